@@ -1,0 +1,95 @@
+// What an operator is: its arguments with named axes, its domain, and its mathematics. One row per operator in
+// operators.def; the row carries the behaviour, nothing else enumerates operators.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/numerics/format.h"
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// Sizes a case binds to axis letters. N is the number of sequences (B, or cu_seqlens entries - 1).
+struct Sizes {
+  int64_t B = 1, T = 1, H = 1, HV = 1, K = 1, V = 1, M = 1, N = 1;
+  /// Value of an axis letter ("B", "T", "H", "HV", "K", "V", "M", "N").
+  int64_t of(std::string_view axis) const;
+};
+
+/// What an argument is drawn and judged as.
+enum class Role {
+  value,       ///< plain real input in the case's dtype
+  log_decay,   ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype
+  state,       ///< initial / final state, always fp32
+  output,      ///< in the case's dtype
+};
+
+struct ArgumentSpec {
+  std::string_view name;
+  std::vector<std::string_view> axes;
+  Role role;
+  bool optional = false;
+};
+
+/// What a kernel of the gated family declares of its arithmetic: enough to derive the a-priori bound of
+/// reference/bound.h. All are upper bounds on relative errors unless said otherwise; derivations stand where the
+/// numbers are made (the kernel's plan.cpp).
+struct GatedArithmetic {
+  double decay = 0;           ///< relative error of one step's decay factor e^g, independent of g
+  double decay_per_nat = 0;   ///< further relative error of a decay, per unit of |g| it spans
+  double write = 0;           ///< relative error of a term k v at the moment it enters
+  double step = 0;            ///< relative error added to the whole running sum at every token (rounding of S)
+  double boundary = 0;        ///< relative error added to the whole running sum after every `chunk` tokens
+  int64_t chunk = 0;          ///< tokens per chunk, counted from each sequence's start; 0: no boundaries
+  double readout = 0;         ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
+  double underflow = 0;       ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
+  double output_roundoff = 0; ///< u of the format o is stored in
+};
+
+/// One output element's reference: the exact value lies in [mid - rad, mid + rad].
+/// `bound`: how far the kernel's declared arithmetic can be from the exact value, output rounding included;
+/// `companion`: sigma |q|^T Pm, the absolute companion of operators.md 9.1.
+struct ReferenceOutput {
+  std::string name;
+  std::vector<Axis> axes;
+  std::vector<double> mid, rad, bound, companion;
+  int rung = 0;               ///< highest rung of the precision ladder used: 0 double, 1 double-double, 2 MPFR
+};
+
+struct ReferenceResult {
+  std::vector<ReferenceOutput> outputs;
+  double seconds = 0;
+};
+
+/// Everything an evaluation needs. Absent optional inputs are absent keys.
+struct Problem {
+  Sizes sizes;
+  std::vector<int64_t> cu_seqlens;   ///< empty: B sequences of T tokens; else N+1 offsets into T (B = 1)
+  double scale = 1;
+  const TensorMap* inputs = nullptr;
+  GatedArithmetic arithmetic;
+  int threads = 1;
+};
+
+struct Operator {
+  std::string_view name;
+  std::string_view summary;    ///< one line
+  std::string_view formula;    ///< plain text
+  std::string_view citation;
+  std::vector<ArgumentSpec> inputs;
+  std::vector<ArgumentSpec> outputs;
+  /// Default scale for these sizes (K^-1/2 for most).
+  double (*default_scale)(const Sizes&);
+  /// Forward values with enclosures and bounds, by the precision ladder.
+  ReferenceResult (*evaluate)(const Problem&);
+};
+
+/// All operators, in the order of operators.def.
+const std::vector<Operator>& operators();
+/// By name; throws BadInput listing what there is.
+const Operator& find_operator(std::string_view name);
+
+}  // namespace assay

@@ -1,0 +1,50 @@
+// A case: everything needed to replay one run of a kernel. Its one-line token is its only identity.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reference/operator.h"
+#include "src/numerics/format.h"
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// How values are drawn (see src/case/values.def), apart from decays.
+/// normal: N(0,1); positive: |N(0,1)|; exact: small integers, no decay, scale a power of two (bound zero);
+/// sparse: one-hot keys and queries; poison variants live in properties, not here.
+struct Case {
+  std::string kernel;                    ///< "gla.chunk", or "gla.chunk@S1"
+  int64_t B = 1, T = 64, H = 1, HV = 0;  ///< HV = 0: as H
+  int64_t K = 64, V = 64, M = 0;
+  std::vector<int64_t> cu_seqlens;       ///< empty: not packed
+  Dtype dtype = Dtype::bf16;
+  Dtype gate_dtype = Dtype::fp32;
+  std::string decay = "logsigmoid";      ///< "profile" or "profile:arg,arg"
+  std::string values = "normal";
+  uint64_t seed = 1;
+  std::optional<double> scale;           ///< absent: the operator's default
+  std::string direction = "forward";
+  std::set<std::string> without;         ///< absent optional inputs
+  bool initial_state = false;
+  bool final_state_gradient = false;
+  /// Single-element overrides made by shrinking: "g[0,16,0,3]=-90" (applied after drawing, rounded to the dtype).
+  std::vector<std::string> overrides;
+
+  bool operator==(const Case&) const = default;
+};
+
+Sizes sizes_of(const Case&);
+/// Throws BadInput where a size, a packed layout, a profile or a name makes no sense.
+void validate(const Case&, const Operator&);
+
+/// One line, no blanks, shell-safe, readable: "gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0".
+std::string token_of(const Case&);
+Case parse_token(const std::string& token);
+
+/// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the case.
+TensorMap draw_inputs(const Case&, const Operator&);
+
+}  // namespace assay
