@@ -1,60 +1,16 @@
-// A kernel, its launch plan, and the registry. A plan is plain data: both backends execute the same one.
+// A kernel and the registry of kernels.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "reference/operator.h"
 #include "src/case/case.h"
+#include "src/plan/plan.h"
 
 namespace assay {
-
-/// A kernel parameter: a tensor or workspace by name plus a byte offset, a null pointer, or a scalar.
-struct PointerArgument {
-  std::string buffer;    ///< input, output or workspace name; empty: null pointer
-  int64_t offset = 0;    ///< bytes
-};
-using Argument = std::variant<PointerArgument, int32_t, int64_t, float, double>;
-
-struct Workspace {
-  std::string name;
-  int64_t bytes = 0;
-};
-
-struct Launch {
-  std::string module;      ///< key of Plan::modules
-  std::string function;
-  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
-  uint32_t shared_bytes = 0;  ///< dynamic shared memory
-  std::vector<Argument> arguments;
-};
-
-/// PTX text of one module; `path` is for messages only.
-struct Module {
-  std::string name;
-  std::string path;
-  std::shared_ptr<const std::string> ptx;
-};
-
-/// An output the plan writes: allocated, poisoned before the run, read back after it.
-struct PlanOutput {
-  std::string name;
-  Dtype dtype;
-  std::vector<Axis> axes;
-};
-
-struct Plan {
-  std::string kernel;
-  std::vector<Module> modules;
-  std::vector<Workspace> workspaces;
-  std::vector<PlanOutput> outputs;
-  std::vector<Launch> launches;
-};
 
 /// What a kernel accepts; what is outside is bad input, named before any launch.
 struct KernelLimits {

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "src/backend/backend.h"
+#include "src/plan/outcome.h"
+#include "src/plan/plan.h"
 #include "src/ptx/program.h"
 
 namespace assay::vm {
@@ -34,5 +35,21 @@ struct Recording {
   std::vector<ptx::Module> modules;       ///< parsed, for names and lines
   std::vector<std::pair<int32_t, int32_t>> launch_functions; ///< launch -> (module, function)
 };
+
+struct MachineOptions {
+  std::string arch = "sm_90";
+  int threads = 0;                  ///< 0: all cores
+  uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0: a generous default
+};
+
+/// Runs every launch of the plan. Throws BadInput for PTX the machine cannot run (opcode, line and kernel named).
+Outcome run(const Plan&, const TensorMap& inputs, const MachineOptions&);
+
+/// The same run in the recording machine. Only `launch` blocks that `keep` accepts need provenance; null keeps all.
+Outcome run_recorded(const Plan&, const TensorMap& inputs, const MachineOptions&, Recording*);
+
+/// Rows of the instruction table for `assay list instructions`: form and status per architecture.
+struct InstructionRow { std::string form, status; };
+std::vector<InstructionRow> instruction_rows();
 
 }  // namespace assay::vm

@@ -1,0 +1,44 @@
+// What comes of running a plan. A trap is data about the kernel, never an exception.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+struct SourceLocation {
+  std::string file;        ///< as in the PTX's .file
+  int line = 0;
+  int ptx_line = 0;
+  std::string function;    ///< entry
+};
+
+/// A run that did not complete: out of bounds, misaligned, illegal barrier use, instruction budget exhausted.
+struct Trap {
+  std::string kind;         ///< "out-of-bounds", "misaligned", "barrier", "hang", "launch", ...
+  std::string message;      ///< one line
+  SourceLocation where;
+  std::array<uint32_t, 3> block{}, thread{};
+};
+
+/// Smallest and largest argument an exponential saw in a run (finite ones; NaN counted).
+struct ExponentRange {
+  SourceLocation where;
+  std::string instruction;   ///< "ex2.approx.ftz.f32"
+  double min = 0, max = 0;
+  uint64_t count = 0, nans = 0;
+};
+
+struct Outcome {
+  std::optional<Trap> trap;
+  TensorMap outputs;
+  std::vector<ExponentRange> exponents;   ///< vm only
+  uint64_t lane_instructions = 0;         ///< vm only
+  double seconds = 0;                     ///< wall clock of the launches (cuda: events)
+};
+
+}  // namespace assay

@@ -1,0 +1,56 @@
+// A launch plan: plain data that both engines, the machine and the GPU, execute the same way.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// A kernel parameter: a tensor or workspace by name plus a byte offset, a null pointer, or a scalar.
+struct PointerArgument {
+  std::string buffer;    ///< input, output or workspace name; empty: null pointer
+  int64_t offset = 0;    ///< bytes
+};
+using Argument = std::variant<PointerArgument, int32_t, int64_t, float, double>;
+
+struct Workspace {
+  std::string name;
+  int64_t bytes = 0;
+};
+
+struct Launch {
+  std::string module;      ///< key of Plan::modules
+  std::string function;
+  std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
+  uint32_t shared_bytes = 0;  ///< dynamic shared memory
+  std::vector<Argument> arguments;
+};
+
+/// PTX text of one module; `path` is for messages only.
+struct Module {
+  std::string name;
+  std::string path;
+  std::shared_ptr<const std::string> ptx;
+};
+
+/// An output the plan writes: allocated, poisoned before the run, read back after it.
+struct PlanOutput {
+  std::string name;
+  Dtype dtype;
+  std::vector<Axis> axes;
+};
+
+struct Plan {
+  std::string kernel;
+  std::vector<Module> modules;
+  std::vector<Workspace> workspaces;
+  std::vector<PlanOutput> outputs;
+  std::vector<Launch> launches;
+};
+
+}  // namespace assay
