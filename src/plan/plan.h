@@ -50,6 +50,7 @@ struct Plan {
   std::vector<Module> modules;
   std::vector<Workspace> workspaces;
   std::vector<PlanOutput> outputs;
+  std::vector<Tensor> constants;   ///< made from the shapes (chunk tables); uploaded before the first launch, addressed by name
   std::vector<Launch> launches;
 };
 
