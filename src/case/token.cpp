@@ -134,11 +134,11 @@ std::string token_of(const Case& c) {
   if (c.values != "normal") token += fmt::format("/v-{}", c.values);
   token += fmt::format("/s{}", c.seed);
   if (c.scale) token += fmt::format("/scale-{}", *c.scale);
-  if (c.direction != "forward") token += "/" + c.direction;
+  if (c.direction != "forward") token += fmt::format("/{}", c.direction);
   if (!c.without.empty()) token += fmt::format("/no-{}", fmt::join(c.without, ","));
   if (c.initial_state) token += "/h0";
   if (c.final_state_gradient) token += "/dht";
-  for (const auto& text : c.overrides) token += "/" + override_field(text);
+  for (const auto& text : c.overrides) token += fmt::format("/{}", override_field(text));
   return token;
 }
 
