@@ -1,0 +1,82 @@
+#include "reports/html.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/html_sections.h"
+#include "reports/markup.h"
+#include "reports/page_text.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+/// Fits inside <script>: no "<" remains, so neither "</script" nor "<!--" can occur.
+std::string script_json(const json& data) {
+  std::string text = data.dump(-1, ' ', true, json::error_handler_t::replace);
+  for (size_t i = 0; (i = text.find('<', i)) != std::string::npos; i += 6) text.replace(i, 1, "\\u003c");
+  return text;
+}
+
+std::string page_title(const json& result, bool fuzz) {
+  if (!fuzz) return fmt::format("{}: {}", text_of(result, "kernel"), text_of(result, "verdict"));
+  std::string names;
+  for (const json& kernel : field_of(result, "kernels"))
+    names += (names.empty() ? "" : ", ") + exact_decimal(kernel);
+  return "fuzz " + names;
+}
+
+std::string fuzz_verdict(const json& run) {
+  if (!field_of(run, "findings").empty()) return "finding";
+  return count_of(run, "undecided") > 0 ? "undecided" : "pass";
+}
+
+std::string tool_line(const json& result) {
+  const auto tool = result.find("tool");
+  if (tool == result.end()) return "assay";
+  if (!tool->is_object()) return "assay " + escape_markup(exact_decimal(*tool));
+  return escape_markup(fmt::format("assay {} {}", text_of(*tool, "version"), text_of(*tool, "commit")));
+}
+
+}  // namespace
+
+std::string render_html(const json& result) {
+  const std::string kind = text_of(result, "kind");
+  if (kind != "verification" && kind != "fuzz") {
+    throw BadInput(
+        fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
+  }
+  const bool fuzz = kind == "fuzz";
+  const std::string title = escape_markup(page_title(result, fuzz));
+  const std::string verdict = fuzz ? fuzz_verdict(result) : text_of(result, "verdict");
+
+  std::string page = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  page +=
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+      "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n";
+  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  page += fmt::format("<title>assay: {}</title>\n<style>\n", title);
+  page += text::style();
+  page += "</style>\n</head>\n<body>\n<header class=\"top\">\n";
+  page += fmt::format("<h1>{} {}</h1>\n", title.substr(0, title.rfind(':')), html::verdict_badge(verdict));
+  page += "</header>\n<main>\n";
+  page += fuzz ? html::fuzz_sections(result) : html::verification_sections(result, "", 2);
+  page += fmt::format(
+      "</main>\n<footer>{}, result schema {}. The numbers of this page stand in full in "
+      "<code>result.json</code> beside it. Ratios are error divided by the proved bound: a value of a "
+      "correct "
+      "kernel is never above 1.</footer>\n",
+      tool_line(result), count_of(result, "schema"));
+  page += fmt::format("<script type=\"application/json\" id=\"result\">{}</script>\n<script>\n",
+                      script_json(html::chart_data(result)));
+  page += text::vega();
+  page += "</script>\n<script>\n";
+  page += text::charts();
+  page += "</script>\n</body>\n</html>\n";
+  return page;
+}
+
+}  // namespace assay

@@ -1,0 +1,209 @@
+// The sections of a fuzz run, and the data of a page's charts.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/html_sections.h"
+#include "reports/markup.h"
+
+namespace assay::html {
+namespace {
+
+using nlohmann::json;
+
+std::string tiles(const json& run) {
+  std::string out = "<dl class=\"tiles\">\n";
+  const auto tile = [&](std::string_view name, const std::string& markup, bool bad) {
+    out += fmt::format("<div><dt>{}</dt><dd{}>{}</dd></div>\n", name, bad ? " class=\"bad\"" : "", markup);
+  };
+  const size_t findings = field_of(run, "findings").size();
+  tile("cases", number_markup(field_of(run, "cases")), false);
+  tile("passed", number_markup(field_of(run, "passed")), false);
+  tile("findings", number_markup(json(findings)), findings > 0);
+  tile("undecided", number_markup(field_of(run, "undecided")), count_of(run, "undecided") > 0);
+  tile("out of domain", number_markup(field_of(run, "domain")), false);
+  tile("seconds", number_markup(field_of(run, "seconds")), false);
+  return out + "</dl>\n";
+}
+
+std::string findings_section(const json& findings) {
+  if (findings.empty()) return "<p>No finding.</p>\n";
+  std::string rows, bodies;
+  for (size_t i = 0; i < findings.size(); ++i) {
+    const json& finding = findings[i];
+    const bool full = i < kFindingsInFull;
+    const std::string number =
+        full ? fmt::format("<a href=\"#finding-{0}\">{0}</a>", i + 1) : fmt::format("{}", i + 1);
+    const std::string cause = escape_markup(text_of(finding, "cause")),
+                      kernel = escape_markup(text_of(finding, "kernel"));
+    rows += fmt::format(
+        "<tr><td>{}</td><th scope=\"row\"><code>{}</code></th><td>{}</td><td>{}</td><td><code>assay replay "
+        "{}</code></td></tr>\n",
+        number, kernel, verdict_badge(text_of(finding, "verdict")), cause,
+        escape_markup(text_of(finding, "token")));
+    if (!full) continue;
+    bodies += fmt::format(
+        "<details id=\"finding-{0}\"{1}><summary><b>{0}</b> <code>{2}</code> {3}</summary>\n{4}</details>\n",
+        i + 1, i == 0 ? " open" : "", kernel, cause,
+        verification_sections(finding, fmt::format("/findings/{}", i), 3));
+  }
+  std::string out =
+      "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">no.</th><th scope=\"col\">kernel</th><th "
+      "scope=\"col\">verdict</th><th scope=\"col\">cause</th>"
+      "<th scope=\"col\">replay</th></tr></thead><tbody>" +
+      rows + "</tbody></table></div>\n" + bodies;
+  if (findings.size() > kFindingsInFull) {
+    out += fmt::format(
+        "<p>The first {} of {} findings are shown in full; all are in <code>result.json</code>, and each "
+        "replays.</p>\n",
+        kFindingsInFull, findings.size());
+  }
+  return out;
+}
+
+std::string properties_section(const json& properties) {
+  std::string rows;
+  for (const json& row : properties) {
+    const bool bad = count_of(row, "failed") > 0;
+    rows += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number{}\">{}</td></tr>\n",
+        escape_markup(text_of(row, "name")), number_markup(field_of(row, "checked")), bad ? " bad" : "",
+        number_markup(field_of(row, "failed")));
+  }
+  return "<table><thead><tr><th scope=\"col\">property</th><th scope=\"col\" "
+         "class=\"number\">checked</th><th scope=\"col\" class=\"number\">failed</th></tr></thead><tbody>" +
+         rows + "</tbody></table>\n";
+}
+
+std::string tightness_table(const json& tightness) {
+  std::string rows;
+  for (const json& row : tightness) {
+    rows += "<tr>";
+    for (const char* name : {"kernel", "output", "dtype", "decay", "length_class"})
+      rows += fmt::format("<td>{}</td>", escape_markup(text_of(row, name)));
+    for (const char* name : {"cases", "max_ratio", "max_tightness", "max_relative_bound"})
+      rows += fmt::format("<td class=\"number\">{}</td>", number_markup(field_of(row, name)));
+    rows += "</tr>\n";
+  }
+  std::string head;
+  for (const char* name : {"kernel", "output", "format", "decay", "length"})
+    head += fmt::format("<th scope=\"col\">{}</th>", name);
+  for (const char* name : {"cases", "max ratio", "max tightness", "max bound"})
+    head += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", name);
+  return fmt::format(
+      "<details><summary>All {} rows as a table</summary><div "
+      "class=\"scroll\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></details>\n",
+      tightness.size(), head, rows);
+}
+
+std::string tightness_section(const json& tightness) {
+  std::string out =
+      "<p>Largest error over bound among all cases, the rounding of the output removed from both. Far below "
+      "1 the bound is loose; at 1 or above the kernel is wrong.</p>\n";
+  std::vector<std::string> kernels;
+  for (const json& row : tightness) {
+    const std::string kernel = text_of(row, "kernel");
+    if (std::find(kernels.begin(), kernels.end(), kernel) == kernels.end()) kernels.push_back(kernel);
+  }
+  for (const std::string& kernel : kernels) {
+    const std::string name = escape_markup(kernel);
+    out += fmt::format(
+        "<figure data-chart=\"tightness\" data-at=\"/tightness\" "
+        "data-kernel=\"{0}\"><figcaption><b><code>{0}</code></b>: output, format and length against decay "
+        "profile"
+        "</figcaption><div class=\"canvas\" role=\"img\" aria-label=\"heat map of tightness of {0}: see the "
+        "table below\"></div></figure>\n",
+        name);
+  }
+  return out + tightness_table(tightness);
+}
+
+/// One small table per feature; a bar shows the share of all cases.
+std::string coverage_section(const json& coverage, int64_t cases) {
+  std::vector<std::string> features;
+  for (const json& row : coverage) {
+    const std::string feature = text_of(row, "feature");
+    if (std::find(features.begin(), features.end(), feature) == features.end()) features.push_back(feature);
+  }
+  std::string out = "<div class=\"coverage\">\n";
+  for (const std::string& feature : features) {
+    out += fmt::format(
+        "<div><h3>{}</h3>\n<table><thead><tr><th scope=\"col\">value</th><th scope=\"col\" "
+        "class=\"number\">cases</th><th scope=\"col\" "
+        "class=\"number\">share</th><th></th></tr></thead><tbody>",
+        escape_markup(feature));
+    for (const json& row : coverage) {
+      if (text_of(row, "feature") != feature) continue;
+      const double share =
+          cases > 0 ? std::min(1.0, static_cast<double>(count_of(row, "cases")) / static_cast<double>(cases))
+                    : 0;
+      out += fmt::format(
+          "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number\">{:.1f} %</td><td "
+          "class=\"bar\"><span class=\"share\" style=\"width:{:.1f}%\"></span></td></tr>\n",
+          escape_markup(text_of(row, "value")), number_markup(field_of(row, "cases")), 100 * share,
+          100 * share);
+    }
+    out += "</tbody></table></div>\n";
+  }
+  return out + "</div>\n";
+}
+
+/// A field short enough to draw: each point the largest of its neighbours, a non-finite one first.
+json folded(const json& field) {
+  const json& values = field_of(field, "max_ratio");
+  const size_t per = (values.size() + kPointsPerField - 1) / kPointsPerField;
+  json out = {{"axis", field_of(field, "axis")},
+              {"elements_per_point", std::max<size_t>(per, 1)},
+              {"max_ratio", json::array()}};
+  for (size_t i = 0; i < values.size(); i += per) {
+    json largest = values[i];
+    for (size_t j = i + 1; j < std::min(i + per, values.size()); ++j) {
+      if (largest.is_string()) break;
+      if (values[j].is_string() || values[j] > largest) largest = values[j];
+    }
+    out["max_ratio"].push_back(std::move(largest));
+  }
+  return out;
+}
+
+json outputs_data(const json& outputs) {
+  json out = json::array();
+  for (const json& output : outputs) {
+    json fields = json::array();
+    for (const json& field : field_of(output, "fields")) fields.push_back(folded(field));
+    out.push_back({{"histogram", field_of(output, "histogram")}, {"fields", std::move(fields)}});
+  }
+  return out;
+}
+
+}  // namespace
+
+json chart_data(const json& result) {
+  if (text_of(result, "kind") != "fuzz") return {{"outputs", outputs_data(field_of(result, "outputs"))}};
+  json findings = json::array();
+  for (const json& finding : field_of(result, "findings")) {
+    if (findings.size() == kFindingsInFull) break;
+    findings.push_back({{"outputs", outputs_data(field_of(finding, "outputs"))}});
+  }
+  return {{"tightness", field_of(result, "tightness")}, {"findings", std::move(findings)}};
+}
+
+std::string fuzz_sections(const json& run) {
+  std::string out = tiles(run);
+  out += fmt::format(
+      "<dl class=\"facts\"><dt>backend</dt><dd>{}</dd><dt>seed</dt><dd class=\"mono\">{}</dd></dl>\n",
+      escape_markup(text_of(run, "backend")), escape_markup(text_of(run, "seed")));
+  out +=
+      "<nav aria-label=\"Sections\"><a href=\"#findings\">Findings</a><a "
+      "href=\"#properties\">Properties</a><a href=\"#tightness\">Error against bound</a><a "
+      "href=\"#coverage\">Coverage</a></nav>\n";
+  out += "<h2 id=\"findings\">Findings</h2>\n" + findings_section(field_of(run, "findings"));
+  out += "<h2 id=\"properties\">Properties</h2>\n" + properties_section(field_of(run, "properties"));
+  out += "<h2 id=\"tightness\">Error against bound</h2>\n" + tightness_section(field_of(run, "tightness"));
+  out += "<h2 id=\"coverage\">Coverage</h2>\n" +
+         coverage_section(field_of(run, "coverage"), count_of(run, "cases"));
+  return out;
+}
+
+}  // namespace assay::html

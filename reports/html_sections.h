@@ -1,0 +1,29 @@
+// The parts of a report page. Each function reads one part of a result and returns markup; `pointer` is the
+// JSON pointer of that part inside the data that the page carries for its charts.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+namespace assay::html {
+
+/// Verdict as a coloured label, with a sign so that colour is not needed.
+std::string verdict_badge(const std::string& verdict);
+/// "assay replay TOKEN" with a copy button.
+std::string replay_line(const std::string& token);
+
+/// Everything about one run. Headings are of `level` and `level + 1`.
+std::string verification_sections(const nlohmann::json& verification, const std::string& pointer, int level);
+/// Where a non-finite value was born, with the chain to the output.
+std::string origin_section(const nlohmann::json& origin, int level);
+std::string diagnosis_section(const nlohmann::json& diagnosis, int level);
+/// Tables, heat maps and findings of a fuzz run.
+std::string fuzz_sections(const nlohmann::json& run);
+
+/// Findings shown in full on one page; the table above them lists all.
+inline constexpr int kFindingsInFull = 40;
+/// The numbers that the charts draw. Fields longer than kPointsPerField are folded: each point is the largest
+/// of `elements_per_point` neighbours.
+nlohmann::json chart_data(const nlohmann::json& result);
+inline constexpr int kPointsPerField = 2048;
+
+}  // namespace assay::html

@@ -1,0 +1,273 @@
+// The sections of one verification.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/html_sections.h"
+#include "reports/markup.h"
+
+namespace assay::html {
+namespace {
+
+using nlohmann::json;
+
+std::string heading(int level, std::string_view id, std::string_view text) {
+  const std::string anchor = id.empty() ? "" : fmt::format(" id=\"{}\"", id);
+  return fmt::format("<h{0}{1}>{2}</h{0}>\n", level, anchor, text);
+}
+
+std::string fact(std::string_view name, const std::string& markup) {
+  return markup.empty() ? "" : fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, markup);
+}
+
+std::string shape_text(const json& axes) {
+  std::string out;
+  for (const json& axis : axes) {
+    if (!out.empty()) out += ", ";
+    if (axis.is_object())
+      out += fmt::format("{}={}", text_of(axis, "name"), text_of(axis, "size"));
+    else
+      out += axis.is_array() && axis.size() == 2
+                 ? fmt::format("{}={}", exact_decimal(axis[0]), exact_decimal(axis[1]))
+                 : exact_decimal(axis);
+  }
+  return fmt::format("[{}]", out);
+}
+
+/// Every parameter of the case, as it stands in the result.
+std::string case_facts(const json& parameters) {
+  std::string out;
+  for (const auto& [name, value] : parameters.items()) {
+    const bool empty = value.is_null() || ((value.is_array() || value.is_string()) && value.empty());
+    if (empty || name == "kernel") continue;
+    std::string text;
+    if (value.is_array()) {
+      for (const json& entry : value) text += (text.empty() ? "" : ", ") + exact_decimal(entry);
+    } else {
+      text = exact_decimal(value);
+    }
+    out += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"mono\">{}</td></tr>\n", escape_markup(name),
+                       escape_markup(text));
+  }
+  return fmt::format(
+      "<details><summary>Case parameters</summary><div "
+      "class=\"scroll\"><table>\n{}</table></div></details>\n",
+      out);
+}
+
+std::string count_cell(const json& output, std::string_view name, bool alarming) {
+  const bool bad = alarming && count_of(output, name) > 0;
+  return fmt::format("<td class=\"number{}\">{}</td>", bad ? " bad" : "",
+                     number_markup(field_of(output, name)));
+}
+
+std::string outputs_table(const json& outputs) {
+  std::string rows;
+  for (const json& output : outputs) {
+    rows += fmt::format("<tr><th scope=\"row\"><code>{}</code></th><td class=\"mono\">{}</td><td>{}</td>",
+                        escape_markup(text_of(output, "name")),
+                        escape_markup(shape_text(field_of(output, "axes"))),
+                        escape_markup(text_of(output, "dtype")));
+    rows += count_cell(output, "elements", false);
+    for (const char* name : {"violation", "nonfinite", "wrong_class", "undecided"})
+      rows += count_cell(output, name, true);
+    for (const char* name : {"max_ratio", "max_tightness", "max_relative_bound", "max_enclosure"})
+      rows += count_cell(output, name, false);
+    rows += "</tr>\n";
+  }
+  return "<div class=\"scroll\"><table>\n<caption>Elements by verdict. Ratio: error / bound. Tightness: the "
+         "same with the "
+         "rounding of the output itself removed from both. Bound: relative to the absolute companion. "
+         "Enclosure: radius of "
+         "the reference / bound.</caption>\n<thead><tr><th scope=\"col\">output</th><th "
+         "scope=\"col\">shape</th>"
+         "<th scope=\"col\">format</th><th scope=\"col\" class=\"number\">elements</th><th scope=\"col\" "
+         "class=\"number\">violation</th>"
+         "<th scope=\"col\" class=\"number\">non-finite</th><th scope=\"col\" class=\"number\">class</th><th "
+         "scope=\"col\" class=\"number\">undecided</th>"
+         "<th scope=\"col\" class=\"number\">max ratio</th><th scope=\"col\" class=\"number\">max "
+         "tightness</th><th scope=\"col\" class=\"number\">max bound</th>"
+         "<th scope=\"col\" class=\"number\">max enclosure</th></tr></thead>\n<tbody>" +
+         rows + "</tbody></table></div>\n";
+}
+
+std::string worst_table(const json& worst) {
+  struct Row {
+    const char *label, *value, *bits;
+  };
+  const Row table[] = {{"got", "got", "got_bits"},
+                       {"expected", "expected", ""},
+                       {"expected, rounded to the format", "expected_rounded", "expected_bits"},
+                       {"absolute error", "absolute", ""},
+                       {"bound", "bound", ""},
+                       {"error / bound", "ratio", ""},
+                       {"relative error", "relative", ""},
+                       {"error in ulp", "ulp", ""}};
+  std::string rows;
+  for (const Row& row : table) {
+    const json& value = field_of(worst, row.value);
+    rows += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td class=\"number\"><data value=\"{}\">{}</data></td><td "
+        "class=\"mono\">{}</td><td class=\"mono\">{}</td></tr>\n",
+        row.label, escape_markup(exact_decimal(value)), escape_markup(exact_decimal(value)),
+        escape_markup(hex_float(value)), *row.bits ? escape_markup(text_of(worst, row.bits)) : "");
+  }
+  return fmt::format(
+      "<div class=\"scroll\"><table>\n<caption>Worst element "
+      "<code>{}</code></caption>\n<thead><tr><th></th><th scope=\"col\" class=\"number\">decimal</th>"
+      "<th scope=\"col\">hexadecimal</th><th "
+      "scope=\"col\">bits</th></tr></thead>\n<tbody>{}</tbody></table></div>\n",
+      escape_markup(text_of(worst, "element")), rows);
+}
+
+std::string chart(std::string_view kind, const std::string& pointer, const std::string& caption) {
+  return fmt::format(
+      "<figure data-chart=\"{}\" data-at=\"{}\"><figcaption>{}</figcaption><div class=\"canvas\" "
+      "role=\"img\" aria-label=\"{}: see the "
+      "tables of this output\"></div></figure>\n",
+      kind, pointer, caption, kind == "histogram" ? "histogram" : "chart");
+}
+
+/// The histogram's numbers, for those who do not see the chart.
+std::string histogram_table(const json& histogram) {
+  std::string rows;
+  for (size_t bin = 0; bin < histogram.size(); ++bin) {
+    if (histogram[bin] == 0) continue;
+    const std::string range =
+        bin == 0 ? "exact (0)"
+                 : fmt::format("2^{} to 2^{}", static_cast<int>(bin) - 60, static_cast<int>(bin) - 59);
+    rows +=
+        fmt::format("<tr><td>{}</td><td class=\"number\">{}</td></tr>", range, number_markup(histogram[bin]));
+  }
+  return "<details><summary>Histogram as a table</summary><table><thead><tr><th scope=\"col\">error / "
+         "bound</th>"
+         "<th scope=\"col\" class=\"number\">elements</th></tr></thead><tbody>" +
+         rows + "</tbody></table></details>\n";
+}
+
+std::string output_section(const json& output, const std::string& pointer, int level) {
+  const std::string name = escape_markup(text_of(output, "name"));
+  std::string out = heading(level, "", fmt::format("Output <code>{}</code>", name));
+  const json& worst = field_of(output, "worst");
+  if (!text_of(worst, "element").empty()) out += worst_table(worst);
+  out += chart(
+      "histogram", pointer,
+      fmt::format("<b>How large the errors are</b>: elements of <code>{}</code> by error / bound", name));
+  out += histogram_table(field_of(output, "histogram"));
+  const json& fields = field_of(output, "fields");
+  if (!fields.empty()) out += "<div class=\"fields\">\n";
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const bool folded = field_of(fields[i], "max_ratio").size() > kPointsPerField;
+    out += chart("field", fmt::format("{}/fields/{}", pointer, i),
+                 fmt::format("<b>Where along <code>{}</code></b>: largest error / bound at each index{}",
+                             escape_markup(text_of(fields[i], "axis")),
+                             folded ? " (neighbours folded into one point)" : ""));
+  }
+  return out + (fields.empty() ? "" : "</div>\n");
+}
+
+std::string trap_section(const json& trap, int level) {
+  const auto triple = [](const json& at) {
+    return at.is_array() && at.size() == 3
+               ? fmt::format("({}, {}, {})", exact_decimal(at[0]), exact_decimal(at[1]), exact_decimal(at[2]))
+               : exact_decimal(at);
+  };
+  return heading(level, "", "Trap: the run did not complete") +
+         fmt::format(
+             "<div class=\"callout\"><p class=\"lead\"><b>{}</b>: {}</p>\n<dl "
+             "class=\"facts\">{}{}{}</dl></div>\n",
+             escape_markup(text_of(trap, "kind")), escape_markup(text_of(trap, "message")),
+             fact("where", escape_markup(location_text(field_of(trap, "where")))),
+             fact("block", triple(field_of(trap, "block"))),
+             fact("thread", triple(field_of(trap, "thread"))));
+}
+
+std::string exponents_section(const json& exponents, int level) {
+  std::string rows;
+  for (const json& range : exponents) {
+    rows += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td class=\"mono\">{}</td><td class=\"number\">{}</td><td "
+        "class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>\n",
+        escape_markup(location_text(field_of(range, "where"))), escape_markup(text_of(range, "instruction")),
+        number_markup(field_of(range, "min")), number_markup(field_of(range, "max")),
+        number_markup(field_of(range, "count")), number_markup(field_of(range, "nans")));
+  }
+  return heading(level, "", "Arguments of exponentials") +
+         "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">where</th><th "
+         "scope=\"col\">instruction</th><th scope=\"col\" class=\"number\">smallest</th>"
+         "<th scope=\"col\" class=\"number\">largest</th><th scope=\"col\" class=\"number\">count</th><th "
+         "scope=\"col\" class=\"number\">NaN</th></tr></thead><tbody>" +
+         rows + "</tbody></table></div>\n";
+}
+
+std::string lead(const json& verification) {
+  const json& origin = field_of(verification, "origin");
+  if (!origin.is_null())
+    return fmt::format("<div class=\"callout\"><p class=\"lead\">{}</p></div>\n",
+                       escape_markup(text_of(origin, "sentence")));
+  const std::string verdict = text_of(verification, "verdict"), cause = text_of(verification, "cause");
+  if (verdict == "pass") return "<p class=\"lead\">Every element lies within the proved bound.</p>\n";
+  return cause.empty() ? ""
+                       : fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p></div>\n",
+                                     verdict == "finding" ? "" : " note", escape_markup(cause));
+}
+
+std::string run_facts(const json& verification) {
+  std::string out = "<dl class=\"facts\">\n";
+  out += fact("kernel", "<code>" + escape_markup(text_of(verification, "kernel")) + "</code>");
+  out += fact("backend", escape_markup(text_of(verification, "backend")));
+  out += fact("declared arithmetic", escape_markup(text_of(verification, "arithmetic")));
+  out += fact("cause", escape_markup(text_of(verification, "cause")));
+  const int64_t differ = verification.value("bits_differ", int64_t{-1});
+  if (differ >= 0) {
+    out += fact("GPU against machine",
+                differ == 0 ? "<span class=\"good\">the same bits</span>"
+                            : fmt::format("<span class=\"bad\">{} elements differ</span>", differ));
+  }
+  for (const auto& [name, label] :
+       {std::pair{"seconds_reference", "reference"}, std::pair{"seconds_kernel", "kernel"}}) {
+    if (verification.contains(name)) out += fact(label, number_markup(verification[name]) + " s");
+  }
+  return out + "</dl>\n";
+}
+
+}  // namespace
+
+std::string verdict_badge(const std::string& verdict) {
+  const char* sign = verdict == "pass" ? "\u2713" : verdict == "finding" ? "\u2717" : "?";
+  return fmt::format("<span class=\"badge {0}\">{1} {0}</span>", escape_markup(verdict), sign);
+}
+
+std::string replay_line(const std::string& token) {
+  if (token.empty()) return "";
+  return fmt::format(
+      "<div class=\"replay\"><code>assay replay {}</code><button class=\"copy\" type=\"button\" "
+      "hidden>copy</button></div>\n",
+      escape_markup(token));
+}
+
+std::string verification_sections(const json& verification, const std::string& pointer, int level) {
+  std::string out =
+      lead(verification) + replay_line(text_of(verification, "token")) + run_facts(verification);
+  out += case_facts(field_of(verification, "case"));
+  const json& failed = field_of(verification, "properties_failed");
+  if (!failed.empty()) {
+    out += heading(level, "", "Properties that fail") + "<ul>\n";
+    for (const json& line : failed)
+      out += fmt::format("<li class=\"mono\">{}</li>\n", escape_markup(exact_decimal(line)));
+    out += "</ul>\n";
+  }
+  if (const json& trap = field_of(verification, "trap"); !trap.is_null()) out += trap_section(trap, level);
+  if (const json& origin = field_of(verification, "origin"); !origin.is_null())
+    out += origin_section(origin, level);
+  out += diagnosis_section(field_of(verification, "diagnosis"), level);
+  const json& outputs = field_of(verification, "outputs");
+  if (!outputs.empty()) out += heading(level, "", "Error against bound") + outputs_table(outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    out += output_section(outputs[i], fmt::format("{}/outputs/{}", pointer, i), level + 1);
+  if (const json& exponents = field_of(verification, "exponents"); !exponents.empty())
+    out += exponents_section(exponents, level);
+  return out;
+}
+
+}  // namespace assay::html

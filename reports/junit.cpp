@@ -1,0 +1,166 @@
+#include "reports/junit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "reports/markup.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+struct TestCase {
+  std::string name;
+  std::string failure_type, message, text;  ///< empty type: passed
+};
+
+struct TestSuite {
+  std::string name;
+  std::vector<TestCase> cases;
+  int failures() const {
+    int count = 0;
+    for (const TestCase& test : cases) count += test.failure_type.empty() ? 0 : 1;
+    return count;
+  }
+};
+
+/// What went wrong in one run: cause, first sentence, failed properties, worst elements, replay line.
+std::string failure_text(const json& v) {
+  std::string out = fmt::format("{}\n", text_of(v, "cause"));
+  if (const json& origin = field_of(v, "origin"); !origin.is_null())
+    out += fmt::format("{}\n", text_of(origin, "sentence"));
+  if (const json& trap = field_of(v, "trap"); !trap.is_null())
+    out += fmt::format("trap {}: {} at {}\n", text_of(trap, "kind"), text_of(trap, "message"),
+                       location_text(field_of(trap, "where")));
+  for (const json& line : field_of(v, "properties_failed")) out += fmt::format("{}\n", exact_decimal(line));
+  for (const json& output : field_of(v, "outputs")) {
+    const json& worst = field_of(output, "worst");
+    out += fmt::format("{}: got {}, expected {}, bound {}, error/bound {}\n", text_of(worst, "element"),
+                       exact_decimal(field_of(worst, "got")), exact_decimal(field_of(worst, "expected")),
+                       exact_decimal(field_of(worst, "bound")), exact_decimal(field_of(worst, "ratio")));
+  }
+  return out + fmt::format("assay replay {}\n", text_of(v, "token"));
+}
+
+bool violates(const json& finding, const std::string& property) {
+  for (const json& line : field_of(finding, "properties_failed")) {
+    const std::string text = exact_decimal(line);
+    if (text.starts_with(property) && (text.size() == property.size() || text[property.size()] == ':'))
+      return true;
+  }
+  return false;
+}
+
+TestSuite fuzz_suite(const json& run, const std::string& kernel) {
+  TestSuite suite{kernel, {}};
+  for (const json& property : field_of(run, "properties")) {
+    TestCase test{text_of(property, "name"), "", "", ""};
+    for (const json& finding : field_of(run, "findings")) {
+      if (text_of(finding, "kernel") != kernel || !violates(finding, test.name)) continue;
+      test.failure_type = "property";
+      test.message = text_of(finding, "cause");
+      test.text += failure_text(finding);
+    }
+    suite.cases.push_back(std::move(test));
+  }
+  int number = 0;
+  for (const json& finding : field_of(run, "findings")) {
+    if (text_of(finding, "kernel") != kernel) continue;
+    suite.cases.push_back({fmt::format("finding {}: {}", ++number, text_of(finding, "token")),
+                           text_of(finding, "verdict"), text_of(finding, "cause"), failure_text(finding)});
+  }
+  return suite;
+}
+
+/// What belongs to no single kernel: property failures and undecided cases counted over the whole run.
+TestSuite run_suite(const json& run) {
+  TestSuite suite{"run", {}};
+  const int64_t undecided = count_of(run, "undecided");
+  suite.cases.push_back(
+      {"every case is decided", undecided > 0 ? "undecided" : "",
+       fmt::format("{} cases undecided", undecided),
+       undecided > 0 ? "the enclosure of the reference stayed too wide to judge them\n" : ""});
+  for (const json& property : field_of(run, "properties")) {
+    const int64_t failed = count_of(property, "failed"), checked = count_of(property, "checked");
+    suite.cases.push_back({fmt::format("{} ({} checked)", text_of(property, "name"), checked),
+                           failed > 0 ? "property" : "", fmt::format("{} of {} failed", failed, checked),
+                           failed > 0 ? "see the findings of the kernels\n" : ""});
+  }
+  return suite;
+}
+
+std::vector<TestSuite> fuzz_suites(const json& run) {
+  std::vector<std::string> names;
+  for (const json& kernel : field_of(run, "kernels")) names.push_back(exact_decimal(kernel));
+  // A finding of a kernel that the run does not list would otherwise be lost.
+  for (const json& finding : field_of(run, "findings")) {
+    const std::string kernel = text_of(finding, "kernel");
+    if (std::find(names.begin(), names.end(), kernel) == names.end()) names.push_back(kernel);
+  }
+  std::vector<TestSuite> suites;
+  for (const std::string& kernel : names) suites.push_back(fuzz_suite(run, kernel));
+  suites.push_back(run_suite(run));
+  return suites;
+}
+
+TestSuite verification_suite(const json& v) {
+  const std::string verdict = text_of(v, "verdict");
+  TestSuite suite{text_of(v, "kernel"), {}};
+  for (const json& output : field_of(v, "outputs")) {
+    const bool bad = count_of(output, "violation") + count_of(output, "nonfinite") +
+                         count_of(output, "wrong_class") + count_of(output, "undecided") >
+                     0;
+    suite.cases.push_back(
+        {text_of(output, "name"), bad ? verdict : "", text_of(v, "cause"), bad ? failure_text(v) : ""});
+  }
+  // Traps, properties, differing bits and inputs out of domain are no element's fault.
+  suite.cases.push_back({text_of(v, "token"), verdict == "pass" ? "" : verdict, text_of(v, "cause"),
+                         verdict == "pass" ? "" : failure_text(v)});
+  return suite;
+}
+
+std::string testcase_xml(const TestSuite& suite, const TestCase& test) {
+  const std::string open = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
+                                       escape_markup(suite.name), escape_markup(test.name));
+  if (test.failure_type.empty()) return open + "/>\n";
+  return open + fmt::format(">\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n    </testcase>\n",
+                            escape_markup(test.failure_type), escape_markup(test.message),
+                            escape_markup(test.text));
+}
+
+}  // namespace
+
+std::string render_junit(const json& result) {
+  const std::string kind = text_of(result, "kind");
+  if (kind != "verification" && kind != "fuzz") {
+    throw BadInput(
+        fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
+  }
+  const std::vector<TestSuite> suites =
+      kind == "fuzz" ? fuzz_suites(result) : std::vector{verification_suite(result)};
+  size_t tests = 0;
+  int failures = 0;
+  std::string body;
+  for (const TestSuite& suite : suites) {
+    tests += suite.cases.size();
+    failures += suite.failures();
+    body += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"0\">\n",
+                        escape_markup(suite.name), suite.cases.size(), suite.failures());
+    for (const TestCase& test : suite.cases) body += testcase_xml(suite, test);
+    body += "  </testsuite>\n";
+  }
+  const double seconds = kind == "fuzz" && result.contains("seconds") && result["seconds"].is_number()
+                             ? result["seconds"].get<double>()
+                             : 0;
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"assay\" tests=\"{}\" failures=\"{}\" "
+      "errors=\"0\" time=\"{:.3f}\">\n{}</testsuites>\n",
+      tests, failures, seconds, body);
+}
+
+}  // namespace assay

@@ -1,0 +1,160 @@
+#include "reports/markdown.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "reports/markup.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+/// A code span: its fence is longer than any run of backticks inside; one line; "|" escaped for tables.
+std::string code(std::string_view text) {
+  size_t longest = 0, run = 0;
+  std::string line;
+  for (const char c : text) {
+    longest = std::max(longest, run = c == '`' ? run + 1 : 0);
+    if (c == '|') line += '\\';
+    line += static_cast<uint8_t>(c) < 0x20 ? ' ' : c;
+  }
+  if (line.empty()) return "";
+  const std::string fence(longest + 1, '`'), space = longest > 0 ? " " : "";
+  return fence + space + line + space + fence;
+}
+
+std::string row(const std::vector<std::string>& cells) {
+  std::string out = "|";
+  for (const std::string& cell : cells) out += " " + cell + " |";
+  return out + "\n";
+}
+
+std::string head(const std::vector<std::string>& names, size_t texts) {
+  std::string out = row(names) + "|";
+  for (size_t i = 0; i < names.size(); ++i) out += i < texts ? "---|" : "---:|";
+  return out + "\n";
+}
+
+std::string short_field(const json& object, const char* name) {
+  return short_decimal(field_of(object, name));
+}
+
+std::string outputs_part(const json& outputs) {
+  std::string out = head({"output", "format", "elements", "violation", "non-finite", "class", "undecided",
+                          "max error/bound", "tightness", "enclosure/bound"},
+                         2);
+  for (const json& output : outputs) {
+    out += row({code(text_of(output, "name")), escape_markdown(text_of(output, "dtype")),
+                short_field(output, "elements"), short_field(output, "violation"),
+                short_field(output, "nonfinite"), short_field(output, "wrong_class"),
+                short_field(output, "undecided"), short_field(output, "max_ratio"),
+                short_field(output, "max_tightness"), short_field(output, "max_enclosure")});
+  }
+  out += "\n" + head({"worst element", "got", "expected", "bound", "error/bound"}, 1);
+  for (const json& output : outputs) {
+    const json& worst = field_of(output, "worst");
+    const auto both = [&](const char* name) {
+      return fmt::format("{} ({})", exact_decimal(field_of(worst, name)), hex_float(field_of(worst, name)));
+    };
+    if (!text_of(worst, "element").empty())
+      out += row({code(text_of(worst, "element")), both("got"), both("expected"), both("bound"),
+                  short_field(worst, "ratio")});
+  }
+  return out + "\n";
+}
+
+std::string origin_part(const json& origin) {
+  std::string out = fmt::format("**Origin**: {}\n\n", escape_markdown(text_of(origin, "sentence")));
+  out += fmt::format("- kind: {}\n- where: {}\n- instruction: {}\n", escape_markdown(text_of(origin, "kind")),
+                     code(location_text(field_of(origin, "where"))), code(text_of(origin, "instruction")));
+  for (const json& input : field_of(origin, "inputs")) {
+    const std::string nearest = text_of(input, "nearest_finite");
+    out += fmt::format(
+        "- input: {} = {}{}\n", code(text_of(input, "element")), exact_decimal(field_of(input, "value")),
+        nearest.empty() ? ""
+                        : fmt::format(" (nearest value that makes it finite: {})", escape_markdown(nearest)));
+  }
+  int step = 0;
+  out += "\n";
+  for (const json& link : field_of(origin, "chain")) {
+    out += fmt::format("{}. {} {} {}\n", ++step, code(location_text(field_of(link, "where"))),
+                       code(text_of(link, "instruction")), code(text_of(link, "text")));
+  }
+  return out + "\n";
+}
+
+std::string verification_part(const json& v, std::string_view heading) {
+  std::string out = fmt::format("{} {}: {}\n\n", heading, code(text_of(v, "kernel")),
+                                escape_markdown(text_of(v, "verdict")));
+  if (const std::string cause = text_of(v, "cause"); !cause.empty())
+    out += fmt::format("Cause: {}\n\n", escape_markdown(cause));
+  out += fmt::format("    assay replay {}\n\nBackend {}; {}.\n\n", escape_markdown(text_of(v, "token")),
+                     escape_markdown(text_of(v, "backend")), escape_markdown(text_of(v, "arithmetic")));
+  for (const json& line : field_of(v, "properties_failed"))
+    out += fmt::format("- {}\n", escape_markdown(exact_decimal(line)));
+  if (const json& trap = field_of(v, "trap"); !trap.is_null()) {
+    out +=
+        fmt::format("**Trap** {}: {} at {}\n\n", escape_markdown(text_of(trap, "kind")),
+                    escape_markdown(text_of(trap, "message")), code(location_text(field_of(trap, "where"))));
+  }
+  if (const json& origin = field_of(v, "origin"); !origin.is_null()) out += origin_part(origin);
+  for (const json& cause : field_of(v, "diagnosis")) {
+    out += fmt::format("**{}** (score {}): {}\n\n", escape_markdown(text_of(cause, "cause")),
+                       short_field(cause, "score"), escape_markdown(text_of(cause, "explanation")));
+    for (const json& line : field_of(cause, "evidence"))
+      out += fmt::format("- {}\n", escape_markdown(exact_decimal(line)));
+    out += "\n";
+  }
+  const json& outputs = field_of(v, "outputs");
+  return outputs.empty() ? out : out + outputs_part(outputs);
+}
+
+std::string fuzz_part(const json& run) {
+  std::string names;
+  for (const json& kernel : field_of(run, "kernels"))
+    names += (names.empty() ? "" : ", ") + code(exact_decimal(kernel));
+  const json& findings = field_of(run, "findings");
+  std::string out =
+      fmt::format("# fuzz {}: {} cases, {} passed, {} findings, {} undecided, {} out of domain\n\n", names,
+                  short_field(run, "cases"), short_field(run, "passed"), findings.size(),
+                  short_field(run, "undecided"), short_field(run, "domain"));
+  out += fmt::format("Backend {}, seed {}, {} s.\n\n", escape_markdown(text_of(run, "backend")),
+                     escape_markdown(text_of(run, "seed")), short_field(run, "seconds"));
+  for (const json& finding : findings) out += verification_part(finding, "## Finding:");
+  out += "## Properties\n\n" + head({"property", "checked", "failed"}, 1);
+  for (const json& property : field_of(run, "properties"))
+    out += row({escape_markdown(text_of(property, "name")), short_field(property, "checked"),
+                short_field(property, "failed")});
+  out += "\n## Error against bound\n\n" + head({"kernel", "output", "format", "decay", "length", "cases",
+                                                "max error/bound", "tightness", "max bound"},
+                                               5);
+  for (const json& line : field_of(run, "tightness")) {
+    out += row({code(text_of(line, "kernel")), code(text_of(line, "output")),
+                escape_markdown(text_of(line, "dtype")), escape_markdown(text_of(line, "decay")),
+                escape_markdown(text_of(line, "length_class")), short_field(line, "cases"),
+                short_field(line, "max_ratio"), short_field(line, "max_tightness"),
+                short_field(line, "max_relative_bound")});
+  }
+  out += "\n## Coverage\n\n" + head({"feature", "value", "cases"}, 2);
+  for (const json& line : field_of(run, "coverage"))
+    out += row({escape_markdown(text_of(line, "feature")), escape_markdown(text_of(line, "value")),
+                short_field(line, "cases")});
+  return out;
+}
+
+}  // namespace
+
+std::string render_markdown(const json& result) {
+  const std::string kind = text_of(result, "kind");
+  if (kind == "verification") return verification_part(result, "#");
+  if (kind == "fuzz") return fuzz_part(result);
+  throw BadInput(
+      fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
+}
+
+}  // namespace assay
