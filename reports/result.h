@@ -1,5 +1,7 @@
-// The result of one run as plain data. JSON is written from it and read back to it; renderers read only the JSON.
+// The result of one run as plain data. JSON is written from it and read back to it; renderers read only the
+// JSON.
 #pragma once
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,21 +10,19 @@
 #include "src/case/case.h"
 #include "src/compare/compare.h"
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace assay {
 
 inline constexpr int kResultSchema = 1;
 
 struct OriginOperand {
-  std::string name;       ///< register or immediate as written in the PTX
-  std::string type;       ///< "f32", "bf16x2", ...
+  std::string name;  ///< register or immediate as written in the PTX
+  std::string type;  ///< "f32", "bf16x2", ...
   double value = 0;
   uint64_t bits = 0;
 };
 
 struct InputElement {
-  std::string element;    ///< "g[b=0,t=16,h=0,k=3]"
+  std::string element;  ///< "g[b=0,t=16,h=0,k=3]"
   double value = 0;
   std::string nearest_finite;  ///< "-88.2" where bisection found one, else empty
 };
@@ -30,13 +30,13 @@ struct InputElement {
 struct ChainLink {
   SourceLocation where;
   std::string instruction;
-  std::string text;       ///< source line where it can be read
+  std::string text;  ///< source line where it can be read
 };
 
 /// Where a non-finite value was born (design.md 3.5).
 struct Origin {
-  std::string element;    ///< the bad output element walked back from
-  std::string kind;       ///< "exp-overflow", "zero-times-infinity", ... (design.md 3.5)
+  std::string element;  ///< the bad output element walked back from
+  std::string kind;     ///< "exp-overflow", "zero-times-infinity", ... (design.md 3.5)
   SourceLocation where;
   std::string source_text;
   std::string instruction;
@@ -45,10 +45,10 @@ struct Origin {
   std::array<uint32_t, 3> block{}, thread{};
   std::vector<InputElement> inputs;
   bool inputs_truncated = false;
-  std::vector<ChainLink> chain;   ///< origin first, output last
+  std::vector<ChainLink> chain;  ///< origin first, output last
   /// Where an Inf operand of a NaN was itself made by arithmetic.
   std::optional<ChainLink> infinity_made_at;
-  std::string sentence;           ///< one line a person reads first
+  std::string sentence;  ///< one line a person reads first
 };
 
 struct Diagnosis {
@@ -58,14 +58,14 @@ struct Diagnosis {
   std::vector<std::string> evidence;
 };
 
-struct Verification {           ///< one run: `assay verify`, a replay, a fuzz finding
+struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string kernel;
   Case case_;
   std::string token;
   std::string backend;
-  std::string arithmetic;       ///< the kernel's declared arithmetic, one line
-  std::string verdict;          ///< "pass" | "finding" | "undecided" | "domain"
-  std::string cause;            ///< verdict kind / output / origin: what shrinking keeps
+  std::string arithmetic;  ///< the kernel's declared arithmetic, one line
+  std::string verdict;     ///< "pass" | "finding" | "undecided" | "domain"
+  std::string cause;       ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
   std::vector<std::string> properties_failed;  ///< "same-bits-twice: o[...] differs ..."
   std::optional<Trap> trap;
@@ -73,13 +73,23 @@ struct Verification {           ///< one run: `assay verify`, a replay, a fuzz f
   std::vector<Diagnosis> diagnosis;
   std::vector<ExponentRange> exponents;
   double seconds_reference = 0, seconds_kernel = 0;
-  int64_t bits_differ = -1;     ///< GPU against machine, where both ran; -1: not compared
+  int64_t bits_differ = -1;  ///< GPU against machine, where both ran; -1: not compared
 };
 
 /// A fuzz run's tables.
-struct CoverageRow { std::string feature, value; int64_t cases = 0; };
-struct TightnessRow { std::string kernel, output, dtype, decay, length_class; int64_t cases = 0; double max_ratio = 0, max_tightness = 0, max_relative_bound = 0; };
-struct PropertyRow { std::string name; int64_t checked = 0, failed = 0; };
+struct CoverageRow {
+  std::string feature, value;
+  int64_t cases = 0;
+};
+struct TightnessRow {
+  std::string kernel, output, dtype, decay, length_class;
+  int64_t cases = 0;
+  double max_ratio = 0, max_tightness = 0, max_relative_bound = 0;
+};
+struct PropertyRow {
+  std::string name;
+  int64_t checked = 0, failed = 0;
+};
 
 struct FuzzRun {
   std::vector<std::string> kernels;
@@ -87,7 +97,7 @@ struct FuzzRun {
   uint64_t seed = 0;
   int64_t cases = 0, passed = 0, undecided = 0, domain = 0;
   double seconds = 0;
-  std::vector<Verification> findings;    ///< shrunk
+  std::vector<Verification> findings;  ///< shrunk
   std::vector<PropertyRow> properties;
   std::vector<CoverageRow> coverage;
   std::vector<TightnessRow> tightness;
