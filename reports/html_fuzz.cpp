@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "reports/html_sections.h"
+#include "reports/html_table.h"
 #include "reports/markup.h"
 
 namespace assay::html {
@@ -27,32 +31,31 @@ std::string tiles(const json& run) {
   return out + "</dl>\n";
 }
 
+std::string finding_row(const json& finding, const std::string& number) {
+  return "<tr><td>" + number + "</td>" +
+         row_head(fmt::format("<code>{}</code>", escape_markup(text_of(finding, "kernel")))) +
+         fmt::format("<td>{}</td>", verdict_badge(text_of(finding, "verdict"))) +
+         text_cell(text_of(finding, "cause")) +
+         fmt::format("<td><code>assay replay {}</code></td></tr>\n",
+                     escape_markup(text_of(finding, "token")));
+}
+
+/// A single finding stands open; among several the reader chooses.
 std::string findings_section(const json& findings) {
   if (findings.empty()) return "<p>No finding.</p>\n";
   std::string rows, bodies;
   for (size_t i = 0; i < findings.size(); ++i) {
-    const json& finding = findings[i];
     const bool full = i < kFindingsInFull;
-    const std::string number =
-        full ? fmt::format("<a href=\"#finding-{0}\">{0}</a>", i + 1) : fmt::format("{}", i + 1);
-    const std::string cause = escape_markup(text_of(finding, "cause")),
-                      kernel = escape_markup(text_of(finding, "kernel"));
-    rows += fmt::format(
-        "<tr><td>{}</td><th scope=\"row\"><code>{}</code></th><td>{}</td><td>{}</td><td><code>assay replay "
-        "{}</code></td></tr>\n",
-        number, kernel, verdict_badge(text_of(finding, "verdict")), cause,
-        escape_markup(text_of(finding, "token")));
+    const std::string link = fmt::format("<a href=\"#finding-{0}\">{0}</a>", i + 1);
+    rows += finding_row(findings[i], full ? link : fmt::format("{}", i + 1));
     if (!full) continue;
     bodies += fmt::format(
         "<details id=\"finding-{0}\"{1}><summary><b>{0}</b> <code>{2}</code> {3}</summary>\n{4}</details>\n",
-        i + 1, i == 0 ? " open" : "", kernel, cause,
-        verification_sections(finding, fmt::format("/findings/{}", i), 3));
+        i + 1, findings.size() == 1 ? " open" : "", escape_markup(text_of(findings[i], "kernel")),
+        escape_markup(text_of(findings[i], "cause")),
+        verification_sections(findings[i], fmt::format("/findings/{}", i), 3));
   }
-  std::string out =
-      "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">no.</th><th scope=\"col\">kernel</th><th "
-      "scope=\"col\">verdict</th><th scope=\"col\">cause</th>"
-      "<th scope=\"col\">replay</th></tr></thead><tbody>" +
-      rows + "</tbody></table></div>\n" + bodies;
+  std::string out = table("", {{"no.", true}, {"kernel"}, {"verdict"}, {"cause"}, {"replay"}}, rows) + bodies;
   if (findings.size() > kFindingsInFull) {
     out += fmt::format(
         "<p>The first {} of {} findings are shown in full; all are in <code>result.json</code>, and each "
@@ -65,15 +68,10 @@ std::string findings_section(const json& findings) {
 std::string properties_section(const json& properties) {
   std::string rows;
   for (const json& row : properties) {
-    const bool bad = count_of(row, "failed") > 0;
-    rows += fmt::format(
-        "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number{}\">{}</td></tr>\n",
-        escape_markup(text_of(row, "name")), number_markup(field_of(row, "checked")), bad ? " bad" : "",
-        number_markup(field_of(row, "failed")));
+    rows += "<tr>" + row_head(escape_markup(text_of(row, "name"))) + number_cell(field_of(row, "checked"));
+    rows += number_cell(field_of(row, "failed"), count_of(row, "failed") > 0) + "</tr>\n";
   }
-  return "<table><thead><tr><th scope=\"col\">property</th><th scope=\"col\" "
-         "class=\"number\">checked</th><th scope=\"col\" class=\"number\">failed</th></tr></thead><tbody>" +
-         rows + "</tbody></table>\n";
+  return table("", {{"property"}, {"checked", true}, {"failed", true}}, rows);
 }
 
 std::string tightness_table(const json& tightness) {
@@ -81,20 +79,24 @@ std::string tightness_table(const json& tightness) {
   for (const json& row : tightness) {
     rows += "<tr>";
     for (const char* name : {"kernel", "output", "dtype", "decay", "length_class"})
-      rows += fmt::format("<td>{}</td>", escape_markup(text_of(row, name)));
+      rows += text_cell(text_of(row, name));
     for (const char* name : {"cases", "max_ratio", "max_tightness", "max_relative_bound"})
-      rows += fmt::format("<td class=\"number\">{}</td>", number_markup(field_of(row, name)));
+      rows += number_cell(field_of(row, name));
     rows += "</tr>\n";
   }
-  std::string head;
-  for (const char* name : {"kernel", "output", "format", "decay", "length"})
-    head += fmt::format("<th scope=\"col\">{}</th>", name);
-  for (const char* name : {"cases", "max ratio", "max tightness", "max bound"})
-    head += fmt::format("<th scope=\"col\" class=\"number\">{}</th>", name);
-  return fmt::format(
-      "<details><summary>All {} rows as a table</summary><div "
-      "class=\"scroll\"><table><thead><tr>{}</tr></thead><tbody>{}</tbody></table></div></details>\n",
-      tightness.size(), head, rows);
+  return fmt::format("<details><summary>All {} rows as a table</summary>", tightness.size()) +
+         table("",
+               {{"kernel"},
+                {"output"},
+                {"format"},
+                {"decay"},
+                {"length"},
+                {"cases", true},
+                {"ratio", true},
+                {"tightness", true},
+                {"bound", true}},
+               rows) +
+         "</details>\n";
 }
 
 std::string tightness_section(const json& tightness) {
@@ -122,29 +124,24 @@ std::string tightness_section(const json& tightness) {
 /// One small table per feature; a bar shows the share of all cases.
 std::string coverage_section(const json& coverage, int64_t cases) {
   std::vector<std::string> features;
+  std::map<std::string, std::string> rows;
   for (const json& row : coverage) {
     const std::string feature = text_of(row, "feature");
-    if (std::find(features.begin(), features.end(), feature) == features.end()) features.push_back(feature);
+    if (rows.count(feature) == 0) features.push_back(feature);
+    const double share =
+        cases > 0 ? std::min(1.0, static_cast<double>(count_of(row, "cases")) / static_cast<double>(cases))
+                  : 0;
+    rows[feature] += "<tr>" + row_head(escape_markup(text_of(row, "value"))) +
+                     number_cell(field_of(row, "cases")) +
+                     fmt::format(
+                         "<td class=\"number\">{0:.1f} %</td><td class=\"bar\"><span class=\"share\" "
+                         "style=\"width:{0:.1f}%\"></span></td></tr>\n",
+                         100 * share);
   }
   std::string out = "<div class=\"coverage\">\n";
   for (const std::string& feature : features) {
-    out += fmt::format(
-        "<div><h3>{}</h3>\n<table><thead><tr><th scope=\"col\">value</th><th scope=\"col\" "
-        "class=\"number\">cases</th><th scope=\"col\" "
-        "class=\"number\">share</th><th></th></tr></thead><tbody>",
-        escape_markup(feature));
-    for (const json& row : coverage) {
-      if (text_of(row, "feature") != feature) continue;
-      const double share =
-          cases > 0 ? std::min(1.0, static_cast<double>(count_of(row, "cases")) / static_cast<double>(cases))
-                    : 0;
-      out += fmt::format(
-          "<tr><th scope=\"row\">{}</th><td class=\"number\">{}</td><td class=\"number\">{:.1f} %</td><td "
-          "class=\"bar\"><span class=\"share\" style=\"width:{:.1f}%\"></span></td></tr>\n",
-          escape_markup(text_of(row, "value")), number_markup(field_of(row, "cases")), 100 * share,
-          100 * share);
-    }
-    out += "</tbody></table></div>\n";
+    out += fmt::format("<div><h3>{}</h3>\n", escape_markup(feature)) +
+           table("", {{"value"}, {"cases", true}, {"share", true}, {""}}, rows[feature]) + "</div>\n";
   }
   return out + "</div>\n";
 }

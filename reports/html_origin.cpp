@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/html_sections.h"
+#include "reports/html_table.h"
 #include "reports/markup.h"
 
 namespace assay::html {
@@ -26,23 +27,14 @@ std::string link_item(const json& link) {
 
 std::string operands_table(const json& origin) {
   std::string rows;
-  const auto row = [&](const std::string& name, const std::string& type, const json& value,
-                       const std::string& bits) {
-    rows += fmt::format(
-        "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td class=\"number\"><data "
-        "value=\"{}\">{}</data></td><td class=\"mono\">{}</td><td class=\"mono\">{}</td></tr>\n",
-        escape_markup(name), escape_markup(type), escape_markup(exact_decimal(value)),
-        escape_markup(exact_decimal(value)), escape_markup(hex_float(value)), escape_markup(bits));
-  };
   for (const json& operand : field_of(origin, "operands")) {
-    row(text_of(operand, "name"), text_of(operand, "type"), field_of(operand, "value"),
-        text_of(operand, "bits"));
+    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(operand, "name"))));
+    rows += text_cell(text_of(operand, "type")) + exact_cells(field_of(operand, "value")) +
+            mono_cell(text_of(operand, "bits")) + "</tr>\n";
   }
-  row("result", "", field_of(origin, "result"), "");
-  return "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">operand</th><th "
-         "scope=\"col\">type</th><th scope=\"col\" class=\"number\">decimal</th>"
-         "<th scope=\"col\">hexadecimal</th><th scope=\"col\">bits</th></tr></thead><tbody>" +
-         rows + "</tbody></table></div>\n";
+  rows += "<tr>" + row_head("result") + "<td></td>" + exact_cells(field_of(origin, "result")) +
+          "<td></td></tr>\n";
+  return table("", {{"operand"}, {"type"}, {"decimal", true}, {"hexadecimal"}, {"bits"}}, rows);
 }
 
 std::string inputs_table(const json& origin) {
@@ -50,28 +42,19 @@ std::string inputs_table(const json& origin) {
   if (inputs.empty()) return "";
   std::string rows;
   for (const json& input : inputs) {
-    rows += fmt::format(
-        "<tr><th scope=\"row\"><code>{}</code></th><td class=\"number\">{}</td><td "
-        "class=\"number\">{}</td></tr>\n",
-        escape_markup(text_of(input, "element")), number_markup(field_of(input, "value")),
-        escape_markup(text_of(input, "nearest_finite")));
+    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(input, "element"))));
+    rows += number_cell(field_of(input, "value")) + text_cell(text_of(input, "nearest_finite")) + "</tr>\n";
   }
-  const bool truncated = origin.value("inputs_truncated", false);
-  return fmt::format(
-      "<div class=\"scroll\"><table><caption>Input elements it depends on{}</caption><thead><tr><th "
-      "scope=\"col\">element</th><th scope=\"col\" class=\"number\">value</th>"
-      "<th scope=\"col\" class=\"number\">nearest value that makes the output "
-      "finite</th></tr></thead><tbody>{}</tbody></table></div>\n",
-      truncated ? " (there are more)" : "", rows);
+  return table(origin.value("inputs_truncated", false) ? "Input elements it depends on (there are more)"
+                                                       : "Input elements it depends on",
+               {{"element"}, {"value", true}, {"nearest value that makes the output finite"}}, rows);
 }
 
 }  // namespace
 
 std::string origin_section(const json& origin, int level) {
-  std::string out = fmt::format(
-      "<h{0}>Where it was born</h{0}>\n<p>{1} <span class=\"muted\">Walked back from "
-      "<code>{2}</code>.</span></p>\n",
-      level, escape_markup(text_of(origin, "sentence")), escape_markup(text_of(origin, "element")));
+  std::string out = fmt::format("<h{0}>Where it was born</h{0}>\n<p>Walked back from <code>{1}</code>.</p>\n",
+                                level, escape_markup(text_of(origin, "element")));
   if (const std::string source = text_of(origin, "source_text"); !source.empty())
     out += fmt::format("<pre>{}</pre>\n", escape_markup(source));
   out += fmt::format(

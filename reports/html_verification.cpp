@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/html_sections.h"
+#include "reports/html_table.h"
 #include "reports/markup.h"
 
 namespace assay::html {
@@ -36,7 +37,7 @@ std::string shape_text(const json& axes) {
 
 /// Every parameter of the case, as it stands in the result.
 std::string case_facts(const json& parameters) {
-  std::string out;
+  std::string rows;
   for (const auto& [name, value] : parameters.items()) {
     const bool empty = value.is_null() || ((value.is_array() || value.is_string()) && value.empty());
     if (empty || name == "kernel") continue;
@@ -46,56 +47,52 @@ std::string case_facts(const json& parameters) {
     } else {
       text = exact_decimal(value);
     }
-    out += fmt::format("<tr><th scope=\"row\">{}</th><td class=\"mono\">{}</td></tr>\n", escape_markup(name),
-                       escape_markup(text));
+    rows += "<tr>" + row_head(escape_markup(name)) + mono_cell(text) + "</tr>\n";
   }
-  return fmt::format(
-      "<details><summary>Case parameters</summary><div "
-      "class=\"scroll\"><table>\n{}</table></div></details>\n",
-      out);
-}
-
-std::string count_cell(const json& output, std::string_view name, bool alarming) {
-  const bool bad = alarming && count_of(output, name) > 0;
-  return fmt::format("<td class=\"number{}\">{}</td>", bad ? " bad" : "",
-                     number_markup(field_of(output, name)));
+  return "<details><summary>Case parameters</summary>" + table("", {{"parameter"}, {"value"}}, rows) +
+         "</details>\n";
 }
 
 std::string outputs_table(const json& outputs) {
   std::string rows;
   for (const json& output : outputs) {
-    rows += fmt::format("<tr><th scope=\"row\"><code>{}</code></th><td class=\"mono\">{}</td><td>{}</td>",
-                        escape_markup(text_of(output, "name")),
-                        escape_markup(shape_text(field_of(output, "axes"))),
-                        escape_markup(text_of(output, "dtype")));
-    rows += count_cell(output, "elements", false);
-    for (const char* name : {"violation", "nonfinite", "wrong_class", "undecided"})
-      rows += count_cell(output, name, true);
-    for (const char* name : {"max_ratio", "max_tightness", "max_relative_bound", "max_enclosure"})
-      rows += count_cell(output, name, false);
+    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(output, "name"))));
+    rows += mono_cell(shape_text(field_of(output, "axes"))) + text_cell(text_of(output, "dtype"));
+    rows += number_cell(field_of(output, "elements"));
+    for (const char* name : {"violation", "nonfinite", "wrong_class", "undecided"}) {
+      rows += number_cell(field_of(output, name), count_of(output, name) > 0);
+    }
+    for (const char* name : {"max_ratio", "max_tightness", "max_relative_bound", "max_enclosure"}) {
+      rows += number_cell(field_of(output, name));
+    }
     rows += "</tr>\n";
   }
-  return "<div class=\"scroll\"><table>\n<caption>Elements by verdict. Ratio: error / bound. Tightness: the "
-         "same with the "
-         "rounding of the output itself removed from both. Bound: relative to the absolute companion. "
-         "Enclosure: radius of "
-         "the reference / bound.</caption>\n<thead><tr><th scope=\"col\">output</th><th "
-         "scope=\"col\">shape</th>"
-         "<th scope=\"col\">format</th><th scope=\"col\" class=\"number\">elements</th><th scope=\"col\" "
-         "class=\"number\">violation</th>"
-         "<th scope=\"col\" class=\"number\">non-finite</th><th scope=\"col\" class=\"number\">class</th><th "
-         "scope=\"col\" class=\"number\">undecided</th>"
-         "<th scope=\"col\" class=\"number\">max ratio</th><th scope=\"col\" class=\"number\">max "
-         "tightness</th><th scope=\"col\" class=\"number\">max bound</th>"
-         "<th scope=\"col\" class=\"number\">max enclosure</th></tr></thead>\n<tbody>" +
-         rows + "</tbody></table></div>\n";
+  return table(
+      "Elements by verdict, and the largest of each measure. Ratio: error / bound. Tightness: the same with "
+      "the "
+      "rounding of the output itself removed from both. Bound: relative to the absolute companion. "
+      "Enclosure: "
+      "radius of the reference / bound.",
+      {{"output"},
+       {"shape"},
+       {"format"},
+       {"elements", true},
+       {"violation", true},
+       {"non-finite", true},
+       {"class", true},
+       {"undecided", true},
+       {"ratio", true},
+       {"tightness", true},
+       {"bound", true},
+       {"enclosure", true}},
+      rows);
 }
 
 std::string worst_table(const json& worst) {
   struct Row {
     const char *label, *value, *bits;
   };
-  const Row table[] = {{"got", "got", "got_bits"},
+  const Row lines[] = {{"got", "got", "got_bits"},
                        {"expected", "expected", ""},
                        {"expected, rounded to the format", "expected_rounded", "expected_bits"},
                        {"absolute error", "absolute", ""},
@@ -104,20 +101,12 @@ std::string worst_table(const json& worst) {
                        {"relative error", "relative", ""},
                        {"error in ulp", "ulp", ""}};
   std::string rows;
-  for (const Row& row : table) {
-    const json& value = field_of(worst, row.value);
-    rows += fmt::format(
-        "<tr><th scope=\"row\">{}</th><td class=\"number\"><data value=\"{}\">{}</data></td><td "
-        "class=\"mono\">{}</td><td class=\"mono\">{}</td></tr>\n",
-        row.label, escape_markup(exact_decimal(value)), escape_markup(exact_decimal(value)),
-        escape_markup(hex_float(value)), *row.bits ? escape_markup(text_of(worst, row.bits)) : "");
+  for (const Row& row : lines) {
+    rows += "<tr>" + row_head(row.label) + exact_cells(field_of(worst, row.value));
+    rows += mono_cell(*row.bits ? text_of(worst, row.bits) : "") + "</tr>\n";
   }
-  return fmt::format(
-      "<div class=\"scroll\"><table>\n<caption>Worst element "
-      "<code>{}</code></caption>\n<thead><tr><th></th><th scope=\"col\" class=\"number\">decimal</th>"
-      "<th scope=\"col\">hexadecimal</th><th "
-      "scope=\"col\">bits</th></tr></thead>\n<tbody>{}</tbody></table></div>\n",
-      escape_markup(text_of(worst, "element")), rows);
+  return table(fmt::format("Worst element <code>{}</code>", escape_markup(text_of(worst, "element"))),
+               {{""}, {"decimal", true}, {"hexadecimal"}, {"bits"}}, rows);
 }
 
 std::string chart(std::string_view kind, const std::string& pointer, const std::string& caption) {
@@ -133,16 +122,12 @@ std::string histogram_table(const json& histogram) {
   std::string rows;
   for (size_t bin = 0; bin < histogram.size(); ++bin) {
     if (histogram[bin] == 0) continue;
-    const std::string range =
-        bin == 0 ? "exact (0)"
-                 : fmt::format("2^{} to 2^{}", static_cast<int>(bin) - 60, static_cast<int>(bin) - 59);
-    rows +=
-        fmt::format("<tr><td>{}</td><td class=\"number\">{}</td></tr>", range, number_markup(histogram[bin]));
+    const int exponent = static_cast<int>(bin) - 60;  // compare.h: counts by floor(log2 ratio) + 60
+    rows += "<tr>" + text_cell(bin == 0 ? "exact (0)" : fmt::format("2^{} to 2^{}", exponent, exponent + 1));
+    rows += number_cell(histogram[bin]) + "</tr>\n";
   }
-  return "<details><summary>Histogram as a table</summary><table><thead><tr><th scope=\"col\">error / "
-         "bound</th>"
-         "<th scope=\"col\" class=\"number\">elements</th></tr></thead><tbody>" +
-         rows + "</tbody></table></details>\n";
+  return "<details><summary>Histogram as a table</summary>" +
+         table("", {{"error / bound"}, {"elements", true}}, rows) + "</details>\n";
 }
 
 std::string output_section(const json& output, const std::string& pointer, int level) {
@@ -157,6 +142,7 @@ std::string output_section(const json& output, const std::string& pointer, int l
   const json& fields = field_of(output, "fields");
   if (!fields.empty()) out += "<div class=\"fields\">\n";
   for (size_t i = 0; i < fields.size(); ++i) {
+    if (field_of(fields[i], "max_ratio").empty()) continue;
     const bool folded = field_of(fields[i], "max_ratio").size() > kPointsPerField;
     out += chart("field", fmt::format("{}/fields/{}", pointer, i),
                  fmt::format("<b>Where along <code>{}</code></b>: largest error / bound at each index{}",
@@ -185,19 +171,19 @@ std::string trap_section(const json& trap, int level) {
 std::string exponents_section(const json& exponents, int level) {
   std::string rows;
   for (const json& range : exponents) {
-    rows += fmt::format(
-        "<tr><th scope=\"row\">{}</th><td class=\"mono\">{}</td><td class=\"number\">{}</td><td "
-        "class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td></tr>\n",
-        escape_markup(location_text(field_of(range, "where"))), escape_markup(text_of(range, "instruction")),
-        number_markup(field_of(range, "min")), number_markup(field_of(range, "max")),
-        number_markup(field_of(range, "count")), number_markup(field_of(range, "nans")));
+    rows += "<tr>" + row_head(escape_markup(location_text(field_of(range, "where")))) +
+            mono_cell(text_of(range, "instruction"));
+    for (const char* name : {"min", "max", "count", "nans"}) rows += number_cell(field_of(range, name));
+    rows += "</tr>\n";
   }
-  return heading(level, "", "Arguments of exponentials") +
-         "<div class=\"scroll\"><table><thead><tr><th scope=\"col\">where</th><th "
-         "scope=\"col\">instruction</th><th scope=\"col\" class=\"number\">smallest</th>"
-         "<th scope=\"col\" class=\"number\">largest</th><th scope=\"col\" class=\"number\">count</th><th "
-         "scope=\"col\" class=\"number\">NaN</th></tr></thead><tbody>" +
-         rows + "</tbody></table></div>\n";
+  return heading(level, "", "Arguments of exponentials") + table("",
+                                                                 {{"where"},
+                                                                  {"instruction"},
+                                                                  {"smallest", true},
+                                                                  {"largest", true},
+                                                                  {"count", true},
+                                                                  {"NaN", true}},
+                                                                 rows);
 }
 
 std::string lead(const json& verification) {

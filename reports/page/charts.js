@@ -26,13 +26,13 @@
 
   const superscript = {"-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹"};
   const power_of_two = (n) => "2" + [...String(n)].map((c) => superscript[c]).join("");
-  /// Axis labels by exponent, looked up by the chart's expressions.
-  const powers = Object.fromEntries([...Array(2201).keys()].map((i) => [i - 1100, power_of_two(i - 1100)]));
-  const power_labels = {update: {text: {signal: "powers[datum.value]"}}};
-  const constants = (width, height) => ({
-    $schema: "vega", width, height, config, padding: 4, autosize: {type: "fit", contains: "padding"},
-    signals: [{name: "powers", value: powers}],
-  });
+  /// Signal that axis labels look their exponent up in.
+  const powers = (low, high) => {
+    const value = {};
+    for (let n = low; n <= high; ++n) value[n] = power_of_two(n);
+    return {name: "powers", value};
+  };
+  const frame = (width, height) => ({width, height, config, padding: 4, autosize: {type: "fit", contains: "padding"}});
 
   const bound_rule = (encode) => ({
     type: "rule", interactive: false,
@@ -52,15 +52,16 @@
     const rows = [row(kExactBin, "exact")];
     for (let bin = first; bin <= last; ++bin) rows.push(row(bin, power_of_two(bin - kBinOfOne)));
     return {
-      ...constants(width, 200),
+      ...frame(width, 200),
       data: [{name: "bins", values: rows}],
       scales: [
         {name: "x", type: "band", domain: {data: "bins", field: "label"}, range: "width", paddingInner: 0.12},
-        {name: "y", type: "symlog", domain: {data: "bins", field: "count"}, range: "height", zero: true, nice: false},
+        {name: "y", type: "symlog", domain: [0, Math.max(1, ...counts)], range: "height", nice: false},
       ],
       axes: [
         {orient: "bottom", scale: "x", title: "error / bound, each bar from its label to the next", labelOverlap: true, ticks: false, labelPadding: 5},
-        {orient: "left", scale: "y", title: "elements", grid: true, domain: false, ticks: false, format: "~s",
+        {orient: "left", scale: "y", title: "elements", grid: true, domain: false, ticks: false,
+         encode: {labels: {update: {text: {signal: "format(datum.value, '~s')"}}}},
          values: [0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]},
       ],
       marks: [
@@ -96,7 +97,8 @@
         x: {scale: "x", field: "i"}, size: {signal: `${filter} ? ${size} : 0`}, tooltip: {field: "tip"}, ...encode}},
     });
     return {
-      ...constants(width, 170),
+      ...frame(width, 170),
+      signals: [powers(low, high)],
       data: [{name: "points", values: rows}],
       scales: [
         {name: "x", type: "linear", domain: [0, Math.max(1, (rows.length - 1) * per)], range: "width", padding: 6},
@@ -105,7 +107,7 @@
       axes: [
         {orient: "bottom", scale: "x", title: folded.axis, format: "d", tickMinStep: 1, labelFlush: true},
         {orient: "left", scale: "y", title: "error / bound", grid: true, domain: false, ticks: false, tickMinStep: 1, tickCount: 6,
-         encode: {labels: power_labels}},
+         encode: {labels: {update: {text: {signal: "powers[datum.value]"}}}}},
       ],
       marks: [
         {type: "line", from: {data: "points"}, interactive: false, encode: {update: {
@@ -133,11 +135,11 @@
     });
     const series = new Set(rows.map((row) => row.series)).size;
     return {
-      ...constants(width, 24 * series + 40),
+      ...frame(width, 24 * series + 40),
       data: [{name: "cells", values: rows}],
       scales: [
-        {name: "x", type: "band", domain: {data: "cells", field: "decay", sort: true}, range: "width", padding: 0.04},
-        {name: "y", type: "band", domain: {data: "cells", field: "series", sort: true}, range: "height", padding: 0.08},
+        {name: "x", type: "band", domain: {data: "cells", field: "decay"}, range: "width", padding: 0.04},
+        {name: "y", type: "band", domain: {data: "cells", field: "series"}, range: "height", padding: 0.08},
       ],
       axes: [
         {orient: "top", scale: "x", domain: false, ticks: false, labelOverlap: true},
@@ -179,7 +181,18 @@
     clearTimeout(pending);
     pending = setTimeout(() => figures.filter((f) => f.dataset.width).forEach((f) => draw(f, width_of(f))), 150);
   });
-  addEventListener("beforeprint", () => figures.filter((f) => !f.dataset.width).forEach((f) => draw(f, kPrintWidth)));
+  addEventListener("beforeprint", () => {
+    document.querySelectorAll("details").forEach((d) => { d.open = true; });
+    figures.filter((f) => !f.dataset.width).forEach((f) => draw(f, kPrintWidth));
+  });
+
+  // A link to a finding opens it.
+  const open_target = () => {
+    const target = location.hash && document.getElementById(location.hash.slice(1));
+    if (target && target.tagName === "DETAILS") target.open = true;
+  };
+  addEventListener("hashchange", open_target);
+  open_target();
 
   // A button copies the text of the element before it; without clipboard access it selects the text instead.
   for (const button of document.querySelectorAll("button.copy")) {

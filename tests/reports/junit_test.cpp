@@ -1,0 +1,103 @@
+#include "reports/junit.h"
+
+#include <gtest/gtest.h>
+
+#include "src/numerics/bad_input.h"
+#include "tests/reports/sample_result.h"
+#include "tests/reports/well_formed.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+std::vector<test::Element> elements(const json& result) {
+  std::string error;
+  std::vector<test::Element> found = test::read_markup(render_junit(result), false, &error);
+  EXPECT_EQ(error, "");
+  return found;
+}
+
+int count(const std::vector<test::Element>& found, std::string_view name) {
+  int n = 0;
+  for (const test::Element& element : found) n += element.name == name ? 1 : 0;
+  return n;
+}
+
+TEST(Junit, CountsWhatItLists) {
+  for (const json& sample :
+       {test::passed_verification(), test::nan_verification(), test::fuzz_run(0), test::fuzz_run(3)}) {
+    const std::vector<test::Element> found = elements(sample);
+    EXPECT_EQ(found[0].name, "testsuites");
+    EXPECT_EQ(found[0].attribute("tests"), std::to_string(count(found, "testcase")));
+    EXPECT_EQ(found[0].attribute("failures"), std::to_string(count(found, "failure")));
+    int tests = 0, failures = 0;
+    for (const test::Element& suite : found) {
+      if (suite.name != "testsuite") continue;
+      tests += std::stoi(suite.attribute("tests"));
+      failures += std::stoi(suite.attribute("failures"));
+    }
+    EXPECT_EQ(tests, count(found, "testcase"));
+    EXPECT_EQ(failures, count(found, "failure"));
+  }
+}
+
+TEST(Junit, ACleanRunHasOneSuitePerKernelAndOneTestPerPropertyAndNoFailure) {
+  const std::vector<test::Element> found = elements(test::fuzz_run(0));
+  EXPECT_EQ(count(found, "failure"), 0);
+  EXPECT_EQ(count(found, "testsuite"), 3);  // two kernels and the run
+  EXPECT_EQ(count(found, "testcase"), 2 + 2 + 1 + 2);
+}
+
+TEST(Junit, EveryFindingFailsWithItsCauseAndReplayLine) {
+  const std::vector<test::Element> found = elements(test::fuzz_run(3));
+  int findings = 0, failures_with_replay = 0, property_failures = 0;
+  for (const test::Element& element : found) {
+    if (element.name == "testcase" && element.attribute("name").starts_with("finding ")) ++findings;
+    if (element.name != "failure") continue;
+    if (element.attribute("type") == "property") ++property_failures;
+    if (element.text.find("assay replay gla.chunk/") != std::string::npos &&
+        element.attribute("message").find("exp-overflow") != std::string::npos)
+      ++failures_with_replay;
+  }
+  EXPECT_EQ(findings, 3);
+  EXPECT_EQ(failures_with_replay, 3 + 1);  // and the property of that kernel
+  EXPECT_EQ(property_failures, 1 + 2);     // of the kernel; both of the run
+}
+
+TEST(Junit, UndecidedCasesFail) {
+  json run = test::fuzz_run(0);
+  run["undecided"] = 2;
+  EXPECT_EQ(count(elements(run), "failure"), 1);
+}
+
+TEST(Junit, AFindingOfAnUnlistedKernelIsNotLost) {
+  json run = test::fuzz_run(1);
+  run["findings"][0]["kernel"] = "gla.chunk@S1";
+  int suites = 0;
+  for (const test::Element& element : elements(run))
+    suites += element.name == "testsuite" && element.attribute("name") == "gla.chunk@S1" ? 1 : 0;
+  EXPECT_EQ(suites, 1);
+}
+
+TEST(Junit, AVerificationOutOfDomainFailsThoughNoElementDoes) {
+  json v = test::passed_verification();
+  v["verdict"] = "domain";
+  EXPECT_EQ(count(elements(v), "failure"), 1);
+}
+
+TEST(Junit, HostileTextsStayTexts) {
+  for (const char* attack : {"\"/><failure/>", "]]><x>", "&amp", "\x01\xff", "</testsuite>"}) {
+    json sample = test::fuzz_run(2);
+    for (json& finding : sample["findings"])
+      finding["properties_failed"].clear();  // no longer the name of a property
+    EXPECT_EQ(elements(test::with_hostile_texts(sample, attack)).size(), elements(sample).size()) << attack;
+  }
+}
+
+TEST(Junit, RefusesWhatIsNoResult) {
+  EXPECT_THROW(render_junit(json::object()), BadInput);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,194 @@
+#include "tests/reports/sample_result.h"
+
+#include <vector>
+
+namespace assay::test {
+namespace {
+
+using nlohmann::json;
+
+json output(const std::string& name, std::vector<std::pair<std::string, int64_t>> axes, int64_t T) {
+  json document = {{"name", name},
+                   {"axes", json::array()},
+                   {"dtype", name == "o" ? "bf16" : "fp32"},
+                   {"elements", 5120},
+                   {"ok", 5120},
+                   {"violation", 0},
+                   {"nonfinite", 0},
+                   {"wrong_class", 0},
+                   {"undecided", 0},
+                   {"max_ratio", 0.3139},
+                   {"max_tightness", 0.0523},
+                   {"max_relative_bound", 0.011430001},
+                   {"max_enclosure", 3.1e-9},
+                   {"fields", json::array()}};
+  for (const auto& [axis, size] : axes) document["axes"].push_back({{"name", axis}, {"size", size}});
+  std::vector<int64_t> histogram(64, 0);
+  histogram[0] = 120;
+  for (int bin = 48; bin < 59; ++bin) histogram[bin] = 100 * (bin - 40);
+  document["histogram"] = histogram;
+  document["worst"] = {{"element", name + "[b=0,t=17,h=1,v=3]"},
+                       {"flat", 1027},
+                       {"got", 0.8125},
+                       {"expected", 0.81283719283712341},
+                       {"expected_rounded", 0.8125},
+                       {"got_bits", "0x3f50"},
+                       {"expected_bits", "0x3f50"},
+                       {"absolute", 0.00033719283712341},
+                       {"relative", 4.1483441e-4},
+                       {"ulp", 0.08632},
+                       {"bound", 0.0107421875},
+                       {"ratio", 0.03139}};
+  std::vector<double> ratios;
+  for (int64_t t = 0; t < T; ++t) ratios.push_back(0.01 + 0.3 * static_cast<double>((t * 7919) % 997) / 997);
+  document["fields"].push_back({{"axis", "t"}, {"max_ratio", ratios}});
+  document["fields"].push_back({{"axis", "v"}, {"max_ratio", {0.1, 0.3139, 0.0, 0.2}}});
+  return document;
+}
+
+json source(int line, int ptx_line) {
+  return {{"file", "kernels/gla/chunk.cu"},
+          {"line", line},
+          {"ptx_line", ptx_line},
+          {"function", "gla_chunk_output"}};
+}
+
+json origin() {
+  const json link = {{"where", source(142, 903)},
+                     {"instruction", "ex2.approx.ftz.f32"},
+                     {"text", "weight = exp2f(x) * (j <= i);"}};
+  return {{"element", "o[b=0,t=16,h=0,v=3]"},
+          {"kind", "exp-overflow"},
+          {"where", source(142, 903)},
+          {"source_text", "weight = exp2f(x) * (j <= i);"},
+          {"instruction", "ex2.approx.ftz.f32 %f312, %f311;"},
+          {"operands", {{{"name", "%f311"}, {"type", "f32"}, {"value", 130.25}, {"bits", "0x43024000"}}}},
+          {"result", "inf"},
+          {"block", {1, 0, 0}},
+          {"thread", {37, 0, 0}},
+          {"inputs", {{{"element", "g[b=0,t=16,h=0,k=3]"}, {"value", -90.5}, {"nearest_finite", "-88.7"}}}},
+          {"inputs_truncated", true},
+          {"chain", {link, link}},
+          {"infinity_made_at", link},
+          {"sentence", "ex2 at kernels/gla/chunk.cu:142 got 130.25 because g[b=0,t=16,h=0,k=3] = -90.5"}};
+}
+
+}  // namespace
+
+json passed_verification(int64_t T) {
+  const std::string token = "gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0";
+  return {{"kind", "verification"},
+          {"schema", 1},
+          {"tool", {{"version", "0.1.0"}, {"commit", "c56a40a"}}},
+          {"kernel", "gla.chunk"},
+          {"case",
+           {{"kernel", "gla.chunk"},
+            {"B", 1},
+            {"T", T},
+            {"seed", 18446744073709551615ull},
+            {"cu_seqlens", {0, 15, 80}},
+            {"scale", nullptr},
+            {"without", json::array()},
+            {"initial_state", false}}},
+          {"token", token},
+          {"backend", "vm sm_90"},
+          {"arithmetic", "bf16 operands, fp32 accumulation"},
+          {"verdict", "pass"},
+          {"cause", ""},
+          {"outputs",
+           {output("o", {{"B", 1}, {"T", T}, {"H", 2}, {"V", 32}}, T),
+            output("final_state", {{"N", 1}, {"H", 2}, {"K", 64}, {"V", 32}}, 2)}},
+          {"properties_failed", json::array()},
+          {"trap", nullptr},
+          {"origin", nullptr},
+          {"diagnosis", json::array()},
+          {"exponents",
+           {{{"where", source(142, 903)},
+             {"instruction", "ex2.approx.ftz.f32"},
+             {"min", -1290.4},
+             {"max", 0.0},
+             {"count", 1048576},
+             {"nans", 0}}}},
+          {"seconds_reference", 0.0213},
+          {"seconds_kernel", 0.184},
+          {"bits_differ", -1}};
+}
+
+json nan_verification() {
+  json v = passed_verification();
+  v["verdict"] = "finding";
+  v["cause"] = "nonfinite o exp-overflow kernels/gla/chunk.cu:142";
+  v["origin"] = origin();
+  v["properties_failed"] = {"same-bits-twice: o[b=0,t=3,h=0,v=1] differs"};
+  v["trap"] = {{"kind", "out-of-bounds"},
+               {"message", "read past v"},
+               {"where", source(77, 412)},
+               {"block", {0, 0, 0}},
+               {"thread", {5, 0, 0}}};
+  v["diagnosis"] = {{{"cause", "mask-after-exponential"},
+                     {"explanation", "a masked lane overflows"},
+                     {"score", 0.9375},
+                     {"evidence", {"130.25 > 128"}}}};
+  json& o = v["outputs"][0];
+  o["nonfinite"] = 2;
+  o["max_ratio"] = "nan";
+  o["worst"]["got"] = "nan";
+  o["worst"]["got_bits"] = "0x7fc0";
+  o["fields"][0]["max_ratio"][16] = "nan";
+  o["fields"][0]["max_ratio"][18] = 3.2;
+  return v;
+}
+
+json fuzz_run(int findings) {
+  json run = {{"kind", "fuzz"},
+              {"schema", 1},
+              {"kernels", {"gla.chunk", "gla.fused_recurrent"}},
+              {"backend", "vm sm_90"},
+              {"seed", 18446744073709551615ull},
+              {"cases", 1200},
+              {"passed", 1200 - findings},
+              {"undecided", 0},
+              {"domain", 12},
+              {"seconds", 59.75},
+              {"findings", json::array()},
+              {"properties",
+               {{{"name", "within-bound"}, {"checked", 1200}, {"failed", findings}},
+                {{"name", "same-bits-twice"}, {"checked", 311}, {"failed", findings}}}},
+              {"coverage",
+               {{{"feature", "dtype"}, {"value", "bf16"}, {"cases", 300}},
+                {{"feature", "dtype"}, {"value", "fp32"}, {"cases", 900}},
+                {{"feature", "shape"}, {"value", "K != V"}, {"cases", 543}}}},
+              {"tightness", json::array()}};
+  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
+    for (const char* decay : {"none", "reset"}) {
+      run["tightness"].push_back({{"kernel", kernel},
+                                  {"output", "o"},
+                                  {"dtype", "bf16"},
+                                  {"decay", decay},
+                                  {"length_class", "T <= 64"},
+                                  {"cases", 77},
+                                  {"max_ratio", 0.41234567},
+                                  {"max_tightness", 0.12345678},
+                                  {"max_relative_bound", 0.0117}});
+    }
+  }
+  for (int i = 0; i < findings; ++i) run["findings"].push_back(nan_verification());
+  return run;
+}
+
+json with_hostile_texts(json document, const std::string& suffix) {
+  if (document.is_string()) {
+    const std::string text = document.get<std::string>();
+    // Numbers written as texts stay numbers, and what is empty decides what the page has.
+    if (text.empty() || text == "nan" || text == "inf" || text == "-inf") return document;
+    return text + suffix;
+  }
+  if (!document.is_structured()) return document;
+  for (auto it = document.begin(); it != document.end(); ++it) {
+    const bool kind = document.is_object() && it.key() == "kind" && (*it == "fuzz" || *it == "verification");
+    if (!kind) *it = with_hostile_texts(*it, suffix);
+  }
+  return document;
+}
+
+}  // namespace assay::test
