@@ -256,7 +256,7 @@ bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Oper
 }
 Failure power_of_two_scale(PropertyRun& run) {
   Case doubled = run.case_;
-  doubled.scale = 2 * run.case_.scale.value_or(run.op.default_scale(sizes_of(run.case_)));
+  doubled.scale = 2 * scale_of(run.case_, run.op);
   const Outcome second = run.run(doubled, run.inputs());
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
   for (const auto& [name, output] : run.outcome().outputs) {
