@@ -1,4 +1,5 @@
-// State updates per second of the reference's rungs: one update is decay, write, readout and radius of one state entry.
+// State updates per second of the reference's rungs: one update is decay, write, readout and radius of one
+// state entry.
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -11,8 +12,8 @@ namespace assay {
 namespace {
 
 void count_updates(benchmark::State& state, double per_iteration) {
-  state.counters["updates/s"] =
-      benchmark::Counter(per_iteration * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["updates/s"] = benchmark::Counter(per_iteration * static_cast<double>(state.iterations()),
+                                                   benchmark::Counter::kIsRate);
 }
 
 void draw(RandomProblem& p, int64_t T, bool cotangents) {
@@ -46,15 +47,16 @@ void double_double(benchmark::State& state, const GatedKernels& kernels) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
   std::vector<PreciseCoefficient> coefficients;
-  std::vector<double> v, S_hi(K * W), S_lo(K * W), P(K * W), o_hi(tokens * W), o_lo(tokens * W), companion(tokens * W);
+  std::vector<double> v, S_hi(K * W), S_lo(K * W), P(K * W), o_hi(tokens * W), o_lo(tokens * W),
+      companion(tokens * W);
   for (int64_t i = 0; i < tokens * K; ++i) {
     const double q = normal(random);
     coefficients.push_back({0.9, 0x1p-56, normal(random), q, std::fabs(q)});
   }
   for (int64_t i = 0; i < tokens * W; ++i) v.push_back(normal(random));
   for (auto _ : state) {
-    kernels.precise({tokens, K, coefficients.data(), v.data(), S_hi.data(), S_lo.data(), P.data(), o_hi.data(),
-                     o_lo.data(), companion.data()});
+    kernels.precise({tokens, K, coefficients.data(), v.data(), S_hi.data(), S_lo.data(), P.data(),
+                     o_hi.data(), o_lo.data(), companion.data()});
     benchmark::DoNotOptimize(o_hi.data());
   }
   count_updates(state, static_cast<double>(tokens * K * W));
@@ -75,7 +77,8 @@ BENCHMARK(real_length)->Iterations(1)->Unit(benchmark::kMillisecond)->UseRealTim
 
 int main(int argc, char** argv) {
   for (const assay::GatedKernels& kernels : assay::runnable_gated_kernels())
-    benchmark::RegisterBenchmark(("double_double/" + std::string(kernels.instruction_set)).c_str(), assay::double_double, kernels);
+    benchmark::RegisterBenchmark(("double_double/" + std::string(kernels.instruction_set)).c_str(),
+                                 assay::double_double, kernels);
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

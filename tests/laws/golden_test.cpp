@@ -61,18 +61,21 @@ void load(const json& c, const Operator& op, GoldenCase& out) {
   out.problem.inputs = &out.inputs;
 }
 
-/// |golden - mid| <= rad, where golden itself is rounded to 30 digits; where the scale is K^-1/2 rounded to a double the
-/// exact value moves by 2^-53 of the companion.
-void expect_inside(const ReferenceOutput& out, const json& golden, bool scale_rounded, const std::string& where) {
+/// |golden - mid| <= rad, where golden itself is rounded to 30 digits; where the scale is K^-1/2 rounded to a
+/// double the exact value moves by 2^-53 of the companion.
+void expect_inside(const ReferenceOutput& out, const json& golden, bool scale_rounded,
+                   const std::string& where) {
   const auto values = flat(golden);
   ASSERT_EQ(values.size(), out.mid.size()) << where << " " << out.name;
   for (size_t i = 0; i < values.size(); ++i) {
     const Exact exact(values[i]);
     const Exact error = abs(exact - Exact(out.mid[i]));
-    const Exact allowed = Exact(out.rad[i]) + abs(exact) * Exact("5e-30") + (scale_rounded ? Exact(out.companion[i] * 0x1p-53) : Exact(0));
-    EXPECT_LE(error, allowed) << where << " " << out.name << "[" << i << "] expected " << values[i] << " got " << out.mid[i] << " +- "
-                              << out.rad[i];
-    EXPECT_LE(out.rad[i], 1e-13 * out.companion[i] + 1e-200) << where << " " << out.name << "[" << i << "]: a vacuous enclosure";
+    const Exact allowed = Exact(out.rad[i]) + abs(exact) * Exact("5e-30") +
+                          (scale_rounded ? Exact(out.companion[i] * 0x1p-53) : Exact(0));
+    EXPECT_LE(error, allowed) << where << " " << out.name << "[" << i << "] expected " << values[i] << " got "
+                              << out.mid[i] << " +- " << out.rad[i];
+    EXPECT_LE(out.rad[i], 1e-13 * out.companion[i] + 1e-200)
+        << where << " " << out.name << "[" << i << "]: a vacuous enclosure";
   }
 }
 

@@ -40,7 +40,8 @@ inline double draw_decay(const std::string& profile, std::mt19937_64& random) {
   return -std::log1p(std::exp(-normal(random)));
 }
 
-inline Tensor draw_tensor(const std::string& name, Dtype dtype, std::vector<Axis> axes, std::mt19937_64& random) {
+inline Tensor draw_tensor(const std::string& name, Dtype dtype, std::vector<Axis> axes,
+                          std::mt19937_64& random) {
   std::normal_distribution<double> normal;
   Tensor tensor(name, dtype, std::move(axes));
   for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, normal(random));
@@ -63,7 +64,8 @@ inline void draw_problem(const RandomShape& shape, uint64_t seed, RandomProblem&
     for (int64_t i = 0; i < g.size(); ++i) g.set(i, draw_decay(shape.decay, random));
     out.inputs["g"] = g;
   }
-  if (shape.initial_state) out.inputs["initial_state"] = draw_tensor("initial_state", Dtype::fp32, states, random);
+  if (shape.initial_state)
+    out.inputs["initial_state"] = draw_tensor("initial_state", Dtype::fp32, states, random);
   if (shape.cotangents) {
     out.inputs["do"] = draw_tensor("do", shape.dtype, values, random);
     out.inputs["dfinal_state"] = draw_tensor("dfinal_state", Dtype::fp32, states, random);
