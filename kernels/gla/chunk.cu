@@ -5,6 +5,7 @@
 //   initial_state (or null), final_state [N, H, K, V] fp32
 //   states: workspace [chunk][H][ceil(V/16)][ceil(K/16)] blocks of 16 x 16 operands (bf16: 512 bytes, else 1024)
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
+// -DWIDTHS: which value channels per block there are: 1 states by 32, 2 states by 64, 4 outputs by 128 (64 always).
 // Grids (x): N H ceil(K/64) ceil(V/columns), chunks H ceil(V/columns); 128 threads. Any K and V of at least 1;
 // `vector` != 0 promises that K and V are multiples of 8 and all pointers 16-byte aligned.
 #include "chunk_output.cuh"
@@ -29,6 +30,13 @@ using Decay = GATE;
                                           Shape{heads, key_channels, value_channels, vector != 0});                \
   }
 
+#if WIDTHS & 1
 STATE_KERNEL(32)
+#endif
+#if WIDTHS & 2
 STATE_KERNEL(64)
+#endif
 OUTPUT_KERNEL(64, 3)
+#if WIDTHS & 4
+OUTPUT_KERNEL(128, 2)
+#endif

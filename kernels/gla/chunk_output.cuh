@@ -40,18 +40,18 @@ struct RowSums {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float partner = __shfl_xor_sync(0xffffffffu, total[i >> 2][i & 3], 4 * s);
-      up_to[i >> 2][i & 3] = __fadd_rn(up_to[i >> 2][i & 3], second ? partner : 0.0f);
-      after[i >> 2][i & 3] = __fadd_rn(after[i >> 2][i & 3], second ? 0.0f : partner);
-      total[i >> 2][i & 3] = __fadd_rn(total[i >> 2][i & 3], partner);
+      up_to[i >> 2][i & 3] = up_to[i >> 2][i & 3] + (second ? partner : 0.0f);
+      after[i >> 2][i & 3] = after[i >> 2][i & 3] + (second ? 0.0f : partner);
+      total[i >> 2][i & 3] = total[i >> 2][i & 3] + partner;
     }
   }
   // From 8 to 16 rows: both halves lie in the same lane.
   __device__ void join_halves() {
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      up_to[1][c] = __fadd_rn(up_to[1][c], total[0][c]);
-      after[0][c] = __fadd_rn(after[0][c], total[1][c]);
-      total[0][c] = total[1][c] = __fadd_rn(total[0][c], total[1][c]);
+      up_to[1][c] = up_to[1][c] + total[0][c];
+      after[0][c] = after[0][c] + total[1][c];
+      total[0][c] = total[1][c] = total[0][c] + total[1][c];
     }
   }
 };
@@ -96,8 +96,8 @@ struct DiagonalTile {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float diagonal = dot[half];
-      diagonal = __fadd_rn(diagonal, __shfl_xor_sync(0xffffffffu, diagonal, 1));
-      diagonal = __fadd_rn(diagonal, __shfl_xor_sync(0xffffffffu, diagonal, 2));
+      diagonal = diagonal + __shfl_xor_sync(0xffffffffu, diagonal, 1);
+      diagonal = diagonal + __shfl_xor_sync(0xffffffffu, diagonal, 2);
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int j = 2 * (lane & 3) + h, apart = i ^ j;
@@ -177,8 +177,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
           next.g[half].decode(y[half]);
 #pragma unroll
           for (int c = 0; c < 4; ++c) {
-            y[half][c] = __fmul_rn(y[half][c], log2_e);
-            diagonal.dot[half] = __fmaf_rn(query[half][c], key[half][c], diagonal.dot[half]);
+            y[half][c] = y[half][c] * log2_e;
+            diagonal.dot[half] = fused(query[half][c], key[half][c], diagonal.dot[half]);
           }
         }
         if (group_begin + group + 1 < shape.key_groups())
@@ -192,7 +192,7 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
           for (int i = 0; i < 8; ++i) {
             const int half = i >> 2, c = i & 3;
             const float exponent = second ? sums.up_to[half][c] : sums.after[half][c];
-            x[half][c] = __fmul_rn(second ? query[half][c] : key[half][c], power_of_two(exponent));
+            x[half][c] = (second ? query[half][c] : key[half][c]) * power_of_two(exponent);
           }
           const Operand both = Operand::of(x);
           multiply(diagonal.pair[l][0], both, both, 0);
@@ -201,8 +201,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
         }
 #pragma unroll
         for (int c = 0; c < 4; ++c) {
-          x[0][c] = __fmul_rn(key[0][c], power_of_two(sums.after[0][c]));
-          x[1][c] = __fmul_rn(query[1][c], power_of_two(sums.up_to[1][c]));
+          x[0][c] = key[0][c] * power_of_two(sums.after[0][c]);
+          x[1][c] = query[1][c] * power_of_two(sums.up_to[1][c]);
         }
         const Operand both = Operand::of(x);
         multiply(diagonal.eight, both, both, 0);
@@ -211,7 +211,7 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
         if (warp < 3) {
 #pragma unroll
           for (int i = 0; i < 8; ++i)
-            x[i >> 2][i & 3] = __fmul_rn(key[i >> 2][i & 3], power_of_two(sums.after[i >> 2][i & 3]));
+            x[i >> 2][i & 3] = key[i >> 2][i & 3] * power_of_two(sums.after[i >> 2][i & 3]);
           Operand::store_values(keys + (warp * 4 + group) * Operand::block_bytes, lane, x);
           if (row == 0)
             reinterpret_cast<float4*>(totals)[warp * 16 + group * 4 + quarter] =
@@ -220,7 +220,7 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
         }
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-          x[i >> 2][i & 3] = __fmul_rn(query[i >> 2][i & 3], power_of_two(sums.up_to[i >> 2][i & 3]));
+          x[i >> 2][i & 3] = query[i >> 2][i & 3] * power_of_two(sums.up_to[i >> 2][i & 3]);
         store_floats(queries + group * 1024, lane, x);
       }
     wait_copies<0>();
@@ -241,8 +241,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
             const float4 total = reinterpret_cast<const float4*>(totals)[tile * 16 + group * 4 + quarter];
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-              x[half][0] = __fmul_rn(x[half][0], total.x), x[half][1] = __fmul_rn(x[half][1], total.y);
-              x[half][2] = __fmul_rn(x[half][2], total.z), x[half][3] = __fmul_rn(x[half][3], total.w);
+              x[half][0] = x[half][0] * total.x, x[half][1] = x[half][1] * total.y;
+              x[half][2] = x[half][2] * total.z, x[half][3] = x[half][3] * total.w;
             }
           }
         const Operand a = Operand::of(x);
@@ -286,7 +286,7 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
     if (r >= live_rows || value >= V) continue;
     typename Format::Bits* to = o + ((first + 16 * warp + r) * shape.heads + head) * V + value;
     const Accumulator& c = out[tile >> 1][tile & 1];
-    store_pair<Format>(to, __fmul_rn(c.r[2 * half], scale), __fmul_rn(c.r[2 * half + 1], scale), V - value,
+    store_pair<Format>(to, c.r[2 * half] * scale, c.r[2 * half + 1] * scale, V - value,
                        shape.vector);
   }
 }

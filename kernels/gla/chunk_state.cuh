@@ -22,7 +22,7 @@ struct StateStage {
   using ValueTile = Tile<Format, columns>;
   static constexpr int gate_offset = KeyTile::bytes, value_offset = gate_offset + GateTile::bytes;
   static constexpr int bytes = value_offset + ValueTile::bytes;
-  static constexpr int count = sizeof(typename Format::Bits) == 2 ? 3 : 2;
+  static constexpr int count = 3 * bytes <= 101376 ? 3 : 2;  // 99 KiB: what a block may have since sm_86
 };
 
 // One warp's 16 key channels of a chunk: lane holds channels 2 (lane/4) + {0, 1} of the 16 tokens from 16 (lane%4) on.
@@ -36,38 +36,37 @@ struct ChunkDecays {
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
       const auto pair = *reinterpret_cast<const Pair<Gate>*>(tile + GateTile::offset(16 * (lane & 3) + i, channel));
-      y[0][i] = __fmul_rn(pair.low(), log2_e);
-      y[1][i] = __fmul_rn(pair.high(), log2_e);
+      y[0][i] = pair.low() * log2_e;
+      y[1][i] = pair.high() * log2_e;
     }
 #pragma unroll
     for (int c = 0; c < 2; ++c) {
-      float quarter = __fadd_rn(__fadd_rn(sum_of_four(c, 0), sum_of_four(c, 1)),
-                                __fadd_rn(sum_of_four(c, 2), sum_of_four(c, 3)));
+      float quarter = (sum_of_four(c, 0) + sum_of_four(c, 1)) + (sum_of_four(c, 2) + sum_of_four(c, 3));
       const float neighbour = __shfl_xor_sync(0xffffffffu, quarter, 1);
-      const float half = __fadd_rn(quarter, neighbour);
+      const float half = quarter + neighbour;
       const float other_half = __shfl_xor_sync(0xffffffffu, half, 2);
-      after[c] = __fadd_rn((lane & 1) ? 0.0f : neighbour, (lane & 2) ? 0.0f : other_half);
-      total[c] = __fadd_rn(half, other_half);
+      after[c] = ((lane & 1) ? 0.0f : neighbour) + ((lane & 2) ? 0.0f : other_half);
+      total[c] = half + other_half;
     }
   }
   __device__ float sum_of_four(int c, int group) const {
     const float* x = y[c] + 4 * group;
-    return __fadd_rn(__fadd_rn(x[0], x[1]), __fadd_rn(x[2], x[3]));
+    return (x[0] + x[1]) + (x[2] + x[3]);
   }
   // Log decays from four tokens to the chunk's end: the later tokens of their group, quarter and chunk. At most 8
   // additions deep.
   __device__ void to_end(int c, int group, float (&exponent)[4]) const {
     float later = after[c];
-    if (group == 2) later = __fadd_rn(sum_of_four(c, 3), later);
-    if (group == 1) later = __fadd_rn(__fadd_rn(sum_of_four(c, 2), sum_of_four(c, 3)), later);
+    if (group == 2) later = sum_of_four(c, 3) + later;
+    if (group == 1) later = (sum_of_four(c, 2) + sum_of_four(c, 3)) + later;
     if (group == 0)
-      later = __fadd_rn(__fadd_rn(sum_of_four(c, 1), __fadd_rn(sum_of_four(c, 2), sum_of_four(c, 3))), later);
+      later = (sum_of_four(c, 1) + (sum_of_four(c, 2) + sum_of_four(c, 3))) + later;
     const float* x = y[c] + 4 * group;
-    const float last_two = __fadd_rn(x[2], x[3]);
+    const float last_two = x[2] + x[3];
     exponent[3] = later;
-    exponent[2] = __fadd_rn(x[3], later);
-    exponent[1] = __fadd_rn(last_two, later);
-    exponent[0] = __fadd_rn(__fadd_rn(x[1], last_two), later);
+    exponent[2] = x[3] + later;
+    exponent[1] = last_two + later;
+    exponent[0] = (x[1] + last_two) + later;
   }
 };
 
@@ -135,7 +134,7 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
       const int stage = i / (Stage::GateTile::bytes / 4), word = i % (Stage::GateTile::bytes / 4);
       reinterpret_cast<u32*>(shared + stage * Stage::bytes + Stage::gate_offset)[word] = 0;
     }
-#pragma unroll
+#pragma unroll 1
   for (int stage = 0; stage < Stage::count - 1; ++stage) load_stage(stage);
 
   for (i64 chunk = 0; chunk < chunks; ++chunk) {
@@ -171,8 +170,8 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
         const int place = (i >> 1) | ((i & 1) << 1);  // tokens 0..3 stand at places 0, 2, 1, 3
         const auto pair = *reinterpret_cast<const Pair<Format>*>(
             stage + Stage::KeyTile::offset(16 * quarter + 4 * step + i, local));
-        x[0][place] = __fmul_rn(pair.low(), power_of_two(exponent[0][i]));
-        x[1][place] = __fmul_rn(pair.high(), power_of_two(exponent[1][i]));
+        x[0][place] = pair.low() * power_of_two(exponent[0][i]);
+        x[1][place] = pair.high() * power_of_two(exponent[1][i]);
       }
       const Operand keys = Operand::of(x);
 #pragma unroll
@@ -194,7 +193,7 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
 #pragma unroll
         for (int i = 0; i < value_groups * 2; ++i) {
           float& s = S[i >> 1][p].r[2 * (i & 1) + h];
-          s = __fmaf_rn(keep, s, __fmaf_rn(factor, s, sum[i >> 1][p].r[2 * (i & 1) + h]));
+          s = fused(keep, s, fused(factor, s, sum[i >> 1][p].r[2 * (i & 1) + h]));
         }
       }
     }

@@ -108,7 +108,7 @@ struct OperandTf32x3 {
       const float value = x[i >> 2][i & 3];
       const u32 high = round_tf32(value);
       result.high.r[i >> 2][i & 3] = high;
-      result.low.r[i >> 2][i & 3] = round_tf32(__fsub_rn(value, __uint_as_float(high)));
+      result.low.r[i >> 2][i & 3] = round_tf32(value - __uint_as_float(high));
     }
     return result;
   }
@@ -132,7 +132,7 @@ __device__ __forceinline__ void multiply(Accumulator& c, const OperandTf32x3& a,
   multiply(sum, a.high, b.low, half);
   multiply(sum, a.high, b.high, half);
 #pragma unroll
-  for (int i = 0; i < 4; ++i) c.r[i] = __fadd_rn(c.r[i], sum.r[i]);
+  for (int i = 0; i < 4; ++i) c.r[i] = c.r[i] + sum.r[i];
 }
 
 // What tensors of a format are multiplied as.

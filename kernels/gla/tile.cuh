@@ -37,20 +37,22 @@ __device__ __forceinline__ void load_tile(char* tile, const typename T::Bits* fr
                                           int count, bool vector) {
   constexpr int size = int(sizeof(typename T::Bits));
   if (vector) {
-    constexpr int per_piece = 16 / size, pieces = T::columns / per_piece;
+    constexpr int per_piece = 16 / size, pieces = T::columns / per_piece, step = threads / pieces;
+    static_assert(step <= 16 ? 16 % step == 0 : step % 16 == 0, "rows of one thread keep their place in the padding");
+    const int row = int(threadIdx.x) / pieces, column = int(threadIdx.x) % pieces * per_piece;
+    const typename T::Bits* piece = from + row * row_stride + column;
+    char* to = tile + T::offset(row, column);
+    if (column >= count) rows = 0;
 #pragma unroll
-    for (int i = 0; i < 64 * pieces / threads; ++i) {
-      const int piece = int(threadIdx.x) + i * threads;
-      const int row = piece / pieces, column = piece % pieces * per_piece;
-      const bool live = row < rows && column < count;
-      copy_async(tile + T::offset(row, column), live ? from + row * row_stride + column : from, live ? 16 : 0);
-    }
+    for (int i = 0; i < 64 / step; ++i, piece += step * row_stride)
+      copy_async(to + T::offset(i * step, 0), piece, row + i * step < rows ? 16 : 0);
   } else {
+#pragma unroll 1
     for (int i = int(threadIdx.x); i < 64 * T::columns; i += threads) {
       const int row = i / T::columns, column = i % T::columns;
-      const bool live = row < rows && column < count;
-      *reinterpret_cast<typename T::Bits*>(tile + T::offset(row, column)) =
-          live ? from[row * row_stride + column] : typename T::Bits(0);
+      typename T::Bits bits = 0;
+      if (row < rows && column < count) bits = from[row * row_stride + column];
+      *reinterpret_cast<typename T::Bits*>(tile + T::offset(row, column)) = bits;
     }
   }
 }
