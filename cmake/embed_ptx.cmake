@@ -13,6 +13,8 @@ endif()
 
 # embed_ptx(<target> <source.cu> <stem> <definition>...): compiles, prepares, and adds row `stem` to the table below.
 function(embed_ptx target source stem)
+  get_filename_component(folder ${CMAKE_CURRENT_BINARY_DIR}/${stem} DIRECTORY)
+  file(MAKE_DIRECTORY ${folder})
   set(raw ${CMAKE_CURRENT_BINARY_DIR}/${stem}.raw.ptx)
   set(ptx ${CMAKE_CURRENT_BINARY_DIR}/${stem}.ptx)
   list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
@@ -24,13 +26,22 @@ function(embed_ptx target source stem)
     DEPFILE ${raw}.d
     COMMENT "nvcc -ptx ${stem}"
     VERBATIM)
-  set_property(TARGET ${target} APPEND PROPERTY EMBEDDED_FILES "${stem}|${ptx}")
+  set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${stem}|${ptx}")
 endfunction()
 
-# write_embedded_table(<target> <symbol> <output.cpp>): a C++ source with `const EmbeddedFile <symbol>[]`, the files of
-# the target's EMBEDDED_FILES, ended by an empty row.
-function(write_embedded_table target symbol output)
-  get_target_property(files ${target} EMBEDDED_FILES)
+# embed_source(<target> <file>...): adds source files, named by their path from the source root.
+function(embed_source target)
+  foreach(file ${ARGN})
+    file(RELATIVE_PATH name ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${file})
+    set_property(TARGET ${target} APPEND PROPERTY embedded_source "${name}|${CMAKE_CURRENT_SOURCE_DIR}/${file}")
+  endforeach()
+endfunction()
+
+# write_embedded_table(<target> <symbol>): a C++ source with `const EmbeddedFile <symbol>[]`, the files that embed_ptx
+# or embed_source named, ended by an empty row.
+function(write_embedded_table target symbol)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.cpp)
+  get_target_property(files ${target} ${symbol})
   set(assembly "")
   set(rows "")
   set(paths "")

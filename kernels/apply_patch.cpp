@@ -49,7 +49,8 @@ std::vector<std::pair<std::string, std::string>> apply_patch(
       finish();
       std::string path = diff[i + 1].substr(4, diff[i + 1].find('\t') - 4);
       if (path.starts_with("b/")) path = path.substr(2);
-      const auto found = std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.first == path; });
+      const auto found =
+          std::find_if(files.begin(), files.end(), [&](const auto& f) { return f.first == path; });
       if (found == files.end()) throw BadInput(fmt::format("patch: no file {}", path));
       file = &*found;
       lines = lines_of(file->second);

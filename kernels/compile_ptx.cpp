@@ -33,12 +33,14 @@ fs::path find_nvcc() {
     if (std::error_code error; fs::is_regular_file(folder / "nvcc", error)) return folder / "nvcc";
   if (std::error_code error; fs::is_regular_file(ASSAY_BUILD_NVCC, error)) return ASSAY_BUILD_NVCC;
   throw BadInput(
-      "compiling a kernel with a defect needs nvcc: set ASSAY_NVCC, add nvcc to PATH, or install the CUDA toolkit");
+      "compiling a kernel with a defect needs nvcc: set ASSAY_NVCC, add nvcc to PATH, or install the CUDA "
+      "toolkit");
 }
 
 fs::path cache_folder() {
   if (const std::string given = environment("ASSAY_CACHE"); !given.empty()) return given;
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty()) return fs::path(cache) / "assay";
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "assay";
   if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache/assay";
   return fs::temp_directory_path() / "assay";
 }
@@ -87,9 +89,11 @@ std::string compile(const SourceTree& sources, const std::string& module, const 
   for (const std::string& definition : module_definitions(module)) command += " -D" + definition;
   const fs::path source = folder / "kernels" / (module.substr(0, module.find('.')) + ".cu");
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
-  command += fmt::format(" {} -o {} >{} 2>&1", quoted(source.string()), quoted(raw.string()), quoted(log.string()));
+  command +=
+      fmt::format(" {} -o {} >{} 2>&1", quoted(source.string()), quoted(raw.string()), quoted(log.string()));
   if (std::system(command.c_str()) != 0)
-    throw BadInput(fmt::format("{} could not compile {}: {}", nvcc.string(), module, first_error(read_file(log))));
+    throw BadInput(
+        fmt::format("{} could not compile {}: {}", nvcc.string(), module, first_error(read_file(log))));
   return prepare_ptx(read_file(raw), folder.string());
 }
 
@@ -119,7 +123,8 @@ std::shared_ptr<const std::string> compile_module(const SourceTree& sources, con
   std::shared_ptr<const std::string>& text = compiled[name];
   if (text) return text;
 
-  // Two processes may compile the same module: each in its own folder, the result moved into place in one step.
+  // Two processes may compile the same module: each in its own folder, the result moved into place in one
+  // step.
   const fs::path cached = cache_folder() / (name + ".ptx");
   if (std::error_code error; fs::is_regular_file(cached, error)) {
     text = std::make_shared<const std::string>(read_file(cached));

@@ -28,9 +28,13 @@ Defect defect_of(const SourceFile& file) {
   const size_t slash = path.find('/');
   std::string kernel(path.substr(0, slash));
   kernel[kernel.find('_')] = '.';
-  return {kernel, std::string(path.substr(slash + 1, path.size() - slash - 1 - std::string_view(".patch").size())),
-          header(file.text, "what"), header(file.text, "since"), header(file.text, "cause"),
-          header(file.text, "line"), file.text};
+  return {kernel,
+          std::string(path.substr(slash + 1, path.size() - slash - 1 - std::string_view(".patch").size())),
+          header(file.text, "what"),
+          header(file.text, "since"),
+          header(file.text, "cause"),
+          header(file.text, "line"),
+          file.text};
 }
 
 const Defect& find_defect(const std::string& kernel, const std::string& name) {

@@ -15,7 +15,8 @@ Module gla_module(std::string_view mode, Dtype element, Dtype gate);
 /// All of them, for tests and tools that look at the text.
 std::vector<Module> embedded_modules();
 
-/// A file of this folder (kernel source, header or patch) as it was at build time, by path from the source root.
+/// A file of this folder (kernel source, header or patch) as it was at build time, by path from the source
+/// root.
 struct SourceFile {
   std::string_view path, text;
 };

@@ -18,7 +18,8 @@ std::string portable_path(std::string_view path, std::string_view root) {
   if (path.starts_with(root) && path.substr(root.size()).starts_with('/'))
     return std::string(path.substr(root.size() + 1));
   const size_t include = path.rfind("/include/");
-  return "cuda/" + std::string(include != path.npos ? path.substr(include + 9) : path.substr(path.rfind('/') + 1));
+  return "cuda/" +
+         std::string(include != path.npos ? path.substr(include + 9) : path.substr(path.rfind('/') + 1));
 }
 
 struct File {

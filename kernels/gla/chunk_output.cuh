@@ -1,12 +1,16 @@
-// gla.chunk, second kernel: o_i = scale (sum_c q_ic e^{G_ic} S_c + sum_{j<=i} A_ij v_j), A_ij = sum_c q_ic k_jc e^{G_ic - G_jc}.
-// A block owns one chunk of 64 tokens, one head and `columns` value channels; each of its 4 warps owns 16 tokens.
+// gla.chunk, second kernel: o_i = scale (sum_c q_ic e^{G_ic} S_c + sum_{j<=i} A_ij v_j), A_ij = sum_c q_ic
+// k_jc e^{G_ic - G_jc}. A block owns one chunk of 64 tokens, one head and `columns` value channels; each of
+// its 4 warps owns 16 tokens.
 //
-// No decay is ever a difference. A pair (j, i) of one 16-row tile is split where the bits of j and i first differ: with
-// s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of 2 s rows, and
-//   e^{G_i - G_j} = e^{F_s[i]} e^{B_s[j]},  F_s[i] = sum of g over i's block of s rows up to i, B_s[j] = over j's after j.
-// Every row is on one side only at each s, so one exponential per element and s serves, and one set of registers is
-// both operands of the product; what the product says of pairs of other s is dropped by selection. Pairs of different
-// tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the tiles between) e^{B_16[j]}.
+// No decay is ever a difference. A pair (j, i) of one 16-row tile is split where the bits of j and i first
+// differ: with s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of 2
+// s rows, and
+//   e^{G_i - G_j} = e^{F_s[i]} e^{B_s[j]},  F_s[i] = sum of g over i's block of s rows up to i, B_s[j] = over
+//   j's after j.
+// Every row is on one side only at each s, so one exponential per element and s serves, and one set of
+// registers is both operands of the product; what the product says of pairs of other s is dropped by
+// selection. Pairs of different tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the
+// tiles between) e^{B_16[j]}.
 #pragma once
 #include "chunk_state.cuh"
 
@@ -14,19 +18,20 @@ template <class Format, int columns>
 struct OutputShared {
   using Operand = typename OperandOf<Format>::Type;
   using ValueTile = Tile<Format, columns>;
-  static constexpr int query_bytes = 4 * 4 * 1024;                    // [warp][key group][lane] q e^{F_16}, fp32
-  static constexpr int key_offset = query_bytes;                      // [tile 0..2][key group] k e^{B_16}, operands
+  static constexpr int query_bytes = 4 * 4 * 1024;  // [warp][key group][lane] q e^{F_16}, fp32
+  static constexpr int key_offset = query_bytes;    // [tile 0..2][key group] k e^{B_16}, operands
   static constexpr int total_offset = key_offset + 12 * Operand::block_bytes;  // [tile][64] e^{total}
   static constexpr int value_offset = total_offset + 4 * 64 * 4;
   static constexpr int state_offset = value_offset + ValueTile::bytes;  // [value group][key group] operands
   static constexpr int bytes = state_offset + columns / 16 * 4 * Operand::block_bytes;
 };
 
-// Sums over the rows of a tile for the lane's elements: rows row = lane/4 and row + 8, four neighbouring key channels.
+// Sums over the rows of a tile for the lane's elements: rows row = lane/4 and row + 8, four neighbouring key
+// channels.
 struct RowSums {
-  float up_to[2][4];   // F_s
-  float after[2][4];   // B_s
-  float total[2][4];   // over the row's block of s rows
+  float up_to[2][4];  // F_s
+  float after[2][4];  // B_s
+  float total[2][4];  // over the row's block of s rows
 
   __device__ explicit RowSums(const float (&y)[2][4]) {
 #pragma unroll
@@ -104,7 +109,7 @@ struct DiagonalTile {
         float score = apart & 4 ? pair[2][half].r[2 * half + h]
                                 : (apart & 2 ? pair[1][half].r[2 * half + h] : pair[0][half].r[2 * half + h]);
         score = apart == 0 ? diagonal : score;
-        x[half][half + 2 * h] = j <= i ? score : 0.0f;       // tokens 0-7 at places 0, 2; 8-15 at places 1, 3
+        x[half][half + 2 * h] = j <= i ? score : 0.0f;  // tokens 0-7 at places 0, 2; 8-15 at places 1, 3
         x[half][(half ^ 1) + 2 * h] = half ? eight.r[2 + h] : 0.0f;
       }
     }
@@ -142,7 +147,7 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
 
   DiagonalTile diagonal;
   diagonal.clear();
-  Accumulator across[3][2];       // [d]: scores with the tile d + 1 before the warp's own
+  Accumulator across[3][2];  // [d]: scores with the tile d + 1 before the warp's own
   Accumulator out[value_groups][2];
 #pragma unroll
   for (int d = 0; d < 3; ++d) across[d][0].clear(), across[d][1].clear();
@@ -156,7 +161,9 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
     const int groups = min(4, shape.key_groups() - group_begin);
     if (group_begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
     const char* from = states + (((chunk * shape.heads + head) * shape.value_groups() + (value_begin >> 4)) *
-                                     shape.key_groups() + group_begin) * i64(Operand::block_bytes);
+                                     shape.key_groups() +
+                                 group_begin) *
+                                    i64(Operand::block_bytes);
     const int run = groups * Operand::block_bytes;  // bytes that lie together for one value group
     for (int i = int(threadIdx.x) * 16; i < live_value_groups * 4 * Operand::block_bytes; i += 128 * 16) {
       const int group = i / (4 * Operand::block_bytes), byte = i % (4 * Operand::block_bytes);
@@ -182,7 +189,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
           }
         }
         if (group_begin + group + 1 < shape.key_groups())
-          next.load(q, k, g, at, stride, live_rows, 16 * (group_begin + group + 1) + 4 * quarter, lane, shape);
+          next.load(q, k, g, at, stride, live_rows, 16 * (group_begin + group + 1) + 4 * quarter, lane,
+                    shape);
 
         RowSums sums(y);
 #pragma unroll
@@ -235,7 +243,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
         for (int d = 0; d < 3; ++d)
           if (d < warp) {
             const int tile = warp - 1 - d;
-            const Operand a = Operand::of(x), b = Operand::load(keys + (tile * 4 + group) * Operand::block_bytes, lane);
+            const Operand a = Operand::of(x),
+                          b = Operand::load(keys + (tile * 4 + group) * Operand::block_bytes, lane);
             multiply(across[d][0], a, b, 0);
             multiply(across[d][1], a, b, 1);
             const float4 total = reinterpret_cast<const float4*>(totals)[tile * 16 + group * 4 + quarter];
@@ -286,7 +295,6 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
     if (r >= live_rows || value >= V) continue;
     typename Format::Bits* to = o + ((first + 16 * warp + r) * shape.heads + head) * V + value;
     const Accumulator& c = out[tile >> 1][tile & 1];
-    store_pair<Format>(to, c.r[2 * half] * scale, c.r[2 * half + 1] * scale, V - value,
-                       shape.vector);
+    store_pair<Format>(to, c.r[2 * half] * scale, c.r[2 * half + 1] * scale, V - value, shape.vector);
   }
 }

@@ -17,7 +17,8 @@ struct Layout {
   int64_t element, gate, operand_block;
 
   explicit Layout(const Case& c)
-      : element(format(c.dtype).bytes), gate(format(c.gate_dtype).bytes),
+      : element(format(c.dtype).bytes),
+        gate(format(c.gate_dtype).bytes),
         operand_block(c.dtype == Dtype::bf16 ? 512 : 1024) {}
   static int64_t tile(int64_t bytes, int64_t columns) { return 64 * (columns * bytes + 16) + 4 * 32; }
   uint32_t state_bytes(int64_t columns) const {
@@ -30,7 +31,9 @@ struct Layout {
   }
 };
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// Value channels per block. Bits do not depend on them. States: narrow blocks where wide ones leave
 /// multiprocessors idle, and for fp32, whose wide stages exceed 99 KiB.
@@ -40,7 +43,9 @@ int64_t state_columns(const Case& c, const Sizes& s) {
   const bool idle = s.V > 32 && s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, 64) < 132;
   return idle ? 32 : 64;
 }
-int64_t output_columns(const Case& c, const Sizes& s) { return c.dtype == Dtype::bf16 && s.V > 64 ? 128 : 64; }
+int64_t output_columns(const Case& c, const Sizes& s) {
+  return c.dtype == Dtype::bf16 && s.V > 64 ? 128 : 64;
+}
 
 KernelLimits limits() {
   KernelLimits limits;
@@ -59,7 +64,8 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   plan.modules.push_back(gla_module("chunk", c.dtype, c.gate_dtype));
   plan.outputs = gla::outputs_of(c, s);
   plan.constants = {sequences.table};
-  const int64_t states = sequences.chunks * s.H * ceil_div(s.V, 16) * ceil_div(s.K, 16) * layout.operand_block;
+  const int64_t states =
+      sequences.chunks * s.H * ceil_div(s.V, 16) * ceil_div(s.K, 16) * layout.operand_block;
   if (sequences.chunks > 0) {
     plan.constants.push_back(sequences.chunk_table);
     plan.workspaces.push_back({"states", states});
@@ -80,7 +86,10 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                      PointerArgument{"final_state", 0},
                      states_pointer,
                      PointerArgument{"sequences", 0},
-                     heads, K, V, vector};
+                     heads,
+                     K,
+                     V,
+                     vector};
   plan.launches.push_back(state);
   if (sequences.chunks == 0) return plan;
 
@@ -97,24 +106,29 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                       PointerArgument{"o", 0},
                       PointerArgument{"chunks", 0},
                       static_cast<float>(scale_of(c, op)),
-                      heads, K, V, vector};
+                      heads,
+                      K,
+                      V,
+                      vector};
   plan.launches.push_back(output);
   return plan;
 }
 
-constexpr double u = 0x1p-24;           // unit roundoff of fp32
-constexpr double ex2_error = 0x1p-22;   // relative error of ex2.approx.ftz.f32 (PTX ISA)
+constexpr double u = 0x1p-24;          // unit roundoff of fp32
+constexpr double ex2_error = 0x1p-22;  // relative error of ex2.approx.ftz.f32 (PTX ISA)
 /// Sum of `n` roundings, rigorous: (1 + u)^n - 1 <= n u / (1 - n u).
-double gamma(double n) { return n * u / (1 - n * u); }
+double gamma(double n) {
+  return n * u / (1 - n * u);
+}
 
-/// Truncations of the tensor core over `places` places of a contraction, relative to the sum of |products| (and the
-/// accumulator, which is at most that sum). One step of n products truncates n + 1 terms below 2^-F of the largest
-/// and the result below 2^-23: sm_90 n = 16, F = 25 (bf16) or n = 8 (tf32); sm_80 two steps of n = 8, F = 24 (bf16)
-/// or two of n = 4 (tf32). Per 16 places the larger of both architectures is
+/// Truncations of the tensor core over `places` places of a contraction, relative to the sum of |products|
+/// (and the accumulator, which is at most that sum). One step of n products truncates n + 1 terms below 2^-F
+/// of the largest and the result below 2^-23: sm_90 n = 16, F = 25 (bf16) or n = 8 (tf32); sm_80 two steps of
+/// n = 8, F = 24 (bf16) or two of n = 4 (tf32). Per 16 places the larger of both architectures is
 ///   bf16  max(17/2 u' + 2, 2 (9 + 2)) u = 22 u       tf32, two instructions of 8: 4 (5 + 2) u = 28 u
-/// (on sm_90: 10.5 u and 2 (9/2 + 2) u = 13 u). Split fp32 operands start each 16 places from zero and add once, so
-/// that only the rounding of that addition is paid per 16 places: 28 u, for the small products 2^-10 of as much
-/// twice, and u for each addition.
+/// (on sm_90: 10.5 u and 2 (9/2 + 2) u = 13 u). Split fp32 operands start each 16 places from zero and add
+/// once, so that only the rounding of that addition is paid per 16 places: 28 u, for the small products 2^-10
+/// of as much twice, and u for each addition.
 double contraction(Dtype dtype, double places) {
   const double blocks = std::ceil(places / 16);
   if (dtype == Dtype::bf16) return 1.01 * 22 * u * blocks;
@@ -122,8 +136,8 @@ double contraction(Dtype dtype, double places) {
   return 1.01 * (30 + blocks) * u;
 }
 
-/// What a product loses by its two operands' formats where both were scaled by a decay; `exact`: how many of the
-/// two are values of the input's format already. fp32: |x - high - low| <= 2^-22 |x| for each operand and
+/// What a product loses by its two operands' formats where both were scaled by a decay; `exact`: how many of
+/// the two are values of the input's format already. fp32: |x - high - low| <= 2^-22 |x| for each operand and
 /// low * low <= 2^-22.
 double operand_error(Dtype dtype, int rounded) {
   if (dtype == Dtype::bf16) return rounded * 0x1p-8;
@@ -132,17 +146,19 @@ double operand_error(Dtype dtype, int rounded) {
 }
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
-///   inside a 16-row tile    q e^{F_s}, k e^{B_s}: 1 ex2 and 1 product each; score rounded to the operand format
-///   between tiles           q e^{F_16} times at most 2 tile totals, k e^{B_16}: 4 ex2, 4 products, 3 of them rounded
-///   between chunks          k e^{L-G} (1 ex2, 1 product) into dS, then q e^{F_16} times at most 3 totals: 4 ex2, 4
+///   inside a 16-row tile    q e^{F_s}, k e^{B_s}: 1 ex2 and 1 product each; score rounded to the operand
+///   format between tiles           q e^{F_16} times at most 2 tile totals, k e^{B_16}: 4 ex2, 4 products, 3
+///   of them rounded between chunks          k e^{L-G} (1 ex2, 1 product) into dS, then q e^{F_16} times at
+///   most 3 totals: 4 ex2, 4
 ///                           products; the state's copy rounded to the operand format
-/// `write` takes what a term k v pays when it enters the state (or, inside a chunk, on k's side), `readout` the rest;
-/// the sum of both covers the longest path, so that it covers every path.
-/// The decays themselves: arguments are sums of at most 8 (state) or 7 roundings of g log2(e), two more for the
-/// constant and the product: gamma_10 |x|. A chunk's decay of the state is 1 + p, p = 2^y - 1 within 4 u (and y within
-/// gamma_8), or, for more than 0.3466 nats, ex2: in both cases at most 20 u per nat of e^L: weak 12 u |x| e^{|x|},
-/// e^{0.3466} = 1.42; strong gamma_8 |x| + 4 u, and 4 u <= 11.6 u |x|. Adding factor S + dS to S: the inner rounding
-/// is at most u (|x| S + dS), counted in the same coefficients; the outer one is `boundary`.
+/// `write` takes what a term k v pays when it enters the state (or, inside a chunk, on k's side), `readout`
+/// the rest; the sum of both covers the longest path, so that it covers every path. The decays themselves:
+/// arguments are sums of at most 8 (state) or 7 roundings of g log2(e), two more for the constant and the
+/// product: gamma_10 |x|. A chunk's decay of the state is 1 + p, p = 2^y - 1 within 4 u (and y within
+/// gamma_8), or, for more than 0.3466 nats, ex2: in both cases at most 20 u per nat of e^L: weak 12 u |x|
+/// e^{|x|}, e^{0.3466} = 1.42; strong gamma_8 |x| + 4 u, and 4 u <= 11.6 u |x|. Adding factor S + dS to S:
+/// the inner rounding is at most u (|x| S + dS), counted in the same coefficients; the outer one is
+/// `boundary`.
 GatedArithmetic arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   GatedArithmetic a;
@@ -164,9 +180,11 @@ Kernel gla_chunk() {
   Kernel kernel;
   kernel.name = "gla.chunk";
   kernel.operator_name = "gla";
-  kernel.summary = "chunks of 64 tokens on tensor cores: state scan, then outputs; decays by recursive halving";
+  kernel.summary =
+      "chunks of 64 tokens on tensor cores: state scan, then outputs; decays by recursive halving";
   kernel.arithmetic_text =
-      "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 accumulators; "
+      "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 "
+      "accumulators; "
       "scaled q, scaled k, scores and the state's copy are rounded to the operand format; state fp32";
   kernel.limits = limits();
   kernel.resume_granularity = chunk;

@@ -1,7 +1,7 @@
-// gla.chunk, first kernel: the state at every chunk's start, S <- diag(e^L) S + sum_j (k_j e^{L - G_j}) v_j^T, one
-// chunk of 64 tokens after the other. A block owns one sequence and head, 64 key channels (16 per warp) and `columns`
-// value channels; the transposed state stays in registers as accumulators v x k, whose layout is the one in which the
-// output kernel multiplies with it.
+// gla.chunk, first kernel: the state at every chunk's start, S <- diag(e^L) S + sum_j (k_j e^{L - G_j})
+// v_j^T, one chunk of 64 tokens after the other. A block owns one sequence and head, 64 key channels (16 per
+// warp) and `columns` value channels; the transposed state stays in registers as accumulators v x k, whose
+// layout is the one in which the output kernel multiplies with it.
 #pragma once
 #include "decay.cuh"
 #include "tile.cuh"
@@ -25,17 +25,19 @@ struct StateStage {
   static constexpr int count = 3 * bytes <= 101376 ? 3 : 2;  // 99 KiB: what a block may have since sm_86
 };
 
-// One warp's 16 key channels of a chunk: lane holds channels 2 (lane/4) + {0, 1} of the 16 tokens from 16 (lane%4) on.
+// One warp's 16 key channels of a chunk: lane holds channels 2 (lane/4) + {0, 1} of the 16 tokens from 16
+// (lane%4) on.
 template <class GateTile, class Gate>
 struct ChunkDecays {
-  float y[2][16];      // gates in log2 units
-  float after[2];      // sum over the tokens of later quarters
-  float total[2];      // sum over the chunk
+  float y[2][16];  // gates in log2 units
+  float after[2];  // sum over the tokens of later quarters
+  float total[2];  // sum over the chunk
 
   __device__ void load(const char* tile, int channel, int lane) {
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
-      const auto pair = *reinterpret_cast<const Pair<Gate>*>(tile + GateTile::offset(16 * (lane & 3) + i, channel));
+      const auto pair =
+          *reinterpret_cast<const Pair<Gate>*>(tile + GateTile::offset(16 * (lane & 3) + i, channel));
       y[0][i] = pair.low() * log2_e;
       y[1][i] = pair.high() * log2_e;
     }
@@ -53,14 +55,13 @@ struct ChunkDecays {
     const float* x = y[c] + 4 * group;
     return (x[0] + x[1]) + (x[2] + x[3]);
   }
-  // Log decays from four tokens to the chunk's end: the later tokens of their group, quarter and chunk. At most 8
-  // additions deep.
+  // Log decays from four tokens to the chunk's end: the later tokens of their group, quarter and chunk. At
+  // most 8 additions deep.
   __device__ void to_end(int c, int group, float (&exponent)[4]) const {
     float later = after[c];
     if (group == 2) later = sum_of_four(c, 3) + later;
     if (group == 1) later = (sum_of_four(c, 2) + sum_of_four(c, 3)) + later;
-    if (group == 0)
-      later = (sum_of_four(c, 1) + (sum_of_four(c, 2) + sum_of_four(c, 3))) + later;
+    if (group == 0) later = (sum_of_four(c, 1) + (sum_of_four(c, 2) + sum_of_four(c, 3))) + later;
     const float* x = y[c] + 4 * group;
     const float last_two = x[2] + x[3];
     exponent[3] = later;
@@ -70,9 +71,9 @@ struct ChunkDecays {
   }
 };
 
-// How a chunk decays the state: S <- keep S + (factor S + dS). Where the decay is weak, keep = 1 and factor = e^L - 1,
-// so that a chunk costs one rounding of the state and an error proportional to |L|; where it is strong, keep = 0 and
-// factor = e^L.
+// How a chunk decays the state: S <- keep S + (factor S + dS). Where the decay is weak, keep = 1 and factor =
+// e^L - 1, so that a chunk costs one rounding of the state and an error proportional to |L|; where it is
+// strong, keep = 0 and factor = e^L.
 struct StateDecay {
   float keep, factor;
   __device__ static StateDecay of(float total) {
@@ -85,7 +86,8 @@ struct StateDecay {
 template <class Format, class Gate, int columns>
 __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, const typename Format::Bits* v,
                                             const typename Gate::Bits* g, const float* initial_state,
-                                            float* final_state, char* states, const i64* sequences, Shape shape) {
+                                            float* final_state, char* states, const i64* sequences,
+                                            Shape shape) {
   using Stage = StateStage<Format, Gate, columns>;
   using Operand = typename Stage::Operand;
   constexpr int value_groups = columns / 16;
@@ -100,7 +102,8 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
   const int key_begin = block % key_blocks * 64;
   block /= key_blocks;
   const int head = block % shape.heads, sequence = block / shape.heads;
-  const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1], slot = sequences[3 * sequence + 2];
+  const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1],
+            slot = sequences[3 * sequence + 2];
   const i64 chunks = (tokens + 63) / 64;
   const int key_group = (key_begin >> 4) + warp, channel = 16 * key_group + 4 * quarter;
   const i64 state_base = (i64(sequence) * shape.heads + head) * K;
@@ -108,7 +111,8 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
   Accumulator S[value_groups][2];  // [.][p].r[2 i + h]: value 16 [.] + row + 8 i, key channel + 2 h + p
 #pragma unroll
   for (int i = 0; i < value_groups * 8; ++i) {
-    const int value = value_begin + (i >> 3) * 16 + row + 8 * ((i >> 1) & 1), key = channel + 2 * (i & 1) + ((i >> 2) & 1);
+    const int value = value_begin + (i >> 3) * 16 + row + 8 * ((i >> 1) & 1),
+              key = channel + 2 * (i & 1) + ((i >> 2) & 1);
     const bool live = initial_state != nullptr && key < K && value < V;
     S[i >> 3][(i >> 2) & 1].r[i & 3] = live ? initial_state[(state_base + key) * V + value] : 0.0f;
   }
@@ -122,10 +126,10 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
       load_tile<typename Stage::KeyTile, 128>(stage, k + at * K + key_begin, key_stride, rows, K - key_begin,
                                               shape.vector);
       if (g != nullptr)
-        load_tile<typename Stage::GateTile, 128>(stage + Stage::gate_offset, g + at * K + key_begin, key_stride,
-                                                 rows, K - key_begin, shape.vector);
-      load_tile<typename Stage::ValueTile, 128>(stage + Stage::value_offset, v + at * V + value_begin, value_stride,
-                                                rows, V - value_begin, shape.vector);
+        load_tile<typename Stage::GateTile, 128>(stage + Stage::gate_offset, g + at * K + key_begin,
+                                                 key_stride, rows, K - key_begin, shape.vector);
+      load_tile<typename Stage::ValueTile, 128>(stage + Stage::value_offset, v + at * V + value_begin,
+                                                value_stride, rows, V - value_begin, shape.vector);
     }
     commit_copies();
   };
@@ -143,8 +147,10 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
     load_stage(chunk + Stage::count - 1);  // into the stage that every warp left before the barrier
     if (key_group >= shape.key_groups()) continue;
 
-    char* to = states + (((slot + chunk) * shape.heads + head) * shape.value_groups() + (value_begin >> 4)) *
-                            shape.key_groups() * Operand::block_bytes + i64(key_group) * Operand::block_bytes;
+    char* to = states +
+               (((slot + chunk) * shape.heads + head) * shape.value_groups() + (value_begin >> 4)) *
+                   shape.key_groups() * Operand::block_bytes +
+               i64(key_group) * Operand::block_bytes;
 #pragma unroll
     for (int i = 0; i < value_groups; ++i) {
       if ((value_begin >> 4) + i >= shape.value_groups()) break;
@@ -177,8 +183,8 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
 #pragma unroll
       for (int i = 0; i < value_groups; ++i) {
         Operand values;
-        load_columns<typename Stage::ValueTile>(values, stage + Stage::value_offset, 16 * i, QuarterTokens{step},
-                                                lane);
+        load_columns<typename Stage::ValueTile>(values, stage + Stage::value_offset, 16 * i,
+                                                QuarterTokens{step}, lane);
         multiply(sum[i][0], values, keys, 0);
         multiply(sum[i][1], values, keys, 1);
       }
@@ -200,7 +206,8 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
   }
 #pragma unroll
   for (int i = 0; i < value_groups * 8; ++i) {
-    const int value = value_begin + (i >> 3) * 16 + row + 8 * ((i >> 1) & 1), key = channel + 2 * (i & 1) + ((i >> 2) & 1);
+    const int value = value_begin + (i >> 3) * 16 + row + 8 * ((i >> 1) & 1),
+              key = channel + 2 * (i & 1) + ((i >> 2) & 1);
     if (key < K && value < V) final_state[(state_base + key) * V + value] = S[i >> 3][(i >> 2) & 1].r[i & 3];
   }
 }

@@ -1,8 +1,11 @@
-// Exponentials of log decays. Decays are summed in units of log2 (g times log2 e, rounded once), all terms <= 0 and
-// nothing ever subtracted, so that every argument below is <= 0 and has relative error at most (depth of the sum + 2) u.
+// Exponentials of log decays. Decays are summed in units of log2 (g times log2 e, rounded once), all terms <=
+// 0 and nothing ever subtracted, so that every argument below is <= 0 and has relative error at most (depth
+// of the sum + 2) u.
 #pragma once
 
-__device__ __forceinline__ float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ __forceinline__ float fused(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
 
 constexpr float log2_e = 0x1.715476p+0f;
 
@@ -13,11 +16,11 @@ __device__ __forceinline__ float power_of_two(float y) {
   return result;
 }
 
-// 2^y - 1 for -1/2 <= y <= 0: relative error <= 4 u. Seven terms of sum (y ln 2)^n / n!; the first one left out is
-// 2^-27 of the sum; Horner's roundings are u at the last step, u |y| ln2 / 2 at the one before, and so on, over a
-// sum >= 0.84, then u for the product with y.
+// 2^y - 1 for -1/2 <= y <= 0: relative error <= 4 u. Seven terms of sum (y ln 2)^n / n!; the first one left
+// out is 2^-27 of the sum; Horner's roundings are u at the last step, u |y| ln2 / 2 at the one before, and so
+// on, over a sum >= 0.84, then u for the product with y.
 __device__ __forceinline__ float power_of_two_minus_one(float y) {
-  float sum = 0x1.ffcbfcp-17f;              // ln2^7 / 7!
+  float sum = 0x1.ffcbfcp-17f;           // ln2^7 / 7!
   sum = fused(sum, y, 0x1.430912p-13f);  // ln2^6 / 6!
   sum = fused(sum, y, 0x1.5d87fep-10f);  // ln2^5 / 5!
   sum = fused(sum, y, 0x1.3b2ab6p-7f);   // ln2^4 / 4!

@@ -44,34 +44,45 @@ struct Pair {
 template <>
 struct __align__(8) Pair<Fp32> {
   float first, second;
-  __device__ float low() const { return first; }
-  __device__ float high() const { return second; }
+  __device__ float low() const {
+    return first;
+  }
+  __device__ float high() const {
+    return second;
+  }
 };
 
 // Four neighbouring elements: 8 or 16 bytes, loaded at once where rows are aligned.
 template <class Format>
 struct __align__(8) Quad {
   u32 bits[2];
-  __device__ void decode(float (&x)[4]) const {
+  __device__ void decode(float(&x)[4]) const {
     x[0] = Pair<Format>{bits[0]}.low(), x[1] = Pair<Format>{bits[0]}.high();
     x[2] = Pair<Format>{bits[1]}.low(), x[3] = Pair<Format>{bits[1]}.high();
   }
-  __device__ void clear() { bits[0] = bits[1] = 0; }
-  __device__ void set(int i, typename Format::Bits x) { bits[i >> 1] |= static_cast<u32>(x) << (16 * (i & 1)); }
+  __device__ void clear() {
+    bits[0] = bits[1] = 0;
+  }
+  __device__ void set(int i, typename Format::Bits x) {
+    bits[i >> 1] |= static_cast<u32>(x) << (16 * (i & 1));
+  }
 };
 template <>
 struct __align__(16) Quad<Fp32> {
   float value[4];
-  __device__ void decode(float (&x)[4]) const {
+  __device__ void decode(float(&x)[4]) const {
     for (int i = 0; i < 4; ++i) x[i] = value[i];
   }
   __device__ void clear() {
     for (int i = 0; i < 4; ++i) value[i] = 0.0f;
   }
-  __device__ void set(int i, float x) { value[i] = x; }
+  __device__ void set(int i, float x) {
+    value[i] = x;
+  }
 };
 
-// Elements [0, count) of four from `row`; zero beyond. `vector`: rows are aligned and count is a multiple of 4.
+// Elements [0, count) of four from `row`; zero beyond. `vector`: rows are aligned and count is a multiple
+// of 4.
 template <class Format>
 __device__ Quad<Format> load_quad(const typename Format::Bits* row, int count, bool vector) {
   Quad<Format> quad;

@@ -1,14 +1,14 @@
-// gla.fused_recurrent, forward: S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T, o_t = scale S_t^T q_t, one token after the
-// other, the state in registers, fp32 throughout.
-// Built once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, o) -DGATE=Bf16|Fp16|Fp32 (g).
+// gla.fused_recurrent, forward: S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T, o_t = scale S_t^T q_t, one token
+// after the other, the state in registers, fp32 throughout. Built once per pair of formats:
+// -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, o) -DGATE=Bf16|Fp16|Fp32 (g).
 //   q, k [token, H, K]; v, o [token, H, V]; g [token, H, K] log decays <= 0, or null: no decay
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)
 // Grid (x): N H ceil(V/32), 128 threads. gla_fused_recurrent_C serves K <= C.
 #include "decay.cuh"
 #include "format.cuh"
 
-// e^g from g in log2 units. Weak decays as 1 + (e^g - 1): one rounding of a number below 1 (2^-25), the rest of the
-// error is proportional to |g|; strong ones by ex2, whose 2^-22 is at most 12 u per nat there.
+// e^g from g in log2 units. Weak decays as 1 + (e^g - 1): one rounding of a number below 1 (2^-25), the rest
+// of the error is proportional to |g|; strong ones by ex2, whose 2^-22 is at most 12 u per nat there.
 __device__ __forceinline__ float decay_factor(float y) {
   const bool weak = y > -0.5f;
   const float near = 1.0f + power_of_two_minus_one(weak ? y : 0.0f), far = power_of_two(y);
@@ -21,11 +21,12 @@ __device__ __forceinline__ float component(const float4& x, int i) {
 
 // A lane holds key channels 4 (lane%4 + 4 i) + {0..3} of one value channel; a warp has 8 value channels.
 template <class Format, class Gate, int channels>
-__device__ __forceinline__ void fused_recurrent(const typename Format::Bits* q, const typename Format::Bits* k,
+__device__ __forceinline__ void fused_recurrent(const typename Format::Bits* q,
+                                                const typename Format::Bits* k,
                                                 const typename Format::Bits* v, const typename Gate::Bits* g,
                                                 const float* initial_state, typename Format::Bits* o,
-                                                float* final_state, const i64* sequences, float scale, int heads,
-                                                int K, int V) {
+                                                float* final_state, const i64* sequences, float scale,
+                                                int heads, int K, int V) {
   constexpr int steps = channels > 64 ? 8 : 16, quads = channels / 16;
   __shared__ float4 queries[steps][channels / 4], keys[steps][channels / 4], decays[steps][channels / 4];
   __shared__ float values[steps][32];
@@ -98,13 +99,13 @@ __device__ __forceinline__ void fused_recurrent(const typename Format::Bits* q, 
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define RECURRENT_KERNEL(channels)                                                                                \
-  extern "C" __global__ void __launch_bounds__(128) gla_fused_recurrent_##channels(                               \
-      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,               \
-      const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences, float scale,        \
-      int heads, int key_channels, int value_channels) {                                                          \
-    fused_recurrent<Element, Decay, channels>(q, k, v, g, initial_state, o, final_state, sequences, scale, heads, \
-                                              key_channels, value_channels);                                      \
+#define RECURRENT_KERNEL(channels)                                                                         \
+  extern "C" __global__ void __launch_bounds__(128) gla_fused_recurrent_##channels(                        \
+      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,        \
+      const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences, float scale, \
+      int heads, int key_channels, int value_channels) {                                                   \
+    fused_recurrent<Element, Decay, channels>(q, k, v, g, initial_state, o, final_state, sequences, scale, \
+                                              heads, key_channels, value_channels);                        \
   }
 
 RECURRENT_KERNEL(16)

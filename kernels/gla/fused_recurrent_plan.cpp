@@ -18,7 +18,9 @@ KernelLimits limits() {
 }
 
 /// Key channels the serving function holds: the smallest that is enough.
-int64_t key_capacity(const Sizes& s) { return s.K <= 16 ? 16 : s.K <= 64 ? 64 : 256; }
+int64_t key_capacity(const Sizes& s) {
+  return s.K <= 16 ? 16 : s.K <= 64 ? 64 : 256;
+}
 
 Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
@@ -30,7 +32,8 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   plan.modules.push_back(gla_module("fused_recurrent", c.dtype, c.gate_dtype));
   plan.outputs = gla::outputs_of(c, s);
   plan.constants = {sequences.table};
-  Launch launch{.module = plan.modules[0].name, .function = fmt::format("gla_fused_recurrent_{}", key_capacity(s))};
+  Launch launch{.module = plan.modules[0].name,
+                .function = fmt::format("gla_fused_recurrent_{}", key_capacity(s))};
   launch.grid = gla::grid_of(sequences.count * s.H * ((s.V + columns - 1) / columns), "gla.fused_recurrent");
   launch.block = {128, 1, 1};
   launch.arguments = {PointerArgument{"q", 0},
@@ -51,10 +54,10 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 
 constexpr double u = 0x1p-24;
 
-/// S = fma(e, S, fl(k v)): one rounding of the product (write) and one of the sum (step). e is 1 + p rounded once
-/// (2^-25 below 1) with p within 4 u relative, or, for more than 0.3466 nats, ex2 (2^-22 = 4 u <= 11.6 u |x|); its
-/// argument g log2(e) has two roundings. Readout: fma chain of a lane's key channels split over 4 sums, 2 + 2 more
-/// additions, the scale and its own rounding: gamma of their number.
+/// S = fma(e, S, fl(k v)): one rounding of the product (write) and one of the sum (step). e is 1 + p rounded
+/// once (2^-25 below 1) with p within 4 u relative, or, for more than 0.3466 nats, ex2 (2^-22 = 4 u <= 11.6 u
+/// |x|); its argument g log2(e) has two roundings. Readout: fma chain of a lane's key channels split over 4
+/// sums, 2 + 2 more additions, the scale and its own rounding: gamma of their number.
 GatedArithmetic arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   GatedArithmetic a;

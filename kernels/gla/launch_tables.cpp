@@ -39,7 +39,8 @@ Sequences sequences_of(const Case& c, const Sizes& sizes, int64_t chunk) {
 
 namespace {
 
-void require_listed(const std::vector<Dtype>& allowed, Dtype dtype, const char* what, const std::string& kernel) {
+void require_listed(const std::vector<Dtype>& allowed, Dtype dtype, const char* what,
+                    const std::string& kernel) {
   if (std::find(allowed.begin(), allowed.end(), dtype) != allowed.end()) return;
   std::string names;
   for (Dtype each : allowed) names += fmt::format("{}{}", names.empty() ? "" : ", ", format(each).name);
@@ -48,7 +49,8 @@ void require_listed(const std::vector<Dtype>& allowed, Dtype dtype, const char* 
 
 }  // namespace
 
-void require_within(const KernelLimits& limits, const Case& c, const Sizes& sizes, const std::string& kernel) {
+void require_within(const KernelLimits& limits, const Case& c, const Sizes& sizes,
+                    const std::string& kernel) {
   require_listed(limits.dtypes, c.dtype, "dtype", kernel);
   require_listed(limits.gate_dtypes, c.gate_dtype, "gate dtype", kernel);
   if (sizes.K < 1 || sizes.K > limits.max_K)
@@ -56,7 +58,8 @@ void require_within(const KernelLimits& limits, const Case& c, const Sizes& size
   if (sizes.V < 1 || sizes.V > limits.max_V)
     throw BadInput(fmt::format("{}: V={} is outside 1..{}", kernel, sizes.V, limits.max_V));
   if (sizes.HV != sizes.H)
-    throw BadInput(fmt::format("{}: {} value heads for {} heads; they must be as many", kernel, sizes.HV, sizes.H));
+    throw BadInput(
+        fmt::format("{}: {} value heads for {} heads; they must be as many", kernel, sizes.HV, sizes.H));
 }
 
 PointerArgument input_or_null(const TensorMap& inputs, const std::string& name) {
@@ -70,8 +73,8 @@ std::vector<PlanOutput> outputs_of(const Case& c, const Sizes& s) {
 
 std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel) {
   if (blocks > std::numeric_limits<int32_t>::max())
-    throw BadInput(fmt::format("{}: {} blocks exceed one launch (2^31 - 1); use fewer heads, sequences or tokens",
-                               kernel, blocks));
+    throw BadInput(fmt::format(
+        "{}: {} blocks exceed one launch (2^31 - 1); use fewer heads, sequences or tokens", kernel, blocks));
   return {static_cast<uint32_t>(blocks), 1, 1};
 }
 

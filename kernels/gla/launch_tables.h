@@ -1,4 +1,5 @@
-// What the plans of both gla kernels share: which sequences and chunks there are, and how arguments are passed.
+// What the plans of both gla kernels share: which sequences and chunks there are, and how arguments are
+// passed.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,8 +13,8 @@ std::string format_name(Dtype);
 
 /// Packed sequences of one case, in the order of their states.
 struct Sequences {
-  Tensor table;         ///< "sequences" [N, 3]: first token, tokens, first chunk
-  Tensor chunk_table;   ///< "chunks" [chunks, 2]: first token, tokens
+  Tensor table;        ///< "sequences" [N, 3]: first token, tokens, first chunk
+  Tensor chunk_table;  ///< "chunks" [chunks, 2]: first token, tokens
   int64_t count = 0, chunks = 0;
 };
 Sequences sequences_of(const Case&, const Sizes&, int64_t chunk);

@@ -1,7 +1,7 @@
-// Tensor-core operands. One lane's share of a 16 x 16 operand is x[2][4]: rows lane/4 and lane/4 + 8 (rows of A, or
-// columns of B), and four places of the contraction that belong to the lane's quarter t = lane % 4. Which places those
-// are is free as long as both operands agree, so callers let them be neighbours in memory. The same registers serve as
-// A (16 rows) and as B (two tiles of 8 columns: rows 0-7 and rows 8-15 of x).
+// Tensor-core operands. One lane's share of a 16 x 16 operand is x[2][4]: rows lane/4 and lane/4 + 8 (rows of
+// A, or columns of B), and four places of the contraction that belong to the lane's quarter t = lane % 4.
+// Which places those are is free as long as both operands agree, so callers let them be neighbours in memory.
+// The same registers serve as A (16 rows) and as B (two tiles of 8 columns: rows 0-7 and rows 8-15 of x).
 //   m16n8k16 (bf16):    places {0, 2} are k = 2t, 2t+1; places {1, 3} are k = 2t+8, 2t+9
 //   m16n8k8 (tf32) x 2: places 0, 2 are k = t, t+4 of the first product; places 1, 3 those of the second
 #pragma once
@@ -14,7 +14,8 @@ struct Accumulator {
 };
 
 __device__ __forceinline__ void mma_tf32(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
@@ -28,9 +29,9 @@ __device__ __forceinline__ u32 round_tf32(float x) {
 
 // bf16 operands, relative rounding error 2^-8 (0 where the value is a bf16 already).
 struct OperandBf16 {
-  using Shared = uint4;                      // one lane's share in memory
-  static constexpr int block_bytes = 512;    // one 16 x 16 operand in memory
-  u32 r[4];                                  // [2 * (places {1,3}) + row]
+  using Shared = uint4;                    // one lane's share in memory
+  static constexpr int block_bytes = 512;  // one 16 x 16 operand in memory
+  u32 r[4];                                // [2 * (places {1,3}) + row]
 
   static __device__ OperandBf16 of(const float (&x)[2][4]) {
     return {{pack(x[0][0], x[0][2]), pack(x[1][0], x[1][2]), pack(x[0][1], x[0][3]), pack(x[1][1], x[1][3])}};
@@ -47,12 +48,16 @@ struct OperandBf16 {
     const uint4 x = reinterpret_cast<const uint4*>(block)[lane];
     return {{x.x, x.y, x.z, x.w}};
   }
-  static __device__ void store_values(char* block, int lane, const float (&x)[2][4]) { of(x).store(block, lane); }
+  static __device__ void store_values(char* block, int lane, const float (&x)[2][4]) {
+    of(x).store(block, lane);
+  }
 };
 
 // c += A B^T over 16 places, for columns 8 `half` .. 8 `half` + 7 of B.
-__device__ __forceinline__ void multiply(Accumulator& c, const OperandBf16& a, const OperandBf16& b, int half) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+__device__ __forceinline__ void multiply(Accumulator& c, const OperandBf16& a, const OperandBf16& b,
+                                         int half) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(c.r[0]), "+f"(c.r[1]), "+f"(c.r[2]), "+f"(c.r[3])
       : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[half]), "r"(b.r[half + 2]));
 }
@@ -91,7 +96,8 @@ struct OperandTf32 {
   }
 };
 
-__device__ __forceinline__ void multiply(Accumulator& c, const OperandTf32& a, const OperandTf32& b, int half) {
+__device__ __forceinline__ void multiply(Accumulator& c, const OperandTf32& a, const OperandTf32& b,
+                                         int half) {
   mma_tf32(c.r, a.r[0][0], a.r[1][0], a.r[0][2], a.r[1][2], b.r[half][0], b.r[half][2]);
   mma_tf32(c.r, a.r[0][1], a.r[1][1], a.r[0][3], a.r[1][3], b.r[half][1], b.r[half][3]);
 }
@@ -122,10 +128,11 @@ struct OperandTf32x3 {
   }
 };
 
-// Three products (low * low is left out: 2^-22). They are summed from zero, small ones first, and added to c by an
-// ordinary rounded addition: the truncations of the tensor core then scale with these 16 places alone, not with the
-// whole running sum once per instruction.
-__device__ __forceinline__ void multiply(Accumulator& c, const OperandTf32x3& a, const OperandTf32x3& b, int half) {
+// Three products (low * low is left out: 2^-22). They are summed from zero, small ones first, and added to c
+// by an ordinary rounded addition: the truncations of the tensor core then scale with these 16 places alone,
+// not with the whole running sum once per instruction.
+__device__ __forceinline__ void multiply(Accumulator& c, const OperandTf32x3& a, const OperandTf32x3& b,
+                                         int half) {
   Accumulator sum;
   sum.clear();
   multiply(sum, a.low, b.high, half);

@@ -1,5 +1,5 @@
-// A tile of 64 tokens in shared memory: `columns` elements per row, rows padded by 16 bytes and every 16 rows by 32
-// bytes more, so that both the strided reads of the state scan and ldmatrix hit every bank once.
+// A tile of 64 tokens in shared memory: `columns` elements per row, rows padded by 16 bytes and every 16 rows
+// by 32 bytes more, so that both the strided reads of the state scan and ldmatrix hit every bank once.
 #pragma once
 #include "operand.cuh"
 
@@ -21,24 +21,28 @@ __device__ __forceinline__ u32 shared_address(const void* pointer) {
 
 // 16 bytes to shared memory without passing registers; zeros where `bytes` is 0 (nothing is read then).
 __device__ __forceinline__ void copy_async(char* to, const void* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from), "r"(bytes)
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(bytes)
                : "memory");
 }
-__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
 template <int pending>
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-// Starts loading 64 rows x Tile::columns elements from `from`, `row_stride` elements apart; rows and columns from
-// (rows, count) on become zero. `vector`: row starts are 16-byte aligned and count is a multiple of 8.
+// Starts loading 64 rows x Tile::columns elements from `from`, `row_stride` elements apart; rows and columns
+// from (rows, count) on become zero. `vector`: row starts are 16-byte aligned and count is a multiple of 8.
 template <class T, int threads>
 __device__ __forceinline__ void load_tile(char* tile, const typename T::Bits* from, i64 row_stride, int rows,
                                           int count, bool vector) {
   constexpr int size = int(sizeof(typename T::Bits));
   if (vector) {
     constexpr int per_piece = 16 / size, pieces = T::columns / per_piece, step = threads / pieces;
-    static_assert(step <= 16 ? 16 % step == 0 : step % 16 == 0, "rows of one thread keep their place in the padding");
+    static_assert(step <= 16 ? 16 % step == 0 : step % 16 == 0,
+                  "rows of one thread keep their place in the padding");
     const int row = int(threadIdx.x) / pieces, column = int(threadIdx.x) % pieces * per_piece;
     const typename T::Bits* piece = from + row * row_stride + column;
     char* to = tile + T::offset(row, column);
@@ -80,8 +84,8 @@ __device__ __forceinline__ void load_columns(OperandBf16& operand, const char* t
                : "memory");
 }
 template <class T, class Format, class Operand, class Tokens>
-__device__ __forceinline__ void load_float_columns(Operand& operand, const char* tile, int column, Tokens token,
-                                                   int lane) {
+__device__ __forceinline__ void load_float_columns(Operand& operand, const char* tile, int column,
+                                                   Tokens token, int lane) {
   float x[2][4];
 #pragma unroll
   for (int place = 0; place < 4; ++place) {
@@ -99,7 +103,7 @@ __device__ __forceinline__ void load_columns(OperandTf32& operand, const char* t
   load_float_columns<T, Fp16>(operand, tile, column, token, lane);
 }
 template <class T, class Tokens>
-__device__ __forceinline__ void load_columns(OperandTf32x3& operand, const char* tile, int column, Tokens token,
-                                             int lane) {
+__device__ __forceinline__ void load_columns(OperandTf32x3& operand, const char* tile, int column,
+                                             Tokens token, int lane) {
   load_float_columns<T, Fp32>(operand, tile, column, token, lane);
 }
