@@ -1,11 +1,14 @@
 // The pipeline: case -> inputs -> { reference, kernel plan on a backend } -> comparison -> diagnosis ->
 // result.
 #pragma once
-#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "kernels/kernel.h"
 #include "reports/result.h"
 #include "src/backend/backend.h"
+#include "src/diagnosis/origin.h"
 
 namespace assay {
 
