@@ -1,22 +1,25 @@
-// The pipeline: case -> inputs -> { reference, kernel plan on a backend } -> comparison -> diagnosis -> result.
+// The pipeline: case -> inputs -> { reference, kernel plan on a backend } -> comparison -> diagnosis ->
+// result.
 #pragma once
 #include <memory>
 
+#include "kernels/kernel.h"
 #include "reports/result.h"
 #include "src/backend/backend.h"
 
 namespace assay {
 
 struct VerifyOptions {
-  int threads = 0;                 ///< 0: all cores
-  bool twice = true;               ///< run the kernel twice and compare bits
-  bool diagnose = true;            ///< walk back from non-finite outputs (vm replay)
+  int threads = 0;                    ///< 0: all cores
+  bool twice = true;                  ///< run the kernel twice and compare bits
+  bool diagnose = true;               ///< walk back from non-finite outputs (vm replay)
   const TensorMap* inputs = nullptr;  ///< instead of drawn ones
   /// A second backend whose bits must equal the first's (cuda against vm).
   Backend* peer = nullptr;
 };
 
-/// Runs one case. Bad input throws BadInput before anything is launched; every fault of the kernel is in the result.
+/// Runs one case. Bad input throws BadInput before anything is launched; every fault of the kernel is in the
+/// result.
 Verification verify(const Case&, const Kernel&, Backend&, const VerifyOptions& = {});
 
 }  // namespace assay

@@ -1,0 +1,126 @@
+#include "src/tensor/npy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+
+struct TypeName {
+  std::string_view descr;
+  Dtype dtype;
+};
+// The first row of a type is the one written.
+constexpr TypeName kTypes[] = {{"<f8", Dtype::fp64}, {"<f4", Dtype::fp32}, {"<f2", Dtype::fp16},
+                               {"<V2", Dtype::bf16}, {"|V2", Dtype::bf16}, {"<i4", Dtype::i32},
+                               {"<i8", Dtype::i64},  {"|u1", Dtype::u8}};
+
+/// Text after `'key':` in the header's dictionary, blanks skipped.
+std::string_view after_key(std::string_view header, std::string_view key, const std::string& path) {
+  const size_t at = header.find(fmt::format("'{}':", key));
+  if (at == std::string_view::npos)
+    throw BadInput(fmt::format("{}: not a .npy file: its header has no '{}'", path, key));
+  header = header.substr(at + key.size() + 3);
+  return header.substr(std::min(header.find_first_not_of(' '), header.size()));
+}
+
+Dtype dtype_of(std::string_view header, const std::string& path) {
+  const std::string_view rest = after_key(header, "descr", path);
+  for (const TypeName& type : kTypes) {
+    if (rest.starts_with(fmt::format("'{}'", type.descr))) return type.dtype;
+  }
+  throw BadInput(fmt::format(
+      "{}: element type {} is not supported; use little-endian f8, f4, f2, V2 (bfloat16), i8, i4 or u1", path,
+      rest.substr(0, rest.find(','))));
+}
+
+std::vector<Axis> shape_of(std::string_view header, const std::string& path) {
+  std::string_view rest = after_key(header, "shape", path);
+  const size_t close = rest.find(')');
+  if (!rest.starts_with("(") || close == std::string_view::npos)
+    throw BadInput(fmt::format("{}: not a .npy file: bad shape", path));
+  rest = rest.substr(1, close - 1);
+  std::vector<Axis> axes;
+  while (true) {
+    rest = rest.substr(std::min(rest.find_first_not_of(" ,"), rest.size()));
+    if (rest.empty()) return axes;
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
+    if (error != std::errc() || size < 0) throw BadInput(fmt::format("{}: not a .npy file: bad shape", path));
+    axes.push_back({"", size});
+    rest = rest.substr(static_cast<size_t>(end - rest.data()));
+  }
+}
+
+/// Header text and where the data starts.
+std::pair<std::string_view, size_t> header_of(std::string_view file, const std::string& path) {
+  if (!file.starts_with(kMagic) || file.size() < 10) throw BadInput(fmt::format("{}: not a .npy file", path));
+  const int version = static_cast<unsigned char>(file[6]);
+  const size_t width = version == 1 ? 2 : 4;
+  uint32_t length = 0;
+  if (file.size() >= 8 + width) std::memcpy(&length, file.data() + 8, width);
+  const size_t start = 8 + width + length;
+  if (length == 0 || start > file.size())
+    throw BadInput(fmt::format("{}: truncated .npy file: its header ends beyond the file", path));
+  return {file.substr(8 + width, length), start};
+}
+
+double bytes_of(const std::vector<Axis>& axes, Dtype dtype) {
+  double bytes = format(dtype).bytes;
+  for (const Axis& axis : axes) bytes *= static_cast<double>(axis.size);
+  return bytes;
+}
+
+}  // namespace
+
+Tensor read_npy(const std::string& path) {
+  const std::string file = read_file(path);
+  const auto [header, start] = header_of(file, path);
+  const Dtype dtype = dtype_of(header, path);
+  if (!after_key(header, "fortran_order", path).starts_with("False")) {
+    throw BadInput(fmt::format("{}: in Fortran order; save numpy.ascontiguousarray(x)", path));
+  }
+  std::vector<Axis> axes = shape_of(header, path);
+  const double bytes = bytes_of(axes, dtype);
+  if (static_cast<double>(file.size() - start) != bytes) {
+    throw BadInput(
+        fmt::format("{}: truncated or corrupt: its shape needs {:.0f} bytes of data, the file has {}", path,
+                    bytes, file.size() - start));
+  }
+  Tensor tensor(std::filesystem::path(path).stem().string(), dtype, std::move(axes));
+  if (!tensor.data.empty()) std::memcpy(tensor.data.data(), file.data() + start, tensor.data.size());
+  return tensor;
+}
+
+void write_npy(const std::string& path, const Tensor& tensor) {
+  std::string_view descr;
+  for (const TypeName& type : kTypes) {
+    if (descr.empty() && type.dtype == tensor.dtype) descr = type.descr;
+  }
+  if (descr.empty()) throw BadInput(fmt::format("{}: {} has no NumPy type", path, format(tensor.dtype).name));
+  std::string shape;
+  for (const Axis& axis : tensor.axes) shape += fmt::format("{}, ", axis.size);
+  std::string header =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", descr, shape);
+  header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');  // data aligned to 64 bytes
+  header += '\n';
+  const auto length = static_cast<uint16_t>(header.size());
+  std::string file(kMagic);
+  file += std::string("\x01\x00", 2);
+  file.append(reinterpret_cast<const char*>(&length), 2);
+  file += header;
+  file.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  write_file(path, file);
+}
+
+}  // namespace assay

@@ -1,0 +1,16 @@
+// NumPy's .npy format: magic, version, a Python dictionary literal (descr, fortran_order, shape), then the
+// data.
+#pragma once
+#include <string>
+
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// The tensor's name is the file's, without extension; axes are unnamed. bfloat16 is what ml_dtypes writes
+/// ("<V2"). Throws BadInput, one line with the file, where it is truncated, in Fortran order, big-endian or
+/// of a type we lack.
+Tensor read_npy(const std::string& path);
+void write_npy(const std::string& path, const Tensor&);
+
+}  // namespace assay

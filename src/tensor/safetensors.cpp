@@ -1,0 +1,118 @@
+#include "src/tensor/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay {
+namespace {
+
+struct TypeName {
+  const char* name;
+  Dtype dtype;
+};
+constexpr TypeName kTypes[] = {{"F64", Dtype::fp64},  {"F32", Dtype::fp32}, {"F16", Dtype::fp16},
+                               {"BF16", Dtype::bf16}, {"I32", Dtype::i32},  {"I64", Dtype::i64},
+                               {"U8", Dtype::u8}};
+
+Dtype dtype_of(const std::string& name, const std::string& where) {
+  for (const TypeName& type : kTypes) {
+    if (name == type.name) return type.dtype;
+  }
+  throw BadInput(fmt::format("{}: element type {} is not supported; use F64, F32, F16, BF16, I64, I32 or U8",
+                             where, name));
+}
+
+/// Bytes of a tensor of this shape; nothing a file could hold where it overflows.
+uint64_t bytes_of(const std::vector<int64_t>& shape, Dtype dtype, const std::string& where) {
+  auto bytes = static_cast<uint64_t>(format(dtype).bytes);
+  for (const int64_t size : shape) {
+    if (size < 0) throw BadInput(fmt::format("{}: negative size {} in its shape", where, size));
+    if (size > 0 && bytes > std::numeric_limits<int64_t>::max() / static_cast<uint64_t>(size)) {
+      throw BadInput(fmt::format("{}: impossible shape", where));
+    }
+    bytes *= static_cast<uint64_t>(size);
+  }
+  return bytes;
+}
+
+Tensor read_entry(const std::string& name, const nlohmann::json& entry, std::string_view data,
+                  const std::string& path) {
+  const std::string where = fmt::format("{}: tensor {}", path, name);
+  const Dtype dtype = dtype_of(entry.at("dtype").get<std::string>(), where);
+  const auto shape = entry.at("shape").get<std::vector<int64_t>>();
+  const auto offsets = entry.at("data_offsets").get<std::vector<uint64_t>>();
+  const uint64_t bytes = bytes_of(shape, dtype, where);
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] - offsets[0] != bytes) {
+    throw BadInput(
+        fmt::format("{}: its byte range does not fit its shape and type ({} bytes)", where, bytes));
+  }
+  if (offsets[1] > data.size()) {
+    throw BadInput(fmt::format("{}: truncated file: data ends at byte {}, the tensor at {}", where,
+                               data.size(), offsets[1]));
+  }
+  std::vector<Axis> axes;
+  for (const int64_t size : shape) axes.push_back({"", size});
+  Tensor tensor(name, dtype, std::move(axes));
+  if (bytes > 0) std::memcpy(tensor.data.data(), data.data() + offsets[0], bytes);
+  return tensor;
+}
+
+std::string type_name(Dtype dtype, const std::string& name) {
+  for (const TypeName& type : kTypes) {
+    if (dtype == type.dtype) return type.name;
+  }
+  throw BadInput(fmt::format("tensor {}: {} has no safetensors type", name, format(dtype).name));
+}
+
+}  // namespace
+
+TensorMap read_safetensors(const std::string& path) {
+  const std::string file = read_file(path);
+  uint64_t header_size = 0;
+  if (file.size() < 8)
+    throw BadInput(fmt::format("{}: not a safetensors file: only {} bytes", path, file.size()));
+  std::memcpy(&header_size, file.data(), 8);
+  if (header_size > file.size() - 8) {
+    throw BadInput(
+        fmt::format("{}: truncated or not a safetensors file: a header of {} bytes in a file of {}", path,
+                    header_size, file.size()));
+  }
+  const std::string_view data = std::string_view(file).substr(8 + header_size);
+  TensorMap tensors;
+  try {
+    const auto header =
+        nlohmann::json::parse(file.begin() + 8, file.begin() + 8 + static_cast<int64_t>(header_size));
+    for (const auto& [name, entry] : header.items()) {
+      if (name != "__metadata__") tensors.emplace(name, read_entry(name, entry, data, path));
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw BadInput(fmt::format("{}: not a safetensors file: bad header: {}", path, error.what()));
+  }
+  return tensors;
+}
+
+void write_safetensors(const std::string& path, const TensorMap& tensors) {
+  nlohmann::json header = nlohmann::json::object();
+  std::string data;
+  for (const auto& [name, tensor] : tensors) {
+    std::vector<int64_t> shape;
+    for (const Axis& axis : tensor.axes) shape.push_back(axis.size);
+    const size_t begin = data.size();
+    data.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+    header[name] = {
+        {"dtype", type_name(tensor.dtype, name)}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // readers map the data: keep it aligned
+  const uint64_t header_size = text.size();
+  std::string file(reinterpret_cast<const char*>(&header_size), 8);
+  write_file(path, file + text + data);
+}
+
+}  // namespace assay

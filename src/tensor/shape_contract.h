@@ -1,0 +1,26 @@
+// Shapes that arguments must have, and the likeliest reason where one does not.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// What one argument must look like. Axes carry the operator's letters and this run's sizes.
+struct ShapeContract {
+  std::string argument;
+  std::vector<Axis> axes;
+  bool gate = false;  ///< a log decay: per-head gates are told apart from per-channel ones
+};
+
+/// The likeliest explanation of a shape that breaks the contract: axes exchanged, missing, of size 1, merged,
+/// heads first, a per-head gate for a per-channel one, N against cu_seqlens. Empty where none is likely.
+std::string explain_shape(const ShapeContract&, std::span<const int64_t> got);
+
+/// Throws BadInput "initial_state: expected [N=2,H=4,K=64,V=16], got [2,4,16,64] (K and V look exchanged)"
+/// where the shape is not the contract's.
+void require_shape(const ShapeContract&, std::span<const int64_t> got);
+
+}  // namespace assay

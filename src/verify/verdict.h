@@ -1,0 +1,19 @@
+// From everything a run showed to one verdict and one cause.
+#pragma once
+#include "kernels/kernel.h"
+#include "reports/result.h"
+
+namespace assay {
+
+/// Sets `verdict` and `cause` from what the other fields hold. `pass` leaves the cause empty; a finding's
+/// cause is its worst fault: "trap/out-of-bounds/kernels/gla/chunk.cu:142",
+/// "nonfinite/o/exp-overflow/kernels/gla/chunk.cu:142" (origin and place only where one was found),
+/// "wrong-class/o", "violation/o", "property/same-bits-twice", "property/same-bits-on-peer",
+/// "property/exponents-nonpositive". Shrinking keeps it.
+void decide(Verification&);
+
+/// A finding for each exponential that saw an argument above 0 where the kernel promises none:
+/// "exponents-nonpositive: ex2.approx.ftz.f32 at FILE:LINE saw 3.5".
+void check_exponents(const Kernel&, Verification&);
+
+}  // namespace assay

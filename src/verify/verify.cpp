@@ -1,0 +1,115 @@
+#include "src/verify/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "src/numerics/bad_input.h"
+#include "src/verify/acceptance.h"
+#include "src/verify/verdict.h"
+
+namespace assay {
+namespace {
+
+Verification begin(const Case& c, const Kernel& kernel, const Backend& backend) {
+  Verification v;
+  v.kernel = kernel.name;
+  v.case_ = c;
+  v.token = token_of(c);
+  v.replay = "assay replay " + v.token;
+  v.backend = backend.name();
+  v.arithmetic = kernel.arithmetic_text;
+  return v;
+}
+
+/// An exact case asks for equality bit for bit: no operation rounds, so the arithmetic declares no error.
+ReferenceResult evaluate(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
+                         int threads) {
+  Problem problem;
+  problem.sizes = sizes_of(c);
+  problem.cu_seqlens = c.cu_seqlens;
+  problem.scale = scale_of(c, op);
+  problem.inputs = &inputs;
+  if (c.values != "exact") problem.arithmetic = kernel.arithmetic(c);
+  problem.threads =
+      threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return op.evaluate(problem);
+}
+
+/// Judges every output the plan writes, in the operator's order.
+std::vector<OutputComparison> compare_outputs(const Case& c, const Kernel& kernel, const Outcome& outcome,
+                                              const ReferenceResult& reference) {
+  const GatedArithmetic arithmetic = c.values == "exact" ? GatedArithmetic{} : kernel.arithmetic(c);
+  std::vector<OutputComparison> comparisons;
+  for (const ReferenceOutput& expected : reference.outputs) {
+    const auto got = outcome.outputs.find(expected.name);
+    if (got != outcome.outputs.end())
+      comparisons.push_back(compare_output(got->second, expected, arithmetic));
+  }
+  return comparisons;
+}
+
+/// Elements whose bits differ between two runs; each output with some adds a failure of `property`.
+int64_t compare_runs(const Outcome& first, const Outcome& second, const std::string& property,
+                     Verification& v) {
+  if (first.trap || second.trap) {
+    if (first.trap && second.trap) return 0;
+    const Trap& trap = first.trap ? *first.trap : *second.trap;
+    v.properties_failed.push_back(
+        fmt::format("{}: only one of the two runs trapped: {}", property, trap.message));
+    return 0;
+  }
+  int64_t total = 0;
+  for (const auto& [name, tensor] : first.outputs) {
+    const Tensor& other = second.outputs.at(name);
+    int64_t at = -1;
+    const int64_t differing = differing_elements(tensor, other, &at);
+    if (differing == 0) continue;
+    total += differing;
+    const int digits = format(tensor.dtype).bytes * 2;
+    v.properties_failed.push_back(fmt::format("{}: {} elements of {} differ, first {}: {:#0{}x} and {:#0{}x}",
+                                              property, differing, name, tensor.element_name(at),
+                                              tensor.bits(at), digits + 2, other.bits(at), digits + 2));
+  }
+  return total;
+}
+
+}  // namespace
+
+Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const VerifyOptions& options) {
+  const Operator& op = find_operator(kernel.operator_name);
+  require_accepted(c, kernel, op);
+  Verification v = begin(c, kernel, backend);
+
+  const TensorMap drawn = options.inputs ? TensorMap{} : draw_inputs(c, op);
+  const TensorMap& inputs = options.inputs ? *options.inputs : drawn;
+  v.domain = outside_domain(inputs, kernel, op);
+  if (!v.domain.empty()) {
+    decide(v);
+    return v;
+  }
+
+  const Plan plan = plan_of(c, kernel, op, inputs);
+  const Outcome outcome = backend.run(plan, inputs);
+  v.trap = outcome.trap;
+  v.exponents = outcome.exponents;
+  v.lane_instructions = outcome.lane_instructions;
+  v.seconds_kernel = outcome.seconds;
+  check_exponents(kernel, v);
+
+  if (!outcome.trap) {
+    const ReferenceResult reference = evaluate(c, kernel, op, inputs, options.threads);
+    v.seconds_reference = reference.seconds;
+    v.outputs = compare_outputs(c, kernel, outcome, reference);
+  }
+  if (options.twice) compare_runs(outcome, backend.run(plan, inputs), "same-bits-twice", v);
+  if (options.peer) {
+    v.bits_differ = compare_runs(outcome, options.peer->run(plan, inputs), "same-bits-on-peer", v);
+  }
+  decide(v);
+  return v;
+}
+
+}  // namespace assay

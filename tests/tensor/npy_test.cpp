@@ -1,0 +1,64 @@
+#include "src/tensor/npy.h"
+
+#include <gtest/gtest.h>
+
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+#include "tests/tensor/scratch_folder.h"
+
+namespace assay {
+namespace {
+
+TEST(Npy, EveryTypeAndRankComesBackAsItWas) {
+  const ScratchFolder folder;
+  for (const Format& f : formats()) {
+    if (f.dtype == Dtype::tf32) continue;
+    for (const std::vector<Axis>& axes :
+         {std::vector<Axis>{}, {{"T", 5}}, {{"T", 0}, {"K", 3}}, {{"B", 2}, {"T", 3}, {"K", 2}}}) {
+      Tensor tensor("q", f.dtype, axes);
+      for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, static_cast<double>(i + 1));
+      write_npy(folder / "q.npy", tensor);
+      const Tensor back = read_npy(folder / "q.npy");
+      EXPECT_EQ(back.name, "q");
+      EXPECT_EQ(back.dtype, tensor.dtype) << f.name;
+      EXPECT_EQ(back.data, tensor.data) << f.name;
+      EXPECT_EQ(back.axes.size(), axes.size()) << f.name;
+    }
+  }
+}
+
+TEST(Npy, WhatCannotBeReadIsOneClearLine) {
+  const ScratchFolder folder;
+  Tensor tensor("q", Dtype::fp32, {{"T", 3}, {"K", 2}});
+  write_npy(folder / "q.npy", tensor);
+  const std::string whole = read_file(folder / "q.npy");
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  std::pair<std::string, const char*> table[] = {
+      {"", "not a .npy file"},
+      {"PK\x03\x04 something else", "not a .npy file"},
+      {whole.substr(0, 60), "its header ends beyond the file"},
+      {whole.substr(0, whole.size() - 1), "truncated or corrupt"},
+      {whole + "x", "truncated or corrupt"},
+      {replaced("False", "True "), "Fortran order"},
+      {replaced("<f4", ">f4"), "element type '>f4' is not supported"},
+      {replaced("descr", "desrc"), "no 'descr'"},
+      {replaced("(3, 2, )", "(3, x, )"), "bad shape"},
+      {replaced("(3, 2, )", "(3, 2,  "), "bad shape"},
+  };
+  for (const auto& [bytes, message] : table) {
+    write_file(folder / "q.npy", bytes);
+    try {
+      read_npy(folder / "q.npy");
+      ADD_FAILURE() << message;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("q.npy: "), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay
