@@ -31,6 +31,9 @@ struct Kernel {
   bool exponents_nonpositive = false;
   std::function<Plan(const Case&, const Operator&, const TensorMap& inputs)> plan;
   std::function<GatedArithmetic(const Case&)> arithmetic;
+  /// Why the kernel cannot run this case beyond what `limits` say ("takes no packed sequences"); empty: it can.
+  /// Null: the limits say it all. Generators redraw such a case; verify reports it as bad input.
+  std::function<std::string(const Case&)> refuses;
 };
 
 /// The kernels of kernels.def.

@@ -62,16 +62,19 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string kernel;
   Case case_;
   std::string token;
+  std::string replay;  ///< the command that repeats the run: "assay replay TOKEN", or verify with its files
   std::string backend;
   std::string arithmetic;  ///< the kernel's declared arithmetic, one line
   std::string verdict;     ///< "pass" | "finding" | "undecided" | "domain"
   std::string cause;       ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
   std::vector<std::string> properties_failed;  ///< "same-bits-twice: o[...] differs ..."
+  std::vector<std::string> domain;  ///< inputs outside the domain: "g[b=0,t=3,h=0,k=1] = 0.5: above 0"
   std::optional<Trap> trap;
   std::optional<Origin> origin;
   std::vector<Diagnosis> diagnosis;
   std::vector<ExponentRange> exponents;
+  uint64_t lane_instructions = 0;  ///< vm only
   double seconds_reference = 0, seconds_kernel = 0;
   int64_t bits_differ = -1;  ///< GPU against machine, where both ran; -1: not compared
 };

@@ -19,24 +19,28 @@ struct Case {
   std::string kernel;                    ///< "gla.chunk", or "gla.chunk@S1"
   int64_t B = 1, T = 64, H = 1, HV = 0;  ///< HV = 0: as H
   int64_t K = 64, V = 64, M = 0;
-  std::vector<int64_t> cu_seqlens;       ///< empty: not packed
+  std::vector<int64_t> cu_seqlens;  ///< empty: not packed
   Dtype dtype = Dtype::bf16;
   Dtype gate_dtype = Dtype::fp32;
-  std::string decay = "logsigmoid";      ///< "profile" or "profile:arg,arg"
+  std::string decay = "logsigmoid";  ///< "profile" or "profile:arg,arg"
   std::string values = "normal";
   uint64_t seed = 1;
-  std::optional<double> scale;           ///< absent: the operator's default
+  std::optional<double> scale;  ///< absent: the operator's default
   std::string direction = "forward";
-  std::set<std::string> without;         ///< absent optional inputs
+  std::set<std::string> without;  ///< absent optional inputs
   bool initial_state = false;
   bool final_state_gradient = false;
-  /// Single-element overrides made by shrinking: "g[0,16,0,3]=-90" (applied after drawing, rounded to the dtype).
+  /// Single-element overrides made by shrinking: "g[0,16,0,3]=-90" (applied after drawing, rounded to the
+  /// dtype).
   std::vector<std::string> overrides;
 
   bool operator==(const Case&) const = default;
 };
 
 Sizes sizes_of(const Case&);
+/// The scale a run uses: the case's own, else the operator's default; for exact values the power of two at or
+/// below it.
+double scale_of(const Case&, const Operator&);
 /// Throws BadInput where a size, a packed layout, a profile or a name makes no sense.
 void validate(const Case&, const Operator&);
 
@@ -44,7 +48,8 @@ void validate(const Case&, const Operator&);
 std::string token_of(const Case&);
 Case parse_token(const std::string& token);
 
-/// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the case.
+/// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the
+/// case.
 TensorMap draw_inputs(const Case&, const Operator&);
 
 }  // namespace assay

@@ -14,7 +14,7 @@ enum class ElementVerdict : uint8_t { ok, violation, nonfinite, wrong_class, und
 
 /// One element, as shown to a person.
 struct WorstElement {
-  std::string element;        ///< "o[b=0,t=17,h=3,v=64]"
+  std::string element;  ///< "o[b=0,t=17,h=3,v=64]"
   int64_t flat = -1;
   double got = 0, expected = 0, expected_rounded = 0;
   uint64_t got_bits = 0, expected_bits = 0;
@@ -23,7 +23,7 @@ struct WorstElement {
 
 /// max of error/bound over the elements that share an index value along one axis.
 struct FoldedField {
-  std::string axis;           ///< "t", "t mod 64", "t mod 16", "h", "v", ...
+  std::string axis;  ///< "t", "t mod 64", "t mod 16", "h", "v", ...
   std::vector<double> max_ratio;
 };
 
@@ -33,15 +33,15 @@ struct OutputComparison {
   Dtype dtype;
   int64_t elements = 0;
   int64_t ok = 0, violation = 0, nonfinite = 0, wrong_class = 0, undecided = 0;
-  WorstElement worst;         ///< first nonfinite / wrong_class if any, else the largest ratio
-  double max_ratio = 0;       ///< error / bound
+  WorstElement worst;    ///< first nonfinite / wrong_class if any, else the largest ratio
+  double max_ratio = 0;  ///< error / bound
   /// Tightness: the output's own rounding removed from error and bound (design.md 3.4).
   double max_tightness = 0;
-  double max_relative_bound = 0;   ///< bound without output rounding / companion, largest
-  double max_enclosure = 0;        ///< radius / bound, largest
+  double max_relative_bound = 0;        ///< bound without output rounding / companion, largest
+  double max_enclosure = 0;             ///< radius / bound, largest
   std::array<int64_t, 64> histogram{};  ///< counts by floor(log2 ratio) + 60; exact elements in [0]
   std::vector<FoldedField> fields;
-  std::vector<ElementVerdict> verdicts; ///< per element; not written to JSON
+  std::vector<ElementVerdict> verdicts;  ///< per element; not written to JSON
   bool pass() const { return violation + nonfinite + wrong_class + undecided == 0; }
 };
 

@@ -79,7 +79,7 @@ json passed_verification(int64_t T) {
   const std::string token = "gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0";
   return {{"kind", "verification"},
           {"schema", 1},
-          {"tool", {{"version", "0.1.0"}, {"commit", "c56a40a"}}},
+          {"tool", {{"name", "assay"}, {"version", "0.1.0"}, {"commit", "c56a40a"}}},
           {"kernel", "gla.chunk"},
           {"case",
            {{"kernel", "gla.chunk"},
@@ -91,6 +91,9 @@ json passed_verification(int64_t T) {
             {"without", json::array()},
             {"initial_state", false}}},
           {"token", token},
+          {"replay", "assay replay " + token},
+          {"domain", json::array()},
+          {"lane_instructions", 987654321},
           {"backend", "vm sm_90"},
           {"arithmetic", "bf16 operands, fp32 accumulation"},
           {"verdict", "pass"},

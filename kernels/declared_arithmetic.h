@@ -1,0 +1,13 @@
+// The arithmetic that a stranger's plan declares: a named preset, fields of GatedArithmetic, or both.
+#pragma once
+#include "kernels/plan_document.h"
+#include "kernels/plan_expression.h"
+#include "reference/operator.h"
+
+namespace assay {
+
+/// Preset first, then the fields written beside it. Throws BadInput for an unknown preset or field, a
+/// negative or infinite value.
+GatedArithmetic declared_arithmetic(const PlanDocument&, const ExpressionScope&);
+
+}  // namespace assay

@@ -1,0 +1,185 @@
+#include "kernels/foreign.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "kernels/declared_arithmetic.h"
+#include "kernels/foreign_plan.h"
+#include "src/numerics/bad_input.h"
+#include "src/ptx/program.h"
+
+namespace assay {
+namespace {
+
+using Kind = ArgumentEntry::Kind;
+
+/// Every pointer names something, every output is passed or said to be omitted, no workspace hides a tensor.
+void check_names(const PlanDocument& plan, const Operator& op) {
+  std::string known = "cu_seqlens";
+  for (const auto* specs : {&op.inputs, &op.outputs})
+    for (const ArgumentSpec& spec : *specs) known += ", " + std::string(spec.name);
+  for (const WorkspaceEntry& workspace : plan.workspaces) {
+    if (workspace.name == "cu_seqlens" || find_argument(op.inputs, workspace.name) ||
+        find_argument(op.outputs, workspace.name))
+      throw BadInput(fmt::format("{}: \"{}\" is a tensor of {}; give the workspace another name",
+                                 plan.at(workspace.where), workspace.name, op.name));
+    known += ", " + workspace.name;
+  }
+  for (const LaunchEntry& launch : plan.launches)
+    for (const ArgumentEntry& argument : launch.arguments) {
+      if (argument.kind != Kind::pointer) continue;
+      const bool is_workspace = std::any_of(plan.workspaces.begin(), plan.workspaces.end(),
+                                            [&](const WorkspaceEntry& w) { return w.name == argument.name; });
+      if (!is_workspace && argument.name != "cu_seqlens" && !find_argument(op.inputs, argument.name) &&
+          !find_argument(op.outputs, argument.name))
+        throw BadInput(
+            fmt::format("{}: {} has no tensor \"{}\" and no workspace has that name; known here: {}",
+                        plan.at(argument.where), op.name, argument.name, known));
+    }
+  for (const std::string& name : plan.omits)
+    if (!find_argument(op.outputs, name))
+      throw BadInput(fmt::format("{}: {} has no output \"{}\"", plan.at("/omits"), op.name, name));
+  for (const ArgumentSpec& output : op.outputs) {
+    const bool omitted = std::find(plan.omits.begin(), plan.omits.end(), output.name) != plan.omits.end();
+    if (!passes(plan, output.name) && !omitted)
+      throw BadInput(fmt::format("{}: no launch is given the output \"{}\"; pass it, or list it in \"omits\"",
+                                 plan.at("/launches"), output.name));
+  }
+  for (const ArgumentSpec& input : op.inputs)
+    if (!input.optional && !passes(plan, input.name))
+      throw BadInput(
+          fmt::format("{}: no launch is given the input \"{}\"", plan.at("/launches"), input.name));
+}
+
+bool fits(const ArgumentEntry& argument, const ptx::Parameter& parameter) {
+  const bool is_float = parameter.type == ptx::Type::f32 || parameter.type == ptx::Type::f64;
+  const bool is_untyped = parameter.type == ptx::Type::b32 || parameter.type == ptx::Type::b64;
+  switch (argument.kind) {
+    case Kind::null:
+    case Kind::pointer:
+    case Kind::i64:
+      return parameter.bytes == 8 && !is_float;
+    case Kind::i32:
+      return parameter.bytes == 4 && !is_float;
+    case Kind::f32:
+      return parameter.bytes == 4 && (is_float || is_untyped);
+    case Kind::f64:
+      return parameter.bytes == 8 && (is_float || is_untyped);
+  }
+  return false;
+}
+
+std::string_view kind_name(Kind kind) {
+  static constexpr std::string_view kNames[] = {"a null pointer", "a pointer", "i32", "i64", "f32", "f64"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+void check_entry(const PlanDocument& plan, const LaunchEntry& launch, const std::string& name,
+                 const ptx::Module& module) {
+  std::string known;
+  for (const ptx::Function& function : module.functions) {
+    if (!function.entry) continue;
+    known += (known.empty() ? "" : ", ") + function.name;
+    if (function.name != name) continue;
+    if (function.parameters.size() != launch.arguments.size())
+      throw BadInput(fmt::format("{}: {} arguments for {}, which has {} parameters ({})",
+                                 plan.at(launch.where + "/arguments"), launch.arguments.size(), name,
+                                 function.parameters.size(), module.path));
+    for (size_t i = 0; i < launch.arguments.size(); ++i) {
+      const ptx::Parameter& parameter = function.parameters[i];
+      if (!fits(launch.arguments[i], parameter))
+        throw BadInput(fmt::format("{}: {} does not fit the parameter {} of {}: .{}, {} bytes",
+                                   plan.at(launch.arguments[i].where), kind_name(launch.arguments[i].kind),
+                                   parameter.name, name, ptx::name_of(parameter.type), parameter.bytes));
+    }
+    return;
+  }
+  throw BadInput(fmt::format("{}: {} has no entry \"{}\"; it has: {}", plan.at(launch.where + "/function"),
+                             module.path, name, known.empty() ? "none" : known));
+}
+
+/// Evaluates every expression once, for one token and for the plan's first formats, so that a misspelt name
+/// shows at once.
+void check_expressions(const ForeignKernel& foreign) {
+  Case sample;
+  sample.T = 1;
+  sample.dtype = foreign.plan.dtypes.front();
+  sample.gate_dtype = foreign.plan.gate_dtypes.front();
+  const ExpressionScope scope = scope_of(sample, *foreign.op);
+  const PlanDocument& plan = foreign.plan;
+  evaluate(plan.accepts, scope, plan.at("/accepts"));
+  declared_arithmetic(plan, scope);
+  for (const WorkspaceEntry& workspace : plan.workspaces)
+    evaluate(workspace.bytes, scope, plan.at(workspace.where + "/bytes"));
+  for (const LaunchEntry& launch : plan.launches) {
+    for (const std::string& text : launch.grid) evaluate(text, scope, plan.at(launch.where + "/grid"));
+    for (const std::string& text : launch.block) evaluate(text, scope, plan.at(launch.where + "/block"));
+    evaluate(launch.shared, scope, plan.at(launch.where + "/shared"));
+    for (const ArgumentEntry& argument : launch.arguments)
+      if (argument.kind != Kind::null) evaluate(argument.expression, scope, plan.at(argument.where));
+  }
+}
+
+void check_files(const ForeignKernel& foreign) {
+  check_names(foreign.plan, *foreign.op);
+  const ptx::Module module = ptx::parse(*foreign.module.ptx, foreign.module.path);
+  for (const LaunchEntry& launch : foreign.plan.launches)
+    for (Dtype dtype : foreign.plan.dtypes)
+      for (Dtype gate : foreign.plan.gate_dtypes)
+        check_entry(foreign.plan, launch, function_name(launch.function, dtype, gate), module);
+  check_expressions(foreign);
+}
+
+std::string read_ptx(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file)
+    throw BadInput(
+        fmt::format("{}: cannot be read; give the kernel's PTX with --ptx (nvcc -ptx writes it)", path));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+std::string arithmetic_text(const PlanDocument& plan) {
+  std::string text = plan.arithmetic_preset.value_or("");
+  for (const auto& [name, value] : plan.arithmetic)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+  return "declared: " + text;
+}
+
+}  // namespace
+
+Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_path) {
+  auto foreign = std::make_shared<ForeignKernel>();
+  foreign->plan = read_plan_document(plan_path);
+  PlanDocument& plan = foreign->plan;
+  if (plan.name.empty()) plan.name = std::filesystem::path(ptx_path).stem().string();
+  foreign->op = &find_operator(plan.operator_name);
+  foreign->module = {plan.name, ptx_path, std::make_shared<const std::string>(read_ptx(ptx_path))};
+  check_files(*foreign);
+
+  Kernel kernel;
+  kernel.name = plan.name;
+  kernel.operator_name = plan.operator_name;
+  kernel.summary = plan.summary.empty() ? "from " + ptx_path : plan.summary;
+  kernel.arithmetic_text = arithmetic_text(plan);
+  kernel.limits = {plan.dtypes, plan.gate_dtypes, plan.max_K, plan.max_V, plan.gate_min, plan.gate_max};
+  // Not declared: no split resumes with the same bits, so no multiple of the granularity lies inside a
+  // sequence.
+  kernel.resume_granularity = plan.resume_granularity.value_or(int64_t{1} << 40);
+  kernel.exponents_nonpositive = plan.exponents_nonpositive;
+  kernel.plan = [foreign](const Case& c, const Operator&, const TensorMap& inputs) {
+    return plan_for_case(*foreign, c, inputs);
+  };
+  kernel.arithmetic = [foreign](const Case& c) {
+    return declared_arithmetic(foreign->plan, scope_of(c, *foreign->op));
+  };
+  kernel.refuses = [foreign](const Case& c) { return refusal(*foreign, c); };
+  return kernel;
+}
+
+}  // namespace assay

@@ -1,0 +1,212 @@
+#include "kernels/foreign_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using Kind = ArgumentEntry::Kind;
+
+bool is_present(const Case& c, const ArgumentSpec& input) {
+  if (!input.optional) return true;
+  return input.name == "initial_state" ? c.initial_state : !c.without.contains(std::string(input.name));
+}
+
+std::vector<int64_t> sequence_lengths(const Case& c) {
+  if (c.cu_seqlens.empty()) return std::vector<int64_t>(static_cast<size_t>(c.B), c.T);
+  std::vector<int64_t> lengths;
+  for (size_t n = 1; n < c.cu_seqlens.size(); ++n) lengths.push_back(c.cu_seqlens[n] - c.cu_seqlens[n - 1]);
+  return lengths;
+}
+
+std::vector<Axis> axes_of(const ArgumentSpec& spec, const Sizes& sizes) {
+  std::vector<Axis> axes;
+  for (std::string_view letter : spec.axes) axes.push_back({std::string(letter), sizes.of(letter)});
+  return axes;
+}
+
+Dtype dtype_of(const ArgumentSpec& spec, const Case& c) {
+  if (spec.role == Role::state) return Dtype::fp32;
+  return spec.role == Role::log_decay ? c.gate_dtype : c.dtype;
+}
+
+/// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+constexpr int64_t kGridLimits[] = {2147483647, 65535, 65535}, kBlockLimits[] = {1024, 1024, 64};
+constexpr int64_t kMaxThreads = 1024, kMaxSharedBytes = 227 * 1024;
+
+std::array<uint32_t, 3> extent_of(const PlanDocument& plan, const std::array<std::string, 3>& texts,
+                                  const ExpressionScope& scope, const std::string& pointer, int64_t low,
+                                  const int64_t (&limits)[3]) {
+  std::array<uint32_t, 3> extent{};
+  for (size_t i = 0; i < 3; ++i)
+    extent[i] = static_cast<uint32_t>(
+        evaluate_integer(texts[i], scope, plan.at(fmt::format("{}/{}", pointer, i)), low, limits[i]));
+  return extent;
+}
+
+/// A name for the zeros passed in place of the absent input.
+std::string zeros_name(const std::string& input) {
+  return input + ".zeros";
+}
+
+Argument pointer_argument(const ForeignKernel& foreign, const ArgumentEntry& entry, const Case& c,
+                          const ExpressionScope& scope) {
+  const ArgumentSpec* input = find_argument(foreign.op->inputs, entry.name);
+  if (entry.name == "cu_seqlens" && c.cu_seqlens.empty()) return PointerArgument{};
+  PointerArgument pointer{
+      entry.name, evaluate_integer(entry.expression, scope, foreign.plan.at(entry.where + "/offset"), 0,
+                                   int64_t{1} << 50)};
+  if (!input || is_present(c, *input)) return pointer;
+  if (!entry.zeros_when_absent) return PointerArgument{};
+  pointer.buffer = zeros_name(entry.name);
+  return pointer;
+}
+
+Argument argument_of(const ForeignKernel& foreign, const ArgumentEntry& entry, const Case& c,
+                     const ExpressionScope& scope) {
+  const std::string where = foreign.plan.at(entry.where);
+  switch (entry.kind) {
+    case Kind::null:
+      return PointerArgument{};
+    case Kind::pointer:
+      return pointer_argument(foreign, entry, c, scope);
+    case Kind::i32:
+      return static_cast<int32_t>(evaluate_integer(entry.expression, scope, where, INT32_MIN, INT32_MAX));
+    case Kind::i64:
+      return evaluate_integer(entry.expression, scope, where, -(int64_t{1} << 53), int64_t{1} << 53);
+    case Kind::f32:
+      return static_cast<float>(evaluate(entry.expression, scope, where));
+    case Kind::f64:
+      return evaluate(entry.expression, scope, where);
+  }
+  return PointerArgument{};
+}
+
+/// Tensors the case does not hold but a launch needs: the offsets of packed sequences, zeros for absent
+/// inputs.
+void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs, Plan& plan) {
+  if (!c.cu_seqlens.empty() && !inputs.contains("cu_seqlens")) {
+    Tensor offsets("cu_seqlens", Dtype::i64, {{"N+1", static_cast<int64_t>(c.cu_seqlens.size())}});
+    std::copy(c.cu_seqlens.begin(), c.cu_seqlens.end(), offsets.as<int64_t>().begin());
+    plan.constants.push_back(std::move(offsets));
+  }
+  const Sizes sizes = sizes_of(c);
+  for (const ArgumentSpec& input : foreign.op->inputs) {
+    if (is_present(c, input)) continue;
+    const bool wanted = std::any_of(
+        foreign.plan.launches.begin(), foreign.plan.launches.end(), [&](const LaunchEntry& launch) {
+          return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const ArgumentEntry& a) {
+            return a.kind == Kind::pointer && a.zeros_when_absent && a.name == input.name;
+          });
+        });
+    if (wanted)
+      plan.constants.emplace_back(zeros_name(std::string(input.name)), dtype_of(input, c),
+                                  axes_of(input, sizes));
+  }
+}
+
+Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const Case& c,
+                 const ExpressionScope& scope) {
+  const PlanDocument& plan = foreign.plan;
+  Launch launch;
+  launch.module = foreign.module.name;
+  launch.function = function_name(entry.function, c.dtype, c.gate_dtype);
+  launch.grid = extent_of(plan, entry.grid, scope, entry.where + "/grid", 0, kGridLimits);
+  launch.block = extent_of(plan, entry.block, scope, entry.where + "/block", 1, kBlockLimits);
+  const int64_t threads = int64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+  if (threads > kMaxThreads)
+    throw BadInput(fmt::format("{}: {} threads; a block has at most {}", plan.at(entry.where + "/block"),
+                               threads, kMaxThreads));
+  launch.shared_bytes = static_cast<uint32_t>(
+      evaluate_integer(entry.shared, scope, plan.at(entry.where + "/shared"), 0, kMaxSharedBytes));
+  for (const ArgumentEntry& argument : entry.arguments)
+    launch.arguments.push_back(argument_of(foreign, argument, c, scope));
+  return launch;
+}
+
+}  // namespace
+
+ExpressionScope scope_of(const Case& c, const Operator& op) {
+  ExpressionScope scope;
+  const Sizes sizes = sizes_of(c);
+  for (const char* axis : {"B", "T", "H", "HV", "K", "V", "M", "N"})
+    scope.variables[axis] = static_cast<double>(sizes.of(axis));
+  scope.lengths = sequence_lengths(c);
+  scope.variables["longest"] =
+      scope.lengths.empty()
+          ? 0.0
+          : static_cast<double>(*std::max_element(scope.lengths.begin(), scope.lengths.end()));
+  scope.variables["bytes"] = format(c.dtype).bytes;
+  scope.variables["gate_bytes"] = format(c.gate_dtype).bytes;
+  scope.variables["u"] = unit_roundoff(c.dtype);
+  scope.variables["u_gate"] = unit_roundoff(c.gate_dtype);
+  scope.variables["scale"] = c.scale.value_or(op.default_scale(sizes));
+  scope.variables["packed"] = c.cu_seqlens.empty() ? 0 : 1;
+  for (const ArgumentSpec& input : op.inputs)
+    if (input.optional) scope.variables["has_" + std::string(input.name)] = is_present(c, input) ? 1 : 0;
+  return scope;
+}
+
+bool passes(const PlanDocument& plan, std::string_view name) {
+  for (const LaunchEntry& launch : plan.launches)
+    for (const ArgumentEntry& argument : launch.arguments)
+      if (argument.kind == Kind::pointer && argument.name == name) return true;
+  return false;
+}
+
+const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>& specs, const std::string& name) {
+  const auto spec =
+      std::find_if(specs.begin(), specs.end(), [&](const ArgumentSpec& s) { return s.name == name; });
+  return spec == specs.end() ? nullptr : &*spec;
+}
+
+std::string function_name(std::string function, Dtype dtype, Dtype gate) {
+  for (const auto& [mark, value] : {std::pair{std::string("{gate_dtype}"), format(gate).name},
+                                    std::pair{std::string("{dtype}"), format(dtype).name}})
+    for (size_t at; (at = function.find(mark)) != std::string::npos;)
+      function.replace(at, mark.size(), value);
+  return function;
+}
+
+std::string refusal(const ForeignKernel& foreign, const Case& c) {
+  const PlanDocument& plan = foreign.plan;
+  if (!c.cu_seqlens.empty() && !passes(plan, "cu_seqlens"))
+    return "takes no packed sequences: no launch is given cu_seqlens";
+  for (const ArgumentSpec& input : foreign.op->inputs)
+    if (is_present(c, input) && !passes(plan, input.name))
+      return fmt::format("takes no {}: no launch is given it", input.name);
+  if (evaluate(plan.accepts, scope_of(c, *foreign.op), plan.at("/accepts")) == 0)
+    return fmt::format("accepts only cases where {}", plan.accepts);
+  return "";
+}
+
+Plan plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs) {
+  if (const std::string reason = refusal(foreign, c); !reason.empty())
+    throw BadInput(fmt::format("{}: the kernel {}", foreign.plan.path, reason));
+  const ExpressionScope scope = scope_of(c, *foreign.op);
+  const Sizes sizes = sizes_of(c);
+  Plan plan;
+  plan.kernel = foreign.plan.name;
+  plan.modules.push_back(foreign.module);
+  for (const ArgumentSpec& output : foreign.op->outputs)
+    if (passes(foreign.plan, output.name))
+      plan.outputs.push_back({std::string(output.name), dtype_of(output, c), axes_of(output, sizes)});
+  for (const WorkspaceEntry& workspace : foreign.plan.workspaces)
+    plan.workspaces.push_back(
+        {workspace.name, evaluate_integer(workspace.bytes, scope, foreign.plan.at(workspace.where + "/bytes"),
+                                          0, int64_t{1} << 40)});
+  add_constants(foreign, c, inputs, plan);
+  for (const LaunchEntry& entry : foreign.plan.launches) {
+    Launch launch = launch_of(foreign, entry, c, scope);
+    // No blocks, nothing to do: a sequence of length 0 gives such a grid.
+    if (int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] != 0)
+      plan.launches.push_back(std::move(launch));
+  }
+  return plan;
+}
+
+}  // namespace assay

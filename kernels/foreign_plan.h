@@ -1,0 +1,33 @@
+// A stranger's plan applied to one case: sizes in, launches out.
+#pragma once
+#include <string>
+
+#include "kernels/plan_document.h"
+#include "kernels/plan_expression.h"
+#include "src/case/case.h"
+#include "src/plan/plan.h"
+
+namespace assay {
+
+/// The checked documents behind a foreign Kernel; its closures share one.
+struct ForeignKernel {
+  PlanDocument plan;
+  Module module;
+  const Operator* op = nullptr;
+};
+
+/// What the plan's expressions may name for this case (examples/strangers_gla/README.md lists it).
+ExpressionScope scope_of(const Case&, const Operator&);
+/// Whether some launch is given this tensor.
+bool passes(const PlanDocument&, std::string_view tensor);
+/// The argument of that name, or null.
+const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>&, const std::string& name);
+/// `function` with {dtype} and {gate_dtype} filled in.
+std::string function_name(std::string function, Dtype dtype, Dtype gate);
+/// Kernel::refuses.
+std::string refusal(const ForeignKernel&, const Case&);
+/// Kernel::plan. Throws BadInput naming file and place where the case is refused or an expression has no
+/// legal value.
+Plan plan_for_case(const ForeignKernel&, const Case&, const TensorMap& inputs);
+
+}  // namespace assay

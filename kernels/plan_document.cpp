@@ -1,0 +1,258 @@
+#include "kernels/plan_document.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+/// A JSON value and where it stands. Every check that fails throws BadInput with file and pointer.
+class Node {
+ public:
+  Node(const json& value, std::string pointer, const std::string& path)
+      : value_(value), pointer_(std::move(pointer)), path_(path) {}
+
+  const std::string& pointer() const { return pointer_; }
+  bool is_string() const { return value_.is_string(); }
+  bool is_null() const { return value_.is_null(); }
+  bool has(const char* key) const { return value_.contains(key); }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw BadInput(fmt::format("{} at {}: {}", path_, pointer_.empty() ? "/" : pointer_, what));
+  }
+
+  /// Checks that this is an object with no key but these.
+  void keys(std::initializer_list<const char*> known) const {
+    if (!value_.is_object()) fail(fmt::format("expected an object, got {}", value_.type_name()));
+    for (const auto& [key, item] : value_.items())
+      if (std::find_if(known.begin(), known.end(), [&](const char* k) { return key == k; }) == known.end())
+        fail(fmt::format("unknown key \"{}\"; known here: {}", key, fmt::join(known, ", ")));
+  }
+
+  Node get(const char* key, const char* meaning) const {
+    if (!has(key)) fail(fmt::format("key \"{}\" is missing: {}", key, meaning));
+    return Node(value_.at(key), pointer_ + "/" + key, path_);
+  }
+
+  std::string text() const {
+    if (!value_.is_string()) fail(fmt::format("expected a string, got {}", value_.type_name()));
+    return value_.get<std::string>();
+  }
+
+  /// A number, or a string that holds an expression.
+  std::string expression() const {
+    if (value_.is_number()) return value_.dump();
+    if (!value_.is_string())
+      fail(fmt::format("expected a number or an expression in a string, got {}", value_.type_name()));
+    return value_.get<std::string>();
+  }
+
+  double number() const {
+    if (!value_.is_number()) fail(fmt::format("expected a number, got {}", value_.type_name()));
+    return value_.get<double>();
+  }
+
+  int64_t whole(int64_t low, int64_t high) const {
+    if (!value_.is_number_integer() || value_.get<double>() < static_cast<double>(low) ||
+        value_.get<double>() > static_cast<double>(high))
+      fail(fmt::format("expected a whole number from {} to {}, got {}", low, high, value_.dump()));
+    return value_.get<int64_t>();
+  }
+
+  bool boolean() const {
+    if (!value_.is_boolean()) fail(fmt::format("expected true or false, got {}", value_.dump()));
+    return value_.get<bool>();
+  }
+
+  std::vector<Node> items(size_t least = 0) const {
+    if (!value_.is_array()) fail(fmt::format("expected an array, got {}", value_.type_name()));
+    if (value_.size() < least)
+      fail(fmt::format("expected at least {} entries, got {}", least, value_.size()));
+    std::vector<Node> nodes;
+    for (size_t i = 0; i < value_.size(); ++i)
+      nodes.emplace_back(value_[i], fmt::format("{}/{}", pointer_, i), path_);
+    return nodes;
+  }
+
+  std::vector<std::pair<std::string, Node>> members() const {
+    if (!value_.is_object()) fail(fmt::format("expected an object, got {}", value_.type_name()));
+    std::vector<std::pair<std::string, Node>> nodes;
+    for (const auto& [key, item] : value_.items())
+      nodes.emplace_back(key, Node(item, pointer_ + "/" + key, path_));
+    return nodes;
+  }
+
+ private:
+  const json& value_;
+  std::string pointer_;
+  const std::string& path_;
+};
+
+std::vector<Dtype> read_dtypes(const Node& node) {
+  std::vector<Dtype> dtypes;
+  for (const Node& item : node.items(1)) {
+    const std::string name = item.text();
+    const bool known = name == "bf16" || name == "fp16" || name == "fp32";
+    if (!known)
+      item.fail(fmt::format("\"{}\" is no tensor format of a kernel; write bf16, fp16 or fp32", name));
+    dtypes.push_back(format(name).dtype);
+  }
+  return dtypes;
+}
+
+/// "grid" and "block": one expression, or one to three of them.
+std::array<std::string, 3> read_extent(const Node& node, bool is_array) {
+  std::array<std::string, 3> extent{"1", "1", "1"};
+  if (!is_array) {
+    extent[0] = node.expression();
+    return extent;
+  }
+  const auto items = node.items(1);
+  if (items.size() > 3) node.fail(fmt::format("expected at most 3 entries, got {}", items.size()));
+  for (size_t i = 0; i < items.size(); ++i) extent[i] = items[i].expression();
+  return extent;
+}
+
+constexpr const char* kArgumentForms =
+    "an argument is a tensor name, null, {\"pointer\": name, \"offset\": bytes, \"absent\": \"null\" or "
+    "\"zeros\"} or a "
+    "scalar {\"i32\"|\"i64\"|\"f32\"|\"f64\": expression}";
+
+ArgumentEntry read_argument(const Node& node) {
+  using Kind = ArgumentEntry::Kind;
+  ArgumentEntry argument{.expression = "0", .where = node.pointer()};
+  if (node.is_null()) return argument;
+  if (node.is_string()) {
+    argument.kind = Kind::pointer;
+    argument.name = node.text();
+    return argument;
+  }
+  node.keys({"pointer", "offset", "absent", "i32", "i64", "f32", "f64"});
+  static constexpr std::pair<const char*, Kind> kScalars[] = {
+      {"i32", Kind::i32}, {"i64", Kind::i64}, {"f32", Kind::f32}, {"f64", Kind::f64}};
+  const size_t members = node.members().size();
+  for (const auto& [key, kind] : kScalars) {
+    if (!node.has(key)) continue;
+    if (members != 1) node.fail(fmt::format("\"{}\" stands alone; {}", key, kArgumentForms));
+    argument.kind = kind;
+    argument.expression = node.get(key, "").expression();
+    return argument;
+  }
+  argument.kind = Kind::pointer;
+  argument.name = node.get("pointer", kArgumentForms).text();
+  if (node.has("offset")) argument.expression = node.get("offset", "").expression();
+  if (node.has("absent")) {
+    const Node absent = node.get("absent", "");
+    const std::string choice = absent.text();
+    if (choice != "null" && choice != "zeros")
+      absent.fail(fmt::format("\"{}\"; write \"null\" or \"zeros\"", choice));
+    argument.zeros_when_absent = choice == "zeros";
+  }
+  return argument;
+}
+
+LaunchEntry read_launch(const Node& node, const json& raw) {
+  node.keys({"function", "grid", "block", "shared", "arguments"});
+  LaunchEntry launch{.where = node.pointer()};
+  launch.function = node.get("function", "the entry of the PTX; may hold {dtype} and {gate_dtype}").text();
+  launch.grid = read_extent(node.get("grid", "blocks in x, y, z, as expressions"), raw.at("grid").is_array());
+  launch.block =
+      read_extent(node.get("block", "threads in x, y, z, as expressions"), raw.at("block").is_array());
+  if (node.has("shared")) launch.shared = node.get("shared", "").expression();
+  for (const Node& item : node.get("arguments", "one per parameter of the entry, in order").items())
+    launch.arguments.push_back(read_argument(item));
+  return launch;
+}
+
+void read_limits(const Node& node, PlanDocument& plan) {
+  node.keys({"K", "V", "gate_min", "gate_max"});
+  if (node.has("K")) plan.max_K = node.get("K", "").whole(1, 1 << 20);
+  if (node.has("V")) plan.max_V = node.get("V", "").whole(1, 1 << 20);
+  if (node.has("gate_min")) plan.gate_min = node.get("gate_min", "").number();
+  if (node.has("gate_max")) plan.gate_max = node.get("gate_max", "").number();
+}
+
+void read_arithmetic(const Node& node, PlanDocument& plan) {
+  if (node.is_string()) {
+    plan.arithmetic_preset = node.text();
+    return;
+  }
+  for (const auto& [key, value] : node.members()) {
+    if (key == "preset")
+      plan.arithmetic_preset = value.text();
+    else
+      plan.arithmetic[key] = value.expression();
+  }
+}
+
+PlanDocument read_document(const json& raw, const std::string& path) {
+  const Node root(raw, "", path);
+  root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
+             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "workspaces", "launches"});
+  PlanDocument plan{.path = path};
+  plan.operator_name =
+      root.get("operator", "which operator the kernel claims to compute, such as \"gla\"").text();
+  if (root.has("name")) plan.name = root.get("name", "").text();
+  if (root.has("summary")) plan.summary = root.get("summary", "").text();
+  plan.dtypes = read_dtypes(root.get("dtypes", "formats of q, k, v and o, such as [\"bf16\"]"));
+  plan.gate_dtypes =
+      root.has("gate_dtypes") ? read_dtypes(root.get("gate_dtypes", "")) : std::vector{Dtype::fp32};
+  if (root.has("limits")) read_limits(root.get("limits", ""), plan);
+  if (root.has("accepts")) plan.accepts = root.get("accepts", "").expression();
+  read_arithmetic(root.get("arithmetic",
+                           "without a declared arithmetic there is no error bound; name a preset "
+                           "(\"fp32-recurrent\") or the fields of GatedArithmetic"),
+                  plan);
+  if (root.has("resume_granularity"))
+    plan.resume_granularity = root.get("resume_granularity", "").whole(1, int64_t{1} << 40);
+  if (root.has("exponents_nonpositive"))
+    plan.exponents_nonpositive = root.get("exponents_nonpositive", "").boolean();
+  if (root.has("omits"))
+    for (const Node& item : root.get("omits", "").items()) plan.omits.push_back(item.text());
+  if (root.has("workspaces"))
+    for (const Node& item : root.get("workspaces", "").items()) {
+      item.keys({"name", "bytes"});
+      plan.workspaces.push_back({item.get("name", "what arguments call it").text(),
+                                 item.get("bytes", "its size, as an expression").expression(),
+                                 item.pointer()});
+    }
+  const auto launches = root.get("launches", "at least one").items(1);
+  for (size_t i = 0; i < launches.size(); ++i)
+    plan.launches.push_back(read_launch(launches[i], raw["launches"][i]));
+  return plan;
+}
+
+}  // namespace
+
+PlanDocument parse_plan_document(const std::string& text, const std::string& path) {
+  json raw;
+  try {
+    raw = json::parse(text);
+  } catch (const json::parse_error& error) {
+    // "[json.exception.parse_error.101] parse error at line 3, column 5: ...": the bracket is the library's
+    // own.
+    const std::string message = error.what();
+    const size_t bracket = message.find("] ");
+    throw BadInput(fmt::format("{}: not JSON: {}", path,
+                               bracket == std::string::npos ? message : message.substr(bracket + 2)));
+  }
+  return read_document(raw, path);
+}
+
+PlanDocument read_plan_document(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw BadInput(fmt::format("{}: cannot be read; give the plan of the kernel with --plan", path));
+  std::ostringstream text;
+  text << file.rdbuf();
+  return parse_plan_document(text.str(), path);
+}
+
+}  // namespace assay

@@ -1,0 +1,61 @@
+// A stranger's plan as written: the JSON document of kernels/plan.schema.json, checked for form, expressions
+// unevaluated.
+#pragma once
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/numerics/format.h"
+
+namespace assay {
+
+/// One argument of a launch, in the order of the entry's parameters.
+struct ArgumentEntry {
+  enum class Kind { null, pointer, i32, i64, f32, f64 } kind = Kind::null;
+  std::string name;                ///< pointer: tensor or workspace
+  std::string expression;          ///< scalar: value; pointer: byte offset ("0" unless written)
+  bool zeros_when_absent = false;  ///< pointer: an absent input is passed as zeros instead of a null pointer
+  std::string where;               ///< "/launches/0/arguments/3"
+};
+
+struct LaunchEntry {
+  std::string function;  ///< may hold {dtype} and {gate_dtype}
+  std::array<std::string, 3> grid, block;
+  std::string shared = "0";
+  std::vector<ArgumentEntry> arguments;
+  std::string where;  ///< "/launches/0"
+};
+
+struct WorkspaceEntry {
+  std::string name, bytes, where;
+};
+
+struct PlanDocument {
+  std::string path;
+  std::string operator_name, name, summary;
+  std::vector<Dtype> dtypes, gate_dtypes;
+  int64_t max_K = 256, max_V = 256;
+  double gate_min = -1e4, gate_max = 0;
+  std::string accepts = "1";  ///< expression: nonzero where the kernel can run
+  std::optional<std::string> arithmetic_preset;
+  std::map<std::string, std::string> arithmetic;  ///< field of GatedArithmetic -> expression
+  std::optional<int64_t> resume_granularity;
+  bool exponents_nonpositive = false;
+  std::vector<std::string> omits;  ///< outputs the kernel does not make
+  std::vector<WorkspaceEntry> workspaces;
+  std::vector<LaunchEntry> launches;
+
+  /// "plan.json at /launches/0/grid", the head of every message about this document.
+  std::string at(const std::string& pointer) const {
+    return path + " at " + (pointer.empty() ? "/" : pointer);
+  }
+};
+
+/// Reads and checks the form of a plan. Throws BadInput naming file, JSON pointer, what is wrong and what to
+/// write.
+PlanDocument read_plan_document(const std::string& path);
+PlanDocument parse_plan_document(const std::string& text, const std::string& path);
+
+}  // namespace assay

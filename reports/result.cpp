@@ -1,0 +1,278 @@
+#include "reports/result.h"
+
+#include "reports/json_fields.h"
+#include "reports/tool.h"
+
+namespace assay {
+
+// One listing per struct; JsonWriter and JsonReader walk the same one. Names in the document are the fields'
+// own.
+#define ASSAY_FIELD(name) io(#name, x.name)
+
+template <typename Io>
+void fields(Io& io, Axis& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(size);
+}
+
+template <typename Io>
+void fields(Io& io, Case& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(B);
+  ASSAY_FIELD(T);
+  ASSAY_FIELD(H);
+  ASSAY_FIELD(HV);
+  ASSAY_FIELD(K);
+  ASSAY_FIELD(V);
+  ASSAY_FIELD(M);
+  ASSAY_FIELD(cu_seqlens);
+  ASSAY_FIELD(dtype);
+  ASSAY_FIELD(gate_dtype);
+  ASSAY_FIELD(decay);
+  ASSAY_FIELD(values);
+  ASSAY_FIELD(seed);
+  ASSAY_FIELD(scale);
+  ASSAY_FIELD(direction);
+  ASSAY_FIELD(without);
+  ASSAY_FIELD(initial_state);
+  ASSAY_FIELD(final_state_gradient);
+  ASSAY_FIELD(overrides);
+}
+
+template <typename Io>
+void fields(Io& io, WorstElement& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(flat);
+  ASSAY_FIELD(got);
+  ASSAY_FIELD(expected);
+  ASSAY_FIELD(expected_rounded);
+  io("got_bits", Bits{x.got_bits});
+  io("expected_bits", Bits{x.expected_bits});
+  ASSAY_FIELD(absolute);
+  ASSAY_FIELD(relative);
+  ASSAY_FIELD(ulp);
+  ASSAY_FIELD(bound);
+  ASSAY_FIELD(ratio);
+}
+
+template <typename Io>
+void fields(Io& io, FoldedField& x) {
+  ASSAY_FIELD(axis);
+  ASSAY_FIELD(max_ratio);
+}
+
+template <typename Io>
+void fields(Io& io, OutputComparison& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(axes);
+  ASSAY_FIELD(dtype);
+  ASSAY_FIELD(elements);
+  ASSAY_FIELD(ok);
+  ASSAY_FIELD(violation);
+  ASSAY_FIELD(nonfinite);
+  ASSAY_FIELD(wrong_class);
+  ASSAY_FIELD(undecided);
+  ASSAY_FIELD(worst);
+  ASSAY_FIELD(max_ratio);
+  ASSAY_FIELD(max_tightness);
+  ASSAY_FIELD(max_relative_bound);
+  ASSAY_FIELD(max_enclosure);
+  ASSAY_FIELD(histogram);
+  io("fields", x.fields);
+}
+
+template <typename Io>
+void fields(Io& io, SourceLocation& x) {
+  ASSAY_FIELD(file);
+  ASSAY_FIELD(line);
+  ASSAY_FIELD(ptx_line);
+  ASSAY_FIELD(function);
+}
+
+template <typename Io>
+void fields(Io& io, Trap& x) {
+  ASSAY_FIELD(kind);
+  ASSAY_FIELD(message);
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+}
+
+template <typename Io>
+void fields(Io& io, ExponentRange& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(min);
+  ASSAY_FIELD(max);
+  ASSAY_FIELD(count);
+  ASSAY_FIELD(nans);
+}
+
+template <typename Io>
+void fields(Io& io, OriginOperand& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(type);
+  ASSAY_FIELD(value);
+  io("bits", Bits{x.bits});
+}
+
+template <typename Io>
+void fields(Io& io, InputElement& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(nearest_finite);
+}
+
+template <typename Io>
+void fields(Io& io, ChainLink& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(text);
+}
+
+template <typename Io>
+void fields(Io& io, Origin& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(kind);
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(source_text);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(operands);
+  ASSAY_FIELD(result);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+  ASSAY_FIELD(inputs);
+  ASSAY_FIELD(inputs_truncated);
+  ASSAY_FIELD(chain);
+  ASSAY_FIELD(infinity_made_at);
+  ASSAY_FIELD(sentence);
+}
+
+template <typename Io>
+void fields(Io& io, Diagnosis& x) {
+  ASSAY_FIELD(cause);
+  ASSAY_FIELD(explanation);
+  ASSAY_FIELD(score);
+  ASSAY_FIELD(evidence);
+}
+
+template <typename Io>
+void fields(Io& io, Verification& x) {
+  ASSAY_FIELD(kernel);
+  io("case", x.case_);
+  ASSAY_FIELD(token);
+  ASSAY_FIELD(replay);
+  ASSAY_FIELD(backend);
+  ASSAY_FIELD(arithmetic);
+  ASSAY_FIELD(verdict);
+  ASSAY_FIELD(cause);
+  ASSAY_FIELD(outputs);
+  ASSAY_FIELD(properties_failed);
+  ASSAY_FIELD(domain);
+  ASSAY_FIELD(trap);
+  ASSAY_FIELD(origin);
+  ASSAY_FIELD(diagnosis);
+  ASSAY_FIELD(exponents);
+  ASSAY_FIELD(lane_instructions);
+  ASSAY_FIELD(seconds_reference);
+  ASSAY_FIELD(seconds_kernel);
+  ASSAY_FIELD(bits_differ);
+}
+
+template <typename Io>
+void fields(Io& io, CoverageRow& x) {
+  ASSAY_FIELD(feature);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(cases);
+}
+
+template <typename Io>
+void fields(Io& io, TightnessRow& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(output);
+  ASSAY_FIELD(dtype);
+  ASSAY_FIELD(decay);
+  ASSAY_FIELD(length_class);
+  ASSAY_FIELD(cases);
+  ASSAY_FIELD(max_ratio);
+  ASSAY_FIELD(max_tightness);
+  ASSAY_FIELD(max_relative_bound);
+}
+
+template <typename Io>
+void fields(Io& io, PropertyRow& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(checked);
+  ASSAY_FIELD(failed);
+}
+
+template <typename Io>
+void fields(Io& io, FuzzRun& x) {
+  ASSAY_FIELD(kernels);
+  ASSAY_FIELD(backend);
+  ASSAY_FIELD(seed);
+  ASSAY_FIELD(cases);
+  ASSAY_FIELD(passed);
+  ASSAY_FIELD(undecided);
+  ASSAY_FIELD(domain);
+  ASSAY_FIELD(seconds);
+  ASSAY_FIELD(findings);
+  ASSAY_FIELD(properties);
+  ASSAY_FIELD(coverage);
+  ASSAY_FIELD(tightness);
+}
+
+#undef ASSAY_FIELD
+
+namespace {
+
+/// A document: what it is, which program wrote it, then the fields.
+template <typename Result>
+nlohmann::json document(const char* kind, Result result) {
+  nlohmann::json json;
+  json["schema"] = kResultSchema;
+  json["kind"] = kind;
+  json["tool"] = {{"name", "assay"}, {"version", tool_version()}, {"commit", tool_commit()}};
+  JsonWriter writer{json};
+  fields(writer, result);
+  return json;
+}
+
+template <typename Result>
+Result read_document(const char* kind, const nlohmann::json& json) {
+  if (!json.is_object() || !json.contains("schema") || !json.contains("kind")) {
+    throw BadInput("not a result of assay: no 'schema' and 'kind' at the top");
+  }
+  if (json["schema"] != kResultSchema) {
+    throw BadInput(
+        fmt::format("result of schema {}: this program reads schema {}; write the result again with it",
+                    json["schema"].dump(), kResultSchema));
+  }
+  if (json["kind"] != kind) {
+    throw BadInput(fmt::format("result of kind {}: expected \"{}\"", json["kind"].dump(), kind));
+  }
+  Result result;
+  JsonReader reader{json, ""};
+  fields(reader, result);
+  return result;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const Verification& result) {
+  return document("verification", result);
+}
+
+Verification verification_from_json(const nlohmann::json& json) {
+  return read_document<Verification>("verification", json);
+}
+
+nlohmann::json to_json(const FuzzRun& run) {
+  return document("fuzz", run);
+}
+
+FuzzRun fuzz_run_from_json(const nlohmann::json& json) {
+  return read_document<FuzzRun>("fuzz", json);
+}
+
+}  // namespace assay

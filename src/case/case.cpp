@@ -1,0 +1,135 @@
+#include "src/case/case.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/case/decay_profiles.h"
+#include "src/case/names.h"
+#include "src/case/override.h"
+#include "src/case/values.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+/// One tensor larger than this is refused before memory is asked for.
+constexpr double kMaxTensorBytes = 0x1p40;
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw BadInput(message);
+}
+
+bool has_axis(const Operator& op, std::string_view axis) {
+  const auto names = [&](const ArgumentSpec& a) {
+    return std::find(a.axes.begin(), a.axes.end(), axis) != a.axes.end();
+  };
+  return std::any_of(op.inputs.begin(), op.inputs.end(), names);
+}
+
+void validate_sizes(const Case& c, const Operator& op) {
+  const std::pair<const char*, int64_t> positive[] = {{"B", c.B}, {"H", c.H}, {"K", c.K}, {"V", c.V}};
+  for (const auto& [axis, size] : positive) {
+    require(size >= 1, fmt::format("{} = {}: must be at least 1", axis, size));
+  }
+  require(c.T >= 0, fmt::format("T = {}: must be at least 0", c.T));
+  require(c.HV == 0 || has_axis(op, "HV"),
+          fmt::format("value heads: {} has no axis HV; leave --value-heads out", op.name));
+  require(c.HV >= 0 && c.HV % c.H == 0, fmt::format("HV = {}: must be a multiple of H = {}", c.HV, c.H));
+  require(c.M == 0 || has_axis(op, "M"), fmt::format("slots: {} has no axis M; leave --slots out", op.name));
+  require(c.M >= 1 || !has_axis(op, "M"), fmt::format("M = {}: {} needs at least one slot", c.M, op.name));
+  const Sizes sizes = sizes_of(c);
+  for (const auto& arguments : {op.inputs, op.outputs}) {
+    for (const auto& argument : arguments) {
+      double bytes = 4;
+      for (const auto axis : argument.axes) bytes *= static_cast<double>(sizes.of(axis));
+      require(bytes <= kMaxTensorBytes,
+              fmt::format("{} would take {:.3g} bytes: at most 2^40 are supported", argument.name, bytes));
+    }
+  }
+}
+
+void validate_packing(const Case& c) {
+  const auto& cu = c.cu_seqlens;
+  if (cu.empty()) return;
+  const std::string text = fmt::format("cu_seqlens {}", fmt::join(cu, ","));
+  require(c.B == 1, fmt::format("{}: packed sequences need B = 1, got B = {}", text, c.B));
+  require(cu.size() >= 2, fmt::format("{}: needs at least two offsets, 0 and T", text));
+  require(cu.front() == 0, fmt::format("{}: must start at 0", text));
+  require(std::is_sorted(cu.begin(), cu.end()), fmt::format("{}: must not decrease", text));
+  require(cu.back() == c.T, fmt::format("{}: must end at T = {}", text, c.T));
+}
+
+void validate_dtype(const char* what, Dtype dtype) {
+  const bool floating = dtype == Dtype::fp32 || dtype == Dtype::bf16 || dtype == Dtype::fp16;
+  require(floating, fmt::format("{} {}: must be bf16, fp16 or fp32", what, format(dtype).name));
+}
+
+void validate_without(const Case& c, const Operator& op) {
+  std::vector<std::string> optional;
+  for (const auto& argument : op.inputs) {
+    if (argument.optional) optional.emplace_back(argument.name);
+  }
+  for (const auto& name : c.without) {
+    if (std::find(optional.begin(), optional.end(), name) == optional.end()) {
+      throw BadInput(unknown_name(fmt::format("optional input of {}", op.name), name, optional));
+    }
+  }
+}
+
+bool power_of_two(double x) {
+  int exponent = 0;
+  return std::frexp(std::fabs(x), &exponent) == 0.5;
+}
+
+void validate_values(const Case& c) {
+  const ParsedDecay decay = parse_decay(c.decay);
+  find_values(c.values);
+  require(!c.scale || (std::isfinite(*c.scale) && *c.scale != 0),
+          fmt::format("scale {}: must be finite and not 0", c.scale.value_or(0)));
+  if (c.values != "exact") return;
+  require(decay.profile->name == "none",
+          fmt::format("values exact: nothing may decay; use --decay none, not {}", c.decay));
+  require(!c.scale || power_of_two(*c.scale),
+          fmt::format("values exact: scale {} must be a power of two", c.scale.value_or(0)));
+  require(c.overrides.empty(), "values exact: single elements cannot be changed, sums would round");
+}
+
+}  // namespace
+
+Sizes sizes_of(const Case& c) {
+  Sizes sizes{c.B, c.T, c.H, c.HV ? c.HV : c.H, c.K, c.V, c.M};
+  sizes.N = c.cu_seqlens.empty() ? c.B : static_cast<int64_t>(c.cu_seqlens.size()) - 1;
+  return sizes;
+}
+
+double scale_of(const Case& c, const Operator& op) {
+  if (c.scale) return *c.scale;
+  const double scale = op.default_scale(sizes_of(c));
+  if (c.values != "exact") return scale;
+  int exponent = 0;
+  std::frexp(scale, &exponent);
+  return std::ldexp(1.0, exponent - 1);  // the power of two at or below the default
+}
+
+void validate(const Case& c, const Operator& op) {
+  const auto legal = [](unsigned char ch) {
+    return std::isalnum(ch) || std::string_view("._@+-").find(ch) != std::string_view::npos;
+  };
+  require(!c.kernel.empty() && std::all_of(c.kernel.begin(), c.kernel.end(), legal),
+          fmt::format("kernel name '{}': only letters, digits and . _ @ + - are allowed", c.kernel));
+  validate_sizes(c, op);
+  validate_packing(c);
+  validate_dtype("dtype", c.dtype);
+  validate_dtype("gate dtype", c.gate_dtype);
+  validate_values(c);
+  validate_without(c, op);
+  const std::vector<std::string> directions{"forward", "backward", "both"};
+  require(std::find(directions.begin(), directions.end(), c.direction) != directions.end(),
+          unknown_name("direction", c.direction, directions));
+  for (const auto& text : c.overrides) parse_override(text);
+}
+
+}  // namespace assay

@@ -1,0 +1,93 @@
+// A module decoded for the engine: one flat array of ops over register slots; operands, addresses, immediates and
+// reconvergence points are resolved once.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/ptx/program.h"
+#include "src/vm/instruction_row.h"
+
+namespace assay::vm {
+
+/// Byte offset of a cell in a warp's register file. Immediates and special registers have cells of their own.
+using Slot = uint32_t;
+inline constexpr Slot no_slot = ~0u;
+
+enum class BooleanOp : uint8_t { none, land, lor, lxor };
+
+struct Op {
+  const Row* row = nullptr;
+  Kind kind = Kind::nothing;
+  bool guarded = false, guard_negated = false;
+  Cell d_cell = Cell::none;
+  uint8_t source_count = 0;
+  LaneFunction lanes = nullptr;
+  Slot guard = no_slot;
+  Slot d = no_slot;            ///< first destination
+  Slot d2 = no_slot;           ///< second of p|q or d|p
+  Slot s[4] = {no_slot, no_slot, no_slot, no_slot};
+
+  // compare
+  BooleanOp boolean = BooleanOp::none;
+  bool third_negated = false;  ///< !c of setp, and of logic on predicates
+
+  // memory: Warp::address = cell(s[0]) + offset
+  ptx::Space space = ptx::Space::none;
+  ptx::Type type = ptx::Type::none;   ///< of one element
+  uint8_t element_bytes = 0, vector_length = 1;
+  bool address_wide = true;           ///< s[0] is a 64-bit cell
+  int64_t offset = 0;
+
+  /// Vector operands flattened in PTX order (ld.v4: 4 destinations; mma: D, A, B, C; mov {..}), with count.
+  const Slot* slots = nullptr;
+  uint16_t slot_count = 0;
+  uint64_t immediate = 0;             ///< modifiers a warp function needs (shfl mode, barrier, mma shape ...)
+
+  int32_t target = -1;                ///< branch or call target
+  int32_t reconverge = -1;            ///< first op of the immediate post-dominator; -1: none
+  int32_t exponential = -1;           ///< index of its exponent range
+  int32_t function = -1, instruction = -1;  ///< into Module::functions and Function::body (-1: made by the decoder)
+};
+
+/// A register-file cell with a fixed value in every warp.
+struct Immediate {
+  Slot slot;
+  Cell cell;
+  uint64_t bits;
+};
+
+/// A special register that the entry reads ("%tid.x"), filled at the start of a block.
+struct SpecialCell {
+  Slot slot;
+  std::string name;
+};
+
+struct EntryCode {
+  std::string name;
+  int32_t function = -1;
+  int32_t first = -1;                 ///< op index
+  uint32_t static_shared_bytes = 0;   ///< module- and function-scope .shared
+};
+
+/// A decoded module. Register slots of all functions are disjoint (recursion is refused).
+struct Code {
+  std::shared_ptr<const ptx::Module> module;
+  std::vector<Op> ops;
+  std::vector<std::unique_ptr<Slot[]>> slot_pool;
+  std::vector<std::vector<int32_t>> branch_tables;   ///< Op::immediate of brx.idx
+  std::vector<Immediate> immediates;
+  std::vector<SpecialCell> specials;
+  std::vector<std::pair<Slot, Slot>> ranges;
+  uint32_t file_bytes = 0;            ///< registers first, then constants
+  uint32_t register_bytes = 0;        ///< part of the file that is poisoned at the start of a block
+  uint32_t local_bytes = 0;           ///< per thread: .local variables and call parameters
+  std::vector<int32_t> exponentials;  ///< op index by exponent range
+  bool global_atomics = false;        ///< blocks then run one after another
+  std::vector<EntryCode> entries;
+  std::vector<std::pair<int32_t, uint64_t>> global_variables;  ///< module variable -> assigned address, set by the linker
+};
+
+}  // namespace assay::vm

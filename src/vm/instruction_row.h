@@ -1,0 +1,70 @@
+// A row of the instruction table: the form as PTX spells it, the types of its operands, and what it does to 32 lanes.
+// Decoding, execution, recording and `assay list instructions` all read the row; nothing else enumerates instructions.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/ptx/program.h"
+
+namespace assay::vm {
+
+struct Warp;
+struct Op;
+
+/// Registers are cells of 32 lanes: uint32_t[32] for every type up to 32 bits (narrower values are zero-extended),
+/// uint64_t[32] for 64-bit types, one uint32_t lane mask for a predicate.
+enum class Cell : uint8_t { none, word, wide, mask };
+Cell cell_of(ptx::Type);
+
+/// A pure function of cells: writes all 32 lanes of `d` (inactive ones hold anything; the engine blends them away).
+/// `d` may be one of the sources. Unused sources are null.
+using LaneFunction = void (*)(void* d, const void* a, const void* b, const void* c, const void* e);
+/// A comparison: bit i of the result is lane i's.
+using MaskFunction = uint32_t (*)(const void* a, const void* b);
+/// Anything that needs the warp: memory, exchange between lanes, tensor cores. Touches only lanes in `mask`.
+/// False: the warp's block has trapped (Warp::block->trap says why).
+using WarpFunction = bool (*)(Warp&, const Op&, uint32_t mask);
+
+/// How the engine runs a row.
+enum class Kind : uint8_t {
+  lanes,        ///< Row::lanes on d, s[0..3]
+  exponential,  ///< the same, and the arguments of active lanes enter the exponent ranges
+  compare,      ///< Row::mask, combined with a predicate where the form says .and/.or/.xor
+  warp,         ///< Row::warp
+  branch, branch_table, call, ret, exit, barrier, trap, nothing
+};
+
+/// What an instruction does to the values that pass through it, for recording.
+enum class Effect : uint8_t {
+  arithmetic,  ///< a floating-point result computed from all sources (fma, ex2, min, cvt between floats, packed halves)
+  bits,        ///< integer, logic and bit-field operations, also on the bits of floats; predicates
+  move,        ///< copies source bits unchanged: mov, packing and unpacking {..}
+  select,      ///< selp: source 0 where source 2 is true, else source 1
+  load, store, atomic,
+  shuffle,     ///< shfl.sync: Warp::lane_source tells the lane each lane read
+  matrix,      ///< mma.sync: slots D, A, B, C
+  load_matrix, ///< ldmatrix: Warp::address holds the 8-byte row addresses by lane
+  async_copy,  ///< cp.async: lands later, Trace::landed
+  control      ///< branches, barriers, fences, votes
+};
+
+/// Where the bits come from on an architecture.
+enum class Status : uint8_t { exact, measured_sm90, modelled };
+
+struct Row {
+  std::string pattern;                 ///< "add.{u32,s32}": alternatives in braces, possibly empty
+  Kind kind = Kind::nothing;
+  Effect effect = Effect::control;
+  Status status = Status::exact;
+  ptx::Type result = ptx::Type::none;  ///< of the destination (mma: of D)
+  std::array<ptx::Type, 4> sources{};  ///< none beyond the last
+  LaneFunction lanes = nullptr;
+  MaskFunction mask = nullptr;
+  WarpFunction warp = nullptr;
+  /// Fills the parts of an Op that the plain signature does not cover; null: sources and result say it all.
+  void (*decode)(struct Decoder&, const ptx::Instruction&, Op&) = nullptr;
+};
+
+}  // namespace assay::vm

@@ -1,0 +1,112 @@
+#include "src/case/decay_profiles.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/case/case.h"
+#include "src/numerics/bad_input.h"
+#include "tests/case/gated_operator.h"
+
+namespace assay {
+namespace {
+
+Tensor gates(const std::string& decay, Dtype dtype, int64_t T = 130) {
+  Case c;
+  c.B = 2, c.T = T, c.H = 3, c.K = 17, c.V = 5;
+  c.decay = decay;
+  c.gate_dtype = dtype;
+  return draw_inputs(c, gated_operator()).at("g");
+}
+
+TEST(DecayProfiles, EveryProfileAndVariantStaysInItsDomainInEveryFormat) {
+  for (const auto& profile : decay_profiles()) {
+    std::vector<std::string> texts{std::string(profile.name)};
+    for (const auto variant : profile.variants) texts.push_back(texts[0] + ":" + std::string(variant));
+    for (const auto& text : texts) {
+      for (Dtype dtype : {Dtype::fp32, Dtype::bf16, Dtype::fp16}) {
+        const Tensor g = gates(text, dtype);
+        int64_t outside = 0;
+        for (int64_t i = 0; i < g.size(); ++i) outside += !(g.value(i) >= -1e4 && g.value(i) <= 0);
+        EXPECT_EQ(outside > 0, !profile.in_domain) << text << " as " << format(dtype).name;
+      }
+    }
+  }
+}
+
+TEST(DecayProfiles, ProfilesDifferFromEachOther) {
+  std::vector<std::vector<std::byte>> seen;
+  for (const auto& profile : decay_profiles()) {
+    const auto data = gates(std::string(profile.name), Dtype::fp32).data;
+    for (const auto& other : seen) EXPECT_NE(data, other) << profile.name;
+    seen.push_back(data);
+  }
+}
+
+TEST(DecayProfiles, ResetHitsAllChannelsOfAHeadInEverySequence) {
+  const Tensor g = gates("reset", Dtype::fp32, 7);
+  for (int64_t b = 0; b < 2; ++b) {
+    for (int64_t h = 0; h < 3; ++h) {
+      int64_t resets = 0;
+      for (int64_t t = 0; t < 7; ++t) {
+        int64_t channels = 0;
+        for (int64_t c = 0; c < 17; ++c) channels += g.value(((b * 7 + t) * 3 + h) * 17 + c) == -1e4;
+        EXPECT_TRUE(channels == 0 || channels == 17);
+        resets += channels == 17;
+      }
+      EXPECT_GE(resets, 1);
+    }
+  }
+}
+
+TEST(DecayProfiles, SpikesSitAtMultiplesOfThePeriodOnly) {
+  const Tensor g = gates("spike:16,90", Dtype::fp32);
+  int64_t spikes = 0;
+  for (int64_t i = 0; i < g.size(); ++i) {
+    if (g.value(i) > -1) continue;
+    ++spikes;
+    EXPECT_EQ(g.value(i), -90);
+    EXPECT_EQ(g.index(i)[1] % 16, 0);
+    EXPECT_GT(g.index(i)[1], 0);
+  }
+  EXPECT_GT(spikes, 0);
+}
+
+TEST(DecayProfiles, LadderAddsUpToALimitOverItsRows) {
+  const Tensor g = gates("ladder:15", Dtype::fp32);
+  bool around_exp_limit = false;
+  for (int64_t i = 0; i < g.size(); ++i) {
+    const double sum = -15 * g.value(i);
+    EXPECT_GT(sum, 10);
+    EXPECT_LT(sum, 170);
+    around_exp_limit |= sum > 88.5 && sum < 89;
+  }
+  EXPECT_TRUE(around_exp_limit);
+}
+
+TEST(DecayProfiles, BadTextsAreNamed) {
+  const std::pair<const char*, const char*> table[] = {
+      {"laddr", "unknown decay profile 'laddr': did you mean 'ladder'?"},
+      {"ladder:x", "decay 'ladder:x': 'x' is not a number"},
+      {"ladder:", "decay 'ladder:': '' is not a number"},
+      {"ladder:8,9", "decay 'ladder:8,9': ladder takes 1 argument (rows)"},
+      {"none:1", "decay 'none:1': none takes 0 arguments"},
+      {"constant:nan", "decay 'constant:nan': 'nan' is not a number"},
+  };
+  for (const auto& [text, message] : table) {
+    try {
+      parse_decay(text);
+      ADD_FAILURE() << text;
+    } catch (const BadInput& error) {
+      EXPECT_STREQ(error.what(), message);
+    }
+  }
+}
+
+TEST(DecayProfiles, ArgumentsNotGivenKeepTheirDefaults) {
+  EXPECT_EQ(parse_decay("spike:8").arguments, (std::vector<double>{8, 90}));
+  EXPECT_EQ(parse_decay("spike").arguments, (std::vector<double>{16, 90}));
+}
+
+}  // namespace
+}  // namespace assay

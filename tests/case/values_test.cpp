@@ -1,0 +1,67 @@
+#include "src/case/values.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/case/gated_operator.h"
+
+namespace assay {
+namespace {
+
+TensorMap draw(const std::string& values, int64_t T, uint64_t seed, std::vector<int64_t> cu = {}) {
+  Case c;
+  c.T = T, c.H = 1, c.K = 6, c.V = 3, c.decay = "none", c.values = values, c.seed = seed,
+  c.initial_state = true;
+  c.cu_seqlens = std::move(cu);
+  return draw_inputs(c, gated_operator());
+}
+
+TEST(Values, ExactCasesStayIntegersBelow256AtEveryIntermediate) {
+  for (int64_t T : {1, 56, 57, 200, 3000}) {
+    for (uint64_t seed : {1, 2, 3}) {
+      const TensorMap inputs = draw("exact", T, seed);
+      double heaviest = 0, written = 0;
+      for (int64_t v = 0; v < 3; ++v) {
+        std::vector<double> companion(6);  // sum |k||v| + |S_0| per key channel
+        for (int64_t k = 0; k < 6; ++k) companion[k] = std::fabs(inputs.at("initial_state").value(k * 3 + v));
+        for (int64_t t = 0; t < T; ++t) {
+          double readout = 0;
+          for (int64_t k = 0; k < 6; ++k) {
+            companion[k] += std::fabs(inputs.at("k").value(t * 6 + k) * inputs.at("v").value(t * 3 + v));
+            readout += std::fabs(inputs.at("q").value(t * 6 + k)) * companion[k];
+          }
+          heaviest = std::max(heaviest, readout);
+          written += std::fabs(inputs.at("v").value(t * 3 + v));
+        }
+      }
+      EXPECT_LT(heaviest, 256) << T;
+      EXPECT_GT(written, 0) << T;
+      for (const auto& [name, tensor] : inputs) {
+        for (int64_t i = 0; i < tensor.size(); ++i)
+          EXPECT_EQ(tensor.value(i), std::round(tensor.value(i))) << name;
+      }
+    }
+  }
+}
+
+TEST(Values, SparseRowsHaveOneNonzeroQueryAndKey) {
+  const TensorMap inputs = draw("sparse", 50, 1);
+  for (const char* name : {"q", "k"}) {
+    for (int64_t t = 0; t < 50; ++t) {
+      int64_t nonzero = 0;
+      for (int64_t k = 0; k < 6; ++k) nonzero += inputs.at(name).value(t * 6 + k) != 0;
+      EXPECT_EQ(nonzero, 1) << name << t;
+    }
+  }
+}
+
+TEST(Values, PositiveValuesArePositive) {
+  for (const auto& [name, tensor] : draw("positive", 50, 1)) {
+    if (name == "g") continue;
+    for (int64_t i = 0; i < tensor.size(); ++i) EXPECT_GT(tensor.value(i), 0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,134 @@
+#include "src/compare/compare.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace assay {
+namespace {
+
+/// A reference output that is 1 everywhere with bound 1/8 and companion 2, and a tensor equal to it.
+ReferenceOutput ones(std::vector<Axis> axes) {
+  ReferenceOutput r;
+  r.name = "o";
+  r.axes = std::move(axes);
+  int64_t n = 1;
+  for (const Axis& axis : r.axes) n *= axis.size;
+  r.mid.assign(n, 1), r.rad.assign(n, 0x1p-30), r.bound.assign(n, 0.125), r.companion.assign(n, 2);
+  return r;
+}
+
+Tensor like(const ReferenceOutput& r, Dtype dtype) {
+  Tensor t(r.name, dtype, r.axes);
+  for (int64_t i = 0; i < t.size(); ++i) t.set(i, r.mid[i]);
+  return t;
+}
+
+const FoldedField& field(const OutputComparison& c, const std::string& axis) {
+  for (const FoldedField& f : c.fields) {
+    if (f.axis == axis) return f;
+  }
+  throw std::runtime_error("no field " + axis);
+}
+
+TEST(Compare, EqualTensorsPassWithRatioZero) {
+  const ReferenceOutput r = ones({{"B", 1}, {"T", 70}, {"H", 2}, {"V", 3}});
+  const OutputComparison c = compare_output(like(r, Dtype::bf16), r, {});
+  EXPECT_TRUE(c.pass());
+  EXPECT_EQ(c.ok, 420);
+  EXPECT_EQ(c.max_ratio, 0);
+  EXPECT_EQ(c.histogram[0], 420);
+  EXPECT_EQ(c.worst.ratio, 0);
+}
+
+TEST(Compare, OneWrongElementIsFoundNamedAndFolded) {
+  const ReferenceOutput r = ones({{"B", 1}, {"T", 70}, {"H", 2}, {"V", 3}});
+  Tensor got = like(r, Dtype::bf16);
+  const int64_t index[] = {0, 66, 1, 2};
+  got.set(got.offset(index), 1.25);
+  const OutputComparison c = compare_output(got, r, {});
+  EXPECT_FALSE(c.pass());
+  EXPECT_EQ(c.violation, 1);
+  EXPECT_EQ(c.ok, 419);
+  EXPECT_EQ(c.worst.element, "o[b=0,t=66,h=1,v=2]");
+  EXPECT_EQ(c.worst.got, 1.25);
+  EXPECT_EQ(c.worst.got_bits, 0x3fa0);
+  EXPECT_EQ(c.worst.expected_bits, 0x3f80);
+  EXPECT_EQ(c.worst.ratio, 2);
+  EXPECT_EQ(c.worst.ulp, 32);  // 2^-7 at 1
+  EXPECT_EQ(field(c, "t").max_ratio[66], 2);
+  EXPECT_EQ(field(c, "t mod 64").max_ratio[2], 2);
+  EXPECT_EQ(field(c, "t mod 16").max_ratio[2], 2);
+  EXPECT_EQ(field(c, "h").max_ratio[1], 2);
+  EXPECT_EQ(field(c, "v").max_ratio[2], 2);
+  for (const FoldedField& f : c.fields) {
+    EXPECT_EQ(std::accumulate(f.max_ratio.begin(), f.max_ratio.end(), 0.0), 2) << f.axis;
+  }
+  EXPECT_EQ(c.histogram[61], 1);  // log2(2) = 1
+  EXPECT_EQ(std::accumulate(c.histogram.begin(), c.histogram.end(), int64_t{0}), 420);
+}
+
+TEST(Compare, AWrongClassIsWorseThanAnyRatioAndTheFirstOneIsShown) {
+  const ReferenceOutput r = ones({{"T", 5}});
+  Tensor got = like(r, Dtype::fp32);
+  got.set(0, 1e30), got.set(2, NAN), got.set(3, INFINITY);
+  const OutputComparison c = compare_output(got, r, {});
+  EXPECT_EQ(c.worst.element, "o[t=2]");
+  EXPECT_EQ(c.nonfinite, 2);
+  EXPECT_EQ(c.violation, 1);
+  EXPECT_EQ(c.max_ratio, INFINITY);
+  EXPECT_EQ(c.verdicts[2], ElementVerdict::nonfinite);
+}
+
+TEST(Compare, TightnessLeavesOutTheRoundingOfTheOutput) {
+  // Kernel value 1 + 3/64 stored as bf16 (unit 2^-7): error before rounding at least 3/64 - 2^-8; the bound
+  // before rounding is (1/8 - 2^-8 |1| - tiny) / (1 + 2^-8).
+  ReferenceOutput r = ones({{"T", 1}});
+  Tensor got = like(r, Dtype::bf16);
+  got.set(0, 1 + 3.0 / 64);
+  GatedArithmetic arithmetic;
+  arithmetic.output_roundoff = 0x1p-8;
+  OutputComparison c = compare_output(got, r, arithmetic);
+  const double bound = (0.125 - 0x1p-8) / (1 + 0x1p-8);
+  EXPECT_DOUBLE_EQ(c.max_tightness, (3.0 / 64 - 0x1p-8) / bound);
+  EXPECT_DOUBLE_EQ(c.max_relative_bound, bound / 2);
+  EXPECT_DOUBLE_EQ(c.max_ratio, 3.0 / 8);
+  EXPECT_EQ(c.max_enclosure, 0x1p-27);
+  // fp32 outputs are the accumulators themselves.
+  Tensor wide = like(r, Dtype::fp32);
+  wide.set(0, 1 + 3.0 / 64);
+  c = compare_output(wide, r, arithmetic);
+  EXPECT_EQ(c.max_tightness, c.max_ratio);
+}
+
+TEST(Compare, LongAxesAreFoldedIntoBlocks) {
+  const ReferenceOutput r = ones({{"T", 5000}});
+  Tensor got = like(r, Dtype::fp32);
+  got.set(4999, 2);
+  const OutputComparison c = compare_output(got, r, {});
+  const FoldedField& f = field(c, "t / 5");
+  EXPECT_EQ(f.max_ratio.size(), 1000);
+  EXPECT_EQ(f.max_ratio.back(), 8);
+}
+
+TEST(Compare, EmptyOutputsPass) {
+  const ReferenceOutput r = ones({{"T", 0}, {"V", 3}});
+  const OutputComparison c = compare_output(like(r, Dtype::fp32), r, {});
+  EXPECT_TRUE(c.pass());
+  EXPECT_EQ(c.elements, 0);
+}
+
+TEST(Compare, DifferingBitsAreCountedAndAllNaNAreEqual) {
+  Tensor a("o", Dtype::fp32, {{"T", 4}}), b = a;
+  a.set_bits(0, 0x7fc00000), b.set_bits(0, 0xffffffff);
+  EXPECT_EQ(differing_elements(a, b), 0);
+  a.set_bits(1, 0x80000000);
+  a.set(3, 1), b.set(3, std::nextafter(1.f, 2.f));
+  int64_t first = -1;
+  EXPECT_EQ(differing_elements(a, b, &first), 2) << "-0 and +0 differ between runs";
+  EXPECT_EQ(first, 1);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,78 @@
+#include "kernels/declared_arithmetic.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+const ExpressionScope kScope{{{"K", 64}, {"u", 0x1p-8}}, {}};
+
+GatedArithmetic declared(const std::string& arithmetic) {
+  const std::string text = R"({"operator": "gla", "dtypes": ["bf16"], "arithmetic": )" + arithmetic +
+                           R"(, "launches": [{"function": "f", "grid": 1, "block": 1, "arguments": []}]})";
+  return declared_arithmetic(parse_plan_document(text, "p.json"), kScope);
+}
+
+TEST(DeclaredArithmetic, PresetFollowsFromTheRoundingsOfAnFp32Recurrence) {
+  const GatedArithmetic a = declared(R"("fp32-recurrent")");
+  const double u = 0x1p-24;
+  EXPECT_EQ(a.step, u);
+  EXPECT_EQ(a.write, u);
+  EXPECT_GE(a.decay, (1 + 0x1p-22) * (1 + u) - 1);
+  EXPECT_LE(a.decay, 0x1.41p-22);
+  EXPECT_GE(a.decay_per_nat, (1 + u) * (1 + u) - 1);
+  EXPECT_GE(a.readout, static_cast<double>(std::pow(1 + static_cast<long double>(u), 66.0L) - 1));
+  EXPECT_LE(a.readout, 66 * u * (1 + 0x1p-16));
+  EXPECT_EQ(a.underflow, 0x1p-126);
+  EXPECT_EQ(a.output_roundoff, 0x1p-8);
+  EXPECT_EQ(a.chunk, 0);
+}
+
+TEST(DeclaredArithmetic, FieldsAreExpressionsAndOverrideThePreset) {
+  const GatedArithmetic a =
+      declared(R"({"preset": "fp32-recurrent", "step": "2^-9", "chunk": 64, "boundary": "2^-24"})");
+  EXPECT_EQ(a.step, 0x1p-9);
+  EXPECT_EQ(a.chunk, 64);
+  EXPECT_EQ(a.boundary, 0x1p-24);
+  EXPECT_EQ(a.write, 0x1p-24);
+  EXPECT_EQ(declared(R"({"readout": "(K + 2) * 2^-24", "output_roundoff": "u"})").readout, 66 * 0x1p-24);
+}
+
+TEST(DeclaredArithmetic, MistakesAreNamed) {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"("fp32")", "at /arithmetic: no arithmetic preset is called \"fp32\"; there are: fp32-recurrent"},
+      {R"({"preset": "fp32-recurrent", "roundoff": 1})",
+       "unknown field \"roundoff\"; known here: preset, chunk, decay"},
+      {R"({"step": "2^-9"})", "output_roundoff must be written"},
+      {R"({"output_roundoff": "-u"})", "at /arithmetic/output_roundoff: \"-u\" = -0.00390625"},
+      {R"({"output_roundoff": "1/0"})", "an error is finite and at least 0"},
+      {R"({"output_roundoff": "0/0"})", "an error is finite and at least 0"},
+      {R"({"output_roundoff": "u", "chunk": 0.5})",
+       "at /arithmetic/chunk: \"0.5\" = 0.5 is not a whole number"},
+  };
+  for (const auto& [text, part] : rows) {
+    try {
+      declared(text);
+      ADD_FAILURE() << text;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(DeclaredArithmetic, EveryFieldOfTheSchemaIsKnown) {
+  const auto schema = nlohmann::json::parse(std::ifstream(ASSAY_SOURCE_DIR "/kernels/plan.schema.json"));
+  for (const auto& [field, value] : schema["properties"]["arithmetic"]["oneOf"][1]["properties"].items()) {
+    const std::string text = field == "preset" ? "\"fp32-recurrent\"" : "1";
+    EXPECT_NO_THROW(declared("{\"output_roundoff\": \"u\", \"" + field + "\": " + text + "}")) << field;
+  }
+}
+
+}  // namespace
+}  // namespace assay

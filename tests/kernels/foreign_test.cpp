@@ -1,0 +1,214 @@
+#include "kernels/foreign.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+const std::string kPtx = ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx";
+const std::string kPlan = ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json";
+
+/// Loads the example's PTX under its plan after `patch` (RFC 6902).
+Kernel load_patched(const json& patch) {
+  const auto path =
+      std::filesystem::temp_directory_path() / ("assay_foreign_" + std::to_string(::getpid()) + ".json");
+  std::ofstream(path) << json::parse(std::ifstream(kPlan)).patch(patch).dump();
+  struct Remove {
+    std::filesystem::path path;
+    ~Remove() { std::filesystem::remove(path); }
+  } remove{path};
+  return load_foreign_kernel(kPtx, path);
+}
+
+Case small_case() {
+  Case c;
+  c.kernel = "gla_naive";
+  c.B = 2, c.T = 100, c.H = 3, c.K = 60, c.V = 70;
+  return c;
+}
+
+Plan plan_of(const Kernel& kernel, const Case& c) {
+  return kernel.plan(c, find_operator("gla"), {});
+}
+
+TEST(ForeignKernel, ExampleSpeaksForItself) {
+  const Kernel kernel = load_foreign_kernel(kPtx, kPlan);
+  EXPECT_EQ(kernel.name, "gla_naive");
+  EXPECT_EQ(kernel.operator_name, "gla");
+  EXPECT_EQ(kernel.limits.max_K, 128);
+  EXPECT_EQ(kernel.limits.dtypes, (std::vector{Dtype::bf16, Dtype::fp16, Dtype::fp32}));
+  EXPECT_EQ(kernel.limits.gate_dtypes, std::vector{Dtype::fp32});
+  EXPECT_EQ(kernel.resume_granularity, 1);
+  EXPECT_FALSE(kernel.exponents_nonpositive);
+  EXPECT_EQ(kernel.arithmetic(small_case()).output_roundoff, 0x1p-8);
+  std::ifstream plan(kPlan);
+  EXPECT_LE(std::count(std::istreambuf_iterator<char>(plan), {}, '\n'), 40);
+}
+
+TEST(ForeignKernel, PlanFollowsTheSizesOfTheCase) {
+  const Kernel kernel = load_foreign_kernel(kPtx, kPlan);
+  const Plan plan = plan_of(kernel, small_case());
+  ASSERT_EQ(plan.launches.size(), 1u);
+  const Launch& launch = plan.launches[0];
+  EXPECT_EQ(launch.function, "gla_naive_bf16");
+  EXPECT_EQ(launch.grid, (std::array<uint32_t, 3>{2, 3, 2}));
+  EXPECT_EQ(launch.block, (std::array<uint32_t, 3>{64, 1, 1}));
+  EXPECT_EQ(launch.shared_bytes, 720u);
+  ASSERT_EQ(launch.arguments.size(), 13u);
+  EXPECT_EQ(std::get<PointerArgument>(launch.arguments[0]).buffer, "q");
+  EXPECT_EQ(std::get<PointerArgument>(launch.arguments[4]).buffer, "");  // no initial state
+  EXPECT_EQ(std::get<PointerArgument>(launch.arguments[7]).buffer, "");  // not packed
+  EXPECT_EQ(std::get<int32_t>(launch.arguments[8]), 100);
+  EXPECT_EQ(std::get<float>(launch.arguments[12]),
+            static_cast<float>(find_operator("gla").default_scale(sizes_of(small_case()))));
+  ASSERT_EQ(plan.outputs.size(), 2u);
+  EXPECT_EQ(plan.outputs[0].dtype, Dtype::bf16);
+  EXPECT_EQ(plan.outputs[0].axes, (std::vector<Axis>{{"B", 2}, {"T", 100}, {"H", 3}, {"V", 70}}));
+  EXPECT_EQ(plan.outputs[1].dtype, Dtype::fp32);
+  EXPECT_TRUE(plan.constants.empty());
+}
+
+TEST(ForeignKernel, PackedSequencesPassTheirOffsets) {
+  Case c = small_case();
+  c.B = 1;
+  c.cu_seqlens = {0, 15, 15, 100};
+  const Plan plan = plan_of(load_foreign_kernel(kPtx, kPlan), c);
+  EXPECT_EQ(plan.launches.at(0).grid, (std::array<uint32_t, 3>{2, 3, 3}));
+  ASSERT_EQ(plan.constants.size(), 1u);
+  EXPECT_EQ(plan.constants[0].name, "cu_seqlens");
+  const auto offsets = plan.constants[0].as<const int64_t>();
+  EXPECT_EQ(std::vector(offsets.begin(), offsets.end()), c.cu_seqlens);
+  EXPECT_EQ(std::get<PointerArgument>(plan.launches[0].arguments[7]).buffer, "cu_seqlens");
+}
+
+TEST(ForeignKernel, AbsentInputIsNullOrZerosAsThePlanSays) {
+  Case c = small_case();
+  c.without = {"g"};
+  EXPECT_EQ(
+      std::get<PointerArgument>(plan_of(load_foreign_kernel(kPtx, kPlan), c).launches[0].arguments[3]).buffer,
+      "");
+  const Kernel zeros = load_patched(json::parse(
+      R"([{"op": "replace", "path": "/launches/0/arguments/3", "value": {"pointer": "g", "absent": "zeros"}}])"));
+  const Plan plan = plan_of(zeros, c);
+  ASSERT_EQ(plan.constants.size(), 1u);
+  EXPECT_EQ(plan.constants[0].name, std::get<PointerArgument>(plan.launches[0].arguments[3]).buffer);
+  EXPECT_EQ(plan.constants[0].size(), 2 * 100 * 3 * 60);
+  EXPECT_EQ(plan_of(zeros, small_case()).constants.size(), 0u);
+}
+
+TEST(ForeignKernel, RefusesTheCasesThatItsPlanCannotRun) {
+  Case packed = small_case();
+  packed.B = 1, packed.cu_seqlens = {0, 100};
+  Case with_state = small_case();
+  with_state.initial_state = true;
+  struct Row {
+    const char* patch;
+    Case c;
+    const char* reason;
+  };
+  const Row rows[] = {
+      {R"([{"op": "replace", "path": "/launches/0/arguments/7", "value": null}])", packed,
+       "takes no packed sequences"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/4", "value": null}])", with_state,
+       "takes no initial_state"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/3", "value": null}])", small_case(),
+       "takes no g"},
+      {R"([{"op": "add", "path": "/accepts", "value": "K % 16 == 0"}])", small_case(),
+       "accepts only cases where K % 16 == 0"},
+  };
+  for (const Row& row : rows) {
+    const Kernel kernel = load_patched(json::parse(row.patch));
+    EXPECT_NE(kernel.refuses(row.c).find(row.reason), std::string::npos) << kernel.refuses(row.c);
+    EXPECT_THROW(plan_of(kernel, row.c), BadInput);
+    EXPECT_EQ(load_foreign_kernel(kPtx, kPlan).refuses(row.c), "") << row.patch;
+  }
+}
+
+TEST(ForeignKernel, LaunchWithoutBlocksIsSkipped) {
+  Case c = small_case();
+  c.T = 0;
+  const Kernel kernel =
+      load_patched(json::parse(R"([{"op": "replace", "path": "/launches/0/grid/1", "value": "T"}])"));
+  EXPECT_TRUE(plan_of(kernel, c).launches.empty());
+  c.T = 5;
+  EXPECT_EQ(plan_of(kernel, c).launches.size(), 1u);
+}
+
+TEST(ForeignKernel, DisagreementOfPlanAndPtxIsFoundBeforeAnythingRuns) {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"([{"op": "replace", "path": "/operator", "value": "glaa"}])", "glaa"},
+      {R"([{"op": "replace", "path": "/launches/0/function", "value": "gla_{dtype}"}])",
+       "has no entry \"gla_bf16\"; it has: gla_naive_bf16"},
+      {R"([{"op": "remove", "path": "/launches/0/arguments/12"}])",
+       "at /launches/0/arguments: 12 arguments for gla_naive_bf16, which has 13 parameters"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/8", "value": {"i64": "T"}}])",
+       "at /launches/0/arguments/8: i64 does not fit the parameter"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/12", "value": {"i32": 1}}])", "i32 does not fit"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/12", "value": "v"}])", "a pointer does not fit"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/0", "value": "Q"}])",
+       "at /launches/0/arguments/0: gla has no tensor \"Q\" and no workspace"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/6", "value": null}])",
+       "no launch is given the output \"final_state\"; pass it, or list it in \"omits\""},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/0", "value": "k"}])",
+       "no launch is given the input \"q\""},
+      {R"([{"op": "add", "path": "/omits", "value": ["ht"]}])", "gla has no output \"ht\""},
+      {R"([{"op": "add", "path": "/workspaces", "value": [{"name": "q", "bytes": 4}]}])",
+       "give the workspace another name"},
+      {R"([{"op": "replace", "path": "/launches/0/shared", "value": "3 * D * 4"}])",
+       "at /launches/0/shared: \"3 * D * 4\""},
+      {R"([{"op": "add", "path": "/accepts", "value": "K %"}])", "at /accepts: "},
+      {R"([{"op": "replace", "path": "/arithmetic", "value": "exact"}])",
+       "no arithmetic preset is called \"exact\""},
+  };
+  for (const auto& [patch, part] : rows) {
+    try {
+      load_patched(json::parse(patch));
+      ADD_FAILURE() << patch;
+    } catch (const BadInput& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(part), std::string::npos) << message;
+      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    }
+  }
+  EXPECT_NO_THROW(load_patched(json::parse(
+      R"([{"op": "replace", "path": "/launches/0/arguments/6", "value": null}, {"op": "add", "path": "/omits", "value": ["final_state"]}])")));
+  EXPECT_THROW(load_foreign_kernel("no/such.ptx", kPlan), BadInput);
+  EXPECT_THROW(load_foreign_kernel(kPtx, "no/such.json"), BadInput);
+  EXPECT_THROW(load_foreign_kernel(kPlan, kPlan), BadInput);
+}
+
+TEST(ForeignKernel, ValuesNoGpuCanLaunchAreRefusedForTheCase) {
+  const std::pair<const char*, const char*> rows[] = {
+      {R"([{"op": "replace", "path": "/launches/0/block", "value": ["K", "H", "N", 1]}])", "at most 3"},
+      {R"([{"op": "replace", "path": "/launches/0/block", "value": ["512", "H"]}])",
+       "1536 threads; a block has at most 1024"},
+      {R"([{"op": "replace", "path": "/launches/0/block", "value": "T - 100"}])",
+       "/block/0: \"T - 100\" = 0 is not a whole"},
+      {R"([{"op": "replace", "path": "/launches/0/grid", "value": "K / 7"}])",
+       "is not a whole number from 0 to 2147483647"},
+      {R"([{"op": "replace", "path": "/launches/0/shared", "value": "K * 10000"}])", "from 0 to 232448"},
+      {R"([{"op": "replace", "path": "/launches/0/arguments/8", "value": {"i32": "2^31"}}])",
+       "2147483648 is not a whole"},
+      {R"([{"op": "add", "path": "/workspaces", "value": [{"name": "w", "bytes": "-T"}]}])",
+       "/workspaces/0/bytes: \"-T\" = -100"},
+  };
+  for (const auto& [patch, part] : rows) {
+    try {
+      plan_of(load_patched(json::parse(patch)), small_case());
+      ADD_FAILURE() << patch;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,160 @@
+#include "reports/result.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/numerics/bad_input.h"
+#include "tests/reports/schema_check.h"
+
+namespace assay {
+namespace {
+
+nlohmann::json schema() {
+  std::ifstream file(std::string(ASSAY_SOURCE_DIR) + "/reports/schema.json");
+  return nlohmann::json::parse(file);
+}
+
+/// A result with something in every field, hostile text and every non-finite number among it.
+Verification full() {
+  Verification v;
+  v.kernel = "gla.chunk@S1";
+  v.case_ = parse_token(
+      "gla.chunk@S1/B1/T80/H2/HV4/K64/V32/M3/cu0,15,80/fp16/g-bf16/ladder:8/v-sparse/s18446744073709551615/"
+      "scale-0.1/both/no-g,initial_state/h0/dht/g@0,16,0,3=-90");
+  v.token = token_of(v.case_);
+  v.replay = "assay replay " + v.token;
+  v.backend = "vm sm_90";
+  v.arithmetic = "bf16 \"operands\" <b>& \\ \n fp32 accumulators \xc3\xa9";
+  v.verdict = "finding";
+  v.cause = "nonfinite/o/exp-overflow/kernels/gla/chunk.cu:142";
+  OutputComparison c;
+  c.name = "o";
+  c.axes = {{"B", 1}, {"T", 80}, {"H", 2}, {"V", 32}};
+  c.dtype = Dtype::fp16;
+  c.elements = 5120, c.ok = 5000, c.violation = 50, c.nonfinite = 40, c.wrong_class = 20, c.undecided = 10;
+  c.worst = {
+      "o[b=0,t=17,h=1,v=3]", 1123, NAN, 0.1, 0x1.998p-4, 0xffff, 0x2e66, INFINITY, -INFINITY, 1e-310, 5e-324,
+      1.7976931348623157e308};
+  c.max_ratio = INFINITY, c.max_tightness = 0.25, c.max_relative_bound = 0x1p-7, c.max_enclosure = 0x1p-30;
+  c.histogram[0] = 7, c.histogram[63] = 9;
+  c.fields = {{"t mod 64", {0.1, INFINITY}}, {"h", {}}};
+  v.outputs = {c, OutputComparison{}};
+  v.properties_failed = {"same-bits-twice: o[b=0,t=17,h=1,v=3] differs"};
+  v.domain = {"g[b=0,t=0,h=0,k=0] = 0.5: above 0"};
+  const SourceLocation where{"kernels/gla/chunk.cu", 142, 977, "gla_chunk_output"};
+  v.trap = Trap{"out-of-bounds", "store beyond o", where, {1, 2, 3}, {4, 5, 6}};
+  Origin origin;
+  origin.element = "o[b=0,t=17,h=1,v=3]", origin.kind = "zero-times-infinity", origin.where = where,
+  origin.source_text = "  s *= mask;";
+  origin.instruction = "mul.rn.f32 %f1, %f2, %f3";
+  origin.operands = {{"%f2", "f32", 0, 0}, {"%f3", "f32", INFINITY, 0x7f800000}};
+  origin.result = NAN, origin.block = {7, 0, 0}, origin.thread = {33, 0, 0};
+  origin.inputs = {{"g[b=0,t=16,h=0,k=3]", -90, "-88.2"}};
+  origin.inputs_truncated = true;
+  origin.chain = {{where, "mul.rn.f32", "s *= mask"}, {where, "st.global.u16", ""}};
+  origin.infinity_made_at = ChainLink{where, "ex2.approx.ftz.f32", "exp2f(x)"};
+  origin.sentence = "0 * inf at kernels/gla/chunk.cu:142";
+  v.origin = origin;
+  v.diagnosis = {{"mask-after-exponential", "the mask multiplies", 0.9, {"exponent 130.2 > 128"}}};
+  v.exponents = {{where, "ex2.approx.ftz.f32", -1e4, 130.2, uint64_t{1} << 60, 3}};
+  v.lane_instructions = uint64_t{1} << 63;
+  v.seconds_reference = 0.125, v.seconds_kernel = 0.5, v.bits_differ = 12;
+  return v;
+}
+
+FuzzRun run() {
+  FuzzRun r;
+  r.kernels = {"gla.chunk", "gla.fused_recurrent"};
+  r.backend = "vm sm_90";
+  r.seed = ~uint64_t{0};
+  r.cases = 1000, r.passed = 998, r.undecided = 1, r.domain = 2, r.seconds = 59.5;
+  r.findings = {full(), Verification{}};
+  r.findings[1].verdict = "undecided";
+  r.properties = {{"causality", 100, 1}};
+  r.coverage = {{"T mod 64", "1", 17}};
+  r.tightness = {{"gla.chunk", "o", "bf16", "reset", "T <= 1024", 12, 0.5, 0.25, 0x1p-7}};
+  return r;
+}
+
+TEST(Result, ComesBackFromJsonAsItWas) {
+  const nlohmann::json json = to_json(full());
+  const nlohmann::json parsed = nlohmann::json::parse(json.dump());
+  const Verification back = verification_from_json(parsed);
+  EXPECT_EQ(to_json(back), json);
+  EXPECT_EQ(back.case_, full().case_);
+  EXPECT_EQ(back.arithmetic, full().arithmetic);
+  EXPECT_TRUE(std::isnan(back.outputs[0].worst.got));
+  EXPECT_EQ(back.outputs[0].worst.got_bits, 0xffff);
+  EXPECT_EQ(back.outputs[0].worst.relative, -INFINITY);
+  EXPECT_EQ(back.outputs[0].worst.ulp, 1e-310);
+  EXPECT_EQ(back.lane_instructions, uint64_t{1} << 63);
+  EXPECT_EQ(back.origin->infinity_made_at->text, "exp2f(x)");
+  EXPECT_EQ(back.trap->thread[2], 6);
+}
+
+TEST(Result, FuzzRunsComeBackFromJsonAsTheyWere) {
+  const nlohmann::json json = to_json(run());
+  const FuzzRun back = fuzz_run_from_json(nlohmann::json::parse(json.dump()));
+  EXPECT_EQ(to_json(back), json);
+  EXPECT_EQ(back.seed, ~uint64_t{0});
+  EXPECT_EQ(back.findings[0].case_, full().case_);
+}
+
+TEST(Result, DocumentsHoldAgainstTheSchema) {
+  const SchemaCheck check(schema());
+  for (const nlohmann::json& json : {to_json(full()), to_json(run())}) {
+    for (const std::string& error : check.errors(json)) ADD_FAILURE() << error;
+  }
+  Verification pass;
+  pass.verdict = "pass";
+  EXPECT_TRUE(check.errors(to_json(pass)).empty());
+}
+
+TEST(Result, TheSchemaSeesWhatIsWrong) {
+  const SchemaCheck check(schema());
+  const auto broken = [&](auto change) {
+    nlohmann::json json = to_json(full());
+    change(json);
+    return !check.errors(json).empty();
+  };
+  EXPECT_TRUE(broken([](auto& j) { j.erase("token"); }));
+  EXPECT_TRUE(broken([](auto& j) { j["more"] = 1; }));
+  EXPECT_TRUE(broken([](auto& j) { j["verdict"] = "fine"; }));
+  EXPECT_TRUE(broken([](auto& j) { j["schema"] = 2; }));
+  EXPECT_TRUE(broken([](auto& j) { j["outputs"][0]["ok"] = 1.5; }));
+  EXPECT_TRUE(broken([](auto& j) { j["outputs"][0]["histogram"].push_back(0); }));
+  EXPECT_TRUE(broken([](auto& j) { j["outputs"][0]["worst"]["got"] = "NaN"; }));
+  EXPECT_TRUE(broken([](auto& j) { j["case"]["dtype"] = "bf8"; }));
+}
+
+TEST(Result, DocumentsOfOtherSchemasAndBrokenOnesAreBadInputWithThePlace) {
+  const std::pair<const char*, const char*> table[] = {
+      {R"([])", "not a result of assay"},
+      {R"({"schema":2,"kind":"verification"})", "result of schema 2: this program reads schema 1"},
+      {R"({"schema":1,"kind":"fuzz"})", "result of kind \"fuzz\""},
+      {R"({"schema":1,"kind":"verification"})", "result /kernel: missing"},
+      {R"({"schema":1,"kind":"verification","kernel":7})", "result /kernel: expected a string"},
+  };
+  for (const auto& [text, message] : table) {
+    try {
+      verification_from_json(nlohmann::json::parse(text));
+      ADD_FAILURE() << text;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  }
+  nlohmann::json json = to_json(full());
+  json["outputs"][0]["worst"]["got_bits"] = "7fc0";
+  try {
+    verification_from_json(json);
+    ADD_FAILURE();
+  } catch (const BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("/outputs/0/worst/got_bits"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace assay
