@@ -22,15 +22,18 @@ struct Register {
   Type type = Type::none;
 };
 
-/// One operand. Vectors {a,b,c,d} are Kind::vector with `elements`.
+/// One operand. Vectors {a,b,c,d} are Kind::vector with `elements`, so are the lists of a call; p|q is Kind::pair with two.
+/// The target list of brx.idx is a vector of labels.
 struct Operand {
-  enum class Kind : uint8_t { reg, immediate, address, vector, label, symbol, special, sink } kind = Kind::reg;
+  enum class Kind : uint8_t { reg, immediate, address, vector, label, symbol, special, sink, pair } kind = Kind::reg;
   int32_t reg = -1;           ///< index into Function::registers (reg; base register of an address, -1 if none)
   bool negated = false;       ///< "!%p1"
   uint64_t bits = 0;          ///< immediate, as 64-bit pattern (integers sign-extended; 0f/0d literals as their bits)
   bool is_float_literal = false;
+  uint8_t literal_bytes = 0;  ///< float literals: 4 (0f...), 8 (0d... and decimal); integers 0
   int64_t offset = 0;         ///< address offset
   int32_t symbol = -1;        ///< variable index (address or symbol operand): Function/Module::variables
+  int32_t parameter = -1;     ///< address or symbol of a parameter: Function::parameters, then Function::returns
   int32_t target = -1;        ///< label: instruction index
   std::string name;           ///< special register ("%tid.x"), label, function or parameter name
   std::vector<Operand> elements;
@@ -59,7 +62,7 @@ struct Variable {             ///< module- or function-scope .shared/.global/.co
   int32_t align = 0;
   int64_t bytes = 0;
   bool external = false;
-  std::vector<uint8_t> initial;
+  std::vector<uint8_t> initial;   ///< empty, or `bytes` bytes
 };
 
 struct Parameter {
@@ -73,8 +76,9 @@ struct Parameter {
 struct Function {
   std::string name;
   bool entry = false;
-  std::vector<Parameter> parameters;
-  std::vector<Register> registers;
+  bool defined = false;       ///< false: declaration only
+  std::vector<Parameter> parameters, returns;
+  std::vector<Register> registers;   ///< of all scopes; names may repeat
   std::vector<Variable> variables;   ///< function scope; operand symbols >= module count index these (symbol - module count)
   std::vector<Instruction> body;
   std::vector<std::pair<std::string, int32_t>> labels;
@@ -90,7 +94,7 @@ struct Module {
   std::vector<Function> functions;
 };
 
-/// Parses PTX text. Throws BadInput("path:line:column: what").
+/// Parses PTX text of ISA 6 and later. Throws BadInput("path:line:column: what").
 Module parse(std::string_view text, std::string path);
 
 }  // namespace assay::ptx

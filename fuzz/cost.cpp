@@ -1,0 +1,22 @@
+#include "fuzz/cost.h"
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+/// Tiles are padded to multiples of 16 rows and channels.
+double padded(int64_t n) { return static_cast<double>((std::max<int64_t>(n, 1) + 15) / 16 * 16); }
+
+}  // namespace
+
+double estimated_cost(const Case& c) {
+  const double sequences = c.cu_seqlens.empty() ? static_cast<double>(c.B) : double(c.cu_seqlens.size() - 1);
+  const double tokens = static_cast<double>(c.B * c.T) + 16 * sequences;
+  const double heads = static_cast<double>(std::max(c.H, c.HV));
+  const double channels = padded(c.K), values = padded(c.V);
+  const double per_token = 120 * channels + 24 * values + 2.5 * channels * values;
+  return heads * (tokens * per_token + sequences * 8 * channels * values);
+}
+
+}  // namespace assay

@@ -1,0 +1,119 @@
+#include "fuzz/coverage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fuzz/generator.h"
+
+namespace assay {
+namespace {
+
+/// Chunks hold 64 tokens: lengths of sequences, of which a packed case has several.
+std::vector<int64_t> sequence_lengths(const Case& c) {
+  std::vector<int64_t> lengths;
+  for (size_t n = 0; n + 1 < c.cu_seqlens.size(); ++n) lengths.push_back(c.cu_seqlens[n + 1] - c.cu_seqlens[n]);
+  if (c.cu_seqlens.empty()) lengths.push_back(c.T);
+  return lengths;
+}
+
+std::string chunk_shape(int64_t T) {
+  if (T == 0) return "empty";
+  if (T < 64) return T % 16 == 0 ? "sub-chunks of one chunk" : "part of one chunk";
+  const bool whole = T % 64 == 0;
+  if (T < 128) return whole ? "one chunk" : "one chunk and a partial one";
+  return whole ? "two or more chunks" : "two chunks and a partial one";
+}
+
+std::string octave(double x) {
+  if (x == 0) return "0";
+  if (!std::isfinite(x)) return "inf";
+  return fmt::format("2^{}", std::ilogb(x));
+}
+
+const char* yes(bool value) { return value ? "yes" : "no"; }
+
+}  // namespace
+
+std::string profile_name(const Case& c) { return c.decay.substr(0, c.decay.find(':')); }
+
+std::string length_class(const Case& c) {
+  const int64_t T = longest_sequence(c);
+  return T <= 64 ? "T <= 64" : T <= 1024 ? "T <= 1024" : "T > 1024";
+}
+
+std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
+  std::string shape = "empty";
+  int64_t longest = -1;
+  for (int64_t T : sequence_lengths(c))
+    if (T > longest) longest = T, shape = chunk_shape(T);
+  std::vector<std::pair<std::string, std::string>> features = {
+      {"kernel", c.kernel},
+      {"dtype", std::string(format(c.dtype).name)},
+      {"gate dtype", std::string(format(c.gate_dtype).name)},
+      {"decay", profile_name(c)},
+      {"values", c.values},
+      {"longest sequence", shape},
+      {"T > 512", yes(c.T > 512)},
+      {"K != V", yes(c.K != c.V)},
+      {"K or V no power of two", yes((c.K & (c.K - 1)) != 0 || (c.V & (c.V - 1)) != 0)},
+      {"packed", yes(!c.cu_seqlens.empty())},
+      {"heads", c.H == 1 ? "1" : "more"},
+      {"batch", c.B == 1 ? "1" : "more"},
+      {"initial state", yes(c.initial_state && c.without.count("initial_state") == 0)},
+      {"scale", c.scale ? "given" : "default"},
+  };
+  if (!c.cu_seqlens.empty()) {
+    const auto lengths = sequence_lengths(c);
+    features.push_back({"an empty sequence", yes(std::count(lengths.begin(), lengths.end(), 0) > 0)});
+  }
+  for (const std::string& name : c.without)
+    if (name != "initial_state") features.push_back({"absent", name});
+  return features;
+}
+
+void Coverage::add(const Verification& v) {
+  for (auto& feature : coverage_of(v.case_)) ++counts_[feature];
+  ++counts_[{"verdict", v.verdict}];
+  if (v.verdict == "domain") return;
+  for (const OutputComparison& output : v.outputs) {
+    if (output.elements == 0 || v.case_.values == "exact") continue;
+    const std::vector<std::string> key = {v.kernel, output.name, std::string(format(v.case_.dtype).name),
+                                          profile_name(v.case_), length_class(v.case_)};
+    TightnessRow& row = tightness_[key];
+    row.kernel = key[0], row.output = key[1], row.dtype = key[2], row.decay = key[3], row.length_class = key[4];
+    ++row.cases;
+    row.max_ratio = std::max(row.max_ratio, output.max_ratio);
+    row.max_tightness = std::max(row.max_tightness, output.max_tightness);
+    row.max_relative_bound = std::max(row.max_relative_bound, output.max_relative_bound);
+  }
+}
+
+std::vector<CoverageRow> Coverage::coverage() const {
+  std::vector<CoverageRow> rows;
+  for (const auto& [feature, cases] : counts_) rows.push_back({feature.first, feature.second, cases});
+  return rows;
+}
+
+std::vector<TightnessRow> Coverage::tightness() const {
+  std::vector<TightnessRow> rows;
+  for (const auto& [key, row] : tightness_) rows.push_back(row);
+  return rows;
+}
+
+std::vector<std::string> features_of(const Verification& v) {
+  std::vector<std::string> features;
+  const std::string dtype(format(v.case_.dtype).name), profile = profile_name(v.case_);
+  for (int64_t T : sequence_lengths(v.case_))
+    features.push_back(fmt::format("shape {} / {} / {}", chunk_shape(T), profile, dtype));
+  for (const ExponentRange& range : v.exponents)
+    if (range.count > 0)
+      features.push_back(fmt::format("exponent {}:{} down to -{} up to {}{}", range.where.file, range.where.ptx_line,
+                                     octave(range.min), range.max > 0 ? "+" : "-", octave(range.max)));
+  for (const OutputComparison& output : v.outputs)
+    features.push_back(fmt::format("ratio {} / {} / {} {}", output.name, dtype, profile, octave(output.max_tightness)));
+  return features;
+}
+
+}  // namespace assay

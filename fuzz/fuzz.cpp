@@ -1,0 +1,334 @@
+// The loop. Cases are made in blocks; block b knows what blocks up to b-2 reached, and reports are taken in the order of
+// the cases. So what is drawn, found and counted depends on the seed alone, and no thread waits for another's case.
+#include "fuzz/fuzz.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "fuzz/coverage.h"
+#include "fuzz/database.h"
+#include "fuzz/generator.h"
+#include "fuzz/shrink.h"
+#include "fuzz/trial.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kBlock = 32;
+constexpr size_t kCorpusPerKernel = 256;
+/// So many faults of a kernel are traced each; later ones one in eight.
+constexpr int64_t kTracedFaults = 24;
+/// So many causes are shrunk; further ones are kept as they were found.
+constexpr size_t kShrunkFindings = 16;
+/// A kernel none of whose first cases was accepted is given up.
+constexpr int64_t kMostRejections = 64;
+/// Shrinking may go on this long after the time budget.
+constexpr double kGrace_s = 20;
+
+/// What the cases taken so far have shown of one kernel: all that drawing further cases depends on.
+struct Knowledge {
+  Feedback feedback;
+  int64_t faults = 0;
+};
+
+/// What else is counted for one kernel.
+struct Tally {
+  std::set<std::string> features;
+  int64_t accepted = 0, rejected = 0;
+};
+
+struct Finding {
+  TrialReport report;
+  int64_t row = 0;  ///< in the database
+};
+
+class Fuzzer {
+ public:
+  Fuzzer(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options, Listener& listener)
+      : kernels_(kernels), backend_(backend), options_(options), listener_(listener), known_(kernels.size()),
+        tally_(kernels.size()) {
+    for (const Kernel* kernel : kernels) run_.kernels.push_back(kernel->name);
+    run_.backend = backend.name();
+    run_.seed = options.seed;
+    for (const Property& property : properties()) run_.properties.push_back({std::string(property.name), 0, 0});
+    if (!options.db.empty()) db_.emplace(options.db);
+    if (db_) row_ = db_->begin_run(run_);
+    if (db_ && options.known_first) queue_known();
+  }
+
+  FuzzRun run() {
+    listener_.started(kernels_, options_, run_.backend);
+    const int jobs = options_.jobs > 0 ? options_.jobs : std::max(1u, std::thread::hardware_concurrency());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { work(); });
+    for (std::thread& thread : threads) thread.join();
+    if (error_) std::rethrow_exception(error_);
+    store_block();
+    return run_;
+  }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  bool timed() const { return options_.cases == 0; }
+
+  void work() {
+    try {
+      while (auto task = next()) (*task)();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+    changed_.notify_all();
+  }
+
+  /// The next thing to do: a finding to shrink, else a case. Nothing when the run is over.
+  std::optional<std::function<void()>> next() {
+    std::unique_lock lock(mutex_);
+    while (!error_) {
+      if (!to_shrink_.empty()) {
+        const size_t finding = to_shrink_.front();
+        to_shrink_.pop_front();
+        ++shrinking_;
+        return [this, finding] { shrink_finding(finding); };
+      }
+      if (ready_.empty()) make_block();
+      if (!ready_.empty() && !over()) {
+        const Trial trial = std::move(ready_.front());
+        ready_.pop_front();
+        ++in_flight_;
+        return [this, trial] {
+          TrialReport report = run_trial(trial, backend_, options_);
+          take(std::move(report));
+        };
+      }
+      if (in_flight_ == 0 && shrinking_ == 0 && (over() || finished())) return std::nullopt;
+      changed_.wait(lock);
+    }
+    return std::nullopt;
+  }
+
+  bool over() const { return timed() && seconds() >= options_.time_s; }
+  bool finished() const { return !timed() && ready_.empty() && made_ == wanted(); }
+  int64_t wanted() const { return options_.cases + known_cases_; }
+
+  /// Draws the next block, once the block before the last has been taken entirely.
+  void make_block() {
+    const int64_t block = made_ / kBlock;
+    if (made_ % kBlock != 0 || taken_ < (block - 1) * kBlock || over()) return;
+    const int64_t end = timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
+    const std::vector<Knowledge> nothing(kernels_.size());
+    const std::vector<Knowledge>& known = block < 2 ? nothing : known_after_.at(block - 2);
+    for (; made_ < end; ++made_) {
+      if (!known_queue_.empty()) {
+        ready_.push_back(std::move(known_queue_.front()));
+        known_queue_.pop_front();
+        ready_.back().index = made_;
+        continue;
+      }
+      const size_t k = static_cast<size_t>(made_) % kernels_.size();
+      Trial trial;
+      trial.index = made_;
+      trial.kernel = kernels_[k];
+      const auto index = static_cast<uint64_t>(made_ - known_cases_);
+      trial.case_ = draw_case(*trial.kernel, find_operator(trial.kernel->operator_name), known[k].feedback,
+                              options_.seed, index);
+      trial.properties = properties_due(trial.case_, options_.seed, static_cast<int64_t>(index));
+      trial.diagnose = known[k].faults < kTracedFaults || made_ % 8 == 0;
+      ready_.push_back(std::move(trial));
+    }
+  }
+
+  /// Findings of earlier runs, all properties checked.
+  void queue_known() {
+    for (const StoredFinding& stored : db_->findings())
+      for (const Kernel* kernel : kernels_) {
+        if (kernel->name != stored.kernel) continue;
+        Trial trial;
+        trial.kernel = kernel;
+        trial.case_ = parse_token(stored.token);
+        for (const Property& property : properties()) trial.properties.push_back(&property);
+        known_queue_.push_back(std::move(trial));
+      }
+    known_cases_ = static_cast<int64_t>(known_queue_.size());
+  }
+
+  void take(TrialReport report) {
+    const std::lock_guard lock(mutex_);
+    --in_flight_;
+    const int64_t index = report.trial.index;
+    waiting_.emplace(index, std::move(report));
+    while (!waiting_.empty() && waiting_.begin()->first == taken_) {
+      absorb(waiting_.begin()->second);
+      waiting_.erase(waiting_.begin());
+      ++taken_;
+      if (taken_ % kBlock != 0) continue;
+      known_after_[taken_ / kBlock - 1] = known_;
+      known_after_.erase(taken_ / kBlock - 4);
+      store_block();
+    }
+    changed_.notify_all();
+    report_progress();
+  }
+
+  /// In the order of the cases, one at a time.
+  void absorb(TrialReport& report) {
+    const size_t k = static_cast<size_t>(
+        std::find(kernels_.begin(), kernels_.end(), report.trial.kernel) - kernels_.begin());
+    Knowledge& known = known_[k];
+    Tally& tally = tally_[k];
+    count_case(known.feedback, report.trial.case_);
+    if (!report.rejected.empty()) {
+      ++tally.rejected;
+      if (tally.accepted == 0 && tally.rejected >= kMostRejections) throw BadInput(report.rejected);
+      return;
+    }
+    ++tally.accepted;
+    const Verification& v = report.verification;
+    ++run_.cases;
+    run_.passed += v.verdict == "pass";
+    run_.undecided += v.verdict == "undecided";
+    run_.domain += v.verdict == "domain";
+    coverage_.add(v);
+    for (const PropertyOutcome& outcome : report.outcomes) {
+      PropertyRow& row = run_.properties[static_cast<size_t>(outcome.property - properties().data())];
+      ++row.checked;
+      row.failed += outcome.failure.has_value();
+    }
+    keep_if_new(known.feedback, tally, v);
+    if (v.verdict == "finding" || v.verdict == "undecided") {
+      ++known.faults;
+      found(std::move(report));
+    }
+  }
+
+  void keep_if_new(Feedback& feedback, Tally& tally, const Verification& v) {
+    if (v.verdict == "domain") return;
+    bool first = true;
+    for (const std::string& feature : features_of(v)) {
+      if (!tally.features.insert(feature).second) continue;
+      new_corpus_.push_back({v.kernel, v.token, feature});
+      if (first) feedback.corpus.push_back(v.case_);
+      first = false;
+    }
+    if (feedback.corpus.size() > kCorpusPerKernel) feedback.corpus.erase(feedback.corpus.begin());
+  }
+
+  /// One finding per kernel and cause. An untraced fault belongs to the first finding with its plain cause.
+  void found(TrialReport&& report) {
+    const Verification& v = report.verification;
+    for (Finding& finding : findings_) {
+      const Verification& other = finding.report.verification;
+      const bool same = other.cause == v.cause ||
+                        (!report.trial.diagnose && finding.report.plain_cause == report.plain_cause);
+      if (other.kernel != v.kernel || !same) continue;
+      if (db_) db_->count_occurrence(finding.row);
+      return;
+    }
+    Finding finding{std::move(report), 0};
+    if (db_) finding.row = db_->add_finding(row_, finding.report.verification);
+    listener_.found(finding.report.verification);
+    run_.findings.push_back(finding.report.verification);
+    findings_.push_back(std::move(finding));
+    if (findings_.size() <= kShrunkFindings) to_shrink_.push_back(findings_.size() - 1);
+  }
+
+  void shrink_finding(size_t number) {
+    TrialReport original;
+    {
+      const std::lock_guard lock(mutex_);
+      original = findings_[number].report;
+    }
+    const Operator& op = find_operator(original.trial.kernel->operator_name);
+    const Shrunk shrunk = shrink(original.verification, op, options_.shrink_evaluations, [&](const Case& candidate) {
+      if (timed() && seconds() > options_.time_s + kGrace_s) return std::optional<Verification>();
+      return with_same_cause(original, candidate, backend_, options_);
+    });
+    const std::lock_guard lock(mutex_);
+    if (db_) db_->replace_finding(findings_[number].row, shrunk.smallest);
+    run_.findings[number] = shrunk.smallest;
+    --shrinking_;
+    listener_.shrunk(original.verification, shrunk.smallest);
+    changed_.notify_all();
+  }
+
+  /// At the end of a block, and of the run.
+  void store_block() {
+    run_.seconds = seconds();
+    run_.coverage = coverage_.coverage();
+    for (size_t k = 0; k < kernels_.size(); ++k)
+      if (tally_[k].rejected > 0)
+        run_.coverage.push_back({"rejected by the kernel's plan", kernels_[k]->name, tally_[k].rejected});
+    run_.tightness = coverage_.tightness();
+    if (!db_) return;
+    db_->add_corpus(row_, new_corpus_);
+    new_corpus_.clear();
+    db_->update_run(row_, run_);
+  }
+
+  void report_progress() {
+    FuzzProgress progress;
+    progress.cases = run_.cases;
+    progress.findings = static_cast<int64_t>(findings_.size());
+    progress.shrinking = shrinking_ + static_cast<int64_t>(to_shrink_.size());
+    progress.seconds = seconds();
+    progress.fraction = timed() ? std::min(1.0, progress.seconds / options_.time_s)
+                                : static_cast<double>(taken_) / static_cast<double>(std::max<int64_t>(1, wanted()));
+    listener_.progress(progress);
+  }
+
+  const std::vector<const Kernel*>& kernels_;
+  Backend& backend_;
+  const FuzzOptions& options_;
+  Listener& listener_;
+  const Clock::time_point start_ = Clock::now();
+  std::optional<Database> db_;
+  int64_t row_ = 0;  ///< of the run in the database
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::exception_ptr error_;
+  std::deque<Trial> ready_, known_queue_;
+  std::deque<size_t> to_shrink_;
+  std::map<int64_t, TrialReport> waiting_;
+  int64_t known_cases_ = 0, made_ = 0, taken_ = 0, in_flight_ = 0, shrinking_ = 0;
+
+  std::vector<Knowledge> known_;
+  std::map<int64_t, std::vector<Knowledge>> known_after_;  ///< by block; the last few
+  std::vector<Tally> tally_;
+  Coverage coverage_;
+  std::vector<CorpusEntry> new_corpus_;
+  std::vector<Finding> findings_;
+  FuzzRun run_;
+};
+
+}  // namespace
+
+void Listener::started(const std::vector<const Kernel*>&, const FuzzOptions&, const std::string&) {}
+void Listener::progress(const FuzzProgress&) {}
+void Listener::found(const Verification&) {}
+void Listener::shrunk(const Verification&, const Verification&) {}
+
+FuzzRun fuzz(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
+             Listener& listener) {
+  if (kernels.empty()) throw BadInput("fuzz: no kernel given; see 'assay list kernels'");
+  if (options.cases < 0 || !(options.time_s > 0))
+    throw BadInput("fuzz: the budget must be positive; give --cases N or --time SECONDS");
+  return Fuzzer(kernels, backend, options, listener).run();
+}
+
+std::string replay_line(const Verification& v) { return "assay replay " + v.token; }
+
+}  // namespace assay

@@ -1,0 +1,269 @@
+#include "fuzz/generator.h"
+
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "fuzz/cost.h"
+#include "src/case/decay_profiles.h"
+
+namespace assay {
+namespace {
+
+namespace gen = rc::gen;
+
+template <typename T>
+using Weighted = std::vector<std::pair<size_t, T>>;
+
+/// One of the values, in proportion to its weight.
+template <typename T>
+T pick(const Weighted<T>& choices) {
+  size_t total = 0;
+  for (const auto& choice : choices) total += choice.first;
+  size_t at = *gen::inRange<size_t>(0, total);
+  for (const auto& choice : choices) {
+    if (at < choice.first) return choice.second;
+    at -= choice.first;
+  }
+  return choices.back().second;
+}
+
+/// Both ends included.
+int64_t between(int64_t low, int64_t high) { return *gen::inRange<int64_t>(low, high + 1); }
+bool chance(int percent) { return between(1, 100) <= percent; }
+
+struct Target {
+  const Kernel& kernel;
+  const Operator& op;
+  const Feedback& feedback;
+};
+
+/// Fewer cases so far, more weight: every choice keeps near its even share.
+size_t even_weight(const Target& target, const std::string& feature, size_t weight) {
+  const auto found = target.feedback.drawn.find(feature);
+  const int64_t drawn = found == target.feedback.drawn.end() ? 0 : found->second;
+  const auto all = target.feedback.drawn.find("cases");
+  const int64_t cases = all == target.feedback.drawn.end() ? 0 : all->second;
+  const double share = cases < 32 ? 1.0 : std::clamp(0.08 * double(cases) / double(drawn + 1), 0.25, 4.0);
+  return std::max<size_t>(1, static_cast<size_t>(100 * share * double(weight)));
+}
+
+bool uses_axis(const Operator& op, std::string_view axis) {
+  for (const ArgumentSpec& input : op.inputs)
+    if (std::find(input.axes.begin(), input.axes.end(), axis) != input.axes.end()) return true;
+  return false;
+}
+
+int64_t partial_rows() {
+  return pick<int64_t>({{1, 1}, {1, 2}, {1, 15}, {1, 16}, {1, 17}, {1, 31}, {1, 32}, {1, 33}, {1, 47}, {1, 48},
+                        {1, 49}, {1, 62}, {1, 63}, {8, between(1, 63)}});
+}
+
+/// Chunks are 64 rows, sub-chunks 16. Weights: two chunks and a partial one 44, above 512 tokens 8 (most of them with
+/// a partial chunk too).
+int64_t draw_length() {
+  return pick<int64_t>({{44, 64 * between(2, 4) + partial_rows()},
+                        {6, 64 * between(8, 12) + partial_rows()},
+                        {1, 64 * between(8, 16)},
+                        {1, 64 * between(16, 24) + partial_rows()},
+                        {14, 64 + partial_rows()},
+                        {12, partial_rows()},
+                        {12, 64 * between(1, 4)},
+                        {4, 16 * between(1, 8)},
+                        {4, between(1, 4)},
+                        {2, 0}});
+}
+
+int64_t draw_width(int64_t limit) {
+  const int64_t width = pick<int64_t>({{14, 64},
+                                       {14, 32},
+                                       {10, 16},
+                                       {6, 128},
+                                       {12, pick<int64_t>({{1, 15}, {1, 17}, {1, 31}, {1, 33}, {1, 63}, {1, 65}})},
+                                       {8, pick<int64_t>({{1, 1}, {1, 2}, {1, 3}, {1, 7}, {1, 8}})},
+                                       {14, between(1, 48)},
+                                       {8, 8 * between(1, 16)},
+                                       {8, between(49, 160)},
+                                       {3, pick<int64_t>({{1, 129}, {1, 192}, {1, 255}, {1, 256}})}});
+  return std::min(width, limit);
+}
+
+/// N + 1 offsets: cuts anywhere, at chunk edges, next to them, and twice at one place (an empty sequence).
+std::vector<int64_t> draw_offsets(int64_t T) {
+  const int64_t sequences = pick<int64_t>({{1, 1}, {4, 2}, {4, 3}, {2, 4}, {1, between(5, 8)}});
+  std::vector<int64_t> offsets{0, T};
+  while (static_cast<int64_t>(offsets.size()) < sequences + 1) {
+    const int64_t cut = pick<int64_t>({{6, between(0, T)}, {2, 64 * between(0, T / 64)},
+                                       {2, 64 * between(0, T / 64) + 1}, {1, offsets[offsets.size() / 2]}});
+    offsets.push_back(std::min(cut, T));
+  }
+  std::sort(offsets.begin(), offsets.end());
+  return offsets;
+}
+
+/// One drawable property of a case; a fresh case draws all of them, in this order.
+struct Dimension {
+  const char* name;
+  void (*draw)(Case&, const Target&);
+};
+
+void draw_time(Case& c, const Target&) {
+  c.T = draw_length();
+  c.B = pick<int64_t>({{7, 1}, {2, 2}, {1, 3}});
+  c.cu_seqlens.clear();
+  if (!chance(27)) return;
+  c.B = 1;
+  c.cu_seqlens = draw_offsets(c.T);
+}
+
+void draw_heads(Case& c, const Target& target) {
+  c.H = pick<int64_t>({{10, 1}, {6, 2}, {3, 3}, {1, 4}, {1, 5}});
+  c.HV = uses_axis(target.op, "HV") ? c.H * pick<int64_t>({{2, 1}, {1, 2}, {1, 3}}) : 0;
+}
+
+void draw_widths(Case& c, const Target& target) {
+  c.K = draw_width(target.kernel.limits.max_K);
+  c.V = chance(25) ? std::min(c.K, target.kernel.limits.max_V) : draw_width(target.kernel.limits.max_V);
+  c.M = uses_axis(target.op, "M") ? draw_width(128) : 0;
+}
+
+void draw_formats(Case& c, const Target& target) {
+  Weighted<Dtype> dtypes, gates;
+  for (Dtype d : target.kernel.limits.dtypes) dtypes.push_back({1, d});
+  for (Dtype d : target.kernel.limits.gate_dtypes) gates.push_back({1, d});
+  c.dtype = pick(dtypes);
+  if (!gates.empty()) c.gate_dtype = pick(gates);
+}
+
+/// Out-of-domain profiles at a lower weight: they test only that the inputs are refused.
+void draw_decay(Case& c, const Target& target) {
+  Weighted<const DecayProfile*> profiles;
+  for (const DecayProfile& profile : decay_profiles())
+    profiles.push_back({even_weight(target, "decay " + std::string(profile.name), profile.in_domain ? 10 : 6), &profile});
+  const DecayProfile* profile = pick(profiles);
+  c.decay = profile->name;
+  if (profile->variants.empty() || chance(40)) return;
+  c.decay += ':';
+  c.decay += profile->variants[static_cast<size_t>(between(0, static_cast<int64_t>(profile->variants.size()) - 1))];
+}
+
+void draw_values(Case& c, const Target&) {
+  c.values = pick<std::string>({{10, "normal"}, {4, "positive"}, {3, "exact"}, {7, "sparse"}});
+}
+
+void draw_scale(Case& c, const Target&) {
+  c.scale = pick<std::optional<double>>(
+      {{12, std::nullopt}, {3, 1.0}, {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))}, {2, 0.1}, {1, 1.7}});
+}
+
+void draw_presence(Case& c, const Target& target) {
+  c.without.clear();
+  c.initial_state = chance(50);
+  for (const ArgumentSpec& input : target.op.inputs)
+    if (input.optional && input.role != Role::state && chance(4)) c.without.insert(std::string(input.name));
+}
+
+void draw_seed(Case& c, const Target&) { c.seed = static_cast<uint64_t>(between(1, 999'999)); }
+
+constexpr Dimension kDimensions[] = {{"time", draw_time},       {"heads", draw_heads},   {"widths", draw_widths},
+                                     {"formats", draw_formats}, {"decay", draw_decay},   {"values", draw_values},
+                                     {"scale", draw_scale},     {"presence", draw_presence}, {"seed", draw_seed}};
+
+/// Lane instructions one run of this case may take.
+double draw_budget() { return pick<double>({{60, 3e6}, {32, 8e6}, {7, 2e7}, {1, 6e7}}); }
+
+int64_t halved(int64_t n) { return (n + 1) / 2; }
+
+/// Smaller heads, batch and widths, then fewer whole chunks, until the case is cheap enough. The partial chunk stays.
+void fit_cost(Case& c, double budget) {
+  while (estimated_cost(c) > budget) {
+    if (c.H > 1 && c.HV <= c.H) {
+      c.H = halved(c.H);
+    } else if (c.B > 1) {
+      c.B = halved(c.B);
+    } else if (std::max(c.K, c.V) > 16) {
+      (c.K >= c.V ? c.K : c.V) = halved(std::max(c.K, c.V));
+    } else if (c.T > 64) {
+      c.T -= 64;
+    } else {
+      return;
+    }
+    c.HV = std::min(c.HV, 3 * c.H);
+  }
+}
+
+/// Makes the drawn dimensions agree: packed offsets with T, no profile where nothing decays, exact values unscaled.
+void settle(Case& c, const Target& target, double budget) {
+  const int64_t packed_T = c.T;
+  fit_cost(c, budget);
+  if (!c.cu_seqlens.empty() && c.T != packed_T) {
+    for (int64_t& offset : c.cu_seqlens) offset = std::min(offset, c.T);
+    c.cu_seqlens.back() = c.T;
+  }
+  if (c.values == "exact") {
+    c.decay = "none";
+    c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
+  }
+  for (const ArgumentSpec& input : target.op.inputs)
+    if (input.role == Role::log_decay && c.without.count(std::string(input.name)) > 0) c.decay = "none";
+}
+
+Case fresh(const Target& target) {
+  Case c;
+  for (const Dimension& dimension : kDimensions) dimension.draw(c, target);
+  return c;
+}
+
+/// A corpus case, the newer half preferred, with a new seed and one or two dimensions drawn again.
+Case mutated(const Target& target) {
+  const auto& corpus = target.feedback.corpus;
+  const auto size = static_cast<int64_t>(corpus.size());
+  Case c = corpus[static_cast<size_t>(chance(50) ? between(size / 2, size - 1) : between(0, size - 1))];
+  for (int64_t n = between(1, 2); n > 0; --n)
+    kDimensions[static_cast<size_t>(between(0, std::size(kDimensions) - 1))].draw(c, target);
+  draw_seed(c, target);
+  if (c.values != "exact" && c.without.empty() && c.decay == "none") draw_decay(c, target);
+  return c;
+}
+
+rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& feedback) {
+  return gen::exec([&kernel, &op, &feedback] {
+    const Target target{kernel, op, feedback};
+    Case c = !feedback.corpus.empty() && chance(25) ? mutated(target) : fresh(target);
+    c.kernel = kernel.name;
+    settle(c, target, draw_budget());
+    return c;
+  });
+}
+
+/// SplitMix64's finaliser: neighbouring indices give unrelated streams.
+uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+void count_case(Feedback& feedback, const Case& c) {
+  ++feedback.drawn["cases"];
+  ++feedback.drawn["decay " + c.decay.substr(0, c.decay.find(':'))];
+}
+
+Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed, uint64_t index) {
+  const rc::Random random(mixed(mixed(seed) + index));
+  return cases(kernel, op, feedback)(random, rc::kNominalSize).value();
+}
+
+int64_t longest_sequence(const Case& c) {
+  if (c.cu_seqlens.empty()) return c.T;
+  int64_t longest = 0;
+  for (size_t n = 0; n + 1 < c.cu_seqlens.size(); ++n)
+    longest = std::max(longest, c.cu_seqlens[n + 1] - c.cu_seqlens[n]);
+  return longest;
+}
+
+}  // namespace assay

@@ -1,0 +1,348 @@
+#include "fuzz/properties.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fuzz/slice.h"
+#include "src/compare/compare.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using Failure = std::optional<std::string>;
+
+std::string trap_text(const Trap& trap) {
+  return fmt::format("trap: {}: {} at {}:{}", trap.kind, trap.message, trap.where.file, trap.where.line);
+}
+
+/// Both tensors hold the same bits, all NaN taken as equal; else the first element that differs, with both values.
+Failure same_bits(const Tensor& expected, const Tensor& got) {
+  if (expected.size() != got.size())
+    return fmt::format("{}: {} against {}", expected.name, expected.shape_text(), got.shape_text());
+  int64_t first = -1;
+  const int64_t count = differing_elements(expected, got, &first);
+  if (count == 0) return std::nullopt;
+  return fmt::format("{}: {:.9g} ({:#x}) against {:.9g} ({:#x}); {} of {} elements differ",
+                     expected.element_name(first), expected.value(first), expected.bits(first), got.value(first),
+                     got.bits(first), count, expected.size());
+}
+
+Failure same_bits(const TensorMap& expected, const TensorMap& got) {
+  for (const auto& [name, tensor] : expected) {
+    const auto other = got.find(name);
+    if (other == got.end()) return fmt::format("{}: missing from the second run", name);
+    if (Failure failure = same_bits(tensor, other->second)) return failure;
+  }
+  return std::nullopt;
+}
+
+Failure same_outcome(const Outcome& expected, const Outcome& got) {
+  if (expected.trap) return trap_text(*expected.trap);
+  if (got.trap) return trap_text(*got.trap);
+  return same_bits(expected.outputs, got.outputs);
+}
+
+bool completed(const Verification& v) { return !v.trap && v.verdict != "domain"; }
+bool packed(const Case& c) { return !c.cu_seqlens.empty(); }
+
+const ArgumentSpec* optional_input(const Operator& op, Role role) {
+  for (const ArgumentSpec& input : op.inputs)
+    if (input.optional && input.role == role) return &input;
+  return nullptr;
+}
+
+/// The state a run leaves, under the name of the state a run starts from: "final_state" -> "initial_state".
+TensorMap states_as_inputs(const TensorMap& outputs) {
+  TensorMap states;
+  for (const auto& [name, tensor] : outputs) {
+    if (name.rfind("final_", 0) != 0) continue;
+    Tensor state = tensor;
+    state.name = "initial_" + name.substr(6);
+    states[state.name] = std::move(state);
+  }
+  return states;
+}
+
+Case with_state(Case c, bool present) {
+  c.initial_state = present;
+  if (present)
+    c.without.erase("initial_state");
+  else
+    c.without.insert("initial_state");
+  return c;
+}
+
+bool within_bound_applies(const Verification& v, const Kernel&, const Operator&) { return v.verdict != "domain"; }
+Failure within_bound(PropertyRun& run) {
+  for (const OutputComparison& output : run.verification.outputs)
+    if (output.violation + output.nonfinite + output.wrong_class > 0)
+      return fmt::format("{}: got {:.9g}, expected {:.9g}, error / bound {:.4g}", output.worst.element,
+                         output.worst.got, output.worst.expected, output.worst.ratio);
+  if (run.verification.trap) return trap_text(*run.verification.trap);
+  return std::nullopt;
+}
+
+bool exponents_nonpositive_applies(const Verification& v, const Kernel& kernel, const Operator&) {
+  return completed(v) && kernel.exponents_nonpositive && !v.exponents.empty();
+}
+Failure exponents_nonpositive(PropertyRun& run) {
+  for (const ExponentRange& range : run.verification.exponents)
+    if (range.max > 0 || range.nans > 0)
+      return fmt::format("{} at {}:{} saw {:.9g} and {} NaN", range.instruction, range.where.file, range.where.line,
+                         range.max, range.nans);
+  return std::nullopt;
+}
+
+bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operator&) { return completed(v); }
+Failure same_bits_twice(PropertyRun& run) {
+  return same_outcome(run.outcome(), run.run(run.case_, run.inputs()));
+}
+
+bool causality_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v) && v.case_.T >= 2 && !packed(v.case_);
+}
+/// The tokens from t0 on are replaced by another draw of the same case, its values reversed in time.
+Failure causality(PropertyRun& run) {
+  const int64_t T = run.case_.T, t0 = 1 + static_cast<int64_t>(run.case_.seed % static_cast<uint64_t>(T - 1));
+  Case other = run.case_;
+  other.seed += 1;
+  other.overrides.clear();
+  TensorMap changed = run.inputs();
+  for (const auto& [name, replacement] : draw_inputs(other, run.op)) {
+    Tensor& tensor = changed.at(name);
+    if (axis_position(tensor, "T") < 0) continue;
+    tensor = concatenate(slice(tensor, "T", 0, t0), slice(reversed(replacement, "T"), "T", t0, T), "T");
+  }
+  const Outcome second = run.run(run.case_, changed);
+  if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+  for (const auto& [name, output] : run.outcome().outputs) {
+    if (axis_position(output, "T") < 0) continue;
+    if (Failure f = same_bits(slice(output, "T", 0, t0), slice(second.outputs.at(name), "T", 0, t0)))
+      return fmt::format("tokens from t = {} changed, {}", t0, *f);
+  }
+  return std::nullopt;
+}
+
+bool split_and_resume_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
+  return completed(v) && !packed(v.case_) && v.case_.T > kernel.resume_granularity &&
+         optional_input(op, Role::state) != nullptr;
+}
+Failure split_and_resume(PropertyRun& run) {
+  const int64_t T = run.case_.T, step = run.kernel.resume_granularity, places = (T - 1) / step;
+  const int64_t m = step * (1 + static_cast<int64_t>(run.case_.seed % static_cast<uint64_t>(places)));
+  Case head = run.case_, tail = with_state(run.case_, true);
+  head.T = m;
+  tail.T = T - m;
+  const Outcome first = run.run(head, slice_all(run.inputs(), "T", 0, m));
+  if (first.trap) return trap_text(*first.trap);
+  TensorMap resumed = slice_all(run.inputs(), "T", m, T);
+  for (auto& [name, state] : states_as_inputs(first.outputs)) resumed[name] = state;
+  const Outcome second = run.run(tail, resumed);
+  if (second.trap) return trap_text(*second.trap);
+  TensorMap joined = second.outputs;
+  for (auto& [name, tensor] : joined)
+    if (axis_position(tensor, "T") >= 0) tensor = concatenate(first.outputs.at(name), tensor, "T");
+  if (run.outcome().trap) return trap_text(*run.outcome().trap);
+  if (Failure f = same_bits(run.outcome().outputs, joined)) return fmt::format("split at t = {}, {}", m, *f);
+  return std::nullopt;
+}
+
+bool packed_equals_separate_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v) && (v.case_.cu_seqlens.size() > 2 || v.case_.B > 1);
+}
+Failure packed_sequences_run_alone(PropertyRun& run) {
+  const auto& cu = run.case_.cu_seqlens;
+  for (size_t n = 0; n + 1 < cu.size(); ++n) {
+    Case alone = run.case_;
+    alone.cu_seqlens.clear();
+    alone.T = cu[n + 1] - cu[n];
+    const auto at = static_cast<int64_t>(n);
+    const auto part = [&](const TensorMap& tensors) {
+      return slice_all(slice_all(tensors, "T", cu[n], cu[n + 1]), "N", at, at + 1);
+    };
+    TensorMap inputs = part(run.inputs());
+    inputs.erase("cu_seqlens");
+    const Outcome second = run.run(alone, inputs);
+    if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+    if (Failure f = same_bits(part(run.outcome().outputs), second.outputs))
+      return fmt::format("sequence {} of {} alone, {}", n, cu.size() - 1, *f);
+  }
+  return std::nullopt;
+}
+/// [B,T,...] in memory is [1,B*T,...]: only the names of the axes change.
+TensorMap batch_flattened(const TensorMap& tensors) {
+  TensorMap flat = tensors;
+  for (auto& [name, tensor] : flat) {
+    const int b = axis_position(tensor, "B"), t = axis_position(tensor, "T");
+    if (b < 0 || t < 0) continue;
+    tensor.axes[t].size *= tensor.axes[b].size;
+    tensor.axes[b].size = 1;
+  }
+  return flat;
+}
+Failure batch_runs_packed(PropertyRun& run) {
+  Case as_packed = run.case_;
+  as_packed.B = 1;
+  as_packed.T = run.case_.B * run.case_.T;
+  for (int64_t n = 0; n <= run.case_.B; ++n) as_packed.cu_seqlens.push_back(n * run.case_.T);
+  const Outcome second = run.run(as_packed, batch_flattened(run.inputs()));
+  if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+  if (Failure f = same_bits(batch_flattened(run.outcome().outputs), second.outputs))
+    return "batch as packed sequences, " + *f;
+  return std::nullopt;
+}
+Failure packed_equals_separate(PropertyRun& run) {
+  return packed(run.case_) ? packed_sequences_run_alone(run) : batch_runs_packed(run);
+}
+
+Failure absent_against_zeros(PropertyRun& run, const ArgumentSpec& input, Dtype dtype) {
+  const std::string name(input.name);
+  const Sizes sizes = sizes_of(run.case_);
+  std::vector<Axis> axes;
+  for (std::string_view axis : input.axes) axes.push_back({std::string(axis), sizes.of(axis)});
+  const bool state = input.role == Role::state;
+  Case absent = state ? with_state(run.case_, false) : run.case_;
+  Case zero = state ? with_state(run.case_, true) : run.case_;
+  absent.without.insert(name);
+  zero.without.erase(name);
+  TensorMap without = run.inputs(), with = run.inputs();
+  without.erase(name);
+  with[name] = Tensor(name, dtype, axes);
+  const bool already = run.inputs().count(name) == 0;
+  const Outcome second = run.run(zero, with);
+  if (Failure f = same_outcome(already ? run.outcome() : run.run(absent, without), second))
+    return fmt::format("{} absent against {} of zeros, {}", name, name, *f);
+  return std::nullopt;
+}
+
+bool absent_equals_zero_gate_applies(const Verification& v, const Kernel&, const Operator& op) {
+  return completed(v) && optional_input(op, Role::log_decay) != nullptr;
+}
+Failure absent_equals_zero_gate(PropertyRun& run) {
+  return absent_against_zeros(run, *optional_input(run.op, Role::log_decay), run.case_.gate_dtype);
+}
+
+bool absent_equals_zero_state_applies(const Verification& v, const Kernel&, const Operator& op) {
+  return completed(v) && optional_input(op, Role::state) != nullptr;
+}
+Failure absent_equals_zero_state(PropertyRun& run) {
+  return absent_against_zeros(run, *optional_input(run.op, Role::state), Dtype::fp32);
+}
+
+bool heads_permute_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v) && !packed(v.case_) && (v.case_.B > 1 || v.case_.H > 1);
+}
+TensorMap heads_and_batches_reversed(const TensorMap& tensors) {
+  TensorMap result = tensors;
+  for (auto& [name, tensor] : result)
+    for (const char* axis : {"B", "N", "H", "HV"}) tensor = reversed(tensor, axis);
+  return result;
+}
+Failure heads_permute(PropertyRun& run) {
+  const Outcome second = run.run(run.case_, heads_and_batches_reversed(run.inputs()));
+  if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+  return same_bits(run.outcome().outputs, heads_and_batches_reversed(second.outputs));
+}
+
+/// P7 presumes that nothing under- or overflows: not for decays that vanish, and not where an output is near either
+/// end of its format (both runs must lie 2^20 inside it).
+bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator&) {
+  static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
+  const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
+  return completed(v) && std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
+}
+Failure power_of_two_scale(PropertyRun& run) {
+  Case doubled = run.case_;
+  doubled.scale = 2 * scale_of(run.case_, run.op);
+  const Outcome second = run.run(doubled, run.inputs());
+  if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+  for (const auto& [name, output] : run.outcome().outputs) {
+    const Tensor& other = second.outputs.at(name);
+    const Format& f = format(output.dtype);
+    const double smallest = std::ldexp(1.0, std::min(f.min_exponent + 20, -4));
+    const double factor = name.rfind("final_", 0) == 0 ? 1 : 2;
+    for (int64_t i = 0; i < output.size(); ++i) {
+      const double x = output.value(i), y = other.value(i);
+      if (!(std::fabs(x) > smallest) || !(std::fabs(y) < max_finite(output.dtype) / 2)) continue;
+      if (y != factor * x)
+        return fmt::format("scale doubled, {}: {:.9g} against {} x {:.9g}", output.element_name(i), y, factor, x);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+PropertyRun::PropertyRun(const Verification& v, const Kernel& k, Backend& backend, const TensorMap* inputs)
+    : verification(v), case_(v.case_), kernel(k), op(find_operator(k.operator_name)), backend_(backend),
+      given_(inputs) {}
+
+const TensorMap& PropertyRun::inputs() {
+  if (given_ != nullptr) return *given_;
+  if (!inputs_) inputs_ = draw_inputs(case_, op);
+  return *inputs_;
+}
+
+const Outcome& PropertyRun::outcome() {
+  if (!outcome_) outcome_ = run(case_, inputs());
+  return *outcome_;
+}
+
+Outcome PropertyRun::run(const Case& c, const TensorMap& inputs) const {
+  return backend_.run(kernel.plan(c, op, inputs), inputs);
+}
+
+const std::vector<Property>& properties() {
+  static const std::vector<Property> rows = {
+#define PROPERTY(stem, name, share, summary) {name, share, summary, stem##_applies, stem},
+#include "fuzz/properties.def"
+#undef PROPERTY
+  };
+  return rows;
+}
+
+const Property& find_property(std::string_view name) {
+  std::string known;
+  for (const Property& property : properties()) {
+    if (property.name == name) return property;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", property.name);
+  }
+  throw BadInput(fmt::format("unknown property '{}'; there are: {}", name, known));
+}
+
+std::vector<PropertyOutcome> check_properties(const Verification& v, const Kernel& kernel, Backend& backend,
+                                              const std::vector<const Property*>& selected,
+                                              const TensorMap* inputs) {
+  std::vector<PropertyOutcome> outcomes;
+  PropertyRun run(v, kernel, backend, inputs);
+  for (const Property* property : selected) {
+    if (!property->applies(v, kernel, run.op)) continue;
+    try {
+      outcomes.push_back({property, property->check(run)});
+    } catch (const BadInput&) {
+      // The changed case is outside what the kernel accepts: nothing to compare.
+    }
+  }
+  return outcomes;
+}
+
+void record_failures(Verification& v, const std::vector<PropertyOutcome>& outcomes) {
+  for (const PropertyOutcome& outcome : outcomes) {
+    if (!outcome.failure) continue;
+    v.properties_failed.push_back(fmt::format("{}: {}", outcome.property->name, *outcome.failure));
+    if (v.verdict == "finding") continue;
+    v.verdict = "finding";
+    v.cause = fmt::format("property/{}", outcome.property->name);
+  }
+}
+
+void judge_properties(Verification& v, const Kernel& kernel, Backend& backend, const TensorMap* inputs) {
+  std::vector<const Property*> all;
+  for (const Property& property : properties()) all.push_back(&property);
+  record_failures(v, check_properties(v, kernel, backend, all, inputs));
+}
+
+}  // namespace assay

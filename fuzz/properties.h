@@ -1,0 +1,66 @@
+// Properties of a kernel beside its error bound: what must hold between two runs, whatever the values are.
+// One row each in properties.def; the row carries the behaviour.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "reports/result.h"
+#include "src/backend/backend.h"
+
+namespace assay {
+
+/// One case under test. Inputs are drawn and the kernel is run at most once for all properties together.
+class PropertyRun {
+ public:
+  PropertyRun(const Verification&, const Kernel&, Backend&, const TensorMap* inputs = nullptr);
+
+  const Verification& verification;
+  const Case& case_;
+  const Kernel& kernel;
+  const Operator& op;
+
+  const TensorMap& inputs();
+  const Outcome& outcome();  ///< of `case_` on `inputs()`
+  Outcome run(const Case&, const TensorMap& inputs) const;
+
+ private:
+  Backend& backend_;
+  const TensorMap* given_ = nullptr;
+  std::optional<TensorMap> inputs_;
+  std::optional<Outcome> outcome_;
+};
+
+struct Property {
+  std::string_view name;
+  double share;              ///< fraction of the cases in which fuzzing checks it
+  std::string_view summary;
+  bool (*applies)(const Verification&, const Kernel&, const Operator&);
+  /// Nothing if it holds, else what differs: element, both values.
+  std::optional<std::string> (*check)(PropertyRun&);
+};
+
+/// All properties, in the order of properties.def.
+const std::vector<Property>& properties();
+const Property& find_property(std::string_view name);
+
+struct PropertyOutcome {
+  const Property* property;
+  std::optional<std::string> failure;
+};
+
+/// Checks those of `selected` that apply. A kernel that does not accept a changed case (no packed sequences, say)
+/// has the property not checked.
+std::vector<PropertyOutcome> check_properties(const Verification&, const Kernel&, Backend&,
+                                              const std::vector<const Property*>& selected,
+                                              const TensorMap* inputs = nullptr);
+
+/// All properties that apply; failures are added to the verification (verdict, cause "property/NAME",
+/// properties_failed "NAME: what differs").
+void judge_properties(Verification&, const Kernel&, Backend&, const TensorMap* inputs = nullptr);
+/// Adds what failed to the verification, as above.
+void record_failures(Verification&, const std::vector<PropertyOutcome>&);
+
+}  // namespace assay

@@ -1,0 +1,236 @@
+#include "fuzz/shrink.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "src/case/override.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+using Cases = rc::Seq<Case>;
+
+/// Candidates made by setting one size to each of `sizes` in turn.
+template <typename Set>
+Cases with_each(const Case& from, rc::Seq<int64_t> sizes, Set set) {
+  return rc::seq::map(std::move(sizes), [from, set](int64_t size) {
+    Case c = from;
+    set(c, size);
+    return c;
+  });
+}
+
+/// `preferred` values below `value`, ascending, then RapidCheck's halving towards `least`.
+rc::Seq<int64_t> smaller(int64_t value, int64_t least, std::vector<int64_t> preferred) {
+  std::sort(preferred.begin(), preferred.end());
+  preferred.erase(std::remove_if(preferred.begin(), preferred.end(),
+                                 [&](int64_t x) { return x < least || x >= value; }),
+                  preferred.end());
+  return rc::seq::concat(rc::seq::fromContainer(preferred), rc::shrink::towards(value, least));
+}
+
+/// One sequence of a packed case alone, then the case with one sequence left out.
+Cases fewer_sequences(const Case& from) {
+  std::vector<Case> candidates;
+  const auto& cu = from.cu_seqlens;
+  for (size_t n = 0; n + 1 < cu.size(); ++n) {
+    Case alone = from;
+    alone.cu_seqlens.clear();
+    alone.T = cu[n + 1] - cu[n];
+    candidates.push_back(alone);
+  }
+  for (size_t n = 0; cu.size() > 2 && n + 1 < cu.size(); ++n) {
+    Case without = from;
+    const int64_t length = cu[n + 1] - cu[n];
+    without.cu_seqlens.erase(without.cu_seqlens.begin() + static_cast<std::ptrdiff_t>(n) + 1);
+    for (size_t i = n + 1; i < without.cu_seqlens.size(); ++i) without.cu_seqlens[i] -= length;
+    without.T -= length;
+    candidates.push_back(without);
+  }
+  return rc::seq::fromContainer(candidates);
+}
+
+/// Chunk-shaped lengths first: the same partial chunk after fewer whole ones, then chunk edges, then anything shorter.
+Cases shorter(const Case& from) {
+  const int64_t T = from.T, r64 = T % 64, r16 = T % 16;
+  const auto set = [](Case& c, int64_t length) { c.T = length; };
+  if (from.cu_seqlens.empty())
+    return with_each(from, smaller(T, 0, {1, 2, r16, 16 + r16, 16, 17, r64, 63, 64, 65, 64 + r16, 64 + r64, 128, 128 + r64}),
+                     set);
+  const int64_t before = from.cu_seqlens[from.cu_seqlens.size() - 2];
+  return with_each(from, rc::shrink::towards(T, before), [](Case& c, int64_t length) {
+    c.T = length;
+    c.cu_seqlens.back() = length;
+  });
+}
+
+Cases smaller_sizes(const Case& from) {
+  return rc::seq::concat(
+      fewer_sequences(from),
+      with_each(from, rc::shrink::towards<int64_t>(from.B, 1), [](Case& c, int64_t x) { c.B = x; }),
+      with_each(from, rc::shrink::towards<int64_t>(from.H, 1),
+                [](Case& c, int64_t x) {
+                  c.HV = c.HV == 0 ? 0 : c.HV / c.H * x;
+                  c.H = x;
+                }),
+      shorter(from),
+      with_each(from, smaller(from.K, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.K = x; }),
+      with_each(from, smaller(from.V, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.V = x; }));
+}
+
+/// Simpler kinds, each a change of its own; those that change nothing are dropped.
+Cases simpler_kinds(const Case& from) {
+  std::vector<Case> candidates;
+  const auto add = [&](auto change) {
+    Case c = from;
+    change(c);
+    if (!(c == from)) candidates.push_back(c);
+  };
+  add([](Case& c) { c.initial_state = false; });
+  add([](Case& c) { c.final_state_gradient = false; });
+  add([](Case& c) { c.without.clear(); });
+  add([](Case& c) { c.scale.reset(); });
+  if (from.scale) add([](Case& c) { c.scale = 1; });
+  add([](Case& c) { c.gate_dtype = Dtype::fp32; });
+  add([](Case& c) { c.seed = 1; });
+  if (from.values != "exact" && from.values != "ones") {
+    add([](Case& c) { c.values = "ones"; });
+    if (from.values != "normal") add([](Case& c) { c.values = "normal"; });
+  }
+  if (from.overrides.empty()) {
+    add([](Case& c) { c.decay = "none"; });
+    add([](Case& c) { c.decay = c.decay.substr(0, c.decay.find(':')); });
+    for (const char* gate : {"constant:-1", "constant:-10", "constant:-100"})
+      if (from.decay != "none" && from.decay.rfind("constant", 0) != 0) add([&](Case& c) { c.decay = gate; });
+  }
+  return rc::seq::fromContainer(candidates);
+}
+
+std::string override_text(const Tensor& tensor, int64_t flat) {
+  return fmt::format("{}[{}]={}", tensor.name, fmt::join(tensor.index(flat), ","), tensor.value(flat));
+}
+
+/// No decay but in the n strongest gates, n = 1, 2, 4: those become explicit values.
+Cases few_gates(const Case& from, const Operator& op) {
+  std::vector<Case> candidates;
+  if (from.decay == "none" || from.values == "exact" || !from.overrides.empty())
+    return rc::seq::fromContainer(candidates);
+  const TensorMap inputs = draw_inputs(from, op);
+  for (const ArgumentSpec& spec : op.inputs) {
+    const auto found = inputs.find(std::string(spec.name));
+    if (spec.role != Role::log_decay || found == inputs.end()) continue;
+    const Tensor& gates = found->second;
+    std::vector<int64_t> order(static_cast<size_t>(gates.size()));
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return gates.value(a) < gates.value(b); });
+    for (size_t n : {1, 2, 4}) {
+      if (n > order.size()) break;
+      Case c = from;
+      c.decay = "none";
+      for (size_t i = 0; i < n; ++i) c.overrides.push_back(override_text(gates, order[i]));
+      candidates.push_back(c);
+    }
+  }
+  return rc::seq::fromContainer(candidates);
+}
+
+/// Simpler numbers of the same sign: one digit, two digits, a whole number, then half.
+std::vector<double> simpler_numbers(double x) {
+  if (!std::isfinite(x) || x == 0) return {};
+  std::vector<double> numbers;
+  const double decade = std::pow(10.0, std::floor(std::log10(std::fabs(x))));
+  for (double y : {-1.0, -10.0, -100.0, std::trunc(x / decade) * decade, std::round(x / decade) * decade,
+                   std::trunc(x / decade * 10) * decade / 10, std::round(x), x / 2}) {
+    const bool simpler = std::fabs(y) < std::fabs(x) || (y == std::round(y) && x != std::round(x));
+    if (y != x && y != 0 && std::signbit(y) == std::signbit(x) && simpler &&
+        std::find(numbers.begin(), numbers.end(), y) == numbers.end())
+      numbers.push_back(y);
+  }
+  return numbers;
+}
+
+/// One override left out, or with a simpler value.
+Cases simpler_overrides(const Case& from) {
+  std::vector<Case> candidates;
+  for (size_t i = 0; i < from.overrides.size(); ++i) {
+    Case without = from;
+    without.overrides.erase(without.overrides.begin() + static_cast<std::ptrdiff_t>(i));
+    candidates.push_back(without);
+    const Override parsed = parse_override(from.overrides[i]);
+    for (double value : simpler_numbers(parsed.value)) {
+      Case c = from;
+      c.overrides[i] = fmt::format("{}[{}]={}", parsed.argument, fmt::join(parsed.index, ","), value);
+      candidates.push_back(c);
+    }
+  }
+  return rc::seq::fromContainer(candidates);
+}
+
+/// A size may shrink below an override's index: such a candidate is no case.
+bool is_case(const Case& c, const Operator& op) {
+  try {
+    validate(c, op);
+    const Sizes sizes = sizes_of(c);
+    for (const std::string& text : c.overrides) {
+      const Override o = parse_override(text);
+      const auto spec = std::find_if(op.inputs.begin(), op.inputs.end(),
+                                     [&](const ArgumentSpec& s) { return s.name == o.argument; });
+      if (spec == op.inputs.end() || spec->axes.size() != o.index.size()) return false;
+      for (size_t i = 0; i < o.index.size(); ++i)
+        if (o.index[i] >= sizes.of(spec->axes[i])) return false;
+    }
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
+rc::Shrinkable<Case> shrinkable(const Case& from, const Operator& op) {
+  return rc::shrinkable::shrinkRecur(from, [&op](const Case& c) {
+    return rc::seq::filter(
+        rc::seq::concat(smaller_sizes(c), simpler_kinds(c), few_gates(c, op), simpler_overrides(c)),
+        [&op](const Case& candidate) { return is_case(candidate, op); });
+  });
+}
+
+}  // namespace
+
+Shrunk shrink(const Verification& failing, const Operator& op, int most_evaluations, const SameCause& same_cause) {
+  Shrunk result{failing, 0, false};
+  std::set<std::string> tried = {token_of(failing.case_)};
+  rc::Shrinkable<Case> at = shrinkable(failing.case_, op);
+  for (bool moved = true; moved;) {
+    moved = false;
+    auto candidates = at.shrinks();
+    while (auto candidate = candidates.next()) {
+      const Case c = candidate->value();
+      if (!tried.insert(token_of(c)).second) continue;
+      if (result.evaluations == most_evaluations) return result;
+      ++result.evaluations;
+      auto verification = same_cause(c);
+      if (!verification) continue;
+      result.smallest = std::move(*verification);
+      at = *candidate;
+      moved = true;
+      break;
+    }
+  }
+  result.finished = true;
+  return result;
+}
+
+std::vector<Case> simpler_cases(const Case& from, const Operator& op) {
+  std::vector<Case> all;
+  auto candidates = shrinkable(from, op).shrinks();
+  while (auto candidate = candidates.next()) all.push_back(candidate->value());
+  return all;
+}
+
+}  // namespace assay

@@ -1,0 +1,98 @@
+#include "fuzz/trial.h"
+
+#include "fuzz/cost.h"
+#include "src/numerics/bad_input.h"
+#include "src/verify/verify.h"
+
+namespace assay {
+namespace {
+
+/// Above this many lane instructions a case checks properties in a quarter of their share only.
+constexpr double kExpensive = 8e6;
+
+uint64_t mixed(uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
+                         bool diagnose) {
+  VerifyOptions verify_options;
+  verify_options.threads = 1;
+  verify_options.twice = false;  // a property of its own
+  verify_options.diagnose = diagnose;
+  verify_options.peer = options.peer;
+  return verify(c, kernel, backend, verify_options);
+}
+
+/// Why the kernel's plan does not take the case; empty if it does.
+std::string plan_rejects(const Trial& trial) {
+  const Operator& op = find_operator(trial.kernel->operator_name);
+  try {
+    trial.kernel->plan(trial.case_, op, draw_inputs(trial.case_, op));
+    return {};
+  } catch (const BadInput& reason) {
+    return reason.what();
+  }
+}
+
+const Property* failed_property(const TrialReport& report) {
+  for (const PropertyOutcome& outcome : report.outcomes)
+    if (outcome.failure && report.verification.cause == "property/" + std::string(outcome.property->name))
+      return outcome.property;
+  return nullptr;
+}
+
+}  // namespace
+
+std::vector<const Property*> properties_due(const Case& c, uint64_t seed, int64_t index) {
+  const double factor = estimated_cost(c) > kExpensive ? 0.25 : 1;
+  std::vector<const Property*> due;
+  for (const Property& property : properties()) {
+    const uint64_t number = static_cast<uint64_t>(&property - properties().data()) + 1;
+    const uint64_t bits = mixed(mixed(seed ^ number << 56) + static_cast<uint64_t>(index));
+    const double at = static_cast<double>(bits >> 11) * 0x1p-53;
+    if (property.share >= 1 || at < property.share * factor) due.push_back(&property);
+  }
+  return due;
+}
+
+TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& options) {
+  TrialReport report{trial, {}, {}, {}, {}};
+  try {
+    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, false);
+  } catch (const BadInput&) {
+    report.rejected = plan_rejects(trial);
+    if (report.rejected.empty()) throw;
+    return report;
+  }
+  report.plain_cause = report.verification.cause;
+  report.outcomes = check_properties(report.verification, *trial.kernel, backend, trial.properties);
+  if (report.verification.verdict == "finding" && trial.diagnose)
+    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, true);
+  record_failures(report.verification, report.outcomes);
+  if (report.plain_cause.empty()) report.plain_cause = report.verification.cause;
+  return report;
+}
+
+std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate, Backend& backend,
+                                            const FuzzOptions& options) {
+  const Kernel& kernel = *original.trial.kernel;
+  try {
+    Verification v = verify_once(candidate, kernel, backend, options, false);
+    if (const Property* property = failed_property(original)) {
+      if (v.verdict == "finding") return std::nullopt;
+      record_failures(v, check_properties(v, kernel, backend, {property}));
+    } else {
+      if (v.cause != original.plain_cause) return std::nullopt;
+      if (original.trial.diagnose) v = verify_once(candidate, kernel, backend, options, true);
+    }
+    if (v.verdict != original.verification.verdict || v.cause != original.verification.cause) return std::nullopt;
+    return v;
+  } catch (const BadInput&) {
+    return std::nullopt;  // the smaller case is outside what the kernel accepts
+  }
+}
+
+}  // namespace assay

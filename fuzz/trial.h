@@ -1,0 +1,39 @@
+// One fuzz case: verified, and its share of the properties checked.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fuzz/fuzz.h"
+#include "fuzz/properties.h"
+
+namespace assay {
+
+struct Trial {
+  int64_t index = 0;
+  const Kernel* kernel = nullptr;
+  Case case_;
+  std::vector<const Property*> properties;
+  bool diagnose = true;  ///< a fault is traced to its origin, which may cost far more than finding it
+};
+
+struct TrialReport {
+  Trial trial;
+  std::string rejected;        ///< the kernel's plan does not accept the case: why; nothing else is set then
+  Verification verification;   ///< failures of properties included
+  std::string plain_cause;     ///< the cause without origin, before any tracing
+  std::vector<PropertyOutcome> outcomes;
+};
+
+/// Which properties case `index` checks: each in its share of the cases, fewer where the case is expensive.
+std::vector<const Property*> properties_due(const Case&, uint64_t seed, int64_t index);
+
+/// Runs it on one thread. Throws BadInput only for what no other case could mend (an instruction the machine lacks).
+TrialReport run_trial(const Trial&, Backend&, const FuzzOptions&);
+
+/// Verifies `candidate` as far as is needed to say whether it fails with the cause of `original`.
+std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate, Backend&,
+                                            const FuzzOptions&);
+
+}  // namespace assay

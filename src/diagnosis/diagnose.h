@@ -1,0 +1,36 @@
+// Named causes of a finding: each is a file in src/diagnosis/causes/ and a row in causes.def, decided by evidence and ranked.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/result.h"
+#include "src/case/case.h"
+#include "src/diagnosis/origin.h"
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// What a cause may look at. Pointers are null where that evidence was not gathered.
+struct Evidence {
+  const Case* case_ = nullptr;
+  const TensorMap* inputs = nullptr;
+  const OriginTrace* trace = nullptr;                     ///< of a non-finite element
+  const std::vector<OutputComparison>* outputs = nullptr;
+  const std::vector<ExponentRange>* exponents = nullptr;
+};
+
+struct Cause {
+  std::string_view name;      ///< "masked-lane-overflow"
+  std::string_view summary;   ///< one line for `assay list causes`
+  /// Score 0 (ruled out) to 1 (nothing speaks against it), with the evidence for it.
+  std::function<Diagnosis(const Evidence&)> judge;
+};
+
+/// The causes of causes.def.
+const std::vector<Cause>& causes();
+/// Causes with a positive score, best first.
+std::vector<Diagnosis> diagnose(const Evidence&);
+
+}  // namespace assay

@@ -1,0 +1,60 @@
+// Characters of a PTX text: white space and comments skipped, names, opcodes, literals, and positions for messages.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace assay::ptx {
+
+struct Literal {
+  uint64_t bits = 0;        ///< integers sign-extended; floats by their bits
+  bool is_float = false;
+  uint8_t float_bytes = 0;  ///< 4 or 8
+};
+
+class Lexer {
+ public:
+  Lexer(std::string_view text, std::string path);
+
+  /// True at the end of the text (after white space and comments).
+  bool at_end();
+  /// Next character after white space, '\0' at the end.
+  char peek();
+  /// Consumes `c` if it is next.
+  bool accept(char c);
+  void expect(char c);
+  /// A name: letters, digits, _ and $, optionally starting with %. Empty if none is next.
+  std::string_view name();
+  /// A directive's word after '.', consumed with the dot; empty if none is next.
+  std::string_view directive();
+  /// The whole dotted opcode: "ld.global.L1::no_allocate.b32".
+  std::string_view opcode();
+  /// True if a number is next (with its sign).
+  bool number_next();
+  Literal literal();
+  int64_t integer();
+  std::string quoted();
+  /// Skips to just after the matching '}' of a '{' that was consumed.
+  void skip_braces();
+  /// Skips to just after the next ';'.
+  void skip_statement();
+
+  size_t position() const { return position_; }
+  void rewind(size_t position);
+  int line();               ///< 1-based, of the next token
+  int column();
+  [[noreturn]] void fail(const std::string& what);
+
+ private:
+  void skip_blank();
+  void advance_to(size_t position);
+
+  std::string_view text_;
+  std::string path_;
+  size_t position_ = 0;
+  size_t line_position_ = 0;   ///< position up to which lines are counted
+  int line_ = 1;
+  size_t line_start_ = 0;
+};
+
+}  // namespace assay::ptx

@@ -1,0 +1,58 @@
+#include "src/ptx/rewrite.h"
+
+#include <cctype>
+
+namespace assay::ptx {
+namespace {
+
+bool is_opcode_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == ':'; }
+
+bool has_part(std::string_view opcode, std::string_view part) {
+  for (size_t at = opcode.find(part); at != std::string_view::npos; at = opcode.find(part, at + 1)) {
+    const size_t end = at + part.size();
+    if (end == opcode.size() || opcode[end] == '.') return true;
+  }
+  return false;
+}
+
+/// The opcode with its rounding spelled out; unchanged if it is no float mul, add, sub or mad, or has one.
+std::string explicit_opcode(std::string_view opcode) {
+  const size_t dot = opcode.find('.');
+  if (dot == std::string_view::npos) return std::string(opcode);
+  const std::string_view base = opcode.substr(0, dot);
+  if (base != "mul" && base != "add" && base != "sub" && base != "mad") return std::string(opcode);
+  const std::string_view type = opcode.substr(opcode.rfind('.'));
+  if (type != ".f32" && type != ".f64" && type != ".f16" && type != ".f16x2" && type != ".bf16" && type != ".bf16x2" &&
+      type != ".f32x2")
+    return std::string(opcode);
+  for (const char* rounding : {".rn", ".rz", ".rm", ".rp"})
+    if (has_part(opcode, rounding)) return std::string(opcode);
+  return std::string(base == "mad" ? "fma" : base) + ".rn" + std::string(opcode.substr(dot));
+}
+
+}  // namespace
+
+std::string make_rounding_explicit(std::string_view text) {
+  std::string result;
+  result.reserve(text.size() + text.size() / 64);
+  for (size_t i = 0; i < text.size();) {
+    if (text.substr(i, 2) == "//" || text.substr(i, 2) == "/*" || text[i] == '"') {
+      const std::string_view close = text[i] == '"' ? "\"" : text[i + 1] == '/' ? "\n" : "*/";
+      const size_t found = text.find(close, i + (close.size() == 2 ? 2 : 1));
+      const size_t end = found == std::string_view::npos ? text.size() : found + close.size();
+      result += text.substr(i, end - i);
+      i = end;
+    } else if (std::isalpha(static_cast<unsigned char>(text[i])) && (i == 0 || !(is_opcode_char(text[i - 1]) ||
+                                                                               text[i - 1] == '$' || text[i - 1] == '%'))) {
+      size_t end = i;
+      while (end < text.size() && is_opcode_char(text[end])) ++end;
+      result += explicit_opcode(text.substr(i, end - i));
+      i = end;
+    } else {
+      result += text[i++];
+    }
+  }
+  return result;
+}
+
+}  // namespace assay::ptx

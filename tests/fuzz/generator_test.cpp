@@ -1,0 +1,125 @@
+#include "fuzz/generator.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "fuzz/cost.h"
+#include "fuzz/coverage.h"
+#include "src/case/decay_profiles.h"
+#include "tests/fuzz/subject.h"
+
+namespace assay {
+namespace {
+
+constexpr uint64_t kSeed = 20260;
+
+/// `count` cases as a run draws them: blocks of 32, each knowing what the blocks before the last one drew, and every
+/// eighth case kept in the corpus.
+std::vector<Case> drawn(int64_t count, uint64_t seed) {
+  const Kernel kernel = test::subject_kernel();
+  const Operator op = test::gla_arguments();
+  std::vector<Case> cases;
+  Feedback settled, last, now;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i % 32 == 0) settled = last, last = now;
+    cases.push_back(draw_case(kernel, op, settled, seed, static_cast<uint64_t>(i)));
+    count_case(now, cases.back());
+    if (i % 8 == 0) now.corpus.push_back(cases.back());
+  }
+  return cases;
+}
+
+struct Share {
+  std::string what;
+  double least;  ///< fraction of the cases
+  std::function<bool(const Case&)> holds;
+};
+
+std::vector<Share> promised_shares() {
+  std::vector<Share> shares = {
+      {"two chunks and a partial one", 0.20, [](const Case& c) { return c.T > 128 && c.T % 64 != 0; }},
+      {"T > 512", 0.05, [](const Case& c) { return c.T > 512; }},
+      {"K != V", 0.30, [](const Case& c) { return c.K != c.V; }},
+      {"packed", 0.20, [](const Case& c) { return !c.cu_seqlens.empty(); }},
+      {"T = 0", 0.005, [](const Case& c) { return c.T == 0; }},
+      {"an absent gate", 0.01, [](const Case& c) { return c.without.count("g") > 0; }},
+      {"an initial state", 0.3, [](const Case& c) { return c.initial_state; }},
+      {"more than one head", 0.2, [](const Case& c) { return c.H > 1; }},
+      {"exact values", 0.05, [](const Case& c) { return c.values == "exact"; }},
+      {"sparse values", 0.15, [](const Case& c) { return c.values == "sparse"; }},
+      {"partial chunk and a strong decay", 0.10,
+       [](const Case& c) {
+         const std::string p = profile_name(c);
+         return c.T % 64 != 0 && c.T > 16 && (p == "strong" || p == "ladder" || p == "spike" || p == "extreme");
+       }},
+  };
+  for (const DecayProfile& profile : decay_profiles())
+    shares.push_back({"decay " + std::string(profile.name), 0.05,
+                      [&](const Case& c) { return profile_name(c) == profile.name; }});
+  for (Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
+    shares.push_back({"dtype " + std::string(format(dtype).name), 0.2, [=](const Case& c) { return c.dtype == dtype; }});
+    shares.push_back({"gate " + std::string(format(dtype).name), 0.2,
+                      [=](const Case& c) { return c.gate_dtype == dtype; }});
+  }
+  return shares;
+}
+
+TEST(Generator, EveryPromisedKindOfCaseHasItsShareOfTwoThousand) {
+  for (uint64_t seed : {kSeed, kSeed + 1}) {
+    const std::vector<Case> cases = drawn(2000, seed);
+    for (const Share& share : promised_shares()) {
+      const auto count = std::count_if(cases.begin(), cases.end(), share.holds);
+      EXPECT_GE(static_cast<double>(count) / 2000, share.least) << share.what << ", seed " << seed;
+    }
+  }
+}
+
+TEST(Generator, SharesHoldForTheFirstTwoHundredToo) {
+  const std::vector<Case> cases = drawn(200, kSeed);
+  for (const DecayProfile& profile : decay_profiles()) {
+    const auto count = std::count_if(cases.begin(), cases.end(),
+                                     [&](const Case& c) { return profile_name(c) == profile.name; });
+    EXPECT_GE(count, 4) << profile.name;
+  }
+}
+
+TEST(Generator, EveryCaseIsValidWithinTheKernelsLimitsAndReplaysFromItsToken) {
+  Kernel kernel = test::subject_kernel();
+  kernel.limits.max_K = 96;
+  kernel.limits.max_V = 40;
+  kernel.limits.dtypes = {Dtype::fp16};
+  const Operator op = test::gla_arguments();
+  Feedback feedback;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const Case c = draw_case(kernel, op, feedback, kSeed, i);
+    EXPECT_NO_THROW(validate(c, op)) << token_of(c);
+    EXPECT_LE(c.K, 96) << token_of(c);
+    EXPECT_LE(c.V, 40) << token_of(c);
+    EXPECT_EQ(c.dtype, Dtype::fp16) << token_of(c);
+    EXPECT_EQ(parse_token(token_of(c)), c) << token_of(c);
+    if (i % 10 == 0) feedback.corpus.push_back(c);
+  }
+}
+
+TEST(Generator, TheSameSeedAndIndexDrawTheSameCaseAndOthersDiffer) {
+  const std::vector<Case> first = drawn(300, kSeed), again = drawn(300, kSeed), other = drawn(300, kSeed + 1);
+  EXPECT_EQ(first, again);
+  int64_t equal = 0;
+  for (size_t i = 0; i < first.size(); ++i) equal += first[i] == other[i];
+  EXPECT_LE(equal, 3);
+}
+
+TEST(Generator, CasesAreCheapOnAverageAndNoneIsOutOfScale) {
+  double total = 0;
+  const std::vector<Case> cases = drawn(2000, kSeed);
+  for (const Case& c : cases) {
+    total += estimated_cost(c);
+    EXPECT_LE(estimated_cost(c), 6e7) << token_of(c);
+  }
+  EXPECT_LE(total / 2000, 6e6);
+  EXPECT_GE(total / 2000, 5e5);
+}
+
+}  // namespace
+}  // namespace assay

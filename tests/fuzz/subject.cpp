@@ -1,0 +1,161 @@
+#include "tests/fuzz/subject.h"
+
+#include <cmath>
+
+namespace assay::test {
+namespace {
+
+double exp_of_gate(const TensorMap& inputs, int64_t at) {
+  const auto g = inputs.find("g");
+  return g == inputs.end() ? 1.0 : std::exp(g->second.value(at));
+}
+
+/// The sizes and switches of one run, read back from the plan.
+struct Shape {
+  int64_t B, T, H, K, V, N;
+  float scale;
+  std::vector<int64_t> offsets;  ///< into the B*T tokens of the whole batch
+};
+
+Shape shape_of(const Plan& plan, const TensorMap& inputs) {
+  const Tensor& q = inputs.at("q");
+  const Tensor& v = inputs.at("v");
+  Shape s{q.axes[0].size, q.axes[1].size, q.axes[2].size, q.axes[3].size, v.axes[3].size, 0, 0, {}};
+  s.scale = std::get<float>(plan.launches.at(0).arguments.at(0));
+  const Tensor& offsets = plan.constants.at(0);
+  for (int64_t i = 0; i < offsets.size(); ++i) s.offsets.push_back(static_cast<int64_t>(offsets.value(i)));
+  s.N = offsets.size() - 1;
+  return s;
+}
+
+/// One ulp more: inside every bound, but other bits.
+void nudge(Tensor& tensor, int64_t at) {
+  if (at < tensor.size()) tensor.set_bits(at, tensor.bits(at) ^ 1);
+}
+
+/// Faults that leave every value within its bound.
+void nudge_bits(const std::string& fault, const Shape& s, const TensorMap& in, int64_t run, TensorMap& out) {
+  Tensor &o = out.at("o"), &state = out.at("final_state");
+  if (fault == "other bits each run" && run % 2 == 1) nudge(o, 0);
+  if (fault == "sees the future" && in.at("v").size() > 0 && in.at("v").value(in.at("v").size() - 1) > 0) nudge(o, 0);
+  if (fault == "length matters" && s.T > 40) nudge(state, 0);
+  if (fault == "packing matters" && s.N > s.B) nudge(state, state.size() - 1);
+  if (fault == "absent gate differs" && in.count("g") == 0) nudge(o, 0);
+  if (fault == "absent state differs" && in.count("initial_state") == 0) nudge(o, 0);
+  if (fault == "first head differs" && s.T > 0) nudge(o, 0);
+  if (fault == "scale matters" && s.scale > 0.5F) nudge(o, 0);
+}
+
+/// Token 17 of a sequence loses a term, or its decay comes one step late, or its key is off by 2^-6.
+struct Planted {
+  float key = 1, decay_of_next = 0, nan = 0;
+};
+Planted planted(const std::string& fault, int64_t t, int64_t length) {
+  Planted p;
+  if (t == 17 && fault == "term dropped") p.key = 0;
+  if (t == 17 && fault == "key scaled") p.key = 1 + 0x1p-6F;
+  if (t == 17 && fault == "decay one step late") p.decay_of_next = 1;
+  if (fault == "overflow in a partial chunk" && length % 64 != 0 && t == length - 1) p.nan = 1;
+  return p;
+}
+
+void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, const TensorMap& in, TensorMap& out) {
+  std::vector<float> S(static_cast<size_t>(s.K * s.V), 0.0F);
+  const int64_t state_at = (n * s.H + h) * s.K * s.V;
+  if (const auto s0 = in.find("initial_state"); s0 != in.end())
+    for (size_t i = 0; i < S.size(); ++i) S[i] = static_cast<float>(s0->second.value(state_at + static_cast<int64_t>(i)));
+  const int64_t begin = s.offsets[n], length = s.offsets[n + 1] - begin;
+  for (int64_t t = 0; t < length; ++t) {
+    const int64_t row = (begin + t) * s.H + h;
+    const Planted p = planted(fault, t, length);
+    float sum_of_gates = 0;
+    for (int64_t k = 0; k < s.K; ++k) {
+      const int64_t gate_row = p.decay_of_next != 0 && t > 0 ? row - s.H : row;
+      const auto decay = static_cast<float>(exp_of_gate(in, gate_row * s.K + k));
+      sum_of_gates += std::log(std::max(decay, 0x1p-126F));
+      const float key = static_cast<float>(in.at("k").value(row * s.K + k)) * p.key;
+      for (int64_t v = 0; v < s.V; ++v)
+        S[k * s.V + v] = decay * S[k * s.V + v] + key * static_cast<float>(in.at("v").value(row * s.V + v));
+    }
+    for (int64_t v = 0; v < s.V; ++v) {
+      float o = 0;
+      for (int64_t k = 0; k < s.K; ++k) o += static_cast<float>(in.at("q").value(row * s.K + k)) * S[k * s.V + v];
+      o *= s.scale;
+      if (p.nan != 0 && sum_of_gates < -80) o = std::nanf("");
+      out.at("o").set(row * s.V + v, o);
+    }
+  }
+  for (size_t i = 0; i < S.size(); ++i) out.at("final_state").set(state_at + static_cast<int64_t>(i), S[i]);
+}
+
+Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
+  const Sizes sizes = sizes_of(c);
+  Plan plan;
+  plan.kernel = c.kernel;
+  for (const ArgumentSpec& spec : op.outputs) {
+    std::vector<Axis> axes;
+    for (auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
+    plan.outputs.push_back({std::string(spec.name), spec.role == Role::state ? Dtype::fp32 : c.dtype, axes});
+  }
+  Tensor offsets("offsets", Dtype::i64, {{"N", sizes.N + 1}});
+  for (int64_t n = 0; n <= sizes.N; ++n)
+    offsets.set(n, static_cast<double>(c.cu_seqlens.empty() ? n * c.T : c.cu_seqlens[static_cast<size_t>(n)]));
+  plan.constants.push_back(offsets);
+  Launch launch;
+  launch.arguments.push_back(static_cast<float>(scale_of(c, op)));
+  plan.launches.push_back(launch);
+  return plan;
+}
+
+/// fp32 recurrence: exp within 1 ulp after rounding to fp32, one rounding per product and sum, K-term readout.
+GatedArithmetic arithmetic_of(const Case& c) {
+  const double u = 0x1p-24;
+  GatedArithmetic a;
+  a.decay = 4 * u;
+  a.write = 4 * u;
+  a.step = 4 * u;
+  a.readout = 1.1 * static_cast<double>(c.K + 4) * u;
+  a.underflow = 0x1p-126;
+  a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+}  // namespace
+
+Operator gla_arguments() {
+  Operator op;
+  op.name = "gla";
+  op.inputs = {{"q", {"B", "T", "H", "K"}, Role::value},
+               {"k", {"B", "T", "H", "K"}, Role::value},
+               {"v", {"B", "T", "H", "V"}, Role::value},
+               {"g", {"B", "T", "H", "K"}, Role::log_decay, true},
+               {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
+  op.outputs = {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
+  op.default_scale = [](const Sizes& s) { return 1 / std::sqrt(static_cast<double>(s.K)); };
+  return op;
+}
+
+Outcome SubjectBackend::run(const Plan& plan, const TensorMap& inputs) {
+  const int64_t run = runs_++;
+  const Shape s = shape_of(plan, inputs);
+  Outcome outcome;
+  for (const PlanOutput& output : plan.outputs)
+    outcome.outputs.emplace(output.name, Tensor(output.name, output.dtype, output.axes));
+  for (int64_t n = 0; n < s.N; ++n)
+    for (int64_t h = 0; h < s.H; ++h) run_head(s, fault_, n, h, inputs, outcome.outputs);
+  nudge_bits(fault_, s, inputs, run, outcome.outputs);
+  return outcome;
+}
+
+Kernel subject_kernel() {
+  Kernel kernel;
+  kernel.name = "gla.subject";
+  kernel.operator_name = "gla";
+  kernel.limits.dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  kernel.limits.gate_dtypes = {Dtype::fp32, Dtype::bf16, Dtype::fp16};
+  kernel.plan = plan_of;
+  kernel.arithmetic = arithmetic_of;
+  return kernel;
+}
+
+}  // namespace assay::test
