@@ -34,19 +34,12 @@ class CudaBackend : public Backend {
   }
 
   std::vector<double> time(const Plan& plan, const TensorMap& inputs, int repeats, int warmups) override {
-    make_current();
-    DeviceBuffers buffers(driver_, plan, inputs);
-    const auto launches = context_->prepare(plan, buffers);
     std::deque<Event> marks;  // marks[i] stands before run i
-    std::optional<Trap> trap;
-    for (int i = 0; i < warmups + repeats && !trap; ++i) {
-      driver_.check(driver_.cuEventRecord(marks.emplace_back(driver_), nullptr), "cuEventRecord");
-      for (const PreparedLaunch& launch : launches)
-        if (!trap) trap = context_->enqueue(launch);
+    if (const auto trap = enqueue_repeats(plan, inputs, warmups + repeats, marks)) {
+      marks.clear();
+      replace_context();
+      throw BadInput(plan.kernel + " cannot be timed: " + trap->message);
     }
-    if (!trap) trap = context_->finish(marks.emplace_back(driver_));
-    if (context_->hung()) buffers.abandon();
-    if (trap) throw BadInput(plan.kernel + " cannot be timed: " + trap->message);
     std::vector<double> seconds;
     for (size_t i = static_cast<size_t>(warmups); i + 1 < marks.size(); ++i)
       seconds.push_back(between(marks[i], marks[i + 1]));
@@ -59,6 +52,27 @@ class CudaBackend : public Backend {
       throw BadInput("the GPU still runs a kernel that does not end; end this process and start again");
     // The backend may be used from any thread.
     context_->make_current();
+  }
+
+  /// A context in which a kernel failed stays unusable.
+  void replace_context() {
+    if (!context_->hung()) context_ = std::make_unique<CudaContext>(driver_);
+  }
+
+  std::optional<Trap> enqueue_repeats(const Plan& plan, const TensorMap& inputs, int runs,
+                                      std::deque<Event>& marks) {
+    make_current();
+    DeviceBuffers buffers(driver_, plan, inputs);
+    const auto launches = context_->prepare(plan, buffers);
+    for (int i = 0; i < runs; ++i) {
+      // An error of an earlier launch may show here first; finish() reports it.
+      if (driver_.cuEventRecord(marks.emplace_back(driver_), nullptr) != CUDA_SUCCESS) break;
+      for (const PreparedLaunch& launch : launches)
+        if (const auto trap = context_->enqueue(launch)) return trap;
+    }
+    const auto trap = context_->finish(marks.emplace_back(driver_));
+    if (context_->hung()) buffers.abandon();
+    return trap;
   }
 
   double between(CUevent start, CUevent end) const {
@@ -89,8 +103,7 @@ class CudaBackend : public Backend {
       }
       if (context_->hung()) buffers.abandon();
     }
-    // A context in which a kernel failed stays unusable.
-    if (!context_->hung()) context_ = std::make_unique<CudaContext>(driver_);
+    replace_context();
     return outcome;
   }
 
