@@ -1,123 +1,146 @@
-// Runs a plan on a GPU, through the driver API alone.
+// Runs a plan on a GPU: requests to a worker process that holds the driver.
 #include <fmt/format.h>
 
-#include <deque>
-
 #include "src/backend/backend.h"
-#include "src/backend/cuda_context.h"
+#include "src/backend/cuda_engine.h"
+#include "src/backend/wire.h"
+#include "src/backend/worker_process.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
 
+enum class Request : uint8_t { describe, run, run_one_at_a_time, time };
+enum class Reply : uint8_t { done, bad_input };
+
+// ---- in the worker ----
+
+void describe(WireWriter& out) {
+  const Driver driver = Driver::open();
+  out.text(driver.device_name());
+  out.text(driver.arch());
+  out.number(driver.memory_bytes());
+  out.number(driver.version);
+}
+
+/// The answer to one request, after its leading Reply.
+void serve(Request kind, WireReader& in, WireWriter& out, std::unique_ptr<CudaEngine>& engine) {
+  if (kind == Request::describe) return describe(out);
+  if (!engine) engine = std::make_unique<CudaEngine>();
+  const Plan plan = in.plan();
+  const TensorMap inputs = in.tensors();
+  if (kind != Request::time)
+    return out.outcome(engine->run(plan, inputs, kind == Request::run_one_at_a_time));
+  const int repeats = in.number<int>(), warmups = in.number<int>();
+  Outcome outcome;
+  const auto seconds = engine->time(plan, inputs, repeats, warmups, &outcome.trap);
+  out.outcome(outcome);
+  out.number(seconds.size());
+  for (double value : seconds) out.number(value);
+}
+
+std::function<Answer(const std::vector<std::byte>&)> make_service() {
+  // Never destroyed: the process ends without tidying up, which a kernel that hangs would block.
+  auto* engine = new std::unique_ptr<CudaEngine>;
+  return [engine](const std::vector<std::byte>& request) {
+    WireReader in(request);
+    WireWriter out;
+    const auto kind = in.number<Request>();
+    out.number(Reply::done);
+    try {
+      serve(kind, in, out, *engine);
+    } catch (const BadInput& error) {
+      out.bytes.clear();
+      out.number(Reply::bad_input);
+      out.text(error.what());
+    }
+    return Answer{std::move(out.bytes), *engine && (*engine)->lost()};
+  };
+}
+
+// ---- in the program ----
+
+/// Throws the worker's BadInput; nothing where the worker died.
+std::optional<std::vector<std::byte>> ask(WorkerProcess& worker, const WireWriter& request) {
+  auto answer = worker.ask(request.bytes);
+  if (!answer) return answer;
+  WireReader in(*answer);
+  if (in.number<Reply>() == Reply::bad_input) throw BadInput(in.text());
+  answer->erase(answer->begin());
+  return answer;
+}
+
+struct GpuDescription {
+  std::string name, arch;
+  size_t bytes = 0;
+  int version = 0;
+};
+
+GpuDescription describe_through(WorkerProcess& worker) {
+  WireWriter request;
+  request.number(Request::describe);
+  const auto answer = ask(worker, request);
+  if (!answer) throw BadInput("no GPU: the NVIDIA driver crashed while starting");
+  WireReader in(*answer);
+  GpuDescription gpu;
+  gpu.name = in.text();
+  gpu.arch = in.text();
+  gpu.bytes = in.number<size_t>();
+  gpu.version = in.number<int>();
+  return gpu;
+}
+
 class CudaBackend : public Backend {
  public:
-  CudaBackend() : driver_(Driver::open()), context_(std::make_unique<CudaContext>(driver_)) {}
+  CudaBackend() : worker_(make_service), gpu_(describe_through(worker_)) {}
 
-  ~CudaBackend() override {
-    if (context_->hung()) context_.release();
-  }
-
-  std::string name() const override {
-    return fmt::format("cuda {} ({})", driver_.device_name(), driver_.arch());
-  }
+  std::string name() const override { return fmt::format("cuda {} ({})", gpu_.name, gpu_.arch); }
 
   Outcome run(const Plan& plan, const TensorMap& inputs) override {
-    Outcome outcome = attempt(plan, inputs, false);
-    // An error found while waiting names no launch: a second run, one launch at a time, finds which.
-    if (outcome.trap && outcome.trap->where.function.empty() && !context_->hung() &&
-        plan.launches.size() > 1) {
-      Outcome again = attempt(plan, inputs, true);
+    Outcome outcome = run_as(Request::run, plan, inputs);
+    // A trap found while waiting for several launches names none: a second run, one launch at a time, finds
+    // which.
+    if (outcome.trap && outcome.trap->where.function.empty() && outcome.trap->kind != "hang") {
+      Outcome again = run_as(Request::run_one_at_a_time, plan, inputs);
       if (again.trap) return again;
     }
     return outcome;
   }
 
   std::vector<double> time(const Plan& plan, const TensorMap& inputs, int repeats, int warmups) override {
-    std::deque<Event> marks;  // marks[i] stands before run i
-    if (const auto trap = enqueue_repeats(plan, inputs, warmups + repeats, marks)) {
-      marks.clear();
-      replace_context();
-      throw BadInput(plan.kernel + " cannot be timed: " + trap->message);
-    }
-    std::vector<double> seconds;
-    for (size_t i = static_cast<size_t>(warmups); i + 1 < marks.size(); ++i)
-      seconds.push_back(between(marks[i], marks[i + 1]));
+    WireWriter request = request_for(Request::time, plan, inputs);
+    request.number(repeats);
+    request.number(warmups);
+    const auto answer = ask(worker_, request);
+    if (!answer) throw BadInput(plan.kernel + " cannot be timed: the NVIDIA driver crashed");
+    WireReader in(*answer);
+    const Outcome outcome = in.outcome();
+    if (outcome.trap) throw BadInput(plan.kernel + " cannot be timed: " + outcome.trap->message);
+    std::vector<double> seconds(in.number<size_t>());
+    for (double& value : seconds) value = in.number<double>();
     return seconds;
   }
 
  private:
-  void make_current() {
-    if (context_->hung())
-      throw BadInput("the GPU still runs a kernel that does not end; end this process and start again");
-    // The backend may be used from any thread.
-    context_->make_current();
+  static WireWriter request_for(Request kind, const Plan& plan, const TensorMap& inputs) {
+    WireWriter request;
+    request.number(kind);
+    request.plan(plan);
+    request.tensors(inputs);
+    return request;
   }
 
-  /// A context in which a kernel failed stays unusable.
-  void replace_context() {
-    if (!context_->hung()) context_ = std::make_unique<CudaContext>(driver_);
-  }
-
-  std::optional<Trap> enqueue_repeats(const Plan& plan, const TensorMap& inputs, int runs,
-                                      std::deque<Event>& marks) {
-    make_current();
-    DeviceBuffers buffers(driver_, plan, inputs);
-    const auto launches = context_->prepare(plan, buffers);
-    for (int i = 0; i < runs; ++i) {
-      // An error of an earlier launch may show here first; finish() reports it.
-      if (driver_.cuEventRecord(marks.emplace_back(driver_), nullptr) != CUDA_SUCCESS) break;
-      for (const PreparedLaunch& launch : launches)
-        if (const auto trap = context_->enqueue(launch)) return trap;
-    }
-    const auto trap = context_->finish(marks.emplace_back(driver_));
-    if (context_->hung()) buffers.abandon();
-    return trap;
-  }
-
-  double between(CUevent start, CUevent end) const {
-    float milliseconds = 0;
-    driver_.check(driver_.cuEventElapsedTime(&milliseconds, start, end), "cuEventElapsedTime");
-    return milliseconds * 1e-3;
-  }
-
-  Outcome attempt(const Plan& plan, const TensorMap& inputs, bool one_at_a_time) {
+  Outcome run_as(Request kind, const Plan& plan, const TensorMap& inputs) {
+    const auto answer = ask(worker_, request_for(kind, plan, inputs));
+    if (answer) return WireReader(*answer).outcome();
     Outcome outcome;
-    {
-      make_current();
-      DeviceBuffers buffers(driver_, plan, inputs);
-      const auto launches = context_->prepare(plan, buffers);
-      const Event start(driver_), end(driver_);
-      driver_.check(driver_.cuEventRecord(start, nullptr), "cuEventRecord");
-      for (const PreparedLaunch& launch : launches) {
-        outcome.trap = context_->enqueue(launch);
-        if (!outcome.trap && one_at_a_time) outcome.trap = finish(end, launch.launch->function);
-        if (outcome.trap) break;
-      }
-      if (!outcome.trap)
-        outcome.trap = finish(end, plan.launches.size() == 1 ? plan.launches[0].function : "");
-      if (!outcome.trap) {
-        outcome.seconds = between(start, end);
-        outcome.outputs = buffers.read_outputs(plan);
-        return outcome;
-      }
-      if (context_->hung()) buffers.abandon();
-    }
-    replace_context();
+    outcome.trap =
+        Trap{.kind = "launch", .message = plan.kernel + ": the NVIDIA driver crashed over this plan"};
     return outcome;
   }
 
-  std::optional<Trap> finish(const Event& end, const std::string& function) {
-    auto trap = context_->finish(end);
-    if (trap) {
-      trap->where.function = function;
-      if (!function.empty()) trap->message = function + ": " + trap->message;
-    }
-    return trap;
-  }
-
-  Driver driver_;
-  std::unique_ptr<CudaContext> context_;
+  WorkerProcess worker_;
+  GpuDescription gpu_;
 };
 
 }  // namespace
@@ -128,10 +151,11 @@ std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&) {
 
 std::string describe_gpu() {
   try {
-    const Driver driver = Driver::open();
-    return fmt::format("{} ({}), {:.1f} GiB, CUDA {}.{}", driver.device_name(), driver.arch(),
-                       static_cast<double>(driver.memory_bytes()) / (1 << 30), driver.version / 1000,
-                       driver.version % 1000 / 10);
+    WorkerProcess worker(make_service);
+    const GpuDescription gpu = describe_through(worker);
+    return fmt::format("{} ({}), {:.1f} GiB, CUDA {}.{}", gpu.name, gpu.arch,
+                       static_cast<double>(gpu.bytes) / (1 << 30), gpu.version / 1000,
+                       gpu.version % 1000 / 10);
   } catch (const BadInput& error) {
     return error.what();
   }
@@ -143,7 +167,8 @@ bool gpu_available() {
 
 std::string gpu_arch() {
   try {
-    return Driver::open().arch();
+    WorkerProcess worker(make_service);
+    return describe_through(worker).arch;
   } catch (const BadInput&) {
     return "";
   }

@@ -67,8 +67,6 @@ class CudaContext {
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  /// Makes this the calling thread's context.
-  void make_current() { driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
   /// Finds functions and arguments; loads modules not yet loaded, their float arithmetic rewritten to `.rn`.
   /// Throws BadInput with the driver's log for PTX that it refuses, for a missing entry and for a wrong
   /// number of arguments.

@@ -42,7 +42,6 @@ enum : int {
   X(cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, CUdevice device))                             \
   X(cuCtxCreate, "cuCtxCreate_v2", (CUcontext * context, unsigned flags, CUdevice device))                  \
   X(cuCtxDestroy, "cuCtxDestroy_v2", (CUcontext context))                                                   \
-  X(cuCtxSetCurrent, "cuCtxSetCurrent", (CUcontext context))                                                \
   X(cuModuleLoadDataEx, "cuModuleLoadDataEx",                                                               \
     (CUmodule * module, const void* image, unsigned count, int* options, void** values))                    \
   X(cuModuleGetFunction, "cuModuleGetFunction", (CUfunction * function, CUmodule module, const char* name)) \
@@ -51,8 +50,6 @@ enum : int {
   X(cuMemFree, "cuMemFree_v2", (CUdeviceptr pointer))                                                       \
   X(cuMemcpyHtoD, "cuMemcpyHtoD_v2", (CUdeviceptr to, const void* from, size_t bytes))                      \
   X(cuMemcpyDtoH, "cuMemcpyDtoH_v2", (void* to, CUdeviceptr from, size_t bytes))                            \
-  X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2",                                                              \
-    (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))                                      \
   X(cuMemsetD8, "cuMemsetD8_v2", (CUdeviceptr pointer, unsigned char value, size_t bytes))                  \
   X(cuLaunchKernel, "cuLaunchKernel",                                                                       \
     (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,              \

@@ -2,7 +2,9 @@
 // GPU:
 //   add(u64 from, u64 to, s32 count, f32 term)   to[i] = from[i] + term
 //   bad(...)                                      an illegal address, noticed when the host waits
+//   crash(...)                                    the driver itself dies
 // FAKE_DRIVER="cuInit=100" makes the named function return that error; devices=0 hides the GPU.
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +16,7 @@ namespace {
 
 std::map<uint64_t, size_t> allocations;
 std::string last_ptx;
-int illegal_address = 0;  // lasts until the context is destroyed
+int illegal_address = 0;  // lasts as long as the process
 int contexts = 0, launches = 0;
 
 int planned(const char* function) {
@@ -38,6 +40,9 @@ int fake_allocations() {
 }
 int fake_contexts() {
   return contexts;
+}
+int fake_restart() {
+  return illegal_address = 0;
 }
 int fake_launches() {
   return launches;
@@ -72,10 +77,7 @@ int cuCtxCreate_v2(void** context, unsigned, int) {
   return *context = &contexts, ++contexts, planned("cuCtxCreate");
 }
 int cuCtxDestroy_v2(void*) {
-  return allocations.clear(), illegal_address = 0, 0;
-}
-int cuCtxSetCurrent(void*) {
-  return 0;
+  return allocations.clear(), 0;
 }
 int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void** values) {
   last_ptx = static_cast<const char*>(image);
@@ -86,7 +88,9 @@ int cuModuleLoadDataEx(void** module, const void* image, unsigned, int*, void** 
   return status("cuModuleLoadDataEx");
 }
 int cuModuleGetFunction(const char** function, void*, const char* name) {
-  return *function = std::strcmp(name, "add") ? "bad" : "add", status("cuModuleGetFunction");
+  for (const char* known : {"add", "bad", "crash"})
+    if (std::strcmp(name, known) == 0) *function = known;
+  return status("cuModuleGetFunction");
 }
 int cuFuncSetAttribute(const char*, int, int) {
   return status("cuFuncSetAttribute");
@@ -108,9 +112,6 @@ int cuMemcpyHtoD_v2(uint64_t to, const void* from, size_t bytes) {
 int cuMemcpyDtoH_v2(void* to, uint64_t from, size_t bytes) {
   return std::memcpy(to, reinterpret_cast<void*>(from), bytes), status("cuMemcpyDtoH");
 }
-int cuMemcpyDtoDAsync_v2(uint64_t, uint64_t, size_t, void*) {
-  return 0;
-}
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t bytes) {
   return std::memset(reinterpret_cast<void*>(to), value, bytes), status("cuMemsetD8");
 }
@@ -118,7 +119,8 @@ int cuLaunchKernel(const char* function, unsigned, unsigned, unsigned, unsigned,
                    void*, void** parameters, void**) {
   if (const int error = status("cuLaunchKernel")) return error;
   ++launches;
-  if (std::strcmp(function, "add")) return illegal_address = 700, 0;
+  if (std::strcmp(function, "crash") == 0) std::raise(SIGKILL);
+  if (std::strcmp(function, "bad") == 0) return illegal_address = 700, 0;
   const auto* from = *static_cast<const float**>(parameters[0]);
   auto* to = *static_cast<float**>(parameters[1]);
   const int count = *static_cast<int*>(parameters[2]);
