@@ -25,6 +25,7 @@ struct OriginTrace {
   std::string output;                  ///< name of the output walked back from
   int64_t flat = 0;
   std::vector<std::pair<std::string, int64_t>> input_elements;  ///< (input, flat element), as in origin.inputs before the cut
+  std::vector<ChainLink> computed_from;  ///< lines that made the origin's operands, nearest first (from the PTX text)
 };
 
 /// First non-finite element of `outputs` in the order of the plan's outputs, or none.
