@@ -13,7 +13,8 @@ constexpr int kSmallerDecades = 12;
 
 double magnitude_at(int64_t index) {
   const int64_t decade = index >= 0 ? index / kPerDecade : -((kPerDecade - 1 - index) / kPerDecade);
-  return static_cast<double>(100 + (index - decade * kPerDecade)) * std::pow(10.0, static_cast<double>(decade));
+  return static_cast<double>(100 + (index - decade * kPerDecade)) *
+         std::pow(10.0, static_cast<double>(decade));
 }
 
 /// Largest index whose magnitude is at most `magnitude`.
@@ -51,7 +52,8 @@ std::string nearest_finite(TensorMap inputs, const std::string& input, int64_t f
   const int64_t here = index_of(magnitude), tiny = here - kSmallerDecades * kPerDecade;
   const std::optional<bool> smaller = finite_at(tiny);
   if (!smaller) return "";
-  if (*smaller) return bisect(tiny, std::isinf(start) ? here + 1 : magnitude_at(here) == magnitude ? here : here + 1);
+  if (*smaller)
+    return bisect(tiny, std::isinf(start) ? here + 1 : magnitude_at(here) == magnitude ? here : here + 1);
   int64_t bad = here;
   for (double factor = 2; factor <= 1024 && magnitude * factor <= max_finite(tensor.dtype); factor *= 4) {
     const int64_t larger = index_of(magnitude * factor);

@@ -29,7 +29,8 @@ std::vector<Element> elements_of(const vm::Recording& recording, const std::vect
   return elements;
 }
 
-/// Largest magnitude first; NaN before everything. Elements that are zero cannot have driven an overflow and come last.
+/// Largest magnitude first; NaN before everything. Elements that are zero cannot have driven an overflow and
+/// come last.
 void sort_by_magnitude(std::vector<Element>& elements, const TensorMap& inputs) {
   auto weight = [&](const Element& e) {
     const double x = std::fabs(inputs.at(e.input).value(e.flat));
@@ -48,7 +49,8 @@ void describe_event(const vm::Recording& recording, const vm::Event& event, Orig
   origin.where = link.where;
   origin.source_text = link.text;
   origin.instruction = link.instruction;
-  for (const vm::EventOperand& o : event.operands) origin.operands.push_back({o.name, o.type, o.value, o.bits});
+  for (const vm::EventOperand& o : event.operands)
+    origin.operands.push_back({o.name, o.type, o.value, o.bits});
   origin.result = event.result;
   origin.block = event.block;
   origin.thread = event.thread;
@@ -60,7 +62,8 @@ bool same_line(const ChainLink& a, const ChainLink& b) {
   return a.where.line == b.where.line && a.where.file == b.where.file;
 }
 
-/// Links of the path, one per run of instructions on the same source line, and the store that wrote the element.
+/// Links of the path, one per run of instructions on the same source line, and the store that wrote the
+/// element.
 std::vector<ChainLink> chain_of(const vm::Recording& recording, const std::vector<int32_t>& path,
                                 const vm::Carrier& carrier) {
   std::vector<ChainLink> chain;
@@ -76,25 +79,33 @@ std::vector<ChainLink> chain_of(const vm::Recording& recording, const std::vecto
   return chain;
 }
 
-/// Where an Inf operand of the first NaN on the path was made, if an instruction made it.
-std::optional<ChainLink> infinity_behind(const vm::Recording& recording, const std::vector<int32_t>& path) {
+/// The first NaN on the path: its kind and, where an instruction made its Inf operand, that place.
+void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path,
+                        OriginTrace& trace) {
   for (int32_t index : path) {
     const vm::Event event = recording.event(index);
     if (!std::isnan(event.result) || !event.born) continue;
-    for (const vm::EventOperand& o : event.operands)
-      if (std::isinf(o.value) && o.parent >= 0) {
-        const int32_t made = walk_back(recording, o.parent).origin;
-        if (made < 0) continue;
-        const vm::Event birth = recording.event(made);
-        if (birth.born) return link_of(*recording.modules[birth.module], birth.function, birth.instruction);
-      }
-    return std::nullopt;
+    const ptx::Function& function = recording.modules[event.module]->functions[event.function];
+    const ptx::Instruction& instruction = function.body[event.instruction];
+    trace.nan_kind = origin_kind(instruction.opcode, event);
+    trace.nan_instruction = instruction_text(function, instruction);
+    trace.nan_in_matrix = instruction.opcode.starts_with("mma.");
+    for (const vm::EventOperand& o : event.operands) {
+      const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
+      if (made < 0) continue;
+      const vm::Event birth = recording.event(made);
+      if (birth.born)
+        trace.origin.infinity_made_at =
+            link_of(*recording.modules[birth.module], birth.function, birth.instruction);
+      return;
+    }
+    return;
   }
-  return std::nullopt;
 }
 
 /// An element without an event behind it: copied from an input or a literal, or never written.
-void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier, double value, Origin& origin) {
+void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier, double value,
+                      Origin& origin) {
   origin.kind = kind_of(carrier.source);
   origin.result = value;
   origin.inputs_truncated = carrier.inputs_truncated;
@@ -107,7 +118,8 @@ void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier
 }
 
 /// Replays the plan until the budget of runs or seconds is spent.
-Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat, const OriginOptions& options) {
+Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
+                      const OriginOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   auto left = std::make_shared<int>(options.replays);
   return [=, &plan](const TensorMap& inputs) -> std::optional<bool> {
@@ -155,9 +167,10 @@ std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs
     const vm::Event event = recording.event(slice.origin >= 0 ? slice.origin : carrier.event);
     describe_event(recording, event, origin);
     origin.chain = chain_of(recording, slice.path, carrier);
-    origin.infinity_made_at = infinity_behind(recording, slice.path);
+    describe_first_nan(recording, slice.path, trace);
     elements = elements_of(recording, event.inputs);
-    trace.computed_from = definitions_before(*recording.modules[event.module], event.function, event.instruction, 6);
+    trace.computed_from =
+        definitions_before(*recording.modules[event.module], event.function, event.instruction, 6);
   }
   sort_by_magnitude(elements, inputs);
   for (const Element& e : elements) trace.input_elements.emplace_back(e.input, e.flat);

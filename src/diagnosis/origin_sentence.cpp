@@ -12,15 +12,19 @@ std::string place(const SourceLocation& where) {
   return where.ptx_line > 0 ? fmt::format("{} (PTX line {})", where.file, where.ptx_line) : where.function;
 }
 
-std::string opcode(const std::string& instruction) { return instruction.substr(0, instruction.find(' ')); }
+std::string opcode(const std::string& instruction) {
+  return instruction.substr(0, instruction.find(' '));
+}
 
 std::string operand_values(const Origin& origin) {
   std::string text;
-  for (const OriginOperand& o : origin.operands) text += fmt::format("{}{:.6g}", text.empty() ? "" : ", ", o.value);
+  for (const OriginOperand& o : origin.operands)
+    text += fmt::format("{}{:.6g}", text.empty() ? "" : ", ", o.value);
   return text;
 }
 
-/// The input of largest magnitude and, where one was found, the value that would have kept the element finite.
+/// The input of largest magnitude and, where one was found, the value that would have kept the element
+/// finite.
 std::string blamed_input(const Origin& origin) {
   if (origin.inputs.empty()) return "";
   const InputElement* blamed = &origin.inputs.front();
@@ -41,14 +45,14 @@ std::string origin_sentence(const Origin& origin) {
     return fmt::format("{} was never written", origin.element);
   const std::string at = place(origin.where);
   if (origin.kind == "unwritten-memory")
-    return fmt::format("{} at {} read memory that nothing wrote, on the way to {}", opcode(origin.instruction), at,
-                       origin.element);
+    return fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
+                       opcode(origin.instruction), at, origin.element);
   if (origin.kind == "input")
     return fmt::format("{} at {} took a value that is not finite from an input{}, on the way to {}",
                        opcode(origin.instruction), at, blamed_input(origin), origin.element);
   if (origin.kind == "literal")
-    return fmt::format("{} at {} used a literal that is not finite, on the way to {}", opcode(origin.instruction), at,
-                       origin.element);
+    return fmt::format("{} at {} used a literal that is not finite, on the way to {}",
+                       opcode(origin.instruction), at, origin.element);
   return fmt::format("{} at {} got {} and gave {}{}, on the way to {}", opcode(origin.instruction), at,
                      operand_values(origin), origin.result, blamed_input(origin), origin.element);
 }

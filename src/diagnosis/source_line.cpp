@@ -13,7 +13,8 @@ namespace {
 std::string operand_text(const ptx::Function& f, const ptx::Operand& o) {
   using Kind = ptx::Operand::Kind;
   switch (o.kind) {
-    case Kind::reg: return (o.negated ? "!" : "") + f.registers[o.reg].name;
+    case Kind::reg:
+      return (o.negated ? "!" : "") + f.registers[o.reg].name;
     case Kind::immediate:
       if (!o.is_float_literal) return std::to_string(static_cast<int64_t>(o.bits));
       return o.bits >> 32 ? fmt::format("0d{:016X}", o.bits) : fmt::format("0f{:08X}", o.bits);
@@ -26,7 +27,8 @@ std::string operand_text(const ptx::Function& f, const ptx::Operand& o) {
       for (const ptx::Operand& e : o.elements) text += (text.empty() ? "" : ",") + operand_text(f, e);
       return "{" + text + "}";
     }
-    default: return o.name;
+    default:
+      return o.name;
   }
 }
 
@@ -99,7 +101,8 @@ ChainLink link_of(const ptx::Module& module, int32_t function, int32_t instructi
   return link;
 }
 
-std::vector<ChainLink> definitions_before(const ptx::Module& module, int32_t function, int32_t instruction, int depth) {
+std::vector<ChainLink> definitions_before(const ptx::Module& module, int32_t function, int32_t instruction,
+                                          int depth) {
   std::vector<ChainLink> links;
   if (instruction < 0) return links;
   const ptx::Function& f = module.functions[function];
@@ -116,7 +119,8 @@ std::vector<ChainLink> definitions_before(const ptx::Module& module, int32_t fun
           if (made < 0) continue;
           next.push_back(made);
           const SourceLocation where = location_of(module, function, made);
-          if (where.line > 0 && lines.insert(where.line).second) links.push_back(link_of(module, function, made));
+          if (where.line > 0 && lines.insert(where.line).second)
+            links.push_back(link_of(module, function, made));
         }
       }
     std::sort(next.begin(), next.end());

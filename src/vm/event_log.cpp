@@ -10,22 +10,33 @@ namespace {
 
 constexpr size_t kCarrierLimit = 4u << 20;  // about 0.5 GB with operands
 constexpr size_t kEventLimit = 8u << 20;
-constexpr int kRepeatDepth = 6;             // instructions of one turn of a loop-carried recurrence that pass a NaN on
+constexpr int kRepeatDepth = 6;  // instructions of one turn of a loop-carried recurrence that pass a NaN on
 
 }  // namespace
 
 double value_of(ptx::Type type, uint64_t bits) {
   switch (type) {
-    case ptx::Type::f16: case ptx::Type::f16x2: return decode(Dtype::fp16, bits & 0xffff);
-    case ptx::Type::bf16: case ptx::Type::bf16x2: return decode(Dtype::bf16, bits & 0xffff);
-    case ptx::Type::f64: return std::bit_cast<double>(bits);
-    case ptx::Type::tf32: return std::bit_cast<float>(static_cast<uint32_t>(bits) & ~0x1fffu);
-    default: return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case ptx::Type::f16:
+    case ptx::Type::f16x2:
+      return decode(Dtype::fp16, bits & 0xffff);
+    case ptx::Type::bf16:
+    case ptx::Type::bf16x2:
+      return decode(Dtype::bf16, bits & 0xffff);
+    case ptx::Type::f64:
+      return std::bit_cast<double>(bits);
+    case ptx::Type::tf32:
+      return std::bit_cast<float>(static_cast<uint32_t>(bits) & ~0x1fffu);
+    default:
+      return std::bit_cast<float>(static_cast<uint32_t>(bits));
   }
 }
 
-bool is_nonfinite(ptx::Type type, uint64_t bits) { return !std::isfinite(value_of(type, bits)); }
-bool is_nan(ptx::Type type, uint64_t bits) { return std::isnan(value_of(type, bits)); }
+bool is_nonfinite(ptx::Type type, uint64_t bits) {
+  return !std::isfinite(value_of(type, bits));
+}
+bool is_nan(ptx::Type type, uint64_t bits) {
+  return std::isnan(value_of(type, bits));
+}
 
 Tag EventLog::repeated(const LoggedEvent& event, Tag parent) const {
   for (int depth = 0; depth < kRepeatDepth && parent != 0; depth++) {

@@ -16,16 +16,16 @@ using Tag = uint32_t;
 struct LoggedOperand {
   uint64_t bits = 0;
   ptx::Type type = ptx::Type::none;
-  uint8_t position = 0;    ///< source position in the PTX; of a tensor-core term: 0 a, 1 b, 2 c
-  uint8_t k = 0;           ///< tensor-core term
+  uint8_t position = 0;  ///< source position in the PTX; of a tensor-core term: 0 a, 1 b, 2 c
+  uint8_t k = 0;         ///< tensor-core term
   Tag tag = 0;
   Dependence dependence = kNothing;
 };
 
 struct LoggedEvent {
-  int32_t site = 0;        ///< index into the recorder's sites: launch and instruction
-  uint32_t block = 0;      ///< linear
-  uint16_t thread = 0;     ///< linear in the block
+  int32_t site = 0;     ///< index into the recorder's sites: launch and instruction
+  uint32_t block = 0;   ///< linear
+  uint16_t thread = 0;  ///< linear in the block
   bool born = false;
   uint8_t operand_count = 0;
   uint32_t first_operand = 0;
@@ -36,8 +36,9 @@ struct LoggedEvent {
 
 class EventLog {
  public:
-  /// Adds an event and returns its tag. An event that only carries what the same instruction of the same thread already
-  /// carried (a loop that keeps a NaN) gets that one's tag; when the log is full, carriers get their parent's.
+  /// Adds an event and returns its tag. An event that only carries what the same instruction of the same
+  /// thread already carried (a loop that keeps a NaN) gets that one's tag; when the log is full, carriers get
+  /// their parent's.
   Tag add(LoggedEvent event, const LoggedOperand* operands, int count);
 
   const std::vector<LoggedEvent>& events() const { return events_; }

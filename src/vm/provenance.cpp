@@ -23,10 +23,14 @@ Provenance::Elements Provenance::collect(Dependence root, size_t limit) const {
   std::priority_queue<Dependence> open;  // nodes only: the newest has the largest id
   std::unordered_set<Dependence> seen, leaves;
   auto visit = [&](Dependence d) {
-    if (d & kLeaf) leaves.insert(d & ~kLeaf);
-    else if (d == kForgotten) result.truncated = true;
-    else if (d == kUnwritten) result.unwritten = true;
-    else if (d != kNothing && seen.insert(d).second) open.push(d);
+    if (d & kLeaf)
+      leaves.insert(d & ~kLeaf);
+    else if (d == kForgotten)
+      result.truncated = true;
+    else if (d == kUnwritten)
+      result.unwritten = true;
+    else if (d != kNothing && seen.insert(d).second)
+      open.push(d);
   };
   visit(root);
   while (!open.empty() && leaves.size() < limit && seen.size() < kVisits) {

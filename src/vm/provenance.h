@@ -1,5 +1,5 @@
-// Which input elements a value depends on, as a graph of unions over the most recent instructions. A dependence is one
-// 32-bit id per value; the elements are collected only when asked for.
+// Which input elements a value depends on, as a graph of unions over the most recent instructions. A
+// dependence is one 32-bit id per value; the elements are collected only when asked for.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,9 +8,9 @@
 namespace assay::vm {
 
 using Dependence = uint32_t;
-inline constexpr Dependence kNothing = 0;     ///< no input element
-inline constexpr Dependence kForgotten = 1;   ///< elements no longer known
-inline constexpr Dependence kUnwritten = 2;   ///< memory or a register that nothing wrote
+inline constexpr Dependence kNothing = 0;    ///< no input element
+inline constexpr Dependence kForgotten = 1;  ///< elements no longer known
+inline constexpr Dependence kUnwritten = 2;  ///< memory or a register that nothing wrote
 inline constexpr Dependence kFirstNode = 3;
 inline constexpr Dependence kLeaf = 0x80000000u;  ///< set: an input element, by its leaf number
 
@@ -27,19 +27,21 @@ class Provenance {
   }
 
   struct Elements {
-    std::vector<uint32_t> leaves;   ///< sorted, at most `limit`
-    bool truncated = false;         ///< more than `limit`, or something forgotten
-    bool unwritten = false;         ///< an unwritten value takes part
+    std::vector<uint32_t> leaves;  ///< sorted, at most `limit`
+    bool truncated = false;        ///< more than `limit`, or something forgotten
+    bool unwritten = false;        ///< an unwritten value takes part
   };
   /// Newest dependences first, so that a truncated set holds the nearest ones.
   Elements collect(Dependence, size_t limit) const;
 
  private:
-  struct Node { Dependence a, b; };
+  struct Node {
+    Dependence a, b;
+  };
   Dependence add(Dependence a, Dependence b);
 
   uint32_t capacity_;
-  std::vector<Node> nodes_;   ///< by (id - kFirstNode) mod capacity
+  std::vector<Node> nodes_;  ///< by (id - kFirstNode) mod capacity
   Dependence next_ = kFirstNode;
   Dependence last_a_ = 0, last_b_ = 0, last_ = 0;
 };

@@ -9,13 +9,22 @@ namespace {
 
 bool is_float(ptx::Type t) {
   switch (t) {
-    case ptx::Type::f16: case ptx::Type::f16x2: case ptx::Type::bf16: case ptx::Type::bf16x2:
-    case ptx::Type::tf32: case ptx::Type::f32: case ptx::Type::f64: return true;
-    default: return false;
+    case ptx::Type::f16:
+    case ptx::Type::f16x2:
+    case ptx::Type::bf16:
+    case ptx::Type::bf16x2:
+    case ptx::Type::tf32:
+    case ptx::Type::f32:
+    case ptx::Type::f64:
+      return true;
+    default:
+      return false;
   }
 }
 
-bool is_packed(ptx::Type t) { return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2; }
+bool is_packed(ptx::Type t) {
+  return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2;
+}
 
 /// How the cells of one op travel, by the row's effect and, for bit operations, by the opcode.
 Passage choose(const Op& op, std::string_view opcode) {
@@ -23,22 +32,32 @@ Passage choose(const Op& op, std::string_view opcode) {
   switch (row.effect) {
     case Effect::arithmetic:
       if (cell_of(row.result) == Cell::mask) return Passage::none;
-      return is_packed(row.result) && row.sources[0] == ptx::Type::f32 ? Passage::packed_convert : Passage::arithmetic;
+      return is_packed(row.result) && row.sources[0] == ptx::Type::f32 ? Passage::packed_convert
+                                                                       : Passage::arithmetic;
     case Effect::bits:
       if (op.d == no_slot || cell_of(row.result) == Cell::mask) return Passage::none;
       return opcode.starts_with("shl.") || opcode.starts_with("shr.") ? Passage::shift_halves : Passage::bits;
     case Effect::move:
       if (op.slots) return op.immediate == 1 ? Passage::unpack : Passage::pack;
       return op.d == no_slot || op.d_cell == Cell::mask ? Passage::none : Passage::move;
-    case Effect::select: return Passage::select;
-    case Effect::load: return Passage::load;
-    case Effect::store: return Passage::store;
-    case Effect::atomic: return Passage::atomic;
-    case Effect::shuffle: return Passage::shuffle;
-    case Effect::matrix: return Passage::matrix;
-    case Effect::load_matrix: return Passage::load_matrix;
-    case Effect::async_copy: return Passage::none;
-    case Effect::control: return op.d == no_slot || op.d_cell == Cell::mask ? Passage::none : Passage::clear;
+    case Effect::select:
+      return Passage::select;
+    case Effect::load:
+      return Passage::load;
+    case Effect::store:
+      return Passage::store;
+    case Effect::atomic:
+      return Passage::atomic;
+    case Effect::shuffle:
+      return Passage::shuffle;
+    case Effect::matrix:
+      return Passage::matrix;
+    case Effect::load_matrix:
+      return Passage::load_matrix;
+    case Effect::async_copy:
+      return Passage::none;
+    case Effect::control:
+      return op.d == no_slot || op.d_cell == Cell::mask ? Passage::none : Passage::clear;
   }
   return Passage::none;
 }
@@ -78,7 +97,9 @@ void Recorder::begin_block(Block& block) {
   shared_.assign(block.shared.size() / 2 + 1, {0, kUnwritten});
 }
 
-Passage Recorder::passage(const Op& op) { return static_cast<Passage>(current_->passages[op_index(op)]); }
+Passage Recorder::passage(const Op& op) {
+  return static_cast<Passage>(current_->passages[op_index(op)]);
+}
 
 int32_t Recorder::site(const Op& op) {
   int32_t& site = current_->sites[op_index(op)];
@@ -111,10 +132,14 @@ LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane) {
   return e;
 }
 
-// Source values are kept here where the op may overwrite a source or where a result that is not finite needs them.
+// Source values are kept here where the op may overwrite a source or where a result that is not finite needs
+// them.
 void Recorder::before(Warp& warp, const Op& op, uint32_t) {
   switch (passage(op)) {
-    case Passage::arithmetic: case Passage::packed_convert: case Passage::bits: case Passage::shift_halves:
+    case Passage::arithmetic:
+    case Passage::packed_convert:
+    case Passage::bits:
+    case Passage::shift_halves:
     case Passage::atomic:
       for (int i = 0; i < op.source_count; i++) {
         if (op.s[i] == no_slot) continue;
@@ -128,30 +153,63 @@ void Recorder::before(Warp& warp, const Op& op, uint32_t) {
       }
       break;
     case Passage::matrix:
-      for (int i = 0; i < op.slot_count; i++) std::memcpy(before_slots_[i].data(), warp.word(op.slots[i]), 128);
+      for (int i = 0; i < op.slot_count; i++)
+        std::memcpy(before_slots_[i].data(), warp.word(op.slots[i]), 128);
       break;
-    default: break;
+    default:
+      break;
   }
 }
 
 void Recorder::after(Warp& warp, const Op& op, uint32_t mask) {
   switch (passage(op)) {
-    case Passage::none: break;
-    case Passage::clear: clear(warp, op, mask); break;
-    case Passage::arithmetic: arithmetic(warp, op, mask); break;
-    case Passage::packed_convert: packed_convert(warp, op, mask); break;
-    case Passage::move: move(warp, op, mask); break;
-    case Passage::pack: pack(warp, op, mask); break;
-    case Passage::unpack: unpack(warp, op, mask); break;
-    case Passage::bits: bits(warp, op, mask); break;
-    case Passage::shift_halves: shift_halves(warp, op, mask); break;
-    case Passage::select: select(warp, op, mask); break;
-    case Passage::load: load(warp, op, mask); break;
-    case Passage::store: store(warp, op, mask); break;
-    case Passage::atomic: atomic(warp, op, mask); break;
-    case Passage::shuffle: shuffle(warp, op, mask); break;
-    case Passage::matrix: matrix(warp, op); break;
-    case Passage::load_matrix: load_matrix(warp, op, mask); break;
+    case Passage::none:
+      break;
+    case Passage::clear:
+      clear(warp, op, mask);
+      break;
+    case Passage::arithmetic:
+      arithmetic(warp, op, mask);
+      break;
+    case Passage::packed_convert:
+      packed_convert(warp, op, mask);
+      break;
+    case Passage::move:
+      move(warp, op, mask);
+      break;
+    case Passage::pack:
+      pack(warp, op, mask);
+      break;
+    case Passage::unpack:
+      unpack(warp, op, mask);
+      break;
+    case Passage::bits:
+      bits(warp, op, mask);
+      break;
+    case Passage::shift_halves:
+      shift_halves(warp, op, mask);
+      break;
+    case Passage::select:
+      select(warp, op, mask);
+      break;
+    case Passage::load:
+      load(warp, op, mask);
+      break;
+    case Passage::store:
+      store(warp, op, mask);
+      break;
+    case Passage::atomic:
+      atomic(warp, op, mask);
+      break;
+    case Passage::shuffle:
+      shuffle(warp, op, mask);
+      break;
+    case Passage::matrix:
+      matrix(warp, op);
+      break;
+    case Passage::load_matrix:
+      load_matrix(warp, op, mask);
+      break;
   }
 }
 

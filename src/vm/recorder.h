@@ -1,8 +1,10 @@
-// The recording machine's trace: hooks that keep shadow cells beside every register and memory half and log the
-// instruction instances whose results are not finite. Blocks run one after another, so that the log has one order.
+// The recording machine's trace: hooks that keep shadow cells beside every register and memory half and log
+// the instruction instances whose results are not finite. Blocks run one after another, so that the log has
+// one order.
 //
-// What travels unchanged (moves, packing, loads, stores, shuffles, ldmatrix, cp.async, the chosen side of a select) carries
-// its cells along; arithmetic unites what its sources depend on and, where its result is not finite, logs an event.
+// What travels unchanged (moves, packing, loads, stores, shuffles, ldmatrix, cp.async, the chosen side of a
+// select) carries its cells along; arithmetic unites what its sources depend on and, where its result is not
+// finite, logs an event.
 #pragma once
 #include <array>
 #include <memory>
@@ -21,13 +23,29 @@ namespace assay::vm {
 
 /// How an op moves shadow cells; found once per op.
 enum class Passage : uint8_t {
-  none, clear, arithmetic, packed_convert, move, pack, unpack, bits, shift_halves, select, load, store, atomic, shuffle,
-  matrix, load_matrix
+  none,
+  clear,
+  arithmetic,
+  packed_convert,
+  move,
+  pack,
+  unpack,
+  bits,
+  shift_halves,
+  select,
+  load,
+  store,
+  atomic,
+  shuffle,
+  matrix,
+  load_matrix
 };
 
 /// What a run leaves behind; shared with the Recording that reads it.
 struct RecordedRun {
-  struct Site { int32_t launch, module, function, instruction; };
+  struct Site {
+    int32_t launch, module, function, instruction;
+  };
   EventLog log;
   Provenance provenance;
   MemoryShadow memory;
@@ -35,7 +53,10 @@ struct RecordedRun {
   std::vector<Launch> launches;
   std::vector<std::shared_ptr<const ptx::Module>> modules;
   /// Leaf numbers: input ordinal by its first leaf, ascending.
-  struct LeafRange { uint32_t first; int32_t input; };
+  struct LeafRange {
+    uint32_t first;
+    int32_t input;
+  };
   std::vector<LeafRange> leaves;
   std::vector<std::string> input_names;
 };
@@ -57,7 +78,9 @@ class Recorder {
 
  private:
   using Cells = std::vector<ShadowCell>;
-  struct WarpShadow { Cells registers, local; };
+  struct WarpShadow {
+    Cells registers, local;
+  };
 
   Passage passage(const Op&);
   int32_t site(const Op&);
@@ -93,7 +116,8 @@ class Recorder {
   // recorder_matrix.cpp
   struct MatrixTerms;
   void matrix(Warp&, const Op&);
-  Tag log_sum(Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint32_t result, Dependence);
+  Tag log_sum(Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint32_t result,
+              Dependence);
 
   std::shared_ptr<RecordedRun> run_;
   const Code* code_ = nullptr;
@@ -102,7 +126,11 @@ class Recorder {
   std::vector<WarpShadow> shadow_;
   Cells shared_;
   /// Passage and site of each op, by code; a site belongs to one launch.
-  struct OpFacts { std::vector<uint8_t> passages; std::vector<int32_t> sites; int32_t launch = -1; };
+  struct OpFacts {
+    std::vector<uint8_t> passages;
+    std::vector<int32_t> sites;
+    int32_t launch = -1;
+  };
   std::unordered_map<const Code*, OpFacts> facts_;
   OpFacts* current_ = nullptr;
   /// Source values of the op that runs, kept before it may overwrite them.

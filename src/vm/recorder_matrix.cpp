@@ -12,7 +12,7 @@ struct Recorder::MatrixTerms {
   ptx::Type type = ptx::Type::none;
   uint64_t a[16][16], b[16][8];
   ShadowCell a_cell[16][16], b_cell[16][8];
-  uint32_t c_bits = 0;       ///< of the element at hand
+  uint32_t c_bits = 0;  ///< of the element at hand
   ShadowCell c_cell;
 };
 
@@ -22,12 +22,15 @@ void Recorder::matrix(Warp& warp, const Op& op) {
   m.type = op.type;
   const bool words = op.type == ptx::Type::tf32;
   const int span = words ? 4 : 8, na = 2 * m.k / span, nb = m.k / span;
-  auto place = [&](int slot, int lane, auto&& put) {  // put(offset along k, bits, cell) of each element in the register
+  auto place = [&](int slot, int lane,
+                   auto&& put) {  // put(offset along k, bits, cell) of each element in the register
     const uint32_t word = before_slots_[slot][lane];
     const ShadowCell* c = cells(warp, op.slots[slot], lane);
     const int t = lane % 4;
     if (words) {
-      put(t, word, ShadowCell{c[0].tag ? c[0].tag : c[1].tag, run_->provenance.unite(c[0].dependence, c[1].dependence)});
+      put(t, word,
+          ShadowCell{c[0].tag ? c[0].tag : c[1].tag,
+                     run_->provenance.unite(c[0].dependence, c[1].dependence)});
     } else {
       put(2 * t, word & 0xffff, c[0]);
       put(2 * t + 1, word >> 16, c[1]);
@@ -66,10 +69,10 @@ void Recorder::matrix(Warp& warp, const Op& op) {
     }
 }
 
-/// Logs one element that is not finite with the terms that decide: NaN operands, else the first 0 * Inf, else the
-/// infinite terms, else (finite operands that overflow) c and the largest product; k ascending.
-Tag Recorder::log_sum(Warp& warp, const Op& op, const MatrixTerms& m, int row, int n, int lane, uint32_t result,
-                      Dependence united) {
+/// Logs one element that is not finite with the terms that decide: NaN operands, else the first 0 * Inf, else
+/// the infinite terms, else (finite operands that overflow) c and the largest product; k ascending.
+Tag Recorder::log_sum(Warp& warp, const Op& op, const MatrixTerms& m, int row, int n, int lane,
+                      uint32_t result, Dependence united) {
   constexpr int kTerms = 4;  // products shown at most
   LoggedEvent e = event_at(warp, op, lane);
   e.result_bits = result;

@@ -12,30 +12,46 @@ void each_lane(uint32_t mask, Visit visit) {
   for (; mask; mask &= mask - 1) visit(std::countr_zero(mask));
 }
 
-bool is_wide(ptx::Type t) { return cell_of(t) == Cell::wide; }
-bool is_word(ptx::Type t) { return cell_of(t) == Cell::word; }
+bool is_wide(ptx::Type t) {
+  return cell_of(t) == Cell::wide;
+}
+bool is_word(ptx::Type t) {
+  return cell_of(t) == Cell::word;
+}
 
 bool is_float(ptx::Type t) {
   switch (t) {
-    case ptx::Type::f16: case ptx::Type::f16x2: case ptx::Type::bf16: case ptx::Type::bf16x2:
-    case ptx::Type::tf32: case ptx::Type::f32: case ptx::Type::f64: return true;
-    default: return false;
+    case ptx::Type::f16:
+    case ptx::Type::f16x2:
+    case ptx::Type::bf16:
+    case ptx::Type::bf16x2:
+    case ptx::Type::tf32:
+    case ptx::Type::f32:
+    case ptx::Type::f64:
+      return true;
+    default:
+      return false;
   }
 }
 
-bool is_packed(ptx::Type t) { return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2; }
+bool is_packed(ptx::Type t) {
+  return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2;
+}
 
-uint64_t half_of(ptx::Type t, uint64_t bits, int half) { return is_packed(t) && half ? bits >> 16 : bits; }
+uint64_t half_of(ptx::Type t, uint64_t bits, int half) {
+  return is_packed(t) && half ? bits >> 16 : bits;
+}
 
 /// Quick test over a word cell: some active lane is not finite in format `t`.
 bool any_nonfinite(ptx::Type t, const uint32_t* words, uint32_t mask) {
-  const uint32_t exponent = t == ptx::Type::f32 || t == ptx::Type::tf32     ? 0x7f800000u
+  const uint32_t exponent = t == ptx::Type::f32 || t == ptx::Type::tf32    ? 0x7f800000u
                             : t == ptx::Type::f16 || t == ptx::Type::f16x2 ? 0x7c00u
-                                                                            : 0x7f80u;
+                                                                           : 0x7f80u;
   const bool both = is_packed(t);
   uint32_t found = 0;
   for (int lane = 0; lane < 32; lane++) {
-    const uint32_t low = (words[lane] & exponent) == exponent, high = (words[lane] >> 16 & exponent) == exponent;
+    const uint32_t low = (words[lane] & exponent) == exponent,
+                   high = (words[lane] >> 16 & exponent) == exponent;
     found |= (low | (both ? high : 0)) << lane;
   }
   return (found & mask) != 0;
@@ -76,7 +92,8 @@ void Recorder::log_results(Warp& warp, const Op& op, uint32_t mask, const Depend
     const uint64_t result = wide ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
     Tag tags[2] = {0, 0};
     for (int half = 0; half < (is_packed(type) ? 2 : 1); half++)
-      if (is_nonfinite(type, half_of(type, result, half))) tags[half] = log_result(warp, op, lane, half, united[lane]);
+      if (is_nonfinite(type, half_of(type, result, half)))
+        tags[half] = log_result(warp, op, lane, half, united[lane]);
     ShadowCell* c = cells(warp, op.d, lane, wide);
     for (int half = 0; half < (wide ? 4 : 2); half++)
       c[half] = {is_packed(type) ? tags[half] : tags[0], united[lane]};
@@ -117,7 +134,12 @@ void Recorder::packed_convert(Warp& warp, const Op& op, uint32_t mask) {
     for (int half = 0; half < 2; half++) {
       const int i = 1 - half;
       const uint64_t bits = warp.word(op.d)[lane] >> (16 * half) & 0xffff;
-      LoggedOperand o{before_[i][lane], ptx::Type::f32, static_cast<uint8_t>(i), 0, 0, dependence(warp, op.s[i], lane, false)};
+      LoggedOperand o{before_[i][lane],
+                      ptx::Type::f32,
+                      static_cast<uint8_t>(i),
+                      0,
+                      0,
+                      dependence(warp, op.s[i], lane, false)};
       result[half].dependence = o.dependence;
       if (!is_nonfinite(type, bits)) continue;
       LoggedEvent e = event_at(warp, op, lane);
@@ -169,7 +191,8 @@ void Recorder::pack(Warp& warp, const Op& op, uint32_t mask) {
       if (share > 0) {
         result[half] = cells(warp, op.slots[half / share], lane)[half % share];
       } else {
-        const ShadowCell a = cells(warp, op.slots[2 * half], lane)[0], b = cells(warp, op.slots[2 * half + 1], lane)[0];
+        const ShadowCell a = cells(warp, op.slots[2 * half], lane)[0],
+                         b = cells(warp, op.slots[2 * half + 1], lane)[0];
         result[half] = {a.tag ? a.tag : b.tag, run_->provenance.unite(a.dependence, b.dependence)};
       }
     }
@@ -214,19 +237,21 @@ void Recorder::shift_halves(Warp& warp, const Op& op, uint32_t mask) {
       to[0] = left ? ShadowCell{} : high;
       to[1] = left ? low : ShadowCell{};
     } else {
-      const ShadowCell both{low.tag ? low.tag : high.tag, run_->provenance.unite(low.dependence, high.dependence)};
+      const ShadowCell both{low.tag ? low.tag : high.tag,
+                            run_->provenance.unite(low.dependence, high.dependence)};
       to[0] = to[1] = both;
     }
   });
 }
 
-// Bit operations: and, or, xor and lop3 keep halves apart (and: a half masked away is gone), prmt moves bytes; the rest
-// depends on every source bit. A result may be read as a float, so the first tag is kept.
+// Bit operations: and, or, xor and lop3 keep halves apart (and: a half masked away is gone), prmt moves
+// bytes; the rest depends on every source bit. A result may be read as a float, so the first tag is kept.
 void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
   const std::string_view opcode = code_->module->functions[op.function].body[op.instruction].opcode;
   const bool is_and = opcode.starts_with("and."), permute = opcode.starts_with("prmt.");
-  const bool by_half = is_and || opcode.starts_with("or.") || opcode.starts_with("xor.") || opcode.starts_with("not.") ||
-                       opcode.starts_with("lop3.") || opcode.starts_with("neg.") || opcode.starts_with("abs.");
+  const bool by_half = is_and || opcode.starts_with("or.") || opcode.starts_with("xor.") ||
+                       opcode.starts_with("not.") || opcode.starts_with("lop3.") ||
+                       opcode.starts_with("neg.") || opcode.starts_with("abs.");
   const bool wide = op.d_cell == Cell::wide;
   Provenance& p = run_->provenance;
   each_lane(mask, [&](int lane) {
@@ -242,7 +267,9 @@ void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
           if (is_and && (before_[1 - i][lane] >> (16 * from) & 0xffff) == 0) continue;
           if (permute) {
             const uint64_t selector = before_[2][lane] >> (8 * to);
-            auto picks = [&](uint64_t nibble) { return i < 2 && static_cast<int>((nibble & 7) / 2) == 2 * i + from; };
+            auto picks = [&](uint64_t nibble) {
+              return i < 2 && static_cast<int>((nibble & 7) / 2) == 2 * i + from;
+            };
             if (!picks(selector & 15) && !picks(selector >> 4 & 15)) continue;
           }
           if (!result[to].tag) result[to].tag = c[from].tag;

@@ -23,18 +23,21 @@ ptx::Type element_type(ptx::Type t) {
 
 std::string operand_name(const ptx::Function& function, const ptx::Operand& o) {
   switch (o.kind) {
-    case ptx::Operand::Kind::reg: return function.registers[o.reg].name;
+    case ptx::Operand::Kind::reg:
+      return function.registers[o.reg].name;
     case ptx::Operand::Kind::immediate:
       return o.bits >> 32 ? fmt::format("0d{:016X}", o.bits) : fmt::format("0f{:08X}", o.bits);
-    default: return o.name;
+    default:
+      return o.name;
   }
 }
 
 std::vector<int64_t> input_elements(const RecordedRun& run, const std::vector<uint32_t>& leaves) {
   std::vector<int64_t> elements;
   for (uint32_t leaf : leaves) {
-    const auto range = std::upper_bound(run.leaves.begin(), run.leaves.end(), leaf,
-                                        [](uint32_t l, const RecordedRun::LeafRange& r) { return l < r.first; });
+    const auto range =
+        std::upper_bound(run.leaves.begin(), run.leaves.end(), leaf,
+                         [](uint32_t l, const RecordedRun::LeafRange& r) { return l < r.first; });
     if (range == run.leaves.begin()) continue;
     elements.push_back(static_cast<int64_t>((range - 1)->input) << 40 | (leaf - (range - 1)->first));
   }
@@ -43,7 +46,9 @@ std::vector<int64_t> input_elements(const RecordedRun& run, const std::vector<ui
 
 Source outside_source(const RecordedRun& run, Dependence d) {
   const Provenance::Elements found = run.provenance.collect(d, 1);
-  return found.unwritten ? Source::unwritten : !found.leaves.empty() || found.truncated ? Source::input : Source::literal;
+  return found.unwritten                            ? Source::unwritten
+         : !found.leaves.empty() || found.truncated ? Source::input
+                                                    : Source::literal;
 }
 
 Event expand(const RecordedRun& run, int32_t index) {

@@ -29,7 +29,8 @@ const MemoryShadow::Area* MemoryShadow::find(const std::string& name) const {
 ShadowCell MemoryShadow::read(const Area* area, uint64_t address) {
   if (!area) return {};
   const uint64_t offset = address - area->base;
-  if (!area->cells.empty() && (area->writers[offset / 2] >= 0 || !area->is_input)) return area->cells[offset / 2];
+  if (!area->cells.empty() && (area->writers[offset / 2] >= 0 || !area->is_input))
+    return area->cells[offset / 2];
   if (!area->is_input) return {0, area->untouched};
   return {0, kLeaf | (area->first_leaf + static_cast<uint32_t>(offset / area->element_bytes))};
 }

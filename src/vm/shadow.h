@@ -1,4 +1,5 @@
-// Shadow state beside registers and memory: per 16-bit half, who made its non-finite value and what it depends on.
+// Shadow state beside registers and memory: per 16-bit half, who made its non-finite value and what it
+// depends on.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,11 +21,11 @@ class MemoryShadow {
   struct Area {
     std::string name;
     uint64_t base = 0, bytes = 0;
-    Dependence untouched = kUnwritten;   ///< of a half that nothing wrote
-    bool is_input = false;               ///< then a half depends on its element: leaf first_leaf + byte / element_bytes
+    Dependence untouched = kUnwritten;  ///< of a half that nothing wrote
+    bool is_input = false;  ///< then a half depends on its element: leaf first_leaf + byte / element_bytes
     uint32_t first_leaf = 0, element_bytes = 1;
-    std::vector<ShadowCell> cells;       ///< empty or bytes / 2, rounded up
-    std::vector<int32_t> writers;        ///< site of the store that wrote a half, -1: none
+    std::vector<ShadowCell> cells;  ///< empty or bytes / 2, rounded up
+    std::vector<int32_t> writers;   ///< site of the store that wrote a half, -1: none
   };
 
   void add(Area);
@@ -36,7 +37,7 @@ class MemoryShadow {
   static void write(Area*, uint64_t address, ShadowCell, int32_t writer);
 
  private:
-  std::vector<Area> areas_;   ///< ascending base
+  std::vector<Area> areas_;  ///< ascending base
   size_t last_ = 0;
 };
 
