@@ -1,6 +1,4 @@
 // A normaliser (a sum of weights, a norm) that underflowed or was never accumulated.
-#include <fmt/format.h>
-
 #include "src/diagnosis/diagnose.h"
 
 namespace assay {

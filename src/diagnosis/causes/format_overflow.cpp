@@ -1,6 +1,4 @@
 // fp16 ends at 65504: an intermediate that fp32 holds becomes infinite when an operand is narrowed.
-#include <fmt/format.h>
-
 #include "src/diagnosis/diagnose.h"
 
 namespace assay {

@@ -1,6 +1,4 @@
 // The kernel is not at fault.
-#include <fmt/format.h>
-
 #include "src/diagnosis/diagnose.h"
 
 namespace assay {

@@ -1,6 +1,4 @@
 // A boundary condition that leaves a tail of a tensor, a tile of shared memory or a workspace untouched.
-#include <fmt/format.h>
-
 #include "src/diagnosis/diagnose.h"
 
 namespace assay {
