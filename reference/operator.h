@@ -1,5 +1,5 @@
-// What an operator is: its arguments with named axes, its domain, and its mathematics. One row per operator in
-// operators.def; the row carries the behaviour, nothing else enumerates operators.
+// What an operator is: its arguments with named axes, its domain, and its mathematics. One row per operator
+// in operators.def; the row carries the behaviour, nothing else enumerates operators.
 #pragma once
 #include <functional>
 #include <optional>
@@ -21,10 +21,10 @@ struct Sizes {
 
 /// What an argument is drawn and judged as.
 enum class Role {
-  value,       ///< plain real input in the case's dtype
-  log_decay,   ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype
-  state,       ///< initial / final state, always fp32
-  output,      ///< in the case's dtype
+  value,      ///< plain real input in the case's dtype
+  log_decay,  ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype
+  state,      ///< initial / final state, always fp32
+  output,     ///< in the case's dtype
 };
 
 struct ArgumentSpec {
@@ -34,19 +34,20 @@ struct ArgumentSpec {
   bool optional = false;
 };
 
-/// What a kernel of the gated family declares of its arithmetic: enough to derive the a-priori bound of
-/// reference/bound.h. All are upper bounds on relative errors unless said otherwise; derivations stand where the
-/// numbers are made (the kernel's plan.cpp).
+/// What a kernel of the gated family declares of its arithmetic: enough to derive the a-priori bound.
+/// reference/bound.h says exactly which operation each number must cover. All are upper bounds on relative
+/// errors unless said otherwise; derivations stand where the numbers are made (the kernel's plan.cpp).
 struct GatedArithmetic {
-  double decay = 0;           ///< relative error of one step's decay factor e^g, independent of g
-  double decay_per_nat = 0;   ///< further relative error of a decay, per unit of |g| it spans
-  double write = 0;           ///< relative error of a term k v at the moment it enters
-  double step = 0;            ///< relative error added to the whole running sum at every token (rounding of S)
-  double boundary = 0;        ///< relative error added to the whole running sum after every `chunk` tokens
-  int64_t chunk = 0;          ///< tokens per chunk, counted from each sequence's start; 0: no boundaries
-  double readout = 0;         ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
-  double underflow = 0;       ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
-  double output_roundoff = 0; ///< u of the format o is stored in
+  double decay = 0;  ///< relative error of one step's decay factor e^g, independent of g; none where g = 0
+  double decay_per_nat = 0;  ///< further relative error of a decay, per unit of |g| it spans
+  double write = 0;          ///< relative error of a term k v at the moment it enters
+  double step = 0;           ///< relative error added to the whole running sum at every token (rounding of S)
+  double boundary = 0;       ///< relative error added to the whole running sum after every `chunk` tokens
+  int64_t chunk = 0;         ///< tokens per chunk, counted from each sequence's start; 0: no boundaries
+  double readout = 0;        ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
+  double underflow =
+      0;  ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
+  double output_roundoff = 0;  ///< u of the format o is stored in
 };
 
 /// One output element's reference: the exact value lies in [mid - rad, mid + rad].
@@ -56,7 +57,11 @@ struct ReferenceOutput {
   std::string name;
   std::vector<Axis> axes;
   std::vector<double> mid, rad, bound, companion;
-  int rung = 0;               ///< highest rung of the precision ladder used: 0 double, 1 double-double, 2 MPFR
+  /// The part of `bound` that is absolute: underflow, and half of the output format's smallest subnormal.
+  std::vector<double> underflow;
+  int rung = 0;           ///< highest rung of the precision ladder used: 0 double, 1 double-double, 2 MPFR
+  int64_t wide = 0;       ///< elements whose radius exceeds 2^-10 of the bound after the last rung
+  std::string undecided;  ///< why, in one line; empty where wide = 0
 };
 
 struct ReferenceResult {
@@ -67,7 +72,7 @@ struct ReferenceResult {
 /// Everything an evaluation needs. Absent optional inputs are absent keys.
 struct Problem {
   Sizes sizes;
-  std::vector<int64_t> cu_seqlens;   ///< empty: B sequences of T tokens; else N+1 offsets into T (B = 1)
+  std::vector<int64_t> cu_seqlens;  ///< empty: B sequences of T tokens; else N+1 offsets into T (B = 1)
   double scale = 1;
   const TensorMap* inputs = nullptr;
   GatedArithmetic arithmetic;
@@ -76,15 +81,20 @@ struct Problem {
 
 struct Operator {
   std::string_view name;
-  std::string_view summary;    ///< one line
-  std::string_view formula;    ///< plain text
+  std::string_view summary;  ///< one line
+  std::string_view formula;  ///< plain text
   std::string_view citation;
   std::vector<ArgumentSpec> inputs;
   std::vector<ArgumentSpec> outputs;
   /// Default scale for these sizes (K^-1/2 for most).
   double (*default_scale)(const Sizes&);
-  /// Forward values with enclosures and bounds, by the precision ladder.
+  /// Forward values with enclosures and bounds, by the precision ladder. Throws BadInput where a required
+  /// input is missing, has another size, or cu_seqlens does not pack T. Values that are not finite come out
+  /// as not finite, with rad = inf.
   ReferenceResult (*evaluate)(const Problem&);
+  /// Gradients "dX" of every present input X, for the cotangents "d" + output among the inputs ("do";
+  /// "dfinal_state" is optional). Enclosures and companions only: `bound` and `underflow` stay empty.
+  ReferenceResult (*evaluate_adjoint)(const Problem&);
 };
 
 /// All operators, in the order of operators.def.

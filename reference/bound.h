@@ -1,0 +1,104 @@
+// How far a kernel of the gated family may be from the exact value: the a-priori bound, from what it
+// declares.
+//
+// Model. A kernel computes every output as sums and products of q, k, v, S_0, scale and decay weights. Each
+// operation returns exact (1 + d) + e: d a relative error, e an absolute one that is there only where the
+// operation underflows. Written out, the result is a sum over paths; the path of the pair (j, t), channel c
+// is scale q_tc w k_jc v_j, w = e^{g_{j+1} + .. + g_t}, times one factor (1 + d) for every operation it
+// passes. GatedArithmetic bounds these factors:
+//   entering               (1 + write) once; not for S_0
+//   crossing token s       (1 + d_s), d_s = (1 + decay) e^{decay_per_nat |g_s|} - 1, for every s in j+1..t; 1
+//   where g_s = 0 living through token s (1 + step) for every s in j..t end of a chunk         (1 + boundary)
+//   for every chunk end in j..t, t included only for the state itself;
+//                          chunks count from the sequence's start, the end of the sequence ends its last one
+//   leaving                (1 + readout) once, for o only
+// Their largest product minus one, times the path's absolute value, summed over paths, bounds the relative
+// part: nothing is first order. The sums over paths are recurrences. Companion and excess (operators.md calls
+// them Pm and E):
+//   Pm_t = e^{g_t} Pm_{t-1} + |k_t||v_t|^T                                                           Pm_0 =
+//   |S_0| E_t  = (1 + step) { e^{g_t} [ (1 + d_t) E_{t-1} + d_t Pm_{t-1} ] + write |k_t||v_t|^T } + step
+//   Pm_t,   E_0 = 0 after a chunk: E <- E + boundary (Pm + E) |o^ - o| <= scale |q|^T ( E + readout (Pm + E)
+//   ) + U_o,     |S^_T - S_T| <= E_T + U_S
+// because Pm + E is the sum over paths with all factors (1 + d) at their largest.
+//
+// Underflow. An e reaches the result times the rest of its paths' factors: some of scale, q_tc, k_jc, v_j or
+// S_0, weights
+// (<= 1) and factors (1 + d), whose product is at most I_t = (1 + decay)^t (1 + step)^t (1 + boundary)^chunks
+// (1 + write)(1 + readout), as e^{-x} e^{decay_per_nat x} <= 1. Every operation belongs to one pair (token j
+// <= t, channel c), that of its last operand (an addition to that of the term it adds, a store of a running
+// value to that of the newest token in it), and to a pair belong at most kUnderflowEvents operations that can
+// underflow. A chain of decays counts twice whatever its length: with exactly one weight of it underflowing
+// the path is off by e times the others (<= 1), with m >= 2 each e meets another weight below 2^-125 and m
+// 2^-125 < 1. Hence, with (1 + a)(1 + b) in place of "some of a, b",
+//   U_o <= kUnderflowEvents underflow I_t (1 + scale) sum_c (1 + |q_tc|) [ 1 + max|S_0| + sum_{j<=t} (1 +
+//   max_c|k_jc|)(1 + |v_j|) ]
+// and U_S is that without scale and q. No weight decays it: a flushed weight loses what it carried, however
+// much decay follows.
+//
+// Storing o adds output_roundoff |o^| and half of the format's smallest subnormal.
+//
+// Overflow. The model has none: where a score, a state or a partial output could pass 2^127 by the same
+// absolute sums, the bound is infinite, which is not a pass but "undecided".
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "reference/operator.h"
+#include "src/numerics/rounding.h"
+
+namespace assay {
+
+inline constexpr double kUnderflowEvents = 16;
+
+/// What one token does to E: E' = carry E + grow Pm_old + written |k||v|.
+struct ExcessStep {
+  double carry = 1, grow = 0;
+};
+
+/// The recurrences' coefficients. Computed in double; every result is raised at the end by excess_rounding(t,
+/// K).
+class BoundModel {
+ public:
+  explicit BoundModel(const GatedArithmetic& arithmetic)
+      : arithmetic_(arithmetic), written((1 + arithmetic.step) * arithmetic.write + arithmetic.step) {}
+
+  /// `weight` is e^g.
+  ExcessStep step(double weight, double g) const {
+    if (weight == 0) return {0, 0};
+    const double d = decay_error(g);
+    return {(1 + arithmetic_.step) * (weight * (1 + d)),
+            (1 + arithmetic_.step) * (weight * d) + arithmetic_.step * weight};
+  }
+  /// Error of one crossing; e^x - 1 <= x + x^2 for 0 <= x <= 1.
+  double decay_error(double g) const {
+    if (g == 0) return 0;
+    const double x = arithmetic_.decay_per_nat * std::fabs(g);
+    const double spread = x <= 1 ? x + x * x : std::expm1(x) * (1 + 0x1p-40);
+    return arithmetic_.decay + (1 + arithmetic_.decay) * spread;
+  }
+  /// Factor by which one token may multiply what crosses it: I_t / I_{t-1}.
+  double inflation_per_token() const { return (1 + arithmetic_.decay) * (1 + arithmetic_.step); }
+  double inflation_per_chunk() const { return 1 + arithmetic_.boundary; }
+  double inflation_of_ends() const { return (1 + arithmetic_.write) * (1 + arithmetic_.readout); }
+
+ private:
+  GatedArithmetic arithmetic_;
+
+ public:
+  const double written;
+};
+
+/// Roundings behind E, Pm and their readout after t tokens: e^g (4), its products (5), the recurrence (5) per
+/// token.
+inline double excess_roundings(int64_t t, int64_t K) {
+  return 16.0 * static_cast<double>(t) + static_cast<double>(K) + 32;
+}
+
+/// True where every coefficient is zero: the kernel claims to be exact.
+inline bool claims_exact(const GatedArithmetic& a) {
+  return a.decay == 0 && a.decay_per_nat == 0 && a.write == 0 && a.step == 0 && a.boundary == 0 &&
+         a.readout == 0 && a.underflow == 0;
+}
+
+}  // namespace assay

@@ -1,0 +1,55 @@
+#include "reference/exact_grid.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "reference/slices.h"
+
+namespace assay {
+namespace {
+
+constexpr int kNoGrid = -2000;  // an element that is not finite
+constexpr int kAllZero = 2000;
+
+/// Largest e such that x is a multiple of 2^e.
+int lowest_bit(double x) {
+  const uint64_t bits = std::bit_cast<uint64_t>(x);
+  const int exponent = static_cast<int>(bits >> 52) & 2047;
+  const uint64_t fraction = bits & ((uint64_t{1} << 52) - 1);
+  if (exponent == 2047) return kNoGrid;
+  if (exponent == 0) return fraction ? std::countr_zero(fraction) - 1074 : kAllZero;
+  return exponent - 1075 + std::countr_zero(fraction | (uint64_t{1} << 52));
+}
+
+int lowest_bit(const Tensor& tensor) {
+  double run[256];
+  int lowest = kAllZero;
+  for (int64_t i = 0; i < tensor.size(); i += 256) {
+    const int64_t count = std::min<int64_t>(256, tensor.size() - i);
+    decode_run(tensor, i, count, run);
+    for (int64_t j = 0; j < count; ++j) lowest = std::min(lowest, lowest_bit(run[j]));
+  }
+  return lowest;
+}
+
+}  // namespace
+
+ExactGrid::ExactGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* g, const Tensor* S0,
+                     double scale) {
+  int exponent;
+  if (std::fabs(std::frexp(scale, &exponent)) != 0.5 || (g && lowest_bit(*g) != kAllZero)) return;
+  const int of_q = lowest_bit(q), of_k = lowest_bit(k), of_v = lowest_bit(v),
+            of_S0 = S0 ? lowest_bit(*S0) : kAllZero;
+  if (std::min({of_q, of_k, of_v, of_S0}) == kNoGrid) return;
+  // A product with an all-zero operand is zero and on any grid. Grids below 2^-900 are left to the radius.
+  const int state = std::min(of_k == kAllZero || of_v == kAllZero ? kAllZero : of_k + of_v, of_S0);
+  const int output = state == kAllZero || of_q == kAllZero ? kAllZero : of_q + state;
+  if (std::min(state, output) < -900) return;
+  possible_ = true;
+  const auto limit = [](int e) { return e == kAllZero ? HUGE_VAL : std::ldexp(1.0, std::min(e, 900) + 53); };
+  state_limit_ = limit(state);
+  output_limit_ = limit(output);
+}
+
+}  // namespace assay

@@ -1,0 +1,28 @@
+// Detects problems in which plain double arithmetic makes no rounding at all.
+#pragma once
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// No decay, and every q, k, v, S_0 a multiple of a power of two: then every S_t is a multiple of
+/// 2^state_exponent, every sum q^T S of 2^(q_exponent + state_exponent), and as long as the sums of absolute
+/// values stay below 2^53 of these units nothing rounds, in any order. A scale that is a power of two keeps
+/// this.
+class ExactGrid {
+ public:
+  ExactGrid() = default;
+  ExactGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* g, const Tensor* S0,
+            double scale);
+
+  /// `magnitude` >= every |S| entry and partial sum so far; q_sum = sum_c |q_c| (0: only the state is asked
+  /// for).
+  bool exact(double magnitude, double q_sum) const {
+    return possible_ && magnitude < state_limit_ && q_sum * magnitude < output_limit_;
+  }
+
+ private:
+  bool possible_ = false;
+  double state_limit_ = 0, output_limit_ = 0;
+};
+
+}  // namespace assay

@@ -1,0 +1,38 @@
+// Forward evaluation of the gated family with enclosures and bounds, by the precision ladder.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "reference/operator.h"
+#include "src/numerics/ball.h"
+
+namespace assay {
+
+/// One value column of one slice, as doubles; S0 has K entries, g is empty where the gate is absent.
+struct ColumnInputs {
+  int64_t tokens = 0, K = 0;
+  std::vector<double> q, k, g, v, S0;
+  double scale = 1;
+};
+struct ColumnOutputs {
+  std::vector<Ball<double>> o, S;  ///< tokens; K
+};
+
+/// What the evaluator takes from an operator's row: the literal transcription over intervals, for the last
+/// rung. Precision `level` 0, 1, 2, ... doubles with each step; returns false where there is no such level.
+struct GatedRow {
+  bool (*literal_column)(const ColumnInputs&, int level, ColumnOutputs&);
+};
+
+/// Rung 0, plain double: |S^ - S| <= gamma_n Pm because the evaluator is itself a kernel of the model in
+/// bound.h (n roundings on a path: 1 for k v, then per token 4 for e^g, 1 product, 1 sum; readout K + 3); no
+/// ball per element is needed. Rung 1, the same in double-double. Rung 2: literal_column. A value column goes
+/// up a rung where a radius exceeds 2^-10 of the bound; what stays wide after the last is said in
+/// ReferenceOutput::undecided. Where every operation is exact (no decay, all values on one grid of at most 53
+/// bits) the radius is 0.
+ReferenceResult gated_forward(const Problem&, const GatedRow&);
+
+/// Largest radius that a verdict may rest on.
+inline constexpr double kEnclosureShare = 0x1p-10;
+
+}  // namespace assay
