@@ -224,8 +224,27 @@ Case mutated(const Target& target) {
   for (int64_t n = between(1, 2); n > 0; --n)
     kDimensions[static_cast<size_t>(between(0, std::size(kDimensions) - 1))].draw(c, target);
   draw_seed(c, target);
-  if (c.values != "exact" && c.without.empty() && c.decay == "none") draw_decay(c, target);
+  if (c.decay == "none") draw_decay(c, target);  // else the decays of exact cases would pile up
   return c;
+}
+
+/// A kernel with a narrower gate range than the operator's domain: does the case stay inside?
+bool within_gate_range(const Case& c, const Target& target) {
+  const TensorMap inputs = draw_inputs(c, target.op);
+  for (const ArgumentSpec& spec : target.op.inputs) {
+    const auto found = inputs.find(std::string(spec.name));
+    if (spec.role != Role::log_decay || found == inputs.end()) continue;
+    for (int64_t i = 0; i < found->second.size(); ++i)
+      if (found->second.value(i) < target.kernel.limits.gate_min) return false;
+  }
+  return true;
+}
+
+/// Nine in ten cases of such a kernel are drawn again until their gates are inside, the mild profiles at last.
+void settle_gates(Case& c, const Target& target) {
+  if (target.kernel.limits.gate_min <= -1e4 || chance(10)) return;
+  for (int attempt = 0; attempt < 12 && !within_gate_range(c, target); ++attempt) draw_decay(c, target);
+  if (!within_gate_range(c, target)) c.decay = "near-one";
 }
 
 rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& feedback) {
@@ -234,6 +253,7 @@ rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& fe
     Case c = !feedback.corpus.empty() && chance(25) ? mutated(target) : fresh(target);
     c.kernel = kernel.name;
     settle(c, target, draw_budget());
+    settle_gates(c, target);
     return c;
   });
 }

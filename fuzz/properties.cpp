@@ -8,6 +8,8 @@
 #include "fuzz/slice.h"
 #include "src/compare/compare.h"
 #include "src/numerics/bad_input.h"
+#include "src/verify/acceptance.h"
+#include "src/verify/verdict.h"
 
 namespace assay {
 namespace {
@@ -292,7 +294,7 @@ const Outcome& PropertyRun::outcome() {
 }
 
 Outcome PropertyRun::run(const Case& c, const TensorMap& inputs) const {
-  return backend_.run(kernel.plan(c, op, inputs), inputs);
+  return backend_.run(plan_of(c, kernel, op, inputs), inputs);
 }
 
 const std::vector<Property>& properties() {
@@ -332,11 +334,13 @@ std::vector<PropertyOutcome> check_properties(const Verification& v, const Kerne
 void record_failures(Verification& v, const std::vector<PropertyOutcome>& outcomes) {
   for (const PropertyOutcome& outcome : outcomes) {
     if (!outcome.failure) continue;
-    v.properties_failed.push_back(fmt::format("{}: {}", outcome.property->name, *outcome.failure));
-    if (v.verdict == "finding") continue;
-    v.verdict = "finding";
-    v.cause = fmt::format("property/{}", outcome.property->name);
+    const std::string line = fmt::format("{}: {}", outcome.property->name, *outcome.failure);
+    const auto same = [&](const std::string& known) {
+      return known.rfind(std::string(outcome.property->name) + ":", 0) == 0;
+    };
+    if (std::none_of(v.properties_failed.begin(), v.properties_failed.end(), same)) v.properties_failed.push_back(line);
   }
+  if (!v.properties_failed.empty() && v.verdict != "domain") decide(v);
 }
 
 void judge_properties(Verification& v, const Kernel& kernel, Backend& backend, const TensorMap* inputs) {

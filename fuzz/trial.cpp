@@ -37,10 +37,9 @@ std::string plan_rejects(const Trial& trial) {
   }
 }
 
-const Property* failed_property(const TrialReport& report) {
-  for (const PropertyOutcome& outcome : report.outcomes)
-    if (outcome.failure && report.verification.cause == "property/" + std::string(outcome.property->name))
-      return outcome.property;
+const Property* first_failed(const std::vector<PropertyOutcome>& outcomes) {
+  for (const PropertyOutcome& outcome : outcomes)
+    if (outcome.failure) return outcome.property;
   return nullptr;
 }
 
@@ -59,7 +58,8 @@ std::vector<const Property*> properties_due(const Case& c, uint64_t seed, int64_
 }
 
 TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& options) {
-  TrialReport report{trial, {}, {}, {}, {}};
+  TrialReport report;
+  report.trial = trial;
   try {
     report.verification = verify_once(trial.case_, *trial.kernel, backend, options, false);
   } catch (const BadInput&) {
@@ -67,12 +67,14 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
     if (report.rejected.empty()) throw;
     return report;
   }
+  const bool alone = report.verification.verdict == "finding";
   report.plain_cause = report.verification.cause;
   report.outcomes = check_properties(report.verification, *trial.kernel, backend, trial.properties);
-  if (report.verification.verdict == "finding" && trial.diagnose)
+  if (alone && trial.diagnose)
     report.verification = verify_once(trial.case_, *trial.kernel, backend, options, true);
   record_failures(report.verification, report.outcomes);
-  if (report.plain_cause.empty()) report.plain_cause = report.verification.cause;
+  if (!alone && (report.property = first_failed(report.outcomes)) != nullptr)
+    report.plain_cause = report.verification.cause;
   return report;
 }
 
@@ -81,9 +83,9 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
   const Kernel& kernel = *original.trial.kernel;
   try {
     Verification v = verify_once(candidate, kernel, backend, options, false);
-    if (const Property* property = failed_property(original)) {
+    if (original.property != nullptr) {
       if (v.verdict == "finding") return std::nullopt;
-      record_failures(v, check_properties(v, kernel, backend, {property}));
+      record_failures(v, check_properties(v, kernel, backend, {original.property}));
     } else {
       if (v.cause != original.plain_cause) return std::nullopt;
       if (original.trial.diagnose) v = verify_once(candidate, kernel, backend, options, true);

@@ -1,13 +1,30 @@
 #include "tests/fuzz/subject.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace assay::test {
 namespace {
 
-double exp_of_gate(const TensorMap& inputs, int64_t at) {
-  const auto g = inputs.find("g");
-  return g == inputs.end() ? 1.0 : std::exp(g->second.value(at));
+/// The inputs decoded once.
+struct Values {
+  std::vector<float> q, k, v, decay, initial_state;  ///< decay and initial_state empty where absent
+};
+
+std::vector<float> decoded(const TensorMap& inputs, const char* name) {
+  std::vector<float> values;
+  const auto found = inputs.find(name);
+  if (found == inputs.end()) return values;
+  values.resize(static_cast<size_t>(found->second.size()));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(found->second.value(static_cast<int64_t>(i)));
+  return values;
+}
+
+Values decoded(const TensorMap& inputs) {
+  Values x{decoded(inputs, "q"), decoded(inputs, "k"), decoded(inputs, "v"), decoded(inputs, "g"),
+           decoded(inputs, "initial_state")};
+  for (float& g : x.decay) g = static_cast<float>(std::exp(static_cast<double>(g)));
+  return x;
 }
 
 /// The sizes and switches of one run, read back from the plan.
@@ -59,33 +76,31 @@ Planted planted(const std::string& fault, int64_t t, int64_t length) {
   return p;
 }
 
-void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, const TensorMap& in, TensorMap& out) {
-  std::vector<float> S(static_cast<size_t>(s.K * s.V), 0.0F);
-  const int64_t state_at = (n * s.H + h) * s.K * s.V;
-  if (const auto s0 = in.find("initial_state"); s0 != in.end())
-    for (size_t i = 0; i < S.size(); ++i) S[i] = static_cast<float>(s0->second.value(state_at + static_cast<int64_t>(i)));
+void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, const Values& in, TensorMap& out) {
+  const int64_t size = s.K * s.V, state_at = (n * s.H + h) * size;
+  std::vector<float> S(static_cast<size_t>(size), 0.0F), o(static_cast<size_t>(s.V));
+  if (!in.initial_state.empty()) std::copy_n(in.initial_state.begin() + state_at, size, S.begin());
   const int64_t begin = s.offsets[n], length = s.offsets[n + 1] - begin;
   for (int64_t t = 0; t < length; ++t) {
     const int64_t row = (begin + t) * s.H + h;
     const Planted p = planted(fault, t, length);
-    float sum_of_gates = 0;
+    const int64_t gate_row = p.decay_of_next != 0 && t > 0 ? row - s.H : row;
+    float least = 1;
+    std::fill(o.begin(), o.end(), 0.0F);
     for (int64_t k = 0; k < s.K; ++k) {
-      const int64_t gate_row = p.decay_of_next != 0 && t > 0 ? row - s.H : row;
-      const auto decay = static_cast<float>(exp_of_gate(in, gate_row * s.K + k));
-      sum_of_gates += std::log(std::max(decay, 0x1p-126F));
-      const float key = static_cast<float>(in.at("k").value(row * s.K + k)) * p.key;
-      for (int64_t v = 0; v < s.V; ++v)
-        S[k * s.V + v] = decay * S[k * s.V + v] + key * static_cast<float>(in.at("v").value(row * s.V + v));
+      const float decay = in.decay.empty() ? 1.0F : in.decay[gate_row * s.K + k];
+      const float key = in.k[row * s.K + k] * p.key, q = in.q[row * s.K + k];
+      least = std::min(least, decay);
+      for (int64_t v = 0; v < s.V; ++v) {
+        float& element = S[k * s.V + v];
+        element = decay * element + key * in.v[row * s.V + v];
+        o[v] += q * element;
+      }
     }
-    for (int64_t v = 0; v < s.V; ++v) {
-      float o = 0;
-      for (int64_t k = 0; k < s.K; ++k) o += static_cast<float>(in.at("q").value(row * s.K + k)) * S[k * s.V + v];
-      o *= s.scale;
-      if (p.nan != 0 && sum_of_gates < -80) o = std::nanf("");
-      out.at("o").set(row * s.V + v, o);
-    }
+    for (int64_t v = 0; v < s.V; ++v)
+      out.at("o").set(row * s.V + v, p.nan != 0 && least < 0x1p-80F ? std::nanf("") : o[v] * s.scale);
   }
-  for (size_t i = 0; i < S.size(); ++i) out.at("final_state").set(state_at + static_cast<int64_t>(i), S[i]);
+  for (int64_t i = 0; i < size; ++i) out.at("final_state").set(state_at + i, S[i]);
 }
 
 Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
@@ -141,8 +156,9 @@ Outcome SubjectBackend::run(const Plan& plan, const TensorMap& inputs) {
   Outcome outcome;
   for (const PlanOutput& output : plan.outputs)
     outcome.outputs.emplace(output.name, Tensor(output.name, output.dtype, output.axes));
+  const Values values = decoded(inputs);
   for (int64_t n = 0; n < s.N; ++n)
-    for (int64_t h = 0; h < s.H; ++h) run_head(s, fault_, n, h, inputs, outcome.outputs);
+    for (int64_t h = 0; h < s.H; ++h) run_head(s, fault_, n, h, values, outcome.outputs);
   nudge_bits(fault_, s, inputs, run, outcome.outputs);
   return outcome;
 }

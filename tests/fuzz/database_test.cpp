@@ -1,0 +1,175 @@
+#include "fuzz/database.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <random>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+class DatabaseTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("assay_database_test_" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path file() const { return folder_ / "assay.db"; }
+
+  void sql(const std::string& text) const {
+    sqlite3* handle = nullptr;
+    ASSERT_EQ(sqlite3_open(file().c_str(), &handle), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(handle, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(handle);
+    sqlite3_close(handle);
+  }
+
+  std::string refusal() const {
+    try {
+      Database database(file());
+    } catch (const BadInput& reason) {
+      return reason.what();
+    }
+    return "accepted";
+  }
+
+  fs::path folder_;
+};
+
+Verification finding(int64_t number) {
+  Verification v;
+  v.kernel = "gla.chunk";
+  v.case_.kernel = v.kernel;
+  v.case_.seed = static_cast<uint64_t>(number);
+  v.token = token_of(v.case_);
+  v.verdict = "finding";
+  v.cause = "violation/o";
+  return v;
+}
+
+FuzzRun begun() {
+  FuzzRun run;
+  run.kernels = {"gla.chunk"};
+  run.backend = "vm sm_90";
+  run.seed = 0xfedcba9876543210;
+  return run;
+}
+
+TEST_F(DatabaseTest, KeepsRunsFindingsAndCorpusFromOneOpeningToTheNext) {
+  {
+    Database database(file());
+    const int64_t run = database.begin_run(begun());
+    const int64_t first = database.add_finding(run, finding(1));
+    database.add_finding(run, finding(2));
+    database.count_occurrence(first);
+    database.replace_finding(first, finding(3));
+    database.add_corpus(run, {{"gla.chunk", "token a", "shape x"}, {"gla.chunk", "token b", "shape x"}});
+    FuzzRun counted = begun();
+    counted.cases = 17;
+    database.update_run(run, counted);
+  }
+  Database database(file());
+  const auto findings = database.findings();
+  ASSERT_EQ(findings.size(), 2U);
+  EXPECT_EQ(findings[0].token, finding(3).token);
+  EXPECT_EQ(findings[0].occurrences, 2);
+  EXPECT_TRUE(findings[0].shrunk);
+  EXPECT_FALSE(findings[1].shrunk);
+  ASSERT_EQ(database.corpus().size(), 1U);
+  EXPECT_EQ(database.corpus()[0].token, "token a");
+  const auto run = database.latest_run();
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->cases, 17);
+  EXPECT_EQ(run->seed, begun().seed);
+  ASSERT_EQ(run->findings.size(), 2U);
+  EXPECT_EQ(run->findings[0].case_, finding(3).case_);
+}
+
+TEST_F(DatabaseTest, AnEmptyDatabaseHasNoRun) {
+  Database database(file());
+  EXPECT_FALSE(database.latest_run().has_value());
+}
+
+TEST_F(DatabaseTest, AnotherSchemaVersionIsBadInputThatNamesBothVersions) {
+  { Database database(file()); }
+  EXPECT_EQ(refusal(), "accepted");
+  sql("PRAGMA user_version = 99");
+  EXPECT_NE(refusal().find("schema version 99, this assay reads version 1"), std::string::npos) << refusal();
+}
+
+TEST_F(DatabaseTest, AnotherProgramsDatabaseIsBadInputAndIsLeftAsItWas) {
+  sql("CREATE TABLE notes(text)");
+  std::ifstream before_stream(file(), std::ios::binary);
+  const std::string before((std::istreambuf_iterator<char>(before_stream)), {});
+  EXPECT_NE(refusal().find("another program"), std::string::npos) << refusal();
+  std::ifstream after_stream(file(), std::ios::binary);
+  const std::string after((std::istreambuf_iterator<char>(after_stream)), {});
+  EXPECT_EQ(before, after);
+}
+
+TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsBadInput) {
+  std::ofstream(file()) << "this is a text of more than one hundred bytes, so that it cannot be taken for an empty "
+                           "database file by anyone who looks at it";
+  EXPECT_NE(refusal().find("not an assay database"), std::string::npos) << refusal();
+}
+
+TEST_F(DatabaseTest, AFolderThatIsNotThereIsBadInput) {
+  folder_ /= "missing";
+  EXPECT_NE(refusal().find("database error"), std::string::npos) << refusal();
+}
+
+/// A child writes findings and reports each on a pipe once it is committed; it is killed at a random moment.
+int64_t committed_before_the_kill(const fs::path& file, int milliseconds) {
+  int pipe_ends[2];
+  EXPECT_EQ(pipe(pipe_ends), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    Database database(file);
+    const int64_t run = database.begin_run(begun());
+    for (int64_t i = 0;; ++i) {
+      database.add_finding(run, finding(i));
+      if (i % 5 == 0) database.add_corpus(run, {{"gla.chunk", "t", "f" + std::to_string(i)}});
+      const char byte = 1;
+      if (write(pipe_ends[1], &byte, 1) != 1) _exit(1);
+    }
+  }
+  close(pipe_ends[1]);
+  char byte = 0;
+  EXPECT_EQ(read(pipe_ends[0], &byte, 1), 1);
+  usleep(static_cast<useconds_t>(milliseconds) * 1000);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  int64_t reported = 1;
+  while (read(pipe_ends[0], &byte, 1) == 1) ++reported;
+  close(pipe_ends[0]);
+  return reported;
+}
+
+TEST_F(DatabaseTest, NothingCommittedIsLostWhenTheProcessIsKilled) {
+  std::mt19937 random(20260);
+  int64_t expected = 0;
+  for (int round = 0; round < 8; ++round) {
+    expected += committed_before_the_kill(file(), static_cast<int>(random() % 60));
+    Database database(file());
+    const auto findings = database.findings();
+    EXPECT_GE(static_cast<int64_t>(findings.size()), expected) << "round " << round;
+    EXPECT_LE(static_cast<int64_t>(findings.size()), expected + round + 1) << "round " << round;
+    expected = static_cast<int64_t>(findings.size());
+    const auto run = database.latest_run();
+    ASSERT_TRUE(run.has_value());
+    EXPECT_FALSE(run->findings.empty());
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,227 @@
+#include "fuzz/fuzz.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "fuzz/database.h"
+#include "src/numerics/bad_input.h"
+#include "tests/fuzz/subject.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FuzzTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / ("assay_fuzz_test_" + std::to_string(getpid()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path file() const { return folder_ / "assay.db"; }
+  fs::path folder_;
+};
+
+FuzzRun fuzzed(const std::string& fault, const FuzzOptions& options) {
+  static const Kernel kernel = test::subject_kernel();
+  test::SubjectBackend backend(fault);
+  Listener silent;
+  return fuzz({&kernel}, backend, options, silent);
+}
+
+FuzzOptions with_cases(int64_t cases, uint64_t seed, int jobs) {
+  FuzzOptions options;
+  options.cases = cases;
+  options.seed = seed;
+  options.jobs = jobs;
+  options.db.clear();
+  return options;
+}
+
+/// Everything but the clock.
+std::string without_times(FuzzRun run) {
+  run.seconds = 0;
+  for (Verification& v : run.findings) v.seconds_kernel = v.seconds_reference = 0;
+  return to_json(run).dump(1);
+}
+
+TEST_F(FuzzTest, ASoundKernelHasNoFindingAndEveryPropertyIsChecked) {
+  const FuzzRun run = fuzzed("", with_cases(400, 11, 2));
+  EXPECT_EQ(run.cases, 400);
+  EXPECT_EQ(run.undecided, 0);
+  EXPECT_EQ(run.passed + run.domain, 400);
+  for (const Verification& v : run.findings) ADD_FAILURE() << v.cause << "  " << v.token;
+  for (const PropertyRow& row : run.properties) {
+    EXPECT_EQ(row.failed, 0) << row.name;
+    if (row.name != "exponents-nonpositive") EXPECT_GT(row.checked, 5) << row.name;
+  }
+  EXPECT_FALSE(run.coverage.empty());
+  for (const TightnessRow& row : run.tightness) {
+    EXPECT_LT(row.max_ratio, 1) << row.output << " " << row.dtype << " " << row.decay;
+  }
+}
+
+TEST_F(FuzzTest, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {
+  for (const char* fault : {"", "overflow in a partial chunk"}) {
+    const std::string one = without_times(fuzzed(fault, with_cases(160, 5, 1)));
+    const std::string three = without_times(fuzzed(fault, with_cases(160, 5, 3)));
+    EXPECT_EQ(one, three) << fault;
+    EXPECT_NE(one, without_times(fuzzed(fault, with_cases(160, 6, 1)))) << fault;
+  }
+}
+
+/// The three planted faults of one token, in every dtype.
+TEST_F(FuzzTest, OneTokensFaultIsFoundWithinTwoThousandCasesInEveryDtype) {
+  for (Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
+    Kernel kernel = test::subject_kernel();
+    kernel.limits.dtypes = {dtype};
+    for (const char* fault : {"term dropped", "decay one step late", "key scaled"}) {
+      test::SubjectBackend backend(fault);
+      Listener silent;
+      FuzzOptions options = with_cases(300, 3, 2);
+      options.shrink_evaluations = 0;
+      const FuzzRun run = fuzz({&kernel}, backend, options, silent);
+      EXPECT_FALSE(run.findings.empty()) << fault << " " << format(dtype).name;
+    }
+  }
+}
+
+TEST_F(FuzzTest, AnOverflowIsFoundUntoldAndShrunkToOneSmallReplayableCase) {
+  const FuzzRun run = fuzzed("overflow in a partial chunk", with_cases(200, 9, 2));
+  ASSERT_FALSE(run.findings.empty());
+  const Verification& v = run.findings[0];
+  EXPECT_EQ(v.case_.B * v.case_.H * v.case_.K * v.case_.V, 1) << v.token;
+  EXPECT_LE(v.case_.T, 128) << v.token;
+  EXPECT_EQ(parse_token(v.token), v.case_);
+  EXPECT_EQ(v.cause.rfind("nonfinite/o", 0), 0U) << v.cause;
+}
+
+TEST_F(FuzzTest, AFaultOfAPropertyIsShrunkByThatProperty) {
+  const FuzzRun run = fuzzed("length matters", with_cases(200, 9, 2));
+  bool seen = false;
+  for (const Verification& v : run.findings) {
+    if (v.cause != "property/split-and-resume") continue;
+    seen = true;
+    EXPECT_EQ(v.case_.T, 41) << v.token;
+    EXPECT_EQ(v.case_.K * v.case_.V, 1) << v.token;
+  }
+  EXPECT_TRUE(seen);
+}
+
+TEST_F(FuzzTest, KernelsShareTheCasesEvenly) {
+  Kernel first = test::subject_kernel(), second = test::subject_kernel();
+  second.name = "gla.other";
+  test::SubjectBackend backend;
+  Listener silent;
+  const FuzzRun run = fuzz({&first, &second}, backend, with_cases(65, 3, 2), silent);
+  std::map<std::string, int64_t> cases;
+  for (const CoverageRow& row : run.coverage)
+    if (row.feature == "kernel") cases[row.value] = row.cases;
+  EXPECT_EQ(cases["gla.subject"], 33);
+  EXPECT_EQ(cases["gla.other"], 32);
+}
+
+TEST_F(FuzzTest, ATimeBudgetEndsTheRun) {
+  FuzzOptions options = with_cases(0, 3, 2);
+  options.time_s = 1;
+  const FuzzRun run = fuzzed("", options);
+  EXPECT_GT(run.cases, 0);
+}
+
+TEST_F(FuzzTest, AKernelThatAcceptsNoCaseIsBadInputWithItsOwnReason) {
+  Kernel kernel = test::subject_kernel();
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan { throw BadInput("K must be 64"); };
+  test::SubjectBackend backend;
+  Listener silent;
+  try {
+    fuzz({&kernel}, backend, with_cases(200, 3, 2), silent);
+    FAIL() << "accepted";
+  } catch (const BadInput& reason) {
+    EXPECT_STREQ(reason.what(), "K must be 64");
+  }
+}
+
+TEST_F(FuzzTest, CasesAPlanRefusesAreCountedApart) {
+  Kernel kernel = test::subject_kernel();
+  const auto plan = kernel.plan;
+  kernel.plan = [plan](const Case& c, const Operator& op, const TensorMap& inputs) {
+    if (c.K % 2 != 0) throw BadInput("K must be even");
+    return plan(c, op, inputs);
+  };
+  test::SubjectBackend backend;
+  Listener silent;
+  const FuzzRun run = fuzz({&kernel}, backend, with_cases(96, 3, 2), silent);
+  int64_t refused = 0;
+  for (const CoverageRow& row : run.coverage)
+    if (row.feature == "rejected by the kernel's plan") refused = row.cases;
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(run.cases + refused, 96);
+  EXPECT_TRUE(run.findings.empty());
+}
+
+TEST_F(FuzzTest, FindingsOfEarlierRunsAreRerunFirstOnRequest) {
+  FuzzOptions options = with_cases(128, 9, 2);
+  options.db = file();
+  const FuzzRun first = fuzzed("overflow in a partial chunk", options);
+  ASSERT_FALSE(first.findings.empty());
+  options.cases = 1;
+  options.seed = 77;
+  options.known_first = true;
+  const FuzzRun again = fuzzed("overflow in a partial chunk", options);
+  EXPECT_FALSE(again.findings.empty());
+  EXPECT_EQ(again.cases, 1 + static_cast<int64_t>(first.findings.size()));
+}
+
+/// Tells the parent each finding by one byte, as a console would print it.
+class Teller : public Listener {
+ public:
+  explicit Teller(int to) : to_(to) {}
+  void found(const Verification&) override {
+    const char byte = 1;
+    if (write(to_, &byte, 1) != 1) _exit(1);
+  }
+
+ private:
+  int to_;
+};
+
+TEST_F(FuzzTest, WhatWasToldIsInTheDatabaseWhenTheProcessIsKilled) {
+  std::mt19937 random(4);
+  int64_t told = 0;
+  for (int round = 0; round < 4; ++round) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      const Kernel kernel = test::subject_kernel();
+      test::SubjectBackend backend("length matters");
+      Teller teller(ends[1]);
+      FuzzOptions options = with_cases(100'000, random(), 2);
+      options.db = file();
+      fuzz({&kernel}, backend, options, teller);
+      _exit(0);
+    }
+    close(ends[1]);
+    char byte = 0;
+    ASSERT_EQ(read(ends[0], &byte, 1), 1);
+    usleep(static_cast<useconds_t>(random() % 100) * 1000);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    for (++told; read(ends[0], &byte, 1) == 1;) ++told;
+    close(ends[0]);
+    Database database(file());
+    EXPECT_GE(static_cast<int64_t>(database.findings().size()), told) << "round " << round;
+    ASSERT_TRUE(database.latest_run().has_value());
+    EXPECT_FALSE(database.latest_run()->findings.empty());
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,118 @@
+#include "fuzz/properties.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/numerics/bad_input.h"
+#include "src/verify/verify.h"
+#include "tests/fuzz/subject.h"
+
+namespace assay {
+namespace {
+
+struct Twin {
+  const char* property;
+  const char* fault;  ///< of the subject: bits change, no bound is left
+  const char* token;  ///< a case in which the property sees it
+};
+
+constexpr Twin kTwins[] = {
+    {"within-bound", "term dropped", "gla.subject/B1/T40/H1/K4/V3/fp32/g-fp32/mild/s3"},
+    {"same-bits-twice", "other bits each run", "gla.subject/B1/T9/H1/K4/V3/fp32/g-fp32/mild/s3"},
+    {"causality", "sees the future", "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s6"},
+    {"split-and-resume", "length matters", "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30"},
+    {"packed-equals-separate", "packing matters", "gla.subject/B1/T50/H1/K4/V3/cu0,11,11,50/fp32/g-fp32/mild/s3"},
+    {"packed-equals-separate", "packing matters", "gla.subject/B2/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
+    {"absent-equals-zero-gate", "absent gate differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/none/s3/no-g"},
+    {"absent-equals-zero-gate", "absent gate differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-bf16/mild/s3/h0"},
+    {"absent-equals-zero-state", "absent state differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
+    {"heads-permute", "first head differs", "gla.subject/B2/T20/H3/K4/V3/fp32/g-fp32/mild/s3/h0"},
+    {"power-of-two-scale", "scale matters", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3/scale-0.5"},
+};
+
+Verification judged(const std::string& token, Backend& backend) {
+  const Kernel kernel = test::subject_kernel();
+  VerifyOptions options;
+  options.threads = 1;
+  options.twice = false;
+  Verification v = verify(parse_token(token), kernel, backend, options);
+  judge_properties(v, kernel, backend);
+  return v;
+}
+
+bool names(const Verification& v, const std::string& property) {
+  return std::any_of(v.properties_failed.begin(), v.properties_failed.end(),
+                     [&](const std::string& line) { return line.rfind(property + ":", 0) == 0; });
+}
+
+TEST(Properties, EachSeesItsOwnFaultAndIsSilentWithoutIt) {
+  for (const Twin& twin : kTwins) {
+    test::SubjectBackend broken(twin.fault), sound;
+    const Verification bad = judged(twin.token, broken), good = judged(twin.token, sound);
+    EXPECT_TRUE(names(bad, twin.property)) << twin.property << " / " << twin.fault << " / " << twin.token;
+    EXPECT_EQ(bad.verdict, "finding") << twin.property;
+    EXPECT_EQ(good.verdict, "pass") << (good.properties_failed.empty() ? good.cause : good.properties_failed[0]);
+  }
+}
+
+TEST(Properties, EveryRowHasATwin) {
+  for (const Property& property : properties()) {
+    if (property.name == "exponents-nonpositive") continue;  // below: it needs a machine that reports exponents
+    EXPECT_TRUE(std::any_of(std::begin(kTwins), std::end(kTwins),
+                            [&](const Twin& twin) { return twin.property == property.name; }))
+        << property.name;
+  }
+}
+
+TEST(Properties, APositiveExponentIsSeenOnlyWhereTheKernelPromisesNone) {
+  Verification v;
+  v.case_ = parse_token("gla.subject/B1/T4/H1/K4/V3/fp32/g-fp32/mild/s3");
+  v.verdict = "pass";
+  v.exponents = {{{"chunk.cu", 12, 90, "f"}, "ex2.approx.ftz.f32", -4, 0.25, 10, 0}};
+  test::SubjectBackend backend;
+  Kernel kernel = test::subject_kernel();
+  const std::vector<const Property*> row = {&find_property("exponents-nonpositive")};
+  EXPECT_TRUE(check_properties(v, kernel, backend, row).empty());
+  kernel.exponents_nonpositive = true;
+  ASSERT_EQ(check_properties(v, kernel, backend, row).size(), 1U);
+  EXPECT_NE(check_properties(v, kernel, backend, row)[0].failure->find("chunk.cu:12"), std::string::npos);
+  v.exponents[0].max = 0;
+  EXPECT_FALSE(check_properties(v, kernel, backend, row)[0].failure.has_value());
+}
+
+TEST(Properties, TheFailureNamesTheElementAndBothValues) {
+  test::SubjectBackend broken("first head differs");
+  const Verification v = judged("gla.subject/B1/T20/H3/K4/V3/fp32/g-fp32/mild/s3/h0", broken);
+  for (const std::string& line : v.properties_failed) {
+    if (line.rfind("heads-permute:", 0) != 0) continue;
+    EXPECT_NE(line.find("o[b=0,t=0,h=0,v=0]"), std::string::npos) << line;
+    EXPECT_NE(line.find("(0x"), std::string::npos) << line;
+  }
+  EXPECT_TRUE(names(v, "heads-permute"));
+}
+
+TEST(Properties, AFailureOfAPropertyAloneBecomesTheCause) {
+  test::SubjectBackend broken("length matters");
+  const Verification v = judged("gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30", broken);
+  EXPECT_EQ(v.cause, "property/split-and-resume");
+}
+
+TEST(Properties, AKernelThatRefusesTheChangedCaseIsNotJudgedByIt) {
+  Kernel kernel = test::subject_kernel();
+  const auto plan = kernel.plan;
+  kernel.plan = [plan](const Case& c, const Operator& op, const TensorMap& inputs) {
+    if (!c.cu_seqlens.empty()) throw BadInput("no packed sequences");
+    return plan(c, op, inputs);
+  };
+  test::SubjectBackend backend;
+  const Verification v = verify(parse_token("gla.subject/B2/T20/H1/K4/V3/fp32/g-fp32/mild/s3"), kernel, backend);
+  EXPECT_TRUE(check_properties(v, kernel, backend, {&find_property("packed-equals-separate")}).empty());
+}
+
+TEST(Properties, AnUnknownNameIsBadInputThatListsTheRows) {
+  EXPECT_THROW(find_property("cauality"), BadInput);
+}
+
+}  // namespace
+}  // namespace assay
