@@ -1,18 +1,24 @@
 // The pipeline: case -> inputs -> { reference, kernel plan on a backend } -> comparison -> diagnosis ->
 // result.
 #pragma once
-#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "kernels/kernel.h"
 #include "reports/result.h"
 #include "src/backend/backend.h"
+#include "src/diagnosis/origin.h"
 
 namespace assay {
 
 struct VerifyOptions {
-  int threads = 0;                    ///< 0: all cores
-  bool twice = true;                  ///< run the kernel twice and compare bits
-  bool diagnose = true;               ///< walk back from non-finite outputs (vm replay)
+  int threads = 0;       ///< 0: all cores
+  bool twice = true;     ///< run the kernel twice and compare bits
+  bool diagnose = true;  ///< walk back from a non-finite output element (on the machine) and name causes
+  OriginOptions origin;  ///< of that walk
+  /// The element to walk back from, as (output, flat element); absent: the first non-finite one.
+  std::optional<std::pair<std::string, int64_t>> element;
   const TensorMap* inputs = nullptr;  ///< instead of drawn ones
   /// A second backend whose bits must equal the first's (cuda against vm).
   Backend* peer = nullptr;

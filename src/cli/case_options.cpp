@@ -1,0 +1,165 @@
+#include "src/cli/case_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+
+#include "kernels/foreign.h"
+#include "src/case/decay_profiles.h"
+#include "src/case/given_inputs.h"
+#include "src/case/names.h"
+#include "src/case/values.h"
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay::cli {
+namespace {
+
+/// Options that say what tensors of a file already say.
+constexpr const char* kDrawn[] = {"--batch",     "--length", "--heads",   "--value-heads",   "--key-dim",
+                                  "--value-dim", "--slots",  "--dtype",   "--gate-dtype",    "--decay",
+                                  "--values",    "--seed",   "--without", "--initial-state", "--set"};
+
+template <typename Table>
+std::string names_of(const Table& table) {
+  std::vector<std::string_view> names;
+  for (const auto& row : table) names.push_back(row.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+void KernelOptions::add_to(CLI::App& app, bool positional) {
+  if (positional)
+    app.add_option("KERNEL", name_, "Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels)");
+  app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX ...")
+      ->type_name("FILE.ptx")
+      ->group("A kernel of your own");
+  app.add_option("--plan", plan_, "... and its launch plan")
+      ->type_name("FILE.json")
+      ->group("A kernel of your own");
+}
+
+const Kernel& KernelOptions::kernel() {
+  if (loaded_) return *loaded_;
+  if (foreign() && !name_.empty())
+    throw BadInput(fmt::format("both KERNEL ({}) and --ptx or --plan given: give one of them", name_));
+  if (foreign() && (ptx_.empty() || plan_.empty()))
+    throw BadInput("--ptx and --plan belong together: give both files");
+  if (!foreign() && name_.empty())
+    throw BadInput("no kernel given: name one (assay list kernels), or give --ptx and --plan");
+  loaded_ = foreign() ? load_foreign_kernel(ptx_, plan_) : find_kernel(name_);
+  return *loaded_;
+}
+
+std::string KernelOptions::replay_suffix() const {
+  return foreign() ? fmt::format(" --ptx {} --plan {}", ptx_, plan_) : "";
+}
+
+void CaseOptions::add_to(CLI::App& app) {
+  app_ = &app;
+  const std::string sizes = "Sizes", drawing = "Inputs";
+  app.add_option("-B,--batch", case_.B, "Batches")->group(sizes)->capture_default_str();
+  app.add_option("-T,--length", case_.T, "Tokens (of all packed sequences together)")
+      ->group(sizes)
+      ->capture_default_str();
+  app.add_option("-H,--heads", case_.H, "Heads")->group(sizes)->capture_default_str();
+  app.add_option("--value-heads", case_.HV, "Value heads, where the operator has them")->group(sizes);
+  app.add_option("-K,--key-dim", case_.K, "Key channels")->group(sizes)->capture_default_str();
+  app.add_option("-V,--value-dim", case_.V, "Value channels")->group(sizes)->capture_default_str();
+  app.add_option("-M,--slots", case_.M, "Slots, where the operator has them")->group(sizes);
+  app.add_option("--cu-seqlens", case_.cu_seqlens, "Packed sequences: offsets 0,...,T")
+      ->delimiter(',')
+      ->group(sizes);
+  app.add_option("--dtype", dtype_, "Format of inputs and outputs: bf16, fp16, fp32")
+      ->group(drawing)
+      ->capture_default_str();
+  app.add_option("--gate-dtype", gate_dtype_, "Format of log decays: fp32, bf16, fp16")
+      ->group(drawing)
+      ->capture_default_str();
+  app.add_option("--decay", case_.decay,
+                 fmt::format("Decay profile, with arguments as in ladder:8 ({})", names_of(decay_profiles())))
+      ->group(drawing)
+      ->capture_default_str();
+  app.add_option("--values", case_.values, fmt::format("Other values ({})", names_of(value_kinds())))
+      ->group(drawing)
+      ->capture_default_str();
+  app.add_option("--seed", case_.seed, "Seed of the inputs")->group(drawing)->capture_default_str();
+  app.add_option("--scale", scale_, "Scale of the output (default: the operator's)")->group(drawing);
+  app.add_option("--without", without_, "Absent optional inputs, as in g")->delimiter(',')->group(drawing);
+  app.add_flag("--initial-state", case_.initial_state, "With an initial state")->group(drawing);
+  app.add_option("--set", case_.overrides, "Set single elements, as in \"g[0,16,0,3]=-90\"")->group(drawing);
+  app.add_option("--direction", case_.direction, "forward, backward or both")
+      ->group(drawing)
+      ->capture_default_str();
+  app.add_flag("--final-state-gradient", case_.final_state_gradient, "With a gradient of the final state")
+      ->group(drawing);
+  app.add_option("--inputs", inputs_, "Inputs from a file; sizes are read from it")
+      ->type_name("FILE.safetensors|DIR of .npy")
+      ->group(drawing);
+}
+
+Case CaseOptions::from_options(const Kernel& kernel) const {
+  Case c = case_;
+  c.kernel = kernel.name;
+  c.dtype = format(dtype_).dtype;
+  c.gate_dtype = format(gate_dtype_).dtype;
+  c.without = {without_.begin(), without_.end()};
+  if (app_->count("--scale")) c.scale = scale_;
+  if (!c.cu_seqlens.empty() && !app_->count("--length")) c.T = c.cu_seqlens.back();
+  if (c.values == "exact" && !app_->count("--decay")) c.decay = "none";
+  return c;
+}
+
+CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
+  const Operator& op = find_operator(kernel.operator_name);
+  const Case c = from_options(kernel);
+  if (inputs_.empty()) {
+    validate(c, op);
+    return {c, std::nullopt, ""};
+  }
+  for (const char* option : kDrawn) {
+    if (app_->count(option))
+      throw BadInput(
+          fmt::format("{} and --inputs: the file already says this; leave {} out", option, option));
+  }
+  GivenInputs given = fit_inputs(c, op, read_tensors(inputs_), inputs_);
+  return {given.case_, std::move(given.inputs), inputs_};
+}
+
+std::pair<std::string, int64_t> parse_element(const std::string& text, const Case& c, const Operator& op) {
+  const std::string form = "write it as o[0,16,0,3]";
+  const size_t open = text.find('[');
+  if (open == std::string::npos || text.back() != ']')
+    throw BadInput(fmt::format("element '{}': {}", text, form));
+  const std::string name = text.substr(0, open);
+  std::vector<std::string> outputs;
+  for (const ArgumentSpec& output : op.outputs) outputs.emplace_back(output.name);
+  const auto found = std::find(outputs.begin(), outputs.end(), name);
+  if (found == outputs.end())
+    throw BadInput(unknown_name(fmt::format("output of {}", op.name), name, outputs));
+  const ArgumentSpec& spec = op.outputs[static_cast<size_t>(found - outputs.begin())];
+  const Sizes sizes = sizes_of(c);
+  std::string_view rest = std::string_view(text).substr(open + 1, text.size() - open - 2);
+  int64_t flat = 0;
+  for (const auto axis : spec.axes) {
+    std::string_view part = rest.substr(0, rest.find(','));
+    rest = rest.substr(std::min(part.size() + 1, rest.size()));
+    if (const size_t equals = part.find('='); equals != std::string_view::npos)
+      part = part.substr(equals + 1);
+    int64_t index = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
+    if (error != std::errc() || end != part.data() + part.size() || index < 0 || index >= sizes.of(axis)) {
+      throw BadInput(
+          fmt::format("element '{}': {} = '{}' is not below {}; {}", text, axis, part, sizes.of(axis), form));
+    }
+    flat = flat * sizes.of(axis) + index;
+  }
+  if (!rest.empty())
+    throw BadInput(fmt::format("element '{}': {} has {} axes; {}", text, name, spec.axes.size(), form));
+  return {name, flat};
+}
+
+}  // namespace assay::cli

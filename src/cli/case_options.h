@@ -1,0 +1,62 @@
+// Options that say what is run: the kernel (registered, or a stranger's PTX and plan) and the case or its
+// inputs.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+#include "src/case/case.h"
+
+namespace CLI {
+class App;
+}
+
+namespace assay::cli {
+
+/// KERNEL, or --ptx FILE.ptx --plan FILE.json.
+class KernelOptions {
+ public:
+  /// `positional`: the name KERNEL stands first on the line; otherwise only the two files can be given.
+  void add_to(CLI::App&, bool positional = true);
+  /// Loads on first use. Throws BadInput where neither or both forms are given.
+  const Kernel& kernel();
+  /// Names a registered kernel, as from a token.
+  void choose(const std::string& name) { name_ = name; }
+  bool foreign() const { return !ptx_.empty() || !plan_.empty(); }
+  /// " --ptx FILE --plan FILE" for a replay line; empty for a registered kernel.
+  std::string replay_suffix() const;
+
+ private:
+  std::string name_, ptx_, plan_;
+  std::optional<Kernel> loaded_;
+};
+
+/// What is run: a case, with its inputs where they came from a file.
+struct CaseToRun {
+  Case case_;
+  std::optional<TensorMap> inputs;
+  std::string source;  ///< the file, for replay lines
+};
+
+/// Sizes, formats, decays, ... or --inputs FILE.
+class CaseOptions {
+ public:
+  void add_to(CLI::App&);
+  /// Throws BadInput where options contradict each other or the file does not fit the operator.
+  CaseToRun resolve(const Kernel&) const;
+
+ private:
+  Case from_options(const Kernel&) const;
+
+  Case case_;
+  std::string inputs_, dtype_ = "bf16", gate_dtype_ = "fp32";
+  std::vector<std::string> without_;
+  double scale_ = 0;
+  const CLI::App* app_ = nullptr;
+};
+
+/// Flat element of "o[0,16,0,3]" or "o[b=0,t=16,h=0,v=3]", as (output, element).
+std::pair<std::string, int64_t> parse_element(const std::string& text, const Case&, const Operator&);
+
+}  // namespace assay::cli

@@ -1,0 +1,19 @@
+// The subcommands. Each function adds one to `app`; when it is chosen, its callback sets `status` to the exit
+// status
+//: 0 pass, 1 a finding. Bad input leaves as BadInput (status 2), caught once in main.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace assay::cli {
+
+void add_list(CLI::App& app, int& status);
+void add_verify(CLI::App& app, int& status);
+void add_fuzz(CLI::App& app, int& status);
+void add_trace(CLI::App& app, int& status);
+void add_replay(CLI::App& app, int& status);
+void add_report(CLI::App& app, int& status);
+
+}  // namespace assay::cli

@@ -1,0 +1,43 @@
+#include "src/cli/engine_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "src/case/names.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay::cli {
+
+void EngineOptions::add_to(CLI::App& app) {
+  const std::string group = "Where";
+  app.add_option("--backend", backend_, "auto (the machine, and the GPU beside it if there is one), vm, cuda")
+      ->group(group)
+      ->capture_default_str();
+  app.add_option("--arch", arch_,
+                 "Architecture of the machine: sm_80, sm_89, sm_90 (default: the GPU's, else sm_90)")
+      ->group(group);
+  app.add_option("--threads", threads_, "Threads (default: all cores)")
+      ->check(CLI::NonNegativeNumber)
+      ->group(group);
+}
+
+Engines EngineOptions::make() const {
+  const std::vector<std::string> known{"auto", "vm", "cuda"};
+  if (std::find(known.begin(), known.end(), backend_) == known.end())
+    throw BadInput(unknown_name("backend", backend_, known));
+  BackendOptions options;
+  options.threads = threads_;
+  const std::string gpu = gpu_arch();
+  options.arch = !arch_.empty() ? arch_ : !gpu.empty() ? gpu : options.arch;
+  Engines engines;
+  engines.machine.arch = options.arch;
+  engines.machine.threads = threads_;
+  if (backend_ == "cuda") {
+    engines.primary = make_cuda_backend(options);
+  } else {
+    engines.primary = make_vm_backend(options);
+    if (backend_ == "auto" && gpu_available()) engines.peer = make_cuda_backend(options);
+  }
+  return engines;
+}
+
+}  // namespace assay::cli

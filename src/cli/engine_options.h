@@ -1,0 +1,34 @@
+// Options that say where a kernel runs.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "src/backend/backend.h"
+#include "src/vm/machine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace assay::cli {
+
+struct Engines {
+  std::unique_ptr<Backend> primary;
+  std::unique_ptr<Backend> peer;  ///< the GPU beside the machine; null where there is only one
+  vm::MachineOptions machine;     ///< of replays that look for an origin
+};
+
+class EngineOptions {
+ public:
+  void add_to(CLI::App&);
+  /// auto: the machine, and beside it the GPU if there is one; the machine then takes the GPU's architecture.
+  /// Throws BadInput where cuda is asked for and there is none, saying why.
+  Engines make() const;
+  int threads() const { return threads_; }
+
+ private:
+  std::string backend_ = "auto", arch_;
+  int threads_ = 0;
+};
+
+}  // namespace assay::cli

@@ -1,0 +1,176 @@
+// assay list WHAT: the tables the program is made of, printed from their rows.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "fuzz/properties.h"
+#include "kernels/kernel.h"
+#include "reference/operator.h"
+#include "src/backend/backend.h"
+#include "src/case/decay_profiles.h"
+#include "src/case/names.h"
+#include "src/cli/commands.h"
+#include "src/cli/console.h"
+#include "src/diagnosis/diagnose.h"
+#include "src/numerics/bad_input.h"
+#include "src/vm/machine.h"
+
+namespace assay::cli {
+namespace {
+
+/// One table: names of the columns, rows of text, a line below.
+struct Listing {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+  std::string note;
+};
+
+std::string arguments_text(const std::vector<ArgumentSpec>& arguments) {
+  std::vector<std::string> parts;
+  for (const ArgumentSpec& a : arguments)
+    parts.push_back(fmt::format("{}[{}]{}", a.name, fmt::join(a.axes, ","), a.optional ? "?" : ""));
+  return fmt::format("{}", fmt::join(parts, " "));
+}
+
+Listing list_operators() {
+  Listing list{{"operator", "summary", "inputs (? optional)", "outputs", "formula", "citation"}, {}, ""};
+  for (const Operator& op : operators()) {
+    list.rows.push_back({std::string(op.name), std::string(op.summary), arguments_text(op.inputs),
+                         arguments_text(op.outputs), std::string(op.formula), std::string(op.citation)});
+  }
+  return list;
+}
+
+std::string formats_text(const std::vector<Dtype>& dtypes) {
+  std::vector<std::string_view> names;
+  for (Dtype d : dtypes) names.push_back(format(d).name);
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+Listing list_kernels() {
+  Listing list{
+      {"kernel", "summary", "inputs", "gates", "K up to", "V up to", "safe log decays", "arithmetic"},
+      {},
+      fmt::format("GPU: {}", describe_gpu())};
+  for (const Kernel& kernel : kernels()) {
+    const KernelLimits& limits = kernel.limits;
+    list.rows.push_back({kernel.name, kernel.summary, formats_text(limits.dtypes),
+                         formats_text(limits.gate_dtypes), std::to_string(limits.max_K),
+                         std::to_string(limits.max_V),
+                         fmt::format("[{}, {}]", limits.gate_min, limits.gate_max), kernel.arithmetic_text});
+  }
+  return list;
+}
+
+Listing list_instructions() {
+  Listing list{{"instruction", "status"}, {}, ""};
+  for (const vm::InstructionRow& row : vm::instruction_rows()) list.rows.push_back({row.form, row.status});
+  return list;
+}
+
+Listing list_causes() {
+  Listing list{{"cause", "summary"}, {}, ""};
+  for (const Cause& cause : causes())
+    list.rows.push_back({std::string(cause.name), std::string(cause.summary)});
+  return list;
+}
+
+Listing list_properties() {
+  Listing list{{"property", "summary"}, {}, ""};
+  for (const Property& property : properties())
+    list.rows.push_back({std::string(property.name), std::string(property.summary)});
+  return list;
+}
+
+Listing list_decays() {
+  Listing list{{"decay", "arguments", "defaults", "in domain", "summary"}, {}, ""};
+  for (const DecayProfile& p : decay_profiles()) {
+    list.rows.push_back({std::string(p.name), std::string(p.arguments),
+                         fmt::format("{}", fmt::join(p.defaults, ",")), p.in_domain ? "yes" : "no",
+                         std::string(p.summary)});
+  }
+  return list;
+}
+
+struct Kind {
+  const char* name;
+  Listing (*list)();
+};
+constexpr Kind kKinds[] = {{"operators", list_operators},       {"kernels", list_kernels},
+                           {"instructions", list_instructions}, {"causes", list_causes},
+                           {"properties", list_properties},     {"decays", list_decays}};
+
+void print_text(const Listing& list) {
+  const Console console(stdout);
+  std::vector<std::vector<std::string>> rows{list.columns};
+  rows.insert(rows.end(), list.rows.begin(), list.rows.end());
+  console.table(rows, list.columns.size());
+  if (!list.note.empty()) console.line(list.note);
+}
+
+std::string markdown_row(const std::vector<std::string>& cells) {
+  std::string text = "|";
+  for (std::string cell : cells) {
+    for (size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
+    text += fmt::format(" {} |", cell);
+  }
+  return text;
+}
+
+void print_markdown(const Listing& list) {
+  fmt::print("{}\n|{}\n", markdown_row(list.columns),
+             fmt::format("{}", fmt::join(std::vector<std::string>(list.columns.size(), "---|"), "")));
+  for (const auto& row : list.rows) fmt::print("{}\n", markdown_row(row));
+  if (!list.note.empty()) fmt::print("\n{}\n", list.note);
+}
+
+void print_json(const char* kind, const Listing& list) {
+  nlohmann::json json{{"kind", kind}, {"rows", nlohmann::json::array()}};
+  for (const auto& row : list.rows) {
+    nlohmann::json object;
+    for (size_t i = 0; i < list.columns.size(); ++i) object[list.columns[i]] = row[i];
+    json["rows"].push_back(object);
+  }
+  if (!list.note.empty()) json["note"] = list.note;
+  fmt::print("{}\n", json.dump(1));
+}
+
+struct ListCommand {
+  std::string what;
+  bool json = false, markdown = false;
+
+  int run() const {
+    std::vector<std::string> names;
+    for (const Kind& kind : kKinds) {
+      names.emplace_back(kind.name);
+      if (what != kind.name) continue;
+      const Listing list = kind.list();
+      if (json)
+        print_json(kind.name, list);
+      else if (markdown)
+        print_markdown(list);
+      else
+        print_text(list);
+      return 0;
+    }
+    throw BadInput(unknown_name("list", what, names));
+  }
+};
+
+}  // namespace
+
+void add_list(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand(
+      "list", "Prints a table: operators, kernels, instructions, causes, properties, decays");
+  const auto options = std::make_shared<ListCommand>();
+  command->add_option("WHAT", options->what, "operators, kernels, instructions, causes, properties or decays")
+      ->required();
+  CLI::Option* json = command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--markdown", options->markdown, "As a Markdown table")->excludes(json);
+  command->callback([options, &status] { status = options->run(); });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "reports/tool.h"
+#include "src/cli/commands.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr int kBadInput = 2, kInternalError = 3;
+
+std::string version_text() {
+  const std::string commit(tool_commit());
+  return fmt::format("assay {}{}", tool_version(), commit.empty() ? "" : fmt::format(" ({})", commit));
+}
+
+/// One line on standard error, whatever the message holds.
+int complain(std::string message, int status) {
+  for (char& c : message) {
+    if (c == '\n' || c == '\r') c = ' ';
+  }
+  while (!message.empty() && message.back() == ' ') message.pop_back();
+  fmt::print(stderr, "assay: {}\n", message);
+  return status;
+}
+
+/// "assay verify" of the subcommand the arguments chose, for "see ... --help".
+std::string chosen(const CLI::App& app) {
+  const auto subcommands = app.get_subcommands();
+  return subcommands.empty() ? "assay" : fmt::format("assay {}", subcommands.front()->get_name());
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"assay: verifies GPU kernels numerically, on a GPU or without one.", "assay"};
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  int status = 0;
+  for (const auto add : {add_list, add_verify, add_fuzz, add_trace, add_replay, add_report}) add(app, status);
+  try {
+    app.parse(argc, argv);
+    return status;
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return complain(fmt::format("{}; see {} --help", error.what(), chosen(app)), kBadInput);
+  } catch (const BadInput& error) {
+    return complain(error.what(), kBadInput);
+  } catch (const std::bad_alloc&) {
+    return complain("not enough memory for this case; make it smaller", kBadInput);
+  } catch (const std::exception& error) {
+    return complain(fmt::format("internal error: {}", error.what()), kInternalError);
+  }
+}
+
+}  // namespace
+}  // namespace assay::cli
+
+int main(int argc, char** argv) {
+  return assay::cli::run(argc, argv);
+}

@@ -1,0 +1,40 @@
+#include "src/cli/output_options.h"
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "reports/write_report.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay::cli {
+
+void OutputOptions::add_to(CLI::App& app) {
+  const std::string group = "Results";
+  app.add_option("--json", json_, "Result as JSON (reports/schema.json); - for standard output")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--report", report_, "Folder for a page, Markdown and JUnit")
+      ->type_name("DIR")
+      ->group(group);
+  app.add_flag("--allow-undecided", allow_undecided_,
+               "Exit with 0 where nothing but undecided elements was seen")
+      ->group(group);
+}
+
+void OutputOptions::write(const nlohmann::json& result) const {
+  if (json_ == "-") fmt::print("{}\n", result.dump(1));
+  if (!json_.empty() && json_ != "-") write_file(json_, result.dump(1) + "\n");
+  if (!report_.empty()) write_report(result, report_);
+}
+
+Console OutputOptions::console() const {
+  return Console(json_ == "-" ? stderr : stdout);
+}
+
+int OutputOptions::status(const std::string& verdict) const {
+  if (verdict == "pass") return 0;
+  if (verdict == "domain") return 2;
+  return verdict == "undecided" && allow_undecided_ ? 0 : 1;
+}
+
+}  // namespace assay::cli

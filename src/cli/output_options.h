@@ -1,0 +1,30 @@
+// Options that say where a result goes, and the exit status it means.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "reports/result.h"
+#include "src/cli/console.h"
+
+namespace CLI {
+class App;
+}
+
+namespace assay::cli {
+
+class OutputOptions {
+ public:
+  void add_to(CLI::App&);
+  /// Writes --json and --report, where asked for.
+  void write(const nlohmann::json& result) const;
+  /// Where people read: standard output, or standard error where --json - takes standard output.
+  Console console() const;
+  /// 0 pass; 1 finding, and undecided without --allow-undecided; 2 all inputs out of domain.
+  int status(const std::string& verdict) const;
+
+ private:
+  std::string json_, report_;
+  bool allow_undecided_ = false;
+};
+
+}  // namespace assay::cli

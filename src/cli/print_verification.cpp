@@ -1,0 +1,196 @@
+#include "src/cli/print_verification.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay::cli {
+namespace {
+
+std::string place(const SourceLocation& where) {
+  if (where.file.empty()) return fmt::format("{} (PTX line {})", where.function, where.ptx_line);
+  return fmt::format("{}:{} (PTX line {})", where.file, where.line, where.ptx_line);
+}
+
+std::string sizes_text(const Case& c) {
+  std::string text = fmt::format("B={} T={} H={}", c.B, c.T, c.H);
+  if (c.HV) text += fmt::format(" HV={}", c.HV);
+  text += fmt::format(" K={} V={}", c.K, c.V);
+  if (c.M) text += fmt::format(" M={}", c.M);
+  return text;
+}
+
+std::string packing_text(const std::vector<int64_t>& offsets) {
+  if (offsets.size() <= 8) return fmt::format(", packed {}", fmt::join(offsets, ","));
+  return fmt::format(", {} packed sequences", offsets.size() - 1);
+}
+
+std::string case_text(const Verification& v) {
+  const Case& c = v.case_;
+  std::string text =
+      fmt::format("{}  {}, gate {}", sizes_text(c), format(c.dtype).name, format(c.gate_dtype).name);
+  if (v.token.empty())
+    text += ", inputs from a file";  // nothing was drawn: no token
+  else
+    text += fmt::format(", decay {}, values {}, seed {}", c.decay, c.values, c.seed);
+  if (c.scale) text += fmt::format(", scale {}", *c.scale);
+  if (!c.cu_seqlens.empty()) text += packing_text(c.cu_seqlens);
+  if (c.initial_state && !c.without.contains("initial_state")) text += ", initial state";
+  if (!c.without.empty()) text += fmt::format(", without {}", fmt::join(c.without, ","));
+  if (!c.overrides.empty()) text += fmt::format(", {}", fmt::join(c.overrides, " "));
+  return text;
+}
+
+std::string count_of_elements(int64_t n, const char* what) {
+  return fmt::format("{} {} element{}", n, what, n == 1 ? "" : "s");
+}
+
+/// What the verdict rests on, in words.
+std::string reason(const Verification& v) {
+  if (v.verdict == "domain") return "inputs outside the domain; nothing was launched";
+  if (v.trap) return fmt::format("{}: {}", v.trap->kind, v.trap->message);
+  std::vector<std::string> parts;
+  for (const OutputComparison& o : v.outputs) {
+    if (o.nonfinite)
+      parts.push_back(fmt::format("{} of {}", count_of_elements(o.nonfinite, "non-finite"), o.name));
+    if (o.wrong_class)
+      parts.push_back(fmt::format("{} of {}", count_of_elements(o.wrong_class, "wrongly finite"), o.name));
+    if (o.violation)
+      parts.push_back(fmt::format("{} of {} beyond the bound", count_of_elements(o.violation, ""), o.name));
+    if (o.undecided)
+      parts.push_back(fmt::format("{} of {}", count_of_elements(o.undecided, "undecided"), o.name));
+  }
+  if (!v.properties_failed.empty())
+    parts.push_back(fmt::format(
+        "{} broken", v.properties_failed.front().substr(0, v.properties_failed.front().find(':'))));
+  if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
+  const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
+  return fmt::format("every element is within its proved bound{}", peer);
+}
+
+Style style_of(const std::string& verdict) {
+  return verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
+}
+
+void print_outputs(const Console& console, const Verification& v) {
+  std::vector<std::vector<std::string>> rows{{"output", "shape", "elements", "ok", "violation", "nonfinite",
+                                              "class", "undecided", "max error/bound", "tightness"}};
+  for (const OutputComparison& o : v.outputs) {
+    std::vector<std::string> shape;
+    for (const Axis& axis : o.axes) shape.push_back(fmt::format("{}={}", axis.name, axis.size));
+    rows.push_back({o.name, fmt::format("[{}] {}", fmt::join(shape, ","), format(o.dtype).name),
+                    std::to_string(o.elements), std::to_string(o.ok), std::to_string(o.violation),
+                    std::to_string(o.nonfinite), std::to_string(o.wrong_class), std::to_string(o.undecided),
+                    fmt::format("{:.3g}", o.max_ratio), fmt::format("{:.3g}", o.max_tightness)});
+  }
+  console.table(rows, 2);
+}
+
+/// The element that is shown: of the output with the worst one.
+const OutputComparison* worst_output(const Verification& v) {
+  const auto badness = [](const OutputComparison& o) {
+    return o.worst.flat < 0 ? -1 : std::isnan(o.worst.ratio) ? INFINITY : o.worst.ratio;
+  };
+  const auto worst = std::max_element(v.outputs.begin(), v.outputs.end(),
+                                      [&](const auto& a, const auto& b) { return badness(a) < badness(b); });
+  return worst == v.outputs.end() || worst->worst.flat < 0 ? nullptr : &*worst;
+}
+
+void print_worst(const Console& console, const Verification& v) {
+  const OutputComparison* output = worst_output(v);
+  if (!output) return;
+  const WorstElement& w = output->worst;
+  const int digits = 2 * format(output->dtype).bytes + 2;
+  console.line(fmt::format("\n{} {}", console.styled(Style::bold, "worst element"), w.element));
+  console.line(fmt::format("  got       {:<24.17g} {:#0{}x}", w.got, w.got_bits, digits));
+  console.line(fmt::format("  expected  {:<24.17g} {:#0{}x} as {}, exactly {:a}", w.expected_rounded,
+                           w.expected_bits, digits, format(output->dtype).name, w.expected));
+  console.line(
+      fmt::format("  error     {:<24.9g} {:.3g} relative, {:.3g} ulp", w.absolute, w.relative, w.ulp));
+  console.line(fmt::format("  bound     {:<24.9g} {:a}", w.bound, w.bound));
+  console.line(fmt::format("  error/bound {:.4g}", w.ratio));
+}
+
+void print_diagnosis(const Console& console, const Verification& v) {
+  for (const Diagnosis& d : v.diagnosis) {
+    console.line(fmt::format("{} {} ({:.0f} %): {}", console.styled(Style::bold, "cause"), d.cause,
+                             100 * d.score, d.explanation));
+    for (const std::string& evidence : d.evidence) console.line(fmt::format("  - {}", evidence));
+  }
+}
+
+void print_timing(const Console& console, const Verification& v) {
+  double enclosure = 0;
+  for (const OutputComparison& o : v.outputs) enclosure = std::max(enclosure, o.max_enclosure);
+  std::string text = fmt::format("kernel {:.3f} s", v.seconds_kernel);
+  if (v.lane_instructions)
+    text +=
+        fmt::format(" ({:.1f} million lane instructions)", static_cast<double>(v.lane_instructions) * 1e-6);
+  text += fmt::format(", reference {:.3f} s", v.seconds_reference);
+  if (enclosure > 0)
+    text +=
+        fmt::format(" (its enclosures are at most 2^{:.0f} of the bound)", std::ceil(std::log2(enclosure)));
+  console.line(console.styled(Style::dim, text));
+}
+
+}  // namespace
+
+void print_origin(const Console& console, const Origin& origin) {
+  console.line(fmt::format("\n{} {}", console.styled(Style::bold, "origin of"), origin.element));
+  if (!origin.sentence.empty()) console.line(fmt::format("  {}", origin.sentence));
+  console.line(fmt::format("  {} at {}", console.styled(Style::bad, origin.kind), place(origin.where)));
+  if (!origin.source_text.empty()) console.line(fmt::format("    {}", origin.source_text));
+  console.line(fmt::format("  {}  -> {}", origin.instruction, origin.result));
+  for (const OriginOperand& operand : origin.operands) {
+    console.line(fmt::format("    {:<12} {:<6} = {:<24.9g} {:#x}", operand.name, operand.type, operand.value,
+                             operand.bits));
+  }
+  console.line(
+      fmt::format("  block ({}), thread ({})", fmt::join(origin.block, ","), fmt::join(origin.thread, ",")));
+  if (origin.infinity_made_at) {
+    console.line(fmt::format("  the infinity was made at {}: {}", place(origin.infinity_made_at->where),
+                             origin.infinity_made_at->instruction));
+  }
+  if (!origin.inputs.empty()) console.line("  it depends on");
+  for (const InputElement& input : origin.inputs) {
+    const std::string nearest =
+        input.nearest_finite.empty() ? "" : fmt::format("   finite from {} on", input.nearest_finite);
+    console.line(fmt::format("    {} = {}{}", input.element, input.value, nearest));
+  }
+  if (origin.inputs_truncated) console.line("    ... and more");
+  if (!origin.chain.empty()) console.line("  and reached the output through");
+  for (const ChainLink& link : origin.chain) {
+    console.line(fmt::format("    {:<44} {}{}", place(link.where), link.instruction,
+                             link.text.empty() ? "" : fmt::format("   {}", link.text)));
+  }
+}
+
+void print_verification(const Console& console, const Verification& v) {
+  std::string verdict = v.verdict;
+  std::transform(verdict.begin(), verdict.end(), verdict.begin(),
+                 [](unsigned char c) { return std::toupper(c); });
+  console.line(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));
+  console.line(console.styled(Style::dim, fmt::format("on {}; {}", v.backend, v.arithmetic)));
+  console.line(fmt::format("\n{}  {}", console.styled(style_of(v.verdict), verdict), reason(v)));
+  for (const std::string& line : v.domain) console.line(fmt::format("  {}", line));
+  if (v.trap) {
+    console.line(fmt::format("  at {}, block ({}), thread ({})", place(v.trap->where),
+                             fmt::join(v.trap->block, ","), fmt::join(v.trap->thread, ",")));
+  }
+  for (const std::string& failure : v.properties_failed) console.line(fmt::format("  {}", failure));
+  if (!v.outputs.empty()) {
+    console.line("");
+    print_outputs(console, v);
+  }
+  print_worst(console, v);
+  if (v.origin) print_origin(console, *v.origin);
+  if (!v.diagnosis.empty()) console.line("");
+  print_diagnosis(console, v);
+  console.line("");
+  if (v.verdict != "domain") print_timing(console, v);
+  console.line(fmt::format("replay: {}", v.replay));
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,54 @@
+// assay replay TOKEN: a case again, with every property that applies to it.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "fuzz/properties.h"
+#include "src/cli/commands.h"
+#include "src/cli/output_options.h"
+#include "src/cli/print_verification.h"
+#include "src/cli/run_case.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay::cli {
+namespace {
+
+struct ReplayCommand {
+  std::string token;
+  KernelOptions kernel;
+  EngineOptions engines;
+  OutputOptions output;
+
+  int run() {
+    const Case c = parse_token(token);
+    if (!kernel.foreign()) kernel.choose(c.kernel);
+    const Kernel& replayed = kernel.kernel();
+    if (replayed.name != c.kernel) {
+      throw BadInput("the token is of kernel " + c.kernel + ", the plan of " + replayed.name);
+    }
+    const Engines on = engines.make();
+    VerifyOptions options;
+    options.threads = engines.threads();
+    Verification result = run_case(kernel, {c, std::nullopt, ""}, on, options);
+    if (!result.trap && result.verdict != "domain") judge_properties(result, replayed, *on.primary);
+    print_verification(output.console(), result);
+    output.write(to_json(result));
+    return output.status(result.verdict);
+  }
+};
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand("replay", "Repeats a case from its token, with every property");
+  const auto options = std::make_shared<ReplayCommand>();
+  command
+      ->add_option("TOKEN", options->token, "As in gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0")
+      ->required();
+  options->kernel.add_to(*command, false);
+  options->engines.add_to(*command);
+  options->output.add_to(*command);
+  command->callback([options, &status] { status = options->run(); });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,38 @@
+#include "src/cli/run_case.h"
+
+#include <fmt/format.h>
+
+#include "src/cli/console.h"
+
+namespace assay::cli {
+namespace {
+
+/// Inputs from a file have no token: the file is part of what is repeated.
+std::string replay_with_file(const KernelOptions& options, const CaseToRun& run) {
+  std::string line = "assay verify";
+  if (!options.foreign()) line += fmt::format(" {}", run.case_.kernel);
+  line += options.replay_suffix() + fmt::format(" --inputs {}", run.source);
+  if (run.case_.scale) line += fmt::format(" --scale {}", *run.case_.scale);
+  return line;
+}
+
+}  // namespace
+
+Verification run_case(KernelOptions& options, const CaseToRun& run, const Engines& engines,
+                      VerifyOptions verify_options) {
+  const Kernel& kernel = options.kernel();
+  if (run.inputs) verify_options.inputs = &*run.inputs;
+  verify_options.peer = engines.peer.get();
+  verify_options.origin.machine = engines.machine;
+  const PassingLine passing(fmt::format("verifying {} on {} ...", kernel.name, engines.primary->name()));
+  Verification result = verify(run.case_, kernel, *engines.primary, verify_options);
+  if (run.inputs) {
+    result.token.clear();
+    result.replay = replay_with_file(options, run);
+  } else {
+    result.replay += options.replay_suffix();
+  }
+  return result;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,12 @@
+// One case from the options to a result: what verify, trace and replay share.
+#pragma once
+#include "src/cli/case_options.h"
+#include "src/cli/engine_options.h"
+#include "src/verify/verify.h"
+
+namespace assay::cli {
+
+/// Verifies on the engines and writes the command that repeats it into the result.
+Verification run_case(KernelOptions&, const CaseToRun&, const Engines&, VerifyOptions);
+
+}  // namespace assay::cli

@@ -1,0 +1,45 @@
+// assay verify KERNEL: one case, judged element by element.
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "src/cli/commands.h"
+#include "src/cli/output_options.h"
+#include "src/cli/print_verification.h"
+#include "src/cli/run_case.h"
+
+namespace assay::cli {
+namespace {
+
+struct VerifyCommand {
+  KernelOptions kernel;
+  CaseOptions cases;
+  EngineOptions engines;
+  OutputOptions output;
+
+  int run() {
+    const CaseToRun run = cases.resolve(kernel.kernel());
+    const Engines on = engines.make();
+    VerifyOptions options;
+    options.threads = engines.threads();
+    const Verification result = run_case(kernel, run, on, options);
+    print_verification(output.console(), result);
+    output.write(to_json(result));
+    return output.status(result.verdict);
+  }
+};
+
+}  // namespace
+
+void add_verify(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("verify", "Runs one case and judges every element against its proved bound");
+  const auto options = std::make_shared<VerifyCommand>();
+  options->kernel.add_to(*command);
+  options->cases.add_to(*command);
+  options->engines.add_to(*command);
+  options->output.add_to(*command);
+  command->callback([options, &status] { status = options->run(); });
+}
+
+}  // namespace assay::cli
