@@ -20,25 +20,28 @@ struct KernelLimits {
 };
 
 struct Kernel {
-  std::string name;            ///< "gla.chunk"
-  std::string operator_name;   ///< "gla"
+  std::string name;           ///< "gla.chunk"
+  std::string operator_name;  ///< "gla"
   std::string summary;
-  std::string arithmetic_text; ///< one line: operand formats, accumulator, where intermediates are rounded
+  std::string arithmetic_text;  ///< one line: operand formats, accumulator, where intermediates are rounded
   KernelLimits limits;
-  /// A run split at a multiple of this many tokens and resumed from the state has the same bits (1: anywhere).
+  /// A run split at a multiple of this many tokens and resumed from the state has the same bits (1:
+  /// anywhere).
   int64_t resume_granularity = 1;
-  /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every run.
+  /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every
+  /// run.
   bool exponents_nonpositive = false;
   std::function<Plan(const Case&, const Operator&, const TensorMap& inputs)> plan;
   std::function<GatedArithmetic(const Case&)> arithmetic;
-  /// Why the kernel cannot run this case beyond what `limits` say ("takes no packed sequences"); empty: it can.
-  /// Null: the limits say it all. Generators redraw such a case; verify reports it as bad input.
+  /// Why the kernel cannot run this case beyond what `limits` say ("takes no packed sequences"); empty: it
+  /// can. Null: the limits say it all. Generators redraw such a case; verify reports it as bad input.
   std::function<std::string(const Case&)> refuses;
 };
 
 /// The kernels of kernels.def.
 const std::vector<Kernel>& kernels();
-/// "gla.chunk", or "gla.chunk@S1" (patched copy, compiled on demand with nvcc). Throws BadInput listing what there is.
+/// "gla.chunk", or "gla.chunk@S1" (patched copy, compiled on demand with nvcc). Throws BadInput listing what
+/// there is.
 const Kernel& find_kernel(std::string_view name);
 
 }  // namespace assay

@@ -1,0 +1,142 @@
+#include "kernels/compile_ptx.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <sstream>
+
+#include "kernels/prepare_ptx.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+fs::path find_nvcc() {
+  if (const std::string given = environment("ASSAY_NVCC"); !given.empty()) return given;
+  std::vector<fs::path> folders;
+  std::istringstream path(environment("PATH"));
+  for (std::string folder; std::getline(path, folder, ':');) folders.emplace_back(folder);
+  folders.emplace_back("/usr/local/cuda/bin");
+  for (const fs::path& folder : folders)
+    if (std::error_code error; fs::is_regular_file(folder / "nvcc", error)) return folder / "nvcc";
+  if (std::error_code error; fs::is_regular_file(ASSAY_BUILD_NVCC, error)) return ASSAY_BUILD_NVCC;
+  throw BadInput(
+      "compiling a kernel with a defect needs nvcc: set ASSAY_NVCC, add nvcc to PATH, or install the CUDA "
+      "toolkit");
+}
+
+fs::path cache_folder() {
+  if (const std::string given = environment("ASSAY_CACHE"); !given.empty()) return given;
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "assay";
+  if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache/assay";
+  return fs::temp_directory_path() / "assay";
+}
+
+/// FNV-1a over everything the result depends on but the compiler: 128 bits in two lanes with different bases.
+std::string digest(const std::string& text) {
+  uint64_t a = 0xcbf29ce484222325, b = 0x9ae16a3b2f90404f;
+  for (const unsigned char byte : text) a = (a ^ byte) * 0x100000001b3, b = (b ^ byte) * 0x880355f21e6d1965;
+  return fmt::format("{:016x}{:016x}", a, b);
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return result + "'";
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+void write_file(const fs::path& path, const std::string& text) {
+  fs::create_directories(path.parent_path());
+  std::ofstream out(path, std::ios::binary);
+  if (!(out << text).flush()) throw BadInput(fmt::format("cannot write {}", path.string()));
+}
+
+/// The first line of a log that speaks of an error, else its first line.
+std::string first_error(const std::string& log) {
+  std::istringstream lines(log);
+  std::string first;
+  for (std::string line; std::getline(lines, line);) {
+    if (first.empty()) first = line;
+    if (line.find("error") != line.npos) return line;
+  }
+  return first.empty() ? "no message" : first;
+}
+
+std::string compile(const SourceTree& sources, const std::string& module, const fs::path& folder) {
+  const fs::path nvcc = find_nvcc();
+  for (const auto& [path, text] : sources) write_file(folder / path, text);
+  std::string command = quoted(nvcc.string()) + " -ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
+  for (const std::string& definition : module_definitions(module)) command += " -D" + definition;
+  const fs::path source = folder / "kernels" / (module.substr(0, module.find('.')) + ".cu");
+  const fs::path raw = folder / "raw.ptx", log = folder / "log";
+  command +=
+      fmt::format(" {} -o {} >{} 2>&1", quoted(source.string()), quoted(raw.string()), quoted(log.string()));
+  if (std::system(command.c_str()) != 0)
+    throw BadInput(
+        fmt::format("{} could not compile {}: {}", nvcc.string(), module, first_error(read_file(log))));
+  return prepare_ptx(read_file(raw), folder.string());
+}
+
+}  // namespace
+
+std::vector<std::string> module_definitions(const std::string& module) {
+  std::istringstream name(module.substr(module.find('.') + 1));
+  std::string element, gate;
+  std::getline(name, element, '.');
+  std::getline(name, gate, '.');
+  const std::string widths = element == "bf16" ? "7" : element == "fp16" ? "2" : "1";
+  const auto type = [](std::string format) {  // "bf16" is Bf16 in kernels/gla/format.cuh
+    format[0] = static_cast<char>(format[0] - 'a' + 'A');
+    return format;
+  };
+  return {"ELEMENT=" + type(element), "GATE=" + type(gate), "WIDTHS=" + widths};
+}
+
+std::shared_ptr<const std::string> compile_module(const SourceTree& sources, const std::string& module) {
+  std::string key = module;
+  for (const auto& [path, text] : sources) key += '\0' + path + '\0' + text;
+  const std::string name = digest(key);
+
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const std::string>> compiled;
+  const std::scoped_lock lock(mutex);
+  std::shared_ptr<const std::string>& text = compiled[name];
+  if (text) return text;
+
+  // Two processes may compile the same module: each in its own folder, the result moved into place in one
+  // step.
+  const fs::path cached = cache_folder() / (name + ".ptx");
+  if (std::error_code error; fs::is_regular_file(cached, error)) {
+    text = std::make_shared<const std::string>(read_file(cached));
+    return text;
+  }
+  const fs::path folder = cache_folder() / fmt::format("{}.{}", name, getpid());
+  const std::string result = compile(sources, module, folder);
+  write_file(folder / "prepared.ptx", result);
+  fs::rename(folder / "prepared.ptx", cached);
+  fs::remove_all(folder);
+  text = std::make_shared<const std::string>(result);
+  return text;
+}
+
+}  // namespace assay

@@ -1,0 +1,20 @@
+// Compiles kernel sources to PTX while the program runs, with the flags of the build.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace assay {
+
+/// Path from the source root ("kernels/gla/chunk.cu") and text.
+using SourceTree = std::vector<std::pair<std::string, std::string>>;
+
+/// The module ("gla/chunk.bf16.fp32") compiled from these sources; cached in memory and on disk by content.
+/// Throws BadInput where there is no nvcc or where it refuses (its first error line).
+std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module);
+
+/// -D options of a module: formats, and which widths of block it holds. kernels/CMakeLists.txt says the same.
+std::vector<std::string> module_definitions(const std::string& module);
+
+}  // namespace assay

@@ -1,0 +1,84 @@
+#include "kernels/defect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/compile_ptx.h"
+#include "kernels/module_text.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view folder = "kernels/defects/";
+
+/// Value of "what: ..." among the patch's first lines.
+std::string header(std::string_view patch, std::string_view key) {
+  const std::string_view prose = patch.substr(0, patch.find("\n--- "));
+  const std::string start = fmt::format("{}: ", key);
+  const size_t at = prose.starts_with(start) ? 0 : prose.find('\n' + start);
+  if (at == prose.npos) return "";
+  const size_t begin = at + start.size() + (at == 0 ? 0 : 1);
+  return std::string(prose.substr(begin, prose.find('\n', begin) - begin));
+}
+
+Defect defect_of(const SourceFile& file) {
+  const std::string_view path = file.path.substr(folder.size());
+  const size_t slash = path.find('/');
+  std::string kernel(path.substr(0, slash));
+  kernel[kernel.find('_')] = '.';
+  return {kernel,
+          std::string(path.substr(slash + 1, path.size() - slash - 1 - std::string_view(".patch").size())),
+          header(file.text, "what"),
+          header(file.text, "since"),
+          header(file.text, "cause"),
+          header(file.text, "line"),
+          file.text};
+}
+
+const Defect& find_defect(const std::string& kernel, const std::string& name) {
+  std::string known;
+  for (const Defect& defect : defects()) {
+    if (defect.kernel != kernel) continue;
+    if (defect.name == name) return defect;
+    known += (known.empty() ? "" : ", ") + defect.name;
+  }
+  throw BadInput(known.empty() ? fmt::format("{} has no known defects ('@{}')", kernel, name)
+                               : fmt::format("{} has no defect '{}'; there are: {}", kernel, name, known));
+}
+
+}  // namespace
+
+const std::vector<Defect>& defects() {
+  static const std::vector<Defect> table = [] {
+    std::vector<Defect> result;
+    for (const SourceFile& file : embedded_sources())
+      if (file.path.starts_with(folder)) result.push_back(defect_of(file));
+    return result;
+  }();
+  return table;
+}
+
+Kernel with_defect(const Kernel& clean, const std::string& name) {
+  const Defect& defect = find_defect(clean.name, name);
+  SourceTree tree;
+  for (const SourceFile& file : embedded_sources())
+    if (!file.path.starts_with(folder)) tree.emplace_back(file.path, file.text);
+  tree = apply_patch(std::move(tree), defect.patch);
+
+  Kernel kernel = clean;
+  kernel.name = clean.name + "@" + defect.name;
+  kernel.summary = "with a known defect: " + defect.what;
+  kernel.exponents_nonpositive = false;
+  kernel.plan = [plan = clean.plan, tree, name = kernel.name](const Case& c, const Operator& op,
+                                                              const TensorMap& inputs) {
+    Plan result = plan(c, op, inputs);
+    result.kernel = name;
+    for (Module& module : result.modules) module.ptx = compile_module(tree, module.name);
+    return result;
+  };
+  return kernel;
+}
+
+}  // namespace assay

@@ -1,0 +1,29 @@
+// Known defects: a kernel compiled from patched sources, on demand.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace assay {
+
+/// kernels/defects/<kernel with _ for .>/<name>.patch; `what`, `since`, `cause` and `line` are its first
+/// lines.
+struct Defect {
+  std::string kernel, name, what, since, cause, line;
+  std::string_view patch;
+};
+const std::vector<Defect>& defects();
+
+/// The kernel with that defect: the same plans over modules compiled by nvcc (ASSAY_NVCC, PATH,
+/// /usr/local/cuda/bin, the build's own) into ASSAY_CACHE, else XDG_CACHE_HOME/assay, else ~/.cache/assay.
+/// Throws BadInput where there is no such defect or no nvcc, or where the compiler refuses.
+Kernel with_defect(const Kernel& clean, const std::string& defect);
+
+/// Applies a unified diff to the files it names; context must match exactly. Lines before the first "--- "
+/// are prose. Throws BadInput naming file and line.
+std::vector<std::pair<std::string, std::string>> apply_patch(
+    std::vector<std::pair<std::string, std::string>> files, std::string_view patch);
+
+}  // namespace assay

@@ -1,0 +1,197 @@
+// The plan of gla.chunk and the arithmetic it declares.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kernels/gla/launch_tables.h"
+#include "kernels/module_text.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t chunk = 64;
+
+/// Shared memory and operand sizes as in tile.cuh, operand.cuh, chunk_state.cuh and chunk_output.cuh.
+struct Layout {
+  int64_t element, gate, operand_block;
+
+  explicit Layout(const Case& c)
+      : element(format(c.dtype).bytes),
+        gate(format(c.gate_dtype).bytes),
+        operand_block(c.dtype == Dtype::bf16 ? 512 : 1024) {}
+  static int64_t tile(int64_t bytes, int64_t columns) { return 64 * (columns * bytes + 16) + 4 * 32; }
+  uint32_t state_bytes(int64_t columns) const {
+    const int64_t stage = tile(element, 64) + tile(gate, 64) + tile(element, columns);
+    return static_cast<uint32_t>(stage * (3 * stage <= 101376 ? 3 : 2));
+  }
+  uint32_t output_bytes(int64_t columns) const {
+    return static_cast<uint32_t>(4 * 4 * 1024 + 12 * operand_block + 4 * 64 * 4 + tile(element, columns) +
+                                 columns / 16 * 4 * operand_block);
+  }
+};
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/// Value channels per block. Bits do not depend on them. States: narrow blocks where wide ones leave
+/// multiprocessors idle, and for fp32, whose wide stages exceed 99 KiB.
+int64_t state_columns(const Case& c, const Sizes& s) {
+  if (c.dtype == Dtype::fp32) return 32;
+  if (c.dtype == Dtype::fp16) return 64;
+  const bool idle = s.V > 32 && s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, 64) < 132;
+  return idle ? 32 : 64;
+}
+int64_t output_columns(const Case& c, const Sizes& s) {
+  return c.dtype == Dtype::bf16 && s.V > 64 ? 128 : 64;
+}
+
+KernelLimits limits() {
+  KernelLimits limits;
+  limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  return limits;
+}
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  gla::require_within(limits(), c, s, "gla.chunk");
+  const gla::Sequences sequences = gla::sequences_of(c, s, chunk);
+  const Layout layout(c);
+
+  Plan plan;
+  plan.kernel = "gla.chunk";
+  plan.modules.push_back(gla_module("chunk", c.dtype, c.gate_dtype));
+  plan.outputs = gla::outputs_of(c, s);
+  plan.constants = {sequences.table};
+  const int64_t states =
+      sequences.chunks * s.H * ceil_div(s.V, 16) * ceil_div(s.K, 16) * layout.operand_block;
+  if (sequences.chunks > 0) {
+    plan.constants.push_back(sequences.chunk_table);
+    plan.workspaces.push_back({"states", states});
+  }
+  const PointerArgument states_pointer = states > 0 ? PointerArgument{"states", 0} : PointerArgument{};
+  const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
+  const int32_t vector = s.K % 8 == 0 && s.V % 8 == 0;
+
+  const int64_t wide = state_columns(c, s);
+  Launch state{.module = plan.modules[0].name, .function = fmt::format("gla_chunk_state_{}", wide)};
+  state.grid = gla::grid_of(sequences.count * s.H * ceil_div(s.K, 64) * ceil_div(s.V, wide), "gla.chunk");
+  state.block = {128, 1, 1};
+  state.shared_bytes = layout.state_bytes(wide);
+  state.arguments = {PointerArgument{"k", 0},
+                     PointerArgument{"v", 0},
+                     gla::input_or_null(inputs, "g"),
+                     gla::input_or_null(inputs, "initial_state"),
+                     PointerArgument{"final_state", 0},
+                     states_pointer,
+                     PointerArgument{"sequences", 0},
+                     heads,
+                     K,
+                     V,
+                     vector};
+  plan.launches.push_back(state);
+  if (sequences.chunks == 0) return plan;
+
+  const int64_t columns = output_columns(c, s);
+  Launch output{.module = plan.modules[0].name, .function = fmt::format("gla_chunk_output_{}", columns)};
+  output.grid = gla::grid_of(sequences.chunks * s.H * ceil_div(s.V, columns), "gla.chunk");
+  output.block = {128, 1, 1};
+  output.shared_bytes = layout.output_bytes(columns);
+  output.arguments = {PointerArgument{"q", 0},
+                      PointerArgument{"k", 0},
+                      PointerArgument{"v", 0},
+                      gla::input_or_null(inputs, "g"),
+                      states_pointer,
+                      PointerArgument{"o", 0},
+                      PointerArgument{"chunks", 0},
+                      static_cast<float>(scale_of(c, op)),
+                      heads,
+                      K,
+                      V,
+                      vector};
+  plan.launches.push_back(output);
+  return plan;
+}
+
+constexpr double u = 0x1p-24;          // unit roundoff of fp32
+constexpr double ex2_error = 0x1p-22;  // relative error of ex2.approx.ftz.f32 (PTX ISA)
+/// Sum of `n` roundings, rigorous: (1 + u)^n - 1 <= n u / (1 - n u).
+double gamma(double n) {
+  return n * u / (1 - n * u);
+}
+
+/// Truncations of the tensor core over `places` places of a contraction, relative to the sum of |products|
+/// (and the accumulator, which is at most that sum). One step of n products truncates n + 1 terms below 2^-F
+/// of the largest and the result below 2^-23: sm_90 n = 16, F = 25 (bf16) or n = 8 (tf32); sm_80 two steps of
+/// n = 8, F = 24 (bf16) or two of n = 4 (tf32). Per 16 places the larger of both architectures is
+///   bf16  max(17/2 u' + 2, 2 (9 + 2)) u = 22 u       tf32, two instructions of 8: 4 (5 + 2) u = 28 u
+/// (on sm_90: 10.5 u and 2 (9/2 + 2) u = 13 u). Split fp32 operands start each 16 places from zero and add
+/// once, so that only the rounding of that addition is paid per 16 places: 28 u, for the small products 2^-10
+/// of as much twice, and u for each addition.
+double contraction(Dtype dtype, double places) {
+  const double blocks = std::ceil(places / 16);
+  if (dtype == Dtype::bf16) return 1.01 * 22 * u * blocks;
+  if (dtype == Dtype::fp16) return 1.01 * 28 * u * blocks;
+  return 1.01 * (30 + blocks) * u;
+}
+
+/// What a product loses by its two operands' formats where both were scaled by a decay; `exact`: how many of
+/// the two are values of the input's format already. fp32: |x - high - low| <= 2^-22 |x| for each operand and
+/// low * low <= 2^-22.
+double operand_error(Dtype dtype, int rounded) {
+  if (dtype == Dtype::bf16) return rounded * 0x1p-8;
+  if (dtype == Dtype::fp16) return rounded * 0x1p-11;
+  return 3 * 0x1p-22;
+}
+
+/// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
+///   inside a 16-row tile    q e^{F_s}, k e^{B_s}: 1 ex2 and 1 product each; score rounded to the operand
+///   format between tiles           q e^{F_16} times at most 2 tile totals, k e^{B_16}: 4 ex2, 4 products, 3
+///   of them rounded between chunks          k e^{L-G} (1 ex2, 1 product) into dS, then q e^{F_16} times at
+///   most 3 totals: 4 ex2, 4
+///                           products; the state's copy rounded to the operand format
+/// `write` takes what a term k v pays when it enters the state (or, inside a chunk, on k's side), `readout`
+/// the rest; the sum of both covers the longest path, so that it covers every path. The decays themselves:
+/// arguments are sums of at most 8 (state) or 7 roundings of g log2(e), two more for the constant and the
+/// product: gamma_10 |x|. A chunk's decay of the state is 1 + p, p = 2^y - 1 within 4 u (and y within
+/// gamma_8), or, for more than 0.3466 nats, ex2: in both cases at most 20 u per nat of e^L: weak 12 u |x|
+/// e^{|x|}, e^{0.3466} = 1.42; strong gamma_8 |x| + 4 u, and 4 u <= 11.6 u |x|. Adding factor S + dS to S:
+/// the inner rounding is at most u (|x| S + dS), counted in the same coefficients; the outer one is
+/// `boundary`.
+GatedArithmetic arithmetic(const Case& c) {
+  const Sizes s = sizes_of(c);
+  GatedArithmetic a;
+  a.chunk = chunk;
+  a.boundary = 1.01 * u;
+  a.decay_per_nat = 22 * u;
+  a.write = 1.001 * (operand_error(c.dtype, 1) + ex2_error + gamma(3) + contraction(c.dtype, 64));
+  a.readout = 1.001 * (operand_error(c.dtype, 2) + 4 * ex2_error + gamma(6) +
+                       contraction(c.dtype, static_cast<double>(s.K)) + contraction(c.dtype, 64));
+  a.readout = (1 + a.readout) * (1 + gamma(2)) - 1;  // the scale, and its own rounding to fp32
+  a.underflow = 0x1p-126;
+  a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+}  // namespace
+
+Kernel gla_chunk() {
+  Kernel kernel;
+  kernel.name = "gla.chunk";
+  kernel.operator_name = "gla";
+  kernel.summary =
+      "chunks of 64 tokens on tensor cores: state scan, then outputs; decays by recursive halving";
+  kernel.arithmetic_text =
+      "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 "
+      "accumulators; "
+      "scaled q, scaled k, scores and the state's copy are rounded to the operand format; state fp32";
+  kernel.limits = limits();
+  kernel.resume_granularity = chunk;
+  kernel.exponents_nonpositive = true;
+  kernel.plan = plan;
+  kernel.arithmetic = arithmetic;
+  return kernel;
+}
+
+}  // namespace assay

@@ -1,0 +1,31 @@
+// Exponentials of log decays. Decays are summed in units of log2 (g times log2 e, rounded once), all terms <=
+// 0 and nothing ever subtracted, so that every argument below is <= 0 and has relative error at most (depth
+// of the sum + 2) u.
+#pragma once
+
+__device__ __forceinline__ float fused(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
+
+constexpr float log2_e = 0x1.715476p+0f;
+
+// 2^y: relative error <= 2^-22 (PTX ISA, ex2.approx.ftz.f32), 0 below 2^-126, exactly 1 at y = 0.
+__device__ __forceinline__ float power_of_two(float y) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(y));
+  return result;
+}
+
+// 2^y - 1 for -1/2 <= y <= 0: relative error <= 4 u. Seven terms of sum (y ln 2)^n / n!; the first one left
+// out is 2^-27 of the sum; Horner's roundings are u at the last step, u |y| ln2 / 2 at the one before, and so
+// on, over a sum >= 0.84, then u for the product with y.
+__device__ __forceinline__ float power_of_two_minus_one(float y) {
+  float sum = 0x1.ffcbfcp-17f;           // ln2^7 / 7!
+  sum = fused(sum, y, 0x1.430912p-13f);  // ln2^6 / 6!
+  sum = fused(sum, y, 0x1.5d87fep-10f);  // ln2^5 / 5!
+  sum = fused(sum, y, 0x1.3b2ab6p-7f);   // ln2^4 / 4!
+  sum = fused(sum, y, 0x1.c6b08ep-5f);   // ln2^3 / 3!
+  sum = fused(sum, y, 0x1.ebfbep-3f);    // ln2^2 / 2!
+  sum = fused(sum, y, 0x1.62e43p-1f);    // ln2
+  return sum * y;
+}

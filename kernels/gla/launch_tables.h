@@ -1,0 +1,34 @@
+// What the plans of both gla kernels share: which sequences and chunks there are, and how arguments are
+// passed.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace assay::gla {
+
+/// Names as in the kernels' sources: "Bf16", "Fp16", "Fp32".
+std::string format_name(Dtype);
+
+/// Packed sequences of one case, in the order of their states.
+struct Sequences {
+  Tensor table;        ///< "sequences" [N, 3]: first token, tokens, first chunk
+  Tensor chunk_table;  ///< "chunks" [chunks, 2]: first token, tokens
+  int64_t count = 0, chunks = 0;
+};
+Sequences sequences_of(const Case&, const Sizes&, int64_t chunk);
+
+/// Checks the case against the limits: formats, K and V. Throws BadInput naming kernel, value and limit.
+void require_within(const KernelLimits&, const Case&, const Sizes&, const std::string& kernel);
+
+/// The input by name, or a null pointer where it is absent.
+PointerArgument input_or_null(const TensorMap& inputs, const std::string& name);
+
+/// o [B,T,H,V] in the case's format and final_state [N,H,K,V] in fp32.
+std::vector<PlanOutput> outputs_of(const Case&, const Sizes&);
+
+/// A one-dimensional grid of `blocks`; throws BadInput where the GPU has no such grid.
+std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel);
+
+}  // namespace assay::gla

@@ -1,0 +1,109 @@
+// A tile of 64 tokens in shared memory: `columns` elements per row, rows padded by 16 bytes and every 16 rows
+// by 32 bytes more, so that both the strided reads of the state scan and ldmatrix hit every bank once.
+#pragma once
+#include "operand.cuh"
+
+template <class Format, int columns_>
+struct Tile {
+  using Bits = typename Format::Bits;
+  static constexpr int columns = columns_;
+  static constexpr int row_bytes = columns * int(sizeof(Bits)) + 16;
+  static constexpr int bytes = 64 * row_bytes + 4 * 32;
+
+  static __device__ int offset(int row, int column) {
+    return row * row_bytes + (row >> 4) * 32 + column * int(sizeof(Bits));
+  }
+};
+
+__device__ __forceinline__ u32 shared_address(const void* pointer) {
+  return static_cast<u32>(__cvta_generic_to_shared(pointer));
+}
+
+// 16 bytes to shared memory without passing registers; zeros where `bytes` is 0 (nothing is read then).
+__device__ __forceinline__ void copy_async(char* to, const void* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+               "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int pending>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+// Starts loading 64 rows x Tile::columns elements from `from`, `row_stride` elements apart; rows and columns
+// from (rows, count) on become zero. `vector`: row starts are 16-byte aligned and count is a multiple of 8.
+template <class T, int threads>
+__device__ __forceinline__ void load_tile(char* tile, const typename T::Bits* from, i64 row_stride, int rows,
+                                          int count, bool vector) {
+  constexpr int size = int(sizeof(typename T::Bits));
+  if (vector) {
+    constexpr int per_piece = 16 / size, pieces = T::columns / per_piece, step = threads / pieces;
+    static_assert(step <= 16 ? 16 % step == 0 : step % 16 == 0,
+                  "rows of one thread keep their place in the padding");
+    const int row = int(threadIdx.x) / pieces, column = int(threadIdx.x) % pieces * per_piece;
+    const typename T::Bits* piece = from + row * row_stride + column;
+    char* to = tile + T::offset(row, column);
+    if (column >= count) rows = 0;
+#pragma unroll
+    for (int i = 0; i < 64 / step; ++i, piece += step * row_stride)
+      copy_async(to + T::offset(i * step, 0), piece, row + i * step < rows ? 16 : 0);
+  } else {
+#pragma unroll 1
+    for (int i = int(threadIdx.x); i < 64 * T::columns; i += threads) {
+      const int row = i / T::columns, column = i % T::columns;
+      typename T::Bits bits = 0;
+      if (row < rows && column < count) bits = from[row * row_stride + column];
+      *reinterpret_cast<typename T::Bits*>(tile + T::offset(row, column)) = bits;
+    }
+  }
+}
+
+// Which token stands at place k of a contraction over 16 tokens; `half` is k / 8, `m` is k % 8.
+struct NaturalTokens {
+  int first;
+  __device__ int operator()(int m, int half) const { return first + 8 * half + m; }
+};
+// Each quarter t = lane % 4 of a warp holds 16 neighbouring tokens of 64; step s takes four of each quarter.
+struct QuarterTokens {
+  int step;
+  __device__ int operator()(int m, int half) const { return 16 * (m >> 1) + 4 * step + 2 * half + (m & 1); }
+};
+
+// Operand whose rows are the tile's columns [column, column + 16) and whose places are 16 of its tokens.
+template <class T, class Tokens>
+__device__ __forceinline__ void load_columns(OperandBf16& operand, const char* tile, int column, Tokens token,
+                                             int lane) {
+  const int matrix = lane >> 3;
+  const char* row = tile + T::offset(token(lane & 7, matrix >> 1), column + 8 * (matrix & 1));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(operand.r[0]), "=r"(operand.r[1]), "=r"(operand.r[2]), "=r"(operand.r[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+template <class T, class Format, class Operand, class Tokens>
+__device__ __forceinline__ void load_float_columns(Operand& operand, const char* tile, int column,
+                                                   Tokens token, int lane) {
+  float x[2][4];
+#pragma unroll
+  for (int place = 0; place < 4; ++place) {
+    const int row = token(2 * (lane & 3) + (place >> 1), place & 1);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      x[half][place] = Format::decode(
+          *reinterpret_cast<const typename T::Bits*>(tile + T::offset(row, column + 8 * half + (lane >> 2))));
+  }
+  operand = Operand::of(x);
+}
+template <class T, class Tokens>
+__device__ __forceinline__ void load_columns(OperandTf32& operand, const char* tile, int column, Tokens token,
+                                             int lane) {
+  load_float_columns<T, Fp16>(operand, tile, column, token, lane);
+}
+template <class T, class Tokens>
+__device__ __forceinline__ void load_columns(OperandTf32x3& operand, const char* tile, int column,
+                                             Tokens token, int lane) {
+  load_float_columns<T, Fp32>(operand, tile, column, token, lane);
+}

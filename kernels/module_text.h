@@ -1,0 +1,25 @@
+// PTX modules built into the program: one per kernel source, element format and gate format.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/plan/plan.h"
+
+namespace assay {
+
+/// The module of kernels/gla/<mode>.cu ("chunk", "fused_recurrent") for the formats of q, k, v, o and of g.
+Module gla_module(std::string_view mode, Dtype element, Dtype gate);
+
+/// All of them, for tests and tools that look at the text.
+std::vector<Module> embedded_modules();
+
+/// A file of this folder (kernel source, header or patch) as it was at build time, by path from the source
+/// root.
+struct SourceFile {
+  std::string_view path, text;
+};
+const std::vector<SourceFile>& embedded_sources();
+
+}  // namespace assay

@@ -1,0 +1,80 @@
+#include "kernels/prepare_ptx.h"
+
+#include <set>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+bool starts_with_word(std::string_view line, std::string_view word) {
+  const size_t begin = line.find_first_not_of(" \t");
+  return begin != line.npos && line.substr(begin).starts_with(word);
+}
+
+/// "kernels/gla/chunk.cu", or "cuda/crt/math_functions.hpp" for a header of the toolkit.
+std::string portable_path(std::string_view path, std::string_view root) {
+  while (root.ends_with('/')) root.remove_suffix(1);
+  if (path.starts_with(root) && path.substr(root.size()).starts_with('/'))
+    return std::string(path.substr(root.size() + 1));
+  const size_t include = path.rfind("/include/");
+  return "cuda/" +
+         std::string(include != path.npos ? path.substr(include + 9) : path.substr(path.rfind('/') + 1));
+}
+
+struct File {
+  std::string number, path;
+};
+
+/// `.file 3 "/path"` -> {3, /path}
+File file_of(std::string_view line) {
+  const size_t open = line.find('"'), close = line.rfind('"');
+  if (open == line.npos || close == open) throw BadInput("PTX: .file without a quoted path");
+  std::string_view number = line.substr(line.find(".file") + 5, open - line.find(".file") - 5);
+  number.remove_prefix(std::min(number.find_first_not_of(" \t"), number.size()));
+  return {std::string(number.substr(0, number.find_first_of(" \t"))),
+          std::string(line.substr(open + 1, close - open - 1))};
+}
+
+template <class Visit>
+void for_each_line(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    visit(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+std::string prepare_ptx(std::string_view text, std::string_view source_root) {
+  std::set<std::string> toolkit;
+  for_each_line(text, [&](std::string_view line) {
+    if (!starts_with_word(line, ".file")) return;
+    const File file = file_of(line);
+    if (portable_path(file.path, source_root).starts_with("cuda/")) toolkit.insert(file.number);
+  });
+  bool versioned = false;
+  std::string result;
+  result.reserve(text.size());
+  for_each_line(text, [&](std::string_view line) {
+    if (line.empty() || starts_with_word(line, "//")) return;
+    if (starts_with_word(line, ".version")) {
+      line = ".version 7.0";
+      versioned = true;
+    } else if (starts_with_word(line, ".file")) {
+      const File file = file_of(line);
+      result += "\t.file\t" + file.number + " \"" + portable_path(file.path, source_root) + "\"\n";
+      return;
+    } else if (starts_with_word(line, ".loc")) {
+      std::string_view number = line.substr(line.find(".loc") + 4);
+      number.remove_prefix(std::min(number.find_first_not_of(" \t"), number.size()));
+      if (toolkit.contains(std::string(number.substr(0, number.find(' '))))) return;
+    }
+    result.append(line).push_back('\n');
+  });
+  if (!versioned) throw BadInput("PTX: no .version line; was this written by nvcc -ptx?");
+  return result;
+}
+
+}  // namespace assay
