@@ -36,8 +36,7 @@ std::string finding_row(const json& finding, const std::string& number) {
          row_head(fmt::format("<code>{}</code>", escape_markup(text_of(finding, "kernel")))) +
          fmt::format("<td>{}</td>", verdict_badge(text_of(finding, "verdict"))) +
          text_cell(text_of(finding, "cause")) +
-         fmt::format("<td><code>assay replay {}</code></td></tr>\n",
-                     escape_markup(text_of(finding, "token")));
+         fmt::format("<td><code>{}</code></td></tr>\n", escape_markup(text_of(finding, "replay")));
 }
 
 /// A single finding stands open; among several the reader chooses.

@@ -8,8 +8,8 @@ namespace assay::html {
 
 /// Verdict as a coloured label, with a sign so that colour is not needed.
 std::string verdict_badge(const std::string& verdict);
-/// "assay replay TOKEN" with a copy button.
-std::string replay_line(const std::string& token);
+/// The command that repeats a run, with a copy button.
+std::string replay_line(const std::string& command);
 
 /// Everything about one run. Headings are of `level` and `level + 1`.
 std::string verification_sections(const nlohmann::json& verification, const std::string& pointer, int level);

@@ -198,6 +198,14 @@ std::string lead(const json& verification) {
                                      verdict == "finding" ? "" : " note", escape_markup(cause));
 }
 
+std::string list_section(const json& lines, int level, std::string_view title) {
+  if (lines.empty()) return "";
+  std::string out = heading(level, "", title) + "<ul>\n";
+  for (const json& line : lines)
+    out += fmt::format("<li class=\"mono\">{}</li>\n", escape_markup(exact_decimal(line)));
+  return out + "</ul>\n";
+}
+
 std::string run_facts(const json& verification) {
   std::string out = "<dl class=\"facts\">\n";
   out += fact("kernel", "<code>" + escape_markup(text_of(verification, "kernel")) + "</code>");
@@ -210,6 +218,8 @@ std::string run_facts(const json& verification) {
                 differ == 0 ? "<span class=\"good\">the same bits</span>"
                             : fmt::format("<span class=\"bad\">{} elements differ</span>", differ));
   }
+  if (count_of(verification, "lane_instructions") > 0)
+    out += fact("lane instructions", number_markup(verification["lane_instructions"]));
   for (const auto& [name, label] :
        {std::pair{"seconds_reference", "reference"}, std::pair{"seconds_kernel", "kernel"}}) {
     if (verification.contains(name)) out += fact(label, number_markup(verification[name]) + " s");
@@ -224,25 +234,21 @@ std::string verdict_badge(const std::string& verdict) {
   return fmt::format("<span class=\"badge {0}\">{1} {0}</span>", escape_markup(verdict), sign);
 }
 
-std::string replay_line(const std::string& token) {
-  if (token.empty()) return "";
+std::string replay_line(const std::string& command) {
+  if (command.empty()) return "";
   return fmt::format(
-      "<div class=\"replay\"><code>assay replay {}</code><button class=\"copy\" type=\"button\" "
+      "<div class=\"replay\"><code>{}</code><button class=\"copy\" type=\"button\" "
       "hidden>copy</button></div>\n",
-      escape_markup(token));
+      escape_markup(command));
 }
 
 std::string verification_sections(const json& verification, const std::string& pointer, int level) {
   std::string out =
-      lead(verification) + replay_line(text_of(verification, "token")) + run_facts(verification);
+      lead(verification) + replay_line(text_of(verification, "replay")) + run_facts(verification);
   out += case_facts(field_of(verification, "case"));
-  const json& failed = field_of(verification, "properties_failed");
-  if (!failed.empty()) {
-    out += heading(level, "", "Properties that fail") + "<ul>\n";
-    for (const json& line : failed)
-      out += fmt::format("<li class=\"mono\">{}</li>\n", escape_markup(exact_decimal(line)));
-    out += "</ul>\n";
-  }
+  out += list_section(field_of(verification, "properties_failed"), level, "Properties that fail");
+  out += list_section(field_of(verification, "domain"), level,
+                      "Inputs outside the domain: no fault of the kernel");
   if (const json& trap = field_of(verification, "trap"); !trap.is_null()) out += trap_section(trap, level);
   if (const json& origin = field_of(verification, "origin"); !origin.is_null())
     out += origin_section(origin, level);

@@ -38,13 +38,15 @@ std::string failure_text(const json& v) {
     out += fmt::format("trap {}: {} at {}\n", text_of(trap, "kind"), text_of(trap, "message"),
                        location_text(field_of(trap, "where")));
   for (const json& line : field_of(v, "properties_failed")) out += fmt::format("{}\n", exact_decimal(line));
+  for (const json& line : field_of(v, "domain"))
+    out += fmt::format("outside the domain: {}\n", exact_decimal(line));
   for (const json& output : field_of(v, "outputs")) {
     const json& worst = field_of(output, "worst");
     out += fmt::format("{}: got {}, expected {}, bound {}, error/bound {}\n", text_of(worst, "element"),
                        exact_decimal(field_of(worst, "got")), exact_decimal(field_of(worst, "expected")),
                        exact_decimal(field_of(worst, "bound")), exact_decimal(field_of(worst, "ratio")));
   }
-  return out + fmt::format("assay replay {}\n", text_of(v, "token"));
+  return out + text_of(v, "replay") + "\n";
 }
 
 bool violates(const json& finding, const std::string& property) {

@@ -93,10 +93,12 @@ std::string verification_part(const json& v, std::string_view heading) {
                                 escape_markdown(text_of(v, "verdict")));
   if (const std::string cause = text_of(v, "cause"); !cause.empty())
     out += fmt::format("Cause: {}\n\n", escape_markdown(cause));
-  out += fmt::format("    assay replay {}\n\nBackend {}; {}.\n\n", escape_markdown(text_of(v, "token")),
+  out += fmt::format("    {}\n\nBackend {}; {}.\n\n", escape_markdown(text_of(v, "replay")),
                      escape_markdown(text_of(v, "backend")), escape_markdown(text_of(v, "arithmetic")));
   for (const json& line : field_of(v, "properties_failed"))
     out += fmt::format("- {}\n", escape_markdown(exact_decimal(line)));
+  for (const json& line : field_of(v, "domain"))
+    out += fmt::format("- outside the domain: {}\n", escape_markdown(exact_decimal(line)));
   if (const json& trap = field_of(v, "trap"); !trap.is_null()) {
     out +=
         fmt::format("**Trap** {}: {} at {}\n\n", escape_markdown(text_of(trap, "kind")),

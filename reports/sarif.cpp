@@ -27,7 +27,7 @@ std::string rule_of(const json& v) {
 std::string message_of(const json& v) {
   const json& origin = field_of(v, "origin");
   const std::string what = origin.is_null() ? text_of(v, "cause") : text_of(origin, "sentence");
-  return fmt::format("{}: {}. Replay: assay replay {}", text_of(v, "kernel"), what, text_of(v, "token"));
+  return fmt::format("{}: {}. Replay: {}", text_of(v, "kernel"), what, text_of(v, "replay"));
 }
 
 json location_of(const json& v) {

@@ -172,17 +172,16 @@
 
   const figures = [...document.querySelectorAll("figure[data-chart]")];
   const width_of = (figure) => Math.floor(figure.querySelector(".canvas").clientWidth);
-  const visible = new IntersectionObserver((entries) => {
-    for (const entry of entries) if (entry.isIntersecting) draw(entry.target, width_of(entry.target));
-  }, {rootMargin: "400px"});
-  figures.forEach((figure) => visible.observe(figure));
+  const draw_shown = () => figures.forEach((figure) => draw(figure, width_of(figure)));  // width 0: in closed details
+  draw_shown();
+  for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", draw_shown);
   let pending = 0;
   addEventListener("resize", () => {
     clearTimeout(pending);
-    pending = setTimeout(() => figures.filter((f) => f.dataset.width).forEach((f) => draw(f, width_of(f))), 150);
+    pending = setTimeout(draw_shown, 150);
   });
   addEventListener("beforeprint", () => {
-    document.querySelectorAll("details").forEach((d) => { d.open = true; });
+    document.querySelectorAll("details[id]").forEach((d) => { d.open = true; });  // findings
     figures.filter((f) => !f.dataset.width).forEach((f) => draw(f, kPrintWidth));
   });
 

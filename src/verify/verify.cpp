@@ -3,18 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-<<<<<<< HEAD
-#include <chrono>
-#include <thread>
-
-#include "src/numerics/bad_input.h"
-=======
 #include <optional>
 #include <thread>
 
 #include "src/diagnosis/diagnose.h"
 #include "src/diagnosis/origin.h"
->>>>>>> pipeline
 #include "src/verify/acceptance.h"
 #include "src/verify/verdict.h"
 
@@ -84,8 +77,6 @@ int64_t compare_runs(const Outcome& first, const Outcome& second, const std::str
   return total;
 }
 
-<<<<<<< HEAD
-=======
 /// The first element judged non-finite, in the operator's order of outputs.
 std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verification& v) {
   for (const OutputComparison& output : v.outputs) {
@@ -104,7 +95,6 @@ void explain(const Plan& plan, const TensorMap& inputs, const VerifyOptions& opt
   v.diagnosis = diagnose({&v.case_, &inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents});
 }
 
->>>>>>> pipeline
 }  // namespace
 
 Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const VerifyOptions& options) {
@@ -138,13 +128,10 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     v.bits_differ = compare_runs(outcome, options.peer->run(plan, inputs), "same-bits-on-peer", v);
   }
   decide(v);
-<<<<<<< HEAD
-=======
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
     explain(plan, inputs, options, v);
     decide(v);  // the cause now names the origin
   }
->>>>>>> pipeline
   return v;
 }
 

@@ -13,7 +13,7 @@ namespace assay::vm {
 struct Warp;
 struct Op;
 
-/// Registers are cells of 32 lanes: uint32_t[32] for every type up to 32 bits (narrower values are zero-extended),
+/// Registers are cells of 32 lanes: uint32_t[32] for every type up to 32 bits (narrower values in the low bits; readers ignore the rest),
 /// uint64_t[32] for 64-bit types, one uint32_t lane mask for a predicate.
 enum class Cell : uint8_t { none, word, wide, mask };
 Cell cell_of(ptx::Type);

@@ -8,6 +8,7 @@
 
 #include "reports/html_sections.h"
 #include "reports/page_text.h"
+#include "reports/result.h"
 #include "src/numerics/bad_input.h"
 #include "tests/reports/sample_result.h"
 #include "tests/reports/well_formed.h"
@@ -42,6 +43,15 @@ json embedded(const std::string& page) {
 
 std::vector<json> samples() {
   return {test::passed_verification(), test::nan_verification(), test::fuzz_run(0), test::fuzz_run(3)};
+}
+
+TEST(Html, TheSamplesAreResultsAsAssayWritesThem) {
+  for (json sample : samples()) {
+    json again = sample["kind"] == "fuzz" ? to_json(fuzz_run_from_json(sample))
+                                          : to_json(verification_from_json(sample));
+    again["tool"] = sample["tool"];
+    EXPECT_EQ(again, sample);
+  }
 }
 
 TEST(Html, IsWellFormedForEverySample) {
@@ -99,6 +109,15 @@ TEST(Html, HostileTextsStayTexts) {
       }
     }
   }
+}
+
+TEST(Html, AHostileVerdictStaysAText) {
+  json sample = test::passed_verification();
+  sample["verdict"] = "\"><script>x</script>";
+  const std::vector<test::Element> found = elements(own_text(sample));
+  EXPECT_EQ(
+      std::count_if(found.begin(), found.end(), [](const auto& element) { return element.name == "script"; }),
+      3);
 }
 
 /// Every number that a reader of the page must find, exactly.

@@ -73,24 +73,42 @@ json origin() {
           {"sentence", "ex2 at kernels/gla/chunk.cu:142 got 130.25 because g[b=0,t=16,h=0,k=3] = -90.5"}};
 }
 
+json sample_case(int64_t T) {
+  return {{"kernel", "gla.chunk"},
+          {"B", 1},
+          {"T", T},
+          {"H", 2},
+          {"HV", 0},
+          {"K", 64},
+          {"V", 32},
+          {"M", 0},
+          {"cu_seqlens", {0, 15, T}},
+          {"dtype", "bf16"},
+          {"gate_dtype", "fp32"},
+          {"decay", "ladder:8"},
+          {"values", "normal"},
+          {"seed", 18446744073709551615ull},
+          {"scale", nullptr},
+          {"direction", "forward"},
+          {"without", json::array()},
+          {"initial_state", false},
+          {"final_state_gradient", false},
+          {"overrides", json::array()}};
+}
+
 }  // namespace
 
 json passed_verification(int64_t T) {
   const std::string token = "gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0";
   return {{"kind", "verification"},
           {"schema", 1},
-          {"tool", {{"version", "0.1.0"}, {"commit", "c56a40a"}}},
+          {"tool", {{"name", "assay"}, {"version", "0.1.0"}, {"commit", "c56a40a"}}},
           {"kernel", "gla.chunk"},
-          {"case",
-           {{"kernel", "gla.chunk"},
-            {"B", 1},
-            {"T", T},
-            {"seed", 18446744073709551615ull},
-            {"cu_seqlens", {0, 15, 80}},
-            {"scale", nullptr},
-            {"without", json::array()},
-            {"initial_state", false}}},
+          {"case", sample_case(T)},
           {"token", token},
+          {"replay", "assay replay " + token},
+          {"domain", json::array()},
+          {"lane_instructions", 987654321},
           {"backend", "vm sm_90"},
           {"arithmetic", "bf16 operands, fp32 accumulation"},
           {"verdict", "pass"},
@@ -141,6 +159,7 @@ json nan_verification() {
 
 json fuzz_run(int findings) {
   json run = {{"kind", "fuzz"},
+              {"tool", {{"name", "assay"}, {"version", "0.1.0"}, {"commit", "c56a40a"}}},
               {"schema", 1},
               {"kernels", {"gla.chunk", "gla.fused_recurrent"}},
               {"backend", "vm sm_90"},
@@ -172,7 +191,11 @@ json fuzz_run(int findings) {
                                   {"max_relative_bound", 0.0117}});
     }
   }
-  for (int i = 0; i < findings; ++i) run["findings"].push_back(nan_verification());
+  for (int i = 0; i < findings; ++i) {
+    json finding = nan_verification();
+    for (const char* name : {"kind", "schema", "tool"}) finding.erase(name);  // the run's own
+    run["findings"].push_back(finding);
+  }
   return run;
 }
 
@@ -186,7 +209,8 @@ json with_hostile_texts(json document, const std::string& suffix) {
   if (!document.is_structured()) return document;
   for (auto it = document.begin(); it != document.end(); ++it) {
     const bool kind = document.is_object() && it.key() == "kind" && (*it == "fuzz" || *it == "verification");
-    if (!kind) *it = with_hostile_texts(*it, suffix);
+    const bool verdict = document.is_object() && it.key() == "verdict";
+    if (!kind && !verdict) *it = with_hostile_texts(*it, suffix);
   }
   return document;
 }

@@ -1,0 +1,74 @@
+#include "src/backend/cuda_engine.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "src/numerics/bad_input.h"
+#include "tests/backend/small_plan.h"
+
+namespace assay {
+namespace {
+
+class CudaEngineOnFakeDriver : public testing::Test {
+ protected:
+  void SetUp() override { setenv("ASSAY_CUDA_DRIVER", ASSAY_FAKE_DRIVER, 1); }
+  void TearDown() override {
+    unsetenv("ASSAY_CUDA_DRIVER");
+    unsetenv("FAKE_DRIVER");
+  }
+  template <typename Result>
+  static Result ask(const char* function) {
+    void* library = dlopen(ASSAY_FAKE_DRIVER, RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<Result (*)()>(dlsym(library, function))();
+  }
+};
+
+TEST_F(CudaEngineOnFakeDriver, GivesTheDriverFloatArithmeticThatItMayNotContract) {
+  CudaEngine engine;
+  engine.run(small_plan(), small_inputs(), false);
+  const std::string loaded = ask<const char*>("fake_last_ptx");
+  EXPECT_NE(loaded.find("mul.rn.f32"), std::string::npos) << loaded;
+  EXPECT_EQ(loaded.find("mul.f32"), std::string::npos) << loaded;
+}
+
+TEST_F(CudaEngineOnFakeDriver, FreesItsBuffersAlsoWhenTheRunFails) {
+  CudaEngine engine;
+  engine.run(small_plan(), small_inputs(), false);
+  EXPECT_EQ(ask<int>("fake_allocations"), 0);
+  for (const char* failure :
+       {"cuMemcpyHtoD=1", "cuMemsetD8=1", "cuModuleGetFunction=500", "cuMemcpyDtoH=1"}) {
+    setenv("FAKE_DRIVER", failure, 1);
+    EXPECT_THROW(engine.run(small_plan(), small_inputs(), false), BadInput) << failure;
+    EXPECT_EQ(ask<int>("fake_allocations"), 0) << failure;
+    EXPECT_FALSE(engine.lost());
+  }
+}
+
+TEST_F(CudaEngineOnFakeDriver, TimesEveryLaunchOfEveryRepeatAndWarmup) {
+  CudaEngine engine;
+  const int before = ask<int>("fake_launches");
+  std::optional<Trap> trap;
+  EXPECT_EQ(engine.time(small_plan(), small_inputs(), 5, 2, &trap).size(), 5u);
+  EXPECT_FALSE(trap);
+  EXPECT_EQ(ask<int>("fake_launches") - before, 2 * (5 + 2));
+  EXPECT_EQ(ask<int>("fake_allocations"), 0);
+}
+
+TEST_F(CudaEngineOnFakeDriver, IsLostAfterAnErrorOfARunningKernel) {
+  CudaEngine engine;
+  Plan plan = small_plan();
+  plan.launches[0].function = "bad";
+  plan.launches.resize(1);
+  const Outcome outcome = engine.run(plan, small_inputs(), false);
+  ASSERT_TRUE(outcome.trap);
+  EXPECT_EQ(outcome.trap->kind, "out-of-bounds");
+  EXPECT_EQ(outcome.trap->where.function, "bad");
+  EXPECT_TRUE(engine.lost());
+  EXPECT_THROW(engine.run(small_plan(), small_inputs(), false), BadInput);
+  ask<int>("fake_restart");
+}
+
+}  // namespace
+}  // namespace assay
