@@ -85,7 +85,7 @@ TEST_F(FuzzTest, OneTokensFaultIsFoundWithinTwoThousandCasesInEveryDtype) {
     for (const char* fault : {"term dropped", "decay one step late", "key scaled"}) {
       test::SubjectBackend backend(fault);
       Listener silent;
-      FuzzOptions options = with_cases(300, 3, 2);
+      FuzzOptions options = with_cases(150, 3, 2);
       options.shrink_evaluations = 0;
       const FuzzRun run = fuzz({&kernel}, backend, options, silent);
       EXPECT_FALSE(run.findings.empty()) << fault << " " << format(dtype).name;
