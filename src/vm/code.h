@@ -32,14 +32,15 @@ struct Op {
 
   // compare
   BooleanOp boolean = BooleanOp::none;
-  bool third_negated = false;  ///< !c of setp, and of logic on predicates
+  bool third_negated = false;  ///< !c of setp (s[2]), !a of votes
 
   // memory: Warp::address = cell(s[0]) + offset
   ptx::Space space = ptx::Space::none;
   ptx::Type type = ptx::Type::none;   ///< of one element
   uint8_t element_bytes = 0, vector_length = 1;
   bool address_wide = true;           ///< s[0] is a 64-bit cell
-  int64_t offset = 0;
+  bool address2_wide = true;
+  int64_t offset = 0, offset2 = 0;    ///< cp.async: the destination is cell(s[1]) + offset2
 
   /// Vector operands flattened in PTX order (ld.v4: 4 destinations; mma: D, A, B, C; mov {..}), with count.
   const Slot* slots = nullptr;
@@ -62,32 +63,31 @@ struct Immediate {
 /// A special register that the entry reads ("%tid.x"), filled at the start of a block.
 struct SpecialCell {
   Slot slot;
+  Cell cell;
   std::string name;
 };
 
-struct EntryCode {
-  std::string name;
-  int32_t function = -1;
-  int32_t first = -1;                 ///< op index
-  uint32_t static_shared_bytes = 0;   ///< module- and function-scope .shared
-};
-
-/// A decoded module. Register slots of all functions are disjoint (recursion is refused).
+/// An entry and the functions it calls, decoded. Register slots of all functions are disjoint (recursion is refused).
 struct Code {
   std::shared_ptr<const ptx::Module> module;
-  std::vector<Op> ops;
+  int32_t entry = -1;                 ///< into Module::functions
+  std::vector<Op> ops;                ///< the entry's first op is ops[0]
   std::vector<std::unique_ptr<Slot[]>> slot_pool;
   std::vector<std::vector<int32_t>> branch_tables;   ///< Op::immediate of brx.idx
   std::vector<Immediate> immediates;
   std::vector<SpecialCell> specials;
-  std::vector<std::pair<Slot, Slot>> ranges;
-  uint32_t file_bytes = 0;            ///< registers first, then constants
-  uint32_t register_bytes = 0;        ///< part of the file that is poisoned at the start of a block
+  uint32_t register_bytes = 0;        ///< the first part of a register file: registers, poisoned at the start of a block
+  uint32_t file_bytes = 0;            ///< then immediates and special registers
+  uint32_t shared_bytes = 0;          ///< static shared memory; dynamic shared memory follows
   uint32_t local_bytes = 0;           ///< per thread: .local variables and call parameters
   std::vector<int32_t> exponentials;  ///< op index by exponent range
   bool global_atomics = false;        ///< blocks then run one after another
-  std::vector<EntryCode> entries;
-  std::vector<std::pair<int32_t, uint64_t>> global_variables;  ///< module variable -> assigned address, set by the linker
 };
+
+/// Address of module variable `index` where it is .global or .const.
+uint64_t variable_address(int32_t index);
+
+/// Decodes entry `name`. Throws BadInput naming opcode, line and kernel of a form that the table lacks.
+std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name);
 
 }  // namespace assay::vm

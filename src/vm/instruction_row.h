@@ -33,6 +33,7 @@ enum class Kind : uint8_t {
   exponential,  ///< the same, and the arguments of active lanes enter the exponent ranges
   compare,      ///< Row::mask, combined with a predicate where the form says .and/.or/.xor
   warp,         ///< Row::warp
+  async_wait,   ///< cp.async.wait_group, wait_all: Op::immediate groups may stay outstanding (~0: wait for everything)
   branch, branch_table, call, ret, exit, barrier, trap, nothing
 };
 
@@ -64,7 +65,24 @@ struct Row {
   MaskFunction mask = nullptr;
   WarpFunction warp = nullptr;
   /// Fills the parts of an Op that the plain signature does not cover; null: sources and result say it all.
-  void (*decode)(struct Decoder&, const ptx::Instruction&, Op&) = nullptr;
+  void (*decode)(class Decoder&, const ptx::Instruction&, Op&) = nullptr;
 };
+
+/// Every row.
+const std::vector<Row>& rows();
+/// The row of a dotted opcode, cache and ordering qualifiers dropped; null if there is none.
+const Row* find_row(std::string_view opcode);
+/// The opcode as the table spells it: qualifiers that change no bits (cache operators, memory order, .uni) dropped.
+std::string canonical_form(std::string_view opcode);
+
+/// Engine steps compiled per instruction set of the host.
+struct LaneKit {
+  void (*blend_words)(void* d, const void* from, uint32_t mask);
+  void (*blend_wide)(void* d, const void* from, uint32_t mask);
+  /// Smallest and largest argument of active lanes as order-preserving integers (see exponent_order); NaN, and -Inf for
+  /// the smallest, left out; returns the mask of NaN lanes.
+  uint32_t (*argument_range)(const void* x, uint32_t mask, int32_t* smallest, int32_t* largest);
+};
+const LaneKit& lane_kit();
 
 }  // namespace assay::vm

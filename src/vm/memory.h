@@ -33,7 +33,7 @@ class Memory {
   uint64_t add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor);
   /// The same at a fixed base (parameters, module variables); replaces what was there.
   void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes);
-  void remove_at_or_above(uint64_t from, uint64_t to);
+  void remove(uint64_t from, uint64_t to);   ///< those with a base in [from, to)
 
   /// Index of the allocation that holds [address, address + bytes), or -1.
   int find(uint64_t address, uint64_t bytes) const;

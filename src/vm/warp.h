@@ -23,7 +23,6 @@ struct LaunchContext {
   const Memory* memory = nullptr;
   const Launch* launch = nullptr;
   int32_t launch_index = 0;            ///< into Plan::launches
-  int32_t entry = 0;                   ///< into Code::entries
   const TensorCoreModel* tensor_core = nullptr;
   uint32_t architecture = 90;
   uint64_t instruction_budget = 0;     ///< warp instructions per warp
@@ -106,11 +105,14 @@ struct Block {
 SourceLocation where(const Code&, const Op&);
 /// Records a trap of `lane`; returns false so that a warp function can return it.
 bool raise(Warp&, const Op&, int lane, std::string kind, std::string message);
-/// Host pointers for [address, address + bytes) of each lane in `mask`; translates generic addresses and sets
-/// Warp::space and Warp::address. False: trapped (out of bounds or misaligned).
-bool translate(Warp&, const Op&, uint32_t mask, uint32_t bytes, const char* verb, std::byte** host);
-/// Lands pending copies of lanes in `mask` up to `keep` newest groups (uncommitted ones too if `all`).
-template <class Trace>
-void land_copies(Warp& warp, uint32_t mask, uint32_t keep, bool all, Trace& trace);
+/// base + offset of every lane.
+void lane_addresses(Warp&, Slot base, bool wide, int64_t offset, uint64_t* address);
+/// Host pointers for `bytes` (a power of two) at the address of each lane in `mask`; fills Warp::space and Warp::address,
+/// generic addresses translated. False: trapped (out of bounds or misaligned).
+bool translate(Warp&, const Op&, uint32_t mask, uint32_t bytes, std::byte** host);
+/// The same for the addresses that stand in Warp::address already.
+bool translate_at(Warp&, const Op&, uint32_t mask, uint32_t bytes, ptx::Space space, std::byte** host);
+/// One lane of global memory that reads `bytes` and must be aligned to `alignment`.
+bool translate_part(Warp&, const Op&, int lane, uint32_t bytes, uint32_t alignment, std::byte** host);
 
 }  // namespace assay::vm

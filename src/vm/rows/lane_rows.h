@@ -37,6 +37,7 @@ void add_integer_conversion_rows(std::vector<Row>&);
 void add_float_conversion_rows(std::vector<Row>&);
 void add_compare_rows(std::vector<Row>&);
 void add_approximate_rows(std::vector<Row>&);
+LaneKit kit();
 
 using ptx::Type;
 

@@ -1,0 +1,258 @@
+// Entry -> ops: functions, instructions and branch targets.
+#include <algorithm>
+#include <cstring>
+
+#include "src/numerics/bad_input.h"
+#include "src/ptx/type.h"
+#include "src/vm/decoder.h"
+
+namespace assay::vm {
+
+using ptx::Operand;
+using ptx::Type;
+
+Cell cell_of(Type type) {
+  if (type == Type::none) return Cell::none;
+  if (type == Type::pred) return Cell::mask;
+  return ptx::bytes_of(type) == 8 ? Cell::wide : Cell::word;
+}
+
+std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name) {
+  for (size_t i = 0; i < module->functions.size(); ++i) {
+    const ptx::Function& function = module->functions[i];
+    if (function.name == name && function.entry && function.defined) return Decoder(module, static_cast<int32_t>(i)).decode();
+  }
+  std::string known;
+  for (const ptx::Function& function : module->functions)
+    if (function.entry) known += (known.empty() ? "" : ", ") + function.name;
+  throw BadInput(module->path + ": no entry " + name + "; the module has: " + (known.empty() ? "none" : known));
+}
+
+Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry) : module_(std::move(module)), code_(std::make_shared<Code>()) {
+  code_->module = module_;
+  code_->entry = entry;
+  function_start_.assign(module_->functions.size(), -1);
+}
+
+std::shared_ptr<const Code> Decoder::decode() {
+  lay_out_memory();
+  pending_functions_.push_back(code_->entry);
+  while (!pending_functions_.empty()) {
+    const int32_t next = pending_functions_.back();
+    pending_functions_.pop_back();
+    if (function_start_[static_cast<size_t>(next)] < 0) function(next);
+  }
+  for (const auto& [op, callee] : call_fixups_) code_->ops[op].target = function_start_[static_cast<size_t>(callee)];
+  relocate_constants();
+  return code_;
+}
+
+void Decoder::function(int32_t index) {
+  function_ = index;
+  const ptx::Function& made = here();
+  const size_t begin = code_->ops.size();
+  function_start_[static_cast<size_t>(index)] = static_cast<int32_t>(begin);
+  first_op_.assign(made.body.size() + 1, 0);
+  fixups_.clear();
+  for (size_t i = 0; i < made.body.size(); ++i) {
+    first_op_[i] = static_cast<int32_t>(code_->ops.size());
+    instruction(made.body[i], static_cast<int32_t>(i));
+  }
+  first_op_[made.body.size()] = static_cast<int32_t>(code_->ops.size());
+  Op end;   // falling off the end, and the common return of a called function
+  end.row = find_row(made.entry ? "exit" : "ret");
+  end.kind = made.entry ? Kind::exit : Kind::ret;
+  end.function = index;
+  code_->ops.push_back(end);
+  resolve_branches();
+  find_reconvergence(*code_, begin, code_->ops.size());
+}
+
+const Row* Decoder::row_of(const ptx::Instruction& instruction) const {
+  // mov with a vector operand packs or unpacks: rows of their own.
+  if (instruction.opcode.starts_with("mov.") && instruction.operands.size() == 2) {
+    const bool unpack = instruction.operands[0].kind == Operand::Kind::vector, pack = instruction.operands[1].kind == Operand::Kind::vector;
+    if (unpack || pack) return find_row(instruction.opcode + (unpack ? " unpack" : " pack"));
+  }
+  return find_row(instruction.opcode);
+}
+
+void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
+  current_ = &instruction;
+  const Row* row = row_of(instruction);
+  if (!row) fail(instruction, "the machine has no such instruction");
+  Op op;
+  op.row = row;
+  op.kind = row->kind;
+  op.lanes = row->lanes;
+  op.function = function_;
+  op.instruction = index;
+  op.d_cell = cell_of(row->result);
+  if (instruction.predicate >= 0) {
+    op.guarded = true;
+    op.guard_negated = instruction.predicate_negated;
+    op.guard = register_slot(instruction.predicate);
+    if (here().registers[static_cast<size_t>(instruction.predicate)].type != Type::pred) fail("the guard is no predicate");
+  }
+  if (row->decode) row->decode(*this, instruction, op);
+  else if (op.kind == Kind::compare) compare_operands(instruction, *row, op);
+  else plain_operands(instruction, *row, op);
+  if (op.kind == Kind::exponential) {
+    op.exponential = static_cast<int32_t>(code_->exponentials.size());
+    code_->exponentials.push_back(static_cast<int32_t>(code_->ops.size()));
+  }
+  if (op.kind == Kind::ret) {
+    if (here().entry) {
+      op.kind = Kind::exit;
+    } else {
+      op.kind = Kind::branch;
+      fixups_.push_back({code_->ops.size(), static_cast<int32_t>(here().body.size()), -1});
+    }
+  }
+  if (op.kind == Kind::call) code_->ops.reserve(code_->ops.size() + 1);
+  code_->ops.push_back(op);
+}
+
+void Decoder::plain_operands(const ptx::Instruction& instruction, const Row& row, Op& op) {
+  size_t count = 0;
+  while (count < 4 && row.sources[count] != Type::none) ++count;
+  const size_t destinations = row.result != Type::none ? 1 : 0;
+  expect_operands(instruction, destinations + count, destinations + count);
+  if (destinations) op.d = destination(instruction.operands[0], row.result);
+  for (size_t i = 0; i < count; ++i) op.s[i] = source(instruction.operands[destinations + i], row.sources[i]);
+  op.source_count = static_cast<uint8_t>(count);
+}
+
+/// setp.cmp{.bool} p{|q}, a, b{, {!}c};  testp p, a;
+void Decoder::compare_operands(const ptx::Instruction& instruction, const Row& row, Op& op) {
+  const std::vector<std::string> words = parts(instruction);
+  for (const std::string& word : words) {
+    if (word == "and") op.boolean = BooleanOp::land;
+    if (word == "or") op.boolean = BooleanOp::lor;
+    if (word == "xor") op.boolean = BooleanOp::lxor;
+  }
+  const size_t compared = row.sources[1] != Type::none ? 2 : 1;
+  const size_t count = 1 + compared + (op.boolean != BooleanOp::none);
+  expect_operands(instruction, count, count);
+  const Operand& to = instruction.operands[0];
+  if (to.kind == Operand::Kind::pair) {
+    op.d = destination(to.elements[0], Type::pred);
+    op.d2 = destination(to.elements[1], Type::pred);
+  } else {
+    op.d = destination(to, Type::pred);
+  }
+  for (size_t i = 0; i < compared; ++i) op.s[i] = source(instruction.operands[1 + i], row.sources[i]);
+  op.source_count = static_cast<uint8_t>(compared);
+  if (op.boolean != BooleanOp::none) {
+    Operand third = instruction.operands[3];
+    op.third_negated = third.negated;
+    third.negated = false;
+    op.s[2] = source(third, Type::pred);
+    op.source_count = 3;
+  }
+}
+
+void Decoder::branch_to(Op& op, const Operand& label) {
+  if (label.kind != Operand::Kind::label || label.target < 0) fail("the branch target is no label");
+  fixups_.push_back({code_->ops.size(), label.target, -1});
+  op.target = 0;
+}
+
+void Decoder::branch_table(Op& op, const Operand& labels) {
+  if (labels.kind != Operand::Kind::vector) fail("expected a .branchtargets list");
+  op.immediate = code_->branch_tables.size();
+  code_->branch_tables.emplace_back(labels.elements.size(), 0);
+  for (size_t i = 0; i < labels.elements.size(); ++i)
+    fixups_.push_back({code_->ops.size(), labels.elements[i].target, static_cast<int32_t>(i)});
+}
+
+void Decoder::resolve_branches() {
+  for (const Fixup& fixup : fixups_) {
+    Op& op = code_->ops[fixup.op];
+    const int32_t target = first_op_[static_cast<size_t>(fixup.instruction)];
+    if (fixup.table_entry >= 0) code_->branch_tables[op.immediate][static_cast<size_t>(fixup.table_entry)] = target;
+    else op.target = target;
+  }
+  // A branch to an exit exits at once: its lanes need not wait for the others.
+  for (const Fixup& fixup : fixups_) {
+    Op& op = code_->ops[fixup.op];
+    if (op.kind != Kind::branch) continue;
+    const Op& there = code_->ops[static_cast<size_t>(op.target)];
+    if (there.kind == Kind::exit && !there.guarded) op.kind = Kind::exit;
+  }
+}
+
+/// call{.uni} (returns), function, (arguments): arguments are copied to the callee's parameters in local memory, and its
+/// results back by a second op after it returns. Op::slots holds (from, to, bytes) triples.
+void Decoder::call(const ptx::Instruction& instruction, Op& op) {
+  const Operand* function = nullptr;
+  const Operand* arguments = nullptr;
+  const Operand* returns = nullptr;
+  for (const Operand& operand : instruction.operands) {
+    if (operand.kind == Operand::Kind::symbol) function = &operand;
+    else if (operand.kind == Operand::Kind::vector) (function ? arguments : returns) = &operand;
+  }
+  int32_t callee = -1;
+  for (size_t i = 0; function && i < module_->functions.size(); ++i)
+    if (module_->functions[i].name == function->name) callee = static_cast<int32_t>(i);
+  if (callee < 0) fail(instruction, "indirect calls are not supported");
+  const ptx::Function& target = module_->functions[static_cast<size_t>(callee)];
+  if (!target.defined) fail(instruction, "function " + target.name + " has no body in this module");
+  if (callee == function_ || target.entry) fail(instruction, "recursion is not supported");
+
+  auto triples = [&](const Operand* list, const std::vector<ptx::Parameter>& parameters, size_t first, bool to_callee) {
+    std::vector<Slot> result;
+    const size_t count = list ? list->elements.size() : 0;
+    if (count != parameters.size()) fail(instruction, "wrong number of arguments for " + target.name);
+    for (size_t i = 0; i < count; ++i) {
+      const Operand& argument = list->elements[i];
+      if (argument.symbol < 0) fail(instruction, "arguments must be .param variables");
+      const auto local = static_cast<int32_t>(argument.symbol - static_cast<int32_t>(module_->variables.size()));
+      const auto mine = static_cast<Slot>(function_offsets_.at({function_, local}));
+      const auto theirs = static_cast<Slot>(function_offsets_.at({callee, -1 - static_cast<int32_t>(first + i)}));
+      result.insert(result.end(), {to_callee ? mine : theirs, to_callee ? theirs : mine, static_cast<Slot>(parameters[i].bytes)});
+    }
+    return result;
+  };
+  set_slots(op, triples(arguments, target.parameters, 0, true));
+  call_fixups_.emplace_back(code_->ops.size(), callee);
+  pending_functions_.push_back(callee);
+  if (!returns || returns->elements.empty()) return;
+  // The copy of results runs after the call returns: the call is appended first.
+  Op copy = op;
+  copy.row = find_row("call results");
+  copy.kind = copy.row->kind;
+  set_slots(copy, triples(returns, target.returns, target.parameters.size(), false));
+  code_->ops.push_back(op);
+  op = copy;
+}
+
+std::vector<std::string> Decoder::parts(const ptx::Instruction& instruction) const {
+  const std::string form = canonical_form(instruction.opcode);
+  std::vector<std::string> result;
+  for (size_t at = 0; at <= form.size();) {
+    const size_t end = std::min(form.find('.', at), form.size());
+    result.push_back(form.substr(at, end - at));
+    at = end + 1;
+  }
+  return result;
+}
+
+void Decoder::expect_operands(const ptx::Instruction& instruction, size_t least, size_t most) const {
+  const size_t count = instruction.operands.size();
+  if (count >= least && count <= most) return;
+  fail(instruction, "takes " + std::to_string(least) + (most != least ? " to " + std::to_string(most) : "") + " operands, got " +
+                        std::to_string(count));
+}
+
+void Decoder::fail(const ptx::Instruction& instruction, const std::string& what) const {
+  std::string line;
+  if (instruction.line >= 0) {
+    const ptx::Line& at = module_->lines[static_cast<size_t>(instruction.line)];
+    if (at.file >= 0) line = " (" + module_->files[static_cast<size_t>(at.file)] + ":" + std::to_string(at.line) + ")";
+  }
+  throw BadInput(module_->path + ":" + std::to_string(instruction.ptx_line) + ": " + instruction.opcode + " in " + here().name + line +
+                 ": " + what);
+}
+
+}  // namespace assay::vm

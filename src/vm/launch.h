@@ -1,0 +1,53 @@
+// A plan made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything that can be wrong
+// with the plan or its PTX is found here, before anything runs.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/plan/plan.h"
+#include "src/vm/machine.h"
+#include "src/vm/warp.h"
+
+namespace assay::vm {
+
+class PreparedPlan {
+ public:
+  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with 0xff. Throws BadInput.
+  PreparedPlan(const Plan&, const TensorMap& inputs, const MachineOptions&);
+
+  /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until the next call.
+  const LaunchContext& enter(size_t index);
+  /// The plan's outputs; call once, after the last launch.
+  TensorMap take_outputs();
+
+  const Memory& memory() const { return memory_; }
+  const Code& code(size_t launch) const { return *codes_[launch]; }
+
+ private:
+  struct Variables {
+    std::vector<std::vector<std::byte>> data;   ///< by module variable; empty where it is not global
+  };
+
+  void allocate(const Plan&, const TensorMap& inputs);
+  void lay_out_parameters(size_t launch);
+
+  const Plan& plan_;
+  MachineOptions options_;
+  Memory memory_;
+  std::map<std::string, Tensor> tensors_;            ///< copies of inputs and constants, and the outputs
+  std::map<std::string, std::vector<std::byte>> workspaces_;
+  std::map<std::string, uint64_t> addresses_;        ///< buffer -> base
+  std::vector<std::shared_ptr<const Code>> codes_;   ///< by launch
+  std::map<const ptx::Module*, Variables> variables_;
+  std::vector<std::vector<std::byte>> parameters_;   ///< by launch
+  LaunchContext context_;
+};
+
+/// Decoded entries are kept for later runs of the same PTX text. Throws BadInput.
+std::shared_ptr<const Code> decoded(const Module&, const std::string& entry);
+
+}  // namespace assay::vm

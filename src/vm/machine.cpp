@@ -1,0 +1,109 @@
+// run: allocations, launches, blocks over threads.
+#include "src/vm/machine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "src/numerics/bad_input.h"
+#include "src/vm/engine.h"
+#include "src/vm/launch.h"
+
+namespace assay::vm {
+namespace {
+
+double argument_of(int32_t order) {
+  const uint32_t bits = order < 0 ? static_cast<uint32_t>(-order) | 0x80000000u : static_cast<uint32_t>(order);
+  return std::bit_cast<float>(bits);
+}
+
+void merge(std::vector<ArgumentRange>& into, const std::vector<ArgumentRange>& from) {
+  into.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    into[i].smallest = std::min(into[i].smallest, from[i].smallest);
+    into[i].largest = std::max(into[i].largest, from[i].largest);
+    into[i].count += from[i].count;
+    into[i].nans += from[i].nans;
+  }
+}
+
+/// What the threads of a launch share. The trap of the lowest block wins, and all blocks below it have run.
+struct Progress {
+  std::atomic<uint64_t> next{0};
+  std::atomic<uint64_t> trapped{~uint64_t{0}};
+  std::mutex mutex;
+  std::optional<Trap> trap;
+  std::vector<ArgumentRange> ranges;
+  uint64_t lane_instructions = 0;
+};
+
+void run_blocks(const LaunchContext& context, uint64_t blocks, Progress& progress) {
+  Worker worker;
+  prepare_worker(worker, context);
+  PlainTrace trace;
+  Engine<PlainTrace> engine(worker, trace);
+  for (;;) {
+    const uint64_t block = progress.next.fetch_add(1);
+    if (block >= blocks || block > progress.trapped.load()) break;
+    engine.run_block(block);
+    if (!worker.block.trap) continue;
+    const std::lock_guard lock(progress.mutex);
+    if (block < progress.trapped.load()) {
+      progress.trapped = block;
+      progress.trap = std::move(worker.block.trap);
+    }
+  }
+  const std::lock_guard lock(progress.mutex);
+  merge(progress.ranges, worker.ranges);
+  progress.lane_instructions += worker.lane_instructions;
+}
+
+void add_exponents(Outcome& outcome, const Code& code, const std::vector<ArgumentRange>& ranges) {
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const ArgumentRange& range = ranges[i];
+    if (range.count == 0) continue;
+    const Op& op = code.ops[static_cast<size_t>(code.exponentials[i])];
+    ExponentRange made;
+    made.where = where(code, op);
+    made.instruction = code.module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)].opcode;
+    made.min = range.smallest == INT32_MAX ? 0 : argument_of(range.smallest);
+    made.max = range.largest == INT32_MIN ? 0 : argument_of(range.largest);
+    made.count = range.count;
+    made.nans = range.nans;
+    outcome.exponents.push_back(std::move(made));
+  }
+}
+
+}  // namespace
+
+Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& options) {
+  PreparedPlan prepared(plan, inputs, options);
+  Outcome outcome;
+  const auto start = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < plan.launches.size() && !outcome.trap; ++i) {
+    const LaunchContext& context = prepared.enter(i);
+    const auto& grid = plan.launches[i].grid;
+    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+    uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads) : std::max(1u, std::thread::hardware_concurrency());
+    threads = context.code->global_atomics ? 1 : std::min(threads, blocks);
+    Progress progress;
+    std::vector<std::thread> others;
+    for (uint64_t t = 1; t < threads; ++t) others.emplace_back([&] { run_blocks(context, blocks, progress); });
+    run_blocks(context, blocks, progress);
+    for (std::thread& other : others) other.join();
+    outcome.trap = std::move(progress.trap);
+    outcome.lane_instructions += progress.lane_instructions;
+    add_exponents(outcome, *context.code, progress.ranges);
+  }
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!outcome.trap) outcome.outputs = prepared.take_outputs();
+  return outcome;
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,180 @@
+// The instruction table: lane rows for the host's instruction set, then the rows that need the warp.
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "src/vm/instruction_row.h"
+#include "src/vm/machine.h"
+#include "src/vm/rows/warp_rows.h"
+
+#define ASSAY_LANES portable
+#include "src/vm/rows/lane_rows.h"
+#if defined(__x86_64__)
+namespace assay::vm::avx2 {
+void add_integer_rows(std::vector<Row>&);
+void add_logic_rows(std::vector<Row>&);
+void add_float32_rows(std::vector<Row>&);
+void add_float64_rows(std::vector<Row>&);
+void add_half_rows(std::vector<Row>&);
+void add_integer_conversion_rows(std::vector<Row>&);
+void add_float_conversion_rows(std::vector<Row>&);
+void add_compare_rows(std::vector<Row>&);
+void add_approximate_rows(std::vector<Row>&);
+LaneKit kit();
+}  // namespace assay::vm::avx2
+#endif
+
+namespace assay::vm {
+namespace {
+
+/// ASSAY_LANES=portable in the environment forces the portable set (the bits are the same).
+bool use_avx2() {
+#if defined(__x86_64__)
+  const char* wish = std::getenv("ASSAY_LANES");
+  if (wish && std::string_view(wish) == "portable") return false;
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
+#define ASSAY_ADD_LANE_ROWS(set)           \
+  set::add_logic_rows(table);              \
+  set::add_integer_rows(table);            \
+  set::add_float32_rows(table);            \
+  set::add_float64_rows(table);            \
+  set::add_half_rows(table);               \
+  set::add_integer_conversion_rows(table); \
+  set::add_float_conversion_rows(table);   \
+  set::add_compare_rows(table);            \
+  set::add_approximate_rows(table);
+
+std::vector<Row> make_rows() {
+  std::vector<Row> table;
+#if defined(__x86_64__)
+  if (use_avx2()) {
+    ASSAY_ADD_LANE_ROWS(avx2)
+  } else
+#endif
+  {
+    ASSAY_ADD_LANE_ROWS(portable)
+  }
+  add_memory_rows(table);
+  add_atomic_rows(table);
+  add_async_copy_rows(table);
+  add_exchange_rows(table);
+  add_matrix_rows(table);
+  add_register_rows(table);
+  add_control_rows(table);
+  return table;
+}
+#undef ASSAY_ADD_LANE_ROWS
+
+/// "a{b,c}{,d}" -> "ab", "ac", "abd", "acd".
+void expand(const std::string& pattern, std::vector<std::string>& forms) {
+  const size_t open = pattern.find('{');
+  if (open == std::string::npos) {
+    forms.push_back(pattern);
+    return;
+  }
+  const size_t close = pattern.find('}', open);
+  const std::string head = pattern.substr(0, open), tail = pattern.substr(close + 1);
+  for (size_t at = open + 1; at <= close;) {
+    const size_t comma = std::min(pattern.find(',', at), close);
+    expand(head + pattern.substr(at, comma - at) + tail, forms);
+    at = comma + 1;
+  }
+}
+
+using Index = std::unordered_map<std::string, const Row*>;
+
+const Index& index() {
+  static const Index made = [] {
+    Index result;
+    for (const Row& row : rows()) {
+      std::vector<std::string> forms;
+      expand(row.pattern, forms);
+      for (const std::string& form : forms) result.emplace(form, &row);
+    }
+    return result;
+  }();
+  return made;
+}
+
+/// Qualifiers that change no bits on this machine: cache operators and hints, memory order and scope, uniformity.
+bool is_ignored(std::string_view base, std::string_view part) {
+  static constexpr std::string_view memory[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed",
+                                                "acquire", "release", "acq_rel", "sc", "gpu", "sys", "cta", "cluster",
+                                                "unified", "mmio", "noftz"};
+  if (part.starts_with("L1::") || part.starts_with("L2::")) return true;
+  if (base == "bra" || base == "call" || base == "ret" || base == "brx") return part == "uni";
+  if (base == "bar" || base == "barrier") return part == "cta" || part == "aligned";
+  if (base != "ld" && base != "st" && base != "atom" && base != "red" && base != "cp" && base != "fence" && base != "membar" &&
+      base != "ldu")
+    return false;
+  return std::find(std::begin(memory), std::end(memory), part) != std::end(memory);
+}
+
+}  // namespace
+
+void add_lane_row(std::vector<Row>& table, const LaneRow& row, std::initializer_list<const char*> parts) {
+  Row made;
+  for (const char* part : parts) made.pattern += part;
+  made.kind = row.kind;
+  made.effect = row.effect;
+  made.status = row.status;
+  made.result = row.result;
+  std::copy(std::begin(row.sources), std::end(row.sources), made.sources.begin());
+  made.lanes = row.lanes;
+  made.mask = row.mask;
+  table.push_back(std::move(made));
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> table = make_rows();
+  return table;
+}
+
+std::string canonical_form(std::string_view opcode) {
+  const size_t dot = std::min(opcode.find('.'), opcode.size());
+  const std::string_view base = opcode.substr(0, dot);
+  std::string result(base);
+  for (size_t at = dot; at < opcode.size();) {
+    const size_t end = std::min(opcode.find('.', at + 1), opcode.size());
+    std::string_view part = opcode.substr(at + 1, end - at - 1);
+    at = end;
+    if (is_ignored(base, part)) continue;
+    for (const std::string_view scope : {"::cta", "::entry", "::func"})
+      if (part.ends_with(scope)) part.remove_suffix(scope.size());
+    result += '.';
+    result += part;
+  }
+  return result;
+}
+
+const Row* find_row(std::string_view opcode) {
+  const auto exact = index().find(std::string(opcode));
+  if (exact != index().end()) return exact->second;
+  const auto found = index().find(canonical_form(opcode));
+  return found == index().end() ? nullptr : found->second;
+}
+
+const LaneKit& lane_kit() {
+#if defined(__x86_64__)
+  static const LaneKit made = use_avx2() ? avx2::kit() : portable::kit();
+#else
+  static const LaneKit made = portable::kit();
+#endif
+  return made;
+}
+
+std::vector<InstructionRow> instruction_rows() {
+  static constexpr const char* text[] = {"exact", "measured sm_90, modelled elsewhere", "modelled"};
+  std::vector<InstructionRow> result;
+  for (const Row& row : rows()) result.push_back({row.pattern, text[static_cast<size_t>(row.status)]});
+  return result;
+}
+
+}  // namespace assay::vm

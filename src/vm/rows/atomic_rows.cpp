@@ -1,0 +1,112 @@
+// atom and red (PTX ISA 9.7.13): lanes act one after another in ascending order. Launches that use them on global memory run
+// their blocks one after another, so that results do not depend on the number of threads.
+#include <cstring>
+
+#include "src/ptx/type.h"
+#include "src/vm/decoder.h"
+#include "src/vm/rows/warp_rows.h"
+#include "src/vm/warp.h"
+
+namespace assay::vm {
+namespace {
+
+using ptx::Operand;
+using ptx::Space;
+using ptx::Type;
+
+/// old, b, c -> new value in memory.
+template <class T, class F>
+bool atomic(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, sizeof(T), host)) return false;
+  const bool wide = sizeof(T) == 8;
+  for_lanes(mask, [&](int lane) {
+    auto operand = [&](Slot slot) {
+      T value{};
+      if (slot != no_slot) std::memcpy(&value, wide ? static_cast<const void*>(warp.wide(slot) + lane) : warp.word(slot) + lane, sizeof(T));
+      return value;
+    };
+    T old;
+    std::memcpy(&old, host[lane], sizeof(T));
+    const T made = F{}(old, operand(op.s[1]), operand(op.s[2]));
+    std::memcpy(host[lane], &made, sizeof(T));
+    if (op.d == no_slot) return;
+    uint64_t bits = 0;
+    std::memcpy(&bits, &old, sizeof(T));
+    if (wide) warp.wide(op.d)[lane] = bits;
+    else warp.word(op.d)[lane] = static_cast<uint32_t>(bits);
+  });
+  return true;
+}
+
+void decode_atomic(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const bool returns = words[0] == "atom", exchanges = words[words.size() - 2] == "cas";
+  op.space = words[1] == "global" ? Space::global : words[1] == "shared" ? Space::shared : Space::generic;
+  if (op.space != Space::shared) decoder.mark_global_atomics();
+  op.type = *ptx::type_named(words.back());
+  const size_t first = returns ? 1 : 0, sources = exchanges ? 2 : 1;
+  decoder.expect_operands(instruction, first + 1 + sources, first + 2 + sources);
+  if (returns) op.d = decoder.destination(instruction.operands[0], op.type);
+  decoder.address(instruction.operands[first], op);
+  for (size_t i = 0; i < sources; ++i) op.s[1 + i] = decoder.source(instruction.operands[first + 1 + i], op.type);
+  op.source_count = static_cast<uint8_t>(1 + sources);
+  op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
+  op.d_cell = returns ? cell_of(op.type) : Cell::none;
+}
+
+template <class T, class F>
+void add(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
+  Row made;
+  made.pattern = "{atom,red}{,.global,.shared}." + operation_and_type;
+  made.kind = Kind::warp;
+  made.effect = Effect::atomic;
+  made.result = type;
+  made.warp = atomic<T, F>;
+  made.decode = decode_atomic;
+  rows.push_back(made);
+}
+
+template <class T>
+void add_order(std::vector<Row>& rows, const std::string& name, Type type) {
+  add<T>(rows, "min." + name, type, [](T a, T b, T) { return b < a ? b : a; });
+  add<T>(rows, "max." + name, type, [](T a, T b, T) { return a < b ? b : a; });
+}
+
+template <class T>
+void add_bits(std::vector<Row>& rows, const std::string& name, Type type) {
+  add<T>(rows, "and." + name, type, [](T a, T b, T) { return a & b; });
+  add<T>(rows, "or." + name, type, [](T a, T b, T) { return a | b; });
+  add<T>(rows, "xor." + name, type, [](T a, T b, T) { return a ^ b; });
+  add<T>(rows, "exch." + name, type, [](T, T b, T) { return b; });
+  add<T>(rows, "cas." + name, type, [](T a, T b, T c) { return a == b ? c : a; });
+}
+
+/// atom.add.f32 flushes subnormals in global memory on no architecture since sm_20; NaN results are canonical.
+uint32_t float_sum(uint32_t a, uint32_t b) {
+  const float sum = std::bit_cast<float>(a) + std::bit_cast<float>(b);
+  return sum != sum ? 0x7fffffffu : std::bit_cast<uint32_t>(sum);
+}
+uint64_t double_sum(uint64_t a, uint64_t b) {
+  const double sum = std::bit_cast<double>(a) + std::bit_cast<double>(b);
+  return sum != sum ? 0x7fffffffffffffffull : std::bit_cast<uint64_t>(sum);
+}
+
+}  // namespace
+
+void add_atomic_rows(std::vector<Row>& rows) {
+  add<uint32_t>(rows, "add.{u32,s32}", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a + b; });
+  add<uint64_t>(rows, "add.{u64,s64}", Type::u64, [](uint64_t a, uint64_t b, uint64_t) { return a + b; });
+  add<uint32_t>(rows, "add.f32", Type::f32, [](uint32_t a, uint32_t b, uint32_t) { return float_sum(a, b); });
+  add<uint64_t>(rows, "add.f64", Type::f64, [](uint64_t a, uint64_t b, uint64_t) { return double_sum(a, b); });
+  add<uint32_t>(rows, "inc.u32", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; });
+  add<uint32_t>(rows, "dec.u32", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; });
+  add_order<uint32_t>(rows, "u32", Type::u32);
+  add_order<int32_t>(rows, "s32", Type::s32);
+  add_order<uint64_t>(rows, "u64", Type::u64);
+  add_order<int64_t>(rows, "s64", Type::s64);
+  add_bits<uint32_t>(rows, "{b32,u32,s32,f32}", Type::b32);
+  add_bits<uint64_t>(rows, "{b64,u64,s64,f64}", Type::b64);
+}
+
+}  // namespace assay::vm
