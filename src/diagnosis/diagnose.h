@@ -1,4 +1,5 @@
-// Named causes of a finding: each is a file in src/diagnosis/causes/ and a row in causes.def, decided by evidence and ranked.
+// Named causes of a finding: each is a file in src/diagnosis/causes/ and a row in causes.def, decided by
+// evidence and ranked.
 #pragma once
 #include <functional>
 #include <string>
@@ -16,14 +17,14 @@ namespace assay {
 struct Evidence {
   const Case* case_ = nullptr;
   const TensorMap* inputs = nullptr;
-  const OriginTrace* trace = nullptr;                     ///< of a non-finite element
+  const OriginTrace* trace = nullptr;  ///< of a non-finite element
   const std::vector<OutputComparison>* outputs = nullptr;
   const std::vector<ExponentRange>* exponents = nullptr;
 };
 
 struct Cause {
-  std::string_view name;      ///< "masked-lane-overflow"
-  std::string_view summary;   ///< one line for `assay list causes`
+  std::string_view name;     ///< "masked-lane-overflow"
+  std::string_view summary;  ///< one line for `assay list causes`
   /// Score 0 (ruled out) to 1 (nothing speaks against it), with the evidence for it.
   std::function<Diagnosis(const Evidence&)> judge;
 };

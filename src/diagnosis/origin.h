@@ -1,5 +1,5 @@
-// Where a non-finite output element was born: the recording machine's events walked back, then replays that look for the
-// nearest inputs that keep the element finite (design.md 3.5).
+// Where a non-finite output element was born: the recording machine's events walked back, then replays that
+// look for the nearest inputs that keep the element finite (design.md 3.5).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,25 +14,32 @@ namespace assay {
 
 struct OriginOptions {
   vm::MachineOptions machine;
-  int nearest_inputs = 4;     ///< at most so many inputs are varied, one at a time; 0: none
-  int replays = 80;           ///< runs of the plan spent on them, all together
-  double replay_seconds = 20; ///< and at most so long
+  int nearest_inputs = 4;      ///< at most so many inputs are varied, one at a time; 0: none
+  int replays = 80;            ///< runs of the plan spent on them, all together
+  double replay_seconds = 20;  ///< and at most so long
 };
 
 /// What the walk found, with the indices that named causes need beside the printable Origin.
 struct OriginTrace {
   Origin origin;
-  std::string output;                  ///< name of the output walked back from
+  std::string output;  ///< name of the output walked back from
   int64_t flat = 0;
-  std::vector<std::pair<std::string, int64_t>> input_elements;  ///< (input, flat element), as in origin.inputs before the cut
+  std::vector<std::pair<std::string, int64_t>>
+      input_elements;  ///< (input, flat element), as in origin.inputs before the cut
+  std::string
+      nan_kind;  ///< kind of the first NaN on the path from the origin ("zero-times-infinity"), empty if none
+  std::string nan_instruction;  ///< and its instruction
+  bool nan_in_matrix = false;   ///< it was a tensor-core sum
+  std::vector<ChainLink>
+      computed_from;  ///< lines that made the origin's operands, nearest first (from the PTX text)
 };
 
 /// First non-finite element of `outputs` in the order of the plan's outputs, or none.
 std::optional<std::pair<std::string, int64_t>> first_nonfinite(const Plan&, const TensorMap& outputs);
 
-/// Runs the plan in the recording machine and walks back from element `flat` of `output`. None where that element is
-/// finite on the machine (it came from elsewhere: another engine, a trap before it was written).
-std::optional<OriginTrace> find_origin(const Plan&, const TensorMap& inputs, const std::string& output, int64_t flat,
-                                       const OriginOptions& = {});
+/// Runs the plan in the recording machine and walks back from element `flat` of `output`. None where that
+/// element is finite on the machine (it came from elsewhere: another engine, a trap before it was written).
+std::optional<OriginTrace> find_origin(const Plan&, const TensorMap& inputs, const std::string& output,
+                                       int64_t flat, const OriginOptions& = {});
 
 }  // namespace assay

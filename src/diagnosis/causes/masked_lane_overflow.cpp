@@ -1,0 +1,34 @@
+// A decay between row i and a later row j is computed before the causal mask is applied: its exponent is
+// minus the decay from i to j, positive; the mask multiplies by zero afterwards, and zero times infinity is
+// NaN.
+#include <fmt/format.h>
+
+#include "src/diagnosis/causes/gate_span.h"
+
+namespace assay {
+
+Cause masked_lane_overflow() {
+  return {"masked-lane-overflow",
+          "an exponential overflows in a lane that the causal mask discards by multiplication",
+          [](const Evidence& e) {
+            Diagnosis d;
+            const std::optional<GateSpan> span = gate_span(e);
+            if (!span || !span->later_than_output()) return d;
+            d.score = 0.5;
+            d.evidence.push_back(fmt::format("the exponential spans {}, all later than the output's row {}",
+                                             rows_text(*span), span->output_row));
+            const bool zeroed = e.trace->nan_kind == "zero-times-infinity" && !e.trace->nan_in_matrix;
+            if (zeroed) {
+              d.score += 0.4;
+              d.evidence.push_back("its infinity met an exact zero in " + e.trace->nan_instruction);
+            }
+            if (span->last > span->first) d.score += 0.05;
+            d.explanation =
+                "exp of the decay between a row and a later one is evaluated before the causal mask and "
+                "masked by a "
+                "product with 0: apply the mask to the exponent, or select";
+            return d;
+          }};
+}
+
+}  // namespace assay

@@ -1,0 +1,43 @@
+// Rows behind the end of a partial chunk are loaded as zero, their summed decay is zero too, and the
+// exponential of 0 - G_n, n a live row, overflows although the row's other operand is zero: zero times
+// infinity.
+#include <fmt/format.h>
+
+#include "src/diagnosis/causes/gate_span.h"
+
+namespace assay {
+
+Cause zero_filled_gate_rows() {
+  return {"zero-filled-gate-rows", "dead rows of a partial chunk carry a zero decay sum into an exponential",
+          [](const Evidence& e) {
+            constexpr int64_t kChunk = 64, kBlock = 16;
+            Diagnosis d;
+            const std::optional<GateSpan> span = gate_span(e);
+            if (!span || span->length % kBlock == 0) return d;
+            const int64_t last_chunk = (span->length - 1) / kChunk * kChunk,
+                          last_block = (span->length - 1) / kBlock * kBlock;
+            if (span->first < last_chunk) return d;
+            d.score = 0.3;
+            d.evidence.push_back(
+                fmt::format("the sequence of {} rows ends in a partial chunk, and the exponential "
+                            "spans {} in it",
+                            span->length, rows_text(*span)));
+            if (span->first == last_chunk || span->first == last_block) {
+              d.score += 0.3;
+              d.evidence.push_back(
+                  "the span starts with the chunk or block: what was subtracted from is a zero sum");
+            }
+            if (span->last == span->length - 1) {
+              d.score += 0.15;
+              d.evidence.push_back("it ends with the last row of the sequence");
+            }
+            if (!span->later_than_output()) d.score += 0.1;
+            d.explanation =
+                "rows behind the end of the sequence take part with a decay sum of 0: give them the last "
+                "live row's "
+                "sum, or select them away before the product";
+            return d;
+          }};
+}
+
+}  // namespace assay

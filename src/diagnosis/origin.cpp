@@ -1,0 +1,190 @@
+#include "src/diagnosis/origin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "src/diagnosis/nearest_finite.h"
+#include "src/diagnosis/origin_kind.h"
+#include "src/diagnosis/origin_sentence.h"
+#include "src/diagnosis/slice.h"
+#include "src/diagnosis/source_line.h"
+
+namespace assay {
+namespace {
+
+constexpr size_t kInputsListed = 64;
+
+struct Element {
+  std::string input;
+  int64_t flat;
+};
+
+std::vector<Element> elements_of(const vm::Recording& recording, const std::vector<int64_t>& packed) {
+  std::vector<Element> elements;
+  for (int64_t p : packed) elements.push_back({recording.input_names[p >> 40], p & ((int64_t{1} << 40) - 1)});
+  return elements;
+}
+
+/// Largest magnitude first; NaN before everything. Elements that are zero cannot have driven an overflow and
+/// come last.
+void sort_by_magnitude(std::vector<Element>& elements, const TensorMap& inputs) {
+  auto weight = [&](const Element& e) {
+    const double x = std::fabs(inputs.at(e.input).value(e.flat));
+    return std::isnan(x) ? INFINITY : x;
+  };
+  std::stable_sort(elements.begin(), elements.end(),
+                   [&](const Element& a, const Element& b) { return weight(a) > weight(b); });
+}
+
+void describe_event(const vm::Recording& recording, const vm::Event& event, Origin& origin) {
+  const ptx::Module& module = *recording.modules[event.module];
+  const ptx::Function& function = module.functions[event.function];
+  const ptx::Instruction& instruction = function.body[event.instruction];
+  const ChainLink link = link_of(module, event.function, event.instruction);
+  origin.kind = origin_kind(instruction.opcode, event);
+  origin.where = link.where;
+  origin.source_text = link.text;
+  origin.instruction = link.instruction;
+  for (const vm::EventOperand& o : event.operands)
+    origin.operands.push_back({o.name, o.type, o.value, o.bits});
+  origin.result = event.result;
+  origin.block = event.block;
+  origin.thread = event.thread;
+  origin.inputs_truncated = event.inputs_truncated;
+}
+
+bool same_line(const ChainLink& a, const ChainLink& b) {
+  if (a.where.line == 0) return a.where.ptx_line == b.where.ptx_line;
+  return a.where.line == b.where.line && a.where.file == b.where.file;
+}
+
+/// Links of the path, one per run of instructions on the same source line, and the store that wrote the
+/// element.
+std::vector<ChainLink> chain_of(const vm::Recording& recording, const std::vector<int32_t>& path,
+                                const vm::Carrier& carrier) {
+  std::vector<ChainLink> chain;
+  auto add = [&](ChainLink link) {
+    if (chain.empty() || !same_line(chain.back(), link)) chain.push_back(std::move(link));
+  };
+  for (int32_t index : path) {
+    const vm::Event event = recording.event(index);
+    add(link_of(*recording.modules[event.module], event.function, event.instruction));
+  }
+  if (carrier.instruction >= 0)
+    add(link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction));
+  return chain;
+}
+
+/// The first NaN on the path: its kind and, where an instruction made its Inf operand, that place.
+void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path,
+                        OriginTrace& trace) {
+  for (int32_t index : path) {
+    const vm::Event event = recording.event(index);
+    if (!std::isnan(event.result) || !event.born) continue;
+    const ptx::Function& function = recording.modules[event.module]->functions[event.function];
+    const ptx::Instruction& instruction = function.body[event.instruction];
+    trace.nan_kind = origin_kind(instruction.opcode, event);
+    trace.nan_instruction = instruction_text(function, instruction);
+    trace.nan_in_matrix = instruction.opcode.starts_with("mma.");
+    for (const vm::EventOperand& o : event.operands) {
+      const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
+      if (made < 0) continue;
+      const vm::Event birth = recording.event(made);
+      if (birth.born)
+        trace.origin.infinity_made_at =
+            link_of(*recording.modules[birth.module], birth.function, birth.instruction);
+      return;
+    }
+    return;
+  }
+}
+
+/// An element without an event behind it: copied from an input or a literal, or never written.
+void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier, double value,
+                      Origin& origin) {
+  origin.kind = kind_of(carrier.source);
+  origin.result = value;
+  origin.inputs_truncated = carrier.inputs_truncated;
+  if (carrier.instruction < 0) return;
+  const ChainLink link = link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction);
+  origin.where = link.where;
+  origin.source_text = link.text;
+  origin.instruction = link.instruction;
+  origin.chain.push_back(link);
+}
+
+/// Replays the plan until the budget of runs or seconds is spent.
+Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
+                      const OriginOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  auto left = std::make_shared<int>(options.replays);
+  return [=, &plan](const TensorMap& inputs) -> std::optional<bool> {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    if ((*left)-- <= 0 || spent.count() > options.replay_seconds) return std::nullopt;
+    const Outcome outcome = vm::run(plan, inputs, options.machine);
+    const auto found = outcome.outputs.find(output);
+    return !outcome.trap && found != outcome.outputs.end() && std::isfinite(found->second.value(flat));
+  };
+}
+
+}  // namespace
+
+std::optional<std::pair<std::string, int64_t>> first_nonfinite(const Plan& plan, const TensorMap& outputs) {
+  for (const PlanOutput& o : plan.outputs) {
+    const auto found = outputs.find(o.name);
+    if (found == outputs.end()) continue;
+    for (int64_t i = 0; i < found->second.size(); i++)
+      if (!std::isfinite(found->second.value(i))) return std::pair{o.name, i};
+  }
+  return std::nullopt;
+}
+
+std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs, const std::string& output,
+                                       int64_t flat, const OriginOptions& options) {
+  vm::Recording recording;
+  const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);
+  const auto found = outcome.outputs.find(output);
+  if (found == outcome.outputs.end() || flat >= found->second.size()) return std::nullopt;
+  const double value = found->second.value(flat);
+  if (std::isfinite(value)) return std::nullopt;
+
+  OriginTrace trace;
+  trace.output = output;
+  trace.flat = flat;
+  Origin& origin = trace.origin;
+  origin.element = found->second.element_name(flat);
+  const vm::Carrier carrier = recording.carrier(output, flat);
+  std::vector<Element> elements;
+  if (carrier.event < 0) {
+    describe_carrier(recording, carrier, value, origin);
+    elements = elements_of(recording, carrier.inputs);
+  } else {
+    const Slice slice = walk_back(recording, carrier.event);
+    const vm::Event event = recording.event(slice.origin >= 0 ? slice.origin : carrier.event);
+    describe_event(recording, event, origin);
+    origin.chain = chain_of(recording, slice.path, carrier);
+    describe_first_nan(recording, slice.path, trace);
+    elements = elements_of(recording, event.inputs);
+    trace.computed_from =
+        definitions_before(*recording.modules[event.module], event.function, event.instruction, 6);
+  }
+  sort_by_magnitude(elements, inputs);
+  for (const Element& e : elements) trace.input_elements.emplace_back(e.input, e.flat);
+  const Replay replay = limited_replay(plan, output, flat, options);
+  for (size_t i = 0; i < elements.size() && i < kInputsListed; i++) {
+    const Tensor& tensor = inputs.at(elements[i].input);
+    InputElement listed{tensor.element_name(elements[i].flat), tensor.value(elements[i].flat), ""};
+    if (static_cast<int>(i) < options.nearest_inputs)
+      listed.nearest_finite = nearest_finite(inputs, elements[i].input, elements[i].flat, replay);
+    origin.inputs.push_back(listed);
+  }
+  origin.inputs_truncated |= elements.size() > kInputsListed;
+  origin.sentence = origin_sentence(origin);
+  return trace;
+}
+
+}  // namespace assay

@@ -1,0 +1,60 @@
+#include "src/diagnosis/origin_sentence.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace assay {
+namespace {
+
+std::string place(const SourceLocation& where) {
+  if (where.line > 0) return fmt::format("{}:{}", where.file, where.line);
+  return where.ptx_line > 0 ? fmt::format("{} (PTX line {})", where.file, where.ptx_line) : where.function;
+}
+
+std::string opcode(const std::string& instruction) {
+  return instruction.substr(0, instruction.find(' '));
+}
+
+std::string operand_values(const Origin& origin) {
+  std::string text;
+  for (const OriginOperand& o : origin.operands)
+    text += fmt::format("{}{:.6g}", text.empty() ? "" : ", ", o.value);
+  return text;
+}
+
+/// The input of largest magnitude and, where one was found, the value that would have kept the element
+/// finite.
+std::string blamed_input(const Origin& origin) {
+  if (origin.inputs.empty()) return "";
+  const InputElement* blamed = &origin.inputs.front();
+  for (const InputElement& e : origin.inputs)
+    if (!e.nearest_finite.empty()) {
+      blamed = &e;
+      break;
+    }
+  std::string text = fmt::format(" because {} = {:.6g}", blamed->element, blamed->value);
+  if (!blamed->nearest_finite.empty()) text += fmt::format(" ({} would be finite)", blamed->nearest_finite);
+  return text;
+}
+
+}  // namespace
+
+std::string origin_sentence(const Origin& origin) {
+  if (origin.kind == "unwritten-memory" && origin.instruction.empty())
+    return fmt::format("{} was never written", origin.element);
+  const std::string at = place(origin.where);
+  if (origin.kind == "unwritten-memory")
+    return fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
+                       opcode(origin.instruction), at, origin.element);
+  if (origin.kind == "input")
+    return fmt::format("{} at {} took a value that is not finite from an input{}, on the way to {}",
+                       opcode(origin.instruction), at, blamed_input(origin), origin.element);
+  if (origin.kind == "literal")
+    return fmt::format("{} at {} used a literal that is not finite, on the way to {}",
+                       opcode(origin.instruction), at, origin.element);
+  return fmt::format("{} at {} got {} and gave {}{}, on the way to {}", opcode(origin.instruction), at,
+                     operand_values(origin), origin.result, blamed_input(origin), origin.element);
+}
+
+}  // namespace assay

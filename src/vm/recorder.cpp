@@ -1,0 +1,216 @@
+#include "src/vm/recorder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace assay::vm {
+namespace {
+
+bool is_float(ptx::Type t) {
+  switch (t) {
+    case ptx::Type::f16:
+    case ptx::Type::f16x2:
+    case ptx::Type::bf16:
+    case ptx::Type::bf16x2:
+    case ptx::Type::tf32:
+    case ptx::Type::f32:
+    case ptx::Type::f64:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_packed(ptx::Type t) {
+  return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2;
+}
+
+/// How the cells of one op travel, by the row's effect and, for bit operations, by the opcode.
+Passage choose(const Op& op, std::string_view opcode) {
+  const Row& row = *op.row;
+  switch (row.effect) {
+    case Effect::arithmetic:
+      if (cell_of(row.result) == Cell::mask) return Passage::none;
+      return is_packed(row.result) && row.sources[0] == ptx::Type::f32 ? Passage::packed_convert
+                                                                       : Passage::arithmetic;
+    case Effect::bits:
+      if (op.d == no_slot || cell_of(row.result) == Cell::mask) return Passage::none;
+      return opcode.starts_with("shl.") || opcode.starts_with("shr.") ? Passage::shift_halves : Passage::bits;
+    case Effect::move:
+      if (op.slots) return op.immediate == 1 ? Passage::unpack : Passage::pack;
+      return op.d == no_slot || op.d_cell == Cell::mask ? Passage::none : Passage::move;
+    case Effect::select:
+      return Passage::select;
+    case Effect::load:
+      return Passage::load;
+    case Effect::store:
+      return Passage::store;
+    case Effect::atomic:
+      return Passage::atomic;
+    case Effect::shuffle:
+      return Passage::shuffle;
+    case Effect::matrix:
+      return Passage::matrix;
+    case Effect::load_matrix:
+      return Passage::load_matrix;
+    case Effect::async_copy:
+      return Passage::none;
+    case Effect::control:
+      return op.d == no_slot || op.d_cell == Cell::mask ? Passage::none : Passage::clear;
+  }
+  return Passage::none;
+}
+
+}  // namespace
+
+void Recorder::begin_block(Block& block) {
+  block_ = &block;
+  const LaunchContext& context = *block.context;
+  if (code_ != context.code) {
+    code_ = context.code;
+    current_ = &facts_[code_];
+    auto& modules = run_->modules;
+    const auto known = std::find(modules.begin(), modules.end(), code_->module);
+    module_ = static_cast<int32_t>(known - modules.begin());
+    if (known == modules.end()) modules.push_back(code_->module);
+  }
+  launch_ = context.launch_index;
+  if (current_->passages.empty()) {
+    for (const Op& op : code_->ops) {
+      const bool known = op.function >= 0 && op.instruction >= 0 && op.row;
+      const std::string_view opcode =
+          known ? std::string_view(code_->module->functions[op.function].body[op.instruction].opcode) : "";
+      current_->passages.push_back(static_cast<uint8_t>(op.row ? choose(op, opcode) : Passage::none));
+    }
+  }
+  if (current_->launch != launch_) {
+    current_->sites.assign(code_->ops.size(), -1);
+    current_->launch = launch_;
+  }
+  shadow_.resize(block.warps.size());
+  for (WarpShadow& w : shadow_) {
+    w.registers.assign(code_->file_bytes / 2, {});
+    std::fill_n(w.registers.begin(), code_->register_bytes / 2, ShadowCell{0, kUnwritten});
+    w.local.assign(static_cast<size_t>(code_->local_bytes) * 16, {0, kUnwritten});
+  }
+  shared_.assign(block.shared.size() / 2 + 1, {0, kUnwritten});
+}
+
+Passage Recorder::passage(const Op& op) {
+  return static_cast<Passage>(current_->passages[op_index(op)]);
+}
+
+int32_t Recorder::site(const Op& op) {
+  int32_t& site = current_->sites[op_index(op)];
+  if (site < 0) {
+    site = static_cast<int32_t>(run_->sites.size());
+    run_->sites.push_back({launch_, module_, op.function, op.instruction});
+  }
+  return site;
+}
+
+Dependence Recorder::dependence(const Warp& warp, Slot slot, int lane, bool wide) {
+  const ShadowCell* c = cells(warp, slot, lane, wide);
+  Provenance& p = run_->provenance;
+  const Dependence word = p.unite(c[0].dependence, c[1].dependence);
+  return wide ? p.unite(word, p.unite(c[2].dependence, c[3].dependence)) : word;
+}
+
+Tag Recorder::tag(const Warp& warp, Slot slot, int lane, bool wide) {
+  const ShadowCell* c = cells(warp, slot, lane, wide);
+  for (int half = 0; half < (wide ? 4 : 2); half++)
+    if (c[half].tag) return c[half].tag;
+  return 0;
+}
+
+LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane) {
+  LoggedEvent e;
+  e.site = site(op);
+  e.block = static_cast<uint32_t>(block_->linear);
+  e.thread = static_cast<uint16_t>(warp.index * 32 + static_cast<uint32_t>(lane));
+  return e;
+}
+
+// Source values are kept here where the op may overwrite a source or where a result that is not finite needs
+// them.
+void Recorder::before(Warp& warp, const Op& op, uint32_t) {
+  switch (passage(op)) {
+    case Passage::arithmetic:
+    case Passage::packed_convert:
+    case Passage::bits:
+    case Passage::shift_halves:
+    case Passage::atomic:
+      for (int i = 0; i < op.source_count; i++) {
+        if (op.s[i] == no_slot) continue;
+        const Cell cell = cell_of(op.row->sources[i]);
+        if (cell == Cell::wide) {
+          std::memcpy(before_[i].data(), warp.wide(op.s[i]), 32 * sizeof(uint64_t));
+        } else if (cell == Cell::word) {
+          const uint32_t* words = warp.word(op.s[i]);
+          for (int lane = 0; lane < 32; lane++) before_[i][lane] = words[lane];
+        }
+      }
+      break;
+    case Passage::matrix:
+      for (int i = 0; i < op.slot_count; i++)
+        std::memcpy(before_slots_[i].data(), warp.word(op.slots[i]), 128);
+      break;
+    default:
+      break;
+  }
+}
+
+void Recorder::after(Warp& warp, const Op& op, uint32_t mask) {
+  switch (passage(op)) {
+    case Passage::none:
+      break;
+    case Passage::clear:
+      clear(warp, op, mask);
+      break;
+    case Passage::arithmetic:
+      arithmetic(warp, op, mask);
+      break;
+    case Passage::packed_convert:
+      packed_convert(warp, op, mask);
+      break;
+    case Passage::move:
+      move(warp, op, mask);
+      break;
+    case Passage::pack:
+      pack(warp, op, mask);
+      break;
+    case Passage::unpack:
+      unpack(warp, op, mask);
+      break;
+    case Passage::bits:
+      bits(warp, op, mask);
+      break;
+    case Passage::shift_halves:
+      shift_halves(warp, op, mask);
+      break;
+    case Passage::select:
+      select(warp, op, mask);
+      break;
+    case Passage::load:
+      load(warp, op, mask);
+      break;
+    case Passage::store:
+      store(warp, op, mask);
+      break;
+    case Passage::atomic:
+      atomic(warp, op, mask);
+      break;
+    case Passage::shuffle:
+      shuffle(warp, op, mask);
+      break;
+    case Passage::matrix:
+      matrix(warp, op);
+      break;
+    case Passage::load_matrix:
+      load_matrix(warp, op, mask);
+      break;
+  }
+}
+
+}  // namespace assay::vm
