@@ -1,5 +1,7 @@
 #include "src/cli/output_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 

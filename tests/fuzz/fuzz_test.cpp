@@ -85,7 +85,7 @@ TEST_F(FuzzTest, OneTokensFaultIsFoundWithinTwoThousandCasesInEveryDtype) {
     for (const char* fault : {"term dropped", "decay one step late", "key scaled"}) {
       test::SubjectBackend backend(fault);
       Listener silent;
-      FuzzOptions options = with_cases(300, 3, 2);
+      FuzzOptions options = with_cases(150, 3, 2);
       options.shrink_evaluations = 0;
       const FuzzRun run = fuzz({&kernel}, backend, options, silent);
       EXPECT_FALSE(run.findings.empty()) << fault << " " << format(dtype).name;
@@ -137,7 +137,9 @@ TEST_F(FuzzTest, ATimeBudgetEndsTheRun) {
 
 TEST_F(FuzzTest, AKernelThatAcceptsNoCaseIsBadInputWithItsOwnReason) {
   Kernel kernel = test::subject_kernel();
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan { throw BadInput("K must be 64"); };
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan {
+    throw BadInput("K must be 64");
+  };
   test::SubjectBackend backend;
   Listener silent;
   try {

@@ -1,0 +1,119 @@
+// Speed of the gla kernels on a GPU, next to the least that memory traffic allows.
+//   time   median of 200 repeats of all launches of a forward pass, workspaces preallocated, L2 not flushed
+//   floor  every input and output moved once at 4.3 TB/s, the copy bandwidth of an H200
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "kernels/kernel.h"
+#include "src/backend/backend.h"
+
+namespace assay {
+namespace {
+
+constexpr int kRepeats = 200, kWarmups = 20;
+constexpr double kBytesPerSecond = 4.3e12;
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+/// Values of a short case, repeated: drawing all of them would take longer than everything else.
+TensorMap repeated_inputs(const Case& c, const Operator& op) {
+  Case small = c;
+  small.B = 1, small.T = 64, small.H = 1;
+  const TensorMap drawn = draw_inputs(small, op);
+  TensorMap inputs;
+  for (const auto& [name, tile] : drawn) {
+    std::vector<Axis> axes = tile.axes;
+    for (Axis& axis : axes) axis.size = sizes_of(c).of(axis.name);
+    Tensor tensor(name, tile.dtype, axes);
+    for (size_t at = 0; at < tensor.data.size(); at += tile.data.size())
+      std::copy_n(tile.data.begin(), std::min(tile.data.size(), tensor.data.size() - at),
+                  tensor.data.begin() + at);
+    inputs.emplace(name, std::move(tensor));
+  }
+  return inputs;
+}
+
+void print_speed(Backend& gpu, const char* kernel_name, int64_t B, int64_t T, int64_t H, int64_t D) {
+  const Kernel& kernel = find_kernel(kernel_name);
+  const Operator& op = find_operator(kernel.operator_name);
+  Case c;
+  c.kernel = kernel_name;
+  c.B = B, c.T = T, c.H = H, c.K = D, c.V = D;
+  c.dtype = c.gate_dtype = Dtype::bf16;
+  const TensorMap inputs = repeated_inputs(c, op);
+  const Plan plan = kernel.plan(c, op, inputs);
+  double bytes = 0;
+  for (const auto& [name, tensor] : inputs) bytes += static_cast<double>(tensor.bytes());
+  for (const PlanOutput& output : plan.outputs)
+    bytes += static_cast<double>(Tensor(output.name, output.dtype, output.axes).bytes());
+  const double seconds = median(gpu.time(plan, inputs, kRepeats, kWarmups)), floor = bytes / kBytesPerSecond;
+  fmt::print("{:<22} {:>2},{:>5},{:>3},{:>4}   {:>8.4f} ms   {:>8.4f} ms   {:>7.2f}\n", kernel_name, B, T, H,
+             D, seconds * 1e3, floor * 1e3, seconds / floor);
+  std::fflush(stdout);
+}
+
+/// Each thread copies 16 bytes.
+const char* kCopyPtx = R"(.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 to)
+{
+  .reg .b32 %r<8>;
+  .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [from];
+  ld.param.u64 %rd2, [to];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %ntid.x;
+  mov.u32 %r3, %tid.x;
+  mul.wide.u32 %rd3, %r1, %r2;
+  cvt.u64.u32 %rd4, %r3;
+  add.s64 %rd3, %rd3, %rd4;
+  shl.b64 %rd3, %rd3, 4;
+  add.s64 %rd1, %rd1, %rd3;
+  add.s64 %rd2, %rd2, %rd3;
+  ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd1];
+  st.global.v4.u32 [%rd2], {%r4, %r5, %r6, %r7};
+  ret;
+}
+)";
+
+/// Bytes per second of a copy of 2 GiB, reads and writes counted.
+double copy_bandwidth(Backend& gpu) {
+  constexpr int64_t kBytes = int64_t{2} << 30;
+  Plan plan;
+  plan.kernel = "copy";
+  plan.modules = {{"copy", "copy.ptx", std::make_shared<const std::string>(kCopyPtx)}};
+  plan.workspaces = {{"from", kBytes}, {"to", kBytes}};
+  plan.launches = {{.module = "copy",
+                    .function = "copy",
+                    .grid = {kBytes / 16 / 512, 1, 1},
+                    .block = {512, 1, 1},
+                    .arguments = {PointerArgument{"from"}, PointerArgument{"to"}}}};
+  return 2.0 * kBytes / median(gpu.time(plan, {}, 20, 3));
+}
+
+int print_all() {
+  const auto gpu = make_cuda_backend({});
+  fmt::print("{}, copies {:.2f} TB/s\n\n", describe_gpu(), copy_bandwidth(*gpu) * 1e-12);
+  fmt::print("forward, bf16, gate bf16   B,T,H,D   median of {}         floor     ratio\n", kRepeats);
+  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
+    print_speed(*gpu, kernel, 4, 4096, 16, 64);
+    print_speed(*gpu, kernel, 4, 2048, 16, 128);
+    print_speed(*gpu, kernel, 1, 8192, 96, 128);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace assay
+
+int main() try { return assay::print_all(); } catch (const std::exception& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 2;
+}

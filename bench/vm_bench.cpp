@@ -1,0 +1,162 @@
+// Speed of the virtual machine: lane-instructions (threads x PTX instructions executed) and tensor-core
+// products per second, on one host thread and on all.
+#include <benchmark/benchmark.h>
+
+#include "src/backend/backend.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* kHead = ".version 7.0\n.target sm_80\n.address_size 64\n";
+
+/// A register loop of fma, ex2 and add: arithmetic and nothing else.
+constexpr const char* kRegisterLoop = R"(
+.visible .entry kernel(.param .u64 out, .param .u32 count)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<4>;
+  .reg .f32 %f<6>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %tid.x;
+  cvt.rn.f32.u32 %f1, %r2;
+  mov.f32 %f2, 0f3F000000;
+  mov.f32 %f3, 0fBF800000;
+  mov.u32 %r3, 0;
+$L:
+  fma.rn.f32 %f1, %f1, %f2, %f3;
+  ex2.approx.ftz.f32 %f4, %f1;
+  add.rn.f32 %f1, %f1, %f4;
+  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p1, %r3, %r1;
+  @%p1 bra $L;
+  mov.u32 %r3, %ctaid.x;
+  mad.lo.s32 %r2, %r3, 128, %r2;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.f32 [%rd3], %f1;
+  ret;
+}
+)";
+
+/// A dot product of rows in shared memory: loads, address arithmetic and fma.
+constexpr const char* kSharedLoop = R"(
+.visible .entry kernel(.param .u64 out, .param .u32 count)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<8>;
+  .reg .f32 %f<6>;
+  .reg .b64 %rd<4>;
+  .shared .align 16 .b8 rows[8192];
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %tid.x;
+  cvt.rn.f32.u32 %f1, %r2;
+  mov.u32 %r4, rows;
+  shl.b32 %r5, %r2, 2;
+  add.s32 %r6, %r4, %r5;
+  st.shared.f32 [%r6], %f1;
+  bar.sync 0;
+  mov.f32 %f2, 0f00000000;
+  mov.u32 %r3, 0;
+$L:
+  and.b32 %r7, %r3, 127;
+  shl.b32 %r7, %r7, 2;
+  add.s32 %r7, %r4, %r7;
+  ld.shared.f32 %f3, [%r7];
+  ld.shared.f32 %f4, [%r6];
+  fma.rn.f32 %f2, %f3, %f4, %f2;
+  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p1, %r3, %r1;
+  @%p1 bra $L;
+  mov.u32 %r3, %ctaid.x;
+  mad.lo.s32 %r2, %r3, 128, %r2;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.f32 [%rd3], %f2;
+  ret;
+}
+)";
+
+/// mma.sync m16n8k16 bf16, each on the result of the one before.
+constexpr const char* kTensorLoop = R"(
+.visible .entry kernel(.param .u64 out, .param .u32 count)
+{
+  .reg .pred %p<2>;
+  .reg .b32 %r<8>;
+  .reg .f32 %f<6>;
+  .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r4, 0x3f803f00;
+  mov.u32 %r5, 0x3e80bf80;
+  mov.f32 %f1, 0f00000000;
+  mov.f32 %f2, 0f3F800000;
+  mov.f32 %f3, 0fBF800000;
+  mov.f32 %f4, 0f40000000;
+  mov.u32 %r3, 0;
+$L:
+  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r4, %r5, %r4, %r5}, {%r4, %r5}, {%f1, %f2, %f3, %f4};
+  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p1, %r3, %r1;
+  @%p1 bra $L;
+  mov.u32 %r3, %ctaid.x;
+  mad.lo.s32 %r2, %r3, 128, %r2;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.f32 [%rd3], %f1;
+  ret;
+}
+)";
+
+constexpr uint32_t kBlocks = 64, kThreads = 128;
+
+Plan loop_plan(const char* kernel, int32_t count) {
+  Plan plan;
+  plan.kernel = "bench";
+  plan.modules = {{"m", "bench.ptx", std::make_shared<const std::string>(std::string(kHead) + kernel)}};
+  plan.outputs = {{"out", Dtype::fp32, {{"T", kBlocks * kThreads}}}};
+  plan.launches = {{.module = "m",
+                    .function = "kernel",
+                    .grid = {kBlocks, 1, 1},
+                    .block = {kThreads, 1, 1},
+                    .arguments = {PointerArgument{"out"}, count}}};
+  return plan;
+}
+
+/// state.range(0): host threads, 0 for all.
+void run_loop(benchmark::State& state, const char* kernel, int32_t count, double products_per_warp) {
+  const auto machine = make_vm_backend({.threads = static_cast<int>(state.range(0))});
+  const Plan plan = loop_plan(kernel, count);
+  double lane_instructions = 0, products = 0;
+  for (auto _ : state) {
+    const Outcome outcome = machine->run(plan, {});
+    if (outcome.trap) throw BadInput(outcome.trap->message);
+    lane_instructions += static_cast<double>(outcome.lane_instructions);
+    products += products_per_warp * count * kBlocks * (kThreads / 32);
+  }
+  state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
+  if (products > 0) state.counters["mma/s"] = benchmark::Counter(products, benchmark::Counter::kIsRate);
+}
+
+void arithmetic(benchmark::State& state) {
+  run_loop(state, kRegisterLoop, 2000, 0);
+}
+void shared_memory(benchmark::State& state) {
+  run_loop(state, kSharedLoop, 1000, 0);
+}
+void tensor_cores(benchmark::State& state) {
+  run_loop(state, kTensorLoop, 200, 1);
+}
+
+BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace assay
+
+BENCHMARK_MAIN();

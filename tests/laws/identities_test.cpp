@@ -1,0 +1,257 @@
+// The identities of the gated family, for every operator: two evaluations that must agree do so within the
+// sum of their enclosures. Each check has a broken twin, the same comparison with the transformation left
+// incomplete.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "reference/operator.h"
+#include "tests/reference/random_problem.h"
+
+namespace assay {
+namespace {
+
+const Operator* current = nullptr;
+
+ReferenceResult evaluate(RandomProblem& p) {
+  p.problem.arithmetic = recurrent_fp32(p.problem.sizes.K);
+  return current->evaluate(p.problem);
+}
+
+/// Copies tokens first .. first + count of every [B, T, ...] input.
+void take_tokens(const RandomProblem& from, int64_t first, int64_t count, RandomProblem& to) {
+  to.problem = from.problem;
+  to.problem.inputs = &to.inputs;
+  to.problem.sizes.T = count;
+  to.inputs.clear();
+  for (const auto& [name, tensor] : from.inputs) {
+    if (tensor.axes.size() < 2 || tensor.axes[1].name != "T") {
+      to.inputs[name] = tensor;
+      continue;
+    }
+    std::vector<Axis> axes = tensor.axes;
+    const int64_t T = axes[1].size, width = tensor.size() / std::max<int64_t>(1, axes[0].size * T);
+    axes[1].size = count;
+    Tensor part(name, tensor.dtype, axes);
+    for (int64_t b = 0; b < axes[0].size; ++b)
+      for (int64_t i = 0; i < count * width; ++i)
+        part.set_bits(b * count * width + i, tensor.bits((b * T + first) * width + i));
+    to.inputs[name] = part;
+  }
+}
+
+/// Elements of `a` outside of `factor` times `b`; both lists of (output, flat index).
+int64_t apart(const ReferenceOutput& a, size_t i, const ReferenceOutput& b, size_t j, double factor = 1) {
+  // The factor is a power of two or the allowance covers its product's rounding.
+  const double allowed = a.rad[i] + std::fabs(factor) * b.rad[j] + 0x1p-52 * std::fabs(a.mid[i]);
+  return std::fabs(a.mid[i] - factor * b.mid[j]) <= allowed ? 0 : 1;
+}
+
+int64_t all_apart(const ReferenceOutput& a, const ReferenceOutput& b, double factor = 1) {
+  EXPECT_EQ(a.mid.size(), b.mid.size());
+  int64_t count = 0;
+  for (size_t i = 0; i < a.mid.size(); ++i) count += apart(a, i, b, i, factor);
+  return count;
+}
+
+/// final_state as fp64, so that resuming loses nothing but the enclosure.
+Tensor state_tensor(const ReferenceOutput& S) {
+  Tensor tensor("initial_state", Dtype::fp64, S.axes);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, S.mid[static_cast<size_t>(i)]);
+  return tensor;
+}
+
+void scale_tensor(Tensor& tensor, double factor) {
+  Tensor wide(tensor.name, Dtype::fp64, tensor.axes);
+  for (int64_t i = 0; i < tensor.size(); ++i) wide.set(i, factor * tensor.value(i));
+  tensor = wide;
+}
+
+const char* const kDecays[] = {"none", "near-one", "logsigmoid", "strong", "reset", "ladder", "extreme"};
+
+/// `check(p, broken)` returns how many elements disagree; the broken twin must disagree somewhere.
+void for_each_operator_and_decay(const std::function<int64_t(RandomProblem&, bool)>& check,
+                                 RandomShape shape = {}) {
+  uint64_t seed = 1;
+  for (const Operator& op : operators()) {
+    current = &op;
+    int64_t seen = 0;
+    for (const char* decay : kDecays) {
+      shape.decay = decay, shape.T = shape.T == 8 ? 24 : shape.T;
+      RandomProblem p, twin;
+      draw_problem(shape, seed, p);
+      draw_problem(shape, seed, twin);
+      EXPECT_EQ(check(p, false), 0) << op.name << " " << decay << " seed " << seed;
+      seen += check(twin, true);
+      ++seed;
+    }
+    EXPECT_GT(seen, 0) << op.name << ": the broken twin went unseen";
+  }
+}
+
+TEST(Identity, P1_a_run_split_and_resumed_equals_the_whole_run) {
+  for_each_operator_and_decay([](RandomProblem& p, bool broken) {
+    RandomProblem first, second;
+    take_tokens(p, 0, 10, first);
+    take_tokens(p, 10, 14, second);
+    const auto whole = evaluate(p), a = evaluate(first);
+    second.inputs["initial_state"] = state_tensor(a.outputs[1]);
+    if (broken) second.inputs.erase("initial_state");
+    const auto b = evaluate(second);
+    int64_t count = 0;
+    const ReferenceOutput &o = whole.outputs[0], &S = a.outputs[1];
+    const size_t head = a.outputs[0].mid.size();
+    double carried = 0;  // the resumed state is off by at most its radius, which reaches o through scale |q|
+    for (double r : S.rad) carried += r;
+    for (size_t i = 0; i < o.mid.size(); ++i) {
+      if (i < head) {
+        count += apart(o, i, a.outputs[0], i);
+      } else {
+        ReferenceOutput widened = b.outputs[0];
+        widened.rad[i - head] += 10 * carried;  // |q| < 10
+        count += apart(o, i, widened, i - head);
+      }
+    }
+    ReferenceOutput widened = b.outputs[1];
+    for (double& r : widened.rad) r += carried;
+    return count + all_apart(whole.outputs[1], widened);
+  });
+}
+
+TEST(Identity, P2_later_tokens_do_not_reach_earlier_outputs) {
+  for_each_operator_and_decay([](RandomProblem& p, bool broken) {
+    const auto before = evaluate(p);
+    const int64_t T = p.problem.sizes.T, t0 = broken ? 2 : 15;
+    for (const char* name : {"q", "k", "v", "g"}) {
+      Tensor& x = p.at(name);
+      for (int64_t i = x.size() / T * t0; i < x.size(); ++i) x.set(i, std::string(name) == "g" ? -0.25 : 3);
+    }
+    const auto after = evaluate(p);
+    int64_t count = 0;  // bit for bit
+    for (size_t i = 0; i < before.outputs[0].mid.size() / static_cast<size_t>(T) * 15; ++i)
+      count += before.outputs[0].mid[i] != after.outputs[0].mid[i];
+    return count;
+  });
+}
+
+TEST(Identity, P3_a_neutral_token_leaves_the_state_unchanged) {
+  for_each_operator_and_decay([](RandomProblem& p, bool broken) {
+    RandomProblem shorter;
+    take_tokens(p, 0, 23, shorter);
+    for (const char* name : {"k", "g"}) {
+      if (broken && *name == 'k') continue;
+      Tensor& x = p.at(name);
+      for (int64_t i = x.size() / 24 * 23; i < x.size(); ++i) x.set(i, 0);
+    }
+    const auto a = evaluate(p), b = evaluate(shorter);
+    int64_t count = 0;
+    for (size_t i = 0; i < a.outputs[1].mid.size(); ++i) count += a.outputs[1].mid[i] != b.outputs[1].mid[i];
+    return count;
+  });
+}
+
+TEST(Identity, P5_packed_sequences_equal_separate_calls) {
+  RandomShape shape;
+  shape.T = 25, shape.cu_seqlens = {0, 0, 9, 10, 25};
+  for_each_operator_and_decay(
+      [](RandomProblem& p, bool broken) {
+        const auto packed = evaluate(p);
+        int64_t count = 0;
+        size_t at_o = 0, at_S = 0;
+        for (size_t n = 0; n + 1 < p.problem.cu_seqlens.size(); ++n) {
+          RandomProblem part;
+          const int64_t first = p.problem.cu_seqlens[n], tokens = p.problem.cu_seqlens[n + 1] - first;
+          take_tokens(p, first, tokens, part);
+          part.problem.cu_seqlens.clear();
+          part.problem.sizes.N = 1;
+          const Tensor& all = p.at("initial_state");
+          Tensor S0("initial_state", Dtype::fp32, {{"N", 1}, all.axes[1], all.axes[2], all.axes[3]});
+          const int64_t row = broken ? 0 : static_cast<int64_t>(n);
+          for (int64_t i = 0; i < S0.size(); ++i) S0.set(i, all.value(row * S0.size() + i));
+          part.inputs["initial_state"] = S0;
+          const auto alone = evaluate(part);
+          for (double x : alone.outputs[0].mid) count += x != packed.outputs[0].mid[at_o++];
+          for (double x : alone.outputs[1].mid) count += x != packed.outputs[1].mid[at_S++];
+        }
+        return count;
+      },
+      shape);
+}
+
+TEST(Identity, P7_the_scale_is_linear_and_may_sit_on_q) {
+  for_each_operator_and_decay([](RandomProblem& p, bool broken) {
+    const auto plain = evaluate(p);
+    p.problem.scale *= 3;
+    const auto scaled = evaluate(p);
+    p.problem.scale /= 3;
+    scale_tensor(p.at("q"), 3);
+    const auto moved = evaluate(p);
+    const double c = broken ? 2 : 3;
+    return all_apart(scaled.outputs[0], plain.outputs[0], c) +
+           all_apart(moved.outputs[0], plain.outputs[0], c) + all_apart(scaled.outputs[1], plain.outputs[1]);
+  });
+}
+
+TEST(Identity, P11_a_gate_of_zeros_equals_an_absent_gate_bit_for_bit) {
+  for_each_operator_and_decay([](RandomProblem& p, bool broken) {
+    Tensor& g = p.at("g");
+    for (int64_t i = broken ? 20 : 0; i < g.size(); ++i) g.set(i, 0);
+    if (broken) g.set(0, -1);
+    const auto zeros = evaluate(p);
+    p.inputs.erase("g");
+    const auto absent = evaluate(p);
+    int64_t count = 0;
+    for (size_t o = 0; o < 2; ++o)
+      for (size_t i = 0; i < zeros.outputs[o].mid.size(); ++i)
+        count += zeros.outputs[o].mid[i] != absent.outputs[o].mid[i];
+    return count;
+  });
+}
+
+TEST(Identity, P12_values_against_keys_and_a_static_gauge_of_the_channels_change_nothing) {
+  for_each_operator_and_decay([](RandomProblem& p, bool broken) {
+    p.inputs.erase("initial_state");
+    const auto plain = evaluate(p);
+    scale_tensor(p.at("k"), 7);
+    const Tensor v = p.at("v");
+    Tensor divided("v", Dtype::fp64, v.axes);
+    for (int64_t i = 0; i < v.size(); ++i) divided.set(i, v.value(i) / (broken ? 8 : 7));
+    p.inputs["v"] = divided;
+    const auto traded = evaluate(p);
+    p.inputs["v"] = v;
+    scale_tensor(p.at("k"), 1 / 7.0);
+    // v / 7 and k 7 / 7 are rounded to doubles: 2^-53 of the companion each.
+    ReferenceOutput widened = traded.outputs[0];
+    for (size_t i = 0; i < widened.rad.size(); ++i) widened.rad[i] += 0x1p-51 * widened.companion[i];
+    int64_t count = all_apart(widened, plain.outputs[0]);
+    Tensor &q = p.at("q"), &k = p.at("k");
+    const int64_t K = p.problem.sizes.K;
+    for (int64_t i = 0; i < q.size(); ++i) {
+      const int shift = static_cast<int>(i % K) - 2;
+      q.set(i, std::ldexp(q.value(i), -shift));
+      k.set(i, std::ldexp(k.value(i), broken ? 0 : shift));
+    }
+    ReferenceOutput gauge = evaluate(p).outputs[0];
+    for (size_t i = 0; i < gauge.rad.size(); ++i) gauge.rad[i] += 0x1p-51 * gauge.companion[i];
+    return count + all_apart(gauge, plain.outputs[0]);
+  });
+}
+
+TEST(Identity, P14_after_a_reset_the_past_is_forgotten) {
+  for_each_operator_and_decay([](RandomProblem& p, bool broken) {
+    const int64_t width = p.problem.sizes.H * p.problem.sizes.K;
+    for (int64_t i = 0; i < width; ++i) p.at("g").set(12 * width + i, broken ? -1 : -1e4);
+    RandomProblem fresh;
+    take_tokens(p, 12, 12, fresh);
+    fresh.inputs.erase("initial_state");
+    const auto a = evaluate(p), b = evaluate(fresh);
+    int64_t count = all_apart(a.outputs[1], b.outputs[1]);
+    const size_t skip = a.outputs[0].mid.size() - b.outputs[0].mid.size();
+    for (size_t i = 0; i < b.outputs[0].mid.size(); ++i)
+      count += apart(a.outputs[0], skip + i, b.outputs[0], i);
+    return count;
+  });
+}
+
+}  // namespace
+}  // namespace assay
