@@ -57,6 +57,13 @@ TEST(Causes, AnExponentThatNoRunOfRowsExplainsHasNoSpan) {
   EXPECT_FALSE(gate_span(scene.evidence()));
 }
 
+TEST(Causes, ARunOfRowsWithAGapHasNoSpan) {
+  Scene scene(100, 17, 20, 16);
+  std::erase(scene.trace.input_elements, std::pair<std::string, int64_t>("g", 2 * 19 + 1));
+  scene.inputs["g"].set(2 * 16 + 1, -30);  // rows 16, 17, 18 and 20 would sum to the exponent
+  EXPECT_FALSE(gate_span(scene.evidence()));
+}
+
 TEST(Causes, AMaskedLaneIsToldFromALateAnchorAndFromZeroFilledRows) {
   Scene masked(128, 17, 20, 16);
   masked.trace.masked_by_product = true;
@@ -64,6 +71,9 @@ TEST(Causes, AMaskedLaneIsToldFromALateAnchorAndFromZeroFilledRows) {
   Scene masked_row(128, 17, 17, 16, -90);
   masked_row.trace.masked_by_product = true;
   EXPECT_EQ(masked_row.best(), "masked-lane-overflow");
+  Scene masked_own_row(128, 16, 16, 16, -90);
+  masked_own_row.trace.masked_by_product = true;
+  EXPECT_EQ(masked_own_row.best(), "masked-lane-overflow");
   EXPECT_EQ(Scene(128, 17, 17, 16, -90).best(), "anchor-row-late");
   EXPECT_EQ(Scene(128, 16, 16, 16, -90).best(), "anchor-row-late");
   EXPECT_EQ(Scene(100, 64, 99, 70).best(), "zero-filled-gate-rows");
