@@ -101,7 +101,7 @@ TEST(Junit, HostileTextsStayTexts) {
   for (const char* attack : {"\"/><failure/>", "]]><x>", "&amp", "\x01\xff", "</testsuite>"}) {
     json sample = test::fuzz_run(2);
     for (json& finding : sample["findings"])
-      finding["properties_failed"].clear();  // no longer the name of a property
+      finding["properties_failed"] = {"a property that the run does not list"};
     EXPECT_EQ(elements(test::with_hostile_texts(sample, attack)).size(), elements(sample).size()) << attack;
   }
 }
