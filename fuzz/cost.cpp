@@ -6,7 +6,9 @@ namespace assay {
 namespace {
 
 /// Tiles are padded to multiples of 16 rows and channels.
-double padded(int64_t n) { return static_cast<double>((std::max<int64_t>(n, 1) + 15) / 16 * 16); }
+double padded(int64_t n) {
+  return static_cast<double>((std::max<int64_t>(n, 1) + 15) / 16 * 16);
+}
 
 }  // namespace
 

@@ -13,7 +13,8 @@ namespace {
 /// Chunks hold 64 tokens: lengths of sequences, of which a packed case has several.
 std::vector<int64_t> sequence_lengths(const Case& c) {
   std::vector<int64_t> lengths;
-  for (size_t n = 0; n + 1 < c.cu_seqlens.size(); ++n) lengths.push_back(c.cu_seqlens[n + 1] - c.cu_seqlens[n]);
+  for (size_t n = 0; n + 1 < c.cu_seqlens.size(); ++n)
+    lengths.push_back(c.cu_seqlens[n + 1] - c.cu_seqlens[n]);
   if (c.cu_seqlens.empty()) lengths.push_back(c.T);
   return lengths;
 }
@@ -32,11 +33,15 @@ std::string octave(double x) {
   return fmt::format("2^{}", std::ilogb(x));
 }
 
-const char* yes(bool value) { return value ? "yes" : "no"; }
+const char* yes(bool value) {
+  return value ? "yes" : "no";
+}
 
 }  // namespace
 
-std::string profile_name(const Case& c) { return c.decay.substr(0, c.decay.find(':')); }
+std::string profile_name(const Case& c) {
+  return c.decay.substr(0, c.decay.find(':'));
+}
 
 std::string length_class(const Case& c) {
   const int64_t T = longest_sequence(c);
@@ -82,7 +87,8 @@ void Coverage::add(const Verification& v) {
     const std::vector<std::string> key = {v.kernel, output.name, std::string(format(v.case_.dtype).name),
                                           profile_name(v.case_), length_class(v.case_)};
     TightnessRow& row = tightness_[key];
-    row.kernel = key[0], row.output = key[1], row.dtype = key[2], row.decay = key[3], row.length_class = key[4];
+    row.kernel = key[0], row.output = key[1], row.dtype = key[2], row.decay = key[3],
+    row.length_class = key[4];
     ++row.cases;
     row.max_ratio = std::max(row.max_ratio, output.max_ratio);
     row.max_tightness = std::max(row.max_tightness, output.max_tightness);
@@ -109,10 +115,12 @@ std::vector<std::string> features_of(const Verification& v) {
     features.push_back(fmt::format("shape {} / {} / {}", chunk_shape(T), profile, dtype));
   for (const ExponentRange& range : v.exponents)
     if (range.count > 0)
-      features.push_back(fmt::format("exponent {}:{} down to -{} up to {}{}", range.where.file, range.where.ptx_line,
-                                     octave(range.min), range.max > 0 ? "+" : "-", octave(range.max)));
+      features.push_back(fmt::format("exponent {}:{} down to -{} up to {}{}", range.where.file,
+                                     range.where.ptx_line, octave(range.min), range.max > 0 ? "+" : "-",
+                                     octave(range.max)));
   for (const OutputComparison& output : v.outputs)
-    features.push_back(fmt::format("ratio {} / {} / {} {}", output.name, dtype, profile, octave(output.max_tightness)));
+    features.push_back(
+        fmt::format("ratio {} / {} / {} {}", output.name, dtype, profile, octave(output.max_tightness)));
   return features;
 }
 

@@ -1,4 +1,5 @@
-// What a fuzz run has reached: the coverage table, the tightness table, and the features that make a case worth keeping.
+// What a fuzz run has reached: the coverage table, the tightness table, and the features that make a case
+// worth keeping.
 #pragma once
 #include <map>
 #include <set>
@@ -23,7 +24,8 @@ class Coverage {
 
 /// (feature, value) pairs of a case: "length" "two chunks and a partial one", "packed" "yes", ...
 std::vector<std::pair<std::string, std::string>> coverage_of(const Case&);
-/// What the run reached, as keys: exponent ranges per instruction, boundary classes by profile, error ratios by octave.
+/// What the run reached, as keys: exponent ranges per instruction, boundary classes by profile, error ratios
+/// by octave.
 std::vector<std::string> features_of(const Verification&);
 /// "T <= 64", "T <= 1024", "T > 1024": class of the longest sequence in the tightness table.
 std::string length_class(const Case&);

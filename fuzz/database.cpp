@@ -37,7 +37,8 @@ CREATE TABLE corpus(
 /// One prepared statement: bind, step, read; finalised at the end of its scope.
 class Statement {
  public:
-  Statement(sqlite3* handle, const std::filesystem::path& path, const char* sql) : handle_(handle), path_(path) {
+  Statement(sqlite3* handle, const std::filesystem::path& path, const char* sql)
+      : handle_(handle), path_(path) {
     check(sqlite3_prepare_v2(handle, sql, -1, &statement_, nullptr));
   }
   ~Statement() { sqlite3_finalize(statement_); }
@@ -45,7 +46,8 @@ class Statement {
   Statement& operator=(const Statement&) = delete;
 
   Statement& bind(const std::string& text) {
-    check(sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
+    check(sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()),
+                            SQLITE_TRANSIENT));
     return *this;
   }
   Statement& bind(int64_t value) {
@@ -79,7 +81,9 @@ class Statement {
   int bound_ = 0;
 };
 
-std::string joined(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ",")); }
+std::string joined(const std::vector<std::string>& names) {
+  return fmt::format("{}", fmt::join(names, ","));
+}
 
 /// The run without its findings, which have rows of their own.
 std::string run_document(const FuzzRun& run) {
@@ -90,11 +94,14 @@ std::string run_document(const FuzzRun& run) {
 
 }  // namespace
 
-void Database::Closer::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+void Database::Closer::operator()(sqlite3* handle) const {
+  sqlite3_close_v2(handle);
+}
 
 Database::Database(const std::filesystem::path& path) : path_(path) {
   sqlite3* handle = nullptr;
-  const int status = sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  const int status =
+      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
   handle_.reset(handle);
   if (status != SQLITE_OK) fail(handle, path_, status);
   sqlite3_busy_timeout(handle, kBusyMilliseconds);
@@ -108,8 +115,8 @@ void Database::execute(const std::string& sql) const {
   if (status != SQLITE_OK) fail(handle_.get(), path_, status);
 }
 
-/// The version is read before anything is written, so that a stranger's file stays as it is; tables, version and
-/// application id appear in one transaction.
+/// The version is read before anything is written, so that a stranger's file stays as it is; tables, version
+/// and application id appear in one transaction.
 void Database::create_or_check_schema() {
   const auto number = [&](const char* sql) {
     Statement query(handle_.get(), path_, sql);
@@ -121,18 +128,21 @@ void Database::create_or_check_schema() {
     const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
     if (empty && version == 0) return false;
     if (application != kApplicationId)
-      throw BadInput(fmt::format("{}: a database of another program; give another file with --db", path_.string()));
+      throw BadInput(
+          fmt::format("{}: a database of another program; give another file with --db", path_.string()));
     if (version != kSchema)
-      throw BadInput(fmt::format(
-          "{}: database schema version {}, this assay reads version {}; give another file with --db, or move it away",
-          path_.string(), version, kSchema));
+      throw BadInput(
+          fmt::format("{}: database schema version {}, this assay reads version {}; give another file with "
+                      "--db, or move it away",
+                      path_.string(), version, kSchema));
     return true;
   };
   if (check()) return;
   execute("PRAGMA journal_mode=WAL");
   execute("BEGIN IMMEDIATE");
   if (!check())  // another process may have been first
-    execute(kTables + fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplicationId, kSchema));
+    execute(kTables +
+            fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplicationId, kSchema));
   execute("COMMIT");
 }
 
@@ -147,7 +157,10 @@ int64_t Database::begin_run(const FuzzRun& run) {
 }
 
 void Database::update_run(int64_t id, const FuzzRun& run) {
-  Statement(handle_.get(), path_, "UPDATE run SET document=? WHERE id=?").bind(run_document(run)).bind(id).run();
+  Statement(handle_.get(), path_, "UPDATE run SET document=? WHERE id=?")
+      .bind(run_document(run))
+      .bind(id)
+      .run();
 }
 
 int64_t Database::add_finding(int64_t run, const Verification& v) {
@@ -180,7 +193,8 @@ void Database::add_corpus(int64_t run, const std::vector<CorpusEntry>& entries) 
   if (entries.empty()) return;
   execute("BEGIN IMMEDIATE");
   for (const CorpusEntry& entry : entries)
-    Statement(handle_.get(), path_, "INSERT OR IGNORE INTO corpus(run, kernel, token, feature) VALUES(?,?,?,?)")
+    Statement(handle_.get(), path_,
+              "INSERT OR IGNORE INTO corpus(run, kernel, token, feature) VALUES(?,?,?,?)")
         .bind(run)
         .bind(entry.kernel)
         .bind(entry.token)
@@ -194,8 +208,8 @@ std::vector<StoredFinding> Database::findings() const {
   Statement query(handle_.get(), path_,
                   "SELECT id, run, kernel, cause, token, occurrences, shrunk FROM finding ORDER BY id");
   while (query.step())
-    rows.push_back({query.integer(0), query.integer(1), query.text(2), query.text(3), query.text(4), query.integer(5),
-                    query.integer(6) != 0});
+    rows.push_back({query.integer(0), query.integer(1), query.text(2), query.text(3), query.text(4),
+                    query.integer(5), query.integer(6) != 0});
   return rows;
 }
 

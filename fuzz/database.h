@@ -1,4 +1,5 @@
-// Findings and corpus in one SQLite file. Write-ahead log; what add_* returned from survives a killed process.
+// Findings and corpus in one SQLite file. Write-ahead log; what add_* returned from survives a killed
+// process.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -31,8 +32,8 @@ class Database {
   /// Changes whenever a table changes; stored as user_version.
   static constexpr int kSchema = 1;
 
-  /// Opens or creates. Throws BadInput where the file is no assay database, has another schema version, or cannot be
-  /// written.
+  /// Opens or creates. Throws BadInput where the file is no assay database, has another schema version, or
+  /// cannot be written.
   explicit Database(const std::filesystem::path&);
   ~Database();
   Database(const Database&) = delete;
@@ -52,7 +53,8 @@ class Database {
 
   std::vector<StoredFinding> findings() const;
   std::vector<CorpusEntry> corpus() const;
-  /// The latest run that was begun, its findings included, also where the run was killed. Nothing if there is none.
+  /// The latest run that was begun, its findings included, also where the run was killed. Nothing if there is
+  /// none.
   std::optional<FuzzRun> latest_run() const;
 
  private:

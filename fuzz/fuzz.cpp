@@ -1,5 +1,6 @@
-// The loop. Cases are made in blocks; block b knows what blocks up to b-2 reached, and reports are taken in the order of
-// the cases. So what is drawn, found and counted depends on the seed alone, and no thread waits for another's case.
+// The loop. Cases are made in blocks; block b knows what blocks up to b-2 reached, and reports are taken in
+// the order of the cases. So what is drawn, found and counted depends on the seed alone, and no thread waits
+// for another's case.
 #include "fuzz/fuzz.h"
 
 #include <fmt/format.h>
@@ -57,13 +58,19 @@ struct Finding {
 
 class Fuzzer {
  public:
-  Fuzzer(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options, Listener& listener)
-      : kernels_(kernels), backend_(backend), options_(options), listener_(listener), known_(kernels.size()),
+  Fuzzer(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
+         Listener& listener)
+      : kernels_(kernels),
+        backend_(backend),
+        options_(options),
+        listener_(listener),
+        known_(kernels.size()),
         tally_(kernels.size()) {
     for (const Kernel* kernel : kernels) run_.kernels.push_back(kernel->name);
     run_.backend = backend.name();
     run_.seed = options.seed;
-    for (const Property& property : properties()) run_.properties.push_back({std::string(property.name), 0, 0});
+    for (const Property& property : properties())
+      run_.properties.push_back({std::string(property.name), 0, 0});
     if (!options.db.empty()) db_.emplace(options.db);
     if (db_) row_ = db_->begin_run(run_);
     if (db_ && options.known_first) queue_known();
@@ -185,8 +192,8 @@ class Fuzzer {
 
   /// In the order of the cases, one at a time.
   void absorb(TrialReport& report) {
-    const size_t k = static_cast<size_t>(
-        std::find(kernels_.begin(), kernels_.end(), report.trial.kernel) - kernels_.begin());
+    const size_t k = static_cast<size_t>(std::find(kernels_.begin(), kernels_.end(), report.trial.kernel) -
+                                         kernels_.begin());
     Knowledge& known = known_[k];
     Tally& tally = tally_[k];
     count_case(known.feedback, report.trial.case_);
@@ -252,10 +259,11 @@ class Fuzzer {
       original = findings_[number].report;
     }
     const Operator& op = find_operator(original.trial.kernel->operator_name);
-    const Shrunk shrunk = shrink(original.verification, op, options_.shrink_evaluations, [&](const Case& candidate) {
-      if (timed() && seconds() > options_.time_s + kGrace_s) return std::optional<Verification>();
-      return with_same_cause(original, candidate, backend_, options_);
-    });
+    const Shrunk shrunk =
+        shrink(original.verification, op, options_.shrink_evaluations, [&](const Case& candidate) {
+          if (timed() && seconds() > options_.time_s + kGrace_s) return std::optional<Verification>();
+          return with_same_cause(original, candidate, backend_, options_);
+        });
     const std::lock_guard lock(mutex_);
     if (db_) db_->replace_finding(findings_[number].row, shrunk.smallest);
     run_.findings[number] = shrunk.smallest;
@@ -284,8 +292,9 @@ class Fuzzer {
     progress.findings = static_cast<int64_t>(findings_.size());
     progress.shrinking = shrinking_ + static_cast<int64_t>(to_shrink_.size());
     progress.seconds = seconds();
-    progress.fraction = timed() ? std::min(1.0, progress.seconds / options_.time_s)
-                                : static_cast<double>(taken_) / static_cast<double>(std::max<int64_t>(1, wanted()));
+    progress.fraction =
+        timed() ? std::min(1.0, progress.seconds / options_.time_s)
+                : static_cast<double>(taken_) / static_cast<double>(std::max<int64_t>(1, wanted()));
     listener_.progress(progress);
   }
 
@@ -328,7 +337,5 @@ FuzzRun fuzz(const std::vector<const Kernel*>& kernels, Backend& backend, const 
     throw BadInput("fuzz: the budget must be positive; give --cases N or --time SECONDS");
   return Fuzzer(kernels, backend, options, listener).run();
 }
-
-std::string replay_line(const Verification& v) { return "assay replay " + v.token; }
 
 }  // namespace assay

@@ -1,5 +1,5 @@
-// Fuzzing: draws cases, verifies them, checks the properties, shrinks what fails and keeps it. The loop (time budget,
-// feedback, fair shares) is ours; RapidCheck's generators and shrinkables draw and simplify.
+// Fuzzing: draws cases, verifies them, checks the properties, shrinks what fails and keeps it. The loop (time
+// budget, feedback, fair shares) is ours; RapidCheck's generators and shrinkables draw and simplify.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -10,18 +10,21 @@
 #include "kernels/kernel.h"
 #include "reports/result.h"
 #include "src/backend/backend.h"
+#include "src/diagnosis/origin.h"
 
 namespace assay {
 
 struct FuzzOptions {
-  int64_t cases = 0;        ///< over all kernels together; 0: until `time_s` has passed
-  double time_s = 60;       ///< seconds; used where cases = 0
-  uint64_t seed = 0;        ///< with `cases`, it alone decides the run, whatever `jobs` is
-  int jobs = 0;             ///< cases in flight; 0: all cores. Each case runs on one thread
+  int64_t cases = 0;                      ///< over all kernels together; 0: until `time_s` has passed
+  double time_s = 60;                     ///< seconds; used where cases = 0
+  uint64_t seed = 0;                      ///< with `cases`, it alone decides the run, whatever `jobs` is
+  int jobs = 0;                           ///< cases in flight; 0: all cores. Each case runs on one thread
   std::filesystem::path db = "assay.db";  ///< empty: nothing is stored
-  bool known_first = false;  ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
+  bool known_first = false;      ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
   int shrink_evaluations = 240;  ///< most verifications one finding's shrinking may cost
-  Backend* peer = nullptr;   ///< a second backend whose bits must equal the first's
+  Backend* peer = nullptr;       ///< a second backend whose bits must equal the first's
+  OriginOptions origin;          ///< of tracing a non-finite value
+  std::string replay_suffix;     ///< what a replay line needs beside the token (--ptx FILE --plan FILE)
 };
 
 /// What a progress line needs.
@@ -46,10 +49,8 @@ class Listener {
 
 /// Fuzzes the kernels with equal numbers of cases each. `Backend::run` is called from `jobs` threads at once.
 /// Findings come back shrunk, one per cause, in the order of discovery.
-/// Throws BadInput where the database cannot be used or where a kernel accepts none of the cases drawn for it.
+/// Throws BadInput where the database cannot be used or where a kernel accepts none of the cases drawn for
+/// it.
 FuzzRun fuzz(const std::vector<const Kernel*>&, Backend&, const FuzzOptions&, Listener&);
-
-/// "assay replay TOKEN": the line that repeats a finding.
-std::string replay_line(const Verification&);
 
 }  // namespace assay

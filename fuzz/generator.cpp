@@ -31,8 +31,12 @@ T pick(const Weighted<T>& choices) {
 }
 
 /// Both ends included.
-int64_t between(int64_t low, int64_t high) { return *gen::inRange<int64_t>(low, high + 1); }
-bool chance(int percent) { return between(1, 100) <= percent; }
+int64_t between(int64_t low, int64_t high) {
+  return *gen::inRange<int64_t>(low, high + 1);
+}
+bool chance(int percent) {
+  return between(1, 100) <= percent;
+}
 
 struct Target {
   const Kernel& kernel;
@@ -57,12 +61,24 @@ bool uses_axis(const Operator& op, std::string_view axis) {
 }
 
 int64_t partial_rows() {
-  return pick<int64_t>({{1, 1}, {1, 2}, {1, 15}, {1, 16}, {1, 17}, {1, 31}, {1, 32}, {1, 33}, {1, 47}, {1, 48},
-                        {1, 49}, {1, 62}, {1, 63}, {8, between(1, 63)}});
+  return pick<int64_t>({{1, 1},
+                        {1, 2},
+                        {1, 15},
+                        {1, 16},
+                        {1, 17},
+                        {1, 31},
+                        {1, 32},
+                        {1, 33},
+                        {1, 47},
+                        {1, 48},
+                        {1, 49},
+                        {1, 62},
+                        {1, 63},
+                        {8, between(1, 63)}});
 }
 
-/// Chunks are 64 rows, sub-chunks 16. Weights: two chunks and a partial one 44, above 512 tokens 8 (most of them with
-/// a partial chunk too).
+/// Chunks are 64 rows, sub-chunks 16. Weights: two chunks and a partial one 44, above 512 tokens 8 (most of
+/// them with a partial chunk too).
 int64_t draw_length() {
   return pick<int64_t>({{44, 64 * between(2, 4) + partial_rows()},
                         {6, 64 * between(8, 12) + partial_rows()},
@@ -77,16 +93,17 @@ int64_t draw_length() {
 }
 
 int64_t draw_width(int64_t limit) {
-  const int64_t width = pick<int64_t>({{14, 64},
-                                       {14, 32},
-                                       {10, 16},
-                                       {6, 128},
-                                       {12, pick<int64_t>({{1, 15}, {1, 17}, {1, 31}, {1, 33}, {1, 63}, {1, 65}})},
-                                       {8, pick<int64_t>({{1, 1}, {1, 2}, {1, 3}, {1, 7}, {1, 8}})},
-                                       {14, between(1, 48)},
-                                       {8, 8 * between(1, 16)},
-                                       {8, between(49, 160)},
-                                       {3, pick<int64_t>({{1, 129}, {1, 192}, {1, 255}, {1, 256}})}});
+  const int64_t width =
+      pick<int64_t>({{14, 64},
+                     {14, 32},
+                     {10, 16},
+                     {6, 128},
+                     {12, pick<int64_t>({{1, 15}, {1, 17}, {1, 31}, {1, 33}, {1, 63}, {1, 65}})},
+                     {8, pick<int64_t>({{1, 1}, {1, 2}, {1, 3}, {1, 7}, {1, 8}})},
+                     {14, between(1, 48)},
+                     {8, 8 * between(1, 16)},
+                     {8, between(49, 160)},
+                     {3, pick<int64_t>({{1, 129}, {1, 192}, {1, 255}, {1, 256}})}});
   return std::min(width, limit);
 }
 
@@ -95,8 +112,10 @@ std::vector<int64_t> draw_offsets(int64_t T) {
   const int64_t sequences = pick<int64_t>({{1, 1}, {4, 2}, {4, 3}, {2, 4}, {1, between(5, 8)}});
   std::vector<int64_t> offsets{0, T};
   while (static_cast<int64_t>(offsets.size()) < sequences + 1) {
-    const int64_t cut = pick<int64_t>({{6, between(0, T)}, {2, 64 * between(0, T / 64)},
-                                       {2, 64 * between(0, T / 64) + 1}, {1, offsets[offsets.size() / 2]}});
+    const int64_t cut = pick<int64_t>({{6, between(0, T)},
+                                       {2, 64 * between(0, T / 64)},
+                                       {2, 64 * between(0, T / 64) + 1},
+                                       {1, offsets[offsets.size() / 2]}});
     offsets.push_back(std::min(cut, T));
   }
   std::sort(offsets.begin(), offsets.end());
@@ -141,12 +160,14 @@ void draw_formats(Case& c, const Target& target) {
 void draw_decay(Case& c, const Target& target) {
   Weighted<const DecayProfile*> profiles;
   for (const DecayProfile& profile : decay_profiles())
-    profiles.push_back({even_weight(target, "decay " + std::string(profile.name), profile.in_domain ? 10 : 6), &profile});
+    profiles.push_back(
+        {even_weight(target, "decay " + std::string(profile.name), profile.in_domain ? 10 : 6), &profile});
   const DecayProfile* profile = pick(profiles);
   c.decay = profile->name;
   if (profile->variants.empty() || chance(40)) return;
   c.decay += ':';
-  c.decay += profile->variants[static_cast<size_t>(between(0, static_cast<int64_t>(profile->variants.size()) - 1))];
+  c.decay +=
+      profile->variants[static_cast<size_t>(between(0, static_cast<int64_t>(profile->variants.size()) - 1))];
 }
 
 void draw_values(Case& c, const Target&) {
@@ -154,8 +175,11 @@ void draw_values(Case& c, const Target&) {
 }
 
 void draw_scale(Case& c, const Target&) {
-  c.scale = pick<std::optional<double>>(
-      {{12, std::nullopt}, {3, 1.0}, {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))}, {2, 0.1}, {1, 1.7}});
+  c.scale = pick<std::optional<double>>({{12, std::nullopt},
+                                         {3, 1.0},
+                                         {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))},
+                                         {2, 0.1},
+                                         {1, 1.7}});
 }
 
 void draw_presence(Case& c, const Target& target) {
@@ -165,18 +189,26 @@ void draw_presence(Case& c, const Target& target) {
     if (input.optional && input.role != Role::state && chance(4)) c.without.insert(std::string(input.name));
 }
 
-void draw_seed(Case& c, const Target&) { c.seed = static_cast<uint64_t>(between(1, 999'999)); }
+void draw_seed(Case& c, const Target&) {
+  c.seed = static_cast<uint64_t>(between(1, 999'999));
+}
 
-constexpr Dimension kDimensions[] = {{"time", draw_time},       {"heads", draw_heads},   {"widths", draw_widths},
-                                     {"formats", draw_formats}, {"decay", draw_decay},   {"values", draw_values},
-                                     {"scale", draw_scale},     {"presence", draw_presence}, {"seed", draw_seed}};
+constexpr Dimension kDimensions[] = {
+    {"time", draw_time},       {"heads", draw_heads},       {"widths", draw_widths},
+    {"formats", draw_formats}, {"decay", draw_decay},       {"values", draw_values},
+    {"scale", draw_scale},     {"presence", draw_presence}, {"seed", draw_seed}};
 
 /// Lane instructions one run of this case may take.
-double draw_budget() { return pick<double>({{60, 3e6}, {32, 8e6}, {7, 2e7}, {1, 6e7}}); }
+double draw_budget() {
+  return pick<double>({{60, 3e6}, {32, 8e6}, {7, 2e7}, {1, 6e7}});
+}
 
-int64_t halved(int64_t n) { return (n + 1) / 2; }
+int64_t halved(int64_t n) {
+  return (n + 1) / 2;
+}
 
-/// Smaller heads, batch and widths, then fewer whole chunks, until the case is cheap enough. The partial chunk stays.
+/// Smaller heads, batch and widths, then fewer whole chunks, until the case is cheap enough. The partial
+/// chunk stays.
 void fit_cost(Case& c, double budget) {
   while (estimated_cost(c) > budget) {
     if (c.H > 1 && c.HV <= c.H) {
@@ -194,7 +226,8 @@ void fit_cost(Case& c, double budget) {
   }
 }
 
-/// Makes the drawn dimensions agree: packed offsets with T, no profile where nothing decays, exact values unscaled.
+/// Makes the drawn dimensions agree: packed offsets with T, no profile where nothing decays, exact values
+/// unscaled.
 void settle(Case& c, const Target& target, double budget) {
   const int64_t packed_T = c.T;
   fit_cost(c, budget);
@@ -240,7 +273,8 @@ bool within_gate_range(const Case& c, const Target& target) {
   return true;
 }
 
-/// Nine in ten cases of such a kernel are drawn again until their gates are inside, the mild profiles at last.
+/// Nine in ten cases of such a kernel are drawn again until their gates are inside, the mild profiles at
+/// last.
 void settle_gates(Case& c, const Target& target) {
   if (target.kernel.limits.gate_min <= -1e4 || chance(10)) return;
   for (int attempt = 0; attempt < 12 && !within_gate_range(c, target); ++attempt) draw_decay(c, target);
@@ -273,7 +307,8 @@ void count_case(Feedback& feedback, const Case& c) {
   ++feedback.drawn["decay " + c.decay.substr(0, c.decay.find(':'))];
 }
 
-Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed, uint64_t index) {
+Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed,
+               uint64_t index) {
   const rc::Random random(mixed(mixed(seed) + index));
   return cases(kernel, op, feedback)(random, rc::kNominalSize).value();
 }

@@ -1,5 +1,6 @@
-// Draws cases for a kernel: sizes around chunk edges, unequal widths, packed sequences, absent inputs, formats, scales,
-// decay profiles, and kinds of values. RapidCheck's generators draw each dimension; what earlier cases covered steers.
+// Draws cases for a kernel: sizes around chunk edges, unequal widths, packed sequences, absent inputs,
+// formats, scales, decay profiles, and kinds of values. RapidCheck's generators draw each dimension; what
+// earlier cases covered steers.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -19,12 +20,13 @@ struct Feedback {
 /// Counts the case in `drawn`.
 void count_case(Feedback&, const Case&);
 
-/// Case number `index` of the run `seed`: three in four drawn afresh, the others a corpus case with one or two
-/// dimensions drawn again. Within the kernel's limits, valid for the operator, and cheap (see cost.h): on average
-/// about 4 million lane instructions.
+/// Case number `index` of the run `seed`: three in four drawn afresh, the others a corpus case with one or
+/// two dimensions drawn again. Within the kernel's limits, valid for the operator, and cheap (see cost.h): on
+/// average about 4 million lane instructions.
 Case draw_case(const Kernel&, const Operator&, const Feedback&, uint64_t seed, uint64_t index);
 
-/// "two chunks and a partial one", ...: class of the longest sequence, the coverage table's and the feedback's.
+/// "two chunks and a partial one", ...: class of the longest sequence, the coverage table's and the
+/// feedback's.
 int64_t longest_sequence(const Case&);
 
 }  // namespace assay

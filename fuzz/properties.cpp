@@ -20,7 +20,8 @@ std::string trap_text(const Trap& trap) {
   return fmt::format("trap: {}: {} at {}:{}", trap.kind, trap.message, trap.where.file, trap.where.line);
 }
 
-/// Both tensors hold the same bits, all NaN taken as equal; else the first element that differs, with both values.
+/// Both tensors hold the same bits, all NaN taken as equal; else the first element that differs, with both
+/// values.
 Failure same_bits(const Tensor& expected, const Tensor& got) {
   if (expected.size() != got.size())
     return fmt::format("{}: {} against {}", expected.name, expected.shape_text(), got.shape_text());
@@ -28,8 +29,8 @@ Failure same_bits(const Tensor& expected, const Tensor& got) {
   const int64_t count = differing_elements(expected, got, &first);
   if (count == 0) return std::nullopt;
   return fmt::format("{}: {:.9g} ({:#x}) against {:.9g} ({:#x}); {} of {} elements differ",
-                     expected.element_name(first), expected.value(first), expected.bits(first), got.value(first),
-                     got.bits(first), count, expected.size());
+                     expected.element_name(first), expected.value(first), expected.bits(first),
+                     got.value(first), got.bits(first), count, expected.size());
 }
 
 Failure same_bits(const TensorMap& expected, const TensorMap& got) {
@@ -47,8 +48,12 @@ Failure same_outcome(const Outcome& expected, const Outcome& got) {
   return same_bits(expected.outputs, got.outputs);
 }
 
-bool completed(const Verification& v) { return !v.trap && v.verdict != "domain"; }
-bool packed(const Case& c) { return !c.cu_seqlens.empty(); }
+bool completed(const Verification& v) {
+  return !v.trap && v.verdict != "domain";
+}
+bool packed(const Case& c) {
+  return !c.cu_seqlens.empty();
+}
 
 const ArgumentSpec* optional_input(const Operator& op, Role role) {
   for (const ArgumentSpec& input : op.inputs)
@@ -77,7 +82,9 @@ Case with_state(Case c, bool present) {
   return c;
 }
 
-bool within_bound_applies(const Verification& v, const Kernel&, const Operator&) { return v.verdict != "domain"; }
+bool within_bound_applies(const Verification& v, const Kernel&, const Operator&) {
+  return v.verdict != "domain";
+}
 Failure within_bound(PropertyRun& run) {
   for (const OutputComparison& output : run.verification.outputs)
     if (output.violation + output.nonfinite + output.wrong_class > 0)
@@ -93,12 +100,14 @@ bool exponents_nonpositive_applies(const Verification& v, const Kernel& kernel, 
 Failure exponents_nonpositive(PropertyRun& run) {
   for (const ExponentRange& range : run.verification.exponents)
     if (range.max > 0 || range.nans > 0)
-      return fmt::format("{} at {}:{} saw {:.9g} and {} NaN", range.instruction, range.where.file, range.where.line,
-                         range.max, range.nans);
+      return fmt::format("{} at {}:{} saw {:.9g} and {} NaN", range.instruction, range.where.file,
+                         range.where.line, range.max, range.nans);
   return std::nullopt;
 }
 
-bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operator&) { return completed(v); }
+bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v);
+}
 Failure same_bits_twice(PropertyRun& run) {
   return same_outcome(run.outcome(), run.run(run.case_, run.inputs()));
 }
@@ -249,8 +258,8 @@ Failure heads_permute(PropertyRun& run) {
   return same_bits(run.outcome().outputs, heads_and_batches_reversed(second.outputs));
 }
 
-/// P7 presumes that nothing under- or overflows: not for decays that vanish, and not where an output is near either
-/// end of its format (both runs must lie 2^20 inside it).
+/// P7 presumes that nothing under- or overflows: not for decays that vanish, and not where an output is near
+/// either end of its format (both runs must lie 2^20 inside it).
 bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator&) {
   static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
   const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
@@ -270,7 +279,8 @@ Failure power_of_two_scale(PropertyRun& run) {
       const double x = output.value(i), y = other.value(i);
       if (!(std::fabs(x) > smallest) || !(std::fabs(y) < max_finite(output.dtype) / 2)) continue;
       if (y != factor * x)
-        return fmt::format("scale doubled, {}: {:.9g} against {} x {:.9g}", output.element_name(i), y, factor, x);
+        return fmt::format("scale doubled, {}: {:.9g} against {} x {:.9g}", output.element_name(i), y, factor,
+                           x);
     }
   }
   return std::nullopt;
@@ -279,7 +289,11 @@ Failure power_of_two_scale(PropertyRun& run) {
 }  // namespace
 
 PropertyRun::PropertyRun(const Verification& v, const Kernel& k, Backend& backend, const TensorMap* inputs)
-    : verification(v), case_(v.case_), kernel(k), op(find_operator(k.operator_name)), backend_(backend),
+    : verification(v),
+      case_(v.case_),
+      kernel(k),
+      op(find_operator(k.operator_name)),
+      backend_(backend),
       given_(inputs) {}
 
 const TensorMap& PropertyRun::inputs() {
@@ -338,7 +352,8 @@ void record_failures(Verification& v, const std::vector<PropertyOutcome>& outcom
     const auto same = [&](const std::string& known) {
       return known.rfind(std::string(outcome.property->name) + ":", 0) == 0;
     };
-    if (std::none_of(v.properties_failed.begin(), v.properties_failed.end(), same)) v.properties_failed.push_back(line);
+    if (std::none_of(v.properties_failed.begin(), v.properties_failed.end(), same))
+      v.properties_failed.push_back(line);
   }
   if (!v.properties_failed.empty() && v.verdict != "domain") decide(v);
 }

@@ -35,7 +35,7 @@ class PropertyRun {
 
 struct Property {
   std::string_view name;
-  double share;              ///< fraction of the cases in which fuzzing checks it
+  double share;  ///< fraction of the cases in which fuzzing checks it
   std::string_view summary;
   bool (*applies)(const Verification&, const Kernel&, const Operator&);
   /// Nothing if it holds, else what differs: element, both values.
@@ -51,8 +51,8 @@ struct PropertyOutcome {
   std::optional<std::string> failure;
 };
 
-/// Checks those of `selected` that apply. A kernel that does not accept a changed case (no packed sequences, say)
-/// has the property not checked.
+/// Checks those of `selected` that apply. A kernel that does not accept a changed case (no packed sequences,
+/// say) has the property not checked.
 std::vector<PropertyOutcome> check_properties(const Verification&, const Kernel&, Backend&,
                                               const std::vector<const Property*>& selected,
                                               const TensorMap* inputs = nullptr);

@@ -29,9 +29,9 @@ Cases with_each(const Case& from, rc::Seq<int64_t> sizes, Set set) {
 /// `preferred` values below `value`, ascending, then RapidCheck's halving towards `least`.
 rc::Seq<int64_t> smaller(int64_t value, int64_t least, std::vector<int64_t> preferred) {
   std::sort(preferred.begin(), preferred.end());
-  preferred.erase(std::remove_if(preferred.begin(), preferred.end(),
-                                 [&](int64_t x) { return x < least || x >= value; }),
-                  preferred.end());
+  preferred.erase(
+      std::remove_if(preferred.begin(), preferred.end(), [&](int64_t x) { return x < least || x >= value; }),
+      preferred.end());
   return rc::seq::concat(rc::seq::fromContainer(preferred), rc::shrink::towards(value, least));
 }
 
@@ -56,13 +56,16 @@ Cases fewer_sequences(const Case& from) {
   return rc::seq::fromContainer(candidates);
 }
 
-/// Chunk-shaped lengths first: the same partial chunk after fewer whole ones, then chunk edges, then anything shorter.
+/// Chunk-shaped lengths first: the same partial chunk after fewer whole ones, then chunk edges, then anything
+/// shorter.
 Cases shorter(const Case& from) {
   const int64_t T = from.T, r64 = T % 64, r16 = T % 16;
   const auto set = [](Case& c, int64_t length) { c.T = length; };
   if (from.cu_seqlens.empty())
-    return with_each(from, smaller(T, 0, {1, 2, r16, 16 + r16, 16, 17, r64, 63, 64, 65, 64 + r16, 64 + r64, 128, 128 + r64}),
-                     set);
+    return with_each(
+        from,
+        smaller(T, 0, {1, 2, r16, 16 + r16, 16, 17, r64, 63, 64, 65, 64 + r16, 64 + r64, 128, 128 + r64}),
+        set);
   const int64_t before = from.cu_seqlens[from.cu_seqlens.size() - 2];
   return with_each(from, rc::shrink::towards(T, before), [](Case& c, int64_t length) {
     c.T = length;
@@ -79,8 +82,7 @@ Cases smaller_sizes(const Case& from) {
                   c.HV = c.HV == 0 ? 0 : c.HV / c.H * x;
                   c.H = x;
                 }),
-      shorter(from),
-      with_each(from, smaller(from.K, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.K = x; }),
+      shorter(from), with_each(from, smaller(from.K, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.K = x; }),
       with_each(from, smaller(from.V, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.V = x; }));
 }
 
@@ -202,7 +204,8 @@ rc::Shrinkable<Case> shrinkable(const Case& from, const Operator& op) {
 
 }  // namespace
 
-Shrunk shrink(const Verification& failing, const Operator& op, int most_evaluations, const SameCause& same_cause) {
+Shrunk shrink(const Verification& failing, const Operator& op, int most_evaluations,
+              const SameCause& same_cause) {
   Shrunk result{failing, 0, false};
   std::set<std::string> tried = {token_of(failing.case_)};
   rc::Shrinkable<Case> at = shrinkable(failing.case_, op);

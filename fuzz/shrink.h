@@ -1,5 +1,5 @@
-// Shrinking: a smaller case with the same cause. Sizes first, then kinds and profiles, then single values to simple
-// numbers. RapidCheck's shrinkables hold the candidates; the walk and its budget are ours.
+// Shrinking: a smaller case with the same cause. Sizes first, then kinds and profiles, then single values to
+// simple numbers. RapidCheck's shrinkables hold the candidates; the walk and its budget are ours.
 #pragma once
 #include <functional>
 #include <optional>

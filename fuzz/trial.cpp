@@ -23,7 +23,10 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.twice = false;  // a property of its own
   verify_options.diagnose = diagnose;
   verify_options.peer = options.peer;
-  return verify(c, kernel, backend, verify_options);
+  verify_options.origin = options.origin;
+  Verification v = verify(c, kernel, backend, verify_options);
+  v.replay += options.replay_suffix;
+  return v;
 }
 
 /// Why the kernel's plan does not take the case; empty if it does.
@@ -78,8 +81,8 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
   return report;
 }
 
-std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate, Backend& backend,
-                                            const FuzzOptions& options) {
+std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate,
+                                            Backend& backend, const FuzzOptions& options) {
   const Kernel& kernel = *original.trial.kernel;
   try {
     Verification v = verify_once(candidate, kernel, backend, options, false);
@@ -90,7 +93,8 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
       if (v.cause != original.plain_cause) return std::nullopt;
       if (original.trial.diagnose) v = verify_once(candidate, kernel, backend, options, true);
     }
-    if (v.verdict != original.verification.verdict || v.cause != original.verification.cause) return std::nullopt;
+    if (v.verdict != original.verification.verdict || v.cause != original.verification.cause)
+      return std::nullopt;
     return v;
   } catch (const BadInput&) {
     return std::nullopt;  // the smaller case is outside what the kernel accepts

@@ -20,9 +20,9 @@ struct Trial {
 
 struct TrialReport {
   Trial trial;
-  std::string rejected;        ///< the kernel's plan does not accept the case: why; nothing else is set then
-  Verification verification;   ///< failures of properties included
-  std::string plain_cause;     ///< the cause before any tracing
+  std::string rejected;       ///< the kernel's plan does not accept the case: why; nothing else is set then
+  Verification verification;  ///< failures of properties included
+  std::string plain_cause;    ///< the cause before any tracing
   const Property* property = nullptr;  ///< the property that failed where the run alone was no finding
   std::vector<PropertyOutcome> outcomes;
 };
@@ -30,7 +30,8 @@ struct TrialReport {
 /// Which properties case `index` checks: each in its share of the cases, fewer where the case is expensive.
 std::vector<const Property*> properties_due(const Case&, uint64_t seed, int64_t index);
 
-/// Runs it on one thread. Throws BadInput only for what no other case could mend (an instruction the machine lacks).
+/// Runs it on one thread. Throws BadInput only for what no other case could mend (an instruction the machine
+/// lacks).
 TrialReport run_trial(const Trial&, Backend&, const FuzzOptions&);
 
 /// Verifies `candidate` as far as is needed to say whether it fails with the cause of `original`.

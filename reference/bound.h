@@ -3,37 +3,38 @@
 //
 // Model. A kernel computes every output as sums and products of q, k, v, S_0, scale and decay weights. Each
 // operation returns exact (1 + d) + e: d a relative error, e an absolute one that is there only where the
-// operation underflows. Written out, the result is a sum over paths; the path of the pair (j, t), channel c
-// is scale q_tc w k_jc v_j, w = e^{g_{j+1} + .. + g_t}, times one factor (1 + d) for every operation it
-// passes. GatedArithmetic bounds these factors:
-//   entering               (1 + write) once; not for S_0
-//   crossing token s       (1 + d_s), d_s = (1 + decay) e^{decay_per_nat |g_s|} - 1, for every s in j+1..t; 1
-//   where g_s = 0 living through token s (1 + step) for every s in j..t end of a chunk         (1 + boundary)
-//   for every chunk end in j..t, t included only for the state itself;
-//                          chunks count from the sequence's start, the end of the sequence ends its last one
-//   leaving                (1 + readout) once, for o only
+// operation underflows. Written out, the result is a sum over paths. The path of the pair (j, t), channel c,
+// is
+//   scale q_tc w k_jc v_j,   w = e^{g_{j+1} + .. + g_t},
+// times one factor (1 + d) for every operation it passes. GatedArithmetic bounds these factors:
+//   entering                (1 + write) once; not for S_0
+//   crossing token s        (1 + d_s) for every s in j+1..t,
+//                           d_s = (1 + decay) e^{decay_per_nat |g_s|} - 1, and 0 where g_s = 0
+//   living through token s  (1 + step) for every s in j..t
+//   end of a chunk          (1 + boundary) for every chunk end in j..t-1, for the state itself in j..t;
+//                           chunks count from the sequence's start, its end ends the last one
+//   leaving                 (1 + readout) once; for o only
 // Their largest product minus one, times the path's absolute value, summed over paths, bounds the relative
-// part: nothing is first order. The sums over paths are recurrences. Companion and excess (operators.md calls
-// them Pm and E):
-//   Pm_t = e^{g_t} Pm_{t-1} + |k_t||v_t|^T                                                           Pm_0 =
-//   |S_0| E_t  = (1 + step) { e^{g_t} [ (1 + d_t) E_{t-1} + d_t Pm_{t-1} ] + write |k_t||v_t|^T } + step
-//   Pm_t,   E_0 = 0 after a chunk: E <- E + boundary (Pm + E) |o^ - o| <= scale |q|^T ( E + readout (Pm + E)
-//   ) + U_o,     |S^_T - S_T| <= E_T + U_S
-// because Pm + E is the sum over paths with all factors (1 + d) at their largest.
+// part: nothing is first order. The sums over paths are recurrences, companion and excess (Pm and E):
+//   Pm_t = e^{g_t} Pm_{t-1} + |k_t||v_t|^T,   Pm_0 = |S_0|
+//   E_t  = (1 + step) { e^{g_t} [ (1 + d_t) E_{t-1} + d_t Pm_{t-1} ] + write |k_t||v_t|^T } + step Pm_t
+//   E_0  = 0;   after a chunk: E <- E + boundary (Pm + E)
+// because Pm + E is the sum over paths with all factors at their largest, and then
+//   |o^ - o| <= scale |q|^T ( E + readout (Pm + E) ) + U_o,     |S^_T - S_T| <= E_T + U_S.
 //
-// Underflow. An e reaches the result times the rest of its paths' factors: some of scale, q_tc, k_jc, v_j or
-// S_0, weights
-// (<= 1) and factors (1 + d), whose product is at most I_t = (1 + decay)^t (1 + step)^t (1 + boundary)^chunks
-// (1 + write)(1 + readout), as e^{-x} e^{decay_per_nat x} <= 1. Every operation belongs to one pair (token j
-// <= t, channel c), that of its last operand (an addition to that of the term it adds, a store of a running
-// value to that of the newest token in it), and to a pair belong at most kUnderflowEvents operations that can
-// underflow. A chain of decays counts twice whatever its length: with exactly one weight of it underflowing
-// the path is off by e times the others (<= 1), with m >= 2 each e meets another weight below 2^-125 and m
-// 2^-125 < 1. Hence, with (1 + a)(1 + b) in place of "some of a, b",
-//   U_o <= kUnderflowEvents underflow I_t (1 + scale) sum_c (1 + |q_tc|) [ 1 + max|S_0| + sum_{j<=t} (1 +
-//   max_c|k_jc|)(1 + |v_j|) ]
-// and U_S is that without scale and q. No weight decays it: a flushed weight loses what it carried, however
-// much decay follows.
+// Underflow. An e reaches the result times what else its paths are multiplied by: some subset of scale, q_tc,
+// k_jc and v_j (or S_0), weights (<= 1) and factors (1 + d), whose product is at most
+//   I_t = (1 + decay)^t (1 + step)^t (1 + boundary)^chunks (1 + write)(1 + readout),
+// as e^{-x} e^{decay_per_nat x} <= 1. Every operation belongs to one pair (token j <= t, channel c), that of
+// its last operand: an addition to that of the term it adds, a store of a running value to that of its newest
+// token. For each pair and each subset at most kUnderflowEvents operations can underflow. A chain of decays
+// counts twice, whatever its length: with exactly one of its weights underflowing the path is off by e times
+// the others (<= 1); with m >= 2 each e meets another weight below 2^-125, and m 2^-125 < 1. The sum over all
+// subsets of the products of a, b, .. is (1 + a)(1 + b).., hence
+//   U_o <= kUnderflowEvents underflow I_t (1 + scale) sum_c (1 + |q_tc|) R_t,
+//   R_t = 1 + max|S_0| + sum_{j<=t} (1 + max_c|k_jc|)(1 + |v_j|),
+// and U_S is that without scale and q. No decay shrinks R: a weight that is flushed has lost what it carried,
+// however much decay follows.
 //
 // Storing o adds output_roundoff |o^| and half of the format's smallest subnormal.
 //
@@ -56,8 +57,7 @@ struct ExcessStep {
   double carry = 1, grow = 0;
 };
 
-/// The recurrences' coefficients. Computed in double; every result is raised at the end by excess_rounding(t,
-/// K).
+/// The recurrences' coefficients, in double; what follows from them is raised by excess_roundings in the end.
 class BoundModel {
  public:
   explicit BoundModel(const GatedArithmetic& arithmetic)

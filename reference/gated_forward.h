@@ -8,11 +8,15 @@
 
 namespace assay {
 
-/// One value column of one slice, as doubles; S0 has K entries, g is empty where the gate is absent.
-struct ColumnInputs {
+/// q, k, g of one slice as doubles, tokens x K; g is empty where the gate is absent.
+struct KeyInputs {
   int64_t tokens = 0, K = 0;
-  std::vector<double> q, k, g, v, S0;
+  std::vector<double> q, k, g;
   double scale = 1;
+};
+/// One value column of it: v has `tokens` entries, S0 K.
+struct ColumnInputs {
+  std::vector<double> v, S0;
 };
 struct ColumnOutputs {
   std::vector<Ball<double>> o, S;  ///< tokens; K
@@ -21,7 +25,7 @@ struct ColumnOutputs {
 /// What the evaluator takes from an operator's row: the literal transcription over intervals, for the last
 /// rung. Precision `level` 0, 1, 2, ... doubles with each step; returns false where there is no such level.
 struct GatedRow {
-  bool (*literal_column)(const ColumnInputs&, int level, ColumnOutputs&);
+  bool (*literal_column)(const KeyInputs&, const ColumnInputs&, int level, ColumnOutputs&);
 };
 
 /// Rung 0, plain double: |S^ - S| <= gamma_n Pm because the evaluator is itself a kernel of the model in

@@ -35,16 +35,16 @@ void append_balls(const Matrix<Real>& m, std::vector<Ball<double>>& out) {
 
 /// In runs of tokens, each resumed from the state of the one before: the memory of one run.
 template <typename Op, typename Real>
-void literal_column_over(const ColumnInputs& x, ColumnOutputs& y) {
+void literal_column_over(const KeyInputs& x, const ColumnInputs& column, ColumnOutputs& y) {
   constexpr int64_t run = 256;
-  Matrix<Real> S = to_matrix<Real>(x.S0.data(), x.K, 1);
+  Matrix<Real> S = to_matrix<Real>(column.S0.data(), x.K, 1);
   y = {};
   for (int64_t t = 0; t < x.tokens; t += run) {
     const int64_t n = std::min(run, x.tokens - t);
     typename Op::template Inputs<Real> in;
     in.q = to_matrix<Real>(x.q.data() + t * x.K, n, x.K);
     in.k = to_matrix<Real>(x.k.data() + t * x.K, n, x.K);
-    in.v = to_matrix<Real>(x.v.data() + t, n, 1);
+    in.v = to_matrix<Real>(column.v.data() + t, n, 1);
     in.g = x.g.empty() ? Matrix<Real>(Matrix<Real>::Constant(n, x.K, Real(0)))
                        : to_matrix<Real>(x.g.data() + t * x.K, n, x.K);
     in.S0 = S;
@@ -58,16 +58,16 @@ void literal_column_over(const ColumnInputs& x, ColumnOutputs& y) {
 
 /// Intervals of 40, 80 and 160 decimal digits.
 template <typename Op>
-bool literal_column(const ColumnInputs& x, int level, ColumnOutputs& y) {
+bool literal_column(const KeyInputs& x, const ColumnInputs& column, int level, ColumnOutputs& y) {
   switch (level) {
     case 0:
-      literal_column_over<Op, Interval<40>>(x, y);
+      literal_column_over<Op, Interval<40>>(x, column, y);
       return true;
     case 1:
-      literal_column_over<Op, Interval<80>>(x, y);
+      literal_column_over<Op, Interval<80>>(x, column, y);
       return true;
     case 2:
-      literal_column_over<Op, Interval<160>>(x, y);
+      literal_column_over<Op, Interval<160>>(x, column, y);
       return true;
     default:
       return false;

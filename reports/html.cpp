@@ -7,7 +7,6 @@
 #include "reports/html_sections.h"
 #include "reports/markup.h"
 #include "reports/page_text.h"
-#include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -44,12 +43,7 @@ std::string tool_line(const json& result) {
 }  // namespace
 
 std::string render_html(const json& result) {
-  const std::string kind = text_of(result, "kind");
-  if (kind != "verification" && kind != "fuzz") {
-    throw BadInput(
-        fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
-  }
-  const bool fuzz = kind == "fuzz";
+  const bool fuzz = result_kind(result) == "fuzz";
   const std::string title = escape_markup(page_title(result, fuzz));
   const std::string verdict = fuzz ? fuzz_verdict(result) : text_of(result, "verdict");
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reports/markup.h"
-#include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -138,11 +137,7 @@ std::string testcase_xml(const TestSuite& suite, const TestCase& test) {
 }  // namespace
 
 std::string render_junit(const json& result) {
-  const std::string kind = text_of(result, "kind");
-  if (kind != "verification" && kind != "fuzz") {
-    throw BadInput(
-        fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
-  }
+  const std::string kind = result_kind(result);
   const std::vector<TestSuite> suites =
       kind == "fuzz" ? fuzz_suites(result) : std::vector{verification_suite(result)};
   size_t tests = 0;

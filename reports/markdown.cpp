@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reports/markup.h"
-#include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -152,11 +151,7 @@ std::string fuzz_part(const json& run) {
 }  // namespace
 
 std::string render_markdown(const json& result) {
-  const std::string kind = text_of(result, "kind");
-  if (kind == "verification") return verification_part(result, "#");
-  if (kind == "fuzz") return fuzz_part(result);
-  throw BadInput(
-      fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
+  return result_kind(result) == "fuzz" ? fuzz_part(result) : verification_part(result, "#");
 }
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "reports/result.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -142,6 +143,20 @@ std::string number_markup(const json& value) {
   const std::string shown = value.is_number_integer() ? grouped(value) : short_decimal(value);
   return fmt::format("<data value=\"{}\">{}</data>", escape_markup(exact_decimal(value)),
                      escape_markup(shown));
+}
+
+std::string result_kind(const json& result) {
+  const std::string kind = text_of(result, "kind");
+  if (kind != "verification" && kind != "fuzz") {
+    throw BadInput(
+        fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
+  }
+  if (field_of(result, "schema") != kResultSchema) {
+    throw BadInput(
+        fmt::format("result: of schema {}, this program reads schema {}: write it again with this program",
+                    text_of(result, "schema"), kResultSchema));
+  }
+  return kind;
 }
 
 const json& field_of(const json& object, std::string_view name) {

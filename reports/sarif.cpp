@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reports/markup.h"
-#include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -45,15 +44,12 @@ json location_of(const json& v) {
 }  // namespace
 
 std::string render_sarif(const json& result) {
-  const std::string kind = text_of(result, "kind");
+  const std::string kind = result_kind(result);
   std::vector<const json*> findings;
   if (kind == "fuzz") {
     for (const json& finding : field_of(result, "findings")) findings.push_back(&finding);
-  } else if (kind == "verification") {
-    if (text_of(result, "verdict") != "pass") findings.push_back(&result);
-  } else {
-    throw BadInput(
-        fmt::format("result: kind '{}' is neither 'verification' nor 'fuzz': not a result of assay", kind));
+  } else if (text_of(result, "verdict") != "pass") {
+    findings.push_back(&result);
   }
   json results = json::array(), rules = json::array();
   std::vector<std::string> names;

@@ -21,13 +21,13 @@ using Decay = GATE;
     chunk_state<Element, Decay, columns>(k, v, g, initial_state, final_state, states, sequences,        \
                                          Shape{heads, key_channels, value_channels, vector != 0});      \
   }
-#define OUTPUT_KERNEL(columns, blocks)                                                                   \
-  extern "C" __global__ void __launch_bounds__(128, blocks) gla_chunk_output_##columns(                  \
-      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,      \
-      const char* states, Element::Bits* o, const i64* chunks, float scale, int heads, int key_channels, \
-      int value_channels, int vector) {                                                                  \
-    chunk_output<Element, Decay, columns>(q, k, v, g, states, o, chunks, scale,                          \
-                                          Shape{heads, key_channels, value_channels, vector != 0});      \
+#define OUTPUT_KERNEL(blocks)                                                                         \
+  extern "C" __global__ void __launch_bounds__(128, blocks)                                           \
+      gla_chunk_output(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,        \
+                       const Decay::Bits* g, const char* states, Element::Bits* o, const i64* chunks, \
+                       float scale, int heads, int key_channels, int value_channels, int vector) {    \
+    chunk_output<Element, Decay>(q, k, v, g, states, o, chunks, scale,                                \
+                                 Shape{heads, key_channels, value_channels, vector != 0});            \
   }
 
 #if WIDTHS & 1
@@ -36,7 +36,4 @@ STATE_KERNEL(32)
 #if WIDTHS & 2
 STATE_KERNEL(64)
 #endif
-OUTPUT_KERNEL(64, 3)
-#if WIDTHS & 4
-OUTPUT_KERNEL(128, 2)
-#endif
+OUTPUT_KERNEL(3)  // blocks per multiprocessor that there are registers for: with more the compiler spills

@@ -1,300 +1,205 @@
-// gla.chunk, second kernel: o_i = scale (sum_c q_ic e^{G_ic} S_c + sum_{j<=i} A_ij v_j), A_ij = sum_c q_ic
-// k_jc e^{G_ic - G_jc}. A block owns one chunk of 64 tokens, one head and `columns` value channels; each of
-// its 4 warps owns 16 tokens.
-//
-// No decay is ever a difference. A pair (j, i) of one 16-row tile is split where the bits of j and i first
-// differ: with s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of 2
-// s rows, and
-//   e^{G_i - G_j} = e^{F_s[i]} e^{B_s[j]},  F_s[i] = sum of g over i's block of s rows up to i, B_s[j] = over
-//   j's after j.
-// Every row is on one side only at each s, so one exponential per element and s serves, and one set of
-// registers is both operands of the product; what the product says of pairs of other s is dropped by
-// selection. Pairs of different tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the
-// tiles between) e^{B_16[j]}.
+// gla.chunk, second kernel: o_i = scale (sum_c q_ic e^{G_ic} S_c + sum_{j<=i} A_ij v_j). A block owns one
+// chunk of 64 tokens and one head; each of its 4 warps owns 16 tokens, first their scores (chunk_scores.cuh),
+// then their outputs, 64 value channels at a time.
 #pragma once
-#include "chunk_state.cuh"
+#include "chunk_scores.cuh"
 
-template <class Format, int columns>
+// Shared memory: the warps' queries for all key channels, totals, keys, then one or two stages, each 64 x 64
+// of the state and 64 x 64 of v. Stages start loading before the scores only for bf16; for wider formats they
+// take the keys' place, so that 256 key channels fit into 99 KiB, what a block may have since sm_86.
+template <class Format>
 struct OutputShared {
   using Operand = typename OperandOf<Format>::Type;
-  using ValueTile = Tile<Format, columns>;
-  static constexpr int query_bytes = 4 * 4 * 1024;  // [warp][key group][lane] q e^{F_16}, fp32
-  static constexpr int key_offset = query_bytes;    // [tile 0..2][key group] k e^{B_16}, operands
-  static constexpr int total_offset = key_offset + 12 * Operand::block_bytes;  // [tile][64] e^{total}
-  static constexpr int value_offset = total_offset + 4 * 64 * 4;
-  static constexpr int state_offset = value_offset + ValueTile::bytes;  // [value group][key group] operands
-  static constexpr int bytes = state_offset + columns / 16 * 4 * Operand::block_bytes;
-};
+  using ValueTile = Tile<Format, 64>;
+  static constexpr bool early = sizeof(Operand) == 16;
+  static constexpr int state_bytes = 16 * Operand::block_bytes;  // [value group of 4][key group of 4]
+  static constexpr int stage_bytes = state_bytes + ValueTile::bytes;
+  int stage_offset, stages;
+  Exchange<Operand> exchange;
 
-// Sums over the rows of a tile for the lane's elements: rows row = lane/4 and row + 8, four neighbouring key
-// channels.
-struct RowSums {
-  float up_to[2][4];  // F_s
-  float after[2][4];  // B_s
-  float total[2][4];  // over the row's block of s rows
-
-  __device__ explicit RowSums(const float (&y)[2][4]) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      up_to[i >> 2][i & 3] = total[i >> 2][i & 3] = y[i >> 2][i & 3];
-      after[i >> 2][i & 3] = 0.0f;
-    }
-  }
-  // From blocks of s = 1, 2, 4 rows to 2 s: the partner block is 4 s lanes away. One addition deeper.
-  __device__ void double_block(int s, bool second) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      const float partner = __shfl_xor_sync(0xffffffffu, total[i >> 2][i & 3], 4 * s);
-      up_to[i >> 2][i & 3] = up_to[i >> 2][i & 3] + (second ? partner : 0.0f);
-      after[i >> 2][i & 3] = after[i >> 2][i & 3] + (second ? 0.0f : partner);
-      total[i >> 2][i & 3] = total[i >> 2][i & 3] + partner;
-    }
-  }
-  // From 8 to 16 rows: both halves lie in the same lane.
-  __device__ void join_halves() {
-#pragma unroll
-    for (int c = 0; c < 4; ++c) {
-      up_to[1][c] = up_to[1][c] + total[0][c];
-      after[0][c] = after[0][c] + total[1][c];
-      total[0][c] = total[1][c] = total[0][c] + total[1][c];
-    }
+  __device__ OutputShared(char* shared, int key_groups, int steps, int warp) {
+    const int keys = 4 * key_groups * Exchange<Operand>::query_bytes + Exchange<Operand>::total_bytes;
+    exchange.queries = shared + warp * key_groups * Exchange<Operand>::query_bytes;
+    exchange.totals = reinterpret_cast<float*>(shared + keys - Exchange<Operand>::total_bytes);
+    exchange.keys = shared + keys;
+    stage_offset = keys + (early ? Exchange<Operand>::key_bytes : 0);
+    stages = early && steps > 1 && stage_offset + 2 * stage_bytes <= 101376 ? 2 : 1;
   }
 };
 
-// The lane's elements of q, k and g for 16 key channels, as they lie in memory.
 template <class Format, class Gate>
-struct Rows {
-  Quad<Format> q[2], k[2];
-  Quad<Gate> g[2];
+struct ChunkOutput {
+  using Shared = OutputShared<Format>;
+  using Operand = typename Shared::Operand;
+  using Bits = typename Format::Bits;
 
-  // `at`: offset of token 0 of the tile, the head and key channel 0; rows and channels outside are zero.
-  __device__ void load(const typename Format::Bits* q_from, const typename Format::Bits* k_from,
-                       const typename Gate::Bits* g_from, i64 at, i64 stride, int rows, int channel, int lane,
-                       const Shape& shape) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int row = (lane >> 2) + 8 * half;
-      const int count = row < rows ? shape.key_channels - channel : 0;
-      const i64 offset = at + row * stride + channel;
-      q[half] = load_quad<Format>(q_from + offset, count, shape.vector);
-      k[half] = load_quad<Format>(k_from + offset, count, shape.vector);
-      g[half] = load_quad<Gate>(g_from + offset, g_from != nullptr ? count : 0, shape.vector);
-    }
+  const Bits* v;       // chunk's first token, the head, value channel 0
+  const char* states;  // the chunk's and head's
+  Bits* o;             // warp's first token, the head, value channel 0
+  float scale;
+  Shape shape;
+  int rows, live_rows;  // tokens of the chunk; of them from the warp's first on
+  int warp, lane;
+
+  __device__ int key_steps() const { return (shape.key_channels + 63) / 64; }
+  __device__ int steps() const { return key_steps() * ((shape.value_channels + 63) / 64); }
+
+  // Starts loading what step `step` needs: 64 key channels x 64 value channels of the state, key channels
+  // first; v with the last of them.
+  __device__ __forceinline__ void load(char* stage, int step) const {
+    if (step < steps()) load_stage(stage, step);
+    commit_copies();  // an empty group where nothing is left, so that groups count steps
   }
-};
-
-// Scores inside the warp's own tile, summed over the key channels.
-struct DiagonalTile {
-  Accumulator eight, pair[3][2];  // pair[l][half]: s = 1 << l
-  float dot[2];                   // q_i . k_i of the lane's rows, its own channels only
-
-  __device__ void clear() {
-    eight.clear();
+  __device__ __forceinline__ void load_stage(char* stage, int step) const {
+    const int key_group = step % key_steps() * 4, value_group = step / key_steps() * 4;
+    const int run = min(4, shape.key_groups() - key_group) * Operand::block_bytes;
+    const int value_groups = min(4, shape.value_groups() - value_group);
+    const i64 stride = i64(shape.key_groups()) * Operand::block_bytes;
+    const char* from = states + value_group * stride + key_group * Operand::block_bytes;
+    for (int i = 0; i < value_groups; ++i)
 #pragma unroll
-    for (int l = 0; l < 3; ++l) pair[l][0].clear(), pair[l][1].clear();
-    dot[0] = dot[1] = 0.0f;
+      for (int byte = int(threadIdx.x) * 16; byte < 4 * Operand::block_bytes; byte += 128 * 16)
+        if (byte < run) copy_async(stage + i * 4 * Operand::block_bytes + byte, from + i * stride + byte, 16);
+    if (key_group + 4 >= shape.key_groups())
+      load_tile<typename Shared::ValueTile, 128>(stage + Shared::state_bytes, v + 16 * value_group,
+                                                 i64(shape.heads) * shape.value_channels, rows,
+                                                 shape.value_channels - 16 * value_group, shape.vector);
   }
 
-  // The finished tile as x[row][place] of an operand whose places are its 16 tokens.
-  __device__ void scores(float (&x)[2][4], int lane) const {
-    const int i = lane >> 2;
+  __device__ __forceinline__ void outputs(const Scores<Format, Gate>& scores, const Shared& shared,
+                                          char* base) const {
+    Operand a[4];  // [d]: scores with the tile d before
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float diagonal = dot[half];
-      diagonal = diagonal + __shfl_xor_sync(0xffffffffu, diagonal, 1);
-      diagonal = diagonal + __shfl_xor_sync(0xffffffffu, diagonal, 2);
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int j = 2 * (lane & 3) + h, apart = i ^ j;
-        float score = apart & 4 ? pair[2][half].r[2 * half + h]
-                                : (apart & 2 ? pair[1][half].r[2 * half + h] : pair[0][half].r[2 * half + h]);
-        score = apart == 0 ? diagonal : score;
-        x[half][half + 2 * h] = j <= i ? score : 0.0f;  // tokens 0-7 at places 0, 2; 8-15 at places 1, 3
-        x[half][(half ^ 1) + 2 * h] = half ? eight.r[2 + h] : 0.0f;
+    for (int d = 0; d < 4; ++d)
+      if (d <= warp) {
+        float x[2][4];
+        scores.with_tile(d, x, lane);
+        a[d] = Operand::of(x);
       }
+    if (!Shared::early) {
+      __syncthreads();  // the stages take the keys' place
+      load_ahead(shared, base);
+    }
+    Accumulator out[4][2];
+#pragma unroll 1
+    for (int step = 0; step < steps(); ++step) {
+      if (shared.stages == 2)
+        wait_copies<1>();
+      else
+        wait_copies<0>();
+      __syncthreads();
+      char* stage = base + shared.stage_offset + (shared.stages == 2 ? step & 1 : 0) * Shared::stage_bytes;
+      if (live_rows > 0) one_step(a, out, shared, stage, step);
+      if (step + shared.stages < steps()) __syncthreads();  // everyone is done with this stage
+      load(stage, step + shared.stages);
+    }
+  }
+
+  __device__ __forceinline__ void load_ahead(const Shared& shared, char* base) const {
+    load(base + shared.stage_offset, 0);
+    if (shared.stages == 2) load(base + shared.stage_offset + Shared::stage_bytes, 1);
+  }
+
+  __device__ __forceinline__ void one_step(const Operand (&a)[4], Accumulator (&out)[4][2],
+                                           const Shared& shared, const char* stage, int step) const {
+    const int key_group = step % key_steps() * 4, value_group = step / key_steps() * 4;
+    const int groups = min(4, shape.key_groups() - key_group),
+              value_groups = shape.value_groups() - value_group;
+    if (key_group == 0)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) out[i][0].clear(), out[i][1].clear();
+#pragma unroll 1
+    for (int group = 0; group < groups; ++group) {
+      const Operand q =
+          Operand::load(shared.exchange.queries + (key_group + group) * Exchange<Operand>::query_bytes, lane);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        if (i < value_groups)
+          multiply_both(out[i], q, Operand::load(stage + (i * 4 + group) * Operand::block_bytes, lane));
+    }
+    if (key_group + 4 < shape.key_groups()) return;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (i < value_groups) {
+#pragma unroll
+        for (int d = 3; d >= 0; --d)
+          if (d <= warp) {
+            Operand b;
+            load_columns<typename Shared::ValueTile>(b, stage + Shared::state_bytes, 16 * i,
+                                                     NaturalTokens{16 * (warp - d)}, lane);
+            multiply_both(out[i], a[d], b);
+          }
+        store(out[i], 16 * (value_group + i));
+      }
+  }
+
+  static __device__ __forceinline__ void multiply_both(Accumulator (&c)[2], const Operand& a,
+                                                       const Operand& b) {
+    multiply(c[0], a, b, 0);
+    multiply(c[1], a, b, 1);
+  }
+
+  __device__ __forceinline__ void store(const Accumulator (&out)[2], int value_begin) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int half = i & 1, row = (lane >> 2) + 8 * half,
+                value = value_begin + 8 * (i >> 1) + 2 * (lane & 3);
+      if (row < live_rows && value < shape.value_channels)
+        store_pair<Format>(o + i64(row) * shape.heads * shape.value_channels + value,
+                           out[i >> 1].r[2 * half] * scale, out[i >> 1].r[2 * half + 1] * scale,
+                           shape.value_channels - value, shape.vector);
     }
   }
 };
 
-template <class Format, class Gate, int columns>
+template <class Format, class Gate>
 __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, const typename Format::Bits* k,
                                              const typename Format::Bits* v, const typename Gate::Bits* g,
                                              const char* states, typename Format::Bits* o, const i64* chunks,
                                              float scale, Shape shape) {
-  using Shared = OutputShared<Format, columns>;
-  using Operand = typename Shared::Operand;
-  constexpr int value_groups = columns / 16;
-  extern __shared__ __align__(16) char shared[];
+  using Output = ChunkOutput<Format, Gate>;
+  using Operand = typename Output::Operand;
+  extern __shared__ __align__(16) char base[];
 
-  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5, quarter = lane & 3, row = lane >> 2;
-  const int K = shape.key_channels, V = shape.value_channels;
-  const int value_blocks = (V + columns - 1) / columns;
-  int block = int(blockIdx.x);
-  const int value_begin = block % value_blocks * columns;
-  block /= value_blocks;
-  const int head = block % shape.heads;
-  const i64 chunk = block / shape.heads, first = chunks[2 * chunk];
-  const int rows = int(chunks[2 * chunk + 1]), live_rows = rows - 16 * warp;
-  const int live_value_groups = min(value_groups, shape.value_groups() - (value_begin >> 4));
-  const i64 stride = i64(shape.heads) * K, at = ((first + 16 * warp) * shape.heads + head) * K;
+  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
+  const int head = int(blockIdx.x) % shape.heads, chunk = int(blockIdx.x) / shape.heads;
+  const i64 first = chunks[2 * i64(chunk)];
+  const int rows = int(chunks[2 * i64(chunk) + 1]), live_rows = rows - 16 * warp;
+  const i64 token = first * shape.heads + head, warp_token = token + i64(16 * warp) * shape.heads;
+  const i64 state_blocks = i64(shape.value_groups()) * shape.key_groups();
+  const Output output{v + token * shape.value_channels,
+                      states + (i64(chunk) * shape.heads + head) * state_blocks * Operand::block_bytes,
+                      o + warp_token * shape.value_channels,
+                      scale,
+                      shape,
+                      rows,
+                      live_rows,
+                      warp,
+                      lane};
+  const OutputShared<Format> shared(base, shape.key_groups(), output.steps(), warp);
+  if (OutputShared<Format>::early) output.load_ahead(shared, base);
 
-  char* queries = shared + warp * 4096;
-  char* keys = shared + Shared::key_offset;
-  float* totals = reinterpret_cast<float*>(shared + Shared::total_offset);
-  load_tile<typename Shared::ValueTile, 128>(shared + Shared::value_offset,
-                                             v + (first * shape.heads + head) * V + value_begin,
-                                             i64(shape.heads) * V, rows, V - value_begin, shape.vector);
-
-  DiagonalTile diagonal;
-  diagonal.clear();
-  Accumulator across[3][2];  // [d]: scores with the tile d + 1 before the warp's own
-  Accumulator out[value_groups][2];
-#pragma unroll
-  for (int d = 0; d < 3; ++d) across[d][0].clear(), across[d][1].clear();
-#pragma unroll
-  for (int i = 0; i < value_groups; ++i) out[i][0].clear(), out[i][1].clear();
-
+  Scores<Format, Gate> scores;
+  scores.clear();
+  const i64 at = warp_token * shape.key_channels, stride = i64(shape.heads) * shape.key_channels;
   Rows<Format, Gate> next;
-  if (live_rows > 0) next.load(q, k, g, at, stride, live_rows, 4 * quarter, lane, shape);
-
-  for (int group_begin = 0; group_begin < shape.key_groups(); group_begin += 4) {
-    const int groups = min(4, shape.key_groups() - group_begin);
-    if (group_begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
-    const char* from = states + (((chunk * shape.heads + head) * shape.value_groups() + (value_begin >> 4)) *
-                                     shape.key_groups() +
-                                 group_begin) *
-                                    i64(Operand::block_bytes);
-    const int run = groups * Operand::block_bytes;  // bytes that lie together for one value group
-    for (int i = int(threadIdx.x) * 16; i < live_value_groups * 4 * Operand::block_bytes; i += 128 * 16) {
-      const int group = i / (4 * Operand::block_bytes), byte = i % (4 * Operand::block_bytes);
-      if (byte < run)
-        copy_async(shared + Shared::state_offset + i,
-                   from + i64(group) * shape.key_groups() * Operand::block_bytes + byte, 16);
-    }
-    commit_copies();
-
+  if (live_rows > 0) next.load(q, k, g, at, stride, live_rows, 4 * (lane & 3), lane, shape);
+  for (int begin = 0; begin < shape.key_groups(); begin += 4) {
+    const int groups = min(4, shape.key_groups() - begin);
+    if (begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
     if (live_rows > 0)
 #pragma unroll 1
       for (int group = 0; group < groups; ++group) {
-        float query[2][4], key[2][4], y[2][4], x[2][4];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          next.q[half].decode(query[half]);
-          next.k[half].decode(key[half]);
-          next.g[half].decode(y[half]);
-#pragma unroll
-          for (int c = 0; c < 4; ++c) {
-            y[half][c] = y[half][c] * log2_e;
-            diagonal.dot[half] = fused(query[half][c], key[half][c], diagonal.dot[half]);
-          }
-        }
-        if (group_begin + group + 1 < shape.key_groups())
-          next.load(q, k, g, at, stride, live_rows, 16 * (group_begin + group + 1) + 4 * quarter, lane,
-                    shape);
-
-        RowSums sums(y);
-#pragma unroll
-        for (int l = 0; l < 3; ++l) {
-          const bool second = (row >> l) & 1;
-#pragma unroll
-          for (int i = 0; i < 8; ++i) {
-            const int half = i >> 2, c = i & 3;
-            const float exponent = second ? sums.up_to[half][c] : sums.after[half][c];
-            x[half][c] = (second ? query[half][c] : key[half][c]) * power_of_two(exponent);
-          }
-          const Operand both = Operand::of(x);
-          multiply(diagonal.pair[l][0], both, both, 0);
-          multiply(diagonal.pair[l][1], both, both, 1);
-          sums.double_block(1 << l, second);
-        }
-#pragma unroll
-        for (int c = 0; c < 4; ++c) {
-          x[0][c] = key[0][c] * power_of_two(sums.after[0][c]);
-          x[1][c] = query[1][c] * power_of_two(sums.up_to[1][c]);
-        }
-        const Operand both = Operand::of(x);
-        multiply(diagonal.eight, both, both, 0);
-        sums.join_halves();
-
-        if (warp < 3) {
-#pragma unroll
-          for (int i = 0; i < 8; ++i)
-            x[i >> 2][i & 3] = key[i >> 2][i & 3] * power_of_two(sums.after[i >> 2][i & 3]);
-          Operand::store_values(keys + (warp * 4 + group) * Operand::block_bytes, lane, x);
-          if (row == 0)
-            reinterpret_cast<float4*>(totals)[warp * 16 + group * 4 + quarter] =
-                make_float4(power_of_two(sums.total[0][0]), power_of_two(sums.total[0][1]),
-                            power_of_two(sums.total[0][2]), power_of_two(sums.total[0][3]));
-        }
-#pragma unroll
-        for (int i = 0; i < 8; ++i)
-          x[i >> 2][i & 3] = query[i >> 2][i & 3] * power_of_two(sums.up_to[i >> 2][i & 3]);
-        store_floats(queries + group * 1024, lane, x);
+        const Rows<Format, Gate> current = next;
+        if (begin + group + 1 < shape.key_groups())
+          next.load(q, k, g, at, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane, shape);
+        scores.own_tile(current, shared.exchange, group, begin + group, warp, lane);
       }
-    wait_copies<0>();
     __syncthreads();
-
     if (live_rows > 0)
 #pragma unroll 1
-      for (int group = 0; group < groups; ++group) {
-        float x[2][4];
-        load_floats(queries + group * 1024, lane, x);
-#pragma unroll
-        for (int d = 0; d < 3; ++d)
-          if (d < warp) {
-            const int tile = warp - 1 - d;
-            const Operand a = Operand::of(x),
-                          b = Operand::load(keys + (tile * 4 + group) * Operand::block_bytes, lane);
-            multiply(across[d][0], a, b, 0);
-            multiply(across[d][1], a, b, 1);
-            const float4 total = reinterpret_cast<const float4*>(totals)[tile * 16 + group * 4 + quarter];
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-              x[half][0] = x[half][0] * total.x, x[half][1] = x[half][1] * total.y;
-              x[half][2] = x[half][2] * total.z, x[half][3] = x[half][3] * total.w;
-            }
-          }
-        const Operand a = Operand::of(x);
-#pragma unroll
-        for (int i = 0; i < value_groups; ++i)
-          if (i < live_value_groups) {
-            const Operand b =
-                Operand::load(shared + Shared::state_offset + (i * 4 + group) * Operand::block_bytes, lane);
-            multiply(out[i][0], a, b, 0);
-            multiply(out[i][1], a, b, 1);
-          }
-      }
+      for (int group = 0; group < groups; ++group)
+        scores.earlier_tiles(shared.exchange, group, begin + group, warp, lane);
   }
-  if (live_rows <= 0) return;
-
-#pragma unroll
-  for (int d = 3; d >= 0; --d)
-    if (d <= warp) {
-      float x[2][4];
-      if (d == 0) {
-        diagonal.scores(x, lane);
-      } else {
-#pragma unroll
-        for (int i = 0; i < 8; ++i) x[(i >> 1) & 1][(i >> 2) + 2 * (i & 1)] = across[d - 1][i >> 2].r[i & 3];
-      }
-      const Operand a = Operand::of(x);
-#pragma unroll
-      for (int i = 0; i < value_groups; ++i)
-        if (i < live_value_groups) {
-          Operand b;
-          load_columns<typename Shared::ValueTile>(b, shared + Shared::value_offset, 16 * i,
-                                                   NaturalTokens{16 * (warp - d)}, lane);
-          multiply(out[i][0], a, b, 0);
-          multiply(out[i][1], a, b, 1);
-        }
-    }
-
-#pragma unroll
-  for (int i = 0; i < value_groups * 4; ++i) {
-    const int half = i & 1, tile = i >> 1, r = row + 8 * half, value = value_begin + 8 * tile + 2 * quarter;
-    if (r >= live_rows || value >= V) continue;
-    typename Format::Bits* to = o + ((first + 16 * warp + r) * shape.heads + head) * V + value;
-    const Accumulator& c = out[tile >> 1][tile & 1];
-    store_pair<Format>(to, c.r[2 * half] * scale, c.r[2 * half + 1] * scale, V - value, shape.vector);
-  }
+  output.outputs(scores, shared, base);
 }

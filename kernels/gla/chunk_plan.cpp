@@ -1,6 +1,7 @@
 // The plan of gla.chunk and the arithmetic it declares.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/gla/launch_tables.h"
@@ -11,6 +12,10 @@ namespace assay {
 namespace {
 
 constexpr int64_t chunk = 64;
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
 
 /// Shared memory and operand sizes as in tile.cuh, operand.cuh, chunk_state.cuh and chunk_output.cuh.
 struct Layout {
@@ -23,17 +28,18 @@ struct Layout {
   static int64_t tile(int64_t bytes, int64_t columns) { return 64 * (columns * bytes + 16) + 4 * 32; }
   uint32_t state_bytes(int64_t columns) const {
     const int64_t stage = tile(element, 64) + tile(gate, 64) + tile(element, columns);
-    return static_cast<uint32_t>(stage * (3 * stage <= 101376 ? 3 : 2));
+    return static_cast<uint32_t>(stage * (3 * stage <= 75776 ? 3 : 2));
   }
-  uint32_t output_bytes(int64_t columns) const {
-    return static_cast<uint32_t>(4 * 4 * 1024 + 12 * operand_block + 4 * 64 * 4 + tile(element, columns) +
-                                 columns / 16 * 4 * operand_block);
+  uint32_t output_bytes(const Sizes& s) const {
+    const bool early = operand_block == 512;
+    const int64_t keys = 4 * ceil_div(s.K, 16) * 1024 + 3 * 64 * 4,
+                  stage = 16 * operand_block + tile(element, 64);
+    const int64_t stages_begin = keys + (early ? 12 * operand_block : 0);
+    const int64_t steps = ceil_div(s.K, 64) * ceil_div(s.V, 64);
+    const int64_t stages = early && steps > 1 && stages_begin + 2 * stage <= 101376 ? 2 : 1;
+    return static_cast<uint32_t>(std::max(stages_begin + stages * stage, keys + 12 * operand_block));
   }
 };
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 /// Value channels per block. Bits do not depend on them. States: narrow blocks where wide ones leave
 /// multiprocessors idle, and for fp32, whose wide stages exceed 99 KiB.
@@ -43,10 +49,6 @@ int64_t state_columns(const Case& c, const Sizes& s) {
   const bool idle = s.V > 32 && s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, 64) < 132;
   return idle ? 32 : 64;
 }
-int64_t output_columns(const Case& c, const Sizes& s) {
-  return c.dtype == Dtype::bf16 && s.V > 64 ? 128 : 64;
-}
-
 KernelLimits limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
@@ -93,11 +95,10 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   plan.launches.push_back(state);
   if (sequences.chunks == 0) return plan;
 
-  const int64_t columns = output_columns(c, s);
-  Launch output{.module = plan.modules[0].name, .function = fmt::format("gla_chunk_output_{}", columns)};
-  output.grid = gla::grid_of(sequences.chunks * s.H * ceil_div(s.V, columns), "gla.chunk");
+  Launch output{.module = plan.modules[0].name, .function = "gla_chunk_output"};
+  output.grid = gla::grid_of(sequences.chunks * s.H, "gla.chunk");
   output.block = {128, 1, 1};
-  output.shared_bytes = layout.output_bytes(columns);
+  output.shared_bytes = layout.output_bytes(s);
   output.arguments = {PointerArgument{"q", 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},

@@ -22,7 +22,8 @@ struct StateStage {
   using ValueTile = Tile<Format, columns>;
   static constexpr int gate_offset = KeyTile::bytes, value_offset = gate_offset + GateTile::bytes;
   static constexpr int bytes = value_offset + ValueTile::bytes;
-  static constexpr int count = 3 * bytes <= 101376 ? 3 : 2;  // 99 KiB: what a block may have since sm_86
+  static constexpr int count =
+      3 * bytes <= 75776 ? 3 : 2;  // 74 KiB: three blocks on a multiprocessor of sm_90
 };
 
 // One warp's 16 key channels of a chunk: lane holds channels 2 (lane/4) + {0, 1} of the 16 tokens from 16

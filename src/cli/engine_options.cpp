@@ -20,17 +20,17 @@ void EngineOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
-Engines EngineOptions::make() const {
+Engines EngineOptions::make(int threads_per_run) const {
   const std::vector<std::string> known{"auto", "vm", "cuda"};
   if (std::find(known.begin(), known.end(), backend_) == known.end())
     throw BadInput(unknown_name("backend", backend_, known));
   BackendOptions options;
-  options.threads = threads_;
+  options.threads = threads_per_run;
   const std::string gpu = gpu_arch();
   options.arch = !arch_.empty() ? arch_ : !gpu.empty() ? gpu : options.arch;
   Engines engines;
   engines.machine.arch = options.arch;
-  engines.machine.threads = threads_;
+  engines.machine.threads = threads_per_run;
   if (backend_ == "cuda") {
     engines.primary = make_cuda_backend(options);
   } else {

@@ -23,7 +23,9 @@ class EngineOptions {
   void add_to(CLI::App&);
   /// auto: the machine, and beside it the GPU if there is one; the machine then takes the GPU's architecture.
   /// Throws BadInput where cuda is asked for and there is none, saying why.
-  Engines make() const;
+  Engines make() const { return make(threads_); }
+  /// With so many threads for each run instead of --threads.
+  Engines make(int threads_per_run) const;
   int threads() const { return threads_; }
 
  private:

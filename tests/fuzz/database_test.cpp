@@ -30,7 +30,8 @@ class DatabaseTest : public testing::Test {
   void sql(const std::string& text) const {
     sqlite3* handle = nullptr;
     ASSERT_EQ(sqlite3_open(file().c_str(), &handle), SQLITE_OK);
-    ASSERT_EQ(sqlite3_exec(handle, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK) << sqlite3_errmsg(handle);
+    ASSERT_EQ(sqlite3_exec(handle, text.c_str(), nullptr, nullptr, nullptr), SQLITE_OK)
+        << sqlite3_errmsg(handle);
     sqlite3_close(handle);
   }
 
@@ -118,8 +119,9 @@ TEST_F(DatabaseTest, AnotherProgramsDatabaseIsBadInputAndIsLeftAsItWas) {
 }
 
 TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsBadInput) {
-  std::ofstream(file()) << "this is a text of more than one hundred bytes, so that it cannot be taken for an empty "
-                           "database file by anyone who looks at it";
+  std::ofstream(file())
+      << "this is a text of more than one hundred bytes, so that it cannot be taken for an empty "
+         "database file by anyone who looks at it";
   EXPECT_NE(refusal().find("not an assay database"), std::string::npos) << refusal();
 }
 

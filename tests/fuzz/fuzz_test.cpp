@@ -137,7 +137,9 @@ TEST_F(FuzzTest, ATimeBudgetEndsTheRun) {
 
 TEST_F(FuzzTest, AKernelThatAcceptsNoCaseIsBadInputWithItsOwnReason) {
   Kernel kernel = test::subject_kernel();
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan { throw BadInput("K must be 64"); };
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan {
+    throw BadInput("K must be 64");
+  };
   test::SubjectBackend backend;
   Listener silent;
   try {

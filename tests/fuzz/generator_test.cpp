@@ -14,8 +14,8 @@ namespace {
 
 constexpr uint64_t kSeed = 20260;
 
-/// `count` cases as a run draws them: blocks of 32, each knowing what the blocks before the last one drew, and every
-/// eighth case kept in the corpus.
+/// `count` cases as a run draws them: blocks of 32, each knowing what the blocks before the last one drew,
+/// and every eighth case kept in the corpus.
 std::vector<Case> drawn(int64_t count, uint64_t seed) {
   const Kernel kernel = test::subject_kernel();
   const Operator op = test::gla_arguments();
@@ -51,14 +51,16 @@ std::vector<Share> promised_shares() {
       {"partial chunk and a strong decay", 0.10,
        [](const Case& c) {
          const std::string p = profile_name(c);
-         return c.T % 64 != 0 && c.T > 16 && (p == "strong" || p == "ladder" || p == "spike" || p == "extreme");
+         return c.T % 64 != 0 && c.T > 16 &&
+                (p == "strong" || p == "ladder" || p == "spike" || p == "extreme");
        }},
   };
   for (const DecayProfile& profile : decay_profiles())
     shares.push_back({"decay " + std::string(profile.name), 0.05,
                       [&](const Case& c) { return profile_name(c) == profile.name; }});
   for (Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
-    shares.push_back({"dtype " + std::string(format(dtype).name), 0.2, [=](const Case& c) { return c.dtype == dtype; }});
+    shares.push_back(
+        {"dtype " + std::string(format(dtype).name), 0.2, [=](const Case& c) { return c.dtype == dtype; }});
     shares.push_back({"gate " + std::string(format(dtype).name), 0.2,
                       [=](const Case& c) { return c.gate_dtype == dtype; }});
   }

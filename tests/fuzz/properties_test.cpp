@@ -22,9 +22,11 @@ constexpr Twin kTwins[] = {
     {"same-bits-twice", "other bits each run", "gla.subject/B1/T9/H1/K4/V3/fp32/g-fp32/mild/s3"},
     {"causality", "sees the future", "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s6"},
     {"split-and-resume", "length matters", "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30"},
-    {"packed-equals-separate", "packing matters", "gla.subject/B1/T50/H1/K4/V3/cu0,11,11,50/fp32/g-fp32/mild/s3"},
+    {"packed-equals-separate", "packing matters",
+     "gla.subject/B1/T50/H1/K4/V3/cu0,11,11,50/fp32/g-fp32/mild/s3"},
     {"packed-equals-separate", "packing matters", "gla.subject/B2/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
-    {"absent-equals-zero-gate", "absent gate differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/none/s3/no-g"},
+    {"absent-equals-zero-gate", "absent gate differs",
+     "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/none/s3/no-g"},
     {"absent-equals-zero-gate", "absent gate differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-bf16/mild/s3/h0"},
     {"absent-equals-zero-state", "absent state differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
     {"heads-permute", "first head differs", "gla.subject/B2/T20/H3/K4/V3/fp32/g-fp32/mild/s3/h0"},
@@ -52,16 +54,18 @@ TEST(Properties, EachSeesItsOwnFaultAndIsSilentWithoutIt) {
     const Verification bad = judged(twin.token, broken), good = judged(twin.token, sound);
     EXPECT_TRUE(names(bad, twin.property)) << twin.property << " / " << twin.fault << " / " << twin.token;
     EXPECT_EQ(bad.verdict, "finding") << twin.property;
-    EXPECT_EQ(good.verdict, "pass") << (good.properties_failed.empty() ? good.cause : good.properties_failed[0]);
+    EXPECT_EQ(good.verdict, "pass") << (good.properties_failed.empty() ? good.cause
+                                                                       : good.properties_failed[0]);
   }
 }
 
 TEST(Properties, EveryRowHasATwin) {
   for (const Property& property : properties()) {
-    if (property.name == "exponents-nonpositive") continue;  // below: it needs a machine that reports exponents
-    EXPECT_TRUE(std::any_of(std::begin(kTwins), std::end(kTwins),
-                            [&](const Twin& twin) { return twin.property == property.name; }))
-        << property.name;
+    if (property.name == "exponents-nonpositive")
+      continue;  // below: it needs a machine that reports exponents
+    EXPECT_TRUE(std::any_of(std::begin(kTwins), std::end(kTwins), [&](const Twin& twin) {
+      return twin.property == property.name;
+    })) << property.name;
   }
 }
 
@@ -106,7 +110,8 @@ TEST(Properties, AKernelThatRefusesTheChangedCaseIsNotJudgedByIt) {
     return plan(c, op, inputs);
   };
   test::SubjectBackend backend;
-  const Verification v = verify(parse_token("gla.subject/B2/T20/H1/K4/V3/fp32/g-fp32/mild/s3"), kernel, backend);
+  const Verification v =
+      verify(parse_token("gla.subject/B2/T20/H1/K4/V3/fp32/g-fp32/mild/s3"), kernel, backend);
   EXPECT_TRUE(check_properties(v, kernel, backend, {&find_property("packed-equals-separate")}).empty());
 }
 

@@ -88,11 +88,12 @@ TEST(Shrink, TheBudgetEndsItWithTheSmallestCaseSoFar) {
   const Operator op = test::gla_arguments();
   const Case c = overflowing_cases(op, 5).front();
   int64_t calls = 0;
-  const Shrunk shrunk = shrink(failing(c, "x"), op, 3, [&](const Case& candidate) -> std::optional<Verification> {
-    ++calls;
-    if (!overflows(candidate, op)) return std::nullopt;
-    return failing(candidate, "x");
-  });
+  const Shrunk shrunk =
+      shrink(failing(c, "x"), op, 3, [&](const Case& candidate) -> std::optional<Verification> {
+        ++calls;
+        if (!overflows(candidate, op)) return std::nullopt;
+        return failing(candidate, "x");
+      });
   EXPECT_EQ(calls, 3);
   EXPECT_EQ(shrunk.evaluations, 3);
   EXPECT_FALSE(shrunk.finished);

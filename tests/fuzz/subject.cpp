@@ -16,7 +16,8 @@ std::vector<float> decoded(const TensorMap& inputs, const char* name) {
   const auto found = inputs.find(name);
   if (found == inputs.end()) return values;
   values.resize(static_cast<size_t>(found->second.size()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(found->second.value(static_cast<int64_t>(i)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(found->second.value(static_cast<int64_t>(i)));
   return values;
 }
 
@@ -54,7 +55,8 @@ void nudge(Tensor& tensor, int64_t at) {
 void nudge_bits(const std::string& fault, const Shape& s, const TensorMap& in, int64_t run, TensorMap& out) {
   Tensor &o = out.at("o"), &state = out.at("final_state");
   if (fault == "other bits each run" && run % 2 == 1) nudge(o, 0);
-  if (fault == "sees the future" && in.at("v").size() > 0 && in.at("v").value(in.at("v").size() - 1) > 0) nudge(o, 0);
+  if (fault == "sees the future" && in.at("v").size() > 0 && in.at("v").value(in.at("v").size() - 1) > 0)
+    nudge(o, 0);
   if (fault == "length matters" && s.T > 40) nudge(state, 0);
   if (fault == "packing matters" && s.N > s.B) nudge(state, state.size() - 1);
   if (fault == "absent gate differs" && in.count("g") == 0) nudge(o, 0);
@@ -76,7 +78,8 @@ Planted planted(const std::string& fault, int64_t t, int64_t length) {
   return p;
 }
 
-void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, const Values& in, TensorMap& out) {
+void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, const Values& in,
+              TensorMap& out) {
   const int64_t size = s.K * s.V, state_at = (n * s.H + h) * size;
   std::vector<float> S(static_cast<size_t>(size), 0.0F), o(static_cast<size_t>(s.V));
   if (!in.initial_state.empty()) std::copy_n(in.initial_state.begin() + state_at, size, S.begin());
@@ -114,7 +117,8 @@ Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
   }
   Tensor offsets("offsets", Dtype::i64, {{"N", sizes.N + 1}});
   for (int64_t n = 0; n <= sizes.N; ++n)
-    offsets.set(n, static_cast<double>(c.cu_seqlens.empty() ? n * c.T : c.cu_seqlens[static_cast<size_t>(n)]));
+    offsets.set(n,
+                static_cast<double>(c.cu_seqlens.empty() ? n * c.T : c.cu_seqlens[static_cast<size_t>(n)]));
   plan.constants.push_back(offsets);
   Launch launch;
   launch.arguments.push_back(static_cast<float>(scale_of(c, op)));
@@ -122,7 +126,8 @@ Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
   return plan;
 }
 
-/// fp32 recurrence: exp within 1 ulp after rounding to fp32, one rounding per product and sum, K-term readout.
+/// fp32 recurrence: exp within 1 ulp after rounding to fp32, one rounding per product and sum, K-term
+/// readout.
 GatedArithmetic arithmetic_of(const Case& c) {
   const double u = 0x1p-24;
   GatedArithmetic a;
@@ -145,7 +150,8 @@ Operator gla_arguments() {
                {"v", {"B", "T", "H", "V"}, Role::value},
                {"g", {"B", "T", "H", "K"}, Role::log_decay, true},
                {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
-  op.outputs = {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
+  op.outputs = {{"o", {"B", "T", "H", "V"}, Role::output},
+                {"final_state", {"N", "H", "K", "V"}, Role::state}};
   op.default_scale = [](const Sizes& s) { return 1 / std::sqrt(static_cast<double>(s.K)); };
   return op;
 }

@@ -1,4 +1,5 @@
-// What the fuzz tests fuzz: the gla recurrence in fp32 on the host behind a Backend, with faults that can be switched on.
+// What the fuzz tests fuzz: the gla recurrence in fp32 on the host behind a Backend, with faults that can be
+// switched on.
 #pragma once
 #include <atomic>
 #include <memory>

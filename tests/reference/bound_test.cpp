@@ -159,7 +159,7 @@ TEST(Bound, holds_for_random_runs_of_the_fp32_recurrence_at_the_exponent_limits)
     for (bool limits : {true, false}) {
       Draw draw;
       draw.limits = limits, draw.runs = 2000;
-      const Worst worst = run_batches(Model::recurrent, draw, flush, 200);
+      const Worst worst = run_batches(Model::recurrent, draw, flush, 120);
       EXPECT_EQ(worst.outside, 0) << worst.first;
       std::printf("recurrent %s %s: %ld runs, %ld elements judged, largest error / bound %.3f\n",
                   flush ? "flushing" : "gradual", limits ? "at the limits" : "near one", worst.runs,
@@ -172,7 +172,7 @@ TEST(Bound, holds_for_random_runs_of_the_chunk_algorithm_at_the_exponent_limits)
     for (bool limits : {true, false}) {
       Draw draw;
       draw.limits = limits, draw.longest = 12;
-      const Worst worst = run_batches(Model::chunk, draw, flush, 250);
+      const Worst worst = run_batches(Model::chunk, draw, flush, 100);
       EXPECT_EQ(worst.outside, 0) << worst.first;
       Draw longer = draw;
       longer.longest = 200, longer.runs = 100;

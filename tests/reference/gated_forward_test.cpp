@@ -131,7 +131,9 @@ TEST(GatedForward, climbs_the_ladder_where_the_bound_asks_for_more_and_stays_ins
       EXPECT_EQ(x.undecided.empty(), c.decided) << x.name << " " << x.undecided;
       for (size_t i = 0; i < x.mid.size(); ++i) {
         EXPECT_LE(std::fabs(x.mid[i] - y.mid[i]) + x.rad[i], y.rad[i] * (1 + 1e-9) + x.rad[i]) << x.name << i;
-        if (c.decided) EXPECT_LE(x.rad[i], 0x1p-10 * x.bound[i]);
+        if (c.decided) {
+          EXPECT_LE(x.rad[i], 0x1p-10 * x.bound[i]);
+        }
       }
     }
   }

@@ -83,6 +83,14 @@ TEST(Markup, NamesTheFieldThatADocumentLacks) {
   }
 }
 
+TEST(Markup, RefusesAResultOfAnotherSchema) {
+  EXPECT_EQ(result_kind({{"kind", "fuzz"}, {"schema", 1}}), "fuzz");
+  for (const json& document : {json{{"kind", "fuzz"}, {"schema", 2}}, json{{"kind", "fuzz"}},
+                               json{{"kind", "x"}, {"schema", 1}}, json(3)}) {
+    EXPECT_THROW(result_kind(document), BadInput) << document;
+  }
+}
+
 TEST(Markup, WritesALocationAsFileLineFunctionAndPtxLine) {
   EXPECT_EQ(location_text({{"file", "a.cu"}, {"line", 3}, {"ptx_line", 9}, {"function", "f"}}),
             "a.cu:3, f, PTX line 9");

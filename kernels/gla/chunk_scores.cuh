@@ -1,0 +1,226 @@
+// gla.chunk, second kernel, scores A_ij = sum_c q_ic k_jc e^{G_ic - G_jc} of a chunk, 16 tokens per warp.
+//
+// No decay is ever a difference. A pair (j, i) of one 16-row tile is split where the bits of j and i first
+// differ: with s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of 2
+// s rows, and
+//   e^{G_i - G_j} = e^{F_s[i]} e^{B_s[j]},  F_s[i] = sum of g over i's block of s rows up to i, B_s[j] = over
+//   j's after j.
+// Every row is on one side only at each s, so one exponential per element and s serves, and one set of
+// registers is both operands of the product; what the product says of pairs of other s is dropped by
+// selection. Pairs of different tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the
+// tiles between) e^{B_16[j]}.
+#pragma once
+#include "chunk_state.cuh"
+
+// Sums over the rows of a tile for the lane's elements: rows row = lane/4 and row + 8, four neighbouring key
+// channels.
+struct RowSums {
+  float up_to[2][4];  // F_s
+  float after[2][4];  // B_s
+  float total[2][4];  // over the row's block of s rows
+
+  __device__ explicit RowSums(const float (&y)[2][4]) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      up_to[i >> 2][i & 3] = total[i >> 2][i & 3] = y[i >> 2][i & 3];
+      after[i >> 2][i & 3] = 0.0f;
+    }
+  }
+  // From blocks of s = 1, 2, 4 rows to 2 s: the partner block is 4 s lanes away. One addition deeper.
+  __device__ void double_block(int s, bool second) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float partner = __shfl_xor_sync(0xffffffffu, total[i >> 2][i & 3], 4 * s);
+      if (second)
+        up_to[i >> 2][i & 3] = up_to[i >> 2][i & 3] + partner;
+      else
+        after[i >> 2][i & 3] = after[i >> 2][i & 3] + partner;
+      total[i >> 2][i & 3] = total[i >> 2][i & 3] + partner;
+    }
+  }
+  // From 8 to 16 rows: both halves lie in the same lane.
+  __device__ void join_halves() {
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      up_to[1][c] = up_to[1][c] + total[0][c];
+      after[0][c] = after[0][c] + total[1][c];
+      total[0][c] = total[1][c] = total[0][c] + total[1][c];
+    }
+  }
+};
+
+// The lane's elements of q, k and g for 16 key channels, as they lie in memory.
+template <class Format, class Gate>
+struct Rows {
+  Quad<Format> q[2], k[2];
+  Quad<Gate> g[2];
+
+  // `at`: offset of token 0 of the tile, the head and key channel 0; rows and channels outside are zero.
+  __device__ void load(const typename Format::Bits* q_from, const typename Format::Bits* k_from,
+                       const typename Gate::Bits* g_from, i64 at, i64 stride, int rows, int channel, int lane,
+                       const Shape& shape) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = (lane >> 2) + 8 * half;
+      const int count = row < rows ? shape.key_channels - channel : 0;
+      const i64 offset = at + row * stride + channel;
+      q[half] = load_quad<Format>(q_from + offset, count, shape.vector);
+      k[half] = load_quad<Format>(k_from + offset, count, shape.vector);
+      g[half] = load_quad<Gate>(g_from + offset, g_from != nullptr ? count : 0, shape.vector);
+    }
+  }
+};
+
+// Scores inside the warp's own tile, summed over the key channels.
+struct DiagonalTile {
+  Accumulator eight, pair[3][2];  // pair[l][half]: s = 1 << l
+  float dot[2];                   // q_i . k_i of the lane's rows, its own channels only
+
+  __device__ void clear() {
+    eight.clear();
+#pragma unroll
+    for (int l = 0; l < 3; ++l) pair[l][0].clear(), pair[l][1].clear();
+    dot[0] = dot[1] = 0.0f;
+  }
+
+  // The finished tile as x[row][place] of an operand whose places are its 16 tokens.
+  __device__ void scores(float (&x)[2][4], int lane) const {
+    const int i = lane >> 2;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float diagonal = dot[half];
+      diagonal = diagonal + __shfl_xor_sync(0xffffffffu, diagonal, 1);
+      diagonal = diagonal + __shfl_xor_sync(0xffffffffu, diagonal, 2);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const int j = 2 * (lane & 3) + h, apart = i ^ j;
+        float score = apart & 4 ? pair[2][half].r[2 * half + h]
+                                : (apart & 2 ? pair[1][half].r[2 * half + h] : pair[0][half].r[2 * half + h]);
+        score = apart == 0 ? diagonal : score;
+        x[half][half + 2 * h] = j <= i ? score : 0.0f;  // tokens 0-7 at places 0, 2; 8-15 at places 1, 3
+        x[half][(half ^ 1) + 2 * h] = half ? eight.r[2 + h] : 0.0f;
+      }
+    }
+  }
+};
+
+// What the warps of a block hand to each other for 64 key channels, and each keeps for itself: k e^{B_16} of
+// tiles 0 to 2 as operands, e^{total} of those tiles, and the warp's q e^{F_16} for all key channels.
+template <class Operand>
+struct Exchange {
+  static constexpr int total_bytes = 3 * 64 * 4, key_bytes = 12 * Operand::block_bytes, query_bytes = 1024;
+  char* keys;     // [tile][key group of 4]
+  float* totals;  // [tile][64]
+  char* queries;  // [key group], 1024 bytes each: first fp32 q e^{F_16}, in the end the operand q e^{G}
+
+  __device__ char* key_block(int tile, int group) const {
+    return keys + (tile * 4 + group) * Operand::block_bytes;
+  }
+  __device__ float4* total_quad(int tile, int group, int quarter) const {
+    return reinterpret_cast<float4*>(totals) + tile * 16 + group * 4 + quarter;
+  }
+};
+
+// Both loops of a warp over 64 key channels: its own tile, then, behind a barrier, what it has with earlier
+// tiles.
+template <class Format, class Gate>
+struct Scores {
+  using Operand = typename OperandOf<Format>::Type;
+  DiagonalTile diagonal;
+  Accumulator across[3][2];  // [d]: scores with the tile d + 1 before the warp's own
+
+  __device__ void clear() {
+    diagonal.clear();
+#pragma unroll
+    for (int d = 0; d < 3; ++d) across[d][0].clear(), across[d][1].clear();
+  }
+
+  // 16 key channels of the warp's tile: scores inside it, and its scaled keys, totals and queries for the
+  // others.
+  __device__ __forceinline__ void own_tile(const Rows<Format, Gate>& rows, const Exchange<Operand>& exchange,
+                                           int group, int key_group, int warp, int lane) {
+    const int row = lane >> 2;
+    float query[2][4], key[2][4], y[2][4], x[2][4];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      rows.q[half].decode(query[half]);
+      rows.k[half].decode(key[half]);
+      rows.g[half].decode(y[half]);
+#pragma unroll
+      for (int c = 0; c < 4; ++c) {
+        y[half][c] = y[half][c] * log2_e;
+        diagonal.dot[half] = fused(query[half][c], key[half][c], diagonal.dot[half]);
+      }
+    }
+    RowSums sums(y);
+#pragma unroll
+    for (int l = 0; l < 3; ++l) {
+      const bool second = (row >> l) & 1;
+#pragma unroll
+      for (int i = 0; i < 8; ++i) {
+        const int half = i >> 2, c = i & 3;
+        const float exponent = second ? sums.up_to[half][c] : sums.after[half][c];
+        x[half][c] = (second ? query[half][c] : key[half][c]) * power_of_two(exponent);
+      }
+      const Operand both = Operand::of(x);
+      multiply(diagonal.pair[l][0], both, both, 0);
+      multiply(diagonal.pair[l][1], both, both, 1);
+      sums.double_block(1 << l, second);
+    }
+#pragma unroll
+    for (int c = 0; c < 4; ++c) {
+      x[0][c] = key[0][c] * power_of_two(sums.after[0][c]);
+      x[1][c] = query[1][c] * power_of_two(sums.up_to[1][c]);
+    }
+    const Operand both = Operand::of(x);
+    multiply(diagonal.eight, both, both, 0);
+    sums.join_halves();
+
+    if (warp < 3) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        x[i >> 2][i & 3] = key[i >> 2][i & 3] * power_of_two(sums.after[i >> 2][i & 3]);
+      Operand::store_values(exchange.key_block(warp, group), lane, x);
+      if (row == 0)
+        *exchange.total_quad(warp, group, lane & 3) =
+            make_float4(power_of_two(sums.total[0][0]), power_of_two(sums.total[0][1]),
+                        power_of_two(sums.total[0][2]), power_of_two(sums.total[0][3]));
+    }
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      x[i >> 2][i & 3] = query[i >> 2][i & 3] * power_of_two(sums.up_to[i >> 2][i & 3]);
+    store_floats(exchange.queries + key_group * Exchange<Operand>::query_bytes, lane, x);
+  }
+
+  // The same channels against the tiles before, the nearest first; in the end q e^{G}, for the state, as an
+  // operand.
+  __device__ __forceinline__ void earlier_tiles(const Exchange<Operand>& exchange, int group, int key_group,
+                                                int warp, int lane) {
+    float x[2][4];
+    char* query = exchange.queries + key_group * Exchange<Operand>::query_bytes;
+    load_floats(query, lane, x);
+#pragma unroll
+    for (int d = 0; d < 3; ++d)
+      if (d < warp) {
+        const int tile = warp - 1 - d;
+        const Operand a = Operand::of(x), b = Operand::load(exchange.key_block(tile, group), lane);
+        multiply(across[d][0], a, b, 0);
+        multiply(across[d][1], a, b, 1);
+        const float4 total = *exchange.total_quad(tile, group, lane & 3);
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          x[half][0] = x[half][0] * total.x, x[half][1] = x[half][1] * total.y;
+          x[half][2] = x[half][2] * total.z, x[half][3] = x[half][3] * total.w;
+        }
+      }
+    Operand::store_values(query, lane, x);
+  }
+
+  // Scores with the tile d before the warp's own (0: its own) as x[row][place], places being that tile's
+  // tokens.
+  __device__ void with_tile(int d, float (&x)[2][4], int lane) const {
+    if (d == 0) return diagonal.scores(x, lane);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) x[(i >> 1) & 1][(i >> 2) + 2 * (i & 1)] = across[d - 1][i >> 2].r[i & 3];
+  }
+};

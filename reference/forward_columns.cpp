@@ -1,0 +1,208 @@
+#include "reference/forward_columns.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "reference/gated_kernels.h"
+#include "src/numerics/exponential.h"
+
+namespace assay {
+namespace {
+
+constexpr int W = kForwardColumns;
+constexpr int64_t kTileTokens = 32;
+constexpr int64_t kGroups = kColumnsPerTask / W;
+/// Underflow of the evaluator's own arithmetic: doubles below 2^-1022, weights cut at e^-708.
+constexpr double kOwnUnderflow = 0x1p-960;
+
+/// What one token contributes to every column's bound, from its own q, k, g.
+struct TokenScalars {
+  double q_sum = 0;       ///< sum_c |q_c|
+  double k_max = 0;       ///< max_c |k_c|
+  double weight_cap = 1;  ///< I_t / I_{t-1}; infinite where a gate is positive: the model has weights <= 1
+};
+
+/// q, k, g of a tile, decoded, with weights and recurrence coefficients.
+struct TileInputs {
+  std::vector<double> q, k, g, a;
+  std::vector<ForwardCoefficient> coefficients;
+  std::vector<TokenScalars> scalars;
+
+  void read(const ForwardProblem& f, const Slice& slice, int64_t first, int64_t tokens) {
+    const size_t n = static_cast<size_t>(tokens * f.K());
+    q.resize(n), k.resize(n), a.resize(n), coefficients.resize(n), g.assign(n, 0.0);
+    scalars.assign(static_cast<size_t>(tokens), {});
+    const int64_t row = slice.first_row + first;
+    decode_rows(f.q, row, tokens, f.H(), slice.h, f.K(), q.data());
+    decode_rows(f.k, row, tokens, f.H(), slice.h, f.K(), k.data());
+    if (f.g) decode_rows(*f.g, row, tokens, f.H(), slice.h, f.K(), g.data());
+    for (size_t i = 0; i < n; ++i) a[i] = exponential(g[i]);
+    for (int64_t t = 0; t < tokens; ++t) {
+      TokenScalars& s = scalars[static_cast<size_t>(t)];
+      s.weight_cap = f.model.inflation_per_token();
+      for (int64_t c = 0; c < f.K(); ++c) {
+        const size_t i = static_cast<size_t>(t * f.K() + c);
+        const ExcessStep e = f.model.step(a[i], g[i]);
+        coefficients[i] = {a[i], k[i], q[i], std::fabs(q[i]), e.carry, e.grow};
+        s.q_sum += std::fabs(q[i]);
+        s.k_max = std::max(s.k_max, std::fabs(k[i]));
+        if (!(g[i] <= 0)) s.weight_cap = HUGE_VAL;
+      }
+    }
+  }
+};
+
+/// One task: up to kGroups * W value columns of one slice.
+class Columns {
+ public:
+  Columns(const ForwardProblem& f, const Slice& slice, int64_t v0)
+      : f_(f), slice_(slice), v0_(v0), width_(std::min<int64_t>(kGroups * W, f.V() - v0)) {
+    const size_t states = static_cast<size_t>(kGroups * f.K() * W);
+    S_.assign(states, 0), P_.assign(states, 0), E_.assign(states, 0);
+    absolute_.assign(kGroups * W, 1), magnitude_.assign(kGroups * W, 0);
+    wide_.assign(kGroups * W, false);
+    if (f.S0) read_initial_state();
+  }
+
+  std::vector<int64_t> run() {
+    const int64_t chunk = f_.problem.arithmetic.chunk;
+    for (int64_t t = 0; t < slice_.tokens;) {
+      int64_t end = std::min(t + kTileTokens, slice_.tokens);
+      if (chunk > 0) end = std::min(end, (t / chunk + 1) * chunk);
+      tile(t, end - t);
+      t = end;
+      if (chunk > 0 && (t % chunk == 0 || t == slice_.tokens)) end_chunk();
+    }
+    finish_states();
+    std::vector<int64_t> wide;
+    for (int64_t j = 0; j < width_; ++j)
+      if (wide_[static_cast<size_t>(j)]) wide.push_back(j);
+    return wide;
+  }
+
+ private:
+  double* state(std::vector<double>& x, int64_t group) { return x.data() + group * f_.K() * W; }
+  size_t state_index(int64_t c, int64_t column) const {
+    return static_cast<size_t>((column / W) * f_.K() * W + c * W + column % W);
+  }
+  void read_initial_state() {
+    std::vector<double> row(static_cast<size_t>(width_));
+    for (int64_t c = 0; c < f_.K(); ++c) {
+      decode_run(*f_.S0, f_.state_row(slice_, c) + v0_, width_, row.data());
+      for (int64_t j = 0; j < width_; ++j) {
+        const double x = row[static_cast<size_t>(j)];
+        S_[state_index(c, j)] = x;
+        P_[state_index(c, j)] = std::fabs(x);
+        magnitude_[static_cast<size_t>(j)] = std::fmax(magnitude_[static_cast<size_t>(j)], std::fabs(x));
+      }
+    }
+    for (int64_t j = 0; j < width_; ++j)
+      absolute_[static_cast<size_t>(j)] += magnitude_[static_cast<size_t>(j)];
+  }
+
+  void end_chunk() {
+    const double boundary = f_.problem.arithmetic.boundary;
+    inflation_ *= f_.model.inflation_per_chunk();
+    if (boundary != 0)
+      for (size_t i = 0; i < E_.size(); ++i) E_[i] += boundary * (P_[i] + E_[i]);
+  }
+
+  void tile(int64_t first, int64_t tokens) {
+    inputs_.read(f_, slice_, first, tokens);
+    v_.assign(static_cast<size_t>(tokens * W), 0);
+    for (auto* x : {&o_, &companion_, &excess_}) x->resize(static_cast<size_t>(tokens * W));
+    const double inflation = inflation_, k_max = k_max_;
+    for (int64_t group = 0; group * W < width_; ++group) {
+      const int64_t columns = std::min<int64_t>(W, width_ - group * W);
+      for (int64_t t = 0; t < tokens; ++t)
+        decode_run(f_.v, f_.output_row(slice_, first + t) + v0_ + group * W, columns, v_.data() + t * W);
+      gated_kernels().forward({tokens, f_.K(), inputs_.coefficients.data(), f_.model.written, v_.data(),
+                               state(S_, group), state(P_, group), state(E_, group), o_.data(),
+                               companion_.data(), excess_.data()});
+      inflation_ = inflation, k_max_ = k_max;  // every group sees the tile's tokens from the start
+      for (int64_t t = 0; t < tokens; ++t) finish_token(first, t, group, columns);
+    }
+  }
+
+  /// Turns the sums of token first + t into mid, rad, bound for one group of columns.
+  void finish_token(int64_t first, int64_t t, int64_t group, int64_t columns) {
+    const GatedArithmetic& arithmetic = f_.problem.arithmetic;
+    const TokenScalars& s = inputs_.scalars[static_cast<size_t>(t)];
+    const double scale = std::fabs(f_.problem.scale), live = static_cast<double>(first + t + 1);
+    const double K = static_cast<double>(f_.K());
+    inflation_ *= s.weight_cap;
+    k_max_ = std::fmax(k_max_, s.k_max);
+    const double factor = gamma(6 * live + K + 8, kDoubleRoundoff) * (1 + 0x1p-20);
+    const double raise = 1 + 2 * gamma(excess_roundings(first + t + 1, f_.K()), kDoubleRoundoff);
+    const double ends = f_.model.inflation_of_ends();
+    const double spread = kUnderflowEvents * inflation_ * ends * (1 + scale) * (K + s.q_sum);
+    const double reach = inflation_ * ends * std::fmax(1.0, scale) * std::fmax(1.0, s.q_sum);
+    const bool exact_claimed = f_.exact_claimed;
+    const double half_subnormal = arithmetic.output_roundoff == 0 ? 0 : min_subnormal(f_.v.dtype) / 2;
+    const int64_t at = f_.output_row(slice_, first + t) + v0_ + group * W;
+    for (int64_t j = 0; j < columns; ++j) {
+      const size_t column = static_cast<size_t>(group * W + j), i = static_cast<size_t>(t * W + j);
+      const double v_abs = std::fabs(v_[i]);
+      absolute_[column] += (1 + s.k_max) * (1 + v_abs);
+      magnitude_[column] += s.k_max * v_abs;
+      const double mid = f_.problem.scale * o_[i];
+      const double companion = scale * companion_[i] * raise;
+      const bool exact = f_.grid.exact(magnitude_[column], s.q_sum);
+      double rad = exact ? 0 : factor * companion + kOwnUnderflow * spread * absolute_[column];
+      const double error = scale * (excess_[i] + arithmetic.readout * (companion_[i] + excess_[i])) * raise;
+      const double flushed = (arithmetic.underflow + (exact_claimed ? 0 : kOwnUnderflow)) * spread *
+                             absolute_[column] * (1 + 0x1p-20);
+      double bound = error + flushed;
+      bound += arithmetic.output_roundoff * (std::fabs(mid) + rad + bound) + half_subnormal;
+      if (bound != 0) bound *= 1 + 0x1p-50;
+      if (!(reach * std::fmax(std::fmax(magnitude_[column], k_max_), 1.0) < 0x1p127)) bound = HUGE_VAL;
+      if (!std::isfinite(mid) || !std::isfinite(rad)) rad = HUGE_VAL;
+      const size_t out = static_cast<size_t>(at + j);
+      f_.o.mid[out] = mid, f_.o.rad[out] = rad, f_.o.bound[out] = bound, f_.o.companion[out] = companion;
+      f_.o.underflow[out] = flushed + half_subnormal;
+      if (too_wide(rad, bound) && std::isfinite(mid)) wide_[column] = true;
+    }
+  }
+
+  void finish_states() {
+    const double scale_free = kUnderflowEvents * inflation_ * f_.model.inflation_of_ends();
+    const double factor = gamma(6 * static_cast<double>(slice_.tokens) + 8, kDoubleRoundoff) * (1 + 0x1p-20);
+    const double raise = 1 + 2 * gamma(excess_roundings(slice_.tokens, f_.K()), kDoubleRoundoff);
+    for (int64_t c = 0; c < f_.K(); ++c)
+      for (int64_t j = 0; j < width_; ++j) {
+        const size_t i = state_index(c, j), out = static_cast<size_t>(f_.state_row(slice_, c) + v0_ + j),
+                     column = static_cast<size_t>(j);
+        const bool untouched = slice_.tokens == 0;  // the final state is a copy of the initial one
+        const double spread = untouched ? 0 : scale_free * absolute_[column] * (1 + 0x1p-20);
+        const bool exact = untouched || f_.grid.exact(magnitude_[column], 0);
+        double rad = exact ? 0 : factor * P_[i] * raise + kOwnUnderflow * spread;
+        const double flushed =
+            (f_.problem.arithmetic.underflow + (f_.exact_claimed ? 0 : kOwnUnderflow)) * spread;
+        double bound = E_[i] * raise + flushed;
+        if (!(inflation_ * magnitude_[column] < 0x1p127)) bound = HUGE_VAL;
+        if (!std::isfinite(S_[i]) || !std::isfinite(rad)) rad = HUGE_VAL;
+        f_.state.mid[out] = S_[i], f_.state.rad[out] = rad, f_.state.bound[out] = bound;
+        f_.state.companion[out] = P_[i] * raise, f_.state.underflow[out] = flushed;
+        if (too_wide(rad, bound) && std::isfinite(S_[i])) wide_[column] = true;
+      }
+  }
+
+  const ForwardProblem& f_;
+  const Slice slice_;
+  const int64_t v0_, width_;
+  double inflation_ = 1, k_max_ = 0;
+  std::vector<double> S_, P_, E_, v_, o_, companion_, excess_;
+  std::vector<double> absolute_;  ///< per column: 1 + max|S_0| + sum_j (1 + max|k_j|)(1 + |v_j|)
+  std::vector<double>
+      magnitude_;  ///< per column: max|S_0| + sum_j max|k_j| |v_j|, at least every |S_t| entry
+  std::vector<bool> wide_;
+  TileInputs inputs_;
+};
+
+}  // namespace
+
+std::vector<int64_t> evaluate_columns(const ForwardProblem& f, const Slice& slice, int64_t v0) {
+  return Columns(f, slice, v0).run();
+}
+
+}  // namespace assay

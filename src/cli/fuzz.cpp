@@ -1,0 +1,161 @@
+// assay fuzz KERNEL|OPERATOR|all: many small cases, shrunk findings, tables.
+#include "fuzz/fuzz.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "reports/junit.h"
+#include "reports/sarif.h"
+#include "src/case/names.h"
+#include "src/cli/case_options.h"
+#include "src/cli/commands.h"
+#include "src/cli/engine_options.h"
+#include "src/cli/output_options.h"
+#include "src/cli/print_fuzz.h"
+#include "src/cli/progress_bar.h"
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay::cli {
+namespace {
+
+/// "60", "60s", "5m", "2h" as seconds.
+double parse_duration(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(end, text.data() + text.size());
+  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
+  if (error != std::errc() || !(value * factor > 0))
+    throw BadInput(fmt::format("--time {}: write a duration like 60s, 5m or 2h", text));
+  return value * factor;
+}
+
+/// A kernel, all kernels of an operator, or all.
+std::vector<const Kernel*> kernels_named(const std::string& what) {
+  std::vector<const Kernel*> chosen;
+  std::vector<std::string> known = {"all"};
+  for (const Kernel& kernel : kernels()) {
+    if (what == "all" || what == kernel.operator_name || what == kernel.name) chosen.push_back(&kernel);
+    known.push_back(kernel.name);
+    if (std::find(known.begin(), known.end(), kernel.operator_name) == known.end())
+      known.push_back(kernel.operator_name);
+  }
+  if (chosen.empty() && what.find('@') != std::string::npos) chosen.push_back(&find_kernel(what));
+  if (chosen.empty()) throw BadInput(unknown_name("kernel or operator", what, known));
+  return chosen;
+}
+
+/// Progress as a bar, findings as lines.
+class ConsoleListener : public Listener {
+ public:
+  explicit ConsoleListener(const Console& console) : console_(console) {}
+
+  void started(const std::vector<const Kernel*>& kernels, const FuzzOptions& options,
+               const std::string& backend) override {
+    std::string names;
+    for (const Kernel* kernel : kernels) names += (names.empty() ? "" : ", ") + kernel->name;
+    console_.line(fmt::format("fuzzing {} on {}, seed {}", names, backend, options.seed));
+  }
+  void progress(const FuzzProgress& p) override {
+    bar_.show(p.fraction,
+              fmt::format("{} cases, {} findings{}, {:.0f} s", p.cases, p.findings,
+                          p.shrinking > 0 ? fmt::format(" ({} shrinking)", p.shrinking) : "", p.seconds));
+  }
+  void found(const Verification& v) override {
+    bar_.clear();
+    console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::bad, "found"), v.cause, v.replay));
+  }
+  void shrunk(const Verification&, const Verification& smaller) override {
+    bar_.clear();
+    console_.line(
+        fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause, smaller.replay));
+  }
+  void clear() { bar_.clear(); }
+
+ private:
+  const Console& console_;
+  ProgressBar bar_;
+};
+
+struct FuzzCommand {
+  std::string what, time = "60s", db = "assay.db", junit, sarif;
+  std::optional<uint64_t> seed;
+  KernelOptions own;
+  EngineOptions engines;
+  OutputOptions output;
+  FuzzOptions options;
+
+  std::vector<const Kernel*> chosen() {
+    if (own.foreign() && !what.empty())
+      throw BadInput(fmt::format("both a kernel ({}) and --ptx or --plan given: give one of them", what));
+    if (own.foreign()) return {&own.kernel()};
+    if (what.empty())
+      throw BadInput("no kernel given: name a kernel or an operator, or give --ptx and --plan");
+    return kernels_named(what);
+  }
+
+  int run() {
+    const std::vector<const Kernel*> kernels = chosen();
+    const Engines on = engines.make(1);
+    options.time_s = parse_duration(time);
+    options.seed = seed ? *seed : std::random_device{}();
+    if (options.jobs == 0) options.jobs = engines.threads();
+    options.db = db;
+    options.peer = on.peer.get();
+    options.origin.machine = on.machine;
+    options.replay_suffix = own.replay_suffix();
+    const Console console = output.console();
+    ConsoleListener listener(console);
+    const FuzzRun run = fuzz(kernels, *on.primary, options, listener);
+    listener.clear();
+    print_fuzz_run(console, run);
+    const nlohmann::json result = to_json(run);
+    if (!junit.empty()) write_file(junit, render_junit(result));
+    if (!sarif.empty()) write_file(sarif, render_sarif(result));
+    output.write(result);
+    return output.status(verdict_of(run));
+  }
+};
+
+}  // namespace
+
+void add_fuzz(CLI::App& app, int& status) {
+  CLI::App* command =
+      app.add_subcommand("fuzz", "Draws cases and looks for faults: bounds, bits, NaN, traps, properties");
+  const auto o = std::make_shared<FuzzCommand>();
+  const std::string budget = "Budget", results = "Results";
+  command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla, all");
+  o->own.add_to(*command, false);
+  CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
+                           ->check(CLI::PositiveNumber)
+                           ->group(budget);
+  command->add_option("--time", o->time, "Duration, as in 60s, 5m, 2h")
+      ->excludes(cases)
+      ->group(budget)
+      ->capture_default_str();
+  command
+      ->add_option("--seed", o->seed, "With --cases it alone decides the run (default: drawn, and printed)")
+      ->group(budget);
+  command->add_option("--jobs", o->options.jobs, "Cases in flight (default: all cores)")
+      ->check(CLI::NonNegativeNumber)
+      ->group(budget);
+  command->add_option("--db", o->db, "Findings and corpus (SQLite); empty for none")
+      ->type_name("FILE")
+      ->group(results)
+      ->capture_default_str();
+  command
+      ->add_flag("--known-first", o->options.known_first, "Rerun the findings stored in the database first")
+      ->group(results);
+  command->add_option("--junit", o->junit, "JUnit XML")->type_name("FILE")->group(results);
+  command->add_option("--sarif", o->sarif, "SARIF")->type_name("FILE")->group(results);
+  o->engines.add_to(*command);
+  o->output.add_to(*command);
+  command->callback([o, &status] { status = o->run(); });
+}
+
+}  // namespace assay::cli

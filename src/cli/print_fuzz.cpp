@@ -1,0 +1,109 @@
+#include "src/cli/print_fuzz.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace assay::cli {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+/// One table per kernel: decay profiles down, output and dtype across, the largest error / bound in the
+/// cells.
+void print_tightness(const Console& console, const FuzzRun& run, const std::string& kernel) {
+  std::map<std::pair<std::string, std::string>, double> worst;  // (decay, "o bf16") -> ratio
+  std::set<std::string> columns, decays;
+  for (const TightnessRow& row : run.tightness) {
+    if (row.kernel != kernel) continue;
+    const std::string column = row.output + " " + row.dtype;
+    columns.insert(column);
+    decays.insert(row.decay);
+    double& ratio = worst[{row.decay, column}];
+    ratio = std::max(ratio, row.max_ratio);
+  }
+  if (columns.empty()) return;
+  console.line(console.styled(Style::bold, fmt::format("{}: worst error / bound", kernel)));
+  Rows rows{{"decay"}};
+  rows[0].insert(rows[0].end(), columns.begin(), columns.end());
+  for (const std::string& decay : decays) {
+    rows.push_back({decay});
+    for (const std::string& column : columns) {
+      const auto found = worst.find({decay, column});
+      rows.back().push_back(found == worst.end() ? "-" : fmt::format("{:.3f}", found->second));
+    }
+  }
+  console.table(rows, 1);
+  console.line("");
+}
+
+/// One line per feature: "decay: none 18.2 %, mild 7.5 %, ...".
+void print_coverage(const Console& console, const FuzzRun& run) {
+  console.line(console.styled(Style::bold, "coverage, share of the cases"));
+  Rows rows{{"feature", "values"}};
+  for (const CoverageRow& row : run.coverage) {
+    const double share =
+        100 * static_cast<double>(row.cases) / static_cast<double>(std::max<int64_t>(1, run.cases));
+    const std::string value = fmt::format("{} {:.1f} %", row.value, share);
+    if (rows.back()[0] == row.feature)
+      rows.back()[1] += ", " + value;
+    else
+      rows.push_back({row.feature, value});
+  }
+  console.table(rows, 2);
+  console.line("");
+}
+
+void print_properties(const Console& console, const FuzzRun& run) {
+  console.line(console.styled(Style::bold, "properties"));
+  Rows rows{{"property", "checked", "failed"}};
+  for (const PropertyRow& row : run.properties)
+    rows.push_back({row.name, std::to_string(row.checked), std::to_string(row.failed)});
+  console.table(rows, 1);
+  console.line("");
+}
+
+void print_findings(const Console& console, const FuzzRun& run) {
+  for (const Verification& v : run.findings) {
+    console.line(console.styled(v.verdict == "undecided" ? Style::doubtful : Style::bad, v.cause));
+    if (v.origin) console.line("  " + v.origin->sentence);
+    if (!v.diagnosis.empty()) console.line("  " + v.diagnosis.front().explanation);
+    for (const std::string& failure : v.properties_failed) console.line("  " + failure);
+    console.line("  " + v.replay);
+  }
+  if (!run.findings.empty()) console.line("");
+}
+
+std::string counted(int64_t n, const char* one, const char* more) {
+  return fmt::format("{} {}", n, n == 1 ? one : more);
+}
+
+}  // namespace
+
+std::string verdict_of(const FuzzRun& run) {
+  const auto has = [&](const char* verdict) {
+    return std::any_of(run.findings.begin(), run.findings.end(),
+                       [&](const auto& v) { return v.verdict == verdict; });
+  };
+  if (has("finding")) return "finding";
+  if (run.undecided > 0) return "undecided";
+  return run.cases > 0 && run.domain == run.cases ? "domain" : "pass";
+}
+
+void print_fuzz_run(const Console& console, const FuzzRun& run) {
+  for (const std::string& kernel : run.kernels) print_tightness(console, run, kernel);
+  print_coverage(console, run);
+  print_properties(console, run);
+  print_findings(console, run);
+  const std::string verdict = verdict_of(run);
+  const Style style = verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
+  console.line(fmt::format("{}  {} on {} in {:.1f} s: {} passed, {} out of domain, {} undecided; {}; seed {}",
+                           console.styled(style, verdict), counted(run.cases, "case", "cases"), run.backend,
+                           run.seconds, run.passed, run.domain, run.undecided,
+                           counted(static_cast<int64_t>(run.findings.size()), "finding", "findings"),
+                           run.seed));
+}
+
+}  // namespace assay::cli
