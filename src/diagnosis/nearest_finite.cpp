@@ -10,6 +10,7 @@ namespace {
 
 constexpr int64_t kPerDecade = 900;  // three-digit magnitudes m * 10^e, m = 100 .. 999, in ascending order
 constexpr int kSmallerDecades = 12;
+constexpr double kTiny = 1e-6;  // small enough beside any operand of a real kernel, however large the start
 
 double magnitude_at(int64_t index) {
   const int64_t decade = index >= 0 ? index / kPerDecade : -((kPerDecade - 1 - index) / kPerDecade);
@@ -49,7 +50,8 @@ std::string nearest_finite(TensorMap inputs, const std::string& input, int64_t f
     }
     return fmt::format("{:.3g}", sign * magnitude_at(good));
   };
-  const int64_t here = index_of(magnitude), tiny = here - kSmallerDecades * kPerDecade;
+  const int64_t here = index_of(magnitude),
+                tiny = std::min(here - kSmallerDecades * kPerDecade, index_of(kTiny));
   const std::optional<bool> smaller = finite_at(tiny);
   if (!smaller) return "";
   if (*smaller)

@@ -1,5 +1,6 @@
 #include "src/vm/event_log.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -38,36 +39,41 @@ bool is_nan(ptx::Type type, uint64_t bits) {
   return std::isnan(value_of(type, bits));
 }
 
-Tag EventLog::repeated(const LoggedEvent& event, Tag parent) const {
-  for (int depth = 0; depth < kRepeatDepth && parent != 0; depth++) {
-    const LoggedEvent& p = events_[parent - 1];
-    if (p.born) return 0;
-    if (p.site == event.site && p.thread == event.thread && p.block == event.block) return parent;
-    parent = 0;
-    for (int i = 0; i < p.operand_count && parent == 0; i++) parent = operand(p, i).tag;
-  }
-  return 0;
+size_t EventLog::CarrierHash::operator()(const Carrier& c) const {
+  uint64_t h = (static_cast<uint64_t>(c.block) << 32 | static_cast<uint32_t>(c.site)) * 0x9e3779b97f4a7c15u;
+  h ^= (static_cast<uint64_t>(c.root) << 16 | c.thread) * 0xc2b2ae3d27d4eb4fu;
+  return static_cast<size_t>(h ^ h >> 29);
 }
 
 Tag EventLog::add(LoggedEvent event, const LoggedOperand* operands, int count) {
-  if (!event.born) {
-    Tag parent = 0;
-    for (int i = 0; i < count && parent == 0; i++) parent = operands[i].tag;
-    if (const Tag same = repeated(event, parent)) return same;
-    if (events_.size() >= kCarrierLimit && parent != 0) {
-      truncated_ = true;
-      return parent;
+  const auto index = static_cast<uint32_t>(events_.size());
+  event.root = index;
+  Tag parent = 0;
+  bool outside = false;
+  for (int i = 0; i < count; i++) {
+    if (operands[i].tag) {
+      if (!parent) parent = operands[i].tag;
+      event.root = std::min(event.root, events_[operands[i].tag - 1].root);
+    } else {
+      outside |= is_nonfinite(operands[i].type, operands[i].bits);
     }
   }
-  if (events_.size() >= kEventLimit) {
+  const bool carries = !event.born && !outside && parent != 0;
+  const Carrier key{event.site, event.block, event.root, event.thread};
+  if (carries) {
+    const auto known = carriers_.find(key);
+    if (known != carriers_.end()) return known->second;
+  }
+  if (events_.size() >= (carries ? kCarrierLimit : kEventLimit)) {
     truncated_ = true;
-    return 0;
+    return parent;
   }
   event.first_operand = static_cast<uint32_t>(operands_.size());
   event.operand_count = static_cast<uint8_t>(count);
   operands_.insert(operands_.end(), operands, operands + count);
   events_.push_back(event);
-  return static_cast<Tag>(events_.size());
+  if (carries) carriers_.emplace(key, index + 1);
+  return index + 1;
 }
 
 }  // namespace assay::vm

@@ -1,7 +1,9 @@
 // The recording machine's log of non-finite results, compact: a NaN that has spread makes millions of them.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "src/ptx/program.h"
@@ -32,13 +34,15 @@ struct LoggedEvent {
   uint64_t result_bits = 0;
   ptx::Type result_type = ptx::Type::none;
   Dependence dependence = kNothing;
+  uint32_t root =
+      0;  ///< earliest birth behind it (or event that met a value from outside), as an event index
 };
 
 class EventLog {
  public:
-  /// Adds an event and returns its tag. An event that only carries what the same instruction of the same
-  /// thread already carried (a loop that keeps a NaN) gets that one's tag; when the log is full, carriers get
-  /// their parent's.
+  /// Adds an event and returns its tag. An event that only carries what its instruction and thread have
+  /// already carried from the same root (a loop that keeps a NaN) gets the earlier one's tag; when the log is
+  /// full, carriers get their parent's.
   Tag add(LoggedEvent event, const LoggedOperand* operands, int count);
 
   const std::vector<LoggedEvent>& events() const { return events_; }
@@ -46,10 +50,19 @@ class EventLog {
   bool truncated() const { return truncated_; }
 
  private:
-  Tag repeated(const LoggedEvent&, Tag parent) const;
+  struct Carrier {
+    int32_t site;
+    uint32_t block, root;
+    uint16_t thread;
+    bool operator==(const Carrier&) const = default;
+  };
+  struct CarrierHash {
+    size_t operator()(const Carrier&) const;
+  };
 
   std::vector<LoggedEvent> events_;
   std::vector<LoggedOperand> operands_;
+  std::unordered_map<Carrier, Tag, CarrierHash> carriers_;
   bool truncated_ = false;
 };
 

@@ -7,21 +7,6 @@
 namespace assay::vm {
 namespace {
 
-bool is_float(ptx::Type t) {
-  switch (t) {
-    case ptx::Type::f16:
-    case ptx::Type::f16x2:
-    case ptx::Type::bf16:
-    case ptx::Type::bf16x2:
-    case ptx::Type::tf32:
-    case ptx::Type::f32:
-    case ptx::Type::f64:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool is_packed(ptx::Type t) {
   return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2;
 }
@@ -31,11 +16,11 @@ Passage choose(const Op& op, std::string_view opcode) {
   const Row& row = *op.row;
   switch (row.effect) {
     case Effect::arithmetic:
-      if (cell_of(row.result) == Cell::mask) return Passage::none;
+      if (op.d == no_slot || op.d_cell == Cell::mask) return Passage::none;
       return is_packed(row.result) && row.sources[0] == ptx::Type::f32 ? Passage::packed_convert
                                                                        : Passage::arithmetic;
     case Effect::bits:
-      if (op.d == no_slot || cell_of(row.result) == Cell::mask) return Passage::none;
+      if (op.d == no_slot || op.d_cell == Cell::mask) return Passage::none;
       return opcode.starts_with("shl.") || opcode.starts_with("shr.") ? Passage::shift_halves : Passage::bits;
     case Effect::move:
       if (op.slots) return op.immediate == 1 ? Passage::unpack : Passage::pack;
@@ -92,7 +77,7 @@ void Recorder::begin_block(Block& block) {
   for (WarpShadow& w : shadow_) {
     w.registers.assign(code_->file_bytes / 2, {});
     std::fill_n(w.registers.begin(), code_->register_bytes / 2, ShadowCell{0, kUnwritten});
-    w.local.assign(static_cast<size_t>(code_->local_bytes) * 16, {0, kUnwritten});
+    w.local.assign(static_cast<size_t>(code_->local_bytes) * 16 + 1, {0, kUnwritten});
   }
   shared_.assign(block.shared.size() / 2 + 1, {0, kUnwritten});
 }

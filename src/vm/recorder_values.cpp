@@ -201,7 +201,7 @@ void Recorder::pack(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void Recorder::unpack(Warp& warp, const Op& op, uint32_t mask) {
-  const bool wide = is_wide(op.row->sources[0]);
+  const bool wide = ptx::bytes_of(op.type) == 8;
   const int halves = wide ? 4 : 2, share = halves / op.slot_count;
   each_lane(mask, [&](int lane) {
     ShadowCell source[4];

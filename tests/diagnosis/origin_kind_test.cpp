@@ -32,7 +32,10 @@ TEST(OriginKind, EveryBirthHasTheKindOfItsInstructionAndOperands) {
       {"fma.rn.f32", {1e30, 1e30, 0}, inf, "accumulation-overflow"},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {1e30, 1e30, 0}, inf, "accumulation-overflow"},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {inf, 0}, nan, "zero-times-infinity"},
-      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {inf, 1, 1, -inf}, nan, "infinity-minus-infinity"},
+      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+       {inf, 1, 1, -inf},
+       nan,
+       "infinity-minus-infinity"},
   };
   for (const Row& r : rows) {
     vm::Event e;

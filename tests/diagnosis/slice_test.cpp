@@ -15,8 +15,12 @@ vm::Recording recording_of(std::vector<Links> events) {
   return r;
 }
 
-Links born(Path parents = {}) { return {true, false, false, parents}; }
-Links carried(Path parents) { return {false, false, false, parents}; }
+Links born(Path parents = {}) {
+  return {true, false, false, parents};
+}
+Links carried(Path parents) {
+  return {false, false, false, parents};
+}
 
 TEST(Slice, TheOriginIsTheEarliestBirthBehindTheElement) {
   // 0: an overflow elsewhere; 1: exp overflow; 2: 0 * inf; 3: another overflow that joins; 4: their sum

@@ -16,7 +16,9 @@ LoggedEvent carrier(int32_t site, uint16_t thread) {
   return e;
 }
 
-LoggedOperand nan_from(Tag tag) { return {0x7fffffff, ptx::Type::f32, 0, 0, tag, kNothing}; }
+LoggedOperand nan_from(Tag tag) {
+  return {0x7fffffff, ptx::Type::f32, 0, 0, tag, kNothing};
+}
 
 TEST(EventLog, ANanThatALoopKeepsIsLoggedOncePerInstruction) {
   EventLog log;

@@ -5,7 +5,8 @@
 namespace assay::vm {
 namespace {
 
-MemoryShadow::Area input(const char* name, uint64_t base, uint64_t bytes, uint32_t first_leaf, uint32_t element_bytes) {
+MemoryShadow::Area input(const char* name, uint64_t base, uint64_t bytes, uint32_t first_leaf,
+                         uint32_t element_bytes) {
   MemoryShadow::Area a;
   a.name = name, a.base = base, a.bytes = bytes;
   a.is_input = true, a.first_leaf = first_leaf, a.element_bytes = element_bytes;

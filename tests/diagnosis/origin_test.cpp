@@ -1,0 +1,143 @@
+#include "src/diagnosis/origin.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/diagnosis/elementwise_kernel.h"
+
+namespace assay {
+namespace {
+
+struct Twin {
+  const char* kind;
+  const char* body;  ///< with x[3] = special, o[3] is not finite
+  double x, y, special;
+  const char* instruction;  ///< the origin's opcode
+  const char* silent_body;  ///< repaired: o[3] is finite although the same special value is there
+};
+
+const std::vector<Twin>& twins() {
+  static const std::vector<Twin> all = {
+      {"exp-overflow", "ex2.approx.f32 %f1, %x; mul.rn.f32 %f2, %f1, 0f00000000; add.rn.f32 %r, %f2, %y;", 1,
+       1, 130, "ex2.approx.f32",
+       "setp.gt.f32 %p1, %x, 0f42FE0000; ex2.approx.f32 %f1, %x; selp.f32 %f2, 0f00000000, %f1, %p1; "
+       "add.rn.f32 %r, %f2, %y;"},
+      {"zero-times-infinity", "mov.f32 %f1, 0f7F800000; sub.rn.f32 %f2, %x, %x; mul.rn.f32 %r, %f1, %f2;", 1,
+       1, 2, "mul.rn.f32",
+       "mov.f32 %f1, 0f7F800000; sub.rn.f32 %f2, %x, %x; setp.eq.f32 %p1, %f2, 0f00000000; mul.rn.f32 %f3, "
+       "%f1, %f2; selp.f32 %r, %y, %f3, %p1;"},
+      {"infinity-minus-infinity", "mov.f32 %f1, 0fFF800000; sub.rn.f32 %r, %f1, %f1;", 1, 1, 2, "sub.rn.f32",
+       "mov.f32 %f1, 0fFF800000; max.f32 %r, %f1, %x;"},
+      {"division-by-zero", "div.rn.f32 %r, %y, %x;", 1, 1, 0, "div.rn.f32",
+       "add.rn.f32 %f1, %x, 0f3F800000; div.rn.f32 %r, %y, %f1;"},
+      {"division-by-zero", "rcp.approx.ftz.f32 %r, %x;", 1, 1, 0, "rcp.approx.ftz.f32",
+       "max.f32 %f1, %x, %y; rcp.approx.ftz.f32 %r, %f1;"},
+      {"conversion-overflow", "cvt.rn.f16.f32 %h1, %x; cvt.f32.f16 %r, %h1;", 1, 1, 70000, "cvt.rn.f16.f32",
+       "cvt.rn.bf16.f32 %h1, %x; mov.b32 %b1, {%h2, %h1}; mov.b16 %h2, 0; mov.b32 %b1, {%h2, %h1}; mov.b32 "
+       "%r, %b1;"},
+      {"accumulation-overflow", "fma.rn.f32 %f1, %x, %x, %y; add.rn.f32 %r, %f1, %y;", 1, 1, 1e30,
+       "fma.rn.f32", "mul.rn.f32 %f2, %x, 0f2B800000; fma.rn.f32 %f1, %f2, %f2, %y; add.rn.f32 %r, %f1, %y;"},
+      {"literal", "mov.f32 %f1, 0f7FC00000; add.rn.f32 %r, %f1, %x;", 1, 1, 2, "add.rn.f32",
+       "mov.f32 %f1, 0fFF800000; max.f32 %r, %f1, %x;"},
+      {"input", "add.rn.f32 %f1, %x, %y; mul.rn.f32 %r, %f1, %y;", 1, 1, INFINITY, "add.rn.f32",
+       "min.f32 %r, %x, %y;"},
+      {"unwritten-memory",
+       "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; setp.ne.u32 %p1, %t, 3; @%p1 "
+       "st.shared.f32 [%b1], %x; "
+       "ld.shared.f32 %f1, [%b1]; add.rn.f32 %r, %f1, %y;",
+       1, 1, 2, "add.rn.f32",
+       "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; st.shared.f32 [%b1], %x; ld.shared.f32 "
+       "%f1, [%b1]; "
+       "add.rn.f32 %r, %f1, %y;"},
+  };
+  return all;
+}
+
+OriginOptions quick() {
+  OriginOptions o;
+  o.machine.threads = 1;
+  o.nearest_inputs = 1;
+  return o;
+}
+
+TEST(Origin, EveryKindIsFoundAtItsInstruction) {
+  for (const Twin& twin : twins()) {
+    const auto trace = find_origin(elementwise_plan(twin.body),
+                                   elementwise_inputs(twin.x, twin.y, twin.special), "o", 3, quick());
+    ASSERT_TRUE(trace) << twin.kind << ": no origin";
+    const Origin& origin = trace->origin;
+    EXPECT_EQ(origin.kind, twin.kind) << origin.sentence;
+    EXPECT_TRUE(origin.instruction.starts_with(std::string(twin.instruction) + " ")) << origin.instruction;
+    EXPECT_EQ(origin.thread, (std::array<uint32_t, 3>{3, 0, 0})) << twin.kind;
+    EXPECT_EQ(origin.element, "o[t=3]");
+    ASSERT_FALSE(origin.chain.empty()) << twin.kind;
+    EXPECT_TRUE(origin.chain.back().instruction.starts_with("st.global.f32"))
+        << origin.chain.back().instruction;
+    EXPECT_NE(origin.sentence.find("elementwise.ptx"), std::string::npos) << origin.sentence;
+  }
+}
+
+TEST(Origin, TheRepairedTwinIsSilent) {
+  for (const Twin& twin : twins())
+    EXPECT_FALSE(find_origin(elementwise_plan(twin.silent_body),
+                             elementwise_inputs(twin.x, twin.y, twin.special), "o", 3, quick()))
+        << twin.kind;
+}
+
+TEST(Origin, TheInputsAreNamedWithTheirNearestFiniteValues) {
+  const auto trace =
+      find_origin(elementwise_plan(twins()[0].body), elementwise_inputs(1, 1, 130), "o", 3, quick());
+  ASSERT_TRUE(trace);
+  ASSERT_EQ(trace->origin.inputs.size(), 1u);
+  EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]");
+  EXPECT_EQ(trace->origin.inputs[0].value, 130);
+  EXPECT_EQ(trace->origin.inputs[0].nearest_finite, "127");
+  EXPECT_EQ(trace->nan_kind, "zero-times-infinity");
+  ASSERT_TRUE(trace->origin.infinity_made_at);
+  EXPECT_TRUE(trace->origin.infinity_made_at->instruction.starts_with("ex2.approx.f32"));
+}
+
+TEST(Origin, AnElementThatWasNeverStoredIsUnwritten) {
+  Plan plan = elementwise_plan("mov.f32 %r, %x; setp.eq.u32 %p1, %t, 3; @%p1 ret;");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3, quick());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->origin.kind, "unwritten-memory");
+  EXPECT_EQ(trace->origin.sentence, "o[t=3] was never written");
+}
+
+TEST(Origin, ACopiedInputIsNamed) {
+  const auto trace =
+      find_origin(elementwise_plan("mov.f32 %r, %x;"), elementwise_inputs(1, 1, NAN), "o", 3, quick());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->origin.kind, "input");
+  ASSERT_EQ(trace->origin.inputs.size(), 1u);
+  EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]");
+}
+
+// The value passes through packing, shared memory, a shuffle and a shift: the birth is still found behind
+// them.
+TEST(Origin, TagsTravelThroughPackingSharedMemoryShufflesAndShifts) {
+  const auto trace = find_origin(elementwise_plan(R"(
+  ex2.approx.f32 %f1, %x;
+  cvt.rn.bf16.f32 %h1, %f1;
+  mov.b16 %h2, 0;
+  mov.b32 %b1, {%h1, %h2};
+  mov.u32 %b2, tile; shl.b32 %b3, %t, 2; add.s32 %b2, %b2, %b3;
+  st.shared.b32 [%b2], %b1;
+  ld.shared.u16 %h3, [%b2];
+  cvt.u32.u16 %b4, %h3;
+  shl.b32 %b5, %b4, 16;
+  xor.b32 %b6, %t, 1;
+  shfl.sync.bfly.b32 %b7, %b5, 1, 31, -1;
+  mov.b32 %f2, %b7;
+  mul.rn.f32 %r, %f2, 0f00000000;)"),
+                                 elementwise_inputs(1, 1, 130), "o", 2, quick());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->origin.kind, "exp-overflow") << trace->origin.sentence;
+  EXPECT_EQ(trace->origin.thread[0], 3u);
+  EXPECT_EQ(trace->origin.inputs.at(0).element, "x[t=3]");
+}
+
+}  // namespace
+}  // namespace assay
