@@ -45,20 +45,54 @@ void for_each_line(std::string_view text, Visit visit) {
   }
 }
 
-}  // namespace
+/// The number in `.loc 5 151 3, ...`.
+std::string_view file_number(std::string_view line) {
+  std::string_view number = line.substr(line.find(".loc") + 4);
+  number.remove_prefix(std::min(number.find_first_not_of(" \t"), number.size()));
+  return number.substr(0, number.find(' '));
+}
 
-std::string prepare_ptx(std::string_view text, std::string_view source_root) {
-  std::set<std::string> toolkit;
+/// The label in `.loc ..., function_name $L__info_string7, inlined_at ...`, or nothing.
+std::string_view function_label(std::string_view line) {
+  const size_t at = line.find("function_name ");
+  if (at == line.npos) return {};
+  const std::string_view label = line.substr(at + 14);
+  return label.substr(0, label.find_first_of(",+ "));
+}
+
+/// What of the text stays: numbers of toolkit headers, and function names that a line of ours refers to. The
+/// others hold a hash of the compiled file's path.
+struct Survey {
+  std::set<std::string, std::less<>> toolkit, labels;
+};
+Survey survey(std::string_view text, std::string_view source_root) {
+  Survey found;
   for_each_line(text, [&](std::string_view line) {
     if (!starts_with_word(line, ".file")) return;
     const File file = file_of(line);
-    if (portable_path(file.path, source_root).starts_with("cuda/")) toolkit.insert(file.number);
+    if (portable_path(file.path, source_root).starts_with("cuda/")) found.toolkit.insert(file.number);
   });
-  bool versioned = false;
+  for_each_line(text, [&](std::string_view line) {
+    if (starts_with_word(line, ".loc") && !found.toolkit.contains(file_number(line)))
+      found.labels.emplace(function_label(line));
+  });
+  return found;
+}
+
+}  // namespace
+
+std::string prepare_ptx(std::string_view text, std::string_view source_root) {
+  const Survey kept = survey(text, source_root);
+  bool versioned = false, skipping_name = false;
   std::string result;
   result.reserve(text.size());
   for_each_line(text, [&](std::string_view line) {
     if (line.empty() || starts_with_word(line, "//")) return;
+    if (line.starts_with("$L__info_string"))
+      skipping_name = !kept.labels.contains(line.substr(0, line.find(':')));
+    else if (!line.starts_with(".b8"))
+      skipping_name = false;
+    if (skipping_name) return;
     if (starts_with_word(line, ".version")) {
       line = ".version 7.0";
       versioned = true;
@@ -66,10 +100,8 @@ std::string prepare_ptx(std::string_view text, std::string_view source_root) {
       const File file = file_of(line);
       result += "\t.file\t" + file.number + " \"" + portable_path(file.path, source_root) + "\"\n";
       return;
-    } else if (starts_with_word(line, ".loc")) {
-      std::string_view number = line.substr(line.find(".loc") + 4);
-      number.remove_prefix(std::min(number.find_first_not_of(" \t"), number.size()));
-      if (toolkit.contains(std::string(number.substr(0, number.find(' '))))) return;
+    } else if (starts_with_word(line, ".loc") && kept.toolkit.contains(file_number(line))) {
+      return;
     }
     result.append(line).push_back('\n');
   });
