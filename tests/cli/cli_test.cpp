@@ -55,7 +55,8 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
 
   const std::pair<std::string, const char*> table[] = {
       {"", "subcommand is required"},
-      {"verfy gla.chunk", "assay: "},
+      {"verfy gla.chunk", "unknown subcommand 'verfy': did you mean 'verify'?"},
+      {"verify gla.chunk --seed -3", "--seed"},
       {"verify", "no kernel given"},
       {"verify gla.chnk", "did you mean 'gla.chunk'?"},
       {"verify gla.chunk --no-such-option", "--no-such-option"},
@@ -64,6 +65,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"verify gla.chunk -K 0", "K = 0: must be at least 1"},
       {"verify gla.chunk -K 257", "K = 257 is beyond its limit"},
       {"verify gla.chunk -T 100000000000", "at most 2^40"},
+      {"verify gla.chunk -T 4000000000", "GiB of memory"},
       {"verify gla.chunk --cu-seqlens 0,9,5", "must not decrease"},
       {"verify gla.chunk --cu-seqlens 0,9 -T 10", "must end at T = 10"},
       {"verify gla.chunk --dtype fp64", "dtype fp64"},

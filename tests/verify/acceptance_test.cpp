@@ -51,6 +51,14 @@ TEST(Acceptance, DecaysBeyondTheKernelsOwnRangeAreOutOfDomain) {
   EXPECT_TRUE(domain_faults(inputs, float_kernel(), op).empty());
 }
 
+TEST(Acceptance, ACaseLargerThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
+  Case c = float_case();
+  c.T = int64_t{1} << 34;
+  EXPECT_THROW(require_memory(c, find_operator("gla")), BadInput);
+  c.T = 1000;
+  EXPECT_NO_THROW(require_memory(c, find_operator("gla")));
+}
+
 TEST(Acceptance, APlanThatWritesWhatTheOperatorLacksIsBadInput) {
   Kernel kernel = float_kernel();
   kernel.plan = [](const Case&, const Operator&, const TensorMap&) {

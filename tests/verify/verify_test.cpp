@@ -136,6 +136,16 @@ TEST(Verify, APeerWithOtherBitsIsAFindingWithTheirNumber) {
       << v.properties_failed[0];
 }
 
+TEST(Verify, APeerThatDiffersFromItselfIsARace) {
+  FloatBackend backend, racing;
+  racing.tamper = [](Outcome& o, int n) {
+    if (n == 2) o.outputs.at("o").set_bits(0, o.outputs.at("o").bits(0) ^ 1);
+  };
+  VerifyOptions options = plain();
+  options.peer = &racing;
+  EXPECT_EQ(run(float_case(), backend, options).cause, "property/same-bits-twice-on-peer");
+}
+
 TEST(Verify, GivenInputsTakeThePlaceOfDrawnOnes) {
   const Case c = float_case();
   TensorMap inputs = draw_inputs(c, find_operator("gla"));
