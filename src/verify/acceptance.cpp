@@ -4,15 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
+#include "reference/domain.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
-
-/// The domain of a log decay (reference/operator.h, Role::log_decay).
-constexpr double kLeastDecay = -1e4, kLargestDecay = 0;
 
 void require_dtype(const Kernel& kernel, const char* what, Dtype dtype, const std::vector<Dtype>& accepted) {
   if (std::find(accepted.begin(), accepted.end(), dtype) != accepted.end()) return;
@@ -27,15 +25,17 @@ void require_size(const Kernel& kernel, const char* axis, int64_t size, int64_t 
     throw BadInput(fmt::format("{}: {} = {} is beyond its limit of {}", kernel.name, axis, size, limit));
 }
 
-struct Range {
-  double least, largest;
-  bool contains(double x) const { return x >= least && x <= largest; }  // false for NaN
-};
-
-std::string domain_text(const ArgumentSpec& spec, const Range& range) {
-  if (spec.role == Role::log_decay)
-    return fmt::format("a log decay must lie in [{}, {}]", range.least, range.largest);
-  return "must be finite";
+/// Log decays inside the operator's domain but beyond what this kernel promises to take.
+std::optional<DomainFault> outside_kernel(const Tensor& gate, const KernelLimits& limits) {
+  DomainFault fault{
+      gate.name, 0, "", 0,
+      fmt::format("this kernel takes log decays in [{}, {}]", limits.gate_min, limits.gate_max)};
+  for (int64_t i = 0; i < gate.size(); ++i) {
+    const double g = gate.value(i);
+    if (g >= limits.gate_min && g <= limits.gate_max) continue;
+    if (fault.elements++ == 0) fault.element = gate.element_name(i), fault.value = g;
+  }
+  return fault.elements ? std::optional(fault) : std::nullopt;
 }
 
 }  // namespace
@@ -55,24 +55,14 @@ void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
   require_size(kernel, "V", c.V, kernel.limits.max_V);
 }
 
-std::vector<std::string> outside_domain(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {
+std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {
   std::vector<std::string> lines;
+  for (const DomainFault& fault : outside_domain(op, inputs)) lines.push_back(describe(fault));
+  if (!lines.empty()) return lines;
   for (const ArgumentSpec& spec : op.inputs) {
     const auto found = inputs.find(std::string(spec.name));
-    if (found == inputs.end()) continue;
-    const Tensor& tensor = found->second;
-    Range range{-std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
-    if (spec.role == Role::log_decay) {
-      range = {std::max(kLeastDecay, kernel.limits.gate_min),
-               std::min(kLargestDecay, kernel.limits.gate_max)};
-    }
-    int64_t count = 0, first = -1;
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      if (!range.contains(tensor.value(i)) && count++ == 0) first = i;
-    }
-    if (count == 0) continue;
-    lines.push_back(fmt::format("{} = {}: {} ({} element{})", tensor.element_name(first), tensor.value(first),
-                                domain_text(spec, range), count, count == 1 ? "" : "s"));
+    if (spec.role != Role::log_decay || found == inputs.end()) continue;
+    if (const auto fault = outside_kernel(found->second, kernel.limits)) lines.push_back(describe(*fault));
   }
   return lines;
 }

@@ -104,7 +104,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
 
   const TensorMap drawn = options.inputs ? TensorMap{} : draw_inputs(c, op);
   const TensorMap& inputs = options.inputs ? *options.inputs : drawn;
-  v.domain = outside_domain(inputs, kernel, op);
+  v.domain = domain_faults(inputs, kernel, op);
   if (!v.domain.empty()) {
     decide(v);
     return v;
