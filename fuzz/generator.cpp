@@ -200,7 +200,7 @@ constexpr Dimension kDimensions[] = {
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {
-  return pick<double>({{60, 3e6}, {32, 8e6}, {7, 2e7}, {1, 6e7}});
+  return pick<double>({{60, 6e6}, {32, 2e7}, {7, 5e7}, {1, 1.2e8}});
 }
 
 int64_t halved(int64_t n) {
