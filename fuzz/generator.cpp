@@ -83,7 +83,7 @@ int64_t draw_length() {
   return pick<int64_t>({{44, 64 * between(2, 4) + partial_rows()},
                         {6, 64 * between(8, 12) + partial_rows()},
                         {1, 64 * between(8, 16)},
-                        {1, 64 * between(16, 24) + partial_rows()},
+                        {4, 64 * between(16, 24) + partial_rows()},
                         {14, 64 + partial_rows()},
                         {12, partial_rows()},
                         {12, 64 * between(1, 4)},

@@ -34,6 +34,16 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   return v;
 }
 
+/// The verification with its trace; as it is where the machine cannot run what another backend ran.
+Verification traced(const Verification& plain, const Kernel& kernel, Backend& backend,
+                    const FuzzOptions& options, Tracing tracing) {
+  try {
+    return verify_once(plain.case_, kernel, backend, options, tracing);
+  } catch (const BadInput&) {
+    return plain;
+  }
+}
+
 /// Why the kernel's plan does not take the case; empty if it does.
 std::string plan_rejects(const Trial& trial) {
   const Operator& op = find_operator(trial.kernel->operator_name);
@@ -79,7 +89,7 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
   report.plain_cause = report.verification.cause;
   report.outcomes = check_properties(report.verification, *trial.kernel, backend, trial.properties);
   if (alone && trial.diagnose)
-    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::origin);
+    report.verification = traced(report.verification, *trial.kernel, backend, options, Tracing::origin);
   record_failures(report.verification, report.outcomes);
   if (!alone && (report.property = first_failed(report.outcomes)) != nullptr)
     report.plain_cause = report.verification.cause;
@@ -89,7 +99,7 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
                           const FuzzOptions& options) {
   if (original.property != nullptr || !original.trial.diagnose) return smallest;
-  Verification v = verify_once(smallest.case_, *original.trial.kernel, backend, options, Tracing::full);
+  Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);
   v.properties_failed = smallest.properties_failed;
   return v;
 }
@@ -104,7 +114,7 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
       record_failures(v, check_properties(v, kernel, backend, {original.property}));
     } else {
       if (v.cause != original.plain_cause) return std::nullopt;
-      if (original.trial.diagnose) v = verify_once(candidate, kernel, backend, options, Tracing::origin);
+      if (original.trial.diagnose) v = traced(v, kernel, backend, options, Tracing::origin);
     }
     if (v.verdict != original.verification.verdict || v.cause != original.verification.cause)
       return std::nullopt;

@@ -1,5 +1,5 @@
-// A kernel with one token's term wrong: the machine runs the real kernel on inputs changed at that token, the reference
-// sees the inputs as they are. The same as a copy of the kernel that treats this one token wrongly.
+// A kernel with one token's term wrong: the machine runs the real kernel on inputs changed at that token, the
+// reference sees the inputs as they are. The same as a copy of the kernel that treats this one token wrongly.
 #pragma once
 #include <cmath>
 #include <memory>
