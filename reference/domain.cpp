@@ -1,0 +1,51 @@
+#include "reference/domain.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "reference/slices.h"
+
+namespace assay {
+namespace {
+
+bool inside(Role role, double x) {
+  return std::isfinite(x) && (role != Role::log_decay || (x >= kSmallestLogDecay && x <= 0));
+}
+
+std::string reason(Role role) {
+  return role == Role::log_decay ? fmt::format("a log decay must lie in [{:.0f}, 0]", kSmallestLogDecay)
+                                 : "this input must be finite";
+}
+
+}  // namespace
+
+std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inputs) {
+  std::vector<DomainFault> faults;
+  for (const ArgumentSpec& argument : op.inputs) {
+    const auto found = inputs.find(std::string(argument.name));
+    if (found == inputs.end()) continue;
+    const Tensor& tensor = found->second;
+    DomainFault fault{tensor.name, 0, "", 0, ""};
+    double run[256];
+    for (int64_t i = 0; i < tensor.size(); i += 256) {
+      const int64_t count = std::min<int64_t>(256, tensor.size() - i);
+      decode_run(tensor, i, count, run);
+      for (int64_t j = 0; j < count; ++j) {
+        if (inside(argument.role, run[j])) continue;
+        if (fault.elements++ > 0) continue;
+        fault.input = std::string(argument.name), fault.element = tensor.element_name(i + j);
+        fault.value = run[j], fault.reason = reason(argument.role);
+      }
+    }
+    if (fault.elements) faults.push_back(fault);
+  }
+  return faults;
+}
+
+std::string describe(const DomainFault& fault) {
+  return fmt::format("{} = {} ({} element{}): {}", fault.element, fault.value, fault.elements,
+                     fault.elements == 1 ? "" : "s", fault.reason);
+}
+
+}  // namespace assay

@@ -1,0 +1,28 @@
+// Which inputs lie outside an operator's domain.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reference/operator.h"
+
+namespace assay {
+
+inline constexpr double kSmallestLogDecay = -1e4;
+
+/// One input with elements outside the domain; the first of them is shown.
+struct DomainFault {
+  std::string input;     ///< "g"
+  int64_t elements = 0;  ///< how many
+  std::string element;   ///< "g[b=0,t=3,h=0,k=1]"
+  double value = 0;
+  std::string reason;  ///< "a log decay must lie in [-10000, 0]"
+};
+
+/// Inputs that are not finite, and log decays outside [-1e4, 0]. Arguments the operator does not have are
+/// ignored.
+std::vector<DomainFault> outside_domain(const Operator&, const TensorMap& inputs);
+/// One line: "g[b=0,t=3,h=0,k=1] = 0.5 (12 elements): a log decay must lie in [-10000, 0]".
+std::string describe(const DomainFault&);
+
+}  // namespace assay
