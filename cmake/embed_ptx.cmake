@@ -18,7 +18,7 @@ function(embed_ptx target source stem)
   set(raw ${CMAKE_CURRENT_BINARY_DIR}/${stem}.raw.ptx)
   set(ptx ${CMAKE_CURRENT_BINARY_DIR}/${stem}.ptx)
   list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
-  add_custom_command(OUTPUT ${ptx}
+  add_custom_command(OUTPUT ${ptx} ${ptx}.z
     COMMAND ${ASSAY_NVCC_PROGRAM} -ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo ${definitions}
             -MD -MF ${raw}.d -MT ${ptx} ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${raw}
     COMMAND prepare_ptx ${raw} ${ptx} ${CMAKE_SOURCE_DIR}
@@ -26,7 +26,7 @@ function(embed_ptx target source stem)
     DEPFILE ${raw}.d
     COMMENT "nvcc -ptx ${stem}"
     VERBATIM)
-  set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${stem}|${ptx}")
+  set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${stem}|${ptx}.z")
 endfunction()
 
 # embed_source(<target> <file>...): adds source files, named by their path from the source root.

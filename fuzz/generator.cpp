@@ -83,7 +83,7 @@ int64_t draw_length() {
   return pick<int64_t>({{44, 64 * between(2, 4) + partial_rows()},
                         {6, 64 * between(8, 12) + partial_rows()},
                         {1, 64 * between(8, 16)},
-                        {1, 64 * between(16, 24) + partial_rows()},
+                        {4, 64 * between(16, 24) + partial_rows()},
                         {14, 64 + partial_rows()},
                         {12, partial_rows()},
                         {12, 64 * between(1, 4)},
@@ -200,7 +200,7 @@ constexpr Dimension kDimensions[] = {
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {
-  return pick<double>({{60, 3e6}, {32, 8e6}, {7, 2e7}, {1, 6e7}});
+  return pick<double>({{60, 6e6}, {32, 2e7}, {7, 5e7}, {1, 1.2e8}});
 }
 
 int64_t halved(int64_t n) {
