@@ -1,6 +1,8 @@
 // Runs a plan on a GPU: requests to a worker process that holds the driver.
 #include <fmt/format.h>
 
+#include <new>
+
 #include "src/backend/backend.h"
 #include "src/backend/cuda_engine.h"
 #include "src/backend/wire.h"
@@ -47,12 +49,17 @@ std::function<Answer(const std::vector<std::byte>&)> make_service() {
     WireWriter out;
     const auto kind = in.number<Request>();
     out.number(Reply::done);
+    const auto refuse = [&](const char* why) {
+      out.bytes.clear();
+      out.number(Reply::bad_input);
+      out.text(why);
+    };
     try {
       serve(kind, in, out, *engine);
     } catch (const BadInput& error) {
-      out.bytes.clear();
-      out.number(Reply::bad_input);
-      out.text(error.what());
+      refuse(error.what());
+    } catch (const std::bad_alloc&) {
+      refuse("not enough memory for this case; make it smaller");
     }
     return Answer{std::move(out.bytes), *engine && (*engine)->lost()};
   };

@@ -52,17 +52,21 @@ std::optional<std::vector<std::byte>> receive_frame(int socket) {
   return bytes;
 }
 
-constexpr int kDone = 0, kReplace = 3;
+constexpr int kDone = 0, kReplace = 3, kFailed = 4;
 
-/// Answers until the other end closes (kDone) or the service asks to be replaced.
-template <typename Service>
-int work(int socket, const Service& service) {
+/// Answers until the other end closes (kDone), the service asks to be replaced or throws. Nothing may unwind
+/// further: above lies a copy of the program's own stack.
+template <typename MakeService>
+int work(int socket, const MakeService& make_service) noexcept try {
+  const auto service = make_service();
   while (const auto request = receive_frame(socket)) {
     const Answer answer = service(*request);
     if (!send_frame(socket, answer.bytes)) return kDone;
     if (answer.replace) return kReplace;
   }
   return kDone;
+} catch (...) {
+  return kFailed;
 }
 
 /// Starts one worker after the other until one ends for want of requests.
@@ -71,7 +75,7 @@ void guard(int socket, const MakeService& make_service) {
   for (;;) {
     const pid_t worker = fork();
     if (worker < 0) return;
-    if (worker == 0) _exit(work(socket, make_service()));
+    if (worker == 0) _exit(work(socket, make_service));
     int status = 0;
     while (waitpid(worker, &status, 0) < 0 && errno == EINTR) {
     }
@@ -111,6 +115,7 @@ WorkerProcess::~WorkerProcess() {
 }
 
 std::optional<std::vector<std::byte>> WorkerProcess::ask(const std::vector<std::byte>& request) {
+  const std::lock_guard lock(turn_);
   if (!send_frame(socket_, request)) return std::nullopt;
   return receive_frame(socket_);
 }

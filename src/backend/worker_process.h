@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -24,10 +25,12 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// Sends a request and waits for its answer; nothing where the worker died over it.
+  /// Sends a request and waits for its answer; nothing where the worker died over it, or its service threw.
+  /// Several threads may ask: they take turns.
   std::optional<std::vector<std::byte>> ask(const std::vector<std::byte>& request);
 
  private:
+  std::mutex turn_;
   int socket_ = -1;
   pid_t guard_ = -1;
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 #include "src/backend/backend.h"
 #include "src/numerics/bad_input.h"
@@ -98,6 +99,20 @@ TEST_F(Gpu, TrapsNameKindAndLaunchAndTheNextRunStartsAfresh) {
     EXPECT_EQ(outcome.trap->where.function, "multiply_add");
     EXPECT_FALSE(backend_->run(small_plan(4, 0), small_inputs()).trap);
   }
+}
+
+TEST_F(Gpu, KernelThatDoesNotEndIsAHangAndTheNextRunStartsAfresh) {
+  setenv("ASSAY_GPU_TIMEOUT", "1", 1);
+  const auto backend = make_cuda_backend({});
+  unsetenv("ASSAY_GPU_TIMEOUT");
+  Plan plan = small_plan(4, 0);
+  std::string text = kPtx;
+  text.insert(text.find("  mov.u32 %r2"), "$L:\n  ld.volatile.global.f32 %f1, [%rd1];\n  bra $L;\n");
+  plan.modules[0].ptx = std::make_shared<const std::string>(text);
+  const Outcome outcome = backend->run(plan, small_inputs());
+  ASSERT_TRUE(outcome.trap);
+  EXPECT_EQ(outcome.trap->kind, "hang");
+  EXPECT_FALSE(backend->run(small_plan(4, 0), small_inputs()).trap);
 }
 
 TEST_F(Gpu, RefusedPtxGivesTheLogOfTheDriver) {

@@ -4,8 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace assay {
 namespace {
@@ -19,13 +22,14 @@ std::string text_of(const std::optional<std::vector<std::byte>>& bytes) {
   return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : "died";
 }
 
-/// Answers "pid": its process; "die": dies; "last": answers and asks to be replaced; anything else: the n-th
-/// request and its length.
+/// Answers "pid": its process; "die": dies; "throw": throws; "last": answers and asks to be replaced;
+/// anything else: the n-th request and its length.
 auto make_service() {
   return [count = 0](const std::vector<std::byte>& request) mutable {
     const std::string text = text_of(request);
     ++count;
     if (text == "die") std::raise(SIGKILL);
+    if (text == "throw") throw std::runtime_error("from the service");
     if (text == "pid") return Answer{bytes_of(std::to_string(getpid()))};
     return Answer{bytes_of(std::to_string(count) + " " + std::to_string(text.size())), text == "last"};
   };
@@ -53,6 +57,24 @@ TEST(WorkerProcess, IsReplacedWhenItAsksAndWhenItDies) {
   EXPECT_EQ(ask(worker, "die"), "died");
   EXPECT_EQ(ask(worker, "abc"), "1 3");
   EXPECT_NE(ask(worker, "pid"), second);
+  EXPECT_EQ(ask(worker, "throw"), "died");
+  EXPECT_EQ(ask(worker, "abc"), "1 3");
+}
+
+TEST(WorkerProcess, ThreadsEachGetTheirOwnAnswer) {
+  WorkerProcess worker(make_service);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (size_t size = 1; size <= 8; ++size)
+    threads.emplace_back([&, size] {
+      const std::string request(size << 14, 'x'), end = " " + std::to_string(size << 14);
+      for (int i = 0; i < 50; ++i) {
+        const std::string answer = ask(worker, request);
+        wrong += answer.size() < end.size() || answer.substr(answer.size() - end.size()) != end;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(WorkerProcess, EndsWithItsOwnerThoughAnotherLives) {
