@@ -14,20 +14,28 @@ const char* const text =
     "\tadd.s32 %r1, %r2, %r3;\n"
     "\t.loc\t2 151 3, function_name $L__info_string7, inlined_at 1 19 3\n"
     "\tmul.rn.f32 %f1, %f2, %f3;\n"
+    "\t.loc\t3 14 3, function_name $L__info_string7, inlined_at 1 32 0\n"
+    "\t.loc\t2 9 9, function_name $L__info_string7, inlined_at 3 14 3\n"
+    "\tex2.approx.ftz.f32 %f2, %f3;\n"
     "\t.file\t1 \"/home/someone/assay/kernels/gla/chunk.cu\"\n"
     "\t.file\t2 \"/usr/local/cuda/bin/../targets/x86_64-linux/include/crt/math_functions.hpp\"\n"
+    "\t.file\t3 \"/home/someone/assay/kernels/gla/instruction.cuh\"\n"
     "\t.section\t.debug_str\n\t{\n"
     "$L__info_string6:\n.b8 95,90,0\n"
     "$L__info_string7:\n.b8 95,73\n.b8 78,0\n\t}\n";
 
-TEST(PreparePtx, LowersTheVersionAndForgetsTheMachine) {
+TEST(PreparePtx, LowersTheVersionForgetsTheMachineAndBlamesTheCaller) {
   EXPECT_EQ(prepare_ptx(text, "/home/someone/assay/"),
             ".version 7.0\n.target sm_80\n"
             "\t.loc\t1 32 0, function_name $L__info_string6, inlined_at 1 9 1\n"
             "\tadd.s32 %r1, %r2, %r3;\n"
             "\tmul.rn.f32 %f1, %f2, %f3;\n"
+            "\t.loc\t1 32 0, function_name $L__info_string6, inlined_at 1 9 1\n"
+            "\t.loc\t1 32 0, function_name $L__info_string6, inlined_at 1 9 1\n"
+            "\tex2.approx.ftz.f32 %f2, %f3;\n"
             "\t.file\t1 \"kernels/gla/chunk.cu\"\n"
             "\t.file\t2 \"cuda/crt/math_functions.hpp\"\n"
+            "\t.file\t3 \"kernels/gla/instruction.cuh\"\n"
             "\t.section\t.debug_str\n\t{\n"
             "$L__info_string6:\n.b8 95,90,0\n\t}\n");
 }
