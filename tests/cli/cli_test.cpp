@@ -136,7 +136,7 @@ TEST(Cli, EveryTableIsListedInEveryForm) {
               2 + static_cast<int64_t>(rows) + 2 * note)
         << what;
   }
-  EXPECT_NE(run_assay("list kernels", here).out.find("GPU"), std::string::npos);
+  EXPECT_NE(run_assay("list kernels", here).out.find("GPU: "), std::string::npos);
 }
 
 TEST(Cli, ACleanCasePassesForEveryKernelAndFormat) {
