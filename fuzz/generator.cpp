@@ -300,6 +300,9 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// A kernel that refuses nearly every case still ends the search; such a case then counts as rejected.
+constexpr uint64_t kMaxAttempts = 1000;
+
 }  // namespace
 
 void count_case(Feedback& feedback, const Case& c) {
@@ -309,8 +312,14 @@ void count_case(Feedback& feedback, const Case& c) {
 
 Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed,
                uint64_t index) {
-  const rc::Random random(mixed(mixed(seed) + index));
-  return cases(kernel, op, feedback)(random, rc::kNominalSize).value();
+  const auto generator = cases(kernel, op, feedback);
+  Case c;
+  for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const rc::Random random(mixed(mixed(seed) + index + (attempt << 40)));
+    c = generator(random, rc::kNominalSize).value();
+    if (!kernel.refuses || kernel.refuses(c).empty()) break;
+  }
+  return c;
 }
 
 int64_t longest_sequence(const Case& c) {

@@ -48,8 +48,11 @@ std::string failure_text(const json& v) {
   return out + text_of(v, "replay") + "\n";
 }
 
+/// A finding names the properties that failed; one that names none is outside the bound, or no number at all.
 bool violates(const json& finding, const std::string& property) {
-  for (const json& line : field_of(finding, "properties_failed")) {
+  const json& failed = field_of(finding, "properties_failed");
+  if (failed.empty()) return property == "within-bound";
+  for (const json& line : failed) {
     const std::string text = exact_decimal(line);
     if (text.starts_with(property) && (text.size() == property.size() || text[property.size()] == ':'))
       return true;

@@ -40,11 +40,12 @@ void sort_by_magnitude(std::vector<Element>& elements, const TensorMap& inputs) 
                    [&](const Element& a, const Element& b) { return weight(a) > weight(b); });
 }
 
-void describe_event(const vm::Recording& recording, const vm::Event& event, Origin& origin) {
+void describe_event(const vm::Recording& recording, const vm::Event& event, const SourceText& source,
+                    Origin& origin) {
   const ptx::Module& module = *recording.modules[event.module];
   const ptx::Function& function = module.functions[event.function];
   const ptx::Instruction& instruction = function.body[event.instruction];
-  const ChainLink link = link_of(module, event.function, event.instruction);
+  const ChainLink link = link_of(module, event.function, event.instruction, source);
   origin.kind = origin_kind(instruction.opcode, event);
   origin.where = link.where;
   origin.source_text = link.text;
@@ -65,38 +66,47 @@ bool same_line(const ChainLink& a, const ChainLink& b) {
 /// Links of the path, one per run of instructions on the same source line, and the store that wrote the
 /// element.
 std::vector<ChainLink> chain_of(const vm::Recording& recording, const std::vector<int32_t>& path,
-                                const vm::Carrier& carrier) {
+                                const vm::Carrier& carrier, const SourceText& source) {
   std::vector<ChainLink> chain;
   auto add = [&](ChainLink link) {
     if (chain.empty() || !same_line(chain.back(), link)) chain.push_back(std::move(link));
   };
   for (int32_t index : path) {
     const vm::Event event = recording.event(index);
-    add(link_of(*recording.modules[event.module], event.function, event.instruction));
+    add(link_of(*recording.modules[event.module], event.function, event.instruction, source));
   }
   if (carrier.instruction >= 0)
-    add(link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction));
+    add(link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction, source));
   return chain;
 }
 
-/// The first NaN on the path: its kind and, where an instruction made its Inf operand, that place.
+/// True where the zero factor of a 0 * Inf is a mask: chosen by a predicate or converted from an integer.
+bool masked_by_product(const ptx::Function& function, const vm::Event& event) {
+  for (size_t i = 0; i < event.operands.size(); i++)
+    if (event.operands[i].value == 0 && made_by_selection(function, event.instruction, i + 1)) return true;
+  return false;
+}
+
+/// The first NaN on the path: its kind and place and, where another instruction than the origin made its Inf,
+/// that place.
 void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path,
-                        OriginTrace& trace) {
+                        const SourceText& source, OriginTrace& trace) {
   for (int32_t index : path) {
     const vm::Event event = recording.event(index);
     if (!std::isnan(event.result) || !event.born) continue;
     const ptx::Function& function = recording.modules[event.module]->functions[event.function];
     const ptx::Instruction& instruction = function.body[event.instruction];
     trace.nan_kind = origin_kind(instruction.opcode, event);
-    trace.nan_instruction = instruction_text(function, instruction);
+    trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
     trace.nan_in_matrix = instruction.opcode.starts_with("mma.");
+    trace.masked_by_product = trace.nan_kind == "zero-times-infinity" && masked_by_product(function, event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
       if (made < 0) continue;
       const vm::Event birth = recording.event(made);
-      if (birth.born)
-        trace.origin.infinity_made_at =
-            link_of(*recording.modules[birth.module], birth.function, birth.instruction);
+      const ChainLink link =
+          link_of(*recording.modules[birth.module], birth.function, birth.instruction, source);
+      if (birth.born && !same_line(link, {trace.origin.where, "", ""})) trace.origin.infinity_made_at = link;
       return;
     }
     return;
@@ -105,12 +115,13 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
 
 /// An element without an event behind it: copied from an input or a literal, or never written.
 void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier, double value,
-                      Origin& origin) {
+                      const SourceText& source, Origin& origin) {
   origin.kind = kind_of(carrier.source);
   origin.result = value;
   origin.inputs_truncated = carrier.inputs_truncated;
   if (carrier.instruction < 0) return;
-  const ChainLink link = link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction);
+  const ChainLink link =
+      link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction, source);
   origin.where = link.where;
   origin.source_text = link.text;
   origin.instruction = link.instruction;
@@ -158,19 +169,20 @@ std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs
   Origin& origin = trace.origin;
   origin.element = found->second.element_name(flat);
   const vm::Carrier carrier = recording.carrier(output, flat);
+  const SourceText source(plan.kernel);
   std::vector<Element> elements;
   if (carrier.event < 0) {
-    describe_carrier(recording, carrier, value, origin);
+    describe_carrier(recording, carrier, value, source, origin);
     elements = elements_of(recording, carrier.inputs);
   } else {
     const Slice slice = walk_back(recording, carrier.event);
     const vm::Event event = recording.event(slice.origin >= 0 ? slice.origin : carrier.event);
-    describe_event(recording, event, origin);
-    origin.chain = chain_of(recording, slice.path, carrier);
-    describe_first_nan(recording, slice.path, trace);
+    describe_event(recording, event, source, origin);
+    origin.chain = chain_of(recording, slice.path, carrier, source);
+    describe_first_nan(recording, slice.path, source, trace);
     elements = elements_of(recording, event.inputs);
     trace.computed_from =
-        definitions_before(*recording.modules[event.module], event.function, event.instruction, 6);
+        definitions_before(*recording.modules[event.module], event.function, event.instruction, 6, source);
   }
   sort_by_magnitude(elements, inputs);
   for (const Element& e : elements) trace.input_elements.emplace_back(e.input, e.flat);
@@ -183,7 +195,7 @@ std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs
     origin.inputs.push_back(listed);
   }
   origin.inputs_truncated |= elements.size() > kInputsListed;
-  origin.sentence = origin_sentence(origin);
+  origin.sentence = origin_sentence(trace);
   return trace;
 }
 

@@ -24,14 +24,15 @@ struct OriginTrace {
   Origin origin;
   std::string output;  ///< name of the output walked back from
   int64_t flat = 0;
-  std::vector<std::pair<std::string, int64_t>>
-      input_elements;  ///< (input, flat element), as in origin.inputs before the cut
-  std::string
-      nan_kind;  ///< kind of the first NaN on the path from the origin ("zero-times-infinity"), empty if none
-  std::string nan_instruction;  ///< and its instruction
-  bool nan_in_matrix = false;   ///< it was a tensor-core sum
-  std::vector<ChainLink>
-      computed_from;  ///< lines that made the origin's operands, nearest first (from the PTX text)
+  /// (input, flat element), as in origin.inputs before the cut.
+  std::vector<std::pair<std::string, int64_t>> input_elements;
+  /// Kind of the first NaN made on the path from the origin ("zero-times-infinity"), or empty; where; whether
+  /// by a tensor-core sum; whether the zero of that 0 * Inf is a mask.
+  std::string nan_kind;
+  ChainLink nan_at;
+  bool nan_in_matrix = false, masked_by_product = false;
+  /// Lines that made the origin's operands, nearest first (from the PTX text).
+  std::vector<ChainLink> computed_from;
 };
 
 /// First non-finite element of `outputs` in the order of the plan's outputs, or none.

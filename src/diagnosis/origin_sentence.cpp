@@ -33,14 +33,17 @@ std::string blamed_input(const Origin& origin) {
       blamed = &e;
       break;
     }
-  std::string text = fmt::format(" because {} = {:.6g}", blamed->element, blamed->value);
+  const std::string several =
+      origin.inputs.size() > 8 ? fmt::format("of {} inputs, as ", origin.inputs.size()) : "";
+  std::string text = fmt::format(" because {}{} = {:.6g}", several, blamed->element, blamed->value);
   if (!blamed->nearest_finite.empty()) text += fmt::format(" ({} would be finite)", blamed->nearest_finite);
   return text;
 }
 
 }  // namespace
 
-std::string origin_sentence(const Origin& origin) {
+std::string origin_sentence(const OriginTrace& trace) {
+  const Origin& origin = trace.origin;
   if (origin.kind == "unwritten-memory" && origin.instruction.empty())
     return fmt::format("{} was never written", origin.element);
   const std::string at = place(origin.where);
@@ -53,8 +56,11 @@ std::string origin_sentence(const Origin& origin) {
   if (origin.kind == "literal")
     return fmt::format("{} at {} used a literal that is not finite, on the way to {}",
                        opcode(origin.instruction), at, origin.element);
-  return fmt::format("{} at {} got {} and gave {}{}, on the way to {}", opcode(origin.instruction), at,
-                     operand_values(origin), origin.result, blamed_input(origin), origin.element);
+  std::string then;
+  if (std::isinf(origin.result) && !trace.nan_kind.empty())
+    then = fmt::format("; {} at {} made it NaN", trace.nan_kind, place(trace.nan_at.where));
+  return fmt::format("{} at {} got {} and gave {}{}{}, on the way to {}", opcode(origin.instruction), at,
+                     operand_values(origin), origin.result, blamed_input(origin), then, origin.element);
 }
 
 }  // namespace assay

@@ -2,12 +2,12 @@
 #pragma once
 #include <string>
 
-#include "reports/result.h"
+#include "src/diagnosis/origin.h"
 
 namespace assay {
 
 /// "ex2.approx.f32 at kernels/gla/chunk.cu:142 got 130.2 and gave inf because g[b=0,t=16,h=0,k=3] = -90;
 /// ...".
-std::string origin_sentence(const Origin&);
+std::string origin_sentence(const OriginTrace&);
 
 }  // namespace assay

@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <sstream>
+
+#include "kernels/defect.h"
+#include "kernels/module_text.h"
 
 namespace assay {
 namespace {
@@ -49,7 +54,53 @@ int32_t definition(const ptx::Function& f, int32_t reg, int32_t before) {
   return -1;
 }
 
+/// Line `number` (from 1), trimmed; empty where the stream ends before it.
+std::string nth_line(std::istream& stream, int number) {
+  std::string text;
+  for (int i = 0; i < number; i++)
+    if (!std::getline(stream, text)) return "";
+  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+bool in_toolkit(const std::string& file) {
+  for (const char* part :
+       {"/crt/", "/targets/", "cuda_bf16.h", "cuda_fp16.h", "math_functions", "intrinsics.hpp"})
+    if (file.find(part) != std::string::npos) return true;
+  return false;
+}
+
+/// The frame of an instruction that a person would point at: the innermost one that is no wrapper. A wrapper
+/// is a toolkit function or an inlined call that put at most two source lines into the program
+/// (`power_of_two(x)` around one ex2).
+int32_t telling_frame(const ptx::Module& module, int32_t line) {
+  constexpr size_t kWrapperLines = 2;
+  while (line >= 0 && module.lines[line].inlined_at >= 0) {
+    const ptx::Line& frame = module.lines[line];
+    std::set<int32_t> inside;
+    for (const ptx::Line& other : module.lines)
+      if (other.inlined_at == frame.inlined_at && other.file == frame.file) inside.insert(other.line);
+    const bool toolkit = frame.file >= 0 && in_toolkit(module.files[frame.file]);
+    if (!toolkit && inside.size() > kWrapperLines) break;
+    line = frame.inlined_at;
+  }
+  return line;
+}
+
 }  // namespace
+
+bool made_by_selection(const ptx::Function& f, int32_t instruction, size_t operand) {
+  const ptx::Instruction& in = f.body[instruction];
+  if (operand >= in.operands.size() || in.operands[operand].kind != ptx::Operand::Kind::reg) return false;
+  const int32_t made = definition(f, in.operands[operand].reg, instruction);
+  if (made < 0) return false;
+  const ptx::Instruction& maker = f.body[made];
+  if (maker.opcode.starts_with("cvt.rn.f32.u") || maker.opcode.starts_with("cvt.rn.f32.s")) return true;
+  if (!maker.opcode.starts_with("selp.")) return false;
+  for (size_t i : {1u, 2u})
+    if (maker.operands[i].kind != ptx::Operand::Kind::immediate) return false;
+  return true;
+}
 
 SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t instruction) {
   SourceLocation where;
@@ -59,18 +110,31 @@ SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t 
   const ptx::Instruction& in = f.body[instruction];
   where.ptx_line = in.ptx_line;
   where.file = module.path;
-  if (in.line >= 0) {
-    const ptx::Line& line = module.lines[in.line];
+  if (const int32_t frame = telling_frame(module, in.line); frame >= 0) {
+    const ptx::Line& line = module.lines[frame];
     where.line = line.line;
     if (line.file >= 0) where.file = module.files[line.file];
   }
   return where;
 }
 
-std::string source_text(const SourceLocation& where) {
+SourceText::SourceText(const std::string& kernel) {
+  for (const SourceFile& file : embedded_sources()) files_.emplace_back(file.path, file.text);
+  const size_t at = kernel.find('@');
+  if (at == std::string::npos) return;
+  for (const Defect& defect : defects())
+    if (defect.kernel == kernel.substr(0, at) && defect.name == kernel.substr(at + 1))
+      files_ = apply_patch(std::move(files_), defect.patch);
+}
+
+std::string SourceText::line(const SourceLocation& where) const {
   if (where.line <= 0 || where.file.empty()) return "";
+  for (const auto& [path, text] : files_) {
+    if (path != where.file && !where.file.ends_with("/" + path)) continue;
+    std::istringstream stream(text);
+    return nth_line(stream, where.line);
+  }
   std::ifstream file(where.file);
-  // A path recorded on another machine: the longest tail of it that exists here.
   std::filesystem::path rest = std::filesystem::path(where.file).relative_path();
   while (!file && !rest.empty()) {
     file = std::ifstream(rest);
@@ -78,12 +142,7 @@ std::string source_text(const SourceLocation& where) {
     for (auto part = std::next(rest.begin()); part != rest.end(); ++part) shorter /= *part;
     rest = shorter;
   }
-  std::string text;
-  for (int i = 0; i < where.line && std::getline(file, text); i++) {
-  }
-  if (!file) return "";
-  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t\r");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+  return nth_line(file, where.line);
 }
 
 std::string instruction_text(const ptx::Function& f, const ptx::Instruction& in) {
@@ -92,17 +151,18 @@ std::string instruction_text(const ptx::Function& f, const ptx::Instruction& in)
   return text;
 }
 
-ChainLink link_of(const ptx::Module& module, int32_t function, int32_t instruction) {
+ChainLink link_of(const ptx::Module& module, int32_t function, int32_t instruction,
+                  const SourceText& source) {
   ChainLink link;
   link.where = location_of(module, function, instruction);
   const ptx::Function& f = module.functions[function];
   if (instruction >= 0) link.instruction = instruction_text(f, f.body[instruction]);
-  link.text = source_text(link.where);
+  link.text = source.line(link.where);
   return link;
 }
 
 std::vector<ChainLink> definitions_before(const ptx::Module& module, int32_t function, int32_t instruction,
-                                          int depth) {
+                                          int depth, const SourceText& source) {
   std::vector<ChainLink> links;
   if (instruction < 0) return links;
   const ptx::Function& f = module.functions[function];
@@ -120,7 +180,7 @@ std::vector<ChainLink> definitions_before(const ptx::Module& module, int32_t fun
           next.push_back(made);
           const SourceLocation where = location_of(module, function, made);
           if (where.line > 0 && lines.insert(where.line).second)
-            links.push_back(link_of(module, function, made));
+            links.push_back(link_of(module, function, made, source));
         }
       }
     std::sort(next.begin(), next.end());

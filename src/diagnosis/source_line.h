@@ -1,24 +1,40 @@
 // Source lines of PTX instructions.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "reports/result.h"
 #include "src/ptx/program.h"
 
 namespace assay {
 
+/// Function, PTX line and source line; of inlined code the innermost line that is not a mere wrapper's.
 SourceLocation location_of(const ptx::Module&, int32_t function, int32_t instruction);
-/// The line's text where the file can be read (as written in the PTX, or below the working directory),
-/// trimmed; else "".
-std::string source_text(const SourceLocation&);
+/// Text of source lines: of a kernel of ours from the program itself, with the defect that its name carries
+/// applied; else from the file as written in the PTX, or the longest tail of its path that exists below the
+/// working directory.
+class SourceText {
+ public:
+  explicit SourceText(const std::string& kernel);
+  /// The line, trimmed; empty where there is none.
+  std::string line(const SourceLocation&) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> files_;  ///< path, text
+};
+
 /// The instruction as PTX spells it: "ex2.approx.f32 %f3, %f2".
 std::string instruction_text(const ptx::Function&, const ptx::Instruction&);
-ChainLink link_of(const ptx::Module&, int32_t function, int32_t instruction);
+ChainLink link_of(const ptx::Module&, int32_t function, int32_t instruction, const SourceText&);
+
+/// True where source `operand` (position in the PTX) is a register that a predicate chose between two
+/// literals, or that was converted from an integer: a mask.
+bool made_by_selection(const ptx::Function&, int32_t instruction, size_t operand);
 
 /// Where the sources of an instruction were computed: the definitions of its registers, `depth` steps back,
 /// nearest first, one link per source line. From the text alone: a register with several definitions gives
 /// the last before it.
 std::vector<ChainLink> definitions_before(const ptx::Module&, int32_t function, int32_t instruction,
-                                          int depth);
+                                          int depth, const SourceText&);
 
 }  // namespace assay

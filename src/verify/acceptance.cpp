@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <fstream>
 #include <optional>
 
 #include "reference/domain.h"
@@ -38,7 +40,41 @@ std::optional<DomainFault> outside_kernel(const Tensor& gate, const KernelLimits
   return fault.elements ? std::optional(fault) : std::nullopt;
 }
 
+double elements(const ArgumentSpec& argument, const Sizes& sizes) {
+  double n = 1;
+  for (const auto axis : argument.axes) n *= static_cast<double>(sizes.of(axis));
+  return n;
+}
+
+/// Bytes this process may use at most.
+double memory_limit() {
+  double limit = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  double group = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group)
+    limit = std::min(limit, group);  // "max": no number, no limit
+  return limit;
+}
+
 }  // namespace
+
+void require_memory(const Case& c, const Operator& op) {
+  const Sizes sizes = sizes_of(c);
+  // An input is held by the case and by an engine; of an output there are two runs, five numbers of the
+  // reference in double and a verdict.
+  double bytes = 0;
+  for (const ArgumentSpec& input : op.inputs) {
+    bytes +=
+        2.0 * format(input.role == Role::log_decay ? c.gate_dtype : c.dtype).bytes * elements(input, sizes);
+  }
+  for (const ArgumentSpec& output : op.outputs) {
+    bytes += (2.0 * format(c.dtype).bytes + 5 * sizeof(double) + 1) * elements(output, sizes);
+  }
+  const double limit = memory_limit();
+  if (bytes <= limit) return;
+  throw BadInput(
+      fmt::format("this case needs about {:.3g} GiB of memory, {:.3g} GiB are there; make it smaller",
+                  bytes * 0x1p-30, limit * 0x1p-30));
+}
 
 void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
   validate(c, op);

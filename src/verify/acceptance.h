@@ -13,6 +13,10 @@ namespace assay {
 /// lacks, K or V beyond its limits, a direction it does not have. The message says what it does take.
 void require_accepted(const Case&, const Kernel&, const Operator&);
 
+/// Throws BadInput where the case would need more memory than this machine, or the control group it runs in,
+/// has.
+void require_memory(const Case&, const Operator&);
+
 /// Inputs outside the operator's domain (reference/domain.h), or log decays beyond the kernel's own limits.
 /// One line per input with its first such element and their number.
 std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel&, const Operator&);

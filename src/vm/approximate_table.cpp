@@ -19,15 +19,18 @@ EMBED(assay_table_lg2, "lg2_2_4.2bit.z");
 
 namespace assay::vm {
 
-void DifferenceTable::unpack() {
-  std::vector<uint8_t> bytes(count_ / 4);
-  uLongf size = bytes.size();
-  if (uncompress(bytes.data(), &size, begin_, static_cast<uLong>(end_ - begin_)) != Z_OK ||
-      size != bytes.size()) {
-    std::fputs("internal error: an embedded table of src/vm/tables does not unpack\n", stderr);
-    std::abort();
-  }
-  packed_ = std::move(bytes);
+const uint8_t* DifferenceTable::unpacked() {
+  std::call_once(once_, [this] {
+    packed_.resize(count_ / 4);
+    uLongf size = packed_.size();
+    if (uncompress(packed_.data(), &size, begin_, static_cast<uLong>(end_ - begin_)) != Z_OK ||
+        size != packed_.size()) {
+      std::fputs("internal error: an embedded table of src/vm/tables does not unpack\n", stderr);
+      std::abort();
+    }
+    ready_.store(packed_.data(), std::memory_order_release);
+  });
+  return packed_.data();
 }
 
 DifferenceTable& ex2_differences() {

@@ -1,6 +1,7 @@
 // Recorded results of one approximate instruction over one or two binades, kept as differences from the
 // correctly rounded function: two bits per input, packed in src/vm/tables/ and part of the program.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -15,18 +16,20 @@ class DifferenceTable {
       : begin_(begin), end_(end), count_(count), offset_(offset) {}
 
   int operator[](uint32_t index) {
-    std::call_once(once_, [this] { unpack(); });
-    return ((packed_[index >> 2] >> (2 * (index & 3))) & 3) - offset_;
+    const uint8_t* packed = ready_.load(std::memory_order_acquire);
+    if (!packed) packed = unpacked();
+    return ((packed[index >> 2] >> (2 * (index & 3))) & 3) - offset_;
   }
 
  private:
-  void unpack();
+  const uint8_t* unpacked();
 
   const unsigned char *begin_, *end_;
   uint32_t count_;
   int offset_;
   std::once_flag once_;
   std::vector<uint8_t> packed_;
+  std::atomic<const uint8_t*> ready_{nullptr};
 };
 
 DifferenceTable& ex2_differences();    ///< ex2.approx.ftz.f32 over the 2^23 floats of [1, 2)

@@ -82,7 +82,22 @@ class Recorder {
     Cells registers, local;
   };
 
-  Passage passage(const Op&);
+  /// What an op's row and opcode say, found once.
+  struct OpFacts {
+    Passage passage = Passage::none;
+    uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
+    bool wide_result = false;
+    enum class Bits : uint8_t {
+      mixed,
+      by_half,
+      masking,
+      permute,
+      shift_left,
+      shift_right
+    } bits = Bits::mixed;
+  };
+  static OpFacts facts_of(const Code&, const Op&);
+  const OpFacts& facts(const Op& op) const { return current_->ops[op_index(op)]; }
   int32_t site(const Op&);
   size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
   /// First of the two (word) or four (wide) halves of a register cell.
@@ -99,6 +114,7 @@ class Recorder {
   Tag log_result(Warp&, const Op&, int lane, int half, Dependence united);
   void packed_convert(Warp&, const Op&, uint32_t mask);
   void bits(Warp&, const Op&, uint32_t mask);
+  ShadowCell bits_of_half(Warp&, const Op&, const OpFacts&, int lane, int to);
   void shift_halves(Warp&, const Op&, uint32_t mask);
   void move(Warp&, const Op&, uint32_t mask);
   void select(Warp&, const Op&, uint32_t mask);
@@ -125,14 +141,14 @@ class Recorder {
   Block* block_ = nullptr;
   std::vector<WarpShadow> shadow_;
   Cells shared_;
-  /// Passage and site of each op, by code; a site belongs to one launch.
-  struct OpFacts {
-    std::vector<uint8_t> passages;
+  /// Facts and sites of each op, by code; a site belongs to one launch.
+  struct CodeFacts {
+    std::vector<OpFacts> ops;
     std::vector<int32_t> sites;
     int32_t launch = -1;
   };
-  std::unordered_map<const Code*, OpFacts> facts_;
-  OpFacts* current_ = nullptr;
+  std::unordered_map<const Code*, CodeFacts> facts_;
+  CodeFacts* current_ = nullptr;
   /// Source values of the op that runs, kept before it may overwrite them.
   std::array<std::array<uint64_t, 32>, 4> before_{};
   std::array<std::array<uint32_t, 32>, 16> before_slots_{};

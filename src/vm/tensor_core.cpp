@@ -71,6 +71,7 @@ uint32_t aligned_sum(const TensorCoreModel& model, const Term* terms, int count,
     if (!terms[i].zero || model.zero_products_in_maximum) largest = std::max(largest, terms[i].exponent);
   int64_t sum = 0;
   for (int i = 0; i < count; i++) {
+    if (terms[i].significand == 0) continue;  // its exponent took no part in `largest`
     const int shift = largest - terms[i].exponent + terms[i].fraction_bits - F;
     const uint64_t cut = shift >= 64  ? 0
                          : shift >= 0 ? terms[i].significand >> shift

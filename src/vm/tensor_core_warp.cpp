@@ -24,40 +24,62 @@ struct Fragments {
   alignas(32) int32_t c_word[16 * 8], d_word[16 * 8];
 };
 
-/// PTX ISA, "Matrix fragments for mma.m16n8k16", ".m16n8k8" and ".m16n8k4": lane = 4 g + t.
-void gather(Dtype format, int k, const uint32_t (*a)[32], const uint32_t (*b)[32], const uint32_t (*c)[32],
-            Fragments& f) {
-  const bool words = format == Dtype::tf32;
-  const int per_register = words ? 4 : 8;  // columns of A (rows of B) that one register spans over t
-  for (int r = 0; r < 2 * k / per_register; r++)
-    for (int lane = 0; lane < 32; lane++) {
-      const int row = lane / 4 + 8 * (r & 1), t = lane % 4, first = per_register * (r >> 1);
-      if (words) {
-        f.a_word[row * k + first + t] = static_cast<int32_t>(a[r][lane]);
-      } else {
-        f.a_word[row * k + first + 2 * t] = a[r][lane] & 0xffff;
-        f.a_word[row * k + first + 2 * t + 1] = a[r][lane] >> 16;
-      }
-    }
-  for (int r = 0; r < k / per_register; r++)
-    for (int lane = 0; lane < 32; lane++) {
-      const int n = lane / 4, t = lane % 4, first = per_register * r;
-      if (words) {
-        f.b_word[(first + t) * 8 + n] = static_cast<int32_t>(b[r][lane]);
-      } else {
-        f.b_word[(first + 2 * t) * 8 + n] = b[r][lane] & 0xffff;
-        f.b_word[(first + 2 * t + 1) * 8 + n] = b[r][lane] >> 16;
-      }
-    }
-  for (int r = 0; r < 4; r++)
-    for (int lane = 0; lane < 32; lane++)
-      f.c_word[(lane / 4 + 8 * (r >> 1)) * 8 + 2 * (lane % 4) + (r & 1)] = static_cast<int32_t>(c[r][lane]);
+/// PTX ISA, "Matrix fragments for mma.m16n8k16", ".m16n8k8" and ".m16n8k4": lane = 4 g + t. Register r of A
+/// holds row g + 8 (r mod 2) at columns `span` (r div 2) + ..., register r of B column g at rows `span` r +
+/// ...; the four lanes of one g hold `span` neighbours, one (tf32) or two (16 bits) each.
+[[gnu::always_inline]] inline void gather_words(int k, const uint32_t (*a)[32], const uint32_t (*b)[32],
+                                                Fragments& f) {
+  for (int r = 0; r < k / 2; r++)
+    for (int g = 0; g < 8; g++)
+      for (int t = 0; t < 4; t++)
+        f.a_word[(g + 8 * (r & 1)) * k + 4 * (r >> 1) + t] = static_cast<int32_t>(a[r][4 * g + t]);
+  for (int r = 0; r < k / 4; r++)
+    for (int t = 0; t < 4; t++)
+      for (int g = 0; g < 8; g++) f.b_word[(4 * r + t) * 8 + g] = static_cast<int32_t>(b[r][4 * g + t]);
 }
 
-void scatter(const Fragments& f, uint32_t (*d)[32]) {
-  for (int r = 0; r < 4; r++)
-    for (int lane = 0; lane < 32; lane++)
-      d[r][lane] = static_cast<uint32_t>(f.d_word[(lane / 4 + 8 * (r >> 1)) * 8 + 2 * (lane % 4) + (r & 1)]);
+[[gnu::always_inline]] inline void gather_halves(int k, const uint32_t (*a)[32], const uint32_t (*b)[32],
+                                                 Fragments& f) {
+  for (int r = 0; r < k / 4; r++)
+    for (int g = 0; g < 8; g++) {
+      uint16_t row[8];
+      std::memcpy(row, &a[r][4 * g], sizeof row);
+      int32_t* to = &f.a_word[(g + 8 * (r & 1)) * k + 8 * (r >> 1)];
+      for (int i = 0; i < 8; i++) to[i] = row[i];
+    }
+  for (int r = 0; r < k / 8; r++)
+    for (int t = 0; t < 4; t++)
+      for (int g = 0; g < 8; g++) {
+        const uint32_t word = b[r][4 * g + t];
+        f.b_word[(8 * r + 2 * t) * 8 + g] = static_cast<int32_t>(word & 0xffff);
+        f.b_word[(8 * r + 2 * t + 1) * 8 + g] = static_cast<int32_t>(word >> 16);
+      }
+}
+
+/// Register r of C and D holds row g + 8 (r div 2), column 2 t + (r mod 2): registers 2 p and 2 p + 1
+/// interleave.
+[[gnu::always_inline]] inline void gather_sum(const uint32_t (*c)[32], Fragments& f) {
+  for (int p = 0; p < 2; p++)
+    for (int lane = 0; lane < 32; lane++) {
+      f.c_word[64 * p + 2 * lane] = static_cast<int32_t>(c[2 * p][lane]);
+      f.c_word[64 * p + 2 * lane + 1] = static_cast<int32_t>(c[2 * p + 1][lane]);
+    }
+}
+
+[[gnu::always_inline]] inline void scatter(const Fragments& f, uint32_t (*d)[32]) {
+  for (int p = 0; p < 2; p++)
+    for (int lane = 0; lane < 32; lane++) {
+      d[2 * p][lane] = static_cast<uint32_t>(f.d_word[64 * p + 2 * lane]);
+      d[2 * p + 1][lane] = static_cast<uint32_t>(f.d_word[64 * p + 2 * lane + 1]);
+    }
+}
+
+[[gnu::target_clones("avx2", "default")]] void gather(Dtype format, int k, const uint32_t (*a)[32],
+                                                      const uint32_t (*b)[32], const uint32_t (*c)[32],
+                                                      Fragments& f) {
+  gather_sum(c, f);
+  if (format == Dtype::tf32) return k == 8 ? gather_words(8, a, b, f) : gather_words(k, a, b, f);
+  return k == 16 ? gather_halves(16, a, b, f) : gather_halves(k, a, b, f);
 }
 
 /// Decodes `count` words, a multiple of 8; returns true where one of them is an Inf or a NaN.

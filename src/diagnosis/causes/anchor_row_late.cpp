@@ -1,6 +1,6 @@
 // The factorised decay e^{G_i - a} e^{a - G_j} needs a between G_i and G_j on every row. An anchor taken one
-// row late (an inclusive row for an exclusive sum, or the second row of the block) leaves minus one row's
-// decay on the first row.
+// row late (an inclusive row for an exclusive sum, or the second row of a block) leaves minus one row's decay
+// on the first row.
 #include <fmt/format.h>
 
 #include "src/diagnosis/causes/gate_span.h"
@@ -12,20 +12,21 @@ Cause anchor_row_late() {
       "anchor-row-late",
       "the anchor of a factorised decay stands one row late: one row's decay is turned around",
       [](const Evidence& e) {
-        constexpr int64_t kBlock = 16;  // rows of the smallest block that tensor-core kernels anchor
+        constexpr int64_t kBlock = 8;  // anchors stand at blocks of 16 rows or their halves
         Diagnosis d;
         const std::optional<GateSpan> span = gate_span(e);
         if (!span || span->first != span->last) return d;
-        const int64_t row = span->first;
         d.score = 0.4;
         d.evidence.push_back(fmt::format("the exponent {:.4g} is minus the decay of {} alone", span->exponent,
                                          rows_text(*span)));
-        if (row % kBlock <= 1) {
-          d.score += 0.3;
+        if (span->first % kBlock <= 1) {
+          d.score += 0.2;
           d.evidence.push_back(fmt::format("that row is next to the start of a block of {} rows", kBlock));
         }
-        if (e.trace->nan_kind != "zero-times-infinity" || e.trace->nan_in_matrix) {
-          d.score += 0.15;
+        if (e.trace->masked_by_product) {
+          d.score -= 0.35;  // then the lane is dead by intent: masked-lane-overflow
+        } else {
+          d.score += 0.2;
           d.evidence.push_back("no mask multiplied the infinity");
         }
         d.explanation =

@@ -13,16 +13,16 @@ Cause masked_lane_overflow() {
           [](const Evidence& e) {
             Diagnosis d;
             const std::optional<GateSpan> span = gate_span(e);
-            if (!span || !span->later_than_output()) return d;
-            d.score = 0.5;
-            d.evidence.push_back(fmt::format("the exponential spans {}, all later than the output's row {}",
-                                             rows_text(*span), span->output_row));
-            const bool zeroed = e.trace->nan_kind == "zero-times-infinity" && !e.trace->nan_in_matrix;
-            if (zeroed) {
-              d.score += 0.4;
-              d.evidence.push_back("its infinity met an exact zero in " + e.trace->nan_instruction);
+            if (!e.trace || e.trace->origin.kind != "exp-overflow") return d;
+            if (e.trace->masked_by_product) {
+              d.score += 0.6;
+              d.evidence.push_back("its infinity met the zero of a mask: " + e.trace->nan_at.instruction);
             }
-            if (span->last > span->first) d.score += 0.05;
+            if (span && span->later_than_output()) {
+              d.score += 0.3;
+              d.evidence.push_back(fmt::format("the exponential spans {}, all later than the output's row {}",
+                                               rows_text(*span), span->output_row));
+            }
             d.explanation =
                 "exp of the decay between a row and a later one is evaluated before the causal mask and "
                 "masked by a "

@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/diagnosis/causes/gate_span.h"
+#include "src/diagnosis/diagnose.h"
+
+namespace assay {
+namespace {
+
+/// An overflow of the gate rows [first, last] of channel 1 behind output row `output_row`, in a sequence of
+/// `length`.
+struct Scene {
+  Case case_;
+  TensorMap inputs;
+  OriginTrace trace;
+
+  Scene(int64_t length, int64_t first, int64_t last, int64_t output_row, double gate = -30) {
+    case_.kernel = "gla.chunk";
+    case_.T = length;
+    Tensor g("g", Dtype::fp32, {{"B", 1}, {"T", length}, {"H", 1}, {"K", 2}});
+    for (int64_t t = 0; t < length; t++) g.set(2 * t + 1, gate);
+    inputs["g"] = g;
+    trace.origin.kind = "exp-overflow";
+    trace.origin.element = "o[b=0,t=" + std::to_string(output_row) + ",h=0,v=0]";
+    trace.origin.operands.push_back(
+        {"%f1", "f32", -gate * static_cast<double>(last - first + 1) * 0x1.71547652b82fep+0, 0});
+    for (int64_t t = 0; t <= last; t++)
+      trace.input_elements.emplace_back("g", 2 * t + 1);  // a sum from the chunk's start
+  }
+  Evidence evidence() const { return {&case_, &inputs, &trace}; }
+  std::string best() const {
+    const std::vector<Diagnosis> found = diagnose(evidence());
+    return found.empty() ? "" : found.front().cause;
+  }
+};
+
+TEST(Causes, TheSpanOfAnOverflowIsReadOffItsExponent) {
+  const Scene scene(100, 17, 20, 16);
+  const auto span = gate_span(scene.evidence());
+  ASSERT_TRUE(span);
+  EXPECT_EQ(span->first, 17);
+  EXPECT_EQ(span->last, 20);
+  EXPECT_TRUE(span->later_than_output());
+}
+
+TEST(Causes, RowsAreCountedFromTheStartOfTheOutputsSequence) {
+  Scene scene(100, 57, 60, 56);
+  scene.case_.cu_seqlens = {0, 40, 100};
+  EXPECT_EQ(gate_span(scene.evidence())->first, 17);
+  EXPECT_EQ(gate_span(scene.evidence())->output_row, 16);
+}
+
+TEST(Causes, AnExponentThatNoRunOfRowsExplainsHasNoSpan) {
+  Scene scene(100, 17, 20, 16);
+  scene.trace.origin.operands[0].value *= 1.1;
+  EXPECT_FALSE(gate_span(scene.evidence()));
+}
+
+TEST(Causes, ARunOfRowsWithAGapHasNoSpan) {
+  Scene scene(100, 17, 20, 16);
+  std::erase(scene.trace.input_elements, std::pair<std::string, int64_t>("g", 2 * 19 + 1));
+  scene.inputs["g"].set(2 * 16 + 1, -30);  // rows 16, 17, 18 and 20 would sum to the exponent
+  EXPECT_FALSE(gate_span(scene.evidence()));
+}
+
+TEST(Causes, AMaskedLaneIsToldFromALateAnchorAndFromZeroFilledRows) {
+  Scene masked(128, 17, 20, 16);
+  masked.trace.masked_by_product = true;
+  EXPECT_EQ(masked.best(), "masked-lane-overflow");
+  Scene masked_row(128, 17, 17, 16, -90);
+  masked_row.trace.masked_by_product = true;
+  EXPECT_EQ(masked_row.best(), "masked-lane-overflow");
+  Scene masked_own_row(128, 16, 16, 16, -90);
+  masked_own_row.trace.masked_by_product = true;
+  EXPECT_EQ(masked_own_row.best(), "masked-lane-overflow");
+  EXPECT_EQ(Scene(128, 17, 17, 16, -90).best(), "anchor-row-late");
+  EXPECT_EQ(Scene(128, 16, 16, 16, -90).best(), "anchor-row-late");
+  EXPECT_EQ(Scene(100, 64, 99, 70).best(), "zero-filled-gate-rows");
+}
+
+TEST(Causes, AFullLastBlockRulesOutZeroFilledRows) {
+  for (const Diagnosis& d : diagnose(Scene(128, 64, 127, 70).evidence()))
+    EXPECT_NE(d.cause, "zero-filled-gate-rows");
+}
+
+TEST(Causes, EveryCauseIsSilentWithoutATraceAndNamedOnce) {
+  EXPECT_TRUE(diagnose({}).empty());
+  std::vector<std::string_view> names;
+  for (const Cause& c : causes()) names.push_back(c.name);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end());
+}
+
+TEST(Causes, EachKindOfOriginHasItsCause) {
+  const std::pair<const char*, const char*> rows[] = {{"conversion-overflow", "format-overflow"},
+                                                      {"division-by-zero", "division-by-zero"},
+                                                      {"unwritten-memory", "unwritten-value"},
+                                                      {"input", "nonfinite-input"},
+                                                      {"exp-overflow", "positive-decay-exponent"}};
+  for (const auto& [kind, cause] : rows) {
+    OriginTrace trace;
+    trace.origin.kind = kind;
+    const Case c;
+    const TensorMap inputs;
+    EXPECT_EQ(diagnose({&c, &inputs, &trace}).at(0).cause, cause) << kind;
+  }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,56 @@
+// One case on the machine, judged against the proved reference: what the tests of the kernels' sources share.
+#pragma once
+#include <gtest/gtest.h>
+
+#include "kernels/kernel.h"
+#include "src/case/case.h"
+#include "src/compare/compare.h"
+#include "src/vm/machine.h"
+
+namespace assay {
+
+struct JudgedRun {
+  Outcome outcome;
+  std::vector<OutputComparison> outputs;
+};
+
+inline JudgedRun judged_run(const Case& c) {
+  const Kernel& kernel = find_kernel(c.kernel);
+  const Operator& op = find_operator(kernel.operator_name);
+  const TensorMap inputs = draw_inputs(c, op);
+  JudgedRun run;
+  run.outcome = vm::run(kernel.plan(c, op, inputs), inputs, {});
+  EXPECT_FALSE(run.outcome.trap) << token_of(c) << ": " << run.outcome.trap->message;
+  if (run.outcome.trap) return run;
+
+  Problem problem;
+  problem.sizes = sizes_of(c);
+  problem.cu_seqlens = c.cu_seqlens;
+  problem.scale = scale_of(c, op);
+  problem.inputs = &inputs;
+  if (c.values != "exact") problem.arithmetic = kernel.arithmetic(c);
+  problem.threads = 2;
+  const ReferenceResult reference = op.evaluate(problem);
+  for (const ReferenceOutput& expected : reference.outputs)
+    run.outputs.push_back(
+        compare_output(run.outcome.outputs.at(expected.name), expected, problem.arithmetic));
+  return run;
+}
+
+/// Runs the case and expects every element within the bound and every exponent at most 0.
+inline JudgedRun expect_within_bound(const Case& c) {
+  JudgedRun run = judged_run(c);
+  for (const OutputComparison& output : run.outputs)
+    EXPECT_TRUE(output.pass()) << token_of(c) << ": " << output.worst.element << " got " << output.worst.got
+                               << " expected " << output.worst.expected << " bound " << output.worst.bound;
+  for (const ExponentRange& range : run.outcome.exponents)
+    EXPECT_LE(range.max, 0) << token_of(c) << ": " << range.where.file << ":" << range.where.line;
+  return run;
+}
+
+/// Bit patterns of an output.
+inline const std::vector<std::byte>& bits_of(const Outcome& outcome, const std::string& output) {
+  return outcome.outputs.at(output).data;
+}
+
+}  // namespace assay
