@@ -1,5 +1,6 @@
 # Run at every build: writes tool_version.cpp, touching it only where version or commit changed.
 # Arguments: SOURCE (source root), OUTPUT (file), VERSION.
+cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND git -C ${SOURCE} rev-parse --short HEAD OUTPUT_VARIABLE commit
                 OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)

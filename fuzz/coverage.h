@@ -27,7 +27,7 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case&);
 /// What the run reached, as keys: exponent ranges per instruction, boundary classes by profile, error ratios
 /// by octave.
 std::vector<std::string> features_of(const Verification&);
-/// "T <= 64", "T <= 1024", "T > 1024": class of the longest sequence in the tightness table.
+/// "T <= 1024" or "T > 1024": class of the longest sequence in the tightness table.
 std::string length_class(const Case&);
 /// "ladder" of "ladder:8".
 std::string profile_name(const Case&);

@@ -264,11 +264,12 @@ class Fuzzer {
           if (timed() && seconds() > options_.time_s + kGrace_s) return std::optional<Verification>();
           return with_same_cause(original, candidate, backend_, options_);
         });
+    const Verification smallest = fully_traced(original, shrunk.smallest, backend_, options_);
     const std::lock_guard lock(mutex_);
-    if (db_) db_->replace_finding(findings_[number].row, shrunk.smallest);
-    run_.findings[number] = shrunk.smallest;
+    if (db_) db_->replace_finding(findings_[number].row, smallest);
+    run_.findings[number] = smallest;
     --shrinking_;
-    listener_.shrunk(original.verification, shrunk.smallest);
+    listener_.shrunk(original.verification, smallest);
     changed_.notify_all();
   }
 

@@ -34,7 +34,8 @@ struct FuzzProgress {
   double fraction = 0;  ///< of the budget spent, 0 to 1
 };
 
-/// All output goes through here. Calls come one at a time, from any of the fuzzing threads.
+/// All output goes through here. Calls come one at a time, from any of the fuzzing threads. What a listener
+/// throws ends the run and leaves fuzz().
 class Listener {
  public:
   virtual ~Listener() = default;

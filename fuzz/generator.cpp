@@ -83,7 +83,7 @@ int64_t draw_length() {
   return pick<int64_t>({{44, 64 * between(2, 4) + partial_rows()},
                         {6, 64 * between(8, 12) + partial_rows()},
                         {1, 64 * between(8, 16)},
-                        {1, 64 * between(16, 24) + partial_rows()},
+                        {4, 64 * between(16, 24) + partial_rows()},
                         {14, 64 + partial_rows()},
                         {12, partial_rows()},
                         {12, 64 * between(1, 4)},
@@ -200,7 +200,7 @@ constexpr Dimension kDimensions[] = {
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {
-  return pick<double>({{60, 3e6}, {32, 8e6}, {7, 2e7}, {1, 6e7}});
+  return pick<double>({{60, 6e6}, {32, 2e7}, {7, 5e7}, {1, 1.2e8}});
 }
 
 int64_t halved(int64_t n) {
@@ -300,6 +300,9 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// A kernel that refuses nearly every case still ends the search; such a case then counts as rejected.
+constexpr uint64_t kMaxAttempts = 1000;
+
 }  // namespace
 
 void count_case(Feedback& feedback, const Case& c) {
@@ -309,8 +312,14 @@ void count_case(Feedback& feedback, const Case& c) {
 
 Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed,
                uint64_t index) {
-  const rc::Random random(mixed(mixed(seed) + index));
-  return cases(kernel, op, feedback)(random, rc::kNominalSize).value();
+  const auto generator = cases(kernel, op, feedback);
+  Case c;
+  for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const rc::Random random(mixed(mixed(seed) + index + (attempt << 40)));
+    c = generator(random, rc::kNominalSize).value();
+    if (!kernel.refuses || kernel.refuses(c).empty()) break;
+  }
+  return c;
 }
 
 int64_t longest_sequence(const Case& c) {

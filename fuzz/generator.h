@@ -22,7 +22,7 @@ void count_case(Feedback&, const Case&);
 
 /// Case number `index` of the run `seed`: three in four drawn afresh, the others a corpus case with one or
 /// two dimensions drawn again. Within the kernel's limits, valid for the operator, and cheap (see cost.h): on
-/// average about 4 million lane instructions.
+/// average about 6 million lane instructions.
 Case draw_case(const Kernel&, const Operator&, const Feedback&, uint64_t seed, uint64_t index);
 
 /// "two chunks and a partial one", ...: class of the longest sequence, the coverage table's and the

@@ -158,18 +158,32 @@ std::vector<double> simpler_numbers(double x) {
   return numbers;
 }
 
-/// One override left out, or with a simpler value.
+std::string override_text(const Override& o) {
+  return fmt::format("{}[{}]={}", o.argument, fmt::join(o.index, ","), o.value);
+}
+
+/// One override left out, moved to the first place along an axis, or with a simpler value.
 Cases simpler_overrides(const Case& from) {
   std::vector<Case> candidates;
   for (size_t i = 0; i < from.overrides.size(); ++i) {
     Case without = from;
     without.overrides.erase(without.overrides.begin() + static_cast<std::ptrdiff_t>(i));
     candidates.push_back(without);
-    const Override parsed = parse_override(from.overrides[i]);
-    for (double value : simpler_numbers(parsed.value)) {
+    const auto add = [&](const Override& changed) {
       Case c = from;
-      c.overrides[i] = fmt::format("{}[{}]={}", parsed.argument, fmt::join(parsed.index, ","), value);
+      c.overrides[i] = override_text(changed);
       candidates.push_back(c);
+    };
+    const Override parsed = parse_override(from.overrides[i]);
+    for (size_t axis = 0; axis < parsed.index.size(); ++axis) {
+      Override moved = parsed;
+      moved.index[axis] = 0;
+      if (parsed.index[axis] != 0) add(moved);
+    }
+    for (double value : simpler_numbers(parsed.value)) {
+      Override simpler = parsed;
+      simpler.value = value;
+      add(simpler);
     }
   }
   return rc::seq::fromContainer(candidates);

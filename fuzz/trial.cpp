@@ -16,17 +16,32 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// How much a verification tells of a fault: that it is there, where a bad value was born, or also which
+/// inputs would mend it (many runs more).
+enum class Tracing { none, origin, full };
+
 Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
-                         bool diagnose) {
+                         Tracing tracing) {
   VerifyOptions verify_options;
   verify_options.threads = 1;
   verify_options.twice = false;  // a property of its own
-  verify_options.diagnose = diagnose;
+  verify_options.diagnose = tracing != Tracing::none;
   verify_options.peer = options.peer;
   verify_options.origin = options.origin;
+  if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
   Verification v = verify(c, kernel, backend, verify_options);
   v.replay += options.replay_suffix;
   return v;
+}
+
+/// The verification with its trace; as it is where the machine cannot run what another backend ran.
+Verification traced(const Verification& plain, const Kernel& kernel, Backend& backend,
+                    const FuzzOptions& options, Tracing tracing) {
+  try {
+    return verify_once(plain.case_, kernel, backend, options, tracing);
+  } catch (const BadInput&) {
+    return plain;
+  }
 }
 
 /// Why the kernel's plan does not take the case; empty if it does.
@@ -64,7 +79,7 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
   TrialReport report;
   report.trial = trial;
   try {
-    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, false);
+    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::none);
   } catch (const BadInput&) {
     report.rejected = plan_rejects(trial);
     if (report.rejected.empty()) throw;
@@ -74,24 +89,32 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
   report.plain_cause = report.verification.cause;
   report.outcomes = check_properties(report.verification, *trial.kernel, backend, trial.properties);
   if (alone && trial.diagnose)
-    report.verification = verify_once(trial.case_, *trial.kernel, backend, options, true);
+    report.verification = traced(report.verification, *trial.kernel, backend, options, Tracing::origin);
   record_failures(report.verification, report.outcomes);
   if (!alone && (report.property = first_failed(report.outcomes)) != nullptr)
     report.plain_cause = report.verification.cause;
   return report;
 }
 
+Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
+                          const FuzzOptions& options) {
+  if (original.property != nullptr || !original.trial.diagnose) return smallest;
+  Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);
+  v.properties_failed = smallest.properties_failed;
+  return v;
+}
+
 std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate,
                                             Backend& backend, const FuzzOptions& options) {
   const Kernel& kernel = *original.trial.kernel;
   try {
-    Verification v = verify_once(candidate, kernel, backend, options, false);
+    Verification v = verify_once(candidate, kernel, backend, options, Tracing::none);
     if (original.property != nullptr) {
       if (v.verdict == "finding") return std::nullopt;
       record_failures(v, check_properties(v, kernel, backend, {original.property}));
     } else {
       if (v.cause != original.plain_cause) return std::nullopt;
-      if (original.trial.diagnose) v = verify_once(candidate, kernel, backend, options, true);
+      if (original.trial.diagnose) v = traced(v, kernel, backend, options, Tracing::origin);
     }
     if (v.verdict != original.verification.verdict || v.cause != original.verification.cause)
       return std::nullopt;

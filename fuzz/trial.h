@@ -34,6 +34,11 @@ std::vector<const Property*> properties_due(const Case&, uint64_t seed, int64_t 
 /// lacks).
 TrialReport run_trial(const Trial&, Backend&, const FuzzOptions&);
 
+/// The finding's own case verified once more, with everything a person wants to know: nearest finite inputs,
+/// causes.
+Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend&,
+                          const FuzzOptions&);
+
 /// Verifies `candidate` as far as is needed to say whether it fails with the cause of `original`.
 std::optional<Verification> with_same_cause(const TrialReport& original, const Case& candidate, Backend&,
                                             const FuzzOptions&);

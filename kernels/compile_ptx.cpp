@@ -23,6 +23,9 @@ std::string environment(const char* name) {
   return value ? value : "";
 }
 
+constexpr const char* flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
+constexpr const char* cache_version = "3";  // another one where prepare_ptx changes what it writes
+
 fs::path find_nvcc() {
   if (const std::string given = environment("ASSAY_NVCC"); !given.empty()) return given;
   std::vector<fs::path> folders;
@@ -85,7 +88,7 @@ std::string first_error(const std::string& log) {
 std::string compile(const SourceTree& sources, const std::string& module, const fs::path& folder) {
   const fs::path nvcc = find_nvcc();
   for (const auto& [path, text] : sources) write_file(folder / path, text);
-  std::string command = quoted(nvcc.string()) + " -ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
+  std::string command = quoted(nvcc.string()) + ' ' + flags;
   for (const std::string& definition : module_definitions(module)) command += " -D" + definition;
   const fs::path source = folder / "kernels" / (module.substr(0, module.find('.')) + ".cu");
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
@@ -113,7 +116,8 @@ std::vector<std::string> module_definitions(const std::string& module) {
 }
 
 std::shared_ptr<const std::string> compile_module(const SourceTree& sources, const std::string& module) {
-  std::string key = module;
+  std::string key = fmt::format("{} {} {}", module, flags, cache_version);
+  for (const std::string& definition : module_definitions(module)) key += ' ' + definition;
   for (const auto& [path, text] : sources) key += '\0' + path + '\0' + text;
   const std::string name = digest(key);
 

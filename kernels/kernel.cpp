@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "kernels/defect.h"
+#include "src/case/names.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -26,12 +27,12 @@ const std::vector<Kernel>& kernels() {
 namespace {
 
 const Kernel& find_clean(std::string_view name, std::string_view asked) {
-  std::string known;
+  std::vector<std::string> known;
   for (const Kernel& kernel : kernels()) {
     if (kernel.name == name) return kernel;
-    known += (known.empty() ? "" : ", ") + kernel.name;
+    known.push_back(kernel.name);
   }
-  throw BadInput(fmt::format("unknown kernel '{}'; there are: {}", asked, known));
+  throw BadInput(unknown_name("kernel", asked, known));
 }
 
 }  // namespace

@@ -35,10 +35,14 @@ int lowest_bit(const Tensor& tensor) {
 
 }  // namespace
 
+bool all_zero(const Tensor& tensor) {
+  return lowest_bit(tensor) == kAllZero;
+}
+
 ExactGrid::ExactGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* g, const Tensor* S0,
                      double scale) {
   int exponent;
-  if (std::fabs(std::frexp(scale, &exponent)) != 0.5 || (g && lowest_bit(*g) != kAllZero)) return;
+  if (std::fabs(std::frexp(scale, &exponent)) != 0.5 || (g && !all_zero(*g))) return;
   const int of_q = lowest_bit(q), of_k = lowest_bit(k), of_v = lowest_bit(v),
             of_S0 = S0 ? lowest_bit(*S0) : kAllZero;
   if (std::min({of_q, of_k, of_v, of_S0}) == kNoGrid) return;

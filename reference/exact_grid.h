@@ -4,6 +4,8 @@
 
 namespace assay {
 
+bool all_zero(const Tensor&);
+
 /// No decay, and every q, k, v, S_0 a multiple of a power of two: then every S_t is a multiple of
 /// 2^state_exponent, every sum q^T S of 2^(q_exponent + state_exponent), and as long as the sums of absolute
 /// values stay below 2^53 of these units nothing rounds, in any order. A scale that is a power of two keeps

@@ -160,8 +160,12 @@ class Columns {
       const size_t out = static_cast<size_t>(at + j);
       f_.o.mid[out] = mid, f_.o.rad[out] = rad, f_.o.bound[out] = bound, f_.o.companion[out] = companion;
       f_.o.underflow[out] = flushed + half_subnormal;
-      if (too_wide(rad, bound) && std::isfinite(mid)) wide_[column] = true;
+      note_width(column, mid, rad, bound);
     }
+  }
+
+  void note_width(size_t column, double mid, double rad, double bound) {
+    if (too_wide(rad, bound) && std::isfinite(mid) && !out_of_reach(f_, mid, bound)) wide_[column] = true;
   }
 
   void finish_states() {
@@ -183,7 +187,7 @@ class Columns {
         if (!std::isfinite(S_[i]) || !std::isfinite(rad)) rad = HUGE_VAL;
         f_.state.mid[out] = S_[i], f_.state.rad[out] = rad, f_.state.bound[out] = bound;
         f_.state.companion[out] = P_[i] * raise, f_.state.underflow[out] = flushed;
-        if (too_wide(rad, bound) && std::isfinite(S_[i])) wide_[column] = true;
+        note_width(column, S_[i], rad, bound);
       }
   }
 

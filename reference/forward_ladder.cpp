@@ -38,17 +38,13 @@ bool in_domain(const KeyInputs& x) {
          std::all_of(x.g.begin(), x.g.end(), [](double g) { return g <= 0; });
 }
 
-bool no_decay(const KeyInputs& x) {
-  return std::all_of(x.g.begin(), x.g.end(), [](double g) { return g == 0; });
-}
-
 /// Takes over what is narrower; true where the whole column now is narrow enough.
 bool accept(const ForwardProblem& f, const Slice& s, int64_t column, const ColumnOutputs& y, int rung) {
   bool narrow = true;
   const auto take = [&](ReferenceOutput& out, int64_t at, const Ball<double>& ball) {
     const size_t i = static_cast<size_t>(at);
     if (ball.rad < out.rad[i]) out.mid[i] = ball.mid, out.rad[i] = ball.rad;
-    narrow = narrow && !too_wide(out.rad[i], out.bound[i]);
+    narrow = narrow && (!too_wide(out.rad[i], out.bound[i]) || out_of_reach(f, out.mid[i], out.bound[i]));
   };
   for (int64_t t = 0; t < s.tokens; ++t) take(f.o, f.output_row(s, t) + column, y.o[static_cast<size_t>(t)]);
   for (int64_t c = 0; c < f.K(); ++c) take(f.state, f.state_row(s, c) + column, y.S[static_cast<size_t>(c)]);
@@ -63,14 +59,12 @@ void climb_ladder(const ForwardProblem& f, const Slice& s, int64_t v0, const std
   if (wide.empty()) return;
   const KeyInputs keys = read_keys(f, s);
   if (!in_domain(keys)) return;  // no precision helps; the radius or the bound is infinite already
-  // Where the bound is zero only a radius of zero will do. Double-double has none; intervals have it where
-  // every operation is exact, which no decay is.
-  if (f.exact_claimed && !no_decay(keys)) return;
   for (size_t from = 0; from < wide.size(); from += kForwardColumns) {
     const size_t count = std::min<size_t>(kForwardColumns, wide.size() - from);
     std::vector<ColumnInputs> columns;
     for (size_t j = 0; j < count; ++j) columns.push_back(read_column(f, s, v0 + wide[from + j]));
     std::vector<ColumnOutputs> precise;
+    // Where the kernel claims to be exact the radius must be zero, which only intervals can have.
     if (!f.exact_claimed) precise = precise_columns(keys, columns);
     for (size_t j = 0; j < count; ++j) {
       const int64_t column = v0 + wide[from + j];

@@ -1,5 +1,6 @@
 // What the parts of the forward evaluation share: the decoded view of a problem and the outputs being filled.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <mutex>
 
@@ -18,6 +19,7 @@ struct ForwardProblem {
   BoundModel model;
   ExactGrid grid;
   bool exact_claimed;  ///< the kernel declares no error at all
+  bool decays;         ///< some gate is not zero
   ReferenceOutput &o, &state;
   std::mutex& mutex;  ///< guards what is not an element of its own: the outputs' rungs
 
@@ -32,6 +34,12 @@ struct ForwardProblem {
 /// A radius this large leaves no verdict; NaN counts as too wide.
 inline bool too_wide(double rad, double bound) {
   return !(rad <= kEnclosureShare * bound);
+}
+
+/// Enclosures have doubles for midpoints. Where a radius of half their spacing is too wide only an exact
+/// value could be enclosed, and with decays no value is: no rung helps.
+inline bool out_of_reach(const ForwardProblem& f, double mid, double bound) {
+  return f.decays && kEnclosureShare * bound <= 0x1p-54 * std::fabs(mid);
 }
 
 }  // namespace assay

@@ -64,9 +64,11 @@ ReferenceResult gated_forward(const Problem& p, const GatedRow& row) {
                    BoundModel(p.arithmetic),
                    {},
                    claims_exact(p.arithmetic),
+                   false,
                    result.outputs[0],
                    result.outputs[1],
                    mutex};
+  f.decays = f.g && !all_zero(*f.g);
   f.grid = ExactGrid(f.q, f.k, f.v, f.g, f.S0, p.scale);
   const int64_t blocks = (s.V + kColumnsPerTask - 1) / kColumnsPerTask;
   parallel_for(static_cast<int64_t>(slices.size()) * blocks, p.threads, [&](int64_t i) {

@@ -5,6 +5,7 @@ namespace {
 
 namespace plain {
 constexpr std::string_view kInstructionSet = "baseline";
+constexpr int kRegisterBytes = 16;
 #include "reference/gated_kernels.inc"
 }  // namespace plain
 
@@ -13,6 +14,7 @@ constexpr std::string_view kInstructionSet = "baseline";
 #pragma GCC target("avx2")
 namespace avx2 {
 constexpr std::string_view kInstructionSet = "avx2";
+constexpr int kRegisterBytes = 32;
 #include "reference/gated_kernels.inc"
 }  // namespace avx2
 #pragma GCC pop_options
@@ -20,6 +22,7 @@ constexpr std::string_view kInstructionSet = "avx2";
 #pragma GCC target("avx512f")
 namespace avx512 {
 constexpr std::string_view kInstructionSet = "avx512f";
+constexpr int kRegisterBytes = 64;
 #include "reference/gated_kernels.inc"
 }  // namespace avx512
 #pragma GCC pop_options

@@ -139,17 +139,17 @@ std::string output_section(const json& output, const std::string& pointer, int l
       "histogram", pointer,
       fmt::format("<b>How large the errors are</b>: elements of <code>{}</code> by error / bound", name));
   out += histogram_table(field_of(output, "histogram"));
+  out += "<div class=\"fields\">\n";
   const json& fields = field_of(output, "fields");
-  if (!fields.empty()) out += "<div class=\"fields\">\n";
   for (size_t i = 0; i < fields.size(); ++i) {
-    if (field_of(fields[i], "max_ratio").empty()) continue;
-    const bool folded = field_of(fields[i], "max_ratio").size() > kPointsPerField;
+    const size_t indices = field_of(fields[i], "max_ratio").size();
+    if (indices < 2) continue;  // the table says it
     out += chart("field", fmt::format("{}/fields/{}", pointer, i),
                  fmt::format("<b>Where along <code>{}</code></b>: largest error / bound at each index{}",
                              escape_markup(text_of(fields[i], "axis")),
-                             folded ? " (neighbours folded into one point)" : ""));
+                             indices > kPointsPerField ? " (neighbours folded into one point)" : ""));
   }
-  return out + (fields.empty() ? "" : "</div>\n");
+  return out + "</div>\n";
 }
 
 std::string trap_section(const json& trap, int level) {

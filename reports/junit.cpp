@@ -48,8 +48,11 @@ std::string failure_text(const json& v) {
   return out + text_of(v, "replay") + "\n";
 }
 
+/// A finding names the properties that failed; one that names none is outside the bound, or no number at all.
 bool violates(const json& finding, const std::string& property) {
-  for (const json& line : field_of(finding, "properties_failed")) {
+  const json& failed = field_of(finding, "properties_failed");
+  if (failed.empty()) return property == "within-bound";
+  for (const json& line : failed) {
     const std::string text = exact_decimal(line);
     if (text.starts_with(property) && (text.size() == property.size() || text[property.size()] == ':'))
       return true;
@@ -120,8 +123,10 @@ TestSuite verification_suite(const json& v) {
         {text_of(output, "name"), bad ? verdict : "", text_of(v, "cause"), bad ? failure_text(v) : ""});
   }
   // Traps, properties, differing bits and inputs out of domain are no element's fault.
-  suite.cases.push_back({text_of(v, "token"), verdict == "pass" ? "" : verdict, text_of(v, "cause"),
-                         verdict == "pass" ? "" : failure_text(v)});
+  // A run on inputs from a file has no token: its replay line names it.
+  const std::string token = text_of(v, "token");
+  suite.cases.push_back({token.empty() ? text_of(v, "replay") : token, verdict == "pass" ? "" : verdict,
+                         text_of(v, "cause"), verdict == "pass" ? "" : failure_text(v)});
   return suite;
 }
 

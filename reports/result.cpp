@@ -72,6 +72,7 @@ void fields(Io& io, OutputComparison& x) {
   ASSAY_FIELD(nonfinite);
   ASSAY_FIELD(wrong_class);
   ASSAY_FIELD(undecided);
+  ASSAY_FIELD(undecided_reason);
   ASSAY_FIELD(worst);
   ASSAY_FIELD(max_ratio);
   ASSAY_FIELD(max_tightness);

@@ -3,18 +3,9 @@
 // of the sum + 2) u.
 #pragma once
 
-__device__ __forceinline__ float fused(float a, float b, float c) {
-  return __fmaf_rn(a, b, c);
-}
+#include "instruction.cuh"
 
 constexpr float log2_e = 0x1.715476p+0f;
-
-// 2^y: relative error <= 2^-22 (PTX ISA, ex2.approx.ftz.f32), 0 below 2^-126, exactly 1 at y = 0.
-__device__ __forceinline__ float power_of_two(float y) {
-  float result;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(y));
-  return result;
-}
 
 // 2^y - 1 for -1/2 <= y <= 0: relative error <= 4 u. Seven terms of sum (y ln 2)^n / n!; the first one left
 // out is 2^-27 of the sum; Horner's roundings are u at the last step, u |y| ln2 / 2 at the one before, and so

@@ -1,31 +1,18 @@
 // Storage formats of tensors on the device: bits to float and back, one rounding to nearest even.
 #pragma once
 
-using u32 = unsigned int;
-using i64 = long long;
+#include "instruction.cuh"
 
 struct Bf16 {
   using Bits = unsigned short;
   static __device__ float decode(Bits x) { return __uint_as_float(static_cast<u32>(x) << 16); }
-  static __device__ Bits encode(float x) {
-    Bits bits;
-    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    return bits;
-  }
+  static __device__ Bits encode(float x) { return to_bf16(x); }
 };
 
 struct Fp16 {
   using Bits = unsigned short;
-  static __device__ float decode(Bits x) {
-    float value;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x));
-    return value;
-  }
-  static __device__ Bits encode(float x) {
-    Bits bits;
-    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
-    return bits;
-  }
+  static __device__ float decode(Bits x) { return from_fp16(x); }
+  static __device__ Bits encode(float x) { return to_fp16(x); }
 };
 
 struct Fp32 {

@@ -13,20 +13,6 @@ struct Accumulator {
   __device__ void clear() { r[0] = r[1] = r[2] = r[3] = 0.0f; }
 };
 
-__device__ __forceinline__ void mma_tf32(float (&d)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
-// Rounded to nearest, ties away: relative error <= 2^-11.
-__device__ __forceinline__ u32 round_tf32(float x) {
-  u32 bits;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-  return bits;
-}
-
 // bf16 operands, relative rounding error 2^-8 (0 where the value is a bf16 already).
 struct OperandBf16 {
   using Shared = uint4;                    // one lane's share in memory
@@ -34,12 +20,8 @@ struct OperandBf16 {
   u32 r[4];                                // [2 * (places {1,3}) + row]
 
   static __device__ OperandBf16 of(const float (&x)[2][4]) {
-    return {{pack(x[0][0], x[0][2]), pack(x[1][0], x[1][2]), pack(x[0][1], x[0][3]), pack(x[1][1], x[1][3])}};
-  }
-  static __device__ u32 pack(float low, float high) {
-    u32 bits;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(high), "f"(low));
-    return bits;
+    return {{to_bf16_pair(x[0][0], x[0][2]), to_bf16_pair(x[1][0], x[1][2]), to_bf16_pair(x[0][1], x[0][3]),
+             to_bf16_pair(x[1][1], x[1][3])}};
   }
   __device__ void store(char* block, int lane) const {
     reinterpret_cast<uint4*>(block)[lane] = make_uint4(r[0], r[1], r[2], r[3]);
@@ -56,10 +38,7 @@ struct OperandBf16 {
 // c += A B^T over 16 places, for columns 8 `half` .. 8 `half` + 7 of B.
 __device__ __forceinline__ void multiply(Accumulator& c, const OperandBf16& a, const OperandBf16& b,
                                          int half) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
-      "{%0,%1,%2,%3};"
-      : "+f"(c.r[0]), "+f"(c.r[1]), "+f"(c.r[2]), "+f"(c.r[3])
-      : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[half]), "r"(b.r[half + 2]));
+  mma_bf16(c.r, a.r[0], a.r[1], a.r[2], a.r[3], b.r[half], b.r[half + 2]);
 }
 
 // One lane's eight floats of a 16 x 16 block in memory: two runs of 512 bytes, so that no bank is hit twice.
@@ -83,7 +62,7 @@ struct OperandTf32 {
   static __device__ OperandTf32 of(const float (&x)[2][4]) {
     OperandTf32 result;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) result.r[i >> 2][i & 3] = round_tf32(x[i >> 2][i & 3]);
+    for (int i = 0; i < 8; ++i) result.r[i >> 2][i & 3] = to_tf32(x[i >> 2][i & 3]);
     return result;
   }
   static __device__ OperandTf32 load(const char* block, int lane) {
@@ -112,9 +91,9 @@ struct OperandTf32x3 {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       const float value = x[i >> 2][i & 3];
-      const u32 high = round_tf32(value);
+      const u32 high = to_tf32(value);
       result.high.r[i >> 2][i & 3] = high;
-      result.low.r[i >> 2][i & 3] = round_tf32(value - __uint_as_float(high));
+      result.low.r[i >> 2][i & 3] = to_tf32(value - __uint_as_float(high));
     }
     return result;
   }

@@ -15,24 +15,6 @@ struct Tile {
   }
 };
 
-__device__ __forceinline__ u32 shared_address(const void* pointer) {
-  return static_cast<u32>(__cvta_generic_to_shared(pointer));
-}
-
-// 16 bytes to shared memory without passing registers; zeros where `bytes` is 0 (nothing is read then).
-__device__ __forceinline__ void copy_async(char* to, const void* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
-               "r"(bytes)
-               : "memory");
-}
-__device__ __forceinline__ void commit_copies() {
-  asm volatile("cp.async.commit_group;" ::: "memory");
-}
-template <int pending>
-__device__ __forceinline__ void wait_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
-}
-
 // Starts loading 64 rows x Tile::columns elements from `from`, `row_stride` elements apart; rows and columns
 // from (rows, count) on become zero. `vector`: row starts are 16-byte aligned and count is a multiple of 8.
 template <class T, int threads>
@@ -78,10 +60,7 @@ __device__ __forceinline__ void load_columns(OperandBf16& operand, const char* t
                                              int lane) {
   const int matrix = lane >> 3;
   const char* row = tile + T::offset(token(lane & 7, matrix >> 1), column + 8 * (matrix & 1));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(operand.r[0]), "=r"(operand.r[1]), "=r"(operand.r[2]), "=r"(operand.r[3])
-               : "r"(shared_address(row))
-               : "memory");
+  load_matrices_transposed(operand.r, row);
 }
 template <class T, class Format, class Operand, class Tokens>
 __device__ __forceinline__ void load_float_columns(Operand& operand, const char* tile, int column,

@@ -129,17 +129,19 @@
       return {
         decay: row.decay, series: [row.output, row.dtype, row.length_class].filter(Boolean).join("  "),
         strength: exponent === null ? 0.04 : Math.min(1, Math.max(0.08, 1 + exponent / 10)),
-        outside: !finite || ratio >= 1, text: finite ? ratio.toPrecision(2) : ratio,
+        outside: !finite || ratio >= 1, text: !finite ? ratio : ratio === 0 ? "0" : ratio < 1e-3 ? ratio.toExponential(0) : ratio.toPrecision(2),
         tip: `${row.output} ${row.dtype} ${row.length_class}, ${row.decay}: tightness ${ratio}, error/bound ${row.max_ratio}, ${row.cases} cases`,
       };
     });
-    const series = new Set(rows.map((row) => row.series)).size;
+    // "T <= 64" before "T <= 1024"; the same columns for every kernel.
+    const ordered = (names) => [...new Set(names)].sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
+    const series = ordered(rows.map((row) => row.series)), decays = ordered(table.map((row) => row.decay));
     return {
-      ...frame(width, 24 * series + 40),
+      ...frame(width, 24 * series.length + 40),
       data: [{name: "cells", values: rows}],
       scales: [
-        {name: "x", type: "band", domain: {data: "cells", field: "decay"}, range: "width", padding: 0.04},
-        {name: "y", type: "band", domain: {data: "cells", field: "series"}, range: "height", padding: 0.08},
+        {name: "x", type: "band", domain: decays, range: "width", padding: 0.04},
+        {name: "y", type: "band", domain: series, range: "height", padding: 0.08},
       ],
       axes: [
         {orient: "top", scale: "x", domain: false, ticks: false, labelOverlap: true},

@@ -33,7 +33,8 @@ std::unique_ptr<Backend> make_vm_backend(const BackendOptions&);
 /// lists (CUDA_VISIBLE_DEVICES chooses); the driver is libcuda.so.1, or the file that ASSAY_CUDA_DRIVER
 /// names.
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&);
-/// One line about the GPU or why there is none ("NVIDIA H200 (sm_90), 139.8 GiB, CUDA 13.0"); never throws.
+/// One line about the GPU or why there is none ("NVIDIA H200 (sm_90), 139.8 GiB, CUDA 13.0", "none: ...");
+/// never throws.
 std::string describe_gpu();
 bool gpu_available();
 /// "sm_90", or empty without a GPU; never throws.

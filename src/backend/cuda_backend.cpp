@@ -80,7 +80,7 @@ GpuDescription describe_through(WorkerProcess& worker) {
   WireWriter request;
   request.number(Request::describe);
   const auto answer = ask(worker, request);
-  if (!answer) throw BadInput("no GPU: the NVIDIA driver crashed while starting");
+  if (!answer) throw BadInput("the NVIDIA driver crashed while starting");
   WireReader in(*answer);
   GpuDescription gpu;
   gpu.name = in.text();
@@ -146,7 +146,11 @@ class CudaBackend : public Backend {
 }  // namespace
 
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&) {
-  return std::make_unique<CudaBackend>();
+  try {
+    return std::make_unique<CudaBackend>();
+  } catch (const BadInput& error) {
+    throw BadInput(fmt::format("no GPU: {}; use --backend vm", error.what()));
+  }
 }
 
 std::string describe_gpu() {
@@ -157,7 +161,7 @@ std::string describe_gpu() {
                        static_cast<double>(gpu.bytes) / (1 << 30), gpu.version / 1000,
                        gpu.version % 1000 / 10);
   } catch (const BadInput& error) {
-    return error.what();
+    return std::string("none: ") + error.what();
   }
 }
 

@@ -15,8 +15,7 @@ void* open_library() {
   const char* path = chosen && *chosen ? chosen : "libcuda.so.1";
   // Never closed: the driver keeps threads of its own.
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (!library)
-    throw BadInput(fmt::format("no GPU: the NVIDIA driver's {} cannot be opened; use --backend vm", path));
+  if (!library) throw BadInput(fmt::format("the NVIDIA driver's {} cannot be opened", path));
   return library;
 }
 
@@ -28,18 +27,17 @@ Driver Driver::open() {
 #define ASSAY_DRIVER_LOAD(name, symbol, parameters)                              \
   driver.name = reinterpret_cast<decltype(driver.name)>(dlsym(library, symbol)); \
   if (!driver.name)                                                              \
-    throw BadInput("no GPU: the NVIDIA driver has no " symbol "; a driver for CUDA 11 or newer is needed");
+    throw BadInput("the NVIDIA driver has no " symbol "; a driver for CUDA 11 or newer is needed");
   ASSAY_DRIVER_FUNCTIONS(ASSAY_DRIVER_LOAD)
 #undef ASSAY_DRIVER_LOAD
   const CUresult initialised = driver.cuInit(0);
   int devices = 0;
   if (initialised == CUDA_ERROR_NO_DEVICE ||
       (initialised == CUDA_SUCCESS && driver.cuDeviceGetCount(&devices) == CUDA_SUCCESS && devices == 0))
-    throw BadInput(
-        "no GPU: the NVIDIA driver lists none (CUDA_VISIBLE_DEVICES hides those it does not name)");
-  driver.check(initialised, "no GPU: the NVIDIA driver does not start");
-  driver.check(driver.cuDeviceGet(&driver.device, 0), "no GPU: cuDeviceGet");
-  driver.check(driver.cuDriverGetVersion(&driver.version), "no GPU: cuDriverGetVersion");
+    throw BadInput("the NVIDIA driver lists none (CUDA_VISIBLE_DEVICES hides those it does not name)");
+  driver.check(initialised, "the NVIDIA driver does not start");
+  driver.check(driver.cuDeviceGet(&driver.device, 0), "cuDeviceGet");
+  driver.check(driver.cuDriverGetVersion(&driver.version), "cuDriverGetVersion");
   return driver;
 }
 

@@ -10,8 +10,9 @@ namespace {
 
 class VmBackend : public Backend {
  public:
-  explicit VmBackend(const BackendOptions& options) : options_{options.arch, options.threads, options.instruction_budget} {
-    vm::tensor_core_model(options.arch);   // throws for an architecture that the machine does not know
+  explicit VmBackend(const BackendOptions& options)
+      : options_{options.arch, options.threads, options.instruction_budget} {
+    vm::tensor_core_model(options.arch);  // throws for an architecture that the machine does not know
   }
   std::string name() const override { return "vm " + options_.arch; }
   Outcome run(const Plan& plan, const TensorMap& inputs) override { return vm::run(plan, inputs, options_); }
@@ -22,6 +23,8 @@ class VmBackend : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_vm_backend(const BackendOptions& options) { return std::make_unique<VmBackend>(options); }
+std::unique_ptr<Backend> make_vm_backend(const BackendOptions& options) {
+  return std::make_unique<VmBackend>(options);
+}
 
 }  // namespace assay

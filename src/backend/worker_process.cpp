@@ -52,7 +52,7 @@ std::optional<std::vector<std::byte>> receive_frame(int socket) {
   return bytes;
 }
 
-constexpr int kDone = 0, kReplace = 3;
+constexpr int kDone = 0, kReplace = 3, kFailed = 4;
 
 /// Answers until the other end closes (kDone) or the service asks to be replaced.
 template <typename Service>
@@ -65,13 +65,23 @@ int work(int socket, const Service& service) {
   return kDone;
 }
 
+/// What escapes a service ends its worker, never the program whose stack the worker inherited.
+template <typename MakeService>
+int work_to_the_end(int socket, const MakeService& make_service) noexcept {
+  try {
+    return work(socket, make_service());
+  } catch (...) {
+    return kFailed;
+  }
+}
+
 /// Starts one worker after the other until one ends for want of requests.
 template <typename MakeService>
 void guard(int socket, const MakeService& make_service) {
   for (;;) {
     const pid_t worker = fork();
     if (worker < 0) return;
-    if (worker == 0) _exit(work(socket, make_service()));
+    if (worker == 0) _exit(work_to_the_end(socket, make_service));
     int status = 0;
     while (waitpid(worker, &status, 0) < 0 && errno == EINTR) {
     }
@@ -111,6 +121,7 @@ WorkerProcess::~WorkerProcess() {
 }
 
 std::optional<std::vector<std::byte>> WorkerProcess::ask(const std::vector<std::byte>& request) {
+  const std::lock_guard lock(one_at_a_time_);
   if (!send_frame(socket_, request)) return std::nullopt;
   return receive_frame(socket_);
 }

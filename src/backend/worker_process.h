@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -24,10 +25,12 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// Sends a request and waits for its answer; nothing where the worker died over it.
+  /// Sends a request and waits for its answer; nothing where the worker died over it. Callers in several
+  /// threads are served one after the other.
   std::optional<std::vector<std::byte>> ask(const std::vector<std::byte>& request);
 
  private:
+  std::mutex one_at_a_time_;
   int socket_ = -1;
   pid_t guard_ = -1;
 };

@@ -86,7 +86,10 @@ void CaseOptions::add_to(CLI::App& app) {
   app.add_option("--values", case_.values, fmt::format("Other values ({})", names_of(value_kinds())))
       ->group(drawing)
       ->capture_default_str();
-  app.add_option("--seed", case_.seed, "Seed of the inputs")->group(drawing)->capture_default_str();
+  app.add_option("--seed", case_.seed, "Seed of the inputs")
+      ->check(CLI::NonNegativeNumber)
+      ->group(drawing)
+      ->capture_default_str();
   app.add_option("--scale", scale_, "Scale of the output (default: the operator's)")->group(drawing);
   app.add_option("--without", without_, "Absent optional inputs, as in g")->delimiter(',')->group(drawing);
   app.add_flag("--initial-state", case_.initial_state, "With an initial state")->group(drawing);

@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
 
 #include "reports/tool.h"
+#include "src/case/names.h"
 #include "src/cli/commands.h"
 #include "src/numerics/bad_input.h"
 
@@ -35,6 +37,16 @@ std::string chosen(const CLI::App& app) {
   return subcommands.empty() ? "assay" : fmt::format("assay {}", subcommands.front()->get_name());
 }
 
+/// The first argument, if it names no subcommand, is most likely a misspelt one.
+void require_subcommand(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) == names.end())
+    throw BadInput(unknown_name("subcommand", argv[1], names));
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"assay: verifies GPU kernels numerically, on a GPU or without one.", "assay"};
   app.set_version_flag("--version", version_text());
@@ -42,6 +54,7 @@ int run(int argc, char** argv) {
   int status = 0;
   for (const auto add : {add_list, add_verify, add_fuzz, add_trace, add_replay, add_report}) add(app, status);
   try {
+    require_subcommand(app, argc, argv);
     app.parse(argc, argv);
     return status;
   } catch (const CLI::Success& asked) {  // --help, --version

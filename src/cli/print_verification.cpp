@@ -49,7 +49,6 @@ std::string count_of_elements(int64_t n, const char* what) {
 
 /// What the verdict rests on, in words.
 std::string reason(const Verification& v) {
-  if (v.verdict == "domain") return "inputs outside the domain; nothing was launched";
   if (v.trap) return fmt::format("{}: {}", v.trap->kind, v.trap->message);
   std::vector<std::string> parts;
   for (const OutputComparison& o : v.outputs) {
@@ -121,6 +120,17 @@ void print_diagnosis(const Console& console, const Verification& v) {
   }
 }
 
+/// Largest argument any exponential saw: above 0 a decay grows.
+void print_exponents(const Console& console, const Verification& v) {
+  if (v.exponents.empty()) return;
+  double least = v.exponents[0].min, largest = v.exponents[0].max;
+  for (const ExponentRange& e : v.exponents)
+    least = std::min(least, e.min), largest = std::max(largest, e.max);
+  console.line(
+      console.styled(Style::dim, fmt::format("exponentials at {} places saw arguments from {:.6g} to {:.6g}",
+                                             v.exponents.size(), least, largest)));
+}
+
 void print_timing(const Console& console, const Verification& v) {
   double enclosure = 0;
   for (const OutputComparison& o : v.outputs) enclosure = std::max(enclosure, o.max_enclosure);
@@ -174,7 +184,6 @@ void print_verification(const Console& console, const Verification& v) {
   console.line(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));
   console.line(console.styled(Style::dim, fmt::format("on {}; {}", v.backend, v.arithmetic)));
   console.line(fmt::format("\n{}  {}", console.styled(style_of(v.verdict), verdict), reason(v)));
-  for (const std::string& line : v.domain) console.line(fmt::format("  {}", line));
   if (v.trap) {
     console.line(fmt::format("  at {}, block ({}), thread ({})", place(v.trap->where),
                              fmt::join(v.trap->block, ","), fmt::join(v.trap->thread, ",")));
@@ -189,7 +198,8 @@ void print_verification(const Console& console, const Verification& v) {
   if (!v.diagnosis.empty()) console.line("");
   print_diagnosis(console, v);
   console.line("");
-  if (v.verdict != "domain") print_timing(console, v);
+  print_exponents(console, v);
+  print_timing(console, v);
   console.line(fmt::format("replay: {}", v.replay));
 }
 

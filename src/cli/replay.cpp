@@ -1,12 +1,9 @@
 // assay replay TOKEN: a case again, with every property that applies to it.
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "fuzz/properties.h"
 #include "src/cli/commands.h"
-#include "src/cli/output_options.h"
-#include "src/cli/print_verification.h"
 #include "src/cli/run_case.h"
 #include "src/numerics/bad_input.h"
 
@@ -31,9 +28,7 @@ struct ReplayCommand {
     options.threads = engines.threads();
     Verification result = run_case(kernel, {c, std::nullopt, ""}, on, options);
     if (!result.trap && result.verdict != "domain") judge_properties(result, replayed, *on.primary);
-    print_verification(output.console(), result);
-    output.write(to_json(result));
-    return output.status(result.verdict);
+    return conclude(output, result);
   }
 };
 

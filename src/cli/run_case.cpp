@@ -1,8 +1,12 @@
 #include "src/cli/run_case.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
 
 #include "src/cli/console.h"
+#include "src/cli/print_verification.h"
 
 namespace assay::cli {
 namespace {
@@ -33,6 +37,17 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
     result.replay += options.replay_suffix();
   }
   return result;
+}
+
+int conclude(const OutputOptions& output, const Verification& v) {
+  if (v.verdict == "domain") {
+    fmt::print(stderr, "assay: out of the domain of {}: {}; nothing was launched\n", v.kernel,
+               fmt::join(v.domain, "; "));
+  } else {
+    print_verification(output.console(), v);
+  }
+  output.write(to_json(v));
+  return output.status(v.verdict);
 }
 
 }  // namespace assay::cli

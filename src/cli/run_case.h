@@ -2,11 +2,16 @@
 #pragma once
 #include "src/cli/case_options.h"
 #include "src/cli/engine_options.h"
+#include "src/cli/output_options.h"
 #include "src/verify/verify.h"
 
 namespace assay::cli {
 
 /// Verifies on the engines and writes the command that repeats it into the result.
 Verification run_case(KernelOptions&, const CaseToRun&, const Engines&, VerifyOptions);
+
+/// Prints the result for people and writes it where asked; the exit status. Inputs out of domain are bad
+/// input: one line on standard error instead of a screen.
+int conclude(const OutputOptions&, const Verification&);
 
 }  // namespace assay::cli

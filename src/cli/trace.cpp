@@ -3,11 +3,8 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "src/cli/commands.h"
-#include "src/cli/output_options.h"
-#include "src/cli/print_verification.h"
 #include "src/cli/run_case.h"
 
 namespace assay::cli {
@@ -30,14 +27,12 @@ struct TraceCommand {
     }
     const Engines on = engines.make();
     const Verification result = run_case(kernel, run, on, options);
-    const Console console = output.console();
-    print_verification(console, result);
+    const int status = conclude(output, result);
     if (!result.origin && result.verdict != "domain") {
-      console.line(element.empty() ? "nothing to trace: no output element is non-finite"
-                                   : fmt::format("nothing to trace: {} is finite", element));
+      output.console().line(element.empty() ? "nothing to trace: no output element is non-finite"
+                                            : fmt::format("nothing to trace: {} is finite", element));
     }
-    output.write(to_json(result));
-    return output.status(result.verdict);
+    return status;
   }
 };
 

@@ -1,11 +1,8 @@
 // assay verify KERNEL: one case, judged element by element.
 #include <CLI/CLI.hpp>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "src/cli/commands.h"
-#include "src/cli/output_options.h"
-#include "src/cli/print_verification.h"
 #include "src/cli/run_case.h"
 
 namespace assay::cli {
@@ -23,9 +20,7 @@ struct VerifyCommand {
     VerifyOptions options;
     options.threads = engines.threads();
     const Verification result = run_case(kernel, run, on, options);
-    print_verification(output.console(), result);
-    output.write(to_json(result));
-    return output.status(result.verdict);
+    return conclude(output, result);
   }
 };
 

@@ -15,10 +15,6 @@ namespace {
 
 /// Longest list of a folded field; a longer axis is folded into equal blocks.
 constexpr int64_t kMaxFieldLength = 1024;
-/// Below this companion the absolute underflow term of the bound may dominate, and the relative bound says
-/// nothing.
-constexpr double kLeastCompanion = 0x1p-64;
-
 /// One folding: element index along `axis`, taken through `/ divide % modulo`.
 struct Fold {
   int64_t stride, size, divide, modulo;
@@ -113,9 +109,13 @@ void accumulate(OutputComparison& c, const ReferenceOutput& reference, int64_t f
   c.max_enclosure = std::max(c.max_enclosure, reference.rad[flat] / bound);
   const Unrounded u = before_rounding(c.dtype, got, reference.mid[flat], j.error, bound, roundoff);
   if (u.bound > 0) c.max_tightness = std::max(c.max_tightness, u.error / u.bound);
+  // The absolute part of the bound is left out; where it exceeds the companion the difference says nothing.
   const double companion = reference.companion[flat];
-  if (companion >= kLeastCompanion)
-    c.max_relative_bound = std::max(c.max_relative_bound, u.bound / companion);
+  const double absolute = reference.underflow.empty() ? 0 : reference.underflow[flat];
+  if (companion > absolute) {
+    c.max_relative_bound =
+        std::max(c.max_relative_bound, (u.bound - std::min(absolute, u.bound)) / companion);
+  }
 }
 
 }  // namespace
@@ -128,6 +128,7 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
   c.axes = got.axes;
   c.dtype = got.dtype;
   c.elements = got.size();
+  c.undecided_reason = reference.undecided;
   c.verdicts.resize(static_cast<size_t>(c.elements));
   std::vector<Fold> folds = folds_of(got);
   double worst = -1;

@@ -37,7 +37,8 @@ struct OutputComparison {
   double max_ratio = 0;  ///< error / bound
   /// Tightness: the output's own rounding removed from error and bound (design.md 3.4).
   double max_tightness = 0;
-  double max_relative_bound = 0;        ///< bound without output rounding / companion, largest
+  std::string undecided_reason;         ///< the reference's, where it could not narrow an enclosure
+  double max_relative_bound = 0;        ///< bound without output rounding and underflow / companion, largest
   double max_enclosure = 0;             ///< radius / bound, largest
   std::array<int64_t, 64> histogram{};  ///< counts by floor(log2 ratio) + 60; exact elements in [0]
   std::vector<FoldedField> fields;

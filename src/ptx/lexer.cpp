@@ -10,7 +10,9 @@
 namespace assay::ptx {
 namespace {
 
-bool is_name_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$'; }
+bool is_name_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$';
+}
 
 }  // namespace
 
@@ -39,7 +41,9 @@ bool Lexer::at_end() {
   return position_ >= text_.size();
 }
 
-char Lexer::peek() { return at_end() ? '\0' : text_[position_]; }
+char Lexer::peek() {
+  return at_end() ? '\0' : text_[position_];
+}
 
 bool Lexer::accept(char c) {
   if (peek() != c) return false;
@@ -50,14 +54,16 @@ bool Lexer::accept(char c) {
 void Lexer::expect(char c) {
   if (accept(c)) return;
   const char got = peek();
-  fail(std::string("expected '") + c + "', got " + (got ? std::string("'") + got + "'" : "the end of the text"));
+  fail(std::string("expected '") + c + "', got " +
+       (got ? std::string("'") + got + "'" : "the end of the text"));
 }
 
 std::string_view Lexer::name() {
   skip_blank();
   size_t end = position_;
   if (end < text_.size() && text_[end] == '%') ++end;
-  if (end < text_.size() && std::isdigit(static_cast<unsigned char>(text_[end])) && end == position_) return {};
+  if (end < text_.size() && std::isdigit(static_cast<unsigned char>(text_[end])) && end == position_)
+    return {};
   while (end < text_.size() && is_name_char(text_[end])) ++end;
   const std::string_view found = text_.substr(position_, end - position_);
   position_ = end;
@@ -103,7 +109,8 @@ Literal Lexer::literal() {
   std::string word(text_.substr(start, end - start));
   if (word.empty()) fail("expected a number");
   Literal result;
-  const bool hex_float = word.size() > 2 && word[0] == '0' && std::string_view("fFdD").find(word[1]) != std::string_view::npos;
+  const bool hex_float =
+      word.size() > 2 && word[0] == '0' && std::string_view("fFdD").find(word[1]) != std::string_view::npos;
   const char* first = word.data();
   const char* last = first + word.size();
   std::from_chars_result parsed{};
@@ -111,10 +118,12 @@ Literal Lexer::literal() {
     parsed = std::from_chars(first + 2, last, result.bits, 16);
     result.is_float = true;
     result.float_bytes = word[1] == 'f' || word[1] == 'F' ? 4 : 8;
-    if (word.size() != 2 + 2u * result.float_bytes) fail("float literal " + word + " has a wrong number of digits");
+    if (word.size() != 2 + 2u * result.float_bytes)
+      fail("float literal " + word + " has a wrong number of digits");
     if (negative) result.bits ^= result.float_bytes == 4 ? 0x80000000u : 0x8000000000000000u;
   } else if (word.find('.') != std::string::npos ||
-             (word.find_first_of("eE") != std::string::npos && word.substr(0, 2) != "0x" && word.substr(0, 2) != "0X")) {
+             (word.find_first_of("eE") != std::string::npos && word.substr(0, 2) != "0x" &&
+              word.substr(0, 2) != "0X")) {
     double value = 0;
     parsed = std::from_chars(first, last, value);
     result.is_float = true;
@@ -124,9 +133,12 @@ Literal Lexer::literal() {
     while (last > first && (last[-1] == 'U' || last[-1] == 'u')) --last;
     const std::string_view digits(first, static_cast<size_t>(last - first));
     int base = 10;
-    if (digits.starts_with("0x") || digits.starts_with("0X")) base = 16;
-    else if (digits.starts_with("0b") || digits.starts_with("0B")) base = 2;
-    else if (digits.size() > 1 && digits[0] == '0') base = 8;
+    if (digits.starts_with("0x") || digits.starts_with("0X"))
+      base = 16;
+    else if (digits.starts_with("0b") || digits.starts_with("0B"))
+      base = 2;
+    else if (digits.size() > 1 && digits[0] == '0')
+      base = 8;
     parsed = std::from_chars(first + (base == 16 || base == 2 ? 2 : 0), last, result.bits, base);
     if (negative) result.bits = 0 - result.bits;
   }
@@ -170,13 +182,17 @@ void Lexer::skip_braces() {
 void Lexer::skip_statement() {
   while (peek() != ';') {
     if (peek() == '\0') fail("expected ';', got the end of the text");
-    if (peek() == '"') quoted();
-    else ++position_;
+    if (peek() == '"')
+      quoted();
+    else
+      ++position_;
   }
   ++position_;
 }
 
-void Lexer::rewind(size_t position) { position_ = position; }
+void Lexer::rewind(size_t position) {
+  position_ = position;
+}
 
 void Lexer::advance_to(size_t position) {
   if (position < line_position_) {
@@ -205,7 +221,8 @@ int Lexer::column() {
 
 void Lexer::fail(const std::string& what) {
   advance_to(position_);
-  throw BadInput(path_ + ":" + std::to_string(line_) + ":" + std::to_string(position_ - line_start_ + 1) + ": " + what);
+  throw BadInput(path_ + ":" + std::to_string(line_) + ":" + std::to_string(position_ - line_start_ + 1) +
+                 ": " + what);
 }
 
 }  // namespace assay::ptx

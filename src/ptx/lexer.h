@@ -1,4 +1,5 @@
-// Characters of a PTX text: white space and comments skipped, names, opcodes, literals, and positions for messages.
+// Characters of a PTX text: white space and comments skipped, names, opcodes, literals, and positions for
+// messages.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,7 +8,7 @@
 namespace assay::ptx {
 
 struct Literal {
-  uint64_t bits = 0;        ///< integers sign-extended; floats by their bits
+  uint64_t bits = 0;  ///< integers sign-extended; floats by their bits
   bool is_float = false;
   uint8_t float_bytes = 0;  ///< 4 or 8
 };
@@ -41,7 +42,7 @@ class Lexer {
 
   size_t position() const { return position_; }
   void rewind(size_t position);
-  int line();               ///< 1-based, of the next token
+  int line();  ///< 1-based, of the next token
   int column();
   [[noreturn]] void fail(const std::string& what);
 
@@ -52,7 +53,7 @@ class Lexer {
   std::string_view text_;
   std::string path_;
   size_t position_ = 0;
-  size_t line_position_ = 0;   ///< position up to which lines are counted
+  size_t line_position_ = 0;  ///< position up to which lines are counted
   int line_ = 1;
   size_t line_start_ = 0;
 };

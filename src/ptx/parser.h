@@ -23,9 +23,9 @@ class Parser {
   };
   struct LabelUse {
     size_t instruction;
-    std::vector<size_t> path;   ///< operand index, then element indices
+    std::vector<size_t> path;  ///< operand index, then element indices
     int scope;
-    size_t position;            ///< in the text, for messages
+    size_t position;  ///< in the text, for messages
   };
 
   // parser_module.cpp
@@ -64,7 +64,7 @@ class Parser {
   std::vector<LabelUse> label_uses_;
   std::unordered_map<std::string, int32_t> module_variables_;
   std::unordered_map<std::string, size_t> function_index_;
-  std::unordered_map<int64_t, int32_t> file_numbers_;   ///< PTX .file number -> index
+  std::unordered_map<int64_t, int32_t> file_numbers_;  ///< PTX .file number -> index
   int32_t current_line_ = -1;
 };
 

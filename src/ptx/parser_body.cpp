@@ -37,11 +37,16 @@ void Parser::statement() {
     if (word == "loc") return loc_directive();
     if (word == "pragma") return lex_.skip_statement();
     if (word == "file") return file_directive();
-    if (word == "shared") space = Space::shared;
-    else if (word == "local") space = Space::local;
-    else if (word == "param") space = Space::param;
-    else if (word == "global") space = Space::global;
-    else if (word == "const") space = Space::constant;
+    if (word == "shared")
+      space = Space::shared;
+    else if (word == "local")
+      space = Space::local;
+    else if (word == "param")
+      space = Space::param;
+    else if (word == "global")
+      space = Space::global;
+    else if (word == "const")
+      space = Space::constant;
     else {
       lex_.rewind(start);
       lex_.fail("unknown directive ." + word);
@@ -148,7 +153,8 @@ void Parser::instruction() {
     made.predicate_negated = lex_.accept('!');
     const std::string name(lex_.name());
     Operand guard;
-    if (!resolve_name(name, guard) || guard.kind != Operand::Kind::reg) lex_.fail("unknown predicate " + name);
+    if (!resolve_name(name, guard) || guard.kind != Operand::Kind::reg)
+      lex_.fail("unknown predicate " + name);
     made.predicate = guard.reg;
   }
   made.opcode = std::string(lex_.opcode());
@@ -217,7 +223,8 @@ Operand Parser::list(char close) {
   return result;
 }
 
-/// After '[': register, symbol or number, then any offsets; {..} coordinates of tensor instructions become elements.
+/// After '[': register, symbol or number, then any offsets; {..} coordinates of tensor instructions become
+/// elements.
 Operand Parser::address() {
   Operand result;
   if (lex_.number_next()) {
@@ -241,7 +248,8 @@ Operand Parser::address() {
   return result;
 }
 
-/// A register, variable, parameter or special register by name; anything else may become a label or a function.
+/// A register, variable, parameter or special register by name; anything else may become a label or a
+/// function.
 Operand Parser::named(const std::string& name) {
   Operand result;
   if (name.empty()) lex_.fail("expected a name");
@@ -251,18 +259,49 @@ Operand Parser::named(const std::string& name) {
     result.name = name;
     const size_t start = lex_.position();
     const std::string component(lex_.directive());
-    if (component == "x" || component == "y" || component == "z" || component == "w") result.name += "." + component;
-    else if (!component.empty()) lex_.rewind(start);
-    static constexpr std::string_view known[] = {
-        "%tid", "%ntid", "%ctaid", "%nctaid", "%laneid", "%warpid", "%nwarpid", "%smid", "%nsmid", "%gridid", "%clock",
-        "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%lanemask_eq", "%lanemask_le",
-        "%lanemask_lt", "%lanemask_ge", "%lanemask_gt", "%dynamic_smem_size", "%total_smem_size", "%is_explicit_cluster",
-        "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%cluster_ctarank", "%cluster_nctarank",
-        "%reserved_smem_offset_begin", "%reserved_smem_offset_end", "%reserved_smem_offset_cap", "%aggr_smem_size",
-        "%current_graph_exec"};
+    if (component == "x" || component == "y" || component == "z" || component == "w")
+      result.name += "." + component;
+    else if (!component.empty())
+      lex_.rewind(start);
+    static constexpr std::string_view known[] = {"%tid",
+                                                 "%ntid",
+                                                 "%ctaid",
+                                                 "%nctaid",
+                                                 "%laneid",
+                                                 "%warpid",
+                                                 "%nwarpid",
+                                                 "%smid",
+                                                 "%nsmid",
+                                                 "%gridid",
+                                                 "%clock",
+                                                 "%clock_hi",
+                                                 "%clock64",
+                                                 "%globaltimer",
+                                                 "%globaltimer_lo",
+                                                 "%globaltimer_hi",
+                                                 "%lanemask_eq",
+                                                 "%lanemask_le",
+                                                 "%lanemask_lt",
+                                                 "%lanemask_ge",
+                                                 "%lanemask_gt",
+                                                 "%dynamic_smem_size",
+                                                 "%total_smem_size",
+                                                 "%is_explicit_cluster",
+                                                 "%clusterid",
+                                                 "%nclusterid",
+                                                 "%cluster_ctaid",
+                                                 "%cluster_nctaid",
+                                                 "%cluster_ctarank",
+                                                 "%cluster_nctarank",
+                                                 "%reserved_smem_offset_begin",
+                                                 "%reserved_smem_offset_end",
+                                                 "%reserved_smem_offset_cap",
+                                                 "%aggr_smem_size",
+                                                 "%current_graph_exec"};
     for (const std::string_view special : known)
       if (special == name) return result;
-    if (name.starts_with("%pm") || name.starts_with("%envreg") || name.starts_with("%reserved_smem_offset_")) return result;
+    if (name.starts_with("%pm") || name.starts_with("%envreg") || name.starts_with("%reserved_smem_offset_"))
+      return result;
     lex_.fail("register " + name + " is not declared");
   }
   result.kind = Operand::Kind::label;
@@ -280,7 +319,7 @@ bool Parser::resolve_name(const std::string& name, Operand& result) const {
     }
     if (const auto found = here.variables.find(name); found != here.variables.end()) {
       result.kind = Operand::Kind::symbol;
-      result.symbol = -2 - found->second;   // made absolute once the module's variables are counted
+      result.symbol = -2 - found->second;  // made absolute once the module's variables are counted
       result.name = name;
       return true;
     }

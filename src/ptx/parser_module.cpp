@@ -8,7 +8,9 @@
 namespace assay::ptx {
 namespace {
 
-int64_t align_up(int64_t value, int64_t align) { return (value + align - 1) / align * align; }
+int64_t align_up(int64_t value, int64_t align) {
+  return (value + align - 1) / align * align;
+}
 
 Space space_named(std::string_view word) {
   if (word == "shared" || word.starts_with("shared::")) return Space::shared;
@@ -21,9 +23,13 @@ Space space_named(std::string_view word) {
 
 }  // namespace
 
-Parser::Parser(std::string_view text, std::string path) : lex_(text, path) { module_.path = std::move(path); }
+Parser::Parser(std::string_view text, std::string path) : lex_(text, path) {
+  module_.path = std::move(path);
+}
 
-Module parse(std::string_view text, std::string path) { return Parser(text, std::move(path)).module(); }
+Module parse(std::string_view text, std::string path) {
+  return Parser(text, std::move(path)).module();
+}
 
 Module Parser::module() {
   while (!lex_.at_end()) module_statement();
@@ -80,7 +86,7 @@ void Parser::module_statement() {
 void Parser::file_directive() {
   const int64_t number = lex_.integer();
   std::string name = lex_.quoted();
-  while (lex_.accept(',')) lex_.integer();   // time stamp, size
+  while (lex_.accept(',')) lex_.integer();  // time stamp, size
   file_numbers_[number] = static_cast<int32_t>(module_.files.size());
   module_.files.push_back(std::move(name));
 }
@@ -125,7 +131,8 @@ void Parser::function_attributes() {
       any = true;
       if (!lex_.accept(',')) break;
     }
-    if (any && (word == "maxntid" || word == "reqntid")) function_->max_threads = static_cast<int32_t>(product);
+    if (any && (word == "maxntid" || word == "reqntid"))
+      function_->max_threads = static_cast<int32_t>(product);
   }
 }
 
@@ -138,11 +145,16 @@ void Parser::parameter_list(std::vector<Parameter>& list) {
     if (lex_.directive() != "param") lex_.fail("expected .param (parameters in registers are not supported)");
     while (lex_.peek() == '.') {
       const std::string word(lex_.directive());
-      if (word == "align") parameter.align = static_cast<int32_t>(lex_.integer());
-      else if (word == "v2") vector = 2;
-      else if (word == "v4") vector = 4;
-      else if (const auto type = type_named(word)) parameter.type = *type;
-      else if (word != "ptr" && space_named(word) == Space::none) lex_.fail("unknown parameter attribute ." + word);
+      if (word == "align")
+        parameter.align = static_cast<int32_t>(lex_.integer());
+      else if (word == "v2")
+        vector = 2;
+      else if (word == "v4")
+        vector = 4;
+      else if (const auto type = type_named(word))
+        parameter.type = *type;
+      else if (word != "ptr" && space_named(word) == Space::none)
+        lex_.fail("unknown parameter attribute ." + word);
       else if (word == "ptr" && lex_.peek() == '.') {
         // .ptr{.space}{.align N}: the alignment is the pointee's
         while (lex_.peek() == '.') {
@@ -175,16 +187,22 @@ Variable Parser::variable(Space space, bool external) {
   int64_t vector = 1;
   while (lex_.peek() == '.') {
     const std::string word(lex_.directive());
-    if (word == "align") made.align = static_cast<int32_t>(lex_.integer());
-    else if (word == "v2") vector = 2;
-    else if (word == "v4") vector = 4;
+    if (word == "align")
+      made.align = static_cast<int32_t>(lex_.integer());
+    else if (word == "v2")
+      vector = 2;
+    else if (word == "v4")
+      vector = 4;
     else if (word == "attribute") {
       lex_.expect('(');
       while (!lex_.accept(')')) {
-        if (lex_.directive().empty() && lex_.name().empty() && !lex_.accept(',')) lex_.fail("malformed attribute");
+        if (lex_.directive().empty() && lex_.name().empty() && !lex_.accept(','))
+          lex_.fail("malformed attribute");
       }
-    } else if (const auto type = type_named(word)) made.type = *type;
-    else lex_.fail("unknown variable attribute ." + word);
+    } else if (const auto type = type_named(word))
+      made.type = *type;
+    else
+      lex_.fail("unknown variable attribute ." + word);
   }
   if (made.type == Type::none) lex_.fail("variable without a type");
   made.name = std::string(lex_.name());
@@ -209,7 +227,8 @@ Variable Parser::variable(Space space, bool external) {
 void Parser::initialiser(Variable& made) {
   const int size = bytes_of(made.type);
   auto value = [&] {
-    if (!lex_.number_next()) lex_.fail("initialiser of " + made.name + " is not a number (addresses are not supported)");
+    if (!lex_.number_next())
+      lex_.fail("initialiser of " + made.name + " is not a number (addresses are not supported)");
     Literal literal = lex_.literal();
     if (literal.is_float && literal.float_bytes == 8 && size == 4) {
       double wide;
@@ -223,22 +242,28 @@ void Parser::initialiser(Variable& made) {
   };
   auto nested = [&](auto&& self) -> void {
     while (!lex_.accept('}')) {
-      if (lex_.accept('{')) self(self);
-      else value();
+      if (lex_.accept('{'))
+        self(self);
+      else
+        value();
       if (lex_.peek() != '}') lex_.expect(',');
     }
   };
-  if (lex_.accept('{')) nested(nested);
-  else value();
+  if (lex_.accept('{'))
+    nested(nested);
+  else
+    value();
   if (made.count == 0) {
     made.bytes = static_cast<int64_t>(made.initial.size());
     made.count = made.bytes / size;
   }
-  if (static_cast<int64_t>(made.initial.size()) > made.bytes) lex_.fail("initialiser of " + made.name + " is too long");
+  if (static_cast<int64_t>(made.initial.size()) > made.bytes)
+    lex_.fail("initialiser of " + made.name + " is too long");
   made.initial.resize(static_cast<size_t>(made.bytes), 0);
 }
 
-/// Once the whole module is known: file numbers become indices, and function-scope variables follow the module's.
+/// Once the whole module is known: file numbers become indices, and function-scope variables follow the
+/// module's.
 void Parser::finish() {
   for (Line& line : module_.lines) {
     const auto found = file_numbers_.find(line.file);

@@ -5,7 +5,9 @@
 namespace assay::ptx {
 namespace {
 
-bool is_opcode_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == ':'; }
+bool is_opcode_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == ':';
+}
 
 bool has_part(std::string_view opcode, std::string_view part) {
   for (size_t at = opcode.find(part); at != std::string_view::npos; at = opcode.find(part, at + 1)) {
@@ -22,8 +24,8 @@ std::string explicit_opcode(std::string_view opcode) {
   const std::string_view base = opcode.substr(0, dot);
   if (base != "mul" && base != "add" && base != "sub" && base != "mad") return std::string(opcode);
   const std::string_view type = opcode.substr(opcode.rfind('.'));
-  if (type != ".f32" && type != ".f64" && type != ".f16" && type != ".f16x2" && type != ".bf16" && type != ".bf16x2" &&
-      type != ".f32x2")
+  if (type != ".f32" && type != ".f64" && type != ".f16" && type != ".f16x2" && type != ".bf16" &&
+      type != ".bf16x2" && type != ".f32x2")
     return std::string(opcode);
   for (const char* rounding : {".rn", ".rz", ".rm", ".rp"})
     if (has_part(opcode, rounding)) return std::string(opcode);
@@ -42,8 +44,8 @@ std::string make_rounding_explicit(std::string_view text) {
       const size_t end = found == std::string_view::npos ? text.size() : found + close.size();
       result += text.substr(i, end - i);
       i = end;
-    } else if (std::isalpha(static_cast<unsigned char>(text[i])) && (i == 0 || !(is_opcode_char(text[i - 1]) ||
-                                                                               text[i - 1] == '$' || text[i - 1] == '%'))) {
+    } else if (std::isalpha(static_cast<unsigned char>(text[i])) &&
+               (i == 0 || !(is_opcode_char(text[i - 1]) || text[i - 1] == '$' || text[i - 1] == '%'))) {
       size_t end = i;
       while (end < text.size() && is_opcode_char(text[end])) ++end;
       result += explicit_opcode(text.substr(i, end - i));

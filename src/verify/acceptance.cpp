@@ -2,17 +2,17 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+#include <fstream>
+#include <optional>
 
+#include "reference/domain.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
-
-/// The domain of a log decay (reference/operator.h, Role::log_decay).
-constexpr double kLeastDecay = -1e4, kLargestDecay = 0;
 
 void require_dtype(const Kernel& kernel, const char* what, Dtype dtype, const std::vector<Dtype>& accepted) {
   if (std::find(accepted.begin(), accepted.end(), dtype) != accepted.end()) return;
@@ -27,18 +27,54 @@ void require_size(const Kernel& kernel, const char* axis, int64_t size, int64_t 
     throw BadInput(fmt::format("{}: {} = {} is beyond its limit of {}", kernel.name, axis, size, limit));
 }
 
-struct Range {
-  double least, largest;
-  bool contains(double x) const { return x >= least && x <= largest; }  // false for NaN
-};
+/// Log decays inside the operator's domain but beyond what this kernel promises to take.
+std::optional<DomainFault> outside_kernel(const Tensor& gate, const KernelLimits& limits) {
+  DomainFault fault{
+      gate.name, 0, "", 0,
+      fmt::format("this kernel takes log decays in [{}, {}]", limits.gate_min, limits.gate_max)};
+  for (int64_t i = 0; i < gate.size(); ++i) {
+    const double g = gate.value(i);
+    if (g >= limits.gate_min && g <= limits.gate_max) continue;
+    if (fault.elements++ == 0) fault.element = gate.element_name(i), fault.value = g;
+  }
+  return fault.elements ? std::optional(fault) : std::nullopt;
+}
 
-std::string domain_text(const ArgumentSpec& spec, const Range& range) {
-  if (spec.role == Role::log_decay)
-    return fmt::format("a log decay must lie in [{}, {}]", range.least, range.largest);
-  return "must be finite";
+double elements(const ArgumentSpec& argument, const Sizes& sizes) {
+  double n = 1;
+  for (const auto axis : argument.axes) n *= static_cast<double>(sizes.of(axis));
+  return n;
+}
+
+/// Bytes this process may use at most.
+double memory_limit() {
+  double limit = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  double group = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group)
+    limit = std::min(limit, group);  // "max": no number, no limit
+  return limit;
 }
 
 }  // namespace
+
+void require_memory(const Case& c, const Operator& op) {
+  const Sizes sizes = sizes_of(c);
+  // An input is held by the case and by an engine; of an output there are two runs, five numbers of the
+  // reference in double and a verdict.
+  double bytes = 0;
+  for (const ArgumentSpec& input : op.inputs) {
+    bytes +=
+        2.0 * format(input.role == Role::log_decay ? c.gate_dtype : c.dtype).bytes * elements(input, sizes);
+  }
+  for (const ArgumentSpec& output : op.outputs) {
+    bytes += (2.0 * format(c.dtype).bytes + 5 * sizeof(double) + 1) * elements(output, sizes);
+  }
+  const double limit = memory_limit();
+  if (bytes <= limit) return;
+  throw BadInput(
+      fmt::format("this case needs about {:.3g} GiB of memory, {:.3g} GiB are there; make it smaller",
+                  bytes * 0x1p-30, limit * 0x1p-30));
+}
 
 void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
   validate(c, op);
@@ -55,24 +91,14 @@ void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
   require_size(kernel, "V", c.V, kernel.limits.max_V);
 }
 
-std::vector<std::string> outside_domain(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {
+std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {
   std::vector<std::string> lines;
+  for (const DomainFault& fault : outside_domain(op, inputs)) lines.push_back(describe(fault));
+  if (!lines.empty()) return lines;
   for (const ArgumentSpec& spec : op.inputs) {
     const auto found = inputs.find(std::string(spec.name));
-    if (found == inputs.end()) continue;
-    const Tensor& tensor = found->second;
-    Range range{-std::numeric_limits<double>::max(), std::numeric_limits<double>::max()};
-    if (spec.role == Role::log_decay) {
-      range = {std::max(kLeastDecay, kernel.limits.gate_min),
-               std::min(kLargestDecay, kernel.limits.gate_max)};
-    }
-    int64_t count = 0, first = -1;
-    for (int64_t i = 0; i < tensor.size(); ++i) {
-      if (!range.contains(tensor.value(i)) && count++ == 0) first = i;
-    }
-    if (count == 0) continue;
-    lines.push_back(fmt::format("{} = {}: {} ({} element{})", tensor.element_name(first), tensor.value(first),
-                                domain_text(spec, range), count, count == 1 ? "" : "s"));
+    if (spec.role != Role::log_decay || found == inputs.end()) continue;
+    if (const auto fault = outside_kernel(found->second, kernel.limits)) lines.push_back(describe(*fault));
   }
   return lines;
 }

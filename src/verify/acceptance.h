@@ -13,11 +13,13 @@ namespace assay {
 /// lacks, K or V beyond its limits, a direction it does not have. The message says what it does take.
 void require_accepted(const Case&, const Kernel&, const Operator&);
 
-/// Inputs outside the domain of the operator or the kernel: log decays that are NaN, above the kernel's
-/// largest (0 for the operator) or below its smallest (-1e4); other inputs that are not finite. One line per
-/// input with its first such element and their number: "g[b=0,t=3,h=0,k=1] = 0.5: a log decay must lie in
-/// [-10000, 0] (17 elements)".
-std::vector<std::string> outside_domain(const TensorMap& inputs, const Kernel&, const Operator&);
+/// Throws BadInput where the case would need more memory than this machine, or the control group it runs in,
+/// has.
+void require_memory(const Case&, const Operator&);
+
+/// Inputs outside the operator's domain (reference/domain.h), or log decays beyond the kernel's own limits.
+/// One line per input with its first such element and their number.
+std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel&, const Operator&);
 
 /// The kernel's plan for an accepted case, its scale resolved (scale_of).
 Plan plan_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);

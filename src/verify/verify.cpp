@@ -100,11 +100,12 @@ void explain(const Plan& plan, const TensorMap& inputs, const VerifyOptions& opt
 Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const VerifyOptions& options) {
   const Operator& op = find_operator(kernel.operator_name);
   require_accepted(c, kernel, op);
+  require_memory(c, op);
   Verification v = begin(c, kernel, backend);
 
   const TensorMap drawn = options.inputs ? TensorMap{} : draw_inputs(c, op);
   const TensorMap& inputs = options.inputs ? *options.inputs : drawn;
-  v.domain = outside_domain(inputs, kernel, op);
+  v.domain = domain_faults(inputs, kernel, op);
   if (!v.domain.empty()) {
     decide(v);
     return v;
@@ -125,7 +126,9 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   }
   if (options.twice) compare_runs(outcome, backend.run(plan, inputs), "same-bits-twice", v);
   if (options.peer) {
-    v.bits_differ = compare_runs(outcome, options.peer->run(plan, inputs), "same-bits-on-peer", v);
+    const Outcome on_peer = options.peer->run(plan, inputs);
+    v.bits_differ = compare_runs(outcome, on_peer, "same-bits-on-peer", v);
+    if (options.twice) compare_runs(on_peer, options.peer->run(plan, inputs), "same-bits-twice-on-peer", v);
   }
   decide(v);
   if (options.diagnose && (v.verdict == "finding" || options.element)) {

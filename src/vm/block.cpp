@@ -1,8 +1,8 @@
 // Starting a block, and its barriers.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "src/vm/engine.h"
 
@@ -34,7 +34,7 @@ uint32_t special_value(const std::string& name, const Block& block, uint32_t thr
   if (name.starts_with("%nclusterid.")) return launch.grid[std::min<size_t>(axis(), 2)];
   if (name.starts_with("%clusterid.")) return block.index[std::min<size_t>(axis(), 2)];
   if (name.starts_with("%cluster_nctaid.") || name == "%cluster_nctarank" || name == "%nsmid") return 1;
-  return 0;   // clocks, timers, multiprocessor and grid numbers: no kernel result may depend on them
+  return 0;  // clocks, timers, multiprocessor and grid numbers: no kernel result may depend on them
 }
 
 void fill_specials(Block& block) {
@@ -42,14 +42,19 @@ void fill_specials(Block& block) {
     for (Warp& warp : block.warps)
       for (uint32_t lane = 0; lane < 32; ++lane) {
         const uint32_t value = special_value(special.name, block, warp.index * 32 + lane);
-        if (special.cell == Cell::wide) warp.wide(special.slot)[lane] = value;
-        else if (special.cell == Cell::word) warp.word(special.slot)[lane] = value;
-        else warp.mask(special.slot) = value ? ~0u : 0;
+        if (special.cell == Cell::wide)
+          warp.wide(special.slot)[lane] = value;
+        else if (special.cell == Cell::word)
+          warp.word(special.slot)[lane] = value;
+        else
+          warp.mask(special.slot) = value ? ~0u : 0;
       }
 }
 
 /// Special registers that change from block to block; the others are filled once per launch.
-bool depends_on_block(const std::string& name) { return name.starts_with("%ctaid") || name.starts_with("%clusterid"); }
+bool depends_on_block(const std::string& name) {
+  return name.starts_with("%ctaid") || name.starts_with("%clusterid");
+}
 
 }  // namespace
 
@@ -61,7 +66,8 @@ void prepare_worker(Worker& worker, const LaunchContext& context) {
   const uint32_t warps = (block.threads + 31) / 32;
   const size_t stride = (code.file_bytes + 127) / 64 * 64;
   worker.file_memory.assign(stride * warps + 64, std::byte{0});
-  auto aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(worker.file_memory.data()) + 63) & ~uintptr_t{63});
+  auto aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(worker.file_memory.data()) + 63) &
+                                              ~uintptr_t{63});
   block.warps.assign(warps, Warp{});
   for (uint32_t w = 0; w < warps; ++w) {
     Warp& warp = block.warps[w];
@@ -70,9 +76,12 @@ void prepare_worker(Worker& worker, const LaunchContext& context) {
     warp.file = aligned + w * stride;
     warp.local.resize(size_t{32} * code.local_bytes);
     for (const Immediate& immediate : code.immediates) {
-      if (immediate.cell == Cell::wide) std::fill_n(warp.wide(immediate.slot), 32, immediate.bits);
-      else if (immediate.cell == Cell::word) std::fill_n(warp.word(immediate.slot), 32, static_cast<uint32_t>(immediate.bits));
-      else warp.mask(immediate.slot) = static_cast<uint32_t>(immediate.bits);
+      if (immediate.cell == Cell::wide)
+        std::fill_n(warp.wide(immediate.slot), 32, immediate.bits);
+      else if (immediate.cell == Cell::word)
+        std::fill_n(warp.word(immediate.slot), 32, static_cast<uint32_t>(immediate.bits));
+      else
+        warp.mask(immediate.slot) = static_cast<uint32_t>(immediate.bits);
     }
   }
   block.shared.resize(code.shared_bytes + context.launch->shared_bytes);
@@ -86,15 +95,17 @@ void start_block(Worker& worker, uint64_t linear_index) {
   const Code& code = *block.context->code;
   const auto& grid = block.context->launch->grid;
   block.linear = linear_index;
-  block.index = {static_cast<uint32_t>(linear_index % grid[0]), static_cast<uint32_t>(linear_index / grid[0] % grid[1]),
+  block.index = {static_cast<uint32_t>(linear_index % grid[0]),
+                 static_cast<uint32_t>(linear_index / grid[0] % grid[1]),
                  static_cast<uint32_t>(linear_index / grid[0] / grid[1])};
   block.trap.reset();
   block.barriers = {};
-  // Uninitialised registers, shared and local memory hold NaN in every float format, and the same in every run.
-  std::memset(block.shared.data(), 0xff, block.shared.size());
+  // Uninitialised registers, shared and local memory hold NaN in every float format, and the same in every
+  // run.
+  std::fill(block.shared.begin(), block.shared.end(), std::byte{0xff});
   for (Warp& warp : block.warps) {
     std::memset(warp.file, 0xff, code.register_bytes);
-    std::memset(warp.local.data(), 0xff, warp.local.size());
+    std::fill(warp.local.begin(), warp.local.end(), std::byte{0xff});
     const uint32_t lanes = std::min(32u, block.threads - warp.index * 32);
     warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
     warp.state = WarpState::running;
@@ -109,24 +120,30 @@ void start_block(Worker& worker, uint64_t linear_index) {
     if (!depends_on_block(special.name)) continue;
     const uint32_t value = special_value(special.name, block, 0);
     for (Warp& warp : block.warps)
-      if (special.cell == Cell::wide) std::fill_n(warp.wide(special.slot), 32, value);
-      else std::fill_n(warp.word(special.slot), 32, value);
+      if (special.cell == Cell::wide)
+        std::fill_n(warp.wide(special.slot), 32, value);
+      else
+        std::fill_n(warp.word(special.slot), 32, value);
   }
 }
 
 bool arrive_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
   Block& block = *warp.block;
   if (mask != warp.live)
-    return raise(warp, op, std::countr_zero(mask), "barrier",
-                 fmt::format("lanes {:#010x} reach the barrier while lanes {:#010x} of the warp are elsewhere", mask, warp.live & ~mask));
+    return raise(
+        warp, op, std::countr_zero(mask), "barrier",
+        fmt::format("lanes {:#010x} reach the barrier while lanes {:#010x} of the warp are elsewhere", mask,
+                    warp.live & ~mask));
   const int lane = std::countr_zero(mask);
   const uint32_t number = warp.word(op.s[0])[lane];
-  if (number >= block.barriers.size()) return raise(warp, op, lane, "barrier", fmt::format("there is no barrier {}", number));
+  if (number >= block.barriers.size())
+    return raise(warp, op, lane, "barrier", fmt::format("there is no barrier {}", number));
   Barrier& barrier = block.barriers[number];
   const uint32_t expected = op.s[1] == no_slot ? 0 : warp.word(op.s[1])[lane];
   if (barrier.arrived_warps && barrier.expected_threads != expected)
     return raise(warp, op, lane, "barrier",
-                 fmt::format("barrier {} is awaited with {} threads by one warp and {} by another (0: all)", number, barrier.expected_threads, expected));
+                 fmt::format("barrier {} is awaited with {} threads by one warp and {} by another (0: all)",
+                             number, barrier.expected_threads, expected));
   barrier.expected_threads = expected;
   barrier.arrived_threads += 32;
   ++barrier.arrived_warps;
@@ -155,7 +172,8 @@ void complete(Block& block, Barrier& barrier) {
       for (uint32_t lane = 0; lane < 32; ++lane)
         if ((mask >> lane) & 1) warp.word(op.d)[lane] = barrier.votes_true;
     } else if (op.immediate == barrier_and || op.immediate == barrier_or) {
-      const bool result = op.immediate == barrier_and ? barrier.votes_true == barrier.votes : barrier.votes_true != 0;
+      const bool result =
+          op.immediate == barrier_and ? barrier.votes_true == barrier.votes : barrier.votes_true != 0;
       warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (result ? mask : 0);
     }
     warp.state = WarpState::running;
@@ -174,7 +192,8 @@ bool release_barriers(Block& block) {
   bool released = false;
   for (Barrier& barrier : block.barriers) {
     if (barrier.waiting.empty()) continue;
-    const bool full = barrier.expected_threads ? barrier.arrived_threads >= barrier.expected_threads : barrier.arrived_warps >= alive;
+    const bool full = barrier.expected_threads ? barrier.arrived_threads >= barrier.expected_threads
+                                               : barrier.arrived_warps >= alive;
     if (!full) continue;
     complete(block, barrier);
     released = true;
@@ -183,7 +202,8 @@ bool release_barriers(Block& block) {
   for (Warp& warp : block.warps)
     if (warp.state == WarpState::waiting) {
       raise(warp, *warp.barrier_op, std::countr_zero(warp.barrier_mask), "barrier",
-            fmt::format("{} of {} warps wait at barriers that nobody will complete", alive, block.warps.size()));
+            fmt::format("{} of {} warps wait at barriers that nobody will complete", alive,
+                        block.warps.size()));
       break;
     }
   return false;

@@ -1,5 +1,5 @@
-// A module decoded for the engine: one flat array of ops over register slots; operands, addresses, immediates and
-// reconvergence points are resolved once.
+// A module decoded for the engine: one flat array of ops over register slots; operands, addresses, immediates
+// and reconvergence points are resolved once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -26,8 +26,8 @@ struct Op {
   uint8_t source_count = 0;
   LaneFunction lanes = nullptr;
   Slot guard = no_slot;
-  Slot d = no_slot;            ///< first destination
-  Slot d2 = no_slot;           ///< second of p|q or d|p
+  Slot d = no_slot;   ///< first destination
+  Slot d2 = no_slot;  ///< second of p|q or d|p
   Slot s[4] = {no_slot, no_slot, no_slot, no_slot};
 
   // compare
@@ -36,21 +36,22 @@ struct Op {
 
   // memory: Warp::address = cell(s[0]) + offset
   ptx::Space space = ptx::Space::none;
-  ptx::Type type = ptx::Type::none;   ///< of one element
+  ptx::Type type = ptx::Type::none;  ///< of one element
   uint8_t element_bytes = 0, vector_length = 1;
-  bool address_wide = true;           ///< s[0] is a 64-bit cell
+  bool address_wide = true;  ///< s[0] is a 64-bit cell
   bool address2_wide = true;
-  int64_t offset = 0, offset2 = 0;    ///< cp.async: the destination is cell(s[1]) + offset2
+  int64_t offset = 0, offset2 = 0;  ///< cp.async: the destination is cell(s[1]) + offset2
 
   /// Vector operands flattened in PTX order (ld.v4: 4 destinations; mma: D, A, B, C; mov {..}), with count.
   const Slot* slots = nullptr;
   uint16_t slot_count = 0;
-  uint64_t immediate = 0;             ///< modifiers a warp function needs (shfl mode, barrier, mma shape ...)
+  uint64_t immediate = 0;  ///< modifiers a warp function needs (shfl mode, barrier, mma shape ...)
 
-  int32_t target = -1;                ///< branch or call target
-  int32_t reconverge = -1;            ///< first op of the immediate post-dominator; -1: none
-  int32_t exponential = -1;           ///< index of its exponent range
-  int32_t function = -1, instruction = -1;  ///< into Module::functions and Function::body (-1: made by the decoder)
+  int32_t target = -1;       ///< branch or call target
+  int32_t reconverge = -1;   ///< first op of the immediate post-dominator; -1: none
+  int32_t exponential = -1;  ///< index of its exponent range
+  int32_t function = -1,
+          instruction = -1;  ///< into Module::functions and Function::body (-1: made by the decoder)
 };
 
 /// A register-file cell with a fixed value in every warp.
@@ -67,16 +68,18 @@ struct SpecialCell {
   std::string name;
 };
 
-/// An entry and the functions it calls, decoded. Register slots of all functions are disjoint (recursion is refused).
+/// An entry and the functions it calls, decoded. Register slots of all functions are disjoint (recursion is
+/// refused).
 struct Code {
   std::shared_ptr<const ptx::Module> module;
-  int32_t entry = -1;                 ///< into Module::functions
-  std::vector<Op> ops;                ///< the entry's first op is ops[0]
+  int32_t entry = -1;   ///< into Module::functions
+  std::vector<Op> ops;  ///< the entry's first op is ops[0]
   std::vector<std::unique_ptr<Slot[]>> slot_pool;
-  std::vector<std::vector<int32_t>> branch_tables;   ///< Op::immediate of brx.idx
+  std::vector<std::vector<int32_t>> branch_tables;  ///< Op::immediate of brx.idx
   std::vector<Immediate> immediates;
   std::vector<SpecialCell> specials;
-  uint32_t register_bytes = 0;        ///< the first part of a register file: registers, poisoned at the start of a block
+  uint32_t register_bytes =
+      0;  ///< the first part of a register file: registers, poisoned at the start of a block
   uint32_t file_bytes = 0;            ///< then immediates and special registers
   uint32_t shared_bytes = 0;          ///< static shared memory; dynamic shared memory follows
   uint32_t local_bytes = 0;           ///< per thread: .local variables and call parameters

@@ -20,15 +20,18 @@ Cell cell_of(Type type) {
 std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name) {
   for (size_t i = 0; i < module->functions.size(); ++i) {
     const ptx::Function& function = module->functions[i];
-    if (function.name == name && function.entry && function.defined) return Decoder(module, static_cast<int32_t>(i)).decode();
+    if (function.name == name && function.entry && function.defined)
+      return Decoder(module, static_cast<int32_t>(i)).decode();
   }
   std::string known;
   for (const ptx::Function& function : module->functions)
     if (function.entry) known += (known.empty() ? "" : ", ") + function.name;
-  throw BadInput(module->path + ": no entry " + name + "; the module has: " + (known.empty() ? "none" : known));
+  throw BadInput(module->path + ": no entry " + name +
+                 "; the module has: " + (known.empty() ? "none" : known));
 }
 
-Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry) : module_(std::move(module)), code_(std::make_shared<Code>()) {
+Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry)
+    : module_(std::move(module)), code_(std::make_shared<Code>()) {
   code_->module = module_;
   code_->entry = entry;
   function_start_.assign(module_->functions.size(), -1);
@@ -42,7 +45,8 @@ std::shared_ptr<const Code> Decoder::decode() {
     pending_functions_.pop_back();
     if (function_start_[static_cast<size_t>(next)] < 0) function(next);
   }
-  for (const auto& [op, callee] : call_fixups_) code_->ops[op].target = function_start_[static_cast<size_t>(callee)];
+  for (const auto& [op, callee] : call_fixups_)
+    code_->ops[op].target = function_start_[static_cast<size_t>(callee)];
   relocate_constants();
   return code_;
 }
@@ -59,7 +63,7 @@ void Decoder::function(int32_t index) {
     instruction(made.body[i], static_cast<int32_t>(i));
   }
   first_op_[made.body.size()] = static_cast<int32_t>(code_->ops.size());
-  Op end;   // falling off the end, and the common return of a called function
+  Op end;  // falling off the end, and the common return of a called function
   end.row = find_row(made.entry ? "exit" : "ret");
   end.kind = made.entry ? Kind::exit : Kind::ret;
   end.function = index;
@@ -71,7 +75,8 @@ void Decoder::function(int32_t index) {
 const Row* Decoder::row_of(const ptx::Instruction& instruction) const {
   // mov with a vector operand packs or unpacks: rows of their own.
   if (instruction.opcode.starts_with("mov.") && instruction.operands.size() == 2) {
-    const bool unpack = instruction.operands[0].kind == Operand::Kind::vector, pack = instruction.operands[1].kind == Operand::Kind::vector;
+    const bool unpack = instruction.operands[0].kind == Operand::Kind::vector,
+               pack = instruction.operands[1].kind == Operand::Kind::vector;
     if (unpack || pack) return find_row(instruction.opcode + (unpack ? " unpack" : " pack"));
   }
   return find_row(instruction.opcode);
@@ -92,11 +97,15 @@ void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
     op.guarded = true;
     op.guard_negated = instruction.predicate_negated;
     op.guard = register_slot(instruction.predicate);
-    if (here().registers[static_cast<size_t>(instruction.predicate)].type != Type::pred) fail("the guard is no predicate");
+    if (here().registers[static_cast<size_t>(instruction.predicate)].type != Type::pred)
+      fail("the guard is no predicate");
   }
-  if (row->decode) row->decode(*this, instruction, op);
-  else if (op.kind == Kind::compare) compare_operands(instruction, *row, op);
-  else plain_operands(instruction, *row, op);
+  if (row->decode)
+    row->decode(*this, instruction, op);
+  else if (op.kind == Kind::compare)
+    compare_operands(instruction, *row, op);
+  else
+    plain_operands(instruction, *row, op);
   if (op.kind == Kind::exponential) {
     op.exponential = static_cast<int32_t>(code_->exponentials.size());
     code_->exponentials.push_back(static_cast<int32_t>(code_->ops.size()));
@@ -170,8 +179,10 @@ void Decoder::resolve_branches() {
   for (const Fixup& fixup : fixups_) {
     Op& op = code_->ops[fixup.op];
     const int32_t target = first_op_[static_cast<size_t>(fixup.instruction)];
-    if (fixup.table_entry >= 0) code_->branch_tables[op.immediate][static_cast<size_t>(fixup.table_entry)] = target;
-    else op.target = target;
+    if (fixup.table_entry >= 0)
+      code_->branch_tables[op.immediate][static_cast<size_t>(fixup.table_entry)] = target;
+    else
+      op.target = target;
   }
   // A branch to an exit exits at once: its lanes need not wait for the others.
   for (const Fixup& fixup : fixups_) {
@@ -182,15 +193,17 @@ void Decoder::resolve_branches() {
   }
 }
 
-/// call{.uni} (returns), function, (arguments): arguments are copied to the callee's parameters in local memory, and its
-/// results back by a second op after it returns. Op::slots holds (from, to, bytes) triples.
+/// call{.uni} (returns), function, (arguments): arguments are copied to the callee's parameters in local
+/// memory, and its results back by a second op after it returns. Op::slots holds (from, to, bytes) triples.
 void Decoder::call(const ptx::Instruction& instruction, Op& op) {
   const Operand* function = nullptr;
   const Operand* arguments = nullptr;
   const Operand* returns = nullptr;
   for (const Operand& operand : instruction.operands) {
-    if (operand.kind == Operand::Kind::symbol) function = &operand;
-    else if (operand.kind == Operand::Kind::vector) (function ? arguments : returns) = &operand;
+    if (operand.kind == Operand::Kind::symbol)
+      function = &operand;
+    else if (operand.kind == Operand::Kind::vector)
+      (function ? arguments : returns) = &operand;
   }
   int32_t callee = -1;
   for (size_t i = 0; function && i < module_->functions.size(); ++i)
@@ -200,17 +213,21 @@ void Decoder::call(const ptx::Instruction& instruction, Op& op) {
   if (!target.defined) fail(instruction, "function " + target.name + " has no body in this module");
   if (callee == function_ || target.entry) fail(instruction, "recursion is not supported");
 
-  auto triples = [&](const Operand* list, const std::vector<ptx::Parameter>& parameters, size_t first, bool to_callee) {
+  auto triples = [&](const Operand* list, const std::vector<ptx::Parameter>& parameters, size_t first,
+                     bool to_callee) {
     std::vector<Slot> result;
     const size_t count = list ? list->elements.size() : 0;
     if (count != parameters.size()) fail(instruction, "wrong number of arguments for " + target.name);
     for (size_t i = 0; i < count; ++i) {
       const Operand& argument = list->elements[i];
       if (argument.symbol < 0) fail(instruction, "arguments must be .param variables");
-      const auto local = static_cast<int32_t>(argument.symbol - static_cast<int32_t>(module_->variables.size()));
+      const auto local =
+          static_cast<int32_t>(argument.symbol - static_cast<int32_t>(module_->variables.size()));
       const auto mine = static_cast<Slot>(function_offsets_.at({function_, local}));
-      const auto theirs = static_cast<Slot>(function_offsets_.at({callee, -1 - static_cast<int32_t>(first + i)}));
-      result.insert(result.end(), {to_callee ? mine : theirs, to_callee ? theirs : mine, static_cast<Slot>(parameters[i].bytes)});
+      const auto theirs =
+          static_cast<Slot>(function_offsets_.at({callee, -1 - static_cast<int32_t>(first + i)}));
+      result.insert(result.end(), {to_callee ? mine : theirs, to_callee ? theirs : mine,
+                                   static_cast<Slot>(parameters[i].bytes)});
     }
     return result;
   };
@@ -241,18 +258,19 @@ std::vector<std::string> Decoder::parts(const ptx::Instruction& instruction) con
 void Decoder::expect_operands(const ptx::Instruction& instruction, size_t least, size_t most) const {
   const size_t count = instruction.operands.size();
   if (count >= least && count <= most) return;
-  fail(instruction, "takes " + std::to_string(least) + (most != least ? " to " + std::to_string(most) : "") + " operands, got " +
-                        std::to_string(count));
+  fail(instruction, "takes " + std::to_string(least) + (most != least ? " to " + std::to_string(most) : "") +
+                        " operands, got " + std::to_string(count));
 }
 
 void Decoder::fail(const ptx::Instruction& instruction, const std::string& what) const {
   std::string line;
   if (instruction.line >= 0) {
     const ptx::Line& at = module_->lines[static_cast<size_t>(instruction.line)];
-    if (at.file >= 0) line = " (" + module_->files[static_cast<size_t>(at.file)] + ":" + std::to_string(at.line) + ")";
+    if (at.file >= 0)
+      line = " (" + module_->files[static_cast<size_t>(at.file)] + ":" + std::to_string(at.line) + ")";
   }
-  throw BadInput(module_->path + ":" + std::to_string(instruction.ptx_line) + ": " + instruction.opcode + " in " + here().name + line +
-                 ": " + what);
+  throw BadInput(module_->path + ":" + std::to_string(instruction.ptx_line) + ": " + instruction.opcode +
+                 " in " + here().name + line + ": " + what);
 }
 
 }  // namespace assay::vm

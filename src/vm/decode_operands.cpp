@@ -15,16 +15,23 @@ using ptx::Type;
 
 namespace {
 
-constexpr Slot constant_flag = 0x80000000u;   // slots of constants until the register part's size is known
-constexpr uint32_t cell_bytes(Cell cell) { return cell == Cell::wide ? 256 : cell == Cell::word ? 128 : 64; }
+constexpr Slot constant_flag = 0x80000000u;  // slots of constants until the register part's size is known
+constexpr uint32_t cell_bytes(Cell cell) {
+  return cell == Cell::wide ? 256 : cell == Cell::word ? 128 : 64;
+}
 
-int64_t align_up(int64_t value, int64_t align) { return align > 1 ? (value + align - 1) / align * align : value; }
+int64_t align_up(int64_t value, int64_t align) {
+  return align > 1 ? (value + align - 1) / align * align : value;
+}
 
 }  // namespace
 
-uint64_t variable_address(int32_t index) { return variable_base + static_cast<uint64_t>(index) * allocation_gap; }
+uint64_t variable_address(int32_t index) {
+  return variable_base + static_cast<uint64_t>(index) * allocation_gap;
+}
 
-/// Static shared variables of the module and of the entry, then dynamic shared memory; call frames in local memory.
+/// Static shared variables of the module and of the entry, then dynamic shared memory; call frames in local
+/// memory.
 void Decoder::lay_out_memory() {
   int64_t shared = 0, local = 0, dynamic_align = 16;
   variable_offsets_.assign(module_->variables.size(), -1);
@@ -60,7 +67,8 @@ void Decoder::lay_out_memory() {
   }
   shared = align_up(shared, dynamic_align);
   for (size_t i = 0; i < module_->variables.size(); ++i)
-    if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0) variable_offsets_[i] = shared;
+    if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0)
+      variable_offsets_[i] = shared;
   code_->shared_bytes = static_cast<uint32_t>(shared);
   code_->local_bytes = static_cast<uint32_t>(align_up(local, 16));
 }
@@ -108,15 +116,20 @@ Slot Decoder::source(const Operand& operand, Type type) {
       const auto [slot, have] = register_cell(operand);
       if (have != cell)
         fail("operand " + here().registers[static_cast<size_t>(operand.reg)].name + " is declared ." +
-             std::string(ptx::name_of(here().registers[static_cast<size_t>(operand.reg)].type)) + ", the instruction reads ." +
-             std::string(ptx::name_of(type)));
+             std::string(ptx::name_of(here().registers[static_cast<size_t>(operand.reg)].type)) +
+             ", the instruction reads ." + std::string(ptx::name_of(type)));
       return slot;
     }
-    case Operand::Kind::immediate: return constant_slot(literal_bits(operand, type), cell);
-    case Operand::Kind::special: return special_slot(operand.name, cell);
-    case Operand::Kind::symbol: return constant_slot(symbol_value(operand) + static_cast<uint64_t>(operand.offset), cell);
-    case Operand::Kind::sink: return constant_slot(0, cell);
-    default: fail("unexpected kind of source operand");
+    case Operand::Kind::immediate:
+      return constant_slot(literal_bits(operand, type), cell);
+    case Operand::Kind::special:
+      return special_slot(operand.name, cell);
+    case Operand::Kind::symbol:
+      return constant_slot(symbol_value(operand) + static_cast<uint64_t>(operand.offset), cell);
+    case Operand::Kind::sink:
+      return constant_slot(0, cell);
+    default:
+      fail("unexpected kind of source operand");
   }
 }
 
@@ -132,7 +145,8 @@ Slot Decoder::destination(const Operand& operand, Type type) {
   }
   const auto [slot, cell] = register_cell(operand);
   if (cell != cell_of(type))
-    fail("destination " + here().registers[static_cast<size_t>(operand.reg)].name + " does not fit ." + std::string(ptx::name_of(type)));
+    fail("destination " + here().registers[static_cast<size_t>(operand.reg)].name + " does not fit ." +
+         std::string(ptx::name_of(type)));
   return slot;
 }
 
@@ -143,21 +157,28 @@ uint64_t Decoder::literal_bits(const Operand& operand, Type type) const {
     if (type == Type::f64 || type == Type::f32) {
       // An integer where a float is read is its value in decimal text ("1" for 1.0).
       const auto value = static_cast<double>(static_cast<int64_t>(operand.bits));
-      return type == Type::f64 ? std::bit_cast<uint64_t>(value) : std::bit_cast<uint32_t>(static_cast<float>(value));
+      return type == Type::f64 ? std::bit_cast<uint64_t>(value)
+                               : std::bit_cast<uint32_t>(static_cast<float>(value));
     }
     return operand.bits;
   }
   if (operand.literal_bytes == 4) {
-    if (type == Type::f64) return std::bit_cast<uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(operand.bits))));
+    if (type == Type::f64)
+      return std::bit_cast<uint64_t>(
+          static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(operand.bits))));
     return operand.bits;
   }
   const auto value = std::bit_cast<double>(operand.bits);
   switch (type) {
     case Type::f32:
-    case Type::tf32: return std::bit_cast<uint32_t>(static_cast<float>(value));
-    case Type::f16: return encode(Dtype::fp16, value);
-    case Type::bf16: return encode(Dtype::bf16, value);
-    default: return operand.bits;
+    case Type::tf32:
+      return std::bit_cast<uint32_t>(static_cast<float>(value));
+    case Type::f16:
+      return encode(Dtype::fp16, value);
+    case Type::bf16:
+      return encode(Dtype::bf16, value);
+    default:
+      return operand.bits;
   }
 }
 
@@ -169,8 +190,9 @@ uint64_t Decoder::constant(const Operand& operand) {
 Space Decoder::symbol_space(const Operand& operand) const {
   if (operand.parameter >= 0) return here().entry ? Space::global : Space::local;
   const auto count = static_cast<int32_t>(module_->variables.size());
-  const ptx::Variable& variable = operand.symbol < count ? module_->variables[static_cast<size_t>(operand.symbol)]
-                                                         : here().variables[static_cast<size_t>(operand.symbol - count)];
+  const ptx::Variable& variable = operand.symbol < count
+                                      ? module_->variables[static_cast<size_t>(operand.symbol)]
+                                      : here().variables[static_cast<size_t>(operand.symbol - count)];
   if (variable.space == Space::shared) return Space::shared;
   if (variable.space == Space::local || variable.space == Space::param) return Space::local;
   return Space::global;
@@ -179,14 +201,18 @@ Space Decoder::symbol_space(const Operand& operand) const {
 /// Address of a variable or parameter in its own space.
 uint64_t Decoder::symbol_value(const Operand& operand) {
   if (operand.parameter >= 0) {
-    if (here().entry) return parameter_base + static_cast<uint64_t>(here().parameters[static_cast<size_t>(operand.parameter)].offset);
+    if (here().entry)
+      return parameter_base +
+             static_cast<uint64_t>(here().parameters[static_cast<size_t>(operand.parameter)].offset);
     return static_cast<uint64_t>(function_offsets_.at({function_, -1 - operand.parameter}));
   }
   const auto count = static_cast<int32_t>(module_->variables.size());
   if (operand.symbol < 0) fail("the address of function " + operand.name + " is not supported");
-  if (operand.symbol >= count) return static_cast<uint64_t>(function_offsets_.at({function_, operand.symbol - count}));
+  if (operand.symbol >= count)
+    return static_cast<uint64_t>(function_offsets_.at({function_, operand.symbol - count}));
   const Space space = module_->variables[static_cast<size_t>(operand.symbol)].space;
-  if (space == Space::shared) return static_cast<uint64_t>(variable_offsets_[static_cast<size_t>(operand.symbol)]);
+  if (space == Space::shared)
+    return static_cast<uint64_t>(variable_offsets_[static_cast<size_t>(operand.symbol)]);
   return variable_address(operand.symbol);
 }
 

@@ -1,5 +1,5 @@
-// Turns the instructions of one entry into ops. Rows with operands of their own (memory, vectors, labels) decode
-// themselves through this interface.
+// Turns the instructions of one entry into ops. Rows with operands of their own (memory, vectors, labels)
+// decode themselves through this interface.
 #pragma once
 #include <map>
 #include <memory>
@@ -45,8 +45,8 @@ class Decoder {
  private:
   struct Fixup {
     size_t op;
-    int32_t instruction;       ///< of the current function; body size: its end
-    int32_t table_entry;       ///< -1: Op::target
+    int32_t instruction;  ///< of the current function; body size: its end
+    int32_t table_entry;  ///< -1: Op::target
   };
 
   void lay_out_memory();
@@ -70,20 +70,22 @@ class Decoder {
   int32_t function_ = -1;
   const ptx::Instruction* current_ = nullptr;
   std::vector<Fixup> fixups_;
-  std::vector<int32_t> first_op_;                         ///< by instruction of the current function, end included
-  std::map<std::pair<int32_t, int32_t>, Slot> registers_; ///< (function, register)
+  std::vector<int32_t> first_op_;  ///< by instruction of the current function, end included
+  std::map<std::pair<int32_t, int32_t>, Slot> registers_;  ///< (function, register)
   std::map<std::pair<uint64_t, Cell>, Slot> constants_;
   std::map<std::string, Slot> specials_;
-  std::vector<Slot> scratch_;                             ///< by Cell
+  std::vector<Slot> scratch_;  ///< by Cell
   uint32_t constant_bytes_ = 0;
-  std::vector<int64_t> variable_offsets_;                 ///< module .shared variables
-  std::map<std::pair<int32_t, int32_t>, int64_t> function_offsets_;   ///< (function, variable or -1 - parameter)
-  std::vector<int32_t> function_start_;                   ///< op index by function, -1 not yet decoded
-  std::vector<std::pair<size_t, int32_t>> call_fixups_;   ///< op, function
+  std::vector<int64_t> variable_offsets_;  ///< module .shared variables
+  std::map<std::pair<int32_t, int32_t>, int64_t>
+      function_offsets_;                                 ///< (function, variable or -1 - parameter)
+  std::vector<int32_t> function_start_;                  ///< op index by function, -1 not yet decoded
+  std::vector<std::pair<size_t, int32_t>> call_fixups_;  ///< op, function
   std::vector<int32_t> pending_functions_;
 };
 
-/// Fills Op::reconverge of the branches in ops [first, last): the immediate post-dominator (control_flow.cpp).
+/// Fills Op::reconverge of the branches in ops [first, last): the immediate post-dominator
+/// (control_flow.cpp).
 void find_reconvergence(Code& code, size_t first, size_t last);
 
 }  // namespace assay::vm

@@ -1,12 +1,12 @@
-// The engine: runs the warps of one block, in turn, each until it waits or ends. A template over the trace (trace.h), so
-// that a plain run pays nothing for the hooks.
+// The engine: runs the warps of one block, in turn, each until it waits or ends. A template over the trace
+// (trace.h), so that a plain run pays nothing for the hooks.
 #pragma once
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
 #include <optional>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "src/vm/trace.h"
 #include "src/vm/warp.h"
@@ -16,7 +16,8 @@ namespace assay::vm {
 /// Op::immediate of barriers.
 enum BarrierMode : uint64_t { barrier_sync, barrier_arrive, barrier_popc, barrier_and, barrier_or };
 
-/// What one exponential instruction saw; order-preserving integers of its arguments (LaneKit::argument_range).
+/// What one exponential instruction saw; order-preserving integers of its arguments
+/// (LaneKit::argument_range).
 struct ArgumentRange {
   int32_t smallest = INT32_MAX, largest = INT32_MIN;
   uint64_t count = 0, nans = 0;
@@ -26,7 +27,7 @@ struct ArgumentRange {
 struct Worker {
   Block block;
   std::vector<std::byte> file_memory;
-  std::vector<ArgumentRange> ranges;    ///< by Code::exponentials
+  std::vector<ArgumentRange> ranges;  ///< by Code::exponentials
   uint64_t lane_instructions = 0;
 };
 
@@ -38,7 +39,8 @@ void start_block(Worker&, uint64_t linear_index);
 void copy_local(Warp&, const Op&, uint32_t mask);
 /// Arrival of a warp at a barrier. False: trapped.
 bool arrive_at_barrier(Warp&, const Op&, uint32_t mask);
-/// Lets waiting warps go where their barrier is complete. False: nothing can move any more, and the block has trapped.
+/// Lets waiting warps go where their barrier is complete. False: nothing can move any more, and the block has
+/// trapped.
 bool release_barriers(Block&);
 
 template <class Trace>
@@ -46,7 +48,8 @@ class Engine {
  public:
   Engine(Worker& worker, Trace& trace) : worker_(worker), trace_(trace), kit_(lane_kit()) {}
 
-  /// Runs block `linear_index` of the launch the worker was prepared for. A trap is left in Worker::block.trap.
+  /// Runs block `linear_index` of the launch the worker was prepared for. A trap is left in
+  /// Worker::block.trap.
   void run_block(uint64_t linear_index) {
     start_block(worker_, linear_index);
     Block& block = worker_.block;
@@ -65,7 +68,8 @@ class Engine {
   }
 
  private:
-  static constexpr uint64_t slice = uint64_t{1} << 18;   // instructions before other warps get a turn (a warp may spin on another)
+  static constexpr uint64_t slice =
+      uint64_t{1} << 18;  // instructions before other warps get a turn (a warp may spin on another)
 
   void run_warp(Warp& warp) {
     const Op* const code = warp.block->context->code->ops.data();
@@ -89,14 +93,23 @@ class Engine {
       lanes += static_cast<uint64_t>(std::popcount(mask));
       if constexpr (Trace::enabled) trace_.before(warp, op, mask);
       switch (op.kind) {
-        case Kind::exponential: note_argument(warp, op, mask); [[fallthrough]];
-        case Kind::lanes: run_lanes(warp, op, mask, scratch); break;
-        case Kind::compare: run_compare(warp, op, mask); break;
+        case Kind::exponential:
+          note_argument(warp, op, mask);
+          [[fallthrough]];
+        case Kind::lanes:
+          run_lanes(warp, op, mask, scratch);
+          break;
+        case Kind::compare:
+          run_compare(warp, op, mask);
+          break;
         case Kind::warp:
           if (!op.row->warp(warp, op, mask)) goto done;
           break;
-        case Kind::async_wait: wait_for_copies(warp, op, mask); break;
-        case Kind::nothing: break;
+        case Kind::async_wait:
+          wait_for_copies(warp, op, mask);
+          break;
+        case Kind::nothing:
+          break;
         default:
           if (executed >= stop && op.kind == Kind::branch) {
             if (executed >= budget) {
@@ -127,9 +140,12 @@ class Engine {
       return;
     }
     op.lanes(scratch, cell(op.s[0]), cell(op.s[1]), cell(op.s[2]), cell(op.s[3]));
-    if (op.d_cell == Cell::word) kit_.blend_words(d, scratch, mask);
-    else if (op.d_cell == Cell::wide) kit_.blend_wide(d, scratch, mask);
-    else warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (*static_cast<const uint32_t*>(scratch) & mask);
+    if (op.d_cell == Cell::word)
+      kit_.blend_words(d, scratch, mask);
+    else if (op.d_cell == Cell::wide)
+      kit_.blend_wide(d, scratch, mask);
+    else
+      warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (*static_cast<const uint32_t*>(scratch) & mask);
   }
 
   void note_argument(Warp& warp, const Op& op, uint32_t mask) {
@@ -168,16 +184,21 @@ class Engine {
   /// False: the warp stops running (waits, ended or trapped).
   bool control(Warp& warp, const Op& op, uint32_t mask) {
     switch (op.kind) {
-      case Kind::branch: branch(warp, op, mask); return true;
-      case Kind::branch_table: return branch_by_table(warp, op, mask);
+      case Kind::branch:
+        branch(warp, op, mask);
+        return true;
+      case Kind::branch_table:
+        return branch_by_table(warp, op, mask);
       case Kind::call:
         copy_local(warp, op, mask);
         if constexpr (Trace::enabled)
-          for (uint32_t i = 0; i + 2 < op.slot_count; i += 3) trace_.copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
+          for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+            trace_.copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
         warp.stack.push_back({warp.current.pc + 1, warp.current.mask, warp.current.reconverge});
         warp.current = {op.target, mask, -1};
         return true;
-      case Kind::ret: return next_split(warp);
+      case Kind::ret:
+        return next_split(warp);
       case Kind::exit:
         warp.live &= ~mask;
         warp.current.mask &= ~mask;
@@ -189,7 +210,8 @@ class Engine {
         ++warp.current.pc;
         return arrived && warp.state == WarpState::running;
       }
-      default: return raise(warp, op, std::countr_zero(mask), "trap", "the kernel executed a trap instruction");
+      default:
+        return raise(warp, op, std::countr_zero(mask), "trap", "the kernel executed a trap instruction");
     }
   }
 
@@ -208,7 +230,8 @@ class Engine {
   /// The lanes meet again at `reconverge`: what runs there waits below the paths that lead to it.
   void diverge(Warp& warp, int32_t reconverge) {
     const Split& now = warp.current;
-    if (reconverge >= 0 && reconverge != now.reconverge) warp.stack.push_back({reconverge, now.mask, now.reconverge});
+    if (reconverge >= 0 && reconverge != now.reconverge)
+      warp.stack.push_back({reconverge, now.mask, now.reconverge});
   }
 
   bool branch_by_table(Warp& warp, const Op& op, uint32_t mask) {
@@ -220,13 +243,16 @@ class Engine {
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
       if (index[lane] >= table.size())
-        return raise(warp, op, lane, "branch", fmt::format("index {} of a branch table of {}", index[lane], table.size()));
+        return raise(warp, op, lane, "branch",
+                     fmt::format("index {} of a branch table of {}", index[lane], table.size()));
       const int32_t target = table[index[lane]];
       Split* path = nullptr;
       for (Split& known : paths)
         if (known.pc == target) path = &known;
-      if (path) path->mask |= 1u << lane;
-      else paths.push_back({target, 1u << lane, op.reconverge});
+      if (path)
+        path->mask |= 1u << lane;
+      else
+        paths.push_back({target, 1u << lane, op.reconverge});
     }
     if (paths.size() == 1) {
       warp.current.pc = paths[0].pc;
@@ -266,7 +292,8 @@ class Engine {
       const int lane = std::countr_zero(rest);
       std::memcpy(shared + copy.shared[lane], copy.data + lane * 16, copy.bytes);
     }
-    if constexpr (Trace::enabled) trace_.landed(warp, Landing{copy.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
+    if constexpr (Trace::enabled)
+      trace_.landed(warp, Landing{copy.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
   }
 
   Worker& worker_;

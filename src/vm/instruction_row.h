@@ -1,9 +1,11 @@
-// A row of the instruction table: the form as PTX spells it, the types of its operands, and what it does to 32 lanes.
-// Decoding, execution, recording and `assay list instructions` all read the row; nothing else enumerates instructions.
+// A row of the instruction table: the form as PTX spells it, the types of its operands, and what it does to
+// 32 lanes. Decoding, execution, recording and `assay list instructions` all read the row; nothing else
+// enumerates instructions.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/ptx/program.h"
@@ -13,13 +15,13 @@ namespace assay::vm {
 struct Warp;
 struct Op;
 
-/// Registers are cells of 32 lanes: uint32_t[32] for every type up to 32 bits (narrower values in the low bits; readers ignore the rest),
-/// uint64_t[32] for 64-bit types, one uint32_t lane mask for a predicate.
+/// Registers are cells of 32 lanes: uint32_t[32] for every type up to 32 bits (narrower values in the low
+/// bits; readers ignore the rest), uint64_t[32] for 64-bit types, one uint32_t lane mask for a predicate.
 enum class Cell : uint8_t { none, word, wide, mask };
 Cell cell_of(ptx::Type);
 
-/// A pure function of cells: writes all 32 lanes of `d` (inactive ones hold anything; the engine blends them away).
-/// `d` may be one of the sources. Unused sources are null.
+/// A pure function of cells: writes all 32 lanes of `d` (inactive ones hold anything; the engine blends them
+/// away). `d` may be one of the sources. Unused sources are null.
 using LaneFunction = void (*)(void* d, const void* a, const void* b, const void* c, const void* e);
 /// A comparison: bit i of the result is lane i's.
 using MaskFunction = uint32_t (*)(const void* a, const void* b);
@@ -33,29 +35,40 @@ enum class Kind : uint8_t {
   exponential,  ///< the same, and the arguments of active lanes enter the exponent ranges
   compare,      ///< Row::mask, combined with a predicate where the form says .and/.or/.xor
   warp,         ///< Row::warp
-  async_wait,   ///< cp.async.wait_group, wait_all: Op::immediate groups may stay outstanding (~0: wait for everything)
-  branch, branch_table, call, ret, exit, barrier, trap, nothing
+  async_wait,   ///< cp.async.wait_group, wait_all: Op::immediate groups may stay outstanding (~0: wait for
+                ///< everything)
+  branch,
+  branch_table,
+  call,
+  ret,
+  exit,
+  barrier,
+  trap,
+  nothing
 };
 
 /// What an instruction does to the values that pass through it, for recording.
 enum class Effect : uint8_t {
-  arithmetic,  ///< a floating-point result computed from all sources (fma, ex2, min, cvt between floats, packed halves)
+  arithmetic,  ///< a floating-point result computed from all sources (fma, ex2, min, cvt between floats,
+               ///< packed halves)
   bits,        ///< integer, logic and bit-field operations, also on the bits of floats; predicates
   move,        ///< copies source bits unchanged: mov, packing and unpacking {..}
   select,      ///< selp: source 0 where source 2 is true, else source 1
-  load, store, atomic,
-  shuffle,     ///< shfl.sync: Warp::lane_source tells the lane each lane read
-  matrix,      ///< mma.sync: slots D, A, B, C
-  load_matrix, ///< ldmatrix: Warp::address holds the 8-byte row addresses by lane
-  async_copy,  ///< cp.async: lands later, Trace::landed
-  control      ///< branches, barriers, fences, votes
+  load,
+  store,
+  atomic,
+  shuffle,      ///< shfl.sync: Warp::lane_source tells the lane each lane read
+  matrix,       ///< mma.sync: slots D, A, B, C
+  load_matrix,  ///< ldmatrix: Warp::address holds the 8-byte row addresses by lane
+  async_copy,   ///< cp.async: lands later, Trace::landed
+  control       ///< branches, barriers, fences, votes
 };
 
 /// Where the bits come from on an architecture.
 enum class Status : uint8_t { exact, measured_sm90, modelled };
 
 struct Row {
-  std::string pattern;                 ///< "add.{u32,s32}": alternatives in braces, possibly empty
+  std::string pattern;  ///< "add.{u32,s32}": alternatives in braces, possibly empty
   Kind kind = Kind::nothing;
   Effect effect = Effect::control;
   Status status = Status::exact;
@@ -70,17 +83,20 @@ struct Row {
 
 /// Every row.
 const std::vector<Row>& rows();
+/// The forms that a row's pattern stands for.
+std::vector<std::string> forms_of(const Row&);
 /// The row of a dotted opcode, cache and ordering qualifiers dropped; null if there is none.
 const Row* find_row(std::string_view opcode);
-/// The opcode as the table spells it: qualifiers that change no bits (cache operators, memory order, .uni) dropped.
+/// The opcode as the table spells it: qualifiers that change no bits (cache operators, memory order, .uni)
+/// dropped.
 std::string canonical_form(std::string_view opcode);
 
 /// Engine steps compiled per instruction set of the host.
 struct LaneKit {
   void (*blend_words)(void* d, const void* from, uint32_t mask);
   void (*blend_wide)(void* d, const void* from, uint32_t mask);
-  /// Smallest and largest argument of active lanes as order-preserving integers (see exponent_order); NaN, and -Inf for
-  /// the smallest, left out; returns the mask of NaN lanes.
+  /// Smallest and largest argument of active lanes as order-preserving integers (see exponent_order); NaN,
+  /// and -Inf for the smallest, left out; returns the mask of NaN lanes.
   uint32_t (*argument_range)(const void* x, uint32_t mask, int32_t* smallest, int32_t* largest);
 };
 const LaneKit& lane_kit();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -11,8 +12,8 @@
 namespace assay::vm {
 namespace {
 
-constexpr uint64_t default_budget = uint64_t{1} << 29;   // warp instructions; half a minute of endless loop
-constexpr uint32_t largest_shared = 227 * 1024;          // bytes per block, the most an sm_90 block may have
+constexpr uint64_t default_budget = uint64_t{1} << 29;  // warp instructions; half a minute of endless loop
+constexpr uint32_t largest_shared = 227 * 1024;         // bytes per block, the most an sm_90 block may have
 
 struct Cached {
   std::string text, path;
@@ -53,7 +54,10 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   auto found = known.modules.begin();
   while (found != known.modules.end() && (found->text != *source.ptx || found->path != source.path)) ++found;
   if (found == known.modules.end()) {
-    Cached made{*source.ptx, source.path, std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path)), {}};
+    Cached made{*source.ptx,
+                source.path,
+                std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path)),
+                {}};
     known.modules.push_front(std::move(made));
     if (known.modules.size() > Cache::capacity) known.modules.pop_back();
   } else {
@@ -65,7 +69,8 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   return code;
 }
 
-PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const MachineOptions& options) : plan_(plan), options_(options) {
+PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const MachineOptions& options)
+    : plan_(plan), options_(options) {
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
   context_.instruction_budget = options.instruction_budget ? options.instruction_budget : default_budget;
@@ -73,7 +78,9 @@ PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const Mach
     const Module* source = nullptr;
     for (const Module& module : plan.modules)
       if (module.name == launch.module) source = &module;
-    if (!source) throw BadInput(plan.kernel + ": launch of " + launch.function + " names module " + launch.module + ", which the plan lacks");
+    if (!source)
+      throw BadInput(plan.kernel + ": launch of " + launch.function + " names module " + launch.module +
+                     ", which the plan lacks");
     codes_.push_back(decoded(*source, launch.function));
   }
   allocate(plan, inputs);
@@ -93,11 +100,12 @@ void PreparedPlan::allocate(const Plan& plan, const TensorMap& inputs) {
   for (const Tensor& constant : plan.constants) place_tensor(constant.name, constant);
   for (const PlanOutput& output : plan.outputs) {
     Tensor made(output.name, output.dtype, output.axes);
-    std::memset(made.data.data(), 0xff, made.data.size());
+    std::fill(made.data.begin(), made.data.end(), std::byte{0xff});
     place_tensor(output.name, std::move(made));
   }
   for (const Workspace& workspace : plan.workspaces) {
-    if (workspace.bytes < 0) throw BadInput(plan.kernel + ": workspace " + workspace.name + " has a negative size");
+    if (workspace.bytes < 0)
+      throw BadInput(plan.kernel + ": workspace " + workspace.name + " has a negative size");
     auto& data = workspaces_[workspace.name];
     data.assign(static_cast<size_t>(workspace.bytes), std::byte{0xff});
     place(workspace.name, data.data(), data.size(), nullptr);
@@ -111,17 +119,25 @@ void PreparedPlan::lay_out_parameters(size_t index) {
   const ptx::Function& entry = code.module->functions[static_cast<size_t>(code.entry)];
   const std::string who = plan_.kernel + ": launch of " + launch.function;
   if (launch.arguments.size() != entry.parameters.size())
-    throw BadInput(fmt::format("{} has {} arguments, the entry takes {}", who, launch.arguments.size(), entry.parameters.size()));
+    throw BadInput(fmt::format("{} has {} arguments, the entry takes {}", who, launch.arguments.size(),
+                               entry.parameters.size()));
   const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
-  if (threads == 0 || threads > 1024) throw BadInput(fmt::format("{} has a block of {} threads; 1 to 1024 are possible", who, threads));
-  if (uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 0) throw BadInput(who + " has an empty grid");
-  if (launch.grid[1] > 65535 || launch.grid[2] > 65535) throw BadInput(who + " has a grid above 65535 blocks in y or z");
+  if (threads == 0 || threads > 1024)
+    throw BadInput(fmt::format("{} has a block of {} threads; 1 to 1024 are possible", who, threads));
+  if (uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 0)
+    throw BadInput(who + " has an empty grid");
+  if (launch.grid[1] > 65535 || launch.grid[2] > 65535)
+    throw BadInput(who + " has a grid above 65535 blocks in y or z");
   if (entry.max_threads > 0 && threads > static_cast<uint64_t>(entry.max_threads))
-    throw BadInput(fmt::format("{} has a block of {} threads, the entry allows {}", who, threads, entry.max_threads));
+    throw BadInput(
+        fmt::format("{} has a block of {} threads, the entry allows {}", who, threads, entry.max_threads));
   if (uint64_t{code.shared_bytes} + launch.shared_bytes > largest_shared)
-    throw BadInput(fmt::format("{} needs {} bytes of shared memory, a block has {}", who, uint64_t{code.shared_bytes} + launch.shared_bytes, largest_shared));
+    throw BadInput(fmt::format("{} needs {} bytes of shared memory, a block has {}", who,
+                               uint64_t{code.shared_bytes} + launch.shared_bytes, largest_shared));
 
-  std::vector<std::byte> block(entry.parameters.empty() ? 0 : static_cast<size_t>(entry.parameters.back().offset + entry.parameters.back().bytes));
+  std::vector<std::byte> block(entry.parameters.empty() ? 0
+                                                        : static_cast<size_t>(entry.parameters.back().offset +
+                                                                              entry.parameters.back().bytes));
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
     const ptx::Parameter& parameter = entry.parameters[i];
     std::visit(
@@ -129,12 +145,15 @@ void PreparedPlan::lay_out_parameters(size_t index) {
           using T = std::decay_t<decltype(argument)>;
           constexpr auto bytes = static_cast<int64_t>(std::is_same_v<T, PointerArgument> ? 8 : sizeof(T));
           if (parameter.bytes != bytes)
-            throw BadInput(fmt::format("{}: argument {} ({}) has {} bytes, the entry expects {}", who, i, parameter.name, bytes, parameter.bytes));
+            throw BadInput(fmt::format("{}: argument {} ({}) has {} bytes, the entry expects {}", who, i,
+                                       parameter.name, bytes, parameter.bytes));
           if constexpr (std::is_same_v<T, PointerArgument>) {
             uint64_t address = 0;
             if (!argument.buffer.empty()) {
               const auto found = addresses_.find(argument.buffer);
-              if (found == addresses_.end()) throw BadInput(fmt::format("{}: argument {} names {}, which is no buffer of the plan", who, i, argument.buffer));
+              if (found == addresses_.end())
+                throw BadInput(fmt::format("{}: argument {} names {}, which is no buffer of the plan", who, i,
+                                           argument.buffer));
               address = found->second + static_cast<uint64_t>(argument.offset);
             }
             put(block, parameter.offset, address);
@@ -151,20 +170,23 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
   const Launch& launch = plan_.launches[index];
   const Code& code = *codes_[index];
   memory_.remove(parameter_base, allocation_base);
-  memory_.place(parameter_base, "parameters of " + launch.function, parameters_[index].data(), parameters_[index].size());
+  memory_.place(parameter_base, "parameters of " + launch.function, parameters_[index].data(),
+                parameters_[index].size());
   const ptx::Module& module = *code.module;
   Variables& variables = variables_[&module];
   if (variables.data.empty()) {
     for (const ptx::Variable& variable : module.variables) {
       auto& data = variables.data.emplace_back();
       if (variable.space != ptx::Space::global && variable.space != ptx::Space::constant) continue;
-      data.assign(static_cast<size_t>(variable.bytes), std::byte{0});   // zero without an initialiser
-      if (!variable.initial.empty()) std::memcpy(data.data(), variable.initial.data(), variable.initial.size());
+      data.assign(static_cast<size_t>(variable.bytes), std::byte{0});  // zero without an initialiser
+      if (!variable.initial.empty())
+        std::memcpy(data.data(), variable.initial.data(), variable.initial.size());
     }
   }
   for (size_t v = 0; v < module.variables.size(); ++v)
     if (!variables.data[v].empty())
-      memory_.place(variable_address(static_cast<int32_t>(v)), module.variables[v].name, variables.data[v].data(), variables.data[v].size());
+      memory_.place(variable_address(static_cast<int32_t>(v)), module.variables[v].name,
+                    variables.data[v].data(), variables.data[v].size());
   context_.code = &code;
   context_.memory = &memory_;
   context_.launch = &launch;

@@ -1,5 +1,5 @@
-// A plan made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything that can be wrong
-// with the plan or its PTX is found here, before anything runs.
+// A plan made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything that
+// can be wrong with the plan or its PTX is found here, before anything runs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -16,10 +16,12 @@ namespace assay::vm {
 
 class PreparedPlan {
  public:
-  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with 0xff. Throws BadInput.
+  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with 0xff. Throws
+  /// BadInput.
   PreparedPlan(const Plan&, const TensorMap& inputs, const MachineOptions&);
 
-  /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until the next call.
+  /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until
+  /// the next call.
   const LaunchContext& enter(size_t index);
   /// The plan's outputs; call once, after the last launch.
   TensorMap take_outputs();
@@ -29,7 +31,7 @@ class PreparedPlan {
 
  private:
   struct Variables {
-    std::vector<std::vector<std::byte>> data;   ///< by module variable; empty where it is not global
+    std::vector<std::vector<std::byte>> data;  ///< by module variable; empty where it is not global
   };
 
   void allocate(const Plan&, const TensorMap& inputs);
@@ -38,12 +40,12 @@ class PreparedPlan {
   const Plan& plan_;
   MachineOptions options_;
   Memory memory_;
-  std::map<std::string, Tensor> tensors_;            ///< copies of inputs and constants, and the outputs
+  std::map<std::string, Tensor> tensors_;  ///< copies of inputs and constants, and the outputs
   std::map<std::string, std::vector<std::byte>> workspaces_;
-  std::map<std::string, uint64_t> addresses_;        ///< buffer -> base
-  std::vector<std::shared_ptr<const Code>> codes_;   ///< by launch
+  std::map<std::string, uint64_t> addresses_;       ///< buffer -> base
+  std::vector<std::shared_ptr<const Code>> codes_;  ///< by launch
   std::map<const ptx::Module*, Variables> variables_;
-  std::vector<std::vector<std::byte>> parameters_;   ///< by launch
+  std::vector<std::vector<std::byte>> parameters_;  ///< by launch
   LaunchContext context_;
 };
 

@@ -1,6 +1,8 @@
 // run: allocations, launches, blocks over threads.
 #include "src/vm/machine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -8,8 +10,6 @@
 #include <cstring>
 #include <mutex>
 #include <thread>
-
-#include <fmt/format.h>
 
 #include "src/numerics/bad_input.h"
 #include "src/vm/engine.h"
@@ -19,7 +19,8 @@ namespace assay::vm {
 namespace {
 
 double argument_of(int32_t order) {
-  const uint32_t bits = order < 0 ? static_cast<uint32_t>(-order) | 0x80000000u : static_cast<uint32_t>(order);
+  const uint32_t bits =
+      order < 0 ? static_cast<uint32_t>(-order) | 0x80000000u : static_cast<uint32_t>(order);
   return std::bit_cast<float>(bits);
 }
 
@@ -71,7 +72,9 @@ void add_exponents(Outcome& outcome, const Code& code, const std::vector<Argumen
     const Op& op = code.ops[static_cast<size_t>(code.exponentials[i])];
     ExponentRange made;
     made.where = where(code, op);
-    made.instruction = code.module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)].opcode;
+    made.instruction = code.module->functions[static_cast<size_t>(op.function)]
+                           .body[static_cast<size_t>(op.instruction)]
+                           .opcode;
     made.min = range.smallest == INT32_MAX ? 0 : argument_of(range.smallest);
     made.max = range.largest == INT32_MIN ? 0 : argument_of(range.largest);
     made.count = range.count;
@@ -90,11 +93,13 @@ Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& opt
     const LaunchContext& context = prepared.enter(i);
     const auto& grid = plan.launches[i].grid;
     const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads) : std::max(1u, std::thread::hardware_concurrency());
+    uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads)
+                                           : std::max(1u, std::thread::hardware_concurrency());
     threads = context.code->global_atomics ? 1 : std::min(threads, blocks);
     Progress progress;
     std::vector<std::thread> others;
-    for (uint64_t t = 1; t < threads; ++t) others.emplace_back([&] { run_blocks(context, blocks, progress); });
+    for (uint64_t t = 1; t < threads; ++t)
+      others.emplace_back([&] { run_blocks(context, blocks, progress); });
     run_blocks(context, blocks, progress);
     for (std::thread& other : others) other.join();
     outcome.trap = std::move(progress.trap);

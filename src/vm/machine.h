@@ -1,5 +1,5 @@
-// The virtual machine: executes a plan's launches over tagged memory, bit for bit, and on request records where
-// non-finite values were born.
+// The virtual machine: executes a plan's launches over tagged memory, bit for bit, and on request records
+// where non-finite values were born.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,7 +18,8 @@ struct MachineOptions {
   uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0: a generous default
 };
 
-/// Runs every launch of the plan. Throws BadInput for PTX the machine cannot run (opcode, line and kernel named).
+/// Runs every launch of the plan. Throws BadInput for PTX the machine cannot run (opcode, line and kernel
+/// named).
 Outcome run(const Plan&, const TensorMap& inputs, const MachineOptions&);
 
 /// The same run in the recording machine: blocks one after another, `recording` filled (see recording.h). Dependences of
@@ -28,7 +29,9 @@ Outcome run_recorded(const Plan&, const TensorMap& inputs, const MachineOptions&
                      int32_t watched_event = -1);
 
 /// Rows of the instruction table for `assay list instructions`: form and status per architecture.
-struct InstructionRow { std::string form, status; };
+struct InstructionRow {
+  std::string form, status;
+};
 std::vector<InstructionRow> instruction_rows();
 
 }  // namespace assay::vm

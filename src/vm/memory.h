@@ -1,5 +1,5 @@
-// The machine's global address space: named allocations with wide guard gaps, so that an address out of bounds never
-// meets another tensor and can be described by the tensor it left.
+// The machine's global address space: named allocations with wide guard gaps, so that an address out of
+// bounds never meets another tensor and can be described by the tensor it left.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace assay::vm {
 inline constexpr uint64_t parameter_base = 0x0800'0000'0000;  ///< the entry's parameter block
 inline constexpr uint64_t variable_base = 0x0900'0000'0000;   ///< module variables, allocation_gap apart
 inline constexpr uint64_t allocation_base = 0x1000'0000'0000;
-inline constexpr uint64_t allocation_gap = 0x10'0000'0000;    ///< 64 GiB: wider than any 32-bit offset
+inline constexpr uint64_t allocation_gap = 0x10'0000'0000;  ///< 64 GiB: wider than any 32-bit offset
 inline constexpr uint64_t shared_window = 0x7000'0000'0000;
 inline constexpr uint64_t local_window = 0x7100'0000'0000;
 inline constexpr uint64_t window_bytes = 0x100'0000'0000;
@@ -24,7 +24,7 @@ struct Allocation {
   uint64_t base = 0;
   uint64_t bytes = 0;
   std::byte* data = nullptr;
-  const Tensor* tensor = nullptr;   ///< names and axes; null for workspaces, variables and parameters
+  const Tensor* tensor = nullptr;  ///< names and axes; null for workspaces, variables and parameters
 };
 
 class Memory {
@@ -33,17 +33,18 @@ class Memory {
   uint64_t add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor);
   /// The same at a fixed base (parameters, module variables); replaces what was there.
   void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes);
-  void remove(uint64_t from, uint64_t to);   ///< those with a base in [from, to)
+  void remove(uint64_t from, uint64_t to);  ///< those with a base in [from, to)
 
   /// Index of the allocation that holds [address, address + bytes), or -1.
   int find(uint64_t address, uint64_t bytes) const;
   const std::vector<Allocation>& allocations() const { return allocations_; }
-  /// "o[b=0,t=17,h=0,v=3]", "workspace states + 128", "16 bytes past the end of q [B=1,T=3,H=1,K=4]", "no allocation".
+  /// "o[b=0,t=17,h=0,v=3]", "workspace states + 128", "16 bytes past the end of q [B=1,T=3,H=1,K=4]", "no
+  /// allocation".
   std::string describe(uint64_t address) const;
 
  private:
   void insert(Allocation);
-  std::vector<Allocation> allocations_;   ///< ascending base
+  std::vector<Allocation> allocations_;  ///< ascending base
   uint64_t next_ = allocation_base;
 };
 

@@ -93,26 +93,24 @@ using Index = std::unordered_map<std::string, const Row*>;
 const Index& index() {
   static const Index made = [] {
     Index result;
-    for (const Row& row : rows()) {
-      std::vector<std::string> forms;
-      expand(row.pattern, forms);
-      for (const std::string& form : forms) result.emplace(form, &row);
-    }
+    for (const Row& row : rows())
+      for (const std::string& form : forms_of(row)) result.emplace(form, &row);
     return result;
   }();
   return made;
 }
 
-/// Qualifiers that change no bits on this machine: cache operators and hints, memory order and scope, uniformity.
+/// Qualifiers that change no bits on this machine: cache operators and hints, memory order and scope,
+/// uniformity.
 bool is_ignored(std::string_view base, std::string_view part) {
-  static constexpr std::string_view memory[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "volatile", "weak", "relaxed",
-                                                "acquire", "release", "acq_rel", "sc", "gpu", "sys", "cta", "cluster",
-                                                "unified", "mmio", "noftz"};
+  static constexpr std::string_view memory[] = {
+      "ca",      "cg",      "cs",      "lu", "cv",  "wb",  "wt",  "nc",      "volatile", "weak", "relaxed",
+      "acquire", "release", "acq_rel", "sc", "gpu", "sys", "cta", "cluster", "unified",  "mmio", "noftz"};
   if (part.starts_with("L1::") || part.starts_with("L2::")) return true;
   if (base == "bra" || base == "call" || base == "ret" || base == "brx") return part == "uni";
   if (base == "bar" || base == "barrier") return part == "cta" || part == "aligned";
-  if (base != "ld" && base != "st" && base != "atom" && base != "red" && base != "cp" && base != "fence" && base != "membar" &&
-      base != "ldu")
+  if (base != "ld" && base != "st" && base != "atom" && base != "red" && base != "cp" && base != "fence" &&
+      base != "membar" && base != "ldu")
     return false;
   return std::find(std::begin(memory), std::end(memory), part) != std::end(memory);
 }
@@ -135,6 +133,12 @@ void add_lane_row(std::vector<Row>& table, const LaneRow& row, std::initializer_
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = make_rows();
   return table;
+}
+
+std::vector<std::string> forms_of(const Row& row) {
+  std::vector<std::string> forms;
+  expand(row.pattern, forms);
+  return forms;
 }
 
 std::string canonical_form(std::string_view opcode) {

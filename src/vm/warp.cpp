@@ -14,7 +14,8 @@ SourceLocation where(const Code& code, const Op& op) {
   const ptx::Module& module = *code.module;
   if (op.function >= 0) result.function = module.functions[static_cast<size_t>(code.entry)].name;
   if (op.instruction < 0) return result;
-  const ptx::Instruction& instruction = module.functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
+  const ptx::Instruction& instruction =
+      module.functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
   result.ptx_line = instruction.ptx_line;
   if (instruction.line < 0) return result;
   const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
@@ -31,11 +32,13 @@ bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string mes
   const auto& size = block.context->launch->block;
   const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
   trap.thread = {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]};
-  const std::string place = trap.where.file.empty()
-                                ? fmt::format("{}, PTX line {}", trap.where.function, trap.where.ptx_line)
-                                : fmt::format("{}:{} (PTX line {})", trap.where.file, trap.where.line, trap.where.ptx_line);
-  trap.message = fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", kind, place, trap.block[0], trap.block[1],
-                             trap.block[2], trap.thread[0], trap.thread[1], trap.thread[2], message);
+  const std::string place =
+      trap.where.file.empty()
+          ? fmt::format("{}, PTX line {}", trap.where.function, trap.where.ptx_line)
+          : fmt::format("{}:{} (PTX line {})", trap.where.file, trap.where.line, trap.where.ptx_line);
+  trap.message =
+      fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", kind, place, trap.block[0],
+                  trap.block[1], trap.block[2], trap.thread[0], trap.thread[1], trap.thread[2], message);
   trap.kind = std::move(kind);
   block.trap = std::move(trap);
   return false;
@@ -46,19 +49,25 @@ namespace {
 const std::string& opcode_of(const Warp& warp, const Op& op) {
   static const std::string none = "access";
   if (op.instruction < 0) return none;
-  return warp.block->context->code->module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)].opcode;
+  return warp.block->context->code->module->functions[static_cast<size_t>(op.function)]
+      .body[static_cast<size_t>(op.instruction)]
+      .opcode;
 }
 
-bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t bytes, ptx::Space space, bool misaligned) {
+bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t bytes, ptx::Space space,
+                bool misaligned) {
   std::string what;
   if (space == ptx::Space::shared)
-    what = fmt::format("shared memory at byte {} of {}", static_cast<int64_t>(address), warp.block->shared.size());
+    what = fmt::format("shared memory at byte {} of {}", static_cast<int64_t>(address),
+                       warp.block->shared.size());
   else if (space == ptx::Space::local)
-    what = fmt::format("local memory at byte {} of {}", static_cast<int64_t>(address), warp.block->context->code->local_bytes);
+    what = fmt::format("local memory at byte {} of {}", static_cast<int64_t>(address),
+                       warp.block->context->code->local_bytes);
   else
     what = warp.block->context->memory->describe(address);
-  const std::string problem = misaligned ? fmt::format("{} of {} bytes is not aligned: {}", opcode_of(warp, op), bytes, what)
-                                         : fmt::format("{} of {} bytes reaches {}", opcode_of(warp, op), bytes, what);
+  const std::string problem =
+      misaligned ? fmt::format("{} of {} bytes is not aligned: {}", opcode_of(warp, op), bytes, what)
+                 : fmt::format("{} of {} bytes reaches {}", opcode_of(warp, op), bytes, what);
   return raise(warp, op, lane, misaligned ? "misaligned" : "out-of-bounds", problem);
 }
 
@@ -100,14 +109,15 @@ bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
   for_lanes(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
     bad |= (address > limit) | (address & (bytes - 1));
-    host[lane] = data + address;
+    host[lane] = data + (address <= limit ? address : 0);
   });
   if (!bad) return true;
   bool good = true;
   for_lanes(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
     const bool outside = size < bytes || address > limit;
-    if (good && (outside || (address & (bytes - 1)))) good = bad_access(warp, op, lane, address, bytes, ptx::Space::shared, !outside);
+    if (good && (outside || (address & (bytes - 1))))
+      good = bad_access(warp, op, lane, address, bytes, ptx::Space::shared, !outside);
   });
   return good;
 }
@@ -118,8 +128,9 @@ bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, st
   for_lanes(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
     const bool outside = address >= size || bytes > size - address;
-    if (good && (outside || (address & (bytes - 1)))) good = bad_access(warp, op, lane, address, bytes, ptx::Space::local, !outside);
-    host[lane] = warp.local.data() + static_cast<uint64_t>(lane) * size + address;
+    if (good && (outside || (address & (bytes - 1))))
+      good = bad_access(warp, op, lane, address, bytes, ptx::Space::local, !outside);
+    if (good) host[lane] = warp.local.data() + static_cast<uint64_t>(lane) * size + address;
   });
   return good;
 }
@@ -137,14 +148,15 @@ ptx::Space space_of_generic(uint64_t& address) {
   return ptx::Space::global;
 }
 
-bool translate_space(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::Space space, std::byte** host) {
+bool translate_space(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::Space space,
+                     std::byte** host) {
   if (space == ptx::Space::shared) return translate_shared(warp, op, mask, bytes, host);
   if (space == ptx::Space::local) return translate_local(warp, op, mask, bytes, host);
   return translate_global(warp, op, mask, bytes, host);
 }
 
 bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
-  uint32_t by_space[3] = {};   // global, shared, local
+  uint32_t by_space[3] = {};  // global, shared, local
   for_lanes(mask, [&](int lane) {
     const ptx::Space space = space_of_generic(warp.address[lane]);
     by_space[space == ptx::Space::shared ? 1 : space == ptx::Space::local ? 2 : 0] |= 1u << lane;
@@ -153,7 +165,8 @@ bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
   for (int i = 0; i < 3; ++i) {
     if (!by_space[i]) continue;
     if (by_space[i] != mask)
-      return raise(warp, op, std::countr_zero(mask), "unsupported", "lanes of one generic access reach different memory spaces");
+      return raise(warp, op, std::countr_zero(mask), "unsupported",
+                   "lanes of one generic access reach different memory spaces");
     warp.space = spaces[i];
     if (!translate_space(warp, op, by_space[i], bytes, spaces[i], host)) return false;
   }
@@ -170,7 +183,8 @@ void lane_addresses(Warp& warp, Slot slot, bool wide, int64_t offset, uint64_t* 
   } else {
     // 32-bit addresses wrap around in 32 bits.
     const uint32_t* base = warp.word(slot);
-    for (int lane = 0; lane < 32; ++lane) address[lane] = static_cast<uint32_t>(base[lane] + static_cast<uint32_t>(add));
+    for (int lane = 0; lane < 32; ++lane)
+      address[lane] = static_cast<uint32_t>(base[lane] + static_cast<uint32_t>(add));
   }
 }
 
@@ -180,12 +194,14 @@ bool translate(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byt
   return translate_at(warp, op, mask, bytes, op.space, host);
 }
 
-bool translate_at(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::Space space, std::byte** host) {
+bool translate_at(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::Space space,
+                  std::byte** host) {
   if (space == ptx::Space::generic) return translate_generic(warp, op, mask, bytes, host);
   return translate_space(warp, op, mask, bytes, space, host);
 }
 
-bool translate_part(Warp& warp, const Op& op, int lane, uint32_t bytes, uint32_t alignment, std::byte** host) {
+bool translate_part(Warp& warp, const Op& op, int lane, uint32_t bytes, uint32_t alignment,
+                    std::byte** host) {
   const uint64_t address = warp.address[lane];
   const auto op_index = static_cast<size_t>(&op - warp.block->context->code->ops.data());
   host[lane] = global_pointer(*warp.block, op_index, address, bytes);

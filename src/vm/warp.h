@@ -22,10 +22,10 @@ struct LaunchContext {
   const Code* code = nullptr;
   const Memory* memory = nullptr;
   const Launch* launch = nullptr;
-  int32_t launch_index = 0;            ///< into Plan::launches
+  int32_t launch_index = 0;  ///< into Plan::launches
   const TensorCoreModel* tensor_core = nullptr;
   uint32_t architecture = 90;
-  uint64_t instruction_budget = 0;     ///< warp instructions per warp
+  uint64_t instruction_budget = 0;  ///< warp instructions per warp
 };
 
 /// Lanes that follow one path; the stack of them makes divergence. A split that reaches `reconverge` is done.
@@ -38,9 +38,9 @@ struct Split {
 /// One cp.async of a warp, in flight: captured at issue, written at the wait that covers it.
 struct PendingCopy {
   const Op* op = nullptr;
-  uint32_t mask = 0;                   ///< lanes still to land
+  uint32_t mask = 0;  ///< lanes still to land
   uint32_t bytes = 0;
-  uint32_t group[32];                  ///< lane's commit group
+  uint32_t group[32];  ///< lane's commit group
   uint32_t shared[32];
   uint32_t copied[32];
   uint64_t global[32];
@@ -52,27 +52,27 @@ enum class WarpState : uint8_t { running, waiting, done };
 struct Block;
 
 struct Warp {
-  std::byte* file = nullptr;           ///< register cells by Slot
+  std::byte* file = nullptr;  ///< register cells by Slot
   Block* block = nullptr;
-  uint32_t index = 0;                  ///< in the block
-  uint32_t live = 0;                   ///< lanes that have not exited
+  uint32_t index = 0;  ///< in the block
+  uint32_t live = 0;   ///< lanes that have not exited
   WarpState state = WarpState::running;
   Split current;
-  std::vector<Split> stack;            ///< below `current`
-  uint64_t executed = 0;               ///< warp instructions
-  uint32_t carry = 0;                  ///< condition code register, by lane
-  const Op* barrier_op = nullptr;      ///< where it waits
+  std::vector<Split> stack;        ///< below `current`
+  uint64_t executed = 0;           ///< warp instructions
+  uint32_t carry = 0;              ///< condition code register, by lane
+  const Op* barrier_op = nullptr;  ///< where it waits
   uint32_t barrier_mask = 0;
 
-  ptx::Space space = ptx::Space::none; ///< of `address`: global, shared or local, after translation
-  uint64_t address[32];                ///< of the last memory instruction, active lanes only
-  uint64_t address2[32];               ///< cp.async: shared destination
-  uint32_t lane_source[32];            ///< of the last shfl
+  ptx::Space space = ptx::Space::none;  ///< of `address`: global, shared or local, after translation
+  uint64_t address[32];                 ///< of the last memory instruction, active lanes only
+  uint64_t address2[32];                ///< cp.async: shared destination
+  uint32_t lane_source[32];             ///< of the last shfl
 
-  std::vector<PendingCopy> pending;    ///< [0, pending_count) in use
+  std::vector<PendingCopy> pending;  ///< [0, pending_count) in use
   size_t pending_count = 0;
-  uint32_t committed[32];              ///< commit groups closed, by lane
-  std::vector<std::byte> local;        ///< [lane][Code::local_bytes]
+  uint32_t committed[32];        ///< commit groups closed, by lane
+  std::vector<std::byte> local;  ///< [lane][Code::local_bytes]
 
   const uint32_t* word(Slot s) const { return reinterpret_cast<const uint32_t*>(file + s); }
   uint32_t* word(Slot s) { return reinterpret_cast<uint32_t*>(file + s); }
@@ -83,7 +83,7 @@ struct Warp {
 };
 
 struct Barrier {
-  uint32_t arrived_threads = 0, expected_threads = 0;   ///< expected 0: all warps of the block that still run
+  uint32_t arrived_threads = 0, expected_threads = 0;  ///< expected 0: all warps of the block that still run
   uint32_t arrived_warps = 0;
   std::vector<uint32_t> waiting;       ///< warps
   uint32_t votes_true = 0, votes = 0;  ///< bar.red
@@ -98,7 +98,7 @@ struct Block {
   std::vector<std::byte> shared;
   std::array<Barrier, 16> barriers;
   std::optional<Trap> trap;
-  std::vector<int32_t> hints;          ///< allocation last met, by op
+  std::vector<int32_t> hints;  ///< allocation last met, by op
 };
 
 /// "ptx line, source line" of an op, for traps and ranges.
@@ -107,8 +107,8 @@ SourceLocation where(const Code&, const Op&);
 bool raise(Warp&, const Op&, int lane, std::string kind, std::string message);
 /// base + offset of every lane.
 void lane_addresses(Warp&, Slot base, bool wide, int64_t offset, uint64_t* address);
-/// Host pointers for `bytes` (a power of two) at the address of each lane in `mask`; fills Warp::space and Warp::address,
-/// generic addresses translated. False: trapped (out of bounds or misaligned).
+/// Host pointers for `bytes` (a power of two) at the address of each lane in `mask`; fills Warp::space and
+/// Warp::address, generic addresses translated. False: trapped (out of bounds or misaligned).
 bool translate(Warp&, const Op&, uint32_t mask, uint32_t bytes, std::byte** host);
 /// The same for the addresses that stand in Warp::address already.
 bool translate_at(Warp&, const Op&, uint32_t mask, uint32_t bytes, ptx::Space space, std::byte** host);

@@ -4,8 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <new>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace assay {
 namespace {
@@ -26,6 +30,7 @@ auto make_service() {
     const std::string text = text_of(request);
     ++count;
     if (text == "die") std::raise(SIGKILL);
+    if (text == "throw") throw std::bad_alloc();
     if (text == "pid") return Answer{bytes_of(std::to_string(getpid()))};
     return Answer{bytes_of(std::to_string(count) + " " + std::to_string(text.size())), text == "last"};
   };
@@ -53,6 +58,26 @@ TEST(WorkerProcess, IsReplacedWhenItAsksAndWhenItDies) {
   EXPECT_EQ(ask(worker, "die"), "died");
   EXPECT_EQ(ask(worker, "abc"), "1 3");
   EXPECT_NE(ask(worker, "pid"), second);
+}
+
+TEST(WorkerProcess, LetsNothingEscapeAWorkerThatThrows) {
+  WorkerProcess worker(make_service);
+  EXPECT_EQ(ask(worker, "throw"), "died");
+  EXPECT_EQ(ask(worker, "abc"), "1 3");
+}
+
+TEST(WorkerProcess, AnswersEachOfSeveralThreadsItsOwnRequest) {
+  WorkerProcess worker(make_service);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> callers;
+  for (size_t size = 1; size <= 8; ++size)
+    callers.emplace_back([&, size] {
+      const std::string request(size * 1000, 'x');
+      for (int i = 0; i < 50; ++i)
+        wrong += !ask(worker, request).ends_with(" " + std::to_string(size * 1000));
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 TEST(WorkerProcess, EndsWithItsOwnerThoughAnotherLives) {

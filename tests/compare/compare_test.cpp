@@ -102,6 +102,16 @@ TEST(Compare, TightnessLeavesOutTheRoundingOfTheOutput) {
   EXPECT_EQ(c.max_tightness, c.max_ratio);
 }
 
+TEST(Compare, TheAbsolutePartOfTheBoundIsNoPartOfTheRelativeOne) {
+  ReferenceOutput r = ones({{"T", 2}});
+  r.underflow = {0.0625, 0.0625};
+  r.companion = {2, 0x1p-30};  // beside the second one underflow is everything
+  r.undecided = "the interval stayed wide at 4096 bits";
+  const OutputComparison c = compare_output(like(r, Dtype::fp32), r, {});
+  EXPECT_EQ(c.max_relative_bound, (0.125 - 0.0625) / 2);
+  EXPECT_EQ(c.undecided_reason, r.undecided);
+}
+
 TEST(Compare, LongAxesAreFoldedIntoBlocks) {
   const ReferenceOutput r = ones({{"T", 5000}});
   Tensor got = like(r, Dtype::fp32);

@@ -77,22 +77,6 @@ TEST_F(FuzzTest, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {
   }
 }
 
-/// The three planted faults of one token, in every dtype.
-TEST_F(FuzzTest, OneTokensFaultIsFoundWithinTwoThousandCasesInEveryDtype) {
-  for (Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
-    Kernel kernel = test::subject_kernel();
-    kernel.limits.dtypes = {dtype};
-    for (const char* fault : {"term dropped", "decay one step late", "key scaled"}) {
-      test::SubjectBackend backend(fault);
-      Listener silent;
-      FuzzOptions options = with_cases(150, 3, 2);
-      options.shrink_evaluations = 0;
-      const FuzzRun run = fuzz({&kernel}, backend, options, silent);
-      EXPECT_FALSE(run.findings.empty()) << fault << " " << format(dtype).name;
-    }
-  }
-}
-
 TEST_F(FuzzTest, AnOverflowIsFoundUntoldAndShrunkToOneSmallReplayableCase) {
   const FuzzRun run = fuzzed("overflow in a partial chunk", with_cases(200, 9, 2));
   ASSERT_FALSE(run.findings.empty());

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 
 #include "fuzz/cost.h"
 #include "fuzz/coverage.h"
@@ -117,10 +118,25 @@ TEST(Generator, CasesAreCheapOnAverageAndNoneIsOutOfScale) {
   const std::vector<Case> cases = drawn(2000, kSeed);
   for (const Case& c : cases) {
     total += estimated_cost(c);
-    EXPECT_LE(estimated_cost(c), 6e7) << token_of(c);
+    EXPECT_LE(estimated_cost(c), 1.2e8) << token_of(c);
   }
-  EXPECT_LE(total / 2000, 6e6);
+  EXPECT_LE(total / 2000, 1e7);
   EXPECT_GE(total / 2000, 5e5);
+}
+
+TEST(Generator, DrawsAnewWhatTheKernelRefuses) {
+  Kernel kernel = test::subject_kernel();
+  const Operator op = test::gla_arguments();
+  kernel.refuses = [](const Case& c) {
+    return c.K % 16 == 0 && c.cu_seqlens.empty() ? "" : "takes no such case";
+  };
+  std::set<int64_t> widths;
+  for (uint64_t i = 0; i < 100; ++i) {
+    const Case c = draw_case(kernel, op, {}, kSeed, i);
+    EXPECT_EQ(kernel.refuses(c), "") << token_of(c);
+    widths.insert(c.K);
+  }
+  EXPECT_GE(widths.size(), 3u);
 }
 
 }  // namespace

@@ -75,7 +75,9 @@ void check_adjoint(const char* decay, Shape s, uint64_t seed) {
     EXPECT_LE(abs(forward - backward), Real("1e-48"))
         << Op::name << " " << decay << " input " << moved << " seed " << seed << ": " << forward << " and "
         << backward;
-    if (moved != 3) EXPECT_NE(forward, 0) << Op::name << " " << decay << " input " << moved;
+    if (moved != 3) {
+      EXPECT_NE(forward, 0) << Op::name << " " << decay << " input " << moved;
+    }
   }
 }
 

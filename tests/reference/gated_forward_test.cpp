@@ -108,21 +108,25 @@ TEST(GatedForward, encloses_narrowly_compared_with_the_bound_of_fp32_arithmetic)
   }
 }
 
-TEST(GatedForward, climbs_the_ladder_where_the_bound_asks_for_more_and_stays_inside_the_first_rung) {
-  // Declared precision, the rung that can meet it. 2^-70 of the companion is less than a double of the same
-  // size can hold unless the value is exact, so the last case ends undecided.
+TEST(GatedForward, climbs_the_ladder_where_the_bound_asks_for_more) {
+  // Declared precision and the rung that can meet it; 2^-75 of the companion is less than a double can hold
+  // of values near their companion, so the last case ends undecided without trying.
   const struct {
     double readout;
     int rung;
     bool decided;
-  } cases[] = {{0x1p-30, 0, true}, {0x1p-42, 1, true}, {0x1p-75, 2, false}};
+  } cases[] = {{0x1p-30, 0, true}, {0x1p-40, 1, true}, {0x1p-75, 0, false}};
   for (const auto& c : cases) {
     RandomShape shape;
-    shape.T = 60, shape.V = 20, shape.decay = "logsigmoid";
+    shape.T = 60, shape.K = 1, shape.V = 20, shape.decay = "logsigmoid";
     RandomProblem p, plain;
-    draw_problem(shape, 11, p);
-    draw_problem(shape, 11, plain);
-    p.problem.arithmetic.readout = p.problem.arithmetic.write = c.readout;
+    for (RandomProblem* each : {&p, &plain}) {
+      draw_problem(shape, 11, *each);
+      for (const char* name : {"q", "k", "v", "initial_state"})  // positive: no value far below its companion
+        for (int64_t i = 0; i < each->at(name).size(); ++i)
+          each->at(name).set(i, std::fabs(each->at(name).value(i)));
+    }
+    p.problem.arithmetic.readout = p.problem.arithmetic.write = p.problem.arithmetic.step = c.readout;
     plain.problem.arithmetic = recurrent_fp32(4);
     const auto precise = gla().evaluate(p.problem), first = gla().evaluate(plain.problem);
     for (size_t o = 0; o < 2; ++o) {
@@ -130,13 +134,34 @@ TEST(GatedForward, climbs_the_ladder_where_the_bound_asks_for_more_and_stays_ins
       EXPECT_EQ(x.rung, c.rung) << x.name << " " << c.readout;
       EXPECT_EQ(x.undecided.empty(), c.decided) << x.name << " " << x.undecided;
       for (size_t i = 0; i < x.mid.size(); ++i) {
-        EXPECT_LE(std::fabs(x.mid[i] - y.mid[i]) + x.rad[i], y.rad[i] * (1 + 1e-9) + x.rad[i]) << x.name << i;
+        EXPECT_LE(std::fabs(x.mid[i] - y.mid[i]), (x.rad[i] + y.rad[i]) * (1 + 1e-9)) << x.name << i;
         if (c.decided) {
           EXPECT_LE(x.rad[i], 0x1p-10 * x.bound[i]);
         }
       }
     }
   }
+}
+
+TEST(GatedForward, needs_intervals_where_a_value_is_far_below_its_companion) {
+  // o = w_1 - w_2 with decays that differ by 2^-60: |o| is 2^-60 of the companion, the bound 2^-95 of it.
+  RandomShape shape;
+  shape.T = 2, shape.K = 2, shape.V = 1, shape.initial_state = false;
+  RandomProblem p;
+  draw_problem(shape, 1, p);
+  for (int64_t i = 0; i < 4; ++i) {
+    p.at("q").set(i, i % 2 ? -1 : 1);
+    p.at("k").set(i, i < 2 ? 1 : 0);
+    p.at("g").set(i, i == 2 ? -0x1p-60 : i == 3 ? -0x1p-61 : 0);
+  }
+  p.at("v").set(0, 1);
+  p.problem.scale = 1;
+  p.problem.arithmetic.readout = p.problem.arithmetic.write = p.problem.arithmetic.step = 0x1p-95;
+  const auto o = gla().evaluate(p.problem).outputs[0];
+  EXPECT_EQ(o.rung, 2);
+  // e^{-2^-60} - e^{-2^-61} = -2^-61 + 3 2^-123 - ..
+  EXPECT_LE(std::fabs(o.mid[1] + 0x1p-61), 0x1p-113);
+  EXPECT_LE(o.rad[1], 0x1p-10 * o.bound[1]);
 }
 
 TEST(GatedForward, has_radius_zero_on_the_interval_rung_where_exact_values_defeat_the_grid_test) {

@@ -1,5 +1,6 @@
 // Approximate instructions (PTX ISA 9.7.3): the bits that an H200 returned, from src/vm/approximate.h.
 #include "src/vm/approximate.h"
+
 #include "src/vm/rows/lane_rows.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -20,11 +21,13 @@ void add_measured(std::vector<Row>& rows, Kind kind, const char* form, F) {
 }  // namespace
 
 void add_approximate_rows(std::vector<Row>& rows) {
-  add_measured(rows, Kind::exponential, "ex2.approx.ftz.f32", [](uint32_t x) { return ex2_approx_ftz_f32(x); });
+  add_measured(rows, Kind::exponential, "ex2.approx.ftz.f32",
+               [](uint32_t x) { return ex2_approx_ftz_f32(x); });
   add_measured(rows, Kind::exponential, "ex2.approx.f32", [](uint32_t x) { return ex2_approx_f32(x); });
   add_measured(rows, Kind::lanes, "rcp.approx.ftz.f32", [](uint32_t x) { return rcp_approx_ftz_f32(x); });
+  add_measured(rows, Kind::lanes, "rcp.approx.f32", [](uint32_t x) { return rcp_approx_f32(x); });
+  add_measured(rows, Kind::lanes, "rsqrt.approx.f32", [](uint32_t x) { return rsqrt_approx_f32(x); });
   add_measured(rows, Kind::lanes, "rsqrt.approx.ftz.f32", [](uint32_t x) { return rsqrt_approx_ftz_f32(x); });
-  add_measured(rows, Kind::lanes, "lg2.approx.ftz.f32", [](uint32_t x) { return lg2_approx_ftz_f32(x); });
 }
 
 }  // namespace assay::vm::ASSAY_LANES

@@ -1,5 +1,5 @@
-// cp.async (PTX ISA 9.7.9.25): the data are taken from global memory at issue and written to shared memory only at the wait
-// that covers them, so that a missing wait is seen as the old contents.
+// cp.async (PTX ISA 9.7.9.25): the data are taken from global memory at issue and written to shared memory
+// only at the wait that covers them, so that a missing wait is seen as the old contents.
 #include <algorithm>
 #include <cstring>
 #include <tuple>
@@ -70,15 +70,18 @@ void decode_copy(Decoder& decoder, const ptx::Instruction& instruction, Op& op) 
   op.space = Space::global;
   std::tie(op.s[0], op.offset) = decoder.second_address(instruction.operands[1], &op.address_wide);
   op.element_bytes = static_cast<uint8_t>(decoder.constant(instruction.operands[2]));
-  if (op.element_bytes != 4 && op.element_bytes != 8 && op.element_bytes != 16) decoder.fail(instruction, "copies 4, 8 or 16 bytes");
+  if (op.element_bytes != 4 && op.element_bytes != 8 && op.element_bytes != 16)
+    decoder.fail(instruction, "copies 4, 8 or 16 bytes");
   op.type = Type::b8;
   op.source_count = 2;
   const bool hinted = instruction.opcode.find("L2::cache_hint") != std::string::npos;
   const size_t count = instruction.operands.size() - (hinted ? 1 : 0);
   if (count <= 3) return;
   Operand fourth = instruction.operands[3];
-  if (fourth.kind == Operand::Kind::reg && decoder.register_cell(fourth).second == Cell::mask) op.s[3] = decoder.source(fourth, Type::pred);
-  else op.s[2] = decoder.source(fourth, Type::u32);
+  if (fourth.kind == Operand::Kind::reg && decoder.register_cell(fourth).second == Cell::mask)
+    op.s[3] = decoder.source(fourth, Type::pred);
+  else
+    op.s[2] = decoder.source(fourth, Type::u32);
   op.source_count = 4;
 }
 
@@ -87,7 +90,9 @@ bool commit(Warp& warp, const Op&, uint32_t mask) {
   return true;
 }
 
-void decode_plain(Decoder& decoder, const ptx::Instruction& instruction, Op&) { decoder.expect_operands(instruction, 0, 0); }
+void decode_plain(Decoder& decoder, const ptx::Instruction& instruction, Op&) {
+  decoder.expect_operands(instruction, 0, 0);
+}
 
 void decode_wait_group(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 1, 1);

@@ -1,5 +1,5 @@
-// atom and red (PTX ISA 9.7.13): lanes act one after another in ascending order. Launches that use them on global memory run
-// their blocks one after another, so that results do not depend on the number of threads.
+// atom and red (PTX ISA 9.7.13): lanes act one after another in ascending order. Launches that use them on
+// global memory run their blocks one after another, so that results do not depend on the number of threads.
 #include <cstring>
 
 #include "src/ptx/type.h"
@@ -23,7 +23,9 @@ bool atomic(Warp& warp, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](int lane) {
     auto operand = [&](Slot slot) {
       T value{};
-      if (slot != no_slot) std::memcpy(&value, wide ? static_cast<const void*>(warp.wide(slot) + lane) : warp.word(slot) + lane, sizeof(T));
+      if (slot != no_slot)
+        std::memcpy(&value, wide ? static_cast<const void*>(warp.wide(slot) + lane) : warp.word(slot) + lane,
+                    sizeof(T));
       return value;
     };
     T old;
@@ -33,8 +35,10 @@ bool atomic(Warp& warp, const Op& op, uint32_t mask) {
     if (op.d == no_slot) return;
     uint64_t bits = 0;
     std::memcpy(&bits, &old, sizeof(T));
-    if (wide) warp.wide(op.d)[lane] = bits;
-    else warp.word(op.d)[lane] = static_cast<uint32_t>(bits);
+    if (wide)
+      warp.wide(op.d)[lane] = bits;
+    else
+      warp.word(op.d)[lane] = static_cast<uint32_t>(bits);
   });
   return true;
 }
@@ -49,7 +53,8 @@ void decode_atomic(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   decoder.expect_operands(instruction, first + 1 + sources, first + 2 + sources);
   if (returns) op.d = decoder.destination(instruction.operands[0], op.type);
   decoder.address(instruction.operands[first], op);
-  for (size_t i = 0; i < sources; ++i) op.s[1 + i] = decoder.source(instruction.operands[first + 1 + i], op.type);
+  for (size_t i = 0; i < sources; ++i)
+    op.s[1 + i] = decoder.source(instruction.operands[first + 1 + i], op.type);
   op.source_count = static_cast<uint8_t>(1 + sources);
   op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
   op.d_cell = returns ? cell_of(op.type) : Cell::none;
@@ -82,7 +87,8 @@ void add_bits(std::vector<Row>& rows, const std::string& name, Type type) {
   add<T>(rows, "cas." + name, type, [](T a, T b, T c) { return a == b ? c : a; });
 }
 
-/// atom.add.f32 flushes subnormals in global memory on no architecture since sm_20; NaN results are canonical.
+/// atom.add.f32 flushes subnormals in global memory on no architecture since sm_20; NaN results are
+/// canonical.
 uint32_t float_sum(uint32_t a, uint32_t b) {
   const float sum = std::bit_cast<float>(a) + std::bit_cast<float>(b);
   return sum != sum ? 0x7fffffffu : std::bit_cast<uint32_t>(sum);
@@ -98,9 +104,12 @@ void add_atomic_rows(std::vector<Row>& rows) {
   add<uint32_t>(rows, "add.{u32,s32}", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a + b; });
   add<uint64_t>(rows, "add.{u64,s64}", Type::u64, [](uint64_t a, uint64_t b, uint64_t) { return a + b; });
   add<uint32_t>(rows, "add.f32", Type::f32, [](uint32_t a, uint32_t b, uint32_t) { return float_sum(a, b); });
-  add<uint64_t>(rows, "add.f64", Type::f64, [](uint64_t a, uint64_t b, uint64_t) { return double_sum(a, b); });
-  add<uint32_t>(rows, "inc.u32", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; });
-  add<uint32_t>(rows, "dec.u32", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; });
+  add<uint64_t>(rows, "add.f64", Type::f64,
+                [](uint64_t a, uint64_t b, uint64_t) { return double_sum(a, b); });
+  add<uint32_t>(rows, "inc.u32", Type::u32,
+                [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; });
+  add<uint32_t>(rows, "dec.u32", Type::u32,
+                [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; });
   add_order<uint32_t>(rows, "u32", Type::u32);
   add_order<int32_t>(rows, "s32", Type::s32);
   add_order<uint64_t>(rows, "u64", Type::u64);

@@ -21,12 +21,17 @@ uint32_t test_lanes(const void* a, const void*) {
 template <class A, class F>
 void compare(std::vector<Row>& rows, const char* comparison, const char* ftz, const char* type, F) {
   add_lane_row(rows,
-               {.kind = Kind::compare, .result = Type::pred, .sources = {A::type, A::type}, .mask = compare_lanes<F, A>},
+               {.kind = Kind::compare,
+                .result = Type::pred,
+                .sources = {A::type, A::type},
+                .mask = compare_lanes<F, A>},
                {"setp.", comparison, "{,.and,.or,.xor}", ftz, type});
 }
 template <class A, class F>
 void test(std::vector<Row>& rows, const char* property, const char* type, F) {
-  add_lane_row(rows, {.kind = Kind::compare, .result = Type::pred, .sources = {A::type}, .mask = test_lanes<F, A>}, {"testp.", property, type});
+  add_lane_row(rows,
+               {.kind = Kind::compare, .result = Type::pred, .sources = {A::type}, .mask = test_lanes<F, A>},
+               {"testp.", property, type});
 }
 
 template <class A>
@@ -48,10 +53,14 @@ void add_order(std::vector<Row>& rows, const char* type) {
 template <class A, bool ftz>
 struct Value {
   static auto of(typename A::value x) {
-    if constexpr (A::type == Type::f32) return ftz ? flushed(x) : x;
-    else if constexpr (A::type == Type::f64) return x;
-    else if constexpr (A::type == Type::f16) return widened(Half{}, ftz && !(x & 0x7c00u) ? static_cast<uint16_t>(x & 0x8000u) : x);
-    else return widened(Brain{}, x);
+    if constexpr (A::type == Type::f32)
+      return ftz ? flushed(x) : x;
+    else if constexpr (A::type == Type::f64)
+      return x;
+    else if constexpr (A::type == Type::f16)
+      return widened(Half{}, ftz && !(x & 0x7c00u) ? static_cast<uint16_t>(x & 0x8000u) : x);
+    else
+      return widened(Brain{}, x);
   }
 };
 
@@ -66,14 +75,17 @@ void add_float(std::vector<Row>& rows, const char* modifier, const char* type) {
   compare<A>(rows, "le", modifier, type, [](V a, V b) { return R::of(a) <= R::of(b); });
   compare<A>(rows, "gt", modifier, type, [](V a, V b) { return R::of(a) > R::of(b); });
   compare<A>(rows, "ge", modifier, type, [](V a, V b) { return R::of(a) >= R::of(b); });
-  compare<A>(rows, "equ", modifier, type, [](V a, V b) { return !(R::of(a) < R::of(b) || R::of(a) > R::of(b)); });
+  compare<A>(rows, "equ", modifier, type,
+             [](V a, V b) { return !(R::of(a) < R::of(b) || R::of(a) > R::of(b)); });
   compare<A>(rows, "neu", modifier, type, [](V a, V b) { return R::of(a) != R::of(b); });
   compare<A>(rows, "ltu", modifier, type, [](V a, V b) { return !(R::of(a) >= R::of(b)); });
   compare<A>(rows, "leu", modifier, type, [](V a, V b) { return !(R::of(a) > R::of(b)); });
   compare<A>(rows, "gtu", modifier, type, [](V a, V b) { return !(R::of(a) <= R::of(b)); });
   compare<A>(rows, "geu", modifier, type, [](V a, V b) { return !(R::of(a) < R::of(b)); });
-  compare<A>(rows, "num", modifier, type, [](V a, V b) { return R::of(a) == R::of(a) && R::of(b) == R::of(b); });
-  compare<A>(rows, "nan", modifier, type, [](V a, V b) { return R::of(a) != R::of(a) || R::of(b) != R::of(b); });
+  compare<A>(rows, "num", modifier, type,
+             [](V a, V b) { return R::of(a) == R::of(a) && R::of(b) == R::of(b); });
+  compare<A>(rows, "nan", modifier, type,
+             [](V a, V b) { return R::of(a) != R::of(a) || R::of(b) != R::of(b); });
 }
 
 template <class A>

@@ -1,4 +1,5 @@
-// Control flow, barriers and what has no effect on this machine (PTX ISA 9.7.12, 9.7.13). The engine runs their kinds.
+// Control flow, barriers and what has no effect on this machine (PTX ISA 9.7.12, 9.7.13). The engine runs
+// their kinds.
 #include <cstring>
 
 #include "src/vm/decoder.h"
@@ -24,8 +25,12 @@ void decode_branch_table(Decoder& decoder, const ptx::Instruction& instruction, 
   decoder.branch_table(op, instruction.operands[1]);
 }
 
-void decode_call(Decoder& decoder, const ptx::Instruction& instruction, Op& op) { decoder.call(instruction, op); }
-void decode_plain(Decoder& decoder, const ptx::Instruction& instruction, Op&) { decoder.expect_operands(instruction, 0, 0); }
+void decode_call(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.call(instruction, op);
+}
+void decode_plain(Decoder& decoder, const ptx::Instruction& instruction, Op&) {
+  decoder.expect_operands(instruction, 0, 0);
+}
 void decode_anything(Decoder&, const ptx::Instruction&, Op&) {}
 
 /// bar{rier}.{sync,arrive} a{, b}; bar.red.op d, a{, b}, {!}c. s[0] barrier, s[1] threads, s[2] vote.
@@ -44,7 +49,8 @@ void decode_barrier(Decoder& decoder, const ptx::Instruction& instruction, Op& o
     op.s[2] = decoder.source(vote, Type::pred);
     operands = {operands.begin() + 1, operands.end() - 1};
   }
-  if (operands.empty() || operands.size() > 2) decoder.fail(instruction, "takes a barrier and perhaps a number of threads");
+  if (operands.empty() || operands.size() > 2)
+    decoder.fail(instruction, "takes a barrier and perhaps a number of threads");
   op.s[0] = decoder.source(operands[0], Type::u32);
   if (operands.size() == 2) op.s[1] = decoder.source(operands[1], Type::u32);
   op.source_count = 3;
@@ -56,7 +62,8 @@ bool copy_results(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-void add(std::vector<Row>& rows, std::string pattern, Kind kind, void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
+void add(std::vector<Row>& rows, std::string pattern, Kind kind,
+         void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
   Row made;
   made.pattern = std::move(pattern);
   made.kind = kind;
@@ -88,9 +95,12 @@ void add_control_rows(std::vector<Row>& rows) {
   add(rows, "trap", Kind::trap, decode_plain);
   add(rows, "{bar,barrier}.{sync,arrive}", Kind::barrier, decode_barrier);
   add(rows, "{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, decode_barrier);
-  add(rows, "{membar,membar.gl,fence,fence.proxy.alias,fence.proxy.async,fence.proxy.async.shared,fence.proxy.async.global}", Kind::nothing,
-      decode_anything);
-  add(rows, "{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}", Kind::nothing, decode_anything);
+  add(rows,
+      "{membar,membar.gl,fence,fence.proxy.alias,fence.proxy.async,fence.proxy.async.shared,fence.proxy."
+      "async.global}",
+      Kind::nothing, decode_anything);
+  add(rows, "{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}",
+      Kind::nothing, decode_anything);
   add(rows, "setmaxnreg.{inc,dec}.sync.aligned.u32", Kind::nothing, decode_anything);
 }
 

@@ -1,8 +1,8 @@
 // Exchange between the lanes of a warp: shfl, vote, redux, match, activemask (PTX ISA 9.7.9, 9.7.13).
+#include <fmt/format.h>
+
 #include <bit>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "src/vm/decoder.h"
 #include "src/vm/rows/warp_rows.h"
@@ -14,16 +14,19 @@ namespace {
 using ptx::Operand;
 using ptx::Type;
 
-/// A .sync instruction names its lanes; those that have not exited must be executing it now, and it must name them all.
+/// A .sync instruction names its lanes; those that have not exited must be executing it now, and it must name
+/// them all.
 bool members_agree(Warp& warp, const Op& op, uint32_t mask, Slot members) {
   const uint32_t named = warp.word(members)[std::countr_zero(mask)];
   const uint32_t absent = named & warp.live & ~mask;
   if (absent)
-    return raise(warp, op, std::countr_zero(absent), "barrier",
-                 fmt::format("lanes {:#010x} are named by the member mask {:#010x} but are elsewhere", absent, named));
+    return raise(
+        warp, op, std::countr_zero(absent), "barrier",
+        fmt::format("lanes {:#010x} are named by the member mask {:#010x} but are elsewhere", absent, named));
   if (mask & ~named)
     return raise(warp, op, std::countr_zero(mask & ~named), "barrier",
-                 fmt::format("lanes {:#010x} execute it without being in the member mask {:#010x}", mask & ~named, named));
+                 fmt::format("lanes {:#010x} execute it without being in the member mask {:#010x}",
+                             mask & ~named, named));
   return true;
 }
 
@@ -45,10 +48,18 @@ bool shuffle(Warp& warp, const Op& op, uint32_t mask) {
     int from = lane;
     bool good = false;
     switch (op.immediate) {
-      case up: from = lane - step, good = from >= largest; break;
-      case down: from = lane + step, good = from <= largest; break;
-      case bfly: from = lane ^ step, good = from <= largest; break;
-      default: from = smallest | (step & ~segment), good = from <= largest; break;
+      case up:
+        from = lane - step, good = from >= largest;
+        break;
+      case down:
+        from = lane + step, good = from <= largest;
+        break;
+      case bfly:
+        from = lane ^ step, good = from <= largest;
+        break;
+      default:
+        from = smallest | (step & ~segment), good = from <= largest;
+        break;
     }
     if (!good) from = lane;
     warp.lane_source[lane] = static_cast<uint32_t>(from);
@@ -68,7 +79,8 @@ void decode_shuffle(Decoder& decoder, const ptx::Instruction& instruction, Op& o
   const Operand& to = instruction.operands[0];
   op.d = decoder.destination(to.kind == Operand::Kind::pair ? to.elements[0] : to, Type::b32);
   if (to.kind == Operand::Kind::pair) op.d2 = decoder.destination(to.elements[1], Type::pred);
-  for (size_t i = 0; i + 1 < instruction.operands.size(); ++i) op.s[i] = decoder.source(instruction.operands[1 + i], Type::b32);
+  for (size_t i = 0; i + 1 < instruction.operands.size(); ++i)
+    op.s[i] = decoder.source(instruction.operands[1 + i], Type::b32);
   op.d_cell = Cell::word;
   op.source_count = sync ? 4 : 3;
 }
@@ -82,7 +94,9 @@ bool vote(Warp& warp, const Op& op, uint32_t mask) {
     for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = votes; });
     return true;
   }
-  const bool result = op.immediate == all ? votes == mask : op.immediate == any ? votes != 0 : votes == 0 || votes == mask;
+  const bool result = op.immediate == all   ? votes == mask
+                      : op.immediate == any ? votes != 0
+                                            : votes == 0 || votes == mask;
   warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (result ? mask : 0);
   return true;
 }
@@ -109,7 +123,9 @@ bool match(Warp& warp, const Op& op, uint32_t mask) {
   uint32_t result[32], agree = 0;
   for_lanes(mask, [&](int lane) {
     result[lane] = 0;
-    for_lanes(mask, [&](int other) { result[lane] |= static_cast<uint32_t>(value(other) == value(lane)) << other; });
+    for_lanes(mask, [&](int other) {
+      result[lane] |= static_cast<uint32_t>(value(other) == value(lane)) << other;
+    });
     if (op.immediate == all && result[lane] != mask) result[lane] = 0;
     agree |= static_cast<uint32_t>(result[lane] == mask) << lane;
   });
@@ -180,7 +196,9 @@ void decode_elect(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
 }
 
 /// bar.warp.sync: in this model the warp's lanes are in step wherever it is legal.
-bool warp_barrier(Warp& warp, const Op& op, uint32_t mask) { return members_agree(warp, op, mask, op.s[0]); }
+bool warp_barrier(Warp& warp, const Op& op, uint32_t mask) {
+  return members_agree(warp, op, mask, op.s[0]);
+}
 void decode_warp_barrier(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 1, 1);
   op.s[0] = decoder.source(instruction.operands[0], Type::b32);

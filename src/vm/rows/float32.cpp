@@ -14,7 +14,7 @@ struct Mode {
   /// .sat clamps to [+0, 1] with NaN -> +0; .ftz flushes the rounded result.
   static uint32_t out(float x) {
     if constexpr (sat) {
-      const uint32_t low = x > 0 ? bits_of(x) : 0;   // NaN and -0 -> +0
+      const uint32_t low = x > 0 ? bits_of(x) : 0;  // NaN and -0 -> +0
       const uint32_t clamped = low > 0x3f800000u ? 0x3f800000u : low;
       return ftz ? flushed_bits(clamped) : clamped;
     }
@@ -26,12 +26,16 @@ struct Mode {
 template <class M>
 void add_arithmetic(std::vector<Row>& rows, const char* rounding, const char* modifiers) {
   const Effect effect = Effect::arithmetic;
-  binary<F32Bits, F32, F32>(rows, effect, {"add", rounding, modifiers, ".f32"}, [](float a, float b) { return M::out(added<M::round>(M::in(a), M::in(b))); });
-  binary<F32Bits, F32, F32>(rows, effect, {"sub", rounding, modifiers, ".f32"}, [](float a, float b) { return M::out(added<M::round>(M::in(a), -M::in(b))); });
-  binary<F32Bits, F32, F32>(rows, effect, {"mul", rounding, modifiers, ".f32"}, [](float a, float b) { return M::out(multiplied<M::round>(M::in(a), M::in(b))); });
-  ternary<F32Bits, F32, F32, F32>(rows, effect, {"{fma,mad}", rounding, modifiers, ".f32"}, [](float a, float b, float c) {
-    return M::out(fused<M::round>(M::in(a), M::in(b), M::in(c)));
+  binary<F32Bits, F32, F32>(rows, effect, {"add", rounding, modifiers, ".f32"},
+                            [](float a, float b) { return M::out(added<M::round>(M::in(a), M::in(b))); });
+  binary<F32Bits, F32, F32>(rows, effect, {"sub", rounding, modifiers, ".f32"},
+                            [](float a, float b) { return M::out(added<M::round>(M::in(a), -M::in(b))); });
+  binary<F32Bits, F32, F32>(rows, effect, {"mul", rounding, modifiers, ".f32"}, [](float a, float b) {
+    return M::out(multiplied<M::round>(M::in(a), M::in(b)));
   });
+  ternary<F32Bits, F32, F32, F32>(
+      rows, effect, {"{fma,mad}", rounding, modifiers, ".f32"},
+      [](float a, float b, float c) { return M::out(fused<M::round>(M::in(a), M::in(b), M::in(c))); });
 }
 
 template <Round round>
@@ -57,27 +61,38 @@ template <bool ftz>
 void add_simple(std::vector<Row>& rows, const char* modifier) {
   using M = Mode<Round::nearest, ftz, false>;
   const Effect effect = Effect::arithmetic;
-  binary<F32Bits, F32, F32>(rows, effect, {"min", modifier, ".f32"}, [](float a, float b) { return extreme<false, false>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"max", modifier, ".f32"}, [](float a, float b) { return extreme<true, false>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"min", modifier, ".NaN.f32"}, [](float a, float b) { return extreme<false, true>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"max", modifier, ".NaN.f32"}, [](float a, float b) { return extreme<true, true>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"div.rn", modifier, ".f32"}, [](float a, float b) { return M::out(M::in(a) / M::in(b)); });
-  unary<F32Bits, F32>(rows, effect, {"rcp.rn", modifier, ".f32"}, [](float a) { return M::out(1.0f / M::in(a)); });
-  unary<F32Bits, F32>(rows, effect, {"sqrt.rn", modifier, ".f32"}, [](float a) { return M::out(__builtin_sqrtf(M::in(a))); });
-  unary<F32Bits, F32>(rows, effect, {"abs", modifier, ".f32"}, [](float a) { return bits_of(M::in(a)) & 0x7fffffffu; });
-  unary<F32Bits, F32>(rows, effect, {"neg", modifier, ".f32"}, [](float a) { return bits_of(M::in(a)) ^ 0x80000000u; });
+  binary<F32Bits, F32, F32>(rows, effect, {"min", modifier, ".f32"},
+                            [](float a, float b) { return extreme<false, false>(M::in(a), M::in(b)); });
+  binary<F32Bits, F32, F32>(rows, effect, {"max", modifier, ".f32"},
+                            [](float a, float b) { return extreme<true, false>(M::in(a), M::in(b)); });
+  binary<F32Bits, F32, F32>(rows, effect, {"min", modifier, ".NaN.f32"},
+                            [](float a, float b) { return extreme<false, true>(M::in(a), M::in(b)); });
+  binary<F32Bits, F32, F32>(rows, effect, {"max", modifier, ".NaN.f32"},
+                            [](float a, float b) { return extreme<true, true>(M::in(a), M::in(b)); });
+  binary<F32Bits, F32, F32>(rows, effect, {"div.rn", modifier, ".f32"},
+                            [](float a, float b) { return M::out(M::in(a) / M::in(b)); });
+  unary<F32Bits, F32>(rows, effect, {"rcp.rn", modifier, ".f32"},
+                      [](float a) { return M::out(1.0f / M::in(a)); });
+  unary<F32Bits, F32>(rows, effect, {"sqrt.rn", modifier, ".f32"},
+                      [](float a) { return M::out(__builtin_sqrtf(M::in(a))); });
+  unary<F32Bits, F32>(rows, effect, {"abs", modifier, ".f32"},
+                      [](float a) { return bits_of(M::in(a)) & 0x7fffffffu; });
+  unary<F32Bits, F32>(rows, effect, {"neg", modifier, ".f32"},
+                      [](float a) { return bits_of(M::in(a)) ^ 0x80000000u; });
 }
 
 }  // namespace
 
 void add_float32_rows(std::vector<Row>& rows) {
-  add_modes<Round::nearest>(rows, "{,.rn}");   // without a modifier: read as .rn, unfused (fma demands one)
+  add_modes<Round::nearest>(rows, "{,.rn}");  // without a modifier: read as .rn, unfused (fma demands one)
   add_modes<Round::zero>(rows, ".rz");
   add_modes<Round::down>(rows, ".rm");
   add_modes<Round::up>(rows, ".rp");
   add_simple<false>(rows, "");
   add_simple<true>(rows, ".ftz");
-  binary<F32Bits, F32Bits, F32Bits>(rows, Effect::arithmetic, {"copysign.f32"}, [](uint32_t a, uint32_t b) { return (b & 0x7fffffffu) | (a & 0x80000000u); });
+  binary<F32Bits, F32Bits, F32Bits>(rows, Effect::arithmetic, {"copysign.f32"}, [](uint32_t a, uint32_t b) {
+    return (b & 0x7fffffffu) | (a & 0x80000000u);
+  });
 }
 
 }  // namespace assay::vm::ASSAY_LANES

@@ -8,7 +8,9 @@ namespace {
 using F64Bits = Lane<uint64_t, uint64_t, Type::f64>;
 
 constexpr uint64_t canonical_nan64 = 0x7fffffffffffffffull;
-uint64_t canonical(double x) { return x != x ? canonical_nan64 : bits_of(x); }
+uint64_t canonical(double x) {
+  return x != x ? canonical_nan64 : bits_of(x);
+}
 
 template <bool maximum>
 uint64_t extreme(double a, double b) {
@@ -23,17 +25,25 @@ uint64_t extreme(double a, double b) {
 
 void add_float64_rows(std::vector<Row>& rows) {
   const Effect effect = Effect::arithmetic;
-  binary<F64Bits, F64, F64>(rows, effect, {"add{,.rn}.f64"}, [](double a, double b) { return canonical(a + b); });
-  binary<F64Bits, F64, F64>(rows, effect, {"sub{,.rn}.f64"}, [](double a, double b) { return canonical(a - b); });
-  binary<F64Bits, F64, F64>(rows, effect, {"mul{,.rn}.f64"}, [](double a, double b) { return canonical(a * b); });
-  ternary<F64Bits, F64, F64, F64>(rows, effect, {"{fma,mad}.rn.f64"}, [](double a, double b, double c) { return canonical(__builtin_fma(a, b, c)); });
-  binary<F64Bits, F64, F64>(rows, effect, {"div.rn.f64"}, [](double a, double b) { return canonical(a / b); });
+  binary<F64Bits, F64, F64>(rows, effect, {"add{,.rn}.f64"},
+                            [](double a, double b) { return canonical(a + b); });
+  binary<F64Bits, F64, F64>(rows, effect, {"sub{,.rn}.f64"},
+                            [](double a, double b) { return canonical(a - b); });
+  binary<F64Bits, F64, F64>(rows, effect, {"mul{,.rn}.f64"},
+                            [](double a, double b) { return canonical(a * b); });
+  ternary<F64Bits, F64, F64, F64>(rows, effect, {"{fma,mad}.rn.f64"}, [](double a, double b, double c) {
+    return canonical(__builtin_fma(a, b, c));
+  });
+  binary<F64Bits, F64, F64>(rows, effect, {"div.rn.f64"},
+                            [](double a, double b) { return canonical(a / b); });
   unary<F64Bits, F64>(rows, effect, {"rcp.rn.f64"}, [](double a) { return canonical(1.0 / a); });
   unary<F64Bits, F64>(rows, effect, {"sqrt.rn.f64"}, [](double a) { return canonical(__builtin_sqrt(a)); });
   unary<F64Bits, F64Bits>(rows, effect, {"abs.f64"}, [](uint64_t a) { return a & ~(uint64_t{1} << 63); });
   unary<F64Bits, F64Bits>(rows, effect, {"neg.f64"}, [](uint64_t a) { return a ^ (uint64_t{1} << 63); });
-  binary<F64Bits, F64, F64>(rows, effect, {"min.f64"}, [](double a, double b) { return extreme<false>(a, b); });
-  binary<F64Bits, F64, F64>(rows, effect, {"max.f64"}, [](double a, double b) { return extreme<true>(a, b); });
+  binary<F64Bits, F64, F64>(rows, effect, {"min.f64"},
+                            [](double a, double b) { return extreme<false>(a, b); });
+  binary<F64Bits, F64, F64>(rows, effect, {"max.f64"},
+                            [](double a, double b) { return extreme<true>(a, b); });
   binary<F64Bits, F64Bits, F64Bits>(rows, effect, {"copysign.f64"}, [](uint64_t a, uint64_t b) {
     return (b & ~(uint64_t{1} << 63)) | (a & (uint64_t{1} << 63));
   });

@@ -5,7 +5,8 @@
 namespace assay::vm::ASSAY_LANES {
 namespace {
 
-/// f32 to f16, nearest even, without branches. Below 2^-14 the addition of 0.5 rounds at 2^-24, the subnormal spacing.
+/// f32 to f16, nearest even, without branches. Below 2^-14 the addition of 0.5 rounds at 2^-24, the subnormal
+/// spacing.
 uint32_t half_of(uint32_t x) {
   const uint32_t sign = (x >> 16) & 0x8000u, magnitude = x & 0x7fffffffu;
   const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13;
@@ -27,7 +28,9 @@ uint32_t float_from_half(uint16_t h) {
   const uint32_t bits = magnitude == 0x7c00u ? 0x7f800000u : finite;
   return magnitude > 0x7c00u ? canonical_nan32 : sign | bits;
 }
-uint32_t float_from_brain(uint16_t h) { return canonical(float_of(static_cast<uint32_t>(h) << 16)); }
+uint32_t float_from_brain(uint16_t h) {
+  return canonical(float_of(static_cast<uint32_t>(h) << 16));
+}
 
 /// Nearest, ties away from zero, to 10 fraction bits; the low 13 bits of the word become zero.
 uint32_t tf32_away(uint32_t x) {
@@ -40,14 +43,22 @@ uint32_t tf32_even(uint32_t x) {
   if (magnitude > 0x7f800000u) return canonical_nan32;
   return magnitude == 0x7f800000u ? x : (x + 0xfffu + ((x >> 13) & 1)) & ~0x1fffu;
 }
-uint32_t tf32_zero(uint32_t x) { return (x & 0x7fffffffu) > 0x7f800000u ? canonical_nan32 : x & ~0x1fffu; }
+uint32_t tf32_zero(uint32_t x) {
+  return (x & 0x7fffffffu) > 0x7f800000u ? canonical_nan32 : x & ~0x1fffu;
+}
 
 /// .relu: negative results and -0 become +0, NaN is canonical.
-uint32_t relu16(uint32_t h) { return h & 0x8000u ? 0 : h; }
-uint32_t relu32(uint32_t x) { return x & 0x80000000u ? 0 : x; }
+uint32_t relu16(uint32_t h) {
+  return h & 0x8000u ? 0 : h;
+}
+uint32_t relu32(uint32_t x) {
+  return x & 0x80000000u ? 0 : x;
+}
 
 template <class Format, Round mode>
-uint32_t narrow_word(uint32_t x) { return narrowed_half<Format, mode>(static_cast<double>(float_of(x))); }
+uint32_t narrow_word(uint32_t x) {
+  return narrowed_half<Format, mode>(static_cast<double>(float_of(x)));
+}
 
 uint32_t saturated_word(uint32_t x) {
   const float value = float_of(x);
@@ -56,31 +67,51 @@ uint32_t saturated_word(uint32_t x) {
 
 void add_to_half(std::vector<Row>& rows) {
   const Effect effect = Effect::arithmetic;
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(half_of(a)); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.ftz.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(half_of(flushed_bits(a))); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.sat.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(half_of(saturated_word(a))); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.relu.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(relu16(half_of(a))); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rz.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::zero>(a)); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rm.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::down>(a)); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rp.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::up>(a)); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rn.bf16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(brain_of(a)); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rn.relu.bf16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(relu16(brain_of(a))); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rz.bf16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Brain, Round::zero>(a)); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rz.relu.bf16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(relu16(narrow_word<Brain, Round::zero>(a))); });
-  unary<F16, F64>(rows, effect, {"cvt.rn.f16.f64"}, [](double a) { return narrowed_half<Half, Round::nearest>(a); });
-  unary<BF16, F64>(rows, effect, {"cvt.rn.bf16.f64"}, [](double a) { return narrowed_half<Brain, Round::nearest>(a); });
+  unary<F16, F32Bits>(rows, effect, {"cvt.rn.f16.f32"},
+                      [](uint32_t a) { return static_cast<uint16_t>(half_of(a)); });
+  unary<F16, F32Bits>(rows, effect, {"cvt.rn.ftz.f16.f32"},
+                      [](uint32_t a) { return static_cast<uint16_t>(half_of(flushed_bits(a))); });
+  unary<F16, F32Bits>(rows, effect, {"cvt.rn.sat.f16.f32"},
+                      [](uint32_t a) { return static_cast<uint16_t>(half_of(saturated_word(a))); });
+  unary<F16, F32Bits>(rows, effect, {"cvt.rn.relu.f16.f32"},
+                      [](uint32_t a) { return static_cast<uint16_t>(relu16(half_of(a))); });
+  unary<F16, F32Bits>(rows, effect, {"cvt.rz.f16.f32"},
+                      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::zero>(a)); });
+  unary<F16, F32Bits>(rows, effect, {"cvt.rm.f16.f32"},
+                      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::down>(a)); });
+  unary<F16, F32Bits>(rows, effect, {"cvt.rp.f16.f32"},
+                      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::up>(a)); });
+  unary<BF16, F32Bits>(rows, effect, {"cvt.rn.bf16.f32"},
+                       [](uint32_t a) { return static_cast<uint16_t>(brain_of(a)); });
+  unary<BF16, F32Bits>(rows, effect, {"cvt.rn.relu.bf16.f32"},
+                       [](uint32_t a) { return static_cast<uint16_t>(relu16(brain_of(a))); });
+  unary<BF16, F32Bits>(rows, effect, {"cvt.rz.bf16.f32"},
+                       [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Brain, Round::zero>(a)); });
+  unary<BF16, F32Bits>(rows, effect, {"cvt.rz.relu.bf16.f32"}, [](uint32_t a) {
+    return static_cast<uint16_t>(relu16(narrow_word<Brain, Round::zero>(a)));
+  });
+  unary<F16, F64>(rows, effect, {"cvt.rn.f16.f64"},
+                  [](double a) { return narrowed_half<Half, Round::nearest>(a); });
+  unary<BF16, F64>(rows, effect, {"cvt.rn.bf16.f64"},
+                   [](double a) { return narrowed_half<Brain, Round::nearest>(a); });
 }
 
 /// Packed forms: the first source becomes the high half.
 void add_to_packed(std::vector<Row>& rows) {
   const Effect effect = Effect::arithmetic;
-  binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.f16x2.f32"}, [](uint32_t a, uint32_t b) { return half_of(a) << 16 | half_of(b); });
-  binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.relu.f16x2.f32"}, [](uint32_t a, uint32_t b) { return relu16(half_of(a)) << 16 | relu16(half_of(b)); });
+  binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.f16x2.f32"},
+                                  [](uint32_t a, uint32_t b) { return half_of(a) << 16 | half_of(b); });
+  binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.relu.f16x2.f32"}, [](uint32_t a, uint32_t b) {
+    return relu16(half_of(a)) << 16 | relu16(half_of(b));
+  });
   binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rz.f16x2.f32"}, [](uint32_t a, uint32_t b) {
     return narrow_word<Half, Round::zero>(a) << 16 | narrow_word<Half, Round::zero>(b);
   });
-  binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.bf16x2.f32"}, [](uint32_t a, uint32_t b) { return brain_of(a) << 16 | brain_of(b); });
-  binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.relu.bf16x2.f32"}, [](uint32_t a, uint32_t b) { return relu16(brain_of(a)) << 16 | relu16(brain_of(b)); });
+  binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.bf16x2.f32"},
+                                   [](uint32_t a, uint32_t b) { return brain_of(a) << 16 | brain_of(b); });
+  binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.relu.bf16x2.f32"}, [](uint32_t a, uint32_t b) {
+    return relu16(brain_of(a)) << 16 | relu16(brain_of(b));
+  });
   binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rz.bf16x2.f32"}, [](uint32_t a, uint32_t b) {
     return narrow_word<Brain, Round::zero>(a) << 16 | narrow_word<Brain, Round::zero>(b);
   });
@@ -97,20 +128,29 @@ uint32_t finish_float(float x) {
 template <bool ftz, bool sat>
 void add_integral(std::vector<Row>& rows, const char* modifiers) {
   const Effect effect = Effect::arithmetic;
-  unary<F32Bits, F32>(rows, effect, {"cvt.rni", modifiers, ".f32.f32"}, [](float a) { return finish_float<ftz, sat>(__builtin_rintf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt.rzi", modifiers, ".f32.f32"}, [](float a) { return finish_float<ftz, sat>(__builtin_truncf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt.rmi", modifiers, ".f32.f32"}, [](float a) { return finish_float<ftz, sat>(__builtin_floorf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt.rpi", modifiers, ".f32.f32"}, [](float a) { return finish_float<ftz, sat>(__builtin_ceilf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt", modifiers, ".f32.f32"}, [](float a) { return finish_float<ftz, sat>(ftz ? flushed(a) : a); });
+  unary<F32Bits, F32>(rows, effect, {"cvt.rni", modifiers, ".f32.f32"},
+                      [](float a) { return finish_float<ftz, sat>(__builtin_rintf(ftz ? flushed(a) : a)); });
+  unary<F32Bits, F32>(rows, effect, {"cvt.rzi", modifiers, ".f32.f32"},
+                      [](float a) { return finish_float<ftz, sat>(__builtin_truncf(ftz ? flushed(a) : a)); });
+  unary<F32Bits, F32>(rows, effect, {"cvt.rmi", modifiers, ".f32.f32"},
+                      [](float a) { return finish_float<ftz, sat>(__builtin_floorf(ftz ? flushed(a) : a)); });
+  unary<F32Bits, F32>(rows, effect, {"cvt.rpi", modifiers, ".f32.f32"},
+                      [](float a) { return finish_float<ftz, sat>(__builtin_ceilf(ftz ? flushed(a) : a)); });
+  unary<F32Bits, F32>(rows, effect, {"cvt", modifiers, ".f32.f32"},
+                      [](float a) { return finish_float<ftz, sat>(ftz ? flushed(a) : a); });
 }
 
 template <Round mode>
 void add_from_double(std::vector<Row>& rows, const char* rounding) {
-  unary<F32Bits, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".f32.f64"}, [](double a) { return canonical(narrowed<mode>(a)); });
-  unary<F32Bits, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".ftz.f32.f64"}, [](double a) { return flushed_bits(canonical(narrowed<mode>(a))); });
+  unary<F32Bits, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".f32.f64"},
+                      [](double a) { return canonical(narrowed<mode>(a)); });
+  unary<F32Bits, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".ftz.f32.f64"},
+                      [](double a) { return flushed_bits(canonical(narrowed<mode>(a))); });
 }
 
-double canonical_double(double a) { return a != a ? double_of(0x7fffffffffffffffull) : a; }
+double canonical_double(double a) {
+  return a != a ? double_of(0x7fffffffffffffffull) : a;
+}
 
 }  // namespace
 
@@ -128,16 +168,21 @@ void add_float_conversion_rows(std::vector<Row>& rows) {
   add_from_double<Round::up>(rows, ".rp");
   unary<F32Bits, F16>(rows, effect, {"cvt{,.ftz}.f32.f16"}, [](uint16_t a) { return float_from_half(a); });
   unary<F32Bits, BF16>(rows, effect, {"cvt.f32.bf16"}, [](uint16_t a) { return float_from_brain(a); });
-  unary<F32Bits, BF16>(rows, effect, {"cvt.ftz.f32.bf16"}, [](uint16_t a) { return flushed_bits(float_from_brain(a)); });
+  unary<F32Bits, BF16>(rows, effect, {"cvt.ftz.f32.bf16"},
+                       [](uint16_t a) { return flushed_bits(float_from_brain(a)); });
   unary<F64, F32>(rows, effect, {"cvt.f64.f32"}, [](float a) { return canonical_double(a); });
   unary<F64, F32>(rows, effect, {"cvt.ftz.f64.f32"}, [](float a) { return canonical_double(flushed(a)); });
-  unary<F64, F16>(rows, effect, {"cvt.f64.f16"}, [](uint16_t a) { return canonical_double(widened(Half{}, a)); });
-  unary<F64, BF16>(rows, effect, {"cvt.f64.bf16"}, [](uint16_t a) { return canonical_double(widened(Brain{}, a)); });
+  unary<F64, F16>(rows, effect, {"cvt.f64.f16"},
+                  [](uint16_t a) { return canonical_double(widened(Half{}, a)); });
+  unary<F64, BF16>(rows, effect, {"cvt.f64.bf16"},
+                   [](uint16_t a) { return canonical_double(widened(Brain{}, a)); });
   unary<TF32, F32Bits>(rows, effect, {"cvt.rna.tf32.f32"}, [](uint32_t a) { return tf32_away(a); });
   unary<TF32, F32Bits>(rows, effect, {"cvt.rn.tf32.f32"}, [](uint32_t a) { return tf32_even(a); });
-  unary<TF32, F32Bits>(rows, effect, {"cvt.rn.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_even(a)); });
+  unary<TF32, F32Bits>(rows, effect, {"cvt.rn.relu.tf32.f32"},
+                       [](uint32_t a) { return relu32(tf32_even(a)); });
   unary<TF32, F32Bits>(rows, effect, {"cvt.rz.tf32.f32"}, [](uint32_t a) { return tf32_zero(a); });
-  unary<TF32, F32Bits>(rows, effect, {"cvt.rz.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_zero(a)); });
+  unary<TF32, F32Bits>(rows, effect, {"cvt.rz.relu.tf32.f32"},
+                       [](uint32_t a) { return relu32(tf32_zero(a)); });
 }
 
 }  // namespace assay::vm::ASSAY_LANES

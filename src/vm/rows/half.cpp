@@ -1,5 +1,5 @@
-// Half-precision arithmetic, f16 and bf16, single and packed (PTX ISA 9.7.4): computed exactly, rounded once to nearest
-// even; subnormals are kept unless .ftz; NaN results are 0x7fff.
+// Half-precision arithmetic, f16 and bf16, single and packed (PTX ISA 9.7.4): computed exactly, rounded once
+// to nearest even; subnormals are kept unless .ftz; NaN results are 0x7fff.
 #include "src/vm/rows/lane_rows.h"
 #include "src/vm/rows/rounding.h"
 
@@ -8,7 +8,8 @@ namespace {
 
 template <class Format>
 uint16_t flushed_half(uint16_t x) {
-  constexpr uint16_t exponent = static_cast<uint16_t>((Format::max_exponent * 2 + 1) << Format::fraction_bits);
+  constexpr uint16_t exponent =
+      static_cast<uint16_t>((Format::max_exponent * 2 + 1) << Format::fraction_bits);
   return x & exponent ? x : x & 0x8000u;
 }
 
@@ -32,7 +33,8 @@ template <class F>
 struct Packed {
   template <class... Words>
   uint32_t operator()(Words... words) const {
-    const uint16_t low = F{}(static_cast<uint16_t>(words)...), high = F{}(static_cast<uint16_t>(words >> 16)...);
+    const uint16_t low = F{}(static_cast<uint16_t>(words)...),
+                   high = F{}(static_cast<uint16_t>(words >> 16)...);
     return static_cast<uint32_t>(high) << 16 | low;
   }
 };
@@ -44,7 +46,7 @@ struct Difference {
   double operator()(double a, double b) const { return odd_sum(a, -b); }
 };
 struct Product {
-  double operator()(double a, double b) const { return a * b; }   // 22 bits: exact
+  double operator()(double a, double b) const { return a * b; }  // 22 bits: exact
 };
 struct Fused {
   double operator()(double a, double b, double c) const { return odd_sum(a * b, c); }
@@ -69,17 +71,20 @@ struct Magnitude {
 };
 
 template <class One, class Two, class F>
-void half_unary(std::vector<Row>& rows, std::initializer_list<const char*> one, std::initializer_list<const char*> two, F f) {
+void half_unary(std::vector<Row>& rows, std::initializer_list<const char*> one,
+                std::initializer_list<const char*> two, F f) {
   unary<One, One>(rows, Effect::arithmetic, one, f);
   unary<Two, Two>(rows, Effect::arithmetic, two, Packed<F>{});
 }
 template <class One, class Two, class F>
-void half_binary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one, const char* two, F f) {
+void half_binary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one,
+                 const char* two, F f) {
   binary<One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f);
   binary<Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{});
 }
 template <class One, class Two, class F>
-void half_ternary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one, const char* two, F f) {
+void half_ternary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one,
+                  const char* two, F f) {
   ternary<One, One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f);
   ternary<Two, Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{});
 }
@@ -87,8 +92,10 @@ void half_ternary(std::vector<Row>& rows, const char* form, const char* modifier
 template <class Format, class One, class Two, bool ftz, bool sat>
 void add_arithmetic(std::vector<Row>& rows, const char* modifiers, const char* one, const char* two) {
   half_binary<One, Two>(rows, "add{,.rn}", modifiers, one, two, Operation<Format, Sum, ftz, sat, false>{});
-  half_binary<One, Two>(rows, "sub{,.rn}", modifiers, one, two, Operation<Format, Difference, ftz, sat, false>{});
-  half_binary<One, Two>(rows, "mul{,.rn}", modifiers, one, two, Operation<Format, Product, ftz, sat, false>{});
+  half_binary<One, Two>(rows, "sub{,.rn}", modifiers, one, two,
+                        Operation<Format, Difference, ftz, sat, false>{});
+  half_binary<One, Two>(rows, "mul{,.rn}", modifiers, one, two,
+                        Operation<Format, Product, ftz, sat, false>{});
   half_ternary<One, Two>(rows, "fma.rn", modifiers, one, two, Operation<Format, Fused, ftz, sat, false>{});
 }
 

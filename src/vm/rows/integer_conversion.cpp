@@ -7,10 +7,10 @@ namespace {
 
 template <class L>
 struct Range;
-#define ASSAY_RANGE(L, text, low_, high_)        \
-  template <>                                    \
-  struct Range<L> {                              \
-    static constexpr const char* name = text;    \
+#define ASSAY_RANGE(L, text, low_, high_)               \
+  template <>                                           \
+  struct Range<L> {                                     \
+    static constexpr const char* name = text;           \
     static constexpr __int128 low = low_, high = high_; \
   };
 ASSAY_RANGE(U8, ".u8", 0, UINT8_MAX)
@@ -33,8 +33,10 @@ template <class D, class A>
 void add_pair(std::vector<Row>& rows) {
   using V = typename A::value;
   using W = typename D::value;
-  unary<D, A>(rows, Effect::bits, {"cvt", Range<D>::name, Range<A>::name}, [](V a) { return static_cast<W>(a); });
-  unary<D, A>(rows, Effect::bits, {"cvt.sat", Range<D>::name, Range<A>::name}, [](V a) { return clamped<D>(a); });
+  unary<D, A>(rows, Effect::bits, {"cvt", Range<D>::name, Range<A>::name},
+              [](V a) { return static_cast<W>(a); });
+  unary<D, A>(rows, Effect::bits, {"cvt.sat", Range<D>::name, Range<A>::name},
+              [](V a) { return clamped<D>(a); });
 }
 
 /// Rounds to an integral double; exact inputs up to 64 bits of fraction vanish properly in each mode.
@@ -43,7 +45,7 @@ double integral(double x) {
   if constexpr (mode == Round::zero) return __builtin_trunc(x);
   if constexpr (mode == Round::down) return __builtin_floor(x);
   if constexpr (mode == Round::up) return __builtin_ceil(x);
-  return __builtin_rint(x);   // the host rounds to nearest even
+  return __builtin_rint(x);  // the host rounds to nearest even
 }
 
 /// Float to integer saturates; NaN gives 0, or the top bit alone where a 64-bit type or f64 takes part.
@@ -60,11 +62,16 @@ typename D::value to_integer(double x) {
 template <class D, Round mode>
 void add_to_integer(std::vector<Row>& rows, const char* rounding) {
   constexpr bool wide = sizeof(typename D::value) == 8;
-  unary<D, F32>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f32"}, [](float a) { return to_integer<D, wide, mode>(a); });
-  unary<D, F32>(rows, Effect::bits, {"cvt", rounding, ".ftz{,.sat}", Range<D>::name, ".f32"}, [](float a) { return to_integer<D, wide, mode>(flushed(a)); });
-  unary<D, F64>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f64"}, [](double a) { return to_integer<D, true, mode>(a); });
-  unary<D, F16>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f16"}, [](uint16_t a) { return to_integer<D, wide, mode>(widened(Half{}, a)); });
-  unary<D, BF16>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".bf16"}, [](uint16_t a) { return to_integer<D, wide, mode>(widened(Brain{}, a)); });
+  unary<D, F32>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f32"},
+                [](float a) { return to_integer<D, wide, mode>(a); });
+  unary<D, F32>(rows, Effect::bits, {"cvt", rounding, ".ftz{,.sat}", Range<D>::name, ".f32"},
+                [](float a) { return to_integer<D, wide, mode>(flushed(a)); });
+  unary<D, F64>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f64"},
+                [](double a) { return to_integer<D, true, mode>(a); });
+  unary<D, F16>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f16"},
+                [](uint16_t a) { return to_integer<D, wide, mode>(widened(Half{}, a)); });
+  unary<D, BF16>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".bf16"},
+                 [](uint16_t a) { return to_integer<D, wide, mode>(widened(Brain{}, a)); });
 }
 
 /// A 64-bit integer as a double rounded to odd: then one more rounding gives the right float in every mode.
@@ -74,7 +81,8 @@ double odd_double(V a) {
   uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(a) : static_cast<uint64_t>(a);
   if (magnitude >> 53) {
     const uint64_t rest = magnitude & 0x7ff;
-    magnitude = (magnitude & ~uint64_t{0x7ff}) | (rest ? uint64_t{0x800} : 0);   // sticky into the lowest kept bit
+    magnitude =
+        (magnitude & ~uint64_t{0x7ff}) | (rest ? uint64_t{0x800} : 0);  // sticky into the lowest kept bit
   }
   const double value = static_cast<double>(magnitude);
   return negative ? -value : value;
@@ -83,11 +91,15 @@ double odd_double(V a) {
 template <class A, Round mode>
 void add_from_integer(std::vector<Row>& rows, const char* rounding) {
   using V = typename A::value;
-  unary<F32, A>(rows, Effect::bits, {"cvt", rounding, ".f32", Range<A>::name}, [](V a) { return narrowed<mode>(odd_double<V>(a)); });
-  unary<F16, A>(rows, Effect::bits, {"cvt", rounding, ".f16", Range<A>::name}, [](V a) { return narrowed_half<Half, mode>(odd_double<V>(a)); });
-  unary<BF16, A>(rows, Effect::bits, {"cvt", rounding, ".bf16", Range<A>::name}, [](V a) { return narrowed_half<Brain, mode>(odd_double<V>(a)); });
+  unary<F32, A>(rows, Effect::bits, {"cvt", rounding, ".f32", Range<A>::name},
+                [](V a) { return narrowed<mode>(odd_double<V>(a)); });
+  unary<F16, A>(rows, Effect::bits, {"cvt", rounding, ".f16", Range<A>::name},
+                [](V a) { return narrowed_half<Half, mode>(odd_double<V>(a)); });
+  unary<BF16, A>(rows, Effect::bits, {"cvt", rounding, ".bf16", Range<A>::name},
+                 [](V a) { return narrowed_half<Brain, mode>(odd_double<V>(a)); });
   if constexpr (mode == Round::nearest)
-    unary<F64, A>(rows, Effect::bits, {"cvt", rounding, ".f64", Range<A>::name}, [](V a) { return static_cast<double>(a); });
+    unary<F64, A>(rows, Effect::bits, {"cvt", rounding, ".f64", Range<A>::name},
+                  [](V a) { return static_cast<double>(a); });
 }
 
 template <class L>

@@ -38,6 +38,8 @@ uint32_t argument_range(const void* x, uint32_t mask, int32_t* smallest, int32_t
   return nans;
 }
 
-LaneKit kit() { return {blend_words, blend_wide, argument_range}; }
+LaneKit kit() {
+  return {blend_words, blend_wide, argument_range};
+}
 
 }  // namespace assay::vm::ASSAY_LANES

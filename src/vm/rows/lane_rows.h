@@ -1,6 +1,6 @@
-// Making rows from lane functions. The files in this folder are compiled once per instruction set of the host, with
-// ASSAY_LANES naming the set, into distinct namespaces; they use no library templates, so that no code built for a newer
-// processor can be linked into the portable set. All sets give the same bits.
+// Making rows from lane functions. The files in this folder are compiled once per instruction set of the
+// host, with ASSAY_LANES naming the set, into distinct namespaces; they use no library templates, so that no
+// code built for a newer processor can be linked into the portable set. All sets give the same bits.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -47,12 +47,14 @@ struct Lane {
   using value = Value;
   static constexpr Type type = T;
   typedef Stored __attribute__((may_alias)) element;
-  static Value get(const void* cell, int i) { return static_cast<Value>(static_cast<const element*>(cell)[i]); }
+  static Value get(const void* cell, int i) {
+    return static_cast<Value>(static_cast<const element*>(cell)[i]);
+  }
   static void put(void* cell, int i, Value x) { static_cast<element*>(cell)[i] = static_cast<Stored>(x); }
 };
 
-// Signed narrow results are sign-extended over the 32-bit cell, unsigned ones zero-extended (PTX ISA, "Operand size exceeding
-// instruction-type size").
+// Signed narrow results are sign-extended over the 32-bit cell, unsigned ones zero-extended (PTX ISA,
+// "Operand size exceeding instruction-type size").
 using U8 = Lane<uint8_t, uint32_t, Type::u8>;
 using S8 = Lane<int8_t, int32_t, Type::s8>;
 using U16 = Lane<uint16_t, uint32_t, Type::u16>;
@@ -80,7 +82,8 @@ struct Pred {
   static bool get(const void* cell, int i) { return (*static_cast<const uint32_t*>(cell) >> i) & 1; }
 };
 
-/// Every lane's result by F. Lanes are independent and a destination is a source or apart from it: ivdep holds.
+/// Every lane's result by F. Lanes are independent and a destination is a source or apart from it: ivdep
+/// holds.
 template <class F, class D, class A>
 void unary_lanes(void* d, const void* a, const void*, const void*, const void*) {
 #pragma GCC ivdep
@@ -102,15 +105,20 @@ void quaternary_lanes(void* d, const void* a, const void* b, const void* c, cons
   for (int i = 0; i < 32; ++i) D::put(d, i, F{}(A::get(a, i), B::get(b, i), C::get(c, i), E::get(e, i)));
 }
 
-/// Rows from a captureless lambda over lane values: unary<D, A>(rows, effect, {"neg.s32"}, [](int32_t a) {...}).
+/// Rows from a captureless lambda over lane values: unary<D, A>(rows, effect, {"neg.s32"}, [](int32_t a)
+/// {...}).
 template <class D, class A, class F>
 void unary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F) {
-  add_lane_row(rows, {.effect = effect, .result = D::type, .sources = {A::type}, .lanes = unary_lanes<F, D, A>}, parts);
+  add_lane_row(rows,
+               {.effect = effect, .result = D::type, .sources = {A::type}, .lanes = unary_lanes<F, D, A>},
+               parts);
 }
 template <class D, class A, class B, class F>
 void binary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F) {
-  add_lane_row(rows,
-               {.effect = effect, .result = D::type, .sources = {A::type, B::type}, .lanes = binary_lanes<F, D, A, B>}, parts);
+  add_lane_row(
+      rows,
+      {.effect = effect, .result = D::type, .sources = {A::type, B::type}, .lanes = binary_lanes<F, D, A, B>},
+      parts);
 }
 template <class D, class A, class B, class C, class F>
 void ternary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F) {

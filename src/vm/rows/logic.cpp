@@ -15,11 +15,14 @@ void mask_binary(void* d, const void* a, const void* b, const void*, const void*
 }
 template <class F>
 void predicate_unary(std::vector<Row>& rows, Effect effect, const char* form, F) {
-  add_lane_row(rows, {.effect = effect, .result = Type::pred, .sources = {Type::pred}, .lanes = mask_unary<F>}, {form});
+  add_lane_row(rows,
+               {.effect = effect, .result = Type::pred, .sources = {Type::pred}, .lanes = mask_unary<F>},
+               {form});
 }
 template <class F>
 void predicate_binary(std::vector<Row>& rows, const char* form, F) {
-  add_lane_row(rows, {.result = Type::pred, .sources = {Type::pred, Type::pred}, .lanes = mask_binary<F>}, {form});
+  add_lane_row(rows, {.result = Type::pred, .sources = {Type::pred, Type::pred}, .lanes = mask_binary<F>},
+               {form});
 }
 
 template <class L>
@@ -42,12 +45,14 @@ void add_shifts(std::vector<Row>& rows, const char* width) {
   binary<U, U, U32>(rows, Effect::bits, {"shl.b", width}, [](V a, uint32_t b) {
     return b >= n ? V{0} : static_cast<V>(static_cast<uint64_t>(a) << (b & 63));
   });
-  binary<U, U, U32>(rows, Effect::bits, {"shr.{b,u}", width}, [](V a, uint32_t b) { return b >= n ? V{0} : static_cast<V>(a >> (b & (n - 1))); });
-  binary<S, S, U32>(rows, Effect::bits, {"shr.s", width}, [](W a, uint32_t b) { return static_cast<W>(a >> (b >= n ? n - 1 : b)); });
+  binary<U, U, U32>(rows, Effect::bits, {"shr.{b,u}", width},
+                    [](V a, uint32_t b) { return b >= n ? V{0} : static_cast<V>(a >> (b & (n - 1))); });
+  binary<S, S, U32>(rows, Effect::bits, {"shr.s", width},
+                    [](W a, uint32_t b) { return static_cast<W>(a >> (b >= n ? n - 1 : b)); });
 }
 
-/// bfe: `length` bits from `position`, both from the low 8 bits of their operands; signed forms extend the top bit of
-/// the field, or bit n-1 of `a` where the field reaches beyond it.
+/// bfe: `length` bits from `position`, both from the low 8 bits of their operands; signed forms extend the
+/// top bit of the field, or bit n-1 of `a` where the field reaches beyond it.
 template <class V, bool is_signed>
 V field(V a, uint32_t position, uint32_t length) {
   constexpr uint32_t n = 8 * sizeof(V);
@@ -98,8 +103,10 @@ uint32_t three_way_logic(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
 /// bfind: position of the highest bit that differs from the sign, all ones if there is none.
 template <class V>
 uint32_t highest_bit(V a) {
-  if constexpr (sizeof(V) == 8) return a == 0 ? ~0u : 63u - static_cast<uint32_t>(__builtin_clzll(a));
-  else return a == 0 ? ~0u : 31u - static_cast<uint32_t>(__builtin_clz(a));
+  if constexpr (sizeof(V) == 8)
+    return a == 0 ? ~0u : 63u - static_cast<uint32_t>(__builtin_clzll(a));
+  else
+    return a == 0 ? ~0u : 31u - static_cast<uint32_t>(__builtin_clz(a));
 }
 
 template <class L>
@@ -131,27 +138,45 @@ void add_funnel_shifts(std::vector<Row>& rows) {
 
 void add_bit_fields(std::vector<Row>& rows) {
   const Effect bits = Effect::bits;
-  ternary<U32, U32, U32, U32>(rows, bits, {"bfe.u32"}, [](uint32_t a, uint32_t b, uint32_t c) { return field<uint32_t, false>(a, b, c); });
+  ternary<U32, U32, U32, U32>(rows, bits, {"bfe.u32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+    return field<uint32_t, false>(a, b, c);
+  });
   ternary<S32, U32, U32, U32>(rows, bits, {"bfe.s32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return static_cast<int32_t>(field<uint32_t, true>(a, b, c));
   });
-  ternary<U64, U64, U32, U32>(rows, bits, {"bfe.u64"}, [](uint64_t a, uint32_t b, uint32_t c) { return field<uint64_t, false>(a, b, c); });
+  ternary<U64, U64, U32, U32>(rows, bits, {"bfe.u64"}, [](uint64_t a, uint32_t b, uint32_t c) {
+    return field<uint64_t, false>(a, b, c);
+  });
   ternary<S64, U64, U32, U32>(rows, bits, {"bfe.s64"}, [](uint64_t a, uint32_t b, uint32_t c) {
     return static_cast<int64_t>(field<uint64_t, true>(a, b, c));
   });
-  quaternary<B32, B32, B32, U32, U32>(rows, bits, {"bfi.b32"}, [](uint32_t a, uint32_t b, uint32_t c, uint32_t d) { return inserted<uint32_t>(a, b, c, d); });
-  quaternary<B64, B64, B64, U32, U32>(rows, bits, {"bfi.b64"}, [](uint64_t a, uint64_t b, uint32_t c, uint32_t d) { return inserted<uint64_t>(a, b, c, d); });
-  ternary<B32, B32, B32, B32>(rows, bits, {"prmt.b32"}, [](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); });
-  quaternary<B32, B32, B32, B32, U32>(rows, bits, {"lop3.b32"}, [](uint32_t a, uint32_t b, uint32_t c, uint32_t t) { return three_way_logic(a, b, c, t); });
-  unary<U32, B32>(rows, bits, {"popc.b32"}, [](uint32_t a) { return static_cast<uint32_t>(__builtin_popcount(a)); });
-  unary<U32, B64>(rows, bits, {"popc.b64"}, [](uint64_t a) { return static_cast<uint32_t>(__builtin_popcountll(a)); });
-  unary<U32, B32>(rows, bits, {"clz.b32"}, [](uint32_t a) { return a ? static_cast<uint32_t>(__builtin_clz(a)) : 32u; });
-  unary<U32, B64>(rows, bits, {"clz.b64"}, [](uint64_t a) { return a ? static_cast<uint32_t>(__builtin_clzll(a)) : 64u; });
+  quaternary<B32, B32, B32, U32, U32>(
+      rows, bits, {"bfi.b32"},
+      [](uint32_t a, uint32_t b, uint32_t c, uint32_t d) { return inserted<uint32_t>(a, b, c, d); });
+  quaternary<B64, B64, B64, U32, U32>(
+      rows, bits, {"bfi.b64"},
+      [](uint64_t a, uint64_t b, uint32_t c, uint32_t d) { return inserted<uint64_t>(a, b, c, d); });
+  ternary<B32, B32, B32, B32>(rows, bits, {"prmt.b32"},
+                              [](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); });
+  quaternary<B32, B32, B32, B32, U32>(
+      rows, bits, {"lop3.b32"},
+      [](uint32_t a, uint32_t b, uint32_t c, uint32_t t) { return three_way_logic(a, b, c, t); });
+  unary<U32, B32>(rows, bits, {"popc.b32"},
+                  [](uint32_t a) { return static_cast<uint32_t>(__builtin_popcount(a)); });
+  unary<U32, B64>(rows, bits, {"popc.b64"},
+                  [](uint64_t a) { return static_cast<uint32_t>(__builtin_popcountll(a)); });
+  unary<U32, B32>(rows, bits, {"clz.b32"},
+                  [](uint32_t a) { return a ? static_cast<uint32_t>(__builtin_clz(a)) : 32u; });
+  unary<U32, B64>(rows, bits, {"clz.b64"},
+                  [](uint64_t a) { return a ? static_cast<uint32_t>(__builtin_clzll(a)) : 64u; });
   unary<U32, U32>(rows, bits, {"bfind.u32"}, [](uint32_t a) { return highest_bit<uint32_t>(a); });
-  unary<U32, S32>(rows, bits, {"bfind.s32"}, [](int32_t a) { return highest_bit<uint32_t>(static_cast<uint32_t>(a < 0 ? ~a : a)); });
+  unary<U32, S32>(rows, bits, {"bfind.s32"},
+                  [](int32_t a) { return highest_bit<uint32_t>(static_cast<uint32_t>(a < 0 ? ~a : a)); });
   unary<U32, U64>(rows, bits, {"bfind.u64"}, [](uint64_t a) { return highest_bit<uint64_t>(a); });
-  unary<U32, S64>(rows, bits, {"bfind.s64"}, [](int64_t a) { return highest_bit<uint64_t>(static_cast<uint64_t>(a < 0 ? ~a : a)); });
-  unary<U32, U32>(rows, bits, {"bfind.shiftamt.u32"}, [](uint32_t a) { return a ? 31u - highest_bit<uint32_t>(a) : ~0u; });
+  unary<U32, S64>(rows, bits, {"bfind.s64"},
+                  [](int64_t a) { return highest_bit<uint64_t>(static_cast<uint64_t>(a < 0 ? ~a : a)); });
+  unary<U32, U32>(rows, bits, {"bfind.shiftamt.u32"},
+                  [](uint32_t a) { return a ? 31u - highest_bit<uint32_t>(a) : ~0u; });
   unary<B32, B32>(rows, bits, {"brev.b32"}, [](uint32_t a) {
     a = ((a >> 1) & 0x55555555u) | ((a & 0x55555555u) << 1);
     a = ((a >> 2) & 0x33333333u) | ((a & 0x33333333u) << 2);
@@ -191,8 +216,10 @@ void add_logic_rows(std::vector<Row>& rows) {
   add_move<B32>(rows, "{b32,u32,s32,f16x2,bf16x2}");
   add_move<F32Bits>(rows, "f32");
   add_move<B64>(rows, "{b64,u64,s64,f64}");
-  ternary<B32, B32, B32, S32>(rows, Effect::bits, {"slct.{b32,u32,s32,f32}.s32"}, [](uint32_t a, uint32_t b, int32_t c) { return c >= 0 ? a : b; });
-  ternary<B64, B64, B64, S32>(rows, Effect::bits, {"slct.{b64,u64,s64,f64}.s32"}, [](uint64_t a, uint64_t b, int32_t c) { return c >= 0 ? a : b; });
+  ternary<B32, B32, B32, S32>(rows, Effect::bits, {"slct.{b32,u32,s32,f32}.s32"},
+                              [](uint32_t a, uint32_t b, int32_t c) { return c >= 0 ? a : b; });
+  ternary<B64, B64, B64, S32>(rows, Effect::bits, {"slct.{b64,u64,s64,f64}.s32"},
+                              [](uint64_t a, uint64_t b, int32_t c) { return c >= 0 ? a : b; });
 }
 
 }  // namespace assay::vm::ASSAY_LANES

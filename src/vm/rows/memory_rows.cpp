@@ -25,9 +25,12 @@ Space space_named(const std::string& word) {
   return Space::none;
 }
 
-bool is_signed(Type type) { return type == Type::s8 || type == Type::s16 || type == Type::s32; }
+bool is_signed(Type type) {
+  return type == Type::s8 || type == Type::s16 || type == Type::s32;
+}
 
-/// Loads an element of T into cells of C: signed types are sign-extended to the register, others zero-extended.
+/// Loads an element of T into cells of C: signed types are sign-extended to the register, others
+/// zero-extended.
 template <class T, class C>
 void load_lanes(std::byte* const* host, uint32_t offset, void* cell, uint32_t mask) {
   auto* to = static_cast<C*>(cell);
@@ -39,12 +42,18 @@ void load_lanes(std::byte* const* host, uint32_t offset, void* cell, uint32_t ma
 }
 
 template <class C>
-void load_element(Type type, uint32_t bytes, std::byte* const* host, uint32_t offset, void* cell, uint32_t mask) {
+void load_element(Type type, uint32_t bytes, std::byte* const* host, uint32_t offset, void* cell,
+                  uint32_t mask) {
   const bool extend = is_signed(type);
-  if (bytes == 4) return extend ? load_lanes<int32_t, C>(host, offset, cell, mask) : load_lanes<uint32_t, C>(host, offset, cell, mask);
+  if (bytes == 4)
+    return extend ? load_lanes<int32_t, C>(host, offset, cell, mask)
+                  : load_lanes<uint32_t, C>(host, offset, cell, mask);
   if (bytes == 8) return load_lanes<uint64_t, C>(host, offset, cell, mask);
-  if (bytes == 2) return extend ? load_lanes<int16_t, C>(host, offset, cell, mask) : load_lanes<uint16_t, C>(host, offset, cell, mask);
-  return extend ? load_lanes<int8_t, C>(host, offset, cell, mask) : load_lanes<uint8_t, C>(host, offset, cell, mask);
+  if (bytes == 2)
+    return extend ? load_lanes<int16_t, C>(host, offset, cell, mask)
+                  : load_lanes<uint16_t, C>(host, offset, cell, mask);
+  return extend ? load_lanes<int8_t, C>(host, offset, cell, mask)
+                : load_lanes<uint8_t, C>(host, offset, cell, mask);
 }
 
 /// Cell of each vector element: bit i of Op::immediate is set where the register is 64 bits wide.
@@ -53,8 +62,10 @@ bool load(Warp& warp, const Op& op, uint32_t mask) {
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
   for (uint32_t i = 0; i < op.vector_length; ++i) {
     void* cell = warp.file + op.slots[i];
-    if ((op.immediate >> i) & 1) load_element<uint64_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
-    else load_element<uint32_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+    if ((op.immediate >> i) & 1)
+      load_element<uint64_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+    else
+      load_element<uint32_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
   }
   return true;
 }
@@ -82,36 +93,47 @@ bool store(Warp& warp, const Op& op, uint32_t mask) {
   if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
   for (uint32_t i = 0; i < op.vector_length; ++i) {
     const void* cell = warp.file + op.slots[i];
-    if ((op.immediate >> i) & 1) store_element<uint64_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
-    else store_element<uint32_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+    if ((op.immediate >> i) & 1)
+      store_element<uint64_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+    else
+      store_element<uint32_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
   }
   return true;
 }
 
 /// {space}{.vN}.type of ld and st.
-void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op, const Operand& address, const Operand& data, bool is_load) {
+void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op, const Operand& address,
+                   const Operand& data, bool is_load) {
   op.space = Space::generic;
   for (const std::string& word : decoder.parts(instruction)) {
-    if (const Space space = space_named(word); space != Space::none) op.space = space;
-    else if (word == "v2") op.vector_length = 2;
-    else if (word == "v4") op.vector_length = 4;
-    else if (word == "v8") op.vector_length = 8;
-    else if (const auto type = ptx::type_named(word)) op.type = *type;
+    if (const Space space = space_named(word); space != Space::none)
+      op.space = space;
+    else if (word == "v2")
+      op.vector_length = 2;
+    else if (word == "v4")
+      op.vector_length = 4;
+    else if (word == "v8")
+      op.vector_length = 8;
+    else if (const auto type = ptx::type_named(word))
+      op.type = *type;
   }
   op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
   decoder.address(address, op);
-  std::vector<Operand> elements = data.kind == Operand::Kind::vector ? data.elements : std::vector<Operand>{data};
+  std::vector<Operand> elements =
+      data.kind == Operand::Kind::vector ? data.elements : std::vector<Operand>{data};
   if (elements.size() != op.vector_length) decoder.fail(instruction, "has a vector of a wrong length");
   std::vector<Slot> slots;
   for (size_t i = 0; i < elements.size(); ++i) {
     Cell cell = ptx::bytes_of(op.type) == 8 ? Cell::wide : Cell::word;
     if (elements[i].kind == Operand::Kind::reg) {
       const auto [slot, have] = decoder.register_cell(elements[i]);
-      if (have == Cell::mask || (cell == Cell::wide && have == Cell::word)) decoder.fail(instruction, "a register is narrower than the element");
+      if (have == Cell::mask || (cell == Cell::wide && have == Cell::word))
+        decoder.fail(instruction, "a register is narrower than the element");
       cell = have;
       slots.push_back(slot);
     } else {
-      slots.push_back(is_load ? decoder.destination(elements[i], op.type) : decoder.source(elements[i], op.type));
+      slots.push_back(is_load ? decoder.destination(elements[i], op.type)
+                              : decoder.source(elements[i], op.type));
     }
     if (cell == Cell::wide) op.immediate |= uint64_t{1} << i;
   }
@@ -120,7 +142,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
 }
 
 void decode_load(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  decoder.expect_operands(instruction, 2, 3);   // a third is a cache policy
+  decoder.expect_operands(instruction, 2, 3);  // a third is a cache policy
   decode_access(decoder, instruction, op, instruction.operands[1], instruction.operands[0], true);
 }
 void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
@@ -128,11 +150,14 @@ void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
 }
 
-/// cvta{.to}.space: global, constant and parameter addresses are generic already; shared and local ones lie in windows.
+/// cvta{.to}.space: global, constant and parameter addresses are generic already; shared and local ones lie
+/// in windows.
 bool convert_address(Warp& warp, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](int lane) {
-    if (op.d_cell == Cell::wide) warp.wide(op.d)[lane] = warp.wide(op.s[0])[lane] + op.immediate;
-    else warp.word(op.d)[lane] = warp.word(op.s[0])[lane];
+    if (op.d_cell == Cell::wide)
+      warp.wide(op.d)[lane] = warp.wide(op.s[0])[lane] + op.immediate;
+    else
+      warp.word(op.d)[lane] = warp.word(op.s[0])[lane];
   });
   return true;
 }
@@ -157,7 +182,9 @@ bool is_space(Warp& warp, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](int lane) {
     const uint64_t address = warp.wide(op.s[0])[lane];
     const bool shared = address - shared_window < window_bytes, local = address - local_window < window_bytes;
-    const bool answer = op.space == Space::shared ? shared : op.space == Space::local ? local : !shared && !local;
+    const bool answer = op.space == Space::shared  ? shared
+                        : op.space == Space::local ? local
+                                                   : !shared && !local;
     result |= static_cast<uint32_t>(answer) << lane;
   });
   warp.mask(op.d) = (warp.mask(op.d) & ~mask) | result;
@@ -173,9 +200,12 @@ void decode_is_space(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   op.source_count = 1;
 }
 
-void decode_nothing(Decoder&, const ptx::Instruction&, Op& op) { op.kind = Kind::nothing; }
+void decode_nothing(Decoder&, const ptx::Instruction&, Op& op) {
+  op.kind = Kind::nothing;
+}
 
-Row row(std::string pattern, Effect effect, WarpFunction function, void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
+Row row(std::string pattern, Effect effect, WarpFunction function,
+        void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
   Row made;
   made.pattern = std::move(pattern);
   made.kind = Kind::warp;
@@ -188,12 +218,14 @@ Row row(std::string pattern, Effect effect, WarpFunction function, void (*decode
 }  // namespace
 
 void add_memory_rows(std::vector<Row>& rows) {
-  rows.push_back(row(std::string("{ld,ldu}{,.global,.shared,.const,.local,.param}{,.v2,.v4,.v8}.") + types, Effect::load, load, decode_load));
-  rows.push_back(row(std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types, Effect::store, store, decode_store));
-  rows.push_back(row("cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", Effect::bits, convert_address, decode_convert_address));
+  rows.push_back(row(std::string("{ld,ldu}{,.global,.shared,.const,.local,.param}{,.v2,.v4,.v8}.") + types,
+                     Effect::load, load, decode_load));
+  rows.push_back(row(std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types, Effect::store,
+                     store, decode_store));
+  rows.push_back(row("cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", Effect::bits, convert_address,
+                     decode_convert_address));
   rows.push_back(row("isspacep.{global,shared,local}", Effect::bits, is_space, decode_is_space));
-  rows.push_back(row("prefetch{,.global,.local}.{L1,L2}",
-                     Effect::control, nullptr, decode_nothing));
+  rows.push_back(row("prefetch{,.global,.local}.{L1,L2}", Effect::control, nullptr, decode_nothing));
 }
 
 }  // namespace assay::vm

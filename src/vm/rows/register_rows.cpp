@@ -1,7 +1,8 @@
-// Packing and unpacking moves, arithmetic with the carry flag, approximations with a domain (PTX ISA 9.7.9.2, 9.7.2).
-#include <bit>
-
+// Packing and unpacking moves, arithmetic with the carry flag, approximations with a domain (PTX
+// ISA 9.7.9.2, 9.7.2).
 #include <fmt/format.h>
+
+#include <bit>
 
 #include "src/numerics/bad_input.h"
 #include "src/ptx/type.h"
@@ -31,8 +32,10 @@ bool pack(Warp& warp, const Op& op, uint32_t mask) {
     result[lane] = value;
   });
   for_lanes(mask, [&](int lane) {
-    if (op.d_cell == Cell::wide) warp.wide(op.d)[lane] = result[lane];
-    else warp.word(op.d)[lane] = static_cast<uint32_t>(result[lane]);
+    if (op.d_cell == Cell::wide)
+      warp.wide(op.d)[lane] = result[lane];
+    else
+      warp.word(op.d)[lane] = static_cast<uint32_t>(result[lane]);
   });
   return true;
 }
@@ -42,7 +45,8 @@ bool unpack(Warp& warp, const Op& op, uint32_t mask) {
   const uint64_t keep = (uint64_t{1} << width) - 1;
   const bool wide = ptx::bytes_of(op.type) == 8;
   uint64_t source[32];
-  for_lanes(mask, [&](int lane) { source[lane] = wide ? warp.wide(op.s[0])[lane] : warp.word(op.s[0])[lane]; });
+  for_lanes(mask,
+            [&](int lane) { source[lane] = wide ? warp.wide(op.s[0])[lane] : warp.word(op.s[0])[lane]; });
   for (uint32_t i = 0; i < op.slot_count; ++i) {
     uint32_t* d = warp.word(op.slots[i]);
     for_lanes(mask, [&](int lane) { d[lane] = static_cast<uint32_t>((source[lane] >> (width * i)) & keep); });
@@ -51,9 +55,11 @@ bool unpack(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 Type element_type(Decoder& decoder, const ptx::Instruction& instruction, Op& op, size_t elements) {
-  op.type = *ptx::type_named(decoder.parts(instruction)[1].substr(0, decoder.parts(instruction)[1].find(' ')));
+  op.type =
+      *ptx::type_named(decoder.parts(instruction)[1].substr(0, decoder.parts(instruction)[1].find(' ')));
   const int bytes = ptx::bytes_of(op.type);
-  if ((elements != 2 && elements != 4) || bytes % static_cast<int>(elements)) decoder.fail(instruction, "has a vector of a wrong length");
+  if ((elements != 2 && elements != 4) || bytes % static_cast<int>(elements))
+    decoder.fail(instruction, "has a vector of a wrong length");
   op.element_bytes = static_cast<uint8_t>(bytes / static_cast<int>(elements));
   return op.element_bytes == 4 ? Type::b32 : op.element_bytes == 2 ? Type::b16 : Type::b8;
 }
@@ -80,14 +86,16 @@ void decode_unpack(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   decoder.set_slots(op, slots);
 }
 
-/// add.cc, addc{.cc}, sub.cc, subc{.cc}: bit 0 of Op::immediate reads the carry, bit 1 writes it, bit 2 subtracts.
+/// add.cc, addc{.cc}, sub.cc, subc{.cc}: bit 0 of Op::immediate reads the carry, bit 1 writes it, bit 2
+/// subtracts.
 template <class T>
 bool carry_add(Warp& warp, const Op& op, uint32_t mask) {
   const bool reads = op.immediate & 1, writes = op.immediate & 2, subtracts = op.immediate & 4;
   auto cell = [&](Slot slot) { return reinterpret_cast<T*>(warp.file + slot); };
   uint32_t carries = 0;
   for_lanes(mask, [&](int lane) {
-    const T a = cell(op.s[0])[lane], b = subtracts ? static_cast<T>(~cell(op.s[1])[lane]) : cell(op.s[1])[lane];
+    const T a = cell(op.s[0])[lane],
+            b = subtracts ? static_cast<T>(~cell(op.s[1])[lane]) : cell(op.s[1])[lane];
     // Subtraction adds the complement; the flag then means "no borrow" inside and "borrow" in the register.
     const T in = reads ? ((warp.carry >> lane) & 1) ^ (subtracts ? 1 : 0) : (subtracts ? 1 : 0);
     const auto sum = static_cast<unsigned __int128>(a) + b + in;
@@ -107,7 +115,8 @@ bool carry_multiply(Warp& warp, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](int lane) {
     const auto product = static_cast<unsigned __int128>(cell(op.s[0])[lane]) * cell(op.s[1])[lane];
     const T half = high ? static_cast<T>(product >> (8 * sizeof(T))) : static_cast<T>(product);
-    const auto sum = static_cast<unsigned __int128>(half) + cell(op.s[2])[lane] + (reads ? (warp.carry >> lane) & 1 : 0);
+    const auto sum =
+        static_cast<unsigned __int128>(half) + cell(op.s[2])[lane] + (reads ? (warp.carry >> lane) & 1 : 0);
     cell(op.d)[lane] = static_cast<T>(sum);
     carries |= (static_cast<uint32_t>(sum >> (8 * sizeof(T))) & 1) << lane;
   });
@@ -118,7 +127,8 @@ bool carry_multiply(Warp& warp, const Op& op, uint32_t mask) {
 void decode_carry(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   const std::vector<std::string> words = decoder.parts(instruction);
   op.type = *ptx::type_named(words.back());
-  op.immediate = (words[0].back() == 'c' ? 1 : 0) | (instruction.opcode.find(".cc") != std::string::npos ? 2 : 0) |
+  op.immediate = (words[0].back() == 'c' ? 1 : 0) |
+                 (instruction.opcode.find(".cc") != std::string::npos ? 2 : 0) |
                  (words[0].starts_with("sub") ? 4 : 0);
   const size_t sources = words[0].starts_with("mad") ? 3 : 2;
   decoder.expect_operands(instruction, 1 + sources, 1 + sources);
@@ -128,7 +138,8 @@ void decode_carry(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   op.source_count = static_cast<uint8_t>(sources);
 }
 
-/// lg2.approx.ftz.f32 is known on a part of its domain only; outside the run stops with a trap of kind "unsupported".
+/// lg2.approx.ftz.f32 is known on a part of its domain only; outside the run stops with a trap of kind
+/// "unsupported".
 bool logarithm(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t* x = warp.word(op.s[0]);
   uint32_t* d = warp.word(op.d);
@@ -176,17 +187,23 @@ void add(std::vector<Row>& rows, std::string pattern, Effect effect, WarpFunctio
 void add_register_rows(std::vector<Row>& rows) {
   add(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} pack", Effect::move, pack, decode_pack);
   add(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} unpack", Effect::move, unpack, decode_unpack);
-  add(rows, "{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u32,s32}", Effect::bits, carry_add<uint32_t>, decode_carry);
-  add(rows, "{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u64,s64}", Effect::bits, carry_add<uint64_t>, decode_carry);
-  add(rows, "{mad.lo.cc,madc.lo,madc.lo.cc}.{u32,s32}", Effect::bits, carry_multiply<uint32_t, false>, decode_carry);
+  add(rows, "{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u32,s32}", Effect::bits, carry_add<uint32_t>,
+      decode_carry);
+  add(rows, "{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u64,s64}", Effect::bits, carry_add<uint64_t>,
+      decode_carry);
+  add(rows, "{mad.lo.cc,madc.lo,madc.lo.cc}.{u32,s32}", Effect::bits, carry_multiply<uint32_t, false>,
+      decode_carry);
   add(rows, "{mad.hi.cc,madc.hi,madc.hi.cc}.u32", Effect::bits, carry_multiply<uint32_t, true>, decode_carry);
-  add(rows, "{mad.lo.cc,madc.lo,madc.lo.cc}.{u64,s64}", Effect::bits, carry_multiply<uint64_t, false>, decode_carry);
+  add(rows, "{mad.lo.cc,madc.lo,madc.lo.cc}.{u64,s64}", Effect::bits, carry_multiply<uint64_t, false>,
+      decode_carry);
   add(rows, "{mad.hi.cc,madc.hi,madc.hi.cc}.u64", Effect::bits, carry_multiply<uint64_t, true>, decode_carry);
   add(rows, "lg2.approx.ftz.f32", Effect::arithmetic, logarithm, decode_logarithm);
   rows.back().status = Status::measured_sm90;
   rows.back().result = Type::f32;
   rows.back().sources = {Type::f32};
-  add(rows, "createpolicy.fractional.{L2::evict_first,L2::evict_last,L2::evict_normal,L2::evict_unchanged}.b64", Effect::bits, zero, decode_policy);
+  add(rows,
+      "createpolicy.fractional.{L2::evict_first,L2::evict_last,L2::evict_normal,L2::evict_unchanged}.b64",
+      Effect::bits, zero, decode_policy);
 }
 
 }  // namespace assay::vm

@@ -1,0 +1,198 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "reports/result.h"
+#include "src/tensor/npy.h"
+#include "src/tensor/safetensors.h"
+#include "tests/cli/program.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* kSmall = " -B 1 -T 20 -H 1 -K 16 -V 8 --backend vm ";
+
+Tensor random_like(const std::string& name, Dtype dtype, std::vector<int64_t> shape, double size) {
+  std::vector<Axis> axes;
+  for (int64_t s : shape) axes.push_back({"", s});
+  Tensor tensor(name, dtype, axes);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, size * static_cast<double>(i * 37 % 19 + 1) / 19);
+  return tensor;
+}
+
+/// Inputs of gla: B=1, T=20, H=2, K=16, V=8.
+TensorMap inputs(Dtype dtype = Dtype::bf16) {
+  TensorMap tensors;
+  tensors["q"] = random_like("q", dtype, {1, 20, 2, 16}, 1);
+  tensors["k"] = random_like("k", dtype, {1, 20, 2, 16}, -1);
+  tensors["v"] = random_like("v", dtype, {1, 20, 2, 8}, 1);
+  tensors["g"] = random_like("g", Dtype::fp32, {1, 20, 2, 16}, -1);
+  tensors["initial_state"] = random_like("initial_state", Dtype::fp32, {1, 2, 16, 8}, 1);
+  return tensors;
+}
+
+TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
+  const ScratchFolder here;
+  write_file(here / "cut.safetensors", "12");
+  write_file(here / "text.json", "{]");
+  write_file(here / "other.json", "{\"schema\": 99, \"kind\": \"verification\"}");
+  TensorMap exchanged = inputs();
+  exchanged["initial_state"] = random_like("initial_state", Dtype::fp32, {1, 2, 8, 16}, 1);
+  write_safetensors(here / "exchanged.safetensors", exchanged);
+  TensorMap lacking = inputs();
+  lacking.erase("v");
+  write_safetensors(here / "lacking.safetensors", lacking);
+  TensorMap unknown = inputs();
+  unknown["gk"] = unknown["g"];
+  write_safetensors(here / "unknown.safetensors", unknown);
+  TensorMap mixed = inputs();
+  mixed["k"] = random_like("k", Dtype::fp16, {1, 20, 2, 16}, 1);
+  write_safetensors(here / "mixed.safetensors", mixed);
+  TensorMap positive = inputs();
+  positive["g"].set(5, 0.25);
+  write_safetensors(here / "positive.safetensors", positive);
+
+  const std::pair<std::string, const char*> table[] = {
+      {"", "subcommand is required"},
+      {"verfy gla.chunk", "unknown subcommand 'verfy': did you mean 'verify'?"},
+      {"verify gla.chunk --seed -3", "--seed"},
+      {"verify", "no kernel given"},
+      {"verify gla.chnk", "did you mean 'gla.chunk'?"},
+      {"verify gla.chunk --no-such-option", "--no-such-option"},
+      {"verify gla.chunk -T many", "many"},
+      {"verify gla.chunk -T -1", "T = -1: must be at least 0"},
+      {"verify gla.chunk -K 0", "K = 0: must be at least 1"},
+      {"verify gla.chunk -K 257", "K = 257 is beyond its limit"},
+      {"verify gla.chunk -T 100000000000", "at most 2^40"},
+      {"verify gla.chunk -T 4000000000", "GiB of memory"},
+      {"verify gla.chunk --cu-seqlens 0,9,5", "must not decrease"},
+      {"verify gla.chunk --cu-seqlens 0,9 -T 10", "must end at T = 10"},
+      {"verify gla.chunk --dtype fp64", "dtype fp64"},
+      {"verify gla.chunk --dtype bf61", "unknown number format 'bf61'"},
+      {"verify gla.chunk --decay laddr", "did you mean 'ladder'?"},
+      {"verify gla.chunk --values exact --decay mild", "nothing may decay"},
+      {"verify gla.chunk --without q", "unknown optional input of gla 'q'"},
+      {"verify gla.chunk --direction backward", "no entry point for direction backward"},
+      {"verify gla.chunk --backend gpu", "unknown backend 'gpu'"},
+      {"verify gla.chunk --backend vm --arch sm_42", "sm_42"},
+      {"verify gla.chunk --set 'g[0,99,0,0]=1'", "no such element"},
+      {"verify gla.chunk --ptx a.ptx", "give one of them"},
+      {"verify --ptx a.ptx", "--ptx and --plan belong together"},
+      {"verify --ptx a.ptx --plan b.json", "b.json"},
+      {"verify gla.chunk --inputs gone.safetensors", "gone.safetensors: cannot be opened"},
+      {"verify gla.chunk --inputs cut.safetensors", "not a safetensors file"},
+      {"verify gla.chunk --inputs exchanged.safetensors",
+       "initial_state: expected [N=1,H=2,K=16,V=8], got [1,2,8,16] (K and V look exchanged)"},
+      {"verify gla.chunk --inputs lacking.safetensors", "no tensor 'v', which gla needs"},
+      {"verify gla.chunk --inputs unknown.safetensors", "unknown input of gla 'gk'"},
+      {"verify gla.chunk --inputs mixed.safetensors", "k: expected bf16 (as q), got fp16"},
+      {"verify gla.chunk --inputs positive.safetensors -T 20", "--length and --inputs"},
+      {"verify gla.chunk --inputs positive.safetensors --backend vm", "= 0.25"},
+      {std::string("verify gla.chunk --decay constant:1") + kSmall, "a log decay must lie in [-10000, 0]"},
+      {std::string("verify gla.chunk --decay=-inf") + kSmall, "a log decay must lie in [-10000, 0]"},
+      {"replay gla.chunk/X9", "token field 'X9' is not known"},
+      {"replay gla.chnk/T9", "did you mean 'gla.chunk'?"},
+      {"trace gla.chunk --element 'o[0,99,0,0]'", "T = '99' is not below 64"},
+      {"trace gla.chunk --element 'p[0,0,0,0]'", "unknown output of gla 'p'"},
+      {"report gone.json", "gone.json: cannot be opened"},
+      {"report text.json", "neither a result in JSON nor an assay.db"},
+      {"report other.json", "schema"},
+      {"list kernls", "did you mean 'kernels'?"},
+      {"list kernels --json --markdown", "excludes"},
+  };
+  for (const auto& [arguments, message] : table) {
+    const Ran ran = run_assay(arguments, here);
+    EXPECT_EQ(ran.status, 2) << arguments << "\n" << ran.err;
+    EXPECT_NE(ran.err.find(message), std::string::npos) << arguments << ": " << ran.err;
+    EXPECT_EQ(std::count(ran.err.begin(), ran.err.end(), '\n'), 1) << arguments << ": " << ran.err;
+    EXPECT_TRUE(ran.err.starts_with("assay: ")) << ran.err;
+  }
+}
+
+TEST(Cli, VersionAndHelpGoToStandardOutput) {
+  const ScratchFolder here;
+  EXPECT_TRUE(run_assay("--version", here).out.starts_with("assay 0."));
+  for (const char* arguments : {"--help", "verify --help", "fuzz --help", "list --help"}) {
+    const Ran ran = run_assay(arguments, here);
+    EXPECT_EQ(ran.status, 0) << arguments;
+    EXPECT_NE(ran.out.find("Usage"), std::string::npos) << arguments;
+  }
+}
+
+TEST(Cli, EveryTableIsListedInEveryForm) {
+  const ScratchFolder here;
+  for (const std::string what : {"operators", "kernels", "instructions", "causes", "properties", "decays"}) {
+    const Ran text = run_assay("list " + what, here), json = run_assay("list --json " + what, here);
+    const Ran markdown = run_assay("list --markdown " + what, here);
+    EXPECT_EQ(text.status, 0) << what << text.err;
+    const auto document = nlohmann::json::parse(json.out);
+    const size_t rows = document.at("rows").size();
+    EXPECT_GT(rows, 0) << what;
+    const int64_t note = document.contains("note");
+    EXPECT_EQ(std::count(text.out.begin(), text.out.end(), '\n'), 1 + static_cast<int64_t>(rows) + note)
+        << what;
+    EXPECT_EQ(std::count(markdown.out.begin(), markdown.out.end(), '\n'),
+              2 + static_cast<int64_t>(rows) + 2 * note)
+        << what;
+  }
+  EXPECT_NE(run_assay("list kernels", here).out.find("GPU: "), std::string::npos);
+}
+
+TEST(Cli, ACleanCasePassesForEveryKernelAndFormat) {
+  const ScratchFolder here;
+  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
+    for (const char* dtype : {"bf16", "fp16", "fp32"}) {
+      const Ran ran =
+          run_assay(std::string("verify ") + kernel + kSmall + "--initial-state --dtype " + dtype, here);
+      EXPECT_EQ(ran.status, 0) << kernel << " " << dtype << "\n" << ran.out << ran.err;
+      for (const char* part : {"PASS", "final_state", "worst element", "got", "expected", "bound",
+                               "tightness", "replay: assay replay "}) {
+        EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
+      }
+      EXPECT_EQ(ran.err, "") << "no progress where standard error is no terminal";
+      EXPECT_EQ(ran.out.find('\x1b'), std::string::npos) << "no colours where standard output is no terminal";
+    }
+  }
+}
+
+TEST(Cli, TheResultOnStandardOutputIsOneDocumentThatReplaysAndRenders) {
+  const ScratchFolder here;
+  const Ran ran = run_assay(std::string("verify gla.fused_recurrent --json -") + kSmall, here);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.err.find("PASS"), std::string::npos) << "people read standard error then";
+  const Verification v = verification_from_json(nlohmann::json::parse(ran.out));
+  EXPECT_EQ(v.verdict, "pass");
+  EXPECT_EQ(v.case_.T, 20);
+  const Ran again = run_assay("replay " + v.token + " --backend vm --json again.json", here);
+  EXPECT_EQ(again.status, 0) << again.err << again.out;
+  Verification w = verification_from_json(nlohmann::json::parse(read_file(here / "again.json")));
+  EXPECT_EQ(w.case_, v.case_);
+  EXPECT_EQ(w.outputs.at(0).worst.got_bits, v.outputs.at(0).worst.got_bits);
+  EXPECT_EQ(run_assay("report again.json --out page", here).status, 0);
+  EXPECT_TRUE(std::filesystem::exists(here / "page/index.html"));
+}
+
+TEST(Cli, InputsFromAFileAreVerifiedAndTheReplayLineNamesTheFile) {
+  const ScratchFolder here;
+  write_safetensors(here / "x.safetensors", inputs());
+  const Ran ran = run_assay("verify gla.chunk --backend vm --inputs x.safetensors", here);
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_NE(ran.out.find("replay: assay verify gla.chunk --inputs x.safetensors"), std::string::npos)
+      << ran.out;
+  EXPECT_NE(ran.out.find("T=20 H=2 K=16 V=8"), std::string::npos) << ran.out;
+  std::filesystem::create_directory(here / "npy");
+  for (const auto& [name, tensor] : inputs(Dtype::fp32)) write_npy(here / ("npy/" + name + ".npy"), tensor);
+  const Ran folder = run_assay("verify gla.chunk --backend vm --inputs npy", here);
+  EXPECT_EQ(folder.status, 0) << folder.out << folder.err;
+}
+
+TEST(Cli, OutOfDomainInputsStillLeaveADocument) {
+  const ScratchFolder here;
+  const Ran ran = run_assay(std::string("verify gla.chunk --decay constant:1 --json x.json") + kSmall, here);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_EQ(verification_from_json(nlohmann::json::parse(read_file(here / "x.json"))).verdict, "domain");
+}
+
+}  // namespace
+}  // namespace assay

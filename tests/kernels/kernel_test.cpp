@@ -1,0 +1,48 @@
+#include "kernels/kernel.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/defect.h"
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+std::string refusal(const std::string& name) {
+  try {
+    find_kernel(name);
+  } catch (const BadInput& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Kernel, IsFoundByNameAndBelongsToAnOperator) {
+  for (const Kernel& kernel : kernels()) {
+    EXPECT_EQ(&find_kernel(kernel.name), &kernel);
+    EXPECT_EQ(kernel.name.substr(0, kernel.name.find('.')), kernel.operator_name);
+    EXPECT_NO_THROW(find_operator(kernel.operator_name));
+    EXPECT_FALSE(kernel.summary.empty() || kernel.arithmetic_text.empty()) << kernel.name;
+    EXPECT_GE(kernel.resume_granularity, 1);
+  }
+}
+
+TEST(Kernel, UnknownNamesAreRefusedWithWhatThereIs) {
+  EXPECT_EQ(refusal("gla.chonk"), "unknown kernel 'gla.chonk': did you mean 'gla.chunk'?");
+  EXPECT_EQ(refusal("gla.chunk@S9"), "gla.chunk has no defect 'S9'; there are: S1, S2a, S2b");
+  EXPECT_EQ(refusal("gla.fused_recurrent@S1"), "gla.fused_recurrent has no known defects ('@S1')");
+}
+
+TEST(Kernel, WithADefectKeepsItsPlanAndSaysWhatIsWrong) {
+  for (const Defect& defect : defects()) {
+    const std::string name = defect.kernel + "@" + defect.name;
+    const Kernel& kernel = find_kernel(name);
+    EXPECT_EQ(kernel.name, name);
+    EXPECT_EQ(&find_kernel(name), &kernel) << "references stay valid";
+    EXPECT_NE(kernel.summary.find(defect.what), std::string::npos);
+    EXPECT_FALSE(kernel.exponents_nonpositive);
+  }
+}
+
+}  // namespace
+}  // namespace assay

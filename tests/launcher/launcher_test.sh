@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# The launcher in a tree of its own, with stand-ins for every tool it calls. $1: the launcher.
+set -uo pipefail
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree/src" "$tree/tools"
+cp "$1" "$tree/assay"
+touch "$tree/CMakeLists.txt"
+failures=0
+
+# Stand-ins: each writes what it was asked to calls.log; ninja "builds" a program that prints its arguments.
+tool() { printf '#!/bin/bash\necho "%s $*" >>%q\n%s\n' "$1" "$tree/calls.log" "$2" >"$tree/tools/$1"; chmod +x "$tree/tools/$1"; }
+tool dpkg-query 'for name in "$@"; do [[ $name == -* || $name == "$MISSING" || $name == *\$* ]] || echo "$name installed"; done'
+tool cmake 'mkdir -p build/release; touch build/release/build.ninja'
+tool ninja '[[ -n ${BROKEN:-} ]] && exit 1
+mkdir -p "$2/src/cli"; printf "#!/bin/bash\nprintf \"[%%s]\" \"\$@\"; exit 7\n" >"$2/src/cli/assay"; chmod +x "$2/src/cli/assay"'
+tool ctest 'echo "100% tests passed, 0 tests failed out of 3"'
+tool nvcc 'exit 0'
+tool apt-get 'exit 1'
+
+run() { output=$(MISSING=${missing:-none} PATH=$tree/tools:$PATH "$tree/assay" "$@" 2>"$tree/errors"); status=$?; }
+expect() {
+  local what=$1
+  shift
+  "$@" || { echo "FAILED: $what; status $status, output: $output, errors: $(cat "$tree/errors")"; failures=$((failures + 1)); }
+}
+said() { grep -qF -- "$1" "$tree/errors"; }
+called() { grep -qF -- "$1" "$tree/calls.log"; }
+is() { [[ $1 == "$2" ]]; }
+
+run verify 'a b' ''
+expect 'the first start configures' called 'cmake --preset release'
+expect 'the first start builds' called "ninja -C $tree/build/release"
+expect 'arguments arrive whole' is "$output" '[verify][a b][]'
+expect 'the exit status is that of the program' is "$status" 7
+
+: >"$tree/calls.log"
+run list
+expect 'with nothing changed nothing is called' is "$(cat "$tree/calls.log")" ''
+expect 'with nothing changed nothing is said' is "$(cat "$tree/errors")" ''
+
+sleep 0.02
+touch "$tree/src/changed.cpp"
+ln -sf "$tree/assay" "$tree/tools/elsewhere"
+output=$(cd / && MISSING=none PATH=$tree/tools:$PATH elsewhere x 2>"$tree/errors")
+status=$?
+expect 'a changed file is built, also through a link from another folder' called "ninja -C $tree/build/release"
+expect 'a link from another folder starts the program' is "$output" '[x]'
+
+: >"$tree/calls.log"
+sleep 0.02
+rm "$tree/src/changed.cpp"
+run list
+expect 'a removed file is built' called ninja
+
+touch "$tree/src/changed.cpp"
+export BROKEN=1
+run list
+expect 'a failed build is status 3' is "$status" 3
+expect 'a failed build is said' said 'assay: the build failed'
+run list
+expect 'a failed build is tried again' is "$status" 3
+unset BROKEN
+
+touch "$tree/src/changed.cpp"
+missing=libmpfi-dev
+run list
+expect 'missing packages are asked for' called 'install -y --no-install-recommends libmpfi-dev'
+expect 'packages that cannot be installed are status 2' is "$status" 2
+expect 'packages that cannot be installed are named' said 'apt-get install libmpfi-dev'
+missing=none
+
+export ASSAY_NVCC=/no/such/nvcc
+run list
+expect 'a wrong ASSAY_NVCC is named' said 'ASSAY_NVCC=/no/such/nvcc does not compile CUDA to PTX'
+expect 'a wrong ASSAY_NVCC is status 2' is "$status" 2
+unset ASSAY_NVCC
+
+run test -R numerics
+expect 'test builds everything' called "all"
+expect 'test hands its options to ctest' called '-R numerics'
+expect 'the closing line of ctest stays' is "$output" '100% tests passed, 0 tests failed out of 3'
+expect 'test has the status of ctest' is "$status" 0
+
+[[ $failures -eq 0 ]] && echo "the launcher keeps its promises"
+exit $((failures > 0))

@@ -1,0 +1,48 @@
+// Two precisions of the same evaluation overlap, for every operator.
+#include <gtest/gtest.h>
+
+#include "reference/operator.h"
+#include "tests/reference/random_problem.h"
+
+namespace assay {
+namespace {
+
+/// Elements whose enclosures do not meet.
+int64_t apart(const ReferenceResult& a, const ReferenceResult& b) {
+  int64_t count = 0;
+  for (size_t o = 0; o < a.outputs.size(); ++o) {
+    const ReferenceOutput &x = a.outputs[o], &y = b.outputs[o];
+    for (size_t i = 0; i < x.mid.size(); ++i)
+      count += !(std::fabs(x.mid[i] - y.mid[i]) <= (x.rad[i] + y.rad[i]) * (1 + 1e-12));
+  }
+  return count;
+}
+
+TEST(Precision, of_double_and_of_double_double_give_enclosures_that_meet_for_every_operator) {
+  uint64_t seed = 1;
+  for (const Operator& op : operators())
+    for (const char* decay : {"absent", "near-one", "logsigmoid", "strong", "reset", "ladder", "extreme"}) {
+      RandomShape shape;
+      shape.B = 2, shape.T = 90, shape.H = 2, shape.K = 6, shape.V = 19, shape.decay = decay;
+      RandomProblem p;
+      draw_problem(shape, seed++, p);
+      p.problem.arithmetic = recurrent_fp32(shape.K);
+      const ReferenceResult coarse = op.evaluate(p.problem);
+      GatedArithmetic& a = p.problem.arithmetic;
+      a = {};
+      a.write = a.step = a.readout = 0x1p-40;
+      const ReferenceResult fine = op.evaluate(p.problem);
+      EXPECT_EQ(apart(coarse, fine), 0) << op.name << " " << decay;
+      int64_t narrower = 0;
+      for (size_t o = 0; o < coarse.outputs.size(); ++o) {
+        EXPECT_EQ(coarse.outputs[o].rung, 0) << op.name << " " << decay;
+        EXPECT_GE(fine.outputs[o].rung, 1) << op.name << " " << decay;
+        for (size_t i = 0; i < coarse.outputs[o].mid.size(); ++i)
+          narrower += fine.outputs[o].rad[i] < coarse.outputs[o].rad[i] / 2;
+      }
+      EXPECT_GT(narrower, 0) << op.name << " " << decay;
+    }
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,37 @@
+#include "reference/exact_grid.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/reference/random_problem.h"
+
+namespace assay {
+namespace {
+
+Tensor values(const char* name, std::vector<double> x) {
+  Tensor tensor(name, Dtype::fp32, {{"T", static_cast<int64_t>(x.size())}});
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, x[static_cast<size_t>(i)]);
+  return tensor;
+}
+
+TEST(ExactGrid, allows_sums_up_to_53_bits_of_the_common_unit_and_no_further) {
+  const Tensor q = values("q", {1, 3, -2}), k = values("k", {0.5, 4, 0}), v = values("v", {0.25, 8, 1});
+  const ExactGrid grid(q, k, v, nullptr, nullptr, 2);
+  EXPECT_TRUE(grid.exact(0x1p49, 1));  // states are multiples of 2^-3: up to 2^50
+  EXPECT_FALSE(grid.exact(0x1p50, 1));
+  EXPECT_FALSE(grid.exact(0x1p49, 4));  // outputs too
+  EXPECT_TRUE(grid.exact(0x1p49, 0));
+  const Tensor S0 = values("initial_state", {0x1p-10});
+  EXPECT_FALSE(ExactGrid(q, k, v, nullptr, &S0, 2).exact(0x1p49, 0));
+}
+
+TEST(ExactGrid, allows_nothing_with_a_decay_a_scale_off_the_grid_or_values_that_are_not_finite) {
+  const Tensor one = values("q", {1}), zero = values("g", {0, 0}), decay = values("g", {0, -1}),
+               bad = values("v", {NAN});
+  EXPECT_TRUE(ExactGrid(one, one, one, &zero, nullptr, 0.5).exact(1, 1));
+  EXPECT_FALSE(ExactGrid(one, one, one, &decay, nullptr, 0.5).exact(1, 1));
+  EXPECT_FALSE(ExactGrid(one, one, one, nullptr, nullptr, 0.7).exact(1, 1));
+  EXPECT_FALSE(ExactGrid(one, one, bad, nullptr, nullptr, 0.5).exact(1, 1));
+}
+
+}  // namespace
+}  // namespace assay

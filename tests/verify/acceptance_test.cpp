@@ -1,0 +1,73 @@
+#include "src/verify/acceptance.h"
+
+#include <gtest/gtest.h>
+
+#include "src/numerics/bad_input.h"
+#include "tests/verify/float_recurrence.h"
+
+namespace assay {
+namespace {
+
+TEST(Acceptance, WhatAKernelDoesNotTakeIsNamedWithWhatItTakes) {
+  const std::pair<std::function<void(Case&)>, const char*> table[] = {
+      {[](Case& c) { c.dtype = Dtype::bf16; }, "gla.float: no dtype bf16; it takes fp32"},
+      {[](Case& c) { c.gate_dtype = Dtype::fp16; }, "gla.float: no gate dtype fp16; it takes fp32, bf16"},
+      {[](Case& c) { c.K = 33; }, "gla.float: K = 33 is beyond its limit of 32"},
+      {[](Case& c) { c.V = 17; }, "gla.float: V = 17 is beyond its limit of 16"},
+      {[](Case& c) { c.direction = "backward"; }, "gla.float: no entry point for direction backward"},
+      {[](Case& c) { c.B = 0; }, "B = 0: must be at least 1"},
+  };
+  const Operator& op = find_operator("gla");
+  EXPECT_NO_THROW(require_accepted(float_case(), float_kernel(), op));
+  for (const auto& [change, message] : table) {
+    Case c = float_case();
+    change(c);
+    try {
+      require_accepted(c, float_kernel(), op);
+      ADD_FAILURE() << message;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Acceptance, TheFormatOfAnAbsentGateDoesNotMatter) {
+  Case c = float_case();
+  c.gate_dtype = Dtype::fp16;
+  c.without = {"g"};
+  EXPECT_NO_THROW(require_accepted(c, float_kernel(), find_operator("gla")));
+}
+
+TEST(Acceptance, DecaysBeyondTheKernelsOwnRangeAreOutOfDomain) {
+  Kernel kernel = float_kernel();
+  kernel.limits.gate_min = -5;
+  const Operator& op = find_operator("gla");
+  TensorMap inputs = draw_inputs(float_case(), op);
+  EXPECT_TRUE(domain_faults(inputs, kernel, op).empty());
+  inputs.at("g").set(11, -6);
+  const auto faults = domain_faults(inputs, kernel, op);
+  ASSERT_EQ(faults.size(), 1);
+  EXPECT_NE(faults[0].find("this kernel takes log decays in [-5, 0]"), std::string::npos) << faults[0];
+  EXPECT_TRUE(domain_faults(inputs, float_kernel(), op).empty());
+}
+
+TEST(Acceptance, ACaseLargerThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
+  Case c = float_case();
+  c.T = int64_t{1} << 34;
+  EXPECT_THROW(require_memory(c, find_operator("gla")), BadInput);
+  c.T = 1000;
+  EXPECT_NO_THROW(require_memory(c, find_operator("gla")));
+}
+
+TEST(Acceptance, APlanThatWritesWhatTheOperatorLacksIsBadInput) {
+  Kernel kernel = float_kernel();
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) {
+    Plan plan;
+    plan.outputs = {{"z", Dtype::fp32, {}}};
+    return plan;
+  };
+  EXPECT_THROW(plan_of(float_case(), kernel, find_operator("gla"), {}), BadInput);
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,174 @@
+#include "src/verify/verify.h"
+
+#include <gtest/gtest.h>
+
+#include "src/case/decay_profiles.h"
+#include "src/case/values.h"
+#include "src/numerics/bad_input.h"
+#include "tests/verify/float_recurrence.h"
+
+namespace assay {
+namespace {
+
+VerifyOptions plain() {
+  VerifyOptions options;
+  options.threads = 1;
+  options.diagnose = false;  // there is no PTX to replay
+  return options;
+}
+
+Verification run(const Case& c, FloatBackend& backend, VerifyOptions options = plain()) {
+  return verify(c, float_kernel(), backend, options);
+}
+
+TEST(Verify, ACleanKernelPassesOnEveryDecayProfileAndKindOfValues) {
+  for (const DecayProfile& profile : decay_profiles()) {
+    for (const ValueKind& values : value_kinds()) {
+      Case c = float_case();
+      c.decay = profile.name;
+      c.values = values.name;
+      if (c.values == "exact" && c.decay != "none") continue;
+      FloatBackend backend;
+      const Verification v = run(c, backend);
+      EXPECT_EQ(v.verdict, profile.in_domain ? "pass" : "domain") << token_of(c) << " " << v.cause;
+      EXPECT_EQ(v.outputs.size(), profile.in_domain ? 2 : 0);
+      EXPECT_EQ(backend.runs, profile.in_domain ? 2 : 0) << "out of domain nothing is launched";
+      for (const OutputComparison& o : v.outputs) EXPECT_EQ(o.ok, o.elements);
+    }
+  }
+}
+
+TEST(Verify, EveryFaultBecomesItsOwnFinding) {
+  const auto set = [](Outcome& outcome, const char* output, int64_t flat, double value) {
+    outcome.outputs.at(output).set(flat, value);
+  };
+  struct Row {
+    std::function<void(Outcome&, int)> tamper;
+    const char* cause;
+  };
+  const Row table[] = {
+      {[&](Outcome& o, int) { set(o, "o", 17, 1e3); }, "violation/o"},
+      {[&](Outcome& o, int) { set(o, "o", 17, NAN); }, "nonfinite/o"},
+      {[&](Outcome& o, int) { set(o, "final_state", 3, -INFINITY); }, "nonfinite/final_state"},
+      {[&](Outcome& o, int) { set(o, "o", 0, 1e3), set(o, "final_state", 3, NAN); }, "nonfinite/final_state"},
+      {[&](Outcome& o, int n) {
+         if (n == 2) set(o, "o", 17, std::nextafter(static_cast<float>(o.outputs.at("o").value(17)), 9.f));
+       },
+       "property/same-bits-twice"},
+      {[&](Outcome& o, int) {
+         o.trap = Trap{"out-of-bounds", "store beyond o", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
+       },
+       "trap/out-of-bounds/kernels/x.cu:12"},
+      {[&](Outcome& o, int n) {
+         if (n == 2) o.trap = Trap{"hang", "", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
+       },
+       "property/same-bits-twice"},
+      {[&](Outcome& o, int) {
+         o.exponents = {{{"kernels/x.cu", 12, 99, "x"}, "ex2.approx.ftz.f32", -1, 0x1p-30, 1, 0}};
+       },
+       "property/exponents-nonpositive"},
+  };
+  for (const Row& row : table) {
+    FloatBackend backend;
+    backend.tamper = row.tamper;
+    const Verification v = run(float_case(), backend);
+    EXPECT_EQ(v.verdict, "finding") << row.cause;
+    EXPECT_EQ(v.cause, row.cause);
+  }
+}
+
+TEST(Verify, ExponentsAtMostZeroAreNoFinding) {
+  FloatBackend backend;
+  backend.tamper = [](Outcome& o, int) {
+    o.exponents = {{{"kernels/x.cu", 12, 99, "x"}, "ex2.approx.ftz.f32", -1e4, 0, 1, 0}};
+  };
+  EXPECT_EQ(run(float_case(), backend).verdict, "pass");
+}
+
+TEST(Verify, ADroppedTokenIsFoundInEveryKindOfValues) {
+  for (const ValueKind& values : value_kinds()) {
+    Case c = float_case();
+    c.values = values.name;
+    if (c.values == "exact") c.decay = "none", c.T = 8;  // every token writes
+    FloatBackend clean, broken;
+    broken.skip_last_token = true;
+    EXPECT_EQ(run(c, clean).verdict, "pass") << values.name;
+    EXPECT_EQ(run(c, broken).verdict, "finding") << values.name;
+  }
+}
+
+TEST(Verify, ExactCasesSeeOneUnitWhereTheBoundWouldHideIt) {
+  Case c = float_case();
+  c.values = "exact", c.decay = "none";
+  const auto one_unit = [](Outcome& o, int) {
+    Tensor& out = o.outputs.at("o");
+    int64_t at = 0;
+    while (out.value(at) == 0) ++at;
+    out.set(at, std::nextafter(static_cast<float>(out.value(at)), 1e9f));
+  };
+  FloatBackend backend;
+  backend.tamper = one_unit;
+  EXPECT_EQ(run(c, backend).cause, "violation/o");
+  EXPECT_EQ(backend.scale_seen, 0.25) << "K = 9: the power of two at or below 1/3";
+  c.values = "normal";
+  FloatBackend normal;
+  normal.tamper = one_unit;
+  EXPECT_EQ(run(c, normal).verdict, "pass");
+  EXPECT_EQ(normal.scale_seen, 1 / std::sqrt(9.0));
+}
+
+TEST(Verify, APeerWithOtherBitsIsAFindingWithTheirNumber) {
+  FloatBackend backend, same, other;
+  other.tamper = [](Outcome& o, int) {
+    for (int64_t at : {3, 4})
+      o.outputs.at("o").set(at, std::nextafter(static_cast<float>(o.outputs.at("o").value(at)), 1e9f));
+  };
+  VerifyOptions options = plain();
+  EXPECT_EQ(run(float_case(), backend, options).bits_differ, -1);
+  options.peer = &same;
+  EXPECT_EQ(run(float_case(), backend, options).bits_differ, 0);
+  options.peer = &other;
+  const Verification v = run(float_case(), backend, options);
+  EXPECT_EQ(v.bits_differ, 2);
+  EXPECT_EQ(v.cause, "property/same-bits-on-peer");
+  EXPECT_NE(v.properties_failed.at(0).find("2 elements of o differ, first o[b=0,t=0,h=0,v=3]: 0x"),
+            std::string::npos)
+      << v.properties_failed[0];
+}
+
+TEST(Verify, APeerThatDiffersFromItselfIsARace) {
+  FloatBackend backend, racing;
+  racing.tamper = [](Outcome& o, int n) {
+    if (n == 2) o.outputs.at("o").set_bits(0, o.outputs.at("o").bits(0) ^ 1);
+  };
+  VerifyOptions options = plain();
+  options.peer = &racing;
+  EXPECT_EQ(run(float_case(), backend, options).cause, "property/same-bits-twice-on-peer");
+}
+
+TEST(Verify, GivenInputsTakeThePlaceOfDrawnOnes) {
+  const Case c = float_case();
+  TensorMap inputs = draw_inputs(c, find_operator("gla"));
+  inputs.at("g").set(0, 0.5);
+  VerifyOptions options = plain();
+  options.inputs = &inputs;
+  FloatBackend backend;
+  const Verification v = run(c, backend, options);
+  EXPECT_EQ(v.verdict, "domain");
+  ASSERT_EQ(v.domain.size(), 1);
+  EXPECT_NE(v.domain[0].find("g[b=0,t=0,h=0,k=0] = 0.5"), std::string::npos) << v.domain[0];
+}
+
+TEST(Verify, TheResultSaysWhatWasRunAndHowToRepeatIt) {
+  FloatBackend backend;
+  const Verification v = run(float_case(), backend);
+  EXPECT_EQ(v.kernel, "gla.float");
+  EXPECT_EQ(v.backend, "fp32 recurrence");
+  EXPECT_EQ(v.arithmetic, "fp32 recurrence");
+  EXPECT_EQ(v.case_, float_case());
+  EXPECT_EQ(parse_token(v.token), float_case());
+  EXPECT_EQ(v.replay, "assay replay " + v.token);
+}
+
+}  // namespace
+}  // namespace assay

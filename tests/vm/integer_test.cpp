@@ -1,0 +1,102 @@
+// Integers, logic, bit fields, packing and carries, word by word.
+#include <gtest/gtest.h>
+
+#include "tests/vm/small_kernel.h"
+
+namespace assay::vm {
+namespace {
+
+struct Case {
+  const char* body;
+  uint32_t a, b, c, expected;
+};
+
+class IntegerRules : public testing::TestWithParam<Case> {};
+
+TEST_P(IntegerRules, GiveTheWordOfTheIsa) {
+  const Case& row = GetParam();
+  EXPECT_EQ(first_word({.body = row.body, .a = {row.a}, .b = {row.b}, .c = {row.c}}), row.expected)
+      << row.body;
+}
+
+constexpr uint32_t min32 = 0x80000000, ones = 0xffffffff;
+
+const Case arithmetic[] = {
+    {"add.s32 %d, %a, %b;", 0x7fffffff, 1, 0, min32},
+    {"add.sat.s32 %d, %a, %b;", 0x7fffffff, 1, 0, 0x7fffffff},
+    {"sub.sat.s32 %d, %a, %b;", min32, 1, 0, min32},
+    {"sub.u32 %d, %a, %b;", 0, 1, 0, ones},
+    {"mul.lo.s32 %d, %a, %b;", 0x10001, 0x10001, 0, 0x00020001},
+    {"mul.hi.s32 %d, %a, %b;", min32, 2, 0, ones},
+    {"mul.hi.u32 %d, %a, %b;", min32, 2, 0, 1},
+    {"mul.wide.s32 %rd1, %a, %b; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %d, %rd1;", ones, 3, 0, ones},
+    {"mul.wide.u32 %rd1, %a, %b; shr.u64 %rd1, %rd1, 32; cvt.u32.u64 %d, %rd1;", ones, 3, 0, 2},
+    {"mad.wide.s32 %rd1, %a, %b, -1; cvt.u32.u64 %d, %rd1;", 2, 3, 0, 5},
+    {"mad.lo.s32 %d, %a, %b, %c;", 3, 4, 5, 17},
+    {"mul.hi.u64 %rd1, -1, -1; cvt.u32.u64 %d, %rd1;", 0, 0, 0, 0xfffffffe},
+    {"mul.hi.s64 %rd1, -1, 5; cvt.u32.u64 %d, %rd1;", 0, 0, 0, ones},
+    {"div.s32 %d, %a, %b;", 0xfffffff9, 2, 0, 0xfffffffd},  // -7 / 2 = -3
+    {"rem.s32 %d, %a, %b;", 0xfffffff9, 2, 0, ones},        // -7 % 2 = -1
+    {"div.s32 %d, %a, %b;", min32, ones, 0, min32},         // no host trap
+    {"div.u32 %d, %a, %b;", 7, 0, 0, ones},
+    {"rem.u32 %d, %a, %b;", 7, 0, 0, 7},
+    {"min.s32 %d, %a, %b;", ones, 1, 0, ones},
+    {"min.u32 %d, %a, %b;", ones, 1, 0, 1},
+    {"max.s64 %rd1, -5, 3; cvt.u32.u64 %d, %rd1;", 0, 0, 0, 3},
+    {"abs.s32 %d, %a;", 0xfffffffb, 0, 0, 5},
+    {"neg.s32 %d, %a;", min32, 0, 0, min32},
+    {"sad.s32 %d, %a, %b, %c;", 0xfffffffe, 3, 10, 15},
+    {"dp4a.s32.s32 %d, %a, %b, %c;", 0x01ff0203, 0x01010102, 5, 5 + 1 - 1 + 2 + 6},
+    {"cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; mul.lo.s16 %h3, %h1, %h2; cvt.u32.u16 %d, %h3;", 0x0101,
+     0x0101, 0, 0x0201},
+    {"cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; mul.hi.u16 %h3, %h1, %h2; cvt.u32.u16 %d, %h3;", 0xffff,
+     0xffff, 0, 0xfffe},
+    {"cvt.u16.u32 %h1, %a; cvt.u16.u32 %h2, %b; sub.s16 %h3, %h1, %h2; cvt.s32.s16 %d, %h3;", 1, 2, 0, ones},
+    {"add.cc.u32 %r1, %a, %b; addc.u32 %d, %c, 0;", ones, 1, 5, 6},
+    {"add.cc.u32 %r1, %a, %b; addc.u32 %d, %c, 0;", 1, 1, 5, 5},
+    {"sub.cc.u32 %r1, %a, %b; subc.u32 %d, %c, 0;", 0, 1, 5, 4},
+    {"mad.lo.cc.u32 %r1, %a, %b, %c; madc.hi.u32 %d, %a, %b, 0;", ones, 2, 2, 2},
+};
+
+const Case bits[] = {
+    {"and.b32 %d, %a, %b;", 0xff00ff00, 0x0ff00ff0, 0, 0x0f000f00},
+    {"not.b32 %d, %a;", 0, 0, 0, ones},
+    {"shl.b32 %d, %a, %b;", 1, 31, 0, min32},
+    {"shl.b32 %d, %a, %b;", 1, 32, 0, 0},  // amounts are clamped, not masked
+    {"shr.u32 %d, %a, %b;", min32, 40, 0, 0},
+    {"shr.s32 %d, %a, %b;", min32, 40, 0, ones},
+    {"mov.b64 %rd1, {%a, %b}; shr.s64 %rd1, %rd1, 100; cvt.u32.u64 %d, %rd1;", 0, min32, 0, ones},
+    {"mov.b64 %rd1, {%a, %b}; shl.b64 %rd1, %rd1, 4; mov.b64 {%r1, %d}, %rd1;", 0xf0000000, 1, 0, 0x1f},
+    {"shf.l.wrap.b32 %d, %a, %b, %c;", 0x80000000, 1, 33, 3},
+    {"shf.r.clamp.b32 %d, %a, %b, %c;", 0x80000000, 1, 40, 1},
+    {"bfe.u32 %d, %a, 4, 8;", 0x00000ab0, 0, 0, 0xab},
+    {"bfe.s32 %d, %a, 4, 8;", 0x00000ab0, 0, 0, 0xffffffab},
+    {"bfe.s32 %d, %a, 28, 8;", min32, 0, 0, 0xfffffff8},  // beyond the top: the sign
+    {"bfe.u32 %d, %a, 40, 8;", ones, 0, 0, 0},
+    {"bfe.s32 %d, %a, 0, 0;", ones, 0, 0, 0},
+    {"bfi.b32 %d, %a, %b, 8, 4;", 0xf, 0, 0, 0x0f00},
+    {"bfi.b32 %d, %a, %b, 28, 8;", 0xff, 0x1, 0, 0xf0000001},
+    {"prmt.b32 %d, %a, %b, 0x5410;", 0x33221100, 0x77665544, 0, 0x55441100},
+    {"prmt.b32 %d, %a, %b, 0x0008;", 0x00000080, 0, 0, 0x808080ff},
+    {"lop3.b32 %d, %a, %b, %c, 0xe8;", 0xf0f0f0f0, 0xcccccccc, 0xaaaaaaaa, 0xe8e8e8e8},
+    {"popc.b32 %d, %a;", 0xf0f0, 0, 0, 8},
+    {"clz.b32 %d, %a;", 0, 0, 0, 32},
+    {"bfind.s32 %d, %a;", 0xfffffff0, 0, 0, 3},
+    {"bfind.u32 %d, %a;", 0, 0, 0, ones},
+    {"brev.b32 %d, %a;", 1, 0, 0, min32},
+    {"setp.lt.s32 %p1, %a, %b; selp.b32 %d, 1, 2, %p1;", ones, 0, 0, 1},
+    {"setp.lt.u32 %p1, %a, %b; selp.b32 %d, 1, 2, %p1;", ones, 0, 0, 2},
+    {"setp.ne.and.b32 %p1, %a, %b, %p9; selp.b32 %d, 1, 2, %p1;", 1, 0, 0, 1},  // %p9 is unwritten: all ones
+    {"mov.pred %p2, -1; setp.eq.xor.s32 %p1, %a, %b, %p2; selp.b32 %d, 1, 2, %p1;", 1, 1, 0, 2},
+    {"mov.pred %p2, 0; not.pred %p2, %p2; selp.b32 %d, %a, %b, %p2;", 1, 2, 0, 1},
+    {"mov.b32 {%h1, %h2}, %a; mov.b32 %d, {%h2, %h1};", 0x11112222, 0, 0, 0x22221111},
+    {"mov.b32 {%h1, _}, %a; cvt.u32.u16 %d, %h1;", 0x11112222, 0, 0, 0x2222},
+    {"slct.b32.s32 %d, %a, %b, %c;", 1, 2, ones, 2},
+    {"@!%p1 mov.u32 %d, 9; @%p1 mov.u32 %d, 7;", 0, 0, 0, 7},
+};
+
+INSTANTIATE_TEST_SUITE_P(Arithmetic, IntegerRules, testing::ValuesIn(arithmetic));
+INSTANTIATE_TEST_SUITE_P(Bits, IntegerRules, testing::ValuesIn(bits));
+
+}  // namespace
+}  // namespace assay::vm

@@ -1,0 +1,274 @@
+// Loads, stores, spaces, asynchronous copies, fragments; accesses that trap.
+#include <gtest/gtest.h>
+
+#include "src/numerics/bad_input.h"
+#include "tests/vm/small_kernel.h"
+
+namespace assay::vm {
+namespace {
+
+std::vector<uint32_t> lane_numbers(uint32_t count) {
+  std::vector<uint32_t> result(count);
+  for (uint32_t i = 0; i < count; ++i) result[i] = i;
+  return result;
+}
+
+struct Shape {
+  const char* declarations;
+  const char* body;
+  uint32_t (*expected)(uint32_t);
+};
+
+constexpr const char* shared = ".shared .align 16 .b8 s[1024];\n";
+
+const Shape shapes[] = {
+    // %pa points at this lane's word of a, a[i] = i; 16 bytes from lane 4j on hold 4j .. 4j+3.
+    {"", "and.b64 %rd1, %pa, -16; ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%rd1]; mad.lo.u32 %d, %r4, 100, %r2;",
+     [](uint32_t i) { return ((i & ~3u) + 3) * 100 + (i & ~3u) + 1; }},
+    {"", "mul.lo.u32 %r1, %a, 0x01010180; st.global.b32 [%pd], %r1; ld.global.s8 %d, [%pd];",
+     [](uint32_t i) { return static_cast<uint32_t>(static_cast<int32_t>(static_cast<int8_t>(i * 0x80))); }},
+    {"",
+     "mul.lo.u32 %r1, %a, 0x01010180; st.global.b32 [%pd], %r1; ld.global.u16 %h1, [%pd]; cvt.u32.u16 %d, "
+     "%h1;",
+     [](uint32_t i) { return (i * 0x01010180) & 0xffff; }},
+    {"", "st.global.b32 [%pd], -2; ld.global.s32 %rd1, [%pd]; shr.s64 %rd1, %rd1, 1; cvt.u32.u64 %d, %rd1;",
+     [](uint32_t) { return 0xffffffffu; }},
+    {shared,
+     "mov.u64 %rd1, s; shl.b32 %r1, %a, 2; mov.u32 %r2, s; add.u32 %r2, %r2, %r1; st.shared.b32 [%r2+4], %a;"
+     "ld.shared.u8 %r3, [%r2+4]; cvta.shared.u64 %rd2, %rd1; mul.wide.u32 %rd3, %a, 4; add.s64 %rd2, %rd2, "
+     "%rd3;"
+     "ld.b32 %r4, [%rd2+4]; isspacep.shared %p1, %rd2; selp.b32 %r5, 1000, 0, %p1; add.u32 %d, %r3, %r4; "
+     "add.u32 %d, %d, %r5;",
+     [](uint32_t i) { return 2 * i + 1000; }},
+    {"",
+     "{ .local .align 8 .b32 l[4]; mov.u64 %rd1, l; add.u32 %r1, %a, 7; st.local.b32 [l+8], %r1; "
+     "cvta.local.u64 %rd2, %rd1; ld.b32 %d, [%rd2+8]; }",
+     [](uint32_t i) { return i + 7; }},
+    {".const .align 4 .b32 table[4] = {10, 20, 0f3F800000, -1};\n",
+     "and.b32 %r1, %a, 3; mul.wide.u32 %rd1, %r1, 4; mov.u64 %rd2, table; add.s64 %rd1, %rd1, %rd2; "
+     "ld.const.b32 %d, [%rd1];",
+     [](uint32_t i) {
+       const uint32_t t[] = {10, 20, 0x3f800000, 0xffffffff};
+       return t[i % 4];
+     }},
+    {"", "mov.b64 %rd1, {%a, %a}; st.global.b32 [%pd], %rd1; ld.global.b32 %d, [%pd];",
+     [](uint32_t i) { return i; }},
+    {"", "setp.gt.u32 %p1, %a, 9; @%p1 ld.global.b32 %d, [%pa]; @!%p1 mov.u32 %d, 77;",
+     [](uint32_t i) { return i > 9 ? i : 77; }},
+};
+
+TEST(Memory, LoadsAndStoresReachEverySpaceAtEveryWidth) {
+  for (const Shape& shape : shapes) {
+    const Outcome outcome =
+        run_small({.declarations = shape.declarations, .body = shape.body, .a = lane_numbers(32)});
+    ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+    for (uint32_t i = 0; i < 32; ++i)
+      EXPECT_EQ(words_of(outcome)[i], shape.expected(i)) << shape.body << " lane " << i;
+  }
+}
+
+struct Fault {
+  const char* body;
+  const char* kind;
+  uint32_t thread;
+  const char* message;
+};
+
+// The a buffer holds 32 words; %at is 4 times the thread's number.
+const Fault faults[] = {
+    {"ld.global.b32 %d, [%pa+4];", "out-of-bounds", 31,
+     "ld.global.b32 of 4 bytes reaches 0 bytes past the end of a [T=32]"},
+    {"ld.global.b32 %d, [%pa+-4];", "out-of-bounds", 0, "reaches 4 bytes before a [T=32]"},
+    {"ld.global.v2.b32 {%d, %r1}, [%pa];", "misaligned", 1,
+     "ld.global.v2.b32 of 8 bytes is not aligned: a[t=1]"},
+    {"add.s64 %pd, %pd, 2; st.global.b32 [%pd], %d;", "misaligned", 0, "d[t=0] + 2 bytes"},
+    {"mov.u64 %rd1, 0; ld.global.b32 %d, [%rd1];", "out-of-bounds", 0, "an address far from every tensor"},
+    {"ld.shared.b32 %d, [128];", "out-of-bounds", 0, "shared memory at byte 128 of 64"},
+    {"mov.u32 %r1, -4; ld.shared.b32 %d, [%r1];", "out-of-bounds", 0, "shared memory at byte 4294967292"},
+    {"setp.eq.u32 %p1, %a, 5; mul.wide.u32 %rd1, %a, 0x1000000; add.s64 %pa, %pa, %rd1; @%p1 ld.global.b32 "
+     "%d, [%pa];",
+     "out-of-bounds", 5, "past the end of a"},
+};
+
+TEST(Memory, AFaultNamesTheThreadAndTheElement) {
+  for (const Fault& fault : faults) {
+    const Outcome outcome = run_small({.body = fault.body, .a = lane_numbers(32), .shared_bytes = 64});
+    ASSERT_TRUE(outcome.trap) << fault.body;
+    EXPECT_EQ(outcome.trap->kind, fault.kind) << outcome.trap->message;
+    EXPECT_EQ(outcome.trap->thread[0], fault.thread) << outcome.trap->message;
+    EXPECT_NE(outcome.trap->message.find(fault.message), std::string::npos) << outcome.trap->message;
+    EXPECT_EQ(outcome.trap->where.function, "k");
+    EXPECT_EQ(outcome.trap->where.ptx_line, 13);
+  }
+}
+
+TEST(Memory, OutputsSharedMemoryAndRegistersStartPoisoned) {
+  EXPECT_EQ(first_word({.body = "ld.global.b32 %d, [%pd];"}), 0xffffffffu);
+  EXPECT_EQ(first_word({.body = "ld.shared.b32 %d, [8];", .shared_bytes = 64}), 0xffffffffu);
+  EXPECT_EQ(first_word({.body = "mov.b32 %d, %r20;"}), 0xffffffffu);
+}
+
+TEST(Memory, InputsAreCopiesThatAKernelMayOverwrite) {
+  SmallKernel kernel{.body = "st.global.b32 [%pa], 9; ld.global.b32 %d, [%pa];", .a = lane_numbers(32)};
+  TensorMap inputs;
+  const Plan plan = plan_of(kernel, inputs);
+  const Outcome outcome = run(plan, inputs, {"sm_90", 1, 0});
+  EXPECT_EQ(words_of(outcome)[3], 9u);
+  EXPECT_EQ(inputs.at("a").bits(3), 3u);
+}
+
+constexpr const char* copy =
+    "mov.u32 %r1, s; shl.b32 %r2, %a, 2; add.u32 %r1, %r1, %r2; st.shared.b32 [%r1], 1000;"
+    "cp.async.ca.shared.global [%r1], [%pa], 4; cp.async.commit_group;"
+    "cp.async.ca.shared.global [%r1+128], [%pb], 4; cp.async.commit_group;";
+
+TEST(AsyncCopy, DataLandAtTheWaitThatCoversThem) {
+  const auto word = [](const std::string& wait, const char* offset) {
+    SmallKernel kernel{.declarations = shared,
+                       .body = std::string(copy) + wait + "ld.shared.b32 %d, [%r1" + offset + "];",
+                       .a = lane_numbers(32),
+                       .b = {7}};
+    const Outcome outcome = run_small(kernel);
+    return outcome.trap ? 0xdeadu : words_of(outcome)[5];
+  };
+  EXPECT_EQ(word("cp.async.wait_group 1;", "+0"), 5u);
+  EXPECT_EQ(word("cp.async.wait_group 1;", "+128"), 0xffffffffu);  // the newest group is still in flight
+  EXPECT_EQ(word("cp.async.wait_group 0;", "+128"), 7u);
+  EXPECT_EQ(word("cp.async.wait_all;", "+128"), 7u);
+  EXPECT_EQ(word("", "+0"), 1000u);  // a missing wait shows the old contents
+  EXPECT_EQ(word("cp.async.wait_group 2;", "+0"), 1000u);
+}
+
+TEST(AsyncCopy, WhatWasNotCommittedWaitsForWaitAll) {
+  SmallKernel kernel{.declarations = shared,
+                     .body =
+                         "mov.u32 %r1, s; st.shared.b32 [%r1], 3; cp.async.ca.shared.global [%r1], [%pa], 4; "
+                         "cp.async.wait_group 0; ld.shared.b32 %d, [%r1];",
+                     .a = {9}};
+  EXPECT_EQ(first_word(kernel), 3u);
+  kernel.body.replace(kernel.body.find("cp.async.wait_group 0;"), 22, "cp.async.wait_all;");
+  EXPECT_EQ(first_word(kernel), 9u);
+}
+
+TEST(AsyncCopy, ASmallerSourceIsFilledWithZerosAndReadsNoFurther) {
+  // Sixteen bytes per lane; the last lanes have only part of their source inside the buffer.
+  SmallKernel kernel{.declarations = shared, .a = lane_numbers(32)};
+  kernel.body =
+      "mov.u32 %r1, s; shl.b32 %r2, %a, 4; add.u32 %r1, %r1, %r2; mul.wide.u32 %rd1, %a, 12; add.s64 %rd1, "
+      "%pa, %rd1;"
+      "mov.u32 %r3, 8; setp.lt.u32 %p1, %a, 8; @!%p1 mov.u32 %r3, 0;"
+      "cp.async.cg.shared.global [%r1], [%rd1], 16, %r3; cp.async.wait_all; ld.shared.v4.b32 {%r4, %r5, %r6, "
+      "%r7}, [%r1];"
+      "mad.lo.u32 %d, %r5, 100, %r4; add.u32 %d, %d, %r6; add.u32 %d, %d, %r7;";
+  const Outcome outcome = run_small(kernel);
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(words_of(outcome)[i], i < 8 ? (4 * i + 1) * 100 + 4 * i : 0u);
+}
+
+TEST(AsyncCopy, AFaultyCopyTrapsWhereItIsIssued) {
+  const Outcome outcome =
+      run_small({.declarations = shared,
+                 .body = "mov.u32 %r1, s; cp.async.cg.shared.global [%r1], [%pa+-8], 16; cp.async.wait_all;",
+                 .a = {1}});
+  ASSERT_TRUE(outcome.trap);
+  EXPECT_EQ(outcome.trap->kind, "out-of-bounds");
+  EXPECT_NE(outcome.trap->message.find("8 bytes before a"), std::string::npos) << outcome.trap->message;
+}
+
+TEST(Matrix, LoadMatrixGivesRowsAndColumnsToTheLanesOfTheIsa) {
+  // shared element (row r of matrix m, column c) = 100 m + 8 r + c, as 16-bit integers.
+  const auto fragment = [](const char* form, int matrix) {
+    SmallKernel kernel{.declarations = shared, .a = lane_numbers(32)};
+    kernel.body =
+        "mov.u32 %r1, s; shl.b32 %r2, %a, 4; add.u32 %r1, %r1, %r2;"  // row address of this lane: 16 bytes
+                                                                      // each
+        "and.b32 %r3, %a, 7; shl.b32 %r3, %r3, 3; shr.u32 %r4, %a, 3; mad.lo.u32 %r3, %r4, 100, %r3; "
+        "cvt.u16.u32 %h1, %r3;"
+        "add.s16 %h2, %h1, 1; add.s16 %h3, %h1, 2; add.s16 %h4, %h1, 3; add.s16 %h5, %h1, 4; add.s16 %h6, "
+        "%h1, 5; add.s16 %h7, %h1, 6; add.s16 %h8, %h1, 7;"
+        "st.shared.v4.b16 [%r1], {%h1, %h2, %h3, %h4}; st.shared.v4.b16 [%r1+8], {%h5, %h6, %h7, %h8}; "
+        "bar.warp.sync -1;" +
+        std::string(form) + " mov.b32 %d, %r1" + std::to_string(matrix) + ";";
+    const Outcome outcome = run_small(kernel);
+    EXPECT_FALSE(outcome.trap) << outcome.trap->message;
+    return words_of(outcome);
+  };
+  const char* plain = "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r10, %r11, %r12, %r13}, [%r1];";
+  const char* transposed = "ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%r10, %r11}, [%r1];";
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const uint32_t first = 300 + 8 * (lane / 4) + 2 * (lane % 4);
+    EXPECT_EQ(fragment(plain, 3)[lane], (first + 1) << 16 | first);
+    const uint32_t upper = 100 + 8 * (2 * (lane % 4)) + lane / 4;
+    EXPECT_EQ(fragment(transposed, 1)[lane], (upper + 8) << 16 | upper);
+  }
+}
+
+TEST(Matrix, MultiplyUsesTheChosenArchitecture) {
+  // Row 0 times column 0: 1 and four products of 2^-25. With 25 fraction bits they make one unit, with 24
+  // none.
+  SmallKernel kernel{.a = lane_numbers(32)};
+  kernel.body =
+      "mov.u32 %r1, 0; mov.u32 %r2, 0; mov.u32 %r3, 0; mov.u32 %r4, 0; mov.u32 %r5, 0; mov.u32 %r6, 0; "
+      "mov.f32 %f5, 0f00000000;"
+      "setp.eq.u32 %p1, %a, 0; setp.lt.u32 %p2, %a, 2; @%p1 mov.u32 %r1, 0x00003f80; @%p1 mov.u32 %r5, "
+      "0x00003f80;"
+      "@%p2 mov.u32 %r3, 0x39803980; @%p2 mov.u32 %r6, 0x39003900;"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%d, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, "
+      "%r6}, {%f5, %f5, %f5, %f5};";
+  EXPECT_EQ(words_of(run_small(kernel))[0], 0x3f800001u);
+  kernel.arch = "sm_80";
+  EXPECT_EQ(words_of(run_small(kernel))[0], 0x3f800000u);
+  kernel.body +=
+      "setp.lt.u32 %p1, %a, 9; @%p1 bra OVER; mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%d, %f2, "
+      "%f3, %f4}, {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f5, %f5, %f5}; OVER:";
+  ASSERT_TRUE(run_small(kernel).trap);
+}
+
+TEST(Exponentials, TheRangeOfArgumentsCoversActiveLanesOnly) {
+  SmallKernel kernel{.body = "setp.lt.u32 %p1, %c, 4; @%p1 ex2.approx.ftz.f32 %d, %a;",
+                     .a = std::vector<uint32_t>(32, 0x42c80000),
+                     .c = lane_numbers(32)};
+  kernel.a[0] = 0xbf800000;  // -1
+  kernel.a[1] = 0x40400000;  // 3
+  kernel.a[2] = 0xff800000;  // -inf: left out
+  kernel.a[3] = 0x7fc00000;  // NaN: counted apart; lane 4 and above hold 100
+  const Outcome outcome = run_small(kernel);
+  ASSERT_EQ(outcome.exponents.size(), 1u);
+  EXPECT_EQ(outcome.exponents[0].min, -1);
+  EXPECT_EQ(outcome.exponents[0].max, 3);
+  EXPECT_EQ(outcome.exponents[0].count, 4u);
+  EXPECT_EQ(outcome.exponents[0].nans, 1u);
+  EXPECT_EQ(outcome.exponents[0].instruction, "ex2.approx.ftz.f32");
+  EXPECT_EQ(outcome.exponents[0].where.ptx_line, 13);
+}
+
+TEST(Plans, WhatDoesNotFitTheEntryIsBadInput) {
+  const auto refuses = [](void (*change)(Plan&), const std::string& text) {
+    TensorMap inputs;
+    Plan plan = plan_of({.body = ""}, inputs);
+    change(plan);
+    try {
+      run(plan, inputs, {"sm_90", 1, 0});
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+    }
+  };
+  refuses([](Plan& p) { p.launches[0].function = "q"; }, "no entry q; the module has: k");
+  refuses([](Plan& p) { p.launches[0].module = "x"; }, "names module x, which the plan lacks");
+  refuses([](Plan& p) { p.launches[0].arguments.pop_back(); }, "has 3 arguments, the entry takes 4");
+  refuses([](Plan& p) { p.launches[0].arguments[0] = int32_t{1}; },
+          "argument 0 (pa) has 4 bytes, the entry expects 8");
+  refuses(
+      [](Plan& p) {
+        p.launches[0].arguments[0] = PointerArgument{"z", 0};
+      },
+      "names z, which is no buffer");
+  refuses([](Plan& p) { p.launches[0].block = {1025, 1, 1}; }, "a block of 1025 threads");
+  refuses([](Plan& p) { p.launches[0].grid = {0, 1, 1}; }, "an empty grid");
+  refuses([](Plan& p) { p.launches[0].shared_bytes = 300000; }, "of shared memory");
+  refuses([](Plan& p) { p.workspaces.push_back({"a", 4}); }, "two buffers are named a");
+}
+
+}  // namespace
+}  // namespace assay::vm

@@ -1,0 +1,82 @@
+// The instruction table as a whole: the forms that kernels in the field compile to, and no form twice.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "src/numerics/bad_input.h"
+#include "src/vm/instruction_row.h"
+#include "tests/vm/small_kernel.h"
+
+namespace assay::vm {
+namespace {
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream file(std::string(ASSAY_SOURCE_DIR) + "/" + path);
+  std::vector<std::string> result;
+  for (std::string line; std::getline(file, line);) result.push_back(line.substr(0, line.find(' ')));
+  return result;
+}
+
+TEST(InstructionTable, HasTheFormsOfLinearAttentionKernels) {
+  const std::vector<std::string> forms = lines_of("tests/data/ptx_forms.txt");
+  ASSERT_GT(forms.size(), 100u);
+  for (const std::string& form : forms) {
+    // Hopper's asynchronous tensor cores are not modelled.
+    if (form.starts_with("wgmma") || form.starts_with("stmatrix")) continue;
+    EXPECT_NE(find_row(form), nullptr) << form;
+  }
+}
+
+TEST(InstructionTable, HasTheFormsOfOurKernels) {
+  const std::vector<std::string> forms = lines_of("kernels/forms.txt");
+  ASSERT_GT(forms.size(), 50u);
+  for (const std::string& form : forms)
+    if (!form.starts_with("%") && !form.starts_with("#")) {
+      EXPECT_NE(find_row(form), nullptr) << form;
+    }
+}
+
+TEST(InstructionTable, SpellsEachFormOnce) {
+  std::set<std::string> seen;
+  for (const Row& row : rows())
+    for (const std::string& form : forms_of(row))
+      EXPECT_TRUE(seen.insert(form).second) << form << " of " << row.pattern;
+  EXPECT_GT(rows().size(), 500u);
+}
+
+TEST(InstructionTable, IgnoresQualifiersThatChangeNoBits) {
+  const std::map<std::string, std::string> same = {
+      {"ld.global.nc.L1::no_allocate.L2::128B.v4.f32", "ld.global.v4.f32"},
+      {"ld.volatile.shared::cta.u32", "ld.shared.u32"},
+      {"st.release.gpu.global.b32", "st.global.b32"},
+      {"cp.async.cg.shared.global.L2::128B", "cp.async.shared.global"},
+      {"bra.uni", "bra"},
+      {"atom.acq_rel.gpu.global.add.u32", "atom.global.add.u32"}};
+  for (const auto& [opcode, form] : same) {
+    EXPECT_EQ(canonical_form(opcode), form);
+    EXPECT_NE(find_row(opcode), nullptr) << opcode;
+  }
+}
+
+TEST(InstructionTable, RefusesAnUnknownFormBeforeAnythingRuns) {
+  try {
+    run_small({.body = "@%p1 tanh.approx.f32 %f1, %f2;"});
+    FAIL() << "accepted";
+  } catch (const BadInput& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "test.ptx:13: tanh.approx.f32 in k: the machine has no such instruction");
+  }
+}
+
+TEST(InstructionTable, RefusesOperandsThatDoNotFit) {
+  for (const char* body :
+       {"add.s32 %d, %a;", "add.s64 %d, %a, %b;", "add.s32 %d, %rd1, %b;", "@%r1 add.s32 %d, %a, %b;",
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%a,%a}, {%b,%b}, "
+        "{%f1,%f2,%f3,%f4};"})
+    EXPECT_THROW(run_small({.body = body}), BadInput) << body;
+}
+
+}  // namespace
+}  // namespace assay::vm
