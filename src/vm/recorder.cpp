@@ -127,6 +127,13 @@ Tag Recorder::tag(const Warp& warp, Slot slot, int lane, bool wide) {
   return 0;
 }
 
+Tag Recorder::log(const LoggedEvent& event, const LoggedOperand* operands, int count) {
+  const Tag tag = run_->log.add(event, operands, count);
+  if (tag && !finished() && static_cast<int32_t>(tag) - 1 == run_->watched)
+    run_->watched_elements = run_->provenance.collect(event.dependence, kListedElements);
+  return tag;
+}
+
 LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane) {
   LoggedEvent e;
   e.site = site(op);

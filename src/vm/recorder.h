@@ -8,6 +8,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -41,6 +42,9 @@ enum class Passage : uint8_t {
   load_matrix
 };
 
+/// Input elements listed per event; of more, the nearest ones.
+inline constexpr size_t kListedElements = 256;
+
 /// What a run leaves behind; shared with the Recording that reads it.
 struct RecordedRun {
   struct Site {
@@ -59,6 +63,10 @@ struct RecordedRun {
   };
   std::vector<LeafRange> leaves;
   std::vector<std::string> input_names;
+  /// Event whose dependences are collected at the moment it is logged (-1: none), before newer unions
+  /// displace them.
+  int32_t watched = -1;
+  std::optional<Provenance::Elements> watched_elements;
 };
 
 /// A Recording that reads `run` and keeps it alive.
@@ -75,6 +83,8 @@ class Recorder {
   void landed(Warp&, const Landing&);
   void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
   void end_block(Block&) {}
+  /// The watched event has been logged: later blocks say nothing more about it.
+  bool finished() const { return run_->watched_elements.has_value(); }
 
  private:
   using Cells = std::vector<ShadowCell>;
@@ -106,6 +116,7 @@ class Recorder {
   }
   Dependence dependence(const Warp&, Slot, int lane, bool wide);
   Tag tag(const Warp&, Slot, int lane, bool wide);
+  Tag log(const LoggedEvent&, const LoggedOperand*, int count);
   LoggedEvent event_at(const Warp&, const Op&, int lane);
 
   // recorder_values.cpp

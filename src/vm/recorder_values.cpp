@@ -122,7 +122,7 @@ Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, Dependenc
     o.tag = is_packed(t) ? cells(warp, op.s[i], lane)[half].tag : tag(warp, op.s[i], lane, is_wide(t));
   }
   e.born = is_nan(type, e.result_bits) ? !source_nan : !source_nan && !source_infinite;
-  return run_->log.add(e, operands, count);
+  return log(e, operands, count);
 }
 
 // cvt.rn.bf16x2.f32 d, a, b: a goes to the high half, b to the low one.
@@ -147,7 +147,7 @@ void Recorder::packed_convert(Warp& warp, const Op& op, uint32_t mask) {
       e.dependence = o.dependence;
       e.born = !is_nonfinite(ptx::Type::f32, o.bits);
       if (!e.born) o.tag = tag(warp, op.s[i], lane, false);
-      result[half].tag = run_->log.add(e, &o, 1);
+      result[half].tag = log(e, &o, 1);
     }
     ShadowCell* c = cells(warp, op.d, lane);
     c[0] = result[0], c[1] = result[1];

@@ -72,6 +72,23 @@ TEST(KernelOrigin, APoisonedInputIsFoundBehindEveryOutputItReaches) {
     }
 }
 
+TEST(KernelOrigin, AWatchedEventIsTheSameEventWithTheElementsItHadWhenItHappened) {
+  Prepared r = prepare("gla.chunk", Dtype::bf16);
+  Tensor& k = r.inputs.at("k");
+  k.set(5 * k.axes.back().size + 3, NAN);
+  vm::Recording whole, watched;
+  vm::run_recorded(r.plan, r.inputs, {}, &whole);
+  ASSERT_GT(whole.event_count, 2);
+  for (int32_t index : {0, whole.event_count / 2}) {
+    const Outcome outcome = vm::run_recorded(r.plan, r.inputs, {}, &watched, index);
+    EXPECT_LE(watched.event_count, whole.event_count);
+    const vm::Event a = whole.event(index), b = watched.event(index);
+    EXPECT_EQ(a.instruction, b.instruction);
+    EXPECT_EQ(a.thread, b.thread);
+    EXPECT_EQ(a.inputs, b.inputs);
+  }
+}
+
 TEST(KernelOrigin, AnOverflowOfTheStateIsFoundInItsAccumulation) {
   for (const char* kernel : kKernels) {
     Prepared r = prepare(kernel, Dtype::fp32);
