@@ -67,7 +67,7 @@ class Fuzzer {
         known_(kernels.size()),
         tally_(kernels.size()) {
     for (const Kernel* kernel : kernels) run_.kernels.push_back(kernel->name);
-    run_.backend = backend.name();
+    run_.backend = backend.name() + (options.peer ? " and " + options.peer->name() : "");
     run_.seed = options.seed;
     for (const Property& property : properties())
       run_.properties.push_back({std::string(property.name), 0, 0});

@@ -105,6 +105,15 @@ Failure exponents_nonpositive(PropertyRun& run) {
   return std::nullopt;
 }
 
+/// The pipeline has run the peer and noted what differs; nothing is run again.
+bool same_bits_on_peer_applies(const Verification& v, const Kernel&, const Operator&) {
+  return v.bits_differ >= 0;
+}
+Failure same_bits_on_peer(PropertyRun& run) {
+  if (run.verification.bits_differ == 0) return std::nullopt;
+  return fmt::format("{} elements differ", run.verification.bits_differ);
+}
+
 bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operator&) {
   return completed(v);
 }

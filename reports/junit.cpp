@@ -123,8 +123,10 @@ TestSuite verification_suite(const json& v) {
         {text_of(output, "name"), bad ? verdict : "", text_of(v, "cause"), bad ? failure_text(v) : ""});
   }
   // Traps, properties, differing bits and inputs out of domain are no element's fault.
-  suite.cases.push_back({text_of(v, "token"), verdict == "pass" ? "" : verdict, text_of(v, "cause"),
-                         verdict == "pass" ? "" : failure_text(v)});
+  // A run on inputs from a file has no token: its replay line names it.
+  const std::string token = text_of(v, "token");
+  suite.cases.push_back({token.empty() ? text_of(v, "replay") : token, verdict == "pass" ? "" : verdict,
+                         text_of(v, "cause"), verdict == "pass" ? "" : failure_text(v)});
   return suite;
 }
 

@@ -123,13 +123,15 @@ double gamma(double n) {
 }
 
 /// Truncations of the tensor core over `places` places of a contraction, relative to the sum of |products|
-/// (and the accumulator, which is at most that sum). One step of n products truncates n + 1 terms below 2^-F
-/// of the largest and the result below 2^-23: sm_90 n = 16, F = 25 (bf16) or n = 8 (tf32); sm_80 two steps of
-/// n = 8, F = 24 (bf16) or two of n = 4 (tf32). Per 16 places the larger of both architectures is
-///   bf16  max(17/2 u' + 2, 2 (9 + 2)) u = 22 u       tf32, two instructions of 8: 4 (5 + 2) u = 28 u
-/// (on sm_90: 10.5 u and 2 (9/2 + 2) u = 13 u). Split fp32 operands start each 16 places from zero and add
-/// once, so that only the rounding of that addition is paid per 16 places: 28 u, for the small products 2^-10
-/// of as much twice, and u for each addition.
+/// (the accumulator is at most that sum). One step of n products truncates n + 1 terms below 2^-F of the
+/// largest and the result below 2^-23 = 2 u. A term is hurt by its own and later steps only, so that in a
+/// chain over several operands (q S, then scores v) each path pays for its own places and those after it. Per
+/// 16 places the larger of both architectures:
+///   bf16   sm_80: 2 steps of n = 8, F = 24, 2 (9 + 2) u = 22 u;        sm_90: n = 16, F = 25, 10.5 u
+///   tf32   sm_80: 4 steps of n = 4, F = 24, 4 (5 + 2) u = 28 u;        sm_90: 2 of n = 8, F = 25, 13 u
+/// Split fp32 operands start every 16 places from zero and add the result by one rounded addition: 28 u of
+/// these places alone, 2 u more for the two small products (2^-11 of them, twice 28 u of that), and u per
+/// addition.
 double contraction(Dtype dtype, double places) {
   const double blocks = std::ceil(places / 16);
   if (dtype == Dtype::bf16) return 1.01 * 22 * u * blocks;

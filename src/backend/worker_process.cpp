@@ -54,19 +54,25 @@ std::optional<std::vector<std::byte>> receive_frame(int socket) {
 
 constexpr int kDone = 0, kReplace = 3, kFailed = 4;
 
-/// Answers until the other end closes (kDone), the service asks to be replaced or throws. Nothing may unwind
-/// further: above lies a copy of the program's own stack.
-template <typename MakeService>
-int work(int socket, const MakeService& make_service) noexcept try {
-  const auto service = make_service();
+/// Answers until the other end closes (kDone) or the service asks to be replaced.
+template <typename Service>
+int work(int socket, const Service& service) {
   while (const auto request = receive_frame(socket)) {
     const Answer answer = service(*request);
     if (!send_frame(socket, answer.bytes)) return kDone;
     if (answer.replace) return kReplace;
   }
   return kDone;
-} catch (...) {
-  return kFailed;
+}
+
+/// What escapes a service ends its worker, never the program whose stack the worker inherited.
+template <typename MakeService>
+int work_to_the_end(int socket, const MakeService& make_service) noexcept {
+  try {
+    return work(socket, make_service());
+  } catch (...) {
+    return kFailed;
+  }
 }
 
 /// Starts one worker after the other until one ends for want of requests.
@@ -75,7 +81,7 @@ void guard(int socket, const MakeService& make_service) {
   for (;;) {
     const pid_t worker = fork();
     if (worker < 0) return;
-    if (worker == 0) _exit(work(socket, make_service));
+    if (worker == 0) _exit(work_to_the_end(socket, make_service));
     int status = 0;
     while (waitpid(worker, &status, 0) < 0 && errno == EINTR) {
     }
@@ -115,7 +121,7 @@ WorkerProcess::~WorkerProcess() {
 }
 
 std::optional<std::vector<std::byte>> WorkerProcess::ask(const std::vector<std::byte>& request) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(one_at_a_time_);
   if (!send_frame(socket_, request)) return std::nullopt;
   return receive_frame(socket_);
 }

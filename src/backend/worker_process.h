@@ -25,12 +25,12 @@ class WorkerProcess {
   WorkerProcess(const WorkerProcess&) = delete;
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
-  /// Sends a request and waits for its answer; nothing where the worker died over it, or its service threw.
-  /// Several threads may ask: they take turns.
+  /// Sends a request and waits for its answer; nothing where the worker died over it. Callers in several
+  /// threads are served one after the other.
   std::optional<std::vector<std::byte>> ask(const std::vector<std::byte>& request);
 
  private:
-  std::mutex turn_;
+  std::mutex one_at_a_time_;
   int socket_ = -1;
   pid_t guard_ = -1;
 };

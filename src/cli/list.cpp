@@ -54,7 +54,7 @@ Listing list_kernels() {
   Listing list{
       {"kernel", "summary", "inputs", "gates", "K up to", "V up to", "safe log decays", "arithmetic"},
       {},
-      (gpu_available() ? "GPU: " : "") + describe_gpu()};
+      fmt::format("GPU: {}", describe_gpu())};
   for (const Kernel& kernel : kernels()) {
     const KernelLimits& limits = kernel.limits;
     list.rows.push_back({kernel.name, kernel.summary, formats_text(limits.dtypes),

@@ -176,7 +176,13 @@ std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs
     elements = elements_of(recording, carrier.inputs);
   } else {
     const Slice slice = walk_back(recording, carrier.event);
-    const vm::Event event = recording.event(slice.origin >= 0 ? slice.origin : carrier.event);
+    const int32_t index = slice.origin >= 0 ? slice.origin : carrier.event;
+    vm::Event event = recording.event(index);
+    if (event.inputs_truncated) {  // perhaps only forgotten since: the run is repeated up to this event
+      vm::Recording again;
+      vm::run_recorded(plan, inputs, options.machine, &again, index);
+      event = again.event(index);
+    }
     describe_event(recording, event, source, origin);
     origin.chain = chain_of(recording, slice.path, carrier, source);
     describe_first_nan(recording, slice.path, source, trace);

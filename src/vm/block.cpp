@@ -102,10 +102,10 @@ void start_block(Worker& worker, uint64_t linear_index) {
   block.barriers = {};
   // Uninitialised registers, shared and local memory hold NaN in every float format, and the same in every
   // run.
-  std::memset(block.shared.data(), 0xff, block.shared.size());
+  std::fill(block.shared.begin(), block.shared.end(), std::byte{0xff});
   for (Warp& warp : block.warps) {
     std::memset(warp.file, 0xff, code.register_bytes);
-    std::memset(warp.local.data(), 0xff, warp.local.size());
+    std::fill(warp.local.begin(), warp.local.end(), std::byte{0xff});
     const uint32_t lanes = std::min(32u, block.threads - warp.index * 32);
     warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
     warp.state = WarpState::running;

@@ -83,6 +83,10 @@ struct Row {
 
 /// Every row.
 const std::vector<Row>& rows();
+/// Instruction sets of the host for which the lane rows were compiled and that this processor has.
+std::vector<std::string> lane_sets();
+/// The rows of lane functions of one set, in the same order in each.
+std::vector<Row> lane_rows(std::string_view set);
 /// The forms that a row's pattern stands for.
 std::vector<std::string> forms_of(const Row&);
 /// The row of a dotted opcode, cache and ordering qualifiers dropped; null if there is none.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <list>
 #include <mutex>
@@ -99,7 +100,7 @@ void PreparedPlan::allocate(const Plan& plan, const TensorMap& inputs) {
   for (const Tensor& constant : plan.constants) place_tensor(constant.name, constant);
   for (const PlanOutput& output : plan.outputs) {
     Tensor made(output.name, output.dtype, output.axes);
-    std::memset(made.data.data(), 0xff, made.data.size());
+    std::fill(made.data.begin(), made.data.end(), std::byte{0xff});
     place_tensor(output.name, std::move(made));
   }
   for (const Workspace& workspace : plan.workspaces) {

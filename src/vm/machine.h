@@ -22,8 +22,11 @@ struct MachineOptions {
 /// named).
 Outcome run(const Plan&, const TensorMap& inputs, const MachineOptions&);
 
-/// The same run in the recording machine: blocks one after another, `recording` filled (see recording.h).
-Outcome run_recorded(const Plan&, const TensorMap& inputs, const MachineOptions&, Recording* recording);
+/// The same run in the recording machine: blocks one after another, `recording` filled (see recording.h). Dependences of
+/// all but the newest 2^26 unions are forgotten; a run that watches an event collects that one's when it happens, and
+/// ends after its block (without outputs).
+Outcome run_recorded(const Plan&, const TensorMap& inputs, const MachineOptions&, Recording* recording,
+                     int32_t watched_event = -1);
 
 /// Rows of the instruction table for `assay list instructions`: form and status per architecture.
 struct InstructionRow {

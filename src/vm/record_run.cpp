@@ -47,27 +47,29 @@ void add_areas(const Memory& memory, const Plan& plan, const TensorMap& inputs, 
 }  // namespace
 
 Outcome run_recorded(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
-                     Recording* recording) {
+                     Recording* recording, int32_t watched_event) {
   const auto start = std::chrono::steady_clock::now();
   PreparedPlan prepared(plan, inputs, options);
   auto run = std::make_shared<RecordedRun>();
   run->launches = plan.launches;
+  run->watched = watched_event;
   add_areas(prepared.memory(), plan, inputs, *run);
   Recorder recorder(run);
   Outcome outcome;
-  for (size_t i = 0; i < plan.launches.size() && !outcome.trap; i++) {
+  for (size_t i = 0; i < plan.launches.size() && !outcome.trap && !recorder.finished(); i++) {
     const LaunchContext& context = prepared.enter(i);
     const auto& grid = plan.launches[i].grid;
     Worker worker;
     prepare_worker(worker, context);
     Engine<Recorder> engine(worker, recorder);
     const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    for (uint64_t block = 0; block < blocks && !worker.block.trap; block++) engine.run_block(block);
+    for (uint64_t block = 0; block < blocks && !worker.block.trap && !recorder.finished(); block++)
+      engine.run_block(block);
     outcome.trap = std::move(worker.block.trap);
     outcome.lane_instructions += worker.lane_instructions;
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!outcome.trap) outcome.outputs = prepared.take_outputs();
+  if (!outcome.trap && !recorder.finished()) outcome.outputs = prepared.take_outputs();
   *recording = make_recording(run);
   return outcome;
 }

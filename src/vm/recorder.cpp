@@ -61,13 +61,8 @@ void Recorder::begin_block(Block& block) {
     if (known == modules.end()) modules.push_back(code_->module);
   }
   launch_ = context.launch_index;
-  if (current_->passages.empty()) {
-    for (const Op& op : code_->ops) {
-      const bool known = op.function >= 0 && op.instruction >= 0 && op.row;
-      const std::string_view opcode =
-          known ? std::string_view(code_->module->functions[op.function].body[op.instruction].opcode) : "";
-      current_->passages.push_back(static_cast<uint8_t>(op.row ? choose(op, opcode) : Passage::none));
-    }
+  if (current_->ops.empty()) {
+    for (const Op& op : code_->ops) current_->ops.push_back(facts_of(*code_, op));
   }
   if (current_->launch != launch_) {
     current_->sites.assign(code_->ops.size(), -1);
@@ -82,8 +77,31 @@ void Recorder::begin_block(Block& block) {
   shared_.assign(block.shared.size() / 2 + 1, {0, kUnwritten});
 }
 
-Passage Recorder::passage(const Op& op) {
-  return static_cast<Passage>(current_->passages[op_index(op)]);
+Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
+  OpFacts facts;
+  if (!op.row) return facts;
+  const bool written = op.function >= 0 && op.instruction >= 0;
+  const std::string_view opcode =
+      written ? std::string_view(code.module->functions[op.function].body[op.instruction].opcode) : "";
+  facts.passage = choose(op, opcode);
+  facts.wide_result = op.d_cell == Cell::wide;
+  for (int i = 0; i < op.source_count; i++) {
+    if (op.s[i] == no_slot) continue;
+    const Cell cell = cell_of(op.row->sources[i]);
+    if (cell == Cell::word) facts.word_sources |= 1 << i;
+    if (cell == Cell::wide) facts.wide_sources |= 1 << i;
+  }
+  using Bits = OpFacts::Bits;
+  for (const auto& [prefix, bits] : {std::pair{"and.", Bits::masking},
+                                     {"prmt.", Bits::permute},
+                                     {"or.", Bits::by_half},
+                                     {"xor.", Bits::by_half},
+                                     {"not.", Bits::by_half},
+                                     {"lop3.", Bits::by_half},
+                                     {"shl.", Bits::shift_left},
+                                     {"shr.", Bits::shift_right}})
+    if (opcode.starts_with(prefix)) facts.bits = bits;
+  return facts;
 }
 
 int32_t Recorder::site(const Op& op) {
@@ -109,6 +127,13 @@ Tag Recorder::tag(const Warp& warp, Slot slot, int lane, bool wide) {
   return 0;
 }
 
+Tag Recorder::log(const LoggedEvent& event, const LoggedOperand* operands, int count) {
+  const Tag tag = run_->log.add(event, operands, count);
+  if (tag && !finished() && static_cast<int32_t>(tag) - 1 == run_->watched)
+    run_->watched_elements = run_->provenance.collect(event.dependence, kListedElements);
+  return tag;
+}
+
 LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane) {
   LoggedEvent e;
   e.site = site(op);
@@ -120,18 +145,17 @@ LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane) {
 // Source values are kept here where the op may overwrite a source or where a result that is not finite needs
 // them.
 void Recorder::before(Warp& warp, const Op& op, uint32_t) {
-  switch (passage(op)) {
+  const OpFacts& known = facts(op);
+  switch (known.passage) {
     case Passage::arithmetic:
     case Passage::packed_convert:
     case Passage::bits:
     case Passage::shift_halves:
     case Passage::atomic:
       for (int i = 0; i < op.source_count; i++) {
-        if (op.s[i] == no_slot) continue;
-        const Cell cell = cell_of(op.row->sources[i]);
-        if (cell == Cell::wide) {
+        if (known.wide_sources >> i & 1) {
           std::memcpy(before_[i].data(), warp.wide(op.s[i]), 32 * sizeof(uint64_t));
-        } else if (cell == Cell::word) {
+        } else if (known.word_sources >> i & 1) {
           const uint32_t* words = warp.word(op.s[i]);
           for (int lane = 0; lane < 32; lane++) before_[i][lane] = words[lane];
         }
@@ -147,7 +171,7 @@ void Recorder::before(Warp& warp, const Op& op, uint32_t) {
 }
 
 void Recorder::after(Warp& warp, const Op& op, uint32_t mask) {
-  switch (passage(op)) {
+  switch (facts(op).passage) {
     case Passage::none:
       break;
     case Passage::clear:

@@ -8,6 +8,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -41,6 +42,9 @@ enum class Passage : uint8_t {
   load_matrix
 };
 
+/// Input elements listed per event; of more, the nearest ones.
+inline constexpr size_t kListedElements = 256;
+
 /// What a run leaves behind; shared with the Recording that reads it.
 struct RecordedRun {
   struct Site {
@@ -59,6 +63,10 @@ struct RecordedRun {
   };
   std::vector<LeafRange> leaves;
   std::vector<std::string> input_names;
+  /// Event whose dependences are collected at the moment it is logged (-1: none), before newer unions
+  /// displace them.
+  int32_t watched = -1;
+  std::optional<Provenance::Elements> watched_elements;
 };
 
 /// A Recording that reads `run` and keeps it alive.
@@ -75,6 +83,8 @@ class Recorder {
   void landed(Warp&, const Landing&);
   void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
   void end_block(Block&) {}
+  /// The watched event has been logged: later blocks say nothing more about it.
+  bool finished() const { return run_->watched_elements.has_value(); }
 
  private:
   using Cells = std::vector<ShadowCell>;
@@ -82,7 +92,22 @@ class Recorder {
     Cells registers, local;
   };
 
-  Passage passage(const Op&);
+  /// What an op's row and opcode say, found once.
+  struct OpFacts {
+    Passage passage = Passage::none;
+    uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
+    bool wide_result = false;
+    enum class Bits : uint8_t {
+      mixed,
+      by_half,
+      masking,
+      permute,
+      shift_left,
+      shift_right
+    } bits = Bits::mixed;
+  };
+  static OpFacts facts_of(const Code&, const Op&);
+  const OpFacts& facts(const Op& op) const { return current_->ops[op_index(op)]; }
   int32_t site(const Op&);
   size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
   /// First of the two (word) or four (wide) halves of a register cell.
@@ -91,6 +116,7 @@ class Recorder {
   }
   Dependence dependence(const Warp&, Slot, int lane, bool wide);
   Tag tag(const Warp&, Slot, int lane, bool wide);
+  Tag log(const LoggedEvent&, const LoggedOperand*, int count);
   LoggedEvent event_at(const Warp&, const Op&, int lane);
 
   // recorder_values.cpp
@@ -99,6 +125,7 @@ class Recorder {
   Tag log_result(Warp&, const Op&, int lane, int half, Dependence united);
   void packed_convert(Warp&, const Op&, uint32_t mask);
   void bits(Warp&, const Op&, uint32_t mask);
+  ShadowCell bits_of_half(Warp&, const Op&, const OpFacts&, int lane, int to);
   void shift_halves(Warp&, const Op&, uint32_t mask);
   void move(Warp&, const Op&, uint32_t mask);
   void select(Warp&, const Op&, uint32_t mask);
@@ -125,14 +152,14 @@ class Recorder {
   Block* block_ = nullptr;
   std::vector<WarpShadow> shadow_;
   Cells shared_;
-  /// Passage and site of each op, by code; a site belongs to one launch.
-  struct OpFacts {
-    std::vector<uint8_t> passages;
+  /// Facts and sites of each op, by code; a site belongs to one launch.
+  struct CodeFacts {
+    std::vector<OpFacts> ops;
     std::vector<int32_t> sites;
     int32_t launch = -1;
   };
-  std::unordered_map<const Code*, OpFacts> facts_;
-  OpFacts* current_ = nullptr;
+  std::unordered_map<const Code*, CodeFacts> facts_;
+  CodeFacts* current_ = nullptr;
   /// Source values of the op that runs, kept before it may overwrite them.
   std::array<std::array<uint64_t, 32>, 4> before_{};
   std::array<std::array<uint32_t, 32>, 16> before_slots_{};

@@ -114,7 +114,7 @@ Tag Recorder::log_sum(Warp& warp, const Op& op, const MatrixTerms& m, int row, i
   e.born = nan ? deciding != has_nan : deciding == finite;
   for (int i = 0; i < count; i++)  // a tag left on a finite operand says nothing
     if (!is_nonfinite(operands[i].type, operands[i].bits)) operands[i].tag = 0;
-  return run_->log.add(e, operands, count);
+  return log(e, operands, count);
 }
 
 }  // namespace assay::vm

@@ -1,6 +1,6 @@
 // Registers: arithmetic and everything that only carries bits between them.
+#include <algorithm>
 #include <bit>
-#include <string_view>
 
 #include "src/vm/recorder.h"
 
@@ -60,15 +60,14 @@ bool any_nonfinite(ptx::Type t, const uint32_t* words, uint32_t mask) {
 }  // namespace
 
 void Recorder::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
-  const bool wide = is_wide(op.row->result);
+  const OpFacts& known = facts(op);
+  const bool wide = known.wide_result;
   Dependence united[32];
   each_lane(mask, [&](int lane) {
     Dependence d = kNothing;
-    for (int i = 0; i < op.source_count; i++) {
-      const ptx::Type t = op.row->sources[i];
-      if (op.s[i] != no_slot && (is_wide(t) || is_word(t)))
-        d = run_->provenance.unite(d, dependence(warp, op.s[i], lane, is_wide(t)));
-    }
+    for (int i = 0; i < op.source_count; i++)
+      if ((known.word_sources | known.wide_sources) >> i & 1)
+        d = run_->provenance.unite(d, dependence(warp, op.s[i], lane, known.wide_sources >> i & 1));
     united[lane] = d;
   });
   bool found = false;
@@ -123,7 +122,7 @@ Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, Dependenc
     o.tag = is_packed(t) ? cells(warp, op.s[i], lane)[half].tag : tag(warp, op.s[i], lane, is_wide(t));
   }
   e.born = is_nan(type, e.result_bits) ? !source_nan : !source_nan && !source_infinite;
-  return run_->log.add(e, operands, count);
+  return log(e, operands, count);
 }
 
 // cvt.rn.bf16x2.f32 d, a, b: a goes to the high half, b to the low one.
@@ -148,7 +147,7 @@ void Recorder::packed_convert(Warp& warp, const Op& op, uint32_t mask) {
       e.dependence = o.dependence;
       e.born = !is_nonfinite(ptx::Type::f32, o.bits);
       if (!e.born) o.tag = tag(warp, op.s[i], lane, false);
-      result[half].tag = run_->log.add(e, &o, 1);
+      result[half].tag = log(e, &o, 1);
     }
     ShadowCell* c = cells(warp, op.d, lane);
     c[0] = result[0], c[1] = result[1];
@@ -227,9 +226,8 @@ void Recorder::shuffle(Warp& warp, const Op& op, uint32_t mask) {
 
 // shl and shr by 16 move a half; any other distance mixes both.
 void Recorder::shift_halves(Warp& warp, const Op& op, uint32_t mask) {
-  if (op.d_cell != Cell::word) return bits(warp, op, mask);
-  const std::string_view opcode = code_->module->functions[op.function].body[op.instruction].opcode;
-  const bool left = opcode.starts_with("shl");
+  if (facts(op).wide_result) return bits(warp, op, mask);
+  const bool left = facts(op).bits == OpFacts::Bits::shift_left;
   each_lane(mask, [&](int lane) {
     const ShadowCell low = cells(warp, op.s[0], lane)[0], high = cells(warp, op.s[0], lane)[1];
     ShadowCell* to = cells(warp, op.d, lane);
@@ -237,47 +235,55 @@ void Recorder::shift_halves(Warp& warp, const Op& op, uint32_t mask) {
       to[0] = left ? ShadowCell{} : high;
       to[1] = left ? low : ShadowCell{};
     } else {
-      const ShadowCell both{low.tag ? low.tag : high.tag,
-                            run_->provenance.unite(low.dependence, high.dependence)};
-      to[0] = to[1] = both;
+      to[0] = to[1] = {low.tag ? low.tag : high.tag, run_->provenance.unite(low.dependence, high.dependence)};
     }
   });
 }
 
 // Bit operations: and, or, xor and lop3 keep halves apart (and: a half masked away is gone), prmt moves
 // bytes; the rest depends on every source bit. A result may be read as a float, so the first tag is kept.
+// Most are integer arithmetic on values that depend on nothing.
 void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
-  const std::string_view opcode = code_->module->functions[op.function].body[op.instruction].opcode;
-  const bool is_and = opcode.starts_with("and."), permute = opcode.starts_with("prmt.");
-  const bool by_half = is_and || opcode.starts_with("or.") || opcode.starts_with("xor.") ||
-                       opcode.starts_with("not.") || opcode.starts_with("lop3.") ||
-                       opcode.starts_with("neg.") || opcode.starts_with("abs.");
-  const bool wide = op.d_cell == Cell::wide;
-  Provenance& p = run_->provenance;
+  const OpFacts& known = facts(op);
   each_lane(mask, [&](int lane) {
-    ShadowCell result[4];
+    uint32_t any = 0;
     for (int i = 0; i < op.source_count; i++) {
-      const ptx::Type t = op.row->sources[i];
-      if (op.s[i] == no_slot || !(is_wide(t) || is_word(t))) continue;
-      const ShadowCell* c = cells(warp, op.s[i], lane, is_wide(t));
-      const int halves = is_wide(t) ? 4 : 2;
-      for (int to = 0; to < (wide ? 4 : 2); to++)
-        for (int from = 0; from < halves; from++) {
-          if (by_half && from != to) continue;
-          if (is_and && (before_[1 - i][lane] >> (16 * from) & 0xffff) == 0) continue;
-          if (permute) {
-            const uint64_t selector = before_[2][lane] >> (8 * to);
-            auto picks = [&](uint64_t nibble) {
-              return i < 2 && static_cast<int>((nibble & 7) / 2) == 2 * i + from;
-            };
-            if (!picks(selector & 15) && !picks(selector >> 4 & 15)) continue;
-          }
-          if (!result[to].tag) result[to].tag = c[from].tag;
-          result[to].dependence = p.unite(result[to].dependence, c[from].dependence);
-        }
+      if (!((known.word_sources | known.wide_sources) >> i & 1)) continue;
+      const bool wide = known.wide_sources >> i & 1;
+      const ShadowCell* c = cells(warp, op.s[i], lane, wide);
+      for (int half = 0; half < (wide ? 4 : 2); half++) any |= c[half].tag | c[half].dependence;
     }
-    for (int to = 0; to < (wide ? 4 : 2); to++) cells(warp, op.d, lane, wide)[to] = result[to];
+    ShadowCell result[4];  // the destination may be a source
+    const int halves = known.wide_result ? 4 : 2;
+    for (int half = 0; any && half < halves; half++) result[half] = bits_of_half(warp, op, known, lane, half);
+    std::copy_n(result, halves, cells(warp, op.d, lane, known.wide_result));
   });
+}
+
+/// What half `to` of lane's result takes from the sources.
+ShadowCell Recorder::bits_of_half(Warp& warp, const Op& op, const OpFacts& known, int lane, int to) {
+  using Bits = OpFacts::Bits;
+  const bool by_half = known.bits == Bits::by_half || known.bits == Bits::masking;
+  ShadowCell result;
+  for (int i = 0; i < op.source_count; i++) {
+    if (!((known.word_sources | known.wide_sources) >> i & 1)) continue;
+    const bool wide = known.wide_sources >> i & 1;
+    const ShadowCell* c = cells(warp, op.s[i], lane, wide);
+    for (int from = 0; from < (wide ? 4 : 2); from++) {
+      if (by_half && from != to) continue;
+      if (known.bits == Bits::masking && (before_[1 - i][lane] >> (16 * from) & 0xffff) == 0) continue;
+      if (known.bits == Bits::permute) {
+        const uint64_t selector = before_[2][lane] >> (8 * to);
+        auto picks = [&](uint64_t nibble) {
+          return i < 2 && static_cast<int>((nibble & 7) / 2) == 2 * i + from;
+        };
+        if (!picks(selector & 15) && !picks(selector >> 4 & 15)) continue;
+      }
+      if (!result.tag) result.tag = c[from].tag;
+      result.dependence = run_->provenance.unite(result.dependence, c[from].dependence);
+    }
+  }
+  return result;
 }
 
 }  // namespace assay::vm

@@ -10,8 +10,6 @@
 namespace assay::vm {
 namespace {
 
-constexpr size_t kElements = 256;  // input elements listed per event; more: the nearest ones, and `truncated`
-
 std::array<uint32_t, 3> unfold(uint64_t linear, const std::array<uint32_t, 3>& extent) {
   return {static_cast<uint32_t>(linear % extent[0]), static_cast<uint32_t>(linear / extent[0] % extent[1]),
           static_cast<uint32_t>(linear / extent[0] / extent[1])};
@@ -83,7 +81,9 @@ Event expand(const RecordedRun& run, int32_t index) {
     }
     e.operands.push_back(operand);
   }
-  const Provenance::Elements found = run.provenance.collect(logged.dependence, kElements);
+  const bool watched = index == run.watched && run.watched_elements;
+  const Provenance::Elements found =
+      watched ? *run.watched_elements : run.provenance.collect(logged.dependence, kListedElements);
   e.inputs = input_elements(run, found.leaves);
   e.inputs_truncated = found.truncated;
   return e;
@@ -113,7 +113,7 @@ Carrier carrier_of(const RecordedRun& run, const std::string& output, int64_t fl
   if (!cell.tag && area->element_bytes > 2) cell.tag = MemoryShadow::read(area, area->base + offset + 2).tag;
   carrier.event = static_cast<int32_t>(cell.tag) - 1;
   if (!cell.tag) carrier.source = outside_source(run, cell.dependence);
-  const Provenance::Elements found = run.provenance.collect(cell.dependence, kElements);
+  const Provenance::Elements found = run.provenance.collect(cell.dependence, kListedElements);
   carrier.inputs = input_elements(run, found.leaves);
   carrier.inputs_truncated = found.truncated;
   const int32_t writer = area->writers.empty() ? -1 : area->writers[offset / 2];

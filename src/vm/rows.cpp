@@ -52,15 +52,7 @@ bool use_avx2() {
   set::add_approximate_rows(table);
 
 std::vector<Row> make_rows() {
-  std::vector<Row> table;
-#if defined(__x86_64__)
-  if (use_avx2()) {
-    ASSAY_ADD_LANE_ROWS(avx2)
-  } else
-#endif
-  {
-    ASSAY_ADD_LANE_ROWS(portable)
-  }
+  std::vector<Row> table = lane_rows(use_avx2() ? "avx2" : "portable");
   add_memory_rows(table);
   add_atomic_rows(table);
   add_async_copy_rows(table);
@@ -70,8 +62,6 @@ std::vector<Row> make_rows() {
   add_control_rows(table);
   return table;
 }
-#undef ASSAY_ADD_LANE_ROWS
-
 /// "a{b,c}{,d}" -> "ab", "ac", "abd", "acd".
 void expand(const std::string& pattern, std::vector<std::string>& forms) {
   const size_t open = pattern.find('{');
@@ -129,6 +119,28 @@ void add_lane_row(std::vector<Row>& table, const LaneRow& row, std::initializer_
   made.mask = row.mask;
   table.push_back(std::move(made));
 }
+
+std::vector<std::string> lane_sets() {
+  std::vector<std::string> sets{"portable"};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back("avx2");
+#endif
+  return sets;
+}
+
+std::vector<Row> lane_rows(std::string_view set) {
+  std::vector<Row> table;
+#if defined(__x86_64__)
+  if (set == "avx2") {
+    ASSAY_ADD_LANE_ROWS(avx2)
+    return table;
+  }
+#endif
+  (void)set;
+  ASSAY_ADD_LANE_ROWS(portable)
+  return table;
+}
+#undef ASSAY_ADD_LANE_ROWS
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = make_rows();

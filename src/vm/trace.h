@@ -1,35 +1,41 @@
 // Hooks into the engine. The engine is a template over a Trace; PlainTrace compiles to nothing.
 //
-// A recording machine writes its own class with the members of PlainTrace, `enabled = true`, and runs the
-// same engine:
-//
-//   template <class Trace> std::optional<Trap> run_block(const LaunchContext&, Worker&, const BlockIndex&,
-//   Trace&);   (engine.h)
+// A recording machine writes its own class with the members of PlainTrace, `enabled = true`, and runs
+// Engine<ItsTrace> (engine.h) over the blocks of PreparedPlan's launches, as run (machine.cpp) does with
+// PlainTrace.
 //
 // What a hook may read:
-//  * Op::row says what the instruction is: effect, result and source types; Op::function / Op::instruction
-//  lead to the
-//    PTX operands, names and source line.
-//  * Registers: warp.word(slot)[lane], warp.wide(slot)[lane], warp.mask(slot). In `before`, sources hold the
-//  values the
-//    instruction will read; in `after`, destinations hold the results (a destination may be one of the
-//    sources, so keep in `before` what `after` needs).
-//  * Slots are byte offsets into the register file, below code.file_bytes: shadow state per register lane can
-//  live in an
-//    array indexed by slot / 4 + lane for words, slot / 4 + 2 * lane for wide cells. Immediates and special
-//    registers are slots like any other and are never written.
-//  * Destinations: op.d (and op.d2), or op.slots of a vector load / mov {..}; sources: op.s[0..source_count),
-//  op.slots.
-//      ld, atom:   slots[0..vector_length) destinations, s[0] address base, atom: s[1], s[2] operands
-//      st, red:    slots[0..vector_length) sources, s[0] address base
-//      mov {..}:   pack: d from slots[..]; unpack: slots[..] from s[0]; row->decode chose, op.immediate = 1
-//      for unpack mma:        slots = D (4), A, B, C (4); op.immediate = k, op.type = operand format
-//      ldmatrix:   slots = destinations; warp.address[lane] = address of row `lane`; op.immediate bit 0 =
-//      .trans shfl:       d, s[0] value; warp.lane_source[lane] = lane read (after)
-//  * Memory: after ld, st, atom, red, ldmatrix, cp.async, warp.address[lane] is the address of lane's first
-//  byte in the
-//    op's space, already translated: warp.space is global (constants and parameters included), shared or
-//    local. cp.async: warp.address = source (global), warp.address2 = destination (shared).
+//
+// Op::row says what the instruction is: effect, result and source types. Op::function and Op::instruction
+// lead to the PTX operands, their names and the source line.
+//
+// Registers: warp.word(slot)[lane], warp.wide(slot)[lane], warp.mask(slot). In `before`, sources hold the
+// values that the instruction will read; in `after`, destinations hold the results. A destination may be one
+// of the sources, so keep in `before` what `after` needs.
+//
+// Slots are byte offsets into the register file, below Code::file_bytes: shadow state can live in an array
+// indexed by slot / 4 + lane for words, slot / 4 + 2 * lane for wide cells. Immediates and special registers
+// are slots like any other and are never written.
+//
+// Destinations are op.d and op.d2, sources op.s[0 .. source_count). Forms with vectors keep them in op.slots:
+//
+// - ld: slots[0 .. vector_length) destinations, s[0] address base. atom: d; s[1], s[2] operands.
+//
+// - st: slots[0 .. vector_length) sources, s[0] address base. red: as atom without d.
+//
+// - mov {..}: packing has d and slots[..] as sources; unpacking (op.immediate = 1) has s[0] and slots[..] as
+// results.
+//
+// - mma: slots hold D (4), A, B, C (4); op.immediate = k, op.type = operand format.
+//
+// - ldmatrix: slots are destinations; warp.address[lane] is the address of row `lane`; op.immediate = 1 for
+// .trans.
+//
+// - shfl: d, s[0] the value; in `after`, warp.lane_source[lane] is the lane that was read.
+//
+// Memory: after ld, st, atom, red, ldmatrix and cp.async, warp.address[lane] is the address of the lane's
+// first byte, translated: warp.space is global (constants and parameters included), shared or local. For
+// cp.async it is the source, and warp.address2 the shared destination.
 #pragma once
 #include <array>
 #include <cstdint>

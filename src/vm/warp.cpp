@@ -109,7 +109,7 @@ bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
   for_lanes(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
     bad |= (address > limit) | (address & (bytes - 1));
-    host[lane] = data + address;
+    host[lane] = data + (address <= limit ? address : 0);
   });
   if (!bad) return true;
   bool good = true;
@@ -130,7 +130,7 @@ bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, st
     const bool outside = address >= size || bytes > size - address;
     if (good && (outside || (address & (bytes - 1))))
       good = bad_access(warp, op, lane, address, bytes, ptx::Space::local, !outside);
-    host[lane] = warp.local.data() + static_cast<uint64_t>(lane) * size + address;
+    if (good) host[lane] = warp.local.data() + static_cast<uint64_t>(lane) * size + address;
   });
   return good;
 }

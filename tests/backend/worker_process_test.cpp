@@ -6,9 +6,10 @@
 
 #include <atomic>
 #include <csignal>
-#include <stdexcept>
+#include <new>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace assay {
 namespace {
@@ -22,14 +23,14 @@ std::string text_of(const std::optional<std::vector<std::byte>>& bytes) {
   return bytes ? std::string(reinterpret_cast<const char*>(bytes->data()), bytes->size()) : "died";
 }
 
-/// Answers "pid": its process; "die": dies; "throw": throws; "last": answers and asks to be replaced;
-/// anything else: the n-th request and its length.
+/// Answers "pid": its process; "die": dies; "last": answers and asks to be replaced; anything else: the n-th
+/// request and its length.
 auto make_service() {
   return [count = 0](const std::vector<std::byte>& request) mutable {
     const std::string text = text_of(request);
     ++count;
     if (text == "die") std::raise(SIGKILL);
-    if (text == "throw") throw std::runtime_error("from the service");
+    if (text == "throw") throw std::bad_alloc();
     if (text == "pid") return Answer{bytes_of(std::to_string(getpid()))};
     return Answer{bytes_of(std::to_string(count) + " " + std::to_string(text.size())), text == "last"};
   };
@@ -57,23 +58,25 @@ TEST(WorkerProcess, IsReplacedWhenItAsksAndWhenItDies) {
   EXPECT_EQ(ask(worker, "die"), "died");
   EXPECT_EQ(ask(worker, "abc"), "1 3");
   EXPECT_NE(ask(worker, "pid"), second);
+}
+
+TEST(WorkerProcess, LetsNothingEscapeAWorkerThatThrows) {
+  WorkerProcess worker(make_service);
   EXPECT_EQ(ask(worker, "throw"), "died");
   EXPECT_EQ(ask(worker, "abc"), "1 3");
 }
 
-TEST(WorkerProcess, ThreadsEachGetTheirOwnAnswer) {
+TEST(WorkerProcess, AnswersEachOfSeveralThreadsItsOwnRequest) {
   WorkerProcess worker(make_service);
   std::atomic<int> wrong = 0;
-  std::vector<std::thread> threads;
+  std::vector<std::thread> callers;
   for (size_t size = 1; size <= 8; ++size)
-    threads.emplace_back([&, size] {
-      const std::string request(size << 14, 'x'), end = " " + std::to_string(size << 14);
-      for (int i = 0; i < 50; ++i) {
-        const std::string answer = ask(worker, request);
-        wrong += answer.size() < end.size() || answer.substr(answer.size() - end.size()) != end;
-      }
+    callers.emplace_back([&, size] {
+      const std::string request(size * 1000, 'x');
+      for (int i = 0; i < 50; ++i)
+        wrong += !ask(worker, request).ends_with(" " + std::to_string(size * 1000));
     });
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
 }
 

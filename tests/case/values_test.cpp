@@ -36,6 +36,19 @@ TEST(Values, ExactCasesStayIntegersBelow256AtEveryIntermediate) {
         }
       }
       EXPECT_LT(heaviest, 256) << T;
+      // The guarantee behind it, whatever is drawn: at most 4 channels of +-1 a row, at most 56 tokens that
+      // write.
+      int64_t writing = 0, channels = 0;
+      for (int64_t t = 0; t < T; ++t) {
+        bool writes = false;
+        int64_t row = 0;
+        for (int64_t v = 0; v < 3; ++v) writes |= inputs.at("v").value(t * 3 + v) != 0;
+        for (int64_t k = 0; k < 6; ++k) row += inputs.at("q").value(t * 6 + k) != 0;
+        writing += writes;
+        channels = std::max(channels, row);
+      }
+      EXPECT_LE(writing, 56) << T;
+      EXPECT_LE(channels, 4) << T;
       EXPECT_GT(written, 0) << T;
       for (const auto& [name, tensor] : inputs) {
         for (int64_t i = 0; i < tensor.size(); ++i)

@@ -53,7 +53,10 @@ std::string without_times(FuzzRun run) {
 }
 
 TEST_F(FuzzTest, ASoundKernelHasNoFindingAndEveryPropertyIsChecked) {
-  const FuzzRun run = fuzzed("", with_cases(400, 11, 2));
+  FuzzOptions options = with_cases(400, 11, 2);
+  test::SubjectBackend second_engine;
+  options.peer = &second_engine;
+  const FuzzRun run = fuzzed("", options);
   EXPECT_EQ(run.cases, 400);
   EXPECT_EQ(run.undecided, 0);
   EXPECT_EQ(run.passed + run.domain, 400);
@@ -66,6 +69,18 @@ TEST_F(FuzzTest, ASoundKernelHasNoFindingAndEveryPropertyIsChecked) {
   for (const TightnessRow& row : run.tightness) {
     EXPECT_LT(row.max_ratio, 1) << row.output << " " << row.dtype << " " << row.decay;
   }
+}
+
+TEST_F(FuzzTest, AnEngineWithOtherBitsIsAFinding) {
+  FuzzOptions options = with_cases(60, 11, 2);
+  test::SubjectBackend second_engine("first head differs");
+  options.peer = &second_engine;
+  const FuzzRun run = fuzzed("", options);
+  EXPECT_FALSE(run.findings.empty());
+  EXPECT_GT(
+      std::count_if(run.properties.begin(), run.properties.end(),
+                    [](const PropertyRow& row) { return row.name == "same-bits-on-peer" && row.failed > 0; }),
+      0);
 }
 
 TEST_F(FuzzTest, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {

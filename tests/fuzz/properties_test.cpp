@@ -61,8 +61,8 @@ TEST(Properties, EachSeesItsOwnFaultAndIsSilentWithoutIt) {
 
 TEST(Properties, EveryRowHasATwin) {
   for (const Property& property : properties()) {
-    if (property.name == "exponents-nonpositive")
-      continue;  // below: it needs a machine that reports exponents
+    if (property.name == "exponents-nonpositive" || property.name == "same-bits-on-peer")
+      continue;  // below: they need a machine that reports exponents, or a second engine
     EXPECT_TRUE(std::any_of(std::begin(kTwins), std::end(kTwins), [&](const Twin& twin) {
       return twin.property == property.name;
     })) << property.name;
@@ -83,6 +83,19 @@ TEST(Properties, APositiveExponentIsSeenOnlyWhereTheKernelPromisesNone) {
   EXPECT_NE(check_properties(v, kernel, backend, row)[0].failure->find("chunk.cu:12"), std::string::npos);
   v.exponents[0].max = 0;
   EXPECT_FALSE(check_properties(v, kernel, backend, row)[0].failure.has_value());
+}
+
+TEST(Properties, BitsOfASecondEngineAreJudgedOnlyWhereThereIsOne) {
+  Verification v;
+  v.case_ = parse_token("gla.subject/B1/T4/H1/K4/V3/fp32/g-fp32/mild/s3");
+  test::SubjectBackend backend;
+  const std::vector<const Property*> row = {&find_property("same-bits-on-peer")};
+  EXPECT_TRUE(check_properties(v, test::subject_kernel(), backend, row).empty());
+  v.bits_differ = 0;
+  ASSERT_EQ(check_properties(v, test::subject_kernel(), backend, row).size(), 1U);
+  EXPECT_FALSE(check_properties(v, test::subject_kernel(), backend, row)[0].failure.has_value());
+  v.bits_differ = 7;
+  EXPECT_EQ(check_properties(v, test::subject_kernel(), backend, row)[0].failure, "7 elements differ");
 }
 
 TEST(Properties, TheFailureNamesTheElementAndBothValues) {

@@ -1,0 +1,84 @@
+#include "fuzz/coverage.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace assay {
+namespace {
+
+bool covers(const std::string& token, const std::string& feature, const std::string& value) {
+  const auto features = coverage_of(parse_token(token));
+  return std::find(features.begin(), features.end(), std::pair(feature, value)) != features.end();
+}
+
+TEST(Coverage, NamesTheShapeOfTheLongestSequence) {
+  const std::pair<const char*, const char*> table[] = {{"T0", "empty"},
+                                                       {"T7", "part of one chunk"},
+                                                       {"T48", "sub-chunks of one chunk"},
+                                                       {"T64", "one chunk"},
+                                                       {"T65", "one chunk and a partial one"},
+                                                       {"T128", "two or more chunks"},
+                                                       {"T129", "two chunks and a partial one"},
+                                                       {"T200/cu0,1,200", "two chunks and a partial one"},
+                                                       {"T200/cu0,100,200", "one chunk and a partial one"}};
+  for (const auto& [sizes, shape] : table)
+    EXPECT_TRUE(covers(std::string("gla.chunk/B1/") + sizes + "/H1/K4/V4", "longest sequence", shape))
+        << sizes;
+}
+
+Verification with_ratio(const std::string& token, double ratio) {
+  Verification v;
+  v.kernel = "gla.chunk";
+  v.case_ = parse_token(token);
+  v.verdict = "pass";
+  OutputComparison o;
+  o.name = "o";
+  o.elements = 4;
+  o.max_ratio = ratio;
+  o.max_tightness = ratio / 2;
+  v.outputs = {o};
+  return v;
+}
+
+TEST(Coverage, KeepsTheLargestRatioPerOutputFormatProfileAndLength) {
+  Coverage coverage;
+  coverage.add(with_ratio("gla.chunk/T80/K4/V4/bf16/ladder:8", 0.25));
+  coverage.add(with_ratio("gla.chunk/T90/K4/V4/bf16/ladder:1", 0.75));
+  coverage.add(with_ratio("gla.chunk/T90/K4/V4/fp16/ladder:1", 0.5));
+  coverage.add(with_ratio("gla.chunk/T2000/K4/V4/bf16/ladder", 0.125));
+  const auto rows = coverage.tightness();
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].dtype + rows[0].decay + rows[0].length_class, "bf16ladderT <= 1024");
+  EXPECT_EQ(rows[0].cases, 2);
+  EXPECT_EQ(rows[0].max_ratio, 0.75);
+  EXPECT_EQ(rows[0].max_tightness, 0.375);
+  EXPECT_EQ(rows[1].length_class, "T > 1024");
+  EXPECT_EQ(rows[2].dtype, "fp16");
+}
+
+TEST(Coverage, ExactCasesAndThoseOutOfDomainSayNothingOfTightness) {
+  Coverage coverage;
+  coverage.add(with_ratio("gla.chunk/T80/K4/V4/bf16/none/v-exact", 0));
+  Verification outside = with_ratio("gla.chunk/T80/K4/V4/bf16/-inf", 0);
+  outside.verdict = "domain";
+  coverage.add(outside);
+  EXPECT_TRUE(coverage.tightness().empty());
+  int64_t verdicts = 0;
+  for (const CoverageRow& row : coverage.coverage())
+    if (row.feature == "verdict") verdicts += row.cases;
+  EXPECT_EQ(verdicts, 2);
+}
+
+TEST(Coverage, AnotherExponentRangeIsAnotherFeature) {
+  Verification v = with_ratio("gla.chunk/T80/K4/V4/bf16/mild", 0.1);
+  v.exponents = {{{"chunk.cu", 12, 90, "f"}, "ex2.approx.ftz.f32", -4, 0, 10, 0}};
+  const auto first = features_of(v);
+  v.exponents[0].min = -5;
+  EXPECT_EQ(features_of(v), first);
+  v.exponents[0].min = -9;
+  EXPECT_NE(features_of(v), first);
+}
+
+}  // namespace
+}  // namespace assay

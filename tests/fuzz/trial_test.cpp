@@ -1,0 +1,77 @@
+#include "fuzz/trial.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/numerics/bad_input.h"
+#include "tests/fuzz/subject.h"
+
+namespace assay {
+namespace {
+
+Trial trial_of(const Kernel& kernel, const std::string& token) {
+  Trial trial;
+  trial.kernel = &kernel;
+  trial.case_ = parse_token(token);
+  trial.diagnose = false;
+  for (const Property& property : properties()) trial.properties.push_back(&property);
+  return trial;
+}
+
+TEST(Trial, EveryPropertyIsDueInAboutItsShareOfTheCasesAndWithinBoundAlways) {
+  const Case c = parse_token("gla.subject/B1/T50/H1/K4/V3");
+  std::vector<int64_t> due(properties().size());
+  for (int64_t i = 0; i < 4000; ++i)
+    for (const Property* property : properties_due(c, 5, i))
+      ++due[static_cast<size_t>(property - properties().data())];
+  for (size_t p = 0; p < due.size(); ++p) {
+    const double share = properties()[p].share, got = static_cast<double>(due[p]) / 4000;
+    // Five standard deviations of a binomial share.
+    EXPECT_NEAR(got, share, 5 * std::sqrt(share * (1 - share) / 4000)) << properties()[p].name;
+  }
+}
+
+TEST(Trial, ExpensiveCasesCheckPropertiesInAQuarterOfTheirShare) {
+  const Case c = parse_token("gla.subject/B1/T1000/H1/K128/V128");
+  int64_t causality = 0;
+  for (int64_t i = 0; i < 4000; ++i)
+    for (const Property* property : properties_due(c, 5, i)) causality += property->name == "causality";
+  EXPECT_NEAR(static_cast<double>(causality) / 4000, find_property("causality").share / 4, 0.02);
+}
+
+TEST(Trial, AFaultOfTheRunAndAFaultOfAPropertyKeepTheirOwnCauses) {
+  const Kernel kernel = test::subject_kernel();
+  const char* token = "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s30";
+  test::SubjectBackend dropped("term dropped"), lengthy("length matters");
+  const TrialReport wrong = run_trial(trial_of(kernel, token), dropped, {});
+  EXPECT_EQ(wrong.verification.cause.rfind("violation/", 0), 0U) << wrong.verification.cause;
+  EXPECT_EQ(wrong.property, nullptr);
+  const TrialReport odd = run_trial(trial_of(kernel, token), lengthy, {});
+  ASSERT_NE(odd.property, nullptr);
+  EXPECT_EQ(odd.property->name, "split-and-resume");
+  const Case longer = parse_token("gla.subject/B1/T60/H1/K2/V1/fp32/g-fp32/mild/s45");
+  EXPECT_TRUE(with_same_cause(odd, longer, lengthy, {}).has_value());
+  EXPECT_FALSE(
+      with_same_cause(odd, parse_token("gla.subject/B1/T30/H1/K2/V1/fp32/g-fp32/mild/s3"), lengthy, {}));
+  EXPECT_FALSE(with_same_cause(odd, longer, dropped, {})) << "another fault";
+}
+
+TEST(Trial, ACaseThePlanRefusesIsRejectedAndAnyOtherBadInputEndsTheRun) {
+  Kernel kernel = test::subject_kernel();
+  test::SubjectBackend backend;
+  const auto plan = kernel.plan;
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan {
+    throw BadInput("K must be 64");
+  };
+  const Trial refused = trial_of(kernel, "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s3");
+  EXPECT_EQ(run_trial(refused, backend, {}).rejected, "K must be 64");
+  kernel.plan = plan;
+  struct NoSuchInstruction : test::SubjectBackend {
+    Outcome run(const Plan&, const TensorMap&) override { throw BadInput("unknown instruction"); }
+  } machine;
+  EXPECT_THROW(run_trial(refused, machine, {}), BadInput);
+}
+
+}  // namespace
+}  // namespace assay
