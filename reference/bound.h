@@ -38,8 +38,9 @@
 //
 // Storing o adds output_roundoff |o^| and half of the format's smallest subnormal.
 //
-// Overflow. The model has none: where a score, a state or a partial output could pass 2^127 by the same
-// absolute sums, the bound is infinite, which is not a pass but "undecided".
+// Overflow. The model has none: where an operand, a score, a state or a partial output could pass 2^127 by the
+// same absolute sums, the bound is infinite, which is not a pass but "undecided". Operands count by themselves:
+// a finite fp32 value next to 2^128 rounds to an infinite tf32, and zero times it is NaN.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -14,6 +14,8 @@ constexpr int64_t kTileTokens = 32;
 constexpr int64_t kGroups = kColumnsPerTask / W;
 /// Underflow of the evaluator's own arithmetic: doubles below 2^-1022, weights cut at e^-708.
 constexpr double kOwnUnderflow = 0x1p-960;
+/// Half of what overflows fp32, so that rounding any operand to any format (bf16, tf32) stays finite too.
+constexpr double kOverflow = 0x1p127;
 
 /// What one token contributes to every column's bound, from its own q, k, g.
 struct TokenScalars {
@@ -61,6 +63,8 @@ class Columns {
     S_.assign(states, 0), P_.assign(states, 0), E_.assign(states, 0);
     absolute_.assign(kGroups * W, 1), magnitude_.assign(kGroups * W, 0);
     wide_.assign(kGroups * W, false);
+    value_max_.assign(kGroups * W, 0);
+    read_value_maxima();
     if (f.S0) read_initial_state();
   }
 
@@ -84,6 +88,14 @@ class Columns {
   double* state(std::vector<double>& x, int64_t group) { return x.data() + group * f_.K() * W; }
   size_t state_index(int64_t c, int64_t column) const {
     return static_cast<size_t>((column / W) * f_.K() * W + c * W + column % W);
+  }
+  /// Over all tokens: a chunk's rows meet v of its later tokens, times zero.
+  void read_value_maxima() {
+    std::vector<double> row(static_cast<size_t>(width_));
+    for (int64_t t = 0; t < slice_.tokens; ++t) {
+      decode_run(f_.v, f_.output_row(slice_, t) + v0_, width_, row.data());
+      for (size_t j = 0; j < row.size(); ++j) value_max_[j] = std::fmax(value_max_[j], std::fabs(row[j]));
+    }
   }
   void read_initial_state() {
     std::vector<double> row(static_cast<size_t>(width_));
@@ -155,7 +167,8 @@ class Columns {
       double bound = error + flushed;
       bound += arithmetic.output_roundoff * (std::fabs(mid) + rad + bound) + half_subnormal;
       if (bound != 0) bound *= 1 + 0x1p-50;
-      if (!(reach * std::fmax(std::fmax(magnitude_[column], k_max_), 1.0) < 0x1p127)) bound = HUGE_VAL;
+      const double largest = std::fmax(std::fmax(magnitude_[column], k_max_), 1.0);
+      if (!(reach * largest < kOverflow && value_max_[column] < kOverflow)) bound = HUGE_VAL;
       if (!std::isfinite(mid) || !std::isfinite(rad)) rad = HUGE_VAL;
       const size_t out = static_cast<size_t>(at + j);
       f_.o.mid[out] = mid, f_.o.rad[out] = rad, f_.o.bound[out] = bound, f_.o.companion[out] = companion;
@@ -183,7 +196,9 @@ class Columns {
         const double flushed =
             (f_.problem.arithmetic.underflow + (f_.exact_claimed ? 0 : kOwnUnderflow)) * spread;
         double bound = E_[i] * raise + flushed;
-        if (!(inflation_ * magnitude_[column] < 0x1p127)) bound = HUGE_VAL;
+        const double largest =
+            std::fmax(inflation_ * magnitude_[column], std::fmax(k_max_, value_max_[column]));
+        if (!untouched && !(largest < kOverflow)) bound = HUGE_VAL;
         if (!std::isfinite(S_[i]) || !std::isfinite(rad)) rad = HUGE_VAL;
         f_.state.mid[out] = S_[i], f_.state.rad[out] = rad, f_.state.bound[out] = bound;
         f_.state.companion[out] = P_[i] * raise, f_.state.underflow[out] = flushed;
@@ -199,6 +214,7 @@ class Columns {
   std::vector<double> absolute_;  ///< per column: 1 + max|S_0| + sum_j (1 + max|k_j|)(1 + |v_j|)
   std::vector<double>
       magnitude_;  ///< per column: max|S_0| + sum_j max|k_j| |v_j|, at least every |S_t| entry
+  std::vector<double> value_max_;  ///< per column: max|v| over all tokens
   std::vector<bool> wide_;
   TileInputs inputs_;
 };

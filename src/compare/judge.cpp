@@ -34,12 +34,15 @@ Judgement judge(Dtype dtype, double got, double mid, double rad, double bound) {
   }
   const double threshold = overflow_threshold(dtype);
   const bool must_overflow = std::fabs(mid) - rad - bound >= threshold;
-  const bool may_overflow = std::fabs(mid) + rad + bound >= threshold;
   if (std::isnan(got)) return {ElementVerdict::nonfinite, kInfinity, kInfinity};
   if (std::isinf(got)) {
-    const bool same_sign = std::signbit(got) == std::signbit(mid);
-    if (may_overflow && same_sign) return {ElementVerdict::ok, 0, 0};
-    return {must_overflow ? ElementVerdict::wrong_class : ElementVerdict::nonfinite, kInfinity, kInfinity};
+    // Either infinity is right where the bound reaches beyond the format on its side, whatever the sign of
+    // mid.
+    const bool reached = (got > 0 ? mid : -mid) + rad + bound >= threshold;
+    if (!reached)
+      return {must_overflow ? ElementVerdict::wrong_class : ElementVerdict::nonfinite, kInfinity, kInfinity};
+    if (must_overflow || rad <= kNarrow * bound) return {ElementVerdict::ok, 0, 0};
+    return {ElementVerdict::undecided, kInfinity, kInfinity};
   }
   if (must_overflow) return {ElementVerdict::wrong_class, kInfinity, kInfinity};
   return judge_finite(got, mid, rad, bound);

@@ -44,6 +44,9 @@ TEST(Judge, EveryRowOfTheVerdictTable) {
       {kInf, kHalfThreshold - 8, 0, 10, ok, "within the bound of overflow Inf is legal"},
       {-kInf, -kHalfThreshold + 8, 0, 10, ok, "on the negative side too"},
       {-kInf, kHalfThreshold - 8, 0, 10, nonfinite, "with the sign of the value"},
+      {kInf, -1e3, 0, 1e6, ok, "a bound that reaches beyond the format on both sides allows either infinity"},
+      {-kInf, 1e3, 0, 1e6, ok, "the negative one too"},
+      {kInf, kHalfThreshold - 8, 1, 10, undecided, "an infinity in a wide enclosure is no pass"},
       {kMaxHalf, kHalfThreshold - 16, 0, 10, ok, "and so is the largest finite number"},
       {kInf, kMaxHalf - 100, 0, 10, nonfinite, "farther away it is not"},
   };

@@ -257,6 +257,21 @@ TEST(Bound, is_infinite_where_an_intermediate_may_overflow_and_finite_below) {
   }
 }
 
+TEST(Bound, is_infinite_where_an_operand_alone_may_overflow_in_its_format) {
+  for (const char* name : {"k", "v", "initial_state"}) {
+    RandomShape shape;
+    shape.T = 20, shape.dtype = Dtype::fp32;
+    RandomProblem p;
+    draw_problem(shape, 3, p);
+    for (const char* small : {"q", "k", "v", "initial_state"})
+      for (int64_t i = 0; i < p.at(small).size(); ++i) p.at(small).set(i, 0x1p-30);
+    p.problem.arithmetic = RecurrentModel::arithmetic(p.problem.sizes.K, false);
+    p.at(name).set(p.at(name).size() - 1, 0x1.fffffep127);
+    const auto state = find_operator("gla").evaluate(p.problem).outputs[1];
+    EXPECT_TRUE(std::isinf(state.bound.back())) << name;
+  }
+}
+
 TEST(Bound, of_exact_arithmetic_on_integers_is_zero_and_so_is_the_radius) {
   RandomShape shape;
   shape.T = 100, shape.decay = "absent", shape.dtype = Dtype::bf16;

@@ -14,12 +14,14 @@ struct JudgedRun {
   std::vector<OutputComparison> outputs;
 };
 
-inline JudgedRun judged_run(const Case& c) {
+/// Inputs of the test's own in place of the drawn ones.
+inline JudgedRun judged_run(const Case& c, const TensorMap& inputs, const std::string& arch) {
   const Kernel& kernel = find_kernel(c.kernel);
   const Operator& op = find_operator(kernel.operator_name);
-  const TensorMap inputs = draw_inputs(c, op);
   JudgedRun run;
-  run.outcome = vm::run(kernel.plan(c, op, inputs), inputs, {});
+  vm::MachineOptions options;
+  options.arch = arch;
+  run.outcome = vm::run(kernel.plan(c, op, inputs), inputs, options);
   EXPECT_FALSE(run.outcome.trap) << token_of(c) << ": " << run.outcome.trap->message;
   if (run.outcome.trap) return run;
 
@@ -35,6 +37,9 @@ inline JudgedRun judged_run(const Case& c) {
     run.outputs.push_back(
         compare_output(run.outcome.outputs.at(expected.name), expected, problem.arithmetic));
   return run;
+}
+inline JudgedRun judged_run(const Case& c) {
+  return judged_run(c, draw_inputs(c, find_operator(find_kernel(c.kernel).operator_name)), "sm_90");
 }
 
 /// Runs the case and expects every element within the bound and every exponent at most 0.
