@@ -14,6 +14,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <system_error>
 #include <thread>
 
 #include "fuzz/coverage.h"
@@ -80,7 +81,14 @@ class Fuzzer {
     listener_.started(kernels_, options_, run_.backend);
     const int jobs = options_.jobs > 0 ? options_.jobs : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> threads;
-    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { work(); });
+    for (int i = 0; i < jobs; ++i) {
+      try {
+        threads.emplace_back([this] { work(); });
+      } catch (const std::system_error&) {  // the system's limit of threads
+        if (threads.empty()) throw;
+        break;
+      }
+    }
     for (std::thread& thread : threads) thread.join();
     if (error_) std::rethrow_exception(error_);
     store_block();
@@ -105,7 +113,7 @@ class Fuzzer {
   std::optional<std::function<void()>> next() {
     std::unique_lock lock(mutex_);
     while (!error_) {
-      if (!to_shrink_.empty()) {
+      if (!to_shrink_.empty() && !interrupted()) {
         const size_t finding = to_shrink_.front();
         to_shrink_.pop_front();
         ++shrinking_;
@@ -127,7 +135,8 @@ class Fuzzer {
     return std::nullopt;
   }
 
-  bool over() const { return timed() && seconds() >= options_.time_s; }
+  bool interrupted() const { return options_.interrupted && *options_.interrupted != 0; }
+  bool over() const { return interrupted() || (timed() && seconds() >= options_.time_s); }
   bool finished() const { return !timed() && ready_.empty() && made_ == wanted(); }
   int64_t wanted() const { return options_.cases + known_cases_; }
 
@@ -261,7 +270,8 @@ class Fuzzer {
     const Operator& op = find_operator(original.trial.kernel->operator_name);
     const Shrunk shrunk =
         shrink(original.verification, op, options_.shrink_evaluations, [&](const Case& candidate) {
-          if (timed() && seconds() > options_.time_s + kGrace_s) return std::optional<Verification>();
+          if (interrupted() || (timed() && seconds() > options_.time_s + kGrace_s))
+            return std::optional<Verification>();
           return with_same_cause(original, candidate, backend_, options_);
         });
     const Verification smallest = fully_traced(original, shrunk.smallest, backend_, options_);

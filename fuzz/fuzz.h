@@ -1,6 +1,7 @@
 // Fuzzing: draws cases, verifies them, checks the properties, shrinks what fails and keeps it. The loop (time
 // budget, feedback, fair shares) is ours; RapidCheck's generators and shrinkables draw and simplify.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -22,9 +23,11 @@ struct FuzzOptions {
   std::filesystem::path db = "assay.db";  ///< empty: nothing is stored
   bool known_first = false;      ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
   int shrink_evaluations = 240;  ///< most verifications one finding's shrinking may cost
-  Backend* peer = nullptr;       ///< a second backend whose bits must equal the first's
-  OriginOptions origin;          ///< of tracing a non-finite value
-  std::string replay_suffix;     ///< what a replay line needs beside the token (--ptx FILE --plan FILE)
+  /// Set from outside, as by a signal: the run ends with the cases in flight, and returns what it has.
+  const std::atomic<int>* interrupted = nullptr;
+  Backend* peer = nullptr;    ///< a second backend whose bits must equal the first's
+  OriginOptions origin;       ///< of tracing a non-finite value
+  std::string replay_suffix;  ///< what a replay line needs beside the token (--ptx FILE --plan FILE)
 };
 
 /// What a progress line needs.

@@ -69,7 +69,12 @@ std::string read_file(const fs::path& path) {
 }
 
 void write_file(const fs::path& path, const std::string& text) {
-  fs::create_directories(path.parent_path());
+  std::error_code failed;
+  fs::create_directories(path.parent_path(), failed);
+  if (failed)
+    throw BadInput(
+        fmt::format("{}: cannot make this folder ({}); name one for compiled kernels in ASSAY_CACHE",
+                    path.parent_path().string(), failed.message()));
   std::ofstream out(path, std::ios::binary);
   if (!(out << text).flush()) throw BadInput(fmt::format("cannot write {}", path.string()));
 }

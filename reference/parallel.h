@@ -5,6 +5,7 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -28,7 +29,10 @@ inline void parallel_for(int64_t count, int threads, const std::function<void(in
     }
   };
   std::vector<std::thread> pool;
-  for (int64_t i = 1; i < std::min<int64_t>(threads, count); ++i) pool.emplace_back(work);
+  try {
+    for (int64_t i = 1; i < std::min<int64_t>(threads, count); ++i) pool.emplace_back(work);
+  } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
+  }
   work();
   for (std::thread& thread : pool) thread.join();
   if (failure) std::rethrow_exception(failure);

@@ -87,8 +87,9 @@ bool power_of_two(double x) {
 void validate_values(const Case& c) {
   const ParsedDecay decay = parse_decay(c.decay);
   find_values(c.values);
-  require(!c.scale || (std::isfinite(*c.scale) && *c.scale != 0),
-          fmt::format("scale {}: must be finite and not 0", c.scale.value_or(0)));
+  require(!c.scale || std::isnormal(static_cast<float>(*c.scale)),  // as kernels take it
+          fmt::format("scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude",
+                      c.scale.value_or(0)));
   if (c.values != "exact") return;
   require(decay.profile->name == "none",
           fmt::format("values exact: nothing may decay; use --decay none, not {}", c.decay));

@@ -11,6 +11,7 @@
 #include "src/case/given_inputs.h"
 #include "src/case/names.h"
 #include "src/case/values.h"
+#include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
 #include "src/tensor/tensor_file.h"
 
@@ -87,7 +88,7 @@ void CaseOptions::add_to(CLI::App& app) {
       ->group(drawing)
       ->capture_default_str();
   app.add_option("--seed", case_.seed, "Seed of the inputs")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0, UINT64_MAX))
       ->group(drawing)
       ->capture_default_str();
   app.add_option("--scale", scale_, "Scale of the output (default: the operator's)")->group(drawing);

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "src/case/names.h"
+#include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay::cli {
@@ -16,7 +17,7 @@ void EngineOptions::add_to(CLI::App& app) {
                  "Architecture of the machine: sm_80, sm_89, sm_90 (default: the GPU's, else sm_90)")
       ->group(group);
   app.add_option("--threads", threads_, "Threads (default: all cores)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0, kMostThreads))
       ->group(group);
 }
 

@@ -15,9 +15,11 @@
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/engine_options.h"
+#include "src/cli/interrupt.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_fuzz.h"
 #include "src/cli/progress_bar.h"
+#include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
 #include "src/tensor/tensor_file.h"
 
@@ -62,9 +64,10 @@ class ConsoleListener : public Listener {
     console_.line(fmt::format("fuzzing {} on {}, seed {}", names, backend, options.seed));
   }
   void progress(const FuzzProgress& p) override {
-    bar_.show(p.fraction,
-              fmt::format("{} cases, {} findings{}, {:.0f} s", p.cases, p.findings,
-                          p.shrinking > 0 ? fmt::format(" ({} shrinking)", p.shrinking) : "", p.seconds));
+    bar_.show(
+        p.fraction,
+        fmt::format("{} cases, {} finding{}{}, {:.0f} s", p.cases, p.findings, p.findings == 1 ? "" : "s",
+                    p.shrinking > 0 ? fmt::format(" ({} shrinking)", p.shrinking) : "", p.seconds));
   }
   void found(const Verification& v) override {
     bar_.clear();
@@ -111,6 +114,8 @@ struct FuzzCommand {
     options.replay_suffix = own.replay_suffix();
     const Console console = output.console();
     ConsoleListener listener(console);
+    const Interrupt interrupt;
+    options.interrupted = &interrupt.signal();
     const FuzzRun run = fuzz(kernels, *on.primary, options, listener);
     listener.clear();
     print_fuzz_run(console, run);
@@ -118,7 +123,8 @@ struct FuzzCommand {
     if (!junit.empty()) write_file(junit, render_junit(result));
     if (!sarif.empty()) write_file(sarif, render_sarif(result));
     output.write(result);
-    return output.status(verdict_of(run));
+    const int status = output.status(verdict_of(run)), signal = interrupt.signal();
+    return status == 0 && signal != 0 ? 128 + signal : status;  // no pass: the budget was not spent
   }
 };
 
@@ -132,7 +138,7 @@ void add_fuzz(CLI::App& app, int& status) {
   command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla, all");
   o->own.add_to(*command, false);
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
-                           ->check(CLI::PositiveNumber)
+                           ->check(whole_number(1, 1'000'000'000))
                            ->group(budget);
   command->add_option("--time", o->time, "Duration, as in 60s, 5m, 2h")
       ->excludes(cases)
@@ -140,9 +146,10 @@ void add_fuzz(CLI::App& app, int& status) {
       ->capture_default_str();
   command
       ->add_option("--seed", o->seed, "With --cases it alone decides the run (default: drawn, and printed)")
+      ->check(whole_number(0, UINT64_MAX))
       ->group(budget);
   command->add_option("--jobs", o->options.jobs, "Cases in flight (default: all cores)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(whole_number(0, kMostThreads))
       ->group(budget);
   command->add_option("--db", o->db, "Findings and corpus (SQLite); empty for none")
       ->type_name("FILE")

@@ -2,9 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "reports/tool.h"
 #include "src/case/names.h"
@@ -47,6 +50,13 @@ void require_subcommand(const CLI::App& app, int argc, char** argv) {
     throw BadInput(unknown_name("subcommand", argv[1], names));
 }
 
+/// What was printed may still wait in the buffer, and the disk be full: then no result was given.
+bool written_out() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;
+  complain(fmt::format("standard output: cannot be written: {}", std::strerror(errno)), kBadInput);
+  return false;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"assay: verifies GPU kernels numerically, on a GPU or without one.", "assay"};
   app.set_version_flag("--version", version_text());
@@ -63,6 +73,8 @@ int run(int argc, char** argv) {
     return complain(fmt::format("{}; see {} --help", error.what(), chosen(app)), kBadInput);
   } catch (const BadInput& error) {
     return complain(error.what(), kBadInput);
+  } catch (const std::system_error& error) {  // a full disk, a forbidden folder, no more threads
+    return complain(error.what(), kBadInput);
   } catch (const std::bad_alloc&) {
     return complain("not enough memory for this case; make it smaller", kBadInput);
   } catch (const std::exception& error) {
@@ -74,5 +86,6 @@ int run(int argc, char** argv) {
 }  // namespace assay::cli
 
 int main(int argc, char** argv) {
-  return assay::cli::run(argc, argv);
+  const int status = assay::cli::run(argc, argv);
+  return assay::cli::written_out() ? status : assay::cli::kBadInput;
 }

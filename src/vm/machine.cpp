@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "src/numerics/bad_input.h"
@@ -98,8 +99,11 @@ Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& opt
     threads = context.code->global_atomics ? 1 : std::min(threads, blocks);
     Progress progress;
     std::vector<std::thread> others;
-    for (uint64_t t = 1; t < threads; ++t)
-      others.emplace_back([&] { run_blocks(context, blocks, progress); });
+    try {
+      for (uint64_t t = 1; t < threads; ++t)
+        others.emplace_back([&] { run_blocks(context, blocks, progress); });
+    } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
+    }
     run_blocks(context, blocks, progress);
     for (std::thread& other : others) other.join();
     outcome.trap = std::move(progress.trap);

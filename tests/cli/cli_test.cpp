@@ -98,6 +98,13 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"report gone.json", "gone.json: cannot be opened"},
       {"report text.json", "neither a result in JSON nor an assay.db"},
       {"report other.json", "schema"},
+      {"verify gla.chunk --seed 18446744073709551616",
+       "is not a whole number from 0 to 18446744073709551615"},
+      {"verify gla.chunk --threads 100000", "--threads: 100000 is not a whole number from 0 to 1024"},
+      {"verify gla.chunk --scale 1e300", "scale 1e+300"},
+      {"fuzz gla --jobs 100000", "--jobs: 100000 is not a whole number from 0 to 1024"},
+      {"fuzz gla --cases 0", "--cases: 0 is not a whole number from 1 to"},
+      {"fuzz gla --seed -1", "--seed: -1 is not a whole number"},
       {"list kernls", "did you mean 'kernels'?"},
       {"list kernels --json --markdown", "excludes"},
   };
@@ -185,6 +192,27 @@ TEST(Cli, InputsFromAFileAreVerifiedAndTheReplayLineNamesTheFile) {
   for (const auto& [name, tensor] : inputs(Dtype::fp32)) write_npy(here / ("npy/" + name + ".npy"), tensor);
   const Ran folder = run_assay("verify gla.chunk --backend vm --inputs npy", here);
   EXPECT_EQ(folder.status, 0) << folder.out << folder.err;
+}
+
+TEST(Cli, AResultThatCannotBePrintedIsNoPass) {
+  const ScratchFolder here;
+  const char* full = R"(sh -c '"$0" "$@" >/dev/full')";
+  const std::string verify = std::string("verify gla.fused_recurrent") + kSmall;
+  for (const std::string& arguments : {std::string("list kernels"), verify, verify + " --json -"}) {
+    const Ran ran = run_assay(arguments, here, full);
+    EXPECT_EQ(ran.status, 2) << arguments << ran.err;
+    EXPECT_NE(ran.err.find("No space left on device"), std::string::npos) << arguments << ": " << ran.err;
+  }
+}
+
+TEST(Cli, AnInterruptedRunOfFuzzingPrintsWhatItHasAndIsNoPass) {
+  const ScratchFolder here;
+  const Ran clean = run_assay("fuzz gla.fused_recurrent --backend vm --time 1h --json x.json", here,
+                              "timeout --preserve-status -s INT 4");
+  EXPECT_EQ(clean.status, 128 + 2) << clean.err;
+  EXPECT_NE(clean.err.find("ending with the cases in flight"), std::string::npos) << clean.err;
+  EXPECT_NE(clean.out.find("coverage, share of the cases"), std::string::npos) << clean.out;
+  EXPECT_EQ(nlohmann::json::parse(read_file(here / "x.json")).at("kind"), "fuzz");
 }
 
 TEST(Cli, OutOfDomainInputsStillLeaveADocument) {

@@ -180,6 +180,37 @@ TEST_F(FuzzTest, FindingsOfEarlierRunsAreRerunFirstOnRequest) {
   EXPECT_EQ(again.cases, 1 + static_cast<int64_t>(first.findings.size()));
 }
 
+/// Asks for the end after so many cases.
+class Interrupter : public Listener {
+ public:
+  explicit Interrupter(int64_t cases) : cases_(cases) {}
+  void progress(const FuzzProgress& p) override {
+    if (p.cases >= cases_) signal = 1;
+  }
+  std::atomic<int> signal{0};
+
+ private:
+  const int64_t cases_;
+};
+
+TEST_F(FuzzTest, AnInterruptedRunReturnsAndStoresWhatItFound) {
+  const Kernel kernel = test::subject_kernel();
+  test::SubjectBackend backend("overflow in a partial chunk");
+  for (const bool timed : {false, true}) {
+    Interrupter listener(128);
+    FuzzOptions options = with_cases(timed ? 0 : 1'000'000'000, 9, 2);
+    options.time_s = 1e6;
+    options.db = file();
+    options.interrupted = &listener.signal;
+    const FuzzRun run = fuzz({&kernel}, backend, options, listener);
+    EXPECT_GE(run.cases, 128);
+    EXPECT_LT(run.cases, 1000);
+    EXPECT_FALSE(run.findings.empty());
+    EXPECT_FALSE(run.coverage.empty());
+    EXPECT_FALSE(Database(file()).findings().empty());
+  }
+}
+
 /// Tells the parent each finding by one byte, as a console would print it.
 class Teller : public Listener {
  public:
