@@ -18,6 +18,7 @@ constexpr Field kFields[] = {
     {"decay", &GatedArithmetic::decay},         {"decay_per_nat", &GatedArithmetic::decay_per_nat},
     {"write", &GatedArithmetic::write},         {"step", &GatedArithmetic::step},
     {"boundary", &GatedArithmetic::boundary},   {"readout", &GatedArithmetic::readout},
+    {"crossing", &GatedArithmetic::crossing},   {"crossing_per_nat", &GatedArithmetic::crossing_per_nat},
     {"underflow", &GatedArithmetic::underflow}, {"output_roundoff", &GatedArithmetic::output_roundoff},
 };
 

@@ -13,24 +13,27 @@
 //   living through token s  (1 + step) for every s in j..t
 //   end of a chunk          (1 + boundary) for every chunk end in j..t-1, for the state itself in j..t;
 //                           chunks count from the sequence's start, its end ends the last one
+//                           there also (1 + min(crossing, crossing_per_nat L)), L the chunk's sum of |g|: a
+//                           state's decay is made once per chunk, by an exponential whose own error does not
+//                           grow with L
 //   leaving                 (1 + readout) once; for o only
 // Their largest product minus one, times the path's absolute value, summed over paths, bounds the relative
 // part: nothing is first order. The sums over paths are recurrences, companion and excess (Pm and E):
 //   Pm_t = e^{g_t} Pm_{t-1} + |k_t||v_t|^T,   Pm_0 = |S_0|
 //   E_t  = (1 + step) { e^{g_t} [ (1 + d_t) E_{t-1} + d_t Pm_{t-1} ] + write |k_t||v_t|^T } + step Pm_t
-//   E_0  = 0;   after a chunk: E <- E + boundary (Pm + E)
+//   E_0  = 0;   after a chunk: E <- E + b (Pm + E),   1 + b = (1 + boundary) (1 + min(crossing, ..))
 // because Pm + E is the sum over paths with all factors at their largest, and then
 //   |o^ - o| <= scale |q|^T ( E + readout (Pm + E) ) + U_o,     |S^_T - S_T| <= E_T + U_S.
 //
 // Underflow. An e reaches the result times what else its paths are multiplied by: some subset of scale, q_tc,
 // k_jc and v_j (or S_0), weights (<= 1) and factors (1 + d), whose product is at most
 //   I_t = (1 + decay)^t (1 + step)^t (1 + boundary)^chunks (1 + write)(1 + readout),
-// as e^{-x} e^{decay_per_nat x} <= 1. Every operation belongs to one pair (token j <= t, channel c), that of
-// its last operand: an addition to that of the term it adds, a store of a running value to that of its newest
-// token. For each pair and each subset at most kUnderflowEvents operations can underflow. A chain of decays
-// counts twice, whatever its length: with exactly one of its weights underflowing the path is off by e times
-// the others (<= 1); with m >= 2 each e meets another weight below 2^-125, and m 2^-125 < 1. The sum over all
-// subsets of the products of a, b, .. is (1 + a)(1 + b).., hence
+// as e^{-x} e^{(decay_per_nat + crossing_per_nat) x} <= 1. Every operation belongs to one pair (token j <= t,
+// channel c), that of its last operand: an addition to that of the term it adds, a store of a running value
+// to that of its newest token. For each pair and each subset at most kUnderflowEvents operations can
+// underflow. A chain of decays counts twice, whatever its length: with exactly one of its weights
+// underflowing the path is off by e times the others (<= 1); with m >= 2 each e meets another weight below
+// 2^-125, and m 2^-125 < 1. The sum over all subsets of the products of a, b, .. is (1 + a)(1 + b).., hence
 //   U_o <= kUnderflowEvents underflow I_t (1 + scale) sum_c (1 + |q_tc|) R_t,
 //   R_t = 1 + max|S_0| + sum_{j<=t} (1 + max_c|k_jc|)(1 + |v_j|),
 // and U_S is that without scale and q. No decay shrinks R: a weight that is flushed has lost what it carried,
@@ -38,9 +41,9 @@
 //
 // Storing o adds output_roundoff |o^| and half of the format's smallest subnormal.
 //
-// Overflow. The model has none: where an operand, a score, a state or a partial output could pass 2^127 by the
-// same absolute sums, the bound is infinite, which is not a pass but "undecided". Operands count by themselves:
-// a finite fp32 value next to 2^128 rounds to an infinite tf32, and zero times it is NaN.
+// Overflow. The model has none: where an operand, a score, a state or a partial output could pass 2^127 by
+// the same absolute sums, the bound is infinite, which is not a pass but "undecided". Operands count by
+// themselves: a finite fp32 value next to 2^128 rounds to an infinite tf32, and zero times it is NaN.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -78,6 +81,11 @@ class BoundModel {
     const double spread = x <= 1 ? x + x * x : std::expm1(x) * (1 + 0x1p-40);
     return arithmetic_.decay + (1 + arithmetic_.decay) * spread;
   }
+  /// Error of everything that lives at a chunk's end, in a channel whose |g| sum to `decayed` in that chunk.
+  double chunk_error(double decayed) const {
+    const double crossing = std::fmin(arithmetic_.crossing, arithmetic_.crossing_per_nat * decayed);
+    return arithmetic_.boundary + (1 + arithmetic_.boundary) * crossing;
+  }
   /// Factor by which one token may multiply what crosses it: I_t / I_{t-1}.
   double inflation_per_token() const { return (1 + arithmetic_.decay) * (1 + arithmetic_.step); }
   double inflation_per_chunk() const { return 1 + arithmetic_.boundary; }
@@ -99,7 +107,7 @@ inline double excess_roundings(int64_t t, int64_t K) {
 /// True where every coefficient is zero: the kernel claims to be exact.
 inline bool claims_exact(const GatedArithmetic& a) {
   return a.decay == 0 && a.decay_per_nat == 0 && a.write == 0 && a.step == 0 && a.boundary == 0 &&
-         a.readout == 0 && a.underflow == 0;
+         a.crossing == 0 && a.readout == 0 && a.underflow == 0;
 }
 
 }  // namespace assay

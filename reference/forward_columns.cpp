@@ -64,6 +64,7 @@ class Columns {
     absolute_.assign(kGroups * W, 1), magnitude_.assign(kGroups * W, 0);
     wide_.assign(kGroups * W, false);
     value_max_.assign(kGroups * W, 0);
+    decayed_.assign(static_cast<size_t>(f.K()), 0);
     read_value_maxima();
     if (f.S0) read_initial_state();
   }
@@ -113,14 +114,22 @@ class Columns {
   }
 
   void end_chunk() {
-    const double boundary = f_.problem.arithmetic.boundary;
     inflation_ *= f_.model.inflation_per_chunk();
-    if (boundary != 0)
-      for (size_t i = 0; i < E_.size(); ++i) E_[i] += boundary * (P_[i] + E_[i]);
+    for (int64_t c = 0; c < f_.K(); ++c) {
+      const double error = f_.model.chunk_error(decayed_[static_cast<size_t>(c)]);
+      decayed_[static_cast<size_t>(c)] = 0;
+      if (error == 0) continue;
+      for (int64_t j = 0; j < width_; ++j) {
+        const size_t i = state_index(c, j);
+        E_[i] += error * (P_[i] + E_[i]);
+      }
+    }
   }
 
   void tile(int64_t first, int64_t tokens) {
     inputs_.read(f_, slice_, first, tokens);
+    for (size_t i = 0; i < inputs_.g.size(); ++i)
+      decayed_[i % decayed_.size()] += std::fabs(inputs_.g[i]) * (1 + 0x1p-40);
     v_.assign(static_cast<size_t>(tokens * W), 0);
     for (auto* x : {&o_, &companion_, &excess_}) x->resize(static_cast<size_t>(tokens * W));
     const double inflation = inflation_, k_max = k_max_;
@@ -213,7 +222,8 @@ class Columns {
   std::vector<double> S_, P_, E_, v_, o_, companion_, excess_;
   std::vector<double> absolute_;  ///< per column: 1 + max|S_0| + sum_j (1 + max|k_j|)(1 + |v_j|)
   std::vector<double>
-      magnitude_;  ///< per column: max|S_0| + sum_j max|k_j| |v_j|, at least every |S_t| entry
+      magnitude_;                ///< per column: max|S_0| + sum_j max|k_j| |v_j|, at least every |S_t| entry
+  std::vector<double> decayed_;  ///< per channel: sum of |g| since the chunk's start
   std::vector<double> value_max_;  ///< per column: max|v| over all tokens
   std::vector<bool> wide_;
   TileInputs inputs_;

@@ -44,7 +44,9 @@ struct GatedArithmetic {
   double step = 0;           ///< relative error added to the whole running sum at every token (rounding of S)
   double boundary = 0;       ///< relative error added to the whole running sum after every `chunk` tokens
   int64_t chunk = 0;         ///< tokens per chunk, counted from each sequence's start; 0: no boundaries
-  double readout = 0;        ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
+  double crossing = 0;  ///< relative error of the decay over a whole chunk beyond `decay_per_nat`, at most
+  double crossing_per_nat = 0;  ///< and at most this per unit of the |g| that the chunk's tokens sum to
+  double readout = 0;           ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
   double underflow =
       0;  ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
   double output_roundoff = 0;  ///< u of the format o is stored in

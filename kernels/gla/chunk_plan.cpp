@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 
 #include "kernels/gla/launch_tables.h"
 #include "kernels/module_text.h"
@@ -139,13 +140,23 @@ double contraction(Dtype dtype, double places) {
   return 1.01 * (30 + blocks) * u;
 }
 
-/// What a product loses by its two operands' formats where both were scaled by a decay; `exact`: how many of
-/// the two are values of the input's format already. fp32: |x - high - low| <= 2^-22 |x| for each operand and
-/// low * low <= 2^-22.
+/// Largest (1 + e_1) (1 + e_2) .. - 1, the host's own roundings (2^-53 of 1 each) included.
+double compounded(std::initializer_list<double> errors) {
+  double factor = 1;
+  for (const double e : errors) factor *= 1 + e;
+  return factor - 1 + 0x1p-48;
+}
+
+/// What a product loses by the formats of its operands; `rounded`: how many of the two (and, for q k v, of
+/// the scores) are not values of the input's format already. fp32, x in [2^e, 2^(e+1)): high is a multiple of
+/// 2^(e-10), so |x - high| <= 2^(e-11); low is exact at that value and has a spacing of at most 2^(e-22)
+/// below it, so |x - high - low| <= 2^-23 |x| for each operand; |low| <= 2^-11 |x|, and low * low is left
+/// out. 2^-44 for products of these.
 double operand_error(Dtype dtype, int rounded) {
-  if (dtype == Dtype::bf16) return rounded * 0x1p-8;
-  if (dtype == Dtype::fp16) return rounded * 0x1p-11;
-  return 3 * 0x1p-22;
+  if (dtype == Dtype::fp32) return 2 * 0x1p-23 + 0x1p-22 + 0x1p-44;
+  double factor = 1;
+  for (int i = 0; i < rounded; ++i) factor *= 1 + unit_roundoff(dtype);
+  return factor - 1;
 }
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
@@ -155,23 +166,29 @@ double operand_error(Dtype dtype, int rounded) {
 ///   most 3 totals: 4 ex2, 4
 ///                           products; the state's copy rounded to the operand format
 /// `write` takes what a term k v pays when it enters the state (or, inside a chunk, on k's side), `readout`
-/// the rest; the sum of both covers the longest path, so that it covers every path. The decays themselves:
-/// arguments are sums of at most 8 (state) or 7 roundings of g log2(e), two more for the constant and the
-/// product: gamma_10 |x|. A chunk's decay of the state is 1 + p, p = 2^y - 1 within 4 u (and y within
-/// gamma_8), or, for more than 0.3466 nats, ex2: in both cases at most 20 u per nat of e^L: weak 12 u |x|
-/// e^{|x|}, e^{0.3466} = 1.42; strong gamma_8 |x| + 4 u, and 4 u <= 11.6 u |x|. Adding factor S + dS to S:
-/// the inner rounding is at most u (|x| S + dS), counted in the same coefficients; the outer one is
-/// `boundary`.
+/// the rest; the product of both covers the longest path, so that it covers every path. On the diagonal q_i
+/// k_i is a chain of at most K / 4 + 2 fused additions: fewer than the ex2 and operand errors it is spared.
+///
+/// The decays themselves. Arguments are sums of g log2(e): 0.23 u for the constant, u for the product, one
+/// for each addition, at most 8 (k^ to the chunk's end; 6 for a chunk's total, 4 inside and between
+/// tiles): 9.3 u per nat. A chunk's decay of the state, over L nats, is 1 + p with p = 2^y - 1 within 4 u of
+/// itself while y > -1/2, and the addition factor S + dS rounds by u (|p| S + dS), of which u dS is in
+/// `write`: together 5 u (e^L - 1) <= 5.98 u L of e^-L, as L <= 0.3466; with 7.3 u L for the argument that
+/// leaves 4 u L beyond decay_per_nat. Else it is ex2, 4 u + 7.3 u L, which leaves 4 u - 2 u L <= 3.4 u. So
+/// `crossing` is 3.4 u, and at most 9.9 u per nat (3.4 u at 0.3435 nats). The outer addition is `boundary`.
 GatedArithmetic arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
+  const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
   GatedArithmetic a;
   a.chunk = chunk;
   a.boundary = 1.01 * u;
-  a.decay_per_nat = 22 * u;
-  a.write = 1.001 * (operand_error(c.dtype, 1) + ex2_error + gamma(3) + contraction(c.dtype, 64));
-  a.readout = 1.001 * (operand_error(c.dtype, 2) + 4 * ex2_error + gamma(6) +
-                       contraction(c.dtype, static_cast<double>(s.K)) + contraction(c.dtype, 64));
-  a.readout = (1 + a.readout) * (1 + gamma(2)) - 1;  // the scale, and its own rounding to fp32
+  a.decay_per_nat = 9.3 * u;
+  a.crossing = 3.4 * u;
+  a.crossing_per_nat = 9.9 * u;
+  a.write = compounded({operand_error(c.dtype, 1), ex2_error, gamma(3), tokens});
+  // gamma(2): the scale, and its own rounding to fp32.
+  a.readout = compounded({operand_error(c.dtype, 2), ex2_error, ex2_error, ex2_error, ex2_error, gamma(6),
+                          keys, tokens, gamma(2)});
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;

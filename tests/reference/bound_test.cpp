@@ -119,10 +119,14 @@ void run_batch(Model model, const Draw& draw, bool flush, const GatedArithmetic&
   const int64_t K = batch.problem.sizes.K;
   GatedArithmetic a =
       model == Model::chunk ? ChunkModel::arithmetic(K, flush) : RecurrentModel::arithmetic(K, flush);
-  if (model == Model::worst_case && seed % 2) a = ChunkModel::arithmetic(K, flush), a.chunk = 3;
+  if (model == Model::worst_case && seed % 2) {
+    a = ChunkModel::arithmetic(K, flush);
+    a.chunk = 3, a.crossing = 0x1p-18, a.crossing_per_nat = 0x1p-18;
+  }
   const GatedArithmetic truth = a;
   a.decay *= scaled_by.decay, a.decay_per_nat *= scaled_by.decay_per_nat, a.write *= scaled_by.write,
       a.step *= scaled_by.step;
+  a.crossing *= scaled_by.crossing, a.crossing_per_nat *= scaled_by.crossing_per_nat;
   a.boundary *= scaled_by.boundary, a.readout *= scaled_by.readout, a.underflow *= scaled_by.underflow;
   batch.problem.arithmetic = a;
   const auto result = find_operator("gla").evaluate(batch.problem);
@@ -143,7 +147,15 @@ void run_batch(Model model, const Draw& draw, bool flush, const GatedArithmetic&
   }
 }
 
-constexpr GatedArithmetic kAsDeclared{1, 1, 1, 1, 1, 0, 1, 1, 0};
+constexpr GatedArithmetic kAsDeclared{.decay = 1,
+                                      .decay_per_nat = 1,
+                                      .write = 1,
+                                      .step = 1,
+                                      .boundary = 1,
+                                      .crossing = 1,
+                                      .crossing_per_nat = 1,
+                                      .readout = 1,
+                                      .underflow = 1};
 
 Worst run_batches(Model model, const Draw& draw, bool flush, int batches,
                   const GatedArithmetic& scaled_by = kAsDeclared) {
@@ -194,8 +206,9 @@ TEST(Bound, is_reached_by_arithmetic_that_errs_as_far_as_it_declares) {
 
 TEST(Bound, with_any_coefficient_halved_below_the_truth_is_seen_to_fail) {
   const double GatedArithmetic::*coefficients[] = {
-      &GatedArithmetic::decay, &GatedArithmetic::decay_per_nat, &GatedArithmetic::write,
-      &GatedArithmetic::step,  &GatedArithmetic::boundary,      &GatedArithmetic::readout};
+      &GatedArithmetic::decay,    &GatedArithmetic::decay_per_nat,   &GatedArithmetic::write,
+      &GatedArithmetic::step,     &GatedArithmetic::boundary,        &GatedArithmetic::readout,
+      &GatedArithmetic::crossing, &GatedArithmetic::crossing_per_nat};
   for (auto coefficient : coefficients) {
     GatedArithmetic halved = kAsDeclared;
     const_cast<double&>(halved.*coefficient) = 0.5;

@@ -179,7 +179,10 @@ struct WorstCaseModel {
                   std::vector<double>& S) {
     o.assign(static_cast<size_t>(x.T * x.V), 0);
     S.assign(x.S.begin(), x.S.end());
+    std::vector<double> decayed(static_cast<size_t>(x.K), 0);
     for (int64_t t = 0; t < x.T; ++t) {
+      for (int64_t c = 0; c < x.K; ++c)
+        decayed[static_cast<size_t>(c)] -= x.g[static_cast<size_t>(t * x.K + c)];
       for (int64_t j = 0; j < x.V; ++j) {
         double sum = 0;
         for (int64_t c = 0; c < x.K; ++c) {
@@ -192,8 +195,12 @@ struct WorstCaseModel {
         }
         o[static_cast<size_t>(t * x.V + j)] = x.scale * sum * (1 + a.readout);
       }
-      if (a.chunk > 0 && ((t + 1) % a.chunk == 0 || t + 1 == x.T))
-        for (double& s : S) s *= 1 + a.boundary;
+      if (a.chunk == 0 || ((t + 1) % a.chunk != 0 && t + 1 != x.T)) continue;
+      for (size_t i = 0; i < S.size(); ++i) {
+        const double sum = decayed[i / static_cast<size_t>(x.V)];
+        S[i] *= (1 + a.boundary) * (1 + std::min(a.crossing, a.crossing_per_nat * sum));
+      }
+      std::fill(decayed.begin(), decayed.end(), 0);
     }
   }
 };
