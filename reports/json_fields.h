@@ -36,12 +36,20 @@ struct JsonWriter {
   static nlohmann::json json_of(T& field);
 };
 
+template <typename T>
+struct IsOptional : std::false_type {};
+template <typename T>
+struct IsOptional<std::optional<T>> : std::true_type {};
+
 /// Reads the same fields back. A missing or ill-typed field is BadInput naming its path.
 struct JsonReader {
   const nlohmann::json& object;
   std::string path;
   template <typename T>
   void operator()(const char* name, T& field) {
+    if constexpr (IsOptional<T>::value) {  // written as null; older documents lack it
+      if (object.is_object() && !object.contains(name)) return field.reset();
+    }
     read(at(name), field, path + "/" + name);
   }
   void operator()(const char* name, Bits bits) {
@@ -73,10 +81,6 @@ template <typename T>
 struct IsVector<std::vector<T>> : std::true_type {};
 template <typename T, size_t N>
 struct IsVector<std::array<T, N>> : std::true_type {};
-template <typename T>
-struct IsOptional : std::false_type {};
-template <typename T>
-struct IsOptional<std::optional<T>> : std::true_type {};
 
 /// Numbers JSON has no form for are the strings "nan", "inf", "-inf".
 inline nlohmann::json json_of_double(double x) {

@@ -158,6 +158,52 @@ void fields(Io& io, Diagnosis& x) {
 }
 
 template <typename Io>
+void fields(Io& io, ShadowOutput& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(elements);
+  ASSAY_FIELD(followed);
+  ASSAY_FIELD(nonfinite);
+  ASSAY_FIELD(max_error);
+  ASSAY_FIELD(rms_error);
+  ASSAY_FIELD(rms_exact);
+  ASSAY_FIELD(worst);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(exact);
+  ASSAY_FIELD(bound);
+}
+
+template <typename Io>
+void fields(Io& io, ShadowLine& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(share);
+  ASSAY_FIELD(roundings);
+  ASSAY_FIELD(largest);
+}
+
+template <typename Io>
+void fields(Io& io, ShadowParting& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(exact);
+  ASSAY_FIELD(threshold);
+}
+
+template <typename Io>
+void fields(Io& io, ShadowReport& x) {
+  ASSAY_FIELD(outputs);
+  ASSAY_FIELD(lines);
+  ASSAY_FIELD(parting);
+  ASSAY_FIELD(ended);
+  ASSAY_FIELD(lane_instructions);
+  ASSAY_FIELD(seconds);
+  ASSAY_FIELD(seconds_by_line);
+}
+
+template <typename Io>
 void fields(Io& io, Verification& x) {
   ASSAY_FIELD(kernel);
   io("case", x.case_);
@@ -174,6 +220,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(origin);
   ASSAY_FIELD(diagnosis);
   ASSAY_FIELD(exponents);
+  ASSAY_FIELD(shadow);
   ASSAY_FIELD(lane_instructions);
   ASSAY_FIELD(seconds_reference);
   ASSAY_FIELD(seconds_kernel);

@@ -9,6 +9,7 @@
 #include "src/backend/backend.h"
 #include "src/case/case.h"
 #include "src/compare/compare.h"
+#include "src/vm/shadow_report.h"
 
 namespace assay {
 
@@ -74,7 +75,8 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<Origin> origin;
   std::vector<Diagnosis> diagnosis;
   std::vector<ExponentRange> exponents;
-  uint64_t lane_instructions = 0;  ///< vm only
+  std::optional<ShadowReport> shadow;  ///< the run beside exact arithmetic, where one was asked for
+  uint64_t lane_instructions = 0;      ///< vm only
   double seconds_reference = 0, seconds_kernel = 0;
   int64_t bits_differ = -1;  ///< GPU against machine, where both ran; -1: not compared
 };

@@ -1,14 +1,19 @@
-// assay trace KERNEL: where the non-finite value behind an output element was born.
+// assay trace KERNEL: where the non-finite value behind an output element was born, and how far the run is
+// from exact arithmetic.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 
 #include "src/cli/commands.h"
+#include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
 
 namespace assay::cli {
 namespace {
+
+/// About ten seconds of shadow execution on two cores; a longer run goes without.
+constexpr uint64_t kShadowInstructions = 500'000'000;
 
 struct TraceCommand {
   KernelOptions kernel;
@@ -22,6 +27,7 @@ struct TraceCommand {
     VerifyOptions options;
     options.threads = engines.threads();
     options.twice = false;
+    options.shadow_instructions = kShadowInstructions;
     if (!element.empty()) {
       options.element = parse_element(element, run.case_, find_operator(kernel.kernel().operator_name));
     }
@@ -32,6 +38,7 @@ struct TraceCommand {
       output.console().line(element.empty() ? "nothing to trace: no output element is non-finite"
                                             : fmt::format("nothing to trace: {} is finite", element));
     }
+    if (result.verdict != "domain") print_shadow(output.console(), result);
     return status;
   }
 };

@@ -8,8 +8,10 @@
 
 #include "src/diagnosis/diagnose.h"
 #include "src/diagnosis/origin.h"
+#include "src/diagnosis/source_line.h"
 #include "src/verify/acceptance.h"
 #include "src/verify/verdict.h"
+#include "src/vm/shadow_run.h"
 
 namespace assay {
 namespace {
@@ -130,6 +132,8 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     v.bits_differ = compare_runs(outcome, on_peer, "same-bits-on-peer", v);
     if (options.twice) compare_runs(on_peer, options.peer->run(plan, inputs), "same-bits-twice-on-peer", v);
   }
+  if (!outcome.trap && options.shadow_instructions && v.lane_instructions <= options.shadow_instructions)
+    v.shadow = vm::run_shadow(plan, inputs, options.origin.machine, {.locate = location_of});
   decide(v);
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
     explain(plan, inputs, options, v);

@@ -20,6 +20,9 @@ struct VerifyOptions {
   /// The element to walk back from, as (output, flat element); absent: the first non-finite one.
   std::optional<std::pair<std::string, int64_t>> element;
   const TensorMap* inputs = nullptr;  ///< instead of drawn ones
+  /// Run once more beside exact arithmetic (Verification::shadow), for launches of at most so many
+  /// lane-instructions; 0: do not.
+  uint64_t shadow_instructions = 0;
   /// A second backend whose bits must equal the first's (cuda against vm).
   Backend* peer = nullptr;
 };

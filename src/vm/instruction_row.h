@@ -23,6 +23,15 @@ Cell cell_of(ptx::Type);
 /// A pure function of cells: writes all 32 lanes of `d` (inactive ones hold anything; the engine blends them
 /// away). `d` may be one of the sources. Unused sources are null.
 using LaneFunction = void (*)(void* d, const void* a, const void* b, const void* c, const void* e);
+/// One step of a row's real meaning f on 32 lanes, as doubles (real_meaning.h in rows/).
+struct RealStep {
+  const double* result;    ///< the machine's, d
+  const double* value[3];  ///< the machine's operands, x
+  const double* error[3];  ///< e: exact operand - x
+  double* local;           ///< f(x) - d
+  double* slope[3];        ///< f(x + e) - f(x) = sum of slope[i] error[i]; anything where error[i] = 0
+};
+using RealFunction = void (*)(const RealStep&);
 /// A comparison: bit i of the result is lane i's.
 using MaskFunction = uint32_t (*)(const void* a, const void* b);
 /// Anything that needs the warp: memory, exchange between lanes, tensor cores. Touches only lanes in `mask`.
@@ -77,6 +86,9 @@ struct Row {
   LaneFunction lanes = nullptr;
   MaskFunction mask = nullptr;
   WarpFunction warp = nullptr;
+  /// What the row means on real numbers; per half of a packed type. Null: no meaning of its own (integers,
+  /// rounding to integral values), shadows start anew at its result.
+  RealFunction real = nullptr;
   /// Fills the parts of an Op that the plain signature does not cover; null: sources and result say it all.
   void (*decode)(class Decoder&, const ptx::Instruction&, Op&) = nullptr;
 };
@@ -95,6 +107,15 @@ const Row* find_row(std::string_view opcode);
 /// dropped.
 std::string canonical_form(std::string_view opcode);
 
+/// Operands of LaneKit::combine_sums: a[k], b[k][8], c[8], d[8].
+struct MatrixRow {
+  const double *a, *a_error, *a_bound;
+  const double *b, *b_error, *b_bound;
+  const double *c, *c_error, *c_bound;
+  const double* d;
+  double *local, *error, *bound;  ///< [8]
+};
+
 /// Engine steps compiled per instruction set of the host.
 struct LaneKit {
   void (*blend_words)(void* d, const void* from, uint32_t mask);
@@ -102,6 +123,15 @@ struct LaneKit {
   /// Smallest and largest argument of active lanes as order-preserving integers (see exponent_order); NaN,
   /// and -Inf for the smallest, left out; returns the mask of NaN lanes.
   uint32_t (*argument_range)(const void* x, uint32_t mask, int32_t* smallest, int32_t* largest);
+  /// 32 floats (a word cell) as doubles.
+  void (*widen_floats)(double* d, const void* x);
+  /// error = local + sum slope_i error_i; bound = |local| + sum |slope_i| bound_i, over `arity` operands and
+  /// 32 lanes.
+  void (*combine_errors)(const RealStep&, int arity, const double* const* bounds, double* error,
+                         double* bound);
+  /// One accumulator row of a tensor-core sum, 8 columns: error and bound of sum_k a[k] b[k][n] + c[n]
+  /// against the machine's d[n]; operands as doubles, errors (_e) and bounds (_b) beside them.
+  void (*combine_sums)(int k, const MatrixRow&);
 };
 const LaneKit& lane_kit();
 

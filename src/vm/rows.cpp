@@ -117,6 +117,7 @@ void add_lane_row(std::vector<Row>& table, const LaneRow& row, std::initializer_
   std::copy(std::begin(row.sources), std::end(row.sources), made.sources.begin());
   made.lanes = row.lanes;
   made.mask = row.mask;
+  made.real = row.real;
   table.push_back(std::move(made));
 }
 

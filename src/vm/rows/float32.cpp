@@ -1,5 +1,6 @@
 // Single-precision arithmetic (PTX ISA 9.7.3): every rounding mode, .ftz, .sat; NaN results are 0x7fffffff.
 #include "src/vm/rows/lane_rows.h"
+#include "src/vm/rows/real_meaning.h"
 #include "src/vm/rows/rounding.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -23,19 +24,31 @@ struct Mode {
   }
 };
 
+/// The real meaning under M's .sat.
+template <class M, class Real>
+RealFunction meaning() {
+  if constexpr (M::sat) return real_lanes<RealClamped<Real, true>>;
+  return real_lanes<Real>;
+}
+
 template <class M>
 void add_arithmetic(std::vector<Row>& rows, const char* rounding, const char* modifiers) {
   const Effect effect = Effect::arithmetic;
-  binary<F32Bits, F32, F32>(rows, effect, {"add", rounding, modifiers, ".f32"},
-                            [](float a, float b) { return M::out(added<M::round>(M::in(a), M::in(b))); });
-  binary<F32Bits, F32, F32>(rows, effect, {"sub", rounding, modifiers, ".f32"},
-                            [](float a, float b) { return M::out(added<M::round>(M::in(a), -M::in(b))); });
-  binary<F32Bits, F32, F32>(rows, effect, {"mul", rounding, modifiers, ".f32"}, [](float a, float b) {
-    return M::out(multiplied<M::round>(M::in(a), M::in(b)));
-  });
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"add", rounding, modifiers, ".f32"},
+      [](float a, float b) { return M::out(added<M::round>(M::in(a), M::in(b))); }, meaning<M, RealSum>());
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"sub", rounding, modifiers, ".f32"},
+      [](float a, float b) { return M::out(added<M::round>(M::in(a), -M::in(b))); },
+      meaning<M, RealDifference>());
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"mul", rounding, modifiers, ".f32"},
+      [](float a, float b) { return M::out(multiplied<M::round>(M::in(a), M::in(b))); },
+      meaning<M, RealProduct<false>>());
   ternary<F32Bits, F32, F32, F32>(
       rows, effect, {"{fma,mad}", rounding, modifiers, ".f32"},
-      [](float a, float b, float c) { return M::out(fused<M::round>(M::in(a), M::in(b), M::in(c))); });
+      [](float a, float b, float c) { return M::out(fused<M::round>(M::in(a), M::in(b), M::in(c))); },
+      meaning<M, RealFused<false>>());
 }
 
 template <Round round>
@@ -61,24 +74,37 @@ template <bool ftz>
 void add_simple(std::vector<Row>& rows, const char* modifier) {
   using M = Mode<Round::nearest, ftz, false>;
   const Effect effect = Effect::arithmetic;
-  binary<F32Bits, F32, F32>(rows, effect, {"min", modifier, ".f32"},
-                            [](float a, float b) { return extreme<false, false>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"max", modifier, ".f32"},
-                            [](float a, float b) { return extreme<true, false>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"min", modifier, ".NaN.f32"},
-                            [](float a, float b) { return extreme<false, true>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"max", modifier, ".NaN.f32"},
-                            [](float a, float b) { return extreme<true, true>(M::in(a), M::in(b)); });
-  binary<F32Bits, F32, F32>(rows, effect, {"div.rn", modifier, ".f32"},
-                            [](float a, float b) { return M::out(M::in(a) / M::in(b)); });
-  unary<F32Bits, F32>(rows, effect, {"rcp.rn", modifier, ".f32"},
-                      [](float a) { return M::out(1.0f / M::in(a)); });
-  unary<F32Bits, F32>(rows, effect, {"sqrt.rn", modifier, ".f32"},
-                      [](float a) { return M::out(__builtin_sqrtf(M::in(a))); });
-  unary<F32Bits, F32>(rows, effect, {"abs", modifier, ".f32"},
-                      [](float a) { return bits_of(M::in(a)) & 0x7fffffffu; });
-  unary<F32Bits, F32>(rows, effect, {"neg", modifier, ".f32"},
-                      [](float a) { return bits_of(M::in(a)) ^ 0x80000000u; });
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"min", modifier, ".f32"},
+      [](float a, float b) { return extreme<false, false>(M::in(a), M::in(b)); },
+      real_lanes<RealExtreme<false>>);
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"max", modifier, ".f32"},
+      [](float a, float b) { return extreme<true, false>(M::in(a), M::in(b)); },
+      real_lanes<RealExtreme<true>>);
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"min", modifier, ".NaN.f32"},
+      [](float a, float b) { return extreme<false, true>(M::in(a), M::in(b)); },
+      real_lanes<RealExtreme<false>>);
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"max", modifier, ".NaN.f32"},
+      [](float a, float b) { return extreme<true, true>(M::in(a), M::in(b)); },
+      real_lanes<RealExtreme<true>>);
+  binary<F32Bits, F32, F32>(
+      rows, effect, {"div.rn", modifier, ".f32"},
+      [](float a, float b) { return M::out(M::in(a) / M::in(b)); }, real_lanes<RealQuotient<false>>);
+  unary<F32Bits, F32>(
+      rows, effect, {"rcp.rn", modifier, ".f32"}, [](float a) { return M::out(1.0f / M::in(a)); },
+      real_lanes<RealReciprocal<false>>);
+  unary<F32Bits, F32>(
+      rows, effect, {"sqrt.rn", modifier, ".f32"}, [](float a) { return M::out(__builtin_sqrtf(M::in(a))); },
+      real_lanes<RealRoot<false>>);
+  unary<F32Bits, F32>(
+      rows, effect, {"abs", modifier, ".f32"}, [](float a) { return bits_of(M::in(a)) & 0x7fffffffu; },
+      real_lanes<RealMagnitude>);
+  unary<F32Bits, F32>(
+      rows, effect, {"neg", modifier, ".f32"}, [](float a) { return bits_of(M::in(a)) ^ 0x80000000u; },
+      real_lanes<RealNegation>);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // cvt between floating-point formats (PTX ISA 9.7.9, "cvt").
 #include "src/vm/rows/lane_rows.h"
+#include "src/vm/rows/real_meaning.h"
 #include "src/vm/rows/rounding.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -67,54 +68,84 @@ uint32_t saturated_word(uint32_t x) {
 
 void add_to_half(std::vector<Row>& rows) {
   const Effect effect = Effect::arithmetic;
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.f16.f32"},
-                      [](uint32_t a) { return static_cast<uint16_t>(half_of(a)); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.ftz.f16.f32"},
-                      [](uint32_t a) { return static_cast<uint16_t>(half_of(flushed_bits(a))); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.sat.f16.f32"},
-                      [](uint32_t a) { return static_cast<uint16_t>(half_of(saturated_word(a))); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rn.relu.f16.f32"},
-                      [](uint32_t a) { return static_cast<uint16_t>(relu16(half_of(a))); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rz.f16.f32"},
-                      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::zero>(a)); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rm.f16.f32"},
-                      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::down>(a)); });
-  unary<F16, F32Bits>(rows, effect, {"cvt.rp.f16.f32"},
-                      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::up>(a)); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rn.bf16.f32"},
-                       [](uint32_t a) { return static_cast<uint16_t>(brain_of(a)); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rn.relu.bf16.f32"},
-                       [](uint32_t a) { return static_cast<uint16_t>(relu16(brain_of(a))); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rz.bf16.f32"},
-                       [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Brain, Round::zero>(a)); });
-  unary<BF16, F32Bits>(rows, effect, {"cvt.rz.relu.bf16.f32"}, [](uint32_t a) {
-    return static_cast<uint16_t>(relu16(narrow_word<Brain, Round::zero>(a)));
-  });
-  unary<F16, F64>(rows, effect, {"cvt.rn.f16.f64"},
-                  [](double a) { return narrowed_half<Half, Round::nearest>(a); });
-  unary<BF16, F64>(rows, effect, {"cvt.rn.bf16.f64"},
-                   [](double a) { return narrowed_half<Brain, Round::nearest>(a); });
+  unary<F16, F32Bits>(
+      rows, effect, {"cvt.rn.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(half_of(a)); },
+      real_lanes<RealCopy>);
+  unary<F16, F32Bits>(
+      rows, effect, {"cvt.rn.ftz.f16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(half_of(flushed_bits(a))); }, real_lanes<RealCopy>);
+  unary<F16, F32Bits>(
+      rows, effect, {"cvt.rn.sat.f16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(half_of(saturated_word(a))); },
+      real_lanes<RealClamped<RealCopy, true>>);
+  unary<F16, F32Bits>(
+      rows, effect, {"cvt.rn.relu.f16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(relu16(half_of(a))); },
+      real_lanes<RealClamped<RealCopy, false>>);
+  unary<F16, F32Bits>(
+      rows, effect, {"cvt.rz.f16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::zero>(a)); },
+      real_lanes<RealCopy>);
+  unary<F16, F32Bits>(
+      rows, effect, {"cvt.rm.f16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::down>(a)); },
+      real_lanes<RealCopy>);
+  unary<F16, F32Bits>(
+      rows, effect, {"cvt.rp.f16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::up>(a)); },
+      real_lanes<RealCopy>);
+  unary<BF16, F32Bits>(
+      rows, effect, {"cvt.rn.bf16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(brain_of(a)); },
+      real_lanes<RealCopy>);
+  unary<BF16, F32Bits>(
+      rows, effect, {"cvt.rn.relu.bf16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(relu16(brain_of(a))); },
+      real_lanes<RealClamped<RealCopy, false>>);
+  unary<BF16, F32Bits>(
+      rows, effect, {"cvt.rz.bf16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Brain, Round::zero>(a)); },
+      real_lanes<RealCopy>);
+  unary<BF16, F32Bits>(
+      rows, effect, {"cvt.rz.relu.bf16.f32"},
+      [](uint32_t a) { return static_cast<uint16_t>(relu16(narrow_word<Brain, Round::zero>(a))); },
+      real_lanes<RealClamped<RealCopy, false>>);
+  unary<F16, F64>(
+      rows, effect, {"cvt.rn.f16.f64"}, [](double a) { return narrowed_half<Half, Round::nearest>(a); },
+      real_lanes<RealCopy>);
+  unary<BF16, F64>(
+      rows, effect, {"cvt.rn.bf16.f64"}, [](double a) { return narrowed_half<Brain, Round::nearest>(a); },
+      real_lanes<RealCopy>);
 }
 
 /// Packed forms: the first source becomes the high half.
 void add_to_packed(std::vector<Row>& rows) {
   const Effect effect = Effect::arithmetic;
-  binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.f16x2.f32"},
-                                  [](uint32_t a, uint32_t b) { return half_of(a) << 16 | half_of(b); });
-  binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.relu.f16x2.f32"}, [](uint32_t a, uint32_t b) {
-    return relu16(half_of(a)) << 16 | relu16(half_of(b));
-  });
-  binary<F16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rz.f16x2.f32"}, [](uint32_t a, uint32_t b) {
-    return narrow_word<Half, Round::zero>(a) << 16 | narrow_word<Half, Round::zero>(b);
-  });
-  binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.bf16x2.f32"},
-                                   [](uint32_t a, uint32_t b) { return brain_of(a) << 16 | brain_of(b); });
-  binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rn.relu.bf16x2.f32"}, [](uint32_t a, uint32_t b) {
-    return relu16(brain_of(a)) << 16 | relu16(brain_of(b));
-  });
-  binary<BF16x2, F32Bits, F32Bits>(rows, effect, {"cvt.rz.bf16x2.f32"}, [](uint32_t a, uint32_t b) {
-    return narrow_word<Brain, Round::zero>(a) << 16 | narrow_word<Brain, Round::zero>(b);
-  });
+  binary<F16x2, F32Bits, F32Bits>(
+      rows, effect, {"cvt.rn.f16x2.f32"},
+      [](uint32_t a, uint32_t b) { return half_of(a) << 16 | half_of(b); }, real_lanes<RealCopy>);
+  binary<F16x2, F32Bits, F32Bits>(
+      rows, effect, {"cvt.rn.relu.f16x2.f32"},
+      [](uint32_t a, uint32_t b) { return relu16(half_of(a)) << 16 | relu16(half_of(b)); },
+      real_lanes<RealClamped<RealCopy, false>>);
+  binary<F16x2, F32Bits, F32Bits>(
+      rows, effect, {"cvt.rz.f16x2.f32"},
+      [](uint32_t a, uint32_t b) {
+        return narrow_word<Half, Round::zero>(a) << 16 | narrow_word<Half, Round::zero>(b);
+      },
+      real_lanes<RealCopy>);
+  binary<BF16x2, F32Bits, F32Bits>(
+      rows, effect, {"cvt.rn.bf16x2.f32"},
+      [](uint32_t a, uint32_t b) { return brain_of(a) << 16 | brain_of(b); }, real_lanes<RealCopy>);
+  binary<BF16x2, F32Bits, F32Bits>(
+      rows, effect, {"cvt.rn.relu.bf16x2.f32"},
+      [](uint32_t a, uint32_t b) { return relu16(brain_of(a)) << 16 | relu16(brain_of(b)); },
+      real_lanes<RealClamped<RealCopy, false>>);
+  binary<BF16x2, F32Bits, F32Bits>(
+      rows, effect, {"cvt.rz.bf16x2.f32"},
+      [](uint32_t a, uint32_t b) {
+        return narrow_word<Brain, Round::zero>(a) << 16 | narrow_word<Brain, Round::zero>(b);
+      },
+      real_lanes<RealCopy>);
 }
 
 template <bool ftz, bool sat>
@@ -128,6 +159,7 @@ uint32_t finish_float(float x) {
 template <bool ftz, bool sat>
 void add_integral(std::vector<Row>& rows, const char* modifiers) {
   const Effect effect = Effect::arithmetic;
+  const RealFunction copied = sat ? real_lanes<RealClamped<RealCopy, true>> : real_lanes<RealCopy>;
   unary<F32Bits, F32>(rows, effect, {"cvt.rni", modifiers, ".f32.f32"},
                       [](float a) { return finish_float<ftz, sat>(__builtin_rintf(ftz ? flushed(a) : a)); });
   unary<F32Bits, F32>(rows, effect, {"cvt.rzi", modifiers, ".f32.f32"},
@@ -136,16 +168,19 @@ void add_integral(std::vector<Row>& rows, const char* modifiers) {
                       [](float a) { return finish_float<ftz, sat>(__builtin_floorf(ftz ? flushed(a) : a)); });
   unary<F32Bits, F32>(rows, effect, {"cvt.rpi", modifiers, ".f32.f32"},
                       [](float a) { return finish_float<ftz, sat>(__builtin_ceilf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt", modifiers, ".f32.f32"},
-                      [](float a) { return finish_float<ftz, sat>(ftz ? flushed(a) : a); });
+  unary<F32Bits, F32>(
+      rows, effect, {"cvt", modifiers, ".f32.f32"},
+      [](float a) { return finish_float<ftz, sat>(ftz ? flushed(a) : a); }, copied);
 }
 
 template <Round mode>
 void add_from_double(std::vector<Row>& rows, const char* rounding) {
-  unary<F32Bits, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".f32.f64"},
-                      [](double a) { return canonical(narrowed<mode>(a)); });
-  unary<F32Bits, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".ftz.f32.f64"},
-                      [](double a) { return flushed_bits(canonical(narrowed<mode>(a))); });
+  unary<F32Bits, F64>(
+      rows, Effect::arithmetic, {"cvt", rounding, ".f32.f64"},
+      [](double a) { return canonical(narrowed<mode>(a)); }, real_lanes<RealCopy>);
+  unary<F32Bits, F64>(
+      rows, Effect::arithmetic, {"cvt", rounding, ".ftz.f32.f64"},
+      [](double a) { return flushed_bits(canonical(narrowed<mode>(a))); }, real_lanes<RealCopy>);
 }
 
 double canonical_double(double a) {
@@ -166,23 +201,37 @@ void add_float_conversion_rows(std::vector<Row>& rows) {
   add_from_double<Round::zero>(rows, ".rz");
   add_from_double<Round::down>(rows, ".rm");
   add_from_double<Round::up>(rows, ".rp");
-  unary<F32Bits, F16>(rows, effect, {"cvt{,.ftz}.f32.f16"}, [](uint16_t a) { return float_from_half(a); });
-  unary<F32Bits, BF16>(rows, effect, {"cvt.f32.bf16"}, [](uint16_t a) { return float_from_brain(a); });
-  unary<F32Bits, BF16>(rows, effect, {"cvt.ftz.f32.bf16"},
-                       [](uint16_t a) { return flushed_bits(float_from_brain(a)); });
-  unary<F64, F32>(rows, effect, {"cvt.f64.f32"}, [](float a) { return canonical_double(a); });
-  unary<F64, F32>(rows, effect, {"cvt.ftz.f64.f32"}, [](float a) { return canonical_double(flushed(a)); });
-  unary<F64, F16>(rows, effect, {"cvt.f64.f16"},
-                  [](uint16_t a) { return canonical_double(widened(Half{}, a)); });
-  unary<F64, BF16>(rows, effect, {"cvt.f64.bf16"},
-                   [](uint16_t a) { return canonical_double(widened(Brain{}, a)); });
-  unary<TF32, F32Bits>(rows, effect, {"cvt.rna.tf32.f32"}, [](uint32_t a) { return tf32_away(a); });
-  unary<TF32, F32Bits>(rows, effect, {"cvt.rn.tf32.f32"}, [](uint32_t a) { return tf32_even(a); });
-  unary<TF32, F32Bits>(rows, effect, {"cvt.rn.relu.tf32.f32"},
-                       [](uint32_t a) { return relu32(tf32_even(a)); });
-  unary<TF32, F32Bits>(rows, effect, {"cvt.rz.tf32.f32"}, [](uint32_t a) { return tf32_zero(a); });
-  unary<TF32, F32Bits>(rows, effect, {"cvt.rz.relu.tf32.f32"},
-                       [](uint32_t a) { return relu32(tf32_zero(a)); });
+  unary<F32Bits, F16>(
+      rows, effect, {"cvt{,.ftz}.f32.f16"}, [](uint16_t a) { return float_from_half(a); },
+      real_lanes<RealCopy>);
+  unary<F32Bits, BF16>(
+      rows, effect, {"cvt.f32.bf16"}, [](uint16_t a) { return float_from_brain(a); }, real_lanes<RealCopy>);
+  unary<F32Bits, BF16>(
+      rows, effect, {"cvt.ftz.f32.bf16"}, [](uint16_t a) { return flushed_bits(float_from_brain(a)); },
+      real_lanes<RealCopy>);
+  unary<F64, F32>(
+      rows, effect, {"cvt.f64.f32"}, [](float a) { return canonical_double(a); }, real_lanes<RealCopy>);
+  unary<F64, F32>(
+      rows, effect, {"cvt.ftz.f64.f32"}, [](float a) { return canonical_double(flushed(a)); },
+      real_lanes<RealCopy>);
+  unary<F64, F16>(
+      rows, effect, {"cvt.f64.f16"}, [](uint16_t a) { return canonical_double(widened(Half{}, a)); },
+      real_lanes<RealCopy>);
+  unary<F64, BF16>(
+      rows, effect, {"cvt.f64.bf16"}, [](uint16_t a) { return canonical_double(widened(Brain{}, a)); },
+      real_lanes<RealCopy>);
+  unary<TF32, F32Bits>(
+      rows, effect, {"cvt.rna.tf32.f32"}, [](uint32_t a) { return tf32_away(a); }, real_lanes<RealCopy>);
+  unary<TF32, F32Bits>(
+      rows, effect, {"cvt.rn.tf32.f32"}, [](uint32_t a) { return tf32_even(a); }, real_lanes<RealCopy>);
+  unary<TF32, F32Bits>(
+      rows, effect, {"cvt.rn.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_even(a)); },
+      real_lanes<RealClamped<RealCopy, false>>);
+  unary<TF32, F32Bits>(
+      rows, effect, {"cvt.rz.tf32.f32"}, [](uint32_t a) { return tf32_zero(a); }, real_lanes<RealCopy>);
+  unary<TF32, F32Bits>(
+      rows, effect, {"cvt.rz.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_zero(a)); },
+      real_lanes<RealClamped<RealCopy, false>>);
 }
 
 }  // namespace assay::vm::ASSAY_LANES

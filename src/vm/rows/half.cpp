@@ -1,6 +1,7 @@
 // Half-precision arithmetic, f16 and bf16, single and packed (PTX ISA 9.7.4): computed exactly, rounded once
 // to nearest even; subnormals are kept unless .ftz; NaN results are 0x7fff.
 #include "src/vm/rows/lane_rows.h"
+#include "src/vm/rows/real_meaning.h"
 #include "src/vm/rows/rounding.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -72,48 +73,62 @@ struct Magnitude {
 
 template <class One, class Two, class F>
 void half_unary(std::vector<Row>& rows, std::initializer_list<const char*> one,
-                std::initializer_list<const char*> two, F f) {
-  unary<One, One>(rows, Effect::arithmetic, one, f);
-  unary<Two, Two>(rows, Effect::arithmetic, two, Packed<F>{});
+                std::initializer_list<const char*> two, F f, RealFunction real) {
+  unary<One, One>(rows, Effect::arithmetic, one, f, real);
+  unary<Two, Two>(rows, Effect::arithmetic, two, Packed<F>{}, real);
 }
 template <class One, class Two, class F>
 void half_binary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one,
-                 const char* two, F f) {
-  binary<One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f);
-  binary<Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{});
+                 const char* two, F f, RealFunction real) {
+  binary<One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f, real);
+  binary<Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{}, real);
 }
 template <class One, class Two, class F>
 void half_ternary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one,
-                  const char* two, F f) {
-  ternary<One, One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f);
-  ternary<Two, Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{});
+                  const char* two, F f, RealFunction real) {
+  ternary<One, One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f, real);
+  ternary<Two, Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{}, real);
+}
+
+/// The real meaning under .sat.
+template <class Real, bool sat>
+RealFunction meaning() {
+  if constexpr (sat) return real_lanes<RealClamped<Real, true>>;
+  return real_lanes<Real>;
 }
 
 template <class Format, class One, class Two, bool ftz, bool sat>
 void add_arithmetic(std::vector<Row>& rows, const char* modifiers, const char* one, const char* two) {
-  half_binary<One, Two>(rows, "add{,.rn}", modifiers, one, two, Operation<Format, Sum, ftz, sat, false>{});
+  half_binary<One, Two>(rows, "add{,.rn}", modifiers, one, two, Operation<Format, Sum, ftz, sat, false>{},
+                        meaning<RealSum, sat>());
   half_binary<One, Two>(rows, "sub{,.rn}", modifiers, one, two,
-                        Operation<Format, Difference, ftz, sat, false>{});
-  half_binary<One, Two>(rows, "mul{,.rn}", modifiers, one, two,
-                        Operation<Format, Product, ftz, sat, false>{});
-  half_ternary<One, Two>(rows, "fma.rn", modifiers, one, two, Operation<Format, Fused, ftz, sat, false>{});
+                        Operation<Format, Difference, ftz, sat, false>{}, meaning<RealDifference, sat>());
+  half_binary<One, Two>(rows, "mul{,.rn}", modifiers, one, two, Operation<Format, Product, ftz, sat, false>{},
+                        meaning<RealProduct<false>, sat>());
+  half_ternary<One, Two>(rows, "fma.rn", modifiers, one, two, Operation<Format, Fused, ftz, sat, false>{},
+                         meaning<RealFused<false>, sat>());
 }
 
 template <class Format, class One, class Two, bool ftz>
 void add_extremes(std::vector<Row>& rows, const char* modifiers, const char* one, const char* two) {
-  half_binary<One, Two>(rows, "min", modifiers, one, two, Extreme<Format, false, false, ftz>{});
-  half_binary<One, Two>(rows, "max", modifiers, one, two, Extreme<Format, true, false, ftz>{});
+  half_binary<One, Two>(rows, "min", modifiers, one, two, Extreme<Format, false, false, ftz>{},
+                        real_lanes<RealExtreme<false>>);
+  half_binary<One, Two>(rows, "max", modifiers, one, two, Extreme<Format, true, false, ftz>{},
+                        real_lanes<RealExtreme<true>>);
 }
 
 template <class Format, class One, class Two>
 void add_format(std::vector<Row>& rows, const char* one, const char* two) {
   add_arithmetic<Format, One, Two, false, false>(rows, "", one, two);
   add_extremes<Format, One, Two, false>(rows, "", one, two);
-  half_binary<One, Two>(rows, "min.NaN", "", one, two, Extreme<Format, false, true, false>{});
-  half_binary<One, Two>(rows, "max.NaN", "", one, two, Extreme<Format, true, true, false>{});
-  half_ternary<One, Two>(rows, "fma.rn", ".relu", one, two, Operation<Format, Fused, false, false, true>{});
-  half_unary<One, Two>(rows, {"neg", one}, {"neg", two}, Negation{});
-  half_unary<One, Two>(rows, {"abs", one}, {"abs", two}, Magnitude{});
+  half_binary<One, Two>(rows, "min.NaN", "", one, two, Extreme<Format, false, true, false>{},
+                        real_lanes<RealExtreme<false>>);
+  half_binary<One, Two>(rows, "max.NaN", "", one, two, Extreme<Format, true, true, false>{},
+                        real_lanes<RealExtreme<true>>);
+  half_ternary<One, Two>(rows, "fma.rn", ".relu", one, two, Operation<Format, Fused, false, false, true>{},
+                         real_lanes<RealClamped<RealFused<false>, false>>);
+  half_unary<One, Two>(rows, {"neg", one}, {"neg", two}, Negation{}, real_lanes<RealNegation>);
+  half_unary<One, Two>(rows, {"abs", one}, {"abs", two}, Magnitude{}, real_lanes<RealMagnitude>);
 }
 
 }  // namespace

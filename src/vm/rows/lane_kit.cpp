@@ -38,8 +38,53 @@ uint32_t argument_range(const void* x, uint32_t mask, int32_t* smallest, int32_t
   return nans;
 }
 
+void widen_floats(double* d, const void* x) {
+  const auto* values = static_cast<const F32::element*>(x);
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) d[i] = static_cast<double>(values[i]);
+}
+
+void combine_errors(const RealStep& step, int arity, const double* const* bounds, double* error,
+                    double* bound) {
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) error[i] = step.local[i], bound[i] = __builtin_fabs(step.local[i]);
+  for (int k = 0; k < arity; ++k) {
+    const double *slope = step.slope[k], *e = step.error[k], *b = bounds[k];
+#pragma GCC ivdep
+    for (int i = 0; i < 32; ++i) {
+      // b = 0 where e = 0 by the operand's own rounding, and then the slope may be anything.
+      error[i] += e[i] != 0 ? slope[i] * e[i] : 0;
+      bound[i] += b[i] != 0 ? __builtin_fabs(slope[i]) * b[i] : 0;
+    }
+  }
+}
+
+// local: products of 11 bits or 24 bits are exact doubles; their sum is kept as high + low (two_sum).
+void combine_sums(int k, const MatrixRow& r) {
+  double high[8], low[8], error[8], bound[8];
+  for (int n = 0; n < 8; ++n) high[n] = r.c[n], low[n] = 0, error[n] = r.c_error[n], bound[n] = r.c_bound[n];
+  for (int i = 0; i < k; ++i) {
+    const double a = r.a[i], a_error = r.a_error[i], a_bound = r.a_bound[i], size = __builtin_fabs(a);
+    const double *b = r.b + 8 * i, *b_error = r.b_error + 8 * i, *b_bound = r.b_bound + 8 * i;
+#pragma GCC ivdep
+    for (int n = 0; n < 8; ++n) {
+      const double p = a * b[n], s = high[n] + p, t = s - high[n];
+      low[n] += (high[n] - (s - t)) + (p - t);
+      high[n] = s;
+      const double exact_b = b[n] + b_error[n];
+      error[n] += exact_b * a_error + a * b_error[n];
+      bound[n] += __builtin_fabs(exact_b) * a_bound + size * b_bound[n];
+    }
+  }
+  for (int n = 0; n < 8; ++n) {
+    r.local[n] = (high[n] - r.d[n]) + low[n];
+    r.error[n] = error[n] + r.local[n];
+    r.bound[n] = bound[n] + __builtin_fabs(r.local[n]);
+  }
+}
+
 LaneKit kit() {
-  return {blend_words, blend_wide, argument_range};
+  return {blend_words, blend_wide, argument_range, widen_floats, combine_errors, combine_sums};
 }
 
 }  // namespace assay::vm::ASSAY_LANES

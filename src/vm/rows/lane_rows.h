@@ -20,6 +20,7 @@ struct LaneRow {
   ptx::Type sources[4] = {};
   LaneFunction lanes = nullptr;
   MaskFunction mask = nullptr;
+  RealFunction real = nullptr;
 };
 
 /// Appends a row whose pattern is the concatenation of `parts`. (rows.cpp)
@@ -108,25 +109,36 @@ void quaternary_lanes(void* d, const void* a, const void* b, const void* c, cons
 /// Rows from a captureless lambda over lane values: unary<D, A>(rows, effect, {"neg.s32"}, [](int32_t a)
 /// {...}).
 template <class D, class A, class F>
-void unary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F) {
+void unary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F,
+           RealFunction real = nullptr) {
   add_lane_row(rows,
-               {.effect = effect, .result = D::type, .sources = {A::type}, .lanes = unary_lanes<F, D, A>},
+               {.effect = effect,
+                .result = D::type,
+                .sources = {A::type},
+                .lanes = unary_lanes<F, D, A>,
+                .real = real},
                parts);
 }
 template <class D, class A, class B, class F>
-void binary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F) {
-  add_lane_row(
-      rows,
-      {.effect = effect, .result = D::type, .sources = {A::type, B::type}, .lanes = binary_lanes<F, D, A, B>},
-      parts);
+void binary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F,
+            RealFunction real = nullptr) {
+  add_lane_row(rows,
+               {.effect = effect,
+                .result = D::type,
+                .sources = {A::type, B::type},
+                .lanes = binary_lanes<F, D, A, B>,
+                .real = real},
+               parts);
 }
 template <class D, class A, class B, class C, class F>
-void ternary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F) {
+void ternary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F,
+             RealFunction real = nullptr) {
   add_lane_row(rows,
                {.effect = effect,
                 .result = D::type,
                 .sources = {A::type, B::type, C::type},
-                .lanes = ternary_lanes<F, D, A, B, C>},
+                .lanes = ternary_lanes<F, D, A, B, C>,
+                .real = real},
                parts);
 }
 template <class D, class A, class B, class C, class E, class F>

@@ -8,6 +8,7 @@
 #include "src/ptx/type.h"
 #include "src/vm/approximate.h"
 #include "src/vm/decoder.h"
+#include "src/vm/real_exponential.h"
 #include "src/vm/rows/warp_rows.h"
 #include "src/vm/warp.h"
 
@@ -154,6 +155,13 @@ bool logarithm(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
+void real_logarithm(const RealStep& step) {
+  for (int i = 0; i < 32; ++i) {
+    step.local[i] = logarithm2_minus(step.value[0][i], step.result[i]);
+    step.slope[0][i] = logarithm2_slope(step.value[0][i], step.error[0][i]);
+  }
+}
+
 bool zero(Warp& warp, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](int lane) { warp.wide(op.d)[lane] = 0; });
   return true;
@@ -198,6 +206,7 @@ void add_register_rows(std::vector<Row>& rows) {
       decode_carry);
   add(rows, "{mad.hi.cc,madc.hi,madc.hi.cc}.u64", Effect::bits, carry_multiply<uint64_t, true>, decode_carry);
   add(rows, "lg2.approx.ftz.f32", Effect::arithmetic, logarithm, decode_logarithm);
+  rows.back().real = real_logarithm;
   rows.back().status = Status::measured_sm90;
   rows.back().result = Type::f32;
   rows.back().sources = {Type::f32};

@@ -1,0 +1,16 @@
+// What `assay trace` says of a run beside exact arithmetic.
+#pragma once
+#include <string>
+
+#include "reports/result.h"
+#include "src/cli/console.h"
+
+namespace assay::cli {
+
+/// How far an exponential was from overflow: "saw up to -3.2: safe", "within 4 of overflow (126 of 128)".
+std::string distance_text(const ExponentRange&);
+/// Errors of the outputs, the lines that made them, the first parting, the exponentials nearest to overflow:
+/// at most 15 lines.
+void print_shadow(const Console&, const Verification&);
+
+}  // namespace assay::cli

@@ -1,0 +1,25 @@
+// run_shadow: the plan on the machine, with every float's exact counterpart beside it (error_trace.h).
+#pragma once
+#include <functional>
+
+#include "src/vm/machine.h"
+#include "src/vm/shadow_report.h"
+
+namespace assay::vm {
+
+struct ShadowOptions {
+  double parting = 0x1p-6;  ///< ShadowParting::threshold
+  bool by_line = true;      ///< attribute errors to lines: one further run per 16 lines that round
+  /// Bytes that following lines may take; above, lines stay empty. Counted: 80 for each 16-bit half of the
+  /// plan's outputs and workspaces.
+  uint64_t by_line_bytes = uint64_t{2} << 30;
+  /// Source line of an instruction; null: where its own text stands (src/vm/warp.h).
+  std::function<SourceLocation(const ptx::Module&, int32_t function, int32_t instruction)> locate;
+};
+
+/// Results do not depend on the number of threads. A run that traps reports what it had reached: outputs then
+/// stay empty. Throws BadInput as run() does.
+ShadowReport run_shadow(const Plan&, const TensorMap& inputs, const MachineOptions&,
+                        const ShadowOptions& = {});
+
+}  // namespace assay::vm
