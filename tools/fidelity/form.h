@@ -1,0 +1,44 @@
+// One instruction form to compare between two engines: how its operands are drawn and what its program does
+// with them.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/vm/instruction_row.h"
+
+namespace assay::fidelity {
+
+enum class Draw : uint8_t {
+  crossed,  ///< an entry of the type's template table: all entries of all operands crossed, the rest random
+  uniform,  ///< the same, one value for the whole warp
+  theme,    ///< the warp chooses four neighbouring entries of the theme table, the lane one of them
+  counter   ///< the index itself: every bit pattern of 16 or 32 bits
+};
+
+struct DrawnOperand {
+  ptx::Type type;
+  Draw draw = Draw::crossed;
+  int group = 0;  ///< operands of a group share entry or theme; their random bits differ
+};
+
+/// Registers %a0, %a1, ... hold the operands, %d0, %d1, ... take the results. The body may also use %x0..%x3
+/// (b32), %y0 (b64), %p0 (pred), %lane, %step (b32, one value in the warp), %cell (b32: 16 bytes of shared
+/// memory of this thread), %warpcells (b32: the warp's 512 bytes) and %memory (b64: 8 bytes of global
+/// memory of this thread).
+struct Form {
+  std::string name;
+  vm::Status status = vm::Status::exact;
+  std::vector<DrawnOperand> operands;
+  std::vector<ptx::Type> results;
+  std::string body;
+  int64_t indices = 0;  ///< how many indices a whole comparison has; results are as many times results.size()
+};
+
+/// Every form of the instruction table that is a function of registers, at 2^log2_indices indices (fewer where
+/// that is every input). `others`, if given, receives the forms that are none.
+std::vector<Form> forms(int log2_indices, std::vector<std::string>* others = nullptr);
+/// Forms of one float operand on all 2^32 inputs: the approximate ones first.
+std::vector<Form> exhaustive_forms();
+
+}  // namespace assay::fidelity

@@ -1,0 +1,22 @@
+// Templates for drawn operands: an operand is (random & keep) | set.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "src/ptx/program.h"
+
+namespace assay::fidelity {
+
+struct Template {
+  uint64_t keep, set;
+};
+inline constexpr int table_entries = 64;
+using OperandTable = std::array<Template, table_entries>;
+
+/// Special values, boundaries, exponent windows, ties and raw bit patterns of a type.
+OperandTable crossed_table(ptx::Type);
+/// Sixteen themes of four entries for tensor-core operands: narrow exponent windows, cancelling powers of two,
+/// subnormals, overflow, specials among ordinary values.
+OperandTable theme_table(ptx::Type);
+
+}  // namespace assay::fidelity
