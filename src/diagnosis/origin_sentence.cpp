@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <limits>
 
 namespace assay {
 namespace {
@@ -23,16 +25,20 @@ std::string operand_values(const Origin& origin) {
   return text;
 }
 
-/// The input of largest magnitude and, where one was found, the value that would have kept the element
-/// finite.
+/// How far an input is from the value that keeps the output finite: |log| of their quotient.
+double distance_to_finite(const InputElement& e) {
+  if (e.nearest_finite.empty()) return INFINITY;
+  const double quotient = std::strtod(e.nearest_finite.c_str(), nullptr) / e.value;
+  return quotient > 0 ? std::fabs(std::log(quotient)) : std::numeric_limits<double>::max();
+}
+
+/// The input that need change least for a finite output, and its nearest such value; where no single input
+/// helps, the one of largest magnitude.
 std::string blamed_input(const Origin& origin) {
   if (origin.inputs.empty()) return "";
   const InputElement* blamed = &origin.inputs.front();
   for (const InputElement& e : origin.inputs)
-    if (!e.nearest_finite.empty()) {
-      blamed = &e;
-      break;
-    }
+    if (distance_to_finite(e) < distance_to_finite(*blamed)) blamed = &e;
   const std::string several =
       origin.inputs.size() > 8 ? fmt::format("of {} inputs, as ", origin.inputs.size()) : "";
   std::string text = fmt::format(" because {}{} = {:.6g}", several, blamed->element, blamed->value);

@@ -77,9 +77,13 @@ TEST(Causes, AMaskedLaneIsToldFromALateAnchorAndFromZeroFilledRows) {
   EXPECT_EQ(Scene(128, 17, 17, 16, -90).best(), "anchor-row-late");
   EXPECT_EQ(Scene(128, 16, 16, 16, -90).best(), "anchor-row-late");
   EXPECT_EQ(Scene(100, 64, 99, 70).best(), "zero-filled-gate-rows");
+  EXPECT_EQ(Scene(80, 64, 79, 70).best(), "zero-filled-gate-rows") << "whole blocks of 16, no whole chunk";
+  Scene masked_last_row(65, 64, 64, 63, -90);
+  masked_last_row.trace.masked_by_product = true;
+  EXPECT_EQ(masked_last_row.best(), "masked-lane-overflow");
 }
 
-TEST(Causes, AFullLastBlockRulesOutZeroFilledRows) {
+TEST(Causes, AFullLastChunkRulesOutZeroFilledRows) {
   for (const Diagnosis& d : diagnose(Scene(128, 64, 127, 70).evidence()))
     EXPECT_NE(d.cause, "zero-filled-gate-rows");
 }

@@ -13,7 +13,7 @@ Cause zero_filled_gate_rows() {
             constexpr int64_t kChunk = 64, kBlock = 16;
             Diagnosis d;
             const std::optional<GateSpan> span = gate_span(e);
-            if (!span || span->length % kBlock == 0) return d;
+            if (!span || span->length % kChunk == 0) return d;  // no dead rows
             const int64_t last_chunk = (span->length - 1) / kChunk * kChunk,
                           last_block = (span->length - 1) / kBlock * kBlock;
             if (span->first < last_chunk) return d;
@@ -32,6 +32,7 @@ Cause zero_filled_gate_rows() {
               d.evidence.push_back("it ends with the last row of the sequence");
             }
             if (!span->later_than_output()) d.score += 0.1;
+            if (e.trace->masked_by_product) d.score -= 0.35;  // then it is masked-lane-overflow
             d.explanation =
                 "rows behind the end of the sequence take part with a decay sum of 0: give them the last "
                 "live row's "
