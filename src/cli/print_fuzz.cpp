@@ -32,7 +32,9 @@ void print_tightness(const Console& console, const FuzzRun& run, const std::stri
     rows.push_back({decay});
     for (const std::string& column : columns) {
       const auto found = worst.find({decay, column});
-      rows.back().push_back(found == worst.end() ? "-" : fmt::format("{:.3f}", found->second));
+      rows.back().push_back(found == worst.end()   ? "-"
+                            : found->second < 1000 ? fmt::format("{:.3f}", found->second)
+                                                   : fmt::format("{:.3g}", found->second));
     }
   }
   console.table(rows, 1);

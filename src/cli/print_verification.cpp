@@ -44,7 +44,7 @@ std::string case_text(const Verification& v) {
 }
 
 std::string count_of_elements(int64_t n, const char* what) {
-  return fmt::format("{} {} element{}", n, what, n == 1 ? "" : "s");
+  return fmt::format("{}{}{} element{}", n, *what ? " " : "", what, n == 1 ? "" : "s");
 }
 
 /// What the verdict rests on, in words.

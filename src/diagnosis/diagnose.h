@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/operator.h"
 #include "reports/result.h"
 #include "src/case/case.h"
 #include "src/diagnosis/origin.h"
@@ -20,6 +21,7 @@ struct Evidence {
   const OriginTrace* trace = nullptr;  ///< of a non-finite element
   const std::vector<OutputComparison>* outputs = nullptr;
   const std::vector<ExponentRange>* exponents = nullptr;
+  const Operator* op = nullptr;  ///< what the kernel claims to compute
 };
 
 struct Cause {

@@ -89,12 +89,13 @@ std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verificat
 }
 
 /// Where the non-finite element was born, and the named causes that fit all the evidence.
-void explain(const Plan& plan, const TensorMap& inputs, const VerifyOptions& options, Verification& v) {
+void explain(const Plan& plan, const Operator& op, const TensorMap& inputs, const VerifyOptions& options,
+             Verification& v) {
   const auto element = options.element ? options.element : nonfinite_element(v);
   std::optional<OriginTrace> trace;
   if (element) trace = find_origin(plan, inputs, element->first, element->second, options.origin);
   if (trace) v.origin = trace->origin;
-  v.diagnosis = diagnose({&v.case_, &inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents});
+  v.diagnosis = diagnose({&v.case_, &inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &op});
 }
 
 }  // namespace
@@ -136,7 +137,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     v.shadow = vm::run_shadow(plan, inputs, options.origin.machine, {.locate = location_of});
   decide(v);
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
-    explain(plan, inputs, options, v);
+    explain(plan, op, inputs, options, v);
     decide(v);  // the cause now names the origin
   }
   return v;

@@ -16,7 +16,7 @@ struct Scene {
   OriginTrace trace;
 
   Scene(int64_t length, int64_t first, int64_t last, int64_t output_row, double gate = -30) {
-    case_.kernel = "gla.chunk";
+    case_.kernel = "a_strangers_kernel";
     case_.T = length;
     Tensor g("g", Dtype::fp32, {{"B", 1}, {"T", length}, {"H", 1}, {"K", 2}});
     for (int64_t t = 0; t < length; t++) g.set(2 * t + 1, gate);
@@ -28,7 +28,7 @@ struct Scene {
     for (int64_t t = 0; t <= last; t++)
       trace.input_elements.emplace_back("g", 2 * t + 1);  // a sum from the chunk's start
   }
-  Evidence evidence() const { return {&case_, &inputs, &trace}; }
+  Evidence evidence() const { return {&case_, &inputs, &trace, nullptr, nullptr, &find_operator("gla")}; }
   std::string best() const {
     const std::vector<Diagnosis> found = diagnose(evidence());
     return found.empty() ? "" : found.front().cause;
@@ -81,6 +81,18 @@ TEST(Causes, AMaskedLaneIsToldFromALateAnchorAndFromZeroFilledRows) {
   Scene masked_last_row(65, 64, 64, 63, -90);
   masked_last_row.trace.masked_by_product = true;
   EXPECT_EQ(masked_last_row.best(), "masked-lane-overflow");
+}
+
+TEST(Causes, AnInverseOfTheDecaySinceTheChunksStartIsNamed) {
+  EXPECT_EQ(Scene(40, 0, 8, 8, -10).best(), "unanchored-decay-factor");
+  EXPECT_EQ(Scene(9, 0, 8, 8, -10).best(), "unanchored-decay-factor");
+  EXPECT_EQ(Scene(1, 0, 0, 0, -100).best(), "unanchored-decay-factor");
+  Scene masked(40, 0, 8, 8, -10);
+  masked.trace.masked_by_product = true;
+  EXPECT_EQ(masked.best(), "masked-lane-overflow");
+  Scene state(40, 0, 39, 0);
+  state.trace.origin.element = "final_state[n=0,h=0,k=1,v=0]";
+  EXPECT_EQ(state.best(), "zero-filled-gate-rows");
 }
 
 TEST(Causes, AFullLastChunkRulesOutZeroFilledRows) {

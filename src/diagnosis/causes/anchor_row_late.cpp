@@ -29,6 +29,7 @@ Cause anchor_row_late() {
           d.score += 0.2;
           d.evidence.push_back("no mask multiplied the infinity");
         }
+        if (span->whole && span->last <= span->output_row) d.score -= 0.2;  // unanchored, or a state's
         d.explanation =
             "the decay is split at an anchor that does not lie between the two rows: take the row before the "
             "block";

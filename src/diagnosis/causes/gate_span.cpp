@@ -8,22 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include "reference/operator.h"
-
 namespace assay {
 namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kSumTolerance = 0x1p-8;
 
-/// Names of the log decays of the case's operator.
+/// Names of the operator's log decays.
 std::set<std::string> log_decays(const Evidence& e) {
   std::set<std::string> names;
-  const std::string operator_name = e.case_->kernel.substr(0, e.case_->kernel.find('.'));
-  for (const Operator& op : operators())
-    if (op.name == operator_name)
-      for (const ArgumentSpec& a : op.inputs)
-        if (a.role == Role::log_decay) names.emplace(a.name);
+  if (!e.op) return names;
+  for (const ArgumentSpec& a : e.op->inputs)
+    if (a.role == Role::log_decay) names.emplace(a.name);
   return names;
 }
 
@@ -78,12 +74,15 @@ std::optional<GateSpan> gate_span(const Evidence& e) {
       if (std::fabs(sum - exponent) > kSumTolerance * exponent) continue;
       const int64_t output_row = row_of(origin.element);
       const auto [start, length] = sequence_of(*e.case_, rows.rbegin()->first);
+      double all = 0;
+      for (const auto& [row, decay] : rows) all -= decay;
       return GateSpan{channel.first,
                       previous - start,
                       rows.rbegin()->first - start,
                       output_row < 0 ? length : output_row - start,
                       length,
-                      exponent};
+                      exponent,
+                      std::fabs(all - exponent) <= kSumTolerance * exponent};
     }
   }
   return std::nullopt;

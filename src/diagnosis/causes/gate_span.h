@@ -16,6 +16,8 @@ struct GateSpan {
   int64_t first = 0, last = 0;
   int64_t output_row = 0, length = 0;
   double exponent = 0;  ///< nats; positive
+  bool whole = false;   ///< every row that the exponential depended on sums to it, too
+  bool of_state() const { return output_row == length; }
   bool later_than_output() const { return first > output_row; }
 };
 

@@ -32,6 +32,8 @@ Cause zero_filled_gate_rows() {
               d.evidence.push_back("it ends with the last row of the sequence");
             }
             if (!span->later_than_output()) d.score += 0.1;
+            if (span->last <= span->output_row && !span->of_state())
+              d.score -= 0.4;                                 // no dead row takes part
             if (e.trace->masked_by_product) d.score -= 0.35;  // then it is masked-lane-overflow
             d.explanation =
                 "rows behind the end of the sequence take part with a decay sum of 0: give them the last "
