@@ -9,12 +9,6 @@
 
 namespace assay::gla {
 
-std::string format_name(Dtype dtype) {
-  std::string name(format(dtype).name);
-  name[0] = static_cast<char>(name[0] - 'a' + 'A');
-  return name;
-}
-
 Sequences sequences_of(const Case& c, const Sizes& sizes, int64_t chunk) {
   std::vector<int64_t> offsets = c.cu_seqlens;
   if (offsets.empty())

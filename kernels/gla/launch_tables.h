@@ -8,9 +8,6 @@
 
 namespace assay::gla {
 
-/// Names as in the kernels' sources: "Bf16", "Fp16", "Fp32".
-std::string format_name(Dtype);
-
 /// Packed sequences of one case, in the order of their states.
 struct Sequences {
   Tensor table;        ///< "sequences" [N, 3]: first token, tokens, first chunk

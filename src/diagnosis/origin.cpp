@@ -144,16 +144,6 @@ Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
 
 }  // namespace
 
-std::optional<std::pair<std::string, int64_t>> first_nonfinite(const Plan& plan, const TensorMap& outputs) {
-  for (const PlanOutput& o : plan.outputs) {
-    const auto found = outputs.find(o.name);
-    if (found == outputs.end()) continue;
-    for (int64_t i = 0; i < found->second.size(); i++)
-      if (!std::isfinite(found->second.value(i))) return std::pair{o.name, i};
-  }
-  return std::nullopt;
-}
-
 std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs, const std::string& output,
                                        int64_t flat, const OriginOptions& options) {
   vm::Recording recording;

@@ -35,9 +35,6 @@ struct OriginTrace {
   std::vector<ChainLink> computed_from;
 };
 
-/// First non-finite element of `outputs` in the order of the plan's outputs, or none.
-std::optional<std::pair<std::string, int64_t>> first_nonfinite(const Plan&, const TensorMap& outputs);
-
 /// Runs the plan in the recording machine and walks back from element `flat` of `output`. None where that
 /// element is finite on the machine (it came from elsewhere: another engine, a trap before it was written).
 std::optional<OriginTrace> find_origin(const Plan&, const TensorMap& inputs, const std::string& output,

@@ -11,7 +11,6 @@ namespace {
 
 constexpr size_t kCarrierLimit = 4u << 20;  // about 0.5 GB with operands
 constexpr size_t kEventLimit = 8u << 20;
-constexpr int kRepeatDepth = 6;  // instructions of one turn of a loop-carried recurrence that pass a NaN on
 
 }  // namespace
 

@@ -15,9 +15,6 @@ void each_lane(uint32_t mask, Visit visit) {
 bool is_wide(ptx::Type t) {
   return cell_of(t) == Cell::wide;
 }
-bool is_word(ptx::Type t) {
-  return cell_of(t) == Cell::word;
-}
 
 bool is_float(ptx::Type t) {
   switch (t) {
