@@ -1,7 +1,6 @@
 // Approximate instructions, with the bits an NVIDIA H200 (sm_90) returns. Arguments and results are fp32 bit
-// patterns. Recorded tables stand in src/vm/tables/. ex2 was compared with the hardware on all 2^32 inputs of
-// both forms; rcp and rsqrt on every input of their recorded binades and on
-// tests/data/approximate_sm90.bin.gz elsewhere.
+// patterns. Recorded tables stand in src/vm/tables/. ex2, rcp and rsqrt were compared with the hardware on
+// all 2^32 inputs of both forms, lg2 on all of [2, 4) (tools/fidelity).
 #pragma once
 #include <cstdint>
 

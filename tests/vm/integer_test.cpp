@@ -39,7 +39,7 @@ const Case arithmetic[] = {
     {"rem.s32 %d, %a, %b;", 0xfffffff9, 2, 0, ones},        // -7 % 2 = -1
     {"div.s32 %d, %a, %b;", min32, ones, 0, min32},         // no host trap
     {"div.u32 %d, %a, %b;", 7, 0, 0, ones},
-    {"rem.u32 %d, %a, %b;", 7, 0, 0, 7},
+    {"rem.u32 %d, %a, %b;", 7, 0, 0, ones},
     {"min.s32 %d, %a, %b;", ones, 1, 0, ones},
     {"min.u32 %d, %a, %b;", ones, 1, 0, 1},
     {"max.s64 %rd1, -5, 3; cvt.u32.u64 %d, %rd1;", 0, 0, 0, 3},

@@ -19,8 +19,8 @@ struct Mismatch {
 
 struct Comparison {
   int64_t results = 0;
-  int64_t mismatches = 0;       ///< indices that differ
-  bool at_least = false;        ///< some differing threads were not looked into: there are more
+  int64_t mismatches = 0;  ///< indices that differ
+  bool at_least = false;   ///< some differing threads were not looked into: there are more
   std::optional<Mismatch> first;
   std::optional<std::string> refused;  ///< an engine does not run the form: why
 };

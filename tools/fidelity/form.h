@@ -35,8 +35,8 @@ struct Form {
   int64_t indices = 0;  ///< how many indices a whole comparison has; results are as many times results.size()
 };
 
-/// Every form of the instruction table that is a function of registers, at 2^log2_indices indices (fewer where
-/// that is every input). `others`, if given, receives the forms that are none.
+/// Every form of the instruction table that is a function of registers, at 2^log2_indices indices (fewer
+/// where that is every input). `others`, if given, receives the forms that are none.
 std::vector<Form> forms(int log2_indices, std::vector<std::string>* others = nullptr);
 /// Forms of one float operand on all 2^32 inputs: the approximate ones first.
 std::vector<Form> exhaustive_forms();

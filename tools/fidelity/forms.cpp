@@ -31,7 +31,8 @@ std::string every_truth_table() {
   std::string body = "mov.b32 %d0, 0;\n";
   for (int table = 0; table < 256; ++table)
     body += fmt::format(
-        "lop3.b32 %x0, %a0, %a1, %a2, {};\nmul.lo.u32 %d0, %d0, 0x01000193;\nxor.b32 %d0, %d0, %x0;\n", table);
+        "lop3.b32 %x0, %a0, %a1, %a2, {};\nmul.lo.u32 %d0, %d0, 0x01000193;\nxor.b32 %d0, %d0, %x0;\n",
+        table);
   return body;
 }
 
@@ -73,7 +74,8 @@ std::optional<Form> exchange(const std::string& name) {
     return form;
   };
   if (name.starts_with("shfl."))
-    return with({{Type::b32}, {Type::u32, Draw::crossed, 1}, {Type::u32, Draw::uniform, 2}}, {Type::b32, Type::pred},
+    return with({{Type::b32}, {Type::u32, Draw::crossed, 1}, {Type::u32, Draw::uniform, 2}},
+                {Type::b32, Type::pred},
                 name + " %d0|%d1, %a0, %a1, %a2" + (name.find(".sync") != std::string::npos ? ", -1;" : ";"));
   if (name.starts_with("vote.sync"))
     return with({{Type::u32}, {Type::u32, Draw::uniform, 1}},
@@ -117,7 +119,9 @@ Form multiply(const std::string& name) {
 /// Every thread stores 16 bytes; the rows' addresses are permuted.
 Form load_matrix(const std::string& name) {
   Form form{.name = name};
-  const int matrices = name.find(".x4") != std::string::npos ? 4 : name.find(".x2") != std::string::npos ? 2 : 1;
+  const int matrices = name.find(".x4") != std::string::npos   ? 4
+                       : name.find(".x2") != std::string::npos ? 2
+                                                               : 1;
   for (int i = 0; i < 4; ++i) form.operands.push_back({Type::b32, Draw::crossed, i});
   std::string to;
   for (int i = 0; i < matrices; ++i) to += fmt::format("{}%d{}", i ? ", " : "", i);
@@ -139,7 +143,8 @@ Form atomic(const std::string& name) {
   const bool shared = name.find(".shared") != std::string::npos, returns = name.starts_with("atom");
   const bool cas = name.find(".cas.") != std::string::npos;
   const std::string space = shared ? "shared" : "global", at = shared ? "[%cell]" : "[%memory]";
-  Form form{.name = name, .operands = {{type, Draw::crossed, 0}, {type, Draw::crossed, 1}}, .results = {type}};
+  Form form{
+      .name = name, .operands = {{type, Draw::crossed, 0}, {type, Draw::crossed, 1}}, .results = {type}};
   if (cas) form.operands.insert(form.operands.end(), {{type, Draw::crossed, 2}, {Type::pred}});
   if (returns) form.results.push_back(type);
   form.body = fmt::format("st.{}.{} {}, %a0;\n", space, bits, at);
@@ -173,10 +178,8 @@ std::optional<Form> move(const std::string& name) {
                 .operands = {{half, Draw::crossed, 0}, {half, Draw::crossed, 1}},
                 .results = {type},
                 .body = opcode + " %d0, {%a0, %a1};"};
-  return Form{.name = name,
-              .operands = {{type}},
-              .results = {half, half},
-              .body = opcode + " {%d0, %d1}, %a0;"};
+  return Form{
+      .name = name, .operands = {{type}}, .results = {half, half}, .body = opcode + " {%d0, %d1}, %a0;"};
 }
 
 std::optional<Form> form_of(const Row& row, const std::string& name) {
@@ -184,10 +187,11 @@ std::optional<Form> form_of(const Row& row, const std::string& name) {
     return plain(row, name);
   if (row.kind != Kind::warp) return std::nullopt;
   if (name == "lg2.approx.ftz.f32")  // the machine knows [2, 4)
-    return Form{.name = name,
-                .operands = {{Type::f32, Draw::counter}},
-                .results = {Type::f32},
-                .body = "and.b32 %x0, %a0, 0x007fffff;\nor.b32 %x0, %x0, 0x40000000;\n" + name + " %d0, %x0;"};
+    return Form{
+        .name = name,
+        .operands = {{Type::f32, Draw::counter}},
+        .results = {Type::f32},
+        .body = "and.b32 %x0, %a0, 0x007fffff;\nor.b32 %x0, %x0, 0x40000000;\n" + name + " %d0, %x0;"};
   if (name.starts_with("mma.")) return multiply(name);
   if (name.starts_with("ldmatrix.")) return load_matrix(name);
   if (name.starts_with("atom") || name.starts_with("red.") || name.starts_with("red,")) return atomic(name);
@@ -229,10 +233,12 @@ std::vector<Form> forms(int log2_indices, std::vector<std::string>* others) {
 std::vector<Form> exhaustive_forms() {
   std::vector<Form> result;
   for (const Row& row : vm::rows()) {
-    if ((row.kind != Kind::lanes && row.kind != Kind::exponential) || row.effect != vm::Effect::arithmetic ||
+    if ((row.kind != Kind::lanes && row.kind != Kind::exponential) || row.effect == vm::Effect::move ||
         row.sources[0] != Type::f32 || row.sources[1] != Type::none)
       continue;
     for (const std::string& name : vm::forms_of(row)) {
+      if (row.effect == vm::Effect::bits && name.find(".sat") != std::string::npos)
+        continue;  // the same as without
       Form form = plain(row, name);
       form.operands[0].draw = Draw::counter;
       form.status = row.status;
@@ -242,9 +248,13 @@ std::vector<Form> exhaustive_forms() {
   }
   const auto rank = [](const Form& form) {
     if (form.status == vm::Status::measured_sm90) return 0;
-    return form.name.starts_with("cvt") || form.name.starts_with("sqrt") || form.name.starts_with("rcp") ? 1 : 2;
+    if (form.results[0] != Type::f32 && ptx::name_of(form.results[0]).find('f') == std::string_view::npos)
+      return 3;
+    return form.name.starts_with("cvt") || form.name.starts_with("sqrt") || form.name.starts_with("rcp") ? 1
+                                                                                                         : 2;
   };
-  std::stable_sort(result.begin(), result.end(), [&](const Form& a, const Form& b) { return rank(a) < rank(b); });
+  std::stable_sort(result.begin(), result.end(),
+                   [&](const Form& a, const Form& b) { return rank(a) < rank(b); });
   return result;
 }
 

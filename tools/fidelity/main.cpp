@@ -91,12 +91,17 @@ class Survey {
   std::atomic<size_t> next_{0};
   std::mutex mutex_;
   std::optional<std::string> failure_;
+  std::string expected_name_;
 };
 
 void Survey::work() {
   try {
     const auto machine = make_vm_backend({.threads = 1});
     const auto expected = options_.expected == "vm" ? make_vm_backend({.threads = 1}) : make_cuda_backend({});
+    {
+      const std::lock_guard lock(mutex_);
+      expected_name_ = expected->name();
+    }
     for (size_t i; (i = next_++) < jobs_.size();) {
       const Job& job = jobs_[i];
       if (job.last_resort && elapsed() > options_.seconds) break;
@@ -132,8 +137,7 @@ std::string text_of(const Mismatch& mismatch) {
 
 bool Survey::print() const {
   int64_t results = 0, mismatches = 0, compared = 0, refused = 0, exhausted = 0;
-  fmt::print("# form, results, differing, digest of the recorded subset{}\n",
-             options_.expected == "vm" ? " (machine against machine)" : "");
+  fmt::print("# {}\n# form, results, differing, digest of the recorded subset\n", expected_name_);
   for (const Line& line : lines_) {
     const Comparison& total = line.total;
     if (line.done == 0) continue;
@@ -149,11 +153,13 @@ bool Survey::print() const {
     results += total.results;
     mismatches += total.mismatches;
     fmt::print("{} {} {}{} {}\n", line.form.name, total.results, total.at_least ? ">=" : "", total.mismatches,
-               every_input ? "all-inputs" : fmt::format("{:016x}", line.digest));
+               every_input ? (line.done == line.form.indices ? "all-inputs" : "part-of-all-inputs")
+                           : fmt::format("{:016x}", line.digest));
     if (total.first) fmt::print(stderr, "{}: {}\n", line.form.name, text_of(*total.first));
   }
   const std::string summary = fmt::format(
-      "{} forms compared, {} refused by an engine, {} forms of the table are no function of registers; {} forms on "
+      "{} forms compared, {} refused by an engine, {} forms of the table are no function of registers; {} "
+      "forms on "
       "all 2^32 inputs; {} results, {} differing; {:.1f} s\n",
       compared, refused, others_.size(), exhausted, results, mismatches, elapsed());
   fmt::print("# {}", summary);
@@ -178,10 +184,10 @@ Options options_of(int argc, char** argv) {
     else if (name == "--expected")
       options.expected = value;
     else
-      throw BadInput("unknown option " + name + "; known are --log2, --seconds, --forms, --expected, --threads");
+      throw BadInput("unknown option " + name +
+                     "; known are --log2, --seconds, --forms, --expected, --threads");
   }
-  if (options.log2_indices < 14 || options.log2_indices > 26)
-    throw BadInput("--log2 must be from 14 to 26");
+  if (options.log2_indices < 14 || options.log2_indices > 26) throw BadInput("--log2 must be from 14 to 26");
   return options;
 }
 

@@ -75,8 +75,8 @@ std::vector<Template> float_entries(const Layout& layout) {
   FloatTemplates t(layout);
   const uint64_t one = t.one(), infinity = t.infinity(), normal = t.least_normal();
   for (const uint64_t magnitude :
-       {uint64_t{0}, uint64_t{1}, normal - 1, normal, normal + 1, one, one + 1, one - 1, infinity - 1, infinity,
-        infinity | 1, infinity | (normal >> 1), infinity | (normal - 1)})
+       {uint64_t{0}, uint64_t{1}, normal - 1, normal, normal + 1, one, one + 1, one - 1, infinity - 1,
+        infinity, infinity | 1, infinity | (normal >> 1), infinity | (normal - 1)})
     t.exactly(magnitude);
   const int least = 1 - layout.bias;
   for (int i = 0; i < 3; ++i) {
@@ -99,6 +99,10 @@ std::vector<Template> float_entries(const Layout& layout) {
   t.window(-layout.bias / 2 - 4, 3);
   t.window(0, 5, 5);
   t.window(20, 5, 10);
+  t.made.push_back({t.sign() | ones(layout.fraction), infinity | 1});  // NaN with any payload
+  // Products just below the smallest normal number.
+  t.made.push_back({t.sign() | 7, one - 8});
+  t.made.push_back({t.sign() | 7, normal});
   while (t.made.size() < table_entries) t.raw();
   return t.made;
 }
@@ -106,11 +110,30 @@ std::vector<Template> float_entries(const Layout& layout) {
 std::vector<Template> integer_entries(int bits) {
   std::vector<Template> made;
   const uint64_t all = ones(bits), top = uint64_t{1} << (bits - 1);
-  for (const uint64_t value :
-       {uint64_t{0}, uint64_t{1}, uint64_t{2}, uint64_t{3}, all, all - 1, top, top - 1, top + 1, uint64_t{0x7f},
-        uint64_t{0x80}, uint64_t{0xff}, uint64_t{0x100}, uint64_t{0x7fff}, uint64_t{0x8000}, uint64_t{0xffff},
-        uint64_t{31}, uint64_t{32}, uint64_t{33}, uint64_t{63}, uint64_t{64}, uint64_t{65}, all ^ 0x7f,
-        all ^ 0x7fff})
+  for (const uint64_t value : {uint64_t{0},
+                               uint64_t{1},
+                               uint64_t{2},
+                               uint64_t{3},
+                               all,
+                               all - 1,
+                               top,
+                               top - 1,
+                               top + 1,
+                               uint64_t{0x7f},
+                               uint64_t{0x80},
+                               uint64_t{0xff},
+                               uint64_t{0x100},
+                               uint64_t{0x7fff},
+                               uint64_t{0x8000},
+                               uint64_t{0xffff},
+                               uint64_t{31},
+                               uint64_t{32},
+                               uint64_t{33},
+                               uint64_t{63},
+                               uint64_t{64},
+                               uint64_t{65},
+                               all ^ 0x7f,
+                               all ^ 0x7fff})
     made.push_back({0, value & all});
   if (bits == 64)
     for (const uint64_t value : {0x7fffffffull, 0x80000000ull, 0xffffffffull, 0xffffffff80000000ull})
@@ -152,8 +175,7 @@ bool is_packed(Type type) {
 
 OperandTable crossed_table(Type type) {
   const Layout layout = layout_of(type);
-  if (layout.bits == 0)
-    return table_of(integer_entries(type == Type::pred ? 32 : 8 * ptx::bytes_of(type)));
+  if (layout.bits == 0) return table_of(integer_entries(type == Type::pred ? 32 : 8 * ptx::bytes_of(type)));
   const std::vector<Template> entries = float_entries(layout);
   return is_packed(type) ? packed(entries, 7) : table_of(entries);
 }

@@ -15,8 +15,8 @@ using OperandTable = std::array<Template, table_entries>;
 
 /// Special values, boundaries, exponent windows, ties and raw bit patterns of a type.
 OperandTable crossed_table(ptx::Type);
-/// Sixteen themes of four entries for tensor-core operands: narrow exponent windows, cancelling powers of two,
-/// subnormals, overflow, specials among ordinary values.
+/// Sixteen themes of four entries for tensor-core operands: narrow exponent windows, cancelling powers of
+/// two, subnormals, overflow, specials among ordinary values.
 OperandTable theme_table(ptx::Type);
 
 }  // namespace assay::fidelity

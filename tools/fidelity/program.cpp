@@ -46,19 +46,22 @@ std::string draw(const DrawnOperand& operand, size_t index) {
   const std::string a = fmt::format("%a{}", index);
   const Width width = width_of(operand.type);
   if (operand.draw == Draw::counter)
-    return width == Width::half ? fmt::format("cvt.u16.u32 {}, %i;\n", a) : fmt::format("mov.b32 {}, %i;\n", a);
+    return width == Width::half ? fmt::format("cvt.u16.u32 {}, %i;\n", a)
+                                : fmt::format("mov.b32 {}, %i;\n", a);
   const bool uniform = operand.draw == Draw::uniform;
   // A multiplicative hash with two xor-shifts: enough to spread a counter over bit patterns.
-  std::string text =
-      fmt::format("mad.lo.u32 %h, {}, 0x9e3779b1, {};\n", uniform ? "%u" : "%i", 0x2c1b3c6du * (2 * index + 1));
-  text += "shr.u32 %x, %h, 16;\nxor.b32 %h, %h, %x;\nmul.lo.u32 %h, %h, 0x85ebca6b;\n"
-          "shr.u32 %x, %h, 13;\nxor.b32 %h, %h, %x;\n";
+  std::string text = fmt::format("mad.lo.u32 %h, {}, 0x9e3779b1, {};\n", uniform ? "%u" : "%i",
+                                 0x2c1b3c6du * (2 * index + 1));
+  text +=
+      "shr.u32 %x, %h, 16;\nxor.b32 %h, %h, %x;\nmul.lo.u32 %h, %h, 0x85ebca6b;\n"
+      "shr.u32 %x, %h, 13;\nxor.b32 %h, %h, %x;\n";
   if (width == Width::predicate)
     return text + fmt::format("and.b32 %x, %h, 0x400;\nsetp.ne.u32 {}, %x, 0;\n", a);
   if (operand.draw == Draw::theme)
-    text += fmt::format("shr.u32 %x, %ptheme, {};\nand.b32 %x, %x, 15;\nshl.b32 %x, %x, 2;\n"
-                        "shr.u32 %y, %h, 29;\nand.b32 %y, %y, 3;\nadd.u32 %x, %x, %y;\n",
-                        4 * operand.group + 8);
+    text += fmt::format(
+        "shr.u32 %x, %ptheme, {};\nand.b32 %x, %x, 15;\nshl.b32 %x, %x, 2;\n"
+        "shr.u32 %y, %h, 29;\nand.b32 %y, %y, 3;\nadd.u32 %x, %x, %y;\n",
+        4 * operand.group + 8);
   else
     text += fmt::format("shr.u32 %x, {}, {};\nand.b32 %x, %x, 63;\n", uniform ? "%pu" : "%pi",
                         6 * (operand.group % 5));
@@ -149,8 +152,9 @@ std::string program_text(const Form& form, int reveal) {
     text += fold_in(fmt::format("%a{}", reveal), form.operands[static_cast<size_t>(reveal)].type, wide);
   }
   text += "add.u32 %k, %k, 1; setp.lt.u32 %more, %k, %to;\n@%more bra LOOP;\n";
-  text += fmt::format("mul.wide.u32 %at, %t, {0}; add.s64 %at, %at, %out; st.global.b{1} [%at], %acc;\nret;\n}}\n",
-                      wide ? 8 : 4, wide ? 64 : 32);
+  text += fmt::format(
+      "mul.wide.u32 %at, %t, {0}; add.s64 %at, %at, %out; st.global.b{1} [%at], %acc;\nret;\n}}\n",
+      wide ? 8 : 4, wide ? 64 : 32);
   return text;
 }
 
@@ -178,15 +182,19 @@ Plan plan_of(const Form& form, int reveal, std::vector<Axis> axes, uint32_t thre
   return plan;
 }
 
-Launch launch_of(uint32_t base, uint32_t threads, uint32_t stride, uint32_t from, uint32_t to, int64_t offset) {
+Launch launch_of(uint32_t base, uint32_t threads, uint32_t stride, uint32_t from, uint32_t to,
+                 int64_t offset) {
   Launch launch;
   launch.module = "m";
   launch.function = "check";
   launch.block = {std::min(threads, block_threads), 1, 1};
   launch.grid = {threads / launch.block[0], 1, 1};
-  launch.arguments = {PointerArgument{"digests", offset}, PointerArgument{"table", 0},
-                      PointerArgument{"memory", 0},       static_cast<int32_t>(base),
-                      static_cast<int32_t>(stride),       static_cast<int32_t>(from),
+  launch.arguments = {PointerArgument{"digests", offset},
+                      PointerArgument{"table", 0},
+                      PointerArgument{"memory", 0},
+                      static_cast<int32_t>(base),
+                      static_cast<int32_t>(stride),
+                      static_cast<int32_t>(from),
                       static_cast<int32_t>(to)};
   return launch;
 }

@@ -14,11 +14,9 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
-/// old, b, c -> new value in memory.
+/// old, b, c -> new value in memory, at the host pointers of the lanes.
 template <class T, class F>
-bool atomic(Warp& warp, const Op& op, uint32_t mask) {
-  std::byte* host[32];
-  if (!translate(warp, op, mask, sizeof(T), host)) return false;
+void apply(Warp& warp, const Op& op, uint32_t mask, std::byte** host) {
   const bool wide = sizeof(T) == 8;
   for_lanes(mask, [&](int lane) {
     auto operand = [&](Slot slot) {
@@ -40,6 +38,25 @@ bool atomic(Warp& warp, const Op& op, uint32_t mask) {
     else
       warp.word(op.d)[lane] = static_cast<uint32_t>(bits);
   });
+}
+
+template <class T, class F>
+bool atomic(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, sizeof(T), host)) return false;
+  apply<T, F>(warp, op, mask, host);
+  return true;
+}
+
+/// An operation that global memory and shared memory carry out differently.
+template <class T, class Global, class Shared>
+bool atomic_by_space(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, sizeof(T), host)) return false;
+  if (warp.space == Space::global)
+    apply<T, Global>(warp, op, mask, host);
+  else
+    apply<T, Shared>(warp, op, mask, host);
   return true;
 }
 
@@ -87,15 +104,35 @@ void add_bits(std::vector<Row>& rows, const std::string& name, Type type) {
   add<T>(rows, "cas." + name, type, [](T a, T b, T c) { return a == b ? c : a; });
 }
 
-/// atom.add.f32 flushes subnormals in global memory on no architecture since sm_20; NaN results are
-/// canonical.
-uint32_t float_sum(uint32_t a, uint32_t b) {
-  const float sum = std::bit_cast<float>(a) + std::bit_cast<float>(b);
-  return sum != sum ? 0x7fffffffu : std::bit_cast<uint32_t>(sum);
-}
-uint64_t double_sum(uint64_t a, uint64_t b) {
-  const double sum = std::bit_cast<double>(a) + std::bit_cast<double>(b);
-  return sum != sum ? 0x7fffffffffffffffull : std::bit_cast<uint64_t>(sum);
+/// add.f32 flushes subnormal operands and results in global memory and keeps them in shared memory (PTX ISA,
+/// "atom"); NaN results are canonical.
+struct GlobalSum {
+  static uint32_t flushed(uint32_t x) { return x & 0x7f800000u ? x : x & 0x80000000u; }
+  uint32_t operator()(uint32_t a, uint32_t b, uint32_t) const {
+    const float sum = std::bit_cast<float>(flushed(a)) + std::bit_cast<float>(flushed(b));
+    return sum != sum ? 0x7fffffffu : flushed(std::bit_cast<uint32_t>(sum));
+  }
+};
+struct SharedSum {
+  uint32_t operator()(uint32_t a, uint32_t b, uint32_t) const {
+    const float sum = std::bit_cast<float>(a) + std::bit_cast<float>(b);
+    return sum != sum ? 0x7fffffffu : std::bit_cast<uint32_t>(sum);
+  }
+};
+/// add.f64: a NaN passes with sign and payload, in shared memory made quiet; of two the second.
+template <uint64_t quiet>
+struct DoubleSum {
+  uint64_t operator()(uint64_t a, uint64_t b, uint64_t) const {
+    const double x = std::bit_cast<double>(a), y = std::bit_cast<double>(b), sum = x + y;
+    if (sum == sum) return std::bit_cast<uint64_t>(sum);
+    return y != y ? b | quiet : x != x ? a | quiet : 0xfff8000000000000ull;
+  }
+};
+
+template <class T, class Global, class Shared>
+void add_by_space(std::vector<Row>& rows, const std::string& operation_and_type, Type type) {
+  add<T>(rows, operation_and_type, type, Global{});
+  rows.back().warp = atomic_by_space<T, Global, Shared>;
 }
 
 }  // namespace
@@ -103,9 +140,8 @@ uint64_t double_sum(uint64_t a, uint64_t b) {
 void add_atomic_rows(std::vector<Row>& rows) {
   add<uint32_t>(rows, "add.{u32,s32}", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a + b; });
   add<uint64_t>(rows, "add.{u64,s64}", Type::u64, [](uint64_t a, uint64_t b, uint64_t) { return a + b; });
-  add<uint32_t>(rows, "add.f32", Type::f32, [](uint32_t a, uint32_t b, uint32_t) { return float_sum(a, b); });
-  add<uint64_t>(rows, "add.f64", Type::f64,
-                [](uint64_t a, uint64_t b, uint64_t) { return double_sum(a, b); });
+  add_by_space<uint32_t, GlobalSum, SharedSum>(rows, "add.f32", Type::f32);
+  add_by_space<uint64_t, DoubleSum<0>, DoubleSum<0x0008000000000000ull>>(rows, "add.f64", Type::f64);
   add<uint32_t>(rows, "inc.u32", Type::u32,
                 [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; });
   add<uint32_t>(rows, "dec.u32", Type::u32,

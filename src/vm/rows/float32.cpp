@@ -22,6 +22,19 @@ struct Mode {
     const uint32_t bits = canonical(x);
     return ftz ? flushed_bits(bits) : bits;
   }
+  /// Products: .ftz judges the value rounded to 24 bits as if the exponent had no bound, so that one just
+  /// below 2^-126 becomes zero although among the subnormals it would round up to 2^-126 (seen on an H200;
+  /// sums this small are exact). `exact` may be rounded to odd.
+  static uint32_t out(float x, double exact) {
+    const uint32_t bits = out(x);
+    if (!ftz) return bits;
+    const double magnitude = exact < 0 ? -exact : exact;
+    const bool outward = round == Round::down ? exact < 0 : round == Round::up && exact > 0;
+    bool tiny = magnitude < 0x1p-126;
+    if (round == Round::nearest) tiny = magnitude < 0x1.ffffffp-127;  // half an ulp below 2^-126, a tie to it
+    if (outward) tiny = magnitude <= 0x1.fffffep-127;
+    return tiny ? bits & 0x80000000u : bits;
+  }
 };
 
 /// The real meaning under M's .sat.
@@ -43,11 +56,18 @@ void add_arithmetic(std::vector<Row>& rows, const char* rounding, const char* mo
       meaning<M, RealDifference>());
   binary<F32Bits, F32, F32>(
       rows, effect, {"mul", rounding, modifiers, ".f32"},
-      [](float a, float b) { return M::out(multiplied<M::round>(M::in(a), M::in(b))); },
+      [](float a, float b) {
+        a = M::in(a), b = M::in(b);
+        return M::out(multiplied<M::round>(a, b), static_cast<double>(a) * b);
+      },
       meaning<M, RealProduct<false>>());
   ternary<F32Bits, F32, F32, F32>(
       rows, effect, {"{fma,mad}", rounding, modifiers, ".f32"},
-      [](float a, float b, float c) { return M::out(fused<M::round>(M::in(a), M::in(b), M::in(c))); },
+      [](float a, float b, float c) {
+        a = M::in(a), b = M::in(b), c = M::in(c);
+        const double exact = M::ftz ? odd_sum(static_cast<double>(a) * b, c) : 1.0;
+        return M::out(fused<M::round>(a, b, c), exact);
+      },
       meaning<M, RealFused<false>>());
 }
 
@@ -100,11 +120,12 @@ void add_simple(std::vector<Row>& rows, const char* modifier) {
       rows, effect, {"sqrt.rn", modifier, ".f32"}, [](float a) { return M::out(__builtin_sqrtf(M::in(a))); },
       real_lanes<RealRoot<false>>);
   unary<F32Bits, F32>(
-      rows, effect, {"abs", modifier, ".f32"}, [](float a) { return bits_of(M::in(a)) & 0x7fffffffu; },
+      rows, effect, {"abs", modifier, ".f32"},
+      [](float a) { return canonical(float_of(bits_of(M::in(a)) & 0x7fffffffu)); },
       real_lanes<RealMagnitude>);
   unary<F32Bits, F32>(
-      rows, effect, {"neg", modifier, ".f32"}, [](float a) { return bits_of(M::in(a)) ^ 0x80000000u; },
-      real_lanes<RealNegation>);
+      rows, effect, {"neg", modifier, ".f32"},
+      [](float a) { return canonical(float_of(bits_of(M::in(a)) ^ 0x80000000u)); }, real_lanes<RealNegation>);
 }
 
 }  // namespace

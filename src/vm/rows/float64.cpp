@@ -1,4 +1,4 @@
-// Double-precision arithmetic (PTX ISA 9.7.3), round to nearest. NaN results are 0x7fffffffffffffff.
+// Double-precision arithmetic (PTX ISA 9.7.3), round to nearest.
 #include "src/vm/rows/lane_rows.h"
 #include "src/vm/rows/real_meaning.h"
 #include "src/vm/rows/rounding.h"
@@ -6,17 +6,25 @@
 namespace assay::vm::ASSAY_LANES {
 namespace {
 
-using F64Bits = Lane<uint64_t, uint64_t, Type::f64>;
-
-constexpr uint64_t canonical_nan64 = 0x7fffffffffffffffull;
-uint64_t canonical(double x) {
-  return x != x ? canonical_nan64 : bits_of(x);
+/// A NaN passes with its sign and payload, made quiet. Of several the last of `sources` passes: b before a,
+/// in fma b before c before a, in div a before b. An invalid operation makes 0xfff8000000000000. (Seen on an
+/// H200; PTX leaves payloads open.)
+uint64_t quiet(double x) {
+  return bits_of(x) | 0x0008000000000000ull;
+}
+template <class... Sources>
+uint64_t finished(double x, Sources... sources) {
+  if (x == x) return bits_of(x);
+  uint64_t result = 0;
+  ((result = sources != sources ? quiet(sources) : result), ...);
+  return result == 0 ? 0xfff8000000000000ull : result;
 }
 
+/// The number where one operand is NaN, the second NaN, made quiet, where both are; -0 below +0.
 template <bool maximum>
 uint64_t extreme(double a, double b) {
   const uint64_t x = bits_of(a), y = bits_of(b);
-  if (a != a) return b != b ? canonical_nan64 : y;
+  if (a != a) return b != b ? quiet(b) : y;
   if (b != b) return x;
   if (a == b) return maximum ? x & y : x | y;
   return (a < b) != maximum ? x : y;
@@ -27,32 +35,34 @@ uint64_t extreme(double a, double b) {
 void add_float64_rows(std::vector<Row>& rows) {
   const Effect effect = Effect::arithmetic;
   binary<F64Bits, F64, F64>(
-      rows, effect, {"add{,.rn}.f64"}, [](double a, double b) { return canonical(a + b); },
+      rows, effect, {"add{,.rn}.f64"}, [](double a, double b) { return finished(a + b, a, b); },
       real_lanes<RealSum>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"sub{,.rn}.f64"}, [](double a, double b) { return canonical(a - b); },
+      rows, effect, {"sub{,.rn}.f64"}, [](double a, double b) { return finished(a - b, a, b); },
       real_lanes<RealDifference>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"mul{,.rn}.f64"}, [](double a, double b) { return canonical(a * b); },
+      rows, effect, {"mul{,.rn}.f64"}, [](double a, double b) { return finished(a * b, a, b); },
       real_lanes<RealProduct<true>>);
   ternary<F64Bits, F64, F64, F64>(
       rows, effect, {"{fma,mad}.rn.f64"},
-      [](double a, double b, double c) { return canonical(__builtin_fma(a, b, c)); },
+      [](double a, double b, double c) { return finished(__builtin_fma(a, b, c), a, c, b); },
       real_lanes<RealFused<true>>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"div.rn.f64"}, [](double a, double b) { return canonical(a / b); },
+      rows, effect, {"div.rn.f64"}, [](double a, double b) { return finished(a / b, b, a); },
       real_lanes<RealQuotient<true>>);
   unary<F64Bits, F64>(
-      rows, effect, {"rcp.rn.f64"}, [](double a) { return canonical(1.0 / a); },
+      rows, effect, {"rcp.rn.f64"}, [](double a) { return finished(1.0 / a, a); },
       real_lanes<RealReciprocal<true>>);
   unary<F64Bits, F64>(
-      rows, effect, {"sqrt.rn.f64"}, [](double a) { return canonical(__builtin_sqrt(a)); },
+      rows, effect, {"sqrt.rn.f64"}, [](double a) { return finished(__builtin_sqrt(a), a); },
       real_lanes<RealRoot<true>>);
-  unary<F64Bits, F64Bits>(
-      rows, effect, {"abs.f64"}, [](uint64_t a) { return a & ~(uint64_t{1} << 63); },
+  unary<F64Bits, F64>(
+      rows, effect, {"abs.f64"},
+      [](double a) { return a != a ? quiet(a) : bits_of(a) & ~(uint64_t{1} << 63); },
       real_lanes<RealMagnitude>);
-  unary<F64Bits, F64Bits>(
-      rows, effect, {"neg.f64"}, [](uint64_t a) { return a ^ (uint64_t{1} << 63); },
+  unary<F64Bits, F64>(
+      rows, effect, {"neg.f64"},
+      [](double a) { return a != a ? quiet(a) : bits_of(a) ^ (uint64_t{1} << 63); },
       real_lanes<RealNegation>);
   binary<F64Bits, F64, F64>(
       rows, effect, {"min.f64"}, [](double a, double b) { return extreme<false>(a, b); },

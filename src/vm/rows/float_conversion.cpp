@@ -30,22 +30,22 @@ uint32_t float_from_half(uint16_t h) {
   return magnitude > 0x7c00u ? canonical_nan32 : sign | bits;
 }
 uint32_t float_from_brain(uint16_t h) {
-  return canonical(float_of(static_cast<uint32_t>(h) << 16));
+  return static_cast<uint32_t>(h) << 16;  // NaN too: a move of the bits
 }
 
-/// Nearest, ties away from zero, to 10 fraction bits; the low 13 bits of the word become zero.
+/// Nearest, ties away from zero, to 10 fraction bits; the low 13 bits of the word become zero, those of a NaN
+/// too (which may leave an infinity). The other roundings make every NaN 0x7fffe000.
 uint32_t tf32_away(uint32_t x) {
   const uint32_t magnitude = x & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return canonical_nan32;
-  return magnitude == 0x7f800000u ? x : (x + 0x1000u) & ~0x1fffu;
+  return (magnitude >= 0x7f800000u ? x : x + 0x1000u) & ~0x1fffu;
 }
 uint32_t tf32_even(uint32_t x) {
   const uint32_t magnitude = x & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return canonical_nan32;
+  if (magnitude > 0x7f800000u) return 0x7fffe000u;
   return magnitude == 0x7f800000u ? x : (x + 0xfffu + ((x >> 13) & 1)) & ~0x1fffu;
 }
 uint32_t tf32_zero(uint32_t x) {
-  return (x & 0x7fffffffu) > 0x7f800000u ? canonical_nan32 : x & ~0x1fffu;
+  return (x & 0x7fffffffu) > 0x7f800000u ? 0x7fffe000u : x & ~0x1fffu;
 }
 
 /// .relu: negative results and -0 become +0, NaN is canonical.
@@ -109,12 +109,6 @@ void add_to_half(std::vector<Row>& rows) {
       rows, effect, {"cvt.rz.relu.bf16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(relu16(narrow_word<Brain, Round::zero>(a))); },
       real_lanes<RealClamped<RealCopy, false>>);
-  unary<F16, F64>(
-      rows, effect, {"cvt.rn.f16.f64"}, [](double a) { return narrowed_half<Half, Round::nearest>(a); },
-      real_lanes<RealCopy>);
-  unary<BF16, F64>(
-      rows, effect, {"cvt.rn.bf16.f64"}, [](double a) { return narrowed_half<Brain, Round::nearest>(a); },
-      real_lanes<RealCopy>);
 }
 
 /// Packed forms: the first source becomes the high half.
@@ -170,21 +164,42 @@ void add_integral(std::vector<Row>& rows, const char* modifiers) {
                       [](float a) { return finish_float<ftz, sat>(__builtin_ceilf(ftz ? flushed(a) : a)); });
   unary<F32Bits, F32>(
       rows, effect, {"cvt", modifiers, ".f32.f32"},
-      [](float a) { return finish_float<ftz, sat>(ftz ? flushed(a) : a); }, copied);
+      [](float a) {
+        if (!ftz && !sat) return bits_of(a);  // a move
+        return finish_float<ftz, sat>(ftz ? flushed(a) : a);
+      },
+      copied);
+}
+
+/// A double NaN in a shorter format: sign kept, quiet, the leading bits of the payload.
+uint32_t narrowed_nan(double a, int fraction, int width) {
+  const uint64_t bits = bits_of(a), all = (uint64_t{1} << (width - 1)) - 1;
+  const uint64_t infinity = all & ~((uint64_t{1} << fraction) - 1);
+  return static_cast<uint32_t>((bits >> 63) << (width - 1) | infinity | uint64_t{1} << (fraction - 1) |
+                               ((bits & 0xfffffffffffffull) >> (52 - fraction)));
+}
+template <Round mode>
+uint32_t word_of(double a) {
+  return a != a ? narrowed_nan(a, 23, 32) : bits_of(narrowed<mode>(a));
 }
 
 template <Round mode>
 void add_from_double(std::vector<Row>& rows, const char* rounding) {
   unary<F32Bits, F64>(
-      rows, Effect::arithmetic, {"cvt", rounding, ".f32.f64"},
-      [](double a) { return canonical(narrowed<mode>(a)); }, real_lanes<RealCopy>);
+      rows, Effect::arithmetic, {"cvt", rounding, ".f32.f64"}, [](double a) { return word_of<mode>(a); },
+      real_lanes<RealCopy>);
   unary<F32Bits, F64>(
       rows, Effect::arithmetic, {"cvt", rounding, ".ftz.f32.f64"},
-      [](double a) { return flushed_bits(canonical(narrowed<mode>(a))); }, real_lanes<RealCopy>);
+      [](double a) { return flushed_bits(word_of<mode>(a)); }, real_lanes<RealCopy>);
 }
 
-double canonical_double(double a) {
-  return a != a ? double_of(0x7fffffffffffffffull) : a;
+/// A NaN with `fraction` fraction bits of `width` in all: sign and payload kept, quiet.
+uint64_t widened_nan(uint64_t a, int fraction, int width) {
+  const uint64_t payload = a & ((uint64_t{1} << fraction) - 1);
+  return (a >> (width - 1)) << 63 | 0x7ff8000000000000ull | payload << (52 - fraction);
+}
+uint64_t widened_word(uint32_t a) {
+  return (a & 0x7fffffffu) > 0x7f800000u ? widened_nan(a, 23, 32) : bits_of(static_cast<double>(float_of(a)));
 }
 
 }  // namespace
@@ -201,24 +216,42 @@ void add_float_conversion_rows(std::vector<Row>& rows) {
   add_from_double<Round::zero>(rows, ".rz");
   add_from_double<Round::down>(rows, ".rm");
   add_from_double<Round::up>(rows, ".rp");
+  unary<F16, F64>(
+      rows, effect, {"cvt.rn.f16.f64"},
+      [](double a) {
+        return static_cast<uint16_t>(a != a ? narrowed_nan(a, 10, 16)
+                                            : narrowed_half<Half, Round::nearest>(a));
+      },
+      real_lanes<RealCopy>);
+  unary<BF16, F64>(
+      rows, effect, {"cvt.rn.bf16.f64"},
+      [](double a) {
+        return static_cast<uint16_t>(a != a ? narrowed_nan(a, 7, 16)
+                                            : narrowed_half<Brain, Round::nearest>(a));
+      },
+      real_lanes<RealCopy>);
   unary<F32Bits, F16>(
       rows, effect, {"cvt{,.ftz}.f32.f16"}, [](uint16_t a) { return float_from_half(a); },
       real_lanes<RealCopy>);
   unary<F32Bits, BF16>(
       rows, effect, {"cvt.f32.bf16"}, [](uint16_t a) { return float_from_brain(a); }, real_lanes<RealCopy>);
   unary<F32Bits, BF16>(
-      rows, effect, {"cvt.ftz.f32.bf16"}, [](uint16_t a) { return flushed_bits(float_from_brain(a)); },
+      rows, effect, {"cvt.ftz.f32.bf16"},
+      [](uint16_t a) { return flushed_bits(canonical(float_of(float_from_brain(a)))); },
       real_lanes<RealCopy>);
-  unary<F64, F32>(
-      rows, effect, {"cvt.f64.f32"}, [](float a) { return canonical_double(a); }, real_lanes<RealCopy>);
-  unary<F64, F32>(
-      rows, effect, {"cvt.ftz.f64.f32"}, [](float a) { return canonical_double(flushed(a)); },
+  unary<F64Bits, F32Bits>(
+      rows, effect, {"cvt.f64.f32"}, [](uint32_t a) { return widened_word(a); }, real_lanes<RealCopy>);
+  unary<F64Bits, F32Bits>(
+      rows, effect, {"cvt.ftz.f64.f32"},
+      [](uint32_t a) { return widened_word(flushed_bits(canonical(float_of(a)))); }, real_lanes<RealCopy>);
+  unary<F64Bits, F16>(
+      rows, effect, {"cvt.f64.f16"},
+      [](uint16_t a) {
+        return (a & 0x7fffu) > 0x7c00u ? widened_nan(a, 10, 16) : bits_of(widened(Half{}, a));
+      },
       real_lanes<RealCopy>);
-  unary<F64, F16>(
-      rows, effect, {"cvt.f64.f16"}, [](uint16_t a) { return canonical_double(widened(Half{}, a)); },
-      real_lanes<RealCopy>);
-  unary<F64, BF16>(
-      rows, effect, {"cvt.f64.bf16"}, [](uint16_t a) { return canonical_double(widened(Brain{}, a)); },
+  unary<F64Bits, BF16>(
+      rows, effect, {"cvt.f64.bf16"}, [](uint16_t a) { return widened_word(static_cast<uint32_t>(a) << 16); },
       real_lanes<RealCopy>);
   unary<TF32, F32Bits>(
       rows, effect, {"cvt.rna.tf32.f32"}, [](uint32_t a) { return tf32_away(a); }, real_lanes<RealCopy>);

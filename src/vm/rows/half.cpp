@@ -20,6 +20,10 @@ struct Operation {
   static double in(uint16_t x) { return widened(Format{}, ftz ? flushed_half<Format>(x) : x); }
   static uint16_t out(double x) {
     if (sat) x = x > 0 ? (x < 1 ? x : 1.0) : 0.0;
+    // .ftz judges the value rounded as if the exponent had no bound (seen on an H200).
+    const double least_normal = double_of(static_cast<uint64_t>(Format::min_exponent + 1023) << 52);
+    const double tie = least_normal * (1 - double_of(static_cast<uint64_t>(1022 - Format::precision) << 52));
+    if (ftz && x < tie && x > -tie) return bits_of(x) >> 63 ? 0x8000u : 0;
     if (relu && x < 0) x = 0.0;
     uint16_t bits = narrowed_half<Format, Round::nearest>(x);
     if (relu && bits == 0x8000u) bits = 0;
@@ -64,11 +68,19 @@ struct Extreme {
     return (a < b) != maximum ? x : y;
   }
 };
+template <class Format>
+bool is_nan(uint16_t a) {
+  constexpr uint16_t infinity =
+      static_cast<uint16_t>((Format::max_exponent * 2 + 1) << Format::fraction_bits);
+  return (a & 0x7fffu) > infinity;
+}
+template <class Format>
 struct Negation {
-  uint16_t operator()(uint16_t a) const { return a ^ 0x8000u; }
+  uint16_t operator()(uint16_t a) const { return is_nan<Format>(a) ? canonical_nan16 : a ^ 0x8000u; }
 };
+template <class Format>
 struct Magnitude {
-  uint16_t operator()(uint16_t a) const { return a & 0x7fffu; }
+  uint16_t operator()(uint16_t a) const { return is_nan<Format>(a) ? canonical_nan16 : a & 0x7fffu; }
 };
 
 template <class One, class Two, class F>
@@ -127,8 +139,8 @@ void add_format(std::vector<Row>& rows, const char* one, const char* two) {
                         real_lanes<RealExtreme<true>>);
   half_ternary<One, Two>(rows, "fma.rn", ".relu", one, two, Operation<Format, Fused, false, false, true>{},
                          real_lanes<RealClamped<RealFused<false>, false>>);
-  half_unary<One, Two>(rows, {"neg", one}, {"neg", two}, Negation{}, real_lanes<RealNegation>);
-  half_unary<One, Two>(rows, {"abs", one}, {"abs", two}, Magnitude{}, real_lanes<RealMagnitude>);
+  half_unary<One, Two>(rows, {"neg", one}, {"neg", two}, Negation<Format>{}, real_lanes<RealNegation>);
+  half_unary<One, Two>(rows, {"abs", one}, {"abs", two}, Magnitude<Format>{}, real_lanes<RealMagnitude>);
 }
 
 }  // namespace

@@ -49,8 +49,8 @@ V high_product(V a, V b) {
   }
 }
 
-/// Division by zero gives all ones and its remainder the dividend, MIN / -1 wraps: unspecified by PTX, as the
-/// H200's expansion of division behaves for 32 bits.
+/// Division by zero gives all ones, and so does its remainder; MIN / -1 wraps: unspecified by PTX, as the
+/// H200's expansions of division behave in every width.
 template <class V>
 V quotient(V a, V b) {
   if (b == 0) return static_cast<V>(-1);
@@ -59,7 +59,7 @@ V quotient(V a, V b) {
 }
 template <class V>
 V remainder(V a, V b) {
-  if (b == 0) return a;
+  if (b == 0) return static_cast<V>(-1);
   if (static_cast<V>(-1) < 0 && b == static_cast<V>(-1)) return 0;
   return static_cast<V>(a % b);
 }

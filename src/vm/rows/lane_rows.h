@@ -70,6 +70,7 @@ using B64 = Lane<uint64_t, uint64_t, Type::b64>;
 using F32 = Lane<float, float, Type::f32>;
 using F32Bits = Lane<uint32_t, uint32_t, Type::f32>;
 using F64 = Lane<double, double, Type::f64>;
+using F64Bits = Lane<uint64_t, uint64_t, Type::f64>;
 using F16 = Lane<uint16_t, uint32_t, Type::f16>;
 using F16x2 = Lane<uint32_t, uint32_t, Type::f16x2>;
 using BF16 = Lane<uint16_t, uint32_t, Type::bf16>;

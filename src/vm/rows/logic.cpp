@@ -51,30 +51,42 @@ void add_shifts(std::vector<Row>& rows, const char* width) {
                     [](W a, uint32_t b) { return static_cast<W>(a >> (b >= n ? n - 1 : b)); });
 }
 
-/// bfe: `length` bits from `position`, both from the low 8 bits of their operands; signed forms extend the
-/// top bit of the field, or bit n-1 of `a` where the field reaches beyond it.
+/// bfe: `length` bits from `position`; signed forms extend the top bit of the field, or the sign of `a` where
+/// the field reaches beyond it. 32-bit forms take both from the low 8 bits of their operands; 64-bit forms,
+/// which the assembler makes of shifts, take all 32 bits (seen on an H200).
+template <class V>
+uint32_t field_operand(uint32_t x) {
+  return sizeof(V) == 4 ? x & 0xff : x;
+}
+
+/// The lowest `length` bits set.
+template <class V>
+V low_bits(uint32_t length) {
+  return length >= 8 * sizeof(V) ? static_cast<V>(-1) : static_cast<V>((V{1} << length) - 1);
+}
+
 template <class V, bool is_signed>
 V field(V a, uint32_t position, uint32_t length) {
   constexpr uint32_t n = 8 * sizeof(V);
-  position &= 0xff;
-  length &= 0xff;
+  position = field_operand<V>(position);
+  length = field_operand<V>(length);
   if (length == 0) return 0;
-  const V shifted = position >= n ? 0 : static_cast<V>(a >> position);
-  const uint32_t top = position + length - 1 < n - 1 ? position + length - 1 : n - 1;
-  const bool extend = is_signed && ((a >> top) & 1);
-  const uint32_t kept = position >= n ? 0 : (length < n - position ? length : n - position);
-  const V low = kept >= n ? static_cast<V>(-1) : static_cast<V>((V{1} << kept) - 1);
-  return static_cast<V>((shifted & low) | (extend ? static_cast<V>(~low) : V{0}));
+  const V fill = is_signed && (a >> (n - 1)) ? static_cast<V>(-1) : V{0};
+  const V shifted = position >= n   ? fill
+                    : position == 0 ? a
+                                    : static_cast<V>((a >> position) | (fill << (n - position)));
+  const V ones = low_bits<V>(length);
+  const bool extend = is_signed && length <= n && ((shifted >> (length - 1)) & 1);
+  return static_cast<V>((shifted & ones) | (extend ? static_cast<V>(~ones) : V{0}));
 }
 
 template <class V>
 V inserted(V a, V b, uint32_t position, uint32_t length) {
   constexpr uint32_t n = 8 * sizeof(V);
-  position &= 0xff;
-  length &= 0xff;
+  position = field_operand<V>(position);
+  length = field_operand<V>(length);
   if (position >= n || length == 0) return b;
-  const V ones = length >= n ? static_cast<V>(-1) : static_cast<V>((V{1} << length) - 1);
-  const V at = static_cast<V>(ones << position);
+  const V at = static_cast<V>(low_bits<V>(length) << position);
   return static_cast<V>((b & ~at) | ((a << position) & at));
 }
 
