@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "src/ptx/lexer.h"
@@ -20,6 +21,7 @@ class Parser {
     int parent = -1;
     std::unordered_map<std::string, int32_t> registers, variables, labels;
     std::unordered_map<std::string, std::vector<std::string>> branch_tables;
+    std::unordered_set<std::string> prototypes;  ///< .callprototype and .calltargets
   };
   struct LabelUse {
     size_t instruction;
@@ -36,6 +38,7 @@ class Parser {
   void function_attributes();
   Variable variable(Space space, bool external);
   void initialiser(Variable& variable);
+  void address_initialiser(Variable& variable);
   void finish();
 
   // parser_body.cpp

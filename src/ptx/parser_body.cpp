@@ -67,7 +67,10 @@ void Parser::statement() {
         const size_t at = lex_.position();
         const std::string word(lex_.directive());
         if (word == "branchtargets") return branch_targets(name);
-        if (word == "callprototype" || word == "calltargets") return lex_.skip_statement();
+        if (word == "callprototype" || word == "calltargets") {
+          scopes_[static_cast<size_t>(scope_)].prototypes.insert(name);
+          return lex_.skip_statement();
+        }
         lex_.rewind(at);
       }
       scopes_[static_cast<size_t>(scope_)].labels[name] = static_cast<int32_t>(function_->body.size());
@@ -368,6 +371,7 @@ void Parser::resolve_label(Operand& operand, const LabelUse& use) {
       operand.target = found->second;
       return;
     }
+    if (here.prototypes.contains(operand.name)) return;
     if (const auto table = here.branch_tables.find(operand.name); table != here.branch_tables.end()) {
       const std::vector<std::string> names = table->second;
       operand = Operand{};

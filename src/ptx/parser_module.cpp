@@ -227,8 +227,7 @@ Variable Parser::variable(Space space, bool external) {
 void Parser::initialiser(Variable& made) {
   const int size = bytes_of(made.type);
   auto value = [&] {
-    if (!lex_.number_next())
-      lex_.fail("initialiser of " + made.name + " is not a number (addresses are not supported)");
+    if (!lex_.number_next()) return address_initialiser(made);
     Literal literal = lex_.literal();
     if (literal.is_float && literal.float_bytes == 8 && size == 4) {
       double wide;
@@ -262,6 +261,22 @@ void Parser::initialiser(Variable& made) {
   made.initial.resize(static_cast<size_t>(made.bytes), 0);
 }
 
+/// name{+offset} or generic(name){+offset}: the address of a variable or function, resolved in finish().
+void Parser::address_initialiser(Variable& made) {
+  Variable::Address address;
+  address.at = static_cast<int64_t>(made.initial.size());
+  address.name = std::string(lex_.name());
+  if (address.name == "generic" && lex_.accept('(')) {
+    address.name = std::string(lex_.name());
+    lex_.expect(')');
+  }
+  if (address.name.empty() || bytes_of(made.type) != 8)
+    lex_.fail("initialiser of " + made.name + " is not a number (nor a 64-bit address)");
+  if (lex_.accept('+')) address.offset = lex_.integer();
+  made.addresses.push_back(std::move(address));
+  made.initial.resize(made.initial.size() + 8, 0);
+}
+
 /// Once the whole module is known: file numbers become indices, and function-scope variables follow the
 /// module's.
 void Parser::finish() {
@@ -269,6 +284,16 @@ void Parser::finish() {
     const auto found = file_numbers_.find(line.file);
     line.file = found == file_numbers_.end() ? -1 : found->second;
   }
+  for (Variable& variable : module_.variables)
+    for (Variable::Address& address : variable.addresses) {
+      if (const auto found = module_variables_.find(address.name); found != module_variables_.end())
+        address.variable = found->second;
+      else if (const auto function = function_index_.find(address.name); function != function_index_.end())
+        address.function = static_cast<int32_t>(function->second);
+      else
+        lex_.fail("initialiser of " + variable.name + " names " + address.name +
+                  ", which the module does not declare");
+    }
   const auto module_count = static_cast<int32_t>(module_.variables.size());
   auto renumber = [&](auto&& self, Operand& operand) -> void {
     if (operand.symbol <= -2) operand.symbol = module_count + (-2 - operand.symbol);

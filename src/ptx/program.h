@@ -67,7 +67,7 @@ struct Operand {
   int64_t offset = 0;         ///< address offset
   int32_t symbol = -1;        ///< variable index (address or symbol operand): Function/Module::variables
   int32_t parameter = -1;  ///< address or symbol of a parameter: Function::parameters, then Function::returns
-  int32_t target = -1;     ///< label: instruction index
+  int32_t target = -1;     ///< label: instruction index; -1: the prototype of an indirect call
   std::string name;        ///< special register ("%tid.x"), label, function or parameter name
   std::vector<Operand> elements;
 };
@@ -96,6 +96,13 @@ struct Variable {  ///< module- or function-scope .shared/.global/.const/.local/
   int64_t bytes = 0;
   bool external = false;
   std::vector<uint8_t> initial;  ///< empty, or `bytes` bytes
+  struct Address {
+    int64_t at = 0;        ///< byte of `initial` where the 8-byte address stands
+    int32_t variable = -1, function = -1;  ///< into Module::variables or Module::functions
+    int64_t offset = 0;    ///< added to it
+    std::string name;
+  };
+  std::vector<Address> addresses;  ///< initialisers that name variables or functions
 };
 
 struct Parameter {

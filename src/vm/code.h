@@ -89,6 +89,8 @@ struct Code {
 
 /// Address of module variable `index` where it is .global or .const.
 uint64_t variable_address(int32_t index);
+/// Address of function `index` of the module: what an indirect call jumps to.
+uint64_t function_address(int32_t index);
 
 /// Decodes entry `name`. Throws BadInput naming opcode, line and kernel of a form that the table lacks.
 std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name);

@@ -128,8 +128,34 @@ void Decoder::plain_operands(const ptx::Instruction& instruction, const Row& row
   const size_t destinations = row.result != Type::none ? 1 : 0;
   expect_operands(instruction, destinations + count, destinations + count);
   if (destinations) op.d = destination(instruction.operands[0], row.result);
-  for (size_t i = 0; i < count; ++i) op.s[i] = source(instruction.operands[destinations + i], row.sources[i]);
+  for (size_t i = 0; i < count; ++i) {
+    const Operand& operand = instruction.operands[destinations + i];
+    op.s[i] = instruction.opcode.starts_with("cvt.") && is_too_wide(operand, row.sources[i])
+                  ? low_word(operand, op)
+                  : source(operand, row.sources[i]);
+  }
   op.source_count = static_cast<uint8_t>(count);
+}
+
+/// cvt may read an integer from a register wider than its source type (PTX ISA 9.4.1).
+bool Decoder::is_too_wide(const Operand& operand, Type type) {
+  return operand.kind == Operand::Kind::reg && cell_of(type) == Cell::word &&
+         ptx::name_of(type).front() != 'f' && register_cell(operand).second == Cell::wide;
+}
+
+/// Appends the copy of a wide register's low half to a cell of its own.
+Slot Decoder::low_word(const Operand& operand, const Op& user) {
+  Op copy = user;
+  copy.row = find_row("cvt.u32.u64");
+  copy.kind = copy.row->kind;
+  copy.lanes = copy.row->lanes;
+  copy.d_cell = Cell::word;
+  copy.s[0] = register_slot(operand.reg);
+  copy.d = code_->register_bytes;
+  code_->register_bytes += 128;
+  copy.source_count = 1;
+  code_->ops.push_back(copy);
+  return copy.d;
 }
 
 /// setp.cmp{.bool} p{|q}, a, b{, {!}c};  testp p, a;
@@ -191,57 +217,6 @@ void Decoder::resolve_branches() {
     const Op& there = code_->ops[static_cast<size_t>(op.target)];
     if (there.kind == Kind::exit && !there.guarded) op.kind = Kind::exit;
   }
-}
-
-/// call{.uni} (returns), function, (arguments): arguments are copied to the callee's parameters in local
-/// memory, and its results back by a second op after it returns. Op::slots holds (from, to, bytes) triples.
-void Decoder::call(const ptx::Instruction& instruction, Op& op) {
-  const Operand* function = nullptr;
-  const Operand* arguments = nullptr;
-  const Operand* returns = nullptr;
-  for (const Operand& operand : instruction.operands) {
-    if (operand.kind == Operand::Kind::symbol)
-      function = &operand;
-    else if (operand.kind == Operand::Kind::vector)
-      (function ? arguments : returns) = &operand;
-  }
-  int32_t callee = -1;
-  for (size_t i = 0; function && i < module_->functions.size(); ++i)
-    if (module_->functions[i].name == function->name) callee = static_cast<int32_t>(i);
-  if (callee < 0) fail(instruction, "indirect calls are not supported");
-  const ptx::Function& target = module_->functions[static_cast<size_t>(callee)];
-  if (!target.defined) fail(instruction, "function " + target.name + " has no body in this module");
-  if (callee == function_ || target.entry) fail(instruction, "recursion is not supported");
-
-  auto triples = [&](const Operand* list, const std::vector<ptx::Parameter>& parameters, size_t first,
-                     bool to_callee) {
-    std::vector<Slot> result;
-    const size_t count = list ? list->elements.size() : 0;
-    if (count != parameters.size()) fail(instruction, "wrong number of arguments for " + target.name);
-    for (size_t i = 0; i < count; ++i) {
-      const Operand& argument = list->elements[i];
-      if (argument.symbol < 0) fail(instruction, "arguments must be .param variables");
-      const auto local =
-          static_cast<int32_t>(argument.symbol - static_cast<int32_t>(module_->variables.size()));
-      const auto mine = static_cast<Slot>(function_offsets_.at({function_, local}));
-      const auto theirs =
-          static_cast<Slot>(function_offsets_.at({callee, -1 - static_cast<int32_t>(first + i)}));
-      result.insert(result.end(), {to_callee ? mine : theirs, to_callee ? theirs : mine,
-                                   static_cast<Slot>(parameters[i].bytes)});
-    }
-    return result;
-  };
-  set_slots(op, triples(arguments, target.parameters, 0, true));
-  call_fixups_.emplace_back(code_->ops.size(), callee);
-  pending_functions_.push_back(callee);
-  if (!returns || returns->elements.empty()) return;
-  // The copy of results runs after the call returns: the call is appended first.
-  Op copy = op;
-  copy.row = find_row("call results");
-  copy.kind = copy.row->kind;
-  set_slots(copy, triples(returns, target.returns, target.parameters.size(), false));
-  code_->ops.push_back(op);
-  op = copy;
 }
 
 std::vector<std::string> Decoder::parts(const ptx::Instruction& instruction) const {

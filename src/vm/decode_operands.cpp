@@ -30,6 +30,10 @@ uint64_t variable_address(int32_t index) {
   return variable_base + static_cast<uint64_t>(index) * allocation_gap;
 }
 
+uint64_t function_address(int32_t index) {
+  return function_base + static_cast<uint64_t>(index) * 16;
+}
+
 /// Static shared variables of the module and of the entry, then dynamic shared memory; call frames in local
 /// memory.
 void Decoder::lay_out_memory() {
@@ -207,7 +211,7 @@ uint64_t Decoder::symbol_value(const Operand& operand) {
     return static_cast<uint64_t>(function_offsets_.at({function_, -1 - operand.parameter}));
   }
   const auto count = static_cast<int32_t>(module_->variables.size());
-  if (operand.symbol < 0) fail("the address of function " + operand.name + " is not supported");
+  if (operand.symbol < 0) return function_address(function_named(operand.name));
   if (operand.symbol >= count)
     return static_cast<uint64_t>(function_offsets_.at({function_, operand.symbol - count}));
   const Space space = module_->variables[static_cast<size_t>(operand.symbol)].space;

@@ -49,6 +49,17 @@ class Decoder {
     int32_t table_entry;  ///< -1: Op::target
   };
 
+  /// The operands of a call: (returns), target, (arguments), prototype.
+  struct CallSite {
+    const ptx::Operand *target = nullptr, *arguments = nullptr, *returns = nullptr;
+  };
+  static CallSite call_site(const ptx::Instruction&);
+  void call_function(const ptx::Instruction&, const CallSite&, int32_t callee, Op&);
+  void call_address(const ptx::Instruction&, const CallSite&, Op&);
+  std::vector<int32_t> functions_with_an_address() const;
+  int32_t function_named(const std::string& name) const;  ///< -1: none
+  bool is_too_wide(const ptx::Operand&, ptx::Type);
+  Slot low_word(const ptx::Operand&, const Op& user);
   void lay_out_memory();
   void function(int32_t index);
   void instruction(const ptx::Instruction&, int32_t index);

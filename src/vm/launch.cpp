@@ -181,6 +181,10 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
       data.assign(static_cast<size_t>(variable.bytes), std::byte{0});  // zero without an initialiser
       if (!variable.initial.empty())
         std::memcpy(data.data(), variable.initial.data(), variable.initial.size());
+      for (const ptx::Variable::Address& address : variable.addresses)
+        put(data, address.at,
+            (address.function >= 0 ? function_address(address.function) : variable_address(address.variable)) +
+                static_cast<uint64_t>(address.offset));
     }
   }
   for (size_t v = 0; v < module.variables.size(); ++v)

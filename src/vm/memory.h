@@ -11,6 +11,7 @@
 namespace assay::vm {
 
 /// Windows of the generic address space.
+inline constexpr uint64_t function_base = 0x0700'0000'0000;   ///< functions, 16 apart: no memory
 inline constexpr uint64_t parameter_base = 0x0800'0000'0000;  ///< the entry's parameter block
 inline constexpr uint64_t variable_base = 0x0900'0000'0000;   ///< module variables, allocation_gap apart
 inline constexpr uint64_t allocation_base = 0x1000'0000'0000;

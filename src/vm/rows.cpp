@@ -22,6 +22,9 @@ void add_integer_conversion_rows(std::vector<Row>&);
 void add_float_conversion_rows(std::vector<Row>&);
 void add_compare_rows(std::vector<Row>&);
 void add_approximate_rows(std::vector<Row>&);
+void add_float_directed_rows(std::vector<Row>&);
+void add_set_rows(std::vector<Row>&);
+void add_packed_integer_rows(std::vector<Row>&);
 LaneKit kit();
 }  // namespace assay::vm::avx2
 #endif
@@ -49,7 +52,10 @@ bool use_avx2() {
   set::add_integer_conversion_rows(table); \
   set::add_float_conversion_rows(table);   \
   set::add_compare_rows(table);            \
-  set::add_approximate_rows(table);
+  set::add_approximate_rows(table);        \
+  set::add_float_directed_rows(table);     \
+  set::add_set_rows(table);                \
+  set::add_packed_integer_rows(table);
 
 std::vector<Row> make_rows() {
   std::vector<Row> table = lane_rows(use_avx2() ? "avx2" : "portable");

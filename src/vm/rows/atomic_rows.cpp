@@ -135,6 +135,36 @@ void add_by_space(std::vector<Row>& rows, const std::string& operation_and_type,
   rows.back().warp = atomic_by_space<T, Global, Shared>;
 }
 
+/// The sum that the machine's own add gives, of one lane.
+template <class T>
+T half_sum(const Row* row, T a, T b) {
+  uint32_t x[32] = {a}, y[32] = {b}, d[32];
+  row->lanes(d, x, y, nullptr, nullptr);
+  return static_cast<T>(d[0]);
+}
+template <class T>
+void add_halves(std::vector<Row>& rows) {
+  if constexpr (sizeof(T) == 2) {
+    add<T>(rows, "add.f16", Type::f16, [](T a, T b, T) {
+      static const Row* const row = find_row("add.f16");
+      return half_sum<T>(row, a, b);
+    });
+    add<T>(rows, "add.bf16", Type::bf16, [](T a, T b, T) {
+      static const Row* const row = find_row("add.bf16");
+      return half_sum<T>(row, a, b);
+    });
+  } else {
+    add<T>(rows, "add.f16x2", Type::f16x2, [](T a, T b, T) {
+      static const Row* const row = find_row("add.f16x2");
+      return half_sum<T>(row, a, b);
+    });
+    add<T>(rows, "add.bf16x2", Type::bf16x2, [](T a, T b, T) {
+      static const Row* const row = find_row("add.bf16x2");
+      return half_sum<T>(row, a, b);
+    });
+  }
+}
+
 }  // namespace
 
 void add_atomic_rows(std::vector<Row>& rows) {
@@ -146,6 +176,8 @@ void add_atomic_rows(std::vector<Row>& rows) {
                 [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; });
   add<uint32_t>(rows, "dec.u32", Type::u32,
                 [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; });
+  add_halves<uint16_t>(rows);
+  add_halves<uint32_t>(rows);
   add_order<uint32_t>(rows, "u32", Type::u32);
   add_order<int32_t>(rows, "s32", Type::s32);
   add_order<uint64_t>(rows, "u64", Type::u64);

@@ -1,9 +1,13 @@
 // Control flow, barriers and what has no effect on this machine (PTX ISA 9.7.12, 9.7.13). The engine runs
 // their kinds.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "src/vm/decoder.h"
 #include "src/vm/engine.h"
+#include "src/vm/memory.h"
 #include "src/vm/rows/warp_rows.h"
 #include "src/vm/warp.h"
 
@@ -62,6 +66,19 @@ bool copy_results(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
+/// Before an indirect call: every lane's address is one of Op::slots (offsets from function_base).
+bool check_target(Warp& warp, const Op& op, uint32_t mask) {
+  const uint64_t* address = warp.wide(op.s[0]);
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const Slot* end = op.slots + op.slot_count;
+    if (std::find(op.slots, end, address[lane] - function_base) == end)
+      return raise(warp, op, lane, "call",
+                   fmt::format("{:#x} is the address of no function with these parameters", address[lane]));
+  }
+  return true;
+}
+
 void add(std::vector<Row>& rows, std::string pattern, Kind kind,
          void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
   Row made;
@@ -90,6 +107,8 @@ void add_control_rows(std::vector<Row>& rows) {
   add(rows, "call results", Kind::warp, decode_anything);
   rows.back().warp = copy_results;
   rows.back().effect = Effect::move;
+  add(rows, "call target", Kind::warp, decode_anything);
+  rows.back().warp = check_target;
   add(rows, "ret", Kind::ret, decode_plain);
   add(rows, "exit", Kind::exit, decode_plain);
   add(rows, "trap", Kind::trap, decode_plain);

@@ -30,6 +30,23 @@ bool members_agree(Warp& warp, const Op& op, uint32_t mask, Slot members) {
   return true;
 }
 
+/// Lanes that execute one instruction together may name different members (tiles of a warp): each set of
+/// lanes with one mask is an exchange of its own.
+template <bool (*exchange)(Warp&, const Op&, uint32_t), int members>
+bool by_members(Warp& warp, const Op& op, uint32_t mask) {
+  if (op.s[members] == no_slot) return exchange(warp, op, mask);
+  uint32_t named[32];
+  std::memcpy(named, warp.word(op.s[members]), sizeof named);
+  for (uint32_t rest = mask; rest;) {
+    const uint32_t leader = named[std::countr_zero(rest)];
+    uint32_t group = 0;
+    for_lanes(rest, [&](int lane) { group |= static_cast<uint32_t>(named[lane] == leader) << lane; });
+    if (!exchange(warp, op, group)) return false;
+    rest &= ~group;
+  }
+  return true;
+}
+
 enum ShuffleMode : uint64_t { up, down, bfly, idx };
 
 /// A lane that reads one that does not take part gets all ones (the value is undefined).
@@ -218,19 +235,19 @@ void add(std::vector<Row>& rows, std::string pattern, Effect effect, WarpFunctio
 
 template <class T, class F>
 void add_reduction(std::vector<Row>& rows, const std::string& form, F) {
-  add(rows, "redux.sync." + form, Effect::bits, reduce<T, F>, decode_reduce);
+  add(rows, "redux.sync." + form, Effect::bits, by_members<reduce<T, F>, 1>, decode_reduce);
 }
 
 }  // namespace
 
 void add_exchange_rows(std::vector<Row>& rows) {
-  add(rows, "shfl{,.sync}.{up,down,bfly,idx}.b32", Effect::shuffle, shuffle, decode_shuffle);
-  add(rows, "vote.sync.{all,any,uni}.pred", Effect::bits, vote, decode_vote);
-  add(rows, "vote.sync.ballot.b32", Effect::bits, vote, decode_vote);
-  add(rows, "match.{any,all}.sync.{b32,b64}", Effect::bits, match, decode_match);
+  add(rows, "shfl{,.sync}.{up,down,bfly,idx}.b32", Effect::shuffle, by_members<shuffle, 3>, decode_shuffle);
+  add(rows, "vote.sync.{all,any,uni}.pred", Effect::bits, by_members<vote, 1>, decode_vote);
+  add(rows, "vote.sync.ballot.b32", Effect::bits, by_members<vote, 1>, decode_vote);
+  add(rows, "match.{any,all}.sync.{b32,b64}", Effect::bits, by_members<match, 1>, decode_match);
   add(rows, "activemask.b32", Effect::bits, active, decode_active);
-  add(rows, "elect.sync", Effect::bits, elect, decode_elect);
-  add(rows, "bar.warp.sync", Effect::control, warp_barrier, decode_warp_barrier);
+  add(rows, "elect.sync", Effect::bits, by_members<elect, 0>, decode_elect);
+  add(rows, "bar.warp.sync", Effect::control, by_members<warp_barrier, 0>, decode_warp_barrier);
   add_reduction<uint32_t>(rows, "add.{u32,s32}", [](uint32_t a, uint32_t b) { return a + b; });
   add_reduction<uint32_t>(rows, "min.u32", [](uint32_t a, uint32_t b) { return a < b ? a : b; });
   add_reduction<uint32_t>(rows, "max.u32", [](uint32_t a, uint32_t b) { return a < b ? b : a; });

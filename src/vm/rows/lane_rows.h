@@ -38,6 +38,9 @@ void add_integer_conversion_rows(std::vector<Row>&);
 void add_float_conversion_rows(std::vector<Row>&);
 void add_compare_rows(std::vector<Row>&);
 void add_approximate_rows(std::vector<Row>&);
+void add_float_directed_rows(std::vector<Row>&);
+void add_set_rows(std::vector<Row>&);
+void add_packed_integer_rows(std::vector<Row>&);
 LaneKit kit();
 
 using ptx::Type;

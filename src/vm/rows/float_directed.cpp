@@ -1,0 +1,157 @@
+// Directed rounding where the error term is not at hand: double precision in every mode, and division,
+// reciprocal and square root in single precision (PTX ISA 9.7.3); cvt to f64 from 64-bit integers, and to
+// integral values in f64, f16 and bf16 (9.7.9). The host's own rounding mode is set around the 32 operations;
+// volatile operands keep the operations between the two calls.
+#include <cfenv>
+
+#include "src/vm/rows/lane_rows.h"
+#include "src/vm/rows/rounding.h"
+
+namespace assay::vm::ASSAY_LANES {
+namespace {
+
+constexpr uint64_t canonical_nan64 = 0x7fffffffffffffffull;
+
+constexpr int mode_of(Round round) {
+  return round == Round::zero ? FE_TOWARDZERO : round == Round::down ? FE_DOWNWARD : FE_UPWARD;
+}
+constexpr const char* name_of(Round round) {
+  return round == Round::zero ? ".rz" : round == Round::down ? ".rm" : ".rp";
+}
+
+template <class Real, bool ftz>
+void put(void* cell, int lane, Real x) {
+  if constexpr (sizeof(Real) == 8) {
+    static_cast<uint64_t*>(cell)[lane] = x != x ? canonical_nan64 : bits_of(x);
+  } else {
+    const uint32_t bits = canonical(x);
+    static_cast<uint32_t*>(cell)[lane] = ftz ? flushed_bits(bits) : bits;
+  }
+}
+
+/// F on up to three operands of Real, all lanes in one rounding mode.
+template <class F, Round round, class Real, bool ftz, int count>
+void directed_lanes(void* d, const void* a, const void* b, const void* c, const void*) {
+  typedef Real __attribute__((may_alias)) Element;
+  const void* const cells[3] = {a, b, c};
+  volatile Real operands[3][32];
+  for (int k = 0; k < count; ++k)
+    for (int i = 0; i < 32; ++i) {
+      const Real x = static_cast<const Element*>(cells[k])[i];
+      if constexpr (sizeof(Real) == 4)
+        operands[k][i] = ftz ? flushed(x) : x;
+      else
+        operands[k][i] = x;
+    }
+  volatile Real results[32];
+  fesetround(mode_of(round));
+  for (int i = 0; i < 32; ++i)
+    results[i] = F{}(Real{operands[0][i]}, count > 1 ? Real{operands[count > 1][i]} : Real{},
+                     count > 2 ? Real{operands[count > 2 ? 2 : 0][i]} : Real{});
+  fesetround(FE_TONEAREST);
+  for (int i = 0; i < 32; ++i) put<Real, ftz>(d, i, results[i]);
+}
+
+template <Round round, class Real, bool ftz, int count, class F>
+void add_directed(std::vector<Row>& rows, const char* operation, F) {
+  constexpr Type type = sizeof(Real) == 8 ? Type::f64 : Type::f32;
+  add_lane_row(rows,
+               {.effect = Effect::arithmetic,
+                .result = type,
+                .sources = {type, count > 1 ? type : Type::none, count > 2 ? type : Type::none},
+                .lanes = directed_lanes<F, round, Real, ftz, count>},
+               {operation, name_of(round), ftz ? ".ftz" : "", sizeof(Real) == 8 ? ".f64" : ".f32"});
+}
+
+template <Round round, class Real, bool ftz>
+void add_quotients(std::vector<Row>& rows) {
+  add_directed<round, Real, ftz, 2>(rows, "div", [](Real a, Real b, Real) { return a / b; });
+  add_directed<round, Real, ftz, 1>(rows, "rcp", [](Real a, Real, Real) { return 1 / a; });
+  add_directed<round, Real, ftz, 1>(rows, "sqrt", [](Real a, Real, Real) {
+    if constexpr (sizeof(Real) == 8)
+      return __builtin_sqrt(a);
+    else
+      return __builtin_sqrtf(a);
+  });
+}
+
+/// A 64-bit integer to f64.
+template <class Integer, Round round>
+void from_integer_lanes(void* d, const void* a, const void*, const void*, const void*) {
+  volatile Integer operands[32];
+  volatile double results[32];
+  for (int i = 0; i < 32; ++i) operands[i] = static_cast<const Integer*>(a)[i];
+  fesetround(mode_of(round));
+  for (int i = 0; i < 32; ++i) results[i] = static_cast<double>(Integer{operands[i]});
+  fesetround(FE_TONEAREST);
+  for (int i = 0; i < 32; ++i) put<double, false>(d, i, results[i]);
+}
+
+template <Round round>
+void add_mode(std::vector<Row>& rows) {
+  add_directed<round, double, false, 2>(rows, "add", [](double a, double b, double) { return a + b; });
+  add_directed<round, double, false, 2>(rows, "sub", [](double a, double b, double) { return a - b; });
+  add_directed<round, double, false, 2>(rows, "mul", [](double a, double b, double) { return a * b; });
+  add_directed<round, double, false, 3>(rows, "fma",
+                                        [](double a, double b, double c) { return __builtin_fma(a, b, c); });
+  add_quotients<round, double, false>(rows);
+  add_quotients<round, float, false>(rows);
+  add_quotients<round, float, true>(rows);
+  const char* name = name_of(round);
+  add_lane_row(rows,
+               {.result = Type::f64, .sources = {Type::s64}, .lanes = from_integer_lanes<int64_t, round>},
+               {"cvt", name, ".f64.s64"});
+  add_lane_row(rows,
+               {.result = Type::f64, .sources = {Type::u64}, .lanes = from_integer_lanes<uint64_t, round>},
+               {"cvt", name, ".f64.u64"});
+  unary<F64, S32>(rows, Effect::bits, {"cvt", name, ".f64.s32"}, [](int32_t a) { return double{a} + 0; });
+  unary<F64, U32>(rows, Effect::bits, {"cvt", name, ".f64.u32"}, [](uint32_t a) { return double{a} + 0; });
+}
+
+enum class Integral { nearest, zero, down, up };
+
+template <Integral mode>
+double integral(double x) {
+  if constexpr (mode == Integral::zero) return __builtin_trunc(x);
+  if constexpr (mode == Integral::down) return __builtin_floor(x);
+  if constexpr (mode == Integral::up) return __builtin_ceil(x);
+  return __builtin_rint(x);
+}
+
+/// An integral value of a 16-bit format is a value of that format: narrowing is exact.
+template <Integral mode>
+void add_integral(std::vector<Row>& rows, const char* rounding) {
+  unary<Lane<uint64_t, uint64_t, Type::f64>, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".f64.f64"},
+                                                  [](double a) {
+                                                    const double x = integral<mode>(a);
+                                                    return x != x ? canonical_nan64 : bits_of(x);
+                                                  });
+  unary<F16, F16>(rows, Effect::arithmetic, {"cvt", rounding, ".f16.f16"}, [](uint16_t a) {
+    return narrowed_half<Half, Round::nearest>(integral<mode>(widened(Half{}, a)));
+  });
+  unary<BF16, BF16>(rows, Effect::arithmetic, {"cvt", rounding, ".bf16.bf16"}, [](uint16_t a) {
+    return narrowed_half<Brain, Round::nearest>(integral<mode>(widened(Brain{}, a)));
+  });
+}
+
+template <Round round>
+void add_brain(std::vector<Row>& rows) {
+  unary<BF16, F32>(rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
+                   [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); });
+}
+
+}  // namespace
+
+void add_float_directed_rows(std::vector<Row>& rows) {
+  add_mode<Round::zero>(rows);
+  add_mode<Round::down>(rows);
+  add_mode<Round::up>(rows);
+  add_integral<Integral::nearest>(rows, ".rni");
+  add_integral<Integral::zero>(rows, ".rzi");
+  add_integral<Integral::down>(rows, ".rmi");
+  add_integral<Integral::up>(rows, ".rpi");
+  add_brain<Round::down>(rows);
+  add_brain<Round::up>(rows);
+}
+
+}  // namespace assay::vm::ASSAY_LANES
