@@ -207,8 +207,9 @@ TEST(Cli, AResultThatCannotBePrintedIsNoPass) {
 
 TEST(Cli, AnInterruptedRunOfFuzzingPrintsWhatItHasAndIsNoPass) {
   const ScratchFolder here;
+  // --foreground: one signal, not a second one to the group, which would end the program at once.
   const Ran clean = run_assay("fuzz gla.fused_recurrent --backend vm --time 1h --json x.json", here,
-                              "timeout --preserve-status -s INT 4");
+                              "timeout --foreground --preserve-status -s INT 4");
   EXPECT_EQ(clean.status, 128 + 2) << clean.err;
   EXPECT_NE(clean.err.find("ending with the cases in flight"), std::string::npos) << clean.err;
   EXPECT_NE(clean.out.find("coverage, share of the cases"), std::string::npos) << clean.out;
