@@ -47,8 +47,8 @@ struct ShadowParting {
 struct ShadowReport {
   std::vector<ShadowOutput> outputs;
   std::vector<ShadowLine> lines;  ///< largest share first; empty where attribution was not affordable
-  /// Only where an output element is itself that far off, relative to its output's root mean square: small
-  /// differences of large numbers part on the way in correct programs too.
+  /// Only where an output element is itself that far off, relative to itself or to its output's root mean
+  /// square, whichever is larger: small differences of large numbers part on the way in correct programs too.
   std::optional<ShadowParting> parting;
   uint64_t ended = 0;  ///< shadows that ended at a value that is not finite
   uint64_t lane_instructions = 0;

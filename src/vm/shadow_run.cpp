@@ -58,6 +58,7 @@ const std::string& opcode_of(const Code& code, const Op& op) {
 }
 
 void merge(OpErrors& into, const OpErrors& from) {
+  if (from.roundings.empty()) return;  // a thread that came too late for a block
   into.roundings.resize(from.roundings.size());
   into.largest.resize(from.largest.size());
   for (size_t i = 0; i < from.roundings.size(); ++i) {
@@ -124,7 +125,7 @@ struct Pass {
     return trapped;
   }
 
-  /// Calls visit(flat, cell or SIZE_MAX) for each element of an output that is finite.
+  /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
   template <class Visit>
   void each_element(const Tensor& tensor, Visit visit) const {
     const auto area = std::find_if(memory.areas.begin(), memory.areas.end(),
@@ -136,6 +137,12 @@ struct Pass {
                                                          : ErrorKind::f32;
     for (int64_t flat = 0; flat < tensor.size(); ++flat) {
       const size_t at = static_cast<size_t>(flat) * halves;
+      // A bf16 widened to f32 by its bits keeps the bf16's shadow, in the high half.
+      const ErrorKind high = kind == ErrorKind::f32 ? area->cells.kind[at + 1] : ErrorKind::none;
+      if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0) {
+        visit(flat, at + 1, area->cells);
+        continue;
+      }
       visit(flat, area->cells.kind[at] == kind ? at : SIZE_MAX, area->cells);
     }
   }
@@ -169,6 +176,17 @@ ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
   if (finite) o.rms_error = std::sqrt(errors / static_cast<double>(finite));
   if (finite) o.rms_exact = std::sqrt(exacts / static_cast<double>(finite));
   return o;
+}
+
+/// An element further off than `threshold`, relative to itself or to the output's size, whichever is larger.
+bool has_parted(const Pass<0>& pass, const Tensor& tensor, double rms, double threshold) {
+  bool found = false;
+  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
+    const double value = tensor.value(flat);
+    if (at == SIZE_MAX || !std::isfinite(value)) return;
+    found |= std::fabs(cells.error[at]) > threshold * std::max(std::fabs(value + cells.error[at]), rms);
+  });
+  return found;
 }
 
 /// Counts per line, and which of its instructions rounds most.
@@ -277,7 +295,7 @@ ShadowReport run_shadow(const Plan& plan, const TensorMap& inputs, const Machine
     const auto found = pass.outputs.find(declared.name);
     if (found == pass.outputs.end() || !is_real(declared.dtype)) continue;
     report.outputs.push_back(output_of(pass, found->second));
-    parted |= report.outputs.back().max_error > options.parting * report.outputs.back().rms_exact;
+    parted = parted || has_parted(pass, found->second, report.outputs.back().rms_exact, options.parting);
   }
   if (parted) report.parting = parting_of(pass, plan, lines, options.parting);
   report.seconds = seconds_since(start);

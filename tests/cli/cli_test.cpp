@@ -127,6 +127,23 @@ TEST(Cli, VersionAndHelpGoToStandardOutput) {
   }
 }
 
+TEST(Cli, TraceSaysHowFarACleanKernelIsFromTheEdgeAndWhichLinesRound) {
+  const ScratchFolder here;
+  const Ran ran = run_assay("trace gla.chunk --backend vm -T 40 -H 1 -K 16 -V 16 --json trace.json", here);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  for (const char* text :
+       {"against its own exact arithmetic", "made by the roundings of", "cvt.rn.bf16", ": safe"})
+    EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
+  const std::string section = ran.out.substr(ran.out.find("against its own"));
+  EXPECT_LE(std::count(section.begin(), section.end(), '\n'), 15) << section;
+  const auto shadow = nlohmann::json::parse(read_file(here / "trace.json")).at("shadow");
+  EXPECT_GT(shadow.at("lines").size(), 5u);
+  EXPECT_GT(shadow.at("outputs").at(0).at("rms_error").get<double>(), 0);
+  EXPECT_TRUE(nlohmann::json::parse(run_assay("verify gla.chunk --backend vm -T 3 --json -", here).out)
+                  .at("shadow")
+                  .is_null());
+}
+
 TEST(Cli, EveryTableIsListedInEveryForm) {
   const ScratchFolder here;
   for (const std::string what : {"operators", "kernels", "instructions", "causes", "properties", "decays"}) {

@@ -60,6 +60,13 @@ Verification full() {
   v.origin = origin;
   v.diagnosis = {{"mask-after-exponential", "the mask multiplies", 0.9, {"exponent 130.2 > 128"}}};
   v.exponents = {{where, "ex2.approx.ftz.f32", -1e4, 130.2, uint64_t{1} << 60, 3}};
+  ShadowReport shadow;
+  shadow.outputs = {{"o", 5120, 5000, 120, 0.03, 1e-3, 1.3, "o[b=0,t=17,h=1,v=3]", 1.5, 1.53, INFINITY}};
+  shadow.lines = {{where, "cvt.rn.bf16x2.f32", 62.5, uint64_t{1} << 40, 0x1p-8}};
+  shadow.parting = ShadowParting{where, "sub.rn.f32", {1, 2, 3}, {4, 5, 6}, 0, 0.77, 0x1p-6};
+  shadow.ended = 3, shadow.lane_instructions = uint64_t{1} << 62;
+  shadow.seconds = 1.5, shadow.seconds_by_line = 2.5;
+  v.shadow = shadow;
   v.lane_instructions = uint64_t{1} << 63;
   v.seconds_reference = 0.125, v.seconds_kernel = 0.5, v.bits_differ = 12;
   return v;
@@ -93,6 +100,15 @@ TEST(Result, ComesBackFromJsonAsItWas) {
   EXPECT_EQ(back.lane_instructions, uint64_t{1} << 63);
   EXPECT_EQ(back.origin->infinity_made_at->text, "exp2f(x)");
   EXPECT_EQ(back.trap->thread[2], 6);
+  EXPECT_EQ(back.shadow->lines[0].roundings, uint64_t{1} << 40);
+  EXPECT_EQ(back.shadow->parting->exact, 0.77);
+}
+
+TEST(Result, ADocumentFromBeforeThereWereShadowsIsReadWithoutOne) {
+  nlohmann::json json = to_json(full());
+  json.erase("shadow");
+  EXPECT_FALSE(verification_from_json(json).shadow);
+  EXPECT_TRUE(SchemaCheck(schema()).errors(json).empty());
 }
 
 TEST(Result, FuzzRunsComeBackFromJsonAsTheyWere) {
@@ -128,6 +144,8 @@ TEST(Result, TheSchemaSeesWhatIsWrong) {
   EXPECT_TRUE(broken([](auto& j) { j["outputs"][0]["histogram"].push_back(0); }));
   EXPECT_TRUE(broken([](auto& j) { j["outputs"][0]["worst"]["got"] = "NaN"; }));
   EXPECT_TRUE(broken([](auto& j) { j["case"]["dtype"] = "bf8"; }));
+  EXPECT_TRUE(broken([](auto& j) { j["shadow"]["lines"][0].erase("share"); }));
+  EXPECT_TRUE(broken([](auto& j) { j["shadow"]["parting"]["value"] = "small"; }));
 }
 
 TEST(Result, DocumentsOfOtherSchemasAndBrokenOnesAreBadInputWithThePlace) {

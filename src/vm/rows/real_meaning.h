@@ -52,8 +52,9 @@ struct RealMagnitude {
   static constexpr int arity = 1;
   static double local(double d, const double* x) { return __builtin_fabs(x[0]) - d; }
   static void slopes(double* s, const double* x, const double* e) {
-    const double moved = __builtin_fabs(x[0] + e[0]) - __builtin_fabs(x[0]);
-    s[0] = e[0] != 0 ? moved / e[0] : 0;
+    const double to = x[0] + e[0], side = x[0] < 0 ? -1 : 1;
+    const bool crossed = e[0] != 0 && (to < 0) != (x[0] < 0);
+    s[0] = crossed ? (__builtin_fabs(to) - __builtin_fabs(x[0])) / e[0] : side;
   }
 };
 struct RealSum {
@@ -140,12 +141,14 @@ struct RealExponential {
 template <bool maximum>
 struct RealExtreme {
   static constexpr int arity = 2;
-  static double pick(double a, double b) { return (a < b) != maximum ? a : b; }
+  static bool first(double a, double b) { return (a < b) != maximum; }
+  static double pick(double a, double b) { return first(a, b) ? a : b; }
   static double local(double d, const double* x) { return pick(x[0], x[1]) - d; }
   static void slopes(double* s, const double* x, const double* e) {
-    const double start = pick(x[0], x[1]), half = pick(x[0] + e[0], x[1]);
-    s[0] = e[0] != 0 ? (half - start) / e[0] : 0;
-    s[1] = e[1] != 0 ? (pick(x[0] + e[0], x[1] + e[1]) - half) / e[1] : 0;
+    const double a = x[0] + e[0], b = x[1] + e[1];
+    const bool start = first(x[0], x[1]), half = first(a, x[1]), end = first(a, b);
+    s[0] = start == half || e[0] == 0 ? start : (pick(a, x[1]) - pick(x[0], x[1])) / e[0];
+    s[1] = half == end || e[1] == 0 ? !half : (pick(a, b) - pick(a, x[1])) / e[1];
   }
 };
 /// M, then cut to [0, 1] (.sat) or [0, inf) (.relu).
@@ -163,7 +166,8 @@ struct RealClamped {
     const double t = M::local(0, x);
     double moved = 0;
     for (int k = 0; k < arity; ++k) moved += e[k] != 0 ? s[k] * e[k] : 0;
-    const double share = moved != 0 ? (cut(t + moved) - cut(t)) / moved : 0;
+    const bool uncut = cut(t) == t && cut(t + moved) == t + moved;  // then the slopes stay as exact as M's
+    const double share = uncut ? 1 : moved != 0 ? (cut(t + moved) - cut(t)) / moved : 0;
     for (int k = 0; k < arity; ++k) s[k] *= share;
   }
 };
