@@ -272,6 +272,10 @@ class Fuzzer {
         shrink(original.verification, op, options_.shrink_evaluations, [&](const Case& candidate) {
           if (interrupted() || (timed() && seconds() > options_.time_s + kGrace_s))
             return std::optional<Verification>();
+          {
+            const std::lock_guard lock(mutex_);
+            report_progress();
+          }
           return with_same_cause(original, candidate, backend_, options_);
         });
     const Verification smallest = fully_traced(original, shrunk.smallest, backend_, options_);

@@ -62,6 +62,7 @@ class ConsoleListener : public Listener {
     std::string names;
     for (const Kernel* kernel : kernels) names += (names.empty() ? "" : ", ") + kernel->name;
     console_.line(fmt::format("fuzzing {} on {}, seed {}", names, backend, options.seed));
+    bar_.show(0, "0 cases");
   }
   void progress(const FuzzProgress& p) override {
     bar_.show(

@@ -1,6 +1,7 @@
 #include "src/cli/progress_bar.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,12 @@ namespace {
 constexpr int kWidth = 30;
 constexpr std::chrono::milliseconds kRedraw{100};
 
+/// Columns of the terminal: a longer line would wrap, and could not be taken away again.
+size_t columns() {
+  winsize size{};
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 }  // namespace
 
 ProgressBar::ProgressBar() : terminal_(isatty(STDERR_FILENO) != 0) {}
@@ -22,7 +29,8 @@ void ProgressBar::show(double fraction, const std::string& text) {
   last_ = now;
   shown_ = true;
   const int full = std::clamp(static_cast<int>(fraction * kWidth), 0, kWidth);
-  fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {}", "", full, "", kWidth - full, text);
+  const std::string line = fmt::format("[{:#<{}}{:.<{}}] {}", "", full, "", kWidth - full, text);
+  fmt::print(stderr, "\r\x1b[K{}", line.substr(0, columns() - 1));
   std::fflush(stderr);
 }
 
