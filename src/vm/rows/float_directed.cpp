@@ -5,6 +5,7 @@
 #include <cfenv>
 
 #include "src/vm/rows/lane_rows.h"
+#include "src/vm/rows/real_meaning.h"
 #include "src/vm/rows/rounding.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -53,21 +54,25 @@ void directed_lanes(void* d, const void* a, const void* b, const void* c, const 
 }
 
 template <Round round, class Real, bool ftz, int count, class F>
-void add_directed(std::vector<Row>& rows, const char* operation, F) {
+void add_directed(std::vector<Row>& rows, const char* operation, RealFunction real, F) {
   constexpr Type type = sizeof(Real) == 8 ? Type::f64 : Type::f32;
   add_lane_row(rows,
                {.effect = Effect::arithmetic,
                 .result = type,
                 .sources = {type, count > 1 ? type : Type::none, count > 2 ? type : Type::none},
-                .lanes = directed_lanes<F, round, Real, ftz, count>},
+                .lanes = directed_lanes<F, round, Real, ftz, count>,
+                .real = real},
                {operation, name_of(round), ftz ? ".ftz" : "", sizeof(Real) == 8 ? ".f64" : ".f32"});
 }
 
 template <Round round, class Real, bool ftz>
 void add_quotients(std::vector<Row>& rows) {
-  add_directed<round, Real, ftz, 2>(rows, "div", [](Real a, Real b, Real) { return a / b; });
-  add_directed<round, Real, ftz, 1>(rows, "rcp", [](Real a, Real, Real) { return 1 / a; });
-  add_directed<round, Real, ftz, 1>(rows, "sqrt", [](Real a, Real, Real) {
+  constexpr bool wide = sizeof(Real) == 8;
+  add_directed<round, Real, ftz, 2>(rows, "div", real_lanes<RealQuotient<wide>>,
+                                    [](Real a, Real b, Real) { return a / b; });
+  add_directed<round, Real, ftz, 1>(rows, "rcp", real_lanes<RealReciprocal<wide>>,
+                                    [](Real a, Real, Real) { return 1 / a; });
+  add_directed<round, Real, ftz, 1>(rows, "sqrt", real_lanes<RealRoot<wide>>, [](Real a, Real, Real) {
     if constexpr (sizeof(Real) == 8)
       return __builtin_sqrt(a);
     else
@@ -89,10 +94,13 @@ void from_integer_lanes(void* d, const void* a, const void*, const void*, const 
 
 template <Round round>
 void add_mode(std::vector<Row>& rows) {
-  add_directed<round, double, false, 2>(rows, "add", [](double a, double b, double) { return a + b; });
-  add_directed<round, double, false, 2>(rows, "sub", [](double a, double b, double) { return a - b; });
-  add_directed<round, double, false, 2>(rows, "mul", [](double a, double b, double) { return a * b; });
-  add_directed<round, double, false, 3>(rows, "fma",
+  add_directed<round, double, false, 2>(rows, "add", real_lanes<RealSum>,
+                                        [](double a, double b, double) { return a + b; });
+  add_directed<round, double, false, 2>(rows, "sub", real_lanes<RealDifference>,
+                                        [](double a, double b, double) { return a - b; });
+  add_directed<round, double, false, 2>(rows, "mul", real_lanes<RealProduct<true>>,
+                                        [](double a, double b, double) { return a * b; });
+  add_directed<round, double, false, 3>(rows, "fma", real_lanes<RealFused<true>>,
                                         [](double a, double b, double c) { return __builtin_fma(a, b, c); });
   add_quotients<round, double, false>(rows);
   add_quotients<round, float, false>(rows);
@@ -136,8 +144,9 @@ void add_integral(std::vector<Row>& rows, const char* rounding) {
 
 template <Round round>
 void add_brain(std::vector<Row>& rows) {
-  unary<BF16, F32>(rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
-                   [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); });
+  unary<BF16, F32>(
+      rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
+      [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); }, real_lanes<RealCopy>);
 }
 
 }  // namespace
