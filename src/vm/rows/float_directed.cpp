@@ -5,6 +5,7 @@
 #include <cfenv>
 
 #include "src/vm/rows/lane_rows.h"
+#include "src/vm/rows/real_meaning.h"
 #include "src/vm/rows/rounding.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -53,26 +54,33 @@ void directed_lanes(void* d, const void* a, const void* b, const void* c, const 
 }
 
 template <Round round, class Real, bool ftz, int count, class F>
-void add_directed(std::vector<Row>& rows, const char* operation, F) {
+void add_directed(std::vector<Row>& rows, const char* operation, F, RealFunction real) {
   constexpr Type type = sizeof(Real) == 8 ? Type::f64 : Type::f32;
   add_lane_row(rows,
                {.effect = Effect::arithmetic,
                 .result = type,
                 .sources = {type, count > 1 ? type : Type::none, count > 2 ? type : Type::none},
-                .lanes = directed_lanes<F, round, Real, ftz, count>},
+                .lanes = directed_lanes<F, round, Real, ftz, count>,
+                .real = real},
                {operation, name_of(round), ftz ? ".ftz" : "", sizeof(Real) == 8 ? ".f64" : ".f32"});
 }
 
 template <Round round, class Real, bool ftz>
 void add_quotients(std::vector<Row>& rows) {
-  add_directed<round, Real, ftz, 2>(rows, "div", [](Real a, Real b, Real) { return a / b; });
-  add_directed<round, Real, ftz, 1>(rows, "rcp", [](Real a, Real, Real) { return 1 / a; });
-  add_directed<round, Real, ftz, 1>(rows, "sqrt", [](Real a, Real, Real) {
-    if constexpr (sizeof(Real) == 8)
-      return __builtin_sqrt(a);
-    else
-      return __builtin_sqrtf(a);
-  });
+  constexpr bool wide = sizeof(Real) == 8;
+  add_directed<round, Real, ftz, 2>(
+      rows, "div", [](Real a, Real b, Real) { return a / b; }, real_lanes<RealQuotient<wide>>);
+  add_directed<round, Real, ftz, 1>(
+      rows, "rcp", [](Real a, Real, Real) { return 1 / a; }, real_lanes<RealReciprocal<wide>>);
+  add_directed<round, Real, ftz, 1>(
+      rows, "sqrt",
+      [](Real a, Real, Real) {
+        if constexpr (sizeof(Real) == 8)
+          return __builtin_sqrt(a);
+        else
+          return __builtin_sqrtf(a);
+      },
+      real_lanes<RealRoot<wide>>);
 }
 
 /// A 64-bit integer to f64.
@@ -89,11 +97,15 @@ void from_integer_lanes(void* d, const void* a, const void*, const void*, const 
 
 template <Round round>
 void add_mode(std::vector<Row>& rows) {
-  add_directed<round, double, false, 2>(rows, "add", [](double a, double b, double) { return a + b; });
-  add_directed<round, double, false, 2>(rows, "sub", [](double a, double b, double) { return a - b; });
-  add_directed<round, double, false, 2>(rows, "mul", [](double a, double b, double) { return a * b; });
-  add_directed<round, double, false, 3>(rows, "fma",
-                                        [](double a, double b, double c) { return __builtin_fma(a, b, c); });
+  add_directed<round, double, false, 2>(
+      rows, "add", [](double a, double b, double) { return a + b; }, real_lanes<RealSum>);
+  add_directed<round, double, false, 2>(
+      rows, "sub", [](double a, double b, double) { return a - b; }, real_lanes<RealDifference>);
+  add_directed<round, double, false, 2>(
+      rows, "mul", [](double a, double b, double) { return a * b; }, real_lanes<RealProduct<true>>);
+  add_directed<round, double, false, 3>(
+      rows, "fma", [](double a, double b, double c) { return __builtin_fma(a, b, c); },
+      real_lanes<RealFused<true>>);
   add_quotients<round, double, false>(rows);
   add_quotients<round, float, false>(rows);
   add_quotients<round, float, true>(rows);
@@ -104,8 +116,10 @@ void add_mode(std::vector<Row>& rows) {
   add_lane_row(rows,
                {.result = Type::f64, .sources = {Type::u64}, .lanes = from_integer_lanes<uint64_t, round>},
                {"cvt", name, ".f64.u64"});
-  unary<F64, S32>(rows, Effect::bits, {"cvt", name, ".f64.s32"}, [](int32_t a) { return double{a} + 0; });
-  unary<F64, U32>(rows, Effect::bits, {"cvt", name, ".f64.u32"}, [](uint32_t a) { return double{a} + 0; });
+  unary<F64, S32>(rows, Effect::bits, {"cvt", name, ".f64.s32"},
+                  [](int32_t a) { return static_cast<double>(a); });
+  unary<F64, U32>(rows, Effect::bits, {"cvt", name, ".f64.u32"},
+                  [](uint32_t a) { return static_cast<double>(a); });
 }
 
 enum class Integral { nearest, zero, down, up };
