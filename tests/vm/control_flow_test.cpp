@@ -116,6 +116,33 @@ TEST(ControlFlow, CallsPassArgumentsAndResultsPerLane) {
     EXPECT_EQ(words_of(outcome)[i], i == 5 ? 8u : i > 20 ? 1u : 2 * i + 1) << i;
 }
 
+TEST(ControlFlow, AnAddressCallsTheFunctionItIsOf) {
+  SmallKernel kernel;
+  kernel.declarations =
+      ".func (.param .b32 r) once(.param .b32 x) { .reg .b32 %v; ld.param.b32 %v, [x]; st.param.b32 [r], %v; "
+      "ret; }\n"
+      ".func (.param .b32 r) twice(.param .b32 x)\n"
+      "{ .reg .b32 %v; ld.param.b32 %v, [x]; add.u32 %v, %v, %v; st.param.b32 [r], %v; ret; }\n"
+      ".global .align 8 .u64 table[2] = {once, twice};\n";
+  kernel.body =
+      "mov.u64 %rd1, table; and.b32 %r1, %a, 1; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd1, %rd1, %rd2; "
+      "ld.global.u64 "
+      "%rd3, [%rd1]; setp.ne.u32 %p1, %b, 0; @%p1 add.s64 %rd3, %rd3, 4;"
+      "{ .param .b32 x0; .param .b32 r0; st.param.b32 [x0], %a; shape: .callprototype (.param .b32 _) _ "
+      "(.param .b32 "
+      "_); call (r0), %rd3, (x0), shape; ld.param.b32 %d, [r0]; }";
+  kernel.a = lane_numbers(32);
+  const Outcome outcome = run_small(kernel);
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(words_of(outcome)[i], i % 2 ? 2 * i : i) << i;
+  kernel.b = std::vector<uint32_t>(32, 0);
+  kernel.b[6] = 1;  // lane 6 calls an address between functions
+  const Outcome wrong = run_small(kernel);
+  ASSERT_TRUE(wrong.trap);
+  EXPECT_EQ(wrong.trap->kind, "call");
+  EXPECT_EQ(wrong.trap->thread[0], 6u);
+}
+
 TEST(ControlFlow, AnEndlessLoopEndsByTheBudget) {
   const Outcome outcome = run_small({.body = "LOOP: add.u32 %d, %d, 1; bra LOOP;", .budget = 10000});
   ASSERT_TRUE(outcome.trap);

@@ -119,6 +119,37 @@ TEST(Exchange, WrongUsesOfBarriersAreTraps) {
   }
 }
 
+TEST(Exchange, TilesOfAWarpMayNameMembersOfTheirOwnTogether) {
+  SmallKernel kernel;
+  // Lanes 8k .. 8k + 7 name each other; %c is their mask.
+  kernel.body =
+      "vote.sync.ballot.b32 %d, %p1, %c; redux.sync.add.u32 %r1, %a, %c; mad.lo.u32 %d, %r1, 1, 0;"
+      "shfl.sync.bfly.b32 %r2, %a, 1, 31, %c; shl.b32 %r2, %r2, 16; or.b32 %d, %d, %r2;";
+  kernel.a = lane_numbers(32);
+  for (uint32_t i = 0; i < 32; ++i) kernel.c.push_back(0xffu << (i & ~7u));
+  const Outcome outcome = run_small(kernel);
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  for (uint32_t i = 0; i < 32; ++i)
+    EXPECT_EQ(words_of(outcome)[i], (i ^ 1) << 16 | (8 * (i & ~7u) + 28)) << "lane " << i;
+  kernel.c[9] = 0xff;  // lane 9 names lanes that it is not one of
+  const Outcome wrong = run_small(kernel);
+  ASSERT_TRUE(wrong.trap);
+  EXPECT_EQ(wrong.trap->kind, "barrier");
+}
+
+TEST(Exchange, AtomicsOfHalvesRoundAsAdditionsDo) {
+  SmallKernel kernel;
+  kernel.declarations = ".global .align 4 .b32 sum = 0x3c003c00;\n";
+  kernel.body =
+      "setp.eq.u32 %p1, %a, 0; @%p1 atom.global.add.noftz.f16x2 %d, [sum], %b; bar.sync 0; ld.global.b32 %d, "
+      "[sum];";
+  kernel.a = lane_numbers(32);
+  kernel.b = {0x10003c00};  // 1 + 2^-11 ties to 1; 1 + 1 = 2
+  const Outcome outcome = run_small(kernel);
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  EXPECT_EQ(words_of(outcome)[0], 0x3c004000u);
+}
+
 TEST(Exchange, AtomicsActLaneByLane) {
   SmallKernel kernel;
   kernel.declarations = ".shared .align 8 .b32 cell[2];\n.global .align 4 .u32 total = 5;\n";

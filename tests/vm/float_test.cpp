@@ -174,6 +174,39 @@ const Case conversions[] = {
     {"mov.f32 %d, 0f3F800000; add.rn.f32 %d, %d, 1.5;", 0, 0, 0, 0x40200000},  // a decimal literal
 };
 
+// 1 + 2^-60 lies above 1 by far less than an ulp of f64; the low word of the result tells the mode.
+const Case directed[] = {
+    {"mov.b64 %fd1, {0, %a}; mov.b64 %fd2, {0, %b}; add.rp.f64 %fd1, %fd1, %fd2; mov.b64 {%d, _}, %fd1;",
+     0x3ff00000, 0x3c300000, 0, 1},
+    {"mov.b64 %fd1, {0, %a}; mov.b64 %fd2, {0, %b}; add.rm.f64 %fd1, %fd1, %fd2; mov.b64 {%d, _}, %fd1;",
+     0x3ff00000, 0x3c300000, 0, 0},
+    {"mov.b64 %fd1, {0, %a}; mov.b64 %fd2, {0, %b}; sub.rz.f64 %fd1, %fd1, %fd2; mov.b64 {%d, _}, %fd1;",
+     0x3ff00000, 0x3c300000, 0, 0xffffffff},
+    {"mov.b64 %fd1, {1, %a}; mul.rp.f64 %fd1, %fd1, %fd1; mov.b64 {%d, _}, %fd1;", 0x3ff00000, 0, 0, 3},
+    {"mov.b64 %fd1, {1, %a}; mul.rm.f64 %fd1, %fd1, %fd1; mov.b64 {%d, _}, %fd1;", 0x3ff00000, 0, 0, 2},
+    {"mov.b64 %fd1, {1, %a}; fma.rp.f64 %fd1, %fd1, %fd1, 0d0000000000000000; mov.b64 {%d, _}, %fd1;",
+     0x3ff00000, 0, 0, 3},
+    {"mov.b64 %fd1, {-1, %a}; add.rz.f64 %fd1, %fd1, %fd1; mov.b64 {_, %d}, %fd1;", 0x7fefffff, 0, 0,
+     0x7fefffff},
+    {"mov.b64 %fd1, {0, %a}; rcp.rp.f64 %fd1, %fd1; mov.b64 {%d, _}, %fd1;", 0x40080000, 0, 0, 0x55555556},
+    {"mov.b64 %fd1, {0, %a}; rcp.rm.f64 %fd1, %fd1; mov.b64 {%d, _}, %fd1;", 0x40080000, 0, 0, 0x55555555},
+    {"div.rp.f32 %d, %a, %b;", one, 0x40400000, 0, 0x3eaaaaab},
+    {"div.rz.f32 %d, %a, %b;", one, 0x40400000, 0, 0x3eaaaaaa},
+    {"rcp.rm.ftz.f32 %d, %a;", tiny, 0, 0, inf},
+    {"sqrt.rp.f32 %d, %a;", 0x40000000, 0, 0, 0x3fb504f4},
+    {"sqrt.rz.f32 %d, %a;", 0x40000000, 0, 0, 0x3fb504f3},
+    {"sqrt.rp.f32 %d, %a;", 0xbf800000, 0, 0, nan},
+    {"cvt.rp.f64.u64 %fd1, -1; mov.b64 {_, %d}, %fd1;", 0, 0, 0, 0x43f00000},
+    {"cvt.rz.f64.u64 %fd1, -1; mov.b64 {_, %d}, %fd1;", 0, 0, 0, 0x43efffff},
+    {"cvt.f64.f32 %fd1, %a; cvt.rni.f64.f64 %fd1, %fd1; cvt.rn.f32.f64 %d, %fd1;", 0x40200000, 0, 0,
+     0x40000000},
+    {"mov.b32 {%h1, %h2}, %a; cvt.rpi.f16.f16 %h1, %h1; cvt.u32.u16 %d, %h1;", 0x3c01, 0, 0, 0x4000},
+    {"mov.b32 {%h1, %h2}, %a; cvt.rmi.bf16.bf16 %h1, %h1; cvt.u32.u16 %d, %h1;", 0xbf81, 0, 0, 0xc000},
+    {"cvt.rp.bf16.f32 %h1, %a; cvt.u32.u16 %d, %h1;", 0x3f800001, 0, 0, 0x3f81},
+    {"cvt.rm.bf16.f32 %h1, %a; cvt.u32.u16 %d, %h1;", 0x3f80ffff, 0, 0, 0x3f80},
+};
+
+INSTANTIATE_TEST_SUITE_P(Directed, FloatRules, testing::ValuesIn(directed));
 INSTANTIATE_TEST_SUITE_P(Rounding, FloatRules, testing::ValuesIn(rounding));
 INSTANTIATE_TEST_SUITE_P(Flushing, FloatRules, testing::ValuesIn(flushing));
 INSTANTIATE_TEST_SUITE_P(SpecialValues, FloatRules, testing::ValuesIn(special));

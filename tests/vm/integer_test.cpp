@@ -58,6 +58,27 @@ const Case arithmetic[] = {
     {"mad.lo.cc.u32 %r1, %a, %b, %c; madc.hi.u32 %d, %a, %b, 0;", ones, 2, 2, 2},
 };
 
+const Case packed[] = {
+    {"add.s16x2 %d, %a, %b;", 0x7fffffff, 0x00010001, 0, 0x80000000},  // no carry between the parts
+    {"min.s16x2 %d, %a, %b;", 0x8000ffff, 0x00010001, 0, 0x8000ffff},
+    {"min.u16x2 %d, %a, %b;", 0x8000ffff, 0x00010001, 0, 0x00010001},
+    {"max.u16x2 %d, %a, %b;", 0x8000ffff, 0x00010001, 0, 0x8000ffff},
+    {"min.s16x2.relu %d, %a, %b;", 0x80000005, 0x00010007, 0, 0x00000005},
+    {"dp2a.lo.s32.s32 %d, %a, %b, %c;", 0xffff0003, 0x0000ff02, 5, 5 + 6 + 1},
+    {"dp2a.hi.u32.u32 %d, %a, %b, %c;", 0xffff0003, 0x01020000, 5, 5 + 6 + 0xffff},
+    {"dp4a.s32.u32 %d, %a, %b, %c;", 0x000000ff, 0x000000ff, 0, 0xffffff01},
+    {"vabsdiff4.u32.u32.u32 %d, %a, %b, %c;", 0x00ff1005, 0xff001205, 9, 0xffff0200},
+    {"set.lt.u32.s32 %d, %a, %b;", ones, 0, 0, ones},
+    {"set.lt.u32.u32 %d, %a, %b;", ones, 0, 0, 0},
+    {"set.eq.f32.u32 %d, %a, %b;", 7, 7, 0, 0x3f800000},
+    {"set.ltu.u32.f32 %d, %a, %b;", 0x7fc00000, 0, 0, ones},
+    {"set.ne.u32.f32 %d, %a, %b;", 0x7fc00000, 0, 0, 0},  // ordered: NaN differs from nothing
+    {"set.gt.f16x2.f16x2 %d, %a, %b;", 0x3c003c00, 0xbc004000, 0, 0x3c000000},
+    {"set.nan.u32.f16x2 %d, %a, %b;", 0x7e003c00, 0, 0, 0xffff0000},
+    {"set.le.bf16x2.bf16x2 %d, %a, %b;", 0x3f803f80, 0x3f803f00, 0, 0x3f800000},
+    {"mov.b64 %rd1, {%a, %b}; cvt.s64.s8 %rd2, %rd1; cvt.u32.u64 %d, %rd2;", 0x80, 7, 0, 0xffffff80},
+};
+
 const Case bits[] = {
     {"and.b32 %d, %a, %b;", 0xff00ff00, 0x0ff00ff0, 0, 0x0f000f00},
     {"not.b32 %d, %a;", 0, 0, 0, ones},
@@ -96,6 +117,7 @@ const Case bits[] = {
 };
 
 INSTANTIATE_TEST_SUITE_P(Arithmetic, IntegerRules, testing::ValuesIn(arithmetic));
+INSTANTIATE_TEST_SUITE_P(PackedAndSet, IntegerRules, testing::ValuesIn(packed));
 INSTANTIATE_TEST_SUITE_P(Bits, IntegerRules, testing::ValuesIn(bits));
 
 }  // namespace

@@ -54,7 +54,7 @@ void directed_lanes(void* d, const void* a, const void* b, const void* c, const 
 }
 
 template <Round round, class Real, bool ftz, int count, class F>
-void add_directed(std::vector<Row>& rows, const char* operation, RealFunction real, F) {
+void add_directed(std::vector<Row>& rows, const char* operation, F, RealFunction real) {
   constexpr Type type = sizeof(Real) == 8 ? Type::f64 : Type::f32;
   add_lane_row(rows,
                {.effect = Effect::arithmetic,
@@ -68,16 +68,19 @@ void add_directed(std::vector<Row>& rows, const char* operation, RealFunction re
 template <Round round, class Real, bool ftz>
 void add_quotients(std::vector<Row>& rows) {
   constexpr bool wide = sizeof(Real) == 8;
-  add_directed<round, Real, ftz, 2>(rows, "div", real_lanes<RealQuotient<wide>>,
-                                    [](Real a, Real b, Real) { return a / b; });
-  add_directed<round, Real, ftz, 1>(rows, "rcp", real_lanes<RealReciprocal<wide>>,
-                                    [](Real a, Real, Real) { return 1 / a; });
-  add_directed<round, Real, ftz, 1>(rows, "sqrt", real_lanes<RealRoot<wide>>, [](Real a, Real, Real) {
-    if constexpr (sizeof(Real) == 8)
-      return __builtin_sqrt(a);
-    else
-      return __builtin_sqrtf(a);
-  });
+  add_directed<round, Real, ftz, 2>(
+      rows, "div", [](Real a, Real b, Real) { return a / b; }, real_lanes<RealQuotient<wide>>);
+  add_directed<round, Real, ftz, 1>(
+      rows, "rcp", [](Real a, Real, Real) { return 1 / a; }, real_lanes<RealReciprocal<wide>>);
+  add_directed<round, Real, ftz, 1>(
+      rows, "sqrt",
+      [](Real a, Real, Real) {
+        if constexpr (sizeof(Real) == 8)
+          return __builtin_sqrt(a);
+        else
+          return __builtin_sqrtf(a);
+      },
+      real_lanes<RealRoot<wide>>);
 }
 
 /// A 64-bit integer to f64.
@@ -94,14 +97,15 @@ void from_integer_lanes(void* d, const void* a, const void*, const void*, const 
 
 template <Round round>
 void add_mode(std::vector<Row>& rows) {
-  add_directed<round, double, false, 2>(rows, "add", real_lanes<RealSum>,
-                                        [](double a, double b, double) { return a + b; });
-  add_directed<round, double, false, 2>(rows, "sub", real_lanes<RealDifference>,
-                                        [](double a, double b, double) { return a - b; });
-  add_directed<round, double, false, 2>(rows, "mul", real_lanes<RealProduct<true>>,
-                                        [](double a, double b, double) { return a * b; });
-  add_directed<round, double, false, 3>(rows, "fma", real_lanes<RealFused<true>>,
-                                        [](double a, double b, double c) { return __builtin_fma(a, b, c); });
+  add_directed<round, double, false, 2>(
+      rows, "add", [](double a, double b, double) { return a + b; }, real_lanes<RealSum>);
+  add_directed<round, double, false, 2>(
+      rows, "sub", [](double a, double b, double) { return a - b; }, real_lanes<RealDifference>);
+  add_directed<round, double, false, 2>(
+      rows, "mul", [](double a, double b, double) { return a * b; }, real_lanes<RealProduct<true>>);
+  add_directed<round, double, false, 3>(
+      rows, "fma", [](double a, double b, double c) { return __builtin_fma(a, b, c); },
+      real_lanes<RealFused<true>>);
   add_quotients<round, double, false>(rows);
   add_quotients<round, float, false>(rows);
   add_quotients<round, float, true>(rows);
@@ -112,8 +116,10 @@ void add_mode(std::vector<Row>& rows) {
   add_lane_row(rows,
                {.result = Type::f64, .sources = {Type::u64}, .lanes = from_integer_lanes<uint64_t, round>},
                {"cvt", name, ".f64.u64"});
-  unary<F64, S32>(rows, Effect::bits, {"cvt", name, ".f64.s32"}, [](int32_t a) { return double{a} + 0; });
-  unary<F64, U32>(rows, Effect::bits, {"cvt", name, ".f64.u32"}, [](uint32_t a) { return double{a} + 0; });
+  unary<F64, S32>(rows, Effect::bits, {"cvt", name, ".f64.s32"},
+                  [](int32_t a) { return static_cast<double>(a); });
+  unary<F64, U32>(rows, Effect::bits, {"cvt", name, ".f64.u32"},
+                  [](uint32_t a) { return static_cast<double>(a); });
 }
 
 enum class Integral { nearest, zero, down, up };
@@ -144,9 +150,8 @@ void add_integral(std::vector<Row>& rows, const char* rounding) {
 
 template <Round round>
 void add_brain(std::vector<Row>& rows) {
-  unary<BF16, F32>(
-      rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
-      [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); }, real_lanes<RealCopy>);
+  unary<BF16, F32>(rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
+                   [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); });
 }
 
 }  // namespace
