@@ -150,8 +150,9 @@ void add_integral(std::vector<Row>& rows, const char* rounding) {
 
 template <Round round>
 void add_brain(std::vector<Row>& rows) {
-  unary<BF16, F32>(rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
-                   [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); });
+  unary<BF16, F32>(
+      rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
+      [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); }, real_lanes<RealCopy>);
 }
 
 }  // namespace
