@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 #include "reference/slices.h"
 
@@ -43,6 +44,7 @@ ExactGrid::ExactGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Te
                      double scale) {
   int exponent;
   if (std::fabs(std::frexp(scale, &exponent)) != 0.5 || (g && !all_zero(*g))) return;
+  if (std::abs(exponent) > 100) return;  // else scaling a value on the lowest grids could underflow
   const int of_q = lowest_bit(q), of_k = lowest_bit(k), of_v = lowest_bit(v),
             of_S0 = S0 ? lowest_bit(*S0) : kAllZero;
   if (std::min({of_q, of_k, of_v, of_S0}) == kNoGrid) return;

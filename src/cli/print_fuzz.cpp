@@ -41,6 +41,29 @@ void print_tightness(const Console& console, const FuzzRun& run, const std::stri
   console.line("");
 }
 
+/// How tight the bound is, the output's own rounding removed: the loosest rows of output x dtype x decay x
+/// class of T, up to four.
+void print_loosest(const Console& console, const FuzzRun& run, const std::string& kernel) {
+  std::vector<TightnessRow> rows;
+  for (const TightnessRow& row : run.tightness)
+    if (row.kernel == kernel) rows.push_back(row);
+  if (rows.empty()) return;
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.max_tightness < b.max_tightness; });
+  console.line(
+      fmt::format("{}: largest error / bound before the output's rounding, {:.4f} to {:.4f} over {} rows; "
+                  "the loosest:",
+                  kernel, rows.front().max_tightness, rows.back().max_tightness, rows.size()));
+  rows.resize(std::min<size_t>(rows.size(), 4));
+  Rows lines{{"output", "dtype", "decay", "length", "cases", "tightness", "bound / companion"}};
+  for (const TightnessRow& row : rows)
+    lines.push_back({row.output, row.dtype, row.decay, row.length_class, std::to_string(row.cases),
+                     fmt::format("{:.4f}", row.max_tightness),
+                     fmt::format("{:.2g}", row.max_relative_bound)});
+  console.table(lines, 4);
+  console.line("");
+}
+
 /// One line per feature: "decay: none 18.2 %, mild 7.5 %, ...".
 void print_coverage(const Console& console, const FuzzRun& run) {
   console.line(console.styled(Style::bold, "coverage, share of the cases"));
@@ -95,7 +118,10 @@ std::string verdict_of(const FuzzRun& run) {
 }
 
 void print_fuzz_run(const Console& console, const FuzzRun& run) {
-  for (const std::string& kernel : run.kernels) print_tightness(console, run, kernel);
+  for (const std::string& kernel : run.kernels) {
+    print_tightness(console, run, kernel);
+    print_loosest(console, run, kernel);
+  }
   print_coverage(console, run);
   print_properties(console, run);
   print_findings(console, run);

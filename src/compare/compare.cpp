@@ -105,7 +105,7 @@ void accumulate(OutputComparison& c, const ReferenceOutput& reference, int64_t f
   c.max_ratio = std::max(c.max_ratio, j.ratio);
   ++c.histogram[histogram_bin(j.ratio)];
   const double bound = reference.bound[flat];
-  if (!std::isfinite(j.error) || !std::isfinite(got) || !(bound > 0)) return;
+  if (!std::isfinite(j.error) || !std::isfinite(got) || !(bound > 0) || std::isinf(bound)) return;
   c.max_enclosure = std::max(c.max_enclosure, reference.rad[flat] / bound);
   const Unrounded u = before_rounding(c.dtype, got, reference.mid[flat], j.error, bound, roundoff);
   if (u.bound > 0) c.max_tightness = std::max(c.max_tightness, u.error / u.bound);

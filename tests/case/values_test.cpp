@@ -69,6 +69,22 @@ TEST(Values, SparseRowsHaveOneNonzeroQueryAndKey) {
   }
 }
 
+TEST(Values, CancellingPairsOfChannelsCancelTermByTerm) {
+  const TensorMap inputs = draw("cancelling", 50, 1);
+  const auto at = [&](const char* name, int64_t i) { return inputs.at(name).value(i); };
+  for (int64_t i = 0; i < 50 * 6; i += 2) {
+    EXPECT_EQ(at("q", i), -at("q", i + 1));
+    EXPECT_EQ(at("k", i), at("k", i + 1));
+    EXPECT_NE(at("q", i), 0);
+  }
+  for (int64_t i = 0; i < 6 * 3; ++i)
+    if (i / 3 % 2 == 0) {
+      EXPECT_EQ(at("initial_state", i), at("initial_state", i + 3));
+    }
+  EXPECT_NE(at("k", 0), at("k", 2));
+  EXPECT_NE(at("v", 0), at("v", 1));
+}
+
 TEST(Values, PositiveValuesArePositive) {
   for (const auto& [name, tensor] : draw("positive", 50, 1)) {
     if (name == "g") continue;

@@ -33,5 +33,12 @@ TEST(ExactGrid, allows_nothing_with_a_decay_a_scale_off_the_grid_or_values_that_
   EXPECT_FALSE(ExactGrid(one, one, bad, nullptr, nullptr, 0.5).exact(1, 1));
 }
 
+TEST(ExactGrid, leaves_scales_that_could_underflow_to_the_radius) {
+  Tensor x("q", Dtype::fp32, {{"T", 1}});
+  x.set(0, 3);
+  EXPECT_TRUE(ExactGrid(x, x, x, nullptr, nullptr, 0x1p-20).exact(9, 3));
+  EXPECT_FALSE(ExactGrid(x, x, x, nullptr, nullptr, 0x1p-1000).exact(9, 3));
+}
+
 }  // namespace
 }  // namespace assay
