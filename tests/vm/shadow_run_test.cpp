@@ -242,6 +242,17 @@ TEST(ShadowRun, ATensorCoreSumIsTheExactDotProduct) {
   EXPECT_GT(largest, 0x1p-12) << report.outputs[0].worst;
 }
 
+TEST(ShadowRun, AShuffleBringsTheShadowOfTheLaneThatWasRead) {
+  // Lane 5 alone rounds: its product is the only one that is no float.
+  const auto x = [](int64_t i) { return i == 5 ? 1.1f : 1.0f; };
+  const auto y = [](int64_t i) { return i == 5 ? 0.7f : 0.5f; };
+  const ShadowReport report = run_shadow(plan_of("mul.rn.f32 %f1, %x, %y; mov.b32 %b1, %f1;"
+                                                 "shfl.sync.bfly.b32 %b2, %b1, 3, 31, -1; mov.b32 %r, %b2;"),
+                                         inputs_of(x, y), {"sm_90", 1, 0}, {.by_line = false});
+  EXPECT_EQ(report.outputs[0].worst, "o[t=6]");
+  EXPECT_EQ(report.outputs[0].max_error, std::fabs(double{1.1f} * double{0.7f} - double{1.1f * 0.7f}));
+}
+
 /// A polynomial on lines 1 to 4; line 3 rounds its intermediate to bf16 if asked.
 std::string lines_kernel(bool broken) {
   return std::string(
