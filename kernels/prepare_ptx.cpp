@@ -13,8 +13,8 @@ bool starts_with_word(std::string_view line, std::string_view word) {
   return begin != line.npos && line.substr(begin).starts_with(word);
 }
 
-/// "kernels/gla/chunk.cu", or "cuda/crt/math_functions.hpp" for a header of the toolkit, which may lie below the
-/// source root too (build/nvcc).
+/// "kernels/gla/chunk.cu", or "cuda/crt/math_functions.hpp" for a header of the toolkit, which may lie below
+/// the source root too (build/nvcc).
 std::string portable_path(std::string_view path, std::string_view root) {
   while (root.ends_with('/')) root.remove_suffix(1);
   const size_t include = path.rfind("/include/");
