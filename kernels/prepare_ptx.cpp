@@ -13,12 +13,14 @@ bool starts_with_word(std::string_view line, std::string_view word) {
   return begin != line.npos && line.substr(begin).starts_with(word);
 }
 
-/// "kernels/gla/chunk.cu", or "cuda/crt/math_functions.hpp" for a header of the toolkit.
+/// "kernels/gla/chunk.cu", or "cuda/crt/math_functions.hpp" for a header of the toolkit, which may lie below
+/// the source root too (build/nvcc).
 std::string portable_path(std::string_view path, std::string_view root) {
   while (root.ends_with('/')) root.remove_suffix(1);
-  if (path.starts_with(root) && path.substr(root.size()).starts_with('/'))
-    return std::string(path.substr(root.size() + 1));
   const size_t include = path.rfind("/include/");
+  if (path.starts_with(root) && path.substr(root.size()).starts_with('/') &&
+      (include == path.npos || include < root.size()))
+    return std::string(path.substr(root.size() + 1));
   return "cuda/" +
          std::string(include != path.npos ? path.substr(include + 9) : path.substr(path.rfind('/') + 1));
 }

@@ -40,6 +40,17 @@ TEST(PreparePtx, LowersTheVersionForgetsTheMachineAndBlamesTheCaller) {
             "$L__info_string6:\n.b8 95,90,0\n\t}\n");
 }
 
+TEST(PreparePtx, TakesAToolkitBelowTheSourceRootForNoSourceOfOurs) {
+  std::string moved = text;
+  const std::string_view usual = "/usr/local/cuda/bin/../targets/x86_64-linux";
+  moved.replace(moved.find(usual), usual.size(), "/home/someone/assay/build/nvcc/nvidia/cu13/bin/../");
+  EXPECT_EQ(prepare_ptx(moved, "/home/someone/assay"), prepare_ptx(text, "/home/someone/assay"));
+  // The source root may itself be below a folder of that name.
+  EXPECT_NE(prepare_ptx("\t.version 9.0\n\t.file\t1 \"/include/assay/kernels/a.cu\"\n", "/include/assay")
+                .find("\"kernels/a.cu\""),
+            std::string::npos);
+}
+
 TEST(PreparePtx, RefusesTextThatIsNotPtx) {
   EXPECT_THROW(prepare_ptx("nvcc fatal: no such file\n", "/"), BadInput);
   EXPECT_THROW(prepare_ptx(".version 9.0\n\t.file 1 unquoted\n", "/"), BadInput);
