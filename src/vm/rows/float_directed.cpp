@@ -11,8 +11,6 @@
 namespace assay::vm::ASSAY_LANES {
 namespace {
 
-constexpr uint64_t canonical_nan64 = 0x7fffffffffffffffull;
-
 constexpr int mode_of(Round round) {
   return round == Round::zero ? FE_TOWARDZERO : round == Round::down ? FE_DOWNWARD : FE_UPWARD;
 }
@@ -20,22 +18,25 @@ constexpr const char* name_of(Round round) {
   return round == Round::zero ? ".rz" : round == Round::down ? ".rm" : ".rp";
 }
 
-template <class Real, bool ftz>
-void put(void* cell, int lane, Real x) {
-  if constexpr (sizeof(Real) == 8) {
-    static_cast<uint64_t*>(cell)[lane] = x != x ? canonical_nan64 : bits_of(x);
-  } else {
-    const uint32_t bits = canonical(x);
-    static_cast<uint32_t*>(cell)[lane] = ftz ? flushed_bits(bits) : bits;
-  }
+/// What becomes of a result in double precision; which NaN operand passes depends on the operation.
+template <int count, bool quotient>
+uint64_t finished_double(double x, double a, double b, double c) {
+  if constexpr (count == 1)
+    return finished(x, a);
+  else if constexpr (count == 2)
+    return quotient ? finished(x, b, a) : finished(x, a, b);
+  else
+    return finished(x, a, c, b);
 }
 
-/// F on up to three operands of Real, all lanes in one rounding mode.
-template <class F, Round round, class Real, bool ftz, int count>
+/// F on up to three operands of Real, all lanes in one rounding mode. With `.ftz` smallness is judged on the
+/// result rounded with unbounded exponent (seen on an H200), so the smallest normal number is computed again
+/// 2^48 larger: there it may turn out to have been rounded up.
+template <class F, Round round, class Real, bool ftz, int count, bool quotient>
 void directed_lanes(void* d, const void* a, const void* b, const void* c, const void*) {
   typedef Real __attribute__((may_alias)) Element;
   const void* const cells[3] = {a, b, c};
-  volatile Real operands[3][32];
+  volatile Real operands[3][32] = {};
   for (int k = 0; k < count; ++k)
     for (int i = 0; i < 32; ++i) {
       const Real x = static_cast<const Element*>(cells[k])[i];
@@ -46,21 +47,35 @@ void directed_lanes(void* d, const void* a, const void* b, const void* c, const 
     }
   volatile Real results[32];
   fesetround(mode_of(round));
-  for (int i = 0; i < 32; ++i)
-    results[i] = F{}(Real{operands[0][i]}, count > 1 ? Real{operands[count > 1][i]} : Real{},
-                     count > 2 ? Real{operands[count > 2 ? 2 : 0][i]} : Real{});
+  for (int i = 0; i < 32; ++i) {
+    results[i] = F{}(Real{operands[0][i]}, Real{operands[1][i]}, Real{operands[2][i]});
+    if constexpr (ftz && quotient)
+      if (__builtin_fabsf(results[i]) == 0x1p-126f) {
+        const volatile Real larger =
+            F{}(operands[0][i] * (count == 1 ? 0x1p-48f : 0x1p48f), Real{operands[1][i]}, Real{});
+        if (__builtin_fabsf(larger) < 0x1p-78f) results[i] = __builtin_copysignf(0.0f, results[i]);
+      }
+  }
   fesetround(FE_TONEAREST);
-  for (int i = 0; i < 32; ++i) put<Real, ftz>(d, i, results[i]);
+  for (int i = 0; i < 32; ++i) {
+    if constexpr (sizeof(Real) == 8) {
+      static_cast<uint64_t*>(d)[i] =
+          finished_double<count, quotient>(results[i], operands[0][i], operands[1][i], operands[2][i]);
+    } else {
+      const uint32_t bits = canonical(results[i]);
+      static_cast<uint32_t*>(d)[i] = ftz ? flushed_bits(bits) : bits;
+    }
+  }
 }
 
-template <Round round, class Real, bool ftz, int count, class F>
+template <Round round, class Real, bool ftz, int count, bool quotient, class F>
 void add_directed(std::vector<Row>& rows, const char* operation, F, RealFunction real) {
   constexpr Type type = sizeof(Real) == 8 ? Type::f64 : Type::f32;
   add_lane_row(rows,
                {.effect = Effect::arithmetic,
                 .result = type,
                 .sources = {type, count > 1 ? type : Type::none, count > 2 ? type : Type::none},
-                .lanes = directed_lanes<F, round, Real, ftz, count>,
+                .lanes = directed_lanes<F, round, Real, ftz, count, quotient>,
                 .real = real},
                {operation, name_of(round), ftz ? ".ftz" : "", sizeof(Real) == 8 ? ".f64" : ".f32"});
 }
@@ -68,11 +83,11 @@ void add_directed(std::vector<Row>& rows, const char* operation, F, RealFunction
 template <Round round, class Real, bool ftz>
 void add_quotients(std::vector<Row>& rows) {
   constexpr bool wide = sizeof(Real) == 8;
-  add_directed<round, Real, ftz, 2>(
+  add_directed<round, Real, ftz, 2, true>(
       rows, "div", [](Real a, Real b, Real) { return a / b; }, real_lanes<RealQuotient<wide>>);
-  add_directed<round, Real, ftz, 1>(
+  add_directed<round, Real, ftz, 1, true>(
       rows, "rcp", [](Real a, Real, Real) { return 1 / a; }, real_lanes<RealReciprocal<wide>>);
-  add_directed<round, Real, ftz, 1>(
+  add_directed<round, Real, ftz, 1, false>(
       rows, "sqrt",
       [](Real a, Real, Real) {
         if constexpr (sizeof(Real) == 8)
@@ -92,18 +107,18 @@ void from_integer_lanes(void* d, const void* a, const void*, const void*, const 
   fesetround(mode_of(round));
   for (int i = 0; i < 32; ++i) results[i] = static_cast<double>(Integer{operands[i]});
   fesetround(FE_TONEAREST);
-  for (int i = 0; i < 32; ++i) put<double, false>(d, i, results[i]);
+  for (int i = 0; i < 32; ++i) static_cast<uint64_t*>(d)[i] = bits_of(double{results[i]});
 }
 
 template <Round round>
 void add_mode(std::vector<Row>& rows) {
-  add_directed<round, double, false, 2>(
+  add_directed<round, double, false, 2, false>(
       rows, "add", [](double a, double b, double) { return a + b; }, real_lanes<RealSum>);
-  add_directed<round, double, false, 2>(
+  add_directed<round, double, false, 2, false>(
       rows, "sub", [](double a, double b, double) { return a - b; }, real_lanes<RealDifference>);
-  add_directed<round, double, false, 2>(
+  add_directed<round, double, false, 2, false>(
       rows, "mul", [](double a, double b, double) { return a * b; }, real_lanes<RealProduct<true>>);
-  add_directed<round, double, false, 3>(
+  add_directed<round, double, false, 3, false>(
       rows, "fma", [](double a, double b, double c) { return __builtin_fma(a, b, c); },
       real_lanes<RealFused<true>>);
   add_quotients<round, double, false>(rows);
@@ -136,10 +151,7 @@ double integral(double x) {
 template <Integral mode>
 void add_integral(std::vector<Row>& rows, const char* rounding) {
   unary<Lane<uint64_t, uint64_t, Type::f64>, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".f64.f64"},
-                                                  [](double a) {
-                                                    const double x = integral<mode>(a);
-                                                    return x != x ? canonical_nan64 : bits_of(x);
-                                                  });
+                                                  [](double a) { return finished(integral<mode>(a), a); });
   unary<F16, F16>(rows, Effect::arithmetic, {"cvt", rounding, ".f16.f16"}, [](uint16_t a) {
     return narrowed_half<Half, Round::nearest>(integral<mode>(widened(Half{}, a)));
   });
