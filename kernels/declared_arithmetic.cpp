@@ -15,11 +15,18 @@ struct Field {
 };
 
 constexpr Field kFields[] = {
-    {"decay", &GatedArithmetic::decay},         {"decay_per_nat", &GatedArithmetic::decay_per_nat},
-    {"write", &GatedArithmetic::write},         {"step", &GatedArithmetic::step},
-    {"boundary", &GatedArithmetic::boundary},   {"readout", &GatedArithmetic::readout},
-    {"crossing", &GatedArithmetic::crossing},   {"crossing_per_nat", &GatedArithmetic::crossing_per_nat},
-    {"underflow", &GatedArithmetic::underflow}, {"output_roundoff", &GatedArithmetic::output_roundoff},
+    {"decay", &GatedArithmetic::decay},
+    {"decay_per_nat", &GatedArithmetic::decay_per_nat},
+    {"write", &GatedArithmetic::write},
+    {"step", &GatedArithmetic::step},
+    {"boundary", &GatedArithmetic::boundary},
+    {"readout", &GatedArithmetic::readout},
+    {"crossing", &GatedArithmetic::crossing},
+    {"crossing_per_nat", &GatedArithmetic::crossing_per_nat},
+    {"write_decayed", &GatedArithmetic::write_decayed},
+    {"readout_decayed", &GatedArithmetic::readout_decayed},
+    {"underflow", &GatedArithmetic::underflow},
+    {"output_roundoff", &GatedArithmetic::output_roundoff},
 };
 
 /// "fp32-recurrent": one token after the other in fp32. S is kept in fp32, decayed by expf, exp2f or

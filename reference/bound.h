@@ -16,6 +16,9 @@
 //                           there also (1 + min(crossing, crossing_per_nat L)), L the chunk's sum of |g|: a
 //                           state's decay is made once per chunk, by an exponential whose own error does not
 //                           grow with L
+//   with any gate not zero  (1 + write_decayed) and (1 + readout_decayed) beside write and readout: what
+//   scaling
+//                           by weights costs; without decays all weights are exactly 1
 //   leaving                 (1 + readout) once; for o only
 // Their largest product minus one, times the path's absolute value, summed over paths, bounds the relative
 // part: nothing is first order. The sums over paths are recurrences, companion and excess (Pm and E):
@@ -98,6 +101,16 @@ class BoundModel {
   const double written;
 };
 
+/// `write` and `readout` of a run: with what decays add to them, if anything decays.
+inline GatedArithmetic arithmetic_of_run(GatedArithmetic a, bool decays) {
+  if (decays) {
+    a.write += (1 + a.write) * a.write_decayed;
+    a.readout += (1 + a.readout) * a.readout_decayed;
+  }
+  a.write_decayed = a.readout_decayed = 0;
+  return a;
+}
+
 /// Roundings behind E, Pm and their readout after t tokens: e^g (4), its products (5), the recurrence (5) per
 /// token.
 inline double excess_roundings(int64_t t, int64_t K) {
@@ -107,7 +120,8 @@ inline double excess_roundings(int64_t t, int64_t K) {
 /// True where every coefficient is zero: the kernel claims to be exact.
 inline bool claims_exact(const GatedArithmetic& a) {
   return a.decay == 0 && a.decay_per_nat == 0 && a.write == 0 && a.step == 0 && a.boundary == 0 &&
-         a.crossing == 0 && a.readout == 0 && a.underflow == 0;
+         a.crossing == 0 && a.write_decayed == 0 && a.readout_decayed == 0 && a.readout == 0 &&
+         a.underflow == 0;
 }
 
 }  // namespace assay

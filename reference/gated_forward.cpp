@@ -44,31 +44,34 @@ void explain(ReferenceOutput& out) {
 
 }  // namespace
 
-ReferenceResult gated_forward(const Problem& p, const GatedRow& row) {
+ReferenceResult gated_forward(const Problem& problem, const GatedRow& row) {
   const auto start = std::chrono::steady_clock::now();
-  const Sizes& s = p.sizes;
+  const Sizes& s = problem.sizes;
+  const int64_t qk = s.B * s.T * s.H * s.K;
+  const Tensor* g = find_input(problem, "g", qk);
+  const bool decays = g && !all_zero(*g);
+  Problem p = problem;
+  p.arithmetic = arithmetic_of_run(problem.arithmetic, decays);
   const std::vector<Slice> slices = slices_of(p);
   const int64_t N = p.cu_seqlens.empty() ? s.B : static_cast<int64_t>(p.cu_seqlens.size()) - 1;
   ReferenceResult result;
   result.outputs.push_back(make_output("o", {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}));
   result.outputs.push_back(make_output("final_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
   std::mutex mutex;
-  const int64_t qk = s.B * s.T * s.H * s.K;
   ForwardProblem f{p,
                    row,
                    require_input(p, "q", qk),
                    require_input(p, "k", qk),
                    require_input(p, "v", s.B * s.T * s.H * s.V),
-                   find_input(p, "g", qk),
+                   g,
                    find_input(p, "initial_state", N * s.H * s.K * s.V),
                    BoundModel(p.arithmetic),
                    {},
                    claims_exact(p.arithmetic),
-                   false,
+                   decays,
                    result.outputs[0],
                    result.outputs[1],
                    mutex};
-  f.decays = f.g && !all_zero(*f.g);
   f.grid = ExactGrid(f.q, f.k, f.v, f.g, f.S0, p.scale);
   const int64_t blocks = (s.V + kColumnsPerTask - 1) / kColumnsPerTask;
   parallel_for(static_cast<int64_t>(slices.size()) * blocks, p.threads, [&](int64_t i) {

@@ -47,6 +47,8 @@ struct GatedArithmetic {
   double crossing = 0;  ///< relative error of the decay over a whole chunk beyond `decay_per_nat`, at most
   double crossing_per_nat = 0;  ///< and at most this per unit of the |g| that the chunk's tokens sum to
   double readout = 0;           ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
+  double write_decayed = 0;     ///< further error of a term k v where some gate of the run is not zero
+  double readout_decayed = 0;   ///< and of o: k, q and weights times 1 are exact, and round to nothing new
   double underflow =
       0;  ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
   double output_roundoff = 0;  ///< u of the format o is stored in

@@ -185,10 +185,15 @@ GatedArithmetic arithmetic(const Case& c) {
   a.decay_per_nat = 9.3 * u;
   a.crossing = 3.4 * u;
   a.crossing_per_nat = 9.9 * u;
-  a.write = compounded({operand_error(c.dtype, 1), ex2_error, gamma(3), tokens});
+  // Scaled operands: k in `write`, q in `readout`. Where nothing decays they are the inputs themselves; the
+  // scores' and the state's rounding is left, and fp32 operands are split in any case.
+  const bool split = c.dtype == Dtype::fp32;
+  const double scaled = split ? 0 : operand_error(c.dtype, 1), product = operand_error(c.dtype, 1);
+  a.write = compounded({split ? product : 0, gamma(3), tokens});
+  a.write_decayed = compounded({scaled, ex2_error});
   // gamma(2): the scale, and its own rounding to fp32.
-  a.readout = compounded({operand_error(c.dtype, 2), ex2_error, ex2_error, ex2_error, ex2_error, gamma(6),
-                          keys, tokens, gamma(2)});
+  a.readout = compounded({product, gamma(6), keys, tokens, gamma(2)});
+  a.readout_decayed = compounded({scaled, ex2_error, ex2_error, ex2_error, ex2_error});
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;

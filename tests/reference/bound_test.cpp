@@ -122,10 +122,12 @@ void run_batch(Model model, const Draw& draw, bool flush, const GatedArithmetic&
   if (model == Model::worst_case && seed % 2) {
     a = ChunkModel::arithmetic(K, flush);
     a.chunk = 3, a.crossing = 0x1p-18, a.crossing_per_nat = 0x1p-18;
+    a.write_decayed = 0x1p-18, a.readout_decayed = 0x1p-18;
   }
   const GatedArithmetic truth = a;
   a.decay *= scaled_by.decay, a.decay_per_nat *= scaled_by.decay_per_nat, a.write *= scaled_by.write,
       a.step *= scaled_by.step;
+  a.write_decayed *= scaled_by.write_decayed, a.readout_decayed *= scaled_by.readout_decayed;
   a.crossing *= scaled_by.crossing, a.crossing_per_nat *= scaled_by.crossing_per_nat;
   a.boundary *= scaled_by.boundary, a.readout *= scaled_by.readout, a.underflow *= scaled_by.underflow;
   batch.problem.arithmetic = a;
@@ -133,11 +135,13 @@ void run_batch(Model model, const Draw& draw, bool flush, const GatedArithmetic&
   const auto &o = result.outputs[0], &S = result.outputs[1];
   std::mt19937_64 random(seed + 1);
   const RecurrentModel recurrent{{flush}, &random};
+  const auto gates = batch.inputs.at("g").as<float>();
+  const bool decays = std::any_of(gates.begin(), gates.end(), [](float g) { return g != 0; });
   size_t at_o = 0, at_S = 0;
   for (ModelSlice& x : batch.slices) {
     ++worst.runs;
     std::vector<double> worst_o, worst_S;
-    if (model == Model::worst_case) WorstCaseModel::run(x, truth, worst_o, worst_S);
+    if (model == Model::worst_case) WorstCaseModel::run(x, truth, decays, worst_o, worst_S);
     if (model == Model::recurrent) recurrent.run(x);
     if (model == Model::chunk) ChunkModel(recurrent).run(x);
     for (size_t i = 0; i < x.o.size(); ++i)
@@ -155,6 +159,8 @@ constexpr GatedArithmetic kAsDeclared{.decay = 1,
                                       .crossing = 1,
                                       .crossing_per_nat = 1,
                                       .readout = 1,
+                                      .write_decayed = 1,
+                                      .readout_decayed = 1,
                                       .underflow = 1};
 
 Worst run_batches(Model model, const Draw& draw, bool flush, int batches,
@@ -206,9 +212,10 @@ TEST(Bound, is_reached_by_arithmetic_that_errs_as_far_as_it_declares) {
 
 TEST(Bound, with_any_coefficient_halved_below_the_truth_is_seen_to_fail) {
   const double GatedArithmetic::*coefficients[] = {
-      &GatedArithmetic::decay,    &GatedArithmetic::decay_per_nat,   &GatedArithmetic::write,
-      &GatedArithmetic::step,     &GatedArithmetic::boundary,        &GatedArithmetic::readout,
-      &GatedArithmetic::crossing, &GatedArithmetic::crossing_per_nat};
+      &GatedArithmetic::decay,          &GatedArithmetic::decay_per_nat,    &GatedArithmetic::write,
+      &GatedArithmetic::step,           &GatedArithmetic::boundary,         &GatedArithmetic::readout,
+      &GatedArithmetic::crossing,       &GatedArithmetic::crossing_per_nat, &GatedArithmetic::write_decayed,
+      &GatedArithmetic::readout_decayed};
   for (auto coefficient : coefficients) {
     GatedArithmetic halved = kAsDeclared;
     const_cast<double&>(halved.*coefficient) = 0.5;

@@ -175,8 +175,12 @@ class ChunkModel {
 /// Every factor at its largest: what the declared arithmetic allows at worst when all values are positive. In
 /// double.
 struct WorstCaseModel {
-  static void run(const ModelSlice& x, const GatedArithmetic& a, std::vector<double>& o,
+  static void run(const ModelSlice& x, GatedArithmetic a, bool decays, std::vector<double>& o,
                   std::vector<double>& S) {
+    if (decays) {
+      a.write = (1 + a.write) * (1 + a.write_decayed) - 1;
+      a.readout = (1 + a.readout) * (1 + a.readout_decayed) - 1;
+    }
     o.assign(static_cast<size_t>(x.T * x.V), 0);
     S.assign(x.S.begin(), x.S.end());
     std::vector<double> decayed(static_cast<size_t>(x.K), 0);

@@ -129,7 +129,11 @@ TEST(GlaChunk, DeclaresAtMostItsBudgetTimesTheCompanion) {
       const GatedArithmetic a = find_kernel("gla.chunk")
                                     .arithmetic(case_of("gla.chunk", {1, 64, 1, channels, 64, {}},
                                                         budget.dtype, Dtype::fp32, "none", 1));
-      EXPECT_LE((1 + a.write) * (1 + a.readout) * (1 + a.boundary) - 1, budget.relative) << channels;
+      EXPECT_LE((1 + a.write) * (1 + a.write_decayed) * (1 + a.readout) * (1 + a.readout_decayed) *
+                        (1 + a.boundary) * (1 + a.crossing) -
+                    1,
+                budget.relative)
+          << channels;
     }
 }
 
