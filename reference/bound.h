@@ -16,8 +16,7 @@
 //                           there also (1 + min(crossing, crossing_per_nat L)), L the chunk's sum of |g|: a
 //                           state's decay is made once per chunk, by an exponential whose own error does not
 //                           grow with L
-//   with any gate not zero  (1 + write_decayed) and (1 + readout_decayed) beside write and readout: what
-//   scaling
+//   with any gate not zero  (1 + write_decayed) and (1 + readout_decayed) beside write and readout: what scaling
 //                           by weights costs; without decays all weights are exactly 1
 //   leaving                 (1 + readout) once; for o only
 // Their largest product minus one, times the path's absolute value, summed over paths, bounds the relative

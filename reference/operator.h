@@ -56,7 +56,7 @@ struct GatedArithmetic {
 
 /// One output element's reference: the exact value lies in [mid - rad, mid + rad].
 /// `bound`: how far the kernel's declared arithmetic can be from the exact value, output rounding included;
-/// `companion`: sigma |q|^T Pm, the absolute companion of operators.md 9.1.
+/// `companion`: sigma |q|^T Pm, the absolute companion.
 struct ReferenceOutput {
   std::string name;
   std::vector<Axis> axes;

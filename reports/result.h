@@ -34,10 +34,10 @@ struct ChainLink {
   std::string text;  ///< source line where it can be read
 };
 
-/// Where a non-finite value was born (design.md 3.5).
+/// Where a non-finite value was born.
 struct Origin {
   std::string element;  ///< the bad output element walked back from
-  std::string kind;     ///< "exp-overflow", "zero-times-infinity", ... (design.md 3.5)
+  std::string kind;     ///< "exp-overflow", "zero-times-infinity", ...
   SourceLocation where;
   std::string source_text;
   std::string instruction;

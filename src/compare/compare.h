@@ -35,7 +35,7 @@ struct OutputComparison {
   int64_t ok = 0, violation = 0, nonfinite = 0, wrong_class = 0, undecided = 0;
   WorstElement worst;    ///< first nonfinite / wrong_class if any, else the largest ratio
   double max_ratio = 0;  ///< error / bound
-  /// Tightness: the output's own rounding removed from error and bound (design.md 3.4).
+  /// Tightness: the output's own rounding removed from error and bound.
   double max_tightness = 0;
   std::string undecided_reason;         ///< the reference's, where it could not narrow an enclosure
   double max_relative_bound = 0;        ///< bound without output rounding and underflow / companion, largest

@@ -1,5 +1,5 @@
 // Where a non-finite output element was born: the recording machine's events walked back, then replays that
-// look for the nearest inputs that keep the element finite (design.md 3.5).
+// look for the nearest inputs that keep the element finite.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -1,4 +1,4 @@
-// The kind of an origin (design.md 3.5), from the instruction and its operands.
+// The kind of an origin, from the instruction and its operands.
 #pragma once
 #include <string>
 #include <string_view>

@@ -77,7 +77,7 @@ inline void draw_problem(const RandomShape& shape, uint64_t seed, RandomProblem&
   out.problem.inputs = &out.inputs;
 }
 
-/// fp32 arithmetic of a recurrent kernel with a 2-ulp exponential: operators.md 9.1 (B).
+/// fp32 arithmetic of a recurrent kernel with a 2-ulp exponential.
 inline GatedArithmetic recurrent_fp32(int64_t K) {
   constexpr double u = 0x1p-24;
   GatedArithmetic a;
