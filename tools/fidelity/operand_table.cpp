@@ -53,7 +53,9 @@ class FloatTemplates {
     const int clamped = field < 0 ? 0 : field > largest - 1 ? largest - 1 : field;
     const auto aligned = static_cast<uint64_t>(clamped) & ~ones(spread);
     uint64_t fraction = ones(l_.fraction);
-    if (head >= 0) fraction &= ~ones(l_.fraction - head);
+    // A head longer than the format's fraction draws powers of two: the recorded digests rest on it.
+    if (head > l_.fraction) fraction = 0;
+    if (head >= 0 && head <= l_.fraction) fraction &= ~ones(l_.fraction - head);
     if (tail > 0 && tail < l_.fraction) fraction &= ~ones(tail);
     const uint64_t tie = tail > 0 && tail < l_.fraction ? uint64_t{1} << (tail - 1) : 0;
     made.push_back({sign() | (ones(spread) << l_.fraction) | fraction, (aligned << l_.fraction) | tie});
