@@ -13,18 +13,9 @@
 #include "src/vm/rows/lane_rows.h"
 #if defined(__x86_64__)
 namespace assay::vm::avx2 {
-void add_integer_rows(std::vector<Row>&);
-void add_logic_rows(std::vector<Row>&);
-void add_float32_rows(std::vector<Row>&);
-void add_float64_rows(std::vector<Row>&);
-void add_half_rows(std::vector<Row>&);
-void add_integer_conversion_rows(std::vector<Row>&);
-void add_float_conversion_rows(std::vector<Row>&);
-void add_compare_rows(std::vector<Row>&);
-void add_approximate_rows(std::vector<Row>&);
-void add_float_directed_rows(std::vector<Row>&);
-void add_set_rows(std::vector<Row>&);
-void add_packed_integer_rows(std::vector<Row>&);
+#define ASSAY_LANE_ROWS(family) void add_##family##_rows(std::vector<Row>&);
+#include "src/vm/rows/lane_rows.def"
+#undef ASSAY_LANE_ROWS
 LaneKit kit();
 }  // namespace assay::vm::avx2
 #endif
@@ -42,20 +33,6 @@ bool use_avx2() {
   return false;
 #endif
 }
-
-#define ASSAY_ADD_LANE_ROWS(set)           \
-  set::add_logic_rows(table);              \
-  set::add_integer_rows(table);            \
-  set::add_float32_rows(table);            \
-  set::add_float64_rows(table);            \
-  set::add_half_rows(table);               \
-  set::add_integer_conversion_rows(table); \
-  set::add_float_conversion_rows(table);   \
-  set::add_compare_rows(table);            \
-  set::add_approximate_rows(table);        \
-  set::add_float_directed_rows(table);     \
-  set::add_set_rows(table);                \
-  set::add_packed_integer_rows(table);
 
 std::vector<Row> make_rows() {
   std::vector<Row> table = lane_rows(use_avx2() ? "avx2" : "portable");
@@ -139,15 +116,18 @@ std::vector<Row> lane_rows(std::string_view set) {
   std::vector<Row> table;
 #if defined(__x86_64__)
   if (set == "avx2") {
-    ASSAY_ADD_LANE_ROWS(avx2)
+#define ASSAY_LANE_ROWS(family) avx2::add_##family##_rows(table);
+#include "src/vm/rows/lane_rows.def"
+#undef ASSAY_LANE_ROWS
     return table;
   }
 #endif
   (void)set;
-  ASSAY_ADD_LANE_ROWS(portable)
+#define ASSAY_LANE_ROWS(family) portable::add_##family##_rows(table);
+#include "src/vm/rows/lane_rows.def"
+#undef ASSAY_LANE_ROWS
   return table;
 }
-#undef ASSAY_ADD_LANE_ROWS
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> table = make_rows();

@@ -29,18 +29,9 @@ void add_lane_row(std::vector<Row>& rows, const LaneRow& row, std::initializer_l
 #ifdef ASSAY_LANES
 namespace ASSAY_LANES {
 
-void add_integer_rows(std::vector<Row>&);
-void add_logic_rows(std::vector<Row>&);
-void add_float32_rows(std::vector<Row>&);
-void add_float64_rows(std::vector<Row>&);
-void add_half_rows(std::vector<Row>&);
-void add_integer_conversion_rows(std::vector<Row>&);
-void add_float_conversion_rows(std::vector<Row>&);
-void add_compare_rows(std::vector<Row>&);
-void add_approximate_rows(std::vector<Row>&);
-void add_float_directed_rows(std::vector<Row>&);
-void add_set_rows(std::vector<Row>&);
-void add_packed_integer_rows(std::vector<Row>&);
+#define ASSAY_LANE_ROWS(family) void add_##family##_rows(std::vector<Row>&);
+#include "src/vm/rows/lane_rows.def"
+#undef ASSAY_LANE_ROWS
 LaneKit kit();
 
 using ptx::Type;
