@@ -113,7 +113,7 @@ std::vector<std::string> module_definitions(const std::string& module) {
   std::getline(name, element, '.');
   std::getline(name, gate, '.');
   const std::string widths = element == "bf16" ? "3" : element == "fp16" ? "2" : "1";
-  const auto type = [](std::string format) {  // "bf16" is Bf16 in kernels/gla/format.cuh
+  const auto type = [](std::string format) {  // "bf16" is Bf16 in kernels/gated/format.cuh
     format[0] = static_cast<char>(format[0] - 'a' + 'A');
     return format;
   };

@@ -2,14 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <initializer_list>
 
-#include "kernels/gla/launch_tables.h"
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gated/product_arithmetic.h"
 #include "kernels/module_text.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
+
+using gated::compounded, gated::contraction, gated::ex2_error, gated::gamma, gated::operand_error, gated::u;
+
 namespace {
 
 constexpr int64_t chunk = 64;
@@ -58,14 +60,14 @@ KernelLimits limits() {
 
 Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
-  gla::require_within(limits(), c, s, "gla.chunk");
-  const gla::Sequences sequences = gla::sequences_of(c, s, chunk);
+  gated::require_within(limits(), c, s, "gla.chunk");
+  const gated::Sequences sequences = gated::sequences_of(c, s, chunk);
   const Layout layout(c);
 
   Plan plan;
   plan.kernel = "gla.chunk";
   plan.modules.push_back(gla_module("chunk", c.dtype, c.gate_dtype));
-  plan.outputs = gla::outputs_of(c, s);
+  plan.outputs = gated::outputs_of(c, s);
   plan.constants = {sequences.table};
   const int64_t states =
       sequences.chunks * s.H * ceil_div(s.V, 16) * ceil_div(s.K, 16) * layout.operand_block;
@@ -79,13 +81,13 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 
   const int64_t wide = state_columns(c, s);
   Launch state{.module = plan.modules[0].name, .function = fmt::format("gla_chunk_state_{}", wide)};
-  state.grid = gla::grid_of(sequences.count * s.H * ceil_div(s.K, 64) * ceil_div(s.V, wide), "gla.chunk");
+  state.grid = gated::grid_of(sequences.count * s.H * ceil_div(s.K, 64) * ceil_div(s.V, wide), "gla.chunk");
   state.block = {128, 1, 1};
   state.shared_bytes = layout.state_bytes(wide);
   state.arguments = {PointerArgument{"k", 0},
                      PointerArgument{"v", 0},
-                     gla::input_or_null(inputs, "g"),
-                     gla::input_or_null(inputs, "initial_state"),
+                     gated::input_or_null(inputs, "g"),
+                     gated::input_or_null(inputs, "initial_state"),
                      PointerArgument{"final_state", 0},
                      states_pointer,
                      PointerArgument{"sequences", 0},
@@ -97,13 +99,13 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   if (sequences.chunks == 0) return plan;
 
   Launch output{.module = plan.modules[0].name, .function = "gla_chunk_output"};
-  output.grid = gla::grid_of(sequences.chunks * s.H, "gla.chunk");
+  output.grid = gated::grid_of(sequences.chunks * s.H, "gla.chunk");
   output.block = {128, 1, 1};
   output.shared_bytes = layout.output_bytes(s);
   output.arguments = {PointerArgument{"q", 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
-                      gla::input_or_null(inputs, "g"),
+                      gated::input_or_null(inputs, "g"),
                       states_pointer,
                       PointerArgument{"o", 0},
                       PointerArgument{"chunks", 0},
@@ -114,49 +116,6 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                       vector};
   plan.launches.push_back(output);
   return plan;
-}
-
-constexpr double u = 0x1p-24;          // unit roundoff of fp32
-constexpr double ex2_error = 0x1p-22;  // relative error of ex2.approx.ftz.f32 (PTX ISA)
-/// Sum of `n` roundings, rigorous: (1 + u)^n - 1 <= n u / (1 - n u).
-double gamma(double n) {
-  return n * u / (1 - n * u);
-}
-
-/// Truncations of the tensor core over `places` places of a contraction, relative to the sum of |products|
-/// (the accumulator is at most that sum). One step of n products truncates n + 1 terms below 2^-F of the
-/// largest and the result below 2^-23 = 2 u. A term is hurt by its own and later steps only, so that in a
-/// chain over several operands (q S, then scores v) each path pays for its own places and those after it. Per
-/// 16 places the larger of both architectures:
-///   bf16   sm_80: 2 steps of n = 8, F = 24, 2 (9 + 2) u = 22 u;        sm_90: n = 16, F = 25, 10.5 u
-///   tf32   sm_80: 4 steps of n = 4, F = 24, 4 (5 + 2) u = 28 u;        sm_90: 2 of n = 8, F = 25, 13 u
-/// Split fp32 operands start every 16 places from zero and add the result by one rounded addition: 28 u of
-/// these places alone, 2 u more for the two small products (2^-11 of them, twice 28 u of that), and u per
-/// addition.
-double contraction(Dtype dtype, double places) {
-  const double blocks = std::ceil(places / 16);
-  if (dtype == Dtype::bf16) return 1.01 * 22 * u * blocks;
-  if (dtype == Dtype::fp16) return 1.01 * 28 * u * blocks;
-  return 1.01 * (30 + blocks) * u;
-}
-
-/// Largest (1 + e_1) (1 + e_2) .. - 1, the host's own roundings (2^-53 of 1 each) included.
-double compounded(std::initializer_list<double> errors) {
-  double factor = 1;
-  for (const double e : errors) factor *= 1 + e;
-  return factor - 1 + 0x1p-48;
-}
-
-/// What a product loses by the formats of its operands; `rounded`: how many of the two (and, for q k v, of
-/// the scores) are not values of the input's format already. fp32, x in [2^e, 2^(e+1)): high is a multiple of
-/// 2^(e-10), so |x - high| <= 2^(e-11); low is exact at that value and has a spacing of at most 2^(e-22)
-/// below it, so |x - high - low| <= 2^-23 |x| for each operand; |low| <= 2^-11 |x|, and low * low is left
-/// out. 2^-44 for products of these.
-double operand_error(Dtype dtype, int rounded) {
-  if (dtype == Dtype::fp32) return 2 * 0x1p-23 + 0x1p-22 + 0x1p-44;
-  double factor = 1;
-  for (int i = 0; i < rounded; ++i) factor *= 1 + unit_roundoff(dtype);
-  return factor - 1;
 }
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:

@@ -3,16 +3,9 @@
 // warp) and `columns` value channels; the transposed state stays in registers as accumulators v x k, whose
 // layout is the one in which the output kernel multiplies with it.
 #pragma once
-#include "decay.cuh"
-#include "tile.cuh"
-
-// What both kernels see. Rows of q, k, g: [token, head, K]; of v, o: [token, head, V].
-struct Shape {
-  int heads, key_channels, value_channels;
-  bool vector;  // K and V are multiples of 8: rows may be loaded 16 bytes at a time
-  __device__ int key_groups() const { return (key_channels + 15) >> 4; }
-  __device__ int value_groups() const { return (value_channels + 15) >> 4; }
-};
+#include "../gated/decay.cuh"
+#include "../gated/shape.cuh"
+#include "../gated/tile.cuh"
 
 template <class Format, class Gate, int columns>
 struct StateStage {
@@ -69,18 +62,6 @@ struct ChunkDecays {
     exponent[2] = x[3] + later;
     exponent[1] = last_two + later;
     exponent[0] = (x[1] + last_two) + later;
-  }
-};
-
-// How a chunk decays the state: S <- keep S + (factor S + dS). Where the decay is weak, keep = 1 and factor =
-// e^L - 1, so that a chunk costs one rounding of the state and an error proportional to |L|; where it is
-// strong, keep = 0 and factor = e^L.
-struct StateDecay {
-  float keep, factor;
-  __device__ static StateDecay of(float total) {
-    const bool weak = total > -0.5f;
-    const float near = power_of_two_minus_one(weak ? total : 0.0f), far = power_of_two(total);
-    return {weak ? 1.0f : 0.0f, weak ? near : far};
   }
 };
 

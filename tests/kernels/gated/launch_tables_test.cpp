@@ -1,4 +1,4 @@
-#include "kernels/gla/launch_tables.h"
+#include "kernels/gated/launch_tables.h"
 
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ TEST(LaunchTables, PointersNameWhatThePlanHolds) {
 TEST(LaunchTables, ChunksNeverStraddleSequences) {
   Case c = case_of("gla.chunk", 1, 200, 1, 16, 16);
   c.cu_seqlens = {0, 0, 70, 70, 134, 200};
-  const gla::Sequences sequences = gla::sequences_of(c, sizes_of(c), 64);
+  const gated::Sequences sequences = gated::sequences_of(c, sizes_of(c), 64);
   EXPECT_EQ(sequences.count, 5);
   const auto table = sequences.table.as<int64_t>(), chunks = sequences.chunk_table.as<int64_t>();
   const std::vector<int64_t> expected_sequences = {0, 0, 0, 0, 70, 0, 70, 0, 2, 70, 64, 2, 134, 66, 3};

@@ -14,7 +14,7 @@ inline size_t __cvta_generic_to_shared(const void*) {
 
 #include <bit>
 
-#include "kernels/gla/decay.cuh"
+#include "kernels/gated/decay.cuh"
 #include "src/vm/approximate.h"
 
 namespace {

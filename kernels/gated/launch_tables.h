@@ -1,4 +1,4 @@
-// What the plans of both gla kernels share: which sequences and chunks there are, and how arguments are
+// What the plans of the gated kernels share: which sequences and chunks there are, and how arguments are
 // passed.
 #pragma once
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "kernels/kernel.h"
 
-namespace assay::gla {
+namespace assay::gated {
 
 /// Packed sequences of one case, in the order of their states.
 struct Sequences {
@@ -28,4 +28,4 @@ std::vector<PlanOutput> outputs_of(const Case&, const Sizes&);
 /// A one-dimensional grid of `blocks`; throws BadInput where the GPU has no such grid.
 std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel);
 
-}  // namespace assay::gla
+}  // namespace assay::gated

@@ -1,4 +1,4 @@
-#include "kernels/gla/launch_tables.h"
+#include "kernels/gated/launch_tables.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "src/numerics/bad_input.h"
 
-namespace assay::gla {
+namespace assay::gated {
 
 Sequences sequences_of(const Case& c, const Sizes& sizes, int64_t chunk) {
   std::vector<int64_t> offsets = c.cu_seqlens;
@@ -72,4 +72,4 @@ std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel) {
   return {static_cast<uint32_t>(blocks), 1, 1};
 }
 
-}  // namespace assay::gla
+}  // namespace assay::gated

@@ -20,3 +20,15 @@ __device__ __forceinline__ float power_of_two_minus_one(float y) {
   sum = fused(sum, y, 0x1.62e43p-1f);    // ln2
   return sum * y;
 }
+
+// How a chunk decays the state: S <- keep S + (factor S + dS). Where the decay is weak, keep = 1 and factor =
+// e^L - 1, so that a chunk costs one rounding of the state and an error proportional to |L|; where it is
+// strong, keep = 0 and factor = e^L.
+struct StateDecay {
+  float keep, factor;
+  __device__ static StateDecay of(float total) {
+    const bool weak = total > -0.5f;
+    const float near = power_of_two_minus_one(weak ? total : 0.0f), far = power_of_two(total);
+    return {weak ? 1.0f : 0.0f, weak ? near : far};
+  }
+};

@@ -71,6 +71,14 @@ __device__ __forceinline__ void load_matrices_transposed(u32 (&r)[4], const char
                : "memory");
 }
 
+// The same, not transposed.
+__device__ __forceinline__ void load_matrices(u32 (&r)[4], const char* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
 // 16 bytes to shared memory without passing registers; zeros where `bytes` is 0 (nothing is read then).
 __device__ __forceinline__ void copy_async(char* to, const void* from, int bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),

@@ -1,0 +1,28 @@
+// What tensor-core products lose, as factors of declared arithmetics: relative errors, upper bounds.
+#pragma once
+#include <initializer_list>
+
+#include "src/numerics/format.h"
+
+namespace assay::gated {
+
+inline constexpr double u = 0x1p-24;          ///< unit roundoff of fp32
+inline constexpr double ex2_error = 0x1p-22;  ///< of ex2.approx.ftz.f32 (PTX ISA)
+
+/// Sum of `n` roundings, rigorous: (1 + u)^n - 1 <= n u / (1 - n u).
+inline double gamma(double n) {
+  return n * u / (1 - n * u);
+}
+
+/// Truncations of the tensor core over `places` places of a contraction, relative to the sum of |products|
+/// (the accumulator is at most that sum).
+double contraction(Dtype, double places);
+
+/// Largest (1 + e_1) (1 + e_2) .. - 1, the host's own roundings (2^-53 of 1 each) included.
+double compounded(std::initializer_list<double> errors);
+
+/// What a product loses by the formats of its operands; `rounded`: how many of the two are not values of the
+/// input's format already.
+double operand_error(Dtype, int rounded);
+
+}  // namespace assay::gated

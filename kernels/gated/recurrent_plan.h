@@ -1,0 +1,23 @@
+// What the plans of recurrent.cuh's kernels share: one launch, and fp32 arithmetic.
+#pragma once
+#include <string>
+
+#include "kernels/kernel.h"
+
+namespace assay::gated {
+
+/// One recurrent kernel: where it stands and what stands for its gates.
+struct RecurrentKernel {
+  std::string name;  ///< "gla.fused_recurrent"
+  Module module;
+  std::string function;  ///< up to its number of key channels: "gla_fused_recurrent_"
+  PointerArgument gates;
+};
+
+/// Its launch: q, k, v, gates, initial_state, o, final_state, sequences, scale, heads, K, V.
+Plan recurrent_plan(const RecurrentKernel&, const Case&, const Operator&, const TensorMap& inputs);
+
+/// The arithmetic of recurrent.cuh. One step in fp32, everything rounded to nearest.
+GatedArithmetic recurrent_arithmetic(const Case&);
+
+}  // namespace assay::gated
