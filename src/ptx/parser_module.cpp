@@ -124,15 +124,21 @@ void Parser::function_attributes() {
       lex_.skip_statement();
       continue;
     }
-    int64_t product = 1;
-    bool any = false;
+    std::vector<int64_t> numbers;
     while (lex_.number_next()) {
-      product *= lex_.integer();
-      any = true;
+      numbers.push_back(lex_.integer());
       if (!lex_.accept(',')) break;
     }
-    if (any && (word == "maxntid" || word == "reqntid"))
-      function_->max_threads = static_cast<int32_t>(product);
+    const bool extent = word == "maxntid" || word == "reqntid";
+    if (!extent || numbers.empty()) continue;
+    if (numbers.size() > 3) lex_.fail("." + word + " has at most 3 dimensions");
+    numbers.resize(3, 1);
+    for (const int64_t number : numbers)
+      if (number < 1 || number > 1024) lex_.fail("." + word + " is out of range");
+    if (word == "maxntid")
+      function_->max_threads = static_cast<int32_t>(numbers[0] * numbers[1] * numbers[2]);
+    else
+      std::copy(numbers.begin(), numbers.end(), function_->required_block.begin());
   }
 }
 
