@@ -1,7 +1,11 @@
 // Operands -> slots: registers, immediates, special registers, addresses, and where variables lie.
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "src/numerics/format.h"
 #include "src/vm/decoder.h"
@@ -34,6 +38,40 @@ uint64_t function_address(int32_t index) {
   return function_base + static_cast<uint64_t>(index) * 16;
 }
 
+namespace {
+
+/// "_ZZ1kE4tile" is "tile" in the source; other names stay.
+std::string source_name(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  if (status != 0 || !plain) return name;
+  const std::string whole = plain.get();
+  const size_t scope = whole.rfind("::");
+  return scope == std::string::npos ? whole : whole.substr(scope + 2);
+}
+
+void name_area(std::vector<NamedArea>& areas, const ptx::Variable& variable, int64_t offset, int32_t function,
+               int32_t index) {
+  areas.push_back({source_name(variable.name), static_cast<uint32_t>(offset),
+                   static_cast<uint32_t>(variable.bytes), function, index, false});
+}
+
+}  // namespace
+
+std::string area_text(const std::vector<NamedArea>& areas, uint64_t address) {
+  const NamedArea* before = nullptr;
+  for (const NamedArea& area : areas)
+    if (area.offset <= address) before = &area;
+  if (!before) return "byte " + std::to_string(static_cast<int64_t>(address));
+  const uint64_t offset = address - before->offset;
+  if (before->dynamic || offset < before->bytes)
+    return offset == 0 ? before->name : before->name + " + " + std::to_string(offset);
+  const uint64_t past = offset - before->bytes;
+  return (past == 0 ? "the byte" : std::to_string(past) + " bytes") + " past the end of " + before->name +
+         " (" + std::to_string(before->bytes) + " bytes)";
+}
+
 /// Static shared variables of the module and of the entry, then dynamic shared memory; call frames in local
 /// memory.
 void Decoder::lay_out_memory() {
@@ -48,6 +86,7 @@ void Decoder::lay_out_memory() {
     }
     shared = align_up(shared, variable.align);
     variable_offsets_[i] = shared;
+    name_area(code_->shared_areas, variable, shared, -1, static_cast<int32_t>(i));
     shared += variable.bytes;
   }
   for (size_t f = 0; f < module_->functions.size(); ++f) {
@@ -58,6 +97,8 @@ void Decoder::lay_out_memory() {
       int64_t& next = variable.space == Space::shared ? shared : local;
       next = align_up(next, variable.align);
       function_offsets_[{static_cast<int32_t>(f), static_cast<int32_t>(v)}] = next;
+      name_area(variable.space == Space::shared ? code_->shared_areas : code_->local_areas, variable, next,
+                static_cast<int32_t>(f), static_cast<int32_t>(v));
       next += variable.bytes;
     }
     if (function.entry) continue;
@@ -71,8 +112,11 @@ void Decoder::lay_out_memory() {
   }
   shared = align_up(shared, dynamic_align);
   for (size_t i = 0; i < module_->variables.size(); ++i)
-    if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0)
+    if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0) {
       variable_offsets_[i] = shared;
+      name_area(code_->shared_areas, module_->variables[i], shared, -1, static_cast<int32_t>(i));
+      code_->shared_areas.back().dynamic = true;
+    }
   code_->shared_bytes = static_cast<uint32_t>(shared);
   code_->local_bytes = static_cast<uint32_t>(align_up(local, 16));
 }
