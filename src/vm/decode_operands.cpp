@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "src/numerics/bad_input.h"
 #include "src/numerics/format.h"
 #include "src/vm/decoder.h"
 #include "src/vm/memory.h"
@@ -23,6 +24,10 @@ constexpr Slot constant_flag = 0x80000000u;  // slots of constants until the reg
 constexpr uint32_t cell_bytes(Cell cell) {
   return cell == Cell::wide ? 256 : cell == Cell::word ? 128 : 64;
 }
+
+constexpr int64_t largest_local =
+    512 << 10;  // bytes per thread (CUDA C++ Programming Guide, "Compute Capabilities")
+constexpr int64_t largest_shared = 1 << 24;  // far above any block's; the launch checks what a block has
 
 int64_t align_up(int64_t value, int64_t align) {
   return align > 1 ? (value + align - 1) / align * align : value;
@@ -76,6 +81,12 @@ std::string area_text(const std::vector<NamedArea>& areas, uint64_t address) {
 /// memory.
 void Decoder::lay_out_memory() {
   int64_t shared = 0, local = 0, dynamic_align = 16;
+  auto limit = [this](int64_t bytes, int64_t most, const char* what) {
+    if (bytes > most)
+      throw BadInput(module_->path + ": entry " + module_->functions[static_cast<size_t>(code_->entry)].name +
+                     " needs " + std::to_string(bytes) + " bytes of " + what + "; at most " +
+                     std::to_string(most) + " are possible");
+  };
   variable_offsets_.assign(module_->variables.size(), -1);
   for (size_t i = 0; i < module_->variables.size(); ++i) {
     const ptx::Variable& variable = module_->variables[i];
@@ -88,6 +99,7 @@ void Decoder::lay_out_memory() {
     variable_offsets_[i] = shared;
     name_area(code_->shared_areas, variable, shared, -1, static_cast<int32_t>(i));
     shared += variable.bytes;
+    limit(shared, largest_shared, "shared memory");
   }
   for (size_t f = 0; f < module_->functions.size(); ++f) {
     const ptx::Function& function = module_->functions[f];
@@ -101,6 +113,8 @@ void Decoder::lay_out_memory() {
                 static_cast<int32_t>(f), static_cast<int32_t>(v));
       next += variable.bytes;
     }
+    limit(local, largest_local, "local memory per thread");
+    limit(shared, largest_shared, "shared memory");
     if (function.entry) continue;
     for (size_t p = 0; p < function.parameters.size() + function.returns.size(); ++p) {
       const size_t inputs = function.parameters.size();
@@ -109,6 +123,7 @@ void Decoder::lay_out_memory() {
       function_offsets_[{static_cast<int32_t>(f), -1 - static_cast<int32_t>(p)}] = local;
       local += parameter.bytes;
     }
+    limit(local, largest_local, "local memory per thread");
   }
   shared = align_up(shared, dynamic_align);
   for (size_t i = 0; i < module_->variables.size(); ++i)
@@ -173,6 +188,7 @@ Slot Decoder::source(const Operand& operand, Type type) {
     case Operand::Kind::special:
       return special_slot(operand.name, cell);
     case Operand::Kind::symbol:
+      if (cell == Cell::mask) fail("an address is no predicate");
       return constant_slot(symbol_value(operand) + static_cast<uint64_t>(operand.offset), cell);
     case Operand::Kind::sink:
       return constant_slot(0, cell);
@@ -255,7 +271,7 @@ uint64_t Decoder::symbol_value(const Operand& operand) {
     return static_cast<uint64_t>(function_offsets_.at({function_, -1 - operand.parameter}));
   }
   const auto count = static_cast<int32_t>(module_->variables.size());
-  if (operand.symbol < 0) return function_address(function_named(operand.name));
+  if (operand.symbol < 0) return function_address(call_graph_.function_named(operand.name));
   if (operand.symbol >= count)
     return static_cast<uint64_t>(function_offsets_.at({function_, operand.symbol - count}));
   const Space space = module_->variables[static_cast<size_t>(operand.symbol)].space;
@@ -275,14 +291,14 @@ void Decoder::address(const Operand& operand, Op& op) {
 }
 
 std::pair<Slot, int64_t> Decoder::second_address(const Operand& operand, bool* wide) {
-  int64_t offset = operand.offset;
-  if (operand.parameter >= 0 || operand.symbol >= 0) offset += static_cast<int64_t>(symbol_value(operand));
+  auto offset = static_cast<uint64_t>(operand.offset);
+  if (operand.parameter >= 0 || operand.symbol >= 0) offset += symbol_value(operand);
   *wide = true;
-  if (operand.reg < 0) return {constant_slot(0, Cell::wide), offset};
+  if (operand.reg < 0) return {constant_slot(0, Cell::wide), static_cast<int64_t>(offset)};
   const Cell cell = cell_of(here().registers[static_cast<size_t>(operand.reg)].type);
   if (cell == Cell::mask) fail("a predicate is no address");
   *wide = cell == Cell::wide;
-  return {register_slot(operand.reg), offset};
+  return {register_slot(operand.reg), static_cast<int64_t>(offset)};
 }
 
 void Decoder::set_slots(Op& op, const std::vector<Slot>& slots) {

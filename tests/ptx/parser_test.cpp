@@ -102,7 +102,7 @@ TEST(Parser, SaysWhereTheTextIsWrong) {
       {"", "t.ptx:1:1: no .version directive: this is not PTX text"},
       {"hello", "t.ptx:1:1: expected a directive"},
       {head + ".visible .entry k(\n", "t.ptx:5:1: expected .param"},
-      {head + ".entry k()\n{\n mov.u32 %r1, 1;\n}\n", "t.ptx:6:13: register %r1 is not declared"},
+      {head + ".entry k()\n{\n mov.u32 %r1, 1;\n}\n", "t.ptx:6:10: register %r1 is not declared"},
       {head + ".entry k()\n{\n bra NOWHERE;\n}\n", "t.ptx:6:2: unknown name NOWHERE"},
       {head + ".entry k()\n{\n ret\n}\n", "t.ptx:7:1: expected an operand"},
       {head + ".entry k()\n{\n ret;\n", "t.ptx:7:1: function k is not closed"},
