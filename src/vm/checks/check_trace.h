@@ -19,6 +19,7 @@ class CheckTrace {
     if (written) written->guarded(warp, op, active);
   }
   void before(Warp& warp, const Op& op, uint32_t mask) {
+    if (races) races->before(warp, op, mask);
     if (written) written->before(warp, op, mask);
   }
   void after(Warp& warp, const Op& op, uint32_t mask) {

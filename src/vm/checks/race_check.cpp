@@ -60,7 +60,6 @@ RaceCheck::Facts RaceCheck::facts_of(const Code& code, const Op& op) {
       facts.act = Act::copy;
       break;
     default:
-      if (op.kind == Kind::barrier) facts.act = Act::barrier;
       if (opcode.starts_with("membar") || opcode.starts_with("fence")) facts.act = Act::fence;
       // The operand that names the members, by the decoding of each form.
       if (opcode.starts_with("vote.") || opcode.starts_with("match.") || opcode.starts_with("redux."))
@@ -152,8 +151,13 @@ bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
   if (before.time <= launch_start_ || (is_strong(before.who) && now.strong)) return true;
   const uint64_t block = block_of_time_[before.time - launch_start_ - 1];
   if (block == block_->linear) return ordered_in_block(warp_of(before.who), lane_of(before.who), before.time, now);
+  if (now.space == ptx::Space::shared) return true;  // every block has its own
   const auto known = known_blocks_.find(block);
   return known != known_blocks_.end() && before.time <= known->second;
+}
+
+void RaceCheck::before(Warp& warp, const Op& op, uint32_t mask) {
+  if (op.kind == Kind::barrier) arrive(warp, op, mask);
 }
 
 void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
@@ -186,8 +190,6 @@ void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
           touch({&warp, &op, lane, false, false, ptx::Space::global, warp.address[lane], copy.copied[lane]});
       });
       return;
-    case Act::barrier:
-      return arrive(warp, op, mask);
     case Act::members:
       // Lanes with one mask make one exchange; the masks of others are theirs.
       for (uint32_t rest = mask; rest;) {
@@ -214,10 +216,10 @@ void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, bool writes, boo
 uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
   if (warp.space == ptx::Space::local) return mask;
   bool ascending = true;
-  uint64_t last = 0;
+  int last = -1;
   for_lanes(mask, [&](int lane) {
-    ascending &= warp.address[lane] >= last + (last ? 1 : 0);
-    last = warp.address[lane];
+    ascending &= last < 0 || warp.address[lane] > warp.address[last];
+    last = lane;
   });
   if (ascending) return mask;
   const uint64_t keep = op.element_bytes == 8   ? ~uint64_t{0}

@@ -37,11 +37,12 @@ namespace assay::vm {
 
 class RaceCheck {
  public:
-  /// `followed`: names of global buffers to follow; null: all but `inputs`.
+  /// `unfollowed`: names of the global buffers that are not followed.
   RaceCheck(CheckLog& log, std::set<std::string> unfollowed) : log_(log), unfollowed_(std::move(unfollowed)) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);
+  void before(Warp&, const Op&, uint32_t mask);  ///< barriers: a warp that waits has no `after`
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
   void released(Block&);
@@ -52,7 +53,7 @@ class RaceCheck {
 
  private:
   /// What an op does, found once.
-  enum class Act : uint8_t { none, load, store, atomic, load_matrix, copy, barrier, members, fence };
+  enum class Act : uint8_t { none, load, store, atomic, load_matrix, copy, members, fence };
   struct Facts {
     Act act = Act::none;
     bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
