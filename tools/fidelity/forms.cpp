@@ -186,12 +186,6 @@ std::optional<Form> form_of(const Row& row, const std::string& name) {
   if (row.kind == Kind::lanes || row.kind == Kind::exponential || row.kind == Kind::compare)
     return plain(row, name);
   if (row.kind != Kind::warp) return std::nullopt;
-  if (name == "lg2.approx.ftz.f32")  // the machine knows [2, 4)
-    return Form{
-        .name = name,
-        .operands = {{Type::f32, Draw::counter}},
-        .results = {Type::f32},
-        .body = "and.b32 %x0, %a0, 0x007fffff;\nor.b32 %x0, %x0, 0x40000000;\n" + name + " %d0, %x0;"};
   if (name.starts_with("mma.")) return multiply(name);
   if (name.starts_with("ldmatrix.")) return load_matrix(name);
   if (name.starts_with("atom") || name.starts_with("red.") || name.starts_with("red,")) return atomic(name);
@@ -204,7 +198,6 @@ std::optional<Form> form_of(const Row& row, const std::string& name) {
 
 int64_t indices_of(const Form& form, int log2_indices) {
   const int64_t sampled = int64_t{1} << log2_indices;
-  if (form.name == "lg2.approx.ftz.f32") return std::min<int64_t>(sampled * 8, 1 << 23);
   if (form.name == "lop3.b32") return std::max<int64_t>(sampled / 16, 1 << 14);
   if (form.name.starts_with("mma.")) return sampled * 16;
   if (form.operands.size() == 1 && form.operands[0].draw == Draw::counter)
