@@ -64,6 +64,7 @@ class Engine {
       if (block.trap || !release_barriers(block)) break;
       for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
     }
+    if (!block.trap) warpgroups_agree(block);
     if constexpr (Trace::enabled) trace_.end_block(block);
   }
 
