@@ -12,6 +12,7 @@
 #include "src/diagnosis/origin_sentence.h"
 #include "src/diagnosis/slice.h"
 #include "src/diagnosis/source_line.h"
+#include "src/vm/matrix_form.h"
 
 namespace assay {
 namespace {
@@ -98,7 +99,7 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     const ptx::Instruction& instruction = function.body[event.instruction];
     trace.nan_kind = origin_kind(instruction.opcode, event);
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
-    trace.nan_in_matrix = instruction.opcode.starts_with("mma.");
+    trace.nan_in_matrix = vm::is_matrix_product(instruction.opcode);
     trace.masked_by_product = trace.nan_kind == "zero-times-infinity" && masked_by_product(function, event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;

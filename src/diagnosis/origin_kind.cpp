@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "src/vm/matrix_form.h"
+
 namespace assay {
 namespace {
 
@@ -51,7 +53,7 @@ std::string origin_kind(std::string_view opcode, const vm::Event& event) {
   for (std::string_view root : {"sqrt.", "rsqrt.", "lg2."})
     if (opcode.starts_with(root)) return "negative-argument";
   const bool multiplies = opcode.starts_with("mul.") || opcode.starts_with("fma.") ||
-                          opcode.starts_with("mad.") || opcode.starts_with("mma.");
+                          opcode.starts_with("mad.") || vm::is_matrix_product(opcode);
   for (size_t i = 0; multiplies && i + 1 < operands.size(); i += 2)
     if (is_zero_times_infinity(operands[i].value, operands[i + 1].value)) return "zero-times-infinity";
   return "infinity-minus-infinity";

@@ -246,6 +246,12 @@ uint64_t Decoder::literal_bits(const Operand& operand, Type type) const {
   }
 }
 
+Slot Decoder::scratch_word() {
+  const Slot slot = code_->register_bytes;
+  code_->register_bytes += cell_bytes(Cell::word);
+  return slot;
+}
+
 uint64_t Decoder::constant(const Operand& operand) {
   if (operand.kind != Operand::Kind::immediate) fail("expected a constant operand");
   return operand.bits;

@@ -32,6 +32,10 @@ class Decoder {
   std::pair<Slot, int64_t> second_address(const ptx::Operand&, bool* wide);
   void set_slots(Op&, const std::vector<Slot>&);
   uint64_t constant(const ptx::Operand&);
+  /// For instructions that become several ops: one that runs before the instruction's own.
+  void append(const Op& op) { code_->ops.push_back(op); }
+  /// A 32-bit cell that no register of the program has.
+  Slot scratch_word();
   /// "ld.global.v4.f32" -> {"ld", "global", "v4", "f32"}, canonical.
   std::vector<std::string> parts(const ptx::Instruction&) const;
   void mark_global_atomics() { code_->global_atomics = true; }

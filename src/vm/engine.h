@@ -66,6 +66,7 @@ class Engine {
       if constexpr (requires { trace_.released(block); }) trace_.released(block);
       for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
     }
+    if (!block.trap) warpgroups_agree(block);
     if constexpr (Trace::enabled) trace_.end_block(block);
   }
 

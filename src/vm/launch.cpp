@@ -40,6 +40,21 @@ uint32_t architecture_of(const std::string& arch) {
   return number;
 }
 
+/// Tensor-core forms that came with a later architecture.
+void refuse_missing_forms(const Code& code, const TensorCoreModel& model) {
+  for (const Op& op : code.ops) {
+    if (!op.row || op.row->effect != Effect::matrix) continue;
+    const int first = first_architecture(MatrixForm::of(op.immediate));
+    if (first <= model.number) continue;
+    const SourceLocation at = where(code, op);
+    throw BadInput(fmt::format(
+        "{}:{}: {} in {}: {} has no such instruction, sm_{} is the first that has it; choose another with --arch",
+        code.module->path, at.ptx_line,
+        code.module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)].opcode,
+        at.function, model.arch, first));
+  }
+}
+
 template <class T>
 void put(std::vector<std::byte>& block, int64_t offset, T value) {
   std::memcpy(block.data() + offset, &value, sizeof value);
@@ -82,6 +97,7 @@ PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const Mach
       throw BadInput(plan.kernel + ": launch of " + launch.function + " names module " + launch.module +
                      ", which the plan lacks");
     codes_.push_back(decoded(*source, launch.function));
+    refuse_missing_forms(*codes_.back(), *context_.tensor_core);
   }
   allocate(plan, inputs);
   for (size_t i = 0; i < plan.launches.size(); ++i) lay_out_parameters(i);

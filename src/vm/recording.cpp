@@ -64,7 +64,7 @@ Event expand(const RecordedRun& run, int32_t index) {
   e.born = logged.born;
   const ptx::Function& function = run.modules[site.module]->functions[site.function];
   const ptx::Instruction& instruction = function.body[site.instruction];
-  const bool matrix = instruction.opcode.starts_with("mma.");
+  const bool matrix = is_matrix_product(instruction.opcode);
   for (int i = 0; i < logged.operand_count; i++) {
     const LoggedOperand& o = run.log.operand(logged, i);
     EventOperand operand;
