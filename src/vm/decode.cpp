@@ -169,7 +169,7 @@ Slot Decoder::low_word(const Operand& operand, const Op& user) {
   copy.s[0] = register_slot(operand.reg);
   copy.d = scratch_word();
   copy.source_count = 1;
-  code_->ops.push_back(copy);
+  emit(copy);
   return copy.d;
 }
 
