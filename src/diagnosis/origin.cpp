@@ -149,8 +149,15 @@ std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs
                                        int64_t flat, const OriginOptions& options) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);
-  const auto found = outcome.outputs.find(output);
-  if (found == outcome.outputs.end() || flat >= found->second.size()) return std::nullopt;
+  return describe_origin(plan, inputs, recording, outcome.outputs, output, flat, options);
+}
+
+std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& inputs,
+                                           const vm::Recording& recording, const TensorMap& outputs,
+                                           const std::string& output, int64_t flat,
+                                           const OriginOptions& options) {
+  const auto found = outputs.find(output);
+  if (found == outputs.end() || flat >= found->second.size()) return std::nullopt;
   const double value = found->second.value(flat);
   if (std::isfinite(value)) return std::nullopt;
 

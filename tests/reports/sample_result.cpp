@@ -121,6 +121,8 @@ json passed_verification(int64_t T) {
           {"trap", nullptr},
           {"checks", nullptr},
           {"origin", nullptr},
+          {"origins", json::array()},
+          {"slice", nullptr},
           {"diagnosis", json::array()},
           {"exponents",
            {{{"where", source(142, 903)},
