@@ -136,6 +136,7 @@ uint32_t widened_dot(const TensorCoreModel& model, MatrixForm form, const uint32
     wide_b[at] = widen_to_f16(form.b, b[i]);
   }
   form.a = form.b = Element::f16;
+  form.split = static_cast<uint8_t>(form.k / 2);
   return add_nearest(form.sum, dot(model, form, wide_a.data(), wide_b.data(), 0), c);
 }
 
@@ -159,11 +160,11 @@ SumRule sum_rule(const TensorCoreModel& model, const MatrixForm& form) {
   const int floor = form.sum == Element::f16 ? model.floor_f16 : model.floor_f32;
   if (is_fp8(form.a)) {
     if (model.number >= 90 && !form.warpgroup)
-      return {model.fraction_bits, model.products_per_step_16, floor, false, true};
+      return {model.fraction_bits, form.k / 2, floor, false, true};
     return {model.fraction_bits_fp8, model.products_per_step_fp8, floor, form.sum == Element::f32};
   }
-  return {model.fraction_bits,
-          form.a == Element::tf32 ? model.products_per_step_tf32 : model.products_per_step_16, floor};
+  const int most = form.a == Element::tf32 ? model.products_per_step_tf32 : model.products_per_step_16;
+  return {model.fraction_bits, form.split ? std::min<int>(form.split, most) : most, floor};
 }
 
 uint32_t dot(const TensorCoreModel& model, const MatrixForm& form, const uint32_t* a, const uint32_t* b,
@@ -176,9 +177,8 @@ uint32_t dot(const TensorCoreModel& model, const MatrixForm& form, const uint32_
 }
 
 int widened_place(int k_count, int k) {
-  if (k_count <= 16) return k;
   const int pair = k / 2;
-  return 16 * (pair & 1) + 2 * (pair >> 1) + (k & 1);
+  return k_count / 2 * (pair & 1) + 2 * (pair >> 1) + (k & 1);
 }
 
 uint32_t widen_to_f16(Element e, uint32_t pattern) {

@@ -29,8 +29,8 @@ const TensorCoreModel& tensor_core_model(std::string_view arch);
 struct SumRule {
   int fraction_bits, products_per_step, floor;
   bool short_sum = false;  ///< an f32 sum keeps 13 fraction bits (native fp8)
-  /// fp8 by mma.sync on sm_90: operands become f16, pairs of k alternate between two sums of 16 products from
-  /// zero, and C is added at the end, rounded to nearest.
+  /// fp8 by mma.sync on sm_90: operands become f16, pairs of k alternate between two sums, the second from
+  /// the first, and C is added at the end, rounded to nearest.
   bool widened = false;
 };
 SumRule sum_rule(const TensorCoreModel&, const MatrixForm&);
@@ -42,7 +42,7 @@ int first_architecture(const MatrixForm&);
 /// are patterns of form.sum, f32 or f16.
 uint32_t dot(const TensorCoreModel&, const MatrixForm&, const uint32_t* a, const uint32_t* b, uint32_t c);
 
-/// Where k lies in the sums of a widened rule: its place, 16 to a step.
+/// Where k lies in the two sums of a widened rule.
 int widened_place(int k_count, int k);
 /// An e4m3 or e5m2 pattern as f16; exact.
 uint32_t widen_to_f16(Element, uint32_t pattern);

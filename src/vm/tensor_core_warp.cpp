@@ -348,6 +348,7 @@ void multiply_widened(const TensorCoreModel& model, MatrixForm form, MatrixTile&
   }
   std::fill_n(wide.c, 128, 0);
   form.a = form.b = Element::f16;
+  form.split = static_cast<uint8_t>(form.k / 2);
   multiply(model, form, wide);
   for (int i = 0; i < 128; i++)
     m.d[i] = static_cast<int32_t>(

@@ -136,7 +136,7 @@ bool stores_wide(const Form& form, int reveal) {
 std::string program_text(const Form& form, int reveal) {
   const bool wide = stores_wide(form, reveal);
   std::string text = fmt::format("// {}\n.version {}\n.target sm_90{}\n.address_size 64\n", form.name,
-                                 mentions(form, "m16n8k16.row.col.f32.e") || mentions(form, "m16n8k16.row.col.f16.e") ? "8.7" : "8.6",
+                                 mentions(form, "mma.sync") && (mentions(form, ".e4m3") || mentions(form, ".e5m2")) ? "8.7" : "8.6",
                                  mentions(form, "wgmma") ? "a" : "");
   text +=
       ".visible .entry check(.param .u64 out, .param .u64 table, .param .u64 memory, .param .u32 base, "

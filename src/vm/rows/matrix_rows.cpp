@@ -16,6 +16,17 @@ namespace {
 using ptx::Operand;
 using ptx::Type;
 
+/// One step of an f64 sum. A NaN passes with its payload, made quiet, b before c before a, and an invalid
+/// operation makes 0xfff8000000000000, as in fma.rn.f64.
+double fused(double a, double b, double c) {
+  const double sum = std::fma(a, b, c);
+  if (!std::isnan(sum)) return sum;
+  const double source = std::isnan(b) ? b : std::isnan(c) ? c : a;
+  const uint64_t made = std::isnan(source) ? std::bit_cast<uint64_t>(source) | 0x0008000000000000u
+                                           : 0xfff8000000000000u;
+  return std::bit_cast<double>(made);
+}
+
 /// PTX ISA, mma with .f64: each step one fused multiply-add, k ascending from c.
 bool multiply_doubles(Warp& warp, const Op& op, const MatrixForm& form) {
   const int a_registers = form.a_registers(), b_registers = form.b_registers(),
@@ -38,8 +49,8 @@ bool multiply_doubles(Warp& warp, const Op& op, const MatrixForm& form) {
     for (int lane = 0; lane < 32; ++lane) {
       const FragmentPlace at = sum_place(false, r, lane, 0);
       double sum = value(sum_registers + a_registers + b_registers + r, lane);
-      for (int i = 0; i < form.k; ++i) sum = std::fma(a[at.row][i], b[i][at.column], sum);
-      d[r][lane] = std::isnan(sum) ? std::bit_cast<double>(uint64_t{0x7fffffffffffffff}) : sum;
+      for (int i = 0; i < form.k; ++i) sum = fused(a[at.row][i], b[i][at.column], sum);
+      d[r][lane] = sum;
     }
   for (int r = 0; r < sum_registers; ++r) std::memcpy(warp.wide(op.slots[r]), d[r], sizeof d[r]);
   return true;

@@ -135,8 +135,11 @@ void append_apart(std::vector<Op>& ops, const Op& op, Part part, bool load, Slot
   for (int i = 0; i < part.per; ++i) pieces.push_back(decoder.scratch_word());
   Op pack = op;
   pack.row = find_row(load ? "mov.b32 pack" : "mov.b32 unpack");
+  pack.kind = pack.row->kind;
+  pack.lanes = pack.row->lanes;
   pack.immediate = load ? 0 : 1;
   pack.type = Type::b32;
+  pack.element_bytes = part.element_bytes;
   (load ? pack.d : pack.s[0]) = slot;
   pack.d_cell = load ? Cell::word : Cell::none;
   pack.source_count = load ? 0 : 1;
@@ -220,6 +223,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   form.a = named ? *element_named(words[8]) : Element::f16;
   form.b = named ? *element_named(words[9]) : Element::f16;
   if (form.transposed) std::swap(form.a, form.b);
+  if (form.a == Element::tf32) form.split = 4;  // an H200 and its assembler make two steps of it
   op.immediate = form.bits();
   const Operand &a = instruction.operands[form.transposed ? 2 : 1],
                 &b = instruction.operands[form.transposed ? 1 : 2];
