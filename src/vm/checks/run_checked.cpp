@@ -55,7 +55,7 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
     report.lane_instructions += worker.lane_instructions;
     trap = std::move(worker.block.trap);
   }
-  if (!trap && checks.unwritten) trace.written->end_run(prepared.memory(), plan.outputs);
+  if (!trap && checks.unwritten && !plan.launches.empty()) trace.written->end_run(prepared.memory(), plan.outputs);
   report.findings = log.take();
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
 }

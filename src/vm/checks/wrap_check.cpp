@@ -160,8 +160,8 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
     case Act::load:
     case Act::store:
     case Act::address:
-      use(warp, op, op.s[0], op.address_wide, mask);
-      if (op.row->effect == Effect::async_copy) use(warp, op, op.s[1], op.address2_wide, mask);
+      use(warp, op, op.s[0], op.address_wide, op.offset, mask);
+      if (op.row->effect == Effect::async_copy) use(warp, op, op.s[1], op.address2_wide, op.offset2, mask);
       return;
   }
 }
@@ -293,13 +293,15 @@ void WrapCheck::narrow(Warp& warp, const Op& op, uint32_t mask) {
   put(warp, op.d, mask, found, made);
 }
 
-/// An address: wide ones were judged when they were widened, 32-bit ones are judged here.
-void WrapCheck::use(Warp& warp, const Op& op, Slot slot, bool wide, uint32_t mask) {
+/// An address: wide ones were judged when they were widened, 32-bit ones are judged here, with the offset that
+/// the instruction adds: "[%r1+4096]" may start from a negative %r1.
+void WrapCheck::use(Warp& warp, const Op& op, Slot slot, bool wide, int64_t offset, uint32_t mask) {
   const uint32_t suspects = wrapped(warp, slot) & mask;
   for_lanes(suspects, [&](int lane) {
     Ideal meant = ideal(warp, slot, lane);
     if (!wide) {
-      const int64_t is = warp.word(slot)[lane];
+      meant.as_signed += offset, meant.as_unsigned += offset;
+      const int64_t is = static_cast<uint32_t>(warp.word(slot)[lane] + static_cast<uint32_t>(offset));
       if (is == meant.as_signed || is == meant.as_unsigned) return;
       meant.as_unsigned = is;
     }
@@ -313,7 +315,7 @@ void WrapCheck::use(Warp& warp, const Op& op, Slot slot, bool wide, uint32_t mas
     const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
     const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;
     finding->element = shared || local ? (shared ? "shared memory" : "local memory")
-                                       : block_->context->memory->describe(base + static_cast<uint64_t>(op.offset));
+                                       : block_->context->memory->describe(base + static_cast<uint64_t>(offset));
     finding->message = fmt::format("{} at {} wraps around at 32 bits: the index is {} and should be {}; {} at {} by {} reaches {}",
                                    opcode_text(*code_, *made.op), place_text(finding->at.where), meant.as_unsigned,
                                    meant.as_signed, opcode_text(*code_, op), place_text(finding->other->where),

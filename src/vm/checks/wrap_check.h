@@ -90,7 +90,7 @@ class WrapCheck {
   void widen(Warp&, const Op&, const Facts&, uint32_t mask);
   void narrow(Warp&, const Op&, uint32_t mask);
   void through_local(Warp&, const Op&, uint32_t mask, bool stores);
-  void use(Warp&, const Op&, Slot, bool wide, uint32_t mask);
+  void use(Warp&, const Op&, Slot, bool wide, int64_t offset, uint32_t mask);
   uint32_t event(Warp&, const Op&, int lane);
 
   CheckLog& log_;

@@ -73,6 +73,8 @@ const char* const harmless[] = {
     "mul.lo.s32 %r1, %c, -1640531527; and.b32 %r2, %r1, 0; cvt.u64.u32 %rd1, %r2;" LOAD("%rd1"),
     "mul.lo.s32 %r1, %c, -1640531527; shr.u32 %r2, %r1, 31; mul.lo.s32 %r2, %r2, 0; cvt.u64.u32 %rd1, %r2;" LOAD("%rd1"),
     "mul.lo.s32 %r1, %c, -1640531527; rem.u32 %r2, %r1, 1; cvt.u64.u32 %rd1, %r2;" LOAD("%rd1"),
+    // a shared address that starts below 0
+    "mov.u32 %r1, 3; sub.s32 %r2, %r1, 67; add.s32 %r2, %r2, 0; ld.shared.b32 %r3, [%r2+64]; and.b32 %d, %r3, 0;",
     // wrapped, and no address
     "mul.lo.s32 %d, %c, %c;",
 };
@@ -80,6 +82,7 @@ const char* const harmless[] = {
 TEST(WrapCheck, IsSilentWhereEitherReadingIsRightOrWrappingIsMeant) {
   for (const char* body : harmless) {
     SmallKernel kernel;
+    kernel.declarations = ".shared .align 4 .b8 tile[16];";
     kernel.body = body;
     kernel.c = {70000};
     kernel.threads = 1;
