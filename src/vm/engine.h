@@ -117,13 +117,13 @@ class Engine {
         case Kind::nothing:
           break;
         default:
-          if (executed >= stop && op.kind == Kind::branch) {
+          if (executed >= stop && (op.kind == Kind::branch || op.kind == Kind::branch_table)) {
             if (executed >= budget) {
               raise(warp, op, std::countr_zero(mask), "hang",
                     fmt::format("the warp executed {} instructions without ending", executed));
               goto done;
             }
-            branch(warp, op, mask);
+            control(warp, op, mask);
             goto done;
           }
           if (!control(warp, op, mask)) goto done;

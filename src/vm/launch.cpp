@@ -12,8 +12,9 @@
 namespace assay::vm {
 namespace {
 
-constexpr uint64_t default_budget = uint64_t{1} << 29;  // warp instructions; half a minute of endless loop
-constexpr uint32_t largest_shared = 227 * 1024;         // bytes per block, the most an sm_90 block may have
+constexpr uint64_t default_budget = uint64_t{1} << 29;   // warp instructions; half a minute of endless loop
+constexpr int64_t largest_variables = int64_t{1} << 29;  // bytes of .global and .const variables
+constexpr uint32_t largest_shared = 227 * 1024;          // bytes per block, the most an sm_90 block may have
 
 struct Cached {
   std::string text, path;
@@ -196,6 +197,13 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
   const ptx::Module& module = *code.module;
   Variables& variables = variables_[&module];
   if (variables.data.empty()) {
+    int64_t total = 0;
+    for (const ptx::Variable& variable : module.variables)
+      if (variable.space == ptx::Space::global || variable.space == ptx::Space::constant)
+        total += variable.bytes;
+    if (total > largest_variables)
+      throw BadInput(fmt::format("{}: the variables of {} have {} bytes; at most {} are possible",
+                                 plan_.kernel, module.path, total, largest_variables));
     for (const ptx::Variable& variable : module.variables) {
       auto& data = variables.data.emplace_back();
       if (variable.space != ptx::Space::global && variable.space != ptx::Space::constant) continue;

@@ -43,26 +43,8 @@ const Decoded& decoded(const Variant& variant) {
 }
 
 Outcome run_program(const Variant& variant, const Listed& program, const Inputs& inputs) {
-  Plan plan;
   TensorMap tensors;
-  plan.kernel = "corpus " + variant.name;
-  plan.modules.push_back({"m", variant.name + ".ptx", variant.text});
-  Launch launch;
-  launch.module = "m";
-  launch.function = program.name;
-  launch.grid = {total_threads / block_threads, 1, 1};
-  launch.block = {block_threads, 1, 1};
-  const std::pair<const char*, const std::vector<unsigned long long>*> buffers[] = {
-      {"a", &inputs.a}, {"b", &inputs.b}, {"c", &inputs.c}};
-  for (const auto& [name, words] : buffers) {
-    Tensor tensor(name, Dtype::i64, {{"T", int64_t{total_threads}}});
-    for (size_t i = 0; i < words->size(); ++i) tensor.set_bits(static_cast<int64_t>(i), (*words)[i]);
-    tensors[name] = std::move(tensor);
-    launch.arguments.push_back(PointerArgument{name, 0});
-  }
-  plan.outputs.push_back({"d", Dtype::i64, {{"T", int64_t{total_threads}}}});
-  launch.arguments.push_back(PointerArgument{"d", 0});
-  plan.launches.push_back(std::move(launch));
+  const Plan plan = plan_of(program.name, variant.text, inputs, tensors);
   return vm::run(plan, tensors, {"sm_90", 1, uint64_t{1} << 22});
 }
 
