@@ -132,14 +132,11 @@ TEST(Result, ComesBackFromJsonAsItWas) {
   EXPECT_EQ(back.trap->thread[2], 6);
   EXPECT_EQ(back.shadow->lines[0].roundings, uint64_t{1} << 40);
   EXPECT_EQ(back.shadow->parting->exact, 0.77);
-<<<<<<< HEAD
   EXPECT_EQ(back.slice->chain.at(0).times, 4096);
   EXPECT_EQ(back.slice->nodes.at(0).operands.at(0).input, "g[5]");
   EXPECT_EQ(back.origins.at(0).outputs.at(1), "final_state 6");
-=======
   EXPECT_EQ(back.checks->findings[0].other->thread[1], 5);
   EXPECT_FALSE(back.checks->findings[1].other);
->>>>>>> aa0e003 (Fuzzing checks races, unwritten values and wrapped indices; reports name what the checks found)
 }
 
 TEST(Result, ADocumentFromBeforeThereWereShadowsAndSlicesIsReadWithoutThem) {
