@@ -18,15 +18,26 @@ int per_register(int bits) {
 
 }  // namespace
 
-MatrixElements::MatrixElements(const Warp& warp, const Op& op) : form_(MatrixForm::of(op.immediate)) {
+MatrixSources matrix_sources(const Warp& warp, const Op& op) {
+  const MatrixForm form = MatrixForm::of(op.immediate);
+  if (!form.warpgroup) return {};
+  return {form.a_in_shared ? warp.wide(op.s[0])[0] : 0, warp.wide(op.s[1])[0],
+          ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0};
+}
+
+MatrixElements::MatrixElements(const Warp& warp, const Op& op)
+    : MatrixElements(op, warp.index, matrix_sources(warp, op)) {}
+
+MatrixElements::MatrixElements(const Op& op, uint32_t warp, const MatrixSources& sources)
+    : form_(MatrixForm::of(op.immediate)) {
   first_a_ = form_.sum_registers();
   first_b_ = first_a_ + form_.a_registers();
   first_c_ = form_.warpgroup ? 0 : first_b_ + form_.b_registers();
   if (!form_.warpgroup) return;
-  first_row_ = 16 * (warp.index % 4);
-  if (form_.a_in_shared) a_matrix_ = decode_descriptor(warp.wide(op.s[0])[0]);
-  b_matrix_ = decode_descriptor(warp.wide(op.s[1])[0]);
-  adds_ = ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0;
+  first_row_ = 16 * (warp % 4);
+  if (form_.a_in_shared) a_matrix_ = decode_descriptor(sources.a_descriptor);
+  b_matrix_ = decode_descriptor(sources.b_descriptor);
+  adds_ = sources.adds;
 }
 
 // The inverse of a_place, b_place and sum_place.

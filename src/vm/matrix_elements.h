@@ -17,10 +17,19 @@ struct ElementPlace {
   uint64_t shared = 0;  ///< byte
 };
 
+/// What a wgmma reads from registers beside fragments.
+struct MatrixSources {
+  uint64_t a_descriptor = 0, b_descriptor = 0;
+  bool adds = true;  ///< D = A B + C
+};
+MatrixSources matrix_sources(const Warp&, const Op&);
+
 class MatrixElements {
  public:
   /// Reads the descriptors of a wgmma from the warp's registers.
   MatrixElements(const Warp&, const Op&);
+  /// The same from what the registers of warp `warp` of the block held.
+  MatrixElements(const Op&, uint32_t warp, const MatrixSources&);
 
   const MatrixForm& form() const { return form_; }
   /// False: D = A B, C takes no part.

@@ -4,6 +4,8 @@
 #include <bit>
 #include <string_view>
 
+#include "src/vm/matrix_elements.h"
+
 namespace assay::vm {
 namespace {
 
@@ -62,7 +64,10 @@ bool SliceScan::splits(const BlockLog& log, const Op& op) const {
     case Effect::shuffle:
       return !is_float(op.row->result);
     case Effect::load_matrix:
+    case Effect::move_matrix:
       return true;
+    case Effect::matrix:
+      return MatrixForm::of(op.immediate).sum == Element::f16;
     case Effect::bits: {
       const std::string_view opcode = opcode_of(log, op);
       for (const char* name : {"and.", "or.", "xor.", "not.", "lop3.", "shl.b32", "shr.u32", "shr.b32"})
@@ -219,6 +224,7 @@ void SliceScan::scan_op(const BlockLog& log, const SliceRecord& record) {
 void SliceScan::find(const BlockLog& log, const SliceRecord& record, const Op& op, WarpPlaces& w) {
   const Effect effect = op.row->effect;
   if (effect == Effect::store) find_stored(log, record, op, w);
+  if (effect == Effect::store_matrix) scan_store_matrix(log, record, op, w);
   if (effect == Effect::atomic) scan_atomic(log, record, op, w);
   const auto define_at = [&](Slot slot, int halves, int part, ptx::Type type, uint32_t mask) {
     if (slot == no_slot || halves == 0 || !wanted(w, slot, halves, mask)) return;
@@ -237,6 +243,7 @@ void SliceScan::find(const BlockLog& log, const SliceRecord& record, const Op& o
   const uint32_t mask = record.mask;
   switch (effect) {
     case Effect::store:
+    case Effect::store_matrix:
       return;
     case Effect::load:
       for (int i = 0; i < op.vector_length; ++i)
@@ -244,9 +251,13 @@ void SliceScan::find(const BlockLog& log, const SliceRecord& record, const Op& o
       return;
     case Effect::atomic:
       return;
-    case Effect::matrix:
-      for (int r = 0; r < 4; ++r) define_at(op.slots[r], 2, r, ptx::Type::f32, ~0u);
+    case Effect::matrix: {
+      const MatrixForm form = MatrixForm::of(op.immediate);
+      const ElementFormat& sum = format_of(form.sum);
+      for (int r = 0; r < form.sum_registers(); ++r)
+        define_at(op.slots[r], sum.bits == 64 ? 4 : 2, r, sum.type, ~0u);
       return;
+    }
     case Effect::load_matrix:
       for (int i = 0; i < op.slot_count; ++i) define_at(op.slots[i], 2, i, ptx::Type::none, ~0u);
       return;
@@ -336,7 +347,7 @@ void SliceScan::add_sources(const BlockLog& log, const SliceRecord& record, cons
       return use_register(log, w, f.node, op.s[record.detail >> f.lane & 1 ? 0 : 1], f.halves, f.lane,
                           op.row->result, record.detail >> f.lane & 1 ? 1 : 2);
     case Effect::matrix:
-      return add_matrix(log, op, w, f);
+      return add_matrix(log, record, op, w, f);
     case Effect::load_matrix: {
       // PTX ISA, ldmatrix: see Recorder::load_matrix.
       const int half = std::countr_zero(f.halves), lane = f.lane;
@@ -346,6 +357,10 @@ void SliceScan::add_sources(const BlockLog& log, const SliceRecord& record, cons
       return use_memory(w, f.node, ptx::Space::shared, lane,
                         details[8 * f.part + row] + 2 * static_cast<uint64_t>(column), 1);
     }
+    case Effect::move_matrix:  // see Recorder::move_matrix
+      return use_register(log, w, f.node, op.s[0], 1u << f.lane / 4 % 2,
+                          4 * (2 * (f.lane % 4) + std::countr_zero(f.halves)) + f.lane / 8, ptx::Type::none,
+                          1);
     case Effect::arithmetic:
       return add_arithmetic(log, op, w, f);
     case Effect::move:
@@ -418,20 +433,47 @@ void SliceScan::add_bits(const BlockLog& log, const Op& op, WarpPlaces& w, const
 }
 
 /// Row of A, column of B and the c of one element (PTX ISA, mma fragments).
-void SliceScan::add_matrix(const BlockLog& log, const Op& op, WarpPlaces& w, const Found& f) {
-  const int k = static_cast<int>(op.immediate);
-  const bool words = op.type == ptx::Type::tf32;
-  const int span = words ? 4 : 8, na = 2 * k / span, nb = k / span;
-  const int row = f.lane / 4 + 8 * (f.part >> 1), n = 2 * (f.lane % 4) + (f.part & 1);
-  for (int i = 0; i < k; ++i) {
-    const int part = i / span, along = i % span;
-    const uint32_t halves = words ? 3u : 1u << (along & 1);
-    const int lane_along = words ? along : along / 2;
-    use_register(log, w, f.node, op.slots[4 + 2 * part + row / 8], halves, 4 * (row % 8) + lane_along,
-                 op.type, 4 * i);
-    use_register(log, w, f.node, op.slots[4 + na + part], halves, 4 * n + lane_along, op.type, 4 * i + 1);
+/// See Recorder::store_matrix.
+void SliceScan::scan_store_matrix(const BlockLog& log, const SliceRecord& record, const Op& op,
+                                  WarpPlaces& w) {
+  const uint64_t* address = log.details.data() + record.detail;
+  const bool transposed = op.immediate & 1;
+  for (int place = 64 * op.slot_count - 1; place >= 0; --place) {
+    const int i = place / 64, lane = place / 2 % 32, half = place % 2;
+    const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
+    const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
+    const uint64_t at = address[8 * i + row] + 2 * static_cast<uint64_t>(column);
+    if (!wanted_memory(ptx::Space::shared, w, lane, at, 2)) continue;
+    const int32_t node = define_memory(record, w, lane, at, 1, ptx::Type::none);
+    if (node >= 0) use_register(log, w, node, op.slots[i], 1u << half, lane, ptx::Type::none, 1);
   }
-  use_register(log, w, f.node, op.slots[4 + na + nb + f.part], 3u, f.lane, ptx::Type::f32, 2);
+}
+
+/// The row of A, the column of B and the c of one element of D.
+void SliceScan::add_matrix(const BlockLog& log, const SliceRecord& record, const Op& op, WarpPlaces& w,
+                           const Found& f) {
+  const uint64_t* details = log.details.data() + record.detail;
+  const MatrixElements elements(op, record.warp, {details[0], details[1], details[2] != 0});
+  const MatrixForm& form = elements.form();
+  const auto use = [&](Element format, const ElementPlace& at, int name) {
+    const int bits = format_of(format).bits;
+    const uint32_t halves = bits == 64 ? 15u : bits == 32 ? 3u : 1u;
+    if (at.slot < 0)
+      use_memory(w, f.node, ptx::Space::shared, at.lane, at.shared / 2 * 2, halves);
+    else
+      use_register(log, w, f.node, op.slots[at.slot], halves << at.bit / 16, at.lane, format_of(format).type,
+                   name);
+  };
+  for (int row = 0; row < form.rows; ++row)
+    for (int n = 0; n < form.columns(); ++n) {
+      const ElementPlace made = elements.d(row, n);
+      if (made.slot != f.part || made.lane != f.lane || !(f.halves >> made.bit / 16 & 1)) continue;
+      for (int k = 0; k < form.k; ++k) {
+        use(form.a, elements.a(row, k), 4 * k);
+        use(form.b, elements.b(k, n), 4 * k + 1);
+      }
+      if (elements.adds()) use(form.sum, elements.c(row, n), 2);
+    }
 }
 
 void SliceScan::scan_landing(const BlockLog& log, const SliceRecord& record) {

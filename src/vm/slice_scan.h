@@ -84,6 +84,7 @@ class SliceScan {
 
   void find(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
   void find_stored(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
+  void scan_store_matrix(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
   void scan_atomic(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
   uint32_t wanted_memory(ptx::Space, WarpPlaces&, int lane, uint64_t address, uint32_t bytes);
   int32_t define_memory(const SliceRecord&, WarpPlaces&, int lane, uint64_t address, uint32_t halves,
@@ -91,7 +92,7 @@ class SliceScan {
   void add_sources(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&, const Found&);
   void add_arithmetic(const BlockLog&, const Op&, WarpPlaces&, const Found&);
   void add_bits(const BlockLog&, const Op&, WarpPlaces&, const Found&);
-  void add_matrix(const BlockLog&, const Op&, WarpPlaces&, const Found&);
+  void add_matrix(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&, const Found&);
   void scan_op(const BlockLog&, const SliceRecord&);
   void scan_landing(const BlockLog&, const SliceRecord&);
   void scan_local_copy(const BlockLog&, const SliceRecord&, uint64_t from, uint64_t to, uint64_t bytes);

@@ -1,5 +1,7 @@
 #include "src/vm/slice_trace.h"
 
+#include "src/vm/matrix_elements.h"
+
 namespace assay::vm {
 
 void SliceTrace::begin_block(Block& block) {
@@ -17,7 +19,8 @@ bool SliceTrace::is_logged(const Op& op) {
   if (!op.row) return false;
   const Effect effect = op.row->effect;
   if (effect == Effect::store || effect == Effect::load || effect == Effect::atomic ||
-      effect == Effect::matrix || effect == Effect::load_matrix || effect == Effect::move)
+      effect == Effect::matrix || effect == Effect::load_matrix || effect == Effect::store_matrix ||
+      effect == Effect::move)
     return true;
   return effect != Effect::async_copy && op.d != no_slot && op.d_cell != Cell::mask;
 }
@@ -57,11 +60,18 @@ void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
     case Effect::store:
     case Effect::atomic:
     case Effect::load_matrix:
+    case Effect::store_matrix:
       return log_addresses(warp.address);
     case Effect::shuffle: {
       uint64_t lanes[32];
       for (int lane = 0; lane < 32; ++lane) lanes[lane] = warp.lane_source[lane];
       return log_addresses(lanes);
+    }
+    case Effect::matrix: {
+      const MatrixSources sources = matrix_sources(warp, op);
+      log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
+      log_->details.insert(log_->details.end(), {sources.a_descriptor, sources.b_descriptor, sources.adds});
+      return;
     }
     case Effect::select:
       log_->records.back().detail = warp.mask(op.s[2]);
