@@ -1,85 +1,36 @@
 // The plan of gla.chunk and the arithmetic it declares.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <initializer_list>
-
+#include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/launch_tables.h"
+#include "kernels/gla/plans.h"
+#include "kernels/gla/tensor_core_errors.h"
 #include "kernels/module_text.h"
-#include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
 
-constexpr int64_t chunk = 64;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-/// Shared memory and operand sizes as in tile.cuh, operand.cuh, chunk_state.cuh and chunk_output.cuh.
-struct Layout {
-  int64_t element, gate, operand_block;
-
-  explicit Layout(const Case& c)
-      : element(format(c.dtype).bytes),
-        gate(format(c.gate_dtype).bytes),
-        operand_block(c.dtype == Dtype::bf16 ? 512 : 1024) {}
-  static int64_t tile(int64_t bytes, int64_t columns) { return 64 * (columns * bytes + 16) + 4 * 32; }
-  uint32_t state_bytes(int64_t columns) const {
-    const int64_t stage = tile(element, 64) + tile(gate, 64) + tile(element, columns);
-    return static_cast<uint32_t>(stage * (3 * stage <= 75776 ? 3 : 2));
-  }
-  uint32_t output_bytes(const Sizes& s) const {
-    const bool early = operand_block == 512;
-    const int64_t keys = 4 * ceil_div(s.K, 16) * 1024 + 3 * 64 * 4,
-                  stage = 16 * operand_block + tile(element, 64);
-    const int64_t stages_begin = keys + (early ? 12 * operand_block : 0);
-    const int64_t steps = ceil_div(s.K, 64) * ceil_div(s.V, 64);
-    const int64_t stages = early && steps > 1 && stages_begin + 2 * stage <= 101376 ? 2 : 1;
-    return static_cast<uint32_t>(std::max(stages_begin + stages * stage, keys + 12 * operand_block));
-  }
-};
-
-/// Value channels per block. Bits do not depend on them. States: narrow blocks where wide ones leave
-/// multiprocessors idle, and for fp32, whose wide stages exceed 99 KiB.
-int64_t state_columns(const Case& c, const Sizes& s) {
-  if (c.dtype == Dtype::fp32) return 32;
-  if (c.dtype == Dtype::fp16) return 64;
-  const bool idle = s.V > 32 && s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, 64) < 132;
-  return idle ? 32 : 64;
-}
 KernelLimits limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   return limits;
 }
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs,
+                 const gla::Sequences& sequences) {
   const Sizes s = sizes_of(c);
-  gla::require_within(limits(), c, s, "gla.chunk");
-  const gla::Sequences sequences = gla::sequences_of(c, s, chunk);
-  const Layout layout(c);
-
-  Plan plan;
-  plan.kernel = "gla.chunk";
+  const gla::ChunkLayout layout(c);
   plan.modules.push_back(gla_module("chunk", c.dtype, c.gate_dtype));
-  plan.outputs = gla::outputs_of(c, s);
-  plan.constants = {sequences.table};
-  const int64_t states =
-      sequences.chunks * s.H * ceil_div(s.V, 16) * ceil_div(s.K, 16) * layout.operand_block;
-  if (sequences.chunks > 0) {
-    plan.constants.push_back(sequences.chunk_table);
-    plan.workspaces.push_back({"states", states});
-  }
+  const std::string& module = plan.modules.back().name;
+  const int64_t states = sequences.chunks * s.H * layout.operand_bytes(s);
+  if (states > 0) plan.workspaces.push_back({"states", states});
   const PointerArgument states_pointer = states > 0 ? PointerArgument{"states", 0} : PointerArgument{};
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
   const int32_t vector = s.K % 8 == 0 && s.V % 8 == 0;
 
-  const int64_t wide = state_columns(c, s);
-  Launch state{.module = plan.modules[0].name, .function = fmt::format("gla_chunk_state_{}", wide)};
-  state.grid = gla::grid_of(sequences.count * s.H * ceil_div(s.K, 64) * ceil_div(s.V, wide), "gla.chunk");
+  const int64_t wide = gla::state_columns(c, s);
+  Launch state{.module = module, .function = fmt::format("gla_chunk_state_{}", wide)};
+  state.grid = gla::grid_of(layout.scan_blocks(s, wide), "gla.chunk");
   state.block = {128, 1, 1};
   state.shared_bytes = layout.state_bytes(wide);
   state.arguments = {PointerArgument{"k", 0},
@@ -94,9 +45,9 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                      V,
                      vector};
   plan.launches.push_back(state);
-  if (sequences.chunks == 0) return plan;
+  if (sequences.chunks == 0) return;
 
-  Launch output{.module = plan.modules[0].name, .function = "gla_chunk_output"};
+  Launch output{.module = module, .function = "gla_chunk_output"};
   output.grid = gla::grid_of(sequences.chunks * s.H, "gla.chunk");
   output.block = {128, 1, 1};
   output.shared_bytes = layout.output_bytes(s);
@@ -113,50 +64,20 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                       V,
                       vector};
   plan.launches.push_back(output);
+}
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  gla::require_within(limits(), c, s, "gla.chunk");
+  const gla::Sequences sequences = gla::sequences_of(c, s, gla::chunk_tokens);
+  Plan plan;
+  plan.kernel = "gla.chunk";
+  plan.outputs = gla::plan_outputs(c, op);
+  plan.constants = {sequences.table};
+  if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
+  if (runs_forward(c)) add_forward(plan, c, op, inputs, sequences);
+  if (runs_backward(c)) gla::add_chunk_backward(plan, c, op, inputs, sequences);
   return plan;
-}
-
-constexpr double u = 0x1p-24;          // unit roundoff of fp32
-constexpr double ex2_error = 0x1p-22;  // relative error of ex2.approx.ftz.f32 (PTX ISA)
-/// Sum of `n` roundings, rigorous: (1 + u)^n - 1 <= n u / (1 - n u).
-double gamma(double n) {
-  return n * u / (1 - n * u);
-}
-
-/// Truncations of the tensor core over `places` places of a contraction, relative to the sum of |products|
-/// (the accumulator is at most that sum). One step of n products truncates n + 1 terms below 2^-F of the
-/// largest and the result below 2^-23 = 2 u. A term is hurt by its own and later steps only, so that in a
-/// chain over several operands (q S, then scores v) each path pays for its own places and those after it. Per
-/// 16 places the larger of both architectures:
-///   bf16   sm_80: 2 steps of n = 8, F = 24, 2 (9 + 2) u = 22 u;        sm_90: n = 16, F = 25, 10.5 u
-///   tf32   sm_80: 4 steps of n = 4, F = 24, 4 (5 + 2) u = 28 u;        sm_90: 2 of n = 8, F = 25, 13 u
-/// Split fp32 operands start every 16 places from zero and add the result by one rounded addition: 28 u of
-/// these places alone, 2 u more for the two small products (2^-11 of them, twice 28 u of that), and u per
-/// addition.
-double contraction(Dtype dtype, double places) {
-  const double blocks = std::ceil(places / 16);
-  if (dtype == Dtype::bf16) return 1.01 * 22 * u * blocks;
-  if (dtype == Dtype::fp16) return 1.01 * 28 * u * blocks;
-  return 1.01 * (30 + blocks) * u;
-}
-
-/// Largest (1 + e_1) (1 + e_2) .. - 1, the host's own roundings (2^-53 of 1 each) included.
-double compounded(std::initializer_list<double> errors) {
-  double factor = 1;
-  for (const double e : errors) factor *= 1 + e;
-  return factor - 1 + 0x1p-48;
-}
-
-/// What a product loses by the formats of its operands; `rounded`: how many of the two (and, for q k v, of
-/// the scores) are not values of the input's format already. fp32, x in [2^e, 2^(e+1)): high is a multiple of
-/// 2^(e-10), so |x - high| <= 2^(e-11); low is exact at that value and has a spacing of at most 2^(e-22)
-/// below it, so |x - high - low| <= 2^-23 |x| for each operand; |low| <= 2^-11 |x|, and low * low is left
-/// out. 2^-44 for products of these.
-double operand_error(Dtype dtype, int rounded) {
-  if (dtype == Dtype::fp32) return 2 * 0x1p-23 + 0x1p-22 + 0x1p-44;
-  double factor = 1;
-  for (int i = 0; i < rounded; ++i) factor *= 1 + unit_roundoff(dtype);
-  return factor - 1;
 }
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
@@ -177,10 +98,11 @@ double operand_error(Dtype dtype, int rounded) {
 /// leaves 4 u L beyond decay_per_nat. Else it is ex2, 4 u + 7.3 u L, which leaves 4 u - 2 u L <= 3.4 u. So
 /// `crossing` is 3.4 u, and at most 9.9 u per nat (3.4 u at 0.3435 nats). The outer addition is `boundary`.
 GatedArithmetic arithmetic(const Case& c) {
+  using namespace gla::tensor_core_errors;
   const Sizes s = sizes_of(c);
   const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
   GatedArithmetic a;
-  a.chunk = chunk;
+  a.chunk = gla::chunk_tokens;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 9.3 * u;
   a.crossing = 3.4 * u;
@@ -212,10 +134,11 @@ Kernel gla_chunk() {
       "accumulators; "
       "scaled q, scaled k, scores and the state's copy are rounded to the operand format; state fp32";
   kernel.limits = limits();
-  kernel.resume_granularity = chunk;
+  kernel.resume_granularity = gla::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = arithmetic;
+  kernel.adjoint_arithmetic = gla::chunk_adjoint_arithmetic;
   return kernel;
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "kernels/gla/launch_tables.h"
+#include "kernels/gla/plans.h"
 #include "kernels/module_text.h"
 
 namespace assay {
@@ -22,19 +23,12 @@ int64_t key_capacity(const Sizes& s) {
   return s.K <= 16 ? 16 : s.K <= 64 ? 64 : 256;
 }
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
-  gla::require_within(limits(), c, s, "gla.fused_recurrent");
-  const gla::Sequences sequences = gla::sequences_of(c, s, std::max<int64_t>(s.T, 1));
-
-  Plan plan;
-  plan.kernel = "gla.fused_recurrent";
   plan.modules.push_back(gla_module("fused_recurrent", c.dtype, c.gate_dtype));
-  plan.outputs = gla::outputs_of(c, s);
-  plan.constants = {sequences.table};
-  Launch launch{.module = plan.modules[0].name,
+  Launch launch{.module = plan.modules.back().name,
                 .function = fmt::format("gla_fused_recurrent_{}", key_capacity(s))};
-  launch.grid = gla::grid_of(sequences.count * s.H * ((s.V + columns - 1) / columns), "gla.fused_recurrent");
+  launch.grid = gla::grid_of(s.N * s.H * ((s.V + columns - 1) / columns), "gla.fused_recurrent");
   launch.block = {128, 1, 1};
   launch.arguments = {PointerArgument{"q", 0},
                       PointerArgument{"k", 0},
@@ -49,6 +43,17 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                       static_cast<int32_t>(s.K),
                       static_cast<int32_t>(s.V)};
   plan.launches.push_back(launch);
+}
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  gla::require_within(limits(), c, s, "gla.fused_recurrent");
+  Plan plan;
+  plan.kernel = "gla.fused_recurrent";
+  plan.outputs = gla::plan_outputs(c, op);
+  plan.constants = {gla::sequences_of(c, s, gla::recurrent_chunk).table};
+  if (runs_forward(c)) add_forward(plan, c, op, inputs);
+  if (runs_backward(c)) gla::add_fused_recurrent_backward(plan, c, op, inputs);
   return plan;
 }
 
@@ -85,6 +90,7 @@ Kernel gla_fused_recurrent() {
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = arithmetic;
+  kernel.adjoint_arithmetic = gla::fused_recurrent_adjoint_arithmetic;
   return kernel;
 }
 
