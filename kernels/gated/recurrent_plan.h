@@ -14,8 +14,8 @@ struct RecurrentKernel {
   PointerArgument gates;
 };
 
-/// Its launch: q, k, v, gates, initial_state, o, final_state, sequences, scale, heads, K, V.
-Plan recurrent_plan(const RecurrentKernel&, const Case&, const Operator&, const TensorMap& inputs);
+/// Adds its module and launch: q, k, v, gates, initial_state, o, final_state, sequences, scale, heads, K, V.
+void add_recurrent(Plan&, const RecurrentKernel&, const Case&, const Operator&, const TensorMap& inputs);
 
 /// The arithmetic of recurrent.cuh. One step in fp32, everything rounded to nearest.
 GatedArithmetic recurrent_arithmetic(const Case&);

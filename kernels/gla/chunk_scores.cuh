@@ -7,13 +7,14 @@
 //   j's after j.
 // Every row is on one side only at each s, so one exponential per element and s serves, and one set of
 // registers is both operands of the product; what the product says of pairs of other s is dropped by
-// selection. Pairs of different tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the
-// tiles between) e^{B_16[j]}.
+// selection. Backward (pass.cuh) F_s leaves i's own gate out and B_s takes j's own in. Pairs of different
+// tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the tiles between) e^{B_16[j]}.
 #pragma once
 #include "chunk_state.cuh"
 
 // Sums over the rows of a tile for the lane's elements: rows row = lane/4 and row + 8, four neighbouring key
 // channels.
+template <class Pass>
 struct RowSums {
   float up_to[2][4];  // F_s
   float after[2][4];  // B_s
@@ -22,8 +23,9 @@ struct RowSums {
   __device__ explicit RowSums(const float (&y)[2][4]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
-      up_to[i >> 2][i & 3] = total[i >> 2][i & 3] = y[i >> 2][i & 3];
-      after[i >> 2][i & 3] = 0.0f;
+      total[i >> 2][i & 3] = y[i >> 2][i & 3];
+      up_to[i >> 2][i & 3] = Pass::backward ? 0.0f : y[i >> 2][i & 3];
+      after[i >> 2][i & 3] = Pass::backward ? y[i >> 2][i & 3] : 0.0f;
     }
   }
   // From blocks of s = 1, 2, 4 rows to 2 s: the partner block is 4 s lanes away. One addition deeper.
@@ -123,7 +125,7 @@ struct Exchange {
 
 // Both loops of a warp over 64 key channels: its own tile, then, behind a barrier, what it has with earlier
 // tiles.
-template <class Format, class Gate>
+template <class Format, class Gate, class Pass>
 struct Scores {
   using Operand = typename OperandOf<Format>::Type;
   DiagonalTile diagonal;
@@ -152,7 +154,7 @@ struct Scores {
         diagonal.dot[half] = fused(query[half][c], key[half][c], diagonal.dot[half]);
       }
     }
-    RowSums sums(y);
+    RowSums<Pass> sums(y);
 #pragma unroll
     for (int l = 0; l < 3; ++l) {
       const bool second = (row >> l) & 1;
