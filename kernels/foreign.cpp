@@ -63,6 +63,10 @@ bool fits(const ArgumentEntry& argument, const ptx::Parameter& parameter) {
     case Kind::pointer:
     case Kind::i64:
       return parameter.bytes == 8 && !is_float;
+    case Kind::i8:
+      return parameter.bytes == 1;
+    case Kind::i16:
+      return parameter.bytes == 2 && !is_float;
     case Kind::i32:
       return parameter.bytes == 4 && !is_float;
     case Kind::f32:
@@ -74,7 +78,8 @@ bool fits(const ArgumentEntry& argument, const ptx::Parameter& parameter) {
 }
 
 std::string_view kind_name(Kind kind) {
-  static constexpr std::string_view kNames[] = {"a null pointer", "a pointer", "i32", "i64", "f32", "f64"};
+  static constexpr std::string_view kNames[] = {
+      "a null pointer", "a pointer", "i8", "i16", "i32", "i64", "f32", "f64"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -64,6 +64,10 @@ Argument argument_of(const ForeignKernel& foreign, const ArgumentEntry& entry, c
       return PointerArgument{};
     case Kind::pointer:
       return pointer_argument(foreign, entry, c, scope);
+    case Kind::i8:
+      return static_cast<int8_t>(evaluate_integer(entry.expression, scope, where, INT8_MIN, INT8_MAX));
+    case Kind::i16:
+      return static_cast<int16_t>(evaluate_integer(entry.expression, scope, where, INT16_MIN, INT16_MAX));
     case Kind::i32:
       return static_cast<int32_t>(evaluate_integer(entry.expression, scope, where, INT32_MIN, INT32_MAX));
     case Kind::i64:

@@ -124,7 +124,7 @@ std::array<std::string, 3> read_extent(const Node& node, bool is_array) {
 constexpr const char* kArgumentForms =
     "an argument is a tensor name, null, {\"pointer\": name, \"offset\": bytes, \"absent\": \"null\" or "
     "\"zeros\"} or a "
-    "scalar {\"i32\"|\"i64\"|\"f32\"|\"f64\": expression}";
+    "scalar {\"i8\"|\"i16\"|\"i32\"|\"i64\"|\"f32\"|\"f64\": expression}";
 
 ArgumentEntry read_argument(const Node& node) {
   using Kind = ArgumentEntry::Kind;
@@ -135,9 +135,10 @@ ArgumentEntry read_argument(const Node& node) {
     argument.name = node.text();
     return argument;
   }
-  node.keys({"pointer", "offset", "absent", "i32", "i64", "f32", "f64"});
-  static constexpr std::pair<const char*, Kind> kScalars[] = {
-      {"i32", Kind::i32}, {"i64", Kind::i64}, {"f32", Kind::f32}, {"f64", Kind::f64}};
+  node.keys({"pointer", "offset", "absent", "i8", "i16", "i32", "i64", "f32", "f64"});
+  static constexpr std::pair<const char*, Kind> kScalars[] = {{"i8", Kind::i8},   {"i16", Kind::i16},
+                                                              {"i32", Kind::i32}, {"i64", Kind::i64},
+                                                              {"f32", Kind::f32}, {"f64", Kind::f64}};
   const size_t members = node.members().size();
   for (const auto& [key, kind] : kScalars) {
     if (!node.has(key)) continue;

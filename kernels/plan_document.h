@@ -13,7 +13,7 @@ namespace assay {
 
 /// One argument of a launch, in the order of the entry's parameters.
 struct ArgumentEntry {
-  enum class Kind { null, pointer, i32, i64, f32, f64 } kind = Kind::null;
+  enum class Kind { null, pointer, i8, i16, i32, i64, f32, f64 } kind = Kind::null;
   std::string name;                ///< pointer: tensor or workspace
   std::string expression;          ///< scalar: value; pointer: byte offset ("0" unless written)
   bool zeros_when_absent = false;  ///< pointer: an absent input is passed as zeros instead of a null pointer

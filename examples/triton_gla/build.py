@@ -11,8 +11,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 ELEMENTS = {"bf16": "*bf16", "fp32": "*fp32"}
 # A folder with a plan.json each. Its block is 32 warps threads, its dynamic shared memory is printed below.
 BUILDS = {
-    "sm_80": dict(scores="scores", dtypes=["bf16", "fp32"], arch=80, warps=2, stages=2, BT=16, BK=64, BV=32),
-    "overflowing": dict(scores="scores_overflowing", dtypes=["bf16"], arch=80, warps=1, stages=1, BT=16, BK=16, BV=16),
+    "sm_80": dict(scores="scores", arch=80, warps=2, stages=2, BT={"bf16": 16, "fp32": 16}, BK=64, BV=32),
+    # Sizes are multiples of 16 here: wide loads, and tensor cores of a whole warpgroup.
+    "sm_90": dict(scores="scores", arch=90, warps=4, stages=2, BT={"bf16": 64, "fp32": 16}, BK=64, BV=64, multiples=16),
+    "overflowing": dict(scores="scores_overflowing", arch=80, warps=1, stages=1, BT={"bf16": 16}, BK=16, BV=16),
 }
 
 
@@ -24,13 +26,15 @@ def gla_chunk(scores):
     return importlib.import_module("kernel").gla_chunk
 
 
-def compiled(function, dtype, arch, warps, stages, sizes):
+def compiled(function, dtype, arch, warps, stages, multiples=1, **sizes):
     element = ELEMENTS[dtype]
     constants = dict(sizes, PRECISION="tf32x3" if dtype == "fp32" else "tf32")
     signature = dict(q=element, k=element, v=element, g="*fp32", initial_state="*fp32", o=element, final_state="*fp32",
                      cu_seqlens="*i64", T="i32", H="i32", K="i32", V="i32", scale="fp32",
                      **{name: "constexpr" for name in constants})
-    return triton.compile(ASTSource(function, signature, constants), target=GPUTarget("cuda", arch, 32),
+    known = ["q", "k", "v", "g", "initial_state", "o", "final_state", "K", "V"] if multiples == 16 else []
+    attributes = {(function.arg_names.index(name),): [["tt.divisibility", 16]] for name in known}
+    return triton.compile(ASTSource(function, signature, constants, attributes), target=GPUTarget("cuda", arch, 32),
                           options=dict(num_warps=warps, num_stages=stages))
 
 
@@ -44,10 +48,9 @@ if __name__ == "__main__":
     out = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else HERE)
     sys.path.insert(0, str(HERE))
     for name, build in BUILDS.items():
-        function = gla_chunk(build.pop("scores"))
         (out / name).mkdir(parents=True, exist_ok=True)
-        for dtype in build.pop("dtypes"):
-            arch, warps, stages, *_ = build.values()
-            made = compiled(function, dtype, arch, warps, stages, {key: build[key] for key in ("BT", "BK", "BV")})
+        function = gla_chunk(build.pop("scores"))
+        for dtype, BT in build.pop("BT").items():
+            made = compiled(function, dtype, BT=BT, **build)
             (out / name / f"gla_chunk.{dtype}.ptx").write_text(portable(made.asm["ptx"]))
-            print(f"{name} {dtype}: {32 * warps} threads, {made.metadata.shared} bytes of shared memory")
+            print(f"{name} {dtype}: {32 * made.metadata.num_warps} threads, {made.metadata.shared} bytes of shared memory")

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-B, T, H, K, V = 1, 40, 2, 24, 20
+B, T, H, K, V = 1, 70, 2, 16, 16
 
 
 def gla(q, k, v, g, initial_state, scale):

@@ -6,7 +6,7 @@
 namespace assay {
 namespace {
 
-enum class ArgumentKind : uint8_t { pointer, i32, i64, f32, f64 };
+enum class ArgumentKind : uint8_t { pointer, i32, i64, f32, f64, i8, i16 };
 
 void put_axes(WireWriter& out, const std::vector<Axis>& axes) {
   out.number(axes.size());
@@ -49,6 +49,10 @@ Argument get_argument(WireReader& in) {
       return in.number<float>();
     case ArgumentKind::f64:
       return in.number<double>();
+    case ArgumentKind::i8:
+      return in.number<int8_t>();
+    case ArgumentKind::i16:
+      return in.number<int16_t>();
   }
   return {};
 }

@@ -64,8 +64,8 @@ std::string nth_line(std::istream& stream, int number) {
 }
 
 bool in_toolkit(const std::string& file) {
-  for (const char* part :
-       {"/crt/", "/targets/", "cuda_bf16.h", "cuda_fp16.h", "math_functions", "intrinsics.hpp"})
+  for (const char* part : {"/crt/", "/targets/", "cuda_bf16.h", "cuda_fp16.h", "math_functions",
+                           "intrinsics.hpp", "triton/language/"})
     if (file.find(part) != std::string::npos) return true;
   return false;
 }

@@ -16,7 +16,7 @@ struct PointerArgument {
   std::string buffer;    ///< input, output or workspace name; empty: null pointer
   int64_t offset = 0;    ///< bytes
 };
-using Argument = std::variant<PointerArgument, int32_t, int64_t, float, double>;
+using Argument = std::variant<PointerArgument, int32_t, int64_t, float, double, int8_t, int16_t>;
 
 struct Workspace {
   std::string name;

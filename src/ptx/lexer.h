@@ -42,6 +42,11 @@ class Lexer {
   /// Skips to just after the next ';'.
   void skip_statement();
 
+  /// What follows on this line, comment included; nothing is consumed.
+  std::string_view rest_of_line() const {
+    return text_.substr(position_, text_.find('\n', position_) - position_);
+  }
+
   size_t position() const { return position_; }
   /// Position of the next token.
   size_t next_position();

@@ -72,6 +72,7 @@ class Parser {
   void resolve_label(Operand& operand, const LabelUse& use);
   int32_t target_of(const std::string& name, const LabelUse& use);
   void note_labels(const Operand& operand, std::vector<size_t>& path, size_t position);
+  int32_t commented_site(std::string_view rest_of_line);
   int32_t line_index(int32_t file, int32_t line, int32_t column, int32_t inlined_at);
 
   Lexer lex_;
@@ -82,8 +83,10 @@ class Parser {
   std::vector<LabelUse> label_uses_;
   std::unordered_map<std::string, int32_t> module_variables_;
   std::unordered_map<std::string, size_t> function_index_;
-  std::unordered_map<int64_t, int32_t> file_numbers_;       ///< PTX .file number -> index
-  std::unordered_map<std::string, int32_t> parameters_;     ///< of the current function: inputs, then returns
+  std::unordered_map<int64_t, int32_t> file_numbers_;    ///< PTX .file number -> index
+  std::unordered_map<std::string, int32_t> parameters_;  ///< of the current function: inputs, then returns
+  std::unordered_map<std::string, int32_t> commented_sites_;      ///< text of a call site -> Module::lines
+  std::vector<std::pair<int32_t, std::string>> commented_files_;  ///< line, its file's last name
   std::map<std::array<int32_t, 3>, int32_t> line_numbers_;  ///< file, line, column -> last of Module::lines
   std::vector<size_t> address_positions_;  ///< of address initialisers, in the order of the text
   int operand_depth_ = 0;

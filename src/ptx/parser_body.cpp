@@ -1,5 +1,6 @@
 // Function bodies: scopes, register and variable declarations, labels, instructions and their operands.
 #include <algorithm>
+#include <charconv>
 
 #include "src/ptx/parser.h"
 #include "src/ptx/type.h"
@@ -9,6 +10,7 @@ namespace {
 
 // Deeper than any compiler nests; what follows recursion or walks outwards stays quick.
 constexpr int deepest_scope = 256, deepest_operand = 8;
+constexpr size_t longest_site = 4096;  // of a comment's chain of calls
 constexpr int64_t most_registers = 1'000'000;
 
 }  // namespace
@@ -153,7 +155,7 @@ bool Parser::find_register(Scope& scope, const std::string& name, Operand& resul
 void Parser::loc_directive() {
   auto number = [this] { return static_cast<int32_t>(lex_.integer("a number of .loc", 0, INT32_MAX)); };
   const int32_t file = number(), line = number(), column = number();
-  int32_t inlined_at = -1;
+  int32_t inlined_at = commented_site(lex_.rest_of_line());
   while (lex_.accept(',')) {
     const std::string word(lex_.name());
     if (word == "function_name") {
@@ -170,6 +172,33 @@ void Parser::loc_directive() {
     }
   }
   current_line_ = line_index(file, line, column, inlined_at);
+}
+
+/// LLVM writes where inlined code was called only into the comment behind .loc (Triton's PTX):
+/// "// a.py:263:15 @[ b.py:343:60 @[ c.py:47:39 ] ]", innermost first. The index of the call site's line; -1
+/// where the comment says nothing of the kind.
+int32_t Parser::commented_site(std::string_view rest) {
+  const size_t at = rest.find(" @[ "), end = rest.rfind(" ]");
+  if (at == std::string_view::npos || end == std::string_view::npos || end < at + 4 || end > longest_site)
+    return -1;
+  const std::string chain(rest.substr(at + 4, end - at - 4));
+  if (const auto known = commented_sites_.find(chain); known != commented_sites_.end()) return known->second;
+  const std::string site = chain.substr(0, chain.find(" @[ "));
+  const size_t second = site.rfind(':'),
+               first = second == 0 ? std::string::npos : site.rfind(':', second - 1);
+  int32_t line = 0, column = 0;
+  const auto read = [&](size_t from, size_t to, int32_t& number) {
+    return std::from_chars(site.data() + from, site.data() + to, number).ptr == site.data() + to;
+  };
+  if (second == std::string::npos || first == std::string::npos || !read(first + 1, second, line) ||
+      !read(second + 1, site.size(), column))
+    return -1;
+  const int32_t outer = commented_site(chain);
+  module_.lines.push_back(Line{0, line, column, outer});
+  const auto index = static_cast<int32_t>(module_.lines.size()) - 1;
+  commented_files_.emplace_back(index, site.substr(0, first));  // .file may come at the text's end
+  commented_sites_[chain] = index;
+  return index;
 }
 
 int32_t Parser::line_index(int32_t file, int32_t line, int32_t column, int32_t inlined_at) {

@@ -373,6 +373,11 @@ void Parser::finish() {
     line.file = found == file_numbers_.end() ? -1 : found->second;
   }
   size_t at = 0;
+  for (const auto& [index, name] : commented_files_) {
+    int32_t& file = module_.lines[static_cast<size_t>(index)].file = -1;
+    for (size_t i = 0; i < module_.files.size() && file < 0; ++i)
+      if (module_.files[i] == name || module_.files[i].ends_with("/" + name)) file = static_cast<int32_t>(i);
+  }
   for (Variable& variable : module_.variables)
     for (Variable::Address& address : variable.addresses) {
       const size_t position = address_positions_[at++];

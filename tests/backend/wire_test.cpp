@@ -12,7 +12,8 @@ TEST(Wire, PlanComesBackAsItWas) {
   plan.launches[0].grid = {7, 8, 9};
   plan.launches[1].shared_bytes = 12345;
   plan.launches[1].arguments = {
-      PointerArgument{}, PointerArgument{"y", 1 << 20}, int32_t{-1}, int64_t{1} << 40, 0.1f, 0.1};
+      PointerArgument{}, PointerArgument{"y", 1 << 20}, int32_t{-1}, int64_t{1} << 40, 0.1f, 0.1, int8_t{-3},
+      int16_t{-300}};
   WireWriter out;
   out.plan(plan);
   const Plan back = WireReader(out.bytes).plan();
@@ -28,7 +29,7 @@ TEST(Wire, PlanComesBackAsItWas) {
   EXPECT_EQ(back.launches.at(0).block, plan.launches[0].block);
   EXPECT_EQ(back.launches.at(1).shared_bytes, 12345u);
   const auto& arguments = back.launches[1].arguments;
-  ASSERT_EQ(arguments.size(), 6u);
+  ASSERT_EQ(arguments.size(), 8u);
   EXPECT_EQ(std::get<PointerArgument>(arguments[0]).buffer, "");
   EXPECT_EQ(std::get<PointerArgument>(arguments[1]).buffer, "y");
   EXPECT_EQ(std::get<PointerArgument>(arguments[1]).offset, 1 << 20);
@@ -36,6 +37,8 @@ TEST(Wire, PlanComesBackAsItWas) {
   EXPECT_EQ(std::get<int64_t>(arguments[3]), int64_t{1} << 40);
   EXPECT_EQ(std::get<float>(arguments[4]), 0.1f);
   EXPECT_EQ(std::get<double>(arguments[5]), 0.1);
+  EXPECT_EQ(std::get<int8_t>(arguments[6]), -3);
+  EXPECT_EQ(std::get<int16_t>(arguments[7]), -300);
 }
 
 TEST(Wire, OutcomeComesBackWithTrapAndTensors) {

@@ -234,6 +234,38 @@ TEST(ForeignKernel, LaunchesMayNameThePtxFilesOfAFolder) {
   EXPECT_EQ(load_foreign_kernel("", plan).name, "my_plan");
 }
 
+TEST(ForeignKernel, ShortIntegersFitTheirOwnParameters) {
+  std::stringstream text;
+  text << std::ifstream(kPtx).rdbuf();
+  const auto path = std::filesystem::temp_directory_path() / ("assay_short_" + std::to_string(::getpid()));
+  const std::pair<const char*, const char*> rows[] = {{".u8", "i8"}, {".s16", "i16"}};
+  for (const auto& [type, kind] : rows) {
+    std::string ptx = text.str();
+    const std::string before = ".param .u32 gla_naive_bf16_param_8";
+    ptx.replace(ptx.find(before), before.size(), std::string(".param ") + type + " gla_naive_bf16_param_8");
+    std::ofstream(path.string() + ".ptx") << ptx;
+    json plan = json::parse(std::ifstream(kPlan));
+    plan["dtypes"] = {"bf16"};
+    for (const std::string written : {"i8", "i16", "i32"}) {
+      plan["launches"][0]["arguments"][8] = {{written, "T - 101"}};
+      std::ofstream(path.string() + ".json") << plan.dump();
+      auto load = [&] { return load_foreign_kernel(path.string() + ".ptx", path.string() + ".json"); };
+      if (written != kind) {
+        EXPECT_THROW(load(), BadInput) << written << " for " << type;
+        continue;
+      }
+      const Plan made = plan_of(load(), small_case());
+      const Argument& argument = made.launches.at(0).arguments.at(8);
+      EXPECT_EQ(written == "i8" ? std::get<int8_t>(argument) : std::get<int16_t>(argument), -1);
+      Case long_case = small_case();
+      long_case.T = 100000;
+      EXPECT_THROW(plan_of(load(), long_case), BadInput);  // beyond the type
+    }
+  }
+  std::filesystem::remove(path.string() + ".ptx");
+  std::filesystem::remove(path.string() + ".json");
+}
+
 TEST(ForeignKernel, ValuesNoGpuCanLaunchAreRefusedForTheCase) {
   const std::pair<const char*, const char*> rows[] = {
       {R"([{"op": "replace", "path": "/launches/0/block", "value": ["K", "H", "N", 1]}])", "at most 3"},

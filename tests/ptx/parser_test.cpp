@@ -56,6 +56,31 @@ TEST(Parser, ReadsModulesWithEverythingCompilersWrite) {
   EXPECT_EQ(site.line, 10);
 }
 
+TEST(Parser, FindsCallSitesThatOnlyACommentNames) {
+  const Module module = parse(
+      ".version 8.7\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<3>;\n"
+      ".loc 2 263 15 // standard.py:263:15 @[ standard.py:343:60 @[ kernel.py:47:39 ] ]\nmov.u32 %r1, 1;\n"
+      ".loc 2 264 15 // standard.py:264:15 @[ standard.py:343:60 @[ kernel.py:47:39 ] ]\nmov.u32 %r1, 1;\n"
+      ".loc 2 9 1 // standard.py:9:1 @[ nothing ]\nmov.u32 %r1, 1;\n.loc 1 9 1 // a comment\nmov.u32 %r1, "
+      "1;\nret;\n}\n"
+      ".file 1 \"/somewhere/kernel.py\"\n.file 2 \"/elsewhere/standard.py\"\n",
+      "t.ptx");
+  const auto& body = module.functions.at(0).body;
+  const auto line = [&](int32_t index) { return module.lines.at(static_cast<size_t>(index)); };
+  const auto file = [&](const Line& of) { return module.files.at(static_cast<size_t>(of.file)); };
+  const Line first = line(body[0].line), between = line(first.inlined_at), outer = line(between.inlined_at);
+  EXPECT_EQ(first.line, 263);
+  EXPECT_EQ(file(between), "/elsewhere/standard.py");
+  EXPECT_EQ(between.line, 343);
+  EXPECT_EQ(between.column, 60);
+  EXPECT_EQ(file(outer), "/somewhere/kernel.py");
+  EXPECT_EQ(outer.line, 47);
+  EXPECT_EQ(outer.inlined_at, -1);
+  EXPECT_EQ(line(body[1].line).inlined_at, first.inlined_at);
+  EXPECT_EQ(line(body[2].line).inlined_at, -1);
+  EXPECT_EQ(line(body[3].line).inlined_at, -1);
+}
+
 TEST(Parser, ReadsEveryKindOfOperand) {
   const Module module = with_body(
       "@!%p1 ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%f1, %f2, _, %f4}, [%rd1+-16];\n"

@@ -128,6 +128,7 @@ void RaceCheck::begin_block(Block& block) {
   }
   shared_writers_.resize(granules);
   shared_readers_.resize(granules * warps);
+  shared_contents_ = block.shared;
   for (auto& barrier : barriers_) barrier.clear();
   fenced_ = false;
   known_blocks_.clear();
@@ -279,13 +280,26 @@ void RaceCheck::touch(const Touch& now, bool remember) {
     touch_global(now, remember);
 }
 
+/// Whether the write that has just happened left the granule as it was; takes note of its contents. Warps that
+/// store the same value to one place need no order (compilers write a value that several warps hold so).
+bool RaceCheck::repeats_contents(size_t granule) {
+  const auto begin = static_cast<ptrdiff_t>(granule * shared_granule_);
+  const ptrdiff_t end = std::min(begin + static_cast<ptrdiff_t>(shared_granule_),
+                                 static_cast<ptrdiff_t>(shared_contents_.size()));
+  const auto now = block_->shared.begin() + begin, kept = shared_contents_.begin() + begin;
+  const bool same = std::equal(now, now + (end - begin), kept);
+  std::copy_n(now, end - begin, kept);
+  return same;
+}
+
 void RaceCheck::touch_shared(const Touch& now, bool remember) {
   const size_t warps = warps_.size();
   const size_t first = now.address / shared_granule_, last = (now.address + now.bytes - 1) / shared_granule_;
   const uint32_t time = warps_[now.warp->index].time, me = who(now);
   for (size_t g = first; g <= last; ++g) {
     Stamp& writer = shared_writers_[g];
-    if (!ordered(writer, now)) report(now, writer, true);
+    const bool repeats = now.writes && repeats_contents(g);
+    if (!repeats && !ordered(writer, now)) report(now, writer, true);
     Reader* const readers = &shared_readers_[g * warps];
     if (!now.writes) {
       Reader& mine = readers[now.warp->index];

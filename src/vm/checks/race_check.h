@@ -121,6 +121,7 @@ class RaceCheck {
   uint32_t without_repeats(Warp&, const Op&, uint32_t mask);
   void multiply(Warp&, const Op&);
   void touch(const Touch&, bool remember = true);
+  bool repeats_contents(size_t granule);
   void touch_shared(const Touch&, bool remember);
   void touch_global(const Touch&, bool remember);
   Granule* granules(GlobalArea&, uint64_t number);
@@ -143,6 +144,7 @@ class RaceCheck {
   std::array<std::vector<uint32_t>, 16> barriers_;  ///< known, joined, of those who arrived
   std::vector<Stamp> shared_writers_;
   std::vector<Reader> shared_readers_;  ///< [granule][warp]
+  std::vector<std::byte> shared_contents_;  ///< as the last write left them
   std::vector<GlobalArea> areas_;
   size_t last_area_ = 0;
   bool fenced_ = false;  ///< the block has executed a fence

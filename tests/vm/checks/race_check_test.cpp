@@ -26,6 +26,10 @@ const Twin twins[] = {
     {"write after write by another warp", "race",
      ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nst.shared.b32 [%r2], %t; // after\n", "",
      "bar.sync 0;", tile},
+    {"two warps store to one place", "race",
+     ADDRESSES "and.b32 %r1, %r32, 31; shl.b32 %r1, %r1, 2; add.s32 %r1, %r1, %r0; and.b32 %r6, %r32, 31;\n"
+               "st.shared.b32 [%r1], FAULT // before // after\n",
+     "%t;", "%r6;", tile},
     {"a barrier for some threads only orders those", "race",
      ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r2]; // after\n",
      "shr.u32 %r4, %r32, 5; add.s32 %r4, %r4, 1; bar.sync %r4, 32;", "bar.sync 3, 64;", tile},
