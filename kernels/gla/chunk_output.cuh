@@ -27,7 +27,7 @@ struct OutputShared {
   }
 };
 
-template <class Format, class Gate>
+template <class Format>
 struct ChunkOutput {
   using Shared = OutputShared<Format>;
   using Operand = typename Shared::Operand;
@@ -66,8 +66,8 @@ struct ChunkOutput {
                                                  shape.value_channels - 16 * value_group, shape.vector);
   }
 
-  __device__ __forceinline__ void outputs(const Scores<Format, Gate>& scores, const Shared& shared,
-                                          char* base) const {
+  template <class Scores>
+  __device__ __forceinline__ void outputs(const Scores& scores, const Shared& shared, char* base) const {
     Operand a[4];  // [d]: scores with the tile d before
 #pragma unroll
     for (int d = 0; d < 4; ++d)
@@ -152,12 +152,14 @@ struct ChunkOutput {
   }
 };
 
-template <class Format, class Gate>
+// `u`: the bonus [H, K] of exclusive readouts, else null.
+template <class Format, class Gate, bool exclusive>
 __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, const typename Format::Bits* k,
                                              const typename Format::Bits* v, const typename Gate::Bits* g,
-                                             const char* states, typename Format::Bits* o, const i64* chunks,
-                                             float scale, Shape shape) {
-  using Output = ChunkOutput<Format, Gate>;
+                                             const typename Format::Bits* u, const char* states,
+                                             typename Format::Bits* o, const i64* chunks, float scale,
+                                             Shape shape) {
+  using Output = ChunkOutput<Format>;
   using Operand = typename Output::Operand;
   extern __shared__ __align__(16) char base[];
 
@@ -179,11 +181,12 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
   const OutputShared<Format> shared(base, shape.key_groups(), output.steps(), warp);
   if (OutputShared<Format>::early) output.load_ahead(shared, base);
 
-  Scores<Format, Gate> scores;
+  if constexpr (exclusive) u += i64(head) * shape.key_channels;
+  Scores<Format, Gate, exclusive> scores;
   scores.clear();
   const i64 at = warp_token * shape.key_channels, stride = i64(shape.heads) * shape.key_channels;
   Rows<Format, Gate> next;
-  if (live_rows > 0) next.load(q, k, g, at, stride, live_rows, 4 * (lane & 3), lane, shape);
+  if (live_rows > 0) next.load(q, k, g, u, at, stride, live_rows, 4 * (lane & 3), lane, shape);
   for (int begin = 0; begin < shape.key_groups(); begin += 4) {
     const int groups = min(4, shape.key_groups() - begin);
     if (begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
@@ -192,7 +195,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
       for (int group = 0; group < groups; ++group) {
         const Rows<Format, Gate> current = next;
         if (begin + group + 1 < shape.key_groups())
-          next.load(q, k, g, at, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane, shape);
+          next.load(q, k, g, u, at, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane,
+                    shape);
         scores.own_tile(current, shared.exchange, group, begin + group, warp, lane);
       }
     __syncthreads();
