@@ -47,7 +47,7 @@ struct Loops {
   std::vector<ForwardCoefficient> forward;
   std::vector<PreciseCoefficient> precise;
   std::vector<AdjointCoefficient> adjoint;
-  std::vector<double> v = std::vector<double>(tokens * A, 0.5), d_o = v, dv = v, dv_abs = v;
+  std::vector<double> v = std::vector<double>(tokens * A, 0.5), d_o = v, dv = v, dv_abs = v, dv_excess = v;
   std::vector<double> S = std::vector<double>(K * W), lo = S, P = S, E = S;
   std::vector<double> o = std::vector<double>(tokens * W), o_lo = o, companion = o, excess = o;
   std::vector<double> states = std::vector<double>((tokens + 1) * adjoint_state_size(K)), G = states;
@@ -60,7 +60,7 @@ struct Loops {
       const double q = normal(random), k = normal(random), a = 0.9;
       forward.push_back({a, k, q, std::fabs(q), a * 1.0001, 1e-7});
       precise.push_back({a, 0x1p-56, k, q, std::fabs(q)});
-      adjoint.push_back({a, k, std::fabs(k), q, std::fabs(q)});
+      adjoint.push_back({a, k, std::fabs(k), q, std::fabs(q), a * 1.0001, 1e-7, a * 1.0002, 2e-7});
     }
     for (double& x : v) x = normal(random);
     for (double& x : d_o) x = normal(random);
@@ -87,10 +87,10 @@ void double_double_loop(benchmark::State& state, const GatedKernels& kernels) {
 void adjoint_loop(benchmark::State& state, const GatedKernels& kernels) {
   Loops x;
   for (auto _ : state) {
-    kernels.states({x.tokens, x.K, x.adjoint.data(), x.v.data(), x.states.data(), false});
-    kernels.states({x.tokens, x.K, x.adjoint.data(), x.v.data(), x.states.data(), true});
-    kernels.reverse({x.tokens, x.K, x.adjoint.data(), x.v.data(), x.d_o.data(), x.states.data(), x.G.data(),
-                     x.sums.data(), x.dv.data(), x.dv_abs.data()});
+    kernels.states({x.tokens, x.K, x.adjoint.data(), 1e-7, x.v.data(), x.states.data(), false});
+    kernels.states({x.tokens, x.K, x.adjoint.data(), 1e-7, x.v.data(), x.states.data(), true});
+    kernels.reverse({x.tokens, x.K, x.adjoint.data(), 1e-7, x.v.data(), x.d_o.data(), x.states.data(),
+                     x.G.data(), x.sums.data(), x.dv.data(), x.dv_abs.data(), x.dv_excess.data()});
   }
   count_updates(state, static_cast<double>(x.tokens * x.K * x.A));
 }

@@ -126,22 +126,53 @@ void check_expressions(const ForeignKernel& foreign) {
 
 void check_files(const ForeignKernel& foreign) {
   check_names(foreign.plan, *foreign.op);
-  const ptx::Module module = ptx::parse(*foreign.module.ptx, foreign.module.path);
+  std::map<std::string, ptx::Module> parsed;
+  for (const auto& [file, module] : foreign.modules) parsed[file] = ptx::parse(*module.ptx, module.path);
   for (const LaunchEntry& launch : foreign.plan.launches)
     for (Dtype dtype : foreign.plan.dtypes)
       for (Dtype gate : foreign.plan.gate_dtypes)
-        check_entry(foreign.plan, launch, function_name(launch.function, dtype, gate), module);
+        check_entry(foreign.plan, launch, with_formats(launch.function, dtype, gate),
+                    parsed.at(with_formats(launch.ptx, dtype, gate)));
   check_expressions(foreign);
 }
 
-std::string read_ptx(const std::string& path) {
+std::string read_ptx(const std::string& path, const std::string& advice) {
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw BadInput(
-        fmt::format("{}: cannot be read; give the kernel's PTX with --ptx (nvcc -ptx writes it)", path));
+  if (!file || std::filesystem::is_directory(path))
+    throw BadInput(fmt::format("{}: cannot be read; {}", path, advice));
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+/// Reads every PTX file that a launch can name for the declared formats. `given` is the one file, or the
+/// folder of those that the launches name (empty: the plan's).
+void read_modules(ForeignKernel& foreign, const std::string& given) {
+  const PlanDocument& plan = foreign.plan;
+  const std::filesystem::path folder =
+      given.empty() ? std::filesystem::path(plan.path).parent_path() : std::filesystem::path(given);
+  const bool is_file = !given.empty() && !std::filesystem::is_directory(given);
+  for (const LaunchEntry& launch : plan.launches) {
+    if (launch.ptx.empty()) {
+      if (!is_file)
+        throw BadInput(fmt::format("{}: names no PTX file (\"ptx\"); give {}", plan.at(launch.where),
+                                   given.empty() ? "it with --ptx" : "--ptx the file, not a folder"));
+      foreign.modules.try_emplace("", Module{plan.name, given, nullptr});
+      continue;
+    }
+    if (is_file)
+      throw BadInput(fmt::format("{}: names its PTX file; give --ptx the folder that holds it, not {}",
+                                 plan.at(launch.where + "/ptx"), given));
+    for (const Dtype dtype : plan.dtypes)
+      for (const Dtype gate : plan.gate_dtypes) {
+        const std::string file = with_formats(launch.ptx, dtype, gate);
+        foreign.modules.try_emplace(file, Module{file, folder / file, nullptr});
+      }
+  }
+  for (auto& [file, module] : foreign.modules)
+    module.ptx = std::make_shared<const std::string>(read_ptx(
+        module.path, file.empty() ? "give the kernel's PTX with --ptx (nvcc -ptx writes it)"
+                                  : "a launch of " + plan.path + " names it; give its folder with --ptx"));
 }
 
 std::string arithmetic_text(const PlanDocument& plan) {
@@ -157,15 +188,16 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   auto foreign = std::make_shared<ForeignKernel>();
   foreign->plan = read_plan_document(plan_path);
   PlanDocument& plan = foreign->plan;
-  if (plan.name.empty()) plan.name = std::filesystem::path(ptx_path).stem().string();
+  if (plan.name.empty())
+    plan.name = std::filesystem::path(ptx_path.empty() ? plan_path : ptx_path).stem().string();
   foreign->op = &find_operator(plan.operator_name);
-  foreign->module = {plan.name, ptx_path, std::make_shared<const std::string>(read_ptx(ptx_path))};
+  read_modules(*foreign, ptx_path);
   check_files(*foreign);
 
   Kernel kernel;
   kernel.name = plan.name;
   kernel.operator_name = plan.operator_name;
-  kernel.summary = plan.summary.empty() ? "from " + ptx_path : plan.summary;
+  kernel.summary = plan.summary.empty() ? "from " + (ptx_path.empty() ? plan_path : ptx_path) : plan.summary;
   kernel.arithmetic_text = arithmetic_text(plan);
   kernel.limits = {plan.dtypes, plan.gate_dtypes, plan.max_K, plan.max_V, plan.gate_min, plan.gate_max};
   // Not declared: no split resumes with the same bits, so no multiple of the granularity lies inside a

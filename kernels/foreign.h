@@ -7,10 +7,11 @@
 
 namespace assay {
 
-/// Reads both files and checks one against the other: every entry a launch can name for the declared formats
-/// exists and takes as many parameters, of the sizes and classes, as the launch gives. Throws BadInput naming
-/// file and place. Kernel::plan throws BadInput where an expression has no legal value for the case (a block
-/// of 2000 threads).
+/// `ptx_path`: the PTX file, or the folder of the files that the plan's launches name (empty: the plan's
+/// folder). Reads all files and checks one against the other: every entry a launch can name for the declared
+/// formats exists and takes as many parameters, of the sizes and classes, as the launch gives. Throws
+/// BadInput naming file and place. Kernel::plan throws BadInput where an expression has no legal value for
+/// the case (a block of 2000 threads).
 Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_path);
 
 }  // namespace assay

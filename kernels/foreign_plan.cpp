@@ -109,12 +109,16 @@ void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap&
   }
 }
 
+const Module& module_of(const ForeignKernel& foreign, const LaunchEntry& entry, const Case& c) {
+  return foreign.modules.at(with_formats(entry.ptx, c.dtype, c.gate_dtype));
+}
+
 Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const Case& c,
                  const ExpressionScope& scope) {
   const PlanDocument& plan = foreign.plan;
   Launch launch;
-  launch.module = foreign.module.name;
-  launch.function = function_name(entry.function, c.dtype, c.gate_dtype);
+  launch.module = module_of(foreign, entry, c).name;
+  launch.function = with_formats(entry.function, c.dtype, c.gate_dtype);
   launch.grid = extent_of(plan, entry.grid, scope, entry.where + "/grid", 0, kGridLimits);
   launch.block = extent_of(plan, entry.block, scope, entry.where + "/block", 1, kBlockLimits);
   const int64_t threads = int64_t{launch.block[0]} * launch.block[1] * launch.block[2];
@@ -164,12 +168,11 @@ const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>& specs, const 
   return spec == specs.end() ? nullptr : &*spec;
 }
 
-std::string function_name(std::string function, Dtype dtype, Dtype gate) {
+std::string with_formats(std::string name, Dtype dtype, Dtype gate) {
   for (const auto& [mark, value] : {std::pair{std::string("{gate_dtype}"), format(gate).name},
                                     std::pair{std::string("{dtype}"), format(dtype).name}})
-    for (size_t at; (at = function.find(mark)) != std::string::npos;)
-      function.replace(at, mark.size(), value);
-  return function;
+    for (size_t at; (at = name.find(mark)) != std::string::npos;) name.replace(at, mark.size(), value);
+  return name;
 }
 
 std::string refusal(const ForeignKernel& foreign, const Case& c) {
@@ -191,7 +194,6 @@ Plan plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap&
   const Sizes sizes = sizes_of(c);
   Plan plan;
   plan.kernel = foreign.plan.name;
-  plan.modules.push_back(foreign.module);
   for (const ArgumentSpec& output : foreign.op->outputs)
     if (passes(foreign.plan, output.name))
       plan.outputs.push_back({std::string(output.name), dtype_of(output, c), axes_of(output, sizes)});
@@ -203,8 +205,11 @@ Plan plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap&
   for (const LaunchEntry& entry : foreign.plan.launches) {
     Launch launch = launch_of(foreign, entry, c, scope);
     // No blocks, nothing to do: a sequence of length 0 gives such a grid.
-    if (int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] != 0)
-      plan.launches.push_back(std::move(launch));
+    if (int64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 0) continue;
+    if (std::none_of(plan.modules.begin(), plan.modules.end(),
+                     [&](const Module& known) { return known.name == launch.module; }))
+      plan.modules.push_back(module_of(foreign, entry, c));
+    plan.launches.push_back(std::move(launch));
   }
   return plan;
 }

@@ -1,5 +1,6 @@
 // A stranger's plan applied to one case: sizes in, launches out.
 #pragma once
+#include <map>
 #include <string>
 
 #include "kernels/plan_document.h"
@@ -12,7 +13,7 @@ namespace assay {
 /// The checked documents behind a foreign Kernel; its closures share one.
 struct ForeignKernel {
   PlanDocument plan;
-  Module module;
+  std::map<std::string, Module> modules;  ///< by LaunchEntry::ptx, formats filled in
   const Operator* op = nullptr;
 };
 
@@ -22,8 +23,8 @@ ExpressionScope scope_of(const Case&, const Operator&);
 bool passes(const PlanDocument&, std::string_view tensor);
 /// The argument of that name, or null.
 const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>&, const std::string& name);
-/// `function` with {dtype} and {gate_dtype} filled in.
-std::string function_name(std::string function, Dtype dtype, Dtype gate);
+/// A function's or file's name with {dtype} and {gate_dtype} filled in.
+std::string with_formats(std::string name, Dtype dtype, Dtype gate);
 /// Kernel::refuses.
 std::string refusal(const ForeignKernel&, const Case&);
 /// Kernel::plan. Throws BadInput naming file and place where the case is refused or an expression has no

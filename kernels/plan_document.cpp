@@ -160,9 +160,10 @@ ArgumentEntry read_argument(const Node& node) {
 }
 
 LaunchEntry read_launch(const Node& node, const json& raw) {
-  node.keys({"function", "grid", "block", "shared", "arguments"});
+  node.keys({"function", "ptx", "grid", "block", "shared", "arguments"});
   LaunchEntry launch{.where = node.pointer()};
   launch.function = node.get("function", "the entry of the PTX; may hold {dtype} and {gate_dtype}").text();
+  if (node.has("ptx")) launch.ptx = node.get("ptx", "").text();
   launch.grid = read_extent(node.get("grid", "blocks in x, y, z, as expressions"), raw.at("grid").is_array());
   launch.block =
       read_extent(node.get("block", "threads in x, y, z, as expressions"), raw.at("block").is_array());

@@ -22,6 +22,7 @@ struct ArgumentEntry {
 
 struct LaunchEntry {
   std::string function;  ///< may hold {dtype} and {gate_dtype}
+  std::string ptx;       ///< file that holds it, likewise; empty: the one PTX file
   std::array<std::string, 3> grid, block;
   std::string shared = "0";
   std::vector<ArgumentEntry> arguments;

@@ -1,5 +1,6 @@
 #include "kernels/prepare_ptx.h"
 
+#include <filesystem>
 #include <map>
 #include <set>
 
@@ -29,14 +30,14 @@ struct File {
   std::string number, path;
 };
 
-/// `.file 3 "/path"` -> {3, /path}
+/// `.file 3 "/a/../path"` -> {3, /path}
 File file_of(std::string_view line) {
   const size_t open = line.find('"'), close = line.rfind('"');
   if (open == line.npos || close == open) throw BadInput("PTX: .file without a quoted path");
   std::string_view number = line.substr(line.find(".file") + 5, open - line.find(".file") - 5);
   number.remove_prefix(std::min(number.find_first_not_of(" \t"), number.size()));
   return {std::string(number.substr(0, number.find_first_of(" \t"))),
-          std::string(line.substr(open + 1, close - open - 1))};
+          std::filesystem::path(line.substr(open + 1, close - open - 1)).lexically_normal().string()};
 }
 
 template <class Visit>

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "reference/slices.h"
 
@@ -34,6 +35,21 @@ int lowest_bit(const Tensor& tensor) {
   return lowest;
 }
 
+/// Grid of a product; with an all-zero factor it is zero, and on any grid.
+int product_grid(std::initializer_list<int> factors) {
+  int exponent = 0;
+  for (int e : factors) {
+    if (e == kAllZero) return kAllZero;
+    exponent += e;
+  }
+  return exponent;
+}
+
+/// Below this nothing on the grid rounds.
+double limit(int exponent) {
+  return exponent == kAllZero ? HUGE_VAL : std::ldexp(1.0, std::min(exponent, 900) + 53);
+}
+
 }  // namespace
 
 bool all_zero(const Tensor& tensor) {
@@ -53,9 +69,27 @@ ExactGrid::ExactGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Te
   const int output = state == kAllZero || of_q == kAllZero ? kAllZero : of_q + state;
   if (std::min(state, output) < -900) return;
   possible_ = true;
-  const auto limit = [](int e) { return e == kAllZero ? HUGE_VAL : std::ldexp(1.0, std::min(e, 900) + 53); };
   state_limit_ = limit(state);
   output_limit_ = limit(output);
+}
+
+AdjointGrid::AdjointGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& d_o,
+                         const Tensor* g, const Tensor* S0, const Tensor* dS, double scale) {
+  int of_scale;
+  if (std::fabs(std::frexp(scale, &of_scale)) != 0.5 || (g && !all_zero(*g))) return;
+  if (std::abs(of_scale) > 100) return;
+  --of_scale;
+  const int of_q = lowest_bit(q), of_k = lowest_bit(k), of_v = lowest_bit(v), of_do = lowest_bit(d_o),
+            of_S0 = S0 ? lowest_bit(*S0) : kAllZero, of_dS = dS ? lowest_bit(*dS) : kAllZero;
+  if (std::min({of_q, of_k, of_v, of_do, of_S0, of_dS}) == kNoGrid) return;
+  const int state = std::min(product_grid({of_k, of_v}), of_S0),
+            adjoint = std::min(product_grid({of_scale, of_q, of_do}), of_dS);
+  const int grids[5] = {product_grid({of_scale, of_do, state}), product_grid({of_v, adjoint}),
+                        product_grid({of_k, adjoint}), product_grid({state, adjoint}), adjoint};
+  if (std::min({state, adjoint, grids[0], grids[1], grids[2], grids[3]}) < -900) return;
+  possible_ = true;
+  state_limit_ = limit(state), adjoint_limit_ = limit(adjoint);
+  for (int i = 0; i < 5; ++i) limit_[i] = limit(grids[i]);
 }
 
 }  // namespace assay

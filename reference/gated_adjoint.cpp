@@ -7,143 +7,41 @@
 #include <cmath>
 #include <mutex>
 
-#include "reference/gated_kernels.h"
+#include "reference/adjoint_block.h"
+#include "reference/gated_forward.h"
 #include "reference/parallel.h"
-#include "reference/slices.h"
-#include "src/numerics/exponential.h"
 
 namespace assay {
 namespace {
 
-constexpr int W = kAdjointColumns;
 /// Underflow of the evaluator's own arithmetic: at most this times the product of all magnitudes (see
-/// Adjoint::own_underflow).
+/// own_underflow).
 constexpr double kOwnUnderflow = 0x1p-960;
 
-struct Adjoint {
-  const Problem& problem;
-  const GatedAdjointRow& row;
-  const Tensor &q, &k, &v, &d_o;
-  const Tensor *g, *S0, *dS;
-  ReferenceOutput *dq, *dk, *dv, *dg, *dS0;
-  std::mutex& mutex;
-
-  int64_t K() const { return problem.sizes.K; }
-  int64_t V() const { return problem.sizes.V; }
-  int64_t H() const { return problem.sizes.H; }
-  int64_t state_row(const Slice& s, int64_t c) const { return ((s.n * H() + s.h) * K() + c) * V(); }
+/// The slice's part of one output, as a run of elements.
+struct Run {
+  Gradient gradient;
+  ReferenceOutput* out;
+  int64_t first, count;
+  int64_t t;  ///< token; 0 for a state
+  std::vector<Ball<double>> SliceGradients::*literal;
+  int64_t from;  ///< the run's first element there
 };
 
-/// The columns v0 .. v0 + W of one slice, all its tokens.
-class Block {
- public:
-  Block(const Adjoint& f, const Slice& slice, int64_t v0)
-      : f_(f),
-        slice_(slice),
-        v0_(v0),
-        width_(std::min<int64_t>(W, f.V() - v0)),
-        size_(adjoint_state_size(f.K())) {
-    segment_ =
-        std::max<int64_t>(1, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(slice.tokens)))));
-  }
-
-  /// Adds this block's share to sums (tokens x K); writes its columns of dv, dS0 and their companions.
-  void run(std::vector<AdjointSums>& sums) {
-    const size_t size = static_cast<size_t>(size_);
-    std::vector<double> state(size), G(size);
-    if (f_.S0) load(*f_.S0, state);
-    if (f_.dS) load(*f_.dS, G);
-    std::vector<std::vector<double>> checkpoints;
-    for (int64_t t = 0; t < slice_.tokens; t += segment_) {
-      checkpoints.push_back(state);
-      const int64_t tokens = read(t);
-      gated_kernels().states({tokens, f_.K(), coefficients_.data(), v_.data(), state.data(), false});
-    }
-    std::vector<double> states(size * static_cast<size_t>(segment_ + 1));
-    for (int64_t i = static_cast<int64_t>(checkpoints.size()) - 1; i >= 0; --i) {
-      const int64_t first = i * segment_, tokens = read(first);
-      std::copy(checkpoints.back().begin(), checkpoints.back().end(), states.begin());
-      checkpoints.pop_back();
-      gated_kernels().states({tokens, f_.K(), coefficients_.data(), v_.data(), states.data(), true});
-      dv_.resize(v_.size()), dv_abs_.resize(v_.size());
-      gated_kernels().reverse({tokens, f_.K(), coefficients_.data(), v_.data(), d_o_.data(), states.data(),
-                               G.data(), sums.data() + first * f_.K(), dv_.data(), dv_abs_.data()});
-      store_dv(first, tokens);
-    }
-    if (f_.dS0) store_dS0(G);
-  }
-
- private:
-  void load(const Tensor& tensor, std::vector<double>& state) const {
-    double row[W];
-    for (int64_t c = 0; c < f_.K(); ++c) {
-      decode_run(tensor, f_.state_row(slice_, c) + v0_, width_, row);
-      for (int64_t j = 0; j < width_; ++j) {
-        state[static_cast<size_t>(c * 2 * W + j)] = row[j];
-        state[static_cast<size_t>(c * 2 * W + W + j)] = std::fabs(row[j]);
-      }
-    }
-  }
-
-  int64_t output_row(int64_t t) const { return ((slice_.first_row + t) * f_.H() + slice_.h) * f_.V() + v0_; }
-
-  /// Coefficients and columns of the segment at `first`; returns its length.
-  int64_t read(int64_t first) {
-    const int64_t tokens = std::min(segment_, slice_.tokens - first), row = slice_.first_row + first;
-    const size_t n = static_cast<size_t>(tokens * f_.K());
-    q_.resize(n), k_.resize(n), g_.assign(n, 0), coefficients_.resize(n);
-    decode_rows(f_.q, row, tokens, f_.H(), slice_.h, f_.K(), q_.data());
-    decode_rows(f_.k, row, tokens, f_.H(), slice_.h, f_.K(), k_.data());
-    if (f_.g) decode_rows(*f_.g, row, tokens, f_.H(), slice_.h, f_.K(), g_.data());
-    for (size_t i = 0; i < n; ++i)
-      coefficients_[i] = {exponential(g_[i]), k_[i], std::fabs(k_[i]), q_[i], std::fabs(q_[i])};
-    v_.assign(static_cast<size_t>(tokens * W), 0), d_o_ = v_;
-    for (int64_t t = 0; t < tokens; ++t) {
-      decode_run(f_.v, output_row(first + t), width_, v_.data() + t * W);
-      decode_run(f_.d_o, output_row(first + t), width_, d_o_.data() + t * W);
-      for (int64_t j = 0; j < width_; ++j) d_o_[static_cast<size_t>(t * W + j)] *= f_.problem.scale;
-    }
-    return tokens;
-  }
-
-  void store_dv(int64_t first, int64_t tokens) {
-    for (int64_t t = 0; t < tokens; ++t)
-      for (int64_t j = 0; j < width_; ++j) {
-        const size_t out = static_cast<size_t>(output_row(first + t) + j), i = static_cast<size_t>(t * W + j);
-        f_.dv->mid[out] = dv_[i], f_.dv->companion[out] = dv_abs_[i];
-      }
-  }
-  void store_dS0(const std::vector<double>& G) {
-    for (int64_t c = 0; c < f_.K(); ++c)
-      for (int64_t j = 0; j < width_; ++j) {
-        const size_t out = static_cast<size_t>(f_.state_row(slice_, c) + v0_ + j),
-                     i = static_cast<size_t>(c * 2 * W + j);
-        f_.dS0->mid[out] = G[i], f_.dS0->companion[out] = G[i + W];
-      }
-  }
-
-  const Adjoint& f_;
-  const Slice slice_;
-  const int64_t v0_, width_, size_;
-  int64_t segment_;
-  std::vector<double> q_, k_, g_, v_, d_o_, dv_, dv_abs_;
-  std::vector<AdjointCoefficient> coefficients_;
-};
-
-/// The slice's part of the outputs, as (output, first element, count) runs.
 template <typename Visit>
-void for_each_run(const Adjoint& f, const Slice& s, const Visit& visit) {
+void for_each_run(const AdjointProblem& f, const Slice& s, const Visit& visit) {
+  const int64_t K = f.K(), V = f.V();
   for (int64_t t = 0; t < s.tokens; ++t) {
     const int64_t row = (s.first_row + t) * f.H() + s.h;
-    visit(f.dq, row * f.K(), f.K(), &SliceGradients::q, t * f.K());
-    visit(f.dk, row * f.K(), f.K(), &SliceGradients::k, t * f.K());
-    if (f.dg) visit(f.dg, row * f.K(), f.K(), &SliceGradients::g, t * f.K());
-    visit(f.dv, row * f.V(), f.V(), &SliceGradients::v, t * f.V());
+    visit(Run{Gradient::q, f.dq, row * K, K, t, &SliceGradients::q, t * K});
+    visit(Run{Gradient::k, f.dk, row * K, K, t, &SliceGradients::k, t * K});
+    if (f.dg) visit(Run{Gradient::g, f.dg, row * K, K, t, &SliceGradients::g, t * K});
+    visit(Run{Gradient::v, f.dv, row * V, V, t, &SliceGradients::v, t * V});
   }
-  if (f.dS0) visit(f.dS0, f.state_row(s, 0), f.K() * f.V(), &SliceGradients::S0, int64_t{0});
+  if (f.dS0) visit(Run{Gradient::initial_state, f.dS0, f.state_row(s, 0), K * V, 0, &SliceGradients::S0, 0});
 }
 
-SliceInputs slice_inputs(const Adjoint& f, const Slice& s) {
+SliceInputs slice_inputs(const AdjointProblem& f, const Slice& s) {
   SliceInputs x{s.tokens, f.K(), f.V(), {}, {}, {}, {}, {}, {}, {}, f.problem.scale};
   const auto rows = [&](const Tensor& tensor, int64_t width, std::vector<double>& out) {
     out.resize(static_cast<size_t>(s.tokens * width));
@@ -177,73 +75,113 @@ bool finite(const SliceInputs& x) {
   return std::all_of(x.g.begin(), x.g.end(), [](double y) { return y <= 0; });
 }
 
-/// Radii of a slice whose mid and companion are complete; then the ladder.
-void finish_slice(const Adjoint& f, const Slice& s) {
+/// A radius that a verdict, or where no arithmetic was declared a comparison of gradients, may rest on.
+bool narrow(const AdjointProblem& f, const ReferenceOutput& out, size_t i, double lost) {
+  if (f.model.exact_claimed()) return out.rad[i] <= kAdjointShare * out.companion[i] + 2 * lost;
+  return out.rad[i] <= kEnclosureShare * out.bound[i];
+}
+
+/// Turns sums and excesses into companion, radius and bound: every element of a run.
+void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, const AdjointMagnitudes& most,
+                const Run& run, double factor, double lost) {
+  const double roundings = 32 * static_cast<double>(s.tokens) + 2 * static_cast<double>(f.K() + f.V()) + 64;
+  const double raise = 1 + 2 * gamma(roundings, kDoubleRoundoff), u = f.model.roundoff(run.gradient);
+  const bool state = run.gradient == Gradient::initial_state, untouched = state && s.tokens == 0,
+             overflows = !untouched && most.overflows(run.gradient), exact_claimed = f.model.exact_claimed();
+  const Dtype dtype = state ? Dtype::fp32 : run.gradient == Gradient::g ? f.g->dtype : f.q.dtype;
+  const double half_subnormal = u == 0 ? 0 : min_subnormal(dtype) / 2;
+  const double underflow =
+      std::fmax(f.model.arithmetic().state.underflow, f.model.arithmetic().adjoint.underflow) +
+      (exact_claimed ? 0 : kOwnUnderflow);
+  const double flushed = untouched || underflow == 0 ? 0 : underflow * most.spread(run.gradient, run.t);
+  ReferenceOutput& out = *run.out;
+  for (int64_t j = 0; j < run.count; ++j) {
+    const auto i = static_cast<size_t>(run.first + j);
+    const double g = run.gradient == Gradient::g ? x.g[static_cast<size_t>(run.from + j)] : 0;
+    const double error = f.model.relative_part(run.gradient, out.companion[i], out.bound[i], g) * raise;
+    out.companion[i] *= raise;
+    const bool exact = untouched || f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
+                                                 most.largest_adjoint(), out.companion[i]);
+    out.rad[i] = !std::isfinite(out.mid[i]) ? HUGE_VAL : exact ? 0 : factor * out.companion[i] + lost;
+    double bound = error + flushed;
+    bound += u * (std::fabs(out.mid[i]) + out.rad[i] + bound) + half_subnormal;
+    if (bound != 0) bound *= 1 + 0x1p-50;
+    out.bound[i] = overflows ? HUGE_VAL : bound;
+    out.underflow[i] = flushed + half_subnormal;
+  }
+}
+
+/// Radii and bounds of a slice whose sums are complete; then the ladder.
+void finish_slice(const AdjointProblem& f, const Slice& s) {
   const SliceInputs x = slice_inputs(f, s);
   const bool usable = finite(x);
+  const AdjointMagnitudes most(x, f.model);
   const double n = 6 * static_cast<double>(s.tokens) + static_cast<double>(f.K() + f.V()) + 32;
-  const double factor = gamma(n, kDoubleRoundoff), raise = 1 + 2 * gamma(n, kDoubleRoundoff),
-               lost = own_underflow(x);
+  const double factor = gamma(n, kDoubleRoundoff), lost = own_underflow(x);
   bool wide = false;
-  for_each_run(f, s, [&](ReferenceOutput* out, int64_t first, int64_t count, auto, int64_t) {
-    for (size_t i = static_cast<size_t>(first); i < static_cast<size_t>(first + count); ++i) {
-      out->companion[i] *= raise;
-      out->rad[i] =
-          usable && std::isfinite(out->mid[i]) ? factor * raise * out->companion[i] + lost : HUGE_VAL;
-      wide = wide || !(out->rad[i] <= kAdjointShare * out->companion[i] + 2 * lost);
+  for_each_run(f, s, [&](const Run& run) {
+    finish_run(f, s, x, most, run, factor, lost);
+    for (auto i = static_cast<size_t>(run.first); i < static_cast<size_t>(run.first + run.count); ++i) {
+      if (!usable) run.out->rad[i] = HUGE_VAL;
+      wide = wide || (!narrow(f, *run.out, i, lost) && std::isfinite(run.out->bound[i]));
     }
   });
   SliceGradients y;
   for (int level = 0; wide && usable && f.row.literal_slice(x, level, y); ++level) {
     wide = false;
-    for_each_run(f, s, [&](ReferenceOutput* out, int64_t first, int64_t count, auto member, int64_t from) {
-      for (int64_t j = 0; j < count; ++j) {
-        const size_t i = static_cast<size_t>(first + j);
-        const Ball<double>& ball = (y.*member)[static_cast<size_t>(from + j)];
-        if (ball.rad < out->rad[i]) out->mid[i] = ball.mid, out->rad[i] = ball.rad;
-        wide = wide || !(out->rad[i] <= kAdjointShare * out->companion[i] + 2 * lost);
+    for_each_run(f, s, [&](const Run& run) {
+      for (int64_t j = 0; j < run.count; ++j) {
+        const auto i = static_cast<size_t>(run.first + j);
+        ReferenceOutput& out = *run.out;
+        const Ball<double>& ball = (y.*run.literal)[static_cast<size_t>(run.from + j)];
+        if (ball.rad < out.rad[i]) out.mid[i] = ball.mid, out.rad[i] = ball.rad;
+        wide = wide || (!narrow(f, out, i, lost) && std::isfinite(out.bound[i]));
       }
     });
     const std::lock_guard lock(f.mutex);
-    for (ReferenceOutput* out : {f.dq, f.dk, f.dv}) out->rung = std::max(out->rung, std::min(level + 1, 2));
-    for (ReferenceOutput* out : {f.dg, f.dS0})
+    for (ReferenceOutput* out : {f.dq, f.dk, f.dv, f.dg, f.dS0})
       if (out) out->rung = std::max(out->rung, std::min(level + 1, 2));
   }
   const std::lock_guard lock(f.mutex);
-  for_each_run(f, s, [&](ReferenceOutput* out, int64_t first, int64_t count, auto, int64_t) {
-    for (int64_t i = first; i < first + count; ++i)
-      out->wide += !(out->rad[static_cast<size_t>(i)] <=
-                     kAdjointShare * out->companion[static_cast<size_t>(i)] + 2 * lost);
+  for_each_run(f, s, [&](const Run& run) {
+    for (int64_t i = run.first; i < run.first + run.count; ++i)
+      run.out->wide += !narrow(f, *run.out, static_cast<size_t>(i), lost) ||
+                       std::isinf(run.out->bound[static_cast<size_t>(i)]);
   });
 }
 
 /// Blocks of columns go over `threads`; their shares are added in the order of the columns, so the bits do
 /// not depend on it.
-void run_slice(const Adjoint& f, const Slice& s, int threads) {
+void run_slice(const AdjointProblem& f, const Slice& s, int threads) {
+  constexpr int W = kAdjointColumns;
   const int64_t blocks = (f.V() + W - 1) / W;
   const size_t size = static_cast<size_t>(s.tokens * f.K());
   std::vector<AdjointSums> total(size);
   if (threads == 1) {
-    for (int64_t b = 0; b < blocks; ++b) Block(f, s, b * W).run(total);
+    for (int64_t b = 0; b < blocks; ++b) AdjointBlock(f, s, b * W).run(total);
   } else {
     std::vector<std::vector<AdjointSums>> shares(static_cast<size_t>(blocks));
     parallel_for(blocks, threads, [&](int64_t b) {
       shares[static_cast<size_t>(b)].resize(size);
-      Block(f, s, b * W).run(shares[static_cast<size_t>(b)]);
+      AdjointBlock(f, s, b * W).run(shares[static_cast<size_t>(b)]);
     });
     for (const auto& share : shares)
       for (size_t i = 0; i < size; ++i) {
-        total[i].dq += share[i].dq, total[i].dq_abs += share[i].dq_abs, total[i].dk += share[i].dk;
-        total[i].dk_abs += share[i].dk_abs, total[i].dg += share[i].dg, total[i].dg_abs += share[i].dg_abs;
+        AdjointSums& sum = total[i];
+        const AdjointSums& part = share[i];
+        sum.dq += part.dq, sum.dq_abs += part.dq_abs, sum.dq_excess += part.dq_excess;
+        sum.dk += part.dk, sum.dk_abs += part.dk_abs, sum.dk_excess += part.dk_excess;
+        sum.dg += part.dg, sum.dg_abs += part.dg_abs, sum.dg_excess += part.dg_excess;
       }
   }
   for (int64_t t = 0; t < s.tokens; ++t)
     for (int64_t c = 0; c < f.K(); ++c) {
       const size_t i = static_cast<size_t>(t * f.K() + c);
       const size_t out = static_cast<size_t>(((s.first_row + t) * f.H() + s.h) * f.K() + c);
-      f.dq->mid[out] = total[i].dq, f.dq->companion[out] = total[i].dq_abs;
-      f.dk->mid[out] = total[i].dk, f.dk->companion[out] = total[i].dk_abs;
-      if (f.dg) f.dg->mid[out] = total[i].dg, f.dg->companion[out] = total[i].dg_abs;
+      const AdjointSums& sum = total[i];
+      f.dq->mid[out] = sum.dq, f.dq->companion[out] = sum.dq_abs, f.dq->bound[out] = sum.dq_excess;
+      f.dk->mid[out] = sum.dk, f.dk->companion[out] = sum.dk_abs, f.dk->bound[out] = sum.dk_excess;
+      if (f.dg) f.dg->mid[out] = sum.dg, f.dg->companion[out] = sum.dg_abs, f.dg->bound[out] = sum.dg_excess;
     }
   finish_slice(f, s);
 }
@@ -254,8 +192,21 @@ ReferenceOutput make_gradient(std::string name, std::vector<Axis> axes) {
   size_t size = 1;
   for (const Axis& axis : axes) size *= static_cast<size_t>(axis.size);
   out.axes = std::move(axes);
-  for (auto* field : {&out.mid, &out.rad, &out.companion}) field->assign(size, 0);
+  for (auto* field : {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow}) field->assign(size, 0);
   return out;
+}
+
+std::string explain(const ReferenceOutput& out) {
+  const auto overflow = std::count(out.bound.begin(), out.bound.end(), HUGE_VAL);
+  const std::string overflowing =
+      overflow ? fmt::format(" {} where the kernel's intermediates may overflow;", overflow) : "";
+  const int64_t others = out.wide - overflow;
+  const std::string too_wide =
+      others ? fmt::format(" {} whose radius is too wide after rung {};", others, out.rung) : "";
+  std::string text = fmt::format("{}: {} of {} elements undecided:{}{}", out.name, out.wide, out.mid.size(),
+                                 overflowing, too_wide);
+  text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -277,28 +228,32 @@ ReferenceResult gated_adjoint(const Problem& p, const GatedAdjointRow& row) {
     result.outputs.push_back(make_gradient("dinitial_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
   std::mutex mutex;
   auto& out = result.outputs;
-  const Adjoint f{p,
-                  row,
-                  require_input(p, "q", qk),
-                  require_input(p, "k", qk),
-                  require_input(p, "v", vo),
-                  require_input(p, "do", vo),
-                  g,
-                  S0,
-                  find_input(p, "dfinal_state", state),
-                  &out[0],
-                  &out[1],
-                  &out[2],
-                  g ? &out[3] : nullptr,
-                  S0 ? &out.back() : nullptr,
-                  mutex};
+  AdjointProblem f{p,
+                   row,
+                   require_input(p, "q", qk),
+                   require_input(p, "k", qk),
+                   require_input(p, "v", vo),
+                   require_input(p, "do", vo),
+                   g,
+                   S0,
+                   find_input(p, "dfinal_state", state),
+                   AdjointBoundModel(p.adjoint, g && !all_zero(*g)),
+                   {},
+                   &out[0],
+                   &out[1],
+                   &out[2],
+                   g ? &out[3] : nullptr,
+                   S0 ? &out.back() : nullptr,
+                   mutex};
+  f.grid = AdjointGrid(f.q, f.k, f.v, f.d_o, f.g, f.S0, f.dS, p.scale);
+  for (const auto& [gradient, output] :
+       {std::pair{Gradient::q, f.dq}, {Gradient::k, f.dk}, {Gradient::v, f.dv}, {Gradient::g, f.dg}})
+    if (output) output->roundoff = f.model.roundoff(gradient);
   const bool many = static_cast<int64_t>(slices.size()) >= p.threads;
   parallel_for(static_cast<int64_t>(slices.size()), many ? p.threads : 1,
                [&](int64_t i) { run_slice(f, slices[static_cast<size_t>(i)], many ? 1 : p.threads); });
   for (ReferenceOutput& o : out)
-    if (o.wide)
-      o.undecided = fmt::format("{}: {} of {} elements have no enclosure within 2^-34 of their companion",
-                                o.name, o.wide, o.mid.size());
+    if (o.wide) o.undecided = explain(o);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

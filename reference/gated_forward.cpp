@@ -57,6 +57,7 @@ ReferenceResult gated_forward(const Problem& problem, const GatedRow& row) {
   ReferenceResult result;
   result.outputs.push_back(make_output("o", {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}));
   result.outputs.push_back(make_output("final_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
+  result.outputs[0].roundoff = p.arithmetic.output_roundoff;
   std::mutex mutex;
   ForwardProblem f{p,
                    row,

@@ -46,22 +46,26 @@ struct PreciseTile {
 
 struct AdjointCoefficient {
   double a, k, k_abs, q, q_abs;
+  double carry, grow;                  ///< of the excess of S (bound.h)
+  double reverse_carry, reverse_grow;  ///< of the excess of G (bound_adjoint.h)
 };
 
-/// Sums over the columns of a tile for one token and key channel; `_abs` are the companions.
+/// Sums over the columns of a tile for one token and key channel; `_abs` are the companions, `_excess` what
+/// the largest relative errors of S and G add to them.
 struct AdjointSums {
-  double dq, dq_abs, dk, dk_abs, dg, dg_abs;
+  double dq, dq_abs, dq_excess, dk, dk_abs, dk_excess, dg, dg_abs, dg_excess;
 };
 
-/// States are S and Pm interleaved: [K][2][kAdjointColumns].
+/// States are S, Pm and E interleaved: [K][3][kAdjointColumns].
 inline constexpr int64_t adjoint_state_size(int64_t K) {
-  return K * 2 * kAdjointColumns;
+  return K * 3 * kAdjointColumns;
 }
 
 /// states[0] is S before the first token; states[1 .. tokens] are written.
 struct StateTile {
   int64_t tokens = 0, K = 0;
   const AdjointCoefficient* coefficients = nullptr;
+  double written = 0;         ///< of the excess recurrence of S
   const double* v = nullptr;  ///< tokens x kAdjointColumns
   double* states = nullptr;   ///< (keep ? tokens + 1 : 1) x adjoint_state_size(K)
   bool keep = true;           ///< false: only the last state, in place
@@ -72,11 +76,12 @@ struct StateTile {
 struct ReverseTile {
   int64_t tokens = 0, K = 0;
   const AdjointCoefficient* coefficients = nullptr;
+  double written = 0;                         ///< of the excess recurrence of G
   const double *v = nullptr, *d_o = nullptr;  ///< tokens x kAdjointColumns; d_o holds scale do
   const double* states = nullptr;             ///< as left by StateTile
   double* G = nullptr;
-  AdjointSums* sums = nullptr;              ///< tokens x K, added to
-  double *dv = nullptr, *dv_abs = nullptr;  ///< tokens x kAdjointColumns, written
+  AdjointSums* sums = nullptr;                                    ///< tokens x K, added to
+  double *dv = nullptr, *dv_abs = nullptr, *dv_excess = nullptr;  ///< tokens x kAdjointColumns, written
 };
 
 struct GatedKernels {

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+#include <set>
+
 #include "reference/gated_adjoint.h"
 #include "reference/gated_forward.h"
 #include "reference/literal.h"
@@ -26,7 +29,36 @@ Operator gated_operator() {
           [](const Problem& p) { return gated_adjoint(p, {&literal_adjoint<Op>}); }};
 }
 
+/// "d" + name, kept for the life of the program.
+std::string_view derivative_name(std::string_view name) {
+  static std::mutex mutex;
+  static std::set<std::string> names;
+  const std::scoped_lock lock(mutex);
+  return *names.insert("d" + std::string(name)).first;
+}
+
 }  // namespace
+
+std::vector<ArgumentSpec> Operator::cotangents() const {
+  std::vector<ArgumentSpec> result;
+  for (ArgumentSpec spec : outputs) {
+    spec.name = derivative_name(spec.name);
+    spec.optional = spec.role == Role::state;
+    if (spec.role == Role::output) spec.role = Role::value;
+    result.push_back(spec);
+  }
+  return result;
+}
+
+std::vector<ArgumentSpec> Operator::gradients() const {
+  std::vector<ArgumentSpec> result;
+  for (ArgumentSpec spec : inputs) {
+    spec.name = derivative_name(spec.name);
+    if (spec.role == Role::value) spec.role = Role::output;
+    result.push_back(spec);
+  }
+  return result;
+}
 
 int64_t Sizes::of(std::string_view axis) const {
   const struct {

@@ -22,8 +22,8 @@ struct Sizes {
 /// What an argument is drawn and judged as.
 enum class Role {
   value,      ///< plain real input in the case's dtype
-  log_decay,  ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype
-  state,      ///< initial / final state, always fp32
+  log_decay,  ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype; also its gradient
+  state,      ///< initial / final state and their gradients, always fp32
   output,     ///< in the case's dtype
 };
 
@@ -54,6 +54,17 @@ struct GatedArithmetic {
   double output_roundoff = 0;  ///< u of the format o is stored in
 };
 
+/// What a kernel declares of its gradients' arithmetic; reference/bound_adjoint.h says which operation each
+/// number must cover. S and G = dL/dS are made by mirrored recurrences, each declared as a forward state is.
+struct GatedAdjointArithmetic {
+  GatedArithmetic state;    ///< of S_t; `readout` is that of dq, `output_roundoff` that of dq, dk and dv
+  GatedArithmetic adjoint;  ///< of G_t, time reversed; `readout` is that of dk
+  double value_readout = 0, value_readout_decayed = 0;  ///< of dv = G^T k
+  /// Of dg = e^g rowsum(S (.) G) beyond what S_{t-1}, G_t and one crossing of g_t carry.
+  double gate_readout = 0, gate_readout_decayed = 0;
+  double gate_output_roundoff = 0;  ///< u of the format dg is stored in
+};
+
 /// One output element's reference: the exact value lies in [mid - rad, mid + rad].
 /// `bound`: how far the kernel's declared arithmetic can be from the exact value, output rounding included;
 /// `companion`: sigma |q|^T Pm, the absolute companion.
@@ -63,6 +74,7 @@ struct ReferenceOutput {
   std::vector<double> mid, rad, bound, companion;
   /// The part of `bound` that is absolute: underflow, and half of the output format's smallest subnormal.
   std::vector<double> underflow;
+  double roundoff = 0;    ///< u of the format it is stored in, as `bound` counts it
   int rung = 0;           ///< highest rung of the precision ladder used: 0 double, 1 double-double, 2 MPFR
   int64_t wide = 0;       ///< elements whose radius exceeds 2^-10 of the bound after the last rung
   std::string undecided;  ///< why, in one line; empty where wide = 0
@@ -80,6 +92,7 @@ struct Problem {
   double scale = 1;
   const TensorMap* inputs = nullptr;
   GatedArithmetic arithmetic;
+  GatedAdjointArithmetic adjoint;
   int threads = 1;
 };
 
@@ -97,8 +110,13 @@ struct Operator {
   /// as not finite, with rad = inf.
   ReferenceResult (*evaluate)(const Problem&);
   /// Gradients "dX" of every present input X, for the cotangents "d" + output among the inputs ("do";
-  /// "dfinal_state" is optional). Enclosures and companions only: `bound` and `underflow` stay empty.
+  /// "dfinal_state" is optional), with enclosures and bounds.
   ReferenceResult (*evaluate_adjoint)(const Problem&);
+
+  /// What a gradient takes beside the inputs: "do", "dfinal_state"?.
+  std::vector<ArgumentSpec> cotangents() const;
+  /// What it gives: "dq", "dk", ..., one per input, in that input's format.
+  std::vector<ArgumentSpec> gradients() const;
 };
 
 /// All operators, in the order of operators.def.

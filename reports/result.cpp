@@ -204,6 +204,34 @@ void fields(Io& io, ShadowReport& x) {
 }
 
 template <typename Io>
+void fields(Io& io, CheckedPlace& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+  ASSAY_FIELD(access);
+}
+
+template <typename Io>
+void fields(Io& io, CheckFinding& x) {
+  ASSAY_FIELD(check);
+  ASSAY_FIELD(kind);
+  ASSAY_FIELD(message);
+  ASSAY_FIELD(at);
+  ASSAY_FIELD(other);
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(count);
+}
+
+template <typename Io>
+void fields(Io& io, CheckReport& x) {
+  ASSAY_FIELD(ran);
+  ASSAY_FIELD(skipped);
+  ASSAY_FIELD(findings);
+  ASSAY_FIELD(lane_instructions);
+  ASSAY_FIELD(seconds);
+}
+
+template <typename Io>
 void fields(Io& io, Verification& x) {
   ASSAY_FIELD(kernel);
   io("case", x.case_);
@@ -220,6 +248,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(origin);
   ASSAY_FIELD(diagnosis);
   ASSAY_FIELD(exponents);
+  ASSAY_FIELD(checks);
   ASSAY_FIELD(shadow);
   ASSAY_FIELD(lane_instructions);
   ASSAY_FIELD(seconds_reference);

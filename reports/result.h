@@ -9,6 +9,7 @@
 #include "src/backend/backend.h"
 #include "src/case/case.h"
 #include "src/compare/compare.h"
+#include "src/vm/check_report.h"
 #include "src/vm/shadow_report.h"
 
 namespace assay {
@@ -75,6 +76,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<Origin> origin;
   std::vector<Diagnosis> diagnosis;
   std::vector<ExponentRange> exponents;
+  std::optional<CheckReport> checks;   ///< what the checking machine found, where it ran or should have
   std::optional<ShadowReport> shadow;  ///< the run beside exact arithmetic, where one was asked for
   uint64_t lane_instructions = 0;      ///< vm only
   double seconds_reference = 0, seconds_kernel = 0;

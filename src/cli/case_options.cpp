@@ -35,8 +35,8 @@ std::string names_of(const Table& table) {
 void KernelOptions::add_to(CLI::App& app, bool positional) {
   if (positional)
     app.add_option("KERNEL", name_, "Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels)");
-  app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX ...")
-      ->type_name("FILE.ptx")
+  app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX (a folder where the plan names files) ...")
+      ->type_name("FILE.ptx|DIR")
       ->group("A kernel of your own");
   app.add_option("--plan", plan_, "... and its launch plan")
       ->type_name("FILE.json")
@@ -47,8 +47,7 @@ const Kernel& KernelOptions::kernel() {
   if (loaded_) return *loaded_;
   if (foreign() && !name_.empty())
     throw BadInput(fmt::format("both KERNEL ({}) and --ptx or --plan given: give one of them", name_));
-  if (foreign() && (ptx_.empty() || plan_.empty()))
-    throw BadInput("--ptx and --plan belong together: give both files");
+  if (foreign() && plan_.empty()) throw BadInput("--ptx needs a --plan: give the kernel's launch plan too");
   if (!foreign() && name_.empty())
     throw BadInput("no kernel given: name one (assay list kernels), or give --ptx and --plan");
   loaded_ = foreign() ? load_foreign_kernel(ptx_, plan_) : find_kernel(name_);
@@ -56,7 +55,8 @@ const Kernel& KernelOptions::kernel() {
 }
 
 std::string KernelOptions::replay_suffix() const {
-  return foreign() ? fmt::format(" --ptx {} --plan {}", ptx_, plan_) : "";
+  if (!foreign()) return "";
+  return (ptx_.empty() ? "" : " --ptx " + ptx_) + " --plan " + plan_;
 }
 
 void CaseOptions::add_to(CLI::App& app) {

@@ -61,6 +61,12 @@ std::string reason(const Verification& v) {
     if (o.undecided)
       parts.push_back(fmt::format("{} of {}", count_of_elements(o.undecided, "undecided"), o.name));
   }
+  if (v.checks && !v.checks->findings.empty()) {
+    std::vector<std::string> kinds;
+    for (const CheckFinding& finding : v.checks->findings)
+      if (std::find(kinds.begin(), kinds.end(), finding.kind) == kinds.end()) kinds.push_back(finding.kind);
+    parts.push_back(fmt::format("{}", fmt::join(kinds, ", ")));
+  }
   if (!v.properties_failed.empty())
     parts.push_back(fmt::format(
         "{} broken", v.properties_failed.front().substr(0, v.properties_failed.front().find(':'))));
@@ -118,6 +124,24 @@ void print_diagnosis(const Console& console, const Verification& v) {
                              100 * d.score, d.explanation));
     for (const std::string& evidence : d.evidence) console.line(fmt::format("  - {}", evidence));
   }
+}
+
+void print_checks(const Console& console, const Verification& v) {
+  if (!v.checks) return;
+  for (const CheckFinding& finding : v.checks->findings)
+    console.line(fmt::format("  {}: {}{}", console.styled(Style::bad, finding.kind), finding.message,
+                             finding.count > 1 && finding.at.access != "not written"
+                                 ? fmt::format(" ({} instances)", finding.count)
+                                 : ""));
+}
+
+/// Which checks ran, or why they did not.
+void print_checked(const Console& console, const Verification& v) {
+  if (!v.checks) return;
+  std::string text = v.checks->ran.empty() ? "not checked" : fmt::format("checked: {}", fmt::join(v.checks->ran, ", "));
+  if (!v.checks->skipped.empty()) text += fmt::format(" for races and unwritten values: {}", v.checks->skipped);
+  if (v.checks->seconds > 0) text += fmt::format(", in {:.3f} s", v.checks->seconds);
+  console.line(console.styled(Style::dim, text));
 }
 
 /// Largest argument any exponential saw: above 0 a decay grows.
@@ -188,6 +212,7 @@ void print_verification(const Console& console, const Verification& v) {
     console.line(fmt::format("  at {}, block ({}), thread ({})", place(v.trap->where),
                              fmt::join(v.trap->block, ","), fmt::join(v.trap->thread, ",")));
   }
+  print_checks(console, v);
   for (const std::string& failure : v.properties_failed) console.line(fmt::format("  {}", failure));
   if (!v.outputs.empty()) {
     console.line("");
@@ -200,6 +225,7 @@ void print_verification(const Console& console, const Verification& v) {
   console.line("");
   print_exponents(console, v);
   print_timing(console, v);
+  print_checked(console, v);
   console.line(fmt::format("replay: {}", v.replay));
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "fuzz/properties.h"
+#include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/run_case.h"
 #include "src/numerics/bad_input.h"
@@ -14,6 +15,7 @@ struct ReplayCommand {
   std::string token;
   KernelOptions kernel;
   EngineOptions engines;
+  CheckOptions checks;
   OutputOptions output;
 
   int run() {
@@ -26,6 +28,7 @@ struct ReplayCommand {
     const Engines on = engines.make();
     VerifyOptions options;
     options.threads = engines.threads();
+    checks.apply(options);
     Verification result = run_case(kernel, {c, std::nullopt, ""}, on, options);
     if (!result.trap && result.verdict != "domain") judge_properties(result, replayed, *on.primary);
     return conclude(output, result);
@@ -42,6 +45,7 @@ void add_replay(CLI::App& app, int& status) {
       ->required();
   options->kernel.add_to(*command, false);
   options->engines.add_to(*command);
+  options->checks.add_to(*command);
   options->output.add_to(*command);
   command->callback([options, &status] { status = options->run(); });
 }

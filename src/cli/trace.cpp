@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
@@ -19,6 +20,7 @@ struct TraceCommand {
   KernelOptions kernel;
   CaseOptions cases;
   EngineOptions engines;
+  CheckOptions checks;
   OutputOptions output;
   std::string element;
 
@@ -26,6 +28,7 @@ struct TraceCommand {
     const CaseToRun run = cases.resolve(kernel.kernel());
     VerifyOptions options;
     options.threads = engines.threads();
+    checks.apply(options);
     options.twice = false;
     options.shadow_instructions = kShadowInstructions;
     if (!element.empty()) {
@@ -54,6 +57,7 @@ void add_trace(CLI::App& app, int& status) {
       "Output element to walk back from, as in \"o[0,16,0,3]\" (default: the first non-finite one)");
   options->cases.add_to(*command);
   options->engines.add_to(*command);
+  options->checks.add_to(*command);
   options->output.add_to(*command);
   command->callback([options, &status] { status = options->run(); });
 }

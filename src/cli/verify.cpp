@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/run_case.h"
 
@@ -12,6 +13,7 @@ struct VerifyCommand {
   KernelOptions kernel;
   CaseOptions cases;
   EngineOptions engines;
+  CheckOptions checks;
   OutputOptions output;
 
   int run() {
@@ -19,6 +21,7 @@ struct VerifyCommand {
     const Engines on = engines.make();
     VerifyOptions options;
     options.threads = engines.threads();
+    checks.apply(options);
     const Verification result = run_case(kernel, run, on, options);
     return conclude(output, result);
   }
@@ -33,6 +36,7 @@ void add_verify(CLI::App& app, int& status) {
   options->kernel.add_to(*command);
   options->cases.add_to(*command);
   options->engines.add_to(*command);
+  options->checks.add_to(*command);
   options->output.add_to(*command);
   command->callback([options, &status] { status = options->run(); });
 }

@@ -14,6 +14,17 @@ bool is_name_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$';
 }
 
+/// 'c', or '\xff' where it would not print.
+std::string shown(char c) {
+  static constexpr char digits[] = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte >= 0x20 && byte < 0x7f) return {'\'', c, '\''};
+  return {'\'', '\\', 'x', digits[byte >> 4], digits[byte & 15], '\''};
+}
+
+/// A message is one line that a person can read, however long a name in the text is.
+constexpr size_t longest_message = 240;
+
 }  // namespace
 
 Lexer::Lexer(std::string_view text, std::string path) : text_(text), path_(std::move(path)) {}
@@ -54,8 +65,7 @@ bool Lexer::accept(char c) {
 void Lexer::expect(char c) {
   if (accept(c)) return;
   const char got = peek();
-  fail(std::string("expected '") + c + "', got " +
-       (got ? std::string("'") + got + "'" : "the end of the text"));
+  fail(std::string("expected '") + c + "', got " + (got ? shown(got) : "the end of the text"));
 }
 
 std::string_view Lexer::name() {
@@ -148,9 +158,20 @@ Literal Lexer::literal() {
 }
 
 int64_t Lexer::integer() {
+  if (!number_next()) fail("expected a number");
+  const size_t start = position_;
   const Literal value = literal();
-  if (value.is_float) fail("expected an integer");
+  if (value.is_float) fail_at(start, "expected an integer");
   return static_cast<int64_t>(value.bits);
+}
+
+int64_t Lexer::integer(const std::string& what, int64_t least, int64_t most) {
+  if (!number_next()) fail("expected a number");
+  const size_t start = position_;
+  const int64_t value = integer();
+  if (value >= least && value <= most) return value;
+  fail_at(start,
+          what + std::string(" is not between ") + std::to_string(least) + " and " + std::to_string(most));
 }
 
 std::string Lexer::quoted() {
@@ -190,6 +211,11 @@ void Lexer::skip_statement() {
   ++position_;
 }
 
+size_t Lexer::next_position() {
+  skip_blank();
+  return position_;
+}
+
 void Lexer::rewind(size_t position) {
   position_ = position;
 }
@@ -222,7 +248,12 @@ int Lexer::column() {
 void Lexer::fail(const std::string& what) {
   advance_to(position_);
   throw BadInput(path_ + ":" + std::to_string(line_) + ":" + std::to_string(position_ - line_start_ + 1) +
-                 ": " + what);
+                 ": " + (what.size() <= longest_message ? what : what.substr(0, longest_message) + "..."));
+}
+
+void Lexer::fail_at(size_t position, const std::string& what) {
+  position_ = position;
+  fail(what);
 }
 
 }  // namespace assay::ptx

@@ -34,6 +34,8 @@ class Lexer {
   bool number_next();
   Literal literal();
   int64_t integer();
+  /// An integer of [least, most]; `what` names it in the message.
+  int64_t integer(const std::string& what, int64_t least, int64_t most);
   std::string quoted();
   /// Skips to just after the matching '}' of a '{' that was consumed.
   void skip_braces();
@@ -41,10 +43,13 @@ class Lexer {
   void skip_statement();
 
   size_t position() const { return position_; }
+  /// Position of the next token.
+  size_t next_position();
   void rewind(size_t position);
   int line();  ///< 1-based, of the next token
   int column();
   [[noreturn]] void fail(const std::string& what);
+  [[noreturn]] void fail_at(size_t position, const std::string& what);
 
  private:
   void skip_blank();

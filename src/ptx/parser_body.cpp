@@ -1,8 +1,17 @@
 // Function bodies: scopes, register and variable declarations, labels, instructions and their operands.
+#include <algorithm>
+
 #include "src/ptx/parser.h"
 #include "src/ptx/type.h"
 
 namespace assay::ptx {
+namespace {
+
+// Deeper than any compiler nests; what follows recursion or walks outwards stays quick.
+constexpr int deepest_scope = 256, deepest_operand = 8;
+constexpr int64_t most_registers = 1'000'000;
+
+}  // namespace
 
 void Parser::body() {
   scopes_.assign(1, Scope{});
@@ -19,18 +28,14 @@ void Parser::body() {
 }
 
 void Parser::statement() {
+  const size_t start = lex_.next_position();
   if (lex_.accept(';')) return;
-  if (lex_.accept('{')) {
-    scopes_.push_back(Scope{scope_, {}, {}, {}, {}});
-    scope_ = static_cast<int>(scopes_.size()) - 1;
-    return;
-  }
+  if (lex_.accept('{')) return open_scope(start);
   if (lex_.accept('}')) {
     scope_ = scopes_[static_cast<size_t>(scope_)].parent;
     return;
   }
   if (lex_.peek() == '.') {
-    const size_t start = lex_.position();
     const std::string word(lex_.directive());
     Space space = Space::none;
     if (word == "reg") return registers();
@@ -43,22 +48,20 @@ void Parser::statement() {
       space = Space::local;
     else if (word == "param")
       space = Space::param;
-    else if (word == "global")
-      space = Space::global;
-    else if (word == "const")
-      space = Space::constant;
-    else {
-      lex_.rewind(start);
-      lex_.fail("unknown directive ." + word);
-    }
+    else if (word == "global" || word == "const")
+      lex_.fail_at(start, "a ." + word + " variable inside a function is not supported: declare it outside");
+    else
+      lex_.fail_at(start, "unknown directive ." + word);
     do {
+      const size_t at = lex_.next_position();
       function_->variables.push_back(variable(space, false));
-      scopes_[static_cast<size_t>(scope_)].variables[function_->variables.back().name] =
-          static_cast<int32_t>(function_->variables.size()) - 1;
+      const std::string& name = function_->variables.back().name;
+      auto& names = scopes_[static_cast<size_t>(scope_)].variables;
+      if (!names.try_emplace(name, static_cast<int32_t>(function_->variables.size()) - 1).second)
+        lex_.fail_at(at, "variable " + name + " is declared twice");
     } while (lex_.accept(','));
     return lex_.expect(';');
   }
-  const size_t start = lex_.position();
   const std::string name(lex_.name());
   if (!name.empty() && lex_.peek() == ':') {
     lex_.expect(':');
@@ -73,7 +76,9 @@ void Parser::statement() {
         }
         lex_.rewind(at);
       }
-      scopes_[static_cast<size_t>(scope_)].labels[name] = static_cast<int32_t>(function_->body.size());
+      auto& labels = scopes_[static_cast<size_t>(scope_)].labels;
+      if (!labels.try_emplace(name, static_cast<int32_t>(function_->body.size())).second)
+        lex_.fail_at(start, "label " + name + " is defined twice");
       function_->labels.emplace_back(name, static_cast<int32_t>(function_->body.size()));
       return;
     }
@@ -82,34 +87,72 @@ void Parser::statement() {
   instruction();
 }
 
+void Parser::open_scope(size_t position) {
+  const int depth = scopes_[static_cast<size_t>(scope_)].depth + 1;
+  if (depth > deepest_scope) lex_.fail_at(position, "blocks are nested too deep");
+  scopes_.emplace_back();
+  scopes_.back().parent = scope_;
+  scopes_.back().depth = depth;
+  scope_ = static_cast<int>(scopes_.size()) - 1;
+}
+
 void Parser::registers() {
+  const size_t start = lex_.next_position();
   const auto type = type_named(lex_.directive());
-  if (!type) lex_.fail("register declaration without a known type (vectors of registers are not supported)");
-  auto& names = scopes_[static_cast<size_t>(scope_)].registers;
-  auto declare = [&](std::string name) {
-    names[name] = static_cast<int32_t>(function_->registers.size());
-    function_->registers.push_back(Register{std::move(name), *type});
-  };
+  if (!type)
+    lex_.fail_at(start, "register declaration without a known type (vectors of registers are not supported)");
+  Scope& scope = scopes_[static_cast<size_t>(scope_)];
   do {
+    const size_t at = lex_.next_position();
     const std::string name(lex_.name());
     if (name.empty()) lex_.fail("expected a register name");
+    bool is_new = false;
     if (lex_.accept('<')) {
-      const int64_t count = lex_.integer();
-      if (count < 0 || count > 1'000'000) lex_.fail("implausible register count");
+      const int64_t count = lex_.integer("the number of registers", 0, most_registers);
       lex_.expect('>');
-      for (int64_t i = 0; i < count; ++i) declare(name + std::to_string(i));
+      is_new = scope.register_ranges.try_emplace(name, RegisterRange{*type, count}).second;
     } else {
-      declare(name);
+      Operand known;
+      is_new = !find_register(scope, name, known);
+      if (is_new) make_register(scope, name, *type);
     }
+    if (!is_new) lex_.fail_at(at, "register " + name + " is declared twice");
   } while (lex_.accept(','));
   lex_.expect(';');
 }
 
+int32_t Parser::make_register(Scope& scope, std::string name, Type type) {
+  const auto index = static_cast<int32_t>(function_->registers.size());
+  scope.registers[name] = index;
+  function_->registers.push_back(Register{std::move(name), type});
+  return index;
+}
+
+/// By its name, or as a member of a range: "%r12" is number 12 of "%r<20>" or number 2 of "%r1<5>".
+bool Parser::find_register(Scope& scope, const std::string& name, Operand& result) {
+  result.kind = Operand::Kind::reg;
+  if (const auto found = scope.registers.find(name); found != scope.registers.end()) {
+    result.reg = found->second;
+    return true;
+  }
+  if (scope.register_ranges.empty()) return false;
+  int64_t number = 0, unit = 1;
+  for (size_t at = name.size(); at-- > 1 && name[at] >= '0' && name[at] <= '9' && unit <= most_registers;
+       unit *= 10) {
+    number += (name[at] - '0') * unit;
+    if (name[at] == '0' && at + 1 < name.size()) continue;  // no number starts with 0
+    const auto range = scope.register_ranges.find(name.substr(0, at));
+    if (range == scope.register_ranges.end() || number >= range->second.count) continue;
+    result.reg = make_register(scope, name, range->second.type);
+    return true;
+  }
+  return false;
+}
+
 /// .loc file line column{, function_name label{+offset}, inlined_at file line column}
 void Parser::loc_directive() {
-  const auto file = static_cast<int32_t>(lex_.integer());
-  const auto line = static_cast<int32_t>(lex_.integer());
-  const auto column = static_cast<int32_t>(lex_.integer());
+  auto number = [this] { return static_cast<int32_t>(lex_.integer("a number of .loc", 0, INT32_MAX)); };
+  const int32_t file = number(), line = number(), column = number();
   int32_t inlined_at = -1;
   while (lex_.accept(',')) {
     const std::string word(lex_.name());
@@ -117,15 +160,11 @@ void Parser::loc_directive() {
       if (lex_.name().empty()) lex_.fail("expected a label after function_name");
       if (lex_.accept('+')) lex_.integer();
     } else if (word == "inlined_at") {
-      const auto site_file = static_cast<int32_t>(lex_.integer());
-      const auto site_line = static_cast<int32_t>(lex_.integer());
-      const auto site_column = static_cast<int32_t>(lex_.integer());
+      const int32_t site_file = number(), site_line = number(), site_column = number();
       // The call site is itself a location, perhaps inlined: the last one with these numbers.
-      for (int32_t i = static_cast<int32_t>(module_.lines.size()) - 1; i >= 0 && inlined_at < 0; --i) {
-        const Line& known = module_.lines[static_cast<size_t>(i)];
-        if (known.file == site_file && known.line == site_line && known.column == site_column) inlined_at = i;
-      }
-      if (inlined_at < 0) inlined_at = line_index(site_file, site_line, site_column, -1);
+      const auto known = line_numbers_.find({site_file, site_line, site_column});
+      inlined_at =
+          known != line_numbers_.end() ? known->second : line_index(site_file, site_line, site_column, -1);
     } else {
       lex_.fail("unknown attribute of .loc: " + word);
     }
@@ -135,13 +174,14 @@ void Parser::loc_directive() {
 
 int32_t Parser::line_index(int32_t file, int32_t line, int32_t column, int32_t inlined_at) {
   module_.lines.push_back(Line{file, line, column, inlined_at});
-  return static_cast<int32_t>(module_.lines.size()) - 1;
+  return line_numbers_[{file, line, column}] = static_cast<int32_t>(module_.lines.size()) - 1;
 }
 
 void Parser::branch_targets(const std::string& name) {
   auto& table = scopes_[static_cast<size_t>(scope_)].branch_tables[name];
   do {
     table.emplace_back(lex_.name());
+    if (table.back().empty()) lex_.fail("expected a label");
   } while (lex_.accept(','));
   lex_.expect(';');
 }
@@ -151,13 +191,14 @@ void Parser::instruction() {
   made.ptx_line = lex_.line();
   made.ptx_column = lex_.column();
   made.line = current_line_;
-  const size_t start = lex_.position();
+  const size_t start = lex_.next_position();
   if (lex_.accept('@')) {
     made.predicate_negated = lex_.accept('!');
+    const size_t at = lex_.next_position();
     const std::string name(lex_.name());
     Operand guard;
     if (!resolve_name(name, guard) || guard.kind != Operand::Kind::reg)
-      lex_.fail("unknown predicate " + name);
+      lex_.fail_at(at, "unknown predicate " + name);
     made.predicate = guard.reg;
   }
   made.opcode = std::string(lex_.opcode());
@@ -189,7 +230,7 @@ Operand Parser::simple_operand() {
   if (lex_.accept('(')) return list(')');
   if (lex_.accept('[')) return address();
   if (lex_.accept('!')) {
-    Operand result = named(std::string(lex_.name()));
+    Operand result = named();
     result.negated = true;
     return result;
   }
@@ -202,6 +243,7 @@ Operand Parser::simple_operand() {
     result.literal_bytes = literal.float_bytes;
     return result;
   }
+  const size_t start = lex_.next_position();
   const std::string name(lex_.name());
   if (name.empty()) lex_.fail("expected an operand");
   if (name == "_") {
@@ -209,7 +251,8 @@ Operand Parser::simple_operand() {
     result.kind = Operand::Kind::sink;
     return result;
   }
-  Operand result = named(name);
+  lex_.rewind(start);
+  Operand result = named();
   if (result.kind == Operand::Kind::symbol || (result.kind == Operand::Kind::label && lex_.peek() == '+')) {
     if (lex_.accept('+')) result.offset = lex_.integer();
   }
@@ -219,10 +262,13 @@ Operand Parser::simple_operand() {
 Operand Parser::list(char close) {
   Operand result;
   result.kind = Operand::Kind::vector;
+  if (operand_depth_ == deepest_operand) lex_.fail("operands are nested too deep");
+  ++operand_depth_;
   while (!lex_.accept(close)) {
     result.elements.push_back(simple_operand());
     if (lex_.peek() != close) lex_.expect(',');
   }
+  --operand_depth_;
   return result;
 }
 
@@ -233,8 +279,12 @@ Operand Parser::address() {
   if (lex_.number_next()) {
     result.offset = lex_.integer();
   } else {
-    result = named(std::string(lex_.name()));
-    if (result.kind == Operand::Kind::label) lex_.fail("unknown name " + result.name + " in an address");
+    const size_t at = lex_.next_position();
+    result = named();
+    if (result.kind == Operand::Kind::label)
+      lex_.fail_at(at, "unknown name " + result.name + " in an address");
+    if (result.kind == Operand::Kind::special)
+      lex_.fail_at(at, "special register " + result.name + " in an address: move it to a register first");
   }
   result.kind = Operand::Kind::address;
   while (lex_.peek() == '+' || lex_.peek() == '-') {
@@ -244,7 +294,8 @@ Operand Parser::address() {
       lex_.rewind(start);
       lex_.fail("expected a constant offset");
     }
-    result.offset += lex_.integer();
+    const auto more = static_cast<uint64_t>(lex_.integer());
+    result.offset = static_cast<int64_t>(static_cast<uint64_t>(result.offset) + more);
   }
   while (lex_.accept(',')) result.elements.push_back(simple_operand());
   lex_.expect(']');
@@ -253,24 +304,23 @@ Operand Parser::address() {
 
 /// A register, variable, parameter or special register by name; anything else may become a label or a
 /// function.
-Operand Parser::named(const std::string& name) {
+Operand Parser::named() {
+  const size_t at = lex_.next_position();
+  const std::string name(lex_.name());
   Operand result;
   if (name.empty()) lex_.fail("expected a name");
   if (resolve_name(name, result)) return result;
-  if (name[0] == '%') {
-    result.kind = Operand::Kind::special;
-    result.name = name;
-    const size_t start = lex_.position();
-    const std::string component(lex_.directive());
-    if (component == "x" || component == "y" || component == "z" || component == "w")
-      result.name += "." + component;
-    else if (!component.empty())
-      lex_.rewind(start);
-    static constexpr std::string_view known[] = {"%tid",
-                                                 "%ntid",
-                                                 "%ctaid",
-                                                 "%nctaid",
-                                                 "%laneid",
+  if (name[0] == '%') return special(name, at);
+  result.kind = Operand::Kind::label;
+  result.name = name;
+  return result;
+}
+
+/// %tid.x, %laneid: vectors need a component, the others have none.
+Operand Parser::special(const std::string& name, size_t position) {
+  static constexpr std::string_view vectors[] = {
+      "%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"};
+  static constexpr std::string_view scalars[] = {"%laneid",
                                                  "%warpid",
                                                  "%nwarpid",
                                                  "%smid",
@@ -289,37 +339,34 @@ Operand Parser::named(const std::string& name) {
                                                  "%lanemask_gt",
                                                  "%dynamic_smem_size",
                                                  "%total_smem_size",
+                                                 "%aggr_smem_size",
                                                  "%is_explicit_cluster",
-                                                 "%clusterid",
-                                                 "%nclusterid",
-                                                 "%cluster_ctaid",
-                                                 "%cluster_nctaid",
                                                  "%cluster_ctarank",
                                                  "%cluster_nctarank",
-                                                 "%reserved_smem_offset_begin",
-                                                 "%reserved_smem_offset_end",
-                                                 "%reserved_smem_offset_cap",
-                                                 "%aggr_smem_size",
                                                  "%current_graph_exec"};
-    for (const std::string_view special : known)
-      if (special == name) return result;
-    if (name.starts_with("%pm") || name.starts_with("%envreg") || name.starts_with("%reserved_smem_offset_"))
-      return result;
-    lex_.fail("register " + name + " is not declared");
-  }
-  result.kind = Operand::Kind::label;
+  auto in = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), name) != std::end(list);
+  };
+  const bool numbered =
+      name.starts_with("%pm") || name.starts_with("%envreg") || name.starts_with("%reserved_smem_offset_");
+  Operand result;
+  result.kind = Operand::Kind::special;
   result.name = name;
+  if (in(vectors)) {
+    const std::string component(lex_.directive());
+    if (component.size() != 1 || component.find_first_of("xyzw") != 0)
+      lex_.fail_at(position, name + " needs one of its components .x, .y, .z");
+    result.name += "." + component;
+  } else if (!in(scalars) && !numbered) {
+    lex_.fail_at(position, "register " + name + " is not declared");
+  }
   return result;
 }
 
-bool Parser::resolve_name(const std::string& name, Operand& result) const {
+bool Parser::resolve_name(const std::string& name, Operand& result) {
   for (int scope = scope_; scope >= 0; scope = scopes_[static_cast<size_t>(scope)].parent) {
-    const Scope& here = scopes_[static_cast<size_t>(scope)];
-    if (const auto found = here.registers.find(name); found != here.registers.end()) {
-      result.kind = Operand::Kind::reg;
-      result.reg = found->second;
-      return true;
-    }
+    Scope& here = scopes_[static_cast<size_t>(scope)];
+    if (find_register(here, name, result)) return true;
     if (const auto found = here.variables.find(name); found != here.variables.end()) {
       result.kind = Operand::Kind::symbol;
       result.symbol = -2 - found->second;  // made absolute once the module's variables are counted
@@ -327,12 +374,9 @@ bool Parser::resolve_name(const std::string& name, Operand& result) const {
       return true;
     }
   }
-  for (size_t i = 0; i < function_->parameters.size() + function_->returns.size(); ++i) {
-    const size_t inputs = function_->parameters.size();
-    const Parameter& parameter = i < inputs ? function_->parameters[i] : function_->returns[i - inputs];
-    if (parameter.name != name) continue;
+  if (const auto found = parameters_.find(name); found != parameters_.end()) {
     result.kind = Operand::Kind::symbol;
-    result.parameter = static_cast<int32_t>(i);
+    result.parameter = found->second;
     result.name = name;
     return true;
   }
@@ -365,33 +409,39 @@ void Parser::resolve_labels() {
 
 /// A label of an enclosing scope, a branch table (becomes a vector of labels), or a function.
 void Parser::resolve_label(Operand& operand, const LabelUse& use) {
+  operand.target = target_of(operand.name, use);
+  if (operand.target >= 0) return;
   for (int scope = use.scope; scope >= 0; scope = scopes_[static_cast<size_t>(scope)].parent) {
     const Scope& here = scopes_[static_cast<size_t>(scope)];
-    if (const auto found = here.labels.find(operand.name); found != here.labels.end()) {
-      operand.target = found->second;
-      return;
-    }
     if (here.prototypes.contains(operand.name)) return;
-    if (const auto table = here.branch_tables.find(operand.name); table != here.branch_tables.end()) {
-      const std::vector<std::string> names = table->second;
-      operand = Operand{};
-      operand.kind = Operand::Kind::vector;
-      for (const std::string& name : names) {
-        Operand label;
-        label.kind = Operand::Kind::label;
-        label.name = name;
-        resolve_label(label, use);
-        operand.elements.push_back(std::move(label));
-      }
-      return;
+    const auto table = here.branch_tables.find(operand.name);
+    if (table == here.branch_tables.end()) continue;
+    operand = Operand{};
+    operand.kind = Operand::Kind::vector;
+    for (const std::string& name : table->second) {
+      Operand label;
+      label.kind = Operand::Kind::label;
+      label.name = name;
+      label.target = target_of(name, use);
+      if (label.target < 0) lex_.fail_at(use.position, "unknown name " + name);
+      operand.elements.push_back(std::move(label));
     }
+    return;
   }
   if (function_index_.contains(operand.name)) {
     operand.kind = Operand::Kind::symbol;
     return;
   }
-  lex_.rewind(use.position);
-  lex_.fail("unknown name " + operand.name);
+  lex_.fail_at(use.position, "unknown name " + operand.name);
+}
+
+/// Instruction index of a label of an enclosing scope; -1: there is none.
+int32_t Parser::target_of(const std::string& name, const LabelUse& use) {
+  for (int scope = use.scope; scope >= 0; scope = scopes_[static_cast<size_t>(scope)].parent) {
+    const Scope& here = scopes_[static_cast<size_t>(scope)];
+    if (const auto found = here.labels.find(name); found != here.labels.end()) return found->second;
+  }
+  return -1;
 }
 
 }  // namespace assay::ptx

@@ -1,5 +1,6 @@
 #include "src/ptx/rewrite.h"
 
+#include <algorithm>
 #include <cctype>
 
 namespace assay::ptx {
@@ -7,6 +8,29 @@ namespace {
 
 bool is_opcode_char(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == ':';
+}
+
+/// A colon by itself; "::" is part of an opcode.
+bool ends_a_label(std::string_view text, size_t i) {
+  return text[i] == ':' && text.substr(i, 2) != "::" && (i == 0 || text[i - 1] != ':');
+}
+
+bool continues_a_word(std::string_view text, size_t i) {
+  if (i == 0 || ends_a_label(text, i - 1)) return false;
+  const char before = text[i - 1];
+  return is_opcode_char(before) || before == '$' || before == '%';
+}
+
+/// Just after the comment or string that starts at `i`.
+size_t end_of_quotation(std::string_view text, size_t i) {
+  if (text[i] == '"') {
+    for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+      if (text[i] == '\\') ++i;
+    return std::min(i + 1, text.size());
+  }
+  const std::string_view close = text[i + 1] == '/' ? "\n" : "*/";
+  const size_t found = text.find(close, i + 2);
+  return found == std::string_view::npos ? text.size() : found + close.size();
 }
 
 bool has_part(std::string_view opcode, std::string_view part) {
@@ -39,15 +63,12 @@ std::string make_rounding_explicit(std::string_view text) {
   result.reserve(text.size() + text.size() / 64);
   for (size_t i = 0; i < text.size();) {
     if (text.substr(i, 2) == "//" || text.substr(i, 2) == "/*" || text[i] == '"') {
-      const std::string_view close = text[i] == '"' ? "\"" : text[i + 1] == '/' ? "\n" : "*/";
-      const size_t found = text.find(close, i + (close.size() == 2 ? 2 : 1));
-      const size_t end = found == std::string_view::npos ? text.size() : found + close.size();
+      const size_t end = end_of_quotation(text, i);
       result += text.substr(i, end - i);
       i = end;
-    } else if (std::isalpha(static_cast<unsigned char>(text[i])) &&
-               (i == 0 || !(is_opcode_char(text[i - 1]) || text[i - 1] == '$' || text[i - 1] == '%'))) {
+    } else if (std::isalpha(static_cast<unsigned char>(text[i])) && !continues_a_word(text, i)) {
       size_t end = i;
-      while (end < text.size() && is_opcode_char(text[end])) ++end;
+      while (end < text.size() && is_opcode_char(text[end]) && !ends_a_label(text, end)) ++end;
       result += explicit_opcode(text.substr(i, end - i));
       i = end;
     } else {

@@ -34,11 +34,20 @@ std::string property_cause(const std::string& failure) {
   return fmt::format("property/{}", failure.substr(0, failure.find(':')));
 }
 
+/// Of a finding of the checks: its kind, and the line or the output that it names.
+std::string check_cause(const CheckFinding& finding) {
+  const SourceLocation& where = finding.at.where;
+  const bool nowhere = where.file.empty() && where.function.empty();
+  return fmt::format("check/{}/{}", finding.kind,
+                     nowhere ? finding.element.substr(0, finding.element.find('[')) : place(where));
+}
+
 std::string worst_fault(const Verification& v) {
   if (v.trap) return fmt::format("trap/{}/{}", v.trap->kind, place(v.trap->where));
   for (const ElementFault& fault : kFaults) {
     if (std::string cause = element_cause(v, fault); !cause.empty()) return cause;
   }
+  if (v.checks && !v.checks->findings.empty()) return check_cause(v.checks->findings.front());
   if (!v.properties_failed.empty()) return property_cause(v.properties_failed.front());
   return {};
 }

@@ -8,7 +8,7 @@ namespace assay {
 /// Sets `verdict` and `cause` from what the other fields hold. `pass` leaves the cause empty; a finding's
 /// cause is its worst fault: "trap/out-of-bounds/kernels/gla/chunk.cu:142",
 /// "nonfinite/o/exp-overflow/kernels/gla/chunk.cu:142" (origin and place only where one was found),
-/// "wrong-class/o", "violation/o", "property/same-bits-twice", "property/same-bits-on-peer",
+/// "wrong-class/o", "violation/o", "check/race/kernels/gla/chunk.cu:142", "property/same-bits-twice", "property/same-bits-on-peer",
 /// "property/exponents-nonpositive". Shrinking keeps it.
 void decide(Verification&);
 

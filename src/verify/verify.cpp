@@ -88,6 +88,25 @@ std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verificat
   return std::nullopt;
 }
 
+/// The run once more under the checks, where it is small enough. A trap that only they raise is the run's.
+void check_run(const Plan& plan, const TensorMap& inputs, const VerifyOptions& options, Verification& v) {
+  const uint64_t instructions = v.lane_instructions;
+  if (!options.checks.any()) return;
+  if (v.trap && v.trap->kind == "hang") {
+    v.checks.emplace().skipped = "the run does not end";
+    return;
+  }
+  if (instructions > options.check_instructions) {
+    v.checks.emplace().skipped =
+        fmt::format("the run has {:.0f} million lane-instructions, more than the {:.0f} million that are checked",
+                    static_cast<double>(instructions) * 1e-6, static_cast<double>(options.check_instructions) * 1e-6);
+    return;
+  }
+  std::optional<Trap> trap;
+  v.checks = vm::run_checked(plan, inputs, options.origin.machine, options.checks, &trap);
+  if (!v.trap) v.trap = trap;
+}
+
 /// Where the non-finite element was born, and the named causes that fit all the evidence.
 void explain(const Plan& plan, const Operator& op, const TensorMap& inputs, const VerifyOptions& options,
              Verification& v) {
@@ -135,6 +154,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   }
   if (!outcome.trap && options.shadow_instructions && v.lane_instructions <= options.shadow_instructions)
     v.shadow = vm::run_shadow(plan, inputs, options.origin.machine, {.locate = location_of});
+  check_run(plan, inputs, options, v);
   decide(v);
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
     explain(plan, op, inputs, options, v);

@@ -9,6 +9,7 @@
 #include "reports/result.h"
 #include "src/backend/backend.h"
 #include "src/diagnosis/origin.h"
+#include "src/vm/checks/checks.h"
 
 namespace assay {
 
@@ -23,6 +24,10 @@ struct VerifyOptions {
   /// Run once more beside exact arithmetic (Verification::shadow), for launches of at most so many
   /// lane-instructions; 0: do not.
   uint64_t shadow_instructions = 0;
+  /// Checks on the machine (Verification::checks), for runs of at most so many lane-instructions; none by
+  /// default.
+  vm::Checks checks = vm::Checks::none();
+  uint64_t check_instructions = 200'000'000;
   /// A second backend whose bits must equal the first's (cuda against vm).
   Backend* peer = nullptr;
 };

@@ -68,6 +68,16 @@ struct SpecialCell {
   std::string name;
 };
 
+/// A variable in shared or local memory, for messages and for the check that addresses stay inside it.
+struct NamedArea {
+  std::string name;  ///< as in the source where the PTX name is a mangled one
+  uint32_t offset = 0, bytes = 0;
+  int32_t function = -1, variable = -1;  ///< into Module::functions (-1: module scope) and its variables
+  bool dynamic = false;                  ///< extern shared: reaches to the end of shared memory
+};
+/// "tile + 128", "4 bytes past the end of tile (1024 bytes)", "byte 12".
+std::string area_text(const std::vector<NamedArea>&, uint64_t address);
+
 /// An entry and the functions it calls, decoded. Register slots of all functions are disjoint (recursion is
 /// refused).
 struct Code {
@@ -85,6 +95,7 @@ struct Code {
   uint32_t local_bytes = 0;           ///< per thread: .local variables and call parameters
   std::vector<int32_t> exponentials;  ///< op index by exponent range
   bool global_atomics = false;        ///< blocks then run one after another
+  std::vector<NamedArea> shared_areas, local_areas;  ///< ascending offsets
 };
 
 /// Address of module variable `index` where it is .global or .const.

@@ -1,8 +1,10 @@
 // Entry -> ops: functions, instructions and branch targets.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "src/numerics/bad_input.h"
+#include "src/ptx/opcodes.h"
 #include "src/ptx/type.h"
 #include "src/vm/decoder.h"
 
@@ -31,7 +33,7 @@ std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, co
 }
 
 Decoder::Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry)
-    : module_(std::move(module)), code_(std::make_shared<Code>()) {
+    : module_(std::move(module)), call_graph_(*module_), code_(std::make_shared<Code>()) {
   code_->module = module_;
   code_->entry = entry;
   function_start_.assign(module_->functions.size(), -1);
@@ -85,7 +87,7 @@ const Row* Decoder::row_of(const ptx::Instruction& instruction) const {
 void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
   current_ = &instruction;
   const Row* row = row_of(instruction);
-  if (!row) fail(instruction, "the machine has no such instruction");
+  if (!row) refuse(instruction);
   Op op;
   op.row = row;
   op.kind = row->kind;
@@ -120,6 +122,20 @@ void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
   }
   if (op.kind == Kind::call) code_->ops.reserve(code_->ops.size() + 1);
   code_->ops.push_back(op);
+}
+
+/// The table has no such form: is it another form of an instruction, an instruction, or none?
+void Decoder::refuse(const ptx::Instruction& instruction) const {
+  static const std::set<std::string, std::less<>> implemented = [] {
+    std::set<std::string, std::less<>> bases;
+    for (const Row& row : rows())
+      for (const std::string& form : forms_of(row)) bases.insert(form.substr(0, form.find_first_of(". ")));
+    return bases;
+  }();
+  const std::string base = instruction.opcode.substr(0, instruction.opcode.find('.'));
+  if (implemented.contains(base)) fail(instruction, "the machine does not implement this form of " + base);
+  if (ptx::is_instruction_name(base)) fail(instruction, "the machine does not implement " + base);
+  fail(instruction, "PTX has no instruction " + base);
 }
 
 void Decoder::plain_operands(const ptx::Instruction& instruction, const Row& row, Op& op) {
@@ -197,8 +213,11 @@ void Decoder::branch_table(Op& op, const Operand& labels) {
   if (labels.kind != Operand::Kind::vector) fail("expected a .branchtargets list");
   op.immediate = code_->branch_tables.size();
   code_->branch_tables.emplace_back(labels.elements.size(), 0);
-  for (size_t i = 0; i < labels.elements.size(); ++i)
+  for (size_t i = 0; i < labels.elements.size(); ++i) {
+    if (labels.elements[i].kind != Operand::Kind::label || labels.elements[i].target < 0)
+      fail("expected a .branchtargets list");
     fixups_.push_back({code_->ops.size(), labels.elements[i].target, static_cast<int32_t>(i)});
+  }
 }
 
 void Decoder::resolve_branches() {
@@ -244,8 +263,9 @@ void Decoder::fail(const ptx::Instruction& instruction, const std::string& what)
     if (at.file >= 0)
       line = " (" + module_->files[static_cast<size_t>(at.file)] + ":" + std::to_string(at.line) + ")";
   }
-  throw BadInput(module_->path + ":" + std::to_string(instruction.ptx_line) + ": " + instruction.opcode +
-                 " in " + here().name + line + ": " + what);
+  throw BadInput(module_->path + ":" + std::to_string(instruction.ptx_line) + ":" +
+                 std::to_string(instruction.ptx_column) + ": " + instruction.opcode + " in " + here().name +
+                 line + ": " + what);
 }
 
 }  // namespace assay::vm

@@ -9,28 +9,24 @@ namespace assay::vm {
 using ptx::Operand;
 using ptx::Type;
 
-Decoder::CallSite Decoder::call_site(const ptx::Instruction& instruction) {
-  CallSite site;
-  for (const Operand& operand : instruction.operands) {
-    if (operand.kind == Operand::Kind::vector)
-      (site.target ? site.arguments : site.returns) = &operand;
-    else if (!site.target)
-      site.target = &operand;
-  }
-  return site;
-}
-
-int32_t Decoder::function_named(const std::string& name) const {
-  for (size_t i = 0; i < module_->functions.size(); ++i)
-    if (module_->functions[i].name == name) return static_cast<int32_t>(i);
-  return -1;
+/// The sizes of a call's parameters are those of the function.
+bool Decoder::takes(const CallSite& site, const ptx::Function& function) const {
+  auto same = [&](const Operand* list, const std::vector<ptx::Parameter>& parameters) {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const auto local = list->elements[i].symbol - static_cast<int32_t>(module_->variables.size());
+      if (local < 0 || here().variables[static_cast<size_t>(local)].bytes != parameters[i].bytes)
+        return false;
+    }
+    return true;
+  };
+  return same(site.arguments, function.parameters) && same(site.returns, function.returns);
 }
 
 void Decoder::call(const ptx::Instruction& instruction, Op& op) {
   const CallSite site = call_site(instruction);
   if (!site.target) fail(instruction, "names no function");
   if (site.target->kind == Operand::Kind::reg) return call_address(instruction, site, op);
-  const int32_t callee = function_named(site.target->name);
+  const int32_t callee = call_graph_.function_named(site.target->name);
   if (callee < 0) fail(instruction, "unknown function " + site.target->name);
   call_function(instruction, site, callee, op);
 }
@@ -41,7 +37,8 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
                             Op& op) {
   const ptx::Function& target = module_->functions[static_cast<size_t>(callee)];
   if (!target.defined) fail(instruction, "function " + target.name + " has no body in this module");
-  if (callee == function_ || target.entry) fail(instruction, "recursion is not supported");
+  if (target.entry) fail(instruction, target.name + " is an entry, not a function");
+  if (call_graph_.is_recursive(function_, callee)) fail(instruction, "recursion is not supported");
 
   auto triples = [&](const Operand* list, const std::vector<ptx::Parameter>& parameters, size_t first,
                      bool to_callee) {
@@ -49,10 +46,15 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
     const size_t count = list ? list->elements.size() : 0;
     if (count != parameters.size()) fail(instruction, "wrong number of arguments for " + target.name);
     for (size_t i = 0; i < count; ++i) {
-      const Operand& argument = list->elements[i];
-      if (argument.symbol < 0) fail(instruction, "arguments must be .param variables");
-      const auto local =
-          static_cast<int32_t>(argument.symbol - static_cast<int32_t>(module_->variables.size()));
+      const auto local = list->elements[i].symbol - static_cast<int32_t>(module_->variables.size());
+      if (list->elements[i].kind != Operand::Kind::symbol || local < 0 ||
+          here().variables[static_cast<size_t>(local)].space != ptx::Space::param)
+        fail(instruction, "arguments must be .param variables");
+      const ptx::Variable& argument = here().variables[static_cast<size_t>(local)];
+      if (argument.bytes != parameters[i].bytes)
+        fail(instruction, argument.name + " has " + std::to_string(argument.bytes) + " bytes, " +
+                              parameters[i].name + " of " + target.name + " has " +
+                              std::to_string(parameters[i].bytes));
       const auto mine = static_cast<Slot>(function_offsets_.at({function_, local}));
       const auto theirs =
           static_cast<Slot>(function_offsets_.at({callee, -1 - static_cast<int32_t>(first + i)}));
@@ -74,40 +76,16 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
   op = copy;
 }
 
-/// Functions whose address the module takes: in an initialiser or as a source operand.
-std::vector<int32_t> Decoder::functions_with_an_address() const {
-  std::vector<char> taken(module_->functions.size(), 0);
-  auto mark = [&](int32_t function) {
-    if (function >= 0) taken[static_cast<size_t>(function)] = 1;
-  };
-  for (const ptx::Variable& variable : module_->variables)
-    for (const ptx::Variable::Address& address : variable.addresses) mark(address.function);
-  for (const ptx::Function& function : module_->functions)
-    for (const ptx::Instruction& instruction : function.body) {
-      if (instruction.opcode.starts_with("call")) continue;
-      for (const Operand& operand : instruction.operands)
-        if (operand.kind == Operand::Kind::symbol && operand.symbol == -1 && operand.parameter < 0)
-          mark(function_named(operand.name));
-    }
-  std::vector<int32_t> result;
-  for (size_t i = 0; i < taken.size(); ++i)
-    if (taken[i]) result.push_back(static_cast<int32_t>(i));
-  return result;
-}
-
 /// An indirect call: "is it this function? then call it" for every function whose address the module takes
 /// and whose parameters fit, after a check that each lane's address is one of them.
 void Decoder::call_address(const ptx::Instruction& instruction, const CallSite& site, Op& op) {
-  auto fits = [](const Operand* list, const std::vector<ptx::Parameter>& parameters) {
-    return (list ? list->elements.size() : 0) == parameters.size();
-  };
   const Slot address = source(*site.target, Type::u64);
   std::vector<int32_t> callees;
   std::vector<Slot> offsets;
-  for (const int32_t callee : functions_with_an_address()) {
+  for (const int32_t callee : call_graph_.with_an_address()) {
     const ptx::Function& target = module_->functions[static_cast<size_t>(callee)];
-    if (!target.defined || target.entry || callee == function_) continue;
-    if (!fits(site.arguments, target.parameters) || !fits(site.returns, target.returns)) continue;
+    if (!target.defined || target.entry || !fits(site, target)) continue;
+    if (call_graph_.is_recursive(function_, callee) || !takes(site, target)) continue;
     callees.push_back(callee);
     offsets.push_back(static_cast<Slot>(function_address(callee) - function_base));
   }

@@ -1,8 +1,13 @@
 // Operands -> slots: registers, immediates, special registers, addresses, and where variables lie.
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 
+#include "src/numerics/bad_input.h"
 #include "src/numerics/format.h"
 #include "src/vm/decoder.h"
 #include "src/vm/memory.h"
@@ -20,6 +25,10 @@ constexpr uint32_t cell_bytes(Cell cell) {
   return cell == Cell::wide ? 256 : cell == Cell::word ? 128 : 64;
 }
 
+constexpr int64_t largest_local =
+    512 << 10;  // bytes per thread (CUDA C++ Programming Guide, "Compute Capabilities")
+constexpr int64_t largest_shared = 1 << 24;  // far above any block's; the launch checks what a block has
+
 int64_t align_up(int64_t value, int64_t align) {
   return align > 1 ? (value + align - 1) / align * align : value;
 }
@@ -34,10 +43,50 @@ uint64_t function_address(int32_t index) {
   return function_base + static_cast<uint64_t>(index) * 16;
 }
 
+namespace {
+
+/// "_ZZ1kE4tile" is "tile" in the source; other names stay.
+std::string source_name(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> plain(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  if (status != 0 || !plain) return name;
+  const std::string whole = plain.get();
+  const size_t scope = whole.rfind("::");
+  return scope == std::string::npos ? whole : whole.substr(scope + 2);
+}
+
+void name_area(std::vector<NamedArea>& areas, const ptx::Variable& variable, int64_t offset, int32_t function,
+               int32_t index) {
+  areas.push_back({source_name(variable.name), static_cast<uint32_t>(offset),
+                   static_cast<uint32_t>(variable.bytes), function, index, false});
+}
+
+}  // namespace
+
+std::string area_text(const std::vector<NamedArea>& areas, uint64_t address) {
+  const NamedArea* before = nullptr;
+  for (const NamedArea& area : areas)
+    if (area.offset <= address) before = &area;
+  if (!before) return "byte " + std::to_string(static_cast<int64_t>(address));
+  const uint64_t offset = address - before->offset;
+  if (before->dynamic || offset < before->bytes)
+    return offset == 0 ? before->name : before->name + " + " + std::to_string(offset);
+  const uint64_t past = offset - before->bytes;
+  return (past == 0 ? "the byte" : std::to_string(past) + " bytes") + " past the end of " + before->name +
+         " (" + std::to_string(before->bytes) + " bytes)";
+}
+
 /// Static shared variables of the module and of the entry, then dynamic shared memory; call frames in local
 /// memory.
 void Decoder::lay_out_memory() {
   int64_t shared = 0, local = 0, dynamic_align = 16;
+  auto limit = [this](int64_t bytes, int64_t most, const char* what) {
+    if (bytes > most)
+      throw BadInput(module_->path + ": entry " + module_->functions[static_cast<size_t>(code_->entry)].name +
+                     " needs " + std::to_string(bytes) + " bytes of " + what + "; at most " +
+                     std::to_string(most) + " are possible");
+  };
   variable_offsets_.assign(module_->variables.size(), -1);
   for (size_t i = 0; i < module_->variables.size(); ++i) {
     const ptx::Variable& variable = module_->variables[i];
@@ -48,7 +97,9 @@ void Decoder::lay_out_memory() {
     }
     shared = align_up(shared, variable.align);
     variable_offsets_[i] = shared;
+    name_area(code_->shared_areas, variable, shared, -1, static_cast<int32_t>(i));
     shared += variable.bytes;
+    limit(shared, largest_shared, "shared memory");
   }
   for (size_t f = 0; f < module_->functions.size(); ++f) {
     const ptx::Function& function = module_->functions[f];
@@ -58,8 +109,12 @@ void Decoder::lay_out_memory() {
       int64_t& next = variable.space == Space::shared ? shared : local;
       next = align_up(next, variable.align);
       function_offsets_[{static_cast<int32_t>(f), static_cast<int32_t>(v)}] = next;
+      name_area(variable.space == Space::shared ? code_->shared_areas : code_->local_areas, variable, next,
+                static_cast<int32_t>(f), static_cast<int32_t>(v));
       next += variable.bytes;
     }
+    limit(local, largest_local, "local memory per thread");
+    limit(shared, largest_shared, "shared memory");
     if (function.entry) continue;
     for (size_t p = 0; p < function.parameters.size() + function.returns.size(); ++p) {
       const size_t inputs = function.parameters.size();
@@ -68,11 +123,15 @@ void Decoder::lay_out_memory() {
       function_offsets_[{static_cast<int32_t>(f), -1 - static_cast<int32_t>(p)}] = local;
       local += parameter.bytes;
     }
+    limit(local, largest_local, "local memory per thread");
   }
   shared = align_up(shared, dynamic_align);
   for (size_t i = 0; i < module_->variables.size(); ++i)
-    if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0)
+    if (module_->variables[i].space == Space::shared && variable_offsets_[i] < 0) {
       variable_offsets_[i] = shared;
+      name_area(code_->shared_areas, module_->variables[i], shared, -1, static_cast<int32_t>(i));
+      code_->shared_areas.back().dynamic = true;
+    }
   code_->shared_bytes = static_cast<uint32_t>(shared);
   code_->local_bytes = static_cast<uint32_t>(align_up(local, 16));
 }
@@ -129,6 +188,7 @@ Slot Decoder::source(const Operand& operand, Type type) {
     case Operand::Kind::special:
       return special_slot(operand.name, cell);
     case Operand::Kind::symbol:
+      if (cell == Cell::mask) fail("an address is no predicate");
       return constant_slot(symbol_value(operand) + static_cast<uint64_t>(operand.offset), cell);
     case Operand::Kind::sink:
       return constant_slot(0, cell);
@@ -211,7 +271,7 @@ uint64_t Decoder::symbol_value(const Operand& operand) {
     return static_cast<uint64_t>(function_offsets_.at({function_, -1 - operand.parameter}));
   }
   const auto count = static_cast<int32_t>(module_->variables.size());
-  if (operand.symbol < 0) return function_address(function_named(operand.name));
+  if (operand.symbol < 0) return function_address(call_graph_.function_named(operand.name));
   if (operand.symbol >= count)
     return static_cast<uint64_t>(function_offsets_.at({function_, operand.symbol - count}));
   const Space space = module_->variables[static_cast<size_t>(operand.symbol)].space;
@@ -231,14 +291,14 @@ void Decoder::address(const Operand& operand, Op& op) {
 }
 
 std::pair<Slot, int64_t> Decoder::second_address(const Operand& operand, bool* wide) {
-  int64_t offset = operand.offset;
-  if (operand.parameter >= 0 || operand.symbol >= 0) offset += static_cast<int64_t>(symbol_value(operand));
+  auto offset = static_cast<uint64_t>(operand.offset);
+  if (operand.parameter >= 0 || operand.symbol >= 0) offset += symbol_value(operand);
   *wide = true;
-  if (operand.reg < 0) return {constant_slot(0, Cell::wide), offset};
+  if (operand.reg < 0) return {constant_slot(0, Cell::wide), static_cast<int64_t>(offset)};
   const Cell cell = cell_of(here().registers[static_cast<size_t>(operand.reg)].type);
   if (cell == Cell::mask) fail("a predicate is no address");
   *wide = cell == Cell::wide;
-  return {register_slot(operand.reg), offset};
+  return {register_slot(operand.reg), static_cast<int64_t>(offset)};
 }
 
 void Decoder::set_slots(Op& op, const std::vector<Slot>& slots) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/ptx/program.h"
+#include "src/vm/call_graph.h"
 #include "src/vm/code.h"
 
 namespace assay::vm {
@@ -49,15 +50,9 @@ class Decoder {
     int32_t table_entry;  ///< -1: Op::target
   };
 
-  /// The operands of a call: (returns), target, (arguments), prototype.
-  struct CallSite {
-    const ptx::Operand *target = nullptr, *arguments = nullptr, *returns = nullptr;
-  };
-  static CallSite call_site(const ptx::Instruction&);
   void call_function(const ptx::Instruction&, const CallSite&, int32_t callee, Op&);
   void call_address(const ptx::Instruction&, const CallSite&, Op&);
-  std::vector<int32_t> functions_with_an_address() const;
-  int32_t function_named(const std::string& name) const;  ///< -1: none
+  bool takes(const CallSite&, const ptx::Function&) const;
   bool is_too_wide(const ptx::Operand&, ptx::Type);
   Slot low_word(const ptx::Operand&, const Op& user);
   void lay_out_memory();
@@ -68,6 +63,7 @@ class Decoder {
   void resolve_branches();
   void relocate_constants();
   const Row* row_of(const ptx::Instruction&) const;
+  [[noreturn]] void refuse(const ptx::Instruction&) const;
   Slot register_slot(int32_t reg);
   Slot constant_slot(uint64_t bits, Cell cell);
   Slot special_slot(const std::string& name, Cell cell);
@@ -77,6 +73,7 @@ class Decoder {
   const ptx::Function& here() const { return module_->functions[static_cast<size_t>(function_)]; }
 
   std::shared_ptr<const ptx::Module> module_;
+  CallGraph call_graph_;
   std::shared_ptr<Code> code_;
   int32_t function_ = -1;
   const ptx::Instruction* current_ = nullptr;

@@ -62,6 +62,7 @@ class Engine {
         if (block.trap) break;
       }
       if (block.trap || !release_barriers(block)) break;
+      if constexpr (requires { trace_.released(block); }) trace_.released(block);
       for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
     }
     if constexpr (Trace::enabled) trace_.end_block(block);
@@ -84,6 +85,7 @@ class Engine {
       uint32_t mask = warp.current.mask;
       ++executed;
       if (op.guarded) {
+        if constexpr (requires { trace_.guarded(warp, op, mask); }) trace_.guarded(warp, op, mask);
         mask &= op.guard_negated ? ~warp.mask(op.guard) : warp.mask(op.guard);
         if (!mask) {
           ++warp.current.pc;
@@ -92,6 +94,8 @@ class Engine {
       }
       lanes += static_cast<uint64_t>(std::popcount(mask));
       if constexpr (Trace::enabled) trace_.before(warp, op, mask);
+      if constexpr (requires { trace_.stops; })
+        if (warp.block->trap) goto done;
       switch (op.kind) {
         case Kind::exponential:
           note_argument(warp, op, mask);

@@ -131,6 +131,11 @@ void PreparedPlan::lay_out_parameters(size_t index) {
   if (entry.max_threads > 0 && threads > static_cast<uint64_t>(entry.max_threads))
     throw BadInput(
         fmt::format("{} has a block of {} threads, the entry allows {}", who, threads, entry.max_threads));
+  const auto& [x, y, z] = entry.required_block;
+  if (x > 0 && (launch.block != std::array{uint32_t(x), uint32_t(y), uint32_t(z)}))
+    throw BadInput(fmt::format(
+        "{} has a block of {} x {} x {} threads, the entry is compiled for {} x {} x {} (.reqntid)", who,
+        launch.block[0], launch.block[1], launch.block[2], x, y, z));
   if (uint64_t{code.shared_bytes} + launch.shared_bytes > largest_shared)
     throw BadInput(fmt::format("{} needs {} bytes of shared memory, a block has {}", who,
                                uint64_t{code.shared_bytes} + launch.shared_bytes, largest_shared));
@@ -183,7 +188,8 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
         std::memcpy(data.data(), variable.initial.data(), variable.initial.size());
       for (const ptx::Variable::Address& address : variable.addresses)
         put(data, address.at,
-            (address.function >= 0 ? function_address(address.function) : variable_address(address.variable)) +
+            (address.function >= 0 ? function_address(address.function)
+                                   : variable_address(address.variable)) +
                 static_cast<uint64_t>(address.offset));
     }
   }

@@ -258,7 +258,7 @@ void follow_lines(const Plan& plan, const TensorMap& inputs, const MachineOption
       if (!is_real(tensor.dtype)) continue;
       std::vector<double>& of_line = sizes[name];
       of_line.resize(result.size());
-      pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
+      pass.each_element(tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
         if (at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
         for (size_t p = 0; p < count; ++p)
           of_line[followed[first + p]] += std::fabs(static_cast<double>(cells.parts[at * kParts + p]));

@@ -33,6 +33,10 @@
 //
 // - shfl: d, s[0] the value; in `after`, warp.lane_source[lane] is the lane that was read.
 //
+// A trace may have more members: guarded(warp, op, mask) sees the guard of every guarded instruction, those
+// that no lane executes included; released(block) follows the release of barriers; with a member `stops` a
+// trap that `before` raises ends the warp.
+//
 // Memory: after ld, st, atom, red, ldmatrix and cp.async, warp.address[lane] is the address of the lane's
 // first byte, translated: warp.space is global (constants and parameters included), shared or local. For
 // cp.async it is the source, and warp.address2 the shared destination.

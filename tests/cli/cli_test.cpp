@@ -78,7 +78,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"verify gla.chunk --backend vm --arch sm_42", "sm_42"},
       {"verify gla.chunk --set 'g[0,99,0,0]=1'", "no such element"},
       {"verify gla.chunk --ptx a.ptx", "give one of them"},
-      {"verify --ptx a.ptx", "--ptx and --plan belong together"},
+      {"verify --ptx a.ptx", "--ptx needs a --plan"},
       {"verify --ptx a.ptx --plan b.json", "b.json"},
       {"verify gla.chunk --inputs gone.safetensors", "gone.safetensors: cannot be opened"},
       {"verify gla.chunk --inputs cut.safetensors", "not a safetensors file"},

@@ -185,6 +185,55 @@ TEST(ForeignKernel, DisagreementOfPlanAndPtxIsFoundBeforeAnythingRuns) {
   EXPECT_THROW(load_foreign_kernel(kPlan, kPlan), BadInput);
 }
 
+TEST(ForeignKernel, LaunchesMayNameThePtxFilesOfAFolder) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("assay_foreign_folder_" + std::to_string(::getpid()));
+  struct Remove {
+    std::filesystem::path path;
+    ~Remove() { std::filesystem::remove_all(path); }
+  } remove{folder};
+  std::filesystem::create_directories(folder / "ptx");
+  for (const char* dtype : {"bf16", "fp16", "fp32"})
+    std::filesystem::copy_file(kPtx, folder / "ptx" / (std::string(dtype) + ".ptx"));
+  const json patch = json::parse(
+      R"([{"op": "add", "path": "/launches/0/ptx", "value": "{dtype}.ptx"}, {"op": "remove", "path": "/name"}])");
+  const std::string plan = folder / "my_plan.json";
+  std::ofstream(plan) << json::parse(std::ifstream(kPlan)).patch(patch).dump();
+
+  const Kernel kernel = load_foreign_kernel(folder / "ptx", plan);
+  Case c = small_case();
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp32}) {
+    c.dtype = dtype;
+    const Plan made = plan_of(kernel, c);
+    ASSERT_EQ(made.modules.size(), 1u);
+    EXPECT_EQ(made.modules[0].name, std::string(format(dtype).name) + ".ptx");
+    EXPECT_EQ(made.modules[0].path, folder / "ptx" / made.modules[0].name);
+    EXPECT_EQ(made.launches.at(0).module, made.modules[0].name);
+  }
+  auto message = [](const std::string& ptx, const std::string& of_plan) -> std::string {
+    try {
+      load_foreign_kernel(ptx, of_plan);
+      return "accepted";
+    } catch (const BadInput& error) {
+      return error.what();
+    }
+  };
+  EXPECT_NE(message("", plan).find("bf16.ptx: cannot be read; a launch of " + plan + " names it"),
+            std::string::npos)
+      << message("", plan);
+  EXPECT_NE(message(kPtx, plan).find("/launches/0/ptx: names its PTX file; give --ptx the folder"),
+            std::string::npos)
+      << message(kPtx, plan);
+  EXPECT_NE(message(folder, kPlan).find("names no PTX file (\"ptx\"); give --ptx the file, not a folder"),
+            std::string::npos)
+      << message(folder, kPlan);
+  EXPECT_NE(message("", kPlan).find("give it with --ptx"), std::string::npos) << message("", kPlan);
+  std::filesystem::rename(folder / "ptx/bf16.ptx", folder / "bf16.ptx");
+  std::filesystem::rename(folder / "ptx/fp16.ptx", folder / "fp16.ptx");
+  std::filesystem::rename(folder / "ptx/fp32.ptx", folder / "fp32.ptx");
+  EXPECT_EQ(load_foreign_kernel("", plan).name, "my_plan");
+}
+
 TEST(ForeignKernel, ValuesNoGpuCanLaunchAreRefusedForTheCase) {
   const std::pair<const char*, const char*> rows[] = {
       {R"([{"op": "replace", "path": "/launches/0/block", "value": ["K", "H", "N", 1]}])", "at most 3"},

@@ -89,7 +89,7 @@ TEST(Corpus, DecodesExceptForApproximationsThatNobodyRecorded) {
       const size_t start = message.find(": ") + 2;
       const std::string form = message.substr(start, message.find(' ', start) - start);
       EXPECT_TRUE(unrecorded.contains(form)) << variant.name << ": " << message;
-      EXPECT_TRUE(message.ends_with("the machine has no such instruction")) << message;
+      EXPECT_NE(message.find("the machine does not implement"), std::string::npos) << message;
     }
 }
 

@@ -95,7 +95,7 @@ TEST(Lexer, SaysWhereAndWhatIsWrong) {
       {"0xG", literal, "k.ptx:1:1: malformed number 0xG"},
       {"99999999999999999999", literal, "k.ptx:1:1: malformed number 99999999999999999999"},
       {"", literal, "k.ptx:1:1: expected a number"},
-      {"1.5", [](Lexer& l) { l.integer(); }, "k.ptx:1:4: expected an integer"},
+      {"1.5", [](Lexer& l) { l.integer(); }, "k.ptx:1:1: expected an integer"},
       {"\"a\nb\"", quoted, "k.ptx:1:3: string is not closed"},
       {"/* a", [](Lexer& l) { l.at_end(); }, "k.ptx:1:1: comment is not closed"},
       {"{ { }", [](Lexer& l) { l.skip_braces(); }, "k.ptx:1:6: expected '}', got the end of the text"},

@@ -26,7 +26,7 @@ TEST(Parser, ReadsModulesWithEverythingCompilersWrite) {
       ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
       ".weak .func nothing() { ret; }\n"
       ".visible .entry k(.param .u64 .ptr .global .align 16 x, .param .f32 y)\n.maxntid 128, 2, "
-      "1\n.minnctapersm 2\n.pragma \"nounroll\";\n{\n"
+      "1\n.reqntid 128, 2\n.minnctapersm 2\n.pragma \"nounroll\";\n{\n"
       ".reg .b32 %r<3>;\n.loc 1 10 5\nmov.u32 %r1, %tid.x;\n"
       ".loc 2 20 7, function_name $L__info_string0, inlined_at 1 10 5\nmov.u32 %r2, 0x1F;\nret;\n}\n"
       ".file 1 \"a.cu\"\n.file 2 \"b.cuh\", 17, 4\n.section .debug_str\n{\n$L__info_string0:\n.b8 95, "
@@ -45,9 +45,10 @@ TEST(Parser, ReadsModulesWithEverythingCompilersWrite) {
   EXPECT_FALSE(module.functions[0].defined);
   const Function& kernel = module.functions[2];
   EXPECT_EQ(kernel.max_threads, 256);
+  EXPECT_EQ(kernel.required_block, (std::array<int32_t, 3>{128, 2, 1}));
   EXPECT_EQ(kernel.parameters[1].offset, 8);
   ASSERT_EQ(kernel.body.size(), 3u);
-  EXPECT_EQ(kernel.body[0].ptx_line, 18);
+  EXPECT_EQ(kernel.body[0].ptx_line, 19);
   const Line& inlined = module.lines[static_cast<size_t>(kernel.body[1].line)];
   EXPECT_EQ(module.files[static_cast<size_t>(inlined.file)], "b.cuh");
   const Line& site = module.lines[static_cast<size_t>(inlined.inlined_at)];
@@ -101,7 +102,7 @@ TEST(Parser, SaysWhereTheTextIsWrong) {
       {"", "t.ptx:1:1: no .version directive: this is not PTX text"},
       {"hello", "t.ptx:1:1: expected a directive"},
       {head + ".visible .entry k(\n", "t.ptx:5:1: expected .param"},
-      {head + ".entry k()\n{\n mov.u32 %r1, 1;\n}\n", "t.ptx:6:13: register %r1 is not declared"},
+      {head + ".entry k()\n{\n mov.u32 %r1, 1;\n}\n", "t.ptx:6:10: register %r1 is not declared"},
       {head + ".entry k()\n{\n bra NOWHERE;\n}\n", "t.ptx:6:2: unknown name NOWHERE"},
       {head + ".entry k()\n{\n ret\n}\n", "t.ptx:7:1: expected an operand"},
       {head + ".entry k()\n{\n ret;\n", "t.ptx:7:1: function k is not closed"},

@@ -20,6 +20,8 @@ TEST(MakeRoundingExplicit, GivesFloatOperationsTheRoundingThatTheyMean) {
       {"add.f64 a, b, c;", "add.rn.f64 a, b, c;"},
       {"mul.bf16x2 a, b, c;", "mul.rn.bf16x2 a, b, c;"},
       {"\tadd.f32\ta,b,c;", "\tadd.rn.f32\ta,b,c;"},
+      {"L:add.f32 a,b,c;", "L:add.rn.f32 a,b,c;"},
+      {"\"a\\\" /*\" add.f32 a,b,c;", "\"a\\\" /*\" add.rn.f32 a,b,c;"},
   };
   for (const Row& row : rows) EXPECT_EQ(make_rounding_explicit(row.from), row.to);
 }

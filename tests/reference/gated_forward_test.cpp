@@ -262,7 +262,7 @@ TEST(GatedKernels, return_the_same_bits_on_every_instruction_set) {
     const double a = std::fabs(normal(random)) / 4, k = normal(random), q = normal(random);
     forward.push_back({a, k, q, std::fabs(q), a * 1.0001, 1e-7});
     precise.push_back({a, a * 0x1p-56, k, q, std::fabs(q)});
-    adjoint.push_back({a, k, std::fabs(k), q, std::fabs(q)});
+    adjoint.push_back({a, k, std::fabs(k), q, std::fabs(q), a * 1.0001, 1e-7, a * 1.0002, 2e-7});
   }
   const auto v = draw(T * W), va = draw(T * A), d_o = draw(T * A), S = draw(K * W),
              states = draw(adjoint_state_size(K));
@@ -279,14 +279,16 @@ TEST(GatedKernels, return_the_same_bits_on_every_instruction_set) {
         {T, K, precise.data(), v.data(), s.data(), lo.data(), p.data(), o.data(), olo.data(), oc.data()});
     for (const auto* x : {&s, &lo, &p, &o, &olo, &oc}) keep(*x);
     std::vector<double> history(static_cast<size_t>((T + 1) * adjoint_state_size(K))), G = states, dv(T * A),
-                                                                                       dva(T * A);
+                                                                                       dva(T * A), dve(T * A);
     std::copy(states.begin(), states.end(), history.begin());
-    kernels.states({T, K, adjoint.data(), va.data(), history.data(), true});
+    kernels.states({T, K, adjoint.data(), 1e-7, va.data(), history.data(), true});
     std::vector<AdjointSums> sums(T * K);
-    kernels.reverse({T, K, adjoint.data(), va.data(), d_o.data(), history.data(), G.data(), sums.data(),
-                     dv.data(), dva.data()});
-    for (const auto* x : {&history, &G, &dv, &dva}) keep(*x);
-    for (const AdjointSums& x : sums) all.insert(all.end(), {x.dq, x.dq_abs, x.dk, x.dk_abs, x.dg, x.dg_abs});
+    kernels.reverse({T, K, adjoint.data(), 2e-7, va.data(), d_o.data(), history.data(), G.data(), sums.data(),
+                     dv.data(), dva.data(), dve.data()});
+    for (const auto* x : {&history, &G, &dv, &dva, &dve}) keep(*x);
+    for (const AdjointSums& x : sums)
+      all.insert(all.end(),
+                 {x.dq, x.dq_abs, x.dq_excess, x.dk, x.dk_abs, x.dk_excess, x.dg, x.dg_abs, x.dg_excess});
     seen.push_back(all);
   }
   for (size_t i = 1; i < seen.size(); ++i) EXPECT_EQ(seen[i], seen[0]) << runnable[i].instruction_set;

@@ -119,7 +119,7 @@ json passed_verification(int64_t T) {
             output("final_state", {{"N", 1}, {"H", 2}, {"K", 64}, {"V", 32}}, 2)}},
           {"properties_failed", json::array()},
           {"trap", nullptr},
-          {"shadow", nullptr},
+          {"checks", nullptr},
           {"origin", nullptr},
           {"diagnosis", json::array()},
           {"exponents",

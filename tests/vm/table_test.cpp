@@ -62,11 +62,11 @@ TEST(InstructionTable, IgnoresQualifiersThatChangeNoBits) {
 
 TEST(InstructionTable, RefusesAnUnknownFormBeforeAnythingRuns) {
   try {
-    run_small({.body = "@%p1 tanh.approx.f32 %f1, %f2;"});
+    run_small({.body = "@%p1 ex2.rn.f32 %f1, %f2;"});
     FAIL() << "accepted";
   } catch (const BadInput& error) {
     EXPECT_EQ(std::string(error.what()),
-              "test.ptx:13: tanh.approx.f32 in k: the machine has no such instruction");
+              "test.ptx:13:1: ex2.rn.f32 in k: the machine does not implement this form of ex2");
   }
 }
 

@@ -73,8 +73,11 @@ bool check_target(Warp& warp, const Op& op, uint32_t mask) {
     const int lane = std::countr_zero(rest);
     const Slot* end = op.slots + op.slot_count;
     if (std::find(op.slots, end, address[lane] - function_base) == end)
-      return raise(warp, op, lane, "call",
-                   fmt::format("{:#x} is the address of no function with these parameters", address[lane]));
+      return raise(
+          warp, op, lane, "call",
+          fmt::format("{:#x} is the address of no function with these parameters (nor may it lead back here: "
+                      "recursion is not supported)",
+                      address[lane]));
   }
   return true;
 }

@@ -1,0 +1,87 @@
+// How far a kernel's gradients may be from the exact ones: bound.h's model, carried to the adjoint of the
+// gated family.
+//
+//   dq_t = scale S_t do_t    dk_t = G_t v_t    dv_t = G_t^T k_t    dg_t = e^{g_t} rowsum(S_{t-1} (.) G_t)
+//   G_t = e^{g_{t+1}} G_{t+1} + scale q_t do_t^T,  G_{T+1} = dS_T without decay;   dS_0 = e^{g_1} G_1
+//
+// S_t is a state as in bound.h, declared by GatedAdjointArithmetic::state, with companion P and excess E. G_t
+// is the same recurrence in reversed time, declared by `adjoint`: a term scale q_i do_i enters with (1 +
+// write), crosses s for every s in t+1..i, lives through t..i, and passes the ends (in reversed time: the
+// starts) of the chunks it leaves. Companion and excess:
+//   M_t = e^{g_{t+1}} M_{t+1} + |scale| |q_t||do_t|^T,   M_{T+1} = |dS_T|
+//   F_t = (1 + step) { e^{g} [(1 + d) F_{t+1} + d M_{t+1}] + write |scale q_t||do_t|^T } + step M_t,  g =
+//   g_{t+1}; after the first token of a chunk has been crossed: F <- F + b (M + F), b of that chunk's gates
+// Every gradient is a sum over paths, each of S's and G's factors once, so that
+//   |dq^ - dq| <= scale sum_v |do| (E + readout (P + E)),         dk: sum_v |v| (F + readout (M + F)),
+//   dv: sum_c |k| (F + value_readout (M + F)),                    dS_0: F after the last crossing,
+//   dg: e^{g} sum_v { (1 + d_t)(1 + gate_readout)(P + E)(M + F) - P M }.
+// A path of dg crosses the tokens j+1..t-1 in S, t by itself, t+1..i in G: a kernel may form it in any order
+// and grouping (as q_i w k_j (do_i v_j) without any state), as long as its factors stay below this product.
+// Each output adds the error of its storage, as in bound.h.
+//
+// Underflow, as there: an absolute error e reaches the result times a subset of the other factors on its
+// path, and each term has at most kUnderflowEvents of them. With I the product of all (1 + d) a path may
+// pass,
+//   R_t = 1 + max|S_0| + sum_{j<=t} (1 + max|k_j|)(1 + max|v_j|)
+//   Q_t = 1 + max|dS_T| + (1 + |scale|) sum_{i>=t} (1 + max|q_i|)(1 + max|do_i|)
+//   U_dq <= e I (1 + |scale|) sum_v (1 + |do_tv|) R_t     U_dk <= e I sum_v (1 + |v_tv|) Q_t
+//   U_dv <= e I sum_c (1 + |k_tc|) Q_t      U_dS0 <= e I Q_1      U_dg <= e I V R_t Q_t,  e = events
+//   underflow.
+//
+// Overflow: where any of the same absolute sums of a sequence could pass 2^127, the bound is infinite.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "reference/bound.h"
+#include "reference/gated_adjoint.h"
+
+namespace assay {
+
+/// The gradients, in the order in which a result holds them.
+enum class Gradient { q, k, v, g, initial_state };
+
+/// Coefficients of one problem: the arithmetic with what decays add, if anything decays.
+class AdjointBoundModel {
+ public:
+  AdjointBoundModel(const GatedAdjointArithmetic&, bool decays);
+
+  const BoundModel& state() const { return state_; }
+  const BoundModel& adjoint() const { return adjoint_; }
+  const GatedAdjointArithmetic& arithmetic() const { return arithmetic_; }
+  /// True where the kernel claims that nothing rounds.
+  bool exact_claimed() const { return exact_claimed_; }
+  /// u of the format that the gradient is stored in.
+  double roundoff(Gradient) const;
+  /// Relative part of the bound of one element from its companion and excess; `g`: the element's gate, for
+  /// dg.
+  double relative_part(Gradient, double companion, double excess, double g) const;
+
+ private:
+  GatedAdjointArithmetic arithmetic_;
+  BoundModel state_, adjoint_;
+  bool exact_claimed_;
+};
+
+/// What the absolute parts of one slice's bounds follow from.
+class AdjointMagnitudes {
+ public:
+  AdjointMagnitudes(const SliceInputs&, const AdjointBoundModel&);
+
+  /// An absolute error of size 1 in one operation becomes at most this in the gradient at token t.
+  double spread(Gradient, int64_t t) const;
+  /// May an intermediate on the way to this gradient pass 2^127?
+  bool overflows(Gradient) const;
+  /// At least every |S| and |G| entry and partial sum.
+  double largest_state() const { return states_; }
+  double largest_adjoint() const { return adjoints_; }
+
+ private:
+  int64_t V_;
+  double scale_, inflation_ = 1, ends_ = 1;
+  double states_ = 0, adjoints_ = 0, widest_[5] = {};
+  std::vector<double> v_sum_, k_sum_, do_sum_;  ///< per token: number of channels + sum of magnitudes
+  std::vector<double> R_, Q_;                   ///< per token
+};
+
+}  // namespace assay

@@ -1,0 +1,28 @@
+#include "src/cli/check_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace assay::cli {
+
+void CheckOptions::add_to(CLI::App& app) {
+  app_ = &app;
+  std::string names;
+  for (const vm::CheckRow& row : vm::check_rows()) names += ", " + std::string(row.name);
+  const std::string group = "Checks on the machine";
+  app.add_option("--checks", checks_,
+                 "all (for runs of at most 200 million lane-instructions), none, or some of" + names.substr(1) +
+                     " (whatever the run costs)")
+      ->group(group)
+      ->capture_default_str();
+  app.add_flag("--strict-reads", strict_reads_,
+               "Trap at the first read of a register or byte that was never written, whether it matters or not")
+      ->group(group);
+}
+
+void CheckOptions::apply(VerifyOptions& options) const {
+  options.checks = vm::parse_checks(checks_);
+  options.checks.strict_reads = strict_reads_;
+  if (checks_ != "all" || strict_reads_) options.check_instructions = UINT64_MAX;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,25 @@
+// Options of the checks on the machine: what verify, trace and replay share.
+#pragma once
+#include <string>
+
+#include "src/verify/verify.h"
+
+namespace CLI {
+class App;
+}
+
+namespace assay::cli {
+
+class CheckOptions {
+ public:
+  void add_to(CLI::App&);
+  /// Throws BadInput for a check that there is not.
+  void apply(VerifyOptions&) const;
+
+ private:
+  std::string checks_ = "all";
+  bool strict_reads_ = false;
+  const CLI::App* app_ = nullptr;
+};
+
+}  // namespace assay::cli

@@ -1,0 +1,444 @@
+#include "src/vm/checks/race_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "src/vm/engine.h"
+#include "src/vm/rows/warp_rows.h"
+
+namespace assay::vm {
+namespace {
+
+constexpr CheckLog::Kind race{"races", "race"}, warp_race{"races", "warp-race"};
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// An op is 21 bits, a lane 5, a warp 5, and one says whether the access was atomic or alike.
+constexpr uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) {
+  return static_cast<uint32_t>(op) << 11 | static_cast<uint32_t>(lane) << 6 | warp << 1 | (strong ? 1u : 0u);
+}
+int lane_of(uint32_t who) {
+  return static_cast<int>(who >> 6 & 31);
+}
+uint32_t warp_of(uint32_t who) {
+  return who >> 1 & 31;
+}
+bool is_strong(uint32_t who) {
+  return who & 1;
+}
+
+void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
+  into.resize(std::max(into.size(), from.size()));
+  for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
+}  // namespace
+
+RaceCheck::Facts RaceCheck::facts_of(const Code& code, const Op& op) {
+  Facts facts;
+  if (!op.row) return facts;
+  const std::string opcode = opcode_text(code, op);
+  switch (op.row->effect) {
+    case Effect::load:
+      facts.act = Act::load;
+      break;
+    case Effect::store:
+      facts.act = Act::store;
+      break;
+    case Effect::atomic:
+      facts.act = Act::atomic;
+      break;
+    case Effect::load_matrix:
+      facts.act = Act::load_matrix;
+      break;
+    case Effect::async_copy:
+      facts.act = Act::copy;
+      break;
+    default:
+      if (opcode.starts_with("membar") || opcode.starts_with("fence")) facts.act = Act::fence;
+      // The operand that names the members, by the decoding of each form.
+      if (opcode.starts_with("vote.") || opcode.starts_with("match.") || opcode.starts_with("redux."))
+        facts.members = op.s[1];
+      if (opcode.starts_with("elect.") || opcode.starts_with("bar.warp.")) facts.members = op.s[0];
+      if (opcode.starts_with("shfl.sync")) facts.members = op.s[3];
+      if (facts.members != no_slot) facts.act = Act::members;
+      break;
+  }
+  facts.releases = contains(opcode, ".release") || contains(opcode, ".acq_rel");
+  facts.strong = facts.act == Act::atomic || facts.releases || contains(opcode, ".volatile") ||
+                 contains(opcode, ".relaxed") || contains(opcode, ".acquire");
+  return facts;
+}
+
+void RaceCheck::enter(const LaunchContext& context) {
+  context_ = &context;
+  code_ = context.code;
+  facts_.clear();
+  shared_granule_ = global_granule_ = 16;
+  for (const Op& op : code_->ops) {
+    const Facts facts = facts_.emplace_back(facts_of(*code_, op));
+    if (facts.act != Act::load && facts.act != Act::store && facts.act != Act::atomic) continue;
+    const uint32_t bytes = std::max<uint32_t>(1, op.element_bytes);
+    if (op.space != ptx::Space::global) shared_granule_ = std::min(shared_granule_, bytes);
+    if (op.space != ptx::Space::shared) global_granule_ = std::min(global_granule_, bytes);
+  }
+  for (const Op& op : code_->ops)
+    if (op.row && op.row->effect == Effect::async_copy) {
+      shared_granule_ = std::min<uint32_t>(shared_granule_, op.element_bytes);
+      global_granule_ = std::min<uint32_t>(global_granule_, 4);
+    }
+  launch_start_ = clock_;
+  block_of_time_.clear();
+  locations_.clear();
+  areas_.clear();
+  last_area_ = 0;
+  for (const Allocation& a : context.memory->allocations()) {
+    GlobalArea& area = areas_.emplace_back();
+    area.base = a.base, area.bytes = a.bytes;
+    area.followed = !unfollowed_.contains(a.name) && a.base != parameter_base;
+  }
+}
+
+void RaceCheck::begin_block(Block& block) {
+  block_ = &block;
+  const size_t warps = block.warps.size();
+  const size_t granules = block.shared.size() / shared_granule_ + 1;
+  // Stamps of earlier blocks stay: everyone knows of all times until now.
+  const uint32_t before = clock_;
+  warps_.resize(warps);
+  for (WarpOrder& warp : warps_) {
+    warp.known.assign(warps, before);
+    warp.lanes.all = before;
+    warp.lanes.seen.reset();
+    warp.waiting = -1;
+    advance(warp);
+  }
+  shared_writers_.resize(granules);
+  shared_readers_.resize(granules * warps);
+  for (auto& barrier : barriers_) barrier.clear();
+  fenced_ = false;
+  known_blocks_.clear();
+  std::erase_if(locations_, [](const auto& entry) { return entry.first < function_base; });  // shared memory's
+}
+
+void RaceCheck::advance(WarpOrder& warp) {
+  warp.time = ++clock_;
+  warp.touched = false;
+  block_of_time_.push_back(block_->linear);
+}
+
+uint32_t RaceCheck::who(const Touch& t) const {
+  return packed(static_cast<size_t>(t.op - code_->ops.data()), t.lane, t.warp->index, t.strong);
+}
+
+const Op& RaceCheck::op_of(uint32_t who) const {
+  return code_->ops[who >> 11];
+}
+
+/// Accesses of one block: by lane inside a warp, else by what barriers told.
+bool RaceCheck::ordered_in_block(uint32_t warp, int lane, uint32_t time, const Touch& now) const {
+  const WarpOrder& mine = warps_[now.warp->index];
+  if (warp != now.warp->index) return time <= mine.known[warp];
+  return lane == now.lane || time <= mine.lanes.known(now.lane, lane);
+}
+
+bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
+  if (before.time <= launch_start_ || (is_strong(before.who) && now.strong)) return true;
+  const uint64_t block = block_of_time_[before.time - launch_start_ - 1];
+  if (block == block_->linear) return ordered_in_block(warp_of(before.who), lane_of(before.who), before.time, now);
+  if (now.space == ptx::Space::shared) return true;  // every block has its own
+  const auto known = known_blocks_.find(block);
+  return known != known_blocks_.end() && before.time <= known->second;
+}
+
+void RaceCheck::before(Warp& warp, const Op& op, uint32_t mask) {
+  if (op.kind == Kind::barrier) arrive(warp, op, mask);
+}
+
+void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
+  const Facts& facts = facts_[static_cast<size_t>(&op - code_->ops.data())];
+  switch (facts.act) {
+    case Act::none:
+      return;
+    case Act::load:
+      if (facts.strong) through_location(warp, op, mask);
+      return access(warp, op, mask, false, facts.strong);
+    case Act::store:
+      access(warp, op, without_repeats(warp, op, mask), true, facts.strong);
+      if (facts.strong) through_location(warp, op, mask);
+      return;
+    case Act::atomic:
+      access(warp, op, mask, true, true);
+      return through_location(warp, op, mask);
+    case Act::load_matrix: {
+      const uint32_t givers = op.slot_count == 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
+      for_lanes(givers, [&](int lane) {
+        touch({&warp, &op, lane, false, false, ptx::Space::shared, warp.address[lane], 16});
+      });
+      return;
+    }
+    case Act::copy:
+      for_lanes(mask, [&](int lane) {
+        touch({&warp, &op, lane, true, false, ptx::Space::shared, warp.address2[lane], op.element_bytes}, false);
+        const PendingCopy& copy = warp.pending[warp.pending_count - 1];
+        if (copy.copied[lane])
+          touch({&warp, &op, lane, false, false, ptx::Space::global, warp.address[lane], copy.copied[lane]});
+      });
+      return;
+    case Act::members:
+      // Lanes with one mask make one exchange; the masks of others are theirs.
+      for (uint32_t rest = mask; rest;) {
+        const uint32_t members = warp.word(facts.members)[std::countr_zero(rest)];
+        order_members(warp, members);
+        rest &= ~(members | 1u << std::countr_zero(rest));
+      }
+      return;
+    case Act::fence:
+      fenced_ = true;
+      return;
+  }
+}
+
+void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, bool writes, bool strong) {
+  if (warp.space == ptx::Space::local) return;
+  const uint32_t bytes = op.element_bytes * std::max<uint32_t>(1, op.vector_length);
+  for_lanes(mask,
+            [&](int lane) { touch({&warp, &op, lane, writes, strong, warp.space, warp.address[lane], bytes}); });
+}
+
+/// Lanes of one store that share an address: all but the last are left out, and a finding if their values
+/// differ (PTX ISA, "st": which of them stays is unspecified).
+uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
+  if (warp.space == ptx::Space::local) return mask;
+  bool ascending = true;
+  int last = -1;
+  for_lanes(mask, [&](int lane) {
+    ascending &= last < 0 || warp.address[lane] > warp.address[last];
+    last = lane;
+  });
+  if (ascending) return mask;
+  const uint64_t keep = op.element_bytes == 8   ? ~uint64_t{0}
+                        : op.element_bytes == 4 ? 0xffffffffu
+                                                : (uint64_t{1} << (8 * op.element_bytes)) - 1;
+  const auto value = [&](int lane, uint32_t i) {
+    return keep & ((op.immediate >> i) & 1 ? warp.wide(op.slots[i])[lane] : warp.word(op.slots[i])[lane]);
+  };
+  uint32_t kept = mask;
+  for_lanes(mask, [&](int lane) {
+    for (uint32_t rest = mask & ~((2u << lane) - 1); rest; rest &= rest - 1) {
+      const int other = std::countr_zero(rest);
+      if (warp.address[other] != warp.address[lane]) continue;
+      kept &= ~(1u << lane);
+      bool same = true;
+      for (uint32_t i = 0; i < op.vector_length; ++i) same &= value(lane, i) == value(other, i);
+      if (same) continue;
+      Touch now{&warp, &op, other, true, false, warp.space, warp.address[other], op.element_bytes};
+      report(now, {warps_[warp.index].time, packed(static_cast<size_t>(&op - code_->ops.data()), lane, warp.index, false)}, true);
+    }
+  });
+  return kept;
+}
+
+void RaceCheck::landed(Warp& warp, const Landing& landing) {
+  for_lanes(landing.mask, [&](int lane) {
+    touch({&warp, landing.op, lane, true, false, ptx::Space::shared, landing.shared[lane], landing.bytes});
+  });
+}
+
+void RaceCheck::touch(const Touch& now, bool remember) {
+  warps_[now.warp->index].touched = true;
+  if (now.space == ptx::Space::shared)
+    touch_shared(now, remember);
+  else if (now.space == ptx::Space::global)
+    touch_global(now, remember);
+}
+
+void RaceCheck::touch_shared(const Touch& now, bool remember) {
+  const size_t warps = warps_.size();
+  const size_t first = now.address / shared_granule_, last = (now.address + now.bytes - 1) / shared_granule_;
+  const uint32_t time = warps_[now.warp->index].time, me = who(now);
+  for (size_t g = first; g <= last; ++g) {
+    Stamp& writer = shared_writers_[g];
+    if (!ordered(writer, now)) report(now, writer, true);
+    Reader* const readers = &shared_readers_[g * warps];
+    if (!now.writes) {
+      Reader& mine = readers[now.warp->index];
+      mine.lanes = (mine.time == time ? mine.lanes : 0) | 1u << now.lane;
+      mine.time = time;
+      mine.op = me;
+      continue;
+    }
+    for (uint32_t w = 0; w < warps; ++w) {
+      const Reader& reader = readers[w];
+      if (reader.time <= launch_start_ || (is_strong(reader.op) && now.strong)) continue;
+      const uint32_t others = w == now.warp->index ? reader.lanes & ~(1u << now.lane) : reader.lanes;
+      if (!others) continue;
+      const int lane = std::countr_zero(others);
+      if (block_of_time_[reader.time - launch_start_ - 1] != block_->linear ||
+          ordered_in_block(w, lane, reader.time, now))
+        continue;
+      report(now, {reader.time, packed(reader.op >> 11, lane, w, false)}, false);
+    }
+    if (remember) writer = {time, me};
+  }
+}
+
+RaceCheck::GlobalArea* RaceCheck::area_of(uint64_t address) {
+  if (last_area_ < areas_.size() && address - areas_[last_area_].base < areas_[last_area_].bytes)
+    return &areas_[last_area_];
+  const auto after = std::upper_bound(areas_.begin(), areas_.end(), address,
+                                      [](uint64_t x, const GlobalArea& a) { return x < a.base; });
+  if (after == areas_.begin()) return nullptr;
+  last_area_ = static_cast<size_t>(after - areas_.begin()) - 1;
+  return address - areas_[last_area_].base < areas_[last_area_].bytes ? &areas_[last_area_] : nullptr;
+}
+
+RaceCheck::Granule* RaceCheck::granules(GlobalArea& area, uint64_t number) {
+  const uint64_t page = number / page_granules;
+  if (area.last_number != page) {
+    auto& made = area.pages[page];
+    if (!made) made = std::make_unique<Granule[]>(page_granules);
+    area.last_number = page;
+    area.last_page = made.get();
+  }
+  return area.last_page + number % page_granules;
+}
+
+void RaceCheck::touch_global(const Touch& now, bool remember) {
+  GlobalArea* const area = area_of(now.address);
+  if (!area) return;
+  if (!area->followed) {
+    if (now.writes) {
+      const size_t index = static_cast<size_t>(area - areas_.data());
+      written_unfollowed_.insert(context_->memory->allocations()[index].name);
+    }
+    return;
+  }
+  const uint64_t offset = now.address - area->base;
+  const uint32_t time = warps_[now.warp->index].time, me = who(now);
+  for (uint64_t g = offset / global_granule_; g <= (offset + now.bytes - 1) / global_granule_; ++g) {
+    Granule& granule = *granules(*area, g);
+    if (!ordered(granule.writer, now)) report(now, granule.writer, true);
+    if (!now.writes) {
+      const bool mine = granule.first_reader.time > launch_start_ && warp_of(granule.first_reader.who) == now.warp->index &&
+                        block_of_time_[granule.first_reader.time - launch_start_ - 1] == block_->linear;
+      (granule.first_reader.time <= launch_start_ || mine ? granule.first_reader : granule.last_reader) = {time, me};
+      continue;
+    }
+    if (!ordered(granule.first_reader, now)) report(now, granule.first_reader, false);
+    if (!ordered(granule.last_reader, now)) report(now, granule.last_reader, false);
+    if (remember) granule.writer = {time, me};
+  }
+}
+
+void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote) {
+  const uint64_t other_block = block_of_time_[before.time - launch_start_ - 1];
+  const bool same_warp = other_block == block_->linear && warp_of(before.who) == now.warp->index;
+  const Op& other = op_of(before.who);
+  CheckFinding* finding = log_.open(same_warp ? warp_race : race, now.op, &other);
+  if (!finding) return;
+  const Code& code = *code_;
+  const auto did = [&](const Op& op, bool wrote) {
+    return fmt::format("{} by {}", wrote ? "written" : "read", opcode_text(code, op));
+  };
+  finding->at = log_.place({now.op, block_->linear, now.warp->index * 32 + static_cast<uint32_t>(now.lane)},
+                           did(*now.op, now.writes));
+  finding->other = log_.place(
+      {&other, other_block, warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who))},
+      did(other, before_wrote));
+  finding->element = memory_text(*block_, now.space, now.address);
+  const bool one_store = same_warp && &other == now.op && now.writes && before_wrote;
+  const char* missing = one_store     ? "lanes of one warp store different values"
+                        : same_warp   ? "no __syncwarp between these lanes of one warp"
+                        : other_block != block_->linear ? "blocks of one launch have no order"
+                                      : "no barrier between them";
+  finding->message = fmt::format("{}: {} at {} by {}; {} at {} by {}: {}", finding->element,
+                                 before_wrote ? "written" : "read", place_text(finding->other->where),
+                                 thread_text(*finding->other), now.writes ? "written" : "read",
+                                 place_text(finding->at.where), thread_text(finding->at), missing);
+}
+
+/// All of the warp's live lanes, or some of them, have met.
+void RaceCheck::order_members(Warp& warp, uint32_t members) {
+  WarpOrder& order = warps_[warp.index];
+  if (!order.touched) return;
+  if ((members & warp.live) == warp.live) {
+    order.lanes.all = order.time;
+    order.lanes.seen.reset();
+  } else {
+    if (!order.lanes.seen) {
+      order.lanes.seen = std::make_unique<std::array<std::array<uint32_t, 32>, 32>>();
+      for (auto& row : *order.lanes.seen) row.fill(order.lanes.all);
+    }
+    std::array<uint32_t, 32> met{};
+    for_lanes(members, [&](int lane) {
+      for (size_t k = 0; k < 32; ++k) met[k] = std::max(met[k], (*order.lanes.seen)[static_cast<size_t>(lane)][k]);
+    });
+    for_lanes(members, [&](int lane) { met[static_cast<size_t>(lane)] = order.time; });
+    for_lanes(members, [&](int lane) { (*order.lanes.seen)[static_cast<size_t>(lane)] = met; });
+  }
+  advance(order);
+}
+
+/// The warp tells the barrier all that it knows, itself included; what it does next is not part of that.
+void RaceCheck::arrive(Warp& warp, const Op& op, uint32_t mask) {
+  WarpOrder& order = warps_[warp.index];
+  const uint32_t number = warp.word(op.s[0])[std::countr_zero(mask)];
+  if (number >= barriers_.size()) return;
+  order.known[warp.index] = order.time;
+  join(barriers_[number], order.known);
+  order.lanes.all = order.time;
+  order.lanes.seen.reset();
+  advance(order);
+  if (op.immediate != barrier_arrive) order.waiting = static_cast<int32_t>(number);
+}
+
+void RaceCheck::released(Block& block) {
+  uint32_t complete = 0;
+  for (const Warp& warp : block.warps) {
+    WarpOrder& order = warps_[warp.index];
+    if (order.waiting < 0 || warp.state == WarpState::waiting) continue;
+    join(order.known, barriers_[static_cast<size_t>(order.waiting)]);
+    complete |= 1u << order.waiting;
+    order.waiting = -1;
+  }
+  for_lanes(complete, [&](int number) { barriers_[static_cast<size_t>(number)].clear(); });
+}
+
+/// An atomic, or a load or store of that kind, hands on what was known there and, after a fence, what the
+/// block has done.
+void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
+  const Facts& facts = facts_[static_cast<size_t>(&op - code_->ops.data())];
+  const bool reads = facts.act != Act::store, writes = facts.act != Act::load;
+  const bool releases = writes && (fenced_ || facts.releases);
+  if (warp.space == ptx::Space::local || (!releases && locations_.empty())) return;
+  WarpOrder& order = warps_[warp.index];
+  for_lanes(mask, [&](int lane) {
+    // Shared addresses are small, global ones start high: they do not meet.
+    const uint64_t address = warp.address[lane];
+    const auto known = locations_.find(address);
+    if (reads && known != locations_.end()) {
+      if (known->second.block == block_->linear) join(order.known, known->second.known);
+      for (const auto& [block, time] : known->second.blocks) {
+        uint32_t& mine = known_blocks_[block];
+        mine = std::max(mine, time);
+      }
+    }
+    if (!releases) return;
+    Location& location = locations_[address];
+    if (location.block != block_->linear) location.known.clear();
+    location.block = block_->linear;
+    order.known[warp.index] = order.time;
+    join(location.known, order.known);
+    location.blocks[block_->linear] = clock_;
+    for (const auto& [block, time] : known_blocks_) location.blocks[block] = std::max(location.blocks[block], time);
+  });
+  if (releases) advance(order);
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,113 @@
+// run_checked: the plan's launches, block after block, under the checks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+#include "src/numerics/bad_input.h"
+#include "src/vm/checks/check_trace.h"
+#include "src/vm/checks/checks.h"
+#include "src/vm/engine.h"
+#include "src/vm/launch.h"
+
+namespace assay::vm {
+namespace {
+
+/// Buffers that are not there to be written: their races are followed only where they are.
+std::set<std::string> input_names(const Plan& plan, const TensorMap& inputs) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : inputs) names.insert(name);
+  for (const Tensor& constant : plan.constants) names.insert(constant.name);
+  return names;
+}
+
+std::set<std::string> poisoned_names(const Plan& plan) {
+  std::set<std::string> names;
+  for (const PlanOutput& output : plan.outputs) names.insert(output.name);
+  for (const Workspace& workspace : plan.workspaces) names.insert(workspace.name);
+  return names;
+}
+
+/// One run with the races of all buffers but `unfollowed`; those of them that were written come back.
+std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+                               const Checks& checks, const std::set<std::string>& unfollowed,
+                               CheckReport& report, std::optional<Trap>& trap) {
+  PreparedPlan prepared(plan, inputs, options);
+  CheckLog log;
+  CheckTrace trace;
+  if (checks.races) trace.races.emplace(log, unfollowed);
+  if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, false);
+  if (trace.written) trace.written->begin_run(prepared.memory(), poisoned_names(plan));
+  report.lane_instructions = 0;
+  for (size_t i = 0; i < plan.launches.size() && !trap; ++i) {
+    const LaunchContext& context = prepared.enter(i);
+    log.enter(context);
+    trace.enter(context);
+    Worker worker;
+    prepare_worker(worker, context);
+    Engine<CheckTrace> engine(worker, trace);
+    const auto& grid = plan.launches[i].grid;
+    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+    for (uint64_t block = 0; block < blocks && !worker.block.trap; ++block) engine.run_block(block);
+    report.lane_instructions += worker.lane_instructions;
+    trap = std::move(worker.block.trap);
+  }
+  if (!trap && checks.unwritten) trace.written->end_run(prepared.memory(), plan.outputs);
+  report.findings = log.take();
+  return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
+}
+
+}  // namespace
+
+const std::vector<CheckRow>& check_rows() {
+  static const std::vector<CheckRow> rows = {
+#define CHECK(member, name, summary) {name, summary, &Checks::member},
+#include "src/vm/checks/checks.def"
+#undef CHECK
+  };
+  return rows;
+}
+
+Checks parse_checks(const std::string& text) {
+  if (text == "all") return {};
+  Checks chosen;
+  std::string known;
+  for (const CheckRow& row : check_rows()) {
+    chosen.*row.member = false;
+    known += std::string(row.name) + ", ";
+  }
+  if (text == "none") return chosen;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const auto row = std::find_if(check_rows().begin(), check_rows().end(),
+                                  [&](const CheckRow& r) { return r.name == part; });
+    if (row == check_rows().end())
+      throw BadInput(fmt::format("--checks: unknown check '{}'; there are: {}all, none", part, known));
+    chosen.*row->member = true;
+  }
+  if (!chosen.any()) throw BadInput(fmt::format("--checks: names no check; there are: {}all, none", known));
+  return chosen;
+}
+
+CheckReport run_checked(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+                        const Checks& checks, std::optional<Trap>* trap) {
+  const auto start = std::chrono::steady_clock::now();
+  CheckReport report;
+  std::optional<Trap> met;
+  std::set<std::string> unfollowed = input_names(plan, inputs);
+  // An input that turns out to be written is followed in a second run.
+  const std::set<std::string> written = run_once(plan, inputs, options, checks, unfollowed, report, met);
+  if (!written.empty()) {
+    for (const std::string& name : written) unfollowed.erase(name);
+    met.reset();
+    run_once(plan, inputs, options, checks, unfollowed, report, met);
+  }
+  for (const CheckRow& row : check_rows())
+    if (checks.*row.member) report.ran.emplace_back(row.name);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (trap) *trap = std::move(met);
+  return report;
+}
+
+}  // namespace assay::vm

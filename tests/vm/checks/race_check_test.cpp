@@ -1,0 +1,148 @@
+#include "src/vm/checks/race_check.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/vm/checks/checked_kernel.h"
+
+namespace assay::vm {
+namespace {
+
+constexpr const char* tile = ".shared .align 16 .b8 tile[512];";
+
+// %r32 is the thread, %r30 the block, %t the thread of the grid. Addresses: %r1 mine, %r2 another warp's, %r3
+// my neighbour's in the warp.
+#define ADDRESSES                                                                                       \
+  "mov.u32 %r0, tile; shl.b32 %r1, %r32, 2; add.s32 %r1, %r1, %r0; xor.b32 %r2, %r32, 32; shl.b32 %r2, " \
+  "%r2, 2; add.s32 %r2, %r2, %r0; xor.b32 %r3, %r32, 1; shl.b32 %r3, %r3, 2; add.s32 %r3, %r3, %r0;\n"
+
+const Twin twins[] = {
+    {"read after write by another warp", "race",
+     ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r2]; // after\n", "",
+     "bar.sync 0;", tile},
+    {"write after read by another warp, in several blocks", "race",
+     ADDRESSES "st.shared.b32 [%r1], %t; bar.sync 0; ld.shared.b32 %d, [%r2]; // before\nFAULT\n"
+               "st.shared.b32 [%r1], %d; // after\n",
+     "", "bar.sync 0;", tile, 64, 3},
+    {"write after write by another warp", "race",
+     ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nst.shared.b32 [%r2], %t; // after\n", "",
+     "bar.sync 0;", tile},
+    {"a barrier for some threads only orders those", "race",
+     ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r2]; // after\n",
+     "shr.u32 %r4, %r32, 5; add.s32 %r4, %r4, 1; bar.sync %r4, 32;", "bar.sync 3, 64;", tile},
+    {"arrivals order those who wait, not those who arrive", "race",
+     ADDRESSES "setp.lt.u32 %p1, %r32, 32; @%p1 bra FIRST;\nst.shared.b32 [%r1], %t;\n"
+               "FAULT bra DONE; // before\nFIRST: bar.sync 1, 64; ld.shared.b32 %d, [%r2]; // after\n",
+     "bar.arrive 1, 64; st.shared.b32 [%r1], %t;", "bar.arrive 1, 64;", tile},
+    {"lanes of a warp pass a value through memory", "warp-race",
+     ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r3]; // after\n", "",
+     "bar.warp.sync -1;", tile},
+    {"a shuffle orders the lanes it names", "warp-race",
+     ADDRESSES "st.shared.b32 [%r1], %t; // before\nFAULT\nld.shared.b32 %d, [%r3]; // after\n", "",
+     "shfl.sync.bfly.b32 %r5, %t, 1, 31, -1;", tile},
+    {"synchronising half a warp orders that half", "warp-race",
+     ADDRESSES "st.shared.b32 [%r1], %t; // before\nsetp.lt.u32 %p1, %r32, 16; @%p1 bra LOW;\n"
+               "FAULT bra DONE;\nLOW: bar.warp.sync 0x0000ffff; ld.shared.b32 %d, [%r3]; bra DONE;\n",
+     "ld.shared.b32 %d, [%r3]; // after", "bar.warp.sync 0xffff0000; ld.shared.b32 %d, [%r3];", tile, 32},
+    {"different values in one store", "warp-race",
+     "mov.u32 %r0, tile; mov.u32 %r6, 7;\nst.shared.b32 [%r0], FAULT // before // after\n", "%t;", "%r6;", tile, 32},
+    {"atomics with a plain read", "race",
+     "mov.u32 %r0, tile; red.shared.add.u32 [%r0], 1; // after\nFAULT\nld.shared.b32 %d, [%r0]; // before\n",
+     "", "bar.sync 0;", tile},
+    {"cp.async needs a barrier for others", "race",
+     ADDRESSES "cp.async.ca.shared.global [%r1], [%pa], 4; // before\ncp.async.wait_all;\nFAULT\n"
+               "ld.shared.b32 %d, [%r2]; // after\n",
+     "", "bar.sync 0;", tile},
+    {"cp.async issued while others still read", "race",
+     ADDRESSES "st.shared.b32 [%r1], %t; bar.sync 0;\nld.shared.b32 %d, [%r2]; // before\nFAULT\n"
+               "cp.async.ca.shared.global [%r1], [%pa], 4; // after\nbar.sync 0; cp.async.wait_all;\n",
+     "", "bar.sync 0;", tile},
+    {"bytes side by side are not one", "race",
+     "mov.u32 %r0, tile; add.s32 %r1, %r0, %r32; xor.b32 %r2, %r32, 32; add.s32 %r2, %r2, %r0;\n"
+     "st.shared.u8 [%r1], %t; // before\nFAULT\nld.shared.u8 %d, [%r2]; // after\n",
+     "", "bar.sync 0;", tile},
+    {"blocks of one launch have no order", "race",
+     "ld.param.u64 %rd1, [pd]; mul.wide.u32 %rd2, %r32, 4; add.s64 %rd1, %rd1, %rd2;\n"
+     "FAULT // before // after\nmov.u32 %d, 1;\n",
+     "st.global.b32 [%rd1], %t;", "st.global.b32 [%pd], %t;", "", 32, 3},
+    {"an input that is written in place is followed too", "race",
+     "ld.param.u64 %rd1, [pa]; FAULT ld.global.b32 %d, [%rd1]; // after\nst.global.b32 [%pa], %t; // before\n",
+     "", "add.s64 %rd1, %pa, 0;", "", 32, 2},
+    // The last block to count up reads what the others stored: ordered by the fence before the count.
+    {"a count after a fence orders blocks", "race",
+     "st.global.b32 [%pd], %t; // before\nFAULT bar.sync 0;\n"
+     "atom.global.add.u32 %r1, [count], 1; setp.ne.u32 %p1, %r1, 2; @%p1 bra QUIT;\n"
+     "ld.param.u64 %rd1, [pd]; ld.global.b32 %r2, [%rd1]; ld.global.b32 %r3, [%rd1+4]; // after\nQUIT: ret;\n",
+     "", "membar.gl;", ".global .align 4 .u32 count;", 1, 3},
+};
+
+Checks only_races() {
+  Checks checks = Checks::none();
+  checks.races = true;
+  return checks;
+}
+
+class Races : public testing::TestWithParam<Twin> {};
+INSTANTIATE_TEST_SUITE_P(Table, Races, testing::ValuesIn(twins), [](const auto& info) {
+  std::string name = info.param.name;
+  std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
+  return name;
+});
+
+TEST_P(Races, AreFoundAtBothLinesAndTheRepairedTwinIsSilent) {
+  const SmallKernel broken = kernel_of(GetParam(), GetParam().fault),
+                    repaired = kernel_of(GetParam(), GetParam().repair);
+  const CheckedRun bad = run_checked(broken, only_races());
+  const int before = line_with(broken, "// before"), after = line_with(broken, "// after");
+  bool found = false;
+  for (const CheckFinding& finding : bad.report.findings) {
+    EXPECT_EQ(finding.check, "races");
+    ASSERT_TRUE(finding.other);
+    EXPECT_TRUE(finding.at.thread != finding.other->thread || finding.at.block != finding.other->block)
+        << finding.message;
+    found |= finding.kind == GetParam().kind && finding.at.where.ptx_line == after &&
+             finding.other->where.ptx_line == before;
+  }
+  EXPECT_TRUE(found) << "lines " << before << " and " << after << "\n"
+                     << all_messages(bad.report) << (bad.trap ? bad.trap->message : "");
+  const CheckedRun good = run_checked(repaired, only_races());
+  EXPECT_FALSE(good.trap) << good.trap->message;
+  EXPECT_TRUE(good.report.findings.empty()) << all_messages(good.report);
+}
+
+TEST(RaceCheck, OneSentenceNamesMemoryBothThreadsAndBothLines) {
+  const SmallKernel broken = kernel_of(twins[0], "");
+  const CheckedRun run = run_checked(broken, only_races());
+  ASSERT_EQ(run.report.findings.size(), 2u) << all_messages(run.report);
+  const CheckFinding& finding = run.report.findings[1];  // the first: that the first warp read too early
+  EXPECT_EQ(finding.element, "shared tile");
+  EXPECT_EQ(finding.message, "shared tile: written at k, PTX line " + std::to_string(line_with(broken, "// before")) +
+                                 " by thread (0,0,0) of block (0,0,0); read at k, PTX line " +
+                                 std::to_string(line_with(broken, "// after")) +
+                                 " by thread (32,0,0) of block (0,0,0): no barrier between them");
+  EXPECT_EQ(finding.count, 32u);
+}
+
+TEST(RaceCheck, VolatileAccessesAndAtomicsDoNotRaceWithEachOther) {
+  SmallKernel kernel;
+  kernel.declarations = tile;
+  kernel.threads = 64;
+  kernel.body =
+      "mov.u32 %r0, tile; st.volatile.shared.b32 [%r0], 5; atom.shared.exch.b32 %r1, [%r0], 5; "
+      "ld.volatile.shared.b32 %d, [%r0];";
+  const CheckedRun run = run_checked(kernel);
+  EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
+}
+
+TEST(RaceCheck, ALaunchIsOrderedAfterTheOneBeforeIt) {
+  SmallKernel kernel;
+  kernel.threads = 32;
+  kernel.blocks = 2;
+  kernel.body = "xor.b32 %r1, %t, 32; ld.param.u64 %rd1, [pd]; mul.wide.u32 %rd2, %t, 4; add.s64 %rd1, %rd1, %rd2;";
+  TensorMap inputs;
+  Plan plan = plan_of(kernel, inputs);
+  plan.launches.push_back(plan.launches[0]);
+  EXPECT_TRUE(run_checked(plan, inputs, {"sm_90", 1, 0}, {}).findings.empty());
+}
+
+}  // namespace
+}  // namespace assay::vm
