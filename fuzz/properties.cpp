@@ -10,6 +10,7 @@
 #include "src/numerics/bad_input.h"
 #include "src/verify/acceptance.h"
 #include "src/verify/verdict.h"
+#include "src/vm/checks/checks.h"
 
 namespace assay {
 namespace {
@@ -295,6 +296,36 @@ Failure power_of_two_scale(PropertyRun& run) {
   return std::nullopt;
 }
 
+/// Enough to see a fault, little enough for a test of a few seconds.
+constexpr uint64_t kMostCheckedInstructions = 200'000'000;
+
+bool checked_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v) && v.lane_instructions <= kMostCheckedInstructions;
+}
+/// The first finding of one check of the machine.
+Failure first_of(PropertyRun& run, std::string_view check) {
+  for (const CheckFinding& finding : run.checks().findings)
+    if (finding.check == check) return fmt::format("{}: {}", finding.kind, finding.message);
+  return std::nullopt;
+}
+
+constexpr auto no_races_applies = checked_applies;
+Failure no_races(PropertyRun& run) {
+  return first_of(run, "races");
+}
+constexpr auto reads_written_values_applies = checked_applies;
+Failure reads_written_values(PropertyRun& run) {
+  return first_of(run, "unwritten");
+}
+constexpr auto stays_in_variables_applies = checked_applies;
+Failure stays_in_variables(PropertyRun& run) {
+  return first_of(run, "bounds");
+}
+constexpr auto no_index_wrap_applies = checked_applies;
+Failure no_index_wrap(PropertyRun& run) {
+  return first_of(run, "wrap");
+}
+
 }  // namespace
 
 PropertyRun::PropertyRun(const Verification& v, const Kernel& k, Backend& backend, const TensorMap* inputs)
@@ -318,6 +349,16 @@ const Outcome& PropertyRun::outcome() {
 
 Outcome PropertyRun::run(const Case& c, const TensorMap& inputs) const {
   return backend_.run(plan_of(c, kernel, op, inputs), inputs);
+}
+
+const CheckReport& PropertyRun::checks() {
+  if (verification.checks && verification.checks->ran.size() == vm::check_rows().size())
+    return *verification.checks;
+  if (!checks_) {
+    // The architecture only chooses bits of tensor cores.
+    checks_ = vm::run_checked(plan_of(case_, kernel, op, inputs()), inputs(), {.threads = 1}, {});
+  }
+  return *checks_;
 }
 
 const std::vector<Property>& properties() {

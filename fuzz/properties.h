@@ -25,17 +25,23 @@ class PropertyRun {
   const TensorMap& inputs();
   const Outcome& outcome();  ///< of `case_` on `inputs()`
   Outcome run(const Case&, const TensorMap& inputs) const;
+  const CheckReport& checks();  ///< of `case_` on `inputs()`, on the machine, whatever the backend is
 
  private:
   Backend& backend_;
   const TensorMap* given_ = nullptr;
   std::optional<TensorMap> inputs_;
   std::optional<Outcome> outcome_;
+  std::optional<CheckReport> checks_;
 };
+
+/// Property::share of those that need the checking machine: all of them are checked in the same cases, as
+/// many as cost a small part of the run.
+inline constexpr double kByCost = 0;
 
 struct Property {
   std::string_view name;
-  double share;  ///< fraction of the cases in which fuzzing checks it
+  double share;  ///< fraction of the cases in which fuzzing checks it, or kByCost
   std::string_view summary;
   bool (*applies)(const Verification&, const Kernel&, const Operator&);
   /// Nothing if it holds, else what differs: element, both values.

@@ -10,6 +10,9 @@ namespace {
 /// Above this many lane instructions a case checks properties in a quarter of their share only.
 constexpr double kExpensive = 8e6;
 
+/// Lane instructions that a case spends on the checking machine, on average: an eighth of what a case costs.
+constexpr double kCheckedWork = 1e5;
+
 uint64_t mixed(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
   x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
@@ -67,9 +70,11 @@ std::vector<const Property*> properties_due(const Case& c, uint64_t seed, int64_
   const double factor = estimated_cost(c) > kExpensive ? 0.25 : 1;
   std::vector<const Property*> due;
   for (const Property& property : properties()) {
-    const uint64_t number = static_cast<uint64_t>(&property - properties().data()) + 1;
+    const bool by_cost = property.share == kByCost;
+    const uint64_t number = by_cost ? 0 : static_cast<uint64_t>(&property - properties().data()) + 1;
     const uint64_t bits = mixed(mixed(seed ^ number << 56) + static_cast<uint64_t>(index));
     const double at = static_cast<double>(bits >> 11) * 0x1p-53;
+    if (by_cost && at * estimated_cost(c) < kCheckedWork) due.push_back(&property);
     if (property.share >= 1 || at < property.share * factor) due.push_back(&property);
   }
   return due;

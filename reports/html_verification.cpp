@@ -247,6 +247,10 @@ std::string verification_sections(const json& verification, const std::string& p
       lead(verification) + replay_line(text_of(verification, "replay")) + run_facts(verification);
   out += case_facts(field_of(verification, "case"));
   out += list_section(field_of(verification, "properties_failed"), level, "Properties that fail");
+  json checks = json::array();
+  for (const json& finding : check_findings(verification))
+    checks.push_back(text_of(finding, "kind") + ": " + text_of(finding, "message"));
+  out += list_section(checks, level, "What the checks on the machine found");
   out += list_section(field_of(verification, "domain"), level,
                       "Inputs outside the domain: no fault of the kernel");
   if (const json& trap = field_of(verification, "trap"); !trap.is_null()) out += trap_section(trap, level);

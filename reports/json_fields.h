@@ -30,6 +30,11 @@ struct JsonWriter {
   void operator()(const char* name, T& field) {
     object[name] = json_of(field);
   }
+  /// A list that older documents lack.
+  template <typename T>
+  void or_empty(const char* name, T& field) {
+    (*this)(name, field);
+  }
   void operator()(const char* name, Bits bits) { object[name] = fmt::format("{:#x}", bits.value); }
 
   template <typename T>
@@ -51,6 +56,11 @@ struct JsonReader {
       if (object.is_object() && !object.contains(name)) return field.reset();
     }
     read(at(name), field, path + "/" + name);
+  }
+  template <typename T>
+  void or_empty(const char* name, T& field) {
+    field.clear();
+    if (object.is_object() && object.contains(name)) (*this)(name, field);
   }
   void operator()(const char* name, Bits bits) {
     std::string text;

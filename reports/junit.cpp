@@ -36,6 +36,8 @@ std::string failure_text(const json& v) {
   if (const json& trap = field_of(v, "trap"); !trap.is_null())
     out += fmt::format("trap {}: {} at {}\n", text_of(trap, "kind"), text_of(trap, "message"),
                        location_text(field_of(trap, "where")));
+  for (const json& finding : check_findings(v))
+    out += fmt::format("{}: {}\n", text_of(finding, "kind"), text_of(finding, "message"));
   for (const json& line : field_of(v, "properties_failed")) out += fmt::format("{}\n", exact_decimal(line));
   for (const json& line : field_of(v, "domain"))
     out += fmt::format("outside the domain: {}\n", exact_decimal(line));

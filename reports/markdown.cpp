@@ -103,6 +103,9 @@ std::string verification_part(const json& v, std::string_view heading) {
         fmt::format("**Trap** {}: {} at {}\n\n", escape_markdown(text_of(trap, "kind")),
                     escape_markdown(text_of(trap, "message")), code(location_text(field_of(trap, "where"))));
   }
+  for (const json& finding : check_findings(v))
+    out += fmt::format("- **{}** {}\n", escape_markdown(text_of(finding, "kind")),
+                       escape_markdown(text_of(finding, "message")));
   if (const json& origin = field_of(v, "origin"); !origin.is_null()) out += origin_part(origin);
   for (const json& cause : field_of(v, "diagnosis")) {
     out += fmt::format("**{}** (score {}): {}\n\n", escape_markdown(text_of(cause, "cause")),

@@ -168,6 +168,12 @@ const json& field_of(const json& object, std::string_view name) {
   return *it;
 }
 
+const json& check_findings(const json& verification) {
+  static const json none = json::array();
+  const auto checks = verification.find("checks");
+  return checks == verification.end() || checks->is_null() ? none : field_of(*checks, "findings");
+}
+
 std::string text_of(const json& object, std::string_view name) {
   const auto it = object.is_object() ? object.find(name) : object.end();
   if (!object.is_object() || it == object.end() || it->is_null()) return "";

@@ -150,6 +150,80 @@ void fields(Io& io, Origin& x) {
 }
 
 template <typename Io>
+void fields(Io& io, OriginGroup& x) {
+  ASSAY_FIELD(origin);
+  ASSAY_FIELD(elements);
+  ASSAY_FIELD(outputs);
+}
+
+template <typename Io>
+void fields(Io& io, SliceStep& x) {
+  ASSAY_FIELD(at);
+  ASSAY_FIELD(operands);
+  ASSAY_FIELD(result);
+  ASSAY_FIELD(type);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+  ASSAY_FIELD(times);
+}
+
+template <typename Io>
+void fields(Io& io, SliceLine& x) {
+  ASSAY_FIELD(at);
+  ASSAY_FIELD(instances);
+  ASSAY_FIELD(smallest);
+  ASSAY_FIELD(largest);
+  ASSAY_FIELD(from);
+}
+
+template <typename Io>
+void fields(Io& io, SliceInput& x) {
+  ASSAY_FIELD(input);
+  ASSAY_FIELD(elements);
+  ASSAY_FIELD(first);
+  ASSAY_FIELD(last);
+  ASSAY_FIELD(largest);
+  ASSAY_FIELD(value);
+}
+
+template <typename Io>
+void fields(Io& io, SliceNodeOperand& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(type);
+  io("bits", Bits{x.bits});
+  ASSAY_FIELD(made_by);
+  ASSAY_FIELD(source);
+  ASSAY_FIELD(input);
+}
+
+template <typename Io>
+void fields(Io& io, SliceNode& x) {
+  ASSAY_FIELD(line);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(type);
+  io("bits", Bits{x.bits});
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+  ASSAY_FIELD(operands);
+}
+
+template <typename Io>
+void fields(Io& io, ElementSlice& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(instances);
+  ASSAY_FIELD(truncated);
+  ASSAY_FIELD(blocks);
+  ASSAY_FIELD(blocks_of);
+  ASSAY_FIELD(unwritten);
+  ASSAY_FIELD(chain);
+  ASSAY_FIELD(lines);
+  ASSAY_FIELD(inputs);
+  ASSAY_FIELD(nodes);
+}
+
+template <typename Io>
 void fields(Io& io, Diagnosis& x) {
   ASSAY_FIELD(cause);
   ASSAY_FIELD(explanation);
@@ -246,6 +320,8 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(domain);
   ASSAY_FIELD(trap);
   ASSAY_FIELD(origin);
+  io.or_empty("origins", x.origins);
+  ASSAY_FIELD(slice);
   ASSAY_FIELD(diagnosis);
   ASSAY_FIELD(exponents);
   ASSAY_FIELD(checks);

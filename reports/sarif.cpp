@@ -20,12 +20,15 @@ std::string rule_of(const json& v) {
   if (!diagnosis.empty()) return text_of(diagnosis[0], "cause");
   if (!origin.is_null()) return text_of(origin, "kind");
   if (!trap.is_null()) return text_of(trap, "kind");
+  if (const json& found = check_findings(v); !found.empty()) return text_of(found[0], "kind");
   return text_of(v, "verdict");
 }
 
 std::string message_of(const json& v) {
   const json& origin = field_of(v, "origin");
-  const std::string what = origin.is_null() ? text_of(v, "cause") : text_of(origin, "sentence");
+  const json& found = check_findings(v);
+  const std::string what = origin.is_null() && !found.empty() ? text_of(found[0], "message")
+                           : origin.is_null() ? text_of(v, "cause") : text_of(origin, "sentence");
   return fmt::format("{}: {}. Replay: {}", text_of(v, "kernel"), what, text_of(v, "replay"));
 }
 
@@ -33,6 +36,7 @@ json location_of(const json& v) {
   const json &origin = field_of(v, "origin"), &trap = field_of(v, "trap");
   const json& where = !origin.is_null() ? field_of(origin, "where")
                       : !trap.is_null() ? field_of(trap, "where")
+                      : !check_findings(v).empty() ? field_of(field_of(check_findings(v)[0], "at"), "where")
                                         : origin;
   if (where.is_null() || text_of(where, "file").empty()) return json::array();
   json region = json::object();

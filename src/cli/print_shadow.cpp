@@ -10,7 +10,11 @@ namespace assay::cli {
 namespace {
 
 constexpr size_t kLines = 5, kExponentials = 2, kOutputs = 4;
-constexpr double kOverflow = 128;  // 2^128 is above every float
+
+/// The power of two that is above every value of the result's format.
+double overflow_of(const ExponentRange& range) {
+  return range.instruction.find(".f16") == std::string::npos ? 128 : 16;
+}
 
 std::string short_place(const SourceLocation& where) {
   if (where.file.empty()) return fmt::format("{} (PTX line {})", where.function, where.ptx_line);
@@ -46,18 +50,20 @@ void print_lines(const Console& console, const ShadowReport& shadow) {
 }  // namespace
 
 std::string distance_text(const ExponentRange& range) {
-  if (range.max >= kOverflow)
-    return fmt::format("saw up to {:.4g}: overflowed (from {:g} on)", range.max, kOverflow);
-  if (range.max > kOverflow - 4) return fmt::format("saw up to {:.4g}: within 4 of overflow", range.max);
+  const double overflow = overflow_of(range);
+  if (range.max >= overflow)
+    return fmt::format("saw up to {:.4g}: overflowed (from {:g} on)", range.max, overflow);
+  if (range.max > overflow - 4) return fmt::format("saw up to {:.4g}: within 4 of overflow", range.max);
   if (range.max <= 0) return fmt::format("saw up to {:.4g}: safe", range.max);
-  return fmt::format("saw up to {:.4g}: {:.4g} below overflow", range.max, kOverflow - range.max);
+  return fmt::format("saw up to {:.4g}: {:.4g} below overflow", range.max, overflow - range.max);
 }
 
 void print_shadow(const Console& console, const Verification& v) {
   std::vector<const ExponentRange*> exponents;
   for (const ExponentRange& e : v.exponents) exponents.push_back(&e);
-  std::stable_sort(exponents.begin(), exponents.end(),
-                   [](const auto* a, const auto* b) { return a->max > b->max; });
+  std::stable_sort(exponents.begin(), exponents.end(), [](const auto* a, const auto* b) {
+    return overflow_of(*a) - a->max < overflow_of(*b) - b->max;
+  });
   if (v.shadow) {
     const ShadowReport& shadow = *v.shadow;
     console.line(console.styled(Style::bold, "against its own exact arithmetic"));
@@ -76,7 +82,7 @@ void print_shadow(const Console& console, const Verification& v) {
     const ExponentRange& e = *exponents[i];
     const std::string text =
         fmt::format("  {} at {} {}", e.instruction, short_place(e.where), distance_text(e));
-    console.line(e.max > kOverflow - 4 ? console.styled(Style::doubtful, text) : text);
+    console.line(e.max > overflow_of(e) - 4 ? console.styled(Style::doubtful, text) : text);
   }
 }
 

@@ -9,6 +9,8 @@
 namespace assay::cli {
 namespace {
 
+constexpr size_t kInputsPrinted = 6;
+
 std::string place(const SourceLocation& where) {
   if (where.file.empty()) return fmt::format("{} (PTX line {})", where.function, where.ptx_line);
   return fmt::format("{}:{} (PTX line {})", where.file, where.line, where.ptx_line);
@@ -171,7 +173,7 @@ void print_timing(const Console& console, const Verification& v) {
 
 }  // namespace
 
-void print_origin(const Console& console, const Origin& origin) {
+void print_origin(const Console& console, const Origin& origin, size_t depth) {
   console.line(fmt::format("\n{} {}", console.styled(Style::bold, "origin of"), origin.element));
   if (!origin.sentence.empty()) console.line(fmt::format("  {}", origin.sentence));
   console.line(fmt::format("  {} at {}", console.styled(Style::bad, origin.kind), place(origin.where)));
@@ -188,20 +190,29 @@ void print_origin(const Console& console, const Origin& origin) {
                              origin.infinity_made_at->instruction));
   }
   if (!origin.inputs.empty()) console.line("  it depends on");
-  for (const InputElement& input : origin.inputs) {
+  for (size_t i = 0; i < std::min(kInputsPrinted, origin.inputs.size()); ++i) {
+    const InputElement& input = origin.inputs[i];
     const std::string nearest =
         input.nearest_finite.empty() ? "" : fmt::format("   finite from {} on", input.nearest_finite);
     console.line(fmt::format("    {} = {}{}", input.element, input.value, nearest));
   }
-  if (origin.inputs_truncated) console.line("    ... and more");
-  if (!origin.chain.empty()) console.line("  and reached the output through");
-  for (const ChainLink& link : origin.chain) {
-    console.line(fmt::format("    {:<44} {}{}", place(link.where), link.instruction,
-                             link.text.empty() ? "" : fmt::format("   {}", link.text)));
+  if (origin.inputs.size() > kInputsPrinted || origin.inputs_truncated) {
+    const size_t more = origin.inputs.size() - std::min(kInputsPrinted, origin.inputs.size());
+    console.line(fmt::format("    ... and {}{} more", origin.inputs_truncated ? "at least " : "",
+                             more + (origin.inputs_truncated ? 1 : 0)));
   }
+  if (!origin.chain.empty()) console.line("  and reached the output through");
+  for_ends(
+      origin.chain.size(), depth,
+      [&](size_t i) {
+        const ChainLink& link = origin.chain[i];
+        console.line(fmt::format("    {:<44} {}{}", place(link.where), link.instruction,
+                                 link.text.empty() ? "" : fmt::format("   {}", link.text)));
+      },
+      [&](size_t left_out) { console.line(fmt::format("    ... {} more (--depth)", left_out)); });
 }
 
-void print_verification(const Console& console, const Verification& v) {
+void print_verification(const Console& console, const Verification& v, size_t depth) {
   std::string verdict = v.verdict;
   std::transform(verdict.begin(), verdict.end(), verdict.begin(),
                  [](unsigned char c) { return std::toupper(c); });
@@ -219,7 +230,9 @@ void print_verification(const Console& console, const Verification& v) {
     print_outputs(console, v);
   }
   print_worst(console, v);
-  if (v.origin) print_origin(console, *v.origin);
+  if (v.origin) print_origin(console, *v.origin, depth);
+  print_origin_groups(console, v.origins);
+  if (v.slice) print_slice(console, *v.slice, depth);
   if (!v.diagnosis.empty()) console.line("");
   print_diagnosis(console, v);
   console.line("");

@@ -39,12 +39,12 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
   return result;
 }
 
-int conclude(const OutputOptions& output, const Verification& v) {
+int conclude(const OutputOptions& output, const Verification& v, size_t depth) {
   if (v.verdict == "domain") {
     fmt::print(stderr, "assay: out of the domain of {}: {}; nothing was launched\n", v.kernel,
                fmt::join(v.domain, "; "));
   } else {
-    print_verification(output.console(), v);
+    print_verification(output.console(), v, depth);
   }
   output.write(to_json(v));
   return output.status(v.verdict);

@@ -3,6 +3,7 @@
 #include "src/cli/case_options.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/output_options.h"
+#include "src/cli/print_slice.h"
 #include "src/verify/verify.h"
 
 namespace assay::cli {
@@ -12,6 +13,6 @@ Verification run_case(KernelOptions&, const CaseToRun&, const Engines&, VerifyOp
 
 /// Prints the result for people and writes it where asked; the exit status. Inputs out of domain are bad
 /// input: one line on standard error instead of a screen.
-int conclude(const OutputOptions&, const Verification&);
+int conclude(const OutputOptions&, const Verification&, size_t depth = kDefaultDepth);
 
 }  // namespace assay::cli

@@ -1,5 +1,5 @@
-// assay trace KERNEL: where the non-finite value behind an output element was born, and how far the run is
-// from exact arithmetic.
+// assay trace KERNEL: where the non-finite value behind an output element was born, what stands behind a
+// finite one, and how far the run is from exact arithmetic.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -9,6 +9,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
+#include "src/cli/whole_number.h"
 
 namespace assay::cli {
 namespace {
@@ -23,6 +24,8 @@ struct TraceCommand {
   CheckOptions checks;
   OutputOptions output;
   std::string element;
+  bool first = false, all = false;
+  size_t depth = kDefaultDepth;
 
   int run() {
     const CaseToRun run = cases.resolve(kernel.kernel());
@@ -31,15 +34,17 @@ struct TraceCommand {
     checks.apply(options);
     options.twice = false;
     options.shadow_instructions = kShadowInstructions;
+    options.first = first, options.all_origins = all;
+    options.slice = true;
     if (!element.empty()) {
       options.element = parse_element(element, run.case_, find_operator(kernel.kernel().operator_name));
     }
     const Engines on = engines.make();
     const Verification result = run_case(kernel, run, on, options);
-    const int status = conclude(output, result);
-    if (!result.origin && result.verdict != "domain") {
-      output.console().line(element.empty() ? "nothing to trace: no output element is non-finite"
-                                            : fmt::format("nothing to trace: {} is finite", element));
+    const int status = conclude(output, result, depth);
+    if (!result.origin && !result.slice && !result.trap && result.verdict != "domain") {
+      output.console().line(
+          "no output element is non-finite or beyond its bound; --element shows what stands behind one");
     }
     if (result.verdict != "domain") print_shadow(output.console(), result);
     return status;
@@ -49,12 +54,25 @@ struct TraceCommand {
 }  // namespace
 
 void add_trace(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand("trace", "Finds where a non-finite output element was born");
+  CLI::App* command = app.add_subcommand(
+      "trace", "Finds where a non-finite output element was born, and what stands behind any element");
   const auto options = std::make_shared<TraceCommand>();
   options->kernel.add_to(*command);
-  command->add_option(
-      "--element", options->element,
-      "Output element to walk back from, as in \"o[0,16,0,3]\" (default: the first non-finite one)");
+  CLI::Option* element =
+      command->add_option("--element", options->element,
+                          "Output element to walk back from, finite or not, as in \"o[0,16,0,3]\" (default: "
+                          "the first non-finite one by "
+                          "output and index; where there is none, the one furthest beyond its bound)");
+  CLI::Option* first =
+      command->add_flag("--first", options->first,
+                        "Walk back from the element whose non-finite value was born first in the "
+                        "order of execution, blocks one after another");
+  element->excludes(first);
+  command->add_flag("--all", options->all,
+                    "Every distinct origin: one entry per kind and source line, with the elements behind it");
+  command->add_option("--depth", options->depth, "Steps of a chain that are printed; the JSON has all")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
   options->cases.add_to(*command);
   options->engines.add_to(*command);
   options->checks.add_to(*command);

@@ -12,6 +12,7 @@
 #include "src/diagnosis/origin_sentence.h"
 #include "src/diagnosis/slice.h"
 #include "src/diagnosis/source_line.h"
+#include "src/vm/matrix_form.h"
 
 namespace assay {
 namespace {
@@ -98,7 +99,7 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     const ptx::Instruction& instruction = function.body[event.instruction];
     trace.nan_kind = origin_kind(instruction.opcode, event);
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
-    trace.nan_in_matrix = instruction.opcode.starts_with("mma.");
+    trace.nan_in_matrix = vm::is_matrix_product(instruction.opcode);
     trace.masked_by_product = trace.nan_kind == "zero-times-infinity" && masked_by_product(function, event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
@@ -148,8 +149,15 @@ std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs
                                        int64_t flat, const OriginOptions& options) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);
-  const auto found = outcome.outputs.find(output);
-  if (found == outcome.outputs.end() || flat >= found->second.size()) return std::nullopt;
+  return describe_origin(plan, inputs, recording, outcome.outputs, output, flat, options);
+}
+
+std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& inputs,
+                                           const vm::Recording& recording, const TensorMap& outputs,
+                                           const std::string& output, int64_t flat,
+                                           const OriginOptions& options) {
+  const auto found = outputs.find(output);
+  if (found == outputs.end() || flat >= found->second.size()) return std::nullopt;
   const double value = found->second.value(flat);
   if (std::isfinite(value)) return std::nullopt;
 

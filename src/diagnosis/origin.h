@@ -40,4 +40,9 @@ struct OriginTrace {
 std::optional<OriginTrace> find_origin(const Plan&, const TensorMap& inputs, const std::string& output,
                                        int64_t flat, const OriginOptions& = {});
 
+/// The same from a run that has been recorded.
+std::optional<OriginTrace> describe_origin(const Plan&, const TensorMap& inputs, const vm::Recording&,
+                                           const TensorMap& outputs, const std::string& output, int64_t flat,
+                                           const OriginOptions&);
+
 }  // namespace assay

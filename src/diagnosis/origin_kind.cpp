@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "src/vm/matrix_form.h"
+
 namespace assay {
 namespace {
 
@@ -39,8 +41,10 @@ std::string origin_kind(std::string_view opcode, const vm::Event& event) {
   }
   const auto& operands = event.operands;
   if (std::isinf(event.result)) {
-    // A divisor that is not zero: the quotient itself was too large.
-    if (opcode.starts_with("div.") && operands.size() == 2 && operands[1].value != 0)
+    // A divisor that is not zero: the quotient itself was too large. To .ftz forms a subnormal is zero.
+    const bool flushes = opcode.find(".ftz") != std::string_view::npos;
+    if (opcode.starts_with("div.") && operands.size() == 2 && operands[1].value != 0 &&
+        !(flushes && std::fabs(operands[1].value) < 0x1p-126))
       return "accumulation-overflow";
     if (opcode.starts_with("rcp.") && operands.size() == 1 && std::fabs(operands[0].value) >= 0x1p-126)
       return "accumulation-overflow";
@@ -50,8 +54,9 @@ std::string origin_kind(std::string_view opcode, const vm::Event& event) {
     return operands.size() == 2 && operands[1].value == 0 ? "division-by-zero" : "zero-times-infinity";
   for (std::string_view root : {"sqrt.", "rsqrt.", "lg2."})
     if (opcode.starts_with(root)) return "negative-argument";
+  if (opcode.starts_with("sin.") || opcode.starts_with("cos.")) return "infinite-argument";
   const bool multiplies = opcode.starts_with("mul.") || opcode.starts_with("fma.") ||
-                          opcode.starts_with("mad.") || opcode.starts_with("mma.");
+                          opcode.starts_with("mad.") || vm::is_matrix_product(opcode);
   for (size_t i = 0; multiplies && i + 1 < operands.size(); i += 2)
     if (is_zero_times_infinity(operands[i].value, operands[i + 1].value)) return "zero-times-infinity";
   return "infinity-minus-infinity";

@@ -7,8 +7,11 @@
 #include <thread>
 
 #include "src/diagnosis/diagnose.h"
+#include "src/diagnosis/element_slice.h"
 #include "src/diagnosis/origin.h"
+#include "src/diagnosis/origin_groups.h"
 #include "src/diagnosis/source_line.h"
+#include "src/numerics/bad_input.h"
 #include "src/verify/acceptance.h"
 #include "src/verify/verdict.h"
 #include "src/vm/shadow_run.h"
@@ -107,10 +110,42 @@ void check_run(const Plan& plan, const TensorMap& inputs, const VerifyOptions& o
   if (!v.trap) v.trap = trap;
 }
 
+/// Throws BadInput where the plan does not write the output that the caller asks about.
+void require_written(const Plan& plan, const VerifyOptions& options) {
+  if (!options.element) return;
+  std::string written;
+  for (const PlanOutput& o : plan.outputs) {
+    if (o.name == options.element->first) return;
+    written += (written.empty() ? "" : ", ") + o.name;
+  }
+  throw BadInput(fmt::format("element of {}: this run does not write it; it writes {}",
+                             options.element->first, written.empty() ? "nothing" : written));
+}
+
+/// The element furthest beyond its bound; none where all are within theirs.
+std::optional<std::pair<std::string, int64_t>> violating_element(const Verification& v) {
+  const OutputComparison* worst = nullptr;
+  for (const OutputComparison& o : v.outputs)
+    if (o.violation > 0 && o.worst.flat >= 0 && (!worst || o.worst.ratio > worst->worst.ratio)) worst = &o;
+  if (!worst) return std::nullopt;
+  return std::pair{worst->name, worst->worst.flat};
+}
+
+/// What stands behind the element that was asked for, or behind the worst violation.
+void slice(const Plan& plan, const TensorMap& inputs, const VerifyOptions& options, Verification& v) {
+  const auto element = options.element ? options.element : violating_element(v);
+  if (element) v.slice = slice_element(plan, inputs, options.origin.machine, element->first, element->second);
+}
+
 /// Where the non-finite element was born, and the named causes that fit all the evidence.
 void explain(const Plan& plan, const Operator& op, const TensorMap& inputs, const VerifyOptions& options,
              Verification& v) {
-  const auto element = options.element ? options.element : nonfinite_element(v);
+  auto element = options.element ? options.element : nonfinite_element(v);
+  if (element && (options.all_origins || (options.first && !options.element))) {
+    AllOrigins all = find_all_origins(plan, inputs, options.origin, options.all_origins);
+    v.origins = std::move(all.groups);
+    if (options.first && all.first) element = all.first;
+  }
   std::optional<OriginTrace> trace;
   if (element) trace = find_origin(plan, inputs, element->first, element->second, options.origin);
   if (trace) v.origin = trace->origin;
@@ -134,6 +169,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   }
 
   const Plan plan = plan_of(c, kernel, op, inputs);
+  require_written(plan, options);
   const Outcome outcome = backend.run(plan, inputs);
   v.trap = outcome.trap;
   v.exponents = outcome.exponents;
@@ -156,6 +192,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     v.shadow = vm::run_shadow(plan, inputs, options.origin.machine, {.locate = location_of});
   check_run(plan, inputs, options, v);
   decide(v);
+  if (options.slice && !outcome.trap) slice(plan, inputs, options, v);
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
     explain(plan, op, inputs, options, v);
     decide(v);  // the cause now names the origin

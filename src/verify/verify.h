@@ -18,8 +18,14 @@ struct VerifyOptions {
   bool twice = true;     ///< run the kernel twice and compare bits
   bool diagnose = true;  ///< walk back from a non-finite output element (on the machine) and name causes
   OriginOptions origin;  ///< of that walk
-  /// The element to walk back from, as (output, flat element); absent: the first non-finite one.
+  /// The element to walk back from, as (output, flat element); absent: the first non-finite one by output and
+  /// index, or, with `first`, the one whose origin was executed first.
   std::optional<std::pair<std::string, int64_t>> element;
+  bool first = false;
+  bool all_origins = false;  ///< also group all non-finite elements by their origin (Verification::origins)
+  /// Also slice the run behind `element`, or where there is none behind the worst element beyond its bound
+  /// (Verification::slice).
+  bool slice = false;
   const TensorMap* inputs = nullptr;  ///< instead of drawn ones
   /// Run once more beside exact arithmetic (Verification::shadow), for launches of at most so many
   /// lane-instructions; 0: do not.

@@ -1,153 +1,196 @@
 #include "src/vm/approximate.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <cmath>
-#include <string>
 
-#include "src/numerics/bad_input.h"
-#include "src/vm/approximate_table.h"
+#include "src/vm/special_function_unit.h"
 
 namespace assay::vm {
 namespace {
 
-constexpr uint32_t kSign = 0x80000000u, kInfinity = 0x7f800000u, kNan = 0x7fffffffu, kOne = 0x3f800000u;
-constexpr uint32_t kFraction = 0x007fffffu;
+constexpr uint32_t kSign = 0x80000000u, kNan = 0x7fffffffu;
 
-bool is_nan(uint32_t x) {
-  return (x & ~kSign) > kInfinity;
-}
-bool is_tiny(uint32_t x) {
-  return (x & kInfinity) == 0;
-}  // zero or subnormal
 float as_float(uint32_t x) {
   return std::bit_cast<float>(x);
 }
-uint32_t as_bits(double correctly_rounded) {
-  return std::bit_cast<uint32_t>(static_cast<float>(correctly_rounded));
+/// Results of the multiplier and the adder: NaN is canonical.
+uint32_t as_bits(float x) {
+  return x != x ? kNan : std::bit_cast<uint32_t>(x);
+}
+uint32_t flushed(uint32_t x) {
+  return x & 0x7f800000u ? x : x & kSign;
 }
 
-/// 2^((i + 1/2) / 1024): middles of 1024 intervals of [0, 1).
-struct PowerTable {
-  double middle[1024];
-  PowerTable() {
-    for (int i = 0; i < 1024; i++) middle[i] = std::exp2((i + 0.5) * 0x1p-10);
-  }
-};
-
-/// 2^(j / 2^23), j < 2^23: the middle of j's interval times sum (r ln2)^n / n!, |r| <= 2^-11. The first term
-/// left out is below 2^-64; the middle errs by an ulp, the product and Horner's last steps by one and a half:
-/// in all 2^-51.
-double power_of_fraction(uint32_t j) {
-  static const PowerTable table;
-  const double r = (static_cast<int>(j & 0x1fff) - 0x1000) * 0x1p-23;
-  double sum = 0x1.3b2ab6fba4e77p-7;
-  sum = sum * r + 0x1.c6b08d704a0c0p-5;
-  sum = sum * r + 0x1.ebfbdff82c58fp-3;
-  sum = sum * r + 0x1.62e42fefa39efp-1;
-  const double middle = table.middle[j >> 13];
-  return middle + middle * (sum * r);
+uint32_t product(uint32_t a, float b) {
+  return as_bits(as_float(a) * b);
+}
+uint32_t product(uint32_t a, uint32_t b) {
+  return product(a, as_float(b));
+}
+/// Flushes a product that is below 2^-126 when rounded as if the exponent had no bound.
+uint32_t product_ftz(uint32_t a, uint32_t b) {
+  const float x = as_float(flushed(a)), y = as_float(flushed(b));
+  const uint32_t bits = as_bits(x * y);
+  const bool tiny = std::fabs(static_cast<double>(x) * y) < 0x1.ffffffp-127;
+  return tiny ? bits & kSign : flushed(bits);
 }
 
-/// Result of ex2.approx.ftz for 1 + j/2^23, less one in the exponent. Over these 2^23 arguments 2^x keeps
-/// 2^-24.2 ulp away from a boundary between two floats, relative 2^-48; so rounding the double above to float
-/// is the correct rounding.
-uint32_t ex2_fraction(uint32_t j) {
-  return as_bits(power_of_fraction(j)) + static_cast<uint32_t>(ex2_differences()[j]);
+bool is_subnormal_or_zero(uint32_t x) {
+  return std::fabs(as_float(x)) < 0x1p-126f;
 }
 
-/// bits * 2^exponent for normal `bits`; 2^128 and above is infinite, below 2^-126 zero.
-uint32_t scale_flush(uint32_t bits, int exponent) {
-  const int e = static_cast<int>((bits >> 23) & 0xff) + exponent;
-  const uint32_t sign = bits & kSign;
-  if (e >= 255) return sign | kInfinity;
-  if (e <= 0) return sign;
-  return sign | (static_cast<uint32_t>(e) << 23) | (bits & kFraction);
+/// 1 / (2 pi) x, rounded towards zero; subnormals are kept.
+uint32_t turns(uint32_t x) {
+  const double exact = static_cast<double>(as_float(x)) * 0x1.45f306p-3;  // 24 bits each: exact
+  const auto rounded = static_cast<float>(exact);
+  const bool outward = std::fabs(static_cast<double>(rounded)) > std::fabs(exact);
+  return std::bit_cast<uint32_t>(rounded) - (outward ? 1u : 0u);
 }
 
 }  // namespace
 
-// PTX ISA, ex2.approx.ftz.f32; the rule for an argument outside [1, 2) was compared with an H200 on all 2^32
-// inputs.
 uint32_t ex2_approx_ftz_f32(uint32_t x) {
-  if (is_nan(x)) return kNan;
-  if (is_tiny(x)) return kOne;
-  const bool negative = (x & kSign) != 0;
-  if ((x & ~kSign) >= 0x43800000u) return negative ? 0 : kInfinity;  // |x| >= 256
-  const int shift = static_cast<int>((x >> 23) & 0xff) - 127;        // |x| * 2^23 = significand * 2^shift
-  const uint64_t significand = (x & kFraction) | (kFraction + 1);
-  const uint64_t m = shift >= 0 ? significand << shift : -shift > 24 ? 0 : significand >> -shift;
-  const int k = static_cast<int>(m >> 23);
-  const uint32_t f = static_cast<uint32_t>(m) & kFraction;
-  if (!negative) return scale_flush(ex2_fraction(f), k);
-  if (f == 0) return scale_flush(kOne, -k);
-  return scale_flush(ex2_fraction(kFraction - f), -(k + 1));
+  return sfu::ex2(x);
 }
-
-// Below -126 the plain form halves the argument and squares, so that subnormal results are kept.
+// Below -126 half the argument, squared: subnormal results are kept.
 uint32_t ex2_approx_f32(uint32_t x) {
-  if (is_nan(x) || !(as_float(x) < -126.0f)) return ex2_approx_ftz_f32(x);
-  const float h = as_float(ex2_approx_ftz_f32(std::bit_cast<uint32_t>(as_float(x) * 0.5f)));
-  return std::bit_cast<uint32_t>(h * h);
+  if (!(as_float(x) < -126.0f)) return sfu::ex2(x);
+  const uint32_t root = sfu::ex2(product(x, 0.5f));
+  return product(root, root);
 }
 
-// 1/x in double rounded again to float is the correct rounding: 53 >= 2 * 24 + 2 bits (Figueroa, 1995).
 uint32_t rcp_approx_ftz_f32(uint32_t x) {
-  if (is_nan(x)) return kNan;
-  const uint32_t sign = x & kSign;
-  if (is_tiny(x)) return sign | kInfinity;
-  if ((x & ~kSign) == kInfinity) return sign;
-  const uint32_t fraction = x & kFraction;
-  const uint32_t unit = as_bits(1.0 / static_cast<double>(as_float(kOne | fraction))) +
-                        static_cast<uint32_t>(rcp_differences()[fraction]);
-  return sign | scale_flush(unit, 127 - static_cast<int>((x >> 23) & 0xff));
+  return sfu::rcp(x);
 }
-
-// The plain form scales arguments with a subnormal argument or result by a power of two and back.
+// Arguments with a subnormal argument or result are scaled by a power of two and back.
 uint32_t rcp_approx_f32(uint32_t x) {
-  const float v = as_float(x), magnitude = std::fabs(v);
-  float scale = 1.0f;
-  if (magnitude >= 0x1p126f && magnitude < INFINITY) scale = 0x1p-2f;
-  if (magnitude < 0x1p-126f && magnitude > 0) scale = 0x1p24f;
-  if (scale == 1.0f) return rcp_approx_ftz_f32(x);
-  return std::bit_cast<uint32_t>(as_float(rcp_approx_ftz_f32(std::bit_cast<uint32_t>(v * scale))) * scale);
+  const float magnitude = std::fabs(as_float(x));
+  const float scale = magnitude > 0x1p126f ? 0x1p-2f : magnitude < 0x1p-126f ? 0x1p24f : 1.0f;
+  return product(sfu::rcp(product(x, scale)), scale);
 }
 
-// 1/sqrt(x) in double, two correctly rounded operations: over the 2^24 inputs of [1, 4) rounding it to float
-// was compared with the correct rounding, no difference.
 uint32_t rsqrt_approx_ftz_f32(uint32_t x) {
-  if (is_nan(x)) return kNan;
-  if (is_tiny(x)) return (x & kSign) | kInfinity;
-  if (x & kSign) return kNan;
-  if (x == kInfinity) return 0;
-  const int exponent = static_cast<int>(x >> 23) - 127;
-  const uint32_t index = (x & kFraction) | (static_cast<uint32_t>(exponent & 1) << 23);
-  const uint32_t in_binades = kOne + index;
-  const uint32_t unit = as_bits(1.0 / std::sqrt(static_cast<double>(as_float(in_binades)))) +
-                        static_cast<uint32_t>(rsqrt_differences()[index]);
-  return scale_flush(unit, -((exponent - (exponent & 1)) / 2));
+  return sfu::rsq(x);
+}
+uint32_t rsqrt_approx_f32(uint32_t x) {
+  if (!is_subnormal_or_zero(x)) return sfu::rsq(x);
+  return product(sfu::rsq(product(x, 0x1p24f)), 0x1p12f);
 }
 
-uint32_t rsqrt_approx_f32(uint32_t x) {
-  const float v = as_float(x), magnitude = std::fabs(v);
-  if (!(magnitude < 0x1p-126f && magnitude > 0)) return rsqrt_approx_ftz_f32(x);
-  return std::bit_cast<uint32_t>(as_float(rsqrt_approx_ftz_f32(std::bit_cast<uint32_t>(v * 0x1p24f))) *
-                                 0x1p12f);
+uint32_t sqrt_approx_ftz_f32(uint32_t x) {
+  return sfu::sqrt(x);
+}
+uint32_t sqrt_approx_f32(uint32_t x) {
+  if (!is_subnormal_or_zero(x)) return sfu::sqrt(x);
+  return product(sfu::sqrt(product(x, 0x1p24f)), 0x1p-12f);
 }
 
 uint32_t lg2_approx_ftz_f32(uint32_t x) {
-  if (is_nan(x)) return kNan;
-  if (is_tiny(x)) return kSign | kInfinity;
-  if (x & kSign) return kNan;
-  if (x == kInfinity) return kInfinity;
-  if (x < 0x40000000u || x >= 0x40800000u)
-    throw BadInput(
-        fmt::format("lg2.approx.ftz.f32 of {} (0x{:08x}): results of the hardware are recorded for [2, 4) "
-                    "only; rewrite the kernel with log2f or run it on a GPU",
-                    as_float(x), x));
-  return as_bits(std::log2(static_cast<double>(as_float(x)))) +
-         static_cast<uint32_t>(lg2_differences()[x & kFraction]);
+  return sfu::lg2(x);
+}
+uint32_t lg2_approx_f32(uint32_t x) {
+  if (!is_subnormal_or_zero(x)) return sfu::lg2(x);
+  return as_bits(as_float(sfu::lg2(product(x, 0x1p24f))) - 24.0f);
+}
+
+uint32_t sin_approx_f32(uint32_t x) {
+  return sfu::sin(turns(x));
+}
+uint32_t cos_approx_f32(uint32_t x) {
+  return sfu::cos(turns(x));
+}
+uint32_t tanh_approx_f32(uint32_t x) {
+  return sfu::tanh(x);
+}
+
+uint32_t div_approx_ftz_f32(uint32_t a, uint32_t b) {
+  return product_ftz(a, sfu::rcp(b));
+}
+uint32_t div_approx_f32(uint32_t a, uint32_t b) {
+  const float scale = is_subnormal_or_zero(b) ? 0x1p24f : 1.0f;
+  return product(sfu::rcp(product(b, scale)), product(a, scale));
+}
+uint32_t div_full_ftz_f32(uint32_t a, uint32_t b) {
+  if (!(std::fabs(as_float(b)) > 0x1p126f)) return product_ftz(sfu::rcp(b), a);
+  const auto quarter = std::bit_cast<uint32_t>(0x1p-2f);
+  return product_ftz(sfu::rcp(product_ftz(b, quarter)), product_ftz(a, quarter));
+}
+uint32_t div_full_f32(uint32_t a, uint32_t b) {
+  const float magnitude = std::fabs(as_float(b));
+  const float scale = magnitude > 0x1p126f ? 0x1p-2f : magnitude < 0x1p-126f ? 0x1p24f : 1.0f;
+  return product(sfu::rcp(product(b, scale)), product(a, scale));
+}
+
+uint32_t widened_f16(uint16_t x) {
+  const uint32_t sign = static_cast<uint32_t>(x & 0x8000u) << 16, magnitude = x & 0x7fffu;
+  if (magnitude >= 0x7c00u) return sign | 0x7f800000u | (magnitude & 0x3ffu) << 13;
+  if (magnitude < 0x400u) return sign | std::bit_cast<uint32_t>(static_cast<float>(magnitude) * 0x1p-24f);
+  return sign | ((magnitude << 13) + (112u << 23));
+}
+
+namespace {
+
+/// Cut to 11 bits, subnormals kept; 2^16 and above is infinite.
+uint16_t cut_to_half(uint32_t x) {
+  const auto sign = static_cast<uint16_t>((x >> 16) & 0x8000u);
+  const uint32_t magnitude = x & ~kSign;
+  if (magnitude > 0x7f800000u) return 0x7fff;
+  if (magnitude >= 0x47800000u) return sign | 0x7c00u;
+  const uint32_t significand = (magnitude & 0x7fffffu) | 0x800000u;
+  const auto exponent = static_cast<int>(magnitude >> 23);
+  if (exponent >= 113) return static_cast<uint16_t>(sign | ((magnitude - (112u << 23)) >> 13));
+  return static_cast<uint16_t>(sign | (exponent < 102 ? 0 : significand >> (126 - exponent)));
+}
+uint16_t cut_to_brain(uint32_t x) {
+  return static_cast<uint16_t>(x >> 16);
+}
+double as_double(uint64_t x) {
+  return std::bit_cast<double>(x);
+}
+double from_high(uint32_t high) {
+  return as_double(static_cast<uint64_t>(high) << 32);
+}
+uint32_t high_of(uint64_t x) {
+  return static_cast<uint32_t>(x >> 32);
+}
+
+/// A first estimate of 1/sqrt(x) and one step of third order.
+double refined_inverse_root(double x) {
+  const double estimate = from_high(sfu::rsq64h(high_of(std::bit_cast<uint64_t>(x))));
+  const double rest = std::fma(x, -(estimate * estimate), 1.0);
+  return std::fma(std::fma(rest, 0.375, 0.5), estimate * rest, estimate);
+}
+
+}  // namespace
+
+uint16_t ex2_approx_f16(uint16_t x) {
+  return cut_to_half(sfu::ex2(widened_f16(x)));
+}
+uint16_t ex2_approx_ftz_bf16(uint16_t x) {
+  return cut_to_brain(sfu::ex2(widened_bf16(x)));
+}
+uint16_t tanh_approx_f16(uint16_t x) {
+  return cut_to_half(sfu::tanh(widened_f16(x)));
+}
+uint16_t tanh_approx_bf16(uint16_t x) {
+  return cut_to_brain(sfu::tanh(widened_bf16(x)));
+}
+
+uint64_t rcp_approx_ftz_f64(uint64_t x) {
+  return static_cast<uint64_t>(sfu::rcp64h(high_of(x))) << 32;
+}
+uint64_t rsqrt_approx_ftz_f64(uint64_t x) {
+  return static_cast<uint64_t>(sfu::rsq64h(high_of(x))) << 32;
+}
+uint64_t rsqrt_approx_f64(uint64_t x) {
+  const double value = as_double(x);
+  if (value != value) return x | 0x0008000000000000ull;  // x + x
+  if (value == 0) return (x & 0x8000000000000000ull) | 0x7ff0000000000000ull;
+  if (value < 0) return 0xfff8000000000000ull;
+  if (value > 0x1.fffffffffffffp+1023) return 0;
+  const bool subnormal = value < 0x1p-1022;
+  const double root = refined_inverse_root(subnormal ? value * 0x1p54 : value) * (subnormal ? 0x1p27 : 1.0);
+  return std::bit_cast<uint64_t>(root);
 }
 
 }  // namespace assay::vm

@@ -100,6 +100,7 @@ void start_block(Worker& worker, uint64_t linear_index) {
                  static_cast<uint32_t>(linear_index / grid[0] / grid[1])};
   block.trap.reset();
   block.barriers = {};
+  block.warpgroups.assign((block.warps.size() + 3) / 4, {});
   // Uninitialised registers, shared and local memory hold NaN in every float format, and the same in every
   // run.
   std::fill(block.shared.begin(), block.shared.end(), std::byte{0xff});
@@ -114,6 +115,7 @@ void start_block(Worker& worker, uint64_t linear_index) {
     warp.executed = 0;
     warp.carry = 0;
     warp.pending_count = 0;
+    warp.wgmma = {};
     std::memset(warp.committed, 0, sizeof warp.committed);
   }
   for (const SpecialCell& special : code.specials) {

@@ -167,10 +167,9 @@ Slot Decoder::low_word(const Operand& operand, const Op& user) {
   copy.lanes = copy.row->lanes;
   copy.d_cell = Cell::word;
   copy.s[0] = register_slot(operand.reg);
-  copy.d = code_->register_bytes;
-  code_->register_bytes += 128;
+  copy.d = scratch_word();
   copy.source_count = 1;
-  code_->ops.push_back(copy);
+  emit(copy);
   return copy.d;
 }
 

@@ -31,11 +31,21 @@ void Decoder::call(const ptx::Instruction& instruction, Op& op) {
   call_function(instruction, site, callee, op);
 }
 
+/// Which of the function's variables a call's argument is.
+int32_t Decoder::argument_variable(const ptx::Instruction& instruction, const Operand& argument) const {
+  const auto local = argument.symbol - static_cast<int32_t>(module_->variables.size());
+  if (argument.kind != Operand::Kind::symbol || local < 0 ||
+      here().variables[static_cast<size_t>(local)].space != ptx::Space::param)
+    fail(instruction, "arguments must be .param variables");
+  return local;
+}
+
 /// Arguments are copied to the callee's parameters in local memory, and its results back by a second op after
 /// it returns. Op::slots holds (from, to, bytes) triples.
 void Decoder::call_function(const ptx::Instruction& instruction, const CallSite& site, int32_t callee,
                             Op& op) {
   const ptx::Function& target = module_->functions[static_cast<size_t>(callee)];
+  if (!target.defined && target.name == "__assertfail") return call_assertion(instruction, site, op);
   if (!target.defined) fail(instruction, "function " + target.name + " has no body in this module");
   if (target.entry) fail(instruction, target.name + " is an entry, not a function");
   if (call_graph_.is_recursive(function_, callee)) fail(instruction, "recursion is not supported");
@@ -46,10 +56,7 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
     const size_t count = list ? list->elements.size() : 0;
     if (count != parameters.size()) fail(instruction, "wrong number of arguments for " + target.name);
     for (size_t i = 0; i < count; ++i) {
-      const auto local = list->elements[i].symbol - static_cast<int32_t>(module_->variables.size());
-      if (list->elements[i].kind != Operand::Kind::symbol || local < 0 ||
-          here().variables[static_cast<size_t>(local)].space != ptx::Space::param)
-        fail(instruction, "arguments must be .param variables");
+      const int32_t local = argument_variable(instruction, list->elements[i]);
       const ptx::Variable& argument = here().variables[static_cast<size_t>(local)];
       if (argument.bytes != parameters[i].bytes)
         fail(instruction, argument.name + " has " + std::to_string(argument.bytes) + " bytes, " +
@@ -74,6 +81,23 @@ void Decoder::call_function(const ptx::Instruction& instruction, const CallSite&
   set_slots(copy, triples(site.returns, target.returns, target.parameters.size(), false));
   code_->ops.push_back(op);
   op = copy;
+}
+
+/// What assert() calls where it fails: __assertfail(message, file, line, function, character size). Op::slots
+/// holds the arguments' places in local memory.
+void Decoder::call_assertion(const ptx::Instruction& instruction, const CallSite& site, Op& op) {
+  if (!site.arguments || site.arguments->elements.size() != 5) fail(instruction, "takes 5 arguments");
+  std::vector<Slot> places;
+  static constexpr int64_t bytes[] = {8, 8, 4, 8, 8};
+  for (const Operand& argument : site.arguments->elements) {
+    const int32_t local = argument_variable(instruction, argument);
+    if (here().variables[static_cast<size_t>(local)].bytes != bytes[places.size()])
+      fail(instruction, "wrong size of an argument");
+    places.push_back(static_cast<Slot>(function_offsets_.at({function_, local})));
+  }
+  op.row = find_row("call assertion");
+  op.kind = op.row->kind;
+  set_slots(op, places);
 }
 
 /// An indirect call: "is it this function? then call it" for every function whose address the module takes
@@ -105,8 +129,7 @@ void Decoder::call_address(const ptx::Instruction& instruction, const CallSite& 
     compare.row = find_row("setp.eq.u64");
     compare.kind = compare.row->kind;
     compare.d_cell = Cell::mask;
-    compare.d = code_->register_bytes;
-    code_->register_bytes += 64;
+    compare.d = new_cell(Cell::mask);
     compare.s[1] = constant_slot(function_address(callee), Cell::wide);
     compare.source_count = 2;
     compare.slot_count = 0;

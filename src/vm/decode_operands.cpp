@@ -138,11 +138,14 @@ void Decoder::lay_out_memory() {
 
 Slot Decoder::register_slot(int32_t reg) {
   const auto [found, is_new] = registers_.try_emplace({function_, reg}, no_slot);
-  if (is_new) {
-    found->second = code_->register_bytes;
-    code_->register_bytes += cell_bytes(cell_of(here().registers[static_cast<size_t>(reg)].type));
-  }
+  if (is_new) found->second = new_cell(cell_of(here().registers[static_cast<size_t>(reg)].type));
   return found->second;
+}
+
+Slot Decoder::new_cell(Cell cell) {
+  const Slot slot = code_->register_bytes;
+  code_->register_bytes += cell_bytes(cell);
+  return slot;
 }
 
 Slot Decoder::constant_slot(uint64_t bits, Cell cell) {
@@ -201,10 +204,7 @@ Slot Decoder::destination(const Operand& operand, Type type) {
   if (operand.kind == Operand::Kind::sink) {
     scratch_.resize(4, no_slot);
     Slot& slot = scratch_[static_cast<size_t>(cell_of(type))];
-    if (slot == no_slot) {
-      slot = code_->register_bytes;
-      code_->register_bytes += cell_bytes(cell_of(type));
-    }
+    if (slot == no_slot) slot = new_cell(cell_of(type));
     return slot;
   }
   const auto [slot, cell] = register_cell(operand);
@@ -244,6 +244,12 @@ uint64_t Decoder::literal_bits(const Operand& operand, Type type) const {
     default:
       return operand.bits;
   }
+}
+
+Slot Decoder::scratch_word() {
+  const Slot slot = code_->register_bytes;
+  code_->register_bytes += cell_bytes(Cell::word);
+  return slot;
 }
 
 uint64_t Decoder::constant(const Operand& operand) {

@@ -31,7 +31,15 @@ class Decoder {
   /// The same as a pair, for a second address of an instruction.
   std::pair<Slot, int64_t> second_address(const ptx::Operand&, bool* wide);
   void set_slots(Op&, const std::vector<Slot>&);
+  /// A cell of its own, for what one op hands to the next.
+  Slot new_cell(Cell);
+  /// Appends an op that runs before the one being decoded.
+  void emit(const Op& op) { code_->ops.push_back(op); }
   uint64_t constant(const ptx::Operand&);
+  /// For instructions that become several ops: one that runs before the instruction's own.
+  void append(const Op& op) { code_->ops.push_back(op); }
+  /// A 32-bit cell that no register of the program has.
+  Slot scratch_word();
   /// "ld.global.v4.f32" -> {"ld", "global", "v4", "f32"}, canonical.
   std::vector<std::string> parts(const ptx::Instruction&) const;
   void mark_global_atomics() { code_->global_atomics = true; }
@@ -39,6 +47,7 @@ class Decoder {
   [[noreturn]] void fail(const std::string& what) const { fail(*current_, what); }
   void expect_operands(const ptx::Instruction&, size_t least, size_t most) const;
 
+  void compare_operands(const ptx::Instruction&, const Row&, Op&);
   void branch_to(Op&, const ptx::Operand& label);
   void branch_table(Op&, const ptx::Operand& labels);
   void call(const ptx::Instruction&, Op&);
@@ -51,6 +60,8 @@ class Decoder {
   };
 
   void call_function(const ptx::Instruction&, const CallSite&, int32_t callee, Op&);
+  int32_t argument_variable(const ptx::Instruction&, const ptx::Operand&) const;
+  void call_assertion(const ptx::Instruction&, const CallSite&, Op&);
   void call_address(const ptx::Instruction&, const CallSite&, Op&);
   bool takes(const CallSite&, const ptx::Function&) const;
   bool is_too_wide(const ptx::Operand&, ptx::Type);
@@ -59,7 +70,6 @@ class Decoder {
   void function(int32_t index);
   void instruction(const ptx::Instruction&, int32_t index);
   void plain_operands(const ptx::Instruction&, const Row&, Op&);
-  void compare_operands(const ptx::Instruction&, const Row&, Op&);
   void resolve_branches();
   void relocate_constants();
   const Row* row_of(const ptx::Instruction&) const;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "src/vm/approximate.h"
 #include "src/vm/trace.h"
 #include "src/vm/warp.h"
 
@@ -65,6 +66,7 @@ class Engine {
       if constexpr (requires { trace_.released(block); }) trace_.released(block);
       for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
     }
+    if (!block.trap) warpgroups_agree(block);
     if constexpr (Trace::enabled) trace_.end_block(block);
   }
 
@@ -115,13 +117,13 @@ class Engine {
         case Kind::nothing:
           break;
         default:
-          if (executed >= stop && op.kind == Kind::branch) {
+          if (executed >= stop && (op.kind == Kind::branch || op.kind == Kind::branch_table)) {
             if (executed >= budget) {
               raise(warp, op, std::countr_zero(mask), "hang",
                     fmt::format("the warp executed {} instructions without ending", executed));
               goto done;
             }
-            branch(warp, op, mask);
+            control(warp, op, mask);
             goto done;
           }
           if (!control(warp, op, mask)) goto done;
@@ -152,9 +154,25 @@ class Engine {
       warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (*static_cast<const uint32_t*>(scratch) & mask);
   }
 
+  /// Arguments of 16 bits enter the range as the floats that they are.
   void note_argument(Warp& warp, const Op& op, uint32_t mask) {
+    const ptx::Type type = op.row->sources[0];
+    const uint32_t* words = warp.word(op.s[0]);
+    if (type == ptx::Type::f32) return note_floats(op, words, mask);
+    const bool brain = type == ptx::Type::bf16 || type == ptx::Type::bf16x2;
+    const int halves = type == ptx::Type::f16x2 || type == ptx::Type::bf16x2 ? 2 : 1;
+    for (int half = 0; half < halves; ++half) {
+      uint32_t floats[32];
+      for (int i = 0; i < 32; ++i) {
+        const auto bits = static_cast<uint16_t>(words[i] >> (16 * half));
+        floats[i] = brain ? widened_bf16(bits) : widened_f16(bits);
+      }
+      note_floats(op, floats, mask);
+    }
+  }
+  void note_floats(const Op& op, const void* floats, uint32_t mask) {
     ArgumentRange& range = worker_.ranges[static_cast<size_t>(op.exponential)];
-    const uint32_t nans = kit_.argument_range(warp.file + op.s[0], mask, &range.smallest, &range.largest);
+    const uint32_t nans = kit_.argument_range(floats, mask, &range.smallest, &range.largest);
     range.count += static_cast<uint64_t>(std::popcount(mask));
     range.nans += static_cast<uint64_t>(std::popcount(nans));
   }

@@ -65,6 +65,10 @@ auto ErrorTrace<parts_count>::route_of(const Op& op) -> Route {
       return Route::matrix;
     case Effect::load_matrix:
       return Route::load_matrix;
+    case Effect::store_matrix:
+      return Route::store_matrix;
+    case Effect::move_matrix:
+      return Route::move_matrix;
     case Effect::async_copy:
       return Route::none;
     case Effect::control:
@@ -401,6 +405,20 @@ void ErrorTrace<parts_count>::shuffle(Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
+// Half `h` of lane l comes from half (l / 4) mod 2 of lane 4 (2 (l mod 4) + h) + l / 8.
+template <int parts_count>
+void ErrorTrace<parts_count>::move_matrix(Warp& warp, const Op& op) {
+  Cells& cells = registers(warp);
+  for (int i = 0; i < 64; ++i) scratch_.copy(static_cast<size_t>(i), cells, cell(op.s[0], 0, i));
+  for (int lane = 0; lane < 32; ++lane)
+    for (int half = 0; half < 2; ++half) {
+      const size_t to = cell(op.d, half, lane);
+      cells.copy(to, scratch_,
+                 static_cast<size_t>(32 * (lane / 4 % 2) + 4 * (2 * (lane % 4) + half) + lane / 8));
+      if (halves_of(cells.kind[to]) > 1) cells.kind[to] = ErrorKind::none;
+    }
+}
+
 template <int parts_count>
 void ErrorTrace<parts_count>::before(Warp& warp, const Op& op, uint32_t) {
   switch (routes_[op_index(op)]) {
@@ -451,6 +469,10 @@ void ErrorTrace<parts_count>::after(Warp& warp, const Op& op, uint32_t mask) {
       return matrix(warp, op);
     case Route::load_matrix:
       return load_matrix(warp, op, mask);
+    case Route::store_matrix:
+      return store_matrix(warp, op, mask);
+    case Route::move_matrix:
+      return move_matrix(warp, op);
   }
 }
 

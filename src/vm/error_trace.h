@@ -18,6 +18,7 @@
 
 #include "src/vm/code.h"
 #include "src/vm/error_shadow.h"
+#include "src/vm/matrix_form.h"
 #include "src/vm/trace.h"
 #include "src/vm/warp.h"
 
@@ -78,7 +79,9 @@ class ErrorTrace {
     atomic,
     shuffle,
     matrix,
-    load_matrix
+    load_matrix,
+    store_matrix,
+    move_matrix
   };
   using Cells = ErrorCells<parts_count>;
   struct WarpCells {
@@ -125,8 +128,16 @@ class ErrorTrace {
   void store(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
   void load_matrix(Warp&, const Op&, uint32_t mask);
+  void store_matrix(Warp&, const Op&, uint32_t mask);
+  void move_matrix(Warp&, const Op&);
   void prepare_matrix(Warp&, const Op&);
   void matrix(Warp&, const Op&);
+  void matrix_tile(Warp&, const Op&, const MatrixForm&, int block, int tile);
+  void gather_shared(const Warp&, uint64_t at, Element, Operand&);
+  void gather_element(Warp&, Slot, Element, int i, Operand&);
+  static bool carries_errors(const MatrixForm& form) {
+    return !format_of(form.sum).integer && form.sum != Element::f64;
+  }
 
   const ErrorPlan<parts_count>& plan_;
   const Code* code_ = nullptr;

@@ -110,6 +110,28 @@ void ErrorTrace<parts_count>::load_matrix(Warp& warp, const Op& op, uint32_t mas
   });
 }
 
+// stmatrix: the other way round.
+template <int parts_count>
+void ErrorTrace<parts_count>::store_matrix(Warp& warp, const Op& op, uint32_t mask) {
+  const bool transposed = op.immediate & 1;
+  const Cells& cells = registers(warp);
+  each_lane(mask, [&](int lane) {
+    for (int i = 0; i < op.slot_count; ++i)
+      for (int half = 0; half < 2; ++half) {
+        const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
+        const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
+        const Place to = place(warp, lane, warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column),
+                               ptx::Space::shared);
+        overwrite(to, 2);
+        const size_t from = cell(op.slots[i], half, lane);
+        if (halves_of(cells.kind[from]) <= (transposed ? 1 : 2 - half))
+          to.cells->copy(to.first, cells, from);
+        else
+          to.cells->kind[to.first] = ErrorKind::none;
+      }
+  });
+}
+
 template <int parts_count>
 void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
   each_lane(landing.mask, [&](int lane) {

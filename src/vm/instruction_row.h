@@ -67,8 +67,11 @@ enum class Effect : uint8_t {
   store,
   atomic,
   shuffle,      ///< shfl.sync: Warp::lane_source tells the lane each lane read
-  matrix,       ///< mma.sync: slots D, A, B, C
-  load_matrix,  ///< ldmatrix: Warp::address holds the 8-byte row addresses by lane
+  matrix,        ///< mma, wmma.mma, wgmma: Op::immediate is a MatrixForm; slots D, A, B, C (wgmma: D, and A
+                 ///< in registers)
+  load_matrix,   ///< ldmatrix: Warp::address holds the 16-byte row addresses by lane
+  store_matrix,  ///< stmatrix: the same
+  move_matrix,   ///< movmatrix
   async_copy,   ///< cp.async: lands later, Trace::landed
   control       ///< branches, barriers, fences, votes
 };

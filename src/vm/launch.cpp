@@ -12,8 +12,9 @@
 namespace assay::vm {
 namespace {
 
-constexpr uint64_t default_budget = uint64_t{1} << 29;  // warp instructions; half a minute of endless loop
-constexpr uint32_t largest_shared = 227 * 1024;         // bytes per block, the most an sm_90 block may have
+constexpr uint64_t default_budget = uint64_t{1} << 29;   // warp instructions; half a minute of endless loop
+constexpr int64_t largest_variables = int64_t{1} << 29;  // bytes of .global and .const variables
+constexpr uint32_t largest_shared = 227 * 1024;          // bytes per block, the most an sm_90 block may have
 
 struct Cached {
   std::string text, path;
@@ -38,6 +39,21 @@ uint32_t architecture_of(const std::string& arch) {
   for (const char c : arch)
     if (c >= '0' && c <= '9') number = number * 10 + static_cast<uint32_t>(c - '0');
   return number;
+}
+
+/// Tensor-core forms that came with a later architecture.
+void refuse_missing_forms(const Code& code, const TensorCoreModel& model) {
+  for (const Op& op : code.ops) {
+    if (!op.row || op.row->effect != Effect::matrix) continue;
+    const int first = first_architecture(MatrixForm::of(op.immediate));
+    if (first <= model.number) continue;
+    const SourceLocation at = where(code, op);
+    throw BadInput(fmt::format(
+        "{}:{}: {} in {}: {} has no such instruction, sm_{} is the first that has it; choose another with --arch",
+        code.module->path, at.ptx_line,
+        code.module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)].opcode,
+        at.function, model.arch, first));
+  }
 }
 
 template <class T>
@@ -82,6 +98,7 @@ PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const Mach
       throw BadInput(plan.kernel + ": launch of " + launch.function + " names module " + launch.module +
                      ", which the plan lacks");
     codes_.push_back(decoded(*source, launch.function));
+    refuse_missing_forms(*codes_.back(), *context_.tensor_core);
   }
   allocate(plan, inputs);
   for (size_t i = 0; i < plan.launches.size(); ++i) lay_out_parameters(i);
@@ -180,6 +197,13 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
   const ptx::Module& module = *code.module;
   Variables& variables = variables_[&module];
   if (variables.data.empty()) {
+    int64_t total = 0;
+    for (const ptx::Variable& variable : module.variables)
+      if (variable.space == ptx::Space::global || variable.space == ptx::Space::constant)
+        total += variable.bytes;
+    if (total > largest_variables)
+      throw BadInput(fmt::format("{}: the variables of {} have {} bytes; at most {} are possible",
+                                 plan_.kernel, module.path, total, largest_variables));
     for (const ptx::Variable& variable : module.variables) {
       auto& data = variables.data.emplace_back();
       if (variable.space != ptx::Space::global && variable.space != ptx::Space::constant) continue;

@@ -39,6 +39,10 @@ Passage choose(const Op& op, std::string_view opcode) {
       return Passage::matrix;
     case Effect::load_matrix:
       return Passage::load_matrix;
+    case Effect::store_matrix:
+      return Passage::store_matrix;
+    case Effect::move_matrix:
+      return Passage::move_matrix;
     case Effect::async_copy:
       return Passage::none;
     case Effect::control:
@@ -162,8 +166,7 @@ void Recorder::before(Warp& warp, const Op& op, uint32_t) {
       }
       break;
     case Passage::matrix:
-      for (int i = 0; i < op.slot_count; i++)
-        std::memcpy(before_slots_[i].data(), warp.word(op.slots[i]), 128);
+      before_matrix(warp, op);
       break;
     default:
       break;
@@ -218,6 +221,12 @@ void Recorder::after(Warp& warp, const Op& op, uint32_t mask) {
       break;
     case Passage::load_matrix:
       load_matrix(warp, op, mask);
+      break;
+    case Passage::store_matrix:
+      store_matrix(warp, op, mask);
+      break;
+    case Passage::move_matrix:
+      move_matrix(warp, op);
       break;
   }
 }

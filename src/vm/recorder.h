@@ -14,6 +14,7 @@
 
 #include "src/vm/code.h"
 #include "src/vm/event_log.h"
+#include "src/vm/matrix_elements.h"
 #include "src/vm/provenance.h"
 #include "src/vm/recording.h"
 #include "src/vm/shadow.h"
@@ -39,7 +40,9 @@ enum class Passage : uint8_t {
   atomic,
   shuffle,
   matrix,
-  load_matrix
+  load_matrix,
+  store_matrix,
+  move_matrix
 };
 
 /// Input elements listed per event; of more, the nearest ones.
@@ -132,6 +135,7 @@ class Recorder {
   void pack(Warp&, const Op&, uint32_t mask);
   void unpack(Warp&, const Op&, uint32_t mask);
   void shuffle(Warp&, const Op&, uint32_t mask);
+  void move_matrix(Warp&, const Op&);
   void clear(Warp&, const Op&, uint32_t mask);
   // recorder_memory.cpp
   ShadowCell read_half(Warp&, int lane, uint64_t address, ptx::Space space);
@@ -140,10 +144,15 @@ class Recorder {
   void store(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
   void load_matrix(Warp&, const Op&, uint32_t mask);
+  void store_matrix(Warp&, const Op&, uint32_t mask);
   // recorder_matrix.cpp
+  struct MatrixTerm;
   struct MatrixTerms;
+  ShadowCell united(const ShadowCell* first, int bits);
+  MatrixTerm matrix_term(const Warp&, const Op&, Element, const ElementPlace&);
+  void before_matrix(const Warp&, const Op&);
   void matrix(Warp&, const Op&);
-  Tag log_sum(Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint32_t result,
+  Tag log_sum(Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint64_t result,
               Dependence);
 
   std::shared_ptr<RecordedRun> run_;
@@ -162,7 +171,8 @@ class Recorder {
   CodeFacts* current_ = nullptr;
   /// Source values of the op that runs, kept before it may overwrite them.
   std::array<std::array<uint64_t, 32>, 4> before_{};
-  std::array<std::array<uint32_t, 32>, 16> before_slots_{};
+  std::vector<std::array<uint32_t, 32>> before_slots_;
+  std::vector<std::array<uint64_t, 32>> before_wide_slots_;
 };
 
 }  // namespace assay::vm

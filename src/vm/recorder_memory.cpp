@@ -98,6 +98,20 @@ void Recorder::load_matrix(Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
+void Recorder::store_matrix(Warp& warp, const Op& op, uint32_t mask) {
+  const bool transposed = op.immediate & 1;
+  const int32_t writer = site(op);
+  each_lane(mask, [&](int lane) {
+    for (int i = 0; i < op.slot_count; i++)
+      for (int half = 0; half < 2; half++) {
+        const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
+        const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
+        write_half(warp, lane, warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column),
+                   ptx::Space::shared, cells(warp, op.slots[i], lane)[half], writer);
+      }
+  });
+}
+
 void Recorder::landed(Warp& warp, const Landing& landing) {
   each_lane(landing.mask, [&](int lane) {
     for (uint32_t byte = 0; byte < landing.bytes; byte += 2)

@@ -211,6 +211,16 @@ void Recorder::unpack(Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
+// PTX ISA, movmatrix: half `h` of lane l is element (2 (l mod 4) + h, l / 4) of the source, which lane
+// 4 (2 (l mod 4) + h) + l / 8 holds in half (l / 4) mod 2.
+void Recorder::move_matrix(Warp& warp, const Op& op) {
+  ShadowCell moved[32][2];
+  for (int lane = 0; lane < 32; lane++)
+    for (int half = 0; half < 2; half++)
+      moved[lane][half] = cells(warp, op.s[0], 4 * (2 * (lane % 4) + half) + lane / 8)[lane / 4 % 2];
+  for (int lane = 0; lane < 32; lane++) std::copy_n(moved[lane], 2, cells(warp, op.d, lane));
+}
+
 void Recorder::shuffle(Warp& warp, const Op& op, uint32_t mask) {
   ShadowCell source[32][2];
   for (int lane = 0; lane < 32; lane++)

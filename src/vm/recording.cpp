@@ -49,7 +49,7 @@ Source outside_source(const RecordedRun& run, Dependence d) {
                                                     : Source::literal;
 }
 
-Event expand(const RecordedRun& run, int32_t index) {
+Event expand(const RecordedRun& run, int32_t index, bool with_inputs) {
   const LoggedEvent& logged = run.log.events()[index];
   const RecordedRun::Site& site = run.sites[logged.site];
   const Launch& launch = run.launches[site.launch];
@@ -64,7 +64,7 @@ Event expand(const RecordedRun& run, int32_t index) {
   e.born = logged.born;
   const ptx::Function& function = run.modules[site.module]->functions[site.function];
   const ptx::Instruction& instruction = function.body[site.instruction];
-  const bool matrix = instruction.opcode.starts_with("mma.");
+  const bool matrix = is_matrix_product(instruction.opcode);
   for (int i = 0; i < logged.operand_count; i++) {
     const LoggedOperand& o = run.log.operand(logged, i);
     EventOperand operand;
@@ -81,6 +81,7 @@ Event expand(const RecordedRun& run, int32_t index) {
     }
     e.operands.push_back(operand);
   }
+  if (!with_inputs) return e;
   const bool watched = index == run.watched && run.watched_elements;
   const Provenance::Elements found =
       watched ? *run.watched_elements : run.provenance.collect(logged.dependence, kListedElements);
@@ -104,13 +105,21 @@ EventLinks links_of(const RecordedRun& run, int32_t index) {
   return links;
 }
 
+/// The cell of an element, with the tag of whichever half has one.
+ShadowCell cell_of_element(const MemoryShadow::Area& area, int64_t flat) {
+  const uint64_t at = area.base + static_cast<uint64_t>(flat) * area.element_bytes;
+  ShadowCell cell = MemoryShadow::read(&area, at);
+  for (uint32_t byte = 2; !cell.tag && byte < area.element_bytes; byte += 2)
+    cell.tag = MemoryShadow::read(&area, at + byte).tag;
+  return cell;
+}
+
 Carrier carrier_of(const RecordedRun& run, const std::string& output, int64_t flat) {
   Carrier carrier;
   const MemoryShadow::Area* area = run.memory.find(output);
   if (!area) return carrier;
   const uint64_t offset = static_cast<uint64_t>(flat) * area->element_bytes;
-  ShadowCell cell = MemoryShadow::read(area, area->base + offset);
-  if (!cell.tag && area->element_bytes > 2) cell.tag = MemoryShadow::read(area, area->base + offset + 2).tag;
+  const ShadowCell cell = cell_of_element(*area, flat);
   carrier.event = static_cast<int32_t>(cell.tag) - 1;
   if (!cell.tag) carrier.source = outside_source(run, cell.dependence);
   const Provenance::Elements found = run.provenance.collect(cell.dependence, kListedElements);
@@ -131,8 +140,13 @@ Recording make_recording(std::shared_ptr<const RecordedRun> run) {
   Recording r;
   r.event_count = static_cast<int32_t>(run->log.events().size());
   r.events_truncated = run->log.truncated();
-  r.event = [run](int32_t index) { return expand(*run, index); };
+  r.event = [run](int32_t index) { return expand(*run, index, true); };
+  r.event_without_inputs = [run](int32_t index) { return expand(*run, index, false); };
   r.links = [run](int32_t index) { return links_of(*run, index); };
+  r.carrier_event = [run](const std::string& output, int64_t flat) {
+    const MemoryShadow::Area* area = run->memory.find(output);
+    return area ? static_cast<int32_t>(cell_of_element(*area, flat).tag) - 1 : -1;
+  };
   r.carrier = [run](const std::string& output, int64_t flat) { return carrier_of(*run, output, flat); };
   r.input_names = run->input_names;
   r.modules = run->modules;

@@ -61,9 +61,11 @@ struct Recording {
   int32_t event_count = 0;
   bool events_truncated = false;  ///< the log was full: later carriers were not recorded, births were
   std::function<Event(int32_t)> event;
+  std::function<Event(int32_t)> event_without_inputs;  ///< the same but for Event::inputs: cheap
   std::function<EventLinks(int32_t)> links;
   std::function<Carrier(const std::string& output, int64_t flat)> carrier;
-  std::vector<std::string> input_names;  ///< by input ordinal
+  std::function<int32_t(const std::string& output, int64_t flat)> carrier_event;  ///< Carrier::event: cheap
+  std::vector<std::string> input_names;                                           ///< by input ordinal
   std::vector<std::shared_ptr<const ptx::Module>> modules;
 };
 

@@ -41,6 +41,10 @@ std::vector<Row> make_rows() {
   add_async_copy_rows(table);
   add_exchange_rows(table);
   add_matrix_rows(table);
+  add_matrix_memory_rows(table);
+  add_wgmma_rows(table);
+  add_wmma_rows(table);
+  add_packed_compare_rows(table);
   add_register_rows(table);
   add_control_rows(table);
   return table;

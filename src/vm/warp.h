@@ -14,6 +14,7 @@
 #include "src/vm/code.h"
 #include "src/vm/memory.h"
 #include "src/vm/tensor_core.h"
+#include "src/vm/warpgroup.h"
 
 namespace assay::vm {
 
@@ -72,6 +73,7 @@ struct Warp {
   std::vector<PendingCopy> pending;  ///< [0, pending_count) in use
   size_t pending_count = 0;
   uint32_t committed[32];        ///< commit groups closed, by lane
+  WgmmaFlight wgmma;
   std::vector<std::byte> local;  ///< [lane][Code::local_bytes]
 
   const uint32_t* word(Slot s) const { return reinterpret_cast<const uint32_t*>(file + s); }
@@ -95,6 +97,7 @@ struct Block {
   uint64_t linear = 0;
   uint32_t threads = 0;
   std::vector<Warp> warps;
+  std::vector<Warpgroup> warpgroups;
   std::vector<std::byte> shared;
   std::array<Barrier, 16> barriers;
   std::optional<Trap> trap;

@@ -95,6 +95,10 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"replay gla.chnk/T9", "did you mean 'gla.chunk'?"},
       {"trace gla.chunk --element 'o[0,99,0,0]'", "T = '99' is not below 64"},
       {"trace gla.chunk --element 'p[0,0,0,0]'", "unknown output of gla 'p'"},
+      {"trace gla.chunk --element 'o[0,1,0,0]' --first", "--element excludes --first"},
+      {"trace gla.chunk --element o", "write it as o[0,16,0,3]"},
+      {"trace gla.chunk --element 'o[0,1,0]'", "element 'o[0,1,0]'"},
+      {"trace gla.chunk --depth 0", "--depth: 0 is not a whole number from 1 to"},
       {"report gone.json", "gone.json: cannot be opened"},
       {"report text.json", "neither a result in JSON nor an assay.db"},
       {"report other.json", "schema"},
@@ -142,6 +146,36 @@ TEST(Cli, TraceSaysHowFarACleanKernelIsFromTheEdgeAndWhichLinesRound) {
   EXPECT_TRUE(nlohmann::json::parse(run_assay("verify gla.chunk --backend vm -T 3 --json -", here).out)
                   .at("shadow")
                   .is_null());
+}
+
+TEST(Cli, TraceShowsWhatStandsBehindAFiniteElement) {
+  const ScratchFolder here;
+  const std::string run = "trace gla.chunk --backend vm -T 100 -H 2 -K 16 -V 16 --element 'o[0,90,1,3]' ";
+  const Ran ran = run_assay(run + "--depth 2 --json trace.json", here);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  for (const char* text : {"behind o[b=0,t=90,h=1,v=3] = ", "instruction instances on", "q: 16 elements",
+                           "g: 1456 elements, g[b=0,t=0,h=1,k=0] to g[b=0,t=90,h=1,k=15]",
+                           "blocks were run again", "more (--depth)"})
+    EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
+  const auto slice = nlohmann::json::parse(read_file(here / "trace.json")).at("slice");
+  EXPECT_EQ(slice.at("element"), "o[b=0,t=90,h=1,v=3]");
+  EXPECT_GT(slice.at("chain").size(), 2u);
+  EXPECT_EQ(slice.at("nodes").at(0).at("line").is_number(), true);
+}
+
+TEST(Cli, TraceListsEveryDistinctOriginAndFindsTheFirst) {
+  const ScratchFolder here;
+  const std::string defect = "trace gla.chunk@S2a --backend vm -T 80 -H 1 -K 64 -V 16 --decay extreme ";
+  const Ran all = run_assay(defect + "--all --first --json trace.json", here);
+  EXPECT_EQ(all.status, 1) << all.err;
+  EXPECT_NE(all.out.find("distinct origin"), std::string::npos) << all.out;
+  const auto json = nlohmann::json::parse(read_file(here / "trace.json"));
+  ASSERT_GE(json.at("origins").size(), 1u);
+  EXPECT_EQ(json.at("origins").at(0).at("origin").at("kind"), "exp-overflow");
+  int64_t grouped = 0, nonfinite = 0;
+  for (const auto& group : json.at("origins")) grouped += group.at("elements").get<int64_t>();
+  for (const auto& output : json.at("outputs")) nonfinite += output.at("nonfinite").get<int64_t>();
+  EXPECT_EQ(grouped, nonfinite);
 }
 
 TEST(Cli, EveryTableIsListedInEveryForm) {

@@ -1,4 +1,5 @@
 #include "fuzz/fuzz.h"
+#include "fuzz/properties.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -63,7 +64,8 @@ TEST_F(FuzzTest, ASoundKernelHasNoFindingAndEveryPropertyIsChecked) {
   for (const Verification& v : run.findings) ADD_FAILURE() << v.cause << "  " << v.token;
   for (const PropertyRow& row : run.properties) {
     EXPECT_EQ(row.failed, 0) << row.name;
-    if (row.name != "exponents-nonpositive") {
+    // What the checking machine finds needs a kernel that runs on it; the subject is none.
+    if (row.name != "exponents-nonpositive" && find_property(row.name).share != kByCost) {
       EXPECT_GT(row.checked, 5) << row.name;
     }
   }

@@ -61,8 +61,9 @@ TEST(Properties, EachSeesItsOwnFaultAndIsSilentWithoutIt) {
 
 TEST(Properties, EveryRowHasATwin) {
   for (const Property& property : properties()) {
-    if (property.name == "exponents-nonpositive" || property.name == "same-bits-on-peer")
-      continue;  // below: they need a machine that reports exponents, or a second engine
+    if (property.name == "exponents-nonpositive" || property.name == "same-bits-on-peer" ||
+        property.share == kByCost)
+      continue;  // below: they need a machine that reports exponents, a second engine, or PTX
     EXPECT_TRUE(std::any_of(std::begin(kTwins), std::end(kTwins), [&](const Twin& twin) {
       return twin.property == property.name;
     })) << property.name;
@@ -96,6 +97,58 @@ TEST(Properties, BitsOfASecondEngineAreJudgedOnlyWhereThereIsOne) {
   EXPECT_FALSE(check_properties(v, test::subject_kernel(), backend, row)[0].failure.has_value());
   v.bits_differ = 7;
   EXPECT_EQ(check_properties(v, test::subject_kernel(), backend, row)[0].failure, "7 elements differ");
+}
+
+/// One thread, that stores 1 into final_state[0] after `body`.
+Kernel kernel_in_ptx(const std::string& body) {
+  const std::string text =
+      ".version 7.8\n.target sm_90\n.address_size 64\n.shared .align 4 .b8 left[16];\n.shared .align 4 .b8 "
+      "right[16];\n"
+      ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<3>;\n"
+      "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r0, 1;\n" +
+      body + "\nst.global.b32 [%rd1], %r0; ret;\n}\n";
+  Kernel kernel = test::subject_kernel();
+  kernel.plan = [text](const Case&, const Operator&, const TensorMap&) {
+    Plan plan;
+    plan.kernel = "k";
+    plan.modules.push_back({"m", "k.ptx", std::make_shared<std::string>(text)});
+    plan.outputs.push_back({"final_state", Dtype::fp32, {{"N", 1}}});
+    Launch launch{.module = "m", .function = "k"};
+    launch.block = {64, 1, 1};
+    launch.arguments = {PointerArgument{"final_state", 0}};
+    plan.launches.push_back(launch);
+    return plan;
+  };
+  return kernel;
+}
+
+TEST(Properties, OfTheCheckingMachineSeeTheirOwnFaultOnly) {
+  // All threads store the same value: each body leaves one thread, or orders them.
+  const std::string alone = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;\n";
+  const std::pair<const char*, std::string> twins[] = {
+      {"no-races", ""},
+      {"reads-written-values", alone + "ld.shared.b32 %r0, [left];"},
+      {"stays-in-variables", alone + "st.shared.b32 [left+16], %r0;"},
+      {"no-index-wrap",
+       alone + "mov.u32 %r2, 65536; mul.lo.s32 %r3, %r2, %r2; mul.wide.s32 %rd2, %r3, 4; add.s64 %rd1, %rd1, %rd2;"},
+  };
+  Verification v;
+  v.case_ = parse_token("gla.subject/B1/T4/H1/K4/V3/fp32/g-fp32/mild/s3");
+  v.verdict = "pass";
+  test::SubjectBackend backend;
+  for (const Property& property : properties()) {
+    if (property.share != kByCost) continue;
+    bool seen = false;
+    for (const auto& [name, body] : twins) {
+      const auto outcomes = check_properties(v, kernel_in_ptx(body), backend, {&property});
+      ASSERT_EQ(outcomes.size(), 1U) << property.name;
+      EXPECT_EQ(outcomes[0].failure.has_value(), property.name == name)
+          << property.name << ", " << body << ": " << outcomes[0].failure.value_or("");
+      seen |= property.name == name;
+    }
+    EXPECT_TRUE(seen) << property.name << " has no twin";
+    EXPECT_FALSE(check_properties(v, kernel_in_ptx(alone), backend, {&property})[0].failure.has_value());
+  }
 }
 
 TEST(Properties, TheFailureNamesTheElementAndBothValues) {

@@ -26,10 +26,28 @@ TEST(Trial, EveryPropertyIsDueInAboutItsShareOfTheCasesAndWithinBoundAlways) {
     for (const Property* property : properties_due(c, 5, i))
       ++due[static_cast<size_t>(property - properties().data())];
   for (size_t p = 0; p < due.size(); ++p) {
+    if (properties()[p].share == kByCost) continue;
     const double share = properties()[p].share, got = static_cast<double>(due[p]) / 4000;
     // Five standard deviations of a binomial share.
     EXPECT_NEAR(got, share, 5 * std::sqrt(share * (1 - share) / 4000)) << properties()[p].name;
   }
+}
+
+TEST(Trial, PropertiesOfTheCheckingMachineAreDueTogetherWhereTheyCostLittle) {
+  const auto checked = [](const char* token) {
+    int64_t races = 0, wraps = 0;
+    for (int64_t i = 0; i < 4000; ++i)
+      for (const Property* property : properties_due(parse_token(token), 5, i)) {
+        races += property->name == "no-races";
+        wraps += property->name == "no-index-wrap";
+      }
+    EXPECT_EQ(races, wraps) << token;
+    return races;
+  };
+  EXPECT_EQ(checked("gla.subject/B1/T1/H1/K4/V3"), 4000);
+  const int64_t seldom = checked("gla.subject/B1/T100/H1/K64/V64");
+  EXPECT_LT(seldom, 2000);
+  EXPECT_GT(seldom, 0);
 }
 
 TEST(Trial, ExpensiveCasesCheckPropertiesInAQuarterOfTheirShare) {

@@ -14,7 +14,8 @@ tool dpkg-query 'for name in "$@"; do [[ $name == -* || $name == "$MISSING" || $
 tool cmake 'mkdir -p build/release; touch build/release/build.ninja'
 tool ninja '[[ -n ${BROKEN:-} ]] && exit 1
 mkdir -p "$2/src/cli"; printf "#!/bin/bash\nprintf \"[%%s]\" \"\$@\"; exit 7\n" >"$2/src/cli/assay"; chmod +x "$2/src/cli/assay"'
-tool ctest 'echo "100% tests passed, 0 tests failed out of 3"'
+tool ctest 'echo "scale ${ASSAY_TEST_SCALE:-1}, long ${ASSAY_TEST_LONG:-0}" >>"$(dirname "$0")/../calls.log"
+echo "100% tests passed, 0 tests failed out of 3"'
 tool nvcc 'exit 0'
 tool apt-get 'exit 1'
 
@@ -81,6 +82,9 @@ expect 'test builds everything' called "all"
 expect 'test hands its options to ctest' called '-R numerics'
 expect 'the closing line of ctest stays' is "$output" '100% tests passed, 0 tests failed out of 3'
 expect 'test has the status of ctest' is "$status" 0
+expect 'a plain test is short' called 'scale 1, long 0'
+run test --long
+expect '--long is for the test programs' called 'scale 10, long 1'
 
 [[ $failures -eq 0 ]] && echo "the launcher keeps its promises"
 exit $((failures > 0))

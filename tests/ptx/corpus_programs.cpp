@@ -81,6 +81,30 @@ Inputs inputs_of(const Listed& program) {
   return made;
 }
 
+Plan plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs& inputs,
+             TensorMap& tensors) {
+  Plan plan;
+  plan.kernel = "corpus";
+  plan.modules.push_back({"m", entry + ".ptx", std::move(text)});
+  Launch launch;
+  launch.module = "m";
+  launch.function = entry;
+  launch.grid = {total_threads / block_threads, 1, 1};
+  launch.block = {block_threads, 1, 1};
+  const std::pair<const char*, const std::vector<unsigned long long>*> buffers[] = {
+      {"a", &inputs.a}, {"b", &inputs.b}, {"c", &inputs.c}};
+  for (const auto& [name, words] : buffers) {
+    Tensor tensor(name, Dtype::i64, {{"T", int64_t{total_threads}}});
+    for (size_t i = 0; i < words->size(); ++i) tensor.set_bits(static_cast<int64_t>(i), (*words)[i]);
+    tensors[name] = std::move(tensor);
+    launch.arguments.push_back(PointerArgument{name, 0});
+  }
+  plan.outputs.push_back({"d", Dtype::i64, {{"T", int64_t{total_threads}}}});
+  launch.arguments.push_back(PointerArgument{"d", 0});
+  plan.launches.push_back(std::move(launch));
+  return plan;
+}
+
 std::vector<unsigned long long> expected_words(const Listed& program, const Inputs& inputs) {
   in = inputs;
   std::vector<unsigned long long> result;

@@ -23,6 +23,9 @@ const std::vector<Variant>& variants();
 const std::vector<Listed>& all_programs();
 /// a, b and c of all threads, in the domain of the program. Deterministic.
 Inputs inputs_of(const Listed&);
+/// One launch of an entry of `text` over a, b and c; its words are output d.
+Plan plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs&,
+             TensorMap& tensors);
 /// What the host computes for every thread.
 std::vector<unsigned long long> expected_words(const Listed&, const Inputs&);
 /// |got - expected| in units of the last place of `expected` (f32 if the program's name ends so, else f64); 0

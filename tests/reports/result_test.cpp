@@ -58,8 +58,38 @@ Verification full() {
   origin.infinity_made_at = ChainLink{where, "ex2.approx.ftz.f32", "exp2f(x)"};
   origin.sentence = "0 * inf at kernels/gla/chunk.cu:142";
   v.origin = origin;
+  v.origins = {{origin, 96, {"o 90", "final_state 6"}}};
+  ElementSlice slice;
+  slice.element = "o[b=0,t=17,h=1,v=3]", slice.value = -INFINITY, slice.instances = int64_t{1} << 40;
+  slice.truncated = true, slice.blocks = 3, slice.blocks_of = 12, slice.unwritten = true;
+  slice.chain = {{{where, "fma.rn.f32 %f1, %f2, %f3, %f1", "s = fmaf(a, b, s)"},
+                  {{"%f2", "f32", 2, 0x40000000}},
+                  NAN,
+                  "f32",
+                  {1, 2, 3},
+                  {4, 5, 6},
+                  4096}};
+  slice.lines = {{{where, "fma.rn.f32", ""}, 4096, 0x1p-149, 1e30, {0, 1}}, {}};
+  slice.inputs = {{"g", 64, "g[0]", "g[63]", "g[5]", -90}};
+  slice.nodes = {{1,
+                  "ld.global.f32 %f1, [%rd1]",
+                  "f32",
+                  0x7fc00000,
+                  NAN,
+                  {1, 0, 0},
+                  {33, 0, 0},
+                  {{"", "", 0x7fc00000, -1, "input", "g[5]"}}}};
+  v.slice = slice;
   v.diagnosis = {{"mask-after-exponential", "the mask multiplies", 0.9, {"exponent 130.2 > 128"}}};
   v.exponents = {{where, "ex2.approx.ftz.f32", -1e4, 130.2, uint64_t{1} << 60, 3}};
+  CheckReport checks;
+  checks.ran = {"races", "wrap"};
+  checks.skipped = "the run does not end";
+  CheckedPlace place{where, {1, 2, 3}, {4, 5, 6}, "written by st.shared.b32"};
+  checks.findings = {{"races", "race", "shared tile: written at ...", place, place, "shared tile + 4", 32},
+                     {"unwritten", "never-written", "3 of 4 elements of o", place, std::nullopt, "o[b=0]", 3}};
+  checks.lane_instructions = uint64_t{1} << 61, checks.seconds = 0.25;
+  v.checks = checks;
   ShadowReport shadow;
   shadow.outputs = {{"o", 5120, 5000, 120, 0.03, 1e-3, 1.3, "o[b=0,t=17,h=1,v=3]", 1.5, 1.53, INFINITY}};
   shadow.lines = {{where, "cvt.rn.bf16x2.f32", 62.5, uint64_t{1} << 40, 0x1p-8}};
@@ -102,12 +132,20 @@ TEST(Result, ComesBackFromJsonAsItWas) {
   EXPECT_EQ(back.trap->thread[2], 6);
   EXPECT_EQ(back.shadow->lines[0].roundings, uint64_t{1} << 40);
   EXPECT_EQ(back.shadow->parting->exact, 0.77);
+  EXPECT_EQ(back.slice->chain.at(0).times, 4096);
+  EXPECT_EQ(back.slice->nodes.at(0).operands.at(0).input, "g[5]");
+  EXPECT_EQ(back.origins.at(0).outputs.at(1), "final_state 6");
+  EXPECT_EQ(back.checks->findings[0].other->thread[1], 5);
+  EXPECT_FALSE(back.checks->findings[1].other);
 }
 
-TEST(Result, ADocumentFromBeforeThereWereShadowsIsReadWithoutOne) {
+TEST(Result, ADocumentFromBeforeThereWereShadowsAndSlicesIsReadWithoutThem) {
   nlohmann::json json = to_json(full());
-  json.erase("shadow");
-  EXPECT_FALSE(verification_from_json(json).shadow);
+  for (const char* name : {"shadow", "slice", "origins"}) json.erase(name);
+  const Verification back = verification_from_json(json);
+  EXPECT_FALSE(back.shadow);
+  EXPECT_FALSE(back.slice);
+  EXPECT_TRUE(back.origins.empty());
   EXPECT_TRUE(SchemaCheck(schema()).errors(json).empty());
 }
 

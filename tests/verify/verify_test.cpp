@@ -159,6 +159,19 @@ TEST(Verify, GivenInputsTakeThePlaceOfDrawnOnes) {
   EXPECT_NE(v.domain[0].find("g[b=0,t=0,h=0,k=0] = 0.5"), std::string::npos) << v.domain[0];
 }
 
+TEST(Verify, AnElementOfAnOutputThatTheRunDoesNotWriteIsBadInputBeforeAnythingRuns) {
+  FloatBackend backend;
+  VerifyOptions options = plain();
+  options.element = {"dq", 0};
+  try {
+    run(float_case(), backend, options);
+    FAIL() << "accepted";
+  } catch (const BadInput& e) {
+    EXPECT_STREQ(e.what(), "element of dq: this run does not write it; it writes o, final_state");
+  }
+  EXPECT_EQ(backend.runs, 0);
+}
+
 TEST(Verify, TheResultSaysWhatWasRunAndHowToRepeatIt) {
   FloatBackend backend;
   const Verification v = run(float_case(), backend);

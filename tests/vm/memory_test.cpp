@@ -242,6 +242,26 @@ TEST(Exponentials, TheRangeOfArgumentsCoversActiveLanesOnly) {
   EXPECT_EQ(outcome.exponents[0].where.ptx_line, 13);
 }
 
+TEST(Exponentials, ArgumentsOfSixteenBitsCountAsTheirValues) {
+  struct {
+    const char* body;
+    uint32_t argument;
+    double min, max;
+    uint64_t count, nans;
+  } const rows[] = {
+      {"mov.b32 {%h1, %h2}, %a; ex2.approx.f16 %h3, %h1; mov.b32 %d, {%h3, %h2};", 0x7c00c500, -5, -5, 32, 0},
+      {"ex2.approx.f16x2 %d, %a;", 0x4200c500, -5, 3, 64, 0},            // 3 and -5
+      {"ex2.approx.ftz.bf16x2 %d, %a;", 0x7fc0c120, -10, -10, 64, 32}};  // NaN and -10
+  for (const auto& row : rows) {
+    const Outcome outcome = run_small({.body = row.body, .a = {row.argument}});
+    ASSERT_EQ(outcome.exponents.size(), 1u) << row.body;
+    EXPECT_EQ(outcome.exponents[0].min, row.min) << row.body;
+    EXPECT_EQ(outcome.exponents[0].max, row.max) << row.body;
+    EXPECT_EQ(outcome.exponents[0].count, row.count) << row.body;
+    EXPECT_EQ(outcome.exponents[0].nans, row.nans) << row.body;
+  }
+}
+
 TEST(Plans, WhatDoesNotFitTheEntryIsBadInput) {
   const auto refuses = [](void (*change)(Plan&), const std::string& text) {
     TensorMap inputs;

@@ -23,8 +23,6 @@ TEST(InstructionTable, HasTheFormsOfLinearAttentionKernels) {
   const std::vector<std::string> forms = lines_of("tests/data/ptx_forms.txt");
   ASSERT_GT(forms.size(), 100u);
   for (const std::string& form : forms) {
-    // Hopper's asynchronous tensor cores are not modelled.
-    if (form.starts_with("wgmma") || form.starts_with("stmatrix")) continue;
     EXPECT_NE(find_row(form), nullptr) << form;
   }
 }

@@ -1,11 +1,10 @@
-#include "src/vm/tensor_core.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <functional>
 
 #include "src/numerics/bad_input.h"
+#include "src/vm/tensor_core_warp.h"
 #include "tests/vm/recorded_file.h"
 #include "tools/recorded_inputs.h"
 
@@ -16,8 +15,31 @@ using recorded::kMmaForms;
 using recorded::MmaCase;
 using recorded::MmaForm;
 
-Dtype dtype_of(const MmaForm& form) {
-  return form.tf32 ? Dtype::tf32 : form.layout.exponent_bits == 8 ? Dtype::bf16 : Dtype::fp16;
+Element element_of(const MmaForm& form) {
+  return form.tf32 ? Element::tf32 : form.layout.exponent_bits == 8 ? Element::bf16 : Element::f16;
+}
+
+MatrixForm form_of(Element element, int k) {
+  MatrixForm form;
+  form.k = static_cast<uint8_t>(k);
+  form.a = form.b = element;
+  return form;
+}
+MatrixForm form_of(const MmaForm& form) {
+  return form_of(element_of(form), form.k);
+}
+
+/// D = A B + C of fragments, register by register.
+void multiply_fragments(const TensorCoreModel& model, const MatrixForm& form, const uint32_t (*a)[32],
+                        const uint32_t (*b)[32], const uint32_t (*c)[32], uint32_t (*d)[32]) {
+  const uint32_t *as[4] = {a[0], a[1], a[2], a[3]}, *bs[2] = {b[0], b[1]}, *cs[4] = {c[0], c[1], c[2], c[3]};
+  uint32_t* ds[4] = {d[0], d[1], d[2], d[3]};
+  MatrixTile tile;
+  load_a(form, as, tile);
+  load_b(form, bs, tile);
+  load_sum(form, cs, tile);
+  multiply(model, form, tile);
+  store_sum(form, tile, ds);
 }
 
 std::array<uint32_t, 16> column(const MmaForm& form, const MmaCase& m, int n) {
@@ -27,8 +49,7 @@ std::array<uint32_t, 16> column(const MmaForm& form, const MmaCase& m, int n) {
 }
 
 uint32_t element(const TensorCoreModel& model, const MmaForm& form, const MmaCase& m, int row, int n) {
-  return dot_f32(model, dtype_of(form), form.k, &m.a[row * form.k], column(form, m, n).data(),
-                 m.c[row * 8 + n]);
+  return dot(model, form_of(form), &m.a[row * form.k], column(form, m, n).data(), m.c[row * 8 + n]);
 }
 
 /// The whole case through warp fragments, packed here as the recorder packs them.
@@ -47,7 +68,7 @@ std::array<uint32_t, 128> warp(const TensorCoreModel& model, const MmaForm& form
     }
     for (int r = 0; r < 4; r++) c[r][lane] = m.c[(g + 8 * (r >> 1)) * 8 + 2 * t + (r & 1)];
   }
-  mma_m16n8_f32(model, dtype_of(form), form.k, a, b, c, d);
+  multiply_fragments(model, form_of(form), a, b, c, d);
   std::array<uint32_t, 128> out{};
   for (int lane = 0; lane < 32; lane++)
     for (int r = 0; r < 4; r++) out[(lane / 4 + 8 * (r >> 1)) * 8 + 2 * (lane % 4) + (r & 1)] = d[r][lane];
@@ -59,7 +80,7 @@ std::array<uint32_t, 128> warp(const TensorCoreModel& model, const MmaForm& form
 TEST(TensorCore, EveryRecordedVectorIsReproducedByTheWarpWideSum) {
   const std::vector<uint32_t> words = read_words("mma_vectors.bin.gz");
   ASSERT_EQ(words.size(), 3u * 384 * 448);
-  const Dtype formats[] = {Dtype::bf16, Dtype::fp16, Dtype::tf32};
+  const Element formats[] = {Element::bf16, Element::f16, Element::tf32};
   int mismatches = 0, compared = 0;
   for (int i = 0; i < 3 * 384; i++) {
     const uint32_t* w = &words[i * 448];
@@ -70,7 +91,7 @@ TEST(TensorCore, EveryRecordedVectorIsReproducedByTheWarpWideSum) {
       for (int r = 0; r < 4; r++) c[r][lane] = w[192 + lane * 4 + r];
     }
     const int k = i < 768 ? 16 : 8;
-    mma_m16n8_f32(tensor_core_model("sm_90"), formats[i / 384], k, a, b, c, d);
+    multiply_fragments(tensor_core_model("sm_90"), form_of(formats[i / 384], k), a, b, c, d);
     for (int lane = 0; lane < 32; lane++)
       for (int r = 0; r < 4; r++, compared++) mismatches += d[r][lane] != w[320 + lane * 4 + r];
   }
@@ -150,7 +171,7 @@ TEST(TensorCore, EveryWrongRuleFailsOnTheRecordedEdges) {
       }
     }
     for (size_t rule = 0; rule < std::size(rules); rule++) {
-      if (dtype_of(form) == Dtype::fp16 && !rules[rule].seen_in_f16) continue;
+      if (element_of(form) == Element::f16 && !rules[rule].seen_in_f16) continue;
       EXPECT_GT(mismatches[rule], 0) << form.name << ": the recorded edges do not see '" << rules[rule].name
                                      << "'";
     }
@@ -282,9 +303,9 @@ TEST(TensorCore, ProbesGiveTheirRecordedWords) {
     uint32_t a[16] = {}, b[16] = {};
     for (const Product& x : p.products) a[x.k] = x.a, b[x.k] = x.b;
     for (int i = 0; i < p.fill_count; i++) a[p.fill_from + i] = p.fill_a, b[p.fill_from + i] = p.fill_b;
-    EXPECT_EQ(dot_f32(tensor_core_model("sm_80"), Dtype::bf16, 16, a, b, p.c), p.sm_80)
+    EXPECT_EQ(dot(tensor_core_model("sm_80"), form_of(Element::bf16, 16), a, b, p.c), p.sm_80)
         << p.what << " on sm_80";
-    EXPECT_EQ(dot_f32(tensor_core_model("sm_90"), Dtype::bf16, 16, a, b, p.c), p.sm_90)
+    EXPECT_EQ(dot(tensor_core_model("sm_90"), form_of(Element::bf16, 16), a, b, p.c), p.sm_90)
         << p.what << " on sm_90";
   }
 }

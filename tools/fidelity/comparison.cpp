@@ -20,11 +20,11 @@ Tensor digests(Backend& engine, const Plan& plan) {
 /// The differing indices of the warp that starts at `base`.
 void examine(const Form& form, uint32_t base, uint32_t stride, Backend& tested, Backend& expected,
              Comparison& result) {
-  const Plan plan = bare_plan(form, base, 32, stride);
+  const Plan plan = bare_plan(form, base, form.group, stride);
   const Tensor a = digests(tested, plan), b = digests(expected, plan);
   for (uint32_t k = 0; k < stride; ++k)
-    for (uint32_t lane = 0; lane < 32; ++lane) {
-      const int64_t at = int64_t{k} * 32 + lane;
+    for (uint32_t lane = 0; lane < form.group; ++lane) {
+      const int64_t at = int64_t{k} * form.group + lane;
       if (a.bits(at) == b.bits(at)) continue;
       ++result.mismatches;
       if (result.first) continue;
@@ -33,7 +33,7 @@ void examine(const Form& form, uint32_t base, uint32_t stride, Backend& tested, 
                     .expected = b.bits(at)};
       for (size_t i = 0; i < form.operands.size(); ++i)
         made.operands.push_back(
-            digests(tested, bare_plan(form, base, 32, stride, static_cast<int>(i))).bits(at));
+            digests(tested, bare_plan(form, base, form.group, stride, static_cast<int>(i))).bits(at));
       result.first = std::move(made);
     }
 }
@@ -51,11 +51,12 @@ Comparison compare(const Form& form, uint64_t base, int64_t count, uint32_t stri
     if (a.data == b.data) return result;
     std::vector<uint32_t> warps;
     for (uint32_t t = 0; t < threads; ++t)
-      if (a.bits(t) != b.bits(t) && (warps.empty() || warps.back() != t / 32)) warps.push_back(t / 32);
+      if (a.bits(t) != b.bits(t) && (warps.empty() || warps.back() != t / form.group))
+        warps.push_back(t / form.group);
     result.at_least = warps.size() > warps_examined;
     warps.resize(std::min(warps.size(), warps_examined));
     for (const uint32_t warp : warps)
-      examine(form, start + warp * 32 * stride, stride, tested, expected, result);
+      examine(form, start + warp * form.group * stride, stride, tested, expected, result);
     if (result.mismatches == 0) result.mismatches = 1, result.at_least = true;  // seen only together
   } catch (const BadInput& refusal) {
     result.refused = refusal.what();

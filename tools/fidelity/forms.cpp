@@ -8,6 +8,7 @@
 
 #include "src/ptx/type.h"
 #include "tools/fidelity/form.h"
+#include "tools/fidelity/matrix_forms.h"
 
 namespace assay::fidelity {
 namespace {
@@ -95,47 +96,6 @@ std::optional<Form> exchange(const std::string& name) {
   return std::nullopt;
 }
 
-/// mma.sync.aligned.m16n8kK.row.col.f32.T.T.f32.
-Form multiply(const std::string& name) {
-  Form form{.name = name};
-  const int k = std::stoi(name.substr(name.find("n8k") + 3));
-  const bool tf32 = name.find(".tf32") != std::string::npos;
-  const Type type = tf32 ? Type::tf32 : name.find(".bf16") != std::string::npos ? Type::bf16x2 : Type::f16x2;
-  const int a = k * (tf32 ? 4 : 2) / 8, b = a / 2;
-  const auto fragment = [&](int count, Type operand_type, int group) {
-    std::string list;
-    for (int i = 0; i < count; ++i) {
-      list += fmt::format("{}%a{}", i ? ", " : "", form.operands.size());
-      form.operands.push_back({operand_type, Draw::theme, group});
-    }
-    return list;
-  };
-  const std::string fa = fragment(a, type, 0), fb = fragment(b, type, 1), fc = fragment(4, Type::f32, 2);
-  form.results.assign(4, Type::f32);
-  form.body = fmt::format("{} {{%d0, %d1, %d2, %d3}}, {{{}}}, {{{}}}, {{{}}};", name, fa, fb, fc);
-  return form;
-}
-
-/// Every thread stores 16 bytes; the rows' addresses are permuted.
-Form load_matrix(const std::string& name) {
-  Form form{.name = name};
-  const int matrices = name.find(".x4") != std::string::npos   ? 4
-                       : name.find(".x2") != std::string::npos ? 2
-                                                               : 1;
-  for (int i = 0; i < 4; ++i) form.operands.push_back({Type::b32, Draw::crossed, i});
-  std::string to;
-  for (int i = 0; i < matrices; ++i) to += fmt::format("{}%d{}", i ? ", " : "", i);
-  form.results.assign(static_cast<size_t>(matrices), Type::b32);
-  const bool generic = name.find(".shared") == std::string::npos;
-  form.body =
-      "st.shared.v4.b32 [%cell], {%a0, %a1, %a2, %a3};\nbar.warp.sync -1;\n"
-      "mad.lo.u32 %x0, %lane, 5, %step;\nand.b32 %x0, %x0, 31;\nshl.b32 %x0, %x0, 4;\n"
-      "add.u32 %x0, %warpcells, %x0;\n";
-  if (generic) form.body += "cvt.u64.u32 %y0, %x0;\ncvta.shared.u64 %y0, %y0;\n";
-  form.body += fmt::format("{} {{{}}}, [{}];\nbar.warp.sync -1;", name, to, generic ? "%y0" : "%x0");
-  return form;
-}
-
 /// A cell of its own for every thread: old value returned, new value read back.
 Form atomic(const std::string& name) {
   const Type type = last_type(name);
@@ -186,14 +146,7 @@ std::optional<Form> form_of(const Row& row, const std::string& name) {
   if (row.kind == Kind::lanes || row.kind == Kind::exponential || row.kind == Kind::compare)
     return plain(row, name);
   if (row.kind != Kind::warp) return std::nullopt;
-  if (name == "lg2.approx.ftz.f32")  // the machine knows [2, 4)
-    return Form{
-        .name = name,
-        .operands = {{Type::f32, Draw::counter}},
-        .results = {Type::f32},
-        .body = "and.b32 %x0, %a0, 0x007fffff;\nor.b32 %x0, %x0, 0x40000000;\n" + name + " %d0, %x0;"};
-  if (name.starts_with("mma.")) return multiply(name);
-  if (name.starts_with("ldmatrix.")) return load_matrix(name);
+  if (std::optional<Form> matrix = matrix_form(name)) return matrix;
   if (name.starts_with("atom") || name.starts_with("red.") || name.starts_with("red,")) return atomic(name);
   if (name.find(".cc") != std::string::npos || name.starts_with("addc") || name.starts_with("subc") ||
       name.starts_with("madc"))
@@ -204,9 +157,9 @@ std::optional<Form> form_of(const Row& row, const std::string& name) {
 
 int64_t indices_of(const Form& form, int log2_indices) {
   const int64_t sampled = int64_t{1} << log2_indices;
-  if (form.name == "lg2.approx.ftz.f32") return std::min<int64_t>(sampled * 8, 1 << 23);
   if (form.name == "lop3.b32") return std::max<int64_t>(sampled / 16, 1 << 14);
   if (form.name.starts_with("mma.")) return sampled * 16;
+  if (form.group > 32) return std::max<int64_t>(sampled / 32, 1 << 14);  // many results each
   if (form.operands.size() == 1 && form.operands[0].draw == Draw::counter)
     return std::min<int64_t>(sampled, 1 << 16);
   return sampled;
@@ -227,6 +180,11 @@ std::vector<Form> forms(int log2_indices, std::vector<std::string>* others) {
       form->indices = indices_of(*form, log2_indices);
       result.push_back(std::move(*form));
     }
+  for (Form& form : wgmma_variants()) {
+    form.status = vm::Status::measured_sm90;
+    form.indices = indices_of(form, log2_indices);
+    result.push_back(std::move(form));
+  }
   return result;
 }
 

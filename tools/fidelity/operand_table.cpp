@@ -182,8 +182,9 @@ OperandTable crossed_table(Type type) {
   return is_packed(type) ? packed(entries, 7) : table_of(entries);
 }
 
-OperandTable theme_table(Type type) {
-  const Layout layout = layout_of(type);
+namespace {
+
+std::vector<Template> themes(const Layout& layout) {
   FloatTemplates t(layout);
   const int least = 1 - layout.bias, half = layout.bias / 2;
   const auto four = [&](auto&& add) {
@@ -206,7 +207,21 @@ OperandTable theme_table(Type type) {
   four([&](int i) { i % 2 ? t.made.push_back({t.sign(), t.one()}) : t.window(-24, 3); });
   while (t.made.size() < table_entries) t.raw();
   t.made.resize(table_entries);
-  return is_packed(type) ? packed(t.made, 1) : table_of(t.made);
+  return t.made;
+}
+
+}  // namespace
+
+OperandTable theme_table(Type type) {
+  const std::vector<Template> entries = themes(layout_of(type));
+  return is_packed(type) ? packed(entries, 1) : table_of(entries);
+}
+
+OperandTable theme_table(vm::Element element) {
+  const vm::ElementFormat& f = vm::format_of(element);
+  OperandTable made = table_of(themes({f.bits, f.fraction_bits, (1 << (f.exponent_bits - 1)) - 1}));
+  for (Template& entry : made) entry.keep *= 0x01010101u, entry.set *= 0x01010101u;
+  return made;
 }
 
 }  // namespace assay::fidelity

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "src/ptx/program.h"
+#include "src/vm/matrix_form.h"
 
 namespace assay::fidelity {
 
@@ -18,5 +19,7 @@ OperandTable crossed_table(ptx::Type);
 /// Sixteen themes of four entries for tensor-core operands: narrow exponent windows, cancelling powers of
 /// two, subnormals, overflow, specials among ordinary values.
 OperandTable theme_table(ptx::Type);
+/// The same for four elements of 8 bits in a word.
+OperandTable theme_table(vm::Element);
 
 }  // namespace assay::fidelity

@@ -92,7 +92,7 @@ std::string fold_in(const std::string& name, Type type, bool wide) {
 std::string registers(const Form& form, bool wide) {
   std::string text =
       ".reg .b32 %t, %n, %i, %u, %k, %start, %ustart, %base, %stride, %to, %pi, %pu, %ptheme, %h, %x, %y, "
-      "%lane, %step, %cell, %warpcells, %x0, %x1, %x2, %x3;\n"
+      "%lane, %step, %cell, %warpcells, %x0, %x1, %x2, %x3, %matrices;\n.reg .b32 %m<32>;\n.reg .b64 %mw<8>, %y1;\n"
       ".reg .b64 %out, %table, %memory, %at, %w, %keep, %set, %y0;\n.reg .pred %more, %p0;\n";
   text += fmt::format(".reg {} %acc;\n", wide ? ".b64" : ".b32");
   for (size_t i = 0; i < form.operands.size(); ++i)
@@ -113,7 +113,9 @@ std::string prologue(const Form& form) {
       "ld.param.u32 %to, [to];\n"
       "mov.u32 %lane, %tid.x; mov.u32 %t, %ctaid.x; mov.u32 %n, %ntid.x; mad.lo.u32 %t, %t, %n, %lane;\n"
       "mad.lo.u32 %start, %t, %stride, %base;\n"
-      "and.b32 %x, %t, 0xffffffe0; mad.lo.u32 %ustart, %x, %stride, %base;\n";
+      "and.b32 %x, %t, " +
+      fmt::format("{:#x}", ~(form.group - 1)) + "; mad.lo.u32 %ustart, %x, %stride, %base;\n";
+  if (form.matrix_bytes) text += "mov.u32 %matrices, matrices;\n";
   if (mentions(form, "cell"))
     text +=
         "mov.u32 %warpcells, cells; shl.b32 %x, %lane, 4; add.u32 %cell, %warpcells, %x;\n"
@@ -133,11 +135,14 @@ bool stores_wide(const Form& form, int reveal) {
 
 std::string program_text(const Form& form, int reveal) {
   const bool wide = stores_wide(form, reveal);
-  std::string text = fmt::format("// {}\n.version 8.6\n.target sm_90\n.address_size 64\n", form.name);
+  std::string text = fmt::format("// {}\n.version {}\n.target sm_90{}\n.address_size 64\n", form.name,
+                                 mentions(form, "mma.sync") && (mentions(form, ".e4m3") || mentions(form, ".e5m2")) ? "8.7" : "8.6",
+                                 mentions(form, "wgmma") ? "a" : "");
   text +=
       ".visible .entry check(.param .u64 out, .param .u64 table, .param .u64 memory, .param .u32 base, "
       ".param .u32 stride, .param .u32 from, .param .u32 to)\n{\n";
   text += registers(form, wide);
+  if (form.matrix_bytes) text += fmt::format(".shared .align 1024 .b8 matrices[{}];\n", form.matrix_bytes);
   if (mentions(form, "cell")) text += fmt::format(".shared .align 16 .b8 cells[{}];\n", 16 * block_threads);
   text += prologue(form) + fmt::format("mov.b{} %acc, 0;\nLOOP:\n", wide ? 64 : 32);
   text +=
@@ -166,7 +171,9 @@ Tensor tables_of(const Form& form) {
   for (int64_t i = 0; i < operands; ++i) {
     const DrawnOperand& operand = form.operands[static_cast<size_t>(i)];
     const OperandTable table =
-        operand.draw == Draw::theme ? theme_table(operand.type) : crossed_table(operand.type);
+        operand.packed                ? theme_table(*operand.packed)
+        : operand.draw == Draw::theme ? theme_table(operand.type)
+                                      : crossed_table(operand.type);
     std::memcpy(tensor.data.data() + i * bytes_per_operand, table.data(), sizeof table);
   }
   return tensor;

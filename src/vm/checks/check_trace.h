@@ -2,7 +2,9 @@
 #pragma once
 #include <optional>
 
+#include "src/vm/checks/bounds_check.h"
 #include "src/vm/checks/race_check.h"
+#include "src/vm/checks/wrap_check.h"
 #include "src/vm/checks/written_check.h"
 #include "src/vm/trace.h"
 
@@ -19,8 +21,7 @@ class CheckTrace {
     if (written) written->guarded(warp, op, active);
   }
   void before(Warp& warp, const Op& op, uint32_t mask) {
-    if (races) races->before(warp, op, mask);
-    if (written) written->before(warp, op, mask);
+    each([&](auto& check) { check.before(warp, op, mask); });
   }
   void after(Warp& warp, const Op& op, uint32_t mask) {
     each([&](auto& check) { check.after(warp, op, mask); });
@@ -31,6 +32,7 @@ class CheckTrace {
   }
   void copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
     if (written) written->copied_local(warp, mask, from, to, bytes);
+    if (wraps) wraps->copied_local(warp, mask, from, to, bytes);
   }
   void released(Block& block) {
     if (races) races->released(block);
@@ -44,12 +46,16 @@ class CheckTrace {
 
   std::optional<RaceCheck> races;
   std::optional<WrittenCheck> written;
+  std::optional<BoundsCheck> bounds;
+  std::optional<WrapCheck> wraps;
 
  private:
   template <class Visit>
   void each(Visit visit) {
     if (races) visit(*races);
     if (written) visit(*written);
+    if (bounds) visit(*bounds);
+    if (wraps) visit(*wraps);
   }
 };
 

@@ -38,6 +38,8 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
   CheckTrace trace;
   if (checks.races) trace.races.emplace(log, unfollowed);
   if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, false);
+  if (checks.bounds) trace.bounds.emplace(log);
+  if (checks.wrap) trace.wraps.emplace(log);
   if (trace.written) trace.written->begin_run(prepared.memory(), poisoned_names(plan));
   report.lane_instructions = 0;
   for (size_t i = 0; i < plan.launches.size() && !trap; ++i) {
@@ -53,7 +55,7 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
     report.lane_instructions += worker.lane_instructions;
     trap = std::move(worker.block.trap);
   }
-  if (!trap && checks.unwritten) trace.written->end_run(prepared.memory(), plan.outputs);
+  if (!trap && checks.unwritten && !plan.launches.empty()) trace.written->end_run(prepared.memory(), plan.outputs);
   report.findings = log.take();
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
 }

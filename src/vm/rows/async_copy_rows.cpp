@@ -1,6 +1,7 @@
 // cp.async (PTX ISA 9.7.9.25): the data are taken from global memory at issue and written to shared memory
 // only at the wait that covers them, so that a missing wait is seen as the old contents.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <tuple>
 
@@ -15,8 +16,13 @@ using ptx::Operand;
 using ptx::Space;
 using ptx::Type;
 
+constexpr size_t most_copies = 4096;
+
 bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.element_bytes;
+  if (warp.pending_count == most_copies)
+    return raise(warp, op, std::countr_zero(mask), "unsupported",
+                 "4096 cp.async of the warp are in flight: cp.async.wait_group is missing");
   if (warp.pending_count == warp.pending.size()) warp.pending.emplace_back();
   PendingCopy& copy = warp.pending[warp.pending_count];
   std::byte* host[32];
@@ -66,6 +72,9 @@ bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
 void decode_copy(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 3, 5);
   op.space = Space::shared;
+  for (size_t i = 0; i < 2; ++i)
+    if (instruction.operands[i].kind != Operand::Kind::address)
+      decoder.fail(instruction, "expected an address in brackets");
   std::tie(op.s[1], op.offset2) = decoder.second_address(instruction.operands[0], &op.address2_wide);
   op.space = Space::global;
   std::tie(op.s[0], op.offset) = decoder.second_address(instruction.operands[1], &op.address_wide);

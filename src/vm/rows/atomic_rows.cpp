@@ -77,6 +77,42 @@ void decode_atomic(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   op.d_cell = returns ? cell_of(op.type) : Cell::none;
 }
 
+/// atom.global.add.vN.type {d}, [a], {b}: each element is an atomic operation of its own (PTX ISA, "atom"),
+/// and here an op of its own.
+void decode_vector(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const size_t first = words[0] == "atom" ? 1 : 0;
+  decoder.expect_operands(instruction, first + 2, first + 2);
+  const size_t count = static_cast<size_t>(words[words.size() - 2][1] - '0');
+  const std::string scalar = words[0] + ".global.add." + words.back();
+  const Op whole = op;
+  for (size_t i = 0; i < count; ++i) {
+    ptx::Instruction element = instruction;
+    element.opcode = scalar;
+    for (const size_t operand : {size_t{0}, first + 1}) {
+      if (operand == 0 && first == 0) continue;
+      const Operand& vector = instruction.operands[operand];
+      if (vector.kind != Operand::Kind::vector || vector.elements.size() != count)
+        decoder.fail(instruction, "needs vectors of " + std::to_string(count) + " registers");
+      element.operands[operand] = vector.elements[i];
+    }
+    op = whole;
+    op.row = find_row(scalar);
+    decode_atomic(decoder, element, op);
+    op.offset += static_cast<int64_t>(i) * op.element_bytes;
+    if (i + 1 < count) decoder.emit(op);
+  }
+}
+void add_vectors(std::vector<Row>& rows, const char* lengths_and_type, Type type) {
+  Row made;
+  made.pattern = std::string("{atom,red}{,.global}.add.") + lengths_and_type;
+  made.kind = Kind::warp;
+  made.effect = Effect::atomic;
+  made.result = type;
+  made.decode = decode_vector;
+  rows.push_back(made);
+}
+
 template <class T, class F>
 void add(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
   Row made;
@@ -178,6 +214,11 @@ void add_atomic_rows(std::vector<Row>& rows) {
                 [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; });
   add_halves<uint16_t>(rows);
   add_halves<uint32_t>(rows);
+  add_vectors(rows, "{v2,v4}.f32", Type::f32);
+  add_vectors(rows, "{v2,v4,v8}.f16", Type::f16);
+  add_vectors(rows, "{v2,v4,v8}.bf16", Type::bf16);
+  add_vectors(rows, "{v2,v4}.f16x2", Type::f16x2);
+  add_vectors(rows, "{v2,v4}.bf16x2", Type::bf16x2);
   add_order<uint32_t>(rows, "u32", Type::u32);
   add_order<int32_t>(rows, "s32", Type::s32);
   add_order<uint64_t>(rows, "u64", Type::u64);

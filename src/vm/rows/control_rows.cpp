@@ -82,6 +82,32 @@ bool check_target(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
+/// The text at a generic address, up to its end or 200 characters; empty where nothing is allocated.
+std::string text_at(const Memory& memory, uint64_t address) {
+  const int found = memory.find(address, 1);
+  if (found < 0) return "";
+  const Allocation& from = memory.allocations()[static_cast<size_t>(found)];
+  const auto* begin = reinterpret_cast<const char*>(from.data + (address - from.base));
+  return std::string(begin, strnlen(begin, std::min<uint64_t>(from.bytes - (address - from.base), 200)));
+}
+
+/// __assertfail: ends the run with the assertion's own words.
+bool fail_assertion(Warp& warp, const Op& op, uint32_t mask) {
+  const int lane = std::countr_zero(mask);
+  const LaunchContext& context = *warp.block->context;
+  const std::byte* local = warp.local.data() + static_cast<uint64_t>(lane) * context.code->local_bytes;
+  auto word = [&](int argument) {
+    uint64_t value;
+    std::memcpy(&value, local + op.slots[argument], sizeof value);
+    return value;
+  };
+  uint32_t line;
+  std::memcpy(&line, local + op.slots[2], sizeof line);
+  return raise(warp, op, lane, "assertion",
+               fmt::format("assertion failed: {} ({}:{}, {})", text_at(*context.memory, word(0)),
+                           text_at(*context.memory, word(1)), line, text_at(*context.memory, word(3))));
+}
+
 void add(std::vector<Row>& rows, std::string pattern, Kind kind,
          void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
   Row made;
@@ -112,6 +138,8 @@ void add_control_rows(std::vector<Row>& rows) {
   rows.back().effect = Effect::move;
   add(rows, "call target", Kind::warp, decode_anything);
   rows.back().warp = check_target;
+  add(rows, "call assertion", Kind::warp, decode_anything);
+  rows.back().warp = fail_assertion;
   add(rows, "ret", Kind::ret, decode_plain);
   add(rows, "exit", Kind::exit, decode_plain);
   add(rows, "trap", Kind::trap, decode_plain);

@@ -1,124 +1,137 @@
-// mma.sync and ldmatrix (PTX ISA 9.7.14): fragments in registers; the arithmetic is in tensor_core.h.
+// mma.sync (PTX ISA 9.7.14): fragments in registers (matrix_form.h); the arithmetic is in tensor_core.h.
+#include <cmath>
 #include <cstring>
 
 #include "src/ptx/type.h"
 #include "src/vm/decoder.h"
+#include "src/vm/matrix_form.h"
+#include "src/vm/rows/matrix_operands.h"
 #include "src/vm/rows/warp_rows.h"
+#include "src/vm/tensor_core_warp.h"
 #include "src/vm/warp.h"
 
 namespace assay::vm {
 namespace {
 
 using ptx::Operand;
-using ptx::Space;
 using ptx::Type;
 
-/// Tensor-core instructions are .aligned: every lane of the warp must execute them together.
+/// One step of an f64 sum. A NaN passes with its payload, made quiet, b before c before a, and an invalid
+/// operation makes 0xfff8000000000000, as in fma.rn.f64.
+double fused(double a, double b, double c) {
+  const double sum = std::fma(a, b, c);
+  if (!std::isnan(sum)) return sum;
+  const double source = std::isnan(b) ? b : std::isnan(c) ? c : a;
+  const uint64_t made = std::isnan(source) ? std::bit_cast<uint64_t>(source) | 0x0008000000000000u
+                                           : 0xfff8000000000000u;
+  return std::bit_cast<double>(made);
+}
+
+/// PTX ISA, mma with .f64: each step one fused multiply-add, k ascending from c.
+bool multiply_doubles(Warp& warp, const Op& op, const MatrixForm& form) {
+  const int a_registers = form.a_registers(), b_registers = form.b_registers(),
+            sum_registers = form.sum_registers();
+  const auto value = [&](int slot, int lane) {
+    return std::bit_cast<double>(warp.wide(op.slots[slot])[lane]);
+  };
+  double a[16][16], b[16][8], d[4][32];
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int r = 0; r < a_registers; ++r) {
+      const FragmentPlace at = a_place(form.rows, 1, r, lane, 0);
+      a[at.row][at.column] = value(sum_registers + r, lane);
+    }
+    for (int r = 0; r < b_registers; ++r) {
+      const FragmentPlace at = b_place(1, r, lane, 0);
+      b[at.row][at.column] = value(sum_registers + a_registers + r, lane);
+    }
+  }
+  for (int r = 0; r < sum_registers; ++r)
+    for (int lane = 0; lane < 32; ++lane) {
+      const FragmentPlace at = sum_place(false, r, lane, 0);
+      double sum = value(sum_registers + a_registers + b_registers + r, lane);
+      for (int i = 0; i < form.k; ++i) sum = fused(a[at.row][i], b[i][at.column], sum);
+      d[r][lane] = sum;
+    }
+  for (int r = 0; r < sum_registers; ++r) std::memcpy(warp.wide(op.slots[r]), d[r], sizeof d[r]);
+  return true;
+}
+
+bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
+  if (!whole_warp(warp, op, mask)) return false;
+  const MatrixForm form = MatrixForm::of(op.immediate);
+  if (form.a == Element::f64) return multiply_doubles(warp, op, form);
+  const int blocks = form.rows == 32 ? 2 : 1;
+  const int a_registers = form.a_registers() / blocks, b_registers = form.b_registers() / form.tiles,
+            sums = form.sum_registers(), sum_registers = sums / (blocks * form.tiles);
+  const uint32_t* source[40];
+  for (int i = sums; i < op.slot_count; ++i) source[i] = warp.word(op.slots[i]);
+  const uint32_t *const *a = source + sums, *const *b = a + form.a_registers(),
+                        *const *c = b + form.b_registers();
+  // D may lie in the registers of A, B or C: written when all is read.
+  alignas(64) uint32_t results[16][32];
+  uint32_t* d[16];
+  for (int i = 0; i < sums; ++i) d[i] = results[i];
+  MatrixTile tile;
+  for (int block = 0; block < blocks; ++block) {
+    load_a(form, a + block * a_registers, tile);
+    for (int t = 0; t < form.tiles; ++t) {
+      const int at = (block * form.tiles + t) * sum_registers;
+      load_b(form, b + t * b_registers, tile);
+      load_sum(form, c + at, tile);
+      multiply(*warp.block->context->tensor_core, form, tile);
+      store_sum(form, tile, d + at);
+    }
+  }
+  for (int i = 0; i < sums; ++i) std::memcpy(warp.word(op.slots[i]), d[i], sizeof results[0]);
+  return true;
+}
+
+/// mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C {D}, {A}, {B}, {C}
+void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 4, 4);
+  const std::vector<std::string> words = decoder.parts(instruction);
+  MatrixForm form;
+  const size_t first = words[6] == "satfinite" ? 7 : 6;
+  form.set_shape(words[3]);
+  form.saturate = first == 7;
+  form.sum = *element_named(words[first]);
+  form.a = *element_named(words[first + 1]);
+  form.b = *element_named(words[first + 2]);
+  op.immediate = form.bits();
+  const int counts[4] = {form.sum_registers(), form.a_registers(), form.b_registers(), form.sum_registers()};
+  std::vector<Slot> slots;
+  for (size_t i = 0; i < 4; ++i)
+    append_fragment(decoder, instruction, instruction.operands[i], counts[i],
+                    form.a == Element::f64 ? Type::f64 : Type::b32, i == 0, slots);
+  decoder.set_slots(op, slots);
+  op.d_cell = Cell::none;
+}
+
+}  // namespace
+
 bool whole_warp(Warp& warp, const Op& op, uint32_t mask) {
   if (mask == ~0u) return true;
   return raise(warp, op, std::countr_zero(~mask), "barrier",
                "not all 32 lanes execute this .aligned instruction together");
 }
 
-/// Registers of A and B of an m16n8 shape: k times the operand's width over the lanes.
-struct Shape {
-  int k, a_registers, b_registers;
-  Dtype format;
-};
-
-Shape shape_of(const Op& op) {
-  const auto k = static_cast<int>(op.immediate);
-  const int bytes = op.type == Type::tf32 ? 4 : 2;
-  const Dtype format = op.type == Type::tf32 ? Dtype::tf32 : op.type == Type::f16 ? Dtype::fp16 : Dtype::bf16;
-  return {k, k * bytes / 8, k * bytes / 16, format};
-}
-
-bool multiply(Warp& warp, const Op& op, uint32_t mask) {
-  if (!whole_warp(warp, op, mask)) return false;
-  const Shape shape = shape_of(op);
-  alignas(64) uint32_t fragments[4 + 4 + 2 + 4][32];  // D, A, B, C
-  const int sources = shape.a_registers + shape.b_registers + 4;
-  for (int i = 0; i < sources; ++i)
-    std::memcpy(fragments[4 + i], warp.word(op.slots[4 + i]), sizeof fragments[0]);
-  const auto* a = fragments + 4;
-  const auto* b = a + shape.a_registers;
-  const auto* c = b + shape.b_registers;
-  mma_m16n8_f32(*warp.block->context->tensor_core, shape.format, shape.k, a, b, c, fragments);
-  for (int i = 0; i < 4; ++i) std::memcpy(warp.word(op.slots[i]), fragments[i], sizeof fragments[0]);
-  return true;
-}
-
-/// mma.sync.aligned.m16n8kK.row.col.f32.T.T.f32 {D}, {A}, {B}, {C};
-void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  decoder.expect_operands(instruction, 4, 4);
-  const std::vector<std::string> words = decoder.parts(instruction);
-  op.immediate = static_cast<uint64_t>(std::stoi(words[3].substr(words[3].find('k') + 1)));
-  op.type = *ptx::type_named(words[7]);
-  const Shape shape = shape_of(op);
-  const size_t counts[4] = {4, static_cast<size_t>(shape.a_registers), static_cast<size_t>(shape.b_registers),
-                            4};
-  std::vector<Slot> slots;
-  for (size_t i = 0; i < 4; ++i) {
-    const Operand& fragment = instruction.operands[i];
-    const std::vector<Operand> elements =
-        fragment.kind == Operand::Kind::vector ? fragment.elements : std::vector<Operand>{fragment};
-    if (elements.size() != counts[i])
-      decoder.fail(instruction, "has a fragment of a wrong number of registers");
-    for (const Operand& element : elements)
-      slots.push_back(i == 0 ? decoder.destination(element, Type::f32)
-                             : decoder.source(element, i == 3 ? Type::f32 : Type::b32));
-  }
-  decoder.set_slots(op, slots);
-  op.d_cell = Cell::none;
-}
-
-/// Lane l gives the address of row l mod 8 of matrix l / 8; it receives, of each matrix, row l / 4, columns
-/// 2(l mod 4) and the next (.trans: rows and columns exchanged).
-bool load_matrix(Warp& warp, const Op& op, uint32_t mask) {
-  if (!whole_warp(warp, op, mask)) return false;
-  const uint32_t matrices = op.slot_count;
-  const uint32_t givers = matrices == 4 ? ~0u : (1u << (8 * matrices)) - 1;
-  std::byte* host[32];
-  if (!translate(warp, op, givers, 16, host)) return false;
-  const bool transposed = op.immediate & 1;
-  for (uint32_t m = 0; m < matrices; ++m) {
-    uint16_t tile[8][8];
-    for (uint32_t row = 0; row < 8; ++row) std::memcpy(tile[row], host[8 * m + row], 16);
-    uint32_t* d = warp.word(op.slots[m]);
-    for (uint32_t lane = 0; lane < 32; ++lane) {
-      const uint32_t row = lane / 4, column = 2 * (lane % 4);
-      const uint32_t low = transposed ? tile[column][row] : tile[row][column];
-      const uint32_t high = transposed ? tile[column + 1][row] : tile[row][column + 1];
-      d[lane] = high << 16 | low;
-    }
-  }
-  return true;
-}
-
-void decode_load_matrix(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  decoder.expect_operands(instruction, 2, 2);
-  size_t matrices = 1;
-  op.space = Space::generic;
-  for (const std::string& word : decoder.parts(instruction)) {
-    if (word == "x2") matrices = 2;
-    if (word == "x4") matrices = 4;
-    if (word == "trans") op.immediate = 1;
-    if (word == "shared") op.space = Space::shared;
-  }
-  decoder.address(instruction.operands[1], op);
-  const Operand& to = instruction.operands[0];
+void append_fragment(Decoder& decoder, const ptx::Instruction& instruction, const Operand& fragment,
+                     int count, Type type, bool destination, std::vector<Slot>& slots) {
   const std::vector<Operand> elements =
-      to.kind == Operand::Kind::vector ? to.elements : std::vector<Operand>{to};
-  if (elements.size() != matrices) decoder.fail(instruction, "has a wrong number of destination registers");
-  std::vector<Slot> slots;
-  for (const Operand& element : elements) slots.push_back(decoder.destination(element, Type::b32));
-  decoder.set_slots(op, slots);
-  op.type = Type::b16;
-  op.d_cell = Cell::none;
+      fragment.kind == Operand::Kind::vector ? fragment.elements : std::vector<Operand>{fragment};
+  if (static_cast<int>(elements.size()) != count)
+    decoder.fail(instruction, "has a fragment of " + std::to_string(elements.size()) +
+                                  " registers; the shape needs " + std::to_string(count));
+  for (const Operand& element : elements)
+    slots.push_back(destination ? decoder.destination(element, type) : decoder.source(element, type));
 }
 
-void add(std::vector<Row>& rows, std::string pattern, Effect effect, Status status, Type result,
-         WarpFunction function, void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
+WarpFunction multiply_fragments_function() {
+  return multiply_fragments;
+}
+
+void add_matrix_row(std::vector<Row>& rows, std::string pattern, Effect effect, Status status, Type result,
+                    WarpFunction function, void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
   Row made;
   made.pattern = std::move(pattern);
   made.kind = Kind::warp;
@@ -130,18 +143,21 @@ void add(std::vector<Row>& rows, std::string pattern, Effect effect, Status stat
   rows.push_back(std::move(made));
 }
 
-}  // namespace
-
 void add_matrix_rows(std::vector<Row>& rows) {
+  const auto add = [&](const char* form, Status status, Type result) {
+    add_matrix_row(rows, std::string("mma.sync.aligned.") + form, Effect::matrix, status, result,
+                   multiply_fragments, decode_multiply);
+  };
   const Status measured = Status::measured_sm90;
-  add(rows, "mma.sync.aligned.m16n8k{8,16}.row.col.f32.bf16.bf16.f32", Effect::matrix, measured, Type::f32,
-      multiply, decode_multiply);
-  add(rows, "mma.sync.aligned.m16n8k{8,16}.row.col.f32.f16.f16.f32", Effect::matrix, measured, Type::f32,
-      multiply, decode_multiply);
-  add(rows, "mma.sync.aligned.m16n8k{4,8}.row.col.f32.tf32.tf32.f32", Effect::matrix, measured, Type::f32,
-      multiply, decode_multiply);
-  add(rows, "ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{,.trans}{,.shared}.b16", Effect::load_matrix,
-      Status::exact, Type::b32, load_matrix, decode_load_matrix);
+  add("m16n8k{8,16}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
+  add("m16n8k{8,16}.row.col.f32.f16.f16.f32", measured, Type::f32);
+  add("m16n8k{8,16}.row.col.f16.f16.f16.f16", measured, Type::f16x2);
+  add("m16n8k{4,8}.row.col.f32.tf32.tf32.f32", measured, Type::f32);
+  add("m16n8k{16,32}.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32);
+  add("m16n8k{16,32}.row.col.f16.{e4m3,e5m2}.{e4m3,e5m2}.f16", measured, Type::f16x2);
+  add("{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64", Status::exact, Type::f64);
+  add("{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", Status::exact, Type::s32);
+  add("{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", Status::exact, Type::s32);
 }
 
 }  // namespace assay::vm

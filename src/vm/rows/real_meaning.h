@@ -5,6 +5,7 @@
 // identity, not a linearisation. Included by lane rows only: no library templates here (lane_rows.h).
 #pragma once
 #include "src/vm/real_exponential.h"
+#include "src/vm/real_trigonometric.h"
 #include "src/vm/rows/lane_rows.h"
 
 namespace assay::vm::ASSAY_LANES {
@@ -120,12 +121,14 @@ struct RealRoot {
     s[0] = 1 / (__builtin_sqrt(x[0]) + __builtin_sqrt(x[0] + e[0]));
   }
 };
-/// 1 / sqrt(a) - d = (1 - d d a) / (sqrt(a) (1 + d sqrt(a))); d d has 48 bits.
+/// 1 / sqrt(a) - d = (1 - d d a) / (sqrt(a) (1 + d sqrt(a))).
+template <bool wide>
 struct RealReciprocalRoot {
   static constexpr int arity = 1;
   static double local(double d, const double* x) {
-    const double square = d * d, p = square * x[0], root = __builtin_sqrt(x[0]);
-    return ((1 - p) - product_rest<true>(square, x[0], p)) / (root * (1 + d * root));
+    const double square = d * d, rest = product_rest<wide>(d, d, square), p = square * x[0],
+                 root = __builtin_sqrt(x[0]);
+    return (((1 - p) - product_rest<true>(square, x[0], p)) - rest * x[0]) / (root * (1 + d * root));
   }
   static void slopes(double* s, const double* x, const double* e) {
     const double before = __builtin_sqrt(x[0]), after = __builtin_sqrt(x[0] + e[0]);
@@ -136,6 +139,28 @@ struct RealExponential {
   static constexpr int arity = 1;
   static double local(double d, const double* x) { return exponential2_minus(x[0], d); }
   static void slopes(double* s, const double* x, const double* e) { s[0] = exponential2_slope(x[0], e[0]); }
+};
+struct RealLogarithm {
+  static constexpr int arity = 1;
+  static double local(double d, const double* x) { return logarithm2_minus(x[0], d); }
+  static void slopes(double* s, const double* x, const double* e) { s[0] = logarithm2_slope(x[0], e[0]); }
+};
+struct RealSine {
+  static constexpr int arity = 1;
+  static double local(double d, const double* x) { return sine_minus(x[0], d); }
+  static void slopes(double* s, const double* x, const double* e) { s[0] = sine_slope(x[0], e[0]); }
+};
+struct RealCosine {
+  static constexpr int arity = 1;
+  static double local(double d, const double* x) { return cosine_minus(x[0], d); }
+  static void slopes(double* s, const double* x, const double* e) { s[0] = cosine_slope(x[0], e[0]); }
+};
+struct RealHyperbolicTangent {
+  static constexpr int arity = 1;
+  static double local(double d, const double* x) { return hyperbolic_tangent_minus(x[0], d); }
+  static void slopes(double* s, const double* x, const double* e) {
+    s[0] = hyperbolic_tangent_slope(x[0], e[0]);
+  }
 };
 /// Moves first a, then b: each secant lies in [0, 1].
 template <bool maximum>

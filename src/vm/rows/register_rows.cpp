@@ -1,14 +1,6 @@
-// Packing and unpacking moves, arithmetic with the carry flag, approximations with a domain (PTX
-// ISA 9.7.9.2, 9.7.2).
-#include <fmt/format.h>
-
-#include <bit>
-
-#include "src/numerics/bad_input.h"
+// Packing and unpacking moves, arithmetic with the carry flag (PTX ISA 9.7.9.2, 9.7.2).
 #include "src/ptx/type.h"
-#include "src/vm/approximate.h"
 #include "src/vm/decoder.h"
-#include "src/vm/real_exponential.h"
 #include "src/vm/rows/warp_rows.h"
 #include "src/vm/warp.h"
 
@@ -139,29 +131,6 @@ void decode_carry(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   op.source_count = static_cast<uint8_t>(sources);
 }
 
-/// lg2.approx.ftz.f32 is known on a part of its domain only; outside the run stops with a trap of kind
-/// "unsupported".
-bool logarithm(Warp& warp, const Op& op, uint32_t mask) {
-  const uint32_t* x = warp.word(op.s[0]);
-  uint32_t* d = warp.word(op.d);
-  for (uint32_t rest = mask; rest; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    try {
-      d[lane] = lg2_approx_ftz_f32(x[lane]);
-    } catch (const BadInput& unknown) {
-      return raise(warp, op, lane, "unsupported", unknown.what());
-    }
-  }
-  return true;
-}
-
-void real_logarithm(const RealStep& step) {
-  for (int i = 0; i < 32; ++i) {
-    step.local[i] = logarithm2_minus(step.value[0][i], step.result[i]);
-    step.slope[0][i] = logarithm2_slope(step.value[0][i], step.error[0][i]);
-  }
-}
-
 bool zero(Warp& warp, const Op& op, uint32_t mask) {
   for_lanes(mask, [&](int lane) { warp.wide(op.d)[lane] = 0; });
   return true;
@@ -169,14 +138,6 @@ bool zero(Warp& warp, const Op& op, uint32_t mask) {
 void decode_policy(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   op.d = decoder.destination(instruction.operands.at(0), Type::b64);
   op.d_cell = Cell::wide;
-}
-
-void decode_logarithm(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
-  decoder.expect_operands(instruction, 2, 2);
-  op.d = decoder.destination(instruction.operands[0], Type::f32);
-  op.s[0] = decoder.source(instruction.operands[1], Type::f32);
-  op.d_cell = Cell::word;
-  op.source_count = 1;
 }
 
 void add(std::vector<Row>& rows, std::string pattern, Effect effect, WarpFunction function,
@@ -205,11 +166,6 @@ void add_register_rows(std::vector<Row>& rows) {
   add(rows, "{mad.lo.cc,madc.lo,madc.lo.cc}.{u64,s64}", Effect::bits, carry_multiply<uint64_t, false>,
       decode_carry);
   add(rows, "{mad.hi.cc,madc.hi,madc.hi.cc}.u64", Effect::bits, carry_multiply<uint64_t, true>, decode_carry);
-  add(rows, "lg2.approx.ftz.f32", Effect::arithmetic, logarithm, decode_logarithm);
-  rows.back().real = real_logarithm;
-  rows.back().status = Status::measured_sm90;
-  rows.back().result = Type::f32;
-  rows.back().sources = {Type::f32};
   add(rows,
       "createpolicy.fractional.{L2::evict_first,L2::evict_last,L2::evict_normal,L2::evict_unchanged}.b64",
       Effect::bits, zero, decode_policy);

@@ -46,6 +46,7 @@ inline long double sinpi(long double x) { return sinl(M_PIl * (x - 2 * roundl(x 
 inline long double cospi(long double x) { return cosl(M_PIl * (x - 2 * roundl(x / 2))); }
 inline long double normcdf(long double x) { return erfcl(-x * M_SQRT1_2l) / 2; }
 inline long double norm3d(long double x, long double y, long double z) { return sqrtl(x * x + y * y + z * z); }
+inline long double norm3df(long double x, long double y, long double z) { return norm3d(x, y, z); }
 inline long double rhypot(long double x, long double y) { return 1 / sqrtl(x * x + y * y); }
 
 }  // namespace assay::corpus

@@ -1,0 +1,43 @@
+// Four warps that multiply together, and what each of them has in flight.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace assay::vm {
+
+struct Op;
+struct Block;
+struct Warp;
+
+/// What one warp has issued with wgmma.mma_async and not yet waited for.
+struct WgmmaFlight {
+  struct Issued {
+    const Op* op;
+    uint32_t group;  ///< the commit group it belongs to
+  };
+  std::vector<Issued> issued;
+  uint32_t committed = 0;  ///< groups closed
+  bool fenced = false;     ///< a wgmma.fence has been executed
+};
+
+/// The mma_async of one warpgroup in order, as far as not all four warps have executed them.
+struct Warpgroup {
+  struct Call {
+    const Op* op;
+    uint64_t a, b;  ///< descriptors; a = 0 for registers
+    uint32_t scale;
+  };
+  std::vector<Call> calls;
+  uint64_t dropped = 0;       ///< calls before calls[0]
+  uint64_t executed[4] = {};  ///< by warp
+};
+
+/// A warp executes mma_async: its lanes and its warpgroup agree, the fence has been executed. False: trapped.
+bool issue(Warp&, const Op&, uint32_t mask);
+/// wgmma.wait_group: all but the newest `outstanding` closed groups are complete.
+void land(WgmmaFlight&, uint64_t outstanding);
+/// At the end of a block: every warp of a warpgroup has executed the same calls. False: trapped.
+bool warpgroups_agree(Block&);
+
+}  // namespace assay::vm
