@@ -68,7 +68,9 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
       {"batch", c.B == 1 ? "1" : "more"},
       {"initial state", yes(c.initial_state && c.without.count("initial_state") == 0)},
       {"scale", c.scale ? "given" : "default"},
+      {"direction", c.direction},
   };
+  if (runs_backward(c)) features.push_back({"final-state gradient", yes(c.final_state_gradient)});
   if (!c.cu_seqlens.empty()) {
     const auto lengths = sequence_lengths(c);
     features.push_back({"an empty sequence", yes(std::count(lengths.begin(), lengths.end(), 0) > 0)});
@@ -113,7 +115,8 @@ std::vector<std::string> features_of(const Verification& v) {
   std::vector<std::string> features;
   const std::string dtype(format(v.case_.dtype).name), profile = profile_name(v.case_);
   for (int64_t T : sequence_lengths(v.case_))
-    features.push_back(fmt::format("shape {} / {} / {}", chunk_shape(T), profile, dtype));
+    features.push_back(
+        fmt::format("shape {} / {} / {} / {}", chunk_shape(T), profile, dtype, v.case_.direction));
   for (const ExponentRange& range : v.exponents)
     if (range.count > 0)
       features.push_back(fmt::format("exponent {}:{} down to -{} up to {}{}", range.where.file,

@@ -191,14 +191,23 @@ void draw_presence(Case& c, const Target& target) {
     if (input.optional && input.role != Role::state && chance(4)) c.without.insert(std::string(input.name));
 }
 
+void draw_direction(Case& c, const Target& target) {
+  const std::vector<std::string> directions = directions_of(target.kernel);
+  Weighted<std::string> choices;
+  for (const std::string& direction : directions) choices.push_back({direction == "both" ? 1 : 4, direction});
+  c.direction = pick(choices);
+  c.final_state_gradient = runs_backward(c) && chance(50);
+}
+
 void draw_seed(Case& c, const Target&) {
   c.seed = static_cast<uint64_t>(between(1, 999'999));
 }
 
-constexpr Dimension kDimensions[] = {
-    {"time", draw_time},       {"heads", draw_heads},       {"widths", draw_widths},
-    {"formats", draw_formats}, {"decay", draw_decay},       {"values", draw_values},
-    {"scale", draw_scale},     {"presence", draw_presence}, {"seed", draw_seed}};
+constexpr Dimension kDimensions[] = {{"time", draw_time},           {"heads", draw_heads},
+                                     {"widths", draw_widths},       {"formats", draw_formats},
+                                     {"decay", draw_decay},         {"values", draw_values},
+                                     {"scale", draw_scale},         {"presence", draw_presence},
+                                     {"direction", draw_direction}, {"seed", draw_seed}};
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {

@@ -122,6 +122,46 @@ Failure same_bits_twice(PropertyRun& run) {
   return same_outcome(run.outcome(), run.run(run.case_, run.inputs()));
 }
 
+Tensor zeroed_from(const Tensor& tensor, int64_t t0) {
+  const int64_t T = tensor.axes[static_cast<size_t>(axis_position(tensor, "T"))].size;
+  const Tensor zeros(tensor.name, tensor.dtype, tensor.axes);
+  return concatenate(slice(tensor, "T", 0, t0), slice(zeros, "T", t0, T), "T");
+}
+
+/// Tokens from t0 on that no cotangent reaches have no gradient: do = 0 there, and no final-state gradient.
+Failure unreached_tokens_have_no_gradient(PropertyRun& run, int64_t t0) {
+  Case c = run.case_;
+  c.final_state_gradient = false;
+  TensorMap inputs = run.inputs();
+  for (const ArgumentSpec& spec : run.op.cotangents()) {
+    const std::string name(spec.name);
+    if (spec.role == Role::state)
+      inputs.erase(name);
+    else
+      inputs.at(name) = zeroed_from(inputs.at(name), t0);
+  }
+  const Outcome outcome = run.run(c, inputs);
+  if (outcome.trap) return trap_text(*outcome.trap);
+  for (const ArgumentSpec& spec : run.op.gradients()) {
+    const auto found = outcome.outputs.find(std::string(spec.name));
+    if (found == outcome.outputs.end() || axis_position(found->second, "T") < 0) continue;
+    const Tensor late = slice(found->second, "T", t0, run.case_.T);
+    for (int64_t i = 0; i < late.size(); ++i)
+      if (late.value(i) != 0)
+        return fmt::format("do = 0 from t = {} on, {} tokens later {} = {:.9g}", t0,
+                           late.index(i)[static_cast<size_t>(axis_position(late, "T"))], spec.name,
+                           late.value(i));
+  }
+  return std::nullopt;
+}
+
+/// Outputs before a token depend on nothing from it on; nor does the gradient of a query, which reaches its
+/// own output only.
+bool is_causal(const Operator& op, const std::string& output) {
+  const auto same = [&](const ArgumentSpec& spec) { return spec.name == output; };
+  return output == "dq" || output == "dr" || std::any_of(op.outputs.begin(), op.outputs.end(), same);
+}
+
 bool causality_applies(const Verification& v, const Kernel&, const Operator&) {
   return completed(v) && v.case_.T >= 2 && !packed(v.case_);
 }
@@ -140,23 +180,32 @@ Failure causality(PropertyRun& run) {
   const Outcome second = run.run(run.case_, changed);
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
   for (const auto& [name, output] : run.outcome().outputs) {
-    if (axis_position(output, "T") < 0) continue;
+    if (axis_position(output, "T") < 0 || !is_causal(run.op, name)) continue;
     if (Failure f = same_bits(slice(output, "T", 0, t0), slice(second.outputs.at(name), "T", 0, t0)))
       return fmt::format("tokens from t = {} changed, {}", t0, *f);
   }
-  return std::nullopt;
+  return runs_backward(run.case_) ? unreached_tokens_have_no_gradient(run, t0) : std::nullopt;
 }
 
 bool split_and_resume_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
-  return completed(v) && !packed(v.case_) && v.case_.T > kernel.resume_granularity &&
+  return completed(v) && !packed(v.case_) && v.case_.T > kernel.resume_granularity && kernel.arithmetic &&
          optional_input(op, Role::state) != nullptr;
 }
-Failure split_and_resume(PropertyRun& run) {
-  const int64_t T = run.case_.T, step = run.kernel.resume_granularity, places = (T - 1) / step;
-  const int64_t m = step * (1 + static_cast<int64_t>(run.case_.seed % static_cast<uint64_t>(places)));
+
+/// Of the outputs, those that stand in the other map too.
+TensorMap shared_with(const TensorMap& outputs, const TensorMap& others) {
+  TensorMap shared;
+  for (const auto& [name, tensor] : outputs)
+    if (others.contains(name)) shared.emplace(name, tensor);
+  return shared;
+}
+
+Failure forward_resumes(PropertyRun& run, int64_t m) {
+  const int64_t T = run.case_.T;
   Case head = run.case_, tail = with_state(run.case_, true);
   head.T = m;
   tail.T = T - m;
+  for (Case* c : {&head, &tail}) c->direction = "forward", c->final_state_gradient = false;
   const Outcome first = run.run(head, slice_all(run.inputs(), "T", 0, m));
   if (first.trap) return trap_text(*first.trap);
   TensorMap resumed = slice_all(run.inputs(), "T", m, T);
@@ -166,8 +215,48 @@ Failure split_and_resume(PropertyRun& run) {
   TensorMap joined = second.outputs;
   for (auto& [name, tensor] : joined)
     if (axis_position(tensor, "T") >= 0) tensor = concatenate(first.outputs.at(name), tensor, "T");
+  return same_bits(shared_with(run.outcome().outputs, joined), joined);
+}
+
+/// The second part's gradient of its initial state is the first part's of its final state.
+Failure backward_resumes(PropertyRun& run, int64_t m) {
+  const int64_t T = run.case_.T;
+  Case head = run.case_, tail = with_state(run.case_, true), before = run.case_;
+  head.T = before.T = m;
+  tail.T = T - m;
+  head.direction = tail.direction = "backward";
+  head.final_state_gradient = true;
+  before.direction = "forward", before.final_state_gradient = false;
+  const TensorMap first_inputs = slice_all(run.inputs(), "T", 0, m);
+  const Outcome reached = run.run(before, first_inputs);
+  if (reached.trap) return trap_text(*reached.trap);
+  TensorMap second_inputs = slice_all(run.inputs(), "T", m, T);
+  for (auto& [name, state] : states_as_inputs(reached.outputs)) second_inputs[name] = state;
+  const Outcome second = run.run(tail, second_inputs);
+  if (second.trap) return trap_text(*second.trap);
+  TensorMap resumed = first_inputs;
+  for (const auto& [name, tensor] : second.outputs) {
+    if (name.rfind("dinitial_", 0) != 0) continue;
+    Tensor cotangent = tensor;
+    cotangent.name = "dfinal_" + name.substr(9);
+    resumed[cotangent.name] = std::move(cotangent);
+  }
+  const Outcome first = run.run(head, resumed);
+  if (first.trap) return trap_text(*first.trap);
+  TensorMap joined = first.outputs;
+  for (auto& [name, tensor] : joined)
+    if (axis_position(tensor, "T") >= 0) tensor = concatenate(tensor, second.outputs.at(name), "T");
+  return same_bits(shared_with(run.outcome().outputs, joined), joined);
+}
+
+Failure split_and_resume(PropertyRun& run) {
+  const int64_t T = run.case_.T, step = run.kernel.resume_granularity, places = (T - 1) / step;
+  const int64_t m = step * (1 + static_cast<int64_t>(run.case_.seed % static_cast<uint64_t>(places)));
   if (run.outcome().trap) return trap_text(*run.outcome().trap);
-  if (Failure f = same_bits(run.outcome().outputs, joined)) return fmt::format("split at t = {}, {}", m, *f);
+  Failure failure;
+  if (runs_forward(run.case_)) failure = forward_resumes(run, m);
+  if (!failure && runs_backward(run.case_)) failure = backward_resumes(run, m);
+  if (failure) return fmt::format("split at t = {}, {}", m, *failure);
   return std::nullopt;
 }
 
@@ -253,6 +342,28 @@ Failure absent_equals_zero_state(PropertyRun& run) {
   return absent_against_zeros(run, *optional_input(run.op, Role::state), Dtype::fp32);
 }
 
+bool absent_equals_zero_cotangent_applies(const Verification& v, const Kernel&, const Operator& op) {
+  const auto cotangents = op.cotangents();
+  return completed(v) && runs_backward(v.case_) &&
+         std::any_of(cotangents.begin(), cotangents.end(), [](const ArgumentSpec& s) { return s.optional; });
+}
+Failure absent_equals_zero_cotangent(PropertyRun& run) {
+  Case absent = run.case_, zero = run.case_;
+  absent.final_state_gradient = false, zero.final_state_gradient = true;
+  TensorMap without = run.inputs(), with = run.inputs();
+  for (const ArgumentSpec& spec : run.op.cotangents()) {
+    if (!spec.optional) continue;
+    const std::string name(spec.name);
+    std::vector<Axis> axes;
+    for (std::string_view axis : spec.axes) axes.push_back({std::string(axis), sizes_of(run.case_).of(axis)});
+    without.erase(name);
+    with[name] = Tensor(name, dtype_of(run.case_, spec), axes);
+  }
+  if (Failure f = same_outcome(run.run(absent, without), run.run(zero, with)))
+    return "final-state gradient absent against one of zeros, " + *f;
+  return std::nullopt;
+}
+
 bool heads_permute_applies(const Verification& v, const Kernel&, const Operator&) {
   return completed(v) && !packed(v.case_) && (v.case_.B > 1 || v.case_.H > 1);
 }
@@ -278,7 +389,12 @@ bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Oper
 Failure power_of_two_scale(PropertyRun& run) {
   Case doubled = run.case_;
   doubled.scale = 2 * scale_of(run.case_, run.op);
-  const Outcome second = run.run(doubled, run.inputs());
+  // dL/dS_T is no multiple of the scale: it is doubled too, and then every gradient is.
+  TensorMap inputs = run.inputs();
+  for (auto& [name, tensor] : inputs)
+    if (name.rfind("dfinal_", 0) == 0)
+      for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, 2 * tensor.value(i));
+  const Outcome second = run.run(doubled, inputs);
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
   for (const auto& [name, output] : run.outcome().outputs) {
     const Tensor& other = second.outputs.at(name);

@@ -96,6 +96,10 @@ Cases simpler_kinds(const Case& from) {
   };
   add([](Case& c) { c.initial_state = false; });
   add([](Case& c) { c.final_state_gradient = false; });
+  if (runs_forward(from) && runs_backward(from)) {
+    add([](Case& c) { c.direction = "forward", c.final_state_gradient = false; });
+    add([](Case& c) { c.direction = "backward"; });
+  }
   add([](Case& c) { c.without.clear(); });
   add([](Case& c) { c.scale.reset(); });
   if (from.scale) add([](Case& c) { c.scale = 1; });
@@ -194,11 +198,12 @@ bool is_case(const Case& c, const Operator& op) {
   try {
     validate(c, op);
     const Sizes sizes = sizes_of(c);
+    const std::vector<ArgumentSpec> inputs = inputs_of(c, op);
     for (const std::string& text : c.overrides) {
       const Override o = parse_override(text);
-      const auto spec = std::find_if(op.inputs.begin(), op.inputs.end(),
+      const auto spec = std::find_if(inputs.begin(), inputs.end(),
                                      [&](const ArgumentSpec& s) { return s.name == o.argument; });
-      if (spec == op.inputs.end() || spec->axes.size() != o.index.size()) return false;
+      if (spec == inputs.end() || spec->axes.size() != o.index.size()) return false;
       for (size_t i = 0; i < o.index.size(); ++i)
         if (o.index[i] >= sizes.of(spec->axes[i])) return false;
     }

@@ -11,11 +11,6 @@ namespace {
 
 using Kind = ArgumentEntry::Kind;
 
-bool is_present(const Case& c, const ArgumentSpec& input) {
-  if (!input.optional) return true;
-  return input.name == "initial_state" ? c.initial_state : !c.without.contains(std::string(input.name));
-}
-
 std::vector<int64_t> sequence_lengths(const Case& c) {
   if (c.cu_seqlens.empty()) return std::vector<int64_t>(static_cast<size_t>(c.B), c.T);
   std::vector<int64_t> lengths;
@@ -27,11 +22,6 @@ std::vector<Axis> axes_of(const ArgumentSpec& spec, const Sizes& sizes) {
   std::vector<Axis> axes;
   for (std::string_view letter : spec.axes) axes.push_back({std::string(letter), sizes.of(letter)});
   return axes;
-}
-
-Dtype dtype_of(const ArgumentSpec& spec, const Case& c) {
-  if (spec.role == Role::state) return Dtype::fp32;
-  return spec.role == Role::log_decay ? c.gate_dtype : c.dtype;
 }
 
 /// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
@@ -104,7 +94,7 @@ void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap&
           });
         });
     if (wanted)
-      plan.constants.emplace_back(zeros_name(std::string(input.name)), dtype_of(input, c),
+      plan.constants.emplace_back(zeros_name(std::string(input.name)), dtype_of(c, input),
                                   axes_of(input, sizes));
   }
 }
@@ -196,7 +186,7 @@ Plan plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap&
   plan.kernel = foreign.plan.name;
   for (const ArgumentSpec& output : foreign.op->outputs)
     if (passes(foreign.plan, output.name))
-      plan.outputs.push_back({std::string(output.name), dtype_of(output, c), axes_of(output, sizes)});
+      plan.outputs.push_back({std::string(output.name), dtype_of(c, output), axes_of(output, sizes)});
   for (const WorkspaceEntry& workspace : foreign.plan.workspaces)
     plan.workspaces.push_back(
         {workspace.name, evaluate_integer(workspace.bytes, scope, foreign.plan.at(workspace.where + "/bytes"),

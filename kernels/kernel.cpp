@@ -15,6 +15,14 @@ namespace assay {
 #include "kernels/kernels.def"
 #undef ASSAY_KERNEL
 
+std::vector<std::string> directions_of(const Kernel& kernel) {
+  std::vector<std::string> directions;
+  if (kernel.arithmetic) directions.emplace_back("forward");
+  if (kernel.adjoint_arithmetic) directions.emplace_back("backward");
+  if (directions.size() == 2) directions.emplace_back("both");
+  return directions;
+}
+
 const std::vector<Kernel>& kernels() {
   static const std::vector<Kernel> table = {
 #define ASSAY_KERNEL(make) make(),

@@ -31,12 +31,18 @@ struct Kernel {
   /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every
   /// run.
   bool exponents_nonpositive = false;
+  /// The launches of the case's direction.
   std::function<Plan(const Case&, const Operator&, const TensorMap& inputs)> plan;
+  /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that direction.
   std::function<GatedArithmetic(const Case&)> arithmetic;
+  std::function<GatedAdjointArithmetic(const Case&)> adjoint_arithmetic;
   /// Why the kernel cannot run this case beyond what `limits` say ("takes no packed sequences"); empty: it
   /// can. Null: the limits say it all. Generators redraw such a case; verify reports it as bad input.
   std::function<std::string(const Case&)> refuses;
 };
+
+/// The directions a kernel has entry points for: some of "forward", "backward", "both".
+std::vector<std::string> directions_of(const Kernel&);
 
 /// The kernels of kernels.def.
 const std::vector<Kernel>& kernels();

@@ -22,7 +22,9 @@ std::string reason(Role role) {
 
 std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inputs) {
   std::vector<DomainFault> faults;
-  for (const ArgumentSpec& argument : op.inputs) {
+  std::vector<ArgumentSpec> arguments = op.inputs;
+  for (const ArgumentSpec& cotangent : op.cotangents()) arguments.push_back(cotangent);
+  for (const ArgumentSpec& argument : arguments) {
     const auto found = inputs.find(std::string(argument.name));
     if (found == inputs.end()) continue;
     const Tensor& tensor = found->second;

@@ -84,6 +84,19 @@ __device__ Quad<Format> load_quad(const typename Format::Bits* row, int count, b
   return quad;
 }
 
+// Four neighbouring elements, rounded to the format, to an aligned place.
+template <class Format>
+__device__ __forceinline__ void store_quad(typename Format::Bits* to, const float (&x)[4]) {
+  if constexpr (sizeof(typename Format::Bits) == 2) {
+    uint2 bits;
+    bits.x = Format::encode(x[0]) | static_cast<u32>(Format::encode(x[1])) << 16;
+    bits.y = Format::encode(x[2]) | static_cast<u32>(Format::encode(x[3])) << 16;
+    *reinterpret_cast<uint2*>(to) = bits;
+  } else {
+    *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);
+  }
+}
+
 // Stores `low`, and `high` where count > 1, rounded to the format.
 template <class Format>
 __device__ void store_pair(typename Format::Bits* to, float low, float high, int count, bool vector) {

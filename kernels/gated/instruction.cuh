@@ -63,17 +63,16 @@ __device__ __forceinline__ u32 shared_address(const void* pointer) {
   return static_cast<u32>(__cvta_generic_to_shared(pointer));
 }
 
-// Four 8 x 8 matrices of 16-bit elements, transposed; each lane gives the address of one row of 16 bytes.
-__device__ __forceinline__ void load_matrices_transposed(u32 (&r)[4], const char* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+// Four 8 x 8 matrices of 16-bit elements; each lane gives the address of one row of 16 bytes.
+__device__ __forceinline__ void load_matrices(u32 (&r)[4], const char* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(row))
                : "memory");
 }
-
-// The same, not transposed.
-__device__ __forceinline__ void load_matrices(u32 (&r)[4], const char* row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+// The same, transposed.
+__device__ __forceinline__ void load_matrices_transposed(u32 (&r)[4], const char* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                : "r"(shared_address(row))
                : "memory");

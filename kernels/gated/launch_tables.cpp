@@ -60,9 +60,24 @@ PointerArgument input_or_null(const TensorMap& inputs, const std::string& name) 
   return inputs.count(name) ? PointerArgument{name, 0} : PointerArgument{};
 }
 
-std::vector<PlanOutput> outputs_of(const Case& c, const Sizes& s) {
-  return {{"o", c.dtype, {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}},
-          {"final_state", Dtype::fp32, {{"N", s.N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}}};
+std::vector<PlanOutput> plan_outputs(const Case& c, const Operator& op) {
+  const Sizes sizes = sizes_of(c);
+  std::vector<PlanOutput> outputs;
+  for (const ArgumentSpec& spec : outputs_of(c, op)) {
+    std::vector<Axis> axes;
+    for (const auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
+    outputs.push_back({std::string(spec.name), dtype_of(c, spec), std::move(axes)});
+  }
+  return outputs;
+}
+
+PointerArgument output_or_null(const Plan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.outputs.begin(), plan.outputs.end(),
+                                  [&](const PlanOutput& output) { return output.name == name; });
+  if (found == plan.outputs.end()) return {};
+  for (const Axis& axis : found->axes)
+    if (axis.size == 0) return {};
+  return {name, 0};
 }
 
 std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel) {

@@ -22,8 +22,10 @@ void require_within(const KernelLimits&, const Case&, const Sizes&, const std::s
 /// The input by name, or a null pointer where it is absent.
 PointerArgument input_or_null(const TensorMap& inputs, const std::string& name);
 
-/// o [B,T,H,V] in the case's format and final_state [N,H,K,V] in fp32.
-std::vector<PlanOutput> outputs_of(const Case&, const Sizes&);
+/// What the case's direction writes: outputs, gradients, or both, each in the case's format for it.
+std::vector<PlanOutput> plan_outputs(const Case&, const Operator&);
+/// A pointer to the output of that name, or a null pointer where the plan writes none.
+PointerArgument output_or_null(const Plan&, const std::string& name);
 
 /// A one-dimensional grid of `blocks`; throws BadInput where the GPU has no such grid.
 std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel);

@@ -121,9 +121,17 @@ __device__ __forceinline__ void multiply(Accumulator& c, const OperandTf32x3& a,
   for (int i = 0; i < 4; ++i) c.r[i] = c.r[i] + sum.r[i];
 }
 
-// What tensors of a format are multiplied as.
+// What tensors of a format are multiplied as, and how such an operand's values are kept in memory.
 template <class Format>
 struct OperandOf;
+template <class Format>
+struct StateOf {
+  using Type = Fp32;
+};
+template <>
+struct StateOf<Bf16> {
+  using Type = Bf16;
+};
 template <>
 struct OperandOf<Bf16> {
   using Type = OperandBf16;

@@ -8,14 +8,6 @@
 #include "decay.cuh"
 #include "gate.cuh"
 
-// e^g from g in log2 units. Weak decays as 1 + (e^g - 1): one rounding of a number below 1 (2^-25), the rest
-// of the error is proportional to |g|; strong ones by ex2, whose 2^-22 is at most 12 u per nat there.
-__device__ __forceinline__ float decay_factor(float y) {
-  const bool weak = y > -0.5f;
-  const float near = 1.0f + power_of_two_minus_one(weak ? y : 0.0f), far = power_of_two(y);
-  return weak ? near : far;
-}
-
 __device__ __forceinline__ float component(const float4& x, int i) {
   return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w;
 }

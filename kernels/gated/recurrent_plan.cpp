@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gated/product_arithmetic.h"
 
@@ -21,21 +19,15 @@ int64_t key_capacity(const Sizes& s) {
 
 }  // namespace
 
-Plan recurrent_plan(const RecurrentKernel& kernel, const Case& c, const Operator& op,
-                    const TensorMap& inputs) {
+void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, const Operator& op,
+                   const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
-  const Sequences sequences = sequences_of(c, s, std::max<int64_t>(s.T, 1));
-
-  Plan plan;
-  plan.kernel = kernel.name;
   plan.modules.push_back(kernel.module);
-  plan.outputs = outputs_of(c, s);
-  plan.constants = {sequences.table};
   Launch launch{.module = kernel.module.name,
                 .function = fmt::format("{}{}", kernel.function, key_capacity(s))};
-  launch.grid = grid_of(sequences.count * s.H * ((s.V + columns - 1) / columns), kernel.name);
+  launch.grid = grid_of(s.N * s.H * ((s.V + columns - 1) / columns), kernel.name);
   launch.block = {128, 1, 1};
-  launch.arguments = {PointerArgument{"q", 0},
+  launch.arguments = {PointerArgument{kernel.query, 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
                       kernel.gates,
@@ -47,8 +39,9 @@ Plan recurrent_plan(const RecurrentKernel& kernel, const Case& c, const Operator
                       static_cast<int32_t>(s.H),
                       static_cast<int32_t>(s.K),
                       static_cast<int32_t>(s.V)};
+  if (!kernel.bonus.empty())
+    launch.arguments.insert(launch.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
   plan.launches.push_back(launch);
-  return plan;
 }
 
 /// S = fma(e, S, fl(k v)): one rounding of the product (write) and one of the sum (step). e is 1 + p rounded

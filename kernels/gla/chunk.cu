@@ -13,21 +13,22 @@
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define STATE_KERNEL(columns)                                                                           \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_state_##columns(                          \
-      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g, const float* initial_state, \
-      float* final_state, char* states, const i64* sequences, int heads, int key_channels,              \
-      int value_channels, int vector) {                                                                 \
-    chunk_state<Element, Decay, columns>(k, v, g, initial_state, final_state, states, sequences,        \
-                                         Shape{heads, key_channels, value_channels, vector != 0});      \
+#define STATE_KERNEL(columns)                                                                               \
+  extern "C" __global__ void __launch_bounds__(128) gla_chunk_state_##columns(                              \
+      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g, const float* initial_state,     \
+      float* final_state, char* states, const i64* sequences, int heads, int key_channels,                  \
+      int value_channels, int vector) {                                                                     \
+    chunk_state<Element, Decay, columns, Forward>(k, v, g, initial_state, final_state, {states, nullptr},   \
+                                                  sequences, 1.0f,                                          \
+                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
   }
 #define OUTPUT_KERNEL(blocks)                                                                         \
   extern "C" __global__ void __launch_bounds__(128, blocks)                                           \
       gla_chunk_output(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,        \
                        const Decay::Bits* g, const char* states, Element::Bits* o, const i64* chunks, \
                        float scale, int heads, int key_channels, int value_channels, int vector) {    \
-    chunk_output<Element, Decay, false>(q, k, v, g, nullptr, states, o, chunks, scale,                                \
-                                 Shape{heads, key_channels, value_channels, vector != 0});            \
+    chunk_output<Element, Decay, Forward>(q, k, v, g, nullptr, states, o, chunks, scale,              \
+                                          Shape{heads, key_channels, value_channels, vector != 0});   \
   }
 
 #if WIDTHS & 1

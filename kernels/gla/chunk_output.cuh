@@ -1,6 +1,7 @@
 // gla.chunk, second kernel: o_i = scale (sum_c q_ic e^{G_ic} S_c + sum_{j<=i} A_ij v_j). A block owns one
 // chunk of 64 tokens and one head; each of its 4 warps owns 16 tokens, first their scores (chunk_scores.cuh),
-// then their outputs, 64 value channels at a time.
+// then their outputs, 64 value channels at a time. Backward the same with k for q, q for k, do for v and the
+// gradient of the state at the chunk's end gives dv; that gradient has the scale already, scores get it here.
 #pragma once
 #include "chunk_scores.cuh"
 
@@ -27,7 +28,7 @@ struct OutputShared {
   }
 };
 
-template <class Format>
+template <class Format, class Pass>
 struct ChunkOutput {
   using Shared = OutputShared<Format>;
   using Operand = typename Shared::Operand;
@@ -41,6 +42,9 @@ struct ChunkOutput {
   int rows, live_rows;  // tokens of the chunk; of them from the warp's first on
   int warp, lane;
 
+  __device__ i64 row_stride() const {
+    return ChunkRows<Pass>::stride(i64(shape.heads) * shape.value_channels);
+  }
   __device__ int key_steps() const { return (shape.key_channels + 63) / 64; }
   __device__ int steps() const { return key_steps() * ((shape.value_channels + 63) / 64); }
 
@@ -62,8 +66,8 @@ struct ChunkOutput {
         if (byte < run) copy_async(stage + i * 4 * Operand::block_bytes + byte, from + i * stride + byte, 16);
     if (key_group + 4 >= shape.key_groups())
       load_tile<typename Shared::ValueTile, 128>(stage + Shared::state_bytes, v + 16 * value_group,
-                                                 i64(shape.heads) * shape.value_channels, rows,
-                                                 shape.value_channels - 16 * value_group, shape.vector);
+                                                 row_stride(), rows, shape.value_channels - 16 * value_group,
+                                                 shape.vector);
   }
 
   template <class Scores>
@@ -74,6 +78,9 @@ struct ChunkOutput {
       if (d <= warp) {
         float x[2][4];
         scores.with_tile(d, x, lane);
+        if constexpr (Pass::backward)
+#pragma unroll
+          for (int i = 0; i < 8; ++i) x[i >> 2][i & 3] = x[i >> 2][i & 3] * scale;
         a[d] = Operand::of(x);
       }
     if (!Shared::early) {
@@ -144,22 +151,22 @@ struct ChunkOutput {
     for (int i = 0; i < 4; ++i) {
       const int half = i & 1, row = (lane >> 2) + 8 * half,
                 value = value_begin + 8 * (i >> 1) + 2 * (lane & 3);
+      const float factor = Pass::backward ? 1.0f : scale;
       if (row < live_rows && value < shape.value_channels)
-        store_pair<Format>(o + i64(row) * shape.heads * shape.value_channels + value,
-                           out[i >> 1].r[2 * half] * scale, out[i >> 1].r[2 * half + 1] * scale,
-                           shape.value_channels - value, shape.vector);
+        store_pair<Format>(o + row * row_stride() + value, out[i >> 1].r[2 * half] * factor,
+                           out[i >> 1].r[2 * half + 1] * factor, shape.value_channels - value, shape.vector);
     }
   }
 };
 
 // `u`: the bonus [H, K] of exclusive readouts, else null.
-template <class Format, class Gate, bool exclusive>
+template <class Format, class Gate, class Pass>
 __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, const typename Format::Bits* k,
                                              const typename Format::Bits* v, const typename Gate::Bits* g,
                                              const typename Format::Bits* u, const char* states,
                                              typename Format::Bits* o, const i64* chunks, float scale,
                                              Shape shape) {
-  using Output = ChunkOutput<Format>;
+  using Output = ChunkOutput<Format, Pass>;
   using Operand = typename Output::Operand;
   extern __shared__ __align__(16) char base[];
 
@@ -167,7 +174,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
   const int head = int(blockIdx.x) % shape.heads, chunk = int(blockIdx.x) / shape.heads;
   const i64 first = chunks[2 * i64(chunk)];
   const int rows = int(chunks[2 * i64(chunk) + 1]), live_rows = rows - 16 * warp;
-  const i64 token = first * shape.heads + head, warp_token = token + i64(16 * warp) * shape.heads;
+  const i64 token = ChunkRows<Pass>::first_token(first, rows) * shape.heads + head,
+            warp_token = token + ChunkRows<Pass>::stride(i64(16 * warp) * shape.heads);
   const i64 state_blocks = i64(shape.value_groups()) * shape.key_groups();
   const Output output{v + token * shape.value_channels,
                       states + (i64(chunk) * shape.heads + head) * state_blocks * Operand::block_bytes,
@@ -181,10 +189,11 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
   const OutputShared<Format> shared(base, shape.key_groups(), output.steps(), warp);
   if (OutputShared<Format>::early) output.load_ahead(shared, base);
 
-  if constexpr (exclusive) u += i64(head) * shape.key_channels;
-  Scores<Format, Gate, exclusive> scores;
+  if constexpr (Pass::exclusive) u += i64(head) * shape.key_channels;
+  Scores<Format, Gate, Pass> scores;
   scores.clear();
-  const i64 at = warp_token * shape.key_channels, stride = i64(shape.heads) * shape.key_channels;
+  const i64 at = warp_token * shape.key_channels,
+            stride = ChunkRows<Pass>::stride(i64(shape.heads) * shape.key_channels);
   Rows<Format, Gate> next;
   if (live_rows > 0) next.load(q, k, g, u, at, stride, live_rows, 4 * (lane & 3), lane, shape);
   for (int begin = 0; begin < shape.key_groups(); begin += 4) {

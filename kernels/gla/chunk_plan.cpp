@@ -1,92 +1,43 @@
 // The plan of gla.chunk and the arithmetic it declares.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gated/product_arithmetic.h"
+#include "kernels/gla/chunk_layout.h"
+#include "kernels/gla/plans.h"
 #include "kernels/module_text.h"
-#include "src/numerics/bad_input.h"
 
 namespace assay {
 
-using gated::compounded, gated::contraction, gated::ex2_error, gated::gamma, gated::operand_error, gated::u;
+namespace gla {
 
-namespace {
-
-constexpr int64_t chunk = 64;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-/// Shared memory and operand sizes as in tile.cuh, operand.cuh, chunk_state.cuh and chunk_output.cuh.
-struct Layout {
-  int64_t element, gate, operand_block;
-
-  explicit Layout(const Case& c)
-      : element(format(c.dtype).bytes),
-        gate(format(c.gate_dtype).bytes),
-        operand_block(c.dtype == Dtype::bf16 ? 512 : 1024) {}
-  static int64_t tile(int64_t bytes, int64_t columns) { return 64 * (columns * bytes + 16) + 4 * 32; }
-  uint32_t state_bytes(int64_t columns) const {
-    const int64_t stage = tile(element, 64) + tile(gate, 64) + tile(element, columns);
-    return static_cast<uint32_t>(stage * (3 * stage <= 75776 ? 3 : 2));
-  }
-  uint32_t output_bytes(const Sizes& s) const {
-    const bool early = operand_block == 512;
-    const int64_t keys = 4 * ceil_div(s.K, 16) * 1024 + 3 * 64 * 4,
-                  stage = 16 * operand_block + tile(element, 64);
-    const int64_t stages_begin = keys + (early ? 12 * operand_block : 0);
-    const int64_t steps = ceil_div(s.K, 64) * ceil_div(s.V, 64);
-    const int64_t stages = early && steps > 1 && stages_begin + 2 * stage <= 101376 ? 2 : 1;
-    return static_cast<uint32_t>(std::max(stages_begin + stages * stage, keys + 12 * operand_block));
-  }
-};
-
-/// Value channels per block. Bits do not depend on them. States: narrow blocks where wide ones leave
-/// multiprocessors idle, and for fp32, whose wide stages exceed 99 KiB.
-int64_t state_columns(const Case& c, const Sizes& s) {
-  if (c.dtype == Dtype::fp32) return 32;
-  if (c.dtype == Dtype::fp16) return 64;
-  const bool idle = s.V > 32 && s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, 64) < 132;
-  return idle ? 32 : 64;
-}
-KernelLimits limits() {
+KernelLimits channel_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   return limits;
 }
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
+                       const TensorMap& inputs, const gated::Sequences& sequences) {
   const Sizes s = sizes_of(c);
-  gated::require_within(limits(), c, s, "gla.chunk");
-  const gated::Sequences sequences = gated::sequences_of(c, s, chunk);
-  const Layout layout(c);
-
-  Plan plan;
-  plan.kernel = "gla.chunk";
-  plan.modules.push_back(gla_module("chunk", c.dtype, c.gate_dtype));
-  plan.outputs = gated::outputs_of(c, s);
-  plan.constants = {sequences.table};
-  const int64_t states =
-      sequences.chunks * s.H * ceil_div(s.V, 16) * ceil_div(s.K, 16) * layout.operand_block;
-  if (sequences.chunks > 0) {
-    plan.constants.push_back(sequences.chunk_table);
-    plan.workspaces.push_back({"states", states});
-  }
+  const ChunkLayout layout(c);
+  plan.modules.push_back(embedded_module(
+      fmt::format("{}/chunk.{}.{}", kernel.folder, format(c.dtype).name, format(c.gate_dtype).name)));
+  const std::string& module = plan.modules.back().name;
+  const int64_t states = sequences.chunks * s.H * layout.operand_bytes(s);
+  if (states > 0) plan.workspaces.push_back({"states", states});
   const PointerArgument states_pointer = states > 0 ? PointerArgument{"states", 0} : PointerArgument{};
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
   const int32_t vector = s.K % 8 == 0 && s.V % 8 == 0;
 
   const int64_t wide = state_columns(c, s);
-  Launch state{.module = plan.modules[0].name, .function = fmt::format("gla_chunk_state_{}", wide)};
-  state.grid = gated::grid_of(sequences.count * s.H * ceil_div(s.K, 64) * ceil_div(s.V, wide), "gla.chunk");
+  Launch state{.module = module, .function = fmt::format("{}_chunk_state_{}", kernel.folder, wide)};
+  state.grid = gated::grid_of(layout.scan_blocks(s, wide), kernel.name);
   state.block = {128, 1, 1};
   state.shared_bytes = layout.state_bytes(wide);
   state.arguments = {PointerArgument{"k", 0},
                      PointerArgument{"v", 0},
-                     gated::input_or_null(inputs, "g"),
+                     gated::input_or_null(inputs, kernel.gate),
                      gated::input_or_null(inputs, "initial_state"),
                      PointerArgument{"final_state", 0},
                      states_pointer,
@@ -96,16 +47,16 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                      V,
                      vector};
   plan.launches.push_back(state);
-  if (sequences.chunks == 0) return plan;
+  if (sequences.chunks == 0) return;
 
-  Launch output{.module = plan.modules[0].name, .function = "gla_chunk_output"};
-  output.grid = gated::grid_of(sequences.chunks * s.H, "gla.chunk");
+  Launch output{.module = module, .function = kernel.folder + "_chunk_output"};
+  output.grid = gated::grid_of(sequences.chunks * s.H, kernel.name);
   output.block = {128, 1, 1};
   output.shared_bytes = layout.output_bytes(s);
-  output.arguments = {PointerArgument{"q", 0},
+  output.arguments = {PointerArgument{kernel.query, 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
-                      gated::input_or_null(inputs, "g"),
+                      gated::input_or_null(inputs, kernel.gate),
                       states_pointer,
                       PointerArgument{"o", 0},
                       PointerArgument{"chunks", 0},
@@ -114,8 +65,9 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                       K,
                       V,
                       vector};
+  if (!kernel.bonus.empty())
+    output.arguments.insert(output.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
   plan.launches.push_back(output);
-  return plan;
 }
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
@@ -135,11 +87,12 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 /// `write`: together 5 u (e^L - 1) <= 5.98 u L of e^-L, as L <= 0.3466; with 7.3 u L for the argument that
 /// leaves 4 u L beyond decay_per_nat. Else it is ex2, 4 u + 7.3 u L, which leaves 4 u - 2 u L <= 3.4 u. So
 /// `crossing` is 3.4 u, and at most 9.9 u per nat (3.4 u at 0.3435 nats). The outer addition is `boundary`.
-GatedArithmetic arithmetic(const Case& c) {
+GatedArithmetic chunk_arithmetic(const Case& c) {
+  using namespace gated;
   const Sizes s = sizes_of(c);
   const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
   GatedArithmetic a;
-  a.chunk = chunk;
+  a.chunk = gla::chunk_tokens;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 9.3 * u;
   a.crossing = 3.4 * u;
@@ -158,6 +111,25 @@ GatedArithmetic arithmetic(const Case& c) {
   return a;
 }
 
+}  // namespace gla
+
+namespace {
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  gated::require_within(gla::channel_limits(), c, s, "gla.chunk");
+  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
+  Plan plan;
+  plan.kernel = "gla.chunk";
+  plan.outputs = gated::plan_outputs(c, op);
+  plan.constants = {sequences.table};
+  if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
+  if (runs_forward(c))
+    gla::add_chunk_forward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, op, inputs, sequences);
+  if (runs_backward(c)) gla::add_chunk_backward(plan, c, op, inputs, sequences);
+  return plan;
+}
+
 }  // namespace
 
 Kernel gla_chunk() {
@@ -170,11 +142,12 @@ Kernel gla_chunk() {
       "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 "
       "accumulators; "
       "scaled q, scaled k, scores and the state's copy are rounded to the operand format; state fp32";
-  kernel.limits = limits();
-  kernel.resume_granularity = chunk;
+  kernel.limits = gla::channel_limits();
+  kernel.resume_granularity = gla::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
-  kernel.arithmetic = arithmetic;
+  kernel.arithmetic = gla::chunk_arithmetic;
+  kernel.adjoint_arithmetic = gla::chunk_adjoint_arithmetic;
   return kernel;
 }
 

@@ -9,14 +9,14 @@
 //   j's after j.
 // Every row is on one side only at each s, so one exponential per element and s serves, and one set of
 // registers is both operands of the product; what the product says of pairs of other s is dropped by
-// selection. Pairs of different tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the
-// tiles between) e^{B_16[j]}.
+// selection. Backward (pass.cuh) F_s leaves i's own gate out and B_s takes j's own in. Pairs of different
+// tiles meet at the tiles' edges: e^{F_16[i]} (product of e^{total} of the tiles between) e^{B_16[j]}.
 #pragma once
 #include "chunk_state.cuh"
 
 // Sums over the rows of a tile for the lane's elements: rows row = lane/4 and row + 8, four neighbouring key
 // channels.
-template <bool exclusive>
+template <class Pass>
 struct RowSums {
   float up_to[2][4];  // F_s; exclusive: without the row itself
   float after[2][4];  // B_s
@@ -26,8 +26,8 @@ struct RowSums {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       total[i >> 2][i & 3] = y[i >> 2][i & 3];
-      up_to[i >> 2][i & 3] = exclusive ? 0.0f : y[i >> 2][i & 3];
-      after[i >> 2][i & 3] = 0.0f;
+      up_to[i >> 2][i & 3] = Pass::backward || Pass::exclusive ? 0.0f : y[i >> 2][i & 3];
+      after[i >> 2][i & 3] = Pass::backward ? y[i >> 2][i & 3] : 0.0f;
     }
   }
   // From blocks of s = 1, 2, 4 rows to 2 s: the partner block is 4 s lanes away. One addition deeper.
@@ -129,7 +129,7 @@ struct Exchange {
 
 // Both loops of a warp over 64 key channels: its own tile, then, behind a barrier, what it has with earlier
 // tiles.
-template <class Format, class Gate, bool exclusive>
+template <class Format, class Gate, class Pass>
 struct Scores {
   using Operand = typename OperandOf<Format>::Type;
   DiagonalTile diagonal;
@@ -147,7 +147,7 @@ struct Scores {
                                            int group, int key_group, int warp, int lane) {
     const int row = lane >> 2;
     float query[2][4], key[2][4], y[2][4], x[2][4], bonus[4];
-    if constexpr (exclusive) rows.bonus.decode(bonus);
+    if constexpr (Pass::exclusive) rows.bonus.decode(bonus);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       rows.q[half].decode(query[half]);
@@ -156,11 +156,11 @@ struct Scores {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         y[half][c] = y[half][c] * log2_e;
-        const float own = exclusive ? query[half][c] * bonus[c] : query[half][c];
+        const float own = Pass::exclusive ? query[half][c] * bonus[c] : query[half][c];
         diagonal.dot[half] = fused(own, key[half][c], diagonal.dot[half]);
       }
     }
-    RowSums<exclusive> sums(y);
+    RowSums<Pass> sums(y);
 #pragma unroll
     for (int l = 0; l < 3; ++l) {
       const bool second = (row >> l) & 1;

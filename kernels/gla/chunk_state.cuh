@@ -1,11 +1,13 @@
 // gla.chunk, first kernel: the state at every chunk's start, S <- diag(e^L) S + sum_j (k_j e^{L - G_j})
-// v_j^T, one chunk of 64 tokens after the other. A block owns one sequence and head, 64 key channels (16 per
-// warp) and `columns` value channels; the transposed state stays in registers as accumulators v x k, whose
-// layout is the one in which the output kernel multiplies with it.
+// v_j^T, one chunk of 64 tokens after the other. Backward the last chunk comes first, with q for k, do for v
+// and scale times their sum: the gradient of the state at every chunk's end (pass.cuh). A block owns one
+// sequence and head, 64 key channels (16 per warp) and `columns` value channels; the transposed state stays
+// in registers as accumulators v x k, whose layout is the one in which the output kernel multiplies with it.
 #pragma once
 #include "../gated/decay.cuh"
 #include "../gated/shape.cuh"
 #include "../gated/tile.cuh"
+#include "pass.cuh"
 
 template <class Format, class Gate, int columns>
 struct StateStage {
@@ -49,8 +51,9 @@ struct ChunkDecays {
     const float* x = y[c] + 4 * group;
     return (x[0] + x[1]) + (x[2] + x[3]);
   }
-  // Log decays from four tokens to the chunk's end: the later tokens of their group, quarter and chunk. At
-  // most 8 additions deep.
+  // Log decays from four tokens to the chunk's end: the later tokens of their group, quarter and chunk,
+  // backward themselves too. At most 8 additions deep.
+  template <class Pass>
   __device__ void to_end(int c, int group, float (&exponent)[4]) const {
     float later = after[c];
     if (group == 2) later = sum_of_four(c, 3) + later;
@@ -62,14 +65,44 @@ struct ChunkDecays {
     exponent[2] = x[3] + later;
     exponent[1] = last_two + later;
     exponent[0] = (x[1] + last_two) + later;
+    if constexpr (Pass::backward) {
+      exponent[3] = x[3] + later;
+      exponent[2] = last_two + later;
+      exponent[1] = (x[1] + last_two) + later;
+      exponent[0] = ((x[0] + x[1]) + last_two) + later;
+    }
   }
 };
 
-template <class Format, class Gate, int columns>
+// Where the states at the chunks' starts go, either may be null: as operands of 16 value rows x 16 key
+// channels, [chunk][H][ceil(V/16)][ceil(K/16)]; as plain matrices of values x keys, rounded to the operand's
+// format, both sizes padded to multiples of 16, [chunk][H].
+template <class Format>
+struct StateStores {
+  using Operand = typename OperandOf<Format>::Type;
+  using Plain = typename StateOf<Format>::Type;
+  char *operands, *rows;
+
+  // 16 value channels x the lane's four key channels: x[i] belongs to value 16 group + row + 8 i.
+  __device__ __forceinline__ void store(i64 chunk_and_head, int value_group, int key_group,
+                                        const Shape& shape, int lane, const float (&x)[2][4]) const {
+    const i64 block = (chunk_and_head * shape.value_groups() + value_group) * shape.key_groups() + key_group;
+    if (operands != nullptr) Operand::store_values(operands + block * Operand::block_bytes, lane, x);
+    if (rows == nullptr) return;
+    auto* to = reinterpret_cast<typename Plain::Bits*>(rows);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const i64 value = (chunk_and_head * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * i;
+      store_quad<Plain>(to + value * shape.key_groups() * 16 + key_group * 16 + 4 * (lane & 3), x[i]);
+    }
+  }
+};
+
+template <class Format, class Gate, int columns, class Pass>
 __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, const typename Format::Bits* v,
                                             const typename Gate::Bits* g, const float* initial_state,
-                                            float* final_state, char* states, const i64* sequences,
-                                            Shape shape) {
+                                            float* final_state, StateStores<Format> stores,
+                                            const i64* sequences, float scale, Shape shape) {
   using Stage = StateStage<Format, Gate, columns>;
   using Operand = typename Stage::Operand;
   constexpr int value_groups = columns / 16;
@@ -99,12 +132,14 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
     S[i >> 3][(i >> 2) & 1].r[i & 3] = live ? initial_state[(state_base + key) * V + value] : 0.0f;
   }
 
-  const auto load_stage = [&](i64 chunk) {
-    if (chunk < chunks) {
-      char* stage = shared + int(chunk % Stage::count) * Stage::bytes;
+  const auto load_stage = [&](i64 step) {
+    if (step < chunks) {
+      const i64 chunk = Pass::backward ? chunks - 1 - step : step;
+      char* stage = shared + int(step % Stage::count) * Stage::bytes;
       const int rows = int(min(i64(64), tokens - 64 * chunk));
-      const i64 at = (first + 64 * chunk) * shape.heads + head;
-      const i64 key_stride = i64(shape.heads) * K, value_stride = i64(shape.heads) * V;
+      const i64 at = ChunkRows<Pass>::first_token(first + 64 * chunk, rows) * shape.heads + head;
+      const i64 key_stride = ChunkRows<Pass>::stride(i64(shape.heads) * K),
+                value_stride = ChunkRows<Pass>::stride(i64(shape.heads) * V);
       load_tile<typename Stage::KeyTile, 128>(stage, k + at * K + key_begin, key_stride, rows, K - key_begin,
                                               shape.vector);
       if (g != nullptr)
@@ -123,25 +158,22 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
 #pragma unroll 1
   for (int stage = 0; stage < Stage::count - 1; ++stage) load_stage(stage);
 
-  for (i64 chunk = 0; chunk < chunks; ++chunk) {
+  for (i64 step = 0; step < chunks; ++step) {
     wait_copies<Stage::count - 2>();
     __syncthreads();
-    load_stage(chunk + Stage::count - 1);  // into the stage that every warp left before the barrier
+    load_stage(step + Stage::count - 1);  // into the stage that every warp left before the barrier
     if (key_group >= shape.key_groups()) continue;
 
-    char* to = states +
-               (((slot + chunk) * shape.heads + head) * shape.value_groups() + (value_begin >> 4)) *
-                   shape.key_groups() * Operand::block_bytes +
-               i64(key_group) * Operand::block_bytes;
+    const i64 chunk = Pass::backward ? chunks - 1 - step : step;
 #pragma unroll
     for (int i = 0; i < value_groups; ++i) {
       if ((value_begin >> 4) + i >= shape.value_groups()) break;
       const float x[2][4] = {{S[i][0].r[0], S[i][1].r[0], S[i][0].r[1], S[i][1].r[1]},
                              {S[i][0].r[2], S[i][1].r[2], S[i][0].r[3], S[i][1].r[3]}};
-      Operand::store_values(to + i64(i) * shape.key_groups() * Operand::block_bytes, lane, x);
+      stores.store((slot + chunk) * shape.heads + head, (value_begin >> 4) + i, key_group, shape, lane, x);
     }
 
-    const char* stage = shared + int(chunk % Stage::count) * Stage::bytes;
+    const char* stage = shared + int(step % Stage::count) * Stage::bytes;
     const int local = 16 * warp + 2 * row;  // the lane's two key channels in the tile
     ChunkDecays<typename Stage::GateTile, Gate> decays;
     decays.load(stage + Stage::gate_offset, local, lane);
@@ -149,15 +181,15 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
 #pragma unroll
     for (int i = 0; i < value_groups; ++i) sum[i][0].clear(), sum[i][1].clear();
 #pragma unroll
-    for (int step = 0; step < 4; ++step) {
+    for (int part = 0; part < 4; ++part) {
       float x[2][4], exponent[2][4];
-      decays.to_end(0, step, exponent[0]);
-      decays.to_end(1, step, exponent[1]);
+      decays.template to_end<Pass>(0, part, exponent[0]);
+      decays.template to_end<Pass>(1, part, exponent[1]);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int place = (i >> 1) | ((i & 1) << 1);  // tokens 0..3 stand at places 0, 2, 1, 3
         const auto pair = *reinterpret_cast<const Pair<Format>*>(
-            stage + Stage::KeyTile::offset(16 * quarter + 4 * step + i, local));
+            stage + Stage::KeyTile::offset(16 * quarter + 4 * part + i, local));
         x[0][place] = pair.low() * power_of_two(exponent[0][i]);
         x[1][place] = pair.high() * power_of_two(exponent[1][i]);
       }
@@ -166,7 +198,7 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
       for (int i = 0; i < value_groups; ++i) {
         Operand values;
         load_columns<typename Stage::ValueTile>(values, stage + Stage::value_offset, 16 * i,
-                                                QuarterTokens{step}, lane);
+                                                QuarterTokens{part}, lane);
         multiply(sum[i][0], values, keys, 0);
         multiply(sum[i][1], values, keys, 1);
       }
@@ -181,7 +213,8 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
 #pragma unroll
         for (int i = 0; i < value_groups * 2; ++i) {
           float& s = S[i >> 1][p].r[2 * (i & 1) + h];
-          s = fused(keep, s, fused(factor, s, sum[i >> 1][p].r[2 * (i & 1) + h]));
+          const float added = sum[i >> 1][p].r[2 * (i & 1) + h];
+          s = fused(keep, s, fused(factor, s, Pass::backward ? added * scale : added));
         }
       }
     }
@@ -190,6 +223,7 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
   for (int i = 0; i < value_groups * 8; ++i) {
     const int value = value_begin + (i >> 3) * 16 + row + 8 * ((i >> 1) & 1),
               key = channel + 2 * (i & 1) + ((i >> 2) & 1);
-    if (key < K && value < V) final_state[(state_base + key) * V + value] = S[i >> 3][(i >> 2) & 1].r[i & 3];
+    if (final_state != nullptr && key < K && value < V)
+      final_state[(state_base + key) * V + value] = S[i >> 3][(i >> 2) & 1].r[i & 3];
   }
 }

@@ -1,6 +1,7 @@
 // The plan of gla.fused_recurrent and the arithmetic it declares.
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gated/recurrent_plan.h"
+#include "kernels/gla/plans.h"
 #include "kernels/module_text.h"
 
 namespace assay {
@@ -13,12 +14,21 @@ KernelLimits limits() {
 }
 
 Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  gated::require_within(limits(), c, sizes_of(c), "gla.fused_recurrent");
-  return gated::recurrent_plan({.name = "gla.fused_recurrent",
-                                .module = gla_module("fused_recurrent", c.dtype, c.gate_dtype),
-                                .function = "gla_fused_recurrent_",
-                                .gates = gated::input_or_null(inputs, "g")},
-                               c, op, inputs);
+  const Sizes s = sizes_of(c);
+  gated::require_within(limits(), c, s, "gla.fused_recurrent");
+  Plan plan;
+  plan.kernel = "gla.fused_recurrent";
+  plan.outputs = gated::plan_outputs(c, op);
+  plan.constants = {gated::sequences_of(c, s, gla::recurrent_chunk).table};
+  if (runs_forward(c))
+    gated::add_recurrent(plan,
+                         {.name = plan.kernel,
+                          .module = gla_module("fused_recurrent", c.dtype, c.gate_dtype),
+                          .function = "gla_fused_recurrent_",
+                          .gates = gated::input_or_null(inputs, "g")},
+                         c, op, inputs);
+  if (runs_backward(c)) gla::add_fused_recurrent_backward(plan, c, op, inputs);
+  return plan;
 }
 
 }  // namespace
@@ -34,6 +44,7 @@ Kernel gla_fused_recurrent() {
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = gated::recurrent_arithmetic;
+  kernel.adjoint_arithmetic = gla::fused_recurrent_adjoint_arithmetic;
   return kernel;
 }
 

@@ -10,13 +10,22 @@
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define STATE_KERNEL(columns)                                                                           \
-  extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_state_##columns(                        \
-      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w, const float* initial_state, \
-      float* final_state, char* states, const i64* sequences, int heads, int key_channels,              \
-      int value_channels, int vector) {                                                                 \
-    chunk_state<Element, Decay, columns>(k, v, w, initial_state, final_state, states, sequences,        \
-                                         Shape{heads, key_channels, value_channels, vector != 0});      \
+#define STATE_KERNEL(columns)                                                                               \
+  extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_state_##columns(                            \
+      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w, const float* initial_state,     \
+      float* final_state, char* states, const i64* sequences, int heads, int key_channels,                  \
+      int value_channels, int vector) {                                                                     \
+    chunk_state<Element, Decay, columns, Forward>(k, v, w, initial_state, final_state, {states, nullptr},   \
+                                                  sequences, 1.0f,                                          \
+                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
+  }
+#define OUTPUT_KERNEL(blocks)                                                                                \
+  extern "C" __global__ void __launch_bounds__(128, blocks) rwkv6_chunk_output(                              \
+      const Element::Bits* r, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w,          \
+      const Element::Bits* u, const char* states, Element::Bits* o, const i64* chunks, float scale,          \
+      int heads, int key_channels, int value_channels, int vector) {                                         \
+    chunk_output<Element, Decay, ExclusiveForward>(r, k, v, w, u, states, o, chunks, scale,                  \
+                                                   Shape{heads, key_channels, value_channels, vector != 0}); \
   }
 
 #if WIDTHS & 1
@@ -25,12 +34,4 @@ STATE_KERNEL(32)
 #if WIDTHS & 2
 STATE_KERNEL(64)
 #endif
-
-extern "C" __global__ void __launch_bounds__(128, 3)
-    rwkv6_chunk_output(const Element::Bits* r, const Element::Bits* k, const Element::Bits* v,
-                       const Decay::Bits* w, const Element::Bits* u, const char* states, Element::Bits* o,
-                       const i64* chunks, float scale, int heads, int key_channels, int value_channels,
-                       int vector) {
-  chunk_output<Element, Decay, true>(r, k, v, w, u, states, o, chunks, scale,
-                                     Shape{heads, key_channels, value_channels, vector != 0});
-}
+OUTPUT_KERNEL(3)  // blocks per multiprocessor that there are registers for: with more the compiler spills

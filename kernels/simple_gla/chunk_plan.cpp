@@ -89,7 +89,7 @@ Plan chunk_plan(const std::string& name, const Case& c, const Operator& op, cons
   Plan plan;
   plan.kernel = name;
   plan.modules.push_back(scalar_module("chunk", c, gates));
-  plan.outputs = outputs_of(c, s);
+  plan.outputs = plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (gates.constant) plan.constants.push_back(*gates.constant);
   if (sequences.chunks > 0) {

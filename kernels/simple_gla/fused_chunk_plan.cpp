@@ -33,7 +33,7 @@ Plan plan_of(const std::string& name, const Case& c, const Operator& op, const T
   Plan plan;
   plan.kernel = name;
   plan.modules.push_back(scalar_module("fused_chunk", c, gates));
-  plan.outputs = outputs_of(c, s);
+  plan.outputs = plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (gates.constant) plan.constants.push_back(*gates.constant);
 

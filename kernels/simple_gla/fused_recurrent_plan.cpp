@@ -1,4 +1,6 @@
 // The plans of simple_gla.fused_recurrent and of the operators it serves.
+#include <algorithm>
+
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gated/recurrent_plan.h"
 #include "kernels/simple_gla/gates.h"
@@ -9,14 +11,20 @@ namespace {
 using namespace gated;
 
 Plan plan_of(const std::string& name, const Case& c, const Operator& op, const TensorMap& inputs) {
-  require_within(scalar_limits(), c, sizes_of(c), name);
+  const Sizes s = sizes_of(c);
+  require_within(scalar_limits(), c, s, name);
   const ScalarGates gates = scalar_gates(c, op, inputs);
-  Plan plan = recurrent_plan({.name = name,
-                              .module = scalar_module("fused_recurrent", c, gates),
-                              .function = "simple_gla_fused_recurrent_",
-                              .gates = gates.pointer},
-                             c, op, inputs);
+  Plan plan;
+  plan.kernel = name;
+  plan.outputs = plan_outputs(c, op);
+  plan.constants = {sequences_of(c, s, std::max<int64_t>(s.T, 1)).table};
   if (gates.constant) plan.constants.push_back(*gates.constant);
+  add_recurrent(plan,
+                {.name = name,
+                 .module = scalar_module("fused_recurrent", c, gates),
+                 .function = "simple_gla_fused_recurrent_",
+                 .gates = gates.pointer},
+                c, op, inputs);
   return plan;
 }
 

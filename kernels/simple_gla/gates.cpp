@@ -33,7 +33,7 @@ ScalarGates scalar_gates(const Case& c, const Operator& op, const TensorMap& inp
 
   Tensor gamma("gamma", Dtype::fp32, {{"H", heads}});
   for (int64_t h = 0; h < heads; ++h) {
-    const double g = given != inputs.end() ? given->second.get(h) : *head_decay(op, h, heads);
+    const double g = given != inputs.end() ? given->second.value(h) : *head_decay(op, h, heads);
     gamma.set(h, g * std::numbers::log2e);
   }
   return {"head", PointerArgument{"gamma", 0}, std::move(gamma)};

@@ -41,7 +41,7 @@ void validate_sizes(const Case& c, const Operator& op) {
   require(c.M == 0 || has_axis(op, "M"), fmt::format("slots: {} has no axis M; leave --slots out", op.name));
   require(c.M >= 1 || !has_axis(op, "M"), fmt::format("M = {}: {} needs at least one slot", c.M, op.name));
   const Sizes sizes = sizes_of(c);
-  for (const auto& arguments : {op.inputs, op.outputs}) {
+  for (const auto& arguments : {inputs_of(c, op), outputs_of(c, op)}) {
     for (const auto& argument : arguments) {
       double bytes = 4;
       for (const auto axis : argument.axes) bytes *= static_cast<double>(sizes.of(axis));
@@ -106,6 +106,43 @@ Sizes sizes_of(const Case& c) {
   return sizes;
 }
 
+bool runs_forward(const Case& c) {
+  return c.direction != "backward";
+}
+
+bool runs_backward(const Case& c) {
+  return c.direction != "forward";
+}
+
+std::vector<ArgumentSpec> inputs_of(const Case& c, const Operator& op) {
+  std::vector<ArgumentSpec> specs = op.inputs;
+  if (!runs_backward(c)) return specs;
+  for (const ArgumentSpec& spec : op.cotangents()) specs.push_back(spec);
+  return specs;
+}
+
+std::vector<ArgumentSpec> outputs_of(const Case& c, const Operator& op) {
+  std::vector<ArgumentSpec> specs;
+  if (runs_forward(c)) specs = op.outputs;
+  if (!runs_backward(c)) return specs;
+  const std::vector<ArgumentSpec> gradients = op.gradients();
+  for (size_t i = 0; i < gradients.size(); ++i)
+    if (is_present(c, op.inputs[i])) specs.push_back(gradients[i]);
+  return specs;
+}
+
+bool is_present(const Case& c, const ArgumentSpec& spec) {
+  if (!spec.optional) return true;
+  if (c.without.contains(std::string(spec.name))) return false;
+  if (spec.role != Role::state) return true;
+  return spec.name.starts_with("dfinal_") ? c.final_state_gradient : c.initial_state;
+}
+
+Dtype dtype_of(const Case& c, const ArgumentSpec& spec) {
+  if (spec.role == Role::state) return Dtype::fp32;
+  return spec.role == Role::log_decay ? c.gate_dtype : c.dtype;
+}
+
 double scale_of(const Case& c, const Operator& op) {
   if (c.scale) return *c.scale;
   const double scale = op.default_scale(sizes_of(c));
@@ -130,6 +167,9 @@ void validate(const Case& c, const Operator& op) {
   const std::vector<std::string> directions{"forward", "backward", "both"};
   require(std::find(directions.begin(), directions.end(), c.direction) != directions.end(),
           unknown_name("direction", c.direction, directions));
+  require(!c.final_state_gradient || runs_backward(c),
+          "a gradient of the final state is an input of the backward direction: add --direction backward or "
+          "both");
   for (const auto& text : c.overrides) parse_override(text);
 }
 

@@ -38,6 +38,18 @@ struct Case {
 };
 
 Sizes sizes_of(const Case&);
+/// Whether the run gives the operator's outputs, and whether it gives gradients ("both" gives both).
+bool runs_forward(const Case&);
+bool runs_backward(const Case&);
+/// What a run of this case's direction may take: the operator's inputs, then cotangents where it runs
+/// backward.
+std::vector<ArgumentSpec> inputs_of(const Case&, const Operator&);
+/// What it gives: outputs, gradients of the inputs that are there, or both.
+std::vector<ArgumentSpec> outputs_of(const Case&, const Operator&);
+/// Is this argument of inputs_of there? Absent ones have no tensor.
+bool is_present(const Case&, const ArgumentSpec&);
+/// The number format the case gives an argument.
+Dtype dtype_of(const Case&, const ArgumentSpec&);
 /// The scale a run uses: the case's own, else the operator's default; for exact values the power of two at or
 /// below it.
 double scale_of(const Case&, const Operator&);

@@ -29,16 +29,6 @@ std::vector<Place> places(const Case& c) {
   return all;
 }
 
-bool present(const ArgumentSpec& spec, const Case& c) {
-  if (c.without.contains(std::string(spec.name))) return false;
-  return spec.role != Role::state || !spec.optional || c.initial_state;
-}
-
-Dtype dtype_of(const ArgumentSpec& spec, const Case& c) {
-  if (spec.role == Role::state) return Dtype::fp32;
-  return spec.role == Role::log_decay ? c.gate_dtype : c.dtype;
-}
-
 /// Sizes of the tensor seen as [b][t][h][c]: an axis the argument lacks has size 1; every axis but B, N, T,
 /// H, HV and the last is folded into the channel.
 struct Extent {
@@ -82,7 +72,7 @@ Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const std::vector<
   const Sizes sizes = sizes_of(c);
   std::vector<Axis> axes;
   for (const auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
-  Tensor tensor(std::string(spec.name), dtype_of(spec, c), axes);
+  Tensor tensor(std::string(spec.name), dtype_of(c, spec), axes);
   const RandomStream random(c.seed, spec.name);
   if (spec.role == Role::log_decay) {
     const ParsedDecay decay = parse_decay(c.decay);
@@ -103,8 +93,8 @@ Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const std::vector<
 TensorMap draw_inputs(const Case& c, const Operator& op) {
   const std::vector<Place> tokens = places(c);
   TensorMap inputs;
-  for (const auto& spec : op.inputs) {
-    if (present(spec, c)) inputs.emplace(spec.name, draw_argument(spec, c, tokens));
+  for (const auto& spec : inputs_of(c, op)) {
+    if (is_present(c, spec)) inputs.emplace(spec.name, draw_argument(spec, c, tokens));
   }
   for (const auto& text : c.overrides) apply_override(parse_override(text), inputs);
   return inputs;

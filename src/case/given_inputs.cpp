@@ -18,16 +18,18 @@ std::vector<int64_t> shape_of(const Tensor& tensor) {
   return shape;
 }
 
-void require_known(const Operator& op, const TensorMap& raw, const std::string& source) {
+using Specs = std::vector<ArgumentSpec>;
+
+void require_known(const Operator& op, const Specs& specs, const TensorMap& raw, const std::string& source) {
   std::vector<std::string> names;
-  for (const ArgumentSpec& spec : op.inputs) names.emplace_back(spec.name);
+  for (const ArgumentSpec& spec : specs) names.emplace_back(spec.name);
   for (const auto& [name, tensor] : raw) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       throw BadInput(
           fmt::format("{}: {}", source, unknown_name(fmt::format("input of {}", op.name), name, names)));
     }
   }
-  for (const ArgumentSpec& spec : op.inputs) {
+  for (const ArgumentSpec& spec : specs) {
     if (!spec.optional && !raw.contains(std::string(spec.name))) {
       throw BadInput(fmt::format("{}: no tensor '{}', which {} needs", source, spec.name, op.name));
     }
@@ -35,9 +37,9 @@ void require_known(const Operator& op, const TensorMap& raw, const std::string& 
 }
 
 /// The size most arguments of the right rank give to the axis; among equals the earliest argument's.
-int64_t size_by_vote(const Operator& op, const TensorMap& raw, std::string_view axis) {
+int64_t size_by_vote(const Specs& specs, const TensorMap& raw, std::string_view axis) {
   std::vector<std::pair<int64_t, int64_t>> votes;  // size, number
-  for (const ArgumentSpec& spec : op.inputs) {
+  for (const ArgumentSpec& spec : specs) {
     const auto found = raw.find(std::string(spec.name));
     if (found == raw.end() || found->second.axes.size() != spec.axes.size()) continue;
     for (size_t i = 0; i < spec.axes.size(); ++i) {
@@ -68,23 +70,22 @@ void take_offsets(Case& c, TensorMap& raw, const std::string& source) {
   raw.erase(found);
 }
 
-void take_sizes(Case& c, const Operator& op, const TensorMap& raw) {
+void take_sizes(Case& c, const Specs& specs, const TensorMap& raw) {
   const std::pair<std::string_view, int64_t*> sizes[] = {{"B", &c.B}, {"T", &c.T}, {"H", &c.H}, {"HV", &c.HV},
                                                          {"K", &c.K}, {"V", &c.V}, {"M", &c.M}};
   for (const auto& [axis, size] : sizes) {
-    const int64_t voted = size_by_vote(op, raw, axis);
-    const bool used =
-        std::any_of(op.inputs.begin(), op.inputs.end(), [&, letter = axis](const ArgumentSpec& spec) {
-          return std::find(spec.axes.begin(), spec.axes.end(), letter) != spec.axes.end();
-        });
+    const int64_t voted = size_by_vote(specs, raw, axis);
+    const bool used = std::any_of(specs.begin(), specs.end(), [&, letter = axis](const ArgumentSpec& spec) {
+      return std::find(spec.axes.begin(), spec.axes.end(), letter) != spec.axes.end();
+    });
     if (used) *size = voted;
   }
 }
 
 /// The one format of all plain inputs; gates have their own; states are fp32.
-void take_formats(Case& c, const Operator& op, const TensorMap& raw, const std::string& source) {
+void take_formats(Case& c, const Specs& specs, const TensorMap& raw, const std::string& source) {
   std::optional<std::string> first;
-  for (const ArgumentSpec& spec : op.inputs) {
+  for (const ArgumentSpec& spec : specs) {
     const auto found = raw.find(std::string(spec.name));
     if (found == raw.end()) continue;
     const Dtype got = found->second.dtype;
@@ -107,13 +108,14 @@ GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, cons
   GivenInputs given{base, {}};
   Case& c = given.case_;
   take_offsets(c, raw, source);
-  require_known(op, raw, source);
-  take_sizes(c, op, raw);
-  take_formats(c, op, raw, source);
+  const Specs specs = inputs_of(c, op);
+  require_known(op, specs, raw, source);
+  take_sizes(c, specs, raw);
+  take_formats(c, specs, raw, source);
   const Sizes sizes = sizes_of(c);
   c.without.clear();
-  c.initial_state = false;
-  for (const ArgumentSpec& spec : op.inputs) {
+  c.initial_state = c.final_state_gradient = false;
+  for (const ArgumentSpec& spec : specs) {
     const auto found = raw.find(std::string(spec.name));
     if (found == raw.end()) {
       if (spec.role != Role::state) c.without.emplace(spec.name);
@@ -122,7 +124,8 @@ GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, cons
     ShapeContract contract{std::string(spec.name), {}, spec.role == Role::log_decay};
     for (const auto axis : spec.axes) contract.axes.push_back({std::string(axis), sizes.of(axis)});
     require_shape(contract, shape_of(found->second));
-    if (spec.role == Role::state) c.initial_state = true;
+    if (spec.role == Role::state)
+      (spec.name.starts_with("dfinal_") ? c.final_state_gradient : c.initial_state) = true;
     Tensor tensor = std::move(found->second);
     tensor.name = spec.name;
     tensor.axes = contract.axes;

@@ -13,7 +13,10 @@ namespace {
 /// Exact cases must fit the narrowest significand in use, bf16's 8 bits, at every intermediate: |q.k| <= kRow
 /// for any two rows, and sum |q||k||v| over all tokens plus |q||S_0| <= 4 * 56 + 4 * 4 = 240 < 2^8, so that
 /// scores, states and outputs are integers below 256 in any order of summation.
-constexpr int64_t kRow = 4, kWritingTokens = 56;
+/// Gradients too, in units of the scale (at least 2^-3) where cotangents of states join in: |do_i.v_j| <= 1
+/// and at most 48 tokens with a do make |dq| <= 56 + 4, |dk| <= 48 + 8, |dv| <= 4 * 48 + 4 * 8. dg, at most
+/// 60 * 56 of these units, is an integer but may round when it is stored.
+constexpr int64_t kRow = 4, kWritingTokens = 56, kReadingTokens = 48;
 
 /// Whether channel c is among the kRow channels a row uses (with multiplicity: fewer where two draws agree).
 bool in_row(const ValueDraw& d, const Coordinates& row) {
@@ -23,16 +26,27 @@ bool in_row(const ValueDraw& d, const Coordinates& row) {
   return false;
 }
 
+/// One token in each block of tokens, at most `most` of them in the whole case.
+bool is_chosen_token(const ValueDraw& d, int64_t most) {
+  const int64_t stride = std::max<int64_t>(1, (d.drawn.T + most - 1) / most);
+  const Coordinates block{d.at.b, d.at.t / stride, d.at.h, 0};
+  return d.random.below(stride, block, 2) == d.at.t % stride;
+}
+
 double draw_exact(const ValueDraw& d) {
   const double sign = d.random.bits(d.at, 1) & 1 ? -1 : 1;
   const Coordinates row{d.at.b, d.at.t, d.at.h, 0};
   if (d.argument == "q" || d.argument == "k") return in_row(d, row) ? sign : 0;
   if (d.argument == "v") {
-    // One token in each block of `stride` writes: at most kWritingTokens of them in the whole case.
-    const int64_t stride = std::max<int64_t>(1, (d.drawn.T + kWritingTokens - 1) / kWritingTokens);
-    const Coordinates block{d.at.b, d.at.t / stride, d.at.h, 0};
-    if (d.random.below(stride, block, 2) != d.at.t % stride) return 0;
+    if (!is_chosen_token(d, kWritingTokens)) return 0;
     return sign * static_cast<double>(d.random.below(4, d.at, 3) != 0);
+  }
+  if (d.argument == "do")
+    return is_chosen_token(d, kReadingTokens) && d.random.below(d.channels, row, 5) == d.at.c ? sign : 0;
+  if (d.argument == "dfinal_state") {  // one value channel per key channel
+    const int64_t V = std::max<int64_t>(1, d.drawn.V);
+    const Coordinates key{d.at.b, 0, d.at.h, d.at.c / V};
+    return d.random.below(V, key, 6) == d.at.c % V ? sign : 0;
   }
   return static_cast<double>(d.random.below(9, d.at, 4)) - 4;
 }

@@ -95,10 +95,11 @@ void CaseOptions::add_to(CLI::App& app) {
   app.add_option("--without", without_, "Absent optional inputs, as in g")->delimiter(',')->group(drawing);
   app.add_flag("--initial-state", case_.initial_state, "With an initial state")->group(drawing);
   app.add_option("--set", case_.overrides, "Set single elements, as in \"g[0,16,0,3]=-90\"")->group(drawing);
-  app.add_option("--direction", case_.direction, "forward, backward or both")
+  app.add_option("--direction", case_.direction, "forward, backward (gradients) or both")
       ->group(drawing)
       ->capture_default_str();
-  app.add_flag("--final-state-gradient", case_.final_state_gradient, "With a gradient of the final state")
+  app.add_flag("--final-state-gradient", case_.final_state_gradient,
+               "With a gradient of the final state (backward)")
       ->group(drawing);
   app.add_option("--inputs", inputs_, "Inputs from a file; sizes are read from it")
       ->type_name("FILE.safetensors|DIR of .npy")
@@ -140,11 +141,12 @@ std::pair<std::string, int64_t> parse_element(const std::string& text, const Cas
     throw BadInput(fmt::format("element '{}': {}", text, form));
   const std::string name = text.substr(0, open);
   std::vector<std::string> outputs;
-  for (const ArgumentSpec& output : op.outputs) outputs.emplace_back(output.name);
+  const std::vector<ArgumentSpec> specs = outputs_of(c, op);
+  for (const ArgumentSpec& output : specs) outputs.emplace_back(output.name);
   const auto found = std::find(outputs.begin(), outputs.end(), name);
   if (found == outputs.end())
     throw BadInput(unknown_name(fmt::format("output of {}", op.name), name, outputs));
-  const ArgumentSpec& spec = op.outputs[static_cast<size_t>(found - outputs.begin())];
+  const ArgumentSpec& spec = specs[static_cast<size_t>(found - outputs.begin())];
   const Sizes sizes = sizes_of(c);
   std::string_view rest = std::string_view(text).substr(open + 1, text.size() - open - 2);
   int64_t flat = 0;

@@ -51,15 +51,16 @@ std::string formats_text(const std::vector<Dtype>& dtypes) {
 }
 
 Listing list_kernels() {
-  Listing list{
-      {"kernel", "summary", "inputs", "gates", "K up to", "V up to", "safe log decays", "arithmetic"},
-      {},
-      fmt::format("GPU: {}", describe_gpu())};
+  Listing list{{"kernel", "summary", "directions", "inputs", "gates", "K up to", "V up to", "safe log decays",
+                "arithmetic"},
+               {},
+               fmt::format("GPU: {}", describe_gpu())};
   for (const Kernel& kernel : kernels()) {
     const KernelLimits& limits = kernel.limits;
-    list.rows.push_back({kernel.name, kernel.summary, formats_text(limits.dtypes),
-                         formats_text(limits.gate_dtypes), std::to_string(limits.max_K),
-                         std::to_string(limits.max_V),
+    list.rows.push_back({kernel.name, kernel.summary,
+                         fmt::format("{}", fmt::join(directions_of(kernel), ",")),
+                         formats_text(limits.dtypes), formats_text(limits.gate_dtypes),
+                         std::to_string(limits.max_K), std::to_string(limits.max_V),
                          fmt::format("[{}, {}]", limits.gate_min, limits.gate_max), kernel.arithmetic_text});
   }
   return list;

@@ -120,8 +120,7 @@ void accumulate(OutputComparison& c, const ReferenceOutput& reference, int64_t f
 
 }  // namespace
 
-OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference,
-                                const GatedArithmetic& arithmetic) {
+OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference) {
   assert(got.axes == reference.axes && static_cast<int64_t>(reference.mid.size()) == got.size());
   OutputComparison c;
   c.name = reference.name;
@@ -139,7 +138,7 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
         judge(got.dtype, value, reference.mid[flat], reference.rad[flat], reference.bound[flat]);
     c.verdicts[flat] = j.verdict;
     count(c, j.verdict);
-    accumulate(c, reference, flat, value, j, arithmetic.output_roundoff);
+    accumulate(c, reference, flat, value, j, reference.roundoff);
     for (Fold& fold : folds) fold.add(flat, j.ratio);
     if (badness(j) > worst) worst = badness(j), worst_flat = flat;
   }

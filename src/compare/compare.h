@@ -47,7 +47,7 @@ struct OutputComparison {
 };
 
 /// Judges `got` against the reference. Axes must agree.
-OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference, const GatedArithmetic&);
+OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference);
 
 /// Number of elements whose bits differ, all NaN taken as equal; the first such element in `first`.
 int64_t differing_elements(const Tensor& a, const Tensor& b, int64_t* first = nullptr);

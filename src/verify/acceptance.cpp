@@ -62,12 +62,10 @@ void require_memory(const Case& c, const Operator& op) {
   // An input is held by the case and by an engine; of an output there are two runs, five numbers of the
   // reference in double and a verdict.
   double bytes = 0;
-  for (const ArgumentSpec& input : op.inputs) {
-    bytes +=
-        2.0 * format(input.role == Role::log_decay ? c.gate_dtype : c.dtype).bytes * elements(input, sizes);
-  }
-  for (const ArgumentSpec& output : op.outputs) {
-    bytes += (2.0 * format(c.dtype).bytes + 5 * sizeof(double) + 1) * elements(output, sizes);
+  for (const ArgumentSpec& input : inputs_of(c, op))
+    bytes += 2.0 * format(dtype_of(c, input)).bytes * elements(input, sizes);
+  for (const ArgumentSpec& output : outputs_of(c, op)) {
+    bytes += (2.0 * format(dtype_of(c, output)).bytes + 5 * sizeof(double) + 1) * elements(output, sizes);
   }
   const double limit = memory_limit();
   if (bytes <= limit) return;
@@ -78,10 +76,10 @@ void require_memory(const Case& c, const Operator& op) {
 
 void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
   validate(c, op);
-  if (c.direction != "forward") {
-    throw BadInput(
-        fmt::format("{}: no entry point for direction {}; it has forward", kernel.name, c.direction));
-  }
+  const std::vector<std::string> directions = directions_of(kernel);
+  if (std::find(directions.begin(), directions.end(), c.direction) == directions.end())
+    throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name, c.direction,
+                               fmt::join(directions, ", ")));
   const bool has_gate = std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& spec) {
     return spec.role == Role::log_decay && !c.without.contains(std::string(spec.name));
   });
@@ -107,11 +105,12 @@ Plan plan_of(const Case& c, const Kernel& kernel, const Operator& op, const Tens
   Case resolved = c;
   resolved.scale = scale_of(c, op);
   Plan plan = kernel.plan(resolved, op, inputs);
+  const std::vector<ArgumentSpec> outputs = outputs_of(c, op);
   for (const PlanOutput& output : plan.outputs) {
     const auto named = [&](const ArgumentSpec& spec) { return spec.name == output.name; };
-    if (std::none_of(op.outputs.begin(), op.outputs.end(), named)) {
-      throw BadInput(
-          fmt::format("{}: its plan writes '{}', which {} does not have", kernel.name, output.name, op.name));
+    if (std::none_of(outputs.begin(), outputs.end(), named)) {
+      throw BadInput(fmt::format("{}: its plan writes '{}', which {} {} does not have", kernel.name,
+                                 output.name, op.name, c.direction));
     }
   }
   return plan;

@@ -55,7 +55,7 @@ uint32_t reciprocal(uint32_t fraction) {
   return cut_to_float(
       vm::interpolate(reciprocal_segments[fraction >> 16], (fraction & 0xffff) << 1, reciprocal_bias));
 }
-/// 1/sqrt(m), m = 1 + fraction 2^-23, doubled where `odd`. One is exact.
+/// 1/sqrt(m), m = 1 + fraction 2^-23, twice that where `odd`. That of one is exact.
 uint32_t inverse_root(uint32_t fraction, bool odd) {
   if (fraction == 0 && !odd) return kOne;
   return cut_to_float(interpolate(&inverse_root_segments[odd ? 64 : 0], fraction, inverse_root_bias));

@@ -73,7 +73,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"verify gla.chunk --decay laddr", "did you mean 'ladder'?"},
       {"verify gla.chunk --values exact --decay mild", "nothing may decay"},
       {"verify gla.chunk --without q", "unknown optional input of gla 'q'"},
-      {"verify gla.chunk --direction backward", "no entry point for direction backward"},
+      {"verify gla.chunk --final-state-gradient", "add --direction backward"},
       {"verify gla.chunk --backend gpu", "unknown backend 'gpu'"},
       {"verify gla.chunk --backend vm --arch sm_42", "sm_42"},
       {"verify gla.chunk --set 'g[0,99,0,0]=1'", "no such element"},

@@ -34,7 +34,7 @@ const FoldedField& field(const OutputComparison& c, const std::string& axis) {
 
 TEST(Compare, EqualTensorsPassWithRatioZero) {
   const ReferenceOutput r = ones({{"B", 1}, {"T", 70}, {"H", 2}, {"V", 3}});
-  const OutputComparison c = compare_output(like(r, Dtype::bf16), r, {});
+  const OutputComparison c = compare_output(like(r, Dtype::bf16), r);
   EXPECT_TRUE(c.pass());
   EXPECT_EQ(c.ok, 420);
   EXPECT_EQ(c.max_ratio, 0);
@@ -47,7 +47,7 @@ TEST(Compare, OneWrongElementIsFoundNamedAndFolded) {
   Tensor got = like(r, Dtype::bf16);
   const int64_t index[] = {0, 66, 1, 2};
   got.set(got.offset(index), 1.25);
-  const OutputComparison c = compare_output(got, r, {});
+  const OutputComparison c = compare_output(got, r);
   EXPECT_FALSE(c.pass());
   EXPECT_EQ(c.violation, 1);
   EXPECT_EQ(c.ok, 419);
@@ -73,7 +73,7 @@ TEST(Compare, AWrongClassIsWorseThanAnyRatioAndTheFirstOneIsShown) {
   const ReferenceOutput r = ones({{"T", 5}});
   Tensor got = like(r, Dtype::fp32);
   got.set(0, 1e30), got.set(2, NAN), got.set(3, INFINITY);
-  const OutputComparison c = compare_output(got, r, {});
+  const OutputComparison c = compare_output(got, r);
   EXPECT_EQ(c.worst.element, "o[t=2]");
   EXPECT_EQ(c.nonfinite, 2);
   EXPECT_EQ(c.violation, 1);
@@ -87,9 +87,8 @@ TEST(Compare, TightnessLeavesOutTheRoundingOfTheOutput) {
   ReferenceOutput r = ones({{"T", 1}});
   Tensor got = like(r, Dtype::bf16);
   got.set(0, 1 + 3.0 / 64);
-  GatedArithmetic arithmetic;
-  arithmetic.output_roundoff = 0x1p-8;
-  OutputComparison c = compare_output(got, r, arithmetic);
+  r.roundoff = 0x1p-8;
+  OutputComparison c = compare_output(got, r);
   const double bound = (0.125 - 0x1p-8) / (1 + 0x1p-8);
   EXPECT_DOUBLE_EQ(c.max_tightness, (3.0 / 64 - 0x1p-8) / bound);
   EXPECT_DOUBLE_EQ(c.max_relative_bound, bound / 2);
@@ -98,7 +97,7 @@ TEST(Compare, TightnessLeavesOutTheRoundingOfTheOutput) {
   // fp32 outputs are the accumulators themselves.
   Tensor wide = like(r, Dtype::fp32);
   wide.set(0, 1 + 3.0 / 64);
-  c = compare_output(wide, r, arithmetic);
+  c = compare_output(wide, r);
   EXPECT_EQ(c.max_tightness, c.max_ratio);
 }
 
@@ -107,7 +106,7 @@ TEST(Compare, TheAbsolutePartOfTheBoundIsNoPartOfTheRelativeOne) {
   r.underflow = {0.0625, 0.0625};
   r.companion = {2, 0x1p-30};  // beside the second one underflow is everything
   r.undecided = "the interval stayed wide at 4096 bits";
-  const OutputComparison c = compare_output(like(r, Dtype::fp32), r, {});
+  const OutputComparison c = compare_output(like(r, Dtype::fp32), r);
   EXPECT_EQ(c.max_relative_bound, (0.125 - 0.0625) / 2);
   EXPECT_EQ(c.undecided_reason, r.undecided);
 }
@@ -116,7 +115,7 @@ TEST(Compare, LongAxesAreFoldedIntoBlocks) {
   const ReferenceOutput r = ones({{"T", 5000}});
   Tensor got = like(r, Dtype::fp32);
   got.set(4999, 2);
-  const OutputComparison c = compare_output(got, r, {});
+  const OutputComparison c = compare_output(got, r);
   const FoldedField& f = field(c, "t / 5");
   EXPECT_EQ(f.max_ratio.size(), 1000);
   EXPECT_EQ(f.max_ratio.back(), 8);
@@ -124,7 +123,7 @@ TEST(Compare, LongAxesAreFoldedIntoBlocks) {
 
 TEST(Compare, EmptyOutputsPass) {
   const ReferenceOutput r = ones({{"T", 0}, {"V", 3}});
-  const OutputComparison c = compare_output(like(r, Dtype::fp32), r, {});
+  const OutputComparison c = compare_output(like(r, Dtype::fp32), r);
   EXPECT_TRUE(c.pass());
   EXPECT_EQ(c.elements, 0);
 }

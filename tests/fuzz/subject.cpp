@@ -8,7 +8,8 @@ namespace {
 
 /// The inputs decoded once.
 struct Values {
-  std::vector<float> q, k, v, decay, initial_state;  ///< decay and initial_state empty where absent
+  std::vector<float> q, k, v, decay, initial_state;  ///< decay and states empty where absent
+  std::vector<float> d_o, dfinal_state;
 };
 
 std::vector<float> decoded(const TensorMap& inputs, const char* name) {
@@ -22,8 +23,13 @@ std::vector<float> decoded(const TensorMap& inputs, const char* name) {
 }
 
 Values decoded(const TensorMap& inputs) {
-  Values x{decoded(inputs, "q"), decoded(inputs, "k"), decoded(inputs, "v"), decoded(inputs, "g"),
-           decoded(inputs, "initial_state")};
+  Values x{decoded(inputs, "q"),
+           decoded(inputs, "k"),
+           decoded(inputs, "v"),
+           decoded(inputs, "g"),
+           decoded(inputs, "initial_state"),
+           decoded(inputs, "do"),
+           decoded(inputs, "dfinal_state")};
   for (float& g : x.decay) g = static_cast<float>(std::exp(static_cast<double>(g)));
   return x;
 }
@@ -53,6 +59,14 @@ void nudge(Tensor& tensor, int64_t at) {
 
 /// Faults that leave every value within its bound.
 void nudge_bits(const std::string& fault, const Shape& s, const TensorMap& in, int64_t run, TensorMap& out) {
+  if (out.contains("dq")) {
+    if (fault == "gradient of the past sees the future" && in.at("v").value(in.at("v").size() - 1) > 0)
+      nudge(out.at("dq"), 0);
+    if (fault == "absent cotangent differs" && in.count("dfinal_state") == 0) nudge(out.at("dq"), 0);
+    if (fault == "gradients out of nothing") out.at("dk").set(out.at("dk").size() - 1, 0x1p-120);
+    if (fault == "length matters to gradients" && s.T > 40) nudge(out.at("dv"), 0);
+  }
+  if (!out.contains("o")) return;
   Tensor &o = out.at("o"), &state = out.at("final_state");
   if (fault == "other bits each run" && run % 2 == 1) nudge(o, 0);
   if (fault == "sees the future" && in.at("v").size() > 0 && in.at("v").value(in.at("v").size() - 1) > 0)
@@ -106,14 +120,55 @@ void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, co
   for (int64_t i = 0; i < size; ++i) out.at("final_state").set(state_at + i, S[i]);
 }
 
+/// G = dL/dS, last token first: decayed by itself after the readout, so that runs resume with the same bits.
+void run_head_backward(const Shape& s, int64_t n, int64_t h, const Values& in, TensorMap& out) {
+  const int64_t size = s.K * s.V, state_at = (n * s.H + h) * size;
+  const int64_t begin = s.offsets[n], length = s.offsets[n + 1] - begin;
+  std::vector<std::vector<float>> S(static_cast<size_t>(length + 1),
+                                    std::vector<float>(static_cast<size_t>(size)));
+  const auto decay = [&](int64_t at) { return in.decay.empty() ? 1.0F : in.decay[at]; };
+  if (!in.initial_state.empty()) std::copy_n(in.initial_state.begin() + state_at, size, S[0].begin());
+  for (int64_t t = 0; t < length; ++t) {
+    const int64_t row = (begin + t) * s.H + h;
+    for (int64_t i = 0; i < size; ++i)
+      S[t + 1][i] =
+          decay(row * s.K + i / s.V) * S[t][i] + in.k[row * s.K + i / s.V] * in.v[row * s.V + i % s.V];
+  }
+  std::vector<float> G(static_cast<size_t>(size), 0.0F), dv(static_cast<size_t>(s.V));
+  if (!in.dfinal_state.empty()) std::copy_n(in.dfinal_state.begin() + state_at, size, G.begin());
+  for (int64_t t = length - 1; t >= 0; --t) {
+    const int64_t row = (begin + t) * s.H + h;
+    std::fill(dv.begin(), dv.end(), 0.0F);
+    for (int64_t k = 0; k < s.K; ++k) {
+      float dq = 0, dk = 0, dg = 0;
+      for (int64_t v = 0; v < s.V; ++v) {
+        float& g = G[k * s.V + v];
+        const float d_o = in.d_o[row * s.V + v];
+        g += s.scale * in.q[row * s.K + k] * d_o;
+        dq += S[t + 1][k * s.V + v] * d_o;
+        dk += g * in.v[row * s.V + v];
+        dv[v] += g * in.k[row * s.K + k];
+        dg += S[t][k * s.V + v] * g;
+        g *= decay(row * s.K + k);
+      }
+      out.at("dq").set(row * s.K + k, dq * s.scale);
+      out.at("dk").set(row * s.K + k, dk);
+      if (out.contains("dg")) out.at("dg").set(row * s.K + k, decay(row * s.K + k) * dg);
+    }
+    for (int64_t v = 0; v < s.V; ++v) out.at("dv").set(row * s.V + v, dv[v]);
+  }
+  if (!out.contains("dinitial_state")) return;
+  for (int64_t i = 0; i < size; ++i) out.at("dinitial_state").set(state_at + i, G[i]);
+}
+
 Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
   const Sizes sizes = sizes_of(c);
   Plan plan;
   plan.kernel = c.kernel;
-  for (const ArgumentSpec& spec : op.outputs) {
+  for (const ArgumentSpec& spec : outputs_of(c, op)) {
     std::vector<Axis> axes;
     for (auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
-    plan.outputs.push_back({std::string(spec.name), spec.role == Role::state ? Dtype::fp32 : c.dtype, axes});
+    plan.outputs.push_back({std::string(spec.name), dtype_of(c, spec), axes});
   }
   Tensor offsets("offsets", Dtype::i64, {{"N", sizes.N + 1}});
   for (int64_t n = 0; n <= sizes.N; ++n)
@@ -137,6 +192,17 @@ GatedArithmetic arithmetic_of(const Case& c) {
   a.readout = 1.1 * static_cast<double>(c.K + 4) * u;
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+GatedAdjointArithmetic adjoint_arithmetic_of(const Case& c) {
+  const double u = 0x1p-24;
+  GatedAdjointArithmetic a;
+  a.state = a.adjoint = arithmetic_of(c);
+  a.state.readout = a.adjoint.readout = 1.1 * static_cast<double>(c.V + 4) * u;
+  a.value_readout = 1.1 * static_cast<double>(c.K + 4) * u;
+  a.gate_readout = 1.1 * static_cast<double>(c.V + 4) * u;
+  a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   return a;
 }
 
@@ -164,7 +230,10 @@ Outcome SubjectBackend::run(const Plan& plan, const TensorMap& inputs) {
     outcome.outputs.emplace(output.name, Tensor(output.name, output.dtype, output.axes));
   const Values values = decoded(inputs);
   for (int64_t n = 0; n < s.N; ++n)
-    for (int64_t h = 0; h < s.H; ++h) run_head(s, fault_, n, h, values, outcome.outputs);
+    for (int64_t h = 0; h < s.H; ++h) {
+      if (outcome.outputs.contains("o")) run_head(s, fault_, n, h, values, outcome.outputs);
+      if (outcome.outputs.contains("dq")) run_head_backward(s, n, h, values, outcome.outputs);
+    }
   nudge_bits(fault_, s, inputs, run, outcome.outputs);
   return outcome;
 }
@@ -177,6 +246,7 @@ Kernel subject_kernel() {
   kernel.limits.gate_dtypes = {Dtype::fp32, Dtype::bf16, Dtype::fp16};
   kernel.plan = plan_of;
   kernel.arithmetic = arithmetic_of;
+  kernel.adjoint_arithmetic = adjoint_arithmetic_of;
   return kernel;
 }
 

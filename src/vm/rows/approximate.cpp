@@ -1,63 +1,12 @@
 // Approximate instructions (PTX ISA 9.7.3, 9.7.4): the bits that an H200 returns, from src/vm/approximate.h.
 #include "src/vm/approximate.h"
 
-#include "src/vm/interpolation.h"
+#include "src/vm/rows/interpolated_lanes.h"
 #include "src/vm/rows/lane_rows.h"
 #include "src/vm/rows/real_meaning.h"
-#include "src/vm/rows/rounding.h"
 
 namespace assay::vm::ASSAY_LANES {
 namespace {
-
-// ---- ex2 of floats ----
-
-/// sfu::ex2 without branches and in words of 32 bits, for vectors: kernels of this field spend much of their
-/// time here. The 40-bit sum of interpolate() is carried without its 8 lowest bits, which only the products
-/// of x's 8 low bits, the square and the bias reach.
-inline uint32_t exponential(uint32_t bits) {
-  const uint32_t magnitude = bits & 0x7fffffffu;
-  const uint32_t bounded = magnitude < 0x437fffffu ? magnitude : 0x437fffffu;  // below 256
-  const auto fixed = static_cast<int32_t>(float_of(bounded) * 0x1p23f);
-  const int32_t negative = -static_cast<int32_t>(bits >> 31);
-  const int32_t exact = (fixed & 0x7fffff) == 0 ? 1 : 0;
-  const int32_t power = (fixed ^ negative) + (exact & negative);  // one's complement but for whole numbers
-  const uint32_t fraction = static_cast<uint32_t>(power) & 0x7fffffu, x = fraction & 0x1ffffu;
-  const Segment* segment = exponential_segments + (fraction >> 17);
-  const auto c1 = static_cast<uint32_t>(segment->c1), c2 = static_cast<uint32_t>(segment->c2);
-  const uint32_t low =
-      c1 * (x & 0xff) + 2 * c2 * truncated_square(x) + static_cast<uint32_t>(exponential_bias);
-  const uint32_t significand = ((static_cast<uint32_t>(segment->c0) << 6) + c1 * (x >> 8) + (low >> 8)) >> 8;
-  const int32_t field = (power >> 23) + 127;
-  const uint32_t normal = significand + (static_cast<uint32_t>(field - 1) << 23);
-  const uint32_t bounded_above = field >= 255 ? 0x7f800000u : normal;
-  const uint32_t result = field <= 0 ? 0 : bounded_above;
-  return magnitude > 0x7f800000u ? canonical_nan32 : result;
-}
-
-void exponential_ftz_lanes(void* d, const void* a, const void*, const void*, const void*) {
-#pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) U32::put(d, i, exponential(U32::get(a, i)));
-}
-/// Below -126 half the argument, squared (ex2_approx_f32). Loops of their own, because the compiler makes
-/// branches of a choice around exponential() and then no vectors.
-void exponential_lanes(void* d, const void* a, const void*, const void*, const void*) {
-  uint32_t argument[32], halved[32];
-#pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) {
-    const uint32_t x = U32::get(a, i), half = bits_of(float_of(x) * 0.5f);
-    halved[i] = 0u - static_cast<uint32_t>(float_of(x) < -126.0f);
-    argument[i] = (half & halved[i]) | (x & ~halved[i]);
-  }
-#pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) argument[i] = exponential(argument[i]);
-#pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) {
-    const uint32_t y = argument[i], square = bits_of(float_of(y) * float_of(y));
-    U32::put(d, i, (square & halved[i]) | (y & ~halved[i]));
-  }
-}
-
-// ---- forms ----
 
 void add_row(std::vector<Row>& rows, const char* form, LaneRow row, LaneFunction lanes, RealFunction real) {
   row.effect = Effect::arithmetic;
@@ -97,16 +46,18 @@ void add_quotient(std::vector<Row>& rows, const char* form, F) {
 #define APPROXIMATE(function) [](auto... x) { return function(x...); }
 
 void add_approximate_rows(std::vector<Row>& rows) {
-  const LaneRow exponent{.kind = Kind::exponential, .result = Type::f32, .sources = {Type::f32}};
+  const LaneRow one{.result = Type::f32, .sources = {Type::f32}};
+  LaneRow exponent = one;
+  exponent.kind = Kind::exponential;
   const RealFunction power = real_lanes<RealExponential>, inverse = real_lanes<RealReciprocal<false>>,
                      inverse_root = real_lanes<RealReciprocalRoot<false>>, root = real_lanes<RealRoot<false>>,
                      logarithm = real_lanes<RealLogarithm>, tangent = real_lanes<RealHyperbolicTangent>;
-  add_row(rows, "ex2.approx.ftz.f32", exponent, exponential_ftz_lanes, power);
-  add_row(rows, "ex2.approx.f32", exponent, exponential_lanes, power);
-  add_unary<F32Bits>(rows, "rcp.approx.ftz.f32", APPROXIMATE(rcp_approx_ftz_f32), inverse);
-  add_unary<F32Bits>(rows, "rcp.approx.f32", APPROXIMATE(rcp_approx_f32), inverse);
-  add_unary<F32Bits>(rows, "rsqrt.approx.ftz.f32", APPROXIMATE(rsqrt_approx_ftz_f32), inverse_root);
-  add_unary<F32Bits>(rows, "rsqrt.approx.f32", APPROXIMATE(rsqrt_approx_f32), inverse_root);
+  add_row(rows, "ex2.approx.ftz.f32", exponent, unary_lanes<Exponential, F32Bits, F32Bits>, power);
+  add_row(rows, "ex2.approx.f32", exponent, scaled_lanes<Exponential, HalvedBelowMinus126>, power);
+  add_row(rows, "rcp.approx.ftz.f32", one, unary_lanes<Reciprocal, F32Bits, F32Bits>, inverse);
+  add_row(rows, "rcp.approx.f32", one, scaled_lanes<Reciprocal, ScaledReciprocal>, inverse);
+  add_row(rows, "rsqrt.approx.ftz.f32", one, unary_lanes<InverseRoot, F32Bits, F32Bits>, inverse_root);
+  add_row(rows, "rsqrt.approx.f32", one, scaled_lanes<InverseRoot, ScaledRoot>, inverse_root);
   add_unary<F32Bits>(rows, "sqrt.approx.ftz.f32", APPROXIMATE(sqrt_approx_ftz_f32), root);
   add_unary<F32Bits>(rows, "sqrt.approx.f32", APPROXIMATE(sqrt_approx_f32), root);
   add_unary<F32Bits>(rows, "lg2.approx.ftz.f32", APPROXIMATE(lg2_approx_ftz_f32), logarithm);

@@ -22,7 +22,7 @@ Plan plan_of(const Case& c) {
   const Kernel& kernel = find_kernel(c.kernel);
   const Operator& op = find_operator(kernel.operator_name);
   TensorMap inputs;  // a plan reads which inputs there are, not what they hold
-  for (const ArgumentSpec& spec : op.inputs)
+  for (const ArgumentSpec& spec : inputs_of(c, op))
     if (!c.without.contains(std::string(spec.name))) inputs.emplace(spec.name, Tensor());
   return kernel.plan(c, op, inputs);
 }
@@ -40,7 +40,11 @@ std::vector<Case> cases() {
           Case c = case_of(kernel.name, 2, T, 3, K, V);
           c.dtype = dtype, c.gate_dtype = gate;
           if (T == 65) c.without = {"g", "initial_state"};
-          result.push_back(c);
+          for (const std::string& direction : directions_of(kernel)) {
+            c.direction = direction;
+            c.initial_state = T != 65;
+            result.push_back(c);
+          }
         }
   return result;
 }
@@ -64,8 +68,10 @@ TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
   for (const Case& c : cases()) {
     const Plan plan = plan_of(c);
     for (const Launch& launch : plan.launches) {
-      const Module& module = plan.modules.at(0);
-      ASSERT_EQ(launch.module, module.name);
+      const auto named = [&](const Module& each) { return each.name == launch.module; };
+      const auto found = std::find_if(plan.modules.begin(), plan.modules.end(), named);
+      ASSERT_NE(found, plan.modules.end()) << launch.module;
+      const Module& module = *found;
       if (!parsed.contains(module.ptx.get()))
         parsed.emplace(module.ptx.get(), ptx::parse(*module.ptx, module.path));
       const ptx::Function& entry = function_of(parsed.at(module.ptx.get()), launch.function);
@@ -88,6 +94,7 @@ TEST(LaunchTables, PointersNameWhatThePlanHolds) {
     std::vector<std::string> known = {"q", "k", "v"};
     for (const char* name : {"g", "initial_state"})
       if (!c.without.contains(name)) known.emplace_back(name);
+    if (runs_backward(c)) known.insert(known.end(), {"do", "dfinal_state"});
     for (const Workspace& workspace : plan.workspaces) known.push_back(workspace.name);
     for (const PlanOutput& output : plan.outputs) known.push_back(output.name);
     for (const Tensor& constant : plan.constants) known.push_back(constant.name);

@@ -32,10 +32,15 @@ inline JudgedRun judged_run(const Case& c, const TensorMap& inputs, const std::s
   problem.inputs = &inputs;
   if (c.values != "exact") problem.arithmetic = kernel.arithmetic(c);
   problem.threads = 2;
-  const ReferenceResult reference = op.evaluate(problem);
-  for (const ReferenceOutput& expected : reference.outputs)
-    run.outputs.push_back(
-        compare_output(run.outcome.outputs.at(expected.name), expected, problem.arithmetic));
+  const auto judge_all = [&](const ReferenceResult& reference) {
+    for (const ReferenceOutput& expected : reference.outputs)
+      run.outputs.push_back(compare_output(run.outcome.outputs.at(expected.name), expected));
+  };
+  if (runs_forward(c)) judge_all(op.evaluate(problem));
+  if (!runs_backward(c)) return run;
+  problem.adjoint.gate_output_roundoff = unit_roundoff(c.gate_dtype);
+  if (c.values != "exact") problem.adjoint = kernel.adjoint_arithmetic(c);
+  judge_all(op.evaluate_adjoint(problem));
   return run;
 }
 inline JudgedRun judged_run(const Case& c) {

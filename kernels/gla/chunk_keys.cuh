@@ -1,0 +1,527 @@
+// gla.chunk, backward: dq, dk and dg of a chunk. A block owns one chunk, one head and 64 key channels, 16 per
+// warp, all 64 tokens. With M_ij = scale do_i . v_j and D the gradient of the state at the chunk's end,
+//   dq_i = e^{G_i} scale S do_i   + sum_{j<=i} M_ij k_j e^{G_i - G_j}
+//   dk_j = e^{L - G_j} D v_j      + sum_{i>=j} M_ij q_i e^{G_i - G_j}
+//   dg_t = e^L rowsum(S (.) D)    + sum_{i>=t} q_i e^{G_i} scale (S do_i) + sum_{j<t} k_j e^{L - G_j} (D v_j)
+//          + sum_{j<t<=i} q_i e^{G_i - G_j} k_j M_ij
+// Pairs are split as in chunk_scores.cuh: with s the highest bit in which i and j differ, i lies in the
+// second and j in the first half of an aligned block of 2 s rows, and with x_i = q_i e^{F_s[i]}, x_j = k_j
+// e^{B_s[j]}
+//   z_i = sum_{j first} M_ij x_j,   z_j = sum_{i second} M_ij x_i
+// are one product, which gives dq_i its e^{F_s[i]} z_i and dk_j its e^{B_s[j]} z_j, and x z is what the
+// rows's pairs contribute to dg: a second half to all its rows from its start to i, a first half to those
+// after j. All terms of dg are products along paths; nothing is ever the difference of larger terms.
+#pragma once
+#include "chunk_state.cuh"
+#include "fragment.cuh"
+
+// What a lane holds of 16 channels x 16 tokens: x[i][place] is channel lane/4 + 8 i, token element_of(place).
+using Share = float[2][4];
+
+// Sums of gates over the rows of a 16-row tile, for the lane's elements.
+struct TileDecays {
+  float y[2][4];                      // gates in log2 units
+  float neighbour[2][2], quad[2][2];  // sums over the other pair of the quad, the other quad of eight rows
+  float eight[2][2];                  // over eight rows
+
+  template <class T, class Gate>
+  __device__ __forceinline__ void load(const char* tile, int row, int column, int lane) {
+    Fragment<T, Gate>::columns(y, tile, row, column, lane);
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        y[i][h] = y[i][h] * log2_e, y[i][h + 2] = y[i][h + 2] * log2_e;
+        const float pair = y[i][h] + y[i][h + 2];
+        neighbour[i][h] = __shfl_xor_sync(0xffffffffu, pair, 1);
+        const float four = pair + neighbour[i][h];
+        quad[i][h] = __shfl_xor_sync(0xffffffffu, four, 2);
+        eight[i][h] = four + quad[i][h];
+      }
+  }
+  __device__ float total(int i) const {
+    return eight[i][0] + eight[i][1];
+  }
+  // F_s or B_s of the rows, whichever their half of the block of 2 s rows asks for; s = 1, 2, 4, 8.
+  template <int s>
+  __device__ __forceinline__ float exponent(int i, int place, int lane) const {
+    const int h = place & 1;
+    if (s == 1) return (place >> 1) ? y[i][place] : 0.0f;
+    if (s == 2) return (lane & 1) ? up_to(i, place, lane, 0) : after(i, place, lane, 0);
+    if (s == 4) return (lane & 2) ? up_to(i, place, lane, 1) : after(i, place, lane, 1);
+    return h ? up_to(i, place, lane, 2) : after(i, place, lane, 2);
+  }
+  // Sums up to the row, and after it, inside its 2, 4, 8 or 16 rows (depth 0 to 3).
+  __device__ __forceinline__ float up_to(int i, int place, int lane, int depth) const {
+    const int h = place & 1;
+    float sum = (place >> 1) ? y[i][h] + y[i][h + 2] : y[i][h];
+    if (depth >= 1) sum = ((lane & 1) ? neighbour[i][h] : 0.0f) + sum;
+    if (depth >= 2) sum = ((lane & 2) ? quad[i][h] : 0.0f) + sum;
+    if (depth >= 3) sum = (h ? eight[i][0] : 0.0f) + sum;
+    return sum;
+  }
+  __device__ __forceinline__ float after(int i, int place, int lane, int depth) const {
+    const int h = place & 1;
+    float sum = (place >> 1) ? 0.0f : y[i][h + 2];
+    if (depth >= 1) sum = ((lane & 1) ? 0.0f : neighbour[i][h]) + sum;
+    if (depth >= 2) sum = ((lane & 2) ? 0.0f : quad[i][h]) + sum;
+    if (depth >= 3) sum = (h ? 0.0f : eight[i][1]) + sum;
+    return sum;
+  }
+};
+
+// What is still to be summed into dg: `ends` goes to the rows from a block's start up to its own, `starts` to
+// the rows after its own, inside blocks of 16 rows at first; descend() hands on what leaves the halves.
+struct GatePending {
+  float dg[2][4], ends[2][4], starts[2][4];
+
+  __device__ __forceinline__ void add(int i, int place, bool second, float term) {
+    const float sum = (second ? ends[i][place] : starts[i][place]) + term;
+    ends[i][place] = second ? sum : ends[i][place];
+    starts[i][place] = second ? starts[i][place] : sum;
+  }
+  // From blocks of 16 rows to 8, which the same lanes hold.
+  __device__ __forceinline__ void descend_to_eight() {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float later = ends[i][1] + ends[i][3], earlier = starts[i][0] + starts[i][2];
+#pragma unroll
+      for (int mask = 1; mask <= 2; mask *= 2) {
+        later = later + __shfl_xor_sync(0xffffffffu, later, mask);
+        earlier = earlier + __shfl_xor_sync(0xffffffffu, earlier, mask);
+      }
+      dg[i][0] = dg[i][0] + later, dg[i][2] = dg[i][2] + later;
+      dg[i][1] = dg[i][1] + earlier, dg[i][3] = dg[i][3] + earlier;
+    }
+  }
+  // From 8 rows to 4 (mask 2) or from 4 to 2 (mask 1), which neighbouring lanes hold: a first half needs the
+  // ends of the second, a second half the starts of the first.
+  template <int mask>
+  __device__ __forceinline__ void descend(int lane) {
+    const bool second = lane & mask;
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        float give = second ? ends[i][h] + ends[i][h + 2] : starts[i][h] + starts[i][h + 2];
+        if (mask == 2) give = give + __shfl_xor_sync(0xffffffffu, give, 1);
+        const float got = __shfl_xor_sync(0xffffffffu, give, mask);
+        dg[i][h] = dg[i][h] + got, dg[i][h + 2] = dg[i][h + 2] + got;
+      }
+  }
+  // From pairs to rows; then only a row's own ends are left.
+  __device__ __forceinline__ void descend_to_rows() {
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        dg[i][h] = dg[i][h] + ends[i][h + 2];
+        dg[i][h + 2] = dg[i][h + 2] + starts[i][h];
+      }
+  }
+};
+
+// Shared memory: tiles of q, k and g, which the gradients replace in the end; do, v, S and D while they are
+// contracted, M afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the place too.
+template <class Format, class Gate>
+struct KeyShared {
+  using Plain = typename StateOf<Format>::Type;
+  using KeyTile = Tile<Format, 64>;
+  using GateTile = Tile<Gate, 64>;
+  using ValueTile = Tile<Format, 64>;
+  using StateTile = Tile<Plain, 64>;
+  static constexpr int inputs_bytes = 2 * KeyTile::bytes + GateTile::bytes;
+  static constexpr int stage_bytes = 2 * ValueTile::bytes + 2 * StateTile::bytes;
+  static constexpr int products_bytes = StateTile::bytes + 64 * 4;
+  static constexpr bool early = inputs_bytes + stage_bytes <= 101376;
+  static constexpr int inputs_offset = early ? stage_bytes : (products_bytes + 15) / 16 * 16;
+  static constexpr int bytes =
+      early ? inputs_bytes + stage_bytes
+            : (inputs_offset + inputs_bytes > stage_bytes ? inputs_offset + inputs_bytes : stage_bytes);
+  char* base;
+
+  __device__ char* cotangents() const { return base; }
+  __device__ char* values() const { return base + ValueTile::bytes; }
+  __device__ char* states() const { return base + 2 * ValueTile::bytes; }
+  __device__ char* adjoints() const { return base + 2 * ValueTile::bytes + StateTile::bytes; }
+  __device__ char* products() const { return base; }
+  __device__ float* diagonal() const { return reinterpret_cast<float*>(base + StateTile::bytes); }
+  __device__ char* queries() const { return base + inputs_offset; }
+  __device__ char* keys() const { return queries() + KeyTile::bytes; }
+  __device__ char* gates() const { return queries() + 2 * KeyTile::bytes; }
+};
+
+// One warp's share of the contractions over the value channels.
+template <class Format, class Gate>
+struct ValueContractions {
+  using Shared = KeyShared<Format, Gate>;
+  using Operand = typename OperandOf<Format>::Type;
+  using Plain = typename Shared::Plain;
+  using Values = Fragment<typename Shared::ValueTile, Format>;
+  using States = Fragment<typename Shared::StateTile, Plain>;
+  Accumulator products[4][2];             // do_i . v_j: rows i of the warp's 16 tokens, tile of j
+  Accumulator queries[4][2], keys[4][2];  // S do and D v: 16 key channels x tokens, tile by tile
+  float carried[2];                       // rowsum(S (.) D) over the lane's value channels
+
+  __device__ void clear() {
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile)
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+        products[tile][half].clear(), queries[tile][half].clear(), keys[tile][half].clear();
+    carried[0] = carried[1] = 0.0f;
+  }
+  // Adds 16 value channels.
+  __device__ __forceinline__ void add(const Shared& shared, int value, int warp, int lane) {
+    const Operand own = Values::template row_operand<Operand>(shared.cotangents(), 16 * warp, value, lane);
+    const Operand state = States::template column_operand<Operand>(shared.states(), value, 16 * warp, lane);
+    const Operand adjoint =
+        States::template column_operand<Operand>(shared.adjoints(), value, 16 * warp, lane);
+    Share s, d;
+    States::columns(s, shared.states(), value, 16 * warp, lane);
+    States::columns(d, shared.adjoints(), value, 16 * warp, lane);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) carried[i >> 2] = fused(s[i >> 2][i & 3], d[i >> 2][i & 3], carried[i >> 2]);
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile) {
+      const Operand v = Values::template row_operand<Operand>(shared.values(), 16 * tile, value, lane);
+      const Operand d_o = Values::template row_operand<Operand>(shared.cotangents(), 16 * tile, value, lane);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        if (tile <= warp) multiply(products[tile][half], own, v, half);
+        multiply(queries[tile][half], state, d_o, half);
+        multiply(keys[tile][half], adjoint, v, half);
+      }
+    }
+  }
+  // scale times the products to shared memory, tile (i, j) for i >= j; tiles on the diagonal as symmetric
+  // matrices without their diagonal, which stands apart.
+  __device__ __forceinline__ void store_products(const Shared& shared, float scale, int warp, int lane) {
+    using T = typename Shared::StateTile;
+    const auto place = [&](int row, int column) {
+      return reinterpret_cast<typename Plain::Bits*>(shared.products() + T::offset(row, column));
+    };
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile) {
+      if (tile > warp) continue;
+#pragma unroll
+      for (int r = 0; r < 8; ++r) {
+        const int row = 16 * warp + (lane >> 2) + 8 * ((r >> 1) & 1),
+                  column = 16 * tile + 2 * (lane & 3) + (r & 1) + 8 * (r >> 2);
+        const float x = products[tile][r >> 2].r[r & 3] * scale;
+        if (row == column) shared.diagonal()[row] = x;
+        if (column > row) continue;
+        *place(row, column) = Plain::encode(row == column ? 0.0f : x);
+        if (tile == warp && column < row) *place(column, row) = Plain::encode(x);
+      }
+    }
+  }
+};
+
+// One warp's 16 key channels of a chunk, after the contractions over values.
+template <class Format, class Gate>
+struct KeyGradients {
+  using Contractions = ValueContractions<Format, Gate>;
+  using Shared = typename Contractions::Shared;
+  using Operand = typename Contractions::Operand;
+  using Keys = Fragment<typename Shared::KeyTile, Format>;
+  using Gates = Fragment<typename Shared::GateTile, Gate>;
+  using Products = Fragment<typename Shared::StateTile, typename Contractions::Plain>;
+  const Shared& shared;
+  Contractions& c;
+  int column, lane;                          // the warp's first key channel in the tiles
+  float total[4][2];                         // gates of a tile, log2
+  float query_total[4][2], key_total[4][2];  // of a tile: sums of q dq and k dk as far as they cross chunks
+
+  __device__ __forceinline__ KeyGradients(const Shared& s, Contractions& contractions, int warp, int lane)
+      : shared(s), c(contractions), column(16 * warp), lane(lane) {
+#pragma unroll
+    for (int tile = 0; tile < 4; ++tile) {
+      TileDecays decays;
+      decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
+      total[tile][0] = decays.total(0), total[tile][1] = decays.total(1);
+    }
+  }
+
+  __device__ static float over_lanes(float x) {
+    x = x + __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+  }
+  // Log decays from before the chunk to the row, from the row to the chunk's end; of 32 rows likewise.
+  __device__ __forceinline__ float up_to_32(const TileDecays& decays, int tile, int i, int place) const {
+    return ((tile & 1) ? total[tile ^ 1][i] : 0.0f) + decays.up_to(i, place, lane, 3);
+  }
+  __device__ __forceinline__ float after_32(const TileDecays& decays, int tile, int i, int place) const {
+    return ((tile & 1) ? 0.0f : total[tile ^ 1][i]) + decays.after(i, place, lane, 3);
+  }
+  __device__ __forceinline__ float half_total(int half, int i) const {
+    return total[2 * half][i] + total[2 * half + 1][i];
+  }
+
+  // First pass over a tile: what comes from other chunks; x of both levels between tiles.
+  __device__ __forceinline__ void across_chunks(int tile, float scale, Share& x16, Share& x32) {
+    Share q, k;
+    TileDecays decays;
+    Keys::columns(q, shared.queries(), 16 * tile, column, lane);
+    Keys::columns(k, shared.keys(), 16 * tile, column, lane);
+    decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float of_queries = 0.0f, of_keys = 0.0f;
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
+        const float before = up_to_32(decays, tile, i, p), behind = after_32(decays, tile, i, p);
+        float& dq = element(c.queries[tile], i, p);
+        float& dk = element(c.keys[tile], i, p);
+        dq = dq * (power_of_two((tile >= 2 ? half_total(0, i) : 0.0f) + before) * scale);
+        dk = dk * power_of_two((tile < 2 ? half_total(1, i) : 0.0f) + behind);
+        of_queries = fused(q[i][p], dq, of_queries), of_keys = fused(k[i][p], dk, of_keys);
+        x16[i][p] = (tile & 1) ? q[i][p] * power_of_two(decays.up_to(i, p, lane, 3))
+                               : k[i][p] * power_of_two(decays.after(i, p, lane, 3));
+        x32[i][p] = tile >= 2 ? q[i][p] * power_of_two(before) : k[i][p] * power_of_two(behind);
+      }
+      query_total[tile][i] = over_lanes(of_queries), key_total[tile][i] = over_lanes(of_keys);
+    }
+  }
+
+  // z of a tile from those of another one: M or its transpose.
+  __device__ __forceinline__ void add_tile(Accumulator (&z)[2], const Operand& x, int tile, int from) const {
+    const Operand m =
+        tile > from
+            ? Products::template row_operand<Operand>(shared.products(), 16 * tile, 16 * from, lane)
+            : Products::template column_operand<Operand>(shared.products(), 16 * from, 16 * tile, lane);
+    multiply(z[0], x, m, 0);
+    multiply(z[1], x, m, 1);
+  }
+
+  // One level inside a tile: x of all rows, z from the pairs that level s parts.
+  template <int s>
+  __device__ __forceinline__ void level(const TileDecays& decays, const Share& q, const Share& k,
+                                        const Share& m, int tile, GatePending& gates) {
+    Share factor, x, pairs;
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const int i = e >> 2, p = e & 3, apart = ((lane >> 2) + 8 * i) ^ element_of(p, lane);
+      factor[i][p] = power_of_two(decays.template exponent<s>(i, p, lane));
+      x[i][p] = (is_second<s>(p) ? q[i][p] : k[i][p]) * factor[i][p];
+      pairs[i][p] = apart >= s && apart < 2 * s ? m[i][p] : 0.0f;
+    }
+    Accumulator z[2];
+    z[0].clear(), z[1].clear();
+    const Operand a = Operand::of(x), b = Operand::of(pairs);
+    multiply(z[0], a, b, 0);
+    multiply(z[1], a, b, 1);
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const int i = e >> 2, p = e & 3;
+      const float sum = element(z, i, p);
+      const bool second = is_second<s>(p);
+      float& dq = element(c.queries[tile], i, p);
+      float& dk = element(c.keys[tile], i, p);
+      const float gradient = fused(factor[i][p], sum, second ? dq : dk);
+      dq = second ? gradient : dq, dk = second ? dk : gradient;
+      gates.add(i, p, second, x[i][p] * sum);
+    }
+  }
+  template <int s>
+  __device__ __forceinline__ bool is_second(int place) const {
+    return s == 1 ? place >> 1 : s == 2 ? lane & 1 : s == 4 ? lane & 2 : place & 1;
+  }
+
+  // Second pass over a tile. x16, x32: of all tiles; partner32: sum of level 32 over the tile of the same
+  // half that was done before (0 for the first of a half), replaced by this tile's.
+  __device__ __forceinline__ void within_chunk(int tile, const Share (&x16)[4], const Share (&x32)[4],
+                                               float (&partner32)[2]) {
+    Share q, k;
+    TileDecays decays;
+    Keys::columns(q, shared.queries(), 16 * tile, column, lane);
+    Keys::columns(k, shared.keys(), 16 * tile, column, lane);
+    decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
+    Accumulator z16[2], z32[2];
+    z16[0].clear(), z16[1].clear(), z32[0].clear(), z32[1].clear();
+    add_tile(z16, Operand::of(x16[tile ^ 1]), tile, tile ^ 1);
+#pragma unroll
+    for (int other = 0; other < 2; ++other) {
+      const int from = (tile < 2 ? 2 : 0) + other;
+      add_tile(z32, Operand::of(x32[from]), tile, from);
+    }
+    GatePending gates;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float all = (half_total(0, i) + half_total(1, i));
+      float everywhere = c.carried[i] * power_of_two(all) + partner32[i];
+#pragma unroll
+      for (int other = 0; other < 4; ++other) {
+        if (other > tile) everywhere = everywhere + query_total[other][i];
+        if (other < tile) everywhere = everywhere + key_total[other][i];
+      }
+      float of_32 = 0.0f;
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
+        const float e16 =
+            power_of_two((tile & 1) ? decays.up_to(i, p, lane, 3) : decays.after(i, p, lane, 3));
+        const float e32 =
+            power_of_two(tile >= 2 ? up_to_32(decays, tile, i, p) : after_32(decays, tile, i, p));
+        float& dq = element(c.queries[tile], i, p);
+        float& dk = element(c.keys[tile], i, p);
+        const float h16 = x16[tile][i][p] * element(z16, i, p), h32 = x32[tile][i][p] * element(z32, i, p);
+        gates.dg[i][p] = everywhere;
+        gates.ends[i][p] = q[i][p] * dq, gates.starts[i][p] = k[i][p] * dk;
+        gates.add(i, p, tile >= 2, h32);
+        gates.add(i, p, tile & 1, h16);
+        of_32 = of_32 + h32;
+        (tile >= 2 ? dq : dk) = fused(e32, element(z32, i, p), tile >= 2 ? dq : dk);
+        ((tile & 1) ? dq : dk) = fused(e16, element(z16, i, p), (tile & 1) ? dq : dk);
+      }
+      partner32[i] = over_lanes(of_32);
+    }
+    Share m;
+    Products::rows(m, shared.products(), 16 * tile, 16 * tile, lane);
+    gates.descend_to_eight();
+    level<8>(decays, q, k, m, tile, gates);
+    gates.template descend<2>(lane);
+    level<4>(decays, q, k, m, tile, gates);
+    gates.template descend<1>(lane);
+    level<2>(decays, q, k, m, tile, gates);
+    gates.descend_to_rows();
+    level<1>(decays, q, k, m, tile, gates);
+    finish(tile, q, k, gates);
+  }
+
+  // Adds each token's pair with itself, and puts the tile's gradients where its q, k and g were.
+  __device__ __forceinline__ void finish(int tile, const Share& q, const Share& k, const GatePending& gates) {
+    Share dq, dk, dg;
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const int i = e >> 2, p = e & 3;
+      const float same = shared.diagonal()[16 * tile + element_of(p, lane)];
+      dq[i][p] = fused(same, k[i][p], element(c.queries[tile], i, p));
+      dk[i][p] = fused(same, q[i][p], element(c.keys[tile], i, p));
+      dg[i][p] = gates.dg[i][p] + gates.ends[i][p];
+    }
+    __syncwarp();  // every lane has read what is overwritten
+    Keys::store_columns(shared.queries(), dq, 16 * tile, column, lane);
+    Keys::store_columns(shared.keys(), dk, 16 * tile, column, lane);
+    Gates::store_columns(shared.gates(), dg, 16 * tile, column, lane);
+  }
+};
+
+// 64 tokens x 64 channels from shared memory to a tensor; 16 bytes at a time where rows are aligned.
+template <class T, int threads>
+__device__ __forceinline__ void store_tile(typename T::Bits* to, const char* tile, i64 row_stride, int rows,
+                                           int count, bool vector) {
+  constexpr int size = int(sizeof(typename T::Bits)), per_piece = 16 / size, pieces = T::columns / per_piece;
+  if (vector) {
+#pragma unroll 1
+    for (int i = int(threadIdx.x); i < rows * pieces; i += threads) {
+      const int row = i / pieces, column = i % pieces * per_piece;
+      if (column < count)
+        *reinterpret_cast<uint4*>(to + row * row_stride + column) =
+            *reinterpret_cast<const uint4*>(tile + T::offset(row, column));
+    }
+  } else {
+#pragma unroll 1
+    for (int i = int(threadIdx.x); i < rows * T::columns; i += threads) {
+      const int row = i / T::columns, column = i % T::columns;
+      if (column < count)
+        to[row * row_stride + column] =
+            *reinterpret_cast<const typename T::Bits*>(tile + T::offset(row, column));
+    }
+  }
+}
+
+// states, adjoints: S and D as plain matrices (StateStores). dg may be null.
+template <class Format, class Gate>
+__device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const typename Format::Bits* k,
+                                           const typename Format::Bits* v, const typename Gate::Bits* g,
+                                           const typename Format::Bits* d_o, const char* states,
+                                           const char* adjoints, typename Format::Bits* dq,
+                                           typename Format::Bits* dk, typename Gate::Bits* dg,
+                                           const i64* chunks, float scale, Shape shape) {
+  using Shared = KeyShared<Format, Gate>;
+  using Plain = typename Shared::Plain;
+  extern __shared__ __align__(16) char base[];
+  const Shared shared{base};
+  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
+  const int K = shape.key_channels, V = shape.value_channels, key_blocks = (K + 63) / 64;
+  const int key_begin = int(blockIdx.x) % key_blocks * 64, block = int(blockIdx.x) / key_blocks;
+  const int head = block % shape.heads, chunk = block / shape.heads;
+  const i64 first = chunks[2 * i64(chunk)];
+  const int rows = int(chunks[2 * i64(chunk) + 1]);
+  const i64 token = first * shape.heads + head;
+  const i64 key_stride = i64(shape.heads) * K, value_stride = i64(shape.heads) * V;
+  const i64 keys_at = token * K + key_begin, values_at = token * V;
+  const int padded_keys = shape.key_groups() * 16, padded_values = shape.value_groups() * 16;
+  const i64 state_at = (i64(chunk) * shape.heads + head) * padded_values * padded_keys + key_begin;
+
+  const auto load_inputs = [&] {
+    load_tile<typename Shared::KeyTile, 128>(shared.queries(), q + keys_at, key_stride, rows, K - key_begin,
+                                             shape.vector);
+    load_tile<typename Shared::KeyTile, 128>(shared.keys(), k + keys_at, key_stride, rows, K - key_begin,
+                                             shape.vector);
+    if (g != nullptr)
+      load_tile<typename Shared::GateTile, 128>(shared.gates(), g + keys_at, key_stride, rows, K - key_begin,
+                                                shape.vector);
+    else
+      for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
+        reinterpret_cast<u32*>(shared.gates())[i] = 0;
+  };
+  const auto load_values = [&](int begin) {
+    load_tile<typename Shared::ValueTile, 128>(shared.cotangents(), d_o + values_at + begin, value_stride,
+                                               rows, V - begin, shape.vector);
+    load_tile<typename Shared::ValueTile, 128>(shared.values(), v + values_at + begin, value_stride, rows,
+                                               V - begin, shape.vector);
+    const i64 from = state_at + i64(begin) * padded_keys;
+    const int count = padded_keys - key_begin, live = padded_values - begin;
+    const auto* S = reinterpret_cast<const typename Plain::Bits*>(states) + from;
+    const auto* D = reinterpret_cast<const typename Plain::Bits*>(adjoints) + from;
+    load_tile<typename Shared::StateTile, 128>(shared.states(), S, padded_keys, live, count, true);
+    load_tile<typename Shared::StateTile, 128>(shared.adjoints(), D, padded_keys, live, count, true);
+  };
+
+  ValueContractions<Format, Gate> contractions;
+  contractions.clear();
+  load_values(0);
+  if (Shared::early) load_inputs();
+  commit_copies();
+  for (int begin = 0; begin < V; begin += 64) {
+    wait_copies<0>();
+    __syncthreads();
+    const int groups = min(4, shape.value_groups() - (begin >> 4));
+#pragma unroll 1
+    for (int group = 0; group < groups; ++group) contractions.add(shared, 16 * group, warp, lane);
+    __syncthreads();  // everyone is done with these value channels
+    if (begin + 64 < V) {
+      load_values(begin + 64);
+      commit_copies();
+    }
+  }
+  if (!Shared::early) {
+    load_inputs();
+    commit_copies();
+  }
+  contractions.store_products(shared, scale, warp, lane);
+  contractions.carried[0] = KeyGradients<Format, Gate>::over_lanes(contractions.carried[0]);
+  contractions.carried[1] = KeyGradients<Format, Gate>::over_lanes(contractions.carried[1]);
+  wait_copies<0>();
+  __syncthreads();
+
+  KeyGradients<Format, Gate> gradients(shared, contractions, warp, lane);
+  Share x16[4], x32[4];
+#pragma unroll
+  for (int tile = 0; tile < 4; ++tile) gradients.across_chunks(tile, scale, x16[tile], x32[tile]);
+  float partner32[2] = {0.0f, 0.0f};
+  gradients.within_chunk(0, x16, x32, partner32);
+  gradients.within_chunk(1, x16, x32, partner32);
+  partner32[0] = partner32[1] = 0.0f;
+  gradients.within_chunk(3, x16, x32, partner32);
+  gradients.within_chunk(2, x16, x32, partner32);
+  __syncthreads();
+  store_tile<typename Shared::KeyTile, 128>(dq + keys_at, shared.queries(), key_stride, rows, K - key_begin,
+                                            shape.vector);
+  store_tile<typename Shared::KeyTile, 128>(dk + keys_at, shared.keys(), key_stride, rows, K - key_begin,
+                                            shape.vector);
+  if (dg != nullptr)
+    store_tile<typename Shared::GateTile, 128>(dg + keys_at, shared.gates(), key_stride, rows, K - key_begin,
+                                               shape.vector);
+}
