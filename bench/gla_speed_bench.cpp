@@ -1,6 +1,7 @@
 // Speed of the gla kernels on a GPU, next to the least that memory traffic allows.
-//   time   median of 200 repeats of all launches of a forward pass, workspaces preallocated, L2 not flushed
-//   floor  every input and output moved once at 4.3 TB/s, the copy bandwidth of an H200
+//   time   median of 200 repeats of all launches of a forward pass, or of the gradients, workspaces
+//   preallocated, L2 not flushed floor  every input and output moved once at 4.3 TB/s, the copy bandwidth of
+//   an H200
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,13 +40,15 @@ TensorMap repeated_inputs(const Case& c, const Operator& op) {
   return inputs;
 }
 
-void print_speed(Backend& gpu, const char* kernel_name, int64_t B, int64_t T, int64_t H, int64_t D) {
+void print_speed(Backend& gpu, const char* kernel_name, const char* direction, int64_t B, int64_t T,
+                 int64_t H, int64_t D) {
   const Kernel& kernel = find_kernel(kernel_name);
   const Operator& op = find_operator(kernel.operator_name);
   Case c;
   c.kernel = kernel_name;
   c.B = B, c.T = T, c.H = H, c.K = D, c.V = D;
   c.dtype = c.gate_dtype = Dtype::bf16;
+  c.direction = direction;
   const TensorMap inputs = repeated_inputs(c, op);
   const Plan plan = kernel.plan(c, op, inputs);
   double bytes = 0;
@@ -53,8 +56,8 @@ void print_speed(Backend& gpu, const char* kernel_name, int64_t B, int64_t T, in
   for (const PlanOutput& output : plan.outputs)
     bytes += static_cast<double>(Tensor(output.name, output.dtype, output.axes).bytes());
   const double seconds = median(gpu.time(plan, inputs, kRepeats, kWarmups)), floor = bytes / kBytesPerSecond;
-  fmt::print("{:<22} {:>2},{:>5},{:>3},{:>4}   {:>8.4f} ms   {:>8.4f} ms   {:>7.2f}\n", kernel_name, B, T, H,
-             D, seconds * 1e3, floor * 1e3, seconds / floor);
+  fmt::print("{:<22} {:<8} {:>2},{:>5},{:>3},{:>4}   {:>8.4f} ms   {:>8.4f} ms   {:>7.2f}\n", kernel_name,
+             direction, B, T, H, D, seconds * 1e3, floor * 1e3, seconds / floor);
   std::fflush(stdout);
 }
 
@@ -101,12 +104,13 @@ double copy_bandwidth(Backend& gpu) {
 int print_all() {
   const auto gpu = make_cuda_backend({});
   fmt::print("{}, copies {:.2f} TB/s\n\n", describe_gpu(), copy_bandwidth(*gpu) * 1e-12);
-  fmt::print("forward, bf16, gate bf16   B,T,H,D   median of {}         floor     ratio\n", kRepeats);
-  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
-    print_speed(*gpu, kernel, 4, 4096, 16, 64);
-    print_speed(*gpu, kernel, 4, 2048, 16, 128);
-    print_speed(*gpu, kernel, 1, 8192, 96, 128);
-  }
+  fmt::print("bf16, gate bf16       direction   B,T,H,D   median of {}         floor     ratio\n", kRepeats);
+  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"})
+    for (const char* direction : {"forward", "backward"}) {
+      print_speed(*gpu, kernel, direction, 4, 4096, 16, 64);
+      print_speed(*gpu, kernel, direction, 4, 2048, 16, 128);
+      print_speed(*gpu, kernel, direction, 1, 8192, 96, 128);
+    }
   return 0;
 }
 

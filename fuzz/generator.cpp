@@ -246,6 +246,7 @@ void settle(Case& c, const Target& target, double budget) {
     for (int64_t& offset : c.cu_seqlens) offset = std::min(offset, c.T);
     c.cu_seqlens.back() = c.T;
   }
+  if (c.values == "exact" && target.op.inexact) c.values = "normal";
   if (c.values == "exact") {
     c.decay = "none";
     c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);

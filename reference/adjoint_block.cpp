@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/numerics/exponential.h"
-
 namespace assay {
 namespace {
 
@@ -33,7 +31,7 @@ AdjointBlock::AdjointBlock(const AdjointProblem& f, const Slice& slice, int64_t 
 void AdjointBlock::run(std::vector<AdjointSums>& sums) {
   const auto size = static_cast<size_t>(size_);
   std::vector<double> state(size);
-  if (f_.S0) load(*f_.S0, state);
+  if (f_.x.S0) load(*f_.x.S0, state);
   if (f_.dS) load(*f_.dS, G_);
   // In reversed time the first token's `step` meets dS_T too; without tokens nothing does.
   const double step = slice_.tokens > 0 ? f_.model.arithmetic().adjoint.step : 0;
@@ -88,7 +86,7 @@ void AdjointBlock::run_reverse(int64_t first, int64_t tokens, const double* stat
   for (int64_t end = first + tokens; end > first;) {
     const int64_t chunk = adjoint_chunk_, in_chunk = chunk > 0 ? (end - 1) / chunk * chunk : first;
     const int64_t begin = std::max(first, in_chunk), at = begin - first;
-    gated_kernels().reverse({end - begin, f_.K(), coefficients_.data() + at * f_.K(),
+    (f_.x.exclusive() ? gated_kernels().reverse_exclusive : gated_kernels().reverse)({end - begin, f_.K(), coefficients_.data() + at * f_.K(),
                              f_.model.adjoint().written, v_.data() + at * W, d_o_.data() + at * W,
                              states + at * size_, G_.data(), sums.data() + begin * f_.K(),
                              dv_.data() + at * W, dv_abs_.data() + at * W, dv_excess_.data() + at * W});
@@ -101,8 +99,8 @@ void AdjointBlock::run_reverse(int64_t first, int64_t tokens, const double* stat
 void AdjointBlock::end_chunk(const BoundModel& model, int64_t chunk, int64_t first, double* state) const {
   const int64_t tokens = std::min(chunk, slice_.tokens - first);
   std::vector<double> decayed(static_cast<size_t>(f_.K())), row(decayed.size());
-  for (int64_t t = 0; f_.g && t < tokens; ++t) {
-    decode_rows(*f_.g, slice_.first_row + first + t, 1, f_.H(), slice_.h, f_.K(), row.data());
+  for (int64_t t = 0; f_.x.gated() && t < tokens; ++t) {
+    f_.x.read_decays(slice_, first + t, 1, row.data(), nullptr);
     for (size_t c = 0; c < row.size(); ++c) decayed[c] += std::fabs(row[c]) * (1 + 0x1p-40);
   }
   for (size_t c = 0; c < decayed.size(); ++c) {
@@ -127,12 +125,12 @@ void AdjointBlock::load(const Tensor& tensor, std::vector<double>& state) const 
 void AdjointBlock::read(int64_t first, int64_t tokens) {
   const int64_t row = slice_.first_row + first;
   const auto n = static_cast<size_t>(tokens * f_.K());
-  q_.resize(n), k_.resize(n), g_.assign(n, 0), coefficients_.resize(n);
-  decode_rows(f_.q, row, tokens, f_.H(), slice_.h, f_.K(), q_.data());
-  decode_rows(f_.k, row, tokens, f_.H(), slice_.h, f_.K(), k_.data());
-  if (f_.g) decode_rows(*f_.g, row, tokens, f_.H(), slice_.h, f_.K(), g_.data());
+  q_.resize(n), k_.resize(n), g_.resize(n), a_.resize(n), coefficients_.resize(n);
+  decode_rows(f_.x.q, row, tokens, f_.H(), slice_.h, f_.K(), q_.data());
+  decode_rows(f_.x.k, row, tokens, f_.H(), slice_.h, f_.K(), k_.data());
+  f_.x.read_decays(slice_, first, tokens, g_.data(), a_.data());
   for (size_t i = 0; i < n; ++i) {
-    const double a = exponential(g_[i]);
+    const double a = a_[i];
     const ExcessStep S = f_.model.state().step(a, g_[i]), G = f_.model.adjoint().step(a, g_[i]);
     coefficients_[i] = {a,       k_[i],  std::fabs(k_[i]), q_[i], std::fabs(q_[i]),
                         S.carry, S.grow, G.carry,          G.grow};
@@ -140,7 +138,7 @@ void AdjointBlock::read(int64_t first, int64_t tokens) {
   v_.assign(static_cast<size_t>(tokens * W), 0), d_o_ = v_;
   for (int64_t t = 0; t < tokens; ++t) {
     const int64_t from = f_.output_row(slice_, first + t) + v0_;
-    decode_run(f_.v, from, width_, v_.data() + t * W);
+    decode_run(f_.x.v, from, width_, v_.data() + t * W);
     decode_run(f_.d_o, from, width_, d_o_.data() + t * W);
     for (int64_t j = 0; j < width_; ++j) d_o_[static_cast<size_t>(t * W + j)] *= f_.problem.scale;
   }

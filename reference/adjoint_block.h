@@ -32,7 +32,7 @@ class AdjointBlock {
   const int64_t v0_, width_, size_;
   const int64_t state_chunk_, adjoint_chunk_;  ///< tokens per chunk; 0: no chunk costs anything
   int64_t segment_;
-  std::vector<double> q_, k_, g_, v_, d_o_, dv_, dv_abs_, dv_excess_, G_;
+  std::vector<double> q_, k_, g_, a_, v_, d_o_, dv_, dv_abs_, dv_excess_, G_;
   std::vector<AdjointCoefficient> coefficients_;
 };
 

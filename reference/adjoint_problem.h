@@ -4,6 +4,7 @@
 
 #include "reference/bound_adjoint.h"
 #include "reference/exact_grid.h"
+#include "reference/gated_form.h"
 #include "reference/gated_adjoint.h"
 #include "reference/slices.h"
 
@@ -12,11 +13,14 @@ namespace assay {
 struct AdjointProblem {
   const Problem& problem;
   const GatedAdjointRow& row;
-  const Tensor &q, &k, &v, &d_o;
-  const Tensor *g, *S0, *dS;  ///< null where absent
+  const GatedTensors& x;
+  const Tensor& d_o;
+  const Tensor* dS;  ///< null where absent
   AdjointBoundModel model;
   AdjointGrid grid;
-  ReferenceOutput *dq, *dk, *dv, *dg, *dS0;  ///< dg, dS0 null where that input is absent
+  ReferenceOutput *dq, *dk, *dv;
+  ReferenceOutput *dg, *dS0;  ///< null where that input is absent; dg of one gate per head: of every token
+  ReferenceOutput* du;       ///< of every slice, [N,H,K]; null where there is no u
   std::mutex& mutex;                         ///< guards what is not an element of its own
 
   int64_t K() const { return problem.sizes.K; }

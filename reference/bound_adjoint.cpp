@@ -46,7 +46,8 @@ AdjointBoundModel::AdjointBoundModel(const GatedAdjointArithmetic& arithmetic, b
       adjoint_(arithmetic_.adjoint),
       exact_claimed_(claims_exact(arithmetic.state) && claims_exact(arithmetic.adjoint) &&
                      arithmetic.value_readout == 0 && arithmetic.value_readout_decayed == 0 &&
-                     arithmetic.gate_readout == 0 && arithmetic.gate_readout_decayed == 0) {}
+                     arithmetic.gate_readout == 0 && arithmetic.gate_readout_decayed == 0 && arithmetic.bonus == 0 &&
+                     arithmetic.total == 0) {}
 
 double AdjointBoundModel::roundoff(Gradient gradient) const {
   if (gradient == Gradient::initial_state) return 0;
@@ -71,6 +72,7 @@ double AdjointBoundModel::relative_part(Gradient gradient, double companion, dou
       break;
     }
     case Gradient::initial_state:
+    case Gradient::bonus:
       break;
   }
   return excess + readout * (companion + excess);
@@ -111,7 +113,9 @@ AdjointMagnitudes::AdjointMagnitudes(const SliceInputs& x, const AdjointBoundMod
     ends_ *= side->inflation_of_ends();
   }
   ends_ *= (1 + model.arithmetic().value_readout) * (1 + model.arithmetic().gate_readout);
-  const double inputs = std::max({largest_input, q_max, k_max, v_max, do_max, scale_});
+  const double bonus = largest_of(x.bonus);
+  ends_ *= (1 + bonus) * (1 + model.arithmetic().bonus);
+  const double inputs = std::max({bonus, largest_input, q_max, k_max, v_max, do_max, scale_});
   const double products = at_least_one * std::fmax(do_row * v_max, q_sum * k_max);
   const double common = std::max({inputs, products, states_, adjoints_});
   widest_[static_cast<size_t>(Gradient::q)] = std::fmax(common, at_least_one * do_row * states_);
@@ -120,6 +124,7 @@ AdjointMagnitudes::AdjointMagnitudes(const SliceInputs& x, const AdjointBoundMod
   widest_[static_cast<size_t>(Gradient::g)] =
       std::fmax(common, static_cast<double>(x.V) * states_ * std::fmax(1.0, adjoints_));
   widest_[static_cast<size_t>(Gradient::initial_state)] = common;
+  widest_[static_cast<size_t>(Gradient::bonus)] = widest_[static_cast<size_t>(Gradient::g)];
   for (double g : x.g)
     if (!(g <= 0)) inflation_ = HUGE_VAL;  // the model has weights <= 1
 }
@@ -138,6 +143,8 @@ double AdjointMagnitudes::spread(Gradient gradient, int64_t at) const {
       return all * static_cast<double>(V_) * R_[t] * Q_[t];
     case Gradient::initial_state:
       return Q_.empty() ? 0 : all * Q_[0];
+    case Gradient::bonus:
+      return Q_.empty() ? 0 : all * static_cast<double>(V_) * R_.back() * Q_[0];
   }
   return HUGE_VAL;
 }

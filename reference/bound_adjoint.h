@@ -19,6 +19,11 @@
 // and grouping (as q_i w k_j (do_i v_j) without any state), as long as its factors stay below this product.
 // Each output adds the error of its storage, as in bound.h.
 //
+// With an exclusive readout (rwkv6) G_t holds later tokens only, dq reads S_{t-1}, and with c_t = v_t . do_t the
+// terms scale c_t u k_t in dq, scale c_t q_t u in dk, scale (sum q u k) do_t in dv carry (1 + bonus) and that
+// gradient's readout; so does each term scale c_t q_t k_t of du. Gradients of shared inputs (one gate per head, u)
+// sum the tokens' with a further (1 + total).
+//
 // Underflow, as there: an absolute error e reaches the result times a subset of the other factors on its
 // path, and each term has at most kUnderflowEvents of them. With I the product of all (1 + d) a path may
 // pass,
@@ -26,7 +31,7 @@
 //   Q_t = 1 + max|dS_T| + (1 + |scale|) sum_{i>=t} (1 + max|q_i|)(1 + max|do_i|)
 //   U_dq <= e I (1 + |scale|) sum_v (1 + |do_tv|) R_t     U_dk <= e I sum_v (1 + |v_tv|) Q_t
 //   U_dv <= e I sum_c (1 + |k_tc|) Q_t      U_dS0 <= e I Q_1      U_dg <= e I V R_t Q_t,  e = events
-//   underflow.
+//   underflow; U_du <= e I V R_T Q_1, and with u every U has the further factor 1 + max|u|.
 //
 // Overflow: where any of the same absolute sums of a sequence could pass 2^127, the bound is infinite.
 #pragma once
@@ -39,7 +44,7 @@
 namespace assay {
 
 /// The gradients, in the order in which a result holds them.
-enum class Gradient { q, k, v, g, initial_state };
+enum class Gradient { q, k, v, g, initial_state, bonus };
 
 /// Coefficients of one problem: the arithmetic with what decays add, if anything decays.
 class AdjointBoundModel {
@@ -79,7 +84,7 @@ class AdjointMagnitudes {
  private:
   int64_t V_;
   double scale_, inflation_ = 1, ends_ = 1;
-  double states_ = 0, adjoints_ = 0, widest_[5] = {};
+  double states_ = 0, adjoints_ = 0, widest_[6] = {};
   std::vector<double> v_sum_, k_sum_, do_sum_;  ///< per token: number of channels + sum of magnitudes
   std::vector<double> R_, Q_;                   ///< per token
 };

@@ -10,10 +10,12 @@ namespace assay {
 namespace {
 
 bool inside(Role role, double x) {
+  if (role == Role::positive && !(x >= 0)) return false;
   return std::isfinite(x) && (role != Role::log_decay || (x >= kSmallestLogDecay && x <= 0));
 }
 
 std::string reason(Role role) {
+  if (role == Role::positive) return "this input must be finite and not negative";
   return role == Role::log_decay ? fmt::format("a log decay must lie in [{:.0f}, 0]", kSmallestLogDecay)
                                  : "this input must be finite";
 }

@@ -32,13 +32,12 @@ struct TileInputs {
 
   void read(const ForwardProblem& f, const Slice& slice, int64_t first, int64_t tokens) {
     const size_t n = static_cast<size_t>(tokens * f.K());
-    q.resize(n), k.resize(n), a.resize(n), coefficients.resize(n), g.assign(n, 0.0);
+    q.resize(n), k.resize(n), a.resize(n), coefficients.resize(n), g.resize(n);
     scalars.assign(static_cast<size_t>(tokens), {});
     const int64_t row = slice.first_row + first;
-    decode_rows(f.q, row, tokens, f.H(), slice.h, f.K(), q.data());
-    decode_rows(f.k, row, tokens, f.H(), slice.h, f.K(), k.data());
-    if (f.g) decode_rows(*f.g, row, tokens, f.H(), slice.h, f.K(), g.data());
-    for (size_t i = 0; i < n; ++i) a[i] = exponential(g[i]);
+    decode_rows(f.x.q, row, tokens, f.H(), slice.h, f.K(), q.data());
+    decode_rows(f.x.k, row, tokens, f.H(), slice.h, f.K(), k.data());
+    f.x.read_decays(slice, first, tokens, g.data(), a.data());
     for (int64_t t = 0; t < tokens; ++t) {
       TokenScalars& s = scalars[static_cast<size_t>(t)];
       s.weight_cap = f.model.inflation_per_token();
@@ -66,7 +65,9 @@ class Columns {
     value_max_.assign(kGroups * W, 0);
     decayed_.assign(static_cast<size_t>(f.K()), 0);
     read_value_maxima();
-    if (f.S0) read_initial_state();
+    bonus_ = f.x.read_bonus(slice.h);
+    for (double u : bonus_) bonus_abs_.push_back(std::fabs(u)), bonus_max_ = std::fmax(bonus_max_, std::fabs(u));
+    if (f.x.S0) read_initial_state();
   }
 
   std::vector<int64_t> run() {
@@ -94,14 +95,14 @@ class Columns {
   void read_value_maxima() {
     std::vector<double> row(static_cast<size_t>(width_));
     for (int64_t t = 0; t < slice_.tokens; ++t) {
-      decode_run(f_.v, f_.output_row(slice_, t) + v0_, width_, row.data());
+      decode_run(f_.x.v, f_.output_row(slice_, t) + v0_, width_, row.data());
       for (size_t j = 0; j < row.size(); ++j) value_max_[j] = std::fmax(value_max_[j], std::fabs(row[j]));
     }
   }
   void read_initial_state() {
     std::vector<double> row(static_cast<size_t>(width_));
     for (int64_t c = 0; c < f_.K(); ++c) {
-      decode_run(*f_.S0, f_.state_row(slice_, c) + v0_, width_, row.data());
+      decode_run(*f_.x.S0, f_.state_row(slice_, c) + v0_, width_, row.data());
       for (int64_t j = 0; j < width_; ++j) {
         const double x = row[static_cast<size_t>(j)];
         S_[state_index(c, j)] = x;
@@ -136,10 +137,22 @@ class Columns {
     for (int64_t group = 0; group * W < width_; ++group) {
       const int64_t columns = std::min<int64_t>(W, width_ - group * W);
       for (int64_t t = 0; t < tokens; ++t)
-        decode_run(f_.v, f_.output_row(slice_, first + t) + v0_ + group * W, columns, v_.data() + t * W);
-      gated_kernels().forward({tokens, f_.K(), inputs_.coefficients.data(), f_.model.written, v_.data(),
-                               state(S_, group), state(P_, group), state(E_, group), o_.data(),
-                               companion_.data(), excess_.data()});
+        decode_run(f_.x.v, f_.output_row(slice_, first + t) + v0_ + group * W, columns, v_.data() + t * W);
+      const ForwardTile work{tokens,
+                             f_.K(),
+                             inputs_.coefficients.data(),
+                             f_.model.written,
+                             v_.data(),
+                             state(S_, group),
+                             state(P_, group),
+                             state(E_, group),
+                             o_.data(),
+                             companion_.data(),
+                             excess_.data(),
+                             bonus_.data(),
+                             bonus_abs_.data(),
+                             f_.problem.arithmetic.bonus};
+      (f_.x.exclusive() ? gated_kernels().forward_exclusive : gated_kernels().forward)(work);
       inflation_ = inflation, k_max_ = k_max;  // every group sees the tile's tokens from the start
       for (int64_t t = 0; t < tokens; ++t) finish_token(first, t, group, columns);
     }
@@ -156,10 +169,12 @@ class Columns {
     const double factor = gamma(6 * live + K + 8, kDoubleRoundoff) * (1 + 0x1p-20);
     const double raise = 1 + 2 * gamma(excess_roundings(first + t + 1, f_.K()), kDoubleRoundoff);
     const double ends = f_.model.inflation_of_ends();
-    const double spread = kUnderflowEvents * inflation_ * ends * (1 + scale) * (K + s.q_sum);
-    const double reach = inflation_ * ends * std::fmax(1.0, scale) * std::fmax(1.0, s.q_sum);
+    const double spread =
+        kUnderflowEvents * inflation_ * ends * (1 + scale) * (K + s.q_sum) * (1 + bonus_max_);
+    const double reach =
+        inflation_ * ends * std::fmax(1.0, scale) * std::fmax(1.0, s.q_sum) * std::fmax(1.0, bonus_max_);
     const bool exact_claimed = f_.exact_claimed;
-    const double half_subnormal = arithmetic.output_roundoff == 0 ? 0 : min_subnormal(f_.v.dtype) / 2;
+    const double half_subnormal = arithmetic.output_roundoff == 0 ? 0 : min_subnormal(f_.x.v.dtype) / 2;
     const int64_t at = f_.output_row(slice_, first + t) + v0_ + group * W;
     for (int64_t j = 0; j < columns; ++j) {
       const size_t column = static_cast<size_t>(group * W + j), i = static_cast<size_t>(t * W + j);
@@ -168,7 +183,7 @@ class Columns {
       magnitude_[column] += s.k_max * v_abs;
       const double mid = f_.problem.scale * o_[i];
       const double companion = scale * companion_[i] * raise;
-      const bool exact = f_.grid.exact(magnitude_[column], s.q_sum);
+      const bool exact = !f_.x.exclusive() && f_.grid.exact(magnitude_[column], s.q_sum);
       double rad = exact ? 0 : factor * companion + kOwnUnderflow * spread * absolute_[column];
       const double error = scale * (excess_[i] + arithmetic.readout * (companion_[i] + excess_[i])) * raise;
       const double flushed = (arithmetic.underflow + (exact_claimed ? 0 : kOwnUnderflow)) * spread *
@@ -220,6 +235,8 @@ class Columns {
   const int64_t v0_, width_;
   double inflation_ = 1, k_max_ = 0;
   std::vector<double> S_, P_, E_, v_, o_, companion_, excess_;
+  std::vector<double> bonus_, bonus_abs_;  ///< u and |u| per channel, or empty
+  double bonus_max_ = 0;
   std::vector<double> absolute_;  ///< per column: 1 + max|S_0| + sum_j (1 + max|k_j|)(1 + |v_j|)
   std::vector<double>
       magnitude_;                ///< per column: max|S_0| + sum_j max|k_j| |v_j|, at least every |S_t| entry

@@ -8,14 +8,25 @@
 namespace assay {
 namespace {
 
+SliceProblem settings_of(const ForwardProblem& f, const Slice& s) {
+  SliceProblem settings;
+  settings.slice = s, settings.heads = f.H(), settings.scale = f.problem.scale;
+  settings.parameters = f.row.parameters, settings.problem = &f.problem;
+  return settings;
+}
+
 KeyInputs read_keys(const ForwardProblem& f, const Slice& s) {
   KeyInputs x{s.tokens, f.K(), {}, {}, {}, f.problem.scale};
+  x.weight = f.x.fixed_weight(s.h), x.bonus = f.x.read_bonus(s.h), x.exclusive = f.x.exclusive();
+  x.settings = settings_of(f, s);
   const auto read = [&](const Tensor& tensor, std::vector<double>& out) {
     out.resize(static_cast<size_t>(s.tokens * f.K()));
     decode_rows(tensor, s.first_row, s.tokens, f.H(), s.h, f.K(), out.data());
   };
-  read(f.q, x.q), read(f.k, x.k);
-  if (f.g) read(*f.g, x.g);
+  read(f.x.q, x.q), read(f.x.k, x.k);
+  if (!f.x.gated()) return x;
+  x.g.resize(x.q.size());
+  f.x.read_decays(s, 0, s.tokens, x.g.data(), nullptr);
   return x;
 }
 
@@ -23,9 +34,9 @@ ColumnInputs read_column(const ForwardProblem& f, const Slice& s, int64_t column
   ColumnInputs x;
   x.v.resize(static_cast<size_t>(s.tokens)), x.S0.assign(static_cast<size_t>(f.K()), 0);
   for (int64_t t = 0; t < s.tokens; ++t)
-    decode_run(f.v, f.output_row(s, t) + column, 1, &x.v[static_cast<size_t>(t)]);
-  for (int64_t c = 0; f.S0 && c < f.K(); ++c)
-    decode_run(*f.S0, f.state_row(s, c) + column, 1, &x.S0[static_cast<size_t>(c)]);
+    decode_run(f.x.v, f.output_row(s, t) + column, 1, &x.v[static_cast<size_t>(t)]);
+  for (int64_t c = 0; f.x.S0 && c < f.K(); ++c)
+    decode_run(*f.x.S0, f.state_row(s, c) + column, 1, &x.S0[static_cast<size_t>(c)]);
   return x;
 }
 

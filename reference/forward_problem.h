@@ -6,6 +6,7 @@
 
 #include "reference/bound.h"
 #include "reference/exact_grid.h"
+#include "reference/gated_form.h"
 #include "reference/gated_forward.h"
 #include "reference/slices.h"
 
@@ -14,12 +15,10 @@ namespace assay {
 struct ForwardProblem {
   const Problem& problem;
   const GatedRow& row;
-  const Tensor &q, &k, &v;
-  const Tensor *g, *S0;  ///< null where absent
+  const GatedTensors& x;
   BoundModel model;
   ExactGrid grid;
   bool exact_claimed;  ///< the kernel declares no error at all
-  bool decays;         ///< some gate is not zero
   ReferenceOutput &o, &state;
   std::mutex& mutex;  ///< guards what is not an element of its own: the outputs' rungs
 
@@ -39,7 +38,7 @@ inline bool too_wide(double rad, double bound) {
 /// Enclosures have doubles for midpoints. Where a radius of half their spacing is too wide only an exact
 /// value could be enclosed, and with decays no value is: no rung helps.
 inline bool out_of_reach(const ForwardProblem& f, double mid, double bound) {
-  return f.decays && kEnclosureShare * bound <= 0x1p-54 * std::fabs(mid);
+  return f.x.decays() && kEnclosureShare * bound <= 0x1p-54 * std::fabs(mid);
 }
 
 }  // namespace assay

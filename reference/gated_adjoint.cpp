@@ -30,14 +30,15 @@ struct Run {
 
 template <typename Visit>
 void for_each_run(const AdjointProblem& f, const Slice& s, const Visit& visit) {
-  const int64_t K = f.K(), V = f.V();
+  const int64_t K = f.K(), V = f.V(), gates = f.x.gate_columns();
   for (int64_t t = 0; t < s.tokens; ++t) {
     const int64_t row = (s.first_row + t) * f.H() + s.h;
     visit(Run{Gradient::q, f.dq, row * K, K, t, &SliceGradients::q, t * K});
     visit(Run{Gradient::k, f.dk, row * K, K, t, &SliceGradients::k, t * K});
-    if (f.dg) visit(Run{Gradient::g, f.dg, row * K, K, t, &SliceGradients::g, t * K});
+    if (f.dg) visit(Run{Gradient::g, f.dg, row * gates, gates, t, &SliceGradients::g, t * gates});
     visit(Run{Gradient::v, f.dv, row * V, V, t, &SliceGradients::v, t * V});
   }
+  if (f.du) visit(Run{Gradient::bonus, f.du, (s.n * f.H() + s.h) * K, K, 0, &SliceGradients::bonus, 0});
   if (f.dS0) visit(Run{Gradient::initial_state, f.dS0, f.state_row(s, 0), K * V, 0, &SliceGradients::S0, 0});
 }
 
@@ -47,10 +48,13 @@ SliceInputs slice_inputs(const AdjointProblem& f, const Slice& s) {
     out.resize(static_cast<size_t>(s.tokens * width));
     decode_rows(tensor, s.first_row, s.tokens, f.H(), s.h, width, out.data());
   };
-  rows(f.q, f.K(), x.q), rows(f.k, f.K(), x.k), rows(f.v, f.V(), x.v), rows(f.d_o, f.V(), x.d_o);
-  if (f.g) rows(*f.g, f.K(), x.g);
+  rows(f.x.q, f.K(), x.q), rows(f.x.k, f.K(), x.k), rows(f.x.v, f.V(), x.v), rows(f.d_o, f.V(), x.d_o);
+  if (f.x.gated()) x.g.resize(x.q.size()), f.x.read_decays(s, 0, s.tokens, x.g.data(), nullptr);
+  x.bonus = f.x.read_bonus(s.h);
+  x.settings.slice = s, x.settings.heads = f.H(), x.settings.scale = f.problem.scale;
+  x.settings.parameters = f.row.parameters, x.settings.problem = &f.problem;
   x.S0.assign(static_cast<size_t>(f.K() * f.V()), 0), x.dS = x.S0;
-  if (f.S0) decode_run(*f.S0, f.state_row(s, 0), f.K() * f.V(), x.S0.data());
+  if (f.x.S0) decode_run(*f.x.S0, f.state_row(s, 0), f.K() * f.V(), x.S0.data());
   if (f.dS) decode_run(*f.dS, f.state_row(s, 0), f.K() * f.V(), x.dS.data());
   return x;
 }
@@ -60,7 +64,7 @@ SliceInputs slice_inputs(const AdjointProblem& f, const Slice& s) {
 /// of each kind.
 double own_underflow(const SliceInputs& x) {
   double product = kOwnUnderflow * 64 * (1 + std::fabs(x.scale));
-  for (const auto* values : {&x.q, &x.k, &x.v, &x.d_o, &x.S0, &x.dS}) {
+  for (const auto* values : {&x.q, &x.k, &x.v, &x.d_o, &x.S0, &x.dS, &x.bonus}) {
     double largest = 0;
     for (double y : *values) largest = std::fmax(largest, std::fabs(y));
     product *= 1 + largest;
@@ -70,7 +74,7 @@ double own_underflow(const SliceInputs& x) {
 }
 
 bool finite(const SliceInputs& x) {
-  for (const auto* values : {&x.q, &x.k, &x.g, &x.v, &x.S0, &x.d_o, &x.dS})
+  for (const auto* values : {&x.q, &x.k, &x.g, &x.v, &x.S0, &x.d_o, &x.dS, &x.bonus})
     if (!std::all_of(values->begin(), values->end(), [](double y) { return std::isfinite(y); })) return false;
   return std::all_of(x.g.begin(), x.g.end(), [](double y) { return y <= 0; });
 }
@@ -81,14 +85,23 @@ bool narrow(const AdjointProblem& f, const ReferenceOutput& out, size_t i, doubl
   return out.rad[i] <= kEnclosureShare * out.bound[i];
 }
 
+/// Gradients that are summed over the tokens and sequences in the end, and stored then.
+bool reduced(const AdjointProblem& f, Gradient gradient) {
+  return gradient == Gradient::bonus || (gradient == Gradient::g && f.x.head_gate);
+}
+
+Dtype gate_dtype(const AdjointProblem& f) {
+  return (f.x.gate ? f.x.gate : f.x.head_gate)->dtype;
+}
+
 /// Turns sums and excesses into companion, radius and bound: every element of a run.
 void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, const AdjointMagnitudes& most,
                 const Run& run, double factor, double lost) {
   const double roundings = 32 * static_cast<double>(s.tokens) + 2 * static_cast<double>(f.K() + f.V()) + 64;
-  const double raise = 1 + 2 * gamma(roundings, kDoubleRoundoff), u = f.model.roundoff(run.gradient);
+  const double raise = 1 + 2 * gamma(roundings, kDoubleRoundoff), u = reduced(f, run.gradient) ? 0 : f.model.roundoff(run.gradient);
   const bool state = run.gradient == Gradient::initial_state, untouched = state && s.tokens == 0,
              overflows = !untouched && most.overflows(run.gradient), exact_claimed = f.model.exact_claimed();
-  const Dtype dtype = state ? Dtype::fp32 : run.gradient == Gradient::g ? f.g->dtype : f.q.dtype;
+  const Dtype dtype = state ? Dtype::fp32 : run.gradient == Gradient::g ? gate_dtype(f) : f.x.q.dtype;
   const double half_subnormal = u == 0 ? 0 : min_subnormal(dtype) / 2;
   const double underflow =
       std::fmax(f.model.arithmetic().state.underflow, f.model.arithmetic().adjoint.underflow) +
@@ -97,11 +110,12 @@ void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, c
   ReferenceOutput& out = *run.out;
   for (int64_t j = 0; j < run.count; ++j) {
     const auto i = static_cast<size_t>(run.first + j);
-    const double g = run.gradient == Gradient::g ? x.g[static_cast<size_t>(run.from + j)] : 0;
+    const double g = run.gradient == Gradient::g ? x.g[static_cast<size_t>(run.t * f.K() + j)] : 0;
     const double error = f.model.relative_part(run.gradient, out.companion[i], out.bound[i], g) * raise;
     out.companion[i] *= raise;
-    const bool exact = untouched || f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
-                                                 most.largest_adjoint(), out.companion[i]);
+    const bool on_grid = !f.x.exclusive();
+    const bool exact = untouched || (on_grid && f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
+                                                 most.largest_adjoint(), out.companion[i]));
     out.rad[i] = !std::isfinite(out.mid[i]) ? HUGE_VAL : exact ? 0 : factor * out.companion[i] + lost;
     double bound = error + flushed;
     bound += u * (std::fabs(out.mid[i]) + out.rad[i] + bound) + half_subnormal;
@@ -139,7 +153,7 @@ void finish_slice(const AdjointProblem& f, const Slice& s) {
       }
     });
     const std::lock_guard lock(f.mutex);
-    for (ReferenceOutput* out : {f.dq, f.dk, f.dv, f.dg, f.dS0})
+    for (ReferenceOutput* out : {f.dq, f.dk, f.dv, f.dg, f.du, f.dS0})
       if (out) out->rung = std::max(out->rung, std::min(level + 1, 2));
   }
   const std::lock_guard lock(f.mutex);
@@ -150,12 +164,46 @@ void finish_slice(const AdjointProblem& f, const Slice& s) {
   });
 }
 
+/// One term of a sum that is being made: value, companion and excess.
+void add_term(ReferenceOutput& out, size_t at, double value, double magnitude, double relative) {
+  out.mid[at] += value, out.companion[at] += magnitude, out.bound[at] += relative * magnitude;
+}
+
+/// The terms with u (bound_adjoint.h).
+void add_bonus(const AdjointProblem& f, const Slice& s) {
+  const auto K = static_cast<size_t>(f.K()), V = static_cast<size_t>(f.V());
+  const double relative = f.model.arithmetic().bonus, scale = f.problem.scale;
+  const std::vector<double> u = f.x.read_bonus(s.h);
+  std::vector<double> q(K), k(K), v(V), d_o(V);
+  const auto shared = static_cast<size_t>((s.n * f.H() + s.h) * f.K());
+  for (int64_t t = 0; t < s.tokens; ++t) {
+    const int64_t row = s.first_row + t;
+    decode_rows(f.x.q, row, 1, f.H(), s.h, f.K(), q.data());
+    decode_rows(f.x.k, row, 1, f.H(), s.h, f.K(), k.data());
+    decode_rows(f.x.v, row, 1, f.H(), s.h, f.V(), v.data());
+    decode_rows(f.d_o, row, 1, f.H(), s.h, f.V(), d_o.data());
+    double c = 0, c_abs = 0, b = 0, b_abs = 0;
+    for (size_t j = 0; j < V; ++j) c += v[j] * d_o[j] * scale, c_abs += std::fabs(v[j] * d_o[j] * scale);
+    for (size_t i = 0; i < K; ++i) b += q[i] * u[i] * k[i], b_abs += std::fabs(q[i] * u[i] * k[i]);
+    const auto key = static_cast<size_t>((row * f.H() + s.h) * f.K()),
+               value = static_cast<size_t>(f.output_row(s, t));
+    for (size_t i = 0; i < K; ++i) {
+      add_term(*f.dq, key + i, c * u[i] * k[i], c_abs * std::fabs(u[i] * k[i]), relative);
+      add_term(*f.dk, key + i, c * u[i] * q[i], c_abs * std::fabs(u[i] * q[i]), relative);
+      add_term(*f.du, shared + i, c * q[i] * k[i], c_abs * std::fabs(q[i] * k[i]), relative);
+    }
+    for (size_t j = 0; j < V; ++j)
+      add_term(*f.dv, value + j, b * d_o[j] * scale, b_abs * std::fabs(d_o[j] * scale), relative);
+  }
+}
+
 /// Blocks of columns go over `threads`; their shares are added in the order of the columns, so the bits do
 /// not depend on it.
 void run_slice(const AdjointProblem& f, const Slice& s, int threads) {
   constexpr int W = kAdjointColumns;
   const int64_t blocks = (f.V() + W - 1) / W;
   const size_t size = static_cast<size_t>(s.tokens * f.K());
+  const int64_t gates = f.x.gate_columns();
   std::vector<AdjointSums> total(size);
   if (threads == 1) {
     for (int64_t b = 0; b < blocks; ++b) AdjointBlock(f, s, b * W).run(total);
@@ -181,8 +229,11 @@ void run_slice(const AdjointProblem& f, const Slice& s, int threads) {
       const AdjointSums& sum = total[i];
       f.dq->mid[out] = sum.dq, f.dq->companion[out] = sum.dq_abs, f.dq->bound[out] = sum.dq_excess;
       f.dk->mid[out] = sum.dk, f.dk->companion[out] = sum.dk_abs, f.dk->bound[out] = sum.dk_excess;
-      if (f.dg) f.dg->mid[out] = sum.dg, f.dg->companion[out] = sum.dg_abs, f.dg->bound[out] = sum.dg_excess;
+      if (!f.dg) continue;
+      const size_t gate = gates == f.K() ? out : out / static_cast<size_t>(f.K());
+      f.dg->mid[gate] += sum.dg, f.dg->companion[gate] += sum.dg_abs, f.dg->bound[gate] += sum.dg_excess;
     }
+  if (f.x.exclusive()) add_bonus(f, s);
   finish_slice(f, s);
 }
 
@@ -193,6 +244,36 @@ ReferenceOutput make_gradient(std::string name, std::vector<Axis> axes) {
   for (const Axis& axis : axes) size *= static_cast<size_t>(axis.size);
   out.axes = std::move(axes);
   for (auto* field : {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow}) field->assign(size, 0);
+  return out;
+}
+
+/// The gradient of an input that all rows of `parts` share: their sum, which a kernel makes with the relative
+/// error `total` and then stores.
+ReferenceOutput sum_of_rows(const AdjointProblem& f, const ReferenceOutput& parts, std::vector<Axis> axes,
+                            Gradient gradient, Dtype dtype) {
+  ReferenceOutput out = make_gradient(parts.name, std::move(axes));
+  out.rung = parts.rung;
+  const size_t width = out.mid.size(), rows = width ? parts.mid.size() / width : 0;
+  const double total = f.model.arithmetic().total, u = f.model.roundoff(gradient),
+               half_subnormal = u == 0 ? 0 : min_subnormal(dtype) / 2,
+               raise = 1 + 2 * gamma(static_cast<double>(rows) + 4, kDoubleRoundoff);
+  for (size_t i = 0; i < width; ++i) {
+    for (size_t r = 0; r < rows; ++r) {
+      const size_t at = r * width + i;
+      const DoubleDouble sum = two_sum(out.mid[i], parts.mid[at]);
+      out.mid[i] = sum.hi, out.rad[i] += std::fabs(sum.lo) + parts.rad[at];
+      out.companion[i] += parts.companion[at], out.bound[i] += parts.bound[at];
+      out.underflow[i] += parts.underflow[at];
+    }
+    double bound = out.bound[i] + total * (out.companion[i] + out.bound[i]);
+    bound += u * (std::fabs(out.mid[i]) + out.rad[i] + bound) + half_subnormal;
+    out.rad[i] *= raise, out.companion[i] *= raise;
+    out.bound[i] = bound == 0 ? 0 : bound * raise;
+    out.underflow[i] = out.underflow[i] * raise + half_subnormal;
+    const double allowed =
+        f.model.exact_claimed() ? kAdjointShare * out.companion[i] : kEnclosureShare * out.bound[i];
+    out.wide += !(out.rad[i] <= allowed) || std::isinf(out.bound[i]);
+  }
   return out;
 }
 
@@ -216,44 +297,52 @@ ReferenceResult gated_adjoint(const Problem& p, const GatedAdjointRow& row) {
   const Sizes& s = p.sizes;
   const std::vector<Slice> slices = slices_of(p);
   const int64_t N = p.cu_seqlens.empty() ? s.B : static_cast<int64_t>(p.cu_seqlens.size()) - 1;
-  const int64_t qk = s.B * s.T * s.H * s.K, vo = s.B * s.T * s.H * s.V, state = N * s.H * s.K * s.V;
-  const Tensor *g = find_input(p, "g", qk), *S0 = find_input(p, "initial_state", state);
-  const std::vector<Axis> token_key = {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"K", s.K}};
-  ReferenceResult result;
-  result.outputs.push_back(make_gradient("dq", token_key));
-  result.outputs.push_back(make_gradient("dk", token_key));
-  result.outputs.push_back(make_gradient("dv", {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}));
-  if (g) result.outputs.push_back(make_gradient("dg", token_key));
-  if (S0)
-    result.outputs.push_back(make_gradient("dinitial_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
+  const GatedTensors x(p, row.form);
+  const std::vector<Axis> rows = {{"B", s.B}, {"T", s.T}, {"H", s.H}};
+  const auto per_token = [&](const char* letter, int64_t size) {
+    std::vector<Axis> axes = rows;
+    axes.push_back({letter, size});
+    return axes;
+  };
+  const auto gradient_of = [](std::string_view name, std::vector<Axis> axes) {
+    return make_gradient("d" + std::string(name), std::move(axes));
+  };
+  ReferenceOutput dq = gradient_of(row.form.q, per_token("K", s.K)), dk = gradient_of(row.form.k, dq.axes),
+                  dv = gradient_of(row.form.v, per_token("V", s.V)), dg, du, dS0;
+  if (x.gate) dg = gradient_of(row.form.gate, row.form.per_channel ? dq.axes : rows);
+  if (x.head_gate) dg = gradient_of(row.form.head_gate, rows);
+  if (x.bonus) du = gradient_of(row.form.bonus, {{"N", N}, {"H", s.H}, {"K", s.K}});
+  if (x.S0) dS0 = gradient_of(row.form.state, {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}});
   std::mutex mutex;
-  auto& out = result.outputs;
   AdjointProblem f{p,
                    row,
-                   require_input(p, "q", qk),
-                   require_input(p, "k", qk),
-                   require_input(p, "v", vo),
-                   require_input(p, "do", vo),
-                   g,
-                   S0,
-                   find_input(p, "dfinal_state", state),
-                   AdjointBoundModel(p.adjoint, g && !all_zero(*g)),
+                   x,
+                   require_input(p, "do", s.B * s.T * s.H * s.V),
+                   find_input(p, "dfinal_state", N * s.H * s.K * s.V),
+                   AdjointBoundModel(p.adjoint, x.decays()),
                    {},
-                   &out[0],
-                   &out[1],
-                   &out[2],
-                   g ? &out[3] : nullptr,
-                   S0 ? &out.back() : nullptr,
+                   &dq,
+                   &dk,
+                   &dv,
+                   x.gate || x.head_gate ? &dg : nullptr,
+                   x.S0 ? &dS0 : nullptr,
+                   x.bonus ? &du : nullptr,
                    mutex};
-  f.grid = AdjointGrid(f.q, f.k, f.v, f.d_o, f.g, f.S0, f.dS, p.scale);
-  for (const auto& [gradient, output] :
-       {std::pair{Gradient::q, f.dq}, {Gradient::k, f.dk}, {Gradient::v, f.dv}, {Gradient::g, f.dg}})
-    if (output) output->roundoff = f.model.roundoff(gradient);
+  if (!x.decays()) f.grid = AdjointGrid(x.q, x.k, x.v, f.d_o, nullptr, x.S0, f.dS, p.scale);
   const bool many = static_cast<int64_t>(slices.size()) >= p.threads;
   parallel_for(static_cast<int64_t>(slices.size()), many ? p.threads : 1,
                [&](int64_t i) { run_slice(f, slices[static_cast<size_t>(i)], many ? 1 : p.threads); });
-  for (ReferenceOutput& o : out)
-    if (o.wide) o.undecided = explain(o);
+  if (x.head_gate) dg = sum_of_rows(f, dg, {{"H", s.H}}, Gradient::g, x.head_gate->dtype);
+  if (x.bonus) du = sum_of_rows(f, du, {{"H", s.H}, {"K", s.K}}, Gradient::bonus, x.bonus->dtype);
+  ReferenceResult result;
+  for (const auto& [gradient, output] :
+       {std::pair{Gradient::q, &dq}, {Gradient::k, &dk}, {Gradient::v, &dv}, {Gradient::g, &dg},
+        {Gradient::bonus, &du}, {Gradient::initial_state, &dS0}}) {
+    if (output->name.empty()) continue;
+    output->roundoff = f.model.roundoff(gradient);
+    if (output->wide) output->undecided = explain(*output);
+    result.outputs.push_back(std::move(*output));
+  }
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

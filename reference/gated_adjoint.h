@@ -3,25 +3,32 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/gated_form.h"
 #include "reference/operator.h"
+#include "reference/slice_problem.h"
 #include "src/numerics/ball.h"
 
 namespace assay {
 
-/// One slice as doubles, rows are tokens; g is empty where the gate is absent. q, k, g: tokens x K; v, d_o:
-/// tokens x V; S0, dS: K x V.
+/// One slice as doubles, rows are tokens; g is empty where there is no gate. q, k, g: tokens x K; v, d_o:
+/// tokens x V; S0, dS: K x V; bonus: u, K entries, where the readout is exclusive.
 struct SliceInputs {
   int64_t tokens = 0, K = 0, V = 0;
   std::vector<double> q, k, g, v, S0, d_o, dS;
   double scale = 1;
+  std::vector<double> bonus = {};
+  SliceProblem settings = {};  ///< head and parameters; no tensors
 };
+/// g: tokens x K, or tokens x 1 where all channels share the gate.
 struct SliceGradients {
-  std::vector<Ball<double>> q, k, g, v, S0;
+  std::vector<Ball<double>> q, k, g, v, S0, bonus;
 };
 
 /// The literal transcription of the operator's adjoint: level 0 with balls over double-double, then intervals
 /// of growing precision; returns false where there is no such level.
 struct GatedAdjointRow {
+  GatedForm form;
+  const std::vector<ParameterSpec>* parameters;
   bool (*literal_slice)(const SliceInputs&, int level, SliceGradients&);
 };
 

@@ -47,11 +47,9 @@ void explain(ReferenceOutput& out) {
 ReferenceResult gated_forward(const Problem& problem, const GatedRow& row) {
   const auto start = std::chrono::steady_clock::now();
   const Sizes& s = problem.sizes;
-  const int64_t qk = s.B * s.T * s.H * s.K;
-  const Tensor* g = find_input(problem, "g", qk);
-  const bool decays = g && !all_zero(*g);
+  const GatedTensors x(problem, row.form);
   Problem p = problem;
-  p.arithmetic = arithmetic_of_run(problem.arithmetic, decays);
+  p.arithmetic = arithmetic_of_run(problem.arithmetic, x.decays());
   const std::vector<Slice> slices = slices_of(p);
   const int64_t N = p.cu_seqlens.empty() ? s.B : static_cast<int64_t>(p.cu_seqlens.size()) - 1;
   ReferenceResult result;
@@ -59,21 +57,9 @@ ReferenceResult gated_forward(const Problem& problem, const GatedRow& row) {
   result.outputs.push_back(make_output("final_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
   result.outputs[0].roundoff = p.arithmetic.output_roundoff;
   std::mutex mutex;
-  ForwardProblem f{p,
-                   row,
-                   require_input(p, "q", qk),
-                   require_input(p, "k", qk),
-                   require_input(p, "v", s.B * s.T * s.H * s.V),
-                   g,
-                   find_input(p, "initial_state", N * s.H * s.K * s.V),
-                   BoundModel(p.arithmetic),
-                   {},
-                   claims_exact(p.arithmetic),
-                   decays,
-                   result.outputs[0],
-                   result.outputs[1],
-                   mutex};
-  f.grid = ExactGrid(f.q, f.k, f.v, f.g, f.S0, p.scale);
+  ForwardProblem f{p, row, x, BoundModel(p.arithmetic), {}, claims_exact(p.arithmetic), result.outputs[0],
+                   result.outputs[1], mutex};
+  if (!x.decays()) f.grid = ExactGrid(x.q, x.k, x.v, nullptr, x.S0, p.scale);
   const int64_t blocks = (s.V + kColumnsPerTask - 1) / kColumnsPerTask;
   parallel_for(static_cast<int64_t>(slices.size()) * blocks, p.threads, [&](int64_t i) {
     const Slice& slice = slices[static_cast<size_t>(i / blocks)];

@@ -3,16 +3,22 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/gated_form.h"
 #include "reference/operator.h"
+#include "reference/slice_problem.h"
 #include "src/numerics/ball.h"
 
 namespace assay {
 
-/// q, k, g of one slice as doubles, tokens x K; g is empty where the gate is absent.
+/// q, k, g of one slice as doubles, tokens x K; g is empty where there is no gate.
 struct KeyInputs {
   int64_t tokens = 0, K = 0;
   std::vector<double> q, k, g;
   double scale = 1;
+  std::optional<DoubleDouble> weight = {};  ///< e^g of every token, where the decay is no input
+  std::vector<double> bonus = {};           ///< u, K entries, where the readout is exclusive
+  bool exclusive = false;
+  SliceProblem settings = {};  ///< head and parameters; no tensors
 };
 /// One value column of it: v has `tokens` entries, S0 K.
 struct ColumnInputs {
@@ -22,9 +28,11 @@ struct ColumnOutputs {
   std::vector<Ball<double>> o, S;  ///< tokens; K
 };
 
-/// What the evaluator takes from an operator's row: the literal transcription over intervals, for the last
-/// rung. Precision `level` 0, 1, 2, ... doubles with each step; returns false where there is no such level.
+/// What the evaluator takes from an operator's row: its form, and the literal transcription over intervals, for
+/// the last rung. Precision `level` 0, 1, 2, ... doubles with each step; returns false where there is no such level.
 struct GatedRow {
+  GatedForm form;
+  const std::vector<ParameterSpec>* parameters;
   bool (*literal_column)(const KeyInputs&, const ColumnInputs&, int level, ColumnOutputs&);
 };
 

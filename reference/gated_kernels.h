@@ -29,6 +29,8 @@ struct ForwardTile {
   double *S = nullptr, *P = nullptr, *E = nullptr;   ///< S_t, companion Pm_t, excess E_t
   double *o = nullptr, *o_companion = nullptr,
          *o_excess = nullptr;  ///< q^T S, |q|^T Pm, |q|^T E; tokens x kForwardColumns
+  const double *bonus = nullptr, *bonus_abs = nullptr;  ///< u and |u|, K each; for the exclusive readout
+  double bonus_error = 0;                               ///< relative error of the terms with u
 };
 
 struct PreciseCoefficient {
@@ -42,6 +44,7 @@ struct PreciseTile {
   const double* v = nullptr;
   double *S_hi = nullptr, *S_lo = nullptr, *P = nullptr;
   double *o_hi = nullptr, *o_lo = nullptr, *o_companion = nullptr;
+  const double* bonus = nullptr;  ///< u, K; for the exclusive readout
 };
 
 struct AdjointCoefficient {
@@ -90,6 +93,10 @@ struct GatedKernels {
   void (*precise)(const PreciseTile&);
   void (*states)(const StateTile&);
   void (*reverse)(const ReverseTile&);
+  /// Reading S_{t-1} + diag(u) k_t v_t^T in place of S_t; the reverse reads S_{t-1} and leaves terms with u out.
+  void (*forward_exclusive)(const ForwardTile&);
+  void (*precise_exclusive)(const PreciseTile&);
+  void (*reverse_exclusive)(const ReverseTile&);
 };
 
 /// The loops for this processor.

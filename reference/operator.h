@@ -2,6 +2,7 @@
 // in operators.def; the row carries the behaviour, nothing else enumerates operators.
 #pragma once
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,13 +16,15 @@ namespace assay {
 /// Sizes a case binds to axis letters. N is the number of sequences (B, or cu_seqlens entries - 1).
 struct Sizes {
   int64_t B = 1, T = 1, H = 1, HV = 1, K = 1, V = 1, M = 1, N = 1;
-  /// Value of an axis letter ("B", "T", "H", "HV", "K", "V", "M", "N").
+  /// Value of an axis: "B", "T", "H", "HV", "K", "V", "M", "N"; "HQ" (query heads that share one of the H key
+  /// heads) is HV, "D" (channels of an operator without heads) is V; "H*V" is the product of its parts.
   int64_t of(std::string_view axis) const;
 };
 
 /// What an argument is drawn and judged as.
 enum class Role {
   value,      ///< plain real input in the case's dtype
+  positive,   ///< as `value`, domain x >= 0
   log_decay,  ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype; also its gradient
   state,      ///< initial / final state and their gradients, always fp32
   output,     ///< in the case's dtype
@@ -32,6 +35,15 @@ struct ArgumentSpec {
   std::vector<std::string_view> axes;
   Role role;
   bool optional = false;
+  /// An optional argument that stands in for another one: present only where that one is absent.
+  std::string_view instead_of = "";
+};
+
+/// A number that shapes an operator's mathematics beside its tensors.
+struct ParameterSpec {
+  std::string_view name;
+  double value = 0;  ///< where a problem does not give it
+  std::string_view summary;
 };
 
 /// What a kernel of the gated family declares of its arithmetic: enough to derive the a-priori bound.
@@ -49,6 +61,11 @@ struct GatedArithmetic {
   double readout = 0;           ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
   double write_decayed = 0;     ///< further error of a term k v where some gate of the run is not zero
   double readout_decayed = 0;   ///< and of o: k, q and weights times 1 are exact, and round to nothing new
+  double bonus = 0;  ///< relative error of the current token's own term (rwkv6: u) beyond `readout`
+  double divide = 0;  ///< of a quotient beyond what its parts carry: normalised o; gsa's softmax, exponential included
+  double logits = 0;  ///< of gsa's y = scale Hk^T q
+  double logits_per_nat = 0;  ///< of gsa's e^{y - max y}, per unit of |y - max y|
+  double removal = 0;         ///< of rwkv7's term b (a^T S)
   double underflow =
       0;  ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
   double output_roundoff = 0;  ///< u of the format o is stored in
@@ -63,6 +80,9 @@ struct GatedAdjointArithmetic {
   /// Of dg = e^g rowsum(S (.) G) beyond what S_{t-1}, G_t and one crossing of g_t carry.
   double gate_readout = 0, gate_readout_decayed = 0;
   double gate_output_roundoff = 0;  ///< u of the format dg is stored in
+  double bonus = 0;  ///< of the terms with rwkv6's u in dr, dk, dv and du beyond that gradient's readout
+  double inner = 0;  ///< of each step between two recurrences (gsa: dp, dy; normalised: dn, dd; rwkv7: G^T b, S^T a)
+  double total = 0;  ///< of the sum over all tokens and sequences that a gradient of a shared input is
 };
 
 /// One output element's reference: the exact value lies in [mid - rad, mid + rad].
@@ -91,6 +111,7 @@ struct Problem {
   std::vector<int64_t> cu_seqlens;  ///< empty: B sequences of T tokens; else N+1 offsets into T (B = 1)
   double scale = 1;
   const TensorMap* inputs = nullptr;
+  std::map<std::string, double> parameters;  ///< those given; the others have their default
   GatedArithmetic arithmetic;
   GatedAdjointArithmetic adjoint;
   int threads = 1;
@@ -103,6 +124,9 @@ struct Operator {
   std::string_view citation;
   std::vector<ArgumentSpec> inputs;
   std::vector<ArgumentSpec> outputs;
+  std::vector<ParameterSpec> parameters;
+  /// True where no values make its arithmetic exact (a fixed decay, a quotient, an exponential).
+  bool inexact = false;
   /// Default scale for these sizes (K^-1/2 for most).
   double (*default_scale)(const Sizes&);
   /// Forward values with enclosures and bounds, by the precision ladder. Throws BadInput where a required
@@ -110,7 +134,7 @@ struct Operator {
   /// as not finite, with rad = inf.
   ReferenceResult (*evaluate)(const Problem&);
   /// Gradients "dX" of every present input X, for the cotangents "d" + output among the inputs ("do";
-  /// "dfinal_state" is optional), with enclosures and bounds.
+  /// those of states are optional), with enclosures and bounds.
   ReferenceResult (*evaluate_adjoint)(const Problem&);
 
   /// What a gradient takes beside the inputs: "do", "dfinal_state"?.

@@ -46,20 +46,23 @@ std::vector<ColumnOutputs> precise_columns(const KeyInputs& x, const std::vector
   double v[W] = {}, o_hi[W], o_lo[W], companion[W];
   std::vector<ColumnOutputs> outputs(columns.size());
   const double scale = std::fabs(x.scale);
+  double bonus_max = 0;
+  for (double u : x.bonus) bonus_max = std::fmax(bonus_max, std::fabs(u));
   for (int64_t t = 0; t < x.tokens; ++t) {
     double q_sum = 0, k_max = 0;
     for (int64_t c = 0; c < K; ++c) {
       const size_t i = static_cast<size_t>(t * K + c);
-      const DoubleDouble a = x.g.empty() ? DoubleDouble(1) : exp(DoubleDouble(x.g[i]));
+      const DoubleDouble a = x.weight ? *x.weight : x.g.empty() ? DoubleDouble(1) : exp(DoubleDouble(x.g[i]));
       coefficients[static_cast<size_t>(c)] = {a.hi, a.lo, x.k[i], x.q[i], std::fabs(x.q[i])};
       q_sum += std::fabs(x.q[i]), k_max = std::fmax(k_max, std::fabs(x.k[i]));
     }
     for (size_t j = 0; j < columns.size(); ++j) v[j] = columns[j].v[static_cast<size_t>(t)];
-    gated_kernels().precise({1, K, coefficients.data(), v, state.hi.data(), state.lo.data(), state.P.data(),
-                             o_hi, o_lo, companion});
+    (x.exclusive ? gated_kernels().precise_exclusive : gated_kernels().precise)(
+        {1, K, coefficients.data(), v, state.hi.data(), state.lo.data(), state.P.data(), o_hi, o_lo, companion,
+         x.bonus.data()});
     for (size_t j = 0; j < columns.size(); ++j) {
       state.absolute[j] += (1 + k_max) * (1 + std::fabs(v[j]));
-      const double lost = kOwnUnderflow * kUnderflowEvents * state.absolute[j];
+      const double lost = kOwnUnderflow * kUnderflowEvents * state.absolute[j] * (1 + bonus_max);
       const DoubleDouble o = DoubleDouble(o_hi[j], o_lo[j]) * DoubleDouble(x.scale);
       const double rad = std::fabs(o.lo) + factor(t + 1, K) * scale * companion[j] +
                          lost * (1 + scale) * (static_cast<double>(K) + q_sum);

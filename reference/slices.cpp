@@ -24,6 +24,10 @@ const std::array<double, 65536>& fp16_values() {
 }  // namespace
 
 std::vector<Slice> slices_of(const Problem& p) {
+  return slices_of(p, p.sizes.H);
+}
+
+std::vector<Slice> slices_of(const Problem& p, int64_t heads) {
   std::vector<Slice> slices;
   const bool packed = !p.cu_seqlens.empty();
   const int64_t sequences = packed ? static_cast<int64_t>(p.cu_seqlens.size()) - 1 : p.sizes.B;
@@ -33,7 +37,7 @@ std::vector<Slice> slices_of(const Problem& p) {
   for (int64_t n = 0; n < sequences; ++n) {
     const int64_t first = packed ? p.cu_seqlens[static_cast<size_t>(n)] : n * p.sizes.T;
     const int64_t tokens = packed ? p.cu_seqlens[static_cast<size_t>(n) + 1] - first : p.sizes.T;
-    for (int64_t h = 0; h < p.sizes.H; ++h) slices.push_back({n, h, first, tokens});
+    for (int64_t h = 0; h < heads; ++h) slices.push_back({n, h, first, tokens});
   }
   return slices;
 }

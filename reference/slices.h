@@ -16,6 +16,8 @@ struct Slice {
 
 /// All slices of a problem, sequence by sequence. Throws BadInput where cu_seqlens is not a packing of T.
 std::vector<Slice> slices_of(const Problem&);
+/// As above for an operator of `heads` heads.
+std::vector<Slice> slices_of(const Problem&, int64_t heads);
 
 /// The tensor of that name, or null where it is absent. Throws BadInput where its size is not `expected`
 /// elements.

@@ -43,6 +43,30 @@ __device__ __forceinline__ void load_tile(char* tile, const typename T::Bits* fr
   }
 }
 
+// 64 tokens x 64 channels from shared memory to a tensor; 16 bytes at a time where rows are aligned.
+template <class T, int threads>
+__device__ __forceinline__ void store_tile(typename T::Bits* to, const char* tile, i64 row_stride, int rows,
+                                           int count, bool vector) {
+  constexpr int size = int(sizeof(typename T::Bits)), per_piece = 16 / size, pieces = T::columns / per_piece;
+  if (vector) {
+#pragma unroll 1
+    for (int i = int(threadIdx.x); i < rows * pieces; i += threads) {
+      const int row = i / pieces, column = i % pieces * per_piece;
+      if (column < count)
+        *reinterpret_cast<uint4*>(to + row * row_stride + column) =
+            *reinterpret_cast<const uint4*>(tile + T::offset(row, column));
+    }
+  } else {
+#pragma unroll 1
+    for (int i = int(threadIdx.x); i < rows * T::columns; i += threads) {
+      const int row = i / T::columns, column = i % T::columns;
+      if (column < count)
+        to[row * row_stride + column] =
+            *reinterpret_cast<const typename T::Bits*>(tile + T::offset(row, column));
+    }
+  }
+}
+
 // Which token stands at place k of a contraction over 16 tokens; `half` is k / 8, `m` is k % 8.
 struct NaturalTokens {
   int first;

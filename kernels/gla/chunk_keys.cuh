@@ -13,113 +13,7 @@
 // after j. All terms of dg are products along paths; nothing is ever the difference of larger terms.
 #pragma once
 #include "chunk_state.cuh"
-#include "fragment.cuh"
-
-// What a lane holds of 16 channels x 16 tokens: x[i][place] is channel lane/4 + 8 i, token element_of(place).
-using Share = float[2][4];
-
-// Sums of gates over the rows of a 16-row tile, for the lane's elements.
-struct TileDecays {
-  float y[2][4];                      // gates in log2 units
-  float neighbour[2][2], quad[2][2];  // sums over the other pair of the quad, the other quad of eight rows
-  float eight[2][2];                  // over eight rows
-
-  template <class T, class Gate>
-  __device__ __forceinline__ void load(const char* tile, int row, int column, int lane) {
-    Fragment<T, Gate>::columns(y, tile, row, column, lane);
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        y[i][h] = y[i][h] * log2_e, y[i][h + 2] = y[i][h + 2] * log2_e;
-        const float pair = y[i][h] + y[i][h + 2];
-        neighbour[i][h] = __shfl_xor_sync(0xffffffffu, pair, 1);
-        const float four = pair + neighbour[i][h];
-        quad[i][h] = __shfl_xor_sync(0xffffffffu, four, 2);
-        eight[i][h] = four + quad[i][h];
-      }
-  }
-  __device__ float total(int i) const {
-    return eight[i][0] + eight[i][1];
-  }
-  // F_s or B_s of the rows, whichever their half of the block of 2 s rows asks for; s = 1, 2, 4, 8.
-  template <int s>
-  __device__ __forceinline__ float exponent(int i, int place, int lane) const {
-    const int h = place & 1;
-    if (s == 1) return (place >> 1) ? y[i][place] : 0.0f;
-    if (s == 2) return (lane & 1) ? up_to(i, place, lane, 0) : after(i, place, lane, 0);
-    if (s == 4) return (lane & 2) ? up_to(i, place, lane, 1) : after(i, place, lane, 1);
-    return h ? up_to(i, place, lane, 2) : after(i, place, lane, 2);
-  }
-  // Sums up to the row, and after it, inside its 2, 4, 8 or 16 rows (depth 0 to 3).
-  __device__ __forceinline__ float up_to(int i, int place, int lane, int depth) const {
-    const int h = place & 1;
-    float sum = (place >> 1) ? y[i][h] + y[i][h + 2] : y[i][h];
-    if (depth >= 1) sum = ((lane & 1) ? neighbour[i][h] : 0.0f) + sum;
-    if (depth >= 2) sum = ((lane & 2) ? quad[i][h] : 0.0f) + sum;
-    if (depth >= 3) sum = (h ? eight[i][0] : 0.0f) + sum;
-    return sum;
-  }
-  __device__ __forceinline__ float after(int i, int place, int lane, int depth) const {
-    const int h = place & 1;
-    float sum = (place >> 1) ? 0.0f : y[i][h + 2];
-    if (depth >= 1) sum = ((lane & 1) ? 0.0f : neighbour[i][h]) + sum;
-    if (depth >= 2) sum = ((lane & 2) ? 0.0f : quad[i][h]) + sum;
-    if (depth >= 3) sum = (h ? 0.0f : eight[i][1]) + sum;
-    return sum;
-  }
-};
-
-// What is still to be summed into dg: `ends` goes to the rows from a block's start up to its own, `starts` to
-// the rows after its own, inside blocks of 16 rows at first; descend() hands on what leaves the halves.
-struct GatePending {
-  float dg[2][4], ends[2][4], starts[2][4];
-
-  __device__ __forceinline__ void add(int i, int place, bool second, float term) {
-    const float sum = (second ? ends[i][place] : starts[i][place]) + term;
-    ends[i][place] = second ? sum : ends[i][place];
-    starts[i][place] = second ? starts[i][place] : sum;
-  }
-  // From blocks of 16 rows to 8, which the same lanes hold.
-  __device__ __forceinline__ void descend_to_eight() {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      float later = ends[i][1] + ends[i][3], earlier = starts[i][0] + starts[i][2];
-#pragma unroll
-      for (int mask = 1; mask <= 2; mask *= 2) {
-        later = later + __shfl_xor_sync(0xffffffffu, later, mask);
-        earlier = earlier + __shfl_xor_sync(0xffffffffu, earlier, mask);
-      }
-      dg[i][0] = dg[i][0] + later, dg[i][2] = dg[i][2] + later;
-      dg[i][1] = dg[i][1] + earlier, dg[i][3] = dg[i][3] + earlier;
-    }
-  }
-  // From 8 rows to 4 (mask 2) or from 4 to 2 (mask 1), which neighbouring lanes hold: a first half needs the
-  // ends of the second, a second half the starts of the first.
-  template <int mask>
-  __device__ __forceinline__ void descend(int lane) {
-    const bool second = lane & mask;
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        float give = second ? ends[i][h] + ends[i][h + 2] : starts[i][h] + starts[i][h + 2];
-        if (mask == 2) give = give + __shfl_xor_sync(0xffffffffu, give, 1);
-        const float got = __shfl_xor_sync(0xffffffffu, give, mask);
-        dg[i][h] = dg[i][h] + got, dg[i][h + 2] = dg[i][h + 2] + got;
-      }
-  }
-  // From pairs to rows; then only a row's own ends are left.
-  __device__ __forceinline__ void descend_to_rows() {
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        dg[i][h] = dg[i][h] + ends[i][h + 2];
-        dg[i][h + 2] = dg[i][h + 2] + starts[i][h];
-      }
-  }
-};
+#include "gate_gradient.cuh"
 
 // Shared memory: tiles of q, k and g, which the gradients replace in the end; do, v, S and D while they are
 // contracted, M afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the place too.
@@ -254,6 +148,13 @@ struct KeyGradients {
   __device__ __forceinline__ float after_32(const TileDecays& decays, int tile, int i, int place) const {
     return ((tile & 1) ? 0.0f : total[tile ^ 1][i]) + decays.after(i, place, lane, 3);
   }
+  // F_s or B_s of both levels between tiles.
+  __device__ __forceinline__ float exponent_16(const TileDecays& decays, int tile, int i, int place) const {
+    return (tile & 1) ? decays.up_to(i, place, lane, 3) : decays.after(i, place, lane, 3);
+  }
+  __device__ __forceinline__ float exponent_32(const TileDecays& decays, int tile, int i, int place) const {
+    return tile >= 2 ? up_to_32(decays, tile, i, place) : after_32(decays, tile, i, place);
+  }
   __device__ __forceinline__ float half_total(int half, int i) const {
     return total[2 * half][i] + total[2 * half + 1][i];
   }
@@ -276,9 +177,8 @@ struct KeyGradients {
         dq = dq * (power_of_two((tile >= 2 ? half_total(0, i) : 0.0f) + before) * scale);
         dk = dk * power_of_two((tile < 2 ? half_total(1, i) : 0.0f) + behind);
         of_queries = fused(q[i][p], dq, of_queries), of_keys = fused(k[i][p], dk, of_keys);
-        x16[i][p] = (tile & 1) ? q[i][p] * power_of_two(decays.up_to(i, p, lane, 3))
-                               : k[i][p] * power_of_two(decays.after(i, p, lane, 3));
-        x32[i][p] = tile >= 2 ? q[i][p] * power_of_two(before) : k[i][p] * power_of_two(behind);
+        x16[i][p] = ((tile & 1) ? q[i][p] : k[i][p]) * power_of_two(exponent_16(decays, tile, i, p));
+        x32[i][p] = (tile >= 2 ? q[i][p] : k[i][p]) * power_of_two(exponent_32(decays, tile, i, p));
       }
       query_total[tile][i] = over_lanes(of_queries), key_total[tile][i] = over_lanes(of_keys);
     }
@@ -358,10 +258,8 @@ struct KeyGradients {
       float of_32 = 0.0f;
 #pragma unroll
       for (int p = 0; p < 4; ++p) {
-        const float e16 =
-            power_of_two((tile & 1) ? decays.up_to(i, p, lane, 3) : decays.after(i, p, lane, 3));
-        const float e32 =
-            power_of_two(tile >= 2 ? up_to_32(decays, tile, i, p) : after_32(decays, tile, i, p));
+        const float e16 = power_of_two(exponent_16(decays, tile, i, p)),
+                    e32 = power_of_two(exponent_32(decays, tile, i, p));
         float& dq = element(c.queries[tile], i, p);
         float& dk = element(c.keys[tile], i, p);
         const float h16 = x16[tile][i][p] * element(z16, i, p), h32 = x32[tile][i][p] * element(z32, i, p);
@@ -405,30 +303,6 @@ struct KeyGradients {
     Gates::store_columns(shared.gates(), dg, 16 * tile, column, lane);
   }
 };
-
-// 64 tokens x 64 channels from shared memory to a tensor; 16 bytes at a time where rows are aligned.
-template <class T, int threads>
-__device__ __forceinline__ void store_tile(typename T::Bits* to, const char* tile, i64 row_stride, int rows,
-                                           int count, bool vector) {
-  constexpr int size = int(sizeof(typename T::Bits)), per_piece = 16 / size, pieces = T::columns / per_piece;
-  if (vector) {
-#pragma unroll 1
-    for (int i = int(threadIdx.x); i < rows * pieces; i += threads) {
-      const int row = i / pieces, column = i % pieces * per_piece;
-      if (column < count)
-        *reinterpret_cast<uint4*>(to + row * row_stride + column) =
-            *reinterpret_cast<const uint4*>(tile + T::offset(row, column));
-    }
-  } else {
-#pragma unroll 1
-    for (int i = int(threadIdx.x); i < rows * T::columns; i += threads) {
-      const int row = i / T::columns, column = i % T::columns;
-      if (column < count)
-        to[row * row_stride + column] =
-            *reinterpret_cast<const typename T::Bits*>(tile + T::offset(row, column));
-    }
-  }
-}
 
 // states, adjoints: S and D as plain matrices (StateStores). dg may be null.
 template <class Format, class Gate>

@@ -1,6 +1,7 @@
-// gla.fused_recurrent, backward: what its scans share. A block of 128 threads owns rows of the state (or of
-// its transpose), `lanes` neighbouring lanes per row; a lane holds `per_lane` columns. Tokens come eight at a
-// time, and sums over the columns are reduced for all eight at once: every lane ends with one of them.
+// gla.fused_recurrent: what its scans share, forward and backward. A block of 128 threads owns rows of the
+// state (or of its transpose), `lanes` neighbouring lanes per row; a lane holds `per_lane` columns. Tokens
+// come eight at a time, and sums over the columns are reduced for all eight at once: every lane ends with one
+// of them.
 #pragma once
 #include "../gated/decay.cuh"
 #include "../gated/format.cuh"
@@ -50,11 +51,12 @@ __device__ __forceinline__ float sum_over_lanes(float (&x)[segment], int lane) {
 }
 
 // Eight tokens x `width` channels on their way from a tensor [token, head, channels] to shared memory: read
-// into registers ahead of time. Tokens and channels that are not there are zero.
+// into registers ahead of time, as bits, so that nothing waits for them before they are written. Tokens and
+// channels that are not there are zero.
 template <class Format, int width>
 struct Slab {
   static constexpr int count = (segment * width + 127) / 128;
-  float x[count];
+  typename Format::Bits x[count];
 
   // `from`: first token, the head, first channel; `stride`: elements from token to token.
   __device__ __forceinline__ void read(const typename Format::Bits* from, i64 stride, int tokens,
@@ -62,15 +64,15 @@ struct Slab {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const int at = int(threadIdx.x) + 128 * i, token = at / width, channel = at % width;
-      const bool live = from != nullptr && token < tokens && channel < channels;
-      x[i] = live ? Format::decode(from[token * stride + channel]) : 0.0f;
+      x[i] = 0;
+      if (from != nullptr && token < tokens && channel < channels) x[i] = from[token * stride + channel];
     }
   }
   __device__ __forceinline__ void write(float (*to)[width]) const {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const int at = int(threadIdx.x) + 128 * i;
-      if (at < segment * width) reinterpret_cast<float*>(to)[at] = x[i];
+      if (at < segment * width) reinterpret_cast<float*>(to)[at] = Format::decode(x[i]);
     }
   }
   // Gates become decay factors.
@@ -78,7 +80,8 @@ struct Slab {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const int at = int(threadIdx.x) + 128 * i;
-      if (at < segment * width) reinterpret_cast<float*>(to)[at] = decay_factor(x[i] * log2_e);
+      if (at < segment * width)
+        reinterpret_cast<float*>(to)[at] = decay_factor(Format::decode(x[i]) * log2_e);
     }
   }
 };

@@ -13,6 +13,7 @@
 #pragma once
 #include <cmath>
 
+#include "reference/gated_form.h"
 #include "reference/operator.h"
 #include "reference/state_history.h"
 #include "src/numerics/eigen_traits.h"
@@ -36,6 +37,7 @@ struct Gla {
   static std::vector<ArgumentSpec> outputs() {
     return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
   }
+  static GatedForm form() { return {.gate = "g"}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
 
   /// One slice. Rows are tokens: q, k, g are T x K, v is T x V, S0 is K x V.
@@ -43,19 +45,20 @@ struct Gla {
   struct Inputs {
     Matrix<Real> q, k, v, g, S0;
     Real scale{1};
+
+    template <typename Self, typename Visit>
+    static void each(Self& x, const Visit& visit) {
+      visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("g", x.g), visit("initial_state", x.S0);
+    }
   };
   template <typename Real>
   struct Outputs {
     Matrix<Real> o, S;  ///< T x V; S_T, K x V
-  };
-  /// dL/do and dL/dS_T of a loss L.
-  template <typename Real>
-  struct Cotangents {
-    Matrix<Real> o, S;
-  };
-  template <typename Real>
-  struct Gradients {
-    Matrix<Real> q, k, v, g, S0;
+
+    template <typename Self, typename Visit>
+    static void each(Self& y, const Visit& visit) {
+      visit("o", y.o), visit("final_state", y.S);
+    }
   };
 
   template <typename Real>
@@ -86,11 +89,11 @@ struct Gla {
   ///   dq_t = scale S_t do_t      dk_t = G v_t      dv_t = G^T k_t
   ///   dg_t = e^{g_t} (.) rowsum(S_{t-1} (.) G)      (product form: no difference of large terms)
   ///   G <- diag(e^{g_t}) G
-  /// and dS_0 = G at the end.
+  /// and dS_0 = G at the end. d: dL/do and dL/dS_T of a loss L; returned: dL/d of every input.
   template <typename Real>
-  static Gradients<Real> adjoint(const Inputs<Real>& x, const Cotangents<Real>& d) {
+  static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
     const Eigen::Index T = x.q.rows();
-    Gradients<Real> y{x.q, x.k, x.v, x.g, d.S};
+    Inputs<Real> y{x.q, x.k, x.v, x.g, d.S};
     Matrix<Real>& G = y.S0;
     StateHistory<Matrix<Real>> S(x.S0, T, [&](int64_t t, Matrix<Real>& state) { step(x, t - 1, state); });
     for (Eigen::Index t = T; t >= 1; --t) {

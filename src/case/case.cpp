@@ -84,13 +84,14 @@ bool power_of_two(double x) {
   return std::frexp(std::fabs(x), &exponent) == 0.5;
 }
 
-void validate_values(const Case& c) {
+void validate_values(const Case& c, const Operator& op) {
   const ParsedDecay decay = parse_decay(c.decay);
   find_values(c.values);
   require(!c.scale || std::isnormal(static_cast<float>(*c.scale)),  // as kernels take it
           fmt::format("scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude",
                       c.scale.value_or(0)));
   if (c.values != "exact") return;
+  require(!op.inexact, fmt::format("values exact: the arithmetic of {} always rounds; use other values", op.name));
   require(decay.profile->name == "none",
           fmt::format("values exact: nothing may decay; use --decay none, not {}", c.decay));
   require(!c.scale || power_of_two(*c.scale),
@@ -134,8 +135,9 @@ std::vector<ArgumentSpec> outputs_of(const Case& c, const Operator& op) {
 bool is_present(const Case& c, const ArgumentSpec& spec) {
   if (!spec.optional) return true;
   if (c.without.contains(std::string(spec.name))) return false;
+  if (!spec.instead_of.empty() && !c.without.contains(std::string(spec.instead_of))) return false;
   if (spec.role != Role::state) return true;
-  return spec.name.starts_with("dfinal_") ? c.final_state_gradient : c.initial_state;
+  return spec.name.starts_with("d") ? c.final_state_gradient : c.initial_state;
 }
 
 Dtype dtype_of(const Case& c, const ArgumentSpec& spec) {
@@ -162,7 +164,7 @@ void validate(const Case& c, const Operator& op) {
   validate_packing(c);
   validate_dtype("dtype", c.dtype);
   validate_dtype("gate dtype", c.gate_dtype);
-  validate_values(c);
+  validate_values(c, op);
   validate_without(c, op);
   const std::vector<std::string> directions{"forward", "backward", "both"};
   require(std::find(directions.begin(), directions.end(), c.direction) != directions.end(),

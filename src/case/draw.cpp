@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
@@ -82,7 +83,8 @@ Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const std::vector<
   } else {
     const ValueKind& kind = find_values(c.values);
     fill(tensor, tokens, [&](const Coordinates& at, int64_t, int64_t channels) {
-      return kind.draw({random, c, spec.name, at, channels});
+      const double value = kind.draw({random, c, spec.name, at, channels});
+      return spec.role == Role::positive ? std::fabs(value) : value;
     });
   }
   return tensor;

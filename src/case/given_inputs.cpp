@@ -90,11 +90,13 @@ void take_formats(Case& c, const Specs& specs, const TensorMap& raw, const std::
     if (found == raw.end()) continue;
     const Dtype got = found->second.dtype;
     if (spec.role == Role::log_decay) c.gate_dtype = got;
-    if (spec.role == Role::value && !first) {
+    if ((spec.role == Role::value || spec.role == Role::positive) && !first) {
       first = spec.name;
       c.dtype = got;
     }
-    const Dtype expected = spec.role == Role::state ? Dtype::fp32 : spec.role == Role::value ? c.dtype : got;
+    const Dtype expected = spec.role == Role::state       ? Dtype::fp32
+                           : spec.role == Role::log_decay ? got
+                                                          : c.dtype;
     if (got == expected) continue;
     const std::string why = spec.role == Role::state ? "states are fp32" : fmt::format("as {}", *first);
     throw BadInput(fmt::format("{}: {}: expected {} ({}), got {}", source, spec.name, format(expected).name,

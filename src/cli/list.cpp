@@ -31,7 +31,8 @@ struct Listing {
 std::string arguments_text(const std::vector<ArgumentSpec>& arguments) {
   std::vector<std::string> parts;
   for (const ArgumentSpec& a : arguments)
-    parts.push_back(fmt::format("{}[{}]{}", a.name, fmt::join(a.axes, ","), a.optional ? "?" : ""));
+    parts.push_back(fmt::format("{}[{}]{}{}", a.name, fmt::join(a.axes, ","), a.optional ? "?" : "",
+                                a.instead_of.empty() ? "" : fmt::format("(instead of {})", a.instead_of)));
   return fmt::format("{}", fmt::join(parts, " "));
 }
 

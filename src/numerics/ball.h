@@ -15,16 +15,22 @@ struct MidpointArithmetic;
 template <>
 struct MidpointArithmetic<double> {
   static constexpr double roundoff = kDoubleRoundoff, exponential_error = kExponentialError;
+  static constexpr double quotient_error = kDoubleRoundoff;
   static constexpr double exponential_min = kExponentialMin;
   static double magnitude(double x) { return std::fabs(x); }
+  static double nearest(double x) { return x; }
+  static double narrowed(DoubleDouble x) { return x.hi; }
   static double exp(double x) { return exponential(x); }
 };
 
 template <>
 struct MidpointArithmetic<DoubleDouble> {
   static constexpr double roundoff = kDoubleDoubleRoundoff, exponential_error = kDoubleDoubleExponentialError;
+  static constexpr double quotient_error = kDoubleDoubleQuotientError;
   static constexpr double exponential_min = kDoubleDoubleExponentialMin;
   static double magnitude(DoubleDouble x) { return std::fabs(x.hi) * (1 + 0x1p-51); }  // |lo| <= u |hi|
+  static double nearest(DoubleDouble x) { return x.hi; }
+  static DoubleDouble narrowed(DoubleDouble x) { return x; }
   static DoubleDouble exp(DoubleDouble x) { return assay::exp(x); }
 };
 
@@ -65,6 +71,18 @@ struct Ball {
     return c;
   }
 
+  /// With q = a.mid / b.mid the exact quotients lie within (ra + |q| rb) / (|b| - rb) of q; a divisor that may
+  /// be zero gives an infinite radius. 2 u |q| as above; q below 2^-900 may lose up to 2^-1000.
+  friend Ball operator/(const Ball& a, const Ball& b) {
+    if (a.magnitude() == 0 && a.rad == 0 && b.magnitude() > b.rad) return Ball();
+    Ball c(a.mid / b.mid, 0);
+    const double least = b.magnitude() * (1 - 0x1p-50) - b.rad, cm = c.magnitude();
+    const double spread = (a.rad + cm * (1 + 0x1p-50) * b.rad) / least;
+    c.rad = least > 0 ? raised(spread + 2 * Arithmetic::quotient_error * cm + (cm < 0x1p-900 ? 0x1p-1000 : 0))
+                      : __builtin_inf();
+    return c;
+  }
+
   friend Ball operator-(const Ball& a) { return Ball(-a.mid, a.rad); }
   friend Ball operator-(const Ball& a, const Ball& b) { return a + (-b); }
   /// The same ball, not: the same number.
@@ -83,6 +101,21 @@ struct Ball {
     y.rad = raised(y.magnitude() * (relative + growth + relative * growth));
     if (y.magnitude() == 0) y.rad = 0x1p-860 * (1 + growth);
     return y;
+  }
+
+  /// Newton's step from any y near the logarithm: log x = y + log(x e^-y) = y + log1p(d) with d = x e^-y - 1,
+  /// and |log1p(d) - d| <= d^2 for |d| <= 1/2. y and e^-y are taken in double-double.
+  friend Ball log(const Ball& x) {
+    const Ball<DoubleDouble> wide(DoubleDouble(x.mid), x.rad);
+    const double y = std::log(Arithmetic::nearest(x.mid));
+    if (!(x.magnitude() > x.rad) || !std::isfinite(y)) return Ball(T(0), __builtin_inf());
+    const Ball<DoubleDouble> d = wide * exp(Ball<DoubleDouble>(-y)) - Ball<DoubleDouble>(1);
+    const Ball<DoubleDouble> sum = Ball<DoubleDouble>(y) + d;
+    const double size = d.magnitude() + d.rad;
+    if (!(size <= 0.5)) return Ball(T(0), __builtin_inf());
+    Ball z(Arithmetic::narrowed(sum.mid), 0);
+    z.rad = raised(sum.rad + size * size + 2 * Arithmetic::roundoff * z.magnitude());
+    return z;
   }
 };
 

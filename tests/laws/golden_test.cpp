@@ -30,12 +30,35 @@ struct GoldenCase {
   bool scale_rounded = false;
 };
 
+/// Golden names of what is an option of an operator here.
+std::string operator_of(const std::string& golden) {
+  return golden == "simple_gla_gamma" ? "simple_gla" : golden;
+}
+
+/// Binds the axes' letters to the sizes that the file gives.
+Sizes sizes_of(const json& c, const Operator& op) {
+  Sizes s;
+  const std::pair<const char*, int64_t Sizes::*> letters[] = {
+      {"B", &Sizes::B},  {"T", &Sizes::T}, {"H", &Sizes::H}, {"HV", &Sizes::HV}, {"HQ", &Sizes::HV},
+      {"K", &Sizes::K},  {"V", &Sizes::V}, {"D", &Sizes::V}, {"M", &Sizes::M}};
+  for (const ArgumentSpec& a : op.inputs) {
+    const std::string name(a.name);
+    if (!c["shapes"].contains(name)) continue;
+    const auto shape = c["shapes"].at(name).get<std::vector<int64_t>>();
+    for (size_t i = 0; i < shape.size() && shape.size() == a.axes.size(); ++i)
+      for (const auto& [letter, member] : letters)
+        if (a.axes[i] == letter) s.*member = shape[i];
+  }
+  s.HV = std::max(s.HV, s.H), s.N = s.B;
+  return s;
+}
+
 void load(const json& c, const Operator& op, GoldenCase& out) {
-  const auto shape = c["shapes"].at("v").get<std::vector<int64_t>>();
-  Sizes& s = out.problem.sizes;
-  s.B = s.N = shape[0], s.T = shape[1], s.H = s.HV = shape[2], s.V = shape[3];
-  s.K = c["shapes"].at("k").get<std::vector<int64_t>>()[3];
-  std::vector<ArgumentSpec> arguments = op.inputs;
+  out.problem.sizes = sizes_of(c, op);
+  const Sizes& s = out.problem.sizes;
+  for (const ParameterSpec& parameter : op.parameters)
+    if (c["params"].contains(parameter.name))
+      out.problem.parameters[std::string(parameter.name)] = c["params"].at(parameter.name).get<double>();
   json given = c["inputs"];
   for (const ArgumentSpec& output : op.outputs) {
     given["d" + std::string(output.name)] = c["cotangents"].at("d" + std::string(output.name));
@@ -80,13 +103,17 @@ void expect_inside(const ReferenceOutput& out, const json& golden, bool scale_ro
 }
 
 TEST(Golden, values_lie_inside_every_enclosure_of_every_operator) {
-  const json file = json::parse(std::ifstream("tests/data/golden.json"));
+  json all = json::array();
+  for (const char* name : {"tests/data/golden.json", "tests/data/golden_gates.json"}) {
+    const json file = json::parse(std::ifstream(name));
+    for (const json& c : file.at("cases")) all.push_back(c);
+  }
   for (const Operator& op : operators()) {
-    int cases = 0, compared = 0;
-    for (const json& c : file["cases"]) {
-      if (c["op"] != std::string(op.name)) continue;
+    size_t cases = 0, compared = 0;
+    for (const json& c : all) {
+      if (operator_of(c["op"]) != op.name) continue;
       ++cases;
-      const std::string where = std::string(op.name) + " case " + std::to_string(c["case"].get<int>());
+      const std::string where = c["op"].get<std::string>() + " case " + std::to_string(c["case"].get<int>());
       GoldenCase golden;
       load(c, op, golden);
       for (const auto& out : op.evaluate(golden.problem).outputs) {
@@ -99,7 +126,7 @@ TEST(Golden, values_lie_inside_every_enclosure_of_every_operator) {
       }
     }
     EXPECT_GE(cases, 3) << op.name;
-    EXPECT_GE(compared, 6 * cases) << op.name;
+    EXPECT_GE(compared, op.inputs.size() * cases) << op.name;
   }
 }
 

@@ -25,14 +25,22 @@ TEST(Precision, of_double_and_of_double_double_give_enclosures_that_meet_for_eve
       RandomShape shape;
       shape.B = 2, shape.T = 90, shape.H = 2, shape.K = 6, shape.V = 19, shape.decay = decay;
       RandomProblem p;
-      draw_problem(shape, seed++, p);
+      draw_problem_of(op, decay, shape, seed++, p);
       p.problem.arithmetic = recurrent_fp32(shape.K);
       const ReferenceResult coarse = op.evaluate(p.problem);
       GatedArithmetic& a = p.problem.arithmetic;
       a = {};
-      a.write = a.step = a.readout = 0x1p-40;
+      a.write = a.step = a.readout = a.divide = a.logits = 0x1p-42;
       const ReferenceResult fine = op.evaluate(p.problem);
       EXPECT_EQ(apart(coarse, fine), 0) << op.name << " " << decay;
+      // Without g the slots' decays have no declared arithmetic.
+      if (op.name == "gsa" && std::string(decay) == "absent") continue;
+      // States of rwkv7 with removals drawn at random leave the range of fp32, and it starts in double-double.
+      if (op.name == "rwkv7") continue;
+      // A few operations are precise enough in double.
+      const bool climbs = op.outputs.size() > 1;
+      for (const ReferenceOutput& out : fine.outputs) EXPECT_TRUE(out.undecided.empty()) << out.undecided;
+      if (!climbs) continue;
       int64_t narrower = 0;
       for (size_t o = 0; o < coarse.outputs.size(); ++o) {
         EXPECT_EQ(coarse.outputs[o].rung, 0) << op.name << " " << decay;

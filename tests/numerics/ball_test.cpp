@@ -46,6 +46,13 @@ void check_operations() {
     ASSERT_TRUE(holds(a + b, x + y));
     ASSERT_TRUE(holds(a - b, x - y));
     ASSERT_TRUE(holds(a * b, x * y));
+    if (b.magnitude() > 2 * b.rad) {
+      ASSERT_TRUE(holds(a / b, x / y));
+    }
+    if (i % 10 == 0 && a.magnitude() > 2 * a.rad) {
+      const bool positive = exact(a.mid) > 0;
+      ASSERT_TRUE(holds(log(positive ? a : -a), log(positive ? x : -x)));
+    }
     if (a.magnitude() < 100 && i % 10 == 0) {
       ASSERT_TRUE(holds(exp(a), exp(x)));
       const Ball<T> negative(exact(a.mid) < 0 ? a.mid : -a.mid, a.rad);
@@ -84,6 +91,13 @@ TEST(Ball, of_exact_numbers_has_radius_zero_where_no_operation_is_made) {
   EXPECT_EQ(exp(zero).rad, 0);
 }
 
+TEST(Ball, of_a_quotient_whose_divisor_may_be_zero_and_of_a_logarithm_there_is_infinite) {
+  EXPECT_TRUE(std::isinf((Ball<double>(1) / Ball<double>(0.5, 0.5)).rad));
+  EXPECT_TRUE(std::isinf(log(Ball<double>(0.5, 0.5)).rad));
+  EXPECT_LE((Ball<double>(1) / Ball<double>(3)).rad, 0x1p-53);
+  EXPECT_LE(log(Ball<DoubleDouble>(3)).rad, 0x1p-90);
+}
+
 TEST(Ball, covers_products_and_exponentials_that_underflow) {
   const Ball<double> tiny(0x1p-600);
   EXPECT_TRUE(holds(tiny * tiny, Exact(0x1p-600) * Exact(0x1p-600)));
@@ -91,10 +105,10 @@ TEST(Ball, covers_products_and_exponentials_that_underflow) {
   EXPECT_TRUE(holds(exp(Ball<DoubleDouble>(-1e4)), exp(Exact(-10000))));
 }
 
-TEST(Dual, carries_the_derivative_of_sums_products_and_exponentials) {
+TEST(Dual, carries_the_derivative_of_sums_products_quotients_exponentials_and_logarithms) {
   using D = Dual<Exact>;
   const Exact h = 1e-40, x = 0.7, y = -1.3;
-  const auto f = [](const auto& a, const auto& b) { return exp(a * b) * a - b; };
+  const auto f = [](const auto& a, const auto& b) { return exp(a * b) * a - b / a * log(a * a); };
   const D value = f(D(x, 2), D(y, -1));
   const Exact difference = (f(x + 2 * h, y - h) - f(x - 2 * h, y + h)) / (2 * h);
   EXPECT_LE(abs(value.tangent - difference), Exact(1e-70));

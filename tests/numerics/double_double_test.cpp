@@ -32,7 +32,7 @@ void expect_within(DoubleDouble got, const Exact& expected, double relative, con
       << what << " error / bound " << Exact(error / (abs(expected) * Exact(relative)));
 }
 
-TEST(DoubleDouble, sums_and_products_stay_within_the_stated_roundoff) {
+TEST(DoubleDouble, sums_products_and_quotients_stay_within_the_stated_roundoff) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 200000; ++i) {
     const DoubleDouble a = draw(random, 60);
@@ -41,6 +41,7 @@ TEST(DoubleDouble, sums_and_products_stay_within_the_stated_roundoff) {
     expect_within(a + b, exact(a) + exact(b), kDoubleDoubleRoundoff, "sum");
     expect_within(a - b, exact(a) - exact(b), kDoubleDoubleRoundoff, "difference");
     expect_within(a * b, exact(a) * exact(b), kDoubleDoubleRoundoff, "product");
+    expect_within(a / b, exact(a) / exact(b), kDoubleDoubleQuotientError, "quotient");
   }
 }
 

@@ -18,6 +18,7 @@ const Operator& gla() {
 SliceInputs slice_inputs(const RandomProblem& p, const Slice& s) {
   const Sizes& z = p.problem.sizes;
   SliceInputs x{s.tokens, z.K, z.V, {}, {}, {}, {}, {}, {}, {}, p.problem.scale};
+  x.settings.scale = p.problem.scale;
   const auto rows = [&](const char* name, int64_t width, std::vector<double>& out) {
     if (!p.inputs.count(name)) return;
     out.resize(static_cast<size_t>(s.tokens * width));

@@ -25,6 +25,7 @@ struct RandomShape {
   Dtype dtype = Dtype::fp32;
   std::string decay = "logsigmoid";  ///< none, near-one, logsigmoid, strong, reset, ladder, extreme, absent
   bool initial_state = true, cotangents = false;
+  int64_t M = 3, HV = 0;  ///< HV = 0: as H
 };
 
 /// A log decay of the named profile.
@@ -48,33 +49,51 @@ inline Tensor draw_tensor(const std::string& name, Dtype dtype, std::vector<Axis
   return tensor;
 }
 
-/// `out` must stay where it is: the problem points into it.
-inline void draw_problem(const RandomShape& shape, uint64_t seed, RandomProblem& out) {
+/// Inputs of any operator from its specifications, all optional ones present that do not stand in for another;
+/// decay "absent" leaves optional gates out. `out` must stay where it is: the problem points into it.
+inline void draw_problem_of(const Operator& op, const std::string& decay, const RandomShape& shape, uint64_t seed,
+                            RandomProblem& out) {
   std::mt19937_64 random(seed);
   const int64_t N = shape.cu_seqlens.empty() ? shape.B : static_cast<int64_t>(shape.cu_seqlens.size()) - 1;
-  const std::vector<Axis> keys = {{"B", shape.B}, {"T", shape.T}, {"H", shape.H}, {"K", shape.K}};
-  const std::vector<Axis> values = {{"B", shape.B}, {"T", shape.T}, {"H", shape.H}, {"V", shape.V}};
-  const std::vector<Axis> states = {{"N", N}, {"H", shape.H}, {"K", shape.K}, {"V", shape.V}};
+  const int64_t HV = shape.HV ? shape.HV : shape.H;
   out.inputs.clear();
-  out.inputs["q"] = draw_tensor("q", shape.dtype, keys, random);
-  out.inputs["k"] = draw_tensor("k", shape.dtype, keys, random);
-  out.inputs["v"] = draw_tensor("v", shape.dtype, values, random);
-  if (shape.decay != "absent") {
-    Tensor g("g", Dtype::fp32, keys);
-    for (int64_t i = 0; i < g.size(); ++i) g.set(i, draw_decay(shape.decay, random));
-    out.inputs["g"] = g;
-  }
-  if (shape.initial_state)
-    out.inputs["initial_state"] = draw_tensor("initial_state", Dtype::fp32, states, random);
-  if (shape.cotangents) {
-    out.inputs["do"] = draw_tensor("do", shape.dtype, values, random);
-    out.inputs["dfinal_state"] = draw_tensor("dfinal_state", Dtype::fp32, states, random);
-  }
   out.problem = {};
-  out.problem.sizes = {shape.B, shape.T, shape.H, shape.H, shape.K, shape.V, 1, N};
+  out.problem.sizes = {shape.B, shape.T, shape.H, HV, shape.K, shape.V, shape.M, N};
   out.problem.cu_seqlens = shape.cu_seqlens;
   out.problem.scale = 1 / std::sqrt(static_cast<double>(shape.K));
   out.problem.inputs = &out.inputs;
+  const auto axes_of = [&](const ArgumentSpec& a) {
+    std::vector<Axis> axes;
+    for (std::string_view axis : a.axes) axes.push_back({std::string(axis), out.problem.sizes.of(axis)});
+    return axes;
+  };
+  const auto state = [&](const ArgumentSpec& a) { return a.role == Role::state; };
+  for (const ArgumentSpec& a : op.inputs) {
+    const std::string name(a.name);
+    if (!a.instead_of.empty() || (state(a) && a.optional && !shape.initial_state)) continue;
+    if (a.role == Role::log_decay) {
+      if (a.optional && decay == "absent") continue;
+      Tensor g(name, shape.dtype == Dtype::fp64 ? Dtype::fp64 : Dtype::fp32, axes_of(a));
+      for (int64_t i = 0; i < g.size(); ++i) g.set(i, draw_decay(decay, random));
+      out.inputs[name] = g;
+    } else {
+      const Dtype dtype = state(a) && shape.dtype != Dtype::fp64 ? Dtype::fp32 : shape.dtype;
+      Tensor& x = out.inputs[name] = draw_tensor(name, dtype, axes_of(a), random);
+      // Sums of these stand in quotients.
+      const bool positive = a.role == Role::positive || a.name == "z0";
+      for (int64_t i = 0; positive && i < x.size(); ++i) x.set(i, std::fabs(x.value(i)));
+    }
+  }
+  for (const ArgumentSpec& a : op.outputs) {
+    const std::string name = "d" + std::string(a.name);
+    const Dtype dtype = state(a) && shape.dtype != Dtype::fp64 ? Dtype::fp32 : shape.dtype;
+    if (shape.cotangents) out.inputs[name] = draw_tensor(name, dtype, axes_of(a), random);
+  }
+}
+
+/// As above for gla.
+inline void draw_problem(const RandomShape& shape, uint64_t seed, RandomProblem& out) {
+  draw_problem_of(find_operator("gla"), shape.decay, shape, seed, out);
 }
 
 /// fp32 arithmetic of a recurrent kernel with a 2-ulp exponential.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <set>
 
@@ -127,6 +128,31 @@ TEST_P(GlaGradients, OfGatesKeepTheirRelativePrecisionWhereTheyAreTiny) {
       EXPECT_LT(dg.mid[static_cast<size_t>(i)], 1e-8);
       EXPECT_NEAR(got.value(i) / dg.mid[static_cast<size_t>(i)], 1, 0x1p-5) << got.element_name(i);
     }
+  }
+}
+
+struct Planted {
+  const char* kernel;
+  const char* decay;
+  const char* output;
+  bool nonfinite;  ///< else a finite value beyond its bound
+};
+
+TEST(GlaGradientDefects, AreFoundInTheGradientsTheyReach) {
+  setenv("ASSAY_CACHE", (testing::TempDir() + "assay-cache").c_str(), 1);
+  for (const Planted& planted : {Planted{"gla.chunk@S2c", "constant:-4", "dq", true},
+                                 {"gla.chunk@G1", "mild", "dk", false},
+                                 {"gla.chunk@G2", "mild", "dg", false},
+                                 {"gla.fused_recurrent@G1", "mild", "dg", false}}) {
+    const Case broken =
+        case_of(planted.kernel, {1, 80, 1, 16, 8, {}}, Dtype::bf16, Dtype::fp32, planted.decay, 2);
+    int64_t found = 0;
+    for (const OutputComparison& output : judged_run(broken).outputs)
+      if (output.name == planted.output) found = planted.nonfinite ? output.nonfinite : output.violation;
+    EXPECT_GT(found, 0) << token_of(broken);
+    Case clean = broken;
+    clean.kernel = clean.kernel.substr(0, clean.kernel.find('@'));
+    expect_within_bound(clean);
   }
 }
 

@@ -1,0 +1,70 @@
+// The bounds of merge_heads: inner products of declared relative error, y `readout`, dx the adjoint's, dW
+// `value_readout` and `total`.
+#include "reference/operators/merge_heads.h"
+
+#include "reference/models/stored.h"
+
+namespace assay {
+namespace {
+
+/// Sum over i of |a_ri b_ic| for every r, c, and of (1 + |a|)(1 + |b|): the companion, and what underflow meets.
+struct Products {
+  double companion = 0, spread = 0;
+};
+template <typename A, typename B>
+Products products(int64_t count, const A& a, const B& b) {
+  Products y;
+  for (int64_t i = 0; i < count; ++i) {
+    const double x = std::fabs(a(i)), z = std::fabs(b(i));
+    y.companion += x * z, y.spread += (1 + x) * (1 + z);
+  }
+  return y;
+}
+
+ModelledElement element(const Products& y, double relative, const GatedArithmetic& a, const Storage& storage,
+                        int64_t count) {
+  const double lost = kUnderflowEvents * underflow_of(a, claims_exact(a)) * (1 + relative) * y.spread;
+  // The sum's value is not known here: at most the companion.
+  return storage.element(y.companion, y.companion, relative * y.companion,
+                         y.spread < kModelOverflow ? lost : HUGE_VAL, static_cast<double>(count) + 16);
+}
+
+double at(const SliceMatrix& m, int64_t r, int64_t c) {
+  return m.values[static_cast<size_t>(r * m.columns + c)];
+}
+
+}  // namespace
+
+ModelledValues MergeHeads::forward_bound(const SliceProblem& p) {
+  const GatedArithmetic& a = p.problem->arithmetic;
+  const SliceMatrix &x = p.inputs[0], &W = p.inputs[1];
+  const Storage storage(a.output_roundoff, dtype_of(p, {"x"}));
+  ModelledValues y{{{}}, true};
+  for (int64_t t = 0; t < x.rows; ++t)
+    for (int64_t c = 0; c < W.columns; ++c)
+      y.values[0].push_back(element(products(W.rows, [&](int64_t i) { return at(x, t, i); },
+                                             [&](int64_t i) { return at(W, i, c); }),
+                                    a.readout, a, storage, W.rows));
+  return y;
+}
+
+ModelledValues MergeHeads::adjoint_bound(const SliceProblem& p) {
+  const GatedAdjointArithmetic& a = p.problem->adjoint;
+  const SliceMatrix &x = p.inputs[0], &W = p.inputs[1], &d = p.cotangents[0];
+  const Storage storage(a.state.output_roundoff, dtype_of(p, {"x"}));
+  ModelledValues y{{{}, {}}, true};
+  for (int64_t t = 0; t < x.rows; ++t)
+    for (int64_t i = 0; i < W.rows; ++i)
+      y.values[0].push_back(element(products(W.columns, [&](int64_t c) { return at(d, t, c); },
+                                             [&](int64_t c) { return at(W, i, c); }),
+                                    a.adjoint.readout, a.adjoint, storage, W.columns));
+  const double relative = a.value_readout + (1 + a.value_readout) * a.total;
+  for (int64_t i = 0; i < W.rows; ++i)
+    for (int64_t c = 0; c < W.columns; ++c)
+      y.values[1].push_back(element(products(x.rows, [&](int64_t t) { return at(x, t, i); },
+                                             [&](int64_t t) { return at(d, t, c); }),
+                                    relative, a.adjoint, storage, x.rows));
+  return y;
+}
+
+}  // namespace assay

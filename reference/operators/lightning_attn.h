@@ -1,0 +1,110 @@
+// Lightning attention: linear attention with a fixed decay per head and layer.
+//
+//   S_t = e^{gamma_h} S_{t-1} + k_t v_t^T          o_t = scale S_t^T q_t          t = 1..T
+//   gamma_h = -(8 / H) (1 - layer_idx / num_layers) h
+//
+// One slice: one sequence n, one head h = 0..H-1; head 0 never decays. q_t, k_t in R^K, v_t, o_t in R^V, S_t in
+// R^{K x V}; S_0 is the initial state or 0, S_T the final state. Domain: everything finite; 0 <= layer_idx <=
+// num_layers.
+//
+// Source: Z. Qin et al., "Lightning Attention-2: A Free Lunch for Handling Unlimited Sequence Lengths in Large
+// Language Models", arXiv:2401.04658; the slopes as in Z. Qin et al., "TransNormerLLM", arXiv:2307.14995.
+#pragma once
+#include <cmath>
+
+#include "reference/gated_form.h"
+#include "reference/operator.h"
+#include "reference/operators/scalar_decay.h"
+#include "reference/slice_problem.h"
+
+namespace assay {
+
+struct LightningAttn {
+  static constexpr std::string_view name = "lightning_attn";
+  static constexpr std::string_view summary = "linear attention, a fixed decay of each head and layer";
+  static constexpr std::string_view formula =
+      "S_t = exp(-(8/H)(1 - layer_idx/num_layers) h) S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t";
+  static constexpr std::string_view citation = "Qin et al., Lightning Attention-2, arXiv:2401.04658";
+  static std::vector<ArgumentSpec> inputs() {
+    return {{"q", {"B", "T", "H", "K"}, Role::value},
+            {"k", {"B", "T", "H", "K"}, Role::value},
+            {"v", {"B", "T", "H", "V"}, Role::value},
+            {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
+  }
+  static std::vector<ArgumentSpec> outputs() {
+    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
+  }
+  static std::vector<ParameterSpec> parameters() {
+    return {{"layer_idx", 0, "index of the layer, from 0"}, {"num_layers", 1, "number of layers"}};
+  }
+  static FixedDecay fixed_decay(const Problem& p, int64_t head) {
+    SliceProblem settings;
+    const std::vector<ParameterSpec> specs = parameters();
+    settings.parameters = &specs, settings.problem = &p;
+    const double layer = settings.parameter("layer_idx"), layers = settings.parameter("num_layers");
+    const DoubleDouble weight = decay<DoubleDouble>(head, p.sizes.H, layer, layers);
+    return {weight, log_decay<double>(head, p.sizes.H, layer, layers)};
+  }
+  static GatedForm form() { return {.fixed = &fixed_decay}; }
+  static constexpr bool inexact = true;
+  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+
+  /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
+  template <typename Real>
+  struct Inputs {
+    Matrix<Real> q, k, v, S0;
+    Real scale{1};
+    int64_t head = 0, heads = 1;
+    double layer = 0, layers = 1;
+
+    template <typename Self, typename Visit>
+    static void each(Self& x, const Visit& visit) {
+      visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0);
+    }
+    void take(const SliceProblem& x) {
+      head = x.slice.h, heads = x.heads;
+      layer = x.parameter("layer_idx"), layers = x.parameter("num_layers");
+    }
+  };
+  template <typename Real>
+  struct Outputs {
+    Matrix<Real> o, S;  ///< T x V; S_T, K x V
+
+    template <typename Self, typename Visit>
+    static void each(Self& y, const Visit& visit) {
+      visit("o", y.o), visit("final_state", y.S);
+    }
+  };
+
+  /// gamma_h = -8 h (num_layers - layer_idx) / (H num_layers): both products are exact integers.
+  template <typename Real>
+  static Real log_decay(int64_t head, int64_t heads, double layer, double layers) {
+    return Real(-8 * static_cast<double>(head) * (layers - layer)) / Real(static_cast<double>(heads) * layers);
+  }
+  template <typename Real>
+  static Real decay(int64_t head, int64_t heads, double layer, double layers) {
+    using std::exp;
+    if (head == 0 || layer == layers) return Real(1);
+    return exp(log_decay<Real>(head, heads, layer, layers));
+  }
+  template <typename Real>
+  static Vector<Real> decays(const Inputs<Real>& x) {
+    return Vector<Real>::Constant(x.q.rows(), decay<Real>(x.head, x.heads, x.layer, x.layers));
+  }
+
+  template <typename Real>
+  static Outputs<Real> forward(const Inputs<Real>& x) {
+    Outputs<Real> y{{}, x.S0};
+    y.o = scalar_decay_forward(x.q, x.k, x.v, decays(x), x.scale, y.S);
+    return y;
+  }
+
+  /// See scalar_decay.h; the decay is no input and has no gradient.
+  template <typename Real>
+  static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
+    const auto y = scalar_decay_adjoint(x.q, x.k, x.v, decays(x), x.scale, x.S0, d.o, d.S);
+    return {y.q, y.k, y.v, y.S0};
+  }
+};
+
+}  // namespace assay

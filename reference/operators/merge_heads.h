@@ -1,0 +1,65 @@
+// The heads' outputs side by side, and the projection after them.
+//
+//   y_bt = W^T [ x_bt1 ; x_bt2 ; .. ; x_btH ]
+//
+// x [B,T,H,V] is read as [B,T,H*V], heads outermost; W [H*V,K], y [B,T,K]: K is the width of the model here.
+// Domain: everything finite.
+//
+// Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, arXiv:1706.03762 (concatenation of the
+// heads times W^O).
+#pragma once
+#include "reference/modelled_values.h"
+#include "reference/operator.h"
+#include "reference/slice_problem.h"
+#include "src/numerics/eigen_traits.h"
+
+namespace assay {
+
+struct MergeHeads {
+  static constexpr bool per_head = false;
+  static constexpr std::string_view name = "merge_heads";
+  static constexpr std::string_view summary = "heads merged, [B,T,H,V] as [B,T,H*V], and projected";
+  static constexpr std::string_view formula = "y_bt = W^T concat_h(x_bth)";
+  static constexpr std::string_view citation = "Vaswani et al., Attention Is All You Need, arXiv:1706.03762";
+  static std::vector<ArgumentSpec> inputs() {
+    return {{"x", {"B", "T", "H", "V"}, Role::value}, {"weight", {"H*V", "K"}, Role::value}};
+  }
+  static std::vector<ArgumentSpec> outputs() { return {{"y", {"B", "T", "K"}, Role::output}}; }
+  static ModelledValues forward_bound(const SliceProblem&);
+  static ModelledValues adjoint_bound(const SliceProblem&);
+  static double default_scale(const Sizes&) { return 1; }
+
+  /// One sequence: x T x (H V), weight (H V) x K.
+  template <typename Real>
+  struct Inputs {
+    Matrix<Real> x, weight;
+    Real scale{1};
+
+    template <typename Self, typename Visit>
+    static void each(Self& x, const Visit& visit) {
+      visit("x", x.x), visit("weight", x.weight);
+    }
+  };
+  template <typename Real>
+  struct Outputs {
+    Matrix<Real> y;  ///< T x K
+
+    template <typename Self, typename Visit>
+    static void each(Self& y, const Visit& visit) {
+      visit("y", y.y);
+    }
+  };
+
+  template <typename Real>
+  static Outputs<Real> forward(const Inputs<Real>& x) {
+    return {x.x * x.weight};
+  }
+
+  /// dx = dy W^T,   dW = sum over tokens and sequences of x dy^T.
+  template <typename Real>
+  static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
+    return {d.y * x.weight.transpose(), x.x.transpose() * d.y};
+  }
+};
+
+}  // namespace assay

@@ -1,0 +1,88 @@
+// Retention: linear attention with a fixed decay per head.
+//
+//   S_t = (1 - 2^{-5-h}) S_{t-1} + k_t v_t^T          o_t = scale S_t^T q_t          t = 1..T
+//
+// One slice: one sequence n, one head h = 0..H-1. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the
+// initial state or 0, S_T the final state. Domain: everything finite.
+//
+// Source: Y. Sun et al., "Retentive Network: A Successor to Transformer for Large Language Models",
+// arXiv:2307.08621 (gamma = 1 - 2^{-5-h}; rotations and group norm are outside of the operator).
+#pragma once
+#include <cmath>
+
+#include "reference/gated_form.h"
+#include "reference/operator.h"
+#include "reference/operators/scalar_decay.h"
+#include "reference/slice_problem.h"
+
+namespace assay {
+
+struct Retention {
+  static constexpr std::string_view name = "retention";
+  static constexpr std::string_view summary = "linear attention, decay 1 - 2^(-5-h) of head h";
+  static constexpr std::string_view formula =
+      "S_t = (1 - 2^(-5-h)) S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t";
+  static constexpr std::string_view citation = "Sun et al., Retentive Network, arXiv:2307.08621";
+  static std::vector<ArgumentSpec> inputs() {
+    return {{"q", {"B", "T", "H", "K"}, Role::value},
+            {"k", {"B", "T", "H", "K"}, Role::value},
+            {"v", {"B", "T", "H", "V"}, Role::value},
+            {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
+  }
+  static std::vector<ArgumentSpec> outputs() {
+    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
+  }
+  /// 1 - 2^-n needs n bits: a double-double holds it exactly.
+  static FixedDecay fixed_decay(const Problem&, int64_t head) {
+    const double lost = std::ldexp(1.0, static_cast<int>(-5 - head));
+    return {two_sum(1, -lost), std::log1p(-lost)};
+  }
+  static GatedForm form() { return {.fixed = &fixed_decay}; }
+  static constexpr bool inexact = true;
+  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+
+  /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
+  template <typename Real>
+  struct Inputs {
+    Matrix<Real> q, k, v, S0;
+    Real scale{1};
+    int64_t head = 0;
+
+    template <typename Self, typename Visit>
+    static void each(Self& x, const Visit& visit) {
+      visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0);
+    }
+    void take(const SliceProblem& x) { head = x.slice.h; }
+  };
+  template <typename Real>
+  struct Outputs {
+    Matrix<Real> o, S;  ///< T x V; S_T, K x V
+
+    template <typename Self, typename Visit>
+    static void each(Self& y, const Visit& visit) {
+      visit("o", y.o), visit("final_state", y.S);
+    }
+  };
+
+  /// 1 - 2^{-5-h} for every token.
+  template <typename Real>
+  static Vector<Real> decays(const Inputs<Real>& x) {
+    return Vector<Real>::Constant(x.q.rows(), Real(1) - Real(std::ldexp(1.0, static_cast<int>(-5 - x.head))));
+  }
+
+  template <typename Real>
+  static Outputs<Real> forward(const Inputs<Real>& x) {
+    Outputs<Real> y{{}, x.S0};
+    y.o = scalar_decay_forward(x.q, x.k, x.v, decays(x), x.scale, y.S);
+    return y;
+  }
+
+  /// See scalar_decay.h; the decay is no input and has no gradient.
+  template <typename Real>
+  static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
+    const auto y = scalar_decay_adjoint(x.q, x.k, x.v, decays(x), x.scale, x.S0, d.o, d.S);
+    return {y.q, y.k, y.v, y.S0};
+  }
+};
+
+}  // namespace assay

@@ -1,0 +1,92 @@
+// Gated linear attention with one scalar decay per head: per token (g), constant (g_gamma), or none.
+//
+//   S_t = e^{g_t} S_{t-1} + k_t v_t^T          o_t = scale S_t^T q_t          t = 1..T
+//
+// One slice: one sequence n, one head h. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the initial
+// state or 0, S_T the final state. g is a natural-log decay of the old state, before token t is written; with
+// g_gamma it is the head's gamma at every token; with neither it is 0. At most one of the two is given.
+// Domain: q, k, v, S_0 finite; -1e4 <= g, gamma <= 0; scale finite.
+//
+// Source: T. Dao, A. Gu, "Transformers are SSMs: Generalized Models and Efficient Algorithms Through
+// Structured State Space Duality", ICML 2024, arXiv:2405.21060 (the scalar-identity case; there a_t = e^{g_t}).
+#pragma once
+#include <cmath>
+
+#include "reference/gated_form.h"
+#include "reference/operator.h"
+#include "reference/operators/scalar_decay.h"
+
+namespace assay {
+
+struct SimpleGla {
+  static constexpr std::string_view name = "simple_gla";
+  static constexpr std::string_view summary =
+      "gated linear attention, one decay per head: per token, constant, or none";
+  static constexpr std::string_view formula =
+      "S_t = exp(g_t) S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t;  g_t = g_gamma at every t where that is given";
+  static constexpr std::string_view citation = "Dao, Gu, Transformers are SSMs, arXiv:2405.21060";
+  static std::vector<ArgumentSpec> inputs() {
+    return {{"q", {"B", "T", "H", "K"}, Role::value},
+            {"k", {"B", "T", "H", "K"}, Role::value},
+            {"v", {"B", "T", "H", "V"}, Role::value},
+            {"g", {"B", "T", "H"}, Role::log_decay, true},
+            {"g_gamma", {"H"}, Role::log_decay, true, "g"},
+            {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
+  }
+  static std::vector<ArgumentSpec> outputs() {
+    return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
+  }
+  static GatedForm form() { return {.gate = "g", .per_channel = false, .head_gate = "g_gamma"}; }
+  static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+
+  /// One slice. Rows are tokens: q, k are T x K, v is T x V, g is T x 1, gamma 1 x 1, S0 K x V.
+  template <typename Real>
+  struct Inputs {
+    Matrix<Real> q, k, v, g, gamma, S0;
+    Real scale{1};
+
+    template <typename Self, typename Visit>
+    static void each(Self& x, const Visit& visit) {
+      visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("g", x.g), visit("g_gamma", x.gamma);
+      visit("initial_state", x.S0);
+    }
+  };
+  template <typename Real>
+  struct Outputs {
+    Matrix<Real> o, S;  ///< T x V; S_T, K x V
+
+    template <typename Self, typename Visit>
+    static void each(Self& y, const Visit& visit) {
+      visit("o", y.o), visit("final_state", y.S);
+    }
+  };
+
+  /// a_t = e^{g_t + gamma}; the absent ones are 0.
+  template <typename Real>
+  static Vector<Real> decays(const Inputs<Real>& x) {
+    Vector<Real> a(x.g.rows());
+    for (Eigen::Index t = 0; t < a.size(); ++t) {
+      using std::exp;
+      a(t) = exp(Real(x.g(t, 0) + x.gamma(0, 0)));
+    }
+    return a;
+  }
+
+  template <typename Real>
+  static Outputs<Real> forward(const Inputs<Real>& x) {
+    Outputs<Real> y{{}, x.S0};
+    y.o = scalar_decay_forward(x.q, x.k, x.v, decays(x), x.scale, y.S);
+    return y;
+  }
+
+  /// dg_t = dL/d(log a_t), dgamma = sum_t dg_t; the rest in scalar_decay.h.
+  template <typename Real>
+  static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
+    const auto y = scalar_decay_adjoint(x.q, x.k, x.v, decays(x), x.scale, x.S0, d.o, d.S);
+    Matrix<Real> gamma = Matrix<Real>::Constant(1, 1, Real(0));
+    for (Eigen::Index t = 0; t < y.log_a.size(); ++t) gamma(0, 0) += y.log_a(t);
+    return {y.q, y.k, y.v, y.log_a, gamma, y.S0};
+  }
+};
+
+}  // namespace assay

@@ -1,0 +1,42 @@
+// Laws that need an operator's type: what its transcription must obey over number types that no evaluation uses.
+// One source per operator is made from operators.def; the tests loop over the rows.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+struct LawShape {
+  int64_t T, H, K, V, M;
+};
+
+/// <w, J d> against <J^T w, d>, with 60 digits.
+struct AdjointCheck {
+  std::string moved;    ///< the input, or "all"
+  double disagreement;  ///< |<w, J d> - <J^T w, d>|
+  double forward;       ///< <w, J d>
+  bool may_vanish;      ///< a gate's derivative is zero where everything has decayed
+};
+
+/// The transcription over fp32, as a kernel would be written, against the reference's bound.
+struct Fp32Check {
+  std::string output;
+  int64_t judged = 0, outside = 0, unbounded = 0;
+  double ratio = 0;  ///< largest error / bound
+};
+
+struct OperatorLaws {
+  std::string name;
+  /// Each input moved alone, and all together.
+  std::vector<AdjointCheck> (*adjoint)(const std::string& decay, const LawShape&, uint64_t seed);
+  /// Largest difference, with 60 digits, of a run split in two and resumed from the state, forward and backward.
+  double (*resumed)(const std::string& decay, const LawShape&, uint64_t seed);
+  /// Outputs and gradients; every declared relative error is `share` of the true one.
+  std::vector<Fp32Check> (*fp32)(const std::string& decay, const LawShape&, uint64_t seed, double share);
+};
+
+/// In the order of operators.def.
+std::vector<OperatorLaws> operator_laws();
+
+}  // namespace assay

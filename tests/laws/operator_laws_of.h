@@ -1,0 +1,232 @@
+// The laws of operator_laws.h for one operator's type. Heavy: include in sources only.
+#pragma once
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "reference/literal_slice.h"
+#include "tests/laws/operator_laws.h"
+#include "tests/reference/random_problem.h"
+
+namespace assay {
+
+template <typename Op>
+constexpr bool per_head_of() {
+  if constexpr (requires { Op::per_head; }) return Op::per_head;
+  return true;
+}
+
+template <typename Op>
+Operator specifications_of() {
+  Operator op;
+  op.inputs = Op::inputs(), op.outputs = Op::outputs();
+  if constexpr (requires { Op::parameters(); }) op.parameters = Op::parameters();
+  return op;
+}
+
+/// One problem and its last head's slice.
+template <typename Op>
+struct LawProblem {
+  Operator op = specifications_of<Op>();
+  RandomProblem drawn;
+  SliceProblem slice;
+
+  LawProblem(const std::string& decay, const LawShape& s, uint64_t seed, Dtype dtype) {
+    RandomShape shape;
+    shape.T = s.T, shape.H = s.H, shape.K = s.K, shape.V = s.V, shape.M = s.M, shape.cotangents = true;
+    shape.dtype = dtype;
+    draw_problem_of(op, decay, shape, seed, drawn);
+    slice = read(per_head_of<Op>() ? s.H - 1 : 0);
+  }
+  SliceProblem read(int64_t head) const {
+    return read_slice(drawn.problem, op.inputs, op.outputs, op.parameters,
+                      Slice{0, head, 0, drawn.problem.sizes.T}, per_head_of<Op>());
+  }
+};
+
+template <typename Op>
+std::vector<AdjointCheck> adjoint_law(const std::string& decay, const LawShape& shape, uint64_t seed) {
+  using Real = Mpfr<60>;
+  using D = Dual<Real>;
+  const LawProblem<Op> p(decay, shape, seed, Dtype::fp64);
+  std::mt19937_64 random(seed);
+  std::normal_distribution<double> normal;
+  const auto w = slice_cotangents<Op, Real>(p.slice);
+  const auto gradient = Op::adjoint(slice_inputs<Op, Real>(p.slice), w);
+  const size_t inputs = p.op.inputs.size();
+  std::vector<AdjointCheck> checks;
+  for (size_t moved = 0; moved <= inputs; ++moved) {
+    auto x = slice_inputs<Op, D>(p.slice);
+    std::vector<Matrix<Real>> directions;
+    size_t i = 0;
+    Op::template Inputs<D>::each(x, [&](std::string_view, Matrix<D>& m) {
+      directions.push_back(Matrix<Real>::Constant(m.rows(), m.cols(), Real(0)));
+      for (Eigen::Index r = 0; (moved == i || moved == inputs) && r < m.rows(); ++r)
+        for (Eigen::Index c = 0; c < m.cols(); ++c)
+          m(r, c).tangent = directions.back()(r, c) = Real(normal(random));
+      ++i;
+    });
+    Real backward = 0, forward = 0;
+    i = 0;
+    Op::template Inputs<Real>::each(gradient, [&](std::string_view, const Matrix<Real>& m) {
+      backward += m.cwiseProduct(directions[i++]).sum();
+    });
+    std::vector<const Matrix<Real>*> cotangents;
+    Op::template Outputs<Real>::each(w, [&](std::string_view, const Matrix<Real>& m) { cotangents.push_back(&m); });
+    i = 0;
+    const auto y = Op::forward(x);
+    Op::template Outputs<D>::each(y, [&](std::string_view, const Matrix<D>& m) {
+      for (Eigen::Index r = 0; r < m.rows(); ++r)
+        for (Eigen::Index c = 0; c < m.cols(); ++c) forward += m(r, c).tangent * (*cotangents[i])(r, c);
+      ++i;
+    });
+    const bool all = moved == inputs;
+    checks.push_back({all ? "all" : std::string(p.op.inputs[moved].name), static_cast<double>(abs(forward - backward)),
+                      static_cast<double>(forward), !all && p.op.inputs[moved].role == Role::log_decay});
+  }
+  return checks;
+}
+
+/// Rows first .. first + count of the matrices that have one row per token; all others whole.
+template <typename Op, typename Values, typename Specs>
+void take_rows(Values& values, const Specs& specs, Eigen::Index first, Eigen::Index count) {
+  size_t i = 0;
+  Values::each(values, [&](std::string_view, auto& m) {
+    const auto& axes = specs[i++].axes;
+    if (std::find(axes.begin(), axes.end(), "T") != axes.end()) m = m.middleRows(first, count).eval();
+  });
+}
+
+/// The states among an operator's values, in order.
+template <typename Values>
+std::vector<Matrix<Mpfr<60>>*> states_of(Values& values, const std::vector<ArgumentSpec>& specs) {
+  std::vector<Matrix<Mpfr<60>>*> states;
+  size_t i = 0;
+  Values::each(values, [&](std::string_view, Matrix<Mpfr<60>>& m) {
+    if (specs[i++].role == Role::state) states.push_back(&m);
+  });
+  return states;
+}
+
+template <typename Op>
+double resumed_law(const std::string& decay, const LawShape& shape, uint64_t seed) {
+  using Real = Mpfr<60>;
+  const LawProblem<Op> p(decay, shape, seed, Dtype::fp64);
+  const Eigen::Index T = shape.T, cut = T / 2;
+  const auto x = slice_inputs<Op, Real>(p.slice);
+  const auto d = slice_cotangents<Op, Real>(p.slice);
+  auto first = x, second = x;
+  auto d_first = d, d_second = d;
+  take_rows<Op>(first, p.op.inputs, 0, cut), take_rows<Op>(second, p.op.inputs, cut, T - cut);
+  take_rows<Op>(d_first, p.op.outputs, 0, cut), take_rows<Op>(d_second, p.op.outputs, cut, T - cut);
+  auto whole = Op::forward(x), y1 = Op::forward(first);
+  const auto carried = states_of(y1, p.op.outputs), into = states_of(second, p.op.inputs);
+  for (size_t i = 0; i < into.size(); ++i) *into[i] = *carried[i];
+  auto y2 = Op::forward(second);
+  auto g = Op::adjoint(x, d), g2 = Op::adjoint(second, d_second);
+  const auto back = states_of(g2, p.op.inputs), out = states_of(d_first, p.op.outputs);
+  for (size_t i = 0; i < back.size(); ++i) *out[i] = *back[i];
+  auto g1 = Op::adjoint(first, d_first);
+  Real worst = 0;
+  const auto compare = [&](auto& all, auto& early, auto& late, const auto& specs, bool gradient) {
+    std::vector<Matrix<Real>*> a, e, l;
+    using V = std::remove_cvref_t<decltype(all)>;
+    V::each(all, [&](std::string_view, Matrix<Real>& m) { a.push_back(&m); });
+    V::each(early, [&](std::string_view, Matrix<Real>& m) { e.push_back(&m); });
+    V::each(late, [&](std::string_view, Matrix<Real>& m) { l.push_back(&m); });
+    for (size_t i = 0; i < a.size(); ++i) {
+      const auto& axes = specs[i].axes;
+      Matrix<Real> joined = *l[i];  // final states
+      if (std::find(axes.begin(), axes.end(), "T") != axes.end()) {
+        joined.resize(T, l[i]->cols());
+        for (Eigen::Index t = 0; t < T; ++t) joined.row(t) = t < cut ? e[i]->row(t) : l[i]->row(t - cut);
+      } else if (gradient) {
+        if (specs[i].role == Role::state)
+          joined = *e[i];  // of initial states
+        else
+          joined += *e[i];  // of inputs that all tokens share
+      }
+      for (Eigen::Index r = 0; r < joined.rows(); ++r)
+        for (Eigen::Index c = 0; c < joined.cols(); ++c) {
+          const Real off = abs(joined(r, c) - (*a[i])(r, c));
+          if (off > worst) worst = off;
+        }
+    }
+  };
+  compare(whole, y1, y2, p.op.outputs, false);
+  compare(g, g1, g2, p.op.inputs, true);
+  return static_cast<double>(worst);
+}
+
+/// What the transcription over fp32 does: products, sums in any order, one exponential of at most 2 u.
+inline GatedArithmetic transcribed(const Sizes& s, double share) {
+  const double u = share * 0x1p-24, sums = static_cast<double>(s.K + s.V + s.M + 16 + s.H * s.V) * 1.001;
+  GatedArithmetic a;
+  a.decay = 3.01 * u, a.write = 2.01 * u, a.step = 2.01 * u, a.readout = sums * u;
+  a.bonus = 4.01 * u, a.divide = sums * u, a.logits = sums * u, a.logits_per_nat = u, a.removal = sums * u;
+  a.underflow = 0x1p-149;
+  return a;
+}
+
+template <typename Op>
+std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape, uint64_t seed, double share) {
+  LawProblem<Op> p(decay, shape, seed, Dtype::fp32);
+  Problem& problem = p.drawn.problem;
+  problem.scale = 0.5;
+  problem.arithmetic = transcribed(problem.sizes, share);
+  GatedAdjointArithmetic& d = problem.adjoint;
+  d.state = d.adjoint = problem.arithmetic;
+  const double u = share * 0x1p-24, sums = problem.arithmetic.readout;
+  d.value_readout = d.inner = d.bonus = 2 * sums;
+  d.gate_readout = static_cast<double>(shape.K * shape.V + 8) * u;
+  d.total = static_cast<double>(shape.T * shape.K + 8) * u;
+  const Operator& op = find_operator(Op::name);
+  std::vector<Fp32Check> checks;
+  const auto judge = [&](const ReferenceResult& reference, bool gradient) {
+    const auto& specs = gradient ? p.op.inputs : p.op.outputs;
+    std::map<std::string, std::vector<float>> got;
+    const int64_t heads = per_head_of<Op>() ? p.slice.heads : 1;
+    for (int64_t h = 0; h < heads; ++h) {
+      const SliceProblem x = p.read(h);
+      size_t i = 0;
+      const auto take = [&](std::string_view, const Matrix<float>& m) {
+        const ArgumentSpec& spec = specs[i++];
+        const SliceLayout layout(spec, problem.sizes, per_head_of<Op>());
+        auto& out = got[(gradient ? "d" : "") + std::string(spec.name)];
+        out.resize(static_cast<size_t>(layout.size()));
+        for (Eigen::Index r = 0; r < m.rows(); ++r)
+          for (Eigen::Index c = 0; c < m.cols(); ++c)
+            out[static_cast<size_t>(layout.row(x.slice, x.heads, r) + c)] += m(r, c);
+      };
+      const auto in = slice_inputs<Op, float>(x);
+      if (gradient) {
+        const auto y = Op::adjoint(in, slice_cotangents<Op, float>(x));
+        Op::template Inputs<float>::each(y, take);
+      } else {
+        const auto y = Op::forward(in);
+        Op::template Outputs<float>::each(y, take);
+      }
+    }
+    for (const ReferenceOutput& out : reference.outputs) {
+      Fp32Check check{out.name};
+      for (size_t i = 0; i < out.mid.size(); ++i) {
+        check.unbounded += !std::isfinite(out.bound[i]);
+        ++check.judged;
+        const double error = std::fabs(double{got.at(out.name)[i]} - out.mid[i]) - out.rad[i];
+        check.outside += !(error <= out.bound[i]);
+        if (error > 0) check.ratio = std::fmax(check.ratio, error / out.bound[i]);
+      }
+      checks.push_back(check);
+    }
+  };
+  judge(op.evaluate(problem), false);
+  judge(op.evaluate_adjoint(problem), true);
+  return checks;
+}
+
+template <typename Op>
+OperatorLaws laws_of() {
+  return {std::string(Op::name), &adjoint_law<Op>, &resumed_law<Op>, &fp32_law<Op>};
+}
+
+}  // namespace assay
