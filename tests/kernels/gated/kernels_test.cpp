@@ -71,6 +71,7 @@ TEST_P(GatedKernel, StaysWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
 }
 
 TEST_P(GatedKernel, IsExactWhereNoOperationRounds) {
+  if (operator_of(GetParam()).inexact) GTEST_SKIP() << "its heads decay";
   for (const Dtype dtype : dtypes) {
     Case c = case_of(GetParam(), {1, 140, 1, 40, 24, {}}, dtype, Dtype::fp32, "none", 4);
     c.values = "exact";
