@@ -1,6 +1,7 @@
 // The virtual machine: executes a plan's launches over tagged memory, bit for bit, and on request records
 // where non-finite values were born.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,15 +23,17 @@ struct MachineOptions {
 /// named).
 Outcome run(const Plan&, const TensorMap& inputs, const MachineOptions&);
 
-/// The same run in the recording machine: blocks one after another, `recording` filled (see recording.h). Dependences of
-/// all but the newest 2^26 unions are forgotten; a run that watches an event collects that one's when it happens, and
-/// ends after its block (without outputs).
+/// The same run in the recording machine: blocks one after another, `recording` filled (see recording.h).
+/// Dependences of all but the newest 2^26 unions are forgotten; a run that watches an event collects that
+/// one's when it happens, and ends after its block (without outputs).
 Outcome run_recorded(const Plan&, const TensorMap& inputs, const MachineOptions&, Recording* recording,
                      int32_t watched_event = -1);
 
-/// Rows of the instruction table for `assay list instructions`: form and status per architecture.
+/// Rows of the instruction table for `assay list instructions`: forms, and for each of sm_80, sm_89 and sm_90
+/// where the bits come from ("exact", "measured", "modelled") or "-" where the architecture lacks the forms.
 struct InstructionRow {
-  std::string form, status;
+  std::string forms;
+  std::array<std::string, 3> status;
 };
 std::vector<InstructionRow> instruction_rows();
 

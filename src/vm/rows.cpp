@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "src/vm/availability.h"
 #include "src/vm/instruction_row.h"
-#include "src/vm/machine.h"
 #include "src/vm/rows/warp_rows.h"
 
 #define ASSAY_LANES portable
@@ -138,9 +138,18 @@ const std::vector<Row>& rows() {
   return table;
 }
 
-std::vector<std::string> forms_of(const Row& row) {
+std::vector<std::string> alternatives(const std::string& pattern) {
   std::vector<std::string> forms;
-  expand(row.pattern, forms);
+  expand(pattern, forms);
+  return forms;
+}
+
+std::vector<std::string> forms_of(const Row& row) {
+  std::vector<std::string> forms = alternatives(row.pattern);
+  std::erase_if(forms, [](const std::string& form) {
+    const int least = least_architecture(form);
+    return least == 0 || least > *std::rbegin(architectures);
+  });
   return forms;
 }
 
@@ -175,13 +184,6 @@ const LaneKit& lane_kit() {
   static const LaneKit made = portable::kit();
 #endif
   return made;
-}
-
-std::vector<InstructionRow> instruction_rows() {
-  static constexpr const char* text[] = {"exact", "measured sm_90, modelled elsewhere", "modelled"};
-  std::vector<InstructionRow> result;
-  for (const Row& row : rows()) result.push_back({row.pattern, text[static_cast<size_t>(row.status)]});
-  return result;
 }
 
 }  // namespace assay::vm

@@ -99,5 +99,59 @@ TEST(Case, ScaleIsTheOperatorsUnlessGivenAndAPowerOfTwoInExactCases) {
   EXPECT_EQ(scale_of(c, gated_operator()), 3);
 }
 
+std::vector<std::string> names_of(const std::vector<ArgumentSpec>& specs) {
+  std::vector<std::string> names;
+  for (const ArgumentSpec& spec : specs) names.emplace_back(spec.name);
+  return names;
+}
+
+TEST(Case, ADirectionSaysWhatARunTakesAndGives) {
+  using Names = std::vector<std::string>;
+  const Operator op = gated_operator();
+  const Names inputs = {"q", "k", "v", "g", "initial_state"}, outputs = {"o", "final_state"};
+  Names all = inputs;
+  all.insert(all.end(), {"do", "dfinal_state"});
+  Case c = good();
+  EXPECT_EQ(names_of(inputs_of(c, op)), inputs);
+  EXPECT_EQ(names_of(outputs_of(c, op)), outputs);
+  c.direction = "backward";
+  EXPECT_EQ(names_of(inputs_of(c, op)), all);
+  EXPECT_EQ(names_of(outputs_of(c, op)), (Names{"dq", "dk", "dv", "dg"}))
+      << "no initial state, no gradient of it";
+  c.without = {"g"}, c.initial_state = true;
+  EXPECT_EQ(names_of(outputs_of(c, op)), (Names{"dq", "dk", "dv", "dinitial_state"}));
+  c.direction = "both";
+  EXPECT_EQ(names_of(outputs_of(c, op)), (Names{"o", "final_state", "dq", "dk", "dv", "dinitial_state"}));
+}
+
+TEST(Case, GradientsHaveTheFormatsOfTheirInputs) {
+  const Operator op = gated_operator();
+  Case c = good();
+  c.direction = "backward", c.initial_state = true, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16;
+  std::vector<std::pair<std::string, Dtype>> got;
+  for (const ArgumentSpec& spec : outputs_of(c, op)) got.emplace_back(spec.name, dtype_of(c, spec));
+  const std::vector<std::pair<std::string, Dtype>> expected = {{"dq", Dtype::bf16},
+                                                               {"dk", Dtype::bf16},
+                                                               {"dv", Dtype::bf16},
+                                                               {"dg", Dtype::fp16},
+                                                               {"dinitial_state", Dtype::fp32}};
+  EXPECT_EQ(got, expected);
+}
+
+TEST(Case, AFinalStatesGradientIsDrawnOnlyBackwardAndOnlyWhereItIsAskedFor) {
+  const Operator op = gated_operator();
+  Case c = good();
+  c.final_state_gradient = true;
+  EXPECT_THROW(validate(c, op), BadInput);
+  c.direction = "backward";
+  EXPECT_NO_THROW(validate(c, op));
+  EXPECT_TRUE(draw_inputs(c, op).contains("dfinal_state"));
+  c.final_state_gradient = false;
+  EXPECT_FALSE(draw_inputs(c, op).contains("dfinal_state"));
+  EXPECT_TRUE(draw_inputs(c, op).contains("do"));
+  c.direction = "forward";
+  EXPECT_FALSE(draw_inputs(c, op).contains("do"));
+}
+
 }  // namespace
 }  // namespace assay

@@ -108,5 +108,21 @@ TEST(GivenInputs, WhatDoesNotFitIsNamed) {
   }
 }
 
+TEST(GivenInputs, CotangentsAreTakenBackwardOnly) {
+  TensorMap raw = packed();
+  raw["do"] = tensor(Dtype::fp16, {1, 30, 2, 8});
+  raw["dfinal_state"] = tensor(Dtype::fp32, {2, 2, 16, 8});
+  Case c = base();
+  EXPECT_THROW(fit_inputs(c, gated_operator(), raw, "x"), BadInput);
+  c.direction = "backward";
+  const GivenInputs given = fit_inputs(c, gated_operator(), raw, "x");
+  EXPECT_TRUE(given.case_.final_state_gradient);
+  EXPECT_EQ(given.inputs.at("do").axes.back().name, "V");
+  raw.erase("dfinal_state");
+  EXPECT_FALSE(fit_inputs(c, gated_operator(), raw, "x").case_.final_state_gradient);
+  raw.erase("do");
+  EXPECT_THROW(fit_inputs(c, gated_operator(), raw, "x"), BadInput);
+}
+
 }  // namespace
 }  // namespace assay

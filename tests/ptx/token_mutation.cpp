@@ -201,6 +201,7 @@ const std::vector<std::string>& known_words() {
     std::vector<std::string> words;
     for (const vm::Row& row : vm::rows()) {
       const std::vector<std::string> forms = vm::forms_of(row);
+      if (forms.empty()) continue;
       for (const size_t i : {size_t{0}, forms.size() - 1})
         words.push_back(forms[i].substr(0, forms[i].find(' ')));
     }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "src/numerics/bad_input.h"
+#include "src/vm/availability.h"
 #include "src/vm/instruction_row.h"
 #include "tests/vm/small_kernel.h"
 
@@ -42,6 +43,54 @@ TEST(InstructionTable, SpellsEachFormOnce) {
     for (const std::string& form : forms_of(row))
       EXPECT_TRUE(seen.insert(form).second) << form << " of " << row.pattern;
   EXPECT_GT(rows().size(), 500u);
+}
+
+/// tests/data/ptxas_forms.txt: form and least architecture.
+TEST(InstructionTable, HasTheFormsThatTheAssemblerTakes) {
+  std::ifstream file(std::string(ASSAY_SOURCE_DIR) + "/tests/data/ptxas_forms.txt");
+  size_t checked = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) continue;
+    const std::string form = line.substr(0, line.find(' '));
+    const int least = std::stoi(line.substr(line.find(' ') + 1));
+    EXPECT_EQ(least_architecture(form), least) << form;
+    EXPECT_EQ(find_row(form) != nullptr, least != 0 && least <= 90) << form;
+    ++checked;
+  }
+  EXPECT_GT(checked, 1000u);
+}
+
+TEST(InstructionTable, IsListedWithAStatusForEachArchitecture) {
+  std::set<std::string> listed;
+  for (const InstructionRow& row : instruction_rows()) {
+    EXPECT_EQ(row.forms.find("call "), std::string::npos) << row.forms;
+    for (const std::string& status : row.status)
+      EXPECT_TRUE(status == "exact" || status == "measured" || status == "modelled" || status == "-")
+          << row.forms << ": " << status;
+    EXPECT_NE(row.status[2], "-") << row.forms;
+    EXPECT_NE(row.status[0], "measured") << row.forms;
+    for (const std::string& form : alternatives(row.forms)) listed.insert(form);
+  }
+  const std::map<std::string, std::array<std::string, 3>> some = {
+      {"add.bf16", {"-", "-", "exact"}},
+      {"fma.rn.bf16", {"exact", "exact", "exact"}},
+      {"ex2.approx.ftz.f32", {"modelled", "modelled", "measured"}},
+      {"cvt.rn.satfinite.e4m3x2.f32", {"-", "modelled", "modelled"}}};
+  for (const auto& [form, status] : some) {
+    bool found = false;
+    for (const InstructionRow& row : instruction_rows())
+      for (const std::string& each : alternatives(row.forms))
+        if (each == form) {
+          found = true;
+          EXPECT_EQ(row.status, status) << form;
+        }
+    EXPECT_TRUE(found) << form;
+  }
+  for (const char* form : {"red.exch.b32", "fma.f32", "atom.add.f16", "membar", "wmma.load register"})
+    EXPECT_FALSE(listed.contains(form)) << form;
+  for (const char* form :
+       {"atom.global.add.noftz.f16", "membar.gl", "setp.lt.and.s32", "wgmma.fence.sync.aligned"})
+    EXPECT_TRUE(listed.contains(form)) << form;
 }
 
 TEST(InstructionTable, IgnoresQualifiersThatChangeNoBits) {

@@ -1,45 +1,51 @@
 // f16 and bf16: the arithmetic, conversions, comparisons and functions of cuda_fp16.h and cuda_bf16.h.
-#ifdef __CUDACC__
-#define HALF(name, expression)                                                                      \
-  RUN_PROGRAM(name) {                                                                               \
+#ifndef __CUDACC__
+#define __device__
+#endif
+/// A program of exact operations on halves, or of functions that are correctly rounded; RUN: neither.
+#define HALF_PROGRAM(kind, name, expression)                                                               \
+  kind(name) {                                                                                             \
     const __half x = __ushort_as_half(u16(a)), y = __ushort_as_half(u16(b)), z = __ushort_as_half(u16(c)); \
-    (void)y, (void)z;                                                                               \
-    return __half_as_ushort(expression);                                                            \
+    (void)y, (void)z;                                                                                      \
+    return __half_as_ushort(expression);                                                                   \
   }
-#define BRAIN(name, expression)                                                                     \
-  RUN_PROGRAM(name) {                                                                               \
+#define BRAIN_PROGRAM(kind, name, expression)                                                       \
+  kind(name) {                                                                                      \
     const __nv_bfloat16 x = __ushort_as_bfloat16(u16(a)), y = __ushort_as_bfloat16(u16(b)),         \
                         z = __ushort_as_bfloat16(u16(c));                                           \
     (void)y, (void)z;                                                                               \
     return __bfloat16_as_ushort(expression);                                                        \
   }
-__device__ __half2 pair(u64 a) { return {__ushort_as_half(u16(a)), __ushort_as_half(u16(a >> 16))}; }
-__device__ u32 pair_word(__half2 x) { return __half_as_ushort(x.x) | u32(__half_as_ushort(x.y)) << 16; }
-__device__ __nv_bfloat162 brain_pair(u64 a) {
+#define HALF(name, expression) HALF_PROGRAM(FLOAT_PROGRAM, name, expression)
+#define BRAIN(name, expression) BRAIN_PROGRAM(FLOAT_PROGRAM, name, expression)
+#ifdef __CUDACC__
+#define RUN_HALF(name, expression) HALF_PROGRAM(RUN_PROGRAM, name, expression)
+#define RUN_BRAIN(name, expression) BRAIN_PROGRAM(RUN_PROGRAM, name, expression)
+#else
+#define RUN_HALF(name, expression) \
+  RUN_PROGRAM(name) { return 0; }
+#define RUN_BRAIN RUN_HALF
+#endif
+static __device__ __half2 pair(u64 a) { return {__ushort_as_half(u16(a)), __ushort_as_half(u16(a >> 16))}; }
+static __device__ u32 pair_word(__half2 x) { return __half_as_ushort(x.x) | u32(__half_as_ushort(x.y)) << 16; }
+static __device__ __nv_bfloat162 brain_pair(u64 a) {
   return {__ushort_as_bfloat16(u16(a)), __ushort_as_bfloat16(u16(a >> 16))};
 }
-__device__ u32 pair_word(__nv_bfloat162 x) {
+static __device__ u32 pair_word(__nv_bfloat162 x) {
   return __bfloat16_as_ushort(x.x) | u32(__bfloat16_as_ushort(x.y)) << 16;
 }
 #define PAIR(name, expression)                                     \
-  RUN_PROGRAM(name) {                                              \
+  FLOAT_PROGRAM(name) {                                            \
     const __half2 x = pair(a), y = pair(b), z = pair(c);           \
     (void)y, (void)z;                                              \
     return pair_word(expression);                                  \
   }
 #define BRAIN_PAIR(name, expression)                                          \
-  RUN_PROGRAM(name) {                                                         \
+  FLOAT_PROGRAM(name) {                                                       \
     const __nv_bfloat162 x = brain_pair(a), y = brain_pair(b), z = brain_pair(c); \
     (void)y, (void)z;                                                         \
     return pair_word(expression);                                             \
   }
-#else
-#define HALF(name, expression) \
-  RUN_PROGRAM(name) { return 0; }
-#define BRAIN HALF
-#define PAIR HALF
-#define BRAIN_PAIR HALF
-#endif
 HALF(half_arithmetic, __hadd(__hmul(x, y), __hsub(z, x)))
 HALF(half_fused, __hfma(x, y, z))
 HALF(half_saturated, __hadd(__hfma_sat(x, y, z), __hadd_sat(x, y)))
@@ -48,7 +54,7 @@ HALF(half_extremes, __hmin(__hmax(x, y), __hmin_nan(y, z)))
 HALF(half_signs, __habs(__hneg(x)))
 HALF(half_division, __hdiv(x, y))
 HALF(half_root, hsqrt(x))
-HALF(half_reciprocals, __hadd(hrcp(x), hrsqrt(y)))
+RUN_HALF(half_reciprocals, __hadd(hrcp(x), hrsqrt(y)))
 HALF(half_exponential, hexp(x))
 HALF(half_exponential2, hexp2(x))
 HALF(half_exponential10, hexp10(x))
@@ -58,7 +64,7 @@ HALF(half_logarithm10, hlog10(x))
 HALF(half_sine, hsin(x))
 HALF(half_cosine, hcos(x))
 HALF(half_tanh, htanh(x))
-HALF(half_tanh_approximate, htanh_approx(x))
+RUN_HALF(half_tanh_approximate, htanh_approx(x))
 HALF(half_floor, hfloor(x))
 HALF(half_ceil, hceil(x))
 HALF(half_trunc, htrunc(x))
@@ -90,7 +96,7 @@ BRAIN(brain_extremes, __hmin(__hmax(x, y), __hmin_nan(y, z)))
 BRAIN(brain_signs, __habs(__hneg(x)))
 BRAIN(brain_division, __hdiv(x, y))
 BRAIN(brain_root, hsqrt(x))
-BRAIN(brain_reciprocals, __hadd(hrcp(x), hrsqrt(y)))
+RUN_BRAIN(brain_reciprocals, __hadd(hrcp(x), hrsqrt(y)))
 BRAIN(brain_exponential, hexp(x))
 BRAIN(brain_exponential2, hexp2(x))
 BRAIN(brain_logarithm, hlog(x))

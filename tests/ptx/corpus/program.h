@@ -28,6 +28,7 @@ using s64 = long long;
   }                                                                                                 \
   static __device__ u64 name##_of(u32 t, u64 a, u64 b, u64 c)
 #else
+#include "tests/ptx/corpus/host_half.h"
 #include "tests/ptx/corpus/listed.h"
 #define BOTH
 #define ONCE __attribute__((noinline))
@@ -68,8 +69,9 @@ BOTH inline u64 word(double x) {
   return (bits & ~(1ull << 63)) > (0x7ffull << 52) ? ~(1ull << 63) : bits;
 }
 
-/// A function of the CUDA math library on [low, high] and its error in ulps as the CUDA C++ Programming Guide
-/// (Mathematical Functions) states it. The host computes in long double and rounds.
+/// A function of the CUDA math library on [low, high] and the largest difference from the correctly rounded result, in
+/// ulps, that the CUDA Programming Guide states (5.5.7 and 5.5.8, tables 47 to 51 and 55). The host computes in long
+/// double and rounds.
 #ifdef __CUDACC__
 #define MATH32(name, ulps, low, high, expression)   \
   LISTED_PROGRAM(name##_f32, true, ulps, low, high) { \
