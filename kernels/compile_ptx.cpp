@@ -24,7 +24,7 @@ std::string environment(const char* name) {
 }
 
 constexpr const char* flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
-constexpr const char* cache_version = "5";  // another one where prepare_ptx changes what it writes
+constexpr const char* cache_version = "6";  // another one where prepare_ptx changes what it writes
 
 fs::path find_nvcc() {
   if (const std::string given = environment("ASSAY_NVCC"); !given.empty()) return given;
