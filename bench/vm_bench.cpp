@@ -2,13 +2,15 @@
 // products per second, on one host thread and on all.
 #include <benchmark/benchmark.h>
 
+#include <string>
+
 #include "src/backend/backend.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
 
-constexpr const char* kHead = ".version 7.0\n.target sm_80\n.address_size 64\n";
+constexpr const char* kHead = ".version 8.6\n.target sm_90a\n.address_size 64\n";
 
 /// A register loop of fma, ex2 and add: arithmetic and nothing else.
 constexpr const char* kRegisterLoop = R"(
@@ -112,6 +114,64 @@ $L:
 }
 )";
 
+/// wgmma m64n64k16 bf16, A and B in shared memory with 128-byte swizzle, each on the result of the one before.
+std::string warpgroup_loop() {
+  std::string sums, zeros;
+  for (int i = 0; i < 32; ++i) {
+    sums += (i ? ", %f" : "%f") + std::to_string(i);
+    zeros += "  mov.f32 %f" + std::to_string(i) + ", 0f3F800000;\n";
+  }
+  return R"(
+.visible .entry kernel(.param .u64 out, .param .u32 count)
+{
+  .reg .pred %p<3>;
+  .reg .b32 %r<10>;
+  .reg .f32 %f<40>;
+  .reg .b64 %rd<8>;
+  .shared .align 1024 .b8 tile[16384];
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [count];
+  mov.u32 %r2, %tid.x;
+  mov.u32 %r4, tile;
+  mov.u32 %r5, 0x3e80bf80;
+  mov.u32 %r3, 0;
+$F:
+  shl.b32 %r6, %r3, 9;
+  shl.b32 %r7, %r2, 2;
+  add.s32 %r6, %r6, %r7;
+  add.s32 %r6, %r6, %r4;
+  st.shared.b32 [%r6], %r5;
+  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p1, %r3, 32;
+  @%p1 bra $F;
+  fence.proxy.async;
+  bar.sync 0;
+  and.b32 %r6, %r4, 0x3ffff;
+  shr.u32 %r6, %r6, 4;
+  cvt.u64.u32 %rd4, %r6;
+  or.b64 %rd4, %rd4, 0x4000004000010000;
+  add.s64 %rd5, %rd4, 512;
+  setp.eq.u32 %p2, %r1, %r1;
+)" + zeros + R"(  mov.u32 %r3, 0;
+$L:
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {)" +
+         sums + R"(}, %rd4, %rd5, %p2, 1, 1, 0, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;
+  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p1, %r3, %r1;
+  @%p1 bra $L;
+  mov.u32 %r3, %ctaid.x;
+  mad.lo.s32 %r2, %r3, 128, %r2;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.f32 [%rd3], %f1;
+  ret;
+}
+)";
+}
+
 constexpr uint32_t kBlocks = 64, kThreads = 128;
 
 Plan loop_plan(const char* kernel, int32_t count) {
@@ -151,9 +211,14 @@ void shared_memory(benchmark::State& state) {
 void tensor_cores(benchmark::State& state) {
   run_loop(state, kTensorLoop, 200, 1);
 }
+/// mma/s: m64n64k16 of a warpgroup.
+void warpgroup_tensor_cores(benchmark::State& state) {
+  run_loop(state, warpgroup_loop().c_str(), 20, 0.25);
+}
 
 BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(warpgroup_tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -99,6 +99,8 @@ __device__ __forceinline__ void values(const typename Format::Bits* q, const typ
     const bool live = dfinal_state != nullptr && key < K && value < V;
     G[i] = live ? dfinal_state[(state_base + key) * V + value] : 0.0f;
   }
+  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
+  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   Slab<Format, capacity> next_q, next_k;
   Slab<Gate, capacity> next_g;
   Slab<Format, rows> next_do;
@@ -108,7 +110,7 @@ __device__ __forceinline__ void values(const typename Format::Bits* q, const typ
     next_q.read(q + token * K, i64(heads) * K, count, K);
     next_k.read(k + token * K, i64(heads) * K, count, K);
     next_g.read(g == nullptr ? nullptr : g + token * K, i64(heads) * K, count, K);
-    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin);
+    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
   };
   const i64 last = (place.tokens - 1) / segment * segment;
   read(last);
@@ -180,6 +182,8 @@ __device__ __forceinline__ void keys(const typename Format::Bits* q, const typen
     const bool live = dfinal_state != nullptr && key < K && value < V;
     G[i] = live ? dfinal_state[state_base + value] : 0.0f;
   }
+  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
+  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   Slab<Format, rows> next_q, next_k;
   Slab<Gate, rows> next_g;
   Slab<Format, capacity> next_v, next_do;
@@ -192,7 +196,7 @@ __device__ __forceinline__ void keys(const typename Format::Bits* q, const typen
     next_v.read(v + token * V, i64(heads) * V, count, V);
     if (!all) return;
     next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
-    next_do.read(d_o + token * V, i64(heads) * V, count, V);
+    next_do.read(d_o + token * V, i64(heads) * V, count, V, nothing);
   };
   float S[per_lane], before[segment][per_lane];
   const auto step_states = [&](bool remember) {

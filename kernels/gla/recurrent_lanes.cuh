@@ -52,7 +52,7 @@ __device__ __forceinline__ float sum_over_lanes(float (&x)[segment], int lane) {
 
 // Eight tokens x `width` channels on their way from a tensor [token, head, channels] to shared memory: read
 // into registers ahead of time, as bits, so that nothing waits for them before they are written. Tokens and
-// channels that are not there are zero.
+// channels that are not there are `missing`, a zero.
 template <class Format, int width>
 struct Slab {
   static constexpr int count = (segment * width + 127) / 128;
@@ -60,11 +60,11 @@ struct Slab {
 
   // `from`: first token, the head, first channel; `stride`: elements from token to token.
   __device__ __forceinline__ void read(const typename Format::Bits* from, i64 stride, int tokens,
-                                       int channels) {
+                                       int channels, typename Format::Bits missing = 0) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
       const int at = int(threadIdx.x) + 128 * i, token = at / width, channel = at % width;
-      x[i] = 0;
+      x[i] = missing;
       if (from != nullptr && token < tokens && channel < channels) x[i] = from[token * stride + channel];
     }
   }

@@ -122,7 +122,7 @@ void ErrorTrace<parts_count>::store_matrix(Warp& warp, const Op& op, uint32_t ma
         const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
         const Place to = place(warp, lane, warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column),
                                ptx::Space::shared);
-        overwrite(to, 2);
+        if (half == 0 || transposed) overwrite(to, transposed ? 2 : 4);  // untransposed, both may be one word
         const size_t from = cell(op.slots[i], half, lane);
         if (halves_of(cells.kind[from]) <= (transposed ? 1 : 2 - half))
           to.cells->copy(to.first, cells, from);

@@ -18,6 +18,10 @@ int per_register(int bits) {
 
 }  // namespace
 
+int first_row_of(const Warp& warp) {
+  return static_cast<int>(16 * (warp.index % 4));
+}
+
 MatrixSources matrix_sources(const Warp& warp, const Op& op) {
   const MatrixForm form = MatrixForm::of(op.immediate);
   if (!form.warpgroup) return {};
@@ -38,6 +42,13 @@ MatrixElements::MatrixElements(const Op& op, uint32_t warp, const MatrixSources&
   if (form_.a_in_shared) a_matrix_ = decode_descriptor(sources.a_descriptor);
   b_matrix_ = decode_descriptor(sources.b_descriptor);
   adds_ = sources.adds;
+}
+
+FragmentPlace MatrixElements::place_in_sum(int slot, int lane, int half) const {
+  const int blocks = form_.rows == 32 ? 2 : 1, per_tile = form_.sum_registers() / (form_.tiles * blocks);
+  const int tile = slot / per_tile;
+  const FragmentPlace at = sum_place(form_.sum == Element::f16, slot % per_tile, lane, half);
+  return {at.row + 16 * (tile / form_.tiles), at.column + 8 * (tile % form_.tiles)};
 }
 
 // The inverse of a_place, b_place and sum_place.

@@ -38,6 +38,8 @@ class MatrixElements {
   ElementPlace b(int k, int column) const;
   ElementPlace c(int row, int column) const { return sum(row, column, first_c_); }
   ElementPlace d(int row, int column) const { return sum(row, column, 0); }
+  /// Row and column of D in half `half` (f16 sums have two) of register Op::slots[slot] of a lane.
+  FragmentPlace place_in_sum(int slot, int lane, int half) const;
 
  private:
   ElementPlace sum(int row, int column, int first) const;
@@ -47,5 +49,28 @@ class MatrixElements {
   uint32_t first_row_ = 0;  ///< of the warp in its warpgroup
   MatrixDescriptor a_matrix_{}, b_matrix_{};
 };
+
+/// Row of A, counted in its warpgroup, where the warp's rows begin.
+int first_row_of(const Warp&);
+
+/// visit(operand, byte of shared memory) for each 16 bytes that a wgmma reads there: 'A' the warp's rows, 'B'
+/// all.
+template <class Visit>
+void each_shared_piece(const Warp& warp, const Op& op, Visit visit) {
+  const MatrixForm form = MatrixForm::of(op.immediate);
+  const MatrixSources sources = matrix_sources(warp, op);
+  const auto pieces = [&](char operand, uint64_t descriptor, bool mn_major, int first, int count) {
+    const MatrixDescriptor matrix = decode_descriptor(descriptor);
+    // K-major: lines of 32 bytes; MN-major: 16 lines of k, eight rows (columns) to a piece.
+    const int lines = mn_major ? 16 : count, per_line = mn_major ? count / 8 : 2;
+    for (int line = 0; line < lines; ++line)
+      for (int piece = 0; piece < per_line; ++piece)
+        visit(operand,
+              uint64_t{piece_address(matrix, mn_major, static_cast<uint32_t>(mn_major ? line : first + line),
+                                     static_cast<uint32_t>(mn_major ? first / 8 + piece : piece))});
+  };
+  if (form.a_in_shared) pieces('A', sources.a_descriptor, form.a_by_column, first_row_of(warp), 16);
+  pieces('B', sources.b_descriptor, form.b_by_row, 0, form.columns());
+}
 
 }  // namespace assay::vm

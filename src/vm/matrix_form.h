@@ -39,7 +39,8 @@ struct MatrixForm {
   bool a_by_column : 1 = false, b_by_row : 1 = false;  ///< wgmma: M-major A, N-major B (imm-trans)
   bool saturate : 1 = false;                           ///< integers: .satfinite
   bool transposed : 1 = false;                         ///< wmma.m8n32: computed as D^T = B^T A^T
-  uint8_t split = 0;  ///< products per step where the instruction has fewer than the architecture; 0: it has not
+  uint8_t split =
+      0;  ///< products per step where the instruction has fewer than the architecture; 0: it has not
 
   uint64_t bits() const;
   static MatrixForm of(uint64_t bits);

@@ -43,6 +43,7 @@ std::vector<Row> make_rows() {
   add_matrix_rows(table);
   add_matrix_memory_rows(table);
   add_wgmma_rows(table);
+  add_mbarrier_rows(table);
   add_wmma_rows(table);
   add_packed_compare_rows(table);
   add_register_rows(table);
@@ -87,7 +88,7 @@ bool is_ignored(std::string_view base, std::string_view part) {
   if (base == "bra" || base == "call" || base == "ret" || base == "brx") return part == "uni";
   if (base == "bar" || base == "barrier") return part == "cta" || part == "aligned";
   if (base != "ld" && base != "st" && base != "atom" && base != "red" && base != "cp" && base != "fence" &&
-      base != "membar" && base != "ldu")
+      base != "membar" && base != "ldu" && base != "mbarrier")
     return false;
   return std::find(std::begin(memory), std::end(memory), part) != std::end(memory);
 }

@@ -139,5 +139,76 @@ TEST(Origin, TagsTravelThroughPackingSharedMemoryShufflesAndShifts) {
   EXPECT_EQ(trace->origin.inputs.at(0).element, "x[t=3]");
 }
 
+struct TensorCoreForm {
+  const char* opcode;  ///< of the birth
+  const char* body;    ///< x[3] = Inf meets the zeros of B in row 0, where lane 3's first element lies
+};
+
+TEST(Origin, AnInfinityIsFoundInTheOperandsOfEveryTensorCoreForm) {
+  const TensorCoreForm forms[] = {
+      {"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
+       "cvt.rn.f16x2.f32 %b1, %x, %x; mov.b32 %b2, 0; mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%b3,%b4}, "
+       "{%b1,%b1,%b1,%b1}, {%b2,%b2}, {%b2,%b2}; mov.b32 {%h1,%h2}, %b3; cvt.f32.f16 %r, %h1;"},
+      {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+       "mov.b32 %b1, %x; mov.b32 %b2, 0; mov.f32 %f1, %y; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+       "{%r,%f2,%f3,%f4}, {%b1,%b1,%b1,%b1}, {%b2,%b2}, {%f1,%f1,%f1,%f1};"},
+      {"wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32",
+       // Thread 3 gives the first eight elements of row 0.
+       "cvt.rn.bf16x2.f32 %b1, %x, %x; xor.b32 %b2, %t, 3; shl.b32 %b2, %b2, 4; mov.u32 %b3, tile; add.s32 %b2, %b2, "
+       "%b3; st.shared.v4.b32 [%b2], {%b1,%b1,%b1,%b1}; bar.sync 0; mov.b32 %b9, 0; mov.f32 %f1, %y;"
+       "wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {%b4,%b5,%b6,%b7}, [%b3], 16;"
+       "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32 {%r,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, "
+       "{%b4,%b5,%b6,%b7}, {%b9,%b9,%b9,%b9}, {%f1,%f1,%f1,%f1,%f1,%f1,%f1,%f1};"},
+      {"mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32",
+       // Through stmatrix, ldmatrix and a transposition there and back.
+       "cvt.rn.bf16x2.f32 %b1, %x, %x; shl.b32 %b2, %t, 4; mov.u32 %b3, tile; add.s32 %b2, %b2, %b3;"
+       "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%b2], {%b1}; bar.sync 0;"
+       "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%b4}, [%b2]; movmatrix.sync.aligned.m8n8.trans.b16 %b5, %b4;"
+       "mov.b32 %b6, 0; mov.f32 %f1, %y; mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%r,%f2,%f3,%f4}, "
+       "{%b5,%b5}, {%b6}, {%f1,%f1,%f1,%f1};"},
+  };
+  for (const TensorCoreForm& form : forms) {
+    const auto trace =
+        find_origin(elementwise_plan(form.body), elementwise_inputs(1, 1, INFINITY), "o", 3, quick());
+    ASSERT_TRUE(trace) << form.opcode;
+    EXPECT_EQ(trace->nan_kind, "zero-times-infinity") << form.opcode << ": " << trace->origin.sentence;
+    EXPECT_TRUE(trace->nan_at.instruction.starts_with(form.opcode)) << trace->nan_at.instruction;
+    ASSERT_FALSE(trace->origin.inputs.empty()) << form.opcode;
+    EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]") << form.opcode;
+    EXPECT_FALSE(find_origin(elementwise_plan(form.body), elementwise_inputs(1, 1, 2), "o", 3, quick()))
+        << form.opcode;
+  }
+}
+
+// B in shared memory: element (k = 3, n = 0) is Inf, A is zero; column 0 is thread 0's first sum.
+TEST(Origin, AnInfinityIsFoundInTheSharedOperandOfAWarpgroup) {
+  Plan plan = elementwise_plan(R"(
+  cvt.rn.bf16.f32 %h1, %x;
+  mov.u32 %b1, tile; shl.b32 %b2, %t, 1; add.s32 %b2, %b2, %b1; st.shared.b16 [%b2], %h1;
+  fence.proxy.async; bar.sync 0;
+  and.b32 %b3, %b1, 0x3ffff; shr.u32 %b3, %b3, 4; cvt.u64.u32 %d1, %b3; or.b64 %d1, %d1, 0x1000080000;
+  mov.b32 %b4, 0; mov.f32 %r, %y; mov.f32 %f2, %y; mov.f32 %f3, %y; mov.f32 %f4, %y;
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r,%f2,%f3,%f4}, {%b4,%b4,%b4,%b4}, %d1, 1, 1, 1, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;)");
+  plan.launches[0].block = {128, 1, 1};
+  plan.outputs[0].axes[0].size = 128;
+  TensorMap inputs;
+  for (const char* name : {"x", "y"}) {
+    Tensor t(name, Dtype::fp32, {{"T", 128}});
+    for (int64_t i = 0; i < t.size(); i++) t.set(i, 1);
+    inputs[name] = t;
+  }
+  EXPECT_FALSE(find_origin(plan, inputs, "o", 0, quick()));
+  inputs["x"].set(3, INFINITY);
+  const auto trace = find_origin(plan, inputs, "o", 0, quick());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->nan_kind, "zero-times-infinity");
+  EXPECT_TRUE(trace->nan_at.instruction.starts_with("wgmma.mma_async")) << trace->nan_at.instruction;
+  ASSERT_FALSE(trace->origin.inputs.empty());
+  EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]");
+}
+
 }  // namespace
 }  // namespace assay

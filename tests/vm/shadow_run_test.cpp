@@ -165,6 +165,12 @@ const char* const kCarriers[] = {
     "shl.b32 %b2, %t, 4; mov.u32 %b3, tile; add.s32 %b2, %b2, %b3; st.global.f32 [%ao], %f1;"
     "cp.async.ca.shared.global [%b2], [%ao], 4; cp.async.commit_group; cp.async.wait_group 0;"
     "ld.shared.f32 %r, [%b2];",
+    "mov.b32 %b1, %f1; shl.b32 %b2, %t, 4; mov.u32 %b3, tile; add.s32 %b2, %b2, %b3;"
+    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%b2], {%b1}; bar.sync 0;"
+    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%b4}, [%b2]; mov.b32 %r, %b4;",
+    "mov.u32 %b3, tile; wmma.store.d.sync.aligned.col.m16n16k16.shared.f32 [%b3], "
+    "{%f1,%f1,%f1,%f1,%f1,%f1,%f1,%f1}, 16; bar.sync 0; shl.b32 %b2, %t, 2; add.s32 %b2, %b2, %b3;"
+    "ld.shared.f32 %r, [%b2+128];",
 };
 
 const char* const kOperands = "mul.rn.f32 %f1, %x, %y; add.rn.f32 %f2, %x, %y;\n";
@@ -248,6 +254,40 @@ TEST(ShadowRun, ATensorCoreSumIsTheExactDotProduct) {
     }
   }
   EXPECT_GT(largest, 0x1p-12) << report.outputs[0].worst;
+}
+
+TEST(ShadowRun, AWarpgroupsSumIsTheExactDotProductOfWhatLiesInSharedMemory) {
+  // Thread i gives element (k = 8 (i / 64) + i mod 8, n = i / 8 mod 8) of B, the bf16 of x y; A is 1.
+  const std::string body = R"(
+  mul.rn.f32 %f1, %x, %y; cvt.rn.bf16.f32 %h1, %f1;
+  mov.u32 %b1, tile; shl.b32 %b2, %t, 1; add.s32 %b2, %b2, %b1; st.shared.b16 [%b2], %h1;
+  fence.proxy.async; bar.sync 0;
+  and.b32 %b3, %b1, 0x3ffff; shr.u32 %b3, %b3, 4; cvt.u64.u32 %d1, %b3; or.b64 %d1, %d1, 0x1000080000;
+  mov.b32 %b4, 0x3f803f80; mov.f32 %r, 0f00000000; mov.f32 %f2, %r; mov.f32 %f3, %r; mov.f32 %f4, %r;
+  wgmma.fence.sync.aligned;
+  wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r,%f2,%f3,%f4}, {%b4,%b4,%b4,%b4}, %d1, 1, -1, 1, 0;
+  wgmma.commit_group.sync.aligned;
+  wgmma.wait_group.sync.aligned 0;)";
+  Plan plan = plan_of(body);
+  plan.launches[0].block = {128, 1, 1};
+  plan.outputs[0].axes[0].size = 128;
+  const auto x = [](int64_t i) { return static_cast<float>(1 + 0.013 * static_cast<double>(i)); };
+  const auto y = [](int64_t i) { return static_cast<float>(0.3 + 0.0071 * static_cast<double>(i * i % 17)); };
+  const ShadowReport report = run_shadow(plan, inputs_of(x, y, 128), {"sm_90", 1, 0}, {.by_line = false});
+  // Thread 0's first sum is column 0, negated; all columns are followed.
+  EXPECT_EQ(report.outputs[0].followed, 128);
+  bool seen = false;
+  for (int64_t t = 0; t < 128; ++t) {
+    if (fmt::format("o[t={}]", t) != report.outputs[0].worst) continue;
+    Real sum = 0;
+    for (int64_t i = 0; i < 128; ++i)
+      if (i / 8 % 8 == 2 * (t % 4)) sum -= Real(x(i)) * Real(y(i));
+    const auto error = static_cast<double>(sum - Real(report.outputs[0].value));
+    EXPECT_NEAR(report.outputs[0].max_error, std::fabs(error), std::fabs(error) * 0x1p-40);
+    EXPECT_GT(std::fabs(error), 0x1p-14);
+    seen = true;
+  }
+  EXPECT_TRUE(seen) << report.outputs[0].worst;
 }
 
 TEST(ShadowRun, AShuffleBringsTheShadowOfTheLaneThatWasRead) {

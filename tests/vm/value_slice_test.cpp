@@ -175,6 +175,22 @@ const std::vector<Way>& ways() {
        "%r, %b7;",
        // Lane 5, high half: row 3, column 1: the word of thread 12.
        {"x[t=44]"}},
+      {"stmatrix",
+       "cvt.rn.bf16x2.f32 %b1, %x, %x; mov.u32 %b2, tile; and.b32 %b5, %t, 7; shl.b32 %b5, %b5, 4;"
+       "add.s32 %b5, %b5, %b2; stmatrix.sync.aligned.m8n8.x1.trans.shared.b16 [%b5], {%b1}; bar.sync 0;"
+       "shl.b32 %b6, %t, 2; add.s32 %b6, %b6, %b2; ld.shared.u16 %h1, [%b6+2]; cvt.u32.u16 %b7, %h1;"
+       "shl.b32 %b7, %b7, 16; mov.b32 %r, %b7;",
+       // Byte 22: row 1, column 3, which the high half of thread 12 filled.
+       {"x[t=44]"}},
+      {"movmatrix",
+       "cvt.rn.bf16x2.f32 %b1, %x, %x; movmatrix.sync.aligned.m8n8.trans.b16 %b6, %b1;"
+       "and.b32 %b7, %b6, 0xffff0000; mov.b32 %r, %b7;",
+       {"x[t=44]"}},
+      {"a tensor-core sum in f16",
+       "cvt.rn.f16x2.f32 %b1, %x, %x; cvt.rn.f16x2.f32 %b2, %y, %y; mov.b32 %b3, 0;"
+       "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%b4,%b5}, {%b1,%b1,%b1,%b1}, {%b2,%b2}, {%b3,%b3};"
+       "mov.b32 {%h1, %h2}, %b4; cvt.f32.f16 %r, %h2;",
+       range("x", 36, 39) + range("y", 44, 47)},
       {"a function",
        "{ .param .f32 a; .param .f32 b; st.param.f32 [a], %x; call.uni (b), twice, (a); ld.param.f32 %r, "
        "[b]; }",

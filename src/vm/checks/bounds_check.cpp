@@ -42,9 +42,10 @@ BoundsCheck::Facts BoundsCheck::facts_of(const Op& op) const {
       f.bytes = op.row->effect == Effect::load ? op.element_bytes * op.vector_length : 16u;
       return f;
     case Effect::store:
+    case Effect::store_matrix:
       f.act = Facts::Act::access;
       f.symbol = symbol(0);
-      f.bytes = op.element_bytes * uint32_t{op.vector_length};
+      f.bytes = op.row->effect == Effect::store ? op.element_bytes * uint32_t{op.vector_length} : 16u;
       return f;
     case Effect::atomic:
       f.act = Facts::Act::access;
@@ -144,7 +145,7 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
     judge(warp, op, mask, op.s[1], f.symbol2, warp.address2, ptx::Space::shared, f.bytes);
     return;
   }
-  if (op.row->effect == Effect::load_matrix)
+  if (op.row->effect == Effect::load_matrix || op.row->effect == Effect::store_matrix)
     mask = op.slot_count == 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
   judge(warp, op, mask, op.s[0], f.symbol, warp.address, warp.space, f.bytes);
   if (op.row->effect == Effect::load || op.row->effect == Effect::load_matrix)

@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 
+#include "src/vm/checks/async_check.h"
 #include "src/vm/checks/bounds_check.h"
 #include "src/vm/checks/race_check.h"
 #include "src/vm/checks/wrap_check.h"
@@ -29,6 +30,7 @@ class CheckTrace {
   void landed(Warp& warp, const Landing& landing) {
     if (races) races->landed(warp, landing);
     if (written) written->landed(warp, landing);
+    if (async) async->landed(warp, landing);
   }
   void copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
     if (written) written->copied_local(warp, mask, from, to, bytes);
@@ -36,6 +38,7 @@ class CheckTrace {
   }
   void released(Block& block) {
     if (races) races->released(block);
+    if (async) async->released(block);
   }
   void end_block(Block&) {}
 
@@ -48,6 +51,7 @@ class CheckTrace {
   std::optional<WrittenCheck> written;
   std::optional<BoundsCheck> bounds;
   std::optional<WrapCheck> wraps;
+  std::optional<AsyncCheck> async;
 
  private:
   template <class Visit>
@@ -56,6 +60,7 @@ class CheckTrace {
     if (written) visit(*written);
     if (bounds) visit(*bounds);
     if (wraps) visit(*wraps);
+    if (async) visit(*async);
   }
 };
 

@@ -13,11 +13,11 @@ namespace assay::vm {
 
 /// Which checks run (checks.def).
 struct Checks {
-  bool races = true, unwritten = true, bounds = true, wrap = true;
+  bool races = true, unwritten = true, bounds = true, wrap = true, async = true;
   /// A trap at the first read of what was never written, whether it matters or not.
   bool strict_reads = false;
-  static Checks none() { return {false, false, false, false, false}; }
-  bool any() const { return races || unwritten || bounds || wrap || strict_reads; }
+  static Checks none() { return {false, false, false, false, false, false}; }
+  bool any() const { return races || unwritten || bounds || wrap || async || strict_reads; }
 };
 
 struct CheckRow {

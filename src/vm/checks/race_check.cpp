@@ -8,6 +8,7 @@
 
 #include "src/vm/engine.h"
 #include "src/vm/rows/warp_rows.h"
+#include "src/vm/matrix_elements.h"
 
 namespace assay::vm {
 namespace {
@@ -56,11 +57,18 @@ RaceCheck::Facts RaceCheck::facts_of(const Code& code, const Op& op) {
     case Effect::load_matrix:
       facts.act = Act::load_matrix;
       break;
+    case Effect::store_matrix:
+      facts.act = Act::store_matrix;
+      break;
+    case Effect::matrix:
+      if (MatrixForm::of(op.immediate).warpgroup) facts.act = Act::multiply;
+      break;
     case Effect::async_copy:
       facts.act = Act::copy;
       break;
     default:
       if (opcode.starts_with("membar") || opcode.starts_with("fence")) facts.act = Act::fence;
+      if (opcode.starts_with("mbarrier.") && op.element_bytes) facts.act = Act::atomic;
       // The operand that names the members, by the decoding of each form.
       if (opcode.starts_with("vote.") || opcode.starts_with("match.") || opcode.starts_with("redux."))
         facts.members = op.s[1];
@@ -69,7 +77,7 @@ RaceCheck::Facts RaceCheck::facts_of(const Code& code, const Op& op) {
       if (facts.members != no_slot) facts.act = Act::members;
       break;
   }
-  facts.releases = contains(opcode, ".release") || contains(opcode, ".acq_rel");
+  facts.releases = opcode.starts_with("mbarrier.") || contains(opcode, ".release") || contains(opcode, ".acq_rel");
   facts.strong = facts.act == Act::atomic || facts.releases || contains(opcode, ".volatile") ||
                  contains(opcode, ".relaxed") || contains(opcode, ".acquire");
   return facts;
@@ -175,10 +183,14 @@ void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
     case Act::atomic:
       access(warp, op, mask, true, true);
       return through_location(warp, op, mask);
-    case Act::load_matrix: {
+    case Act::multiply:
+      return multiply(warp, op);
+    case Act::load_matrix:
+    case Act::store_matrix: {
+      const bool writes = facts.act == Act::store_matrix;
       const uint32_t givers = op.slot_count == 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
       for_lanes(givers, [&](int lane) {
-        touch({&warp, &op, lane, false, false, ptx::Space::shared, warp.address[lane], 16});
+        touch({&warp, &op, lane, writes, false, ptx::Space::shared, warp.address[lane], 16});
       });
       return;
     }
@@ -202,6 +214,15 @@ void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
       fenced_ = true;
       return;
   }
+}
+
+/// The warp meets, then reads its rows of A and all of B.
+void RaceCheck::multiply(Warp& warp, const Op& op) {
+  order_members(warp, ~0u);
+  each_shared_piece(warp, op, [&](char, uint64_t address) {
+    touch({&warp, &op, 0, false, false, ptx::Space::shared, address, 16});
+  });
+  order_members(warp, ~0u);
 }
 
 void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, bool writes, bool strong) {

@@ -53,7 +53,7 @@ class RaceCheck {
 
  private:
   /// What an op does, found once.
-  enum class Act : uint8_t { none, load, store, atomic, load_matrix, copy, members, fence };
+  enum class Act : uint8_t { none, load, store, atomic, load_matrix, store_matrix, multiply, copy, members, fence };
   struct Facts {
     Act act = Act::none;
     bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
@@ -119,6 +119,7 @@ class RaceCheck {
 
   void access(Warp&, const Op&, uint32_t mask, bool writes, bool strong);
   uint32_t without_repeats(Warp&, const Op&, uint32_t mask);
+  void multiply(Warp&, const Op&);
   void touch(const Touch&, bool remember = true);
   void touch_shared(const Touch&, bool remember);
   void touch_global(const Touch&, bool remember);

@@ -40,6 +40,7 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
   if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, false);
   if (checks.bounds) trace.bounds.emplace(log);
   if (checks.wrap) trace.wraps.emplace(log);
+  if (checks.async) trace.async.emplace(log);
   if (trace.written) trace.written->begin_run(prepared.memory(), poisoned_names(plan));
   report.lane_instructions = 0;
   for (size_t i = 0; i < plan.launches.size() && !trap; ++i) {

@@ -38,6 +38,7 @@ WrapCheck::Facts WrapCheck::facts_of(const Code& code, const Op& op) {
       return f;
     case Effect::atomic:
     case Effect::load_matrix:
+    case Effect::store_matrix:
     case Effect::async_copy:
       f.act = Act::address;
       return f;

@@ -87,6 +87,10 @@ WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
       return Route::matrix;
     case Effect::load_matrix:
       return Route::load_matrix;
+    case Effect::store_matrix:
+      return Route::store_matrix;
+    case Effect::move_matrix:
+      return Route::move_matrix;
     case Effect::async_copy:
       return Route::copy;
     default:
@@ -298,6 +302,7 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   };
   switch (f.route) {
     case Route::load_matrix:
+    case Route::store_matrix:
     case Route::load:
     case Route::store:
     case Route::atomic:
@@ -311,6 +316,7 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
       return;
     case Route::none:
     case Route::matrix:
+    case Route::move_matrix:
     case Route::shuffle:
     case Route::copy_local:
       return;
@@ -332,6 +338,12 @@ void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
       break;
     case Route::load_matrix:
       load_matrix(warp, op);
+      break;
+    case Route::store_matrix:
+      store_matrix(warp, op);
+      break;
+    case Route::move_matrix:
+      move_matrix(warp, op);
       break;
     case Route::shuffle:
       shuffle(warp, op, mask);

@@ -96,6 +96,8 @@ class WrittenCheck {
     shuffle,
     matrix,
     load_matrix,
+    store_matrix,
+    move_matrix,
     jump
   };
   struct Source {
@@ -176,6 +178,8 @@ class WrittenCheck {
   void carry(Warp&, const Op&, const Facts&, uint32_t mask);
   void shuffle(Warp&, const Op&, uint32_t mask);
   void matrix(Warp&, const Op&);
+  void move_matrix(Warp&, const Op&);
+  void store_matrix(Warp&, const Op&);
   // written_memory.cpp
   uint8_t* states_at(Warp&, int lane, ptx::Space, uint64_t address);  ///< null: all written there
   uint32_t& stored_event(const Warp&, int lane, ptx::Space, uint64_t address);

@@ -148,6 +148,24 @@ void WrittenCheck::load_matrix(Warp& warp, const Op& op) {
   }
 }
 
+// stmatrix: the other way round.
+void WrittenCheck::store_matrix(Warp& warp, const Op& op) {
+  const bool transposed = op.immediate & 1;
+  for (int i = 0; i < op.slot_count; ++i) {
+    const Source source{op.slots[i], 4, false};
+    const Lanes* const from = bytes(warp, op.slots[i]);
+    for (int lane = 0; lane < 32; ++lane)
+      for (int half = 0; half < 2; ++half) {
+        const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
+        const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
+        const uint64_t at = warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column);
+        const bool missing = ((from[2 * half] | from[2 * half + 1]) >> lane & 1) != 0;
+        std::memset(shared_.data() + at, missing ? derived : written, 2);
+        if (missing) stored_event(warp, lane, ptx::Space::shared, at) = event_of(warp, op, source, lane);
+      }
+  }
+}
+
 /// Bytes that travel from memory to memory.
 void WrittenCheck::copy_bytes(Warp& warp, const Op& op, int lane, ptx::Space from, uint64_t source,
                               ptx::Space to, uint64_t target, uint32_t count) {

@@ -4,6 +4,7 @@
 
 #include "src/vm/checks/written_check.h"
 #include "src/vm/rows/warp_rows.h"
+#include "src/vm/matrix_elements.h"
 
 namespace assay::vm {
 namespace {
@@ -20,14 +21,6 @@ uint32_t lanes_where(uint32_t mask, F holds) {
   uint32_t found = 0;
   for_lanes(mask, [&](int lane) { found |= static_cast<uint32_t>(holds(lane) ? 1u : 0u) << lane; });
   return found;
-}
-
-/// Every lane of the four that share a row of a fragment, where one of them is set.
-uint32_t over_quads(uint32_t lanes) {
-  lanes |= lanes >> 1;
-  lanes |= lanes >> 2;
-  lanes &= 0x11111111u;
-  return lanes * 15;
 }
 
 }  // namespace
@@ -271,43 +264,87 @@ void WrittenCheck::shuffle(Warp& warp, const Op& op, uint32_t mask) {
   put(warp, op.d, 4, false, mask, states, events);
 }
 
-/// mma.sync.m16n8kK: lane l holds rows l / 4 (registers 0, 2 of A; 0, 1 of C and D) and l / 4 + 8 (1, 3; 2,
-/// 3) and columns l / 4 of B, 2 (l mod 4) and the next of C and D (PTX ISA, "mma.sync", fragment layouts).
+/// An element of D comes of its row of A, its column of B and its c.
 void WrittenCheck::matrix(Warp& warp, const Op& op) {
-  if (op.slot_count < 9) return;
-  const int b_count = op.slot_count == 9 ? 0 : (op.slot_count - 8) / 3, a_count = op.slot_count - 8 - b_count;
-  const auto state = [&](int i) { return any(warp, {op.slots[i], 4, false}); };
-  std::array<Lanes, 2> rows{};
-  Lanes columns = 0, sums = 0;
-  for (int i = 0; i < a_count; ++i) rows[static_cast<size_t>(i & 1)] |= over_quads(state(4 + i));
-  for (int i = 0; i < b_count; ++i) columns |= over_quads(state(4 + a_count + i));
-  std::array<Lanes, 4> c{};
-  for (int i = 0; i < 4; ++i) sums |= c[static_cast<size_t>(i)] = state(4 + a_count + b_count + i);
-  if (!(rows[0] | rows[1] | columns | sums)) {
-    for (int i = 0; i < 4; ++i) clear(warp, op.slots[i], 4, ~0u);
-    return;
-  }
+  const MatrixElements elements(warp, op);
+  const MatrixForm& form = elements.form();
+  const int sums = form.sum_registers();
+  const auto cell_bytes = static_cast<uint8_t>(form.sum == Element::f64 ? 8 : 4);
   // The event: of an operand, else of the sum so far.
   uint32_t event = 0;
-  for (int i = 0; i < a_count + b_count + 4 && !event; ++i) {
-    const Source source{op.slots[4 + i], 4, false};
-    if (const Lanes found = any(warp, source)) event = event_of(warp, op, source, std::countr_zero(found));
-    if (event && i < a_count + b_count && events_[event].through.empty())
-      events_[event].through =
-          opcode_text(*code_, op) + " at " + place_text(where(*code_, op));
+  const auto missing = [&](Element element, const ElementPlace& at, bool operand) {
+    const int bits = format_of(element).bits;
+    if (at.slot < 0) {
+      const uint8_t* here = shared_.data() + at.shared;
+      for (int i = 0; i < bits / 8; ++i) {
+        if (here[i] == written) continue;
+        if (!event) event = memory_event(warp, op, 0, ptx::Space::shared, at.shared + static_cast<uint64_t>(i), here[i]);
+        return true;
+      }
+      return false;
+    }
+    const Slot slot = op.slots[at.slot];
+    const Lanes* states = bytes(warp, slot) + at.bit / 8;
+    for (int i = 0; i < std::max(1, bits / 8); ++i) {
+      if (!(states[i] >> at.lane & 1)) continue;
+      if (!event) {
+        event = event_of(warp, op, {slot, cell_bytes, false}, at.lane);
+        if (operand && events_[event].through.empty())
+          events_[event].through = opcode_text(*code_, op) + " at " + place_text(where(*code_, op));
+      }
+      return true;
+    }
+    return false;
+  };
+  bool all_written = true;
+  for (int i = form.warpgroup && !elements.adds() ? sums : 0; i < op.slot_count && all_written; ++i)
+    all_written = (i < sums && !form.warpgroup) || !any(warp, {op.slots[i], cell_bytes, false});
+  std::vector<char> rows(form.rows), columns(static_cast<size_t>(form.columns()));
+  if (!all_written || form.warpgroup) {
+    for (int k = 0; k < form.k; ++k) {
+      for (int row = 0; row < form.rows; ++row)
+        rows[static_cast<size_t>(row)] |= missing(form.a, elements.a(row, k), true);
+      for (int n = 0; n < form.columns(); ++n)
+        columns[static_cast<size_t>(n)] |= missing(form.b, elements.b(k, n), true);
+    }
   }
-  for (int i = 0; i < 4; ++i) {
-    const Lanes of_column = lanes_where(~0u, [&](int lane) {
-      const int column = 2 * (lane % 4) + (i & 1);
-      return (columns >> (4 * column) & 1) != 0;
-    });
-    const Lanes found = rows[static_cast<size_t>(i / 2)] | of_column | c[static_cast<size_t>(i)];
-    ByteLanes states;
-    states.fill(found);
-    std::array<uint32_t, 32> events;
-    events.fill(event);
-    put(warp, op.slots[i], 4, false, ~0u, states, events);
+  if (all_written && !event) {
+    for (int i = 0; i < sums; ++i) clear(warp, op.slots[i], cell_bytes, ~0u);
+    return;
   }
+  const int halves = form.sum == Element::f16 ? 2 : 1;
+  std::vector<ByteLanes> states(static_cast<size_t>(sums));
+  for (int i = 0; i < sums; ++i)
+    for (int lane = 0; lane < 32; ++lane)
+      for (int half = 0; half < halves; ++half) {
+        const auto [row, n] = elements.place_in_sum(i, lane, half);
+        const bool found = rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)] ||
+                           (elements.adds() && missing(form.sum, elements.c(row, n), false));
+        if (!found) continue;
+        const int first = halves == 2 ? 2 * half : 0, count = halves == 2 ? 2 : cell_bytes;
+        for (int byte = first; byte < first + count; ++byte)
+          states[static_cast<size_t>(i)][static_cast<size_t>(byte)] |= 1u << lane;
+      }
+  std::array<uint32_t, 32> events;
+  events.fill(event);
+  for (int i = 0; i < sums; ++i)
+    put(warp, op.slots[i], cell_bytes, false, ~0u, states[static_cast<size_t>(i)], events);
+}
+
+// PTX ISA, movmatrix: see Recorder::move_matrix.
+void WrittenCheck::move_matrix(Warp& warp, const Op& op) {
+  const Source source{op.s[0], 4, false};
+  const Lanes* from = bytes(warp, op.s[0]);
+  ByteLanes states{};
+  std::array<uint32_t, 32> events{};
+  for (int lane = 0; lane < 32; ++lane)
+    for (int byte = 0; byte < 4; ++byte) {
+      const int giver = 4 * (2 * (lane % 4) + byte / 2) + lane / 8;
+      if (!(from[2 * (lane / 4 % 2) + byte % 2] >> giver & 1)) continue;
+      states[static_cast<size_t>(byte)] |= 1u << lane;
+      events[static_cast<size_t>(lane)] = event_of(warp, op, source, giver);
+    }
+  put(warp, op.d, 4, false, ~0u, states, events);
 }
 
 }  // namespace assay::vm

@@ -146,7 +146,7 @@ void add_control_rows(std::vector<Row>& rows) {
   add(rows, "{bar,barrier}.{sync,arrive}", Kind::barrier, decode_barrier);
   add(rows, "{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, decode_barrier);
   add(rows,
-      "{membar,membar.gl,fence,fence.proxy.alias,fence.proxy.async,fence.proxy.async.shared,fence.proxy."
+      "{membar,membar.gl,fence,fence.mbarrier_init,fence.proxy.alias,fence.proxy.async,fence.proxy.async.shared,fence.proxy."
       "async.global}",
       Kind::nothing, decode_anything);
   add(rows, "{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}",

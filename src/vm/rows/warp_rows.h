@@ -15,6 +15,7 @@ void add_exchange_rows(std::vector<Row>&);
 void add_matrix_rows(std::vector<Row>&);
 void add_matrix_memory_rows(std::vector<Row>&);
 void add_wgmma_rows(std::vector<Row>&);
+void add_mbarrier_rows(std::vector<Row>&);
 void add_wmma_rows(std::vector<Row>&);
 void add_packed_compare_rows(std::vector<Row>&);
 void add_register_rows(std::vector<Row>&);

@@ -26,7 +26,7 @@ using ptx::Type;
 /// Which matrix of D = A B + C, as the machine computes it.
 enum class Role : uint8_t { a, b, sum };
 
-/// One register of a fragment in memory; Op::immediate of the ops that a load or store becomes.
+/// One register of a fragment in memory; Op::offset2 of the ops that a load or store becomes.
 struct Part {
   Role role;
   uint8_t rows;  ///< of the form: 8, 16 or 32
@@ -63,7 +63,7 @@ FragmentPlace place_of(const Part& part, int lane) {
 }
 
 void part_addresses(Warp& warp, const Op& op) {
-  const Part part = std::bit_cast<Part>(op.immediate);
+  const Part part = std::bit_cast<Part>(op.offset2);
   lane_addresses(warp, op.s[0], op.address_wide, op.offset, warp.address);
   const uint32_t* stride = warp.word(op.s[1]);
   for (int lane = 0; lane < 32; ++lane) {
@@ -123,7 +123,8 @@ Op access_of(const Op& op, const char* row, const Part& part, int bytes, Decoder
   made.row = find_row(row);
   made.element_bytes = static_cast<uint8_t>(bytes);
   made.vector_length = 1;
-  made.immediate = std::bit_cast<uint64_t>(part);
+  made.offset2 = std::bit_cast<int64_t>(part);
+  made.immediate = bytes == 8 ? 1 : 0;  // as ld and st: the first register is wide
   if (bytes == 8) made.d_cell = Cell::wide;
   decoder.set_slots(made, {slot});
   return made;

@@ -131,6 +131,24 @@ TEST_P(GlaGradients, OfGatesKeepTheirRelativePrecisionWhereTheyAreTiny) {
   }
 }
 
+/// Tokens read at once but not there must leave G alone, the sign of a zero included: else a run that is
+/// resumed from a gradient would have other bits than a whole one.
+TEST(GlaRecurrentGradients, TokensThatAreNotThereLeaveAZeroItsSign) {
+  const Operator& op = find_operator("gla");
+  for (const double scale : {1.0, -1.0}) {
+    Case c = case_of("gla.fused_recurrent", {1, 3, 1, 4, 5, {}}, Dtype::fp32, Dtype::fp32, "none", 2);
+    c.scale = scale, c.final_state_gradient = true;
+    TensorMap inputs = draw_inputs(c, op);
+    Tensor &cotangent = inputs.at("dfinal_state"), &d_o = inputs.at("do"), &q = inputs.at("q");
+    for (int64_t i = 0; i < cotangent.size(); ++i) cotangent.set(i, -0.0);
+    for (int64_t i = 0; i < q.size(); ++i) q.set(i, 0.0);
+    for (int64_t i = 0; i < d_o.size(); ++i) d_o.set(i, scale < 0 ? 1.0 : -1.0);  // scale q do = -0
+    const Outcome outcome = vm::run(find_kernel(c.kernel).plan(c, op, inputs), inputs, {});
+    ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+    EXPECT_EQ(bits_of(outcome, "dinitial_state"), cotangent.data) << scale;
+  }
+}
+
 struct Planted {
   const char* kernel;
   const char* decay;

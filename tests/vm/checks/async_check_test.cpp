@@ -1,0 +1,141 @@
+#include "src/vm/checks/async_check.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/vm/checks/checked_kernel.h"
+
+namespace assay::vm {
+namespace {
+
+constexpr const char* tile = ".shared .align 1024 .b8 tile[4096];";
+
+// %r1: 16 bytes of this thread. %rd8: descriptor of B at byte 0 of the tile, 128 bytes from 16 bytes of k to
+// the next, 256 from eight columns to the next. A in %r10 .. %r13, sums in %f1 .. %f4.
+#define SETUP                                                                                              \
+  "mov.u32 %r0, tile; shl.b32 %r1, %r32, 4; add.s32 %r1, %r1, %r0;\n"                                      \
+  "and.b32 %r2, %r0, 0x3ffff; shr.u32 %r2, %r2, 4; cvt.u64.u32 %rd8, %r2; or.b64 %rd8, %rd8, "             \
+  "0x1000080000;\nmov.u32 %r10, 0x3f803f80; mov.u32 %r11, %r10; mov.u32 %r12, %r10; mov.u32 %r13, %r10;\n" \
+  "mov.f32 %f1, 0f00000000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1; setp.eq.u32 %p1, %r0, "  \
+  "%r0;\n"
+#define FILL "st.shared.v4.b32 [%r1], {%t, %t, %t, %t};"
+#define FENCES "fence.proxy.async; bar.sync 0; wgmma.fence.sync.aligned;\n"
+#define MULTIPLY                                                                                         \
+  "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, %rd8, " \
+  "%p1, "                                                                                                \
+  "1, 1, 0;"
+#define COMMIT "wgmma.commit_group.sync.aligned;\n"
+#define WAIT "wgmma.wait_group.sync.aligned 0;\n"
+#define RESULT "mov.b32 %d, %f1;\n"
+
+const Twin twins[] = {
+    {"a result is read in flight", "wgmma-race",
+     SETUP FILL FENCES MULTIPLY " // before\n" COMMIT "FAULT add.f32 %f9, %f1, %f2; // after\n" WAIT RESULT,
+     "", WAIT, tile, 128},
+    {"a result is overwritten in flight", "wgmma-race",
+     SETUP FILL FENCES MULTIPLY " // before\n" COMMIT "FAULT mov.f32 %f3, 0f3F800000; // after\n" WAIT RESULT,
+     "", WAIT, tile, 128},
+    {"a wait that leaves the newest group in flight", "wgmma-race",
+     SETUP FILL FENCES MULTIPLY COMMIT MULTIPLY
+     " // before\n" COMMIT
+     "wgmma.wait_group.sync.aligned FAULT;\nst.shared.f32 [%r0+3000], %f2; // after\n" WAIT RESULT,
+     "1", "0", tile, 128},
+    {"what was not committed is not waited for", "wgmma-race",
+     SETUP FILL FENCES MULTIPLY " // before\nFAULT\n" WAIT
+                                "add.f32 %f9, %f1, %f2; // after\n" COMMIT WAIT RESULT,
+     "", COMMIT, tile, 128},
+    {"A in registers is overwritten in flight", "wgmma-race",
+     SETUP FILL FENCES MULTIPLY " // before\n" COMMIT "FAULT add.s32 %r12, %r12, 1; // after\n" WAIT RESULT,
+     "", WAIT, tile, 128},
+    {"a sum is written after the fence", "wgmma-race",
+     SETUP FILL FENCES "add.f32 %f2, %f2, %f2; // before\nFAULT\n" MULTIPLY " // after\n" COMMIT WAIT RESULT,
+     "", "wgmma.fence.sync.aligned;", tile, 128},
+    {"shared memory is read without a proxy fence", "wgmma-race",
+     SETUP FILL " // before\nFAULT bar.sync 0; wgmma.fence.sync.aligned;\n" MULTIPLY
+                " // after\n" COMMIT WAIT RESULT,
+     "", "fence.proxy.async;", tile, 128},
+    {"a fence of one warp after the barrier is enough", "wgmma-race",
+     SETUP FILL " // before\nbar.sync 0; FAULT wgmma.fence.sync.aligned;\n" MULTIPLY
+                " // after\n" COMMIT WAIT RESULT,
+     "", "fence.proxy.async;", tile, 128},
+    {"shared memory is overwritten in flight", "wgmma-race",
+     SETUP FILL FENCES MULTIPLY " // before\n" COMMIT "FAULT\n" FILL " // after\n" WAIT RESULT, "",
+     WAIT "bar.sync 0;", tile, 128},
+    {"cp.async overwrites in flight", "wgmma-race",
+     SETUP FILL FENCES MULTIPLY
+     " // before\n" COMMIT
+     "FAULT\ncp.async.ca.shared.global [%r1], [%pa], 4; // after\ncp.async.wait_all;\n" WAIT RESULT,
+     "", WAIT "bar.sync 0;", tile, 128},
+    {"a copy is read before its wait", "async-copy-race",
+     SETUP "cp.async.ca.shared.global [%r1], [%pa], 4; // before\ncp.async.commit_group;\nFAULT\n"
+           "ld.shared.b32 %d, [%r1]; // after\ncp.async.wait_all;\n",
+     "", "cp.async.wait_group 0;", tile, 32},
+    {"a copy of the newest group is read", "async-copy-race",
+     SETUP "cp.async.ca.shared.global [%r1], [%pa], 4; cp.async.commit_group;\n"
+           "cp.async.ca.shared.global [%r1+4], [%pa], 4; // before\ncp.async.commit_group;\n"
+           "cp.async.wait_group FAULT;\nld.shared.b32 %d, [%r1+4]; // after\ncp.async.wait_all;\n",
+     "1", "0", tile, 32},
+    {"a copy is overwritten before its wait", "async-copy-race",
+     SETUP "cp.async.ca.shared.global [%r1], [%pa], 4; // before\nFAULT\nst.shared.b32 [%r1], %t; // after\n"
+           "cp.async.wait_all;\n",
+     "", "cp.async.wait_all;", tile, 32},
+    {"a copy is read by ldmatrix before its wait", "async-copy-race",
+     SETUP FILL "bar.sync 0;\ncp.async.ca.shared.global [%r1], [%pa], 4; // before\nFAULT\n"
+                "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%d}, [%r1]; // after\ncp.async.wait_all;\n",
+     "", "cp.async.wait_all; bar.sync 0;", tile, 32},
+};
+
+Checks only_async() {
+  Checks checks = Checks::none();
+  checks.async = true;
+  return checks;
+}
+
+class Asynchronous : public testing::TestWithParam<Twin> {};
+INSTANTIATE_TEST_SUITE_P(Table, Asynchronous, testing::ValuesIn(twins), [](const auto& info) {
+  std::string name = info.param.name;
+  std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
+  return name;
+});
+
+TEST_P(Asynchronous, MisuseIsFoundAtBothLinesAndTheRepairedTwinIsSilent) {
+  SmallKernel broken = kernel_of(GetParam(), GetParam().fault),
+              repaired = kernel_of(GetParam(), GetParam().repair);
+  const CheckedRun bad = run_checked(broken, only_async());
+  ASSERT_FALSE(bad.trap) << bad.trap->message;
+  const int before = line_with(broken, "// before"), after = line_with(broken, "// after");
+  bool found = false;
+  for (const CheckFinding& finding : bad.report.findings) {
+    EXPECT_EQ(finding.check, "async");
+    ASSERT_TRUE(finding.other);
+    found |= finding.kind == GetParam().kind && finding.at.where.ptx_line == after &&
+             finding.other->where.ptx_line == before;
+  }
+  EXPECT_TRUE(found) << "lines " << before << " and " << after << "\n" << all_messages(bad.report);
+  const CheckedRun good = run_checked(repaired);  // under every check
+  EXPECT_FALSE(good.trap) << good.trap->message;
+  for (const CheckFinding& finding : good.report.findings)
+    EXPECT_NE(finding.check, "async") << finding.message;
+}
+
+TEST(AsyncCheck, SumsOfOneShapeFollowEachOtherWithoutAWait) {
+  const SmallKernel kernel{.declarations = tile,
+                           .body = SETUP FILL FENCES MULTIPLY MULTIPLY COMMIT MULTIPLY COMMIT WAIT RESULT,
+                           .threads = 128};
+  const CheckedRun run = run_checked(kernel);
+  EXPECT_FALSE(run.trap) << run.trap->message;
+  EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
+}
+
+TEST(AsyncCheck, OneSentenceNamesTheRegisterAndBothLines) {
+  const SmallKernel broken = kernel_of(twins[0], "");
+  const CheckedRun run = run_checked(broken, only_async());
+  ASSERT_FALSE(run.report.findings.empty());
+  EXPECT_EQ(run.report.findings[0].message,
+            "%f1: read at k, PTX line " + std::to_string(line_with(broken, "// after")) +
+                " by thread (0,0,0) of block (0,0,0) while the wgmma.mma_async at k, PTX line " +
+                std::to_string(line_with(broken, "// before")) +
+                " that makes it is in flight: no wgmma.wait_group between them");
+}
+
+}  // namespace
+}  // namespace assay::vm
