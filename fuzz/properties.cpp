@@ -364,19 +364,23 @@ Failure absent_equals_zero_cotangent(PropertyRun& run) {
   return std::nullopt;
 }
 
-bool heads_permute_applies(const Verification& v, const Kernel&, const Operator&) {
-  return completed(v) && !packed(v.case_) && (v.case_.B > 1 || v.case_.H > 1);
+bool heads_permute_applies(const Verification& v, const Kernel&, const Operator& op) {
+  return completed(v) && !packed(v.case_) && (v.case_.B > 1 || (v.case_.H > 1 && !op.heads_differ));
 }
-TensorMap heads_and_batches_reversed(const TensorMap& tensors) {
+/// Heads stay where they are if their number enters the operator.
+TensorMap heads_and_batches_reversed(const Operator& op, const TensorMap& tensors) {
   TensorMap result = tensors;
-  for (auto& [name, tensor] : result)
-    for (const char* axis : {"B", "N", "H", "HV"}) tensor = reversed(tensor, axis);
+  for (auto& [name, tensor] : result) {
+    for (const char* axis : {"B", "N"}) tensor = reversed(tensor, axis);
+    if (op.heads_differ) continue;
+    for (const char* axis : {"H", "HV"}) tensor = reversed(tensor, axis);
+  }
   return result;
 }
 Failure heads_permute(PropertyRun& run) {
-  const Outcome second = run.run(run.case_, heads_and_batches_reversed(run.inputs()));
+  const Outcome second = run.run(run.case_, heads_and_batches_reversed(run.op, run.inputs()));
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
-  return same_bits(run.outcome().outputs, heads_and_batches_reversed(second.outputs));
+  return same_bits(run.outcome().outputs, heads_and_batches_reversed(run.op, second.outputs));
 }
 
 /// P7 presumes that nothing under- or overflows: not for decays that vanish, and not where an output is near

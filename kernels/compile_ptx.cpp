@@ -24,7 +24,7 @@ std::string environment(const char* name) {
 }
 
 constexpr const char* flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
-constexpr const char* cache_version = "5";  // another one where prepare_ptx changes what it writes
+constexpr const char* cache_version = "6";  // another one where prepare_ptx changes what it writes
 
 fs::path find_nvcc() {
   if (const std::string given = environment("ASSAY_NVCC"); !given.empty()) return given;
@@ -94,7 +94,7 @@ std::string compile(const SourceTree& sources, const std::string& module, const 
   const fs::path nvcc = find_nvcc();
   for (const auto& [path, text] : sources) write_file(folder / path, text);
   std::string command = quoted(nvcc.string()) + ' ' + flags;
-  for (const std::string& definition : module_definitions(module)) command += " -D" + definition;
+  for (const std::string& definition : module_definitions(module)) command += " -D" + quoted(definition);
   const fs::path source = folder / "kernels" / (module.substr(0, module.find('.')) + ".cu");
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
   command +=
@@ -117,7 +117,13 @@ std::vector<std::string> module_definitions(const std::string& module) {
     format[0] = static_cast<char>(format[0] - 'a' + 'A');
     return format;
   };
-  return {"ELEMENT=" + type(element), "GATE=" + type(gate), "WIDTHS=" + widths};
+  const auto policy = [&](const std::string& gates) {  // "token-bf16" is TokenGate<Bf16> in gated/gate.cuh
+    const size_t dash = gates.find('-');
+    if (dash != gates.npos) return type(gates.substr(0, dash)) + "Gate<" + type(gates.substr(dash + 1)) + ">";
+    if (gates == "none") return std::string("NoGate");
+    return gates == "head" ? std::string("HeadGate") : type(gates);
+  };
+  return {"ELEMENT=" + type(element), "GATE=" + policy(gate), "WIDTHS=" + widths};
 }
 
 std::shared_ptr<const std::string> compile_module(const SourceTree& sources, const std::string& module) {

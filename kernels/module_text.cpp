@@ -38,19 +38,20 @@ std::shared_ptr<const std::string> text_of(const std::string& name) {
   return text;
 }
 
-Module module_of(const std::string& name) {
+}  // namespace
+
+Module embedded_module(const std::string& name) {
   return {name, name + ".ptx", text_of(name)};
 }
 
-}  // namespace
-
 Module gla_module(std::string_view mode, Dtype element, Dtype gate) {
-  return module_of(fmt::format("gla/{}.{}.{}", mode, format(element).name, format(gate).name));
+  return embedded_module(fmt::format("gla/{}.{}.{}", mode, format(element).name, format(gate).name));
 }
 
 std::vector<Module> embedded_modules() {
   std::vector<Module> result;
-  for (const EmbeddedFile* file = embedded_ptx; file->name; ++file) result.push_back(module_of(file->name));
+  for (const EmbeddedFile* file = embedded_ptx; file->name; ++file)
+    result.push_back(embedded_module(file->name));
   return result;
 }
 

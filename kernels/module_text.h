@@ -9,6 +9,8 @@
 
 namespace assay {
 
+/// One of them by name, "simple_gla/chunk.bf16.token-fp32": folder and source, element format, gates.
+Module embedded_module(const std::string& name);
 /// The module of kernels/gla/<mode>.cu ("chunk", "fused_recurrent") for the formats of q, k, v, o and of g.
 Module gla_module(std::string_view mode, Dtype element, Dtype gate);
 

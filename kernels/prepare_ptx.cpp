@@ -122,6 +122,8 @@ std::string prepare_ptx(std::string_view text, std::string_view source_root) {
   result.reserve(text.size());
   for_each_line(text, [&](std::string_view line) {
     if (line.empty() || starts_with_word(line, "//")) return;
+    // A hint that only .version 8.3 knows: which bytes of a vector load are used.
+    if (starts_with_word(line, ".pragma") && line.find("used_bytes_mask") != line.npos) return;
     if (line.starts_with("$L__info_string"))
       skipping_name = !kept.labels.contains(line.substr(0, line.find(':')));
     else if (!line.starts_with(".b8"))

@@ -127,6 +127,8 @@ struct Operator {
   std::vector<ParameterSpec> parameters;
   /// True where no values make its arithmetic exact (a fixed decay, a quotient, an exponential).
   bool inexact = false;
+  /// True where a head's number enters its mathematics: heads cannot change places.
+  bool heads_differ = false;
   /// Default scale for these sizes (K^-1/2 for most).
   double (*default_scale)(const Sizes&);
   /// Forward values with enclosures and bounds, by the precision ladder. Throws BadInput where a required

@@ -16,6 +16,7 @@ const Operator& operator_text() {
     op.inputs = Op::inputs(), op.outputs = Op::outputs();
     if constexpr (requires { Op::parameters(); }) op.parameters = Op::parameters();
     if constexpr (requires { Op::inexact; }) op.inexact = Op::inexact;
+    if constexpr (requires { Op::heads_differ; }) op.heads_differ = Op::heads_differ;
     op.default_scale = &Op::default_scale;
     return op;
   }();

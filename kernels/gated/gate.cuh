@@ -30,3 +30,7 @@ struct ChannelGate {
   using Bits = typename Format::Bits;
   static __device__ float decode(Bits x) { return Format::decode(x) * log2_e; }
 };
+
+// Whether anything decays at all.
+template <class Gate>
+constexpr bool has_decay = Gate::width != GateWidth::none;

@@ -122,13 +122,13 @@ __device__ __forceinline__ float sum_and_spread(const float (&x)[4], int part) {
   return (upper ? second : first) + __shfl_xor_sync(0xffffffffu, upper ? first : second, 2);
 }
 
-//   q, k [token, H, K]; v, o [token, H, V]; gates as Gate says; u [H, K] fp32 where exclusive, else null
+//   q, k [token, H, K]; v, o [token, H, V]; gates as Gate says; u [H, K] where exclusive, else null
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)
 // Grid (x): N H ceil(V/32), 128 threads; K <= channels.
 template <class Format, class Gate, int channels, bool exclusive>
 __device__ __forceinline__ void recurrent(const typename Format::Bits* q, const typename Format::Bits* k,
                                           const typename Format::Bits* v, const typename Gate::Bits* gates,
-                                          const float* u, const float* initial_state,
+                                          const typename Format::Bits* u, const float* initial_state,
                                           typename Format::Bits* o, float* final_state, const i64* sequences,
                                           float scale, int heads, int K, int V) {
   using Batch = RecurrentBatch<Format, Gate, channels>;
@@ -156,7 +156,7 @@ __device__ __forceinline__ void recurrent(const typename Format::Bits* q, const 
     const int key = 4 * (part + 4 * (i >> 2)) + (i & 3);
     const bool live = initial_state != nullptr && key < K && value < V;
     state.S[i >> 2][i & 3] = live ? initial_state[(state_base + key) * V + value] : 0.0f;
-    if constexpr (exclusive) state.bonus[i >> 2][i & 3] = key < K ? u[i64(head) * K + key] : 0.0f;
+    if constexpr (exclusive) state.bonus[i >> 2][i & 3] = key < K ? Format::decode(u[i64(head) * K + key]) : 0.0f;
   }
 
   typename Format::Bits* const to = o + token * V + value;

@@ -27,7 +27,7 @@ void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, con
                 .function = fmt::format("{}{}", kernel.function, key_capacity(s))};
   launch.grid = grid_of(s.N * s.H * ((s.V + columns - 1) / columns), kernel.name);
   launch.block = {128, 1, 1};
-  launch.arguments = {PointerArgument{"q", 0},
+  launch.arguments = {PointerArgument{kernel.query, 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
                       kernel.gates,
@@ -39,6 +39,8 @@ void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, con
                       static_cast<int32_t>(s.H),
                       static_cast<int32_t>(s.K),
                       static_cast<int32_t>(s.V)};
+  if (!kernel.bonus.empty())
+    launch.arguments.insert(launch.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
   plan.launches.push_back(launch);
 }
 

@@ -11,10 +11,13 @@ struct RecurrentKernel {
   std::string name;  ///< "gla.fused_recurrent"
   Module module;
   std::string function;  ///< up to its number of key channels: "gla_fused_recurrent_"
+  std::string query = "q";
   PointerArgument gates;
+  std::string bonus;  ///< of exclusive readouts; else empty
 };
 
-/// Adds its module and launch: q, k, v, gates, initial_state, o, final_state, sequences, scale, heads, K, V.
+/// Adds its module and launch: q, k, v, gates, (bonus,) initial_state, o, final_state, sequences, scale,
+/// heads, K, V.
 void add_recurrent(Plan&, const RecurrentKernel&, const Case&, const Operator&, const TensorMap& inputs);
 
 /// The arithmetic of recurrent.cuh. One step in fp32, everything rounded to nearest.

@@ -27,7 +27,7 @@ using Decay = GATE;
       gla_chunk_output(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,        \
                        const Decay::Bits* g, const char* states, Element::Bits* o, const i64* chunks, \
                        float scale, int heads, int key_channels, int value_channels, int vector) {    \
-    chunk_output<Element, Decay, Forward>(q, k, v, g, states, o, chunks, scale,                       \
+    chunk_output<Element, Decay, Forward>(q, k, v, g, nullptr, states, o, chunks, scale,              \
                                           Shape{heads, key_channels, value_channels, vector != 0});   \
   }
 

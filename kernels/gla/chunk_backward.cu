@@ -43,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(128, 3)
     gla_chunk_values(const Element::Bits* q, const Element::Bits* k, const Element::Bits* d_o,
                      const Decay::Bits* g, const char* adjoint_operands, Element::Bits* dv, const i64* chunks,
                      float scale, int heads, int key_channels, int value_channels, int vector) {
-  chunk_output<Element, Decay, Backward>(k, q, d_o, g, adjoint_operands, dv, chunks, scale,
+  chunk_output<Element, Decay, Backward>(k, q, d_o, g, nullptr, adjoint_operands, dv, chunks, scale,
                                          Shape{heads, key_channels, value_channels, vector != 0});
 }
 

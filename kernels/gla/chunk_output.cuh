@@ -28,7 +28,7 @@ struct OutputShared {
   }
 };
 
-template <class Format, class Gate, class Pass>
+template <class Format, class Pass>
 struct ChunkOutput {
   using Shared = OutputShared<Format>;
   using Operand = typename Shared::Operand;
@@ -70,8 +70,8 @@ struct ChunkOutput {
                                                  shape.vector);
   }
 
-  __device__ __forceinline__ void outputs(const Scores<Format, Gate, Pass>& scores, const Shared& shared,
-                                          char* base) const {
+  template <class Scores>
+  __device__ __forceinline__ void outputs(const Scores& scores, const Shared& shared, char* base) const {
     Operand a[4];  // [d]: scores with the tile d before
 #pragma unroll
     for (int d = 0; d < 4; ++d)
@@ -159,12 +159,14 @@ struct ChunkOutput {
   }
 };
 
+// `u`: the bonus [H, K] of exclusive readouts, else null.
 template <class Format, class Gate, class Pass>
 __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, const typename Format::Bits* k,
                                              const typename Format::Bits* v, const typename Gate::Bits* g,
-                                             const char* states, typename Format::Bits* o, const i64* chunks,
-                                             float scale, Shape shape) {
-  using Output = ChunkOutput<Format, Gate, Pass>;
+                                             const typename Format::Bits* u, const char* states,
+                                             typename Format::Bits* o, const i64* chunks, float scale,
+                                             Shape shape) {
+  using Output = ChunkOutput<Format, Pass>;
   using Operand = typename Output::Operand;
   extern __shared__ __align__(16) char base[];
 
@@ -187,12 +189,13 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
   const OutputShared<Format> shared(base, shape.key_groups(), output.steps(), warp);
   if (OutputShared<Format>::early) output.load_ahead(shared, base);
 
+  if constexpr (Pass::exclusive) u += i64(head) * shape.key_channels;
   Scores<Format, Gate, Pass> scores;
   scores.clear();
   const i64 at = warp_token * shape.key_channels,
             stride = ChunkRows<Pass>::stride(i64(shape.heads) * shape.key_channels);
   Rows<Format, Gate> next;
-  if (live_rows > 0) next.load(q, k, g, at, stride, live_rows, 4 * (lane & 3), lane, shape);
+  if (live_rows > 0) next.load(q, k, g, u, at, stride, live_rows, 4 * (lane & 3), lane, shape);
   for (int begin = 0; begin < shape.key_groups(); begin += 4) {
     const int groups = min(4, shape.key_groups() - begin);
     if (begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
@@ -201,7 +204,8 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
       for (int group = 0; group < groups; ++group) {
         const Rows<Format, Gate> current = next;
         if (begin + group + 1 < shape.key_groups())
-          next.load(q, k, g, at, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane, shape);
+          next.load(q, k, g, u, at, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane,
+                    shape);
         scores.own_tile(current, shared.exchange, group, begin + group, warp, lane);
       }
     __syncthreads();

@@ -9,19 +9,20 @@
 
 namespace assay {
 
-namespace {
+namespace gla {
 
-KernelLimits limits() {
+KernelLimits channel_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   return limits;
 }
 
-void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs,
-                 const gated::Sequences& sequences) {
+void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
+                       const TensorMap& inputs, const gated::Sequences& sequences) {
   const Sizes s = sizes_of(c);
-  const gla::ChunkLayout layout(c);
-  plan.modules.push_back(gla_module("chunk", c.dtype, c.gate_dtype));
+  const ChunkLayout layout(c);
+  plan.modules.push_back(embedded_module(
+      fmt::format("{}/chunk.{}.{}", kernel.folder, format(c.dtype).name, format(c.gate_dtype).name)));
   const std::string& module = plan.modules.back().name;
   const int64_t states = sequences.chunks * s.H * layout.operand_bytes(s);
   if (states > 0) plan.workspaces.push_back({"states", states});
@@ -29,14 +30,14 @@ void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap&
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
   const int32_t vector = s.K % 8 == 0 && s.V % 8 == 0;
 
-  const int64_t wide = gla::state_columns(c, s);
-  Launch state{.module = module, .function = fmt::format("gla_chunk_state_{}", wide)};
-  state.grid = gated::grid_of(layout.scan_blocks(s, wide), "gla.chunk");
+  const int64_t wide = state_columns(c, s);
+  Launch state{.module = module, .function = fmt::format("{}_chunk_state_{}", kernel.folder, wide)};
+  state.grid = gated::grid_of(layout.scan_blocks(s, wide), kernel.name);
   state.block = {128, 1, 1};
   state.shared_bytes = layout.state_bytes(wide);
   state.arguments = {PointerArgument{"k", 0},
                      PointerArgument{"v", 0},
-                     gated::input_or_null(inputs, "g"),
+                     gated::input_or_null(inputs, kernel.gate),
                      gated::input_or_null(inputs, "initial_state"),
                      PointerArgument{"final_state", 0},
                      states_pointer,
@@ -48,14 +49,14 @@ void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap&
   plan.launches.push_back(state);
   if (sequences.chunks == 0) return;
 
-  Launch output{.module = module, .function = "gla_chunk_output"};
-  output.grid = gated::grid_of(sequences.chunks * s.H, "gla.chunk");
+  Launch output{.module = module, .function = kernel.folder + "_chunk_output"};
+  output.grid = gated::grid_of(sequences.chunks * s.H, kernel.name);
   output.block = {128, 1, 1};
   output.shared_bytes = layout.output_bytes(s);
-  output.arguments = {PointerArgument{"q", 0},
+  output.arguments = {PointerArgument{kernel.query, 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
-                      gated::input_or_null(inputs, "g"),
+                      gated::input_or_null(inputs, kernel.gate),
                       states_pointer,
                       PointerArgument{"o", 0},
                       PointerArgument{"chunks", 0},
@@ -64,21 +65,9 @@ void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap&
                       K,
                       V,
                       vector};
+  if (!kernel.bonus.empty())
+    output.arguments.insert(output.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
   plan.launches.push_back(output);
-}
-
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  gated::require_within(limits(), c, s, "gla.chunk");
-  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
-  Plan plan;
-  plan.kernel = "gla.chunk";
-  plan.outputs = gated::plan_outputs(c, op);
-  plan.constants = {sequences.table};
-  if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
-  if (runs_forward(c)) add_forward(plan, c, op, inputs, sequences);
-  if (runs_backward(c)) gla::add_chunk_backward(plan, c, op, inputs, sequences);
-  return plan;
 }
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
@@ -98,7 +87,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 /// `write`: together 5 u (e^L - 1) <= 5.98 u L of e^-L, as L <= 0.3466; with 7.3 u L for the argument that
 /// leaves 4 u L beyond decay_per_nat. Else it is ex2, 4 u + 7.3 u L, which leaves 4 u - 2 u L <= 3.4 u. So
 /// `crossing` is 3.4 u, and at most 9.9 u per nat (3.4 u at 0.3435 nats). The outer addition is `boundary`.
-GatedArithmetic arithmetic(const Case& c) {
+GatedArithmetic chunk_arithmetic(const Case& c) {
   using namespace gated;
   const Sizes s = sizes_of(c);
   const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
@@ -122,6 +111,25 @@ GatedArithmetic arithmetic(const Case& c) {
   return a;
 }
 
+}  // namespace gla
+
+namespace {
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  gated::require_within(gla::channel_limits(), c, s, "gla.chunk");
+  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
+  Plan plan;
+  plan.kernel = "gla.chunk";
+  plan.outputs = gated::plan_outputs(c, op);
+  plan.constants = {sequences.table};
+  if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
+  if (runs_forward(c))
+    gla::add_chunk_forward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, op, inputs, sequences);
+  if (runs_backward(c)) gla::add_chunk_backward(plan, c, op, inputs, sequences);
+  return plan;
+}
+
 }  // namespace
 
 Kernel gla_chunk() {
@@ -134,11 +142,11 @@ Kernel gla_chunk() {
       "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 "
       "accumulators; "
       "scaled q, scaled k, scores and the state's copy are rounded to the operand format; state fp32";
-  kernel.limits = limits();
+  kernel.limits = gla::channel_limits();
   kernel.resume_granularity = gla::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
-  kernel.arithmetic = arithmetic;
+  kernel.arithmetic = gla::chunk_arithmetic;
   kernel.adjoint_arithmetic = gla::chunk_adjoint_arithmetic;
   return kernel;
 }

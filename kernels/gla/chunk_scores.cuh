@@ -1,4 +1,6 @@
 // gla.chunk, second kernel, scores A_ij = sum_c q_ic k_jc e^{G_ic - G_jc} of a chunk, 16 tokens per warp.
+// Exclusive readouts (rwkv6) see the state before their own token: G_{i-1} in place of G_i for j < i, and a
+// bonus u in place of the weight 1 on the diagonal, A_ii = sum_c q_ic u_c k_ic.
 //
 // No decay is ever a difference. A pair (j, i) of one 16-row tile is split where the bits of j and i first
 // differ: with s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of 2
@@ -16,7 +18,7 @@
 // channels.
 template <class Pass>
 struct RowSums {
-  float up_to[2][4];  // F_s
+  float up_to[2][4];  // F_s; exclusive: without the row itself
   float after[2][4];  // B_s
   float total[2][4];  // over the row's block of s rows
 
@@ -24,7 +26,7 @@ struct RowSums {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       total[i >> 2][i & 3] = y[i >> 2][i & 3];
-      up_to[i >> 2][i & 3] = Pass::backward ? 0.0f : y[i >> 2][i & 3];
+      up_to[i >> 2][i & 3] = Pass::backward || Pass::exclusive ? 0.0f : y[i >> 2][i & 3];
       after[i >> 2][i & 3] = Pass::backward ? y[i >> 2][i & 3] : 0.0f;
     }
   }
@@ -54,13 +56,14 @@ struct RowSums {
 // The lane's elements of q, k and g for 16 key channels, as they lie in memory.
 template <class Format, class Gate>
 struct Rows {
-  Quad<Format> q[2], k[2];
+  Quad<Format> q[2], k[2], bonus;
   Quad<Gate> g[2];
 
-  // `at`: offset of token 0 of the tile, the head and key channel 0; rows and channels outside are zero.
+  // `at`: offset of token 0 of the tile, the head and key channel 0; rows and channels outside are zero. `u`:
+  // the head's bonus, or null.
   __device__ void load(const typename Format::Bits* q_from, const typename Format::Bits* k_from,
-                       const typename Gate::Bits* g_from, i64 at, i64 stride, int rows, int channel, int lane,
-                       const Shape& shape) {
+                       const typename Gate::Bits* g_from, const typename Format::Bits* u, i64 at, i64 stride,
+                       int rows, int channel, int lane, const Shape& shape) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = (lane >> 2) + 8 * half;
@@ -70,6 +73,7 @@ struct Rows {
       k[half] = load_quad<Format>(k_from + offset, count, shape.vector);
       g[half] = load_quad<Gate>(g_from + offset, g_from != nullptr ? count : 0, shape.vector);
     }
+    bonus = load_quad<Format>(u + channel, u != nullptr ? shape.key_channels - channel : 0, shape.vector);
   }
 };
 
@@ -142,7 +146,8 @@ struct Scores {
   __device__ __forceinline__ void own_tile(const Rows<Format, Gate>& rows, const Exchange<Operand>& exchange,
                                            int group, int key_group, int warp, int lane) {
     const int row = lane >> 2;
-    float query[2][4], key[2][4], y[2][4], x[2][4];
+    float query[2][4], key[2][4], y[2][4], x[2][4], bonus[4];
+    if constexpr (Pass::exclusive) rows.bonus.decode(bonus);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       rows.q[half].decode(query[half]);
@@ -151,7 +156,8 @@ struct Scores {
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         y[half][c] = y[half][c] * log2_e;
-        diagonal.dot[half] = fused(query[half][c], key[half][c], diagonal.dot[half]);
+        const float own = Pass::exclusive ? query[half][c] * bonus[c] : query[half][c];
+        diagonal.dot[half] = fused(own, key[half][c], diagonal.dot[half]);
       }
     }
     RowSums<Pass> sums(y);

@@ -6,10 +6,14 @@
 #include "../gated/instruction.cuh"
 
 struct Forward {
-  static constexpr bool backward = false;
+  static constexpr bool backward = false, exclusive = false;
 };
 struct Backward {
-  static constexpr bool backward = true;
+  static constexpr bool backward = true, exclusive = false;
+};
+// Forward, but read out before the token's own write and decay (rwkv6); a bonus takes their place.
+struct ExclusiveForward {
+  static constexpr bool backward = false, exclusive = true;
 };
 
 // Rows of a chunk of tokens: row 0 is the first token, or the last one backward.

@@ -46,7 +46,7 @@ struct LightningAttn {
     return {weight, log_decay<double>(head, p.sizes.H, layer, layers)};
   }
   static GatedForm form() { return {.fixed = &fixed_decay}; }
-  static constexpr bool inexact = true;
+  static constexpr bool inexact = true, heads_differ = true;
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.

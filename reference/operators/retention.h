@@ -38,7 +38,7 @@ struct Retention {
     return {two_sum(1, -lost), std::log1p(-lost)};
   }
   static GatedForm form() { return {.fixed = &fixed_decay}; }
-  static constexpr bool inexact = true;
+  static constexpr bool inexact = true, heads_differ = true;
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.

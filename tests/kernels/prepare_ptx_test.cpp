@@ -13,6 +13,7 @@ const char* const text =
     "\t.loc\t1 32 0, function_name $L__info_string6, inlined_at 1 9 1\n"
     "\tadd.s32 %r1, %r2, %r3;\n"
     "\t.loc\t2 151 3, function_name $L__info_string7, inlined_at 1 19 3\n"
+    "\t.pragma \"used_bytes_mask 4095\";\n"
     "\tmul.rn.f32 %f1, %f2, %f3;\n"
     "\t.loc\t3 14 3, function_name $L__info_string7, inlined_at 1 32 0\n"
     "\t.loc\t2 9 9, function_name $L__info_string7, inlined_at 3 14 3\n"

@@ -1,4 +1,4 @@
-// Speed of the gla kernels on a GPU, next to the least that memory traffic allows.
+// Speed of every kernel on a GPU, next to the least that memory traffic allows.
 //   time   median of 200 repeats of all launches of a forward pass, or of the gradients, workspaces
 //   preallocated, L2 not flushed floor  every input and output moved once at 4.3 TB/s, the copy bandwidth of
 //   an H200
@@ -56,7 +56,7 @@ void print_speed(Backend& gpu, const char* kernel_name, const char* direction, i
   for (const PlanOutput& output : plan.outputs)
     bytes += static_cast<double>(Tensor(output.name, output.dtype, output.axes).bytes());
   const double seconds = median(gpu.time(plan, inputs, kRepeats, kWarmups)), floor = bytes / kBytesPerSecond;
-  fmt::print("{:<22} {:<8} {:>2},{:>5},{:>3},{:>4}   {:>8.4f} ms   {:>8.4f} ms   {:>7.2f}\n", kernel_name,
+  fmt::print("{:<28} {:<8} {:>2},{:>5},{:>3},{:>4}   {:>8.4f} ms   {:>8.4f} ms   {:>7.2f}\n", kernel_name,
              direction, B, T, H, D, seconds * 1e3, floor * 1e3, seconds / floor);
   std::fflush(stdout);
 }
@@ -104,12 +104,13 @@ double copy_bandwidth(Backend& gpu) {
 int print_all() {
   const auto gpu = make_cuda_backend({});
   fmt::print("{}, copies {:.2f} TB/s\n\n", describe_gpu(), copy_bandwidth(*gpu) * 1e-12);
-  fmt::print("bf16, gate bf16       direction   B,T,H,D   median of {}         floor     ratio\n", kRepeats);
-  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"})
-    for (const char* direction : {"forward", "backward"}) {
-      print_speed(*gpu, kernel, direction, 4, 4096, 16, 64);
-      print_speed(*gpu, kernel, direction, 4, 2048, 16, 128);
-      print_speed(*gpu, kernel, direction, 1, 8192, 96, 128);
+  fmt::print("bf16, gate bf16             direction   B,T,H,D   median of {}         floor     ratio\n", kRepeats);
+  for (const Kernel& kernel : kernels())
+    for (const std::string& direction : directions_of(kernel)) {
+      if (direction == "both") continue;
+      print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 4, 4096, 16, 64);
+      print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 4, 2048, 16, 128);
+      print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 1, 8192, 96, 128);
     }
   return 0;
 }

@@ -1,0 +1,40 @@
+// The plan of rwkv6.chunk: gla.chunk's launches with an exclusive readout.
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gla/chunk_layout.h"
+#include "kernels/gla/plans.h"
+
+namespace assay {
+namespace {
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  gated::require_within(gla::channel_limits(), c, s, "rwkv6.chunk");
+  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
+  Plan plan;
+  plan.kernel = "rwkv6.chunk";
+  plan.outputs = gated::plan_outputs(c, op);
+  plan.constants = {sequences.table};
+  if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
+  gla::add_chunk_forward(plan, {"rwkv6.chunk", "rwkv6", "r", "w", "u"}, c, op, inputs, sequences);
+  return plan;
+}
+
+}  // namespace
+
+Kernel rwkv6_chunk() {
+  Kernel kernel;
+  kernel.name = "rwkv6.chunk";
+  kernel.operator_name = "rwkv6";
+  kernel.summary =
+      "chunks of 64 tokens on tensor cores: state scan, then outputs; decays by recursive halving";
+  kernel.arithmetic_text = "as gla.chunk; the bonus r u k of a token itself in fp32";
+  kernel.limits = gla::channel_limits();
+  kernel.resume_granularity = gla::chunk_tokens;
+  kernel.exponents_nonpositive = true;
+  kernel.plan = plan;
+  // The bonus path has one product more than a diagonal score of gla.chunk, which has room for it.
+  kernel.arithmetic = gla::chunk_arithmetic;
+  return kernel;
+}
+
+}  // namespace assay
