@@ -4,8 +4,10 @@
 
 #include <string>
 
+#include "kernels/kernel.h"
 #include "src/backend/backend.h"
 #include "src/numerics/bad_input.h"
+#include "src/vm/shadow_run.h"
 
 namespace assay {
 namespace {
@@ -216,6 +218,23 @@ void warpgroup_tensor_cores(benchmark::State& state) {
   run_loop(state, warpgroup_loop().c_str(), 20, 0.25);
 }
 
+/// gla.fused_recurrent with a shadow beside every float, on one thread.
+void shadow(benchmark::State& state) {
+  Case c;
+  c.kernel = "gla.fused_recurrent";
+  c.T = 256, c.H = 1, c.K = 64, c.V = 64;
+  const Kernel& kernel = find_kernel(c.kernel);
+  const Operator& op = find_operator(kernel.operator_name);
+  const TensorMap inputs = draw_inputs(c, op);
+  const Plan plan = kernel.plan(c, op, inputs);
+  double lane_instructions = 0;
+  for (auto _ : state)
+    lane_instructions += static_cast<double>(
+        vm::run_shadow(plan, inputs, {.threads = 1}, {.by_line = false}).lane_instructions);
+  state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
+}
+
+BENCHMARK(shadow)->Unit(benchmark::kMillisecond);
 BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(warpgroup_tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);

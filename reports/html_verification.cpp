@@ -256,11 +256,17 @@ std::string verification_sections(const json& verification, const std::string& p
   if (const json& trap = field_of(verification, "trap"); !trap.is_null()) out += trap_section(trap, level);
   if (const json& origin = field_of(verification, "origin"); !origin.is_null())
     out += origin_section(origin, level);
+  if (const auto origins = verification.find("origins"); origins != verification.end() && !origins->empty())
+    out += origins_section(*origins, level);
   out += diagnosis_section(field_of(verification, "diagnosis"), level);
   const json& outputs = field_of(verification, "outputs");
   if (!outputs.empty()) out += heading(level, "", "Error against bound") + outputs_table(outputs);
   for (size_t i = 0; i < outputs.size(); ++i)
     out += output_section(outputs[i], fmt::format("{}/outputs/{}", pointer, i), level + 1);
+  if (const auto slice = verification.find("slice"); slice != verification.end() && !slice->is_null())
+    out += slice_section(*slice, level);
+  if (const auto shadow = verification.find("shadow"); shadow != verification.end() && !shadow->is_null())
+    out += shadow_section(*shadow, level);
   if (const json& exponents = field_of(verification, "exponents"); !exponents.empty())
     out += exponents_section(exponents, level);
   return out;

@@ -87,6 +87,58 @@ std::string origin_part(const json& origin) {
   return out + "\n";
 }
 
+std::string origins_part(const json& origins) {
+  std::string out = head({"elements", "origin", "where", "example"}, 4);
+  for (const json& group : origins) {
+    const json& origin = field_of(group, "origin");
+    out +=
+        row({short_field(group, "elements"), escape_markdown(text_of(origin, "kind")),
+             code(location_text(field_of(origin, "where"))), escape_markdown(text_of(origin, "sentence"))});
+  }
+  return out + "\n";
+}
+
+std::string slice_part(const json& slice) {
+  std::string out =
+      fmt::format("**Behind {}**: {}{} instruction instances on {} source lines\n\n",
+                  code(text_of(slice, "element")), slice.value("truncated", false) ? "more than " : "",
+                  short_field(slice, "instances"), field_of(slice, "lines").size());
+  for (const json& in : field_of(slice, "inputs"))
+    out += fmt::format("- {} elements of {}, {} to {}; largest {} = {}\n", short_field(in, "elements"),
+                       code(text_of(in, "input")), code(text_of(in, "first")), code(text_of(in, "last")),
+                       code(text_of(in, "largest")), exact_decimal(field_of(in, "value")));
+  int number = 0;
+  out += "\n";
+  for (const json& step : field_of(slice, "chain")) {
+    const json& at = field_of(step, "at");
+    out +=
+        fmt::format("{}. {} {} -> {} {}\n", ++number, code(location_text(field_of(at, "where"))),
+                    code(text_of(at, "instruction")), short_field(step, "result"), code(text_of(at, "text")));
+  }
+  return out + "\n";
+}
+
+std::string shadow_part(const json& shadow) {
+  constexpr size_t kRows = 12;
+  std::string out = "Against its own exact arithmetic\n\n" +
+                    head({"output", "rms error", "rms value", "largest error", "at"}, 1);
+  for (const json& o : field_of(shadow, "outputs"))
+    out += row({code(text_of(o, "name")), short_field(o, "rms_error"), short_field(o, "rms_exact"),
+                short_field(o, "max_error"), code(text_of(o, "worst"))});
+  const json& lines = field_of(shadow, "lines");
+  if (!lines.empty()) out += "\n" + head({"percent of the errors", "line", "instruction"}, 0);
+  for (size_t i = 0; i < std::min(kRows, lines.size()); ++i)
+    out += row({short_field(lines[i], "share"), code(location_text(field_of(lines[i], "where"))),
+                code(text_of(lines[i], "instruction"))});
+  const auto edges = shadow.find("edges");
+  if (edges == shadow.end() || edges->empty()) return out + "\n";
+  out += "\n" + head({"binades left", "line", "instruction", ""}, 0);
+  for (size_t i = 0; i < std::min(kRows, edges->size()); ++i)
+    out += row({short_field((*edges)[i], "distance"), code(location_text(field_of((*edges)[i], "where"))),
+                code(text_of((*edges)[i], "instruction")), escape_markdown(text_of((*edges)[i], "text"))});
+  return out + "\n";
+}
+
 std::string verification_part(const json& v, std::string_view heading) {
   std::string out = fmt::format("{} {}: {}\n\n", heading, code(text_of(v, "kernel")),
                                 escape_markdown(text_of(v, "verdict")));
@@ -107,6 +159,10 @@ std::string verification_part(const json& v, std::string_view heading) {
     out += fmt::format("- **{}** {}\n", escape_markdown(text_of(finding, "kind")),
                        escape_markdown(text_of(finding, "message")));
   if (const json& origin = field_of(v, "origin"); !origin.is_null()) out += origin_part(origin);
+  if (const auto all = v.find("origins"); all != v.end() && !all->empty()) out += origins_part(*all);
+  if (const auto slice = v.find("slice"); slice != v.end() && !slice->is_null()) out += slice_part(*slice);
+  if (const auto shadow = v.find("shadow"); shadow != v.end() && !shadow->is_null())
+    out += shadow_part(*shadow);
   for (const json& cause : field_of(v, "diagnosis")) {
     out += fmt::format("**{}** (score {}): {}\n\n", escape_markdown(text_of(cause, "cause")),
                        short_field(cause, "score"), escape_markdown(text_of(cause, "explanation")));

@@ -267,8 +267,30 @@ void fields(Io& io, ShadowParting& x) {
 }
 
 template <typename Io>
+void fields(Io& io, ShadowEdge& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(quantity);
+  ASSAY_FIELD(format);
+  ASSAY_FIELD(extreme);
+  ASSAY_FIELD(limit);
+  ASSAY_FIELD(distance);
+  ASSAY_FIELD(text);
+}
+
+template <typename Io>
+void fields(Io& io, ShadowElement& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(exact);
+  ASSAY_FIELD(bound);
+}
+
+template <typename Io>
 void fields(Io& io, ShadowReport& x) {
   ASSAY_FIELD(outputs);
+  ASSAY_FIELD(element);
+  io.or_empty("edges", x.edges);
   ASSAY_FIELD(lines);
   ASSAY_FIELD(parting);
   ASSAY_FIELD(ended);

@@ -4,17 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
+
+#include "src/vm/shadow_edges.h"
 
 namespace assay::cli {
 namespace {
 
-constexpr size_t kLines = 5, kExponentials = 2, kOutputs = 4;
-
-/// The power of two that is above every value of the result's format.
-double overflow_of(const ExponentRange& range) {
-  return range.instruction.find(".f16") == std::string::npos ? 128 : 16;
-}
+constexpr size_t kLines = 5, kEdges = 4, kOutputs = 4;
+constexpr double kNear = 4;  // binades
 
 std::string short_place(const SourceLocation& where) {
   if (where.file.empty()) return fmt::format("{} (PTX line {})", where.function, where.ptx_line);
@@ -47,42 +47,54 @@ void print_lines(const Console& console, const ShadowReport& shadow) {
     console.line(fmt::format("    {:5.1f} %  {} other lines", rest, shadow.lines.size() - kLines));
 }
 
+/// What is told of an exponential by its argument alone.
+ShadowEdge edge_of_range(const ExponentRange& range) {
+  const ptx::Type result =
+      range.instruction.find(".f16") == std::string::npos ? ptx::Type::f32 : ptx::Type::f16;
+  return vm::describe_edge(vm::edge_of(range.instruction, result), {range.min, range.max});
+}
+
+/// Of a run too long for shadows: the exponentials nearest to overflow.
+void print_exponents_alone(const Console& console, const Verification& v) {
+  std::vector<std::pair<ShadowEdge, const ExponentRange*>> exponents;
+  for (const ExponentRange& e : v.exponents) exponents.emplace_back(edge_of_range(e), &e);
+  std::stable_sort(exponents.begin(), exponents.end(),
+                   [](const auto& a, const auto& b) { return a.first.distance < b.first.distance; });
+  for (size_t i = 0; i < std::min(kEdges, exponents.size()); ++i) {
+    const auto& [edge, range] = exponents[i];
+    const std::string text =
+        fmt::format("  {} at {} {}", range->instruction, short_place(range->where), edge.text);
+    console.line(edge.distance < kNear ? console.styled(Style::doubtful, text) : text);
+  }
+}
+
 }  // namespace
 
 std::string distance_text(const ExponentRange& range) {
-  const double overflow = overflow_of(range);
-  if (range.max >= overflow)
-    return fmt::format("saw up to {:.4g}: overflowed (from {:g} on)", range.max, overflow);
-  if (range.max > overflow - 4) return fmt::format("saw up to {:.4g}: within 4 of overflow", range.max);
-  if (range.max <= 0) return fmt::format("saw up to {:.4g}: safe", range.max);
-  return fmt::format("saw up to {:.4g}: {:.4g} below overflow", range.max, overflow - range.max);
+  return edge_of_range(range).text;
 }
 
 void print_shadow(const Console& console, const Verification& v) {
-  std::vector<const ExponentRange*> exponents;
-  for (const ExponentRange& e : v.exponents) exponents.push_back(&e);
-  std::stable_sort(exponents.begin(), exponents.end(), [](const auto* a, const auto* b) {
-    return overflow_of(*a) - a->max < overflow_of(*b) - b->max;
-  });
-  if (v.shadow) {
-    const ShadowReport& shadow = *v.shadow;
-    console.line(console.styled(Style::bold, "against its own exact arithmetic"));
-    for (size_t i = 0; i < std::min(kOutputs, shadow.outputs.size()); ++i)
-      console.line(output_text(shadow.outputs[i]));
-    print_lines(console, shadow);
-    if (shadow.parting) {
-      const ShadowParting& p = *shadow.parting;
-      console.line(fmt::format(
-          "  first parted by more than {:.2g} at {}: {} gave {:.9g}, exactly {:.9g}, block ({}), thread ({})",
-          p.threshold, short_place(p.where), p.instruction, p.value, p.exact, fmt::join(p.block, ","),
-          fmt::join(p.thread, ",")));
-    }
+  if (!v.shadow) return print_exponents_alone(console, v);
+  const ShadowReport& shadow = *v.shadow;
+  console.line(console.styled(Style::bold, "against its own exact arithmetic"));
+  for (size_t i = 0; i < std::min(kOutputs, shadow.outputs.size()); ++i)
+    console.line(output_text(shadow.outputs[i]));
+  print_lines(console, shadow);
+  if (shadow.parting) {
+    const ShadowParting& p = *shadow.parting;
+    console.line(fmt::format(
+        "  first parted by more than {:.2g} at {}: {} gave {:.9g}, exactly {:.9g}, block ({}), thread ({})",
+        p.threshold, short_place(p.where), p.instruction, p.value, p.exact, fmt::join(p.block, ","),
+        fmt::join(p.thread, ",")));
   }
-  for (size_t i = 0; i < std::min(kExponentials, exponents.size()); ++i) {
-    const ExponentRange& e = *exponents[i];
-    const std::string text =
-        fmt::format("  {} at {} {}", e.instruction, short_place(e.where), distance_text(e));
-    console.line(e.max > overflow_of(e) - 4 ? console.styled(Style::doubtful, text) : text);
+  // The nearest edge of each instruction's root: the one that tells most of its kind.
+  std::set<std::string> shown;
+  for (const ShadowEdge& e : shadow.edges) {
+    const std::string root = e.instruction.substr(0, e.instruction.find('.'));
+    if (shown.size() == kEdges || !shown.insert(root).second) continue;
+    const std::string text = fmt::format("  {} at {} {}", e.instruction, short_place(e.where), e.text);
+    console.line(e.distance < kNear ? console.styled(Style::doubtful, text) : text);
   }
 }
 

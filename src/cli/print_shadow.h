@@ -7,10 +7,10 @@
 
 namespace assay::cli {
 
-/// How far an exponential was from overflow: "saw up to -3.2: safe", "within 4 of overflow (126 of 128)".
+/// How far an exponential was from overflow: "saw up to -3.2: safe", "saw up to 126: within 2 of overflow".
 std::string distance_text(const ExponentRange&);
-/// Errors of the outputs, the lines that made them, the first parting, the exponentials nearest to overflow:
-/// at most 15 lines.
+/// Errors of the outputs, the lines that made them, the first parting, the instructions nearest to where
+/// their formats end: at most 15 lines.
 void print_shadow(const Console&, const Verification&);
 
 }  // namespace assay::cli

@@ -22,6 +22,8 @@ struct Evidence {
   const std::vector<OutputComparison>* outputs = nullptr;
   const std::vector<ExponentRange>* exponents = nullptr;
   const Operator* op = nullptr;  ///< what the kernel claims to compute
+  const ShadowReport* shadow =
+      nullptr;  ///< the run beside exact arithmetic; its element is the worst violation
 };
 
 struct Cause {

@@ -51,10 +51,12 @@ std::string origin_kind(std::string_view opcode, const vm::Event& event) {
     return kind_of_infinity(opcode);
   }
   if (opcode.starts_with("div."))
-    return operands.size() == 2 && operands[1].value == 0 ? "division-by-zero" : "zero-times-infinity";
+    return operands.size() == 2 && operands[1].value == 0 ? "division-by-zero"
+                                                          : "infinity-divided-by-infinity";
+  for (std::string_view root : {"sin.", "cos."})
+    if (opcode.starts_with(root)) return "infinite-argument";
   for (std::string_view root : {"sqrt.", "rsqrt.", "lg2."})
     if (opcode.starts_with(root)) return "negative-argument";
-  if (opcode.starts_with("sin.") || opcode.starts_with("cos.")) return "infinite-argument";
   const bool multiplies = opcode.starts_with("mul.") || opcode.starts_with("fma.") ||
                           opcode.starts_with("mad.") || vm::is_matrix_product(opcode);
   for (size_t i = 0; multiplies && i + 1 < operands.size(); i += 2)

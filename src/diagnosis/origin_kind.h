@@ -9,7 +9,8 @@ namespace assay {
 
 /// "exp-overflow", "zero-times-infinity", "infinity-minus-infinity", "division-by-zero",
 /// "conversion-overflow", "accumulation-overflow", "negative-argument" (a root or logarithm),
-/// "infinite-argument" (a sine or cosine), or of a value from outside "literal", "input", "unwritten-memory".
+/// "infinity-divided-by-infinity", "infinite-argument" (sine and cosine), or of a value from outside
+/// "literal", "input", "unwritten-memory".
 std::string origin_kind(std::string_view opcode, const vm::Event&);
 std::string kind_of(vm::Source);
 

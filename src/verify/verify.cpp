@@ -114,9 +114,9 @@ void check_run(const Plan& plan, const TensorMap& inputs, const VerifyOptions& o
     return;
   }
   if (instructions > options.check_instructions) {
-    v.checks.emplace().skipped =
-        fmt::format("the run has {:.0f} million lane-instructions, more than the {:.0f} million that are checked",
-                    static_cast<double>(instructions) * 1e-6, static_cast<double>(options.check_instructions) * 1e-6);
+    v.checks.emplace().skipped = fmt::format(
+        "the run has {:.0f} million lane-instructions, more than the {:.0f} million that are checked",
+        static_cast<double>(instructions) * 1e-6, static_cast<double>(options.check_instructions) * 1e-6);
     return;
   }
   std::optional<Trap> trap;
@@ -163,7 +163,8 @@ void explain(const Plan& plan, const Operator& op, const TensorMap& inputs, cons
   std::optional<OriginTrace> trace;
   if (element) trace = find_origin(plan, inputs, element->first, element->second, options.origin);
   if (trace) v.origin = trace->origin;
-  v.diagnosis = diagnose({&v.case_, &inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &op});
+  v.diagnosis = diagnose({&v.case_, &inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &op,
+                          v.shadow ? &*v.shadow : nullptr});
 }
 
 }  // namespace
@@ -203,7 +204,9 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     if (options.twice) compare_runs(on_peer, options.peer->run(plan, inputs), "same-bits-twice-on-peer", v);
   }
   if (!outcome.trap && options.shadow_instructions && v.lane_instructions <= options.shadow_instructions)
-    v.shadow = vm::run_shadow(plan, inputs, options.origin.machine, {.locate = location_of});
+    v.shadow = vm::run_shadow(
+        plan, inputs, options.origin.machine,
+        {.element = options.element ? options.element : violating_element(v), .locate = location_of});
   check_run(plan, inputs, options, v);
   decide(v);
   if (options.slice && !outcome.trap) slice(plan, inputs, options, v);

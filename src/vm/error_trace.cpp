@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "src/numerics/format.h"
+#include "src/vm/opcode.h"
 
 namespace assay::vm {
 namespace {
@@ -49,6 +50,7 @@ auto ErrorTrace<parts_count>::route_of(const Op& op) -> Route {
     case Effect::bits:
       return !writes_value ? Route::none : op.d_cell == Cell::word ? Route::bits : Route::clear;
     case Effect::move:
+      if (copies_results(op)) return Route::results;
       if (op.slots) return op.immediate == 1 ? Route::unpack : Route::pack;
       return writes_value ? Route::move : Route::none;
     case Effect::select:
@@ -85,9 +87,17 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
   if (code_ != code || warps_.size() != block.warps.size()) {
     code_ = code;
     routes_.clear();
-    for (const Op& op : code->ops) routes_.push_back(route_of(op));
+    edges_.clear();
+    for (const Op& op : code->ops) {
+      routes_.push_back(route_of(op));
+      const bool written = op.row && op.function >= 0 && op.instruction >= 0;
+      const bool rounds = routes_.back() == Route::arithmetic || routes_.back() == Route::matrix;
+      edges_.push_back(written && rounds ? edge_of(opcode_of(*code, op), op.row->result).kind
+                                         : EdgeKind::none);
+    }
     counts.roundings.assign(code->ops.size(), 0);
     counts.largest.assign(code->ops.size(), 0);
+    counts.edges.assign(code->ops.size(), {});
     warps_.resize(block.warps.size());
     for (WarpCells& w : warps_) {
       w.registers.resize(size_t{code->file_bytes} / 64 * 32);
@@ -184,7 +194,22 @@ void ErrorTrace<parts_count>::prepare_arithmetic(Warp& warp, const Op& op) {
 }
 
 template <int parts_count>
+void ErrorTrace<parts_count>::note_argument(const Op& op, uint32_t mask) {
+  const EdgeKind kind = edges_[op_index(op)];
+  if (parts_count > 0 || kind == EdgeKind::none || kind == EdgeKind::magnitude) return;
+  const bool signed_argument = kind == EdgeKind::exponent || kind == EdgeKind::positive;
+  for (const size_t which :
+       {size_t{0}, is_packed(op.row->result) ? size_t{is_packed(op.row->sources[0]) ? 3u : 1u} : size_t{0}}) {
+    double value[32];
+    for (int i = 0; i < 32; ++i)
+      value[i] = signed_argument ? operands_[which].value[i] : std::fabs(operands_[which].value[i]);
+    note_edge(op, value, mask);
+  }
+}
+
+template <int parts_count>
 void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
+  note_argument(op, mask);
   const Row& row = *op.row;
   const ErrorKind kind = error_kind_of(row.result);
   Result result;
@@ -258,6 +283,19 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   note(warp, op, r, mask);
 }
 
+/// Smallest and largest of the active lanes' values. NaN counts for nothing.
+template <int parts_count>
+void ErrorTrace<parts_count>::note_edge(const Op& op, const double* value, uint32_t mask) {
+  EdgeSeen& seen = counts.edges[op_index(op)];
+  double smallest = seen.smallest, largest = seen.largest;
+  for (int i = 0; i < 32; ++i) {
+    const double x = mask >> i & 1 ? value[i] : std::nan("");
+    smallest = x < smallest ? x : smallest;
+    largest = x > largest ? x : largest;
+  }
+  seen.smallest = smallest, seen.largest = largest;
+}
+
 template <int parts_count>
 void ErrorTrace<parts_count>::note(Warp& warp, const Op& op, const Result& r, uint32_t mask) {
   if constexpr (parts_count > 0) return;
@@ -270,6 +308,11 @@ void ErrorTrace<parts_count>::note(Warp& warp, const Op& op, const Result& r, ui
   }
   rounded &= mask, parted &= mask;
   const size_t index = op_index(op);
+  if (edges_[index] == EdgeKind::magnitude) {
+    double size[32];
+    for (int i = 0; i < 32; ++i) size[i] = std::fabs(r.value[i]);
+    note_edge(op, size, mask);
+  }
   counts.roundings[index] += static_cast<uint64_t>(std::popcount(rounded));
   double largest = counts.largest[index];
   each_lane(rounded, [&](int lane) {
@@ -444,6 +487,10 @@ void ErrorTrace<parts_count>::after(Warp& warp, const Op& op, uint32_t mask) {
       return clear(warp, op.d, halves, mask);
     case Route::arithmetic:
       return arithmetic(warp, op, mask);
+    case Route::results:
+      for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+        copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
+      return;
     case Route::move:
       return copy_register(warp, op.d, op.s[0], halves, mask);
     case Route::pack:

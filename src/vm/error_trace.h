@@ -19,6 +19,7 @@
 #include "src/vm/code.h"
 #include "src/vm/error_shadow.h"
 #include "src/vm/matrix_form.h"
+#include "src/vm/shadow_edges.h"
 #include "src/vm/trace.h"
 #include "src/vm/warp.h"
 
@@ -37,6 +38,7 @@ struct Parting {
 struct OpErrors {
   std::vector<uint64_t> roundings;  ///< by op: lanes whose own rounding was not zero
   std::vector<double> largest;      ///< by op: largest |own rounding| / |result|
+  std::vector<EdgeSeen> edges;      ///< by op: what may leave its range (shadow_edges.h)
   Parting first;                    ///< in the order of blocks, then of execution
   uint64_t ended = 0;               ///< shadows that ended at a value that is not finite
 };
@@ -69,6 +71,7 @@ class ErrorTrace {
     none,
     clear,
     arithmetic,
+    results,
     move,
     pack,
     unpack,
@@ -118,6 +121,8 @@ class ErrorTrace {
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
   void note(Warp&, const Op&, const Result&, uint32_t mask);
+  void note_edge(const Op&, const double* value, uint32_t mask);
+  void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&);
   void bits(Warp&, const Op&, uint32_t mask);
   void copy_register(Warp&, Slot to, Slot from, int halves, uint32_t mask);
@@ -145,6 +150,7 @@ class ErrorTrace {
   uint64_t order_ = 0;
   int area_hint_ = -1;
   std::vector<Route> routes_;
+  std::vector<EdgeKind> edges_;  ///< by op
   std::vector<WarpCells> warps_;
   Cells shared_;
   std::array<Operand, 6> operands_;  ///< three per half

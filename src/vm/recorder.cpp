@@ -23,6 +23,7 @@ Passage choose(const Op& op, std::string_view opcode) {
       if (op.d == no_slot || op.d_cell == Cell::mask) return Passage::none;
       return opcode.starts_with("shl.") || opcode.starts_with("shr.") ? Passage::shift_halves : Passage::bits;
     case Effect::move:
+      if (copies_results(op)) return Passage::results;
       if (op.slots) return op.immediate == 1 ? Passage::unpack : Passage::pack;
       return op.d == no_slot || op.d_cell == Cell::mask ? Passage::none : Passage::move;
     case Effect::select:
@@ -148,14 +149,13 @@ LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane) {
 
 // Source values are kept here where the op may overwrite a source or where a result that is not finite needs
 // them.
-void Recorder::before(Warp& warp, const Op& op, uint32_t) {
+void Recorder::before(Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
   switch (known.passage) {
     case Passage::arithmetic:
     case Passage::packed_convert:
     case Passage::bits:
     case Passage::shift_halves:
-    case Passage::atomic:
       for (int i = 0; i < op.source_count; i++) {
         if (known.wide_sources >> i & 1) {
           std::memcpy(before_[i].data(), warp.wide(op.s[i]), 32 * sizeof(uint64_t));
@@ -164,6 +164,9 @@ void Recorder::before(Warp& warp, const Op& op, uint32_t) {
           for (int lane = 0; lane < 32; lane++) before_[i][lane] = words[lane];
         }
       }
+      break;
+    case Passage::atomic:
+      before_atomic(warp, op, mask);
       break;
     case Passage::matrix:
       before_matrix(warp, op);
@@ -185,6 +188,10 @@ void Recorder::after(Warp& warp, const Op& op, uint32_t mask) {
       break;
     case Passage::packed_convert:
       packed_convert(warp, op, mask);
+      break;
+    case Passage::results:
+      for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+        copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
       break;
     case Passage::move:
       move(warp, op, mask);

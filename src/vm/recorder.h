@@ -29,6 +29,7 @@ enum class Passage : uint8_t {
   clear,
   arithmetic,
   packed_convert,
+  results,
   move,
   pack,
   unpack,
@@ -142,7 +143,10 @@ class Recorder {
   void write_half(Warp&, int lane, uint64_t address, ptx::Space space, ShadowCell, int32_t writer);
   void load(Warp&, const Op&, uint32_t mask);
   void store(Warp&, const Op&, uint32_t mask);
+  void before_atomic(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
+  ShadowCell added(Warp&, const Op&, int lane, int half, uint64_t old, uint64_t sum, ShadowCell old_cell,
+                   ShadowCell operand);
   void load_matrix(Warp&, const Op&, uint32_t mask);
   void store_matrix(Warp&, const Op&, uint32_t mask);
   // recorder_matrix.cpp

@@ -44,9 +44,29 @@ struct ShadowParting {
   double value = 0, exact = 0, threshold = 0;
 };
 
+/// How near an instruction came to where its format ends.
+struct ShadowEdge {
+  SourceLocation where;
+  std::string instruction;  ///< opcode
+  std::string quantity;     ///< "argument" or "result": what `extreme` is of
+  std::string format;       ///< "fp16": of the result
+  double extreme = 0;       ///< the value nearest to the edge
+  double limit = 0;         ///< the edge
+  double distance = 0;      ///< binades left; 0 or less: reached
+  std::string text;         ///< "saw up to -3.2: safe"
+};
+
+/// One output element against its own exact arithmetic.
+struct ShadowElement {
+  std::string element;
+  double value = 0, exact = 0, bound = 0;  ///< as in ShadowOutput
+};
+
 struct ShadowReport {
   std::vector<ShadowOutput> outputs;
-  std::vector<ShadowLine> lines;  ///< largest share first; empty where attribution was not affordable
+  std::optional<ShadowElement> element;  ///< the one asked for, where it carries a shadow
+  std::vector<ShadowEdge> edges;         ///< one per source line and opcode, nearest first
+  std::vector<ShadowLine> lines;         ///< largest share first; empty where attribution was not affordable
   /// Only where an output element is itself that far off, relative to itself or to its output's root mean
   /// square, whichever is larger: small differences of large numbers part on the way in correct programs too.
   std::optional<ShadowParting> parting;

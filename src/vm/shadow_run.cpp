@@ -11,6 +11,7 @@
 #include "src/vm/engine.h"
 #include "src/vm/error_trace.h"
 #include "src/vm/launch.h"
+#include "src/vm/opcode.h"
 
 namespace assay::vm {
 namespace {
@@ -51,19 +52,15 @@ Lines number_lines(const PreparedPlan& prepared, const Plan& plan, const ShadowO
   return lines;
 }
 
-const std::string& opcode_of(const Code& code, const Op& op) {
-  return code.module->functions[static_cast<size_t>(op.function)]
-      .body[static_cast<size_t>(op.instruction)]
-      .opcode;
-}
-
 void merge(OpErrors& into, const OpErrors& from) {
   if (from.roundings.empty()) return;  // a thread that came too late for a block
   into.roundings.resize(from.roundings.size());
   into.largest.resize(from.largest.size());
+  into.edges.resize(from.edges.size());
   for (size_t i = 0; i < from.roundings.size(); ++i) {
     into.roundings[i] += from.roundings[i];
     into.largest[i] = std::max(into.largest[i], from.largest[i]);
+    into.edges[i].merge(from.edges[i]);
   }
   if (from.first.op >= 0 && from.first.block < into.first.block) into.first = from.first;
   into.ended += from.ended;
@@ -205,6 +202,41 @@ std::vector<ShadowLine> rounding_lines(const Pass<0>& pass, const Lines& lines) 
   return result;
 }
 
+/// The nearest edge per source line and opcode.
+std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
+  std::map<std::pair<int, std::string>, ShadowEdge> nearest;
+  for (size_t i = 0; i < pass.launches.size(); ++i)
+    for (size_t op = 0; op < pass.launches[i].edges.size(); ++op) {
+      const EdgeSeen& seen = pass.launches[i].edges[op];
+      if (lines.of_op[i][op] < 0 || seen.largest < seen.smallest) continue;
+      const Op& at = lines.codes[i]->ops[op];
+      const std::string& opcode = opcode_of(*lines.codes[i], at);
+      ShadowEdge edge = describe_edge(edge_of(opcode, at.row->result), seen);
+      edge.where = lines.where[static_cast<size_t>(lines.of_op[i][op])], edge.instruction = opcode;
+      const auto [known, is_new] = nearest.try_emplace({lines.of_op[i][op], opcode}, edge);
+      if (!is_new && edge.distance < known->second.distance) known->second = edge;
+    }
+  std::vector<ShadowEdge> edges;
+  for (auto& [key, edge] : nearest) edges.push_back(std::move(edge));
+  std::stable_sort(edges.begin(), edges.end(),
+                   [](const ShadowEdge& a, const ShadowEdge& b) { return a.distance < b.distance; });
+  return edges;
+}
+
+std::optional<ShadowElement> element_of(const Pass<0>& pass, const ShadowOptions& options) {
+  if (!options.element) return std::nullopt;
+  const auto found = pass.outputs.find(options.element->first);
+  if (found == pass.outputs.end() || !is_real(found->second.dtype)) return std::nullopt;
+  std::optional<ShadowElement> element;
+  const Tensor& tensor = found->second;
+  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
+    if (flat != options.element->second || at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
+    element = {tensor.element_name(flat), tensor.value(flat), tensor.value(flat) + cells.error[at],
+               cells.bound[at]};
+  });
+  return element;
+}
+
 std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Plan& plan, const Lines& lines,
                                         double threshold) {
   for (size_t i = 0; i < pass.launches.size(); ++i) {
@@ -258,11 +290,12 @@ void follow_lines(const Plan& plan, const TensorMap& inputs, const MachineOption
       if (!is_real(tensor.dtype)) continue;
       std::vector<double>& of_line = sizes[name];
       of_line.resize(result.size());
-      pass.each_element(tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
-        if (at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
-        for (size_t p = 0; p < count; ++p)
-          of_line[followed[first + p]] += std::fabs(static_cast<double>(cells.parts[at * kParts + p]));
-      });
+      pass.each_element(
+          tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
+            if (at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
+            for (size_t p = 0; p < count; ++p)
+              of_line[followed[first + p]] += std::fabs(static_cast<double>(cells.parts[at * kParts + p]));
+          });
     }
   }
   int with_errors = 0;
@@ -297,6 +330,8 @@ ShadowReport run_shadow(const Plan& plan, const TensorMap& inputs, const Machine
     report.outputs.push_back(output_of(pass, found->second));
     parted = parted || has_parted(pass, found->second, report.outputs.back().rms_exact, options.parting);
   }
+  report.element = element_of(pass, options);
+  report.edges = edges_of(pass, lines);
   if (parted) report.parting = parting_of(pass, plan, lines, options.parting);
   report.seconds = seconds_since(start);
   if (options.by_line && !report.outputs.empty() && bytes_to_follow(plan) <= options.by_line_bytes) {

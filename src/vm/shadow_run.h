@@ -1,6 +1,9 @@
 // run_shadow: the plan on the machine, with every float's exact counterpart beside it (error_trace.h).
 #pragma once
 #include <functional>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "src/vm/machine.h"
 #include "src/vm/shadow_report.h"
@@ -13,6 +16,8 @@ struct ShadowOptions {
   /// Bytes that following lines may take; above, lines stay empty. Counted: 80 for each 16-bit half of the
   /// plan's outputs and workspaces.
   uint64_t by_line_bytes = uint64_t{2} << 30;
+  /// An element that ShadowReport::element tells of: (output, flat).
+  std::optional<std::pair<std::string, int64_t>> element;
   /// Source line of an instruction; null: where its own text stands (src/vm/warp.h).
   std::function<SourceLocation(const ptx::Module&, int32_t function, int32_t instruction)> locate;
 };

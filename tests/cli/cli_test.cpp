@@ -179,6 +179,15 @@ TEST(Cli, TraceListsEveryDistinctOriginAndFindsTheFirst) {
   EXPECT_EQ(grouped, nonfinite);
 }
 
+TEST(Cli, TraceSaysThatTheFormulaDiffersWhereRoundingDoesNotExplainAValue) {
+  const ScratchFolder here;
+  const Ran ran =
+      run_assay("trace gla.fused_recurrent@D1 --backend vm -T 30 -H 1 -K 16 -V 8 --decay none", here);
+  EXPECT_EQ(ran.status, 1) << ran.err;
+  for (const char* text : {"behind ", "formula-differs", "the formula differs, not the rounding"})
+    EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
+}
+
 TEST(Cli, EveryTableIsListedInEveryForm) {
   const ScratchFolder here;
   for (const std::string what : {"operators", "kernels", "instructions", "causes", "properties", "decays"}) {

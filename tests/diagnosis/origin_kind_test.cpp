@@ -25,6 +25,8 @@ TEST(OriginKind, EveryBirthHasTheKindOfItsInstructionAndOperands) {
       {"add.f32", {inf, -inf}, nan, "infinity-minus-infinity"},
       {"div.rn.f32", {1, 0}, inf, "division-by-zero"},
       {"div.rn.f32", {0, 0}, nan, "division-by-zero"},
+      {"div.rn.f32", {inf, -inf}, nan, "infinity-divided-by-infinity"},
+      {"cos.approx.ftz.f32", {inf}, nan, "infinite-argument"},
       {"div.rn.f32", {1e30, 1e-30}, inf, "accumulation-overflow"},
       {"rcp.approx.ftz.f32", {0}, inf, "division-by-zero"},
       {"rsqrt.approx.f32", {-1}, nan, "negative-argument"},

@@ -38,6 +38,58 @@ const std::vector<Twin>& twins() {
        "%r, %b1;"},
       {"accumulation-overflow", "fma.rn.f32 %f1, %x, %x, %y; add.rn.f32 %r, %f1, %y;", 1, 1, 1e30,
        "fma.rn.f32", "mul.rn.f32 %f2, %x, 0f2B800000; fma.rn.f32 %f1, %f2, %f2, %y; add.rn.f32 %r, %f1, %y;"},
+      {"negative-argument", "sqrt.rn.f32 %f1, %x; add.rn.f32 %r, %f1, %y;", 1, 1, -4, "sqrt.rn.f32",
+       "max.f32 %f2, %x, 0f00000000; sqrt.rn.f32 %f1, %f2; add.rn.f32 %r, %f1, %y;"},
+      {"negative-argument", "lg2.approx.f32 %f1, %x; mul.rn.f32 %r, %f1, %y;", 1, 1, -1, "lg2.approx.f32",
+       "abs.f32 %f2, %x; lg2.approx.f32 %f1, %f2; mul.rn.f32 %r, %f1, %y;"},
+      {"division-by-zero", "lg2.approx.f32 %f1, %x; mul.rn.f32 %r, %f1, %y;", 1, 1, 0, "lg2.approx.f32",
+       "add.rn.f32 %f2, %x, %y; lg2.approx.f32 %f1, %f2; mul.rn.f32 %r, %f1, %y;"},
+      {"division-by-zero", "sub.rn.f32 %f1, %y, %y; div.rn.f32 %r, %f1, %x;", 1, 1, 0, "div.rn.f32",
+       "sub.rn.f32 %f1, %y, %y; setp.eq.f32 %p1, %x, 0f00000000; div.rn.f32 %f2, %f1, %x; selp.f32 %r, %y, "
+       "%f2, "
+       "%p1;"},
+      {"infinity-divided-by-infinity", "mov.f32 %f1, 0f7F800000; div.rn.f32 %r, %f1, %f1;", 1, 1, 2,
+       "div.rn.f32", "mov.f32 %f1, 0f7F800000; div.rn.f32 %r, %x, %f1;"},
+      {"infinite-argument", "mov.f32 %f1, 0f7F800000; sin.approx.f32 %r, %f1;", 1, 1, 2, "sin.approx.f32",
+       "mov.f32 %f1, 0f7F800000; min.f32 %f2, %f1, %x; sin.approx.f32 %r, %f2;"},
+      // A sum in memory that overflows: thread 3 adds to its own word.
+      {"accumulation-overflow",
+       "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; st.shared.f32 [%b1], %x; "
+       "red.shared.add.f32 "
+       "[%b1], %x; ld.shared.f32 %r, [%b1];",
+       1, 1, 3e38, "red.shared.add.f32",
+       "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; st.shared.f32 [%b1], %x; neg.f32 %f1, "
+       "%x; "
+       "red.shared.add.f32 [%b1], %f1; ld.shared.f32 %r, [%b1];"},
+      {"infinity-minus-infinity",
+       "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; mov.f32 %f1, 0f7F800000; st.shared.f32 "
+       "[%b1], "
+       "%f1; mov.f32 %f2, 0fFF800000; atom.shared.add.f32 %f3, [%b1], %f2; ld.shared.f32 %r, [%b1];",
+       1, 1, 2, "atom.shared.add.f32",
+       "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; mov.f32 %f1, 0f7F800000; st.shared.f32 "
+       "[%b1], "
+       "%f1; atom.shared.exch.b32 %b3, [%b1], %t; ld.shared.f32 %f4, [%b1]; add.rn.f32 %r, %f4, %x;"},
+      // Packed halves: only the high one overflows, and only that one is used.
+      {"accumulation-overflow",
+       "cvt.rn.f16x2.f32 %b1, %x, %y; fma.rn.f16x2 %b2, %b1, %b1, %b1; mov.b32 {%h1, %h2}, %b2; cvt.f32.f16 "
+       "%r, %h2;",
+       1, 1, 300, "fma.rn.f16x2",
+       "cvt.rn.f16x2.f32 %b1, %x, %y; fma.rn.f16x2 %b2, %b1, %b1, %b1; mov.b32 {%h1, %h2}, %b2; cvt.f32.f16 "
+       "%r, "
+       "%h1;"},
+      {"conversion-overflow", "cvt.rn.f16x2.f32 %b1, %x, %y; mov.b32 {%h1, %h2}, %b1; cvt.f32.f16 %r, %h2;",
+       1, 1, 70000, "cvt.rn.f16x2.f32",
+       "cvt.rn.f16x2.f32 %b1, %x, %y; mov.b32 {%h1, %h2}, %b1; cvt.f32.f16 %r, %h1;"},
+      // A tensor-core sum: thread 3 holds row 0, columns 6 and 7; its own column comes from threads 24 to 31.
+      {"accumulation-overflow",
+       "mov.f32 %f9, 0f7F7FFFFF; mov.u32 %b1, 0x7F7F7F7F; mov.f32 %f1, 0f00000000; "
+       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f10,%f11,%f12,%f13}, {%b1,%b1,%b1,%b1}, "
+       "{%b1,%b1}, "
+       "{%f1,%f1,%f1,%f1}; mov.f32 %r, %f10;",
+       1, 1, 2, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+       "mov.u32 %b1, 0x3F803F80; mov.f32 %f1, 0f00000000; "
+       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+       "{%f10,%f11,%f12,%f13}, {%b1,%b1,%b1,%b1}, {%b1,%b1}, {%f1,%f1,%f1,%f1}; mov.f32 %r, %f10;"},
       {"literal", "mov.f32 %f1, 0f7FC00000; add.rn.f32 %r, %f1, %x;", 1, 1, 2, "add.rn.f32",
        "mov.f32 %f1, 0fFF800000; max.f32 %r, %f1, %x;"},
       {"input", "add.rn.f32 %f1, %x, %y; mul.rn.f32 %r, %f1, %y;", 1, 1, INFINITY, "add.rn.f32",
@@ -83,6 +135,62 @@ TEST(Origin, TheRepairedTwinIsSilent) {
     EXPECT_FALSE(find_origin(elementwise_plan(twin.silent_body),
                              elementwise_inputs(twin.x, twin.y, twin.special), "o", 3, quick()))
         << twin.kind;
+}
+
+/// Kernels in which values are not finite on the way, as correct kernels have them.
+struct Silence {
+  const char *what, *body;
+  double special = 2;
+};
+
+TEST(Origin, WhatIsMaskedPaddedOrSelectedAwayIsSilent) {
+  const Silence all[] = {
+      {"a score masked with -inf before its exponential",
+       "setp.eq.u32 %p1, %t, 3; mov.f32 %f1, 0fFF800000; selp.f32 %f2, %f1, %x, %p1; ex2.approx.f32 %r, "
+       "%f2;"},
+      {"a maximum that starts at -inf",
+       "mov.f32 %f1, 0fFF800000; max.f32 %f2, %f1, %x; sub.rn.f32 %f3, %f1, %f2; ex2.approx.f32 %r, %f3;"},
+      {"a padded lane whose NaN is stored nowhere",
+       "mov.f32 %f1, 0f7FC00000; setp.gt.u32 %p1, %t, 15; mov.f32 %r, %x; @%p1 add.rn.f32 %f2, %f1, %x;"},
+      {"a NaN selected away",
+       "sub.rn.f32 %f1, %x, %x; div.rn.f32 %f2, %f1, %f1; setp.eq.u32 %p1, %t, %t; "
+       "selp.f32 %r, %y, %f2, %p1;"},
+      {"a maximum that drops a NaN", "mov.f32 %f1, 0f7FC00000; max.f32 %r, %f1, %x;"},
+      {"a NaN input that a minimum drops", "min.f32 %r, %x, %y;", NAN},
+      {"an infinite input in a lane that is not stored",
+       "setp.eq.u32 %p1, %t, 3; add.rn.f32 %f1, %x, %y; selp.f32 %r, %y, %f1, %p1;", INFINITY},
+      {"a reciprocal of infinity", "ex2.approx.f32 %f1, 0f43480000; rcp.approx.f32 %r, %f1;"},
+      {"a saturating conversion",
+       "cvt.rn.satfinite.e4m3x2.f32 %h1, %x, %y; cvt.rn.f16x2.e4m3x2 %b1, %h1; "
+       "mov.b32 {%h2, %h3}, %b1; cvt.f32.f16 %r, %h3;",
+       1e30},
+      {"an overwritten word of shared memory",
+       "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; mov.f32 %f1, 0f7FC00000; st.shared.f32 "
+       "[%b1], "
+       "%f1; st.shared.f32 [%b1], %x; ld.shared.f32 %r, [%b1];"},
+  };
+  for (const Silence& s : all)
+    EXPECT_FALSE(find_origin(elementwise_plan(s.body), elementwise_inputs(1, 1, s.special), "o", 3, quick()))
+        << s.what;
+}
+
+/// The birth lies in a function that is called; its value comes back through the call's parameters.
+TEST(Origin, AnOverflowInACalledFunctionIsFoundThere) {
+  Plan plan = elementwise_plan(
+      "{ .param .f32 a; .param .f32 b; st.param.f32 [a], %x; call.uni (b), grow, (a); ld.param.f32 %f1, [b]; "
+      "}\n"
+      "mul.rn.f32 %r, %f1, 0f00000000;");
+  std::string ptx = *plan.modules[0].ptx;
+  const std::string function =
+      ".func (.param .f32 result) grow(.param .f32 argument) { .reg .f32 %f<3>; ld.param.f32 %f1, [argument];"
+      " ex2.approx.f32 %f2, %f1; st.param.f32 [result], %f2; ret; }\n";
+  ptx.insert(ptx.find(".visible"), function);
+  plan.modules[0].ptx = std::make_shared<const std::string>(ptx);
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, 130), "o", 3, quick());
+  ASSERT_TRUE(trace);
+  EXPECT_EQ(trace->origin.kind, "exp-overflow");
+  EXPECT_EQ(trace->origin.inputs.at(0).element, "x[t=3]");
+  EXPECT_FALSE(find_origin(plan, elementwise_inputs(1, 1, 3), "o", 3, quick()));
 }
 
 TEST(Origin, TheInputsAreNamedWithTheirNearestFiniteValues) {

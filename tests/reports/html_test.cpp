@@ -244,6 +244,17 @@ TEST(Html, SaysWhereANanWasBorn) {
   }
 }
 
+TEST(Html, SaysWhatStandsBehindAnElementWhichLinesRoundAndHowNearTheEdgesAre) {
+  const std::string page = own_text(test::nan_verification());
+  for (const char* text :
+       {"Behind <code>o[b=0,t=16,h=0,v=3]</code>", "3 of 12 blocks", "sum += a &lt; b;",
+        "Every distinct origin", "Which roundings made them", "within 1.5 of overflow (threshold 128)"})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
+  const std::string clean = own_text(test::passed_verification());
+  for (const char* text : {"Behind <code>", "Every distinct origin", "Which roundings made them"})
+    EXPECT_EQ(clean.find(text), std::string::npos) << text;
+}
+
 TEST(Html, RefusesWhatIsNoResult) {
   for (const json& document : {json(), json::object(), json{{"kind", "sweep"}},
                                json{{"kind", "verification"}}, json{{"kind", "fuzz"}}}) {

@@ -54,6 +54,13 @@ TEST(Markdown, SaysTheVerdictTheOriginAndHowToReplay) {
   }
 }
 
+TEST(Markdown, SaysWhatStandsBehindAnElementWhichLinesRoundAndHowNearTheEdgesAre) {
+  const std::string text = render_markdown(test::nan_verification());
+  for (const char* part : {"**Behind `o[b=0,t=16,h=0,v=3]`**: 123456 instruction instances",
+                           "percent of the errors", "within 1.5 of overflow", "binades left"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+}
+
 TEST(Markdown, ListsEveryFindingPropertyAndTightnessRow) {
   const std::string text = render_markdown(test::fuzz_run(4));
   size_t findings = 0;

@@ -86,13 +86,17 @@ Verification full() {
   checks.ran = {"races", "wrap"};
   checks.skipped = "the run does not end";
   CheckedPlace place{where, {1, 2, 3}, {4, 5, 6}, "written by st.shared.b32"};
-  checks.findings = {{"races", "race", "shared tile: written at ...", place, place, "shared tile + 4", 32},
-                     {"unwritten", "never-written", "3 of 4 elements of o", place, std::nullopt, "o[b=0]", 3}};
+  checks.findings = {
+      {"races", "race", "shared tile: written at ...", place, place, "shared tile + 4", 32},
+      {"unwritten", "never-written", "3 of 4 elements of o", place, std::nullopt, "o[b=0]", 3}};
   checks.lane_instructions = uint64_t{1} << 61, checks.seconds = 0.25;
   v.checks = checks;
   ShadowReport shadow;
   shadow.outputs = {{"o", 5120, 5000, 120, 0.03, 1e-3, 1.3, "o[b=0,t=17,h=1,v=3]", 1.5, 1.53, INFINITY}};
   shadow.lines = {{where, "cvt.rn.bf16x2.f32", 62.5, uint64_t{1} << 40, 0x1p-8}};
+  shadow.element = ShadowElement{"o[b=0,t=17,h=1,v=3]", 1.5, 1.53, 0.25};
+  shadow.edges = {
+      {where, "ex2.approx.ftz.f32", "argument", "fp32", 126.5, 128, 1.5, "within 1.5 of overflow"}};
   shadow.parting = ShadowParting{where, "sub.rn.f32", {1, 2, 3}, {4, 5, 6}, 0, 0.77, 0x1p-6};
   shadow.ended = 3, shadow.lane_instructions = uint64_t{1} << 62;
   shadow.seconds = 1.5, shadow.seconds_by_line = 2.5;
@@ -132,6 +136,8 @@ TEST(Result, ComesBackFromJsonAsItWas) {
   EXPECT_EQ(back.trap->thread[2], 6);
   EXPECT_EQ(back.shadow->lines[0].roundings, uint64_t{1} << 40);
   EXPECT_EQ(back.shadow->parting->exact, 0.77);
+  EXPECT_EQ(back.shadow->edges.at(0).extreme, 126.5);
+  EXPECT_EQ(back.shadow->element->exact, 1.53);
   EXPECT_EQ(back.slice->chain.at(0).times, 4096);
   EXPECT_EQ(back.slice->nodes.at(0).operands.at(0).input, "g[5]");
   EXPECT_EQ(back.origins.at(0).outputs.at(1), "final_state 6");

@@ -74,6 +74,74 @@ json origin() {
           {"sentence", "ex2 at kernels/gla/chunk.cu:142 got 130.25 because g[b=0,t=16,h=0,k=3] = -90.5"}};
 }
 
+json slice() {
+  const json triple = {1, 0, 0};
+  const json operand = {{"name", "%f3"}, {"type", "f32"}, {"value", 2.5}, {"bits", "0x40200000"}};
+  const json at = {{"where", source(150, 920)},
+                   {"instruction", "fma.rn.f32 %f1, %f3, %f2, %f1"},
+                   {"text", "sum += a < b;"}};
+  return {{"element", "o[b=0,t=16,h=0,v=3]"},
+          {"value", "inf"},
+          {"instances", 123456},
+          {"truncated", false},
+          {"blocks", 3},
+          {"blocks_of", 12},
+          {"unwritten", false},
+          {"chain",
+           {{{"at", at},
+             {"operands", {operand}},
+             {"result", "inf"},
+             {"type", "f32"},
+             {"block", triple},
+             {"thread", triple},
+             {"times", 64}}}},
+          {"lines", {{{"at", at}, {"instances", 64}, {"smallest", 0.5}, {"largest", 8.0}, {"from", {0}}}}},
+          {"inputs",
+           {{{"input", "g"},
+             {"elements", 17},
+             {"first", "g[b=0,t=0,h=0,k=3]"},
+             {"last", "g[b=0,t=16,h=0,k=3]"},
+             {"largest", "g[b=0,t=16,h=0,k=3]"},
+             {"value", -90.5}}}},
+          {"nodes", json::array()}};
+}
+
+json shadow() {
+  return {{"outputs",
+           {{{"name", "o"},
+             {"elements", 5120},
+             {"followed", 5118},
+             {"nonfinite", 2},
+             {"max_error", 0.0125},
+             {"rms_error", 0.00133},
+             {"rms_exact", 1.27},
+             {"worst", "o[b=0,t=3,h=0,v=9]"},
+             {"value", 1.5},
+             {"exact", 1.5125},
+             {"bound", 0.02}}}},
+          {"element", nullptr},
+          {"edges",
+           {{{"where", source(142, 903)},
+             {"instruction", "ex2.approx.ftz.f32"},
+             {"quantity", "argument"},
+             {"format", "fp32"},
+             {"extreme", 126.5},
+             {"limit", 128.0},
+             {"distance", 1.5},
+             {"text", "saw up to 126.5: within 1.5 of overflow (threshold 128)"}}}},
+          {"lines",
+           {{{"where", source(149, 950)},
+             {"instruction", "cvt.rn.bf16.f32"},
+             {"share", 62.5},
+             {"roundings", 5120},
+             {"largest", 0.00390625}}}},
+          {"parting", nullptr},
+          {"ended", 2},
+          {"lane_instructions", 987654321},
+          {"seconds", 0.9},
+          {"seconds_by_line", 1.8}};
+}
+
 json sample_case(int64_t T) {
   return {{"kernel", "gla.chunk"},
           {"B", 1},
@@ -143,6 +211,9 @@ json nan_verification() {
   v["verdict"] = "finding";
   v["cause"] = "nonfinite o exp-overflow kernels/gla/chunk.cu:142";
   v["origin"] = origin();
+  v["origins"] = {{{"origin", origin()}, {"elements", 2}, {"outputs", {"o 2"}}}};
+  v["slice"] = slice();
+  v["shadow"] = shadow();
   v["properties_failed"] = {"same-bits-twice: o[b=0,t=3,h=0,v=1] differs"};
   v["trap"] = {{"kind", "out-of-bounds"},
                {"message", "read past v"},

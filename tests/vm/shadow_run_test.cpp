@@ -351,6 +351,77 @@ TEST(ShadowRun, ReportsDoNotDependOnTheNumberOfThreads) {
   }
 }
 
+/// What is said of how near an instruction comes to where its format ends, and of its harmless twin.
+struct EdgeCase {
+  const char* body;
+  double x;
+  const char* instruction;
+  const char* text;  ///< a part of it
+  bool near;         ///< within 4 binades
+};
+
+TEST(ShadowRun, TheDistanceToTheEndOfAFormatIsSaid) {
+  const EdgeCase all[] = {
+      {"ex2.approx.f32 %r, %x;", -3.2, "ex2.approx.f32", "saw up to -3.2: safe", false},
+      {"ex2.approx.f32 %r, %x;", 126, "ex2.approx.f32", "saw up to 126: within 2 of overflow (threshold 128)",
+       true},
+      {"ex2.approx.f32 %r, %x;", 100, "ex2.approx.f32", "28 below overflow (threshold 128)", false},
+      {"cvt.rn.f16.f32 %h1, %x; cvt.f32.f16 %r, %h1;", 60000, "cvt.rn.f16.f32", "of overflow of fp16", true},
+      {"cvt.rn.f16.f32 %h1, %x; cvt.f32.f16 %r, %h1;", 70000, "cvt.rn.f16.f32",
+       "overflowed fp16 (largest 65504)", true},
+      {"cvt.rn.f16.f32 %h1, %x; cvt.f32.f16 %r, %h1;", 0.5, "cvt.rn.f16.f32", "safe", false},
+      {"fma.rn.f32 %r, %x, %x, %y;", 1e19, "fma.rn.f32", "of overflow of fp32", true},
+      {"fma.rn.f32 %r, %x, %x, %y;", 10, "fma.rn.f32", "safe", false},
+      {"cvt.rn.f16.f32 %h1, %x; add.f16 %h2, %h1, %h1; cvt.f32.f16 %r, %h2;", 30000, "add.f16",
+       "of overflow of fp16", true},
+      {"rcp.approx.ftz.f32 %r, %x;", 1e-37, "rcp.approx.ftz.f32", "divisor down to 1e-37", false},
+      {"rcp.approx.ftz.f32 %r, %x;", 0, "rcp.approx.ftz.f32", "divided by zero", true},
+      {"sqrt.rn.f32 %r, %x;", 0, "sqrt.rn.f32", "saw 0", true},
+      {"lg2.approx.f32 %r, %x;", -2, "lg2.approx.f32", "saw -2: negative", true},
+      {"lg2.approx.f32 %r, %x;", 2, "lg2.approx.f32", "saw down to 2: safe", false},
+      {"cvt.rn.bf16x2.f32 %b1, %x, %y; mov.b32 %r, %b1;", 3e38, "cvt.rn.bf16x2.f32", "of overflow of bf16",
+       true},
+  };
+  for (const EdgeCase& c : all) {
+    const ShadowReport report = shadow_of(c.body, c.x, 1);
+    const ShadowEdge* found = nullptr;
+    for (const ShadowEdge& e : report.edges)
+      if (e.instruction == c.instruction) found = &e;
+    ASSERT_TRUE(found) << c.body;
+    EXPECT_NE(found->text.find(c.text), std::string::npos) << c.body << " of " << c.x << ": " << found->text;
+    EXPECT_EQ(found->distance < 4, c.near) << c.body << " of " << c.x << ": " << found->distance;
+  }
+}
+
+TEST(ShadowRun, TheElementAskedForIsTold) {
+  const TensorMap inputs =
+      inputs_of([](int64_t i) { return i == 9 ? 1.1f : 1.0f; }, [](int64_t) { return 0.7f; });
+  ShadowOptions options;
+  options.by_line = false;
+  options.element = {"o", 9};
+  const ShadowReport report = run_shadow(plan_of("mul.rn.f32 %r, %x, %y;"), inputs, {"sm_90", 1, 0}, options);
+  ASSERT_TRUE(report.element);
+  EXPECT_EQ(report.element->element, "o[t=9]");
+  EXPECT_EQ(report.element->exact, double{1.1f} * double{0.7f});
+}
+
+TEST(ShadowRun, ACalledFunctionHandsShadowsOn) {
+  std::string body =
+      "mul.rn.f32 %f1, %x, %y; { .param .f32 a; .param .f32 b; st.param.f32 [a], %f1; call.uni (b), same, "
+      "(a);"
+      " ld.param.f32 %r, [b]; }";
+  Plan plan = plan_of(body);
+  std::string text = *plan.modules[0].ptx;
+  text.insert(text.find(".visible"),
+              ".func (.param .f32 result) same(.param .f32 argument) { .reg .f32 %f<2>;"
+              " ld.param.f32 %f1, [argument]; st.param.f32 [result], %f1; ret; }\n");
+  plan.modules[0].ptx = std::make_shared<const std::string>(text);
+  const TensorMap inputs = inputs_of([](int64_t) { return 1.1f; }, [](int64_t) { return 0.7f; });
+  const ShadowReport report = run_shadow(plan, inputs, {"sm_90", 1, 0}, {.by_line = false});
+  EXPECT_EQ(report.outputs[0].followed, 32);
+  EXPECT_EQ(report.outputs[0].max_error, std::fabs(double{1.1f} * double{0.7f} - double{1.1f * 0.7f}));
+}
+
 /// (x + 1000) - 1000 loses x's last bits on line 2, so that all of x is gone at 2^30.
 TEST(ShadowRun, ThePlaceWhereValueAndShadowPartIsNamedOnlyWhereAnOutputParted) {
   const auto run = [](const char* large) {
