@@ -86,10 +86,11 @@ void AdjointBlock::run_reverse(int64_t first, int64_t tokens, const double* stat
   for (int64_t end = first + tokens; end > first;) {
     const int64_t chunk = adjoint_chunk_, in_chunk = chunk > 0 ? (end - 1) / chunk * chunk : first;
     const int64_t begin = std::max(first, in_chunk), at = begin - first;
-    (f_.x.exclusive() ? gated_kernels().reverse_exclusive : gated_kernels().reverse)({end - begin, f_.K(), coefficients_.data() + at * f_.K(),
-                             f_.model.adjoint().written, v_.data() + at * W, d_o_.data() + at * W,
-                             states + at * size_, G_.data(), sums.data() + begin * f_.K(),
-                             dv_.data() + at * W, dv_abs_.data() + at * W, dv_excess_.data() + at * W});
+    (f_.x.exclusive() ? gated_kernels().reverse_exclusive : gated_kernels().reverse)(
+        {end - begin, f_.K(), coefficients_.data() + at * f_.K(), f_.model.adjoint().written,
+         v_.data() + at * W, d_o_.data() + at * W, states + at * size_, G_.data(),
+         sums.data() + begin * f_.K(), dv_.data() + at * W, dv_abs_.data() + at * W,
+         dv_excess_.data() + at * W});
     if (chunk > 0 && begin == in_chunk) end_chunk(f_.model.adjoint(), chunk, begin, G_.data());
     end = begin;
   }

@@ -4,8 +4,8 @@
 
 #include "reference/bound_adjoint.h"
 #include "reference/exact_grid.h"
-#include "reference/gated_form.h"
 #include "reference/gated_adjoint.h"
+#include "reference/gated_form.h"
 #include "reference/slices.h"
 
 namespace assay {
@@ -20,8 +20,8 @@ struct AdjointProblem {
   AdjointGrid grid;
   ReferenceOutput *dq, *dk, *dv;
   ReferenceOutput *dg, *dS0;  ///< null where that input is absent; dg of one gate per head: of every token
-  ReferenceOutput* du;       ///< of every slice, [N,H,K]; null where there is no u
-  std::mutex& mutex;                         ///< guards what is not an element of its own
+  ReferenceOutput* du;        ///< of every slice, [N,H,K]; null where there is no u
+  std::mutex& mutex;          ///< guards what is not an element of its own
 
   int64_t K() const { return problem.sizes.K; }
   int64_t V() const { return problem.sizes.V; }

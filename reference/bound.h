@@ -16,13 +16,14 @@
 //                           there also (1 + min(crossing, crossing_per_nat L)), L the chunk's sum of |g|: a
 //                           state's decay is made once per chunk, by an exponential whose own error does not
 //                           grow with L
-//   with any gate not zero  (1 + write_decayed) and (1 + readout_decayed) beside write and readout: what scaling
+//   with any gate not zero  (1 + write_decayed) and (1 + readout_decayed) beside write and readout: what
+//   scaling
 //                           by weights costs; without decays all weights are exactly 1
 //   leaving                 (1 + readout) once; for o only
-// With an exclusive readout (rwkv6) the pair (j, t), j < t, crosses only s in j+1..t-1 and lives through j..t-1;
-// the token's own path scale q_tc u_c k_tc v_t passes (1 + bonus) and (1 + readout).
-// Their largest product minus one, times the path's absolute value, summed over paths, bounds the relative
-// part: nothing is first order. The sums over paths are recurrences, companion and excess (Pm and E):
+// With an exclusive readout (rwkv6) the pair (j, t), j < t, crosses only s in j+1..t-1 and lives through
+// j..t-1; the token's own path scale q_tc u_c k_tc v_t passes (1 + bonus) and (1 + readout). Their largest
+// product minus one, times the path's absolute value, summed over paths, bounds the relative part: nothing is
+// first order. The sums over paths are recurrences, companion and excess (Pm and E):
 //   Pm_t = e^{g_t} Pm_{t-1} + |k_t||v_t|^T,   Pm_0 = |S_0|
 //   E_t  = (1 + step) { e^{g_t} [ (1 + d_t) E_{t-1} + d_t Pm_{t-1} ] + write |k_t||v_t|^T } + step Pm_t
 //   E_0  = 0;   after a chunk: E <- E + b (Pm + E),   1 + b = (1 + boundary) (1 + min(crossing, ..))
@@ -122,8 +123,9 @@ inline double excess_roundings(int64_t t, int64_t K) {
 /// True where every coefficient is zero: the kernel claims to be exact.
 inline bool claims_exact(const GatedArithmetic& a) {
   return a.decay == 0 && a.decay_per_nat == 0 && a.write == 0 && a.step == 0 && a.boundary == 0 &&
-         a.crossing == 0 && a.write_decayed == 0 && a.readout_decayed == 0 && a.readout == 0 && a.bonus == 0 &&
-         a.divide == 0 && a.logits == 0 && a.logits_per_nat == 0 && a.removal == 0 && a.underflow == 0;
+         a.crossing == 0 && a.write_decayed == 0 && a.readout_decayed == 0 && a.readout == 0 &&
+         a.bonus == 0 && a.divide == 0 && a.logits == 0 && a.logits_per_nat == 0 && a.removal == 0 &&
+         a.underflow == 0;
 }
 
 }  // namespace assay

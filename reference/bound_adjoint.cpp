@@ -46,8 +46,8 @@ AdjointBoundModel::AdjointBoundModel(const GatedAdjointArithmetic& arithmetic, b
       adjoint_(arithmetic_.adjoint),
       exact_claimed_(claims_exact(arithmetic.state) && claims_exact(arithmetic.adjoint) &&
                      arithmetic.value_readout == 0 && arithmetic.value_readout_decayed == 0 &&
-                     arithmetic.gate_readout == 0 && arithmetic.gate_readout_decayed == 0 && arithmetic.bonus == 0 &&
-                     arithmetic.total == 0) {}
+                     arithmetic.gate_readout == 0 && arithmetic.gate_readout_decayed == 0 &&
+                     arithmetic.bonus == 0 && arithmetic.total == 0) {}
 
 double AdjointBoundModel::roundoff(Gradient gradient) const {
   if (gradient == Gradient::initial_state) return 0;

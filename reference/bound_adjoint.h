@@ -19,10 +19,10 @@
 // and grouping (as q_i w k_j (do_i v_j) without any state), as long as its factors stay below this product.
 // Each output adds the error of its storage, as in bound.h.
 //
-// With an exclusive readout (rwkv6) G_t holds later tokens only, dq reads S_{t-1}, and with c_t = v_t . do_t the
-// terms scale c_t u k_t in dq, scale c_t q_t u in dk, scale (sum q u k) do_t in dv carry (1 + bonus) and that
-// gradient's readout; so does each term scale c_t q_t k_t of du. Gradients of shared inputs (one gate per head, u)
-// sum the tokens' with a further (1 + total).
+// With an exclusive readout (rwkv6) G_t holds later tokens only, dq reads S_{t-1}, and with c_t = v_t . do_t
+// the terms scale c_t u k_t in dq, scale c_t q_t u in dk, scale (sum q u k) do_t in dv carry (1 + bonus) and
+// that gradient's readout; so does each term scale c_t q_t k_t of du. Gradients of shared inputs (one gate
+// per head, u) sum the tokens' with a further (1 + total).
 //
 // Underflow, as there: an absolute error e reaches the result times a subset of the other factors on its
 // path, and each term has at most kUnderflowEvents of them. With I the product of all (1 + d) a path may

@@ -66,7 +66,8 @@ class Columns {
     decayed_.assign(static_cast<size_t>(f.K()), 0);
     read_value_maxima();
     bonus_ = f.x.read_bonus(slice.h);
-    for (double u : bonus_) bonus_abs_.push_back(std::fabs(u)), bonus_max_ = std::fmax(bonus_max_, std::fabs(u));
+    for (double u : bonus_)
+      bonus_abs_.push_back(std::fabs(u)), bonus_max_ = std::fmax(bonus_max_, std::fabs(u));
     if (f.x.S0) read_initial_state();
   }
 

@@ -98,7 +98,8 @@ Dtype gate_dtype(const AdjointProblem& f) {
 void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, const AdjointMagnitudes& most,
                 const Run& run, double factor, double lost) {
   const double roundings = 32 * static_cast<double>(s.tokens) + 2 * static_cast<double>(f.K() + f.V()) + 64;
-  const double raise = 1 + 2 * gamma(roundings, kDoubleRoundoff), u = reduced(f, run.gradient) ? 0 : f.model.roundoff(run.gradient);
+  const double raise = 1 + 2 * gamma(roundings, kDoubleRoundoff),
+               u = reduced(f, run.gradient) ? 0 : f.model.roundoff(run.gradient);
   const bool state = run.gradient == Gradient::initial_state, untouched = state && s.tokens == 0,
              overflows = !untouched && most.overflows(run.gradient), exact_claimed = f.model.exact_claimed();
   const Dtype dtype = state ? Dtype::fp32 : run.gradient == Gradient::g ? gate_dtype(f) : f.x.q.dtype;
@@ -114,8 +115,9 @@ void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, c
     const double error = f.model.relative_part(run.gradient, out.companion[i], out.bound[i], g) * raise;
     out.companion[i] *= raise;
     const bool on_grid = !f.x.exclusive();
-    const bool exact = untouched || (on_grid && f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
-                                                 most.largest_adjoint(), out.companion[i]));
+    const bool exact =
+        untouched || (on_grid && f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
+                                              most.largest_adjoint(), out.companion[i]));
     out.rad[i] = !std::isfinite(out.mid[i]) ? HUGE_VAL : exact ? 0 : factor * out.companion[i] + lost;
     double bound = error + flushed;
     bound += u * (std::fabs(out.mid[i]) + out.rad[i] + bound) + half_subnormal;
@@ -335,9 +337,12 @@ ReferenceResult gated_adjoint(const Problem& p, const GatedAdjointRow& row) {
   if (x.head_gate) dg = sum_of_rows(f, dg, {{"H", s.H}}, Gradient::g, x.head_gate->dtype);
   if (x.bonus) du = sum_of_rows(f, du, {{"H", s.H}, {"K", s.K}}, Gradient::bonus, x.bonus->dtype);
   ReferenceResult result;
-  for (const auto& [gradient, output] :
-       {std::pair{Gradient::q, &dq}, {Gradient::k, &dk}, {Gradient::v, &dv}, {Gradient::g, &dg},
-        {Gradient::bonus, &du}, {Gradient::initial_state, &dS0}}) {
+  for (const auto& [gradient, output] : {std::pair{Gradient::q, &dq},
+                                         {Gradient::k, &dk},
+                                         {Gradient::v, &dv},
+                                         {Gradient::g, &dg},
+                                         {Gradient::bonus, &du},
+                                         {Gradient::initial_state, &dS0}}) {
     if (output->name.empty()) continue;
     output->roundoff = f.model.roundoff(gradient);
     if (output->wide) output->undecided = explain(*output);

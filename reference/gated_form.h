@@ -23,9 +23,9 @@ struct FixedDecay {
 /// Names of the arguments that play each part; "" where the operator has none.
 struct GatedForm {
   std::string_view q = "q", k = "k", v = "v", state = "initial_state";
-  std::string_view gate;         ///< log decays [B,T,H,K], or [B,T,H] where not `per_channel`
+  std::string_view gate;  ///< log decays [B,T,H,K], or [B,T,H] where not `per_channel`
   bool per_channel = true;
-  std::string_view head_gate;    ///< one log decay per head [H], instead of `gate`
+  std::string_view head_gate;  ///< one log decay per head [H], instead of `gate`
   /// u [H,K]: the readout is exclusive and the token's own term weighs u: o_t = scale (S_{t-1} + diag(u) k_t
   /// v_t^T)^T q_t.
   std::string_view bonus;

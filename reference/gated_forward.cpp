@@ -57,8 +57,15 @@ ReferenceResult gated_forward(const Problem& problem, const GatedRow& row) {
   result.outputs.push_back(make_output("final_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
   result.outputs[0].roundoff = p.arithmetic.output_roundoff;
   std::mutex mutex;
-  ForwardProblem f{p, row, x, BoundModel(p.arithmetic), {}, claims_exact(p.arithmetic), result.outputs[0],
-                   result.outputs[1], mutex};
+  ForwardProblem f{p,
+                   row,
+                   x,
+                   BoundModel(p.arithmetic),
+                   {},
+                   claims_exact(p.arithmetic),
+                   result.outputs[0],
+                   result.outputs[1],
+                   mutex};
   if (!x.decays()) f.grid = ExactGrid(x.q, x.k, x.v, nullptr, x.S0, p.scale);
   const int64_t blocks = (s.V + kColumnsPerTask - 1) / kColumnsPerTask;
   parallel_for(static_cast<int64_t>(slices.size()) * blocks, p.threads, [&](int64_t i) {

@@ -28,8 +28,9 @@ struct ColumnOutputs {
   std::vector<Ball<double>> o, S;  ///< tokens; K
 };
 
-/// What the evaluator takes from an operator's row: its form, and the literal transcription over intervals, for
-/// the last rung. Precision `level` 0, 1, 2, ... doubles with each step; returns false where there is no such level.
+/// What the evaluator takes from an operator's row: its form, and the literal transcription over intervals,
+/// for the last rung. Precision `level` 0, 1, 2, ... doubles with each step; returns false where there is no
+/// such level.
 struct GatedRow {
   GatedForm form;
   const std::vector<ParameterSpec>* parameters;

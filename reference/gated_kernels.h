@@ -93,7 +93,8 @@ struct GatedKernels {
   void (*precise)(const PreciseTile&);
   void (*states)(const StateTile&);
   void (*reverse)(const ReverseTile&);
-  /// Reading S_{t-1} + diag(u) k_t v_t^T in place of S_t; the reverse reads S_{t-1} and leaves terms with u out.
+  /// Reading S_{t-1} + diag(u) k_t v_t^T in place of S_t; the reverse reads S_{t-1} and leaves terms with u
+  /// out.
   void (*forward_exclusive)(const ForwardTile&);
   void (*precise_exclusive)(const PreciseTile&);
   void (*reverse_exclusive)(const ReverseTile&);

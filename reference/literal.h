@@ -11,16 +11,19 @@
 
 namespace assay {
 
-/// Fills an operator's inputs from a slice in the parts of its form: `q`, `k`, `g` are `tokens` rows from `first`
-/// on, K wide.
+/// Fills an operator's inputs from a slice in the parts of its form: `q`, `k`, `g` are `tokens` rows from
+/// `first` on, K wide.
 template <typename Op, typename Real>
-typename Op::template Inputs<Real> form_inputs(const GatedForm& form, int64_t first, int64_t tokens, int64_t K,
-                                               const std::vector<double>& q, const std::vector<double>& k,
-                                               const std::vector<double>& g, const std::vector<double>& bonus,
+typename Op::template Inputs<Real> form_inputs(const GatedForm& form, int64_t first, int64_t tokens,
+                                               int64_t K, const std::vector<double>& q,
+                                               const std::vector<double>& k, const std::vector<double>& g,
+                                               const std::vector<double>& bonus,
                                                const SliceProblem& settings) {
   using Inputs = typename Op::template Inputs<Real>;
   Inputs in;
-  const auto rows = [&](const std::vector<double>& x) { return to_matrix<Real>(x.data() + first * K, tokens, K); };
+  const auto rows = [&](const std::vector<double>& x) {
+    return to_matrix<Real>(x.data() + first * K, tokens, K);
+  };
   const Real zero(0);
   Inputs::each(in, [&](std::string_view name, Matrix<Real>& m) {
     if (name == form.q) m = rows(q);

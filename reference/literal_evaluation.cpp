@@ -95,8 +95,8 @@ double roundoff_of(const Problem& p, Role role, bool gradient) {
   return role == Role::log_decay ? p.adjoint.gate_output_roundoff : p.adjoint.state.output_roundoff;
 }
 
-/// Stores a slice's results; gradients of elements that several slices share add up. Outputs that a group of heads
-/// shares are the same from each.
+/// Stores a slice's results; gradients of elements that several slices share add up. Outputs that a group of
+/// heads shares are the same from each.
 void add_result(const SliceProblem& x, const SliceLayout& layout, const std::vector<Ball<double>>& balls,
                 const std::vector<ModelledElement>& model, bool gradient, ReferenceOutput& out) {
   const bool shared = gradient && layout.shared(x.heads);
@@ -105,8 +105,7 @@ void add_result(const SliceProblem& x, const SliceLayout& layout, const std::vec
     const size_t row = static_cast<size_t>(layout.row(x.slice, x.heads, r));
     for (int64_t c = 0; c < layout.columns(); ++c, ++i) {
       const size_t at = row + static_cast<size_t>(c);
-      const Ball<double> sum =
-          shared ? Ball<double>(out.mid[at], out.rad[at]) + balls[i] : balls[i];
+      const Ball<double> sum = shared ? Ball<double>(out.mid[at], out.rad[at]) + balls[i] : balls[i];
       out.mid[at] = sum.mid, out.rad[at] = sum.rad;
       const double up = shared ? 1 + 0x1p-50 : 1;
       const double kept = shared ? 1 : 0;
@@ -126,10 +125,10 @@ void explain(ReferenceOutput& out, bool proved) {
                                     {out.companion[i], out.bound[i], out.underflow[i]}, proved);
   }
   if (out.wide == 0) return;
-  out.undecided = fmt::format("{}: {} of {} elements undecided: {} without a finite bound, {} that follow from "
-                              "inputs that are not finite, {} whose radius is too wide after rung {}",
-                              out.name, out.wide, out.mid.size(), unbounded, not_finite,
-                              out.wide - unbounded - not_finite, out.rung);
+  out.undecided = fmt::format(
+      "{}: {} of {} elements undecided: {} without a finite bound, {} that follow from "
+      "inputs that are not finite, {} whose radius is too wide after rung {}",
+      out.name, out.wide, out.mid.size(), unbounded, not_finite, out.wide - unbounded - not_finite, out.rung);
 }
 
 void require_one_of_each(const Problem& p, const std::vector<ArgumentSpec>& inputs) {
@@ -196,7 +195,8 @@ ReferenceResult evaluate(const Problem& p, const Operator& op, const Direction& 
 
 ReferenceResult literal_forward(const Problem& given, const Operator& op, const LiteralRow& row) {
   const Problem p = with_sequences(given);
-  Direction d{op.outputs, {}, std::vector<bool>(op.outputs.size(), true), row.forward, row.forward_model, false};
+  Direction d{op.outputs,        {},   std::vector<bool>(op.outputs.size(), true), row.forward,
+              row.forward_model, false};
   for (const ArgumentSpec& a : op.outputs) d.layouts.emplace_back(a, p.sizes, row.per_head);
   return evaluate(p, op, d, row.per_head);
 }

@@ -25,8 +25,8 @@ struct LiteralRow {
 
 /// Outputs with enclosures; bounds where the operator has a model, else infinite ("undecided").
 ReferenceResult literal_forward(const Problem&, const Operator&, const LiteralRow&);
-/// Gradients "dX" of every present input X. Arguments that several slices share (one per head, or per group of
-/// heads) get the sum of the slices' gradients.
+/// Gradients "dX" of every present input X. Arguments that several slices share (one per head, or per group
+/// of heads) get the sum of the slices' gradients.
 ReferenceResult literal_adjoint(const Problem&, const Operator&, const LiteralRow&);
 
 }  // namespace assay

@@ -1,5 +1,5 @@
-// A number as a kernel of known arithmetic computes it: its value, the sum of the absolute values of the terms
-// it is made of (the companion P), and how far the kernel's may be from it (the excess E).
+// A number as a kernel of known arithmetic computes it: its value, the sum of the absolute values of the
+// terms it is made of (the companion P), and how far the kernel's may be from it (the excess E).
 //
 // Carrying a transcription over these numbers gives companions, and with the roundings of a declared
 // arithmetic put in (`rounded`) an a-priori bound: for |a^ - a| <= Ea and |b^ - b| <= Eb
@@ -19,8 +19,8 @@ struct Modelled {
   double value = 0, P = 0, E = 0;
 
   Modelled() = default;
-  Modelled(int v) : value(v), P(std::fabs(value)) {}        // NOLINT: exact
-  Modelled(double v) : value(v), P(std::fabs(v)) {}         // NOLINT: exact
+  Modelled(int v) : value(v), P(std::fabs(value)) {}  // NOLINT: exact
+  Modelled(double v) : value(v), P(std::fabs(v)) {}   // NOLINT: exact
   Modelled(double v, double p, double e) : value(v), P(p), E(e) {}
 
   /// After roundings whose factors (1 + d) together satisfy |d| <= relative.

@@ -50,7 +50,7 @@ int64_t Sizes::of(std::string_view axis) const {
   const struct {
     std::string_view name;
     int64_t size;
-  } table[] = {{"B", B},   {"T", T}, {"H", H}, {"HV", HV}, {"HQ", HV},
+  } table[] = {{"B", B}, {"T", T}, {"H", H}, {"HV", HV}, {"HQ", HV},
                {"K", K}, {"V", V}, {"D", V}, {"M", M},   {"N", N}};
   for (const auto& row : table)
     if (row.name == axis) return row.size;

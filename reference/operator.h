@@ -62,8 +62,9 @@ struct GatedArithmetic {
   double write_decayed = 0;     ///< further error of a term k v where some gate of the run is not zero
   double readout_decayed = 0;   ///< and of o: k, q and weights times 1 are exact, and round to nothing new
   double bonus = 0;  ///< relative error of the current token's own term (rwkv6: u) beyond `readout`
-  double divide = 0;  ///< of a quotient beyond what its parts carry: normalised o; gsa's softmax, exponential included
-  double logits = 0;  ///< of gsa's y = scale Hk^T q
+  double divide =
+      0;  ///< of a quotient beyond what its parts carry: normalised o; gsa's softmax, exponential included
+  double logits = 0;          ///< of gsa's y = scale Hk^T q
   double logits_per_nat = 0;  ///< of gsa's e^{y - max y}, per unit of |y - max y|
   double removal = 0;         ///< of rwkv7's term b (a^T S)
   double underflow =
@@ -81,7 +82,8 @@ struct GatedAdjointArithmetic {
   double gate_readout = 0, gate_readout_decayed = 0;
   double gate_output_roundoff = 0;  ///< u of the format dg is stored in
   double bonus = 0;  ///< of the terms with rwkv6's u in dr, dk, dv and du beyond that gradient's readout
-  double inner = 0;  ///< of each step between two recurrences (gsa: dp, dy; normalised: dn, dd; rwkv7: G^T b, S^T a)
+  double inner =
+      0;  ///< of each step between two recurrences (gsa: dp, dy; normalised: dn, dd; rwkv7: G^T b, S^T a)
   double total = 0;  ///< of the sum over all tokens and sequences that a gradient of a shared input is
 };
 

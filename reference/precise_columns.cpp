@@ -57,9 +57,9 @@ std::vector<ColumnOutputs> precise_columns(const KeyInputs& x, const std::vector
       q_sum += std::fabs(x.q[i]), k_max = std::fmax(k_max, std::fabs(x.k[i]));
     }
     for (size_t j = 0; j < columns.size(); ++j) v[j] = columns[j].v[static_cast<size_t>(t)];
-    (x.exclusive ? gated_kernels().precise_exclusive : gated_kernels().precise)(
-        {1, K, coefficients.data(), v, state.hi.data(), state.lo.data(), state.P.data(), o_hi, o_lo, companion,
-         x.bonus.data()});
+    (x.exclusive ? gated_kernels().precise_exclusive
+                 : gated_kernels().precise)({1, K, coefficients.data(), v, state.hi.data(), state.lo.data(),
+                                             state.P.data(), o_hi, o_lo, companion, x.bonus.data()});
     for (size_t j = 0; j < columns.size(); ++j) {
       state.absolute[j] += (1 + k_max) * (1 + std::fabs(v[j]));
       const double lost = kOwnUnderflow * kUnderflowEvents * state.absolute[j] * (1 + bonus_max);

@@ -81,8 +81,7 @@ SliceProblem read_slice(const Problem& p, const std::vector<ArgumentSpec>& input
   for (const ArgumentSpec& a : inputs) layouts.emplace_back(a, p.sizes, per_head);
   SliceProblem x{s, heads_of(layouts, per_head), p.scale, {}, {}, &parameters, &p};
   for (size_t i = 0; i < inputs.size(); ++i)
-    x.inputs.push_back(
-        read_matrix(p, inputs[i].name, layouts[i], inputs[i].optional, s, x.heads));
+    x.inputs.push_back(read_matrix(p, inputs[i].name, layouts[i], inputs[i].optional, s, x.heads));
   for (const ArgumentSpec& a : outputs) {
     const SliceLayout layout(a, p.sizes, per_head);
     SliceMatrix d = read_matrix(p, "d" + std::string(a.name), layout, a.role == Role::state, s, x.heads);

@@ -1,5 +1,6 @@
-// A state with one decay per row, S_t = diag(e^{g_t}) S_{t-1} + x_t y_t^T, as a kernel of known arithmetic makes
-// it: value, companion P and excess E of every entry (bound.h), for the models of single operators. Plain double.
+// A state with one decay per row, S_t = diag(e^{g_t}) S_{t-1} + x_t y_t^T, as a kernel of known arithmetic
+// makes it: value, companion P and excess E of every entry (bound.h), for the models of single operators.
+// Plain double.
 #pragma once
 #include <cmath>
 #include <vector>
@@ -12,8 +13,15 @@ namespace assay {
 class DiagonalState {
  public:
   DiagonalState(const GatedArithmetic& a, int64_t rows, int64_t columns)
-      : rows(rows), columns(columns), S(static_cast<size_t>(rows * columns)), P(S), E(S), chunk_(a.chunk), step_(a.step),
-        model_(a), decayed_(static_cast<size_t>(rows)) {}
+      : rows(rows),
+        columns(columns),
+        S(static_cast<size_t>(rows * columns)),
+        P(S),
+        E(S),
+        chunk_(a.chunk),
+        step_(a.step),
+        model_(a),
+        decayed_(static_cast<size_t>(rows)) {}
 
   void load(const std::vector<double>& initial) {
     for (size_t i = 0; i < S.size(); ++i) S[i] = initial[i], P[i] = std::fabs(initial[i]);
@@ -22,7 +30,8 @@ class DiagonalState {
   void step_initial() {
     for (size_t i = 0; i < E.size(); ++i) E[i] = step_ * P[i];
   }
-  /// One row's crossing of g and its new term x y_j; `x_error`, `y_error[j]` bound what is already wrong with them.
+  /// One row's crossing of g and its new term x y_j; `x_error`, `y_error[j]` bound what is already wrong with
+  /// them.
   void advance(int64_t row, double g, double x, double x_error, const double* y, const double* y_error) {
     cross(row, g);
     write(row, x, x_error, y, y_error);
@@ -75,7 +84,8 @@ class DiagonalState {
 /// I of bound.h for a path through t tokens, and its ends.
 inline double path_inflation(const GatedArithmetic& a, int64_t tokens) {
   const BoundModel model(a);
-  const double chunks = a.chunk > 0 ? std::ceil(static_cast<double>(tokens) / static_cast<double>(a.chunk)) : 0;
+  const double chunks =
+      a.chunk > 0 ? std::ceil(static_cast<double>(tokens) / static_cast<double>(a.chunk)) : 0;
   return std::pow(model.inflation_per_token(), static_cast<double>(tokens + 1)) *
          std::pow(model.inflation_per_chunk(), chunks) * model.inflation_of_ends();
 }

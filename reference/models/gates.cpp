@@ -1,9 +1,9 @@
-// The bounds of the elementwise gates. A kernel makes sigmoid and softplus of an argument z with the relative error
-// `readout`; what an error d of the argument, or of the exponent of e^{+-z}, does to them is at most e^{|d|}, as
-// |d log f / dz| <= 1 for both. `write` is the relative error of z = x + bias, `decay_per_nat` that of the exponent
-// per unit of |z| (and of |A|). Every factor is at most 1 + its inputs' magnitudes, so that underflow costs at most
-// kUnderflowEvents times their product. Gradients: the adjoint's readout; sums over tokens and sequences (1 +
-// value_readout) (1 + total).
+// The bounds of the elementwise gates. A kernel makes sigmoid and softplus of an argument z with the relative
+// error `readout`; what an error d of the argument, or of the exponent of e^{+-z}, does to them is at most
+// e^{|d|}, as |d log f / dz| <= 1 for both. `write` is the relative error of z = x + bias, `decay_per_nat`
+// that of the exponent per unit of |z| (and of |A|). Every factor is at most 1 + its inputs' magnitudes, so
+// that underflow costs at most kUnderflowEvents times their product. Gradients: the adjoint's readout; sums
+// over tokens and sequences (1 + value_readout) (1 + total).
 #include "reference/models/stored.h"
 #include "reference/operators/gate_logsigmoid.h"
 #include "reference/operators/gate_softplus.h"
@@ -29,7 +29,8 @@ Dtype format_of(double roundoff) {
 
 /// Relative error of a gate whose argument is z and whose rate's exponent is A.
 double relative(const GatedArithmetic& a, double z, double A, double readout) {
-  const double exponent = a.write * std::fabs(z) + a.decay_per_nat * (std::fabs(z) * (1 + a.write) + std::fabs(A));
+  const double exponent =
+      a.write * std::fabs(z) + a.decay_per_nat * (std::fabs(z) * (1 + a.write) + std::fabs(A));
   return (readout + (1 + readout) * std::expm1(exponent)) * (1 + 0x1p-40);
 }
 
@@ -45,10 +46,11 @@ std::vector<ModelledElement> elementwise(const SliceMatrix& x, const Value& valu
 }
 
 /// dx of a gate: `slope` = |dg/dx|.
-ModelledElement gradient(const GatedAdjointArithmetic& a, const Storage& storage, double slope, double d, double z,
-                         double A, double magnitudes) {
+ModelledElement gradient(const GatedAdjointArithmetic& a, const Storage& storage, double slope, double d,
+                         double z, double A, double magnitudes) {
   const double value = slope * std::fabs(d), rel = relative(a.adjoint, z, A, a.adjoint.readout);
-  return storage.element(value, value, rel * value, absolute(a.adjoint, magnitudes * (1 + std::fabs(d))), kRoundings);
+  return storage.element(value, value, rel * value, absolute(a.adjoint, magnitudes * (1 + std::fabs(d))),
+                         kRoundings);
 }
 
 }  // namespace
@@ -59,7 +61,8 @@ ModelledValues Rwkv7LogDecay::forward_bound(const SliceProblem& p) {
   return {{elementwise(p.inputs[0],
                        [&](double x) {
                          const double w = std::exp(-0.5) * sigmoid_of(x);
-                         return storage.element(w, w, relative(a, x, 0, a.readout) * w, absolute(a, 1), kRoundings);
+                         return storage.element(w, w, relative(a, x, 0, a.readout) * w, absolute(a, 1),
+                                                kRoundings);
                        })},
           true};
 }
@@ -98,7 +101,8 @@ ModelledValues GateLogsigmoid::adjoint_bound(const SliceProblem& p) {
   ModelledValues y{{{}}, true};
   for (size_t i = 0; i < p.inputs[0].values.size(); ++i) {
     const double x = p.inputs[0].values[i];
-    y.values[0].push_back(gradient(a, storage, scale * sigmoid_of(-x), p.cotangents[0].values[i], x, 0, 1 + scale));
+    y.values[0].push_back(
+        gradient(a, storage, scale * sigmoid_of(-x), p.cotangents[0].values[i], x, 0, 1 + scale));
   }
   return y;
 }
@@ -121,7 +125,8 @@ ModelledValues GateSoftplus::forward_bound(const SliceProblem& p) {
 ModelledValues GateSoftplus::adjoint_bound(const SliceProblem& p) {
   const GatedAdjointArithmetic& a = p.problem->adjoint;
   const Storage storage(a.state.output_roundoff, dtype_of(p, {"x"})), inside(0, Dtype::fp32);
-  const double A = p.inputs[1].values[0], rate = std::exp(A), n = kRoundings + 2.0 * p.inputs[0].values.size();
+  const double A = p.inputs[1].values[0], rate = std::exp(A),
+               n = kRoundings + 2.0 * p.inputs[0].values.size();
   const double sums = a.value_readout + (1 + a.value_readout) * a.total;
   ModelledElement of_A;
   std::vector<ModelledElement> x, bias(p.inputs[2].values.size());
@@ -138,7 +143,8 @@ ModelledValues GateSoftplus::adjoint_bound(const SliceProblem& p) {
   }
   const auto total = [&](const ModelledElement& e) {
     const double relative_part = e.bound - e.underflow;
-    return storage.element(e.companion, e.companion, relative_part + sums * (e.companion + relative_part), e.underflow, n);
+    return storage.element(e.companion, e.companion, relative_part + sums * (e.companion + relative_part),
+                           e.underflow, n);
   };
   for (ModelledElement& e : bias) e = total(e);
   return {{x, {total(of_A)}, bias}, true};

@@ -1,15 +1,16 @@
-// The bounds of gated slot attention. Hk (kept as its transpose, M x K) and Hv (M x V) are states with one decay per
-// slot (bound.h), with companions P and excesses E.
+// The bounds of gated slot attention. Hk (kept as its transpose, M x K) and Hv (M x V) are states with one
+// decay per slot (bound.h), with companions P and excesses E.
 //
-// Softmax. y_m carries delta_m = scale sum_c |q_c| (E + logits (P + E)). The kernel's exponent y_m - c, c near the
-// largest y, is further off by logits_per_nat |y_m - c|: eta_m in all. With p the exact weights,
+// Softmax. y_m carries delta_m = scale sum_c |q_c| (E + logits (P + E)). The kernel's exponent y_m - c, c
+// near the largest y, is further off by logits_per_nat |y_m - c|: eta_m in all. With p the exact weights,
 //   p^_m / p_m = e^{+-eta_m} / sum_j p_j e^{+-eta_j}, times (1 + divide),
-// so that both sides lie within rho_m = (1 + divide) e^{eta_m} sum_j p_j e^{eta_j} - 1, as the reciprocal of the
-// sum is at most its value with the signs turned (Jensen). Then o = Hv^T p carries rho and `readout`.
+// so that both sides lie within rho_m = (1 + divide) e^{eta_m} sum_j p_j e^{eta_j} - 1, as the reciprocal of
+// the sum is at most its value with the signs turned (Jensen). Then o = Hv^T p carries rho and `readout`.
 //
-// Backward (bound_adjoint.h): dp = Hv do, dy = scale p (dp - p . dp) with `inner` after each of the three steps; p do
-// and q dy enter Gv and Gk with the errors of p and dy. dq = Hk dy has the state's readout; dk = Gk s the
-// adjoint's; dv = Gv^T s `value_readout`; ds, the sum of Gv v and Gk^T k, the adjoint's; dg `gate_readout`.
+// Backward (bound_adjoint.h): dp = Hv do, dy = scale p (dp - p . dp) with `inner` after each of the three
+// steps; p do and q dy enter Gv and Gk with the errors of p and dy. dq = Hk dy has the state's readout; dk =
+// Gk s the adjoint's; dv = Gv^T s `value_readout`; ds, the sum of Gv v and Gk^T k, the adjoint's; dg
+// `gate_readout`.
 //
 // Without g the decays are made from s by logarithms that no arithmetic here declares: the bound is infinite.
 #include "reference/operators/gsa.h"
@@ -27,8 +28,19 @@ struct GsaSlice {
   double scale;
 
   explicit GsaSlice(const SliceProblem& p)
-      : p(p), q(p.inputs[0]), k(p.inputs[1]), v(p.inputs[2]), s(p.inputs[3]), g(p.inputs[4]), Hk0(p.inputs[5]),
-        Hv0(p.inputs[6]), T(p.slice.tokens), K(q.columns), V(v.columns), M(s.columns), scale(p.scale) {}
+      : p(p),
+        q(p.inputs[0]),
+        k(p.inputs[1]),
+        v(p.inputs[2]),
+        s(p.inputs[3]),
+        g(p.inputs[4]),
+        Hk0(p.inputs[5]),
+        Hv0(p.inputs[6]),
+        T(p.slice.tokens),
+        K(q.columns),
+        V(v.columns),
+        M(s.columns),
+        scale(p.scale) {}
   double at(const SliceMatrix& m, int64_t t, int64_t c) const {
     return m.values[static_cast<size_t>(t * m.columns + c)];
   }
@@ -131,7 +143,8 @@ ModelledValues Gsa::forward_bound(const SliceProblem& p) {
       y.values[0].push_back(of_o.element(o, P, E + a.readout * (P + E), lost, f.roundings()));
     }
   }
-  const double lost_k = f.T == 0 ? 0 : unless_over(Rk, flushed * Rk), lost_v = f.T == 0 ? 0 : unless_over(Rv, flushed * Rv);
+  const double lost_k = f.T == 0 ? 0 : unless_over(Rk, flushed * Rk),
+               lost_v = f.T == 0 ? 0 : unless_over(Rv, flushed * Rv);
   for (int64_t m = 0; m < f.M; ++m)
     for (int64_t c = 0; c < f.K; ++c) {
       const size_t i = h.Hk.at(m) + static_cast<size_t>(c);
@@ -156,8 +169,12 @@ struct Known {
 class Reverse {
  public:
   Reverse(const SliceProblem& p, const GatedAdjointArithmetic& declared)
-      : f(p), a(declared), forward(arithmetic_of_run(a.state, decays(p, "g"))),
-        reverse(arithmetic_of_run(a.adjoint, decays(p, "g"))), Gk(reverse, f.M, f.K), Gv(reverse, f.M, f.V) {
+      : f(p),
+        a(declared),
+        forward(arithmetic_of_run(a.state, decays(p, "g"))),
+        reverse(arithmetic_of_run(a.adjoint, decays(p, "g"))),
+        Gk(reverse, f.M, f.K),
+        Gv(reverse, f.M, f.V) {
     const bool decaying = decays(p, "g"), exact = claims_exact(a.state) && claims_exact(a.adjoint);
     value_readout = a.value_readout + (decaying ? a.value_readout_decayed * (1 + a.value_readout) : 0);
     gate_readout = a.gate_readout + (decaying ? a.gate_readout_decayed * (1 + a.gate_readout) : 0);
@@ -178,7 +195,8 @@ class Reverse {
       for (int64_t j = 0; j < f.V; ++j) {
         const size_t i = h.Hv.at(static_cast<int64_t>(m)) + static_cast<size_t>(j);
         const double d = f.at(d_o, t, j);
-        dp[m].value += d * h.Hv.S[i], dp[m].P += std::fabs(d) * h.Hv.P[i], dp[m].E += std::fabs(d) * h.Hv.E[i];
+        dp[m].value += d * h.Hv.S[i], dp[m].P += std::fabs(d) * h.Hv.P[i],
+            dp[m].E += std::fabs(d) * h.Hv.E[i];
       }
       dp[m] = dp[m].rounded(a.inner);
       mean.value += w.p[m] * dp[m].value, mean.P += w.p[m] * dp[m].P;
@@ -192,8 +210,8 @@ class Reverse {
       difference.E += n * difference.P;  // of the double that stands for it
       difference = difference.rounded(a.inner);
       dy[m] = f.scale * w.p[m] * difference.value;
-      const double error =
-          scale * ((w.p[m] + w.error[m]) * difference.E + w.error[m] * (std::fabs(difference.value) + n * difference.P));
+      const double error = scale * ((w.p[m] + w.error[m]) * difference.E +
+                                    w.error[m] * (std::fabs(difference.value) + n * difference.P));
       dy_error[m] = error + a.inner * (std::fabs(dy[m]) + error);
     }
   }
@@ -251,7 +269,8 @@ ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
   const int64_t stride = std::max<int64_t>(1, static_cast<int64_t>(std::sqrt(static_cast<double>(f.T))));
   std::vector<States> marks, run;  // run[i]: the states before token first + i
   States h(f, r.forward);
-  std::vector<double> Rk(static_cast<size_t>(f.T) + 1, 1 + largest_of(f.Hk0)), Rv(Rk.size(), 1 + largest_of(f.Hv0));
+  std::vector<double> Rk(static_cast<size_t>(f.T) + 1, 1 + largest_of(f.Hk0)),
+      Rv(Rk.size(), 1 + largest_of(f.Hv0));
   for (int64_t t = 0; t < f.T; ++t) {
     if (t % stride == 0) marks.push_back(h);
     h.advance(f, t);
@@ -268,7 +287,8 @@ ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
       run.clear(), run.push_back(marks[static_cast<size_t>(t / stride)]);
       for (int64_t s = first; s <= t; ++s) run.push_back(run.back()), run.back().advance(f, s);
     }
-    const States &before = run[static_cast<size_t>(t - first)], &after = run[static_cast<size_t>(t - first) + 1];
+    const States &before = run[static_cast<size_t>(t - first)],
+                 &after = run[static_cast<size_t>(t - first) + 1];
     const auto step = static_cast<size_t>(t) + 1;
     const double spread = (1 + std::fabs(f.scale)) * ones_plus_sum(f.q, t) * Rk[step];
     const Weights w = after.weights(f, r.forward, t, unless_over(spread, r.flushed * spread));
@@ -303,11 +323,12 @@ ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
       const Known ds = sum(product(r.Gv, m, f.row(f.v, t), nullptr), product(r.Gk, m, f.row(f.k, t), nullptr))
                            .rounded(r.reverse.readout);
       const double g = f.at(f.g, t, m);
-      const Known dg = sum(moved(before.Hv, r.Gv, m, exponential(g)), moved(before.Hk, r.Gk, m, exponential(g)));
+      const Known dg =
+          sum(moved(before.Hv, r.Gv, m, exponential(g)), moved(before.Hk, r.Gk, m, exponential(g)));
       const double crossed = std::fmax(before.Hv.model().decay_error(g), r.Gv.model().decay_error(g));
       const Known rounded = dg.rounded(crossed + (1 + crossed) * r.gate_readout);
-      y.values[3][i] = stored.element(
-          ds.value, ds.P, ds.E, lost(r.Q * (ones_plus_sum(f.v, t) + ones_plus_sum(f.k, t))), n);
+      y.values[3][i] = stored.element(ds.value, ds.P, ds.E,
+                                      lost(r.Q * (ones_plus_sum(f.v, t) + ones_plus_sum(f.k, t))), n);
       y.values[4][i] = of_g.element(rounded.value, rounded.P, rounded.E,
                                     lost(r.Q * (Rk[step] + Rv[step]) * static_cast<double>(f.K + f.V)), n);
       r.Gv.cross(m, g), r.Gk.cross(m, g);
@@ -318,7 +339,8 @@ ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
   for (int64_t m = 0; m < f.M; ++m)
     for (int64_t c = 0; c < f.K; ++c) {
       const size_t i = r.Gk.at(m) + static_cast<size_t>(c);
-      y.values[5][static_cast<size_t>(c * f.M + m)] = of_state.element(r.Gk.S[i], r.Gk.P[i], r.Gk.E[i], lost, n);
+      y.values[5][static_cast<size_t>(c * f.M + m)] =
+          of_state.element(r.Gk.S[i], r.Gk.P[i], r.Gk.E[i], lost, n);
     }
   for (size_t i = 0; i < r.Gv.S.size(); ++i)
     y.values[6][i] = of_state.element(r.Gv.S[i], r.Gv.P[i], r.Gv.E[i], lost, n);

@@ -1,5 +1,5 @@
-// The bounds of hgrn: those of bound.h and bound_adjoint.h for a state of one row per channel and one column, with
-// x_t written as it is: o = h (readout), dx = G (the adjoint's readout), dg = e^g h_{t-1} G.
+// The bounds of hgrn: those of bound.h and bound_adjoint.h for a state of one row per channel and one column,
+// with x_t written as it is: o = h (readout), dx = G (the adjoint's readout), dg = e^g h_{t-1} G.
 #include "reference/operators/hgrn.h"
 
 #include "reference/models/diagonal_state.h"
@@ -17,7 +17,9 @@ struct Channels {
 
   explicit Channels(const SliceProblem& p)
       : p(p), x(p.inputs[0]), g(p.inputs[1]), h0(p.inputs[2]), T(p.slice.tokens), D(x.columns) {}
-  double at(const SliceMatrix& m, int64_t t, int64_t c) const { return m.values[static_cast<size_t>(t * D + c)]; }
+  double at(const SliceMatrix& m, int64_t t, int64_t c) const {
+    return m.values[static_cast<size_t>(t * D + c)];
+  }
 };
 
 double roundings(int64_t T) {
@@ -35,7 +37,8 @@ ModelledValues Hgrn::forward_bound(const SliceProblem& p) {
   DiagonalState h(a, f.D, 1);
   h.load(f.h0.values);
   std::vector<double> R(static_cast<size_t>(f.D));
-  for (int64_t c = 0; c < f.D; ++c) R[static_cast<size_t>(c)] = 1 + std::fabs(f.h0.values[static_cast<size_t>(c)]);
+  for (int64_t c = 0; c < f.D; ++c)
+    R[static_cast<size_t>(c)] = 1 + std::fabs(f.h0.values[static_cast<size_t>(c)]);
   ModelledValues y{{{}, {}}, true};
   for (int64_t t = 0; t < f.T; ++t) {
     for (int64_t c = 0; c < f.D; ++c) {
@@ -43,8 +46,8 @@ ModelledValues Hgrn::forward_bound(const SliceProblem& p) {
       h.advance(c, f.at(f.g, t, c), f.at(f.x, t, c), 0, &kOne, nullptr);
       R[i] += 1 + std::fabs(f.at(f.x, t, c));
       const double lost = R[i] < kModelOverflow ? flushed * R[i] : HUGE_VAL;
-      y.values[0].push_back(of_o.element(h.S[i], h.P[i], h.E[i] + a.readout * (h.P[i] + h.E[i]), lost,
-                                         roundings(t + 1)));
+      y.values[0].push_back(
+          of_o.element(h.S[i], h.P[i], h.E[i] + a.readout * (h.P[i] + h.E[i]), lost, roundings(t + 1)));
     }
     if (h.chunk_ends(t + 1, f.T)) h.end_chunk();
   }
@@ -59,11 +62,13 @@ ModelledValues Hgrn::forward_bound(const SliceProblem& p) {
 ModelledValues Hgrn::adjoint_bound(const SliceProblem& p) {
   const Channels f(p);
   const GatedAdjointArithmetic& declared = p.problem->adjoint;
-  const bool decaying = decays(p, "g"), exact = claims_exact(declared.state) && claims_exact(declared.adjoint);
+  const bool decaying = decays(p, "g"),
+             exact = claims_exact(declared.state) && claims_exact(declared.adjoint);
   const GatedArithmetic forward = arithmetic_of_run(declared.state, decaying),
                         reverse = arithmetic_of_run(declared.adjoint, decaying);
   const double gate_readout = declared.gate_readout + (decaying ? declared.gate_readout_decayed : 0);
-  const double flushed = kUnderflowEvents * std::fmax(underflow_of(forward, exact), underflow_of(reverse, exact)) *
+  const double flushed = kUnderflowEvents *
+                         std::fmax(underflow_of(forward, exact), underflow_of(reverse, exact)) *
                          path_inflation(forward, f.T) * path_inflation(reverse, f.T) * (1 + gate_readout);
   const Storage of_x(declared.state.output_roundoff, dtype_of(p, {"x"})),
       of_g(declared.gate_output_roundoff, dtype_of(p, {"g"})), of_state(0, Dtype::fp32);

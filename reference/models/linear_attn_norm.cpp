@@ -1,10 +1,10 @@
-// The bounds of normalised linear attention. S and z are states without decay (bound.h); with readouts n and d of
-// relative error `readout`, |o^ - o| <= (dn + |o| dd) / (|d| - dd), then (1 + divide). Where d may be zero the bound
-// is infinite.
+// The bounds of normalised linear attention. S and z are states without decay (bound.h); with readouts n and
+// d of relative error `readout`, |o^ - o| <= (dn + |o| dd) / (|d| - dd), then (1 + divide). Where d may be
+// zero the bound is infinite.
 //
 // Backward, with E, P of S and z, and F, M of G = dL/dS and Z = dL/dz (bound_adjoint.h): dn = do / d and
-// dd = -(do . o) / d carry d's error and `inner`; they enter G and Z with that error. dq = scale (S dn + dd z) has
-// the state's readout, dk = G v + Z the adjoint's, dv = G^T k `value_readout`.
+// dd = -(do . o) / d carry d's error and `inner`; they enter G and Z with that error. dq = scale (S dn + dd
+// z) has the state's readout, dk = G v + Z the adjoint's, dv = G^T k `value_readout`.
 #include "reference/operators/linear_attn_norm.h"
 
 #include "reference/models/diagonal_state.h"
@@ -37,8 +37,16 @@ struct Norm {
   double scale;
 
   explicit Norm(const SliceProblem& p)
-      : p(p), q(p.inputs[0]), k(p.inputs[1]), v(p.inputs[2]), S0(p.inputs[3]), z0(p.inputs[4]), T(p.slice.tokens),
-        K(q.columns), V(v.columns), scale(p.scale) {}
+      : p(p),
+        q(p.inputs[0]),
+        k(p.inputs[1]),
+        v(p.inputs[2]),
+        S0(p.inputs[3]),
+        z0(p.inputs[4]),
+        T(p.slice.tokens),
+        K(q.columns),
+        V(v.columns),
+        scale(p.scale) {}
   double at(const SliceMatrix& m, int64_t t, int64_t c) const {
     return m.values[static_cast<size_t>(t * m.columns + c)];
   }
@@ -107,8 +115,10 @@ ModelledValues LinearAttnNorm::adjoint_bound(const SliceProblem& p) {
   const Norm f(p);
   const GatedAdjointArithmetic& a = p.problem->adjoint;
   const bool exact = claims_exact(a.state) && claims_exact(a.adjoint);
-  const GatedArithmetic forward = arithmetic_of_run(a.state, false), reverse = arithmetic_of_run(a.adjoint, false);
-  const double flushed = kUnderflowEvents * std::fmax(underflow_of(forward, exact), underflow_of(reverse, exact)) *
+  const GatedArithmetic forward = arithmetic_of_run(a.state, false),
+                        reverse = arithmetic_of_run(a.adjoint, false);
+  const double flushed = kUnderflowEvents *
+                         std::fmax(underflow_of(forward, exact), underflow_of(reverse, exact)) *
                          path_inflation(forward, f.T) * path_inflation(reverse, f.T);
   const SliceMatrix &d_o = p.cotangents[0], &dS = p.cotangents[1], &dz = p.cotangents[2];
   const Storage stored(a.state.output_roundoff, dtype_of(p, {"v"})), of_state(0, Dtype::fp32);
@@ -132,8 +142,11 @@ ModelledValues LinearAttnNorm::adjoint_bound(const SliceProblem& p) {
   G.load(dS.values), Z.load(dz.values);
   if (f.T > 0) G.step_initial(), Z.step_initial();
   double Q = 1 + largest_of(dS) + largest_of(dz);
-  ModelledValues y{{std::vector<ModelledElement>(f.q.values.size()), std::vector<ModelledElement>(f.k.values.size()),
-                    std::vector<ModelledElement>(f.v.values.size()), {}, {}},
+  ModelledValues y{{std::vector<ModelledElement>(f.q.values.size()),
+                    std::vector<ModelledElement>(f.k.values.size()),
+                    std::vector<ModelledElement>(f.v.values.size()),
+                    {},
+                    {}},
                    true};
   const double n = f.roundings();
   for (int64_t t = f.T; t-- > 0;) {
@@ -159,11 +172,13 @@ ModelledValues LinearAttnNorm::adjoint_bound(const SliceProblem& p) {
       dn_error[static_cast<size_t>(j)] = e.E * std::fabs(f.scale) + flushed * (1 + std::fabs(f.scale));
     }
     Known dd = over(dot.rounded(a.inner), d, a.inner);
-    dd = {-dd.value * f.scale, dd.P * std::fabs(f.scale), dd.E * std::fabs(f.scale) + flushed * (1 + std::fabs(f.scale))};
+    dd = {-dd.value * f.scale, dd.P * std::fabs(f.scale),
+          dd.E * std::fabs(f.scale) + flushed * (1 + std::fabs(f.scale))};
     double largest_dn = std::fabs(dd.value) + dd.E;
     for (size_t j = 0; j < dn.size(); ++j) largest_dn = std::fmax(largest_dn, std::fabs(dn[j]) + dn_error[j]);
     Q += one_plus_largest(f.q, t) * (1 + largest_dn);
-    const double state_spread = R[static_cast<size_t>(t) + 1] * (1 + largest_dn) * static_cast<double>(f.V + 1),
+    const double state_spread =
+                     R[static_cast<size_t>(t) + 1] * (1 + largest_dn) * static_cast<double>(f.V + 1),
                  key_spread = Q * ones_plus_sum(f.v, t), value_spread = Q * ones_plus_sum(f.k, t);
     for (int64_t c = 0; c < f.K; ++c) {
       G.write(c, f.at(f.q, t, c), 0, dn.data(), dn_error.data());
@@ -172,7 +187,8 @@ ModelledValues LinearAttnNorm::adjoint_bound(const SliceProblem& p) {
       Known key, query;
       for (int64_t j = 0; j < f.V; ++j) {
         const size_t at = G.at(c) + static_cast<size_t>(j);
-        const double w = f.at(f.v, t, j), m = std::fabs(dn[static_cast<size_t>(j)]), e = dn_error[static_cast<size_t>(j)];
+        const double w = f.at(f.v, t, j), m = std::fabs(dn[static_cast<size_t>(j)]),
+                     e = dn_error[static_cast<size_t>(j)];
         key.value += G.S[at] * w, key.P += G.P[at] * std::fabs(w), key.E += G.E[at] * std::fabs(w);
         query.value += after.S[at] * dn[static_cast<size_t>(j)], query.P += after.P[at] * m;
         query.E += after.E[at] * (m + e) + after.P[at] * e;
@@ -182,8 +198,10 @@ ModelledValues LinearAttnNorm::adjoint_bound(const SliceProblem& p) {
       query.value += total.S[one] * dd.value, query.P += total.P[one] * dd.P;
       query.E += total.E[one] * dd.most() + total.P[one] * dd.E;
       query = query.rounded(forward.readout), key = key.rounded(reverse.readout);
-      y.values[0][i] = stored.element(query.value, query.P, query.E, unless_over(state_spread, flushed * state_spread), n);
-      y.values[1][i] = stored.element(key.value, key.P, key.E, unless_over(key_spread, flushed * key_spread), n);
+      y.values[0][i] =
+          stored.element(query.value, query.P, query.E, unless_over(state_spread, flushed * state_spread), n);
+      y.values[1][i] =
+          stored.element(key.value, key.P, key.E, unless_over(key_spread, flushed * key_spread), n);
     }
     for (int64_t j = 0; j < f.V; ++j) {
       Known value;
@@ -199,8 +217,10 @@ ModelledValues LinearAttnNorm::adjoint_bound(const SliceProblem& p) {
     if (G.chunk_starts(t)) G.end_chunk(), Z.end_chunk();
   }
   const double lost = f.T == 0 ? 0 : unless_over(Q, flushed * Q);
-  for (size_t i = 0; i < G.S.size(); ++i) y.values[3].push_back(of_state.element(G.S[i], G.P[i], G.E[i], lost, n));
-  for (size_t i = 0; i < Z.S.size(); ++i) y.values[4].push_back(of_state.element(Z.S[i], Z.P[i], Z.E[i], lost, n));
+  for (size_t i = 0; i < G.S.size(); ++i)
+    y.values[3].push_back(of_state.element(G.S[i], G.P[i], G.E[i], lost, n));
+  for (size_t i = 0; i < Z.S.size(); ++i)
+    y.values[4].push_back(of_state.element(Z.S[i], Z.P[i], Z.E[i], lost, n));
   return y;
 }
 

@@ -7,7 +7,8 @@
 namespace assay {
 namespace {
 
-/// Sum over i of |a_ri b_ic| for every r, c, and of (1 + |a|)(1 + |b|): the companion, and what underflow meets.
+/// Sum over i of |a_ri b_ic| for every r, c, and of (1 + |a|)(1 + |b|): the companion, and what underflow
+/// meets.
 struct Products {
   double companion = 0, spread = 0;
 };
@@ -42,9 +43,10 @@ ModelledValues MergeHeads::forward_bound(const SliceProblem& p) {
   ModelledValues y{{{}}, true};
   for (int64_t t = 0; t < x.rows; ++t)
     for (int64_t c = 0; c < W.columns; ++c)
-      y.values[0].push_back(element(products(W.rows, [&](int64_t i) { return at(x, t, i); },
-                                             [&](int64_t i) { return at(W, i, c); }),
-                                    a.readout, a, storage, W.rows));
+      y.values[0].push_back(
+          element(products(
+                      W.rows, [&](int64_t i) { return at(x, t, i); }, [&](int64_t i) { return at(W, i, c); }),
+                  a.readout, a, storage, W.rows));
   return y;
 }
 
@@ -55,15 +57,17 @@ ModelledValues MergeHeads::adjoint_bound(const SliceProblem& p) {
   ModelledValues y{{{}, {}}, true};
   for (int64_t t = 0; t < x.rows; ++t)
     for (int64_t i = 0; i < W.rows; ++i)
-      y.values[0].push_back(element(products(W.columns, [&](int64_t c) { return at(d, t, c); },
-                                             [&](int64_t c) { return at(W, i, c); }),
-                                    a.adjoint.readout, a.adjoint, storage, W.columns));
+      y.values[0].push_back(element(
+          products(
+              W.columns, [&](int64_t c) { return at(d, t, c); }, [&](int64_t c) { return at(W, i, c); }),
+          a.adjoint.readout, a.adjoint, storage, W.columns));
   const double relative = a.value_readout + (1 + a.value_readout) * a.total;
   for (int64_t i = 0; i < W.rows; ++i)
     for (int64_t c = 0; c < W.columns; ++c)
-      y.values[1].push_back(element(products(x.rows, [&](int64_t t) { return at(x, t, i); },
-                                             [&](int64_t t) { return at(d, t, c); }),
-                                    relative, a.adjoint, storage, x.rows));
+      y.values[1].push_back(
+          element(products(
+                      x.rows, [&](int64_t t) { return at(x, t, i); }, [&](int64_t t) { return at(d, t, c); }),
+                  relative, a.adjoint, storage, x.rows));
   return y;
 }
 

@@ -4,8 +4,8 @@
 
 namespace assay {
 
-/// An upper bound of ||diag(weights) + b a^T||_2, proved, and within a factor 1 + 2^-8 of it or of the largest
-/// weight, whichever is larger. a, b: as many entries as weights, which are >= 0.
+/// An upper bound of ||diag(weights) + b a^T||_2, proved, and within a factor 1 + 2^-8 of it or of the
+/// largest weight, whichever is larger. a, b: as many entries as weights, which are >= 0.
 double diagonal_plus_rank_one_norm(const std::vector<double>& weights, const double* a, const double* b);
 
 }  // namespace assay

@@ -1,8 +1,8 @@
-// The bounds of rwkv7, norm by norm. A recurrence over |D + b a^T| would grow like 2^T where the states themselves
-// are bounded; the norm rho_t = ||D_t + b_t a_t^T||_2 says what one step can do to an error.
+// The bounds of rwkv7, norm by norm. A recurrence over |D + b a^T| would grow like 2^T where the states
+// themselves are bounded; the norm rho_t = ||D_t + b_t a_t^T||_2 says what one step can do to an error.
 //
-// The kernel's state obeys S^_t = M_t S^_{t-1} + k_t v_t^T + eps with, for each entry (all of it the kernel's own
-// roundings of that step),
+// The kernel's state obeys S^_t = M_t S^_{t-1} + k_t v_t^T + eps with, for each entry (all of it the kernel's
+// own roundings of that step),
 //   |eps| <= (1 + step) [ d e^w |S^| + removal |b| (|a|^T |S^|) + write |k||v| ]
 //            + step [ e^w |S^| + |b| (|a|^T |S^|) + |k||v| ],       d = decay_error(w),
 // and with |S^| <= |S| + |S^ - S|, column by column in the Euclidean norm,
@@ -10,15 +10,16 @@
 //   kappa_t = (1 + step) (max d e^w + removal ||a|| ||b||) + step (max e^w + ||a|| ||b||).
 // Then |o^ - o| <= scale ( ||r|| e_t (1 + readout) + readout |r|^T |S_t| ). Nothing is first order.
 //
-// Backward, G_t = dL/dS_t obeys the transposed recurrence, with f_t for e_t and `adjoint` for `state`; the sums
-// G^T b and S^T a carry `inner`, and every gradient its own readout: dr the state's, dk the adjoint's, dv
-// `value_readout`, dw `gate_readout`, da and db `inner` once more.
+// Backward, G_t = dL/dS_t obeys the transposed recurrence, with f_t for e_t and `adjoint` for `state`; the
+// sums G^T b and S^T a carry `inner`, and every gradient its own readout: dr the state's, dk the adjoint's,
+// dv `value_readout`, dw `gate_readout`, da and db `inner` once more.
 //
-// Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of every step. |S| here is the
-// double recurrence's, raised by that recurrence's own e_t.
+// Underflow adds kUnderflowEvents times the operations' magnitudes to every entry of every step. |S| here is
+// the double recurrence's, raised by that recurrence's own e_t.
+#include "reference/operators/rwkv7.h"
+
 #include "reference/models/norm_wise.h"
 #include "reference/models/stored.h"
-#include "reference/operators/rwkv7.h"
 
 namespace assay {
 namespace {
@@ -36,13 +37,23 @@ struct Problem7 {
   int64_t T, K, V;
 
   explicit Problem7(const SliceProblem& p)
-      : p(p), r(p.inputs[0]), w(p.inputs[1]), k(p.inputs[2]), v(p.inputs[3]), a(p.inputs[4]), b(p.inputs[5]),
-        S0(p.inputs[6]), T(p.slice.tokens), K(r.columns), V(v.columns) {}
+      : p(p),
+        r(p.inputs[0]),
+        w(p.inputs[1]),
+        k(p.inputs[2]),
+        v(p.inputs[3]),
+        a(p.inputs[4]),
+        b(p.inputs[5]),
+        S0(p.inputs[6]),
+        T(p.slice.tokens),
+        K(r.columns),
+        V(v.columns) {}
 };
 
-/// One state with what two arithmetics make of it: the double one that computes it here, and the declared one.
+/// One state with what two arithmetics make of it: the double one that computes it here, and the declared
+/// one.
 struct State {
-  std::vector<double> S;             ///< K x V
+  std::vector<double> S;              ///< K x V
   std::vector<double> own, declared;  ///< per column: ||S^ - S||
 };
 
@@ -89,7 +100,8 @@ class Errors {
         const auto i = static_cast<size_t>(c);
         const double S = magnitudes[static_cast<size_t>(c * V + j)], x = std::fabs(s.x[c]) * read,
                      k = std::fabs(s.scale * s.written[c] * s.columns[j]);
-        const double eps = (1 + step) * (decay[i] * S + a_.removal * x + a_.write * k) + step * (weight[i] * S + x + k);
+        const double eps =
+            (1 + step) * (decay[i] * S + a_.removal * x + a_.write * k) + step * (weight[i] * S + x + k);
         sum += eps * eps, most = std::fmax(most, S);
       }
       const double lost = kUnderflowEvents * underflow_ * std::sqrt(static_cast<double>(K)) * magnitude *
@@ -131,7 +143,8 @@ class Recurrence {
   /// S <- D S + x (y^T S) + scale written columns^T.
   void advance(const Step& s, double rho, State& state) const {
     const std::vector<double> before = magnitudes(state);
-    own_.advance(s, K_, V_, before, rho, state.own), declared_.advance(s, K_, V_, before, rho, state.declared);
+    own_.advance(s, K_, V_, before, rho, state.own),
+        declared_.advance(s, K_, V_, before, rho, state.declared);
     std::vector<double> read(static_cast<size_t>(V_), 0);
     for (int64_t c = 0; c < K_; ++c)
       for (int64_t j = 0; j < V_; ++j)
@@ -139,7 +152,8 @@ class Recurrence {
     for (int64_t c = 0; c < K_; ++c)
       for (int64_t j = 0; j < V_; ++j) {
         double& S = state.S[static_cast<size_t>(c * V_ + j)];
-        S = exponential(s.w[c]) * S + s.x[c] * read[static_cast<size_t>(j)] + s.scale * s.written[c] * s.columns[j];
+        S = exponential(s.w[c]) * S + s.x[c] * read[static_cast<size_t>(j)] +
+            s.scale * s.written[c] * s.columns[j];
       }
   }
 
@@ -211,10 +225,12 @@ ModelledValues Rwkv7::adjoint_bound(const SliceProblem& p) {
   const Problem7 f(p);
   const GatedAdjointArithmetic& d = p.problem->adjoint;
   const bool decaying = decays(p, "w");
-  const GatedArithmetic forward = arithmetic_of_run(d.state, decaying), reverse = arithmetic_of_run(d.adjoint, decaying);
-  const double underflow = std::fmax(underflow_of(forward, claims_exact(forward)), underflow_of(reverse, claims_exact(reverse)));
-  const Storage stored(forward.output_roundoff, dtype_of(p, {"v"})), of_w(d.gate_output_roundoff, dtype_of(p, {"w"})),
-      of_state(0, Dtype::fp32);
+  const GatedArithmetic forward = arithmetic_of_run(d.state, decaying),
+                        reverse = arithmetic_of_run(d.adjoint, decaying);
+  const double underflow =
+      std::fmax(underflow_of(forward, claims_exact(forward)), underflow_of(reverse, claims_exact(reverse)));
+  const Storage stored(forward.output_roundoff, dtype_of(p, {"v"})),
+      of_w(d.gate_output_roundoff, dtype_of(p, {"w"})), of_state(0, Dtype::fp32);
   const std::vector<double> rho = norms(f);
   const Recurrence states(f.K, f.V, forward, underflow), adjoints(f.K, f.V, reverse, underflow);
   StateHistory<State> S(states.start(f.S0.values), f.T, [&](int64_t t, State& s) {
@@ -226,38 +242,48 @@ ModelledValues Rwkv7::adjoint_bound(const SliceProblem& p) {
   ModelledValues y{{}, true};
   for (const SliceMatrix& m : p.inputs) y.values.emplace_back(m.values.size());
   const double gate_readout = d.gate_readout + (decaying ? d.gate_readout_decayed * (1 + d.gate_readout) : 0);
-  const double value_readout = d.value_readout + (decaying ? d.value_readout_decayed * (1 + d.value_readout) : 0);
+  const double value_readout =
+      d.value_readout + (decaying ? d.value_readout_decayed * (1 + d.value_readout) : 0);
   for (int64_t t = f.T; t >= 1; --t) {
     const int64_t i = t - 1;
     const State after = S.at(t), &before = S.at(t - 1);
     // The write of scale r do, as a step with weights one that reads nothing.
     adjoints.advance({zeros.data(), zeros.data(), zeros.data(), row(f.r, i), row(d_o, i), p.scale}, 1, G);
-    const double reach = (1 + std::fabs(p.scale)) * ones_plus_sum(f.r, i) * ones_plus_sum(f.k, i) * ones_plus_sum(f.v, i) *
-                         ones_plus_sum(f.a, i) * ones_plus_sum(f.b, i) * ones_plus_sum(d_o, i);
+    const double reach = (1 + std::fabs(p.scale)) * ones_plus_sum(f.r, i) * ones_plus_sum(f.k, i) *
+                         ones_plus_sum(f.v, i) * ones_plus_sum(f.a, i) * ones_plus_sum(f.b, i) *
+                         ones_plus_sum(d_o, i);
     double most = 1;
     for (size_t n = 0; n < G.S.size(); ++n)
-      most = std::fmax(most, std::fmax(std::fabs(G.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
-    const double lost = reach * most < kModelOverflow ? kUnderflowEvents * underflow * reach * most : HUGE_VAL;
-    const auto entry = [&](const State& s, int64_t c, int64_t j) { return s.S[static_cast<size_t>(c * f.V + j)]; };
+      most =
+          std::fmax(most, std::fmax(std::fabs(G.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
+    const double lost =
+        reach * most < kModelOverflow ? kUnderflowEvents * underflow * reach * most : HUGE_VAL;
+    const auto entry = [&](const State& s, int64_t c, int64_t j) {
+      return s.S[static_cast<size_t>(c * f.V + j)];
+    };
     std::vector<Sum> beta(static_cast<size_t>(f.V)), alpha(beta);
     for (int64_t j = 0; j < f.V; ++j) {
       const auto n = static_cast<size_t>(j);
       for (int64_t c = 0; c < f.K; ++c) {
-        beta[n].add(at(f.b, i, c), 0, entry(G, c, j), G.own[n]), alpha[n].add(at(f.a, i, c), 0, entry(before, c, j), before.own[n]);
+        beta[n].add(at(f.b, i, c), 0, entry(G, c, j), G.own[n]),
+            alpha[n].add(at(f.a, i, c), 0, entry(before, c, j), before.own[n]);
       }
       const double own_beta = beta[n].error, own_alpha = alpha[n].error;
       beta[n].magnitude += own_beta, alpha[n].magnitude += own_alpha;
-      beta[n].error = norm(row(f.b, i), f.K) * G.declared[n], alpha[n].error = norm(row(f.a, i), f.K) * before.declared[n];
+      beta[n].error = norm(row(f.b, i), f.K) * G.declared[n],
+      alpha[n].error = norm(row(f.a, i), f.K) * before.declared[n];
       beta[n] = beta[n].rounded(d.inner), alpha[n] = alpha[n].rounded(d.inner);
       // |value| is known only up to the double recurrence's own error.
-      beta[n].value = std::fabs(beta[n].value) + own_beta, alpha[n].value = std::fabs(alpha[n].value) + own_alpha;
+      beta[n].value = std::fabs(beta[n].value) + own_beta,
+      alpha[n].value = std::fabs(alpha[n].value) + own_alpha;
     }
     for (int64_t c = 0; c < f.K; ++c) {
       Sum dr, dw, dk, da, db;
       const double w = at(f.w, i, c), weight = exponential(w);
       for (int64_t j = 0; j < f.V; ++j) {
         const auto n = static_cast<size_t>(j);
-        const double new_S = std::fabs(entry(after, c, j)) + after.own[n], old = std::fabs(entry(before, c, j)) + before.own[n],
+        const double new_S = std::fabs(entry(after, c, j)) + after.own[n],
+                     old = std::fabs(entry(before, c, j)) + before.own[n],
                      g = std::fabs(entry(G, c, j)) + G.own[n];
         dr.add(p.scale * at(d_o, i, j), 0, new_S, after.declared[n]);
         dk.add(at(f.v, i, j), 0, g, G.declared[n]);
@@ -281,7 +307,8 @@ ModelledValues Rwkv7::adjoint_bound(const SliceProblem& p) {
       dv.error = norm(row(f.k, i), f.K) * G.declared[n];
       y.values[3][static_cast<size_t>(i * f.V + j)] = store(stored, dv.rounded(value_readout), lost, f.K);
     }
-    adjoints.advance({row(f.w, i), row(f.a, i), row(f.b, i), zeros.data(), zeros.data(), 0}, rho[static_cast<size_t>(i)], G);
+    adjoints.advance({row(f.w, i), row(f.a, i), row(f.b, i), zeros.data(), zeros.data(), 0},
+                     rho[static_cast<size_t>(i)], G);
   }
   for (size_t i = 0; i < G.S.size(); ++i) {
     const size_t j = i % static_cast<size_t>(f.V);

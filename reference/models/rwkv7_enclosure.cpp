@@ -1,5 +1,6 @@
-// Enclosures of rwkv7: its transcription at growing precision, each run a point; how far it can be from the exact
-// values follows from the norm-wise bound of the same precision's arithmetic. Balls would grow with |D + b a^T|.
+// Enclosures of rwkv7: its transcription at growing precision, each run a point; how far it can be from the
+// exact values follows from the norm-wise bound of the same precision's arithmetic. Balls would grow with |D
+// + b a^T|.
 #include "reference/literal_slice.h"
 #include "reference/operators/rwkv7.h"
 

@@ -22,9 +22,11 @@ struct Storage {
 
   Storage(double u, Dtype dtype) : roundoff(u), half_subnormal(u == 0 ? 0 : min_subnormal(dtype) / 2) {}
 
-  /// `value`, `companion`, `error` come from fewer than `roundings` roundings in double of nonnegative terms (the
-  /// value: of terms that sum to the companion); `absolute` is the part of the bound that is not relative.
-  ModelledElement element(double value, double companion, double error, double absolute, double roundings) const {
+  /// `value`, `companion`, `error` come from fewer than `roundings` roundings in double of nonnegative terms
+  /// (the value: of terms that sum to the companion); `absolute` is the part of the bound that is not
+  /// relative.
+  ModelledElement element(double value, double companion, double error, double absolute,
+                          double roundings) const {
     const double g = gamma(roundings, kDoubleRoundoff), raise = 1 + 2 * g;
     const double before = error * raise + absolute;
     const double size = std::fabs(value) + g * companion * raise;
@@ -72,7 +74,8 @@ inline double largest_of(const SliceMatrix& m) {
 /// Sum of 1 + |x| over a row.
 inline double ones_plus_sum(const SliceMatrix& m, int64_t row) {
   double sum = static_cast<double>(m.columns);
-  for (int64_t c = 0; c < m.columns; ++c) sum += std::fabs(m.values[static_cast<size_t>(row * m.columns + c)]);
+  for (int64_t c = 0; c < m.columns; ++c)
+    sum += std::fabs(m.values[static_cast<size_t>(row * m.columns + c)]);
   return sum;
 }
 

@@ -17,7 +17,8 @@ namespace assay {
 
 struct GateLogsigmoid {
   static constexpr std::string_view name = "gate_logsigmoid";
-  static constexpr std::string_view summary = "log decay scale log sigmoid(x), scale = 1 / normaliser, elementwise";
+  static constexpr std::string_view summary =
+      "log decay scale log sigmoid(x), scale = 1 / normaliser, elementwise";
   static constexpr std::string_view formula = "g = scale log(sigmoid(x)),  scale = 1 / normaliser";
   static constexpr std::string_view citation = "Yang et al., Gated Linear Attention, arXiv:2312.06635";
   static std::vector<ArgumentSpec> inputs() { return {{"x", {"B", "T", "H", "K"}, Role::value}}; }
@@ -57,9 +58,8 @@ struct GateLogsigmoid {
   /// dx = dg scale sigmoid(-x).
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
-    return {x.x.binaryExpr(d.g, [&](const Real& z, const Real& dg) -> Real {
-      return dg * sigmoid(Real(-z)) * x.scale;
-    })};
+    return {x.x.binaryExpr(
+        d.g, [&](const Real& z, const Real& dg) -> Real { return dg * sigmoid(Real(-z)) * x.scale; })};
   }
 };
 

@@ -2,8 +2,8 @@
 //
 //   g = -e^{A_h} softplus(x + bias_hk)
 //
-// elementwise over [B,T,H,K]; A [H], bias [H,K], both optional (then 0). With K = 1 the gate of one decay per head.
-// Domain: x, bias, A finite.
+// elementwise over [B,T,H,K]; A [H], bias [H,K], both optional (then 0). With K = 1 the gate of one decay per
+// head. Domain: x, bias, A finite.
 //
 // Source: A. Gu, T. Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", arXiv:2312.00752
 // (dt = softplus(x + bias), A = -e^{A_log}, decay e^{dt A}).
@@ -69,7 +69,8 @@ struct GateSoftplus {
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
     using std::exp;
     const Real rate = exp(x.A(0, 0));
-    Inputs<Real> y{x.x, Matrix<Real>::Constant(1, 1, Real(0)), Matrix<Real>::Constant(1, x.x.cols(), Real(0))};
+    Inputs<Real> y{x.x, Matrix<Real>::Constant(1, 1, Real(0)),
+                   Matrix<Real>::Constant(1, x.x.cols(), Real(0))};
     for (Eigen::Index t = 0; t < x.x.rows(); ++t)
       for (Eigen::Index c = 0; c < x.x.cols(); ++c) {
         const Real z = x.x(t, c) + x.bias(0, c);

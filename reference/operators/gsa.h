@@ -3,10 +3,10 @@
 //   Hk_t = Hk_{t-1} diag(e^{g_t}) + k_t s_t^T      y_t = scale Hk_t^T q_t      p_t = softmax(y_t)
 //   Hv_t = diag(e^{g_t}) Hv_{t-1} + s_t v_t^T      o_t = Hv_t^T p_t            t = 1..T
 //
-// One slice: one sequence n, one query head. q_t, k_t in R^K, v_t, o_t in R^V, s_t, g_t, y_t, p_t in R^M, Hk_t in
-// R^{K x M}, Hv_t in R^{M x V}; Hk_0 and Hv_0 are the initial states or 0. The gate acts on the slots in both.
-// HQ query heads share H heads of k, v, s, g in groups: query head h uses head h / (HQ / H).
-// Without g the slots are written by their share of attention so far (attention with bounded memory):
+// One slice: one sequence n, one query head. q_t, k_t in R^K, v_t, o_t in R^V, s_t, g_t, y_t, p_t in R^M,
+// Hk_t in R^{K x M}, Hv_t in R^{M x V}; Hk_0 and Hv_0 are the initial states or 0. The gate acts on the slots
+// in both. HQ query heads share H heads of k, v, s, g in groups: query head h uses head h / (HQ / H). Without
+// g the slots are written by their share of attention so far (attention with bounded memory):
 //   z_t = log sum_{j<=t} e^{s_j} per slot,   g_t = z_{t-1} - z_t (g_1 = 0),   s_t <- e^{s_t - z_t}.
 // Domain: everything finite; -1e4 <= g <= 0.
 //
@@ -28,19 +28,18 @@ namespace assay {
 
 struct Gsa {
   static constexpr std::string_view name = "gsa";
-  static constexpr std::string_view summary = "gated slot attention: two gated passes over slots, softmax between";
+  static constexpr std::string_view summary =
+      "gated slot attention: two gated passes over slots, softmax between";
   static constexpr std::string_view formula =
       "Hk_t = Hk_{t-1} diag(exp(g_t)) + k_t s_t^T;  p_t = softmax(scale Hk_t^T q_t);  "
       "Hv_t = diag(exp(g_t)) Hv_{t-1} + s_t v_t^T;  o_t = Hv_t^T p_t";
   static constexpr std::string_view citation = "Zhang et al., Gated Slot Attention, arXiv:2409.07146";
   static std::vector<ArgumentSpec> inputs() {
-    return {{"q", {"B", "T", "HQ", "K"}, Role::value},
-            {"k", {"B", "T", "H", "K"}, Role::value},
-            {"v", {"B", "T", "H", "V"}, Role::value},
-            {"s", {"B", "T", "H", "M"}, Role::value},
-            {"g", {"B", "T", "H", "M"}, Role::log_decay, true},
-            {"hk0", {"N", "H", "K", "M"}, Role::state, true},
-            {"hv0", {"N", "H", "M", "V"}, Role::state, true}};
+    return {
+        {"q", {"B", "T", "HQ", "K"}, Role::value},          {"k", {"B", "T", "H", "K"}, Role::value},
+        {"v", {"B", "T", "H", "V"}, Role::value},           {"s", {"B", "T", "H", "M"}, Role::value},
+        {"g", {"B", "T", "H", "M"}, Role::log_decay, true}, {"hk0", {"N", "H", "K", "M"}, Role::state, true},
+        {"hv0", {"N", "H", "M", "V"}, Role::state, true}};
   }
   static std::vector<ArgumentSpec> outputs() {
     return {{"o", {"B", "T", "HQ", "V"}, Role::output},
@@ -114,7 +113,8 @@ struct Gsa {
     h.Hv = (w.a.row(t).asDiagonal() * h.Hv + w.s.row(t).transpose() * x.v.row(t)).eval();
   }
 
-  /// e^{y_m - c} / sum e^{y - c}, the same for every c: a double near the largest y, so that nothing overflows.
+  /// e^{y_m - c} / sum e^{y - c}, the same for every c: a double near the largest y, so that nothing
+  /// overflows.
   template <typename Real>
   static Vector<Real> softmax(const Vector<Real>& y) {
     double largest = -std::numeric_limits<double>::infinity();
@@ -157,7 +157,8 @@ struct Gsa {
     Inputs<Real> y{x.q, x.k, x.v, x.s, x.g, d.Hk, d.Hv};
     Matrix<Real>&Gk = y.Hk0, &Gv = y.Hv0;
     const Slots<Real> w = slots(x);
-    StateHistory<State<Real>> states({x.Hk0, x.Hv0}, T, [&](int64_t t, State<Real>& h) { step(x, w, t - 1, h); });
+    StateHistory<State<Real>> states({x.Hk0, x.Hv0}, T,
+                                     [&](int64_t t, State<Real>& h) { step(x, w, t - 1, h); });
     for (Eigen::Index t = T; t >= 1; --t) {
       const State<Real> h = states.at(t), &before = states.at(t - 1);
       const Vector<Real> q = x.q.row(t - 1).transpose(), k = x.k.row(t - 1).transpose();

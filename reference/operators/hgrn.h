@@ -2,8 +2,8 @@
 //
 //   h_t = e^{g_t} (.) h_{t-1} + x_t          o_t = h_t          t = 1..T
 //
-// One slice: one sequence n. x_t, g_t, h_t in R^D; h_0 is the initial state or 0, h_T the final state. No heads,
-// no scale. Domain: x, h_0 finite; -1e4 <= g <= 0.
+// One slice: one sequence n. x_t, g_t, h_t in R^D; h_0 is the initial state or 0, h_T the final state. No
+// heads, no scale. Domain: x, h_0 finite; -1e4 <= g <= 0.
 //
 // Source: Z. Qin, S. Yang, Y. Zhong, "Hierarchically Gated Recurrent Neural Network for Sequence Modeling",
 // NeurIPS 2023, arXiv:2311.04823 (real decays; there f_t = e^{g_t} and x_t = (1 - f_t) i_t).

@@ -3,12 +3,13 @@
 //   S_t = e^{gamma_h} S_{t-1} + k_t v_t^T          o_t = scale S_t^T q_t          t = 1..T
 //   gamma_h = -(8 / H) (1 - layer_idx / num_layers) h
 //
-// One slice: one sequence n, one head h = 0..H-1; head 0 never decays. q_t, k_t in R^K, v_t, o_t in R^V, S_t in
-// R^{K x V}; S_0 is the initial state or 0, S_T the final state. Domain: everything finite; 0 <= layer_idx <=
-// num_layers.
+// One slice: one sequence n, one head h = 0..H-1; head 0 never decays. q_t, k_t in R^K, v_t, o_t in R^V, S_t
+// in R^{K x V}; S_0 is the initial state or 0, S_T the final state. Domain: everything finite; 0 <= layer_idx
+// <= num_layers.
 //
-// Source: Z. Qin et al., "Lightning Attention-2: A Free Lunch for Handling Unlimited Sequence Lengths in Large
-// Language Models", arXiv:2401.04658; the slopes as in Z. Qin et al., "TransNormerLLM", arXiv:2307.14995.
+// Source: Z. Qin et al., "Lightning Attention-2: A Free Lunch for Handling Unlimited Sequence Lengths in
+// Large Language Models", arXiv:2401.04658; the slopes as in Z. Qin et al., "TransNormerLLM",
+// arXiv:2307.14995.
 #pragma once
 #include <cmath>
 
@@ -79,7 +80,8 @@ struct LightningAttn {
   /// gamma_h = -8 h (num_layers - layer_idx) / (H num_layers): both products are exact integers.
   template <typename Real>
   static Real log_decay(int64_t head, int64_t heads, double layer, double layers) {
-    return Real(-8 * static_cast<double>(head) * (layers - layer)) / Real(static_cast<double>(heads) * layers);
+    return Real(-8 * static_cast<double>(head) * (layers - layer)) /
+           Real(static_cast<double>(heads) * layers);
   }
   template <typename Real>
   static Real decay(int64_t head, int64_t heads, double layer, double layers) {

@@ -2,8 +2,8 @@
 //
 //   S_t = S_{t-1} + k_t v_t^T          o_t = scale S_t^T q_t          t = 1..T
 //
-// One slice: one sequence n, one head h. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the initial
-// state or 0, S_T the final state. Domain: everything finite.
+// One slice: one sequence n, one head h. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the
+// initial state or 0, S_T the final state. Domain: everything finite.
 //
 // Source: A. Katharopoulos, A. Vyas, N. Pappas, F. Fleuret, "Transformers are RNNs: Fast Autoregressive
 // Transformers with Linear Attention", ICML 2020, arXiv:2006.16236.

@@ -1,12 +1,13 @@
-// Linear attention without decay, normalised by the sum of its weights. No feature map is applied: q and k are
-// taken as they come.
+// Linear attention without decay, normalised by the sum of its weights. No feature map is applied: q and k
+// are taken as they come.
 //
 //   S_t = S_{t-1} + k_t v_t^T     z_t = z_{t-1} + k_t
-//   n_t = scale S_t^T q_t         d_t = scale q_t . z_t + eps         o_t = n_t / d_t,   eps = 1e-10,   t = 1..T
+//   n_t = scale S_t^T q_t         d_t = scale q_t . z_t + eps         o_t = n_t / d_t,   eps = 1e-10,   t
+//   = 1..T
 //
-// One slice: one sequence n, one head h. q_t, k_t, z_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 and z_0 are
-// the initial states or 0. Domain: everything finite, and q, k, z_0 such that no d_t comes near 0: with positive
-// q, k and z_0 nothing cancels.
+// One slice: one sequence n, one head h. q_t, k_t, z_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 and z_0
+// are the initial states or 0. Domain: everything finite, and q, k, z_0 such that no d_t comes near 0: with
+// positive q, k and z_0 nothing cancels.
 //
 // Source: A. Katharopoulos, A. Vyas, N. Pappas, F. Fleuret, "Transformers are RNNs: Fast Autoregressive
 // Transformers with Linear Attention", ICML 2020, arXiv:2006.16236.
@@ -88,14 +89,15 @@ struct LinearAttnNorm {
     for (Eigen::Index t = 0; t < x.q.rows(); ++t) {
       step(x, t, s);
       const Real d = normaliser(x, t, s);
-      o.row(t) = (s.S.transpose() * x.q.row(t).transpose() * x.scale).transpose().unaryExpr([&](const Real& n) -> Real {
-        return n / d;
-      });
+      o.row(t) = (s.S.transpose() * x.q.row(t).transpose() * x.scale)
+                     .transpose()
+                     .unaryExpr([&](const Real& n) -> Real { return n / d; });
     }
     return {o, s.S, s.z};
   }
 
-  /// Reverse time, G = dL/dS_t and Z = dL/dz_t, readout at t included; they start at dS_T and dz_T. For t = T..1:
+  /// Reverse time, G = dL/dS_t and Z = dL/dz_t, readout at t included; they start at dS_T and dz_T. For t =
+  /// T..1:
   ///   dn_t = do_t / d_t      dd_t = -(do_t . o_t) / d_t
   ///   G <- G + scale q_t dn_t^T      dq_t = scale S_t dn_t + scale dd_t z_t      Z <- Z + scale dd_t q_t
   ///   dk_t = G v_t + Z      dv_t = G^T k_t

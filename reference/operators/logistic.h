@@ -19,15 +19,14 @@ Real log_one_plus(const Real& z) {
     return log(Real(Real(1) + z));
 }
 
-/// Small z by the series sum_n (-1)^{n+1} z^n / n: 1 + z would round z away. For |z| <= 2^-8 what follows the 14th
-/// term is below |z| 2^-112.
+/// Small z by the series sum_n (-1)^{n+1} z^n / n: 1 + z would round z away. For |z| <= 2^-8 what follows the
+/// 14th term is below |z| 2^-112.
 template <typename T>
 Ball<T> log_one_plus(const Ball<T>& z) {
   const double size = z.magnitude() + z.rad;
   if (!(size <= 0x1p-8)) return log(Ball<T>(1) + z);
   Ball<T> sum(0);
-  for (int n = 14; n >= 1; --n)
-    sum = (n % 2 ? Ball<T>(1) : Ball<T>(-1)) / Ball<T>(n) + z * sum;
+  for (int n = 14; n >= 1; --n) sum = (n % 2 ? Ball<T>(1) : Ball<T>(-1)) / Ball<T>(n) + z * sum;
   sum = z * sum;
   sum.rad = Ball<T>::raised(sum.rad + 0x1p-112 * size);
   return sum;

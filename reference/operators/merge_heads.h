@@ -5,8 +5,8 @@
 // x [B,T,H,V] is read as [B,T,H*V], heads outermost; W [H*V,K], y [B,T,K]: K is the width of the model here.
 // Domain: everything finite.
 //
-// Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, arXiv:1706.03762 (concatenation of the
-// heads times W^O).
+// Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, arXiv:1706.03762 (concatenation of
+// the heads times W^O).
 #pragma once
 #include "reference/modelled_values.h"
 #include "reference/operator.h"

@@ -2,8 +2,8 @@
 //
 //   S_t = (1 - 2^{-5-h}) S_{t-1} + k_t v_t^T          o_t = scale S_t^T q_t          t = 1..T
 //
-// One slice: one sequence n, one head h = 0..H-1. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the
-// initial state or 0, S_T the final state. Domain: everything finite.
+// One slice: one sequence n, one head h = 0..H-1. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is
+// the initial state or 0, S_T the final state. Domain: everything finite.
 //
 // Source: Y. Sun et al., "Retentive Network: A Successor to Transformer for Large Language Models",
 // arXiv:2307.08621 (gamma = 1 - 2^{-5-h}; rotations and group norm are outside of the operator).

@@ -2,10 +2,10 @@
 //
 //   o_t = scale (S_{t-1} + diag(u) k_t v_t^T)^T r_t          S_t = diag(e^{w_t}) S_{t-1} + k_t v_t^T
 //
-// t = 1..T. One slice: one sequence n, one head h. r_t, k_t, w_t, u in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0
-// is the initial state or 0, S_T the final state. w is a natural-log decay; the pair (j, t), j < t, has the
-// weight e^{w_{j+1} + ... + w_{t-1}}: that of the last token reaches only S_T. u is shared by all sequences and
-// tokens. Domain: r, k, v, u, S_0 finite; -1e4 <= w <= 0; scale finite.
+// t = 1..T. One slice: one sequence n, one head h. r_t, k_t, w_t, u in R^K, v_t, o_t in R^V, S_t in R^{K x
+// V}; S_0 is the initial state or 0, S_T the final state. w is a natural-log decay; the pair (j, t), j < t,
+// has the weight e^{w_{j+1} + ... + w_{t-1}}: that of the last token reaches only S_T. u is shared by all
+// sequences and tokens. Domain: r, k, v, u, S_0 finite; -1e4 <= w <= 0; scale finite.
 //
 // Source: B. Peng et al., "Eagle and Finch: RWKV with Matrix-Valued States and Dynamic Recurrence",
 // arXiv:2404.05892.
@@ -27,9 +27,10 @@ struct Rwkv6 {
       "o_t = scale (S_{t-1} + diag(u) k_t v_t^T)^T r_t;  S_t = diag(exp(w_t)) S_{t-1} + k_t v_t^T";
   static constexpr std::string_view citation = "Peng et al., Eagle and Finch, arXiv:2404.05892";
   static std::vector<ArgumentSpec> inputs() {
-    return {{"r", {"B", "T", "H", "K"}, Role::value},      {"k", {"B", "T", "H", "K"}, Role::value},
-            {"v", {"B", "T", "H", "V"}, Role::value},      {"w", {"B", "T", "H", "K"}, Role::log_decay},
-            {"u", {"H", "K"}, Role::value},                {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
+    return {
+        {"r", {"B", "T", "H", "K"}, Role::value}, {"k", {"B", "T", "H", "K"}, Role::value},
+        {"v", {"B", "T", "H", "V"}, Role::value}, {"w", {"B", "T", "H", "K"}, Role::log_decay},
+        {"u", {"H", "K"}, Role::value},           {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
   static std::vector<ArgumentSpec> outputs() {
     return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};

@@ -1,11 +1,12 @@
 // RWKV-7: the generalised delta rule with a decay per key channel.
 //
-//   S_t = diag(e^{w_t}) S_{t-1} + b_t (a_t^T S_{t-1}) + k_t v_t^T          o_t = scale S_t^T r_t          t = 1..T
+//   S_t = diag(e^{w_t}) S_{t-1} + b_t (a_t^T S_{t-1}) + k_t v_t^T          o_t = scale S_t^T r_t          t
+//   = 1..T
 //
-// One slice: one sequence n, one head h. r_t, w_t, k_t, a_t, b_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is
-// the initial state or 0, S_T the final state. w is a natural-log decay. a reads the state before this token's
-// decay. Stable where a and b oppose each other: a_t = -kk_t, b_t = kk_t (.) alpha_t, |kk_t| = 1, 0 <= alpha_t <= 1.
-// Domain: everything finite; -1e4 <= w <= 0.
+// One slice: one sequence n, one head h. r_t, w_t, k_t, a_t, b_t in R^K, v_t, o_t in R^V, S_t in R^{K x V};
+// S_0 is the initial state or 0, S_T the final state. w is a natural-log decay. a reads the state before this
+// token's decay. Stable where a and b oppose each other: a_t = -kk_t, b_t = kk_t (.) alpha_t, |kk_t| = 1, 0
+// <= alpha_t <= 1. Domain: everything finite; -1e4 <= w <= 0.
 //
 // Source: B. Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", arXiv:2503.14456 (there the
 // state is the transpose).
@@ -28,9 +29,12 @@ struct Rwkv7 {
       "S_t = diag(exp(w_t)) S_{t-1} + b_t (a_t^T S_{t-1}) + k_t v_t^T;  o_t = scale S_t^T r_t";
   static constexpr std::string_view citation = "Peng et al., RWKV-7 Goose, arXiv:2503.14456";
   static std::vector<ArgumentSpec> inputs() {
-    return {{"r", {"B", "T", "H", "K"}, Role::value},     {"w", {"B", "T", "H", "K"}, Role::log_decay},
-            {"k", {"B", "T", "H", "K"}, Role::value},     {"v", {"B", "T", "H", "V"}, Role::value},
-            {"a", {"B", "T", "H", "K"}, Role::value},     {"b", {"B", "T", "H", "K"}, Role::value},
+    return {{"r", {"B", "T", "H", "K"}, Role::value},
+            {"w", {"B", "T", "H", "K"}, Role::log_decay},
+            {"k", {"B", "T", "H", "K"}, Role::value},
+            {"v", {"B", "T", "H", "V"}, Role::value},
+            {"a", {"B", "T", "H", "K"}, Role::value},
+            {"b", {"B", "T", "H", "K"}, Role::value},
             {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
   static std::vector<ArgumentSpec> outputs() {
@@ -75,7 +79,8 @@ struct Rwkv7 {
   template <typename Real>
   static void step(const Inputs<Real>& x, Eigen::Index t, Matrix<Real>& S) {
     const Matrix<Real> read = x.a.row(t) * S;  // a_t^T S_{t-1}, 1 x V
-    S = (decay(x, t).asDiagonal() * S + x.b.row(t).transpose() * read + x.k.row(t).transpose() * x.v.row(t)).eval();
+    S = (decay(x, t).asDiagonal() * S + x.b.row(t).transpose() * read + x.k.row(t).transpose() * x.v.row(t))
+            .eval();
   }
 
   template <typename Real>

@@ -61,9 +61,8 @@ struct Rwkv7LogDecay {
   /// dx = dw w (1 - sigmoid(x)) = dw w sigmoid(-x).
   template <typename Real>
   static Inputs<Real> adjoint(const Inputs<Real>& x, const Outputs<Real>& d) {
-    return {x.x.binaryExpr(d.w, [](const Real& z, const Real& dw) -> Real {
-      return dw * log_decay(z) * sigmoid(Real(-z));
-    })};
+    return {x.x.binaryExpr(
+        d.w, [](const Real& z, const Real& dw) -> Real { return dw * log_decay(z) * sigmoid(Real(-z)); })};
   }
 };
 

@@ -2,13 +2,14 @@
 //
 //   S_t = e^{g_t} S_{t-1} + k_t v_t^T          o_t = scale S_t^T q_t          t = 1..T
 //
-// One slice: one sequence n, one head h. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the initial
-// state or 0, S_T the final state. g is a natural-log decay of the old state, before token t is written; with
-// g_gamma it is the head's gamma at every token; with neither it is 0. At most one of the two is given.
-// Domain: q, k, v, S_0 finite; -1e4 <= g, gamma <= 0; scale finite.
+// One slice: one sequence n, one head h. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the
+// initial state or 0, S_T the final state. g is a natural-log decay of the old state, before token t is
+// written; with g_gamma it is the head's gamma at every token; with neither it is 0. At most one of the two
+// is given. Domain: q, k, v, S_0 finite; -1e4 <= g, gamma <= 0; scale finite.
 //
 // Source: T. Dao, A. Gu, "Transformers are SSMs: Generalized Models and Efficient Algorithms Through
-// Structured State Space Duality", ICML 2024, arXiv:2405.21060 (the scalar-identity case; there a_t = e^{g_t}).
+// Structured State Space Duality", ICML 2024, arXiv:2405.21060 (the scalar-identity case; there a_t =
+// e^{g_t}).
 #pragma once
 #include <cmath>
 
@@ -23,7 +24,8 @@ struct SimpleGla {
   static constexpr std::string_view summary =
       "gated linear attention, one decay per head: per token, constant, or none";
   static constexpr std::string_view formula =
-      "S_t = exp(g_t) S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t;  g_t = g_gamma at every t where that is given";
+      "S_t = exp(g_t) S_{t-1} + k_t v_t^T;  o_t = scale S_t^T q_t;  g_t = g_gamma at every t where that is "
+      "given";
   static constexpr std::string_view citation = "Dao, Gu, Transformers are SSMs, arXiv:2405.21060";
   static std::vector<ArgumentSpec> inputs() {
     return {{"q", {"B", "T", "H", "K"}, Role::value},

@@ -91,7 +91,8 @@ void validate_values(const Case& c, const Operator& op) {
           fmt::format("scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude",
                       c.scale.value_or(0)));
   if (c.values != "exact") return;
-  require(!op.inexact, fmt::format("values exact: the arithmetic of {} always rounds; use other values", op.name));
+  require(!op.inexact,
+          fmt::format("values exact: the arithmetic of {} always rounds; use other values", op.name));
   require(decay.profile->name == "none",
           fmt::format("values exact: nothing may decay; use --decay none, not {}", c.decay));
   require(!c.scale || power_of_two(*c.scale),

@@ -50,7 +50,8 @@ std::vector<const Kernel*> kernels_named(const std::string& what) {
   if (chosen.empty() && what.find('@') != std::string::npos) chosen.push_back(&find_kernel(what));
   for (const Operator& op : operators())
     if (chosen.empty() && op.name == what)
-      throw BadInput(fmt::format("{}: no kernel of this operator is built in; give one by --ptx and --plan", what));
+      throw BadInput(
+          fmt::format("{}: no kernel of this operator is built in; give one by --ptx and --plan", what));
   if (chosen.empty()) throw BadInput(unknown_name("kernel or operator", what, known));
   return chosen;
 }

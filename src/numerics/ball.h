@@ -71,8 +71,8 @@ struct Ball {
     return c;
   }
 
-  /// With q = a.mid / b.mid the exact quotients lie within (ra + |q| rb) / (|b| - rb) of q; a divisor that may
-  /// be zero gives an infinite radius. 2 u |q| as above; q below 2^-900 may lose up to 2^-1000.
+  /// With q = a.mid / b.mid the exact quotients lie within (ra + |q| rb) / (|b| - rb) of q; a divisor that
+  /// may be zero gives an infinite radius. 2 u |q| as above; q below 2^-900 may lose up to 2^-1000.
   friend Ball operator/(const Ball& a, const Ball& b) {
     if (a.magnitude() == 0 && a.rad == 0 && b.magnitude() > b.rad) return Ball();
     Ball c(a.mid / b.mid, 0);

@@ -13,7 +13,7 @@ struct Dual {
   Dual(int v) : value(v) {}   // NOLINT: a constant
   Dual(Real v) : value(v) {}  // NOLINT: a constant
   Dual(double v)              // NOLINT: a constant; without this a double would become an int first
-    requires(!std::same_as<Real, double>)
+      requires(!std::same_as<Real, double>)
       : value(v) {}
   Dual(Real v, Real t) : value(v), tangent(t) {}
 
@@ -27,7 +27,9 @@ struct Dual {
     const Real y = a.value / b.value;
     return {y, (a.tangent - y * b.tangent) / b.value};
   }
-  friend bool operator==(const Dual& a, const Dual& b) { return a.value == b.value && a.tangent == b.tangent; }
+  friend bool operator==(const Dual& a, const Dual& b) {
+    return a.value == b.value && a.tangent == b.tangent;
+  }
   Dual& operator+=(const Dual& b) { return *this = *this + b; }
   Dual& operator-=(const Dual& b) { return *this = *this - b; }
   Dual& operator*=(const Dual& b) { return *this = *this * b; }

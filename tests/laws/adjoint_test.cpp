@@ -1,5 +1,5 @@
-// What every operator's transcription must obey: <w, J d> = <J^T w, d> against dual numbers, and a run split and
-// resumed is the whole run, forward and backward.
+// What every operator's transcription must obey: <w, J d> = <J^T w, d> against dual numbers, and a run split
+// and resumed is the whole run, forward and backward.
 #include <gtest/gtest.h>
 
 #include "reference/operator.h"
@@ -8,7 +8,8 @@
 namespace assay {
 namespace {
 
-const char* const kDecays[] = {"absent", "none", "near-one", "logsigmoid", "strong", "reset", "ladder", "extreme"};
+const char* const kDecays[] = {"absent", "none",  "near-one", "logsigmoid",
+                               "strong", "reset", "ladder",   "extreme"};
 const LawShape kShapes[] = {{1, 1, 1, 1, 1}, {7, 2, 3, 2, 2}, {20, 3, 2, 5, 3}};
 
 TEST(Adjoint, agrees_with_dual_numbers_for_every_operator_input_and_decay) {
@@ -37,7 +38,8 @@ TEST(Adjoint, and_outputs_of_a_run_split_and_resumed_are_those_of_the_whole_run)
       for (const LawShape& shape : {LawShape{7, 2, 3, 2, 2}, {20, 3, 2, 5, 3}}) {
         // Without g the slots' decays depend on all tokens so far, which the states do not hold.
         if (law.name == "gsa" && decay == std::string("absent")) continue;
-        EXPECT_LE(law.resumed(decay, shape, seed++), law.name == "rwkv7" ? 1e-30 : 1e-48) << law.name << " " << decay;
+        EXPECT_LE(law.resumed(decay, shape, seed++), law.name == "rwkv7" ? 1e-30 : 1e-48)
+            << law.name << " " << decay;
       }
 }
 

@@ -9,7 +9,8 @@
 namespace assay {
 namespace {
 
-const char* const kDecays[] = {"absent", "none", "near-one", "logsigmoid", "strong", "reset", "ladder", "extreme"};
+const char* const kDecays[] = {"absent", "none",  "near-one", "logsigmoid",
+                               "strong", "reset", "ladder",   "extreme"};
 const LawShape kShapes[] = {{1, 1, 1, 1, 1}, {9, 2, 5, 3, 4}, {70, 2, 8, 6, 5}};
 
 TEST(BoundLaw, holds_for_the_transcription_in_fp32_of_every_operator_and_is_not_vacuous) {
@@ -19,7 +20,8 @@ TEST(BoundLaw, holds_for_the_transcription_in_fp32_of_every_operator_and_is_not_
     for (const char* decay : kDecays)
       for (const LawShape& shape : kShapes)
         for (const Fp32Check& check : law.fp32(decay, shape, seed++, 1)) {
-          const std::string where = law.name + " " + check.output + " " + decay + " T=" + std::to_string(shape.T);
+          const std::string where =
+              law.name + " " + check.output + " " + decay + " T=" + std::to_string(shape.T);
           EXPECT_GT(check.judged, 0) << where;
           EXPECT_EQ(check.outside, 0) << where << " error / bound " << check.ratio << " seed " << seed - 1;
           // Without g the slots' decays have no declared arithmetic.
@@ -41,7 +43,8 @@ TEST(BoundLaw, of_a_thousandth_of_the_true_errors_is_seen_to_fail_for_every_oper
     uint64_t seed = 1;
     for (const char* decay : {"none", "near-one", "logsigmoid"})
       // Norms of removals drawn at random grow faster from token to token than errors do.
-      for (const Fp32Check& check : law.fp32(decay, {law.name == "rwkv7" ? 4 : 30, 2, 8, 6, 5}, seed++, 0x1p-10))
+      for (const Fp32Check& check :
+           law.fp32(decay, {law.name == "rwkv7" ? 4 : 30, 2, 8, 6, 5}, seed++, 0x1p-10))
         outside[check.output] += check.outside;
     for (const auto& [output, count] : outside) EXPECT_GT(count, 0) << law.name << " " << output;
   }

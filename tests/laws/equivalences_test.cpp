@@ -1,5 +1,5 @@
-// Operators that are one another in disguise: their evaluations, made from different transcriptions, must meet
-// within the sum of their enclosures. Each has a broken twin.
+// Operators that are one another in disguise: their evaluations, made from different transcriptions, must
+// meet within the sum of their enclosures. Each has a broken twin.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,8 +17,7 @@ ReferenceResult evaluate(const char* op, const RandomProblem& p) {
 int64_t apart(const ReferenceOutput& a, const ReferenceOutput& b) {
   EXPECT_EQ(a.mid.size(), b.mid.size());
   int64_t count = 0;
-  for (size_t i = 0; i < a.mid.size(); ++i)
-    count += !(std::fabs(a.mid[i] - b.mid[i]) <= a.rad[i] + b.rad[i]);
+  for (size_t i = 0; i < a.mid.size(); ++i) count += !(std::fabs(a.mid[i] - b.mid[i]) <= a.rad[i] + b.rad[i]);
   return count;
 }
 int64_t apart(const ReferenceResult& a, const ReferenceResult& b) {
@@ -34,7 +33,8 @@ Tensor filled(const char* name, std::vector<Axis> axes, const std::function<doub
   return tensor;
 }
 
-void draw(const char* op, const std::string& decay, const RandomShape& shape, uint64_t seed, RandomProblem& p) {
+void draw(const char* op, const std::string& decay, const RandomShape& shape, uint64_t seed,
+          RandomProblem& p) {
   draw_problem_of(find_operator(op), decay, shape, seed, p);
   p.problem.arithmetic = recurrent_fp32(shape.K);
 }
@@ -66,8 +66,8 @@ TEST(Equivalence, gla_with_one_gate_for_all_channels_is_simple_gla) {
   for_each_decay("simple_gla", [](RandomProblem& p, RandomProblem& wide, bool broken) {
     const Tensor g = p.at("g");
     const int64_t K = p.problem.sizes.K;
-    wide.inputs["g"] = filled("g", p.at("q").axes,
-                              [&](int64_t i) { return i % K == 1 && broken ? -1.0 : g.value(i / K); });
+    wide.inputs["g"] =
+        filled("g", p.at("q").axes, [&](int64_t i) { return i % K == 1 && broken ? -1.0 : g.value(i / K); });
     return apart(evaluate("simple_gla", p), evaluate("gla", wide));
   });
 }
@@ -79,7 +79,8 @@ TEST(Equivalence, simple_gla_without_a_gate_is_linear_attention_and_so_is_the_fi
     int64_t count = apart(plain, evaluate("simple_gla", other));
     const int64_t V = p.problem.sizes.V, H = p.problem.sizes.H;
     for (size_t i = 0; i < plain.outputs[0].mid.size(); ++i)
-      if (static_cast<int64_t>(i) / V % H == 0) count += plain.outputs[0].mid[i] != lightning.outputs[0].mid[i];
+      if (static_cast<int64_t>(i) / V % H == 0)
+        count += plain.outputs[0].mid[i] != lightning.outputs[0].mid[i];
     return count;
   });
 }
@@ -94,7 +95,8 @@ TEST(Equivalence, simple_gla_with_constant_gates_is_its_form_with_one_gate_per_h
         const auto gamma = [&](int64_t h) { return drawn.value(h); };
         p.inputs["g"] = filled("g", drawn.axes, [&](int64_t i) { return gamma(i % 3); });
         head.inputs.erase("g");
-        head.inputs["g_gamma"] = filled("g_gamma", {{"H", 3}}, [&](int64_t h) { return gamma(broken ? 0 : h); });
+        head.inputs["g_gamma"] =
+            filled("g_gamma", {{"H", 3}}, [&](int64_t h) { return gamma(broken ? 0 : h); });
         int64_t count = apart(evaluate("simple_gla", p), evaluate("simple_gla", head));
         const auto of_tokens = find_operator("simple_gla").evaluate_adjoint(p.problem),
                    of_heads = find_operator("simple_gla").evaluate_adjoint(head.problem);
@@ -104,7 +106,8 @@ TEST(Equivalence, simple_gla_with_constant_gates_is_its_form_with_one_gate_per_h
         const ReferenceOutput& dg = of_tokens.outputs[3];
         for (size_t i = 0; i < dg.mid.size(); ++i) {
           const double before = sum.mid[i % 3];
-          sum.mid[i % 3] += dg.mid[i], sum.rad[i % 3] += dg.rad[i] + 0x1p-52 * (std::fabs(before) + std::fabs(dg.mid[i]));
+          sum.mid[i % 3] += dg.mid[i],
+              sum.rad[i % 3] += dg.rad[i] + 0x1p-52 * (std::fabs(before) + std::fabs(dg.mid[i]));
         }
         return count + apart(of_heads.outputs[3], sum);
       },
@@ -117,7 +120,8 @@ TEST(Equivalence, retention_and_lightning_are_simple_gla_with_their_decays) {
       p.problem.parameters = {{"layer_idx", 3}, {"num_layers", 8}};
       other.inputs["g_gamma"] = filled("g_gamma", {{"H", 3}}, [&](int64_t h) {
         const double x = static_cast<double>(broken ? h + 1 : h);
-        return *name == 'r' ? std::log1p(-std::ldexp(1, static_cast<int>(-5 - x))) : -(8.0 / 3) * (1 - 3.0 / 8) * x;
+        return *name == 'r' ? std::log1p(-std::ldexp(1, static_cast<int>(-5 - x)))
+                            : -(8.0 / 3) * (1 - 3.0 / 8) * x;
       });
       auto given = evaluate("simple_gla", other);
       // The decays given are rounded: 2^-52 of |g| <= 4 per token, to every term.
@@ -137,11 +141,12 @@ TEST(Equivalence, hgrn_is_gla_with_one_channel) {
         const std::vector<Axis> axes = {{"B", 2}, {"T", T}, {"H", D}, {"K", 1}};
         const Tensor x = p.at("x"), g = p.at("g"), h0 = p.at("initial_state");
         other.inputs.clear();
-        for (const char* name : {"q", "k"}) other.inputs[name] = filled(name, axes, [](int64_t) { return 1; });
+        for (const char* name : {"q", "k"})
+          other.inputs[name] = filled(name, axes, [](int64_t) { return 1; });
         other.inputs["v"] = filled("v", axes, [&](int64_t i) { return x.value(i); });
         other.inputs["g"] = filled("g", axes, [&](int64_t i) { return broken && i > 20 ? 0 : g.value(i); });
-        other.inputs["initial_state"] =
-            filled("initial_state", {{"N", 2}, {"H", D}, {"K", 1}, {"V", 1}}, [&](int64_t i) { return h0.value(i); });
+        other.inputs["initial_state"] = filled("initial_state", {{"N", 2}, {"H", D}, {"K", 1}, {"V", 1}},
+                                               [&](int64_t i) { return h0.value(i); });
         other.problem.sizes = {2, T, D, D, 1, 1, 1, 2};
         other.problem.scale = 1;
         return apart(evaluate("hgrn", p), evaluate("gla", other));
@@ -196,7 +201,8 @@ TEST(Equivalence, gated_slot_attention_with_one_slot_is_hgrn_of_what_is_written)
         // Products of two fp32 numbers are doubles.
         other.inputs["x"] = filled("x", axes, [&](int64_t i) { return s.value(i / 4) * v.value(i); });
         other.inputs["g"] = filled("g", axes, [&](int64_t i) { return g.value(broken ? 0 : i / 4); });
-        other.inputs["initial_state"] = filled("initial_state", {{"N", 1}, {"D", 4}}, [&](int64_t i) { return h0.value(i); });
+        other.inputs["initial_state"] =
+            filled("initial_state", {{"N", 1}, {"D", 4}}, [&](int64_t i) { return h0.value(i); });
         other.problem.sizes.V = 4;
         return apart(evaluate("gsa", p).outputs[0], evaluate("hgrn", other).outputs[0]);
       },
@@ -208,7 +214,8 @@ TEST(Equivalence, normalised_attention_of_constant_values_is_nearly_that_value) 
   draw("linear_attn_norm", "none", small(), 3, p);
   p.inputs.erase("initial_state"), p.inputs.erase("z0");
   p.inputs["v"] = filled("v", p.at("v").axes, [](int64_t) { return 3; });
-  // n = 3 (d - eps), so that o = 3 - 3 eps / d, and with |q||k| > 2^-10 the difference stays below 3 eps 2^20.
+  // n = 3 (d - eps), so that o = 3 - 3 eps / d, and with |q||k| > 2^-10 the difference stays below 3 eps
+  // 2^20.
   const auto o = evaluate("linear_attn_norm", p).outputs[0];
   for (size_t i = 0; i < o.mid.size(); ++i) {
     EXPECT_NEAR(o.mid[i], 3, 3e-10 * 0x1p20 + o.rad[i]);
@@ -224,7 +231,8 @@ TEST(Equivalence, gla_gradients_of_gates_are_running_sums_of_q_dq_minus_k_dk) {
     for (const char* decay : kDecays) {
       RandomProblem p;
       draw(name, decay, shape, 5, p);
-      const auto y = find_operator(name).evaluate(p.problem), d = find_operator(name).evaluate_adjoint(p.problem);
+      const auto y = find_operator(name).evaluate(p.problem),
+                 d = find_operator(name).evaluate_adjoint(p.problem);
       int64_t seen = 0;
       for (int64_t c = 0; c < 4; ++c) {
         double sum = 0, allowed = 0;
@@ -239,7 +247,8 @@ TEST(Equivalence, gla_gradients_of_gates_are_running_sums_of_q_dq_minus_k_dk) {
           sum += q * d.outputs[0].mid[i] - k * d.outputs[1].mid[i];
           allowed += std::fabs(q) * d.outputs[0].companion[i] + std::fabs(k) * d.outputs[1].companion[i];
           // Fewer than 2^10 roundings of 2^-53 of the terms, radii included.
-          EXPECT_LE(std::fabs(sum - d.outputs[3].mid[i]), 0x1p-43 * allowed) << decay << " t=" << t << " c=" << c;
+          EXPECT_LE(std::fabs(sum - d.outputs[3].mid[i]), 0x1p-43 * allowed)
+              << decay << " t=" << t << " c=" << c;
           seen += std::fabs(d.outputs[3].mid[i]) > 0x1p-40 * allowed;
         }
       }
@@ -251,7 +260,8 @@ TEST(Equivalence, gla_gradients_of_gates_are_running_sums_of_q_dq_minus_k_dk) {
 TEST(Equivalence, every_linear_readout_obeys_eulers_identity_token_by_token) {
   RandomShape shape;
   shape.T = 17, shape.K = 4, shape.V = 3, shape.cotangents = true;
-  for (const char* name : {"linear_attn", "simple_gla", "gla", "retention", "lightning_attn", "rwkv6", "rwkv7"}) {
+  for (const char* name :
+       {"linear_attn", "simple_gla", "gla", "retention", "lightning_attn", "rwkv6", "rwkv7"}) {
     RandomProblem p;
     draw(name, "logsigmoid", shape, 7, p);
     const Operator& op = find_operator(name);
@@ -262,7 +272,8 @@ TEST(Equivalence, every_linear_readout_obeys_eulers_identity_token_by_token) {
       for (int64_t c = 0; c < 4; ++c) {
         const auto i = static_cast<size_t>(t * 4 + c);
         left += p.at(q).value(t * 4 + c) * d.outputs[0].mid[i];
-        allowed += std::fabs(p.at(q).value(t * 4 + c)) * (d.outputs[0].companion[i] + d.outputs[0].rad[i] * 0x1p40);
+        allowed +=
+            std::fabs(p.at(q).value(t * 4 + c)) * (d.outputs[0].companion[i] + d.outputs[0].rad[i] * 0x1p40);
       }
       for (int64_t j = 0; j < 3; ++j)
         right += y.outputs[0].mid[static_cast<size_t>(t * 3 + j)] * p.at("do").value(t * 3 + j);

@@ -39,8 +39,8 @@ std::string operator_of(const std::string& golden) {
 Sizes sizes_of(const json& c, const Operator& op) {
   Sizes s;
   const std::pair<const char*, int64_t Sizes::*> letters[] = {
-      {"B", &Sizes::B},  {"T", &Sizes::T}, {"H", &Sizes::H}, {"HV", &Sizes::HV}, {"HQ", &Sizes::HV},
-      {"K", &Sizes::K},  {"V", &Sizes::V}, {"D", &Sizes::V}, {"M", &Sizes::M}};
+      {"B", &Sizes::B}, {"T", &Sizes::T}, {"H", &Sizes::H}, {"HV", &Sizes::HV}, {"HQ", &Sizes::HV},
+      {"K", &Sizes::K}, {"V", &Sizes::V}, {"D", &Sizes::V}, {"M", &Sizes::M}};
   for (const ArgumentSpec& a : op.inputs) {
     const std::string name(a.name);
     if (!c["shapes"].contains(name)) continue;

@@ -1,6 +1,6 @@
-// Identities of single operators, for every operator they apply to: two evaluations that must agree do so within the
-// sum of their enclosures. Each check has a broken twin, the same comparison with the transformation left
-// incomplete.
+// Identities of single operators, for every operator they apply to: two evaluations that must agree do so
+// within the sum of their enclosures. Each check has a broken twin, the same comparison with the
+// transformation left incomplete.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace {
 const Operator* current = nullptr;
 
 bool has_input(const Operator& op, std::string_view name) {
-  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& a) { return a.name == name; });
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [&](const ArgumentSpec& a) { return a.name == name; });
 }
 bool any(const Operator&) {
   return true;
@@ -25,7 +26,8 @@ bool gated_family(const Operator& op) {
          !has_input(op, "b");
 }
 bool with_state(const Operator& op) {
-  return std::any_of(op.inputs.begin(), op.inputs.end(), [](const ArgumentSpec& a) { return a.role == Role::state; });
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [](const ArgumentSpec& a) { return a.role == Role::state; });
 }
 bool with_gate(const Operator& op) {
   return has_input(op, "g") || has_input(op, "w");
@@ -78,8 +80,8 @@ void take_tokens(const RandomProblem& from, int64_t first, int64_t count, Random
   }
 }
 
-/// Operators in blocks give the same bits whatever else is evaluated; the others the same up to their radii, as
-/// more precision may be used for the whole slice.
+/// Operators in blocks give the same bits whatever else is evaluated; the others the same up to their radii,
+/// as more precision may be used for the whole slice.
 bool same(const ReferenceOutput& a, size_t i, const ReferenceOutput& b, size_t j) {
   if (gated_family(*current)) return a.mid[i] == b.mid[j];
   return std::fabs(a.mid[i] - b.mid[j]) <= a.rad[i] + b.rad[j];
@@ -170,7 +172,8 @@ TEST(Identity, P2_later_tokens_do_not_reach_earlier_outputs) {
     const auto before = evaluate(p);
     const int64_t T = p.problem.sizes.T, t0 = broken ? 2 : 15;
     for (const ArgumentSpec& a : current->inputs) {
-      if (std::find(a.axes.begin(), a.axes.end(), "T") == a.axes.end() || !p.inputs.count(std::string(a.name)))
+      if (std::find(a.axes.begin(), a.axes.end(), "T") == a.axes.end() ||
+          !p.inputs.count(std::string(a.name)))
         continue;
       Tensor& x = p.at(std::string(a.name));
       for (int64_t i = x.size() / T * t0; i < x.size(); ++i) x.set(i, a.role == Role::log_decay ? -0.25 : 3);
@@ -184,29 +187,35 @@ TEST(Identity, P2_later_tokens_do_not_reach_earlier_outputs) {
 }
 
 TEST(Identity, P3_a_neutral_token_leaves_the_state_unchanged) {
-  for_each_operator_and_decay([](const Operator& op) { return with_state(op) && op.name != "retention" && op.name != "lightning_attn"; }, [](RandomProblem& p, bool broken) {
-    RandomProblem shorter;
-    take_tokens(p, 0, 23, shorter);
-    // Nothing written, nothing decayed, nothing removed; slots are written by s, elements by x.
-    const bool slots = has_input(*current, "s");
-    for (const char* name : {"k", "x", "s", "a", "g", "w"}) {
-      if (!p.inputs.count(name) || (slots && *name == 'k')) continue;
-      if (broken && (*name == 'k' || *name == 'x' || *name == 's')) continue;
-      Tensor& x = p.at(name);
-      for (int64_t i = x.size() / 24 * 23; i < x.size(); ++i) x.set(i, 0);
-    }
-    const auto a = evaluate(p), b = evaluate(shorter);
-    int64_t count = 0;
-    for (size_t o : state_outputs())
-      for (size_t i = 0; i < a.outputs[o].mid.size(); ++i) count += !same(a.outputs[o], i, b.outputs[o], i);
-    return count;
-  });
+  for_each_operator_and_decay(
+      [](const Operator& op) {
+        return with_state(op) && op.name != "retention" && op.name != "lightning_attn";
+      },
+      [](RandomProblem& p, bool broken) {
+        RandomProblem shorter;
+        take_tokens(p, 0, 23, shorter);
+        // Nothing written, nothing decayed, nothing removed; slots are written by s, elements by x.
+        const bool slots = has_input(*current, "s");
+        for (const char* name : {"k", "x", "s", "a", "g", "w"}) {
+          if (!p.inputs.count(name) || (slots && *name == 'k')) continue;
+          if (broken && (*name == 'k' || *name == 'x' || *name == 's')) continue;
+          Tensor& x = p.at(name);
+          for (int64_t i = x.size() / 24 * 23; i < x.size(); ++i) x.set(i, 0);
+        }
+        const auto a = evaluate(p), b = evaluate(shorter);
+        int64_t count = 0;
+        for (size_t o : state_outputs())
+          for (size_t i = 0; i < a.outputs[o].mid.size(); ++i)
+            count += !same(a.outputs[o], i, b.outputs[o], i);
+        return count;
+      });
 }
 
 TEST(Identity, P5_packed_sequences_equal_separate_calls) {
   RandomShape shape;
   shape.T = 25, shape.cu_seqlens = {0, 0, 9, 10, 25};
-  for_each_operator_and_decay(with_state, 
+  for_each_operator_and_decay(
+      with_state,
       [](RandomProblem& p, bool broken) {
         const auto packed = evaluate(p);
         int64_t count = 0;
@@ -237,33 +246,36 @@ TEST(Identity, P5_packed_sequences_equal_separate_calls) {
 }
 
 TEST(Identity, P7_the_scale_is_linear_and_may_sit_on_q) {
-  for_each_operator_and_decay([](const Operator& op) { return gated_family(op) || op.name == "rwkv7"; }, [](RandomProblem& p, bool broken) {
-    const auto plain = evaluate(p);
-    p.problem.scale *= 3;
-    const auto scaled = evaluate(p);
-    p.problem.scale /= 3;
-    scale_tensor(p.at(queries()), 3);
-    const auto moved = evaluate(p);
-    const double c = broken ? 2 : 3;
-    return all_apart(scaled.outputs[0], plain.outputs[0], c) +
-           all_apart(moved.outputs[0], plain.outputs[0], c) + all_apart(scaled.outputs[1], plain.outputs[1]);
-  });
+  for_each_operator_and_decay([](const Operator& op) { return gated_family(op) || op.name == "rwkv7"; },
+                              [](RandomProblem& p, bool broken) {
+                                const auto plain = evaluate(p);
+                                p.problem.scale *= 3;
+                                const auto scaled = evaluate(p);
+                                p.problem.scale /= 3;
+                                scale_tensor(p.at(queries()), 3);
+                                const auto moved = evaluate(p);
+                                const double c = broken ? 2 : 3;
+                                return all_apart(scaled.outputs[0], plain.outputs[0], c) +
+                                       all_apart(moved.outputs[0], plain.outputs[0], c) +
+                                       all_apart(scaled.outputs[1], plain.outputs[1]);
+                              });
 }
 
 TEST(Identity, P11_a_gate_of_zeros_equals_an_absent_gate_bit_for_bit) {
-  for_each_operator_and_decay([](const Operator& op) { return op.name == "gla" || op.name == "simple_gla"; }, [](RandomProblem& p, bool broken) {
-    Tensor& g = p.at("g");
-    for (int64_t i = broken ? 20 : 0; i < g.size(); ++i) g.set(i, 0);
-    if (broken) g.set(0, -1);
-    const auto zeros = evaluate(p);
-    p.inputs.erase("g");
-    const auto absent = evaluate(p);
-    int64_t count = 0;
-    for (size_t o = 0; o < 2; ++o)
-      for (size_t i = 0; i < zeros.outputs[o].mid.size(); ++i)
-        count += zeros.outputs[o].mid[i] != absent.outputs[o].mid[i];
-    return count;
-  });
+  for_each_operator_and_decay([](const Operator& op) { return op.name == "gla" || op.name == "simple_gla"; },
+                              [](RandomProblem& p, bool broken) {
+                                Tensor& g = p.at("g");
+                                for (int64_t i = broken ? 20 : 0; i < g.size(); ++i) g.set(i, 0);
+                                if (broken) g.set(0, -1);
+                                const auto zeros = evaluate(p);
+                                p.inputs.erase("g");
+                                const auto absent = evaluate(p);
+                                int64_t count = 0;
+                                for (size_t o = 0; o < 2; ++o)
+                                  for (size_t i = 0; i < zeros.outputs[o].mid.size(); ++i)
+                                    count += zeros.outputs[o].mid[i] != absent.outputs[o].mid[i];
+                                return count;
+                              });
 }
 
 TEST(Identity, P12_values_against_keys_and_a_static_gauge_of_the_channels_change_nothing) {
@@ -296,20 +308,23 @@ TEST(Identity, P12_values_against_keys_and_a_static_gauge_of_the_channels_change
 }
 
 TEST(Identity, P14_after_a_reset_the_past_is_forgotten) {
-  for_each_operator_and_decay([](const Operator& op) { return with_state(op) && has_input(op, "g"); }, [](RandomProblem& p, bool broken) {
-    const int64_t width = p.at("g").size() / p.problem.sizes.T;
-    for (int64_t i = 0; i < width; ++i) p.at("g").set(12 * width + i, broken ? -1 : -1e4);
-    RandomProblem fresh;
-    take_tokens(p, 12, 12, fresh);
-    for (const std::string& name : state_inputs()) fresh.inputs.erase(name);
-    const auto a = evaluate(p), b = evaluate(fresh);
-    int64_t count = 0;
-    for (size_t o : state_outputs()) count += all_apart(a.outputs[o], b.outputs[o]);
-    const size_t skip = a.outputs[0].mid.size() - b.outputs[0].mid.size();
-    for (size_t i = 0; i < b.outputs[0].mid.size(); ++i)
-      count += apart(a.outputs[0], skip + i, b.outputs[0], i);
-    return count;
-  });
+  for_each_operator_and_decay([](const Operator& op) { return with_state(op) && has_input(op, "g"); },
+                              [](RandomProblem& p, bool broken) {
+                                const int64_t width = p.at("g").size() / p.problem.sizes.T;
+                                for (int64_t i = 0; i < width; ++i)
+                                  p.at("g").set(12 * width + i, broken ? -1 : -1e4);
+                                RandomProblem fresh;
+                                take_tokens(p, 12, 12, fresh);
+                                for (const std::string& name : state_inputs()) fresh.inputs.erase(name);
+                                const auto a = evaluate(p), b = evaluate(fresh);
+                                int64_t count = 0;
+                                for (size_t o : state_outputs())
+                                  count += all_apart(a.outputs[o], b.outputs[o]);
+                                const size_t skip = a.outputs[0].mid.size() - b.outputs[0].mid.size();
+                                for (size_t i = 0; i < b.outputs[0].mid.size(); ++i)
+                                  count += apart(a.outputs[0], skip + i, b.outputs[0], i);
+                                return count;
+                              });
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Laws that need an operator's type: what its transcription must obey over number types that no evaluation uses.
-// One source per operator is made from operators.def; the tests loop over the rows.
+// Laws that need an operator's type: what its transcription must obey over number types that no evaluation
+// uses. One source per operator is made from operators.def; the tests loop over the rows.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -30,7 +30,8 @@ struct OperatorLaws {
   std::string name;
   /// Each input moved alone, and all together.
   std::vector<AdjointCheck> (*adjoint)(const std::string& decay, const LawShape&, uint64_t seed);
-  /// Largest difference, with 60 digits, of a run split in two and resumed from the state, forward and backward.
+  /// Largest difference, with 60 digits, of a run split in two and resumed from the state, forward and
+  /// backward.
   double (*resumed)(const std::string& decay, const LawShape&, uint64_t seed);
   /// Outputs and gradients; every declared relative error is `share` of the true one.
   std::vector<Fp32Check> (*fp32)(const std::string& decay, const LawShape&, uint64_t seed, double share);

@@ -72,7 +72,8 @@ std::vector<AdjointCheck> adjoint_law(const std::string& decay, const LawShape& 
       backward += m.cwiseProduct(directions[i++]).sum();
     });
     std::vector<const Matrix<Real>*> cotangents;
-    Op::template Outputs<Real>::each(w, [&](std::string_view, const Matrix<Real>& m) { cotangents.push_back(&m); });
+    Op::template Outputs<Real>::each(
+        w, [&](std::string_view, const Matrix<Real>& m) { cotangents.push_back(&m); });
     i = 0;
     const auto y = Op::forward(x);
     Op::template Outputs<D>::each(y, [&](std::string_view, const Matrix<D>& m) {
@@ -81,8 +82,9 @@ std::vector<AdjointCheck> adjoint_law(const std::string& decay, const LawShape& 
       ++i;
     });
     const bool all = moved == inputs;
-    checks.push_back({all ? "all" : std::string(p.op.inputs[moved].name), static_cast<double>(abs(forward - backward)),
-                      static_cast<double>(forward), !all && p.op.inputs[moved].role == Role::log_decay});
+    checks.push_back({all ? "all" : std::string(p.op.inputs[moved].name),
+                      static_cast<double>(abs(forward - backward)), static_cast<double>(forward),
+                      !all && p.op.inputs[moved].role == Role::log_decay});
   }
   return checks;
 }
@@ -169,7 +171,8 @@ inline GatedArithmetic transcribed(const Sizes& s, double share) {
 }
 
 template <typename Op>
-std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape, uint64_t seed, double share) {
+std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape, uint64_t seed,
+                                double share) {
   LawProblem<Op> p(decay, shape, seed, Dtype::fp32);
   Problem& problem = p.drawn.problem;
   problem.scale = 0.5;

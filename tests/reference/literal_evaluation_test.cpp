@@ -24,7 +24,8 @@ TEST(LiteralEvaluation, query_heads_in_groups_equal_heads_repeated_and_their_gra
   wide.problem.sizes.H = 4;
   for (const ArgumentSpec& a : op.inputs) {
     Tensor& from = p.at(std::string(a.name));
-    const auto axis = std::find_if(from.axes.begin(), from.axes.end(), [](const Axis& x) { return x.name == "H"; });
+    const auto axis =
+        std::find_if(from.axes.begin(), from.axes.end(), [](const Axis& x) { return x.name == "H"; });
     if (axis == from.axes.end()) continue;
     std::vector<Axis> axes = from.axes;
     const auto at = axis - from.axes.begin();
@@ -42,18 +43,20 @@ TEST(LiteralEvaluation, query_heads_in_groups_equal_heads_repeated_and_their_gra
   for (const char* name : {"dhkt", "dhvt"}) p.inputs.erase(name), wide.inputs.erase(name);
   const auto a = op.evaluate(p.problem), b = op.evaluate(wide.problem);
   for (size_t i = 0; i < a.outputs[0].mid.size(); ++i)
-    EXPECT_LE(std::fabs(a.outputs[0].mid[i] - b.outputs[0].mid[i]), a.outputs[0].rad[i] + b.outputs[0].rad[i]);
+    EXPECT_LE(std::fabs(a.outputs[0].mid[i] - b.outputs[0].mid[i]),
+              a.outputs[0].rad[i] + b.outputs[0].rad[i]);
   const auto da = op.evaluate_adjoint(p.problem), db = op.evaluate_adjoint(wide.problem);
   const ReferenceOutput &dk = named(da, "dk"), &repeated = named(db, "dk");
   for (size_t i = 0; i < dk.mid.size(); ++i) {
     const size_t K = 4, c = i % K, h = i / K % 2, row = i / K / 2, first = (row * 4 + 2 * h) * K + c;
     const double sum = repeated.mid[first] + repeated.mid[first + K];
-    EXPECT_LE(std::fabs(dk.mid[i] - sum),
-              dk.rad[i] + repeated.rad[first] + repeated.rad[first + K] + 0x1p-52 * repeated.companion[first]);
+    EXPECT_LE(std::fabs(dk.mid[i] - sum), dk.rad[i] + repeated.rad[first] + repeated.rad[first + K] +
+                                              0x1p-52 * repeated.companion[first]);
   }
 }
 
-TEST(LiteralEvaluation, gradients_of_absent_inputs_are_absent_and_those_of_shared_ones_add_up_over_sequences) {
+TEST(LiteralEvaluation,
+     gradients_of_absent_inputs_are_absent_and_those_of_shared_ones_add_up_over_sequences) {
   RandomShape shape;
   shape.B = 3, shape.T = 6, shape.H = 2, shape.cotangents = true;
   const Operator& op = find_operator("gate_softplus");
@@ -62,7 +65,8 @@ TEST(LiteralEvaluation, gradients_of_absent_inputs_are_absent_and_those_of_share
   const auto all = op.evaluate_adjoint(p.problem);
   double sum = 0, size = 0;
   const ReferenceOutput& dx = named(all, "dx");
-  for (size_t i = 1; i < dx.mid.size(); i += 8) sum += dx.mid[i], size += dx.companion[i];  // head 0, channel 1
+  for (size_t i = 1; i < dx.mid.size(); i += 8)
+    sum += dx.mid[i], size += dx.companion[i];  // head 0, channel 1
   EXPECT_NEAR(named(all, "dbias").mid[1], sum, 0x1p-40 * size);
   p.inputs.erase("bias");
   const auto without = op.evaluate_adjoint(p.problem);

@@ -49,10 +49,11 @@ inline Tensor draw_tensor(const std::string& name, Dtype dtype, std::vector<Axis
   return tensor;
 }
 
-/// Inputs of any operator from its specifications, all optional ones present that do not stand in for another;
-/// decay "absent" leaves optional gates out. `out` must stay where it is: the problem points into it.
-inline void draw_problem_of(const Operator& op, const std::string& decay, const RandomShape& shape, uint64_t seed,
-                            RandomProblem& out) {
+/// Inputs of any operator from its specifications, all optional ones present that do not stand in for
+/// another; decay "absent" leaves optional gates out. `out` must stay where it is: the problem points into
+/// it.
+inline void draw_problem_of(const Operator& op, const std::string& decay, const RandomShape& shape,
+                            uint64_t seed, RandomProblem& out) {
   std::mt19937_64 random(seed);
   const int64_t N = shape.cu_seqlens.empty() ? shape.B : static_cast<int64_t>(shape.cu_seqlens.size()) - 1;
   const int64_t HV = shape.HV ? shape.HV : shape.H;

@@ -14,19 +14,25 @@ struct Place {
   const char* what;
   ArgumentSpec argument;
   bool per_head;
-  int64_t rows, columns, first, shared;  ///< `first`: of row 1 (or 0) of sequence 1, head 5 of 6
+  int64_t rows, columns, first, shared;  ///< `first`: of row 1 (or 0) of sequence 1, head 4 of 6
 };
 
 TEST(SliceLayout, places_tokens_states_and_shared_arguments) {
-  const Slice s{1, 5, 5, 5};
+  const Slice s{1, 4, 5, 5};
   const Place places[] = {
-      {"token and query head", {"q", {"B", "T", "HQ", "K"}, Role::value}, true, 5, 3, (6 * 6 + 5) * 3, false},
-      {"token and key head, three queries each", {"k", {"B", "T", "H", "K"}, Role::value}, true, 5, 3, (6 * 2 + 1) * 3, true},
-      {"one number per token", {"g", {"B", "T", "HQ"}, Role::log_decay}, true, 5, 1, 6 * 6 + 5, false},
-      {"a state", {"S", {"N", "HV", "K", "V"}, Role::state}, true, 3, 4, ((1 * 6 + 5) * 3 + 1) * 4, false},
-      {"a row of a state", {"z", {"N", "HV", "K"}, Role::state}, true, 1, 3, (1 * 6 + 5) * 3, false},
-      {"one number per head", {"A", {"HV"}, Role::value}, true, 1, 1, 5, true},
-      {"one row per head", {"u", {"HV", "K"}, Role::value}, true, 1, 3, 15, true},
+      {"token and query head", {"q", {"B", "T", "HQ", "K"}, Role::value}, true, 5, 3, (6 * 6 + 4) * 3, false},
+      {"token and key head, three queries each",
+       {"k", {"B", "T", "H", "K"}, Role::value},
+       true,
+       5,
+       3,
+       (6 * 2 + 1) * 3,
+       true},
+      {"one number per token", {"g", {"B", "T", "HQ"}, Role::log_decay}, true, 5, 1, 6 * 6 + 4, false},
+      {"a state", {"S", {"N", "HV", "K", "V"}, Role::state}, true, 3, 4, ((1 * 6 + 4) * 3 + 1) * 4, false},
+      {"a row of a state", {"z", {"N", "HV", "K"}, Role::state}, true, 1, 3, (1 * 6 + 4) * 3, false},
+      {"one number per head", {"A", {"HV"}, Role::value}, true, 1, 1, 4, true},
+      {"one row per head", {"u", {"HV", "K"}, Role::value}, true, 1, 3, 12, true},
       {"heads as columns", {"x", {"B", "T", "H", "V"}, Role::value}, false, 5, 8, 6 * 8, false},
       {"a matrix of weights", {"W", {"H*V", "K"}, Role::value}, false, 8, 3, 3, true},
   };

@@ -11,8 +11,8 @@ namespace assay {
 namespace {
 
 /// ||M x|| / ||x|| for the best x that many iterations find: never above the norm, and close to it.
-double largest_stretch(const std::vector<double>& d, const std::vector<double>& a, const std::vector<double>& b,
-                       std::mt19937_64& random) {
+double largest_stretch(const std::vector<double>& d, const std::vector<double>& a,
+                       const std::vector<double>& b, std::mt19937_64& random) {
   const size_t n = d.size();
   std::normal_distribution<double> normal;
   double best = 0;
@@ -24,7 +24,8 @@ double largest_stretch(const std::vector<double>& d, const std::vector<double>& 
       for (double v : x) size += v * v;
       for (double& v : x) v /= std::sqrt(size);
       for (size_t c = 0; c < n; ++c) dot += a[c] * x[c];
-      for (size_t c = 0; c < n; ++c) y[c] = d[c] * x[c] + b[c] * dot, grown += y[c] * y[c], back += b[c] * y[c];
+      for (size_t c = 0; c < n; ++c)
+        y[c] = d[c] * x[c] + b[c] * dot, grown += y[c] * y[c], back += b[c] * y[c];
       best = std::fmax(best, std::sqrt(grown));
       for (size_t c = 0; c < n; ++c) x[c] = d[c] * y[c] + a[c] * back;  // M^T M x
     }
@@ -40,13 +41,15 @@ TEST(NormWise, bounds_the_spectral_norm_and_stays_close_to_it) {
     const size_t n = 1 + random() % 12;
     std::vector<double> d(n), a(n), b(n);
     double size = 0;
-    for (size_t c = 0; c < n; ++c) d[c] = run % 7 ? uniform(random) : 0, a[c] = normal(random), size += a[c] * a[c];
+    for (size_t c = 0; c < n; ++c)
+      d[c] = run % 7 ? uniform(random) : 0, a[c] = normal(random), size += a[c] * a[c];
     // Removals as rwkv7 makes them, and anything.
     for (size_t c = 0; c < n; ++c) {
       if (run % 2) a[c] /= std::sqrt(size);
       b[c] = run % 2 ? -a[c] * uniform(random) : normal(random);
     }
-    const double bound = diagonal_plus_rank_one_norm(d, a.data(), b.data()), found = largest_stretch(d, a, b, random);
+    const double bound = diagonal_plus_rank_one_norm(d, a.data(), b.data()),
+                 found = largest_stretch(d, a, b, random);
     EXPECT_GE(bound, found) << "run " << run;
     const double least = std::fmax(found, *std::max_element(d.begin(), d.end()));
     EXPECT_LE(bound, least * (1 + 0x1p-8) + 1e-300) << "run " << run;
