@@ -88,14 +88,17 @@ void print_shadow(const Console& console, const Verification& v) {
         p.threshold, short_place(p.where), p.instruction, p.value, p.exact, fmt::join(p.block, ","),
         fmt::join(p.thread, ",")));
   }
-  // The nearest edge of each instruction's root: the one that tells most of its kind.
+  // The nearest edge of each instruction's root tells most of its kind; exponentials come first.
   std::set<std::string> shown;
-  for (const ShadowEdge& e : shadow.edges) {
+  const auto show = [&](const ShadowEdge& e) {
     const std::string root = e.instruction.substr(0, e.instruction.find('.'));
-    if (shown.size() == kEdges || !shown.insert(root).second) continue;
+    if (shown.size() == kEdges || !shown.insert(root).second) return;
     const std::string text = fmt::format("  {} at {} {}", e.instruction, short_place(e.where), e.text);
     console.line(e.distance < kNear ? console.styled(Style::doubtful, text) : text);
-  }
+  };
+  for (const ShadowEdge& e : shadow.edges)
+    if (e.instruction.starts_with("ex2.")) show(e);
+  for (const ShadowEdge& e : shadow.edges) show(e);
 }
 
 }  // namespace assay::cli
