@@ -21,9 +21,11 @@ Case case_of(const std::string& kernel, int64_t B, int64_t T, int64_t H, int64_t
 Plan plan_of(const Case& c) {
   const Kernel& kernel = find_kernel(c.kernel);
   const Operator& op = find_operator(kernel.operator_name);
-  TensorMap inputs;  // a plan reads which inputs there are, not what they hold
+  TensorMap inputs;  // a plan reads which inputs there are, and of what they hold only the constants of heads
   for (const ArgumentSpec& spec : inputs_of(c, op))
-    if (!c.without.contains(std::string(spec.name))) inputs.emplace(spec.name, Tensor());
+    if (!c.without.contains(std::string(spec.name)))
+      inputs.emplace(spec.name, spec.axes.size() == 1 ? Tensor(std::string(spec.name), c.gate_dtype, {{"H", c.H}})
+                                                      : Tensor());
   return kernel.plan(c, op, inputs);
 }
 
@@ -91,10 +93,9 @@ TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
 TEST(LaunchTables, PointersNameWhatThePlanHolds) {
   for (const Case& c : cases()) {
     const Plan plan = plan_of(c);
-    std::vector<std::string> known = {"q", "k", "v"};
-    for (const char* name : {"g", "initial_state"})
-      if (!c.without.contains(name)) known.emplace_back(name);
-    if (runs_backward(c)) known.insert(known.end(), {"do", "dfinal_state"});
+    std::vector<std::string> known;
+    for (const ArgumentSpec& spec : inputs_of(c, find_operator(find_kernel(c.kernel).operator_name)))
+      if (!c.without.contains(std::string(spec.name))) known.emplace_back(spec.name);
     for (const Workspace& workspace : plan.workspaces) known.push_back(workspace.name);
     for (const PlanOutput& output : plan.outputs) known.push_back(output.name);
     for (const Tensor& constant : plan.constants) known.push_back(constant.name);
