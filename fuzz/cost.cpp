@@ -19,7 +19,7 @@ double estimated_cost(const Case& c) {
   const double channels = padded(c.K), values = padded(c.V);
   // Gradients take about three times the work of the outputs.
   const double passes = (runs_forward(c) ? 1 : 0) + (runs_backward(c) ? 3 : 0);
-  const double per_token = 120 * channels + 24 * values + 2.5 * channels * values;
+  const double per_token = 60 * channels + 24 * values + 1.9 * channels * values;
   return passes * heads * (tokens * per_token + sequences * 8 * channels * values);
 }
 

@@ -47,6 +47,7 @@ TEST(GlaKernels, AreSilentOnCasesOfEveryKind) {
 TEST(GlaKernels, OneTokensFaultIsFoundWithinTwoThousandCasesInEveryDtype) {
   for (const Kernel& clean : kernels())
     for (Dtype dtype : clean.limits.dtypes) {
+      if (clean.operator_name != "gla") continue;  // the faults are planted in its inputs
       Kernel kernel = clean;
       kernel.limits.dtypes = {dtype};
       for (const char* fault : {"term dropped", "decay one step late", "key scaled"}) {
