@@ -8,8 +8,8 @@
 //   out of the latter: compilers place them behind the fence, and the assembler orders them.
 // - Shared memory that it reads is not overwritten while it is in flight, and was not written by st, stmatrix
 //   or atomics without a fence.proxy.async since, by the writing warp or, after a barrier, by any warp (PTX
-//   ISA, "Async proxy"). Data of cp.async needs none as far as this check goes: kernels in the field use
-//   none, and hardware agrees with them.
+//   ISA, "Async proxy"). Data of cp.async is exempt: compiled kernels use no fence
+//   for it. That is read off such kernels, not measured.
 // The last three are `wgmma-race`.
 #pragma once
 #include <cstdint>
