@@ -62,7 +62,7 @@ TEST(SomeBlocks, AnOffsetOf32BitsIsFoundBeyond2To31) {
   ASSERT_TRUE(bad.checks);
   ASSERT_FALSE(bad.checks->findings.empty()) << messages(bad);
   EXPECT_EQ(bad.checks->findings[0].kind, "index-wrap") << messages(bad);
-  EXPECT_EQ(bad.checks->findings[0].at.where.line, 184) << messages(bad);
+  EXPECT_EQ(bad.checks->findings[0].at.where.line, 195) << messages(bad);
   EXPECT_EQ(good.verdict, "pass") << messages(good);
   EXPECT_NE(good.partial->find("no value is judged"), std::string::npos);
 }
