@@ -30,6 +30,7 @@ std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inp
     const auto found = inputs.find(std::string(argument.name));
     if (found == inputs.end()) continue;
     const Tensor& tensor = found->second;
+    if (!tensor.is_held()) continue;  // drawn inside the domain, and too large to look through
     DomainFault fault{tensor.name, 0, "", 0, ""};
     double run[256];
     for (int64_t i = 0; i < tensor.size(); i += 256) {

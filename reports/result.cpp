@@ -37,6 +37,10 @@ void fields(Io& io, Case& x) {
   ASSAY_FIELD(initial_state);
   ASSAY_FIELD(final_state_gradient);
   ASSAY_FIELD(overrides);
+  std::optional<std::string> blocks;  // null where all run; older documents lack it
+  if (!x.blocks.empty()) blocks = x.blocks;
+  io("blocks", blocks);
+  x.blocks = blocks.value_or("");
 }
 
 template <typename Io>
@@ -346,6 +350,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(slice);
   ASSAY_FIELD(diagnosis);
   ASSAY_FIELD(exponents);
+  ASSAY_FIELD(partial);
   ASSAY_FIELD(checks);
   ASSAY_FIELD(shadow);
   ASSAY_FIELD(lane_instructions);

@@ -144,6 +144,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<ElementSlice> slice;  ///< what stands behind one element, where asked for
   std::vector<Diagnosis> diagnosis;
   std::vector<ExponentRange> exponents;
+  std::optional<std::string> partial;  ///< where only some blocks ran: which, and what is judged
   std::optional<CheckReport> checks;   ///< what the checking machine found, where it ran or should have
   std::optional<ShadowReport> shadow;  ///< the run beside exact arithmetic, where one was asked for
   uint64_t lane_instructions = 0;      ///< vm only

@@ -104,6 +104,8 @@ class CudaBackend : public Backend {
   std::string name() const override { return fmt::format("cuda {} ({})", gpu_.name, gpu_.arch); }
 
   Outcome run(const Plan& plan, const TensorMap& inputs) override {
+    if (!plan.blocks.empty())
+      throw BadInput("--blocks: a GPU runs whole launches and holds whole tensors; use --backend vm");
     Outcome outcome = run_as(Request::run, plan, inputs);
     // A trap found while waiting for several launches names none: a second run, one launch at a time, finds
     // which.

@@ -34,6 +34,10 @@ struct Case {
   /// dtype).
   std::vector<std::string> overrides;
 
+  /// Blocks of each launch that run, as in "0,5,last" (src/plan/block_choice.h); empty: all. Tensors above
+  /// kLargestHeld are then made on demand.
+  std::string blocks;
+
   bool operator==(const Case&) const = default;
 };
 

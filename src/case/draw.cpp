@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
@@ -58,7 +60,7 @@ void fill(Tensor& tensor, const std::vector<Place>& tokens, DrawElement draw) {
   int64_t flat = 0;
   for (int64_t b = 0; b < e.b; ++b) {
     for (int64_t t = 0; t < e.t; ++t) {
-      const Place place = e.has_time ? tokens[t] : Place{0, 0, 1};
+      const Place place = !e.has_time ? Place{0, 0, 1} : tokens.empty() ? Place{0, t, e.t} : tokens[t];
       for (int64_t h = 0; h < e.h; ++h) {
         for (int64_t c = 0; c < e.c; ++c) {
           const Coordinates at{b + place.sequence, place.position, h, c};
@@ -69,31 +71,85 @@ void fill(Tensor& tensor, const std::vector<Place>& tokens, DrawElement draw) {
   }
 }
 
-Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const std::vector<Place>& tokens) {
+Tensor shaped(const ArgumentSpec& spec, const Case& c) {
   const Sizes sizes = sizes_of(c);
-  std::vector<Axis> axes;
-  for (const auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
-  Tensor tensor(std::string(spec.name), dtype_of(c, spec), axes);
-  const RandomStream random(c.seed, spec.name);
-  if (spec.role == Role::log_decay) {
-    const ParsedDecay decay = parse_decay(c.decay);
-    fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t) {
-      return decay.profile->draw({random, decay.arguments, at, length});
-    });
-  } else {
-    const ValueKind& kind = find_values(c.values);
-    fill(tensor, tokens, [&](const Coordinates& at, int64_t, int64_t channels) {
-      const double value = kind.draw({random, c, spec.name, at, channels});
-      return spec.role == Role::positive ? std::fabs(value) : value;
-    });
+  Tensor tensor;
+  tensor.name = std::string(spec.name);
+  tensor.dtype = dtype_of(c, spec);
+  for (const auto axis : spec.axes) tensor.axes.push_back({std::string(axis), sizes.of(axis)});
+  return tensor;
+}
+
+/// The elements of one argument, each from its place alone.
+class Elements {
+ public:
+  Elements(const ArgumentSpec& spec, const Case& c)
+      : case_(c),
+        name_(spec.name),
+        random_(c.seed, spec.name),
+        kind_(find_values(c.values)),
+        positive_(spec.role == Role::positive) {
+    if (spec.role == Role::log_decay) decay_ = parse_decay(c.decay);
   }
+  double at(const Coordinates& at, int64_t length, int64_t channels) const {
+    if (decay_) return decay_->profile->draw({random_, decay_->arguments, at, length});
+    const double value = kind_.draw({random_, case_, name_, at, channels});
+    return positive_ ? std::fabs(value) : value;
+  }
+
+ private:
+  const Case case_;
+  const std::string name_;
+  const RandomStream random_;
+  const ValueKind& kind_;
+  const bool positive_;
+  std::optional<ParsedDecay> decay_;
+};
+
+/// The same elements on demand.
+class DrawnSource : public TensorSource {
+ public:
+  DrawnSource(const ArgumentSpec& spec, const Case& c, const Tensor& shape)
+      : elements_(spec, c), extent_(extent_of(shape)), dtype_(shape.dtype), T_(c.T) {
+    if (!c.cu_seqlens.empty()) tokens_ = places(c);
+  }
+  uint64_t bits(int64_t flat) const override {
+    const int64_t c = flat % extent_.c, h = flat / extent_.c % extent_.h;
+    const int64_t t = flat / extent_.c / extent_.h % extent_.t, b = flat / extent_.c / extent_.h / extent_.t;
+    const Place place = !extent_.has_time  ? Place{0, 0, 1}
+                        : tokens_.empty() ? Place{0, t, T_}
+                                          : tokens_[static_cast<size_t>(t)];
+    return encode(dtype_, elements_.at({b + place.sequence, place.position, h, c}, place.length, extent_.c));
+  }
+
+ private:
+  const Elements elements_;
+  const Extent extent_;
+  const Dtype dtype_;
+  const int64_t T_;
+  std::vector<Place> tokens_;
+};
+
+Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const std::vector<Place>& tokens) {
+  Tensor tensor = shaped(spec, c);
+  if (!c.blocks.empty() && tensor.bytes() > kLargestHeld) {
+    tensor.source = std::make_shared<DrawnSource>(spec, c, tensor);
+    return tensor;
+  }
+  tensor.data.resize(static_cast<size_t>(tensor.bytes()));
+  const Elements elements(spec, c);
+  fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t channels) {
+    return elements.at(at, length, channels);
+  });
   return tensor;
 }
 
 }  // namespace
 
 TensorMap draw_inputs(const Case& c, const Operator& op) {
-  const std::vector<Place> tokens = places(c);
+  // A run of some blocks may have more tokens than there is memory for.
+  const bool listed = c.blocks.empty() || !c.cu_seqlens.empty() || c.T <= kLargestHeld / 64;
+  const std::vector<Place> tokens = listed ? places(c) : std::vector<Place>{};
   TensorMap inputs;
   for (const auto& spec : inputs_of(c, op)) {
     if (is_present(c, spec)) inputs.emplace(spec.name, draw_argument(spec, c, tokens));

@@ -53,6 +53,8 @@ void apply_override(const Override& change, TensorMap& inputs) {
     throw BadInput(fmt::format("override of {}: no such element; {} is {}", change.argument, change.argument,
                                tensor.shape_text()));
   }
+  if (!tensor.is_held())
+    throw BadInput(fmt::format("override of {}: its elements are made on demand in a run of some blocks", change.argument));
   tensor.set(tensor.offset(change.index), change.value);
 }
 

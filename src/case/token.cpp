@@ -10,6 +10,7 @@
 #include "src/case/override.h"
 #include "src/case/values.h"
 #include "src/numerics/bad_input.h"
+#include "src/plan/block_choice.h"
 
 namespace assay {
 namespace {
@@ -65,6 +66,11 @@ const Field kFields[] = {
     {"no-", false,
      [](Case& c, auto rest, auto) {
        for (const auto& name : split(rest, ',')) c.without.insert(name);
+     }},
+    {"blocks-", false,
+     [](Case& c, auto rest, auto) {
+       chosen_blocks(std::string(rest), 1);  // throws for what is none
+       c.blocks = rest;
      }},
     {"scale-", false, [](Case& c, auto rest, auto field) { c.scale = number<double>(rest, field); }},
     {"cu", false, [](Case& c, auto rest, auto field) { read_list(c.cu_seqlens, rest, field); }},
@@ -138,6 +144,7 @@ std::string token_of(const Case& c) {
   if (!c.without.empty()) token += fmt::format("/no-{}", fmt::join(c.without, ","));
   if (c.initial_state) token += "/h0";
   if (c.final_state_gradient) token += "/dht";
+  if (!c.blocks.empty()) token += fmt::format("/blocks-{}", c.blocks);
   for (const auto& text : c.overrides) token += fmt::format("/{}", override_field(text));
   return token;
 }

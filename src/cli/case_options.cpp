@@ -13,6 +13,7 @@
 #include "src/case/values.h"
 #include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
+#include "src/plan/block_choice.h"
 #include "src/tensor/tensor_file.h"
 
 namespace assay::cli {
@@ -101,6 +102,10 @@ void CaseOptions::add_to(CLI::App& app) {
   app.add_flag("--final-state-gradient", case_.final_state_gradient,
                "With a gradient of the final state (backward)")
       ->group(drawing);
+  app.add_option("--blocks", case_.blocks,
+                 "Run only these blocks of each launch, on the machine, as in 0,5,last or 0..3 or last-7..last; "
+                 "tensors above 64 MiB are then made on demand, up to 2^40 bytes")
+      ->group(sizes);
   app.add_option("--inputs", inputs_, "Inputs from a file; sizes are read from it")
       ->type_name("FILE.safetensors|DIR of .npy")
       ->group(drawing);
@@ -114,6 +119,7 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
   c.without = {without_.begin(), without_.end()};
   if (app_->count("--scale")) c.scale = scale_;
   if (!c.cu_seqlens.empty() && !app_->count("--length")) c.T = c.cu_seqlens.back();
+  if (!c.blocks.empty()) chosen_blocks(c.blocks, 1);  // throws for what is none
   if (c.values == "exact" && !app_->count("--decay")) c.decay = "none";
   return c;
 }

@@ -76,6 +76,7 @@ std::string reason(const Verification& v) {
         "{} broken", v.properties_failed.front().substr(0, v.properties_failed.front().find(':'))));
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
   const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
+  if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
   return fmt::format("every element is within its proved bound{}", peer);
 }
 
@@ -225,6 +226,7 @@ void print_verification(const Console& console, const Verification& v, size_t de
     console.line(fmt::format("  at {}, block ({}), thread ({})", place(v.trap->where),
                              fmt::join(v.trap->block, ","), fmt::join(v.trap->thread, ",")));
   }
+  if (v.partial) console.line(fmt::format("  {}", *v.partial));
   print_checks(console, v);
   for (const std::string& failure : v.properties_failed) console.line(fmt::format("  {}", failure));
   if (!v.outputs.empty()) {

@@ -26,7 +26,8 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
                       VerifyOptions verify_options) {
   const Kernel& kernel = options.kernel();
   if (run.inputs) verify_options.inputs = &*run.inputs;
-  verify_options.peer = engines.peer.get();
+  // A GPU runs whole launches only.
+  verify_options.peer = run.case_.blocks.empty() ? engines.peer.get() : nullptr;
   verify_options.origin.machine = engines.machine;
   const PassingLine passing(fmt::format("verifying {} on {} ...", kernel.name, engines.primary->name()));
   Verification result = verify(run.case_, kernel, *engines.primary, verify_options);

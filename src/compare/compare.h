@@ -46,8 +46,10 @@ struct OutputComparison {
   bool pass() const { return violation + nonfinite + wrong_class + undecided == 0; }
 };
 
-/// Judges `got` against the reference. Axes must agree.
-OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference);
+/// Judges `got` against the reference. Axes must agree. `judged`: the elements to judge, by flat number; null:
+/// all.
+OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference,
+                                const std::vector<uint8_t>* judged = nullptr);
 
 /// Number of elements whose bits differ, all NaN taken as equal; the first such element in `first`.
 int64_t differing_elements(const Tensor& a, const Tensor& b, int64_t* first = nullptr);

@@ -52,6 +52,9 @@ struct Plan {
   std::vector<PlanOutput> outputs;
   std::vector<Tensor> constants;   ///< made from the shapes (chunk tables); uploaded before the first launch, addressed by name
   std::vector<Launch> launches;
+  /// Empty: all blocks of every launch. Else those that run (block_choice.h), on the machine only; outputs and
+  /// workspaces beyond kLargestHeld bytes are then made page by page where they are touched.
+  std::string blocks;
 };
 
 }  // namespace assay

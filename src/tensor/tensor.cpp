@@ -38,6 +38,7 @@ std::vector<int64_t> Tensor::index(int64_t flat) const {
 }
 
 uint64_t Tensor::bits(int64_t flat) const {
+  if (source) return source->bits(flat);
   const int width = format(dtype).bytes;
   uint64_t word = 0;  // little-endian hosts only, as everywhere in assay
   std::memcpy(&word, data.data() + flat * width, static_cast<size_t>(width));

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,19 +18,31 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
+/// Elements by number, for a tensor too large to be held. Thread safe.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  virtual uint64_t bits(int64_t flat) const = 0;
+};
+
+/// Tensors of a run of some blocks are made on demand beyond so many bytes.
+inline constexpr int64_t kLargestHeld = int64_t{64} << 20;
+
 /// Row-major dense tensor; `data` holds size() elements of `dtype` in the format's own bits.
 struct Tensor {
   std::string name;
   Dtype dtype = Dtype::fp32;
   std::vector<Axis> axes;
   std::vector<std::byte> data;
+  std::shared_ptr<const TensorSource> source;  ///< instead of `data`, which is then empty
 
   Tensor() = default;
   /// Zero-filled.
   Tensor(std::string name, Dtype dtype, std::vector<Axis> axes);
 
   int64_t size() const;       ///< number of elements
-  int64_t bytes() const { return static_cast<int64_t>(data.size()); }
+  int64_t bytes() const { return size() * format(dtype).bytes; }
+  bool is_held() const { return source == nullptr; }
   std::vector<int64_t> strides() const;                      ///< in elements
   int64_t offset(std::span<const int64_t> index) const;      ///< flat element offset
   std::vector<int64_t> index(int64_t flat) const;

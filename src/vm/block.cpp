@@ -134,8 +134,8 @@ bool arrive_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
   if (mask != warp.live)
     return raise(
         warp, op, std::countr_zero(mask), "barrier",
-        fmt::format("lanes {:#010x} reach the barrier while lanes {:#010x} of the warp are elsewhere", mask,
-                    warp.live & ~mask));
+        fmt::format("only {} of the warp reach the barrier: {}", lanes_text(mask),
+                    absent_text(warp, mask, warp.live)));
   const int lane = std::countr_zero(mask);
   const uint32_t number = warp.word(op.s[0])[lane];
   if (number >= block.barriers.size())
@@ -201,13 +201,24 @@ bool release_barriers(Block& block) {
     released = true;
   }
   if (released || running || !alive) return true;
-  for (Warp& warp : block.warps)
-    if (warp.state == WarpState::waiting) {
-      raise(warp, *warp.barrier_op, std::countr_zero(warp.barrier_mask), "barrier",
-            fmt::format("{} of {} warps wait at barriers that nobody will complete", alive,
-                        block.warps.size()));
-      break;
+  std::string waits;
+  Warp* first = nullptr;
+  for (size_t number = 0; number < block.barriers.size(); ++number) {
+    const Barrier& barrier = block.barriers[number];
+    for (const uint32_t index : barrier.waiting) {
+      Warp& warp = block.warps[index];
+      if (!first || index < first->index) first = &warp;
+      const SourceLocation at = where(*block.context->code, *warp.barrier_op);
+      waits += fmt::format("{} warp {} at barrier {} ({} of {} threads, line {})", waits.empty() ? ":" : ",", index,
+                           number, barrier.arrived_threads,
+                           barrier.expected_threads ? std::to_string(barrier.expected_threads) : "all",
+                           at.line ? at.line : at.ptx_line);
     }
+  }
+  if (first)
+    raise(*first, *first->barrier_op, std::countr_zero(first->barrier_mask), "barrier",
+          fmt::format("{} of {} warps wait at barriers that nobody will complete{}", alive, block.warps.size(),
+                      waits));
   return false;
 }
 

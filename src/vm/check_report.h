@@ -35,6 +35,9 @@ struct CheckReport {
   std::vector<CheckFinding> findings;
   uint64_t lane_instructions = 0;
   double seconds = 0;
+  /// Where only some blocks ran, by output: elements that they have written, from values of their own. Not
+  /// written to JSON.
+  std::map<std::string, std::vector<uint8_t>> settled;
 };
 
 }  // namespace assay

@@ -65,10 +65,12 @@ void name_area(std::vector<NamedArea>& areas, const ptx::Variable& variable, int
 }  // namespace
 
 std::string area_text(const std::vector<NamedArea>& areas, uint64_t address) {
+  const auto below = static_cast<int64_t>(address);
+  if (below < 0 && !areas.empty()) return std::to_string(-below) + " bytes before " + areas.front().name;
   const NamedArea* before = nullptr;
   for (const NamedArea& area : areas)
     if (area.offset <= address) before = &area;
-  if (!before) return "byte " + std::to_string(static_cast<int64_t>(address));
+  if (!before) return "byte " + std::to_string(below);
   const uint64_t offset = address - before->offset;
   if (before->dynamic || offset < before->bytes)
     return offset == 0 ? before->name : before->name + " + " + std::to_string(offset);

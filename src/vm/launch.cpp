@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "src/numerics/bad_input.h"
+#include "src/plan/block_choice.h"
 
 namespace assay::vm {
 namespace {
@@ -104,29 +105,98 @@ PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const Mach
   for (size_t i = 0; i < plan.launches.size(); ++i) lay_out_parameters(i);
 }
 
+namespace {
+
+/// 0xff, as outputs and workspaces that are held: NaN in every float format.
+class Poison : public TensorSource {
+ public:
+  explicit Poison(Dtype dtype) : bits_(~uint64_t{0} >> (64 - 8 * format(dtype).bytes)) {}
+  uint64_t bits(int64_t) const override { return bits_; }
+
+ private:
+  uint64_t bits_;
+};
+
+std::shared_ptr<PagedBytes> poisoned_pages() {
+  return std::make_shared<PagedBytes>(
+      [](uint64_t, std::byte* to) { std::memset(to, 0xff, PagedBytes::page_bytes); });
+}
+
+/// Pages of a tensor's own elements.
+std::shared_ptr<PagedBytes> pages_of(const Tensor& tensor) {
+  const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
+  return std::make_shared<PagedBytes>([source = tensor.source, width, size = tensor.size()](uint64_t first, std::byte* to) {
+    for (uint64_t at = 0; at < PagedBytes::page_bytes; at += width) {
+      const auto flat = static_cast<int64_t>((first + at) / width);
+      const uint64_t bits = flat < size ? source->bits(flat) : 0;
+      std::memcpy(to + at, &bits, width);
+    }
+  });
+}
+
+}  // namespace
+
 void PreparedPlan::allocate(const Plan& plan, const TensorMap& inputs) {
-  auto place = [&](const std::string& name, std::byte* data, uint64_t bytes, const Tensor* tensor) {
+  auto place = [&](const std::string& name, std::byte* data, uint64_t bytes, const Tensor* tensor,
+                   std::shared_ptr<PagedBytes> pages = nullptr) {
     if (addresses_.contains(name)) throw BadInput(plan.kernel + ": two buffers are named " + name);
-    addresses_[name] = memory_.add(name, data, bytes, tensor);
+    addresses_[name] = memory_.add(name, data, bytes, tensor, std::move(pages));
   };
-  auto place_tensor = [&](const std::string& name, Tensor tensor) {
+  auto place_tensor = [&](const std::string& name, Tensor tensor, std::shared_ptr<PagedBytes> pages = nullptr) {
     Tensor& kept = tensors_[name] = std::move(tensor);
-    place(name, kept.data.data(), static_cast<uint64_t>(kept.bytes()), &kept);
+    if (!kept.is_held() && !pages) pages = pages_of(kept);
+    place(name, pages ? nullptr : kept.data.data(), static_cast<uint64_t>(kept.bytes()), &kept, std::move(pages));
   };
+  auto too_large = [&](int64_t bytes) { return !plan.blocks.empty() && bytes > kLargestHeld; };
   for (const auto& [name, tensor] : inputs) place_tensor(name, tensor);
   for (const Tensor& constant : plan.constants) place_tensor(constant.name, constant);
   for (const PlanOutput& output : plan.outputs) {
-    Tensor made(output.name, output.dtype, output.axes);
-    std::fill(made.data.begin(), made.data.end(), std::byte{0xff});
+    Tensor made;
+    made.name = output.name, made.dtype = output.dtype, made.axes = output.axes;
+    if (too_large(made.bytes())) {
+      made.source = std::make_shared<Poison>(output.dtype);
+      place_tensor(output.name, std::move(made), poisoned_pages());
+      continue;
+    }
+    made.data.assign(static_cast<size_t>(made.bytes()), std::byte{0xff});
     place_tensor(output.name, std::move(made));
   }
   for (const Workspace& workspace : plan.workspaces) {
     if (workspace.bytes < 0)
       throw BadInput(plan.kernel + ": workspace " + workspace.name + " has a negative size");
+    if (too_large(workspace.bytes)) {
+      place(workspace.name, nullptr, static_cast<uint64_t>(workspace.bytes), nullptr, poisoned_pages());
+      continue;
+    }
     auto& data = workspaces_[workspace.name];
     data.assign(static_cast<size_t>(workspace.bytes), std::byte{0xff});
     place(workspace.name, data.data(), data.size(), nullptr);
   }
+}
+
+std::optional<Trap> PreparedPlan::refused_launch() const {
+  for (const Launch& launch : plan_.launches)
+    for (size_t axis = 1; axis < 3; ++axis) {
+      if (launch.grid[axis] <= 65535) continue;
+      Trap trap;
+      trap.kind = "launch";
+      trap.where.function = launch.function;
+      trap.message = fmt::format("{}: the launch of {} has a grid of {} blocks in {}; no GPU takes more than 65535 there",
+                                 plan_.kernel, launch.function, launch.grid[axis], axis == 1 ? 'y' : 'z');
+      return trap;
+    }
+  return std::nullopt;
+}
+
+bool PreparedPlan::has_pages() const {
+  return std::any_of(memory_.allocations().begin(), memory_.allocations().end(),
+                     [](const Allocation& a) { return a.pages != nullptr; });
+}
+
+std::vector<uint64_t> PreparedPlan::blocks(size_t index) const {
+  const auto& grid = plan_.launches[index].grid;
+  const uint64_t count = uint64_t{grid[0]} * grid[1] * grid[2];
+  return plan_.blocks.empty() ? std::vector<uint64_t>{} : chosen_blocks(plan_.blocks, count);
 }
 
 /// Arguments in the order of the entry's parameters; sizes must agree.
@@ -143,8 +213,6 @@ void PreparedPlan::lay_out_parameters(size_t index) {
     throw BadInput(fmt::format("{} has a block of {} threads; 1 to 1024 are possible", who, threads));
   if (uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2] == 0)
     throw BadInput(who + " has an empty grid");
-  if (launch.grid[1] > 65535 || launch.grid[2] > 65535)
-    throw BadInput(who + " has a grid above 65535 blocks in y or z");
   if (entry.max_threads > 0 && threads > static_cast<uint64_t>(entry.max_threads))
     throw BadInput(
         fmt::format("{} has a block of {} threads, the entry allows {}", who, threads, entry.max_threads));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,13 @@ class PreparedPlan {
   const LaunchContext& enter(size_t index);
   /// The plan's outputs; call once, after the last launch.
   TensorMap take_outputs();
+
+  /// A launch that no GPU would take: a fault of the plan that shows only at its sizes.
+  std::optional<Trap> refused_launch() const;
+  /// Plan::blocks of launch `index`, ascending; empty where the plan does not choose.
+  std::vector<uint64_t> blocks(size_t index) const;
+  /// Some buffer is made page by page: then one thread runs the blocks.
+  bool has_pages() const;
 
   const Memory& memory() const { return memory_; }
   const Code& code(size_t launch) const { return *codes_[launch]; }

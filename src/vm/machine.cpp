@@ -45,14 +45,18 @@ struct Progress {
   uint64_t lane_instructions = 0;
 };
 
-void run_blocks(const LaunchContext& context, uint64_t blocks, Progress& progress) {
+/// `chosen`: the blocks that run, ascending; empty: 0 .. blocks - 1.
+void run_blocks(const LaunchContext& context, uint64_t blocks, const std::vector<uint64_t>& chosen,
+                Progress& progress) {
   Worker worker;
   prepare_worker(worker, context);
   PlainTrace trace;
   Engine<PlainTrace> engine(worker, trace);
   for (;;) {
-    const uint64_t block = progress.next.fetch_add(1);
-    if (block >= blocks || block > progress.trapped.load()) break;
+    const uint64_t turn = progress.next.fetch_add(1);
+    if (turn >= blocks) break;
+    const uint64_t block = chosen.empty() ? turn : chosen[turn];
+    if (block > progress.trapped.load()) break;
     engine.run_block(block);
     if (!worker.block.trap) continue;
     const std::lock_guard lock(progress.mutex);
@@ -89,22 +93,24 @@ void add_exponents(Outcome& outcome, const Code& code, const std::vector<Argumen
 Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& options) {
   PreparedPlan prepared(plan, inputs, options);
   Outcome outcome;
+  outcome.trap = prepared.refused_launch();
   const auto start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < plan.launches.size() && !outcome.trap; ++i) {
     const LaunchContext& context = prepared.enter(i);
     const auto& grid = plan.launches[i].grid;
-    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+    const std::vector<uint64_t> chosen = prepared.blocks(i);
+    const uint64_t blocks = plan.blocks.empty() ? uint64_t{grid[0]} * grid[1] * grid[2] : chosen.size();
     uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads)
                                            : std::max(1u, std::thread::hardware_concurrency());
-    threads = context.code->global_atomics ? 1 : std::min(threads, blocks);
+    threads = context.code->global_atomics || prepared.has_pages() ? 1 : std::min(threads, blocks);
     Progress progress;
     std::vector<std::thread> others;
     try {
       for (uint64_t t = 1; t < threads; ++t)
-        others.emplace_back([&] { run_blocks(context, blocks, progress); });
+        others.emplace_back([&] { run_blocks(context, blocks, chosen, progress); });
     } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
     }
-    run_blocks(context, blocks, progress);
+    run_blocks(context, blocks, chosen, progress);
     for (std::thread& other : others) other.join();
     outcome.trap = std::move(progress.trap);
     outcome.lane_instructions += progress.lane_instructions;

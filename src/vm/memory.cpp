@@ -1,6 +1,7 @@
 #include "src/vm/memory.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace assay::vm {
 
@@ -13,15 +14,16 @@ void Memory::insert(Allocation made) {
     allocations_.insert(at, std::move(made));
 }
 
-uint64_t Memory::add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor) {
+uint64_t Memory::add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor,
+                     std::shared_ptr<PagedBytes> pages) {
   const uint64_t base = next_;
   next_ = (base + bytes + allocation_gap + 0x1f'ffff) & ~uint64_t{0x1f'ffff};
-  insert({std::move(name), base, bytes, data, tensor});
+  insert({std::move(name), base, bytes, data, std::move(pages), tensor});
   return base;
 }
 
 void Memory::place(uint64_t base, std::string name, std::byte* data, uint64_t bytes) {
-  insert({std::move(name), base, bytes, data, nullptr});
+  insert({std::move(name), base, bytes, data, nullptr, nullptr});
 }
 
 void Memory::remove(uint64_t from, uint64_t to) {
@@ -39,7 +41,41 @@ int Memory::find(uint64_t address, uint64_t bytes) const {
              : -1;
 }
 
+namespace {
+
+/// The index that an element outside a tensor would have: the outermost axis longer than 1 runs over, so that
+/// one row past q [B=1,T=3,..] is q[b=0,t=3,..] and the element before it q[b=0,t=-1,..].
+std::string index_outside(const Tensor& tensor, int64_t flat) {
+  size_t runs = 0;
+  while (runs + 1 < tensor.axes.size() && tensor.axes[runs].size == 1) ++runs;
+  int64_t inner = 1;
+  for (size_t i = runs + 1; i < tensor.axes.size(); ++i) inner *= tensor.axes[i].size;
+  const int64_t over = flat >= 0 ? flat / inner : -((inner - 1 - flat) / inner);
+  std::vector<int64_t> index(tensor.axes.size(), 0);
+  index[runs] = over;
+  int64_t rest = flat - over * inner;
+  for (size_t i = tensor.axes.size(); i-- > runs + 1;) {
+    index[i] = rest % tensor.axes[i].size;
+    rest /= tensor.axes[i].size;
+  }
+  std::string text = tensor.name + "[";
+  for (size_t i = 0; i < index.size(); ++i) {
+    std::string axis = tensor.axes[i].name;
+    for (char& c : axis) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    text += (i ? "," : "") + axis + "=" + std::to_string(index[i]);
+  }
+  return text + "]";
+}
+
+}  // namespace
+
 std::string Memory::describe(uint64_t address) const {
+  // The element that an address outside the tensor would be, where the tensor has a shape.
+  auto element_outside = [](const Allocation& a, int64_t offset) {
+    if (!a.tensor || a.tensor->size() == 0 || a.tensor->axes.empty()) return std::string();
+    const int64_t size = format(a.tensor->dtype).bytes;
+    return index_outside(*a.tensor, offset >= 0 ? offset / size : -((size - 1 - offset) / size)) + ", ";
+  };
   auto shape = [](const Allocation& a) {
     return a.name + (a.tensor ? " " + a.tensor->shape_text() : " of " + std::to_string(a.bytes) + " bytes");
   };
@@ -54,7 +90,7 @@ std::string Memory::describe(uint64_t address) const {
   if (before && address < before->base + before->bytes) {
     const uint64_t offset = address - before->base;
     if (!before->tensor || before->tensor->size() == 0) return before->name + " + " + std::to_string(offset);
-    const int64_t size = before->tensor->bytes() / before->tensor->size();
+    const int64_t size = format(before->tensor->dtype).bytes;
     const std::string element = before->tensor->element_name(static_cast<int64_t>(offset) / size);
     const auto rest = static_cast<int64_t>(offset) % size;
     return rest ? element + " + " + std::to_string(rest) + " bytes" : element;
@@ -62,8 +98,11 @@ std::string Memory::describe(uint64_t address) const {
   const uint64_t past = before ? address - (before->base + before->bytes) : ~0ull;
   const uint64_t ahead = behind ? behind->base - address : ~0ull;
   if (past <= ahead && past < allocation_gap / 2)
-    return std::to_string(past) + " bytes past the end of " + shape(*before);
-  if (ahead < allocation_gap / 2) return std::to_string(ahead) + " bytes before " + shape(*behind);
+    return element_outside(*before, static_cast<int64_t>(address - before->base)) + std::to_string(past) +
+           " bytes past the end of " + shape(*before);
+  if (ahead < allocation_gap / 2)
+    return element_outside(*behind, -static_cast<int64_t>(ahead)) + std::to_string(ahead) + " bytes before " +
+           shape(*behind);
   return "an address far from every tensor";
 }
 

@@ -3,10 +3,12 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "src/tensor/tensor.h"
+#include "src/vm/paged_bytes.h"
 
 namespace assay::vm {
 
@@ -24,14 +26,16 @@ struct Allocation {
   std::string name;
   uint64_t base = 0;
   uint64_t bytes = 0;
-  std::byte* data = nullptr;
+  std::byte* data = nullptr;           ///< null: in `pages`
+  std::shared_ptr<PagedBytes> pages;   ///< of what is too large to be held
   const Tensor* tensor = nullptr;  ///< names and axes; null for workspaces, variables and parameters
 };
 
 class Memory {
  public:
   /// Places `bytes` bytes at the next base; returns it. `data` stays the caller's.
-  uint64_t add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor);
+  uint64_t add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor,
+               std::shared_ptr<PagedBytes> pages = nullptr);
   /// The same at a fixed base (parameters, module variables); replaces what was there.
   void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes);
   void remove(uint64_t from, uint64_t to);  ///< those with a base in [from, to)
@@ -39,8 +43,8 @@ class Memory {
   /// Index of the allocation that holds [address, address + bytes), or -1.
   int find(uint64_t address, uint64_t bytes) const;
   const std::vector<Allocation>& allocations() const { return allocations_; }
-  /// "o[b=0,t=17,h=0,v=3]", "workspace states + 128", "16 bytes past the end of q [B=1,T=3,H=1,K=4]", "no
-  /// allocation".
+  /// "o[b=0,t=17,h=0,v=3]", "states + 128", "q[b=0,t=3,h=0,k=0], 16 bytes past the end of q [B=1,T=3,H=1,K=4]",
+  /// "an address far from every tensor".
   std::string describe(uint64_t address) const;
 
  private:

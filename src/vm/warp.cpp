@@ -44,6 +44,27 @@ bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string mes
   return false;
 }
 
+std::string lanes_text(uint32_t mask) {
+  std::string text;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    int last = lane;
+    while (last < 31 && (mask >> (last + 1) & 1)) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", lane);
+    if (last > lane) text += fmt::format("-{}", last);
+    lane = last;
+  }
+  return (std::popcount(mask) == 1 ? "lane " : "lanes ") + text;
+}
+
+std::string absent_text(const Warp& warp, uint32_t mask, uint32_t expected) {
+  const uint32_t gone = expected & ~warp.live, elsewhere = expected & warp.live & ~mask;
+  std::string text;
+  if (elsewhere) text = lanes_text(elsewhere) + " elsewhere";
+  if (gone) text += (text.empty() ? "" : ", ") + lanes_text(gone) + " exited";
+  return text;
+}
+
 namespace {
 
 const std::string& opcode_of(const Warp& warp, const Op& op) {
@@ -54,15 +75,24 @@ const std::string& opcode_of(const Warp& warp, const Op& op) {
       .opcode;
 }
 
+/// "shared memory at byte 128 of 64, 64 bytes past the end of tile (64 bytes)"; addresses of 32 bits that wrapped
+/// below 0 are negative.
+std::string in_block(uint64_t address, uint64_t size, const std::vector<NamedArea>& areas, const char* space) {
+  const int64_t signed_address =
+      address <= UINT32_MAX ? static_cast<int32_t>(address) : static_cast<int64_t>(address);
+  std::string text = fmt::format("{} memory at byte {} of {}", space, signed_address, size);
+  if (!areas.empty()) text += ", " + area_text(areas, static_cast<uint64_t>(signed_address));
+  return text;
+}
+
 bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t bytes, ptx::Space space,
                 bool misaligned) {
   std::string what;
   if (space == ptx::Space::shared)
-    what = fmt::format("shared memory at byte {} of {}", static_cast<int64_t>(address),
-                       warp.block->shared.size());
+    what = in_block(address, warp.block->shared.size(), warp.block->context->code->shared_areas, "shared");
   else if (space == ptx::Space::local)
-    what = fmt::format("local memory at byte {} of {}", static_cast<int64_t>(address),
-                       warp.block->context->code->local_bytes);
+    what = in_block(address, warp.block->context->code->local_bytes,
+                    warp.block->context->code->local_areas, "local");
   else
     what = warp.block->context->memory->describe(address);
   const std::string problem =
@@ -82,8 +112,9 @@ std::byte* global_pointer(Block& block, size_t op_index, uint64_t address, uint3
   }
   const int found = memory.find(address, bytes);
   if (found < 0) return nullptr;
-  hint = found;
   const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
+  if (allocation.pages) return allocation.pages->at(address - allocation.base);
+  hint = found;
   return allocation.data + (address - allocation.base);
 }
 

@@ -108,6 +108,10 @@ struct Block {
 SourceLocation where(const Code&, const Op&);
 /// Records a trap of `lane`; returns false so that a warp function can return it.
 bool raise(Warp&, const Op&, int lane, std::string kind, std::string message);
+/// "lanes 0-3, 7".
+std::string lanes_text(uint32_t mask);
+/// Where those of `expected` are that do not run with `mask`: "lanes 4-7 elsewhere, lane 31 exited".
+std::string absent_text(const Warp&, uint32_t mask, uint32_t expected);
 /// base + offset of every lane.
 void lane_addresses(Warp&, Slot base, bool wide, int64_t offset, uint64_t* address);
 /// Host pointers for `bytes` (a power of two) at the address of each lane in `mask`; fills Warp::space and

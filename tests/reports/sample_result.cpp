@@ -162,7 +162,8 @@ json sample_case(int64_t T) {
           {"without", json::array()},
           {"initial_state", false},
           {"final_state_gradient", false},
-          {"overrides", json::array()}};
+          {"overrides", json::array()},
+          {"blocks", nullptr}};
 }
 
 }  // namespace
@@ -188,6 +189,7 @@ json passed_verification(int64_t T) {
           {"properties_failed", json::array()},
           {"trap", nullptr},
           {"checks", nullptr},
+          {"partial", nullptr},
           {"origin", nullptr},
           {"origins", json::array()},
           {"slice", nullptr},
@@ -200,6 +202,7 @@ json passed_verification(int64_t T) {
              {"count", 1048576},
              {"nans", 0}}}},
           {"checks", nullptr},
+          {"partial", nullptr},
           {"shadow", nullptr},
           {"seconds_reference", 0.0213},
           {"seconds_kernel", 0.184},

@@ -77,18 +77,34 @@ struct Fault {
 // The a buffer holds 32 words; %at is 4 times the thread's number.
 const Fault faults[] = {
     {"ld.global.b32 %d, [%pa+4];", "out-of-bounds", 31,
-     "ld.global.b32 of 4 bytes reaches 0 bytes past the end of a [T=32]"},
-    {"ld.global.b32 %d, [%pa+-4];", "out-of-bounds", 0, "reaches 4 bytes before a [T=32]"},
+     "ld.global.b32 of 4 bytes reaches a[t=32], 0 bytes past the end of a [T=32]"},
+    {"ld.global.b32 %d, [%pa+-4];", "out-of-bounds", 0, "reaches a[t=-1], 4 bytes before a [T=32]"},
     {"ld.global.v2.b32 {%d, %r1}, [%pa];", "misaligned", 1,
      "ld.global.v2.b32 of 8 bytes is not aligned: a[t=1]"},
     {"add.s64 %pd, %pd, 2; st.global.b32 [%pd], %d;", "misaligned", 0, "d[t=0] + 2 bytes"},
     {"mov.u64 %rd1, 0; ld.global.b32 %d, [%rd1];", "out-of-bounds", 0, "an address far from every tensor"},
     {"ld.shared.b32 %d, [128];", "out-of-bounds", 0, "shared memory at byte 128 of 64"},
-    {"mov.u32 %r1, -4; ld.shared.b32 %d, [%r1];", "out-of-bounds", 0, "shared memory at byte 4294967292"},
+    {"mov.u32 %r1, -4; ld.shared.b32 %d, [%r1];", "out-of-bounds", 0, "shared memory at byte -4 of 64"},
     {"setp.eq.u32 %p1, %a, 5; mul.wide.u32 %rd1, %a, 0x1000000; add.s64 %pa, %pa, %rd1; @%p1 ld.global.b32 "
      "%d, [%pa];",
      "out-of-bounds", 5, "past the end of a"},
 };
+
+TEST(Memory, AGridThatNoGpuTakesIsATrapOfTheLaunch) {
+  TensorMap inputs;
+  Plan plan = plan_of({.body = "mov.u32 %d, 1;", .threads = 32}, inputs);
+  plan.launches[0].grid = {1, 65536, 1};
+  const Outcome outcome = run(plan, inputs, {"sm_90", 1, 0});
+  ASSERT_TRUE(outcome.trap);
+  EXPECT_EQ(outcome.trap->kind, "launch");
+  EXPECT_EQ(outcome.trap->message,
+            "test: the launch of k has a grid of 65536 blocks in y; no GPU takes more than 65535 there");
+  plan.launches[0].grid = {70000, 1, 1};  // the last block lies beyond the tensors, the first does not
+  plan.blocks = "0,last";
+  EXPECT_EQ(run(plan, inputs, {"sm_90", 1, 0}).trap->block[0], 69999u);
+  plan.blocks = "0";
+  EXPECT_FALSE(run(plan, inputs, {"sm_90", 1, 0}).trap);
+}
 
 TEST(Memory, AFaultNamesTheThreadAndTheElement) {
   for (const Fault& fault : faults) {

@@ -29,6 +29,23 @@ std::set<std::string> poisoned_names(const Plan& plan) {
   return names;
 }
 
+/// Elements that the blocks that ran have written, from values that they have written themselves.
+std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Plan& plan) {
+  std::map<std::string, std::vector<uint8_t>> settled;
+  for (const PlanOutput& output : plan.outputs) {
+    const ByteStates* states = check.states(output.name);
+    const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
+    if (!states || static_cast<int64_t>(states->bytes()) > kLargestHeld) continue;
+    std::vector<uint8_t>& elements = settled[output.name];
+    for (uint64_t at = 0; at < states->bytes(); at += width) {
+      bool all = true;
+      for (uint64_t i = 0; i < width; ++i) all &= states->state(at + i) == written;
+      elements.push_back(all);
+    }
+  }
+  return settled;
+}
+
 /// One run with the races of all buffers but `unfollowed`; those of them that were written come back.
 std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
                                const Checks& checks, const std::set<std::string>& unfollowed,
@@ -37,7 +54,7 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
   CheckLog log;
   CheckTrace trace;
   if (checks.races) trace.races.emplace(log, unfollowed);
-  if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, false);
+  if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, !plan.blocks.empty());
   if (checks.bounds) trace.bounds.emplace(log);
   if (checks.wrap) trace.wraps.emplace(log);
   if (checks.async) trace.async.emplace(log);
@@ -51,12 +68,17 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
     prepare_worker(worker, context);
     Engine<CheckTrace> engine(worker, trace);
     const auto& grid = plan.launches[i].grid;
-    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    for (uint64_t block = 0; block < blocks && !worker.block.trap; ++block) engine.run_block(block);
+    const std::vector<uint64_t> chosen = prepared.blocks(i);
+    const uint64_t blocks = plan.blocks.empty() ? uint64_t{grid[0]} * grid[1] * grid[2] : chosen.size();
+    for (uint64_t turn = 0; turn < blocks && !worker.block.trap; ++turn)
+      engine.run_block(chosen.empty() ? turn : chosen[turn]);
     report.lane_instructions += worker.lane_instructions;
     trap = std::move(worker.block.trap);
   }
-  if (!trap && checks.unwritten && !plan.launches.empty()) trace.written->end_run(prepared.memory(), plan.outputs);
+  if (!trap && checks.unwritten && !plan.launches.empty()) {
+    trace.written->end_run(prepared.memory(), plan.outputs);
+    if (!plan.blocks.empty()) report.settled = settled_elements(*trace.written, plan);
+  }
   report.findings = log.take();
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
 }

@@ -384,7 +384,8 @@ void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& 
 
 /// Elements of which a byte was never stored, and elements that came of something never written.
 void WrittenCheck::end_output(const Allocation& allocation, ByteStates& states, const Tensor& tensor) {
-  const auto width = static_cast<uint64_t>(tensor.bytes() / tensor.size());
+  if (!tensor.is_held()) return;  // of these only what the blocks wrote is there
+  const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
   int64_t missing = 0, first_missing = -1, last_missing = -1;
   std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
   for (int64_t flat = 0; flat < tensor.size(); ++flat) {

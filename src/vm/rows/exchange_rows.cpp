@@ -22,11 +22,11 @@ bool members_agree(Warp& warp, const Op& op, uint32_t mask, Slot members) {
   if (absent)
     return raise(
         warp, op, std::countr_zero(absent), "barrier",
-        fmt::format("lanes {:#010x} are named by the member mask {:#010x} but are elsewhere", absent, named));
+        fmt::format("{}: named by the member mask {:#010x}, but elsewhere", lanes_text(absent), named));
   if (mask & ~named)
     return raise(warp, op, std::countr_zero(mask & ~named), "barrier",
-                 fmt::format("lanes {:#010x} execute it without being in the member mask {:#010x}",
-                             mask & ~named, named));
+                 fmt::format("{}: executing it without being in the member mask {:#010x}",
+                             lanes_text(mask & ~named), named));
   return true;
 }
 

@@ -60,6 +60,11 @@ const Twin twins[] = {
      ADDRESSES "st.shared.b32 [%r1], %t; bar.sync 0;\nld.shared.b32 %d, [%r2]; // before\nFAULT\n"
                "cp.async.ca.shared.global [%r1], [%pa], 4; // after\nbar.sync 0; cp.async.wait_all;\n",
      "", "bar.sync 0;", tile},
+    {"stmatrix before another warp reads", "race",
+     ADDRESSES "setp.gt.u32 %p1, %r32, 31; @%p1 bra READ; shl.b32 %r5, %r32, 4; and.b32 %r5, %r5, 112; add.s32 %r5, "
+               "%r5, %r0;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%t}; // before\nREAD: FAULT\n"
+               "@%p1 ld.shared.b32 %d, [%r2]; // after\n",
+     "", "bar.sync 0;", tile},
     {"bytes side by side are not one", "race",
      "mov.u32 %r0, tile; add.s32 %r1, %r0, %r32; xor.b32 %r2, %r32, 32; add.s32 %r2, %r2, %r0;\n"
      "st.shared.u8 [%r1], %t; // before\nFAULT\nld.shared.u8 %d, [%r2]; // after\n",

@@ -62,6 +62,13 @@ const Twin twins[] = {
           "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r2]; // read\nmov.b32 %r4, 0;\n" PRODUCT
           "mov.b32 %d, %f1;\n",
      "", "st.shared.b32 [%r1], %t;", tile, 32},
+    {"stmatrix of a register that nobody wrote", "unwritten-output",
+     MINE "shl.b32 %r2, %r32, 4; and.b32 %r2, %r2, 112; add.s32 %r2, %r2, %r0; FAULT\n"
+          "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r3}; bar.warp.sync -1; ld.shared.b32 %d, [%r1];\n",
+     "mov.b32 %r3, %r9; // read", "mov.b32 %r3, %t;", tile, 32},
+    {"movmatrix of a register that one lane did not write", "unwritten-output",
+     "setp.eq.u32 %p1, %r32, FAULT; @!%p1 mov.b32 %r3, %t;\nmovmatrix.sync.aligned.m8n8.trans.b16 %d, %r3; // read\n",
+     "9", "32", "", 32},
     {"elements of the output", "never-written",
      "setp.gt.u32 %p1, %r32, FAULT; @%p1 bra QUIT; bra DONE; QUIT: ret;\n", "20", "31", "", 32},
 };

@@ -1,0 +1,34 @@
+// Bytes of a buffer too large to be held: pages are made when they are first touched, by a function of their
+// place alone.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+
+namespace assay::vm {
+
+/// For one thread.
+class PagedBytes {
+ public:
+  static constexpr uint64_t page_bytes = 1 << 16;
+  /// `fill(first, to)` writes the page_bytes bytes from byte `first` on; beyond the end it may write anything.
+  explicit PagedBytes(std::function<void(uint64_t first, std::byte* to)> fill) : fill_(std::move(fill)) {}
+
+  /// The byte at `offset`; an aligned access lies in one page.
+  std::byte* at(uint64_t offset) {
+    auto& page = pages_[offset / page_bytes];
+    if (!page) {
+      page = std::make_unique<std::byte[]>(page_bytes);
+      fill_(offset / page_bytes * page_bytes, page.get());
+    }
+    return page.get() + offset % page_bytes;
+  }
+
+ private:
+  std::function<void(uint64_t, std::byte*)> fill_;
+  std::unordered_map<uint64_t, std::unique_ptr<std::byte[]>> pages_;
+};
+
+}  // namespace assay::vm
