@@ -82,7 +82,9 @@ std::string draw(const DrawnOperand& operand, size_t index) {
 std::string fold_in(const std::string& name, Type type, bool wide) {
   std::string text, word = name;
   const Width width = width_of(type);
-  if (width == Width::half) text += fmt::format("cvt.u32.u16 %x, {};\n", name), word = "%x";
+  // Packed, not converted: after set.<cmp>.f16.f16 and .bf16.bf16 ptxas 13.0 compiles cvt.u32.u16 to a PRMT that keeps
+  // the old upper half of %x (seen in the SASS for sm_90, and on an H200 once the loop is unrolled).
+  if (width == Width::half) text += fmt::format("mov.b32 %x, {{{}, %zero}};\n", name), word = "%x";
   if (width == Width::predicate) text += fmt::format("selp.b32 %x, 1, 0, {};\n", name), word = "%x";
   if (!wide) return text + fmt::format("mul.lo.u32 %acc, %acc, 0x01000193;\nxor.b32 %acc, %acc, {};\n", word);
   if (width != Width::wide) text += fmt::format("cvt.u64.u32 %w, {};\n", word), word = "%w";
@@ -93,7 +95,7 @@ std::string registers(const Form& form, bool wide) {
   std::string text =
       ".reg .b32 %t, %n, %i, %u, %k, %start, %ustart, %base, %stride, %to, %pi, %pu, %ptheme, %h, %x, %y, "
       "%lane, %step, %cell, %warpcells, %x0, %x1, %x2, %x3, %matrices;\n.reg .b32 %m<32>;\n.reg .b64 %mw<8>, %y1;\n"
-      ".reg .b64 %out, %table, %memory, %at, %w, %keep, %set, %y0;\n.reg .pred %more, %p0;\n";
+      ".reg .b64 %out, %table, %memory, %at, %w, %keep, %set, %y0;\n.reg .pred %more, %p0;\n.reg .b16 %zero;\n";
   text += fmt::format(".reg {} %acc;\n", wide ? ".b64" : ".b32");
   for (size_t i = 0; i < form.operands.size(); ++i)
     text += fmt::format(".reg {} %a{};\n", register_type(form.operands[i].type), i);
@@ -144,7 +146,7 @@ std::string program_text(const Form& form, int reveal) {
   text += registers(form, wide);
   if (form.matrix_bytes) text += fmt::format(".shared .align 1024 .b8 matrices[{}];\n", form.matrix_bytes);
   if (mentions(form, "cell")) text += fmt::format(".shared .align 16 .b8 cells[{}];\n", 16 * block_threads);
-  text += prologue(form) + fmt::format("mov.b{} %acc, 0;\nLOOP:\n", wide ? 64 : 32);
+  text += prologue(form) + fmt::format("mov.b{} %acc, 0;\nmov.b16 %zero, 0;\nLOOP:\n", wide ? 64 : 32);
   text +=
       "add.u32 %i, %start, %k; add.u32 %u, %ustart, %k; mov.b32 %step, %u;\n"
       "mul.lo.u32 %pi, %i, 0x2545f491; mul.lo.u32 %pu, %u, 0x2545f491; mul.lo.u32 %ptheme, %u, 0x9e3779b1;\n";
