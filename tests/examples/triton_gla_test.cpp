@@ -152,17 +152,19 @@ TEST(TritonGla, APlantedOverflowIsTracedToItsPythonLine) {
 }
 
 TEST(TritonGla, IsSilentUnderFuzzing) {
-  const Kernel kernel = example("sm_80");
-  FuzzOptions options;
-  options.cases = 60;
-  options.seed = 5;
-  options.jobs = 2;
-  options.db.clear();
-  Listener silent;
-  const auto machine = make_vm_backend({.threads = 1});
-  const FuzzRun run = fuzz({&kernel}, *machine, options, silent);
-  for (const Verification& v : run.findings) ADD_FAILURE() << v.cause << "  " << v.replay;
-  EXPECT_EQ(run.undecided, 0);
+  for (const char* architecture : {"sm_80", "sm_90"}) {  // mma.sync and wgmma
+    const Kernel kernel = example(architecture);
+    FuzzOptions options;
+    options.cases = 60;
+    options.seed = 5;
+    options.jobs = 2;
+    options.db.clear();
+    Listener silent;
+    const auto machine = make_vm_backend({.threads = 1});
+    const FuzzRun run = fuzz({&kernel}, *machine, options, silent);
+    for (const Verification& v : run.findings) ADD_FAILURE() << architecture << " " << v.cause << "  " << v.replay;
+    EXPECT_EQ(run.undecided, 0) << architecture;
+  }
 }
 
 TEST(TritonGla, AWrongLaunchIsFound) {
