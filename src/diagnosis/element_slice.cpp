@@ -15,15 +15,8 @@ namespace {
 constexpr size_t kNodesListed = 1 << 14;
 constexpr int kLongestLoop = 12;  // source lines in a loop that the chain folds
 
-bool is_float(ptx::Type t) {
-  using ptx::Type;
-  for (const Type f : {Type::f16, Type::f16x2, Type::bf16, Type::bf16x2, Type::tf32, Type::f32, Type::f64})
-    if (t == f) return true;
-  return false;
-}
-
 double value_of(ptx::Type type, uint64_t bits) {
-  return is_float(type) ? vm::value_of(type, bits) : 0;
+  return ptx::is_float(type) ? vm::value_of(type, bits) : 0;
 }
 
 std::string type_text(ptx::Type type) {
@@ -97,7 +90,7 @@ std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceI
   std::vector<OriginOperand> operands;
   for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
     const vm::SliceOperand& from = s.operands[o];
-    if (!is_float(from.type) || from.other_half) continue;
+    if (!ptx::is_float(from.type) || from.other_half) continue;
     operands.push_back({from.name, type_text(from.type), value_of(from.type, from.bits), from.bits});
   }
   return operands;
@@ -106,7 +99,7 @@ std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceI
 bool computes(const vm::SliceInstance& i) {
   return (i.effect == vm::Effect::arithmetic || i.effect == vm::Effect::matrix ||
           i.effect == vm::Effect::atomic) &&
-         is_float(i.type);
+         ptx::is_float(i.type);
 }
 
 /// Steps from the output back, one per run of instances on a line: of a run the computing instance nearest
@@ -185,7 +178,7 @@ void count_lines(const vm::ValueSlice& s, LineTable& table) {
     auto& [count, example] = of_site[{i.module, i.function, i.instruction}];
     ++count, example = static_cast<int32_t>(n);
     const double x = std::fabs(value_of(i.type, i.bits));
-    if (is_float(i.type) && std::isfinite(x))
+    if (ptx::is_float(i.type) && std::isfinite(x))
       line.smallest = std::min(line.smallest, x), line.largest = std::max(line.largest, x);
     from.resize(table.lines.size());
     for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o)
@@ -293,7 +286,7 @@ int32_t deciding_operand(const vm::ValueSlice& s, const vm::SliceInstance& i,
   if (opcode.starts_with("min.") || opcode.starts_with("max."))
     for (int32_t k = 0; k < count; ++k)
       if (value(k) == result) return first + k;
-  if (!is_float(o[0].type))  // carries bits: of several halves the first operand holds the highest
+  if (!ptx::is_float(o[0].type))  // carries bits: of several halves the first operand holds the highest
     return first;
   const auto rank = [&](int32_t k) {
     const bool made = o[k].made_by >= 0 && computed[static_cast<size_t>(o[k].made_by)];

@@ -36,6 +36,13 @@ enum class Type : uint8_t {
   pred
 };
 int bytes_of(Type);
+/// Two 16-bit floats in a word.
+constexpr bool is_packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
+/// A floating-point type, packed or not.
+constexpr bool is_float(Type type) {
+  return is_packed(type) || type == Type::f16 || type == Type::bf16 || type == Type::tf32 || type == Type::f32 ||
+         type == Type::f64;
+}
 std::string_view name_of(Type);
 
 enum class Space : uint8_t { none, reg, global, shared, local, param, constant, generic };

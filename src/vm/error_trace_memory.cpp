@@ -1,18 +1,10 @@
 // Memory: shadows follow the bytes through loads, stores, ldmatrix and cp.async.
 #include <bit>
 
+#include "src/vm/each_lane.h"
 #include "src/vm/error_trace.h"
 
 namespace assay::vm {
-namespace {
-
-template <class Visit>
-void each_lane(uint32_t mask, Visit visit) {
-  for (; mask; mask &= mask - 1) visit(std::countr_zero(mask));
-}
-
-}  // namespace
-
 template <int parts_count>
 auto ErrorTrace<parts_count>::place(Warp& warp, int lane, uint64_t address, ptx::Space space) -> Place {
   if (space == ptx::Space::shared) return {&shared_, address / 2};

@@ -7,17 +7,13 @@
 namespace assay::vm {
 namespace {
 
-bool is_packed(ptx::Type t) {
-  return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2;
-}
-
 /// How the cells of one op travel, by the row's effect and, for bit operations, by the opcode.
 Passage choose(const Op& op, std::string_view opcode) {
   const Row& row = *op.row;
   switch (row.effect) {
     case Effect::arithmetic:
       if (op.d == no_slot || op.d_cell == Cell::mask) return Passage::none;
-      return is_packed(row.result) && row.sources[0] == ptx::Type::f32 ? Passage::packed_convert
+      return ptx::is_packed(row.result) && row.sources[0] == ptx::Type::f32 ? Passage::packed_convert
                                                                        : Passage::arithmetic;
     case Effect::bits:
       if (op.d == no_slot || op.d_cell == Cell::mask) return Passage::none;

@@ -6,23 +6,13 @@
 #include <unordered_map>
 
 #include "src/numerics/format.h"
+#include "src/vm/each_lane.h"
 #include "src/vm/memory.h"
 #include "src/vm/opcode.h"
 #include "src/vm/recorder.h"
 
 namespace assay::vm {
 namespace {
-
-template <class Visit>
-void each_lane(uint32_t mask, Visit visit) {
-  for (; mask; mask &= mask - 1) visit(std::countr_zero(mask));
-}
-
-bool is_float(ptx::Type t) {
-  using ptx::Type;
-  return t == Type::f16 || t == Type::f16x2 || t == Type::bf16 || t == Type::bf16x2 || t == Type::f32 ||
-         t == Type::f64;
-}
 
 /// Sum of one element of an atomic addition, as far as its class is concerned: finite, infinite or NaN.
 uint64_t sum_of(ptx::Type type, uint64_t a, uint64_t b) {
@@ -144,7 +134,7 @@ void Recorder::atomic(Warp& warp, const Op& op, uint32_t mask) {
   const int halves = op.element_bytes < 2 ? 1 : op.element_bytes / 2;
   const std::string& opcode = opcode_of(*code_, op);
   const bool packed = op.type == ptx::Type::f16x2 || op.type == ptx::Type::bf16x2;
-  const bool adds = opcode.find(".add.") != opcode.npos && is_float(op.type);
+  const bool adds = opcode.find(".add.") != opcode.npos && ptx::is_float(op.type);
   const bool exchanges = opcode.find(".exch.") != opcode.npos, swaps = opcode.find(".cas.") != opcode.npos;
   const int32_t writer = site(op);
   std::unordered_map<uint64_t, uint64_t> now;  // values that earlier lanes have left

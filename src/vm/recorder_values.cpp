@@ -2,41 +2,18 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/vm/each_lane.h"
 #include "src/vm/recorder.h"
 
 namespace assay::vm {
 namespace {
 
-template <class Visit>
-void each_lane(uint32_t mask, Visit visit) {
-  for (; mask; mask &= mask - 1) visit(std::countr_zero(mask));
-}
-
 bool is_wide(ptx::Type t) {
   return cell_of(t) == Cell::wide;
 }
 
-bool is_float(ptx::Type t) {
-  switch (t) {
-    case ptx::Type::f16:
-    case ptx::Type::f16x2:
-    case ptx::Type::bf16:
-    case ptx::Type::bf16x2:
-    case ptx::Type::tf32:
-    case ptx::Type::f32:
-    case ptx::Type::f64:
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool is_packed(ptx::Type t) {
-  return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2;
-}
-
 uint64_t half_of(ptx::Type t, uint64_t bits, int half) {
-  return is_packed(t) && half ? bits >> 16 : bits;
+  return ptx::is_packed(t) && half ? bits >> 16 : bits;
 }
 
 /// Quick test over a word cell: some active lane is not finite in format `t`.
@@ -44,7 +21,7 @@ bool any_nonfinite(ptx::Type t, const uint32_t* words, uint32_t mask) {
   const uint32_t exponent = t == ptx::Type::f32 || t == ptx::Type::tf32    ? 0x7f800000u
                             : t == ptx::Type::f16 || t == ptx::Type::f16x2 ? 0x7c00u
                                                                            : 0x7f80u;
-  const bool both = is_packed(t);
+  const bool both = ptx::is_packed(t);
   uint32_t found = 0;
   for (int lane = 0; lane < 32; lane++) {
     const uint32_t low = (words[lane] & exponent) == exponent,
@@ -68,7 +45,7 @@ void Recorder::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
     united[lane] = d;
   });
   bool found = false;
-  if (is_float(op.row->result)) {
+  if (ptx::is_float(op.row->result)) {
     if (wide)
       each_lane(mask, [&](int lane) { found |= is_nonfinite(op.row->result, warp.wide(op.d)[lane]); });
     else
@@ -87,12 +64,12 @@ void Recorder::log_results(Warp& warp, const Op& op, uint32_t mask, const Depend
   each_lane(mask, [&](int lane) {
     const uint64_t result = wide ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
     Tag tags[2] = {0, 0};
-    for (int half = 0; half < (is_packed(type) ? 2 : 1); half++)
+    for (int half = 0; half < (ptx::is_packed(type) ? 2 : 1); half++)
       if (is_nonfinite(type, half_of(type, result, half)))
         tags[half] = log_result(warp, op, lane, half, united[lane]);
     ShadowCell* c = cells(warp, op.d, lane, wide);
     for (int half = 0; half < (wide ? 4 : 2); half++)
-      c[half] = {is_packed(type) ? tags[half] : tags[0], united[lane]};
+      c[half] = {ptx::is_packed(type) ? tags[half] : tags[0], united[lane]};
   });
 }
 
@@ -108,7 +85,7 @@ Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, Dependenc
   bool source_nan = false, source_infinite = false;
   for (int i = 0; i < op.source_count; i++) {
     const ptx::Type t = op.row->sources[i];
-    if (op.s[i] == no_slot || !is_float(t)) continue;
+    if (op.s[i] == no_slot || !ptx::is_float(t)) continue;
     LoggedOperand& o = operands[count++];
     o.bits = half_of(t, before_[i][lane], half);
     o.type = t;
@@ -116,7 +93,7 @@ Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, Dependenc
     o.dependence = dependence(warp, op.s[i], lane, is_wide(t));
     if (!is_nonfinite(t, o.bits)) continue;
     (is_nan(t, o.bits) ? source_nan : source_infinite) = true;
-    o.tag = is_packed(t) ? cells(warp, op.s[i], lane)[half].tag : tag(warp, op.s[i], lane, is_wide(t));
+    o.tag = ptx::is_packed(t) ? cells(warp, op.s[i], lane)[half].tag : tag(warp, op.s[i], lane, is_wide(t));
   }
   e.born = is_nan(type, e.result_bits) ? !source_nan : !source_nan && !source_infinite;
   return log(e, operands, count);

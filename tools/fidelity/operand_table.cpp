@@ -169,10 +169,6 @@ OperandTable table_of(const std::vector<Template>& entries) {
   return made;
 }
 
-bool is_packed(Type type) {
-  return type == Type::f16x2 || type == Type::bf16x2;
-}
-
 }  // namespace
 
 OperandTable crossed_table(Type type) {

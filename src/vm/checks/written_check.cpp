@@ -17,10 +17,6 @@ constexpr CheckLog::Kind unwritten_branch{"unwritten", "unwritten-branch"},
     unwritten_address{"unwritten", "unwritten-address"}, unwritten_output{"unwritten", "unwritten-output"},
     unwritten_tensor_core{"unwritten", "unwritten-tensor-core"}, never_written{"unwritten", "never-written"};
 
-bool is_packed(ptx::Type t) {
-  return t == ptx::Type::f16x2 || t == ptx::Type::bf16x2;
-}
-
 }  // namespace
 
 uint8_t* ByteStates::at(uint64_t offset) {
@@ -52,8 +48,8 @@ WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
       if (op.kind == Kind::compare) return Route::compare;
       if (!writes) return Route::none;
       if (row.sources[0] == ptx::Type::none) return Route::clear;
-      if (is_packed(row.result) && row.sources[0] == ptx::Type::f32) return Route::packed_convert;
-      return is_packed(row.result) && is_packed(row.sources[0]) ? Route::packed : Route::plain;
+      if (ptx::is_packed(row.result) && row.sources[0] == ptx::Type::f32) return Route::packed_convert;
+      return ptx::is_packed(row.result) && ptx::is_packed(row.sources[0]) ? Route::packed : Route::plain;
     case Effect::bits:
       if (op.kind == Kind::compare) return Route::compare;
       if (!writes) return Route::none;

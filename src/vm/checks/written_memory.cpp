@@ -171,7 +171,7 @@ void WrittenCheck::copy_bytes(Warp& warp, const Op& op, int lane, ptx::Space fro
                               ptx::Space to, uint64_t target, uint32_t count) {
   for (uint32_t byte = 0; byte < count; ++byte) {
     const uint8_t* const here = states_at(warp, lane, from, source + byte);
-    const uint8_t state = here ? *here : written;
+    const uint8_t state = here ? *here : uint8_t{written};
     uint8_t* const there = states_at(warp, lane, to, target + byte);
     if (!there) continue;
     *there = state == written ? written : derived;
