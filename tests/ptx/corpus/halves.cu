@@ -5,15 +5,15 @@
 /// A program of exact operations on halves, or of functions that are correctly rounded; RUN: neither.
 #define HALF_PROGRAM(kind, name, expression)                                                               \
   kind(name) {                                                                                             \
-    [[maybe_unused]] const __half x = __ushort_as_half(u16(a)), y = __ushort_as_half(u16(b)), z = __ushort_as_half(u16(c)); \
-    (void)y, (void)z;                                                                                      \
+    const __half x = __ushort_as_half(u16(a)), y = __ushort_as_half(u16(b)), z = __ushort_as_half(u16(c)); \
+    (void)x, (void)y, (void)z;                                                                                      \
     return __half_as_ushort(expression);                                                                   \
   }
 #define BRAIN_PROGRAM(kind, name, expression)                                                       \
   kind(name) {                                                                                      \
-    [[maybe_unused]] const __nv_bfloat16 x = __ushort_as_bfloat16(u16(a)), y = __ushort_as_bfloat16(u16(b)),         \
+    const __nv_bfloat16 x = __ushort_as_bfloat16(u16(a)), y = __ushort_as_bfloat16(u16(b)),         \
                         z = __ushort_as_bfloat16(u16(c));                                           \
-    (void)y, (void)z;                                                                               \
+    (void)x, (void)y, (void)z;                                                                               \
     return __bfloat16_as_ushort(expression);                                                        \
   }
 #define HALF(name, expression) HALF_PROGRAM(FLOAT_PROGRAM, name, expression)
@@ -36,14 +36,14 @@ static __device__ u32 pair_word(__nv_bfloat162 x) {
 }
 #define PAIR(name, expression)                                     \
   FLOAT_PROGRAM(name) {                                            \
-    [[maybe_unused]] const __half2 x = pair(a), y = pair(b), z = pair(c);           \
-    (void)y, (void)z;                                              \
+    const __half2 x = pair(a), y = pair(b), z = pair(c);           \
+    (void)x, (void)y, (void)z;                                              \
     return pair_word(expression);                                  \
   }
 #define BRAIN_PAIR(name, expression)                                          \
   FLOAT_PROGRAM(name) {                                                       \
-    [[maybe_unused]] const __nv_bfloat162 x = brain_pair(a), y = brain_pair(b), z = brain_pair(c); \
-    (void)y, (void)z;                                                         \
+    const __nv_bfloat162 x = brain_pair(a), y = brain_pair(b), z = brain_pair(c); \
+    (void)x, (void)y, (void)z;                                                         \
     return pair_word(expression);                                             \
   }
 HALF(half_arithmetic, __hadd(__hmul(x, y), __hsub(z, x)))
