@@ -69,13 +69,12 @@ Listing list_kernels() {
 
 Listing list_instructions() {
   Listing list{
-      {"instruction", "sm_80", "sm_89", "sm_90"},
+      {"sm_80", "sm_89", "sm_90", "instruction"},
       {},
       "exact: fixed by the PTX ISA; measured: the bits that an H200 returned; modelled: nobody has compared "
-      "them with "
-      "hardware; -: the architecture lacks it. Cache operators, memory orders and scopes may be added."};
+      "them with hardware; -: the architecture lacks it. Cache operators, memory orders and scopes may be added."};
   for (const vm::InstructionRow& row : vm::instruction_rows())
-    list.rows.push_back({row.forms, row.status[0], row.status[1], row.status[2]});
+    list.rows.push_back({row.status[0], row.status[1], row.status[2], row.forms});
   return list;
 }
 

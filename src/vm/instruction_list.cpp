@@ -57,6 +57,33 @@ std::string joined(const std::vector<std::string>& forms) {
   return text + "}" + forms[0].substr(forms[0].size() - tail);
 }
 
+/// As `joined`, several texts where one would be long: forms that take the same last parts stand together.
+std::vector<std::string> summaries(const std::vector<std::string>& forms) {
+  constexpr size_t readable = 120;
+  if (std::string text = joined(forms); text.size() <= readable) return {text};
+  std::vector<std::string> heads;
+  std::map<std::string, std::vector<std::string>> tails;  // by head
+  for (const std::string& form : forms) {
+    const size_t dot = form.rfind('.');
+    if (dot == std::string::npos) return {joined(forms)};
+    const std::string head = form.substr(0, dot);
+    if (!tails.contains(head)) heads.push_back(head);
+    tails[head].push_back(form.substr(dot + 1));
+  }
+  std::vector<std::string> result;
+  for (const std::string& head : heads) {
+    const std::vector<std::string>& of_head = tails.at(head);
+    std::string text = head + "." + of_head[0];
+    if (of_head.size() > 1) {
+      text = head + ".{";
+      for (const std::string& tail : of_head) text += (&tail == &of_head[0] ? "" : ",") + tail;
+      text += "}";
+    }
+    result.push_back(std::move(text));
+  }
+  return result;
+}
+
 std::string status_on(const Row& row, int least, int architecture) {
   if (architecture < least) return "-";
   if (row.status == Status::exact) return "exact";
@@ -77,10 +104,12 @@ std::vector<InstructionRow> instruction_rows() {
         }
     for (const auto& [least, forms] : by_least) {
       const bool whole = forms == alternatives(row.pattern);
-      InstructionRow made{whole ? row.pattern : joined(forms), {}};
-      for (size_t i = 0; i < made.status.size(); ++i)
-        made.status[i] = status_on(row, least, architectures[i]);
-      result.push_back(std::move(made));
+      for (std::string& text : whole ? std::vector{row.pattern} : summaries(forms)) {
+        InstructionRow made{std::move(text), {}};
+        for (size_t i = 0; i < made.status.size(); ++i)
+          made.status[i] = status_on(row, least, architectures[i]);
+        result.push_back(std::move(made));
+      }
     }
   }
   return result;
