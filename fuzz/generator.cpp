@@ -251,8 +251,12 @@ void settle(Case& c, const Target& target, double budget) {
     c.decay = "none";
     c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
   }
-  for (const ArgumentSpec& input : target.op.inputs)
-    if (input.role == Role::log_decay && c.without.count(std::string(input.name)) > 0) c.decay = "none";
+  const auto is_gate = [](const ArgumentSpec& input) { return input.role == Role::log_decay; };
+  const auto& inputs = target.op.inputs;
+  if (std::any_of(inputs.begin(), inputs.end(), is_gate) &&
+      std::none_of(inputs.begin(), inputs.end(),
+                   [&](const ArgumentSpec& input) { return is_gate(input) && is_present(c, input); }))
+    c.decay = "none";
 }
 
 Case fresh(const Target& target) {

@@ -74,6 +74,15 @@ TensorMap states_as_inputs(const TensorMap& outputs) {
   return states;
 }
 
+/// The gradient of an input that tokens and sequences share is a sum over them: other bits where they come in
+/// another order, or not all of them.
+TensorMap unshared(TensorMap tensors) {
+  std::erase_if(tensors, [](const auto& entry) {
+    return axis_position(entry.second, "T") < 0 && axis_position(entry.second, "N") < 0;
+  });
+  return tensors;
+}
+
 Case with_state(Case c, bool present) {
   c.initial_state = present;
   if (present)
@@ -243,7 +252,7 @@ Failure backward_resumes(PropertyRun& run, int64_t m) {
   }
   const Outcome first = run.run(head, resumed);
   if (first.trap) return trap_text(*first.trap);
-  TensorMap joined = first.outputs;
+  TensorMap joined = unshared(first.outputs);
   for (auto& [name, tensor] : joined)
     if (axis_position(tensor, "T") >= 0) tensor = concatenate(tensor, second.outputs.at(name), "T");
   return same_bits(shared_with(run.outcome().outputs, joined), joined);
@@ -277,7 +286,7 @@ Failure packed_sequences_run_alone(PropertyRun& run) {
     inputs.erase("cu_seqlens");
     const Outcome second = run.run(alone, inputs);
     if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
-    if (Failure f = same_bits(part(run.outcome().outputs), second.outputs))
+    if (Failure f = same_bits(unshared(part(run.outcome().outputs)), second.outputs))
       return fmt::format("sequence {} of {} alone, {}", n, cu.size() - 1, *f);
   }
   return std::nullopt;
@@ -318,6 +327,8 @@ Failure absent_against_zeros(PropertyRun& run, const ArgumentSpec& input, Dtype 
   Case zero = state ? with_state(run.case_, true) : run.case_;
   absent.without.insert(name);
   zero.without.erase(name);
+  for (const ArgumentSpec& other : run.op.inputs)
+    if (other.instead_of == input.name) absent.without.insert(std::string(other.name));
   TensorMap without = run.inputs(), with = run.inputs();
   without.erase(name);
   with[name] = Tensor(name, dtype, axes);
@@ -328,8 +339,13 @@ Failure absent_against_zeros(PropertyRun& run, const ArgumentSpec& input, Dtype 
   return std::nullopt;
 }
 
+/// Not where another gate stands in for it.
 bool absent_equals_zero_gate_applies(const Verification& v, const Kernel&, const Operator& op) {
-  return completed(v) && optional_input(op, Role::log_decay) != nullptr;
+  const ArgumentSpec* gate = optional_input(op, Role::log_decay);
+  return completed(v) && gate != nullptr &&
+         std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& other) {
+           return other.instead_of == gate->name && is_present(v.case_, other);
+         });
 }
 Failure absent_equals_zero_gate(PropertyRun& run) {
   return absent_against_zeros(run, *optional_input(run.op, Role::log_decay), run.case_.gate_dtype);
@@ -380,7 +396,9 @@ TensorMap heads_and_batches_reversed(const Operator& op, const TensorMap& tensor
 Failure heads_permute(PropertyRun& run) {
   const Outcome second = run.run(run.case_, heads_and_batches_reversed(run.op, run.inputs()));
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
-  return same_bits(run.outcome().outputs, heads_and_batches_reversed(run.op, second.outputs));
+  const TensorMap& whole = run.outcome().outputs;
+  return same_bits(run.case_.B > 1 ? unshared(whole) : whole,
+                   heads_and_batches_reversed(run.op, second.outputs));
 }
 
 /// P7 presumes that nothing under- or overflows: not for decays that vanish, and not where an output is near

@@ -108,6 +108,7 @@ std::string compile(const SourceTree& sources, const std::string& module, const 
 }  // namespace
 
 std::vector<std::string> module_definitions(const std::string& module) {
+  if (module.find('.') == module.npos) return {};
   std::istringstream name(module.substr(module.find('.') + 1));
   std::string element, gate;
   std::getline(name, element, '.');

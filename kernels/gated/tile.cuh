@@ -5,6 +5,7 @@
 
 template <class Format, int columns_>
 struct Tile {
+  using Element = Format;
   using Bits = typename Format::Bits;
   static constexpr int columns = columns_;
   static constexpr int row_bytes = columns * int(sizeof(Bits)) + 16;
@@ -86,27 +87,17 @@ __device__ __forceinline__ void load_columns(OperandBf16& operand, const char* t
   const char* row = tile + T::offset(token(lane & 7, matrix >> 1), column + 8 * (matrix & 1));
   load_matrices_transposed(operand.r, row);
 }
-template <class T, class Format, class Operand, class Tokens>
-__device__ __forceinline__ void load_float_columns(Operand& operand, const char* tile, int column,
-                                                   Tokens token, int lane) {
+template <class T, class Operand, class Tokens>
+__device__ __forceinline__ void load_columns(Operand& operand, const char* tile, int column, Tokens token,
+                                             int lane) {
   float x[2][4];
 #pragma unroll
   for (int place = 0; place < 4; ++place) {
     const int row = token(2 * (lane & 3) + (place >> 1), place & 1);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      x[half][place] = Format::decode(
+      x[half][place] = T::Element::decode(
           *reinterpret_cast<const typename T::Bits*>(tile + T::offset(row, column + 8 * half + (lane >> 2))));
   }
   operand = Operand::of(x);
-}
-template <class T, class Tokens>
-__device__ __forceinline__ void load_columns(OperandTf32& operand, const char* tile, int column, Tokens token,
-                                             int lane) {
-  load_float_columns<T, Fp16>(operand, tile, column, token, lane);
-}
-template <class T, class Tokens>
-__device__ __forceinline__ void load_columns(OperandTf32x3& operand, const char* tile, int column,
-                                             Tokens token, int lane) {
-  load_float_columns<T, Fp32>(operand, tile, column, token, lane);
 }

@@ -1,11 +1,7 @@
 // The plans of simple_gla.chunk and of the operators it serves, and the arithmetic they declare.
 #include "kernels/simple_gla/chunk_plan.h"
 
-#include <fmt/format.h>
-
-#include "kernels/gated/launch_tables.h"
 #include "kernels/gated/product_arithmetic.h"
-#include "kernels/simple_gla/gates.h"
 
 namespace assay {
 namespace gated {
@@ -16,6 +12,15 @@ int64_t tile_bytes(Dtype dtype, int64_t columns) {
 
 int64_t operand_bytes(Dtype dtype) {
   return dtype == Dtype::bf16 ? 512 : 1024;
+}
+
+int64_t scan_shared_bytes(Dtype dtype) {
+  const int64_t stage = tile_bytes(dtype, 64) + tile_bytes(dtype, scan_columns);
+  return stage * (4 * stage <= 75776 ? 4 : 2);
+}
+
+int64_t scan_blocks(const Sizes& s) {
+  return s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, scan_columns);
 }
 
 const char* const scalar_chunk_arithmetic_text =
@@ -66,92 +71,35 @@ namespace {
 
 using namespace gated;
 
-constexpr int64_t state_columns = 32;  ///< value channels per block of the state scan
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
-uint32_t state_shared_bytes(Dtype dtype) {
-  const int64_t stage = tile_bytes(dtype, 64) + tile_bytes(dtype, state_columns);
-  return static_cast<uint32_t>(stage * (4 * stage <= 75776 ? 4 : 2));
-}
-uint32_t output_shared_bytes(Dtype dtype) {
-  return static_cast<uint32_t>(3 * tile_bytes(dtype, 64) + 16 * operand_bytes(dtype));
-}
-
-Plan chunk_plan(const std::string& name, const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  require_within(scalar_limits(), c, s, name);
-  const Sequences sequences = sequences_of(c, s, scalar_chunk);
-  const ScalarGates gates = scalar_gates(c, op, inputs);
-
-  Plan plan;
-  plan.kernel = name;
-  plan.modules.push_back(scalar_module("chunk", c, gates));
-  plan.outputs = plan_outputs(c, op);
-  plan.constants = {sequences.table};
-  if (gates.constant) plan.constants.push_back(*gates.constant);
-  if (sequences.chunks > 0) {
-    plan.constants.push_back(sequences.chunk_table);
-    plan.workspaces.push_back(
-        {"states", sequences.chunks * s.H * ceil_div(s.V, 16) * ceil_div(s.K, 16) * operand_bytes(c.dtype)});
-  }
-  const PointerArgument states = sequences.chunks > 0 ? PointerArgument{"states", 0} : PointerArgument{};
-  const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
-  const int32_t vector = s.K % 8 == 0 && s.V % 8 == 0;
-
-  Launch state{.module = plan.modules[0].name, .function = "simple_gla_chunk_state"};
-  state.grid = grid_of(sequences.count * s.H * ceil_div(s.K, 64) * ceil_div(s.V, state_columns), name);
-  state.block = {128, 1, 1};
-  state.shared_bytes = state_shared_bytes(c.dtype);
-  state.arguments = {PointerArgument{"k", 0},
-                     PointerArgument{"v", 0},
-                     gates.pointer,
-                     input_or_null(inputs, "initial_state"),
-                     PointerArgument{"final_state", 0},
-                     states,
-                     PointerArgument{"sequences", 0},
-                     heads,
-                     K,
-                     V,
-                     vector};
-  plan.launches.push_back(state);
-  if (sequences.chunks == 0) return plan;
-
-  Launch output{.module = plan.modules[0].name, .function = "simple_gla_chunk_output"};
-  output.grid = grid_of(sequences.chunks * s.H, name);
-  output.block = {128, 1, 1};
-  output.shared_bytes = output_shared_bytes(c.dtype);
-  output.arguments = {PointerArgument{"q", 0},
-                      PointerArgument{"k", 0},
-                      PointerArgument{"v", 0},
-                      gates.pointer,
-                      states,
-                      PointerArgument{"o", 0},
-                      PointerArgument{"chunks", 0},
-                      static_cast<float>(scale_of(c, op)),
-                      heads,
-                      K,
-                      V,
-                      vector};
-  plan.launches.push_back(output);
-  return plan;
+void add_forward(ScalarPlan& p) {
+  p.use("chunk");
+  const Sizes& s = p.sizes;
+  const int64_t blocks = p.sequences.chunks * s.H;
+  const PointerArgument states =
+      p.workspace("states", blocks * ceil_div(s.V, 16) * ceil_div(s.K, 16) * operand_bytes(p.c.dtype));
+  p.tile_launch("simple_gla_chunk_state", scan_blocks(s), scan_shared_bytes(p.c.dtype),
+                {p.input("k"), p.input("v"), p.gates.pointer, p.input("initial_state"),
+                 PointerArgument{"final_state", 0}, states, PointerArgument{"sequences", 0}});
+  if (blocks == 0) return;
+  p.tile_launch("simple_gla_chunk_output", blocks,
+                3 * tile_bytes(p.c.dtype, 64) + 16 * operand_bytes(p.c.dtype),
+                {p.input("q"), p.input("k"), p.input("v"), p.gates.pointer, states, p.output("o"),
+                 PointerArgument{"chunks", 0}, p.scale()});
 }
 
 Kernel chunk_kernel(const char* operator_name) {
-  Kernel kernel;
-  kernel.name = std::string(operator_name) + ".chunk";
-  kernel.operator_name = operator_name;
+  Kernel kernel = scalar_kernel(operator_name, "chunk");
   kernel.summary = "chunks of 64 tokens on tensor cores: state scan, then outputs";
   kernel.arithmetic_text = scalar_chunk_arithmetic_text;
-  kernel.limits = scalar_limits();
   kernel.resume_granularity = scalar_chunk;
-  kernel.exponents_nonpositive = true;
   kernel.plan = [name = kernel.name](const Case& c, const Operator& op, const TensorMap& inputs) {
-    return chunk_plan(name, c, op, inputs);
+    ScalarPlan p(name, scalar_chunk, c, op, inputs);
+    if (runs_forward(c)) add_forward(p);
+    if (runs_backward(c)) add_chunk_gradients(p);
+    return p.plan;
   };
   kernel.arithmetic = scalar_chunk_arithmetic;
+  kernel.adjoint_arithmetic = scalar_chunk_adjoint_arithmetic;
   return kernel;
 }
 

@@ -137,8 +137,8 @@ __device__ __forceinline__ void chunk_product(const typename Format::Bits* q, co
                                   value_groups, warp, lane);
     }
     if (live_rows <= 0) continue;
-    if constexpr (has_decay<Gate>) out.decay(decays, warp, lane);
+    if constexpr (has_decay<Gate>) out.times(decays.from_start, warp, lane);
     out.template add_scores<T>(weighed, base + Shared::values, value_groups, warp, lane);
-    out.template store<Format>(to, 64 * value_step, live_rows, scale, shape, lane);
+    out.template store<Format>(to, 64 * value_step, shape.value_channels, live_rows, scale, shape, lane);
   }
 }

@@ -5,55 +5,63 @@
 #include "token_decay.cuh"
 
 // A warp's 16 rows of the chunk's scores: s[c].r[2 h + b] is token lane/4 + 8 h of the warp's with token
-// 8 c + 2 (lane%4) + b of the chunk.
-template <class Operand>
+// 8 c + 2 (lane%4) + b of the chunk. Rows are the later tokens of pairs; transposed, the earlier ones.
+template <class Operand, bool transposed = false>
 struct ScoreRows {
   Accumulator s[8];
+
+  // Does this warp have pairs with tokens 16 m .. 16 m + 15?
+  static __device__ bool holds(int m, int warp) { return transposed ? m >= warp : m <= warp; }
 
   __device__ void clear() {
 #pragma unroll
     for (int c = 0; c < 8; ++c) s[c].clear();
   }
   template <class T>
-  __device__ __forceinline__ void add(const char* queries, const char* keys, int groups, int warp, int lane) {
+  __device__ __forceinline__ void add(const char* rows, const char* columns, int groups, int warp, int lane) {
 #pragma unroll 1
     for (int group = 0; group < groups; ++group) {
       Operand q;
-      load_rows<T>(q, queries, 16 * warp, 16 * group, lane);
+      load_rows<T>(q, rows, 16 * warp, 16 * group, lane);
 #pragma unroll
       for (int m = 0; m < 4; ++m)
-        if (m <= warp) {
+        if (holds(m, warp)) {
           Operand k;
-          load_rows<T>(k, keys, 16 * m, 16 * group, lane);
+          load_rows<T>(k, columns, 16 * m, 16 * group, lane);
           multiply(s[2 * m], q, k, 0);
           multiply(s[2 * m + 1], q, k, 1);
         }
     }
   }
-  // Causal, each score times its decay; what lies above the diagonal is dropped by selection.
+  // Causal, each score times its decay; what lies on the other side of the diagonal is dropped by selection.
   template <class Gate>
   __device__ __forceinline__ void weigh(const PairDecays& decays, int warp, int lane) {
 #pragma unroll
     for (int c = 0; c < 8; ++c) {
-      if (c > 2 * warp + 1) continue;
+      if (!holds(c >> 1, warp)) continue;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
-        const int i = 16 * warp + (lane >> 2) + 8 * h, j = 8 * c + 2 * (lane & 3), row_block = 2 * warp + h;
+        const int i = 16 * warp + (lane >> 2) + 8 * h, row_block = 2 * warp + h;
 #pragma unroll
         for (int b = 0; b < 2; ++b) {
+          const int j = 8 * c + 2 * (lane & 3) + b, late = transposed ? j : i, early = transposed ? i : j;
           float& score = s[c].r[2 * h + b];
           if constexpr (has_decay<Gate>) {
-            if (c < row_block) {
+            if (transposed ? c > row_block : c < row_block) {
               const int l = PairDecays::level_of(row_block, c);
-              score = score * power_of_two(decays.up[l][i] + decays.after[l][j + b]);
+              score = score * power_of_two(decays.up[l][late] + decays.after[l][early]);
             } else if (c == row_block) {
-              score = score * (j + b <= i ? decays.weight(i, j + b) : 0.0f);
+              score = score * (early <= late ? decays.weight(late, early) : 0.0f);
             }
           }
-          score = j + b <= i ? score : 0.0f;
+          score = early <= late ? score : 0.0f;
         }
       }
     }
+  }
+  __device__ __forceinline__ void times(float factor) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) s[i >> 2].r[i & 3] = s[i >> 2].r[i & 3] * factor;
   }
   // Scores with tokens 16 m .. 16 m + 15 as an operand whose places are those tokens.
   __device__ __forceinline__ Operand operand(int m) const {
@@ -89,41 +97,83 @@ struct OutputRows {
         }
     }
   }
-  __device__ __forceinline__ void decay(const PairDecays& decays, int warp, int lane) {
-    const float w[2] = {decays.from_start[16 * warp + (lane >> 2)],
-                        decays.from_start[16 * warp + (lane >> 2) + 8]};
+  // Adds the rows' `groups` x 16 channels times a plain tile of the state whose rows are the outputs'
+  // channels, or by_columns: its columns.
+  template <class T, class StateTile, bool by_columns>
+  __device__ __forceinline__ void add_product(const char* rows, const char* state, int terms, int live_groups,
+                                              int warp, int lane) {
+#pragma unroll 1
+    for (int group = 0; group < terms; ++group) {
+      Operand x;
+      load_rows<T>(x, rows, 16 * warp, 16 * group, lane);
+#pragma unroll
+      for (int i = 0; i < groups; ++i)
+        if (i < live_groups) {
+          Operand S;
+          if constexpr (by_columns)
+            load_columns<StateTile>(S, state, 16 * i, NaturalTokens{16 * group}, lane);
+          else
+            load_rows<StateTile>(S, state, 16 * i, 16 * group, lane);
+          multiply(out[i][0], x, S, 0);
+          multiply(out[i][1], x, S, 1);
+        }
+    }
+  }
+  // Each row times its token's factor.
+  __device__ __forceinline__ void times(const float* factors, int warp, int lane) {
+    const float w[2] = {factors[16 * warp + (lane >> 2)], factors[16 * warp + (lane >> 2) + 8]};
 #pragma unroll
     for (int i = 0; i < groups * 8; ++i) {
       float& x = out[i >> 3][(i >> 2) & 1].r[i & 3];
       x = x * w[(i >> 1) & 1];
     }
   }
+  __device__ __forceinline__ void times(float factor) {
+#pragma unroll
+    for (int i = 0; i < groups * 8; ++i) {
+      float& x = out[i >> 3][(i >> 2) & 1].r[i & 3];
+      x = x * factor;
+    }
+  }
+  // Adds each row's product with the tile's to the lane's share of it: sum[h] of row lane/4 + 8 h.
   template <class T>
-  __device__ __forceinline__ void add_scores(const Operand (&scores)[4], const char* values, int value_groups,
+  __device__ __forceinline__ void dot(const char* tile, int warp, int lane, float (&sum)[2]) const {
+#pragma unroll
+    for (int i = 0; i < groups * 8; ++i) {
+      const int half = (i >> 1) & 1, row = 16 * warp + (lane >> 2) + 8 * half,
+                column = 16 * (i >> 3) + 8 * ((i >> 2) & 1) + 2 * (lane & 3) + (i & 1);
+      const auto x = *reinterpret_cast<const typename T::Bits*>(tile + T::offset(row, column));
+      sum[half] = fused(out[i >> 3][(i >> 2) & 1].r[i & 3], T::Element::decode(x), sum[half]);
+    }
+  }
+  // scores[m]: the operand of those with tokens 16 m .. 16 m + 15; transposed as in ScoreRows.
+  template <class T, bool transposed = false, class Scores>
+  __device__ __forceinline__ void add_scores(const Scores& scores, const char* values, int live_groups,
                                              int warp, int lane) {
 #pragma unroll
     for (int i = 0; i < groups; ++i)
-      if (i < value_groups)
+      if (i < live_groups)
 #pragma unroll
         for (int m = 0; m < 4; ++m)
-          if (m <= warp) {
+          if (ScoreRows<Operand, transposed>::holds(m, warp)) {
             Operand v;
             load_columns<T>(v, values, 16 * i, NaturalTokens{16 * m}, lane);
             multiply(out[i][0], scores[m], v, 0);
             multiply(out[i][1], scores[m], v, 1);
           }
   }
+  // To a tensor [token, H, channels], from channel `begin` on.
   template <class Format>
-  __device__ __forceinline__ void store(typename Format::Bits* o, int value_begin, int live_rows, float scale,
-                                        const Shape& shape, int lane) const {
+  __device__ __forceinline__ void store(typename Format::Bits* to, int begin, int channels, int live_rows,
+                                        float scale, const Shape& shape, int lane) const {
 #pragma unroll
     for (int i = 0; i < groups * 4; ++i) {
       const int half = i & 1, row = (lane >> 2) + 8 * half,
-                value = value_begin + 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
+                channel = begin + 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
       const Accumulator& x = out[i >> 2][(i >> 1) & 1];
-      if (row < live_rows && value < shape.value_channels)
-        store_pair<Format>(o + i64(row) * shape.heads * shape.value_channels + value, x.r[2 * half] * scale,
-                           x.r[2 * half + 1] * scale, shape.value_channels - value, shape.vector);
+      if (row < live_rows && channel < channels)
+        store_pair<Format>(to + i64(row) * shape.heads * channels + channel, x.r[2 * half] * scale,
+                           x.r[2 * half + 1] * scale, channels - channel, shape.vector);
     }
   }
 };

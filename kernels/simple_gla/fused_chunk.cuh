@@ -97,7 +97,7 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
   float y[2] = {0.0f, 0.0f};
   const auto fill = [&](i64 chunk) {
     decays[chunk & 1].fill(y, lane);
-    weights[chunk & 1].fill(y, lane);
+    weights[chunk & 1].template fill<false>(y, lane);
     load_gates<Gate>(y, gates, first + 64 * (chunk + 1), tokens - 64 * (chunk + 1), head, shape.heads, lane);
   };
   if (has_decay<Gate> && warp == 0) {
@@ -133,17 +133,17 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
         out.template add_state<KeyTile>(queries, copies, key_groups, value_groups, warp, lane);
       }
       if (16 * warp < K - 64 * part)
-        state[part].template advance<Gate, KeyTile, ValueTile, Operand>(
-            queries + Shared::keys, kernel.values(chunk), 16 * warp, weights[chunk & 1], lane);
+        state[part].template advance<Gate, false, KeyTile, ValueTile, Operand>(
+            queries + Shared::keys, kernel.values(chunk), 16 * warp, weights[chunk & 1], 1.0f, lane);
       if (part == key_steps - 1 && live_rows > 0) {
         scores.template weigh<Gate>(decays[chunk & 1], warp, lane);
         Operand weighed[4];
 #pragma unroll
         for (int m = 0; m < 4; ++m)
           if (m <= warp) weighed[m] = scores.operand(m);
-        if constexpr (has_decay<Gate>) out.decay(decays[chunk & 1], warp, lane);
+        if constexpr (has_decay<Gate>) out.times(decays[chunk & 1].from_start, warp, lane);
         out.template add_scores<ValueTile>(weighed, kernel.values(chunk), value_groups, warp, lane);
-        out.template store<Format>(o + (token + (64 * chunk + 16 * warp) * shape.heads) * V, value_begin,
+        out.template store<Format>(o + (token + (64 * chunk + 16 * warp) * shape.heads) * V, value_begin, V,
                                    live_rows, scale, shape, lane);
       }
       __syncthreads();

@@ -4,11 +4,17 @@
 
 #include <cmath>
 #include <numbers>
+#include <optional>
 
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gated/product_arithmetic.h"
 #include "kernels/module_text.h"
 
 namespace assay::gated {
 namespace {
+
+constexpr const char* constants_name = "gamma";
+constexpr const char* head_module = "simple_gla/head_gates";
 
 /// Natural-log decay of head h; absent where the operator's heads have none of their own.
 std::optional<double> head_decay(const Operator& op, int64_t h, int64_t heads) {
@@ -22,31 +28,59 @@ std::optional<double> head_decay(const Operator& op, int64_t h, int64_t heads) {
   return -(8.0 / static_cast<double>(heads)) * (1 - layer / layers) * static_cast<double>(h);
 }
 
+int64_t tokens_of(const Sizes& s) {
+  return s.B * s.T;
+}
+
+Launch head_launch(const char* function, const Case& c, int64_t blocks, std::vector<Argument> arguments) {
+  Launch launch{.module = head_module,
+                .function = fmt::format("simple_gla_{}_{}", function, format(c.gate_dtype).name)};
+  launch.grid = grid_of(blocks, launch.function);
+  launch.block = {128, 1, 1};
+  launch.arguments = std::move(arguments);
+  launch.arguments.push_back(static_cast<int32_t>(c.H));
+  return launch;
+}
+
 }  // namespace
 
-ScalarGates scalar_gates(const Case& c, const Operator& op, const TensorMap& inputs) {
+ScalarGates add_scalar_gates(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
   if (inputs.count("g"))
-    return {"token-" + std::string(format(c.gate_dtype).name), PointerArgument{"g", 0}, {}};
-  const auto given = inputs.find("g_gamma");
-  const int64_t heads = sizes_of(c).H;
-  if (given == inputs.end() && !head_decay(op, 0, heads)) return {"none", PointerArgument{}, {}};
-
-  Tensor gamma("gamma", Dtype::fp32, {{"H", heads}});
-  for (int64_t h = 0; h < heads; ++h) {
-    const double g = given != inputs.end() ? given->second.value(h) : *head_decay(op, h, heads);
-    gamma.set(h, g * std::numbers::log2e);
+    return {"token-" + std::string(format(c.gate_dtype).name), PointerArgument{"g", 0},
+            output_or_null(plan, "dg")};
+  const PointerArgument constants{constants_name, 0};
+  if (inputs.count("g_gamma")) {
+    plan.modules.push_back(embedded_module(head_module));
+    plan.workspaces.push_back({constants_name, s.H * 4});
+    plan.launches.push_back(
+        head_launch("head_gates", c, (s.H + 127) / 128, {PointerArgument{"g_gamma", 0}, constants}));
+    const PointerArgument sum = output_or_null(plan, "dg_gamma");
+    if (sum.buffer.empty() || tokens_of(s) == 0) return {"head", constants, {}};
+    plan.workspaces.push_back({"gate_gradients", tokens_of(s) * s.H * 4});
+    return {"head", constants, PointerArgument{"gate_gradients", 0}};
   }
-  return {"head", PointerArgument{"gamma", 0}, std::move(gamma)};
+  if (!head_decay(op, 0, s.H)) return {"none", {}, {}};
+  Tensor gamma(constants_name, Dtype::fp32, {{"H", s.H}});
+  for (int64_t h = 0; h < s.H; ++h) gamma.set(h, *head_decay(op, h, s.H) * std::numbers::log2e);
+  plan.constants.push_back(std::move(gamma));
+  return {"head", constants, {}};
+}
+
+void add_head_gate_gradients(Plan& plan, const Case& c, const ScalarGates& gates) {
+  const PointerArgument sum = output_or_null(plan, "dg_gamma");
+  if (sum.buffer.empty()) return;
+  plan.launches.push_back(
+      head_launch("sum_gates", c, c.H, {gates.gradients, sum, int64_t{tokens_of(sizes_of(c))}}));
+}
+
+/// Every 128th token by a thread, then 7 halvings.
+double head_gate_total(const Case& c) {
+  return gamma(std::ceil(static_cast<double>(tokens_of(sizes_of(c))) / 128) + 7);
 }
 
 Module scalar_module(const std::string& mode, const Case& c, const ScalarGates& gates) {
   return embedded_module(fmt::format("simple_gla/{}.{}.{}", mode, format(c.dtype).name, gates.kind));
-}
-
-KernelLimits scalar_limits() {
-  KernelLimits limits;
-  limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
-  return limits;
 }
 
 }  // namespace assay::gated

@@ -1,7 +1,6 @@
 // Which gates a case of the scalar family has, as its kernels take them: one log decay per token and head,
 // one per head, or none.
 #pragma once
-#include <optional>
 #include <string>
 
 #include "kernels/kernel.h"
@@ -9,18 +8,23 @@
 namespace assay::gated {
 
 struct ScalarGates {
-  std::string kind;  ///< "none", "head", "token-fp32": what the kernel is built with
-  PointerArgument pointer;
-  std::optional<Tensor> constant;  ///< the tensor behind `pointer` where no input is: [H] fp32, units of log2
+  std::string kind;         ///< "none", "head", "token-fp32": what the kernel is built with
+  PointerArgument pointer;  ///< [token, H] g; [H] fp32 in units of log2
+  /// Where gradients go, token by token: dg, or a workspace [token, H] fp32 of what becomes dg_gamma; null:
+  /// they are not wanted.
+  PointerArgument gradients;
 };
 
 /// simple_gla: g, else g_gamma, else none. linear_attn: none. retention, lightning_attn: their heads' decays.
-ScalarGates scalar_gates(const Case&, const Operator&, const TensorMap& inputs);
+/// Adds to the plan what makes them: a constant, or a launch that reads g_gamma.
+ScalarGates add_scalar_gates(Plan&, const Case&, const Operator&, const TensorMap& inputs);
+
+/// After the launches that write ScalarGates::gradients: dg_gamma, where the plan has such an output.
+void add_head_gate_gradients(Plan&, const Case&, const ScalarGates&);
+/// Relative error of that sum over all tokens.
+double head_gate_total(const Case&);
 
 /// The embedded module of kernels/simple_gla/<mode>.cu for the case's format and these gates.
 Module scalar_module(const std::string& mode, const Case&, const ScalarGates&);
-
-/// What every kernel of the family accepts.
-KernelLimits scalar_limits();
 
 }  // namespace assay::gated

@@ -15,27 +15,16 @@ __device__ __forceinline__ void load_rows(OperandBf16& operand, const char* tile
   const int matrix = lane >> 3;
   load_matrices(operand.r, tile + T::offset(row + (lane & 7) + 8 * (matrix & 1), column + 8 * (matrix >> 1)));
 }
-template <class T, class Format, class Operand>
-__device__ __forceinline__ void load_float_rows(Operand& operand, const char* tile, int row, int column,
-                                                int lane) {
+template <class T, class Operand>
+__device__ __forceinline__ void load_rows(Operand& operand, const char* tile, int row, int column, int lane) {
   float x[2][4];
 #pragma unroll
   for (int half = 0; half < 2; ++half)
 #pragma unroll
     for (int place = 0; place < 4; ++place)
-      x[half][place] = Format::decode(*reinterpret_cast<const typename T::Bits*>(
+      x[half][place] = T::Element::decode(*reinterpret_cast<const typename T::Bits*>(
           tile + T::offset(row + (lane >> 2) + 8 * half, column + natural_place(place, lane))));
   operand = Operand::of(x);
-}
-template <class T>
-__device__ __forceinline__ void load_rows(OperandTf32& operand, const char* tile, int row, int column,
-                                          int lane) {
-  load_float_rows<T, Fp16>(operand, tile, row, column, lane);
-}
-template <class T>
-__device__ __forceinline__ void load_rows(OperandTf32x3& operand, const char* tile, int row, int column,
-                                          int lane) {
-  load_float_rows<T, Fp32>(operand, tile, row, column, lane);
 }
 
 // Columns `column` .. column + 15 of the tile, tokens `token` .. token + 15 as places, each times its weight
@@ -54,28 +43,18 @@ __device__ __forceinline__ void load_scaled_columns(OperandBf16& operand, const 
     }
   }
 }
-template <class T, class Format, class Operand>
-__device__ __forceinline__ void load_scaled_float_columns(Operand& operand, const char* tile, int column,
-                                                          int token, const float* weights, int lane) {
+template <class T, class Operand>
+__device__ __forceinline__ void load_scaled_columns(Operand& operand, const char* tile, int column, int token,
+                                                    const float* weights, int lane) {
   float x[2][4];
 #pragma unroll
   for (int place = 0; place < 4; ++place) {
     const int at = token + natural_place(place, lane);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      x[half][place] = Format::decode(*reinterpret_cast<const typename T::Bits*>(
+      x[half][place] = T::Element::decode(*reinterpret_cast<const typename T::Bits*>(
                            tile + T::offset(at, column + 8 * half + (lane >> 2)))) *
                        weights[at];
   }
   operand = Operand::of(x);
-}
-template <class T>
-__device__ __forceinline__ void load_scaled_columns(OperandTf32& operand, const char* tile, int column,
-                                                    int token, const float* weights, int lane) {
-  load_scaled_float_columns<T, Fp16>(operand, tile, column, token, weights, lane);
-}
-template <class T>
-__device__ __forceinline__ void load_scaled_columns(OperandTf32x3& operand, const char* tile, int column,
-                                                    int token, const float* weights, int lane) {
-  load_scaled_float_columns<T, Fp32>(operand, tile, column, token, weights, lane);
 }

@@ -1,8 +1,11 @@
 // First kernel of the chunked form: the state at every chunk's start,
 //   S <- e^L S + sum_j (k_j e^{L - G_j}) v_j^T,
-// one chunk of 64 tokens after the other. A block owns one sequence and head, 64 key channels (16 per warp)
-// and `columns` value channels; the transposed state stays in registers as accumulators v x k, whose layout
-// is the one in which the output kernel multiplies with it.
+// one chunk of 64 tokens after the other. Backward, with q for k and do for v, the gradient of the state at
+// every chunk's end, the last chunk first:
+//   D <- e^L D + scale sum_i (q_i e^{G_i}) do_i^T.
+// A block owns one sequence and head, 64 key channels (16 per warp) and `columns` value channels; the
+// transposed state stays in registers as accumulators v x k, whose layout is the one in which the output
+// kernel multiplies with it.
 #pragma once
 #include "../gated/shape.cuh"
 #include "rows.cuh"
@@ -16,20 +19,22 @@ struct ScanStage {
   static constexpr int count = 4 * bytes <= 75776 ? 4 : 2;
 };
 
-// What a chunk's decays mean for its state: the weight of each token at the chunk's end, and of the old
-// state.
+// What a chunk's decays mean for its state: the weight of each token, e^{L - G_j} or backward e^{G_i}, and of
+// the old state.
 struct ChunkWeights {
-  float to_end[64];
+  float of_token[64];
   StateDecay state;
 
-  // By one whole warp: lane holds the gates of tokens lane and lane + 32, 0 beyond the chunk's end.
+  // By one whole warp; lane holds the gates of tokens lane and lane + 32, 0 beyond the chunk's end.
+  template <bool backward>
   __device__ void fill(const float (&y)[2], int lane) {
     TokenSums sums(y);
 #pragma unroll
     for (int l = 0; l < 5; ++l) sums.double_block(l, lane);
     sums.join_halves();
 #pragma unroll
-    for (int half = 0; half < 2; ++half) to_end[lane + 32 * half] = power_of_two(sums.after[half]);
+    for (int half = 0; half < 2; ++half)
+      of_token[lane + 32 * half] = power_of_two(backward ? sums.up[half] : sums.after[half]);
     if (lane == 0) state = StateDecay::of(sums.total[0]);
   }
 };
@@ -55,10 +60,10 @@ struct StateTile {
       x[half][2] = S[i][0].r[2 * half + 1], x[half][3] = S[i][1].r[2 * half + 1];
     }
   }
-  // S <- keep S + (factor S + dS), dS = sum over the chunk's tokens of (weight k) v.
-  template <class Gate, class KeyTile, class ValueTile, class Operand>
+  // S <- keep S + (factor S + dS), dS = sum over the chunk's tokens of (weight k) v; backward scale times it.
+  template <class Gate, bool backward, class KeyTile, class ValueTile, class Operand>
   __device__ __forceinline__ void advance(const char* keys, const char* values, int key_column,
-                                          const ChunkWeights& weights, int lane) {
+                                          const ChunkWeights& weights, float scale, int lane) {
     Accumulator sum[value_groups][2];
 #pragma unroll
     for (int i = 0; i < value_groups; ++i) sum[i][0].clear(), sum[i][1].clear();
@@ -66,7 +71,7 @@ struct StateTile {
     for (int step = 0; step < 4; ++step) {
       Operand k;
       if constexpr (has_decay<Gate>)
-        load_scaled_columns<KeyTile>(k, keys, key_column, 16 * step, weights.to_end, lane);
+        load_scaled_columns<KeyTile>(k, keys, key_column, 16 * step, weights.of_token, lane);
       else
         load_columns<KeyTile>(k, keys, key_column, NaturalTokens{16 * step}, lane);
 #pragma unroll
@@ -81,17 +86,52 @@ struct StateTile {
 #pragma unroll
     for (int i = 0; i < value_groups * 8; ++i) {
       float& s = S[i >> 3][(i >> 2) & 1].r[i & 3];
-      const float dS = sum[i >> 3][(i >> 2) & 1].r[i & 3];
+      const float added = sum[i >> 3][(i >> 2) & 1].r[i & 3], dS = backward ? added * scale : added;
       s = has_decay<Gate> ? fused(decay.keep, s, fused(decay.factor, s, dS)) : s + dS;
     }
   }
 };
 
-template <class Format, class Gate, int columns>
+// Where the states go: for the forward output kernel as operands of 16 value rows x 16 key channels,
+// [chunk][H][ceil(V/16)][ceil(K/16)]; for gradients as plain matrices of values x keys in the operand's
+// format, both sizes padded to multiples of 16, [chunk][H].
+template <class Format>
+struct OperandStates {
+  using Operand = typename OperandOf<Format>::Type;
+  char* to;
+
+  // 16 value channels x 16 key channels.
+  __device__ __forceinline__ void store(i64 chunk_and_head, int value_group, int key_group,
+                                        const Shape& shape, int lane, const float (&x)[2][4]) const {
+    const i64 block = (chunk_and_head * shape.value_groups() + value_group) * shape.key_groups() + key_group;
+    Operand::store_values(to + block * Operand::block_bytes, lane, x);
+  }
+};
+template <class Format>
+struct PlainStates {
+  using Plain = typename StateOf<Format>::Type;
+  typename Plain::Bits* to;
+
+  __device__ __forceinline__ void store(i64 chunk_and_head, int value_group, int key_group,
+                                        const Shape& shape, int lane, const float (&x)[2][4]) const {
+    const int stride = 16 * shape.key_groups();
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const i64 value = (chunk_and_head * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * half;
+      typename Plain::Bits* row = to + value * stride + 16 * key_group + 2 * (lane & 3);
+      store_pair<Plain>(row, x[half][0], x[half][2], 2, true);
+      store_pair<Plain>(row + 8, x[half][1], x[half][3], 2, true);
+    }
+  }
+};
+
+// final_state may be null. Backward: q, do, dfinal_state, dinitial_state for k, v, initial_state,
+// final_state.
+template <class Format, class Gate, int columns, bool backward, class States>
 __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const typename Format::Bits* v,
                                            const typename Gate::Bits* gates, const float* initial_state,
-                                           float* final_state, char* states, const i64* sequences,
-                                           Shape shape) {
+                                           float* final_state, States states, const i64* sequences,
+                                           float scale, Shape shape) {
   using Stage = ScanStage<Format, columns>;
   using Operand = typename OperandOf<Format>::Type;
   constexpr int value_groups = columns / 16;
@@ -120,9 +160,11 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
                                                          : 0.0f;
   });
 
-  const auto load_stage = [&](i64 chunk) {
-    if (chunk < chunks) {
-      char* stage = shared + int(chunk % Stage::count) * Stage::bytes;
+  const auto chunk_at = [&](i64 step) { return backward ? chunks - 1 - step : step; };
+  const auto load_stage = [&](i64 step) {
+    if (step < chunks) {
+      const i64 chunk = chunk_at(step);
+      char* stage = shared + int(step % Stage::count) * Stage::bytes;
       const int rows = int(min(i64(64), tokens - 64 * chunk));
       const i64 at = (first + 64 * chunk) * shape.heads + head;
       load_tile<typename Stage::KeyTile, 128>(stage, k + at * K + block_key, i64(shape.heads) * K, rows,
@@ -137,39 +179,41 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
 
   // Warp 0 makes the weights of a chunk while the chunk before is used, from gates loaded one chunk earlier.
   float y[2] = {0.0f, 0.0f};
+  const auto load_chunk_gates = [&](i64 step) {
+    const i64 chunk = chunk_at(step);
+    load_gates<Gate>(y, gates, first + 64 * chunk, step < chunks ? tokens - 64 * chunk : 0, head, shape.heads,
+                     lane);
+  };
   if (has_decay<Gate> && warp == 0) {
-    load_gates<Gate>(y, gates, first, tokens, head, shape.heads, lane);
-    weights[0].fill(y, lane);
-    load_gates<Gate>(y, gates, first + 64, tokens - 64, head, shape.heads, lane);
+    load_chunk_gates(0);
+    weights[0].template fill<backward>(y, lane);
+    load_chunk_gates(1);
   }
-  for (i64 chunk = 0; chunk < chunks; ++chunk) {
+  for (i64 step = 0; step < chunks; ++step) {
     wait_copies<Stage::count - 2>();
     __syncthreads();
-    load_stage(chunk + Stage::count - 1);  // into the stage that every warp left before the barrier
+    load_stage(step + Stage::count - 1);  // into the stage that every warp left before the barrier
     if (has_decay<Gate> && warp == 0) {
-      weights[(chunk + 1) & 1].fill(y, lane);
-      load_gates<Gate>(y, gates, first + 64 * (chunk + 2), tokens - 64 * (chunk + 2), head, shape.heads,
-                       lane);
+      weights[(step + 1) & 1].template fill<backward>(y, lane);
+      load_chunk_gates(step + 2);
     }
     if (key_begin >= K) continue;
 
-    char* to = states +
-               (((slot + chunk) * shape.heads + head) * shape.value_groups() + (value_begin >> 4)) *
-                   shape.key_groups() * Operand::block_bytes +
-               i64(key_begin >> 4) * Operand::block_bytes;
+    const i64 chunk_and_head = (slot + chunk_at(step)) * shape.heads + head;
 #pragma unroll
     for (int i = 0; i < value_groups; ++i) {
       if ((value_begin >> 4) + i >= shape.value_groups()) break;
       float x[2][4];
       state.block(i, x);
-      Operand::store_values(to + i64(i) * shape.key_groups() * Operand::block_bytes, lane, x);
+      states.store(chunk_and_head, (value_begin >> 4) + i, key_begin >> 4, shape, lane, x);
     }
-    const char* stage = shared + int(chunk % Stage::count) * Stage::bytes;
-    state.template advance<Gate, typename Stage::KeyTile, typename Stage::ValueTile, Operand>(
-        stage, stage + Stage::value_offset, 16 * warp, weights[chunk & 1], lane);
+    const char* stage = shared + int(step % Stage::count) * Stage::bytes;
+    state.template advance<Gate, backward, typename Stage::KeyTile, typename Stage::ValueTile, Operand>(
+        stage, stage + Stage::value_offset, 16 * warp, weights[step & 1], scale, lane);
   }
-  state.for_each(lane, [&](float& s, int value, int key) {
-    value += value_begin, key += key_begin;
-    if (key < K && value < V) final_state[(state_base + key) * V + value] = s;
-  });
+  if (final_state != nullptr)
+    state.for_each(lane, [&](float& s, int value, int key) {
+      value += value_begin, key += key_begin;
+      if (key < K && value < V) final_state[(state_base + key) * V + value] = s;
+    });
 }

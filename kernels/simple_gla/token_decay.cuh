@@ -55,8 +55,8 @@ struct PairDecays {
   float up[6][64], after[6][64];
   float from_start[64];  // e^{G_i}
 
-  // By one whole warp; visible to the others after the next barrier.
-  __device__ void fill(const float (&y)[2], int lane) {
+  // By one whole warp; visible to the others after the next barrier. Returns the sums over the chunk.
+  __device__ TokenSums fill(const float (&y)[2], int lane) {
     TokenSums sums(y);
 #pragma unroll
     for (int l = 0; l < 6; ++l) {
@@ -72,6 +72,7 @@ struct PairDecays {
     }
 #pragma unroll
     for (int half = 0; half < 2; ++half) from_start[lane + 32 * half] = power_of_two(sums.up[half]);
+    return sums;
   }
   // Weight of tokens of different blocks of 8, whose numbers are `row_block` and `column_block`.
   __device__ static int level_of(int row_block, int column_block) {
@@ -82,4 +83,18 @@ struct PairDecays {
     const int l = 31 - __clz(i ^ j);
     return i == j ? 1.0f : power_of_two(up[max(l, 0)][i] + after[max(l, 0)][j]);
   }
+};
+
+// Gradients need the decays to the chunk's end too.
+struct GradientDecays : PairDecays {
+  float to_end[64];  // e^{L - G_j}
+
+  __device__ void fill(const float (&y)[2], int lane) {
+    const TokenSums sums = PairDecays::fill(y, lane);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) to_end[lane + 32 * half] = power_of_two(sums.after[half]);
+  }
+  __device__ float whole_chunk() const {
+    return from_start[63];
+  }  // e^L
 };

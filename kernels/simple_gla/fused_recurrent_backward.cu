@@ -1,0 +1,58 @@
+// simple_gla.fused_recurrent, backward: three scans (recurrent_gradients.cuh), then, where gates have a
+// gradient, dg_t = e^{g_t} sum of the blocks' <S_{t-1}, G_t>. Built once per element format and gate:
+// -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, do, dq, dk, dv) -DGATE=NoGate|HeadGate|TokenGate<Bf16|Fp16|Fp32>.
+//   q, k, dq, dk [token, H, K]; v, do, dv [token, H, V]
+//   gates: TokenGate: g [token, H] log decays <= 0; HeadGate: [H], in units of log2; NoGate: null
+//   gate_gradients [token, H]: TokenGate: dg; HeadGate: fp32, what each token adds to its head's
+//   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, H, K, V] fp32
+//   states: workspace [chunk][H][K][capacity] fp32, S at each chunk's start
+//   products: workspace (or null: no gradient of the gate) [token][H][key blocks] fp32
+//   sequences [N][3]: first token, tokens, first chunk of 64 tokens
+// Grids (x): N H ceil(K/rows), values: N H ceil(V/rows), 128 threads; *_C serves V <= C (values: K <= C) with
+// 128 / (C / 8) rows per block (C = 16: 16 rows). Gates: ceil(tokens H / 128).
+#include "recurrent_gradients.cuh"
+
+using Element = ELEMENT;
+using Decay = GATE;
+
+#define GRADIENT_KERNELS(capacity)                                                                           \
+  extern "C" __global__ void __launch_bounds__(128) simple_gla_fused_recurrent_queries_##capacity(           \
+      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* gates, const Element::Bits* d_o,    \
+      const float* initial_state, Element::Bits* dq, float* states, const i64* sequences, float scale,       \
+      int heads, int key_channels, int value_channels) {                                                     \
+    query_gradients<Element, Decay, capacity>(k, v, gates, d_o, initial_state, dq, states, sequences, scale, \
+                                              heads, key_channels, value_channels);                          \
+  }                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(128) simple_gla_fused_recurrent_values_##capacity(            \
+      const Element::Bits* q, const Element::Bits* k, const Decay::Bits* gates, const Element::Bits* d_o,    \
+      const float* dfinal_state, Element::Bits* dv, const i64* sequences, float scale, int heads,            \
+      int key_channels, int value_channels) {                                                                \
+    value_gradients<Element, Decay, capacity>(q, k, gates, d_o, dfinal_state, dv, sequences, scale, heads,   \
+                                              key_channels, value_channels);                                 \
+  }                                                                                                          \
+  extern "C" __global__ void __launch_bounds__(128) simple_gla_fused_recurrent_keys_##capacity(              \
+      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* gates,      \
+      const Element::Bits* d_o, const float* dfinal_state, const float* states, Element::Bits* dk,           \
+      float* products, float* dinitial_state, const i64* sequences, float scale, int heads,                  \
+      int key_channels, int value_channels) {                                                                \
+    key_gradients<Element, Decay, capacity>(q, k, v, gates, d_o, dfinal_state, states, dk, products,         \
+                                            dinitial_state, sequences, scale, heads, key_channels,           \
+                                            value_channels);                                                 \
+  }
+
+GRADIENT_KERNELS(16)
+GRADIENT_KERNELS(64)
+GRADIENT_KERNELS(128)
+GRADIENT_KERNELS(256)
+
+extern "C" __global__ void __launch_bounds__(128)
+    simple_gla_fused_recurrent_gates(const Decay::Bits* gates, const float* products,
+                                     Decay::Bits* gate_gradients, i64 rows, int heads, int key_blocks) {
+  const i64 row = i64(blockIdx.x) * 128 + int(threadIdx.x);
+  if (row >= rows) return;
+  float sum = 0.0f;
+  for (int i = 0; i < key_blocks; ++i) sum = sum + products[row * key_blocks + i];
+  const float e =
+      has_decay<Decay> ? decay_factor(Decay::decode(*gates_at<Decay>(gates, row, int(row % heads)))) : 1.0f;
+  gate_gradients[row] = Decay::encode(e * sum);
+}

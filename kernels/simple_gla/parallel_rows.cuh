@@ -1,0 +1,289 @@
+// The parallel form: the whole T x T matrix of weighed scores, 64 x 64 at a time, without any state between. One
+// kernel serves the output and the gradients of q, k and v; it makes 64 rows (tokens) x 64 channels of
+//   out_r = sum_c w (x_r . y_c) scale z_c  +  w_0 S^T x_r,
+// over the tokens c up to r, or from r on (`later`), with w = e^{sum of gates between}:
+//   o   x = q, y = k, z = v, S = S_0 scale         dq  x = do, y = v, z = k, S = S_0^T scale
+//   dv  x = k, y = q, z = do, S = dS_T, later      dk  x = v, y = do, z = q, S = dS_T^T, later
+// Weights between different blocks of 64 tokens: the row's gates up to its block's edge, those of the blocks
+// between, summed from the diagonal outwards, and the column's; one exponential of that sum, all terms <= 0.
+#pragma once
+#include "gate_terms.cuh"
+
+// What is summed for the gates' gradients, over the rows r of a block and its 64 channels with p = q, or k where
+// `later` (parallel_gates.cuh).
+struct ParallelTerms {
+  float* rows;   // [token][H][slices]: p_r . out_r without the block's own columns
+  float* own;    // [token][H]: of the block's own pairs; `later` only
+  float* blocks; // [block][H][slices][stride]: sum over r of p_r . out_r from S alone, in [0]; not `later`: from
+                 // block J in [1 + J]
+  int stride;
+};
+
+template <class Format>
+struct ParallelShared {
+  using T = Tile<Format, 64>;
+  using StateTile = Tile<Fp32, 64>;
+  static constexpr int x = 0, y = T::bytes, z = 2 * T::bytes, partner = 3 * T::bytes;
+  static constexpr int state = T::bytes;  // in the place of y and z
+  static constexpr int bytes = (4 * T::bytes > T::bytes + StateTile::bytes ? 4 * T::bytes : T::bytes + StateTile::bytes);
+};
+
+// Log decays of a block of tokens: to or from its edge.
+struct EdgeSums {
+  float logs[64];
+
+  // By one whole warp, from the gates of tokens lane and lane + 32: `outside` plus the sum up to the token, or
+  // of those after it. Returns the sum over the block.
+  __device__ __forceinline__ float fill(const float (&y)[2], bool after, float outside, int lane) {
+    TokenSums sums(y);
+#pragma unroll
+    for (int l = 0; l < 5; ++l) sums.double_block(l, lane);
+    sums.join_halves();
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      logs[lane + 32 * half] = outside + (after ? sums.after[half] : sums.up[half]);
+    return sums.total[0];
+  }
+};
+
+// One sequence's tokens in blocks of 64.
+struct SequenceBlock {
+  i64 first, tokens;  // of the sequence
+  int sequence, index, count;
+
+  // blocks [.][2]: sequence, index in it; sequences [N][3]: first token, tokens, (unused).
+  __device__ SequenceBlock(const i64* blocks, const i64* sequences, int block) {
+    sequence = int(blocks[2 * i64(block)]), index = int(blocks[2 * i64(block) + 1]);
+    first = sequences[3 * i64(sequence)], tokens = sequences[3 * i64(sequence) + 1];
+    count = int((tokens + 63) / 64);
+  }
+  __device__ i64 begin(int at) const { return first + 64 * i64(at); }
+  __device__ int rows(int at) const { return int(min(i64(64), tokens - 64 * i64(at))); }
+};
+
+template <class Format, class Gate, bool later, bool state_by_columns>
+struct ParallelRows {
+  using Shared = ParallelShared<Format>;
+  using T = typename Shared::T;
+  using StateTile = typename Shared::StateTile;
+  using Operand = typename OperandOf<Format>::Type;
+  using Bits = typename Format::Bits;
+  using Out = OutputRows<Operand, 4>;
+  using OwnPartners = typename PartnersOf<later>::Type;
+
+  const Bits *x, *y, *z, *partner;  // the tensors' first token, the head, channel 0
+  const float* state;               // the sequence's and head's, or null
+  const typename Gate::Bits* gates;
+  int terms_channels, out_channels, slice;  // of x and y; of z; 64 of these from 64 slice on
+  SequenceBlock at;
+  Shape shape;
+  int head;
+  float scale;
+  char* shared;
+  int warp, lane;
+
+  __device__ int term_steps() const { return (terms_channels + 63) / 64; }
+  __device__ int out_steps() const { return (out_channels + 63) / 64; }
+  __device__ int term_groups(int step) const { return min(4, (terms_channels + 15) / 16 - 4 * step); }
+  __device__ int out_groups(int step) const { return min(4, (out_channels + 15) / 16 - 4 * step); }
+  __device__ void load(int place, const Bits* tensor, int channels, int step, int block) const {
+    const i64 token = at.begin(block) * shape.heads;
+    load_tile<T, 128>(shared + place, tensor + token * channels + 64 * step, i64(shape.heads) * channels,
+                      at.rows(block), channels - 64 * step, shape.vector);
+  }
+  static __device__ void arrive() {
+    commit_copies();
+    wait_copies<0>();
+    __syncthreads();
+  }
+
+  // Scores of the rows with the tokens of a block; z of those tokens is there afterwards.
+  template <class Partners>
+  __device__ __forceinline__ void score(ScoreRows<Operand, Partners>& scores, int block) const {
+    scores.clear();
+    for (int step = 0; step < term_steps(); ++step) {
+      __syncthreads();  // everyone is done with the tiles
+      load(Shared::x, x, terms_channels, step, at.index);
+      load(Shared::y, y, terms_channels, step, block);
+      if (step == 0) load(Shared::z, z, out_channels, slice, block);
+      arrive();
+      scores.template add<T>(shared + Shared::x, shared + Shared::y, term_groups(step), warp, lane);
+    }
+  }
+  // S^T x, unweighed.
+  __device__ __forceinline__ void add_state(Out& out) const {
+    const int V = shape.value_channels;
+    for (int step = 0; step < term_steps(); ++step) {
+      __syncthreads();
+      load(Shared::x, x, terms_channels, step, at.index);
+      const int key_step = state_by_columns ? step : slice, value_step = state_by_columns ? slice : step;
+      load_tile<StateTile, 128>(shared + Shared::state, state + i64(64 * key_step) * V + 64 * value_step, V,
+                                shape.key_channels - 64 * key_step, V - 64 * value_step, shape.vector);
+      arrive();
+      out.template add_product<T, StateTile, state_by_columns>(
+          shared + Shared::x, shared + Shared::state, term_groups(step), out_groups(slice), warp, lane);
+    }
+  }
+  // The same rows' products with the partner's, summed over the block's rows.
+  __device__ __forceinline__ float block_dot(const Out& out, float (&of_warps)[4]) const {
+    float sum[2] = {0.0f, 0.0f};
+    out.template dot<T>(shared + Shared::partner, warp, lane, sum);
+    const float total = GateTerms::over_rows(GateTerms::over_quad(sum[0] + sum[1]));
+    if (lane == 0) of_warps[warp] = total;
+    __syncthreads();
+    return (of_warps[0] + of_warps[1]) + (of_warps[2] + of_warps[3]);
+  }
+};
+
+template <class Format, class Gate, bool later, bool state_by_columns>
+__device__ __forceinline__ void parallel_rows(
+    const typename Format::Bits* x, const typename Format::Bits* y, const typename Format::Bits* z,
+    const typename Format::Bits* partner, const typename Gate::Bits* gates, const float* state,
+    typename Format::Bits* to, ParallelTerms terms, const i64* blocks, const i64* sequences, float scale,
+    Shape shape) {
+  using Rows = ParallelRows<Format, Gate, later, state_by_columns>;
+  using Operand = typename Rows::Operand;
+  using T = typename Rows::T;
+  using Shared = typename Rows::Shared;
+  using Out = typename Rows::Out;
+  extern __shared__ __align__(16) char base[];
+  __shared__ PairDecays decays;
+  __shared__ EdgeSums own_edge, other_edge;
+  __shared__ GateTerms gate_terms;
+  __shared__ float row_factors[64];
+
+  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
+  const int K = shape.key_channels, V = shape.value_channels;
+  const int terms_channels = state_by_columns ? K : V, out_channels = state_by_columns ? V : K;
+  const int slices = (out_channels + 63) / 64;
+  int number = int(blockIdx.x);
+  const int slice = number % slices;
+  number /= slices;
+  const int head = number % shape.heads, block = number / shape.heads;
+  const SequenceBlock at(blocks, sequences, block);
+  const Rows rows{x + i64(head) * terms_channels,
+                  y + i64(head) * terms_channels,
+                  z + i64(head) * out_channels,
+                  partner == nullptr ? nullptr : partner + i64(head) * out_channels,
+                  state == nullptr ? nullptr : state + (i64(at.sequence) * shape.heads + head) * K * V,
+                  gates,
+                  terms_channels,
+                  out_channels,
+                  slice,
+                  at,
+                  shape,
+                  head,
+                  scale,
+                  base,
+                  warp,
+                  lane};
+  const bool wants_gates = has_decay<Gate> && partner != nullptr;
+  const int live_rows = at.rows(at.index) - 16 * warp;
+  const i64 row_slot = (i64(block) * shape.heads + head) * slices + slice;
+
+  // Warp 0: the gates of its own block, then block by block outwards.
+  float between = 0.0f;
+  const auto gates_of = [&](float (&g)[2], int b) {
+    load_gates<Gate>(g, gates, at.begin(b), at.rows(b), head, shape.heads, lane);
+  };
+  if (has_decay<Gate> && warp == 0) {
+    float g[2];
+    gates_of(g, at.index);
+    decays.fill(g, lane);
+    own_edge.fill(g, later, 0.0f, lane);
+  }
+  if (wants_gates) rows.load(Shared::partner, partner + i64(head) * out_channels, out_channels, slice, at.index);
+
+  Out out;
+  out.clear();
+#pragma unroll 1
+  for (int other = later ? at.index + 1 : at.index - 1; later ? other < at.count : other >= 0;
+       other += later ? 1 : -1) {
+    __syncthreads();  // everyone is done with the last block's sums
+    if (has_decay<Gate> && warp == 0) {
+      float g[2];
+      gates_of(g, other);
+      between = between + other_edge.fill(g, !later, between, lane);
+    }
+    ScoreRows<Operand, AllPartners> scores;
+    rows.score(scores, other);
+    if constexpr (has_decay<Gate>) scores.weigh_across(own_edge.logs, other_edge.logs, warp, lane);
+    scores.times(scale);
+    Out sum;
+    sum.clear();
+    sum.template add_scores<T, AllPartners>(HeldScores<Operand, AllPartners>{scores}, base + Shared::z,
+                                            rows.out_groups(slice), warp, lane);
+    out.add(sum);
+    if constexpr (has_decay<Gate> && !later)
+      if (wants_gates) {
+        const float total = rows.block_dot(sum, gate_terms.state);
+        if (threadIdx.x == 0) terms.blocks[row_slot * terms.stride + 1 + other] = total;
+      }
+  }
+  if (state != nullptr) {
+    Out sum;
+    sum.clear();
+    rows.add_state(sum);
+    if constexpr (!later) sum.times(scale);
+    if constexpr (has_decay<Gate>) {
+      if (warp == 0)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          row_factors[lane + 32 * half] = power_of_two(own_edge.logs[lane + 32 * half] + between);
+      __syncthreads();
+      sum.times(row_factors, warp, lane);
+    }
+    out.add(sum);
+    if constexpr (has_decay<Gate>)
+      if (wants_gates) {
+        const float total = rows.block_dot(sum, gate_terms.state);
+        if (threadIdx.x == 0) terms.blocks[row_slot * terms.stride] = total;
+      }
+  } else if (wants_gates && threadIdx.x == 0) {
+    terms.blocks[row_slot * terms.stride] = 0.0f;
+  }
+
+  // The block's own tokens.
+  ScoreRows<Operand, typename Rows::OwnPartners> scores;
+  rows.score(scores, at.index);
+  scores.template weigh<Gate>(decays, warp, lane);
+  scores.times(scale);
+  if constexpr (has_decay<Gate>)
+    if (wants_gates) {
+      float sum[2] = {0.0f, 0.0f};
+      out.template dot<T>(base + Shared::partner, warp, lane, sum);
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float total = GateTerms::over_quad(sum[half]);
+        const int row = (lane >> 2) + 8 * half;
+        if ((lane & 3) == 0 && row < live_rows)
+          terms.rows[((at.begin(at.index) + 16 * warp + row) * shape.heads + head) * slices + slice] = total;
+      }
+    }
+  out.template add_scores<T, typename Rows::OwnPartners>(
+      HeldScores<Operand, typename Rows::OwnPartners>{scores}, base + Shared::z, rows.out_groups(slice), warp,
+      lane);
+  const i64 warp_token = (at.begin(at.index) + 16 * warp) * shape.heads + head;
+  out.template store<Format>(to + warp_token * out_channels, 64 * slice, out_channels, live_rows, 1.0f, shape,
+                             lane);
+
+  if constexpr (has_decay<Gate> && later)
+    if (wants_gates && slice == 0) {
+      ScoreRows<Operand, typename Rows::OwnPartners> others;
+      others.clear();
+      for (int step = 0; step < rows.out_steps(); ++step) {
+        __syncthreads();
+        rows.load(Shared::partner, rows.partner, out_channels, step, at.index);
+        rows.load(Shared::z, rows.z, out_channels, step, at.index);
+        Rows::arrive();
+        others.template add<T>(base + Shared::partner, base + Shared::z, rows.out_groups(step), warp, lane);
+      }
+      others.times(scores);
+      gate_terms.sum_pairs(others.s, warp, lane);
+      __syncthreads();
+      const float own = gate_terms.of_pairs(int(threadIdx.x) >> 1);
+      const int t = int(threadIdx.x) >> 1;
+      if ((threadIdx.x & 1) == 0 && t < at.rows(at.index))
+        terms.own[(at.begin(at.index) + t) * shape.heads + head] = own;
+    }
+}

@@ -1,0 +1,336 @@
+// Gradients of the recurrence with one decay e_t per token and head, one token after the other, fp32
+// throughout, three scans:
+//   queries  S_t = e_t S_{t-1} + k_t v_t^T;  dq_t = scale S_t do_t; S at every 64th token is kept
+//   values   G_t = e_{t+1} G_{t+1} + scale q_t do_t^T, last token first;  dv_t = G_t^T k_t
+//   keys     G_t again, and S_t again from what was kept;  dk_t = G_t v_t,  <S_{t-1}, G_t> of the block's key
+//            channels,  dinitial_state = e_1 G_1
+// A block owns rows of the state, or of its transpose, as gla's scans do (recurrent_lanes.cuh).
+#pragma once
+#include "../gated/gate.cuh"
+#include "../gla/recurrent_lanes.cuh"
+
+constexpr int kept_every = 64, kept_segments = kept_every / segment;  // tokens; segments between kept states
+
+// The decays of eight tokens on their way to shared memory; 1 for tokens that are not there.
+template <class Gate>
+struct SegmentDecays {
+  typename Gate::Bits bits;
+
+  // `gates`: of the segment's first token and the head; HeadGate: the head's.
+  __device__ __forceinline__ void read(const typename Gate::Bits* gates, i64 stride, int tokens) {
+    const int token = int(threadIdx.x);
+    bits = 0;
+    if (has_decay<Gate> && token < tokens) bits = gates[Gate::width == GateWidth::head ? 0 : token * stride];
+  }
+  __device__ __forceinline__ void write(float (&to)[segment]) const {
+    if (int(threadIdx.x) < segment) to[threadIdx.x] = decay_factor(Gate::decode(bits));
+  }
+};
+
+// Where the gates of a token begin, given the place of its head's row [token, H].
+template <class Gate>
+__device__ __forceinline__ const typename Gate::Bits* gates_at(const typename Gate::Bits* gates, i64 token,
+                                                               int head) {
+  if constexpr (!has_decay<Gate>) return nullptr;
+  return gates + (Gate::width == GateWidth::head ? i64(head) : token);
+}
+
+// Tokens of a segment that starts at `begin` of the sequence, which may lie outside of it.
+__device__ __forceinline__ int tokens_from(i64 begin, i64 tokens) {
+  return begin < 0 ? 0 : int(max(i64(0), min(i64(segment), tokens - begin)));
+}
+
+template <class Format, class Gate, int capacity>
+__device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
+                                                const typename Format::Bits* v,
+                                                const typename Gate::Bits* gates,
+                                                const typename Format::Bits* d_o, const float* initial_state,
+                                                typename Format::Bits* dq, float* states,
+                                                const i64* sequences, float scale, int heads, int K, int V) {
+  using Lanes = Columns<capacity>;
+  constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
+  __shared__ __align__(16) float keys[segment][rows], decays[segment], values[segment][capacity],
+      cotangents[segment][capacity];
+  const Place place(sequences, heads, (K + rows - 1) / rows, rows);
+  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, key = place.row_begin + row;
+  const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
+
+  float S[per_lane];
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) {
+    const int value = Lanes::of(lane, i);
+    const bool live = initial_state != nullptr && key < K && value < V;
+    S[i] = live ? initial_state[state_base + value] : 0.0f;
+  }
+  Slab<Format, rows> next_k;
+  Slab<Format, capacity> next_v, next_do;
+  SegmentDecays<Gate> next_decays;
+  const auto read = [&](i64 begin) {
+    const int count = tokens_from(begin, place.tokens);
+    const i64 token = (place.first + begin) * heads + place.head;
+    next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, K - place.row_begin);
+    next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
+    next_v.read(v + token * V, i64(heads) * V, count, V);
+    next_do.read(d_o + token * V, i64(heads) * V, count, V);
+  };
+  read(0);
+#pragma unroll 1
+  for (i64 begin = 0; begin < place.tokens; begin += segment) {
+    next_k.write(keys), next_decays.write(decays), next_v.write(values), next_do.write(cotangents);
+    __syncthreads();
+    read(begin + segment);
+    if (begin % kept_every == 0 && key < K) {
+      float* to = states + (((place.slot + begin / kept_every) * heads + place.head) * K + key) * capacity;
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) to[Lanes::of(lane, i)] = S[i];
+    }
+    float sum[segment];
+#pragma unroll
+    for (int step = 0; step < segment; ++step) {
+      const float k_t = keys[step][row], e_t = decays[step];
+      float v_t[per_lane], do_t[per_lane];
+      Lanes::load(values[step], lane, v_t);
+      Lanes::load(cotangents[step], lane, do_t);
+      sum[step] = 0.0f;
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) {
+        S[i] = fused(e_t, S[i], k_t * v_t[i]);
+        sum[step] = fused(do_t[i], S[i], sum[step]);
+      }
+    }
+    const float result = sum_over_lanes<lanes>(sum, lane);
+    const i64 step = lane / (lanes / 8);
+    if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K)
+      dq[((place.first + begin + step) * heads + place.head) * K + key] = Format::encode(result * scale);
+    __syncthreads();
+  }
+}
+
+template <class Format, class Gate, int capacity>
+__device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
+                                                const typename Format::Bits* k,
+                                                const typename Gate::Bits* gates,
+                                                const typename Format::Bits* d_o, const float* dfinal_state,
+                                                typename Format::Bits* dv, const i64* sequences, float scale,
+                                                int heads, int K, int V) {
+  using Lanes = Columns<capacity>;
+  constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
+  __shared__ __align__(16) float queries[segment][capacity], keys[segment][capacity], decays[segment],
+      cotangents[segment][rows];
+  const Place place(sequences, heads, (V + rows - 1) / rows, rows);
+  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, value = place.row_begin + row;
+  const i64 state_base = (i64(place.sequence) * heads + place.head) * K;
+
+  float G[per_lane];
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) {
+    const int key = Lanes::of(lane, i);
+    const bool live = dfinal_state != nullptr && key < K && value < V;
+    G[i] = live ? dfinal_state[(state_base + key) * V + value] : 0.0f;
+  }
+  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
+  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
+  Slab<Format, capacity> next_q, next_k;
+  Slab<Format, rows> next_do;
+  SegmentDecays<Gate> next_decays;
+  const auto read = [&](i64 begin) {
+    const int count = tokens_from(begin, place.tokens);
+    const i64 token = (place.first + begin) * heads + place.head;
+    next_q.read(q + token * K, i64(heads) * K, count, K);
+    next_k.read(k + token * K, i64(heads) * K, count, K);
+    next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
+    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
+  };
+  const i64 last = (place.tokens - 1) / segment * segment;
+  read(last);
+#pragma unroll 1
+  for (i64 begin = last; begin >= 0 && place.tokens > 0; begin -= segment) {
+    next_q.write(queries), next_k.write(keys), next_decays.write(decays), next_do.write(cotangents);
+    __syncthreads();
+    read(begin - segment);
+    float sum[segment];
+#pragma unroll
+    for (int step = segment - 1; step >= 0; --step) {
+      const float do_t = cotangents[step][row], e_t = decays[step];
+      float q_t[per_lane], k_t[per_lane];
+      Lanes::load(queries[step], lane, q_t);
+      Lanes::load(keys[step], lane, k_t);
+      sum[step] = 0.0f;
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) {
+        G[i] = fused(q_t[i] * scale, do_t, G[i]);
+        sum[step] = fused(k_t[i], G[i], sum[step]);
+        G[i] = e_t * G[i];
+      }
+    }
+    const float result = sum_over_lanes<lanes>(sum, lane);
+    const i64 step = lane / (lanes / 8);
+    if (lane % (lanes / 8) == 0 && begin + step < place.tokens && value < V)
+      dv[((place.first + begin + step) * heads + place.head) * V + value] = Format::encode(result);
+    __syncthreads();
+  }
+}
+
+// One row's S at the start of each segment of a chunk but the first, in shared memory that only the lane
+// itself reads.
+template <int per_lane>
+struct KeptRows {
+  float (*at)[per_lane][128];
+  __device__ void keep(int index, const float (&S)[per_lane]) {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) at[index - 1][i][threadIdx.x] = S[i];
+  }
+  __device__ void restore(int index, float (&S)[per_lane]) const {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) S[i] = at[index - 1][i][threadIdx.x];
+  }
+};
+
+// <S_{t-1}, G_t> of a block's rows for the eight tokens of a segment: first of each warp's, then of all.
+template <int lanes>
+struct BlockProducts {
+  float (*of_warps)[4];  // [segment]
+
+  // `sum`: the lane's row, of token lane / (lanes / 8).
+  __device__ __forceinline__ void add_warp(float sum, int lane) const {
+#pragma unroll
+    for (int mask = lanes; mask < 32; mask *= 2) sum = sum + __shfl_xor_sync(0xffffffffu, sum, mask);
+    if ((threadIdx.x & 31) < lanes && lane % (lanes / 8) == 0)
+      of_warps[lane / (lanes / 8)][threadIdx.x >> 5] = sum;
+  }
+  // After a barrier, for token `step` of the segment.
+  __device__ __forceinline__ float of_block(int step) const {
+    const float* x = of_warps[step];
+    return (x[0] + x[1]) + (x[2] + x[3]);
+  }
+};
+
+// products (or null: not wanted): [token][H][key blocks].
+template <class Format, class Gate, int capacity>
+__device__ __forceinline__ void key_gradients(const typename Format::Bits* q, const typename Format::Bits* k,
+                                              const typename Format::Bits* v,
+                                              const typename Gate::Bits* gates,
+                                              const typename Format::Bits* d_o, const float* dfinal_state,
+                                              const float* states, typename Format::Bits* dk, float* products,
+                                              float* dinitial_state, const i64* sequences, float scale,
+                                              int heads, int K, int V) {
+  using Lanes = Columns<capacity>;
+  constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
+  __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], decays[segment],
+      values[segment][capacity], cotangents[segment][capacity], warp_products[segment][4];
+  __shared__ float kept_rows[kept_segments - 1][per_lane][128];
+  KeptRows<per_lane> kept{kept_rows};
+  const BlockProducts<lanes> block_products{warp_products};
+  const int key_blocks = (K + rows - 1) / rows;
+  const Place place(sequences, heads, key_blocks, rows);
+  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, key = place.row_begin + row;
+  const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
+
+  float G[per_lane];
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) {
+    const int value = Lanes::of(lane, i);
+    const bool live = dfinal_state != nullptr && key < K && value < V;
+    G[i] = live ? dfinal_state[state_base + value] : 0.0f;
+  }
+  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
+  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
+  Slab<Format, rows> next_q, next_k;
+  Slab<Format, capacity> next_v, next_do;
+  SegmentDecays<Gate> next_decays;
+  const auto read = [&](i64 begin, bool all) {
+    const int count = tokens_from(begin, place.tokens);
+    const i64 token = (place.first + begin) * heads + place.head;
+    const int channels = K - place.row_begin;
+    next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, channels);
+    next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
+    next_v.read(v + token * V, i64(heads) * V, count, V);
+    if (!all) return;
+    next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
+    next_do.read(d_o + token * V, i64(heads) * V, count, V, nothing);
+  };
+  float S[per_lane], before[segment][per_lane];
+  const auto step_states = [&](bool remember) {
+#pragma unroll
+    for (int step = 0; step < segment; ++step) {
+      const float k_t = keys[step][row], e_t = decays[step];
+      float v_t[per_lane];
+      Lanes::load(values[step], lane, v_t);
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) {
+        if (remember) before[step][i] = S[i];
+        S[i] = fused(e_t, S[i], k_t * v_t[i]);
+      }
+    }
+  };
+
+#pragma unroll 1
+  for (i64 chunk_begin = (place.tokens - 1) / kept_every * kept_every; chunk_begin >= 0 && place.tokens > 0;
+       chunk_begin -= kept_every) {
+    const int live_segments = int((min(i64(kept_every), place.tokens - chunk_begin) + segment - 1) / segment);
+    const float* from =
+        states + (((place.slot + chunk_begin / kept_every) * heads + place.head) * K + key) * capacity;
+    float start[per_lane];
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
+    read(chunk_begin, false);
+#pragma unroll 1
+    for (int at = 0; at + 1 < live_segments; ++at) {
+      next_k.write(keys), next_decays.write(decays), next_v.write(values);
+      __syncthreads();
+      read(chunk_begin + (at + 1) * segment, false);
+      step_states(false);
+      kept.keep(at + 1, S);
+      __syncthreads();
+    }
+    read(chunk_begin + (live_segments - 1) * segment, true);
+#pragma unroll 1
+    for (int at = live_segments - 1; at >= 0; --at) {
+      const i64 begin = chunk_begin + at * segment;
+      next_q.write(queries), next_k.write(keys), next_decays.write(decays), next_v.write(values),
+          next_do.write(cotangents);
+      __syncthreads();
+      if (at > 0) read(begin - segment, true);
+      if (at > 0) {
+        kept.restore(at, S);
+      } else {
+#pragma unroll
+        for (int i = 0; i < per_lane; ++i) S[i] = start[i];
+      }
+      step_states(true);
+      float dk_sum[segment], product[segment];
+#pragma unroll
+      for (int step = segment - 1; step >= 0; --step) {
+        const float q_t = queries[step][row] * scale, e_t = decays[step];
+        float v_t[per_lane], do_t[per_lane];
+        Lanes::load(values[step], lane, v_t);
+        Lanes::load(cotangents[step], lane, do_t);
+        dk_sum[step] = product[step] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < per_lane; ++i) {
+          G[i] = fused(q_t, do_t[i], G[i]);
+          dk_sum[step] = fused(v_t[i], G[i], dk_sum[step]);
+          product[step] = fused(before[step][i], G[i], product[step]);
+          G[i] = e_t * G[i];
+        }
+      }
+      const float dk_t = sum_over_lanes<lanes>(dk_sum, lane);
+      const int step = lane / (lanes / 8);
+      const i64 token = (place.first + begin + step) * heads + place.head;
+      if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K)
+        dk[token * K + key] = Format::encode(dk_t);
+      if constexpr (has_decay<Gate>)
+        if (products != nullptr) block_products.add_warp(sum_over_lanes<lanes>(product, lane), lane);
+      __syncthreads();
+      if constexpr (has_decay<Gate>)
+        if (products != nullptr && int(threadIdx.x) < segment && begin + int(threadIdx.x) < place.tokens)
+          products[((place.first + begin + int(threadIdx.x)) * heads + place.head) * key_blocks +
+                   place.row_begin / rows] = block_products.of_block(int(threadIdx.x));
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) {
+    const int value = Lanes::of(lane, i);
+    if (dinitial_state != nullptr && key < K && value < V) dinitial_state[state_base + value] = G[i];
+  }
+}

@@ -1,0 +1,13 @@
+// The gradients of simple_gla.fused_recurrent: launches and declared arithmetic.
+#pragma once
+#include "kernels/simple_gla/scalar_plan.h"
+
+namespace assay::gated {
+
+/// Tokens between the states that the gradients keep, counted from each sequence's start.
+inline constexpr int64_t kept_every = 64;
+
+void add_recurrent_gradients(ScalarPlan&);
+GatedAdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case&);
+
+}  // namespace assay::gated
