@@ -115,16 +115,17 @@ AdjointMagnitudes::AdjointMagnitudes(const SliceInputs& x, const AdjointBoundMod
   ends_ *= (1 + model.arithmetic().value_readout) * (1 + model.arithmetic().gate_readout);
   const double bonus = largest_of(x.bonus);
   ends_ *= (1 + bonus) * (1 + model.arithmetic().bonus);
-  const double inputs = std::max({bonus, largest_input, q_max, k_max, v_max, do_max, scale_});
+  const double inputs = at_least_one * std::max({1.0, bonus, largest_input, q_max, k_max, v_max, do_max});
   const double products = at_least_one * std::fmax(do_row * v_max, q_sum * k_max);
-  const double common = std::max({inputs, products, states_, adjoints_});
-  widest_[static_cast<size_t>(Gradient::q)] = std::fmax(common, at_least_one * do_row * states_);
-  widest_[static_cast<size_t>(Gradient::k)] = std::fmax(common, v_row * adjoints_);
-  widest_[static_cast<size_t>(Gradient::v)] = std::fmax(common, k_row * adjoints_);
-  widest_[static_cast<size_t>(Gradient::g)] =
-      std::fmax(common, static_cast<double>(x.V) * states_ * std::fmax(1.0, adjoints_));
-  widest_[static_cast<size_t>(Gradient::initial_state)] = common;
-  widest_[static_cast<size_t>(Gradient::bonus)] = widest_[static_cast<size_t>(Gradient::g)];
+  const double common = std::max({inputs, products, at_least_one * states_, adjoints_});
+  const auto widest = [&](Gradient gradient) -> double& { return widest_[static_cast<size_t>(gradient)]; };
+  widest(Gradient::q) = std::fmax(common, at_least_one * do_row * states_);
+  widest(Gradient::k) = std::fmax(common, v_row * adjoints_);
+  widest(Gradient::v) = std::fmax(common, k_row * adjoints_);
+  widest(Gradient::g) = std::max({widest(Gradient::q), widest(Gradient::k),
+                                  static_cast<double>(x.V) * states_ * std::fmax(1.0, adjoints_)});
+  widest(Gradient::initial_state) = common;
+  widest(Gradient::bonus) = widest(Gradient::g);
   for (double g : x.g)
     if (!(g <= 0)) inflation_ = HUGE_VAL;  // the model has weights <= 1
 }

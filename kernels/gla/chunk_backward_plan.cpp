@@ -8,50 +8,59 @@
 
 namespace assay::gla {
 
-void add_chunk_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs,
-                        const gated::Sequences& sequences) {
+void add_chunk_backward(Plan& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
+                        const TensorMap& inputs, const gated::Sequences& sequences) {
   const Sizes s = sizes_of(c);
   const ChunkLayout layout(c);
-  plan.modules.push_back(gla_module("chunk_backward", c.dtype, c.gate_dtype));
+  plan.modules.push_back(embedded_module(fmt::format("{}/chunk_backward.{}.{}", kernel.folder,
+                                                     format(c.dtype).name, format(c.gate_dtype).name)));
   const int64_t blocks = sequences.chunks * s.H, wide = state_columns(c, s);
-  const std::pair<const char*, int64_t> workspaces[] = {
-      {"states_plain", blocks * layout.plain_bytes(s)},
-      {"adjoints_plain", blocks * layout.plain_bytes(s)},
-      {"adjoint_operands", blocks * layout.operand_bytes(s)}};
-  for (const auto& [name, bytes] : workspaces)
-    if (bytes > 0) plan.workspaces.push_back({name, bytes});
-  const auto workspace = [&](const char* name) {
-    return blocks > 0 ? PointerArgument{name, 0} : PointerArgument{};
+  const auto workspace = [&](const char* name, int64_t bytes) {
+    if (bytes == 0) return PointerArgument{};
+    plan.workspaces.push_back({name, bytes});
+    return PointerArgument{name, 0};
   };
-  const auto input = [&](const char* name) { return gated::input_or_null(inputs, name); };
-  const auto output = [&](const char* name) { return gated::output_or_null(plan, name); };
+  const PointerArgument states = workspace("states_plain", blocks * layout.plain_bytes(s)),
+                        adjoints = workspace("adjoints_plain", blocks * layout.plain_bytes(s)),
+                        adjoint_operands = workspace("adjoint_operands", blocks * layout.operand_bytes(s));
+  const auto input = [&](const std::string& name) { return gated::input_or_null(inputs, name); };
+  const auto gradient = [&](const std::string& name) { return gated::output_or_null(plan, "d" + name); };
+  std::vector<Argument> bonus, bonus_sums;
+  if (!kernel.bonus.empty()) {
+    bonus = {input(kernel.bonus)};
+    bonus_sums = {workspace("bonus_sums", blocks * s.K * 4)};
+  }
   const auto scale = static_cast<float>(scale_of(c, op));
-  const auto launch = [&](std::string function, int64_t grid, uint32_t shared,
-                          std::vector<Argument> arguments) {
-    Launch result{.module = plan.modules.back().name, .function = std::move(function)};
-    result.grid = gated::grid_of(grid, "gla.chunk");
+  const auto launch = [&](const std::string& function, int64_t grid, uint32_t shared,
+                          std::initializer_list<std::vector<Argument>> arguments) {
+    Launch result{.module = plan.modules.back().name,
+                  .function = fmt::format("{}_chunk_{}", kernel.folder, function)};
+    result.grid = gated::grid_of(grid, kernel.name);
     result.block = {128, 1, 1};
     result.shared_bytes = shared;
-    result.arguments = std::move(arguments);
+    for (const std::vector<Argument>& some : arguments)
+      result.arguments.insert(result.arguments.end(), some.begin(), some.end());
     for (const int64_t size : {s.H, s.K, s.V, int64_t{s.K % 8 == 0 && s.V % 8 == 0}})
       result.arguments.push_back(static_cast<int32_t>(size));
     plan.launches.push_back(std::move(result));
   };
-  const PointerArgument of_sequences{"sequences", 0}, of_chunks{"chunks", 0};
+  const PointerArgument of_sequences{"sequences", 0}, of_chunks{"chunks", 0},
+      q = input(kernel.query), k = input("k"), v = input("v"), g = input(kernel.gate), d_o = input("do");
   if (blocks > 0)
-    launch(fmt::format("gla_chunk_states_{}", wide), layout.scan_blocks(s, wide), layout.state_bytes(wide),
-           {input("k"), input("v"), input("g"), input("initial_state"), workspace("states_plain"),
-            of_sequences});
-  launch(fmt::format("gla_chunk_adjoints_{}", wide), layout.scan_blocks(s, wide), layout.state_bytes(wide),
-         {input("q"), input("do"), input("g"), input("dfinal_state"), output("dinitial_state"),
-          workspace("adjoint_operands"), workspace("adjoints_plain"), of_sequences, scale});
+    launch(fmt::format("states_{}", wide), layout.scan_blocks(s, wide), layout.state_bytes(wide),
+           {{k, v, g, input("initial_state"), states, of_sequences}});
+  launch(fmt::format("adjoints_{}", wide), layout.scan_blocks(s, wide), layout.state_bytes(wide),
+         {{q, d_o, g, input("dfinal_state"), gradient("initial_state"), adjoint_operands, adjoints,
+           of_sequences, scale}});
   if (blocks == 0) return;
-  launch("gla_chunk_values", blocks, layout.output_bytes(s),
-         {input("q"), input("k"), input("do"), input("g"), workspace("adjoint_operands"), output("dv"),
-          of_chunks, scale});
-  launch("gla_chunk_keys", blocks * ceil_div(s.K, 64), layout.keys_bytes(),
-         {input("q"), input("k"), input("v"), input("g"), input("do"), workspace("states_plain"),
-          workspace("adjoints_plain"), output("dq"), output("dk"), output("dg"), of_chunks, scale});
+  launch("values", blocks, layout.output_bytes(s),
+         {{q, k, d_o, g}, bonus, {adjoint_operands, gradient("v"), of_chunks, scale}});
+  launch("keys", blocks * ceil_div(s.K, 64), layout.keys_bytes(),
+         {{q, k, v, g},
+          bonus,
+          {d_o, states, adjoints, gradient(kernel.query), gradient("k"), gradient(kernel.gate)},
+          bonus_sums,
+          {of_chunks, scale}});
 }
 
 /// Decays, boundaries and what a term pays when it enters S or G are those of the forward state scan
@@ -65,6 +74,9 @@ void add_chunk_backward(Plan& plan, const Case& c, const Operator& op, const Ten
 ///   rounded dg   x z: as dq or dk with a second ex2 (of x, unrounded) and no factor after z; S (.) D: both
 ///   copies
 ///        rounded, V/4 fused additions in a lane, 2 over lanes, e^L; then at most 24 additions
+/// The bonus: M_ii = scale do_i . v_i is contracted over V and scaled, twice multiplied and added in dq and
+/// dk: within their readout. In dv as in the forward pass (chunk_arithmetic). du: M_ii q, 16 fused additions
+/// and 2 over lanes: `total` as far as a chunk goes.
 GatedAdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
   using namespace gated;
   const Sizes s = sizes_of(c);
@@ -91,6 +103,8 @@ GatedAdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
   a.gate_readout = compounded({product, product, values, gamma(static_cast<double>(s.V) / 4 + 32)});
   a.gate_readout_decayed = compounded({ex2_error, ex2_error});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
+  a.bonus = bonus_error(s);
+  a.total = compounded({product, values, gamma(2 + 1 + 16 + 2)});
   return a;
 }
 

@@ -11,6 +11,9 @@
 // are one product, which gives dq_i its e^{F_s[i]} z_i and dk_j its e^{B_s[j]} z_j, and x z is what the
 // rows's pairs contribute to dg: a second half to all its rows from its start to i, a first half to those
 // after j. All terms of dg are products along paths; nothing is ever the difference of larger terms.
+//
+// Exclusive readouts (rwkv6): G_{i-1} in place of G_i, j < t < i in dg, and for j = i the bonus u in place of
+// the weight 1, whose gradient is the sum of M_ii q_i k_i.
 #pragma once
 #include "chunk_state.cuh"
 #include "gate_gradient.cuh"
@@ -112,8 +115,9 @@ struct ValueContractions {
   }
 };
 
-// One warp's 16 key channels of a chunk, after the contractions over values.
-template <class Format, class Gate>
+// One warp's 16 key channels of a chunk, after the contractions over values. Pass: Forward or
+// ExclusiveForward.
+template <class Format, class Gate, class Pass>
 struct KeyGradients {
   using Contractions = ValueContractions<Format, Gate>;
   using Shared = typename Contractions::Shared;
@@ -126,6 +130,7 @@ struct KeyGradients {
   int column, lane;                          // the warp's first key channel in the tiles
   float total[4][2];                         // gates of a tile, log2
   float query_total[4][2], key_total[4][2];  // of a tile: sums of q dq and k dk as far as they cross chunks
+  float bonus[2] = {}, bonus_sum[2] = {};    // exclusive: u, and the lane's share of du
 
   __device__ __forceinline__ KeyGradients(const Shared& s, Contractions& contractions, int warp, int lane)
       : shared(s), c(contractions), column(16 * warp), lane(lane) {
@@ -143,14 +148,14 @@ struct KeyGradients {
   }
   // Log decays from before the chunk to the row, from the row to the chunk's end; of 32 rows likewise.
   __device__ __forceinline__ float up_to_32(const TileDecays& decays, int tile, int i, int place) const {
-    return ((tile & 1) ? total[tile ^ 1][i] : 0.0f) + decays.up_to(i, place, lane, 3);
+    return ((tile & 1) ? total[tile ^ 1][i] : 0.0f) + decays.template up_to<Pass>(i, place, lane, 3);
   }
   __device__ __forceinline__ float after_32(const TileDecays& decays, int tile, int i, int place) const {
     return ((tile & 1) ? 0.0f : total[tile ^ 1][i]) + decays.after(i, place, lane, 3);
   }
   // F_s or B_s of both levels between tiles.
   __device__ __forceinline__ float exponent_16(const TileDecays& decays, int tile, int i, int place) const {
-    return (tile & 1) ? decays.up_to(i, place, lane, 3) : decays.after(i, place, lane, 3);
+    return (tile & 1) ? decays.template up_to<Pass>(i, place, lane, 3) : decays.after(i, place, lane, 3);
   }
   __device__ __forceinline__ float exponent_32(const TileDecays& decays, int tile, int i, int place) const {
     return tile >= 2 ? up_to_32(decays, tile, i, place) : after_32(decays, tile, i, place);
@@ -202,7 +207,7 @@ struct KeyGradients {
 #pragma unroll
     for (int e = 0; e < 8; ++e) {
       const int i = e >> 2, p = e & 3, apart = ((lane >> 2) + 8 * i) ^ element_of(p, lane);
-      factor[i][p] = power_of_two(decays.template exponent<s>(i, p, lane));
+      factor[i][p] = power_of_two(decays.template exponent<Pass, s>(i, p, lane));
       x[i][p] = (is_second<s>(p) ? q[i][p] : k[i][p]) * factor[i][p];
       pairs[i][p] = apart >= s && apart < 2 * s ? m[i][p] : 0.0f;
     }
@@ -293,9 +298,11 @@ struct KeyGradients {
     for (int e = 0; e < 8; ++e) {
       const int i = e >> 2, p = e & 3;
       const float same = shared.diagonal()[16 * tile + element_of(p, lane)];
-      dq[i][p] = fused(same, k[i][p], element(c.queries[tile], i, p));
-      dk[i][p] = fused(same, q[i][p], element(c.keys[tile], i, p));
-      dg[i][p] = gates.dg[i][p] + gates.ends[i][p];
+      const float own = Pass::exclusive ? same * bonus[i] : same;
+      dq[i][p] = fused(own, k[i][p], element(c.queries[tile], i, p));
+      dk[i][p] = fused(own, q[i][p], element(c.keys[tile], i, p));
+      dg[i][p] = Pass::target_decays ? gates.dg[i][p] + gates.ends[i][p] : gates.dg[i][p];
+      if constexpr (Pass::exclusive) bonus_sum[i] = fused(same * q[i][p], k[i][p], bonus_sum[i]);
     }
     __syncwarp();  // every lane has read what is overwritten
     Keys::store_columns(shared.queries(), dq, 16 * tile, column, lane);
@@ -304,14 +311,16 @@ struct KeyGradients {
   }
 };
 
-// states, adjoints: S and D as plain matrices (StateStores). dg may be null.
-template <class Format, class Gate>
+// states, adjoints: S and D as plain matrices (StateStores). dg may be null. u [H, K] and du [chunk][H][K],
+// this chunk's part of the bonus's gradient, where exclusive; else null.
+template <class Format, class Gate, class Pass>
 __device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const typename Format::Bits* k,
                                            const typename Format::Bits* v, const typename Gate::Bits* g,
-                                           const typename Format::Bits* d_o, const char* states,
-                                           const char* adjoints, typename Format::Bits* dq,
-                                           typename Format::Bits* dk, typename Gate::Bits* dg,
-                                           const i64* chunks, float scale, Shape shape) {
+                                           const typename Format::Bits* u, const typename Format::Bits* d_o,
+                                           const char* states, const char* adjoints,
+                                           typename Format::Bits* dq, typename Format::Bits* dk,
+                                           typename Gate::Bits* dg, float* du, const i64* chunks, float scale,
+                                           Shape shape) {
   using Shared = KeyShared<Format, Gate>;
   using Plain = typename Shared::Plain;
   extern __shared__ __align__(16) char base[];
@@ -375,12 +384,16 @@ __device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const
     commit_copies();
   }
   contractions.store_products(shared, scale, warp, lane);
-  contractions.carried[0] = KeyGradients<Format, Gate>::over_lanes(contractions.carried[0]);
-  contractions.carried[1] = KeyGradients<Format, Gate>::over_lanes(contractions.carried[1]);
+  contractions.carried[0] = KeyGradients<Format, Gate, Pass>::over_lanes(contractions.carried[0]);
+  contractions.carried[1] = KeyGradients<Format, Gate, Pass>::over_lanes(contractions.carried[1]);
   wait_copies<0>();
   __syncthreads();
 
-  KeyGradients<Format, Gate> gradients(shared, contractions, warp, lane);
+  KeyGradients<Format, Gate, Pass> gradients(shared, contractions, warp, lane);
+  const int first_key = key_begin + 16 * warp + (lane >> 2);  // the lane's channels: this one and 8 further
+  if constexpr (Pass::exclusive)
+    for (int i = 0; i < 2; ++i)
+      if (first_key + 8 * i < K) gradients.bonus[i] = Format::decode(u[i64(head) * K + first_key + 8 * i]);
   Share x16[4], x32[4];
 #pragma unroll
   for (int tile = 0; tile < 4; ++tile) gradients.across_chunks(tile, scale, x16[tile], x32[tile]);
@@ -390,6 +403,12 @@ __device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const
   partner32[0] = partner32[1] = 0.0f;
   gradients.within_chunk(3, x16, x32, partner32);
   gradients.within_chunk(2, x16, x32, partner32);
+  if constexpr (Pass::exclusive)
+    for (int i = 0; i < 2; ++i) {
+      const float sum = gradients.over_lanes(gradients.bonus_sum[i]);
+      if ((lane & 3) == 0 && first_key + 8 * i < K)
+        du[(i64(chunk) * shape.heads + head) * K + first_key + 8 * i] = sum;
+    }
   __syncthreads();
   store_tile<typename Shared::KeyTile, 128>(dq + keys_at, shared.queries(), key_stride, rows, K - key_begin,
                                             shape.vector);

@@ -108,7 +108,13 @@ GatedArithmetic chunk_arithmetic(const Case& c) {
   a.readout_decayed = compounded({scaled, ex2_error, ex2_error, ex2_error, ex2_error});
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
+  a.bonus = bonus_error(s);
   return a;
+}
+
+/// q u, at most K / 4 fused additions in a lane, 2 over lanes; what the score meets next is in the readout.
+double bonus_error(const Sizes& s) {
+  return gated::gamma(static_cast<double>(s.K) / 4 + 4);
 }
 
 }  // namespace gla
@@ -126,7 +132,8 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
   if (runs_forward(c))
     gla::add_chunk_forward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, op, inputs, sequences);
-  if (runs_backward(c)) gla::add_chunk_backward(plan, c, op, inputs, sequences);
+  if (runs_backward(c))
+    gla::add_chunk_backward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, op, inputs, sequences);
   return plan;
 }
 

@@ -18,16 +18,16 @@
 // channels.
 template <class Pass>
 struct RowSums {
-  float up_to[2][4];  // F_s; exclusive: without the row itself
-  float after[2][4];  // B_s
+  float up_to[2][4];  // F_s, with the row itself where targets decay
+  float after[2][4];  // B_s, with the row itself where sources decay
   float total[2][4];  // over the row's block of s rows
 
   __device__ explicit RowSums(const float (&y)[2][4]) {
 #pragma unroll
     for (int i = 0; i < 8; ++i) {
       total[i >> 2][i & 3] = y[i >> 2][i & 3];
-      up_to[i >> 2][i & 3] = Pass::backward || Pass::exclusive ? 0.0f : y[i >> 2][i & 3];
-      after[i >> 2][i & 3] = Pass::backward ? y[i >> 2][i & 3] : 0.0f;
+      up_to[i >> 2][i & 3] = Pass::target_decays ? y[i >> 2][i & 3] : 0.0f;
+      after[i >> 2][i & 3] = Pass::source_decays ? y[i >> 2][i & 3] : 0.0f;
     }
   }
   // From blocks of s = 1, 2, 4 rows to 2 s: the partner block is 4 s lanes away. One addition deeper.

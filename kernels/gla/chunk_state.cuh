@@ -52,7 +52,7 @@ struct ChunkDecays {
     return (x[0] + x[1]) + (x[2] + x[3]);
   }
   // Log decays from four tokens to the chunk's end: the later tokens of their group, quarter and chunk,
-  // backward themselves too. At most 8 additions deep.
+  // themselves too where sources decay. At most 8 additions deep.
   template <class Pass>
   __device__ void to_end(int c, int group, float (&exponent)[4]) const {
     float later = after[c];
@@ -65,7 +65,7 @@ struct ChunkDecays {
     exponent[2] = x[3] + later;
     exponent[1] = last_two + later;
     exponent[0] = (x[1] + last_two) + later;
-    if constexpr (Pass::backward) {
+    if constexpr (Pass::source_decays) {
       exponent[3] = x[3] + later;
       exponent[2] = last_two + later;
       exponent[1] = (x[1] + last_two) + later;

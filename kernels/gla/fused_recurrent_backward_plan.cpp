@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "kernels/gated/launch_tables.h"
+#include "kernels/gated/product_arithmetic.h"
 #include "kernels/gla/plans.h"
-#include "kernels/module_text.h"
 
 namespace assay::gla {
 namespace {
@@ -30,38 +30,52 @@ struct Capacity {
 
 }  // namespace
 
-void add_fused_recurrent_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const Case& c, const Operator& op,
+                            const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   const Capacity keys(s.K), values(s.V);
-  plan.modules.push_back(gla_module("fused_recurrent_backward", c.dtype, c.gate_dtype));
-  const int64_t kept = gated::sequences_of(c, s, recurrent_chunk).chunks * s.H * s.K * values.columns * 4;
-  if (kept > 0) plan.workspaces.push_back({"states", kept});
-  const PointerArgument states = kept > 0 ? PointerArgument{"states", 0} : PointerArgument{};
-  const auto input = [&](const char* name) { return gated::input_or_null(inputs, name); };
-  const auto output = [&](const char* name) { return gated::output_or_null(plan, name); };
+  plan.modules.push_back(kernel.module);
+  const int64_t chunks = gated::sequences_of(c, s, recurrent_chunk).chunks;
+  const auto workspace = [&](const char* name, int64_t bytes) {
+    if (bytes == 0) return PointerArgument{};
+    plan.workspaces.push_back({name, bytes});
+    return PointerArgument{name, 0};
+  };
+  const auto input = [&](const std::string& name) { return gated::input_or_null(inputs, name); };
+  const auto gradient = [&](const std::string& name) { return gated::output_or_null(plan, "d" + name); };
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
   const auto scale = static_cast<float>(scale_of(c, op));
-  const PointerArgument sequences{"sequences", 0};
+  const PointerArgument sequences{"sequences", 0}, q = input(kernel.query), k = input("k"), v = input("v"),
+                                                   g = input(kernel.gate), d_o = input("do");
+  const PointerArgument states = workspace("states", chunks * s.H * s.K * values.columns * 4);
+  std::vector<Argument> bonus, bonus_sums;
+  if (!kernel.bonus.empty()) {
+    bonus = {input(kernel.bonus)};
+    bonus_sums = {workspace("bonus_sums", chunks * s.H * s.K * 4)};
+  }
 
   const auto launch = [&](const char* scan, const Capacity& capacity, int64_t rows,
-                          std::vector<Argument> arguments) {
-    Launch result{.module = plan.modules.back().name,
-                  .function = fmt::format("gla_fused_recurrent_{}_{}", scan, capacity.columns)};
-    result.grid = gated::grid_of(s.N * s.H * capacity.blocks(rows), "gla.fused_recurrent");
+                          std::initializer_list<std::vector<Argument>> arguments) {
+    Launch result{.module = kernel.module.name,
+                  .function = fmt::format("{}{}_{}", kernel.function, scan, capacity.columns)};
+    result.grid = gated::grid_of(s.N * s.H * capacity.blocks(rows), kernel.name);
     result.block = {128, 1, 1};
-    result.arguments = std::move(arguments);
+    for (const std::vector<Argument>& some : arguments)
+      result.arguments.insert(result.arguments.end(), some.begin(), some.end());
     for (const Argument& argument :
          {Argument(sequences), Argument(scale), Argument(heads), Argument(K), Argument(V)})
       result.arguments.push_back(argument);
     plan.launches.push_back(std::move(result));
   };
   launch("queries", values, s.K,
-         {input("k"), input("v"), input("g"), input("do"), input("initial_state"), output("dq"), states});
-  launch("values", keys, s.V,
-         {input("q"), input("k"), input("g"), input("do"), input("dfinal_state"), output("dv")});
-  launch("keys", values, s.K,
-         {input("q"), input("k"), input("v"), input("g"), input("do"), input("dfinal_state"), states,
-          output("dk"), output("dg"), output("dinitial_state")});
+         {{k, v, g}, bonus, {d_o, input("initial_state"), gradient(kernel.query), states}});
+  launch("values", keys, s.V, {{q, k, g}, bonus, {d_o, input("dfinal_state"), gradient("v")}});
+  launch(
+      "keys", values, s.K,
+      {{q, k, v, g},
+       bonus,
+       {d_o, input("dfinal_state"), states, gradient("k"), gradient(kernel.gate), gradient("initial_state")},
+       bonus_sums});
 }
 
 /// S as in the forward scan: one rounding of k v, one of fma(e, S, k v). G: one rounding of e G and one of
@@ -69,27 +83,37 @@ void add_fused_recurrent_backward(Plan& plan, const Case& c, const Operator& op,
 /// the scale itself was rounded to fp32. Sums over columns round once per fused addition of a lane and once
 /// per halving of the lanes; dq once more for the scale and once for its rounding, dg once for the product
 /// with e^g.
-GatedAdjointArithmetic fused_recurrent_adjoint_arithmetic(const Case& c) {
-  constexpr double u = 0x1p-24;
-  const auto gamma = [](double n) { return n * u / (1 - n * u); };
+///
+/// Exclusive: G = fma(e, G, (scale q) do), a term with three roundings. u meets what is written in one fused
+/// addition more of each readout: dq, dv in every element of the sum, fma(u, written, S or G); dk behind the
+/// sum, fma(u, c_t, ..) with c_t = sum_v v (scale q do). So a term with u passes at most the three roundings
+/// of what is written beyond the readout. du = sum_t k_t c_t: the sum in c_t, at most 8 fused additions in a
+/// lane, 3 halvings: `total` as far as a chunk goes.
+GatedAdjointArithmetic recurrent_adjoint_arithmetic(const Case& c, bool exclusive) {
+  using gated::gamma, gated::u;
   const Sizes s = sizes_of(c);
-  const double over_values = Capacity(s.V).roundings(), over_keys = Capacity(s.K).roundings();
+  const double over_values = Capacity(s.V).roundings(), over_keys = Capacity(s.K).roundings(),
+               own = exclusive ? 1 : 0;
   GatedAdjointArithmetic a;
   for (GatedArithmetic* side : {&a.state, &a.adjoint}) {
     side->decay = 0x1p-25;
     side->decay_per_nat = 16 * u;
     side->write = u;
     side->step = u;
-    side->readout = gamma(over_values);
+    side->readout = gamma(over_values + own);
     side->underflow = 0x1p-126;
     side->output_roundoff = unit_roundoff(c.dtype);
   }
-  a.state.readout = gamma(over_values + 2);
-  a.adjoint.decay = 0x1p-25 + u + 0x1p-49;
-  a.adjoint.write = gamma(2);
-  a.value_readout = gamma(over_keys);
+  a.state.readout = gamma(over_values + own + 2);
+  if (!exclusive) a.adjoint.decay = 0x1p-25 + u + 0x1p-49;
+  a.adjoint.write = gamma(exclusive ? 3 : 2);
+  a.value_readout = gamma(over_keys + own);
   a.gate_readout = gamma(over_values + 1);
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
+  if (exclusive) {
+    a.bonus = gamma(3);
+    a.total = gamma(over_values + 8 + 3);
+  }
   return a;
 }
 

@@ -27,7 +27,14 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                           .function = "gla_fused_recurrent_",
                           .gates = gated::input_or_null(inputs, "g")},
                          c, op, inputs);
-  if (runs_backward(c)) gla::add_fused_recurrent_backward(plan, c, op, inputs);
+  if (runs_backward(c))
+    gla::add_recurrent_backward(plan,
+                                {.name = plan.kernel,
+                                 .module = gla_module("fused_recurrent_backward", c.dtype, c.gate_dtype),
+                                 .function = "gla_fused_recurrent_",
+                                 .query = "q",
+                                 .gate = "g"},
+                                c, op, inputs);
   return plan;
 }
 
@@ -44,7 +51,7 @@ Kernel gla_fused_recurrent() {
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = gated::recurrent_arithmetic;
-  kernel.adjoint_arithmetic = gla::fused_recurrent_adjoint_arithmetic;
+  kernel.adjoint_arithmetic = [](const Case& c) { return gla::recurrent_adjoint_arithmetic(c, false); };
   return kernel;
 }
 

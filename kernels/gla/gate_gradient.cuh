@@ -32,18 +32,21 @@ struct TileDecays {
     return eight[i][0] + eight[i][1];
   }
   // F_s or B_s of the rows, whichever their half of the block of 2 s rows asks for; s = 1, 2, 4, 8.
-  template <int s>
+  template <class Pass, int s>
   __device__ __forceinline__ float exponent(int i, int place, int lane) const {
     const int h = place & 1;
-    if (s == 1) return (place >> 1) ? y[i][place] : 0.0f;
-    if (s == 2) return (lane & 1) ? up_to(i, place, lane, 0) : after(i, place, lane, 0);
-    if (s == 4) return (lane & 2) ? up_to(i, place, lane, 1) : after(i, place, lane, 1);
-    return h ? up_to(i, place, lane, 2) : after(i, place, lane, 2);
+    if (s == 1) return Pass::target_decays && (place >> 1) ? y[i][place] : 0.0f;
+    if (s == 2) return (lane & 1) ? up_to<Pass>(i, place, lane, 0) : after(i, place, lane, 0);
+    if (s == 4) return (lane & 2) ? up_to<Pass>(i, place, lane, 1) : after(i, place, lane, 1);
+    return h ? up_to<Pass>(i, place, lane, 2) : after(i, place, lane, 2);
   }
-  // Sums up to the row, and after it, inside its 2, 4, 8 or 16 rows (depth 0 to 3).
+  // Sums up to the row (with it where targets decay), and after it, inside its 2, 4, 8 or 16 rows (depth 0 to
+  // 3).
+  template <class Pass>
   __device__ __forceinline__ float up_to(int i, int place, int lane, int depth) const {
     const int h = place & 1;
     float sum = (place >> 1) ? y[i][h] + y[i][h + 2] : y[i][h];
+    if constexpr (!Pass::target_decays) sum = (place >> 1) ? y[i][h] : 0.0f;
     if (depth >= 1) sum = ((lane & 1) ? neighbour[i][h] : 0.0f) + sum;
     if (depth >= 2) sum = ((lane & 2) ? quad[i][h] : 0.0f) + sum;
     if (depth >= 3) sum = (h ? eight[i][0] : 0.0f) + sum;

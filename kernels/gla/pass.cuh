@@ -5,15 +5,24 @@
 #pragma once
 #include "../gated/instruction.cuh"
 
+// Which gates decay the way from a source to a later target, both ends of it: the source's own, the target's
+// own. Read out before the token's own write and decay (`exclusive`, rwkv6) neither does, in both directions
+// of time, and a bonus weighs the token itself.
 struct Forward {
   static constexpr bool backward = false, exclusive = false;
+  static constexpr bool source_decays = false, target_decays = true;
 };
 struct Backward {
   static constexpr bool backward = true, exclusive = false;
+  static constexpr bool source_decays = true, target_decays = false;
 };
-// Forward, but read out before the token's own write and decay (rwkv6); a bonus takes their place.
 struct ExclusiveForward {
   static constexpr bool backward = false, exclusive = true;
+  static constexpr bool source_decays = false, target_decays = false;
+};
+struct ExclusiveBackward {
+  static constexpr bool backward = true, exclusive = true;
+  static constexpr bool source_decays = false, target_decays = false;
 };
 
 // Rows of a chunk of tokens: row 0 is the first token, or the last one backward.

@@ -8,14 +8,23 @@ namespace assay::gla {
 /// Tokens between the states that gla.fused_recurrent's gradients keep; counted from each sequence's start.
 inline constexpr int64_t recurrent_chunk = 64;
 
-/// gla.fused_recurrent's gradients.
-void add_fused_recurrent_backward(Plan&, const Case&, const Operator&, const TensorMap& inputs);
-GatedAdjointArithmetic fused_recurrent_adjoint_arithmetic(const Case&);
+/// A kernel of the scans for gradients: where it stands and what its inputs are called.
+struct RecurrentBackward {
+  std::string name;  ///< "gla.fused_recurrent"
+  Module module;
+  std::string function;  ///< up to the scan: "gla_fused_recurrent_"
+  std::string query, gate;
+  std::string bonus;  ///< of exclusive readouts; else empty. Then each chunk's part of its gradient is left
+                      ///< in the workspace "bonus_sums" [chunk, H, K] fp32
+};
+void add_recurrent_backward(Plan&, const RecurrentBackward&, const Case&, const Operator&,
+                            const TensorMap& inputs);
+GatedAdjointArithmetic recurrent_adjoint_arithmetic(const Case&, bool exclusive);
 
 /// A kernel of chunk_state.cuh and chunk_output.cuh: where it stands and what its inputs are called.
 struct ChannelChunk {
   std::string name;    ///< "gla.chunk"
-  std::string folder;  ///< of its module, and the start of its functions' names: "gla"
+  std::string folder;  ///< of its modules, and the start of its functions' names: "gla"
   std::string query, gate;
   std::string bonus;  ///< of exclusive readouts; else empty
 };
@@ -25,8 +34,12 @@ void add_chunk_forward(Plan&, const ChannelChunk&, const Case&, const Operator&,
                        const gated::Sequences&);
 GatedArithmetic chunk_arithmetic(const Case&);
 
-/// gla.chunk's gradients.
-void add_chunk_backward(Plan&, const Case&, const Operator&, const TensorMap& inputs,
+/// Error of a token's own score sum_c q_c u_c k_c beyond what readouts have room for: a chain in fp32.
+double bonus_error(const Sizes&);
+
+/// Its launches for gradients. With a bonus each chunk's part of its gradient is left in the workspace
+/// "bonus_sums" [chunk, H, K] fp32.
+void add_chunk_backward(Plan&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
                         const gated::Sequences&);
 GatedAdjointArithmetic chunk_adjoint_arithmetic(const Case&);
 

@@ -2,6 +2,7 @@
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
+#include "kernels/rwkv6/bonus_total.h"
 
 namespace assay {
 namespace {
@@ -15,8 +16,17 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
-  gla::add_chunk_forward(plan, {"rwkv6.chunk", "rwkv6", "r", "w", "u"}, c, op, inputs, sequences);
+  const gla::ChannelChunk kernel{plan.kernel, "rwkv6", "r", "w", "u"};
+  if (runs_forward(c)) gla::add_chunk_forward(plan, kernel, c, op, inputs, sequences);
+  if (runs_backward(c)) {
+    gla::add_chunk_backward(plan, kernel, c, op, inputs, sequences);
+    rwkv6::add_bonus_total(plan, plan.modules.back().name, c, sequences.chunks);
+  }
   return plan;
+}
+
+GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+  return rwkv6::with_bonus_total(gla::chunk_adjoint_arithmetic(c), c, gla::chunk_tokens);
 }
 
 }  // namespace
@@ -32,8 +42,8 @@ Kernel rwkv6_chunk() {
   kernel.resume_granularity = gla::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
-  // The bonus path has one product more than a diagonal score of gla.chunk, which has room for it.
   kernel.arithmetic = gla::chunk_arithmetic;
+  kernel.adjoint_arithmetic = adjoint_arithmetic;
   return kernel;
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/gated/recurrent_plan.h"
 #include "kernels/gla/plans.h"
 #include "kernels/module_text.h"
+#include "kernels/rwkv6/bonus_total.h"
 
 namespace assay {
 namespace {
@@ -17,15 +18,25 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   plan.kernel = "rwkv6.fused_recurrent";
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {gated::sequences_of(c, s, gla::recurrent_chunk).table};
-  gated::add_recurrent(plan,
-                       {.name = plan.kernel,
-                        .module = embedded_module(fmt::format(
-                            "rwkv6/fused_recurrent.{}.{}", format(c.dtype).name, format(c.gate_dtype).name)),
-                        .function = "rwkv6_fused_recurrent_",
-                        .query = "r",
-                        .gates = gated::input_or_null(inputs, "w"),
-                        .bonus = "u"},
-                       c, op, inputs);
+  const auto module = [&](const char* source) {
+    return embedded_module(
+        fmt::format("rwkv6/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
+  };
+  const char* function = "rwkv6_fused_recurrent_";
+  if (runs_forward(c))
+    gated::add_recurrent(plan,
+                         {.name = plan.kernel,
+                          .module = module("fused_recurrent"),
+                          .function = function,
+                          .query = "r",
+                          .gates = gated::input_or_null(inputs, "w"),
+                          .bonus = "u"},
+                         c, op, inputs);
+  if (runs_backward(c)) {
+    const Module backward = module("fused_recurrent_backward");
+    gla::add_recurrent_backward(plan, {plan.kernel, backward, function, "r", "w", "u"}, c, op, inputs);
+    rwkv6::add_bonus_total(plan, backward.name, c, gated::sequences_of(c, s, gla::recurrent_chunk).chunks);
+  }
   return plan;
 }
 
@@ -34,6 +45,10 @@ GatedArithmetic arithmetic(const Case& c) {
   GatedArithmetic a = gated::recurrent_arithmetic(c);
   a.readout = gated::compounded({a.readout, gated::gamma(1)});
   return a;
+}
+
+GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+  return rwkv6::with_bonus_total(gla::recurrent_adjoint_arithmetic(c, true), c, gla::recurrent_chunk);
 }
 
 }  // namespace
@@ -49,6 +64,7 @@ Kernel rwkv6_fused_recurrent() {
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = arithmetic;
+  kernel.adjoint_arithmetic = adjoint_arithmetic;
   return kernel;
 }
 

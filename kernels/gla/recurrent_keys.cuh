@@ -1,0 +1,169 @@
+// Gradients token by token, third scan: G again (recurrent_values.cuh), with S again from what the first scan
+// kept:
+//   dk_t = G_t v_t          dg_t = e^{g_t} rowsum(S_{t-1} (.) G_t)          dinitial_state: G before the
+//   first token
+// A block's rows are key channels, its columns value channels. Exclusive also, with c_t = scale q_t (do_t .
+// v_t),
+//   dk_t = G_t v_t + u c_t          du = sum_t k_t c_t, one sum per chunk
+#pragma once
+#include "recurrent_queries.cuh"
+
+// One row's S over a chunk: kept at the start of each segment but the first in shared memory, which only the
+// lane itself reads.
+template <int per_lane>
+struct KeptStates {
+  float (*at)[per_lane][128];
+  __device__ void keep(int index, const float (&S)[per_lane]) {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) at[index - 1][i][threadIdx.x] = S[i];
+  }
+  __device__ void restore(int index, float (&S)[per_lane]) const {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) S[i] = at[index - 1][i][threadIdx.x];
+  }
+};
+
+// u [H, K] and du [chunk][H][K] where exclusive, else null; all else as in fused_recurrent_backward.cu.
+template <class Format, class Gate, int capacity, bool exclusive>
+__device__ __forceinline__ void keys(const typename Format::Bits* q, const typename Format::Bits* k,
+                                     const typename Format::Bits* v, const typename Gate::Bits* g,
+                                     const typename Format::Bits* u, const typename Format::Bits* d_o,
+                                     const float* dfinal_state, const float* states,
+                                     typename Format::Bits* dk, typename Gate::Bits* dg,
+                                     float* dinitial_state, float* du, const i64* sequences, float scale,
+                                     int heads, int K, int V) {
+  using Lanes = Columns<capacity>;
+  constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
+  __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], decays[segment][rows],
+      values[segment][capacity], cotangents[segment][capacity];
+  __shared__ float kept_states[segments - 1][per_lane][128];
+  KeptStates<per_lane> kept{kept_states};
+  const Place place(sequences, heads, (K + rows - 1) / rows, rows);
+  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, key = place.row_begin + row;
+  const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
+
+  float G[per_lane];
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) {
+    const int value = Lanes::of(lane, i);
+    const bool live = dfinal_state != nullptr && key < K && value < V;
+    G[i] = live ? dfinal_state[state_base + value] : 0.0f;
+  }
+  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
+  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
+  const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
+  Slab<Format, rows> next_q, next_k;
+  Slab<Gate, rows> next_g;
+  Slab<Format, capacity> next_v, next_do;
+  const auto read = [&](i64 begin, bool all) {
+    const int count = begin < 0 ? 0 : int(max(i64(0), min(i64(segment), place.tokens - begin)));
+    const i64 token = (place.first + begin) * heads + place.head;
+    const int channels = K - place.row_begin;
+    next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, channels);
+    next_g.read(g == nullptr ? nullptr : g + token * K + place.row_begin, i64(heads) * K, count, channels);
+    next_v.read(v + token * V, i64(heads) * V, count, V);
+    if (!all) return;
+    next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
+    next_do.read(d_o + token * V, i64(heads) * V, count, V, nothing);
+  };
+  float S[per_lane], before[segment][per_lane];
+  const auto step_states = [&](bool remember) {
+#pragma unroll
+    for (int step = 0; step < segment; ++step) {
+      const float k_t = keys[step][row], e_t = decays[step][row];
+      float v_t[per_lane];
+      Lanes::load(values[step], lane, v_t);
+#pragma unroll
+      for (int i = 0; i < per_lane; ++i) {
+        if (remember) before[step][i] = S[i];
+        S[i] = fused(e_t, S[i], k_t * v_t[i]);
+      }
+    }
+  };
+
+#pragma unroll 1
+  for (i64 chunk_begin = (place.tokens - 1) / chunk * chunk; chunk_begin >= 0 && place.tokens > 0;
+       chunk_begin -= chunk) {
+    const int live_segments = int((min(i64(chunk), place.tokens - chunk_begin) + segment - 1) / segment);
+    const float* from =
+        states + (((place.slot + chunk_begin / chunk) * heads + place.head) * K + key) * capacity;
+    float start[per_lane], bonus_sum = 0.0f;  // of the lane's step of each segment
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
+    read(chunk_begin, false);
+#pragma unroll 1
+    for (int at = 0; at + 1 < live_segments; ++at) {
+      next_k.write(keys), next_g.write_decays(decays), next_v.write(values);
+      __syncthreads();
+      read(chunk_begin + (at + 1) * segment, false);
+      step_states(false);
+      kept.keep(at + 1, S);
+      __syncthreads();
+    }
+    read(chunk_begin + (live_segments - 1) * segment, true);
+#pragma unroll 1
+    for (int at = live_segments - 1; at >= 0; --at) {
+      const i64 begin = chunk_begin + at * segment;
+      next_q.write(queries), next_k.write(keys), next_g.write_decays(decays), next_v.write(values),
+          next_do.write(cotangents);
+      __syncthreads();
+      if (at > 0) read(begin - segment, true);
+      if (at > 0) {
+        kept.restore(at, S);
+      } else {
+#pragma unroll
+        for (int i = 0; i < per_lane; ++i) S[i] = start[i];
+      }
+      step_states(true);
+      float dk_sum[segment], dg_sum[segment], own_sum[exclusive ? segment : 1];
+#pragma unroll
+      for (int step = segment - 1; step >= 0; --step) {
+        const float q_t = queries[step][row] * scale, e_t = decays[step][row];
+        float v_t[per_lane], do_t[per_lane];
+        Lanes::load(values[step], lane, v_t);
+        Lanes::load(cotangents[step], lane, do_t);
+        dk_sum[step] = dg_sum[step] = 0.0f;
+        if constexpr (exclusive) own_sum[step] = 0.0f;
+#pragma unroll
+        for (int i = 0; i < per_lane; ++i) {
+          if constexpr (!exclusive) G[i] = fused(q_t, do_t[i], G[i]);
+          dk_sum[step] = fused(v_t[i], G[i], dk_sum[step]);
+          dg_sum[step] = fused(before[step][i], G[i], dg_sum[step]);
+          if constexpr (exclusive) {
+            const float write = q_t * do_t[i];
+            own_sum[step] = fused(v_t[i], write, own_sum[step]);
+            G[i] = fused(e_t, G[i], write);
+          } else {
+            G[i] = e_t * G[i];
+          }
+        }
+      }
+      float dk_t = sum_over_lanes<lanes>(dk_sum, lane);
+      const float dg_t = sum_over_lanes<lanes>(dg_sum, lane);
+      const int step = lane / (lanes / 8);
+      if constexpr (exclusive) {
+        const float own = sum_over_lanes<lanes>(own_sum, lane);
+        dk_t = fused(bonus, own, dk_t);
+        bonus_sum = fused(keys[step][row], own, bonus_sum);
+      }
+      if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K) {
+        const i64 to = ((place.first + begin + step) * heads + place.head) * K + key;
+        dk[to] = Format::encode(dk_t);
+        if (dg != nullptr) dg[to] = Gate::encode(decays[step][row] * dg_t);
+      }
+      __syncthreads();
+    }
+    if constexpr (exclusive) {
+#pragma unroll
+      for (int mask = lanes / 2; mask >= lanes / 8; mask /= 2)
+        bonus_sum = bonus_sum + __shfl_xor_sync(0xffffffffu, bonus_sum, mask);
+      if (lane == 0 && key < K)
+        du[((place.slot + chunk_begin / chunk) * heads + place.head) * K + key] = bonus_sum;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) {
+    const int value = Lanes::of(lane, i);
+    if (dinitial_state != nullptr && key < K && value < V) dinitial_state[state_base + value] = G[i];
+  }
+}
