@@ -12,118 +12,12 @@
 namespace assay {
 namespace {
 
-constexpr const char* kHead = ".version 8.6\n.target sm_90a\n.address_size 64\n";
-
-/// A register loop of fma, ex2 and add: arithmetic and nothing else.
-constexpr const char* kRegisterLoop = R"(
-.visible .entry kernel(.param .u64 out, .param .u32 count)
-{
-  .reg .pred %p<2>;
-  .reg .b32 %r<4>;
-  .reg .f32 %f<6>;
-  .reg .b64 %rd<4>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [count];
-  mov.u32 %r2, %tid.x;
-  cvt.rn.f32.u32 %f1, %r2;
-  mov.f32 %f2, 0f3F000000;
-  mov.f32 %f3, 0fBF800000;
-  mov.u32 %r3, 0;
-$L:
-  fma.rn.f32 %f1, %f1, %f2, %f3;
-  ex2.approx.ftz.f32 %f4, %f1;
-  add.rn.f32 %f1, %f1, %f4;
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p1, %r3, %r1;
-  @%p1 bra $L;
-  mov.u32 %r3, %ctaid.x;
-  mad.lo.s32 %r2, %r3, 128, %r2;
-  mul.wide.u32 %rd2, %r2, 4;
-  add.s64 %rd3, %rd1, %rd2;
-  st.global.f32 [%rd3], %f1;
-  ret;
-}
-)";
-
-/// A dot product of rows in shared memory: loads, address arithmetic and fma.
-constexpr const char* kSharedLoop = R"(
-.visible .entry kernel(.param .u64 out, .param .u32 count)
-{
-  .reg .pred %p<2>;
-  .reg .b32 %r<8>;
-  .reg .f32 %f<6>;
-  .reg .b64 %rd<4>;
-  .shared .align 16 .b8 rows[8192];
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [count];
-  mov.u32 %r2, %tid.x;
-  cvt.rn.f32.u32 %f1, %r2;
-  mov.u32 %r4, rows;
-  shl.b32 %r5, %r2, 2;
-  add.s32 %r6, %r4, %r5;
-  st.shared.f32 [%r6], %f1;
-  bar.sync 0;
-  mov.f32 %f2, 0f00000000;
-  mov.u32 %r3, 0;
-$L:
-  and.b32 %r7, %r3, 127;
-  shl.b32 %r7, %r7, 2;
-  add.s32 %r7, %r4, %r7;
-  ld.shared.f32 %f3, [%r7];
-  ld.shared.f32 %f4, [%r6];
-  fma.rn.f32 %f2, %f3, %f4, %f2;
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p1, %r3, %r1;
-  @%p1 bra $L;
-  mov.u32 %r3, %ctaid.x;
-  mad.lo.s32 %r2, %r3, 128, %r2;
-  mul.wide.u32 %rd2, %r2, 4;
-  add.s64 %rd3, %rd1, %rd2;
-  st.global.f32 [%rd3], %f2;
-  ret;
-}
-)";
-
-/// mma.sync m16n8k16 bf16, each on the result of the one before.
-constexpr const char* kTensorLoop = R"(
-.visible .entry kernel(.param .u64 out, .param .u32 count)
-{
-  .reg .pred %p<2>;
-  .reg .b32 %r<8>;
-  .reg .f32 %f<6>;
-  .reg .b64 %rd<4>;
-  ld.param.u64 %rd1, [out];
-  ld.param.u32 %r1, [count];
-  mov.u32 %r2, %tid.x;
-  mov.u32 %r4, 0x3f803f00;
-  mov.u32 %r5, 0x3e80bf80;
-  mov.f32 %f1, 0f00000000;
-  mov.f32 %f2, 0f3F800000;
-  mov.f32 %f3, 0fBF800000;
-  mov.f32 %f4, 0f40000000;
-  mov.u32 %r3, 0;
-$L:
-  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r4, %r5, %r4, %r5}, {%r4, %r5}, {%f1, %f2, %f3, %f4};
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p1, %r3, %r1;
-  @%p1 bra $L;
-  mov.u32 %r3, %ctaid.x;
-  mad.lo.s32 %r2, %r3, 128, %r2;
-  mul.wide.u32 %rd2, %r2, 4;
-  add.s64 %rd3, %rd1, %rd2;
-  st.global.f32 [%rd3], %f1;
-  ret;
-}
-)";
-
-/// wgmma m64n64k16 bf16, A and B in shared memory with 128-byte swizzle, each on the result of the one before.
-std::string warpgroup_loop() {
-  std::string sums, zeros;
-  for (int i = 0; i < 32; ++i) {
-    sums += (i ? ", %f" : "%f") + std::to_string(i);
-    zeros += "  mov.f32 %f" + std::to_string(i) + ", 0f3F800000;\n";
-  }
-  return R"(
+/// A kernel that repeats `body` `count` times (%r3 counts, %r2 is the thread) and stores %f1. `setup` comes
+/// before.
+std::string loop_program(const std::string& setup, const std::string& body) {
+  return R"(.version 8.6
+.target sm_90a
+.address_size 64
 .visible .entry kernel(.param .u64 out, .param .u32 count)
 {
   .reg .pred %p<3>;
@@ -135,7 +29,76 @@ std::string warpgroup_loop() {
   ld.param.u32 %r1, [count];
   mov.u32 %r2, %tid.x;
   mov.u32 %r4, tile;
+)" + setup +
+         R"(  mov.u32 %r3, 0;
+$L:
+)" + body +
+         R"(  add.s32 %r3, %r3, 1;
+  setp.lt.s32 %p1, %r3, %r1;
+  @%p1 bra $L;
+  mov.u32 %r3, %ctaid.x;
+  mad.lo.s32 %r2, %r3, 128, %r2;
+  mul.wide.u32 %rd2, %r2, 4;
+  add.s64 %rd3, %rd1, %rd2;
+  st.global.f32 [%rd3], %f1;
+  ret;
+}
+)";
+}
+
+/// fma, ex2 and add on registers: arithmetic and nothing else.
+std::string register_loop() {
+  return loop_program(R"(  cvt.rn.f32.u32 %f1, %r2;
+  mov.f32 %f2, 0f3F000000;
+  mov.f32 %f3, 0fBF800000;
+)",
+                      R"(  fma.rn.f32 %f1, %f1, %f2, %f3;
+  ex2.approx.ftz.f32 %f4, %f1;
+  add.rn.f32 %f1, %f1, %f4;
+)");
+}
+
+/// A dot product of rows in shared memory: loads, address arithmetic and fma.
+std::string shared_loop() {
+  return loop_program(R"(  cvt.rn.f32.u32 %f1, %r2;
+  shl.b32 %r5, %r2, 2;
+  add.s32 %r6, %r4, %r5;
+  st.shared.f32 [%r6], %f1;
+  bar.sync 0;
+  mov.f32 %f1, 0f00000000;
+)",
+                      R"(  and.b32 %r7, %r3, 127;
+  shl.b32 %r7, %r7, 2;
+  add.s32 %r7, %r4, %r7;
+  ld.shared.f32 %f3, [%r7];
+  ld.shared.f32 %f4, [%r6];
+  fma.rn.f32 %f1, %f3, %f4, %f1;
+)");
+}
+
+/// mma.sync m16n8k16 bf16, each on the result of the one before.
+std::string tensor_loop() {
+  return loop_program(
+      R"(  mov.u32 %r4, 0x3f803f00;
   mov.u32 %r5, 0x3e80bf80;
+  mov.f32 %f1, 0f00000000;
+  mov.f32 %f2, 0f3F800000;
+  mov.f32 %f3, 0fBF800000;
+  mov.f32 %f4, 0f40000000;
+)",
+      R"(  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r4, %r5, %r4, %r5}, {%r4, %r5}, {%f1, %f2, %f3, %f4};
+)");
+}
+
+/// wgmma m64n64k16 bf16, A and B in shared memory with 128-byte swizzle, each on the result of the one
+/// before.
+std::string warpgroup_loop() {
+  std::string sums, ones;
+  for (int i = 0; i < 32; ++i) {
+    sums += (i ? ", %f" : "%f") + std::to_string(i);
+    ones += "  mov.f32 %f" + std::to_string(i) + ", 0f3F800000;\n";
+  }
+  return loop_program(R"(  mov.u32 %r5, 0x3e80bf80;
   mov.u32 %r3, 0;
 $F:
   shl.b32 %r6, %r3, 9;
@@ -154,32 +117,21 @@ $F:
   or.b64 %rd4, %rd4, 0x4000004000010000;
   add.s64 %rd5, %rd4, 512;
   setp.eq.u32 %p2, %r1, %r1;
-)" + zeros + R"(  mov.u32 %r3, 0;
-$L:
-  wgmma.fence.sync.aligned;
+)" + ones,
+                      R"(  wgmma.fence.sync.aligned;
   wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {)" +
-         sums + R"(}, %rd4, %rd5, %p2, 1, 1, 0, 0;
+                          sums + R"(}, %rd4, %rd5, %p2, 1, 1, 0, 0;
   wgmma.commit_group.sync.aligned;
   wgmma.wait_group.sync.aligned 0;
-  add.s32 %r3, %r3, 1;
-  setp.lt.s32 %p1, %r3, %r1;
-  @%p1 bra $L;
-  mov.u32 %r3, %ctaid.x;
-  mad.lo.s32 %r2, %r3, 128, %r2;
-  mul.wide.u32 %rd2, %r2, 4;
-  add.s64 %rd3, %rd1, %rd2;
-  st.global.f32 [%rd3], %f1;
-  ret;
-}
-)";
+)");
 }
 
 constexpr uint32_t kBlocks = 64, kThreads = 128;
 
-Plan loop_plan(const char* kernel, int32_t count) {
+Plan loop_plan(std::string program, int32_t count) {
   Plan plan;
   plan.kernel = "bench";
-  plan.modules = {{"m", "bench.ptx", std::make_shared<const std::string>(std::string(kHead) + kernel)}};
+  plan.modules = {{"m", "bench.ptx", std::make_shared<const std::string>(std::move(program))}};
   plan.outputs = {{"out", Dtype::fp32, {{"T", kBlocks * kThreads}}}};
   plan.launches = {{.module = "m",
                     .function = "kernel",
@@ -190,9 +142,9 @@ Plan loop_plan(const char* kernel, int32_t count) {
 }
 
 /// state.range(0): host threads, 0 for all.
-void run_loop(benchmark::State& state, const char* kernel, int32_t count, double products_per_warp) {
+void run_loop(benchmark::State& state, std::string program, int32_t count, double products_per_warp) {
   const auto machine = make_vm_backend({.threads = static_cast<int>(state.range(0))});
-  const Plan plan = loop_plan(kernel, count);
+  const Plan plan = loop_plan(std::move(program), count);
   double lane_instructions = 0, products = 0;
   for (auto _ : state) {
     const Outcome outcome = machine->run(plan, {});
@@ -205,35 +157,56 @@ void run_loop(benchmark::State& state, const char* kernel, int32_t count, double
 }
 
 void arithmetic(benchmark::State& state) {
-  run_loop(state, kRegisterLoop, 2000, 0);
+  run_loop(state, register_loop(), 2000, 0);
 }
 void shared_memory(benchmark::State& state) {
-  run_loop(state, kSharedLoop, 1000, 0);
+  run_loop(state, shared_loop(), 1000, 0);
 }
 void tensor_cores(benchmark::State& state) {
-  run_loop(state, kTensorLoop, 200, 1);
+  run_loop(state, tensor_loop(), 200, 1);
 }
 /// mma/s: m64n64k16 of a warpgroup.
 void warpgroup_tensor_cores(benchmark::State& state) {
-  run_loop(state, warpgroup_loop().c_str(), 20, 0.25);
+  run_loop(state, warpgroup_loop(), 20, 0.25);
 }
 
-/// gla.fused_recurrent with a shadow beside every float, on one thread.
-void shadow(benchmark::State& state) {
+/// gla.fused_recurrent, B heads of 64 x 64.
+struct Recurrent {
   Case c;
-  c.kernel = "gla.fused_recurrent";
-  c.T = 256, c.H = 1, c.K = 64, c.V = 64;
-  const Kernel& kernel = find_kernel(c.kernel);
-  const Operator& op = find_operator(kernel.operator_name);
-  const TensorMap inputs = draw_inputs(c, op);
-  const Plan plan = kernel.plan(c, op, inputs);
+  TensorMap inputs;
+  Plan plan;
+
+  explicit Recurrent(int64_t B) {
+    c.kernel = "gla.fused_recurrent";
+    c.B = B, c.T = 256, c.H = 1, c.K = 64, c.V = 64;
+    const Kernel& kernel = find_kernel(c.kernel);
+    const Operator& op = find_operator(kernel.operator_name);
+    inputs = draw_inputs(c, op);
+    plan = kernel.plan(c, op, inputs);
+  }
+};
+
+/// A whole kernel without tensor cores. state.range(0): host threads, 0 for all.
+void recurrent(benchmark::State& state) {
+  const Recurrent run(16);
+  const auto machine = make_vm_backend({.threads = static_cast<int>(state.range(0))});
   double lane_instructions = 0;
   for (auto _ : state)
-    lane_instructions += static_cast<double>(
-        vm::run_shadow(plan, inputs, {.threads = 1}, {.by_line = false}).lane_instructions);
+    lane_instructions += static_cast<double>(machine->run(run.plan, run.inputs).lane_instructions);
   state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
 }
 
+/// The same with a shadow beside every float, on one thread.
+void shadow(benchmark::State& state) {
+  const Recurrent run(1);
+  double lane_instructions = 0;
+  for (auto _ : state)
+    lane_instructions += static_cast<double>(
+        vm::run_shadow(run.plan, run.inputs, {.threads = 1}, {.by_line = false}).lane_instructions);
+  state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
+}
+
+BENCHMARK(recurrent)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shadow)->Unit(benchmark::kMillisecond);
 BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);

@@ -33,6 +33,8 @@ void print_slice(const Console& console, const ElementSlice& slice, size_t depth
   console.line(fmt::format("  {}{} instruction instances on {} source lines; {} of {} blocks were run again",
                            slice.truncated ? "more than " : "", slice.instances, slice.lines.size(),
                            slice.blocks, slice.blocks_of));
+  if (slice.truncated)
+    console.line("  the nearest of them, and further back those behind the operands that decide its size");
   for (const SliceInput& in : slice.inputs) {
     const std::string range = in.elements == 1 ? in.first : fmt::format("{} to {}", in.first, in.last);
     console.line(fmt::format("  {}: {} element{}, {}; largest {} = {:.6g}", in.input, in.elements,

@@ -306,10 +306,27 @@ int32_t deciding_operand(const vm::ValueSlice& s, const vm::SliceInstance& i,
   return first + best;
 }
 
+namespace {
+
+/// Where the chain of deciding operands leaves a slice that is full; -1: it ends within.
+int32_t frontier(const vm::ValueSlice& s) {
+  const std::vector<bool> computed = computed_instances(s);
+  for (int32_t at = 0; at >= 0;) {
+    const int32_t deciding = deciding_operand(s, s.instances[static_cast<size_t>(at)], computed);
+    if (deciding < 0) return -1;
+    const vm::SliceOperand& operand = s.operands[static_cast<size_t>(deciding)];
+    if (operand.made_by < 0) return operand.source == vm::Source::beyond ? deciding : -1;
+    at = operand.made_by;
+  }
+  return -1;
+}
+
+}  // namespace
+
 std::optional<ElementSlice> slice_element(const Plan& plan, const TensorMap& inputs,
                                           const vm::MachineOptions& options, const std::string& output,
                                           int64_t flat) {
-  const vm::ValueSlice s = vm::slice_value(plan, inputs, options, output, flat);
+  const vm::ValueSlice s = vm::slice_value(plan, inputs, options, output, flat, {.follow = frontier});
   if (s.instances.empty()) return std::nullopt;
   const auto declared = std::find_if(plan.outputs.begin(), plan.outputs.end(),
                                      [&](const PlanOutput& o) { return o.name == output; });

@@ -28,6 +28,8 @@ std::string kind_of(vm::Source source) {
       return "input";
     case vm::Source::unwritten:
       return "unwritten-memory";
+    case vm::Source::beyond:
+      return "beyond";
     default:
       return "literal";
   }

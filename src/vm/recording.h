@@ -13,7 +13,7 @@
 namespace assay::vm {
 
 /// Where a non-finite operand came from when no recorded instruction made it.
-enum class Source : uint8_t { event, literal, input, unwritten };
+enum class Source : uint8_t { event, literal, input, unwritten, beyond };
 
 /// One operand of an event, decoded.
 struct EventOperand {

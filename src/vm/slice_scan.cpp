@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <string_view>
+#include <utility>
 
 #include "src/vm/each_lane.h"
 #include "src/vm/matrix_elements.h"
@@ -90,7 +91,7 @@ int32_t* SliceScan::memory(ptx::Space space, WarpPlaces& w, int lane, uint64_t a
 
 /// -1 where the slice is full.
 int32_t SliceScan::add_node(const SliceRecord& record, int lane, Slot slot, int half, ptx::Type type) {
-  if (nodes.size() >= limits_.instances || uses.size() >= limits_.operands) {
+  if (nodes.size() >= most_nodes_ || uses.size() >= most_uses_) {
     truncated = true;
     return -1;
   }
@@ -107,7 +108,8 @@ int32_t SliceScan::add_node(const SliceRecord& record, int lane, Slot slot, int 
 /// Everything that waits in `list` takes the node's value. Of a use of several halves the highest counts
 /// first: it holds sign and exponent.
 void SliceScan::define(int32_t& list, int32_t node) {
-  for (int32_t at = node < 0 ? -1 : list; at >= 0; at = waiting_[static_cast<size_t>(at)].next) {
+  if (node < 0) return;  // full: they wait on
+  for (int32_t at = list; at >= 0; at = waiting_[static_cast<size_t>(at)].next) {
     const Waiting& waiting = waiting_[static_cast<size_t>(at)];
     SliceUse& use = uses[waiting.use];
     if (use.node >= 0 && use.node != node)
@@ -118,6 +120,7 @@ void SliceScan::define(int32_t& list, int32_t node) {
 }
 
 void SliceScan::define_register(WarpPlaces& w, Slot slot, uint32_t halves, int lane, int32_t node) {
+  if (node < 0) return;
   each_lane(halves, [&](int half) {
     define(w.registers[place(slot, half, lane)], node);
     w.waiting_lanes[slot / 64 + static_cast<size_t>(half)] &= ~(1u << lane);
@@ -165,15 +168,21 @@ void SliceScan::use_memory(WarpPlaces& w, int32_t node, ptx::Space space, int la
 }
 
 void SliceScan::scan(const BlockLog& log, uint32_t number) {
-  log_ = number;
-  warps_.assign(log.warps, {});
-  for (WarpPlaces& w : warps_) {
-    w.registers.assign(size_t{log.code->file_bytes} / 2 + 64, -1);
-    w.waiting_lanes.assign(size_t{log.code->file_bytes} / 64 + 4, 0);
-    w.local.assign(32 * ((size_t{log.code->local_bytes} + 1) / 2), -1);
+  if (truncated) return;
+  size_t from = log.records.size();
+  if (std::exchange(resumes_, false)) {
+    from = record_ + 1;  // the one that it was full at, again
+  } else {
+    warps_.assign(log.warps, {});
+    for (WarpPlaces& w : warps_) {
+      w.registers.assign(size_t{log.code->file_bytes} / 2 + 64, -1);
+      w.waiting_lanes.assign(size_t{log.code->file_bytes} / 64 + 4, 0);
+      w.local.assign(32 * ((size_t{log.code->local_bytes} + 1) / 2), -1);
+    }
+    shared_.assign(log.shared_bytes / 2 + 1, -1);
   }
-  shared_.assign(log.shared_bytes / 2 + 1, -1);
-  for (size_t i = log.records.size(); i-- > 0 && !truncated;) {
+  log_ = number;
+  for (size_t i = from; i-- > 0 && !truncated;) {
     const SliceRecord& record = log.records[i];
     record_ = static_cast<uint32_t>(i);
     switch (record.what) {
@@ -190,6 +199,46 @@ void SliceScan::scan(const BlockLog& log, uint32_t number) {
     }
   }
   // What still waits for a register, shared or local memory was never written; global memory waits on.
+  if (truncated) cut_waiting();
+}
+
+void SliceScan::cut_waiting() {
+  const auto cut = [&](int32_t list) {
+    for (int32_t at = list; at >= 0; at = waiting_[static_cast<size_t>(at)].next)
+      uses[waiting_[static_cast<size_t>(at)].use].cut = true;
+  };
+  for (const WarpPlaces& w : warps_) {
+    for (const int32_t list : w.registers) cut(list);
+    for (const int32_t list : w.local) cut(list);
+  }
+  for (const int32_t list : shared_) cut(list);
+  for (const auto& [address, list] : global_) cut(list);
+}
+
+void SliceScan::go_on(uint32_t use) {
+  // Only the lists that the use stands in are kept, and only it in them.
+  const auto keep = [&](int32_t& list) {
+    int32_t kept = -1;
+    for (int32_t at = list; at >= 0;) {
+      const int32_t next = waiting_[static_cast<size_t>(at)].next;
+      if (waiting_[static_cast<size_t>(at)].use == use)
+        waiting_[static_cast<size_t>(at)].next = kept, kept = at;
+      at = next;
+    }
+    list = kept;
+  };
+  for (WarpPlaces& w : warps_) {
+    for (size_t i = 0; i < w.registers.size(); ++i) {
+      keep(w.registers[i]);
+      if (w.registers[i] < 0 && i / 32 < w.waiting_lanes.size()) w.waiting_lanes[i / 32] &= ~(1u << i % 32);
+    }
+    for (int32_t& list : w.local) keep(list);
+  }
+  for (int32_t& list : shared_) keep(list);
+  for (auto& [address, list] : global_) keep(list);
+  uses[use].cut = false;
+  most_nodes_ = nodes.size() + limits_.instances, most_uses_ = uses.size() + limits_.operands;
+  truncated = false, resumes_ = true;
 }
 
 void SliceScan::scan_op(const BlockLog& log, const SliceRecord& record) {

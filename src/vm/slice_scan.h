@@ -21,6 +21,7 @@ struct SliceUse {
   uint8_t node_half = 0;
   uint64_t address = 0;  ///< of memory
   bool global = false, constant = false;
+  bool cut = false;  ///< the scan was full before it found what made it
 };
 
 struct SliceNode {
@@ -36,12 +37,15 @@ struct SliceNode {
 
 class SliceScan {
  public:
-  explicit SliceScan(const SliceLimits& limits) : limits_(limits) {}
+  explicit SliceScan(const SliceLimits& limits)
+      : limits_(limits), most_nodes_(limits.instances), most_uses_(limits.operands) {}
 
   /// Wants the bytes [address, address + bytes) of global memory as they stand at the end.
   void want(uint64_t address, uint32_t bytes);
-  /// The blocks, latest first; `log` numbers them.
+  /// The blocks, latest first; `log` numbers them. Of one that filled the scan before, go_on() decides where to begin.
   void scan(const BlockLog&, uint32_t log);
+  /// Has room again, for what is behind one cut use alone.
+  void go_on(uint32_t use);
 
   std::vector<SliceNode> nodes;
   std::vector<SliceUse> uses;
@@ -74,6 +78,7 @@ class SliceScan {
   bool wanted(const WarpPlaces& w, Slot slot, int halves, uint32_t mask) const;
   uint32_t wanted_halves(const WarpPlaces&, Slot slot, int halves, int lane) const;
   int32_t* memory(ptx::Space, WarpPlaces&, int lane, uint64_t address);
+  void cut_waiting();
   int32_t add_node(const SliceRecord&, int lane, Slot slot, int half, ptx::Type);
   void define(int32_t& list, int32_t node);
   void define_register(WarpPlaces&, Slot slot, uint32_t halves, int lane, int32_t node);
@@ -98,7 +103,9 @@ class SliceScan {
   void scan_local_copy(const BlockLog&, const SliceRecord&, uint64_t from, uint64_t to, uint64_t bytes);
 
   SliceLimits limits_;
+  size_t most_nodes_, most_uses_;
   uint32_t log_ = 0, record_ = 0;
+  bool resumes_ = false;  ///< at record_ of log_
   std::vector<Waiting> waiting_;
   std::vector<WarpPlaces> warps_;
   std::vector<int32_t> shared_;

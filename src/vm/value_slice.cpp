@@ -14,6 +14,8 @@
 namespace assay::vm {
 namespace {
 
+constexpr int kMostLegs = 3;  ///< how often a full slice goes on
+
 /// Runs the blocks of `set` in order on the plan's fresh memory; before(launch, block) prepares the trace for
 /// each.
 template <class Before>
@@ -125,10 +127,13 @@ class Assembly {
 
   ValueSlice assemble() {
     for (uint32_t i = 0; i < scan_.nodes.size(); ++i) add_instance(i);
+    slice_.truncated = scan_.truncated;
     std::sort(slice_.inputs.begin(), slice_.inputs.end());
     slice_.inputs.erase(std::unique(slice_.inputs.begin(), slice_.inputs.end()), slice_.inputs.end());
     return std::move(slice_);
   }
+  /// Of an operand of the assembled slice.
+  uint32_t use_of(int32_t operand) const { return use_of_operand_[static_cast<size_t>(operand)]; }
 
  private:
   int32_t module_of(const Code& code) {
@@ -180,6 +185,7 @@ class Assembly {
     operand.type = use.type, operand.bits = values_.of_use[index], operand.made_by = use.node;
     if (use.node < 0) find_source(use, operand);
     slice_.operands.push_back(operand);
+    use_of_operand_.push_back(index);
   }
 
   void add_other_halves(uint32_t index, SliceOperand operand) {
@@ -187,6 +193,7 @@ class Assembly {
          other != others_.end() && other->first == index; ++other) {
       operand.made_by = other->second, operand.source = Source::event, operand.other_half = true;
       slice_.operands.push_back(operand);
+      use_of_operand_.push_back(index);
     }
   }
 
@@ -196,7 +203,7 @@ class Assembly {
       operand.source = Source::literal;
       return;
     }
-    operand.source = Source::unwritten;
+    operand.source = use.cut ? Source::beyond : Source::unwritten;
     if (use.global) {
       const int at = prepared_.memory().find(use.address, 1);
       const Allocation* a = at < 0 ? nullptr : &prepared_.memory().allocations()[static_cast<size_t>(at)];
@@ -225,6 +232,7 @@ class Assembly {
   const Values& values_;
   std::vector<std::pair<uint32_t, int32_t>> others_;
   ValueSlice slice_;
+  std::vector<uint32_t> use_of_operand_;
 };
 
 }  // namespace
@@ -241,16 +249,31 @@ ValueSlice slice_value(const Plan& plan, const TensorMap& inputs, const MachineO
   const BlockSet set = graph.behind(output, offset);
 
   bool truncated = false;
-  PreparedPlan first(plan, inputs, options), second(plan, inputs, options);
+  PreparedPlan first(plan, inputs, options);
   const std::deque<BlockLog> logs = log_blocks(first, set, limits.log_bytes, truncated);
   SliceScan scan(limits);
   for (const Allocation& a : first.memory().allocations())
     if (a.name == output) scan.want(a.base + offset, bytes);
-  for (size_t i = logs.size(); i-- > 0;) scan.scan(logs[i], static_cast<uint32_t>(i));
-  const Values values = probe_values(second, set, logs, scan);
-  ValueSlice slice = Assembly(first, plan, inputs, scan, logs, values).assemble();
+  ValueSlice slice;
+  size_t next = logs.size();  // blocks that are not scanned to their start
+  for (int leg = 0;; ++leg) {
+    while (next > 0) {
+      scan.scan(logs[next - 1], static_cast<uint32_t>(next - 1));
+      if (scan.truncated) break;
+      --next;
+    }
+    truncated |= scan.truncated;
+    PreparedPlan second(plan, inputs, options);
+    const Values values = probe_values(second, set, logs, scan);
+    Assembly assembly(first, plan, inputs, scan, logs, values);
+    slice = assembly.assemble();
+    if (!scan.truncated || leg == kMostLegs || !limits.follow) break;
+    const int32_t operand = limits.follow(slice);
+    if (operand < 0) break;
+    scan.go_on(assembly.use_of(operand));
+  }
   slice.element_bits = first.take_outputs().at(output).bits(flat);
-  slice.truncated = truncated || scan.truncated;
+  slice.truncated = truncated;
   slice.blocks = set.count(), slice.blocks_of = graph.blocks();
   return slice;
 }

@@ -260,6 +260,32 @@ TEST(ValueSlice, AFullSliceSaysSoAndKeepsTheNearestInstances) {
   EXPECT_EQ(slice.instances.size(), 3u);
 }
 
+TEST(ValueSlice, OfAFullSliceTheOperandThatIsFollowedReachesItsInputAndNothingElse) {
+  // Two sums of 20 steps each, interleaved; room for eight instances.
+  std::string body = "mov.f32 %f1, %x; mov.f32 %f2, %y;";
+  for (int i = 0; i < 20; ++i) body += "add.f32 %f1, %f1, 0f3F800000; add.f32 %f2, %f2, 0f3F800000;";
+  const TensorMap inputs = inputs_of();
+  const auto first_beyond = [](const ValueSlice& s) {
+    for (size_t i = 0; i < s.operands.size(); ++i)
+      if (s.operands[i].source == Source::beyond) return static_cast<int32_t>(i);
+    return -1;
+  };
+  SliceLimits limits{.instances = 8};
+  const Plan plan = plan_of(body + "add.f32 %r, %f1, %f2;");
+  const ValueSlice nearest = slice_value(plan, inputs, {}, "o", 37, limits);
+  EXPECT_TRUE(nearest.inputs.empty());
+  EXPECT_GE(first_beyond(nearest), 0);
+  EXPECT_FALSE(nearest.unwritten);
+  limits.follow = [&](const ValueSlice& s) {
+    const int32_t beyond = first_beyond(s);  // of the sum whose last step is the latest: %f2
+    return s.instances.size() > 8 ? static_cast<int32_t>(s.operands.size()) - 2 : beyond;
+  };
+  const ValueSlice followed = slice_value(plan, inputs, {}, "o", 37, limits);
+  EXPECT_TRUE(followed.truncated);
+  EXPECT_FALSE(followed.unwritten);
+  EXPECT_EQ(elements_of(followed, inputs), (Elements{"y[t=37]"}));
+}
+
 TEST(ValueSlice, AnElementThatNothingWroteHasNoSlice) {
   EXPECT_TRUE(
       slice_value(plan_of("setp.eq.u32 %p1, %t, 5; @%p1 ret; mov.f32 %r, %x;"), inputs_of(), {}, "o", 37)
