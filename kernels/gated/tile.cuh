@@ -79,25 +79,28 @@ struct QuarterTokens {
   __device__ int operator()(int m, int half) const { return 16 * (m >> 1) + 4 * step + 2 * half + (m & 1); }
 };
 
+// Is what lies in the tile what the operand's registers hold?
+template <class T, class Operand>
+constexpr bool holds_operands = sizeof(Operand) == sizeof(OperandBf16) && sizeof(typename T::Bits) == 2;
+
 // Operand whose rows are the tile's columns [column, column + 16) and whose places are 16 of its tokens.
-template <class T, class Tokens>
-__device__ __forceinline__ void load_columns(OperandBf16& operand, const char* tile, int column, Tokens token,
-                                             int lane) {
-  const int matrix = lane >> 3;
-  const char* row = tile + T::offset(token(lane & 7, matrix >> 1), column + 8 * (matrix & 1));
-  load_matrices_transposed(operand.r, row);
-}
 template <class T, class Operand, class Tokens>
 __device__ __forceinline__ void load_columns(Operand& operand, const char* tile, int column, Tokens token,
                                              int lane) {
-  float x[2][4];
+  if constexpr (holds_operands<T, Operand>) {
+    const int matrix = lane >> 3;
+    const char* row = tile + T::offset(token(lane & 7, matrix >> 1), column + 8 * (matrix & 1));
+    load_matrices_transposed(operand.r, row);
+  } else {
+    float x[2][4];
 #pragma unroll
-  for (int place = 0; place < 4; ++place) {
-    const int row = token(2 * (lane & 3) + (place >> 1), place & 1);
+    for (int place = 0; place < 4; ++place) {
+      const int row = token(2 * (lane & 3) + (place >> 1), place & 1);
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      x[half][place] = T::Element::decode(
-          *reinterpret_cast<const typename T::Bits*>(tile + T::offset(row, column + 8 * half + (lane >> 2))));
+      for (int half = 0; half < 2; ++half)
+        x[half][place] = T::Element::decode(*reinterpret_cast<const typename T::Bits*>(
+            tile + T::offset(row, column + 8 * half + (lane >> 2))));
+    }
+    operand = Operand::of(x);
   }
-  operand = Operand::of(x);
 }

@@ -97,24 +97,6 @@ struct GradientTiles {
   }
 };
 
-// A warp's scores for the products with them: as operands where those are smaller, else made anew each time.
-template <class Operand, bool transposed>
-struct HeldScores {
-  const ScoreRows<Operand, transposed>& scores;
-  __device__ __forceinline__ Operand operator[](int m) const { return scores.operand(m); }
-};
-template <bool transposed>
-struct HeldScores<OperandBf16, transposed> {
-  OperandBf16 operands[4];
-  __device__ __forceinline__ HeldScores(const ScoreRows<OperandBf16, transposed>& scores) {
-#pragma unroll
-    for (int m = 0; m < 4; ++m) operands[m] = scores.operand(m);
-  }
-  __device__ __forceinline__ const OperandBf16& operator[](int m) const {
-    return operands[m];
-  }
-};
-
 template <class Format, class Gate>
 struct ChunkGradients {
   using Tiles = GradientTiles<Format>;
@@ -132,26 +114,26 @@ struct ChunkGradients {
   int warp, lane, live_rows;
 
   // Scores of the warp's tokens, summed over the key channels, or over the value channels.
-  __device__ __forceinline__ void key_scores(ScoreRows<Operand, true>& scores) const {
+  __device__ __forceinline__ void key_scores(ScoreRows<Operand, LaterPartners>& scores) const {
     scores.clear();
     for (int step = 0; step < tiles.key_steps(); ++step) {
       tiles.need(step, step, Tiles::absent, Tiles::absent);
       scores.template add<T>(tiles.keys(), tiles.queries(), tiles.key_groups(step), warp, lane);
     }
   }
-  template <bool transposed>
-  __device__ __forceinline__ void value_scores(ScoreRows<Operand, transposed>& scores) const {
+  template <class Partners>
+  __device__ __forceinline__ void value_scores(ScoreRows<Operand, Partners>& scores) const {
     scores.clear();
     for (int step = 0; step < tiles.value_steps(); ++step) {
       tiles.need(Tiles::absent, Tiles::absent, step, step);
-      if constexpr (transposed)
+      if constexpr (Partners::later)
         scores.template add<T>(tiles.values(), tiles.cotangents(), tiles.value_groups(step), warp, lane);
       else
         scores.template add<T>(tiles.cotangents(), tiles.values(), tiles.value_groups(step), warp, lane);
     }
   }
-  template <bool transposed>
-  __device__ __forceinline__ void weigh(ScoreRows<Operand, transposed>& scores) const {
+  template <class Partners>
+  __device__ __forceinline__ void weigh(ScoreRows<Operand, Partners>& scores) const {
     scores.template weigh<Gate>(decays, warp, lane);
     scores.times(scale);
   }
@@ -173,7 +155,7 @@ struct ChunkGradients {
       }
       if constexpr (has_decay<Gate>) out.times(decays.to_end, warp, lane);
       tiles.need(Tiles::absent, Tiles::absent, Tiles::absent, value);
-      out.template add_scores<T, true>(scores, tiles.cotangents(), groups, warp, lane);
+      out.template add_scores<T, LaterPartners>(scores, tiles.cotangents(), groups, warp, lane);
       out.template store<Format>(dv, 64 * value, tiles.shape.value_channels, live_rows, 1.0f, tiles.shape,
                                  lane);
     }
@@ -198,7 +180,7 @@ struct ChunkGradients {
       tiles.need(key, has_decay<Gate> ? key : Tiles::absent, Tiles::absent, Tiles::absent);
       if constexpr (has_decay<Gate>)
         if (wants_gates) out.template dot<T>(tiles.keys(), warp, lane, k_dk);
-      out.template add_scores<T, true>(scores, tiles.queries(), groups, warp, lane);
+      out.template add_scores<T, LaterPartners>(scores, tiles.queries(), groups, warp, lane);
       out.template store<Format>(dk, 64 * key, tiles.shape.key_channels, live_rows, 1.0f, tiles.shape, lane);
     }
     if constexpr (has_decay<Gate>)
@@ -225,7 +207,7 @@ struct ChunkGradients {
       tiles.need(has_decay<Gate> ? key : Tiles::absent, key, Tiles::absent, Tiles::absent);
       if constexpr (has_decay<Gate>)
         if (wants_gates) out.template dot<T>(tiles.queries(), warp, lane, q_dq);
-      out.template add_scores<T, false>(scores, tiles.keys(), groups, warp, lane);
+      out.template add_scores<T>(scores, tiles.keys(), groups, warp, lane);
       out.template store<Format>(dq, 64 * key, tiles.shape.key_channels, live_rows, 1.0f, tiles.shape, lane);
     }
     if constexpr (has_decay<Gate>)
@@ -282,24 +264,22 @@ __device__ __forceinline__ void chunk_gradients(
   const bool wants_gates = has_decay<Gate> && gate_gradients != nullptr;
   const Gradients gradients{tiles, decays, gate_terms, wants_gates, scale, warp, lane, rows - 16 * warp};
 
+  float y[2] = {0.0f, 0.0f};  // ahead of everything: their sums take longest
+  if (has_decay<Gate> && warp == 0) load_gates<Gate>(y, gates, first, rows, head, shape.heads, lane);
   tiles.begin();
-  if (has_decay<Gate> && warp == 0) {
-    float y[2];
-    load_gates<Gate>(y, gates, first, rows, head, shape.heads, lane);
-    decays.fill(y, lane);
-  }
+  if (has_decay<Gate> && warp == 0) decays.fill(y, lane);
   if constexpr (has_decay<Gate>)
     if (wants_gates) gradients.state_product();
   wait_copies<1>();
   __syncthreads();
   {
-    ScoreRows<Operand, true> a, m;
+    ScoreRows<Operand, LaterPartners> a, m;
     gradients.key_scores(a);
     gradients.value_scores(m);
     gradients.weigh(a);
     if constexpr (has_decay<Gate>)
       if (wants_gates) {
-        ScoreRows<Operand, true> p;
+        ScoreRows<Operand, LaterPartners> p;
 #pragma unroll
         for (int i = 0; i < 32; ++i) p.s[i >> 2].r[i & 3] = a.s[i >> 2].r[i & 3] * m.s[i >> 2].r[i & 3];
         gate_terms.sum_pairs(p.s, warp, lane);
@@ -307,15 +287,15 @@ __device__ __forceinline__ void chunk_gradients(
     gradients.weigh(m);
     wait_copies<0>();
     __syncthreads();
-    const HeldScores<Operand, true> of_keys{a}, of_values{m};
+    const HeldScores<Operand, LaterPartners> of_keys{a}, of_values{m};
     gradients.values(of_keys, dv + warp_token * shape.value_channels);
     gradients.keys(of_values, dk + warp_token * shape.key_channels);
   }
   {
-    ScoreRows<Operand, false> m;
+    ScoreRows<Operand, EarlierPartners> m;
     gradients.value_scores(m);
     gradients.weigh(m);
-    const HeldScores<Operand, false> of_values{m};
+    const HeldScores<Operand, EarlierPartners> of_values{m};
     gradients.queries(of_values, dq + warp_token * shape.key_channels);
   }
   if constexpr (has_decay<Gate>)

@@ -81,17 +81,15 @@ __device__ __forceinline__ void chunk_product(const typename Format::Bits* q, co
                         base};
   const int key_steps = product.key_steps();
 
+  float y[2] = {0.0f, 0.0f};  // ahead of everything: their sums take longest
+  if (has_decay<Gate> && warp == 0) load_gates<Gate>(y, gates, first, rows, head, shape.heads, lane);
   product.load_queries(0);
   product.load_keys(0);
   commit_copies();
   product.load_state(0, 0);
   product.load_values(0);
   commit_copies();
-  if (has_decay<Gate> && warp == 0) {
-    float y[2];
-    load_gates<Gate>(y, gates, first, rows, head, shape.heads, lane);
-    decays.fill(y, lane);
-  }
+  if (has_decay<Gate> && warp == 0) decays.fill(y, lane);
   ScoreRows<Operand> scores;
   scores.clear();
   for (int step = 0; step < key_steps; ++step) {

@@ -4,14 +4,24 @@
 #include "rows.cuh"
 #include "token_decay.cuh"
 
-// A warp's 16 rows of the chunk's scores: s[c].r[2 h + b] is token lane/4 + 8 h of the warp's with token
-// 8 c + 2 (lane%4) + b of the chunk. Rows are the later tokens of pairs; transposed, the earlier ones.
-template <class Operand, bool transposed = false>
+// Which tokens of the columns' 64 a warp's rows are paired with: in 16s, m of `warp`.
+struct EarlierPartners {
+  static constexpr bool later = false;
+  static __device__ bool hold(int m, int warp) { return m <= warp; }
+};
+struct LaterPartners {
+  static constexpr bool later = true;
+  static __device__ bool hold(int m, int warp) { return m >= warp; }
+};
+struct AllPartners {  // columns of another block of tokens
+  static __device__ bool hold(int, int) { return true; }
+};
+
+// A warp's 16 rows of a block's scores: s[c].r[2 h + b] is token lane/4 + 8 h of the warp's with token
+// 8 c + 2 (lane%4) + b of the columns'.
+template <class Operand, class Partners = EarlierPartners>
 struct ScoreRows {
   Accumulator s[8];
-
-  // Does this warp have pairs with tokens 16 m .. 16 m + 15?
-  static __device__ bool holds(int m, int warp) { return transposed ? m >= warp : m <= warp; }
 
   __device__ void clear() {
 #pragma unroll
@@ -25,7 +35,7 @@ struct ScoreRows {
       load_rows<T>(q, rows, 16 * warp, 16 * group, lane);
 #pragma unroll
       for (int m = 0; m < 4; ++m)
-        if (holds(m, warp)) {
+        if (Partners::hold(m, warp)) {
           Operand k;
           load_rows<T>(k, columns, 16 * m, 16 * group, lane);
           multiply(s[2 * m], q, k, 0);
@@ -38,16 +48,17 @@ struct ScoreRows {
   __device__ __forceinline__ void weigh(const PairDecays& decays, int warp, int lane) {
 #pragma unroll
     for (int c = 0; c < 8; ++c) {
-      if (!holds(c >> 1, warp)) continue;
+      if (!Partners::hold(c >> 1, warp)) continue;
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         const int i = 16 * warp + (lane >> 2) + 8 * h, row_block = 2 * warp + h;
 #pragma unroll
         for (int b = 0; b < 2; ++b) {
-          const int j = 8 * c + 2 * (lane & 3) + b, late = transposed ? j : i, early = transposed ? i : j;
+          const int j = 8 * c + 2 * (lane & 3) + b, late = Partners::later ? j : i,
+                    early = Partners::later ? i : j;
           float& score = s[c].r[2 * h + b];
           if constexpr (has_decay<Gate>) {
-            if (transposed ? c > row_block : c < row_block) {
+            if (Partners::later ? c > row_block : c < row_block) {
               const int l = PairDecays::level_of(row_block, c);
               score = score * power_of_two(decays.up[l][late] + decays.after[l][early]);
             } else if (c == row_block) {
@@ -59,6 +70,20 @@ struct ScoreRows {
       }
     }
   }
+  // Rows and columns of different blocks: each score times 2 to the sum of both tokens' log decays.
+  __device__ __forceinline__ void weigh_across(const float* of_rows, const float* of_columns, int warp,
+                                               int lane) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) {
+      float& score = s[i >> 2].r[i & 3];
+      score = score * power_of_two(of_rows[16 * warp + (lane >> 2) + 8 * ((i >> 1) & 1)] +
+                                   of_columns[8 * (i >> 2) + 2 * (lane & 3) + (i & 1)]);
+    }
+  }
+  __device__ __forceinline__ void times(const ScoreRows& other) {
+#pragma unroll
+    for (int i = 0; i < 32; ++i) s[i >> 2].r[i & 3] = s[i >> 2].r[i & 3] * other.s[i >> 2].r[i & 3];
+  }
   __device__ __forceinline__ void times(float factor) {
 #pragma unroll
     for (int i = 0; i < 32; ++i) s[i >> 2].r[i & 3] = s[i >> 2].r[i & 3] * factor;
@@ -69,6 +94,24 @@ struct ScoreRows {
 #pragma unroll
     for (int i = 0; i < 8; ++i) x[(i >> 1) & 1][(i >> 2) + 2 * (i & 1)] = s[2 * m + (i >> 2)].r[i & 3];
     return Operand::of(x);
+  }
+};
+
+// Scores for the products with them: as operands where those are smaller, else made anew each time.
+template <class Operand, class Partners>
+struct HeldScores {
+  const ScoreRows<Operand, Partners>& scores;
+  __device__ __forceinline__ Operand operator[](int m) const { return scores.operand(m); }
+};
+template <class Partners>
+struct HeldScores<OperandBf16, Partners> {
+  OperandBf16 operands[4];
+  __device__ __forceinline__ HeldScores(const ScoreRows<OperandBf16, Partners>& scores) {
+#pragma unroll
+    for (int m = 0; m < 4; ++m) operands[m] = scores.operand(m);
+  }
+  __device__ __forceinline__ const OperandBf16& operator[](int m) const {
+    return operands[m];
   }
 };
 
@@ -119,6 +162,13 @@ struct OutputRows {
         }
     }
   }
+  __device__ __forceinline__ void add(const OutputRows& other) {
+#pragma unroll
+    for (int i = 0; i < groups * 8; ++i) {
+      float& x = out[i >> 3][(i >> 2) & 1].r[i & 3];
+      x = x + other.out[i >> 3][(i >> 2) & 1].r[i & 3];
+    }
+  }
   // Each row times its token's factor.
   __device__ __forceinline__ void times(const float* factors, int warp, int lane) {
     const float w[2] = {factors[16 * warp + (lane >> 2)], factors[16 * warp + (lane >> 2) + 8]};
@@ -146,8 +196,8 @@ struct OutputRows {
       sum[half] = fused(out[i >> 3][(i >> 2) & 1].r[i & 3], T::Element::decode(x), sum[half]);
     }
   }
-  // scores[m]: the operand of those with tokens 16 m .. 16 m + 15; transposed as in ScoreRows.
-  template <class T, bool transposed = false, class Scores>
+  // scores[m]: the operand of those with tokens 16 m .. 16 m + 15.
+  template <class T, class Partners = EarlierPartners, class Scores>
   __device__ __forceinline__ void add_scores(const Scores& scores, const char* values, int live_groups,
                                              int warp, int lane) {
 #pragma unroll
@@ -155,25 +205,59 @@ struct OutputRows {
       if (i < live_groups)
 #pragma unroll
         for (int m = 0; m < 4; ++m)
-          if (ScoreRows<Operand, transposed>::holds(m, warp)) {
+          if (Partners::hold(m, warp)) {
             Operand v;
             load_columns<T>(v, values, 16 * i, NaturalTokens{16 * m}, lane);
             multiply(out[i][0], scores[m], v, 0);
             multiply(out[i][1], scores[m], v, 1);
           }
   }
-  // To a tensor [token, H, channels], from channel `begin` on.
+  // To a tensor [token, H, channels], from channel `begin` on; `to`: the warp's first token.
   template <class Format>
   __device__ __forceinline__ void store(typename Format::Bits* to, int begin, int channels, int live_rows,
                                         float scale, const Shape& shape, int lane) const {
+    const i64 stride = i64(shape.heads) * channels;
+    if constexpr (sizeof(typename Format::Bits) == 2)
+      if (shape.vector) {
+        store_wide<Format>(to, stride, begin, channels, live_rows, scale, lane);
+        return;
+      }
 #pragma unroll
     for (int i = 0; i < groups * 4; ++i) {
       const int half = i & 1, row = (lane >> 2) + 8 * half,
                 channel = begin + 16 * (i >> 2) + 8 * ((i >> 1) & 1) + 2 * (lane & 3);
       const Accumulator& x = out[i >> 2][(i >> 1) & 1];
       if (row < live_rows && channel < channels)
-        store_pair<Format>(to + i64(row) * shape.heads * channels + channel, x.r[2 * half] * scale,
-                           x.r[2 * half + 1] * scale, channels - channel, shape.vector);
+        store_pair<Format>(to + row * stride + channel, x.r[2 * half] * scale, x.r[2 * half + 1] * scale,
+                           channels - channel, shape.vector);
     }
+  }
+
+ private:
+  // 16 bytes per lane: the four lanes of a row exchange their pairs, so that each has all of 8 channels.
+  template <class Format>
+  __device__ __forceinline__ void store_wide(typename Format::Bits* to, i64 stride, int begin, int channels,
+                                             int live_rows, float scale, int lane) const {
+#pragma unroll
+    for (int i = 0; i < groups; ++i) {  // 32 channels of one half of the rows
+      const int half = i & 1, first = i >> 1, row = (lane >> 2) + 8 * half,
+                channel = begin + 32 * first + 8 * (lane & 3);
+      u32 x[4];
+#pragma unroll
+      for (int n = 0; n < 4; ++n) {
+        const Accumulator& from = out[2 * first + (n >> 1)][n & 1];
+        x[n] = Format::encode(from.r[2 * half] * scale) |
+               static_cast<u32>(Format::encode(from.r[2 * half + 1] * scale)) << 16;
+      }
+      exchange(x[0], x[1], lane & 1, 1), exchange(x[2], x[3], lane & 1, 1);
+      exchange(x[0], x[2], lane & 2, 2), exchange(x[1], x[3], lane & 2, 2);
+      if (row < live_rows && channel < channels)
+        *reinterpret_cast<uint4*>(to + row * stride + channel) = make_uint4(x[0], x[1], x[2], x[3]);
+    }
+  }
+  // The upper lane of two gets both second words, the lower one both first.
+  static __device__ __forceinline__ void exchange(u32& first, u32& second, bool upper, int mask) {
+    const u32 got = __shfl_xor_sync(0xffffffffu, upper ? first : second, mask);
+    first = upper ? got : first, second = upper ? second : got;
   }
 };

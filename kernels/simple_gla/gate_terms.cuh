@@ -24,8 +24,7 @@ struct GateTerms {
     return x;
   }
 
-  // One warp's rows of P, transposed: rows are the earlier tokens (ScoreRows). Every entry of `pairs` is
-  // written by exactly one warp.
+  // One warp's rows of P, with LaterPartners. Every entry of `pairs` is written by exactly one warp.
   __device__ __forceinline__ void sum_pairs(const Accumulator (&p)[8], int warp, int lane) {
     const int row = lane >> 2, column = 2 * (lane & 3);
 #pragma unroll
@@ -59,24 +58,32 @@ struct GateTerms {
     }
   }
 
+  // What the pairs inside the chunk give the gate of token t.
+  __device__ __forceinline__ float of_pairs(int t) const {
+    float sum = 0.0f;
+#pragma unroll
+    for (int l = 0; l < 6; ++l) {
+      const int begin = t & -(1 << l), end = begin + (1 << l);
+      const bool second = (t >> l) & 1;
+      for (int i = second ? t : begin; i < (second ? end : t); ++i)
+        sum = sum + (l == 5 ? pairs[5][i] + pairs[6][i] : pairs[l][i]);
+    }
+    return sum;
+  }
+  // What pairs that reach over the chunk's start or end give it.
+  __device__ __forceinline__ float of_ends(int t) const {
+    float later = 0.0f, earlier = 0.0f;
+    for (int i = t; i < 64; ++i) later = later + ends[i];
+    for (int j = 0; j < t; ++j) earlier = earlier + starts[j];
+    return later + earlier;
+  }
+  __device__ __forceinline__ float of_state() const {
+    return (state[0] + state[1]) + (state[2] + state[3]);
+  }
   // Gradient of token t's gate; all 128 threads, two per token. Lanes with odd numbers give nothing of use.
   __device__ __forceinline__ float gradient(float whole_chunk) const {
     const int t = int(threadIdx.x) >> 1;
-    float sum = 0.0f;
-    if (threadIdx.x & 1) {
-#pragma unroll
-      for (int l = 0; l < 6; ++l) {
-        const int begin = t & -(1 << l), end = begin + (1 << l);
-        const bool second = (t >> l) & 1;
-        for (int i = second ? t : begin; i < (second ? end : t); ++i)
-          sum = sum + (l == 5 ? pairs[5][i] + pairs[6][i] : pairs[l][i]);
-      }
-    } else {
-      float later = 0.0f, earlier = 0.0f;
-      for (int i = t; i < 64; ++i) later = later + ends[i];
-      for (int j = 0; j < t; ++j) earlier = earlier + starts[j];
-      sum = (later + earlier) + ((state[0] + state[1]) + (state[2] + state[3])) * whole_chunk;
-    }
+    const float sum = threadIdx.x & 1 ? of_pairs(t) : of_ends(t) + of_state() * whole_chunk;
     return sum + __shfl_xor_sync(0xffffffffu, sum, 1);
   }
 

@@ -1,5 +1,5 @@
-// The parallel form: the whole T x T matrix of weighed scores, 64 x 64 at a time, without any state between. One
-// kernel serves the output and the gradients of q, k and v; it makes 64 rows (tokens) x 64 channels of
+// The parallel form: the whole T x T matrix of weighed scores, 64 x 64 at a time, without any state between.
+// One kernel serves the output and the gradients of q, k and v; it makes 64 rows (tokens) x 64 channels of
 //   out_r = sum_c w (x_r . y_c) scale z_c  +  w_0 S^T x_r,
 // over the tokens c up to r, or from r on (`later`), with w = e^{sum of gates between}:
 //   o   x = q, y = k, z = v, S = S_0 scale         dq  x = do, y = v, z = k, S = S_0^T scale
@@ -9,13 +9,13 @@
 #pragma once
 #include "gate_terms.cuh"
 
-// What is summed for the gates' gradients, over the rows r of a block and its 64 channels with p = q, or k where
-// `later` (parallel_gates.cuh).
+// What is summed for the gates' gradients, over the rows r of a block and its 64 channels with p = q, or k
+// where `later` (parallel_gates.cuh).
 struct ParallelTerms {
-  float* rows;   // [token][H][slices]: p_r . out_r without the block's own columns
-  float* own;    // [token][H]: of the block's own pairs; `later` only
-  float* blocks; // [block][H][slices][stride]: sum over r of p_r . out_r from S alone, in [0]; not `later`: from
-                 // block J in [1 + J]
+  float* rows;    // [token][H][slices]: p_r . out_r without the block's own columns
+  float* own;     // [token][H]: of the block's own pairs; `later` only
+  float* blocks;  // [block][H][slices][stride]: sum over r of p_r . out_r from S alone, in [0]; not `later`:
+                  // from block J in [1 + J]
   int stride;
 };
 
@@ -25,15 +25,17 @@ struct ParallelShared {
   using StateTile = Tile<Fp32, 64>;
   static constexpr int x = 0, y = T::bytes, z = 2 * T::bytes, partner = 3 * T::bytes;
   static constexpr int state = T::bytes;  // in the place of y and z
-  static constexpr int bytes = (4 * T::bytes > T::bytes + StateTile::bytes ? 4 * T::bytes : T::bytes + StateTile::bytes);
+  static constexpr int bytes = 4 * T::bytes;
+  static_assert(state + StateTile::bytes <= bytes - (sizeof(typename Format::Bits) == 2 ? T::bytes : 0),
+                "the partner's tile stays");
 };
 
 // Log decays of a block of tokens: to or from its edge.
 struct EdgeSums {
   float logs[64];
 
-  // By one whole warp, from the gates of tokens lane and lane + 32: `outside` plus the sum up to the token, or
-  // of those after it. Returns the sum over the block.
+  // By one whole warp, from the gates of tokens lane and lane + 32: `outside` plus the sum up to the token,
+  // or of those after it. Returns the sum over the block.
   __device__ __forceinline__ float fill(const float (&y)[2], bool after, float outside, int lane) {
     TokenSums sums(y);
 #pragma unroll
@@ -61,6 +63,15 @@ struct SequenceBlock {
   __device__ int rows(int at) const { return int(min(i64(64), tokens - 64 * i64(at))); }
 };
 
+template <bool later>
+struct OwnPartnersOf {
+  using Type = EarlierPartners;
+};
+template <>
+struct OwnPartnersOf<true> {
+  using Type = LaterPartners;
+};
+
 template <class Format, class Gate, bool later, bool state_by_columns>
 struct ParallelRows {
   using Shared = ParallelShared<Format>;
@@ -69,7 +80,7 @@ struct ParallelRows {
   using Operand = typename OperandOf<Format>::Type;
   using Bits = typename Format::Bits;
   using Out = OutputRows<Operand, 4>;
-  using OwnPartners = typename PartnersOf<later>::Type;
+  using OwnPartners = typename OwnPartnersOf<later>::Type;
 
   const Bits *x, *y, *z, *partner;  // the tensors' first token, the head, channel 0
   const float* state;               // the sequence's and head's, or null
@@ -136,11 +147,13 @@ struct ParallelRows {
 };
 
 template <class Format, class Gate, bool later, bool state_by_columns>
-__device__ __forceinline__ void parallel_rows(
-    const typename Format::Bits* x, const typename Format::Bits* y, const typename Format::Bits* z,
-    const typename Format::Bits* partner, const typename Gate::Bits* gates, const float* state,
-    typename Format::Bits* to, ParallelTerms terms, const i64* blocks, const i64* sequences, float scale,
-    Shape shape) {
+__device__ __forceinline__ void parallel_rows(const typename Format::Bits* x, const typename Format::Bits* y,
+                                              const typename Format::Bits* z,
+                                              const typename Format::Bits* partner,
+                                              const typename Gate::Bits* gates, const float* state,
+                                              typename Format::Bits* to, ParallelTerms terms,
+                                              const i64* blocks, const i64* sequences, float scale,
+                                              Shape shape) {
   using Rows = ParallelRows<Format, Gate, later, state_by_columns>;
   using Operand = typename Rows::Operand;
   using T = typename Rows::T;
@@ -183,7 +196,7 @@ __device__ __forceinline__ void parallel_rows(
 
   // Warp 0: the gates of its own block, then block by block outwards.
   float between = 0.0f;
-  const auto gates_of = [&](float (&g)[2], int b) {
+  const auto gates_of = [&](float(&g)[2], int b) {
     load_gates<Gate>(g, gates, at.begin(b), at.rows(b), head, shape.heads, lane);
   };
   if (has_decay<Gate> && warp == 0) {
@@ -192,7 +205,7 @@ __device__ __forceinline__ void parallel_rows(
     decays.fill(g, lane);
     own_edge.fill(g, later, 0.0f, lane);
   }
-  if (wants_gates) rows.load(Shared::partner, partner + i64(head) * out_channels, out_channels, slice, at.index);
+  if (wants_gates) rows.load(Shared::partner, rows.partner, out_channels, slice, at.index);
 
   Out out;
   out.clear();

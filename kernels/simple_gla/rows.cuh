@@ -9,22 +9,22 @@ __device__ __forceinline__ int natural_place(int place, int lane) {
 }
 
 // Rows `row` .. row + 15 of the tile, channels `column` .. column + 15.
-template <class T>
-__device__ __forceinline__ void load_rows(OperandBf16& operand, const char* tile, int row, int column,
-                                          int lane) {
-  const int matrix = lane >> 3;
-  load_matrices(operand.r, tile + T::offset(row + (lane & 7) + 8 * (matrix & 1), column + 8 * (matrix >> 1)));
-}
 template <class T, class Operand>
 __device__ __forceinline__ void load_rows(Operand& operand, const char* tile, int row, int column, int lane) {
-  float x[2][4];
+  if constexpr (holds_operands<T, Operand>) {
+    const int matrix = lane >> 3;
+    load_matrices(operand.r,
+                  tile + T::offset(row + (lane & 7) + 8 * (matrix & 1), column + 8 * (matrix >> 1)));
+  } else {
+    float x[2][4];
 #pragma unroll
-  for (int half = 0; half < 2; ++half)
+    for (int half = 0; half < 2; ++half)
 #pragma unroll
-    for (int place = 0; place < 4; ++place)
-      x[half][place] = T::Element::decode(*reinterpret_cast<const typename T::Bits*>(
-          tile + T::offset(row + (lane >> 2) + 8 * half, column + natural_place(place, lane))));
-  operand = Operand::of(x);
+      for (int place = 0; place < 4; ++place)
+        x[half][place] = T::Element::decode(*reinterpret_cast<const typename T::Bits*>(
+            tile + T::offset(row + (lane >> 2) + 8 * half, column + natural_place(place, lane))));
+    operand = Operand::of(x);
+  }
 }
 
 // Columns `column` .. column + 15 of the tile, tokens `token` .. token + 15 as places, each times its weight

@@ -136,7 +136,7 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
   using Operand = typename OperandOf<Format>::Type;
   constexpr int value_groups = columns / 16;
   extern __shared__ __align__(16) char shared[];
-  __shared__ ChunkWeights weights[2];
+  __shared__ ChunkWeights weights[8];
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
   const int K = shape.key_channels, V = shape.value_channels;
@@ -177,25 +177,26 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
 #pragma unroll 1
   for (int stage = 0; stage < Stage::count - 1; ++stage) load_stage(stage);
 
-  // Warp 0 makes the weights of a chunk while the chunk before is used, from gates loaded one chunk earlier.
+  // Every fourth step each warp makes the weights of one of four chunks, from gates loaded four chunks
+  // earlier.
   float y[2] = {0.0f, 0.0f};
   const auto load_chunk_gates = [&](i64 step) {
     const i64 chunk = chunk_at(step);
     load_gates<Gate>(y, gates, first + 64 * chunk, step < chunks ? tokens - 64 * chunk : 0, head, shape.heads,
                      lane);
   };
-  if (has_decay<Gate> && warp == 0) {
-    load_chunk_gates(0);
-    weights[0].template fill<backward>(y, lane);
-    load_chunk_gates(1);
+  if constexpr (has_decay<Gate>) {
+    load_chunk_gates(warp);
+    weights[warp].template fill<backward>(y, lane);
+    load_chunk_gates(4 + warp);
   }
   for (i64 step = 0; step < chunks; ++step) {
     wait_copies<Stage::count - 2>();
     __syncthreads();
     load_stage(step + Stage::count - 1);  // into the stage that every warp left before the barrier
-    if (has_decay<Gate> && warp == 0) {
-      weights[(step + 1) & 1].template fill<backward>(y, lane);
-      load_chunk_gates(step + 2);
+    if (has_decay<Gate> && (step & 3) == 0) {
+      weights[(step + 4 + warp) & 7].template fill<backward>(y, lane);
+      load_chunk_gates(step + 8 + warp);
     }
     if (key_begin >= K) continue;
 
@@ -209,7 +210,7 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
     }
     const char* stage = shared + int(step % Stage::count) * Stage::bytes;
     state.template advance<Gate, backward, typename Stage::KeyTile, typename Stage::ValueTile, Operand>(
-        stage, stage + Stage::value_offset, 16 * warp, weights[step & 1], scale, lane);
+        stage, stage + Stage::value_offset, 16 * warp, weights[step & 7], scale, lane);
   }
   if (final_state != nullptr)
     state.for_each(lane, [&](float& s, int value, int key) {

@@ -100,7 +100,7 @@ Case adversarial_case(Random& random, const char* kernel, const char* direction,
 }
 
 TensorMap adversarial_inputs(Random& random, const Case& c) {
-  TensorMap inputs = draw_inputs(c, find_operator("gla"));
+  TensorMap inputs = draw_inputs(c, find_operator(find_kernel(c.kernel).operator_name));
   for (auto& [name, tensor] : inputs) {
     const bool half = tensor.dtype == Dtype::fp16;
     if (name == "g")
