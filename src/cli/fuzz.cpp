@@ -65,6 +65,7 @@ class ConsoleListener : public Listener {
                const std::string& backend) override {
     std::string names;
     for (const Kernel* kernel : kernels) names += (names.empty() ? "" : ", ") + kernel->name;
+    if (kernels.size() > 4) names = fmt::format("{} kernels", kernels.size());
     console_.line(fmt::format("fuzzing {} on {}, seed {}", names, backend, options.seed));
     bar_.show(0, "0 cases");
   }
@@ -97,6 +98,7 @@ struct FuzzCommand {
   EngineOptions engines;
   OutputOptions output;
   FuzzOptions options;
+  bool details = false;
 
   std::vector<const Kernel*> chosen() {
     if (own.foreign() && !what.empty())
@@ -123,7 +125,7 @@ struct FuzzCommand {
     options.interrupted = &interrupt.signal();
     const FuzzRun run = fuzz(kernels, *on.primary, options, listener);
     listener.clear();
-    print_fuzz_run(console, run);
+    print_fuzz_run(console, run, details);
     const nlohmann::json result = to_json(run);
     if (!junit.empty()) write_file(junit, render_junit(result));
     if (!sarif.empty()) write_file(sarif, render_sarif(result));
@@ -162,6 +164,8 @@ void add_fuzz(CLI::App& app, int& status) {
       ->capture_default_str();
   command
       ->add_flag("--known-first", o->options.known_first, "Rerun the findings stored in the database first")
+      ->group(results);
+  command->add_flag("--details", o->details, "Prints each kernel's tables: by format, output, decay and length")
       ->group(results);
   command->add_option("--junit", o->junit, "JUnit XML")->type_name("FILE")->group(results);
   command->add_option("--sarif", o->sarif, "SARIF")->type_name("FILE")->group(results);

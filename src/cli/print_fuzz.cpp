@@ -11,34 +11,70 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-/// One table per kernel: decay profiles down, output and dtype across, the largest error / bound in the
+constexpr int64_t kTellingCases = 5;  ///< a bound that fewer cases came near to may still be tight
+
+std::string ratio_text(double ratio) {
+  return ratio < 1000 ? fmt::format("{:.3f}", ratio) : fmt::format("{:.3g}", ratio);
+}
+
+/// A line per kernel: the largest error / bound by format, where it was, and how loose the bound was at most.
+void print_kernels(const Console& console, const FuzzRun& run) {
+  Rows lines{{"kernel", "cases", "bf16", "fp16", "fp32", "tightness", "worst error / bound at"}};
+  for (const std::string& kernel : run.kernels) {
+    int64_t cases = 0;
+    for (const CoverageRow& row : run.coverage)
+      if (row.feature == "kernel" && row.value == kernel) cases += row.cases;
+    std::map<std::string, double> worst;  // by format
+    const TightnessRow *at = nullptr, *loosest = nullptr;
+    for (const TightnessRow& row : run.tightness) {
+      if (row.kernel != kernel) continue;
+      double& ratio = worst[row.dtype];
+      ratio = std::max(ratio, row.max_ratio);
+      if (!at || row.max_ratio > at->max_ratio) at = &row;
+      if (row.cases >= kTellingCases && (!loosest || row.max_tightness < loosest->max_tightness))
+        loosest = &row;
+    }
+    lines.push_back({kernel, std::to_string(cases)});
+    for (const char* dtype : {"bf16", "fp16", "fp32"})
+      lines.back().push_back(worst.contains(dtype) ? ratio_text(worst.at(dtype)) : "-");
+    lines.back().push_back(loosest ? fmt::format("{:.4f}", loosest->max_tightness) : "-");
+    lines.back().push_back(
+        at ? fmt::format("{} {}, decay {}, {}", at->output, at->dtype, at->decay, at->length_class) : "-");
+  }
+  console.line(console.styled(Style::bold,
+                              "largest error / bound of each format; tightness: of the loosest output, decay "
+                              "and length (--details)"));
+  console.table(lines, 7);
+  console.line("");
+}
+
+/// One table per kernel and format: decay profiles down, outputs across, the largest error / bound in the
 /// cells.
 void print_tightness(const Console& console, const FuzzRun& run, const std::string& kernel) {
-  std::map<std::pair<std::string, std::string>, double> worst;  // (decay, "o bf16") -> ratio
-  std::set<std::string> columns, decays;
-  for (const TightnessRow& row : run.tightness) {
-    if (row.kernel != kernel) continue;
-    const std::string column = row.output + " " + row.dtype;
-    columns.insert(column);
-    decays.insert(row.decay);
-    double& ratio = worst[{row.decay, column}];
-    ratio = std::max(ratio, row.max_ratio);
-  }
-  if (columns.empty()) return;
-  console.line(console.styled(Style::bold, fmt::format("{}: worst error / bound", kernel)));
-  Rows rows{{"decay"}};
-  rows[0].insert(rows[0].end(), columns.begin(), columns.end());
-  for (const std::string& decay : decays) {
-    rows.push_back({decay});
-    for (const std::string& column : columns) {
-      const auto found = worst.find({decay, column});
-      rows.back().push_back(found == worst.end()   ? "-"
-                            : found->second < 1000 ? fmt::format("{:.3f}", found->second)
-                                                   : fmt::format("{:.3g}", found->second));
+  for (const char* dtype : {"bf16", "fp16", "fp32"}) {
+    std::map<std::pair<std::string, std::string>, double> worst;  // (decay, output) -> ratio
+    std::set<std::string> columns, decays;
+    for (const TightnessRow& row : run.tightness) {
+      if (row.kernel != kernel || row.dtype != dtype) continue;
+      columns.insert(row.output);
+      decays.insert(row.decay);
+      double& ratio = worst[{row.decay, row.output}];
+      ratio = std::max(ratio, row.max_ratio);
     }
+    if (columns.empty()) continue;
+    console.line(console.styled(Style::bold, fmt::format("{} {}: worst error / bound", kernel, dtype)));
+    Rows rows{{"decay"}};
+    rows[0].insert(rows[0].end(), columns.begin(), columns.end());
+    for (const std::string& decay : decays) {
+      rows.push_back({decay});
+      for (const std::string& column : columns) {
+        const auto found = worst.find({decay, column});
+        rows.back().push_back(found == worst.end() ? "-" : ratio_text(found->second));
+      }
+    }
+    console.table(rows, 1);
+    console.line("");
   }
-  console.table(rows, 1);
-  console.line("");
 }
 
 /// How tight the bound is, the output's own rounding removed: the loosest rows of output x dtype x decay x
@@ -69,6 +105,7 @@ void print_coverage(const Console& console, const FuzzRun& run) {
   console.line(console.styled(Style::bold, "coverage, share of the cases"));
   Rows rows{{"feature", "values"}};
   for (const CoverageRow& row : run.coverage) {
+    if (row.feature == "kernel") continue;  // in the kernels' lines
     const double share =
         100 * static_cast<double>(row.cases) / static_cast<double>(std::max<int64_t>(1, run.cases));
     const std::string value = fmt::format("{} {:.1f} %", row.value, share);
@@ -117,11 +154,13 @@ std::string verdict_of(const FuzzRun& run) {
   return run.cases > 0 && run.domain == run.cases ? "domain" : "pass";
 }
 
-void print_fuzz_run(const Console& console, const FuzzRun& run) {
+void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
   for (const std::string& kernel : run.kernels) {
+    if (!details) break;
     print_tightness(console, run, kernel);
     print_loosest(console, run, kernel);
   }
+  print_kernels(console, run);
   print_coverage(console, run);
   print_properties(console, run);
   print_findings(console, run);

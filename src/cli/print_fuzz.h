@@ -5,8 +5,8 @@
 
 namespace assay::cli {
 
-/// The whole run, the summary last.
-void print_fuzz_run(const Console&, const FuzzRun&);
+/// The run, a line per kernel and the summary last. `details`: each kernel's tables besides.
+void print_fuzz_run(const Console&, const FuzzRun&, bool details);
 /// "pass" | "finding" | "undecided" | "domain", of all cases together.
 std::string verdict_of(const FuzzRun&);
 
