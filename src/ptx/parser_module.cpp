@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "src/ptx/parser.h"
+#include "src/ptx/printable.h"
 #include "src/ptx/type.h"
 
 namespace assay::ptx {
@@ -108,7 +109,7 @@ void Parser::declare(Variable made, size_t position) {
 
 void Parser::file_directive() {
   const int64_t number = lex_.integer();
-  std::string name = lex_.quoted();
+  std::string name = printable(lex_.quoted());
   while (lex_.accept(',')) lex_.integer();  // time stamp, size
   file_numbers_[number] = static_cast<int32_t>(module_.files.size());
   module_.files.push_back(std::move(name));
@@ -373,7 +374,8 @@ void Parser::finish() {
     line.file = found == file_numbers_.end() ? -1 : found->second;
   }
   size_t at = 0;
-  for (const auto& [index, name] : commented_files_) {
+  for (const auto& [index, raw] : commented_files_) {
+    const std::string name = printable(raw);
     int32_t& file = module_.lines[static_cast<size_t>(index)].file = -1;
     for (size_t i = 0; i < module_.files.size() && file < 0; ++i)
       if (module_.files[i] == name || module_.files[i].ends_with("/" + name)) file = static_cast<int32_t>(i);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "src/numerics/bad_input.h"
+#include "src/ptx/printable.h"
 #include "src/ptx/program.h"
 #include "src/ptx/rewrite.h"
 #include "src/vm/code.h"
@@ -27,7 +28,7 @@ void expect_position(const std::string& message) {
     }
   }
   for (const char c : message)
-    if (!std::isprint(static_cast<unsigned char>(c)))
+    if (std::iscntrl(static_cast<unsigned char>(c)) || printable(message) != message)
       throw Broken("a message that does not print: " + message);
 }
 

@@ -131,6 +131,7 @@ void drop_modifier(std::vector<Token>& tokens, Random& random) {
   const std::vector<size_t> places = all_of(tokens, Token::Kind::opcode);
   if (places.empty()) return;
   std::string& word = tokens[pick(places, random)].text;
+  if (word.empty()) return;  // change_type left nothing
   const size_t dot = word.find('.', random() % word.size());
   if (dot == std::string::npos) return;
   word.erase(dot, std::min(word.find('.', dot + 1), word.size()) - dot);
