@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "fuzz/cost.h"
+#include "reference/domain.h"
 #include "src/case/decay_profiles.h"
 
 namespace assay {
@@ -54,9 +55,15 @@ size_t even_weight(const Target& target, const std::string& feature, size_t weig
   return std::max<size_t>(1, static_cast<size_t>(100 * share * double(weight)));
 }
 
+/// The axis itself, or as a factor of one ("H*V"); D is V.
 bool uses_axis(const Operator& op, std::string_view axis) {
   for (const ArgumentSpec& input : op.inputs)
-    if (std::find(input.axes.begin(), input.axes.end(), axis) != input.axes.end()) return true;
+    for (std::string_view name : input.axes) {
+      if (axis == "V" && name == "D") return true;
+      for (size_t times; (times = name.find('*')) != name.npos; name.remove_prefix(times + 1))
+        if (name.substr(0, times) == axis) return true;
+      if (name == axis) return true;
+    }
   return false;
 }
 
@@ -139,13 +146,15 @@ void draw_time(Case& c, const Target&) {
 }
 
 void draw_heads(Case& c, const Target& target) {
-  c.H = pick<int64_t>({{10, 1}, {6, 2}, {3, 3}, {1, 4}, {1, 5}});
+  c.H = !uses_axis(target.op, "H") ? 1 : pick<int64_t>({{10, 1}, {6, 2}, {3, 3}, {1, 4}, {1, 5}});
   c.HV = uses_axis(target.op, "HV") ? c.H * pick<int64_t>({{2, 1}, {1, 2}, {1, 3}}) : 0;
 }
 
 void draw_widths(Case& c, const Target& target) {
-  c.K = draw_width(target.kernel.limits.max_K);
-  c.V = chance(25) ? std::min(c.K, target.kernel.limits.max_V) : draw_width(target.kernel.limits.max_V);
+  c.K = uses_axis(target.op, "K") ? draw_width(target.kernel.limits.max_K) : 1;
+  c.V = !uses_axis(target.op, "V") ? 1
+        : chance(25)               ? std::min(c.K, target.kernel.limits.max_V)
+                                   : draw_width(target.kernel.limits.max_V);
   c.M = uses_axis(target.op, "M") ? draw_width(128) : 0;
 }
 
@@ -176,7 +185,9 @@ void draw_values(Case& c, const Target&) {
       pick<std::string>({{10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}});
 }
 
-void draw_scale(Case& c, const Target&) {
+void draw_scale(Case& c, const Target& target) {
+  c.scale.reset();
+  if (!takes_scale(target.op)) return;
   c.scale = pick<std::optional<double>>({{12, std::nullopt},
                                          {3, 1.0},
                                          {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))},
@@ -249,7 +260,7 @@ void settle(Case& c, const Target& target, double budget) {
   if (c.values == "exact" && target.op.inexact) c.values = "normal";
   if (c.values == "exact") {
     c.decay = "none";
-    c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
+    if (takes_scale(target.op)) c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
   }
   const auto is_gate = [](const ArgumentSpec& input) { return input.role == Role::log_decay; };
   const auto& inputs = target.op.inputs;

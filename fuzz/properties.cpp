@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "fuzz/slice.h"
+#include "reference/domain.h"
 #include "src/compare/compare.h"
 #include "src/numerics/bad_input.h"
 #include "src/verify/acceptance.h"
@@ -403,10 +404,10 @@ Failure heads_permute(PropertyRun& run) {
 
 /// P7 presumes that nothing under- or overflows: not for decays that vanish, and not where an output is near
 /// either end of its format (both runs must lie 2^20 inside it).
-bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator&) {
+bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator& op) {
   static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
   const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
-  return completed(v) && std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
+  return completed(v) && takes_scale(op) && std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
 }
 Failure power_of_two_scale(PropertyRun& run) {
   Case doubled = run.case_;

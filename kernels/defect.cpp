@@ -23,12 +23,20 @@ std::string header(std::string_view patch, std::string_view key) {
   return std::string(prose.substr(begin, prose.find('\n', begin) - begin));
 }
 
+/// "gla_chunk" is "gla.chunk"; names of operators and of modes may hold "_" too.
+std::string kernel_of(std::string_view folder_name) {
+  for (const Kernel& kernel : kernels()) {
+    std::string name = kernel.name;
+    std::replace(name.begin(), name.end(), '.', '_');
+    if (name == folder_name) return kernel.name;
+  }
+  return std::string(folder_name);
+}
+
 Defect defect_of(const SourceFile& file) {
   const std::string_view path = file.path.substr(folder.size());
   const size_t slash = path.find('/');
-  std::string kernel(path.substr(0, slash));
-  kernel[kernel.find('_')] = '.';
-  return {kernel,
+  return {kernel_of(path.substr(0, slash)),
           std::string(path.substr(slash + 1, path.size() - slash - 1 - std::string_view(".patch").size())),
           header(file.text, "what"),
           header(file.text, "since"),

@@ -1,4 +1,4 @@
-// Which inputs lie outside an operator's domain.
+// What an operator takes: its domain, and whether it has a scale.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,6 +18,9 @@ struct DomainFault {
   double value = 0;
   std::string reason;  ///< "a log decay must lie in [-10000, 0]"
 };
+
+/// Whether a scale enters the operator's mathematics: its formula names it then.
+bool takes_scale(const Operator&);
 
 /// Inputs that are not finite, and log decays outside [-1e4, 0]. Arguments the operator does not have are
 /// ignored.

@@ -95,6 +95,13 @@ double roundoff_of(const Problem& p, Role role, bool gradient) {
   return role == Role::log_decay ? p.adjoint.gate_output_roundoff : p.adjoint.state.output_roundoff;
 }
 
+/// a + b; exact where both are and a double holds their sum, as in cases of small integers.
+Ball<double> sum_of(const Ball<double>& a, const Ball<double>& b) {
+  const double sum = a.mid + b.mid, second = sum - a.mid;
+  const bool exact = a.mid - (sum - second) == 0 && b.mid - second == 0;
+  return exact && a.rad == 0 && b.rad == 0 ? Ball<double>(sum, 0) : a + b;
+}
+
 /// Stores a slice's results; gradients of elements that several slices share add up. Outputs that a group of
 /// heads shares are the same from each.
 void add_result(const SliceProblem& x, const SliceLayout& layout, const std::vector<Ball<double>>& balls,
@@ -105,7 +112,7 @@ void add_result(const SliceProblem& x, const SliceLayout& layout, const std::vec
     const size_t row = static_cast<size_t>(layout.row(x.slice, x.heads, r));
     for (int64_t c = 0; c < layout.columns(); ++c, ++i) {
       const size_t at = row + static_cast<size_t>(c);
-      const Ball<double> sum = shared ? Ball<double>(out.mid[at], out.rad[at]) + balls[i] : balls[i];
+      const Ball<double> sum = shared ? sum_of({out.mid[at], out.rad[at]}, balls[i]) : balls[i];
       out.mid[at] = sum.mid, out.rad[at] = sum.rad;
       const double up = shared ? 1 + 0x1p-50 : 1;
       const double kept = shared ? 1 : 0;

@@ -67,6 +67,15 @@ std::string outputs_part(const json& outputs) {
   return out + "\n";
 }
 
+std::string accumulated_part(const json& sums) {
+  std::string out;
+  for (const json& sum : sums)
+    out += fmt::format("Accumulated log decay over the {} steps to {}: {} nats, off by {} (bound {}).\n\n",
+                       short_field(sum, "steps"), code(text_of(sum, "element")), short_field(sum, "decay"),
+                       short_field(sum, "error"), short_field(sum, "bound"));
+  return out;
+}
+
 std::string origin_part(const json& origin) {
   std::string out = fmt::format("**Origin**: {}\n\n", escape_markdown(text_of(origin, "sentence")));
   out += fmt::format("- kind: {}\n- where: {}\n- instruction: {}\n", escape_markdown(text_of(origin, "kind")),
@@ -171,7 +180,9 @@ std::string verification_part(const json& v, std::string_view heading) {
     out += "\n";
   }
   const json& outputs = field_of(v, "outputs");
-  return outputs.empty() ? out : out + outputs_part(outputs);
+  if (!outputs.empty()) out += outputs_part(outputs);
+  if (const auto sums = v.find("accumulated_decay"); sums != v.end()) out += accumulated_part(*sums);
+  return out;
 }
 
 std::string fuzz_part(const json& run) {

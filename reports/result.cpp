@@ -114,6 +114,15 @@ void fields(Io& io, ExponentRange& x) {
 }
 
 template <typename Io>
+void fields(Io& io, AccumulatedDecay& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(steps);
+  ASSAY_FIELD(decay);
+  ASSAY_FIELD(error);
+  ASSAY_FIELD(bound);
+}
+
+template <typename Io>
 void fields(Io& io, OriginOperand& x) {
   ASSAY_FIELD(name);
   ASSAY_FIELD(type);
@@ -346,6 +355,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(domain);
   ASSAY_FIELD(trap);
   ASSAY_FIELD(origin);
+  io.or_empty("accumulated_decay", x.accumulated_decay);
   io.or_empty("origins", x.origins);
   ASSAY_FIELD(slice);
   ASSAY_FIELD(diagnosis);

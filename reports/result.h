@@ -8,6 +8,7 @@
 
 #include "src/backend/backend.h"
 #include "src/case/case.h"
+#include "src/compare/accumulated_decay.h"
 #include "src/compare/compare.h"
 #include "src/vm/check_report.h"
 #include "src/vm/shadow_report.h"
@@ -136,6 +137,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string verdict;     ///< "pass" | "finding" | "undecided" | "domain"
   std::string cause;       ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
+  std::vector<AccumulatedDecay> accumulated_decay;  ///< one per output that is a log decay
   std::vector<std::string> properties_failed;  ///< "same-bits-twice: o[...] differs ..."
   std::vector<std::string> domain;  ///< inputs outside the domain: "g[b=0,t=3,h=0,k=1] = 0.5: above 0"
   std::optional<Trap> trap;

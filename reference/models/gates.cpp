@@ -3,7 +3,8 @@
 // e^{|d|}, as |d log f / dz| <= 1 for both. `write` is the relative error of z = x + bias, `decay_per_nat`
 // that of the exponent per unit of |z| (and of |A|). Every factor is at most 1 + its inputs' magnitudes, so
 // that underflow costs at most kUnderflowEvents times their product. Gradients: the adjoint's readout; sums
-// over tokens and sequences (1 + value_readout) (1 + total).
+// over tokens and sequences (1 + value_readout) (1 + total). Where e^A, its products or a sum of their sizes
+// may overflow, gate_softplus has no finite bound.
 #include "reference/models/stored.h"
 #include "reference/operators/gate_logsigmoid.h"
 #include "reference/operators/gate_softplus.h"
@@ -136,12 +137,14 @@ ModelledValues GateSoftplus::adjoint_bound(const SliceProblem& p) {
   for (size_t i = 0; i < p.inputs[0].values.size(); ++i) {
     const size_t c = i % bias.size();
     const double z = p.inputs[0].values[i] + p.inputs[2].values[c], d = p.cotangents[0].values[i];
-    const double magnitudes = (1 + rate) * (1 + std::fabs(z));
+    const bool fits = (1 + rate) * (1 + std::fabs(d)) < kModelOverflow;
+    const double magnitudes = fits ? (1 + rate) * (1 + std::fabs(z)) : HUGE_VAL;
     x.push_back(gradient(a, storage, rate * sigmoid_of(z), d, z, A, magnitudes));
     add(bias[c], gradient(a, inside, rate * sigmoid_of(z), d, z, A, magnitudes));
     add(of_A, gradient(a, inside, rate * softplus_of(z), d, z, A, magnitudes));
   }
   const auto total = [&](const ModelledElement& e) {
+    if (!(e.companion < kModelOverflow)) return ModelledElement{e.companion, HUGE_VAL, e.underflow};
     const double relative_part = e.bound - e.underflow;
     return storage.element(e.companion, e.companion, relative_part + sums * (e.companion + relative_part),
                            e.underflow, n);

@@ -7,17 +7,17 @@
 namespace assay {
 namespace {
 
-/// Sum over i of |a_ri b_ic| for every r, c, and of (1 + |a|)(1 + |b|): the companion, and what underflow
-/// meets.
+/// Sum over i of a_ri b_ic for every r, c; of |a_ri b_ic|, and of (1 + |a|)(1 + |b|): the companion, and what
+/// underflow meets.
 struct Products {
-  double companion = 0, spread = 0;
+  double value = 0, companion = 0, spread = 0;
 };
 template <typename A, typename B>
 Products products(int64_t count, const A& a, const B& b) {
   Products y;
   for (int64_t i = 0; i < count; ++i) {
-    const double x = std::fabs(a(i)), z = std::fabs(b(i));
-    y.companion += x * z, y.spread += (1 + x) * (1 + z);
+    const double x = a(i), z = b(i);
+    y.value += x * z, y.companion += std::fabs(x * z), y.spread += (1 + std::fabs(x)) * (1 + std::fabs(z));
   }
   return y;
 }
@@ -25,8 +25,7 @@ Products products(int64_t count, const A& a, const B& b) {
 ModelledElement element(const Products& y, double relative, const GatedArithmetic& a, const Storage& storage,
                         int64_t count) {
   const double lost = kUnderflowEvents * underflow_of(a, claims_exact(a)) * (1 + relative) * y.spread;
-  // The sum's value is not known here: at most the companion.
-  return storage.element(y.companion, y.companion, relative * y.companion,
+  return storage.element(y.value, y.companion, relative * y.companion,
                          y.spread < kModelOverflow ? lost : HUGE_VAL, static_cast<double>(count) + 16);
 }
 

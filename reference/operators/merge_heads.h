@@ -16,7 +16,7 @@
 namespace assay {
 
 struct MergeHeads {
-  static constexpr bool per_head = false;
+  static constexpr bool per_head = false, heads_differ = true;
   static constexpr std::string_view name = "merge_heads";
   static constexpr std::string_view summary = "heads merged, [B,T,H,V] as [B,T,H*V], and projected";
   static constexpr std::string_view formula = "y_bt = W^T concat_h(x_bth)";

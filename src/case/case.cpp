@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reference/domain.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/names.h"
 #include "src/case/override.h"
@@ -87,6 +88,7 @@ bool power_of_two(double x) {
 void validate_values(const Case& c, const Operator& op) {
   const ParsedDecay decay = parse_decay(c.decay);
   find_values(c.values);
+  require(!c.scale || takes_scale(op), fmt::format("scale: {} has none; leave --scale out", op.name));
   require(!c.scale || std::isnormal(static_cast<float>(*c.scale)),  // as kernels take it
           fmt::format("scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude",
                       c.scale.value_or(0)));

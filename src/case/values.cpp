@@ -15,7 +15,9 @@ namespace {
 /// scores, states and outputs are integers below 256 in any order of summation.
 /// Gradients too, in units of the scale (at least 2^-3) where cotangents of states join in: |do_i.v_j| <= 1
 /// and at most 48 tokens with a do make |dq| <= 56 + 4, |dk| <= 48 + 8, |dv| <= 4 * 48 + 4 * 8. dg, at most
-/// 60 * 56 of these units, is an integer but may round when it is stored.
+/// 60 * 56 of these units, is an integer but may round when it is stored. x, where there are no keys: four channels of a
+/// token and head are 1 or -1 on writing tokens, so that sums over tokens stay below 56 + 4, and those over up to 12
+/// heads with weights up to 4 below 256.
 constexpr int64_t kRow = 4, kWritingTokens = 56, kReadingTokens = 48;
 
 /// Whether channel c is among the kRow channels a row uses (with multiplicity: fewer where two draws agree).
@@ -37,11 +39,12 @@ double draw_exact(const ValueDraw& d) {
   const double sign = d.random.bits(d.at, 1) & 1 ? -1 : 1;
   const Coordinates row{d.at.b, d.at.t, d.at.h, 0};
   if (d.argument == "q" || d.argument == "k") return in_row(d, row) ? sign : 0;
+  if (d.argument == "x") return in_row(d, row) && is_chosen_token(d, kWritingTokens) ? sign : 0;
   if (d.argument == "v") {
     if (!is_chosen_token(d, kWritingTokens)) return 0;
     return sign * static_cast<double>(d.random.below(4, d.at, 3) != 0);
   }
-  if (d.argument == "do")
+  if (d.argument == "do" || d.argument == "dy")
     return is_chosen_token(d, kReadingTokens) && d.random.below(d.channels, row, 5) == d.at.c ? sign : 0;
   if (d.argument == "dfinal_state") {  // one value channel per key channel
     const int64_t V = std::max<int64_t>(1, d.drawn.V);

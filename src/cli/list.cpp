@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -51,18 +53,38 @@ std::string formats_text(const std::vector<Dtype>& dtypes) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
+/// Whether an input has the axis, by itself or as a factor ("H*V"); D is V.
+bool has_axis(const Operator& op, std::string_view axis) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& input) {
+    return std::any_of(input.axes.begin(), input.axes.end(), [&](std::string_view name) {
+      return name == axis || (axis == "V" && name == "D");
+    });
+  });
+}
+
+/// What a kernel is safe for: every input of the operator finite, its log decays in this range.
+std::string domain_text(const Kernel& kernel, const Operator& op) {
+  for (const ArgumentSpec& input : op.inputs)
+    if (input.role == Role::log_decay)
+      return fmt::format("{} in [{}, {}]", input.name, kernel.limits.gate_min, kernel.limits.gate_max);
+  return "finite inputs";
+}
+
 Listing list_kernels() {
-  Listing list{{"kernel", "summary", "directions", "inputs", "gates", "K up to", "V up to", "safe log decays",
-                "arithmetic"},
+  Listing list{{"kernel", "summary", "directions", "inputs", "gates", "K up to", "V up to", "safe for", "arithmetic"},
                {},
-               fmt::format("GPU: {}", describe_gpu())};
+               fmt::format("safe for: where every intermediate stays in its format and no exponential sees an argument "
+                           "above 0, as the machine sees at the edges; other inputs finite. GPU: {}",
+                           describe_gpu())};
   for (const Kernel& kernel : kernels()) {
     const KernelLimits& limits = kernel.limits;
+    const Operator& op = find_operator(kernel.operator_name);
     list.rows.push_back({kernel.name, kernel.summary,
                          fmt::format("{}", fmt::join(directions_of(kernel), ",")),
                          formats_text(limits.dtypes), formats_text(limits.gate_dtypes),
-                         std::to_string(limits.max_K), std::to_string(limits.max_V),
-                         fmt::format("[{}, {}]", limits.gate_min, limits.gate_max), kernel.arithmetic_text});
+                         has_axis(op, "K") ? std::to_string(limits.max_K) : "-",
+                         has_axis(op, "V") ? std::to_string(limits.max_V) : "-", domain_text(kernel, op),
+                         kernel.arithmetic_text});
   }
   return list;
 }

@@ -98,6 +98,15 @@ void print_outputs(const Console& console, const Verification& v) {
   console.table(rows, 2);
 }
 
+/// What a state is off by that these log decays decay.
+void print_accumulated_decay(const Console& console, const Verification& v) {
+  for (const AccumulatedDecay& sum : v.accumulated_decay)
+    console.line(fmt::format(
+        "accumulated log decay: {:.6g} nats over the {} steps to {}, off by {:.3g} (bound {:.3g}): a state is off by a factor "
+        "of {:.4g}",
+        sum.decay, sum.steps, sum.element, sum.error, sum.bound, std::exp(sum.error)));
+}
+
 /// The element that is shown: of the output with the worst one.
 const OutputComparison* worst_output(const Verification& v) {
   const auto badness = [](const OutputComparison& o) {
@@ -232,6 +241,7 @@ void print_verification(const Console& console, const Verification& v, size_t de
   if (!v.outputs.empty()) {
     console.line("");
     print_outputs(console, v);
+    print_accumulated_decay(console, v);
   }
   print_worst(console, v);
   if (v.origin) print_origin(console, *v.origin, depth);

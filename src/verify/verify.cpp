@@ -74,6 +74,19 @@ std::vector<OutputComparison> compare_outputs(const Outcome& outcome, const Refe
   return comparisons;
 }
 
+/// What the errors of those outputs add up to that are log decays.
+std::vector<AccumulatedDecay> accumulate(const Outcome& outcome, const ReferenceResult& reference, const Operator& op,
+                                         const Case& c) {
+  std::vector<AccumulatedDecay> sums;
+  for (const ArgumentSpec& spec : op.outputs)
+    for (const ReferenceOutput& expected : reference.outputs) {
+      if (spec.role != Role::log_decay || expected.name != spec.name || !outcome.outputs.count(expected.name)) continue;
+      if (auto sum = accumulated_decay(outcome.outputs.at(expected.name), expected, c.cu_seqlens))
+        sums.push_back(*std::move(sum));
+    }
+  return sums;
+}
+
 /// Elements whose bits differ between two runs; each output with some adds a failure of `property`.
 int64_t compare_runs(const Outcome& first, const Outcome& second, const std::string& property,
                      Verification& v) {
@@ -240,6 +253,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     const ReferenceResult reference = evaluate(c, kernel, op, inputs, options.threads);
     v.seconds_reference = reference.seconds;
     v.outputs = compare_outputs(outcome, reference, nullptr);
+    v.accumulated_decay = accumulate(outcome, reference, op, c);
   }
   if (options.twice) compare_runs(outcome, backend.run(plan, inputs), "same-bits-twice", v);
   if (options.peer) {

@@ -1,0 +1,69 @@
+/* The kernels of assay for programs of their own, by plain pointers: plan once for given sizes, then enqueue
+ * on a stream as often as needed. Nothing here needs a CUDA header: the driver is opened when a kernel first
+ * runs, in the context that is current then. Functions return 0, or 1 and say why in assay_error(). A kernel
+ * belongs to one thread at a time. */
+#ifndef ASSAY_KERNELS_H
+#define ASSAY_KERNELS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum { ASSAY_BF16 = 0, ASSAY_FP16 = 1, ASSAY_FP32 = 2 } assay_format;
+typedef enum { ASSAY_FORWARD = 1, ASSAY_BACKWARD = 2, ASSAY_BOTH = 3 } assay_direction;
+
+/* Sizes as `assay list operators` names them; 0 stands for 1, and for HV for as many value heads as heads.
+ * Only the axes of the operator count: hgrn's channels D are V. */
+typedef struct {
+  int64_t B, T, H, HV, K, V, M;
+  /* Packed sequences: `sequences` + 1 offsets into T, in host memory, B = 1; NULL: B sequences of T tokens.
+   */
+  const int64_t* cu_seqlens;
+  int64_t sequences;
+  assay_format format;      /* of inputs, outputs and gradients */
+  assay_format gate_format; /* of log decays and their gradients; states are fp32 */
+  assay_direction direction;
+  double scale; /* 0: the operator's default */
+  /* Names of optional inputs that are not given, ended by NULL; NULL: all are given. The gradient of an
+   * absent input is absent. */
+  const char* const* absent;
+  const float* g_gamma; /* simple_gla: one log decay per head, in host memory, in place of g; NULL: none */
+} assay_problem;
+
+/* One tensor of a call, dense and row by row, aligned to 16 bytes. */
+typedef struct {
+  const char* name; /* "q", "initial_state", "o", "dq", .. */
+  int is_output;
+  assay_format format;
+  int rank;
+  int64_t shape[6];
+  int64_t bytes;
+} assay_tensor;
+
+typedef struct assay_kernel assay_kernel;
+
+/* Names of the kernels, "gla.chunk" and so on; NULL beyond the last one. */
+const char* assay_kernel_name(int index);
+/* Plans a kernel for a problem. Needs no GPU. */
+int assay_kernel_create(const char* name, const assay_problem* problem, assay_kernel** kernel);
+void assay_kernel_destroy(assay_kernel* kernel);
+
+/* The tensors that a call takes and gives, inputs first; their number in `count`. */
+const assay_tensor* assay_kernel_tensors(const assay_kernel* kernel, int* count);
+/* Bytes of device memory that a call needs beside the tensors, aligned to 256 bytes. */
+int64_t assay_kernel_workspace(const assay_kernel* kernel);
+
+/* Enqueues the kernel on `stream` (a CUstream or cudaStream_t; NULL: the default stream). `tensors`: device
+ * pointers in the order of assay_kernel_tensors. The first call loads the module and waits for it; later ones
+ * only enqueue. */
+int assay_kernel_run(assay_kernel* kernel, void* const* tensors, void* workspace, void* stream);
+
+/* What went wrong in this thread's last call that returned 1. */
+const char* assay_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

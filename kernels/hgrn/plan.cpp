@@ -1,0 +1,168 @@
+// The plans of the hgrn kernels and the arithmetic they declare.
+#include <fmt/format.h>
+
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gated/product_arithmetic.h"
+#include "kernels/kernel.h"
+#include "kernels/module_text.h"
+
+namespace assay {
+namespace {
+
+using namespace gated;
+
+constexpr int64_t stretch = 16, chunk = 32;  // as in fused_recurrent.cu and chunk.cu
+constexpr int64_t threads_per_sequence = 64, threads_per_chunk = 128;
+
+KernelLimits limits() {
+  KernelLimits limits;
+  limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  limits.max_V = 1 << 20;
+  return limits;
+}
+
+/// What both plans are made of: D channels, N sequences cut into pieces of `tokens`.
+struct Channels {
+  Plan plan;
+  Sizes s;
+  Sequences sequences;
+
+  Channels(const std::string& mode, int64_t tokens, const Case& c, const Operator& op)
+      : s(sizes_of(c)), sequences(sequences_of(c, s, tokens)) {
+    plan.kernel = "hgrn." + mode;
+    require_within(limits(), c, s, plan.kernel);
+    plan.outputs = plan_outputs(c, op);
+    plan.modules = {
+        embedded_module(fmt::format("hgrn/{}.{}.{}", mode, format(c.dtype).name, format(c.gate_dtype).name))};
+  }
+  /// Of one number per piece and channel; null where there is no token.
+  PointerArgument workspace(const char* name) {
+    if (sequences.chunks == 0) return {};
+    plan.workspaces.push_back({name, sequences.chunks * s.V * 4});
+    return {name, 0};
+  }
+  /// Of a tensor of tokens; null where there is none.
+  PointerArgument tokens(const char* name) const {
+    return s.T > 0 ? PointerArgument{name, 0} : PointerArgument{};
+  }
+  void launch(const char* function, int64_t parts, int64_t threads, std::vector<Argument> arguments) {
+    if (parts == 0) return;
+    arguments.emplace_back(static_cast<int32_t>(s.V));
+    plan.launches.push_back({.module = plan.modules.front().name,
+                             .function = function,
+                             .grid = grid_of(parts * ((s.V + threads - 1) / threads), plan.kernel),
+                             .block = {static_cast<uint32_t>(threads), 1, 1},
+                             .arguments = std::move(arguments)});
+  }
+};
+
+Plan recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  Channels k("fused_recurrent", stretch, c, op);
+  k.plan.constants = {k.sequences.table};
+  const PointerArgument initial = input_or_null(inputs, "initial_state"), table{"sequences", 0};
+  if (runs_forward(c))
+    k.launch(
+        "hgrn_fused_recurrent", k.s.N, threads_per_sequence,
+        {k.tokens("x"), k.tokens("g"), initial, k.tokens("o"), PointerArgument{"final_state", 0}, table});
+  if (runs_backward(c))
+    k.launch("hgrn_fused_recurrent_backward", k.s.N, threads_per_sequence,
+             {k.tokens("x"), k.tokens("g"), k.tokens("do"), initial, input_or_null(inputs, "dfinal_state"),
+              k.tokens("dx"), k.tokens("dg"), output_or_null(k.plan, "dinitial_state"), k.workspace("states"),
+              table});
+  return k.plan;
+}
+
+Plan chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  Channels k("chunk", chunk, c, op);
+  k.plan.constants = {k.sequences.table, k.sequences.chunk_table};
+  if (k.sequences.chunks == 0) k.plan.constants.pop_back();
+  const PointerArgument x = k.tokens("x"), g = k.tokens("g"),
+                        initial = input_or_null(inputs, "initial_state");
+  const PointerArgument sequences{"sequences", 0}, chunks{"chunks", 0};
+  const PointerArgument decays = k.workspace("decays"), states = k.workspace("states");
+  const auto chunk_tokens = static_cast<int32_t>(chunk);
+  const int64_t count = k.sequences.chunks;
+  if (runs_forward(c)) {
+    k.launch("hgrn_chunk_ends", count, threads_per_chunk,
+             {x, g, PointerArgument{}, decays, states, PointerArgument{}, chunks});
+    k.launch("hgrn_chunk_states", k.s.N, threads_per_sequence,
+             {initial, PointerArgument{"final_state", 0}, decays, states, sequences, chunk_tokens});
+    k.launch("hgrn_chunk_outputs", count, threads_per_chunk, {x, g, states, k.tokens("o"), chunks});
+  }
+  if (runs_backward(c)) {
+    const PointerArgument gradients = k.workspace("gradients"), d_o = k.tokens("do");
+    k.launch("hgrn_chunk_ends", count, threads_per_chunk, {x, g, d_o, decays, states, gradients, chunks});
+    k.launch("hgrn_chunk_states", k.s.N, threads_per_sequence,
+             {initial, PointerArgument{}, decays, states, sequences, chunk_tokens});
+    k.launch("hgrn_chunk_state_gradients", k.s.N, threads_per_sequence,
+             {input_or_null(inputs, "dfinal_state"), output_or_null(k.plan, "dinitial_state"), decays,
+              gradients, sequences, chunk_tokens});
+    k.launch("hgrn_chunk_gradients", count, threads_per_chunk,
+             {x, g, d_o, states, gradients, k.tokens("dx"), k.tokens("dg"), chunks});
+  }
+  return k.plan;
+}
+
+/// h = fma(e, h, x): one rounding per token, x as it is. e as in recurrent_plan.cpp. A chunk's decay is the
+/// product of its tokens' factors, one rounding per token that the state would have lived through anyway, and
+/// meets the state in one fused addition (boundary).
+GatedArithmetic state_arithmetic(int64_t tokens) {
+  GatedArithmetic a;
+  a.decay = 0x1p-25;
+  a.decay_per_nat = 16 * u;
+  a.step = u;
+  a.underflow = 0x1p-126;
+  a.chunk = tokens;
+  if (tokens > 0) a.boundary = u;
+  return a;
+}
+
+GatedArithmetic arithmetic(const Case& c, int64_t tokens) {
+  GatedArithmetic a = state_arithmetic(tokens);
+  a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+/// G = fl(fl(e G) + do): the product rounds once more at every crossing. dg = (e h) G: two products.
+GatedAdjointArithmetic adjoint_arithmetic(const Case& c, int64_t tokens) {
+  GatedAdjointArithmetic a;
+  a.state = a.adjoint = state_arithmetic(tokens);
+  a.adjoint.decay = 0x1p-25 + u + 0x1p-49;
+  a.state.output_roundoff = unit_roundoff(c.dtype);
+  a.gate_readout = gamma(2);
+  a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
+  return a;
+}
+
+Kernel hgrn_kernel(const char* mode, int64_t tokens) {
+  Kernel kernel;
+  kernel.name = std::string("hgrn.") + mode;
+  kernel.operator_name = "hgrn";
+  kernel.limits = limits();
+  kernel.resume_granularity = tokens == 0 ? 1 : tokens;
+  kernel.exponents_nonpositive = true;
+  kernel.arithmetic = [tokens](const Case& c) { return arithmetic(c, tokens); };
+  kernel.adjoint_arithmetic = [tokens](const Case& c) { return adjoint_arithmetic(c, tokens); };
+  return kernel;
+}
+
+}  // namespace
+
+Kernel hgrn_fused_recurrent() {
+  Kernel kernel = hgrn_kernel("fused_recurrent", 0);
+  kernel.summary = "one token after the other, one thread per channel";
+  kernel.arithmetic_text = "fp32 throughout: exponential and fused multiply-add once per token";
+  kernel.plan = recurrent_plan;
+  return kernel;
+}
+
+Kernel hgrn_chunk() {
+  Kernel kernel = hgrn_kernel("chunk", chunk);
+  kernel.summary = "a scan over chunks of 32 tokens, one thread per chunk and channel";
+  kernel.arithmetic_text =
+      "fp32 throughout: exponential and fused multiply-add once per token; decays of chunks as products";
+  kernel.plan = chunk_plan;
+  return kernel;
+}
+
+}  // namespace assay

@@ -1,0 +1,100 @@
+// The plan of merge_heads.fused and the arithmetic it declares.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gated/product_arithmetic.h"
+#include "kernels/kernel.h"
+#include "kernels/module_text.h"
+
+namespace assay {
+namespace {
+
+using namespace gated;
+
+constexpr int64_t tile = 64, places_per_total = 64;  // as in product.cuh
+
+KernelLimits limits() {
+  KernelLimits limits;
+  limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  limits.max_K = limits.max_V = 1 << 16;
+  return limits;
+}
+
+Plan plan(const Case& c, const Operator& op, const TensorMap&) {
+  const Sizes s = sizes_of(c);
+  Plan plan;
+  plan.kernel = "merge_heads.fused";
+  require_within(limits(), c, s, plan.kernel);
+  plan.outputs = plan_outputs(c, op);
+  plan.modules = {embedded_module(fmt::format("merge_heads/fused.{}.none", format(c.dtype).name))};
+  const int64_t tokens = s.B * s.T, inner = s.H * s.V, outer = s.K;
+  const auto of_tokens = [&](const char* name) {
+    return tokens > 0 ? PointerArgument{name, 0} : PointerArgument{};
+  };
+  const PointerArgument x = of_tokens("x"), dy = of_tokens("dy"), weight{"weight", 0};
+  const auto launch = [&](const char* function, int64_t rows, int64_t columns,
+                          std::vector<Argument> arguments) {
+    const int64_t blocks = (rows + tile - 1) / tile * ((columns + tile - 1) / tile);
+    if (blocks == 0) return;
+    for (const int64_t size : {tokens, inner, outer}) arguments.emplace_back(size);
+    plan.launches.push_back({.module = plan.modules.front().name,
+                             .function = function,
+                             .grid = grid_of(blocks, plan.kernel),
+                             .block = {128, 1, 1},
+                             .arguments = std::move(arguments)});
+  };
+  if (runs_forward(c)) launch("merge_heads", tokens, outer, {x, weight, of_tokens("y")});
+  if (runs_backward(c)) {
+    launch("merge_heads_inputs", tokens, inner, {dy, weight, of_tokens("dx")});
+    launch("merge_heads_weights", inner, outer, {x, dy, PointerArgument{"dweight", 0}});
+  }
+  return plan;
+}
+
+/// A sum over so many places: what the operands and 64 places of tensor cores lose, and one addition per 64
+/// places.
+double sum_error(Dtype dtype, int64_t places) {
+  const double totals = std::ceil(static_cast<double>(places) / static_cast<double>(places_per_total));
+  return compounded({operand_error(dtype, 0), contraction(dtype, places_per_total), gamma(totals)});
+}
+
+GatedArithmetic arithmetic(const Case& c) {
+  const Sizes s = sizes_of(c);
+  GatedArithmetic a;
+  a.readout = sum_error(c.dtype, s.H * s.V);
+  a.underflow = 0x1p-126;
+  a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+  const Sizes s = sizes_of(c);
+  GatedAdjointArithmetic a;
+  a.adjoint.readout = sum_error(c.dtype, s.K);
+  a.adjoint.underflow = 0x1p-126;
+  a.value_readout = sum_error(c.dtype, s.B * s.T);
+  a.state.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+}  // namespace
+
+Kernel merge_heads_fused() {
+  Kernel kernel;
+  kernel.name = "merge_heads.fused";
+  kernel.operator_name = "merge_heads";
+  kernel.summary = "heads read where they lie, one matrix product on tensor cores";
+  kernel.arithmetic_text =
+      "bf16: bf16 operands; fp16: tf32 operands; fp32: tf32 operands in two parts; 64 places in the tensor "
+      "cores' "
+      "accumulator, then fp32 sums";
+  kernel.limits = limits();
+  kernel.plan = plan;
+  kernel.arithmetic = arithmetic;
+  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  return kernel;
+}
+
+}  // namespace assay

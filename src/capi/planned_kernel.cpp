@@ -1,0 +1,203 @@
+#include "src/capi/planned_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kAlignment = 256;                 // of a workspace
+constexpr uint64_t kTensorAlignment = 16;           // the widest load
+constexpr uint32_t kDefaultSharedBytes = 48 << 10;  // without asking for more
+
+Dtype dtype_of(assay_format format) {
+  switch (format) {
+    case ASSAY_BF16:
+      return Dtype::bf16;
+    case ASSAY_FP16:
+      return Dtype::fp16;
+    case ASSAY_FP32:
+      return Dtype::fp32;
+  }
+  throw BadInput(
+      fmt::format("format {}: use ASSAY_BF16, ASSAY_FP16 or ASSAY_FP32", static_cast<int>(format)));
+}
+assay_format format_of(Dtype dtype) {
+  return dtype == Dtype::bf16 ? ASSAY_BF16 : dtype == Dtype::fp16 ? ASSAY_FP16 : ASSAY_FP32;
+}
+
+const char* direction_of(assay_direction direction) {
+  switch (direction) {
+    case ASSAY_FORWARD:
+      return "forward";
+    case ASSAY_BACKWARD:
+      return "backward";
+    case ASSAY_BOTH:
+      return "both";
+  }
+  throw BadInput(fmt::format("direction {}: use ASSAY_FORWARD, ASSAY_BACKWARD or ASSAY_BOTH",
+                             static_cast<int>(direction)));
+}
+
+/// What is absent: the names given, and g where g_gamma stands in for it (else g_gamma).
+std::set<std::string> absent_of(const assay_problem& p) {
+  std::set<std::string> names;
+  for (const char* const* name = p.absent; name && *name; ++name) names.insert(*name);
+  return names;
+}
+
+Case case_of(const std::string& kernel, const assay_problem& p, const Operator& op) {
+  const auto size = [](int64_t n) { return n == 0 ? 1 : n; };
+  Case c;
+  c.kernel = kernel;
+  c.B = size(p.B), c.T = p.T, c.H = size(p.H), c.HV = p.HV, c.K = size(p.K), c.V = size(p.V), c.M = p.M;
+  if (p.cu_seqlens) c.cu_seqlens.assign(p.cu_seqlens, p.cu_seqlens + p.sequences + 1);
+  c.dtype = dtype_of(p.format), c.gate_dtype = dtype_of(p.gate_format);
+  c.direction = direction_of(p.direction);
+  if (p.scale != 0) c.scale = p.scale;
+  std::set<std::string> absent = absent_of(p);
+  c.initial_state = absent.erase("initial_state") == 0;
+  bool no_cotangent = false;
+  for (const ArgumentSpec& spec : op.cotangents())
+    if (spec.optional) no_cotangent |= absent.erase(std::string(spec.name)) > 0;
+  c.final_state_gradient = runs_backward(c) && !no_cotangent;
+  for (const ArgumentSpec& spec : op.inputs)
+    if (!spec.instead_of.empty()) absent.insert(std::string(p.g_gamma ? spec.instead_of : spec.name));
+  c.without = std::move(absent);
+  validate(c, op);
+  return c;
+}
+
+void require_direction(const Kernel& kernel, const Case& c) {
+  const auto directions = directions_of(kernel);
+  if (std::find(directions.begin(), directions.end(), c.direction) == directions.end())
+    throw BadInput(fmt::format("{}: no entry point for direction {}", kernel.name, c.direction));
+  if (kernel.refuses)
+    if (const std::string why = kernel.refuses(c); !why.empty()) throw BadInput(why);
+}
+
+}  // namespace
+
+PlannedKernel::PlannedKernel(const char* name, const assay_problem& problem) {
+  const Kernel& kernel = find_kernel(name);
+  const Operator& op = find_operator(kernel.operator_name);
+  const Case c = case_of(kernel.name, problem, op);
+  require_direction(kernel, c);
+  const Sizes sizes = sizes_of(c);
+  TensorMap inputs;  // shapes only: plans ask which are there, and for the values of g_gamma
+  for (const ArgumentSpec& spec : inputs_of(c, op)) {
+    if (!is_present(c, spec)) continue;
+    Tensor tensor;
+    tensor.name = spec.name, tensor.dtype = assay::dtype_of(c, spec);
+    for (const auto axis : spec.axes) tensor.axes.push_back({std::string(axis), sizes.of(axis)});
+    if (spec.name == "g_gamma") {
+      tensor = Tensor(tensor.name, Dtype::fp32, tensor.axes);
+      for (int64_t h = 0; h < tensor.size(); ++h) tensor.set(h, static_cast<double>(problem.g_gamma[h]));
+    } else {
+      list(tensor.name, tensor.dtype, tensor.axes, false);
+    }
+    inputs.emplace(tensor.name, tensor);
+  }
+  plan_ = kernel.plan(c, op, inputs);
+  for (const PlanOutput& output : plan_.outputs) list(output.name, output.dtype, output.axes, true);
+  for (const Workspace& workspace : plan_.workspaces) {
+    workspace_offsets_[workspace.name] = workspace_bytes_;
+    workspace_bytes_ += (workspace.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+}
+
+PlannedKernel::~PlannedKernel() {
+  for (const auto& [name, pointer] : constants_) driver_->cuMemFree(pointer);
+}
+
+void PlannedKernel::list(const std::string& name, Dtype dtype, const std::vector<Axis>& axes,
+                         bool is_output) {
+  assay_tensor tensor{};
+  tensor.name = names_.emplace_back(name).c_str();
+  tensor.is_output = is_output;
+  tensor.format = format_of(dtype);
+  tensor.bytes = format(dtype).bytes;
+  for (const Axis& axis : axes) tensor.shape[tensor.rank++] = axis.size, tensor.bytes *= axis.size;
+  tensors_.push_back(tensor);
+}
+
+/// Modules and constants of the plan. Kernels of ours say how they round: the driver may contract nothing.
+void PlannedKernel::load() {
+  auto driver = std::make_unique<Driver>(Driver::open());
+  std::map<std::string, CUmodule> modules;
+  for (const Module& module : plan_.modules)
+    driver->check(driver->cuModuleLoadDataEx(&modules[module.name], module.ptx->c_str(), 0, nullptr, nullptr),
+                  "loading " + module.path);
+  std::vector<Ready> launches;
+  for (const Launch& launch : plan_.launches) {
+    Ready ready{&launch, nullptr};
+    driver->check(
+        driver->cuModuleGetFunction(&ready.function, modules.at(launch.module), launch.function.c_str()),
+        launch.function);
+    if (launch.shared_bytes > kDefaultSharedBytes)
+      driver->check(
+          driver->cuFuncSetAttribute(ready.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                     static_cast<int>(launch.shared_bytes)),
+          launch.function);
+    launches.push_back(ready);
+  }
+  driver_ = std::move(driver);
+  for (const Tensor& constant : plan_.constants) {
+    CUdeviceptr& pointer = constants_[constant.name];
+    driver_->check(driver_->cuMemAlloc(&pointer, std::max<size_t>(1, constant.data.size())), constant.name);
+    if (!constant.data.empty())
+      driver_->check(driver_->cuMemcpyHtoD(pointer, constant.data.data(), constant.data.size()),
+                     constant.name);
+  }
+  launches_ = std::move(launches);
+}
+
+uint64_t PlannedKernel::word_of(const Argument& argument,
+                                const std::map<std::string, CUdeviceptr>& addresses) const {
+  uint64_t word = 0;
+  std::visit(
+      [&](const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, PointerArgument>)
+          word = value.buffer.empty() ? 0 : addresses.at(value.buffer) + static_cast<uint64_t>(value.offset);
+        else
+          std::memcpy(&word, &value, sizeof value);
+      },
+      argument);
+  return word;
+}
+
+void PlannedKernel::run(void* const* tensors, void* workspace, void* stream) {
+  std::map<std::string, CUdeviceptr> addresses;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const auto address = reinterpret_cast<CUdeviceptr>(tensors[i]);
+    if (tensors_[i].bytes > 0 && (address == 0 || address % kTensorAlignment != 0))
+      throw BadInput(fmt::format("{}: its pointer {:#x} is {}", tensors_[i].name, address,
+                                 address == 0 ? "missing" : "not aligned to 16 bytes"));
+    addresses[tensors_[i].name] = address;
+  }
+  const auto base = reinterpret_cast<CUdeviceptr>(workspace);
+  if (workspace_bytes_ > 0 && (base == 0 || base % kAlignment != 0))
+    throw BadInput(fmt::format("workspace: {} bytes aligned to 256 are needed", workspace_bytes_));
+  for (const auto& [name, offset] : workspace_offsets_)
+    addresses[name] = base + static_cast<uint64_t>(offset);
+  if (!driver_) load();
+  addresses.insert(constants_.begin(), constants_.end());
+  for (const auto& [launch, function] : launches_) {
+    std::vector<uint64_t> words;
+    for (const Argument& argument : launch->arguments) words.push_back(word_of(argument, addresses));
+    std::vector<void*> parameters;
+    for (uint64_t& word : words) parameters.push_back(&word);
+    driver_->check(
+        driver_->cuLaunchKernel(function, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+                                launch->block[1], launch->block[2], launch->shared_bytes,
+                                static_cast<CUstream>(stream), parameters.data(), nullptr),
+        launch->function);
+  }
+}
+
+}  // namespace assay
