@@ -111,13 +111,14 @@ TensorMap adversarial_inputs(Random& random, const Case& c) {
   return inputs;
 }
 
-int64_t runs() {
+int64_t runs(int64_t count) {
   const char* text = std::getenv("ASSAY_TEST_SCALE");
-  return std::max<int64_t>(20, static_cast<int64_t>(150 * (text ? std::atof(text) : 1)));
+  return std::max<int64_t>(20, static_cast<int64_t>(static_cast<double>(count) * (text ? std::atof(text) : 1)));
 }
 
 struct Run {
   const char *kernel, *direction;
+  int64_t count = 150;
 };
 class AdversarialInputs : public testing::TestWithParam<Run> {};
 
@@ -127,7 +128,7 @@ TEST_P(AdversarialInputs, StayWithinTheBoundOrMayOverflow) {
     for (const char* arch : {"sm_80", "sm_90"}) {
       double worst = 0;
       int64_t judged = 0, elements = 0;
-      for (int64_t seed = 0; seed < runs(); ++seed) {
+      for (int64_t seed = 0; seed < runs(GetParam().count); ++seed) {
         Random random(static_cast<uint64_t>(seed) * 1000 + static_cast<uint64_t>(dtype) * 10 +
                       (arch[3] == '8'));
         const Case c = adversarial_case(random, GetParam().kernel, GetParam().direction, dtype);
@@ -152,7 +153,10 @@ TEST_P(AdversarialInputs, StayWithinTheBoundOrMayOverflow) {
 INSTANTIATE_TEST_SUITE_P(EachMode, AdversarialInputs,
                          testing::Values(Run{"gla.chunk", "forward"}, Run{"gla.fused_recurrent", "forward"},
                                          Run{"gla.chunk", "backward"},
-                                         Run{"gla.fused_recurrent", "backward"}));
+                                         Run{"gla.fused_recurrent", "backward"},
+                                         Run{"simple_gla.chunk", "both", 60},
+                                         Run{"simple_gla.fused_recurrent", "both", 40},
+                                         Run{"simple_gla.parallel", "both", 40}));
 
 /// An fp32 value next to 2^128 rounds to an infinite tf32 operand, and zero times it is NaN, in its own row
 /// and in every row of its chunk: no verdict can be given there, and none may be "nonfinite".
