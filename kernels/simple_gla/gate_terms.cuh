@@ -27,27 +27,35 @@ struct GateTerms {
   // One warp's rows of P, with LaterPartners. Every entry of `pairs` is written by exactly one warp.
   __device__ __forceinline__ void sum_pairs(const Accumulator (&p)[8], int warp, int lane) {
     const int row = lane >> 2, column = 2 * (lane & 3);
+    Accumulator own[2];  // the tile of the warp's own tokens
 #pragma unroll
-    for (int h = 0; h < 2; ++h) inside_block(p, h, warp, row, column, lane);
+    for (int i = 0; i < 8; ++i) {
+      float& x = own[i >> 2].r[i & 3];
+      x = p[i >> 2].r[i & 3];
+#pragma unroll
+      for (int m = 1; m < 4; ++m) x = chosen(m == warp, p[2 * m + (i >> 2)].r[i & 3], x);
+    }
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+      inside_block(own[h].r[2 * h], own[h].r[2 * h + 1], pairs[0] + 16 * warp + 8 * h, row, column, lane);
+    // Level 3: the tile's second block of columns with its first block of rows.
+    const float of_row = over_quad(own[1].r[0] + own[1].r[1]);
+    if ((lane & 3) == 0) pairs[3][16 * warp + row] = of_row;
+    store_columns(pairs[3] + 16 * warp + 8, own[1].r[0], own[1].r[1], column, lane);
+
     float of_rows[2][2] = {};  // [level 4, 5][h]
 #pragma unroll
-    for (int c = 1; c < 8; ++c) {
-      const int tile = c >> 1;
-      if (c == 2 * warp + 1) {  // level 3: the tile's second block of columns with its first block of rows
-        const float sum = over_quad(p[c].r[0] + p[c].r[1]);
-        if ((lane & 3) == 0) pairs[3][16 * warp + row] = sum;
-        store_columns(pairs[3] + 8 * c, p[c].r[0], p[c].r[1], column, lane);
-      } else if (tile > warp) {
-        const bool near = tile == (warp ^ 1);
+    for (int c = 2; c < 8; ++c) {
+      if ((c >> 1) <= warp) continue;
+      const bool near = (c >> 1) == (warp ^ 1);
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          const float sum = p[c].r[2 * h] + p[c].r[2 * h + 1];
-          of_rows[0][h] = of_rows[0][h] + (near ? sum : 0.0f),
-          of_rows[1][h] = of_rows[1][h] + (near ? 0.0f : sum);
-        }
-        store_columns(pairs[near ? 4 : 5 + (warp & 1)] + 8 * c, p[c].r[0] + p[c].r[2], p[c].r[1] + p[c].r[3],
-                      column, lane);
+      for (int h = 0; h < 2; ++h) {
+        const float sum = p[c].r[2 * h] + p[c].r[2 * h + 1];
+        of_rows[0][h] = of_rows[0][h] + (near ? sum : 0.0f);
+        of_rows[1][h] = of_rows[1][h] + (near ? 0.0f : sum);
       }
+      store_columns(pairs[near ? 4 : 5 + (warp & 1)] + 8 * c, p[c].r[0] + p[c].r[2], p[c].r[1] + p[c].r[3],
+                    column, lane);
     }
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -94,14 +102,15 @@ struct GateTerms {
     first = over_rows(first), second = over_rows(second);
     if (lane < 4) to[column] = first, to[column + 1] = second;
   }
-  // Levels 0 to 2: the 8 x 8 blocks on the diagonal.
-  __device__ __forceinline__ void inside_block(const Accumulator (&p)[8], int h, int warp, int row,
-                                               int column, int lane) {
-    float x[2] = {0.0f, 0.0f};
-#pragma unroll
-    for (int c = 0; c < 8; ++c)
-      if (c == 2 * warp + h) x[0] = p[c].r[2 * h], x[1] = p[c].r[2 * h + 1];
-    float* const to = pairs[0] + 16 * warp + 8 * h;
+  // Both are in registers: an array's element chosen by a branch would be looked up in memory.
+  static __device__ __forceinline__ float chosen(bool first, float x, float y) {
+    return first ? x : y;
+  }
+
+  // Levels 0 to 2: an 8 x 8 block on the diagonal, of which the lane has columns `column` and the next.
+  static __device__ __forceinline__ void inside_block(float first, float second, float* to, int row,
+                                                      int column, int lane) {
+    const float x[2] = {first, second};
 #pragma unroll
     for (int l = 0; l < 3; ++l) {
       float level[2];
