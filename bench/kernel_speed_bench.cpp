@@ -1,4 +1,5 @@
-// Speed of every kernel on a GPU, next to the least that memory traffic allows.
+// Speed of every kernel, or of those named as arguments, on a GPU, next to the least that memory traffic
+// allows.
 //   time   median of 200 repeats of all launches of a forward pass, or of the gradients, workspaces
 //   preallocated, L2 not flushed floor  every input and output moved once at 4.3 TB/s, the copy bandwidth of
 //   an H200
@@ -101,24 +102,30 @@ double copy_bandwidth(Backend& gpu) {
   return 2.0 * kBytes / median(gpu.time(plan, {}, 20, 3));
 }
 
-int print_all() {
+/// `names`: kernels to time; empty: all of them.
+int print_all(const std::vector<std::string>& names) {
   const auto gpu = make_cuda_backend({});
   fmt::print("{}, copies {:.2f} TB/s\n\n", describe_gpu(), copy_bandwidth(*gpu) * 1e-12);
-  fmt::print("bf16, gate bf16             direction   B,T,H,D   median of {}         floor     ratio\n", kRepeats);
-  for (const Kernel& kernel : kernels())
+  fmt::print("bf16, gate bf16             direction   B,T,H,D   median of {}         floor     ratio\n",
+             kRepeats);
+  for (const Kernel& kernel : kernels()) {
+    if (!names.empty() && std::count(names.begin(), names.end(), kernel.name) == 0) continue;
     for (const std::string& direction : directions_of(kernel)) {
       if (direction == "both") continue;
       print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 4, 4096, 16, 64);
       print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 4, 2048, 16, 128);
       print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 1, 8192, 96, 128);
     }
+  }
   return 0;
 }
 
 }  // namespace
 }  // namespace assay
 
-int main() try { return assay::print_all(); } catch (const std::exception& error) {
+int main(int count, char** arguments) try {
+  return assay::print_all({arguments + 1, arguments + count});
+} catch (const std::exception& error) {
   fmt::print(stderr, "{}\n", error.what());
   return 2;
 }

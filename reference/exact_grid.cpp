@@ -74,22 +74,28 @@ ExactGrid::ExactGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Te
 }
 
 AdjointGrid::AdjointGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& d_o,
-                         const Tensor* g, const Tensor* S0, const Tensor* dS, double scale) {
+                         const Tensor* g, const Tensor* S0, const Tensor* dS, const Tensor* u, double scale) {
   int of_scale;
   if (std::fabs(std::frexp(scale, &of_scale)) != 0.5 || (g && !all_zero(*g))) return;
   if (std::abs(of_scale) > 100) return;
   --of_scale;
   const int of_q = lowest_bit(q), of_k = lowest_bit(k), of_v = lowest_bit(v), of_do = lowest_bit(d_o),
-            of_S0 = S0 ? lowest_bit(*S0) : kAllZero, of_dS = dS ? lowest_bit(*dS) : kAllZero;
-  if (std::min({of_q, of_k, of_v, of_do, of_S0, of_dS}) == kNoGrid) return;
+            of_S0 = S0 ? lowest_bit(*S0) : kAllZero, of_dS = dS ? lowest_bit(*dS) : kAllZero,
+            of_u = u ? lowest_bit(*u) : kAllZero;
+  if (std::min({of_q, of_k, of_v, of_do, of_S0, of_dS, of_u}) == kNoGrid) return;
   const int state = std::min(product_grid({of_k, of_v}), of_S0),
             adjoint = std::min(product_grid({of_scale, of_q, of_do}), of_dS);
-  const int grids[5] = {product_grid({of_scale, of_do, state}), product_grid({of_v, adjoint}),
-                        product_grid({of_k, adjoint}), product_grid({state, adjoint}), adjoint};
-  if (std::min({state, adjoint, grids[0], grids[1], grids[2], grids[3]}) < -900) return;
+  const int pair = product_grid({of_scale, of_v, of_do}), own = product_grid({of_scale, of_u, of_do});
+  const int grids[6] = {std::min(product_grid({of_scale, of_do, state}), product_grid({pair, of_u, of_k})),
+                        std::min(product_grid({of_v, adjoint}), product_grid({pair, of_u, of_q})),
+                        std::min(product_grid({of_k, adjoint}), product_grid({own, of_q, of_k})),
+                        product_grid({state, adjoint}),
+                        adjoint,
+                        product_grid({pair, of_q, of_k})};
+  if (std::min({state, adjoint, grids[0], grids[1], grids[2], grids[3], grids[5]}) < -900) return;
   possible_ = true;
   state_limit_ = limit(state), adjoint_limit_ = limit(adjoint);
-  for (int i = 0; i < 5; ++i) limit_[i] = limit(grids[i]);
+  for (int i = 0; i < 6; ++i) limit_[i] = limit(grids[i]);
 }
 
 }  // namespace assay

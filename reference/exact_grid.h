@@ -28,22 +28,25 @@ class ExactGrid {
 };
 
 /// The same for the gradients: S on its grid as above, G = dL/dS on that of scale q do and dS_T, each
-/// gradient on the product of its factors' grids.
+/// gradient on the product of its factors' grids. A term with u is a sum (v do, or q u k) times factors that
+/// are zero or at least one unit of their grids, so that the sum too is below its limit where the term is, or
+/// does not matter.
 class AdjointGrid {
  public:
   AdjointGrid() = default;
+  /// `u`: the bonus of an exclusive readout, or null.
   AdjointGrid(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& d_o, const Tensor* g,
-              const Tensor* S0, const Tensor* dS, double scale);
+              const Tensor* S0, const Tensor* dS, const Tensor* u, double scale);
 
   /// `states`, `adjoints` >= every |S|, |G| entry and partial sum; `companion`: the element's sum of absolute
-  /// values; `gradient`: 0 dq, 1 dk, 2 dv, 3 dg, 4 dS_0.
+  /// values; `gradient`: 0 dq, 1 dk, 2 dv, 3 dg, 4 dS_0, 5 du.
   bool exact(int gradient, double states, double adjoints, double companion) const {
     return possible_ && states < state_limit_ && adjoints < adjoint_limit_ && companion < limit_[gradient];
   }
 
  private:
   bool possible_ = false;
-  double state_limit_ = 0, adjoint_limit_ = 0, limit_[5] = {};
+  double state_limit_ = 0, adjoint_limit_ = 0, limit_[6] = {};
 };
 
 }  // namespace assay

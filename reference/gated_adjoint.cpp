@@ -114,10 +114,8 @@ void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, c
     const double g = run.gradient == Gradient::g ? x.g[static_cast<size_t>(run.t * f.K() + j)] : 0;
     const double error = f.model.relative_part(run.gradient, out.companion[i], out.bound[i], g) * raise;
     out.companion[i] *= raise;
-    const bool on_grid = !f.x.exclusive();
-    const bool exact =
-        untouched || (on_grid && f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
-                                              most.largest_adjoint(), out.companion[i]));
+    const bool exact = untouched || f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
+                                                 most.largest_adjoint(), out.companion[i]);
     out.rad[i] = !std::isfinite(out.mid[i]) ? HUGE_VAL : exact ? 0 : factor * out.companion[i] + lost;
     double bound = error + flushed;
     bound += u * (std::fabs(out.mid[i]) + out.rad[i] + bound) + half_subnormal;
@@ -271,6 +269,8 @@ ReferenceOutput sum_of_rows(const AdjointProblem& f, const ReferenceOutput& part
     bound += u * (std::fabs(out.mid[i]) + out.rad[i] + bound) + half_subnormal;
     out.rad[i] *= raise, out.companion[i] *= raise;
     out.bound[i] = bound == 0 ? 0 : bound * raise;
+    // Each row's own sums are below 2^127 or its bound is infinite; what adds them up may pass it.
+    if (!(out.companion[i] + out.bound[i] < 0x1p127)) out.bound[i] = HUGE_VAL;
     out.underflow[i] = out.underflow[i] * raise + half_subnormal;
     const double allowed =
         f.model.exact_claimed() ? kAdjointShare * out.companion[i] : kEnclosureShare * out.bound[i];
@@ -330,7 +330,7 @@ ReferenceResult gated_adjoint(const Problem& p, const GatedAdjointRow& row) {
                    x.S0 ? &dS0 : nullptr,
                    x.bonus ? &du : nullptr,
                    mutex};
-  if (!x.decays()) f.grid = AdjointGrid(x.q, x.k, x.v, f.d_o, nullptr, x.S0, f.dS, p.scale);
+  if (!x.decays()) f.grid = AdjointGrid(x.q, x.k, x.v, f.d_o, nullptr, x.S0, f.dS, x.bonus, p.scale);
   const bool many = static_cast<int64_t>(slices.size()) >= p.threads;
   parallel_for(static_cast<int64_t>(slices.size()), many ? p.threads : 1,
                [&](int64_t i) { run_slice(f, slices[static_cast<size_t>(i)], many ? 1 : p.threads); });

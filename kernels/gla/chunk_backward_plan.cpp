@@ -104,7 +104,7 @@ GatedAdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
   a.gate_readout_decayed = compounded({ex2_error, ex2_error});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   a.bonus = bonus_error(s);
-  a.total = compounded({product, values, gamma(2 + 1 + 16 + 2)});
+  a.total = compounded({split ? product : 0, values, gamma(2 + 1 + 16 + 2)});
   return a;
 }
 

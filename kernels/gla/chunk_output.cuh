@@ -28,6 +28,60 @@ struct OutputShared {
   }
 };
 
+// A warp's outputs: 16 tokens x some groups of 16 value channels.
+template <class Operand, int value_groups>
+struct OutputTile {
+  Accumulator out[value_groups][2];
+
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < value_groups; ++i) out[i][0].clear(), out[i][1].clear();
+  }
+  static __device__ __forceinline__ void multiply_both(Accumulator (&c)[2], const Operand& a,
+                                                       const Operand& b) {
+    multiply(c[0], a, b, 0);
+    multiply(c[1], a, b, 1);
+  }
+  // out += (q e^G) S over `groups` (at most 4) groups of key channels; state: [value group][key group of 4].
+  __device__ __forceinline__ void add_state(const char* queries, const char* state, int groups,
+                                            int live_groups, int lane) {
+#pragma unroll 1
+    for (int group = 0; group < groups; ++group) {
+      const Operand q = Operand::load(queries + group * Exchange<Operand>::query_bytes, lane);
+#pragma unroll
+      for (int i = 0; i < value_groups; ++i)
+        if (i < live_groups)
+          multiply_both(out[i], q, Operand::load(state + (i * 4 + group) * Operand::block_bytes, lane));
+    }
+  }
+  // out += scores v for value group i; a[d]: scores with the tile d before.
+  template <class ValueTile>
+  __device__ __forceinline__ void add_scores(int i, const Operand (&a)[4], const char* values, int warp,
+                                             int lane) {
+#pragma unroll
+    for (int d = 3; d >= 0; --d)
+      if (d <= warp) {
+        Operand b;
+        load_columns<ValueTile>(b, values, 16 * i, NaturalTokens{16 * (warp - d)}, lane);
+        multiply_both(out[i], a[d], b);
+      }
+  }
+  // Times `factor` to o: value channels from `value` on of the warp's first token.
+  template <class Format>
+  __device__ __forceinline__ void store(int i, typename Format::Bits* o, i64 row_stride, int value_begin,
+                                        int live_rows, float factor, const Shape& shape, int lane) const {
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      const int half = part & 1, row = (lane >> 2) + 8 * half,
+                value = value_begin + 8 * (part >> 1) + 2 * (lane & 3);
+      if (row < live_rows && value < shape.value_channels)
+        store_pair<Format>(o + row * row_stride + value, out[i][part >> 1].r[2 * half] * factor,
+                           out[i][part >> 1].r[2 * half + 1] * factor, shape.value_channels - value,
+                           shape.vector);
+    }
+  }
+};
+
 template <class Format, class Pass>
 struct ChunkOutput {
   using Shared = OutputShared<Format>;
@@ -72,22 +126,13 @@ struct ChunkOutput {
 
   template <class Scores>
   __device__ __forceinline__ void outputs(const Scores& scores, const Shared& shared, char* base) const {
-    Operand a[4];  // [d]: scores with the tile d before
-#pragma unroll
-    for (int d = 0; d < 4; ++d)
-      if (d <= warp) {
-        float x[2][4];
-        scores.with_tile(d, x, lane);
-        if constexpr (Pass::backward)
-#pragma unroll
-          for (int i = 0; i < 8; ++i) x[i >> 2][i & 3] = x[i >> 2][i & 3] * scale;
-        a[d] = Operand::of(x);
-      }
+    Operand a[4];
+    scores.operands(a, scale, warp, lane);
     if (!Shared::early) {
       __syncthreads();  // the stages take the keys' place
       load_ahead(shared, base);
     }
-    Accumulator out[4][2];
+    OutputTile<Operand, 4> out;
 #pragma unroll 1
     for (int step = 0; step < steps(); ++step) {
       if (shared.stages == 2)
@@ -107,55 +152,21 @@ struct ChunkOutput {
     if (shared.stages == 2) load(base + shared.stage_offset + Shared::stage_bytes, 1);
   }
 
-  __device__ __forceinline__ void one_step(const Operand (&a)[4], Accumulator (&out)[4][2],
+  __device__ __forceinline__ void one_step(const Operand (&a)[4], OutputTile<Operand, 4>& out,
                                            const Shared& shared, const char* stage, int step) const {
     const int key_group = step % key_steps() * 4, value_group = step / key_steps() * 4;
-    const int groups = min(4, shape.key_groups() - key_group),
-              value_groups = shape.value_groups() - value_group;
-    if (key_group == 0)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) out[i][0].clear(), out[i][1].clear();
-#pragma unroll 1
-    for (int group = 0; group < groups; ++group) {
-      const Operand q =
-          Operand::load(shared.exchange.queries + (key_group + group) * Exchange<Operand>::query_bytes, lane);
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (i < value_groups)
-          multiply_both(out[i], q, Operand::load(stage + (i * 4 + group) * Operand::block_bytes, lane));
-    }
+    const int value_groups = shape.value_groups() - value_group;
+    if (key_group == 0) out.clear();
+    out.add_state(shared.exchange.queries + key_group * Exchange<Operand>::query_bytes, stage,
+                  min(4, shape.key_groups() - key_group), value_groups, lane);
     if (key_group + 4 < shape.key_groups()) return;
 #pragma unroll
     for (int i = 0; i < 4; ++i)
       if (i < value_groups) {
-#pragma unroll
-        for (int d = 3; d >= 0; --d)
-          if (d <= warp) {
-            Operand b;
-            load_columns<typename Shared::ValueTile>(b, stage + Shared::state_bytes, 16 * i,
-                                                     NaturalTokens{16 * (warp - d)}, lane);
-            multiply_both(out[i], a[d], b);
-          }
-        store(out[i], 16 * (value_group + i));
+        out.template add_scores<typename Shared::ValueTile>(i, a, stage + Shared::state_bytes, warp, lane);
+        out.template store<Format>(i, o, row_stride(), 16 * (value_group + i), live_rows,
+                                   Pass::backward ? 1.0f : scale, shape, lane);
       }
-  }
-
-  static __device__ __forceinline__ void multiply_both(Accumulator (&c)[2], const Operand& a,
-                                                       const Operand& b) {
-    multiply(c[0], a, b, 0);
-    multiply(c[1], a, b, 1);
-  }
-
-  __device__ __forceinline__ void store(const Accumulator (&out)[2], int value_begin) const {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int half = i & 1, row = (lane >> 2) + 8 * half,
-                value = value_begin + 8 * (i >> 1) + 2 * (lane & 3);
-      const float factor = Pass::backward ? 1.0f : scale;
-      if (row < live_rows && value < shape.value_channels)
-        store_pair<Format>(o + row * row_stride() + value, out[i >> 1].r[2 * half] * factor,
-                           out[i >> 1].r[2 * half + 1] * factor, shape.value_channels - value, shape.vector);
-    }
   }
 };
 
@@ -189,30 +200,11 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
   const OutputShared<Format> shared(base, shape.key_groups(), output.steps(), warp);
   if (OutputShared<Format>::early) output.load_ahead(shared, base);
 
-  if constexpr (Pass::exclusive) u += i64(head) * shape.key_channels;
-  Scores<Format, Gate, Pass> scores;
-  scores.clear();
   const i64 at = warp_token * shape.key_channels,
             stride = ChunkRows<Pass>::stride(i64(shape.heads) * shape.key_channels);
-  Rows<Format, Gate> next;
-  if (live_rows > 0) next.load(q, k, g, u, at, stride, live_rows, 4 * (lane & 3), lane, shape);
-  for (int begin = 0; begin < shape.key_groups(); begin += 4) {
-    const int groups = min(4, shape.key_groups() - begin);
-    if (begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
-    if (live_rows > 0)
-#pragma unroll 1
-      for (int group = 0; group < groups; ++group) {
-        const Rows<Format, Gate> current = next;
-        if (begin + group + 1 < shape.key_groups())
-          next.load(q, k, g, u, at, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane,
-                    shape);
-        scores.own_tile(current, shared.exchange, group, begin + group, warp, lane);
-      }
-    __syncthreads();
-    if (live_rows > 0)
-#pragma unroll 1
-      for (int group = 0; group < groups; ++group)
-        scores.earlier_tiles(shared.exchange, group, begin + group, warp, lane);
-  }
+  if constexpr (Pass::exclusive) u += i64(head) * shape.key_channels;
+  Scores<Format, Gate, Pass> scores;
+  scores.run({q + at, k + at, g == nullptr ? nullptr : g + at, u}, stride, live_rows, shared.exchange, shape,
+             warp, lane);
   output.outputs(scores, shared, base);
 }

@@ -53,27 +53,35 @@ struct RowSums {
   }
 };
 
+// A chunk's inputs from one token on, key channel 0: q, k, g (or null) of the head, and its bonus u (or
+// null).
+template <class Format, class Gate>
+struct ScoreInputs {
+  const typename Format::Bits *q, *k;
+  const typename Gate::Bits* g;
+  const typename Format::Bits* u;
+};
+
 // The lane's elements of q, k and g for 16 key channels, as they lie in memory.
 template <class Format, class Gate>
 struct Rows {
   Quad<Format> q[2], k[2], bonus;
   Quad<Gate> g[2];
 
-  // `at`: offset of token 0 of the tile, the head and key channel 0; rows and channels outside are zero. `u`:
-  // the head's bonus, or null.
-  __device__ void load(const typename Format::Bits* q_from, const typename Format::Bits* k_from,
-                       const typename Gate::Bits* g_from, const typename Format::Bits* u, i64 at, i64 stride,
-                       int rows, int channel, int lane, const Shape& shape) {
+  // `stride`: from row to row; rows and channels outside are zero.
+  __device__ void load(const ScoreInputs<Format, Gate>& from, i64 stride, int rows, int channel, int lane,
+                       const Shape& shape) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = (lane >> 2) + 8 * half;
       const int count = row < rows ? shape.key_channels - channel : 0;
-      const i64 offset = at + row * stride + channel;
-      q[half] = load_quad<Format>(q_from + offset, count, shape.vector);
-      k[half] = load_quad<Format>(k_from + offset, count, shape.vector);
-      g[half] = load_quad<Gate>(g_from + offset, g_from != nullptr ? count : 0, shape.vector);
+      const i64 offset = row * stride + channel;
+      q[half] = load_quad<Format>(from.q + offset, count, shape.vector);
+      k[half] = load_quad<Format>(from.k + offset, count, shape.vector);
+      g[half] = load_quad<Gate>(from.g + offset, from.g != nullptr ? count : 0, shape.vector);
     }
-    bonus = load_quad<Format>(u + channel, u != nullptr ? shape.key_channels - channel : 0, shape.vector);
+    bonus = load_quad<Format>(from.u + channel, from.u != nullptr ? shape.key_channels - channel : 0,
+                              shape.vector);
   }
 };
 
@@ -230,5 +238,46 @@ struct Scores {
     if (d == 0) return diagonal.scores(x, lane);
 #pragma unroll
     for (int i = 0; i < 8; ++i) x[(i >> 1) & 1][(i >> 2) + 2 * (i & 1)] = across[d - 1][i >> 2].r[i & 3];
+  }
+
+  // All key channels of the warp's tile, whose rows start at `from`, `stride` apart. By all warps of a block
+  // together.
+  __device__ __forceinline__ void run(const ScoreInputs<Format, Gate>& from, i64 stride, int live_rows,
+                                      const Exchange<Operand>& exchange, const Shape& shape, int warp,
+                                      int lane) {
+    clear();
+    Rows<Format, Gate> next;
+    if (live_rows > 0) next.load(from, stride, live_rows, 4 * (lane & 3), lane, shape);
+    for (int begin = 0; begin < shape.key_groups(); begin += 4) {
+      const int groups = min(4, shape.key_groups() - begin);
+      if (begin > 0) __syncthreads();  // everyone is done with the last 64 key channels
+      if (live_rows > 0)
+#pragma unroll 1
+        for (int group = 0; group < groups; ++group) {
+          const Rows<Format, Gate> current = next;
+          if (begin + group + 1 < shape.key_groups())
+            next.load(from, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane, shape);
+          own_tile(current, exchange, group, begin + group, warp, lane);
+        }
+      __syncthreads();
+      if (live_rows > 0)
+#pragma unroll 1
+        for (int group = 0; group < groups; ++group)
+          earlier_tiles(exchange, group, begin + group, warp, lane);
+    }
+  }
+
+  // The finished scores as operands: a[d] those with the tile d before; backward times scale.
+  __device__ __forceinline__ void operands(Operand (&a)[4], float scale, int warp, int lane) const {
+#pragma unroll
+    for (int d = 0; d < 4; ++d)
+      if (d <= warp) {
+        float x[2][4];
+        with_tile(d, x, lane);
+        if constexpr (Pass::backward)
+#pragma unroll
+          for (int i = 0; i < 8; ++i) x[i >> 2][i & 3] = x[i >> 2][i & 3] * scale;
+        a[d] = Operand::of(x);
+      }
   }
 };

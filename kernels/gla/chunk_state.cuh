@@ -11,6 +11,7 @@
 
 template <class Format, class Gate, int columns>
 struct StateStage {
+  using Element = Format;
   using Operand = typename OperandOf<Format>::Type;
   using KeyTile = Tile<Format, 64>;
   using GateTile = Tile<Gate, 64>;
@@ -74,6 +75,86 @@ struct ChunkDecays {
   }
 };
 
+// The transposed state of a warp's 16 key channels and some groups of 16 value channels. S[.][p].r[2 i + h]
+// is value 16 [.] + lane/4 + 8 i, key channel 4 (lane%4) + 2 h + p.
+template <int value_groups>
+struct ChannelState {
+  Accumulator S[value_groups][2];
+
+  __device__ void clear() {
+#pragma unroll
+    for (int i = 0; i < value_groups; ++i) S[i][0].clear(), S[i][1].clear();
+  }
+  template <class Visit>  // visit(element, value, key), both within the groups
+  __device__ __forceinline__ void for_each(int lane, Visit visit) {
+#pragma unroll
+    for (int i = 0; i < value_groups * 8; ++i)
+      visit(S[i >> 3][(i >> 2) & 1].r[i & 3], (i >> 3) * 16 + (lane >> 2) + 8 * ((i >> 1) & 1),
+            4 * (lane & 3) + 2 * (i & 1) + ((i >> 2) & 1));
+  }
+  // 16 value channels as rows of an operand, the lane's four key channels as places.
+  __device__ __forceinline__ void block(int i, float (&x)[2][4]) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      x[half][0] = S[i][0].r[2 * half], x[half][1] = S[i][1].r[2 * half];
+      x[half][2] = S[i][0].r[2 * half + 1], x[half][3] = S[i][1].r[2 * half + 1];
+    }
+  }
+
+  // S <- diag(e^L) S + sum_j (k_j e^{L - G_j}) v_j^T (backward: times scale) for one chunk. Tiles holds the
+  // types of k, g and v in shared memory; the warp's key channels are the tiles' columns 16 `warp` to 16
+  // `warp` + 15.
+  template <class Pass, class Tiles, class Gate>
+  __device__ __forceinline__ void advance(const char* keys, const char* gates, const char* values,
+                                          float scale, int warp, int lane) {
+    using Operand = typename Tiles::Operand;
+    using Format = typename Tiles::Element;
+    const int quarter = lane & 3, local = 16 * warp + 2 * (lane >> 2);  // the lane's two key channels
+    ChunkDecays<typename Tiles::GateTile, Gate> decays;
+    decays.load(gates, local, lane);
+    Accumulator sum[value_groups][2];
+#pragma unroll
+    for (int i = 0; i < value_groups; ++i) sum[i][0].clear(), sum[i][1].clear();
+#pragma unroll
+    for (int part = 0; part < 4; ++part) {
+      float x[2][4], exponent[2][4];
+      decays.template to_end<Pass>(0, part, exponent[0]);
+      decays.template to_end<Pass>(1, part, exponent[1]);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int place = (i >> 1) | ((i & 1) << 1);  // tokens 0..3 stand at places 0, 2, 1, 3
+        const int token = 16 * quarter + 4 * part + i;
+        const auto pair = *reinterpret_cast<const Pair<Format>*>(keys + Tiles::KeyTile::offset(token, local));
+        x[0][place] = pair.low() * power_of_two(exponent[0][i]);
+        x[1][place] = pair.high() * power_of_two(exponent[1][i]);
+      }
+      const Operand operand = Operand::of(x);
+#pragma unroll
+      for (int i = 0; i < value_groups; ++i) {
+        Operand v;
+        load_columns<typename Tiles::ValueTile>(v, values, 16 * i, QuarterTokens{part}, lane);
+        multiply(sum[i][0], v, operand, 0);
+        multiply(sum[i][1], v, operand, 1);
+      }
+    }
+#pragma unroll
+    for (int p = 0; p < 2; ++p) {
+      const StateDecay own = StateDecay::of(decays.total[p]);
+#pragma unroll
+      for (int h = 0; h < 2; ++h) {
+        const float keep = __shfl_sync(0xffffffffu, own.keep, 8 * quarter + 4 * h);
+        const float factor = __shfl_sync(0xffffffffu, own.factor, 8 * quarter + 4 * h);
+#pragma unroll
+        for (int i = 0; i < value_groups * 2; ++i) {
+          float& s = S[i >> 1][p].r[2 * (i & 1) + h];
+          const float added = sum[i >> 1][p].r[2 * (i & 1) + h];
+          s = fused(keep, s, fused(factor, s, Pass::backward ? added * scale : added));
+        }
+      }
+    }
+  }
+};
+
 // Where the states at the chunks' starts go, either may be null: as operands of 16 value rows x 16 key
 // channels, [chunk][H][ceil(V/16)][ceil(K/16)]; as plain matrices of values x keys, rounded to the operand's
 // format, both sizes padded to multiples of 16, [chunk][H].
@@ -104,11 +185,10 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
                                             float* final_state, StateStores<Format> stores,
                                             const i64* sequences, float scale, Shape shape) {
   using Stage = StateStage<Format, Gate, columns>;
-  using Operand = typename Stage::Operand;
   constexpr int value_groups = columns / 16;
   extern __shared__ __align__(16) char shared[];
 
-  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5, quarter = lane & 3, row = lane >> 2;
+  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
   const int K = shape.key_channels, V = shape.value_channels;
   const int key_blocks = (K + 63) / 64, value_blocks = (V + columns - 1) / columns;
   int block = int(blockIdx.x);
@@ -120,17 +200,15 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1],
             slot = sequences[3 * sequence + 2];
   const i64 chunks = (tokens + 63) / 64;
-  const int key_group = (key_begin >> 4) + warp, channel = 16 * key_group + 4 * quarter;
+  const int key_group = (key_begin >> 4) + warp;
   const i64 state_base = (i64(sequence) * shape.heads + head) * K;
 
-  Accumulator S[value_groups][2];  // [.][p].r[2 i + h]: value 16 [.] + row + 8 i, key channel + 2 h + p
-#pragma unroll
-  for (int i = 0; i < value_groups * 8; ++i) {
-    const int value = value_begin + (i >> 3) * 16 + row + 8 * ((i >> 1) & 1),
-              key = channel + 2 * (i & 1) + ((i >> 2) & 1);
+  ChannelState<value_groups> state;
+  state.for_each(lane, [&](float& s, int value, int key) {
+    value += value_begin, key += 16 * key_group;
     const bool live = initial_state != nullptr && key < K && value < V;
-    S[i >> 3][(i >> 2) & 1].r[i & 3] = live ? initial_state[(state_base + key) * V + value] : 0.0f;
-  }
+    s = live ? initial_state[(state_base + key) * V + value] : 0.0f;
+  });
 
   const auto load_stage = [&](i64 step) {
     if (step < chunks) {
@@ -168,62 +246,16 @@ __device__ __forceinline__ void chunk_state(const typename Format::Bits* k, cons
 #pragma unroll
     for (int i = 0; i < value_groups; ++i) {
       if ((value_begin >> 4) + i >= shape.value_groups()) break;
-      const float x[2][4] = {{S[i][0].r[0], S[i][1].r[0], S[i][0].r[1], S[i][1].r[1]},
-                             {S[i][0].r[2], S[i][1].r[2], S[i][0].r[3], S[i][1].r[3]}};
+      float x[2][4];
+      state.block(i, x);
       stores.store((slot + chunk) * shape.heads + head, (value_begin >> 4) + i, key_group, shape, lane, x);
     }
-
     const char* stage = shared + int(step % Stage::count) * Stage::bytes;
-    const int local = 16 * warp + 2 * row;  // the lane's two key channels in the tile
-    ChunkDecays<typename Stage::GateTile, Gate> decays;
-    decays.load(stage + Stage::gate_offset, local, lane);
-    Accumulator sum[value_groups][2];
-#pragma unroll
-    for (int i = 0; i < value_groups; ++i) sum[i][0].clear(), sum[i][1].clear();
-#pragma unroll
-    for (int part = 0; part < 4; ++part) {
-      float x[2][4], exponent[2][4];
-      decays.template to_end<Pass>(0, part, exponent[0]);
-      decays.template to_end<Pass>(1, part, exponent[1]);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int place = (i >> 1) | ((i & 1) << 1);  // tokens 0..3 stand at places 0, 2, 1, 3
-        const auto pair = *reinterpret_cast<const Pair<Format>*>(
-            stage + Stage::KeyTile::offset(16 * quarter + 4 * part + i, local));
-        x[0][place] = pair.low() * power_of_two(exponent[0][i]);
-        x[1][place] = pair.high() * power_of_two(exponent[1][i]);
-      }
-      const Operand keys = Operand::of(x);
-#pragma unroll
-      for (int i = 0; i < value_groups; ++i) {
-        Operand values;
-        load_columns<typename Stage::ValueTile>(values, stage + Stage::value_offset, 16 * i,
-                                                QuarterTokens{part}, lane);
-        multiply(sum[i][0], values, keys, 0);
-        multiply(sum[i][1], values, keys, 1);
-      }
-    }
-#pragma unroll
-    for (int p = 0; p < 2; ++p) {
-      const StateDecay own = StateDecay::of(decays.total[p]);
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const float keep = __shfl_sync(0xffffffffu, own.keep, 8 * quarter + 4 * h);
-        const float factor = __shfl_sync(0xffffffffu, own.factor, 8 * quarter + 4 * h);
-#pragma unroll
-        for (int i = 0; i < value_groups * 2; ++i) {
-          float& s = S[i >> 1][p].r[2 * (i & 1) + h];
-          const float added = sum[i >> 1][p].r[2 * (i & 1) + h];
-          s = fused(keep, s, fused(factor, s, Pass::backward ? added * scale : added));
-        }
-      }
-    }
+    state.template advance<Pass, Stage, Gate>(stage, stage + Stage::gate_offset, stage + Stage::value_offset,
+                                              scale, warp, lane);
   }
-#pragma unroll
-  for (int i = 0; i < value_groups * 8; ++i) {
-    const int value = value_begin + (i >> 3) * 16 + row + 8 * ((i >> 1) & 1),
-              key = channel + 2 * (i & 1) + ((i >> 2) & 1);
-    if (final_state != nullptr && key < K && value < V)
-      final_state[(state_base + key) * V + value] = S[i >> 3][(i >> 2) & 1].r[i & 3];
-  }
+  state.for_each(lane, [&](float s, int value, int key) {
+    value += value_begin, key += 16 * key_group;
+    if (final_state != nullptr && key < K && value < V) final_state[(state_base + key) * V + value] = s;
+  });
 }

@@ -1,19 +1,18 @@
-// gla.fused_chunk, forward: as gla.chunk (chunk.cu), with the same bits, in one launch and without a workspace. Built
-// once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, o) -DGATE=Bf16|Fp16|Fp32 (g). Arguments as in chunk.cu.
-// Grid (x): N H ceil(V/32), 128 threads. gla_fused_chunk_C serves K <= C.
+// gla.fused_chunk, forward: as gla.chunk (chunk.cu), with the same bits, in one launch and without a
+// workspace. Built once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, o) -DGATE=Bf16|Fp16|Fp32 (g).
+// Arguments as in chunk.cu. Grid (x): N H ceil(V/32), 128 threads. gla_fused_chunk_C serves K <= C.
 #include "fused_chunk.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define FUSED_KERNEL(channels)                                                                             \
-  extern "C" __global__ void __launch_bounds__(128) gla_fused_chunk_##channels(                            \
-      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,        \
-      const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences, float scale, \
-      int heads, int key_channels, int value_channels, int vector) {                                       \
-    fused_chunk<Element, Decay, channels / 64>(q, k, v, g, initial_state, o, final_state, sequences,       \
-                                               scale,                                                      \
-                                               Shape{heads, key_channels, value_channels, vector != 0});   \
+#define FUSED_KERNEL(channels)                                                                              \
+  extern "C" __global__ void __launch_bounds__(128) gla_fused_chunk_##channels(                             \
+      const Element::Bits* q, const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,         \
+      const float* initial_state, Element::Bits* o, float* final_state, const i64* sequences, float scale,  \
+      int heads, int key_channels, int value_channels, int vector) {                                        \
+    fused_chunk<Element, Decay, channels / 64>(q, k, v, g, initial_state, o, final_state, sequences, scale, \
+                                               Shape{heads, key_channels, value_channels, vector != 0});    \
   }
 
 FUSED_KERNEL(64)

@@ -1,14 +1,16 @@
-// gla in chunks of 64 tokens in one launch: a block owns one sequence and head and 32 value channels, keeps their state
-// in registers, and goes from chunk to chunk: scores (chunk_scores.cuh), outputs (chunk_output.cuh), state
-// (chunk_state.cuh). The same operations in the same order as the two launches, so the same bits.
+// gla in chunks of 64 tokens in one launch: a block owns one sequence and head and 32 value channels, keeps
+// their state in registers, and goes from chunk to chunk: scores (chunk_scores.cuh), outputs
+// (chunk_output.cuh), state (chunk_state.cuh). The same operations in the same order as the two launches, so
+// the same bits.
 #pragma once
 #include "chunk_output.cuh"
 
-// Shared memory: the warps' queries for all key channels, totals, keys, v, then k and g of 64 key channels. The copies
-// of the state as operands take the keys' place; k and g that of the queries, once these are used, where all that
-// exceeds 99 KiB: what a block may have since sm_86.
+// Shared memory: the warps' queries for all key channels, totals, keys, v, then k and g of 64 key channels.
+// The copies of the state as operands take the keys' place; k and g that of the queries, once these are used,
+// where all that exceeds 99 KiB: what a block may have since sm_86.
 template <class Format, class Gate>
 struct FusedShared {
+  using Element = Format;
   using Operand = typename OperandOf<Format>::Type;
   using KeyTile = Tile<Format, 64>;
   using GateTile = Tile<Gate, 64>;
@@ -72,7 +74,7 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
                                             Shape shape) {
   using Shared = FusedShared<Format, Gate>;
   using Operand = typename Shared::Operand;
-  constexpr int value_groups = 2;
+  constexpr int value_groups = 2;  // those of a block; live_groups: of them, that are there
   extern __shared__ __align__(16) char base[];
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
@@ -83,19 +85,22 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
   const int head = block % shape.heads, sequence = block / shape.heads;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1];
   const i64 state_base = (i64(sequence) * shape.heads + head) * K, token = first * shape.heads + head;
-  const FusedInputs<Format, Gate> in{q + token * K, k + token * K, v + token * V + value_begin,
-                                     g == nullptr ? nullptr : g + token * K, shape, V - value_begin};
+  const FusedInputs<Format, Gate> in{
+      q + token * K, k + token * K,  v + token * V + value_begin, g == nullptr ? nullptr : g + token * K,
+      shape,         V - value_begin};
   const Shared shared(base, shape.key_groups(), warp);
+  const int live_groups = shape.value_groups() - (value_begin >> 4);
 
   ChannelState<value_groups> state[key_steps];
-  const auto for_each = [&](auto visit) {  // visit(element, where it lies in a tensor of states), of those that are there
+  const auto for_each =
+      [&](auto visit) {  // visit(element, where it lies in a tensor of states), of those that are there
 #pragma unroll
-    for (int part = 0; part < key_steps; ++part)
-      state[part].for_each(lane, [&](float& s, int value, int key) {
-        value += value_begin, key += 64 * part + 16 * warp;
-        if (key < K && value < V) visit(s, (state_base + key) * V + value);
-      });
-  };
+        for (int part = 0; part < key_steps; ++part)
+          state[part].for_each(lane, [&](float& s, int value, int key) {
+            value += value_begin, key += 64 * part + 16 * warp;
+            if (key < K && value < V) visit(s, (state_base + key) * V + value);
+          });
+      };
 #pragma unroll
   for (int part = 0; part < key_steps; ++part) state[part].clear();
   if (initial_state != nullptr) for_each([&](float& s, i64 at) { s = initial_state[at]; });
@@ -108,10 +113,11 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
     commit_copies();
 
     Scores<Format, Gate, Forward> scores;
-    scores.run({in.q, in.k, in.g, nullptr}, (begin + 16 * warp) * in.key_stride(), in.key_stride(), live_rows,
-               shared.exchange, shape, warp, lane);
+    const i64 at = (begin + 16 * warp) * in.key_stride();
+    scores.run({in.q + at, in.k + at, in.g == nullptr ? nullptr : in.g + at, nullptr}, in.key_stride(),
+               live_rows, shared.exchange, shape, warp, lane);
     Operand weights[4];
-    scores.template operands<Forward>(weights, scale, warp, lane);
+    scores.operands(weights, scale, warp, lane);
     OutputTile<Operand, value_groups> out;
     out.clear();
 #pragma unroll
@@ -128,15 +134,17 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
       const int groups = min(4, shape.key_groups() - 4 * part);
       if (live_rows > 0)
         out.add_state(shared.exchange.queries + 4 * part * Exchange<Operand>::query_bytes, copies, groups,
-                      value_groups, lane);
+                      live_groups, lane);
     }
     wait_copies<0>();
     __syncthreads();  // v is there; everyone is done with the queries
-    if (live_rows > 0) {
-      out.template add_scores<typename Shared::ValueTile>(weights, shared.values, value_groups, warp, lane);
-      const i64 row = (token + (begin + 16 * warp) * shape.heads) * V;
-      out.template store<Format>(o + row, in.value_stride(), value_begin, value_groups, live_rows, scale, shape, lane);
-    }
+#pragma unroll
+    for (int i = 0; i < value_groups; ++i)
+      if (live_rows > 0 && i < live_groups) {
+        out.template add_scores<typename Shared::ValueTile>(i, weights, shared.values, warp, lane);
+        out.template store<Format>(i, o + (token + (begin + 16 * warp) * shape.heads) * V, in.value_stride(),
+                                   value_begin + 16 * i, live_rows, scale, shape, lane);
+      }
 #pragma unroll
     for (int part = 0; part < key_steps; ++part) {
       if (part > 0 || !shared.early) {
@@ -147,8 +155,8 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
         __syncthreads();
       }
       if (64 * part + 16 * warp < K)
-        state[part].template advance<Forward, Format, Gate, Shared>(shared.keys, shared.gates, shared.values,
-                                                                    1.0f, warp, lane);
+        state[part].template advance<Forward, Shared, Gate>(shared.keys, shared.gates, shared.values, 1.0f,
+                                                            warp, lane);
     }
     __syncthreads();  // everyone is done with k, g and v
   }

@@ -43,19 +43,24 @@ TEST(ExactGrid, leaves_scales_that_could_underflow_to_the_radius) {
 TEST(AdjointGrid, allows_each_gradient_53_bits_of_the_product_of_its_factors_grids) {
   const Tensor q = values("q", {2}), k = values("k", {0.5}), v = values("v", {0.25, 8}),
                d_o = values("do", {4});
-  const AdjointGrid grid(q, k, v, d_o, nullptr, nullptr, nullptr, 2);
-  // S on 2^-3, G on 2 * 2 * 4 = 2^4; dq on 2^0, dk 2^2, dv 2^3, dg 2^1, dS_0 2^4.
-  const int exponents[5] = {0, 2, 3, 1, 4};
-  for (int i = 0; i < 5; ++i) {
-    EXPECT_TRUE(grid.exact(i, 1, 1, std::ldexp(0.99, exponents[i] + 53))) << i;
-    EXPECT_FALSE(grid.exact(i, 1, 1, std::ldexp(1.0, exponents[i] + 53))) << i;
-    EXPECT_FALSE(grid.exact(i, 0x1p50, 1, 1)) << i;
-    EXPECT_FALSE(grid.exact(i, 1, 0x1p57, 1)) << i;
+  const Tensor u = values("u", {0x1p-5});
+  // S on 2^-3, G on 2 * 2 * 4 = 2^4; dq on 2^0, dk 2^2, dv 2^3, dg 2^1, dS_0 2^4, du = v do q k on 2^1. With
+  // u on 2^-5 dq also has v do u k, dk v do u q, dv do u q k.
+  const int exponents[2][6] = {{0, 2, 3, 1, 4, 1}, {-5, -3, -2, 1, 4, 1}};
+  for (const bool bonus : {false, true}) {
+    const AdjointGrid grid(q, k, v, d_o, nullptr, nullptr, nullptr, bonus ? &u : nullptr, 2);
+    for (int i = 0; i < 6; ++i) {
+      const int exponent = exponents[bonus][i];
+      EXPECT_TRUE(grid.exact(i, 1, 1, std::ldexp(0.99, exponent + 53))) << i;
+      EXPECT_FALSE(grid.exact(i, 1, 1, std::ldexp(1.0, exponent + 53))) << i;
+      EXPECT_FALSE(grid.exact(i, 0x1p50, 1, 1)) << i;
+      EXPECT_FALSE(grid.exact(i, 1, 0x1p57, 1)) << i;
+    }
   }
   const Tensor dS = values("dfinal_state", {0x1p-10}), decay = values("g", {-1});
-  EXPECT_FALSE(AdjointGrid(q, k, v, d_o, nullptr, nullptr, &dS, 2).exact(1, 1, 1, 0x1p50));
-  EXPECT_FALSE(AdjointGrid(q, k, v, d_o, &decay, nullptr, nullptr, 2).exact(0, 0, 0, 0));
-  EXPECT_FALSE(AdjointGrid(q, k, v, d_o, nullptr, nullptr, nullptr, 3).exact(0, 0, 0, 0));
+  EXPECT_FALSE(AdjointGrid(q, k, v, d_o, nullptr, nullptr, &dS, nullptr, 2).exact(1, 1, 1, 0x1p50));
+  EXPECT_FALSE(AdjointGrid(q, k, v, d_o, &decay, nullptr, nullptr, nullptr, 2).exact(0, 0, 0, 0));
+  EXPECT_FALSE(AdjointGrid(q, k, v, d_o, nullptr, nullptr, nullptr, nullptr, 3).exact(0, 0, 0, 0));
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ TensorMap adversarial_inputs(Random& random, const Case& c) {
   TensorMap inputs = draw_inputs(c, find_operator(find_kernel(c.kernel).operator_name));
   for (auto& [name, tensor] : inputs) {
     const bool half = tensor.dtype == Dtype::fp16;
-    if (name == "g")
+    if (name == "g" || name == "w")
       fill_gate(tensor, random);
     else
       fill(tensor, Filling::draw(random, half ? -24 : -149, half ? 15 : 127), random);
@@ -152,11 +152,12 @@ TEST_P(AdversarialInputs, StayWithinTheBoundOrMayOverflow) {
 
 INSTANTIATE_TEST_SUITE_P(EachMode, AdversarialInputs,
                          testing::Values(Run{"gla.chunk", "forward"}, Run{"gla.fused_recurrent", "forward"},
-                                         Run{"gla.chunk", "backward"},
-                                         Run{"gla.fused_recurrent", "backward"},
+                                         Run{"gla.chunk", "backward"}, Run{"gla.fused_recurrent", "backward"},
                                          Run{"simple_gla.chunk", "both", 60},
                                          Run{"simple_gla.fused_recurrent", "both", 40},
-                                         Run{"simple_gla.parallel", "both", 40}));
+                                         Run{"simple_gla.parallel", "both", 40}, Run{"rwkv6.chunk", "forward"},
+                                         Run{"rwkv6.fused_recurrent", "forward"}, Run{"rwkv6.chunk", "backward"},
+                                         Run{"rwkv6.fused_recurrent", "backward"}));
 
 /// An fp32 value next to 2^128 rounds to an infinite tf32 operand, and zero times it is NaN, in its own row
 /// and in every row of its chunk: no verdict can be given there, and none may be "nonfinite".

@@ -1,0 +1,89 @@
+// The plan of gla.fused_chunk: one launch forward; gradients by the launches of gla.chunk, which need the
+// states at chunk starts in any order.
+#include <fmt/format.h>
+
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gla/chunk_layout.h"
+#include "kernels/gla/plans.h"
+#include "kernels/module_text.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* kernel_name = "gla.fused_chunk";
+constexpr int64_t columns = 32;  ///< value channels per block
+
+/// Key channels the serving function holds: the smallest that is enough.
+int64_t key_capacity(const Sizes& s) {
+  return s.K <= 64 ? 64 : s.K <= 128 ? 128 : 256;
+}
+
+/// As FusedShared in fused_chunk.cuh.
+uint32_t shared_bytes(const Case& c, const Sizes& s) {
+  const gla::ChunkLayout layout(c);
+  const int64_t always = 4 * gla::ceil_div(s.K, 16) * 1024 + 3 * 64 * 4 + 12 * layout.operand_block +
+                         gla::ChunkLayout::tile(layout.element, columns);
+  const int64_t tiles = gla::ChunkLayout::tile(layout.element, 64) + gla::ChunkLayout::tile(layout.gate, 64);
+  return static_cast<uint32_t>(always + tiles <= 101376 ? always + tiles : always);
+}
+
+void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs, int64_t sequences) {
+  const Sizes s = sizes_of(c);
+  plan.modules.push_back(gla_module("fused_chunk", c.dtype, c.gate_dtype));
+  Launch launch{.module = plan.modules.back().name,
+                .function = fmt::format("gla_fused_chunk_{}", key_capacity(s))};
+  launch.grid = gated::grid_of(sequences * s.H * gla::ceil_div(s.V, columns), kernel_name);
+  launch.block = {128, 1, 1};
+  launch.shared_bytes = shared_bytes(c, s);
+  launch.arguments = {PointerArgument{"q", 0},
+                      PointerArgument{"k", 0},
+                      PointerArgument{"v", 0},
+                      gated::input_or_null(inputs, "g"),
+                      gated::input_or_null(inputs, "initial_state"),
+                      s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
+                      PointerArgument{"final_state", 0},
+                      PointerArgument{"sequences", 0},
+                      static_cast<float>(scale_of(c, op)),
+                      static_cast<int32_t>(s.H),
+                      static_cast<int32_t>(s.K),
+                      static_cast<int32_t>(s.V),
+                      static_cast<int32_t>(s.K % 8 == 0 && s.V % 8 == 0)};
+  plan.launches.push_back(launch);
+}
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  gated::require_within(gla::channel_limits(), c, s, kernel_name);
+  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
+  Plan plan;
+  plan.kernel = kernel_name;
+  plan.outputs = gated::plan_outputs(c, op);
+  plan.constants = {sequences.table};
+  if (runs_forward(c)) add_forward(plan, c, op, inputs, sequences.count);
+  if (!runs_backward(c)) return plan;
+  if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
+  gla::add_chunk_backward(plan, {kernel_name, "gla", "q", "g", ""}, c, op, inputs, sequences);
+  return plan;
+}
+
+}  // namespace
+
+Kernel gla_fused_chunk() {
+  Kernel kernel;
+  kernel.name = kernel_name;
+  kernel.operator_name = "gla";
+  kernel.summary =
+      "chunks of 64 tokens on tensor cores in one launch, the state in registers; gradients by the launches "
+      "of "
+      "gla.chunk";
+  kernel.arithmetic_text = "as gla.chunk, with the same bits";
+  kernel.limits = gla::channel_limits();
+  kernel.resume_granularity = gla::chunk_tokens;
+  kernel.exponents_nonpositive = true;
+  kernel.plan = plan;
+  kernel.arithmetic = gla::chunk_arithmetic;
+  kernel.adjoint_arithmetic = gla::chunk_adjoint_arithmetic;
+  return kernel;
+}
+
+}  // namespace assay
