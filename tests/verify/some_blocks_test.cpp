@@ -1,8 +1,10 @@
 // The kernels under the checks, with known defects and without, and at sizes that no memory holds.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
+#include "kernels/defect.h"
 #include "kernels/kernel.h"
 #include "src/backend/backend.h"
 #include "src/verify/verify.h"
@@ -62,7 +64,10 @@ TEST(SomeBlocks, AnOffsetOf32BitsIsFoundBeyond2To31) {
   ASSERT_TRUE(bad.checks);
   ASSERT_FALSE(bad.checks->findings.empty()) << messages(bad);
   EXPECT_EQ(bad.checks->findings[0].kind, "index-wrap") << messages(bad);
-  EXPECT_EQ(bad.checks->findings[0].at.where.line, 195) << messages(bad);
+  for (const Defect& defect : defects())
+    if (defect.kernel == "gla.chunk" && defect.name == "I1")
+      EXPECT_TRUE(defect.line.ends_with(fmt::format("chunk_output.cuh:{}", bad.checks->findings[0].at.where.line)))
+          << defect.line << "\n" << messages(bad);
   EXPECT_EQ(good.verdict, "pass") << messages(good);
   EXPECT_NE(good.partial->find("no value is judged"), std::string::npos);
 }
