@@ -27,9 +27,9 @@ typedef struct {
   assay_direction direction;
   double scale; /* 0: the operator's default */
   /* Names of optional inputs that are not given, ended by NULL; NULL: all are given. The gradient of an
-   * absent input is absent. */
+   * absent input is absent. An input that stands in for another one (simple_gla's g_gamma for g) is taken
+   * where that one is absent and it is not. */
   const char* const* absent;
-  const float* g_gamma; /* simple_gla: one log decay per head, in host memory, in place of g; NULL: none */
 } assay_problem;
 
 /* One tensor of a call, dense and row by row, aligned to 16 bytes. */

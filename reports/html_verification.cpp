@@ -227,11 +227,17 @@ std::string run_facts(const json& verification) {
   return out + "</dl>\n";
 }
 
-/// What the errors of a tensor of log decays add up to.
-std::string accumulated_text(const json& sum) {
-  const auto number = [&](const char* name) { return short_decimal(field_of(sum, name)); };
-  return fmt::format("{} nats over the {} steps to {}, off by {} (bound {})", number("decay"), number("steps"),
-                     text_of(sum, "element"), number("error"), number("bound"));
+/// What the errors of tensors of log decays add up to.
+std::string accumulated_paragraphs(const json& sums) {
+  std::string out;
+  for (const json& sum : sums) {
+    const auto number = [&](const char* name) { return number_markup(field_of(sum, name)); };
+    out += fmt::format(
+        "<p>Accumulated log decay over the {} steps to <code>{}</code>: {} nats, off by {} (bound {}).</p>\n",
+        number("steps"), escape_markup(text_of(sum, "element")), number("decay"), number("error"),
+        number("bound"));
+  }
+  return out;
 }
 
 }  // namespace
@@ -268,10 +274,8 @@ std::string verification_sections(const json& verification, const std::string& p
   out += diagnosis_section(field_of(verification, "diagnosis"), level);
   const json& outputs = field_of(verification, "outputs");
   if (!outputs.empty()) out += heading(level, "", "Error against bound") + outputs_table(outputs);
-  json sums = json::array();
-  if (const auto all = verification.find("accumulated_decay"); all != verification.end())
-    for (const json& sum : *all) sums.push_back(accumulated_text(sum));
-  out += list_section(sums, level, "Accumulated log decay");
+  if (const auto sums = verification.find("accumulated_decay"); sums != verification.end())
+    out += accumulated_paragraphs(*sums);
   for (size_t i = 0; i < outputs.size(); ++i)
     out += output_section(outputs[i], fmt::format("{}/outputs/{}", pointer, i), level + 1);
   if (const auto slice = verification.find("slice"); slice != verification.end() && !slice->is_null())

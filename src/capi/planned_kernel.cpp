@@ -44,13 +44,6 @@ const char* direction_of(assay_direction direction) {
                              static_cast<int>(direction)));
 }
 
-/// What is absent: the names given, and g where g_gamma stands in for it (else g_gamma).
-std::set<std::string> absent_of(const assay_problem& p) {
-  std::set<std::string> names;
-  for (const char* const* name = p.absent; name && *name; ++name) names.insert(*name);
-  return names;
-}
-
 Case case_of(const std::string& kernel, const assay_problem& p, const Operator& op) {
   const auto size = [](int64_t n) { return n == 0 ? 1 : n; };
   Case c;
@@ -60,14 +53,13 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
   c.dtype = dtype_of(p.format), c.gate_dtype = dtype_of(p.gate_format);
   c.direction = direction_of(p.direction);
   if (p.scale != 0) c.scale = p.scale;
-  std::set<std::string> absent = absent_of(p);
+  std::set<std::string> absent;
+  for (const char* const* name = p.absent; name && *name; ++name) absent.insert(*name);
   c.initial_state = absent.erase("initial_state") == 0;
   bool no_cotangent = false;
   for (const ArgumentSpec& spec : op.cotangents())
     if (spec.optional) no_cotangent |= absent.erase(std::string(spec.name)) > 0;
   c.final_state_gradient = runs_backward(c) && !no_cotangent;
-  for (const ArgumentSpec& spec : op.inputs)
-    if (!spec.instead_of.empty()) absent.insert(std::string(p.g_gamma ? spec.instead_of : spec.name));
   c.without = std::move(absent);
   validate(c, op);
   return c;
@@ -89,18 +81,13 @@ PlannedKernel::PlannedKernel(const char* name, const assay_problem& problem) {
   const Case c = case_of(kernel.name, problem, op);
   require_direction(kernel, c);
   const Sizes sizes = sizes_of(c);
-  TensorMap inputs;  // shapes only: plans ask which are there, and for the values of g_gamma
+  TensorMap inputs;  // shapes only: plans ask which are there
   for (const ArgumentSpec& spec : inputs_of(c, op)) {
     if (!is_present(c, spec)) continue;
     Tensor tensor;
     tensor.name = spec.name, tensor.dtype = assay::dtype_of(c, spec);
     for (const auto axis : spec.axes) tensor.axes.push_back({std::string(axis), sizes.of(axis)});
-    if (spec.name == "g_gamma") {
-      tensor = Tensor(tensor.name, Dtype::fp32, tensor.axes);
-      for (int64_t h = 0; h < tensor.size(); ++h) tensor.set(h, static_cast<double>(problem.g_gamma[h]));
-    } else {
-      list(tensor.name, tensor.dtype, tensor.axes, false);
-    }
+    list(tensor.name, tensor.dtype, tensor.axes, false);
     inputs.emplace(tensor.name, tensor);
   }
   plan_ = kernel.plan(c, op, inputs);
@@ -146,15 +133,21 @@ void PlannedKernel::load() {
           launch.function);
     launches.push_back(ready);
   }
-  driver_ = std::move(driver);
-  for (const Tensor& constant : plan_.constants) {
-    CUdeviceptr& pointer = constants_[constant.name];
-    driver_->check(driver_->cuMemAlloc(&pointer, std::max<size_t>(1, constant.data.size())), constant.name);
-    if (!constant.data.empty())
-      driver_->check(driver_->cuMemcpyHtoD(pointer, constant.data.data(), constant.data.size()),
-                     constant.name);
+  std::map<std::string, CUdeviceptr> constants;
+  try {
+    for (const Tensor& constant : plan_.constants) {
+      CUdeviceptr pointer = 0;
+      driver->check(driver->cuMemAlloc(&pointer, std::max<size_t>(1, constant.data.size())), constant.name);
+      constants[constant.name] = pointer;
+      if (!constant.data.empty())
+        driver->check(driver->cuMemcpyHtoD(pointer, constant.data.data(), constant.data.size()),
+                      constant.name);
+    }
+  } catch (...) {
+    for (const auto& [name, pointer] : constants) driver->cuMemFree(pointer);
+    throw;
   }
-  launches_ = std::move(launches);
+  driver_ = std::move(driver), constants_ = std::move(constants), launches_ = std::move(launches);
 }
 
 uint64_t PlannedKernel::word_of(const Argument& argument,

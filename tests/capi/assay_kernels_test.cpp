@@ -77,11 +77,13 @@ TEST(KernelLibrary, TakesAbsentInputsAndPackedSequences) {
 
 TEST(KernelLibrary, HeadDecaysStandInForGates) {
   assay_problem p = problem();
-  const float decays[] = {-0.1f, -0.2f, -0.3f};
-  p.direction = ASSAY_FORWARD, p.g_gamma = decays;
+  const char* absent[] = {"g", nullptr};
+  p.absent = absent;
   const Planned k("simple_gla.chunk", p);
   ASSERT_EQ(k.status, 0) << assay_error();
-  EXPECT_EQ(k.tensors().count("g") + k.tensors().count("g_gamma"), 0u);
+  EXPECT_EQ(k.tensors().count("g"), 0u);
+  EXPECT_EQ(k.tensors().at("g_gamma").shape[0], 3);
+  EXPECT_TRUE(k.tensors().at("dg_gamma").is_output);
 }
 
 TEST(KernelLibrary, RefusesWhatItCannotPlanInOneLine) {

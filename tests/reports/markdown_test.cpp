@@ -61,6 +61,14 @@ TEST(Markdown, SaysWhatStandsBehindAnElementWhichLinesRoundAndHowNearTheEdgesAre
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
 }
 
+TEST(Markdown, SaysWhatLogDecaysAccumulate) {
+  const std::string page = render_markdown(test::passed_verification());
+  EXPECT_NE(
+      page.find("over the 4096 steps to `w[b=0,t=4095,h=0,k=3]`: -1244 nats, off by 0.8125 (bound 6.25)"),
+      page.npos)
+      << page;
+}
+
 TEST(Markdown, ListsEveryFindingPropertyAndTightnessRow) {
   const std::string text = render_markdown(test::fuzz_run(4));
   size_t findings = 0;

@@ -42,6 +42,7 @@ Verification full() {
   c.histogram[0] = 7, c.histogram[63] = 9;
   c.fields = {{"t mod 64", {0.1, INFINITY}}, {"h", {}}};
   v.outputs = {c, OutputComparison{}};
+  v.accumulated_decay = {{"w[b=0,t=4095,h=0,k=3]", 4096, -1243.5, 0x1.8p-1, 6.25}};
   v.properties_failed = {"same-bits-twice: o[b=0,t=17,h=1,v=3] differs"};
   v.domain = {"g[b=0,t=0,h=0,k=0] = 0.5: above 0"};
   const SourceLocation where{"kernels/gla/chunk.cu", 142, 977, "gla_chunk_output"};
@@ -135,6 +136,7 @@ TEST(Result, ComesBackFromJsonAsItWas) {
   EXPECT_EQ(back.lane_instructions, uint64_t{1} << 63);
   EXPECT_EQ(back.origin->infinity_made_at->text, "exp2f(x)");
   EXPECT_EQ(back.trap->thread[2], 6);
+  EXPECT_EQ(back.accumulated_decay.at(0).error, 0.75);
   EXPECT_EQ(back.shadow->lines[0].roundings, uint64_t{1} << 40);
   EXPECT_EQ(back.shadow->parting->exact, 0.77);
   EXPECT_EQ(back.shadow->edges.at(0).extreme, 126.5);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "tests/kernels/elementwise/extreme_inputs.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
@@ -67,6 +68,13 @@ TEST(Hgrn, GivesStatesAndTheirGradientsBackWhereThereAreNoTokens) {
     EXPECT_EQ(bits_of(run.outcome, "final_state"), inputs.at("initial_state").data);
     EXPECT_EQ(bits_of(run.outcome, "dinitial_state"), inputs.at("dfinal_state").data);
   }
+}
+
+TEST(Hgrn, HoldsForTinyAndHugeInputsAndExtremeDecays) {
+  for (uint64_t seed = 1; seed <= 60; ++seed)
+    for (const char* kernel : kModes)
+      expect_judged_at_extremes(
+          case_of(kernel, {1, 70, 6, {}}, kDtypes[seed % 3], kDtypes[seed / 3 % 3], "none", seed));
 }
 
 TEST(Hgrn, AResetForgetsWhatWasBefore) {

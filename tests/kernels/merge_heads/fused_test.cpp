@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/kernels/elementwise/extreme_inputs.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
@@ -45,6 +46,11 @@ TEST(MergeHeads, GradientOfTheWeightIsZeroWhereThereAreNoTokens) {
   const Tensor& weight = run.outcome.outputs.at("dweight");
   EXPECT_EQ(weight.size(), 64);
   for (int64_t i = 0; i < weight.size(); ++i) EXPECT_EQ(weight.value(i), 0);
+}
+
+TEST(MergeHeads, HoldsForTinyAndHugeInputs) {
+  for (uint64_t seed = 1; seed <= 30; ++seed)
+    expect_judged_at_extremes(case_of({1, 20, 2, 9, 11}, kDtypes[seed % 3], seed));
 }
 
 /// Heads outermost: the elements of one head stay together.
