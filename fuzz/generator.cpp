@@ -198,8 +198,14 @@ void draw_scale(Case& c, const Target& target) {
 void draw_presence(Case& c, const Target& target) {
   c.without.clear();
   c.initial_state = chance(50);
-  for (const ArgumentSpec& input : target.op.inputs)
-    if (input.optional && input.role != Role::state && chance(4)) c.without.insert(std::string(input.name));
+  const auto& inputs = target.op.inputs;
+  for (const ArgumentSpec& input : inputs) {
+    if (!input.optional || input.role == Role::state) continue;
+    const bool replaceable = std::any_of(inputs.begin(), inputs.end(), [&](const ArgumentSpec& other) {
+      return other.instead_of == input.name;
+    });
+    if (chance(replaceable ? 30 : 4)) c.without.insert(std::string(input.name));
+  }
 }
 
 void draw_direction(Case& c, const Target& target) {

@@ -72,6 +72,14 @@ struct OwnPartnersOf<true> {
   using Type = LaterPartners;
 };
 
+// What a block of threads shares beside its tiles.
+struct ParallelSums {
+  PairDecays decays;              // of the rows' own block
+  EdgeSums own_edge, other_edge;  // from the rows to their block's edge; from there on to the columns
+  float row_factors[64];          // w_0
+  GateTerms gate_terms;
+};
+
 template <class Format, class Gate, bool later, bool state_by_columns>
 struct ParallelRows {
   using Shared = ParallelShared<Format>;
@@ -81,22 +89,30 @@ struct ParallelRows {
   using Bits = typename Format::Bits;
   using Out = OutputRows<Operand, 4>;
   using OwnPartners = typename OwnPartnersOf<later>::Type;
+  using OwnScores = ScoreRows<Operand, OwnPartners>;
 
-  const Bits *x, *y, *z, *partner;  // the tensors' first token, the head, channel 0
+  const Bits *x, *y, *z, *partner;  // the tensors' first token, the head, channel 0; partner or null
   const float* state;               // the sequence's and head's, or null
   const typename Gate::Bits* gates;
-  int terms_channels, out_channels, slice;  // of x and y; of z; 64 of these from 64 slice on
+  ParallelTerms terms;
   SequenceBlock at;
   Shape shape;
-  int head;
+  int head, terms_channels, out_channels, slice;  // channels of x and y; of z, 64 of these from 64 slice on
+  i64 block_slot;                                 // [block][H][slices]
   float scale;
   char* shared;
+  ParallelSums& sums;
   int warp, lane;
+  float between = 0.0f;  // warp 0: the gates of the blocks passed so far
 
+  __device__ bool wants_gates() const { return has_decay<Gate> && partner != nullptr; }
+  __device__ int live_rows() const { return at.rows(at.index) - 16 * warp; }
+  __device__ i64 first_row() const { return (at.begin(at.index) + 16 * warp) * shape.heads + head; }
   __device__ int term_steps() const { return (terms_channels + 63) / 64; }
   __device__ int out_steps() const { return (out_channels + 63) / 64; }
   __device__ int term_groups(int step) const { return min(4, (terms_channels + 15) / 16 - 4 * step); }
   __device__ int out_groups(int step) const { return min(4, (out_channels + 15) / 16 - 4 * step); }
+
   __device__ void load(int place, const Bits* tensor, int channels, int step, int block) const {
     const i64 token = at.begin(block) * shape.heads;
     load_tile<T, 128>(shared + place, tensor + token * channels + 64 * step, i64(shape.heads) * channels,
@@ -106,6 +122,19 @@ struct ParallelRows {
     commit_copies();
     wait_copies<0>();
     __syncthreads();
+  }
+  __device__ void load_block_gates(float (&g)[2], int block) const {
+    load_gates<Gate>(g, gates, at.begin(block), at.rows(block), head, shape.heads, lane);
+  }
+
+  __device__ __forceinline__ void begin() const {
+    if (has_decay<Gate> && warp == 0) {
+      float g[2];
+      load_block_gates(g, at.index);
+      sums.decays.fill(g, lane);
+      sums.own_edge.fill(g, later, 0.0f, lane);
+    }
+    if (wants_gates()) load(Shared::partner, partner, out_channels, slice, at.index);
   }
 
   // Scores of the rows with the tokens of a block; z of those tokens is there afterwards.
@@ -121,8 +150,55 @@ struct ParallelRows {
       scores.template add<T>(shared + Shared::x, shared + Shared::y, term_groups(step), warp, lane);
     }
   }
-  // S^T x, unweighed.
+  template <class Partners>
+  __device__ __forceinline__ void add_scores(Out& out, const ScoreRows<Operand, Partners>& scores) const {
+    const HeldScores<Operand, Partners> held{scores};
+    out.template add_scores<T, Partners>(held, shared + Shared::z, out_groups(slice), warp, lane);
+  }
+
+  // The pairs with another block, the next one outwards.
+  __device__ __forceinline__ void add_block(Out& out, int other) {
+    __syncthreads();  // everyone is done with the last block's sums
+    if (has_decay<Gate> && warp == 0) {
+      float g[2];
+      load_block_gates(g, other);
+      between = between + sums.other_edge.fill(g, !later, between, lane);
+    }
+    ScoreRows<Operand, AllPartners> scores;
+    score(scores, other);
+    if constexpr (has_decay<Gate>) scores.weigh_across(sums.own_edge.logs, sums.other_edge.logs, warp, lane);
+    scores.times(scale);
+    Out sum;
+    sum.clear();
+    add_scores(sum, scores);
+    out.add(sum);
+    if constexpr (has_decay<Gate> && !later)
+      if (wants_gates()) store_block_term(sum, 1 + other);
+  }
+
+  // w_0 S^T x, after all blocks.
   __device__ __forceinline__ void add_state(Out& out) const {
+    if (state == nullptr) {
+      if (wants_gates() && threadIdx.x == 0) terms.blocks[block_slot * terms.stride] = 0.0f;
+      return;
+    }
+    Out sum;
+    sum.clear();
+    state_product(sum);
+    if constexpr (!later) sum.times(scale);
+    if constexpr (has_decay<Gate>) {
+      if (warp == 0)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          sums.row_factors[lane + 32 * half] = power_of_two(sums.own_edge.logs[lane + 32 * half] + between);
+      __syncthreads();
+      sum.times(sums.row_factors, warp, lane);
+    }
+    out.add(sum);
+    if constexpr (has_decay<Gate>)
+      if (wants_gates()) store_block_term(sum, 0);
+  }
+  __device__ __forceinline__ void state_product(Out& sum) const {
     const int V = shape.value_channels;
     for (int step = 0; step < term_steps(); ++step) {
       __syncthreads();
@@ -131,21 +207,68 @@ struct ParallelRows {
       load_tile<StateTile, 128>(shared + Shared::state, state + i64(64 * key_step) * V + 64 * value_step, V,
                                 shape.key_channels - 64 * key_step, V - 64 * value_step, shape.vector);
       arrive();
-      out.template add_product<T, StateTile, state_by_columns>(
+      sum.template add_product<T, StateTile, state_by_columns>(
           shared + Shared::x, shared + Shared::state, term_groups(step), out_groups(slice), warp, lane);
     }
   }
-  // The same rows' products with the partner's, summed over the block's rows.
-  __device__ __forceinline__ float block_dot(const Out& out, float (&of_warps)[4]) const {
-    float sum[2] = {0.0f, 0.0f};
-    out.template dot<T>(shared + Shared::partner, warp, lane, sum);
-    const float total = GateTerms::over_rows(GateTerms::over_quad(sum[0] + sum[1]));
-    if (lane == 0) of_warps[warp] = total;
+
+  // The pairs with the rows' own block; then the rows are complete.
+  __device__ __forceinline__ void finish(Out& out, Bits* to) const {
+    OwnScores scores;
+    score(scores, at.index);
+    scores.template weigh<Gate>(sums.decays, warp, lane);
+    scores.times(scale);
+    if constexpr (has_decay<Gate>)
+      if (wants_gates()) store_row_terms(out);
+    add_scores(out, scores);
+    out.template store<Format>(to + first_row() * out_channels, 64 * slice, out_channels, live_rows(), 1.0f,
+                               shape, lane);
+    if constexpr (has_decay<Gate> && later)
+      if (wants_gates() && slice == 0) store_own_terms(scores);
+  }
+
+  // The rows' products with the partner's, summed over the block's rows.
+  __device__ __forceinline__ void store_block_term(const Out& sum, int place) const {
+    float dot[2] = {0.0f, 0.0f};
+    sum.template dot<T>(shared + Shared::partner, warp, lane, dot);
+    const float total = GateTerms::over_rows(GateTerms::over_quad(dot[0] + dot[1]));
+    if (lane == 0) sums.gate_terms.state[warp] = total;
     __syncthreads();
-    return (of_warps[0] + of_warps[1]) + (of_warps[2] + of_warps[3]);
+    if (threadIdx.x == 0) terms.blocks[block_slot * terms.stride + place] = sums.gate_terms.of_state();
+  }
+  __device__ __forceinline__ void store_row_terms(const Out& out) const {
+    float dot[2] = {0.0f, 0.0f};
+    out.template dot<T>(shared + Shared::partner, warp, lane, dot);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float total = GateTerms::over_quad(dot[half]);
+      const int row = (lane >> 2) + 8 * half;
+      if ((lane & 3) == 0 && row < live_rows())
+        terms.rows[(first_row() + i64(row) * shape.heads) * out_steps() + slice] = total;
+    }
+  }
+  // The pairs inside the block: their scores times those of the other two tensors, over all channels.
+  __device__ __forceinline__ void store_own_terms(const OwnScores& scores) const {
+    OwnScores others;
+    others.clear();
+    for (int step = 0; step < out_steps(); ++step) {
+      __syncthreads();
+      load(Shared::partner, partner, out_channels, step, at.index);
+      load(Shared::z, z, out_channels, step, at.index);
+      arrive();
+      others.template add<T>(shared + Shared::partner, shared + Shared::z, out_groups(step), warp, lane);
+    }
+    others.times(scores);
+    sums.gate_terms.sum_pairs(others.s, warp, lane);
+    __syncthreads();
+    const int t = int(threadIdx.x);
+    if (t < at.rows(at.index))
+      terms.own[(at.begin(at.index) + t) * shape.heads + head] = sums.gate_terms.of_pairs(t);
   }
 };
 
+// `partner`: p of ParallelTerms, or null: no gradient of the gates is wanted. blocks [.][2]: sequence, number
+// in it.
 template <class Format, class Gate, bool later, bool state_by_columns>
 __device__ __forceinline__ void parallel_rows(const typename Format::Bits* x, const typename Format::Bits* y,
                                               const typename Format::Bits* z,
@@ -155,148 +278,41 @@ __device__ __forceinline__ void parallel_rows(const typename Format::Bits* x, co
                                               const i64* blocks, const i64* sequences, float scale,
                                               Shape shape) {
   using Rows = ParallelRows<Format, Gate, later, state_by_columns>;
-  using Operand = typename Rows::Operand;
-  using T = typename Rows::T;
-  using Shared = typename Rows::Shared;
-  using Out = typename Rows::Out;
   extern __shared__ __align__(16) char base[];
-  __shared__ PairDecays decays;
-  __shared__ EdgeSums own_edge, other_edge;
-  __shared__ GateTerms gate_terms;
-  __shared__ float row_factors[64];
+  __shared__ ParallelSums sums;
 
-  const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
   const int K = shape.key_channels, V = shape.value_channels;
   const int terms_channels = state_by_columns ? K : V, out_channels = state_by_columns ? V : K;
-  const int slices = (out_channels + 63) / 64;
-  int number = int(blockIdx.x);
-  const int slice = number % slices;
-  number /= slices;
-  const int head = number % shape.heads, block = number / shape.heads;
+  const int slices = (out_channels + 63) / 64, slice = int(blockIdx.x) % slices;
+  const int head = int(blockIdx.x) / slices % shape.heads, block = int(blockIdx.x) / slices / shape.heads;
   const SequenceBlock at(blocks, sequences, block);
-  const Rows rows{x + i64(head) * terms_channels,
-                  y + i64(head) * terms_channels,
-                  z + i64(head) * out_channels,
-                  partner == nullptr ? nullptr : partner + i64(head) * out_channels,
-                  state == nullptr ? nullptr : state + (i64(at.sequence) * shape.heads + head) * K * V,
-                  gates,
-                  terms_channels,
-                  out_channels,
-                  slice,
-                  at,
-                  shape,
-                  head,
-                  scale,
-                  base,
-                  warp,
-                  lane};
-  const bool wants_gates = has_decay<Gate> && partner != nullptr;
-  const int live_rows = at.rows(at.index) - 16 * warp;
-  const i64 row_slot = (i64(block) * shape.heads + head) * slices + slice;
-
-  // Warp 0: the gates of its own block, then block by block outwards.
-  float between = 0.0f;
-  const auto gates_of = [&](float(&g)[2], int b) {
-    load_gates<Gate>(g, gates, at.begin(b), at.rows(b), head, shape.heads, lane);
-  };
-  if (has_decay<Gate> && warp == 0) {
-    float g[2];
-    gates_of(g, at.index);
-    decays.fill(g, lane);
-    own_edge.fill(g, later, 0.0f, lane);
-  }
-  if (wants_gates) rows.load(Shared::partner, rows.partner, out_channels, slice, at.index);
-
-  Out out;
+  const i64 term_head = i64(head) * terms_channels, out_head = i64(head) * out_channels;
+  Rows rows{x + term_head,
+            y + term_head,
+            z + out_head,
+            partner == nullptr ? nullptr : partner + out_head,
+            state == nullptr ? nullptr : state + (i64(at.sequence) * shape.heads + head) * K * V,
+            gates,
+            terms,
+            at,
+            shape,
+            head,
+            terms_channels,
+            out_channels,
+            slice,
+            (i64(block) * shape.heads + head) * slices + slice,
+            scale,
+            base,
+            sums,
+            int(threadIdx.x) >> 5,
+            int(threadIdx.x) & 31};
+  rows.begin();
+  typename Rows::Out out;
   out.clear();
 #pragma unroll 1
   for (int other = later ? at.index + 1 : at.index - 1; later ? other < at.count : other >= 0;
-       other += later ? 1 : -1) {
-    __syncthreads();  // everyone is done with the last block's sums
-    if (has_decay<Gate> && warp == 0) {
-      float g[2];
-      gates_of(g, other);
-      between = between + other_edge.fill(g, !later, between, lane);
-    }
-    ScoreRows<Operand, AllPartners> scores;
-    rows.score(scores, other);
-    if constexpr (has_decay<Gate>) scores.weigh_across(own_edge.logs, other_edge.logs, warp, lane);
-    scores.times(scale);
-    Out sum;
-    sum.clear();
-    sum.template add_scores<T, AllPartners>(HeldScores<Operand, AllPartners>{scores}, base + Shared::z,
-                                            rows.out_groups(slice), warp, lane);
-    out.add(sum);
-    if constexpr (has_decay<Gate> && !later)
-      if (wants_gates) {
-        const float total = rows.block_dot(sum, gate_terms.state);
-        if (threadIdx.x == 0) terms.blocks[row_slot * terms.stride + 1 + other] = total;
-      }
-  }
-  if (state != nullptr) {
-    Out sum;
-    sum.clear();
-    rows.add_state(sum);
-    if constexpr (!later) sum.times(scale);
-    if constexpr (has_decay<Gate>) {
-      if (warp == 0)
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          row_factors[lane + 32 * half] = power_of_two(own_edge.logs[lane + 32 * half] + between);
-      __syncthreads();
-      sum.times(row_factors, warp, lane);
-    }
-    out.add(sum);
-    if constexpr (has_decay<Gate>)
-      if (wants_gates) {
-        const float total = rows.block_dot(sum, gate_terms.state);
-        if (threadIdx.x == 0) terms.blocks[row_slot * terms.stride] = total;
-      }
-  } else if (wants_gates && threadIdx.x == 0) {
-    terms.blocks[row_slot * terms.stride] = 0.0f;
-  }
-
-  // The block's own tokens.
-  ScoreRows<Operand, typename Rows::OwnPartners> scores;
-  rows.score(scores, at.index);
-  scores.template weigh<Gate>(decays, warp, lane);
-  scores.times(scale);
-  if constexpr (has_decay<Gate>)
-    if (wants_gates) {
-      float sum[2] = {0.0f, 0.0f};
-      out.template dot<T>(base + Shared::partner, warp, lane, sum);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float total = GateTerms::over_quad(sum[half]);
-        const int row = (lane >> 2) + 8 * half;
-        if ((lane & 3) == 0 && row < live_rows)
-          terms.rows[((at.begin(at.index) + 16 * warp + row) * shape.heads + head) * slices + slice] = total;
-      }
-    }
-  out.template add_scores<T, typename Rows::OwnPartners>(
-      HeldScores<Operand, typename Rows::OwnPartners>{scores}, base + Shared::z, rows.out_groups(slice), warp,
-      lane);
-  const i64 warp_token = (at.begin(at.index) + 16 * warp) * shape.heads + head;
-  out.template store<Format>(to + warp_token * out_channels, 64 * slice, out_channels, live_rows, 1.0f, shape,
-                             lane);
-
-  if constexpr (has_decay<Gate> && later)
-    if (wants_gates && slice == 0) {
-      ScoreRows<Operand, typename Rows::OwnPartners> others;
-      others.clear();
-      for (int step = 0; step < rows.out_steps(); ++step) {
-        __syncthreads();
-        rows.load(Shared::partner, rows.partner, out_channels, step, at.index);
-        rows.load(Shared::z, rows.z, out_channels, step, at.index);
-        Rows::arrive();
-        others.template add<T>(base + Shared::partner, base + Shared::z, rows.out_groups(step), warp, lane);
-      }
-      others.times(scores);
-      gate_terms.sum_pairs(others.s, warp, lane);
-      __syncthreads();
-      const float own = gate_terms.of_pairs(int(threadIdx.x) >> 1);
-      const int t = int(threadIdx.x) >> 1;
-      if ((threadIdx.x & 1) == 0 && t < at.rows(at.index))
-        terms.own[(at.begin(at.index) + t) * shape.heads + head] = own;
-    }
+       other += later ? 1 : -1)
+    rows.add_block(out, other);
+  rows.add_state(out);
+  rows.finish(out, to);
 }

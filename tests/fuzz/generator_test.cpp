@@ -139,5 +139,25 @@ TEST(Generator, DrawsAnewWhatTheKernelRefuses) {
   EXPECT_GE(widths.size(), 3u);
 }
 
+/// A gate per head stands in where the gate per token is absent, and decays like one.
+TEST(Generator, AGateThatStandsInForAnotherKeepsItsProfile) {
+  const Kernel& kernel = find_kernel("simple_gla.chunk");
+  const Operator& op = find_operator("simple_gla");
+  int64_t standing_in = 0, decaying = 0, neither = 0;
+  for (uint64_t i = 0; i < 400; ++i) {
+    const Case c = draw_case(kernel, op, {}, kSeed, i);
+    if (!c.without.contains("g")) continue;
+    if (c.without.contains("g_gamma")) {
+      EXPECT_EQ(c.decay, "none") << token_of(c);
+      ++neither;
+    } else {
+      ++standing_in, decaying += c.decay != "none";
+    }
+  }
+  EXPECT_GE(standing_in, 60);
+  EXPECT_GE(decaying, standing_in / 2);
+  EXPECT_GE(neither, 1);
+}
+
 }  // namespace
 }  // namespace assay

@@ -136,8 +136,8 @@ TEST(Properties, OfTheCheckingMachineSeeTheirOwnFaultOnly) {
       {"no-races", ""},
       {"reads-written-values", alone + "ld.shared.b32 %r0, [left];"},
       {"stays-in-variables", alone + "st.shared.b32 [left+16], %r0;"},
-      {"no-index-wrap",
-       alone + "mov.u32 %r2, 65536; mul.lo.s32 %r3, %r2, %r2; mul.wide.s32 %rd2, %r3, 4; add.s64 %rd1, %rd1, %rd2;"},
+      {"no-index-wrap", alone + "mov.u32 %r2, 65536; mul.lo.s32 %r3, %r2, %r2; mul.wide.s32 %rd2, %r3, 4; "
+                                "add.s64 %rd1, %rd1, %rd2;"},
   };
   Verification v;
   v.case_ = parse_token("gla.subject/B1/T4/H1/K4/V3/fp32/g-fp32/mild/s3");
@@ -186,6 +186,23 @@ TEST(Properties, AKernelThatRefusesTheChangedCaseIsNotJudgedByIt) {
   const Verification v =
       verify(parse_token("gla.subject/B2/T20/H1/K4/V3/fp32/g-fp32/mild/s3"), kernel, backend);
   EXPECT_TRUE(check_properties(v, kernel, backend, {&find_property("packed-equals-separate")}).empty());
+}
+
+/// Part of it is another sum, and in another order it has other bits.
+TEST(Properties, AGradientThatSequencesShareIsNotComparedBitForBit) {
+  BackendOptions machine;
+  machine.threads = 1;
+  const auto backend = make_vm_backend(machine);
+  const Kernel& kernel = find_kernel("simple_gla.fused_recurrent");
+  for (const char* token : {"B3/T40/H2/K4/V3/fp32/g-fp32/mild/s3/both/no-g/h0",
+                            "B1/T50/H1/K4/V3/cu0,11,11,50/fp32/g-fp32/mild/s3/backward/no-g"}) {
+    VerifyOptions options;
+    options.threads = 1;
+    Verification v = verify(parse_token(kernel.name + "/" + token), kernel, *backend, options);
+    judge_properties(v, kernel, *backend);
+    EXPECT_EQ(v.verdict, "pass") << token;
+    EXPECT_TRUE(v.properties_failed.empty()) << token << ": " << v.properties_failed.front();
+  }
 }
 
 TEST(Properties, AnUnknownNameIsBadInputThatListsTheRows) {
