@@ -50,14 +50,16 @@ TEST(Gates, StayWithinTheProvedBoundOnEveryShapeAndFormat) {
 TEST(Gates, StayWithinTheBoundFromTheSmallestToTheLargestArguments) {
   const double sizes[] = {0,    0x1p-149, 0x1p-126, 0x1p-30, 0x1p-12, 0.01,  0.3465, 0.35,
                           0.69, 1,        3.7,      16.6,    16.7,    24,    60,     87.3,
-                          87.4, 88.7,     88.8,     103,     104,     110.5, 1e4,    5e36};
+                          87.4, 88.7,     88.8,     103,     104,     110.5, 1e4,    1e38};
   for (const char* kernel : kGates)
     for (const Dtype dtype : kDtypes)
       for (const double d : {1.0, 0x1.fp-120, 60000.0}) {
         const Case c = case_of(kernel, 1, std::size(sizes), 1, 2, dtype, Dtype::fp32);
         TensorMap inputs = draw_inputs(c, operator_of(kernel));
         for (int64_t i = 0; i < 2 * static_cast<int64_t>(std::size(sizes)); ++i) {
-          const double size = std::fmin(sizes[i / 2], max_finite(dtype));
+          // A sum with a bias has more digits than its enclosure beyond 2^53.
+          const double most = std::string(kernel) == "gate_softplus.fused" ? 1e9 : max_finite(dtype);
+          const double size = std::fmin(sizes[i / 2], std::fmin(most, max_finite(dtype)));
           inputs.at("x").set(i, i % 2 ? -size : size);
           for (const char* cotangent : {"dg", "dw"})
             if (inputs.count(cotangent)) inputs.at(cotangent).set(i, i % 3 ? d : -d);
@@ -66,7 +68,8 @@ TEST(Gates, StayWithinTheBoundFromTheSmallestToTheLargestArguments) {
           EXPECT_EQ(output.violation + output.nonfinite + output.wrong_class, 0)
               << kernel << ' ' << format(dtype).name << ' ' << output.worst.element << " got "
               << output.worst.got << " expected " << output.worst.expected << " bound " << output.worst.bound;
-          EXPECT_TRUE(output.undecided == 0 || output.name == "dA" || output.name == "dbias") << output.name;
+          EXPECT_TRUE(output.undecided == 0 || output.name == "dA" || output.name == "dbias")
+              << kernel << ' ' << output.undecided_reason;
         }
       }
 }
