@@ -48,6 +48,8 @@ void print_speed(Backend& gpu, const char* kernel_name, const char* direction, i
   Case c;
   c.kernel = kernel_name;
   c.B = B, c.T = T, c.H = H, c.K = D, c.V = D;
+  for (const ArgumentSpec& input : op.inputs)
+    if (std::count(input.axes.begin(), input.axes.end(), "M") > 0) c.M = 64;
   c.dtype = c.gate_dtype = Dtype::bf16;
   c.direction = direction;
   const TensorMap inputs = repeated_inputs(c, op);

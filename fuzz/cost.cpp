@@ -19,8 +19,13 @@ double estimated_cost(const Case& c) {
   const double channels = padded(c.K), values = padded(c.V);
   // Gradients take about three times the work of the outputs.
   const double passes = (runs_forward(c) ? 1 : 0) + (runs_backward(c) ? 3 : 0);
-  const double per_token = 60 * channels + 24 * values + 1.9 * channels * values;
-  return passes * heads * (tokens * per_token + sequences * 8 * channels * values);
+  const auto of_recurrence = [&](double keys, double columns) {
+    const double per_token = 60 * keys + 24 * columns + 1.9 * keys * columns;
+    return passes * heads * (tokens * per_token + sequences * 8 * keys * columns);
+  };
+  // With slots there are two recurrences, from the channels of k and of v to the slots.
+  if (c.M > 0) return of_recurrence(padded(c.M), channels) + of_recurrence(padded(c.M), values);
+  return of_recurrence(channels, values);
 }
 
 }  // namespace assay

@@ -155,7 +155,7 @@ void draw_widths(Case& c, const Target& target) {
   c.V = !uses_axis(target.op, "V") ? 1
         : chance(25)               ? std::min(c.K, target.kernel.limits.max_V)
                                    : draw_width(target.kernel.limits.max_V);
-  c.M = uses_axis(target.op, "M") ? draw_width(128) : 0;
+  c.M = uses_axis(target.op, "M") ? draw_width(target.kernel.limits.max_M) : 0;
 }
 
 void draw_formats(Case& c, const Target& target) {
@@ -243,8 +243,9 @@ void fit_cost(Case& c, double budget) {
       c.H = halved(c.H);
     } else if (c.B > 1) {
       c.B = halved(c.B);
-    } else if (std::max(c.K, c.V) > 16) {
-      (c.K >= c.V ? c.K : c.V) = halved(std::max(c.K, c.V));
+    } else if (std::max({c.K, c.V, c.M}) > 16) {
+      int64_t& widest = c.M > std::max(c.K, c.V) ? c.M : c.K >= c.V ? c.K : c.V;
+      widest = halved(widest);
     } else if (c.T > 64) {
       c.T -= 64;
     } else {

@@ -51,6 +51,8 @@ void require_within(const KernelLimits& limits, const Case& c, const Sizes& size
     throw BadInput(fmt::format("{}: K={} is outside 1..{}", kernel, sizes.K, limits.max_K));
   if (sizes.V < 1 || sizes.V > limits.max_V)
     throw BadInput(fmt::format("{}: V={} is outside 1..{}", kernel, sizes.V, limits.max_V));
+  if (sizes.M > limits.max_M)
+    throw BadInput(fmt::format("{}: M={} is outside 1..{}", kernel, sizes.M, limits.max_M));
   if (sizes.HV != sizes.H)
     throw BadInput(
         fmt::format("{}: {} value heads for {} heads; they must be as many", kernel, sizes.HV, sizes.H));

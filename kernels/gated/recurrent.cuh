@@ -12,24 +12,24 @@ __device__ __forceinline__ float component(const float4& x, int i) {
   return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w;
 }
 
-// One sequence and head.
-template <class Format, class Gate>
+// One sequence and head. `Query` is the format of q, `Format` that of k and v.
+template <class Format, class Gate, class Query>
 struct RecurrentInputs {
-  const typename Format::Bits *q, *k,
-      *v;                            // the sequence's first token, the head; v: the block's first channel
-  const typename Gate::Bits* gates;  // of the first token and the head; HeadGate: the head's
+  const typename Query::Bits* q;
+  const typename Format::Bits *k, *v;  // the sequence's first token, the head; v: the block's first channel
+  const typename Gate::Bits* gates;    // of the first token and the head; HeadGate: the head's
   i64 tokens;
   int heads, K, V, live_values;  // V: distance of tokens in v; live_values: of the block's 32
 };
 
 // `steps` tokens: as they lie in memory, in registers, then decoded in shared memory.
-template <class Format, class Gate, int channels>
+template <class Format, class Gate, int channels, class Query>
 struct RecurrentBatch {
   static constexpr int steps = channels > 64 ? 8 : 16;
   static constexpr int elements = steps * channels / 128, values = steps * 32 / 128;
   static constexpr bool by_channel = Gate::width == GateWidth::channel,
                         by_token = Gate::width == GateWidth::token;
-  using Inputs = RecurrentInputs<Format, Gate>;
+  using Inputs = RecurrentInputs<Format, Gate, Query>;
 
   struct Shared {
     float4 queries[steps][channels / 4], keys[steps][channels / 4];
@@ -38,7 +38,8 @@ struct RecurrentBatch {
     float values[steps][32];
   };
 
-  typename Format::Bits q[elements], k[elements], v[values];
+  typename Query::Bits q[elements];
+  typename Format::Bits k[elements], v[values];
   typename Gate::Bits g[by_channel ? elements : 1];
 
   __device__ __forceinline__ void load(const Inputs& in, i64 begin) {
@@ -48,7 +49,7 @@ struct RecurrentBatch {
       const int at = int(threadIdx.x) + 128 * i, step = at / channels, key = at % channels;
       const bool live = step < left && key < in.K;
       const i64 from = (begin + step) * in.heads * in.K + key;
-      q[i] = live ? in.q[from] : typename Format::Bits(0);
+      q[i] = live ? in.q[from] : typename Query::Bits(0);
       k[i] = live ? in.k[from] : typename Format::Bits(0);
       if constexpr (by_channel) g[i] = live && in.gates ? in.gates[from] : typename Gate::Bits(0);
     }
@@ -67,7 +68,7 @@ struct RecurrentBatch {
 #pragma unroll
     for (int i = 0; i < elements; ++i) {
       const int at = int(threadIdx.x) + 128 * i;
-      reinterpret_cast<float*>(to.queries)[at] = Format::decode(q[i]);
+      reinterpret_cast<float*>(to.queries)[at] = Query::decode(q[i]);
       reinterpret_cast<float*>(to.keys)[at] = Format::decode(k[i]);
       if constexpr (by_channel) reinterpret_cast<float*>(to.decays)[at] = decay_factor(Gate::decode(g[i]));
     }
@@ -80,10 +81,10 @@ struct RecurrentBatch {
 };
 
 // A lane's part of the state.
-template <class Format, class Gate, int channels, bool exclusive>
+template <class Format, class Gate, int channels, bool exclusive, class Query>
 struct RecurrentState {
   static constexpr int quads = channels / 16;
-  using Shared = typename RecurrentBatch<Format, Gate, channels>::Shared;
+  using Shared = typename RecurrentBatch<Format, Gate, channels, Query>::Shared;
   float S[quads][4];
   float bonus[exclusive ? quads : 1][4];  // u
   float constant;                         // e^{gamma} of the head
@@ -124,15 +125,15 @@ __device__ __forceinline__ float sum_and_spread(const float (&x)[4], int part) {
 
 //   q, k [token, H, K]; v, o [token, H, V]; gates as Gate says; u [H, K] where exclusive, else null
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)
-// Grid (x): N H ceil(V/32), 128 threads; K <= channels.
-template <class Format, class Gate, int channels, bool exclusive>
-__device__ __forceinline__ void recurrent(const typename Format::Bits* q, const typename Format::Bits* k,
+// Grid (x): N H ceil(V/32), 128 threads; K <= channels. final_state may be null.
+template <class Format, class Gate, int channels, bool exclusive, class Query = Format>
+__device__ __forceinline__ void recurrent(const typename Query::Bits* q, const typename Format::Bits* k,
                                           const typename Format::Bits* v, const typename Gate::Bits* gates,
                                           const typename Format::Bits* u, const float* initial_state,
                                           typename Format::Bits* o, float* final_state, const i64* sequences,
                                           float scale, int heads, int K, int V) {
-  using Batch = RecurrentBatch<Format, Gate, channels>;
-  using State = RecurrentState<Format, Gate, channels, exclusive>;
+  using Batch = RecurrentBatch<Format, Gate, channels, Query>;
+  using State = RecurrentState<Format, Gate, channels, exclusive, Query>;
   __shared__ typename Batch::Shared batch;
 
   const int lane = int(threadIdx.x) & 31, part = lane & 3, column = int(threadIdx.x) >> 2;
@@ -143,7 +144,7 @@ __device__ __forceinline__ void recurrent(const typename Format::Bits* q, const 
   const int head = block % heads, sequence = block / heads;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1];
   const i64 state_base = (i64(sequence) * heads + head) * K, token = first * heads + head;
-  RecurrentInputs<Format, Gate> in{
+  RecurrentInputs<Format, Gate, Query> in{
       q + token * K, k + token * K, v + token * V + value_begin, gates, tokens, heads, K, V, V - value_begin};
   if constexpr (Gate::width == GateWidth::channel)
     if (gates != nullptr) in.gates = gates + token * K;
@@ -156,7 +157,8 @@ __device__ __forceinline__ void recurrent(const typename Format::Bits* q, const 
     const int key = 4 * (part + 4 * (i >> 2)) + (i & 3);
     const bool live = initial_state != nullptr && key < K && value < V;
     state.S[i >> 2][i & 3] = live ? initial_state[(state_base + key) * V + value] : 0.0f;
-    if constexpr (exclusive) state.bonus[i >> 2][i & 3] = key < K ? Format::decode(u[i64(head) * K + key]) : 0.0f;
+    if constexpr (exclusive)
+      state.bonus[i >> 2][i & 3] = key < K ? Format::decode(u[i64(head) * K + key]) : 0.0f;
   }
 
   typename Format::Bits* const to = o + token * V + value;
@@ -189,6 +191,7 @@ __device__ __forceinline__ void recurrent(const typename Format::Bits* q, const 
 #pragma unroll
   for (int i = 0; i < State::quads * 4; ++i) {
     const int key = 4 * (part + 4 * (i >> 2)) + (i & 3);
-    if (key < K && value < V) final_state[(state_base + key) * V + value] = state.S[i >> 2][i & 3];
+    if (final_state != nullptr && key < K && value < V)
+      final_state[(state_base + key) * V + value] = state.S[i >> 2][i & 3];
   }
 }

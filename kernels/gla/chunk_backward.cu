@@ -52,6 +52,7 @@ extern "C" __global__ void __launch_bounds__(128, 2)
                    const Decay::Bits* g, const Element::Bits* d_o, const char* states, const char* adjoints,
                    Element::Bits* dq, Element::Bits* dk, Decay::Bits* dg, const i64* chunks, float scale,
                    int heads, int key_channels, int value_channels, int vector) {
-  chunk_keys<Element, Decay, Forward>(q, k, v, g, nullptr, d_o, states, adjoints, dq, dk, dg, nullptr, chunks,
-                                      scale, Shape{heads, key_channels, value_channels, vector != 0});
+  chunk_keys<Element, Decay, Forward>(q, k, v, g, nullptr, d_o, states, adjoints,
+                                      GradientTensors<Element, Decay>{dq, dk, dg}, nullptr, chunks, scale,
+                                      Shape{heads, key_channels, value_channels, vector != 0});
 }

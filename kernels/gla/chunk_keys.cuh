@@ -20,14 +20,16 @@
 
 // Shared memory: tiles of q, k and g, which the gradients replace in the end; do, v, S and D while they are
 // contracted, M afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the place too.
-template <class Format, class Gate>
+// `Query`: the format of q.
+template <class Format, class Gate, class Query>
 struct KeyShared {
   using Plain = typename StateOf<Format>::Type;
+  using QueryTile = Tile<Query, 64>;
   using KeyTile = Tile<Format, 64>;
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, 64>;
   using StateTile = Tile<Plain, 64>;
-  static constexpr int inputs_bytes = 2 * KeyTile::bytes + GateTile::bytes;
+  static constexpr int inputs_bytes = QueryTile::bytes + KeyTile::bytes + GateTile::bytes;
   static constexpr int stage_bytes = 2 * ValueTile::bytes + 2 * StateTile::bytes;
   static constexpr int products_bytes = StateTile::bytes + 64 * 4;
   static constexpr bool early = inputs_bytes + stage_bytes <= 101376;
@@ -44,14 +46,51 @@ struct KeyShared {
   __device__ char* products() const { return base; }
   __device__ float* diagonal() const { return reinterpret_cast<float*>(base + StateTile::bytes); }
   __device__ char* queries() const { return base + inputs_offset; }
-  __device__ char* keys() const { return queries() + KeyTile::bytes; }
-  __device__ char* gates() const { return queries() + 2 * KeyTile::bytes; }
+  __device__ char* keys() const { return queries() + QueryTile::bytes; }
+  __device__ char* gates() const { return keys() + KeyTile::bytes; }
 };
 
-// One warp's share of the contractions over the value channels.
+// A block's part of the tensors of q, k and g, and of their gradients.
+struct KeyPlace {
+  i64 at, stride;      // of its first token and channel, and from token to token
+  int rows, channels;  // tokens of the chunk, channels from the first on
+  bool vector;
+};
+
+// Where gradients go: into the tiles of what they are the gradients of, and from there to tensors of the same
+// formats; dg may be null.
 template <class Format, class Gate>
+struct GradientTensors {
+  static constexpr bool of_keys = true;
+  typename Format::Bits *dq, *dk;
+  typename Gate::Bits* dg;
+
+  template <class Shared>
+  __device__ __forceinline__ void put(const Shared& shared, const KeyPlace&, int row, int column, int lane,
+                                      const Share& q, const Share& k, const Share& g) const {
+    __syncwarp();  // every lane has read what is overwritten
+    Fragment<typename Shared::QueryTile, Format>::store_columns(shared.queries(), q, row, column, lane);
+    Fragment<typename Shared::KeyTile, Format>::store_columns(shared.keys(), k, row, column, lane);
+    Fragment<typename Shared::GateTile, Gate>::store_columns(shared.gates(), g, row, column, lane);
+  }
+  template <class Shared>
+  __device__ __forceinline__ void finish(const Shared& shared, const KeyPlace& place) const {
+    __syncthreads();
+    store<typename Shared::QueryTile>(dq, shared.queries(), place);
+    store<typename Shared::KeyTile>(dk, shared.keys(), place);
+    if (dg != nullptr) store<typename Shared::GateTile>(dg, shared.gates(), place);
+  }
+  template <class T>
+  static __device__ __forceinline__ void store(typename T::Bits* to, const char* tile,
+                                               const KeyPlace& place) {
+    store_tile<T, 128>(to + place.at, tile, place.stride, place.rows, place.channels, place.vector);
+  }
+};
+
+// One warp's share of the contractions over the value channels; without `of_keys` only what dq takes.
+template <class Format, class Gate, class Query, bool of_keys>
 struct ValueContractions {
-  using Shared = KeyShared<Format, Gate>;
+  using Shared = KeyShared<Format, Gate, Query>;
   using Operand = typename OperandOf<Format>::Type;
   using Plain = typename Shared::Plain;
   using Values = Fragment<typename Shared::ValueTile, Format>;
@@ -72,13 +111,16 @@ struct ValueContractions {
   __device__ __forceinline__ void add(const Shared& shared, int value, int warp, int lane) {
     const Operand own = Values::template row_operand<Operand>(shared.cotangents(), 16 * warp, value, lane);
     const Operand state = States::template column_operand<Operand>(shared.states(), value, 16 * warp, lane);
-    const Operand adjoint =
-        States::template column_operand<Operand>(shared.adjoints(), value, 16 * warp, lane);
-    Share s, d;
-    States::columns(s, shared.states(), value, 16 * warp, lane);
-    States::columns(d, shared.adjoints(), value, 16 * warp, lane);
+    Operand adjoint;
+    if constexpr (of_keys) {
+      adjoint = States::template column_operand<Operand>(shared.adjoints(), value, 16 * warp, lane);
+      Share s, d;
+      States::columns(s, shared.states(), value, 16 * warp, lane);
+      States::columns(d, shared.adjoints(), value, 16 * warp, lane);
 #pragma unroll
-    for (int i = 0; i < 8; ++i) carried[i >> 2] = fused(s[i >> 2][i & 3], d[i >> 2][i & 3], carried[i >> 2]);
+      for (int i = 0; i < 8; ++i)
+        carried[i >> 2] = fused(s[i >> 2][i & 3], d[i >> 2][i & 3], carried[i >> 2]);
+    }
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
       const Operand v = Values::template row_operand<Operand>(shared.values(), 16 * tile, value, lane);
@@ -87,7 +129,7 @@ struct ValueContractions {
       for (int half = 0; half < 2; ++half) {
         if (tile <= warp) multiply(products[tile][half], own, v, half);
         multiply(queries[tile][half], state, d_o, half);
-        multiply(keys[tile][half], adjoint, v, half);
+        if constexpr (of_keys) multiply(keys[tile][half], adjoint, v, half);
       }
     }
   }
@@ -117,23 +159,28 @@ struct ValueContractions {
 
 // One warp's 16 key channels of a chunk, after the contractions over values. Pass: Forward or
 // ExclusiveForward.
-template <class Format, class Gate, class Pass>
+template <class Format, class Gate, class Pass, class Query, class Gradients>
 struct KeyGradients {
-  using Contractions = ValueContractions<Format, Gate>;
+  static constexpr bool of_keys = Gradients::of_keys;
+  using Contractions = ValueContractions<Format, Gate, Query, of_keys>;
   using Shared = typename Contractions::Shared;
   using Operand = typename Contractions::Operand;
+  using Queries = Fragment<typename Shared::QueryTile, Query>;
   using Keys = Fragment<typename Shared::KeyTile, Format>;
   using Gates = Fragment<typename Shared::GateTile, Gate>;
   using Products = Fragment<typename Shared::StateTile, typename Contractions::Plain>;
   const Shared& shared;
   Contractions& c;
+  const Gradients& to;
+  const KeyPlace& place;
   int column, lane;                          // the warp's first key channel in the tiles
   float total[4][2];                         // gates of a tile, log2
   float query_total[4][2], key_total[4][2];  // of a tile: sums of q dq and k dk as far as they cross chunks
   float bonus[2] = {}, bonus_sum[2] = {};    // exclusive: u, and the lane's share of du
 
-  __device__ __forceinline__ KeyGradients(const Shared& s, Contractions& contractions, int warp, int lane)
-      : shared(s), c(contractions), column(16 * warp), lane(lane) {
+  __device__ __forceinline__ KeyGradients(const Shared& s, Contractions& contractions, const Gradients& to,
+                                          const KeyPlace& place, int warp, int lane)
+      : shared(s), c(contractions), to(to), place(place), column(16 * warp), lane(lane) {
 #pragma unroll
     for (int tile = 0; tile < 4; ++tile) {
       TileDecays decays;
@@ -145,6 +192,14 @@ struct KeyGradients {
   __device__ static float over_lanes(float x) {
     x = x + __shfl_xor_sync(0xffffffffu, x, 1);
     return x + __shfl_xor_sync(0xffffffffu, x, 2);
+  }
+  // Nothing but the gradients of keys and gates takes q.
+  __device__ __forceinline__ void queries(Share& q, int tile) const {
+    if constexpr (of_keys)
+      Queries::columns(q, shared.queries(), 16 * tile, column, lane);
+    else
+#pragma unroll
+      for (int e = 0; e < 8; ++e) q[e >> 2][e & 3] = 0.0f;
   }
   // Log decays from before the chunk to the row, from the row to the chunk's end; of 32 rows likewise.
   __device__ __forceinline__ float up_to_32(const TileDecays& decays, int tile, int i, int place) const {
@@ -168,7 +223,7 @@ struct KeyGradients {
   __device__ __forceinline__ void across_chunks(int tile, float scale, Share& x16, Share& x32) {
     Share q, k;
     TileDecays decays;
-    Keys::columns(q, shared.queries(), 16 * tile, column, lane);
+    queries(q, tile);
     Keys::columns(k, shared.keys(), 16 * tile, column, lane);
     decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
 #pragma unroll
@@ -239,7 +294,7 @@ struct KeyGradients {
                                                float (&partner32)[2]) {
     Share q, k;
     TileDecays decays;
-    Keys::columns(q, shared.queries(), 16 * tile, column, lane);
+    queries(q, tile);
     Keys::columns(k, shared.keys(), 16 * tile, column, lane);
     decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
     Accumulator z16[2], z32[2];
@@ -291,7 +346,7 @@ struct KeyGradients {
     finish(tile, q, k, gates);
   }
 
-  // Adds each token's pair with itself, and puts the tile's gradients where its q, k and g were.
+  // Adds each token's pair with itself.
   __device__ __forceinline__ void finish(int tile, const Share& q, const Share& k, const GatePending& gates) {
     Share dq, dk, dg;
 #pragma unroll
@@ -304,24 +359,20 @@ struct KeyGradients {
       dg[i][p] = Pass::target_decays ? gates.dg[i][p] + gates.ends[i][p] : gates.dg[i][p];
       if constexpr (Pass::exclusive) bonus_sum[i] = fused(same * q[i][p], k[i][p], bonus_sum[i]);
     }
-    __syncwarp();  // every lane has read what is overwritten
-    Keys::store_columns(shared.queries(), dq, 16 * tile, column, lane);
-    Keys::store_columns(shared.keys(), dk, 16 * tile, column, lane);
-    Gates::store_columns(shared.gates(), dg, 16 * tile, column, lane);
+    to.put(shared, place, 16 * tile, column, lane, dq, dk, dg);
   }
 };
 
-// states, adjoints: S and D as plain matrices (StateStores). dg may be null. u [H, K] and du [chunk][H][K],
-// this chunk's part of the bonus's gradient, where exclusive; else null.
-template <class Format, class Gate, class Pass>
-__device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const typename Format::Bits* k,
+// states, adjoints: S and D as plain matrices (StateStores). u [H, K] and du [chunk][H][K], this chunk's part
+// of the bonus's gradient, where exclusive; else null. `Gradients` is what becomes of the gradients:
+// GradientTensors, or another of its form; where it takes none of keys, q and adjoints are not read.
+template <class Format, class Gate, class Pass, class Query = Format, class Gradients>
+__device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const typename Format::Bits* k,
                                            const typename Format::Bits* v, const typename Gate::Bits* g,
                                            const typename Format::Bits* u, const typename Format::Bits* d_o,
-                                           const char* states, const char* adjoints,
-                                           typename Format::Bits* dq, typename Format::Bits* dk,
-                                           typename Gate::Bits* dg, float* du, const i64* chunks, float scale,
-                                           Shape shape) {
-  using Shared = KeyShared<Format, Gate>;
+                                           const char* states, const char* adjoints, const Gradients& to,
+                                           float* du, const i64* chunks, float scale, Shape shape) {
+  using Shared = KeyShared<Format, Gate, Query>;
   using Plain = typename Shared::Plain;
   extern __shared__ __align__(16) char base[];
   const Shared shared{base};
@@ -337,9 +388,12 @@ __device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const
   const int padded_keys = shape.key_groups() * 16, padded_values = shape.value_groups() * 16;
   const i64 state_at = (i64(chunk) * shape.heads + head) * padded_values * padded_keys + key_begin;
 
+  const KeyPlace place{keys_at, key_stride, rows, K - key_begin, shape.vector};
+
   const auto load_inputs = [&] {
-    load_tile<typename Shared::KeyTile, 128>(shared.queries(), q + keys_at, key_stride, rows, K - key_begin,
-                                             shape.vector);
+    if constexpr (Gradients::of_keys)
+      load_tile<typename Shared::QueryTile, 128>(shared.queries(), q + keys_at, key_stride, rows,
+                                                 K - key_begin, shape.vector);
     load_tile<typename Shared::KeyTile, 128>(shared.keys(), k + keys_at, key_stride, rows, K - key_begin,
                                              shape.vector);
     if (g != nullptr)
@@ -359,10 +413,12 @@ __device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const
     const auto* S = reinterpret_cast<const typename Plain::Bits*>(states) + from;
     const auto* D = reinterpret_cast<const typename Plain::Bits*>(adjoints) + from;
     load_tile<typename Shared::StateTile, 128>(shared.states(), S, padded_keys, live, count, true);
-    load_tile<typename Shared::StateTile, 128>(shared.adjoints(), D, padded_keys, live, count, true);
+    if constexpr (Gradients::of_keys)
+      load_tile<typename Shared::StateTile, 128>(shared.adjoints(), D, padded_keys, live, count, true);
   };
 
-  ValueContractions<Format, Gate> contractions;
+  using Channels = KeyGradients<Format, Gate, Pass, Query, Gradients>;
+  typename Channels::Contractions contractions;
   contractions.clear();
   load_values(0);
   if (Shared::early) load_inputs();
@@ -384,12 +440,12 @@ __device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const
     commit_copies();
   }
   contractions.store_products(shared, scale, warp, lane);
-  contractions.carried[0] = KeyGradients<Format, Gate, Pass>::over_lanes(contractions.carried[0]);
-  contractions.carried[1] = KeyGradients<Format, Gate, Pass>::over_lanes(contractions.carried[1]);
+  contractions.carried[0] = Channels::over_lanes(contractions.carried[0]);
+  contractions.carried[1] = Channels::over_lanes(contractions.carried[1]);
   wait_copies<0>();
   __syncthreads();
 
-  KeyGradients<Format, Gate, Pass> gradients(shared, contractions, warp, lane);
+  Channels gradients(shared, contractions, to, place, warp, lane);
   const int first_key = key_begin + 16 * warp + (lane >> 2);  // the lane's channels: this one and 8 further
   if constexpr (Pass::exclusive)
     for (int i = 0; i < 2; ++i)
@@ -409,12 +465,5 @@ __device__ __forceinline__ void chunk_keys(const typename Format::Bits* q, const
       if ((lane & 3) == 0 && first_key + 8 * i < K)
         du[(i64(chunk) * shape.heads + head) * K + first_key + 8 * i] = sum;
     }
-  __syncthreads();
-  store_tile<typename Shared::KeyTile, 128>(dq + keys_at, shared.queries(), key_stride, rows, K - key_begin,
-                                            shape.vector);
-  store_tile<typename Shared::KeyTile, 128>(dk + keys_at, shared.keys(), key_stride, rows, K - key_begin,
-                                            shape.vector);
-  if (dg != nullptr)
-    store_tile<typename Shared::GateTile, 128>(dg + keys_at, shared.gates(), key_stride, rows, K - key_begin,
-                                               shape.vector);
+  to.finish(shared, place);
 }

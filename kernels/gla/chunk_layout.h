@@ -33,8 +33,9 @@ struct ChunkLayout {
     return s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, columns);
   }
   static int64_t tile(int64_t bytes, int64_t columns) { return 64 * (columns * bytes + 16) + 4 * 32; }
-  uint32_t state_bytes(int64_t columns) const {
-    const int64_t stage = tile(element, 64) + tile(gate, 64) + tile(element, columns);
+  /// `keys`, `queries`: bytes per element of k in the scan, of q for its gradient; 0: as the others.
+  uint32_t state_bytes(int64_t columns, int64_t keys = 0) const {
+    const int64_t stage = tile(keys ? keys : element, 64) + tile(gate, 64) + tile(element, columns);
     return static_cast<uint32_t>(stage * (3 * stage <= 75776 ? 3 : 2));
   }
   uint32_t output_bytes(const Sizes& s) const {
@@ -46,8 +47,8 @@ struct ChunkLayout {
     const int64_t stages = early && steps > 1 && stages_begin + 2 * stage <= 101376 ? 2 : 1;
     return static_cast<uint32_t>(std::max(stages_begin + stages * stage, keys + 12 * operand_block));
   }
-  uint32_t keys_bytes() const {
-    const int64_t inputs = 2 * tile(element, 64) + tile(gate, 64),
+  uint32_t keys_bytes(int64_t queries = 0) const {
+    const int64_t inputs = tile(queries ? queries : element, 64) + tile(element, 64) + tile(gate, 64),
                   stage = 2 * tile(element, 64) + 2 * tile(plain(), 64),
                   products = ceil_div(tile(plain(), 64) + 64 * 4, 16) * 16;
     const bool early = inputs + stage <= 101376;

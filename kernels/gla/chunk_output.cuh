@@ -170,9 +170,9 @@ struct ChunkOutput {
   }
 };
 
-// `u`: the bonus [H, K] of exclusive readouts, else null.
-template <class Format, class Gate, class Pass>
-__device__ __forceinline__ void chunk_output(const typename Format::Bits* q, const typename Format::Bits* k,
+// `u`: the bonus [H, K] of exclusive readouts, else null. `Query`, `Key`: formats of q and k.
+template <class Format, class Gate, class Pass, class Query = Format, class Key = Format>
+__device__ __forceinline__ void chunk_output(const typename Query::Bits* q, const typename Key::Bits* k,
                                              const typename Format::Bits* v, const typename Gate::Bits* g,
                                              const typename Format::Bits* u, const char* states,
                                              typename Format::Bits* o, const i64* chunks, float scale,
@@ -203,7 +203,7 @@ __device__ __forceinline__ void chunk_output(const typename Format::Bits* q, con
   const i64 at = warp_token * shape.key_channels,
             stride = ChunkRows<Pass>::stride(i64(shape.heads) * shape.key_channels);
   if constexpr (Pass::exclusive) u += i64(head) * shape.key_channels;
-  Scores<Format, Gate, Pass> scores;
+  Scores<Format, Gate, Pass, Query, Key> scores;
   scores.run({q + at, k + at, g == nullptr ? nullptr : g + at, u}, stride, live_rows, shared.exchange, shape,
              warp, lane);
   output.outputs(scores, shared, base);

@@ -55,29 +55,32 @@ struct RowSums {
 
 // A chunk's inputs from one token on, key channel 0: q, k, g (or null) of the head, and its bonus u (or
 // null).
-template <class Format, class Gate>
+template <class Format, class Gate, class Query = Format, class Key = Format>
 struct ScoreInputs {
-  const typename Format::Bits *q, *k;
+  const typename Query::Bits* q;
+  const typename Key::Bits* k;
   const typename Gate::Bits* g;
   const typename Format::Bits* u;
 };
 
 // The lane's elements of q, k and g for 16 key channels, as they lie in memory.
-template <class Format, class Gate>
+template <class Format, class Gate, class Query, class Key>
 struct Rows {
-  Quad<Format> q[2], k[2], bonus;
+  Quad<Query> q[2];
+  Quad<Key> k[2];
+  Quad<Format> bonus;
   Quad<Gate> g[2];
 
   // `stride`: from row to row; rows and channels outside are zero.
-  __device__ void load(const ScoreInputs<Format, Gate>& from, i64 stride, int rows, int channel, int lane,
-                       const Shape& shape) {
+  __device__ void load(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride, int rows, int channel,
+                       int lane, const Shape& shape) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = (lane >> 2) + 8 * half;
       const int count = row < rows ? shape.key_channels - channel : 0;
       const i64 offset = row * stride + channel;
-      q[half] = load_quad<Format>(from.q + offset, count, shape.vector);
-      k[half] = load_quad<Format>(from.k + offset, count, shape.vector);
+      q[half] = load_quad<Query>(from.q + offset, count, shape.vector);
+      k[half] = load_quad<Key>(from.k + offset, count, shape.vector);
       g[half] = load_quad<Gate>(from.g + offset, from.g != nullptr ? count : 0, shape.vector);
     }
     bonus = load_quad<Format>(from.u + channel, from.u != nullptr ? shape.key_channels - channel : 0,
@@ -137,7 +140,7 @@ struct Exchange {
 
 // Both loops of a warp over 64 key channels: its own tile, then, behind a barrier, what it has with earlier
 // tiles.
-template <class Format, class Gate, class Pass>
+template <class Format, class Gate, class Pass, class Query = Format, class Key = Format>
 struct Scores {
   using Operand = typename OperandOf<Format>::Type;
   DiagonalTile diagonal;
@@ -151,8 +154,9 @@ struct Scores {
 
   // 16 key channels of the warp's tile: scores inside it, and its scaled keys, totals and queries for the
   // others.
-  __device__ __forceinline__ void own_tile(const Rows<Format, Gate>& rows, const Exchange<Operand>& exchange,
-                                           int group, int key_group, int warp, int lane) {
+  __device__ __forceinline__ void own_tile(const Rows<Format, Gate, Query, Key>& rows,
+                                           const Exchange<Operand>& exchange, int group, int key_group,
+                                           int warp, int lane) {
     const int row = lane >> 2;
     float query[2][4], key[2][4], y[2][4], x[2][4], bonus[4];
     if constexpr (Pass::exclusive) rows.bonus.decode(bonus);
@@ -242,11 +246,11 @@ struct Scores {
 
   // All key channels of the warp's tile, whose rows start at `from`, `stride` apart. By all warps of a block
   // together.
-  __device__ __forceinline__ void run(const ScoreInputs<Format, Gate>& from, i64 stride, int live_rows,
-                                      const Exchange<Operand>& exchange, const Shape& shape, int warp,
-                                      int lane) {
+  __device__ __forceinline__ void run(const ScoreInputs<Format, Gate, Query, Key>& from, i64 stride,
+                                      int live_rows, const Exchange<Operand>& exchange, const Shape& shape,
+                                      int warp, int lane) {
     clear();
-    Rows<Format, Gate> next;
+    Rows<Format, Gate, Query, Key> next;
     if (live_rows > 0) next.load(from, stride, live_rows, 4 * (lane & 3), lane, shape);
     for (int begin = 0; begin < shape.key_groups(); begin += 4) {
       const int groups = min(4, shape.key_groups() - begin);
@@ -254,7 +258,7 @@ struct Scores {
       if (live_rows > 0)
 #pragma unroll 1
         for (int group = 0; group < groups; ++group) {
-          const Rows<Format, Gate> current = next;
+          const Rows<Format, Gate, Query, Key> current = next;
           if (begin + group + 1 < shape.key_groups())
             next.load(from, stride, live_rows, 16 * (begin + group + 1) + 4 * (lane & 3), lane, shape);
           own_tile(current, exchange, group, begin + group, warp, lane);

@@ -9,11 +9,11 @@
 #include "../gated/tile.cuh"
 #include "pass.cuh"
 
-template <class Format, class Gate, int columns>
+template <class Format, class Gate, int columns, class Key>
 struct StateStage {
-  using Element = Format;
+  using Element = Key;
   using Operand = typename OperandOf<Format>::Type;
-  using KeyTile = Tile<Format, 64>;
+  using KeyTile = Tile<Key, 64>;
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, columns>;
   static constexpr int gate_offset = KeyTile::bytes, value_offset = gate_offset + GateTile::bytes;
@@ -179,12 +179,12 @@ struct StateStores {
   }
 };
 
-template <class Format, class Gate, int columns, class Pass>
-__device__ __forceinline__ void chunk_state(const typename Format::Bits* k, const typename Format::Bits* v,
+template <class Format, class Gate, int columns, class Pass, class Key = Format>  // Key: format of k
+__device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const typename Format::Bits* v,
                                             const typename Gate::Bits* g, const float* initial_state,
                                             float* final_state, StateStores<Format> stores,
                                             const i64* sequences, float scale, Shape shape) {
-  using Stage = StateStage<Format, Gate, columns>;
+  using Stage = StateStage<Format, Gate, columns, Key>;
   constexpr int value_groups = columns / 16;
   extern __shared__ __align__(16) char shared[];
 

@@ -4,32 +4,9 @@
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gated/product_arithmetic.h"
 #include "kernels/gla/plans.h"
+#include "kernels/gla/recurrent_capacity.h"
 
 namespace assay::gla {
-namespace {
-
-/// Columns that the serving function holds, and how they lie, as in recurrent_lanes.cuh.
-struct Capacity {
-  int64_t columns, per_lane, lanes;
-
-  explicit Capacity(int64_t channels)
-      : columns(channels <= 16    ? 16
-                : channels <= 64  ? 64
-                : channels <= 128 ? 128
-                                  : 256),
-        per_lane(columns < 64 ? columns / 8 : 8),
-        lanes(columns / per_lane) {}
-  int64_t blocks(int64_t rows) const { return (rows + 128 / lanes - 1) / (128 / lanes); }
-  /// Roundings of a sum over the columns: fused additions in a lane, then one addition per halving.
-  double roundings() const {
-    double halvings = 0;
-    for (int64_t n = lanes; n > 1; n /= 2) ++halvings;
-    return static_cast<double>(per_lane) + halvings;
-  }
-};
-
-}  // namespace
-
 void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const Case& c, const Operator& op,
                             const TensorMap& inputs) {
   const Sizes s = sizes_of(c);

@@ -24,12 +24,14 @@ struct KeptStates {
 };
 
 // u [H, K] and du [chunk][H][K] where exclusive, else null; all else as in fused_recurrent_backward.cu.
-template <class Format, class Gate, int capacity, bool exclusive>
-__device__ __forceinline__ void keys(const typename Format::Bits* q, const typename Format::Bits* k,
+// `Query`, `KeyGradient`, `GateGradient`: formats of q, dk and dg.
+template <class Format, class Gate, int capacity, bool exclusive, class Query = Format,
+          class KeyGradient = Format, class GateGradient = Gate>
+__device__ __forceinline__ void keys(const typename Query::Bits* q, const typename Format::Bits* k,
                                      const typename Format::Bits* v, const typename Gate::Bits* g,
                                      const typename Format::Bits* u, const typename Format::Bits* d_o,
                                      const float* dfinal_state, const float* states,
-                                     typename Format::Bits* dk, typename Gate::Bits* dg,
+                                     typename KeyGradient::Bits* dk, typename GateGradient::Bits* dg,
                                      float* dinitial_state, float* du, const i64* sequences, float scale,
                                      int heads, int K, int V) {
   using Lanes = Columns<capacity>;
@@ -52,7 +54,8 @@ __device__ __forceinline__ void keys(const typename Format::Bits* q, const typen
   // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
   const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
-  Slab<Format, rows> next_q, next_k;
+  Slab<Query, rows> next_q;
+  Slab<Format, rows> next_k;
   Slab<Gate, rows> next_g;
   Slab<Format, capacity> next_v, next_do;
   const auto read = [&](i64 begin, bool all) {
@@ -148,8 +151,8 @@ __device__ __forceinline__ void keys(const typename Format::Bits* q, const typen
       }
       if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K) {
         const i64 to = ((place.first + begin + step) * heads + place.head) * K + key;
-        dk[to] = Format::encode(dk_t);
-        if (dg != nullptr) dg[to] = Gate::encode(decays[step][row] * dg_t);
+        dk[to] = KeyGradient::encode(dk_t);
+        if (dg != nullptr) dg[to] = GateGradient::encode(decays[step][row] * dg_t);
       }
       __syncthreads();
     }

@@ -7,14 +7,14 @@
 // Tokens between states that are kept.
 constexpr int chunk = 64, segments = chunk / segment;
 
-// u [H, K] where exclusive, else null; states [chunk][H][K][capacity]; all else as in
-// fused_recurrent_backward.cu.
-template <class Format, class Gate, int capacity, bool exclusive>
+// u [H, K] where exclusive, else null; states [chunk][H][K][capacity] and final_state [N, H, K, V] or null;
+// all else as in fused_recurrent_backward.cu.
+template <class Format, class Gate, int capacity, bool exclusive, class QueryGradient = Format>
 __device__ __forceinline__ void queries(const typename Format::Bits* k, const typename Format::Bits* v,
                                         const typename Gate::Bits* g, const typename Format::Bits* u,
                                         const typename Format::Bits* d_o, const float* initial_state,
-                                        typename Format::Bits* dq, float* states, const i64* sequences,
-                                        float scale, int heads, int K, int V) {
+                                        typename QueryGradient::Bits* dq, float* states, const i64* sequences,
+                                        float scale, int heads, int K, int V, float* final_state = nullptr) {
   using Lanes = Columns<capacity>;
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float keys[segment][rows], decays[segment][rows], values[segment][capacity],
@@ -30,6 +30,8 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
     const bool live = initial_state != nullptr && key < K && value < V;
     S[i] = live ? initial_state[state_base + value] : 0.0f;
   }
+  // k v of tokens that are not there is -0, which leaves also an S of -0 as it is.
+  const typename Format::Bits nothing = Format::encode(-0.0f);
   const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   Slab<Format, rows> next_k;
   Slab<Gate, rows> next_g;
@@ -40,7 +42,7 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
     next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, K - place.row_begin);
     next_g.read(g == nullptr ? nullptr : g + token * K + place.row_begin, i64(heads) * K, count,
                 K - place.row_begin);
-    next_v.read(v + token * V, i64(heads) * V, count, V);
+    next_v.read(v + token * V, i64(heads) * V, count, V, nothing);
     next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
   read(0);
@@ -49,7 +51,7 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
     next_k.write(keys), next_g.write_decays(decays), next_v.write(values), next_do.write(cotangents);
     __syncthreads();
     read(begin + segment);
-    if (begin % chunk == 0 && key < K) {
+    if (states != nullptr && begin % chunk == 0 && key < K) {
       float* to = states + (((place.slot + begin / chunk) * heads + place.head) * K + key) * capacity;
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) to[Lanes::of(lane, i)] = S[i];
@@ -73,7 +75,13 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
     const float result = sum_over_lanes<lanes>(sum, lane);
     const i64 step = lane / (lanes / 8);
     if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K)
-      dq[((place.first + begin + step) * heads + place.head) * K + key] = Format::encode(result * scale);
+      dq[((place.first + begin + step) * heads + place.head) * K + key] =
+          QueryGradient::encode(result * scale);
     __syncthreads();
+  }
+#pragma unroll
+  for (int i = 0; i < per_lane; ++i) {
+    const int value = Lanes::of(lane, i);
+    if (final_state != nullptr && key < K && value < V) final_state[state_base + value] = S[i];
   }
 }

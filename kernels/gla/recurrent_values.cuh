@@ -6,9 +6,9 @@
 #pragma once
 #include "recurrent_lanes.cuh"
 
-// u [H, K] where exclusive, else null; all else as in fused_recurrent_backward.cu.
-template <class Format, class Gate, int capacity, bool exclusive>
-__device__ __forceinline__ void values(const typename Format::Bits* q, const typename Format::Bits* k,
+// u [H, K] where exclusive, else null; all else as in fused_recurrent_backward.cu. `Query`: format of q.
+template <class Format, class Gate, int capacity, bool exclusive, class Query = Format>
+__device__ __forceinline__ void values(const typename Query::Bits* q, const typename Format::Bits* k,
                                        const typename Gate::Bits* g, const typename Format::Bits* u,
                                        const typename Format::Bits* d_o, const float* dfinal_state,
                                        typename Format::Bits* dv, const i64* sequences, float scale,
@@ -31,7 +31,8 @@ __device__ __forceinline__ void values(const typename Format::Bits* q, const typ
   }
   // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
   const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
-  Slab<Format, capacity> next_q, next_k;
+  Slab<Query, capacity> next_q;
+  Slab<Format, capacity> next_k;
   Slab<Gate, capacity> next_g;
   Slab<Format, rows> next_do;
   const auto read = [&](i64 begin) {

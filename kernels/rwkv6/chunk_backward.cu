@@ -50,9 +50,9 @@ extern "C" __global__ void __launch_bounds__(128, 2)
                      const char* states, const char* adjoints, Element::Bits* dr, Element::Bits* dk,
                      Decay::Bits* dw, float* bonus_sums, const i64* chunks, float scale, int heads,
                      int key_channels, int value_channels, int vector) {
-  chunk_keys<Element, Decay, ExclusiveForward>(r, k, v, w, u, d_o, states, adjoints, dr, dk, dw, bonus_sums,
-                                               chunks, scale,
-                                               Shape{heads, key_channels, value_channels, vector != 0});
+  chunk_keys<Element, Decay, ExclusiveForward>(
+      r, k, v, w, u, d_o, states, adjoints, GradientTensors<Element, Decay>{dr, dk, dw}, bonus_sums, chunks,
+      scale, Shape{heads, key_channels, value_channels, vector != 0});
 }
 
 extern "C" __global__ void __launch_bounds__(128)

@@ -94,6 +94,9 @@ void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
   if (has_gate) require_dtype(kernel, "gate dtype", c.gate_dtype, kernel.limits.gate_dtypes);
   require_size(kernel, "K", c.K, kernel.limits.max_K);
   require_size(kernel, "V", c.V, kernel.limits.max_V);
+  require_size(kernel, "M", c.M, kernel.limits.max_M);
+  if (const std::string why = kernel.refuses ? kernel.refuses(c) : ""; !why.empty())
+    throw BadInput(fmt::format("{}: {}", kernel.name, why));
 }
 
 std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {

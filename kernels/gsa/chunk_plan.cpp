@@ -1,0 +1,195 @@
+// The plan of gsa.chunk and the arithmetic it declares.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gated/product_arithmetic.h"
+#include "kernels/gla/chunk_layout.h"
+#include "kernels/gla/plans.h"
+#include "kernels/gsa/slot_launches.h"
+
+namespace assay {
+namespace {
+
+using gla::ChunkLayout;
+using gsa::SlotLaunches;
+using gsa::SlotPass;
+
+/// The case as gla.chunk sees one pass: slots for key channels.
+Case of_pass(Case c, int64_t channels) {
+  c.K = c.M, c.V = channels;
+  return c;
+}
+/// Bytes of a weight: bf16 for bf16, else fp32.
+int64_t weight_bytes(const Case& c) {
+  return c.dtype == Dtype::bf16 ? 2 : 4;
+}
+
+/// The launches of one pass.
+class ChunkPass {
+ public:
+  ChunkPass(SlotLaunches& to, SlotPass pass, const Case& c)
+      : to_(to),
+        pass_(std::move(pass)),
+        case_(of_pass(c, pass_.channels)),
+        sizes_(sizes_of(case_)),
+        layout_(case_),
+        columns_(gla::state_columns(case_, sizes_)) {}
+
+  /// States at chunk starts as operands and as plain matrices where asked for, and the final state.
+  void states(const PointerArgument& final_state, bool operands, bool plain) {
+    add(false, fmt::format("gsa_chunk_state_{}", columns_), layout_.scan_blocks(sizes_, columns_),
+        layout_.state_bytes(columns_),
+        {to_.input("s"), to_.input(pass_.written), to_.input("g"), pass_.initial, final_state,
+         operands ? state_operands() : PointerArgument{}, plain ? state_plain() : PointerArgument{},
+         sequences_});
+  }
+  void readout(const PointerArgument& x) {
+    add(false, "gsa_chunk_readout", to_.chunks() * gla::ceil_div(sizes_.K, 64), layout_.keys_bytes(),
+        {to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent), state_plain(),
+         x, chunks_, pass_.scale});
+  }
+  void outputs(const PointerArgument& o) {
+    add(false, "gsa_chunk_output", to_.chunks(), layout_.output_bytes(sizes_),
+        {weights(), to_.input("s"), to_.input(pass_.written), to_.input("g"), state_operands(), o, chunks_,
+         pass_.scale});
+  }
+  /// Gradients of c, s and g, of the weights where asked for, and of the initial state.
+  void gradients(const PointerArgument& written, const PointerArgument& dweights,
+                 const PointerArgument& dinitial_state) {
+    add(true, fmt::format("gsa_chunk_adjoints_{}", columns_), layout_.scan_blocks(sizes_, columns_),
+        layout_.state_bytes(columns_, weight_bytes(case_)),
+        {weights(), to_.input(pass_.cotangent), to_.input("g"), pass_.dfinal, dinitial_state,
+         adjoint_operands(), adjoint_plain(), sequences_, pass_.scale});
+    add(true, "gsa_chunk_values", to_.chunks(), layout_.output_bytes(sizes_),
+        {weights(), to_.input("s"), to_.input("g"), to_.input(pass_.cotangent), adjoint_operands(), written,
+         chunks_, pass_.scale});
+    add(true, "gsa_chunk_keys", to_.chunks() * gla::ceil_div(sizes_.K, 64),
+        layout_.keys_bytes(weight_bytes(case_)),
+        {weights(), to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent),
+         state_plain(), adjoint_plain(), dweights, to_.slots(pass_.name + "_ds"),
+         to_.slots(pass_.name + "_dg"), chunks_, pass_.scale});
+  }
+
+ private:
+  PointerArgument weights() { return to_.slots(pass_.weights, weight_bytes(case_)); }
+  PointerArgument state_operands() { return blocks("_operands", layout_.operand_bytes(sizes_)); }
+  PointerArgument state_plain() { return blocks("_plain", layout_.plain_bytes(sizes_)); }
+  PointerArgument adjoint_operands() { return blocks("_adjoint_operands", layout_.operand_bytes(sizes_)); }
+  PointerArgument adjoint_plain() { return blocks("_adjoint_plain", layout_.plain_bytes(sizes_)); }
+  PointerArgument blocks(const char* suffix, int64_t bytes) {
+    return to_.workspace(pass_.name + suffix, to_.chunks() * bytes);
+  }
+  void add(bool backward, const std::string& function, int64_t blocks, uint32_t shared_bytes,
+           std::vector<Argument> arguments) {
+    const int64_t vector = sizes_.K % 8 == 0 && sizes_.V % 8 == 0;
+    for (const int64_t size : {sizes_.H, sizes_.K, sizes_.V, vector})
+      arguments.push_back(static_cast<int32_t>(size));
+    to_.add(backward, function, blocks, std::move(arguments), shared_bytes);
+  }
+
+  SlotLaunches& to_;
+  SlotPass pass_;
+  Case case_;
+  Sizes sizes_;
+  ChunkLayout layout_;
+  int64_t columns_;
+  const PointerArgument sequences_{"sequences", 0}, chunks_{"chunks", 0};
+};
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  Plan plan = gsa::empty_plan("gsa.chunk", c, op);
+  SlotLaunches to(plan, c, op, inputs, "chunk");
+  const Sizes& s = to.sizes();
+  const bool forward = runs_forward(c), backward = runs_backward(c);
+  const SlotPass first = to.first_pass(), second = to.second_pass();
+  ChunkPass keys(to, first, c), values(to, second, c);
+  const int64_t states = 4 * s.N * s.H * s.M * s.K;
+  const PointerArgument y = to.slots("y"), p = to.slots("p", weight_bytes(c));
+
+  const PointerArgument hkt = forward ? to.workspace("hkt_transposed", states) : PointerArgument{};
+  keys.states(hkt, backward, true);
+  if (forward) to.transpose_back(hkt, to.output("hkt"));
+  keys.readout(y);
+  to.softmax(y, p);
+  values.states(to.output("hvt"), forward, backward);
+  if (forward) values.outputs(to.output("o"));
+  if (!backward) return plan;
+
+  const PointerArgument dhk0 = to.output("dhk0"), dp = to.slots("dp"), dy = to.slots("dy", weight_bytes(c)),
+                        transposed = dhk0.buffer.empty() ? dhk0 : to.workspace("dhk0_transposed", states);
+  values.gradients(to.output("dv"), dp, to.output("dhv0"));
+  to.softmax_gradient(p, dp, dy);
+  keys.outputs(to.output("dq"));
+  keys.gradients(to.output("dk"), {}, transposed);
+  to.transpose_back(transposed, dhk0);
+  to.add_gradients(first, second);
+  return plan;
+}
+
+/// What a weight of a pass loses when it becomes an operand: stored as bf16 nothing, and fp32's split is part
+/// of every product already.
+double weight_error(const Case& c) {
+  return c.dtype == Dtype::fp16 ? gated::operand_error(c.dtype, 1) : 0;
+}
+double weight_roundoff(const Case& c) {
+  return c.dtype == Dtype::bf16 ? unit_roundoff(c.dtype) : 0;
+}
+
+/// The second pass is gla.chunk over M key channels (gla/chunk_plan.cpp); p's becoming an operand is beside
+/// what decays add. The first pass is what gla.chunk does for a gradient of queries
+/// (gla/chunk_backward_plan.cpp), with K value channels.
+GatedArithmetic arithmetic(const Case& c) {
+  using namespace gated;
+  GatedArithmetic a = gla::chunk_arithmetic(of_pass(c, c.V));
+  const GatedArithmetic logits = gla::chunk_adjoint_arithmetic(of_pass(c, c.K)).state;
+  a.readout = compounded({a.readout, weight_error(c)});
+  a.logits = compounded({logits.readout, logits.readout_decayed});
+  a.divide = gsa::softmax_error(weight_roundoff(c));
+  a.logits_per_nat = gsa::softmax_error_per_nat();
+  return a;
+}
+
+/// As gla.chunk's gradients over M key channels and at most max(K, V) value channels. dq is made as o is; ds
+/// and dg have one addition more, as their halves come from the two passes; dk, like dv, is what there is a
+/// gradient of values. `inner`: dp is made as a gradient of queries; p . dp takes at most 9 roundings, dp - p
+/// . dp one; dy one and its storing.
+GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+  using namespace gated;
+  GatedAdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.K, c.V)));
+  const GatedArithmetic forward = arithmetic(c);
+  a.inner = std::max(compounded({a.state.readout, a.state.readout_decayed, gamma(9)}),
+                     compounded({weight_roundoff(c), gamma(1)}));
+  a.adjoint.write = compounded({a.adjoint.write, weight_error(c)});
+  a.adjoint.readout = std::max(compounded({a.adjoint.readout, gamma(1)}), a.value_readout);
+  a.adjoint.readout_decayed = std::max(a.adjoint.readout_decayed, a.value_readout_decayed);
+  a.gate_readout = compounded({a.gate_readout, weight_error(c), gamma(1)});
+  a.state.readout = forward.readout, a.state.readout_decayed = forward.readout_decayed;
+  a.state.logits = forward.logits, a.state.divide = forward.divide;
+  a.state.logits_per_nat = forward.logits_per_nat;
+  return a;
+}
+
+}  // namespace
+
+Kernel gsa_chunk() {
+  Kernel kernel;
+  kernel.name = "gsa.chunk";
+  kernel.operator_name = "gsa";
+  kernel.summary = "both passes as gla.chunk's, the first one transposed; softmax between them";
+  kernel.arithmetic_text =
+      "as gla.chunk; logits and softmax fp32, weights p and dy bf16 for bf16, else fp32; gradients of s and "
+      "g "
+      "summed in fp32";
+  kernel.limits = gsa::limits();
+  kernel.resume_granularity = gsa::chunk_tokens;
+  kernel.exponents_nonpositive = true;
+  kernel.plan = plan;
+  kernel.refuses = gsa::refuses;
+  kernel.arithmetic = arithmetic;
+  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  return kernel;
+}
+
+}  // namespace assay

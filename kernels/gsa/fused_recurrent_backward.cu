@@ -1,0 +1,56 @@
+// gsa.fused_recurrent, backward: what is left beside the functions of fused_recurrent.cu. The adjoint of
+// either pass is that of gla: S and G = dL/dS are M x C', with (c, d, w) = (v, do, p) for the second pass and
+// (k, q, dy) for the first. Built once per pair of formats, as fused_recurrent.cu.
+//   gsa_softmax_gradient  dy = p (dp - p . dp)
+//   gsa_values_C          G_t = diag(e^{g_{t+1}}) G_{t+1} + scale w_t d_t^T, last token first; dc_t = G_t^T
+//   s_t;
+//                         M <= C
+//   gsa_keys_C            G_t again, S_t from what was kept: ds = G_t c_t, dg = e^{g_t} rowsum(S_{t-1} (.)
+//   G_t),
+//                         both fp32, and the gradient of the initial state; C' <= C
+//   gsa_add_slots, gsa_add_gates  ds and dg of both passes together
+#include "../gla/recurrent_keys.cuh"
+#include "../gla/recurrent_values.cuh"
+#include "slots.cuh"
+
+using Element = ELEMENT;
+using Decay = GATE;
+
+extern "C" __global__ void __launch_bounds__(128)
+    gsa_softmax_gradient(const float* p, const float* dp, float* dy, i64 rows, int slots) {
+  softmax_gradient<Fp32>(p, dp, dy, rows, slots);
+}
+extern "C" __global__ void __launch_bounds__(128)
+    gsa_add_slots(const float* a, const float* b, Element::Bits* to, i64 count) {
+  add<Element>(a, b, to, count);
+}
+extern "C" __global__ void __launch_bounds__(128)
+    gsa_add_gates(const float* a, const float* b, Decay::Bits* to, i64 count) {
+  add<Decay>(a, b, to, count);
+}
+
+#define VALUES_KERNEL(capacity)                                                                            \
+  extern "C" __global__ void __launch_bounds__(128)                                                        \
+      gsa_values_##capacity(const float* w, const Element::Bits* s, const Decay::Bits* g,                  \
+                            const Element::Bits* d, const float* dfinal_state, Element::Bits* dc,          \
+                            const i64* sequences, float scale, int heads, int slots, int channels) {       \
+    values<Element, Decay, capacity, false, Fp32>(w, s, g, nullptr, d, dfinal_state, dc, sequences, scale, \
+                                                  heads, slots, channels);                                 \
+  }
+#define KEYS_KERNEL(capacity)                                                                               \
+  extern "C" __global__ void __launch_bounds__(128) gsa_keys_##capacity(                                    \
+      const float* w, const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,                 \
+      const Element::Bits* d, const float* dfinal_state, const float* kept, float* ds, float* dg,           \
+      float* dinitial_state, const i64* sequences, float scale, int heads, int slots, int channels) {       \
+    keys<Element, Decay, capacity, false, Fp32, Fp32, Fp32>(w, s, c, g, nullptr, d, dfinal_state, kept, ds, \
+                                                            dg, dinitial_state, nullptr, sequences, scale,  \
+                                                            heads, slots, channels);                        \
+  }
+
+VALUES_KERNEL(16)
+VALUES_KERNEL(64)
+VALUES_KERNEL(128)
+KEYS_KERNEL(16)
+KEYS_KERNEL(64)
+KEYS_KERNEL(128)
+KEYS_KERNEL(256)

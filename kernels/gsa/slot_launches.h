@@ -1,0 +1,81 @@
+// Adds launches to a plan of gated slot attention: modules and workspaces once each, and the steps that its
+// modes share.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace assay::gsa {
+
+/// Tokens between the states that are kept, counted from each sequence's start.
+inline constexpr int64_t chunk_tokens = 64;
+
+KernelLimits limits();
+std::string refuses(const Case&);
+
+/// A plan without launches: outputs, and the tables of the case's sequences.
+Plan empty_plan(const std::string& kernel, const Case&, const Operator&);
+
+/// One of the two recurrences, S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T of M x channels, read out to the
+/// weights w.
+struct SlotPass {
+  std::string name;                ///< "hk", "hv": prefix of its workspaces
+  std::string written, cotangent;  ///< c and d: "k" and "q", "v" and "do"
+  std::string weights;             ///< workspace w: "dy", "p"
+  int64_t channels = 1;
+  float scale = 1;
+  PointerArgument initial, dfinal;  ///< [N, H, M, channels], null: zero
+};
+
+class SlotLaunches {
+ public:
+  /// `mode`: "chunk"; names the modules "gsa/<mode>.*" and "gsa/<mode>_backward.*".
+  SlotLaunches(Plan&, const Case&, const Operator&, const TensorMap& inputs, std::string mode);
+
+  const Sizes& sizes() const { return s_; }
+  /// Chunks of all sequences and heads.
+  int64_t chunks() const { return chunks_ * s_.H; }
+  SlotPass first_pass();
+  SlotPass second_pass();
+
+  PointerArgument input(const std::string& name) const;
+  PointerArgument output(const std::string& name) const;
+  /// A workspace of this name and size, made where it is not there yet; null where it is empty.
+  PointerArgument workspace(const std::string& name, int64_t bytes);
+  /// One number per token and slot.
+  PointerArgument slots(const std::string& name, int64_t bytes_each = 4) {
+    return workspace(name, rows() * s_.M * bytes_each);
+  }
+  /// A launch of 128 threads; none where there are no blocks.
+  void add(bool backward, const std::string& function, int64_t blocks, std::vector<Argument> arguments,
+           uint32_t shared_bytes = 0);
+
+  /// Adds the launch that makes it: states [N, H, K, M] as [N, H, M, K]; null where `from` is null.
+  PointerArgument transposed(const PointerArgument& from, const std::string& to);
+  /// The reverse, to an output.
+  void transpose_back(const PointerArgument& from, const PointerArgument& to);
+  void softmax(const PointerArgument& y, const PointerArgument& p);
+  void softmax_gradient(const PointerArgument& p, const PointerArgument& dp, const PointerArgument& dy);
+  /// ds and dg from those of both passes.
+  void add_gradients(const SlotPass&, const SlotPass&);
+
+ private:
+  int64_t rows() const { return s_.B * s_.T * s_.H; }
+  const std::string& module(bool backward);
+
+  Plan& plan_;
+  const Case& case_;
+  const TensorMap& inputs_;
+  std::string mode_, modules_[2];
+  Sizes s_;
+  float scale_;
+  int64_t chunks_;
+};
+
+/// What softmax loses of a weight, its exponent's own error apart: exponential, sum, quotient, storing.
+double softmax_error(double weight_roundoff);
+/// And per unit of that exponent.
+double softmax_error_per_nat();
+
+}  // namespace assay::gsa
