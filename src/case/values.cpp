@@ -38,7 +38,7 @@ bool is_chosen_token(const ValueDraw& d, int64_t most) {
 double draw_exact(const ValueDraw& d) {
   const double sign = d.random.bits(d.at, 1) & 1 ? -1 : 1;
   const Coordinates row{d.at.b, d.at.t, d.at.h, 0};
-  if (d.argument == "q" || d.argument == "k") return in_row(d, row) ? sign : 0;
+  if (d.argument == "q" || d.argument == "r" || d.argument == "k") return in_row(d, row) ? sign : 0;
   if (d.argument == "x") return in_row(d, row) && is_chosen_token(d, kWritingTokens) ? sign : 0;
   if (d.argument == "v") {
     if (!is_chosen_token(d, kWritingTokens)) return 0;
