@@ -70,6 +70,7 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
       {"scale", c.scale ? "given" : "default"},
       {"direction", c.direction},
   };
+  for (const auto& [name, value] : c.parameters) features.push_back({"parameter", name});
   if (runs_backward(c)) features.push_back({"final-state gradient", yes(c.final_state_gradient)});
   if (!c.cu_seqlens.empty()) {
     const auto lengths = sequence_lengths(c);

@@ -9,6 +9,7 @@
 #include "fuzz/cost.h"
 #include "reference/domain.h"
 #include "src/case/decay_profiles.h"
+#include "src/case/parameters.h"
 
 namespace assay {
 namespace {
@@ -180,9 +181,16 @@ void draw_decay(Case& c, const Target& target) {
       profile->variants[static_cast<size_t>(between(0, static_cast<int64_t>(profile->variants.size()) - 1))];
 }
 
-void draw_values(Case& c, const Target&) {
-  c.values =
-      pick<std::string>({{10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}});
+bool removes_from_state(const Operator& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(),
+                     [](const ArgumentSpec& input) { return input.role == Role::opposed; });
+}
+
+void draw_values(Case& c, const Target& target) {
+  Weighted<std::string> kinds{
+      {10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}};
+  if (removes_from_state(target.op)) kinds.push_back({3, "growing"});
+  c.values = pick(kinds);
 }
 
 void draw_scale(Case& c, const Target& target) {
@@ -193,6 +201,23 @@ void draw_scale(Case& c, const Target& target) {
                                          {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))},
                                          {2, 0.1},
                                          {1, 1.7}});
+}
+
+/// Each at its default, at its least, or anywhere up to 40 above it; never above the one that limits it.
+void draw_parameters(Case& c, const Target& target) {
+  c.parameters.clear();
+  for (const ParameterSpec& spec : target.op.parameters) {
+    if (chance(30)) continue;
+    const double most = std::min(spec.most, spec.least + 40);
+    const double value = spec.whole ? double(between(int64_t(spec.least), int64_t(most)))
+                                    : spec.least + (most - spec.least) * double(between(0, 64)) / 64;
+    c.parameters[std::string(spec.name)] = chance(20) ? spec.least : value;
+  }
+  for (const ParameterSpec& spec : target.op.parameters) {
+    if (spec.at_most.empty()) continue;
+    const double limit = parameter_of(c, target.op, spec.at_most);
+    if (parameter_of(c, target.op, spec.name) > limit) c.parameters[std::string(spec.name)] = limit;
+  }
 }
 
 void draw_presence(Case& c, const Target& target) {
@@ -220,11 +245,12 @@ void draw_seed(Case& c, const Target&) {
   c.seed = static_cast<uint64_t>(between(1, 999'999));
 }
 
-constexpr Dimension kDimensions[] = {{"time", draw_time},           {"heads", draw_heads},
-                                     {"widths", draw_widths},       {"formats", draw_formats},
-                                     {"decay", draw_decay},         {"values", draw_values},
-                                     {"scale", draw_scale},         {"presence", draw_presence},
-                                     {"direction", draw_direction}, {"seed", draw_seed}};
+constexpr Dimension kDimensions[] = {{"time", draw_time},         {"heads", draw_heads},
+                                     {"widths", draw_widths},     {"formats", draw_formats},
+                                     {"decay", draw_decay},       {"values", draw_values},
+                                     {"scale", draw_scale},       {"parameters", draw_parameters},
+                                     {"presence", draw_presence}, {"direction", draw_direction},
+                                     {"seed", draw_seed}};
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {

@@ -63,14 +63,27 @@ const ArgumentSpec* optional_input(const Operator& op, Role role) {
   return nullptr;
 }
 
-/// The state a run leaves, under the name of the state a run starts from: "final_state" -> "initial_state".
-TensorMap states_as_inputs(const TensorMap& outputs) {
+/// Names of the states an operator starts from and of those it leaves, pairwise.
+std::vector<std::pair<std::string, std::string>> states_of(const Operator& op) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const ArgumentSpec& input : op.inputs)
+    if (input.role == Role::state) names.emplace_back(input.name, "");
+  size_t at = 0;
+  for (const ArgumentSpec& output : op.outputs)
+    if (output.role == Role::state && at < names.size()) names[at++].second = output.name;
+  return names;
+}
+
+/// The states that `tensors` hold under the first names, under the second ones.
+TensorMap states_renamed(const TensorMap& tensors,
+                         const std::vector<std::pair<std::string, std::string>>& names) {
   TensorMap states;
-  for (const auto& [name, tensor] : outputs) {
-    if (name.rfind("final_", 0) != 0) continue;
-    Tensor state = tensor;
-    state.name = "initial_" + name.substr(6);
-    states[state.name] = std::move(state);
+  for (const auto& [from, to] : names) {
+    const auto found = tensors.find(from);
+    if (found == tensors.end()) continue;
+    Tensor state = found->second;
+    state.name = to;
+    states[to] = std::move(state);
   }
   return states;
 }
@@ -82,6 +95,19 @@ TensorMap unshared(TensorMap tensors) {
     return axis_position(entry.second, "T") < 0 && axis_position(entry.second, "N") < 0;
   });
   return tensors;
+}
+
+/// The states a run leaves, as those a run starts from: "final_state" -> "initial_state".
+TensorMap states_as_inputs(const Operator& op, const TensorMap& outputs) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const auto& [initial, last] : states_of(op)) names.emplace_back(last, initial);
+  return states_renamed(outputs, names);
+}
+/// Their gradients where a run starts, as cotangents of a run that ends there.
+TensorMap gradients_as_cotangents(const Operator& op, const TensorMap& outputs) {
+  std::vector<std::pair<std::string, std::string>> names;
+  for (const auto& [initial, last] : states_of(op)) names.emplace_back("d" + initial, "d" + last);
+  return states_renamed(outputs, names);
 }
 
 Case with_state(Case c, bool present) {
@@ -219,7 +245,7 @@ Failure forward_resumes(PropertyRun& run, int64_t m) {
   const Outcome first = run.run(head, slice_all(run.inputs(), "T", 0, m));
   if (first.trap) return trap_text(*first.trap);
   TensorMap resumed = slice_all(run.inputs(), "T", m, T);
-  for (auto& [name, state] : states_as_inputs(first.outputs)) resumed[name] = state;
+  for (auto& [name, state] : states_as_inputs(run.op, first.outputs)) resumed[name] = state;
   const Outcome second = run.run(tail, resumed);
   if (second.trap) return trap_text(*second.trap);
   TensorMap joined = second.outputs;
@@ -241,16 +267,11 @@ Failure backward_resumes(PropertyRun& run, int64_t m) {
   const Outcome reached = run.run(before, first_inputs);
   if (reached.trap) return trap_text(*reached.trap);
   TensorMap second_inputs = slice_all(run.inputs(), "T", m, T);
-  for (auto& [name, state] : states_as_inputs(reached.outputs)) second_inputs[name] = state;
+  for (auto& [name, state] : states_as_inputs(run.op, reached.outputs)) second_inputs[name] = state;
   const Outcome second = run.run(tail, second_inputs);
   if (second.trap) return trap_text(*second.trap);
   TensorMap resumed = first_inputs;
-  for (const auto& [name, tensor] : second.outputs) {
-    if (name.rfind("dinitial_", 0) != 0) continue;
-    Tensor cotangent = tensor;
-    cotangent.name = "dfinal_" + name.substr(9);
-    resumed[cotangent.name] = std::move(cotangent);
-  }
+  for (auto& [name, cotangent] : gradients_as_cotangents(run.op, second.outputs)) resumed[name] = cotangent;
   const Outcome first = run.run(head, resumed);
   if (first.trap) return trap_text(*first.trap);
   TensorMap joined = unshared(first.outputs);
@@ -407,7 +428,8 @@ Failure heads_permute(PropertyRun& run) {
 bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator& op) {
   static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
   const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
-  return completed(v) && takes_scale(op) && std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
+  return completed(v) && takes_scale(op) && op.proportional_to_scale &&
+         std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
 }
 Failure power_of_two_scale(PropertyRun& run) {
   Case doubled = run.case_;

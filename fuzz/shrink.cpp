@@ -101,6 +101,7 @@ Cases simpler_kinds(const Case& from) {
     add([](Case& c) { c.direction = "backward"; });
   }
   add([](Case& c) { c.without.clear(); });
+  add([](Case& c) { c.parameters.clear(); });
   add([](Case& c) { c.scale.reset(); });
   if (from.scale) add([](Case& c) { c.scale = 1; });
   add([](Case& c) { c.gate_dtype = Dtype::fp32; });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/case/parameters.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -143,6 +144,8 @@ ExpressionScope scope_of(const Case& c, const Operator& op) {
   scope.variables["u"] = unit_roundoff(c.dtype);
   scope.variables["u_gate"] = unit_roundoff(c.gate_dtype);
   scope.variables["scale"] = c.scale.value_or(op.default_scale(sizes));
+  for (const ParameterSpec& spec : op.parameters)
+    scope.variables[std::string(spec.name)] = parameter_of(c, op, spec.name);
   scope.variables["packed"] = c.cu_seqlens.empty() ? 0 : 1;
   for (const ArgumentSpec& input : op.inputs)
     if (input.optional) scope.variables["has_" + std::string(input.name)] = is_present(c, input) ? 1 : 0;

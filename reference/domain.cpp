@@ -9,15 +9,21 @@
 namespace assay {
 namespace {
 
-bool inside(Role role, double x) {
-  if (role == Role::positive && !(x >= 0)) return false;
+bool not_negative(const ArgumentSpec& argument) {
+  return argument.not_negative || argument.role == Role::positive;
+}
+
+bool inside(const ArgumentSpec& argument, double x) {
+  if (not_negative(argument) && !(x >= 0)) return false;
+  const Role role = argument.role;
   return std::isfinite(x) && (role != Role::log_decay || (x >= kSmallestLogDecay && x <= 0));
 }
 
-std::string reason(Role role) {
-  if (role == Role::positive) return "this input must be finite and not negative";
-  return role == Role::log_decay ? fmt::format("a log decay must lie in [{:.0f}, 0]", kSmallestLogDecay)
-                                 : "this input must be finite";
+std::string reason(const ArgumentSpec& argument) {
+  if (not_negative(argument)) return "this input must be finite and not negative";
+  return argument.role == Role::log_decay
+             ? fmt::format("a log decay must lie in [{:.0f}, 0]", kSmallestLogDecay)
+             : "this input must be finite";
 }
 
 }  // namespace
@@ -41,10 +47,10 @@ std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inp
       const int64_t count = std::min<int64_t>(256, tensor.size() - i);
       decode_run(tensor, i, count, run);
       for (int64_t j = 0; j < count; ++j) {
-        if (inside(argument.role, run[j])) continue;
+        if (inside(argument, run[j])) continue;
         if (fault.elements++ > 0) continue;
         fault.input = std::string(argument.name), fault.element = tensor.element_name(i + j);
-        fault.value = run[j], fault.reason = reason(argument.role);
+        fault.value = run[j], fault.reason = reason(argument);
       }
     }
     if (fault.elements) faults.push_back(fault);

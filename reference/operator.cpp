@@ -40,7 +40,8 @@ std::vector<ArgumentSpec> Operator::gradients() const {
   std::vector<ArgumentSpec> result;
   for (ArgumentSpec spec : inputs) {
     spec.name = derivative_name(spec.name);
-    if (spec.role == Role::value || spec.role == Role::positive) spec.role = Role::output;
+    if (is_plain(spec.role)) spec.role = Role::output;
+    spec.not_negative = false;
     result.push_back(spec);
   }
   return result;

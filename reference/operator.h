@@ -1,6 +1,7 @@
 // What an operator is: its arguments with named axes, its domain, and its mathematics. One row per operator
 // in operators.def; the row carries the behaviour, nothing else enumerates operators.
 #pragma once
+#include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
@@ -25,10 +26,17 @@ struct Sizes {
 enum class Role {
   value,      ///< plain real input in the case's dtype
   positive,   ///< as `value`, domain x >= 0
+  unit,       ///< as `value`, drawn as rows of length one: what a delta rule reads its state with
+  opposed,    ///< as `value`, drawn against the unit rows: what it writes for what it read
   log_decay,  ///< natural-log decay, domain [-1e4, 0], in the case's gate dtype; also its gradient
   state,      ///< initial / final state and their gradients, always fp32
   output,     ///< in the case's dtype
 };
+
+/// Inputs of the case's dtype.
+constexpr bool is_plain(Role role) {
+  return role == Role::value || role == Role::positive || role == Role::unit || role == Role::opposed;
+}
 
 struct ArgumentSpec {
   std::string_view name;
@@ -37,6 +45,8 @@ struct ArgumentSpec {
   bool optional = false;
   /// An optional argument that stands in for another one: present only where that one is absent.
   std::string_view instead_of = "";
+  /// Domain x >= 0, whatever the role.
+  bool not_negative = false;
 };
 
 /// A number that shapes an operator's mathematics beside its tensors.
@@ -44,6 +54,9 @@ struct ParameterSpec {
   std::string_view name;
   double value = 0;  ///< where a problem does not give it
   std::string_view summary;
+  double least = 0, most = HUGE_VAL;  ///< its domain, both ends included
+  bool whole = false;
+  std::string_view at_most = "";  ///< another parameter, which it does not exceed
 };
 
 /// What a kernel of the gated family declares of its arithmetic: enough to derive the a-priori bound.
@@ -131,6 +144,8 @@ struct Operator {
   bool inexact = false;
   /// True where a head's number enters its mathematics: heads cannot change places.
   bool heads_differ = false;
+  /// False where the outputs are not proportional to the scale.
+  bool proportional_to_scale = true;
   /// Default scale for these sizes (K^-1/2 for most).
   double (*default_scale)(const Sizes&);
   /// Forward values with enclosures and bounds, by the precision ladder. Throws BadInput where a required

@@ -17,6 +17,8 @@ const Operator& operator_text() {
     if constexpr (requires { Op::parameters(); }) op.parameters = Op::parameters();
     if constexpr (requires { Op::inexact; }) op.inexact = Op::inexact;
     if constexpr (requires { Op::heads_differ; }) op.heads_differ = Op::heads_differ;
+    if constexpr (requires { Op::proportional_to_scale; })
+      op.proportional_to_scale = Op::proportional_to_scale;
     op.default_scale = &Op::default_scale;
     return op;
   }();

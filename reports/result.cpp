@@ -2,6 +2,7 @@
 
 #include "reports/json_fields.h"
 #include "reports/tool.h"
+#include "src/case/parameters.h"
 
 namespace assay {
 
@@ -41,6 +42,10 @@ void fields(Io& io, Case& x) {
   if (!x.blocks.empty()) blocks = x.blocks;
   io("blocks", blocks);
   x.blocks = blocks.value_or("");
+  std::optional<std::string> parameters;  // "name=value,..", null where none is given; older documents lack it
+  if (!x.parameters.empty()) parameters = parameters_text(x.parameters);
+  io("parameters", parameters);
+  x.parameters = parse_parameters(parameters.value_or(""));
 }
 
 template <typename Io>

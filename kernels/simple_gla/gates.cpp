@@ -9,6 +9,7 @@
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gated/product_arithmetic.h"
 #include "kernels/module_text.h"
+#include "src/case/parameters.h"
 
 namespace assay::gated {
 namespace {
@@ -17,15 +18,11 @@ constexpr const char* constants_name = "gamma";
 constexpr const char* head_module = "simple_gla/head_gates";
 
 /// Natural-log decay of head h; absent where the operator's heads have none of their own.
-std::optional<double> head_decay(const Operator& op, int64_t h, int64_t heads) {
+std::optional<double> head_decay(const Case& c, const Operator& op, int64_t h, int64_t heads) {
   if (op.name == "retention") return std::log1p(-std::ldexp(1.0, static_cast<int>(-5 - h)));
   if (op.name != "lightning_attn") return {};
-  double layer = 0, layers = 1;
-  for (const ParameterSpec& parameter : op.parameters) {
-    if (parameter.name == "layer_idx") layer = parameter.value;
-    if (parameter.name == "num_layers") layers = parameter.value;
-  }
-  return -(8.0 / static_cast<double>(heads)) * (1 - layer / layers) * static_cast<double>(h);
+  const double layer = parameter_of(c, op, "layer_idx"), layers = parameter_of(c, op, "num_layers");
+  return -8 * static_cast<double>(h) * (layers - layer) / (static_cast<double>(heads) * layers);
 }
 
 int64_t tokens_of(const Sizes& s) {
@@ -60,9 +57,9 @@ ScalarGates add_scalar_gates(Plan& plan, const Case& c, const Operator& op, cons
     plan.workspaces.push_back({"gate_gradients", tokens_of(s) * s.H * 4});
     return {"head", constants, PointerArgument{"gate_gradients", 0}};
   }
-  if (!head_decay(op, 0, s.H)) return {"none", {}, {}};
+  if (!head_decay(c, op, 0, s.H)) return {"none", {}, {}};
   Tensor gamma(constants_name, Dtype::fp32, {{"H", s.H}});
-  for (int64_t h = 0; h < s.H; ++h) gamma.set(h, *head_decay(op, h, s.H) * std::numbers::log2e);
+  for (int64_t h = 0; h < s.H; ++h) gamma.set(h, *head_decay(c, op, h, s.H) * std::numbers::log2e);
   plan.constants.push_back(std::move(gamma));
   return {"head", constants, {}};
 }

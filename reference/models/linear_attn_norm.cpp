@@ -163,24 +163,28 @@ ModelledValues LinearAttnNorm::adjoint_bound(const SliceProblem& p) {
     d.value += kEps, d.P += kEps, d.E += (forward.readout + kDoubleRoundoff) * kEps;
     std::vector<double> dn(static_cast<size_t>(f.V)), dn_error(dn.size());
     Known dot;
+    // Quotients are taken before the scale: both must stay in range.
+    const double before_or_after = std::fmax(1, std::fabs(f.scale));
+    double largest_dn = 0;
     for (int64_t j = 0; j < f.V; ++j) {
       const double g = f.at(d_o, t, j);
       const Known o = over(f.read(after, t, j, forward.readout, lost), d, forward.divide);
       dot.value += g * o.value, dot.P += std::fabs(g) * o.P, dot.E += std::fabs(g) * o.E;
       const Known e = over({g, std::fabs(g), 0}, d, a.inner);
+      largest_dn = std::fmax(largest_dn, (std::fabs(e.value) + e.E) * before_or_after);
       dn[static_cast<size_t>(j)] = e.value * f.scale;
       dn_error[static_cast<size_t>(j)] = e.E * std::fabs(f.scale) + flushed * (1 + std::fabs(f.scale));
     }
     Known dd = over(dot.rounded(a.inner), d, a.inner);
+    largest_dn = std::fmax(largest_dn, (std::fabs(dd.value) + dd.E) * before_or_after);
     dd = {-dd.value * f.scale, dd.P * std::fabs(f.scale),
           dd.E * std::fabs(f.scale) + flushed * (1 + std::fabs(f.scale))};
-    double largest_dn = std::fabs(dd.value) + dd.E;
-    for (size_t j = 0; j < dn.size(); ++j) largest_dn = std::fmax(largest_dn, std::fabs(dn[j]) + dn_error[j]);
     Q += one_plus_largest(f.q, t) * (1 + largest_dn);
     const double state_spread =
                      R[static_cast<size_t>(t) + 1] * (1 + largest_dn) * static_cast<double>(f.V + 1),
                  key_spread = Q * ones_plus_sum(f.v, t), value_spread = Q * ones_plus_sum(f.k, t);
     for (int64_t c = 0; c < f.K; ++c) {
+      if (t < f.T - 1) G.cross(c, 0), Z.cross(c, 0);  // what is there lives through this token too
       G.write(c, f.at(f.q, t, c), 0, dn.data(), dn_error.data());
       Z.write(c, f.at(f.q, t, c), 0, &dd.value, &dd.E);
       const auto i = static_cast<size_t>(t * f.K + c);

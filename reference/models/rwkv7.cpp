@@ -175,19 +175,30 @@ std::vector<double> norms(const Problem7& f) {
   return rho;
 }
 
-/// sum_i x_i y_i for vectors with errors: the value, its terms' magnitudes, its error.
-struct Sum {
-  double value = 0, magnitude = 0, error = 0;
+/// A number as the double recurrence has it, how far that may be from the exact one, and how far the kernel's
+/// may.
+struct Entry {
+  double value = 0, own = 0, error = 0;
+  double most() const { return std::fabs(value) + own; }
+};
 
-  void add(double x, double x_error, double y, double y_error) {
-    const double a = std::fabs(x), b = std::fabs(y);
-    value += x * y, magnitude += a * b, error += x_error * (b + y_error) + a * y_error;
+/// sum_i x_i y_i: also the exact terms' magnitudes.
+struct Sum {
+  double value = 0, own = 0, magnitude = 0, error = 0;
+
+  void add(const Entry& x, const Entry& y) {
+    value += x.value * y.value, own += x.own * std::fabs(y.value) + x.most() * y.own;
+    magnitude += x.most() * y.most(), error += x.error * (y.most() + y.error) + x.most() * y.error;
   }
-  Sum rounded(double relative) const { return {value, magnitude, error + relative * (magnitude + error)}; }
+  Sum rounded(double relative) const {
+    return {value, own, magnitude, error + relative * (magnitude + error)};
+  }
+  Entry entry() const { return {value, own, error}; }
 };
 
 ModelledElement store(const Storage& storage, const Sum& x, double lost, int64_t K) {
-  return storage.element(x.value, x.magnitude, x.error, lost, 8 * static_cast<double>(K) + 64);
+  return storage.element(std::fabs(x.value) + x.own, x.magnitude, x.error, lost,
+                         8 * static_cast<double>(K) + 64);
 }
 
 }  // namespace
@@ -209,7 +220,7 @@ ModelledValues Rwkv7::forward_bound(const SliceProblem& p) {
       const auto i = static_cast<size_t>(j);
       Sum o;
       for (int64_t c = 0; c < f.K; ++c)
-        o.add(p.scale * at(f.r, t, c), 0, std::fabs(s.S[static_cast<size_t>(c * f.V + j)]) + s.own[i], 0);
+        o.add({p.scale * at(f.r, t, c)}, {s.S[static_cast<size_t>(c * f.V + j)], s.own[i]});
       o.error = size * s.declared[i];
       y.values[0].push_back(store(of_o, o.rounded(a.readout), lost, f.K));
     }
@@ -258,38 +269,35 @@ ModelledValues Rwkv7::adjoint_bound(const SliceProblem& p) {
           std::fmax(most, std::fmax(std::fabs(G.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
     const double lost =
         reach * most < kModelOverflow ? kUnderflowEvents * underflow * reach * most : HUGE_VAL;
-    const auto entry = [&](const State& s, int64_t c, int64_t j) {
-      return s.S[static_cast<size_t>(c * f.V + j)];
+    // As sums over key channels see an entry: the column's error is taken as a whole.
+    const auto column_entry = [&](const State& s, int64_t c, int64_t j) {
+      return Entry{s.S[static_cast<size_t>(c * f.V + j)], s.own[static_cast<size_t>(j)]};
     };
-    std::vector<Sum> beta(static_cast<size_t>(f.V)), alpha(beta);
+    const auto entry = [&](const State& s, int64_t c, int64_t j) {
+      return Entry{s.S[static_cast<size_t>(c * f.V + j)], s.own[static_cast<size_t>(j)],
+                   s.declared[static_cast<size_t>(j)]};
+    };
+    std::vector<Entry> beta(static_cast<size_t>(f.V)), alpha(beta);
     for (int64_t j = 0; j < f.V; ++j) {
       const auto n = static_cast<size_t>(j);
-      for (int64_t c = 0; c < f.K; ++c) {
-        beta[n].add(at(f.b, i, c), 0, entry(G, c, j), G.own[n]),
-            alpha[n].add(at(f.a, i, c), 0, entry(before, c, j), before.own[n]);
-      }
-      const double own_beta = beta[n].error, own_alpha = alpha[n].error;
-      beta[n].magnitude += own_beta, alpha[n].magnitude += own_alpha;
-      beta[n].error = norm(row(f.b, i), f.K) * G.declared[n],
-      alpha[n].error = norm(row(f.a, i), f.K) * before.declared[n];
-      beta[n] = beta[n].rounded(d.inner), alpha[n] = alpha[n].rounded(d.inner);
-      // |value| is known only up to the double recurrence's own error.
-      beta[n].value = std::fabs(beta[n].value) + own_beta,
-      alpha[n].value = std::fabs(alpha[n].value) + own_alpha;
+      Sum pull, read;
+      for (int64_t c = 0; c < f.K; ++c)
+        pull.add({at(f.b, i, c)}, column_entry(G, c, j)),
+            read.add({at(f.a, i, c)}, column_entry(before, c, j));
+      pull.error = norm(row(f.b, i), f.K) * G.declared[n];
+      read.error = norm(row(f.a, i), f.K) * before.declared[n];
+      beta[n] = pull.rounded(d.inner).entry(), alpha[n] = read.rounded(d.inner).entry();
     }
     for (int64_t c = 0; c < f.K; ++c) {
       Sum dr, dw, dk, da, db;
       const double w = at(f.w, i, c), weight = exponential(w);
       for (int64_t j = 0; j < f.V; ++j) {
         const auto n = static_cast<size_t>(j);
-        const double new_S = std::fabs(entry(after, c, j)) + after.own[n],
-                     old = std::fabs(entry(before, c, j)) + before.own[n],
-                     g = std::fabs(entry(G, c, j)) + G.own[n];
-        dr.add(p.scale * at(d_o, i, j), 0, new_S, after.declared[n]);
-        dk.add(at(f.v, i, j), 0, g, G.declared[n]);
-        da.add(old, before.declared[n], beta[n].value, beta[n].error);
-        db.add(g, G.declared[n], alpha[n].value, alpha[n].error);
-        dw.add(weight * old, weight * before.declared[n], g, G.declared[n]);
+        const Entry old = entry(before, c, j), g = entry(G, c, j);
+        dr.add({p.scale * at(d_o, i, j)}, entry(after, c, j));
+        dk.add({at(f.v, i, j)}, g);
+        da.add(old, beta[n]), db.add(g, alpha[n]);
+        dw.add({weight * old.value, weight * old.own, weight * old.error}, g);
       }
       const BoundModel s_model(forward), g_model(reverse);
       const double crossed = std::fmax(s_model.decay_error(w), g_model.decay_error(w));
@@ -301,10 +309,9 @@ ModelledValues Rwkv7::adjoint_bound(const SliceProblem& p) {
       y.values[5][at_key] = store(stored, db.rounded(d.inner), lost, f.V);
     }
     for (int64_t j = 0; j < f.V; ++j) {
-      const auto n = static_cast<size_t>(j);
       Sum dv;
-      for (int64_t c = 0; c < f.K; ++c) dv.add(at(f.k, i, c), 0, std::fabs(entry(G, c, j)) + G.own[n], 0);
-      dv.error = norm(row(f.k, i), f.K) * G.declared[n];
+      for (int64_t c = 0; c < f.K; ++c) dv.add({at(f.k, i, c)}, column_entry(G, c, j));
+      dv.error = norm(row(f.k, i), f.K) * G.declared[static_cast<size_t>(j)];
       y.values[3][static_cast<size_t>(i * f.V + j)] = store(stored, dv.rounded(value_readout), lost, f.K);
     }
     adjoints.advance({row(f.w, i), row(f.a, i), row(f.b, i), zeros.data(), zeros.data(), 0},

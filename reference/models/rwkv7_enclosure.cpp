@@ -1,6 +1,10 @@
 // Enclosures of rwkv7: its transcription at growing precision, each run a point; how far it can be from the
 // exact values follows from the norm-wise bound of the same precision's arithmetic. Balls would grow with |D
 // + b a^T|.
+#include <mpfr.h>
+
+#include <type_traits>
+
 #include "reference/literal_slice.h"
 #include "reference/operators/rwkv7.h"
 
@@ -26,8 +30,17 @@ double nearest(const Mpfr<Digits>& x, double& rest) {
   return y;
 }
 
+/// Whether MPFR rounded anything since the last clear_rounded(): what it did not is exact.
+void clear_rounded() {
+  mpfr_clear_inexflag();
+}
+template <typename Real>
+bool has_rounded() {
+  return std::is_same_v<Real, DoubleDouble> || mpfr_inexflag_p() != 0;
+}
+
 template <typename Values>
-SliceBalls around(const Values& values, const ModelledValues& errors) {
+SliceBalls around(const Values& values, const ModelledValues& errors, bool rounded) {
   SliceBalls balls;
   Values::each(values, [&](std::string_view, const auto& m) {
     const auto& error = errors.values[balls.size()];
@@ -36,7 +49,7 @@ SliceBalls around(const Values& values, const ModelledValues& errors) {
       for (Eigen::Index c = 0; c < m.cols(); ++c) {
         double rest;
         const double mid = nearest(m(r, c), rest);
-        list.push_back({mid, Ball<double>::raised(rest + error[list.size()].bound)});
+        list.push_back({mid, rounded ? Ball<double>::raised(rest + error[list.size()].bound) : rest});
       }
   });
   return balls;
@@ -61,12 +74,18 @@ struct Declared {
 template <typename Real>
 SliceBalls forward_at(const SliceProblem& x, double u) {
   const Declared declared(x, u);
-  return around(forward_over<Rwkv7, Real>(x), Rwkv7::forward_bound(declared.slice));
+  clear_rounded();
+  const auto values = forward_over<Rwkv7, Real>(x);
+  const bool rounded = has_rounded<Real>();
+  return around(values, Rwkv7::forward_bound(declared.slice), rounded);
 }
 template <typename Real>
 SliceBalls adjoint_at(const SliceProblem& x, double u) {
   const Declared declared(x, u);
-  return around(adjoint_over<Rwkv7, Real>(x), Rwkv7::adjoint_bound(declared.slice));
+  clear_rounded();
+  const auto values = adjoint_over<Rwkv7, Real>(x);
+  const bool rounded = has_rounded<Real>();
+  return around(values, Rwkv7::adjoint_bound(declared.slice), rounded);
 }
 
 /// Digits of MPFR's precisions here, and their roundoffs: 2^-(3.32 digits), less two bits.

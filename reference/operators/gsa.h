@@ -46,7 +46,7 @@ struct Gsa {
             {"hkt", {"N", "H", "K", "M"}, Role::state},
             {"hvt", {"N", "H", "M", "V"}, Role::state}};
   }
-  static constexpr bool inexact = true;
+  static constexpr bool inexact = true, proportional_to_scale = false;
   static ModelledValues forward_bound(const SliceProblem&);
   static ModelledValues adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }

@@ -36,7 +36,8 @@ struct LightningAttn {
     return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
   }
   static std::vector<ParameterSpec> parameters() {
-    return {{"layer_idx", 0, "index of the layer, from 0"}, {"num_layers", 1, "number of layers"}};
+    return {{"layer_idx", 0, "index of the layer, from 0", 0, HUGE_VAL, true, "num_layers"},
+            {"num_layers", 1, "number of layers", 1, HUGE_VAL, true}};
   }
   static FixedDecay fixed_decay(const Problem& p, int64_t head) {
     SliceProblem settings;

@@ -34,14 +34,14 @@ struct LinearAttnNorm {
             {"k", {"B", "T", "H", "K"}, Role::positive},
             {"v", {"B", "T", "H", "V"}, Role::value},
             {"initial_state", {"N", "H", "K", "V"}, Role::state, true},
-            {"z0", {"N", "H", "K"}, Role::state, true}};
+            {"z0", {"N", "H", "K"}, Role::state, true, "", true}};
   }
   static std::vector<ArgumentSpec> outputs() {
     return {{"o", {"B", "T", "H", "V"}, Role::output},
             {"final_state", {"N", "H", "K", "V"}, Role::state},
             {"zt", {"N", "H", "K"}, Role::state}};
   }
-  static constexpr bool inexact = true;
+  static constexpr bool inexact = true, proportional_to_scale = false;
   static ModelledValues forward_bound(const SliceProblem&);
   static ModelledValues adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }

@@ -33,8 +33,8 @@ struct Rwkv7 {
             {"w", {"B", "T", "H", "K"}, Role::log_decay},
             {"k", {"B", "T", "H", "K"}, Role::value},
             {"v", {"B", "T", "H", "V"}, Role::value},
-            {"a", {"B", "T", "H", "K"}, Role::value},
-            {"b", {"B", "T", "H", "K"}, Role::value},
+            {"a", {"B", "T", "H", "K"}, Role::unit},
+            {"b", {"B", "T", "H", "K"}, Role::opposed},
             {"initial_state", {"N", "H", "K", "V"}, Role::state, true}};
   }
   static std::vector<ArgumentSpec> outputs() {

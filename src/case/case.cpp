@@ -10,6 +10,7 @@
 #include "src/case/decay_profiles.h"
 #include "src/case/names.h"
 #include "src/case/override.h"
+#include "src/case/parameters.h"
 #include "src/case/values.h"
 #include "src/numerics/bad_input.h"
 
@@ -169,6 +170,7 @@ void validate(const Case& c, const Operator& op) {
   validate_dtype("gate dtype", c.gate_dtype);
   validate_values(c, op);
   validate_without(c, op);
+  validate_parameters(c, op);
   const std::vector<std::string> directions{"forward", "backward", "both"};
   require(std::find(directions.begin(), directions.end(), c.direction) != directions.end(),
           unknown_name("direction", c.direction, directions));

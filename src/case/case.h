@@ -1,6 +1,7 @@
 // A case: everything needed to replay one run of a kernel. Its one-line token is its only identity.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,6 +27,7 @@ struct Case {
   std::string values = "normal";
   uint64_t seed = 1;
   std::optional<double> scale;  ///< absent: the operator's default
+  std::map<std::string, double> parameters;  ///< of the operator, those given (src/case/parameters.h)
   std::string direction = "forward";
   std::set<std::string> without;  ///< absent optional inputs
   bool initial_state = false;

@@ -8,6 +8,7 @@
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/override.h"
+#include "src/case/unit_rows.h"
 #include "src/case/values.h"
 #include "src/numerics/bad_input.h"
 
@@ -83,17 +84,24 @@ Tensor shaped(const ArgumentSpec& spec, const Case& c) {
 /// The elements of one argument, each from its place alone.
 class Elements {
  public:
-  Elements(const ArgumentSpec& spec, const Case& c)
+  Elements(const ArgumentSpec& spec, const Case& c, const Operator& op)
       : case_(c),
         name_(spec.name),
         random_(c.seed, spec.name),
         kind_(find_values(c.values)),
-        positive_(spec.role == Role::positive) {
+        positive_(spec.role == Role::positive || spec.not_negative) {
     if (spec.role == Role::log_decay) decay_ = parse_decay(c.decay);
+    opposed_ = spec.role == Role::opposed;
+    for (const ArgumentSpec& other : op.inputs) {
+      removes_ |= other.role == Role::opposed;
+      if (other.role == Role::unit && (opposed_ || other.name == spec.name))
+        rows_.emplace(c, RandomStream(c.seed, other.name), sizes_of(c).of(other.axes.back()));
+    }
   }
   double at(const Coordinates& at, int64_t length, int64_t channels) const {
     if (decay_) return decay_->profile->draw({random_, decay_->arguments, at, length});
-    const double value = kind_.draw({random_, case_, name_, at, channels});
+    if (rows_) return opposed_ ? rows_->opposed(at, length) : rows_->unit(at);
+    const double value = kind_.draw({random_, case_, name_, at, channels, removes_});
     return positive_ ? std::fabs(value) : value;
   }
 
@@ -104,19 +112,21 @@ class Elements {
   const ValueKind& kind_;
   const bool positive_;
   std::optional<ParsedDecay> decay_;
+  std::optional<UnitRows> rows_;
+  bool opposed_ = false, removes_ = false;
 };
 
 /// The same elements on demand.
 class DrawnSource : public TensorSource {
  public:
-  DrawnSource(const ArgumentSpec& spec, const Case& c, const Tensor& shape)
-      : elements_(spec, c), extent_(extent_of(shape)), dtype_(shape.dtype), T_(c.T) {
+  DrawnSource(const ArgumentSpec& spec, const Case& c, const Operator& op, const Tensor& shape)
+      : elements_(spec, c, op), extent_(extent_of(shape)), dtype_(shape.dtype), T_(c.T) {
     if (!c.cu_seqlens.empty()) tokens_ = places(c);
   }
   uint64_t bits(int64_t flat) const override {
     const int64_t c = flat % extent_.c, h = flat / extent_.c % extent_.h;
     const int64_t t = flat / extent_.c / extent_.h % extent_.t, b = flat / extent_.c / extent_.h / extent_.t;
-    const Place place = !extent_.has_time  ? Place{0, 0, 1}
+    const Place place = !extent_.has_time ? Place{0, 0, 1}
                         : tokens_.empty() ? Place{0, t, T_}
                                           : tokens_[static_cast<size_t>(t)];
     return encode(dtype_, elements_.at({b + place.sequence, place.position, h, c}, place.length, extent_.c));
@@ -130,14 +140,15 @@ class DrawnSource : public TensorSource {
   std::vector<Place> tokens_;
 };
 
-Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const std::vector<Place>& tokens) {
+Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const Operator& op,
+                     const std::vector<Place>& tokens) {
   Tensor tensor = shaped(spec, c);
   if (!c.blocks.empty() && tensor.bytes() > kLargestHeld) {
-    tensor.source = std::make_shared<DrawnSource>(spec, c, tensor);
+    tensor.source = std::make_shared<DrawnSource>(spec, c, op, tensor);
     return tensor;
   }
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
-  const Elements elements(spec, c);
+  const Elements elements(spec, c, op);
   fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t channels) {
     return elements.at(at, length, channels);
   });
@@ -152,7 +163,7 @@ TensorMap draw_inputs(const Case& c, const Operator& op) {
   const std::vector<Place> tokens = listed ? places(c) : std::vector<Place>{};
   TensorMap inputs;
   for (const auto& spec : inputs_of(c, op)) {
-    if (is_present(c, spec)) inputs.emplace(spec.name, draw_argument(spec, c, tokens));
+    if (is_present(c, spec)) inputs.emplace(spec.name, draw_argument(spec, c, op, tokens));
   }
   for (const auto& text : c.overrides) apply_override(parse_override(text), inputs);
   return inputs;

@@ -90,7 +90,7 @@ void take_formats(Case& c, const Specs& specs, const TensorMap& raw, const std::
     if (found == raw.end()) continue;
     const Dtype got = found->second.dtype;
     if (spec.role == Role::log_decay) c.gate_dtype = got;
-    if ((spec.role == Role::value || spec.role == Role::positive) && !first) {
+    if (is_plain(spec.role) && !first) {
       first = spec.name;
       c.dtype = got;
     }
@@ -127,7 +127,7 @@ GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, cons
     for (const auto axis : spec.axes) contract.axes.push_back({std::string(axis), sizes.of(axis)});
     require_shape(contract, shape_of(found->second));
     if (spec.role == Role::state)
-      (spec.name.starts_with("dfinal_") ? c.final_state_gradient : c.initial_state) = true;
+      (spec.name.starts_with("d") ? c.final_state_gradient : c.initial_state) = true;  // as is_present()
     Tensor tensor = std::move(found->second);
     tensor.name = spec.name;
     tensor.axes = contract.axes;

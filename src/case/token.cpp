@@ -8,6 +8,7 @@
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/override.h"
+#include "src/case/parameters.h"
 #include "src/case/values.h"
 #include "src/numerics/bad_input.h"
 #include "src/plan/block_choice.h"
@@ -63,6 +64,7 @@ const Field kFields[] = {
     {"fp32", true, [](Case& c, auto, auto) { c.dtype = Dtype::fp32; }},
     {"g-", false, [](Case& c, auto rest, auto) { c.gate_dtype = format(rest).dtype; }},
     {"v-", false, [](Case& c, auto rest, auto) { c.values = find_values(rest).name; }},
+    {"p-", false, [](Case& c, auto rest, auto) { c.parameters = parse_parameters(rest); }},
     {"no-", false,
      [](Case& c, auto rest, auto) {
        for (const auto& name : split(rest, ',')) c.without.insert(name);
@@ -140,6 +142,7 @@ std::string token_of(const Case& c) {
   if (c.values != "normal") token += fmt::format("/v-{}", c.values);
   token += fmt::format("/s{}", c.seed);
   if (c.scale) token += fmt::format("/scale-{}", *c.scale);
+  if (!c.parameters.empty()) token += fmt::format("/p-{}", parameters_text(c.parameters));
   if (c.direction != "forward") token += fmt::format("/{}", c.direction);
   if (!c.without.empty()) token += fmt::format("/no-{}", fmt::join(c.without, ","));
   if (c.initial_state) token += "/h0";

@@ -18,7 +18,9 @@ namespace {
 /// 60 * 56 of these units, is an integer but may round when it is stored. x, where there are no keys: four channels of a
 /// token and head are 1 or -1 on writing tokens, so that sums over tokens stay below 56 + 4, and those over up to 12
 /// heads with weights up to 4 below 256.
-constexpr int64_t kRow = 4, kWritingTokens = 56, kReadingTokens = 48;
+/// Operators that remove from their state (Role::opposed) have gradients that are products of two states, |da|, |db|
+/// <= sum_j |S_cj| |G_ij|: 10 + 4 times 10 + 8 where at most 10 tokens write and as many read.
+constexpr int64_t kRow = 4, kWritingTokens = 56, kReadingTokens = 48, kFewTokens = 10;
 
 /// Whether channel c is among the kRow channels a row uses (with multiplicity: fewer where two draws agree).
 bool in_row(const ValueDraw& d, const Coordinates& row) {
@@ -41,11 +43,13 @@ double draw_exact(const ValueDraw& d) {
   if (d.argument == "q" || d.argument == "r" || d.argument == "k") return in_row(d, row) ? sign : 0;
   if (d.argument == "x") return in_row(d, row) && is_chosen_token(d, kWritingTokens) ? sign : 0;
   if (d.argument == "v") {
-    if (!is_chosen_token(d, kWritingTokens)) return 0;
+    if (!is_chosen_token(d, d.removes ? kFewTokens : kWritingTokens)) return 0;
     return sign * static_cast<double>(d.random.below(4, d.at, 3) != 0);
   }
-  if (d.argument == "do" || d.argument == "dy")
-    return is_chosen_token(d, kReadingTokens) && d.random.below(d.channels, row, 5) == d.at.c ? sign : 0;
+  if (d.argument == "do" || d.argument == "dy") {
+    const bool chosen = is_chosen_token(d, d.removes ? kFewTokens : kReadingTokens);
+    return chosen && d.random.below(d.channels, row, 5) == d.at.c ? sign : 0;
+  }
   if (d.argument == "dfinal_state") {  // one value channel per key channel
     const int64_t V = std::max<int64_t>(1, d.drawn.V);
     const Coordinates key{d.at.b, 0, d.at.h, d.at.c / V};

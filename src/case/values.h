@@ -15,6 +15,7 @@ struct ValueDraw {
   std::string_view argument;  ///< "q", "k", "v", "initial_state"
   Coordinates at;
   int64_t channels = 1;
+  bool removes = false;  ///< the operator has arguments of Role::opposed
 };
 
 struct ValueKind {

@@ -10,6 +10,7 @@
 #include "src/case/decay_profiles.h"
 #include "src/case/given_inputs.h"
 #include "src/case/names.h"
+#include "src/case/parameters.h"
 #include "src/case/values.h"
 #include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
@@ -93,6 +94,11 @@ void CaseOptions::add_to(CLI::App& app) {
       ->group(drawing)
       ->capture_default_str();
   app.add_option("--scale", scale_, "Scale of the output (default: the operator's)")->group(drawing);
+  app.add_option("--parameter", parameters_,
+                 "Number of the operator beside its tensors, as in layer_idx=3 (assay list operators)")
+      ->delimiter(',')
+      ->type_name("NAME=VALUE")
+      ->group(drawing);
   app.add_option("--without", without_, "Absent optional inputs, as in g")->delimiter(',')->group(drawing);
   app.add_flag("--initial-state", case_.initial_state, "With an initial state")->group(drawing);
   app.add_option("--set", case_.overrides, "Set single elements, as in \"g[0,16,0,3]=-90\"")->group(drawing);
@@ -118,6 +124,7 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
   c.gate_dtype = format(gate_dtype_).dtype;
   c.without = {without_.begin(), without_.end()};
   if (app_->count("--scale")) c.scale = scale_;
+  c.parameters = parse_parameters(fmt::format("{}", fmt::join(parameters_, ",")));
   if (!c.cu_seqlens.empty() && !app_->count("--length")) c.T = c.cu_seqlens.back();
   if (!c.blocks.empty()) chosen_blocks(c.blocks, 1);  // throws for what is none
   if (c.values == "exact" && !app_->count("--decay")) c.decay = "none";

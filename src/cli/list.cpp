@@ -38,11 +38,22 @@ std::string arguments_text(const std::vector<ArgumentSpec>& arguments) {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
+std::string parameters_text(const std::vector<ParameterSpec>& parameters) {
+  std::vector<std::string> parts;
+  for (const ParameterSpec& p : parameters)
+    parts.push_back(fmt::format("{} ({}): {}", p.name, p.value, p.summary));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
 Listing list_operators() {
-  Listing list{{"operator", "summary", "inputs (? optional)", "outputs", "formula", "citation"}, {}, ""};
+  Listing list{{"operator", "summary", "inputs (? optional)", "outputs", "parameters (default)", "formula",
+                "citation"},
+               {},
+               ""};
   for (const Operator& op : operators()) {
     list.rows.push_back({std::string(op.name), std::string(op.summary), arguments_text(op.inputs),
-                         arguments_text(op.outputs), std::string(op.formula), std::string(op.citation)});
+                         arguments_text(op.outputs), parameters_text(op.parameters), std::string(op.formula),
+                         std::string(op.citation)});
   }
   return list;
 }

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/case/parameters.h"
+
 namespace assay::cli {
 namespace {
 
@@ -38,6 +40,7 @@ std::string case_text(const Verification& v) {
   else
     text += fmt::format(", decay {}, values {}, seed {}", c.decay, c.values, c.seed);
   if (c.scale) text += fmt::format(", scale {}", *c.scale);
+  if (!c.parameters.empty()) text += fmt::format(", {}", parameters_text(c.parameters));
   if (!c.cu_seqlens.empty()) text += packing_text(c.cu_seqlens);
   if (c.initial_state && !c.without.contains("initial_state")) text += ", initial state";
   if (c.direction != "forward") text += fmt::format(", {}", c.direction);
@@ -152,8 +155,10 @@ void print_checks(const Console& console, const Verification& v) {
 /// Which checks ran, or why they did not.
 void print_checked(const Console& console, const Verification& v) {
   if (!v.checks) return;
-  std::string text = v.checks->ran.empty() ? "not checked" : fmt::format("checked: {}", fmt::join(v.checks->ran, ", "));
-  if (!v.checks->skipped.empty()) text += fmt::format(" for races and unwritten values: {}", v.checks->skipped);
+  std::string text =
+      v.checks->ran.empty() ? "not checked" : fmt::format("checked: {}", fmt::join(v.checks->ran, ", "));
+  if (!v.checks->skipped.empty())
+    text += fmt::format(" for races and unwritten values: {}", v.checks->skipped);
   if (v.checks->seconds > 0) text += fmt::format(", in {:.3f} s", v.checks->seconds);
   console.line(console.styled(Style::dim, text));
 }

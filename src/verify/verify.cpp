@@ -40,6 +40,7 @@ ReferenceResult evaluate(const Case& c, const Kernel& kernel, const Operator& op
   problem.cu_seqlens = c.cu_seqlens;
   problem.scale = scale_of(c, op);
   problem.inputs = &inputs;
+  problem.parameters = c.parameters;
   problem.threads =
       threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const bool exact = c.values == "exact";

@@ -39,6 +39,7 @@ TEST(Token, ComesBackAsTheSameCaseForEveryField) {
   with([](Case& c) { c.B = 3, c.T = 0, c.H = 5, c.HV = 10, c.K = 1, c.V = 256, c.M = 32; });
   with([](Case& c) { c.cu_seqlens = {0, 15, 15, 100}; });
   with([](Case& c) { c.seed = ~uint64_t{0}; });
+  with([](Case& c) { c.parameters = {{"layer_idx", 3}, {"num_layers", 12.5}}; });
   with([](Case& c) { c.direction = "both", c.final_state_gradient = true; });
   with([](Case& c) { c.without = {"g", "initial_state"}, c.initial_state = true; });
   with([](Case& c) {

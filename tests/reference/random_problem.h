@@ -80,8 +80,7 @@ inline void draw_problem_of(const Operator& op, const std::string& decay, const 
     } else {
       const Dtype dtype = state(a) && shape.dtype != Dtype::fp64 ? Dtype::fp32 : shape.dtype;
       Tensor& x = out.inputs[name] = draw_tensor(name, dtype, axes_of(a), random);
-      // Sums of these stand in quotients.
-      const bool positive = a.role == Role::positive || a.name == "z0";
+      const bool positive = a.role == Role::positive || a.not_negative;
       for (int64_t i = 0; positive && i < x.size(); ++i) x.set(i, std::fabs(x.value(i)));
     }
   }

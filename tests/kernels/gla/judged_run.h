@@ -30,6 +30,7 @@ inline JudgedRun judged_run(const Case& c, const TensorMap& inputs, const std::s
   problem.cu_seqlens = c.cu_seqlens;
   problem.scale = scale_of(c, op);
   problem.inputs = &inputs;
+  problem.parameters = c.parameters;
   if (c.values != "exact") problem.arithmetic = kernel.arithmetic(c);
   problem.threads = 2;
   const auto judge_all = [&](const ReferenceResult& reference) {

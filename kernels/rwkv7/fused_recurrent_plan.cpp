@@ -1,0 +1,174 @@
+// The plan of rwkv7.fused_recurrent and the arithmetic it declares, forward and backward.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/gated/launch_tables.h"
+#include "kernels/gated/product_arithmetic.h"
+#include "kernels/gla/plans.h"
+#include "kernels/gla/recurrent_capacity.h"
+#include "kernels/module_text.h"
+
+namespace assay {
+namespace {
+
+using namespace gated;
+
+constexpr int64_t value_columns = 32;  ///< per block of delta/columns.cuh
+constexpr int64_t kept_every = 32;     ///< tokens between the states that the gradients keep (delta/rows.cuh)
+
+/// Key channels that the serving function of delta/columns.cuh holds: as many as a row's of the others.
+int64_t key_capacity(const Sizes& s) {
+  return gla::Capacity(s.K).columns;
+}
+
+Module module_of(const char* source, const Case& c) {
+  return embedded_module(
+      fmt::format("rwkv7/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
+}
+
+/// What every launch of the operator ends with.
+class Launches {
+ public:
+  Launches(Plan& plan, const Module& module, const Case& c, const Operator& op)
+      : plan_(plan), module_(module.name), sizes_(sizes_of(c)), scale_(static_cast<float>(scale_of(c, op))) {
+    plan.modules.push_back(module);
+  }
+  /// By value columns: one block for 32 of them.
+  void by_columns(const std::string& scan, std::vector<Argument> arguments) {
+    const int64_t blocks = (sizes_.V + value_columns - 1) / value_columns;
+    add(fmt::format("rwkv7_fused_recurrent_{}{}", scan, key_capacity(sizes_)), blocks, std::move(arguments));
+  }
+  /// By key channels, the rows of the state.
+  void by_rows(const std::string& scan, std::vector<Argument> arguments) {
+    const gla::Capacity capacity(sizes_.V);
+    add(fmt::format("rwkv7_fused_recurrent_{}{}", scan, capacity.columns), capacity.blocks(sizes_.K),
+        std::move(arguments));
+  }
+
+ private:
+  void add(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
+    Launch launch{.module = module_, .function = function};
+    launch.grid = grid_of(sizes_.N * sizes_.H * blocks, "rwkv7.fused_recurrent");
+    launch.block = {128, 1, 1};
+    launch.arguments = std::move(arguments);
+    for (const Argument& argument :
+         {Argument(PointerArgument{"sequences", 0}), Argument(scale_),
+          Argument(static_cast<int32_t>(sizes_.H)), Argument(static_cast<int32_t>(sizes_.K)),
+          Argument(static_cast<int32_t>(sizes_.V))})
+      launch.arguments.push_back(argument);
+    plan_.launches.push_back(std::move(launch));
+  }
+
+  Plan& plan_;
+  const std::string module_;
+  const Sizes sizes_;
+  const float scale_;
+};
+
+void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+  const auto input = [&](const char* name) { return input_or_null(inputs, name); };
+  Launches launches(plan, module_of("fused_recurrent", c), c, op);
+  launches.by_columns(
+      "", {input("r"), input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"),
+           output_or_null(plan, "o"), PointerArgument{"final_state", 0}});
+}
+
+void add_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  const auto input = [&](const char* name) { return input_or_null(inputs, name); };
+  const auto output = [&](const char* name) { return output_or_null(plan, name); };
+  const auto workspace = [&](const char* name, int64_t floats) {
+    if (floats == 0) return PointerArgument{};
+    plan.workspaces.push_back({name, 4 * floats});
+    return PointerArgument{name, 0};
+  };
+  const int64_t of_tokens = s.B * s.T * s.H * s.V;
+  const PointerArgument reads = workspace("reads", of_tokens), pulls = workspace("pulls", of_tokens);
+  const PointerArgument states =
+      workspace("states", sequences_of(c, s, kept_every).chunks * s.H * s.K * gla::Capacity(s.V).columns);
+
+  Launches launches(plan, module_of("fused_recurrent_backward", c), c, op);
+  launches.by_columns(
+      "reads_", {input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"), reads});
+  launches.by_columns("values_", {input("r"), input("w"), input("k"), input("a"), input("b"), input("do"),
+                                  input("dfinal_state"), output("dv"), pulls});
+  launches.by_rows("queries_", {input("w"), input("k"), input("v"), input("a"), input("b"), input("do"),
+                                input("initial_state"), reads, output("dr"), states});
+  launches.by_rows("factors_", {input("r"), input("w"), input("k"), input("v"), input("a"), input("b"),
+                                input("do"), input("dfinal_state"), reads, pulls, states, output("dw"),
+                                output("dk"), output("da"), output("db"), output("dinitial_state")});
+}
+
+Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  require_within(gla::channel_limits(), c, s, "rwkv7.fused_recurrent");
+  Plan plan;
+  plan.kernel = "rwkv7.fused_recurrent";
+  plan.outputs = plan_outputs(c, op);
+  plan.constants = {sequences_of(c, s, kept_every).table};
+  if (runs_forward(c)) add_forward(plan, c, op, inputs);
+  if (runs_backward(c)) add_backward(plan, c, op, inputs);
+  return plan;
+}
+
+/// Roundings of x^T S over the key channels of a column: fused additions of a lane's share split over 4 sums,
+/// 2 additions of these, 2 over the lanes.
+double roundings_over_keys(const Sizes& s) {
+  return static_cast<double>(key_capacity(s)) / 16 + 4;
+}
+
+/// S = fma(e, S, fma(b, a^T S, fl(k v))): k v has its own rounding and that of the inner sum (write), b (a^T
+/// S) those of the sum over key channels and of the inner sum (removal), everything that of the outer sum
+/// (step). e as in gated/recurrent_plan.cpp. o: the scale's rounding to fp32 and the product with it.
+GatedArithmetic state_arithmetic(const Case& c) {
+  const Sizes s = sizes_of(c);
+  GatedArithmetic a;
+  a.decay = 0x1p-25;
+  a.decay_per_nat = 16 * u;
+  a.write = gamma(2);
+  a.removal = gamma(roundings_over_keys(s) + 1);
+  a.step = u;
+  a.readout = gamma(roundings_over_keys(s) + 2);
+  a.underflow = 0x1p-126;
+  a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+/// G: fma(fl(scale r), do, G), then fma(e, G, fl(a (G^T b))): scale r has two roundings (write), a (G^T b)
+/// the sum's and the product's (removal). Sums over value channels round once per fused addition of a lane
+/// and once per halving of the lanes; dr once more for the scale and once for its rounding, dw once for the
+/// product with e^w. `inner` covers both the sums over key channels, S^T a and G^T b, and those over value
+/// channels, da and db.
+GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+  const Sizes s = sizes_of(c);
+  const double over_keys = roundings_over_keys(s), over_values = gla::Capacity(s.V).roundings();
+  GatedAdjointArithmetic a;
+  a.state = a.adjoint = state_arithmetic(c);
+  a.state.readout = gamma(over_values + 2);
+  a.adjoint.readout = gamma(over_values);
+  a.value_readout = gamma(over_keys);
+  a.gate_readout = gamma(over_values + 1);
+  a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
+  a.inner = gamma(std::max(over_keys, over_values));
+  return a;
+}
+
+}  // namespace
+
+Kernel rwkv7_fused_recurrent() {
+  Kernel kernel;
+  kernel.name = "rwkv7.fused_recurrent";
+  kernel.operator_name = "rwkv7";
+  kernel.summary = "one token after the other, the state in registers";
+  kernel.arithmetic_text = "fp32 throughout: exponential, product and fused multiply-adds once per token";
+  kernel.limits = gla::channel_limits();
+  kernel.resume_granularity = 1;
+  kernel.exponents_nonpositive = true;
+  kernel.plan = plan;
+  kernel.arithmetic = state_arithmetic;
+  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  return kernel;
+}
+
+}  // namespace assay

@@ -1,0 +1,37 @@
+// Vectors that a delta rule reads with and writes with: rows of length one, and rows that oppose them, so
+// that diag(e^w) + b a^T takes away what it reads and states stay where they are.
+#pragma once
+#include <vector>
+
+#include "src/case/case.h"
+#include "src/case/random.h"
+
+namespace assay {
+
+class UnitRows {
+ public:
+  /// `stream`: that of the unit argument, whichever of the two is drawn. `channels`: of a row.
+  UnitRows(const Case&, const RandomStream& stream, int64_t channels);
+
+  /// Element of a row of length one (to double's precision); zero rows now and then where values are exact.
+  /// Values "growing": the same row at every token of a head.
+  double unit(const Coordinates&) const;
+  /// Element of the opposing row: minus the unit row times the token's rate, 0 to 1 (0 and 1 among them); at
+  /// one token of 64 every channel has a rate of its own. Values "growing": along the unit row, so that a
+  /// state grows by 2^40 in the longest sequence there can be. `length`: tokens of the sequence.
+  double opposed(const Coordinates&, int64_t length) const;
+
+ private:
+  double rate(const Coordinates&) const;
+
+  bool exact_, sparse_, ones_, growing_;
+  int64_t tokens_, channels_;
+  RandomStream random_;
+  std::vector<double> profile_;  ///< magnitudes of one row: normal quantiles, scaled to length one
+};
+
+/// Tokens at which exact values remove something, write or read, so that even products of two states fit 8
+/// bits.
+inline constexpr int64_t kRemovingTokens = 8;
+
+}  // namespace assay
