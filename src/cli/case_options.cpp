@@ -70,8 +70,12 @@ void CaseOptions::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("-H,--heads", case_.H, "Heads")->group(sizes)->capture_default_str();
   app.add_option("--value-heads", case_.HV, "Value heads, where the operator has them")->group(sizes);
-  app.add_option("-K,--key-dim", case_.K, "Key channels")->group(sizes)->capture_default_str();
-  app.add_option("-V,--value-dim", case_.V, "Value channels")->group(sizes)->capture_default_str();
+  app.add_option("-K,--key-dim", case_.K, "Key channels; of merge_heads the outputs of the projection")
+      ->group(sizes)
+      ->capture_default_str();
+  app.add_option("-V,--value-dim", case_.V, "Value channels, or the channels D of an operator without heads")
+      ->group(sizes)
+      ->capture_default_str();
   app.add_option("-M,--slots", case_.M, "Slots, where the operator has them")->group(sizes);
   app.add_option("--cu-seqlens", case_.cu_seqlens, "Packed sequences: offsets 0,...,T")
       ->delimiter(',')
@@ -108,9 +112,10 @@ void CaseOptions::add_to(CLI::App& app) {
   app.add_flag("--final-state-gradient", case_.final_state_gradient,
                "With a gradient of the final state (backward)")
       ->group(drawing);
-  app.add_option("--blocks", case_.blocks,
-                 "Run only these blocks of each launch, on the machine, as in 0,5,last or 0..3 or last-7..last; "
-                 "tensors above 64 MiB are then made on demand, up to 2^40 bytes")
+  app.add_option(
+         "--blocks", case_.blocks,
+         "Run only these blocks of each launch, on the machine, as in 0,5,last or 0..3 or last-7..last; "
+         "tensors above 64 MiB are then made on demand, up to 2^40 bytes")
       ->group(sizes);
   app.add_option("--inputs", inputs_, "Inputs from a file; sizes are read from it")
       ->type_name("FILE.safetensors|DIR of .npy")
