@@ -2,12 +2,26 @@
 
 #include <algorithm>
 
+#include "kernels/kernel.h"
+
 namespace assay {
 namespace {
 
 /// Tiles are padded to multiples of 16 rows and channels.
 double padded(int64_t n) {
   return static_cast<double>((std::max<int64_t>(n, 1) + 15) / 16 * 16);
+}
+
+/// Does a state of keys by values stand behind the outputs? Of a kernel that is not ours: yes.
+bool multiplies_a_state(const Case& c) {
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.name != c.kernel) continue;
+    const Operator& op = find_operator(kernel.operator_name);
+    return std::any_of(op.outputs.begin(), op.outputs.end(), [](const ArgumentSpec& output) {
+      return output.role == Role::state && output.axes.size() > 3;
+    });
+  }
+  return true;
 }
 
 }  // namespace
@@ -19,6 +33,7 @@ double estimated_cost(const Case& c) {
   const double channels = padded(c.K), values = padded(c.V);
   // Gradients take about three times the work of the outputs.
   const double passes = (runs_forward(c) ? 1 : 0) + (runs_backward(c) ? 3 : 0);
+  if (!multiplies_a_state(c)) return passes * heads * tokens * 60 * std::max(channels, values);
   const auto of_recurrence = [&](double keys, double columns) {
     const double per_token = 60 * keys + 24 * columns + 1.9 * keys * columns;
     return passes * heads * (tokens * per_token + sequences * 8 * keys * columns);

@@ -195,7 +195,7 @@ void draw_values(Case& c, const Target& target) {
 
 void draw_scale(Case& c, const Target& target) {
   c.scale.reset();
-  if (!takes_scale(target.op)) return;
+  if (!target.op.takes_scale) return;
   c.scale = pick<std::optional<double>>({{12, std::nullopt},
                                          {3, 1.0},
                                          {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))},
@@ -293,7 +293,7 @@ void settle(Case& c, const Target& target, double budget) {
   if (c.values == "exact" && target.op.inexact) c.values = "normal";
   if (c.values == "exact") {
     c.decay = "none";
-    if (takes_scale(target.op)) c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
+    if (target.op.takes_scale) c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
   }
   const auto is_gate = [](const ArgumentSpec& input) { return input.role == Role::log_decay; };
   const auto& inputs = target.op.inputs;

@@ -428,7 +428,7 @@ Failure heads_permute(PropertyRun& run) {
 bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator& op) {
   static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
   const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
-  return completed(v) && takes_scale(op) && op.proportional_to_scale &&
+  return completed(v) && op.takes_scale && op.proportional_to_scale &&
          std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
 }
 Failure power_of_two_scale(PropertyRun& run) {

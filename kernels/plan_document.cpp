@@ -238,7 +238,7 @@ PlanDocument parse_plan_document(const std::string& text, const std::string& pat
   json raw;
   try {
     raw = json::parse(text);
-  } catch (const json::parse_error& error) {
+  } catch (const json::exception& error) {  // numbers beyond double are out_of_range
     // "[json.exception.parse_error.101] parse error at line 3, column 5: ...": the bracket is the library's
     // own.
     const std::string message = error.what();

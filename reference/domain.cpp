@@ -28,10 +28,6 @@ std::string reason(const ArgumentSpec& argument) {
 
 }  // namespace
 
-bool takes_scale(const Operator& op) {
-  return op.formula.find("scale") != op.formula.npos;
-}
-
 std::vector<DomainFault> outside_domain(const Operator& op, const TensorMap& inputs) {
   std::vector<DomainFault> faults;
   std::vector<ArgumentSpec> arguments = op.inputs;

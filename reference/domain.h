@@ -19,8 +19,6 @@ struct DomainFault {
   std::string reason;  ///< "a log decay must lie in [-10000, 0]"
 };
 
-/// Whether a scale enters the operator's mathematics: its formula names it then.
-bool takes_scale(const Operator&);
 
 /// Inputs that are not finite, and log decays outside [-1e4, 0]. Arguments the operator does not have are
 /// ignored.

@@ -146,8 +146,10 @@ struct Operator {
   bool heads_differ = false;
   /// False where the outputs are not proportional to the scale.
   bool proportional_to_scale = true;
-  /// Default scale for these sizes (K^-1/2 for most).
-  double (*default_scale)(const Sizes&);
+  /// Has its formula a scale that a caller chooses?
+  bool takes_scale = true;
+  /// Default scale for these sizes (K^-1/2 for most; 1 where there is none).
+  double (*default_scale)(const Sizes&) = [](const Sizes&) { return 1.0; };
   /// Forward values with enclosures and bounds, by the precision ladder. Throws BadInput where a required
   /// input is missing, has another size, or cu_seqlens does not pack T. Values that are not finite come out
   /// as not finite, with rad = inf.

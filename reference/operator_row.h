@@ -19,7 +19,8 @@ const Operator& operator_text() {
     if constexpr (requires { Op::heads_differ; }) op.heads_differ = Op::heads_differ;
     if constexpr (requires { Op::proportional_to_scale; })
       op.proportional_to_scale = Op::proportional_to_scale;
-    op.default_scale = &Op::default_scale;
+    op.takes_scale = requires { &Op::default_scale; };
+    if constexpr (requires { &Op::default_scale; }) op.default_scale = &Op::default_scale;
     return op;
   }();
   return text;

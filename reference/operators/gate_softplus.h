@@ -30,7 +30,6 @@ struct GateSoftplus {
   static constexpr bool inexact = true;
   static ModelledValues forward_bound(const SliceProblem&);
   static ModelledValues adjoint_bound(const SliceProblem&);
-  static double default_scale(const Sizes&) { return 1; }
 
   /// x T x K, A 1 x 1, bias 1 x K.
   template <typename Real>

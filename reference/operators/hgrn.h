@@ -35,7 +35,6 @@ struct Hgrn {
   }
   static ModelledValues forward_bound(const SliceProblem&);
   static ModelledValues adjoint_bound(const SliceProblem&);
-  static double default_scale(const Sizes&) { return 1; }
 
   /// One slice. Rows are tokens: x, g are T x D, h0 is 1 x D.
   template <typename Real>

@@ -27,7 +27,6 @@ struct MergeHeads {
   static std::vector<ArgumentSpec> outputs() { return {{"y", {"B", "T", "K"}, Role::output}}; }
   static ModelledValues forward_bound(const SliceProblem&);
   static ModelledValues adjoint_bound(const SliceProblem&);
-  static double default_scale(const Sizes&) { return 1; }
 
   /// One sequence: x T x (H V), weight (H V) x K.
   template <typename Real>

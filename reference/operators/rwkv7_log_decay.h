@@ -24,7 +24,6 @@ struct Rwkv7LogDecay {
   static constexpr bool inexact = true;
   static ModelledValues forward_bound(const SliceProblem&);
   static ModelledValues adjoint_bound(const SliceProblem&);
-  static double default_scale(const Sizes&) { return 1; }
 
   /// T x K.
   template <typename Real>

@@ -89,7 +89,7 @@ bool power_of_two(double x) {
 void validate_values(const Case& c, const Operator& op) {
   const ParsedDecay decay = parse_decay(c.decay);
   find_values(c.values);
-  require(!c.scale || takes_scale(op), fmt::format("scale: {} has none; leave --scale out", op.name));
+  require(!c.scale || op.takes_scale, fmt::format("scale: {} has none; leave --scale out", op.name));
   require(!c.scale || std::isnormal(static_cast<float>(*c.scale)),  // as kernels take it
           fmt::format("scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude",
                       c.scale.value_or(0)));

@@ -29,7 +29,7 @@ nlohmann::json read_result(const std::string& path) {
   }
   try {
     return nlohmann::json::parse(bytes);
-  } catch (const nlohmann::json::parse_error& error) {
+  } catch (const nlohmann::json::exception& error) {
     throw BadInput(fmt::format("{}: neither a result in JSON nor an assay.db: {}", path, error.what()));
   }
 }

@@ -80,12 +80,16 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
     code_ = code;
     routes_.clear();
     edges_.clear();
+    adds_.clear();
     for (const Op& op : code->ops) {
       routes_.push_back(route_of(op));
       const bool written = op.row && op.function >= 0 && op.instruction >= 0;
       const bool rounds = routes_.back() == Route::arithmetic || routes_.back() == Route::matrix;
       edges_.push_back(written && rounds ? edge_of(opcode_of(*code, op), op.row->result).kind
                                          : EdgeKind::none);
+      const std::string& opcode = opcode_of(*code, op);
+      adds_.push_back(opcode.starts_with("add.") || opcode.starts_with("sub.") || opcode.starts_with("fma.") ||
+                      opcode.starts_with("mad."));
     }
     counts.roundings.assign(code->ops.size(), 0);
     counts.largest.assign(code->ops.size(), 0);
@@ -222,6 +226,23 @@ void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask
   }
 }
 
+/// x + 1.5 * 2^23 (fp64: 2^52) rounds x to an integer, which then selects a power of two, a branch, or the part of
+/// x that is left: the value's own choice, as of any conversion to an integer, and no error. Without this the shadow
+/// of expf, which rounds so, would lose the fraction that the choice leaves.
+template <int parts_count>
+void ErrorTrace<parts_count>::round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const {
+  const double least = kind == ErrorKind::f64 ? 0x1.8p52 : 0x1.8p23, most = least + 0x1p11;
+  for (int k = arity == 3 ? 2 : 0; k < arity; ++k) {
+    const Operand& addend = operands_[static_cast<size_t>(which[k])];
+    for (int i = 0; i < 32; ++i) {
+      const double size = std::fabs(addend.value[i]);
+      if (size < least || size > most || addend.error[i] != 0 || addend.bound[i] != 0) continue;
+      r.error[i] = r.bound[i] = r.local[i] = 0;
+      for (int source = 0; source < arity; ++source) r.slope[source][i] = 0;
+    }
+  }
+}
+
 /// The result's shadow: local rounding by Row::real, the operands' errors along its slopes.
 template <int parts_count>
 void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKind kind, int arity,
@@ -238,6 +259,7 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   }
   op.row->real(step);
   lane_kit().combine_errors(step, arity, bounds, r.error, r.bound);
+  if (adds_[op_index(op)] && (kind == ErrorKind::f32 || kind == ErrorKind::f64)) round_to_integer(which, arity, kind, r);
   Cells& cells = registers(warp);
   const size_t first = cell(op.d, half, 0);
   bool finite = mask == ~0u;

@@ -122,6 +122,7 @@ class ErrorTrace {
   void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
   void note(Warp&, const Op&, const Result&, uint32_t mask);
   void note_edge(const Op&, const double* value, uint32_t mask);
+  void round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const;
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&);
   void bits(Warp&, const Op&, uint32_t mask);
@@ -151,6 +152,7 @@ class ErrorTrace {
   int area_hint_ = -1;
   std::vector<Route> routes_;
   std::vector<EdgeKind> edges_;  ///< by op
+  std::vector<bool> adds_;       ///< by op: add, sub or fma of f32 or f64
   std::vector<WarpCells> warps_;
   Cells shared_;
   std::array<Operand, 6> operands_;  ///< three per half

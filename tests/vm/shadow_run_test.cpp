@@ -405,6 +405,25 @@ TEST(ShadowRun, TheElementAskedForIsTold) {
   EXPECT_EQ(report.element->exact, double{1.1f} * double{0.7f});
 }
 
+TEST(ShadowRun, RoundingToAnIntegerByALargeConstantIsAChoiceAndNoError) {
+  // 2^x as mathematics libraries compute it: n = x + 1.5 * 2^23 - 1.5 * 2^23, 2^(x - n), times 2^n made of bits.
+  const char* body =
+      "mov.f32 %f9, 0f4B400000; add.rn.f32 %f1, %x, %f9; mov.b32 %b1, %f1; sub.rn.f32 %f2, %f1, %f9;"
+      "sub.rn.f32 %f3, %x, %f2; ex2.approx.ftz.f32 %f4, %f3; shl.b32 %b2, %b1, 23; add.s32 %b2, %b2, 0x3f800000;"
+      "mov.b32 %f5, %b2; mul.rn.f32 %r, %f4, %f5;";
+  for (const double x : {0.3, -2.7, 5.49, 0.0}) {
+    ShadowOptions options;
+    options.by_line = false;
+    options.element = {"o", 3};
+    const float given = static_cast<float>(x);
+    const ShadowReport report =
+        run_shadow(plan_of(body), inputs_of([&](int64_t) { return given; }, [](int64_t) { return 0; }), {"sm_90", 1, 0},
+                   options);
+    ASSERT_TRUE(report.element);
+    EXPECT_NEAR(report.element->exact, std::exp2(static_cast<double>(given)), 1e-13 * std::exp2(x)) << x;
+  }
+}
+
 TEST(ShadowRun, ACalledFunctionHandsShadowsOn) {
   std::string body =
       "mul.rn.f32 %f1, %x, %y; { .param .f32 a; .param .f32 b; st.param.f32 [a], %f1; call.uni (b), same, "

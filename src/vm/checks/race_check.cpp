@@ -38,6 +38,10 @@ void join(std::vector<uint32_t>& into, const std::vector<uint32_t>& from) {
   for (size_t i = 0; i < from.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
+void join(std::array<uint32_t, 32>& into, const std::array<uint32_t, 32>& from) {
+  for (size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
+}
+
 }  // namespace
 
 RaceCheck::Facts RaceCheck::facts_of(const Code& code, const Op& op) {
@@ -127,6 +131,7 @@ void RaceCheck::begin_block(Block& block) {
     advance(warp);
   }
   shared_writers_.resize(granules);
+  shared_plain_writers_.resize(granules);
   shared_readers_.resize(granules * warps);
   shared_contents_ = block.shared;
   for (auto& barrier : barriers_) barrier.clear();
@@ -297,15 +302,19 @@ void RaceCheck::touch_shared(const Touch& now, bool remember) {
   const size_t first = now.address / shared_granule_, last = (now.address + now.bytes - 1) / shared_granule_;
   const uint32_t time = warps_[now.warp->index].time, me = who(now);
   for (size_t g = first; g <= last; ++g) {
-    Stamp& writer = shared_writers_[g];
+    Stamp &writer = shared_writers_[g], &plain = shared_plain_writers_[g];
     const bool repeats = now.writes && repeats_contents(g);
-    if (!repeats && !ordered(writer, now)) report(now, writer, true);
+    if (!repeats && !ordered(writer, now))
+      report(now, writer, true);
+    else if (!repeats && is_strong(writer.who) && !ordered(plain, now))
+      report(now, plain, true);
     Reader* const readers = &shared_readers_[g * warps];
     if (!now.writes) {
       Reader& mine = readers[now.warp->index];
-      mine.lanes = (mine.time == time ? mine.lanes : 0) | 1u << now.lane;
+      const bool is_new = mine.time != time;
+      mine.lanes = (is_new ? 0 : mine.lanes) | 1u << now.lane;
       mine.time = time;
-      mine.op = me;
+      if (is_new || !now.strong) mine.op = me;  // a plain read is what an atomic races with
       continue;
     }
     for (uint32_t w = 0; w < warps; ++w) {
@@ -319,7 +328,9 @@ void RaceCheck::touch_shared(const Touch& now, bool remember) {
         continue;
       report(now, {reader.time, packed(reader.op >> 11, lane, w, false)}, false);
     }
-    if (remember) writer = {time, me};
+    if (!remember) continue;
+    writer = {time, me};
+    if (!now.strong) plain = writer;
   }
 }
 
@@ -358,7 +369,10 @@ void RaceCheck::touch_global(const Touch& now, bool remember) {
   const uint32_t time = warps_[now.warp->index].time, me = who(now);
   for (uint64_t g = offset / global_granule_; g <= (offset + now.bytes - 1) / global_granule_; ++g) {
     Granule& granule = *granules(*area, g);
-    if (!ordered(granule.writer, now)) report(now, granule.writer, true);
+    if (!ordered(granule.writer, now))
+      report(now, granule.writer, true);
+    else if (is_strong(granule.writer.who) && !ordered(granule.plain_writer, now))
+      report(now, granule.plain_writer, true);
     if (!now.writes) {
       const bool mine = granule.first_reader.time > launch_start_ && warp_of(granule.first_reader.who) == now.warp->index &&
                         block_of_time_[granule.first_reader.time - launch_start_ - 1] == block_->linear;
@@ -367,7 +381,9 @@ void RaceCheck::touch_global(const Touch& now, bool remember) {
     }
     if (!ordered(granule.first_reader, now)) report(now, granule.first_reader, false);
     if (!ordered(granule.last_reader, now)) report(now, granule.last_reader, false);
-    if (remember) granule.writer = {time, me};
+    if (!remember) continue;
+    granule.writer = {time, me};
+    if (!now.strong) granule.plain_writer = granule.writer;
   }
 }
 
@@ -398,6 +414,15 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
                                  place_text(finding->at.where), thread_text(finding->at), missing);
 }
 
+/// What a lane knows of the others, where lanes differ from now on.
+std::array<uint32_t, 32>& RaceCheck::lanes_seen(LaneOrder& order, int lane) {
+  if (!order.seen) {
+    order.seen = std::make_unique<std::array<std::array<uint32_t, 32>, 32>>();
+    for (auto& row : *order.seen) row.fill(order.all);
+  }
+  return (*order.seen)[static_cast<size_t>(lane)];
+}
+
 /// All of the warp's live lanes, or some of them, have met.
 void RaceCheck::order_members(Warp& warp, uint32_t members) {
   WarpOrder& order = warps_[warp.index];
@@ -406,16 +431,10 @@ void RaceCheck::order_members(Warp& warp, uint32_t members) {
     order.lanes.all = order.time;
     order.lanes.seen.reset();
   } else {
-    if (!order.lanes.seen) {
-      order.lanes.seen = std::make_unique<std::array<std::array<uint32_t, 32>, 32>>();
-      for (auto& row : *order.lanes.seen) row.fill(order.lanes.all);
-    }
     std::array<uint32_t, 32> met{};
-    for_lanes(members, [&](int lane) {
-      for (size_t k = 0; k < 32; ++k) met[k] = std::max(met[k], (*order.lanes.seen)[static_cast<size_t>(lane)][k]);
-    });
+    for_lanes(members, [&](int lane) { join(met, lanes_seen(order.lanes, lane)); });
     for_lanes(members, [&](int lane) { met[static_cast<size_t>(lane)] = order.time; });
-    for_lanes(members, [&](int lane) { (*order.lanes.seen)[static_cast<size_t>(lane)] = met; });
+    for_lanes(members, [&](int lane) { lanes_seen(order.lanes, lane) = met; });
   }
   advance(order);
 }
@@ -458,7 +477,11 @@ void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
     const uint64_t address = warp.address[lane];
     const auto known = locations_.find(address);
     if (reads && known != locations_.end()) {
-      if (known->second.block == block_->linear) join(order.known, known->second.known);
+      if (known->second.block == block_->linear) {
+        join(order.known, known->second.known);
+        if (const auto told = known->second.lanes.find(warp.index); told != known->second.lanes.end())
+          join(lanes_seen(order.lanes, lane), told->second);
+      }
       for (const auto& [block, time] : known->second.blocks) {
         uint32_t& mine = known_blocks_[block];
         mine = std::max(mine, time);
@@ -466,10 +489,13 @@ void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
     }
     if (!releases) return;
     Location& location = locations_[address];
-    if (location.block != block_->linear) location.known.clear();
+    if (location.block != block_->linear) location.known.clear(), location.lanes.clear();
     location.block = block_->linear;
     order.known[warp.index] = order.time;
     join(location.known, order.known);
+    std::array<uint32_t, 32> told = lanes_seen(order.lanes, lane);
+    told[static_cast<size_t>(lane)] = order.time;
+    join(location.lanes[warp.index], told);
     location.blocks[block_->linear] = clock_;
     for (const auto& [block, time] : known_blocks_) location.blocks[block] = std::max(location.blocks[block], time);
   });

@@ -18,7 +18,7 @@
 // - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered at
 //   the wait.
 //
-// Memory is bounded: 12 bytes per warp and granule of shared memory and 24 bytes per granule of written
+// Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per granule of written
 // global memory, a granule being the smallest access of the kernel; of the readers of global memory the first
 // and the last are remembered. Input tensors are followed only in a run that is told that they are written.
 #pragma once
@@ -68,7 +68,7 @@ class RaceCheck {
     uint32_t time = 0, lanes = 0, op = 0;
   };
   struct Granule {
-    Stamp writer, first_reader, last_reader;
+    Stamp writer, plain_writer, first_reader, last_reader;
   };
   struct GlobalArea {
     uint64_t base = 0, bytes = 0;
@@ -97,6 +97,7 @@ class RaceCheck {
   struct Location {
     uint64_t block = 0;
     std::vector<uint32_t> known;                   ///< inside `block`
+    std::unordered_map<uint32_t, std::array<uint32_t, 32>> lanes;  ///< inside `block`, by warp: LaneOrder's rows
     std::unordered_map<uint64_t, uint32_t> blocks;  ///< block -> time of its last release
   };
   struct Touch {
@@ -128,6 +129,7 @@ class RaceCheck {
   GlobalArea* area_of(uint64_t address);
   void report(const Touch& now, const Stamp& before, bool before_wrote);
   void order_members(Warp&, uint32_t members);
+  std::array<uint32_t, 32>& lanes_seen(LaneOrder&, int lane);
   void arrive(Warp&, const Op&, uint32_t mask);
   void through_location(Warp&, const Op&, uint32_t mask);
 
@@ -143,6 +145,7 @@ class RaceCheck {
   std::vector<WarpOrder> warps_;
   std::array<std::vector<uint32_t>, 16> barriers_;  ///< known, joined, of those who arrived
   std::vector<Stamp> shared_writers_;
+  std::vector<Stamp> shared_plain_writers_;  ///< the last write that was no atomic, which later atomics race with
   std::vector<Reader> shared_readers_;  ///< [granule][warp]
   std::vector<std::byte> shared_contents_;  ///< as the last write left them
   std::vector<GlobalArea> areas_;

@@ -52,6 +52,18 @@ const Twin twins[] = {
     {"atomics with a plain read", "race",
      "mov.u32 %r0, tile; red.shared.add.u32 [%r0], 1; // after\nFAULT\nld.shared.b32 %d, [%r0]; // before\n",
      "", "bar.sync 0;", tile},
+    {"a counter zeroed by a thread that counts itself before others do", "race",
+     "mov.u32 %r0, tile; setp.ne.u32 %p1, %r32, 0; @%p1 bra COUNT;\nst.shared.b32 [%r0], 0; // before\n"
+     "COUNT: FAULT\nsetp.ne.u32 %p1, %r32, 0; setp.lt.u32 %p2, %r32, 32; and.pred %p1, %p1, %p2; @%p1 bra DONE;\n"
+     "red.shared.add.u32 [%r0], 1; // after\n",
+     "", "bar.sync 0;", tile},
+    {"a flag after a fence orders lanes of a warp", "warp-race",
+     "mov.u32 %r0, tile; setp.ne.u32 %p1, %r32, 0; @%p1 bra MEET; st.shared.b32 [%r0+8], 0; MEET: bar.sync 0;\n"
+     "@!%p1 bra SET; bra WAIT; SET: st.shared.b32 [%r0], %t; // before\n"
+     "FAULT atom.shared.exch.b32 %r5, [%r0+8], 1;\n"
+     "WAIT: atom.shared.or.b32 %r5, [%r0+8], 0; setp.eq.u32 %p2, %r5, 0; @%p2 bra WAIT; membar.cta;\n"
+     "ld.shared.b32 %d, [%r0]; // after\n",
+     "", "membar.cta;", tile, 32},
     {"cp.async needs a barrier for others", "race",
      ADDRESSES "cp.async.ca.shared.global [%r1], [%pa], 4; // before\ncp.async.wait_all;\nFAULT\n"
                "ld.shared.b32 %d, [%r2]; // after\n",
