@@ -14,6 +14,11 @@ extern "C" {
 typedef enum { ASSAY_BF16 = 0, ASSAY_FP16 = 1, ASSAY_FP32 = 2 } assay_format;
 typedef enum { ASSAY_FORWARD = 1, ASSAY_BACKWARD = 2, ASSAY_BOTH = 3 } assay_direction;
 
+typedef struct {
+  const char* name; /* "layer_idx" */
+  double value;
+} assay_parameter;
+
 /* Sizes as `assay list operators` names them; 0 stands for 1, and for HV for as many value heads as heads.
  * Only the axes of the operator count: hgrn's channels D are V. */
 typedef struct {
@@ -26,6 +31,8 @@ typedef struct {
   assay_format gate_format; /* of log decays and their gradients; states are fp32 */
   assay_direction direction;
   double scale; /* 0: the operator's default */
+  /* Numbers of the operator beside its tensors, ended by a NULL name; NULL: all have their default. */
+  const assay_parameter* parameters;
   /* Names of optional inputs that are not given, ended by NULL; NULL: all are given. The gradient of an
    * absent input is absent. An input that stands in for another one (simple_gla's g_gamma for g) is taken
    * where that one is absent and it is not. */

@@ -53,6 +53,8 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
   c.dtype = dtype_of(p.format), c.gate_dtype = dtype_of(p.gate_format);
   c.direction = direction_of(p.direction);
   if (p.scale != 0) c.scale = p.scale;
+  for (const assay_parameter* each = p.parameters; each && each->name; ++each)
+    c.parameters[each->name] = each->value;
   std::set<std::string> absent;
   for (const char* const* name = p.absent; name && *name; ++name) absent.insert(*name);
   c.initial_state = absent.erase("initial_state") == 0;

@@ -86,6 +86,16 @@ TEST(KernelLibrary, HeadDecaysStandInForGates) {
   EXPECT_TRUE(k.tensors().at("dg_gamma").is_output);
 }
 
+TEST(KernelLibrary, ParametersOfOperatorsAreChecked) {
+  assay_problem p = problem();
+  const assay_parameter layer[] = {{"layer_idx", 3}, {"num_layers", 12}, {}}, wrong[] = {{"layer", 3}, {}};
+  p.parameters = layer;
+  EXPECT_EQ(Planned("lightning_attn.chunk", p).status, 0) << assay_error();
+  p.parameters = wrong;
+  EXPECT_EQ(Planned("lightning_attn.chunk", p).status, 1);
+  EXPECT_NE(std::string(assay_error()).find("layer"), std::string::npos) << assay_error();
+}
+
 TEST(KernelLibrary, RefusesWhatItCannotPlanInOneLine) {
   const auto refusal = [](const char* name, const assay_problem& p) {
     return Planned(name, p).status == 1 ? std::string(assay_error()) : "planned";
