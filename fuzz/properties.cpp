@@ -110,12 +110,16 @@ TensorMap gradients_as_cotangents(const Operator& op, const TensorMap& outputs) 
   return states_renamed(outputs, names);
 }
 
-Case with_state(Case c, bool present) {
+/// With all of the operator's initial states, or none.
+Case with_state(Case c, const Operator& op, bool present) {
   c.initial_state = present;
-  if (present)
-    c.without.erase("initial_state");
-  else
-    c.without.insert("initial_state");
+  for (const ArgumentSpec& input : op.inputs) {
+    if (input.role != Role::state || !input.optional) continue;
+    if (present)
+      c.without.erase(std::string(input.name));
+    else
+      c.without.insert(std::string(input.name));
+  }
   return c;
 }
 
@@ -238,7 +242,7 @@ TensorMap shared_with(const TensorMap& outputs, const TensorMap& others) {
 
 Failure forward_resumes(PropertyRun& run, int64_t m) {
   const int64_t T = run.case_.T;
-  Case head = run.case_, tail = with_state(run.case_, true);
+  Case head = run.case_, tail = with_state(run.case_, run.op, true);
   head.T = m;
   tail.T = T - m;
   for (Case* c : {&head, &tail}) c->direction = "forward", c->final_state_gradient = false;
@@ -257,7 +261,7 @@ Failure forward_resumes(PropertyRun& run, int64_t m) {
 /// The second part's gradient of its initial state is the first part's of its final state.
 Failure backward_resumes(PropertyRun& run, int64_t m) {
   const int64_t T = run.case_.T;
-  Case head = run.case_, tail = with_state(run.case_, true), before = run.case_;
+  Case head = run.case_, tail = with_state(run.case_, run.op, true), before = run.case_;
   head.T = before.T = m;
   tail.T = T - m;
   head.direction = tail.direction = "backward";
@@ -339,45 +343,57 @@ Failure packed_equals_separate(PropertyRun& run) {
   return packed(run.case_) ? packed_sequences_run_alone(run) : batch_runs_packed(run);
 }
 
-Failure absent_against_zeros(PropertyRun& run, const ArgumentSpec& input, Dtype dtype) {
-  const std::string name(input.name);
-  const Sizes sizes = sizes_of(run.case_);
-  std::vector<Axis> axes;
-  for (std::string_view axis : input.axes) axes.push_back({std::string(axis), sizes.of(axis)});
-  const bool state = input.role == Role::state;
-  Case absent = state ? with_state(run.case_, false) : run.case_;
-  Case zero = state ? with_state(run.case_, true) : run.case_;
-  absent.without.insert(name);
-  zero.without.erase(name);
-  for (const ArgumentSpec& other : run.op.inputs)
-    if (other.instead_of == input.name) absent.without.insert(std::string(other.name));
+/// The inputs of these cases differ in one role: absent in the first, zeros in the second.
+Failure absent_against_zeros(PropertyRun& run, const Case& absent, const Case& zero, Role role) {
   TensorMap without = run.inputs(), with = run.inputs();
-  without.erase(name);
-  with[name] = Tensor(name, dtype, axes);
-  const bool already = run.inputs().count(name) == 0;
+  std::string names;
+  bool already = true;
+  for (const ArgumentSpec& input : run.op.inputs) {
+    if (!input.optional || input.role != role || !is_present(zero, input)) continue;
+    const std::string name(input.name);
+    std::vector<Axis> axes;
+    for (std::string_view axis : input.axes)
+      axes.push_back({std::string(axis), sizes_of(run.case_).of(axis)});
+    already = already && run.inputs().count(name) == 0;
+    without.erase(name);
+    with[name] = Tensor(name, dtype_of(run.case_, input), axes);
+    names += (names.empty() ? "" : ", ") + name;
+  }
   const Outcome second = run.run(zero, with);
   if (Failure f = same_outcome(already ? run.outcome() : run.run(absent, without), second))
-    return fmt::format("{} absent against {} of zeros, {}", name, name, *f);
+    return fmt::format("{} absent against zeros, {}", names, *f);
   return std::nullopt;
 }
 
-/// Not where another gate stands in for it.
-bool absent_equals_zero_gate_applies(const Verification& v, const Kernel&, const Operator& op) {
+Case without_gate(Case c, const Operator& op) {
+  const ArgumentSpec& gate = *optional_input(op, Role::log_decay);
+  c.without.insert(std::string(gate.name));
+  for (const ArgumentSpec& other : op.inputs)
+    if (other.instead_of == gate.name) c.without.insert(std::string(other.name));
+  return c;
+}
+
+/// Not where another gate stands in for it, nor where the kernel takes no absent gate.
+bool absent_equals_zero_gate_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
   const ArgumentSpec* gate = optional_input(op, Role::log_decay);
+  if (gate != nullptr && kernel.refuses && !kernel.refuses(without_gate(v.case_, op)).empty()) return false;
   return completed(v) && gate != nullptr &&
          std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& other) {
            return other.instead_of == gate->name && is_present(v.case_, other);
          });
 }
 Failure absent_equals_zero_gate(PropertyRun& run) {
-  return absent_against_zeros(run, *optional_input(run.op, Role::log_decay), run.case_.gate_dtype);
+  Case zero = run.case_;
+  zero.without.erase(std::string(optional_input(run.op, Role::log_decay)->name));
+  return absent_against_zeros(run, without_gate(run.case_, run.op), zero, Role::log_decay);
 }
 
 bool absent_equals_zero_state_applies(const Verification& v, const Kernel&, const Operator& op) {
   return completed(v) && optional_input(op, Role::state) != nullptr;
 }
 Failure absent_equals_zero_state(PropertyRun& run) {
-  return absent_against_zeros(run, *optional_input(run.op, Role::state), Dtype::fp32);
+  return absent_against_zeros(run, with_state(run.case_, run.op, false), with_state(run.case_, run.op, true),
+                              Role::state);
 }
 
 bool absent_equals_zero_cotangent_applies(const Verification& v, const Kernel&, const Operator& op) {
@@ -411,7 +427,7 @@ TensorMap heads_and_batches_reversed(const Operator& op, const TensorMap& tensor
   for (auto& [name, tensor] : result) {
     for (const char* axis : {"B", "N"}) tensor = reversed(tensor, axis);
     if (op.heads_differ) continue;
-    for (const char* axis : {"H", "HV"}) tensor = reversed(tensor, axis);
+    for (const char* axis : {"H", "HV", "HQ"}) tensor = reversed(tensor, axis);
   }
   return result;
 }

@@ -42,8 +42,10 @@ std::vector<Case> cases() {
                                       {8192, 128, 128}}) {
           Case c = case_of(kernel.name, 2, T, 3, K, V);
           c.dtype = dtype, c.gate_dtype = gate;
-          for (const ArgumentSpec& spec : find_operator(kernel.operator_name).inputs)
+          for (const ArgumentSpec& spec : find_operator(kernel.operator_name).inputs) {
             if (T == 65 && spec.optional) c.without.insert(std::string(spec.name));
+            if (std::count(spec.axes.begin(), spec.axes.end(), "M") > 0) c.M = std::min<int64_t>(K, 128);
+          }
           for (const std::string& direction : directions_of(kernel)) {
             c.direction = direction;
             c.initial_state = T != 65;
