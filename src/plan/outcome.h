@@ -15,6 +15,8 @@ struct SourceLocation {
   int line = 0;
   int ptx_line = 0;
   std::string function;    ///< entry
+  /// Of an inlined function: its nearest call from another file, "chunk.cu:40". Not stored, in messages only.
+  std::string called_at;
 };
 
 /// A run that did not complete: out of bounds, misaligned, illegal barrier use, instruction budget exhausted.

@@ -26,7 +26,7 @@ struct CheckFinding {
   CheckedPlace at;                    ///< where it showed
   std::optional<CheckedPlace> other;  ///< the other thread of a race; where an unwritten value was read
   std::string element;                ///< "o[b=0,t=3,h=0,v=1]", "shared tile + 128": the memory concerned
-  uint64_t count = 1;                 ///< instances of the same kind at the same instructions
+  uint64_t count = 1;                 ///< instances of the same kind at the same lines
 };
 
 struct CheckReport {

@@ -21,6 +21,13 @@ SourceLocation where(const Code& code, const Op& op) {
   const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
   if (line.file >= 0) result.file = module.files[static_cast<size_t>(line.file)];
   result.line = line.line;
+  for (int32_t at = line.inlined_at; at >= 0; at = module.lines[static_cast<size_t>(at)].inlined_at) {
+    const ptx::Line& call = module.lines[static_cast<size_t>(at)];
+    if (call.file < 0) continue;
+    const std::string& file = module.files[static_cast<size_t>(call.file)];
+    result.called_at = fmt::format("{}:{}", file.substr(file.rfind('/') + 1), call.line);
+    if (file != result.file && file.find("/include/") == std::string::npos) break;  // no toolkit header
+  }
   return result;
 }
 
@@ -35,7 +42,9 @@ bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string mes
   const std::string place =
       trap.where.file.empty()
           ? fmt::format("{}, PTX line {}", trap.where.function, trap.where.ptx_line)
-          : fmt::format("{}:{} (PTX line {})", trap.where.file, trap.where.line, trap.where.ptx_line);
+          : fmt::format("{}:{} ({}PTX line {})", trap.where.file, trap.where.line,
+                        trap.where.called_at.empty() ? "" : "called at " + trap.where.called_at + ", ",
+                        trap.where.ptx_line);
   trap.message =
       fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", kind, place, trap.block[0],
                   trap.block[1], trap.block[2], trap.thread[0], trap.thread[1], trap.thread[2], message);

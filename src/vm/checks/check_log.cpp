@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace assay::vm {
@@ -36,15 +37,32 @@ CheckedPlace CheckLog::place(const Site& site, std::string access) const {
   return made;
 }
 
+/// Unrolled code makes many instructions of a line: findings between the same lines are one.
 std::vector<CheckFinding> CheckLog::take() {
   known_.clear();
   kept_.clear();
-  return std::exchange(findings_, {});
+  std::vector<CheckFinding> all = std::exchange(findings_, {}), taken;
+  const auto same_place = [](const SourceLocation& a, const SourceLocation& b) {
+    return a.line > 0 && a.line == b.line && a.file == b.file && a.called_at == b.called_at;
+  };
+  for (CheckFinding& finding : all) {
+    const auto known = std::find_if(taken.begin(), taken.end(), [&](const CheckFinding& other) {
+      return other.kind == finding.kind && same_place(other.at.where, finding.at.where) &&
+             other.other.has_value() == finding.other.has_value() &&
+             (!finding.other || same_place(other.other->where, finding.other->where));
+    });
+    if (known == taken.end())
+      taken.push_back(std::move(finding));
+    else
+      known->count += finding.count;
+  }
+  return taken;
 }
 
 std::string place_text(const SourceLocation& where) {
   if (where.file.empty()) return fmt::format("{}, PTX line {}", where.function, where.ptx_line);
-  return fmt::format("{}:{}", where.file, where.line);
+  return fmt::format("{}:{}{}", where.file, where.line,
+                     where.called_at.empty() ? "" : fmt::format(" (called at {})", where.called_at));
 }
 
 std::string thread_text(const CheckedPlace& p) {
