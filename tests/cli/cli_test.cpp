@@ -107,6 +107,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"verify gla.chunk --threads 100000", "--threads: 100000 is not a whole number from 0 to 1024"},
       {"verify gla.chunk --scale 1e300", "scale 1e+300"},
       {"fuzz gla --jobs 100000", "--jobs: 100000 is not a whole number from 0 to 1024"},
+      {"verify rwkv7_log_decay.fused --scale 2", "scale: rwkv7_log_decay has none; leave --scale out"},
       {"fuzz gla --cases 0", "--cases: 0 is not a whole number from 1 to"},
       {"fuzz gla --seed -1", "--seed: -1 is not a whole number"},
       {"list kernls", "did you mean 'kernels'?"},

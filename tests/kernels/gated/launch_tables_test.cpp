@@ -89,6 +89,7 @@ TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
                   entry.parameters[i].type == ptx::Type::f32);
       }
       EXPECT_LE(static_cast<int32_t>(launch.block[0]), entry.max_threads) << launch.function;
+      EXPECT_EQ(launch.block[0] % 32, 0u) << launch.function;
       EXPECT_LE(launch.shared_bytes, 101376u) << "more than a block may have on every GPU since sm_86";
     }
   }
