@@ -81,25 +81,24 @@ class NormPlan {
   int32_t keys() const { return static_cast<int32_t>(sizes_.K); }
   int32_t values() const { return static_cast<int32_t>(sizes_.V); }
 
-  void launch(const std::string& function, int64_t blocks, int64_t threads, std::vector<Argument> arguments) {
+  void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
     if (blocks == 0) return;  // no tokens
     Launch launch{.module = plan_.modules[0].name, .function = "linear_attn_norm_" + function};
     launch.grid = grid_of(blocks, plan_.kernel);
-    launch.block = {static_cast<uint32_t>(threads), 1, 1};
+    launch.block = {256, 1, 1};
     launch.arguments = std::move(arguments);
     plan_.launches.push_back(std::move(launch));
   }
-  int64_t key_threads() const { return (sizes_.K + 31) / 32 * 32; }
   void by_chunk(const std::string& function, std::vector<Argument> arguments) {
     arguments.insert(arguments.end(), {PointerArgument{"chunks_of_64", 0}, heads(), keys()});
-    launch(function, sequences_.chunks * sizes_.H, key_threads(), std::move(arguments));
+    launch(function, sequences_.chunks * sizes_.H, std::move(arguments));
   }
   void by_sequence(const std::string& function, std::vector<Argument> arguments) {
     arguments.insert(arguments.end(), {PointerArgument{"chunked_sequences", 0}, heads(), keys()});
-    launch(function, sizes_.N * sizes_.H, key_threads(), std::move(arguments));
+    launch(function, sizes_.N * sizes_.H, std::move(arguments));
   }
   void by_element(const std::string& function, int64_t count, std::vector<Argument> arguments) {
-    launch(function, (count + 1023) / 1024, 256, std::move(arguments));
+    launch(function, (count + 1023) / 1024, std::move(arguments));
   }
 
   /// The input in fp32, under the name that wide() gives.
@@ -131,7 +130,7 @@ class NormPlan {
     by_chunk("key_sums", {input("k"), sums});
     by_sequence("key_starts", {sums, input("z0"), output("zt")});
     if (sequences_.chunks == 0) return;
-    launch("normalisers", sequences_.chunks * sizes_.H, key_threads(),
+    launch("normalisers", sequences_.chunks * sizes_.H,
            {input("q"), input("k"), sums, d, PointerArgument{"chunks_of_64", 0}, static_cast<float>(scale_),
             heads(), keys()});
   }
@@ -143,7 +142,7 @@ class NormPlan {
     const int64_t of_values = rows_ * sizes_.V, of_keys = rows_ * sizes_.K;
     const PointerArgument n = floats("n", of_values), d = floats("d", rows_), dn = floats("dn", of_values),
                           dd = floats("dd", rows_);
-    launch("cotangents", (rows_ + 7) / 8, 256,
+    launch("cotangents", (rows_ + 7) / 8,
            {input("do"), n, d, dn, dd, rows_, static_cast<float>(scale_), values()});
     const Kernel& kernel = inner_kernel(mode_);
     const Plan inner = inner_plan(inner_case(case_, kernel, 1, true), kernel, inputs_);

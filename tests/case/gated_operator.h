@@ -11,6 +11,7 @@ inline Operator gated_operator() {
   Operator op;
   op.name = "gated";
   op.summary = "arguments of a gated recurrence";
+  op.formula = "o_t = scale S_t^T q_t";
   op.inputs = {{"q", {"B", "T", "H", "K"}, Role::value},
                {"k", {"B", "T", "H", "K"}, Role::value},
                {"v", {"B", "T", "H", "V"}, Role::value},

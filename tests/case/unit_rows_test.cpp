@@ -1,0 +1,114 @@
+#include "src/case/unit_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/case/values.h"
+
+namespace assay {
+namespace {
+
+Case case_of(const std::string& values, int64_t T, int64_t K) {
+  Case c;
+  c.kernel = "rwkv7.fused_recurrent", c.values = values, c.decay = "none";
+  c.T = T, c.K = K, c.V = 1, c.dtype = Dtype::fp32;
+  return c;
+}
+
+struct Rows {
+  Tensor a, b;
+  int64_t K;
+
+  explicit Rows(const Case& c) : K(c.K) {
+    const TensorMap inputs = draw_inputs(c, find_operator("rwkv7"));
+    a = inputs.at("a"), b = inputs.at("b");
+  }
+  double length(int64_t t) const {
+    double sum = 0;
+    for (int64_t i = t * K; i < (t + 1) * K; ++i) sum += a.value(i) * a.value(i);
+    return std::sqrt(sum);
+  }
+};
+
+TEST(UnitRows, HaveLengthOneAndAreNotAllTheSame) {
+  for (const char* values : {"normal", "positive", "sparse", "ones"})
+    for (const int64_t K : {1, 2, 7, 64, 256}) {
+      const Rows rows(case_of(values, 20, K));
+      for (int64_t t = 0; t < 20; ++t) EXPECT_NEAR(rows.length(t), 1, 1e-6) << values << " " << K;
+      int64_t changed = 0;
+      for (int64_t i = 0; i < 19 * K; ++i) changed += rows.a.value(i) != rows.a.value(i + K);
+      if (K > 1 && std::string(values) != "ones") {
+        EXPECT_GT(changed, 0) << values << " " << K;
+      }
+    }
+}
+
+/// b = -rate a: what is read is taken away, never more than all of it.
+TEST(UnitRows, AreOpposedAtARateOfZeroToOne) {
+  const int64_t K = 16, T = 400;
+  const Rows rows(case_of("normal", T, K));
+  int64_t whole = 0, none = 0, apart = 0;
+  for (int64_t t = 0; t < T; ++t) {
+    const double first = -rows.b.value(t * K) / rows.a.value(t * K);
+    bool one_rate = true;
+    for (int64_t c = 0; c < K; ++c) {
+      const double rate = -rows.b.value(t * K + c) / rows.a.value(t * K + c);
+      EXPECT_GE(rate, 0);
+      EXPECT_LE(rate, 1 + 1e-6);
+      one_rate = one_rate && std::fabs(rate - first) < 1e-6;
+    }
+    whole += one_rate && first > 1 - 1e-6, none += one_rate && first == 0, apart += !one_rate;
+  }
+  EXPECT_GT(whole, T / 20);
+  EXPECT_GT(none, T / 20);
+  EXPECT_GT(apart, 0);
+  EXPECT_LT(apart, T / 16);
+}
+
+TEST(UnitRows, WriteAlongWhatTheyReadWhereStatesShallGrow) {
+  const int64_t K = 8, T = 64;
+  const Rows rows(case_of("growing", T, K));
+  double grown = 1;
+  for (int64_t t = 0; t < T; ++t) {
+    double dot = 0;
+    for (int64_t c = 0; c < K; ++c) {
+      dot += rows.a.value(t * K + c) * rows.b.value(t * K + c);
+      EXPECT_EQ(rows.a.value(t * K + c), rows.a.value(c)) << "the same direction at every token";
+    }
+    grown *= 1 + dot;
+  }
+  EXPECT_NEAR(std::log2(grown), 40, 0.1);
+}
+
+TEST(UnitRows, AreOneHotAndFewWhereValuesAreExact) {
+  const int64_t K = 5, T = 100;
+  const Rows rows(case_of("exact", T, K));
+  int64_t removing = 0;
+  for (int64_t t = 0; t < T; ++t) {
+    const double length = rows.length(t);
+    EXPECT_TRUE(length == 0 || length == 1) << length;
+    removing += length == 1;
+    for (int64_t c = 0; c < K; ++c) EXPECT_EQ(rows.b.value(t * K + c), -rows.a.value(t * K + c));
+  }
+  EXPECT_GT(removing, 0);
+  EXPECT_LE(removing, kRemovingTokens);
+}
+
+TEST(UnitRows, AreWhatAnElementOnDemandWouldBe) {
+  Case c = case_of("normal", 30, 12);
+  c.B = 2, c.H = 3;
+  const TensorMap inputs = draw_inputs(c, find_operator("rwkv7"));
+  const UnitRows rows(c, RandomStream(c.seed, "a"), c.K);
+  int64_t flat = 0;
+  for (int64_t b = 0; b < 2; ++b)
+    for (int64_t t = 0; t < 30; ++t)
+      for (int64_t h = 0; h < 3; ++h)
+        for (int64_t k = 0; k < 12; ++k, ++flat) {
+          EXPECT_EQ(inputs.at("a").value(flat), static_cast<float>(rows.unit({b, t, h, k})));
+          EXPECT_EQ(inputs.at("b").value(flat), static_cast<float>(rows.opposed({b, t, h, k}, 30)));
+        }
+}
+
+}  // namespace
+}  // namespace assay
