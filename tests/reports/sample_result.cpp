@@ -158,6 +158,7 @@ json sample_case(int64_t T) {
           {"values", "normal"},
           {"seed", 18446744073709551615ull},
           {"scale", nullptr},
+          {"parameters", nullptr},
           {"direction", "forward"},
           {"without", json::array()},
           {"initial_state", false},
