@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "src/vm/each_lane.h"
+#include "src/vm/opcode.h"
 #include "src/vm/recorder.h"
 
 namespace assay::vm {
@@ -147,10 +148,26 @@ void Recorder::move(Warp& warp, const Op& op, uint32_t mask) {
 void Recorder::select(Warp& warp, const Op& op, uint32_t mask) {
   const bool wide = op.d_cell == Cell::wide;
   const uint32_t first = warp.mask(op.s[2]);
+  const std::string& opcode = opcode_of(*code_, op);  // the row knows only the width
+  const ptx::Type type = opcode.ends_with(".f32")   ? ptx::Type::f32
+                         : opcode.ends_with(".f64") ? ptx::Type::f64
+                                                    : ptx::Type::none;
   each_lane(mask, [&](int lane) {
-    const ShadowCell* from = cells(warp, op.s[first >> lane & 1 ? 0 : 1], lane, wide);
+    const int chosen = first >> lane & 1 ? 0 : 1;
+    const ShadowCell* from = cells(warp, op.s[chosen], lane, wide);
     ShadowCell* to = cells(warp, op.d, lane, wide);
     for (int half = 0; half < (wide ? 4 : 2); half++) to[half] = from[half];
+    // An infinity or NaN that no instruction made (a literal: logf(0), the special cases of a library) enters
+    // here: the choice is where it can be seen, not the first use.
+    const uint64_t bits = wide ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
+    if (to[0].tag || type == ptx::Type::none || !is_nonfinite(type, bits)) return;
+    LoggedEvent e = event_at(warp, op, lane);
+    e.result_bits = bits;
+    e.result_type = type;
+    e.dependence = to[0].dependence;
+    const LoggedOperand literal{bits, type, static_cast<uint8_t>(chosen), 0, 0, to[0].dependence};
+    to[0].tag = log(e, &literal, 1);
+    for (int half = 1; half < (wide ? 4 : 2); half++) to[half].tag = to[0].tag;
   });
 }
 

@@ -92,6 +92,10 @@ const std::vector<Twin>& twins() {
        "{%f10,%f11,%f12,%f13}, {%b1,%b1,%b1,%b1}, {%b1,%b1}, {%f1,%f1,%f1,%f1}; mov.f32 %r, %f10;"},
       {"literal", "mov.f32 %f1, 0f7FC00000; add.rn.f32 %r, %f1, %x;", 1, 1, 2, "add.rn.f32",
        "mov.f32 %f1, 0fFF800000; max.f32 %r, %f1, %x;"},
+      // A library's special case: the choice of the infinity is named, not its first use.
+      {"literal", "setp.eq.f32 %p1, %x, 0f00000000; selp.f32 %f1, 0fFF800000, %y, %p1; mul.rn.f32 %r, %f1, %y;", 1, 1,
+       0, "selp.f32",
+       "setp.eq.f32 %p1, %x, 0f00000000; selp.f32 %f1, 0fFF800000, %y, %p1; max.f32 %r, %f1, %y;"},
       {"input", "add.rn.f32 %f1, %x, %y; mul.rn.f32 %r, %f1, %y;", 1, 1, INFINITY, "add.rn.f32",
        "min.f32 %r, %x, %y;"},
       {"unwritten-memory",
