@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cerrno>
 #include <cstdint>
 
@@ -104,6 +105,9 @@ WorkerProcess::WorkerProcess(
     throw BadInput("the GPU's process cannot be started: too many processes");
   }
   if (guard_ == 0) {
+    // Ctrl-C and timeouts signal the whole group; who asked decides when to end, and closes the socket then.
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
     // Only its own end: an inherited copy of another backend's socket would keep that backend's worker alive.
     if (ends[1] > 3) close_range(3, static_cast<unsigned>(ends[1]) - 1, 0);
     close_range(static_cast<unsigned>(ends[1]) + 1, ~0u, 0);
