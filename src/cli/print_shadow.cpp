@@ -22,7 +22,8 @@ std::string short_place(const SourceLocation& where) {
 }
 
 std::string output_text(const ShadowOutput& o) {
-  if (o.followed == 0) return fmt::format("  {}: no float result is stored to it", o.name);
+  if (o.followed == 0)
+    return fmt::format("  {}: no finite float whose rounding was followed is stored to it", o.name);
   std::string text = fmt::format(
       "  {}: rms error {:.2g} of rms {:.3g}; largest {:.2g} at {} (bound {:.2g} before cancelling)", o.name,
       o.rms_error, o.rms_exact, o.max_error, o.worst, o.bound);
