@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fuzz/bit_comparison.h"
+#include "fuzz/handed_states.h"
 #include "fuzz/slice.h"
 #include "reference/domain.h"
 #include "src/compare/compare.h"
@@ -15,40 +17,6 @@
 
 namespace assay {
 namespace {
-
-using Failure = std::optional<std::string>;
-
-std::string trap_text(const Trap& trap) {
-  return fmt::format("trap: {}: {} at {}:{}", trap.kind, trap.message, trap.where.file, trap.where.line);
-}
-
-/// Both tensors hold the same bits, all NaN taken as equal; else the first element that differs, with both
-/// values.
-Failure same_bits(const Tensor& expected, const Tensor& got) {
-  if (expected.size() != got.size())
-    return fmt::format("{}: {} against {}", expected.name, expected.shape_text(), got.shape_text());
-  int64_t first = -1;
-  const int64_t count = differing_elements(expected, got, &first);
-  if (count == 0) return std::nullopt;
-  return fmt::format("{}: {:.9g} ({:#x}) against {:.9g} ({:#x}); {} of {} elements differ",
-                     expected.element_name(first), expected.value(first), expected.bits(first),
-                     got.value(first), got.bits(first), count, expected.size());
-}
-
-Failure same_bits(const TensorMap& expected, const TensorMap& got) {
-  for (const auto& [name, tensor] : expected) {
-    const auto other = got.find(name);
-    if (other == got.end()) return fmt::format("{}: missing from the second run", name);
-    if (Failure failure = same_bits(tensor, other->second)) return failure;
-  }
-  return std::nullopt;
-}
-
-Failure same_outcome(const Outcome& expected, const Outcome& got) {
-  if (expected.trap) return trap_text(*expected.trap);
-  if (got.trap) return trap_text(*got.trap);
-  return same_bits(expected.outputs, got.outputs);
-}
 
 bool completed(const Verification& v) {
   return !v.trap && v.verdict != "domain";
@@ -61,66 +29,6 @@ const ArgumentSpec* optional_input(const Operator& op, Role role) {
   for (const ArgumentSpec& input : op.inputs)
     if (input.optional && input.role == role) return &input;
   return nullptr;
-}
-
-/// Names of the states an operator starts from and of those it leaves, pairwise.
-std::vector<std::pair<std::string, std::string>> states_of(const Operator& op) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const ArgumentSpec& input : op.inputs)
-    if (input.role == Role::state) names.emplace_back(input.name, "");
-  size_t at = 0;
-  for (const ArgumentSpec& output : op.outputs)
-    if (output.role == Role::state && at < names.size()) names[at++].second = output.name;
-  return names;
-}
-
-/// The states that `tensors` hold under the first names, under the second ones.
-TensorMap states_renamed(const TensorMap& tensors,
-                         const std::vector<std::pair<std::string, std::string>>& names) {
-  TensorMap states;
-  for (const auto& [from, to] : names) {
-    const auto found = tensors.find(from);
-    if (found == tensors.end()) continue;
-    Tensor state = found->second;
-    state.name = to;
-    states[to] = std::move(state);
-  }
-  return states;
-}
-
-/// The gradient of an input that tokens and sequences share is a sum over them: other bits where they come in
-/// another order, or not all of them.
-TensorMap unshared(TensorMap tensors) {
-  std::erase_if(tensors, [](const auto& entry) {
-    return axis_position(entry.second, "T") < 0 && axis_position(entry.second, "N") < 0;
-  });
-  return tensors;
-}
-
-/// The states a run leaves, as those a run starts from: "final_state" -> "initial_state".
-TensorMap states_as_inputs(const Operator& op, const TensorMap& outputs) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const auto& [initial, last] : states_of(op)) names.emplace_back(last, initial);
-  return states_renamed(outputs, names);
-}
-/// Their gradients where a run starts, as cotangents of a run that ends there.
-TensorMap gradients_as_cotangents(const Operator& op, const TensorMap& outputs) {
-  std::vector<std::pair<std::string, std::string>> names;
-  for (const auto& [initial, last] : states_of(op)) names.emplace_back("d" + initial, "d" + last);
-  return states_renamed(outputs, names);
-}
-
-/// With all of the operator's initial states, or none.
-Case with_state(Case c, const Operator& op, bool present) {
-  c.initial_state = present;
-  for (const ArgumentSpec& input : op.inputs) {
-    if (input.role != Role::state || !input.optional) continue;
-    if (present)
-      c.without.erase(std::string(input.name));
-    else
-      c.without.insert(std::string(input.name));
-  }
-  return c;
 }
 
 bool within_bound_applies(const Verification& v, const Kernel&, const Operator&) {
@@ -439,8 +347,8 @@ Failure heads_permute(PropertyRun& run) {
                    heads_and_batches_reversed(run.op, second.outputs));
 }
 
-/// P7 presumes that nothing under- or overflows: not for decays that vanish, and not where an output is near
-/// either end of its format (both runs must lie 2^20 inside it).
+/// A power of two passes through only if nothing under- or overflows: not for decays that vanish, and not
+/// where an output is near either end of its format (both runs must lie 2^20 inside it).
 bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator& op) {
   static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
   const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
