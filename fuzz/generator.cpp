@@ -7,7 +7,6 @@
 #include <numeric>
 
 #include "fuzz/cost.h"
-#include "reference/domain.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/parameters.h"
 

@@ -8,7 +8,6 @@
 #include "fuzz/bit_comparison.h"
 #include "fuzz/handed_states.h"
 #include "fuzz/slice.h"
-#include "reference/domain.h"
 #include "src/compare/compare.h"
 #include "src/numerics/bad_input.h"
 #include "src/verify/acceptance.h"

@@ -19,7 +19,6 @@ struct DomainFault {
   std::string reason;  ///< "a log decay must lie in [-10000, 0]"
 };
 
-
 /// Inputs that are not finite, and log decays outside [-1e4, 0]. Arguments the operator does not have are
 /// ignored.
 std::vector<DomainFault> outside_domain(const Operator&, const TensorMap& inputs);

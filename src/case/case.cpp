@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reference/domain.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/names.h"
 #include "src/case/override.h"
