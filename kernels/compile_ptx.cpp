@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -90,12 +91,28 @@ std::string first_error(const std::string& log) {
   return first.empty() ? "no message" : first;
 }
 
+/// Adds `path` and what its lines `#include "..."` name, relative to its folder.
+void add_with_includes(const SourceTree& all, const std::string& path, SourceTree& to) {
+  const auto has_path = [&](const auto& file) { return file.first == path; };
+  if (std::any_of(to.begin(), to.end(), has_path)) return;
+  const auto file = std::find_if(all.begin(), all.end(), has_path);
+  if (file == all.end()) return;  // the compiler says so
+  to.push_back(*file);
+  std::istringstream lines(file->second);
+  constexpr std::string_view start = "#include \"";
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(start)) {
+      const std::string name = line.substr(start.size(), line.find('"', start.size()) - start.size());
+      add_with_includes(all, (fs::path(path).parent_path() / name).lexically_normal().string(), to);
+    }
+}
+
 std::string compile(const SourceTree& sources, const std::string& module, const fs::path& folder) {
   const fs::path nvcc = find_nvcc();
   for (const auto& [path, text] : sources) write_file(folder / path, text);
   std::string command = quoted(nvcc.string()) + ' ' + flags;
   for (const std::string& definition : module_definitions(module)) command += " -D" + quoted(definition);
-  const fs::path source = folder / "kernels" / (module.substr(0, module.find('.')) + ".cu");
+  const fs::path source = folder / source_path(module);
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
   command +=
       fmt::format(" {} -o {} >{} 2>&1", quoted(source.string()), quoted(raw.string()), quoted(log.string()));
@@ -127,16 +144,34 @@ std::vector<std::string> module_definitions(const std::string& module) {
   return {"ELEMENT=" + type(element), "GATE=" + policy(gate), "WIDTHS=" + widths};
 }
 
-std::shared_ptr<const std::string> compile_module(const SourceTree& sources, const std::string& module) {
+std::string source_path(const std::string& module) {
+  return "kernels/" + module.substr(0, module.find('.')) + ".cu";
+}
+
+SourceTree with_includes(const SourceTree& sources, const std::string& path) {
+  SourceTree result;
+  add_with_includes(sources, path, result);
+  return result;
+}
+
+std::shared_ptr<const std::string> compile_module(const SourceTree& tree, const std::string& module) {
+  const SourceTree sources = with_includes(tree, source_path(module));
   std::string key = fmt::format("{} {} {}", module, flags, cache_version);
   for (const std::string& definition : module_definitions(module)) key += ' ' + definition;
   for (const auto& [path, text] : sources) key += '\0' + path + '\0' + text;
   const std::string name = digest(key);
 
+  struct Compiled {
+    std::mutex mutex;
+    std::shared_ptr<const std::string> text;
+  };
   static std::mutex mutex;
-  static std::map<std::string, std::shared_ptr<const std::string>> compiled;
-  const std::scoped_lock lock(mutex);
-  std::shared_ptr<const std::string>& text = compiled[name];
+  static std::map<std::string, Compiled> modules;
+  std::unique_lock all(mutex);
+  Compiled& compiled = modules[name];
+  all.unlock();
+  const std::scoped_lock lock(compiled.mutex);  // of this module: others compile beside it
+  std::shared_ptr<const std::string>& text = compiled.text;
   if (text) return text;
 
   // Two processes may compile the same module: each in its own folder, the result moved into place in one

@@ -10,6 +10,12 @@ namespace assay {
 /// Path from the source root ("kernels/gla/chunk.cu") and text.
 using SourceTree = std::vector<std::pair<std::string, std::string>>;
 
+/// "kernels/gla/chunk.cu" of "gla/chunk.bf16.fp32".
+std::string source_path(const std::string& module);
+
+/// Those of the files that one of them is made of: itself and, transitively, what it includes.
+SourceTree with_includes(const SourceTree&, const std::string& path);
+
 /// The module ("gla/chunk.bf16.fp32") compiled from these sources; cached in memory and on disk by content.
 /// Throws BadInput where there is no nvcc or where it refuses (its first error line).
 std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/compile_ptx.h"
 #include "kernels/module_text.h"
@@ -56,6 +57,15 @@ const Defect& find_defect(const std::string& kernel, const std::string& name) {
                                : fmt::format("{} has no defect '{}'; there are: {}", kernel, name, known));
 }
 
+/// Sources that are not made of the same text any more; the others' modules stay as they were built.
+std::set<std::string> changed_sources(const SourceTree& clean, const SourceTree& patched) {
+  std::set<std::string> changed;
+  for (const auto& [path, text] : patched)
+    if (path.ends_with(".cu") && with_includes(clean, path) != with_includes(patched, path))
+      changed.insert(path);
+  return changed;
+}
+
 }  // namespace
 
 const std::vector<Defect>& defects() {
@@ -70,20 +80,21 @@ const std::vector<Defect>& defects() {
 
 Kernel with_defect(const Kernel& clean, const std::string& name) {
   const Defect& defect = find_defect(clean.name, name);
-  SourceTree tree;
+  SourceTree clean_tree;
   for (const SourceFile& file : embedded_sources())
-    if (!file.path.starts_with(folder)) tree.emplace_back(file.path, file.text);
-  tree = apply_patch(std::move(tree), defect.patch);
+    if (!file.path.starts_with(folder)) clean_tree.emplace_back(file.path, file.text);
+  const SourceTree tree = apply_patch(clean_tree, defect.patch);
 
   Kernel kernel = clean;
   kernel.name = clean.name + "@" + defect.name;
   kernel.summary = "with a known defect: " + defect.what;
   kernel.exponents_nonpositive = false;
-  kernel.plan = [plan = clean.plan, tree, name = kernel.name](const Case& c, const Operator& op,
-                                                              const TensorMap& inputs) {
+  kernel.plan = [plan = clean.plan, tree, reached = changed_sources(clean_tree, tree), name = kernel.name](
+                    const Case& c, const Operator& op, const TensorMap& inputs) {
     Plan result = plan(c, op, inputs);
     result.kernel = name;
-    for (Module& module : result.modules) module.ptx = compile_module(tree, module.name);
+    for (Module& module : result.modules)
+      if (reached.contains(source_path(module.name))) module.ptx = compile_module(tree, module.name);
     return result;
   };
   return kernel;

@@ -47,5 +47,14 @@ TEST_F(CompilePtx, SaysWhatToDoWhereThereIsNoCompiler) {
   unsetenv("ASSAY_NVCC");
 }
 
+TEST_F(CompilePtx, TakesASourceWithAllThatItIncludesAndNothingElse) {
+  const SourceTree tree = {{"kernels/a/x.cu", "#include \"../b/y.cuh\"\n// #include \"no.cuh\"\n"},
+                           {"kernels/a/no.cuh", ""},
+                           {"kernels/b/y.cuh", "#include \"z.cuh\"\n#include <cmath>\n"},
+                           {"kernels/b/z.cuh", "#include \"y.cuh\"\n"}};
+  EXPECT_EQ(with_includes(tree, "kernels/a/x.cu"), (SourceTree{tree[0], tree[2], tree[3]}));
+  EXPECT_EQ(source_path("a/x.bf16.fp32"), "kernels/a/x.cu");
+}
+
 }  // namespace
 }  // namespace assay

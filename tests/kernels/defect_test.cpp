@@ -39,5 +39,24 @@ TEST(Defect, ExpectedLineIsOneThatThePatchAdds) {
   }
 }
 
+/// Is the module the one that was built in?
+bool as_built(const Plan& plan, const std::string& module) {
+  for (const Module& m : plan.modules)
+    if (m.name == module) return m.ptx == embedded_module(module).ptx;
+  ADD_FAILURE() << module << " is not in the plan";
+  return false;
+}
+
+TEST(Defect, ChangesTheModulesThatItsPatchReachesAndNoOthers) {
+  setenv("ASSAY_CACHE", (testing::TempDir() + "assay-defect-cache").c_str(), 1);
+  Case c;
+  c.direction = "both";
+  // L3 stands in a header of the backward module alone.
+  const Plan plan = find_kernel("rwkv6.fused_recurrent@L3").plan(c, find_operator("rwkv6"), {});
+  EXPECT_TRUE(as_built(plan, "rwkv6/fused_recurrent.bf16.fp32"));
+  EXPECT_FALSE(as_built(plan, "rwkv6/fused_recurrent_backward.bf16.fp32"));
+  unsetenv("ASSAY_CACHE");
+}
+
 }  // namespace
 }  // namespace assay
