@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +20,8 @@ namespace assay {
 namespace {
 
 namespace fs = std::filesystem;
+
+std::atomic<int64_t> compiling_ns = 0;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -144,6 +148,10 @@ std::vector<std::string> module_definitions(const std::string& module) {
   return {"ELEMENT=" + type(element), "GATE=" + policy(gate), "WIDTHS=" + widths};
 }
 
+double seconds_compiling() {
+  return static_cast<double>(compiling_ns) * 1e-9;
+}
+
 std::string source_path(const std::string& module) {
   return "kernels/" + module.substr(0, module.find('.')) + ".cu";
 }
@@ -182,7 +190,9 @@ std::shared_ptr<const std::string> compile_module(const SourceTree& tree, const 
     return text;
   }
   const fs::path folder = cache_folder() / fmt::format("{}.{}", name, getpid());
+  const auto start = std::chrono::steady_clock::now();
   const std::string result = compile(sources, module, folder);
+  compiling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   write_file(folder / "prepared.ptx", result);
   fs::rename(folder / "prepared.ptx", cached);
   fs::remove_all(folder);

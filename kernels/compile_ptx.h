@@ -20,6 +20,9 @@ SourceTree with_includes(const SourceTree&, const std::string& path);
 /// Throws BadInput where there is no nvcc or where it refuses (its first error line).
 std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module);
 
+/// Seconds that compile_module has spent compiling so far, over all threads.
+double seconds_compiling();
+
 /// -D options of a module: formats, and which widths of block it holds. kernels/CMakeLists.txt says the same.
 std::vector<std::string> module_definitions(const std::string& module);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <set>
 
 #include "kernels/compile_ptx.h"
@@ -66,7 +67,48 @@ std::set<std::string> changed_sources(const SourceTree& clean, const SourceTree&
   return changed;
 }
 
+std::string trimmed(std::string_view text) {
+  const size_t begin = text.find_first_not_of(' ');
+  if (begin == text.npos) return "";
+  return std::string(text.substr(begin, text.find_last_not_of(' ') - begin + 1));
+}
+
+std::vector<std::string> parts_of(std::string_view text, std::string_view separator) {
+  std::vector<std::string> parts;
+  for (size_t end = 0; end != text.npos; text.remove_prefix(end == text.npos ? 0 : end + separator.size())) {
+    end = text.find(separator);
+    parts.push_back(trimmed(text.substr(0, end)));
+  }
+  return parts;
+}
+
+/// "FILE:12" or "FILE:12-15".
+LineRange line_range(const std::string& text, const Defect& defect) {
+  const size_t colon = text.rfind(':');
+  LineRange range;
+  if (colon != text.npos) {
+    const char* const numbers = text.c_str() + colon + 1;
+    const int read = std::sscanf(numbers, "%d-%d", &range.first, &range.last);
+    if (read == 1) range.last = range.first;
+    range.file = text.substr(0, colon);
+  }
+  if (range.first < 1 || range.last < range.first)
+    throw BadInput(
+        fmt::format("{}: line '{}' of its patch: write FILE:LINE or FILE:FIRST-LAST", defect.id(), text));
+  return range;
+}
+
 }  // namespace
+
+std::vector<std::string> expected_causes(const Defect& defect) {
+  return parts_of(std::string_view(defect.cause).substr(0, defect.cause.find(':')), " or ");
+}
+
+std::vector<LineRange> expected_lines(const Defect& defect) {
+  std::vector<LineRange> ranges;
+  for (const std::string& part : parts_of(defect.line, ",")) ranges.push_back(line_range(part, defect));
+  return ranges;
+}
 
 const std::vector<Defect>& defects() {
   static const std::vector<Defect> table = [] {

@@ -9,12 +9,25 @@
 namespace assay {
 
 /// kernels/defects/<kernel with _ for .>/<name>.patch; `what`, `since`, `cause` and `line` are its first
-/// lines.
+/// lines: "cause: NAME or NAME: in words", the causes that name it; "line: FILE:LINE, FILE:FIRST-LAST", the
+/// lines that a value which it makes infinite or NaN may be traced to.
 struct Defect {
   std::string kernel, name, what, since, cause, line;
   std::string_view patch;
+
+  std::string id() const { return kernel + "@" + name; }
 };
 const std::vector<Defect>& defects();
+
+/// Lines first to last of a file.
+struct LineRange {
+  std::string file;
+  int first = 0, last = 0;
+};
+/// The names in `cause`, best first.
+std::vector<std::string> expected_causes(const Defect&);
+/// Throws BadInput where `line` is not of the form above.
+std::vector<LineRange> expected_lines(const Defect&);
 
 /// The kernel with that defect: the same plans over modules compiled by nvcc (ASSAY_NVCC, PATH,
 /// /usr/local/cuda/bin, the build's own) into ASSAY_CACHE, else XDG_CACHE_HOME/assay, else ~/.cache/assay.

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/properties.h"
+#include "kernels/defect.h"
 #include "kernels/kernel.h"
+#include "kernels/recorded_defects.h"
 #include "reference/operator.h"
 #include "src/backend/backend.h"
 #include "src/case/decay_profiles.h"
@@ -135,13 +137,31 @@ Listing list_decays() {
   return list;
 }
 
+/// A patch is native or transplanted as the recorded defect is that it recreates, or else planted; then the
+/// recorded ones that no kernel can carry.
+Listing list_defects() {
+  Listing list{
+      {"defect", "group", "what", "expected cause", "expected line, or why there is no patch"}, {}, ""};
+  for (const Defect& defect : defects()) {
+    const RecordedDefect* recorded = recorded_as(defect.id());
+    list.rows.push_back({defect.id(), std::string(recorded ? name_of(recorded->group) : "planted"), defect.what,
+                         fmt::format("{}", fmt::join(expected_causes(defect), ", ")), defect.line});
+  }
+  for (const RecordedDefect& recorded : recorded_defects())
+    if (recorded.patches.empty())
+      list.rows.push_back({std::string(recorded.id), std::string(name_of(recorded.group)),
+                           std::string(recorded.title), "", std::string(recorded.reason)});
+  return list;
+}
+
 struct Kind {
   const char* name;
   Listing (*list)();
 };
 constexpr Kind kKinds[] = {{"operators", list_operators},       {"kernels", list_kernels},
                            {"instructions", list_instructions}, {"causes", list_causes},
-                           {"properties", list_properties},     {"decays", list_decays}};
+                           {"properties", list_properties},     {"decays", list_decays},
+                           {"defects", list_defects}};
 
 void print_text(const Listing& list) {
   const Console console(stdout);
@@ -204,9 +224,9 @@ struct ListCommand {
 
 void add_list(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "list", "Prints a table: operators, kernels, instructions, causes, properties, decays");
+      "list", "Prints a table: operators, kernels, instructions, causes, properties, decays, defects");
   const auto options = std::make_shared<ListCommand>();
-  command->add_option("WHAT", options->what, "operators, kernels, instructions, causes, properties or decays")
+  command->add_option("WHAT", options->what, "operators, kernels, instructions, causes, properties, decays or defects")
       ->required();
   CLI::Option* json = command->add_flag("--json", options->json, "As JSON");
   command->add_flag("--markdown", options->markdown, "As a Markdown table")->excludes(json);

@@ -1,0 +1,189 @@
+#include "src/cli/defect_trial.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "fuzz/fuzz.h"
+#include "fuzz/properties.h"
+#include "kernels/compile_ptx.h"
+#include "src/compare/digest.h"
+#include "src/verify/acceptance.h"
+#include "src/verify/verify.h"
+
+namespace assay::cli {
+namespace {
+
+/// Keeps the first finding that is shrunk, and ends the run with it.
+class FirstFinding : public Listener {
+ public:
+  explicit FirstFinding(const std::atomic<int>* interrupted) : interrupted_(interrupted) {}
+
+  void progress(const FuzzProgress& progress) override {
+    if (!finding) cases = progress.cases;
+    if (interrupted_ && *interrupted_ != 0) stop = interrupted_->load();
+  }
+  void shrunk(const Verification&, const Verification& smaller) override {
+    if (stop != 0 || smaller.verdict != "finding") return;
+    finding = smaller;
+    stop = 1;
+  }
+
+  std::atomic<int> stop = 0;
+  int64_t cases = 0;
+  std::optional<Verification> finding;
+
+ private:
+  const std::atomic<int>* interrupted_;
+};
+
+/// Fuzzing for `time_s`, and on for as long as compiling held it up.
+std::optional<Verification> first_finding(const Kernel& kernel, const DefectTrialOptions& options,
+                                          DefectTrial& trial) {
+  const int jobs = std::max(1, options.jobs);
+  double left = options.time_s;
+  for (uint64_t round = 0; left >= 1; ++round) {
+    FirstFinding first(options.interrupted);
+    FuzzOptions fuzzing;
+    fuzzing.time_s = left;
+    fuzzing.seed = options.seed + (round << 32);
+    fuzzing.jobs = options.jobs;
+    fuzzing.db = "";
+    fuzzing.interrupted = &first.stop;
+    fuzzing.origin.machine = options.machine;
+    const double before = seconds_compiling();
+    const FuzzRun run = fuzz({&kernel}, *options.backend, fuzzing, first);
+    const double compiling = seconds_compiling() - before;
+    trial.cases += first.finding ? first.cases : run.cases;
+    trial.seconds += run.seconds;
+    trial.seconds_compiling += compiling;
+    if (first.finding) return first.finding;
+    if (options.interrupted && *options.interrupted != 0) break;
+    left = std::min(left, compiling / jobs);
+  }
+  return std::nullopt;
+}
+
+std::string text_of(const SourceLocation& where) {
+  return where.file.empty() ? "" : fmt::format("{}:{}", where.file, where.line);
+}
+
+/// Of the instruction, or of the call that it was inlined at: "chunk.cu:40", without a folder.
+bool is_expected(const SourceLocation& where, const std::vector<LineRange>& expected) {
+  return std::any_of(expected.begin(), expected.end(), [&](const LineRange& range) {
+    if (where.file == range.file && where.line >= range.first && where.line <= range.last) return true;
+    const std::string name = range.file.substr(range.file.rfind('/') + 1);
+    for (int line = range.first; line <= range.last; ++line)
+      if (where.called_at == fmt::format("{}:{}", name, line)) return true;
+    return false;
+  });
+}
+
+void judge_finding(const Verification& v, const Defect& defect, DefectTrial& trial) {
+  trial.token = v.token;
+  const std::vector<std::string> causes = expected_causes(defect);
+  if (!v.diagnosis.empty()) trial.cause = v.diagnosis.front().cause;
+  trial.cause_right = std::count(causes.begin(), causes.end(), trial.cause) > 0;
+  trial.nonfinite = v.cause.starts_with("nonfinite/");
+  if (!v.origin && !v.trap) return;
+  const SourceLocation& where = v.origin ? v.origin->where : v.trap->where;
+  trial.line = text_of(where);
+  trial.line_right = is_expected(where, expected_lines(defect));
+}
+
+Verification judged(const Case& c, const Kernel& kernel, Backend& backend,
+                    const vm::MachineOptions& machine) {
+  VerifyOptions options;
+  options.origin.machine = machine;
+  options.origin.nearest_inputs = 0;
+  options.checks = vm::Checks{};
+  Verification v = verify(c, kernel, backend, options);
+  if (!v.trap && v.verdict != "domain") judge_properties(v, kernel, backend);
+  return v;
+}
+
+std::string output_digest(const Case& c, const Kernel& kernel, Backend& backend) {
+  const Operator& op = find_operator(kernel.operator_name);
+  const TensorMap inputs = draw_inputs(c, op);
+  const Outcome outcome = backend.run(plan_of(c, kernel, op, inputs), inputs);
+  return outcome.trap ? "-" : fmt::format("{:016x}", digest(outcome.outputs));
+}
+
+}  // namespace
+
+std::string digest_of(const Defect& defect) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const unsigned char byte : defect.patch) hash = (hash ^ byte) * 0x100000001b3;
+  return fmt::format("{:016x}", hash);
+}
+
+TokenReplay replay_token(const std::string& token, Backend& backend, const vm::MachineOptions& machine) {
+  TokenReplay replay;
+  Case c = parse_token(token);
+  const Kernel& kernel = find_kernel(c.kernel);
+  const Verification again = judged(c, kernel, backend, machine);
+  replay.verdict = again.verdict, replay.cause = again.cause;
+  replay.digest = "-";
+  if (again.verdict != "domain" && c.blocks.empty()) replay.digest = output_digest(c, kernel, backend);
+  c.kernel = c.kernel.substr(0, c.kernel.find('@'));
+  const Verification clean = judged(c, find_kernel(c.kernel), backend, machine);
+  replay.clean_verdict = clean.verdict, replay.clean_cause = clean.cause;
+  return replay;
+}
+
+DefectTrial try_defect(const Defect& defect, const DefectTrialOptions& options) {
+  DefectTrial trial;
+  trial.defect = defect.id();
+  trial.patch = digest_of(defect);
+  const std::optional<Verification> finding = first_finding(find_kernel(trial.defect), options, trial);
+  if (!finding) return trial;
+  judge_finding(*finding, defect, trial);
+  trial.replay = replay_token(trial.token, *options.backend, options.machine);
+  return trial;
+}
+
+nlohmann::json to_json(const DefectTrial& t) {
+  return {{"defect", t.defect},
+          {"patch", t.patch},
+          {"found", t.found()},
+          {"cases", t.cases},
+          {"seconds", t.seconds},
+          {"seconds_compiling", t.seconds_compiling},
+          {"token", t.token},
+          {"replay",
+           {{"verdict", t.replay.verdict},
+            {"cause", t.replay.cause},
+            {"digest", t.replay.digest},
+            {"clean_verdict", t.replay.clean_verdict},
+            {"clean_cause", t.replay.clean_cause}}},
+          {"cause", t.cause},
+          {"cause_right", t.cause_right},
+          {"nonfinite", t.nonfinite},
+          {"line", t.line},
+          {"line_right", t.line_right}};
+}
+
+DefectTrial defect_trial_from_json(const nlohmann::json& json) {
+  DefectTrial t;
+  json.at("defect").get_to(t.defect);
+  json.at("patch").get_to(t.patch);
+  json.at("cases").get_to(t.cases);
+  json.at("seconds").get_to(t.seconds);
+  json.at("seconds_compiling").get_to(t.seconds_compiling);
+  json.at("token").get_to(t.token);
+  const nlohmann::json& replay = json.at("replay");
+  replay.at("verdict").get_to(t.replay.verdict);
+  replay.at("cause").get_to(t.replay.cause);
+  replay.at("digest").get_to(t.replay.digest);
+  replay.at("clean_verdict").get_to(t.replay.clean_verdict);
+  replay.at("clean_cause").get_to(t.replay.clean_cause);
+  json.at("cause").get_to(t.cause);
+  json.at("cause_right").get_to(t.cause_right);
+  json.at("nonfinite").get_to(t.nonfinite);
+  json.at("line").get_to(t.line);
+  json.at("line_right").get_to(t.line_right);
+  return t;
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,60 @@
+// What fuzzing makes of one known defect: is it found without a hint, does the finding's token repeat it and
+// leave the clean kernel silent, is its cause named, is the patched line the one a value is traced to.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "kernels/defect.h"
+#include "src/backend/backend.h"
+#include "src/vm/machine.h"
+
+namespace assay::cli {
+
+struct DefectTrialOptions {
+  double time_s = 60;  ///< of fuzzing; what compiling the defect takes comes on top
+  int jobs = 0;        ///< cases in flight; 0: all cores
+  uint64_t seed = 1;
+  Backend* backend = nullptr;
+  vm::MachineOptions machine;
+  const std::atomic<int>* interrupted = nullptr;
+};
+
+/// A finding's token run again: on the kernel that it names, and on the clean one.
+struct TokenReplay {
+  std::string verdict, cause;  ///< "finding", "violation/o"
+  std::string
+      digest;  ///< of all output bits, 16 hex digits; "-" where the run trapped, or ran only a few blocks
+  std::string clean_verdict, clean_cause;  ///< "pass", ""
+
+  bool holds() const { return verdict == "finding" && clean_verdict == "pass"; }
+};
+/// With every property and check, as `assay replay` does.
+TokenReplay replay_token(const std::string& token, Backend&, const vm::MachineOptions&);
+
+struct DefectTrial {
+  std::string defect;  ///< "gla.chunk@S1"
+  std::string patch;   ///< a number for the patch's text: a trial of another text does not count
+  int64_t cases = 0;   ///< that fuzzing took until the finding, or until its time was over
+  double seconds = 0, seconds_compiling = 0;
+  std::string token;  ///< of the shrunk finding; empty where there is none
+  TokenReplay replay;
+  std::string cause;  ///< ranked first; empty: none was named
+  bool cause_right = false;
+  bool nonfinite = false;  ///< the finding is a NaN or an infinity
+  std::string line;        ///< where that was born, or where the run trapped: "kernels/gla/chunk.cu:12"
+  bool line_right = false;
+
+  bool found() const { return !token.empty() && replay.holds(); }
+};
+
+/// The digest that DefectTrial::patch holds.
+std::string digest_of(const Defect&);
+/// Fuzzes until the first finding is shrunk. Throws BadInput as find_kernel and fuzz do.
+DefectTrial try_defect(const Defect&, const DefectTrialOptions&);
+
+nlohmann::json to_json(const DefectTrial&);
+DefectTrial defect_trial_from_json(const nlohmann::json&);
+
+}  // namespace assay::cli

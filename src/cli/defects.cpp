@@ -1,0 +1,246 @@
+// assay defects KERNEL|OPERATOR|all: fuzzes every known defect without a hint, and says what was found of it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "reports/tool.h"
+#include "src/case/case.h"
+#include "src/case/names.h"
+#include "src/cli/commands.h"
+#include "src/cli/defect_trial.h"
+#include "src/cli/duration.h"
+#include "src/cli/engine_options.h"
+#include "src/cli/interrupt.h"
+#include "src/cli/print_defects.h"
+#include "src/cli/whole_number.h"
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay::cli {
+namespace {
+
+/// Defects of a kernel, of the kernels of an operator, one ("gla.chunk@S1"), or all.
+std::vector<const Defect*> defects_named(const std::string& what) {
+  std::vector<const Defect*> chosen;
+  std::vector<std::string> known = {"all"};
+  for (const Defect& defect : defects()) {
+    const std::string& operator_name = find_kernel(defect.kernel).operator_name;
+    if (what == "all" || what == operator_name || what == defect.kernel || what == defect.id())
+      chosen.push_back(&defect);
+    for (const std::string& name : {operator_name, defect.kernel, defect.id()})
+      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+  }
+  if (chosen.empty()) throw BadInput(unknown_name("kernel or operator with known defects", what, known));
+  return chosen;
+}
+
+std::string today() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm day{};
+  gmtime_r(&now, &day);
+  return fmt::format("{:04}-{:02}-{:02}", day.tm_year + 1900, day.tm_mon + 1, day.tm_mday);
+}
+
+/// A stored finding: token, cause, digest of the output bits.
+struct StoredToken {
+  std::string token, cause, digest;
+};
+
+std::vector<StoredToken> read_tokens(const std::string& path) {
+  std::istringstream lines(read_file(path));
+  std::vector<StoredToken> tokens;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    StoredToken stored;
+    if (!(words >> stored.token >> stored.cause >> stored.digest))
+      throw BadInput(fmt::format("{}: '{}' is not TOKEN CAUSE DIGEST, as --tokens writes them", path, line));
+    tokens.push_back(stored);
+  }
+  return tokens;
+}
+
+struct DefectsCommand {
+  std::string what = "all", time = "60s", json, markdown, tokens, check;
+  int jobs = 0, together = 1;
+  uint64_t seed = 1;
+  EngineOptions engines;
+
+  int run() {
+    const Interrupt interrupt;
+    DefectTrialOptions options;
+    const Engines on = engines.make(1);
+    options.time_s = parse_duration(time);
+    options.jobs = jobs > 0 ? jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options.seed = seed;
+    options.backend = on.primary.get();
+    options.machine = on.machine;
+    options.interrupted = &interrupt.signal();
+    const int status = check.empty() ? measure(options) : replay_all(options);
+    return interrupt.signal() != 0 ? 128 + interrupt.signal() : status;
+  }
+
+ private:
+  int measure(const DefectTrialOptions& options) {
+    const std::vector<const Defect*> chosen = defects_named(what);
+    std::vector<DefectTrial> trials = stored();
+    const Console console(stdout);
+    std::mutex mutex;
+    in_parallel(chosen.size(), options, [&](size_t i) {
+      const Defect& defect = *chosen[i];
+      {
+        const std::scoped_lock lock(mutex);
+        if (trial_of(defect, trials)) return;
+      }
+      const DefectTrial trial = try_defect(defect, options);
+      if (*options.interrupted != 0) return;
+      const std::scoped_lock lock(mutex);
+      std::erase_if(trials, [&](const DefectTrial& other) { return other.defect == trial.defect; });
+      trials.push_back(trial);
+      print_trial(console, trial);
+      std::fflush(stdout);
+      if (!json.empty()) write_file(json, document(trials).dump(1) + '\n');
+    });
+    if (*options.interrupted != 0) return 0;
+    std::vector<DefectTrial> measured;
+    for (const Defect* defect : chosen) measured.push_back(*trial_of(*defect, trials));
+    const DefectTotals totals(measured);
+    print_totals(console, totals);
+    if (!markdown.empty()) write_file(markdown, defects_page(measured, command(), today()));
+    if (!tokens.empty()) write_file(tokens, tokens_text(measured));
+    return totals.within_limits() ? 0 : 1;
+  }
+
+  /// What --json holds from before.
+  std::vector<DefectTrial> stored() const {
+    std::vector<DefectTrial> trials;
+    if (json.empty() || !std::filesystem::exists(json)) return trials;
+    try {
+      for (const nlohmann::json& trial : nlohmann::json::parse(read_file(json)).at("trials"))
+        trials.push_back(defect_trial_from_json(trial));
+    } catch (const nlohmann::json::exception& error) {
+      throw BadInput(fmt::format("{}: not what 'assay defects --json' writes ({}); delete it to begin anew",
+                                 json, error.what()));
+    }
+    return trials;
+  }
+
+  static const DefectTrial* trial_of(const Defect& defect, const std::vector<DefectTrial>& trials) {
+    for (const DefectTrial& trial : trials)
+      if (trial.defect == defect.id() && trial.patch == digest_of(defect)) return &trial;
+    return nullptr;
+  }
+
+  nlohmann::json document(const std::vector<DefectTrial>& trials) const {
+    nlohmann::json list = nlohmann::json::array();
+    for (const DefectTrial& trial : trials) list.push_back(to_json(trial));
+    return {{"kind", "defects"},
+            {"tool", {{"version", tool_version()}, {"commit", tool_commit()}}},
+            {"time_s", parse_duration(time)},
+            {"seed", seed},
+            {"trials", list}};
+  }
+
+  std::string command() const {
+    return fmt::format("assay defects {} --time {} --seed {}", what, time, seed);
+  }
+
+  static std::string tokens_text(const std::vector<DefectTrial>& trials) {
+    std::string text =
+        "# A shrunk finding of each known defect: token, cause, digest of the output bits. Made and checked "
+        "by\n"
+        "# assay defects --tokens FILE and --check FILE.\n";
+    for (const DefectTrial& trial : trials)
+      if (trial.found())
+        text += fmt::format("{} {} {}\n", trial.token, trial.replay.cause, trial.replay.digest);
+    return text;
+  }
+
+  /// Every stored finding fails again, for the same cause and with the same bits, and passes on the clean
+  /// kernel.
+  int replay_all(const DefectTrialOptions& options) const {
+    const std::vector<StoredToken> all = read_tokens(check);
+    const Console console(stdout);
+    std::mutex mutex;
+    int64_t good = 0;
+    in_parallel(all.size(), options, [&](size_t i) {
+      const StoredToken& stored = all[i];
+      const TokenReplay replay = replay_token(stored.token, *options.backend, options.machine);
+      const std::scoped_lock lock(mutex);
+      const bool same = replay.holds() && replay.cause == stored.cause && replay.digest == stored.digest;
+      good += same;
+      if (!same)
+        console.line(fmt::format(
+            "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), stored.token,
+            replay.verdict, replay.cause, replay.digest, replay.clean_verdict, stored.cause, stored.digest));
+    });
+    console.line(
+        fmt::format("{} of {} stored findings fail again with the same bits and pass on the clean kernel",
+                    good, all.size()));
+    return good == std::ssize(all) ? 0 : 1;
+  }
+
+  /// --together at once, until interrupted; what one of them throws leaves here.
+  void in_parallel(size_t count, const DefectTrialOptions& options,
+                   const std::function<void(size_t)>& work) const {
+    std::atomic<size_t> next = 0;
+    std::mutex mutex;
+    std::exception_ptr error;
+    const auto loop = [&] {
+      for (size_t i = 0; *options.interrupted == 0 && (i = next++) < count;) try {
+          work(i);
+        } catch (...) {
+          const std::scoped_lock lock(mutex);
+          if (!error) error = std::current_exception();
+          next = count;
+        }
+    };
+    std::vector<std::thread> threads;
+    for (int i = 1; i < together; ++i) threads.emplace_back(loop);
+    loop();
+    for (std::thread& thread : threads) thread.join();
+    if (error) std::rethrow_exception(error);
+  }
+};
+
+}  // namespace
+
+void add_defects(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand(
+      "defects", "Fuzzes the known defects without a hint: found, explained, traced to the patched line?");
+  const auto o = std::make_shared<DefectsCommand>();
+  command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla, all")
+      ->capture_default_str();
+  command->add_option("--time", o->time, "Of fuzzing each, as in 60s, 5m; compiling a defect comes on top")
+      ->capture_default_str();
+  command->add_option("--jobs", o->jobs, "Cases in flight (default: all cores)")
+      ->check(whole_number(0, kMostThreads));
+  command->add_option("--together", o->together, "Defects at once, each with --jobs")
+      ->check(whole_number(1, kMostThreads))
+      ->capture_default_str();
+  command->add_option("--seed", o->seed, "Of the cases drawn")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  command
+      ->add_option("--json", o->json, "Written after each; a defect that is in it already is not tried again")
+      ->type_name("FILE");
+  command->add_option("--markdown", o->markdown, "The page of kernels/defects/README.md")->type_name("FILE");
+  command->add_option("--tokens", o->tokens, "The findings' tokens with their causes and output bits")
+      ->type_name("FILE");
+  command->add_option("--check", o->check, "Instead: replays the findings of such a file")->type_name("FILE");
+  o->engines.add_to(*command);
+  command->callback([o, &status] { status = o->run(); });
+}
+
+}  // namespace assay::cli
