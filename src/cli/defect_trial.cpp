@@ -15,19 +15,25 @@
 namespace assay::cli {
 namespace {
 
-/// Keeps the first finding that is shrunk, and ends the run with it.
+/// Keeps the first shrunk finding whose cause is named, or else the first, and ends the run with it: a run
+/// goes on for `patience_s` after a finding that nothing names.
 class FirstFinding : public Listener {
  public:
-  explicit FirstFinding(const std::atomic<int>* interrupted) : interrupted_(interrupted) {}
+  FirstFinding(double patience_s, const std::atomic<int>* interrupted)
+      : patience_s_(patience_s), interrupted_(interrupted) {}
 
   void progress(const FuzzProgress& progress) override {
     if (!finding) cases = progress.cases;
+    if (finding && progress.seconds > found_at_s_ + patience_s_) stop = 1;
     if (interrupted_ && *interrupted_ != 0) stop = interrupted_->load();
+    now_s_ = progress.seconds;
   }
   void shrunk(const Verification&, const Verification& smaller) override {
     if (stop != 0 || smaller.verdict != "finding") return;
+    if (!smaller.diagnosis.empty()) stop = 1;
+    if (finding && stop == 0) return;
+    if (!finding) found_at_s_ = now_s_;
     finding = smaller;
-    stop = 1;
   }
 
   std::atomic<int> stop = 0;
@@ -35,7 +41,9 @@ class FirstFinding : public Listener {
   std::optional<Verification> finding;
 
  private:
+  const double patience_s_;
   const std::atomic<int>* interrupted_;
+  double now_s_ = 0, found_at_s_ = 0;
 };
 
 /// Fuzzing for `time_s`, and on for as long as compiling held it up.
@@ -44,7 +52,7 @@ std::optional<Verification> first_finding(const Kernel& kernel, const DefectTria
   const int jobs = std::max(1, options.jobs);
   double left = options.time_s;
   for (uint64_t round = 0; left >= 1; ++round) {
-    FirstFinding first(options.interrupted);
+    FirstFinding first(options.time_s / 4, options.interrupted);
     FuzzOptions fuzzing;
     fuzzing.time_s = left;
     fuzzing.seed = options.seed + (round << 32);

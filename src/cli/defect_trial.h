@@ -51,7 +51,8 @@ struct DefectTrial {
 
 /// The digest that DefectTrial::patch holds.
 std::string digest_of(const Defect&);
-/// Fuzzes until the first finding is shrunk. Throws BadInput as find_kernel and fuzz do.
+/// Fuzzes until a finding is shrunk and its cause named, or for a quarter of the time after one without a
+/// name. Throws BadInput as find_kernel and fuzz do.
 DefectTrial try_defect(const Defect&, const DefectTrialOptions&);
 
 nlohmann::json to_json(const DefectTrial&);

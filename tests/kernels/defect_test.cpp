@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
+#include <sstream>
 
+#include "kernels/compile_ptx.h"
 #include "kernels/module_text.h"
 #include "src/numerics/bad_input.h"
 
@@ -23,20 +27,57 @@ TEST(Defect, SaysWhatSinceWhenWhyAndWhere) {
       EXPECT_FALSE(field.empty()) << defect.kernel << '@' << defect.name;
 }
 
-TEST(Defect, ExpectedLineIsOneThatThePatchAdds) {
+/// Line `number` of a file of the tree; nothing where there is none.
+std::optional<std::string> line_of(const SourceTree& tree, const std::string& path, int number) {
+  const auto file = std::find_if(tree.begin(), tree.end(), [&](const auto& f) { return f.first == path; });
+  if (file == tree.end()) return std::nullopt;
+  std::istringstream text(file->second);
+  std::string line;
+  for (int i = 0; i < number; ++i)
+    if (!std::getline(text, line)) return std::nullopt;
+  return line;
+}
+
+TEST(Defect, ExpectedLinesAreThereAndThePatchAddsOneOfThem) {
   for (const Defect& defect : defects()) {
-    const size_t colon = defect.line.rfind(':');
-    const std::string path = defect.line.substr(0, colon);
-    const int number = std::stoi(defect.line.substr(colon + 1));
     const auto patched = apply_patch(sources(), defect.patch);
-    const auto file =
-        std::find_if(patched.begin(), patched.end(), [&](const auto& f) { return f.first == path; });
-    ASSERT_NE(file, patched.end()) << path;
-    size_t begin = 0;
-    for (int line = 1; line < number; ++line) begin = file->second.find('\n', begin) + 1;
-    const std::string text = file->second.substr(begin, file->second.find('\n', begin) - begin);
-    EXPECT_NE(defect.patch.find("\n+" + text + "\n"), std::string::npos) << defect.name << ": " << text;
+    bool added = false;
+    for (const LineRange& range : expected_lines(defect))
+      for (int number = range.first; number <= range.last; ++number) {
+        const std::optional<std::string> line = line_of(patched, range.file, number);
+        ASSERT_TRUE(line) << defect.id() << ": " << range.file << ':' << number;
+        added |= defect.patch.find("\n+" + *line + "\n") != std::string::npos;
+      }
+    EXPECT_TRUE(added) << defect.id() << ": " << defect.line;
   }
+}
+
+TEST(Defect, ReadsCausesAndLinesFromTheFirstLines) {
+  Defect defect;
+  defect.kernel = "gla.chunk", defect.name = "S1";
+  defect.cause = "data-race or unwritten-value: blocks: overwrite one another";
+  EXPECT_EQ(expected_causes(defect), (std::vector<std::string>{"data-race", "unwritten-value"}));
+  defect.line = "kernels/a.cuh:12-14, kernels/b.cu:7";
+  const std::vector<LineRange> lines = expected_lines(defect);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].file, "kernels/a.cuh");
+  EXPECT_EQ(lines[0].first, 12);
+  EXPECT_EQ(lines[0].last, 14);
+  EXPECT_EQ(lines[1].file, "kernels/b.cu");
+  EXPECT_EQ(lines[1].last, 7);
+  for (const char* wrong : {"kernels/a.cuh", "kernels/a.cuh:", "kernels/a.cuh:9-3", "kernels/a.cuh:x", ""}) {
+    defect.line = wrong;
+    EXPECT_THROW(expected_lines(defect), BadInput) << wrong;
+  }
+}
+
+TEST(Defect, NamesItsCausesAsCausesAreSpelt) {
+  for (const Defect& defect : defects())
+    for (const std::string& cause : expected_causes(defect))
+      EXPECT_TRUE(std::all_of(cause.begin(), cause.end(),
+                              [](char c) { return std::islower(c) || std::isdigit(c) || c == '-'; }) &&
+                  cause.find('-') != cause.npos)
+          << defect.id() << ": '" << cause << "'";
 }
 
 /// Is the module the one that was built in?
