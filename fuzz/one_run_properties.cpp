@@ -1,0 +1,90 @@
+// Properties that one run of a case shows, the checking machine's included.
+#include <fmt/format.h>
+
+#include "fuzz/bit_comparison.h"
+#include "fuzz/property_functions.h"
+
+namespace assay {
+
+bool within_bound_applies(const Verification& v, const Kernel&, const Operator&) {
+  return v.verdict != "domain";
+}
+Failure within_bound(PropertyRun& run) {
+  for (const OutputComparison& output : run.verification.outputs)
+    if (output.violation + output.nonfinite + output.wrong_class > 0)
+      return fmt::format("{}: got {:.9g}, expected {:.9g}, error / bound {:.4g}", output.worst.element,
+                         output.worst.got, output.worst.expected, output.worst.ratio);
+  if (run.verification.trap) return trap_text(*run.verification.trap);
+  return std::nullopt;
+}
+
+bool exponents_nonpositive_applies(const Verification& v, const Kernel& kernel, const Operator&) {
+  return completed(v) && kernel.exponents_nonpositive && !v.exponents.empty();
+}
+Failure exponents_nonpositive(PropertyRun& run) {
+  for (const ExponentRange& range : run.verification.exponents)
+    if (range.max > 0 || range.nans > 0)
+      return fmt::format("{} at {}:{} saw {:.9g} and {} NaN", range.instruction, range.where.file,
+                         range.where.line, range.max, range.nans);
+  return std::nullopt;
+}
+
+/// The pipeline has run the peer and noted what differs; nothing is run again.
+bool same_bits_on_peer_applies(const Verification& v, const Kernel&, const Operator&) {
+  return v.bits_differ >= 0;
+}
+Failure same_bits_on_peer(PropertyRun& run) {
+  if (run.verification.bits_differ == 0) return std::nullopt;
+  return fmt::format("{} elements differ", run.verification.bits_differ);
+}
+
+bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v);
+}
+Failure same_bits_twice(PropertyRun& run) {
+  return same_outcome(run.outcome(), run.run(run.case_, run.inputs()));
+}
+
+namespace {
+
+/// Enough to see a fault, little enough for a test of a few seconds.
+constexpr uint64_t kMostCheckedInstructions = 200'000'000;
+
+bool checked(const Verification& v) {
+  return completed(v) && v.lane_instructions <= kMostCheckedInstructions;
+}
+/// The first finding of one check of the machine.
+Failure first_of(PropertyRun& run, std::string_view check) {
+  for (const CheckFinding& finding : run.checks().findings)
+    if (finding.check == check) return fmt::format("{}: {}", finding.kind, finding.message);
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool no_races_applies(const Verification& v, const Kernel&, const Operator&) {
+  return checked(v);
+}
+Failure no_races(PropertyRun& run) {
+  return first_of(run, "races");
+}
+bool reads_written_values_applies(const Verification& v, const Kernel&, const Operator&) {
+  return checked(v);
+}
+Failure reads_written_values(PropertyRun& run) {
+  return first_of(run, "unwritten");
+}
+bool stays_in_variables_applies(const Verification& v, const Kernel&, const Operator&) {
+  return checked(v);
+}
+Failure stays_in_variables(PropertyRun& run) {
+  return first_of(run, "bounds");
+}
+bool no_index_wrap_applies(const Verification& v, const Kernel&, const Operator&) {
+  return checked(v);
+}
+Failure no_index_wrap(PropertyRun& run) {
+  return first_of(run, "wrap");
+}
+
+}  // namespace assay

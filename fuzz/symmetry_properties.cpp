@@ -1,0 +1,77 @@
+// Properties across heads, batch entries and scales.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "fuzz/bit_comparison.h"
+#include "fuzz/handed_states.h"
+#include "fuzz/property_functions.h"
+#include "fuzz/slice.h"
+#include "src/compare/compare.h"
+
+namespace assay {
+
+bool heads_permute_applies(const Verification& v, const Kernel&, const Operator& op) {
+  return completed(v) && !packed(v.case_) && (v.case_.B > 1 || (v.case_.H > 1 && !op.heads_differ));
+}
+
+namespace {
+
+/// Heads stay where they are if their number enters the operator.
+TensorMap heads_and_batches_reversed(const Operator& op, const TensorMap& tensors) {
+  TensorMap result = tensors;
+  for (auto& [name, tensor] : result) {
+    for (const char* axis : {"B", "N"}) tensor = reversed(tensor, axis);
+    if (op.heads_differ) continue;
+    for (const char* axis : {"H", "HV", "HQ"}) tensor = reversed(tensor, axis);
+  }
+  return result;
+}
+
+}  // namespace
+
+Failure heads_permute(PropertyRun& run) {
+  const Outcome second = run.run(run.case_, heads_and_batches_reversed(run.op, run.inputs()));
+  if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+  const TensorMap& whole = run.outcome().outputs;
+  return same_bits(run.case_.B > 1 ? unshared(whole) : whole,
+                   heads_and_batches_reversed(run.op, second.outputs));
+}
+
+/// A power of two passes through only if nothing under- or overflows: not for decays that vanish, and not
+/// where an output is near either end of its format (both runs must lie 2^20 inside it).
+bool power_of_two_scale_applies(const Verification& v, const Kernel&, const Operator& op) {
+  static constexpr std::string_view kGentle[] = {"none", "mild", "logsigmoid", "near-one"};
+  const std::string profile = v.case_.decay.substr(0, v.case_.decay.find(':'));
+  return completed(v) && op.takes_scale && op.proportional_to_scale &&
+         std::find(std::begin(kGentle), std::end(kGentle), profile) != std::end(kGentle);
+}
+
+Failure power_of_two_scale(PropertyRun& run) {
+  Case doubled = run.case_;
+  doubled.scale = 2 * scale_of(run.case_, run.op);
+  // dL/dS_T is no multiple of the scale: it is doubled too, and then every gradient is.
+  TensorMap inputs = run.inputs();
+  for (auto& [name, tensor] : inputs)
+    if (name.rfind("dfinal_", 0) == 0)
+      for (int64_t i = 0; i < tensor.size(); ++i) tensor.set(i, 2 * tensor.value(i));
+  const Outcome second = run.run(doubled, inputs);
+  if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+  for (const auto& [name, output] : run.outcome().outputs) {
+    const Tensor& other = second.outputs.at(name);
+    const Format& f = format(output.dtype);
+    const double smallest = std::ldexp(1.0, std::min(f.min_exponent + 20, -4));
+    const double factor = name.rfind("final_", 0) == 0 ? 1 : 2;
+    for (int64_t i = 0; i < output.size(); ++i) {
+      const double x = output.value(i), y = other.value(i);
+      if (!(std::fabs(x) > smallest) || !(std::fabs(y) < max_finite(output.dtype) / 2)) continue;
+      if (y != factor * x)
+        return fmt::format("scale doubled, {}: {:.9g} against {} x {:.9g}", output.element_name(i), y, factor,
+                           x);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay
