@@ -134,9 +134,15 @@ Failure causality(PropertyRun& run) {
   return runs_backward(run.case_) ? unreached_tokens_have_no_gradient(run, t0) : std::nullopt;
 }
 
+/// Decays that follow from all tokens so far, as an absent gate may say, are in no state.
+bool keeps_all_in_its_states(const Case& c, const Operator& op) {
+  const ArgumentSpec* gate = optional_input(op, Role::log_decay);
+  return op.absent_gate_is_zero || gate == nullptr || is_present(c, *gate);
+}
+
 bool split_and_resume_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
   return completed(v) && !packed(v.case_) && v.case_.T > kernel.resume_granularity && kernel.arithmetic &&
-         optional_input(op, Role::state) != nullptr;
+         optional_input(op, Role::state) != nullptr && keeps_all_in_its_states(v.case_, op);
 }
 
 /// Of the outputs, those that stand in the other map too.
@@ -280,11 +286,12 @@ Case without_gate(Case c, const Operator& op) {
   return c;
 }
 
-/// Not where another gate stands in for it, nor where the kernel takes no absent gate.
+/// Not where another gate stands in for it, nor where the kernel takes no absent gate or it means something
+/// else.
 bool absent_equals_zero_gate_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
   const ArgumentSpec* gate = optional_input(op, Role::log_decay);
   if (gate != nullptr && kernel.refuses && !kernel.refuses(without_gate(v.case_, op)).empty()) return false;
-  return completed(v) && gate != nullptr &&
+  return completed(v) && gate != nullptr && op.absent_gate_is_zero &&
          std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& other) {
            return other.instead_of == gate->name && is_present(v.case_, other);
          });
