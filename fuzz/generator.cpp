@@ -228,7 +228,8 @@ void draw_presence(Case& c, const Target& target) {
     const bool replaceable = std::any_of(inputs.begin(), inputs.end(), [&](const ArgumentSpec& other) {
       return other.instead_of == input.name;
     });
-    if (chance(replaceable ? 30 : 4)) c.without.insert(std::string(input.name));
+    const bool another_formula = input.role == Role::log_decay && !target.op.absent_gate_is_zero;
+    if (chance(replaceable || another_formula ? 30 : 4)) c.without.insert(std::string(input.name));
   }
 }
 

@@ -80,9 +80,15 @@ Failure causality(PropertyRun& run) {
   return runs_backward(run.case_) ? unreached_tokens_have_no_gradient(run, t0) : std::nullopt;
 }
 
+/// Decays that follow from all tokens so far, as an absent gate may say, are in no state.
+bool keeps_all_in_its_states(const Case& c, const Operator& op) {
+  const ArgumentSpec* gate = optional_input(op, Role::log_decay);
+  return op.absent_gate_is_zero || gate == nullptr || is_present(c, *gate);
+}
+
 bool split_and_resume_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
   return completed(v) && !packed(v.case_) && v.case_.T > kernel.resume_granularity && kernel.arithmetic &&
-         optional_input(op, Role::state) != nullptr;
+         optional_input(op, Role::state) != nullptr && keeps_all_in_its_states(v.case_, op);
 }
 
 namespace {

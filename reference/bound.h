@@ -73,17 +73,17 @@ class BoundModel {
   explicit BoundModel(const GatedArithmetic& arithmetic)
       : arithmetic_(arithmetic), written((1 + arithmetic.step) * arithmetic.write + arithmetic.step) {}
 
-  /// `weight` is e^g.
-  ExcessStep step(double weight, double g) const {
+  /// `weight` is e^g; the kernel's g is up to g_error off.
+  ExcessStep step(double weight, double g, double g_error = 0) const {
     if (weight == 0) return {0, 0};
-    const double d = decay_error(g);
+    const double d = decay_error(g, g_error);
     return {(1 + arithmetic_.step) * (weight * (1 + d)),
             (1 + arithmetic_.step) * (weight * d) + arithmetic_.step * weight};
   }
   /// Error of one crossing; e^x - 1 <= x + x^2 for 0 <= x <= 1.
-  double decay_error(double g) const {
-    if (g == 0) return 0;
-    const double x = arithmetic_.decay_per_nat * std::fabs(g);
+  double decay_error(double g, double g_error = 0) const {
+    if (g == 0 && g_error == 0) return 0;
+    const double x = arithmetic_.decay_per_nat * (std::fabs(g) + g_error) + g_error;
     const double spread = x <= 1 ? x + x * x : std::expm1(x) * (1 + 0x1p-40);
     return arithmetic_.decay + (1 + arithmetic_.decay) * spread;
   }
@@ -124,8 +124,8 @@ inline double excess_roundings(int64_t t, int64_t K) {
 inline bool claims_exact(const GatedArithmetic& a) {
   return a.decay == 0 && a.decay_per_nat == 0 && a.write == 0 && a.step == 0 && a.boundary == 0 &&
          a.crossing == 0 && a.write_decayed == 0 && a.readout_decayed == 0 && a.readout == 0 &&
-         a.bonus == 0 && a.divide == 0 && a.logits == 0 && a.logits_per_nat == 0 && a.removal == 0 &&
-         a.underflow == 0;
+         a.bonus == 0 && a.divide == 0 && a.logits == 0 && a.logits_per_nat == 0 && a.own_sum == 0 &&
+         a.own_weights == 0 && a.own_weights_per_nat == 0 && a.removal == 0 && a.underflow == 0;
 }
 
 }  // namespace assay

@@ -79,7 +79,10 @@ struct GatedArithmetic {
       0;  ///< of a quotient beyond what its parts carry: normalised o; gsa's softmax, exponential included
   double logits = 0;          ///< of gsa's y = scale Hk^T q
   double logits_per_nat = 0;  ///< of gsa's e^{y - max y}, per unit of |y - max y|
-  double removal = 0;         ///< of rwkv7's term b (a^T S)
+  double own_sum = 0;  ///< absolute error of gsa's own z_t, per 1 + |s_t| + |z_t| + |z_t-1|, once per token
+  double own_weights = 0;          ///< of e^-|s_t - z_t-1| and its log(1 + .), and of gsa's own w_t and g_t
+  double own_weights_per_nat = 0;  ///< and per unit of |s_t - z_t-1|
+  double removal = 0;              ///< of rwkv7's term b (a^T S)
   double underflow =
       0;  ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
   double output_roundoff = 0;  ///< u of the format o is stored in
@@ -146,6 +149,8 @@ struct Operator {
   bool heads_differ = false;
   /// False where the outputs are not proportional to the scale.
   bool proportional_to_scale = true;
+  /// An absent gate is a gate of zeros; where not, decays then follow from another input.
+  bool absent_gate_is_zero = true;
   /// Has its formula a scale that a caller chooses?
   bool takes_scale = true;
   /// Default scale for these sizes (K^-1/2 for most; 1 where there is none).

@@ -19,6 +19,7 @@ const Operator& operator_text() {
     if constexpr (requires { Op::heads_differ; }) op.heads_differ = Op::heads_differ;
     if constexpr (requires { Op::proportional_to_scale; })
       op.proportional_to_scale = Op::proportional_to_scale;
+    if constexpr (requires { Op::absent_gate_is_zero; }) op.absent_gate_is_zero = Op::absent_gate_is_zero;
     op.takes_scale = requires { &Op::default_scale; };
     if constexpr (requires { &Op::default_scale; }) op.default_scale = &Op::default_scale;
     return op;

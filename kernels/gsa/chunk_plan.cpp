@@ -104,9 +104,10 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes& s = to.sizes();
   const bool forward = runs_forward(c), backward = runs_backward(c);
   const SlotPass first = to.first_pass(), second = to.second_pass();
-  ChunkPass keys(to, first, c), values(to, second, c);
+  const Case& passes = to.passes();
+  ChunkPass keys(to, first, passes), values(to, second, passes);
   const int64_t states = 4 * s.N * s.H * s.M * s.K;
-  const PointerArgument y = to.slots("y"), p = to.slots("p", weight_bytes(c));
+  const PointerArgument y = to.slots("y"), p = to.slots("p", weight_bytes(passes));
 
   const PointerArgument hkt = forward ? to.workspace("hkt_transposed", states) : PointerArgument{};
   keys.states(hkt, backward, true);
@@ -115,9 +116,10 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   to.softmax(y, p);
   values.states(to.output("hvt"), forward, backward);
   if (forward) values.outputs(to.output("o"));
-  if (!backward) return plan;
+  if (!backward) return to.finish(), plan;
 
-  const PointerArgument dhk0 = to.output("dhk0"), dp = to.slots("dp"), dy = to.slots("dy", weight_bytes(c)),
+  const PointerArgument dhk0 = to.output("dhk0"), dp = to.slots("dp"),
+                        dy = to.slots("dy", weight_bytes(passes)),
                         transposed = dhk0.buffer.empty() ? dhk0 : to.workspace("dhk0_transposed", states);
   values.gradients(to.output("dv"), dp, to.output("dhv0"));
   to.softmax_gradient(p, dp, dy);
@@ -125,6 +127,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   keys.gradients(to.output("dk"), {}, transposed);
   to.transpose_back(transposed, dhk0);
   to.add_gradients(first, second);
+  to.finish();
   return plan;
 }
 
@@ -140,23 +143,26 @@ double weight_roundoff(const Case& c) {
 /// The second pass is gla.chunk over M key channels (gla/chunk_plan.cpp); p's becoming an operand is beside
 /// what decays add. The first pass is what gla.chunk does for a gradient of queries
 /// (gla/chunk_backward_plan.cpp), with K value channels.
-GatedArithmetic arithmetic(const Case& c) {
+GatedArithmetic arithmetic(const Case& asked) {
   using namespace gated;
+  const Case c = gsa::of_passes(asked);
   GatedArithmetic a = gla::chunk_arithmetic(of_pass(c, c.V));
   const GatedArithmetic logits = gla::chunk_adjoint_arithmetic(of_pass(c, c.K)).state;
   a.readout = compounded({a.readout, weight_error(c)});
   a.logits = compounded({logits.readout, logits.readout_decayed});
   a.divide = gsa::softmax_error(weight_roundoff(c));
   a.logits_per_nat = gsa::softmax_error_per_nat();
-  return a;
+  return gsa::with_own_decays(a, asked);
 }
 
 /// As gla.chunk's gradients over M key channels and at most max(K, V) value channels. dq is made as o is; ds
 /// and dg have one addition more, as their halves come from the two passes; dk, like dv, is what there is a
 /// gradient of values. `inner`: dp is made as a gradient of queries; p . dp takes at most 9 roundings, dp - p
-/// . dp one; dy one and its storing.
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+/// . dp one; dy one and its storing. Through own decays (own_decays.cu) a
+/// gradient goes by three operations beside the 4 u of an e^g, two after the sum.
+GatedAdjointArithmetic adjoint_arithmetic(const Case& asked) {
   using namespace gated;
+  const Case c = gsa::of_passes(asked);
   GatedAdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.K, c.V)));
   const GatedArithmetic forward = arithmetic(c);
   a.inner = std::max(compounded({a.state.readout, a.state.readout_decayed, gamma(9)}),
@@ -168,6 +174,7 @@ GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
   a.state.readout = forward.readout, a.state.readout_decayed = forward.readout_decayed;
   a.state.logits = forward.logits, a.state.divide = forward.divide;
   a.state.logits_per_nat = forward.logits_per_nat;
+  a.state = gsa::with_own_decays(a.state, asked);
   return a;
 }
 
@@ -186,7 +193,6 @@ Kernel gsa_chunk() {
   kernel.resume_granularity = gsa::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
-  kernel.refuses = gsa::refuses;
   kernel.arithmetic = arithmetic;
   kernel.adjoint_arithmetic = adjoint_arithmetic;
   return kernel;

@@ -82,7 +82,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
     to.transpose_back(hkt, to.output("hkt"));
     values.outputs(to.output("o"), to.output("hvt"));
   }
-  if (!runs_backward(c)) return plan;
+  if (!runs_backward(c)) return to.finish(), plan;
 
   const PointerArgument dhk0 = to.output("dhk0"),
                         transposed = dhk0.buffer.empty() ? dhk0 : to.workspace("dhk0_transposed", states);
@@ -93,12 +93,13 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   keys.gradients(to.output("dk"), transposed);
   to.transpose_back(transposed, dhk0);
   to.add_gradients(first, second);
+  to.finish();
   return plan;
 }
 
 /// The recurrence over the slots, as of gla with M key channels (gated/recurrent_plan.cpp).
 GatedArithmetic over_slots(const Case& c) {
-  Case slots = c;
+  Case slots = gsa::of_passes(c);
   slots.K = c.M;
   return gated::recurrent_arithmetic(slots);
 }
@@ -110,20 +111,18 @@ GatedArithmetic arithmetic(const Case& c) {
   a.logits = gated::gamma(Capacity(c.K).roundings() + 2);
   a.divide = gsa::softmax_error(0);
   a.logits_per_nat = gsa::softmax_error_per_nat();
-  return a;
+  return gsa::with_own_decays(a, c);
 }
 
 /// As of gla (gla/fused_recurrent_backward_plan.cpp), with one addition more in ds and dg, whose two halves
 /// come from the two passes. `inner`: dp a sum over V, scaled by 1; p . dp at most 4 fused additions in a
 /// lane and 5 halvings; difference and product round once each.
 GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
-  Case slots = c;
+  Case slots = gsa::of_passes(c);
   slots.K = c.M, slots.V = std::max(c.K, c.V);
   GatedAdjointArithmetic a = gla::recurrent_adjoint_arithmetic(slots, false);
   const GatedArithmetic forward = arithmetic(c);
-  a.state.readout = forward.readout;
-  a.state.logits = forward.logits, a.state.divide = forward.divide;
-  a.state.logits_per_nat = forward.logits_per_nat;
+  a.state = forward;
   const double sums = std::max(Capacity(slots.V).roundings(), Capacity(c.M).roundings());
   a.adjoint.readout = gated::gamma(sums + 1);
   a.gate_readout = gated::gamma(Capacity(slots.V).roundings() + 2);
@@ -143,7 +142,6 @@ Kernel gsa_fused_recurrent() {
   kernel.resume_granularity = 1;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
-  kernel.refuses = gsa::refuses;
   kernel.arithmetic = arithmetic;
   kernel.adjoint_arithmetic = adjoint_arithmetic;
   return kernel;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/gated/launch_tables.h"
 #include "kernels/gated/product_arithmetic.h"
@@ -42,12 +43,20 @@ Plan empty_plan(const std::string& kernel, const Case& c, const Operator& op) {
 SlotLaunches::SlotLaunches(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs,
                            std::string mode)
     : plan_(plan),
-      case_(c),
       inputs_(inputs),
+      own_(c.without.contains("g")),
+      dtype_(c.dtype),
+      case_(of_passes(c)),
       mode_(std::move(mode)),
       s_(sizes_of(c)),
       scale_(static_cast<float>(scale_of(c, op))),
-      chunks_(gated::sequences_of(c, s_, chunk_tokens).chunks) {}
+      chunks_(gated::sequences_of(c, s_, chunk_tokens).chunks) {
+  if (!own_ || rows() == 0) return;
+  const int64_t count = s_.N * s_.H * s_.M;
+  add_own("gsa_own_decays", count,
+          {PointerArgument{"s", 0}, slots("own_w"), slots("own_g"), PointerArgument{"sequences", 0}, count,
+           static_cast<int32_t>(s_.H), static_cast<int32_t>(s_.M)});
+}
 
 SlotPass SlotLaunches::first_pass() {
   return {"hk",
@@ -64,12 +73,39 @@ SlotPass SlotLaunches::second_pass() {
   return {"hv", "v", "do", "p", s_.V, 1.0f, input("hv0"), input("dhvt")};
 }
 
-PointerArgument SlotLaunches::input(const std::string& name) const {
-  return gated::input_or_null(inputs_, name);
+bool SlotLaunches::is_copied(const std::string& name) const {
+  static const std::set<std::string> of_passes = {"q", "k", "v", "do", "o", "dq", "dk", "dv"};
+  return own_ && dtype_ != Dtype::fp32 && of_passes.contains(name);
 }
 
-PointerArgument SlotLaunches::output(const std::string& name) const {
-  return gated::output_or_null(plan_, name);
+int64_t SlotLaunches::elements(const std::string& name) const {
+  const bool keys = name == "q" || name == "k" || name == "dq" || name == "dk";
+  return rows() * (keys ? s_.K : s_.V);
+}
+
+PointerArgument SlotLaunches::input(const std::string& name) {
+  if (own_ && name == "s") return slots("own_w");
+  if (own_ && name == "g") return slots("own_g");
+  if (!is_copied(name)) return gated::input_or_null(inputs_, name);
+  const int64_t count = elements(name);
+  const size_t before = plan_.workspaces.size();
+  const PointerArgument copy = workspace(name + "_fp32", 4 * count);
+  if (plan_.workspaces.size() > before) add_own("gsa_widen", count, {PointerArgument{name, 0}, copy, count});
+  return copy;
+}
+
+PointerArgument SlotLaunches::output(const std::string& name) {
+  if (!is_copied(name)) return gated::output_or_null(plan_, name);
+  const size_t before = plan_.workspaces.size();
+  const PointerArgument copy = workspace(name + "_fp32", 4 * elements(name));
+  if (plan_.workspaces.size() > before) narrowed_.push_back(name);
+  return copy;
+}
+
+void SlotLaunches::finish() {
+  for (const std::string& name : narrowed_)
+    add_own("gsa_narrow", elements(name),
+            {PointerArgument{name + "_fp32", 0}, PointerArgument{name, 0}, elements(name)});
 }
 
 PointerArgument SlotLaunches::workspace(const std::string& name, int64_t bytes) {
@@ -80,24 +116,34 @@ PointerArgument SlotLaunches::workspace(const std::string& name, int64_t bytes) 
   return {name, 0};
 }
 
-const std::string& SlotLaunches::module(bool backward) {
-  std::string& name = modules_[backward];
-  if (!name.empty()) return name;
-  plan_.modules.push_back(
-      embedded_module(fmt::format("gsa/{}{}.{}.{}", mode_, backward ? "_backward" : "",
-                                  format(case_.dtype).name, format(case_.gate_dtype).name)));
-  return name = plan_.modules.back().name;
+const std::string& SlotLaunches::module(const std::string& name) {
+  for (const Module& module : plan_.modules)
+    if (module.name == name) return module.name;
+  plan_.modules.push_back(embedded_module(name));
+  return plan_.modules.back().name;
 }
 
-void SlotLaunches::add(bool backward, const std::string& function, int64_t blocks,
-                       std::vector<Argument> arguments, uint32_t shared_bytes) {
+void SlotLaunches::launch(const std::string& module_name, const std::string& function, int64_t blocks,
+                          std::vector<Argument> arguments, uint32_t shared_bytes) {
   if (blocks == 0) return;
-  Launch launch{.module = module(backward), .function = function};
+  Launch launch{.module = module(module_name), .function = function};
   launch.grid = gated::grid_of(blocks, plan_.kernel);
   launch.block = {128, 1, 1};
   launch.shared_bytes = shared_bytes;
   launch.arguments = std::move(arguments);
   plan_.launches.push_back(std::move(launch));
+}
+
+void SlotLaunches::add(bool backward, const std::string& function, int64_t blocks,
+                       std::vector<Argument> arguments, uint32_t shared_bytes) {
+  launch(fmt::format("gsa/{}{}.{}.{}", mode_, backward ? "_backward" : "", format(case_.dtype).name,
+                     format(case_.gate_dtype).name),
+         function, blocks, std::move(arguments), shared_bytes);
+}
+
+void SlotLaunches::add_own(const std::string& function, int64_t count, std::vector<Argument> arguments) {
+  launch(fmt::format("gsa/own_decays.{}", format(dtype_).name), function, ceil_div(count, 128),
+         std::move(arguments), 0);
 }
 
 PointerArgument SlotLaunches::transposed(const PointerArgument& from, const std::string& to) {
@@ -127,15 +173,22 @@ void SlotLaunches::softmax_gradient(const PointerArgument& p, const PointerArgum
 
 void SlotLaunches::add_gradients(const SlotPass& first, const SlotPass& second) {
   const int64_t count = rows() * s_.M;
+  const PointerArgument ds = own_ ? slots("own_dw") : output("ds"),
+                        dg = own_ ? slots("own_dg") : output("dg");
   add(true, "gsa_add_slots", ceil_div(count, 128),
-      {slots(first.name + "_ds"), slots(second.name + "_ds"), output("ds"), count});
-  if (!is_null(output("dg")))
-    add(true, "gsa_add_gates", ceil_div(count, 128),
-        {slots(first.name + "_dg"), slots(second.name + "_dg"), output("dg"), count});
+      {slots(first.name + "_ds"), slots(second.name + "_ds"), ds, count});
+  add(true, "gsa_add_gates", ceil_div(count, 128),
+      {slots(first.name + "_dg"), slots(second.name + "_dg"), dg, count});
+  if (!own_ || count == 0) return;
+  const int64_t scans = s_.N * s_.H * s_.M;
+  add_own("gsa_own_gradients", scans,
+          {slots("own_w"), slots("own_g"), ds, dg, output("ds"), PointerArgument{"sequences", 0}, scans,
+           static_cast<int32_t>(s_.H), static_cast<int32_t>(s_.M)});
 }
 
-std::string refuses(const Case& c) {
-  return c.without.contains("g") ? "takes no absent g; give g" : "";
+Case of_passes(Case c) {
+  if (c.without.contains("g")) c.dtype = c.gate_dtype = Dtype::fp32;
+  return c;
 }
 
 /// Terms e^x (1 + d), |d| <= 2^-22 (ex2): numerator and, with at most 3 + 5 additions, sum; 1 / sum and the
@@ -150,6 +203,22 @@ double softmax_error(double weight_roundoff) {
 /// off.
 double softmax_error_per_nat() {
   return 2.24 * gated::u;
+}
+
+/// own_decays.cu, z = z.high + z.low with |z.low| <= u |z.high|. x rounds twice, 2.1 u |x|, and as |s -
+/// z.high|
+/// <= |x| + |z.low| by u^2 |z| more; log2(e) and the product with it add 1.23 u |x|: e^{-|x|} is within 4 u
+/// (ex2) and 3.4 u |x|. Its log(1 + .) moves by no more and has 6 u of its own, its sum with x or z.low one
+/// rounding, which z.low makes u^2 |z| too: 11 u. w's three operations stay below. Each u^2 counts twice
+/// here.
+GatedArithmetic with_own_decays(GatedArithmetic a, const Case& c) {
+  if (!c.without.contains("g")) return a;
+  using gated::u;
+  a.own_sum = 4 * u * u;
+  a.own_weights = 11.1 * u;
+  a.own_weights_per_nat = 3.41 * u;
+  a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
 }
 
 }  // namespace assay::gsa

@@ -12,7 +12,6 @@ namespace assay::gsa {
 inline constexpr int64_t chunk_tokens = 64;
 
 KernelLimits limits();
-std::string refuses(const Case&);
 
 /// A plan without launches: outputs, and the tables of the case's sequences.
 Plan empty_plan(const std::string& kernel, const Case&, const Operator&);
@@ -30,17 +29,21 @@ struct SlotPass {
 
 class SlotLaunches {
  public:
-  /// `mode`: "chunk"; names the modules "gsa/<mode>.*" and "gsa/<mode>_backward.*".
+  /// `mode`: "chunk"; names the modules "gsa/<mode>.*" and "gsa/<mode>_backward.*". Without g what is written
+  /// and how it decays are made from s first, and the passes run on fp32 copies.
   SlotLaunches(Plan&, const Case&, const Operator&, const TensorMap& inputs, std::string mode);
 
   const Sizes& sizes() const { return s_; }
+  /// The case as the passes see it.
+  const Case& passes() const { return case_; }
   /// Chunks of all sequences and heads.
   int64_t chunks() const { return chunks_ * s_.H; }
   SlotPass first_pass();
   SlotPass second_pass();
 
-  PointerArgument input(const std::string& name) const;
-  PointerArgument output(const std::string& name) const;
+  /// As the passes see it; the launch that makes it is added where needed.
+  PointerArgument input(const std::string& name);
+  PointerArgument output(const std::string& name);
   /// A workspace of this name and size, made where it is not there yet; null where it is empty.
   PointerArgument workspace(const std::string& name, int64_t bytes);
   /// One number per token and slot.
@@ -59,23 +62,38 @@ class SlotLaunches {
   void softmax_gradient(const PointerArgument& p, const PointerArgument& dp, const PointerArgument& dy);
   /// ds and dg from those of both passes.
   void add_gradients(const SlotPass&, const SlotPass&);
+  /// Copies what the passes left in fp32 to the outputs.
+  void finish();
 
  private:
   int64_t rows() const { return s_.B * s_.T * s_.H; }
-  const std::string& module(bool backward);
+  const std::string& module(const std::string& name);
+  void launch(const std::string& module, const std::string& function, int64_t blocks,
+              std::vector<Argument> arguments, uint32_t shared_bytes);
+  void add_own(const std::string& function, int64_t count, std::vector<Argument> arguments);
+  /// True where this tensor of the case's format is fp32 for the passes alone.
+  bool is_copied(const std::string& name) const;
+  int64_t elements(const std::string& name) const;
 
   Plan& plan_;
-  const Case& case_;
   const TensorMap& inputs_;
-  std::string mode_, modules_[2];
-  Sizes s_;
-  float scale_;
-  int64_t chunks_;
+  const bool own_;  ///< decays are made from s
+  const Dtype dtype_;
+  const Case case_;
+  const std::string mode_;
+  const Sizes s_;
+  const float scale_;
+  const int64_t chunks_;
+  std::vector<std::string> narrowed_;  ///< outputs that finish() copies
 };
 
 /// What softmax loses of a weight, its exponent's own error apart: exponential, sum, quotient, storing.
 double softmax_error(double weight_roundoff);
 /// And per unit of that exponent.
 double softmax_error_per_nat();
+/// The fields of what own decays lose, added where the case has them.
+GatedArithmetic with_own_decays(GatedArithmetic, const Case&);
+/// The case as the passes see it: in fp32 without g.
+Case of_passes(Case);
 
 }  // namespace assay::gsa

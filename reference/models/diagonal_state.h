@@ -31,16 +31,17 @@ class DiagonalState {
     for (size_t i = 0; i < E.size(); ++i) E[i] = step_ * P[i];
   }
   /// One row's crossing of g and its new term x y_j; `x_error`, `y_error[j]` bound what is already wrong with
-  /// them.
-  void advance(int64_t row, double g, double x, double x_error, const double* y, const double* y_error) {
-    cross(row, g);
+  /// them, `g_error` with g.
+  void advance(int64_t row, double g, double x, double x_error, const double* y, const double* y_error,
+               double g_error = 0) {
+    cross(row, g, g_error);
     write(row, x, x_error, y, y_error);
   }
   /// P <- e^g P, E <- carry E + grow P.
-  void cross(int64_t row, double g) {
+  void cross(int64_t row, double g, double g_error = 0) {
     const double a = exponential(g);
-    const ExcessStep e = model_.step(a, g);
-    decayed_[static_cast<size_t>(row)] += std::fabs(g) * (1 + 0x1p-40);
+    const ExcessStep e = model_.step(a, g, g_error);
+    decayed_[static_cast<size_t>(row)] += (std::fabs(g) + g_error) * (1 + 0x1p-40);
     for (size_t i = at(row), end = at(row + 1); i < end; ++i) {
       E[i] = E[i] * e.carry + P[i] * e.grow, P[i] *= a, S[i] *= a;
     }

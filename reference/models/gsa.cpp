@@ -12,10 +12,12 @@
 // Gk s the adjoint's; dv = Gv^T s `value_readout`; ds, the sum of Gv v and Gk^T k, the adjoint's; dg
 // `gate_readout`.
 //
-// Without g the decays are made from s by logarithms that no arithmetic here declares: the bound is infinite.
+// Without g decays and what is written come from s (gsa_slots.h), and the gradient of s through both, in
+// reverse time as the operator writes it, with `inner` after each sum and each product with a sum.
 #include "reference/operators/gsa.h"
 
 #include "reference/models/diagonal_state.h"
+#include "reference/models/gsa_slots.h"
 #include "reference/models/stored.h"
 
 namespace assay {
@@ -26,8 +28,9 @@ struct GsaSlice {
   const SliceMatrix &q, &k, &v, &s, &g, &Hk0, &Hv0;
   int64_t T, K, V, M;
   double scale;
+  GsaSlots slots;
 
-  explicit GsaSlice(const SliceProblem& p)
+  GsaSlice(const SliceProblem& p, const GatedArithmetic& a)
       : p(p),
         q(p.inputs[0]),
         k(p.inputs[1]),
@@ -40,13 +43,28 @@ struct GsaSlice {
         K(q.columns),
         V(v.columns),
         M(s.columns),
-        scale(p.scale) {}
+        scale(p.scale),
+        slots(s, g, a) {}
   double at(const SliceMatrix& m, int64_t t, int64_t c) const {
     return m.values[static_cast<size_t>(t * m.columns + c)];
   }
   const double* row(const SliceMatrix& m, int64_t t) const { return m.values.data() + t * m.columns; }
-  double roundings() const { return 8 * excess_roundings(T, K + V + M); }
+  const double* written(int64_t t) const { return slots.w.data() + t * M; }
+  const double* written_error(int64_t t) const { return slots.w_error.data() + t * M; }
+  size_t slot(int64_t t, int64_t m) const { return static_cast<size_t>(t * M + m); }
+  /// 1 + the largest |w|, and the sum of 1 + |w|, of a token.
+  double one_plus_written(int64_t t) const { return slots.own ? 2 : one_plus_largest(s, t); }
+  double ones_plus_written(int64_t t) const {
+    return slots.own ? 2 * static_cast<double>(M) : ones_plus_sum(s, t);
+  }
+  /// Own weights are e^x, |x| < 1024 where they are not 0.
+  double roundings() const { return 8 * excess_roundings(T, K + V + M) + (slots.own ? 1024 : 0); }
 };
+
+/// The arithmetic of a run in which something decays, or not.
+GatedArithmetic of_run(const GatedArithmetic& a, const SliceProblem& p) {
+  return arithmetic_of_run(a, !p.inputs[4].present || decays(p, "g"));
+}
 
 std::vector<double> transposed(const SliceMatrix& m) {
   std::vector<double> y(m.values.size());
@@ -68,9 +86,11 @@ struct States {
     Hk.load(transposed(f.Hk0)), Hv.load(f.Hv0.values);
   }
   void advance(const GsaSlice& f, int64_t t) {
+    const GsaSlots& x = f.slots;
     for (int64_t m = 0; m < f.M; ++m) {
-      Hk.advance(m, f.at(f.g, t, m), f.at(f.s, t, m), 0, f.row(f.k, t), nullptr);
-      Hv.advance(m, f.at(f.g, t, m), f.at(f.s, t, m), 0, f.row(f.v, t), nullptr);
+      const size_t i = f.slot(t, m);
+      Hk.advance(m, x.g[i], x.w[i], x.w_error[i], f.row(f.k, t), nullptr, x.g_error[i]);
+      Hv.advance(m, x.g[i], x.w[i], x.w_error[i], f.row(f.v, t), nullptr, x.g_error[i]);
     }
     if (Hk.chunk_ends(t + 1, f.T)) Hk.end_chunk(), Hv.end_chunk();
   }
@@ -102,14 +122,6 @@ struct States {
   }
 };
 
-ModelledValues unproved(const SliceProblem& p, const std::vector<const SliceMatrix*>& shapes) {
-  ModelledValues y{{}, true};
-  (void)p;
-  for (const SliceMatrix* m : shapes)
-    y.values.emplace_back(m->values.size(), ModelledElement{HUGE_VAL, HUGE_VAL, 0});
-  return y;
-}
-
 double unless_over(double largest, double bound) {
   return largest < kModelOverflow ? bound : HUGE_VAL;
 }
@@ -117,10 +129,9 @@ double unless_over(double largest, double bound) {
 }  // namespace
 
 ModelledValues Gsa::forward_bound(const SliceProblem& p) {
-  const GsaSlice f(p);
-  if (!f.g.present && f.T > 0) return unproved(p, {&f.v, &f.Hk0, &f.Hv0});
   const bool exact = claims_exact(p.problem->arithmetic);
-  const GatedArithmetic a = arithmetic_of_run(p.problem->arithmetic, decays(p, "g"));
+  const GatedArithmetic a = of_run(p.problem->arithmetic, p);
+  const GsaSlice f(p, a);
   const double flushed = kUnderflowEvents * underflow_of(a, exact) * path_inflation(a, f.T);
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"})), of_state(0, Dtype::fp32);
   States h(f, a);
@@ -128,7 +139,7 @@ ModelledValues Gsa::forward_bound(const SliceProblem& p) {
   ModelledValues y{{{}, std::vector<ModelledElement>(f.Hk0.values.size()), {}}, true};
   for (int64_t t = 0; t < f.T; ++t) {
     h.advance(f, t);
-    const double s = one_plus_largest(f.s, t);
+    const double s = f.one_plus_written(t);
     Rk += s * one_plus_largest(f.k, t), Rv += s * one_plus_largest(f.v, t);
     const double spread = (1 + std::fabs(f.scale)) * ones_plus_sum(f.q, t) * Rk;
     const Weights w = h.weights(f, a, t, unless_over(spread, flushed * spread));
@@ -169,13 +180,14 @@ struct Known {
 class Reverse {
  public:
   Reverse(const SliceProblem& p, const GatedAdjointArithmetic& declared)
-      : f(p),
-        a(declared),
-        forward(arithmetic_of_run(a.state, decays(p, "g"))),
-        reverse(arithmetic_of_run(a.adjoint, decays(p, "g"))),
+      : a(declared),
+        forward(of_run(a.state, p)),
+        reverse(of_run(a.adjoint, p)),
+        f(p, forward),
         Gk(reverse, f.M, f.K),
         Gv(reverse, f.M, f.V) {
-    const bool decaying = decays(p, "g"), exact = claims_exact(a.state) && claims_exact(a.adjoint);
+    const bool decaying = f.slots.own || decays(p, "g"),
+               exact = claims_exact(a.state) && claims_exact(a.adjoint);
     value_readout = a.value_readout + (decaying ? a.value_readout_decayed * (1 + a.value_readout) : 0);
     gate_readout = a.gate_readout + (decaying ? a.gate_readout_decayed * (1 + a.gate_readout) : 0);
     flushed = kUnderflowEvents * std::fmax(underflow_of(forward, exact), underflow_of(reverse, exact)) *
@@ -216,9 +228,10 @@ class Reverse {
     }
   }
 
-  const GsaSlice f;
   const GatedAdjointArithmetic& a;
   const GatedArithmetic forward, reverse;
+  const GsaSlice f;
+  const BoundModel forward_model{forward};
   DiagonalState Gk, Gv;  ///< M x K, M x V
   double value_readout, gate_readout, flushed, Q;
   std::vector<double> dy, dy_error;
@@ -257,13 +270,53 @@ Known moved(const DiagonalState& S, const DiagonalState& G, int64_t row, double 
 Known sum(const Known& x, const Known& y) {
   return {x.value + y.value, x.P + y.P, x.E + y.E};
 }
+/// factor times x, where the kernel's factor is up to `error` off.
+Known times(double factor, double error, const Known& x) {
+  return {factor * x.value, std::fabs(factor) * x.P, std::fabs(factor) * x.E + error * (x.P + x.E)};
+}
+
+/// Without g: the gradients of w_t and g_t go on to s, in reverse time (Gsa::through_slots).
+struct ThroughSlots {
+  struct Term {
+    Known x;
+    double lost = 0;
+  };
+  std::vector<Term> written, decayed;
+
+  explicit ThroughSlots(const GsaSlice& f)
+      : written(f.slots.own ? f.slots.w.size() : 0), decayed(written.size()) {}
+
+  void finish(const Reverse& r, const Storage& stored, double n, std::vector<ModelledElement>& ds) const {
+    const GsaSlice& f = r.f;
+    const double inner = r.a.inner;
+    for (int64_t m = 0; m < f.M; ++m) {
+      Known Z;
+      double lost = 0;
+      for (int64_t t = f.T; t-- > 0;) {
+        const size_t i = f.slot(t, m);
+        if (t == 0) {
+          ds[i] = stored.element(Z.value, Z.P, Z.E, lost, n);
+          continue;
+        }
+        const double w = f.slots.w[i], w_error = f.slots.w_error[i], a = exponential(f.slots.g[i]),
+                     a_error = a * r.forward_model.decay_error(f.slots.g[i], f.slots.g_error[i]);
+        const Known dw = written[i].x, dg = decayed[i].x;
+        const Known met = sum(times(a, a_error, dw), sum(Z, times(-1, 0, dg))).rounded(inner);
+        const Known gradient = times(w, w_error, met).rounded(inner);
+        lost += 4 * (written[i].lost + decayed[i].lost);
+        ds[i] = stored.element(gradient.value, gradient.P, gradient.E, lost, n);
+        const Known kept = sum(Z, times(-w, w_error, dw)).rounded(inner);
+        Z = sum(times(a, a_error, kept), times(w, w_error, dg)).rounded(inner);
+      }
+    }
+  }
+};
 
 }  // namespace
 
 ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
   Reverse r(p, p.problem->adjoint);
   const GsaSlice& f = r.f;
-  if (!f.g.present && f.T > 0) return unproved(p, {&f.q, &f.k, &f.v, &f.s, &f.g, &f.Hk0, &f.Hv0});
   const Storage stored(r.forward.output_roundoff, dtype_of(p, {"v"})),
       of_g(r.a.gate_output_roundoff, dtype_of(p, {"g"})), of_state(0, Dtype::fp32);
   const int64_t stride = std::max<int64_t>(1, static_cast<int64_t>(std::sqrt(static_cast<double>(f.T))));
@@ -275,12 +328,13 @@ ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
     if (t % stride == 0) marks.push_back(h);
     h.advance(f, t);
     const auto i = static_cast<size_t>(t);
-    Rk[i + 1] = Rk[i] + one_plus_largest(f.s, t) * one_plus_largest(f.k, t);
-    Rv[i + 1] = Rv[i] + one_plus_largest(f.s, t) * one_plus_largest(f.v, t);
+    Rk[i + 1] = Rk[i] + f.one_plus_written(t) * one_plus_largest(f.k, t);
+    Rv[i + 1] = Rv[i] + f.one_plus_written(t) * one_plus_largest(f.v, t);
   }
   ModelledValues y{{}, true};
   for (const SliceMatrix& m : p.inputs) y.values.emplace_back(m.values.size());
   const double n = f.roundings();
+  ThroughSlots through(f);
   for (int64_t t = f.T; t-- > 0;) {
     const int64_t first = t / stride * stride;
     if (run.empty() || t % stride == stride - 1 || t == f.T - 1) {
@@ -298,7 +352,7 @@ ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
     const double dy_spread = 4 * slots * (1 + std::fabs(f.scale)) * d * Rv[step];
     r.Q += d + one_plus_largest(f.q, t) * dy_spread;
     const double widest = r.Q * (Rk[step] + Rv[step]) * ones_plus_sum(f.k, t) * ones_plus_sum(f.v, t) *
-                          ones_plus_sum(f.s, t) * ones_plus_sum(f.q, t);
+                          f.ones_plus_written(t) * ones_plus_sum(f.q, t);
     const auto lost = [&](double reach) { return unless_over(widest, r.flushed * reach); };
     const double* d_o = f.row(p.cotangents[0], t);
     for (int64_t m = 0; m < f.M; ++m) {
@@ -309,32 +363,35 @@ ModelledValues Gsa::adjoint_bound(const SliceProblem& p) {
     for (int64_t c = 0; c < f.K; ++c) {
       const auto i = static_cast<size_t>(t * f.K + c);
       const Known dq = column(after.Hk, c, r.dy.data(), r.dy_error.data()).rounded(r.forward.readout);
-      const Known dk = column(r.Gk, c, f.row(f.s, t), nullptr).rounded(r.reverse.readout);
+      const Known dk = column(r.Gk, c, f.written(t), f.written_error(t)).rounded(r.reverse.readout);
       y.values[0][i] = stored.element(dq.value, dq.P, dq.E, lost(slots * Rk[step] * dy_spread), n);
-      y.values[1][i] = stored.element(dk.value, dk.P, dk.E, lost(r.Q * ones_plus_sum(f.s, t)), n);
+      y.values[1][i] = stored.element(dk.value, dk.P, dk.E, lost(r.Q * f.ones_plus_written(t)), n);
     }
     for (int64_t j = 0; j < f.V; ++j) {
-      const Known dv = column(r.Gv, j, f.row(f.s, t), nullptr).rounded(r.value_readout);
+      const Known dv = column(r.Gv, j, f.written(t), f.written_error(t)).rounded(r.value_readout);
       y.values[2][static_cast<size_t>(t * f.V + j)] =
-          stored.element(dv.value, dv.P, dv.E, lost(r.Q * ones_plus_sum(f.s, t)), n);
+          stored.element(dv.value, dv.P, dv.E, lost(r.Q * f.ones_plus_written(t)), n);
     }
     for (int64_t m = 0; m < f.M; ++m) {
       const auto i = static_cast<size_t>(t * f.M + m);
       const Known ds = sum(product(r.Gv, m, f.row(f.v, t), nullptr), product(r.Gk, m, f.row(f.k, t), nullptr))
                            .rounded(r.reverse.readout);
-      const double g = f.at(f.g, t, m);
+      const double g = f.slots.g[i], g_error = f.slots.g_error[i];
       const Known dg =
           sum(moved(before.Hv, r.Gv, m, exponential(g)), moved(before.Hk, r.Gk, m, exponential(g)));
-      const double crossed = std::fmax(before.Hv.model().decay_error(g), r.Gv.model().decay_error(g));
+      const double crossed =
+          std::fmax(before.Hv.model().decay_error(g, g_error), r.Gv.model().decay_error(g, g_error));
       const Known rounded = dg.rounded(crossed + (1 + crossed) * r.gate_readout);
-      y.values[3][i] = stored.element(ds.value, ds.P, ds.E,
-                                      lost(r.Q * (ones_plus_sum(f.v, t) + ones_plus_sum(f.k, t))), n);
-      y.values[4][i] = of_g.element(rounded.value, rounded.P, rounded.E,
-                                    lost(r.Q * (Rk[step] + Rv[step]) * static_cast<double>(f.K + f.V)), n);
-      r.Gv.cross(m, g), r.Gk.cross(m, g);
+      const double lost_s = lost(r.Q * (ones_plus_sum(f.v, t) + ones_plus_sum(f.k, t))),
+                   lost_g = lost(r.Q * (Rk[step] + Rv[step]) * static_cast<double>(f.K + f.V));
+      y.values[3][i] = stored.element(ds.value, ds.P, ds.E, lost_s, n);
+      y.values[4][i] = of_g.element(rounded.value, rounded.P, rounded.E, lost_g, n);
+      if (f.slots.own) through.written[i] = {ds, lost_s}, through.decayed[i] = {rounded, lost_g};
+      r.Gv.cross(m, g, g_error), r.Gk.cross(m, g, g_error);
     }
     if (r.Gk.chunk_starts(t)) r.Gk.end_chunk(), r.Gv.end_chunk();
   }
+  if (f.slots.own) through.finish(r, stored, n, y.values[3]), y.values[4].assign(y.values[4].size(), {});
   const double lost = f.T == 0 ? 0 : unless_over(r.Q, r.flushed * r.Q);
   for (int64_t m = 0; m < f.M; ++m)
     for (int64_t c = 0; c < f.K; ++c) {

@@ -32,7 +32,8 @@ struct Gsa {
       "gated slot attention: two gated passes over slots, softmax between";
   static constexpr std::string_view formula =
       "Hk_t = Hk_{t-1} diag(exp(g_t)) + k_t s_t^T;  p_t = softmax(scale Hk_t^T q_t);  "
-      "Hv_t = diag(exp(g_t)) Hv_{t-1} + s_t v_t^T;  o_t = Hv_t^T p_t";
+      "Hv_t = diag(exp(g_t)) Hv_{t-1} + s_t v_t^T;  o_t = Hv_t^T p_t;  without g: z_t = log sum_{j<=t} "
+      "exp(s_j), g_t = z_{t-1} - z_t (g_1 = 0), s_t <- exp(s_t - z_t)";
   static constexpr std::string_view citation = "Zhang et al., Gated Slot Attention, arXiv:2409.07146";
   static std::vector<ArgumentSpec> inputs() {
     return {
@@ -46,7 +47,7 @@ struct Gsa {
             {"hkt", {"N", "H", "K", "M"}, Role::state},
             {"hvt", {"N", "H", "M", "V"}, Role::state}};
   }
-  static constexpr bool inexact = true, proportional_to_scale = false;
+  static constexpr bool inexact = true, proportional_to_scale = false, absent_gate_is_zero = false;
   static ModelledValues forward_bound(const SliceProblem&);
   static ModelledValues adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
@@ -185,19 +186,19 @@ struct Gsa {
   }
 
   /// Without g: from the gradients of g_t = z_{t-1} - z_t and of w_t = e^{s_t - z_t} to that of s, in reverse
-  /// time with Z = dL/dz_t:
-  ///   dlog w_t = w_t dw_t      Z <- Z - dg_t - dlog w_t      ds_t = dlog w_t + w_t Z
-  ///   Z <- e^{g_t} Z + dg_t      (as dz_t/dz_{t-1} = e^{g_t} and dz_t/ds_t = w_t)
+  /// time. With Z what later tokens give to dL/dz_t, all of it is Z - dg_t - w_t dw_t, of which z_{t-1} gets
+  /// the share e^{g_t} and s_t the share w_t = 1 - e^{g_t}:
+  ///   ds_t = w_t dw_t + w_t (Z - dg_t - w_t dw_t) = w_t (e^{g_t} dw_t + Z - dg_t)
+  ///   Z <- dg_t + e^{g_t} (Z - dg_t - w_t dw_t) = e^{g_t} (Z - w_t dw_t) + w_t dg_t
   /// and z_1 = s_1 with g_1 = 0, w_1 = 1 constant: ds_1 = Z.
   template <typename Real>
   static void through_slots(const Slots<Real>& w, Inputs<Real>& y) {
     for (Eigen::Index m = 0; m < y.s.cols(); ++m) {
       Real Z(0);
       for (Eigen::Index t = y.s.rows() - 1; t >= 1; --t) {
-        const Real written = w.s(t, m) * y.s(t, m), decayed = y.g(t, m);
-        Z = Z - decayed - written;
-        y.s(t, m) = written + w.s(t, m) * Z;
-        Z = w.a(t, m) * Z + decayed;
+        const Real weight = w.s(t, m), a = w.a(t, m), dw = y.s(t, m), dg = y.g(t, m);
+        y.s(t, m) = weight * (a * dw + Z - dg);
+        Z = a * (Z - weight * dw) + weight * dg;
       }
       if (y.s.rows() > 0) y.s(0, m) = Z;
     }

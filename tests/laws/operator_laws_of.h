@@ -166,6 +166,7 @@ inline GatedArithmetic transcribed(const Sizes& s, double share) {
   GatedArithmetic a;
   a.decay = 3.01 * u, a.write = 2.01 * u, a.step = 2.01 * u, a.readout = sums * u;
   a.bonus = 4.01 * u, a.divide = sums * u, a.logits = sums * u, a.logits_per_nat = u, a.removal = sums * u;
+  a.own_sum = a.own_weights = 8 * u, a.own_weights_per_nat = u;
   a.underflow = 0x1p-149;
   return a;
 }
