@@ -55,6 +55,7 @@ std::optional<Verification> first_finding(const Kernel& kernel, const DefectTria
     FirstFinding first(options.time_s / 4, options.interrupted);
     FuzzOptions fuzzing;
     fuzzing.time_s = left;
+    fuzzing.cases = options.cases;
     fuzzing.seed = options.seed + (round << 32);
     fuzzing.jobs = options.jobs;
     fuzzing.db = "";
@@ -68,7 +69,7 @@ std::optional<Verification> first_finding(const Kernel& kernel, const DefectTria
     trial.seconds_compiling += compiling;
     if (first.finding) return first.finding;
     if (options.interrupted && *options.interrupted != 0) break;
-    left = std::min(left, compiling / jobs);
+    left = options.cases > 0 ? 0 : std::min(left, compiling / jobs);
   }
   return std::nullopt;
 }

@@ -14,6 +14,7 @@ namespace assay::cli {
 
 struct DefectTrialOptions {
   double time_s = 60;  ///< of fuzzing; what compiling the defect takes comes on top
+  int64_t cases = 0;   ///< instead of time, where not 0
   int jobs = 0;        ///< cases in flight; 0: all cores
   uint64_t seed = 1;
   Backend* backend = nullptr;

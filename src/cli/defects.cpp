@@ -52,6 +52,14 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", day.tm_year + 1900, day.tm_mon + 1, day.tm_mday);
 }
 
+/// Before a long run rather than after it: throws BadInput where the file cannot be written.
+void require_writable(const std::string& path) {
+  if (path.empty()) return;
+  const bool there = std::filesystem::exists(path);
+  if (!std::ofstream(path, std::ios::app)) throw BadInput(fmt::format("{}: cannot be written", path));
+  if (!there) std::filesystem::remove(path);
+}
+
 /// A stored finding: token, cause, digest of the output bits.
 struct StoredToken {
   std::string token, cause, digest;
@@ -74,6 +82,7 @@ std::vector<StoredToken> read_tokens(const std::string& path) {
 struct DefectsCommand {
   std::string what = "all", time = "60s", json, markdown, tokens, check;
   int jobs = 0, together = 1;
+  int64_t cases = 0;
   uint64_t seed = 1;
   EngineOptions engines;
 
@@ -82,6 +91,7 @@ struct DefectsCommand {
     DefectTrialOptions options;
     const Engines on = engines.make(1);
     options.time_s = parse_duration(time);
+    options.cases = cases;
     options.jobs = jobs > 0 ? jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     options.seed = seed;
     options.backend = on.primary.get();
@@ -94,6 +104,7 @@ struct DefectsCommand {
  private:
   int measure(const DefectTrialOptions& options) {
     const std::vector<const Defect*> chosen = defects_named(what);
+    for (const std::string& file : {json, markdown, tokens}) require_writable(file);
     std::vector<DefectTrial> trials = stored();
     const Console console(stdout);
     std::mutex mutex;
@@ -153,7 +164,8 @@ struct DefectsCommand {
   }
 
   std::string command() const {
-    return fmt::format("assay defects {} --time {} --seed {}", what, time, seed);
+    const std::string budget = cases > 0 ? fmt::format("--cases {}", cases) : "--time " + time;
+    return fmt::format("assay defects {} {} --seed {}", what, budget, seed);
   }
 
   static std::string tokens_text(const std::vector<DefectTrial>& trials) {
@@ -222,7 +234,10 @@ void add_defects(CLI::App& app, int& status) {
   const auto o = std::make_shared<DefectsCommand>();
   command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla, all")
       ->capture_default_str();
+  CLI::Option* cases = command->add_option("--cases", o->cases, "Of each, in place of time")
+                           ->check(whole_number(1, 1'000'000'000));
   command->add_option("--time", o->time, "Of fuzzing each, as in 60s, 5m; compiling a defect comes on top")
+      ->excludes(cases)
       ->capture_default_str();
   command->add_option("--jobs", o->jobs, "Cases in flight (default: all cores)")
       ->check(whole_number(0, kMostThreads));

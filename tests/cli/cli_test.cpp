@@ -112,6 +112,13 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"fuzz gla --seed -1", "--seed: -1 is not a whole number"},
       {"list kernls", "did you mean 'kernels'?"},
       {"list kernels --json --markdown", "excludes"},
+      {"defects gla.chnk", "did you mean 'gla.chunk'?"},
+      {"defects gla.chunk@S7", "unknown kernel or operator with known defects 'gla.chunk@S7'"},
+      {"defects gla --cases 0", "--cases: 0 is not a whole number from 1 to"},
+      {"defects gla --json text.json", "text.json: not what 'assay defects --json' writes"},
+      {"defects gla --tokens gone/tokens.txt", "gone/tokens.txt: cannot be written"},
+      {"defects --check text.json", "is not TOKEN CAUSE DIGEST"},
+      {"defects --check gone.txt", "gone.txt: cannot be opened"},
   };
   for (const auto& [arguments, message] : table) {
     const Ran ran = run_assay(arguments, here);
@@ -125,7 +132,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
 TEST(Cli, VersionAndHelpGoToStandardOutput) {
   const ScratchFolder here;
   EXPECT_TRUE(run_assay("--version", here).out.starts_with("assay 0."));
-  for (const char* arguments : {"--help", "verify --help", "fuzz --help", "list --help"}) {
+  for (const char* arguments : {"--help", "verify --help", "fuzz --help", "list --help", "defects --help"}) {
     const Ran ran = run_assay(arguments, here);
     EXPECT_EQ(ran.status, 0) << arguments;
     EXPECT_NE(ran.out.find("Usage"), std::string::npos) << arguments;
