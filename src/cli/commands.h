@@ -12,6 +12,7 @@ namespace assay::cli {
 void add_list(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_fuzz(CLI::App& app, int& status);
+void add_mutate(CLI::App& app, int& status);
 void add_trace(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
 void add_report(CLI::App& app, int& status);

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -14,6 +13,7 @@
 #include "src/case/names.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
+#include "src/cli/duration.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/output_options.h"
@@ -25,17 +25,6 @@
 
 namespace assay::cli {
 namespace {
-
-/// "60", "60s", "5m", "2h" as seconds.
-double parse_duration(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string unit(end, text.data() + text.size());
-  const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (error != std::errc() || !(value * factor > 0))
-    throw BadInput(fmt::format("--time {}: write a duration like 60s, 5m or 2h", text));
-  return value * factor;
-}
 
 /// A kernel, all kernels of an operator, or all.
 std::vector<const Kernel*> kernels_named(const std::string& what) {
