@@ -55,18 +55,6 @@ size_t even_weight(const Target& target, const std::string& feature, size_t weig
   return std::max<size_t>(1, static_cast<size_t>(100 * share * double(weight)));
 }
 
-/// The axis itself, or as a factor of one ("H*V"); D is V.
-bool uses_axis(const Operator& op, std::string_view axis) {
-  for (const ArgumentSpec& input : op.inputs)
-    for (std::string_view name : input.axes) {
-      if (axis == "V" && name == "D") return true;
-      for (size_t times; (times = name.find('*')) != name.npos; name.remove_prefix(times + 1))
-        if (name.substr(0, times) == axis) return true;
-      if (name == axis) return true;
-    }
-  return false;
-}
-
 int64_t partial_rows() {
   return pick<int64_t>({{1, 1},
                         {1, 2},
@@ -364,6 +352,17 @@ uint64_t mixed(uint64_t x) {
 constexpr uint64_t kMaxAttempts = 1000;
 
 }  // namespace
+
+bool uses_axis(const Operator& op, std::string_view axis) {
+  for (const ArgumentSpec& input : op.inputs)
+    for (std::string_view name : input.axes) {
+      if (axis == "V" && name == "D") return true;
+      for (size_t times; (times = name.find('*')) != name.npos; name.remove_prefix(times + 1))
+        if (name.substr(0, times) == axis) return true;
+      if (name == axis) return true;
+    }
+  return false;
+}
 
 void count_case(Feedback& feedback, const Case& c) {
   ++feedback.drawn["cases"];

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -24,6 +25,9 @@ void count_case(Feedback&, const Case&);
 /// two dimensions drawn again. Within the kernel's limits, valid for the operator, and cheap (see cost.h): on
 /// average about 6 million lane instructions.
 Case draw_case(const Kernel&, const Operator&, const Feedback&, uint64_t seed, uint64_t index);
+
+/// Has some input this axis, by itself or as a factor of one ("H*V")? D is V.
+bool uses_axis(const Operator&, std::string_view axis);
 
 /// "two chunks and a partial one", ...: class of the longest sequence, the coverage table's and the
 /// feedback's.

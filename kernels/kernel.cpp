@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 
 #include "kernels/defect.h"
+#include "kernels/mutant.h"
 #include "src/case/names.h"
 #include "src/numerics/bad_input.h"
 
@@ -46,17 +48,19 @@ const Kernel& find_clean(std::string_view name, std::string_view asked) {
 }  // namespace
 
 const Kernel& find_kernel(std::string_view name) {
-  const size_t at = name.find('@');
-  const Kernel& clean = find_clean(name.substr(0, at), name);
-  if (at == name.npos) return clean;
+  const size_t percent = name.find('%'), at = name.substr(0, percent).find('@');
+  const Kernel& clean = find_clean(name.substr(0, std::min(at, percent)), name);
+  if (at == name.npos && percent == name.npos) return clean;
 
   // References stay valid: a deque never moves its elements.
   static std::mutex mutex;
-  static std::deque<Kernel> patched;
+  static std::deque<Kernel> changed;
   const std::scoped_lock lock(mutex);
-  for (const Kernel& kernel : patched)
+  for (const Kernel& kernel : changed)
     if (kernel.name == name) return kernel;
-  return patched.emplace_back(with_defect(clean, std::string(name.substr(at + 1))));
+  Kernel made = at == name.npos ? clean : with_defect(clean, std::string(name.substr(at + 1, percent - at - 1)));
+  if (percent != name.npos) made = with_mutation(made, std::string(name.substr(percent + 1)));
+  return changed.emplace_back(std::move(made));
 }
 
 }  // namespace assay

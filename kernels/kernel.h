@@ -47,8 +47,8 @@ std::vector<std::string> directions_of(const Kernel&);
 
 /// The kernels of kernels.def.
 const std::vector<Kernel>& kernels();
-/// "gla.chunk", or "gla.chunk@S1" (patched copy, compiled on demand with nvcc). Throws BadInput listing what
-/// there is.
+/// "gla.chunk", "gla.chunk@S1" (patched copy, compiled on demand with nvcc), or either with a mutant's identity:
+/// "gla.chunk%gla+chunk.bf16.fp32+1234+fma-to-mul" (mutant.h). Throws BadInput listing what there is.
 const Kernel& find_kernel(std::string_view name);
 
 }  // namespace assay

@@ -159,10 +159,10 @@ double scale_of(const Case& c, const Operator& op) {
 
 void validate(const Case& c, const Operator& op) {
   const auto legal = [](unsigned char ch) {
-    return std::isalnum(ch) || std::string_view("._@+-").find(ch) != std::string_view::npos;
+    return std::isalnum(ch) || std::string_view("._@%+-").find(ch) != std::string_view::npos;
   };
   require(!c.kernel.empty() && std::all_of(c.kernel.begin(), c.kernel.end(), legal),
-          fmt::format("kernel name '{}': only letters, digits and . _ @ + - are allowed", c.kernel));
+          fmt::format("kernel name '{}': only letters, digits and . _ @ % + - are allowed", c.kernel));
   validate_sizes(c, op);
   validate_packing(c);
   validate_dtype("dtype", c.dtype);

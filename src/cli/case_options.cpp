@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "kernels/foreign.h"
+#include "kernels/mutant.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/given_inputs.h"
 #include "src/case/names.h"
@@ -34,7 +35,7 @@ std::string names_of(const Table& table) {
 
 }  // namespace
 
-void KernelOptions::add_to(CLI::App& app, bool positional) {
+void KernelOptions::add_to(CLI::App& app, bool positional, bool mutable_) {
   if (positional)
     app.add_option("KERNEL", name_, "Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels)");
   app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX (a folder where the plan names files) ...")
@@ -43,6 +44,8 @@ void KernelOptions::add_to(CLI::App& app, bool positional) {
   app.add_option("--plan", plan_, "... and its launch plan")
       ->type_name("FILE.json")
       ->group("A kernel of your own");
+  if (mutable_)
+    app.add_option("--mutant", mutant_, "With one instruction changed, as assay mutate names it")->type_name("ID");
 }
 
 const Kernel& KernelOptions::kernel() {
@@ -53,12 +56,13 @@ const Kernel& KernelOptions::kernel() {
   if (!foreign() && name_.empty())
     throw BadInput("no kernel given: name one (assay list kernels), or give --ptx and --plan");
   loaded_ = foreign() ? load_foreign_kernel(ptx_, plan_) : find_kernel(name_);
+  if (!mutant_.empty()) loaded_ = with_mutation(*loaded_, mutant_);
   return *loaded_;
 }
 
 std::string KernelOptions::replay_suffix() const {
   if (!foreign()) return "";
-  return (ptx_.empty() ? "" : " --ptx " + ptx_) + " --plan " + plan_;
+  return (ptx_.empty() ? "" : " --ptx " + ptx_) + " --plan " + plan_ + (mutant_.empty() ? "" : " --mutant " + mutant_);
 }
 
 void CaseOptions::add_to(CLI::App& app) {

@@ -14,11 +14,12 @@ class App;
 
 namespace assay::cli {
 
-/// KERNEL, or --ptx FILE.ptx --plan FILE.json.
+/// KERNEL, or --ptx FILE.ptx --plan FILE.json; either with --mutant ID.
 class KernelOptions {
  public:
   /// `positional`: the name KERNEL stands first on the line; otherwise only the two files can be given.
-  void add_to(CLI::App&, bool positional = true);
+  /// `mutable_`: a mutant of it can be asked for.
+  void add_to(CLI::App&, bool positional = true, bool mutable_ = true);
   /// Loads on first use. Throws BadInput where neither or both forms are given.
   const Kernel& kernel();
   /// Names a registered kernel, as from a token.
@@ -28,7 +29,7 @@ class KernelOptions {
   std::string replay_suffix() const;
 
  private:
-  std::string name_, ptx_, plan_;
+  std::string name_, ptx_, plan_, mutant_;
   std::optional<Kernel> loaded_;
 };
 

@@ -13,6 +13,7 @@ void add_list(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_fuzz(CLI::App& app, int& status);
 void add_defects(CLI::App& app, int& status);
+void add_mutate(CLI::App& app, int& status);
 void add_trace(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
 void add_report(CLI::App& app, int& status);

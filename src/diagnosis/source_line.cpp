@@ -118,7 +118,8 @@ SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t 
   return where;
 }
 
-SourceText::SourceText(const std::string& kernel) {
+SourceText::SourceText(const std::string& name) {
+  const std::string kernel = name.substr(0, name.find('%'));
   for (const SourceFile& file : embedded_sources()) files_.emplace_back(file.path, file.text);
   const size_t at = kernel.find('@');
   if (at == std::string::npos) return;

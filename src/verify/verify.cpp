@@ -31,37 +31,6 @@ Verification begin(const Case& c, const Kernel& kernel, const Backend& backend) 
   return v;
 }
 
-/// An exact case asks for equality bit for bit: no operation rounds, so the arithmetic declares no error but
-/// the storing of dg, which may need more bits than its format has.
-ReferenceResult evaluate(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
-                         int threads) {
-  Problem problem;
-  problem.sizes = sizes_of(c);
-  problem.cu_seqlens = c.cu_seqlens;
-  problem.scale = scale_of(c, op);
-  problem.inputs = &inputs;
-  problem.parameters = c.parameters;
-  problem.threads =
-      threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const bool exact = c.values == "exact";
-  ReferenceResult result;
-  if (runs_forward(c)) {
-    if (!exact) problem.arithmetic = kernel.arithmetic(c);
-    result = op.evaluate(problem);
-  }
-  if (runs_backward(c)) {
-    const GatedAdjointArithmetic declared = kernel.adjoint_arithmetic(c);
-    if (!exact)
-      problem.adjoint = declared;
-    else
-      problem.adjoint.gate_output_roundoff = declared.gate_output_roundoff;
-    ReferenceResult gradients = op.evaluate_adjoint(problem);
-    result.seconds += gradients.seconds;
-    std::move(gradients.outputs.begin(), gradients.outputs.end(), std::back_inserter(result.outputs));
-  }
-  return result;
-}
-
 /// Judges every output the plan writes, in the operator's order.
 std::vector<OutputComparison> compare_outputs(const Outcome& outcome, const ReferenceResult& reference,
                                               const CheckReport* partial) {
@@ -144,7 +113,7 @@ void judge_some_blocks(const Case& c, const Kernel& kernel, const Operator& op, 
   for (const auto& [name, tensor] : outcome.outputs) held &= tensor.is_held();
   v.partial = fmt::format("blocks {} of every launch ran", c.blocks);
   if (!outcome.trap && held && !trap) {
-    const ReferenceResult reference = evaluate(c, kernel, op, inputs, options.threads);
+    const ReferenceResult reference = reference_of(c, kernel, op, inputs, options.threads);
     v.seconds_reference = reference.seconds;
     v.outputs = compare_outputs(outcome, reference, &report);
     for (const OutputComparison& output : v.outputs)
@@ -222,6 +191,37 @@ void explain(const Plan& plan, const Operator& op, const TensorMap& inputs, cons
 
 }  // namespace
 
+/// In an exact case no operation rounds, so the arithmetic declares no error but
+/// the storing of dg, which may need more bits than its format has.
+ReferenceResult reference_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
+                             int threads) {
+  Problem problem;
+  problem.sizes = sizes_of(c);
+  problem.cu_seqlens = c.cu_seqlens;
+  problem.scale = scale_of(c, op);
+  problem.inputs = &inputs;
+  problem.parameters = c.parameters;
+  problem.threads =
+      threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const bool exact = c.values == "exact";
+  ReferenceResult result;
+  if (runs_forward(c)) {
+    if (!exact) problem.arithmetic = kernel.arithmetic(c);
+    result = op.evaluate(problem);
+  }
+  if (runs_backward(c)) {
+    const GatedAdjointArithmetic declared = kernel.adjoint_arithmetic(c);
+    if (!exact)
+      problem.adjoint = declared;
+    else
+      problem.adjoint.gate_output_roundoff = declared.gate_output_roundoff;
+    ReferenceResult gradients = op.evaluate_adjoint(problem);
+    result.seconds += gradients.seconds;
+    std::move(gradients.outputs.begin(), gradients.outputs.end(), std::back_inserter(result.outputs));
+  }
+  return result;
+}
+
 Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const VerifyOptions& options) {
   const Operator& op = find_operator(kernel.operator_name);
   require_accepted(c, kernel, op);
@@ -251,7 +251,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   check_exponents(kernel, v);
 
   if (!outcome.trap) {
-    const ReferenceResult reference = evaluate(c, kernel, op, inputs, options.threads);
+    const ReferenceResult reference = reference_of(c, kernel, op, inputs, options.threads);
     v.seconds_reference = reference.seconds;
     v.outputs = compare_outputs(outcome, reference, nullptr);
     v.accumulated_decay = accumulate(outcome, reference, op, c);

@@ -29,10 +29,13 @@ TEST(Kernel, IsFoundByNameAndBelongsToAnOperator) {
 
 TEST(Kernel, UnknownNamesAreRefusedWithWhatThereIs) {
   EXPECT_EQ(refusal("gla.chonk"), "unknown kernel 'gla.chonk': did you mean 'gla.chunk'?");
-  EXPECT_EQ(refusal("gla.chunk@S9"),
-            "gla.chunk has no defect 'S9'; there are: D1, D2, D3, G1, G2, I1, R1, S1, S2a, S2b, S2c, U1");
-  EXPECT_EQ(refusal("gla.fused_recurrent@S1"),
-            "gla.fused_recurrent has no defect 'S1'; there are: D1, D2, D3, G1");
+  for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
+    std::string names;
+    for (const Defect& defect : defects())
+      if (defect.kernel == kernel) names += (names.empty() ? "" : ", ") + defect.name;
+    ASSERT_NE(names.find("D1"), names.npos);
+    EXPECT_EQ(refusal(std::string(kernel) + "@S9"), std::string(kernel) + " has no defect 'S9'; there are: " + names);
+  }
 }
 
 TEST(Kernel, WithADefectKeepsItsPlanAndSaysWhatIsWrong) {

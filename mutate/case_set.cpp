@@ -1,0 +1,160 @@
+#include "mutate/case_set.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "fuzz/cost.h"
+#include "fuzz/generator.h"
+#include "src/numerics/bad_input.h"
+#include "src/verify/acceptance.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kWidest = 256;     ///< cut to the kernel's limit, where it has a lower one
+constexpr double kMostWork = 1.2e7;  ///< lane instructions of a drawn case, about
+
+void with_states(Case& c) {
+  c.initial_state = true;
+  c.final_state_gradient = runs_backward(c);
+}
+
+struct CaseRow {
+  const char* name;
+  void (*shape)(Case&);
+};
+constexpr CaseRow kRows[] = {
+#include "mutate/mutation_cases.def"
+};
+
+bool has_gate(const Case& c, const Operator& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& input) {
+    return input.role == Role::log_decay && is_present(c, input);
+  });
+}
+
+/// The axes that the operator has, within the kernel's limits.
+void fit(Case& c, const Kernel& kernel, const Operator& op) {
+  c.H = uses_axis(op, "H") ? c.H : 1;
+  c.HV = uses_axis(op, "HV") ? std::max(c.HV, c.H) : 0;
+  if (c.HV > 0) c.HV -= c.HV % c.H;
+  c.K = uses_axis(op, "K") ? std::min(c.K, kernel.limits.max_K) : 1;
+  c.V = uses_axis(op, "V") ? std::min(c.V, kernel.limits.max_V) : 1;
+  c.M = uses_axis(op, "M") ? std::min(std::max<int64_t>(c.M, 16), kernel.limits.max_M) : 0;
+  if (c.values == "exact" && op.inexact) c.values = "normal";
+  if (c.values == "exact" || !has_gate(c, op)) c.decay = "none";
+  if (!op.takes_scale) c.scale.reset();
+}
+
+bool accepted(const Case& c, const Kernel& kernel, const Operator& op) {
+  try {
+    require_accepted(c, kernel, op);
+    const TensorMap inputs = draw_inputs(c, op);
+    if (!domain_faults(inputs, kernel, op).empty()) return false;
+    plan_of(c, kernel, op, inputs);
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
+/// The case, with the first milder decays that the kernel takes where it does not take its own; without
+/// packing where it takes none. False: the kernel takes nothing like it.
+bool make_acceptable(Case& c, const Kernel& kernel, const Operator& op) {
+  for (const bool unpacked : {false, true}) {
+    Case attempt = c;
+    if (unpacked) {
+      if (c.cu_seqlens.empty()) break;
+      attempt.cu_seqlens.clear();
+    }
+    for (const char* decay :
+         {"", "reset:16,50", "strong", "constant:-0.5", "logsigmoid", "mild", "near-one", "none"}) {
+      if (*decay != '\0') attempt.decay = decay;
+      if (accepted(attempt, kernel, op)) return c = attempt, true;
+    }
+  }
+  return false;
+}
+
+/// Optional inputs, apart from states, and none of them present.
+std::vector<std::set<std::string>> presences(const Operator& op) {
+  std::vector<std::set<std::string>> sets;
+  std::set<std::string> all;
+  for (const ArgumentSpec& input : op.inputs) {
+    if (!input.optional || input.role == Role::state) continue;
+    all.insert(std::string(input.name));
+    sets.push_back({std::string(input.name)});
+  }
+  if (sets.size() > 1) sets.push_back(all);
+  return sets;
+}
+
+struct Collector {
+  const Kernel& kernel;
+  const Operator& op;
+  std::vector<std::pair<Dtype, Dtype>> formats;
+  std::vector<MutationCase> cases;
+  size_t rows = 0;
+
+  /// The case in every pair of formats, as one row.
+  void add(const Case& c) {
+    for (const auto& [dtype, gate] : formats) {
+      Case made = c;
+      made.kernel = kernel.name;
+      made.dtype = dtype, made.gate_dtype = gate;
+      fit(made, kernel, op);
+      if (!make_acceptable(made, kernel, op)) continue;
+      const auto same = [&](const MutationCase& other) { return other.case_ == made; };
+      if (std::none_of(cases.begin(), cases.end(), same)) cases.push_back({made, rows});
+    }
+    ++rows;
+  }
+};
+
+}  // namespace
+
+std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel& kernel) {
+  const auto& dtypes = kernel.limits.dtypes;
+  const std::vector<Dtype> gates =
+      kernel.limits.gate_dtypes.empty() ? std::vector{Dtype::fp32} : kernel.limits.gate_dtypes;
+  std::vector<std::pair<Dtype, Dtype>> pairs;
+  for (size_t i = 0; i < std::max(dtypes.size(), gates.size()); ++i)
+    pairs.emplace_back(dtypes[i % dtypes.size()], gates[(i + 1) % gates.size()]);
+  return pairs;
+}
+
+std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+                                         int drawn, uint64_t seed) {
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, 0};
+  for (const std::string& direction : directions) {
+    uint64_t number = 0;
+    Case basis;
+    basis.direction = direction;
+    basis.decay = "logsigmoid";
+    for (const CaseRow& row : kRows) {
+      Case c = basis;
+      row.shape(c);
+      c.seed = ++number;
+      collector.add(c);
+    }
+    for (const std::set<std::string>& without : presences(collector.op)) {
+      Case c = basis;
+      c.T = 83, c.K = 24, c.V = 16;
+      c.seed = ++number;
+      c.without = without;
+      with_states(c);
+      collector.add(c);
+    }
+  }
+  int found = 0;
+  for (uint64_t index = 0; found < drawn && index < 20u * static_cast<uint64_t>(drawn); ++index) {
+    const Case c = draw_case(kernel, collector.op, {}, seed, index);
+    if (std::find(directions.begin(), directions.end(), c.direction) == directions.end()) continue;
+    if (estimated_cost(c) > kMostWork) continue;
+    ++found;
+    collector.add(c);
+  }
+  return collector.cases;
+}
+
+}  // namespace assay

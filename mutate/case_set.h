@@ -1,0 +1,26 @@
+// The cases that mutants are tried on: few and small, made from the kernel's limits alone, so that every part
+// of its code runs (full, partial and several chunks; widths in and out of step with vectors; packed and
+// empty sequences; states and their gradients; extreme decays; values whose results are exact).
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace assay {
+
+struct MutationCase {
+  Case case_;
+  size_t row = 0;  ///< the same for cases that differ only in their formats
+};
+
+/// Formats of inputs and gates that together show every one of both; each has modules of its own.
+std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel&);
+
+/// `directions`: some of forward, backward. After the table's rows (mutation_cases.def) come `drawn` cases of
+/// the fuzzer's, decided by `seed`. Only cases that the kernel accepts, inside its domain.
+std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<std::string>& directions, int drawn,
+                                         uint64_t seed);
+
+}  // namespace assay

@@ -1,0 +1,71 @@
+#include "mutate/infection.h"
+
+#include "src/vm/engine.h"
+#include "src/vm/launch.h"
+
+namespace assay {
+namespace {
+
+/// A hash of everything that one instruction writes to registers, in order.
+struct ResultTrace {
+  static constexpr bool enabled = true;
+  int32_t function = -1, instruction = -1;
+  uint64_t hash = 0xcbf29ce484222325, results = 0;
+
+  void begin_block(vm::Block& block) { add(block.linear); }
+  void before(vm::Warp&, const vm::Op&, uint32_t) {}
+  void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
+    if (op.instruction != instruction || op.function != function) return;
+    add(mask);
+    if (op.d != vm::no_slot) cell(warp, op.d, op.d_cell, mask);
+    if (op.d2 != vm::no_slot) add(warp.mask(op.d2) & mask);
+    const bool loads = op.row->effect == vm::Effect::load || op.row->effect == vm::Effect::load_matrix;
+    const uint32_t written = loads ? op.slot_count : op.row->effect == vm::Effect::matrix ? 4 : 0;
+    for (uint32_t i = 0; i < written && i < op.slot_count; ++i) cell(warp, op.slots[i], vm::Cell::word, mask);
+  }
+  void landed(vm::Warp&, const vm::Landing&) {}
+  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
+  void end_block(vm::Block&) {}
+
+ private:
+  void add(uint64_t value) { hash = (hash ^ value) * 0x100000001b3; }
+  void cell(const vm::Warp& warp, vm::Slot slot, vm::Cell kind, uint32_t mask) {
+    ++results;
+    if (kind == vm::Cell::mask) return add(warp.mask(slot) & mask);
+    for (int lane = 0; lane < 32; ++lane)
+      if (mask >> lane & 1) add(kind == vm::Cell::wide ? warp.wide(slot)[lane] : warp.word(slot)[lane]);
+  }
+};
+
+ResultTrace results_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
+                       const std::string& module, const ptx::Mutation& mutation) {
+  vm::PreparedPlan prepared(plan, inputs, options);
+  ResultTrace trace;
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    const vm::LaunchContext& context = prepared.enter(i);
+    const bool here = plan.launches[i].module == module;
+    trace.function = here ? mutation.function : -2;
+    trace.instruction = here ? mutation.instruction : -2;
+    vm::Worker worker;
+    vm::prepare_worker(worker, context);
+    vm::Engine<ResultTrace> engine(worker, trace);
+    const auto& grid = plan.launches[i].grid;
+    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+    for (uint64_t block = 0; block < blocks && !worker.block.trap; ++block) engine.run_block(block);
+    if (worker.block.trap) break;
+  }
+  return trace;
+}
+
+}  // namespace
+
+std::optional<bool> result_changes(const Plan& original, const Plan& changed, const TensorMap& inputs,
+                                   const vm::MachineOptions& options, const std::string& module,
+                                   const ptx::Mutation& mutation) {
+  const ResultTrace before = results_of(original, inputs, options, module, mutation);
+  const ResultTrace after = results_of(changed, inputs, options, module, mutation);
+  if (before.results == 0) return std::nullopt;
+  return before.hash != after.hash;
+}
+
+}  // namespace assay

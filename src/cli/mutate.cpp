@@ -1,0 +1,97 @@
+// assay mutate KERNEL: how many small changes of the kernel's PTX are seen.
+#include "mutate/mutate.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "src/cli/case_options.h"
+#include "src/cli/commands.h"
+#include "src/cli/duration.h"
+#include "src/cli/interrupt.h"
+#include "src/cli/print_mutation.h"
+#include "src/cli/progress_bar.h"
+#include "src/cli/whole_number.h"
+#include "src/numerics/bad_input.h"
+#include "src/ptx/mutation.h"
+#include "src/tensor/tensor_file.h"
+#include "src/vm/tensor_core.h"
+
+namespace assay::cli {
+namespace {
+
+struct MutateCommand {
+  KernelOptions own;
+  MutateOptions options;
+  std::string time, arch = "sm_90", json, direction;
+  double fail_under = 0;
+  bool details = false;
+
+  int run() {
+    const Kernel& kernel = own.kernel();
+    vm::tensor_core_model(arch);  // throws for an architecture that the machine does not know
+    options.machine.arch = arch;
+    if (!time.empty()) options.time_s = parse_duration(time);
+    if (!direction.empty() && direction != "both") options.directions = {direction};
+    if (fail_under < 0 || fail_under > 100) throw BadInput("--fail-under: write a percentage, 0 to 100");
+    const Console console(json == "-" ? stderr : stdout);
+    const Interrupt interrupt;
+    options.interrupted = &interrupt.signal();
+    ProgressBar bar;
+    const MutationRun result = mutate(kernel, options, [&](const MutationProgress& p) {
+      const double share = static_cast<double>(p.done) / static_cast<double>(std::max<int64_t>(p.of, 1));
+      bar.show(share, fmt::format("{} {} of {}, {} killed, {} survived", p.doing, p.done, p.of, p.killed,
+                                  p.survived));
+    });
+    bar.clear();
+    print_mutation_run(console, result, details);
+    const std::string text = to_json(result).dump(1);
+    if (json == "-") fmt::print("{}\n", text);
+    if (!json.empty() && json != "-") write_file(json, text + "\n");
+    if (score_of(result) < fail_under) return 1;
+    return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
+  }
+};
+
+std::string operators_text() {
+  std::string text = "Changes:";
+  for (const ptx::MutationOperator& row : ptx::mutation_operators())
+    text += fmt::format("\n  {:<17} {} ({})", row.name, row.summary, row.opcodes);
+  return text;
+}
+
+}  // namespace
+
+void add_mutate(CLI::App& app, int& status) {
+  CLI::App* command = app.add_subcommand(
+      "mutate",
+      "Changes single instructions of a kernel and counts how many changes the cases and properties see");
+  const auto o = std::make_shared<MutateCommand>();
+  o->own.add_to(*command, true, false);
+  command
+      ->add_option("--mutants", o->options.mutants,
+                   "Mutants, drawn evenly over pairs of source line and change")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--seed", o->options.seed, "Decides mutants and cases, whatever --jobs is")
+      ->check(whole_number(0, UINT64_MAX))
+      ->capture_default_str();
+  command->add_option("--direction", o->direction,
+                      "forward, backward or both (default: all that the kernel has)");
+  command->add_option("--time", o->time, "Ends the run after so long, as in 60s, 5m; the rest is untried");
+  command->add_option("--jobs", o->options.jobs, "Mutants in flight (default: all cores)")
+      ->check(whole_number(0, kMostThreads));
+  command->add_option("--arch", o->arch, "Architecture of the machine: sm_80, sm_89, sm_90")
+      ->capture_default_str();
+  command->add_option("--json", o->json, "Result as JSON (reports/schema.json); - for standard output")
+      ->type_name("FILE");
+  command->add_option("--fail-under", o->fail_under,
+                      "Exit with 1 where fewer percent of killed and survived are killed");
+  command->add_flag("--details", o->details, "Lists every mutant, not only survivors");
+  command->footer(operators_text());
+  command->callback([o, &status] { status = o->run(); });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,11 @@
+// A mutation run on the console.
+#pragma once
+#include "reports/mutation.h"
+#include "src/cli/console.h"
+
+namespace assay::cli {
+
+/// Counts by operator, then survivors by source line; with `details` every mutant.
+void print_mutation_run(const Console&, const MutationRun&, bool details);
+
+}  // namespace assay::cli
