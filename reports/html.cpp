@@ -20,17 +20,40 @@ std::string script_json(const json& data) {
   return text;
 }
 
-std::string page_title(const json& result, bool fuzz) {
-  if (!fuzz) return fmt::format("{}: {}", text_of(result, "kernel"), text_of(result, "verdict"));
+/// What a page of one kind of result shows at its head, and below.
+struct Page {
+  std::string title, verdict;
+  std::string (*sections)(const json&);
+};
+
+std::string names_of(const json& kernels) {
   std::string names;
-  for (const json& kernel : field_of(result, "kernels"))
-    names += (names.empty() ? "" : ", ") + exact_decimal(kernel);
-  return "fuzz " + names;
+  for (const json& kernel : kernels) names += (names.empty() ? "" : ", ") + exact_decimal(kernel);
+  return names;
 }
 
 std::string fuzz_verdict(const json& run) {
   if (!field_of(run, "findings").empty()) return "finding";
   return count_of(run, "undecided") > 0 ? "undecided" : "pass";
+}
+
+std::string sweep_verdict(const json& sweep) {
+  std::string verdict = "pass";
+  for (const json& cell : field_of(sweep, "cells")) {
+    const std::string own = text_of(cell, "verdict");
+    if (own == "finding") return own;
+    if (own == "undecided") verdict = own;
+  }
+  return verdict;
+}
+
+Page page_of(const json& result) {
+  const std::string kind = result_kind(result);
+  if (kind == "fuzz") return {"fuzz " + names_of(field_of(result, "kernels")), fuzz_verdict(result), html::fuzz_sections};
+  if (kind == "sweep")
+    return {"sweep " + names_of(field_of(result, "kernels")), sweep_verdict(result), html::sweep_sections};
+  return {text_of(result, "kernel"), text_of(result, "verdict"),
+          [](const json& run) { return html::verification_sections(run, "", 2); }};
 }
 
 std::string tool_line(const json& result) {
@@ -43,21 +66,20 @@ std::string tool_line(const json& result) {
 }  // namespace
 
 std::string render_html(const json& result) {
-  const bool fuzz = result_kind(result) == "fuzz";
-  const std::string title = escape_markup(page_title(result, fuzz));
-  const std::string verdict = fuzz ? fuzz_verdict(result) : text_of(result, "verdict");
+  const auto [name, verdict, sections] = page_of(result);
+  const std::string title = escape_markup(name);
 
   std::string page = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
   page +=
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n";
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  page += fmt::format("<title>assay: {}</title>\n<style>\n", title);
+  page += fmt::format("<title>assay: {}: {}</title>\n<style>\n", title, verdict);
   page += text::style();
   page += "</style>\n</head>\n<body>\n<header class=\"top\">\n";
-  page += fmt::format("<h1>{} {}</h1>\n", title.substr(0, title.rfind(':')), html::verdict_badge(verdict));
+  page += fmt::format("<h1>{} {}</h1>\n", title, html::verdict_badge(verdict));
   page += "</header>\n<main>\n";
-  page += fuzz ? html::fuzz_sections(result) : html::verification_sections(result, "", 2);
+  page += sections(result);
   page += fmt::format(
       "</main>\n<footer>{}, result schema {}. The numbers of this page stand in full in "
       "<code>result.json</code> beside it. Ratios are error divided by the proved bound: a value of a "

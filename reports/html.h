@@ -6,7 +6,7 @@
 
 namespace assay {
 
-/// Page of a verification or of a fuzz run, as written by to_json (reports/schema.json). Throws BadInput
+/// Page of a verification, of a fuzz run or of a sweep, as written by to_json (reports/schema.json). Throws BadInput
 /// where the document is neither.
 std::string render_html(const nlohmann::json& result);
 

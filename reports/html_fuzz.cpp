@@ -176,7 +176,14 @@ json outputs_data(const json& outputs) {
 }  // namespace
 
 json chart_data(const json& result) {
-  if (text_of(result, "kind") != "fuzz") return {{"outputs", outputs_data(field_of(result, "outputs"))}};
+  const std::string kind = text_of(result, "kind");
+  if (kind == "sweep") {
+    json data = sweep_chart_data(result);
+    data["worst"] = json::array();
+    for (const json& run : field_of(result, "worst")) data["worst"].push_back({{"outputs", outputs_data(field_of(run, "outputs"))}});
+    return data;
+  }
+  if (kind != "fuzz") return {{"outputs", outputs_data(field_of(result, "outputs"))}};
   json findings = json::array();
   for (const json& finding : field_of(result, "findings")) {
     if (findings.size() == kFindingsInFull) break;

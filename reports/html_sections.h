@@ -25,6 +25,11 @@ std::string diagnosis_section(const nlohmann::json& diagnosis, int level);
 /// Tables, heat maps and findings of a fuzz run.
 std::string fuzz_sections(const nlohmann::json& run);
 
+/// Answers, charts and cells of a sweep.
+std::string sweep_sections(const nlohmann::json& sweep);
+/// What its charts draw: one entry per cell, besides the data of its worst runs.
+nlohmann::json sweep_chart_data(const nlohmann::json& sweep);
+
 /// Findings shown in full on one page; the table above them lists all.
 inline constexpr int kFindingsInFull = 40;
 /// The numbers that the charts draw. Fields longer than kPointsPerField are folded: each point is the largest

@@ -1,7 +1,6 @@
 #include "reports/result.h"
 
-#include "reports/json_fields.h"
-#include "reports/tool.h"
+#include "reports/document.h"
 #include "src/case/parameters.h"
 
 namespace assay {
@@ -418,41 +417,6 @@ void fields(Io& io, FuzzRun& x) {
 }
 
 #undef ASSAY_FIELD
-
-namespace {
-
-/// A document: what it is, which program wrote it, then the fields.
-template <typename Result>
-nlohmann::json document(const char* kind, Result result) {
-  nlohmann::json json;
-  json["schema"] = kResultSchema;
-  json["kind"] = kind;
-  json["tool"] = {{"name", "assay"}, {"version", tool_version()}, {"commit", tool_commit()}};
-  JsonWriter writer{json};
-  fields(writer, result);
-  return json;
-}
-
-template <typename Result>
-Result read_document(const char* kind, const nlohmann::json& json) {
-  if (!json.is_object() || !json.contains("schema") || !json.contains("kind")) {
-    throw BadInput("not a result of assay: no 'schema' and 'kind' at the top");
-  }
-  if (json["schema"] != kResultSchema) {
-    throw BadInput(
-        fmt::format("result of schema {}: this program reads schema {}; write the result again with it",
-                    json["schema"].dump(), kResultSchema));
-  }
-  if (json["kind"] != kind) {
-    throw BadInput(fmt::format("result of kind {}: expected \"{}\"", json["kind"].dump(), kind));
-  }
-  Result result;
-  JsonReader reader{json, ""};
-  fields(reader, result);
-  return result;
-}
-
-}  // namespace
 
 nlohmann::json to_json(const Verification& result) {
   return document("verification", result);

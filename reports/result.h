@@ -10,6 +10,7 @@
 #include "src/case/case.h"
 #include "src/compare/accumulated_decay.h"
 #include "src/compare/compare.h"
+#include "src/compare/error_statistics.h"
 #include "src/vm/check_report.h"
 #include "src/vm/shadow_report.h"
 
@@ -137,6 +138,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string verdict;     ///< "pass" | "finding" | "undecided" | "domain"
   std::string cause;       ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
+  std::vector<ErrorStatistics> statistics;  ///< one per output, where asked for; not in the document
   std::vector<AccumulatedDecay> accumulated_decay;  ///< one per output that is a log decay
   std::vector<std::string> properties_failed;  ///< "same-bits-twice: o[...] differs ..."
   std::vector<std::string> domain;  ///< inputs outside the domain: "g[b=0,t=3,h=0,k=1] = 0.5: above 0"

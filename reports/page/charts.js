@@ -160,7 +160,122 @@
     };
   }
 
-  const charts = {histogram, field, tightness};
+  // Cells of one output and format, of one kernel or of all.
+  const cells_of = (cells, figure) => cells.filter((cell) => cell.output === figure.dataset.output && cell.dtype === figure.dataset.dtype &&
+      (!figure.dataset.kernel || cell.kernel === figure.dataset.kernel));
+  const palette = ["#4a90c8", "#d9822b", "#45a565", "#a274c2", "#d0605c", "#35a3a3", "#a5815c", "#8a8a8a"];
+  const finite = (value) => typeof value === "number" && value > 0;
+
+  // The domain of a logarithmic scale (a linear one for names) after a turn of the wheel at a place, or a drag.
+  const scaled = (axis) => (axis === "x" && !result.logarithmic ? "Linear" : "Log");
+  const zoomed = (axis) => `zoom${scaled(axis)}(dom_${axis}, invert('${axis}', ${axis}()), pow(1.001, event.deltaY))`;
+  const moved = (axis) => {
+    const by = axis === "x" ? "(grip.x - x()) / width" : "(y() - grip.y) / height";
+    return `grip ? pan${scaled(axis)}(grip.d${axis}, ${by}) : dom_${axis}`;
+  };
+
+  // Largest error and bound of every series against the swept option, both axes logarithmic, zoomable.
+  function sweep_error(table, width, figure) {
+    const cells = cells_of(table, figure), kernels = [...new Set(cells.map((cell) => cell.kernel))];
+    const name_of = (cell) => (kernels.length > 1 || !cell.series ? cell.kernel + (cell.series ? " " : "") : "") + cell.series;
+    const names = [...new Set(cells.map(name_of))];
+    const points = cells.filter((cell) => finite(cell.error)).map((cell) => ({
+      x: cell.x, y: cell.error, low: Math.min(...cell.errors.filter(finite)), high: Math.max(...cell.errors.filter(finite)),
+      name: name_of(cell), kernel: cell.kernel, token: cell.token,
+      tip: `${name_of(cell)}, ${result.x} ${cell.x}: error ${cell.error.toPrecision(4)}, bound ${Number(cell.bound).toPrecision(4)}, ratio ${Number(cell.ratio).toPrecision(3)}`,
+    }));
+    const bounds = cells.filter((cell) => finite(cell.bound)).map((cell) => ({x: cell.x, y: cell.bound, name: name_of(cell)}));
+    const xs = cells.map((cell) => cell.x), ys = [...points.flatMap((p) => [p.low, p.high]), ...bounds.map((p) => p.y)];
+    const [x0, x1] = [Math.min(...xs), Math.max(...xs)], [y0, y1] = [Math.min(...ys, 1), Math.max(...ys, 1e-30)];
+    const home = {x: result.logarithmic ? [x0 / 1.15, Math.max(x1, x0 * 2) * 1.15] : [x0 - 0.5, x1 + 0.5], y: [y0 / 2, Math.max(y1, y0 * 10) * 2]};
+    const of_series = (source) => ({facet: {name: "one", data: source, groupby: "name"}});
+    const colour = {scale: "colour", field: "name"};
+    return {
+      ...frame(width, 340),
+      signals: [
+        {name: "home_x", value: home.x}, {name: "home_y", value: home.y},
+        {name: "grip", value: null, on: [
+          {events: "mousedown", update: "{x: x(), y: y(), dx: dom_x, dy: dom_y}"}, {events: "window:mouseup", update: "null"}]},
+        {name: "dom_x", value: home.x, on: [
+          {events: {type: "wheel", consume: true}, update: zoomed("x")},
+          {events: "window:mousemove", update: moved("x")},
+          {events: "dblclick", update: "home_x"}]},
+        {name: "dom_y", value: home.y, on: [
+          {events: {type: "wheel", consume: true}, update: zoomed("y")},
+          {events: "window:mousemove", update: moved("y")},
+          {events: "dblclick", update: "home_y"}]},
+        {name: "emphasis", value: null, on: [
+          {events: "symbol:mouseover", update: "datum.name"}, {events: "mouseout", update: "null"}]},
+      ],
+      data: [{name: "points", values: points}, {name: "bounds", values: bounds}],
+      scales: [
+        {name: "x", type: result.logarithmic ? "log" : "linear", base: 2, domain: {signal: "dom_x"}, range: "width", zero: false},
+        {name: "y", type: "log", base: 10, domain: {signal: "dom_y"}, range: "height"},
+        {name: "colour", type: "ordinal", domain: names, range: palette},
+        {name: "dash", type: "ordinal", domain: kernels, range: ["circle", "square", "triangle-up", "diamond"]},
+      ],
+      axes: [
+        {orient: "bottom", scale: "x", title: result.x, format: "d", labelOverlap: true, labelFlush: true},
+        {orient: "left", scale: "y", title: "absolute error", grid: true, domain: false, ticks: false, tickCount: 6, format: ".0e"},
+      ],
+      legends: [
+        {stroke: "colour", symbolType: "stroke", symbolStrokeWidth: 2, orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260},
+        ...(kernels.length > 1 ? [{shape: "dash", orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260}] : []),
+      ],
+      marks: [{type: "group", clip: true, encode: {update: {width: {signal: "width"}, height: {signal: "height"}}}, marks: [
+        {type: "group", from: of_series("bounds"), marks: [{type: "line", interactive: false, from: {data: "one"}, encode: {update: {
+          x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: colour, strokeDash: {value: [5, 4]},
+          strokeOpacity: {signal: "emphasis && emphasis != datum.name ? 0.1 : 0.6"}}}}]},
+        {type: "group", from: of_series("points"), marks: [
+          {type: "area", interactive: false, from: {data: "one"}, encode: {update: {
+            x: {scale: "x", field: "x"}, y: {scale: "y", field: "low"}, y2: {scale: "y", field: "high"}, fill: colour,
+            fillOpacity: {signal: "emphasis && emphasis != datum.name ? 0.03 : 0.18"}}}},
+          {type: "line", interactive: false, from: {data: "one"}, encode: {update: {
+            x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: colour, strokeWidth: {value: 1.6},
+            strokeOpacity: {signal: "emphasis && emphasis != datum.name ? 0.15 : 1"}}}}]},
+        {type: "symbol", from: {data: "points"}, encode: {update: {
+          x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, fill: colour, size: {value: 34}, shape: {scale: "dash", field: "kernel"},
+          tooltip: {field: "tip"}}}},
+      ]}],
+    };
+  }
+  // Largest error / bound: series down, the swept option across.
+  function sweep_heat(table, width, figure) {
+    const rows = cells_of(table, figure).map((cell) => {
+      const ratio = cell.ratio, number = typeof ratio === "number", exponent = number && ratio > 0 ? Math.log2(ratio) : null;
+      return {
+        x: cell.x, series: cell.series || cell.kernel, ratio,
+        strength: exponent === null ? 0.04 : Math.min(1, Math.max(0.08, 1 + exponent / 10)), outside: !number || ratio > 1 || cell.verdict === "finding",
+        text: !number ? ratio : ratio === 0 ? "0" : ratio < 1e-3 ? ratio.toExponential(0) : ratio.toPrecision(2),
+        tip: `${cell.series} ${result.x} ${cell.x}: error/bound ${ratio}, ${cell.verdict}; ${cell.token}`,
+      };
+    });
+    const series = [...new Set(rows.map((row) => row.series))], xs = [...new Set(rows.map((row) => row.x))].sort((a, b) => a - b);
+    return {
+      ...frame(width, 26 * series.length + 40),
+      data: [{name: "cells", values: rows}],
+      scales: [
+        {name: "x", type: "band", domain: xs, range: "width", padding: 0.04},
+        {name: "y", type: "band", domain: series, range: "height", padding: 0.08},
+      ],
+      axes: [
+        {orient: "top", scale: "x", domain: false, ticks: false, labelOverlap: true, format: "d"},
+        {orient: "left", scale: "y", domain: false, ticks: false, labelPadding: 8},
+      ],
+      marks: [
+        {type: "rect", from: {data: "cells"}, encode: {update: {
+          x: {scale: "x", field: "x"}, width: {scale: "x", band: 1}, y: {scale: "y", field: "series"}, height: {scale: "y", band: 1},
+          fill: {signal: "datum.outside ? 'var(--bad)' : 'var(--accent)'"}, fillOpacity: {signal: "datum.outside ? 1 : datum.strength"},
+          cornerRadius: {value: 2}, tooltip: {field: "tip"}}}},
+        {type: "text", from: {data: "cells"}, interactive: false, encode: {update: {
+          x: {scale: "x", field: "x", band: 0.5}, y: {scale: "y", field: "series", band: 0.5}, align: {value: "center"},
+          baseline: {value: "middle"}, text: {field: "text"},
+          fill: {signal: "datum.outside || datum.strength > 0.6 ? 'var(--on-accent)' : 'var(--ink)'"}}}},
+      ],
+    };
+  }
+
+  const charts = {histogram, field, tightness, sweep_error, sweep_heat};
   const kPrintWidth = 640;  // CSS pixels: the text block of an A4 page
   function draw(figure, width) {
     if (!width || figure.dataset.width === String(width)) return;
@@ -168,9 +283,25 @@
     const canvas = figure.querySelector(".canvas");
     const spec = charts[figure.dataset.chart](at(figure.dataset.at), width, figure);
     canvas.replaceChildren();
-    new View(parse(spec, null, {ast: true}), {expr: expressionInterpreter, renderer: "svg", container: canvas, hover: false})
-        .runAsync().catch((error) => { canvas.textContent = `chart not drawn: ${error.message}`; });
+    const view = new View(parse(spec, null, {ast: true}), {expr: expressionInterpreter, renderer: "svg", container: canvas, hover: false});
+    figure.view = view;
+    view.runAsync().catch((error) => { canvas.textContent = `chart not drawn: ${error.message}`; });
   }
+
+  // + and - zoom a focused chart around its middle, 0 shows all of it.
+  function zoom_by_key(event) {
+    const view = event.currentTarget.closest("figure").view, factor = {"+": 0.8, "=": 0.8, "-": 1.25}[event.key];
+    if (!view || !view.getState().signals.dom_x || (!factor && event.key !== "0")) return;
+    for (const axis of ["x", "y"]) {
+      const [low, high] = view.signal("dom_" + axis), log = axis === "y" || result.logarithmic;
+      const [a, b] = log ? [Math.log(low), Math.log(high)] : [low, high], middle = (a + b) / 2, half = (b - a) / 2 * factor;
+      const back = (value) => (log ? Math.exp(value) : value);
+      view.signal("dom_" + axis, factor ? [back(middle - half), back(middle + half)] : view.signal("home_" + axis));
+    }
+    view.runAsync();
+    event.preventDefault();
+  }
+  for (const canvas of document.querySelectorAll(".canvas[tabindex]")) canvas.addEventListener("keydown", zoom_by_key);
 
   const figures = [...document.querySelectorAll("figure[data-chart]")];
   const width_of = (figure) => Math.floor(figure.querySelector(".canvas").clientWidth);

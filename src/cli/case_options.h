@@ -46,6 +46,8 @@ class CaseOptions {
   void add_to(CLI::App&);
   /// Throws BadInput where options contradict each other or the file does not fit the operator.
   CaseToRun resolve(const Kernel&) const;
+  /// The case of the options alone, to be varied before it is validated. Throws BadInput where --inputs is given.
+  Case unchecked(const Kernel&) const;
 
  private:
   Case from_options(const Kernel&) const;

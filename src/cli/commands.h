@@ -16,6 +16,7 @@ void add_defects(CLI::App& app, int& status);
 void add_mutate(CLI::App& app, int& status);
 void add_trace(CLI::App& app, int& status);
 void add_replay(CLI::App& app, int& status);
+void add_sweep(CLI::App& app, int& status);
 void add_report(CLI::App& app, int& status);
 
 }  // namespace assay::cli

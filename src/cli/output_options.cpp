@@ -29,6 +29,10 @@ void OutputOptions::write(const nlohmann::json& result) const {
   if (!report_.empty()) write_report(result, report_);
 }
 
+std::filesystem::path OutputOptions::beside_json(const std::string& ending) const {
+  return json_.empty() || json_ == "-" ? "" : json_ + ending;
+}
+
 Console OutputOptions::console() const {
   return Console(json_ == "-" ? stderr : stdout);
 }

@@ -1,5 +1,6 @@
 // Options that say where a result goes, and the exit status it means.
 #pragma once
+#include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
@@ -17,6 +18,8 @@ class OutputOptions {
   void add_to(CLI::App&);
   /// Writes --json and --report, where asked for.
   void write(const nlohmann::json& result) const;
+  /// A file of that ending beside the one of --json; empty where that is none.
+  std::filesystem::path beside_json(const std::string& ending) const;
   /// Where people read: standard output, or standard error where --json - takes standard output.
   Console console() const;
   /// 0 pass; 1 finding, and undecided without --allow-undecided; 2 all inputs out of domain.

@@ -44,6 +44,16 @@ std::vector<OutputComparison> compare_outputs(const Outcome& outcome, const Refe
   return comparisons;
 }
 
+/// In the order of compare_outputs.
+std::vector<ErrorStatistics> statistics_of(const Outcome& outcome, const ReferenceResult& reference) {
+  std::vector<ErrorStatistics> statistics;
+  for (const ReferenceOutput& expected : reference.outputs) {
+    const auto got = outcome.outputs.find(expected.name);
+    if (got != outcome.outputs.end()) statistics.push_back(error_statistics(got->second, expected));
+  }
+  return statistics;
+}
+
 /// What the errors of those outputs add up to that are log decays.
 std::vector<AccumulatedDecay> accumulate(const Outcome& outcome, const ReferenceResult& reference, const Operator& op,
                                          const Case& c) {
@@ -255,6 +265,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     v.seconds_reference = reference.seconds;
     v.outputs = compare_outputs(outcome, reference, nullptr);
     v.accumulated_decay = accumulate(outcome, reference, op, c);
+    if (options.statistics) v.statistics = statistics_of(outcome, reference);
   }
   if (options.twice) compare_runs(outcome, backend.run(plan, inputs), "same-bits-twice", v);
   if (options.peer) {

@@ -16,6 +16,7 @@ namespace assay {
 struct VerifyOptions {
   int threads = 0;       ///< 0: all cores
   bool twice = true;     ///< run the kernel twice and compare bits
+  bool statistics = false;  ///< also the distribution of each output's errors (Verification::statistics)
   bool diagnose = true;  ///< walk back from a non-finite output element (on the machine) and name causes
   OriginOptions origin;  ///< of that walk
   /// The element to walk back from, as (output, flat element); absent: the first non-finite one by output and

@@ -1,0 +1,117 @@
+#include "reports/markdown_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "reports/markup.h"
+#include "reports/svg_chart.h"
+#include "reports/sweep_answers.h"
+#include "reports/sweep_axes.h"
+#include "reports/sweep_result.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+bool belongs(const SweepCell& cell, const SweepPanel& panel) {
+  return !cell.samples.empty() && cell.output == panel.output && dtype_of(cell) == panel.dtype &&
+         (panel.kernel.empty() || panel.kernel == cell.kernel);
+}
+
+std::string error_picture(const Sweep& sweep, const SweepAxes& axes, const SweepPanel& panel) {
+  std::vector<SvgSeries> lines;
+  for (size_t s = 0; s < axes.series.size(); ++s)
+    for (const std::string& kernel : sweep.kernels) {
+      const std::string name = kernel + (axes.series[s].empty() ? "" : " " + axes.series[s]);
+      const int colour =
+          static_cast<int>(s * sweep.kernels.size() + static_cast<size_t>(&kernel - sweep.kernels.data()));
+      SvgSeries error{name, {}, false, colour}, bound{name + ", bound", {}, true, colour};
+      for (const SweepCell& cell : sweep.cells) {
+        if (!belongs(cell, panel) || cell.kernel != kernel || axes.series_of(cell) != axes.series[s])
+          continue;
+        error.points.emplace_back(axes.x_of(cell), cell.over_seeds.max_error);
+        bound.points.emplace_back(axes.x_of(cell), cell.over_seeds.max_bound);
+      }
+      lines.push_back(std::move(error));
+      lines.push_back(std::move(bound));
+    }
+  return svg_lines(fmt::format("{} in {}: largest error and bound", panel.output, panel.dtype), axes.x,
+                   "absolute", lines);
+}
+
+std::string ratio_picture(const Sweep& sweep, const SweepAxes& axes, const SweepPanel& panel) {
+  std::vector<SvgCell> cells;
+  for (const SweepCell& cell : sweep.cells) {
+    if (!belongs(cell, panel)) continue;
+    const auto column = std::find(axes.x_values.begin(), axes.x_values.end(), setting(cell, axes.x));
+    const auto row = std::find(axes.series.begin(), axes.series.end(), axes.series_of(cell));
+    cells.push_back({static_cast<size_t>(column - axes.x_values.begin()),
+                     static_cast<size_t>(row - axes.series.begin()),
+                     cell.nonfinite > 0 ? HUGE_VAL : cell.over_seeds.max_ratio});
+  }
+  return svg_map(fmt::format("{} {} in {}: error / bound", panel.kernel, panel.output, panel.dtype),
+                 axes.x_values, axes.series, cells);
+}
+
+std::string table(const json& cells) {
+  std::string out =
+      "| kernel | settings | output | verdict | max error | p99 | max bound | error/bound | ulp | rms error "
+      "| bias | worst case |\n"
+      "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|\n";
+  for (const json& cell : cells) {
+    std::string settings;
+    for (const json& s : field_of(cell, "settings"))
+      settings +=
+          fmt::format("{}{}={}", settings.empty() ? "" : " ", text_of(s, "option"), text_of(s, "value"));
+    const json& all = field_of(cell, "over_seeds");
+    out += fmt::format("| {} | {} | {} | {} |", escape_markdown(text_of(cell, "kernel")),
+                       escape_markdown(settings), escape_markdown(text_of(cell, "output")),
+                       text_of(cell, "verdict"));
+    for (const char* name :
+         {"max_error", "p99_error", "max_bound", "max_ratio", "max_ulp", "rms_error", "bias"})
+      out += fmt::format(" {} |", short_decimal(field_of(all, name)));
+    out += fmt::format(" `{}` |\n", text_of(cell, "token"));
+  }
+  return out;
+}
+
+}  // namespace
+
+IllustratedText sweep_markdown(const json& result) {
+  const Sweep sweep = sweep_from_json(result);
+  const SweepAxes axes = axes_of(sweep);
+  IllustratedText text;
+  std::string names;
+  for (const std::string& kernel : sweep.kernels) names += (names.empty() ? "" : ", ") + kernel;
+  text.markdown = fmt::format("# Sweep of {}\n\n{} cells, {} runs each, on {}.\n\n", escape_markdown(names),
+                              sweep.cells.size(), sweep.seeds.size(), escape_markdown(sweep.backend));
+  for (const Answer& answer : answers(sweep)) {
+    text.markdown += fmt::format("## {}\n\n", answer.question);
+    for (const std::string& sentence : answer.sentences)
+      text.markdown += fmt::format("- {}\n", escape_markdown(sentence));
+    text.markdown += "\n";
+  }
+  const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
+    const std::string file = fmt::format(
+        "{}_{}{}_{}.svg", what, panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype);
+    text.markdown +=
+        fmt::format("![{} of {} in {}]({})\n\n", what, escape_markdown(panel.output), panel.dtype, file);
+    text.pictures.emplace_back(file, std::move(svg));
+  };
+  if (axes.logarithmic) {
+    text.markdown += "## Error and bound\n\n";
+    for (const SweepPanel& panel : panels_of(sweep, false))
+      add(panel, "error", error_picture(sweep, axes, panel));
+  }
+  text.markdown += "## Error over bound\n\n";
+  for (const SweepPanel& panel : panels_of(sweep, true))
+    add(panel, "ratio", ratio_picture(sweep, axes, panel));
+  text.markdown += "## All cells\n\n" + table(field_of(result, "cells"));
+  return text;
+}
+
+}  // namespace assay

@@ -1,0 +1,119 @@
+#include "reports/svg_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "reports/markup.h"
+
+namespace assay {
+namespace {
+
+constexpr const char* kColours[] = {"#3b7dbd", "#d9822b", "#3f9b5f", "#9a6bb8",
+                                    "#c0504d", "#2f9e9e", "#8c6d4f", "#7a7a7a"};
+constexpr double kWidth = 720, kHeight = 380, kLeft = 70, kRight = 200, kTop = 34, kBottom = 48;
+
+std::string open(double width, double height, const std::string& title) {
+  return fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" "
+      "height=\"{:.0f}\" role=\"img\" "
+      "font-family=\"sans-serif\" font-size=\"12\"><title>{}</title>\n<rect width=\"100%\" height=\"100%\" "
+      "fill=\"#ffffff\"/>\n"
+      "<text x=\"12\" y=\"20\" font-weight=\"bold\">{}</text>\n",
+      width, height, width, height, escape_markup(title), escape_markup(title));
+}
+
+std::string text(double x, double y, const char* anchor, const std::string& words) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"#444\">{}</text>\n", x, y,
+                     anchor, escape_markup(words));
+}
+
+/// Exponents of an axis and the way from a value to a place on it.
+struct Axis {
+  double low = HUGE_VAL, high = -HUGE_VAL, from, to;
+
+  void take(double exponent) {
+    low = std::min(low, exponent);
+    high = std::max(high, exponent);
+  }
+  double place(double exponent) const {
+    return from + (exponent - low) / (high > low ? high - low : 1) * (to - from);
+  }
+};
+
+bool drawable(const std::pair<double, double>& point) {
+  return point.first > 0 && point.second > 0 && std::isfinite(point.first) && std::isfinite(point.second);
+}
+
+}  // namespace
+
+std::string svg_lines(const std::string& title, const std::string& x_name, const std::string& y_name,
+                      const std::vector<SvgSeries>& series) {
+  Axis x{.from = kLeft, .to = kWidth - kRight}, y{.from = kHeight - kBottom, .to = kTop};
+  for (const SvgSeries& s : series)
+    for (const auto& point : s.points)
+      if (drawable(point)) x.take(std::log2(point.first)), y.take(std::log10(point.second));
+  std::string out = open(kWidth, kHeight, title);
+  if (x.low > x.high) return out + text(kLeft, kHeight / 2, "start", "no positive numbers") + "</svg>\n";
+  y.low = std::floor(y.low), y.high = std::max(std::ceil(y.high), y.low + 1);
+  for (double e = y.low; e <= y.high; ++e) {
+    out +=
+        fmt::format("<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/>\n",
+                    x.from, x.to, y.place(e));
+    out += text(x.from - 6, y.place(e) + 4, "end", fmt::format("1e{:.0f}", e));
+  }
+  const double step = std::max(1.0, std::ceil((x.high - x.low) / 10));
+  for (double e = x.low; e <= x.high + 1e-9; e += step)
+    out += text(x.place(e), y.from + 18, "middle", fmt::format("{:.4g}", std::exp2(e)));
+  out += text((x.from + x.to) / 2, kHeight - 8, "middle", x_name) + text(12, kTop - 2, "start", y_name);
+  double legend = kTop + 8;
+  for (const SvgSeries& s : series) {
+    const char* colour = kColours[static_cast<size_t>(s.colour) % std::size(kColours)];
+    const char* dash = s.dashed ? " stroke-dasharray=\"5 4\"" : "";
+    std::string path;
+    for (const auto& point : s.points)
+      if (drawable(point))
+        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x.place(std::log2(point.first)),
+                            y.place(std::log10(point.second)));
+    if (path.empty()) continue;
+    out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", path, colour,
+                       dash);
+    out += fmt::format(
+        "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
+        "stroke-width=\"1.6\"{4}/>\n",
+        x.to + 12, x.to + 34, legend - 4, colour, dash);
+    out += text(x.to + 40, legend, "start", s.name);
+    legend += 16;
+  }
+  return out + "</svg>\n";
+}
+
+std::string svg_map(const std::string& title, const std::vector<std::string>& columns,
+                    const std::vector<std::string>& rows, const std::vector<SvgCell>& cells) {
+  constexpr double kName = 150, kCellWidth = 62, kCellHeight = 24;
+  const double width = kName + kCellWidth * static_cast<double>(columns.size()) + 16,
+               height = kTop + 24 + kCellHeight * static_cast<double>(rows.size()) + 12;
+  std::string out = open(width, height, title);
+  const auto left = [](size_t column) { return kName + kCellWidth * static_cast<double>(column); };
+  const auto top = [](size_t row) { return kTop + 24 + kCellHeight * static_cast<double>(row); };
+  for (size_t i = 0; i < columns.size(); ++i)
+    out += text(left(i) + kCellWidth / 2, kTop + 14, "middle", columns[i]);
+  for (size_t i = 0; i < rows.size(); ++i) out += text(kName - 8, top(i) + 16, "end", rows[i]);
+  for (const SvgCell& cell : cells) {
+    const bool bad = !(cell.value <= 1);
+    const double strength = cell.value > 0 ? std::clamp(1 + std::log2(cell.value) / 10, 0.08, 1.0) : 0.04;
+    out += fmt::format(
+        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" fill=\"{}\" "
+        "fill-opacity=\"{:.2f}\"/>\n",
+        left(cell.column) + 1, top(cell.row) + 1, kCellWidth - 2, kCellHeight - 2,
+        bad ? "#b3261e" : "#2b6a9e", bad ? 1 : strength);
+    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\">{:.2g}</text>\n",
+                       left(cell.column) + kCellWidth / 2, top(cell.row) + 16,
+                       bad || strength > 0.6 ? "#fff" : "#222", cell.value);
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace assay

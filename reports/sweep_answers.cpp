@@ -1,0 +1,338 @@
+#include "reports/sweep_answers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "src/case/case.h"
+
+namespace assay {
+namespace {
+
+using Key = std::vector<std::string>;
+
+/// Four significant digits at most.
+std::string shown(double x) {
+  return fmt::format("{:.4g}", x);
+}
+
+std::string joined(const std::vector<std::string>& parts, const char* separator) {
+  std::string out;
+  for (const std::string& part : parts) out += (out.empty() ? "" : separator) + part;
+  return out;
+}
+
+/// Value of an option in the cell, swept or not.
+std::string option_of(const SweepCell& cell, std::string_view option) {
+  const std::string swept = setting(cell, option);
+  if (!swept.empty()) return swept;
+  const Case c = parse_token(cell.token);
+  if (option == "dtype") return std::string(format(c.dtype).name);
+  if (option == "decay") return c.decay;
+  return option == "length" ? std::to_string(c.T) : "";
+}
+
+bool is_swept(const Sweep& sweep, std::string_view option) {
+  return std::any_of(sweep.dimensions.begin(), sweep.dimensions.end(),
+                     [&](const SweepDimension& d) { return d.option == option && d.values.size() > 1; });
+}
+
+std::string settings_text(const SweepCell& cell) {
+  std::vector<std::string> parts;
+  for (const SweepSetting& s : cell.settings) parts.push_back(s.option + " " + s.value);
+  return joined(parts, ", ");
+}
+
+/// Cells of the sweep that ran, grouped by some of their values.
+template <typename KeyOf>
+std::map<Key, std::vector<const SweepCell*>> grouped(const Sweep& sweep, KeyOf key_of) {
+  std::map<Key, std::vector<const SweepCell*>> groups;
+  for (const SweepCell& cell : sweep.cells)
+    if (!cell.samples.empty()) groups[key_of(cell)].push_back(&cell);
+  return groups;
+}
+
+std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
+  std::vector<const SweepCell*> cells;
+  int64_t runs = 0, refused = 0, undecided = 0;
+  for (const SweepCell& cell : sweep.cells) {
+    if (cell.kernel != kernel) continue;
+    refused += cell.verdict == "refused";
+    undecided += cell.verdict == "undecided";
+    if (cell.verdict == "refused" || cell.verdict == "domain") continue;
+    cells.push_back(&cell);
+    runs += static_cast<int64_t>(sweep.seeds.size());
+  }
+  std::string rest;
+  if (undecided > 0) rest += fmt::format(" {} cells hold undecided elements.", undecided);
+  if (refused > 0) rest += fmt::format(" {} points were refused.", refused);
+  if (cells.empty()) return fmt::format("{}: nothing ran.{}", kernel, rest);
+  std::stable_sort(cells.begin(), cells.end(), [](auto* a, auto* b) { return a->gate_min > b->gate_min; });
+  const auto bad =
+      std::find_if(cells.begin(), cells.end(), [](auto* cell) { return cell->verdict == "finding"; });
+  const bool gated = std::any_of(cells.begin(), cells.end(), [](auto* cell) { return cell->gated; });
+  if (bad == cells.end()) {
+    const std::string outcome =
+        fmt::format("every output of {} runs is finite and within its proved bound.", runs);
+    if (!gated) return fmt::format("{} takes no gates: {}{}", kernel, outcome, rest);
+    return fmt::format("{}: log decays from {} to {} are safe: {}{}", kernel, shown(cells.back()->gate_min),
+                       shown((*std::max_element(cells.begin(), cells.end(),
+                                                [](auto* a, auto* b) { return a->gate_max < b->gate_max; }))
+                                 ->gate_max),
+                       outcome, rest);
+  }
+  const SweepCell& first = **bad;
+  const std::string fault = fmt::format("it fails at {} ({}): replay with assay replay {}",
+                                        settings_text(first), first.note, first.token);
+  // Safe are gates above those of every failing cell.
+  const SweepCell* last_good = nullptr;
+  for (auto at = cells.begin(); at != bad; ++at)
+    if ((*at)->gate_min > first.gate_min) last_good = *at;
+  if (!gated || !last_good) return fmt::format("{}: no range of gates is safe: {}.{}", kernel, fault, rest);
+  return fmt::format("{}: log decays down to {} are safe; with gates down to {} {}.{}", kernel,
+                     shown(last_good->gate_min), shown(first.gate_min), fault, rest);
+}
+
+Answer safe_gates(const Sweep& sweep) {
+  Answer answer{"Which gates are safe?", {}};
+  for (const std::string& kernel : sweep.kernels) answer.sentences.push_back(safe_gates_of(sweep, kernel));
+  return answer;
+}
+
+/// The largest length up to which every error stays within the tolerance, and what breaks it.
+std::string length_limit(const std::vector<const SweepCell*>& cells, double tolerance) {
+  std::map<int64_t, std::pair<double, const SweepCell*>> worst;  // by length
+  for (const SweepCell* cell : cells)
+    for (const SweepSample& sample : cell->samples) {
+      auto& [error, at] = worst[std::stoll(option_of(*cell, "length"))];
+      const double relative = sample.rms_exact > 0 ? sample.max_error / sample.rms_exact : 0;
+      if (!at || relative > error) error = relative, at = cell;
+      if (cell->nonfinite + cell->wrong_class > 0) error = HUGE_VAL, at = cell;
+    }
+  int64_t up_to = -1;
+  for (const auto& [length, at] : worst) {
+    if (at.first > tolerance) {
+      const std::string breaks = fmt::format(
+          "{} at T = {}{}", shown(at.first), length,
+          option_of(*at.second, "decay").empty() ? "" : ", decay " + option_of(*at.second, "decay"));
+      return up_to < 0 ? fmt::format("at none of the lengths ({})", breaks)
+                       : fmt::format("up to T = {} ({})", up_to, breaks);
+    }
+    up_to = length;
+  }
+  return fmt::format("at every length tried, up to T = {}", up_to);
+}
+
+Answer lengths(const Sweep& sweep) {
+  Answer answer{"Up to which length is the error acceptable?", {}};
+  if (!is_swept(sweep, "length")) return answer;
+  const auto groups = grouped(sweep, [](const SweepCell& c) {
+    return Key{option_of(c, "dtype"), c.kernel, c.output};
+  });
+  std::map<std::string, std::vector<std::string>> by_dtype;
+  for (const auto& [key, cells] : groups)
+    by_dtype[key[0]].push_back(fmt::format("{} {} {}", key[1], key[2],
+                                           length_limit(cells, tolerance_of(sweep, format(key[0]).dtype))));
+  for (const auto& [dtype, parts] : by_dtype)
+    answer.sentences.push_back(
+        fmt::format("{}, largest error at most {} of the output's root mean square: {}.", dtype,
+                    shown(tolerance_of(sweep, format(dtype).dtype)), joined(parts, "; ")));
+  return answer;
+}
+
+/// Root mean square errors of two kernels on the same inputs.
+struct Pairs {
+  std::vector<double> first, second;
+  int64_t longest = 0;
+  std::vector<double> first_longest, second_longest;
+};
+
+std::map<Key, Pairs> pairs_of(const Sweep& sweep, const std::string& first, const std::string& second) {
+  std::map<Key, const SweepCell*> by_settings;
+  const auto key_of = [](const SweepCell& cell) {
+    Key key = {cell.output};
+    for (const SweepSetting& s : cell.settings) key.push_back(s.value);
+    return key;
+  };
+  for (const SweepCell& cell : sweep.cells)
+    if (cell.kernel == second) by_settings[key_of(cell)] = &cell;
+  std::map<Key, Pairs> pairs;
+  for (const SweepCell& cell : sweep.cells) {
+    const auto other = by_settings.find(key_of(cell));
+    if (cell.kernel != first || other == by_settings.end()) continue;
+    Pairs& p = pairs[{option_of(cell, "decay"), option_of(cell, "dtype"), cell.output}];
+    const int64_t length = parse_token(cell.token).T;
+    if (length > p.longest) p.longest = length, p.first_longest.clear(), p.second_longest.clear();
+    for (const SweepSample& a : cell.samples)
+      for (const SweepSample& b : other->second->samples) {
+        if (a.seed != b.seed || !(a.rms_error > 0) || !(b.rms_error > 0)) continue;
+        p.first.push_back(a.rms_error);
+        p.second.push_back(b.rms_error);
+        if (length < p.longest) continue;
+        p.first_longest.push_back(a.rms_error);
+        p.second_longest.push_back(b.rms_error);
+      }
+  }
+  return pairs;
+}
+
+std::string compared(const std::string& first, const std::string& second, const Key& key, const Pairs& p) {
+  const PairedRatio all = paired_ratio(p.second, p.first),
+                    longest = paired_ratio(p.second_longest, p.first_longest);
+  const bool first_wins = (all.differs() ? all : longest).mean > 1;
+  const auto factor = [&](double ratio) { return shown(first_wins ? ratio : 1 / ratio); };
+  std::string text = fmt::format(
+      "{} {}: {} by {} times ({} to {})", key[1], key[2], first_wins ? first : second, factor(all.mean),
+      factor(first_wins ? all.low : all.high), factor(first_wins ? all.high : all.low));
+  if (longest.pairs > 1 && longest.pairs < all.pairs)
+    text += fmt::format(", at T = {} by {}", p.longest, factor(longest.mean));
+  return text;
+}
+
+void compare_two(const Sweep& sweep, const std::string& first, const std::string& second, Answer& answer) {
+  std::map<std::string, std::vector<std::string>> by_decay;
+  std::set<std::string> decays;
+  for (const auto& [key, p] : pairs_of(sweep, first, second)) {
+    decays.insert(key[0]);
+    if (paired_ratio(p.second, p.first).differs() ||
+        paired_ratio(p.second_longest, p.first_longest).differs())
+      by_decay[key[0]].push_back(compared(first, second, key, p));
+  }
+  for (const std::string& decay : decays) {
+    const auto found = by_decay.find(decay);
+    const std::string where = decay.empty() ? "" : fmt::format("Decay {}, ", decay);
+    answer.sentences.push_back(
+        found == by_decay.end()
+            ? fmt::format("{}{} and {}: no difference beyond a tenth of the root mean square error, at 95 % "
+                          "confidence.",
+                          where, first, second)
+            : fmt::format("{}smaller root mean square error (95 % confidence over seeds and settings): {}.",
+                          where, joined(found->second, "; ")));
+  }
+}
+
+Answer modes(const Sweep& sweep) {
+  Answer answer{"Which kernel is more precise?", {}};
+  for (size_t i = 1; i < sweep.kernels.size(); ++i)
+    compare_two(sweep, sweep.kernels[0], sweep.kernels[i], answer);
+  return answer;
+}
+
+/// How error and bound of one output grow with length.
+struct Growth {
+  const SweepCell* longest = nullptr;
+  double error = 0, bound = 0;
+};
+
+Growth growth_of(const std::vector<const SweepCell*>& cells) {
+  Growth g;
+  std::vector<double> lengths, errors, bounds;
+  for (const SweepCell* cell : cells) {
+    const double length = std::stod(option_of(*cell, "length"));
+    if (!g.longest || length > std::stod(option_of(*g.longest, "length"))) g.longest = cell;
+    for (const SweepSample& sample : cell->samples) {
+      lengths.push_back(length);
+      errors.push_back(sample.max_error);
+      bounds.push_back(sample.max_bound);
+    }
+  }
+  g.error = growth(lengths, errors);
+  g.bound = growth(lengths, bounds);
+  return g;
+}
+
+std::string why_apart(const Growth& g) {
+  const std::string exponents =
+      fmt::format("the largest error grows as T^{:.2f}, the largest bound as T^{:.2f}", g.error, g.bound);
+  if (g.bound - g.error > 0.2)
+    return exponents + ": roundings of either sign cancel in part, the bound adds their magnitudes";
+  if (std::fabs(g.error) < 0.1 && std::fabs(g.bound) < 0.1)
+    return exponents +
+           ": neither grows, the decays forget; the distance is there at the shortest length already";
+  return exponents + ": both grow alike, so the distance does not come from the length";
+}
+
+Answer bound_and_error(const Sweep& sweep) {
+  Answer answer{"Where do error and bound part?", {}};
+  if (!is_swept(sweep, "length")) return answer;
+  const auto groups = grouped(sweep, [](const SweepCell& c) {
+    return Key{c.kernel, c.output, option_of(c, "dtype"), option_of(c, "decay")};
+  });
+  std::map<std::string, std::pair<const Key*, Growth>> loosest, tightest;
+  for (const auto& [key, cells] : groups) {
+    const Growth g = growth_of(cells);
+    if (std::isnan(g.error) || std::isnan(g.bound)) continue;
+    const double ratio = g.longest->over_seeds.max_ratio;
+    auto& [low_key, low] = loosest[key[0]];
+    if (!low_key || ratio < low.longest->over_seeds.max_ratio) low_key = &key, low = g;
+    auto& [high_key, high] = tightest[key[0]];
+    if (!high_key || ratio > high.longest->over_seeds.max_ratio) high_key = &key, high = g;
+  }
+  const auto place = [](const std::pair<const Key*, Growth>& at) {
+    const Key& key = *at.first;
+    return fmt::format("{} {}{}: error / bound at most {} at T = {}", key[1], key[2],
+                       key[3].empty() ? "" : ", decay " + key[3],
+                       shown(at.second.longest->over_seeds.max_ratio),
+                       option_of(*at.second.longest, "length"));
+  };
+  for (const auto& [kernel, low] : loosest) {
+    answer.sentences.push_back(
+        fmt::format("{}: farthest apart for {}; {}.", kernel, place(low), why_apart(low.second)));
+    answer.sentences.push_back(fmt::format("{}: nearest for {}.", kernel, place(tightest.at(kernel))));
+  }
+  return answer;
+}
+
+/// 97.5 % quantile of Student's t with n degrees of freedom (Cornish-Fisher expansion; Abramowitz and Stegun
+/// 26.7.5), 12.71 and 4.303 for one and two where it converges slowly.
+double student_quantile(size_t n) {
+  if (n == 1) return 12.706;
+  if (n == 2) return 4.303;
+  const double z = 1.959964, v = static_cast<double>(n), z3 = z * z * z, z5 = z3 * z * z;
+  return z + (z3 + z) / (4 * v) + (5 * z5 + 16 * z3 + 3 * z) / (96 * v * v);
+}
+
+}  // namespace
+
+double tolerance_of(const Sweep& sweep, Dtype dtype) {
+  return sweep.tolerance > 0 ? sweep.tolerance : 8 * unit_roundoff(dtype);
+}
+
+double growth(const std::vector<double>& x, const std::vector<double>& y) {
+  double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (!(x[i] > 0) || !(y[i] > 0) || std::isinf(y[i])) continue;
+    const double a = std::log2(x[i]), b = std::log2(y[i]);
+    n += 1, sx += a, sy += b, sxx += a * a, sxy += a * b;
+  }
+  const double spread = n * sxx - sx * sx;
+  return spread > 1e-9 ? (n * sxy - sx * sy) / spread : std::numeric_limits<double>::quiet_NaN();
+}
+
+PairedRatio paired_ratio(const std::vector<double>& numerators, const std::vector<double>& denominators) {
+  PairedRatio r;
+  r.pairs = std::min(numerators.size(), denominators.size());
+  if (r.pairs == 0) return r;
+  const auto n = static_cast<double>(r.pairs);
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < r.pairs; ++i) sum += std::log(numerators[i] / denominators[i]);
+  const double mean = sum / n;
+  for (size_t i = 0; i < r.pairs; ++i)
+    squares += std::pow(std::log(numerators[i] / denominators[i]) - mean, 2);
+  const double half =
+      r.pairs > 1 ? student_quantile(r.pairs - 1) * std::sqrt(squares / (n - 1) / n) : HUGE_VAL;
+  return {std::exp(mean), std::exp(mean - half), std::exp(mean + half), r.pairs};
+}
+
+std::vector<Answer> answers(const Sweep& sweep) {
+  std::vector<Answer> all = {safe_gates(sweep), lengths(sweep), modes(sweep), bound_and_error(sweep)};
+  std::erase_if(all, [](const Answer& answer) { return answer.sentences.empty(); });
+  return all;
+}
+
+}  // namespace assay

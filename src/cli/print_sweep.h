@@ -1,0 +1,13 @@
+// A sweep for people: the answers, then a table.
+#pragma once
+#include "reports/sweep_result.h"
+#include "src/cli/console.h"
+
+namespace assay::cli {
+
+void print_sweep(const Console&, const Sweep&);
+
+/// "finding" where any cell is one, else "undecided" where any is, "domain" where all are, else "pass".
+std::string verdict_of(const Sweep&);
+
+}  // namespace assay::cli
