@@ -59,15 +59,17 @@ std::map<Key, std::vector<const SweepCell*>> grouped(const Sweep& sweep, KeyOf k
 
 std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
   std::vector<const SweepCell*> cells;
-  int64_t runs = 0, refused = 0, undecided = 0;
+  std::set<std::string> settings;
+  int64_t refused = 0, undecided = 0;
   for (const SweepCell& cell : sweep.cells) {
     if (cell.kernel != kernel) continue;
     refused += cell.verdict == "refused";
     undecided += cell.verdict == "undecided";
     if (cell.verdict == "refused" || cell.verdict == "domain") continue;
     cells.push_back(&cell);
-    runs += static_cast<int64_t>(sweep.seeds.size());
+    settings.insert(settings_text(cell));
   }
+  const size_t runs = settings.size() * sweep.seeds.size();
   std::string rest;
   if (undecided > 0) rest += fmt::format(" {} cells hold undecided elements.", undecided);
   if (refused > 0) rest += fmt::format(" {} points were refused.", refused);
@@ -300,7 +302,8 @@ double student_quantile(size_t n) {
 }  // namespace
 
 double tolerance_of(const Sweep& sweep, Dtype dtype) {
-  return sweep.tolerance > 0 ? sweep.tolerance : 8 * unit_roundoff(dtype);
+  if (sweep.tolerance > 0) return sweep.tolerance;
+  return (dtype == Dtype::fp32 ? 64 : 8) * unit_roundoff(dtype);
 }
 
 double growth(const std::vector<double>& x, const std::vector<double>& y) {

@@ -17,7 +17,7 @@ struct Answer {
 std::vector<Answer> answers(const Sweep&);
 
 /// Tolerance of an output's largest error relative to its root mean square: the sweep's own, else 8 units
-/// roundoff of the format.
+/// roundoff of bf16 and fp16, and 64 of fp32, whose outputs are the accumulators themselves.
 double tolerance_of(const Sweep&, Dtype);
 
 /// Least-squares slope of log2(y) against log2(x), for "grows as T^slope". Needs two positive points with
