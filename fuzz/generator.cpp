@@ -8,7 +8,9 @@
 
 #include "fuzz/cost.h"
 #include "src/case/decay_profiles.h"
+#include "src/case/layouts.h"
 #include "src/case/parameters.h"
+#include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -229,16 +231,49 @@ void draw_direction(Case& c, const Target& target) {
   c.final_state_gradient = runs_backward(c) && chance(50);
 }
 
+/// Strides of any order of the axes, with gaps at any of them.
+std::vector<int64_t> draw_strides(const Case& c, const ArgumentSpec& spec) {
+  const Sizes sizes = sizes_of(c);
+  std::vector<size_t> order(spec.axes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<size_t>(between(0, static_cast<int64_t>(i) - 1))]);
+  std::vector<int64_t> strides(order.size());
+  int64_t span = 1;
+  for (const size_t axis : order) {
+    strides[axis] = span + pick<int64_t>({{6, 0}, {1, 1}, {2, between(1, 9)}, {1, 8}});
+    span = strides[axis] * std::max<int64_t>(1, sizes.of(spec.axes[axis]));
+  }
+  return strides;
+}
+
+/// Three in ten cases have views: all inputs alike, or some of them each in its own way.
+void draw_layout(Case& c, const Target& target) {
+  c.layout.clear();
+  if (!chance(30)) return;
+  const auto row = [] {
+    return &layouts()[static_cast<size_t>(between(1, static_cast<int64_t>(layouts().size()) - 1))];
+  };
+  std::vector<LayoutEntry> entries;
+  if (chance(50)) entries.push_back({"", row(), {}});
+  for (const ArgumentSpec& spec : inputs_of(c, target.op)) {
+    if (!is_present(c, spec) || !chance(entries.empty() ? 50 : 20)) continue;
+    LayoutEntry entry{std::string(spec.name), row(), {}};
+    if (chance(40)) entry = {entry.input, nullptr, draw_strides(c, spec)};
+    entries.push_back(entry);
+  }
+  c.layout = layout_text(entries);
+}
+
 void draw_seed(Case& c, const Target&) {
   c.seed = static_cast<uint64_t>(between(1, 999'999));
 }
 
-constexpr Dimension kDimensions[] = {{"time", draw_time},         {"heads", draw_heads},
-                                     {"widths", draw_widths},     {"formats", draw_formats},
-                                     {"decay", draw_decay},       {"values", draw_values},
-                                     {"scale", draw_scale},       {"parameters", draw_parameters},
-                                     {"presence", draw_presence}, {"direction", draw_direction},
-                                     {"seed", draw_seed}};
+constexpr Dimension kDimensions[] = {
+    {"time", draw_time},           {"heads", draw_heads},           {"widths", draw_widths},
+    {"formats", draw_formats},     {"decay", draw_decay},           {"values", draw_values},
+    {"scale", draw_scale},         {"parameters", draw_parameters}, {"presence", draw_presence},
+    {"direction", draw_direction}, {"layout", draw_layout},         {"seed", draw_seed}};
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {
@@ -269,6 +304,21 @@ void fit_cost(Case& c, double budget) {
   }
 }
 
+/// Drops layouts of what is no input any more, or of a shape that has outgrown them.
+void settle_layout(Case& c, const Operator& op) {
+  std::vector<LayoutEntry> kept;
+  for (const LayoutEntry& entry : parse_layout(c.layout)) {
+    Case alone = c;
+    alone.layout = layout_text({entry});
+    try {
+      validate_layout(alone, op);
+      kept.push_back(entry);
+    } catch (const BadInput&) {
+    }
+  }
+  c.layout = layout_text(kept);
+}
+
 /// Makes the drawn dimensions agree: packed offsets with T, no profile where nothing decays, exact values
 /// unscaled.
 void settle(Case& c, const Target& target, double budget) {
@@ -283,6 +333,7 @@ void settle(Case& c, const Target& target, double budget) {
     c.decay = "none";
     if (target.op.takes_scale) c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
   }
+  settle_layout(c, target.op);
   const auto is_gate = [](const ArgumentSpec& input) { return input.role == Role::log_decay; };
   const auto& inputs = target.op.inputs;
   if (std::any_of(inputs.begin(), inputs.end(), is_gate) &&

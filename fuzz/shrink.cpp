@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "src/case/layouts.h"
 #include "src/case/override.h"
 #include "src/numerics/bad_input.h"
 
@@ -86,8 +87,29 @@ Cases smaller_sizes(const Case& from) {
       with_each(from, smaller(from.V, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.V = x; }));
 }
 
+/// No views; a view less; what all have for a single input; a named layout for strides.
+std::vector<std::string> simpler_layouts(const Case& from, const Operator& op) {
+  std::vector<std::string> simpler;
+  if (from.layout.empty()) return simpler;
+  simpler.emplace_back();
+  const std::vector<LayoutEntry> entries = parse_layout(from.layout);
+  for (size_t i = 0; i < entries.size() && entries.size() > 1; ++i) {
+    std::vector<LayoutEntry> fewer = entries;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+    simpler.push_back(layout_text(fewer));
+  }
+  if (entries.size() > 1) return simpler;
+  if (entries[0].input.empty())
+    for (const ArgumentSpec& spec : inputs_of(from, op))
+      if (is_present(from, spec))
+        simpler.push_back(layout_text({{std::string(spec.name), entries[0].row, {}}}));
+  if (!entries[0].row)
+    for (const LayoutRow& row : layouts()) simpler.push_back(layout_text({{entries[0].input, &row, {}}}));
+  return simpler;
+}
+
 /// Simpler kinds, each a change of its own; those that change nothing are dropped.
-Cases simpler_kinds(const Case& from) {
+Cases simpler_kinds(const Case& from, const Operator& op) {
   std::vector<Case> candidates;
   const auto add = [&](auto change) {
     Case c = from;
@@ -102,6 +124,7 @@ Cases simpler_kinds(const Case& from) {
   }
   add([](Case& c) { c.without.clear(); });
   add([](Case& c) { c.parameters.clear(); });
+  for (const std::string& layout : simpler_layouts(from, op)) add([&](Case& c) { c.layout = layout; });
   add([](Case& c) { c.scale.reset(); });
   if (from.scale) add([](Case& c) { c.scale = 1; });
   add([](Case& c) { c.gate_dtype = Dtype::fp32; });
@@ -217,7 +240,7 @@ bool is_case(const Case& c, const Operator& op) {
 rc::Shrinkable<Case> shrinkable(const Case& from, const Operator& op) {
   return rc::shrinkable::shrinkRecur(from, [&op](const Case& c) {
     return rc::seq::filter(
-        rc::seq::concat(smaller_sizes(c), simpler_kinds(c), few_gates(c, op), simpler_overrides(c)),
+        rc::seq::concat(smaller_sizes(c), simpler_kinds(c, op), few_gates(c, op), simpler_overrides(c)),
         [&op](const Case& candidate) { return is_case(candidate, op); });
   });
 }

@@ -1,4 +1,4 @@
-// Properties across heads, batch entries and scales.
+// Properties across heads, batch entries, scales and layouts in memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -72,6 +72,15 @@ Failure power_of_two_scale(PropertyRun& run) {
     }
   }
   return std::nullopt;
+}
+
+bool strided_equals_dense_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v) && !v.case_.layout.empty();
+}
+Failure strided_equals_dense(PropertyRun& run) {
+  Case dense = run.case_;
+  dense.layout.clear();
+  return same_outcome(run.outcome(), run.run(dense, run.inputs()));
 }
 
 }  // namespace assay

@@ -19,6 +19,13 @@ typedef struct {
   double value;
 } assay_parameter;
 
+/* An input that is a view: elements from one index to the next along each axis, in the order of its shape. At
+ * least 1 along axes longer than one, and no two elements at one place. */
+typedef struct {
+  const char* name; /* "q" */
+  int64_t strides[6];
+} assay_strides;
+
 /* Sizes as `assay list operators` names them; 0 stands for 1, and for HV for as many value heads as heads.
  * Only the axes of the operator count: hgrn's channels D are V. */
 typedef struct {
@@ -37,15 +44,20 @@ typedef struct {
    * absent input is absent. An input that stands in for another one (simple_gla's g_gamma for g) is taken
    * where that one is absent and it is not. */
   const char* const* absent;
+  /* Inputs that are views, ended by a NULL name; NULL: all lie row by row. A call copies each into its workspace
+   * first: every one is read once and written once. */
+  const assay_strides* strides;
 } assay_problem;
 
-/* One tensor of a call, dense and row by row, aligned to 16 bytes. */
+/* One tensor of a call, row by row and aligned to 16 bytes; an input with strides of its own may begin at any
+ * element, and `bytes` reach from its first element to its last. */
 typedef struct {
   const char* name; /* "q", "initial_state", "o", "dq", .. */
   int is_output;
   assay_format format;
   int rank;
   int64_t shape[6];
+  int64_t strides[6]; /* in elements */
   int64_t bytes;
 } assay_tensor;
 

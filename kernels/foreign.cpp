@@ -43,6 +43,9 @@ void check_names(const PlanDocument& plan, const Operator& op) {
   for (const std::string& name : plan.omits)
     if (!find_argument(op.outputs, name))
       throw BadInput(fmt::format("{}: {} has no output \"{}\"", plan.at("/omits"), op.name, name));
+  for (const std::string& name : plan.reads_views)
+    if (!find_argument(op.inputs, name))
+      throw BadInput(fmt::format("{}: {} has no input \"{}\"", plan.at("/reads_views"), op.name, name));
   for (const ArgumentSpec& output : op.outputs) {
     const bool omitted = std::find(plan.omits.begin(), plan.omits.end(), output.name) != plan.omits.end();
     if (!passes(plan, output.name) && !omitted)
@@ -114,7 +117,7 @@ void check_expressions(const ForeignKernel& foreign) {
   sample.T = 1;
   sample.dtype = foreign.plan.dtypes.front();
   sample.gate_dtype = foreign.plan.gate_dtypes.front();
-  const ExpressionScope scope = scope_of(sample, *foreign.op);
+  const ExpressionScope scope = scope_of(sample, foreign);
   const PlanDocument& plan = foreign.plan;
   evaluate(plan.accepts, scope, plan.at("/accepts"));
   declared_arithmetic(plan, scope);
@@ -209,11 +212,12 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   // sequence.
   kernel.resume_granularity = plan.resume_granularity.value_or(int64_t{1} << 40);
   kernel.exponents_nonpositive = plan.exponents_nonpositive;
+  kernel.reads_views = {plan.reads_views.begin(), plan.reads_views.end()};
   kernel.plan = [foreign](const Case& c, const Operator&, const TensorMap& inputs) {
     return plan_for_case(*foreign, c, inputs);
   };
   kernel.arithmetic = [foreign](const Case& c) {
-    return declared_arithmetic(foreign->plan, scope_of(c, *foreign->op));
+    return declared_arithmetic(foreign->plan, scope_of(c, *foreign));
   };
   kernel.refuses = [foreign](const Case& c) { return refusal(*foreign, c); };
   return kernel;

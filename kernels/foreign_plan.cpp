@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/case/layouts.h"
 #include "src/case/parameters.h"
 #include "src/numerics/bad_input.h"
 
@@ -23,6 +24,25 @@ std::vector<Axis> axes_of(const ArgumentSpec& spec, const Sizes& sizes) {
   std::vector<Axis> axes;
   for (std::string_view letter : spec.axes) axes.push_back({std::string(letter), sizes.of(letter)});
   return axes;
+}
+
+/// "stride_q_T": elements from one token of q to the next, as it lies where the plan reads views, else row by
+/// row.
+void add_strides(const Case& c, const ForeignKernel& foreign, ExpressionScope& scope) {
+  const Sizes sizes = sizes_of(c);
+  const auto& views = foreign.plan.reads_views;
+  for (const ArgumentSpec& input : foreign.op->inputs) {
+    Tensor rows;
+    rows.axes = axes_of(input, sizes);
+    std::vector<int64_t> strides = rows.strides();
+    if (std::find(views.begin(), views.end(), input.name) != views.end())
+      if (const auto layout = layout_of(c, input)) strides = layout->strides;
+    for (size_t i = 0; i < strides.size(); ++i) {
+      std::string axis(input.axes[i]);
+      std::replace(axis.begin(), axis.end(), '*', '_');
+      scope.variables[fmt::format("stride_{}_{}", input.name, axis)] = static_cast<double>(strides[i]);
+    }
+  }
 }
 
 /// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
@@ -129,7 +149,8 @@ Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const C
 
 }  // namespace
 
-ExpressionScope scope_of(const Case& c, const Operator& op) {
+ExpressionScope scope_of(const Case& c, const ForeignKernel& foreign) {
+  const Operator& op = *foreign.op;
   ExpressionScope scope;
   const Sizes sizes = sizes_of(c);
   for (const char* axis : {"B", "T", "H", "HV", "K", "V", "M", "N"})
@@ -149,6 +170,7 @@ ExpressionScope scope_of(const Case& c, const Operator& op) {
   scope.variables["packed"] = c.cu_seqlens.empty() ? 0 : 1;
   for (const ArgumentSpec& input : op.inputs)
     if (input.optional) scope.variables["has_" + std::string(input.name)] = is_present(c, input) ? 1 : 0;
+  add_strides(c, foreign, scope);
   return scope;
 }
 
@@ -179,7 +201,7 @@ std::string refusal(const ForeignKernel& foreign, const Case& c) {
   for (const ArgumentSpec& input : foreign.op->inputs)
     if (is_present(c, input) && !passes(plan, input.name))
       return fmt::format("takes no {}: no launch is given it", input.name);
-  if (evaluate(plan.accepts, scope_of(c, *foreign.op), plan.at("/accepts")) == 0)
+  if (evaluate(plan.accepts, scope_of(c, foreign), plan.at("/accepts")) == 0)
     return fmt::format("accepts only cases where {}", plan.accepts);
   return "";
 }
@@ -187,7 +209,7 @@ std::string refusal(const ForeignKernel& foreign, const Case& c) {
 Plan plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs) {
   if (const std::string reason = refusal(foreign, c); !reason.empty())
     throw BadInput(fmt::format("{}: the kernel {}", foreign.plan.path, reason));
-  const ExpressionScope scope = scope_of(c, *foreign.op);
+  const ExpressionScope scope = scope_of(c, foreign);
   const Sizes sizes = sizes_of(c);
   Plan plan;
   plan.kernel = foreign.plan.name;

@@ -18,7 +18,7 @@ struct ForeignKernel {
 };
 
 /// What the plan's expressions may name for this case (examples/strangers_gla/README.md lists it).
-ExpressionScope scope_of(const Case&, const Operator&);
+ExpressionScope scope_of(const Case&, const ForeignKernel&);
 /// Whether some launch is given this tensor.
 bool passes(const PlanDocument&, std::string_view tensor);
 /// The argument of that name, or null.

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ struct Kernel {
   /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that direction.
   std::function<GatedArithmetic(const Case&)> arithmetic;
   std::function<GatedAdjointArithmetic(const Case&)> adjoint_arithmetic;
+  /// Inputs that its launches read where they lie, whatever their strides. Others that are views are copied
+  /// row by row before its launches (kernels/views/gather_plan.h).
+  std::set<std::string> reads_views;
   /// Why the kernel cannot run this case beyond what `limits` say ("takes no packed sequences"); empty: it
   /// can. Null: the limits say it all. Generators redraw such a case; verify reports it as bad input.
   std::function<std::string(const Case&)> refuses;

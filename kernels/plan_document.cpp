@@ -198,7 +198,8 @@ void read_arithmetic(const Node& node, PlanDocument& plan) {
 PlanDocument read_document(const json& raw, const std::string& path) {
   const Node root(raw, "", path);
   root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
-             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "workspaces", "launches"});
+             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views", "workspaces",
+             "launches"});
   PlanDocument plan{.path = path};
   plan.operator_name =
       root.get("operator", "which operator the kernel claims to compute, such as \"gla\"").text();
@@ -219,6 +220,8 @@ PlanDocument read_document(const json& raw, const std::string& path) {
     plan.exponents_nonpositive = root.get("exponents_nonpositive", "").boolean();
   if (root.has("omits"))
     for (const Node& item : root.get("omits", "").items()) plan.omits.push_back(item.text());
+  if (root.has("reads_views"))
+    for (const Node& item : root.get("reads_views", "").items()) plan.reads_views.push_back(item.text());
   if (root.has("workspaces"))
     for (const Node& item : root.get("workspaces", "").items()) {
       item.keys({"name", "bytes"});

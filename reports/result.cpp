@@ -41,6 +41,10 @@ void fields(Io& io, Case& x) {
   if (!x.blocks.empty()) blocks = x.blocks;
   io("blocks", blocks);
   x.blocks = blocks.value_or("");
+  std::optional<std::string> layout;  // null where all inputs lie row by row; older documents lack it
+  if (!x.layout.empty()) layout = x.layout;
+  io("layout", layout);
+  x.layout = layout.value_or("");
   std::optional<std::string> parameters;  // "name=value,..", null where none is given; older documents lack it
   if (!x.parameters.empty()) parameters = parameters_text(x.parameters);
   io("parameters", parameters);

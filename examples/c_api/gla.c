@@ -1,4 +1,5 @@
-/* Gated linear attention from C: plan gla.chunk, allocate with the CUDA driver, run it, read one output back.
+/* Gated linear attention from C: plan gla.chunk, allocate with the CUDA driver, run it, read one output back. q, k
+ * and v are views of one buffer [B, T, 3, H, K], as a fused projection makes it.
  * Links nothing but assay's kernels and the driver, which it opens by hand as a program with the CUDA toolkit
  * would not need to. gla          runs on the first GPU; without one it says so and ends with 2 gla --plan
  * only plans, and prints the tensors of the call; needs no GPU */
@@ -44,12 +45,11 @@ static void* device_memory(int64_t bytes) {
 }
 
 /* Keys, queries and values small, log decays -0.1. */
-static void* filled(const assay_tensor* tensor) {
-  float* values = malloc((size_t)tensor->bytes);
-  for (int64_t i = 0; i < tensor->bytes / 4; ++i)
-    values[i] = strcmp(tensor->name, "g") == 0 ? -0.1f : 0.001f * (float)(i % 1000 - 500);
-  void* memory = device_memory(tensor->bytes);
-  cuda.upload((device_pointer)memory, values, (size_t)tensor->bytes);
+static char* filled(int64_t bytes, int decays) {
+  float* values = malloc((size_t)bytes);
+  for (int64_t i = 0; i < bytes / 4; ++i) values[i] = decays ? -0.1f : 0.001f * (float)(i % 1000 - 500);
+  void* memory = device_memory(bytes);
+  cuda.upload((device_pointer)memory, values, (size_t)bytes);
   free(values);
   return memory;
 }
@@ -61,16 +61,20 @@ static void print_tensor(const assay_tensor* tensor) {
 }
 
 int main(int argc, char** argv) {
+  enum { T = 1000, H = 2, K = 64, kRow = 3 * H * K };
   const char* absent[] = {"initial_state", NULL};
+  const assay_strides views[] = {
+      {"q", {T * kRow, kRow, K, 1}}, {"k", {T * kRow, kRow, K, 1}}, {"v", {T * kRow, kRow, K, 1}}, {NULL}};
   const assay_problem problem = {.B = 1,
-                                 .T = 1000,
-                                 .H = 2,
-                                 .K = 64,
-                                 .V = 64,
+                                 .T = T,
+                                 .H = H,
+                                 .K = K,
+                                 .V = K,
                                  .format = ASSAY_FP32,
                                  .gate_format = ASSAY_FP32,
                                  .direction = ASSAY_FORWARD,
-                                 .absent = absent};
+                                 .absent = absent,
+                                 .strides = views};
   assay_kernel* kernel = NULL;
   if (assay_kernel_create("gla.chunk", &problem, &kernel) != 0) {
     fprintf(stderr, "%s\n", assay_error());
@@ -89,8 +93,16 @@ int main(int argc, char** argv) {
     return 2;
   }
   void** pointers = calloc((size_t)count, sizeof *pointers);
-  for (int i = 0; i < count; ++i)
-    pointers[i] = tensors[i].is_output ? device_memory(tensors[i].bytes) : filled(&tensors[i]);
+  char* const qkv = filled(T * kRow * 4, 0);
+  for (int i = 0; i < count; ++i) {
+    const char* part = strchr("qkv", tensors[i].name[0]);
+    if (tensors[i].is_output)
+      pointers[i] = device_memory(tensors[i].bytes);
+    else if (part && tensors[i].name[1] == 0)
+      pointers[i] = qkv + (part - "qkv") * H * K * 4;
+    else
+      pointers[i] = filled(tensors[i].bytes, strcmp(tensors[i].name, "g") == 0);
+  }
   int status = assay_kernel_run(kernel, pointers, device_memory(assay_kernel_workspace(kernel)), NULL);
   if (status != 0) fprintf(stderr, "%s\n", assay_error());
   for (int i = 0; i < count && status == 0; ++i)

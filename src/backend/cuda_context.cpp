@@ -68,11 +68,16 @@ std::string one_line(std::string log) {
 DeviceBuffers::DeviceBuffers(const Driver& driver, const Plan& plan, const TensorMap& inputs)
     : driver_(driver) {
   try {
+    const auto upload_bytes = [&](const std::string& name, const std::vector<std::byte>& bytes) {
+      const CUdeviceptr pointer = allocate(name, static_cast<int64_t>(bytes.size()));
+      if (!bytes.empty())
+        driver_.check(driver_.cuMemcpyHtoD(pointer, bytes.data(), bytes.size()), "uploading " + name);
+    };
     const auto upload = [&](const std::string& name, const Tensor& tensor) {
-      const CUdeviceptr pointer = allocate(name, tensor.bytes());
-      if (tensor.bytes() > 0)
-        driver_.check(driver_.cuMemcpyHtoD(pointer, tensor.data.data(), tensor.data.size()),
-                      "uploading " + name);
+      const auto layout = plan.layouts.find(name);
+      if (layout == plan.layouts.end()) return upload_bytes(name, tensor.data);
+      upload_bytes(name, strided_memory(tensor, layout->second));
+      first_[name] = static_cast<CUdeviceptr>(layout->second.offset * format(tensor.dtype).bytes);
     };
     const auto poison = [&](const std::string& name, int64_t bytes) {
       const CUdeviceptr pointer = allocate(name, bytes);
@@ -110,7 +115,8 @@ CUdeviceptr DeviceBuffers::at(const std::string& name) const {
   const auto found = buffers_.find(name);
   if (found == buffers_.end())
     throw BadInput(fmt::format("a launch names {}, which is no tensor of the plan", name));
-  return found->second;
+  const auto first = first_.find(name);
+  return found->second + (first == first_.end() ? 0 : first->second);
 }
 
 TensorMap DeviceBuffers::read_outputs(const Plan& plan) const {

@@ -23,7 +23,7 @@ class DeviceBuffers {
   DeviceBuffers(const DeviceBuffers&) = delete;
   DeviceBuffers& operator=(const DeviceBuffers&) = delete;
 
-  /// Throws BadInput for a name that is not there.
+  /// Of its first element, where it is a view. Throws BadInput for a name that is not there.
   CUdeviceptr at(const std::string& name) const;
   TensorMap read_outputs(const Plan&) const;
   /// Leaves the memory to the driver: freeing waits for kernels that run, so forever behind one that does not
@@ -35,6 +35,7 @@ class DeviceBuffers {
 
   const Driver& driver_;
   std::map<std::string, CUdeviceptr> buffers_;
+  std::map<std::string, CUdeviceptr> first_;  ///< bytes before the first element of views
 };
 
 /// A launch with function and arguments found.

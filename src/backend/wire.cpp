@@ -19,6 +19,47 @@ std::vector<Axis> get_axes(WireReader& in) {
   return axes;
 }
 
+void put_workspace(WireWriter& out, const Workspace& workspace) {
+  out.text(workspace.name);
+  out.number(workspace.bytes);
+  out.text(workspace.copy_of);
+}
+
+Workspace get_workspace(WireReader& in) {
+  Workspace workspace;
+  workspace.name = in.text();
+  workspace.bytes = in.number<int64_t>();
+  workspace.copy_of = in.text();
+  return workspace;
+}
+
+void put_numbers(WireWriter& out, const std::vector<int64_t>& numbers) {
+  out.number(numbers.size());
+  for (const int64_t number : numbers) out.number(number);
+}
+
+std::vector<int64_t> get_numbers(WireReader& in) {
+  std::vector<int64_t> numbers(in.number<size_t>());
+  for (int64_t& number : numbers) number = in.number<int64_t>();
+  return numbers;
+}
+
+void put_layout(WireWriter& out, const TensorLayout& layout) {
+  put_numbers(out, layout.sizes);
+  put_numbers(out, layout.strides);
+  out.number(layout.offset);
+  out.number(layout.elements);
+}
+
+TensorLayout get_layout(WireReader& in) {
+  TensorLayout layout;
+  layout.sizes = get_numbers(in);
+  layout.strides = get_numbers(in);
+  layout.offset = in.number<int64_t>();
+  layout.elements = in.number<int64_t>();
+  return layout;
+}
+
 void put_argument(WireWriter& out, const Argument& argument) {
   out.number(static_cast<ArgumentKind>(argument.index()));
   if (const auto* pointer = std::get_if<PointerArgument>(&argument)) {
@@ -108,7 +149,7 @@ void WireWriter::plan(const Plan& plan) {
   number(plan.modules.size());
   for (const Module& module : plan.modules) text(module.name), text(module.path), text(*module.ptx);
   number(plan.workspaces.size());
-  for (const Workspace& workspace : plan.workspaces) text(workspace.name), number(workspace.bytes);
+  for (const Workspace& workspace : plan.workspaces) put_workspace(*this, workspace);
   number(plan.outputs.size());
   for (const PlanOutput& output : plan.outputs)
     text(output.name), number(output.dtype), put_axes(*this, output.axes);
@@ -116,6 +157,8 @@ void WireWriter::plan(const Plan& plan) {
   for (const Tensor& constant : plan.constants) tensor(constant);
   number(plan.launches.size());
   for (const Launch& launch : plan.launches) put_launch(*this, launch);
+  number(plan.layouts.size());
+  for (const auto& [name, layout] : plan.layouts) text(name), put_layout(*this, layout);
 }
 
 /// What a GPU's outcome holds: no exponent ranges, no instruction counts, no source lines.
@@ -165,7 +208,7 @@ Plan WireReader::plan() {
     module.ptx = std::make_shared<const std::string>(text());
   }
   plan.workspaces.resize(number<size_t>());
-  for (Workspace& workspace : plan.workspaces) workspace.name = text(), workspace.bytes = number<int64_t>();
+  for (Workspace& workspace : plan.workspaces) workspace = get_workspace(*this);
   plan.outputs.resize(number<size_t>());
   for (PlanOutput& output : plan.outputs) {
     output.name = text();
@@ -176,6 +219,10 @@ Plan WireReader::plan() {
   for (Tensor& constant : plan.constants) constant = tensor();
   plan.launches.resize(number<size_t>());
   for (Launch& launch : plan.launches) launch = get_launch(*this);
+  for (size_t left = number<size_t>(); left > 0; --left) {
+    std::string name = text();
+    plan.layouts.emplace(std::move(name), get_layout(*this));
+  }
   return plan;
 }
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <set>
 
+#include "kernels/views/gather_plan.h"
+#include "src/case/layouts.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -44,6 +46,19 @@ const char* direction_of(assay_direction direction) {
                              static_cast<int>(direction)));
 }
 
+/// Case::layout of the strides given, "q=4096:64:64:1,..".
+std::string layout_of_problem(const assay_problem& p, const Case& c, const Operator& op) {
+  std::vector<LayoutEntry> entries;
+  for (const assay_strides* each = p.strides; each && each->name; ++each) {
+    LayoutEntry entry{each->name, nullptr, {}};
+    for (const ArgumentSpec& spec : inputs_of(c, op))
+      if (spec.name == entry.input) entry.strides.assign(each->strides, each->strides + spec.axes.size());
+    if (entry.strides.empty()) entry.strides = {0};  // of no input: validate() names it
+    entries.push_back(std::move(entry));
+  }
+  return layout_text(parse_layout(layout_text(entries)));  // throws where one is given twice
+}
+
 Case case_of(const std::string& kernel, const assay_problem& p, const Operator& op) {
   const auto size = [](int64_t n) { return n == 0 ? 1 : n; };
   Case c;
@@ -63,6 +78,7 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
     if (spec.optional) no_cotangent |= absent.erase(std::string(spec.name)) > 0;
   c.final_state_gradient = runs_backward(c) && !no_cotangent;
   c.without = std::move(absent);
+  c.layout = layout_of_problem(p, c, op);
   validate(c, op);
   return c;
 }
@@ -89,11 +105,15 @@ PlannedKernel::PlannedKernel(const char* name, const assay_problem& problem) {
     Tensor tensor;
     tensor.name = spec.name, tensor.dtype = assay::dtype_of(c, spec);
     for (const auto axis : spec.axes) tensor.axes.push_back({std::string(axis), sizes.of(axis)});
-    list(tensor.name, tensor.dtype, tensor.axes, false);
+    list(tensor, false, layout_of(c, spec));
     inputs.emplace(tensor.name, tensor);
   }
-  plan_ = kernel.plan(c, op, inputs);
-  for (const PlanOutput& output : plan_.outputs) list(output.name, output.dtype, output.axes, true);
+  plan_ = plan_with_views(c, kernel, op, inputs);
+  for (const PlanOutput& output : plan_.outputs) {
+    Tensor tensor;
+    tensor.name = output.name, tensor.dtype = output.dtype, tensor.axes = output.axes;
+    list(tensor, true, std::nullopt);
+  }
   for (const Workspace& workspace : plan_.workspaces) {
     workspace_offsets_[workspace.name] = workspace_bytes_;
     workspace_bytes_ += (workspace.bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -104,15 +124,19 @@ PlannedKernel::~PlannedKernel() {
   for (const auto& [name, pointer] : constants_) driver_->cuMemFree(pointer);
 }
 
-void PlannedKernel::list(const std::string& name, Dtype dtype, const std::vector<Axis>& axes,
-                         bool is_output) {
+void PlannedKernel::list(const Tensor& shape, bool is_output, const std::optional<TensorLayout>& layout) {
   assay_tensor tensor{};
-  tensor.name = names_.emplace_back(name).c_str();
+  tensor.name = names_.emplace_back(shape.name).c_str();
   tensor.is_output = is_output;
-  tensor.format = format_of(dtype);
-  tensor.bytes = format(dtype).bytes;
-  for (const Axis& axis : axes) tensor.shape[tensor.rank++] = axis.size, tensor.bytes *= axis.size;
+  tensor.format = format_of(shape.dtype);
+  tensor.bytes = layout ? layout->elements * format(shape.dtype).bytes : shape.bytes();
+  const std::vector<int64_t> strides = layout ? layout->strides : shape.strides();
+  for (const Axis& axis : shape.axes) {
+    tensor.strides[tensor.rank] = strides[static_cast<size_t>(tensor.rank)];
+    tensor.shape[tensor.rank++] = axis.size;
+  }
   tensors_.push_back(tensor);
+  alignments_.push_back(layout ? static_cast<uint64_t>(format(shape.dtype).bytes) : kTensorAlignment);
 }
 
 /// Modules and constants of the plan. Kernels of ours say how they round: the driver may contract nothing.
@@ -170,9 +194,11 @@ void PlannedKernel::run(void* const* tensors, void* workspace, void* stream) {
   std::map<std::string, CUdeviceptr> addresses;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     const auto address = reinterpret_cast<CUdeviceptr>(tensors[i]);
-    if (tensors_[i].bytes > 0 && (address == 0 || address % kTensorAlignment != 0))
-      throw BadInput(fmt::format("{}: its pointer {:#x} is {}", tensors_[i].name, address,
-                                 address == 0 ? "missing" : "not aligned to 16 bytes"));
+    if (tensors_[i].bytes > 0 && address == 0)
+      throw BadInput(fmt::format("{}: its pointer {:#x} is missing", tensors_[i].name, address));
+    if (tensors_[i].bytes > 0 && address % alignments_[i] != 0)
+      throw BadInput(fmt::format("{}: its pointer {:#x} is not aligned to {} bytes", tensors_[i].name,
+                                 address, alignments_[i]));
     addresses[tensors_[i].name] = address;
   }
   const auto base = reinterpret_cast<CUdeviceptr>(workspace);

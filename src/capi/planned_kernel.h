@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,13 +33,14 @@ class PlannedKernel {
     const Launch* launch = nullptr;
     CUfunction function = nullptr;
   };
-  void list(const std::string& name, Dtype, const std::vector<Axis>&, bool is_output);
+  void list(const Tensor& shape, bool is_output, const std::optional<TensorLayout>&);
   void load();
   uint64_t word_of(const Argument&, const std::map<std::string, CUdeviceptr>& addresses) const;
 
   Plan plan_;
   std::deque<std::string> names_;  ///< of tensors_; never moved
   std::vector<assay_tensor> tensors_;
+  std::vector<uint64_t> alignments_;  ///< of their pointers, bytes
   std::map<std::string, int64_t> workspace_offsets_;
   int64_t workspace_bytes_ = 0;
   std::unique_ptr<Driver> driver_;  ///< opened by the first run

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "src/case/decay_profiles.h"
+#include "src/case/layouts.h"
 #include "src/case/names.h"
 #include "src/case/override.h"
 #include "src/case/parameters.h"
@@ -177,6 +178,7 @@ void validate(const Case& c, const Operator& op) {
           "a gradient of the final state is an input of the backward direction: add --direction backward or "
           "both");
   for (const auto& text : c.overrides) parse_override(text);
+  validate_layout(c, op);
 }
 
 }  // namespace assay

@@ -7,6 +7,7 @@
 
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
+#include "src/case/layouts.h"
 #include "src/case/override.h"
 #include "src/case/parameters.h"
 #include "src/case/values.h"
@@ -64,6 +65,7 @@ const Field kFields[] = {
     {"fp32", true, [](Case& c, auto, auto) { c.dtype = Dtype::fp32; }},
     {"g-", false, [](Case& c, auto rest, auto) { c.gate_dtype = format(rest).dtype; }},
     {"v-", false, [](Case& c, auto rest, auto) { c.values = find_values(rest).name; }},
+    {"l-", false, [](Case& c, auto rest, auto) { c.layout = layout_text(parse_layout(rest)); }},
     {"p-", false, [](Case& c, auto rest, auto) { c.parameters = parse_parameters(rest); }},
     {"no-", false,
      [](Case& c, auto rest, auto) {
@@ -147,6 +149,7 @@ std::string token_of(const Case& c) {
   if (!c.without.empty()) token += fmt::format("/no-{}", fmt::join(c.without, ","));
   if (c.initial_state) token += "/h0";
   if (c.final_state_gradient) token += "/dht";
+  if (!c.layout.empty()) token += fmt::format("/l-{}", c.layout);
   if (!c.blocks.empty()) token += fmt::format("/blocks-{}", c.blocks);
   for (const auto& text : c.overrides) token += fmt::format("/{}", override_field(text));
   return token;

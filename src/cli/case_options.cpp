@@ -10,6 +10,7 @@
 #include "kernels/mutant.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/given_inputs.h"
+#include "src/case/layouts.h"
 #include "src/case/names.h"
 #include "src/case/parameters.h"
 #include "src/case/values.h"
@@ -107,6 +108,12 @@ void CaseOptions::add_to(CLI::App& app) {
       ->delimiter(',')
       ->type_name("NAME=VALUE")
       ->group(drawing);
+  app.add_option("--layout", layout_,
+                 fmt::format("How inputs lie in memory ({}), of all that can or of single ones, as in "
+                             "heads-first,q=padded,k=4096:64:64:1 (strides by axis, in elements)",
+                             names_of(layouts())))
+      ->delimiter(',')
+      ->group(drawing);
   app.add_option("--without", without_, "Absent optional inputs, as in g")->delimiter(',')->group(drawing);
   app.add_flag("--initial-state", case_.initial_state, "With an initial state")->group(drawing);
   app.add_option("--set", case_.overrides, "Set single elements, as in \"g[0,16,0,3]=-90\"")->group(drawing);
@@ -134,6 +141,7 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
   c.without = {without_.begin(), without_.end()};
   if (app_->count("--scale")) c.scale = scale_;
   c.parameters = parse_parameters(fmt::format("{}", fmt::join(parameters_, ",")));
+  c.layout = layout_text(parse_layout(fmt::format("{}", fmt::join(layout_, ","))));
   if (!c.cu_seqlens.empty() && !app_->count("--length")) c.T = c.cu_seqlens.back();
   if (!c.blocks.empty()) chosen_blocks(c.blocks, 1);  // throws for what is none
   if (c.values == "exact" && !app_->count("--decay")) c.decay = "none";

@@ -41,6 +41,7 @@ std::string case_text(const Verification& v) {
     text += fmt::format(", decay {}, values {}, seed {}", c.decay, c.values, c.seed);
   if (c.scale) text += fmt::format(", scale {}", *c.scale);
   if (!c.parameters.empty()) text += fmt::format(", {}", parameters_text(c.parameters));
+  if (!c.layout.empty()) text += fmt::format(", layout {}", c.layout);
   if (!c.cu_seqlens.empty()) text += packing_text(c.cu_seqlens);
   if (c.initial_state && !c.without.contains("initial_state")) text += ", initial state";
   if (c.direction != "forward") text += fmt::format(", {}", c.direction);

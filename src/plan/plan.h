@@ -2,16 +2,19 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "src/tensor/tensor.h"
+#include "src/tensor/tensor_layout.h"
 
 namespace assay {
 
-/// A kernel parameter: a tensor or workspace by name plus a byte offset, a null pointer, or a scalar.
+/// A kernel parameter: a tensor or workspace by name plus a byte offset, a null pointer, or a scalar. The address
+/// of an input that is a view is that of its first element.
 struct PointerArgument {
   std::string buffer;    ///< input, output or workspace name; empty: null pointer
   int64_t offset = 0;    ///< bytes
@@ -21,6 +24,7 @@ using Argument = std::variant<PointerArgument, int32_t, int64_t, float, double, 
 struct Workspace {
   std::string name;
   int64_t bytes = 0;
+  std::string copy_of;   ///< input whose elements it holds row by row; empty: none
 };
 
 struct Launch {
@@ -52,6 +56,7 @@ struct Plan {
   std::vector<PlanOutput> outputs;
   std::vector<Tensor> constants;   ///< made from the shapes (chunk tables); uploaded before the first launch, addressed by name
   std::vector<Launch> launches;
+  std::map<std::string, TensorLayout> layouts;  ///< of inputs that are views; the others lie row by row
   /// Empty: all blocks of every launch. Else those that run (block_choice.h), on the machine only; outputs and
   /// workspaces beyond kLargestHeld bytes are then made page by page where they are touched.
   std::string blocks;

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 
+#include "kernels/views/gather_plan.h"
 #include "reference/domain.h"
 #include "src/numerics/bad_input.h"
 
@@ -114,7 +115,7 @@ std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& ke
 Plan plan_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
   Case resolved = c;
   resolved.scale = scale_of(c, op);
-  Plan plan = kernel.plan(resolved, op, inputs);
+  Plan plan = plan_with_views(resolved, kernel, op, inputs);
   plan.blocks = c.blocks;
   const std::vector<ArgumentSpec> outputs = outputs_of(c, op);
   for (const PlanOutput& output : plan.outputs) {

@@ -138,17 +138,30 @@ std::shared_ptr<PagedBytes> pages_of(const Tensor& tensor) {
 
 void PreparedPlan::allocate(const Plan& plan, const TensorMap& inputs) {
   auto place = [&](const std::string& name, std::byte* data, uint64_t bytes, const Tensor* tensor,
-                   std::shared_ptr<PagedBytes> pages = nullptr) {
+                   std::shared_ptr<PagedBytes> pages = nullptr, const TensorLayout* layout = nullptr) {
     if (addresses_.contains(name)) throw BadInput(plan.kernel + ": two buffers are named " + name);
-    addresses_[name] = memory_.add(name, data, bytes, tensor, std::move(pages));
+    addresses_[name] = memory_.add(name, data, bytes, tensor, std::move(pages), layout);
   };
   auto place_tensor = [&](const std::string& name, Tensor tensor, std::shared_ptr<PagedBytes> pages = nullptr) {
     Tensor& kept = tensors_[name] = std::move(tensor);
     if (!kept.is_held() && !pages) pages = pages_of(kept);
     place(name, pages ? nullptr : kept.data.data(), static_cast<uint64_t>(kept.bytes()), &kept, std::move(pages));
   };
+  auto place_view = [&](const std::string& name, const Tensor& tensor, const TensorLayout& layout) {
+    Tensor& shape = tensors_[name];  // names elements; what they hold is in the memory behind the view
+    shape.name = tensor.name, shape.dtype = tensor.dtype, shape.axes = tensor.axes;
+    auto& data = buffers_[name] = strided_memory(tensor, layout);
+    place(name, data.data(), data.size(), &shape, nullptr, &layout);
+    addresses_[name] += static_cast<uint64_t>(layout.offset * format(tensor.dtype).bytes);
+  };
   auto too_large = [&](int64_t bytes) { return !plan.blocks.empty() && bytes > kLargestHeld; };
-  for (const auto& [name, tensor] : inputs) place_tensor(name, tensor);
+  for (const auto& [name, tensor] : inputs) {
+    const auto layout = plan.layouts.find(name);
+    if (layout == plan.layouts.end())
+      place_tensor(name, tensor);
+    else
+      place_view(name, tensor, layout->second);
+  }
   for (const Tensor& constant : plan.constants) place_tensor(constant.name, constant);
   for (const PlanOutput& output : plan.outputs) {
     Tensor made;
@@ -168,9 +181,10 @@ void PreparedPlan::allocate(const Plan& plan, const TensorMap& inputs) {
       place(workspace.name, nullptr, static_cast<uint64_t>(workspace.bytes), nullptr, poisoned_pages());
       continue;
     }
-    auto& data = workspaces_[workspace.name];
+    auto& data = buffers_[workspace.name];
     data.assign(static_cast<size_t>(workspace.bytes), std::byte{0xff});
-    place(workspace.name, data.data(), data.size(), nullptr);
+    const auto copied = tensors_.find(workspace.copy_of);
+    place(workspace.name, data.data(), data.size(), copied == tensors_.end() ? nullptr : &copied->second);
   }
 }
 

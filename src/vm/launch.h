@@ -49,8 +49,8 @@ class PreparedPlan {
   MachineOptions options_;
   Memory memory_;
   std::map<std::string, Tensor> tensors_;  ///< copies of inputs and constants, and the outputs
-  std::map<std::string, std::vector<std::byte>> workspaces_;
-  std::map<std::string, uint64_t> addresses_;       ///< buffer -> base
+  std::map<std::string, std::vector<std::byte>> buffers_;  ///< workspaces, and the memory behind views
+  std::map<std::string, uint64_t> addresses_;       ///< buffer -> base; of a view its first element
   std::vector<std::shared_ptr<const Code>> codes_;  ///< by launch
   std::map<const ptx::Module*, Variables> variables_;
   std::vector<std::vector<std::byte>> parameters_;  ///< by launch

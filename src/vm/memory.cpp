@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 namespace assay::vm {
+
+int64_t Allocation::element_at(uint64_t offset) const {
+  const int64_t position = static_cast<int64_t>(offset) / format(tensor->dtype).bytes;
+  return layout ? layout->element(position) : position;
+}
 
 void Memory::insert(Allocation made) {
   const auto at = std::lower_bound(allocations_.begin(), allocations_.end(), made.base,
@@ -15,15 +21,15 @@ void Memory::insert(Allocation made) {
 }
 
 uint64_t Memory::add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor,
-                     std::shared_ptr<PagedBytes> pages) {
+                     std::shared_ptr<PagedBytes> pages, const TensorLayout* layout) {
   const uint64_t base = next_;
   next_ = (base + bytes + allocation_gap + 0x1f'ffff) & ~uint64_t{0x1f'ffff};
-  insert({std::move(name), base, bytes, data, std::move(pages), tensor});
+  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout});
   return base;
 }
 
 void Memory::place(uint64_t base, std::string name, std::byte* data, uint64_t bytes) {
-  insert({std::move(name), base, bytes, data, nullptr, nullptr});
+  insert({std::move(name), base, bytes, data, nullptr, nullptr, nullptr});
 }
 
 void Memory::remove(uint64_t from, uint64_t to) {
@@ -67,12 +73,24 @@ std::string index_outside(const Tensor& tensor, int64_t flat) {
   return text + "]";
 }
 
+/// The element there, or the gap of a view and the element before it.
+std::string place_in(const Allocation& a, int64_t offset) {
+  const int64_t size = format(a.tensor->dtype).bytes, position = offset / size;
+  const int64_t flat = a.element_at(static_cast<uint64_t>(offset));
+  const std::string rest = offset % size ? " + " + std::to_string(offset % size) + " bytes" : "";
+  if (flat >= 0) return a.tensor->element_name(flat) + rest;
+  const int64_t before = a.layout->element_before(position);
+  const int64_t away = position - a.layout->position(std::max<int64_t>(before, 0));
+  return "a gap of " + a.name + ", " + std::to_string(std::abs(away)) + " elements " +
+         (before < 0 ? "before " : "behind ") + a.tensor->element_name(std::max<int64_t>(before, 0));
+}
+
 }  // namespace
 
 std::string Memory::describe(uint64_t address) const {
   // The element that an address outside the tensor would be, where the tensor has a shape.
   auto element_outside = [](const Allocation& a, int64_t offset) {
-    if (!a.tensor || a.tensor->size() == 0 || a.tensor->axes.empty()) return std::string();
+    if (!a.tensor || a.layout || a.tensor->size() == 0 || a.tensor->axes.empty()) return std::string();
     const int64_t size = format(a.tensor->dtype).bytes;
     return index_outside(*a.tensor, offset >= 0 ? offset / size : -((size - 1 - offset) / size)) + ", ";
   };
@@ -90,10 +108,7 @@ std::string Memory::describe(uint64_t address) const {
   if (before && address < before->base + before->bytes) {
     const uint64_t offset = address - before->base;
     if (!before->tensor || before->tensor->size() == 0) return before->name + " + " + std::to_string(offset);
-    const int64_t size = format(before->tensor->dtype).bytes;
-    const std::string element = before->tensor->element_name(static_cast<int64_t>(offset) / size);
-    const auto rest = static_cast<int64_t>(offset) % size;
-    return rest ? element + " + " + std::to_string(rest) + " bytes" : element;
+    return place_in(*before, static_cast<int64_t>(offset));
   }
   const uint64_t past = before ? address - (before->base + before->bytes) : ~0ull;
   const uint64_t ahead = behind ? behind->base - address : ~0ull;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/tensor/tensor.h"
+#include "src/tensor/tensor_layout.h"
 #include "src/vm/paged_bytes.h"
 
 namespace assay::vm {
@@ -29,13 +30,17 @@ struct Allocation {
   std::byte* data = nullptr;           ///< null: in `pages`
   std::shared_ptr<PagedBytes> pages;   ///< of what is too large to be held
   const Tensor* tensor = nullptr;  ///< names and axes; null for workspaces, variables and parameters
+  const TensorLayout* layout = nullptr;  ///< of a tensor that is a view; null: row by row
+
+  /// The tensor's element that this byte belongs to; -1 in a gap of a view.
+  int64_t element_at(uint64_t offset) const;
 };
 
 class Memory {
  public:
   /// Places `bytes` bytes at the next base; returns it. `data` stays the caller's.
   uint64_t add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor,
-               std::shared_ptr<PagedBytes> pages = nullptr);
+               std::shared_ptr<PagedBytes> pages = nullptr, const TensorLayout* layout = nullptr);
   /// The same at a fixed base (parameters, module variables); replaces what was there.
   void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes);
   void remove(uint64_t from, uint64_t to);  ///< those with a base in [from, to)
@@ -44,7 +49,7 @@ class Memory {
   int find(uint64_t address, uint64_t bytes) const;
   const std::vector<Allocation>& allocations() const { return allocations_; }
   /// "o[b=0,t=17,h=0,v=3]", "states + 128", "q[b=0,t=3,h=0,k=0], 16 bytes past the end of q [B=1,T=3,H=1,K=4]",
-  /// "an address far from every tensor".
+  /// "a gap of q, 4 elements behind q[b=0,t=3,h=0,k=15]", "an address far from every tensor".
   std::string describe(uint64_t address) const;
 
  private:

@@ -33,6 +33,7 @@ void add_areas(const Memory& memory, const Plan& plan, const TensorMap& inputs, 
       const bool numbered = is_real(input->second.dtype) && next_leaf + elements < kLeaf;
       area.untouched = is_real(input->second.dtype) ? kForgotten : kNothing;
       area.is_input = numbered;
+      if (allocation.layout) area.layout = *allocation.layout;
       if (numbered) {
         area.first_leaf = next_leaf;
         run.leaves.push_back({next_leaf, static_cast<int32_t>(run.input_names.size())});

@@ -32,7 +32,10 @@ ShadowCell MemoryShadow::read(const Area* area, uint64_t address) {
   if (!area->cells.empty() && (area->writers[offset / 2] >= 0 || !area->is_input))
     return area->cells[offset / 2];
   if (!area->is_input) return {0, area->untouched};
-  return {0, kLeaf | (area->first_leaf + static_cast<uint32_t>(offset / area->element_bytes))};
+  auto element = static_cast<int64_t>(offset / area->element_bytes);
+  if (area->layout) element = area->layout->element(element);
+  if (element < 0) return {0, kUnwritten};
+  return {0, kLeaf | (area->first_leaf + static_cast<uint32_t>(element))};
 }
 
 void MemoryShadow::write(Area* area, uint64_t address, ShadowCell cell, int32_t writer) {

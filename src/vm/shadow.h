@@ -2,9 +2,11 @@
 // depends on.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "src/tensor/tensor_layout.h"
 #include "src/vm/event_log.h"
 #include "src/vm/memory.h"
 
@@ -24,6 +26,7 @@ class MemoryShadow {
     Dependence untouched = kUnwritten;  ///< of a half that nothing wrote
     bool is_input = false;  ///< then a half depends on its element: leaf first_leaf + byte / element_bytes
     uint32_t first_leaf = 0, element_bytes = 1;
+    std::optional<TensorLayout> layout;  ///< of an input that is a view; what its gaps hold nothing wrote
     std::vector<ShadowCell> cells;  ///< empty or bytes / 2, rounded up
     std::vector<int32_t> writers;   ///< site of the store that wrote a half, -1: none
   };

@@ -213,15 +213,19 @@ class Assembly {
       if (!a || constant || use.address < allocation_base)
         operand.source = Source::literal;  // parameters too
       if (input != inputs_.end()) {
-        const auto bytes = static_cast<uint64_t>(format(input->second.dtype).bytes);
-        operand.source = Source::input;
-        operand.input = int64_t{std::distance(inputs_.begin(), input)} << 40 |
-                        static_cast<int64_t>((use.address - a->base) / bytes);
-        operand.bits = input->second.bits(operand.input & ((int64_t{1} << 40) - 1));
-        slice_.inputs.push_back(operand.input);
+        add_input(operand, input, a->element_at(use.address - a->base));
       }
     }
     slice_.unwritten |= operand.source == Source::unwritten;
+  }
+
+  /// An element of an input; a gap of a view (-1) is memory that nothing wrote.
+  void add_input(SliceOperand& operand, TensorMap::const_iterator input, int64_t element) {
+    if (element < 0) return;
+    operand.source = Source::input;
+    operand.input = int64_t{std::distance(inputs_.begin(), input)} << 40 | element;
+    operand.bits = input->second.bits(element);
+    slice_.inputs.push_back(operand.input);
   }
 
   const PreparedPlan& prepared_;

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 
 #include "src/numerics/bad_input.h"
@@ -68,6 +69,17 @@ TEST_F(CudaEngineOnFakeDriver, IsLostAfterAnErrorOfARunningKernel) {
   EXPECT_TRUE(engine.lost());
   EXPECT_THROW(engine.run(small_plan(), small_inputs(), false), BadInput);
   ask<int>("fake_restart");
+}
+
+TEST_F(CudaEngineOnFakeDriver, AViewIsReadWhereItsFirstElementLies) {
+  CudaEngine engine;
+  Plan plan = small_plan();
+  plan.layouts["x"] = {{2}, {2}, 3, 6};
+  const Outcome outcome = engine.run(plan, small_inputs(), false);
+  ASSERT_FALSE(outcome.trap);
+  const Tensor& z = outcome.outputs.at("z");
+  EXPECT_EQ(z.value(1), 1.5);
+  EXPECT_TRUE(std::isnan(z.value(2))) << "the gap behind the first element";
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ TEST(Wire, PlanComesBackAsItWas) {
   plan.launches[1].arguments = {
       PointerArgument{}, PointerArgument{"y", 1 << 20}, int32_t{-1}, int64_t{1} << 40, 0.1f, 0.1, int8_t{-3},
       int16_t{-300}};
+  plan.workspaces.push_back({"copy of x", 8, "x"});
+  plan.layouts["x"] = {{2, 3}, {1, 7}, 5, 40};
   WireWriter out;
   out.plan(plan);
   const Plan back = WireReader(out.bytes).plan();
@@ -23,6 +25,8 @@ TEST(Wire, PlanComesBackAsItWas) {
   EXPECT_EQ(back.kernel, plan.kernel);
   EXPECT_EQ(*back.modules.at(0).ptx, kPtx);
   EXPECT_EQ(back.workspaces.at(0).bytes, 100);
+  EXPECT_EQ(back.workspaces.at(1).copy_of, "x");
+  EXPECT_EQ(back.layouts, plan.layouts);
   EXPECT_EQ(back.outputs.at(0).axes, plan.outputs[0].axes);
   EXPECT_EQ(back.constants.at(0).value(1), 20);
   EXPECT_EQ(back.launches.at(0).grid, plan.launches[0].grid);

@@ -96,6 +96,39 @@ TEST(KernelLibrary, ParametersOfOperatorsAreChecked) {
   EXPECT_NE(std::string(assay_error()).find("layer"), std::string::npos) << assay_error();
 }
 
+TEST(KernelLibrary, TakesInputsThatAreViewsForAWorkspaceOfTheirCopies) {
+  assay_problem p = problem();
+  const Planned dense("gla.chunk", p);
+  const assay_strides strides[] = {{"q", {3 * 100 * 16, 16, 100 * 16, 1}}, {"k", {100 * 96, 96, 16, 1}}, {}};
+  p.strides = strides;
+  const Planned k("gla.chunk", p);
+  ASSERT_EQ(k.status, 0) << assay_error();
+  const auto tensors = k.tensors();
+  EXPECT_EQ(tensors.at("q").strides[2], 1600);
+  EXPECT_EQ(tensors.at("q").bytes, 2 * 100 * 3 * 16 * 2);
+  EXPECT_EQ(tensors.at("k").strides[1], 96);
+  EXPECT_EQ(tensors.at("k").bytes, (100 * 96 + 99 * 96 + 2 * 16 + 16) * 2);
+  EXPECT_EQ(tensors.at("v").strides[1], 72);
+  EXPECT_EQ(assay_kernel_workspace(k.kernel),
+            assay_kernel_workspace(dense.kernel) + 2 * (2 * 100 * 3 * 16 * 2));
+}
+
+TEST(KernelLibrary, RefusesStridesThatOverlapInOneLine) {
+  const auto refusal = [](const assay_strides& first) {
+    const assay_strides strides[] = {first, {}};
+    assay_problem p = problem();
+    p.strides = strides;
+    return Planned("gla.chunk", p).status == 1 ? std::string(assay_error()) : "planned";
+  };
+  EXPECT_EQ(
+      refusal({"q", {4800, 40, 16, 1}}),
+      "strides of q: axis T has stride 40, but K and H span 48 elements: elements overlap or interleave");
+  EXPECT_EQ(refusal({"q", {4800, 48, 0, 1}}),
+            "strides of q: axis H has stride 0 along 3 elements: a tensor expanded over an axis is not "
+            "taken, copy it");
+  EXPECT_NE(refusal({"o", {4800, 48, 16, 1}}).find("layout: unknown input of gla 'o'"), std::string::npos);
+}
+
 TEST(KernelLibrary, RefusesWhatItCannotPlanInOneLine) {
   const auto refusal = [](const char* name, const assay_problem& p) {
     return Planned(name, p).status == 1 ? std::string(assay_error()) : "planned";
@@ -150,6 +183,25 @@ TEST_F(OnFakeDriver, EnqueuesThePlansLaunchesInOrderWithEveryPointerChecked) {
   EXPECT_EQ(once.find("gla_chunk"), 0u) << once;
   ASSERT_EQ(assay_kernel_run(k.kernel, pointers.data(), workspace, nullptr), 0) << assay_error();
   EXPECT_EQ(launched(), once + once);
+}
+
+TEST_F(OnFakeDriver, ViewsBeginAtAnyElementAndAreCopiedFirst) {
+  assay_problem p = problem();
+  p.direction = ASSAY_FORWARD;
+  const assay_strides strides[] = {{"v", {100 * 80, 80, 24, 1}}, {}};
+  p.strides = strides;
+  const Planned k("gla.chunk", p);
+  ASSERT_EQ(k.status, 0) << assay_error();
+  std::vector<void*> pointers;
+  for (size_t i = 0; i < k.tensors().size(); ++i)
+    pointers.push_back(reinterpret_cast<void*>(0x1000 * (i + 1)));
+  pointers[2] = reinterpret_cast<void*>(0x3002);
+  ASSERT_EQ(assay_kernel_run(k.kernel, pointers.data(), reinterpret_cast<void*>(0x100000), nullptr), 0)
+      << assay_error();
+  EXPECT_NE(launched().find("gather_16"), std::string::npos) << launched();
+  pointers[2] = reinterpret_cast<void*>(0x3001);
+  EXPECT_EQ(assay_kernel_run(k.kernel, pointers.data(), reinterpret_cast<void*>(0x100000), nullptr), 1);
+  EXPECT_STREQ(assay_error(), "v: its pointer 0x3001 is not aligned to 2 bytes");
 }
 
 TEST_F(OnFakeDriver, SaysWhatTheDriverRefuses) {

@@ -39,6 +39,8 @@ TEST(Token, ComesBackAsTheSameCaseForEveryField) {
   with([](Case& c) { c.B = 3, c.T = 0, c.H = 5, c.HV = 10, c.K = 1, c.V = 256, c.M = 32; });
   with([](Case& c) { c.cu_seqlens = {0, 15, 15, 100}; });
   with([](Case& c) { c.seed = ~uint64_t{0}; });
+  for (const char* layout : {"heads-first", "q=padded,k=joined", "transposed,v=4096:64:512:1"})
+    with([&](Case& c) { c.layout = layout; });
   with([](Case& c) { c.parameters = {{"layer_idx", 3}, {"num_layers", 12.5}}; });
   with([](Case& c) { c.direction = "both", c.final_state_gradient = true; });
   with([](Case& c) { c.without = {"g", "initial_state"}, c.initial_state = true; });
@@ -72,6 +74,8 @@ TEST(Token, WhatCannotBeReadIsNamed) {
       {"gla.chunk/bf16/fp16", "token field 'fp16': given twice"},
       {"gla.chunk/none/mild", "token field 'mild': given twice"},
       {"gla.chunk/g-int4", "int4"},
+      {"gla.chunk/l-heads", "unknown layout 'heads'"},
+      {"gla.chunk/l-padded/l-joined", "token field 'l-joined': given twice"},
       {"gla.chunk/v-noraml", "did you mean 'normal'?"},
       {"gla.chunk/ladder:x", "decay 'ladder:x': 'x' is not a number"},
       {"gla.chunk/g@0,0", "write it as g@0,16,0,3=-90"},

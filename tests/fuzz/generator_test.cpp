@@ -49,6 +49,8 @@ std::vector<Share> promised_shares() {
       {"more than one head", 0.2, [](const Case& c) { return c.H > 1; }},
       {"exact values", 0.05, [](const Case& c) { return c.values == "exact"; }},
       {"sparse values", 0.15, [](const Case& c) { return c.values == "sparse"; }},
+      {"views", 0.15, [](const Case& c) { return !c.layout.empty(); }},
+      {"views of any strides", 0.04, [](const Case& c) { return c.layout.find(':') != c.layout.npos; }},
       {"partial chunk and a strong decay", 0.10,
        [](const Case& c) {
          const std::string p = profile_name(c);

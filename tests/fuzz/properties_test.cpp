@@ -37,6 +37,7 @@ constexpr Twin kTwins[] = {
     {"absent-equals-zero-gate", "absent gate differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-bf16/mild/s3/h0"},
     {"absent-equals-zero-state", "absent state differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
     {"heads-permute", "first head differs", "gla.subject/B2/T20/H3/K4/V3/fp32/g-fp32/mild/s3/h0"},
+    {"strided-equals-dense", "views differ", "gla.subject/B1/T20/H2/K4/V3/fp32/g-fp32/mild/s3/l-q=heads-first"},
     {"power-of-two-scale", "scale matters", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3/scale-0.5"},
 };
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "fuzz/generator.h"
+#include "src/case/layouts.h"
 #include "tests/fuzz/subject.h"
 
 namespace assay {
@@ -81,6 +82,24 @@ TEST(Shrink, TheCauseStaysTheSameWhereASmallerCaseHasAnother) {
     EXPECT_EQ(shrunk.smallest.cause, "wide");
     EXPECT_EQ(shrunk.smallest.case_.K, 5) << shrunk.smallest.token;
     EXPECT_TRUE(overflows(parse_token(shrunk.smallest.token), op)) << shrunk.smallest.token;
+  }
+}
+
+TEST(Shrink, ViewsEndAtTheOneInputThatMatters) {
+  const Operator op = test::gla_arguments();
+  const std::pair<std::string, std::string> rows[] = {
+      {"padded", "k=padded"},
+      {"heads-first,q=joined,k=padded,v=transposed", "k=padded"},
+      {"k=9000:700:40:2", "k=joined"},  // with one head heads-first is row by row,
+  };
+  for (const auto& [layout, smallest] : rows) {
+    Case c = parse_token("gla.subject/B2/T10/H2/K4/V3/fp32/g-fp32/none/s3");
+    c.layout = layout;
+    const Shrunk shrunk = shrink(failing(c, "views"), op, 400, [&](const Case& candidate) -> std::optional<Verification> {
+      if (!layout_of(candidate, op.inputs[1])) return std::nullopt;  // k is read row by row
+      return failing(candidate, "views");
+    });
+    EXPECT_EQ(shrunk.smallest.case_.layout, smallest) << shrunk.smallest.token;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "kernels/views/gather_plan.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -132,6 +133,29 @@ TEST(ForeignKernel, RefusesTheCasesThatItsPlanCannotRun) {
   }
 }
 
+TEST(ForeignKernel, StridesOfViewsAreKnownWhereThePlanReadsThem) {
+  Case c = small_case();
+  c.layout = "q=heads-first,k=joined";
+  TensorMap inputs;
+  for (const char* name : {"q", "k"})
+    inputs[name] = Tensor(name, Dtype::bf16, {{"B", 2}, {"T", 100}, {"H", 3}, {"K", 60}});
+  const json reading = json::parse(
+      R"([{"op": "replace", "path": "/launches/0/arguments/8", "value": {"i32": "stride_q_T"}},
+          {"op": "replace", "path": "/launches/0/arguments/9", "value": {"i32": "stride_k_T"}},
+          {"op": "add", "path": "/reads_views", "value": ["q"]}])");
+  const Kernel kernel = load_patched(reading);
+  const Plan plan = plan_with_views(c, kernel, find_operator("gla"), inputs);
+  ASSERT_EQ(plan.launches.size(), 2u) << "k alone is copied";
+  EXPECT_EQ(plan.launches[0].function, "gather_16");
+  EXPECT_EQ(std::get<PointerArgument>(plan.launches[0].arguments[0]).buffer, "k");
+  const auto& arguments = plan.launches[1].arguments;
+  EXPECT_EQ(std::get<PointerArgument>(arguments[0]).buffer, "q");
+  EXPECT_EQ(std::get<PointerArgument>(arguments[1]).buffer, "copy of k");
+  EXPECT_EQ(std::get<int32_t>(arguments[8]), 60) << "of the view";
+  EXPECT_EQ(std::get<int32_t>(arguments[9]), 3 * 60) << "of the copy";
+  EXPECT_EQ(plan.layouts.size(), 2u);
+}
+
 TEST(ForeignKernel, LaunchWithoutBlocksIsSkipped) {
   Case c = small_case();
   c.T = 0;
@@ -160,6 +184,8 @@ TEST(ForeignKernel, DisagreementOfPlanAndPtxIsFoundBeforeAnythingRuns) {
       {R"([{"op": "replace", "path": "/launches/0/arguments/0", "value": "k"}])",
        "no launch is given the input \"q\""},
       {R"([{"op": "add", "path": "/omits", "value": ["ht"]}])", "gla has no output \"ht\""},
+      {R"([{"op": "add", "path": "/reads_views", "value": ["o"]}])",
+       "at /reads_views: gla has no input \"o\""},
       {R"([{"op": "add", "path": "/workspaces", "value": [{"name": "q", "bytes": 4}]}])",
        "give the workspace another name"},
       {R"([{"op": "replace", "path": "/launches/0/shared", "value": "3 * D * 4"}])",

@@ -159,6 +159,7 @@ json sample_case(int64_t T) {
           {"seed", 18446744073709551615ull},
           {"scale", nullptr},
           {"parameters", nullptr},
+          {"layout", nullptr},
           {"direction", "forward"},
           {"without", json::array()},
           {"initial_state", false},

@@ -142,8 +142,15 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
 }
 
 void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten) {
-  for (const Allocation& a : memory.allocations())
-    if (unwritten.contains(a.name)) areas_.push_back({a.name, a.base, a.bytes, ByteStates(a.bytes, never)});
+  for (const Allocation& a : memory.allocations()) {
+    if (!unwritten.contains(a.name) && !a.layout) continue;
+    Area& area = areas_.emplace_back(Area{a.name, a.base, a.bytes, ByteStates(a.bytes, never)});
+    if (!a.layout) continue;
+    const auto width = static_cast<uint64_t>(format(a.tensor->dtype).bytes);
+    for (int64_t flat = 0; flat < a.tensor->size(); ++flat)
+      for (uint64_t byte = 0; byte < width; ++byte)
+        *area.states.at(static_cast<uint64_t>(a.layout->position(flat)) * width + byte) = written;
+  }
 }
 
 void WrittenCheck::enter(const LaunchContext& context) {

@@ -53,7 +53,7 @@ class WrittenCheck {
   /// what the others would have written is no fault.
   WrittenCheck(CheckLog& log, bool strict, bool partial) : log_(log), strict_(strict), partial_(partial) {}
 
-  /// Outputs and workspaces start as never written; everything else is.
+  /// Outputs, workspaces and the gaps of views start as never written; everything else is.
   void begin_run(const Memory&, const std::set<std::string>& unwritten);
   void enter(const LaunchContext&);
   void begin_block(Block&);

@@ -1,0 +1,12 @@
+// Inputs that are views: every kernel takes any strides, because what it does not read in place is first
+// copied row by row by a launch of its own (gather.cu). Dense inputs cost nothing.
+#pragma once
+#include "kernels/kernel.h"
+
+namespace assay {
+
+/// Kernel::plan for the layouts of the case (src/case/layouts.h): with Plan::layouts, and for each view that
+/// the kernel does not read in place a workspace "copy of q" and the launch that fills it.
+Plan plan_with_views(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);
+
+}  // namespace assay

@@ -1,0 +1,142 @@
+// Views on the machine: what the copying launch copies, what the machine says about memory with gaps.
+#include "kernels/views/gather_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "src/case/layouts.h"
+#include "src/vm/checks/checks.h"
+#include "src/vm/machine.h"
+#include "src/vm/value_slice.h"
+
+namespace assay {
+namespace {
+
+const Operator& merge() {
+  return find_operator("merge_heads");
+}
+
+/// The copying launch alone: its workspace is the output.
+Outcome copied(const Tensor& x, const TensorLayout& layout, const Plan& with_copy) {
+  Plan plan;
+  plan.kernel = "views";
+  plan.modules = with_copy.modules;
+  plan.outputs = {{"copy of x", x.dtype, x.axes}};
+  plan.launches = {with_copy.launches.front()};
+  plan.layouts = {{"x", layout}};
+  return vm::run(plan, {{"x", x}}, {});
+}
+
+Case case_of(const std::string& layout, Dtype dtype, int64_t T, int64_t H, int64_t V) {
+  Case c;
+  c.kernel = "merge_heads.fused";
+  c.B = 2, c.T = T, c.H = H, c.K = 4, c.V = V, c.dtype = dtype, c.layout = layout;
+  return c;
+}
+
+TEST(Views, AreCopiedBitForBitWhateverTheirStridesAndWidths) {
+  const char* const layouts[] = {
+      "heads-first",        "joined", "padded", "transposed", "x=200000:2000:600:2", "x=3:100000:2000:7",
+      "x=100000:1000:250:1"};
+  const int64_t sizes[][3] = {{1, 1, 1}, {5, 3, 8}, {65, 2, 24}, {7, 3, 250}, {3, 1, 33}, {1, 2, 17}};
+  for (const char* layout : layouts)
+    for (const auto& [T, H, V] : sizes)
+      for (const Dtype dtype : {Dtype::bf16, Dtype::fp32}) {
+        const Case c = case_of(layout, dtype, T, H, V);
+        TensorMap inputs = draw_inputs(c, merge());
+        Tensor& x = inputs.at("x");
+        for (int64_t i = 0; i < x.size(); ++i) x.set_bits(i, static_cast<uint64_t>(i * 0x10003 + 1) % 0xfff1);
+        const auto view = layout_of(c, merge().inputs[0]);
+        if (!view) continue;  // lies row by row at these sizes
+        if (!stride_fault(x.axes, view->strides).empty()) continue;
+        const Outcome outcome = copied(x, *view, plan_with_views(c, find_kernel(c.kernel), merge(), inputs));
+        ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+        EXPECT_EQ(outcome.outputs.at("copy of x").data, x.data) << token_of(c);
+      }
+}
+
+TEST(Views, OfDenseInputsThereAreNone) {
+  const Case c = case_of("", Dtype::bf16, 5, 2, 8);
+  const Kernel& kernel = find_kernel(c.kernel);
+  const TensorMap inputs = draw_inputs(c, merge());
+  EXPECT_EQ(plan_with_views(c, kernel, merge(), inputs).launches.size(),
+            kernel.plan(c, merge(), inputs).launches.size());
+  EXPECT_TRUE(plan_with_views(c, kernel, merge(), inputs).layouts.empty());
+}
+
+TEST(Views, NoTokensNeedNoCopy) {
+  const Case c = case_of("padded", Dtype::bf16, 0, 2, 8);
+  const TensorMap inputs = draw_inputs(c, merge());
+  const Outcome outcome = vm::run(plan_with_views(c, find_kernel(c.kernel), merge(), inputs), inputs, {});
+  EXPECT_FALSE(outcome.trap);
+  EXPECT_EQ(outcome.outputs.at("y").size(), 0);
+}
+
+/// One thread, y[0] = the word `offset` elements behind x[0] of a view with rows of 4 in 6.
+struct Reader {
+  Plan plan;
+  TensorMap inputs;
+
+  explicit Reader(int64_t offset) {
+    static const char* const kPtx = R"(.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry read(.param .u64 px, .param .u64 py) {
+  .reg .b64 %x, %y; .reg .f32 %f;
+  ld.param.u64 %x, [px]; ld.param.u64 %y, [py];
+  ld.global.f32 %f, [%x];
+  st.global.f32 [%y], %f;
+  ret;
+}
+)";
+    Tensor x("x", Dtype::fp32, {{"T", 3}, {"K", 4}});
+    for (int64_t i = 0; i < 12; ++i) x.set(i, static_cast<double>(i));
+    plan.kernel = "reader";
+    plan.modules = {{"m", "read.ptx", std::make_shared<const std::string>(kPtx)}};
+    plan.outputs = {{"y", Dtype::fp32, {{"T", 1}}}};
+    TensorLayout layout = layout_of_strides(x.axes, {6, 1});
+    layout.offset = 2, layout.elements = 20;
+    plan.layouts = {{"x", layout}};
+    plan.launches = {{.module = "m",
+                      .function = "read",
+                      .arguments = {PointerArgument{"x", 4 * offset}, PointerArgument{"y"}}}};
+    inputs = {{"x", x}};
+  }
+};
+
+TEST(Views, ElementsAreFoundAndNamedByTheirOwnIndices) {
+  const Reader reader(6 + 3);
+  EXPECT_EQ(vm::run(reader.plan, reader.inputs, {}).outputs.at("y").value(0), 7);
+  const vm::ValueSlice slice = vm::slice_value(reader.plan, reader.inputs, {}, "y", 0);
+  EXPECT_EQ(slice.inputs, std::vector<int64_t>{7});
+  vm::Recording recording;
+  vm::run_recorded(reader.plan, reader.inputs, {}, &recording);
+  const vm::Carrier carrier = recording.carrier("y", 0);
+  ASSERT_EQ(carrier.inputs.size(), 1u);
+  EXPECT_EQ(carrier.inputs[0], 7);
+}
+
+TEST(Views, AGapReadIntoAResultIsFound) {
+  const Reader reader(4);
+  EXPECT_TRUE(std::isnan(vm::run(reader.plan, reader.inputs, {}).outputs.at("y").value(0)));
+  const CheckReport report = vm::run_checked(reader.plan, reader.inputs, {}, {});
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings[0].kind, "unwritten-output");
+  EXPECT_NE(report.findings[0].message.find("depend on a gap of x, 1 elements behind x[t=0,k=3]"),
+            std::string::npos)
+      << report.findings[0].message;
+  EXPECT_TRUE(vm::slice_value(reader.plan, reader.inputs, {}, "y", 0).unwritten);
+  EXPECT_TRUE(vm::run_checked(Reader(3).plan, reader.inputs, {}, {}).findings.empty());
+}
+
+TEST(Views, LeavingTheMemoryBehindAViewIsATrap) {
+  EXPECT_FALSE(vm::run(Reader(17).plan, Reader(17).inputs, {}).trap);
+  const auto trap = vm::run(Reader(18).plan, Reader(18).inputs, {}).trap;
+  ASSERT_TRUE(trap);
+  EXPECT_EQ(trap->kind, "out-of-bounds");
+  EXPECT_NE(trap->message.find("0 bytes past the end of x [T=3,K=4]"), std::string::npos) << trap->message;
+}
+
+}  // namespace
+}  // namespace assay
