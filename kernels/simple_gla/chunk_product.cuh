@@ -67,7 +67,9 @@ __device__ __forceinline__ void chunk_product(const typename Format::Bits* q, co
   __shared__ PairDecays decays;
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
-  const int head = int(blockIdx.x) % shape.heads, chunk = int(blockIdx.x) / shape.heads;
+  // Late chunks first: what the scan has just read and written lies in the cache.
+  const int head = int(blockIdx.x) % shape.heads,
+            chunk = int(gridDim.x) / shape.heads - 1 - int(blockIdx.x) / shape.heads;
   const i64 first = chunks[2 * i64(chunk)];
   const int rows = int(chunks[2 * i64(chunk) + 1]), live_rows = rows - 16 * warp;
   const i64 token = first * shape.heads + head;

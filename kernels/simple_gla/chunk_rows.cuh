@@ -47,28 +47,11 @@ struct ScoreRows {
   template <class Gate>
   __device__ __forceinline__ void weigh(const PairDecays& decays, int warp, int lane) {
 #pragma unroll
-    for (int c = 0; c < 8; ++c) {
-      if (!Partners::hold(c >> 1, warp)) continue;
-#pragma unroll
-      for (int h = 0; h < 2; ++h) {
-        const int i = 16 * warp + (lane >> 2) + 8 * h, row_block = 2 * warp + h;
-#pragma unroll
-        for (int b = 0; b < 2; ++b) {
-          const int j = 8 * c + 2 * (lane & 3) + b, late = Partners::later ? j : i,
-                    early = Partners::later ? i : j;
-          float& score = s[c].r[2 * h + b];
-          if constexpr (has_decay<Gate>) {
-            if (Partners::later ? c > row_block : c < row_block) {
-              const int l = PairDecays::level_of(row_block, c);
-              score = score * power_of_two(decays.up[l][late] + decays.after[l][early]);
-            } else if (c == row_block) {
-              score = score * (early <= late ? decays.weight(late, early) : 0.0f);
-            }
-          }
-          score = early <= late ? score : 0.0f;
-        }
-      }
-    }
+    for (int m = 0; m < 4; ++m)
+      if (m == warp)
+        weigh_diagonal<Gate>(decays, m, lane);
+      else if (has_decay<Gate> && Partners::hold(m, warp))
+        weigh_apart(decays, m, warp, lane);
   }
   // Rows and columns of different blocks: each score times 2 to the sum of both tokens' log decays.
   __device__ __forceinline__ void weigh_across(const float* of_rows, const float* of_columns, int warp,
@@ -94,6 +77,49 @@ struct ScoreRows {
 #pragma unroll
     for (int i = 0; i < 8; ++i) x[(i >> 1) & 1][(i >> 2) + 2 * (i & 1)] = s[2 * m + (i >> 2)].r[i & 3];
     return Operand::of(x);
+  }
+
+ private:
+  // Rows and columns of different blocks of 16: the pairs' decays part at one level.
+  __device__ __forceinline__ void weigh_apart(const PairDecays& decays, int m, int warp, int lane) {
+    const int l = PairDecays::level_of(2 * warp, 2 * m), i = 16 * warp + (lane >> 2),
+              j = 16 * m + 2 * (lane & 3);
+    const float* of_rows = (Partners::later ? decays.after : decays.up)[l] + i;
+    const float* of_columns = (Partners::later ? decays.up : decays.after)[l] + j;
+    const float row[2] = {of_rows[0], of_rows[8]};
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const float2 pair = *reinterpret_cast<const float2*>(of_columns + 8 * c);
+      const float column[2] = {pair.x, pair.y};
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        float& score = s[2 * m + c].r[e];
+        score = score * power_of_two(row[e >> 1] + column[e & 1]);
+      }
+    }
+  }
+  // The warp's own 16 tokens, in blocks of 8.
+  template <class Gate>
+  __device__ __forceinline__ void weigh_diagonal(const PairDecays& decays, int m, int lane) {
+#pragma unroll
+    for (int c = 0; c < 2; ++c)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int h = e >> 1, i = 16 * m + (lane >> 2) + 8 * h, j = 16 * m + 8 * c + 2 * (lane & 3) + (e & 1),
+                  late = Partners::later ? j : i, early = Partners::later ? i : j;
+        float& score = s[2 * m + c].r[e];
+        if (c != h && Partners::later == (c < h)) {
+          score = 0.0f;
+          continue;
+        }
+        if constexpr (has_decay<Gate>) {
+          if (c != h)
+            score = score * power_of_two(decays.up[3][late] + decays.after[3][early]);
+          else
+            score = score * (early <= late ? decays.weight(late, early) : 0.0f);
+        }
+        if (c == h) score = early <= late ? score : 0.0f;
+      }
   }
 };
 
@@ -246,8 +272,7 @@ struct OutputRows {
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
         const Accumulator& from = out[2 * first + (n >> 1)][n & 1];
-        x[n] = Format::encode(from.r[2 * half] * scale) |
-               static_cast<u32>(Format::encode(from.r[2 * half + 1] * scale)) << 16;
+        x[n] = encode_pair<Format>(from.r[2 * half] * scale, from.r[2 * half + 1] * scale);
       }
       exchange(x[0], x[1], lane & 1, 1), exchange(x[2], x[3], lane & 1, 1);
       exchange(x[0], x[2], lane & 2, 2), exchange(x[1], x[3], lane & 2, 2);

@@ -4,6 +4,16 @@
 #pragma once
 #include "../gated/tile.cuh"
 
+// Two of 16 bits in a word, the first one low.
+template <class Format>
+__device__ __forceinline__ u32 encode_pair(float low, float high) {
+  return Format::encode(low) | static_cast<u32>(Format::encode(high)) << 16;
+}
+template <>
+__device__ __forceinline__ u32 encode_pair<Bf16>(float low, float high) {
+  return to_bf16_pair(low, high);
+}
+
 __device__ __forceinline__ int natural_place(int place, int lane) {
   return 2 * (lane & 3) + (place >> 1) + 8 * (place & 1);
 }

@@ -9,6 +9,7 @@
 #pragma once
 #include "../gated/shape.cuh"
 #include "rows.cuh"
+#include "tile_stream.cuh"
 #include "token_decay.cuh"
 
 template <class Format, int columns>
@@ -98,27 +99,33 @@ struct StateTile {
 template <class Format>
 struct OperandStates {
   using Operand = typename OperandOf<Format>::Type;
+  using Bits = char;
   char* to;
 
+  // Elements of `Bits` from one group of 16 value channels to the next.
+  static __device__ i64 group_stride(const Shape& shape) {
+    return i64(shape.key_groups()) * Operand::block_bytes;
+  }
+  static __device__ i64 key_place(int key_group) { return key_group * Operand::block_bytes; }
   // 16 value channels x 16 key channels.
-  __device__ __forceinline__ void store(i64 chunk_and_head, int value_group, int key_group,
-                                        const Shape& shape, int lane, const float (&x)[2][4]) const {
-    const i64 block = (chunk_and_head * shape.value_groups() + value_group) * shape.key_groups() + key_group;
-    Operand::store_values(to + block * Operand::block_bytes, lane, x);
+  static __device__ __forceinline__ void store(char* at, const Shape&, int lane, const float (&x)[2][4]) {
+    Operand::store_values(at, lane, x);
   }
 };
 template <class Format>
 struct PlainStates {
   using Plain = typename StateOf<Format>::Type;
-  typename Plain::Bits* to;
+  using Bits = typename Plain::Bits;
+  Bits* to;
 
-  __device__ __forceinline__ void store(i64 chunk_and_head, int value_group, int key_group,
-                                        const Shape& shape, int lane, const float (&x)[2][4]) const {
+  static __device__ i64 group_stride(const Shape& shape) { return 256 * i64(shape.key_groups()); }
+  static __device__ i64 key_place(int key_group) { return 16 * key_group; }
+  static __device__ __forceinline__ void store(Bits* at, const Shape& shape, int lane,
+                                               const float (&x)[2][4]) {
     const int stride = 16 * shape.key_groups();
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const i64 value = (chunk_and_head * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * half;
-      typename Plain::Bits* row = to + value * stride + 16 * key_group + 2 * (lane & 3);
+      Bits* row = at + ((lane >> 2) + 8 * half) * stride + 2 * (lane & 3);
       store_pair<Plain>(row, x[half][0], x[half][2], 2, true);
       store_pair<Plain>(row + 8, x[half][1], x[half][3], 2, true);
     }
@@ -161,56 +168,69 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
   });
 
   const auto chunk_at = [&](i64 step) { return backward ? chunks - 1 - step : step; };
+  const i64 start = (first + 64 * chunk_at(0)) * shape.heads + head,
+            row = (backward ? i64(-64) : i64(64)) * shape.heads;  // of tokens and heads, from chunk to chunk
+  TileStream<typename Stage::KeyTile, 128> keys(k + start * K + block_key, i64(shape.heads) * K, row * K,
+                                                K - block_key, shape.vector);
+  TileStream<typename Stage::ValueTile, 128> values(v + start * V + value_begin, i64(shape.heads) * V,
+                                                    row * V, V - value_begin, shape.vector);
+  const int last_rows = int(tokens - 64 * (chunks - 1));
   const auto load_stage = [&](i64 step) {
     if (step < chunks) {
-      const i64 chunk = chunk_at(step);
-      char* stage = shared + int(step % Stage::count) * Stage::bytes;
-      const int rows = int(min(i64(64), tokens - 64 * chunk));
-      const i64 at = (first + 64 * chunk) * shape.heads + head;
-      load_tile<typename Stage::KeyTile, 128>(stage, k + at * K + block_key, i64(shape.heads) * K, rows,
-                                              K - block_key, shape.vector);
-      load_tile<typename Stage::ValueTile, 128>(stage + Stage::value_offset, v + at * V + value_begin,
-                                                i64(shape.heads) * V, rows, V - value_begin, shape.vector);
+      char* stage = shared + (int(step) & (Stage::count - 1)) * Stage::bytes;
+      const int rows = step == (backward ? 0 : chunks - 1) ? last_rows : 64;
+      keys.load(stage, rows);
+      values.load(stage + Stage::value_offset, rows);
     }
     commit_copies();
   };
 #pragma unroll 1
   for (int stage = 0; stage < Stage::count - 1; ++stage) load_stage(stage);
 
-  // Every fourth step each warp makes the weights of one of four chunks, from gates loaded four chunks
-  // earlier.
+  // A head's constant weighs all whole chunks alike, and the last one. Else each warp makes, every fourth
+  // step, the weights of one of four chunks, from gates loaded four chunks earlier.
+  constexpr bool fixed = Gate::width == GateWidth::head, moving = has_decay<Gate> && !fixed;
   float y[2] = {0.0f, 0.0f};
   const auto load_chunk_gates = [&](i64 step) {
     const i64 chunk = chunk_at(step);
     load_gates<Gate>(y, gates, first + 64 * chunk, step < chunks ? tokens - 64 * chunk : 0, head, shape.heads,
                      lane);
   };
-  if constexpr (has_decay<Gate>) {
+  if (fixed && warp < 2) {
+    load_gates<Gate>(y, gates, first, warp == 0 ? 64 : last_rows, head, shape.heads, lane);
+    weights[warp].template fill<backward>(y, lane);
+  }
+  if (moving) {
     load_chunk_gates(warp);
     weights[warp].template fill<backward>(y, lane);
     load_chunk_gates(4 + warp);
   }
+  const int live_groups = min(value_groups, shape.value_groups() - (value_begin >> 4));
+  const i64 group_stride = states.group_stride(shape), all_groups = shape.value_groups() * group_stride;
+  typename States::Bits* to = states.to + ((slot + chunk_at(0)) * shape.heads + head) * all_groups +
+                              (value_begin >> 4) * group_stride + states.key_place(key_begin >> 4);
   for (i64 step = 0; step < chunks; ++step) {
     wait_copies<Stage::count - 2>();
     __syncthreads();
     load_stage(step + Stage::count - 1);  // into the stage that every warp left before the barrier
-    if (has_decay<Gate> && (step & 3) == 0) {
+    if (moving && (step & 3) == 0) {
       weights[(step + 4 + warp) & 7].template fill<backward>(y, lane);
       load_chunk_gates(step + 8 + warp);
     }
     if (key_begin >= K) continue;
 
-    const i64 chunk_and_head = (slot + chunk_at(step)) * shape.heads + head;
 #pragma unroll
     for (int i = 0; i < value_groups; ++i) {
-      if ((value_begin >> 4) + i >= shape.value_groups()) break;
+      if (i >= live_groups) break;
       float x[2][4];
       state.block(i, x);
-      states.store(chunk_and_head, (value_begin >> 4) + i, key_begin >> 4, shape, lane, x);
+      states.store(to + i * group_stride, shape, lane, x);
     }
-    const char* stage = shared + int(step % Stage::count) * Stage::bytes;
+    to += (backward ? -shape.heads : shape.heads) * all_groups;
+    const char* stage = shared + (int(step) & (Stage::count - 1)) * Stage::bytes;
+    const int of = fixed ? int(step == (backward ? 0 : chunks - 1)) : int(step) & 7;
     state.template advance<Gate, backward, typename Stage::KeyTile, typename Stage::ValueTile, Operand>(
-        stage, stage + Stage::value_offset, 16 * warp, weights[step & 7], scale, lane);
+        stage, stage + Stage::value_offset, 16 * warp, weights[of], scale, lane);
   }
   if (final_state != nullptr)
     state.for_each(lane, [&](float& s, int value, int key) {
