@@ -15,12 +15,13 @@ namespace assay::cli {
 class OutputOptions {
  public:
   void add_to(CLI::App&);
-  /// Writes --json and --report, where asked for.
+  /// Writes --json and --report, where asked for. Both are tried; the first that fails is thrown.
   void write(const nlohmann::json& result) const;
   /// Where people read: standard output, or standard error where --json - takes standard output.
   Console console() const;
   /// 0 pass; 1 finding, and undecided without --allow-undecided; 2 all inputs out of domain.
   int status(const std::string& verdict) const;
+  bool allow_undecided() const { return allow_undecided_; }
 
  private:
   std::string json_, report_;
