@@ -12,7 +12,9 @@ namespace assay {
 namespace {
 
 constexpr int kApplicationId = 0x61737379;  // "assy" in the file's header
-constexpr int kBusyMilliseconds = 20'000;
+/// Others hold the lock for milliseconds at a time. Whoever holds it longer is told of before a run begins,
+/// and is waited for longer once it has.
+constexpr int kOpeningMilliseconds = 3'000, kBusyMilliseconds = 20'000;
 
 constexpr const char* kTables = R"sql(
 CREATE TABLE run(
@@ -27,11 +29,33 @@ CREATE TABLE corpus(
   feature TEXT NOT NULL, UNIQUE(kernel, feature));
 )sql";
 
+/// What a person can do about it, by SQLite's result code.
+struct Remedy {
+  int status;
+  const char *what, *advice;
+};
+constexpr Remedy kRemedies[] = {
+    {SQLITE_NOTADB, "not an assay database", "give another file with --db"},
+    {SQLITE_CORRUPT, "the database is damaged", "give another file with --db, or move it away"},
+    {SQLITE_READONLY, "the database cannot be written",
+     "check its rights and its folder's, or give another file with --db"},
+    {SQLITE_BUSY, "the database is locked by another process",
+     "end that process, or give another file with --db"},
+    {SQLITE_LOCKED, "the database is locked by another process",
+     "end that process, or give another file with --db"},
+    {SQLITE_FULL, "the disk is full", "make room, or give a file on another disk with --db"},
+    {SQLITE_IOERR, "the database cannot be read or written",
+     "check the disk, its free space and its limits, or give another file with --db"},
+    {SQLITE_CANTOPEN, "the database cannot be opened",
+     "check that its folder is there and can be written, or give another file with --db"},
+};
+
 [[noreturn]] void fail(sqlite3* handle, const std::filesystem::path& path, int status) {
   const char* reason = handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(status);
-  if (status == SQLITE_NOTADB)
-    throw BadInput(fmt::format("{}: not an assay database; give another file with --db", path.string()));
-  throw BadInput(fmt::format("{}: database error: {}; give another file with --db", path.string(), reason));
+  for (const Remedy& remedy : kRemedies)
+    if ((status & 0xff) == remedy.status)
+      throw BadInput(fmt::format("{}: {} ({}); {}", path.string(), remedy.what, reason, remedy.advice));
+  throw BadInput(fmt::format("{}: database error ({}); give another file with --db", path.string(), reason));
 }
 
 /// One prepared statement: bind, step, read; finalised at the end of its scope.
@@ -81,6 +105,10 @@ class Statement {
   int bound_ = 0;
 };
 
+Verification verification_of(const nlohmann::json& json) {
+  return verification_from_json(json);
+}
+
 std::string joined(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ","));
 }
@@ -98,14 +126,20 @@ void Database::Closer::operator()(sqlite3* handle) const {
   sqlite3_close_v2(handle);
 }
 
-Database::Database(const std::filesystem::path& path) : path_(path) {
+Database::Database(const std::filesystem::path& path, Access access) : path_(path) {
   sqlite3* handle = nullptr;
-  const int status =
-      sqlite3_open_v2(path.c_str(), &handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, nullptr);
+  const bool write = access == Access::write;
+  const int flags = write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
+  const int status = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
   handle_.reset(handle);
   if (status != SQLITE_OK) fail(handle, path_, status);
+  sqlite3_busy_timeout(handle, kOpeningMilliseconds);
+  if (write && sqlite3_db_readonly(handle, "main") == 1) fail(nullptr, path_, SQLITE_READONLY);
+  if (!has_schema()) {
+    if (!write) throw BadInput(fmt::format("{}: not an assay database: it has no tables", path_.string()));
+    create_schema();
+  }
   sqlite3_busy_timeout(handle, kBusyMilliseconds);
-  create_or_check_schema();
 }
 
 Database::~Database() = default;
@@ -115,32 +149,33 @@ void Database::execute(const std::string& sql) const {
   if (status != SQLITE_OK) fail(handle_.get(), path_, status);
 }
 
-/// The version is read before anything is written, so that a stranger's file stays as it is; tables, version
-/// and application id appear in one transaction.
-void Database::create_or_check_schema() {
-  const auto number = [&](const char* sql) {
-    Statement query(handle_.get(), path_, sql);
-    query.step();
-    return query.integer(0);
-  };
-  const auto check = [&] {
-    const int64_t version = number("PRAGMA user_version"), application = number("PRAGMA application_id");
-    const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
-    if (empty && version == 0) return false;
-    if (application != kApplicationId)
-      throw BadInput(
-          fmt::format("{}: a database of another program; give another file with --db", path_.string()));
-    if (version != kSchema)
-      throw BadInput(
-          fmt::format("{}: database schema version {}, this assay reads version {}; give another file with "
-                      "--db, or move it away",
-                      path_.string(), version, kSchema));
-    return true;
-  };
-  if (check()) return;
+int64_t Database::number(const char* sql) const {
+  Statement query(handle_.get(), path_, sql);
+  query.step();
+  return query.integer(0);
+}
+
+/// The version is read before anything is written, so that a stranger's file stays as it is.
+bool Database::has_schema() const {
+  const int64_t version = number("PRAGMA user_version"), application = number("PRAGMA application_id");
+  const bool empty = number("SELECT count(*) FROM sqlite_master") == 0;
+  if (empty && version == 0) return false;
+  if (application != kApplicationId)
+    throw BadInput(
+        fmt::format("{}: a database of another program; give another file with --db", path_.string()));
+  if (version != kSchema)
+    throw BadInput(
+        fmt::format("{}: database schema version {}, this assay reads version {}; give another file with "
+                    "--db, or move it away",
+                    path_.string(), version, kSchema));
+  return true;
+}
+
+/// Tables, version and application id appear in one transaction.
+void Database::create_schema() {
   execute("PRAGMA journal_mode=WAL");
   execute("BEGIN IMMEDIATE");
-  if (!check())  // another process may have been first
+  if (!has_schema())  // another process may have been first
     execute(kTables +
             fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplicationId, kSchema));
   execute("COMMIT");
@@ -220,13 +255,43 @@ std::vector<CorpusEntry> Database::corpus() const {
   return rows;
 }
 
+Case Database::case_of(const StoredFinding& finding) const {
+  try {
+    return parse_token(finding.token);
+  } catch (const BadInput& error) {
+    throw BadInput(fmt::format("{}: finding {}: {}; give another file with --db, or move it away",
+                               path_.string(), finding.id, error.what()));
+  }
+}
+
+/// A stored document; BadInput naming the file where it is none.
+template <typename Read>
+auto Database::read_document(int64_t id, const std::string& text, Read&& read) const {
+  try {
+    return read(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::exception&) {
+    throw BadInput(fmt::format("{}: row {}: its document is no JSON: the database is damaged; move it away",
+                               path_.string(), id));
+  } catch (const BadInput& error) {
+    throw BadInput(fmt::format("{}: row {}: {}", path_.string(), id, error.what()));
+  }
+}
+
+std::vector<Verification> Database::verifications() const {
+  std::vector<Verification> all;
+  Statement rows(handle_.get(), path_, "SELECT id, document FROM finding ORDER BY id");
+  while (rows.step()) all.push_back(read_document(rows.integer(0), rows.text(1), verification_of));
+  return all;
+}
+
 std::optional<FuzzRun> Database::latest_run() const {
   Statement query(handle_.get(), path_, "SELECT id, document FROM run ORDER BY id DESC LIMIT 1");
   if (!query.step()) return std::nullopt;
-  FuzzRun run = fuzz_run_from_json(nlohmann::json::parse(query.text(1)));
-  Statement rows(handle_.get(), path_, "SELECT document FROM finding WHERE run=? ORDER BY id");
+  FuzzRun run = read_document(query.integer(0), query.text(1),
+                              [](const nlohmann::json& json) { return fuzz_run_from_json(json); });
+  Statement rows(handle_.get(), path_, "SELECT id, document FROM finding WHERE run=? ORDER BY id");
   rows.bind(query.integer(0));
-  while (rows.step()) run.findings.push_back(verification_from_json(nlohmann::json::parse(rows.text(0))));
+  while (rows.step()) run.findings.push_back(read_document(rows.integer(0), rows.text(1), verification_of));
   return run;
 }
 

@@ -26,15 +26,17 @@ struct StoredFinding {
   bool shrunk = false;
 };
 
+enum class Access { write, read };
+
 /// One open file. Not for several threads at once; several processes may use one file.
 class Database {
  public:
   /// Changes whenever a table changes; stored as user_version.
   static constexpr int kSchema = 1;
 
-  /// Opens or creates. Throws BadInput where the file is no assay database, has another schema version, or
-  /// cannot be written.
-  explicit Database(const std::filesystem::path&);
+  /// Opens; to write, also creates. Throws BadInput where the file is no assay database, has another schema
+  /// version, or cannot be written (`Access::write`).
+  explicit Database(const std::filesystem::path&, Access = Access::write);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -52,6 +54,10 @@ class Database {
   void add_corpus(int64_t run, const std::vector<CorpusEntry>&);
 
   std::vector<StoredFinding> findings() const;
+  /// Throws BadInput naming the file where its token is none.
+  Case case_of(const StoredFinding&) const;
+  /// The findings of all runs as they were stored.
+  std::vector<Verification> verifications() const;
   std::vector<CorpusEntry> corpus() const;
   /// The latest run that was begun, its findings included, also where the run was killed. Nothing if there is
   /// none.
@@ -62,7 +68,12 @@ class Database {
     void operator()(sqlite3*) const;
   };
   void execute(const std::string& sql) const;
-  void create_or_check_schema();
+  int64_t number(const char* sql) const;
+  /// False for a file without tables.
+  bool has_schema() const;
+  void create_schema();
+  template <typename Read>
+  auto read_document(int64_t id, const std::string& text, Read&&) const;
 
   std::filesystem::path path_;
   std::unique_ptr<sqlite3, Closer> handle_;

@@ -74,7 +74,7 @@ class Fuzzer {
       run_.properties.push_back({std::string(property.name), 0, 0});
     if (!options.db.empty()) db_.emplace(options.db);
     if (db_) row_ = db_->begin_run(run_);
-    if (db_ && options.known_first) queue_known();
+    queue_known();
   }
 
   FuzzRun run() {
@@ -90,7 +90,7 @@ class Fuzzer {
       }
     }
     for (std::thread& thread : threads) thread.join();
-    if (error_) std::rethrow_exception(error_);
+    if (error_) end_early();
     store_block();
     return run_;
   }
@@ -98,6 +98,33 @@ class Fuzzer {
  private:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   bool timed() const { return options_.cases == 0; }
+
+  /// What was found before something failed is not given up for it; our own faults are not hidden by it.
+  void end_early() {
+    try {
+      std::rethrow_exception(error_);
+    } catch (const BadInput& error) {
+      run_.ended_early = error.what();
+    } catch (const std::system_error& error) {
+      run_.ended_early = error.what();
+    } catch (const std::bad_alloc&) {
+      run_.ended_early = "not enough memory for a case";
+    }
+    if (run_.findings.empty()) std::rethrow_exception(error_);  // nothing to lose
+  }
+
+  /// Stores something, while there is a database that works.
+  template <typename Store>
+  void store(Store&& write) {
+    if (!db_) return;
+    try {
+      write(*db_);
+    } catch (const BadInput& error) {
+      db_.reset();
+      listener_.database_lost(error.what());
+      run_.database_lost = error.what();
+    }
+  }
 
   void work() {
     try {
@@ -167,18 +194,27 @@ class Fuzzer {
     }
   }
 
-  /// Findings of earlier runs, all properties checked.
+  /// The cases of earlier findings, all properties checked.
   void queue_known() {
-    for (const StoredFinding& stored : db_->findings())
-      for (const Kernel* kernel : kernels_) {
-        if (kernel->name != stored.kernel) continue;
-        Trial trial;
-        trial.kernel = kernel;
-        trial.case_ = parse_token(stored.token);
-        for (const Property& property : properties()) trial.properties.push_back(&property);
-        known_queue_.push_back(std::move(trial));
-      }
+    for (const Case& c : options_.first) queue_rerun(c, true);
+    if (db_ && options_.known_first) {
+      for (const StoredFinding& stored : db_->findings()) queue_rerun(db_->case_of(stored), stored.shrunk);
+    }
     known_cases_ = static_cast<int64_t>(known_queue_.size());
+  }
+
+  void queue_rerun(const Case& c, bool shrunk) {
+    const auto named = [&](const Kernel* kernel) { return kernel->name == c.kernel; };
+    const auto kernel = std::find_if(kernels_.begin(), kernels_.end(), named);
+    const auto queued = [&](const Trial& trial) { return trial.case_ == c; };
+    if (kernel == kernels_.end() || std::any_of(known_queue_.begin(), known_queue_.end(), queued)) return;
+    Trial trial;
+    trial.kernel = *kernel;
+    trial.case_ = c;
+    trial.rerun = true;
+    trial.shrunk = shrunk;
+    for (const Property& property : properties()) trial.properties.push_back(&property);
+    known_queue_.push_back(std::move(trial));
   }
 
   void take(TrialReport report) {
@@ -206,6 +242,7 @@ class Fuzzer {
     Knowledge& known = known_[k];
     Tally& tally = tally_[k];
     count_case(known.feedback, report.trial.case_);
+    if (report.trial.rerun) note_rerun(report);
     if (!report.rejected.empty()) {
       ++tally.rejected;
       if (tally.accepted == 0 && tally.rejected >= kMostRejections) throw BadInput(report.rejected);
@@ -230,6 +267,13 @@ class Fuzzer {
     }
   }
 
+  void note_rerun(const TrialReport& report) {
+    const Verification& v = report.verification;
+    const std::string now = v.cause.empty() ? v.verdict : v.cause;
+    run_.reruns.push_back({report.trial.kernel->name, token_of(report.trial.case_),
+                           report.rejected.empty() ? now : report.rejected});
+  }
+
   void keep_if_new(Feedback& feedback, Tally& tally, const Verification& v) {
     if (v.verdict == "domain") return;
     bool first = true;
@@ -250,11 +294,11 @@ class Fuzzer {
       const bool same = other.cause == v.cause ||
                         (!report.trial.diagnose && finding.report.plain_cause == report.plain_cause);
       if (other.kernel != v.kernel || !same) continue;
-      if (db_) db_->count_occurrence(finding.row);
+      store([&](Database& db) { db.count_occurrence(finding.row); });
       return;
     }
     Finding finding{std::move(report), 0};
-    if (db_) finding.row = db_->add_finding(row_, finding.report.verification);
+    store([&](Database& db) { finding.row = db.add_finding(row_, finding.report.verification); });
     listener_.found(finding.report.verification);
     run_.findings.push_back(finding.report.verification);
     findings_.push_back(std::move(finding));
@@ -269,18 +313,19 @@ class Fuzzer {
     }
     const Operator& op = find_operator(original.trial.kernel->operator_name);
     const Shrunk shrunk =
-        shrink(original.verification, op, options_.shrink_evaluations, [&](const Case& candidate) {
-          if (interrupted() || (timed() && seconds() > options_.time_s + kGrace_s))
-            return std::optional<Verification>();
-          {
-            const std::lock_guard lock(mutex_);
-            report_progress();
-          }
-          return with_same_cause(original, candidate, backend_, options_);
-        });
+        shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
+               [&](const Case& candidate) {
+                 if (interrupted() || (timed() && seconds() > options_.time_s + kGrace_s))
+                   return std::optional<Verification>();
+                 {
+                   const std::lock_guard lock(mutex_);
+                   report_progress();
+                 }
+                 return with_same_cause(original, candidate, backend_, options_);
+               });
     const Verification smallest = fully_traced(original, shrunk.smallest, backend_, options_);
     const std::lock_guard lock(mutex_);
-    if (db_) db_->replace_finding(findings_[number].row, smallest);
+    store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
     run_.findings[number] = smallest;
     --shrinking_;
     listener_.shrunk(original.verification, smallest);
@@ -295,10 +340,11 @@ class Fuzzer {
       if (tally_[k].rejected > 0)
         run_.coverage.push_back({"rejected by the kernel's plan", kernels_[k]->name, tally_[k].rejected});
     run_.tightness = coverage_.tightness();
-    if (!db_) return;
-    db_->add_corpus(row_, new_corpus_);
+    store([&](Database& db) {
+      db.add_corpus(row_, new_corpus_);
+      db.update_run(row_, run_);
+    });
     new_corpus_.clear();
-    db_->update_run(row_, run_);
   }
 
   void report_progress() {
@@ -344,6 +390,7 @@ void Listener::started(const std::vector<const Kernel*>&, const FuzzOptions&, co
 void Listener::progress(const FuzzProgress&) {}
 void Listener::found(const Verification&) {}
 void Listener::shrunk(const Verification&, const Verification&) {}
+void Listener::database_lost(const std::string&) {}
 
 FuzzRun fuzz(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
              Listener& listener) {

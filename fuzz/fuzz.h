@@ -21,7 +21,8 @@ struct FuzzOptions {
   uint64_t seed = 0;                      ///< with `cases`, it alone decides the run, whatever `jobs` is
   int jobs = 0;                           ///< cases in flight; 0: all cores. Each case runs on one thread
   std::filesystem::path db = "assay.db";  ///< empty: nothing is stored
-  bool known_first = false;      ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
+  bool known_first = false;  ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
+  std::vector<Case> first;   ///< cases of earlier findings to rerun before that; of other kernels: left out
   int shrink_evaluations = 240;  ///< most verifications one finding's shrinking may cost
   /// Set from outside, as by a signal: the run ends with the cases in flight, and returns what it has.
   const std::atomic<int>* interrupted = nullptr;
@@ -49,12 +50,14 @@ class Listener {
   virtual void found(const Verification&);
   /// The same fault, shrunk; already committed.
   virtual void shrunk(const Verification& original, const Verification& smaller);
+  /// The database failed (a full disk, a lock that is not released): the run goes on, and stores nothing more.
+  virtual void database_lost(const std::string& why);
 };
 
 /// Fuzzes the kernels with equal numbers of cases each. `Backend::run` is called from `jobs` threads at once.
 /// Findings come back shrunk, one per cause, in the order of discovery.
-/// Throws BadInput where the database cannot be used or where a kernel accepts none of the cases drawn for
-/// it.
+/// Throws BadInput where the database cannot be opened, or where a kernel accepts none of the cases drawn for
+/// it. Once there are findings, what fails ends the run (FuzzRun::ended_early), and they are returned.
 FuzzRun fuzz(const std::vector<const Kernel*>&, Backend&, const FuzzOptions&, Listener&);
 
 }  // namespace assay

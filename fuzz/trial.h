@@ -15,6 +15,8 @@ struct Trial {
   const Kernel* kernel = nullptr;
   Case case_;
   std::vector<const Property*> properties;
+  bool rerun = false;    ///< the case of an earlier finding
+  bool shrunk = false;   ///< and as small as it gets
   bool diagnose = true;  ///< a fault is traced to its origin, which may cost far more than finding it
 };
 

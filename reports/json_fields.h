@@ -30,7 +30,7 @@ struct JsonWriter {
   void operator()(const char* name, T& field) {
     object[name] = json_of(field);
   }
-  /// A list that older documents lack.
+  /// A list or a text that older documents lack.
   template <typename T>
   void or_empty(const char* name, T& field) {
     (*this)(name, field);

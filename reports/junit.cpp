@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "reports/finding_parts.h"
 #include "reports/markup.h"
 
 namespace assay {
@@ -16,6 +17,7 @@ using nlohmann::json;
 struct TestCase {
   std::string name;
   std::string failure_type, message, text;  ///< empty type: passed
+  bool known = false;                       ///< the baseline has it: listed as skipped, no failure
 };
 
 struct TestSuite {
@@ -23,7 +25,12 @@ struct TestSuite {
   std::vector<TestCase> cases;
   int failures() const {
     int count = 0;
-    for (const TestCase& test : cases) count += test.failure_type.empty() ? 0 : 1;
+    for (const TestCase& test : cases) count += test.failure_type.empty() || test.known ? 0 : 1;
+    return count;
+  }
+  int skipped() const {
+    int count = 0;
+    for (const TestCase& test : cases) count += test.known ? 1 : 0;
     return count;
   }
 };
@@ -67,7 +74,8 @@ TestSuite fuzz_suite(const json& run, const std::string& kernel) {
   for (const json& property : field_of(run, "properties")) {
     TestCase test{text_of(property, "name"), "", "", ""};
     for (const json& finding : field_of(run, "findings")) {
-      if (text_of(finding, "kernel") != kernel || !violates(finding, test.name)) continue;
+      if (text_of(finding, "kernel") != kernel || is_known(finding) || !violates(finding, test.name))
+        continue;
       test.failure_type = "property";
       test.message = text_of(finding, "cause");
       test.text += failure_text(finding);
@@ -78,7 +86,8 @@ TestSuite fuzz_suite(const json& run, const std::string& kernel) {
   for (const json& finding : field_of(run, "findings")) {
     if (text_of(finding, "kernel") != kernel) continue;
     suite.cases.push_back({fmt::format("finding {}: {}", ++number, text_of(finding, "token")),
-                           text_of(finding, "verdict"), text_of(finding, "cause"), failure_text(finding)});
+                           text_of(finding, "verdict"), text_of(finding, "cause"), failure_text(finding),
+                           is_known(finding)});
   }
   return suite;
 }
@@ -91,11 +100,13 @@ TestSuite run_suite(const json& run) {
       {"every case is decided", undecided > 0 ? "undecided" : "",
        fmt::format("{} cases undecided", undecided),
        undecided > 0 ? "the enclosure of the reference stayed too wide to judge them\n" : ""});
+  const json& findings = field_of(run, "findings");
+  const bool all_known = !findings.empty() && std::all_of(findings.begin(), findings.end(), is_known);
   for (const json& property : field_of(run, "properties")) {
     const int64_t failed = count_of(property, "failed"), checked = count_of(property, "checked");
     suite.cases.push_back({fmt::format("{} ({} checked)", text_of(property, "name"), checked),
                            failed > 0 ? "property" : "", fmt::format("{} of {} failed", failed, checked),
-                           failed > 0 ? "see the findings of the kernels\n" : ""});
+                           failed > 0 ? "see the findings of the kernels\n" : "", failed > 0 && all_known});
   }
   return suite;
 }
@@ -136,6 +147,9 @@ std::string testcase_xml(const TestSuite& suite, const TestCase& test) {
   const std::string open = fmt::format("    <testcase classname=\"{}\" name=\"{}\"",
                                        escape_markup(suite.name), escape_markup(test.name));
   if (test.failure_type.empty()) return open + "/>\n";
+  if (test.known)
+    return open + fmt::format(">\n      <skipped message=\"known: {}\"/>\n    </testcase>\n",
+                              escape_markup(test.message));
   return open + fmt::format(">\n      <failure type=\"{}\" message=\"{}\">{}</failure>\n    </testcase>\n",
                             escape_markup(test.failure_type), escape_markup(test.message),
                             escape_markup(test.text));
@@ -153,8 +167,9 @@ std::string render_junit(const json& result) {
   for (const TestSuite& suite : suites) {
     tests += suite.cases.size();
     failures += suite.failures();
-    body += fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"0\">\n",
-                        escape_markup(suite.name), suite.cases.size(), suite.failures());
+    body +=
+        fmt::format("  <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\">\n",
+                    escape_markup(suite.name), suite.cases.size(), suite.failures(), suite.skipped());
     for (const TestCase& test : suite.cases) body += testcase_xml(suite, test);
     body += "  </testsuite>\n";
   }

@@ -1,6 +1,7 @@
 #include "reports/result.h"
 
 #include "reports/document.h"
+#include "reports/identity.h"
 #include "src/case/parameters.h"
 
 namespace assay {
@@ -375,6 +376,10 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(seconds_reference);
   ASSAY_FIELD(seconds_kernel);
   ASSAY_FIELD(bits_differ);
+  ASSAY_FIELD(entry);
+  ASSAY_FIELD(known);
+  std::optional<std::string> identity = identity_of(x);  // made from the other fields; written only
+  io("identity", identity);
 }
 
 template <typename Io>
@@ -405,6 +410,27 @@ void fields(Io& io, PropertyRow& x) {
 }
 
 template <typename Io>
+void fields(Io& io, RerunRow& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(token);
+  ASSAY_FIELD(outcome);
+}
+
+template <typename Io>
+void fields(Io& io, GoneFinding& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(cause);
+  ASSAY_FIELD(token);
+  ASSAY_FIELD(outcome);
+}
+
+template <typename Io>
+void fields(Io& io, BaselineReport& x) {
+  ASSAY_FIELD(source);
+  ASSAY_FIELD(gone);
+}
+
+template <typename Io>
 void fields(Io& io, FuzzRun& x) {
   ASSAY_FIELD(kernels);
   ASSAY_FIELD(backend);
@@ -418,6 +444,10 @@ void fields(Io& io, FuzzRun& x) {
   ASSAY_FIELD(properties);
   ASSAY_FIELD(coverage);
   ASSAY_FIELD(tightness);
+  io.or_empty("reruns", x.reruns);
+  ASSAY_FIELD(baseline);
+  io.or_empty("ended_early", x.ended_early);
+  io.or_empty("database_lost", x.database_lost);
 }
 
 #undef ASSAY_FIELD

@@ -154,6 +154,9 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   uint64_t lane_instructions = 0;      ///< vm only
   double seconds_reference = 0, seconds_kernel = 0;
   int64_t bits_differ = -1;  ///< GPU against machine, where both ran; -1: not compared
+  /// Where the kernel's first entry begins, where nothing more exact is known of a finding.
+  std::optional<SourceLocation> entry;
+  std::optional<bool> known;  ///< an earlier run found it too; absent where no baseline was given
 };
 
 /// A fuzz run's tables.
@@ -171,6 +174,21 @@ struct PropertyRow {
   int64_t checked = 0, failed = 0;
 };
 
+/// A finding of an earlier run whose case was run again, before anything was drawn.
+struct RerunRow {
+  std::string kernel, token;
+  std::string outcome;  ///< its cause now, "pass", "domain", or why the case is not accepted any more
+};
+/// What an earlier run found and this one did not.
+struct GoneFinding {
+  std::string kernel, cause, token;
+  std::string outcome;  ///< of running its case again (RerunRow), or "not rerun"
+};
+struct BaselineReport {
+  std::string source;
+  std::vector<GoneFinding> gone;
+};
+
 struct FuzzRun {
   std::vector<std::string> kernels;
   std::string backend;
@@ -181,6 +199,11 @@ struct FuzzRun {
   std::vector<PropertyRow> properties;
   std::vector<CoverageRow> coverage;
   std::vector<TightnessRow> tightness;
+  std::vector<RerunRow> reruns;
+  std::optional<BaselineReport> baseline;  ///< where one was given
+  /// Why the run ended before its budget was spent, where something failed that is no finding: a full disk.
+  std::string ended_early;
+  std::string database_lost;  ///< why nothing more could be stored while it went on; else empty
 };
 
 nlohmann::json to_json(const Verification&);

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "reports/finding_parts.h"
+#include "reports/identity.h"
 #include "reports/markup.h"
 
 namespace assay {
@@ -13,68 +16,101 @@ namespace {
 
 using nlohmann::json;
 
-/// The rule a finding falls under: its top diagnosis, else the origin's or the trap's kind, else the verdict.
-std::string rule_of(const json& v) {
-  const json &diagnosis = field_of(v, "diagnosis"), &origin = field_of(v, "origin"),
-             &trap = field_of(v, "trap");
-  if (!diagnosis.empty()) return text_of(diagnosis[0], "cause");
-  if (!origin.is_null()) return text_of(origin, "kind");
-  if (!trap.is_null()) return text_of(trap, "kind");
-  if (const json& found = check_findings(v); !found.empty()) return text_of(found[0], "kind");
-  return text_of(v, "verdict");
+/// Relative URIs are meant from the root of the source tree; this is the name that code hosts give it.
+constexpr const char* kSourceRoot = "%SRCROOT%";
+
+/// A path as a URI reference (RFC 3986): what may not stand in a path segment is percent-encoded.
+std::string uri_of(const std::string& path) {
+  std::string out;
+  for (const char c : path) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("/-._~!$&'()*+,;=@").find(c) != std::string_view::npos;
+    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<uint8_t>(c));
+  }
+  return out;
+}
+
+json artifact_of(const std::string& file) {
+  if (file.starts_with('/')) return {{"uri", "file://" + uri_of(file)}};
+  return {{"uri", uri_of(file.starts_with("./") ? file.substr(2) : file)}, {"uriBaseId", kSourceRoot}};
+}
+
+/// Of a SourceLocation; with `text`, the source line.
+json location_at(const json& where, const std::string& text = "") {
+  json physical = {{"artifactLocation", artifact_of(text_of(where, "file"))}};
+  if (const int64_t line = count_of(where, "line"); line > 0) {
+    physical["region"]["startLine"] = line;
+    if (!text.empty()) physical["region"]["snippet"]["text"] = text;
+  }
+  json location = {{"physicalLocation", physical}};
+  if (const std::string function = text_of(where, "function"); !function.empty())
+    location["logicalLocations"] = json::array({{{"name", function}, {"kind", "function"}}});
+  return location;
+}
+
+/// From where a non-finite value was born to the output, as steps that a viewer can walk.
+json flow_of(const json& origin) {
+  json steps = json::array();
+  for (const json& link : field_of(origin, "chain")) {
+    const json& where = field_of(link, "where");
+    if (text_of(where, "file").empty()) continue;
+    json location = location_at(where, text_of(link, "text"));
+    location["message"]["text"] = text_of(link, "instruction");
+    steps.push_back({{"location", location}});
+  }
+  if (steps.empty()) return steps;
+  return json::array({{{"threadFlows", json::array({{{"locations", steps}}})}}});
 }
 
 std::string message_of(const json& v) {
-  const json& origin = field_of(v, "origin");
-  const json& found = check_findings(v);
-  const std::string what = origin.is_null() && !found.empty() ? text_of(found[0], "message")
-                           : origin.is_null() ? text_of(v, "cause") : text_of(origin, "sentence");
-  return fmt::format("{}: {}. Replay: {}", text_of(v, "kernel"), what, text_of(v, "replay"));
+  return fmt::format("{}: {}. Replay: {}", text_of(v, "kernel"), headline_of(v), text_of(v, "replay"));
 }
 
-json location_of(const json& v) {
-  const json &origin = field_of(v, "origin"), &trap = field_of(v, "trap");
-  const json& where = !origin.is_null() ? field_of(origin, "where")
-                      : !trap.is_null() ? field_of(trap, "where")
-                      : !check_findings(v).empty() ? field_of(field_of(check_findings(v)[0], "at"), "where")
-                                        : origin;
-  if (where.is_null() || text_of(where, "file").empty()) return json::array();
-  json region = json::object();
-  if (const int64_t line = count_of(where, "line"); line > 0) region["startLine"] = line;
-  return json::array({{{"physicalLocation",
-                        {{"artifactLocation", {{"uri", text_of(where, "file")}}}, {"region", region}}}}});
+json result_of(const json& v, size_t rule) {
+  const std::string identity = identity_in(v), print = fingerprint(identity);
+  json result = {{"ruleId", rule_of(v)},
+                 {"ruleIndex", rule},
+                 {"level", text_of(v, "verdict") == "finding" ? "error" : "warning"},
+                 {"message", {{"text", message_of(v)}}},
+                 {"locations", json::array()},
+                 // The second name is the one by which code hosts recognise an alert.
+                 {"partialFingerprints", {{"identity/v1", print}, {"primaryLocationLineHash", print + ":1"}}},
+                 {"properties",
+                  {{"kernel", text_of(v, "kernel")},
+                   {"cause", text_of(v, "cause")},
+                   {"identity", identity},
+                   {"token", text_of(v, "token")}}}};
+  if (const json place = place_of(v); !place.is_null()) result["locations"].push_back(location_at(place));
+  if (const json& origin = field_of(v, "origin"); !origin.is_null()) {
+    if (json flow = flow_of(origin); !flow.empty()) result["codeFlows"] = flow;
+  }
+  if (v.contains("known") && v["known"].is_boolean())
+    result["baselineState"] = is_known(v) ? "unchanged" : "new";
+  return result;
 }
 
 }  // namespace
 
 std::string render_sarif(const json& result) {
-  const std::string kind = result_kind(result);
-  std::vector<const json*> findings;
-  if (kind == "fuzz") {
-    for (const json& finding : field_of(result, "findings")) findings.push_back(&finding);
-  } else if (text_of(result, "verdict") != "pass") {
-    findings.push_back(&result);
-  }
   json results = json::array(), rules = json::array();
-  std::vector<std::string> names;
-  for (const json* finding : findings) {
+  std::map<std::string, size_t> indices;
+  for (const json* finding : findings_in(result)) {
     const std::string rule = rule_of(*finding);
-    if (std::find(names.begin(), names.end(), rule) == names.end()) {
-      names.push_back(rule);
-      rules.push_back({{"id", rule}});
-    }
-    const bool note = text_of(*finding, "verdict") != "finding";
-    results.push_back({{"ruleId", rule},
-                       {"level", note ? "warning" : "error"},
-                       {"message", {{"text", message_of(*finding)}}},
-                       {"locations", location_of(*finding)},
-                       {"partialFingerprints", {{"cause/v1", text_of(*finding, "cause")}}}});
+    const auto [at, added] = indices.try_emplace(rule, indices.size());
+    if (added) rules.push_back({{"id", rule}, {"shortDescription", {{"text", rule_text(*finding)}}}});
+    results.push_back(result_of(*finding, at->second));
   }
-  const json document = {
-      {"version", "2.1.0"},
-      {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
-      {"runs",
-       json::array({{{"tool", {{"driver", {{"name", "assay"}, {"rules", rules}}}}}, {"results", results}}})}};
+  const json& tool = field_of(result, "tool");
+  json driver = {{"name", "assay"}, {"rules", rules}};
+  if (const std::string version = text_of(tool, "version"); !version.empty()) driver["version"] = version;
+  const json run = {
+      {"tool", {{"driver", driver}}},
+      {"columnKind", "utf16CodeUnits"},
+      {"originalUriBaseIds", {{kSourceRoot, {{"description", {{"text", "the root of the source tree"}}}}}}},
+      {"results", results}};
+  const json document = {{"version", "2.1.0"},
+                         {"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                         {"runs", json::array({run})}};
   return document.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 

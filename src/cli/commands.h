@@ -9,6 +9,9 @@ class App;
 
 namespace assay::cli {
 
+/// Exit status beside 0 (pass) and 1 (finding).
+inline constexpr int kBadInputStatus = 2, kInternalErrorStatus = 3;
+
 void add_list(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
 void add_fuzz(CLI::App& app, int& status);

@@ -31,6 +31,10 @@ void Console::line(const std::string& text) const {
   fmt::print(stream_, "{}\n", text);
 }
 
+void Console::text(const std::string& lines) const {
+  fmt::print(stream_, "{}", lines);
+}
+
 void Console::table(const std::vector<std::vector<std::string>>& rows, size_t first_right) const {
   std::vector<size_t> widths;
   for (const auto& row : rows) {

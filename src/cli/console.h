@@ -15,6 +15,8 @@ class Console {
   explicit Console(std::FILE* stream);
   std::string styled(Style, std::string_view text) const;
   void line(const std::string& text) const;
+  /// As it is, its line ends included.
+  void text(const std::string& lines) const;
   /// Columns aligned, two blanks between; the first row is the head; `right`: columns of numbers.
   void table(const std::vector<std::vector<std::string>>& rows, size_t first_right) const;
 

@@ -8,20 +8,21 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "reports/junit.h"
-#include "reports/sarif.h"
+#include "reports/baseline.h"
 #include "src/case/names.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
 #include "src/cli/engine_options.h"
+#include "src/cli/finding_options.h"
+#include "src/cli/first_failure.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_fuzz.h"
 #include "src/cli/progress_bar.h"
+#include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
 
 namespace assay::cli {
 namespace {
@@ -73,6 +74,10 @@ class ConsoleListener : public Listener {
     console_.line(
         fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause, smaller.replay));
   }
+  void database_lost(const std::string& why) override {
+    bar_.clear();
+    fmt::print(stderr, "assay: {}; the run goes on and stores nothing more\n", why);
+  }
   void clear() { bar_.clear(); }
 
  private:
@@ -81,11 +86,12 @@ class ConsoleListener : public Listener {
 };
 
 struct FuzzCommand {
-  std::string what, time = "60s", db = "assay.db", junit, sarif;
+  std::string what, time = "60s", db = "assay.db", baseline;
   std::optional<uint64_t> seed;
   KernelOptions own;
   EngineOptions engines;
   OutputOptions output;
+  FindingOptions findings;
   FuzzOptions options;
   bool details = false;
 
@@ -98,8 +104,26 @@ struct FuzzCommand {
     return kernels_named(what);
   }
 
+  /// The whole run has a verdict of its own where all inputs were out of domain, or it could not be finished.
+  int status_of(const FuzzRun& run, int signal) const {
+    if (findings.status(run.findings, output.allow_undecided()) != 0) return 1;
+    if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == "domain")
+      return kBadInputStatus;
+    return signal != 0 ? 128 + signal : 0;  // no pass: the budget was not spent
+  }
+
+  /// The findings that --baseline names; their cases run first.
+  std::optional<Baseline> known_findings() {
+    if (baseline.empty()) return std::nullopt;
+    Baseline known = read_baseline(baseline);
+    for (const Verification& v : known.findings) options.first.push_back(v.case_);
+    return known;
+  }
+
   int run() {
+    findings.check();
     const std::vector<const Kernel*> kernels = chosen();
+    const std::optional<Baseline> known = known_findings();
     const Engines on = engines.make(1);
     options.time_s = parse_duration(time);
     options.seed = seed ? *seed : std::random_device{}();
@@ -112,15 +136,17 @@ struct FuzzCommand {
     ConsoleListener listener(console);
     const Interrupt interrupt;
     options.interrupted = &interrupt.signal();
-    const FuzzRun run = fuzz(kernels, *on.primary, options, listener);
+    FuzzRun run = fuzz(kernels, *on.primary, options, listener);
     listener.clear();
+    if (!run.ended_early.empty()) fmt::print(stderr, "assay: {}; the run ended early\n", run.ended_early);
+    if (known) compare_with_baseline(*known, run);
     print_fuzz_run(console, run, details);
     const nlohmann::json result = to_json(run);
-    if (!junit.empty()) write_file(junit, render_junit(result));
-    if (!sarif.empty()) write_file(sarif, render_sarif(result));
-    output.write(result);
-    const int status = output.status(verdict_of(run)), signal = interrupt.signal();
-    return status == 0 && signal != 0 ? 128 + signal : status;  // no pass: the budget was not spent
+    FirstFailure failure;
+    failure.attempt([&] { output.write(result); });
+    failure.attempt([&] { findings.write(result, console); });
+    failure.rethrow();
+    return status_of(run, interrupt.signal());
   }
 };
 
@@ -157,10 +183,16 @@ void add_fuzz(CLI::App& app, int& status) {
   command
       ->add_flag("--details", o->details, "Prints each kernel's tables: by format, output, decay and length")
       ->group(results);
-  command->add_option("--junit", o->junit, "JUnit XML")->type_name("FILE")->group(results);
-  command->add_option("--sarif", o->sarif, "SARIF")->type_name("FILE")->group(results);
+  command
+      ->add_option(
+          "--baseline", o->baseline,
+          "A result of an earlier run: its findings are run again first, are listed as known, and do "
+          "not fail the run")
+      ->type_name("RESULT.json|assay.db")
+      ->group(results);
   o->engines.add_to(*command);
   o->output.add_to(*command);
+  o->findings.add_to(*command);
   command->callback([o, &status] { status = o->run(); });
 }
 

@@ -17,8 +17,6 @@
 namespace assay::cli {
 namespace {
 
-constexpr int kBadInput = 2, kInternalError = 3;
-
 std::string version_text() {
   const std::string commit(tool_commit());
   return fmt::format("assay {}{}", tool_version(), commit.empty() ? "" : fmt::format(" ({})", commit));
@@ -53,7 +51,7 @@ void require_subcommand(const CLI::App& app, int argc, char** argv) {
 /// What was printed may still wait in the buffer, and the disk be full: then no result was given.
 bool written_out() {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return true;
-  complain(fmt::format("standard output: cannot be written: {}", std::strerror(errno)), kBadInput);
+  complain(fmt::format("standard output: cannot be written: {}", std::strerror(errno)), kBadInputStatus);
   return false;
 }
 
@@ -70,15 +68,15 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return complain(fmt::format("{}; see {} --help", error.what(), chosen(app)), kBadInput);
+    return complain(fmt::format("{}; see {} --help", error.what(), chosen(app)), kBadInputStatus);
   } catch (const BadInput& error) {
-    return complain(error.what(), kBadInput);
+    return complain(error.what(), kBadInputStatus);
   } catch (const std::system_error& error) {  // a full disk, a forbidden folder, no more threads
-    return complain(error.what(), kBadInput);
+    return complain(error.what(), kBadInputStatus);
   } catch (const std::bad_alloc&) {
-    return complain("not enough memory for this case; make it smaller", kBadInput);
+    return complain("not enough memory for this case; make it smaller", kBadInputStatus);
   } catch (const std::exception& error) {
-    return complain(fmt::format("internal error: {}", error.what()), kInternalError);
+    return complain(fmt::format("internal error: {}", error.what()), kInternalErrorStatus);
   }
 }
 
@@ -87,5 +85,5 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const int status = assay::cli::run(argc, argv);
-  return assay::cli::written_out() ? status : assay::cli::kBadInput;
+  return assay::cli::written_out() ? status : assay::cli::kBadInputStatus;
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/write_report.h"
+#include "src/cli/first_failure.h"
 #include "src/tensor/tensor_file.h"
 
 namespace assay::cli {
@@ -24,9 +25,13 @@ void OutputOptions::add_to(CLI::App& app) {
 }
 
 void OutputOptions::write(const nlohmann::json& result) const {
-  if (json_ == "-") fmt::print("{}\n", result.dump(1));
-  if (!json_.empty() && json_ != "-") write_file(json_, result.dump(1) + "\n");
-  if (!report_.empty()) write_report(result, report_);
+  const auto replace = nlohmann::json::error_handler_t::replace;  // a name of a file may be no UTF-8
+  FirstFailure failure;
+  if (json_ == "-") fmt::print("{}\n", result.dump(1, ' ', false, replace));
+  if (!json_.empty() && json_ != "-")
+    failure.attempt([&] { write_file(json_, result.dump(1, ' ', false, replace) + "\n"); });
+  if (!report_.empty()) failure.attempt([&] { write_report(result, report_); });
+  failure.rethrow();
 }
 
 std::filesystem::path OutputOptions::beside_json(const std::string& ending) const {

@@ -16,7 +16,7 @@ namespace assay::cli {
 class OutputOptions {
  public:
   void add_to(CLI::App&);
-  /// Writes --json and --report, where asked for.
+  /// Writes --json and --report, where asked for. Both are tried; the first that fails is thrown.
   void write(const nlohmann::json& result) const;
   /// A file of that ending beside the one of --json; empty where that is none.
   std::filesystem::path beside_json(const std::string& ending) const;
@@ -24,6 +24,7 @@ class OutputOptions {
   Console console() const;
   /// 0 pass; 1 finding, and undecided without --allow-undecided; 2 all inputs out of domain.
   int status(const std::string& verdict) const;
+  bool allow_undecided() const { return allow_undecided_; }
 
  private:
   std::string json_, report_;

@@ -129,7 +129,9 @@ void print_properties(const Console& console, const FuzzRun& run) {
 
 void print_findings(const Console& console, const FuzzRun& run) {
   for (const Verification& v : run.findings) {
-    console.line(console.styled(v.verdict == "undecided" ? Style::doubtful : Style::bad, v.cause));
+    const bool mild = v.verdict == "undecided" || v.known.value_or(false);
+    console.line(console.styled(mild ? Style::doubtful : Style::bad, v.cause) +
+                 (v.known ? *v.known ? "  known" : "  new" : ""));
     if (v.origin) console.line("  " + v.origin->sentence);
     if (!v.diagnosis.empty()) console.line("  " + v.diagnosis.front().explanation);
     for (const std::string& failure : v.properties_failed) console.line("  " + failure);
@@ -138,8 +140,27 @@ void print_findings(const Console& console, const FuzzRun& run) {
   if (!run.findings.empty()) console.line("");
 }
 
+/// What the baseline has and this run has not, with what its case gives now.
+void print_gone(const Console& console, const FuzzRun& run) {
+  if (!run.baseline) return;
+  for (const GoneFinding& gone : run.baseline->gone)
+    console.line(fmt::format("gone since {}: {} {}\n  now: {}\n  assay replay {}", run.baseline->source,
+                             gone.kernel, gone.cause, gone.outcome, gone.token));
+  if (!run.baseline->gone.empty()) console.line("");
+}
+
 std::string counted(int64_t n, const char* one, const char* more) {
   return fmt::format("{} {}", n, n == 1 ? one : more);
+}
+
+/// "3 findings", with a baseline "3 findings (1 new, 2 known, 1 gone)".
+std::string findings_text(const FuzzRun& run) {
+  const auto count = static_cast<int64_t>(run.findings.size());
+  std::string text = counted(count, "finding", "findings");
+  if (!run.baseline) return text;
+  const auto known = std::count_if(run.findings.begin(), run.findings.end(),
+                                   [](const Verification& v) { return v.known.value_or(false); });
+  return text + fmt::format(" ({} new, {} known, {} gone)", count - known, known, run.baseline->gone.size());
 }
 
 }  // namespace
@@ -164,13 +185,15 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
   print_coverage(console, run);
   print_properties(console, run);
   print_findings(console, run);
-  const std::string verdict = verdict_of(run);
+  print_gone(console, run);
+  const bool all_known = !run.findings.empty() &&
+                         std::all_of(run.findings.begin(), run.findings.end(),
+                                     [](const Verification& v) { return v.known.value_or(false); });
+  const std::string verdict = all_known ? "known" : verdict_of(run);
   const Style style = verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
   console.line(fmt::format("{}  {} on {} in {:.1f} s: {} passed, {} out of domain, {} undecided; {}; seed {}",
                            console.styled(style, verdict), counted(run.cases, "case", "cases"), run.backend,
-                           run.seconds, run.passed, run.domain, run.undecided,
-                           counted(static_cast<int64_t>(run.findings.size()), "finding", "findings"),
-                           run.seed));
+                           run.seconds, run.passed, run.domain, run.undecided, findings_text(run), run.seed));
 }
 
 }  // namespace assay::cli

@@ -17,8 +17,10 @@ struct ReplayCommand {
   EngineOptions engines;
   CheckOptions checks;
   OutputOptions output;
+  FindingOptions findings;
 
   int run() {
+    findings.check();
     const Case c = parse_token(token);
     if (!kernel.foreign()) kernel.choose(c.kernel);
     const Kernel& replayed = kernel.kernel();
@@ -31,7 +33,7 @@ struct ReplayCommand {
     checks.apply(options);
     Verification result = run_case(kernel, {c, std::nullopt, ""}, on, options);
     if (!result.trap && result.verdict != "domain") judge_properties(result, replayed, *on.primary);
-    return conclude(output, result);
+    return conclude(output, findings, result);
   }
 };
 
@@ -47,6 +49,7 @@ void add_replay(CLI::App& app, int& status) {
   options->engines.add_to(*command);
   options->checks.add_to(*command);
   options->output.add_to(*command);
+  options->findings.add_to(*command);
   command->callback([options, &status] { status = options->run(); });
 }
 

@@ -6,33 +6,12 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "fuzz/database.h"
-#include "reports/result.h"
 #include "reports/write_report.h"
 #include "src/cli/commands.h"
-#include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
+#include "src/cli/stored_result.h"
 
 namespace assay::cli {
 namespace {
-
-bool is_sqlite(const std::string& bytes) {
-  return bytes.starts_with("SQLite format 3");
-}
-
-nlohmann::json read_result(const std::string& path) {
-  const std::string bytes = read_file(path);
-  if (is_sqlite(bytes)) {
-    const auto run = Database(path).latest_run();
-    if (!run) throw BadInput(fmt::format("{}: holds no fuzz run yet", path));
-    return to_json(*run);
-  }
-  try {
-    return nlohmann::json::parse(bytes);
-  } catch (const nlohmann::json::exception& error) {
-    throw BadInput(fmt::format("{}: neither a result in JSON nor an assay.db: {}", path, error.what()));
-  }
-}
 
 struct ReportCommand {
   std::string path, out = "report";

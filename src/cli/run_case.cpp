@@ -5,7 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "src/cli/commands.h"
 #include "src/cli/console.h"
+#include "src/cli/first_failure.h"
 #include "src/cli/print_verification.h"
 
 namespace assay::cli {
@@ -40,15 +42,20 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
   return result;
 }
 
-int conclude(const OutputOptions& output, const Verification& v, size_t depth) {
+int conclude(const OutputOptions& output, const FindingOptions& findings, const Verification& v,
+             size_t depth) {
   if (v.verdict == "domain") {
     fmt::print(stderr, "assay: out of the domain of {}: {}; nothing was launched\n", v.kernel,
                fmt::join(v.domain, "; "));
   } else {
     print_verification(output.console(), v, depth);
   }
-  output.write(to_json(v));
-  return output.status(v.verdict);
+  const nlohmann::json result = to_json(v);
+  FirstFailure failure;
+  failure.attempt([&] { output.write(result); });
+  failure.attempt([&] { findings.write(result, output.console()); });
+  failure.rethrow();
+  return v.verdict == "domain" ? kBadInputStatus : findings.status({v}, output.allow_undecided());
 }
 
 }  // namespace assay::cli

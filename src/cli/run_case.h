@@ -2,6 +2,7 @@
 #pragma once
 #include "src/cli/case_options.h"
 #include "src/cli/engine_options.h"
+#include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_slice.h"
 #include "src/verify/verify.h"
@@ -13,6 +14,8 @@ Verification run_case(KernelOptions&, const CaseToRun&, const Engines&, VerifyOp
 
 /// Prints the result for people and writes it where asked; the exit status. Inputs out of domain are bad
 /// input: one line on standard error instead of a screen.
-int conclude(const OutputOptions&, const Verification&, size_t depth = kDefaultDepth);
+int conclude(const OutputOptions&, const FindingOptions&, const Verification&, size_t depth = kDefaultDepth);
+
+
 
 }  // namespace assay::cli

@@ -23,11 +23,13 @@ struct TraceCommand {
   EngineOptions engines;
   CheckOptions checks;
   OutputOptions output;
+  FindingOptions findings;
   std::string element;
   bool first = false, all = false;
   size_t depth = kDefaultDepth;
 
   int run() {
+    findings.check();
     const CaseToRun run = cases.resolve(kernel.kernel());
     VerifyOptions options;
     options.threads = engines.threads();
@@ -41,7 +43,7 @@ struct TraceCommand {
     }
     const Engines on = engines.make();
     const Verification result = run_case(kernel, run, on, options);
-    const int status = conclude(output, result, depth);
+    const int status = conclude(output, findings, result, depth);
     if (!result.origin && !result.slice && !result.trap && result.verdict != "domain") {
       output.console().line(
           "no output element is non-finite or beyond its bound; --element shows what stands behind one");
@@ -77,6 +79,7 @@ void add_trace(CLI::App& app, int& status) {
   options->engines.add_to(*command);
   options->checks.add_to(*command);
   options->output.add_to(*command);
+  options->findings.add_to(*command);
   command->callback([options, &status] { status = options->run(); });
 }
 

@@ -15,15 +15,17 @@ struct VerifyCommand {
   EngineOptions engines;
   CheckOptions checks;
   OutputOptions output;
+  FindingOptions findings;
 
   int run() {
+    findings.check();
     const CaseToRun run = cases.resolve(kernel.kernel());
     const Engines on = engines.make();
     VerifyOptions options;
     options.threads = engines.threads();
     checks.apply(options);
     const Verification result = run_case(kernel, run, on, options);
-    return conclude(output, result);
+    return conclude(output, findings, result);
   }
 };
 
@@ -38,6 +40,7 @@ void add_verify(CLI::App& app, int& status) {
   options->engines.add_to(*command);
   options->checks.add_to(*command);
   options->output.add_to(*command);
+  options->findings.add_to(*command);
   command->callback([options, &status] { status = options->run(); });
 }
 

@@ -118,6 +118,23 @@ SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t 
   return where;
 }
 
+SourceLocation entry_of(const Plan& plan) {
+  if (plan.launches.empty()) return {};
+  const Launch& launch = plan.launches.back();
+  const auto named = [&](const Module& module) { return module.name == launch.module; };
+  const auto text = std::find_if(plan.modules.begin(), plan.modules.end(), named);
+  if (text == plan.modules.end()) return {};
+  const ptx::Module module = ptx::parse(*text->ptx, text->path);
+  for (size_t f = 0; f < module.functions.size(); ++f) {
+    const ptx::Function& function = module.functions[f];
+    if (function.name != launch.function || function.body.empty()) continue;
+    SourceLocation where = location_of(module, static_cast<int32_t>(f), 0);
+    if (where.file.empty()) where.file = text->path, where.line = where.ptx_line;
+    return where;
+  }
+  return {};
+}
+
 SourceText::SourceText(const std::string& name) {
   const std::string kernel = name.substr(0, name.find('%'));
   for (const SourceFile& file : embedded_sources()) files_.emplace_back(file.path, file.text);

@@ -4,12 +4,15 @@
 #include <vector>
 
 #include "reports/result.h"
+#include "src/plan/plan.h"
 #include "src/ptx/program.h"
 
 namespace assay {
 
 /// Function, PTX line and source line; of inlined code the innermost line that is not a mere wrapper's.
 SourceLocation location_of(const ptx::Module&, int32_t function, int32_t instruction);
+/// Where the entry of the plan's last launch begins: the source line, or without one the PTX file's own line.
+SourceLocation entry_of(const Plan&);
 /// Text of source lines: of a kernel of ours from the program itself, with the defect that its name carries
 /// applied; else from the file as written in the PTX, or the longest tail of its path that exists below the
 /// working directory.

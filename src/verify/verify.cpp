@@ -283,6 +283,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
     explain(plan, op, inputs, options, v);
     decide(v);  // the cause now names the origin
+    if (v.verdict == "finding" && !v.origin && !v.trap) v.entry = entry_of(plan);
   }
   return v;
 }

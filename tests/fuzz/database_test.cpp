@@ -127,7 +127,7 @@ TEST_F(DatabaseTest, AFileThatIsNoDatabaseIsBadInput) {
 
 TEST_F(DatabaseTest, AFolderThatIsNotThereIsBadInput) {
   folder_ /= "missing";
-  EXPECT_NE(refusal().find("database error"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("the database cannot be opened"), std::string::npos) << refusal();
 }
 
 /// A child writes findings and reports each on a pipe once it is committed; it is killed at a random moment.

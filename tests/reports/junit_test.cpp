@@ -49,6 +49,19 @@ TEST(Junit, ACleanRunHasOneSuitePerKernelAndOneTestPerPropertyAndNoFailure) {
   EXPECT_EQ(count(found, "testcase"), 2 + 2 + 1 + 2);
 }
 
+TEST(Junit, WhatABaselineKnowsIsSkippedAndDoesNotFail) {
+  json run = test::fuzz_run(2);
+  for (json& finding : run["findings"]) finding["known"] = true;
+  std::vector<test::Element> found = elements(run);
+  EXPECT_EQ(found[0].attribute("failures"), "0");
+  EXPECT_EQ(count(found, "failure"), 0);
+  EXPECT_EQ(count(found, "skipped"), 2 + 2);  // the findings, and the run's failed properties
+  run["findings"][1]["known"] = false;
+  found = elements(run);
+  EXPECT_EQ(count(found, "skipped"), 1);
+  EXPECT_GT(count(found, "failure"), 0);
+}
+
 TEST(Junit, EveryFindingFailsWithItsCauseAndReplayLine) {
   const std::vector<test::Element> found = elements(test::fuzz_run(3));
   int findings = 0, failures_with_replay = 0, property_failures = 0;

@@ -105,6 +105,7 @@ Verification full() {
   v.shadow = shadow;
   v.lane_instructions = uint64_t{1} << 63;
   v.seconds_reference = 0.125, v.seconds_kernel = 0.5, v.bits_differ = 12;
+  v.entry = where, v.known = true;
   return v;
 }
 
@@ -119,6 +120,9 @@ FuzzRun run() {
   r.properties = {{"causality", 100, 1}};
   r.coverage = {{"T mod 64", "1", 17}};
   r.tightness = {{"gla.chunk", "o", "bf16", "reset", "T <= 1024", 12, 0.5, 0.25, 0x1p-7}};
+  r.reruns = {{"gla.chunk", full().token, "pass"}};
+  r.baseline = BaselineReport{"earlier.json", {{"gla.chunk", "violation/o", full().token, "pass"}}};
+  r.ended_early = "not enough memory", r.database_lost = "the disk is full";
   return r;
 }
 
@@ -150,7 +154,7 @@ TEST(Result, ComesBackFromJsonAsItWas) {
 
 TEST(Result, ADocumentFromBeforeThereWereShadowsAndSlicesIsReadWithoutThem) {
   nlohmann::json json = to_json(full());
-  for (const char* name : {"shadow", "slice", "origins"}) json.erase(name);
+  for (const char* name : {"shadow", "slice", "origins", "entry", "known", "identity"}) json.erase(name);
   const Verification back = verification_from_json(json);
   EXPECT_FALSE(back.shadow);
   EXPECT_FALSE(back.slice);
@@ -164,6 +168,9 @@ TEST(Result, FuzzRunsComeBackFromJsonAsTheyWere) {
   EXPECT_EQ(to_json(back), json);
   EXPECT_EQ(back.seed, ~uint64_t{0});
   EXPECT_EQ(back.findings[0].case_, full().case_);
+  EXPECT_EQ(back.findings[0].entry->line, 142);
+  EXPECT_EQ(back.baseline->gone.at(0).outcome, "pass");
+  EXPECT_EQ(back.reruns.at(0).token, full().token);
 }
 
 TEST(Result, DocumentsHoldAgainstTheSchema) {

@@ -214,13 +214,19 @@ json passed_verification(int64_t T) {
           {"shadow", nullptr},
           {"seconds_reference", 0.0213},
           {"seconds_kernel", 0.184},
-          {"bits_differ", -1}};
+          {"bits_differ", -1},
+          {"entry", nullptr},
+          {"known", nullptr},
+          {"identity", ""}};
 }
 
 json nan_verification() {
   json v = passed_verification();
   v["verdict"] = "finding";
   v["cause"] = "nonfinite o exp-overflow kernels/gla/chunk.cu:142";
+  v["identity"] =
+      "gla.chunk/nonfinite o exp-overflow kernels/gla/chunk.cu `weight = exp2f(x) * (j <= i);`"
+      "/mask-after-exponential";
   v["origin"] = origin();
   v["origins"] = {{{"origin", origin()}, {"elements", 2}, {"outputs", {"o 2"}}}};
   v["slice"] = slice();
@@ -265,7 +271,11 @@ json fuzz_run(int findings) {
                {{{"feature", "dtype"}, {"value", "bf16"}, {"cases", 300}},
                 {{"feature", "dtype"}, {"value", "fp32"}, {"cases", 900}},
                 {{"feature", "shape"}, {"value", "K != V"}, {"cases", 543}}}},
-              {"tightness", json::array()}};
+              {"tightness", json::array()},
+              {"reruns", json::array()},
+              {"baseline", nullptr},
+              {"ended_early", ""},
+              {"database_lost", ""}};
   for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
     for (const char* decay : {"none", "reset"}) {
       run["tightness"].push_back({{"kernel", kernel},

@@ -1,0 +1,25 @@
+// What every renderer says of a finding, read from its JSON. Private to reports/*.cpp.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace assay {
+
+/// The findings of a fuzz run; of a verification itself, unless it passed.
+std::vector<const nlohmann::json*> findings_in(const nlohmann::json& result);
+/// The rule a finding falls under: its top diagnosis, else the kind of origin, trap or check, else of fault.
+std::string rule_of(const nlohmann::json& finding);
+/// What the rule says, in one sentence.
+std::string rule_text(const nlohmann::json& finding);
+/// The SourceLocation to point at: of the origin, the trap, the check's finding, the likeliest line, the
+/// kernel's entry; null where none is known. Its file is not empty.
+nlohmann::json place_of(const nlohmann::json& finding);
+/// One line a person reads first.
+std::string headline_of(const nlohmann::json& finding);
+/// What is the same in every run that finds it (its cause, where an older document has no identity).
+std::string identity_in(const nlohmann::json& finding);
+/// The baseline has it too.
+bool is_known(const nlohmann::json& finding);
+
+}  // namespace assay

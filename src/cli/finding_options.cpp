@@ -1,0 +1,99 @@
+#include "src/cli/finding_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/annotations.h"
+#include "reports/finding_kind.h"
+#include "reports/junit.h"
+#include "reports/pull_request.h"
+#include "reports/sarif.h"
+#include "src/case/names.h"
+#include "src/cli/first_failure.h"
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr const char* kGitHub = "github";
+
+std::vector<std::string> kind_names() {
+  std::vector<std::string> names;
+  for (const FindingKind& kind : finding_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+}  // namespace
+
+void FindingOptions::add_to(CLI::App& app) {
+  const std::string group = "Continuous integration";
+  app.add_option("--fail-on", fail_on_,
+                 fmt::format("Kinds of findings that give exit status 1: {}; all, none (default: all)",
+                             fmt::join(kind_names(), ", ")))
+      ->delimiter(',')
+      ->type_name("KIND,...")
+      ->group(group);
+  app.add_option("--junit", junit_, "JUnit XML")->type_name("FILE")->group(group);
+  app.add_option("--sarif", sarif_, "SARIF 2.1.0, at the kernel's source lines")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--comment", comment_, "Short Markdown, as for a comment on a pull request")
+      ->type_name("FILE")
+      ->group(group);
+  app.add_option("--annotations", annotations_, "Findings as workflow commands for a code host: github")
+      ->type_name("HOST")
+      ->group(group);
+}
+
+std::set<std::string> FindingOptions::failing() const {
+  const std::vector<std::string> names = kind_names();
+  std::vector<std::string> known = names;
+  known.insert(known.end(), {"all", "none"});
+  std::set<std::string> chosen;
+  for (const std::string& name : fail_on_) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw BadInput("--fail-on: " + unknown_name("kind of finding", name, known));
+    if ((name == "none" || name == "all") && fail_on_.size() > 1)
+      throw BadInput(fmt::format("--fail-on: {} stands alone; leave the other kinds out", name));
+    chosen.insert(name);
+  }
+  if (chosen.contains("none")) return {};
+  if (chosen.empty() || chosen.contains("all")) return {names.begin(), names.end()};
+  return chosen;
+}
+
+void FindingOptions::check() const {
+  failing();
+  if (!annotations_.empty() && annotations_ != kGitHub)
+    throw BadInput("--annotations: " + unknown_name("host", annotations_, {kGitHub}));
+}
+
+void FindingOptions::write(const nlohmann::json& result, const Console& console) const {
+  FirstFailure failure;
+  const auto file = [&](const std::string& path, auto render) {
+    if (!path.empty()) failure.attempt([&] { write_file(path, render(result)); });
+  };
+  if (!annotations_.empty()) console.text(render_github_annotations(result));
+  file(junit_, render_junit);
+  file(sarif_, render_sarif);
+  file(comment_, render_pull_request);
+  failure.rethrow();
+}
+
+int FindingOptions::status(const std::vector<Verification>& findings, bool allow_undecided) const {
+  std::set<std::string> kinds = failing();
+  if (allow_undecided) kinds.erase("undecided");
+  return std::any_of(findings.begin(), findings.end(), [&](const Verification& v) {
+    const std::set<std::string> found = kinds_of(v);
+    return !v.known.value_or(false) && std::any_of(found.begin(), found.end(), [&](const std::string& kind) {
+      return kinds.contains(kind);
+    });
+  });
+}
+
+}  // namespace assay::cli

@@ -1,0 +1,47 @@
+#include "src/cli/stored_result.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "fuzz/database.h"
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay::cli {
+namespace {
+
+bool is_sqlite(const std::string& bytes) {
+  return bytes.starts_with("SQLite format 3");
+}
+
+nlohmann::json parse_result(const std::string& path, const std::string& bytes) {
+  try {
+    return nlohmann::json::parse(bytes);
+  } catch (const nlohmann::json::exception& error) {
+    throw BadInput(fmt::format("{}: neither a result in JSON nor an assay.db: {}", path, error.what()));
+  }
+}
+
+}  // namespace
+
+nlohmann::json read_result(const std::string& path) {
+  const std::string bytes = read_file(path);
+  if (!is_sqlite(bytes)) return parse_result(path, bytes);
+  const auto run = Database(path, Access::read).latest_run();
+  if (!run) throw BadInput(fmt::format("{}: holds no fuzz run yet", path));
+  return to_json(*run);
+}
+
+Baseline read_baseline(const std::string& path) {
+  const std::string bytes = read_file(path);
+  if (is_sqlite(bytes)) return {path, Database(path, Access::read).verifications()};
+  try {
+    return baseline_of(path, parse_result(path, bytes));
+  } catch (const BadInput& error) {
+    const std::string why = error.what();
+    throw BadInput(why.starts_with(path) ? why : fmt::format("{}: {}", path, why));
+  }
+}
+
+}  // namespace assay::cli

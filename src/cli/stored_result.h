@@ -1,0 +1,15 @@
+// Results that earlier runs left behind: JSON, or a fuzzing database.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "reports/baseline.h"
+
+namespace assay::cli {
+
+/// The document of a JSON file; of a database its latest run. Throws BadInput naming the file.
+nlohmann::json read_result(const std::string& path);
+/// The findings of a JSON file, or those of all runs of a database.
+Baseline read_baseline(const std::string& path);
+
+}  // namespace assay::cli

@@ -1,0 +1,68 @@
+#include "reports/finding_parts.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/reports/sample_result.h"
+
+namespace assay {
+namespace {
+
+using nlohmann::json;
+
+/// From the best place to the last one: what is taken away shows the next.
+TEST(FindingParts, ThePlaceIsTheBestOneKnown) {
+  json v = test::nan_verification();
+  const auto where = [](const char* file) {
+    return json{{"file", file}, {"line", 3}, {"ptx_line", 4}, {"function", "f"}};
+  };
+  v["trap"]["where"] = where("trap.cu");
+  v["checks"] = {
+      {"findings",
+       {{{"kind", "race"}, {"check", "races"}, {"message", "m"}, {"at", {{"where", where("check.cu")}}}}}}};
+  v["slice"]["chain"][0]["at"]["where"] = where("slice.cu");
+  v["shadow"]["lines"][0]["where"] = where("shadow.cu");
+  v["entry"] = where("entry.cu");
+  const std::pair<const char*, const char*> table[] = {{"kernels/gla/chunk.cu", "origin"},
+                                                       {"trap.cu", "trap"},
+                                                       {"check.cu", "checks"},
+                                                       {"slice.cu", "slice"},
+                                                       {"shadow.cu", "shadow"},
+                                                       {"entry.cu", "entry"}};
+  for (const auto& [file, part] : table) {
+    EXPECT_EQ(place_of(v)["file"], file);
+    v[part] = nullptr;
+  }
+  EXPECT_TRUE(place_of(v).is_null());
+}
+
+TEST(FindingParts, TheRuleIsTheBestNameKnownAndHasAText) {
+  json v = test::nan_verification();
+  v["cause"] = "property/causality";
+  v["checks"] = {{"findings", {{{"kind", "race"}, {"check", "races"}, {"message", "m"}}}}};
+  const std::pair<const char*, std::pair<const char*, json>> table[] = {
+      {"mask-after-exponential", {"diagnosis", json::array()}},
+      {"exp-overflow", {"origin", nullptr}},
+      {"out-of-bounds", {"trap", nullptr}},
+      {"race", {"checks", nullptr}},
+      {"causality", {"cause", "violation/o"}}};
+  for (const auto& [rule, next] : table) {
+    EXPECT_EQ(rule_of(v), rule);
+    EXPECT_FALSE(rule_text(v).empty()) << rule;
+    EXPECT_FALSE(headline_of(v).empty()) << rule;
+    v[next.first] = next.second;
+  }
+  EXPECT_EQ(rule_of(v), "violation");
+  EXPECT_NE(rule_text(v).find("proved bound"), std::string::npos);
+}
+
+TEST(FindingParts, AViolationIsSaidWithItsWorstElement) {
+  json v = test::passed_verification();
+  v["verdict"] = "finding", v["cause"] = "violation/final_state", v["outputs"][1]["violation"] = 3;
+  EXPECT_NE(headline_of(v).find("3 of"), std::string::npos) << headline_of(v);
+  EXPECT_NE(headline_of(v).find("final_state[b=0,t=17,h=1,v=3]"), std::string::npos) << headline_of(v);
+}
+
+}  // namespace
+}  // namespace assay
