@@ -74,7 +74,7 @@ std::string render_html(const json& result) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n";
   page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
-  page += fmt::format("<title>assay: {}: {}</title>\n<style>\n", title, verdict);
+  page += fmt::format("<title>assay: {}: {}</title>\n<style>\n", title, escape_markup(verdict));
   page += text::style();
   page += "</style>\n</head>\n<body>\n<header class=\"top\">\n";
   page += fmt::format("<h1>{} {}</h1>\n", title, html::verdict_badge(verdict));

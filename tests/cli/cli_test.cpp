@@ -73,7 +73,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"verify gla.chunk --decay laddr", "did you mean 'ladder'?"},
       {"verify gla.chunk --values exact --decay mild", "nothing may decay"},
       {"verify gla.chunk --layout head-first", "did you mean 'heads-first'?"},
-      {"verify gla.chunk --layout q=64:64:64:1", "strides of q: "},
+      {"verify gla.chunk -H 2 --layout q=64:64:64:1", "strides of q: "},
       {"verify gla.chunk --layout initial_state=joined", "needs a token axis before others"},
       {"verify gla.chunk --layout padded --blocks 0", "leave one out"},
       {"verify gla.chunk --without q", "unknown optional input of gla 'q'"},
