@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "reports/tool.h"
@@ -23,6 +22,7 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/interrupt.h"
 #include "src/cli/print_defects.h"
+#include "src/cli/stored_findings.h"
 #include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
 #include "src/tensor/tensor_file.h"
@@ -58,25 +58,6 @@ void require_writable(const std::string& path) {
   const bool there = std::filesystem::exists(path);
   if (!std::ofstream(path, std::ios::app)) throw BadInput(fmt::format("{}: cannot be written", path));
   if (!there) std::filesystem::remove(path);
-}
-
-/// A stored finding: token, cause, digest of the output bits.
-struct StoredToken {
-  std::string token, cause, digest;
-};
-
-std::vector<StoredToken> read_tokens(const std::string& path) {
-  std::istringstream lines(read_file(path));
-  std::vector<StoredToken> tokens;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line[0] == '#') continue;
-    std::istringstream words(line);
-    StoredToken stored;
-    if (!(words >> stored.token >> stored.cause >> stored.digest))
-      throw BadInput(fmt::format("{}: '{}' is not TOKEN CAUSE DIGEST, as --tokens writes them", path, line));
-    tokens.push_back(stored);
-  }
-  return tokens;
 }
 
 struct DefectsCommand {
@@ -129,7 +110,10 @@ struct DefectsCommand {
     const DefectTotals totals(measured);
     print_totals(console, totals);
     if (!markdown.empty()) write_file(markdown, defects_page(measured, command(), today()));
-    if (!tokens.empty()) write_file(tokens, tokens_text(measured));
+    std::vector<StoredFinding> findings;
+    for (const DefectTrial& trial : measured)
+      if (trial.found()) findings.push_back({trial.token, trial.replay.cause, trial.replay.digest});
+    if (!tokens.empty()) write_findings(tokens, findings);
     return totals.within_limits() ? 0 : 1;
   }
 
@@ -168,35 +152,32 @@ struct DefectsCommand {
     return fmt::format("assay defects {} {} --seed {}", what, budget, seed);
   }
 
-  static std::string tokens_text(const std::vector<DefectTrial>& trials) {
-    std::string text =
-        "# A shrunk finding of each known defect: token, cause, digest of the output bits. Made and checked "
-        "by\n"
-        "# assay defects --tokens FILE and --check FILE.\n";
-    for (const DefectTrial& trial : trials)
-      if (trial.found())
-        text += fmt::format("{} {} {}\n", trial.token, trial.replay.cause, trial.replay.digest);
-    return text;
-  }
-
-  /// Every stored finding fails again, for the same cause and with the same bits, and passes on the clean
-  /// kernel.
+  /// Findings of --check again; with --tokens, those that still are findings are written with what they give
+  /// now.
   int replay_all(const DefectTrialOptions& options) const {
-    const std::vector<StoredToken> all = read_tokens(check);
+    const std::vector<StoredFinding> all = read_findings(check);
+    require_writable(tokens);
     const Console console(stdout);
     std::mutex mutex;
-    int64_t good = 0;
+    std::vector<TokenReplay> replays(all.size());
     in_parallel(all.size(), options, [&](size_t i) {
-      const StoredToken& stored = all[i];
-      const TokenReplay replay = replay_token(stored.token, *options.backend, options.machine);
+      const TokenReplay replay = replay_token(all[i].token, *options.backend, options.machine);
       const std::scoped_lock lock(mutex);
-      const bool same = replay.holds() && replay.cause == stored.cause && replay.digest == stored.digest;
-      good += same;
-      if (!same)
-        console.line(fmt::format(
-            "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), stored.token,
-            replay.verdict, replay.cause, replay.digest, replay.clean_verdict, stored.cause, stored.digest));
+      replays[i] = replay;
+      if (all[i].repeated_by(replay)) return;
+      console.line(fmt::format(
+          "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), all[i].token,
+          replay.verdict, replay.cause, replay.digest, replay.clean_verdict, all[i].cause, all[i].digest));
+      std::fflush(stdout);
     });
+    if (*options.interrupted != 0) return 0;
+    std::vector<StoredFinding> now;
+    int64_t good = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      good += all[i].repeated_by(replays[i]);
+      if (replays[i].holds()) now.push_back({all[i].token, replays[i].cause, replays[i].digest});
+    }
+    if (!tokens.empty()) write_findings(tokens, now);
     console.line(
         fmt::format("{} of {} stored findings fail again with the same bits and pass on the clean kernel",
                     good, all.size()));
@@ -253,7 +234,10 @@ void add_defects(CLI::App& app, int& status) {
   command->add_option("--markdown", o->markdown, "The page of kernels/defects/README.md")->type_name("FILE");
   command->add_option("--tokens", o->tokens, "The findings' tokens with their causes and output bits")
       ->type_name("FILE");
-  command->add_option("--check", o->check, "Instead: replays the findings of such a file")->type_name("FILE");
+  command
+      ->add_option("--check", o->check,
+                   "Instead: replays the findings of such a file (with --tokens, writes what they give now)")
+      ->type_name("FILE");
   o->engines.add_to(*command);
   command->callback([o, &status] { status = o->run(); });
 }

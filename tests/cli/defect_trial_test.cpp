@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/cli/print_defects.h"
+#include "src/cli/stored_findings.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay::cli {
@@ -21,6 +22,20 @@ class DefectTrials : public testing::Test {
  private:
   ScratchFolder folder_;
 };
+
+// Five of them, evenly spaced; `assay defects --check tests/data/defect_tokens.txt` replays all.
+TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKernel) {
+  const std::vector<StoredFinding> all = read_findings(ASSAY_SOURCE_DIR "/tests/data/defect_tokens.txt");
+  ASSERT_GE(all.size(), 50u);
+  for (size_t i = 0; i < 5; ++i) {
+    const StoredFinding& stored = all[i * all.size() / 5];
+    const TokenReplay replay = replay_token(stored.token, *machine_, {});
+    EXPECT_TRUE(stored.repeated_by(replay))
+        << stored.token << ": " << replay.verdict << ' ' << replay.cause << ' ' << replay.digest << ", clean "
+        << replay.clean_verdict << ' ' << replay.clean_cause << "; stored " << stored.cause << ' '
+        << stored.digest;
+  }
+}
 
 TEST_F(DefectTrials, ATokenThatTheDefectDoesNotReachIsNoFinding) {
   const TokenReplay replay =
@@ -54,6 +69,19 @@ DefectTrial trial(bool found, bool cause_right, bool nonfinite, bool line_right)
   t.cause = "masked-lane-overflow", t.cause_right = cause_right;
   t.nonfinite = nonfinite, t.line = "kernels/gla/chunk.cu:1", t.line_right = line_right;
   return t;
+}
+
+TEST(StoredFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
+  const StoredFinding stored{"token", "violation/o", "00ff"};
+  const TokenReplay same{"finding", "violation/o", "00ff", "pass", ""};
+  EXPECT_TRUE(stored.repeated_by(same));
+  TokenReplay other = same;
+  other.digest = "00fe";
+  EXPECT_FALSE(stored.repeated_by(other));
+  other = same, other.cause = "violation/dq";
+  EXPECT_FALSE(stored.repeated_by(other));
+  other = same, other.clean_verdict = "finding";
+  EXPECT_FALSE(stored.repeated_by(other));
 }
 
 TEST(DefectTotals, AllowTwoMissesATenthOfTheCausesAndATwentiethOfTheLines) {

@@ -1,0 +1,43 @@
+#include "src/cli/stored_findings.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "src/numerics/bad_input.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay::cli {
+namespace {
+
+constexpr const char* kHead =
+    "# Findings of known defects: token, cause, digest of the output bits (- where the run trapped or ran "
+    "only\n"
+    "# some blocks). Written by `assay defects --tokens FILE`, replayed by `assay defects --check FILE`; "
+    "both\n"
+    "# together write it anew from its tokens.\n";
+
+}  // namespace
+
+std::vector<StoredFinding> read_findings(const std::string& path) {
+  std::istringstream lines(read_file(path));
+  std::vector<StoredFinding> findings;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    std::istringstream words(line);
+    StoredFinding stored;
+    if (!(words >> stored.token >> stored.cause >> stored.digest))
+      throw BadInput(fmt::format("{}: '{}' is not TOKEN CAUSE DIGEST, as --tokens writes them", path, line));
+    findings.push_back(stored);
+  }
+  return findings;
+}
+
+void write_findings(const std::string& path, const std::vector<StoredFinding>& findings) {
+  std::string text = kHead;
+  for (const StoredFinding& stored : findings)
+    text += fmt::format("{} {} {}\n", stored.token, stored.cause, stored.digest);
+  write_file(path, text);
+}
+
+}  // namespace assay::cli
