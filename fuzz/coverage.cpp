@@ -28,6 +28,14 @@ std::string chunk_shape(int64_t T) {
   return whole ? "two or more chunks" : "two chunks and a partial one";
 }
 
+/// Decays whose sum over the rows of a partial chunk or sub-chunk meets an exponent limit, and such rows.
+bool budget_at_partial_chunk(const Case& c) {
+  static constexpr std::string_view kBudgets[] = {"edge", "ladder", "spike", "strong", "contrast", "rows"};
+  const auto lengths = sequence_lengths(c);
+  return std::find(std::begin(kBudgets), std::end(kBudgets), profile_name(c)) != std::end(kBudgets) &&
+         std::any_of(lengths.begin(), lengths.end(), [](int64_t T) { return T % 16 != 0; });
+}
+
 std::string octave(double x) {
   if (x == 0) return "0";
   if (!std::isfinite(x)) return "inf";
@@ -61,6 +69,9 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
       {"values", c.values},
       {"longest sequence", shape},
       {"T > 512", yes(c.T > 512)},
+      {"indices past 2^31", yes(!c.blocks.empty())},
+      {"K and V above one tile, no multiples", yes(c.K > 64 && c.V > 64 && c.K % 16 != 0 && c.V % 16 != 0)},
+      {"budget at a partial chunk", yes(budget_at_partial_chunk(c))},
       {"K != V", yes(c.K != c.V)},
       {"K or V no power of two", yes((c.K & (c.K - 1)) != 0 || (c.V & (c.V - 1)) != 0)},
       {"packed", yes(!c.cu_seqlens.empty())},
@@ -76,6 +87,7 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
   if (!c.cu_seqlens.empty()) {
     const auto lengths = sequence_lengths(c);
     features.push_back({"an empty sequence", yes(std::count(lengths.begin(), lengths.end(), 0) > 0)});
+    features.push_back({"a sequence of one token", yes(std::count(lengths.begin(), lengths.end(), 1) > 0)});
   }
   for (const std::string& name : c.without)
     if (name != "initial_state") features.push_back({"absent", name});

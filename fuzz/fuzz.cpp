@@ -7,19 +7,20 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <system_error>
 #include <thread>
 
 #include "fuzz/coverage.h"
 #include "fuzz/database.h"
 #include "fuzz/generator.h"
+#include "fuzz/kernel_record.h"
 #include "fuzz/shrink.h"
 #include "fuzz/trial.h"
 #include "src/numerics/bad_input.h"
@@ -30,26 +31,21 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kBlock = 32;
-constexpr size_t kCorpusPerKernel = 256;
 /// So many faults of a kernel are traced each; later ones one in eight.
 constexpr int64_t kTracedFaults = 24;
-/// So many causes are shrunk; further ones are kept as they were found.
-constexpr size_t kShrunkFindings = 16;
+/// So many causes are shrunk, of one kernel among many fewer; further ones are kept as they were found.
+constexpr int64_t kShrunkFindings = 16, kLeastShrunkFindings = 4;
 /// A kernel none of whose first cases was accepted is given up.
 constexpr int64_t kMostRejections = 64;
 /// Shrinking may go on this long after the time budget.
 constexpr double kGrace_s = 20;
+/// One case in so many runs a few blocks of a case with indices past 2^31.
+constexpr uint64_t kCasesPerFarCase = 40;
 
 /// What the cases taken so far have shown of one kernel: all that drawing further cases depends on.
 struct Knowledge {
   Feedback feedback;
   int64_t faults = 0;
-};
-
-/// What else is counted for one kernel.
-struct Tally {
-  std::set<std::string> features;
-  int64_t accepted = 0, rejected = 0;
 };
 
 struct Finding {
@@ -61,18 +57,18 @@ class Fuzzer {
  public:
   Fuzzer(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
          Listener& listener)
-      : kernels_(kernels),
-        backend_(backend),
-        options_(options),
-        listener_(listener),
-        known_(kernels.size()),
-        tally_(kernels.size()) {
-    for (const Kernel* kernel : kernels) run_.kernels.push_back(kernel->name);
+      : kernels_(kernels), backend_(backend), options_(options), listener_(listener) {
+    for (const Kernel* kernel : kernels) {
+      run_.kernels.push_back(kernel->name);
+      records_.emplace_back(*kernel);
+    }
     run_.backend = backend.name() + (options.peer ? " and " + options.peer->name() : "");
     run_.seed = options.seed;
     for (const Property& property : properties())
       run_.properties.push_back({std::string(property.name), 0, 0});
     if (!options.db.empty()) db_.emplace(options.db);
+    if (db_) resume_corpus();
+    known_at_start_ = knowledge();
     if (db_) row_ = db_->begin_run(run_);
     queue_known();
   }
@@ -172,8 +168,7 @@ class Fuzzer {
     const int64_t block = made_ / kBlock;
     if (made_ % kBlock != 0 || taken_ < (block - 1) * kBlock || over()) return;
     const int64_t end = timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
-    const std::vector<Knowledge> nothing(kernels_.size());
-    const std::vector<Knowledge>& known = block < 2 ? nothing : known_after_.at(block - 2);
+    const std::vector<Knowledge>& known = block < 2 ? known_at_start_ : known_after_.at(block - 2);
     for (; made_ < end; ++made_) {
       if (!known_queue_.empty()) {
         ready_.push_back(std::move(known_queue_.front()));
@@ -181,17 +176,57 @@ class Fuzzer {
         ready_.back().index = made_;
         continue;
       }
-      const size_t k = static_cast<size_t>(made_) % kernels_.size();
+      const size_t k = timed() ? least_served() : static_cast<size_t>(made_) % kernels_.size();
+      ++records_[k].drawn;
       Trial trial;
       trial.index = made_;
       trial.kernel = kernels_[k];
       const auto index = static_cast<uint64_t>(made_ - known_cases_);
-      trial.case_ = draw_case(*trial.kernel, find_operator(trial.kernel->operator_name), known[k].feedback,
-                              options_.seed, index);
+      const Operator& op = find_operator(trial.kernel->operator_name);
+      const bool far = options_.far && far_due(options_.seed, index);
+      trial.case_ = far ? draw_far_case(*trial.kernel, op, options_.seed, index)
+                        : draw_case(*trial.kernel, op, known[k].feedback, options_.seed, index);
       trial.properties = properties_due(trial.case_, options_.seed, static_cast<int64_t>(index));
       trial.diagnose = known[k].faults < kTracedFaults || made_ % 8 == 0;
       ready_.push_back(std::move(trial));
     }
+  }
+
+  /// With a time budget: the kernel that had the least of it, cases in flight counted at its average.
+  size_t least_served() const {
+    double spent = 0;
+    int64_t taken = 0;
+    for (const KernelRecord& record : records_) spent += record.spent_s, taken += record.taken;
+    size_t least = 0;
+    double least_s = HUGE_VAL;
+    for (size_t k = 0; k < records_.size(); ++k) {
+      const KernelRecord& r = records_[k];
+      const double average = r.taken > 0 ? r.spent_s / static_cast<double>(r.taken)
+                             : taken > 0 ? spent / static_cast<double>(taken)
+                                         : 1;
+      const double served = r.spent_s + average * static_cast<double>(r.drawn - r.taken);
+      if (served < least_s) least = k, least_s = served;
+    }
+    return least;
+  }
+
+  static bool far_due(uint64_t seed, uint64_t index) {
+    return (index + seed % kCasesPerFarCase) % kCasesPerFarCase == kCasesPerFarCase - 1;
+  }
+
+  /// What earlier runs kept: drawing starts from it.
+  void resume_corpus() {
+    for (const CorpusEntry& entry : db_->corpus())
+      for (size_t k = 0; k < kernels_.size(); ++k) {
+        if (entry.kernel != kernels_[k]->name) continue;
+        try {
+          records_[k].resume(entry);
+        } catch (const BadInput& error) {
+          throw BadInput(
+              fmt::format("{}: corpus entry '{}' of {} cannot be read: {}; name another file by --db",
+                          options_.db.string(), entry.token, entry.kernel, error.what()));
+        }
+      }
   }
 
   /// The cases of earlier findings, all properties checked.
@@ -227,7 +262,7 @@ class Fuzzer {
       waiting_.erase(waiting_.begin());
       ++taken_;
       if (taken_ % kBlock != 0) continue;
-      known_after_[taken_ / kBlock - 1] = known_;
+      known_after_[taken_ / kBlock - 1] = knowledge();
       known_after_.erase(taken_ / kBlock - 4);
       store_block();
     }
@@ -237,19 +272,19 @@ class Fuzzer {
 
   /// In the order of the cases, one at a time.
   void absorb(TrialReport& report) {
-    const size_t k = static_cast<size_t>(std::find(kernels_.begin(), kernels_.end(), report.trial.kernel) -
-                                         kernels_.begin());
-    Knowledge& known = known_[k];
-    Tally& tally = tally_[k];
-    count_case(known.feedback, report.trial.case_);
+    const size_t k = index_of(*report.trial.kernel);
+    KernelRecord& record = records_[k];
+    ++record.taken;
+    record.spent_s += report.seconds;
+    if (report.trial.case_.blocks.empty()) record.count_drawn(report.trial.case_);
     if (report.trial.rerun) note_rerun(report);
     if (!report.rejected.empty()) {
-      ++tally.rejected;
-      if (tally.accepted == 0 && tally.rejected >= kMostRejections) throw BadInput(report.rejected);
+      ++record.rejected;
+      if (record.accepted == 0 && record.rejected >= kMostRejections) throw BadInput(report.rejected);
       return;
     }
     const Verification& v = report.verification;
-    tally.accepted += v.verdict != "domain";
+    record.accepted += v.verdict != "domain";
     ++run_.cases;
     run_.passed += v.verdict == "pass";
     run_.undecided += v.verdict == "undecided";
@@ -260,10 +295,10 @@ class Fuzzer {
       ++row.checked;
       row.failed += outcome.failure.has_value();
     }
-    keep_if_new(known.feedback, tally, v);
+    for (CorpusEntry& entry : record.add(v)) new_corpus_.push_back(std::move(entry));
     if (v.verdict == "finding" || v.verdict == "undecided") {
-      ++known.faults;
-      found(std::move(report));
+      ++record.faults;
+      found(std::move(report), record);
     }
   }
 
@@ -274,20 +309,18 @@ class Fuzzer {
                            report.rejected.empty() ? now : report.rejected});
   }
 
-  void keep_if_new(Feedback& feedback, Tally& tally, const Verification& v) {
-    if (v.verdict == "domain") return;
-    bool first = true;
-    for (const std::string& feature : features_of(v)) {
-      if (!tally.features.insert(feature).second) continue;
-      new_corpus_.push_back({v.kernel, v.token, feature});
-      if (first) feedback.corpus.push_back(v.case_);
-      first = false;
-    }
-    if (feedback.corpus.size() > kCorpusPerKernel) feedback.corpus.erase(feedback.corpus.begin());
+  std::vector<Knowledge> knowledge() const {
+    std::vector<Knowledge> known;
+    for (const KernelRecord& record : records_) known.push_back({record.feedback(), record.faults});
+    return known;
+  }
+
+  size_t index_of(const Kernel& kernel) const {
+    return static_cast<size_t>(std::find(kernels_.begin(), kernels_.end(), &kernel) - kernels_.begin());
   }
 
   /// One finding per kernel and cause. An untraced fault belongs to the first finding with its plain cause.
-  void found(TrialReport&& report) {
+  void found(TrialReport&& report, KernelRecord& record) {
     const Verification& v = report.verification;
     for (Finding& finding : findings_) {
       const Verification& other = finding.report.verification;
@@ -302,7 +335,8 @@ class Fuzzer {
     listener_.found(finding.report.verification);
     run_.findings.push_back(finding.report.verification);
     findings_.push_back(std::move(finding));
-    if (findings_.size() <= kShrunkFindings) to_shrink_.push_back(findings_.size() - 1);
+    const auto most = std::max(kLeastShrunkFindings, kShrunkFindings / static_cast<int64_t>(kernels_.size()));
+    if (++record.shrunk <= most) to_shrink_.push_back(findings_.size() - 1);
   }
 
   void shrink_finding(size_t number) {
@@ -311,6 +345,7 @@ class Fuzzer {
       const std::lock_guard lock(mutex_);
       original = findings_[number].report;
     }
+    const double began = seconds();
     const Operator& op = find_operator(original.trial.kernel->operator_name);
     const Shrunk shrunk =
         shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
@@ -327,6 +362,7 @@ class Fuzzer {
     const std::lock_guard lock(mutex_);
     store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
     run_.findings[number] = smallest;
+    records_[index_of(*original.trial.kernel)].spent_s += seconds() - began;
     --shrinking_;
     listener_.shrunk(original.verification, smallest);
     changed_.notify_all();
@@ -336,9 +372,12 @@ class Fuzzer {
   void store_block() {
     run_.seconds = seconds();
     run_.coverage = coverage_.coverage();
-    for (size_t k = 0; k < kernels_.size(); ++k)
-      if (tally_[k].rejected > 0)
-        run_.coverage.push_back({"rejected by the kernel's plan", kernels_[k]->name, tally_[k].rejected});
+    run_.reached.clear();
+    for (const KernelRecord& record : records_) {
+      if (record.rejected > 0)
+        run_.coverage.push_back({"rejected by the kernel's plan", record.kernel().name, record.rejected});
+      for (ReachedRow& row : record.reached()) run_.reached.push_back(std::move(row));
+    }
     run_.tightness = coverage_.tightness();
     store([&](Database& db) {
       db.add_corpus(row_, new_corpus_);
@@ -375,9 +414,9 @@ class Fuzzer {
   std::map<int64_t, TrialReport> waiting_;
   int64_t known_cases_ = 0, made_ = 0, taken_ = 0, in_flight_ = 0, shrinking_ = 0;
 
-  std::vector<Knowledge> known_;
+  std::vector<KernelRecord> records_;
+  std::vector<Knowledge> known_at_start_;
   std::map<int64_t, std::vector<Knowledge>> known_after_;  ///< by block; the last few
-  std::vector<Tally> tally_;
   Coverage coverage_;
   std::vector<CorpusEntry> new_corpus_;
   std::vector<Finding> findings_;

@@ -16,13 +16,14 @@
 namespace assay {
 
 struct FuzzOptions {
-  int64_t cases = 0;                      ///< over all kernels together; 0: until `time_s` has passed
-  double time_s = 60;                     ///< seconds; used where cases = 0
-  uint64_t seed = 0;                      ///< with `cases`, it alone decides the run, whatever `jobs` is
-  int jobs = 0;                           ///< cases in flight; 0: all cores. Each case runs on one thread
+  int64_t cases = 0;   ///< over all kernels together; 0: until `time_s` has passed
+  double time_s = 60;  ///< seconds; used where cases = 0
+  uint64_t seed = 0;   ///< with `cases`, it and the corpus in `db` decide the run, whatever `jobs` is
+  int jobs = 0;        ///< cases in flight; 0: all cores. Each case runs on one thread
   std::filesystem::path db = "assay.db";  ///< empty: nothing is stored
   bool known_first = false;  ///< before anything is drawn, rerun what earlier runs found (stored in `db`)
   std::vector<Case> first;   ///< cases of earlier findings to rerun before that; of other kernels: left out
+  bool far = false;  ///< some cases run a few blocks with indices past 2^31: for a machine that can (vm)
   int shrink_evaluations = 240;  ///< most verifications one finding's shrinking may cost
   /// Set from outside, as by a signal: the run ends with the cases in flight, and returns what it has.
   const std::atomic<int>* interrupted = nullptr;
@@ -54,8 +55,9 @@ class Listener {
   virtual void database_lost(const std::string& why);
 };
 
-/// Fuzzes the kernels with equal numbers of cases each. `Backend::run` is called from `jobs` threads at once.
-/// Findings come back shrunk, one per cause, in the order of discovery.
+/// Fuzzes the kernels with equal numbers of cases each, or, where `time_s` is the budget, with equal times.
+/// `Backend::run` is called from `jobs` threads at once. Findings come back shrunk, one per cause, in the order of
+/// discovery.
 /// Throws BadInput where the database cannot be opened, or where a kernel accepts none of the cases drawn for
 /// it. Once there are findings, what fails ends the run (FuzzRun::ended_early), and they are returned.
 FuzzRun fuzz(const std::vector<const Kernel*>&, Backend&, const FuzzOptions&, Listener&);

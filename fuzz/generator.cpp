@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "fuzz/cost.h"
 #include "src/case/decay_profiles.h"
@@ -47,13 +48,15 @@ struct Target {
   const Feedback& feedback;
 };
 
-/// Fewer cases so far, more weight: every choice keeps near its even share.
-size_t even_weight(const Target& target, const std::string& feature, size_t weight) {
+int64_t drawn_so_far(const Target& target, const std::string& feature) {
   const auto found = target.feedback.drawn.find(feature);
-  const int64_t drawn = found == target.feedback.drawn.end() ? 0 : found->second;
-  const auto all = target.feedback.drawn.find("cases");
-  const int64_t cases = all == target.feedback.drawn.end() ? 0 : all->second;
-  const double share = cases < 32 ? 1.0 : std::clamp(0.08 * double(cases) / double(drawn + 1), 0.25, 4.0);
+  return found == target.feedback.drawn.end() ? 0 : found->second;
+}
+
+/// Fewer cases so far, more weight: each of `choices` keeps near its even share.
+size_t even_weight(const Target& target, const std::string& feature, size_t weight, size_t choices) {
+  const double cases = double(drawn_so_far(target, "cases")), drawn = double(drawn_so_far(target, feature));
+  const double share = cases < 32 ? 1.0 : std::clamp(cases / double(choices) / (drawn + 1), 0.25, 4.0);
   return std::max<size_t>(1, static_cast<size_t>(100 * share * double(weight)));
 }
 
@@ -105,7 +108,8 @@ int64_t draw_width(int64_t limit) {
   return std::min(width, limit);
 }
 
-/// N + 1 offsets: cuts anywhere, at chunk edges, next to them, and twice at one place (an empty sequence).
+/// N + 1 offsets: cuts anywhere, at chunk edges, next to them, twice at one place (an empty sequence), and
+/// one after another (a sequence of one token).
 std::vector<int64_t> draw_offsets(int64_t T) {
   const int64_t sequences = pick<int64_t>({{1, 1}, {4, 2}, {4, 3}, {2, 4}, {1, between(5, 8)}});
   std::vector<int64_t> offsets{0, T};
@@ -113,7 +117,8 @@ std::vector<int64_t> draw_offsets(int64_t T) {
     const int64_t cut = pick<int64_t>({{6, between(0, T)},
                                        {2, 64 * between(0, T / 64)},
                                        {2, 64 * between(0, T / 64) + 1},
-                                       {1, offsets[offsets.size() / 2]}});
+                                       {2, offsets[offsets.size() / 2]},
+                                       {2, offsets[offsets.size() / 2] + 1}});
     offsets.push_back(std::min(cut, T));
   }
   std::sort(offsets.begin(), offsets.end());
@@ -146,6 +151,10 @@ void draw_widths(Case& c, const Target& target) {
         : chance(25)               ? std::min(c.K, target.kernel.limits.max_V)
                                    : draw_width(target.kernel.limits.max_V);
   c.M = uses_axis(target.op, "M") ? draw_width(target.kernel.limits.max_M) : 0;
+  if (!uses_axis(target.op, "K") || !uses_axis(target.op, "V") || !chance(9)) return;
+  // More than one tile of each, the last one partial.
+  c.K = std::min(64 + 16 * between(0, 3) + between(1, 15), target.kernel.limits.max_K);
+  c.V = std::min(64 + 16 * between(0, 3) + between(1, 15), target.kernel.limits.max_V);
 }
 
 void draw_formats(Case& c, const Target& target) {
@@ -160,8 +169,9 @@ void draw_formats(Case& c, const Target& target) {
 void draw_decay(Case& c, const Target& target) {
   Weighted<const DecayProfile*> profiles;
   for (const DecayProfile& profile : decay_profiles())
-    profiles.push_back(
-        {even_weight(target, "decay " + std::string(profile.name), profile.in_domain ? 10 : 6), &profile});
+    profiles.push_back({even_weight(target, "decay " + std::string(profile.name), profile.in_domain ? 10 : 6,
+                                    decay_profiles().size()),
+                        &profile});
   const DecayProfile* profile = pick(profiles);
   c.decay = profile->name;
   if (profile->variants.empty() || chance(40)) return;
@@ -175,10 +185,15 @@ bool removes_from_state(const Operator& op) {
                      [](const ArgumentSpec& input) { return input.role == Role::opposed; });
 }
 
+bool makes_gates(const Operator& op) {
+  return op.outputs.front().role == Role::log_decay;
+}
+
 void draw_values(Case& c, const Target& target) {
   Weighted<std::string> kinds{
       {10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}};
   if (removes_from_state(target.op)) kinds.push_back({3, "growing"});
+  if (makes_gates(target.op)) kinds.push_back({14, "logits"});
   c.values = pick(kinds);
 }
 
@@ -190,6 +205,10 @@ void draw_scale(Case& c, const Target& target) {
                                          {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))},
                                          {2, 0.1},
                                          {1, 1.7}});
+  // What the scale enters otherwise than as a factor may be an exponent: up to its limits, on both sides of
+  // 0.
+  if (target.op.proportional_to_scale || makes_gates(target.op) || !chance(40)) return;
+  c.scale = (chance(50) ? -1 : 1) * std::ldexp(double(between(4, 7)), static_cast<int>(between(-2, 6)));
 }
 
 /// Each at its default, at its least, or anywhere up to 40 above it; never above the one that limits it.
@@ -209,9 +228,25 @@ void draw_parameters(Case& c, const Target& target) {
   }
 }
 
+/// Fifteen in a hundred: the combination of optional inputs that came up least so far. Else half of the
+/// states are there, and of the other inputs most.
 void draw_presence(Case& c, const Target& target) {
   c.without.clear();
   c.initial_state = chance(50);
+  if (chance(15)) {
+    const std::vector<Case> lattice = presence_lattice(c, target.kernel, target.op);
+    Weighted<const Case*> least;
+    int64_t fewest = INT64_MAX;
+    for (const Case& at : lattice) {
+      const int64_t drawn = drawn_so_far(target, presence_of(at, target.op));
+      if (drawn < fewest) least.clear(), fewest = drawn;
+      if (drawn == fewest) least.push_back({1, &at});
+    }
+    if (!least.empty()) {
+      c = Case(*pick(least));
+      return;
+    }
+  }
   const auto& inputs = target.op.inputs;
   for (const ArgumentSpec& input : inputs) {
     if (!input.optional || input.role == Role::state) continue;
@@ -228,7 +263,7 @@ void draw_direction(Case& c, const Target& target) {
   Weighted<std::string> choices;
   for (const std::string& direction : directions) choices.push_back({direction == "both" ? 1 : 4, direction});
   c.direction = pick(choices);
-  c.final_state_gradient = runs_backward(c) && chance(50);
+  c.final_state_gradient = runs_backward(c) && chance(65);
 }
 
 /// Strides of any order of the axes, with gaps at any of them.
@@ -272,8 +307,8 @@ void draw_seed(Case& c, const Target&) {
 constexpr Dimension kDimensions[] = {
     {"time", draw_time},           {"heads", draw_heads},           {"widths", draw_widths},
     {"formats", draw_formats},     {"decay", draw_decay},           {"values", draw_values},
-    {"scale", draw_scale},         {"parameters", draw_parameters}, {"presence", draw_presence},
-    {"direction", draw_direction}, {"layout", draw_layout},         {"seed", draw_seed}};
+    {"scale", draw_scale},         {"parameters", draw_parameters}, {"direction", draw_direction},
+    {"presence", draw_presence}, {"layout", draw_layout},         {"seed", draw_seed}};
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {
@@ -292,6 +327,8 @@ void fit_cost(Case& c, double budget) {
       c.H = halved(c.H);
     } else if (c.B > 1) {
       c.B = halved(c.B);
+    } else if (std::min(c.K, c.V) > 64 && c.T > 128) {
+      c.T -= 64;  // widths of several tiles meet few chunks
     } else if (std::max({c.K, c.V, c.M}) > 16) {
       int64_t& widest = c.M > std::max(c.K, c.V) ? c.M : c.K >= c.V ? c.K : c.V;
       widest = halved(widest);
@@ -415,9 +452,42 @@ bool uses_axis(const Operator& op, std::string_view axis) {
   return false;
 }
 
-void count_case(Feedback& feedback, const Case& c) {
+void count_case(Feedback& feedback, const Case& c, const Operator& op) {
   ++feedback.drawn["cases"];
   ++feedback.drawn["decay " + c.decay.substr(0, c.decay.find(':'))];
+  ++feedback.drawn[presence_of(c, op)];
+}
+
+std::string presence_of(const Case& c, const Operator& op) {
+  std::string names = c.direction + ":";
+  for (const ArgumentSpec& input : inputs_of(c, op))
+    if (input.optional && is_present(c, input)) names += " " + std::string(input.name);
+  return names;
+}
+
+std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const Operator& op) {
+  std::vector<const ArgumentSpec*> optional;
+  for (const ArgumentSpec& input : op.inputs)
+    if (input.optional) optional.push_back(&input);
+  std::vector<Case> lattice;
+  std::set<std::string> seen;
+  for (size_t absent = 0; absent < size_t{1} << optional.size(); ++absent) {
+    Case c = from;
+    c.without.clear();
+    c.initial_state = false;
+    for (size_t i = 0; i < optional.size(); ++i) {
+      if (absent >> i & 1)
+        c.without.insert(std::string(optional[i]->name));
+      else
+        c.initial_state |= optional[i]->role == Role::state;
+    }
+    if (!c.initial_state)
+      for (const ArgumentSpec* input : optional)
+        if (input->role == Role::state) c.without.erase(std::string(input->name));
+    if (kernel.refuses && !kernel.refuses(c).empty()) continue;
+    if (seen.insert(presence_of(c, op)).second) lattice.push_back(std::move(c));
+  }
+  return lattice;
 }
 
 Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed,
@@ -426,6 +496,77 @@ Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedbac
   Case c;
   for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const rc::Random random(mixed(mixed(seed) + index + (attempt << 40)));
+    c = generator(random, rc::kNominalSize).value();
+    if (!kernel.refuses || kernel.refuses(c).empty()) break;
+  }
+  return c;
+}
+
+namespace {
+
+/// Rows of a tensor that has one for each batch entry, token and head, times its channels: the widest that
+/// this operator has.
+int64_t elements_per_entry(const Case& c, const Operator& op) {
+  const Sizes sizes = sizes_of(c);
+  int64_t most = 1;
+  for (const ArgumentSpec& input : op.inputs) {
+    const bool by_entry = std::find(input.axes.begin(), input.axes.end(), "B") != input.axes.end();
+    int64_t elements = by_entry ? 1 : 0;
+    for (const std::string_view axis : input.axes)
+      if (axis != "B") elements *= sizes.of(axis);
+    most = std::max(most, elements);
+  }
+  return most;
+}
+
+/// Plans list their sequences: more of them would cost more than what runs.
+constexpr int64_t kMostFarEntries = 400'000;
+
+Case far_case(const Target& target) {
+  Case c = fresh(target);
+  c.kernel = target.kernel.name;
+  c.cu_seqlens.clear();
+  c.overrides.clear();
+  c.layout.clear();
+  c.B = 1;
+  c.T = pick<int64_t>({{3, 65}, {2, 80}, {2, 130}});
+  c.K = uses_axis(target.op, "K")
+            ? std::min<int64_t>(pick<int64_t>({{1, 64}, {3, 128}, {1, 100}}), target.kernel.limits.max_K)
+            : 1;
+  c.V = uses_axis(target.op, "V")
+            ? std::min<int64_t>(pick<int64_t>({{1, 64}, {3, 128}, {1, 100}}), target.kernel.limits.max_V)
+            : 1;
+  if (c.M > 0) c.M = std::min<int64_t>(16, target.kernel.limits.max_M);
+  if (c.values == "exact") c.values = "normal";
+  if (!target.op.takes_scale) c.scale.reset();
+  c.decay =
+      target.kernel.limits.gate_min > -1e4 ? "near-one" : pick<std::string>({{1, "mild"}, {1, "strong"}});
+  // A gradient of what sequences share sums over all of them: one block of it has no end.
+  const auto shared = [](const ArgumentSpec& output) {
+    return std::none_of(output.axes.begin(), output.axes.end(),
+                        [](std::string_view axis) { return axis == "B" || axis == "N"; });
+  };
+  const std::vector<ArgumentSpec> outputs = outputs_of(c, target.op);
+  if (std::any_of(outputs.begin(), outputs.end(), shared)) {
+    c.direction = "forward";
+    c.final_state_gradient = false;
+  }
+  // Elements of 2 and 4 bytes: the index passes 2^31, or 2^32, or only the byte offset does.
+  const double elements = std::ldexp(1.05, static_cast<int>(pick<int64_t>({{4, 31}, {2, 32}, {1, 30}})));
+  c.B = std::min(kMostFarEntries,
+                 static_cast<int64_t>(elements / double(elements_per_entry(c, target.op))) + 1);
+  c.blocks = pick<std::string>({{3, "last-1..last"}, {1, "0,last"}, {1, "last-3..last-2,last"}});
+  return c;
+}
+
+}  // namespace
+
+Case draw_far_case(const Kernel& kernel, const Operator& op, uint64_t seed, uint64_t index) {
+  const Feedback nothing;
+  const auto generator = gen::exec([&] { return far_case({kernel, op, nothing}); });
+  Case c;
+  for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const rc::Random random(mixed(mixed(~seed) + index + (attempt << 40)));
     c = generator(random, rc::kNominalSize).value();
     if (!kernel.refuses || kernel.refuses(c).empty()) break;
   }

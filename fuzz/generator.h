@@ -14,12 +14,18 @@ namespace assay {
 
 /// What earlier cases of one kernel covered. Deterministic: a function of those cases alone.
 struct Feedback {
-  std::map<std::string, int64_t> drawn;  ///< "decay ladder" -> cases so far, for even shares
-  std::vector<Case> corpus;              ///< cases that reached something new, oldest first
+  /// "decay ladder", or presence_of() -> cases so far, for even shares
+  std::map<std::string, int64_t> drawn;
+  std::vector<Case> corpus;  ///< cases that reached something new, oldest first
 };
 
 /// Counts the case in `drawn`.
-void count_case(Feedback&, const Case&);
+void count_case(Feedback&, const Case&, const Operator&);
+
+/// Direction and optional inputs that are there: "backward: g dfinal_state".
+std::string presence_of(const Case&, const Operator&);
+/// The case with every combination of optional inputs that the kernel takes.
+std::vector<Case> presence_lattice(const Case&, const Kernel&, const Operator&);
 
 /// Case number `index` of the run `seed`: three in four drawn afresh, the others a corpus case with one or
 /// two dimensions drawn again. Within the kernel's limits, valid for the operator, and cheap (see cost.h): on
@@ -28,6 +34,9 @@ Case draw_case(const Kernel&, const Operator&, const Feedback&, uint64_t seed, u
 
 /// Has some input this axis, by itself or as a factor of one ("H*V")? D is V.
 bool uses_axis(const Operator&, std::string_view axis);
+/// A case of which only a few blocks run, the last ones among them, with tensors so large that the index of
+/// an element, or its byte, passes 2^31 or 2^32: many batch entries or many heads of few tokens.
+Case draw_far_case(const Kernel&, const Operator&, uint64_t seed, uint64_t index);
 
 /// "two chunks and a partial one", ...: class of the longest sequence, the coverage table's and the
 /// feedback's.

@@ -38,6 +38,29 @@ Failure same_bits_on_peer(PropertyRun& run) {
   return fmt::format("{} elements differ", run.verification.bits_differ);
 }
 
+/// The pipeline has noted it.
+bool inputs_unchanged_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v);
+}
+Failure inputs_unchanged(PropertyRun& run) {
+  static constexpr std::string_view kName = "inputs-unchanged: ";
+  for (const std::string& failed : run.verification.properties_failed)
+    if (failed.starts_with(kName)) return failed.substr(kName.size());
+  return std::nullopt;
+}
+
+/// Memory that a caller hands on is seldom NaN: the same with zeros in it, or with large finite numbers
+/// (0x7b7b is 6.1e4 as fp16 and 1.3e36 as bf16 and fp32).
+bool memory_recycled_applies(const Verification& v, const Kernel&, const Operator&) {
+  return completed(v);
+}
+Failure memory_recycled(PropertyRun& run) {
+  const uint8_t poison = run.case_.seed % 2 == 0 ? 0x00 : 0x7b;
+  if (Failure f = same_outcome(run.outcome(), run.run(run.case_, run.inputs(), poison)))
+    return fmt::format("memory filled with bytes 0xff against 0x{:02x}, {}", poison, *f);
+  return std::nullopt;
+}
+
 bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operator&) {
   return completed(v);
 }
@@ -62,6 +85,12 @@ Failure first_of(PropertyRun& run, std::string_view check) {
 
 }  // namespace
 
+bool copies_awaited_applies(const Verification& v, const Kernel&, const Operator&) {
+  return checked(v);
+}
+Failure copies_awaited(PropertyRun& run) {
+  return first_of(run, "async");
+}
 bool no_races_applies(const Verification& v, const Kernel&, const Operator&) {
   return checked(v);
 }

@@ -44,8 +44,10 @@ const Outcome& PropertyRun::outcome() {
   return *outcome_;
 }
 
-Outcome PropertyRun::run(const Case& c, const TensorMap& inputs) const {
-  return backend_.run(plan_of(c, kernel, op, inputs), inputs);
+Outcome PropertyRun::run(const Case& c, const TensorMap& inputs, uint8_t poison) const {
+  Plan plan = plan_of(c, kernel, op, inputs);
+  plan.poison = poison;
+  return backend_.run(plan, inputs);
 }
 
 const CheckReport& PropertyRun::checks() {

@@ -33,7 +33,8 @@ rc::Seq<int64_t> smaller(int64_t value, int64_t least, std::vector<int64_t> pref
   preferred.erase(
       std::remove_if(preferred.begin(), preferred.end(), [&](int64_t x) { return x < least || x >= value; }),
       preferred.end());
-  return rc::seq::concat(rc::seq::fromContainer(preferred), rc::shrink::towards(value, least));
+  return rc::seq::concat(rc::seq::fromContainer(preferred),
+                         rc::shrink::towards(value, std::min(value, least)));
 }
 
 /// One sequence of a packed case alone, then the case with one sequence left out.
@@ -67,24 +68,50 @@ Cases shorter(const Case& from) {
         from,
         smaller(T, 0, {1, 2, r16, 16 + r16, 16, 17, r64, 63, 64, 65, 64 + r16, 64 + r64, 128, 128 + r64}),
         set);
-  const int64_t before = from.cu_seqlens[from.cu_seqlens.size() - 2];
-  return with_each(from, rc::shrink::towards(T, before), [](Case& c, int64_t length) {
-    c.T = length;
-    c.cu_seqlens.back() = length;
-  });
+  std::vector<Case> candidates;
+  for (size_t n = 0; n + 1 < from.cu_seqlens.size(); ++n) {
+    const int64_t length = from.cu_seqlens[n + 1] - from.cu_seqlens[n];
+    for (const int64_t less : {int64_t{0}, int64_t{1}, length % 16, length % 64, length / 2, length - 1}) {
+      if (less < 0 || less >= length) continue;
+      Case c = from;
+      for (size_t i = n + 1; i < c.cu_seqlens.size(); ++i) c.cu_seqlens[i] -= length - less;
+      c.T -= length - less;
+      candidates.push_back(c);
+    }
+  }
+  return rc::seq::fromContainer(candidates);
+}
+
+/// All sizes at once: what saves most where it keeps the cause.
+Cases smallest_sizes(const Case& from) {
+  std::vector<Case> candidates;
+  if (!from.cu_seqlens.empty()) return rc::seq::fromContainer(candidates);
+  const int64_t T = from.T, r64 = T % 64;
+  for (const int64_t width : {1, 2, 16})
+    for (const int64_t length : {r64 == 0 ? int64_t{64} : r64, 64 + r64}) {
+      Case c = from;
+      c.B = c.H = 1;
+      c.HV = from.HV == 0 ? 0 : from.HV / from.H;
+      c.K = std::min(from.K, width), c.V = std::min(from.V, width), c.M = std::min(from.M, width);
+      c.T = std::min(T, length);
+      if (!(c == from)) candidates.push_back(c);
+    }
+  return rc::seq::fromContainer(candidates);
 }
 
 Cases smaller_sizes(const Case& from) {
   return rc::seq::concat(
-      fewer_sequences(from),
+      fewer_sequences(from), smallest_sizes(from),
       with_each(from, rc::shrink::towards<int64_t>(from.B, 1), [](Case& c, int64_t x) { c.B = x; }),
       with_each(from, rc::shrink::towards<int64_t>(from.H, 1),
                 [](Case& c, int64_t x) {
                   c.HV = c.HV == 0 ? 0 : c.HV / c.H * x;
                   c.H = x;
                 }),
+      with_each(from, smaller(from.HV, from.H, {from.H}), [](Case& c, int64_t x) { c.HV = x; }),
       shorter(from), with_each(from, smaller(from.K, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.K = x; }),
-      with_each(from, smaller(from.V, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.V = x; }));
+      with_each(from, smaller(from.V, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.V = x; }),
+      with_each(from, smaller(from.M, 1, {1, 2, 16}), [](Case& c, int64_t x) { c.M = x; }));
 }
 
 /// No views; a view less; what all have for a single input; a named layout for strides.
@@ -131,12 +158,13 @@ Cases simpler_kinds(const Case& from, const Operator& op) {
   add([](Case& c) { c.seed = 1; });
   if (from.values != "exact" && from.values != "ones") {
     add([](Case& c) { c.values = "ones"; });
-    if (from.values != "normal") add([](Case& c) { c.values = "normal"; });
+    if (from.values != "powers") add([](Case& c) { c.values = "powers"; });
+    if (from.values != "normal" && from.values != "powers") add([](Case& c) { c.values = "normal"; });
   }
   if (from.overrides.empty()) {
     add([](Case& c) { c.decay = "none"; });
     add([](Case& c) { c.decay = c.decay.substr(0, c.decay.find(':')); });
-    for (const char* gate : {"constant:-1", "constant:-10", "constant:-100"})
+    for (const char* gate : {"constant:-1", "constant:-16", "constant:-128"})
       if (from.decay != "none" && from.decay.rfind("constant", 0) != 0) add([&](Case& c) { c.decay = gate; });
   }
   return rc::seq::fromContainer(candidates);
@@ -149,7 +177,7 @@ std::string override_text(const Tensor& tensor, int64_t flat) {
 /// No decay but in the n strongest gates, n = 1, 2, 4: those become explicit values.
 Cases few_gates(const Case& from, const Operator& op) {
   std::vector<Case> candidates;
-  if (from.decay == "none" || from.values == "exact" || !from.overrides.empty())
+  if (from.decay == "none" || from.values == "exact" || !from.overrides.empty() || !from.blocks.empty())
     return rc::seq::fromContainer(candidates);
   const TensorMap inputs = draw_inputs(from, op);
   for (const ArgumentSpec& spec : op.inputs) {
@@ -171,12 +199,26 @@ Cases few_gates(const Case& from, const Operator& op) {
   return rc::seq::fromContainer(candidates);
 }
 
-/// Simpler numbers of the same sign: one digit, two digits, a whole number, then half.
+bool is_power_of_two(double x) {
+  int exponent = 0;
+  return std::frexp(std::fabs(x), &exponent) == 0.5;
+}
+
+/// Simpler numbers of the same sign: 1, the powers of two on both sides, one digit, two digits, a whole
+/// number, then half. Of two powers of two the one nearer to 1 is the simpler one.
 std::vector<double> simpler_numbers(double x) {
   if (!std::isfinite(x) || x == 0) return {};
   std::vector<double> numbers;
+  const double below = std::copysign(std::exp2(std::floor(std::log2(std::fabs(x)))), x);
+  if (is_power_of_two(x)) {
+    for (double y : {std::copysign(1.0, x), std::fabs(x) > 1 ? x / 2 : 2 * x})
+      if (y != x && std::fabs(std::log2(std::fabs(y))) < std::fabs(std::log2(std::fabs(x))))
+        numbers.push_back(y);
+    return numbers;
+  }
+  numbers = {std::copysign(1.0, x), below, 2 * below};
   const double decade = std::pow(10.0, std::floor(std::log10(std::fabs(x))));
-  for (double y : {-1.0, -10.0, -100.0, std::trunc(x / decade) * decade, std::round(x / decade) * decade,
+  for (double y : {std::trunc(x / decade) * decade, std::round(x / decade) * decade,
                    std::trunc(x / decade * 10) * decade / 10, std::round(x), x / 2}) {
     const bool simpler = std::fabs(y) < std::fabs(x) || (y == std::round(y) && x != std::round(x));
     if (y != x && y != 0 && std::signbit(y) == std::signbit(x) && simpler &&

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "fuzz/bit_comparison.h"
 #include "fuzz/handed_states.h"
@@ -11,6 +13,78 @@
 #include "src/compare/compare.h"
 
 namespace assay {
+
+namespace {
+
+/// One sequence and, where heads go apart, one head of H with all that share it: [begin, end) by axis.
+class Neighbourhood {
+ public:
+  Neighbourhood(const Case& c, const Operator& op) {
+    const Sizes sizes = sizes_of(c);
+    const auto n = static_cast<int64_t>(c.seed / 16 % static_cast<uint64_t>(sizes.N));
+    kept_["B"] = kept_["N"] = {n, n + 1};
+    if (packed(c)) {
+      kept_.erase("B");
+      kept_["T"] = {c.cu_seqlens[static_cast<size_t>(n)], c.cu_seqlens[static_cast<size_t>(n) + 1]};
+    }
+    if (!heads_go_apart(op)) return;
+    const auto h = static_cast<int64_t>(c.seed % static_cast<uint64_t>(sizes.H));
+    const int64_t sharing = sizes.HV / sizes.H;
+    kept_["H"] = {h, h + 1};
+    kept_["HV"] = kept_["HQ"] = {h * sharing, (h + 1) * sharing};
+  }
+
+  static bool heads_go_apart(const Operator& op) {
+    return std::all_of(op.outputs.begin(), op.outputs.end(), [](const ArgumentSpec& output) {
+      return std::any_of(output.axes.begin(), output.axes.end(),
+                         [](std::string_view axis) { return axis == "H" || axis == "HV" || axis == "HQ"; });
+    });
+  }
+
+  Tensor part(const Tensor& tensor) const {
+    Tensor part = tensor;
+    for (const auto& [axis, range] : kept_) part = slice(part, axis, range.first, range.second);
+    return part;
+  }
+  /// The tensor with NaN everywhere else.
+  Tensor amid_nan(const Tensor& tensor) const {
+    Tensor part = this->part(tensor);
+    for (const auto& [axis, range] : kept_) {
+      const int position = axis_position(tensor, axis);
+      if (position < 0) continue;
+      auto axes = part.axes;
+      axes[static_cast<size_t>(position)].size = tensor.axes[static_cast<size_t>(position)].size;
+      Tensor nans(tensor.name, tensor.dtype, axes);
+      std::fill(nans.data.begin(), nans.data.end(), std::byte{0xff});
+      part = concatenate(slice(nans, axis, 0, range.first), part, axis);
+      part = concatenate(part, slice(nans, axis, range.second, nans.axes[static_cast<size_t>(position)].size),
+                         axis);
+    }
+    return part;
+  }
+
+ private:
+  std::map<std::string, std::pair<int64_t, int64_t>> kept_;
+};
+
+}  // namespace
+
+bool neighbours_poisoned_applies(const Verification& v, const Kernel&, const Operator& op) {
+  const Sizes sizes = sizes_of(v.case_);
+  return completed(v) && (sizes.N > 1 || (sizes.H > 1 && Neighbourhood::heads_go_apart(op)));
+}
+Failure neighbours_poisoned(PropertyRun& run) {
+  const Neighbourhood kept(run.case_, run.op);
+  TensorMap poisoned = run.inputs();
+  for (auto& [name, tensor] : poisoned)
+    if (name != "cu_seqlens") tensor = kept.amid_nan(tensor);
+  const Outcome second = run.run(run.case_, poisoned);
+  if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
+  for (const auto& [name, output] : unshared(run.outcome().outputs))
+    if (Failure f = same_bits(kept.part(output), kept.part(second.outputs.at(name))))
+      return fmt::format("NaN in all other sequences and heads, {} (counted within its own)", *f);
+  return std::nullopt;
+}
 
 bool heads_permute_applies(const Verification& v, const Kernel&, const Operator& op) {
   return completed(v) && !packed(v.case_) && (v.case_.B > 1 || (v.case_.H > 1 && !op.heads_differ));

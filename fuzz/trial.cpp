@@ -1,5 +1,7 @@
 #include "fuzz/trial.h"
 
+#include <chrono>
+
 #include "fuzz/cost.h"
 #include "src/numerics/bad_input.h"
 #include "src/verify/verify.h"
@@ -32,6 +34,8 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.peer = options.peer;
   verify_options.origin = options.origin;
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
+  // A few blocks are cheap, and most of their values have no reference.
+  if (!c.blocks.empty()) verify_options.checks = vm::Checks{};
   Verification v = verify(c, kernel, backend, verify_options);
   v.replay += options.replay_suffix;
   return v;
@@ -64,23 +68,8 @@ const Property* first_failed(const std::vector<PropertyOutcome>& outcomes) {
   return nullptr;
 }
 
-}  // namespace
-
-std::vector<const Property*> properties_due(const Case& c, uint64_t seed, int64_t index) {
-  const double factor = estimated_cost(c) > kExpensive ? 0.25 : 1;
-  std::vector<const Property*> due;
-  for (const Property& property : properties()) {
-    const bool by_cost = property.share == kByCost;
-    const uint64_t number = by_cost ? 0 : static_cast<uint64_t>(&property - properties().data()) + 1;
-    const uint64_t bits = mixed(mixed(seed ^ number << 56) + static_cast<uint64_t>(index));
-    const double at = static_cast<double>(bits >> 11) * 0x1p-53;
-    if (by_cost && at * estimated_cost(c) < kCheckedWork) due.push_back(&property);
-    if (property.share >= 1 || at < property.share * factor) due.push_back(&property);
-  }
-  return due;
-}
-
-TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& options) {
+/// The trial, its properties included.
+TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& options) {
   TrialReport report;
   report.trial = trial;
   try {
@@ -98,6 +87,29 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
   record_failures(report.verification, report.outcomes);
   if (!alone && (report.property = first_failed(report.outcomes)) != nullptr)
     report.plain_cause = report.verification.cause;
+  return report;
+}
+
+}  // namespace
+
+std::vector<const Property*> properties_due(const Case& c, uint64_t seed, int64_t index) {
+  const double factor = estimated_cost(c) > kExpensive ? 0.25 : 1;
+  std::vector<const Property*> due;
+  for (const Property& property : properties()) {
+    const bool by_cost = property.share == kByCost;
+    const uint64_t number = by_cost ? 0 : static_cast<uint64_t>(&property - properties().data()) + 1;
+    const uint64_t bits = mixed(mixed(seed ^ number << 56) + static_cast<uint64_t>(index));
+    const double at = static_cast<double>(bits >> 11) * 0x1p-53;
+    if (by_cost && at * estimated_cost(c) < kCheckedWork) due.push_back(&property);
+    if (property.share >= 1 || at < property.share * factor) due.push_back(&property);
+  }
+  return due;
+}
+
+TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  TrialReport report = judged(trial, backend, options);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
 

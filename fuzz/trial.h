@@ -27,6 +27,7 @@ struct TrialReport {
   std::string plain_cause;    ///< the cause before any tracing
   const Property* property = nullptr;  ///< the property that failed where the run alone was no finding
   std::vector<PropertyOutcome> outcomes;
+  double seconds = 0;  ///< of the whole trial
 };
 
 /// Which properties case `index` checks: each in its share of the cases, fewer where the case is expensive.

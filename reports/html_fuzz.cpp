@@ -145,6 +145,15 @@ std::string coverage_section(const json& coverage, int64_t cases) {
   return out + "</div>\n";
 }
 
+std::string reached_section(const json& reached) {
+  std::string rows;
+  for (const json& row : reached)
+    rows += "<tr>" + row_head(escape_markup(text_of(row, "kernel"))) + "<td>" +
+            escape_markup(text_of(row, "what")) + "</td>" + number_cell(field_of(row, "reached")) +
+            number_cell(field_of(row, "of")) + "</tr>\n";
+  return table("", {{"kernel"}, {"what"}, {"reached", true}, {"of", true}}, rows);
+}
+
 /// A field short enough to draw: each point the largest of its neighbours, a non-finite one first.
 json folded(const json& field) {
   const json& values = field_of(field, "max_ratio");
@@ -205,7 +214,8 @@ std::string fuzz_sections(const json& run) {
   out += "<h2 id=\"properties\">Properties</h2>\n" + properties_section(field_of(run, "properties"));
   out += "<h2 id=\"tightness\">Error against bound</h2>\n" + tightness_section(field_of(run, "tightness"));
   out += "<h2 id=\"coverage\">Coverage</h2>\n" +
-         coverage_section(field_of(run, "coverage"), count_of(run, "cases"));
+         coverage_section(field_of(run, "coverage"), count_of(run, "cases")) +
+         reached_section(field_of(run, "reached"));
   return out;
 }
 

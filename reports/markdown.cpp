@@ -215,6 +215,10 @@ std::string fuzz_part(const json& run) {
   for (const json& line : field_of(run, "coverage"))
     out += row({escape_markdown(text_of(line, "feature")), escape_markdown(text_of(line, "value")),
                 short_field(line, "cases")});
+  out += "\n## Reached\n\n" + head({"kernel", "what", "reached", "of"}, 2);
+  for (const json& line : field_of(run, "reached"))
+    out += row({code(text_of(line, "kernel")), escape_markdown(text_of(line, "what")),
+                short_field(line, "reached"), short_field(line, "of")});
   return out;
 }
 

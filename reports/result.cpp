@@ -431,6 +431,14 @@ void fields(Io& io, BaselineReport& x) {
 }
 
 template <typename Io>
+void fields(Io& io, ReachedRow& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(what);
+  ASSAY_FIELD(reached);
+  ASSAY_FIELD(of);
+}
+
+template <typename Io>
 void fields(Io& io, FuzzRun& x) {
   ASSAY_FIELD(kernels);
   ASSAY_FIELD(backend);
@@ -444,6 +452,7 @@ void fields(Io& io, FuzzRun& x) {
   ASSAY_FIELD(properties);
   ASSAY_FIELD(coverage);
   ASSAY_FIELD(tightness);
+  ASSAY_FIELD(reached);
   io.or_empty("reruns", x.reruns);
   ASSAY_FIELD(baseline);
   io.or_empty("ended_early", x.ended_early);

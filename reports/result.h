@@ -148,6 +148,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<ElementSlice> slice;  ///< what stands behind one element, where asked for
   std::vector<Diagnosis> diagnosis;
   std::vector<ExponentRange> exponents;
+  std::vector<BranchSides> branches;  ///< where the backend gives them; not written to JSON
   std::optional<std::string> partial;  ///< where only some blocks ran: which, and what is judged
   std::optional<CheckReport> checks;   ///< what the checking machine found, where it ran or should have
   std::optional<ShadowReport> shadow;  ///< the run beside exact arithmetic, where one was asked for
@@ -189,6 +190,13 @@ struct BaselineReport {
   std::vector<GoneFinding> gone;
 };
 
+/// How much of what one kernel has to be reached was reached.
+struct ReachedRow {
+  std::string kernel;
+  std::string what;  ///< "branch sides": of its guards; "inputs present": combinations of optional inputs
+  int64_t reached = 0, of = 0;
+};
+
 struct FuzzRun {
   std::vector<std::string> kernels;
   std::string backend;
@@ -199,6 +207,7 @@ struct FuzzRun {
   std::vector<PropertyRow> properties;
   std::vector<CoverageRow> coverage;
   std::vector<TightnessRow> tightness;
+  std::vector<ReachedRow> reached;
   std::vector<RerunRow> reruns;
   std::optional<BaselineReport> baseline;  ///< where one was given
   /// Why the run ended before its budget was spent, where something failed that is no finding: a full disk.

@@ -14,14 +14,15 @@ struct BackendOptions {
   std::string arch = "sm_90";
   int threads = 0;                  ///< 0: all cores
   uint64_t instruction_budget = 0;  ///< per warp; 0: a generous default
+  bool branches = false;            ///< of the machine: Outcome::branches is wanted
 };
 
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  ///< "vm sm_90", "cuda NVIDIA H200 (sm_90)"
-  /// May be called from several threads. Outputs and workspaces are filled with 0xff bytes before the
-  /// launches (NaN in every float format).
+  /// May be called from several threads. Outputs and workspaces are filled with Plan::poison before the
+  /// launches.
   virtual Outcome run(const Plan&, const TensorMap& inputs) = 0;
   /// Seconds of each of `repeats` runs of all launches, after `warmups` that are not counted. On a GPU:
   /// buffers are allocated and filled once, repeats follow each other without a pause and events separate

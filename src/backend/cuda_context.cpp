@@ -82,7 +82,7 @@ DeviceBuffers::DeviceBuffers(const Driver& driver, const Plan& plan, const Tenso
     const auto poison = [&](const std::string& name, int64_t bytes) {
       const CUdeviceptr pointer = allocate(name, bytes);
       if (bytes > 0)
-        driver_.check(driver_.cuMemsetD8(pointer, 0xff, static_cast<size_t>(bytes)), "filling " + name);
+        driver_.check(driver_.cuMemsetD8(pointer, plan.poison, static_cast<size_t>(bytes)), "filling " + name);
     };
     for (const auto& [name, tensor] : inputs) upload(name, tensor);
     for (const Tensor& constant : plan.constants) upload(constant.name, constant);
@@ -129,6 +129,17 @@ TensorMap DeviceBuffers::read_outputs(const Plan& plan) const {
     outputs.emplace(output.name, std::move(tensor));
   }
   return outputs;
+}
+
+TensorMap DeviceBuffers::changed(const Plan& plan, const TensorMap& inputs) const {
+  TensorMap changed;
+  for (const auto& [name, given] : inputs) {
+    Tensor now(given.name, given.dtype, given.axes);
+    if (now.bytes() == 0 || plan.layouts.contains(name)) continue;
+    driver_.check(driver_.cuMemcpyDtoH(now.data.data(), at(name), now.data.size()), "reading " + name);
+    if (now.data != given.data) changed.emplace(name, std::move(now));
+  }
+  return changed;
 }
 
 CudaContext::CudaContext(const Driver& driver) : driver_(driver) {

@@ -13,8 +13,8 @@
 
 namespace assay {
 
-/// Buffers of one run by name: inputs and constants uploaded, outputs and workspaces filled with 0xff. Freed
-/// at the end.
+/// Buffers of one run by name: inputs and constants uploaded, outputs and workspaces filled with
+/// Plan::poison. Freed at the end.
 class DeviceBuffers {
  public:
   /// Throws BadInput where the GPU's memory does not suffice, naming buffer and size.
@@ -26,6 +26,8 @@ class DeviceBuffers {
   /// Of its first element, where it is a view. Throws BadInput for a name that is not there.
   CUdeviceptr at(const std::string& name) const;
   TensorMap read_outputs(const Plan&) const;
+  /// Those of `inputs` that hold other bytes now; views are not compared.
+  TensorMap changed(const Plan&, const TensorMap& inputs) const;
   /// Leaves the memory to the driver: freeing waits for kernels that run, so forever behind one that does not
   /// end.
   void abandon() { buffers_.clear(); }

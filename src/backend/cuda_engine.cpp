@@ -35,6 +35,7 @@ Outcome CudaEngine::run(const Plan& plan, const TensorMap& inputs, bool one_at_a
   if (outcome.trap) return outcome;
   outcome.seconds = seconds_between(start, end);
   outcome.outputs = buffers.read_outputs(plan);
+  outcome.changed_inputs = buffers.changed(plan, inputs);
   return outcome;
 }
 

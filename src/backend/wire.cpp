@@ -159,6 +159,7 @@ void WireWriter::plan(const Plan& plan) {
   for (const Launch& launch : plan.launches) put_launch(*this, launch);
   number(plan.layouts.size());
   for (const auto& [name, layout] : plan.layouts) text(name), put_layout(*this, layout);
+  number(plan.poison);
 }
 
 /// What a GPU's outcome holds: no exponent ranges, no instruction counts, no source lines.
@@ -166,6 +167,7 @@ void WireWriter::outcome(const Outcome& outcome) {
   number(outcome.trap.has_value());
   if (outcome.trap) text(outcome.trap->kind), text(outcome.trap->message), text(outcome.trap->where.function);
   tensors(outcome.outputs);
+  tensors(outcome.changed_inputs);
   number(outcome.seconds);
 }
 
@@ -223,6 +225,7 @@ Plan WireReader::plan() {
     std::string name = text();
     plan.layouts.emplace(std::move(name), get_layout(*this));
   }
+  plan.poison = number<uint8_t>();
   return plan;
 }
 
@@ -235,6 +238,7 @@ Outcome WireReader::outcome() {
     outcome.trap->where.function = text();
   }
   outcome.outputs = tensors();
+  outcome.changed_inputs = tensors();
   outcome.seconds = number<double>();
   return outcome;
 }

@@ -13,11 +13,23 @@
 namespace assay {
 namespace {
 
-constexpr uint64_t kChannelLane = 1, kTokenLane = 2;
+constexpr uint64_t kChannelLane = 1, kTokenLane = 2, kEdgeLane = 3;
 
 /// log(1 / (1 + e^-x)) without overflow for any x.
 double log_sigmoid(double x) {
   return x < 0 ? x - portable_log(1 + portable_exp(x)) : -portable_log(1 + portable_exp(-x));
+}
+
+/// A limit of exp in nats, one per channel, times a factor that puts it just below or above.
+double exponent_limit(const DecayDraw& d) {
+  // fp32 overflow 128 ln 2, fp32 normal 126 ln 2, fp32 subnormal 150 ln 2, fp16 overflow 16 ln 2 and subnormal
+  // 25 ln 2; and 128 itself, for exponents taken in base 2 already.
+  static constexpr double kLimits[] = {0x1.62e42fefa39efp+6, 0x1.5d589f2fe5107p+6, 0x1.9fe3682cd3be4p+6,
+                                       0x1.62e42fefa39efp+3, 0x1.1542457337d43p+4, 128};
+  static constexpr double kFactors[] = {0.97, 0.999, 1.001, 1.03, 1.3};
+  const Coordinates channel{0, 0, d.at.h, d.at.c};
+  const double limit = kLimits[d.random.below(std::size(kLimits), channel, 1)];
+  return limit * kFactors[d.random.below(std::size(kFactors), channel, 2)];
 }
 
 double parse_argument(std::string_view text, std::string_view whole) {

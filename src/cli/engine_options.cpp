@@ -21,12 +21,13 @@ void EngineOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
-Engines EngineOptions::make(int threads_per_run) const {
+Engines EngineOptions::make(int threads_per_run, bool branches) const {
   const std::vector<std::string> known{"auto", "vm", "cuda"};
   if (std::find(known.begin(), known.end(), backend_) == known.end())
     throw BadInput(unknown_name("backend", backend_, known));
   BackendOptions options;
   options.threads = threads_per_run;
+  options.branches = branches;
   const std::string gpu = gpu_arch();
   options.arch = !arch_.empty() ? arch_ : !gpu.empty() ? gpu : options.arch;
   Engines engines;

@@ -25,7 +25,8 @@ class EngineOptions {
   /// Throws BadInput where cuda is asked for and there is none, saying why.
   Engines make() const { return make(threads_); }
   /// With so many threads for each run instead of --threads.
-  Engines make(int threads_per_run) const;
+  /// `branches`: BackendOptions::branches.
+  Engines make(int threads_per_run, bool branches = false) const;
   int threads() const { return threads_; }
 
  private:

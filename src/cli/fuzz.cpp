@@ -124,11 +124,12 @@ struct FuzzCommand {
     findings.check();
     const std::vector<const Kernel*> kernels = chosen();
     const std::optional<Baseline> known = known_findings();
-    const Engines on = engines.make(1);
+    const Engines on = engines.make(1, true);
     options.time_s = parse_duration(time);
     options.seed = seed ? *seed : std::random_device{}();
     if (options.jobs == 0) options.jobs = engines.threads();
     options.db = db;
+    options.far = on.primary->name().starts_with("vm");
     options.peer = on.peer.get();
     options.origin.machine = on.machine;
     options.replay_suffix = own.replay_suffix();

@@ -17,9 +17,18 @@ std::string ratio_text(double ratio) {
   return ratio < 1000 ? fmt::format("{:.3f}", ratio) : fmt::format("{:.3g}", ratio);
 }
 
+/// "811/840".
+std::string reached_text(const FuzzRun& run, const std::string& kernel, const std::string& what) {
+  for (const ReachedRow& row : run.reached)
+    if (row.kernel == kernel && row.what == what && row.of > 0)
+      return fmt::format("{}/{}", row.reached, row.of);
+  return "-";
+}
+
 /// A line per kernel: the largest error / bound by format, where it was, and how loose the bound was at most.
 void print_kernels(const Console& console, const FuzzRun& run) {
-  Rows lines{{"kernel", "cases", "bf16", "fp16", "fp32", "tightness", "worst error / bound at"}};
+  Rows lines{{"kernel", "cases", "bf16", "fp16", "fp32", "tightness", "branches", "inputs",
+              "worst error / bound at"}};
   for (const std::string& kernel : run.kernels) {
     int64_t cases = 0;
     for (const CoverageRow& row : run.coverage)
@@ -38,13 +47,16 @@ void print_kernels(const Console& console, const FuzzRun& run) {
     for (const char* dtype : {"bf16", "fp16", "fp32"})
       lines.back().push_back(worst.contains(dtype) ? ratio_text(worst.at(dtype)) : "-");
     lines.back().push_back(loosest ? fmt::format("{:.4f}", loosest->max_tightness) : "-");
+    for (const char* what : {"branch sides", "inputs present"})
+      lines.back().push_back(reached_text(run, kernel, what));
     lines.back().push_back(
         at ? fmt::format("{} {}, decay {}, {}", at->output, at->dtype, at->decay, at->length_class) : "-");
   }
-  console.line(console.styled(Style::bold,
-                              "largest error / bound of each format; tightness: of the loosest output, decay "
-                              "and length (--details)"));
-  console.table(lines, 7);
+  console.line(console.styled(
+      Style::bold,
+      "largest error / bound of each format; tightness: of the loosest output, decay "
+      "and length (--details); branches: sides of guards taken; inputs: combinations of optional ones"));
+  console.table(lines, 9);
   console.line("");
 }
 
@@ -105,7 +117,7 @@ void print_coverage(const Console& console, const FuzzRun& run) {
   console.line(console.styled(Style::bold, "coverage, share of the cases"));
   Rows rows{{"feature", "values"}};
   for (const CoverageRow& row : run.coverage) {
-    if (row.feature == "kernel") continue;  // in the kernels' lines
+    if (row.feature == "kernel" || row.value == "no") continue;  // in the kernels' lines; what is not "yes"
     const double share =
         100 * static_cast<double>(row.cases) / static_cast<double>(std::max<int64_t>(1, run.cases));
     const std::string value = fmt::format("{} {:.1f} %", row.value, share);
@@ -191,9 +203,11 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
                                      [](const Verification& v) { return v.known.value_or(false); });
   const std::string verdict = all_known ? "known" : verdict_of(run);
   const Style style = verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
-  console.line(fmt::format("{}  {} on {} in {:.1f} s: {} passed, {} out of domain, {} undecided; {}; seed {}",
-                           console.styled(style, verdict), counted(run.cases, "case", "cases"), run.backend,
-                           run.seconds, run.passed, run.domain, run.undecided, findings_text(run), run.seed));
+  console.line(fmt::format(
+      "{}  {} on {} in {:.1f} s ({:.1f} a second): {} passed, {} out of domain, {} undecided; {}; seed {}",
+      console.styled(style, verdict), counted(run.cases, "case", "cases"), run.backend, run.seconds,
+      static_cast<double>(run.cases) / std::max(run.seconds, 1e-3), run.passed, run.domain, run.undecided,
+      findings_text(run), run.seed));
 }
 
 }  // namespace assay::cli

@@ -35,10 +35,19 @@ struct ExponentRange {
   uint64_t count = 0, nans = 0;
 };
 
+/// Of the predicated instructions of one entry, branches included, which sides were taken in a launch: 1: the
+/// guard held for some thread, 2: it did not for some thread, 3: both. In the order of the machine's code.
+struct BranchSides {
+  std::string function;
+  std::vector<uint8_t> sides;
+};
+
 struct Outcome {
   std::optional<Trap> trap;
   TensorMap outputs;
+  TensorMap changed_inputs;               ///< inputs that the launches wrote to, as they left them
   std::vector<ExponentRange> exponents;   ///< vm only
+  std::vector<BranchSides> branches;      ///< vm only, by launch, where asked for
   uint64_t lane_instructions = 0;         ///< vm only
   double seconds = 0;                     ///< wall clock of the launches (cuda: events)
 };

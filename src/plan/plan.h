@@ -60,6 +60,9 @@ struct Plan {
   /// Empty: all blocks of every launch. Else those that run (block_choice.h), on the machine only; outputs and
   /// workspaces beyond kLargestHeld bytes are then made page by page where they are touched.
   std::string blocks;
+  /// Every byte of outputs and workspaces before the first launch; on the machine also of shared memory, local
+  /// memory and registers at the start of a block. 0xff: NaN in every float format.
+  uint8_t poison = 0xff;
 };
 
 }  // namespace assay

@@ -92,6 +92,18 @@ int64_t compare_runs(const Outcome& first, const Outcome& second, const std::str
   return total;
 }
 
+/// A finding for each input that the run changed.
+void check_inputs(const TensorMap& inputs, const Outcome& outcome, Verification& v) {
+  for (const auto& [name, now] : outcome.changed_inputs) {
+    const Tensor& given = inputs.at(name);
+    int64_t at = -1;
+    const int64_t count = differing_elements(given, now, &at);
+    if (count > 0)
+      v.properties_failed.push_back(fmt::format("inputs-unchanged: {} was {:.9g} and is {:.9g} after the run; {} of {} elements changed",
+                                                given.element_name(at), given.value(at), now.value(at), count, given.size()));
+  }
+}
+
 /// The first element judged non-finite, in the operator's order of outputs.
 std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verification& v) {
   for (const OutputComparison& output : v.outputs) {
@@ -109,6 +121,7 @@ void judge_some_blocks(const Case& c, const Kernel& kernel, const Operator& op, 
   const Outcome outcome = backend.run(plan, inputs);
   v.trap = outcome.trap;
   v.exponents = outcome.exponents;
+  v.branches = outcome.branches;
   v.lane_instructions = outcome.lane_instructions;
   v.seconds_kernel = outcome.seconds;
   check_exponents(kernel, v);
@@ -256,9 +269,12 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   const Outcome outcome = backend.run(plan, inputs);
   v.trap = outcome.trap;
   v.exponents = outcome.exponents;
+  v.branches = outcome.branches;
   v.lane_instructions = outcome.lane_instructions;
   v.seconds_kernel = outcome.seconds;
   check_exponents(kernel, v);
+
+  check_inputs(inputs, outcome, v);
 
   if (!outcome.trap) {
     const ReferenceResult reference = reference_of(c, kernel, op, inputs, options.threads);

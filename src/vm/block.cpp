@@ -101,12 +101,12 @@ void start_block(Worker& worker, uint64_t linear_index) {
   block.trap.reset();
   block.barriers = {};
   block.warpgroups.assign((block.warps.size() + 3) / 4, {});
-  // Uninitialised registers, shared and local memory hold NaN in every float format, and the same in every
-  // run.
-  std::fill(block.shared.begin(), block.shared.end(), std::byte{0xff});
+  // Uninitialised registers, shared and local memory hold the same in every run.
+  const std::byte poison{block.context->poison};
+  std::fill(block.shared.begin(), block.shared.end(), poison);
   for (Warp& warp : block.warps) {
-    std::memset(warp.file, 0xff, code.register_bytes);
-    std::fill(warp.local.begin(), warp.local.end(), std::byte{0xff});
+    std::memset(warp.file, std::to_integer<int>(poison), code.register_bytes);
+    std::fill(warp.local.begin(), warp.local.end(), poison);
     const uint32_t lanes = std::min(32u, block.threads - warp.index * 32);
     warp.live = lanes == 32 ? ~0u : (1u << lanes) - 1;
     warp.state = WarpState::running;

@@ -90,6 +90,7 @@ PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const Mach
     : plan_(plan), options_(options) {
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
+  context_.poison = plan.poison;
   context_.instruction_budget = options.instruction_budget ? options.instruction_budget : default_budget;
   for (const Launch& launch : plan.launches) {
     const Module* source = nullptr;
@@ -107,19 +108,20 @@ PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const Mach
 
 namespace {
 
-/// 0xff, as outputs and workspaces that are held: NaN in every float format.
+/// Plan::poison, as in outputs and workspaces that are held.
 class Poison : public TensorSource {
  public:
-  explicit Poison(Dtype dtype) : bits_(~uint64_t{0} >> (64 - 8 * format(dtype).bytes)) {}
+  Poison(Dtype dtype, uint8_t byte)
+      : bits_((byte * 0x0101010101010101u) >> (64 - 8 * format(dtype).bytes)) {}
   uint64_t bits(int64_t) const override { return bits_; }
 
  private:
   uint64_t bits_;
 };
 
-std::shared_ptr<PagedBytes> poisoned_pages() {
+std::shared_ptr<PagedBytes> poisoned_pages(uint8_t byte) {
   return std::make_shared<PagedBytes>(
-      [](uint64_t, std::byte* to) { std::memset(to, 0xff, PagedBytes::page_bytes); });
+      [byte](uint64_t, std::byte* to) { std::memset(to, byte, PagedBytes::page_bytes); });
 }
 
 /// Pages of a tensor's own elements.
@@ -167,22 +169,22 @@ void PreparedPlan::allocate(const Plan& plan, const TensorMap& inputs) {
     Tensor made;
     made.name = output.name, made.dtype = output.dtype, made.axes = output.axes;
     if (too_large(made.bytes())) {
-      made.source = std::make_shared<Poison>(output.dtype);
-      place_tensor(output.name, std::move(made), poisoned_pages());
+      made.source = std::make_shared<Poison>(output.dtype, plan.poison);
+      place_tensor(output.name, std::move(made), poisoned_pages(plan.poison));
       continue;
     }
-    made.data.assign(static_cast<size_t>(made.bytes()), std::byte{0xff});
+    made.data.assign(static_cast<size_t>(made.bytes()), std::byte{plan.poison});
     place_tensor(output.name, std::move(made));
   }
   for (const Workspace& workspace : plan.workspaces) {
     if (workspace.bytes < 0)
       throw BadInput(plan.kernel + ": workspace " + workspace.name + " has a negative size");
     if (too_large(workspace.bytes)) {
-      place(workspace.name, nullptr, static_cast<uint64_t>(workspace.bytes), nullptr, poisoned_pages());
+      place(workspace.name, nullptr, static_cast<uint64_t>(workspace.bytes), nullptr, poisoned_pages(plan.poison));
       continue;
     }
     auto& data = buffers_[workspace.name];
-    data.assign(static_cast<size_t>(workspace.bytes), std::byte{0xff});
+    data.assign(static_cast<size_t>(workspace.bytes), std::byte{plan.poison});
     const auto copied = tensors_.find(workspace.copy_of);
     place(workspace.name, data.data(), data.size(), copied == tensors_.end() ? nullptr : &copied->second);
   }
@@ -308,6 +310,15 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
   context_.launch = &launch;
   context_.launch_index = static_cast<int32_t>(index);
   return context_;
+}
+
+TensorMap PreparedPlan::changed(const TensorMap& inputs) const {
+  TensorMap changed;
+  for (const auto& [name, given] : inputs) {
+    const Tensor& now = tensors_.at(name);
+    if (now.is_held() && !plan_.layouts.contains(name) && now.data != given.data) changed.emplace(name, now);
+  }
+  return changed;
 }
 
 TensorMap PreparedPlan::take_outputs() {

@@ -17,7 +17,7 @@ namespace assay::vm {
 
 class PreparedPlan {
  public:
-  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with 0xff. Throws
+  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Plan::poison. Throws
   /// BadInput.
   PreparedPlan(const Plan&, const TensorMap& inputs, const MachineOptions&);
 
@@ -26,6 +26,8 @@ class PreparedPlan {
   const LaunchContext& enter(size_t index);
   /// The plan's outputs; call once, after the last launch.
   TensorMap take_outputs();
+  /// Those of the plan's inputs that hold other bytes now. Views and tensors made page by page are not compared.
+  TensorMap changed(const TensorMap& inputs) const;
 
   /// A launch that no GPU would take: a fault of the plan that shows only at its sizes.
   std::optional<Trap> refused_launch() const;

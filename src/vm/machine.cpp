@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "src/numerics/bad_input.h"
+#include "src/vm/branch_trace.h"
 #include "src/vm/engine.h"
 #include "src/vm/launch.h"
 
@@ -42,16 +43,19 @@ struct Progress {
   std::mutex mutex;
   std::optional<Trap> trap;
   std::vector<ArgumentRange> ranges;
+  std::vector<uint8_t> sides;  ///< of BranchTrace
   uint64_t lane_instructions = 0;
 };
 
 /// `chosen`: the blocks that run, ascending; empty: 0 .. blocks - 1.
+template <class Trace>
 void run_blocks(const LaunchContext& context, uint64_t blocks, const std::vector<uint64_t>& chosen,
                 Progress& progress) {
   Worker worker;
   prepare_worker(worker, context);
-  PlainTrace trace;
-  Engine<PlainTrace> engine(worker, trace);
+  Trace trace;
+  if constexpr (requires { trace.sides; }) trace.enter(*context.code);
+  Engine<Trace> engine(worker, trace);
   for (;;) {
     const uint64_t turn = progress.next.fetch_add(1);
     if (turn >= blocks) break;
@@ -67,6 +71,10 @@ void run_blocks(const LaunchContext& context, uint64_t blocks, const std::vector
   }
   const std::lock_guard lock(progress.mutex);
   merge(progress.ranges, worker.ranges);
+  if constexpr (requires { trace.sides; }) {
+    progress.sides.resize(trace.sides.size());
+    for (size_t i = 0; i < trace.sides.size(); ++i) progress.sides[i] |= trace.sides[i];
+  }
   progress.lane_instructions += worker.lane_instructions;
 }
 
@@ -88,6 +96,14 @@ void add_exponents(Outcome& outcome, const Code& code, const std::vector<Argumen
   }
 }
 
+void add_branches(Outcome& outcome, const Code& code, const std::vector<uint8_t>& sides) {
+  BranchSides made;
+  made.function = code.module->functions[static_cast<size_t>(code.entry)].name;
+  for (size_t i = 0; i < code.ops.size(); ++i)
+    if (code.ops[i].guarded) made.sides.push_back(i < sides.size() ? sides[i] : 0);
+  outcome.branches.push_back(std::move(made));
+}
+
 }  // namespace
 
 Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& options) {
@@ -104,20 +120,28 @@ Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& opt
                                            : std::max(1u, std::thread::hardware_concurrency());
     threads = context.code->global_atomics || prepared.has_pages() ? 1 : std::min(threads, blocks);
     Progress progress;
+    const auto work = [&] {
+      if (options.branches)
+        run_blocks<BranchTrace>(context, blocks, chosen, progress);
+      else
+        run_blocks<PlainTrace>(context, blocks, chosen, progress);
+    };
     std::vector<std::thread> others;
     try {
-      for (uint64_t t = 1; t < threads; ++t)
-        others.emplace_back([&] { run_blocks(context, blocks, chosen, progress); });
+      for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
     } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
     }
-    run_blocks(context, blocks, chosen, progress);
+    work();
     for (std::thread& other : others) other.join();
     outcome.trap = std::move(progress.trap);
     outcome.lane_instructions += progress.lane_instructions;
     add_exponents(outcome, *context.code, progress.ranges);
+    if (options.branches) add_branches(outcome, *context.code, progress.sides);
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!outcome.trap) outcome.outputs = prepared.take_outputs();
+  if (outcome.trap) return outcome;
+  outcome.changed_inputs = prepared.changed(inputs);
+  outcome.outputs = prepared.take_outputs();
   return outcome;
 }
 

@@ -17,6 +17,7 @@ struct MachineOptions {
   std::string arch = "sm_90";
   int threads = 0;                  ///< 0: all cores
   uint64_t instruction_budget = 0;  ///< warp instructions per warp; 0: a generous default
+  bool branches = false;            ///< run() notes which sides of its guards a run took
 };
 
 /// Runs every launch of the plan. Throws BadInput for PTX the machine cannot run (opcode, line and kernel

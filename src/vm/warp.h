@@ -27,6 +27,7 @@ struct LaunchContext {
   const TensorCoreModel* tensor_core = nullptr;
   uint32_t architecture = 90;
   uint64_t instruction_budget = 0;  ///< warp instructions per warp
+  uint8_t poison = 0xff;            ///< Plan::poison
 };
 
 /// Lanes that follow one path; the stack of them makes divergence. A split that reaches `reconverge` is done.

@@ -84,6 +84,50 @@ TEST(DecayProfiles, LadderAddsUpToALimitOverItsRows) {
   EXPECT_TRUE(around_exp_limit);
 }
 
+TEST(DecayProfiles, SpikesStandAtTheirOffset) {
+  for (int64_t offset : {1, 15}) {
+    const Tensor g = gates("spike:16,90," + std::to_string(offset), Dtype::fp32);
+    int64_t spikes = 0;
+    for (int64_t i = 0; i < g.size(); ++i) {
+      if (g.value(i) > -1) continue;
+      ++spikes;
+      EXPECT_EQ(g.index(i)[1] % 16, offset);
+    }
+    EXPECT_GT(spikes, 0) << offset;
+  }
+}
+
+TEST(DecayProfiles, EdgeSpendsAnExponentLimitOnThePartialChunkAlone) {
+  for (int64_t T : {130, 65, 64, 40}) {
+    const Tensor g = gates("edge", Dtype::fp32, T);
+    const int64_t tail = (T - 1) % 64 + 1;
+    int64_t strong = 0;
+    for (int64_t channel = 0; channel < 17; ++channel) {
+      double before = 0, after = 0;
+      for (int64_t t = 0; t < T; ++t) (t < T - tail ? before : after) -= g.value((t * 3) * 17 + channel);
+      EXPECT_LE(before, 0.02 * static_cast<double>(T));
+      if (after <= 0.02 * static_cast<double>(tail)) continue;
+      ++strong;
+      EXPECT_GT(after, 10) << T;
+      EXPECT_LT(after, 170) << T;
+    }
+    EXPECT_GT(strong, 2) << T;
+    EXPECT_LT(strong, 16) << T;
+  }
+}
+
+TEST(DecayProfiles, RowsContrastInAllChannelsAndMaskedGatesAreHalfZero) {
+  const Tensor rows = gates("rows:5,0.2", Dtype::fp32), masked = gates("masked", Dtype::fp32);
+  int64_t zeros = 0;
+  for (int64_t i = 0; i < masked.size(); ++i) zeros += masked.value(i) == 0;
+  EXPECT_NEAR(static_cast<double>(zeros) / static_cast<double>(masked.size()), 0.5, 0.1);
+  for (int64_t row = 0; row < rows.size(); row += 17) {
+    int64_t strong = 0;
+    for (int64_t c = 0; c < 17; ++c) strong += rows.value(row + c) < -1;
+    EXPECT_TRUE(strong == 0 || strong == 17) << strong;
+  }
+}
+
 TEST(DecayProfiles, BadTextsAreNamed) {
   const std::pair<const char*, const char*> table[] = {
       {"laddr", "unknown decay profile 'laddr': did you mean 'ladder'?"},
@@ -104,8 +148,8 @@ TEST(DecayProfiles, BadTextsAreNamed) {
 }
 
 TEST(DecayProfiles, ArgumentsNotGivenKeepTheirDefaults) {
-  EXPECT_EQ(parse_decay("spike:8").arguments, (std::vector<double>{8, 90}));
-  EXPECT_EQ(parse_decay("spike").arguments, (std::vector<double>{16, 90}));
+  EXPECT_EQ(parse_decay("spike:8").arguments, (std::vector<double>{8, 90, 0}));
+  EXPECT_EQ(parse_decay("spike").arguments, (std::vector<double>{16, 90, 0}));
 }
 
 }  // namespace

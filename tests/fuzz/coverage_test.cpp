@@ -27,6 +27,19 @@ TEST(Coverage, NamesTheShapeOfTheLongestSequence) {
         << sizes;
 }
 
+TEST(Coverage, NamesWhatSmallTestsMiss) {
+  const std::tuple<const char*, const char*, const char*> table[] = {
+      {"T80/H1/K100/V72", "K and V above one tile, no multiples", "yes"},
+      {"T80/H1/K100/V64", "K and V above one tile, no multiples", "no"},
+      {"T70/H1/K4/V4/fp32/g-fp32/edge", "budget at a partial chunk", "yes"},
+      {"T64/H1/K4/V4/fp32/g-fp32/edge", "budget at a partial chunk", "no"},
+      {"T70/H1/K4/V4/fp32/g-fp32/mild", "budget at a partial chunk", "no"},
+      {"T20/H1/K4/V4/cu0,1,20", "a sequence of one token", "yes"},
+      {"T20/H1/K4/V4/cu0,9,20", "a sequence of one token", "no"}};
+  for (const auto& [sizes, feature, value] : table)
+    EXPECT_TRUE(covers(std::string("gla.chunk/B1/") + sizes, feature, value)) << sizes << " " << feature;
+}
+
 Verification with_ratio(const std::string& token, double ratio) {
   Verification v;
   v.kernel = "gla.chunk";

@@ -1,15 +1,17 @@
 #include "fuzz/fuzz.h"
-#include "fuzz/properties.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <thread>
 
 #include "fuzz/database.h"
+#include "fuzz/properties.h"
 #include "src/numerics/bad_input.h"
 #include "tests/fuzz/subject.h"
 
@@ -129,6 +131,54 @@ TEST_F(FuzzTest, KernelsShareTheCasesEvenly) {
     if (row.feature == "kernel") cases[row.value] = row.cases;
   EXPECT_EQ(cases["gla.subject"], 33);
   EXPECT_EQ(cases["gla.other"], 32);
+}
+
+/// Cases that take longer are fewer.
+TEST_F(FuzzTest, KernelsShareATimeBudgetByTime) {
+  Kernel quick = test::subject_kernel(), slow = test::subject_kernel();
+  slow.name = "gla.slow";
+  const auto plan = slow.plan;
+  slow.plan = [plan](const Case& c, const Operator& op, const TensorMap& inputs) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    return plan(c, op, inputs);
+  };
+  test::SubjectBackend backend;
+  Listener silent;
+  FuzzOptions options = with_cases(0, 3, 2);
+  options.time_s = 4;
+  const FuzzRun run = fuzz({&quick, &slow}, backend, options, silent);
+  std::map<std::string, int64_t> cases;
+  for (const CoverageRow& row : run.coverage)
+    if (row.feature == "kernel") cases[row.value] = row.cases;
+  EXPECT_GT(cases["gla.slow"], 0);
+  EXPECT_GT(cases["gla.subject"], cases["gla.slow"]);
+}
+
+TEST_F(FuzzTest, ARunStartsFromTheCorpusOfTheLastOne) {
+  FuzzOptions options = with_cases(64, 3, 2);
+  options.db = file();
+  fuzzed("", options);
+  const size_t kept = Database(file()).corpus().size();
+  EXPECT_GT(kept, 10U);
+  // The same cases reach nothing that is not known, and the others are drawn from those kept.
+  options.seed = 4;
+  const FuzzRun second = fuzzed("", options);
+  options.db.clear();
+  EXPECT_NE(without_times(second), without_times(fuzzed("", options)));
+}
+
+TEST_F(FuzzTest, ACorpusThatCannotBeReadIsBadInputThatNamesFileAndEntry) {
+  FuzzOptions options = with_cases(8, 3, 1);
+  options.db = file();
+  fuzzed("", options);
+  Database(file()).add_corpus(1, {{"gla.subject", "gla.subject/B1/Tx", "broken"}});
+  try {
+    fuzzed("", options);
+    ADD_FAILURE();
+  } catch (const BadInput& error) {
+    EXPECT_NE(std::string(error.what()).find("assay.db: corpus entry 'gla.subject/B1/Tx'"), std::string::npos)
+        << error.what();
+  }
 }
 
 TEST_F(FuzzTest, ATimeBudgetEndsTheRun) {

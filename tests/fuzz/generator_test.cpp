@@ -25,7 +25,7 @@ std::vector<Case> drawn(int64_t count, uint64_t seed) {
   for (int64_t i = 0; i < count; ++i) {
     if (i % 32 == 0) settled = last, last = now;
     cases.push_back(draw_case(kernel, op, settled, seed, static_cast<uint64_t>(i)));
-    count_case(now, cases.back());
+    count_case(now, cases.back(), op);
     if (i % 8 == 0) now.corpus.push_back(cases.back());
   }
   return cases;
@@ -39,6 +39,21 @@ struct Share {
 
 std::vector<Share> promised_shares() {
   std::vector<Share> shares = {
+      {"a sequence of one token among others", 0.03,
+       [](const Case& c) {
+         bool one = false;
+         for (size_t n = 0; n + 1 < c.cu_seqlens.size(); ++n)
+           one |= c.cu_seqlens[n + 1] == c.cu_seqlens[n] + 1;
+         return one && c.cu_seqlens.size() > 2;
+       }},
+      {"an empty sequence among others", 0.03,
+       [](const Case& c) {
+         bool none = false;
+         for (size_t n = 0; n + 1 < c.cu_seqlens.size(); ++n) none |= c.cu_seqlens[n + 1] == c.cu_seqlens[n];
+         return none && c.cu_seqlens.size() > 2;
+       }},
+      {"K and V above one tile, both partial", 0.02,
+       [](const Case& c) { return c.K > 64 && c.V > 64 && c.K % 16 != 0 && c.V % 16 != 0; }},
       {"two chunks and a partial one", 0.20, [](const Case& c) { return c.T > 128 && c.T % 64 != 0; }},
       {"T > 512", 0.05, [](const Case& c) { return c.T > 512; }},
       {"K != V", 0.30, [](const Case& c) { return c.K != c.V; }},
@@ -55,11 +70,11 @@ std::vector<Share> promised_shares() {
        [](const Case& c) {
          const std::string p = profile_name(c);
          return c.T % 64 != 0 && c.T > 16 &&
-                (p == "strong" || p == "ladder" || p == "spike" || p == "extreme");
+                (p == "strong" || p == "ladder" || p == "spike" || p == "edge" || p == "extreme");
        }},
   };
   for (const DecayProfile& profile : decay_profiles())
-    shares.push_back({"decay " + std::string(profile.name), 0.05,
+    shares.push_back({"decay " + std::string(profile.name), 0.04,
                       [&](const Case& c) { return profile_name(c) == profile.name; }});
   for (Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
     shares.push_back(
@@ -139,6 +154,39 @@ TEST(Generator, DrawsAnewWhatTheKernelRefuses) {
     widths.insert(c.K);
   }
   EXPECT_GE(widths.size(), 3u);
+}
+
+TEST(Generator, EveryCombinationOfOptionalInputsComesUpInBothDirections) {
+  for (const char* name : {"gla.chunk", "simple_gla.chunk", "linear_attn_norm.chunk", "gsa.chunk"}) {
+    const Kernel& kernel = find_kernel(name);
+    const Operator& op = find_operator(kernel.operator_name);
+    Feedback feedback;
+    std::set<std::string> possible, drawn;
+    for (uint64_t i = 0; i < 500; ++i) {
+      const Case c = draw_case(kernel, op, feedback, kSeed, i);
+      for (const Case& at : presence_lattice(c, kernel, op)) possible.insert(presence_of(at, op));
+      count_case(feedback, c, op);
+      drawn.insert(presence_of(c, op));
+    }
+    EXPECT_EQ(drawn, possible) << name;
+    EXPECT_GE(possible.size(), 8u) << name;
+  }
+}
+
+TEST(Generator, FarCasesPassTheLimitsOf32BitsAndRunsOfTheirBlocksAreCheap) {
+  int64_t past = 0, cases = 0;
+  for (const Kernel& kernel : kernels()) {
+    const Operator& op = find_operator(kernel.operator_name);
+    for (uint64_t i = 0; i < 4; ++i, ++cases) {
+      const Case c = draw_far_case(kernel, op, kSeed, i);
+      EXPECT_NO_THROW(validate(c, op)) << token_of(c);
+      EXPECT_FALSE(c.blocks.empty()) << token_of(c);
+      EXPECT_EQ(parse_token(token_of(c)), c) << token_of(c);
+      EXPECT_LE(c.B, 400'000) << token_of(c);
+      past += c.B * c.T * c.H * std::max({c.K, c.V, c.M}) > INT32_MAX;
+    }
+  }
+  EXPECT_GE(past, cases / 2);
 }
 
 /// A gate per head stands in where the gate per token is absent, and decays like one.

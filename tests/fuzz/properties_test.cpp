@@ -36,6 +36,13 @@ constexpr Twin kTwins[] = {
      "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/none/s3/no-g"},
     {"absent-equals-zero-gate", "absent gate differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-bf16/mild/s3/h0"},
     {"absent-equals-zero-state", "absent state differs", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
+    {"inputs-unchanged", "state updated in place", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3/h0"},
+    {"memory-recycled", "leftovers show", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
+    {"memory-recycled", "leftovers show", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s4"},
+    {"neighbours-poisoned", "a neighbour's NaN shows", "gla.subject/B1/T20/H3/K4/V3/fp32/g-fp32/mild/s3"},
+    {"neighbours-poisoned", "a neighbour's NaN shows", "gla.subject/B2/T20/H1/K4/V3/fp32/g-fp32/mild/s3"},
+    {"neighbours-poisoned", "a neighbour's NaN shows",
+     "gla.subject/B1/T50/H1/K4/V3/cu0,11,11,50/fp32/g-fp32/mild/s3"},
     {"heads-permute", "first head differs", "gla.subject/B2/T20/H3/K4/V3/fp32/g-fp32/mild/s3/h0"},
     {"strided-equals-dense", "views differ", "gla.subject/B1/T20/H2/K4/V3/fp32/g-fp32/mild/s3/l-q=heads-first"},
     {"power-of-two-scale", "scale matters", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3/scale-0.5"},
@@ -134,6 +141,8 @@ TEST(Properties, OfTheCheckingMachineSeeTheirOwnFaultOnly) {
   // All threads store the same value: each body leaves one thread, or orders them.
   const std::string alone = "setp.ne.u32 %p1, %r1, 0; @%p1 ret;\n";
   const std::pair<const char*, std::string> twins[] = {
+      {"copies-awaited", alone + "cp.async.ca.shared.global [left], [%rd1], 4; cp.async.commit_group; "
+                                 "st.shared.b32 [left], %r1; cp.async.wait_all;"},
       {"no-races", ""},
       {"reads-written-values", alone + "ld.shared.b32 %r0, [left];"},
       {"stays-in-variables", alone + "st.shared.b32 [left+16], %r0;"},

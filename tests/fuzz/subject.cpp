@@ -67,6 +67,8 @@ void nudge_bits(const std::string& fault, const Shape& s, const TensorMap& in, i
     if (fault == "length matters to gradients" && s.T > 40) nudge(out.at("dv"), 0);
   }
   if (!out.contains("o")) return;
+  if (fault == "a neighbour's NaN shows" && std::isnan(in.at("v").value(in.at("v").size() - 1)))
+    nudge(out.at("o"), 0);
   Tensor &o = out.at("o"), &state = out.at("final_state");
   if (fault == "other bits each run" && run % 2 == 1) nudge(o, 0);
   if (fault == "sees the future" && in.at("v").size() > 0 && in.at("v").value(in.at("v").size() - 1) > 0)
@@ -236,6 +238,13 @@ Outcome SubjectBackend::run(const Plan& plan, const TensorMap& inputs) {
     }
   nudge_bits(fault_, s, inputs, run, outcome.outputs);
   if (fault_ == "views differ" && !plan.layouts.empty()) nudge(outcome.outputs.at("o"), 0);
+  if (fault_ == "leftovers show" && plan.poison != 0xff && outcome.outputs.contains("o"))
+    nudge(outcome.outputs.at("o"), 0);
+  const auto state = inputs.find("initial_state");
+  if (fault_ == "state updated in place" && state != inputs.end()) {
+    outcome.changed_inputs.emplace(state->first, state->second);
+    nudge(outcome.changed_inputs.at(state->first), 1);
+  }
   return outcome;
 }
 

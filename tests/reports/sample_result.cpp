@@ -271,6 +271,7 @@ json fuzz_run(int findings) {
                {{{"feature", "dtype"}, {"value", "bf16"}, {"cases", 300}},
                 {{"feature", "dtype"}, {"value", "fp32"}, {"cases", 900}},
                 {{"feature", "shape"}, {"value", "K != V"}, {"cases", 543}}}},
+              {"reached", {{{"kernel", "gla.chunk"}, {"what", "branch sides"}, {"reached", 811}, {"of", 840}}}},
               {"tightness", json::array()},
               {"reruns", json::array()},
               {"baseline", nullptr},

@@ -1,0 +1,49 @@
+// What a fuzz run knows of one kernel: what its cases reached, what they cost, and the cases worth keeping.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fuzz/database.h"
+#include "fuzz/generator.h"
+#include "reports/result.h"
+
+namespace assay {
+
+class KernelRecord {
+ public:
+  explicit KernelRecord(const Kernel&);
+
+  /// A case of an earlier run, and what it was the first to reach: further cases start from it. A case that
+  /// the kernel no longer takes is left out. Throws BadInput for a token that is none.
+  void resume(const CorpusEntry&);
+  /// Counts what the case reached. The first case to reach something joins the corpus; what it reached comes
+  /// back.
+  std::vector<CorpusEntry> add(const Verification&);
+  void count_drawn(const Case& c) { count_case(feedback_, c, op_); }
+
+  const Kernel& kernel() const { return kernel_; }
+  const Feedback& feedback() const { return feedback_; }
+  /// "branch sides" and "inputs present", each of how many.
+  std::vector<ReachedRow> reached() const;
+
+  double spent_s = 0;            ///< thread seconds of its cases, shrinking included
+  int64_t taken = 0, drawn = 0;  ///< cases judged; cases drawn, those in flight included
+  int64_t accepted = 0, rejected = 0;
+  int64_t faults = 0;
+  int64_t shrunk = 0;  ///< findings given to shrinking
+
+ private:
+  std::vector<std::string> new_features(const Verification&);
+  void keep(const Case&);
+
+  const Kernel& kernel_;
+  const Operator& op_;
+  Feedback feedback_;
+  std::set<std::string> features_, presences_;
+  std::map<std::string, std::vector<uint8_t>> sides_;  ///< by entry: sides of its guards taken so far
+};
+
+}  // namespace assay
