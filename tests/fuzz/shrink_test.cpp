@@ -90,7 +90,7 @@ TEST(Shrink, ViewsEndAtTheOneInputThatMatters) {
   const std::pair<std::string, std::string> rows[] = {
       {"padded", "k=padded"},
       {"heads-first,q=joined,k=padded,v=transposed", "k=padded"},
-      {"k=9000:700:40:2", "k=joined"},  // with one head heads-first is row by row,
+      {"k=9000:700:40:2", "k=joined"},
   };
   for (const auto& [layout, smallest] : rows) {
     Case c = parse_token("gla.subject/B2/T10/H2/K4/V3/fp32/g-fp32/none/s3");
