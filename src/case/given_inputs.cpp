@@ -1,9 +1,11 @@
 #include "src/case/given_inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 
 #include "src/case/names.h"
 #include "src/numerics/bad_input.h"
@@ -36,14 +38,20 @@ void require_known(const Operator& op, const Specs& specs, const TensorMap& raw,
   }
 }
 
-/// The size most arguments of the right rank give to the axis; among equals the earliest argument's.
-int64_t size_by_vote(const Specs& specs, const TensorMap& raw, std::string_view axis) {
+/// Channels D have the size that the case calls V.
+bool has_size_of(std::string_view axis, std::string_view of_argument) {
+  return axis == of_argument || (axis == "V" && of_argument == "D");
+}
+
+/// Sizes that arguments of the right rank give to the axis: that of most first, among equals the earliest
+/// argument's.
+std::vector<int64_t> sizes_by_vote(const Specs& specs, const TensorMap& raw, std::string_view axis) {
   std::vector<std::pair<int64_t, int64_t>> votes;  // size, number
   for (const ArgumentSpec& spec : specs) {
     const auto found = raw.find(std::string(spec.name));
     if (found == raw.end() || found->second.axes.size() != spec.axes.size()) continue;
     for (size_t i = 0; i < spec.axes.size(); ++i) {
-      if (spec.axes[i] != axis) continue;
+      if (!has_size_of(axis, spec.axes[i])) continue;
       const int64_t size = found->second.axes[i].size;
       const auto vote =
           std::find_if(votes.begin(), votes.end(), [&](const auto& v) { return v.first == size; });
@@ -53,9 +61,31 @@ int64_t size_by_vote(const Specs& specs, const TensorMap& raw, std::string_view 
         ++vote->second;
     }
   }
-  const auto most = std::max_element(votes.begin(), votes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
-  return most == votes.end() ? 0 : most->first;
+  std::stable_sort(votes.begin(), votes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<int64_t> sizes;
+  for (const auto& vote : votes) sizes.push_back(vote.first);
+  return sizes;
+}
+
+ShapeContract contract_of(const Case& c, const ArgumentSpec& spec, const Specs& specs) {
+  const Sizes sizes = sizes_of(c);
+  ShapeContract contract{std::string(spec.name), {}, spec.role == Role::log_decay, {}};
+  for (const auto axis : spec.axes) contract.axes.push_back({std::string(axis), sizes.of(axis)});
+  for (const ArgumentSpec& other : specs) {
+    if (other.axes == spec.axes) continue;
+    std::vector<int64_t>& shape = contract.others[std::string(other.name)];
+    for (const auto axis : other.axes) shape.push_back(sizes.of(axis));
+  }
+  return contract;
+}
+
+int misfit(const Case& c, const Specs& specs, const TensorMap& raw) {
+  int sum = 0;
+  for (const ArgumentSpec& spec : specs)
+    if (const auto found = raw.find(std::string(spec.name)); found != raw.end())
+      sum += shape_misfit(contract_of(c, spec, specs), shape_of(found->second));
+  return sum;
 }
 
 void take_offsets(Case& c, TensorMap& raw, const std::string& source) {
@@ -73,32 +103,78 @@ void take_offsets(Case& c, TensorMap& raw, const std::string& source) {
 void take_sizes(Case& c, const Specs& specs, const TensorMap& raw) {
   const std::pair<std::string_view, int64_t*> sizes[] = {{"B", &c.B}, {"T", &c.T}, {"H", &c.H}, {"HV", &c.HV},
                                                          {"K", &c.K}, {"V", &c.V}, {"M", &c.M}};
+  std::vector<std::pair<int64_t*, std::vector<int64_t>>> disputed;
   for (const auto& [axis, size] : sizes) {
-    const int64_t voted = size_by_vote(specs, raw, axis);
+    const std::vector<int64_t> voted = sizes_by_vote(specs, raw, axis);
     const bool used = std::any_of(specs.begin(), specs.end(), [&, letter = axis](const ArgumentSpec& spec) {
-      return std::find(spec.axes.begin(), spec.axes.end(), letter) != spec.axes.end();
+      return std::any_of(spec.axes.begin(), spec.axes.end(),
+                         [&](std::string_view each) { return has_size_of(letter, each); });
     });
-    if (used) *size = voted;
+    if (used) *size = voted.empty() ? 0 : voted.front();
+    if (used && voted.size() > 1) disputed.emplace_back(size, voted);
   }
+  // Where arguments disagree: the sizes under which the fewest and simplest mistakes explain all of them.
+  for (const auto& [size, candidates] : disputed) {
+    std::pair<int, int64_t> best{misfit(c, specs, raw), *size};
+    for (const int64_t candidate : candidates) {
+      *size = candidate;
+      if (const int here = misfit(c, specs, raw); here < best.first) best = {here, candidate};
+    }
+    *size = best.second;
+  }
+}
+
+/// Of an argument whose axes no other one shares, a wrong number of them leaves its sizes unknown.
+void require_rank(const ArgumentSpec& spec, const Tensor& tensor, const Sizes& sizes) {
+  if (tensor.axes.size() == spec.axes.size()) return;
+  for (const auto axis : spec.axes)
+    if (axis != "N" && sizes.of(axis) == 0)
+      throw BadInput(fmt::format("{}: expected axes [{}], got [{}] ({} axes for {})", spec.name,
+                                 fmt::join(spec.axes, ","), fmt::join(shape_of(tensor), ","),
+                                 tensor.axes.size(), spec.axes.size()));
+}
+
+/// The format that most plain inputs have, among equals the earliest one's, and the input that has it first.
+std::optional<std::pair<Dtype, std::string>> plain_format(const Specs& specs, const TensorMap& raw) {
+  std::vector<std::tuple<Dtype, std::string, int>> votes;
+  for (const ArgumentSpec& spec : specs) {
+    const auto found = raw.find(std::string(spec.name));
+    if (found == raw.end() || !is_plain(spec.role)) continue;
+    const Dtype got = found->second.dtype;
+    const auto vote =
+        std::find_if(votes.begin(), votes.end(), [&](const auto& v) { return std::get<0>(v) == got; });
+    if (vote == votes.end())
+      votes.emplace_back(got, spec.name, 1);
+    else
+      ++std::get<2>(*vote);
+  }
+  const auto most = std::max_element(votes.begin(), votes.end(), [](const auto& x, const auto& y) {
+    return std::get<2>(x) < std::get<2>(y);
+  });
+  if (most == votes.end()) return std::nullopt;
+  return std::pair{std::get<0>(*most), std::get<1>(*most)};
+}
+
+bool is_floating(Dtype dtype) {
+  return dtype == Dtype::fp32 || dtype == Dtype::bf16 || dtype == Dtype::fp16;
 }
 
 /// The one format of all plain inputs; gates have their own; states are fp32.
 void take_formats(Case& c, const Specs& specs, const TensorMap& raw, const std::string& source) {
-  std::optional<std::string> first;
+  const auto plain = plain_format(specs, raw);
+  if (plain) c.dtype = plain->first;
   for (const ArgumentSpec& spec : specs) {
     const auto found = raw.find(std::string(spec.name));
     if (found == raw.end()) continue;
     const Dtype got = found->second.dtype;
+    if (spec.role != Role::state && !is_floating(got))
+      throw BadInput(
+          fmt::format("{}: {}: expected bf16, fp16 or fp32, got {}", source, spec.name, format(got).name));
     if (spec.role == Role::log_decay) c.gate_dtype = got;
-    if (is_plain(spec.role) && !first) {
-      first = spec.name;
-      c.dtype = got;
-    }
-    const Dtype expected = spec.role == Role::state       ? Dtype::fp32
-                           : spec.role == Role::log_decay ? got
-                                                          : c.dtype;
+    const Dtype expected = dtype_of(c, spec);
     if (got == expected) continue;
-    const std::string why = spec.role == Role::state ? "states are fp32" : fmt::format("as {}", *first);
+    const std::string why =
+        spec.role == Role::state ? "states are fp32" : fmt::format("as {}", plain->second);
     throw BadInput(fmt::format("{}: {}: expected {} ({}), got {}", source, spec.name, format(expected).name,
                                why, format(got).name));
   }
@@ -123,8 +199,8 @@ GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, cons
       if (spec.role != Role::state) c.without.emplace(spec.name);
       continue;
     }
-    ShapeContract contract{std::string(spec.name), {}, spec.role == Role::log_decay};
-    for (const auto axis : spec.axes) contract.axes.push_back({std::string(axis), sizes.of(axis)});
+    require_rank(spec, found->second, sizes);
+    const ShapeContract contract = contract_of(c, spec, specs);
     require_shape(contract, shape_of(found->second));
     if (spec.role == Role::state)
       (spec.name.starts_with("d") ? c.final_state_gradient : c.initial_state) = true;  // as is_present()

@@ -26,7 +26,7 @@ std::string axes_text(const std::vector<Axis>& axes) {
 }
 
 bool heads(const Axis& axis) {
-  return axis.name == "H" || axis.name == "HV";
+  return axis.name == "H" || axis.name == "HV" || axis.name == "HQ";
 }
 
 // One explanation each: text where it explains the shape, nothing else.
@@ -112,6 +112,12 @@ std::string superfluous(const ShapeContract& contract, const Shape& got) {
   return {};
 }
 
+std::string of_another(const ShapeContract& contract, const Shape& got) {
+  for (const auto& [name, shape] : contract.others)
+    if (shape == got) return fmt::format("this is the shape of {}", name);
+  return {};
+}
+
 std::string one_differs(const ShapeContract& contract, const Shape& got) {
   if (got.size() != contract.axes.size()) return {};
   std::optional<size_t> different;
@@ -123,17 +129,32 @@ std::string one_differs(const ShapeContract& contract, const Shape& got) {
   return fmt::format("only {} differs from the other arguments", contract.axes[*different].name);
 }
 
+/// Likeliest first; `misfit` as shape_misfit() counts.
+struct Explanation {
+  std::string (*explain)(const ShapeContract&, const Shape&);
+  int misfit;
+};
+constexpr Explanation kExplanations[] = {
+    {exchanged, 1}, {offsets_for_sequences, 1}, {size_one, 1},   {missing, 1},
+    {merged, 1},    {superfluous, 1},           {of_another, 2}, {one_differs, 3}};
+constexpr int kUnexplained = 4;
+
 }  // namespace
 
 std::string explain_shape(const ShapeContract& contract, std::span<const int64_t> got_sizes) {
   const Shape got(got_sizes.begin(), got_sizes.end());
   if (got == sizes(contract)) return {};
-  // Likeliest first.
-  for (const auto explanation :
-       {exchanged, offsets_for_sequences, size_one, missing, merged, superfluous, one_differs}) {
-    if (std::string text = explanation(contract, got); !text.empty()) return text;
-  }
+  for (const Explanation& row : kExplanations)
+    if (std::string text = row.explain(contract, got); !text.empty()) return text;
   return {};
+}
+
+int shape_misfit(const ShapeContract& contract, std::span<const int64_t> got_sizes) {
+  const Shape got(got_sizes.begin(), got_sizes.end());
+  if (got == sizes(contract)) return 0;
+  for (const Explanation& row : kExplanations)
+    if (!row.explain(contract, got).empty()) return row.misfit;
+  return kUnexplained;
 }
 
 void require_shape(const ShapeContract& contract, std::span<const int64_t> got) {

@@ -91,7 +91,15 @@ TEST(GivenInputs, WhatDoesNotFitIsNamed) {
       {[](TensorMap& t) {
          t["q"] = tensor(Dtype::i64, {1, 30, 2, 16});
        },
-       "got fp16"},
+       "x: q: expected bf16, fp16 or fp32, got i64"},
+      {[](TensorMap& t) {
+         t["q"] = tensor(Dtype::bf16, {1, 30, 2, 16});
+       },
+       "x: q: expected fp16 (as k), got bf16"},
+      {[](TensorMap& t) {
+         t["v"] = tensor(Dtype::fp16, {1, 30, 2, 1});
+       },
+       "v: expected [B=1,T=30,H=2,V=8], got [1,30,2,1] (V has size 1: nothing is broadcast, expand it)"},
       {[](TensorMap& t) { t["cu_seqlens"] = tensor(Dtype::fp32, {3}); },
        "cu_seqlens must be a list of i32 or i64"},
       {[](TensorMap& t) { t["cu_seqlens"].set(2, 29); }, "must end at T = 30"},
