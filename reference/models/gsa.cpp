@@ -5,7 +5,8 @@
 // near the largest y, is further off by logits_per_nat |y_m - c|: eta_m in all. With p the exact weights,
 //   p^_m / p_m = e^{+-eta_m} / sum_j p_j e^{+-eta_j}, times (1 + divide),
 // so that both sides lie within rho_m = (1 + divide) e^{eta_m} sum_j p_j e^{eta_j} - 1, as the reciprocal of
-// the sum is at most its value with the signs turned (Jensen). Then o = Hv^T p carries rho and `readout`.
+// the sum is at most its value with the signs turned (Jensen). Both p and p^ / (1 + divide) are shares of a
+// sum and at most 1, however far off the logits are. Then o = Hv^T p carries rho and `readout`.
 //
 // Backward (bound_adjoint.h): dp = Hv do, dy = scale p (dp - p . dp) with `inner` after each of the three
 // steps; p do and q dy enter Gv and Gk with the errors of p and dy. dq = Hk dy has the state's readout; dk =
@@ -116,8 +117,11 @@ struct States {
       sum += w.p[m] = std::exp(y[m] - largest);
     }
     for (size_t m = 0; m < M; ++m) w.p[m] /= sum, spread += w.p[m] * std::exp(eta[m]);
+    // Where logits are so far off that this says nothing (then also as NaN), both lie in [0, 1 + divide].
     for (size_t m = 0; m < M; ++m)
-      w.error[m] = w.p[m] * ((1 + a.divide) * std::exp(eta[m]) * spread * (1 + 0x1p-40) - 1) + lost;
+      w.error[m] =
+          std::fmin(1 + a.divide, w.p[m] * ((1 + a.divide) * std::exp(eta[m]) * spread * (1 + 0x1p-40) - 1)) +
+          lost;
     return w;
   }
 };

@@ -182,7 +182,9 @@ void add_fuzz(CLI::App& app, int& status) {
       ->add_flag("--known-first", o->options.known_first, "Rerun the findings stored in the database first")
       ->group(results);
   command
-      ->add_flag("--details", o->details, "Prints each kernel's tables: by format, output, decay and length")
+      ->add_flag(
+          "--details", o->details,
+          "Prints each kernel's tables: by format, output, decay and length; loose bounds with the reason")
       ->group(results);
   command
       ->add_option(

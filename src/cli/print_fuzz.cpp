@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "fuzz/looseness.h"
+
 namespace assay::cli {
 namespace {
 
@@ -89,8 +91,8 @@ void print_tightness(const Console& console, const FuzzRun& run, const std::stri
   }
 }
 
-/// How tight the bound is, the output's own rounding removed: the loosest rows of output x dtype x decay x
-/// class of T, up to four.
+/// How tight the bound is, the output's own rounding removed: of output x dtype x decay x class of T every
+/// row that is looser than it should be with the reason, and the four loosest in any case.
 void print_loosest(const Console& console, const FuzzRun& run, const std::string& kernel) {
   std::vector<TightnessRow> rows;
   for (const TightnessRow& row : run.tightness)
@@ -102,13 +104,21 @@ void print_loosest(const Console& console, const FuzzRun& run, const std::string
       fmt::format("{}: largest error / bound before the output's rounding, {:.4f} to {:.4f} over {} rows; "
                   "the loosest:",
                   kernel, rows.front().max_tightness, rows.back().max_tightness, rows.size()));
-  rows.resize(std::min<size_t>(rows.size(), 4));
-  Rows lines{{"output", "dtype", "decay", "length", "cases", "tightness", "bound / companion"}};
-  for (const TightnessRow& row : rows)
+  Rows lines{{"output", "dtype", "decay", "length", "cases", "tightness", "bound / companion", "why"}};
+  std::set<const LooseReason*> reasons;
+  for (const TightnessRow& row : rows) {
+    const std::vector<LooseRow> loose = loose_rows({row}, kTellingCases);
+    if (lines.size() > 4 && loose.empty()) continue;
+    const LooseReason* reason = loose.empty() ? nullptr : loose.front().reason;
+    if (reason) reasons.insert(reason);
     lines.push_back({row.output, row.dtype, row.decay, row.length_class, std::to_string(row.cases),
-                     fmt::format("{:.4f}", row.max_tightness),
-                     fmt::format("{:.2g}", row.max_relative_bound)});
+                     fmt::format("{:.4f}", row.max_tightness), fmt::format("{:.2g}", row.max_relative_bound),
+                     reason          ? std::string(reason->name)
+                     : loose.empty() ? "-"
+                                     : "no reason known"});
+  }
   console.table(lines, 4);
+  for (const LooseReason* reason : reasons) console.line(fmt::format("{}: {}", reason->name, reason->text));
   console.line("");
 }
 

@@ -51,6 +51,17 @@ TEST(GsaBound, of_the_logits_goes_through_the_softmax) {
   EXPECT_TRUE(close_to(o.bound[0], expected)) << o.bound[0] << " " << expected;
 }
 
+/// However far off the logits, a weight lies between 0 and 1: all of Hv = (3, 6) may be missing or too much.
+TEST(GsaBound, of_logits_that_say_nothing_is_all_that_is_weighed) {
+  for (const double error : {1e2, 1e4}) {
+    HandProblem p(sizes());
+    fill(p);
+    p.problem.arithmetic.logits = error;
+    const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
+    EXPECT_TRUE(close_to(o.bound[0], 3 + 6)) << o.bound[0];
+  }
+}
+
 TEST(GsaBound, of_the_quotient_is_relative_to_every_weight) {
   HandProblem p(sizes());
   fill(p);
