@@ -67,7 +67,8 @@ void nudge_bits(const std::string& fault, const Shape& s, const TensorMap& in, i
     if (fault == "length matters to gradients" && s.T > 40) nudge(out.at("dv"), 0);
   }
   if (!out.contains("o")) return;
-  if (fault == "a neighbour's NaN shows" && std::isnan(in.at("v").value(in.at("v").size() - 1)))
+  if (fault == "a neighbour's NaN shows" && in.at("v").size() > 0 &&
+      std::isnan(in.at("v").value(in.at("v").size() - 1)))
     nudge(out.at("o"), 0);
   Tensor &o = out.at("o"), &state = out.at("final_state");
   if (fault == "other bits each run" && run % 2 == 1) nudge(o, 0);
