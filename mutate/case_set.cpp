@@ -5,6 +5,7 @@
 
 #include "fuzz/cost.h"
 #include "fuzz/generator.h"
+#include "src/case/random.h"
 #include "src/numerics/bad_input.h"
 #include "src/verify/acceptance.h"
 
@@ -123,8 +124,7 @@ std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel& kernel) {
   return pairs;
 }
 
-std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector<std::string>& directions,
-                                         int drawn, uint64_t seed) {
+std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector<std::string>& directions) {
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, 0};
   for (const std::string& direction : directions) {
     uint64_t number = 0;
@@ -146,12 +146,54 @@ std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector
       collector.add(c);
     }
   }
+  return collector.cases;
+}
+
+namespace {
+
+/// Few tokens and heads, widths around tiles and vectors; exact values where the operator has them.
+Case with_odd_sizes(const std::string& direction, uint64_t seed, uint64_t index) {
+  static constexpr int64_t kWidths[] = {1,  2,  3,  4,  5,  6,   7,   9,   12,  15,  18, 27, 30,
+                                        34, 36, 39, 50, 61, 62,  63,  64,  65,  66,  67, 68, 70,
+                                        74, 95, 97, 98, 99, 100, 127, 129, 130, 131, 135};
+  static constexpr int64_t kTokens[] = {1,  2,  3,  5,  7,  8,  15, 16, 17,  31,  32, 33,
+                                        47, 48, 49, 63, 64, 65, 67, 96, 127, 128, 129};
+  const RandomStream random(seed, "sizes");
+  const auto at = [&](uint64_t lane) {
+    return Coordinates{static_cast<int64_t>(index), 0, 0, static_cast<int64_t>(lane)};
+  };
+  const auto of = [&](const auto& table, uint64_t lane) {
+    return table[static_cast<size_t>(random.below(static_cast<int64_t>(std::size(table)), at(lane)))];
+  };
+  Case c;
+  c.direction = direction;
+  c.decay = "logsigmoid";
+  c.T = of(kTokens, 0), c.K = of(kWidths, 1), c.V = of(kWidths, 2), c.M = of(kWidths, 3);
+  c.H = 1 + random.below(3, at(4)), c.HV = c.H * (1 + random.below(2, at(5)));
+  c.B = 1 + random.below(2, at(6));
+  if (random.below(2, at(7)) == 0) c.values = "exact";
+  if (random.below(2, at(8)) == 0) with_states(c);
+  if (c.B == 1 && random.below(4, at(9)) == 0) c.cu_seqlens = {0, c.T / 3, c.T / 3, c.T};
+  c.seed = index + 1;
+  return c;
+}
+
+}  // namespace
+
+std::vector<MutationCase> drawn_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+                                      int count, uint64_t seed, size_t first_row) {
+  Collector collector{kernel, find_operator(kernel.operator_name), {}, {}, first_row};
+  const auto formats = format_pairs(kernel);
   int found = 0;
-  for (uint64_t index = 0; found < drawn && index < 20u * static_cast<uint64_t>(drawn); ++index) {
-    const Case c = draw_case(kernel, collector.op, {}, seed, index);
+  for (uint64_t index = 0; found < count && index < 20u * static_cast<uint64_t>(count); ++index) {
+    const bool sizes = index % 2 == 0;
+    Case c = sizes ? with_odd_sizes(directions[index / 2 % directions.size()], seed, index)
+                   : draw_case(kernel, collector.op, {}, seed, index);
     if (std::find(directions.begin(), directions.end(), c.direction) == directions.end()) continue;
+    c.kernel = kernel.name;
+    fit(c, kernel, collector.op);
     if (estimated_cost(c) > kMostWork) continue;
-    ++found;
+    collector.formats = {formats[static_cast<size_t>(found++) % formats.size()]};
     collector.add(c);
   }
   return collector.cases;

@@ -3,7 +3,6 @@
 // empty sequences; states and their gradients; extreme decays; values whose results are exact).
 #pragma once
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "kernels/kernel.h"
@@ -18,9 +17,13 @@ struct MutationCase {
 /// Formats of inputs and gates that together show every one of both; each has modules of its own.
 std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel&);
 
-/// `directions`: some of forward, backward. After the table's rows (mutation_cases.def) come `drawn` cases of
-/// the fuzzer's, decided by `seed`. Only cases that the kernel accepts, inside its domain.
-std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<std::string>& directions, int drawn,
-                                         uint64_t seed);
+/// `directions`: some of forward, backward. The rows of mutation_cases.def in every pair of formats, and one
+/// for each optional input that is absent. Only cases that the kernel accepts, inside its domain.
+std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<std::string>& directions);
+
+/// Candidates beside them, of number `first_row` and on: the fuzzer's cases, and sizes drawn so that tiles,
+/// vectors and counts end in every way. Decided by `seed`.
+std::vector<MutationCase> drawn_cases(const Kernel&, const std::vector<std::string>& directions, int count,
+                                      uint64_t seed, size_t first_row);
 
 }  // namespace assay

@@ -65,4 +65,10 @@ CleanCase make_clean_case(const MutationCase& source, const Kernel& kernel, cons
   return clean;
 }
 
+Reach reach_of_case(const Case& c, const Kernel& kernel, const vm::MachineOptions& options) {
+  const Operator& op = find_operator(kernel.operator_name);
+  const TensorMap inputs = draw_inputs(c, op);
+  return reach_of(plan_of(c, kernel, op, inputs), inputs, options);
+}
+
 }  // namespace assay

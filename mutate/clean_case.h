@@ -33,4 +33,7 @@ Verification judged(const CleanCase&, const Kernel&, const Outcome&, const Outco
 CleanCase make_clean_case(const MutationCase&, const Kernel&, const vm::MachineOptions&,
                           uint64_t most_for_properties);
 
+/// What the kernel reaches on a case, without judging it.
+Reach reach_of_case(const Case&, const Kernel&, const vm::MachineOptions&);
+
 }  // namespace assay

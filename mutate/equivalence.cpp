@@ -1,8 +1,212 @@
 #include "mutate/equivalence.h"
 
-namespace assay {
+#include <fmt/format.h>
 
-std::string why_equivalent(const ptx::Module&, const ptx::Mutation&, const std::string&) {
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "mutate/value_range.h"
+#include "src/ptx/type.h"
+
+namespace assay {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+struct Question {
+  const ptx::Function& original;
+  const ptx::Mutation& mutation;
+  const Instruction& before;
+  const Instruction* after;  ///< null where the instruction is gone or became several
+  ValueRanges& ranges;       ///< of the original
+  bool is(std::string_view change) const { return mutation.change->name == change; }
+};
+
+std::string base_of(const Instruction& in) {
+  return in.opcode.substr(0, in.opcode.find('.'));
+}
+
+/// Instructions whose results reach memory, a barrier, a branch or an address, by marking backwards.
+std::vector<bool> needed(const ptx::Function& f, const ValueRanges& ranges) {
+  std::vector<bool> marked(f.body.size());
+  std::vector<int32_t> work;
+  for (size_t i = 0; i < f.body.size(); ++i)
+    if (written_registers(f.body[i]).empty() || base_of(f.body[i]) == "atom" ||
+        f.body[i].opcode.find(".sync") != std::string::npos)
+      work.push_back(static_cast<int32_t>(i));
+  while (!work.empty()) {
+    const auto at = static_cast<size_t>(work.back());
+    work.pop_back();
+    if (marked[at]) continue;
+    marked[at] = true;
+    for (const int32_t reg : read_registers(f.body[at]))
+      for (const int32_t made : ranges.definitions(reg)) work.push_back(made);
+  }
+  return marked;
+}
+
+std::string unused_result(const Question& q) {
+  const bool may_trap = base_of(q.before) == "ld" || base_of(q.before) == "call";
+  if (written_registers(q.before).empty() || may_trap || q.is("drop-guard")) return {};
+  if (q.after && written_registers(*q.after) != written_registers(q.before)) return {};
+  if (needed(q.original, q.ranges)[static_cast<size_t>(q.mutation.instruction)]) return {};
+  return "nothing that is stored or branched on depends on its result";
+}
+
+/// Both give one and the same value, whatever the inputs are.
+std::string constant_result(const Question& q) {
+  if (!q.after || written_registers(q.before).size() != 1 || q.before.predicate >= 0) return {};
+  if (written_registers(*q.after) != written_registers(q.before) ||
+      q.after->operands[0].kind != Operand::Kind::reg)
+    return {};
+  const ValueRange was = q.ranges.result(q.before), is = q.ranges.result(*q.after);
+  if (!was.single() || was != is) return {};
+  return fmt::format("its result is {} for all values that its operands can have", was.low);
+}
+
+/// Predicates that hold always or never.
+std::string constant_guard(const Question& q) {
+  if (q.before.predicate < 0 || !(q.is("drop-guard") || q.is("drop-branch"))) return {};
+  const ValueRange p = q.ranges.of(q.before.predicate);
+  if (!p.single()) return {};
+  const bool runs = (p.low != 0) != q.before.predicate_negated;
+  if (runs != q.is("drop-guard")) return {};
+  return fmt::format("its predicate {} holds for all values that its operands can have",
+                     runs ? "always" : "never");
+}
+
+std::optional<int64_t> literal(const Instruction& in, size_t operand) {
+  if (operand >= in.operands.size() || in.operands[operand].kind != Operand::Kind::immediate)
+    return std::nullopt;
+  return static_cast<int64_t>(in.operands[operand].bits);
+}
+
+/// Counts beyond the width shift as the width does (PTX ISA 9.7.8.7, 9.7.8.8).
+std::string saturated_shift(const Question& q) {
+  if (!q.after || !q.is("shift-constant") || (base_of(q.before) != "shr" && base_of(q.before) != "shl"))
+    return {};
+  const auto was = literal(q.before, 2), is = literal(*q.after, 2);
+  const auto type = ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1));
+  if (!was || !is || !type) return {};
+  const bool is_signed = ptx::name_of(*type).front() == 's';
+  const int64_t most = 8 * ptx::bytes_of(*type) - (is_signed ? 1 : 0);
+  if (*was < most || *is < most) return {};
+  return fmt::format("a shift by {} or by {} moves every bit out", *was, *is);
+}
+
+/// x + 0 and x - 0.
+std::string added_zero(const Question& q) {
+  if (!q.is("add-to-sub") ||
+      ptx::is_float(
+          ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1)).value_or(ptx::Type::f32)))
+    return {};
+  const Operand& second = q.before.operands.at(2);
+  if (second.kind != Operand::Kind::reg || q.ranges.of(second.reg) != ValueRange{0, 0}) return {};
+  return fmt::format("{} is 0 for all values that it can have",
+                     q.original.registers[static_cast<size_t>(second.reg)].name);
+}
+
+bool same_operand(const Operand& a, const Operand& b) {
+  return a.kind == b.kind && a.reg == b.reg && a.bits == b.bits && a.name == b.name && a.negated == b.negated;
+}
+
+/// Where both sides of a comparison are equal, a choice between the two is one thing.
+std::string choice_of_equals(const Question& q) {
+  if (!q.is("compare-edge") || q.before.operands.size() != 3 ||
+      q.before.operands[0].kind != Operand::Kind::reg)
+    return {};
+  const auto type = ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1));
+  if (!type || ptx::is_float(*type)) return {};
+  const Operand &a = q.before.operands[1], &b = q.before.operands[2];
+  const std::vector<int32_t>& uses = q.ranges.uses(q.before.operands[0].reg);
+  const bool only_choices = !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](int32_t at) {
+    const Instruction& use = q.original.body[static_cast<size_t>(at)];
+    if (base_of(use) != "selp" || use.predicate >= 0) return false;
+    const Operand &x = use.operands[1], &y = use.operands[2];
+    return (same_operand(x, a) && same_operand(y, b)) || (same_operand(x, b) && same_operand(y, a));
+  });
+  return only_choices ? "where the two are equal, either is chosen with the same result" : "";
+}
+
+/// Integers of at most 24 bits are fp32 numbers.
+std::string exact_conversion(const Question& q) {
+  if (!q.is("change-rounding") || !q.before.opcode.starts_with("cvt.rn.f32.")) return {};
+  const auto type = ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1));
+  if (!type || ptx::is_float(*type)) return {};
+  const Operand& source = q.before.operands.at(1);
+  const bool narrow = ptx::bytes_of(*type) <= 2;
+  if (!narrow && source.kind != Operand::Kind::reg) return {};
+  if (!narrow) {
+    const ValueRange r = q.ranges.of(source.reg);
+    if (r.low < -(1 << 24) || r.high > 1 << 24) return {};
+  }
+  return "the integers that it converts are exact in fp32: nothing is rounded";
+}
+
+/// A quotient of 64 bits is computed in 32 where both operands fit; the long way gives the same, always.
+std::string long_division(const Question& q) {
+  const auto& body = q.original.body;
+  int32_t branch = q.mutation.instruction;
+  if (q.is("fix-predicate") && base_of(q.before) == "setp") {
+    const auto& uses = q.ranges.uses(q.before.operands[0].reg);
+    if (uses.size() != 1 || !q.after || literal(*q.after, 1) != 0) return {};
+    branch = uses[0];
+  } else if (!q.is("drop-branch")) {
+    return {};
+  }
+  const Instruction& in = body[static_cast<size_t>(branch)];
+  if (base_of(in) != "bra" || in.predicate < 0 || in.predicate_negated) return {};
+  const auto& tests = q.ranges.definitions(in.predicate);
+  if (tests.size() != 1) return {};
+  const Instruction& test = body[static_cast<size_t>(tests[0])];
+  if (!test.opcode.starts_with("setp.eq.") || literal(test, 2) != 0 ||
+      test.operands[1].kind != Operand::Kind::reg)
+    return {};
+  const auto& masks = q.ranges.definitions(test.operands[1].reg);
+  if (masks.size() != 1 || literal(body[static_cast<size_t>(masks[0])], 2) != int64_t{-4294967296}) return {};
+  const auto long_way = static_cast<size_t>(branch) + 1;
+  const auto short_way = static_cast<size_t>(in.operands[0].target);
+  if (long_way >= body.size() || short_way + 3 >= body.size()) return {};
+  const Instruction &whole = body[long_way], &half = body[short_way + 2], &back = body[short_way + 3];
+  const std::string kind = base_of(whole);
+  if ((kind != "div" && kind != "rem") || !half.opcode.starts_with(kind + ".u32") ||
+      !back.opcode.starts_with("cvt.u64.u32"))
+    return {};
+  if (written_registers(whole) != written_registers(back)) return {};
+  return "the 64-bit division gives what the 32-bit one would: only slower";
+}
+
+}  // namespace
+
+std::string why_equivalent(const ptx::Module& original, const ptx::Module& changed,
+                           const ptx::Mutation& mutation, const std::set<int32_t>& sizes) {
+  const ptx::Function& f = original.functions[static_cast<size_t>(mutation.function)];
+  const ptx::Function& g = changed.functions[static_cast<size_t>(mutation.function)];
+  ValueRanges ranges(f, sizes);
+  const auto at = static_cast<size_t>(mutation.instruction);
+  const bool one = g.body.size() == f.body.size() && g.registers.size() == f.registers.size();
+  // Registers are numbered as they are first named, so the changed instruction may name others in their
+  // place.
+  Instruction renamed;
+  if (one) {
+    renamed = g.body[at];
+    const auto rename = [&](auto&& self, Operand& operand) -> void {
+      if (operand.reg >= 0)
+        for (size_t r = 0; r < f.registers.size(); ++r)
+          if (f.registers[r].name == g.registers[static_cast<size_t>(operand.reg)].name) {
+            operand.reg = static_cast<int32_t>(r);
+            break;
+          }
+      for (Operand& element : operand.elements) self(self, element);
+    };
+    for (Operand& operand : renamed.operands) rename(rename, operand);
+  }
+  const Question question{f, mutation, f.body[at], one ? &renamed : nullptr, ranges};
+  for (const auto argue : {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals,
+                           exact_conversion, long_division, unused_result})
+    if (std::string argument = argue(question); !argument.empty()) return argument;
   return {};
 }
 

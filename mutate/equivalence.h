@@ -1,12 +1,15 @@
 // Static arguments that a mutant computes what its kernel does, from the program's text alone.
 #pragma once
+#include <set>
 #include <string>
 
 #include "src/ptx/mutation.h"
 
 namespace assay {
 
-/// One line, or empty where there is no argument.
-std::string why_equivalent(const ptx::Module&, const ptx::Mutation&, const std::string& replacement);
+/// One line, or empty where no argument is found. `changed`: the module with the mutation applied. `sizes`:
+/// the function's parameters, by position, that are sizes and so never negative.
+std::string why_equivalent(const ptx::Module& original, const ptx::Module& changed, const ptx::Mutation&,
+                           const std::set<int32_t>& sizes);
 
 }  // namespace assay

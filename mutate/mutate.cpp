@@ -52,11 +52,12 @@ class Campaign {
   }
 
   MutationRun run() {
-    make_cases();
-    const Population population(cases_, options_.jobs);
     run_.kernel = kernel_.name;
     run_.backend = "vm " + options_.machine.arch;
     run_.seed = options_.seed;
+    make_cases();
+    if (ended()) return std::move(run_);
+    const Population population(cases_, options_.jobs);
     run_.asked = std::min(options_.mutants, population.possible());
     run_.possible = population.possible();
     run_.places = static_cast<int64_t>(population.places().size());
@@ -86,17 +87,11 @@ class Campaign {
   }
 
   void make_cases() {
-    const auto wanted = mutation_cases(kernel_, directions_asked(kernel_, options_.directions),
-                                       options_.drawn, options_.seed);
-    cases_.resize(wanted.size());
-    std::mutex mutex;
-    int64_t done = 0;
-    parallel_for(static_cast<int64_t>(wanted.size()), options_.jobs, [&](int64_t i) {
-      CleanCase& clean = cases_[static_cast<size_t>(i)];
-      clean = make_clean_case(wanted[static_cast<size_t>(i)], kernel_, options_.machine, kMostForProperties);
-      const std::scoped_lock lock(mutex);
-      progress_({"cases", ++done, static_cast<int64_t>(wanted.size())});
-    });
+    const std::vector<std::string> directions = directions_asked(kernel_, options_.directions);
+    add_cases(mutation_cases(kernel_, directions));
+    keep_telling(drawn_cases(kernel_, directions, options_.drawn, options_.seed,
+                             cases_.empty() ? 0 : cases_.back().row + 1));
+    if (ended()) return;
     for (const CleanCase& clean : cases_)
       if (!clean.fault.empty()) run_.set_aside.push_back(fmt::format("{}: {}", clean.token, clean.fault));
     std::erase_if(cases_, [](const CleanCase& clean) { return !clean.fault.empty(); });
@@ -104,6 +99,37 @@ class Campaign {
       throw BadInput(fmt::format("{}: passes none of the cases that mutants are tried on{}", kernel_.name,
                                  run_.set_aside.empty() ? "" : "; the first is " + run_.set_aside.front()));
     for (const CleanCase& clean : cases_) rows_.resize(std::max(rows_.size(), clean.row + 1));
+  }
+
+  void add_cases(const std::vector<MutationCase>& wanted) {
+    const size_t first = cases_.size();
+    cases_.resize(first + wanted.size());
+    std::mutex mutex;
+    int64_t done = 0;
+    parallel_for(static_cast<int64_t>(wanted.size()), options_.jobs, [&](int64_t i) {
+      if (ended()) return;
+      cases_[first + static_cast<size_t>(i)] =
+          make_clean_case(wanted[static_cast<size_t>(i)], kernel_, options_.machine, kMostForProperties);
+      const std::scoped_lock lock(mutex);
+      progress_({"cases", ++done, static_cast<int64_t>(wanted.size())});
+    });
+  }
+
+  /// Of the candidates those that come to an instruction, or give a comparison an outcome, that none before
+  /// them does.
+  void keep_telling(const std::vector<MutationCase>& candidates) {
+    Reach known;
+    for (const CleanCase& clean : cases_) known.add(clean.reach);
+    std::vector<Reach> reaches(candidates.size());
+    parallel_for(static_cast<int64_t>(candidates.size()), options_.jobs, [&](int64_t i) {
+      if (!ended())
+        reaches[static_cast<size_t>(i)] =
+            reach_of_case(candidates[static_cast<size_t>(i)].case_, kernel_, options_.machine);
+    });
+    std::vector<MutationCase> kept;
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (known.add(reaches[i]) > 0) kept.push_back(candidates[i]);
+    add_cases(kept);
   }
 
   /// Most kills for their cost first; at the beginning as the table has them.

@@ -19,7 +19,7 @@ struct MutateOptions {
   std::vector<std::string> directions;  ///< of forward, backward; empty: all that the kernel has
   double time_s = 0;                    ///< 0: no limit. What is not classified then is "untried"
   int jobs = 0;                         ///< mutants in flight; 0: all cores
-  int drawn = 8;                        ///< cases of the fuzzer's beside the table's, in each pair of formats
+  int drawn = 160;  ///< candidates beside the table's cases; those stay that reach something new
   vm::MachineOptions machine;
   const std::atomic<int>* interrupted = nullptr;  ///< set from outside, as by a signal: the run ends early
 };

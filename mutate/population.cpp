@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "reference/parallel.h"
@@ -99,7 +98,7 @@ Population::Population(const std::vector<CleanCase>& cases, int threads) {
   for (const auto& [where, flags] : reached) {
     functions[static_cast<size_t>(where.first)].insert(where.second);
     instructions_ += static_cast<int64_t>(flags.size());
-    reached_ += std::accumulate(flags.begin(), flags.end(), int64_t{0});
+    reached_ += std::count_if(flags.begin(), flags.end(), [](uint8_t seen) { return seen & came_to; });
   }
   std::vector<Places> of_modules(modules_.size());
   parallel_for(static_cast<int64_t>(modules_.size()), threads, [&](int64_t i) {

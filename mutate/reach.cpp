@@ -1,6 +1,7 @@
 #include "mutate/reach.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "src/vm/engine.h"
 #include "src/vm/launch.h"
@@ -17,7 +18,19 @@ struct ReachTrace {
   void begin_block(vm::Block&) {}
   void before(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
   void guarded(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
-  void after(vm::Warp&, const vm::Op&, uint32_t) {}
+  void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
+    if (op.kind != vm::Kind::compare) return;
+    uint8_t& seen = executed[static_cast<size_t>(&op - ops)];
+    if (warp.mask(op.d) & mask) seen |= saw_true;
+    if (~warp.mask(op.d) & mask) seen |= saw_false;
+    const ptx::Type type = op.row->sources[0];
+    if (ptx::is_float(type) || op.s[1] == vm::no_slot) return;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const int64_t a = integer(warp, op.s[0], type, lane), b = integer(warp, op.s[1], type, lane);
+      seen |= a < b ? saw_less : a == b ? saw_equal : saw_greater;
+    }
+  }
   void landed(vm::Warp&, const vm::Landing&) {}
   void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
   void end_block(vm::Block& block) {
@@ -25,14 +38,32 @@ struct ReachTrace {
   }
 
  private:
-  void note(const vm::Op& op) { executed[static_cast<size_t>(&op - ops)] = 1; }
+  void note(const vm::Op& op) { executed[static_cast<size_t>(&op - ops)] |= came_to; }
+  static int64_t integer(const vm::Warp& warp, vm::Slot slot, ptx::Type type, int lane) {
+    if (vm::cell_of(type) == vm::Cell::wide) return static_cast<int64_t>(warp.wide(slot)[lane]);
+    const uint32_t word = warp.word(slot)[lane];
+    return type == ptx::Type::s32 ? int64_t{static_cast<int32_t>(word)} : int64_t{word};
+  }
 };
 
 }  // namespace
 
 bool Reach::has(const std::string& module, int32_t function, int32_t instruction) const {
   const auto found = executed.find({module, function});
-  return found != executed.end() && found->second[static_cast<size_t>(instruction)] != 0;
+  return found != executed.end() && (found->second[static_cast<size_t>(instruction)] & came_to);
+}
+
+int64_t Reach::add(const Reach& other) {
+  int64_t gained = 0;
+  for (const auto& [where, flags] : other.executed) {
+    auto& own = executed[where];
+    own.resize(flags.size());
+    for (size_t i = 0; i < flags.size(); ++i) {
+      gained += std::popcount(static_cast<unsigned>(flags[i] & ~own[i]));
+      own[i] |= flags[i];
+    }
+  }
+  return gained;
 }
 
 Reach reach_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <variant>
 
 #include "kernels/mutant.h"
 #include "mutate/equivalence.h"
@@ -18,6 +20,9 @@ namespace {
 
 /// Cases for the checks and for the properties, which cost several runs each.
 constexpr size_t kCheckedCases = 3, kPropertyCases = 5;
+/// Cases that are tried with other values, and how many times each.
+constexpr size_t kOtherCases = 4;
+constexpr uint64_t kOtherSeeds = 6;
 /// A warp of a mutant may execute this many times what the longest warp of the kernel does in the same case.
 constexpr uint64_t kLonger = 4, kMore = 100'000;
 
@@ -46,7 +51,7 @@ class Attempt {
     } catch (const BadInput&) {
       result_.born = false;
     }
-    result_.mutant.cases = static_cast<int64_t>(result_.tried.size());
+    result_.mutant.cases = static_cast<int64_t>(result_.tried.size()) + more_cases_;
     return std::move(result_);
   }
 
@@ -56,12 +61,15 @@ class Attempt {
     vm::decoded({trial_.module.name, trial_.module.path, text_}, function_name());
     if (shown_by_a_case()) return;
     if (m.token.empty()) {
-      m.reason = why_equivalent(trial_.module.program->module(), trial_.mutation, m.replacement);
+      m.reason = why_equivalent(trial_.module.program->module(), ptx::parse(*text_, trial_.module.path),
+                                trial_.mutation, sizes());
       if (!m.reason.empty()) return void(m.outcome = kEquivalent);
     }
     if (shown_by_checks() || shown_by_properties()) return;
-    m.outcome = m.token.empty() ? kSurvived : kWithinBound;
     if (m.token.empty()) m.reason = how_far();
+    if (m.token.empty() && !changing_.empty() && shown_by_other_values()) return;
+    m.outcome = m.token.empty() ? kSurvived : kWithinBound;
+    if (!m.token.empty()) m.reason.clear();
   }
 
   /// An entry through which the instruction is reached; that of a called function is any of the launched
@@ -74,6 +82,26 @@ class Attempt {
       for (const Launch& launch : clean.plan.launches)
         if (launch.module == trial_.module.name) return launch.function;
     return own.name;
+  }
+
+  /// Integer parameters of the mutated entry that no case makes negative: sizes of its tensors.
+  std::set<int32_t> sizes() const {
+    const ptx::Module& program = trial_.module.program->module();
+    const ptx::Function& own = program.functions[static_cast<size_t>(trial_.mutation.function)];
+    std::set<int32_t> candidates, negative;
+    for (const CleanCase& clean : trial_.cases)
+      for (const Launch& launch : clean.plan.launches) {
+        if (launch.module != trial_.module.name || launch.function != own.name) continue;
+        for (size_t i = 0; i < launch.arguments.size(); ++i) {
+          const int32_t* word = std::get_if<int32_t>(&launch.arguments[i]);
+          const int64_t* wide = std::get_if<int64_t>(&launch.arguments[i]);
+          if (!word && !wide) continue;
+          candidates.insert(static_cast<int32_t>(i));
+          if ((word ? *word : *wide) < 0) negative.insert(static_cast<int32_t>(i));
+        }
+      }
+    for (const int32_t i : negative) candidates.erase(i);
+    return candidates;
   }
 
   Plan changed_plan(const CleanCase& clean) const {
@@ -96,21 +124,42 @@ class Attempt {
     return true;
   }
 
+  enum class Seen { nothing, bits, fault };
+
+  Seen look(const CleanCase& clean) {
+    const Outcome outcome = vm::run(changed_plan(clean), clean.inputs, machine(clean));
+    const Verification v = judged(clean, trial_.kernel, outcome, &clean.outcome);
+    if (v.verdict == "finding") return killed(clean, v.cause), Seen::fault;
+    if (v.outputs.empty()) return Seen::nothing;
+    if (result_.mutant.token.empty()) result_.mutant.token = clean.token;
+    return Seen::bits;
+  }
+
   bool shown_by_a_case() {
     for (const size_t at : reaching_) {
       const CleanCase& clean = trial_.cases[at];
       result_.tried.push_back(clean.row);
-      const Outcome outcome = vm::run(changed_plan(clean), clean.inputs, machine(clean));
-      const Verification v = judged(clean, trial_.kernel, outcome, &clean.outcome);
-      if (v.verdict == "finding") {
-        result_.killed_by_case = true;
-        return killed(clean, v.cause);
-      }
-      if (!v.outputs.empty()) {
-        differing_.push_back(at);
-        if (result_.mutant.token.empty()) result_.mutant.token = clean.token;
-      }
+      const Seen seen = look(clean);
+      if (seen == Seen::fault) return result_.killed_by_case = true;
+      if (seen == Seen::bits) differing_.push_back(at);
     }
+    return false;
+  }
+
+  /// A changed result that no output shows, in the same cases with other values: what one rounding hides,
+  /// another shows.
+  bool shown_by_other_values() {
+    for (uint64_t round = 1; round <= kOtherSeeds; ++round)
+      for (const size_t at : changing_) {
+        MutationCase other{trial_.cases[at].case_, trial_.cases[at].row};
+        other.case_.seed += 1000 * round;
+        const CleanCase clean = make_clean_case(other, trial_.kernel, trial_.machine, 0);
+        if (!clean.fault.empty()) continue;
+        ++more_cases_;
+        const Seen seen = look(clean);
+        if (seen == Seen::fault) return true;
+        if (seen == Seen::bits) return false;
+      }
     return false;
   }
 
@@ -145,7 +194,7 @@ class Attempt {
     size_t runs = 0;
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
-      if (clean.properties.empty()) continue;
+      if (clean.properties.empty() || clean.outcome.lane_instructions < kLeastChecked) continue;
       if (runs++ == kPropertyCases) break;
       const vm::MachineOptions options = machine(clean);
       // The runs that a property compares may be longer than the case.
@@ -161,16 +210,18 @@ class Attempt {
   }
 
   /// Reached, infected, propagated: how near a survivor came to being seen.
-  std::string how_far() const {
+  std::string how_far() {
     if (reaching_.empty()) return "no case comes to this instruction";
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
       const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
                                           trial_.module.name, trial_.mutation);
       if (!changes) return "it runs, and has no result of its own to compare";
-      if (*changes) return "its result differs, no output does";
+      if (*changes) changing_.push_back(at);
+      if (changing_.size() == kOtherCases) break;
     }
-    return "it runs, and its result is always the same";
+    return changing_.empty() ? "it runs, and its result is always the same"
+                             : "its result differs, no output does";
   }
 
   /// Below this a run has too few threads and tokens for the checks; above, they would take seconds.
@@ -179,6 +230,8 @@ class Attempt {
   const MutantTrial& trial_;
   std::shared_ptr<const std::string> text_;
   std::vector<size_t> reaching_, differing_;
+  std::vector<size_t> changing_;  ///< where the instruction's own result differs
+  int64_t more_cases_ = 0;
   MutantResult result_;
 };
 

@@ -1,0 +1,64 @@
+// Kernels named with a mutant's identity.
+#include "kernels/mutant.h"
+
+#include <gtest/gtest.h>
+
+#include "src/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+Case small() {
+  Case c;
+  c.T = 5, c.V = 8, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp32;
+  return c;
+}
+
+Plan plan_of_kernel(const std::string& name) {
+  const Kernel& kernel = find_kernel(name);
+  Case c = small();
+  c.kernel = name;
+  const Operator& op = find_operator(kernel.operator_name);
+  return kernel.plan(c, op, draw_inputs(c, op));
+}
+
+/// The first change of a kind in the forward entry of hgrn.fused_recurrent.
+std::string some_mutant(const std::string& change) {
+  const Plan plan = plan_of_kernel("hgrn.fused_recurrent");
+  const ptx::MutableText text(plan.modules.at(0).ptx, plan.modules.at(0).path);
+  for (const ptx::Mutation& m : text.mutations(0))
+    if (m.change->name == change) return mutant_id(plan.modules.at(0).name, text.name(m));
+  return {};
+}
+
+TEST(Mutant, AKernelsNameMayCarryOne) {
+  const std::string id = some_mutant("fma-to-mul");
+  ASSERT_FALSE(id.empty());
+  const Plan clean = plan_of_kernel("hgrn.fused_recurrent"),
+             changed = plan_of_kernel("hgrn.fused_recurrent%" + id);
+  EXPECT_EQ(changed.kernel, "hgrn.fused_recurrent%" + id);
+  EXPECT_NE(*changed.modules.at(0).ptx, *clean.modules.at(0).ptx);
+  EXPECT_EQ(plan_of_kernel("hgrn.fused_recurrent%" + id).modules.at(0).ptx, changed.modules.at(0).ptx);
+}
+
+TEST(Mutant, ItsTokenIsReadBack) {
+  Case c = small();
+  c.kernel = "hgrn.fused_recurrent%" + some_mutant("fma-to-mul");
+  EXPECT_EQ(parse_token(token_of(c)), c);
+}
+
+TEST(Mutant, ModulesOfOtherFormatsStayAsTheyAre) {
+  std::string id = some_mutant("fma-to-mul");
+  id.replace(id.find("bf16"), 4, "fp16");
+  EXPECT_EQ(*plan_of_kernel("hgrn.fused_recurrent%" + id).modules.at(0).ptx,
+            *plan_of_kernel("hgrn.fused_recurrent").modules.at(0).ptx);
+}
+
+TEST(Mutant, WhatIsNoneIsBadInput) {
+  EXPECT_THROW(find_kernel("hgrn.fused_recurrent%nonsense"), BadInput);
+  EXPECT_THROW(find_kernel("nothing%gla+chunk.bf16.fp32+1+drop-guard"), BadInput);
+  EXPECT_THROW(plan_of_kernel("hgrn.fused_recurrent%hgrn+fused_recurrent.bf16.fp32+1+drop-guard"), BadInput);
+}
+
+}  // namespace
+}  // namespace assay

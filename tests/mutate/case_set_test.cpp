@@ -1,0 +1,63 @@
+// The cases that mutants are tried on.
+#include "mutate/case_set.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "src/verify/acceptance.h"
+
+namespace assay {
+namespace {
+
+TEST(MutationCases, OfEveryKernelAreAcceptedAndShowEachFormatAndDirection) {
+  for (const Kernel& kernel : kernels()) {
+    SCOPED_TRACE(kernel.name);
+    std::vector<std::string> directions = directions_of(kernel);
+    std::erase(directions, "both");
+    const Operator& op = find_operator(kernel.operator_name);
+    std::set<Dtype> dtypes, gates;
+    std::set<std::string> seen;
+    bool partial = false, state = false;
+    for (const MutationCase& m : mutation_cases(kernel, directions)) {
+      EXPECT_NO_THROW(require_accepted(m.case_, kernel, op)) << token_of(m.case_);
+      dtypes.insert(m.case_.dtype), gates.insert(m.case_.gate_dtype), seen.insert(m.case_.direction);
+      partial |= m.case_.T % 64 != 0 && m.case_.T > 64;
+      state |= m.case_.initial_state;
+    }
+    EXPECT_EQ(dtypes.size(), kernel.limits.dtypes.size());
+    EXPECT_GE(gates.size(), kernel.limits.gate_dtypes.size());
+    EXPECT_EQ(seen.size(), directions.size());
+    EXPECT_TRUE(partial && state);
+  }
+}
+
+TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
+  const auto exact = [](const char* name) {
+    const auto cases = mutation_cases(find_kernel(name), {"forward"});
+    return std::count_if(cases.begin(), cases.end(),
+                         [](const MutationCase& m) { return m.case_.values == "exact"; });
+  };
+  EXPECT_GE(exact("gla.chunk"), 12);
+  EXPECT_EQ(exact("gate_softplus.fused"), 0);
+}
+
+TEST(MutationCases, DrawnOnesAreDecidedByTheSeed) {
+  const Kernel& kernel = find_kernel("gla.chunk");
+  const auto tokens = [&](uint64_t seed) {
+    std::vector<std::string> list;
+    for (const MutationCase& m : drawn_cases(kernel, {"forward"}, 12, seed, 5)) {
+      EXPECT_GE(m.row, 5u);
+      EXPECT_EQ(m.case_.direction, "forward");
+      list.push_back(token_of(m.case_));
+    }
+    return list;
+  };
+  EXPECT_EQ(tokens(1), tokens(1));
+  EXPECT_NE(tokens(1), tokens(2));
+  EXPECT_GE(tokens(1).size(), 8u);
+}
+
+}  // namespace
+}  // namespace assay

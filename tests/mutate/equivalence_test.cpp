@@ -1,0 +1,68 @@
+// Static arguments for equivalence: each with a twin that has none.
+#include "mutate/equivalence.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/mutate/small_program.h"
+
+namespace assay {
+namespace {
+
+/// The argument for a mutant by the name of its change ("...add-to-sub"), or "none".
+std::string argument(const std::string& body, const std::string& change) {
+  const ptx::MutableText text = small_program(body);
+  for (const ptx::Mutation& m : text.mutations(0)) {
+    const std::string name = text.name(m);
+    if (name.substr(name.find('+') + 1) != change) continue;
+    const std::string why = why_equivalent(text.module(), ptx::parse(text.with(m), "test.ptx"), m, {1});
+    return why.empty() ? "none" : why;
+  }
+  return "no such mutant";
+}
+
+TEST(Equivalence, IsArguedOnlyWhereItHolds) {
+  const std::string store = " st.global.u32 [%rd1], %r1;", choice = " st.global.u32 [%rd1], %r3;";
+  const std::string division =
+      "or.b64 %rd4, %rd2, %rd3; and.b64 %rd5, %rd4, MASK; setp.eq.s64 %p1, %rd5, 0; @%p1 bra $L_short; "
+      "div.s64 %rd6, %rd2, %rd3; bra $L_both; $L_short: cvt.u32.u64 %r1, %rd3; cvt.u32.u64 %r2, %rd2; "
+      "div.u32 %r3, %r2, %r1; cvt.u64.u32 %rd6, %r3; $L_both: st.global.u64 [%rd1], %rd6;";
+  const auto masked = [&](const char* mask) {
+    return std::string(division).replace(division.find("MASK"), 4, mask);
+  };
+  const std::string both_ways = masked("-4294967296"), other_mask = masked("-65536");
+  const struct {
+    const char* change;
+    std::string equivalent, not_equivalent;
+    const char* words;
+  } rows[] = {
+      {"zero-result", "mov.u32 %r2, %tid.x; mov.u32 %r1, 5;", "mov.u32 %r1, %tid.x;" + store,
+       "nothing that is stored"},
+      {"shift-constant", "ld.param.u32 %r2, [n]; shr.s32 %r1, %r2, 31;" + store,
+       "ld.param.u32 %r2, [n]; shr.s32 %r1, %r2, 30;" + store, "its result is 0"},
+      {"shift-constant", "ld.global.u32 %r2, [%rd1]; shr.s32 %r1, %r2, 31;" + store,
+       "ld.global.u32 %r2, [%rd1]; shr.u32 %r1, %r2, 31;" + store, "moves every bit out"},
+      {"add-to-sub", "mov.u32 %r3, %tid.x; shr.s32 %r2, %r3, 31; add.s32 %r1, %r3, %r2;" + store,
+       "mov.u32 %r3, %tid.x; shr.s32 %r2, %r3, 3; add.s32 %r1, %r3, %r2;" + store, "is 0 for all values"},
+      {"compare-edge", "setp.lt.s32 %p1, %r1, %r2; selp.b32 %r3, %r1, %r2, %p1;" + choice,
+       "setp.lt.s32 %p1, %r1, %r2; selp.b32 %r3, %r1, %r4, %p1;" + choice, "either is chosen"},
+      {"drop-guard", "mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, 1024; @%p1 bra $L_end;" + store,
+       "mov.u32 %r2, %tid.x; setp.lt.s32 %p1, %r2, 1023; @%p1 bra $L_end;" + store, "always holds"},
+      {"drop-branch", "mov.u32 %r2, %tid.x; setp.gt.s32 %p1, %r2, 1023; @%p1 bra $L_end;" + store,
+       "mov.u32 %r2, %tid.x; setp.gt.s32 %p1, %r2, 1022; @%p1 bra $L_end;" + store, "never holds"},
+      {"change-rounding", "mov.u32 %r1, %tid.x; cvt.rn.f32.s32 %f1, %r1; st.global.f32 [%rd1], %f1;",
+       "ld.global.u32 %r1, [%rd1]; cvt.rn.f32.s32 %f1, %r1; st.global.f32 [%rd1], %f1;", "exact in fp32"},
+      {"drop-branch", both_ways, other_mask, "only slower"},
+      {"fix-predicate.2", both_ways, other_mask, "only slower"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.equivalent);
+    EXPECT_NE(argument(row.equivalent, row.change).find(row.words), std::string::npos)
+        << argument(row.equivalent, row.change);
+    EXPECT_EQ(argument(row.not_equivalent, row.change), "none") << row.not_equivalent;
+  }
+  EXPECT_EQ(argument(both_ways, "fix-predicate"), "none") << "the short way is not right for every operand";
+  EXPECT_EQ(argument(both_ways, "invert-guard"), "none");
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,37 @@
+// Results of a changed instruction against those of the original.
+#include "mutate/infection.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/mutate/subject.h"
+
+namespace assay {
+namespace {
+
+TEST(Infection, SeesWhetherTheInstructionsResultChanges) {
+  const CleanCase clean = make_clean_case(small_case(), subject(), one_thread(), 0);
+  const Module& module = clean.plan.modules[0];
+  const ptx::MutableText text(module.ptx, module.path);
+  const int32_t function = clean.reach.executed.begin()->first.second;
+  bool differs = false, stores = false;
+  for (const ptx::Mutation& m : text.mutations(function)) {
+    const std::string& opcode = text.module()
+                                    .functions[static_cast<size_t>(function)]
+                                    .body[static_cast<size_t>(m.instruction)]
+                                    .opcode;
+    if (!clean.reach.has(module.name, function, m.instruction)) continue;
+    Plan changed = clean.plan;
+    changed.modules[0].ptx = std::make_shared<const std::string>(text.with(m));
+    if (opcode.starts_with("fma.rn.f32") && m.change->name == "zero-result" && !differs) {
+      EXPECT_EQ(result_changes(clean.plan, clean.plan, clean.inputs, one_thread(), module.name, m), false);
+      differs = result_changes(clean.plan, changed, clean.inputs, one_thread(), module.name, m) == true;
+    }
+    if (opcode.starts_with("st.global") && m.change->name == "drop-store" && !stores)
+      stores = !result_changes(clean.plan, changed, clean.inputs, one_thread(), module.name, m).has_value();
+  }
+  EXPECT_TRUE(differs);
+  EXPECT_TRUE(stores) << "a store leaves nothing in registers";
+}
+
+}  // namespace
+}  // namespace assay

@@ -1,0 +1,57 @@
+// Whole mutation runs.
+#include "mutate/mutate.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/numerics/bad_input.h"
+#include "tests/mutate/subject.h"
+
+namespace assay {
+namespace {
+
+MutationRun run(int64_t mutants, uint64_t seed, int jobs) {
+  MutateOptions options;
+  options.mutants = mutants;
+  options.seed = seed;
+  options.jobs = jobs;
+  options.drawn = 12;
+  options.directions = {"forward"};
+  return mutate(subject(), options, [](const MutationProgress&) {});
+}
+
+nlohmann::json without_seconds(const MutationRun& run) {
+  nlohmann::json json = to_json(run);
+  json.erase("seconds");
+  return json;
+}
+
+TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
+  const MutationRun one = run(45, 3, 1);
+  EXPECT_EQ(without_seconds(one), without_seconds(run(45, 3, 3)));
+  EXPECT_EQ(one.mutants.size(), 45u);
+  EXPECT_EQ(count_of(one, kKilled) + count_of(one, kWithinBound) + count_of(one, kEquivalent) +
+                count_of(one, kSurvived),
+            45);
+  EXPECT_GE(score_of(one), 85);
+  for (const Mutant& m : one.mutants) EXPECT_EQ(m.reason.empty(), m.outcome == kWithinBound) << m.id;
+}
+
+TEST(Mutate, RefusesADirectionThatTheKernelLacks) {
+  MutateOptions options;
+  options.directions = {"sideways"};
+  EXPECT_THROW(mutate(subject(), options, [](const MutationProgress&) {}), BadInput);
+}
+
+TEST(Mutate, EndsWhenItIsInterrupted) {
+  MutateOptions options;
+  const std::atomic<int> signal{2};
+  options.interrupted = &signal;
+  options.directions = {"forward"};
+  options.drawn = 1;
+  EXPECT_TRUE(mutate(subject(), options, [](const MutationProgress&) {}).mutants.empty());
+}
+
+}  // namespace
+}  // namespace assay

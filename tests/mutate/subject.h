@@ -1,0 +1,30 @@
+// A small kernel for tests: hgrn.fused_recurrent, forward, and one cheap case of it.
+#pragma once
+#include <string>
+
+#include "mutate/clean_case.h"
+#include "src/numerics/format.h"
+
+namespace assay {
+
+inline const Kernel& subject() {
+  return find_kernel("hgrn.fused_recurrent");
+}
+
+inline MutationCase small_case(const std::string& values = "normal") {
+  Case c;
+  c.kernel = subject().name;
+  c.T = 9, c.K = 1, c.V = 40, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp32;
+  c.values = values;
+  if (values == "exact") c.decay = "none";
+  c.initial_state = true;
+  return {c, 0};
+}
+
+inline vm::MachineOptions one_thread() {
+  vm::MachineOptions options;
+  options.threads = 1;
+  return options;
+}
+
+}  // namespace assay

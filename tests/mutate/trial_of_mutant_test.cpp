@@ -1,0 +1,107 @@
+// Single mutants whose fate is known.
+#include "mutate/trial_of_mutant.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "src/vm/launch.h"
+#include "tests/mutate/subject.h"
+
+namespace assay {
+namespace {
+
+class TrialOfMutant : public ::testing::Test {
+ protected:
+  TrialOfMutant() : source_(subject().name) {
+    for (const char* values : {"exact", "normal"})
+      cases_.push_back(make_clean_case(small_case(values), subject(), one_thread(), 4'000'000));
+    const Module& module = cases_[0].plan.modules[0];
+    module_ = {module.name, module.path, module.ptx,
+               std::make_unique<ptx::MutableText>(module.ptx, module.path)};
+    function_ = cases_[0].reach.executed.begin()->first.second;
+  }
+
+  MutantResult result(const ptx::Mutation& mutation) {
+    return try_mutant({subject(), cases_, module_, mutation, one_thread(), order_}, source_);
+  }
+  /// Outcomes of the executed instructions of one opcode, changed in one way.
+  std::vector<Mutant> outcomes(const std::string& opcode, const std::string& change) {
+    std::vector<Mutant> all;
+    for (const ptx::Mutation& m : module_.program->mutations(function_)) {
+      const auto& in = module_.program->module()
+                           .functions[static_cast<size_t>(function_)]
+                           .body[static_cast<size_t>(m.instruction)];
+      if (m.change->name != change || !in.opcode.starts_with(opcode)) continue;
+      if (cases_[0].reach.has(module_.name, function_, m.instruction)) all.push_back(result(m).mutant);
+    }
+    return all;
+  }
+
+  std::vector<CleanCase> cases_;
+  MutatedModule module_;
+  std::vector<size_t> order_{0, 1};
+  int32_t function_ = -1;
+  SourceText source_;
+};
+
+TEST_F(TrialOfMutant, WhatIsVisibleIsKilledByTheExactCase) {
+  for (const auto& [opcode, change] :
+       {std::pair{"st.global", "drop-store"}, {"st.global", "shift-address"}}) {
+    const std::vector<Mutant> all = outcomes(opcode, change);
+    ASSERT_FALSE(all.empty()) << change;
+    for (const Mutant& m : all) {
+      EXPECT_EQ(m.outcome, kKilled) << m.id;
+      EXPECT_EQ(m.token, cases_[0].token) << m.id;
+      EXPECT_FALSE(m.reason.empty());
+    }
+  }
+}
+
+TEST_F(TrialOfMutant, AnEndlessLoopIsKilledAsAHang) {
+  const std::vector<Mutant> loops = outcomes("bra", "drop-guard");
+  ASSERT_FALSE(loops.empty());
+  EXPECT_TRUE(
+      std::any_of(loops.begin(), loops.end(), [](const Mutant& m) { return m.reason.starts_with("trap/"); }));
+}
+
+TEST_F(TrialOfMutant, ARoundingChangedIsNeverAViolation) {
+  const std::vector<Mutant> all = outcomes("fma.rn.f32", "change-rounding");
+  ASSERT_FALSE(all.empty());
+  // Where one of two ways to the same value rounds otherwise, a property that compares them may see it.
+  for (const Mutant& m : all)
+    EXPECT_TRUE(m.outcome != kKilled || m.reason.starts_with("property/")) << m.id << " " << m.reason;
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                          [](const Mutant& m) { return m.outcome == kWithinBound && !m.token.empty(); }));
+}
+
+TEST_F(TrialOfMutant, WhatNoCaseReachesSaysSo) {
+  for (const ptx::Mutation& m : module_.program->mutations(function_))
+    if (!cases_[0].reach.has(module_.name, function_, m.instruction) && m.change->name == "add-to-sub") {
+      const Mutant mutant = result(m).mutant;
+      if (mutant.outcome == kEquivalent) continue;
+      EXPECT_EQ(mutant.outcome, kSurvived);
+      EXPECT_EQ(mutant.reason, "no case comes to this instruction");
+      EXPECT_EQ(mutant.reached_by, 0);
+      return;
+    }
+}
+
+TEST_F(TrialOfMutant, WhatTheMachineRefusesIsNotBorn) {
+  for (const ptx::Mutation& m : module_.program->mutations(function_)) {
+    bool decodes = true;
+    try {
+      const auto text = std::make_shared<const std::string>(module_.program->with(m));
+      vm::decoded({module_.name, module_.path, text},
+                  module_.program->module().functions[static_cast<size_t>(function_)].name);
+    } catch (const std::exception&) {
+      decodes = false;
+    }
+    if (decodes) continue;
+    EXPECT_FALSE(result(m).born);
+    return;
+  }
+}
+
+}  // namespace
+}  // namespace assay

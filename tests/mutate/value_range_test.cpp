@@ -1,0 +1,54 @@
+// Intervals of integer registers, read off the text.
+#include "mutate/value_range.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/mutate/small_program.h"
+
+namespace assay {
+namespace {
+
+TEST(ValueRange, FollowsDefinitions) {
+  const struct {
+    const char* body;
+    ValueRange r1;
+  } rows[] = {
+      {"mov.u32 %r1, 7;", {7, 7}},
+      {"mov.u32 %r1, %tid.x;", {0, 1023}},
+      {"mov.u32 %r2, %tid.x; shr.u32 %r1, %r2, 5;", {0, 31}},
+      {"mov.u32 %r2, %tid.x; and.b32 %r1, %r2, 31;", {0, 31}},
+      {"mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 2; add.s32 %r1, %r3, -4;", {-4, 4088}},
+      {"mov.u32 %r2, %tid.x; mul.lo.s32 %r3, %r2, -3; sub.s32 %r1, 1, %r3;", {1, 3070}},
+      {"mov.u32 %r2, %tid.x; shr.s32 %r1, %r2, 31;", {0, 0}},
+      {"mov.u32 %r2, %tid.x; min.s32 %r3, %r2, 4; max.s32 %r1, %r3, 1;", {1, 4}},
+      {"mov.u32 %r2, %tid.x; selp.b32 %r1, %r2, -1, %p1;", {-1, 1023}},
+      {"mov.u32 %r2, %tid.x; div.s32 %r3, %r2, 10; rem.s32 %r1, %r3, 8;", {0, 7}},
+      {"mov.u32 %r1, 0; @%p1 mov.u32 %r1, 5;", {0, 5}},
+      {"ld.param.u32 %r2, [n]; add.s32 %r3, %r2, -1; shr.s32 %r1, %r3, 31;", {-1, 0}},
+      {"ld.param.u32 %r2, [n]; shr.s32 %r1, %r2, 31;", {0, 0}},
+      {"mov.u32 %r2, %tid.x; mul.lo.s32 %r3, %r2, 4000000; shr.s32 %r1, %r3, 31;", {-1, 0}},
+      {"ld.global.u32 %r2, [%rd1]; shr.u32 %r1, %r2, 28;", {0, 15}},
+      {"ld.global.u32 %r1, [%rd1];", {INT32_MIN, INT32_MAX}},
+      {"mov.u32 %r1, 0; $L_loop: add.s32 %r1, %r1, 1; @%p1 bra $L_loop;", {INT32_MIN, INT32_MAX}},
+  };
+  for (const auto& row : rows) {
+    const ptx::MutableText text = small_program(row.body);
+    const ptx::Function& f = text.module().functions[0];
+    ValueRanges ranges(f, {1});  // n is a size
+    int32_t r1 = -1;
+    for (size_t i = 0; i < f.registers.size(); ++i)
+      if (f.registers[i].name == "%r1") r1 = static_cast<int32_t>(i);
+    EXPECT_EQ(ranges.of(r1).low, row.r1.low) << row.body;
+    EXPECT_EQ(ranges.of(r1).high, row.r1.high) << row.body;
+  }
+}
+
+TEST(ValueRange, AParameterThatIsNoSizeMayBeNegative) {
+  const ptx::MutableText text = small_program("ld.param.u32 %r1, [n];");
+  const ptx::Function& f = text.module().functions[0];
+  ValueRanges ranges(f, {});
+  EXPECT_EQ(ranges.of(f.body[0].operands[0].reg).low, INT32_MIN);
+}
+
+}  // namespace
+}  // namespace assay
