@@ -174,6 +174,7 @@ class Fuzzer {
         ready_.push_back(std::move(known_queue_.front()));
         known_queue_.pop_front();
         ready_.back().index = made_;
+        ++records_[index_of(*ready_.back().kernel)].drawn;
         continue;
       }
       const size_t k = timed() ? least_served() : static_cast<size_t>(made_) % kernels_.size();
