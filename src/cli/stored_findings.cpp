@@ -19,6 +19,11 @@ constexpr const char* kHead =
 
 }  // namespace
 
+std::string without_line(const std::string& cause) {
+  const size_t end = cause.find_last_not_of("0123456789");
+  return end != cause.npos && end + 1 < cause.size() && cause[end] == ':' ? cause.substr(0, end) : cause;
+}
+
 std::vector<StoredFinding> read_findings(const std::string& path) {
   std::istringstream lines(read_file(path));
   std::vector<StoredFinding> findings;
@@ -36,7 +41,7 @@ std::vector<StoredFinding> read_findings(const std::string& path) {
 void write_findings(const std::string& path, const std::vector<StoredFinding>& findings) {
   std::string text = kHead;
   for (const StoredFinding& stored : findings)
-    text += fmt::format("{} {} {}\n", stored.token, stored.cause, stored.digest);
+    text += fmt::format("{} {} {}\n", stored.token, without_line(stored.cause), stored.digest);
   write_file(path, text);
 }
 

@@ -75,6 +75,9 @@ TEST(StoredFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
   const StoredFinding stored{"token", "violation/o", "00ff"};
   const TokenReplay same{"finding", "violation/o", "00ff", "pass", ""};
   EXPECT_TRUE(stored.repeated_by(same));
+  EXPECT_EQ(without_line("nonfinite/o/exp-overflow/kernels/a.cuh:12"),
+            "nonfinite/o/exp-overflow/kernels/a.cuh");
+  EXPECT_EQ(without_line("violation/o"), "violation/o");
   TokenReplay other = same;
   other.digest = "00fe";
   EXPECT_FALSE(stored.repeated_by(other));
