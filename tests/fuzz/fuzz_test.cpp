@@ -4,11 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <thread>
 
 #include "fuzz/database.h"
 #include "fuzz/properties.h"
@@ -131,27 +129,6 @@ TEST_F(FuzzTest, KernelsShareTheCasesEvenly) {
     if (row.feature == "kernel") cases[row.value] = row.cases;
   EXPECT_EQ(cases["gla.subject"], 33);
   EXPECT_EQ(cases["gla.other"], 32);
-}
-
-/// Cases that take longer are fewer.
-TEST_F(FuzzTest, KernelsShareATimeBudgetByTime) {
-  Kernel quick = test::subject_kernel(), slow = test::subject_kernel();
-  slow.name = "gla.slow";
-  const auto plan = slow.plan;
-  slow.plan = [plan](const Case& c, const Operator& op, const TensorMap& inputs) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-    return plan(c, op, inputs);
-  };
-  test::SubjectBackend backend;
-  Listener silent;
-  FuzzOptions options = with_cases(0, 3, 2);
-  options.time_s = 4;
-  const FuzzRun run = fuzz({&quick, &slow}, backend, options, silent);
-  std::map<std::string, int64_t> cases;
-  for (const CoverageRow& row : run.coverage)
-    if (row.feature == "kernel") cases[row.value] = row.cases;
-  EXPECT_GT(cases["gla.slow"], 0);
-  EXPECT_GT(cases["gla.subject"], cases["gla.slow"]);
 }
 
 TEST_F(FuzzTest, ARunStartsFromTheCorpusOfTheLastOne) {
