@@ -34,6 +34,30 @@ std::string names_of(const Table& table) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// "q=query_states": the file's tensor query_states is the input q. Tensors that no input is named after stay.
+TensorMap renamed(TensorMap tensors, const std::vector<std::string>& map, const std::string& source) {
+  TensorMap result;
+  for (const std::string& pair : map) {
+    const size_t equals = pair.find('=');
+    if (equals == pair.npos || equals == 0 || equals + 1 == pair.size())
+      throw BadInput(fmt::format("--map {}: write it as q=query_states", pair));
+    const std::string input = pair.substr(0, equals), name = pair.substr(equals + 1);
+    auto found = tensors.extract(name);
+    if (!found) {
+      std::vector<std::string> names;
+      for (const auto& [known, tensor] : tensors) names.push_back(known);
+      throw BadInput("--map: " + unknown_name("tensor of " + source, name, names));
+    }
+    found.key() = input;
+    if (!result.insert(std::move(found)).inserted)
+      throw BadInput(fmt::format("--map {}: {} is given two tensors", pair, input));
+  }
+  for (auto& [name, tensor] : tensors)
+    if (!result.emplace(name, std::move(tensor)).second)
+      throw BadInput(fmt::format("--map: {} has a tensor {} of its own; leave one out", source, name));
+  return result;
+}
+
 }  // namespace
 
 void KernelOptions::add_to(CLI::App& app, bool positional, bool mutable_) {
@@ -129,7 +153,11 @@ void CaseOptions::add_to(CLI::App& app) {
          "tensors above 64 MiB are then made on demand, up to 2^40 bytes")
       ->group(sizes);
   app.add_option("--inputs", inputs_, "Inputs from a file; sizes are read from it")
-      ->type_name("FILE.safetensors|DIR of .npy")
+      ->type_name("FILE.safetensors|FILE.npz|DIR of .npy")
+      ->group(drawing);
+  app.add_option("--map", map_, "Names in that file: q=query_states takes its tensor query_states as q")
+      ->delimiter(',')
+      ->type_name("INPUT=NAME")
       ->group(drawing);
 }
 
@@ -157,6 +185,7 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
   const Operator& op = find_operator(kernel.operator_name);
   const Case c = from_options(kernel);
   if (inputs_.empty()) {
+    if (!map_.empty()) throw BadInput("--map names tensors of a file: give it with --inputs");
     validate(c, op);
     return {c, std::nullopt, ""};
   }
@@ -165,7 +194,7 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
       throw BadInput(
           fmt::format("{} and --inputs: the file already says this; leave {} out", option, option));
   }
-  GivenInputs given = fit_inputs(c, op, read_tensors(inputs_), inputs_);
+  GivenInputs given = fit_inputs(c, op, renamed(read_tensors(inputs_), map_, inputs_), inputs_);
   return {given.case_, std::move(given.inputs), inputs_};
 }
 

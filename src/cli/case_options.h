@@ -54,7 +54,7 @@ class CaseOptions {
 
   Case case_;
   std::string inputs_, dtype_ = "bf16", gate_dtype_ = "fp32";
-  std::vector<std::string> without_, parameters_, layout_;
+  std::vector<std::string> without_, parameters_, layout_, map_;
   double scale_ = 0;
   const CLI::App* app_ = nullptr;
 };

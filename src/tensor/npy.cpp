@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -51,12 +52,15 @@ std::vector<Axis> shape_of(std::string_view header, const std::string& path) {
     throw BadInput(fmt::format("{}: not a .npy file: bad shape", path));
   rest = rest.substr(1, close - 1);
   std::vector<Axis> axes;
+  double elements = 1;  // of the axes that are not empty: their product must be a number
   while (true) {
     rest = rest.substr(std::min(rest.find_first_not_of(" ,"), rest.size()));
     if (rest.empty()) return axes;
     int64_t size = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
     if (error != std::errc() || size < 0) throw BadInput(fmt::format("{}: not a .npy file: bad shape", path));
+    elements *= std::max<double>(1, static_cast<double>(size));
+    if (elements > 0x1p60) throw BadInput(fmt::format("{}: impossible shape", path));
     axes.push_back({"", size});
     rest = rest.substr(static_cast<size_t>(end - rest.data()));
   }
@@ -83,8 +87,7 @@ double bytes_of(const std::vector<Axis>& axes, Dtype dtype) {
 
 }  // namespace
 
-Tensor read_npy(const std::string& path) {
-  const std::string file = read_file(path);
+Tensor parse_npy(std::string_view file, const std::string& path) {
   const auto [header, start] = header_of(file, path);
   const Dtype dtype = dtype_of(header, path);
   if (!after_key(header, "fortran_order", path).starts_with("False")) {
@@ -97,8 +100,14 @@ Tensor read_npy(const std::string& path) {
         fmt::format("{}: truncated or corrupt: its shape needs {:.0f} bytes of data, the file has {}", path,
                     bytes, file.size() - start));
   }
-  Tensor tensor(std::filesystem::path(path).stem().string(), dtype, std::move(axes));
+  Tensor tensor("", dtype, std::move(axes));
   if (!tensor.data.empty()) std::memcpy(tensor.data.data(), file.data() + start, tensor.data.size());
+  return tensor;
+}
+
+Tensor read_npy(const std::string& path) {
+  Tensor tensor = parse_npy(read_file(path), path);
+  tensor.name = std::filesystem::path(path).stem().string();
   return tensor;
 }
 

@@ -2,6 +2,7 @@
 // data.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "src/tensor/tensor.h"
 
@@ -11,6 +12,8 @@ namespace assay {
 /// ("<V2"). Throws BadInput, one line with the file, where it is truncated, in Fortran order, big-endian or
 /// of a type we lack.
 Tensor read_npy(const std::string& path);
+/// The same of a whole file's bytes, without a name; `where` is for messages.
+Tensor parse_npy(std::string_view file, const std::string& where);
 void write_npy(const std::string& path, const Tensor&);
 
 }  // namespace assay

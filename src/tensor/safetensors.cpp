@@ -63,6 +63,20 @@ Tensor read_entry(const std::string& name, const nlohmann::json& entry, std::str
   return tensor;
 }
 
+/// No byte belongs to two tensors.
+void require_own_bytes(std::map<uint64_t, std::pair<uint64_t, std::string>>& ranges,
+                       const std::vector<uint64_t>& range, const std::string& name, const std::string& path) {
+  if (range[0] == range[1]) return;
+  const auto after = ranges.lower_bound(range[0]);
+  const std::string* other = nullptr;
+  if (after != ranges.end() && after->first < range[1]) other = &after->second.second;
+  if (after != ranges.begin() && std::prev(after)->second.first > range[0])
+    other = &std::prev(after)->second.second;
+  if (other)
+    throw BadInput(fmt::format("{}: tensor {}: its bytes overlap those of tensor {}", path, name, *other));
+  ranges[range[0]] = {range[1], name};
+}
+
 std::string type_name(Dtype dtype, const std::string& name) {
   for (const TypeName& type : kTypes) {
     if (dtype == type.dtype) return type.name;
@@ -85,11 +99,14 @@ TensorMap read_safetensors(const std::string& path) {
   }
   const std::string_view data = std::string_view(file).substr(8 + header_size);
   TensorMap tensors;
+  std::map<uint64_t, std::pair<uint64_t, std::string>> ranges;  // begin -> end, tensor
   try {
     const auto header =
         nlohmann::json::parse(file.begin() + 8, file.begin() + 8 + static_cast<int64_t>(header_size));
     for (const auto& [name, entry] : header.items()) {
-      if (name != "__metadata__") tensors.emplace(name, read_entry(name, entry, data, path));
+      if (name == "__metadata__") continue;
+      tensors.emplace(name, read_entry(name, entry, data, path));
+      require_own_bytes(ranges, entry.at("data_offsets").get<std::vector<uint64_t>>(), name, path);
     }
   } catch (const nlohmann::json::exception& error) {
     throw BadInput(fmt::format("{}: not a safetensors file: bad header: {}", path, error.what()));

@@ -9,6 +9,7 @@
 
 #include "src/numerics/bad_input.h"
 #include "src/tensor/npy.h"
+#include "src/tensor/npz.h"
 #include "src/tensor/safetensors.h"
 
 namespace assay {
@@ -34,7 +35,8 @@ void write_file(const std::string& path, const std::string& bytes) {
 }
 
 TensorMap read_tensors(const std::string& path) {
-  if (!std::filesystem::is_directory(path)) return read_safetensors(path);
+  if (!std::filesystem::is_directory(path))
+    return std::filesystem::path(path).extension() == ".npz" ? read_npz(path) : read_safetensors(path);
   TensorMap tensors;
   for (const auto& entry : std::filesystem::directory_iterator(path)) {
     if (entry.path().extension() != ".npy") continue;

@@ -1,4 +1,4 @@
-// Tensors in files: .safetensors, and folders of .npy.
+// Tensors in files: .safetensors, .npz, and folders of .npy.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace assay {
 
-/// Tensors of a .safetensors file, or of a folder with one NAME.npy each, by name. Axes are unnamed.
+/// Tensors of a .safetensors or .npz file, or of a folder with one NAME.npy each, by name. Axes are unnamed.
 /// Throws BadInput where the path is neither.
 TensorMap read_tensors(const std::string& path);
 

@@ -47,6 +47,8 @@ TEST(Npy, WhatCannotBeReadIsOneClearLine) {
       {replaced("descr", "desrc"), "no 'descr'"},
       {replaced("(3, 2, )", "(3, x, )"), "bad shape"},
       {replaced("(3, 2, )", "(3, 2,  "), "bad shape"},
+      {replaced("(3, 2, )", "(9223372036854775807, 3, 0, )"), "impossible shape"},
+      {replaced("(3, 2, )", "(9223372036854775808, )"), "bad shape"},
   };
   for (const auto& [bytes, message] : table) {
     write_file(folder / "q.npy", bytes);

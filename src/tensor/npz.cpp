@@ -1,0 +1,122 @@
+// PKWARE's APPNOTE.TXT: 4.3.7 local header, 4.3.12 central directory, 4.3.16 its end. Numbers are
+// little-endian.
+#include "src/tensor/npz.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <cstring>
+
+#include "src/numerics/bad_input.h"
+#include "src/tensor/npy.h"
+#include "src/tensor/tensor_file.h"
+
+namespace assay {
+namespace {
+
+constexpr size_t kEndBytes = 22, kDirectoryBytes = 46, kLocalBytes = 30, kLongestComment = 0xffff;
+constexpr uint64_t kMostDeflated = 1100;  // zlib expands a byte to at most 1032
+
+struct Entry {
+  std::string name;
+  uint32_t method = 0, crc = 0, packed = 0, size = 0, local = 0;
+};
+
+template <typename T>
+T number(std::string_view bytes, size_t at) {
+  T value{};
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  return value;
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& what) {
+  throw BadInput(fmt::format("{}: {}", path, what));
+}
+
+/// Where the central directory's end record stands.
+size_t end_of_directory(std::string_view file, const std::string& path) {
+  if (!file.starts_with("PK") || file.size() < kEndBytes) refuse(path, "not a .npz file");
+  const size_t last = file.size() - kEndBytes;
+  for (size_t at = last + 1; at-- > 0 && last - at <= kLongestComment;)
+    if (file.substr(at).starts_with("PK\x05\x06")) return at;
+  refuse(path, "truncated .npz file: it has no directory at its end");
+}
+
+std::vector<Entry> directory_of(std::string_view file, const std::string& path) {
+  const size_t end = end_of_directory(file, path);
+  size_t at = number<uint32_t>(file, end + 16);
+  std::vector<Entry> entries(number<uint16_t>(file, end + 10));
+  for (Entry& entry : entries) {
+    if (at > end || end - at < kDirectoryBytes || !file.substr(at).starts_with("PK\x01\x02"))
+      refuse(path, "corrupt .npz file: its directory does not fit");
+    entry.method = number<uint16_t>(file, at + 10);
+    entry.crc = number<uint32_t>(file, at + 16);
+    entry.packed = number<uint32_t>(file, at + 20);
+    entry.size = number<uint32_t>(file, at + 24);
+    entry.local = number<uint32_t>(file, at + 42);
+    const size_t name = number<uint16_t>(file, at + 28), extra = number<uint16_t>(file, at + 30),
+                 comment = number<uint16_t>(file, at + 32);
+    at += kDirectoryBytes;
+    if (end - at < name + extra + comment) refuse(path, "corrupt .npz file: its directory does not fit");
+    entry.name = file.substr(at, name);
+    at += name + extra + comment;
+  }
+  return entries;
+}
+
+std::string inflated(std::string_view packed, uint32_t size, const std::string& where) {
+  if (size > kMostDeflated * (packed.size() + 1)) refuse(where, "corrupt: it cannot unpack to its size");
+  std::string bytes(size, '\0');
+  z_stream stream{};
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
+  stream.avail_in = static_cast<uInt>(packed.size());
+  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_out = size;
+  int status = inflateInit2(&stream, -MAX_WBITS);
+  if (status == Z_OK) status = inflate(&stream, Z_FINISH);
+  const bool whole = status == Z_STREAM_END && stream.avail_out == 0;
+  inflateEnd(&stream);
+  if (!whole) refuse(where, "corrupt: its data do not unpack to its size");
+  return bytes;
+}
+
+/// The unpacked bytes of one entry, held against its checksum.
+std::string bytes_of(const Entry& entry, std::string_view file, const std::string& where) {
+  if (entry.size == UINT32_MAX || entry.packed == UINT32_MAX || entry.local == UINT32_MAX)
+    refuse(where, "4 GiB or more; save it as .safetensors or as a folder of .npy files");
+  if (entry.method != 0 && entry.method != 8)
+    refuse(where,
+           fmt::format("packed by method {}; use numpy.savez or numpy.savez_compressed", entry.method));
+  if (entry.local > file.size() || file.size() - entry.local < kLocalBytes ||
+      !file.substr(entry.local).starts_with("PK\x03\x04"))
+    refuse(where, "corrupt: its header is not where the directory says");
+  const size_t data = entry.local + kLocalBytes + number<uint16_t>(file, entry.local + 26) +
+                      number<uint16_t>(file, entry.local + 28);
+  if (data > file.size() || file.size() - data < entry.packed)
+    refuse(where, "truncated: its data end beyond the file");
+  const std::string_view packed = file.substr(data, entry.packed);
+  if (entry.method == 0 && entry.packed != entry.size) refuse(where, "corrupt: two sizes");
+  std::string bytes = entry.method == 0 ? std::string(packed) : inflated(packed, entry.size, where);
+  const auto crc = crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  if (crc != entry.crc) refuse(where, "corrupt: its checksum differs");
+  return bytes;
+}
+
+}  // namespace
+
+TensorMap read_npz(const std::string& path) {
+  const std::string file = read_file(path);
+  TensorMap tensors;
+  for (const Entry& entry : directory_of(file, path)) {
+    const std::string where = fmt::format("{}: {}", path, entry.name);
+    if (!entry.name.ends_with(".npy")) refuse(where, "not a .npy file");
+    const std::string name = entry.name.substr(0, entry.name.size() - 4);
+    Tensor tensor = parse_npy(bytes_of(entry, file, where), where);
+    tensor.name = name;
+    if (!tensors.emplace(name, std::move(tensor)).second) refuse(where, "twice in the file");
+  }
+  if (tensors.empty()) refuse(path, "a .npz file without tensors");
+  return tensors;
+}
+
+}  // namespace assay

@@ -1,0 +1,13 @@
+// NumPy's .npz: a ZIP archive of .npy files, stored or deflated.
+#pragma once
+#include <string>
+
+#include "src/tensor/tensor.h"
+
+namespace assay {
+
+/// Tensors by the names of their files, without ".npy". Throws BadInput, one line with the file, where the
+/// archive is truncated, contradicts itself, holds what is no .npy, or where a file of it has 4 GiB or more.
+TensorMap read_npz(const std::string& path);
+
+}  // namespace assay
