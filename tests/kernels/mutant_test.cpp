@@ -50,7 +50,7 @@ TEST(Mutant, ItsTokenIsReadBack) {
 TEST(Mutant, ModulesOfOtherFormatsStayAsTheyAre) {
   std::string id = some_mutant("fma-to-mul");
   id.replace(id.find("bf16"), 4, "fp16");
-  EXPECT_EQ(*plan_of_kernel("hgrn.fused_recurrent%" + id).modules.at(0).ptx,
+  EXPECT_TRUE(*plan_of_kernel("hgrn.fused_recurrent%" + id).modules.at(0).ptx ==
             *plan_of_kernel("hgrn.fused_recurrent").modules.at(0).ptx);
 }
 
