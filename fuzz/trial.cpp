@@ -1,6 +1,7 @@
 #include "fuzz/trial.h"
 
 #include "fuzz/cost.h"
+#include "src/diagnosis/diagnose.h"
 #include "src/numerics/bad_input.h"
 #include "src/verify/verify.h"
 
@@ -31,7 +32,12 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.diagnose = tracing != Tracing::none;
   verify_options.peer = options.peer;
   verify_options.origin = options.origin;
+  verify_options.meaning_seconds = 0;
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
+  if (tracing == Tracing::full) {
+    verify_options.meaning_seconds = 5;
+    verify_options.shadow_instructions = 20'000'000;
+  }
   Verification v = verify(c, kernel, backend, verify_options);
   v.replay += options.replay_suffix;
   return v;
@@ -103,7 +109,14 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
 
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
                           const FuzzOptions& options) {
-  if (original.property != nullptr || !original.trial.diagnose) return smallest;
+  if (!original.trial.diagnose) return smallest;
+  if (original.property != nullptr) {
+    Verification v = smallest;
+    Evidence evidence;
+    evidence.case_ = &v.case_, evidence.properties = &v.properties_failed;
+    v.diagnosis = diagnose(evidence);
+    return v;
+  }
   Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);
   v.properties_failed = smallest.properties_failed;
   return v;
