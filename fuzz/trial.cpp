@@ -1,8 +1,8 @@
 #include "fuzz/trial.h"
 
 #include "fuzz/cost.h"
-#include "src/diagnosis/diagnose.h"
 #include "src/numerics/bad_input.h"
+#include "src/verify/explain.h"
 #include "src/verify/verify.h"
 
 namespace assay {
@@ -20,6 +20,9 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// Spent on the meanings under which wrong values would be right, once per finding.
+constexpr double kExplainSeconds = 5;
+
 /// How much a verification tells of a fault: that it is there, where a bad value was born, or also which
 /// inputs would mend it (many runs more).
 enum class Tracing { none, origin, full };
@@ -34,10 +37,7 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.origin = options.origin;
   verify_options.meaning_seconds = 0;
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
-  if (tracing == Tracing::full) {
-    verify_options.meaning_seconds = 5;
-    verify_options.shadow_instructions = 20'000'000;
-  }
+  if (tracing == Tracing::full) verify_options.meaning_seconds = kExplainSeconds;
   Verification v = verify(c, kernel, backend, verify_options);
   v.replay += options.replay_suffix;
   return v;
@@ -112,9 +112,10 @@ Verification fully_traced(const TrialReport& original, const Verification& small
   if (!original.trial.diagnose) return smallest;
   if (original.property != nullptr) {
     Verification v = smallest;
-    Evidence evidence;
-    evidence.case_ = &v.case_, evidence.properties = &v.properties_failed;
-    v.diagnosis = diagnose(evidence);
+    VerifyOptions explaining;
+    explaining.threads = 1;
+    explaining.meaning_seconds = kExplainSeconds;
+    explain_properties(*original.trial.kernel, backend, explaining, v);
     return v;
   }
   Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);

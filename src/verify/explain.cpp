@@ -9,11 +9,18 @@
 #include "src/diagnosis/meaning.h"
 #include "src/diagnosis/origin.h"
 #include "src/diagnosis/origin_groups.h"
+#include "src/diagnosis/source_line.h"
 #include "src/diagnosis/unexplained.h"
 #include "src/verify/companion.h"
+#include "src/vm/shadow_run.h"
 
 namespace assay {
 namespace {
+
+/// A meaning that fits so well needs no further evidence.
+constexpr double kNamed = 0.7;
+/// Runs of at most so many lane-instructions are repeated beside exact arithmetic where no meaning fits.
+constexpr uint64_t kShadowInstructions = 50'000'000;
 
 /// The first element judged non-finite, in the operator's order of outputs.
 std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verification& v) {
@@ -116,9 +123,33 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
                                                      element->first, element->second);
   v.diagnosis = diagnose(evidence);
   Weighed weighed = weigh(run, options, v, overflow);
+  std::optional<ShadowReport> shadow;
+  const bool named = !weighed.fitting.empty() && weighed.fitting.front().score >= kNamed;
+  if (weighed.tried > 0 && !named && !v.shadow && v.lane_instructions <= kShadowInstructions) {
+    shadow = vm::run_shadow(run.plan, run.inputs, options.origin.machine,
+                            {.element = violating_element(v), .locate = location_of});
+    evidence.shadow = &*shadow;
+    v.diagnosis = diagnose(evidence);
+  }
   std::copy(weighed.fitting.begin(), weighed.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
   add_unexplained(v.outputs, weighed, v.diagnosis);
+}
+
+void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOptions& options, Verification& v) {
+  const Operator& op = find_operator(kernel.operator_name);
+  Evidence evidence;
+  evidence.case_ = &v.case_, evidence.op = &op, evidence.properties = &v.properties_failed;
+  v.diagnosis = diagnose(evidence);
+  if (options.meaning_seconds <= 0 || !v.case_.blocks.empty()) return;
+  const auto further = find_companion(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2);
+  if (!further) return;
+  Weighed none;
+  merge(weigh(op, further->problem, further->outcome.outputs, further->reference, further->outputs,
+              options.meaning_seconds / 2),
+        token_of(further->case_), true, none);
+  std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
+  rank(v.diagnosis);
 }
 
 }  // namespace assay

@@ -10,6 +10,7 @@ namespace assay {
 namespace {
 
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+constexpr double kForgotten = -6e4;  // a log decay whose weight is 0
 
 std::vector<Variant> of_each_gate(const FailingRun& run,
                                   const std::function<void(const std::string&, const Tensor&, std::vector<Variant>&)>& add) {
@@ -62,6 +63,10 @@ std::vector<Variant> of_another_head(const FailingRun& run) {
     for (const IndexMap& map : index_maps(g.axes[static_cast<size_t>(axis)].size))
       v.push_back(on_input(run, fmt::format("{} of another head, {}", name, map.text), name,
                            [axis, map](const Tensor& x) { return moved(x, axis, map.from); }));
+    const auto tokens = static_cast<size_t>(axis_of(g, "T")), heads = static_cast<size_t>(axis);
+    if (g.axes[tokens].size > 1 && g.axes[heads].size > 1)
+      v.push_back(on_input(run, fmt::format("{} read as if its heads came before its tokens", name), name,
+                           [tokens, heads](const Tensor& x) { return with_axes_exchanged(x, tokens, heads); }));
   });
 }
 
@@ -112,6 +117,12 @@ std::vector<Variant> rounded_gate(const FailingRun& run, Dtype dtype) {
     if (format(g.dtype).precision > format(dtype).precision)
       v.push_back(on_input(run, fmt::format("{} rounded to {}", name, format(dtype).name), name,
                            [dtype](const Tensor& x) { return rounded_to(x, dtype); }));
+    v.push_back(on_input(run, fmt::format("e^{} rounded to {}", name, format(dtype).name), name, [dtype](const Tensor& x) {
+      return mapped(x, [dtype](double g, int64_t) {
+        const double weight = round_to(dtype, std::exp(g));
+        return weight > 0 ? std::log(weight) : kForgotten;
+      });
+    }));
   });
 }
 
@@ -180,9 +191,8 @@ std::vector<Variant> inclusive(const FailingRun& run) {
                           [](const TokenPlace& p) { return Events{{p.row, p.row, -1}, {-1, -1, p.row}}; }));
     return v;
   }
-  append(patterns.empty() ? v : v,
-         at_patterns(run, patterns, "a token's own write decays by its own gate",
-                     [](const TokenPlace& p) { return Events{{-1, p.row, -1}, {p.row, -1, p.row}}; }));
+  append(v, at_patterns(run, patterns, "a token's own write decays by its own gate",
+                        [](const TokenPlace& p) { return Events{{-1, p.row, -1}, {p.row, -1, p.row}}; }));
   append(v, at_patterns(run, single_tokens(run, 96), "a token's own write decays by its own gate",
                         [](const TokenPlace& p) { return Events{{-1, p.row, -1}, {p.row, -1, p.row}}; }));
   return v;

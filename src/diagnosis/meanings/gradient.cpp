@@ -133,37 +133,40 @@ std::vector<Variant> without_own_term(const FailingRun& run) {
   return v;
 }
 
-/// dg less the same at every token of a sequence and channel: what <S_T, dS_T> gives, read off the last token.
-std::optional<Prediction> without_constant(const FailingRun& run) {
+/// dg less the same at every token of a run of C tokens in a channel, the median of what is missing there.
+std::optional<Prediction> without_constant(const FailingRun& run, int64_t C) {
+  constexpr int64_t kFewest = 3;  // a constant through two points says nothing
   Prediction p;
   for (const std::string& gate : run.gates()) {
     const ReferenceOutput* right = run.expected("d" + gate);
-    const auto state = run.outputs->find("d" + gate);
-    if (!right || state == run.outputs->end()) continue;
+    const auto got = run.outputs->find("d" + gate);
+    if (!right || got == run.outputs->end()) continue;
     const auto width = static_cast<size_t>(token_width(run.inputs().at(gate)));
     PredictedOutput& out = p["d" + gate];
     out = {right->mid, right->bound};
     for (const auto& [first, length] : run.spans())
-      for (size_t c = 0; length > 1 && c < width; ++c) {
-        std::vector<double> off;  // the median of what is missing
-        for (int64_t t = 0; t < length; ++t) {
-          const auto i = static_cast<size_t>(first + t) * width + c;
-          off.push_back(state->second.value(static_cast<int64_t>(i)) - right->mid[i]);
+      for (int64_t start = 0; start < length; start += C)
+        for (size_t c = 0; c < width && std::min(length, start + C) - start >= kFewest; ++c) {
+          std::vector<double> off;
+          const auto at = [&, first = first](int64_t t) { return static_cast<size_t>(first + t) * width + c; };
+          for (int64_t t = start; t < std::min(length, start + C); ++t)
+            off.push_back(got->second.value(static_cast<int64_t>(at(t))) - right->mid[at(t)]);
+          const auto middle = off.begin() + static_cast<int64_t>(off.size() / 2);
+          std::nth_element(off.begin(), middle, off.end());
+          for (int64_t t = start; t < std::min(length, start + C); ++t) out.mid[at(t)] += *middle, out.bound[at(t)] *= 2;
         }
-        std::nth_element(off.begin(), off.begin() + static_cast<int64_t>(off.size() / 2), off.end());
-        for (int64_t t = 0; t < length; ++t) {
-          const auto i = static_cast<size_t>(first + t) * width + c;
-          out.mid[i] += off[off.size() / 2], out.bound[i] *= 2;
-        }
-      }
   }
   return p.empty() ? std::nullopt : std::optional(p);
 }
 
 std::vector<Variant> without_state_term(const FailingRun& run) {
   std::vector<Variant> v;
-  if (!run.backward || run.gates().empty() || cotangents_of(run, true).empty()) return v;
-  v.push_back({"dg is off by the same at every token of a sequence", [&run] { return without_constant(run); }, 64});
+  if (!run.backward || run.gates().empty()) return v;
+  v.push_back({"dg is off by the same at every token of a sequence",
+               [&run] { return without_constant(run, int64_t{1} << 40); }, 64});
+  for (const int64_t C : chunk_sizes(run))
+    v.push_back({fmt::format("dg is off by the same at every token of a chunk of {}", C),
+                 [&run, C] { return without_constant(run, C); }, 64});
   return v;
 }
 

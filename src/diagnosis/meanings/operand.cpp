@@ -35,19 +35,6 @@ std::vector<Variant> of_another_head(const FailingRun& run) {
   });
 }
 
-/// Elements as if the memory held the axes a and b in the other order.
-Tensor with_axes_exchanged(const Tensor& x, size_t a, size_t b) {
-  std::vector<size_t> order(x.axes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::swap(order[a], order[b]);
-  return mapped(x, [&](double, int64_t flat) {
-    const std::vector<int64_t> index = x.index(flat);
-    int64_t from = 0;
-    for (const size_t axis : order) from = from * x.axes[axis].size + index[axis];
-    return x.value(from);
-  });
-}
-
 std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
   return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
     for (size_t a = 0; a < x.axes.size(); ++a)

@@ -95,6 +95,18 @@ Tensor rounded_to(const Tensor& t, Dtype dtype) {
   return mapped(t, [dtype](double x, int64_t) { return round_to(dtype, x); });
 }
 
+Tensor with_axes_exchanged(const Tensor& x, size_t a, size_t b) {
+  std::vector<size_t> order(x.axes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::swap(order[a], order[b]);
+  return mapped(x, [&](double, int64_t flat) {
+    const std::vector<int64_t> index = x.index(flat);
+    int64_t from = 0;
+    for (const size_t axis : order) from = from * x.axes[axis].size + index[axis];
+    return x.value(from);
+  });
+}
+
 Tensor zeros(const Tensor& t) {
   return Tensor(t.name, Dtype::fp64, t.axes);
 }
@@ -116,6 +128,8 @@ std::vector<Pattern> common_patterns(const FailingRun& run) {
     list.push_back({fmt::format("in the last, partial chunk of {}", C), [C](const TokenPlace& p) {
                       return p.length % C != 0 && p.t >= p.length / C * C;
                     }});
+    list.push_back({fmt::format("in the last chunk of {}", C),
+                    [C](const TokenPlace& p) { return p.t >= (p.length - 1) / C * C; }});
     list.push_back({fmt::format("from the second chunk of {} on", C), [C](const TokenPlace& p) { return p.t >= C; }});
     list.push_back({fmt::format("in the first chunk of {}", C), [C](const TokenPlace& p) { return p.t < C; }});
   }

@@ -31,6 +31,8 @@ Tensor moved_in_time(const FailingRun&, const Tensor&, int64_t by, bool keep_end
 /// Tokens or states of other sequences: `from(n)` in place of n.
 Tensor of_sequences(const FailingRun&, const Tensor&, const std::function<int64_t(int64_t)>& from);
 Tensor rounded_to(const Tensor&, Dtype);
+/// Elements as if the memory held the axes a and b in the other order.
+Tensor with_axes_exchanged(const Tensor&, size_t a, size_t b);
 Tensor zeros(const Tensor&);
 
 /// Elements per token behind a tensor's axis T; 0 where it has none.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "src/diagnosis/meanings/normaliser.h"
 #include "src/diagnosis/meanings/propose.h"
 #include "src/diagnosis/rounded_state.h"
 
@@ -101,7 +102,7 @@ std::vector<Variant> not_decayed(const FailingRun& run) {
 }
 
 std::vector<Variant> lost_at_edges(const FailingRun& run) {
-  std::vector<Variant> v;
+  std::vector<Variant> v = divisor_of_own_chunk(run);
   if (!can_reset(run)) return v;
   for (const int64_t C : chunk_sizes(run)) {
     const std::pair<std::string, std::function<bool(const TokenPlace&)>> edges[] = {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/diagnosis/meanings/normaliser.h"
 #include "src/diagnosis/meanings/propose.h"
 
 namespace assay {
@@ -73,12 +74,37 @@ std::vector<Variant> scaled_token(const FailingRun& run) {
 
 std::vector<Variant> no_diagonal(const FailingRun& run) {
   if (reads_before_write(run)) return {};
-  std::vector<Variant> v = at_patterns(run, common_patterns(run), "read before it is written", [](const TokenPlace& p) {
+  std::vector<Variant> v = divisor_without_own_token(run);
+  append(v, at_patterns(run, common_patterns(run), "read before it is written", [](const TokenPlace& p) {
     return Events{{p.row, -1, p.row}, {-1, p.row, -1}};
-  });
+  }));
   append(v, at_patterns(run, {common_patterns(run).front()}, "read before it decays and is written",
                         [](const TokenPlace& p) { return Events{{-1, -1, p.row}, {p.row, p.row, -1}}; }));
   return v;
+}
+
+/// The reference, and what each token would read of the later ones of its block: the block run backwards, decays
+/// times `gate`.
+std::optional<Prediction> with_later_ones(const FailingRun& run, int64_t C, double gate) {
+  FailingRun changed = run;
+  TensorMap inputs = run.inputs();
+  for (const std::string& name : run.gates())
+    inputs[name] = mapped(inputs.at(name), [gate](double g, int64_t) { return gate * g; });
+  changed.owned = std::make_shared<const TensorMap>(std::move(inputs));
+  changed.problem.inputs = changed.owned.get();
+  Schedule later = schedule_of(run, [C](const TokenPlace& p) {
+    Events e;
+    if (p.t % C != C - 1 && p.t != p.length - 1) return e;
+    e.push_back({-1, -1, -1, true});
+    for (int64_t row = p.row; row >= p.row - p.t % C; --row) {
+      e.push_back({-1, -1, row});
+      e.push_back({-1, row, -1});
+      e.push_back({row, -1, -1});
+    }
+    return e;
+  });
+  later.initial_state = later.final_state = false;
+  return sum_of(reference_prediction(run), evaluate_schedule(changed, later));
 }
 
 /// Each token is read after `ahead` more have been written.
@@ -102,13 +128,10 @@ std::vector<Variant> future(const FailingRun& run) {
                  return sum_of(evaluate_schedule(run, schedule_of(run, usual)), evaluate_schedule(run, next));
                }});
   for (const int64_t C : {16, 8, 32, 64})  // a diagonal block without a mask
-    v.push_back(on_schedule(run, fmt::format("every token of a block of {} reads the whole block", C),
-                            schedule_of(run, [C](const TokenPlace& p) {
-                              Events e{{p.row, p.row, -1}};
-                              const bool ends = p.t % C == C - 1 || p.t == p.length - 1;
-                              for (int64_t t = p.t / C * C; ends && t <= p.t; ++t) e.push_back({-1, -1, p.row - p.t + t});
-                              return e;
-                            })));
+    for (const double gate : {-1.0, 0.0})
+      v.push_back({fmt::format("every token of a block of {} also reads the later ones, {}", C,
+                               gate == 0 ? "undecayed" : "with the inverse decays"),
+                   [&run, C, gate] { return with_later_ones(run, C, gate); }});
   return v;
 }
 
