@@ -12,6 +12,7 @@ namespace assay {
 namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr double kRoundings = 4;  // to the narrower format, on the way to what is stored
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 
 /// Of every wrong output, the indices on each axis that hold a wrong element; nothing is predicted elsewhere.
@@ -199,9 +200,13 @@ std::vector<Variant> rounded(const FailingRun& run) {
     if (narrow == 0) continue;
     Variant variant{fmt::format("stored as {}: all {} wrong elements are numbers of that format", format(dtype).name, narrow),
                     [&run, dtype] {
-                      return made_over(run, [dtype](const OutputComparison&, PredictedOutput right) {
-                        for (size_t i = 0; i < right.mid.size(); ++i)
-                          right.bound[i] += 0.5 * ulp(dtype, std::fabs(right.mid[i]) + right.bound[i]);
+                      return made_over(run, [&run, dtype](const OutputComparison& o, PredictedOutput right) {
+                        const Tensor& got = run.outputs->at(o.name);
+                        for (size_t i = 0; i < right.mid.size(); ++i) {
+                          const double value = got.value(static_cast<int64_t>(i));
+                          const double near = kRoundings * 0.5 * ulp(dtype, right.mid[i]) + right.bound[i];
+                          if (std::fabs(value - right.mid[i]) <= near) right.mid[i] = value;
+                        }
                         return right;
                       });
                     }};
