@@ -4,6 +4,7 @@
 
 #include "fuzz/cost.h"
 #include "src/numerics/bad_input.h"
+#include "src/verify/explain.h"
 #include "src/verify/verify.h"
 
 namespace assay {
@@ -21,6 +22,9 @@ uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// Spent on the meanings under which wrong values would be right, once per finding.
+constexpr double kExplainSeconds = 5;
+
 /// How much a verification tells of a fault: that it is there, where a bad value was born, or also which
 /// inputs would mend it (many runs more).
 enum class Tracing { none, origin, full };
@@ -33,9 +37,11 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.diagnose = tracing != Tracing::none;
   verify_options.peer = options.peer;
   verify_options.origin = options.origin;
+  verify_options.meaning_seconds = 0;
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
   // A few blocks are cheap, and most of their values have no reference.
   if (!c.blocks.empty()) verify_options.checks = vm::Checks{};
+  if (tracing == Tracing::full) verify_options.meaning_seconds = kExplainSeconds;
   Verification v = verify(c, kernel, backend, verify_options);
   v.replay += options.replay_suffix;
   return v;
@@ -115,7 +121,15 @@ TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& o
 
 Verification fully_traced(const TrialReport& original, const Verification& smallest, Backend& backend,
                           const FuzzOptions& options) {
-  if (original.property != nullptr || !original.trial.diagnose) return smallest;
+  if (!original.trial.diagnose) return smallest;
+  if (original.property != nullptr) {
+    Verification v = smallest;
+    VerifyOptions explaining;
+    explaining.threads = 1;
+    explaining.meaning_seconds = kExplainSeconds;
+    explain_properties(*original.trial.kernel, backend, explaining, v);
+    return v;
+  }
   Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);
   v.properties_failed = smallest.properties_failed;
   return v;

@@ -87,6 +87,9 @@ std::string diagnosis_section(const json& diagnosis, int level) {
         escape_markup(text_of(cause, "explanation")));
     for (const json& line : field_of(cause, "evidence"))
       out += fmt::format("<li>{}</li>\n", escape_markup(exact_decimal(line)));
+    if (const auto against = cause.find("against"); against != cause.end())
+      for (const json& line : *against)
+        out += fmt::format("<li>against it: {}</li>\n", escape_markup(exact_decimal(line)));
     out += "</ul></div>\n";
   }
   return out;

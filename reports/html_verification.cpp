@@ -271,6 +271,10 @@ std::string verification_sections(const json& verification, const std::string& p
     out += origin_section(origin, level);
   if (const auto origins = verification.find("origins"); origins != verification.end() && !origins->empty())
     out += origins_section(*origins, level);
+  if (const auto triage = verification.find("triage"); triage != verification.end() && !triage->is_null()) {
+    out += list_section(field_of(*triage, "evidence"), level, "At fault: " + text_of(*triage, "fault"));
+    out += fmt::format("<p>{}</p>\n", escape_markup(text_of(*triage, "explanation")));
+  }
   out += diagnosis_section(field_of(verification, "diagnosis"), level);
   const json& outputs = field_of(verification, "outputs");
   if (!outputs.empty()) out += heading(level, "", "Error against bound") + outputs_table(outputs);

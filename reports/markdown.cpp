@@ -172,11 +172,21 @@ std::string verification_part(const json& v, std::string_view heading) {
   if (const auto slice = v.find("slice"); slice != v.end() && !slice->is_null()) out += slice_part(*slice);
   if (const auto shadow = v.find("shadow"); shadow != v.end() && !shadow->is_null())
     out += shadow_part(*shadow);
+  if (const auto triage = v.find("triage"); triage != v.end() && !triage->is_null()) {
+    out += fmt::format("**At fault: {}**. {}\n\n", escape_markdown(text_of(*triage, "fault")),
+                       escape_markdown(text_of(*triage, "explanation")));
+    for (const json& line : field_of(*triage, "evidence"))
+      out += fmt::format("- {}\n", escape_markdown(exact_decimal(line)));
+    out += "\n";
+  }
   for (const json& cause : field_of(v, "diagnosis")) {
     out += fmt::format("**{}** (score {}): {}\n\n", escape_markdown(text_of(cause, "cause")),
                        short_field(cause, "score"), escape_markdown(text_of(cause, "explanation")));
     for (const json& line : field_of(cause, "evidence"))
       out += fmt::format("- {}\n", escape_markdown(exact_decimal(line)));
+    if (const auto against = cause.find("against"); against != cause.end())
+      for (const json& line : *against)
+        out += fmt::format("- against it: {}\n", escape_markdown(exact_decimal(line)));
     out += "\n";
   }
   const json& outputs = field_of(v, "outputs");

@@ -251,6 +251,7 @@ void fields(Io& io, Diagnosis& x) {
   ASSAY_FIELD(explanation);
   ASSAY_FIELD(score);
   ASSAY_FIELD(evidence);
+  io.or_empty("against", x.against);
 }
 
 template <typename Io>
@@ -350,6 +351,13 @@ void fields(Io& io, CheckReport& x) {
 }
 
 template <typename Io>
+void fields(Io& io, Triage& x) {
+  ASSAY_FIELD(fault);
+  ASSAY_FIELD(explanation);
+  ASSAY_FIELD(evidence);
+}
+
+template <typename Io>
 void fields(Io& io, Verification& x) {
   ASSAY_FIELD(kernel);
   io("case", x.case_);
@@ -375,6 +383,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(lane_instructions);
   ASSAY_FIELD(seconds_reference);
   ASSAY_FIELD(seconds_kernel);
+  ASSAY_FIELD(triage);
   ASSAY_FIELD(bits_differ);
   ASSAY_FIELD(entry);
   ASSAY_FIELD(known);

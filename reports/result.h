@@ -125,7 +125,17 @@ struct Diagnosis {
   std::string cause;
   std::string explanation;
   double score = 0;
-  std::vector<std::string> evidence;
+  std::vector<std::string> evidence;  ///< what speaks for it
+  std::vector<std::string> against;   ///< and what against
+};
+
+/// Whose fault a finding is, where a GPU ran beside the machine.
+struct Triage {
+  /// "none", "kernel" (or its code generator), "compiler-or-hardware" (what was made of the PTX, or what runs it),
+  /// "race", or "kernel and compiler-or-hardware".
+  std::string fault;
+  std::string explanation;            ///< one line
+  std::vector<std::string> evidence;  ///< machine against reference, GPU against machine, GPU twice, races
 };
 
 struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
@@ -154,6 +164,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<ShadowReport> shadow;  ///< the run beside exact arithmetic, where one was asked for
   uint64_t lane_instructions = 0;      ///< vm only
   double seconds_reference = 0, seconds_kernel = 0;
+  std::optional<Triage> triage;        ///< where two engines ran
   int64_t bits_differ = -1;  ///< GPU against machine, where both ran; -1: not compared
   /// Where the kernel's first entry begins, where nothing more exact is known of a finding.
   std::optional<SourceLocation> entry;

@@ -26,9 +26,10 @@ void describe(WireWriter& out) {
 }
 
 /// The answer to one request, after its leading Reply.
-void serve(Request kind, WireReader& in, WireWriter& out, std::unique_ptr<CudaEngine>& engine) {
+void serve(Request kind, WireReader& in, WireWriter& out, const std::vector<GpuBinary>& binaries,
+           std::unique_ptr<CudaEngine>& engine) {
   if (kind == Request::describe) return describe(out);
-  if (!engine) engine = std::make_unique<CudaEngine>();
+  if (!engine) engine = std::make_unique<CudaEngine>(binaries);
   const Plan plan = in.plan();
   const TensorMap inputs = in.tensors();
   if (kind != Request::time)
@@ -41,10 +42,10 @@ void serve(Request kind, WireReader& in, WireWriter& out, std::unique_ptr<CudaEn
   for (double value : seconds) out.number(value);
 }
 
-std::function<Answer(const std::vector<std::byte>&)> make_service() {
+std::function<Answer(const std::vector<std::byte>&)> make_service(const std::vector<GpuBinary>& binaries) {
   // Never destroyed: the process ends without tidying up, which a kernel that hangs would block.
   auto* engine = new std::unique_ptr<CudaEngine>;
-  return [engine](const std::vector<std::byte>& request) {
+  return [engine, binaries](const std::vector<std::byte>& request) {
     WireReader in(request);
     WireWriter out;
     const auto kind = in.number<Request>();
@@ -55,7 +56,7 @@ std::function<Answer(const std::vector<std::byte>&)> make_service() {
       out.text(why);
     };
     try {
-      serve(kind, in, out, *engine);
+      serve(kind, in, out, binaries, *engine);
     } catch (const BadInput& error) {
       refuse(error.what());
     } catch (const std::bad_alloc&) {
@@ -99,9 +100,16 @@ GpuDescription describe_through(WorkerProcess& worker) {
 
 class CudaBackend : public Backend {
  public:
-  CudaBackend() : worker_(make_service), gpu_(describe_through(worker_)) {}
+  explicit CudaBackend(std::vector<GpuBinary> binaries)
+      : binaries_(std::move(binaries)),
+        worker_([given = binaries_] { return make_service(given); }),
+        gpu_(describe_through(worker_)) {}
 
-  std::string name() const override { return fmt::format("cuda {} ({})", gpu_.name, gpu_.arch); }
+  std::string name() const override {
+    std::string text = fmt::format("cuda {} ({})", gpu_.name, gpu_.arch);
+    for (const GpuBinary& binary : binaries_) text += ", " + binary.path;
+    return text;
+  }
 
   Outcome run(const Plan& plan, const TensorMap& inputs) override {
     if (!plan.blocks.empty())
@@ -148,15 +156,20 @@ class CudaBackend : public Backend {
     return outcome;
   }
 
+  std::vector<GpuBinary> binaries_;
   WorkerProcess worker_;
   GpuDescription gpu_;
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&) {
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
+  return make_cuda_backend(options, {});
+}
+
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&, std::vector<GpuBinary> binaries) {
   try {
-    return std::make_unique<CudaBackend>();
+    return std::make_unique<CudaBackend>(std::move(binaries));
   } catch (const BadInput& error) {
     throw BadInput(fmt::format("no GPU: {}; use --backend vm", error.what()));
   }
@@ -164,7 +177,7 @@ std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&) {
 
 std::string describe_gpu() {
   try {
-    WorkerProcess worker(make_service);
+    WorkerProcess worker([] { return make_service({}); });
     const GpuDescription gpu = describe_through(worker);
     return fmt::format("{} ({}), {:.1f} GiB, CUDA {}.{}", gpu.name, gpu.arch,
                        static_cast<double>(gpu.bytes) / (1 << 30), gpu.version / 1000,
@@ -180,7 +193,7 @@ bool gpu_available() {
 
 std::string gpu_arch() {
   try {
-    WorkerProcess worker(make_service);
+    WorkerProcess worker([] { return make_service({}); });
     return describe_through(worker).arch;
   } catch (const BadInput&) {
     return "";

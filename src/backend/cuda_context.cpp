@@ -142,7 +142,8 @@ TensorMap DeviceBuffers::changed(const Plan& plan, const TensorMap& inputs) cons
   return changed;
 }
 
-CudaContext::CudaContext(const Driver& driver) : driver_(driver) {
+CudaContext::CudaContext(const Driver& driver, std::vector<GpuBinary> binaries)
+    : driver_(driver), binaries_(std::move(binaries)) {
   driver_.check(driver_.cuCtxCreate(&context_, 0, driver_.device), "no context on the GPU");
 }
 
@@ -150,19 +151,20 @@ CudaContext::~CudaContext() {
   if (!hung_) driver_.cuCtxDestroy(context_);
 }
 
-const CudaContext::Loaded& CudaContext::load(const Module& module) {
+const CudaContext::Loaded& CudaContext::load(const Module& module, const GpuBinary* in_its_place) {
   const auto found = modules_.find(*module.ptx);
   if (found != modules_.end()) return found->second;
   Loaded loaded;
   for (const ptx::Function& function : ptx::parse(*module.ptx, module.path).functions)
     if (function.entry) loaded.parameters[function.name] = function.parameters.size();
-  const std::string text = ptx::make_rounding_explicit(*module.ptx);
+  const std::string text = in_its_place ? in_its_place->bytes : ptx::make_rounding_explicit(*module.ptx);
   std::string log(8192, '\0');
   int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
   const CUresult result = driver_.cuModuleLoadDataEx(&loaded.module, text.c_str(), 2, options, values);
   if (result != CUDA_SUCCESS)
-    throw BadInput(fmt::format("{}: the driver refuses this PTX: {}: {}", module.path,
+    throw BadInput(fmt::format("{}: the driver refuses this {}: {}: {}",
+                               in_its_place ? in_its_place->path : module.path, in_its_place ? "binary" : "PTX",
                                driver_.error_text(result), one_line(log.c_str())));
   return modules_.emplace(*module.ptx, std::move(loaded)).first->second;
 }
@@ -174,7 +176,7 @@ std::vector<PreparedLaunch> CudaContext::prepare(const Plan& plan, const DeviceB
                                      [&](const Module& m) { return m.name == launch.module; });
     if (module == plan.modules.end())
       throw BadInput(fmt::format("{}: no module is called {}", launch.function, launch.module));
-    const Loaded& loaded = load(*module);
+    const Loaded& loaded = load(*module, binary_for(binaries_, plan, module->name));
     const auto entry = loaded.parameters.find(launch.function);
     if (entry == loaded.parameters.end())
       throw BadInput(fmt::format("{} has no entry {}", module->path, launch.function));

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "src/backend/gpu_binary.h"
 #include "src/backend/driver.h"
 #include "src/plan/outcome.h"
 #include "src/plan/plan.h"
@@ -65,12 +66,14 @@ class Event {
 
 class CudaContext {
  public:
-  explicit CudaContext(const Driver&);
+  /// `binaries` stand for the modules they name.
+  explicit CudaContext(const Driver&, std::vector<GpuBinary> binaries = {});
   ~CudaContext();
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  /// Finds functions and arguments; loads modules not yet loaded, their float arithmetic rewritten to `.rn`.
+  /// Finds functions and arguments; loads modules not yet loaded, their float arithmetic rewritten to `.rn`, or
+  /// the binaries in their place.
   /// Throws BadInput with the driver's log for PTX that it refuses, for a missing entry and for a wrong
   /// number of arguments.
   std::vector<PreparedLaunch> prepare(const Plan&, const DeviceBuffers&);
@@ -87,9 +90,10 @@ class CudaContext {
     CUmodule module = nullptr;
     std::map<std::string, size_t> parameters;  ///< entry -> number of parameters
   };
-  const Loaded& load(const Module&);
+  const Loaded& load(const Module&, const GpuBinary* in_its_place);
 
   const Driver& driver_;
+  std::vector<GpuBinary> binaries_;
   CUcontext context_ = nullptr;
   std::unordered_map<std::string, Loaded> modules_;  ///< by PTX text
   bool hung_ = false;

@@ -13,7 +13,8 @@ namespace assay {
 class CudaEngine {
  public:
   /// Throws BadInput where there is no GPU.
-  CudaEngine() : driver_(Driver::open()), context_(driver_) {}
+  explicit CudaEngine(std::vector<GpuBinary> binaries = {})
+      : driver_(Driver::open()), context_(driver_, std::move(binaries)) {}
 
   /// `one_at_a_time` waits after every launch, so that a trap names it; otherwise a trap found while waiting
   /// for several launches has no function.

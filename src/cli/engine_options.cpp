@@ -1,7 +1,10 @@
 #include "src/cli/engine_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 
+#include "src/backend/gpu_binary.h"
 #include "src/case/names.h"
 #include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
@@ -15,6 +18,10 @@ void EngineOptions::add_to(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--arch", arch_,
                  "Architecture of the machine: sm_80, sm_89, sm_90 (default: the GPU's, else sm_90)")
+      ->group(group);
+  app.add_option("--cubin", cubins_,
+                 "[MODULE=]FILE: the GPU runs this binary in place of what its driver compiles from the module's "
+                 "PTX, which the machine runs: whose fault is it?")
       ->group(group);
   app.add_option("--threads", threads_, "Threads (default: all cores)")
       ->check(whole_number(0, kMostThreads))
@@ -30,14 +37,19 @@ Engines EngineOptions::make(int threads_per_run, bool branches) const {
   options.branches = branches;
   const std::string gpu = gpu_arch();
   options.arch = !arch_.empty() ? arch_ : !gpu.empty() ? gpu : options.arch;
+  std::vector<GpuBinary> binaries;
+  for (const std::string& cubin : cubins_) binaries.push_back(read_gpu_binary(cubin));
+  if (!binaries.empty() && (backend_ == "vm" || (backend_ == "auto" && !gpu_available())))
+    throw BadInput(fmt::format("--cubin: no GPU runs it ({}); leave it out",
+                               backend_ == "vm" ? "--backend vm" : describe_gpu()));
   Engines engines;
   engines.machine.arch = options.arch;
   engines.machine.threads = threads_per_run;
   if (backend_ == "cuda") {
-    engines.primary = make_cuda_backend(options);
+    engines.primary = make_cuda_backend(options, binaries);
   } else {
     engines.primary = make_vm_backend(options);
-    if (backend_ == "auto" && gpu_available()) engines.peer = make_cuda_backend(options);
+    if (backend_ == "auto" && gpu_available()) engines.peer = make_cuda_backend(options, binaries);
   }
   return engines;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "src/backend/backend.h"
 #include "src/vm/machine.h"
@@ -31,6 +32,7 @@ class EngineOptions {
 
  private:
   std::string backend_ = "auto", arch_;
+  std::vector<std::string> cubins_;
   int threads_ = 0;
 };
 

@@ -115,8 +115,8 @@ Listing list_instructions() {
 
 Listing list_causes() {
   Listing list{{"cause", "summary"}, {}, ""};
-  for (const Cause& cause : causes())
-    list.rows.push_back({std::string(cause.name), std::string(cause.summary)});
+  for (const auto& [name, summary] : cause_names())
+    list.rows.push_back({std::string(name), std::string(summary)});
   return list;
 }
 

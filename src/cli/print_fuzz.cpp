@@ -155,7 +155,8 @@ void print_findings(const Console& console, const FuzzRun& run) {
     console.line(console.styled(mild ? Style::doubtful : Style::bad, v.cause) +
                  (v.known ? *v.known ? "  known" : "  new" : ""));
     if (v.origin) console.line("  " + v.origin->sentence);
-    if (!v.diagnosis.empty()) console.line("  " + v.diagnosis.front().explanation);
+    if (!v.diagnosis.empty())
+      console.line(fmt::format("  {}: {}", v.diagnosis.front().cause, v.diagnosis.front().explanation));
     for (const std::string& failure : v.properties_failed) console.line("  " + failure);
     console.line("  " + v.replay);
   }

@@ -141,7 +141,14 @@ void print_diagnosis(const Console& console, const Verification& v) {
     console.line(fmt::format("{} {} ({:.0f} %): {}", console.styled(Style::bold, "cause"), d.cause,
                              100 * d.score, d.explanation));
     for (const std::string& evidence : d.evidence) console.line(fmt::format("  - {}", evidence));
+    for (const std::string& against : d.against) console.line(fmt::format("  - against it: {}", against));
   }
+}
+
+void print_triage(const Console& console, const Verification& v) {
+  if (!v.triage || v.triage->fault == "none") return;
+  console.line(fmt::format("\n{} {}: {}", console.styled(Style::bold, "at fault"), v.triage->fault, v.triage->explanation));
+  for (const std::string& line : v.triage->evidence) console.line(fmt::format("  - {}", line));
 }
 
 void print_checks(const Console& console, const Verification& v) {
@@ -257,6 +264,7 @@ void print_verification(const Console& console, const Verification& v, size_t de
   if (v.origin) print_origin(console, *v.origin, depth);
   print_origin_groups(console, v.origins);
   if (v.slice) print_slice(console, *v.slice, depth);
+  print_triage(console, v);
   if (!v.diagnosis.empty()) console.line("");
   print_diagnosis(console, v);
   console.line("");

@@ -2,6 +2,7 @@
 // evidence and ranked.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +23,13 @@ struct Evidence {
   const std::vector<OutputComparison>* outputs = nullptr;
   const std::vector<ExponentRange>* exponents = nullptr;
   const Operator* op = nullptr;  ///< what the kernel claims to compute
-  const ShadowReport* shadow =
-      nullptr;  ///< the run beside exact arithmetic; its element is the worst violation
+  /// The run beside exact arithmetic; its element is the worst violation.
+  const ShadowReport* shadow = nullptr;
+  const Trap* trap = nullptr;
+  const CheckReport* checks = nullptr;
+  const std::vector<std::string>* properties = nullptr;  ///< those that fail: "NAME: what"
+  /// Whether the element stays finite where its sequence is filled up with zero rows to a whole chunk.
+  std::optional<bool> finite_when_padded;
 };
 
 struct Cause {
@@ -33,8 +39,14 @@ struct Cause {
   std::function<Diagnosis(const Evidence&)> judge;
 };
 
-/// The causes of causes.def.
+/// The causes of causes.def, and those that checks and traps name.
 const std::vector<Cause>& causes();
+/// Names and summaries of everything that may be named: causes, mutated meanings (meaning.h), the rest.
+std::vector<std::pair<std::string_view, std::string_view>> cause_names();
+/// The name of what nothing explains.
+inline constexpr std::string_view kUnexplained = "unexplained";
+/// Best first, of equal ones the earlier; of one name the best.
+void rank(std::vector<Diagnosis>&);
 /// Causes with a positive score, best first.
 std::vector<Diagnosis> diagnose(const Evidence&);
 

@@ -41,6 +41,14 @@ void sort_by_magnitude(std::vector<Element>& elements, const TensorMap& inputs) 
                    [&](const Element& a, const Element& b) { return weight(a) > weight(b); });
 }
 
+/// The argument of an exponential in base 2: the operand of ex2, or of an expanded one what its factors say.
+double exponent_of(const Origin& origin) {
+  if (origin.operands.size() == 1) return origin.operands[0].value;
+  double exponent = 0;
+  for (const OriginOperand& o : origin.operands) exponent += std::log2(std::fabs(o.value));
+  return exponent;
+}
+
 void describe_event(const vm::Recording& recording, const vm::Event& event, const SourceText& source,
                     Origin& origin) {
   const ptx::Module& module = *recording.modules[event.module];
@@ -48,6 +56,8 @@ void describe_event(const vm::Recording& recording, const vm::Event& event, cons
   const ptx::Instruction& instruction = function.body[event.instruction];
   const ChainLink link = link_of(module, event.function, event.instruction, source);
   origin.kind = origin_kind(instruction.opcode, event);
+  if (origin.kind == "accumulation-overflow" && is_expanded_exponential(function, event.instruction))
+    origin.kind = "exp-overflow";
   origin.where = link.where;
   origin.source_text = link.text;
   origin.instruction = link.instruction;
@@ -182,6 +192,7 @@ std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& in
       event = again.event(index);
     }
     describe_event(recording, event, source, origin);
+    if (origin.kind == "exp-overflow") trace.exponent = exponent_of(origin);
     origin.chain = chain_of(recording, slice.path, carrier, source);
     describe_first_nan(recording, slice.path, source, trace);
     elements = elements_of(recording, event.inputs);

@@ -26,6 +26,7 @@ struct OriginTrace {
   int64_t flat = 0;
   /// (input, flat element), as in origin.inputs before the cut.
   std::vector<std::pair<std::string, int64_t>> input_elements;
+  std::optional<double> exponent;  ///< of an exp-overflow, in base 2
   /// Kind of the first NaN made on the path from the origin ("zero-times-infinity"), or empty; where; whether
   /// by a tensor-core sum; whether the zero of that 0 * Inf is a mask.
   std::string nan_kind;

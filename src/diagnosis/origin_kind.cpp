@@ -15,7 +15,8 @@ bool is_zero_times_infinity(double a, double b) {
 std::string kind_of_infinity(std::string_view opcode) {
   if (opcode.starts_with("ex2.")) return "exp-overflow";
   if (opcode.starts_with("cvt.")) return "conversion-overflow";
-  for (std::string_view pole : {"rcp.", "rsqrt.", "lg2.", "div."})
+  if (opcode.starts_with("lg2.")) return "logarithm-of-zero";
+  for (std::string_view pole : {"rcp.", "rsqrt.", "div."})
     if (opcode.starts_with(pole)) return "division-by-zero";
   return "accumulation-overflow";
 }

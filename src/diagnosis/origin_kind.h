@@ -8,7 +8,7 @@
 namespace assay {
 
 /// "exp-overflow", "zero-times-infinity", "infinity-minus-infinity", "division-by-zero",
-/// "conversion-overflow", "accumulation-overflow", "negative-argument" (a root or logarithm),
+/// "logarithm-of-zero", "conversion-overflow", "accumulation-overflow", "negative-argument" (a root or logarithm),
 /// "infinity-divided-by-infinity", "infinite-argument" (sine and cosine), or of a value from outside
 /// "literal", "input", "unwritten-memory".
 std::string origin_kind(std::string_view opcode, const vm::Event&);

@@ -102,6 +102,22 @@ bool made_by_selection(const ptx::Function& f, int32_t instruction, size_t opera
   return true;
 }
 
+bool is_expanded_exponential(const ptx::Function& f, int32_t instruction) {
+  const ptx::Instruction& in = f.body[instruction];
+  if (!in.opcode.starts_with("mul.") || in.operands.size() < 3) return false;
+  bool power = false, shifted = false;
+  for (size_t i = 1; i < 3; ++i) {
+    if (in.operands[i].kind != ptx::Operand::Kind::reg) continue;
+    int32_t made = definition(f, in.operands[i].reg, instruction);
+    if (made >= 0 && f.body[made].opcode == "mov.b32" && f.body[made].operands[1].kind == ptx::Operand::Kind::reg)
+      made = definition(f, f.body[made].operands[1].reg, made);
+    if (made < 0) continue;
+    power |= f.body[made].opcode.starts_with("ex2.");
+    shifted |= f.body[made].opcode.starts_with("shl.");
+  }
+  return power && shifted;
+}
+
 SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t instruction) {
   SourceLocation where;
   const ptx::Function& f = module.functions[function];

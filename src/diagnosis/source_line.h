@@ -34,6 +34,10 @@ ChainLink link_of(const ptx::Module&, int32_t function, int32_t instruction, con
 /// literals, or that was converted from an integer: a mask.
 bool made_by_selection(const ptx::Function&, int32_t instruction, size_t operand);
 
+/// True where a product is the last step of an expanded exponential: 2^fraction from ex2 times a power of two made
+/// by a shift into the exponent, as expf compiles to.
+bool is_expanded_exponential(const ptx::Function&, int32_t instruction);
+
 /// Where the sources of an instruction were computed: the definitions of its registers, `depth` steps back,
 /// nearest first, one link per source line. From the text alone: a register with several definitions gives
 /// the last before it.

@@ -3,17 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
-#include <thread>
 
-#include "src/diagnosis/diagnose.h"
 #include "src/diagnosis/element_slice.h"
-#include "src/diagnosis/origin.h"
-#include "src/diagnosis/origin_groups.h"
 #include "src/diagnosis/source_line.h"
 #include "src/numerics/bad_input.h"
 #include "src/verify/acceptance.h"
+#include "src/verify/explain.h"
+#include "src/verify/reference_run.h"
+#include "src/verify/run_comparison.h"
+#include "src/verify/triage.h"
 #include "src/verify/verdict.h"
 #include "src/vm/shadow_run.h"
 
@@ -67,31 +66,6 @@ std::vector<AccumulatedDecay> accumulate(const Outcome& outcome, const Reference
   return sums;
 }
 
-/// Elements whose bits differ between two runs; each output with some adds a failure of `property`.
-int64_t compare_runs(const Outcome& first, const Outcome& second, const std::string& property,
-                     Verification& v) {
-  if (first.trap || second.trap) {
-    if (first.trap && second.trap) return 0;
-    const Trap& trap = first.trap ? *first.trap : *second.trap;
-    v.properties_failed.push_back(
-        fmt::format("{}: only one of the two runs trapped: {}", property, trap.message));
-    return 0;
-  }
-  int64_t total = 0;
-  for (const auto& [name, tensor] : first.outputs) {
-    const Tensor& other = second.outputs.at(name);
-    int64_t at = -1;
-    const int64_t differing = differing_elements(tensor, other, &at);
-    if (differing == 0) continue;
-    total += differing;
-    const int digits = format(tensor.dtype).bytes * 2;
-    v.properties_failed.push_back(fmt::format("{}: {} elements of {} differ, first {}: {:#0{}x} and {:#0{}x}",
-                                              property, differing, name, tensor.element_name(at),
-                                              tensor.bits(at), digits + 2, other.bits(at), digits + 2));
-  }
-  return total;
-}
-
 /// A finding for each input that the run changed.
 void check_inputs(const TensorMap& inputs, const Outcome& outcome, Verification& v) {
   for (const auto& [name, now] : outcome.changed_inputs) {
@@ -102,15 +76,6 @@ void check_inputs(const TensorMap& inputs, const Outcome& outcome, Verification&
       v.properties_failed.push_back(fmt::format("inputs-unchanged: {} was {:.9g} and is {:.9g} after the run; {} of {} elements changed",
                                                 given.element_name(at), given.value(at), now.value(at), count, given.size()));
   }
-}
-
-/// The first element judged non-finite, in the operator's order of outputs.
-std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verification& v) {
-  for (const OutputComparison& output : v.outputs) {
-    const auto at = std::find(output.verdicts.begin(), output.verdicts.end(), ElementVerdict::nonfinite);
-    if (at != output.verdicts.end()) return std::pair{output.name, int64_t{at - output.verdicts.begin()}};
-  }
-  return std::nullopt;
 }
 
 /// Only Plan::blocks run. Values are judged where all tensors are held and the blocks that ran wrote them from
@@ -169,6 +134,44 @@ void check_run(const Plan& plan, const TensorMap& inputs, const VerifyOptions& o
   if (!v.trap) v.trap = trap;
 }
 
+/// GPU against machine; where their bits differ, the GPU against itself, more often than `twice` asks for.
+EngineEvidence compare_with_peer(const Outcome& outcome, const Plan& plan, const TensorMap& inputs,
+                                 const VerifyOptions& options, Verification& v) {
+  constexpr int kRunsWhereBitsDiffer = 4;
+  EngineEvidence e;
+  const Outcome on_peer = options.peer->run(plan, inputs);
+  e.one_trapped = on_peer.trap.has_value() != outcome.trap.has_value();
+  v.bits_differ = e.differing = compare_runs(outcome, on_peer, "same-bits-on-peer", v);
+  const int runs = e.differing > 0 || e.one_trapped ? kRunsWhereBitsDiffer : options.twice ? 2 : 1;
+  for (; e.peer_runs < runs && e.peer_differing == 0; ++e.peer_runs)
+    e.peer_differing = compare_runs(on_peer, options.peer->run(plan, inputs), "same-bits-twice-on-peer", v);
+  return e;
+}
+
+/// Whose fault it is. Where bits differ and nobody has looked for races, the machine does.
+void triage(const Plan& plan, const TensorMap& inputs, const VerifyOptions& options, EngineEvidence e,
+            Verification& v) {
+  const auto races_of = [&](const CheckReport& report) {
+    e.checked_races = std::find(report.ran.begin(), report.ran.end(), "races") != report.ran.end();
+    for (const CheckFinding& f : report.findings)
+      if (f.kind.ends_with("race") && !e.race) e.race = f;
+  };
+  if (v.checks) races_of(*v.checks);
+  const bool differs = e.differing > 0 || e.one_trapped || e.peer_differing > 0;
+  if (differs && !e.checked_races && v.lane_instructions > 0 &&
+      v.lane_instructions <= options.check_instructions) {
+    vm::Checks checks = vm::Checks::none();
+    checks.races = true;
+    std::optional<Trap> trap;
+    CheckReport report = vm::run_checked(plan, inputs, options.origin.machine, checks, &trap);
+    races_of(report);
+    if (e.race && !v.checks) v.checks = std::move(report);
+  }
+  for (const OutputComparison& o : v.outputs) e.outside |= o.violation + o.nonfinite + o.wrong_class > 0;
+  e.outside |= v.trap.has_value();
+  v.triage = triage_of(e);
+}
+
 /// Throws BadInput where the plan does not write the output that the caller asks about.
 void require_written(const Plan& plan, const VerifyOptions& options) {
   if (!options.element) return;
@@ -181,69 +184,7 @@ void require_written(const Plan& plan, const VerifyOptions& options) {
                              options.element->first, written.empty() ? "nothing" : written));
 }
 
-/// The element furthest beyond its bound; none where all are within theirs.
-std::optional<std::pair<std::string, int64_t>> violating_element(const Verification& v) {
-  const OutputComparison* worst = nullptr;
-  for (const OutputComparison& o : v.outputs)
-    if (o.violation > 0 && o.worst.flat >= 0 && (!worst || o.worst.ratio > worst->worst.ratio)) worst = &o;
-  if (!worst) return std::nullopt;
-  return std::pair{worst->name, worst->worst.flat};
-}
-
-/// What stands behind the element that was asked for, or behind the worst violation.
-void slice(const Plan& plan, const TensorMap& inputs, const VerifyOptions& options, Verification& v) {
-  const auto element = options.element ? options.element : violating_element(v);
-  if (element) v.slice = slice_element(plan, inputs, options.origin.machine, element->first, element->second);
-}
-
-/// Where the non-finite element was born, and the named causes that fit all the evidence.
-void explain(const Plan& plan, const Operator& op, const TensorMap& inputs, const VerifyOptions& options,
-             Verification& v) {
-  auto element = options.element ? options.element : nonfinite_element(v);
-  if (element && (options.all_origins || (options.first && !options.element))) {
-    AllOrigins all = find_all_origins(plan, inputs, options.origin, options.all_origins);
-    v.origins = std::move(all.groups);
-    if (options.first && all.first) element = all.first;
-  }
-  std::optional<OriginTrace> trace;
-  if (element) trace = find_origin(plan, inputs, element->first, element->second, options.origin);
-  if (trace) v.origin = trace->origin;
-  v.diagnosis = diagnose({&v.case_, &inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &op,
-                          v.shadow ? &*v.shadow : nullptr});
-}
-
 }  // namespace
-
-/// In an exact case no operation rounds, so the arithmetic declares no error but
-/// the storing of dg, which may need more bits than its format has.
-ReferenceResult reference_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
-                             int threads) {
-  Problem problem;
-  problem.sizes = sizes_of(c);
-  problem.cu_seqlens = c.cu_seqlens;
-  problem.scale = scale_of(c, op);
-  problem.inputs = &inputs;
-  problem.parameters = c.parameters;
-  problem.threads =
-      threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const bool exact = c.values == "exact";
-  ReferenceResult result;
-  if (runs_forward(c)) {
-    if (!exact) problem.arithmetic = kernel.arithmetic(c);
-    result = op.evaluate(problem);
-  }
-  if (runs_backward(c)) {
-    const GatedAdjointArithmetic declared = kernel.adjoint_arithmetic(c);
-    if (!exact)
-      problem.adjoint = declared;
-    else
-      problem.adjoint.gate_output_roundoff = declared.gate_output_roundoff;
-    ReferenceResult gradients = op.evaluate_adjoint(problem);
-    result.seconds += gradients.seconds;
-    std::move(gradients.outputs.begin(), gradients.outputs.end(), std::back_inserter(result.outputs));
-  }
-  return result;
-}
 
 Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const VerifyOptions& options) {
   const Operator& op = find_operator(kernel.operator_name);
@@ -276,28 +217,32 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
 
   check_inputs(inputs, outcome, v);
 
+  Problem problem;
+  ReferenceResult reference;
   if (!outcome.trap) {
-    const ReferenceResult reference = reference_of(c, kernel, op, inputs, options.threads);
+    problem = declared_problem(c, kernel, op, inputs, options.threads);
+    reference = evaluate_reference(c, op, problem);
     v.seconds_reference = reference.seconds;
     v.outputs = compare_outputs(outcome, reference, nullptr);
     v.accumulated_decay = accumulate(outcome, reference, op, c);
     if (options.statistics) v.statistics = statistics_of(outcome, reference);
   }
   if (options.twice) compare_runs(outcome, backend.run(plan, inputs), "same-bits-twice", v);
-  if (options.peer) {
-    const Outcome on_peer = options.peer->run(plan, inputs);
-    v.bits_differ = compare_runs(outcome, on_peer, "same-bits-on-peer", v);
-    if (options.twice) compare_runs(on_peer, options.peer->run(plan, inputs), "same-bits-twice-on-peer", v);
-  }
+  std::optional<EngineEvidence> engines;
+  if (options.peer) engines = compare_with_peer(outcome, plan, inputs, options, v);
   if (!outcome.trap && options.shadow_instructions && v.lane_instructions <= options.shadow_instructions)
     v.shadow = vm::run_shadow(
         plan, inputs, options.origin.machine,
         {.element = options.element ? options.element : violating_element(v), .locate = location_of});
   check_run(plan, inputs, options, v);
+  if (engines) triage(plan, inputs, options, *engines, v);
   decide(v);
-  if (options.slice && !outcome.trap) slice(plan, inputs, options, v);
+  if (options.slice && !outcome.trap) {
+    const auto element = options.element ? options.element : violating_element(v);
+    if (element) v.slice = slice_element(plan, inputs, options.origin.machine, element->first, element->second);
+  }
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
-    explain(plan, op, inputs, options, v);
+    explain({kernel, backend, plan, op, problem, inputs, outcome, reference}, options, v);
     decide(v);  // the cause now names the origin
     if (v.verdict == "finding" && !v.origin && !v.trap) v.entry = entry_of(plan);
   }

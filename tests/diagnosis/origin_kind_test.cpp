@@ -31,7 +31,7 @@ TEST(OriginKind, EveryBirthHasTheKindOfItsInstructionAndOperands) {
       {"rcp.approx.ftz.f32", {0}, inf, "division-by-zero"},
       {"rsqrt.approx.f32", {-1}, nan, "negative-argument"},
       {"lg2.approx.f32", {-1}, nan, "negative-argument"},
-      {"lg2.approx.f32", {0}, -inf, "division-by-zero"},
+      {"lg2.approx.f32", {0}, -inf, "logarithm-of-zero"},
       {"sin.approx.f32", {inf}, nan, "infinite-argument"},
       {"ex2.approx.f16", {17}, inf, "exp-overflow"},
       {"div.approx.ftz.f32", {1, 1e-40}, inf, "division-by-zero"},

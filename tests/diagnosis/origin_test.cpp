@@ -42,7 +42,7 @@ const std::vector<Twin>& twins() {
        "max.f32 %f2, %x, 0f00000000; sqrt.rn.f32 %f1, %f2; add.rn.f32 %r, %f1, %y;"},
       {"negative-argument", "lg2.approx.f32 %f1, %x; mul.rn.f32 %r, %f1, %y;", 1, 1, -1, "lg2.approx.f32",
        "abs.f32 %f2, %x; lg2.approx.f32 %f1, %f2; mul.rn.f32 %r, %f1, %y;"},
-      {"division-by-zero", "lg2.approx.f32 %f1, %x; mul.rn.f32 %r, %f1, %y;", 1, 1, 0, "lg2.approx.f32",
+      {"logarithm-of-zero", "lg2.approx.f32 %f1, %x; mul.rn.f32 %r, %f1, %y;", 1, 1, 0, "lg2.approx.f32",
        "add.rn.f32 %f2, %x, %y; lg2.approx.f32 %f1, %f2; mul.rn.f32 %r, %f1, %y;"},
       {"division-by-zero", "sub.rn.f32 %f1, %y, %y; div.rn.f32 %r, %f1, %x;", 1, 1, 0, "div.rn.f32",
        "sub.rn.f32 %f1, %y, %y; setp.eq.f32 %p1, %x, 0f00000000; div.rn.f32 %f2, %f1, %x; selp.f32 %r, %y, "

@@ -7,6 +7,12 @@
 #include "src/diagnosis/causes/error_shares.h"
 
 namespace assay {
+namespace {
+
+/// It says that, not what: any cause that names the difference goes before.
+constexpr double kGeneral = 0.45;
+
+}  // namespace
 
 Cause formula_differs() {
   return {"formula-differs", "the kernel computes something else, rounded well or badly",
@@ -14,7 +20,7 @@ Cause formula_differs() {
             Diagnosis d;
             const auto shares = error_shares(e);
             if (!shares || !(shares->formula > shares->output->worst.bound)) return d;
-            d.score = shares->formula / std::max(shares->formula + shares->rounding, 1e-300);
+            d.score = kGeneral * shares->formula / std::max(shares->formula + shares->rounding, 1e-300);
             d.explanation =
                 "the kernel's own exact arithmetic also differs: the formula differs, not the rounding";
             d.evidence.push_back(

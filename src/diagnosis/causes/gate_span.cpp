@@ -51,8 +51,9 @@ int64_t row_of(const std::string& element) {
 std::optional<GateSpan> gate_span(const Evidence& e) {
   if (!e.trace || !e.case_ || !e.inputs || e.trace->origin.kind != "exp-overflow") return std::nullopt;
   const Origin& origin = e.trace->origin;
-  if (origin.operands.empty() || !(origin.operands[0].value > 0)) return std::nullopt;
-  const double exponent = origin.operands[0].value * kLn2;
+  if (origin.operands.empty()) return std::nullopt;
+  const double exponent = e.trace->exponent.value_or(origin.operands[0].value) * kLn2;
+  if (!(exponent > 0)) return std::nullopt;
   const std::set<std::string> gates = log_decays(e);
   // One channel at a time: the flat index with the row taken out names it.
   std::map<std::pair<std::string, int64_t>, std::map<int64_t, double>> channels;

@@ -19,7 +19,7 @@ Cause masked_lane_overflow() {
               d.evidence.push_back("its infinity met the zero of a mask: " + e.trace->nan_at.instruction);
             }
             if (span && span->later_than_output()) {
-              d.score += 0.3;
+              d.score += e.trace->masked_by_product ? 0.3 : 0.25;  // alone it is no more than a positive exponent
               d.evidence.push_back(fmt::format("the exponential spans {}, all later than the output's row {}",
                                                rows_text(*span), span->output_row));
             }

@@ -14,7 +14,7 @@ Cause rounding_beyond_declared() {
             Diagnosis d;
             const auto shares = error_shares(e);
             if (!shares || shares->formula > shares->output->worst.bound) return d;
-            d.score = 0.9 * shares->rounding / std::max(shares->formula + shares->rounding, 1e-300);
+            d.score = 0.7 * shares->rounding / std::max(shares->formula + shares->rounding, 1e-300);
             d.explanation =
                 "round later or in a wider format on the lines named, or declare the arithmetic as it is";
             d.evidence.push_back(fmt::format(

@@ -13,7 +13,8 @@ Cause unanchored_decay_factor() {
       [](const Evidence& e) {
         Diagnosis d;
         const std::optional<GateSpan> span = gate_span(e);
-        if (!span || !span->whole || span->later_than_output()) return d;
+        constexpr int64_t kBlock = 16;  // sums count from a chunk's or block's start
+        if (!span || !span->whole || span->later_than_output() || span->first % kBlock != 0) return d;
         if (span->of_state()) {
           d.score = 0.35;
         } else if (span->last <= span->output_row) {

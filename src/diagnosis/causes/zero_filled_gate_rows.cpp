@@ -6,6 +6,13 @@
 #include "src/diagnosis/causes/gate_span.h"
 
 namespace assay {
+namespace {
+
+constexpr const char* kAdvice =
+    "rows behind the end of the sequence take part with a decay sum of 0: give them the last live row's sum, or "
+    "select them away before the product";
+
+}  // namespace
 
 Cause zero_filled_gate_rows() {
   return {"zero-filled-gate-rows", "dead rows of a partial chunk carry a zero decay sum into an exponential",
@@ -13,6 +20,15 @@ Cause zero_filled_gate_rows() {
             constexpr int64_t kChunk = 64, kBlock = 16;
             Diagnosis d;
             const std::optional<GateSpan> span = gate_span(e);
+            if (e.finite_when_padded && e.trace && e.trace->origin.kind == "exp-overflow") {
+              if (!*e.finite_when_padded) return d;  // live rows overflow too
+              d.score = 0.9;
+              d.evidence.push_back(
+                  "with zero rows after its last one, up to a whole chunk, the element is finite: rows that are not "
+                  "there are at fault");
+              d.explanation = kAdvice;
+              return d;
+            }
             if (!span || span->length % kChunk == 0) return d;  // no dead rows
             const int64_t last_chunk = (span->length - 1) / kChunk * kChunk,
                           last_block = (span->length - 1) / kBlock * kBlock;
@@ -35,10 +51,7 @@ Cause zero_filled_gate_rows() {
             if (span->last <= span->output_row && !span->of_state())
               d.score -= 0.4;                                 // no dead row takes part
             if (e.trace->masked_by_product) d.score -= 0.35;  // then it is masked-lane-overflow
-            d.explanation =
-                "rows behind the end of the sequence take part with a decay sum of 0: give them the last "
-                "live row's "
-                "sum, or select them away before the product";
+            d.explanation = kAdvice;
             return d;
           }};
 }

@@ -1,0 +1,99 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/diagnosis/meaning.h"
+
+namespace assay {
+namespace {
+
+constexpr double kMostBitsOfElement = 12;  // one element alone proves no more: inputs may be small integers
+constexpr double kBitsNeeded = 6;
+
+bool is_wrong(ElementVerdict v) {
+  return v == ElementVerdict::violation || v == ElementVerdict::wrong_class;
+}
+
+/// Within the bound; an infinity where the prediction is beyond every number.
+bool agrees(double got, double mid, double bound) {
+  if (std::isinf(got)) return std::isinf(mid) ? got == mid : std::fabs(mid) > 3e38 && got * mid > 0;
+  return std::fabs(got - mid) <= bound * (1 + 0x1p-40);
+}
+
+struct OutputFit {
+  int64_t wrong = 0, explained = 0, against = 0;
+  double squares_before = 0, squares_after = 0;  ///< of errors / bound
+};
+
+OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const ReferenceOutput& expected,
+                     const PredictedOutput& predicted, Fit& fit) {
+  OutputFit f;
+  for (int64_t flat = 0; flat < got.size(); ++flat) {
+    const auto i = static_cast<size_t>(flat);
+    const double value = got.value(flat), mid = predicted.mid[i], bound = predicted.bound[i];
+    const bool agreed = agrees(value, mid, bound);
+    if (judged.verdicts[i] == ElementVerdict::ok) {
+      f.against += !agreed && !std::isnan(mid);
+      continue;
+    }
+    if (!is_wrong(judged.verdicts[i])) continue;
+    ++f.wrong;
+    const double distance = std::fabs(value - expected.mid[i]);
+    fit.before = std::max(fit.before, distance / expected.bound[i]);
+    const double unit = std::max(expected.bound[i], 1e-300);
+    if (!std::isnan(mid)) f.squares_after += std::pow((value - mid) / unit, 2);
+    if (!std::isnan(mid)) f.squares_before += std::pow((value - expected.mid[i]) / unit, 2);
+    if (!std::isnan(mid)) fit.after = std::max(fit.after, std::fabs(value - mid) / bound);
+    // A bound so wide that the reference would lie within it too explains nothing.
+    if (!agreed || !(bound <= distance)) continue;
+    ++f.explained;
+    const double ratio = distance / std::max(bound, 1e-300);
+    fit.bits += std::isfinite(ratio) ? std::clamp(std::log2(ratio), 0.0, kMostBitsOfElement) : kMostBitsOfElement;
+  }
+  return f;
+}
+
+}  // namespace
+
+Fit fit_of(const FailingRun& run, const Prediction& prediction) {
+  Fit fit;
+  std::string parts;
+  bool partial = false;
+  double before = 0, after = 0;
+  for (const OutputComparison& judged : *run.judged) {
+    const auto got = run.outputs->find(judged.name);
+    const auto predicted = prediction.find(judged.name);
+    const ReferenceOutput* expected = run.expected(judged.name);
+    const int64_t wrong = judged.violation + judged.wrong_class;
+    if (got == run.outputs->end() || !expected) continue;
+    if (predicted == prediction.end() || predicted->second.mid.size() != judged.verdicts.size()) {
+      fit.wrong += wrong;
+      continue;
+    }
+    const OutputFit f = fit_output(judged, got->second, *expected, predicted->second, fit);
+    fit.wrong += f.wrong, fit.explained += f.explained;
+    before += f.squares_before, after += f.squares_after;
+    (f.wrong > 0 ? fit.against : fit.against_elsewhere) += f.against;
+    if (f.wrong == 0) continue;
+    parts += fmt::format("{}{} {} of {}", parts.empty() ? "" : ", ", judged.name, f.explained, f.wrong);
+    partial = partial || f.explained < f.wrong;
+  }
+  if (partial) fit.partial = parts;
+  if (after > 0) fit.gain = std::sqrt(before / after);
+  return fit;
+}
+
+double score_of(const Fit& fit, const Variant& variant, double choices) {
+  if (fit.wrong == 0 || fit.explained == 0) return 0;
+  const double share = static_cast<double>(fit.explained) / static_cast<double>(fit.wrong);
+  const double against = static_cast<double>(fit.against) / static_cast<double>(fit.against + fit.explained);
+  double score = share >= 1 ? 0.98 : share >= 0.98 ? 0.9 : 0.6 * share * share;
+  if (variant.approximate) score = std::max(score, fit.gain >= 4 ? 0.85 : fit.gain >= 2 ? 0.6 : 0.0);
+  score *= 1 - 0.35 * against - (fit.against_elsewhere > 0 ? 0.04 : 0);
+  const double spare = fit.bits + variant.bits - std::log2(std::max(choices, 1.0)) - kBitsNeeded;
+  if (spare < 0 && !variant.approximate) score *= std::max(0.1, 1 + spare / 8);
+  return score;
+}
+
+}  // namespace assay

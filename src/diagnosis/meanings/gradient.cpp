@@ -1,0 +1,190 @@
+// Meanings of gradients: what of the upstream gradient arrives, and what is summed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "src/diagnosis/meanings/propose.h"
+
+namespace assay {
+namespace {
+
+/// Cotangents of states ("dfinal_state") or of the others ("do").
+std::vector<std::string> cotangents_of(const FailingRun& run, bool states) {
+  std::vector<std::string> names;
+  for (const std::string& name : run.cotangents())
+    if ((token_width(run.inputs().at(name)) == 0) == states) names.push_back(name);
+  return names;
+}
+
+std::vector<Variant> without_final_state(const FailingRun& run) {
+  std::vector<Variant> v;
+  for (const std::string& name : cotangents_of(run, true))
+    v.push_back(on_input(run, name + " left out", name, zeros));
+  return v;
+}
+
+std::vector<Variant> upstream_ignored(const FailingRun& run) {
+  std::vector<Variant> v;
+  for (const std::string& name : cotangents_of(run, false)) {
+    v.push_back(on_input(run, name + " left out", name, zeros));
+    v.push_back(on_input(run, name + " taken as ones", name,
+                         [](const Tensor& t) { return mapped(t, [](double, int64_t) { return 1.0; }); }));
+  }
+  for (const std::string& name : cotangents_of(run, true))
+    v.push_back(on_input(run, name + " taken as ones", name,
+                         [](const Tensor& t) { return mapped(t, [](double, int64_t) { return 1.0; }); }));
+  return v;
+}
+
+/// Part of a sum: the upstream gradient of some sequences, heads, tokens or channels alone.
+std::vector<Variant> incomplete(const FailingRun& run) {
+  std::vector<Variant> v;
+  struct Slab {
+    std::string text;
+    std::function<bool(int64_t)> kept;
+  };
+  for (const std::string& name : cotangents_of(run, false)) {
+    const Tensor& d = run.inputs().at(name);
+    for (size_t axis = 0; axis < d.axes.size(); ++axis) {
+      const int64_t size = d.axes[axis].size;
+      std::vector<Slab> slabs;
+      if (size > 1) {
+        slabs.push_back({"the first", [](int64_t i) { return i == 0; }});
+        slabs.push_back({"the last", [size](int64_t i) { return i == size - 1; }});
+        slabs.push_back({"all but the first", [](int64_t i) { return i > 0; }});
+        slabs.push_back({"all but the last", [size](int64_t i) { return i < size - 1; }});
+      }
+      for (const int64_t tile : {2, 4, 8, 16, 32, 64, 128})
+        if (tile < size) {
+          slabs.push_back({fmt::format("the first {}", tile), [tile](int64_t i) { return i < tile; }});
+          slabs.push_back({fmt::format("those from {} on", tile), [tile](int64_t i) { return i >= tile; }});
+          const int64_t last = (size - 1) / tile * tile;
+          slabs.push_back({fmt::format("those from {} on", last), [last](int64_t i) { return i >= last; }});
+          slabs.push_back({fmt::format("the first {}", last), [last](int64_t i) { return i < last; }});
+          slabs.push_back({fmt::format("the first of every {}", tile), [tile](int64_t i) { return i % tile == 0; }});
+          slabs.push_back({fmt::format("the last of every {}", tile), [tile](int64_t i) { return i % tile == tile - 1; }});
+        }
+      for (const Slab& slab : slabs)
+        v.push_back(on_input(run, fmt::format("only {} of {} over {} enters", name, slab.text, d.axes[axis].name), name,
+                             [axis, slab](const Tensor& t) {
+                               return moved(t, static_cast<int>(axis),
+                                            [&](int64_t i) { return slab.kept(i) ? i : int64_t{-1}; });
+                             }));
+    }
+  }
+  return v;
+}
+
+/// Gradients of log decays made over: value(sequence's tokens in order, token, width) of the right ones.
+using OverTime = std::function<double(const std::function<double(int64_t)>& right, int64_t t, int64_t length)>;
+
+std::optional<Prediction> gate_gradient(const FailingRun& run, double slack, const OverTime& value) {
+  Prediction p;
+  for (const std::string& gate : run.gates()) {
+    const ReferenceOutput* right = run.expected("d" + gate);
+    if (!right) continue;
+    const auto width = static_cast<size_t>(token_width(run.inputs().at(gate)));
+    PredictedOutput& out = p["d" + gate];
+    out = {right->mid, right->bound};
+    for (const auto& [first, length] : run.spans())
+      for (size_t c = 0; c < width; ++c)
+        for (int64_t t = 0; t < length; ++t) {
+          const auto at = [&, start = first](int64_t i) { return static_cast<size_t>(start + i) * width + c; };
+          out.mid[at(t)] = value([&](int64_t i) { return i < length ? right->mid[at(i)] : 0.0; }, t, length);
+          double largest = 0;
+          for (int64_t i = 0; i < length; ++i) largest = std::max(largest, right->bound[at(i)]);
+          out.bound[at(t)] = slack * largest;
+        }
+  }
+  return p.empty() ? std::nullopt : std::optional(p);
+}
+
+std::vector<Variant> not_summed(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!run.backward || run.gates().empty()) return v;
+  v.push_back({"dg is the term of each token alone", [&run] {
+                 return gate_gradient(run, 2, [](const auto& right, int64_t t, int64_t) { return right(t) - right(t + 1); });
+               }});
+  v.push_back({"dg sums from the first token on instead of to the last", [&run] {
+                 return gate_gradient(run, 4, [](const auto& right, int64_t t, int64_t) { return right(0) - right(t + 1); });
+               }});
+  for (const int64_t C : chunk_sizes(run))
+    v.push_back({fmt::format("dg sums to the end of its chunk of {} only", C), [&run, C] {
+                   return gate_gradient(run, 2, [C](const auto& right, int64_t t, int64_t) {
+                     return right(t) - right((t / C + 1) * C);
+                   });
+                 }});
+  return v;
+}
+
+std::vector<Variant> without_own_term(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!run.backward || run.gates().empty()) return v;
+  v.push_back({"dg sums from the next token on", [&run] {
+                 return gate_gradient(run, 1, [](const auto& right, int64_t t, int64_t) { return right(t + 1); });
+               }});
+  v.push_back({"dg sums from the token before on", [&run] {
+                 return gate_gradient(run, 1, [](const auto& right, int64_t t, int64_t) {
+                   return t > 0 ? right(t - 1) : 2 * right(0) - right(1);
+                 });
+               }});
+  return v;
+}
+
+/// dg less the same at every token of a run of C tokens in a channel, the median of what is missing there.
+std::optional<Prediction> without_constant(const FailingRun& run, int64_t C) {
+  constexpr int64_t kFewest = 3;  // a constant through two points says nothing
+  Prediction p;
+  for (const std::string& gate : run.gates()) {
+    const ReferenceOutput* right = run.expected("d" + gate);
+    const auto got = run.outputs->find("d" + gate);
+    if (!right || got == run.outputs->end()) continue;
+    const auto width = static_cast<size_t>(token_width(run.inputs().at(gate)));
+    PredictedOutput& out = p["d" + gate];
+    out = {right->mid, right->bound};
+    for (const auto& [first, length] : run.spans())
+      for (int64_t start = 0; start < length; start += C)
+        for (size_t c = 0; c < width && std::min(length, start + C) - start >= kFewest; ++c) {
+          std::vector<double> off;
+          const auto at = [&, first = first](int64_t t) { return static_cast<size_t>(first + t) * width + c; };
+          for (int64_t t = start; t < std::min(length, start + C); ++t)
+            off.push_back(got->second.value(static_cast<int64_t>(at(t))) - right->mid[at(t)]);
+          const auto middle = off.begin() + static_cast<int64_t>(off.size() / 2);
+          std::nth_element(off.begin(), middle, off.end());
+          for (int64_t t = start; t < std::min(length, start + C); ++t) out.mid[at(t)] += *middle, out.bound[at(t)] *= 2;
+        }
+  }
+  return p.empty() ? std::nullopt : std::optional(p);
+}
+
+std::vector<Variant> without_state_term(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!run.backward || run.gates().empty()) return v;
+  v.push_back({"dg is off by the same at every token of a sequence",
+               [&run] { return without_constant(run, int64_t{1} << 40); }, 64});
+  for (const int64_t C : chunk_sizes(run))
+    v.push_back({fmt::format("dg is off by the same at every token of a chunk of {}", C),
+                 [&run, C] { return without_constant(run, C); }, 64});
+  return v;
+}
+
+}  // namespace
+
+std::vector<Meaning> gradient_meanings() {
+  return {{"gradient-without-final-state-term", "the final state's cotangent is left out",
+           "start the reverse scan from it", without_final_state},
+          {"gate-gradient-without-final-state-term", "dg lacks <S_T, dS_T>", "add it to every token of the sequence",
+           without_state_term},
+          {"gate-gradient-not-summed", "dg lacks its reverse sum, or sums in the wrong direction",
+           "dg_t sums what every later token gives", not_summed},
+          {"gate-gradient-without-own-term", "dg is summed from the token after", "the sum starts at the token itself",
+           without_own_term},
+          {"upstream-gradient-ignored", "an upstream gradient is left out, or taken as ones",
+           "a gradient is linear in it", upstream_ignored},
+          {"gradient-sum-incomplete", "a sum over sequences, heads, tokens or channels has only some of its terms",
+           "check what is added up, and that nothing is overwritten", incomplete}};
+}
+
+}  // namespace assay

@@ -1,0 +1,73 @@
+#include "src/diagnosis/meanings/normaliser.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/diagnosis/meanings/propose.h"
+
+namespace assay {
+namespace {
+
+constexpr double kEpsilon = 1e-10;  // the operator's
+
+bool has_normaliser(const FailingRun& run) {
+  return run.forward && run.argument("z0") != nullptr && run.expected("o") != nullptr;
+}
+
+/// o times d_t / d'_t, where d'_t sums the keys of tokens from `first(t)` to `last(t)`, z0 where first is 0.
+std::optional<Prediction> with_divisor(const FailingRun& run, const std::function<int64_t(int64_t)>& first,
+                                       const std::function<int64_t(int64_t)>& last) {
+  const Tensor &q = run.inputs().at("q"), &k = run.inputs().at("k");
+  const auto z0 = run.inputs().find("z0");
+  const int64_t H = run.problem.sizes.H, K = run.problem.sizes.K, V = run.problem.sizes.V;
+  Prediction p = reference_prediction(run);
+  PredictedOutput& o = p.at("o");
+  int64_t n = 0;
+  for (const auto& [start, length] : run.spans()) {
+    for (int64_t t = 0; t < length; ++t)
+      for (int64_t h = 0; h < H; ++h) {
+        double right = kEpsilon, other = kEpsilon;
+        for (int64_t c = 0; c < K; ++c) {
+          const double query = run.problem.scale * q.value(((start + t) * H + h) * K + c);
+          const double from_state = z0 == run.inputs().end() ? 0 : z0->second.value((n * H + h) * K + c);
+          right += query * from_state, other += first(t) == 0 ? query * from_state : 0;
+          for (int64_t j = 0; j <= t; ++j) {
+            const double term = query * k.value(((start + j) * H + h) * K + c);
+            right += term;
+            if (j >= first(t) && j <= last(t)) other += term;
+          }
+        }
+        for (int64_t v = 0; v < V; ++v) {
+          const auto i = static_cast<size_t>(((start + t) * H + h) * V + v);
+          o.mid[i] *= right / other, o.bound[i] *= 2 * std::max(1.0, right / other);
+        }
+      }
+    ++n;
+  }
+  return p;
+}
+
+}  // namespace
+
+std::vector<Variant> divisor_of_own_chunk(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!has_normaliser(run)) return v;
+  for (const int64_t C : chunk_sizes(run))
+    v.push_back({fmt::format("the divisor sums the keys of its own chunk of {} only", C), [&run, C] {
+                   return with_divisor(
+                       run, [C](int64_t t) { return t / C * C; }, [](int64_t t) { return t; });
+                 }});
+  return v;
+}
+
+std::vector<Variant> divisor_without_own_token(const FailingRun& run) {
+  if (!has_normaliser(run)) return {};
+  return {{"the divisor lacks the token's own key", [&run] {
+             return with_divisor(
+                 run, [](int64_t) { return int64_t{0}; }, [](int64_t t) { return t - 1; });
+           }}};
+}
+
+}  // namespace assay

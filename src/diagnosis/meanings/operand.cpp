@@ -1,0 +1,150 @@
+// Meanings of the plain operands: whose they are, when, how much of them, and in which format.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/diagnosis/meanings/propose.h"
+
+namespace assay {
+namespace {
+
+using Add = std::function<void(const std::string&, const Tensor&, std::vector<Variant>&)>;
+
+/// Operands and the cotangents of the outputs that are read with them.
+std::vector<Variant> of_each(const FailingRun& run, const Add& add) {
+  std::vector<Variant> variants;
+  for (const auto& names : {run.operands(), run.cotangents()})
+    for (const std::string& name : names) add(name, run.inputs().at(name), variants);
+  return variants;
+}
+
+std::vector<Variant> ignored(const FailingRun& run) {
+  std::vector<Variant> variants;
+  for (const std::string& name : run.operands())
+    if (const std::string& n = name; n != "u") variants.push_back(on_input(run, n + " taken as zero", n, zeros));
+  return variants;
+}
+
+std::vector<Variant> of_another_head(const FailingRun& run) {
+  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    const int axis = head_axis(x);
+    if (axis < 0 || name == "u") return;
+    for (const IndexMap& map : index_maps(x.axes[static_cast<size_t>(axis)].size))
+      v.push_back(on_input(run, fmt::format("{} of another head, {}", name, map.text), name,
+                           [axis, map](const Tensor& t) { return moved(t, axis, map.from); }));
+  });
+}
+
+std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
+  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    for (size_t a = 0; a < x.axes.size(); ++a)
+      for (size_t b = a + 1; b < x.axes.size(); ++b)
+        if (x.axes[a].size > 1 && x.axes[b].size > 1 && x.axes[a].name != "N")
+          v.push_back(on_input(run,
+                               fmt::format("{} read as if {} and {} were exchanged in memory", name, x.axes[a].name,
+                                           x.axes[b].name),
+                               name, [a, b](const Tensor& t) { return with_axes_exchanged(t, a, b); }));
+    if (token_width(x) == 0) return;
+    for (const char* axis : {"K", "V", "M"}) {  // rows of another length
+      const int64_t width = x.axes.back().size, other = run.problem.sizes.of(axis);
+      if (x.axes.back().name == axis || other == width) continue;
+      v.push_back(on_input(run, fmt::format("rows of {} taken to be {} long", name, axis), name, [=](const Tensor& t) {
+        return mapped(t, [&](double, int64_t flat) {
+          const int64_t from = flat / width * other + flat % width;
+          return from < t.size() ? t.value(from) : 0.0;
+        });
+      }));
+    }
+  });
+}
+
+std::vector<Variant> of_another_sequence(const FailingRun& run) {
+  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    if (token_width(x) == 0) return;
+    for (const IndexMap& map : index_maps(run.sequences()))
+      v.push_back(on_input(run, fmt::format("{} of another sequence, {}", name, map.text), name,
+                           [&run, map](const Tensor& t) { return of_sequences(run, t, map.from); }));
+  });
+}
+
+std::vector<Variant> shifted(const FailingRun& run) {
+  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    if (token_width(x) == 0) return;
+    for (const int64_t by : {1, -1})
+      for (const bool keep : {false, true})
+        v.push_back(on_input(run,
+                             fmt::format("{} of the token {}{}", name, by > 0 ? "before" : "after",
+                                         keep ? ", the outermost kept" : ""),
+                             name, [&run, by, keep](const Tensor& t) { return moved_in_time(run, t, by, keep); }));
+  });
+}
+
+Tensor only(const Tensor& x, int axis, const std::function<bool(int64_t)>& kept) {
+  return moved(x, axis, [&](int64_t i) { return kept(i) ? i : int64_t{-1}; });
+}
+
+std::vector<Variant> cut(const FailingRun& run) {
+  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    for (const char* letter : {"K", "V", "M", "D"}) {
+      const int axis = axis_of(x, letter);
+      const int64_t size = axis < 0 ? 0 : x.axes[static_cast<size_t>(axis)].size;
+      std::vector<std::pair<std::string, std::function<bool(int64_t)>>> parts;
+      for (const int64_t tile : {8, 16, 32, 64, 128})
+        if (tile < size) {
+          parts.push_back({fmt::format("beyond {}", tile), [tile](int64_t i) { return i < tile; }});
+          const int64_t whole = size / tile * tile, last = (size - 1) / tile * tile;
+          if (whole < size && whole > tile)
+            parts.push_back({fmt::format("beyond {}", whole), [whole](int64_t i) { return i < whole; }});
+          parts.push_back({fmt::format("below {}", last), [last](int64_t i) { return i >= last; }});
+        }
+      if (size > 1) parts.push_back({fmt::format("at {}", size - 1), [size](int64_t i) { return i < size - 1; }});
+      for (const auto& [text, kept] : parts)
+        v.push_back(on_input(run, fmt::format("{} is not read {} of {}", name, text, letter), name,
+                             [axis, kept = kept](const Tensor& t) { return only(t, axis, kept); }));
+    }
+  });
+}
+
+std::vector<Variant> rounded(const FailingRun& run) {
+  std::vector<Variant> v = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& list) {
+    for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
+      if (format(dtype).precision < format(x.dtype).precision)
+        list.push_back(on_input(run, fmt::format("{} rounded to {}", name, format(dtype).name), name,
+                                [dtype](const Tensor& t) { return rounded_to(t, dtype); }));
+  });
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
+    v.push_back({fmt::format("all operands rounded to {}", format(dtype).name), [&run, dtype] {
+                   TensorMap inputs = run.inputs();
+                   for (const auto& names : {run.operands(), run.cotangents()})
+                     for (const std::string& name : names) inputs[name] = rounded_to(inputs.at(name), dtype);
+                   return evaluate_with(run, inputs);
+                 }});
+  return v;
+}
+
+std::vector<Variant> inverted(const FailingRun& run) {
+  std::vector<Variant> v;
+  for (const std::string& name : run.operands())
+    v.push_back(on_input(run, "the sign of " + name, name, [](const Tensor& t) {
+      return mapped(t, [](double x, int64_t) { return -x; });
+    }));
+  return v;
+}
+
+}  // namespace
+
+std::vector<Meaning> operand_meanings() {
+  return {{"operand-ignored", "an operand takes no part", "check where it enters", ignored},
+          {"operand-of-another-head", "an operand of another head is read", "check its head's offset", of_another_head},
+          {"operand-of-another-sequence", "an operand of another sequence is read", "check its sequence's offset",
+           of_another_sequence},
+          {"operand-layout", "an operand is read with other strides than it has", "check the strides it is read with",
+           laid_out_otherwise},
+          {"operand-shifted-one-token", "an operand of the token before or after is read", "check its row", shifted},
+          {"operand-cut", "channels of an operand beyond a limit are not read", "check the tiles over that axis", cut},
+          {"operand-sign", "an operand enters with the other sign", "check its sign", inverted},
+          {"operand-rounded", "an operand is rounded to a narrower format before use",
+           "keep it in its own format, or declare the arithmetic as it is", rounded}};
+}
+
+}  // namespace assay

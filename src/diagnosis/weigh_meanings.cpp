@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "src/diagnosis/meaning.h"
+
+namespace assay {
+namespace {
+
+constexpr double kWorthSaying = 0.3;  // a weaker fit is none
+constexpr size_t kMostNamed = 6;
+
+struct Best {
+  const Meaning* meaning = nullptr;
+  std::string text;
+  Fit fit;
+  double score = 0;
+};
+
+std::string ratio_text(double ratio) {
+  return ratio > 1e4 ? fmt::format("{:.2g}", ratio) : fmt::format("{:.4g}", ratio);
+}
+
+Diagnosis describe(const Best& best) {
+  const Fit& fit = best.fit;
+  Diagnosis d;
+  d.cause = best.meaning->name;
+  d.explanation = fmt::format("{}: {}", best.text, best.meaning->advice);
+  d.score = best.score;
+  d.evidence.push_back(fmt::format(
+      "so computed, {} of {} wrong elements are within their bound; the largest error/bound falls from {} to {}",
+      fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after)));
+  if (!fit.partial.empty()) d.against.push_back(fmt::format("it explains {}", fit.partial));
+  if (fit.against > 0)
+    d.against.push_back(fmt::format("{} right elements of these outputs would be wrong", fit.against));
+  if (fit.against_elsewhere > 0)
+    d.against.push_back(
+        fmt::format("{} elements of outputs without a fault would be wrong", fit.against_elsewhere));
+  if (fit.bits < 20)
+    d.against.push_back(fmt::format("it rests on little: {:.0f} bits of coincidence would do", fit.bits));
+  return d;
+}
+
+}  // namespace
+
+const std::vector<Meaning>& meanings() {
+  static const std::vector<Meaning> all = [] {
+    std::vector<Meaning> list;
+    for (const auto table : {decay_meanings, state_meanings, token_meanings, scale_meanings, operand_meanings,
+                             gradient_meanings, output_meanings})
+      for (Meaning& m : table()) list.push_back(std::move(m));
+    return list;
+  }();
+  return all;
+}
+
+Weighed weigh_meanings(const FailingRun& given, double seconds) {
+  Weighed weighed;
+  if (given.wrong().empty()) return weighed;
+  const auto start = std::chrono::steady_clock::now();
+  const FailingRun run = with_explicit_gates(given);
+  std::vector<Best> bests;
+  for (const Meaning& meaning : meanings()) {
+    Best best;
+    const std::vector<Variant> variants = meaning.variants(run);
+    for (const Variant& variant : variants) {
+      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+      if (spent.count() > seconds) {
+        ++weighed.left;
+        continue;
+      }
+      ++weighed.tried;
+      const std::optional<Prediction> prediction = variant.predict();
+      if (!prediction) continue;
+      const Fit fit = fit_of(run, *prediction);
+      const double score = score_of(fit, variant, variant.choices * static_cast<double>(variants.size()));
+      const std::string text = variant.text + (variant.fitted ? *variant.fitted : "");
+      if (score > best.score) best = {&meaning, text, fit, score};
+    }
+    if (best.score >= kWorthSaying) bests.push_back(std::move(best));
+  }
+  // Of equal scores the earlier row stands first: it is the more specific one.
+  std::stable_sort(bests.begin(), bests.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
+  for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i) weighed.fitting.push_back(describe(bests[i]));
+  return weighed;
+}
+
+}  // namespace assay

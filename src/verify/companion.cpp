@@ -1,0 +1,125 @@
+#include "src/verify/companion.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "src/numerics/bad_input.h"
+#include "src/verify/acceptance.h"
+#include "src/verify/reference_run.h"
+
+namespace assay {
+namespace {
+
+/// A multiple of every chunk size that kernels of the field take.
+constexpr int64_t kWhole = 128;
+constexpr int64_t kLongest = 400;
+
+bool has_violation(const std::vector<OutputComparison>& outputs) {
+  return std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) { return o.violation > 0; });
+}
+
+std::unique_ptr<Companion> run_companion(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
+                                         int threads) {
+  require_accepted(c, kernel, op);
+  auto companion = std::make_unique<Companion>();
+  companion->case_ = c;
+  companion->inputs = draw_inputs(c, op);
+  if (!domain_faults(companion->inputs, kernel, op).empty()) return nullptr;
+  companion->outcome = backend.run(plan_of(c, kernel, op, companion->inputs), companion->inputs);
+  if (companion->outcome.trap) return nullptr;
+  companion->problem = declared_problem(c, kernel, op, companion->inputs, threads);
+  companion->reference = evaluate_reference(c, op, companion->problem);
+  for (const ReferenceOutput& expected : companion->reference.outputs)
+    if (const auto got = companion->outcome.outputs.find(expected.name); got != companion->outcome.outputs.end())
+      companion->outputs.push_back(compare_output(got->second, expected));
+  return has_violation(companion->outputs) ? std::move(companion) : nullptr;
+}
+
+/// A tensor with axis T, each batch entry filled up with zero rows.
+Tensor padded(const Tensor& t, int64_t tokens) {
+  size_t axis = 0;
+  while (axis < t.axes.size() && t.axes[axis].name != "T") ++axis;
+  if (axis == t.axes.size()) return t;
+  std::vector<Axis> axes = t.axes;
+  axes[axis].size = tokens;
+  Tensor out(t.name, t.dtype, axes);
+  const int64_t width = t.strides()[axis], before = t.axes[axis].size;
+  for (int64_t flat = 0; flat < t.size(); ++flat) {
+    const int64_t batch = flat / (width * before), rest = flat % (width * before);
+    out.set_bits(batch * width * tokens + rest, t.bits(flat));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Case> companion_cases(const Case& c, const Operator& op) {
+  std::vector<Case> cases;
+  Case random = c;
+  random.overrides.clear();
+  random.values = std::any_of(op.inputs.begin(), op.inputs.end(), [](const auto& a) { return a.role == Role::positive; })
+                      ? "positive"
+                      : "normal";
+  random.seed = c.seed + 1;
+  const bool degenerate = c.decay.starts_with("constant") || c.decay.starts_with("extreme");
+  std::vector<std::string> decays{"logsigmoid"};
+  if (!degenerate) decays.insert(c.decay == "none" ? decays.end() : decays.begin(), c.decay);
+  for (const std::string& decay : decays) {
+    Case large = random;
+    large.decay = decay;
+    large.H = std::max<int64_t>(c.H, 2), large.HV = c.HV > c.H ? large.H * (c.HV / c.H) : c.HV;
+    large.K = std::max<int64_t>(c.K, 8), large.V = std::max<int64_t>(c.V, 6);
+    if (c.M) large.M = std::max<int64_t>(c.M, 8);
+    if (runs_backward(c)) large.final_state_gradient = true;
+    large.initial_state = true;
+    Case longer = large;
+    if (c.cu_seqlens.empty()) longer.T = std::min(2 * c.T + 37, std::max(kLongest, c.T));
+    if (longer.T != large.T) cases.push_back(longer);
+    cases.push_back(large);
+    Case same_sizes = random;
+    same_sizes.decay = decay;
+    cases.push_back(same_sizes);
+  }
+  return cases;
+}
+
+std::unique_ptr<Companion> find_companion(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
+                                          int threads, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const Case& candidate : companion_cases(c, op)) {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    if (spent.count() > seconds) break;
+    try {
+      if (auto companion = run_companion(candidate, kernel, op, backend, threads)) return companion;
+    } catch (const BadInput&) {
+      continue;  // outside what the kernel takes
+    }
+  }
+  return nullptr;
+}
+
+std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
+                                       Backend& backend, const std::string& output, int64_t flat) {
+  if (!c.cu_seqlens.empty() || c.T % kWhole == 0 || c.T > 16 * kLongest) return std::nullopt;
+  Case whole = c;
+  whole.T = (c.T + kWhole - 1) / kWhole * kWhole;
+  TensorMap filled;
+  for (const auto& [name, tensor] : inputs) filled[name] = padded(tensor, whole.T);
+  try {
+    require_accepted(whole, kernel, op);
+    const Outcome outcome = backend.run(plan_of(whole, kernel, op, filled), filled);
+    const auto found = outcome.outputs.find(output);
+    if (outcome.trap || found == outcome.outputs.end()) return std::nullopt;
+    const Tensor& t = found->second;
+    size_t axis = 0;
+    while (axis < t.axes.size() && t.axes[axis].name != "T") ++axis;
+    if (axis == t.axes.size()) return std::isfinite(t.value(flat));
+    const int64_t width = t.strides()[axis], batch = flat / (width * c.T), rest = flat % (width * c.T);
+    return std::isfinite(t.value(batch * width * whole.T + rest));
+  } catch (const BadInput&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,155 @@
+#include "src/verify/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "src/diagnosis/diagnose.h"
+#include "src/diagnosis/meaning.h"
+#include "src/diagnosis/origin.h"
+#include "src/diagnosis/origin_groups.h"
+#include "src/diagnosis/source_line.h"
+#include "src/diagnosis/unexplained.h"
+#include "src/verify/companion.h"
+#include "src/vm/shadow_run.h"
+
+namespace assay {
+namespace {
+
+/// A meaning that fits so well needs no further evidence.
+constexpr double kNamed = 0.7;
+/// Runs of at most so many lane-instructions are repeated beside exact arithmetic where no meaning fits.
+constexpr uint64_t kShadowInstructions = 50'000'000;
+
+/// The first element judged non-finite, in the operator's order of outputs.
+std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verification& v) {
+  for (const OutputComparison& output : v.outputs) {
+    const auto at = std::find(output.verdicts.begin(), output.verdicts.end(), ElementVerdict::nonfinite);
+    if (at != output.verdicts.end()) return std::pair{output.name, int64_t{at - output.verdicts.begin()}};
+  }
+  return std::nullopt;
+}
+
+/// Meanings under which the wrong values would be right.
+Weighed weigh(const Operator& op, const Problem& problem, const TensorMap& got, const ReferenceResult& reference,
+              const std::vector<OutputComparison>& judged, double seconds) {
+  FailingRun failing;
+  failing.op = &op, failing.problem = problem;
+  failing.outputs = &got, failing.reference = &reference, failing.judged = &judged;
+  for (const OutputComparison* o : failing.wrong()) {
+    const bool gradient = std::none_of(op.outputs.begin(), op.outputs.end(),
+                                       [&](const ArgumentSpec& a) { return a.name == o->name; });
+    (gradient ? failing.backward : failing.forward) = true;
+  }
+  return weigh_meanings(failing, seconds);
+}
+
+/// Does one meaning stand out?
+bool is_decided(const Weighed& w) {
+  constexpr double kSure = 0.93, kApart = 0.03;
+  if (w.fitting.empty() || w.fitting.front().score < kSure) return false;
+  return w.fitting.size() == 1 || w.fitting[1].score < w.fitting[0].score - kApart;
+}
+
+/// What a further case says, with what this one says: a meaning has to fit both.
+void merge(const Weighed& further, const std::string& token, bool own_is_silent, Weighed& own) {
+  constexpr double kFurther = 0.65;  // of the weight: values are random there, and sizes larger
+  for (Diagnosis& d : own.fitting) {
+    const auto same = std::find_if(further.fitting.begin(), further.fitting.end(),
+                                   [&](const Diagnosis& f) { return f.cause == d.cause; });
+    const double there = same == further.fitting.end() ? 0 : same->score;
+    if (there == 0) d.against.push_back(fmt::format("it does not fit {}", token));
+    if (there > 0) d.evidence.push_back(fmt::format("on {}: {}", token, same->evidence.front()));
+    d.score = (1 - kFurther) * d.score + kFurther * there;
+  }
+  for (const Diagnosis& f : further.fitting) {
+    const bool known = std::any_of(own.fitting.begin(), own.fitting.end(),
+                                   [&](const Diagnosis& d) { return d.cause == f.cause; });
+    if (known) continue;
+    Diagnosis d = f;
+    d.score *= own_is_silent ? 0.9 : kFurther;
+    for (std::string& line : d.evidence) line = fmt::format("on {}: {}", token, line);
+    own.fitting.push_back(std::move(d));
+  }
+  own.tried += further.tried, own.left += further.left;
+  rank(own.fitting);
+}
+
+/// Meanings that fit this run; where it is too small to tell them apart, or nothing in it is finite, a further case
+/// of the same kernel as well.
+Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verification& v, bool overflow) {
+  Weighed own;
+  if (options.meaning_seconds <= 0 || run.outcome.trap || run.reference.outputs.empty()) return own;
+  own = weigh(run.op, run.problem, run.outcome.outputs, run.reference, v.outputs, options.meaning_seconds / 2);
+  const bool violated = own.tried > 0;
+  if ((!violated && !overflow) || is_decided(own) || options.inputs || !v.case_.blocks.empty()) return own;
+  const auto further = find_companion(v.case_, run.kernel, run.op, run.backend, options.threads, options.meaning_seconds / 4);
+  if (!further) return own;
+  const Weighed there = weigh(run.op, further->problem, further->outcome.outputs, further->reference, further->outputs,
+                              options.meaning_seconds / 2);
+  merge(there, token_of(further->case_), !violated, own);
+  return own;
+}
+
+}  // namespace
+
+std::optional<std::pair<std::string, int64_t>> violating_element(const Verification& v) {
+  const OutputComparison* worst = nullptr;
+  for (const OutputComparison& o : v.outputs)
+    if (o.violation > 0 && o.worst.flat >= 0 && (!worst || o.worst.ratio > worst->worst.ratio)) worst = &o;
+  if (!worst) return std::nullopt;
+  return std::pair{worst->name, worst->worst.flat};
+}
+
+void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v) {
+  auto element = options.element ? options.element : nonfinite_element(v);
+  if (element && (options.all_origins || (options.first && !options.element))) {
+    AllOrigins all = find_all_origins(run.plan, run.inputs, options.origin, options.all_origins);
+    v.origins = std::move(all.groups);
+    if (options.first && all.first) element = all.first;
+  }
+  std::optional<OriginTrace> trace;
+  if (element) trace = find_origin(run.plan, run.inputs, element->first, element->second, options.origin);
+  if (trace) v.origin = trace->origin;
+  Evidence evidence{&v.case_, &run.inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &run.op};
+  evidence.shadow = v.shadow ? &*v.shadow : nullptr;
+  evidence.trap = v.trap ? &*v.trap : nullptr;
+  evidence.checks = v.checks ? &*v.checks : nullptr;
+  evidence.properties = &v.properties_failed;
+  const bool overflow = trace && trace->origin.kind == "exp-overflow";
+  if (overflow && options.meaning_seconds > 0)
+    evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.op, run.inputs, run.backend,
+                                                     element->first, element->second);
+  v.diagnosis = diagnose(evidence);
+  Weighed weighed = weigh(run, options, v, overflow);
+  std::optional<ShadowReport> shadow;
+  const bool named = !weighed.fitting.empty() && weighed.fitting.front().score >= kNamed;
+  if (weighed.tried > 0 && !named && !v.shadow && v.lane_instructions <= kShadowInstructions) {
+    shadow = vm::run_shadow(run.plan, run.inputs, options.origin.machine,
+                            {.element = violating_element(v), .locate = location_of});
+    evidence.shadow = &*shadow;
+    v.diagnosis = diagnose(evidence);
+  }
+  std::copy(weighed.fitting.begin(), weighed.fitting.end(), std::back_inserter(v.diagnosis));
+  rank(v.diagnosis);
+  add_unexplained(v.outputs, weighed, v.diagnosis);
+}
+
+void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOptions& options, Verification& v) {
+  const Operator& op = find_operator(kernel.operator_name);
+  Evidence evidence;
+  evidence.case_ = &v.case_, evidence.op = &op, evidence.properties = &v.properties_failed;
+  v.diagnosis = diagnose(evidence);
+  if (options.meaning_seconds <= 0 || !v.case_.blocks.empty()) return;
+  const auto further = find_companion(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2);
+  if (!further) return;
+  Weighed none;
+  merge(weigh(op, further->problem, further->outcome.outputs, further->reference, further->outputs,
+              options.meaning_seconds / 2),
+        token_of(further->case_), true, none);
+  std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
+  rank(v.diagnosis);
+}
+
+}  // namespace assay
