@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "src/verify/verify.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {
@@ -25,7 +26,8 @@ TEST(Triage, EachTableRowHasItsFault) {
                       {false, 0, 0, true, "race"}};
   for (const Row& row : rows) {
     EngineEvidence e;
-    e.outside = row.outside, e.differing = row.differing, e.peer_differing = row.peer_differing, e.peer_runs = 4;
+    e.outside = row.outside, e.differing = row.differing, e.peer_differing = row.peer_differing,
+    e.peer_runs = 4;
     if (row.race) e.race = CheckFinding{"races", "race", "two threads", {}, {}, ""};
     const Triage t = triage_of(e);
     EXPECT_EQ(t.fault, row.fault) << row.outside << row.differing << row.peer_differing << row.race;
@@ -35,7 +37,8 @@ TEST(Triage, EachTableRowHasItsFault) {
 }
 
 /// A GPU that is the machine but for what `tamper` does to run n.
-std::string fault_between(std::function<void(Outcome&, int)> on_machine, std::function<void(Outcome&, int)> on_gpu) {
+std::string fault_between(std::function<void(Outcome&, int)> on_machine,
+                          std::function<void(Outcome&, int)> on_gpu) {
   FloatBackend machine, gpu;
   if (on_machine) machine.tamper = on_machine;
   if (on_gpu) gpu.tamper = on_gpu;
@@ -71,12 +74,22 @@ TEST(Triage, AWrongKernelThatIsAlsoCompiledOtherwiseIsBoth) {
 
 TEST(Triage, AGpuThatDoesNotRepeatItselfRaces) {
   EXPECT_EQ(fault_between({}, [](Outcome& o, int n) { one_unit_up(o, n); }), "race");
-  EXPECT_EQ(fault_between({}, [](Outcome& o, int n) { if (n == 3) one_unit_up(o, 0); else one_unit_up(o, 1); }), "race")
+  EXPECT_EQ(fault_between({},
+                          [](Outcome& o, int n) {
+                            if (n == 3)
+                              one_unit_up(o, 0);
+                            else
+                              one_unit_up(o, 1);
+                          }),
+            "race")
       << "not before its third run";
 }
 
 TEST(Triage, ATrapOnTheGpuAloneIsNoFaultOfTheKernel) {
-  EXPECT_EQ(fault_between({}, [](Outcome& o, int) { o.trap = Trap{"out-of-bounds", "the GPU reports it", {}, {}, {}}; }),
+  EXPECT_EQ(fault_between({},
+                          [](Outcome& o, int) {
+                            o.trap = Trap{"out-of-bounds", "the GPU reports it", {}, {}, {}};
+                          }),
             "compiler-or-hardware");
 }
 
