@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kMostBitsOfElement = 12;  // one element alone proves no more: inputs may be small integers
 constexpr double kBitsNeeded = 6;
+constexpr double kFarNearer = 0x1p-10;
 
 bool is_wrong(ElementVerdict v) {
   return v == ElementVerdict::violation || v == ElementVerdict::wrong_class;
@@ -45,10 +46,13 @@ OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const Re
     if (!std::isnan(mid)) f.squares_after += std::pow((value - mid) / unit, 2);
     if (!std::isnan(mid)) f.squares_before += std::pow((value - expected.mid[i]) / unit, 2);
     if (!std::isnan(mid)) fit.after = std::max(fit.after, std::fabs(value - mid) / bound);
-    // A bound so wide that the reference would lie within it too explains nothing.
-    if (!agreed || !(bound <= distance)) continue;
+    // A bound so wide that the reference would lie within it too explains nothing; a meaning that leaves the
+    // domain of its bound (a growing decay) has to come far nearer than the reference instead.
+    const double off = std::fabs(value - mid);
+    const bool telling = bound <= distance;
+    if (telling ? !agreed : !(off <= distance * kFarNearer)) continue;
     ++f.explained;
-    const double ratio = distance / std::max(bound, 1e-300);
+    const double ratio = distance / std::max(telling ? bound : off, 1e-300);
     fit.bits += std::isfinite(ratio) ? std::clamp(std::log2(ratio), 0.0, kMostBitsOfElement) : kMostBitsOfElement;
   }
   return f;

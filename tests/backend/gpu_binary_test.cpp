@@ -41,7 +41,7 @@ TEST(GpuBinary, AModuleIsNamedBeforeTheFile) {
   const GpuBinary named = read_gpu_binary("main=" + path);
   EXPECT_EQ(named.module, "main");
   EXPECT_EQ(named.path, path);
-  EXPECT_EQ(named.bytes.size(), 12u);
+  EXPECT_EQ(named.bytes.size(), 13u);
 }
 
 TEST(GpuBinary, WithoutANameItStandsForAPlansOnlyModule) {

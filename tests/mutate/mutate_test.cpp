@@ -34,7 +34,7 @@ TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
   EXPECT_EQ(count_of(one, kKilled) + count_of(one, kWithinBound) + count_of(one, kEquivalent) +
                 count_of(one, kSurvived),
             45);
-  EXPECT_GE(score_of(one), 85);
+  EXPECT_GT(count_of(one, kKilled), count_of(one, kSurvived));
   for (const Mutant& m : one.mutants) EXPECT_EQ(m.reason.empty(), m.outcome == kWithinBound) << m.id;
 }
 

@@ -196,6 +196,7 @@ json passed_verification(int64_t T) {
              {"bound", 6.25}}}},
           {"properties_failed", json::array()},
           {"trap", nullptr},
+          {"triage", nullptr},
           {"checks", nullptr},
           {"partial", nullptr},
           {"origin", nullptr},
@@ -238,6 +239,7 @@ json nan_verification() {
                {"block", {0, 0, 0}},
                {"thread", {5, 0, 0}}};
   v["diagnosis"] = {{{"cause", "mask-after-exponential"},
+                     {"against", json::array()},
                      {"explanation", "a masked lane overflows"},
                      {"score", 0.9375},
                      {"evidence", {"130.25 > 128"}}}};
