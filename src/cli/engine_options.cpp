@@ -17,7 +17,7 @@ void EngineOptions::add_to(CLI::App& app) {
                  "Architecture of the machine: sm_80, sm_89, sm_90 (default: the GPU's, else sm_90)")
       ->group(group);
   app.add_option("--threads", threads_, "Threads (default: all cores)")
-      ->check(whole_number(0, kMostThreads))
+      ->check(whole_number(1, kMostThreads))
       ->group(group);
 }
 
