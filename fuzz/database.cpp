@@ -139,7 +139,6 @@ Database::Database(const std::filesystem::path& path, Access access) : path_(pat
     if (!write) throw BadInput(fmt::format("{}: not an assay database: it has no tables", path_.string()));
     create_schema();
   }
-  sqlite3_busy_timeout(handle, kBusyMilliseconds);
 }
 
 Database::~Database() = default;
@@ -188,6 +187,7 @@ int64_t Database::begin_run(const FuzzRun& run) {
       .bind(fmt::format("{}", run.seed))
       .bind(run_document(run))
       .run();
+  sqlite3_busy_timeout(handle_.get(), kBusyMilliseconds);
   return sqlite3_last_insert_rowid(handle_.get());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -132,10 +133,28 @@ void check_expressions(const ForeignKernel& foreign) {
   }
 }
 
+/// Instructions of a later architecture were never measured or modelled, and no GPU of an earlier one loads
+/// such a file.
+void check_target(const ptx::Module& module, const std::string& path) {
+  constexpr int kLatest = 90;
+  const size_t at = module.target.find("sm_");
+  if (at == std::string::npos) return;
+  int number = 0;
+  std::from_chars(module.target.data() + at + 3, module.target.data() + module.target.size(), number);
+  if (number > kLatest)
+    throw BadInput(
+        fmt::format("{}: its .target is {}; sm_{} is the latest that is known here: compile it for "
+                    "that or an earlier one",
+                    path, module.target, kLatest));
+}
+
 void check_files(const ForeignKernel& foreign) {
   check_names(foreign.plan, *foreign.op);
   std::map<std::string, ptx::Module> parsed;
-  for (const auto& [file, module] : foreign.modules) parsed[file] = ptx::parse(*module.ptx, module.path);
+  for (const auto& [file, module] : foreign.modules) {
+    parsed[file] = ptx::parse(*module.ptx, module.path);
+    check_target(parsed[file], module.path);
+  }
   for (const LaunchEntry& launch : foreign.plan.launches)
     for (Dtype dtype : foreign.plan.dtypes)
       for (Dtype gate : foreign.plan.gate_dtypes)
@@ -183,6 +202,14 @@ void read_modules(ForeignKernel& foreign, const std::string& given) {
                                   : "a launch of " + plan.path + " names it; give its folder with --ptx"));
 }
 
+const Operator& operator_of(const PlanDocument& plan) {
+  try {
+    return find_operator(plan.operator_name);
+  } catch (const BadInput& error) {
+    throw BadInput(fmt::format("{}: {}", plan.at("/operator"), error.what()));
+  }
+}
+
 std::string arithmetic_text(const PlanDocument& plan) {
   std::string text = plan.arithmetic_preset.value_or("");
   for (const auto& [name, value] : plan.arithmetic)
@@ -198,7 +225,7 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   PlanDocument& plan = foreign->plan;
   if (plan.name.empty())
     plan.name = std::filesystem::path(ptx_path.empty() ? plan_path : ptx_path).stem().string();
-  foreign->op = &find_operator(plan.operator_name);
+  foreign->op = &operator_of(plan);
   read_modules(*foreign, ptx_path);
   check_files(*foreign);
 

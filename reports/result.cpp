@@ -243,6 +243,8 @@ void fields(Io& io, ElementSlice& x) {
   ASSAY_FIELD(lines);
   ASSAY_FIELD(inputs);
   ASSAY_FIELD(nodes);
+  std::optional<int64_t> left_out = x.instances - static_cast<int64_t>(x.nodes.size());  // written only
+  io("nodes_left_out", left_out);
 }
 
 template <typename Io>

@@ -65,12 +65,14 @@ void KernelOptions::add_to(CLI::App& app, bool positional, bool mutable_) {
     app.add_option("KERNEL", name_, "Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels)");
   app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX (a folder where the plan names files) ...")
       ->type_name("FILE.ptx|DIR")
+      ->check(not_empty())
       ->group("A kernel of your own");
   app.add_option("--plan", plan_, "... and its launch plan")
       ->type_name("FILE.json")
       ->group("A kernel of your own");
   if (mutable_)
-    app.add_option("--mutant", mutant_, "With one instruction changed, as assay mutate names it")->type_name("ID");
+    app.add_option("--mutant", mutant_, "With one instruction changed, as assay mutate names it")
+        ->type_name("ID");
 }
 
 const Kernel& KernelOptions::kernel() {
@@ -87,27 +89,34 @@ const Kernel& KernelOptions::kernel() {
 
 std::string KernelOptions::replay_suffix() const {
   if (!foreign()) return "";
-  return (ptx_.empty() ? "" : " --ptx " + ptx_) + " --plan " + plan_ + (mutant_.empty() ? "" : " --mutant " + mutant_);
+  return (ptx_.empty() ? "" : " --ptx " + ptx_) + " --plan " + plan_ +
+         (mutant_.empty() ? "" : " --mutant " + mutant_);
 }
 
 void CaseOptions::add_to(CLI::App& app) {
   app_ = &app;
   const std::string sizes = "Sizes", drawing = "Inputs";
-  app.add_option("-B,--batch", case_.B, "Batches")->group(sizes)->capture_default_str();
+  app.add_option("-B,--batch", case_.B, "Batches")->check(not_empty())->group(sizes)->capture_default_str();
   app.add_option("-T,--length", case_.T, "Tokens (of all packed sequences together)")
+      ->check(not_empty())
       ->group(sizes)
       ->capture_default_str();
-  app.add_option("-H,--heads", case_.H, "Heads")->group(sizes)->capture_default_str();
+  app.add_option("-H,--heads", case_.H, "Heads")->check(not_empty())->group(sizes)->capture_default_str();
   app.add_option("--value-heads", case_.HV, "Value heads, where the operator has them")->group(sizes);
   app.add_option("-K,--key-dim", case_.K, "Key channels; of merge_heads the outputs of the projection")
+      ->check(not_empty())
       ->group(sizes)
       ->capture_default_str();
   app.add_option("-V,--value-dim", case_.V, "Value channels, or the channels D of an operator without heads")
+      ->check(not_empty())
       ->group(sizes)
       ->capture_default_str();
-  app.add_option("-M,--slots", case_.M, "Slots, where the operator has them")->group(sizes);
+  app.add_option("-M,--slots", case_.M, "Slots, where the operator has them")
+      ->check(not_empty())
+      ->group(sizes);
   app.add_option("--cu-seqlens", case_.cu_seqlens, "Packed sequences: offsets 0,...,T")
       ->delimiter(',')
+      ->check(not_empty())
       ->group(sizes);
   app.add_option("--dtype", dtype_, "Format of inputs and outputs: bf16, fp16, fp32")
       ->group(drawing)
@@ -131,6 +140,7 @@ void CaseOptions::add_to(CLI::App& app) {
                  "Number of the operator beside its tensors, as in layer_idx=3 (assay list operators)")
       ->delimiter(',')
       ->type_name("NAME=VALUE")
+      ->check(not_empty())
       ->group(drawing);
   app.add_option("--layout", layout_,
                  fmt::format("How inputs lie in memory ({}), of all that can or of single ones, as in "
@@ -154,6 +164,7 @@ void CaseOptions::add_to(CLI::App& app) {
       ->group(sizes);
   app.add_option("--inputs", inputs_, "Inputs from a file; sizes are read from it")
       ->type_name("FILE.safetensors|FILE.npz|DIR of .npy")
+      ->check(not_empty())
       ->group(drawing);
   app.add_option("--map", map_, "Names in that file: q=query_states takes its tensor query_states as q")
       ->delimiter(',')
@@ -201,7 +212,7 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
 std::pair<std::string, int64_t> parse_element(const std::string& text, const Case& c, const Operator& op) {
   const std::string form = "write it as o[0,16,0,3]";
   const size_t open = text.find('[');
-  if (open == std::string::npos || text.back() != ']')
+  if (open == std::string::npos || !text.ends_with(']'))
     throw BadInput(fmt::format("element '{}': {}", text, form));
   const std::string name = text.substr(0, open);
   std::vector<std::string> outputs;

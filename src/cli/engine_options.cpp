@@ -24,7 +24,7 @@ void EngineOptions::add_to(CLI::App& app) {
                  "PTX, which the machine runs: whose fault is it?")
       ->group(group);
   app.add_option("--threads", threads_, "Threads (default: all cores)")
-      ->check(whole_number(0, kMostThreads))
+      ->check(whole_number(1, kMostThreads))
       ->group(group);
 }
 

@@ -172,7 +172,7 @@ void add_fuzz(CLI::App& app, int& status) {
       ->check(whole_number(0, UINT64_MAX))
       ->group(budget);
   command->add_option("--jobs", o->options.jobs, "Cases in flight (default: all cores)")
-      ->check(whole_number(0, kMostThreads))
+      ->check(whole_number(1, kMostThreads))
       ->group(budget);
   command->add_option("--db", o->db, "Findings and corpus (SQLite); empty for none")
       ->type_name("FILE")

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "src/case/parameters.h"
 
@@ -105,10 +106,11 @@ void print_outputs(const Console& console, const Verification& v) {
 /// What a state is off by that these log decays decay.
 void print_accumulated_decay(const Console& console, const Verification& v) {
   for (const AccumulatedDecay& sum : v.accumulated_decay)
-    console.line(fmt::format(
-        "accumulated log decay: {:.6g} nats over the {} steps to {}, off by {:.3g} (bound {:.3g}): a state is off by a factor "
-        "of {:.4g}",
-        sum.decay, sum.steps, sum.element, sum.error, sum.bound, std::exp(sum.error)));
+    console.line(
+        fmt::format("accumulated log decay: {:.6g} nats over the {} steps to {}, off by {:.3g} (bound "
+                    "{:.3g}): a state is off by a factor "
+                    "of {:.4g}",
+                    sum.decay, sum.steps, sum.element, sum.error, sum.bound, std::exp(sum.error)));
 }
 
 /// The element that is shown: of the output with the worst one.
@@ -221,8 +223,11 @@ void print_origin(const Console& console, const Origin& origin, size_t depth) {
   if (!origin.inputs.empty()) console.line("  it depends on");
   for (size_t i = 0; i < std::min(kInputsPrinted, origin.inputs.size()); ++i) {
     const InputElement& input = origin.inputs[i];
+    const bool inwards = std::fabs(std::atof(input.nearest_finite.c_str())) < std::fabs(input.value);
     const std::string nearest =
-        input.nearest_finite.empty() ? "" : fmt::format("   finite from {} on", input.nearest_finite);
+        input.nearest_finite.empty()
+            ? ""
+            : fmt::format("   finite from {} {} 0", input.nearest_finite, inwards ? "towards" : "away from");
     console.line(fmt::format("    {} = {}{}", input.element, input.value, nearest));
   }
   if (origin.inputs.size() > kInputsPrinted || origin.inputs_truncated) {

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
@@ -24,7 +25,7 @@ struct TraceCommand {
   CheckOptions checks;
   OutputOptions output;
   FindingOptions findings;
-  std::string element;
+  std::optional<std::string> element;
   bool first = false, all = false;
   size_t depth = kDefaultDepth;
 
@@ -38,8 +39,8 @@ struct TraceCommand {
     options.shadow_instructions = kShadowInstructions;
     options.first = first, options.all_origins = all;
     options.slice = true;
-    if (!element.empty()) {
-      options.element = parse_element(element, run.case_, find_operator(kernel.kernel().operator_name));
+    if (element) {
+      options.element = parse_element(*element, run.case_, find_operator(kernel.kernel().operator_name));
     }
     const Engines on = engines.make();
     const Verification result = run_case(kernel, run, on, options);
@@ -70,8 +71,10 @@ void add_trace(CLI::App& app, int& status) {
                         "Walk back from the element whose non-finite value was born first in the "
                         "order of execution, blocks one after another");
   element->excludes(first);
-  command->add_flag("--all", options->all,
-                    "Every distinct origin: one entry per kind and source line, with the elements behind it");
+  CLI::Option* all = command->add_flag(
+      "--all", options->all,
+      "Every distinct origin: one entry per kind and source line, with the elements behind it");
+  element->excludes(all);
   command->add_option("--depth", options->depth, "Steps of a chain that are printed; the JSON has all")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();

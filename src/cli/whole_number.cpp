@@ -17,4 +17,11 @@ CLI::Validator whole_number(uint64_t least, uint64_t most) {
   return CLI::Validator(check, "");
 }
 
+CLI::Validator not_empty() {
+  const auto check = [](std::string& text) {
+    return text.empty() ? std::string("an empty value; give one, or leave the option out") : std::string();
+  };
+  return CLI::Validator(check, "");
+}
+
 }  // namespace assay::cli

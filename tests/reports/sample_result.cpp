@@ -103,7 +103,8 @@ json slice() {
              {"last", "g[b=0,t=16,h=0,k=3]"},
              {"largest", "g[b=0,t=16,h=0,k=3]"},
              {"value", -90.5}}}},
-          {"nodes", json::array()}};
+          {"nodes", json::array()},
+          {"nodes_left_out", 123456}};
 }
 
 json shadow() {
