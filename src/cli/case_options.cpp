@@ -58,6 +58,22 @@ TensorMap renamed(TensorMap tensors, const std::vector<std::string>& map, const 
   return result;
 }
 
+/// "0,15,100" as offsets. An option's own list would drop what is empty between two commas.
+std::vector<int64_t> parse_offsets(const std::string& text) {
+  std::vector<int64_t> offsets;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    int64_t offset = 0;
+    const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, offset);
+    if (error != std::errc() || stop != text.data() + end)
+      throw BadInput(fmt::format("--cu-seqlens {}: '{}' is no whole number; write offsets like 0,15,100", text,
+                                 text.substr(begin, end - begin)));
+    offsets.push_back(offset);
+    begin = end + 1;
+  }
+  return offsets;
+}
+
 }  // namespace
 
 void KernelOptions::add_to(CLI::App& app, bool positional, bool mutable_) {
@@ -102,7 +118,9 @@ void CaseOptions::add_to(CLI::App& app) {
       ->group(sizes)
       ->capture_default_str();
   app.add_option("-H,--heads", case_.H, "Heads")->check(not_empty())->group(sizes)->capture_default_str();
-  app.add_option("--value-heads", case_.HV, "Value heads, where the operator has them")->group(sizes);
+  app.add_option("--value-heads", case_.HV, "Value heads, where the operator has them")
+      ->check(not_empty())
+      ->group(sizes);
   app.add_option("-K,--key-dim", case_.K, "Key channels; of merge_heads the outputs of the projection")
       ->check(not_empty())
       ->group(sizes)
@@ -114,8 +132,8 @@ void CaseOptions::add_to(CLI::App& app) {
   app.add_option("-M,--slots", case_.M, "Slots, where the operator has them")
       ->check(not_empty())
       ->group(sizes);
-  app.add_option("--cu-seqlens", case_.cu_seqlens, "Packed sequences: offsets 0,...,T")
-      ->delimiter(',')
+  app.add_option("--cu-seqlens", cu_seqlens_, "Packed sequences: offsets 0,...,T")
+      ->type_name("INT,...")
       ->check(not_empty())
       ->group(sizes);
   app.add_option("--dtype", dtype_, "Format of inputs and outputs: bf16, fp16, fp32")
@@ -181,6 +199,7 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
   if (app_->count("--scale")) c.scale = scale_;
   c.parameters = parse_parameters(fmt::format("{}", fmt::join(parameters_, ",")));
   c.layout = layout_text(parse_layout(fmt::format("{}", fmt::join(layout_, ","))));
+  if (!cu_seqlens_.empty()) c.cu_seqlens = parse_offsets(cu_seqlens_);
   if (!c.cu_seqlens.empty() && !app_->count("--length")) c.T = c.cu_seqlens.back();
   if (!c.blocks.empty()) chosen_blocks(c.blocks, 1);  // throws for what is none
   if (c.values == "exact" && !app_->count("--decay")) c.decay = "none";

@@ -53,7 +53,7 @@ class CaseOptions {
   Case from_options(const Kernel&) const;
 
   Case case_;
-  std::string inputs_, dtype_ = "bf16", gate_dtype_ = "fp32";
+  std::string cu_seqlens_, inputs_, dtype_ = "bf16", gate_dtype_ = "fp32";
   std::vector<std::string> without_, parameters_, layout_, map_;
   double scale_ = 0;
   const CLI::App* app_ = nullptr;
