@@ -44,12 +44,12 @@ Tensor spread(const Tensor& t, const Events& events, Part part) {
     if (a.name == "T") a.size = static_cast<int64_t>(events.size());
   }
   Tensor out(t.name, t.dtype, axes);
-  const int64_t width = width_of(t.axes);
+  const int64_t width = width_of(t.axes), rows = width > 0 ? t.size() / width : 0;
   for (size_t e = 0; e < events.size(); ++e)
     for (int64_t c = 0, from = row_of(events[e], part); c < width; ++c) {
       const int64_t to = static_cast<int64_t>(e) * width + c;
       if (part == Part::decay && events[e].reset) out.set(to, kForget);
-      else if (from >= 0) out.set_bits(to, t.bits(from * width + c));
+      else if (from >= 0 && from < rows) out.set_bits(to, t.bits(from * width + c));
     }
   return out;
 }
@@ -63,7 +63,7 @@ PredictedOutput gathered(const PredictedOutput& at_events, const Events& events,
   std::vector<bool> seen(static_cast<size_t>(tokens));
   for (size_t e = 0; e < events.size(); ++e) {
     const int64_t row = row_of(events[e], part);
-    if (row < 0) continue;
+    if (row < 0 || row >= tokens) continue;
     seen[static_cast<size_t>(row)] = true;
     for (int64_t c = 0; c < width; ++c) {
       const auto to = static_cast<size_t>(row * width + c), from = e * static_cast<size_t>(width) + static_cast<size_t>(c);

@@ -11,7 +11,7 @@
 
 namespace assay {
 
-/// Rows of the [B,T] tokens; -1: none. In one event the state decays, then is written, and what the operator
+/// Rows of the [B,T] tokens; those outside: none. In one event the state decays, then is written, and what the operator
 /// reads at a token is read as the operator reads it.
 struct Event {
   int64_t decay = -1, write = -1, read = -1;
