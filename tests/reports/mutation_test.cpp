@@ -42,6 +42,13 @@ TEST(MutationRunResult, CountsEachOutcomeOnce) {
   EXPECT_EQ(counts[2].survived, 1);
 }
 
+TEST(MutationRunResult, CountsEachOutcomeByItsChange) {
+  int64_t killed = 0;
+  for (const MutationCount& count : counts_by_change(sample()))
+    if (count.change == "fma-to-mul") killed = count.killed;
+  EXPECT_EQ(killed, 2);
+}
+
 TEST(MutationRunResult, FitsTheSchema) {
   std::ifstream file(std::string(ASSAY_SOURCE_DIR) + "/reports/schema.json");
   const nlohmann::json schema = nlohmann::json::parse(file);
