@@ -59,6 +59,7 @@ std::optional<Verification> first_finding(const Kernel& kernel, const DefectTria
     fuzzing.seed = options.seed + (round << 32);
     fuzzing.jobs = options.jobs;
     fuzzing.db = "";
+    fuzzing.far = options.backend->name().starts_with("vm");
     fuzzing.interrupted = &first.stop;
     fuzzing.origin.machine = options.machine;
     const double before = seconds_compiling();

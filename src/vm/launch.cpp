@@ -17,22 +17,42 @@ constexpr uint64_t default_budget = uint64_t{1} << 29;   // warp instructions; h
 constexpr int64_t largest_variables = int64_t{1} << 29;  // bytes of .global and .const variables
 constexpr uint32_t largest_shared = 227 * 1024;          // bytes per block, the most an sm_90 block may have
 
+/// One module, parsed by the first thread that asks for it; others wait for that module alone.
 struct Cached {
-  std::string text, path;
+  std::shared_ptr<const std::string> text;
+  std::string path;
+  std::mutex mutex;
   std::shared_ptr<const ptx::Module> module;
   std::map<std::string, std::shared_ptr<const Code>> entries;
 };
 
-/// Parsed modules by their whole text, the most recently used first.
+/// Modules by their whole text, the most recently used first.
 struct Cache {
-  static constexpr size_t capacity = 64;
+  static constexpr size_t capacity = 160;  // 5 MB each
   std::mutex mutex;
-  std::list<Cached> modules;
+  std::list<std::shared_ptr<Cached>> modules;
 };
 
 Cache& cache() {
   static Cache made;
   return made;
+}
+
+std::shared_ptr<Cached> cached(const Module& source) {
+  Cache& known = cache();
+  const std::lock_guard lock(known.mutex);
+  const auto found = std::find_if(known.modules.begin(), known.modules.end(), [&](const auto& c) {
+    return (c->text == source.ptx || *c->text == *source.ptx) && c->path == source.path;
+  });
+  if (found != known.modules.end()) {
+    known.modules.splice(known.modules.begin(), known.modules, found);
+  } else {
+    auto made = std::make_shared<Cached>();
+    made->text = source.ptx, made->path = source.path;
+    known.modules.push_front(std::move(made));
+    if (known.modules.size() > Cache::capacity) known.modules.pop_back();
+  }
+  return known.modules.front();
 }
 
 uint32_t architecture_of(const std::string& arch) {
@@ -66,23 +86,11 @@ void put(std::vector<std::byte>& block, int64_t offset, T value) {
 
 std::shared_ptr<const Code> decoded(const Module& source, const std::string& entry) {
   if (!source.ptx) throw BadInput(source.path + ": the module has no PTX text");
-  Cache& known = cache();
-  const std::lock_guard lock(known.mutex);
-  auto found = known.modules.begin();
-  while (found != known.modules.end() && (found->text != *source.ptx || found->path != source.path)) ++found;
-  if (found == known.modules.end()) {
-    Cached made{*source.ptx,
-                source.path,
-                std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path)),
-                {}};
-    known.modules.push_front(std::move(made));
-    if (known.modules.size() > Cache::capacity) known.modules.pop_back();
-  } else {
-    known.modules.splice(known.modules.begin(), known.modules, found);
-  }
-  Cached& module = known.modules.front();
-  std::shared_ptr<const Code>& code = module.entries[entry];
-  if (!code) code = decode(module.module, entry);
+  const std::shared_ptr<Cached> module = cached(source);
+  const std::lock_guard lock(module->mutex);
+  if (!module->module) module->module = std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path));
+  std::shared_ptr<const Code>& code = module->entries[entry];
+  if (!code) code = decode(module->module, entry);
   return code;
 }
 

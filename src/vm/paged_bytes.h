@@ -12,7 +12,7 @@ namespace assay::vm {
 /// For one thread.
 class PagedBytes {
  public:
-  static constexpr uint64_t page_bytes = 1 << 16;
+  static constexpr uint64_t page_bytes = 1 << 10;
   /// `fill(first, to)` writes the page_bytes bytes from byte `first` on; beyond the end it may write anything.
   explicit PagedBytes(std::function<void(uint64_t first, std::byte* to)> fill) : fill_(std::move(fill)) {}
 
