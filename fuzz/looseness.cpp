@@ -41,8 +41,7 @@ Dtype dtype_of(const TightnessRow& row) {
 }
 
 bool rounding_explains(const Subject& s) {
-  const Dtype dtype = dtype_of(s.row);
-  return dtype != Dtype::fp32 && s.row.max_relative_bound <= 3 * unit_roundoff(dtype);
+  return s.row.max_relative_bound <= 3 * unit_roundoff(dtype_of(s.row));
 }
 bool total_explains(const Subject& s) {
   if (!s.output || !s.gradient || s.output->role == Role::state) return false;
@@ -63,6 +62,9 @@ bool quotient_explains(const Subject& s) {
 }
 bool sums_explains(const Subject& s) {
   return dtype_of(s.row) == Dtype::fp32 && s.row.max_tightness >= 0x1p-12;
+}
+bool functions_explains(const Subject& s) {
+  return s.output && !s.gradient && s.output->role == Role::log_decay;
 }
 
 struct Rule {
