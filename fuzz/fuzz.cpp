@@ -1,6 +1,7 @@
-// The loop. Cases are made in blocks; block b knows what blocks up to b-2 reached, and reports are taken in
-// the order of the cases. So what is drawn, found and counted depends on the seed alone, and no thread waits
-// for another's case.
+// The loop. Cases are made in blocks; block b knows what blocks up to known_block(b) reached, and reports are
+// taken in the order of the cases. So what is drawn, found and counted depends on the seed alone. A run's
+// first blocks soon know of each other; later ones leave so many cases between them that one that costs a
+// hundred times the others holds up no thread.
 #include "fuzz/fuzz.h"
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kBlock = 32;
+constexpr int64_t kMostBlocksBehind = 12;
 /// So many faults of a kernel are traced each; later ones one in eight.
 constexpr int64_t kTracedFaults = 24;
 /// So many causes are shrunk, of one kernel among many fewer; further ones are kept as they were found.
@@ -41,6 +43,11 @@ constexpr int64_t kMostRejections = 64;
 constexpr double kGrace_s = 20;
 /// One case in so many runs a few blocks of a case with indices past 2^31.
 constexpr uint64_t kCasesPerFarCase = 40;
+
+/// The last block whose reports block `block` is drawn from; negative where there is none.
+int64_t known_block(int64_t block) {
+  return block - std::clamp<int64_t>(block / 2, 2, kMostBlocksBehind);
+}
 
 /// What the cases taken so far have shown of one kernel: all that drawing further cases depends on.
 struct Knowledge {
@@ -163,12 +170,13 @@ class Fuzzer {
   bool finished() const { return !timed() && ready_.empty() && made_ == wanted(); }
   int64_t wanted() const { return options_.cases + known_cases_; }
 
-  /// Draws the next block, once the block before the last has been taken entirely.
+  /// Draws the next block, once the block that it has to know has been taken entirely.
   void make_block() {
     const int64_t block = made_ / kBlock;
-    if (made_ % kBlock != 0 || taken_ < (block - 1) * kBlock || over()) return;
+    const int64_t last = known_block(block);
+    if (made_ % kBlock != 0 || taken_ < (last + 1) * kBlock || over()) return;
     const int64_t end = timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
-    const std::vector<Knowledge>& known = block < 2 ? known_at_start_ : known_after_.at(block - 2);
+    const std::vector<Knowledge>& known = last < 0 ? known_at_start_ : known_after_.at(last);
     for (; made_ < end; ++made_) {
       if (!known_queue_.empty()) {
         ready_.push_back(std::move(known_queue_.front()));
@@ -264,7 +272,7 @@ class Fuzzer {
       ++taken_;
       if (taken_ % kBlock != 0) continue;
       known_after_[taken_ / kBlock - 1] = knowledge();
-      known_after_.erase(taken_ / kBlock - 4);
+      known_after_.erase(taken_ / kBlock - 2 - kMostBlocksBehind);
       store_block();
     }
     changed_.notify_all();
