@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "mutate/value_range.h"
@@ -130,6 +131,49 @@ std::string choice_of_equals(const Question& q) {
   return only_choices ? "where the two are equal, either is chosen with the same result" : "";
 }
 
+/// Literals that a register of 32 bits can hold where all that is ever written to it are copies of literals;
+/// false where something else is.
+bool collect_literals(const Question& q, const Operand& operand, std::set<int32_t>& seen,
+                      std::set<uint64_t>& literals) {
+  if (operand.kind == Operand::Kind::immediate) return literals.insert(operand.bits), true;
+  if (operand.kind != Operand::Kind::reg || operand.negated) return false;
+  if (!seen.insert(operand.reg).second) return true;  // a copy of itself around a loop adds nothing
+  const auto& made = q.ranges.definitions(operand.reg);
+  return !made.empty() && std::all_of(made.begin(), made.end(), [&](int32_t at) {
+    const Instruction& maker = q.original.body[static_cast<size_t>(at)];
+    const bool copy = maker.opcode == "mov.f32" || maker.opcode == "mov.b32" || maker.opcode == "mov.u32";
+    return copy && collect_literals(q, maker.operands[1], seen, literals);
+  });
+}
+
+/// The bits that an operand always has.
+std::optional<uint64_t> always(const Question& q, const Operand& operand) {
+  std::set<int32_t> seen;
+  std::set<uint64_t> literals;
+  if (!collect_literals(q, operand, seen, literals) || literals.size() != 1) return std::nullopt;
+  return *literals.begin();
+}
+
+/// A copy of a literal that the mutant writes itself.
+std::string copied_literal(const Question& q) {
+  if (!q.after || base_of(q.before) != "mov" || base_of(*q.after) != "mov" || q.before.predicate >= 0)
+    return {};
+  if (q.before.opcode != q.after->opcode || q.before.operands.size() != 2) return {};
+  const auto was = always(q, q.before.operands[1]), is = always(q, q.after->operands[1]);
+  if (!was || !is || *was != *is) return {};
+  return "what it copies is always that literal";
+}
+
+/// x + 0 is x: exact, however it is rounded (-0 + 0 is +0 but where it is rounded down).
+std::string exact_addition(const Question& q) {
+  if (!q.is("change-rounding") || !q.after || !q.before.opcode.starts_with("add.rn.f32")) return {};
+  if (q.after->opcode.starts_with("add.rm")) return {};
+  for (const size_t i : {1u, 2u})
+    if (const auto bits = always(q, q.before.operands.at(i)); bits && *bits == 0)
+      return "one of its terms is always 0: nothing is rounded";
+  return {};
+}
+
 /// Integers of at most 24 bits are fp32 numbers.
 std::string exact_conversion(const Question& q) {
   if (!q.is("change-rounding") || !q.before.opcode.starts_with("cvt.rn.f32.")) return {};
@@ -205,7 +249,7 @@ std::string why_equivalent(const ptx::Module& original, const ptx::Module& chang
   }
   const Question question{f, mutation, f.body[at], one ? &renamed : nullptr, ranges};
   for (const auto argue : {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals,
-                           exact_conversion, long_division, unused_result})
+                           exact_conversion, copied_literal, exact_addition, long_division, unused_result})
     if (std::string argument = argue(question); !argument.empty()) return argument;
   return {};
 }

@@ -51,6 +51,14 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
        "mov.u32 %r2, %tid.x; setp.gt.s32 %p1, %r2, 1022; @%p1 bra $L_end;" + store, "never holds"},
       {"change-rounding", "mov.u32 %r1, %tid.x; cvt.rn.f32.s32 %f1, %r1; st.global.f32 [%rd1], %f1;",
        "ld.global.u32 %r1, [%rd1]; cvt.rn.f32.s32 %f1, %r1; st.global.f32 [%rd1], %f1;", "exact in fp32"},
+      {"zero-result", "mov.f32 %f1, 0f00000000; mov.f32 %f2, %f1; st.global.f32 [%rd1], %f2;",
+       "mov.f32 %f1, 0f3F800000; mov.f32 %f2, %f1; st.global.f32 [%rd1], %f2;", "always that literal"},
+      {"change-rounding",
+       "mov.f32 %f1, 0f00000000; ld.global.f32 %f2, [%rd1]; add.rn.f32 %f3, %f2, %f1; st.global.f32 [%rd1], "
+       "%f3;",
+       "mov.f32 %f1, 0f00000001; ld.global.f32 %f2, [%rd1]; add.rn.f32 %f3, %f2, %f1; st.global.f32 [%rd1], "
+       "%f3;",
+       "always 0"},
       {"drop-branch", both_ways, other_mask, "only slower"},
       {"fix-predicate.2", both_ways, other_mask, "only slower"},
   };
