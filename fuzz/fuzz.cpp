@@ -24,6 +24,7 @@
 #include "fuzz/kernel_record.h"
 #include "fuzz/shrink.h"
 #include "fuzz/trial.h"
+#include "kernels/compile_ptx.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -107,6 +108,8 @@ class Fuzzer {
     try {
       std::rethrow_exception(error_);
     } catch (const BadInput& error) {
+      run_.ended_early = error.what();
+    } catch (const CannotCompile& error) {
       run_.ended_early = error.what();
     } catch (const std::system_error& error) {
       run_.ended_early = error.what();

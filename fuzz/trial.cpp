@@ -3,7 +3,9 @@
 #include <chrono>
 
 #include "fuzz/cost.h"
+#include "src/diagnosis/source_line.h"
 #include "src/numerics/bad_input.h"
+#include "src/verify/acceptance.h"
 #include "src/verify/explain.h"
 #include "src/verify/verify.h"
 
@@ -127,7 +129,10 @@ Verification fully_traced(const TrialReport& original, const Verification& small
     VerifyOptions explaining;
     explaining.threads = 1;
     explaining.meaning_seconds = kExplainSeconds;
-    explain_properties(*original.trial.kernel, backend, explaining, v);
+    const Kernel& kernel = *original.trial.kernel;
+    const Operator& op = find_operator(kernel.operator_name);
+    explain_properties(kernel, backend, explaining, v);
+    v.entry = entry_of(plan_of(v.case_, kernel, op, draw_inputs(v.case_, op)));
     return v;
   }
   Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);

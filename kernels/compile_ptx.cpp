@@ -14,7 +14,6 @@
 #include <sstream>
 
 #include "kernels/prepare_ptx.h"
-#include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -40,7 +39,7 @@ fs::path find_nvcc() {
   for (const fs::path& folder : folders)
     if (std::error_code error; fs::is_regular_file(folder / "nvcc", error)) return folder / "nvcc";
   if (std::error_code error; fs::is_regular_file(ASSAY_BUILD_NVCC, error)) return ASSAY_BUILD_NVCC;
-  throw BadInput(
+  throw CannotCompile(
       "compiling a kernel with a defect needs nvcc: set ASSAY_NVCC, add nvcc to PATH, or install the CUDA "
       "toolkit");
 }
@@ -77,11 +76,11 @@ void write_file(const fs::path& path, const std::string& text) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
   if (failed)
-    throw BadInput(
+    throw CannotCompile(
         fmt::format("{}: cannot make this folder ({}); name one for compiled kernels in ASSAY_CACHE",
                     path.parent_path().string(), failed.message()));
   std::ofstream out(path, std::ios::binary);
-  if (!(out << text).flush()) throw BadInput(fmt::format("cannot write {}", path.string()));
+  if (!(out << text).flush()) throw CannotCompile(fmt::format("cannot write {}", path.string()));
 }
 
 /// The first line of a log that speaks of an error, else its first line.
@@ -121,7 +120,7 @@ std::string compile(const SourceTree& sources, const std::string& module, const 
   command +=
       fmt::format(" {} -o {} >{} 2>&1", quoted(source.string()), quoted(raw.string()), quoted(log.string()));
   if (std::system(command.c_str()) != 0)
-    throw BadInput(
+    throw CannotCompile(
         fmt::format("{} could not compile {}: {}", nvcc.string(), module, first_error(read_file(log))));
   return prepare_ptx(read_file(raw), folder.string());
 }

@@ -1,6 +1,7 @@
 // Compiles kernel sources to PTX while the program runs, with the flags of the build.
 #pragma once
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,12 @@ namespace assay {
 /// Path from the source root ("kernels/gla/chunk.cu") and text.
 using SourceTree = std::vector<std::pair<std::string, std::string>>;
 
+/// There is no compiler, it refuses, or its result cannot be kept: nothing that another case would mend, so no
+/// BadInput, which a search takes for a case that the kernel refuses.
+struct CannotCompile : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// "kernels/gla/chunk.cu" of "gla/chunk.bf16.fp32".
 std::string source_path(const std::string& module);
 
@@ -17,7 +24,7 @@ std::string source_path(const std::string& module);
 SourceTree with_includes(const SourceTree&, const std::string& path);
 
 /// The module ("gla/chunk.bf16.fp32") compiled from these sources; cached in memory and on disk by content.
-/// Throws BadInput where there is no nvcc or where it refuses (its first error line).
+/// Throws CannotCompile where there is no nvcc or where it refuses (its first error line).
 std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module);
 
 /// Seconds that compile_module has spent compiling so far, over all threads.

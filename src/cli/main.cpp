@@ -3,12 +3,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
 #include <system_error>
 
+#include "kernels/compile_ptx.h"
 #include "reports/tool.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
@@ -60,7 +62,9 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   int status = 0;
-  for (const auto add : {add_list, add_verify, add_fuzz, add_defects, add_mutate, add_trace, add_replay, add_sweep, add_report}) add(app, status);
+  for (const auto add : {add_list, add_verify, add_fuzz, add_defects, add_mutate, add_trace, add_replay,
+                         add_sweep, add_report})
+    add(app, status);
   try {
     require_subcommand(app, argc, argv);
     app.parse(argc, argv);
@@ -70,6 +74,8 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return complain(fmt::format("{}; see {} --help", error.what(), chosen(app)), kBadInputStatus);
   } catch (const BadInput& error) {
+    return complain(error.what(), kBadInputStatus);
+  } catch (const CannotCompile& error) {
     return complain(error.what(), kBadInputStatus);
   } catch (const std::system_error& error) {  // a full disk, a forbidden folder, no more threads
     return complain(error.what(), kBadInputStatus);
@@ -84,6 +90,7 @@ int run(int argc, char** argv) {
 }  // namespace assay::cli
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is a write that fails, with a line that says so
   const int status = assay::cli::run(argc, argv);
   return assay::cli::written_out() ? status : assay::cli::kBadInputStatus;
 }

@@ -5,6 +5,10 @@
 namespace assay {
 namespace {
 
+bool is_nowhere(const SourceLocation& where) {
+  return where.file.empty() && where.function.empty();
+}
+
 std::string place(const SourceLocation& where) {
   if (where.file.empty()) return fmt::format("{}:ptx:{}", where.function, where.ptx_line);
   return fmt::format("{}:{}", where.file, where.line);
@@ -22,9 +26,10 @@ constexpr ElementFault kFaults[] = {{"nonfinite", &OutputComparison::nonfinite},
 std::string element_cause(const Verification& v, const ElementFault& fault) {
   for (const OutputComparison& output : v.outputs) {
     if (output.*fault.count == 0) continue;
-    const bool traced = v.origin && fault.count == &OutputComparison::nonfinite;
-    return fmt::format("{}/{}{}", fault.name, output.name,
-                       traced ? fmt::format("/{}/{}", v.origin->kind, place(v.origin->where)) : "");
+    std::string cause = fmt::format("{}/{}", fault.name, output.name);
+    if (!v.origin || fault.count != &OutputComparison::nonfinite) return cause;
+    cause += "/" + v.origin->kind;
+    return is_nowhere(v.origin->where) ? cause : cause + "/" + place(v.origin->where);
   }
   return {};
 }
@@ -37,9 +42,8 @@ std::string property_cause(const std::string& failure) {
 /// Of a finding of the checks: its kind, and the line or the output that it names.
 std::string check_cause(const CheckFinding& finding) {
   const SourceLocation& where = finding.at.where;
-  const bool nowhere = where.file.empty() && where.function.empty();
   return fmt::format("check/{}/{}", finding.kind,
-                     nowhere ? finding.element.substr(0, finding.element.find('[')) : place(where));
+                     is_nowhere(where) ? finding.element.substr(0, finding.element.find('[')) : place(where));
 }
 
 std::string worst_fault(const Verification& v) {

@@ -251,7 +251,8 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   if (options.diagnose && (v.verdict == "finding" || options.element)) {
     explain({kernel, backend, plan, op, problem, inputs, outcome, reference}, options, v);
     decide(v);  // the cause now names the origin
-    if (v.verdict == "finding" && !v.origin && !v.trap) v.entry = entry_of(plan);
+    const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
+    if (v.verdict == "finding" && !placed) v.entry = entry_of(plan);
   }
   return v;
 }

@@ -33,7 +33,7 @@ TEST_F(CompilePtx, SaysWhereTheCompilerRefuses) {
   try {
     compile_module(sources, "gla/chunk.bf16.bf16");
     FAIL() << "compiled";
-  } catch (const BadInput& error) {
+  } catch (const CannotCompile& error) {
     EXPECT_NE(std::string(error.what()).find("decay.cuh"), std::string::npos) << error.what();
     EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
   }
@@ -43,7 +43,7 @@ TEST_F(CompilePtx, SaysWhatToDoWhereThereIsNoCompiler) {
   setenv("ASSAY_NVCC", "/nowhere/nvcc", 1);
   for (auto& [path, text] : sources)
     if (path == "kernels/gated/decay.cuh") text += "\n// not in the cache\n";
-  EXPECT_THROW(compile_module(sources, "gla/chunk.bf16.bf16"), BadInput);
+  EXPECT_THROW(compile_module(sources, "gla/chunk.bf16.bf16"), CannotCompile);
   unsetenv("ASSAY_NVCC");
 }
 
