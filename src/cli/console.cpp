@@ -31,6 +31,10 @@ void Console::line(const std::string& text) const {
   fmt::print(stream_, "{}\n", text);
 }
 
+void Console::flush() const {
+  std::fflush(stream_);
+}
+
 void Console::text(const std::string& lines) const {
   fmt::print(stream_, "{}", lines);
 }

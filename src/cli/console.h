@@ -15,6 +15,8 @@ class Console {
   explicit Console(std::FILE* stream);
   std::string styled(Style, std::string_view text) const;
   void line(const std::string& text) const;
+  /// What was printed reaches whoever reads the stream, before the program goes on.
+  void flush() const;
   /// As it is, its line ends included.
   void text(const std::string& lines) const;
   /// Columns aligned, two blanks between; the first row is the head; `right`: columns of numbers.

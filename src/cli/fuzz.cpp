@@ -68,11 +68,13 @@ class ConsoleListener : public Listener {
   void found(const Verification& v) override {
     bar_.clear();
     console_.line(fmt::format("{} {}\n  {}", console_.styled(Style::bad, "found"), v.cause, v.replay));
+    console_.flush();  // it is in the database by now: a killed run's log says what it has
   }
   void shrunk(const Verification&, const Verification& smaller) override {
     bar_.clear();
     console_.line(
         fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause, smaller.replay));
+    console_.flush();
   }
   void database_lost(const std::string& why) override {
     bar_.clear();
