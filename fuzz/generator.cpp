@@ -4,316 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <set>
 
+#include "fuzz/choice.h"
 #include "fuzz/cost.h"
-#include "src/case/decay_profiles.h"
+#include "fuzz/dimensions.h"
 #include "src/case/layouts.h"
-#include "src/case/parameters.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
 namespace {
-
-namespace gen = rc::gen;
-
-template <typename T>
-using Weighted = std::vector<std::pair<size_t, T>>;
-
-/// One of the values, in proportion to its weight.
-template <typename T>
-T pick(const Weighted<T>& choices) {
-  size_t total = 0;
-  for (const auto& choice : choices) total += choice.first;
-  size_t at = *gen::inRange<size_t>(0, total);
-  for (const auto& choice : choices) {
-    if (at < choice.first) return choice.second;
-    at -= choice.first;
-  }
-  return choices.back().second;
-}
-
-/// Both ends included.
-int64_t between(int64_t low, int64_t high) {
-  return *gen::inRange<int64_t>(low, high + 1);
-}
-bool chance(int percent) {
-  return between(1, 100) <= percent;
-}
-
-struct Target {
-  const Kernel& kernel;
-  const Operator& op;
-  const Feedback& feedback;
-};
-
-int64_t drawn_so_far(const Target& target, const std::string& feature) {
-  const auto found = target.feedback.drawn.find(feature);
-  return found == target.feedback.drawn.end() ? 0 : found->second;
-}
-
-/// Fewer cases so far, more weight: each of `choices` keeps near its even share.
-size_t even_weight(const Target& target, const std::string& feature, size_t weight, size_t choices) {
-  const double cases = double(drawn_so_far(target, "cases")), drawn = double(drawn_so_far(target, feature));
-  const double share = cases < 32 ? 1.0 : std::clamp(cases / double(choices) / (drawn + 1), 0.25, 4.0);
-  return std::max<size_t>(1, static_cast<size_t>(100 * share * double(weight)));
-}
-
-int64_t partial_rows() {
-  return pick<int64_t>({{1, 1},
-                        {1, 2},
-                        {1, 15},
-                        {1, 16},
-                        {1, 17},
-                        {1, 31},
-                        {1, 32},
-                        {1, 33},
-                        {1, 47},
-                        {1, 48},
-                        {1, 49},
-                        {1, 62},
-                        {1, 63},
-                        {8, between(1, 63)}});
-}
-
-/// Chunks are 64 rows, sub-chunks 16. Weights: two chunks and a partial one 40, above 512 tokens 19 (most of
-/// them with a partial chunk too), of which 12 above 1024, so that a run of 2,000 cases has several of every
-/// profile and dtype.
-int64_t draw_length() {
-  return pick<int64_t>({{40, 64 * between(2, 4) + partial_rows()},
-                        {6, 64 * between(8, 12) + partial_rows()},
-                        {1, 64 * between(8, 16)},
-                        {12, 64 * between(16, 24) + partial_rows()},
-                        {14, 64 + partial_rows()},
-                        {12, partial_rows()},
-                        {12, 64 * between(1, 4)},
-                        {4, 16 * between(1, 8)},
-                        {4, between(1, 4)},
-                        {2, 0}});
-}
-
-int64_t draw_width(int64_t limit) {
-  const int64_t width =
-      pick<int64_t>({{14, 64},
-                     {14, 32},
-                     {10, 16},
-                     {6, 128},
-                     {12, pick<int64_t>({{1, 15}, {1, 17}, {1, 31}, {1, 33}, {1, 63}, {1, 65}})},
-                     {8, pick<int64_t>({{1, 1}, {1, 2}, {1, 3}, {1, 7}, {1, 8}})},
-                     {14, between(1, 48)},
-                     {8, 8 * between(1, 16)},
-                     {8, between(49, 160)},
-                     {3, pick<int64_t>({{1, 129}, {1, 192}, {1, 255}, {1, 256}})}});
-  return std::min(width, limit);
-}
-
-/// N + 1 offsets: cuts anywhere, at chunk edges, next to them, twice at one place (an empty sequence), and
-/// one after another (a sequence of one token).
-std::vector<int64_t> draw_offsets(int64_t T) {
-  const int64_t sequences = pick<int64_t>({{1, 1}, {4, 2}, {4, 3}, {2, 4}, {1, between(5, 8)}});
-  std::vector<int64_t> offsets{0, T};
-  while (static_cast<int64_t>(offsets.size()) < sequences + 1) {
-    const int64_t cut = pick<int64_t>({{6, between(0, T)},
-                                       {2, 64 * between(0, T / 64)},
-                                       {2, 64 * between(0, T / 64) + 1},
-                                       {2, offsets[offsets.size() / 2]},
-                                       {2, offsets[offsets.size() / 2] + 1}});
-    offsets.push_back(std::min(cut, T));
-  }
-  std::sort(offsets.begin(), offsets.end());
-  return offsets;
-}
-
-/// One drawable property of a case; a fresh case draws all of them, in this order.
-struct Dimension {
-  const char* name;
-  void (*draw)(Case&, const Target&);
-};
-
-void draw_time(Case& c, const Target&) {
-  c.T = draw_length();
-  c.B = pick<int64_t>({{7, 1}, {2, 2}, {1, 3}});
-  c.cu_seqlens.clear();
-  if (!chance(27)) return;
-  c.B = 1;
-  c.cu_seqlens = draw_offsets(c.T);
-}
-
-void draw_heads(Case& c, const Target& target) {
-  c.H = !uses_axis(target.op, "H") ? 1 : pick<int64_t>({{10, 1}, {6, 2}, {3, 3}, {1, 4}, {1, 5}});
-  c.HV = uses_axis(target.op, "HV") ? c.H * pick<int64_t>({{2, 1}, {1, 2}, {1, 3}}) : 0;
-}
-
-void draw_widths(Case& c, const Target& target) {
-  c.K = uses_axis(target.op, "K") ? draw_width(target.kernel.limits.max_K) : 1;
-  c.V = !uses_axis(target.op, "V") ? 1
-        : chance(25)               ? std::min(c.K, target.kernel.limits.max_V)
-                                   : draw_width(target.kernel.limits.max_V);
-  c.M = uses_axis(target.op, "M") ? draw_width(target.kernel.limits.max_M) : 0;
-  if (!uses_axis(target.op, "K") || !uses_axis(target.op, "V") || !chance(9)) return;
-  // More than one tile of each, the last one partial.
-  c.K = std::min(64 + 16 * between(0, 3) + between(1, 15), target.kernel.limits.max_K);
-  c.V = std::min(64 + 16 * between(0, 3) + between(1, 15), target.kernel.limits.max_V);
-}
-
-void draw_formats(Case& c, const Target& target) {
-  Weighted<Dtype> dtypes, gates;
-  for (Dtype d : target.kernel.limits.dtypes) dtypes.push_back({1, d});
-  for (Dtype d : target.kernel.limits.gate_dtypes) gates.push_back({1, d});
-  // Of a kernel that is compiled on demand each pair of formats costs seconds: two of them first.
-  if (target.kernel.name.find('@') != std::string::npos && drawn_so_far(target, "cases") < 24) {
-    dtypes = {dtypes.front(), dtypes.back()};
-    gates.resize(std::min<size_t>(gates.size(), 1));
-  }
-  c.dtype = pick(dtypes);
-  if (!gates.empty()) c.gate_dtype = pick(gates);
-}
-
-/// Out-of-domain profiles at a lower weight: they test only that the inputs are refused.
-void draw_decay(Case& c, const Target& target) {
-  Weighted<const DecayProfile*> profiles;
-  for (const DecayProfile& profile : decay_profiles())
-    profiles.push_back({even_weight(target, "decay " + std::string(profile.name), profile.in_domain ? 10 : 6,
-                                    decay_profiles().size()),
-                        &profile});
-  const DecayProfile* profile = pick(profiles);
-  c.decay = profile->name;
-  if (profile->variants.empty() || chance(40)) return;
-  c.decay += ':';
-  c.decay +=
-      profile->variants[static_cast<size_t>(between(0, static_cast<int64_t>(profile->variants.size()) - 1))];
-}
-
-bool removes_from_state(const Operator& op) {
-  return std::any_of(op.inputs.begin(), op.inputs.end(),
-                     [](const ArgumentSpec& input) { return input.role == Role::opposed; });
-}
-
-bool makes_gates(const Operator& op) {
-  return op.outputs.front().role == Role::log_decay;
-}
-
-void draw_values(Case& c, const Target& target) {
-  Weighted<std::string> kinds{
-      {10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}};
-  if (removes_from_state(target.op)) kinds.push_back({3, "growing"});
-  if (makes_gates(target.op)) kinds.push_back({14, "logits"});
-  c.values = pick(kinds);
-}
-
-void draw_scale(Case& c, const Target& target) {
-  c.scale.reset();
-  if (!target.op.takes_scale) return;
-  c.scale = pick<std::optional<double>>({{12, std::nullopt},
-                                         {3, 1.0},
-                                         {2, std::ldexp(1.0, static_cast<int>(between(-6, 3)))},
-                                         {2, 0.1},
-                                         {1, 1.7}});
-  // What the scale enters otherwise than as a factor may be an exponent: up to its limits, on both sides of
-  // 0.
-  if (target.op.proportional_to_scale || makes_gates(target.op) || !chance(40)) return;
-  c.scale = (chance(50) ? -1 : 1) * std::ldexp(double(between(4, 7)), static_cast<int>(between(-2, 6)));
-}
-
-/// Each at its default, at its least, or anywhere up to 40 above it; never above the one that limits it.
-void draw_parameters(Case& c, const Target& target) {
-  c.parameters.clear();
-  for (const ParameterSpec& spec : target.op.parameters) {
-    if (chance(30)) continue;
-    const double most = std::min(spec.most, spec.least + 40);
-    const double value = spec.whole ? double(between(int64_t(spec.least), int64_t(most)))
-                                    : spec.least + (most - spec.least) * double(between(0, 64)) / 64;
-    c.parameters[std::string(spec.name)] = chance(20) ? spec.least : value;
-  }
-  for (const ParameterSpec& spec : target.op.parameters) {
-    if (spec.at_most.empty()) continue;
-    const double limit = parameter_of(c, target.op, spec.at_most);
-    if (parameter_of(c, target.op, spec.name) > limit) c.parameters[std::string(spec.name)] = limit;
-  }
-}
-
-/// Fifteen in a hundred: the combination of optional inputs that came up least so far. Else half of the
-/// states are there, and of the other inputs most.
-void draw_presence(Case& c, const Target& target) {
-  c.without.clear();
-  c.initial_state = chance(50);
-  if (chance(15)) {
-    const std::vector<Case> lattice = presence_lattice(c, target.kernel, target.op);
-    Weighted<const Case*> least;
-    int64_t fewest = INT64_MAX;
-    for (const Case& at : lattice) {
-      const int64_t drawn = drawn_so_far(target, presence_of(at, target.op));
-      if (drawn < fewest) least.clear(), fewest = drawn;
-      if (drawn == fewest) least.push_back({1, &at});
-    }
-    if (!least.empty()) {
-      c = Case(*pick(least));
-      return;
-    }
-  }
-  const auto& inputs = target.op.inputs;
-  for (const ArgumentSpec& input : inputs) {
-    if (!input.optional || input.role == Role::state) continue;
-    const bool replaceable = std::any_of(inputs.begin(), inputs.end(), [&](const ArgumentSpec& other) {
-      return other.instead_of == input.name;
-    });
-    const bool another_formula = input.role == Role::log_decay && !target.op.absent_gate_is_zero;
-    if (chance(replaceable || another_formula ? 30 : 4)) c.without.insert(std::string(input.name));
-  }
-}
-
-void draw_direction(Case& c, const Target& target) {
-  const std::vector<std::string> directions = directions_of(target.kernel);
-  Weighted<std::string> choices;
-  for (const std::string& direction : directions) choices.push_back({direction == "both" ? 1 : 4, direction});
-  c.direction = pick(choices);
-  c.final_state_gradient = runs_backward(c) && chance(65);
-}
-
-/// Strides of any order of the axes, with gaps at any of them.
-std::vector<int64_t> draw_strides(const Case& c, const ArgumentSpec& spec) {
-  const Sizes sizes = sizes_of(c);
-  std::vector<size_t> order(spec.axes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[static_cast<size_t>(between(0, static_cast<int64_t>(i) - 1))]);
-  std::vector<int64_t> strides(order.size());
-  int64_t span = 1;
-  for (const size_t axis : order) {
-    strides[axis] = span + pick<int64_t>({{6, 0}, {1, 1}, {2, between(1, 9)}, {1, 8}});
-    span = strides[axis] * std::max<int64_t>(1, sizes.of(spec.axes[axis]));
-  }
-  return strides;
-}
-
-/// Three in ten cases have views: all inputs alike, or some of them each in its own way.
-void draw_layout(Case& c, const Target& target) {
-  c.layout.clear();
-  if (!chance(30)) return;
-  const auto row = [] {
-    return &layouts()[static_cast<size_t>(between(1, static_cast<int64_t>(layouts().size()) - 1))];
-  };
-  std::vector<LayoutEntry> entries;
-  if (chance(50)) entries.push_back({"", row(), {}});
-  for (const ArgumentSpec& spec : inputs_of(c, target.op)) {
-    if (!is_present(c, spec) || !chance(entries.empty() ? 50 : 20)) continue;
-    LayoutEntry entry{std::string(spec.name), row(), {}};
-    if (chance(40)) entry = {entry.input, nullptr, draw_strides(c, spec)};
-    entries.push_back(entry);
-  }
-  c.layout = layout_text(entries);
-}
-
-void draw_seed(Case& c, const Target&) {
-  c.seed = static_cast<uint64_t>(between(1, 999'999));
-}
-
-constexpr Dimension kDimensions[] = {
-    {"time", draw_time},         {"heads", draw_heads},           {"widths", draw_widths},
-    {"formats", draw_formats},   {"decay", draw_decay},           {"values", draw_values},
-    {"scale", draw_scale},       {"parameters", draw_parameters}, {"direction", draw_direction},
-    {"presence", draw_presence}, {"layout", draw_layout},         {"seed", draw_seed}};
 
 /// Lane instructions one run of this case may take.
 double draw_budget() {
@@ -384,24 +84,6 @@ void settle(Case& c, const Target& target, double budget) {
     c.decay = "none";
 }
 
-Case fresh(const Target& target) {
-  Case c;
-  for (const Dimension& dimension : kDimensions) dimension.draw(c, target);
-  return c;
-}
-
-/// A corpus case, the newer half preferred, with a new seed and one or two dimensions drawn again.
-Case mutated(const Target& target) {
-  const auto& corpus = target.feedback.corpus;
-  const auto size = static_cast<int64_t>(corpus.size());
-  Case c = corpus[static_cast<size_t>(chance(50) ? between(size / 2, size - 1) : between(0, size - 1))];
-  for (int64_t n = between(1, 2); n > 0; --n)
-    kDimensions[static_cast<size_t>(between(0, std::size(kDimensions) - 1))].draw(c, target);
-  draw_seed(c, target);
-  if (c.decay == "none") draw_decay(c, target);  // else the decays of exact cases would pile up
-  return c;
-}
-
 /// A kernel with a narrower gate range than the operator's domain: does the case stay inside?
 bool within_gate_range(const Case& c, const Target& target) {
   const TensorMap inputs = draw_inputs(c, target.op);
@@ -423,26 +105,15 @@ void settle_gates(Case& c, const Target& target) {
 }
 
 rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& feedback) {
-  return gen::exec([&kernel, &op, &feedback] {
+  return rc::gen::exec([&kernel, &op, &feedback] {
     const Target target{kernel, op, feedback};
-    Case c = !feedback.corpus.empty() && chance(25) ? mutated(target) : fresh(target);
+    Case c = !feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
     c.kernel = kernel.name;
     settle(c, target, draw_budget());
     settle_gates(c, target);
     return c;
   });
 }
-
-/// SplitMix64's finaliser: neighbouring indices give unrelated streams.
-uint64_t mixed(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-/// A kernel that refuses nearly every case still ends the search; such a case then counts as rejected.
-constexpr uint64_t kMaxAttempts = 1000;
 
 }  // namespace
 
@@ -497,101 +168,7 @@ std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const
 
 Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed,
                uint64_t index) {
-  const auto generator = cases(kernel, op, feedback);
-  Case c;
-  for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    const rc::Random random(mixed(mixed(seed) + index + (attempt << 40)));
-    c = generator(random, rc::kNominalSize).value();
-    if (!kernel.refuses || kernel.refuses(c).empty()) break;
-  }
-  return c;
-}
-
-namespace {
-
-/// Rows of a tensor that has one for each batch entry, token and head, times its channels: the widest that
-/// this operator has.
-int64_t elements_per_entry(const Case& c, const Operator& op) {
-  const Sizes sizes = sizes_of(c);
-  int64_t most = 1;
-  for (const ArgumentSpec& input : op.inputs) {
-    const bool by_entry = std::find(input.axes.begin(), input.axes.end(), "B") != input.axes.end();
-    int64_t elements = by_entry ? 1 : 0;
-    for (const std::string_view axis : input.axes)
-      if (axis != "B") elements *= sizes.of(axis);
-    most = std::max(most, elements);
-  }
-  return most;
-}
-
-/// Plans list their sequences: more of them would cost more than what runs.
-constexpr int64_t kMostFarEntries = 400'000;
-
-/// One batch entry is large by itself: through its heads, or its channels where it has no heads.
-void widen(Case& c, const Target& target) {
-  const auto& axes = target.op.outputs.front().axes;
-  if (std::find(axes.begin(), axes.end(), "H") != axes.end()) {
-    c.T = 520;
-    c.HV = c.HV / c.H * 33'000;
-    c.H = 33'000;
-  } else if (target.kernel.limits.max_V >= 1 << 20) {
-    c.T = 2100;
-    c.V = 1 << 20;
-  }
-}
-
-Case far_case(const Target& target) {
-  Case c = fresh(target);
-  c.kernel = target.kernel.name;
-  c.cu_seqlens.clear();
-  c.overrides.clear();
-  c.layout.clear();
-  c.B = 1;
-  c.T = pick<int64_t>({{3, 65}, {2, 80}, {2, 130}});
-  c.K = uses_axis(target.op, "K")
-            ? std::min<int64_t>(pick<int64_t>({{1, 64}, {3, 128}, {1, 100}}), target.kernel.limits.max_K)
-            : 1;
-  c.V = uses_axis(target.op, "V")
-            ? std::min<int64_t>(pick<int64_t>({{1, 64}, {3, 128}, {1, 100}}), target.kernel.limits.max_V)
-            : 1;
-  if (c.M > 0) c.M = std::min<int64_t>(16, target.kernel.limits.max_M);
-  if (c.values == "exact") c.values = "normal";
-  if (!target.op.takes_scale) c.scale.reset();
-  c.decay =
-      target.kernel.limits.gate_min > -1e4 ? "near-one" : pick<std::string>({{1, "mild"}, {1, "strong"}});
-  // A gradient of what sequences share sums over all of them: one block of it has no end.
-  const auto shared = [](const ArgumentSpec& output) {
-    return std::none_of(output.axes.begin(), output.axes.end(),
-                        [](std::string_view axis) { return axis == "B" || axis == "N"; });
-  };
-  const std::vector<ArgumentSpec> outputs = outputs_of(c, target.op);
-  if (std::any_of(outputs.begin(), outputs.end(), shared)) {
-    c.direction = "forward";
-    c.final_state_gradient = false;
-  }
-  // Elements of 2 and 4 bytes: the index passes 2^31, or 2^32, or only the byte offset does.
-  const double elements = std::ldexp(1.05, static_cast<int>(pick<int64_t>({{4, 31}, {2, 32}, {1, 30}})));
-  const auto entries = [&] {
-    return static_cast<int64_t>(elements / double(elements_per_entry(c, target.op))) + 1;
-  };
-  if (chance(40)) widen(c, target);
-  c.B = std::min(kMostFarEntries, entries());
-  c.blocks = pick<std::string>({{3, "last-1..last"}, {1, "0,last"}, {1, "last-3..last-2,last"}});
-  return c;
-}
-
-}  // namespace
-
-Case draw_far_case(const Kernel& kernel, const Operator& op, uint64_t seed, uint64_t index) {
-  const Feedback nothing;
-  const auto generator = gen::exec([&] { return far_case({kernel, op, nothing}); });
-  Case c;
-  for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
-    const rc::Random random(mixed(mixed(~seed) + index + (attempt << 40)));
-    c = generator(random, rc::kNominalSize).value();
-    if (!kernel.refuses || kernel.refuses(c).empty()) break;
-  }
-  return c;
+  return first_accepted(cases(kernel, op, feedback), kernel, seed, index);
 }
 
 int64_t longest_sequence(const Case& c) {

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "fuzz/choice.h"
 #include "fuzz/cost.h"
 #include "src/diagnosis/source_line.h"
 #include "src/numerics/bad_input.h"
@@ -17,12 +18,6 @@ constexpr double kExpensive = 8e6;
 
 /// Lane instructions that a case spends on the checking machine, on average: an eighth of what a case costs.
 constexpr double kCheckedWork = 1e5;
-
-uint64_t mixed(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 /// Spent on the meanings under which wrong values would be right, once per finding.
 constexpr double kExplainSeconds = 5;

@@ -1,0 +1,59 @@
+// Weighted choices inside a RapidCheck generator, and random streams by number.
+#pragma once
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "kernels/kernel.h"
+
+namespace assay {
+
+template <typename T>
+using Weighted = std::vector<std::pair<size_t, T>>;
+
+/// One of the values, in proportion to its weight.
+template <typename T>
+T pick(const Weighted<T>& choices) {
+  size_t total = 0;
+  for (const auto& choice : choices) total += choice.first;
+  size_t at = *rc::gen::inRange<size_t>(0, total);
+  for (const auto& choice : choices) {
+    if (at < choice.first) return choice.second;
+    at -= choice.first;
+  }
+  return choices.back().second;
+}
+
+/// Both ends included.
+inline int64_t between(int64_t low, int64_t high) {
+  return *rc::gen::inRange<int64_t>(low, high + 1);
+}
+inline bool chance(int percent) {
+  return between(1, 100) <= percent;
+}
+
+/// SplitMix64's finaliser: neighbouring indices give unrelated streams.
+inline uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+/// Case number `index` of the stream `seed`: the first of `generator` that the kernel takes.
+inline Case first_accepted(const rc::Gen<Case>& generator, const Kernel& kernel, uint64_t seed,
+                           uint64_t index) {
+  // A kernel that refuses nearly every case still ends the search; such a case then counts as rejected.
+  constexpr uint64_t kMaxAttempts = 1000;
+  Case c;
+  for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    const rc::Random random(mixed(mixed(seed) + index + (attempt << 40)));
+    c = generator(random, rc::kNominalSize).value();
+    if (!kernel.refuses || kernel.refuses(c).empty()) break;
+  }
+  return c;
+}
+
+}  // namespace assay
