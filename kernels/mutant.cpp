@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <map>
 #include <mutex>
@@ -20,11 +21,14 @@ std::string encoded(const std::string& module) {
   return result;
 }
 
-/// The part of the identity that names the change: from the last + but one.
+/// The part of the identity that names the change: LINE+OPERATOR, from the last + but one.
 size_t split_of(const std::string& id) {
   const size_t last = id.rfind('+');
   const size_t at = last == id.npos || last == 0 ? id.npos : id.rfind('+', last - 1);
-  if (at == id.npos || at == 0)
+  const bool named = at != id.npos && at > 0 && at + 1 < last && last + 1 < id.size();
+  if (!named || !std::all_of(id.begin() + static_cast<std::ptrdiff_t>(at) + 1,
+                             id.begin() + static_cast<std::ptrdiff_t>(last),
+                             [](unsigned char c) { return std::isdigit(c); }))
     throw BadInput(
         fmt::format("mutant '{}': write it as MODULE+LINE+OPERATOR, as assay mutate prints it", id));
   return at;

@@ -17,8 +17,9 @@ bool uses_axis(const Operator& op, std::string_view axis) {
   });
 }
 
-/// As fuzzing draws it: axes that the operator does not have are 1.
-Case without_unused_axes(Case c, const Operator& op) {
+/// As fuzzing draws it: within the kernel's limits, and axes that the operator does not have are 1.
+Case as_drawn(Case c, const Kernel& kernel, const Operator& op) {
+  c.K = std::min(c.K, kernel.limits.max_K), c.V = std::min(c.V, kernel.limits.max_V);
   for (const auto& [axis, size] : {std::pair{"H", &Case::H}, {"K", &Case::K}, {"V", &Case::V}})
     if (!uses_axis(op, axis)) c.*size = 1;
   c.M = uses_axis(op, "M") ? 32 : 0;
@@ -36,7 +37,7 @@ TEST(Cost, TheEstimateIsWithinAFactorOfFourOfWhatTheMachineCounts) {
   for (const Kernel& kernel : kernels())
     for (const char* sizes : {"T200/H1/K64/V64", "T200/H2/K16/V32", "T600/H1/K32/V32", "T200/H1/K128/V96"}) {
       const Operator& op = find_operator(kernel.operator_name);
-      const Case c = without_unused_axes(parse_token(kernel.name + "/B1/" + sizes + "/bf16/mild"), op);
+      const Case c = as_drawn(parse_token(kernel.name + "/B1/" + sizes + "/bf16/mild"), kernel, op);
       const bool has_state = op.outputs.size() > 1 && uses_axis(op, "K") && uses_axis(op, "V");
       const auto counted = static_cast<double>(verify(c, kernel, *backend, once).lane_instructions);
       EXPECT_GT(estimated_cost(c), counted / 4) << token_of(c);

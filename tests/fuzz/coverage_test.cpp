@@ -70,6 +70,15 @@ TEST(Coverage, KeepsTheLargestRatioPerOutputFormatProfileAndLength) {
   EXPECT_EQ(rows[2].dtype, "fp16");
 }
 
+TEST(Coverage, CopiesHaveNoBoundToBeLoose) {
+  Verification copy = with_ratio("gla.chunk/T80/K4/V4/fp32/mild", 0), loose = copy;
+  loose.outputs[0].max_relative_bound = 0x1p-20;
+  Coverage of_copy, of_loose;
+  of_copy.add(copy), of_loose.add(loose);
+  EXPECT_TRUE(of_copy.tightness().empty());
+  EXPECT_EQ(of_loose.tightness().size(), 1U);
+}
+
 TEST(Coverage, ExactCasesAndThoseOutOfDomainSayNothingOfTightness) {
   Coverage coverage;
   coverage.add(with_ratio("gla.chunk/T80/K4/V4/bf16/none/v-exact", 0));

@@ -51,11 +51,13 @@ TEST(Mutant, ModulesOfOtherFormatsStayAsTheyAre) {
   std::string id = some_mutant("fma-to-mul");
   id.replace(id.find("bf16"), 4, "fp16");
   EXPECT_TRUE(*plan_of_kernel("hgrn.fused_recurrent%" + id).modules.at(0).ptx ==
-            *plan_of_kernel("hgrn.fused_recurrent").modules.at(0).ptx);
+              *plan_of_kernel("hgrn.fused_recurrent").modules.at(0).ptx);
 }
 
 TEST(Mutant, WhatIsNoneIsBadInput) {
-  EXPECT_THROW(find_kernel("hgrn.fused_recurrent%nonsense"), BadInput);
+  for (const char* id : {"nonsense", "hgrn+fused_recurrent.bf16.fp32+", "hgrn+fused_recurrent.bf16.fp32+1",
+                         "hgrn+fused_recurrent.bf16.fp32+1+", "hgrn+fused_recurrent.bf16.fp32++drop-guard"})
+    EXPECT_THROW(find_kernel(std::string("hgrn.fused_recurrent%") + id), BadInput) << id;
   EXPECT_THROW(find_kernel("nothing%gla+chunk.bf16.fp32+1+drop-guard"), BadInput);
   EXPECT_THROW(plan_of_kernel("hgrn.fused_recurrent%hgrn+fused_recurrent.bf16.fp32+1+drop-guard"), BadInput);
 }

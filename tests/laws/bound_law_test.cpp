@@ -38,13 +38,15 @@ TEST(BoundLaw, holds_for_the_transcription_in_fp32_of_every_operator_and_is_not_
 
 TEST(BoundLaw, of_a_thousandth_of_the_true_errors_is_seen_to_fail_for_every_operator_and_output) {
   for (const OperatorLaws& law : operator_laws()) {
+    // Outputs of bound 0 (copies) have no error to take a thousandth of; the law above compares them exactly.
     std::map<std::string, int64_t> outside;
     uint64_t seed = 1;
     for (const char* decay : {"none", "near-one", "logsigmoid"})
       // Norms of removals drawn at random grow faster from token to token than errors do.
       for (const Fp32Check& check :
            law.fp32(decay, {law.name == "rwkv7" ? 4 : 30, 2, 8, 6, 5}, seed++, 0x1p-10))
-        outside[check.output] += check.outside;
+        if (!check.exact) outside[check.output] += check.outside;
+    EXPECT_FALSE(outside.empty()) << law.name;
     for (const auto& [output, count] : outside) EXPECT_GT(count, 0) << law.name << " " << output;
   }
 }

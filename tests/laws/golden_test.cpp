@@ -1,6 +1,7 @@
 // Golden values, 30 digits each, lie inside every enclosure of every operator.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +13,8 @@ namespace {
 
 using Exact = Mpfr<100>;
 using nlohmann::json;
+
+constexpr const char* kRecorded = "tests/data";
 
 void flatten(const json& nested, std::vector<std::string>& out) {
   if (nested.is_string()) return out.push_back(nested.get<std::string>());
@@ -102,12 +105,22 @@ void expect_inside(const ReferenceOutput& out, const json& golden, bool scale_ro
   }
 }
 
-TEST(Golden, values_lie_inside_every_enclosure_of_every_operator) {
+/// The cases of every file golden*.json.
+json recorded_cases() {
   json all = json::array();
-  for (const char* name : {"tests/data/golden.json", "tests/data/golden_gates.json"}) {
-    const json file = json::parse(std::ifstream(name));
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(kRecorded, missing)) {
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("golden") || !name.ends_with(".json")) continue;
+    const json file = json::parse(std::ifstream(entry.path()));
     for (const json& c : file.at("cases")) all.push_back(c);
   }
+  return all;
+}
+
+TEST(Golden, values_lie_inside_every_enclosure_of_every_operator) {
+  const json all = recorded_cases();
+  ASSERT_FALSE(all.empty()) << "no " << kRecorded << "/golden*.json: run from the root of the sources";
   for (const Operator& op : operators()) {
     size_t cases = 0, compared = 0;
     for (const json& c : all) {
@@ -125,7 +138,7 @@ TEST(Golden, values_lie_inside_every_enclosure_of_every_operator) {
         ++compared;
       }
     }
-    EXPECT_GE(cases, 3) << op.name;
+    EXPECT_GE(cases, 3) << op.name << ": " << kRecorded << " has too few golden cases of it";
     EXPECT_GE(compared, op.inputs.size() * cases) << op.name;
   }
 }

@@ -23,7 +23,8 @@ struct AdjointCheck {
 struct Fp32Check {
   std::string output;
   int64_t judged = 0, outside = 0, unbounded = 0;
-  double ratio = 0;  ///< largest error / bound
+  double ratio = 0;   ///< largest error / bound
+  bool exact = true;  ///< the bound is 0 everywhere
 };
 
 struct OperatorLaws {

@@ -215,6 +215,7 @@ std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape,
       Fp32Check check{out.name};
       for (size_t i = 0; i < out.mid.size(); ++i) {
         check.unbounded += !std::isfinite(out.bound[i]);
+        check.exact = check.exact && out.bound[i] == 0;
         ++check.judged;
         const double error = std::fabs(double{got.at(out.name)[i]} - out.mid[i]) - out.rad[i];
         check.outside += !(error <= out.bound[i]);

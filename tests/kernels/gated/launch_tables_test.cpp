@@ -25,8 +25,9 @@ Plan plan_of(const Case& c) {
   TensorMap inputs;  // a plan reads which inputs there are, and of what they hold only the constants of heads
   for (const ArgumentSpec& spec : inputs_of(c, op))
     if (!c.without.contains(std::string(spec.name)))
-      inputs.emplace(spec.name, spec.axes.size() == 1 ? Tensor(std::string(spec.name), c.gate_dtype, {{"H", c.H}})
-                                                      : Tensor());
+      inputs.emplace(spec.name, spec.axes.size() == 1
+                                    ? Tensor(std::string(spec.name), c.gate_dtype, {{"H", c.H}})
+                                    : Tensor());
   return kernel.plan(c, op, inputs);
 }
 
@@ -40,11 +41,12 @@ std::vector<Case> cases() {
                                       {65, 17, 100},
                                       {640, 256, 256},
                                       {8192, 128, 128}}) {
-          Case c = case_of(kernel.name, 2, T, 3, K, V);
+          const KernelLimits& most = kernel.limits;
+          Case c = case_of(kernel.name, 2, T, 3, std::min(K, most.max_K), std::min(V, most.max_V));
           c.dtype = dtype, c.gate_dtype = gate;
           for (const ArgumentSpec& spec : find_operator(kernel.operator_name).inputs) {
             if (T == 65 && spec.optional) c.without.insert(std::string(spec.name));
-            if (std::count(spec.axes.begin(), spec.axes.end(), "M") > 0) c.M = std::min<int64_t>(K, 128);
+            if (std::count(spec.axes.begin(), spec.axes.end(), "M") > 0) c.M = std::min(K, most.max_M);
           }
           for (const std::string& direction : directions_of(kernel)) {
             c.direction = direction;
