@@ -39,12 +39,9 @@ bool can_be_neutral(const Operator& op) {
   return with_state(op) && !op.heads_differ && (with_gate(op) || has_input(op, "k"));
 }
 
-/// What the current operator calls its queries and its gate.
+/// What the current operator calls its queries.
 std::string queries() {
   return has_input(*current, "q") ? "q" : "r";
-}
-std::string gate() {
-  return has_input(*current, "g") ? "g" : "w";
 }
 std::vector<size_t> state_outputs() {
   std::vector<size_t> found;
