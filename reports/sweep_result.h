@@ -38,7 +38,7 @@ struct SweepCell {
   double gate_min = 0, gate_max = 0;  ///< of the log decays drawn; 0 where there are none
   bool gated = false;
   double seconds_kernel = 0, seconds_reference = 0;  ///< over all seeds
-  std::string token;                                 ///< of the seed with the largest ratio
+  std::string token;  ///< of the seed with the worst verdict, of several the one with the largest ratio
 };
 
 struct Sweep {
