@@ -43,12 +43,6 @@ bool is_swept(const Sweep& sweep, std::string_view option) {
                      [&](const SweepDimension& d) { return d.option == option && d.values.size() > 1; });
 }
 
-std::string settings_text(const SweepCell& cell) {
-  std::vector<std::string> parts;
-  for (const SweepSetting& s : cell.settings) parts.push_back(s.option + " " + s.value);
-  return joined(parts, ", ");
-}
-
 /// Cells of the sweep that ran, traps included, grouped by some of their values.
 template <typename KeyOf>
 std::map<Key, std::vector<const SweepCell*>> grouped(const Sweep& sweep, KeyOf key_of) {
@@ -233,23 +227,29 @@ std::string compared(const std::string& first, const std::string& second, const 
 
 void compare_two(const Sweep& sweep, const std::string& first, const std::string& second, Answer& answer) {
   std::map<std::string, std::vector<std::string>> by_decay;
-  std::set<std::string> decays;
+  std::map<std::string, size_t> decays;  // pairs of the output that has most
   for (const auto& [key, p] : pairs_of(sweep, first, second)) {
-    decays.insert(key[0]);
+    decays[key[0]] = std::max(decays[key[0]], p.first.size());
     if (paired_ratio(p.second, p.first).differs() ||
         paired_ratio(p.second_longest, p.first_longest).differs())
       by_decay[key[0]].push_back(compared(first, second, key, p));
   }
-  for (const std::string& decay : decays) {
+  for (const auto& [decay, pairs] : decays) {
     const auto found = by_decay.find(decay);
     const std::string where = decay.empty() ? "" : fmt::format("Decay {}, ", decay);
-    answer.sentences.push_back(
-        found == by_decay.end()
-            ? fmt::format("{}{} and {}: no difference beyond a tenth of the root mean square error, at 95 % "
-                          "confidence.",
-                          where, first, second)
-            : fmt::format("{}smaller root mean square error (95 % confidence over seeds and settings): {}.",
-                          where, joined(found->second, "; ")));
+    if (found != by_decay.end())
+      answer.sentences.push_back(
+          fmt::format("{}smaller root mean square error (95 % confidence over seeds and settings): {}.",
+                      where, joined(found->second, "; ")));
+    else if (pairs > 1)
+      answer.sentences.push_back(fmt::format(
+          "{}{} and {}: no difference beyond a tenth of the root mean square error is sure at 95 % "
+          "confidence.",
+          where, first, second));
+    else
+      answer.sentences.push_back(
+          fmt::format("{}{} and {}: too few runs with rounding errors to tell; give more --seeds.", where,
+                      first, second));
   }
 }
 
@@ -295,6 +295,7 @@ std::string why_apart(const Growth& g) {
   if (std::fabs(g.error) < 0.1 && std::fabs(g.bound) < 0.1)
     return exponents +
            ": neither grows, the decays forget; the distance is there at the shortest length already";
+  if (g.error - g.bound > 0.2) return exponents + ": the error comes nearer to the bound with the length";
   return exponents + ": both grow alike, so the distance does not come from the length";
 }
 

@@ -64,4 +64,7 @@ Sweep sweep_from_json(const nlohmann::json&);
 /// The cell's value of a swept option; empty where it is not swept.
 std::string setting(const SweepCell&, std::string_view option);
 
+/// "length=64 decay=none".
+std::string settings_text(const SweepCell&);
+
 }  // namespace assay
