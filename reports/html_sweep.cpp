@@ -161,8 +161,11 @@ json sweep_chart_data(const json& result) {
                      {"verdict", cell.verdict},
                      {"token", cell.token}});
   }
-  return {
-      {"x", axes.x}, {"logarithmic", axes.logarithmic}, {"series", axes.series}, {"cells", std::move(cells)}};
+  return {{"x", axes.x},
+          {"logarithmic", axes.logarithmic},
+          {"names", axes.x_values},
+          {"series", axes.series},
+          {"cells", std::move(cells)}};
 }
 
 std::string sweep_sections(const json& result) {
