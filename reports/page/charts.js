@@ -85,7 +85,7 @@
     const rows = folded.max_ratio.map((ratio, i) => {
       const place = per > 1 ? `${folded.axis} in [${i * per}, ${(i + 1) * per})` : `${folded.axis} = ${i}`;
       const finite = typeof ratio === "number";
-      return {i: i * per, e: finite && ratio > 0 ? Math.log2(ratio) : null, nonfinite: !finite, outside: finite && ratio > 1,
+      return {i: i * per, ratio, e: finite && ratio > 0 ? Math.log2(ratio) : null, nonfinite: !finite, outside: finite && ratio > 1,
               tip: `${place}: error/bound ${finite ? ratio.toPrecision(4) : ratio}`};
     });
     const exponents = rows.map((row) => row.e).filter((e) => e !== null);
@@ -180,7 +180,7 @@
   const scaled = (axis) => (axis === "x" && !result.logarithmic ? "Linear" : "Log");
   const zoomed = (axis) => `zoom${scaled(axis)}(dom_${axis}, invert('${axis}', ${axis}()), pow(1.001, event.deltaY))`;
   const moved = (axis) => {
-    const by = axis === "x" ? "(grip.x - x()) / width" : "(y() - grip.y) / height";
+    const by = axis === "x" ? "(x() - grip.x) / width" : "(grip.y - y()) / height";
     return `grip ? pan${scaled(axis)}(grip.d${axis}, ${by}) : dom_${axis}`;
   };
 

@@ -1,6 +1,8 @@
 // What each chart must hold, from the document alone: numbers, and where in the chart's data they are read.
 const at = (document, pointer) => pointer.split("/").slice(1).reduce((value, key) => value[key], document);
-const log2 = (ratio) => (typeof ratio === "number" && ratio > 0 ? Math.log2(ratio) : null);
+/// Is the exponent at which a ratio is drawn its logarithm? Two engines' logarithms may differ in the last bits.
+const same_place = (exponent, ratio) =>
+  (typeof ratio === "number" && ratio > 0 ? Math.abs(exponent - Math.log2(ratio)) < 1e-12 * (1 + Math.abs(exponent)) : exponent === null);
 const is_drawn = (value) => typeof value === "number" && value > 0;
 const of_cell = (cell, option) => cell.settings.find((s) => s.option === option)?.value;
 
@@ -19,8 +21,11 @@ const of_chart = {
     value: count, read: (chart) => chart.values.find((row) => row.bin === bin)?.count ?? 0})),
 
   field: (document, {of}) => at(document, of.at).max_ratio.map((ratio, i) => ({
-    value: [i, log2(ratio), typeof ratio !== "number"],
-    read: (chart) => [chart.values[i].i, chart.values[i].e, chart.values[i].nonfinite]})),
+    value: [i, ratio, typeof ratio !== "number", true],
+    read: (chart) => {
+      const row = chart.values[i];
+      return [row.i, row.ratio, row.nonfinite, same_place(row.e, ratio)];
+    }})),
 
   tightness: (document, {of}) => document.tightness.filter((row) => row.kernel === of.kernel).map((row, i) => ({
     value: [row.max_tightness, row.decay], read: (chart) => [chart.values[i].value, chart.values[i].column]})),
