@@ -24,27 +24,29 @@ struct Box {
 };
 using Row = std::vector<Box>;
 
-/// As much of a text as fits; the end is the part that names a place.
-std::string fitting(const std::string& text, double width) {
+/// As much of a text as fits: the end of a place, the beginning of an instruction.
+std::string fitting(const std::string& text, double width, bool keep_end) {
   const auto letters = static_cast<size_t>(std::max(width / kLetter - 4, 4.0));
   if (text.size() <= letters) return text;
-  size_t from = text.size() - letters;
-  while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xc0) == 0x80)
-    ++from;  // a whole character
-  return "\u2026" + text.substr(from);
+  const auto inside = [&](size_t at) {
+    return at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80;
+  };
+  size_t cut = keep_end ? text.size() - letters : letters;
+  while (inside(cut)) ++cut;  // whole characters
+  return keep_end ? "\u2026" + text.substr(cut) : text.substr(0, cut) + "\u2026";
 }
 
 std::string drawn(const Box& box, double y) {
-  const auto line = [&](const std::string& text, double down, const char* style) {
+  const auto line = [&](const std::string& text, double down, const char* style, bool keep_end) {
     return fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" class=\"{}\">{}</text>", box.x + 12, y + down, style,
-                       escape_markup(fitting(text, box.width)));
+                       escape_markup(fitting(text, box.width, keep_end)));
   };
   return fmt::format(
              "<g class=\"box {}\"><title>{}</title><rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" "
              "height=\"{:.0f}\" rx=\"6\"></rect>",
              box.kind, escape_markup(box.first + (box.second.empty() ? "" : ": " + box.second)), box.x, y,
              box.width, kHeight) +
-         line(box.first, 19, "what") + line(box.second, 36, "how") + "</g>\n";
+         line(box.first, 19, "what", true) + line(box.second, 36, "how", false) + "</g>\n";
 }
 
 /// An arrow from a box of one row to one of the next.
@@ -87,7 +89,10 @@ std::vector<Row> rows_of(const json& origin) {
     rows.push_back({link_box(*made)});
   rows.push_back({{"origin", text_of(origin, "kind") + " at " + location_text(field_of(origin, "where")),
                    text_of(origin, "instruction") + " -> " + short_decimal(field_of(origin, "result"))}});
-  for (const json& link : field_of(origin, "chain")) rows.push_back({link_box(link)});
+  const json& chain = field_of(origin, "chain");
+  for (size_t i = 0; i < chain.size(); ++i)  // a chain may begin with the origin itself
+    if (i > 0 || field_of(chain[i], "where") != field_of(origin, "where"))
+      rows.push_back({link_box(chain[i])});
   rows.push_back({{"output", text_of(origin, "element"), "not finite"}});
   return rows;
 }

@@ -39,18 +39,24 @@
     encode: {update: {stroke: {value: "var(--bad)"}, strokeWidth: {value: 1.25}, strokeDash: {value: [5, 3]}, ...encode}},
   });
 
-  // Counts of elements by floor(log2(error / bound)); the first bin holds the exact elements (compare.h).
-  const kExactBin = 0, kBinOfOne = 60;
+  // Counts of elements by floor(log2(error / bound)); the first bin holds the exact elements, the last one
+  // also those of no finite ratio (compare.h).
+  const kExactBin = 0, kBinOfOne = 60, kLastBin = 63;
+  const label_of = (bin) => (bin === kExactBin ? "exact" : (bin === kLastBin ? "≥ " : "") + power_of_two(bin - kBinOfOne));
+  function range_of(bin) {
+    if (bin === kExactBin) return "= 0 (exact)";
+    return bin === kLastBin ? `${label_of(bin)}, or not finite` : `in [${label_of(bin)}, ${power_of_two(bin - kBinOfOne + 1)})`;
+  }
   function histogram(output, width) {
     const counts = output.histogram;
     const used = counts.map((count, bin) => (count > 0 && bin !== kExactBin ? bin : -1)).filter((bin) => bin >= 0);
     const first = Math.min(...used, kBinOfOne - 8), last = Math.max(...used, kBinOfOne);
-    const row = (bin, label) => ({
-      bin, label, count: counts[bin], outside: bin >= kBinOfOne,
-      tip: `${counts[bin]} elements, error/bound ${bin === kExactBin ? "= 0 (exact)" : "in [" + label + ", " + power_of_two(bin - kBinOfOne + 1) + ")"}`,
+    const row = (bin) => ({
+      bin, label: label_of(bin), count: counts[bin], outside: bin >= kBinOfOne,
+      tip: `${counts[bin]} elements, error/bound ${range_of(bin)}`,
     });
-    const rows = [row(kExactBin, "exact")];
-    for (let bin = first; bin <= last; ++bin) rows.push(row(bin, power_of_two(bin - kBinOfOne)));
+    const rows = [row(kExactBin)];
+    for (let bin = first; bin <= last; ++bin) rows.push(row(bin));
     return {
       ...frame(width, 200),
       data: [{name: "bins", values: rows}],

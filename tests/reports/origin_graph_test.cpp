@@ -49,15 +49,15 @@ TEST(OriginGraph, GoesDownFromTheInputThroughTheOriginAndEveryLineToTheOutput) {
   const Graph graph = read(sample());
   std::vector<std::string> kinds;
   for (const DrawnBox& box : graph.boxes) kinds.push_back(box.kind);
-  // One input and "more", the infinity's place, the origin, two links.
-  EXPECT_EQ(kinds, (std::vector<std::string>{"input", "input", "link", "origin", "link", "link", "output"}));
+  // One input and "more", the infinity's place, the origin; the chain's first link is the origin again.
+  EXPECT_EQ(kinds, (std::vector<std::string>{"input", "input", "link", "origin", "link", "output"}));
   EXPECT_EQ(graph.boxes[0].title, "g[b=0,t=16,h=0,k=3]: = -90.5");
   EXPECT_NE(graph.boxes[3].title.find("exp-overflow at kernels/gla/chunk.cu:142"), std::string::npos);
   EXPECT_NE(graph.boxes[3].title.find("-&gt; inf"), std::string::npos);
-  EXPECT_NE(graph.boxes[6].title.find("o[b=0,t=16,h=0,v=3]"), std::string::npos);
+  EXPECT_NE(graph.boxes[5].title.find("o[b=0,t=16,h=0,v=3]"), std::string::npos);
   for (size_t i = 2; i < graph.boxes.size(); ++i) EXPECT_GT(graph.boxes[i].y, graph.boxes[i - 1].y);
   EXPECT_EQ(graph.boxes[0].y, graph.boxes[1].y);
-  EXPECT_EQ(graph.arrows, 6);  // one from every box but the output
+  EXPECT_EQ(graph.arrows, 5);  // one from every box but the output
 }
 
 TEST(OriginGraph, InputsStandSideBySideAndThoseLeftOutAreCounted) {
@@ -80,6 +80,12 @@ TEST(OriginGraph, WithoutInputsAndChainItIsTheOriginAndTheOutput) {
   ASSERT_EQ(graph.boxes.size(), 2u);
   EXPECT_EQ(graph.boxes[0].kind, "origin");
   EXPECT_EQ(graph.arrows, 1);
+}
+
+TEST(OriginGraph, AChainThatBeginsElsewhereIsDrawnWhole) {
+  json origin = sample();
+  origin["chain"][0]["where"]["ptx_line"] = 904;
+  EXPECT_EQ(read(origin).boxes.size(), read(sample()).boxes.size() + 1);
 }
 
 TEST(OriginGraph, ALongTextIsCutInTheBoxAndWholeInItsTitle) {
