@@ -160,16 +160,18 @@ async function check_narrow(browser, name) {
   await browser.send("Emulation.clearDeviceMetricsOverride");
 }
 
-/// A picture of the first chart of each kind, and of the origin's graph.
-async function take_pictures(browser, name) {
+/// A picture of the first chart of each kind on any page, and of the origin's graph.
+const pictured = new Set();
+async function take_pictures(browser) {
   mkdirSync(screenshots, {recursive: true});
   const kinds = await browser.evaluate(() => [...new Set([...document.querySelectorAll("figure[data-chart]")].map((f) => f.dataset.chart))]);
   const selectors = kinds.map((kind) => [kind, `figure[data-chart=${kind}]`]);
   if (await browser.evaluate(() => document.querySelector("svg.origin") !== null)) selectors.push(["origin", "svg.origin"]);
-  for (const [kind, selector] of selectors) {
+  for (const [kind, selector] of selectors.filter(([kind]) => !pictured.has(kind))) {
+    pictured.add(kind);
     const {left, top, width, height} = await browser.evaluate(place_of, selector, 0);
     const {data} = await browser.send("Page.captureScreenshot", {clip: {x: left, y: top, width, height, scale: 1}, captureBeyondViewport: true});
-    writeFileSync(join(screenshots, `${name}_${kind}.png`), Buffer.from(data, "base64"));
+    writeFileSync(join(screenshots, `${kind}.png`), Buffer.from(data, "base64"));
   }
 }
 
@@ -179,7 +181,7 @@ async function check_page(browser, page) {
   await browser.evaluate(open_all);
   const charts = await browser.evaluate(read_charts);
   check_values(page, charts);
-  if (screenshots) await take_pictures(browser, page.name);
+  if (screenshots) await take_pictures(browser);
   if (page.name === "sweep") {
     await check_zoom(browser);
     await check_hover(browser);
