@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kColours[] = {"#3b7dbd", "#d9822b", "#3f9b5f", "#9a6bb8",
                                     "#c0504d", "#2f9e9e", "#8c6d4f", "#7a7a7a"};
-constexpr double kWidth = 720, kHeight = 380, kLeft = 70, kRight = 200, kTop = 34, kBottom = 48;
+constexpr double kWidth = 860, kHeight = 394, kLeft = 70, kRight = 330, kTop = 48, kBottom = 48;
 
 std::string open(double width, double height, const std::string& title) {
   return fmt::format(
@@ -67,7 +67,7 @@ std::string svg_lines(const std::string& title, const std::string& x_name, const
   const double step = std::max(1.0, std::ceil((x.high - x.low) / 10));
   for (double e = x.low; e <= x.high + 1e-9; e += step)
     out += text(x.place(e), y.from + 18, "middle", fmt::format("{:.4g}", std::exp2(e)));
-  out += text((x.from + x.to) / 2, kHeight - 8, "middle", x_name) + text(12, kTop - 2, "start", y_name);
+  out += text((x.from + x.to) / 2, kHeight - 8, "middle", x_name) + text(12, kTop - 10, "start", y_name);
   double legend = kTop + 8;
   for (const SvgSeries& s : series) {
     const char* colour = kColours[static_cast<size_t>(s.colour) % std::size(kColours)];

@@ -268,7 +268,42 @@
     return heat_map(rows, columns, [...new Set(rows.map((row) => row.line))], width, 26);
   }
 
-  const charts = {histogram, field, tightness, sweep_error, sweep_heat};
+  // Largest error / bound of one kernel in every run, a line per format.
+  function trend(runs, width, figure) {
+    const points = runs.flatMap((run, i) => run.ratios.filter((r) => r.kernel === figure.dataset.kernel).map((r) => ({
+      x: i, ratio: r.max_ratio, y: finite(r.max_ratio) ? Math.log2(r.max_ratio) : null, name: r.dtype,
+      tip: `run ${i + 1}, ${run.commit}, ${run.started}: ${r.dtype} error/bound ${r.max_ratio}, ${run.findings} findings in ${run.cases} cases`,
+    })));
+    const drawn = points.filter((p) => p.y !== null), ys = drawn.map((p) => p.y);
+    const low = Math.floor(Math.min(-4, ...ys)), high = Math.ceil(Math.max(1, ...ys) + 0.25);
+    return {
+      ...frame(width, 190),
+      signals: [powers(low, high), {name: "names", value: runs.map((run, i) => run.commit || `run ${i + 1}`)}],
+      data: [{name: "points", values: points}, {name: "drawn", values: drawn}],
+      scales: [
+        {name: "x", type: "linear", domain: [-0.5, runs.length - 0.5], range: "width"},
+        {name: "y", type: "linear", domain: [low, high], range: "height"},
+        {name: "colour", type: "ordinal", domain: [...new Set(points.map((p) => p.name))], range: palette},
+      ],
+      axes: [
+        {orient: "bottom", scale: "x", title: "commit", tickMinStep: 1, labelOverlap: true,
+         encode: {labels: {update: {text: {signal: "names[datum.value] || ''"}}}}},
+        {orient: "left", scale: "y", title: "error / bound", grid: true, domain: false, ticks: false, tickMinStep: 1, tickCount: 6,
+         encode: {labels: {update: {text: {signal: "powers[datum.value]"}}}}},
+      ],
+      legends: [{stroke: "colour", symbolType: "stroke", symbolStrokeWidth: 2, orient: "right", labelColor: "var(--ink-2)", labelFont: font}],
+      marks: [
+        bound_rule({y: {scale: "y", value: 0}, x: {value: 0}, x2: {signal: "width"}}),
+        {type: "group", from: {facet: {name: "one", data: "drawn", groupby: "name"}}, marks: [
+          {type: "line", interactive: false, from: {data: "one"}, encode: {update: {
+            x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: {scale: "colour", field: "name"}, strokeWidth: {value: 1.6}}}}]},
+        {type: "symbol", from: {data: "drawn"}, encode: {update: {
+          x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, fill: {scale: "colour", field: "name"}, size: {value: 34}, tooltip: {field: "tip"}}}},
+      ],
+    };
+  }
+
+  const charts = {histogram, field, tightness, sweep_error, sweep_heat, trend};
   const kPrintWidth = 640;  // CSS pixels: the text block of an A4 page
   function draw(figure, width) {
     if (!width || figure.dataset.width === String(width)) return;

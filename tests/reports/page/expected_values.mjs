@@ -30,6 +30,9 @@ const of_chart = {
   tightness: (document, {of}) => document.tightness.filter((row) => row.kernel === of.kernel).map((row, i) => ({
     value: [row.max_tightness, row.decay], read: (chart) => [chart.values[i].value, chart.values[i].column]})),
 
+  trend: (document, {of}) => document.runs.flatMap((run, i) => run.ratios.filter((r) => r.kernel === of.kernel).map((r) => ({
+    value: r.max_ratio, read: (chart) => chart.values.find((row) => row.x === i && row.name === r.dtype)?.ratio}))),
+
   sweep_heat: (document, {of}) => cells_of(document, of).map((cell) => ({
     value: cell.over_seeds.max_ratio, read: (chart) => row_of(chart.values, cell)?.value})),
 

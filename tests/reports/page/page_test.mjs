@@ -33,7 +33,11 @@ const kPages = [
   () => made("sweep_of_names", 0, "sweep", "gla.chunk", "--over", "decay=none,mild,reset", "-T", "20", "--seeds", "1", ...small, "--report", "REPORT"),
   () => made("verification", 0, "verify", "gla.chunk", "-T", "150", ...small, "--report", "REPORT"),
   () => made("nan", 1, "verify", "gla.chunk@S1", "-T", "80", "-K", "64", "-V", "64", "--decay", "extreme", "--report", "REPORT"),
-  () => made("fuzz", 0, "fuzz", "gla.fused_recurrent", "--cases", "12", "--seed", "1", "--report", "REPORT"),
+  () => made("fuzz", 0, "fuzz", "gla.fused_recurrent", "--cases", "12", "--seed", "1", "--db", "assay.db", "--report", "REPORT"),
+  () => {
+    made("fuzz_again", 0, "fuzz", "gla.fused_recurrent", "--cases", "12", "--seed", "2", "--db", "assay.db", "--report", "REPORT");
+    return made("trend", 0, "report", "assay.db", "--trend", "--out", "REPORT");
+  },
 ];
 
 // ---- what runs inside the page ----
@@ -58,7 +62,7 @@ const read_charts = () => [...document.querySelectorAll("figure[data-chart]")].m
     .filter((item) => item && item.datum && item.mark.marktype !== "group" && (item.datum.tip !== undefined));
   const astray = marks.filter((item) => {
     if (item.mark.marktype !== "symbol" || !item.size) return false;
-    const field = of.chart === "sweep_error" ? ["x", "y"] : ["i", "e"];
+    const field = of.chart === "sweep_error" || of.chart === "trend" ? ["x", "y"] : ["i", "e"];
     if (item.datum[field[1]] === null) return false;  // a mark of a non-finite value stands at the top
     return Math.hypot(view.scale("x")(item.datum[field[0]]) - item.x, view.scale("y")(item.datum[field[1]]) - item.y) > 0.5;
   });
