@@ -294,11 +294,13 @@
       legends: [{stroke: "colour", symbolType: "stroke", symbolStrokeWidth: 2, orient: "right", labelColor: "var(--ink-2)", labelFont: font}],
       marks: [
         bound_rule({y: {scale: "y", value: 0}, x: {value: 0}, x2: {signal: "width"}}),
-        {type: "group", from: {facet: {name: "one", data: "drawn", groupby: "name"}}, marks: [
-          {type: "line", interactive: false, from: {data: "one"}, encode: {update: {
-            x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: {scale: "colour", field: "name"}, strokeWidth: {value: 1.6}}}}]},
-        {type: "symbol", from: {data: "drawn"}, encode: {update: {
-          x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, fill: {scale: "colour", field: "name"}, size: {value: 34}, tooltip: {field: "tip"}}}},
+        {type: "group", clip: true, encode: {update: {width: {signal: "width"}, height: {signal: "height"}}}, marks: [
+          {type: "group", from: {facet: {name: "one", data: "drawn", groupby: "name"}}, marks: [
+            {type: "line", interactive: false, from: {data: "one"}, encode: {update: {
+              x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: {scale: "colour", field: "name"}, strokeWidth: {value: 1.6}}}}]},
+          {type: "symbol", from: {data: "drawn"}, encode: {update: {
+            x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, fill: {scale: "colour", field: "name"}, size: {value: 34}, tooltip: {field: "tip"}}}},
+        ]},
       ],
     };
   }

@@ -91,11 +91,12 @@ TEST(Trend, ThePageAndTheTableCarryItsNumbers) {
   EXPECT_EQ(charts, 1);
   for (const char* part : {"run 2, bbb;", "run 3, ccc;", "violation o", "pass"})
     EXPECT_NE(words.find(part), words.npos) << part;
-  // Cases, passed, findings, undecided and the ratios of the second run.
-  EXPECT_EQ(test::read_page_numbers(page, "runs").at(1), (std::vector<std::string>{"20", "0", "1", "0"}));
+  // Cases, passed, findings, undecided and the first ratio of the second run.
+  EXPECT_EQ(test::read_page_numbers(page, "runs").at(1),
+            (std::vector<std::string>{"20", "0", "1", "0", "4"}));
   const test::Rows csv = test::read_csv(render_csv(sample()));
   ASSERT_EQ(csv.size(), 6u);
-  EXPECT_EQ(csv[2], (std::vector<std::string>{"bbb", "2025-01-31 12:00:00", "gla.chunk", "bf16", "4.0", "20",
+  EXPECT_EQ(csv[2], (std::vector<std::string>{"bbb", "2025-01-31 12:00:00", "gla.chunk", "bf16", "4", "20",
                                               "0", "1", "0"}));
 }
 
