@@ -72,6 +72,7 @@ export class Browser {
       }];
     });
     for (const domain of ["Page", "Runtime", "Log", "Network"]) await this.send(`${domain}.enable`);
+    await this.send("Emulation.setDeviceMetricsOverride", {width: 1160, height: 900, deviceScaleFactor: 1, mobile: false});
     await this.send("Page.navigate", {url});
     await loaded;
   }

@@ -181,7 +181,6 @@ async function take_pictures(browser) {
 
 async function check_page(browser, page) {
   await browser.open(page.url);
-  await browser.send("Emulation.setDeviceMetricsOverride", {width: 1160, height: 900, deviceScaleFactor: 1, mobile: false});
   await browser.evaluate(open_all);
   const charts = await browser.evaluate(read_charts);
   check_values(page, charts);
