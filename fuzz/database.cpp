@@ -289,10 +289,30 @@ std::optional<FuzzRun> Database::latest_run() const {
   if (!query.step()) return std::nullopt;
   FuzzRun run = read_document(query.integer(0), query.text(1),
                               [](const nlohmann::json& json) { return fuzz_run_from_json(json); });
-  Statement rows(handle_.get(), path_, "SELECT id, document FROM finding WHERE run=? ORDER BY id");
-  rows.bind(query.integer(0));
-  while (rows.step()) run.findings.push_back(read_document(rows.integer(0), rows.text(1), verification_of));
+  run.findings = findings_of(query.integer(0));
   return run;
+}
+
+std::vector<Verification> Database::findings_of(int64_t run) const {
+  std::vector<Verification> found;
+  Statement rows(handle_.get(), path_, "SELECT id, document FROM finding WHERE run=? ORDER BY id");
+  rows.bind(run);
+  while (rows.step()) found.push_back(read_document(rows.integer(0), rows.text(1), verification_of));
+  return found;
+}
+
+std::vector<StoredRun> Database::runs() const {
+  std::vector<StoredRun> all;
+  Statement query(handle_.get(), path_, "SELECT id, started, document FROM run ORDER BY id");
+  while (query.step()) {
+    StoredRun stored = read_document(query.integer(0), query.text(2), [](const nlohmann::json& json) {
+      return StoredRun{json.at("tool").at("commit").get<std::string>(), "", fuzz_run_from_json(json)};
+    });
+    stored.started = query.text(1);
+    stored.run.findings = findings_of(query.integer(0));
+    all.push_back(std::move(stored));
+  }
+  return all;
 }
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "reports/result.h"
+#include "reports/trend.h"
 
 struct sqlite3;
 
@@ -62,12 +63,15 @@ class Database {
   /// The latest run that was begun, its findings included, also where the run was killed. Nothing if there is
   /// none.
   std::optional<FuzzRun> latest_run() const;
+  /// All runs with their findings, the oldest first.
+  std::vector<StoredRun> runs() const;
 
  private:
   struct Closer {
     void operator()(sqlite3*) const;
   };
   void execute(const std::string& sql) const;
+  std::vector<Verification> findings_of(int64_t run) const;
   int64_t number(const char* sql) const;
   /// False for a file without tables.
   bool has_schema() const;

@@ -57,6 +57,18 @@ std::string verification_csv(const json& v) {
                         "max_enclosure", "element", "got", "expected", "bound", "token"});
 }
 
+std::string trend_csv(const json& trend) {
+  json list = json::array();
+  for (const json& run : field_of(trend, "runs"))
+    for (json row : field_of(run, "ratios")) {
+      for (const char* name : {"commit", "started", "cases", "passed", "findings", "undecided"})
+        row[name] = field_of(run, name);
+      list.push_back(std::move(row));
+    }
+  return rows(list, {"commit", "started", "kernel", "dtype", "max_ratio", "cases", "passed", "findings",
+                     "undecided"});
+}
+
 std::string sweep_csv(const json& sweep) {
   std::vector<json> head = {"kernel", "output"};
   for (const json& d : field_of(sweep, "dimensions")) head.push_back(field_of(d, "option"));
@@ -85,6 +97,7 @@ std::string sweep_csv(const json& sweep) {
 std::string render_csv(const json& result) {
   const std::string kind = result_kind(result);
   if (kind == "sweep") return sweep_csv(result);
+  if (kind == "trend") return trend_csv(result);
   if (kind == "verification") return verification_csv(result);
   return rows(field_of(result, "tightness"), {"kernel", "output", "dtype", "decay", "length_class", "cases",
                                               "max_ratio", "max_tightness", "max_relative_bound"});

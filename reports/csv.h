@@ -1,5 +1,5 @@
 // A result as comma-separated values (RFC 4180), one table per result: outputs of a verification, tightness
-// rows of a fuzz run, cells of a sweep. Numbers are the document's own: the shortest decimal that reads back
+// rows of a fuzz run, cells of a sweep, runs of a trend. Numbers are the document's own: the shortest decimal that reads back
 // exactly.
 #pragma once
 #include <nlohmann/json_fwd.hpp>

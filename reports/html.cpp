@@ -47,8 +47,16 @@ std::string sweep_verdict(const json& sweep) {
   return verdict;
 }
 
+/// Of the latest run.
+std::string trend_verdict(const json& trend) {
+  const json& runs = field_of(trend, "runs");
+  if (!runs.empty() && count_of(runs.back(), "findings") > 0) return "finding";
+  return runs.empty() || count_of(runs.back(), "undecided") > 0 ? "undecided" : "pass";
+}
+
 Page page_of(const json& result) {
   const std::string kind = result_kind(result);
+  if (kind == "trend") return {"trend", trend_verdict(result), html::trend_sections};
   if (kind == "fuzz") return {"fuzz " + names_of(field_of(result, "kernels")), fuzz_verdict(result), html::fuzz_sections};
   if (kind == "sweep")
     return {"sweep " + names_of(field_of(result, "kernels")), sweep_verdict(result), html::sweep_sections};

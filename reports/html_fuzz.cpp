@@ -192,6 +192,7 @@ json chart_data(const json& result) {
     for (const json& run : field_of(result, "worst")) data["worst"].push_back({{"outputs", outputs_data(field_of(run, "outputs"))}});
     return data;
   }
+  if (kind == "trend") return {{"runs", field_of(result, "runs")}};
   if (kind != "fuzz") return {{"outputs", outputs_data(field_of(result, "outputs"))}};
   json findings = json::array();
   for (const json& finding : field_of(result, "findings")) {

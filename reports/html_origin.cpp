@@ -6,6 +6,7 @@
 #include "reports/html_sections.h"
 #include "reports/html_table.h"
 #include "reports/markup.h"
+#include "reports/origin_graph.h"
 
 namespace assay::html {
 namespace {
@@ -54,7 +55,8 @@ std::string inputs_table(const json& origin) {
 
 std::string origin_section(const json& origin, int level) {
   std::string out = fmt::format("<h{0}>Where it was born</h{0}>\n<p>Walked back from <code>{1}</code>.</p>\n",
-                                level, escape_markup(text_of(origin, "element")));
+                                level, escape_markup(text_of(origin, "element"))) +
+                    origin_graph(origin);
   if (const std::string source = text_of(origin, "source_text"); !source.empty())
     out += fmt::format("<pre>{}</pre>\n", escape_markup(source));
   out += fmt::format(

@@ -30,6 +30,9 @@ std::string sweep_sections(const nlohmann::json& sweep);
 /// What its charts draw: one entry per cell, besides the data of its worst runs.
 nlohmann::json sweep_chart_data(const nlohmann::json& sweep);
 
+/// Charts, findings and runs of a trend.
+std::string trend_sections(const nlohmann::json& trend);
+
 /// Findings shown in full on one page; the table above them lists all.
 inline constexpr int kFindingsInFull = 40;
 /// The numbers that the charts draw. Fields longer than kPointsPerField are folded: each point is the largest

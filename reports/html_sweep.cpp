@@ -102,20 +102,18 @@ std::string worst_section(const json& worst) {
   return out;
 }
 
-std::string cells_table(const json& cells) {
+std::string cells_table(const Sweep& sweep, const json& cells) {
   std::string rows;
-  for (const json& cell : cells) {
-    std::string settings;
-    for (const json& s : field_of(cell, "settings"))
-      settings +=
-          fmt::format("{}{}={}", settings.empty() ? "" : " ", text_of(s, "option"), text_of(s, "value"));
+  for (size_t i = 0; i < sweep.cells.size(); ++i) {
+    const json& cell = cells[i];
     const json& all = field_of(cell, "over_seeds");
     rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(cell, "kernel")))) +
-            text_cell(settings) + text_cell(text_of(cell, "output")) + text_cell(text_of(cell, "verdict"));
+            text_cell(settings_text(sweep.cells[i])) + text_cell(text_of(cell, "output")) +
+            text_cell(text_of(cell, "verdict"));
     for (const char* name : {"max_error", "p99_error", "max_bound", "max_ratio", "p99_ratio", "max_ulp",
                              "rms_error", "rms_exact", "bias"})
-      rows +=
-          number_cell(field_of(all, name), std::string_view(name) == "max_ratio" && field_of(all, name) > 1);
+      rows += number_cell(sweep.cells[i].samples.empty() ? json() : field_of(all, name),
+                          std::string_view(name) == "max_ratio" && sweep.cells[i].over_seeds.max_ratio > 1);
     rows += number_cell(field_of(cell, "undecided")) + mono_cell(text_of(cell, "token")) + "</tr>\n";
   }
   return table("",
@@ -163,8 +161,11 @@ json sweep_chart_data(const json& result) {
                      {"verdict", cell.verdict},
                      {"token", cell.token}});
   }
-  return {
-      {"x", axes.x}, {"logarithmic", axes.logarithmic}, {"series", axes.series}, {"cells", std::move(cells)}};
+  return {{"x", axes.x},
+          {"logarithmic", axes.logarithmic},
+          {"names", axes.x_values},
+          {"series", axes.series},
+          {"cells", std::move(cells)}};
 }
 
 std::string sweep_sections(const json& result) {
@@ -193,7 +194,7 @@ std::string sweep_sections(const json& result) {
       worst_section(field_of(result, "worst"));
   out += fmt::format("<h2 id=\"cells\">All cells</h2>\n<details><summary>All {} cells as a table</summary>",
                      sweep.cells.size()) +
-         cells_table(field_of(result, "cells")) + "</details>\n";
+         cells_table(sweep, field_of(result, "cells")) + "</details>\n";
   return out;
 }
 

@@ -123,7 +123,9 @@ std::string histogram_table(const json& histogram) {
   for (size_t bin = 0; bin < histogram.size(); ++bin) {
     if (histogram[bin] == 0) continue;
     const int exponent = static_cast<int>(bin) - 60;  // compare.h: counts by floor(log2 ratio) + 60
-    rows += "<tr>" + text_cell(bin == 0 ? "exact (0)" : fmt::format("2^{} to 2^{}", exponent, exponent + 1));
+    rows += "<tr>" + text_cell(bin == 0    ? "exact (0)"
+                               : bin == 63 ? fmt::format("2^{} and more, or not finite", exponent)
+                                           : fmt::format("2^{} to 2^{}", exponent, exponent + 1));
     rows += number_cell(histogram[bin]) + "</tr>\n";
   }
   return "<details><summary>Histogram as a table</summary>" +

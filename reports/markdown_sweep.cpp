@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -50,33 +51,38 @@ std::string ratio_picture(const Sweep& sweep, const SweepAxes& axes, const Sweep
     const auto column = std::find(axes.x_values.begin(), axes.x_values.end(), setting(cell, axes.x));
     const auto row = std::find(axes.series.begin(), axes.series.end(), axes.series_of(cell));
     cells.push_back({static_cast<size_t>(column - axes.x_values.begin()),
-                     static_cast<size_t>(row - axes.series.begin()),
-                     cell.nonfinite > 0 ? HUGE_VAL : cell.over_seeds.max_ratio});
+                     static_cast<size_t>(row - axes.series.begin()), cell.over_seeds.max_ratio,
+                     cell.verdict == "finding"});
   }
   return svg_map(fmt::format("{} {} in {}: error / bound", panel.kernel, panel.output, panel.dtype),
                  axes.x_values, axes.series, cells);
 }
 
-std::string table(const json& cells) {
+std::string table(const Sweep& sweep, const json& cells) {
   std::string out =
       "| kernel | settings | output | verdict | max error | p99 | max bound | error/bound | ulp | rms error "
       "| bias | worst case |\n"
       "|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|\n";
-  for (const json& cell : cells) {
-    std::string settings;
-    for (const json& s : field_of(cell, "settings"))
-      settings +=
-          fmt::format("{}{}={}", settings.empty() ? "" : " ", text_of(s, "option"), text_of(s, "value"));
-    const json& all = field_of(cell, "over_seeds");
-    out += fmt::format("| {} | {} | {} | {} |", escape_markdown(text_of(cell, "kernel")),
-                       escape_markdown(settings), escape_markdown(text_of(cell, "output")),
-                       text_of(cell, "verdict"));
+  for (size_t i = 0; i < sweep.cells.size(); ++i) {
+    const SweepCell& cell = sweep.cells[i];
+    const json& all = field_of(cells[i], "over_seeds");
+    out += fmt::format("| {} | {} | {} | {} |", escape_markdown(cell.kernel),
+                       escape_markdown(settings_text(cell)), escape_markdown(cell.output), cell.verdict);
     for (const char* name :
          {"max_error", "p99_error", "max_bound", "max_ratio", "max_ulp", "rms_error", "bias"})
-      out += fmt::format(" {} |", short_decimal(field_of(all, name)));
-    out += fmt::format(" `{}` |\n", text_of(cell, "token"));
+      out += fmt::format(" {} |", cell.samples.empty() ? "-" : short_decimal(field_of(all, name)));
+    out += fmt::format(" `{}` |\n", cell.token);
   }
   return out;
+}
+
+/// What may stand in a file name and in a link: a kernel of one's own has any name.
+std::string file_name(const char* what, const SweepPanel& panel, size_t number) {
+  std::string name = fmt::format("{}_{}_{}{}_{}", what, number,
+                                 panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype);
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
+  return name + ".svg";
 }
 
 }  // namespace
@@ -96,8 +102,7 @@ IllustratedText sweep_markdown(const json& result) {
     text.markdown += "\n";
   }
   const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
-    const std::string file = fmt::format(
-        "{}_{}{}_{}.svg", what, panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype);
+    const std::string file = file_name(what, panel, text.pictures.size() + 1);
     text.markdown +=
         fmt::format("![{} of {} in {}]({})\n\n", what, escape_markdown(panel.output), panel.dtype, file);
     text.pictures.emplace_back(file, std::move(svg));
@@ -110,7 +115,7 @@ IllustratedText sweep_markdown(const json& result) {
   text.markdown += "## Error over bound\n\n";
   for (const SweepPanel& panel : panels_of(sweep, true))
     add(panel, "ratio", ratio_picture(sweep, axes, panel));
-  text.markdown += "## All cells\n\n" + table(field_of(result, "cells"));
+  text.markdown += "## All cells\n\n" + table(sweep, field_of(result, "cells"));
   return text;
 }
 

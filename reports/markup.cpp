@@ -147,9 +147,9 @@ std::string number_markup(const json& value) {
 
 std::string result_kind(const json& result) {
   const std::string kind = text_of(result, "kind");
-  if (kind != "verification" && kind != "fuzz" && kind != "sweep") {
+  if (kind != "verification" && kind != "fuzz" && kind != "sweep" && kind != "trend") {
     throw BadInput(
-        fmt::format("result: kind '{}' is none of 'verification', 'fuzz', 'sweep': not a result of assay", kind));
+        fmt::format("result: kind '{}' is none of 'verification', 'fuzz', 'sweep', 'trend': not a result of assay", kind));
   }
   if (field_of(result, "schema") != kResultSchema) {
     throw BadInput(

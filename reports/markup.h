@@ -24,7 +24,7 @@ std::string grouped(const nlohmann::json& value);
 /// <data value="EXACT">SHORT</data>
 std::string number_markup(const nlohmann::json& value);
 
-/// "verification", "fuzz" or "sweep". Throws BadInput where the document is none, or of another schema than this
+/// "verification", "fuzz", "sweep" or "trend". Throws BadInput where the document is none, or of another schema than this
 /// program's.
 std::string result_kind(const nlohmann::json& result);
 /// Field of an object; throws BadInput naming the field where it is missing: the document is not a result.

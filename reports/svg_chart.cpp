@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* kColours[] = {"#3b7dbd", "#d9822b", "#3f9b5f", "#9a6bb8",
                                     "#c0504d", "#2f9e9e", "#8c6d4f", "#7a7a7a"};
-constexpr double kWidth = 720, kHeight = 380, kLeft = 70, kRight = 200, kTop = 34, kBottom = 48;
+constexpr double kWidth = 860, kHeight = 394, kLeft = 70, kRight = 330, kTop = 48, kBottom = 48;
 
 std::string open(double width, double height, const std::string& title) {
   return fmt::format(
@@ -67,19 +67,25 @@ std::string svg_lines(const std::string& title, const std::string& x_name, const
   const double step = std::max(1.0, std::ceil((x.high - x.low) / 10));
   for (double e = x.low; e <= x.high + 1e-9; e += step)
     out += text(x.place(e), y.from + 18, "middle", fmt::format("{:.4g}", std::exp2(e)));
-  out += text((x.from + x.to) / 2, kHeight - 8, "middle", x_name) + text(12, kTop - 2, "start", y_name);
+  out += text((x.from + x.to) / 2, kHeight - 8, "middle", x_name) + text(12, kTop - 10, "start", y_name);
   double legend = kTop + 8;
   for (const SvgSeries& s : series) {
     const char* colour = kColours[static_cast<size_t>(s.colour) % std::size(kColours)];
     const char* dash = s.dashed ? " stroke-dasharray=\"5 4\"" : "";
-    std::string path;
-    for (const auto& point : s.points)
-      if (drawable(point))
-        path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x.place(std::log2(point.first)),
-                            y.place(std::log10(point.second)));
+    std::string path, marks;
+    for (const auto& point : s.points) {
+      if (!drawable(point)) continue;
+      const double left = x.place(std::log2(point.first)), top = y.place(std::log10(point.second));
+      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", left, top);
+      marks += fmt::format(
+          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}: {} {}, {}</title></circle>\n",
+          left, top, s.dashed ? 1.4 : 2.4, colour, escape_markup(s.name), escape_markup(x_name), point.first,
+          point.second);
+    }
     if (path.empty()) continue;
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", path, colour,
-                       dash);
+                       dash) +
+           marks;
     out += fmt::format(
         "<line x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\" "
         "stroke-width=\"1.6\"{4}/>\n",
@@ -102,16 +108,17 @@ std::string svg_map(const std::string& title, const std::vector<std::string>& co
     out += text(left(i) + kCellWidth / 2, kTop + 14, "middle", columns[i]);
   for (size_t i = 0; i < rows.size(); ++i) out += text(kName - 8, top(i) + 16, "end", rows[i]);
   for (const SvgCell& cell : cells) {
-    const bool bad = !(cell.value <= 1);
+    const bool bad = cell.bad || !(cell.value <= 1);
     const double strength = cell.value > 0 ? std::clamp(1 + std::log2(cell.value) / 10, 0.08, 1.0) : 0.04;
     out += fmt::format(
         "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"2\" fill=\"{}\" "
         "fill-opacity=\"{:.2f}\"/>\n",
         left(cell.column) + 1, top(cell.row) + 1, kCellWidth - 2, kCellHeight - 2,
         bad ? "#b3261e" : "#2b6a9e", bad ? 1 : strength);
-    out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\">{:.2g}</text>\n",
-                       left(cell.column) + kCellWidth / 2, top(cell.row) + 16,
-                       bad || strength > 0.6 ? "#fff" : "#222", cell.value);
+    out += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\" fill=\"{}\">{:.2g}<title>{}</title></text>\n",
+        left(cell.column) + kCellWidth / 2, top(cell.row) + 16, bad || strength > 0.6 ? "#fff" : "#222",
+        cell.value, cell.value);
   }
   return out + "</svg>\n";
 }

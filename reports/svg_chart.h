@@ -12,14 +12,15 @@ struct SvgSeries {
   int colour = 0;  ///< of a palette of eight; series of one colour and name belong together
 };
 
-/// Both axes logarithmic (x to base 2, y to base 10), with a legend. Stands alone: colours suit light and
-/// dark pages.
+/// Both axes logarithmic (x to base 2, y to base 10), with a legend. Every point carries its exact numbers as
+/// a title. Stands alone: colours suit light and dark pages.
 std::string svg_lines(const std::string& title, const std::string& x, const std::string& y,
                       const std::vector<SvgSeries>&);
 
 struct SvgCell {
   size_t column = 0, row = 0;
   double value = 0;  ///< shaded by its logarithm up to 1; above 1 marked as bad
+  bool bad = false;  ///< marked so whatever its value
 };
 /// Columns and rows named; the numbers stand in the cells.
 std::string svg_map(const std::string& title, const std::vector<std::string>& columns,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -42,62 +43,70 @@ bool is_swept(const Sweep& sweep, std::string_view option) {
                      [&](const SweepDimension& d) { return d.option == option && d.values.size() > 1; });
 }
 
-std::string settings_text(const SweepCell& cell) {
-  std::vector<std::string> parts;
-  for (const SweepSetting& s : cell.settings) parts.push_back(s.option + " " + s.value);
-  return joined(parts, ", ");
-}
-
-/// Cells of the sweep that ran, grouped by some of their values.
+/// Cells of the sweep that ran, traps included, grouped by some of their values.
 template <typename KeyOf>
 std::map<Key, std::vector<const SweepCell*>> grouped(const Sweep& sweep, KeyOf key_of) {
   std::map<Key, std::vector<const SweepCell*>> groups;
   for (const SweepCell& cell : sweep.cells)
-    if (!cell.samples.empty()) groups[key_of(cell)].push_back(&cell);
+    if (!cell.samples.empty() || cell.verdict == "finding") groups[key_of(cell)].push_back(&cell);
   return groups;
 }
 
-std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
+/// Why the gates of a cell that did not pass are not called safe.
+std::string trouble_of(const SweepCell& cell) {
+  return fmt::format("{} at {} ({}): replay with assay replay {}",
+                     cell.verdict == "finding" ? "it fails" : "elements are undecided", settings_text(cell),
+                     cell.note, cell.token);
+}
+
+/// The kernel's cells that ran on inputs within the domain, mildest gates first.
+std::vector<const SweepCell*> judged_cells(const Sweep& sweep, const std::string& kernel) {
   std::vector<const SweepCell*> cells;
-  std::set<std::string> settings;
-  int64_t refused = 0, undecided = 0;
-  for (const SweepCell& cell : sweep.cells) {
-    if (cell.kernel != kernel) continue;
-    refused += cell.verdict == "refused";
-    undecided += cell.verdict == "undecided";
-    if (cell.verdict == "refused" || cell.verdict == "domain") continue;
-    cells.push_back(&cell);
-    settings.insert(settings_text(cell));
-  }
-  const size_t runs = settings.size() * sweep.seeds.size();
-  std::string rest;
-  if (undecided > 0) rest += fmt::format(" {} cells hold undecided elements.", undecided);
-  if (refused > 0) rest += fmt::format(" {} points were refused.", refused);
-  if (cells.empty()) return fmt::format("{}: nothing ran.{}", kernel, rest);
+  for (const SweepCell& cell : sweep.cells)
+    if (cell.kernel == kernel && cell.verdict != "refused" && cell.verdict != "domain")
+      cells.push_back(&cell);
   std::stable_sort(cells.begin(), cells.end(), [](auto* a, auto* b) { return a->gate_min > b->gate_min; });
-  const auto bad =
-      std::find_if(cells.begin(), cells.end(), [](auto* cell) { return cell->verdict == "finding"; });
-  const bool gated = std::any_of(cells.begin(), cells.end(), [](auto* cell) { return cell->gated; });
-  if (bad == cells.end()) {
-    const std::string outcome =
-        fmt::format("every output of {} runs is finite and within its proved bound.", runs);
-    if (!gated) return fmt::format("{} takes no gates: {}{}", kernel, outcome, rest);
-    return fmt::format("{}: log decays from {} to {} are safe: {}{}", kernel, shown(cells.back()->gate_min),
-                       shown((*std::max_element(cells.begin(), cells.end(),
-                                                [](auto* a, auto* b) { return a->gate_max < b->gate_max; }))
-                                 ->gate_max),
-                       outcome, rest);
+  return cells;
+}
+
+/// The range of gates of cells that all passed.
+std::string all_safe(const std::string& kernel, const std::vector<const SweepCell*>& cells, size_t seeds) {
+  std::set<std::string> settings;
+  double highest = -HUGE_VAL, lowest = HUGE_VAL;
+  for (const SweepCell* cell : cells) {
+    settings.insert(settings_text(*cell));
+    if (!cell->gated) continue;
+    highest = std::max(highest, cell->gate_max);
+    lowest = std::min(lowest, cell->gate_min);
   }
+  const std::string outcome =
+      fmt::format("every output of {} runs is finite and within its proved bound.", settings.size() * seeds);
+  if (lowest > highest) return fmt::format("{} takes no gates: {}", kernel, outcome);
+  return fmt::format("{}: log decays from {} to {} are safe: {}", kernel, shown(lowest), shown(highest),
+                     outcome);
+}
+
+std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
+  const auto refused = std::count_if(sweep.cells.begin(), sweep.cells.end(), [&](const SweepCell& cell) {
+    return cell.kernel == kernel && cell.verdict == "refused";
+  });
+  const std::string rest = refused > 0 ? fmt::format(" {} points were refused.", refused) : "";
+  const std::vector<const SweepCell*> cells = judged_cells(sweep, kernel);
+  if (cells.empty()) return fmt::format("{}: nothing ran.{}", kernel, rest);
+  const auto not_passed = [](auto* cell) { return cell->verdict != "pass"; };
+  const auto bad = std::find_if(cells.begin(), cells.end(), not_passed);
+  if (bad == cells.end()) return all_safe(kernel, cells, sweep.seeds.size()) + rest;
   const SweepCell& first = **bad;
-  const std::string fault = fmt::format("it fails at {} ({}): replay with assay replay {}",
-                                        settings_text(first), first.note, first.token);
-  // Safe are gates above those of every failing cell.
+  std::string troubles = trouble_of(first);
+  const auto finding = std::find_if(bad, cells.end(), [](auto* cell) { return cell->verdict == "finding"; });
+  if (finding != bad && finding != cells.end()) troubles += "; " + trouble_of(**finding);
+  // Safe are gates above those of every cell that did not pass.
   const SweepCell* last_good = nullptr;
   for (auto at = cells.begin(); at != bad; ++at)
-    if ((*at)->gate_min > first.gate_min) last_good = *at;
-  if (!gated || !last_good) return fmt::format("{}: no range of gates is safe: {}.{}", kernel, fault, rest);
+    if ((*at)->gated && (*at)->gate_min > first.gate_min) last_good = *at;
+  if (!last_good) return fmt::format("{}: no range of gates is safe: {}.{}", kernel, troubles, rest);
   return fmt::format("{}: log decays down to {} are safe; with gates down to {} {}.{}", kernel,
-                     shown(last_good->gate_min), shown(first.gate_min), fault, rest);
+                     shown(last_good->gate_min), shown(first.gate_min), troubles, rest);
 }
 
 Answer safe_gates(const Sweep& sweep) {
@@ -106,22 +115,37 @@ Answer safe_gates(const Sweep& sweep) {
   return answer;
 }
 
+/// The largest error of a cell relative to the output's root mean square; infinite where it gave no finite
+/// value, NaN where the reference leaves it open.
+double relative_error(const SweepCell& cell, size_t seeds) {
+  if (cell.nonfinite + cell.wrong_class > 0) return HUGE_VAL;
+  if (cell.verdict == "finding" && cell.samples.size() < seeds) return HUGE_VAL;  // a trap
+  if (cell.undecided > 0) return std::numeric_limits<double>::quiet_NaN();
+  double largest = 0;
+  for (const SweepSample& sample : cell.samples)
+    if (sample.max_error > 0) largest = std::max(largest, sample.max_error / sample.rms_exact);
+  return largest;
+}
+
+std::string error_text(double relative) {
+  if (std::isnan(relative)) return "undecided";
+  return std::isinf(relative) ? "no finite result" : shown(relative);
+}
+
 /// The largest length up to which every error stays within the tolerance, and what breaks it.
-std::string length_limit(const std::vector<const SweepCell*>& cells, double tolerance) {
+std::string length_limit(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
   std::map<int64_t, std::pair<double, const SweepCell*>> worst;  // by length
-  for (const SweepCell* cell : cells)
-    for (const SweepSample& sample : cell->samples) {
-      auto& [error, at] = worst[std::stoll(option_of(*cell, "length"))];
-      const double relative = sample.rms_exact > 0 ? sample.max_error / sample.rms_exact : 0;
-      if (!at || relative > error) error = relative, at = cell;
-      if (cell->nonfinite + cell->wrong_class > 0) error = HUGE_VAL, at = cell;
-    }
+  for (const SweepCell* cell : cells) {
+    auto& [error, at] = worst[std::stoll(option_of(*cell, "length"))];
+    const double relative = relative_error(*cell, seeds);
+    if (!at || !(relative <= error)) error = relative, at = cell;
+  }
   int64_t up_to = -1;
   for (const auto& [length, at] : worst) {
-    if (at.first > tolerance) {
-      const std::string breaks = fmt::format(
-          "{} at T = {}{}", shown(at.first), length,
-          option_of(*at.second, "decay").empty() ? "" : ", decay " + option_of(*at.second, "decay"));
+    if (!(at.first <= tolerance)) {
+      const std::string decay = option_of(*at.second, "decay");
+      const std::string breaks = fmt::format("{} at T = {}{}", error_text(at.first), length,
+                                             decay.empty() ? "" : ", decay " + decay);
       return up_to < 0 ? fmt::format("at none of the lengths ({})", breaks)
                        : fmt::format("up to T = {} ({})", up_to, breaks);
     }
@@ -138,8 +162,9 @@ Answer lengths(const Sweep& sweep) {
   });
   std::map<std::string, std::vector<std::string>> by_dtype;
   for (const auto& [key, cells] : groups)
-    by_dtype[key[0]].push_back(fmt::format("{} {} {}", key[1], key[2],
-                                           length_limit(cells, tolerance_of(sweep, format(key[0]).dtype))));
+    by_dtype[key[0]].push_back(
+        fmt::format("{} {} {}", key[1], key[2],
+                    length_limit(cells, tolerance_of(sweep, format(key[0]).dtype), sweep.seeds.size())));
   for (const auto& [dtype, parts] : by_dtype)
     answer.sentences.push_back(
         fmt::format("{}, largest error at most {} of the output's root mean square: {}.", dtype,
@@ -183,38 +208,48 @@ std::map<Key, Pairs> pairs_of(const Sweep& sweep, const std::string& first, cons
   return pairs;
 }
 
+/// Which of two is more precise by which factor: over all pairs, and at the longest length if only there or
+/// the other way round. One of the two ratios differs from 1.
 std::string compared(const std::string& first, const std::string& second, const Key& key, const Pairs& p) {
   const PairedRatio all = paired_ratio(p.second, p.first),
                     longest = paired_ratio(p.second_longest, p.first_longest);
-  const bool first_wins = (all.differs() ? all : longest).mean > 1;
-  const auto factor = [&](double ratio) { return shown(first_wins ? ratio : 1 / ratio); };
-  std::string text = fmt::format(
-      "{} {}: {} by {} times ({} to {})", key[1], key[2], first_wins ? first : second, factor(all.mean),
-      factor(first_wins ? all.low : all.high), factor(first_wins ? all.high : all.low));
-  if (longest.pairs > 1 && longest.pairs < all.pairs)
-    text += fmt::format(", at T = {} by {}", p.longest, factor(longest.mean));
-  return text;
+  const auto sentence = [&](const PairedRatio& r) {
+    return r.mean > 1
+               ? fmt::format("{} by {} times ({} to {})", first, shown(r.mean), shown(r.low), shown(r.high))
+               : fmt::format("{} by {} times ({} to {})", second, shown(1 / r.mean), shown(1 / r.high),
+                             shown(1 / r.low));
+  };
+  const std::string at_longest = fmt::format("at T = {} {}", p.longest, sentence(longest));
+  const std::string text = fmt::format("{} {}: ", key[1], key[2]);
+  if (!all.differs()) return text + at_longest + ", over all settings no difference";
+  return text + sentence(all) + (longest.differs() && longest.pairs < all.pairs ? ", " + at_longest : "");
 }
 
 void compare_two(const Sweep& sweep, const std::string& first, const std::string& second, Answer& answer) {
   std::map<std::string, std::vector<std::string>> by_decay;
-  std::set<std::string> decays;
+  std::map<std::string, size_t> decays;  // pairs of the output that has most
   for (const auto& [key, p] : pairs_of(sweep, first, second)) {
-    decays.insert(key[0]);
+    decays[key[0]] = std::max(decays[key[0]], p.first.size());
     if (paired_ratio(p.second, p.first).differs() ||
         paired_ratio(p.second_longest, p.first_longest).differs())
       by_decay[key[0]].push_back(compared(first, second, key, p));
   }
-  for (const std::string& decay : decays) {
+  for (const auto& [decay, pairs] : decays) {
     const auto found = by_decay.find(decay);
     const std::string where = decay.empty() ? "" : fmt::format("Decay {}, ", decay);
-    answer.sentences.push_back(
-        found == by_decay.end()
-            ? fmt::format("{}{} and {}: no difference beyond a tenth of the root mean square error, at 95 % "
-                          "confidence.",
-                          where, first, second)
-            : fmt::format("{}smaller root mean square error (95 % confidence over seeds and settings): {}.",
-                          where, joined(found->second, "; ")));
+    if (found != by_decay.end())
+      answer.sentences.push_back(
+          fmt::format("{}smaller root mean square error (95 % confidence over seeds and settings): {}.",
+                      where, joined(found->second, "; ")));
+    else if (pairs > 1)
+      answer.sentences.push_back(fmt::format(
+          "{}{} and {}: no difference beyond a tenth of the root mean square error is sure at 95 % "
+          "confidence.",
+          where, first, second));
+    else
+      answer.sentences.push_back(
+          fmt::format("{}{} and {}: too few runs with rounding errors to tell; give more --seeds.", where,
+                      first, second));
   }
 }
 
@@ -227,7 +262,7 @@ Answer modes(const Sweep& sweep) {
 
 /// How error and bound of one output grow with length.
 struct Growth {
-  const SweepCell* longest = nullptr;
+  const SweepCell* longest = nullptr;  ///< of several at that length the one of the largest ratio
   double error = 0, bound = 0;
 };
 
@@ -235,8 +270,12 @@ Growth growth_of(const std::vector<const SweepCell*>& cells) {
   Growth g;
   std::vector<double> lengths, errors, bounds;
   for (const SweepCell* cell : cells) {
+    if (cell->samples.empty()) continue;
     const double length = std::stod(option_of(*cell, "length"));
-    if (!g.longest || length > std::stod(option_of(*g.longest, "length"))) g.longest = cell;
+    const auto rank = [](const SweepCell& c) {
+      return std::pair(std::stoll(option_of(c, "length")), c.over_seeds.max_ratio);
+    };
+    if (!g.longest || rank(*cell) > rank(*g.longest)) g.longest = cell;
     for (const SweepSample& sample : cell->samples) {
       lengths.push_back(length);
       errors.push_back(sample.max_error);
@@ -256,6 +295,7 @@ std::string why_apart(const Growth& g) {
   if (std::fabs(g.error) < 0.1 && std::fabs(g.bound) < 0.1)
     return exponents +
            ": neither grows, the decays forget; the distance is there at the shortest length already";
+  if (g.error - g.bound > 0.2) return exponents + ": the error comes nearer to the bound with the length";
   return exponents + ": both grow alike, so the distance does not come from the length";
 }
 
@@ -290,15 +330,6 @@ Answer bound_and_error(const Sweep& sweep) {
   return answer;
 }
 
-/// 97.5 % quantile of Student's t with n degrees of freedom (Cornish-Fisher expansion; Abramowitz and Stegun
-/// 26.7.5), 12.71 and 4.303 for one and two where it converges slowly.
-double student_quantile(size_t n) {
-  if (n == 1) return 12.706;
-  if (n == 2) return 4.303;
-  const double z = 1.959964, v = static_cast<double>(n), z3 = z * z * z, z5 = z3 * z * z;
-  return z + (z3 + z) / (4 * v) + (5 * z5 + 16 * z3 + 3 * z) / (96 * v * v);
-}
-
 }  // namespace
 
 double tolerance_of(const Sweep& sweep, Dtype dtype) {
@@ -327,8 +358,9 @@ PairedRatio paired_ratio(const std::vector<double>& numerators, const std::vecto
   const double mean = sum / n;
   for (size_t i = 0; i < r.pairs; ++i)
     squares += std::pow(std::log(numerators[i] / denominators[i]) - mean, 2);
-  const double half =
-      r.pairs > 1 ? student_quantile(r.pairs - 1) * std::sqrt(squares / (n - 1) / n) : HUGE_VAL;
+  const double half = r.pairs > 1 ? boost::math::quantile(boost::math::students_t(n - 1), 0.975) *
+                                        std::sqrt(squares / (n - 1) / n)
+                                  : HUGE_VAL;
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half), r.pairs};
 }
 

@@ -103,4 +103,10 @@ std::string setting(const SweepCell& cell, std::string_view option) {
   return "";
 }
 
+std::string settings_text(const SweepCell& cell) {
+  std::string text;
+  for (const SweepSetting& s : cell.settings) text += (text.empty() ? "" : " ") + s.option + "=" + s.value;
+  return text;
+}
+
 }  // namespace assay

@@ -38,7 +38,7 @@ struct SweepCell {
   double gate_min = 0, gate_max = 0;  ///< of the log decays drawn; 0 where there are none
   bool gated = false;
   double seconds_kernel = 0, seconds_reference = 0;  ///< over all seeds
-  std::string token;                                 ///< of the seed with the largest ratio
+  std::string token;  ///< of the seed with the worst verdict, of several the one with the largest ratio
 };
 
 struct Sweep {
@@ -63,5 +63,8 @@ Sweep sweep_from_json(const nlohmann::json&);
 
 /// The cell's value of a swept option; empty where it is not swept.
 std::string setting(const SweepCell&, std::string_view option);
+
+/// "length=64 decay=none".
+std::string settings_text(const SweepCell&);
 
 }  // namespace assay

@@ -23,13 +23,15 @@
 namespace assay {
 namespace {
 
-/// (name, text) of every form of the result. A sweep judges no single case: it has no JUnit and no SARIF.
+/// (name, text) of every form of the result. A sweep judges no single case: it has no JUnit and no SARIF; a trend
+/// is a page and a table.
 std::vector<std::pair<std::string, std::string>> files_of(const nlohmann::json& result) {
   std::vector<std::pair<std::string, std::string>> files = {
       {"index.html", render_html(result)},
       {"table.csv", render_csv(result)},
       {"result.json", result.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"},
   };
+  if (result_kind(result) == "trend") return files;
   if (result_kind(result) == "sweep") {
     IllustratedText text = sweep_markdown(result);
     files.emplace_back("report.md", std::move(text.markdown));

@@ -232,10 +232,12 @@ class Sweeper {
       note_gates(cell, op, inputs);
       cell.seconds_kernel += v.seconds_kernel;
       cell.seconds_reference += v.seconds_reference;
+      const double largest = cell.over_seeds.max_ratio;
       const std::string verdict = note_output(cell, v);
-      if (badness(verdict) <= badness(cell.verdict)) continue;
+      const int worse = badness(verdict) - badness(cell.verdict);
+      if (worse > 0 || (worse == 0 && cell.over_seeds.max_ratio > largest)) cell.token = v.token;
+      if (worse <= 0) continue;
       cell.verdict = verdict;
-      cell.token = v.token;
       if (verdict != "pass") cell.note = verdict == "domain" ? fmt::format("{}", v.domain.at(0)) : v.cause;
     }
   }
@@ -252,9 +254,7 @@ class Sweeper {
       cell.nonfinite += output.nonfinite;
       cell.wrong_class += output.wrong_class;
       cell.undecided += output.undecided;
-      const SweepSample sample = sample_of(v.case_.seed, v.statistics[i]);
-      if (cell.samples.empty() || sample.max_ratio > cell.over_seeds.max_ratio) cell.token = v.token;
-      add_sample(cell, sample);
+      add_sample(cell, sample_of(v.case_.seed, v.statistics[i]));
       if (output.violation + output.nonfinite + output.wrong_class > 0) return "finding";
       return output.undecided > 0 ? "undecided" : "pass";
     }

@@ -39,18 +39,24 @@
     encode: {update: {stroke: {value: "var(--bad)"}, strokeWidth: {value: 1.25}, strokeDash: {value: [5, 3]}, ...encode}},
   });
 
-  // Counts of elements by floor(log2(error / bound)); the first bin holds the exact elements (compare.h).
-  const kExactBin = 0, kBinOfOne = 60;
+  // Counts of elements by floor(log2(error / bound)); the first bin holds the exact elements, the last one
+  // also those of no finite ratio (compare.h).
+  const kExactBin = 0, kBinOfOne = 60, kLastBin = 63;
+  const label_of = (bin) => (bin === kExactBin ? "exact" : (bin === kLastBin ? "≥ " : "") + power_of_two(bin - kBinOfOne));
+  function range_of(bin) {
+    if (bin === kExactBin) return "= 0 (exact)";
+    return bin === kLastBin ? `${label_of(bin)}, or not finite` : `in [${label_of(bin)}, ${power_of_two(bin - kBinOfOne + 1)})`;
+  }
   function histogram(output, width) {
     const counts = output.histogram;
     const used = counts.map((count, bin) => (count > 0 && bin !== kExactBin ? bin : -1)).filter((bin) => bin >= 0);
     const first = Math.min(...used, kBinOfOne - 8), last = Math.max(...used, kBinOfOne);
-    const row = (bin, label) => ({
-      bin, label, count: counts[bin], outside: bin >= kBinOfOne,
-      tip: `${counts[bin]} elements, error/bound ${bin === kExactBin ? "= 0 (exact)" : "in [" + label + ", " + power_of_two(bin - kBinOfOne + 1) + ")"}`,
+    const row = (bin) => ({
+      bin, label: label_of(bin), count: counts[bin], outside: bin >= kBinOfOne,
+      tip: `${counts[bin]} elements, error/bound ${range_of(bin)}`,
     });
-    const rows = [row(kExactBin, "exact")];
-    for (let bin = first; bin <= last; ++bin) rows.push(row(bin, power_of_two(bin - kBinOfOne)));
+    const rows = [row(kExactBin)];
+    for (let bin = first; bin <= last; ++bin) rows.push(row(bin));
     return {
       ...frame(width, 200),
       data: [{name: "bins", values: rows}],
@@ -85,7 +91,7 @@
     const rows = folded.max_ratio.map((ratio, i) => {
       const place = per > 1 ? `${folded.axis} in [${i * per}, ${(i + 1) * per})` : `${folded.axis} = ${i}`;
       const finite = typeof ratio === "number";
-      return {i: i * per, e: finite && ratio > 0 ? Math.log2(ratio) : null, nonfinite: !finite, outside: finite && ratio > 1,
+      return {i: i * per, ratio, e: finite && ratio > 0 ? Math.log2(ratio) : null, nonfinite: !finite, outside: finite && ratio > 1,
               tip: `${place}: error/bound ${finite ? ratio.toPrecision(4) : ratio}`};
     });
     const exponents = rows.map((row) => row.e).filter((e) => e !== null);
@@ -121,27 +127,24 @@
     };
   }
 
-  // Largest tightness per output, dtype and length class against decay profile.
-  function tightness(table, width, figure) {
-    const rows = table.filter((row) => row.kernel === figure.dataset.kernel).map((row) => {
-      const ratio = row.max_tightness, finite = typeof ratio === "number";
-      const exponent = finite && ratio > 0 ? Math.log2(ratio) : null;
-      return {
-        decay: row.decay, series: [row.output, row.dtype, row.length_class].filter(Boolean).join("  "),
-        strength: exponent === null ? 0.04 : Math.min(1, Math.max(0.08, 1 + exponent / 10)),
-        outside: !finite || ratio >= 1, text: !finite ? ratio : ratio === 0 ? "0" : ratio < 1e-3 ? ratio.toExponential(0) : ratio.toPrecision(2),
-        tip: `${row.output} ${row.dtype} ${row.length_class}, ${row.decay}: tightness ${ratio}, error/bound ${row.max_ratio}, ${row.cases} cases`,
-      };
-    });
-    // "T <= 64" before "T <= 1024"; the same columns for every kernel.
-    const ordered = (names) => [...new Set(names)].sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
-    const series = ordered(rows.map((row) => row.series)), decays = ordered(table.map((row) => row.decay));
+  // How a number is shown in a map: shaded by its logarithm up to 1, and marked where it lies outside.
+  const shaded = (value, outside) => {
+    const number = typeof value === "number", exponent = number && value > 0 ? Math.log2(value) : null;
     return {
-      ...frame(width, 24 * series.length + 40),
+      value, outside: !number || outside, strength: exponent === null ? 0.04 : Math.min(1, Math.max(0.08, 1 + exponent / 10)),
+      text: !number ? value : value === 0 ? "0" : value < 1e-3 ? value.toExponential(0) : value.toPrecision(2),
+    };
+  };
+
+  // A map of rows {column, line, tip, ...shaded}: `columns` across, `lines` down.
+  function heat_map(rows, columns, lines, width, line_height) {
+    const x = {scale: "x", field: "column"}, y = {scale: "y", field: "line"};
+    return {
+      ...frame(width, line_height * lines.length + 40),
       data: [{name: "cells", values: rows}],
       scales: [
-        {name: "x", type: "band", domain: decays, range: "width", padding: 0.04},
-        {name: "y", type: "band", domain: series, range: "height", padding: 0.08},
+        {name: "x", type: "band", domain: columns, range: "width", padding: 0.04},
+        {name: "y", type: "band", domain: lines, range: "height", padding: 0.08},
       ],
       axes: [
         {orient: "top", scale: "x", domain: false, ticks: false, labelOverlap: true},
@@ -149,15 +152,26 @@
       ],
       marks: [
         {type: "rect", from: {data: "cells"}, encode: {update: {
-          x: {scale: "x", field: "decay"}, width: {scale: "x", band: 1}, y: {scale: "y", field: "series"}, height: {scale: "y", band: 1},
+          x, width: {scale: "x", band: 1}, y, height: {scale: "y", band: 1},
           fill: {signal: "datum.outside ? 'var(--bad)' : 'var(--accent)'"},
           fillOpacity: {signal: "datum.outside ? 1 : datum.strength"}, cornerRadius: {value: 2}, tooltip: {field: "tip"}}}},
         {type: "text", from: {data: "cells"}, interactive: false, encode: {update: {
-          x: {scale: "x", field: "decay", band: 0.5}, y: {scale: "y", field: "series", band: 0.5},
-          align: {value: "center"}, baseline: {value: "middle"}, text: {field: "text"},
+          x: {...x, band: 0.5}, y: {...y, band: 0.5}, align: {value: "center"}, baseline: {value: "middle"}, text: {field: "text"},
           fill: {signal: "datum.outside || datum.strength > 0.6 ? 'var(--on-accent)' : 'var(--ink)'"}}}},
       ],
     };
+  }
+
+  // Largest tightness per output, dtype and length class against decay profile.
+  function tightness(table, width, figure) {
+    const rows = table.filter((row) => row.kernel === figure.dataset.kernel).map((row) => ({
+      column: row.decay, line: [row.output, row.dtype, row.length_class].filter(Boolean).join("  "),
+      ...shaded(row.max_tightness, row.max_tightness >= 1),
+      tip: `${row.output} ${row.dtype} ${row.length_class}, ${row.decay}: tightness ${row.max_tightness}, error/bound ${row.max_ratio}, ${row.cases} cases`,
+    }));
+    // "T <= 64" before "T <= 1024"; the same columns for every kernel.
+    const ordered = (names) => [...new Set(names)].sort((a, b) => a.localeCompare(b, "en", {numeric: true}));
+    return heat_map(rows, ordered(table.map((row) => row.decay)), ordered(rows.map((row) => row.line)), width, 24);
   }
 
   // Cells of one output and format, of one kernel or of all.
@@ -165,12 +179,14 @@
       (!figure.dataset.kernel || cell.kernel === figure.dataset.kernel));
   const palette = ["#4a90c8", "#d9822b", "#45a565", "#a274c2", "#d0605c", "#35a3a3", "#a5815c", "#8a8a8a"];
   const finite = (value) => typeof value === "number" && value > 0;
+  // The value of the swept option: a number, or a name whose place is x.
+  const x_name = (cell) => (result.logarithmic ? String(cell.x) : result.names[cell.x]);
 
   // The domain of a logarithmic scale (a linear one for names) after a turn of the wheel at a place, or a drag.
   const scaled = (axis) => (axis === "x" && !result.logarithmic ? "Linear" : "Log");
   const zoomed = (axis) => `zoom${scaled(axis)}(dom_${axis}, invert('${axis}', ${axis}()), pow(1.001, event.deltaY))`;
   const moved = (axis) => {
-    const by = axis === "x" ? "(grip.x - x()) / width" : "(y() - grip.y) / height";
+    const by = axis === "x" ? "(x() - grip.x) / width" : "(grip.y - y()) / height";
     return `grip ? pan${scaled(axis)}(grip.d${axis}, ${by}) : dom_${axis}`;
   };
 
@@ -182,7 +198,7 @@
     const points = cells.filter((cell) => finite(cell.error)).map((cell) => ({
       x: cell.x, y: cell.error, low: Math.min(...cell.errors.filter(finite)), high: Math.max(...cell.errors.filter(finite)),
       name: name_of(cell), kernel: cell.kernel, token: cell.token,
-      tip: `${name_of(cell)}, ${result.x} ${cell.x}: error ${cell.error.toPrecision(4)}, bound ${Number(cell.bound).toPrecision(4)}, ratio ${Number(cell.ratio).toPrecision(3)}`,
+      tip: `${name_of(cell)}, ${result.x} ${x_name(cell)}: error ${cell.error.toPrecision(4)}, bound ${Number(cell.bound).toPrecision(4)}, ratio ${Number(cell.ratio).toPrecision(3)}`,
     }));
     const bounds = cells.filter((cell) => finite(cell.bound)).map((cell) => ({x: cell.x, y: cell.bound, name: name_of(cell)}));
     const xs = cells.map((cell) => cell.x), ys = [...points.flatMap((p) => [p.low, p.high]), ...bounds.map((p) => p.y)];
@@ -193,7 +209,7 @@
     return {
       ...frame(width, 340),
       signals: [
-        {name: "home_x", value: home.x}, {name: "home_y", value: home.y},
+        {name: "home_x", value: home.x}, {name: "home_y", value: home.y}, {name: "names", value: result.names},
         {name: "grip", value: null, on: [
           {events: "mousedown", update: "{x: x(), y: y(), dx: dom_x, dy: dom_y}"}, {events: "window:mouseup", update: "null"}]},
         {name: "dom_x", value: home.x, on: [
@@ -215,7 +231,8 @@
         {name: "dash", type: "ordinal", domain: kernels, range: ["circle", "square", "triangle-up", "diamond"]},
       ],
       axes: [
-        {orient: "bottom", scale: "x", title: result.x, format: "d", labelOverlap: true, labelFlush: true},
+        {orient: "bottom", scale: "x", title: result.x, labelOverlap: true, labelFlush: true, tickMinStep: 1,
+         ...(result.logarithmic ? {format: "~r"} : {encode: {labels: {update: {text: {signal: "names[datum.value]"}}}}})},
         {orient: "left", scale: "y", title: "absolute error", grid: true, domain: false, ticks: false, tickCount: 6, format: ".0e"},
       ],
       legends: [
@@ -239,43 +256,56 @@
       ]}],
     };
   }
+
   // Largest error / bound: series down, the swept option across.
   function sweep_heat(table, width, figure) {
-    const rows = cells_of(table, figure).map((cell) => {
-      const ratio = cell.ratio, number = typeof ratio === "number", exponent = number && ratio > 0 ? Math.log2(ratio) : null;
-      return {
-        x: cell.x, series: cell.series || cell.kernel, ratio,
-        strength: exponent === null ? 0.04 : Math.min(1, Math.max(0.08, 1 + exponent / 10)), outside: !number || ratio > 1 || cell.verdict === "finding",
-        text: !number ? ratio : ratio === 0 ? "0" : ratio < 1e-3 ? ratio.toExponential(0) : ratio.toPrecision(2),
-        tip: `${cell.series} ${result.x} ${cell.x}: error/bound ${ratio}, ${cell.verdict}; ${cell.token}`,
-      };
-    });
-    const series = [...new Set(rows.map((row) => row.series))], xs = [...new Set(rows.map((row) => row.x))].sort((a, b) => a - b);
+    const rows = cells_of(table, figure).map((cell) => ({
+      x: cell.x, column: x_name(cell), line: cell.series || cell.kernel,
+      ...shaded(cell.ratio, cell.ratio > 1 || cell.verdict === "finding"),
+      tip: `${cell.series} ${result.x} ${x_name(cell)}: error/bound ${cell.ratio}, ${cell.verdict}; ${cell.token}`,
+    }));
+    const columns = [...new Set([...rows].sort((a, b) => a.x - b.x).map((row) => row.column))];
+    return heat_map(rows, columns, [...new Set(rows.map((row) => row.line))], width, 26);
+  }
+
+  // Largest error / bound of one kernel in every run, a line per format.
+  function trend(runs, width, figure) {
+    const points = runs.flatMap((run, i) => run.ratios.filter((r) => r.kernel === figure.dataset.kernel).map((r) => ({
+      x: i, ratio: r.max_ratio, y: finite(r.max_ratio) ? Math.log2(r.max_ratio) : null, name: r.dtype,
+      tip: `run ${i + 1}, ${run.commit}, ${run.started}: ${r.dtype} error/bound ${r.max_ratio}, ${run.findings} findings in ${run.cases} cases`,
+    })));
+    const drawn = points.filter((p) => p.y !== null), ys = drawn.map((p) => p.y);
+    const low = Math.floor(Math.min(-4, ...ys)), high = Math.ceil(Math.max(1, ...ys) + 0.25);
     return {
-      ...frame(width, 26 * series.length + 40),
-      data: [{name: "cells", values: rows}],
+      ...frame(width, 190),
+      signals: [powers(low, high), {name: "names", value: runs.map((run, i) => run.commit || `run ${i + 1}`)}],
+      data: [{name: "points", values: points}, {name: "drawn", values: drawn}],
       scales: [
-        {name: "x", type: "band", domain: xs, range: "width", padding: 0.04},
-        {name: "y", type: "band", domain: series, range: "height", padding: 0.08},
+        {name: "x", type: "linear", domain: [-0.5, runs.length - 0.5], range: "width"},
+        {name: "y", type: "linear", domain: [low, high], range: "height"},
+        {name: "colour", type: "ordinal", domain: [...new Set(points.map((p) => p.name))], range: palette},
       ],
       axes: [
-        {orient: "top", scale: "x", domain: false, ticks: false, labelOverlap: true, format: "d"},
-        {orient: "left", scale: "y", domain: false, ticks: false, labelPadding: 8},
+        {orient: "bottom", scale: "x", title: "commit", tickMinStep: 1, labelOverlap: true,
+         encode: {labels: {update: {text: {signal: "names[datum.value] || ''"}}}}},
+        {orient: "left", scale: "y", title: "error / bound", grid: true, domain: false, ticks: false, tickMinStep: 1, tickCount: 6,
+         encode: {labels: {update: {text: {signal: "powers[datum.value]"}}}}},
       ],
+      legends: [{stroke: "colour", symbolType: "stroke", symbolStrokeWidth: 2, orient: "right", labelColor: "var(--ink-2)", labelFont: font}],
       marks: [
-        {type: "rect", from: {data: "cells"}, encode: {update: {
-          x: {scale: "x", field: "x"}, width: {scale: "x", band: 1}, y: {scale: "y", field: "series"}, height: {scale: "y", band: 1},
-          fill: {signal: "datum.outside ? 'var(--bad)' : 'var(--accent)'"}, fillOpacity: {signal: "datum.outside ? 1 : datum.strength"},
-          cornerRadius: {value: 2}, tooltip: {field: "tip"}}}},
-        {type: "text", from: {data: "cells"}, interactive: false, encode: {update: {
-          x: {scale: "x", field: "x", band: 0.5}, y: {scale: "y", field: "series", band: 0.5}, align: {value: "center"},
-          baseline: {value: "middle"}, text: {field: "text"},
-          fill: {signal: "datum.outside || datum.strength > 0.6 ? 'var(--on-accent)' : 'var(--ink)'"}}}},
+        bound_rule({y: {scale: "y", value: 0}, x: {value: 0}, x2: {signal: "width"}}),
+        {type: "group", clip: true, encode: {update: {width: {signal: "width"}, height: {signal: "height"}}}, marks: [
+          {type: "group", from: {facet: {name: "one", data: "drawn", groupby: "name"}}, marks: [
+            {type: "line", interactive: false, from: {data: "one"}, encode: {update: {
+              x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: {scale: "colour", field: "name"}, strokeWidth: {value: 1.6}}}}]},
+          {type: "symbol", from: {data: "drawn"}, encode: {update: {
+            x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, fill: {scale: "colour", field: "name"}, size: {value: 34}, tooltip: {field: "tip"}}}},
+        ]},
       ],
     };
   }
 
-  const charts = {histogram, field, tightness, sweep_error, sweep_heat};
+  const charts = {histogram, field, tightness, sweep_error, sweep_heat, trend};
   const kPrintWidth = 640;  // CSS pixels: the text block of an A4 page
   function draw(figure, width) {
     if (!width || figure.dataset.width === String(width)) return;

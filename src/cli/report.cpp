@@ -15,9 +15,10 @@ namespace {
 
 struct ReportCommand {
   std::string path, out = "report";
+  bool trend = false;
 
   int run() const {
-    write_report(read_result(path), out);
+    write_report(trend ? read_trend(path) : read_result(path), out);
     fmt::print("{}\n", (std::filesystem::path(out) / "index.html").string());
     return 0;
   }
@@ -31,6 +32,8 @@ void add_report(CLI::App& app, int& status) {
   command->add_option("RESULT", options->path, "A result written with --json, or a fuzzing database")
       ->required()
       ->type_name("RESULT.json|assay.db");
+  command->add_flag("--trend", options->trend,
+                    "All runs of the database: error over bound and findings, by commit");
   command->add_option("--out", options->out, "Folder to write into")->type_name("DIR")->capture_default_str();
   command->callback([options, &status] { status = options->run(); });
 }

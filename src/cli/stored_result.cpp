@@ -33,6 +33,15 @@ nlohmann::json read_result(const std::string& path) {
   return to_json(*run);
 }
 
+nlohmann::json read_trend(const std::string& path) {
+  if (!is_sqlite(read_file(path)))
+    throw BadInput(
+        fmt::format("{}: --trend needs a fuzzing database, as 'assay fuzz --db FILE' writes it", path));
+  const std::vector<StoredRun> runs = Database(path, Access::read).runs();
+  if (runs.empty()) throw BadInput(fmt::format("{}: holds no fuzz run yet", path));
+  return trend_of(runs);
+}
+
 Baseline read_baseline(const std::string& path) {
   const std::string bytes = read_file(path);
   if (is_sqlite(bytes)) return {path, Database(path, Access::read).verifications()};

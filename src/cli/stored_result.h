@@ -9,6 +9,8 @@ namespace assay::cli {
 
 /// The document of a JSON file; of a database its latest run. Throws BadInput naming the file.
 nlohmann::json read_result(const std::string& path);
+/// How the runs of a database follow each other. Throws BadInput where the file is none.
+nlohmann::json read_trend(const std::string& path);
 /// The findings of a JSON file, or those of all runs of a database.
 Baseline read_baseline(const std::string& path);
 

@@ -33,11 +33,12 @@ ErrorStatistics error_statistics(const Tensor& got, const ReferenceOutput& refer
     const double value = got.value(flat), mid = reference.mid[flat], bound = reference.bound[flat];
     if (!std::isfinite(value) || !std::isfinite(mid)) continue;
     const Judgement j = judge(got.dtype, value, mid, reference.rad[flat], bound);
-    const double difference = value - mid;
-    errors.push_back(j.error);
+    const double difference = value - mid, error = std::fabs(difference);
+    errors.push_back(error);
     if (std::isfinite(bound)) bounds.push_back(bound);
-    if (std::isfinite(j.ratio)) ratios.push_back(j.ratio);
-    ulps.push_back(j.error == 0 ? 0 : j.error / ulp(got.dtype, decode(got.dtype, encode(got.dtype, mid))));
+    if (std::isfinite(j.ratio) || j.verdict != ElementVerdict::undecided) ratios.push_back(j.ratio);
+    const double rounded = std::min(std::fabs(round_to(got.dtype, mid)), max_finite(got.dtype));
+    ulps.push_back(error / ulp(got.dtype, rounded));
     squares += difference * difference;
     exact_squares += mid * mid;
     sum += difference;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <random>
 
+#include "reports/tool.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -96,8 +97,29 @@ TEST_F(DatabaseTest, KeepsRunsFindingsAndCorpusFromOneOpeningToTheNext) {
   EXPECT_EQ(run->findings[0].case_, finding(3).case_);
 }
 
+TEST_F(DatabaseTest, GivesAllRunsInTheirOrderEachWithItsOwnFindings) {
+  Database database(file());
+  for (int64_t i = 1; i <= 3; ++i) {
+    const int64_t run = database.begin_run(begun());
+    for (int64_t j = 1; j < i; ++j) database.add_finding(run, finding(10 * i + j));
+    FuzzRun counted = begun();
+    counted.cases = i;
+    database.update_run(run, counted);
+  }
+  const std::vector<StoredRun> runs = database.runs();
+  ASSERT_EQ(runs.size(), 3U);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(runs[i].run.cases, static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(runs[i].run.findings.size(), i);
+    EXPECT_EQ(runs[i].commit, tool_commit());
+    EXPECT_EQ(runs[i].started.size(), std::string("2025-01-31 12:00:00").size()) << runs[i].started;
+  }
+  EXPECT_EQ(runs[2].run.findings[1].token, finding(32).token);
+}
+
 TEST_F(DatabaseTest, AnEmptyDatabaseHasNoRun) {
   Database database(file());
+  EXPECT_TRUE(database.runs().empty());
   EXPECT_FALSE(database.latest_run().has_value());
 }
 

@@ -17,7 +17,7 @@ mkdir -p "$2/src/cli"; printf "#!/bin/bash\nprintf \"[%%s]\" \"\$@\"; exit 7\n" 
 tool ctest 'echo "scale ${ASSAY_TEST_SCALE:-1}, long ${ASSAY_TEST_LONG:-0}" >>"$(dirname "$0")/../calls.log"
 echo "100% tests passed, 0 tests failed out of 3"'
 tool nvcc 'exit 0'
-tool apt-get 'exit 1'
+tool apt-get '[[ $* == *update ]] || exit 1'
 
 run() { output=$(MISSING=${missing:-none} PATH=$tree/tools:$PATH "$tree/assay" "$@" 2>"$tree/errors"); status=$?; }
 expect() {
@@ -85,6 +85,23 @@ expect 'test has the status of ctest' is "$status" 0
 expect 'a plain test is short' called 'scale 1, long 0'
 run test --long
 expect '--long is for the test programs' called 'scale 10, long 1'
+
+export ASSAY_CHROMIUM=/no/such/browser
+: >"$tree/calls.log"
+rm -f "$tree/build/.browser_tried"
+run test
+expect 'the tests ask for a browser' called 'install -y --no-install-recommends chromium'
+expect 'a browser that cannot be installed is said' said 'the test of report pages will be skipped'
+expect 'and stops no test' is "$status" 0
+: >"$tree/calls.log"
+run test
+expect 'it is asked for once' is "$(grep -c apt-get "$tree/calls.log")" 0
+rm -f "$tree/build/.browser_tried"
+sleep 0.02
+touch "$tree/src/changed.cpp"
+run list
+expect 'the program alone needs none' is "$(grep -c apt-get "$tree/calls.log")" 0
+unset ASSAY_CHROMIUM
 
 [[ $failures -eq 0 ]] && echo "the launcher keeps its promises"
 exit $((failures > 0))

@@ -3,13 +3,18 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "reports/html.h"
+#include "reports/markup.h"
+#include "reports/page_text.h"
 #include "src/numerics/bad_input.h"
+#include "tests/reports/read_tables.h"
 #include "tests/reports/sample_result.h"
+#include "tests/reports/sample_sweep.h"
 
 namespace assay {
 namespace {
@@ -31,8 +36,42 @@ class WriteReport : public testing::Test {
     out << file.rdbuf();
     return out.str();
   }
+  /// The page without the charting library, which holds no results.
+  std::string own_page() const {
+    std::string page = content("index.html");
+    return page.erase(page.find(text::vega()), text::vega().size());
+  }
   fs::path folder_;
 };
+
+using Texts = std::vector<std::string>;
+
+/// The fields as they stand in the document, or as they are shortened for reading.
+Texts exact(const json& object, const std::vector<const char*>& names) {
+  Texts texts;
+  for (const char* name : names) texts.push_back(exact_decimal(object.at(name)));
+  return texts;
+}
+Texts shortened(const json& object, const std::vector<const char*>& names) {
+  Texts texts;
+  for (const char* name : names) texts.push_back(short_decimal(object.at(name)));
+  return texts;
+}
+
+/// Cells of a CSV row by the names of its columns.
+Texts columns(const test::Rows& csv, size_t row, const std::vector<const char*>& names) {
+  Texts texts;
+  for (const char* name : names) {
+    const auto found = std::find(csv.at(0).begin(), csv.at(0).end(), name);
+    texts.push_back(found == csv[0].end() ? "no such column"
+                                          : csv.at(row)[static_cast<size_t>(found - csv[0].begin())]);
+  }
+  return texts;
+}
+
+bool holds(const test::Rows& rows, const Texts& row) {
+  return std::find(rows.begin(), rows.end(), row) != rows.end();
+}
 
 TEST_F(WriteReport, WritesEveryFormIntoAFolderThatItMakes) {
   const json run = test::fuzz_run(2);
@@ -42,6 +81,85 @@ TEST_F(WriteReport, WritesEveryFormIntoAFolderThatItMakes) {
   EXPECT_TRUE(content("junit.xml").starts_with("<?xml"));
   EXPECT_TRUE(content("report.md").starts_with("# fuzz"));
   EXPECT_EQ(json::parse(content("findings.sarif"))["runs"][0]["results"].size(), 2u);
+}
+
+TEST_F(WriteReport, EveryFormOfASweepCarriesItsNumbers) {
+  write_report(to_json(test::full_sweep()), folder_ / "a" / "b");
+  const json document = json::parse(content("result.json"));
+  const test::Rows csv = test::read_csv(content("table.csv")),
+                   markdown = test::read_markdown_table(content("report.md"), "| kernel |"),
+                   page = test::read_page_numbers(own_page(), "cells");
+  const std::vector<const char*> all = {"max_error", "p99_error", "max_bound", "p99_bound",
+                                        "max_ratio", "p99_ratio", "max_ulp",   "p99_ulp",
+                                        "rms_error", "rms_exact", "bias",      "shrinkage"},
+                                 counts = {"elements",    "violation",      "nonfinite",
+                                           "wrong_class", "undecided",      "gate_min",
+                                           "gate_max",    "seconds_kernel", "seconds_reference"},
+                                 shown = {"max_error", "p99_error", "max_bound", "max_ratio", "p99_ratio",
+                                          "max_ulp",   "rms_error", "rms_exact", "bias"};
+  ASSERT_EQ(page.size(), document["cells"].size());
+  for (size_t i = 0; i < document["cells"].size(); ++i) {
+    const json& cell = document["cells"][i];
+    EXPECT_EQ(columns(csv, i + 1, all), exact(cell["over_seeds"], all));
+    EXPECT_EQ(columns(csv, i + 1, counts), exact(cell, counts));
+    if (cell["samples"].empty()) continue;
+    Texts row = exact(cell["over_seeds"], shown);
+    row.push_back(exact_decimal(cell["undecided"]));
+    EXPECT_EQ(page[i], row);
+    EXPECT_EQ(Texts(markdown.at(i).begin() + 4, markdown[i].end() - 1),
+              shortened(cell["over_seeds"], {"max_error", "p99_error", "max_bound", "max_ratio", "max_ulp",
+                                             "rms_error", "bias"}));
+  }
+}
+
+TEST_F(WriteReport, EveryFormOfAVerificationCarriesItsNumbers) {
+  for (const json& sample : {test::passed_verification(), test::nan_verification()}) {
+    write_report(sample, folder_ / "a" / "b");
+    const test::Rows csv = test::read_csv(content("table.csv")),
+                     markdown = test::read_markdown_table(content("report.md"), "| output | format |"),
+                     page = test::read_page_numbers(own_page(), "");
+    const json outputs = json::parse(content("result.json"))["outputs"];
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::vector<const char*> counts = {"elements", "violation", "nonfinite", "wrong_class",
+                                               "undecided"};
+      std::vector<const char*> all = counts, shown = counts;
+      for (const char* name : {"max_ratio", "max_tightness", "max_relative_bound", "max_enclosure"})
+        all.push_back(name);
+      for (const char* name : {"max_ratio", "max_tightness", "max_enclosure"}) shown.push_back(name);
+      EXPECT_EQ(columns(csv, i + 1, all), exact(outputs[i], all));
+      EXPECT_EQ(columns(csv, i + 1, {"got", "expected", "bound"}),
+                exact(outputs[i]["worst"], {"got", "expected", "bound"}));
+      EXPECT_TRUE(holds(page, exact(outputs[i], all)));
+      EXPECT_EQ(Texts(markdown.at(i).begin() + 2, markdown[i].end()), shortened(outputs[i], shown));
+      for (const char* name : {"got", "expected", "bound"})
+        EXPECT_TRUE(holds(page, exact(outputs[i]["worst"], {name}))) << name;
+    }
+  }
+}
+
+TEST_F(WriteReport, EveryFormOfAFuzzRunCarriesItsNumbers) {
+  write_report(test::fuzz_run(1), folder_ / "a" / "b");
+  const json run = json::parse(content("result.json"));
+  const test::Rows csv = test::read_csv(content("table.csv")), page = test::read_page_numbers(own_page(), ""),
+                   markdown = test::read_markdown_table(content("report.md"), "| kernel |"),
+                   properties = test::read_markdown_table(content("report.md"), "| property |");
+  const std::vector<const char*> all = {"cases", "max_ratio", "max_tightness", "max_relative_bound"};
+  for (size_t i = 0; i < run["tightness"].size(); ++i) {
+    EXPECT_EQ(columns(csv, i + 1, all), exact(run["tightness"][i], all));
+    EXPECT_EQ(Texts(markdown.at(i).end() - 4, markdown[i].end()), shortened(run["tightness"][i], all));
+  }
+  for (size_t i = 0; i < run["properties"].size(); ++i) {
+    const Texts numbers = exact(run["properties"][i], {"checked", "failed"});
+    EXPECT_EQ(Texts(properties.at(i).begin() + 1, properties[i].end()), numbers);
+    EXPECT_TRUE(holds(page, numbers));
+  }
+}
+
+TEST_F(WriteReport, ASweepHasItsPicturesBesideIt) {
+  write_report(to_json(test::full_sweep()), folder_ / "a" / "b");
+  const std::string text = content("report.md");
+  for (size_t at = 0; (at = text.find("](", at)) != std::string::npos; ++at)
+    EXPECT_TRUE(fs::exists(folder_ / "a" / "b" / text.substr(at + 2, text.find(')', at) - at - 2)));
 }
 
 TEST_F(WriteReport, NamesTheFolderThatCannotBeMade) {
