@@ -5,10 +5,10 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 #include "src/numerics/bad_input.h"
+#include "src/tensor/unambiguous_json.h"
 
 namespace assay {
 namespace {
@@ -196,18 +196,6 @@ void read_arithmetic(const Node& node, PlanDocument& plan) {
   }
 }
 
-/// JSON leaves open which of two equal keys counts: a plan that has two is not run on a guess.
-json parse_without_duplicates(const std::string& text, const std::string& path) {
-  std::vector<std::set<std::string>> open;  // keys of the objects around the place that is read
-  return json::parse(text, [&](int, json::parse_event_t event, const json& parsed) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
-      throw BadInput(fmt::format("{}: key {} stands twice in one object; leave one out", path, parsed.dump()));
-    return true;
-  });
-}
-
 PlanDocument read_document(const json& raw, const std::string& path) {
   const Node root(raw, "", path);
   root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
@@ -251,17 +239,7 @@ PlanDocument read_document(const json& raw, const std::string& path) {
 }  // namespace
 
 PlanDocument parse_plan_document(const std::string& text, const std::string& path) {
-  json raw;
-  try {
-    raw = parse_without_duplicates(text, path);
-  } catch (const json::exception& error) {  // numbers beyond double are out_of_range
-    // "[json.exception.parse_error.101] parse error at line 3, column 5: ...": the bracket is the library's
-    // own.
-    const std::string message = error.what();
-    const size_t bracket = message.find("] ");
-    throw BadInput(fmt::format("{}: not JSON: {}", path,
-                               bracket == std::string::npos ? message : message.substr(bracket + 2)));
-  }
+  const json raw = parse_unambiguous(text, path, "not JSON");
   return read_document(raw, path);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "src/case/held_order.h"
 #include "src/case/names.h"
 #include "src/numerics/bad_input.h"
 #include "src/tensor/shape_contract.h"
@@ -124,14 +125,23 @@ void take_sizes(Case& c, const Specs& specs, const TensorMap& raw) {
   }
 }
 
+/// Where heads may be merged with the channels, and no tensor says how many there are.
+std::string merged_hint(const ArgumentSpec& spec, const Tensor& tensor) {
+  const bool heads =
+      std::any_of(spec.axes.begin(), spec.axes.end(), [](std::string_view a) { return a == "H"; });
+  return heads && tensor.axes.size() + 1 == spec.axes.size()
+             ? "; if heads are merged with the channels, give their number with -H"
+             : "";
+}
+
 /// Of an argument whose axes no other one shares, a wrong number of them leaves its sizes unknown.
 void require_rank(const ArgumentSpec& spec, const Tensor& tensor, const Sizes& sizes) {
   if (tensor.axes.size() == spec.axes.size()) return;
   for (const auto axis : spec.axes)
     if (axis != "N" && sizes.of(axis) == 0)
-      throw BadInput(fmt::format("{}: expected axes [{}], got [{}] ({} axes for {})", spec.name,
+      throw BadInput(fmt::format("{}: expected axes [{}], got [{}] ({} axes for {}){}", spec.name,
                                  fmt::join(spec.axes, ","), fmt::join(shape_of(tensor), ","),
-                                 tensor.axes.size(), spec.axes.size()));
+                                 tensor.axes.size(), spec.axes.size(), merged_hint(spec, tensor)));
 }
 
 /// The format that most plain inputs have, among equals the earliest one's, and the input that has it first.
@@ -182,13 +192,16 @@ void take_formats(Case& c, const Specs& specs, const TensorMap& raw, const std::
 
 }  // namespace
 
-GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, const std::string& source) {
-  GivenInputs given{base, {}};
+GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, const std::string& source,
+                       int64_t heads) {
+  GivenInputs given{base, {}, {}};
   Case& c = given.case_;
   take_offsets(c, raw, source);
   const Specs specs = inputs_of(c, op);
   require_known(op, specs, raw, source);
+  given.notes = take_order(c, specs, raw, heads, source);
   take_sizes(c, specs, raw);
+  if (heads > 0 && c.H != heads) throw BadInput(fmt::format("-H {}: {} has H = {}", heads, source, c.H));
   take_formats(c, specs, raw, source);
   const Sizes sizes = sizes_of(c);
   c.without.clear();

@@ -2,6 +2,7 @@
 // the operator's axes.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "reference/operator.h"
 #include "src/case/case.h"
@@ -12,11 +13,14 @@ namespace assay {
 struct GivenInputs {
   Case case_;        ///< sizes, formats, packing and absent inputs as the tensors say
   TensorMap inputs;  ///< axes named
+  /// Lines for people: tensors that the file holds in another order (src/case/held_order.h).
+  std::vector<std::string> notes;
 };
 
 /// `base` gives what tensors cannot (kernel, scale, cu_seqlens where no tensor of that name is there).
-/// `source` is for messages. Throws BadInput for a missing or unknown tensor, a shape that breaks the
-/// operator's contract, formats that do not go together.
-GivenInputs fit_inputs(const Case& base, const Operator&, TensorMap raw, const std::string& source);
+/// `source` is for messages, `heads` the number of heads where a caller knows it. Throws BadInput for a
+/// missing or unknown tensor, a shape that breaks the operator's contract, formats that do not go together.
+GivenInputs fit_inputs(const Case& base, const Operator&, TensorMap raw, const std::string& source,
+                       int64_t heads = 0);
 
 }  // namespace assay

@@ -14,6 +14,7 @@
 #include "src/case/names.h"
 #include "src/case/parameters.h"
 #include "src/case/values.h"
+#include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
 #include "src/numerics/bad_input.h"
 #include "src/plan/block_choice.h"
@@ -23,7 +24,7 @@ namespace assay::cli {
 namespace {
 
 /// Options that say what tensors of a file already say.
-constexpr const char* kDrawn[] = {"--batch",     "--length", "--heads",   "--value-heads",   "--key-dim",
+constexpr const char* kDrawn[] = {"--batch",     "--length", "--value-heads",   "--key-dim",
                                   "--value-dim", "--slots",  "--dtype",   "--gate-dtype",    "--decay",
                                   "--values",    "--seed",   "--without", "--initial-state", "--set"};
 
@@ -32,30 +33,6 @@ std::string names_of(const Table& table) {
   std::vector<std::string_view> names;
   for (const auto& row : table) names.push_back(row.name);
   return fmt::format("{}", fmt::join(names, ", "));
-}
-
-/// "q=query_states": the file's tensor query_states is the input q. Tensors that no input is named after stay.
-TensorMap renamed(TensorMap tensors, const std::vector<std::string>& map, const std::string& source) {
-  TensorMap result;
-  for (const std::string& pair : map) {
-    const size_t equals = pair.find('=');
-    if (equals == pair.npos || equals == 0 || equals + 1 == pair.size())
-      throw BadInput(fmt::format("--map {}: write it as q=query_states", pair));
-    const std::string input = pair.substr(0, equals), name = pair.substr(equals + 1);
-    auto found = tensors.extract(name);
-    if (!found) {
-      std::vector<std::string> names;
-      for (const auto& [known, tensor] : tensors) names.push_back(known);
-      throw BadInput("--map: " + unknown_name("tensor of " + source, name, names));
-    }
-    found.key() = input;
-    if (!result.insert(std::move(found)).inserted)
-      throw BadInput(fmt::format("--map {}: {} is given two tensors", pair, input));
-  }
-  for (auto& [name, tensor] : tensors)
-    if (!result.emplace(name, std::move(tensor)).second)
-      throw BadInput(fmt::format("--map: {} has a tensor {} of its own; leave one out", source, name));
-  return result;
 }
 
 /// "0,15,100" as offsets. An option's own list would drop what is empty between two commas.
@@ -117,7 +94,10 @@ void CaseOptions::add_to(CLI::App& app) {
       ->check(not_empty())
       ->group(sizes)
       ->capture_default_str();
-  app.add_option("-H,--heads", case_.H, "Heads")->check(not_empty())->group(sizes)->capture_default_str();
+  app.add_option("-H,--heads", case_.H, "Heads; with --inputs only where its shapes leave them open")
+      ->check(not_empty())
+      ->group(sizes)
+      ->capture_default_str();
   app.add_option("--value-heads", case_.HV, "Value heads, where the operator has them")
       ->check(not_empty())
       ->group(sizes);
@@ -217,15 +197,31 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
   if (inputs_.empty()) {
     if (!map_.empty()) throw BadInput("--map names tensors of a file: give it with --inputs");
     validate(c, op);
-    return {c, std::nullopt, ""};
+    return {c, std::nullopt, "", {}};
   }
   for (const char* option : kDrawn) {
     if (app_->count(option))
       throw BadInput(
           fmt::format("{} and --inputs: the file already says this; leave {} out", option, option));
   }
-  GivenInputs given = fit_inputs(c, op, renamed(read_tensors(inputs_), map_, inputs_), inputs_);
-  return {given.case_, std::move(given.inputs), inputs_};
+  const int64_t heads = app_->count("--heads") ? case_.H : 0;
+  if (app_->count("--heads") && heads < 1) throw BadInput(fmt::format("H = {}: must be at least 1", heads));
+  GivenInputs given = fit_inputs(c, op, renamed(read_tensors(inputs_), map_, inputs_), inputs_, heads);
+  return {given.case_, std::move(given.inputs), options_of_file(), std::move(given.notes)};
+}
+
+/// As they were given: of the other options none says what the file says.
+std::string CaseOptions::options_of_file() const {
+  std::string text = fmt::format(" --inputs {}", inputs_);
+  if (!map_.empty()) text += fmt::format(" --map {}", fmt::join(map_, ","));
+  if (!layout_.empty()) text += fmt::format(" --layout {}", fmt::join(layout_, ","));
+  if (app_->count("--heads")) text += fmt::format(" -H {}", case_.H);
+  if (!cu_seqlens_.empty()) text += fmt::format(" --cu-seqlens {}", cu_seqlens_);
+  if (!parameters_.empty()) text += fmt::format(" --parameter {}", fmt::join(parameters_, ","));
+  if (app_->count("--scale")) text += fmt::format(" --scale {}", scale_);
+  if (app_->count("--direction")) text += fmt::format(" --direction {}", case_.direction);
+  if (!case_.blocks.empty()) text += fmt::format(" --blocks {}", case_.blocks);
+  return text;
 }
 
 std::pair<std::string, int64_t> parse_element(const std::string& text, const Case& c, const Operator& op) {

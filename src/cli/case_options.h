@@ -37,7 +37,8 @@ class KernelOptions {
 struct CaseToRun {
   Case case_;
   std::optional<TensorMap> inputs;
-  std::string source;  ///< the file, for replay lines
+  std::string given;               ///< the options that name and read the file, for replay lines
+  std::vector<std::string> notes;  ///< what people should know about how the file was read
 };
 
 /// Sizes, formats, decays, ... or --inputs FILE.
@@ -46,11 +47,13 @@ class CaseOptions {
   void add_to(CLI::App&);
   /// Throws BadInput where options contradict each other or the file does not fit the operator.
   CaseToRun resolve(const Kernel&) const;
-  /// The case of the options alone, to be varied before it is validated. Throws BadInput where --inputs is given.
+  /// The case of the options alone, to be varied before it is validated. Throws BadInput where --inputs is
+  /// given.
   Case unchecked(const Kernel&) const;
 
  private:
   Case from_options(const Kernel&) const;
+  std::string options_of_file() const;
 
   Case case_;
   std::string cu_seqlens_, inputs_, dtype_ = "bf16", gate_dtype_ = "fp32";

@@ -14,6 +14,7 @@ inline constexpr int kBadInputStatus = 2, kInternalErrorStatus = 3;
 
 void add_list(CLI::App& app, int& status);
 void add_verify(CLI::App& app, int& status);
+void add_inspect(CLI::App& app, int& status);
 void add_fuzz(CLI::App& app, int& status);
 void add_defects(CLI::App& app, int& status);
 void add_mutate(CLI::App& app, int& status);

@@ -15,6 +15,7 @@
 #include "src/case/names.h"
 #include "src/cli/commands.h"
 #include "src/numerics/bad_input.h"
+#include "src/ptx/printable.h"
 
 namespace assay::cli {
 namespace {
@@ -24,12 +25,16 @@ std::string version_text() {
   return fmt::format("assay {}{}", tool_version(), commit.empty() ? "" : fmt::format(" ({})", commit));
 }
 
+constexpr size_t kLongestMessage = 2000;
+
 /// One line on standard error, whatever the message holds.
 int complain(std::string message, int status) {
   for (char& c : message) {
     if (c == '\n' || c == '\r') c = ' ';
   }
   while (!message.empty() && message.back() == ' ') message.pop_back();
+  message = ptx::printable(message);  // names of files and tensors are anybody's
+  if (message.size() > kLongestMessage) message = message.substr(0, kLongestMessage) + " ...";
   fmt::print(stderr, "assay: {}\n", message);
   return status;
 }
@@ -62,8 +67,8 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   int status = 0;
-  for (const auto add : {add_list, add_verify, add_fuzz, add_defects, add_mutate, add_trace, add_replay,
-                         add_sweep, add_report})
+  for (const auto add : {add_list, add_verify, add_inspect, add_fuzz, add_defects, add_mutate, add_trace,
+                         add_replay, add_sweep, add_report})
     add(app, status);
   try {
     require_subcommand(app, argc, argv);

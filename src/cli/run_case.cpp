@@ -17,8 +17,7 @@ namespace {
 std::string replay_with_file(const KernelOptions& options, const CaseToRun& run) {
   std::string line = "assay verify";
   if (!options.foreign()) line += fmt::format(" {}", run.case_.kernel);
-  line += options.replay_suffix() + fmt::format(" --inputs {}", run.source);
-  if (run.case_.scale) line += fmt::format(" --scale {}", *run.case_.scale);
+  line += options.replay_suffix() + run.given;
   return line;
 }
 
@@ -40,6 +39,10 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
     result.replay += options.replay_suffix();
   }
   return result;
+}
+
+void print_notes(const OutputOptions& output, const CaseToRun& run) {
+  for (const std::string& note : run.notes) output.console().line(note);
 }
 
 int conclude(const OutputOptions& output, const FindingOptions& findings, const Verification& v,

@@ -12,6 +12,9 @@ namespace assay::cli {
 /// Verifies on the engines and writes the command that repeats it into the result.
 Verification run_case(KernelOptions&, const CaseToRun&, const Engines&, VerifyOptions);
 
+/// How the inputs' file was read, where that is not as the operator has it.
+void print_notes(const OutputOptions&, const CaseToRun&);
+
 /// Prints the result for people and writes it where asked; the exit status. Inputs out of domain are bad
 /// input: one line on standard error instead of a screen.
 int conclude(const OutputOptions&, const FindingOptions&, const Verification&, size_t depth = kDefaultDepth);

@@ -11,12 +11,24 @@
 #include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"
+#include "src/tensor/tensor_summary.h"
 
 namespace assay::cli {
 namespace {
 
 /// About ten seconds of shadow execution on two cores; a longer run goes without.
 constexpr uint64_t kShadowInstructions = 500'000'000;
+
+/// Values that no kernel made: the first of each class in each input that a file brings along.
+void print_given(const Console& console, const TensorMap& inputs) {
+  for (const auto& [name, tensor] : inputs) {
+    const TensorSummary s = summary_of(tensor);
+    for (const ValueClass& values : {s.nan, s.plus_infinity, s.minus_infinity})
+      if (values.count)
+        console.line(fmt::format("origin: {} = {} is in the inputs already, no kernel made it",
+                                 tensor.element_name(values.first), tensor.value(values.first)));
+  }
+}
 
 struct TraceCommand {
   KernelOptions kernel;
@@ -32,6 +44,7 @@ struct TraceCommand {
   int run() {
     findings.check();
     const CaseToRun run = cases.resolve(kernel.kernel());
+    print_notes(output, run);
     VerifyOptions options;
     options.threads = engines.threads();
     checks.apply(options);
@@ -45,6 +58,7 @@ struct TraceCommand {
     const Engines on = engines.make();
     const Verification result = run_case(kernel, run, on, options);
     const int status = conclude(output, findings, result, depth);
+    if (result.verdict == "domain" && run.inputs) print_given(output.console(), *run.inputs);
     if (!result.origin && !result.slice && !result.trap && result.verdict != "domain") {
       output.console().line(
           "no output element is non-finite or beyond its bound; --element shows what stands behind one");

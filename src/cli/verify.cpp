@@ -20,6 +20,7 @@ struct VerifyCommand {
   int run() {
     findings.check();
     const CaseToRun run = cases.resolve(kernel.kernel());
+    print_notes(output, run);
     const Engines on = engines.make();
     VerifyOptions options;
     options.threads = engines.threads();

@@ -28,10 +28,13 @@ constexpr TypeName kTypes[] = {{"<f8", Dtype::fp64}, {"<f4", Dtype::fp32}, {"<f2
 
 /// Text after `'key':` in the header's dictionary, blanks skipped.
 std::string_view after_key(std::string_view header, std::string_view key, const std::string& path) {
-  const size_t at = header.find(fmt::format("'{}':", key));
+  const std::string quoted = fmt::format("'{}':", key);
+  const size_t at = header.find(quoted);
   if (at == std::string_view::npos)
     throw BadInput(fmt::format("{}: not a .npy file: its header has no '{}'", path, key));
-  header = header.substr(at + key.size() + 3);
+  header = header.substr(at + quoted.size());
+  if (header.find(quoted) != std::string_view::npos)
+    throw BadInput(fmt::format("{}: not a .npy file: its header has '{}' twice", path, key));
   return header.substr(std::min(header.find_first_not_of(' '), header.size()));
 }
 
@@ -54,15 +57,19 @@ std::vector<Axis> shape_of(std::string_view header, const std::string& path) {
   std::vector<Axis> axes;
   double elements = 1;  // of the axes that are not empty: their product must be a number
   while (true) {
-    rest = rest.substr(std::min(rest.find_first_not_of(" ,"), rest.size()));
+    rest = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
     if (rest.empty()) return axes;
     int64_t size = 0;
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), size);
-    if (error != std::errc() || size < 0) throw BadInput(fmt::format("{}: not a .npy file: bad shape", path));
+    rest = rest.substr(static_cast<size_t>(end - rest.data()));
+    rest = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
+    const bool single = rest.empty() && axes.empty();  // "(3)" is a number, "(3,)" a shape
+    if (error != std::errc() || size < 0 || single || !(rest.empty() || rest.starts_with(",")))
+      throw BadInput(fmt::format("{}: not a .npy file: bad shape", path));
     elements *= std::max<double>(1, static_cast<double>(size));
     if (elements > 0x1p60) throw BadInput(fmt::format("{}: impossible shape", path));
     axes.push_back({"", size});
-    rest = rest.substr(static_cast<size_t>(end - rest.data()));
+    rest = rest.substr(std::min<size_t>(1, rest.size()));
   }
 }
 
@@ -70,6 +77,8 @@ std::vector<Axis> shape_of(std::string_view header, const std::string& path) {
 std::pair<std::string_view, size_t> header_of(std::string_view file, const std::string& path) {
   if (!file.starts_with(kMagic) || file.size() < 10) throw BadInput(fmt::format("{}: not a .npy file", path));
   const int version = static_cast<unsigned char>(file[6]);
+  if (version < 1 || version > 3)
+    throw BadInput(fmt::format("{}: .npy of version {}; save it as version 1, 2 or 3", path, version));
   const size_t width = version == 1 ? 2 : 4;
   uint32_t length = 0;
   if (file.size() >= 8 + width) std::memcpy(&length, file.data() + 8, width);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "src/numerics/bad_input.h"
@@ -15,6 +16,7 @@ namespace assay {
 namespace {
 
 constexpr size_t kEndBytes = 22, kDirectoryBytes = 46, kLocalBytes = 30, kLongestComment = 0xffff;
+constexpr size_t kFirstRoom = 1 << 16;
 constexpr uint64_t kMostDeflated = 1100;  // zlib expands a byte to at most 1032
 
 struct Entry {
@@ -64,16 +66,23 @@ std::vector<Entry> directory_of(std::string_view file, const std::string& path) 
   return entries;
 }
 
+/// Room is made as bytes come, not for what a corrupt size promises.
 std::string inflated(std::string_view packed, uint32_t size, const std::string& where) {
   if (size > kMostDeflated * (packed.size() + 1)) refuse(where, "corrupt: it cannot unpack to its size");
-  std::string bytes(size, '\0');
+  std::string bytes;
   z_stream stream{};
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
-  stream.next_out = reinterpret_cast<Bytef*>(bytes.data());
-  stream.avail_out = size;
   int status = inflateInit2(&stream, -MAX_WBITS);
-  if (status == Z_OK) status = inflate(&stream, Z_FINISH);
+  while (status == Z_OK && bytes.size() < size) {
+    const size_t made = bytes.size(), room = std::min<size_t>(size - made, std::max(made, kFirstRoom));
+    bytes.resize(made + room);
+    stream.next_out = reinterpret_cast<Bytef*>(bytes.data()) + made;
+    stream.avail_out = static_cast<uInt>(room);
+    status = inflate(&stream, Z_NO_FLUSH);
+    if (stream.avail_out > 0) break;  // the data have ended, or are corrupt
+  }
+  if (status == Z_OK && stream.avail_out == 0) status = inflate(&stream, Z_FINISH);  // the end mark is left
   const bool whole = status == Z_STREAM_END && stream.avail_out == 0;
   inflateEnd(&stream);
   if (!whole) refuse(where, "corrupt: its data do not unpack to its size");
@@ -102,12 +111,21 @@ std::string bytes_of(const Entry& entry, std::string_view file, const std::strin
   return bytes;
 }
 
+/// Entries of the same bytes would let a small file unpack to any size.
+void require_own_bytes(std::vector<Entry> entries, const std::string& path) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.local < b.local; });
+  for (size_t i = 1; i < entries.size(); ++i)
+    if (entries[i].local < uint64_t{entries[i - 1].local} + kLocalBytes + entries[i - 1].packed)
+      refuse(path, fmt::format("corrupt .npz file: {} and {} overlap", entries[i - 1].name, entries[i].name));
+}
+
 }  // namespace
 
-TensorMap read_npz(const std::string& path) {
-  const std::string file = read_file(path);
+TensorMap parse_npz(std::string_view file, const std::string& path) {
   TensorMap tensors;
-  for (const Entry& entry : directory_of(file, path)) {
+  const std::vector<Entry> entries = directory_of(file, path);
+  require_own_bytes(entries, path);
+  for (const Entry& entry : entries) {
     const std::string where = fmt::format("{}: {}", path, entry.name);
     if (!entry.name.ends_with(".npy")) refuse(where, "not a .npy file");
     const std::string name = entry.name.substr(0, entry.name.size() - 4);
@@ -117,6 +135,10 @@ TensorMap read_npz(const std::string& path) {
   }
   if (tensors.empty()) refuse(path, "a .npz file without tensors");
   return tensors;
+}
+
+TensorMap read_npz(const std::string& path) {
+  return parse_npz(read_file(path), path);
 }
 
 }  // namespace assay

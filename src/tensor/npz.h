@@ -1,6 +1,7 @@
 // NumPy's .npz: a ZIP archive of .npy files, stored or deflated.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "src/tensor/tensor.h"
 
@@ -9,5 +10,7 @@ namespace assay {
 /// Tensors by the names of their files, without ".npy". Throws BadInput, one line with the file, where the
 /// archive is truncated, contradicts itself, holds what is no .npy, or where a file of it has 4 GiB or more.
 TensorMap read_npz(const std::string& path);
+/// The same of a whole file's bytes; `where` is for messages.
+TensorMap parse_npz(std::string_view file, const std::string& where);
 
 }  // namespace assay

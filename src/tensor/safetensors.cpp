@@ -8,9 +8,12 @@
 
 #include "src/numerics/bad_input.h"
 #include "src/tensor/tensor_file.h"
+#include "src/tensor/unambiguous_json.h"
 
 namespace assay {
 namespace {
+
+constexpr uint64_t kLongestHeader = 100'000'000;  // of the format's own readers
 
 struct TypeName {
   const char* name;
@@ -28,26 +31,42 @@ Dtype dtype_of(const std::string& name, const std::string& where) {
                              where, name));
 }
 
-/// Bytes of a tensor of this shape; nothing a file could hold where it overflows.
-uint64_t bytes_of(const std::vector<int64_t>& shape, Dtype dtype, const std::string& where) {
-  auto bytes = static_cast<uint64_t>(format(dtype).bytes);
-  for (const int64_t size : shape) {
-    if (size < 0) throw BadInput(fmt::format("{}: negative size {} in its shape", where, size));
-    if (size > 0 && bytes > std::numeric_limits<int64_t>::max() / static_cast<uint64_t>(size)) {
-      throw BadInput(fmt::format("{}: impossible shape", where));
-    }
-    bytes *= static_cast<uint64_t>(size);
+/// A list of whole numbers. Others, which a conversion would round, have no place here.
+std::vector<uint64_t> numbers_of(const nlohmann::json& list, const char* key, const std::string& where) {
+  std::vector<uint64_t> numbers;
+  for (const nlohmann::json& item : list) {
+    if (item.is_number_integer() && !item.is_number_unsigned())
+      throw BadInput(fmt::format("{}: negative size {} in its {}", where, item.get<int64_t>(), key));
+    if (!list.is_array() || !item.is_number_unsigned())
+      throw BadInput(fmt::format("{}: not a safetensors file: bad header: its {} is no list of whole numbers",
+                                 where, key));
+    numbers.push_back(item.get<uint64_t>());
   }
-  return bytes;
+  return numbers;
+}
+
+/// Axes of this shape, and the bytes of their tensor, which a file could hold.
+std::pair<std::vector<Axis>, uint64_t> axes_of(const std::vector<uint64_t>& shape, Dtype dtype,
+                                               const std::string& where) {
+  constexpr uint64_t most = std::numeric_limits<int64_t>::max();
+  auto bytes = static_cast<uint64_t>(format(dtype).bytes);
+  uint64_t spanned = bytes;  // without the empty axes: strides too must be numbers
+  std::vector<Axis> axes;
+  for (const uint64_t size : shape) {
+    if (size > most || (size > 0 && spanned > most / size))
+      throw BadInput(fmt::format("{}: impossible shape", where));
+    bytes *= size, spanned *= size > 0 ? size : 1;
+    axes.push_back({"", static_cast<int64_t>(size)});
+  }
+  return {std::move(axes), bytes};
 }
 
 Tensor read_entry(const std::string& name, const nlohmann::json& entry, std::string_view data,
                   const std::string& path) {
   const std::string where = fmt::format("{}: tensor {}", path, name);
   const Dtype dtype = dtype_of(entry.at("dtype").get<std::string>(), where);
-  const auto shape = entry.at("shape").get<std::vector<int64_t>>();
-  const auto offsets = entry.at("data_offsets").get<std::vector<uint64_t>>();
-  const uint64_t bytes = bytes_of(shape, dtype, where);
+  auto [axes, bytes] = axes_of(numbers_of(entry.at("shape"), "shape", where), dtype, where);
+  const std::vector<uint64_t> offsets = numbers_of(entry.at("data_offsets"), "data_offsets", where);
   if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] - offsets[0] != bytes) {
     throw BadInput(
         fmt::format("{}: its byte range does not fit its shape and type ({} bytes)", where, bytes));
@@ -56,8 +75,6 @@ Tensor read_entry(const std::string& name, const nlohmann::json& entry, std::str
     throw BadInput(fmt::format("{}: truncated file: data ends at byte {}, the tensor at {}", where,
                                data.size(), offsets[1]));
   }
-  std::vector<Axis> axes;
-  for (const int64_t size : shape) axes.push_back({"", size});
   Tensor tensor(name, dtype, std::move(axes));
   if (bytes > 0) std::memcpy(tensor.data.data(), data.data() + offsets[0], bytes);
   return tensor;
@@ -86,8 +103,7 @@ std::string type_name(Dtype dtype, const std::string& name) {
 
 }  // namespace
 
-TensorMap read_safetensors(const std::string& path) {
-  const std::string file = read_file(path);
+TensorMap parse_safetensors(std::string_view file, const std::string& path) {
   uint64_t header_size = 0;
   if (file.size() < 8)
     throw BadInput(fmt::format("{}: not a safetensors file: only {} bytes", path, file.size()));
@@ -97,12 +113,15 @@ TensorMap read_safetensors(const std::string& path) {
         fmt::format("{}: truncated or not a safetensors file: a header of {} bytes in a file of {}", path,
                     header_size, file.size()));
   }
-  const std::string_view data = std::string_view(file).substr(8 + header_size);
+  if (header_size > kLongestHeader)
+    throw BadInput(fmt::format("{}: not a safetensors file: a header of {} bytes, of which {} is the most",
+                               path, header_size, kLongestHeader));
+  const std::string_view data = file.substr(8 + header_size);
   TensorMap tensors;
   std::map<uint64_t, std::pair<uint64_t, std::string>> ranges;  // begin -> end, tensor
+  const auto header =
+      parse_unambiguous(file.substr(8, header_size), path, "not a safetensors file: bad header");
   try {
-    const auto header =
-        nlohmann::json::parse(file.begin() + 8, file.begin() + 8 + static_cast<int64_t>(header_size));
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") continue;
       tensors.emplace(name, read_entry(name, entry, data, path));
@@ -112,6 +131,10 @@ TensorMap read_safetensors(const std::string& path) {
     throw BadInput(fmt::format("{}: not a safetensors file: bad header: {}", path, error.what()));
   }
   return tensors;
+}
+
+TensorMap read_safetensors(const std::string& path) {
+  return parse_safetensors(read_file(path), path);
 }
 
 void write_safetensors(const std::string& path, const TensorMap& tensors) {

@@ -41,7 +41,10 @@ std::string exchanged(const ShapeContract& contract, const Shape& got) {
       if (axes[i].name == "T" && heads(axes[j]))
         return fmt::format("heads first: {} and {} look exchanged; transpose them", axes[i].name,
                            axes[j].name);
-      return fmt::format("{} and {} look exchanged", axes[i].name, axes[j].name);
+      const std::string text = fmt::format("{} and {} look exchanged", axes[i].name, axes[j].name);
+      const bool state = axes[0].name == "N" && i + 2 == axes.size();
+      return state ? fmt::format("transposed: {}; give --layout {}=transposed", text, contract.argument)
+                   : text;
     }
   }
   Shape expected = sizes(contract), sorted = got;

@@ -67,15 +67,15 @@ TEST(GivenInputs, WhatDoesNotFitIsNamed) {
       {[](TensorMap& t) {
          t["initial_state"] = tensor(Dtype::fp32, {2, 2, 8, 16});
        },
-       "initial_state: expected [N=2,H=2,K=16,V=8], got [2,2,8,16] (K and V look exchanged)"},
+       "initial_state: expected [N=2,H=2,K=16,V=8], got [2,2,8,16] (transposed: K and V look exchanged; "},
       {[](TensorMap& t) {
          t["initial_state"] = tensor(Dtype::fp32, {3, 2, 16, 8});
        },
        "cu_seqlens has N + 1 offsets"},
       {[](TensorMap& t) {
-         t["k"] = tensor(Dtype::fp16, {1, 2, 30, 16});
+         t["k"] = tensor(Dtype::fp16, {1, 16, 2, 30});
        },
-       "k: expected [B=1,T=30,H=2,K=16], got [1,2,30,16] (heads first"},
+       "k: expected [B=1,T=30,H=2,K=16], got [1,16,2,30] (T and K look exchanged"},
       {[](TensorMap& t) {
          t["g"] = tensor(Dtype::bf16, {1, 30, 2});
        },

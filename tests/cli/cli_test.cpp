@@ -91,7 +91,8 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"verify gla.chunk --inputs gone.safetensors", "gone.safetensors: cannot be opened"},
       {"verify gla.chunk --inputs cut.safetensors", "not a safetensors file"},
       {"verify gla.chunk --inputs exchanged.safetensors",
-       "initial_state: expected [N=1,H=2,K=16,V=8], got [1,2,8,16] (K and V look exchanged)"},
+       "initial_state: expected [N=1,H=2,K=16,V=8], got [1,2,8,16] (transposed: K and V look exchanged; "
+       "give --layout initial_state=transposed)"},
       {"verify gla.chunk --inputs lacking.safetensors", "no tensor 'v', which gla needs"},
       {"verify gla.chunk --inputs unknown.safetensors", "unknown input of gla 'gk'"},
       {"verify gla.chunk --inputs unknown.safetensors --map g=gkk", "did you mean 'gk'?"},

@@ -1,6 +1,8 @@
 // Mistakes that users make with shapes, on every argument of every kernel: each is refused in one line that
-// names the argument; how often its explanation is the right one is printed.
+// names the argument, or, where it is another order of the same elements, taken with a line that says so; how
+// often the explanation is the right one is printed.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -20,6 +22,7 @@ struct Mistake {
   TensorMap raw;
   /// Words of the right explanation, all of them.
   std::vector<std::string> words;
+  bool is_order = false;  ///< the same elements in another known order
 };
 
 /// All axes of different sizes, none of them 1.
@@ -76,8 +79,8 @@ class Mistakes {
   }
 
   void add(const std::string& what, const std::string& argument, Tensor changed,
-           std::vector<std::string> words) {
-    Mistake mistake{what, argument, sound_, std::move(words)};
+           std::vector<std::string> words, bool is_order = false) {
+    Mistake mistake{what, argument, sound_, std::move(words), is_order};
     mistake.raw[argument] = std::move(changed);
     mistakes_.push_back(std::move(mistake));
   }
@@ -116,7 +119,8 @@ class Mistakes {
         std::swap(shape[i], shape[j]);
         const bool heads_first = axis(i) == "T" && is_heads(axis(j));
         add(fmt::format("{} and {} exchanged", axis(i), axis(j)), name, unnamed(dtype, shape),
-            {heads_first ? "heads first" : fmt::format("{} and {} look exchanged", axis(i), axis(j))});
+            {heads_first ? "heads-first" : fmt::format("{} and {} look exchanged", axis(i), axis(j))},
+            heads_first);
       }
       if (right[i] > 1) {
         Shape shape = right;
@@ -136,8 +140,10 @@ class Mistakes {
         Shape shape = right;
         shape[i] *= shape[i + 1];
         shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+        const bool channels = is_heads(axis(i)) && i + 2 == right.size() && right.size() > 2;
         add(fmt::format("{} and {} merged", axis(i), axis(i + 1)), name, unnamed(dtype, shape),
-            {fmt::format("{} and {} look merged", axis(i), axis(i + 1))});
+            {channels ? "heads merged" : fmt::format("{} and {} look merged", axis(i), axis(i + 1))},
+            channels);
       }
     }
     if (spec.axes[0] == "N") {
@@ -178,31 +184,38 @@ class Mistakes {
   std::vector<Mistake> mistakes_;
 };
 
-/// The message about these inputs; empty where they are taken.
-std::string refusal(const Case& c, const Operator& op, const TensorMap& raw) {
+/// The message about these inputs, or what is said of them where they are taken.
+struct Answer {
+  bool taken = false;
+  std::string text;
+};
+
+Answer answer(const Case& c, const Operator& op, const TensorMap& raw) {
   Case base;
   base.kernel = c.kernel, base.direction = c.direction;
   try {
-    fit_inputs(base, op, raw, "inputs");
-    return "";
+    return {true, fmt::format("{}", fmt::join(fit_inputs(base, op, raw, "inputs").notes, "; "))};
   } catch (const BadInput& error) {
-    return error.what();
+    return {false, error.what()};
   }
 }
 
-TEST(ShapeMistakes, OfEveryArgumentOfEveryKernelAreRefusedAndNearlyAllExplained) {
-  int made = 0, refused = 0, explained = 0;
+TEST(ShapeMistakes, OfEveryArgumentOfEveryKernelAreRefusedOrSaidAndNearlyAllExplained) {
+  int made = 0, refused = 0, taken = 0, explained = 0;
   std::set<std::string> seen;
   for (const Kernel& kernel : kernels())
     for (const bool packed : {false, true}) {
       const Operator& op = find_operator(kernel.operator_name);
       const Case c = case_of(kernel, packed);
       Mistakes mistakes(c, op);
-      ASSERT_EQ(refusal(c, op, mistakes.sound()), "") << kernel.name;
+      const Answer sound = answer(c, op, mistakes.sound());
+      ASSERT_TRUE(sound.taken && sound.text.empty()) << kernel.name << ": " << sound.text;
       for (const Mistake& mistake : mistakes.all()) {
-        const std::string message = refusal(c, op, mistake.raw);
-        ++made, refused += !message.empty();
+        const auto [is_taken, message] = answer(c, op, mistake.raw);
+        ++made, refused += !is_taken, taken += is_taken;
         EXPECT_NE(message, "") << kernel.name << ": " << mistake.argument << ": " << mistake.what;
+        EXPECT_TRUE(!is_taken || mistake.is_order)
+            << kernel.name << ": " << mistake.argument << ": " << message;
         EXPECT_EQ(message.find('\n'), std::string::npos) << message;
         bool right = message.find(mistake.argument) != message.npos;
         for (const std::string& word : mistake.words) right &= message.find(word) != message.npos;
@@ -212,9 +225,9 @@ TEST(ShapeMistakes, OfEveryArgumentOfEveryKernelAreRefusedAndNearlyAllExplained)
                       message.c_str());
       }
     }
-  std::printf("%d mistakes, %d refused, %d explained rightly (%.1f %%)\n", made, refused, explained,
-              100.0 * explained / made);
-  EXPECT_EQ(refused, made);
+  std::printf("%d mistakes, %d refused, %d taken, %d explained rightly (%.1f %%)\n", made, refused, taken,
+              explained, 100.0 * explained / made);
+  EXPECT_GT(taken, 0);
   EXPECT_GE(explained, 0.9 * made);
 }
 

@@ -18,7 +18,7 @@ TEST(ShapeContract, TheLikeliestExplanationIsNamed) {
     const char* why;
   };
   const Row table[] = {
-      {kState, {3, 4, 16, 64}, "K and V look exchanged"},
+      {kState, {3, 4, 16, 64}, "transposed: K and V look exchanged; give --layout initial_state=transposed"},
       {kQuery, {2, 4, 100, 64}, "heads first: T and H look exchanged; transpose them"},
       {kQuery, {100, 2, 4, 64}, "B and T look exchanged"},
       {kQuery, {64, 2, 100, 4}, "axes look permuted; the order is [B=2,T=100,H=4,K=64]"},
@@ -54,7 +54,8 @@ TEST(ShapeContract, TheMessageNamesBothSidesAndAFittingShapePasses) {
     return {};
   };
   EXPECT_EQ(message(kState, exchanged),
-            "initial_state: expected [N=3,H=4,K=64,V=16], got [3,4,16,64] (K and V look exchanged)");
+            "initial_state: expected [N=3,H=4,K=64,V=16], got [3,4,16,64] (transposed: K and V look exchanged; "
+            "give --layout initial_state=transposed)");
   EXPECT_EQ(message(kState, unlike), "initial_state: expected [N=3,H=4,K=64,V=16], got [5,5]");
   EXPECT_EQ(message(kState, right), "");
 }

@@ -1,0 +1,13 @@
+// JSON as files bring it along, read so that nothing is left to chance.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace assay {
+
+/// JSON leaves open which of two equal keys counts: a document that has two is refused, as is one that nests
+/// deeper than 64. Throws BadInput, one line with the path; `otherwise` says what text is that is no JSON.
+nlohmann::json parse_unambiguous(std::string_view text, const std::string& path, std::string_view otherwise);
+
+}  // namespace assay
