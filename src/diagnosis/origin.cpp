@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "src/diagnosis/nearest_finite.h"
 #include "src/diagnosis/origin_kind.h"
 #include "src/diagnosis/origin_sentence.h"
+#include "src/diagnosis/selected_zero.h"
 #include "src/diagnosis/slice.h"
 #include "src/diagnosis/source_line.h"
 #include "src/vm/matrix_form.h"
@@ -100,8 +102,8 @@ bool masked_by_product(const ptx::Function& function, const vm::Event& event) {
 
 /// The first NaN on the path: its kind and place and, where another instruction than the origin made its Inf,
 /// that place.
-void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path,
-                        const SourceText& source, OriginTrace& trace) {
+void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path, const SourceText& source,
+                        const std::function<bool(const vm::Event&)>& is_selected, OriginTrace& trace) {
   for (int32_t index : path) {
     const vm::Event event = recording.event(index);
     if (!std::isnan(event.result) || !event.born) continue;
@@ -111,6 +113,7 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
     trace.nan_in_matrix = vm::is_matrix_product(instruction.opcode);
     trace.masked_by_product = trace.nan_kind == "zero-times-infinity" && masked_by_product(function, event);
+    trace.zero_selected = trace.nan_kind == "zero-times-infinity" && !trace.masked_by_product && is_selected(event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
       if (made < 0) continue;
@@ -194,7 +197,10 @@ std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& in
     describe_event(recording, event, source, origin);
     if (origin.kind == "exp-overflow") trace.exponent = exponent_of(origin);
     origin.chain = chain_of(recording, slice.path, carrier, source);
-    describe_first_nan(recording, slice.path, source, trace);
+    const auto is_selected = [&](const vm::Event& nan) {
+      return is_selected_zero(plan, inputs, options.machine, output, flat, nan);
+    };
+    describe_first_nan(recording, slice.path, source, is_selected, trace);
     elements = elements_of(recording, event.inputs);
     trace.computed_from =
         definitions_before(*recording.modules[event.module], event.function, event.instruction, 6, source);
