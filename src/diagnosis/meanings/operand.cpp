@@ -60,7 +60,7 @@ std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
 
 std::vector<Variant> of_another_sequence(const FailingRun& run) {
   return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
-    if (token_width(x) == 0) return;
+    if (token_width(x) == 0 && axis_of(x, "N") < 0) return;
     for (const IndexMap& map : index_maps(run.sequences()))
       v.push_back(on_input(run, fmt::format("{} of another sequence, {}", name, map.text), name,
                            [&run, map](const Tensor& t) { return of_sequences(run, t, map.from); }));
