@@ -163,5 +163,27 @@ TEST(Causes, AnExponentOfOneRowWithinABlockIsAnAnchorsNotAChunkStarts) {
   EXPECT_EQ(Scene(9, 8, 8, 8, -100).best(), "anchor-row-late");
 }
 
+TEST(Causes, AZeroThatASelectPutThereIsAMaskedLaneUnlessRowsPastTheEndAreAtFault) {
+  Scene masked(100, 17, 17, 18, -90);
+  masked.trace.zero_selected = true;
+  Evidence evidence = masked.evidence();
+  evidence.finite_when_padded = false;
+  EXPECT_EQ(diagnose(evidence).front().cause, "masked-lane-overflow");
+  evidence.finite_when_padded = true;
+  EXPECT_EQ(diagnose(evidence).front().cause, "zero-filled-gate-rows");
+  Scene live(100, 17, 17, 18, -90);
+  Evidence without_select = live.evidence();
+  without_select.finite_when_padded = false;
+  EXPECT_EQ(diagnose(without_select).front().cause, "anchor-row-late");
+}
+
+TEST(Causes, AnArgumentOfMoreThanGatesIsNoDecay) {
+  Scene logit(128, 17, 20, 16);
+  logit.inputs["q"] = Tensor("q", Dtype::fp32, {{"B", 1}, {"T", 128}, {"H", 1}, {"K", 2}});
+  EXPECT_NE(logit.best(), "exponential-overflow");
+  logit.trace.input_elements.emplace_back("q", 5);
+  EXPECT_EQ(logit.best(), "exponential-overflow");
+}
+
 }  // namespace
 }  // namespace assay

@@ -1,0 +1,36 @@
+#include <gtest/gtest.h>
+
+#include "src/diagnosis/origin.h"
+#include "tests/diagnosis/elementwise_kernel.h"
+
+namespace assay {
+namespace {
+
+/// Whether the zero that meets e^x = Inf is held to be a select's.
+bool selected(const std::string& zero) {
+  const Plan plan = elementwise_plan("ex2.approx.f32 %f1, %x;\n" + zero + "\nmul.rn.f32 %r, %f1, %f2;");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, 200), "o", 3);
+  EXPECT_TRUE(trace) << zero;
+  if (!trace) return false;
+  EXPECT_EQ(trace->nan_kind, "zero-times-infinity") << zero;
+  return trace->zero_selected;
+}
+
+TEST(SelectedZero, IsFollowedThroughConversionsMemoryAndProducts) {
+  const std::string chosen = "setp.gt.f32 %p1, %x, 0f42FE0000; selp.f32 %f3, 0f00000000, %y, %p1;\n";
+  EXPECT_TRUE(selected(chosen + "mov.f32 %f2, %f3;"));
+  EXPECT_TRUE(selected(chosen + "cvt.rn.bf16.f32 %h1, %f3; mov.b16 %h2, 0; mov.b32 %b1, {%h2, %h1}; mov.b32 %f2, %b1;"));
+  EXPECT_TRUE(selected(chosen + "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; "
+                                "st.shared.f32 [%b1], %f3; ld.shared.f32 %f2, [%b1];"));
+  EXPECT_TRUE(selected(chosen + "mul.rn.f32 %f2, %f3, %y;"));
+}
+
+TEST(SelectedZero, IsNoneThatArithmeticMadeOrAnInputHeld) {
+  EXPECT_FALSE(selected("sub.rn.f32 %f2, %y, %y;"));
+  EXPECT_FALSE(selected("neg.f32 %f3, %x; mul.rn.f32 %f3, %f3, 0f42C80000; ex2.approx.f32 %f2, %f3;")) << "an underflow";
+  EXPECT_FALSE(selected("setp.gt.f32 %p1, %x, 0f42FE0000; sub.rn.f32 %f4, %y, %y; selp.f32 %f2, %f4, %y, %p1;"))
+      << "a select that took a computed zero";
+}
+
+}  // namespace
+}  // namespace assay
