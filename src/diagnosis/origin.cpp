@@ -9,9 +9,9 @@
 #include <set>
 
 #include "src/diagnosis/nearest_finite.h"
+#include "src/diagnosis/operand_history.h"
 #include "src/diagnosis/origin_kind.h"
 #include "src/diagnosis/origin_sentence.h"
-#include "src/diagnosis/selected_zero.h"
 #include "src/diagnosis/slice.h"
 #include "src/diagnosis/source_line.h"
 #include "src/vm/matrix_form.h"
@@ -127,6 +127,21 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
   }
 }
 
+/// Of memory that nothing wrote the origin is the instruction that read it, not the first that computed with it.
+void move_to_read(const OperandHistory& history, const SourceText& source, Origin& origin) {
+  const vm::SliceInstance* read = history.unwritten_read();
+  if (!read || read->instruction < 0) return;
+  const ptx::Module& module = *history.slice().modules[static_cast<size_t>(read->module)];
+  const ChainLink link = link_of(module, read->function, read->instruction, source);
+  if (link.where.ptx_line == origin.where.ptx_line) return;
+  origin.where = link.where;
+  origin.source_text = link.text;
+  origin.instruction = link.instruction;
+  origin.operands.clear();
+  origin.block = read->block, origin.thread = read->thread;
+  if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
+}
+
 /// An element without an event behind it: copied from an input or a literal, or never written.
 void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier, double value,
                       const SourceText& source, Origin& origin) {
@@ -197,8 +212,12 @@ std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& in
     describe_event(recording, event, source, origin);
     if (origin.kind == "exp-overflow") trace.exponent = exponent_of(origin);
     origin.chain = chain_of(recording, slice.path, carrier, source);
+    if (origin.kind == kind_of(vm::Source::unwritten)) {
+      const OperandHistory history(plan, inputs, options.machine, output, flat, event);
+      move_to_read(history, source, origin);
+    }
     const auto is_selected = [&](const vm::Event& nan) {
-      return is_selected_zero(plan, inputs, options.machine, output, flat, nan);
+      return OperandHistory(plan, inputs, options.machine, output, flat, nan).has_selected_zero();
     };
     describe_first_nan(recording, slice.path, source, is_selected, trace);
     elements = elements_of(recording, event.inputs);

@@ -105,6 +105,22 @@ std::vector<Variant> cut(const FailingRun& run) {
   });
 }
 
+/// Two operands rounded, the others not.
+void append_pairs(const FailingRun& run, std::vector<Variant>& v) {
+  const std::vector<std::string> names = run.operands();
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
+    for (size_t a = 0; a < names.size(); ++a)
+      for (size_t b = a + 1; b < names.size(); ++b) {
+        v.push_back({fmt::format("{} and {} rounded to {}", names[a], names[b], format(dtype).name), [=, &run] {
+                       TensorMap inputs = run.inputs();
+                       for (const std::string& name : {names[a], names[b]})
+                         inputs[name] = rounded_to(inputs.at(name), dtype);
+                       return evaluate_with(run, inputs);
+                     }});
+        v.back().sweep = true;
+      }
+}
+
 std::vector<Variant> rounded(const FailingRun& run) {
   std::vector<Variant> v = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& list) {
     for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
@@ -119,6 +135,7 @@ std::vector<Variant> rounded(const FailingRun& run) {
                      for (const std::string& name : names) inputs[name] = rounded_to(inputs.at(name), dtype);
                    return evaluate_with(run, inputs);
                  }});
+  append_pairs(run, v);
   return v;
 }
 

@@ -1,4 +1,4 @@
-#include "src/diagnosis/selected_zero.h"
+#include "src/diagnosis/operand_history.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "src/vm/event_log.h"
-#include "src/vm/value_slice.h"
 
 namespace assay {
 namespace {
@@ -66,14 +65,36 @@ bool ends_at_select(const vm::ValueSlice& s, std::vector<int32_t> open) {
 
 }  // namespace
 
-bool is_selected_zero(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& machine,
-                      const std::string& output, int64_t flat, const vm::Event& event) {
+OperandHistory::OperandHistory(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& machine,
+                               const std::string& output, int64_t flat, const vm::Event& event) {
   const vm::SliceLimits limits{size_t{1} << 18, size_t{3} << 19, uint64_t{256} << 20, {}};
-  const vm::ValueSlice s = vm::slice_value(plan, inputs, machine, output, flat, limits);
-  return std::any_of(s.instances.begin(), s.instances.end(), [&](const vm::SliceInstance& i) {
-    return i.launch == event.launch && i.function == event.function && i.instruction == event.instruction &&
-           i.block == event.block && i.thread == event.thread && ends_at_select(s, zeros_beside_infinities(s, i));
+  slice_ = vm::slice_value(plan, inputs, machine, output, flat, limits);
+  for (size_t at = 0; at < slice_.instances.size(); ++at) {
+    const vm::SliceInstance& i = slice_.instances[at];
+    if (i.launch == event.launch && i.function == event.function && i.instruction == event.instruction &&
+        i.block == event.block && i.thread == event.thread)
+      of_event_.push_back(static_cast<int32_t>(at));
+  }
+}
+
+bool OperandHistory::has_selected_zero() const {
+  return std::any_of(of_event_.begin(), of_event_.end(), [&](int32_t at) {
+    return ends_at_select(slice_, zeros_beside_infinities(slice_, slice_.instances[static_cast<size_t>(at)]));
   });
+}
+
+const vm::SliceInstance* OperandHistory::unwritten_read() const {
+  std::vector<int32_t> open = of_event_;
+  std::set<int32_t> seen;
+  for (size_t next = 0; next < open.size() && next < kMostFollowed; ++next) {  // breadth first: the nearest
+    const vm::SliceInstance& i = slice_.instances[static_cast<size_t>(open[next])];
+    for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
+      const vm::SliceOperand& from = slice_.operands[o];
+      if (from.made_by < 0 && from.source == vm::Source::unwritten) return &i;
+      if (from.made_by >= 0 && seen.insert(from.made_by).second) open.push_back(from.made_by);
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace assay

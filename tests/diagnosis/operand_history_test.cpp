@@ -16,7 +16,7 @@ bool selected(const std::string& zero) {
   return trace->zero_selected;
 }
 
-TEST(SelectedZero, IsFollowedThroughConversionsMemoryAndProducts) {
+TEST(OperandHistory, ASelectedZeroIsFollowedThroughConversionsMemoryAndProducts) {
   const std::string chosen = "setp.gt.f32 %p1, %x, 0f42FE0000; selp.f32 %f3, 0f00000000, %y, %p1;\n";
   EXPECT_TRUE(selected(chosen + "mov.f32 %f2, %f3;"));
   EXPECT_TRUE(selected(chosen + "cvt.rn.bf16.f32 %h1, %f3; mov.b16 %h2, 0; mov.b32 %b1, {%h2, %h1}; mov.b32 %f2, %b1;"));
@@ -25,11 +25,24 @@ TEST(SelectedZero, IsFollowedThroughConversionsMemoryAndProducts) {
   EXPECT_TRUE(selected(chosen + "mul.rn.f32 %f2, %f3, %y;"));
 }
 
-TEST(SelectedZero, IsNoneThatArithmeticMadeOrAnInputHeld) {
+TEST(OperandHistory, ASelectedZeroIsNoneThatArithmeticMadeOrAnInputHeld) {
   EXPECT_FALSE(selected("sub.rn.f32 %f2, %y, %y;"));
   EXPECT_FALSE(selected("neg.f32 %f3, %x; mul.rn.f32 %f3, %f3, 0f42C80000; ex2.approx.f32 %f2, %f3;")) << "an underflow";
   EXPECT_FALSE(selected("setp.gt.f32 %p1, %x, 0f42FE0000; sub.rn.f32 %f4, %y, %y; selp.f32 %f2, %f4, %y, %p1;"))
       << "a select that took a computed zero";
+}
+
+/// The origin's opcode where o[3] takes part in what is read of shared memory after `before`.
+std::string origin_after(const std::string& before) {
+  const Plan plan = elementwise_plan("mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2;\n" + before +
+                                     "ld.shared.f32 %f1, [%b1]; mul.rn.f32 %f2, %f1, %y; add.rn.f32 %r, %f2, %x;");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3);
+  return trace ? trace->origin.instruction.substr(0, trace->origin.instruction.find(' ')) : "none";
+}
+
+TEST(OperandHistory, MemoryThatNothingWroteIsTracedToTheInstructionThatReadIt) {
+  EXPECT_EQ(origin_after(""), "ld.shared.f32");
+  EXPECT_EQ(origin_after("st.shared.f32 [%b1], %y;"), "none");
 }
 
 }  // namespace
