@@ -158,5 +158,33 @@ TEST(WeighMeanings, ADivisorOfItsOwnChunkIsNamedWithAndWithoutTheInitialOne) {
   EXPECT_GE(shown, 4);
 }
 
+TEST(WeighMeanings, TwoRoundedOperandsAreToldFromOne) {
+  test::MutatedRun scene(parse_token(kScenes[0]));
+  const FailingRun clean = scene.run();
+  TensorMap inputs = clean.inputs();
+  for (const char* name : {"q", "v"})
+    inputs[name] = mapped(inputs.at(name), [](double x, int64_t) { return round_to(Dtype::bf16, x); });
+  scene.store(*evaluate_with(clean, inputs));
+  const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
+  ASSERT_FALSE(weighed.fitting.empty());
+  EXPECT_EQ(weighed.fitting[0].cause, "operand-rounded");
+  EXPECT_NE(weighed.fitting[0].explanation.find("q and v rounded to bf16"), std::string::npos);
+}
+
+TEST(WeighMeanings, RowsReadWiderThanTheyAreStoredAreALayout) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T21/H2/K3/V4/fp32/g-fp32/mild/s4/h0"));
+  const FailingRun clean = scene.run();
+  const Meaning* layout = nullptr;
+  for (const Meaning& meaning : meanings())
+    if (meaning.name == "operand-layout") layout = &meaning;
+  ASSERT_TRUE(layout);
+  for (const Variant& variant : layout->variants(clean)) {
+    if (variant.text != "rows of 3 elements read 4 apart, and as long, in tiles of 8 tokens") continue;
+    EXPECT_EQ(first_cause(scene, *variant.predict()), "operand-layout");
+    return;
+  }
+  FAIL() << "no such variant";
+}
+
 }  // namespace
 }  // namespace assay
