@@ -185,5 +185,22 @@ TEST(Causes, AnArgumentOfMoreThanGatesIsNoDecay) {
   EXPECT_EQ(logit.best(), "exponential-overflow");
 }
 
+TEST(Causes, AFiniteValueThatGrewWithAnExponentialsArgumentHadAPositiveExponent) {
+  OutputComparison dk;
+  dk.name = "dk", dk.violation = 1;
+  dk.worst.element = "dk[b=0,t=1,h=0,k=0]";
+  dk.worst.got = 0x1p90, dk.worst.expected = 0.5, dk.worst.bound = 1e-6;
+  std::vector<OutputComparison> outputs{dk};
+  std::vector<ExponentRange> exponents{{{"k.cu", 7, 9, "k", ""}, "ex2.approx.f32", -5, 92, 10, 0}};
+  Evidence e;
+  e.outputs = &outputs, e.exponents = &exponents, e.op = &find_operator("gla");
+  ASSERT_FALSE(diagnose(e).empty());
+  EXPECT_EQ(diagnose(e).front().cause, "positive-decay-exponent");
+  exponents[0].max = 3;
+  EXPECT_TRUE(diagnose(e).empty()) << "no exponential grew so far";
+  exponents[0].max = 92, outputs[0].worst.got = 2;
+  EXPECT_TRUE(diagnose(e).empty()) << "nor did the value";
+}
+
 }  // namespace
 }  // namespace assay

@@ -32,17 +32,17 @@ TEST(OperandHistory, ASelectedZeroIsNoneThatArithmeticMadeOrAnInputHeld) {
       << "a select that took a computed zero";
 }
 
-/// The origin's opcode where o[3] takes part in what is read of shared memory after `before`.
+/// The origin's opcode where o[3] is made of what o[3] held before.
 std::string origin_after(const std::string& before) {
-  const Plan plan = elementwise_plan("mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2;\n" + before +
-                                     "ld.shared.f32 %f1, [%b1]; mul.rn.f32 %f2, %f1, %y; add.rn.f32 %r, %f2, %x;");
+  const Plan plan =
+      elementwise_plan(before + "ld.global.f32 %f1, [%ao]; mul.rn.f32 %f2, %f1, %y; add.rn.f32 %r, %f2, %x;");
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3);
   return trace ? trace->origin.instruction.substr(0, trace->origin.instruction.find(' ')) : "none";
 }
 
 TEST(OperandHistory, MemoryThatNothingWroteIsTracedToTheInstructionThatReadIt) {
-  EXPECT_EQ(origin_after(""), "ld.shared.f32");
-  EXPECT_EQ(origin_after("st.shared.f32 [%b1], %y;"), "none");
+  EXPECT_EQ(origin_after(""), "ld.global.f32");
+  EXPECT_EQ(origin_after("st.global.f32 [%ao], %y;"), "none");
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ Cause masked_lane_overflow() {
             if (!e.trace || e.trace->origin.kind != "exp-overflow") return d;
             if (e.trace->masked_by_product) {
               d.score += 0.6;
-              d.evidence.push_back("its infinity met the zero of a mask: " + e.trace->nan_at.instruction);
+              d.evidence.push_back("it met the zero of a mask: " + e.trace->masked_at.instruction);
             }
             if (e.trace->zero_selected && !e.finite_when_padded.value_or(false)) {
               d.score += e.finite_when_padded || is_whole(span) ? 0.6 : 0.25;  // else a row past the end may be meant
