@@ -3,6 +3,7 @@
 #include "reports/document.h"
 #include "reports/identity.h"
 #include "src/case/parameters.h"
+#include "src/plan/source_place.h"
 
 namespace assay {
 
@@ -101,6 +102,10 @@ void fields(Io& io, SourceLocation& x) {
   ASSAY_FIELD(line);
   ASSAY_FIELD(ptx_line);
   ASSAY_FIELD(function);
+  std::optional<std::vector<std::string>> frames;  // null where nothing was inlined; older documents lack it
+  if (!x.called_at.empty()) frames = frames_of(x);
+  io("frames", frames);
+  x.called_at = joined_frames(frames.value_or(std::vector<std::string>{}));
 }
 
 template <typename Io>

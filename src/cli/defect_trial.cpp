@@ -9,6 +9,7 @@
 #include "fuzz/properties.h"
 #include "kernels/compile_ptx.h"
 #include "src/compare/digest.h"
+#include "src/plan/source_place.h"
 #include "src/verify/acceptance.h"
 #include "src/verify/verify.h"
 
@@ -79,13 +80,13 @@ std::string text_of(const SourceLocation& where) {
   return where.file.empty() ? "" : fmt::format("{}:{}", where.file, where.line);
 }
 
-/// Of the instruction, or of the call that it was inlined at: "chunk.cu:40", without a folder.
+/// Of the instruction, or of a call that it was inlined at.
 bool is_expected(const SourceLocation& where, const std::vector<LineRange>& expected) {
+  std::vector<std::string> frames = frames_of(where);
+  frames.push_back(text_of(where));
   return std::any_of(expected.begin(), expected.end(), [&](const LineRange& range) {
-    if (where.file == range.file && where.line >= range.first && where.line <= range.last) return true;
-    const std::string name = range.file.substr(range.file.rfind('/') + 1);
     for (int line = range.first; line <= range.last; ++line)
-      if (where.called_at == fmt::format("{}:{}", name, line)) return true;
+      if (std::count(frames.begin(), frames.end(), fmt::format("{}:{}", range.file, line))) return true;
     return false;
   });
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "src/case/parameters.h"
+#include "src/plan/source_place.h"
 
 namespace assay::cli {
 namespace {
@@ -16,7 +17,15 @@ constexpr size_t kInputsPrinted = 6;
 
 std::string place(const SourceLocation& where) {
   if (where.file.empty()) return fmt::format("{} (PTX line {})", where.function, where.ptx_line);
-  return fmt::format("{}:{} (PTX line {})", where.file, where.line, where.ptx_line);
+  return fmt::format("{} (PTX line {})", source_place(where), where.ptx_line);
+}
+
+/// The calls around an inlined line, down to the kernel's entry.
+void print_frames(const Console& console, const SourceLocation& where) {
+  const std::vector<std::string> frames = frames_of(where);
+  auto call = std::find(frames.begin(), frames.end(), fmt::format("{}:{}", where.file, where.line));
+  for (call += call != frames.end(); call != frames.end(); ++call)
+    console.line(console.styled(Style::dim, fmt::format("    inlined at {}", *call)));
 }
 
 std::string sizes_text(const Case& c) {
@@ -208,6 +217,7 @@ void print_origin(const Console& console, const Origin& origin, size_t depth) {
     return;
   }
   console.line(fmt::format("  {} at {}", console.styled(Style::bad, origin.kind), place(origin.where)));
+  print_frames(console, origin.where);
   if (!origin.source_text.empty()) console.line(fmt::format("    {}", origin.source_text));
   console.line(fmt::format("  {}  -> {}", origin.instruction, origin.result));
   for (const OriginOperand& operand : origin.operands) {
@@ -256,6 +266,7 @@ void print_verification(const Console& console, const Verification& v, size_t de
   if (v.trap) {
     console.line(fmt::format("  at {}, block ({}), thread ({})", place(v.trap->where),
                              fmt::join(v.trap->block, ","), fmt::join(v.trap->thread, ",")));
+    print_frames(console, v.trap->where);
   }
   if (v.partial) console.line(fmt::format("  {}", *v.partial));
   print_checks(console, v);

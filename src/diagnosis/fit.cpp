@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kMostBitsOfElement = 12;  // one element alone proves no more: inputs may be small integers
 constexpr double kBitsNeeded = 6;
-constexpr double kFarNearer = 0x1p-10;
+constexpr double kNearer = 0x1p-3, kFarNearer = 0x1p-10;
 
 bool is_wrong(ElementVerdict v) {
   return v == ElementVerdict::violation || v == ElementVerdict::wrong_class;
@@ -50,8 +50,9 @@ OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const Re
     // domain of its bound (a growing decay) has to come far nearer than the reference instead.
     const double off = std::fabs(value - mid);
     const bool telling = bound <= distance;
-    if (telling ? !agreed : !(off <= distance * kFarNearer)) continue;
+    if (telling ? !agreed : !(off <= distance * kNearer)) continue;
     ++f.explained;
+    if (!telling && off > distance * kFarNearer) continue;  // it agrees, and shows nothing
     const double ratio = distance / std::max(telling ? bound : off, 1e-300);
     fit.bits += std::isfinite(ratio) ? std::clamp(std::log2(ratio), 0.0, kMostBitsOfElement) : kMostBitsOfElement;
   }

@@ -25,6 +25,8 @@ struct Variant {
   bool approximate = false;
   /// What `predict` found out by fitting, appended to the text.
   std::shared_ptr<std::string> fitted;
+  /// One of many alike (each token in turn): tried after all others, and only where none of them fits well.
+  bool sweep = false;
 };
 
 struct Meaning {
@@ -32,6 +34,8 @@ struct Meaning {
   std::string_view summary;  ///< one line for `assay list causes`
   std::string_view advice;   ///< what to look at
   std::function<std::vector<Variant>(const FailingRun&)> variants;
+  /// Of a meaning that says little: a more specific one that fits as well goes before it.
+  double prior = 1;
 };
 
 /// All tables, one after another: the most specific first.
@@ -67,6 +71,7 @@ double score_of(const Fit&, const Variant&, double choices);
 struct Weighed {
   std::vector<Diagnosis> fitting;
   int64_t tried = 0, left = 0;
+  double bits = 0;  ///< surprise (Fit::bits) of the best
 };
 Weighed weigh_meanings(const FailingRun&, double seconds);
 

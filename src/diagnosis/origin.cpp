@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "src/diagnosis/nearest_finite.h"
+#include "src/diagnosis/operand_history.h"
 #include "src/diagnosis/origin_kind.h"
 #include "src/diagnosis/origin_sentence.h"
 #include "src/diagnosis/slice.h"
@@ -91,17 +93,31 @@ std::vector<ChainLink> chain_of(const vm::Recording& recording, const std::vecto
   return chain;
 }
 
-/// True where the zero factor of a 0 * Inf is a mask: chosen by a predicate or converted from an integer.
-bool masked_by_product(const ptx::Function& function, const vm::Event& event) {
-  for (size_t i = 0; i < event.operands.size(); i++)
+/// True where a factor is the zero of a mask: chosen by a predicate or converted from an integer.
+bool is_masking(const ptx::Function& function, const vm::Event& event) {
+  const std::string& opcode = function.body[event.instruction].opcode;
+  if (!opcode.starts_with("mul.") && !opcode.starts_with("fma.")) return false;
+  for (size_t i = 0; i < std::min<size_t>(2, event.operands.size()); i++)
     if (event.operands[i].value == 0 && made_by_selection(function, event.instruction, i + 1)) return true;
   return false;
 }
 
+/// Whether what was born is multiplied by the zero of a mask on its way, NaN already or not.
+void describe_mask(const vm::Recording& recording, const std::vector<int32_t>& path, const SourceText& source,
+                   OriginTrace& trace) {
+  for (int32_t index : path) {
+    const vm::Event event = recording.event(index);
+    if (!is_masking(recording.modules[event.module]->functions[event.function], event)) continue;
+    trace.masked_by_product = true;
+    trace.masked_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
+    return;
+  }
+}
+
 /// The first NaN on the path: its kind and place and, where another instruction than the origin made its Inf,
 /// that place.
-void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path,
-                        const SourceText& source, OriginTrace& trace) {
+void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path, const SourceText& source,
+                        const std::function<bool(const vm::Event&)>& is_selected, OriginTrace& trace) {
   for (int32_t index : path) {
     const vm::Event event = recording.event(index);
     if (!std::isnan(event.result) || !event.born) continue;
@@ -110,7 +126,7 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     trace.nan_kind = origin_kind(instruction.opcode, event);
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
     trace.nan_in_matrix = vm::is_matrix_product(instruction.opcode);
-    trace.masked_by_product = trace.nan_kind == "zero-times-infinity" && masked_by_product(function, event);
+    trace.zero_selected = trace.nan_kind == "zero-times-infinity" && !trace.masked_by_product && is_selected(event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
       if (made < 0) continue;
@@ -122,6 +138,21 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     }
     return;
   }
+}
+
+/// Of memory that nothing wrote the origin is the instruction that read it, not the first that computed with it.
+void move_to_read(const OperandHistory& history, const SourceText& source, Origin& origin) {
+  const vm::SliceInstance* read = history.unwritten_read();
+  if (!read || read->instruction < 0) return;
+  const ptx::Module& module = *history.slice().modules[static_cast<size_t>(read->module)];
+  const ChainLink link = link_of(module, read->function, read->instruction, source);
+  if (link.where.ptx_line == origin.where.ptx_line) return;
+  origin.where = link.where;
+  origin.source_text = link.text;
+  origin.instruction = link.instruction;
+  origin.operands.clear();
+  origin.block = read->block, origin.thread = read->thread;
+  if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
 }
 
 /// An element without an event behind it: copied from an input or a literal, or never written.
@@ -194,7 +225,15 @@ std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& in
     describe_event(recording, event, source, origin);
     if (origin.kind == "exp-overflow") trace.exponent = exponent_of(origin);
     origin.chain = chain_of(recording, slice.path, carrier, source);
-    describe_first_nan(recording, slice.path, source, trace);
+    if (origin.kind == kind_of(vm::Source::unwritten)) {
+      const OperandHistory history(plan, inputs, options.machine, output, flat, event);
+      move_to_read(history, source, origin);
+    }
+    const auto is_selected = [&](const vm::Event& nan) {
+      return OperandHistory(plan, inputs, options.machine, output, flat, nan).has_selected_zero();
+    };
+    describe_mask(recording, slice.path, source, trace);
+    describe_first_nan(recording, slice.path, source, is_selected, trace);
     elements = elements_of(recording, event.inputs);
     trace.computed_from =
         definitions_before(*recording.modules[event.module], event.function, event.instruction, 6, source);

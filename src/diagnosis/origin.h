@@ -32,6 +32,8 @@ struct OriginTrace {
   std::string nan_kind;
   ChainLink nan_at;
   bool nan_in_matrix = false, masked_by_product = false;
+  ChainLink masked_at;         ///< the product with that mask
+  bool zero_selected = false;  ///< the zero of that 0 * Inf is what a select chose, perhaps converted and stored since
   /// Lines that made the origin's operands, nearest first (from the PTX text).
   std::vector<ChainLink> computed_from;
 };

@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <limits>
 
+#include "src/plan/source_place.h"
+
 namespace assay {
 namespace {
 
 std::string place(const SourceLocation& where) {
-  if (where.line > 0) return fmt::format("{}:{}", where.file, where.line);
+  if (where.line > 0) return source_place(where);
   return where.ptx_line > 0 ? fmt::format("{} (PTX line {})", where.file, where.ptx_line) : where.function;
 }
 

@@ -11,6 +11,8 @@
 
 #include "kernels/defect.h"
 #include "kernels/module_text.h"
+#include "src/plan/source_place.h"
+#include "src/ptx/inlined_frames.h"
 
 namespace assay {
 namespace {
@@ -63,13 +65,6 @@ std::string nth_line(std::istream& stream, int number) {
   return first == std::string::npos ? "" : text.substr(first, last - first + 1);
 }
 
-bool in_toolkit(const std::string& file) {
-  for (const char* part : {"/crt/", "/targets/", "cuda_bf16.h", "cuda_fp16.h", "math_functions",
-                           "intrinsics.hpp", "triton/language/"})
-    if (file.find(part) != std::string::npos) return true;
-  return false;
-}
-
 /// The frame of an instruction that a person would point at: the innermost one that is no wrapper. A wrapper
 /// is a toolkit function or an inlined call that put at most two source lines into the program
 /// (`power_of_two(x)` around one ex2).
@@ -80,7 +75,7 @@ int32_t telling_frame(const ptx::Module& module, int32_t line) {
     std::set<int32_t> inside;
     for (const ptx::Line& other : module.lines)
       if (other.inlined_at == frame.inlined_at && other.file == frame.file) inside.insert(other.line);
-    const bool toolkit = frame.file >= 0 && in_toolkit(module.files[frame.file]);
+    const bool toolkit = frame.file >= 0 && ptx::is_of_toolkit(module.files[frame.file]);
     if (!toolkit && inside.size() > kWrapperLines) break;
     line = frame.inlined_at;
   }
@@ -126,6 +121,7 @@ SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t 
   const ptx::Instruction& in = f.body[instruction];
   where.ptx_line = in.ptx_line;
   where.file = module.path;
+  where.called_at = joined_frames(ptx::inlined_frames(module, in.line));
   if (const int32_t frame = telling_frame(module, in.line); frame >= 0) {
     const ptx::Line& line = module.lines[frame];
     where.line = line.line;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 #include "src/diagnosis/meaning.h"
 
@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kWorthSaying = 0.3;  // a weaker fit is none
 constexpr size_t kMostNamed = 6;
+constexpr double kExplains = 0.97, kSurelyNoChance = 60;
 
 struct Best {
   const Meaning* meaning = nullptr;
@@ -42,6 +43,29 @@ Diagnosis describe(const Best& best) {
   return d;
 }
 
+/// Of processor time: what else runs on the machine does not change what is tried.
+double seconds_of_thread() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void try_variant(const FailingRun& run, const Variant& variant, double alike, Best& best) {
+  const std::optional<Prediction> prediction = variant.predict();
+  if (!prediction) return;
+  const Fit fit = fit_of(run, *prediction);
+  const double score = best.meaning->prior * score_of(fit, variant, variant.choices * alike);
+  if (!(score > best.score)) return;
+  best.text = variant.text + (variant.fitted ? *variant.fitted : "");
+  best.fit = fit, best.score = score;
+}
+
+/// Some meaning explains everything, and not by chance: single tokens need not be tried as well.
+bool is_explained(const std::vector<Best>& bests) {
+  return std::any_of(bests.begin(), bests.end(),
+                     [](const Best& b) { return b.score >= kExplains && b.fit.bits >= kSurelyNoChance; });
+}
+
 }  // namespace
 
 const std::vector<Meaning>& meanings() {
@@ -58,30 +82,31 @@ const std::vector<Meaning>& meanings() {
 Weighed weigh_meanings(const FailingRun& given, double seconds) {
   Weighed weighed;
   if (given.wrong().empty()) return weighed;
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds_of_thread();
   const FailingRun run = with_explicit_gates(given);
   std::vector<Best> bests;
+  std::vector<std::vector<Variant>> variants;
   for (const Meaning& meaning : meanings()) {
-    Best best;
-    const std::vector<Variant> variants = meaning.variants(run);
-    for (const Variant& variant : variants) {
-      const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-      if (spent.count() > seconds) {
-        ++weighed.left;
-        continue;
-      }
-      ++weighed.tried;
-      const std::optional<Prediction> prediction = variant.predict();
-      if (!prediction) continue;
-      const Fit fit = fit_of(run, *prediction);
-      const double score = score_of(fit, variant, variant.choices * static_cast<double>(variants.size()));
-      const std::string text = variant.text + (variant.fitted ? *variant.fitted : "");
-      if (score > best.score) best = {&meaning, text, fit, score};
-    }
-    if (best.score >= kWorthSaying) bests.push_back(std::move(best));
+    bests.push_back({&meaning, "", {}, 0});
+    variants.push_back(meaning.variants(run));
   }
+  for (const bool sweep : {false, true}) {
+    if (sweep && is_explained(bests)) break;
+    for (size_t m = 0; m < bests.size(); ++m)
+      for (const Variant& variant : variants[m]) {
+        if (variant.sweep != sweep) continue;
+        if (seconds_of_thread() - start > seconds) {
+          ++weighed.left;
+          continue;
+        }
+        ++weighed.tried;
+        try_variant(run, variant, static_cast<double>(variants[m].size()), bests[m]);
+      }
+  }
+  std::erase_if(bests, [](const Best& b) { return b.score < kWorthSaying; });
   // Of equal scores the earlier row stands first: it is the more specific one.
   std::stable_sort(bests.begin(), bests.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
+  if (!bests.empty()) weighed.bits = bests.front().fit.bits;
   for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i) weighed.fitting.push_back(describe(bests[i]));
   return weighed;
 }

@@ -15,7 +15,7 @@ struct SourceLocation {
   int line = 0;
   int ptx_line = 0;
   std::string function;    ///< entry
-  /// Of an inlined function: its nearest call from another file, "chunk.cu:40". Not stored, in messages only.
+  /// Of inlined code its own line and the calls around it, innermost first, as joined_frames (source_place.h) puts it.
   std::string called_at;
 };
 

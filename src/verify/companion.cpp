@@ -75,7 +75,13 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
     large.initial_state = true;
     Case longer = large;
     if (c.cu_seqlens.empty()) longer.T = std::min(2 * c.T + 37, std::max(kLongest, c.T));
+    Case small = longer;  // meanings are weighed faster on it
+    small.K = std::min<int64_t>(longer.K, 8), small.V = std::min<int64_t>(longer.V, 6);
+    if (small.K != longer.K || small.V != longer.V) cases.push_back(small);
     if (longer.T != large.T) cases.push_back(longer);
+    Case whole = small;  // some faults show in whole chunks only
+    whole.T = kWhole;
+    if (c.cu_seqlens.empty() && c.T <= kWhole) cases.push_back(whole);
     cases.push_back(large);
     Case same_sizes = random;
     same_sizes.decay = decay;

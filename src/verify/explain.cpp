@@ -45,10 +45,15 @@ Weighed weigh(const Operator& op, const Problem& problem, const TensorMap& got, 
   return weigh_meanings(failing, seconds);
 }
 
-/// Does one meaning stand out?
-bool is_decided(const Weighed& w) {
-  constexpr double kSure = 0.93, kApart = 0.03;
-  if (w.fitting.empty() || w.fitting.front().score < kSure) return false;
+/// Values that coincide for many reasons, as a shrunk case has them.
+bool is_degenerate(const Case& c) {
+  return c.values == "ones" || c.values == "sparse" || (c.T <= 2 && c.H == 1 && c.K == 1 && c.V == 1);
+}
+
+/// Does one meaning stand out, and not by chance?
+bool is_decided(const Weighed& w, const Case& c) {
+  constexpr double kSure = 0.93, kApart = 0.03, kSurelyNoChance = 60;
+  if (w.fitting.empty() || w.fitting.front().score < kSure || w.bits < kSurelyNoChance || is_degenerate(c)) return false;
   return w.fitting.size() == 1 || w.fitting[1].score < w.fitting[0].score - kApart;
 }
 
@@ -83,7 +88,7 @@ Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verifica
   if (options.meaning_seconds <= 0 || run.outcome.trap || run.reference.outputs.empty()) return own;
   own = weigh(run.op, run.problem, run.outcome.outputs, run.reference, v.outputs, options.meaning_seconds / 2);
   const bool violated = own.tried > 0;
-  if ((!violated && !overflow) || is_decided(own) || options.inputs || !v.case_.blocks.empty()) return own;
+  if ((!violated && !overflow) || is_decided(own, v.case_) || options.inputs || !v.case_.blocks.empty()) return own;
   const auto further = find_companion(v.case_, run.kernel, run.op, run.backend, options.threads, options.meaning_seconds / 4);
   if (!further) return own;
   const Weighed there = weigh(run.op, further->problem, further->outcome.outputs, further->reference, further->outputs,

@@ -5,6 +5,8 @@
 
 #include <bit>
 
+#include "src/plan/source_place.h"
+#include "src/ptx/inlined_frames.h"
 #include "src/vm/rows/warp_rows.h"
 
 namespace assay::vm {
@@ -21,13 +23,7 @@ SourceLocation where(const Code& code, const Op& op) {
   const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
   if (line.file >= 0) result.file = module.files[static_cast<size_t>(line.file)];
   result.line = line.line;
-  for (int32_t at = line.inlined_at; at >= 0; at = module.lines[static_cast<size_t>(at)].inlined_at) {
-    const ptx::Line& call = module.lines[static_cast<size_t>(at)];
-    if (call.file < 0) continue;
-    const std::string& file = module.files[static_cast<size_t>(call.file)];
-    result.called_at = fmt::format("{}:{}", file.substr(file.rfind('/') + 1), call.line);
-    if (file != result.file && file.find("/include/") == std::string::npos) break;  // no toolkit header
-  }
+  result.called_at = joined_frames(ptx::inlined_frames(module, instruction.line));
   return result;
 }
 
@@ -39,12 +35,8 @@ bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string mes
   const auto& size = block.context->launch->block;
   const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
   trap.thread = {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]};
-  const std::string place =
-      trap.where.file.empty()
-          ? fmt::format("{}, PTX line {}", trap.where.function, trap.where.ptx_line)
-          : fmt::format("{}:{} ({}PTX line {})", trap.where.file, trap.where.line,
-                        trap.where.called_at.empty() ? "" : "called at " + trap.where.called_at + ", ",
-                        trap.where.ptx_line);
+  const std::string place = source_place(trap.where) +
+                            (trap.where.file.empty() ? "" : fmt::format(" (PTX line {})", trap.where.ptx_line));
   trap.message =
       fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", kind, place, trap.block[0],
                   trap.block[1], trap.block[2], trap.thread[0], trap.thread[1], trap.thread[2], message);

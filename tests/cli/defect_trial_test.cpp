@@ -4,9 +4,11 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "src/cli/print_defects.h"
 #include "src/cli/stored_findings.h"
+#include "src/diagnosis/diagnose.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay::cli {
@@ -116,6 +118,14 @@ TEST(DefectsPage, HasARowForEachTrialAndForEachRecordedDefect) {
   for (const char* part : {"`gla.chunk@S1` | both sides", "masked-lane-overflow (right)", "B1 T4 H1 K1 V1",
                            "1 of 1 defects found", "| Z1 |", "| S1 | pairwise decays", "2025-11-20"})
     EXPECT_NE(page.find(part), page.npos) << part << '\n' << page.substr(0, 1500);
+}
+
+TEST(ExpectedCauses, AreAmongThoseThatCanBeNamed) {
+  std::set<std::string> known;
+  for (const auto& [name, summary] : cause_names()) known.emplace(name);
+  for (const Defect& defect : defects())
+    for (const std::string& cause : expected_causes(defect))
+      EXPECT_TRUE(known.count(cause)) << defect.id() << ": " << cause;
 }
 
 }  // namespace

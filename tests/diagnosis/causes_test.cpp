@@ -163,5 +163,44 @@ TEST(Causes, AnExponentOfOneRowWithinABlockIsAnAnchorsNotAChunkStarts) {
   EXPECT_EQ(Scene(9, 8, 8, 8, -100).best(), "anchor-row-late");
 }
 
+TEST(Causes, AZeroThatASelectPutThereIsAMaskedLaneUnlessRowsPastTheEndAreAtFault) {
+  Scene masked(100, 17, 17, 18, -90);
+  masked.trace.zero_selected = true;
+  Evidence evidence = masked.evidence();
+  evidence.finite_when_padded = false;
+  EXPECT_EQ(diagnose(evidence).front().cause, "masked-lane-overflow");
+  evidence.finite_when_padded = true;
+  EXPECT_EQ(diagnose(evidence).front().cause, "zero-filled-gate-rows");
+  Scene live(100, 17, 17, 18, -90);
+  Evidence without_select = live.evidence();
+  without_select.finite_when_padded = false;
+  EXPECT_EQ(diagnose(without_select).front().cause, "anchor-row-late");
+}
+
+TEST(Causes, AnArgumentOfMoreThanGatesIsNoDecay) {
+  Scene logit(128, 17, 20, 16);
+  logit.inputs["q"] = Tensor("q", Dtype::fp32, {{"B", 1}, {"T", 128}, {"H", 1}, {"K", 2}});
+  EXPECT_NE(logit.best(), "exponential-overflow");
+  logit.trace.input_elements.emplace_back("q", 5);
+  EXPECT_EQ(logit.best(), "exponential-overflow");
+}
+
+TEST(Causes, AFiniteValueThatGrewWithAnExponentialsArgumentHadAPositiveExponent) {
+  OutputComparison dk;
+  dk.name = "dk", dk.violation = 1;
+  dk.worst.element = "dk[b=0,t=1,h=0,k=0]";
+  dk.worst.got = 0x1p90, dk.worst.expected = 0.5, dk.worst.bound = 1e-6;
+  std::vector<OutputComparison> outputs{dk};
+  std::vector<ExponentRange> exponents{{{"k.cu", 7, 9, "k", ""}, "ex2.approx.f32", -5, 92, 10, 0}};
+  Evidence e;
+  e.outputs = &outputs, e.exponents = &exponents, e.op = &find_operator("gla");
+  ASSERT_FALSE(diagnose(e).empty());
+  EXPECT_EQ(diagnose(e).front().cause, "positive-decay-exponent");
+  exponents[0].max = 3;
+  EXPECT_TRUE(diagnose(e).empty()) << "no exponential grew so far";
+  exponents[0].max = 92, outputs[0].worst.got = 2;
+  EXPECT_TRUE(diagnose(e).empty()) << "nor did the value";
+}
+
 }  // namespace
 }  // namespace assay

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "src/diagnosis/meanings/normaliser.h"
 #include "src/diagnosis/unexplained.h"
 #include "tests/diagnosis/mutated_run.h"
 
@@ -97,6 +98,92 @@ TEST(WeighMeanings, APlantedGateOfTheFirstHeadIsNamedWithItsNumbers) {
   EXPECT_EQ(weighed.fitting[0].cause, "gate-of-another-head");
   EXPECT_NE(weighed.fitting[0].explanation.find("g of another head, 0 for all"), std::string::npos);
   EXPECT_NE(weighed.fitting[0].evidence.at(0).find("wrong elements are within their bound"), std::string::npos);
+}
+
+/// The first cause where `prediction` is what the kernel gave.
+std::string first_cause(test::MutatedRun& scene, const Prediction& prediction) {
+  scene.store(prediction);
+  EXPECT_TRUE(scene.wrong());
+  const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
+  return weighed.fitting.empty() ? "" : weighed.fitting.front().cause;
+}
+
+TEST(WeighMeanings, TheFinalStatesGradientLeftOutOfDgAloneIsToldFromLeftOutOfAll) {
+  test::MutatedRun scene(parse_token(kScenes[1]));
+  const FailingRun clean = scene.run();
+  const auto without = evaluate_with(clean, "dfinal_state", Tensor("dfinal_state", Dtype::fp64,
+                                                                   clean.inputs().at("dfinal_state").axes));
+  EXPECT_EQ(first_cause(scene, *without), "gradient-without-final-state-term");
+  EXPECT_EQ(first_cause(scene, {{"dg", without->at("dg")}}), "gate-gradient-without-final-state-term");
+}
+
+TEST(WeighMeanings, AConstantMissingFromTheLastChunkOfDgIsNamed) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T75/H1/K3/V4/fp32/g-fp32/mild/s2/h0/backward/dht"));
+  Prediction p = reference_prediction(scene.run());
+  PredictedOutput& dg = p.at("dg");
+  for (size_t i = 64 * 3; i < dg.mid.size(); ++i) dg.mid[i] -= 0.25 + static_cast<double>(i % 3);
+  EXPECT_EQ(first_cause(scene, {{"dg", dg}}), "gate-gradient-without-final-state-term");
+  for (size_t i = 64 * 3; i < dg.mid.size(); ++i) dg.mid[i] += 0.1 * static_cast<double>(i % 7);
+  EXPECT_NE(first_cause(scene, {{"dg", dg}}), "gate-gradient-without-final-state-term") << "no constant";
+}
+
+TEST(WeighMeanings, RowsThatABlockCountsOfTheNextAreToldFromAScaledSum) {
+  test::MutatedRun scene(parse_token("gate_softplus.fused/B1/T150/H2/K3/V1/fp32/g-fp32/none/s5/backward"));
+  const FailingRun clean = scene.run();
+  const Tensor twice = mapped(clean.inputs().at("dg"), [](double x, int64_t flat) {
+    return flat / 6 >= 128 && flat / 6 < 128 + 16 ? 2 * x : x;
+  });
+  Prediction p = *evaluate_with(clean, "dg", twice);
+  p.erase("dx");
+  EXPECT_EQ(first_cause(scene, p), "token-counted-twice");
+  Prediction scaled = reference_prediction(clean);
+  scaled.erase("dx");
+  for (auto& [name, output] : scaled)
+    for (double& x : output.mid) x *= 1.0625;
+  EXPECT_EQ(first_cause(scene, scaled), "output-scaled");
+}
+
+TEST(WeighMeanings, ADivisorOfItsOwnChunkIsNamedWithAndWithoutTheInitialOne) {
+  test::MutatedRun scene(parse_token("linear_attn_norm.chunk/B1/T40/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/h0"));
+  const FailingRun clean = scene.run();
+  int shown = 0;
+  for (const Variant& variant : divisor_of_own_chunk(clean)) {
+    scene.store({});
+    const std::optional<Prediction> p = variant.predict();
+    scene.store(*p);
+    if (!scene.wrong()) continue;
+    ++shown;
+    EXPECT_EQ(first_cause(scene, *p), "state-lost-at-chunk-edges") << variant.text;
+  }
+  EXPECT_GE(shown, 4);
+}
+
+TEST(WeighMeanings, TwoRoundedOperandsAreToldFromOne) {
+  test::MutatedRun scene(parse_token(kScenes[0]));
+  const FailingRun clean = scene.run();
+  TensorMap inputs = clean.inputs();
+  for (const char* name : {"q", "v"})
+    inputs[name] = mapped(inputs.at(name), [](double x, int64_t) { return round_to(Dtype::bf16, x); });
+  scene.store(*evaluate_with(clean, inputs));
+  const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
+  ASSERT_FALSE(weighed.fitting.empty());
+  EXPECT_EQ(weighed.fitting[0].cause, "operand-rounded");
+  EXPECT_NE(weighed.fitting[0].explanation.find("q and v rounded to bf16"), std::string::npos);
+}
+
+TEST(WeighMeanings, RowsReadWiderThanTheyAreStoredAreALayout) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T21/H2/K3/V4/fp32/g-fp32/mild/s4/h0"));
+  const FailingRun clean = scene.run();
+  const Meaning* layout = nullptr;
+  for (const Meaning& meaning : meanings())
+    if (meaning.name == "operand-layout") layout = &meaning;
+  ASSERT_TRUE(layout);
+  for (const Variant& variant : layout->variants(clean)) {
+    if (variant.text != "rows of 3 elements read 4 apart, and as long, in tiles of 8 tokens") continue;
+    EXPECT_EQ(first_cause(scene, *variant.predict()), "operand-layout");
+    return;
+  }
+  FAIL() << "no such variant";
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ Cause anchor_row_late() {
         }
         if (e.trace->masked_by_product) {
           d.score -= 0.35;  // then the lane is dead by intent: masked-lane-overflow
+        } else if (e.trace->zero_selected && !e.finite_when_padded.value_or(true)) {
+          d.score -= 0.35;  // so too: its zero was put there by a select
         } else {
           d.score += 0.2;
           d.evidence.push_back("no mask multiplied the infinity");

@@ -75,7 +75,8 @@ Diagnosis judge(const Row& row, const Evidence& e) {
   for (const std::string& failure : e.properties ? *e.properties : std::vector<std::string>{}) {
     const std::string name = failure.substr(0, failure.find(':'));
     if (std::find(row.properties.begin(), row.properties.end(), name) == row.properties.end()) continue;
-    d.score = std::max(d.score, 0.55);
+    // What the checking machine saw is the fault itself; other properties only show that there is one.
+    d.score = std::max(d.score, row.kinds.empty() ? 0.55 : 0.9);
     if (d.evidence.size() < 4) d.evidence.push_back(failure);
   }
   if (!e.checks) return d;

@@ -6,6 +6,15 @@
 #include "src/diagnosis/causes/gate_span.h"
 
 namespace assay {
+namespace {
+
+/// No chunk of the sequence is partial.
+bool is_whole(const std::optional<GateSpan>& span) {
+  constexpr int64_t kLongestChunk = 128;
+  return span && span->length % kLongestChunk == 0;
+}
+
+}  // namespace
 
 Cause masked_lane_overflow() {
   return {"masked-lane-overflow",
@@ -16,7 +25,11 @@ Cause masked_lane_overflow() {
             if (!e.trace || e.trace->origin.kind != "exp-overflow") return d;
             if (e.trace->masked_by_product) {
               d.score += 0.6;
-              d.evidence.push_back("its infinity met the zero of a mask: " + e.trace->nan_at.instruction);
+              d.evidence.push_back("it met the zero of a mask: " + e.trace->masked_at.instruction);
+            }
+            if (e.trace->zero_selected && !e.finite_when_padded.value_or(false)) {
+              d.score += e.finite_when_padded || is_whole(span) ? 0.6 : 0.25;  // else a row past the end may be meant
+              d.evidence.push_back("its infinity met a zero that a select put there: " + e.trace->nan_at.instruction);
             }
             if (span && span->later_than_output()) {
               d.score += e.trace->masked_by_product ? 0.3 : 0.25;  // alone it is no more than a positive exponent

@@ -153,15 +153,75 @@ std::optional<Prediction> without_constant(const FailingRun& run, int64_t C) {
             off.push_back(got->second.value(static_cast<int64_t>(at(t))) - right->mid[at(t)]);
           const auto middle = off.begin() + static_cast<int64_t>(off.size() / 2);
           std::nth_element(off.begin(), middle, off.end());
-          for (int64_t t = start; t < std::min(length, start + C); ++t) out.mid[at(t)] += *middle, out.bound[at(t)] *= 2;
+          for (int64_t t = start; t < std::min(length, start + C); ++t) out.mid[at(t)] += *middle;
         }
   }
   return p.empty() ? std::nullopt : std::optional(p);
 }
 
+/// Index of a gate's element within its token, of a state's element: the gate's axes are among the state's. -1 where one
+/// is not.
+int64_t gate_channel(const Tensor& gate, const Tensor& state, const std::vector<int64_t>& index) {
+  int64_t channel = 0;
+  for (const Axis& axis : gate.axes) {
+    if (axis.name == "B" || axis.name == "T") continue;
+    const int at = axis_of(state, axis.name);
+    if (at < 0) return -1;
+    channel = channel * axis.size + index[static_cast<size_t>(at)];
+  }
+  return channel;
+}
+
+/// dg less <S_T, dS_T>, summed over the axes that the gate lacks, at every token of the sequence.
+std::optional<Prediction> without_product_of_states(const FailingRun& run) {
+  Prediction p;
+  const std::vector<std::pair<int64_t, int64_t>> spans = run.spans();
+  const ReferenceResult forward = run.op->evaluate(run.problem);
+  for (const std::string& gate : run.gates()) {
+    const ReferenceOutput* right = run.expected("d" + gate);
+    if (!right) continue;
+    const Tensor& g = run.inputs().at(gate);
+    const int64_t width = token_width(g);
+    PredictedOutput& out = p["d" + gate];
+    out = {right->mid, right->bound};
+    for (const ReferenceOutput& state : forward.outputs) {
+      const auto found = run.inputs().find("d" + state.name);
+      if (found == run.inputs().end() || axis_of(found->second, "N") < 0) continue;
+      const Tensor& cotangent = found->second;
+      for (int64_t flat = 0; flat < cotangent.size(); ++flat) {
+        const std::vector<int64_t> index = cotangent.index(flat);
+        const int64_t channel = gate_channel(g, cotangent, index);
+        if (channel < 0) return std::nullopt;
+        const auto& [first, length] = spans[static_cast<size_t>(index[static_cast<size_t>(axis_of(cotangent, "N"))])];
+        const double term = state.mid[static_cast<size_t>(flat)] * cotangent.value(flat);
+        for (int64_t t = first; t < first + length; ++t) out.mid[static_cast<size_t>(t * width + channel)] -= term;
+      }
+    }
+  }
+  return p.empty() ? std::nullopt : std::optional(p);
+}
+
+/// Gradients of the gates without what comes from the final state, all others with it.
+std::optional<Prediction> gates_without_final_state(const FailingRun& run) {
+  TensorMap inputs = run.inputs();
+  for (const std::string& name : cotangents_of(run, true)) inputs[name] = zeros(inputs.at(name));
+  const auto without = evaluate_with(run, inputs);
+  if (!without) return std::nullopt;
+  Prediction p = reference_prediction(run);
+  std::vector<std::string> gates = run.gates();
+  if (run.sums_gate_gradient) gates.push_back("g_gamma");
+  for (const std::string& gate : gates)
+    if (const auto found = without->find("d" + gate); found != without->end()) p[found->first] = found->second;
+  return p;
+}
+
 std::vector<Variant> without_state_term(const FailingRun& run) {
   std::vector<Variant> v;
   if (!run.backward || run.gates().empty()) return v;
+  if (!cotangents_of(run, true).empty()) {
+    v.push_back({"the final state's gradient is left out of dg alone", [&run] { return gates_without_final_state(run); }});
+    v.push_back({"dg lacks the product of the final state and its gradient", [&run] { return without_product_of_states(run); }});
+  }
   v.push_back({"dg is off by the same at every token of a sequence",
                [&run] { return without_constant(run, int64_t{1} << 40); }, 64});
   for (const int64_t C : chunk_sizes(run))

@@ -16,9 +16,10 @@ bool has_normaliser(const FailingRun& run) {
   return run.forward && run.argument("z0") != nullptr && run.expected("o") != nullptr;
 }
 
-/// o times d_t / d'_t, where d'_t sums the keys of tokens from `first(t)` to `last(t)`, z0 where first is 0.
+/// o times d_t / d'_t, where d'_t sums the keys of tokens from `first(t)` to `last(t)`, z0 where first is 0 or
+/// `always_initial`.
 std::optional<Prediction> with_divisor(const FailingRun& run, const std::function<int64_t(int64_t)>& first,
-                                       const std::function<int64_t(int64_t)>& last) {
+                                       const std::function<int64_t(int64_t)>& last, bool always_initial = false) {
   const Tensor &q = run.inputs().at("q"), &k = run.inputs().at("k");
   const auto z0 = run.inputs().find("z0");
   const int64_t H = run.problem.sizes.H, K = run.problem.sizes.K, V = run.problem.sizes.V;
@@ -32,7 +33,7 @@ std::optional<Prediction> with_divisor(const FailingRun& run, const std::functio
         for (int64_t c = 0; c < K; ++c) {
           const double query = run.problem.scale * q.value(((start + t) * H + h) * K + c);
           const double from_state = z0 == run.inputs().end() ? 0 : z0->second.value((n * H + h) * K + c);
-          right += query * from_state, other += first(t) == 0 ? query * from_state : 0;
+          right += query * from_state, other += always_initial || first(t) == 0 ? query * from_state : 0;
           for (int64_t j = 0; j <= t; ++j) {
             const double term = query * k.value(((start + j) * H + h) * K + c);
             right += term;
@@ -55,10 +56,14 @@ std::vector<Variant> divisor_of_own_chunk(const FailingRun& run) {
   std::vector<Variant> v;
   if (!has_normaliser(run)) return v;
   for (const int64_t C : chunk_sizes(run))
-    v.push_back({fmt::format("the divisor sums the keys of its own chunk of {} only", C), [&run, C] {
-                   return with_divisor(
-                       run, [C](int64_t t) { return t / C * C; }, [](int64_t t) { return t; });
-                 }});
+    for (const bool initial : {false, true})
+      if (!initial || run.inputs().count("z0"))
+        v.push_back({fmt::format("the divisor sums the keys of its own chunk of {} only{}", C,
+                                 initial ? ", and the initial ones" : ""),
+                     [&run, C, initial] {
+                       return with_divisor(
+                           run, [C](int64_t t) { return t / C * C; }, [](int64_t t) { return t; }, initial);
+                     }});
   return v;
 }
 

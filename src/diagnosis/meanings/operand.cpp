@@ -35,8 +35,76 @@ std::vector<Variant> of_another_head(const FailingRun& run) {
   });
 }
 
+/// The same element where there is one, 0 elsewhere, with `size` indices along an axis.
+Tensor resized(const Tensor& x, size_t axis, int64_t size) {
+  std::vector<Axis> axes = x.axes;
+  axes[axis].size = size;
+  Tensor out(x.name, Dtype::fp64, axes);
+  for (int64_t flat = 0; flat < out.size(); ++flat) {
+    const std::vector<int64_t> index = out.index(flat);
+    if (index[axis] < x.axes[axis].size) out.set(flat, x.value(x.offset(index)));
+  }
+  return out;
+}
+
+/// Rows of K stored one behind another, `tile` tokens at a time, and read `pitch` apart: a row of `pitch` elements
+/// begins with those of a later token.
+Tensor with_pitch(const FailingRun& run, const Tensor& x, int64_t pitch, int64_t tile) {
+  const int64_t K = x.axes.back().size, rows = token_width(x) / K;
+  Tensor out = resized(x, x.axes.size() - 1, pitch);
+  for (const auto& [first, length] : run.spans())
+    for (int64_t t = 0; t < length; ++t)
+      for (int64_t place = 0; place < pitch; ++place) {
+        const int64_t at = t % tile * pitch + place, from = t / tile * tile + at / K;
+        for (int64_t row = 0; row < rows; ++row)
+          out.set(((first + t) * rows + row) * pitch + place,
+                  from < length ? x.value(((first + from) * rows + row) * K + at % K) : 0.0);
+      }
+  return out;
+}
+
+/// All operands with rows over K so; what has K rows in a state is filled up with zeros.
+std::optional<Prediction> evaluate_with_pitch(const FailingRun& run, int64_t pitch, int64_t tile) {
+  TensorMap inputs = run.inputs();
+  for (auto& [name, x] : inputs) {
+    const int axis = axis_of(x, "K");
+    if (axis < 0) continue;
+    const bool rows = token_width(x) > 0 && axis + 1 == static_cast<int>(x.axes.size());
+    x = rows ? with_pitch(run, x, pitch, tile) : resized(x, static_cast<size_t>(axis), pitch);
+  }
+  std::optional<Prediction> p = evaluate_with(run, inputs, [pitch](Problem& problem) { problem.sizes.K = pitch; });
+  if (!p) return p;
+  for (auto& [name, output] : *p) {
+    const Tensor& got = run.outputs->at(name);
+    const int axis = axis_of(got, "K");
+    if (axis < 0) continue;
+    const int64_t inner = got.strides()[static_cast<size_t>(axis)], K = got.axes[static_cast<size_t>(axis)].size;
+    const PredictedOutput wide = std::move(output);
+    output = {};
+    for (int64_t flat = 0; flat < got.size(); ++flat) {
+      const auto from = static_cast<size_t>(flat / (inner * K) * inner * pitch + flat % (inner * K));
+      output.mid.push_back(wide.mid[from]), output.bound.push_back(wide.bound[from]);
+    }
+  }
+  return p;
+}
+
+void append_pitches(const FailingRun& run, std::vector<Variant>& v) {
+  constexpr int64_t kLargest = 1 << 18;  // elements of one operand then
+  const int64_t K = run.problem.sizes.K, tokens = run.problem.sizes.B * run.problem.sizes.T * run.problem.sizes.H;
+  if (run.backward || !is_schedulable(run)) return;
+  for (int64_t pitch = 2; pitch <= 128; pitch *= 2)
+    for (const int64_t tile : {int64_t{1} << 40, int64_t{64}, int64_t{32}, int64_t{16}, int64_t{8}, int64_t{4}}) {
+      if (pitch <= K || pitch * tokens > kLargest || (tile < (1 << 30) && tile >= run.problem.sizes.T)) continue;
+      v.push_back({fmt::format("rows of {} elements read {} apart, and as long{}", K, pitch,
+                               tile > (1 << 30) ? "" : fmt::format(", in tiles of {} tokens", tile)),
+                   [&run, pitch, tile] { return evaluate_with_pitch(run, pitch, tile); }});
+      v.back().sweep = true;
+    }
+}
+
 std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
-  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+  std::vector<Variant> variants = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
     for (size_t a = 0; a < x.axes.size(); ++a)
       for (size_t b = a + 1; b < x.axes.size(); ++b)
         if (x.axes[a].size > 1 && x.axes[b].size > 1 && x.axes[a].name != "N")
@@ -56,11 +124,13 @@ std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
       }));
     }
   });
+  append_pitches(run, variants);
+  return variants;
 }
 
 std::vector<Variant> of_another_sequence(const FailingRun& run) {
   return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
-    if (token_width(x) == 0) return;
+    if (token_width(x) == 0 && axis_of(x, "N") < 0) return;
     for (const IndexMap& map : index_maps(run.sequences()))
       v.push_back(on_input(run, fmt::format("{} of another sequence, {}", name, map.text), name,
                            [&run, map](const Tensor& t) { return of_sequences(run, t, map.from); }));
@@ -105,6 +175,22 @@ std::vector<Variant> cut(const FailingRun& run) {
   });
 }
 
+/// Two operands rounded, the others not.
+void append_pairs(const FailingRun& run, std::vector<Variant>& v) {
+  const std::vector<std::string> names = run.operands();
+  for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
+    for (size_t a = 0; a < names.size(); ++a)
+      for (size_t b = a + 1; b < names.size(); ++b) {
+        v.push_back({fmt::format("{} and {} rounded to {}", names[a], names[b], format(dtype).name), [=, &run] {
+                       TensorMap inputs = run.inputs();
+                       for (const std::string& name : {names[a], names[b]})
+                         inputs[name] = rounded_to(inputs.at(name), dtype);
+                       return evaluate_with(run, inputs);
+                     }});
+        v.back().sweep = true;
+      }
+}
+
 std::vector<Variant> rounded(const FailingRun& run) {
   std::vector<Variant> v = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& list) {
     for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
@@ -119,6 +205,7 @@ std::vector<Variant> rounded(const FailingRun& run) {
                      for (const std::string& name : names) inputs[name] = rounded_to(inputs.at(name), dtype);
                    return evaluate_with(run, inputs);
                  }});
+  append_pairs(run, v);
   return v;
 }
 

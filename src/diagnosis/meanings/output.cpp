@@ -220,12 +220,12 @@ std::vector<Variant> rounded(const FailingRun& run) {
 
 std::vector<Meaning> output_meanings() {
   return {{"output-zero", "elements are zero that should not be", "check that what is stored was accumulated",
-           [](const FailingRun& run) { return times(run, 0, "zero is stored"); }},
+           [](const FailingRun& run) { return times(run, 0, "zero is stored"); }, 0.94},
           {"output-sign", "right magnitude, other sign", "check the sign",
            [](const FailingRun& run) { return times(run, -1, "the other sign is stored"); }},
-          {"output-rounded", "stored in a narrower format than its own", "round once, to the output's own format", rounded},
-          {"output-stored-elsewhere", "right values at other indices", "check the offset of the store", elsewhere},
-          {"output-scaled", "off by a constant factor", "check what multiplies the output", scaled}};
+          {"output-rounded", "stored in a narrower format than its own", "round once, to the output's own format", rounded, 0.94},
+          {"output-stored-elsewhere", "right values at other indices", "check the offset of the store", elsewhere, 0.94},
+          {"output-scaled", "off by a constant factor", "check what multiplies the output", scaled, 0.9}};
 }
 
 }  // namespace assay

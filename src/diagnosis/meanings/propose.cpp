@@ -167,6 +167,7 @@ std::vector<Variant> at_patterns(const FailingRun& run, const std::vector<Patter
       }));
     };
     variants.push_back({fmt::format("{} {}", text, pattern.text), predict, pattern.choices});
+    variants.back().sweep = pattern.choices > 1;
   }
   return variants;
 }

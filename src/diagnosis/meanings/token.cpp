@@ -24,7 +24,40 @@ std::vector<Variant> dropped(const FailingRun& run) {
                      [](const TokenPlace& p) { return Events{{p.row, -1, p.row}}; });
 }
 
+/// Gradients summed over tokens where each block of rows also counts the first `extra` rows of the next.
+std::optional<Prediction> with_rows_of_the_next(const FailingRun& run, int64_t block, int64_t extra) {
+  TensorMap inputs = run.inputs();
+  for (const std::string& name : run.cotangents()) {
+    const int64_t width = token_width(inputs.at(name));
+    if (width == 0) continue;
+    inputs[name] = mapped(inputs.at(name), [=](double x, int64_t flat) {
+      const int64_t row = flat / width;
+      return row >= block && row % block < extra ? 2 * x : x;
+    });
+  }
+  std::optional<Prediction> p = evaluate_with(run, inputs);
+  for (const OutputComparison& o : *run.judged)  // a row stored twice is the same row
+    if (p && token_width(run.outputs->at(o.name)) > 0) p->erase(o.name);
+  return p;
+}
+
+/// Of operators without a state: what sums over tokens is a gradient of a parameter.
+std::vector<Variant> summed_twice(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!run.backward || !run.states().empty() || is_schedulable(run)) return v;
+  const int64_t rows = run.problem.sizes.B * run.problem.sizes.T;
+  for (const int64_t block : {16, 32, 64, 128, 256, 512})
+    for (const int64_t extra : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 21, 25, 28, 32, 36, 42, 51, 64, 85, 128, 256}) {
+      if (block >= rows || extra > block) continue;
+      v.push_back({fmt::format("each block of {} rows also counts the first {} of the next", block, extra),
+                   [&run, block, extra] { return with_rows_of_the_next(run, block, extra); }});
+      v.back().sweep = true;
+    }
+  return v;
+}
+
 std::vector<Variant> twice(const FailingRun& run) {
+  if (std::vector<Variant> v = summed_twice(run); !v.empty()) return v;
   if (reads_before_write(run)) return {};
   return at_patterns(run, all_patterns(run), "written twice", [](const TokenPlace& p) {
     return Events{{p.row, p.row, -1}, {-1, p.row, p.row}};
@@ -67,6 +100,7 @@ std::vector<Variant> scaled_token(const FailingRun& run) {
     Variant variant{fmt::format("the term written {} has the weight", at.text),
                     [&run, at, weight] { return reweighed(run, at, *weight); }, 16 * at.choices};
     variant.fitted = weight;
+    variant.sweep = true;
     v.push_back(std::move(variant));
   }
   return v;
@@ -213,7 +247,7 @@ std::vector<Meaning> token_meanings() {
            no_diagonal},
           {"future-token-included", "a later token is read", "check the causal mask", future},
           {"token-dropped", "a token's term is missing in all that follows", "check the rows that enter the sum", dropped},
-          {"token-counted-twice", "a token's term enters twice", "check the rows that enter the sum", twice},
+          {"token-counted-twice", "a token's term enters twice, in what follows or in a sum over tokens", "check the rows that enter the sum", twice},
           {"token-scaled", "a token's term enters with another weight", "check what multiplies it", scaled_token}};
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/plan/source_place.h"
+
 namespace assay::vm {
 
 CheckFinding* CheckLog::open(const Kind& kind, const void* at, const void* other) {
@@ -43,7 +45,7 @@ std::vector<CheckFinding> CheckLog::take() {
   kept_.clear();
   std::vector<CheckFinding> all = std::exchange(findings_, {}), taken;
   const auto same_place = [](const SourceLocation& a, const SourceLocation& b) {
-    return a.line > 0 && a.line == b.line && a.file == b.file && a.called_at == b.called_at;
+    return a.line > 0 && place_text(a) == place_text(b);
   };
   for (CheckFinding& finding : all) {
     const auto known = std::find_if(taken.begin(), taken.end(), [&](const CheckFinding& other) {
@@ -60,9 +62,7 @@ std::vector<CheckFinding> CheckLog::take() {
 }
 
 std::string place_text(const SourceLocation& where) {
-  if (where.file.empty()) return fmt::format("{}, PTX line {}", where.function, where.ptx_line);
-  return fmt::format("{}:{}{}", where.file, where.line,
-                     where.called_at.empty() ? "" : fmt::format(" (called at {})", where.called_at));
+  return source_place(where);
 }
 
 std::string thread_text(const CheckedPlace& p) {

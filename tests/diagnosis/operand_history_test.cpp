@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include "src/diagnosis/origin.h"
+#include "tests/diagnosis/elementwise_kernel.h"
+
+namespace assay {
+namespace {
+
+/// Whether the zero that meets e^x = Inf is held to be a select's.
+bool selected(const std::string& zero) {
+  const Plan plan = elementwise_plan("ex2.approx.f32 %f1, %x;\n" + zero + "\nmul.rn.f32 %r, %f1, %f2;");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, 200), "o", 3);
+  EXPECT_TRUE(trace) << zero;
+  if (!trace) return false;
+  EXPECT_EQ(trace->nan_kind, "zero-times-infinity") << zero;
+  return trace->zero_selected;
+}
+
+TEST(OperandHistory, ASelectedZeroIsFollowedThroughConversionsMemoryAndProducts) {
+  const std::string chosen = "setp.gt.f32 %p1, %x, 0f42FE0000; selp.f32 %f3, 0f00000000, %y, %p1;\n";
+  EXPECT_TRUE(selected(chosen + "mov.f32 %f2, %f3;"));
+  EXPECT_TRUE(selected(chosen + "cvt.rn.bf16.f32 %h1, %f3; mov.b16 %h2, 0; mov.b32 %b1, {%h2, %h1}; mov.b32 %f2, %b1;"));
+  EXPECT_TRUE(selected(chosen + "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; "
+                                "st.shared.f32 [%b1], %f3; ld.shared.f32 %f2, [%b1];"));
+  EXPECT_TRUE(selected(chosen + "mul.rn.f32 %f2, %f3, %y;"));
+}
+
+TEST(OperandHistory, ASelectedZeroIsNoneThatArithmeticMadeOrAnInputHeld) {
+  EXPECT_FALSE(selected("sub.rn.f32 %f2, %y, %y;"));
+  EXPECT_FALSE(selected("neg.f32 %f3, %x; mul.rn.f32 %f3, %f3, 0f42C80000; ex2.approx.f32 %f2, %f3;")) << "an underflow";
+  EXPECT_FALSE(selected("setp.gt.f32 %p1, %x, 0f42FE0000; sub.rn.f32 %f4, %y, %y; selp.f32 %f2, %f4, %y, %p1;"))
+      << "a select that took a computed zero";
+}
+
+/// The origin's opcode where o[3] is made of what o[3] held before.
+std::string origin_after(const std::string& before) {
+  const Plan plan =
+      elementwise_plan(before + "ld.global.f32 %f1, [%ao];\n mul.rn.f32 %f2, %f1, %y; add.rn.f32 %r, %f2, %x;");
+  const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3);
+  return trace ? trace->origin.instruction.substr(0, trace->origin.instruction.find(' ')) : "none";
+}
+
+TEST(OperandHistory, MemoryThatNothingWroteIsTracedToTheInstructionThatReadIt) {
+  EXPECT_EQ(origin_after(""), "ld.global.f32");
+  EXPECT_EQ(origin_after("st.global.f32 [%ao], %y;"), "none");
+}
+
+}  // namespace
+}  // namespace assay

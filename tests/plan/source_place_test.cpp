@@ -1,0 +1,35 @@
+#include "src/plan/source_place.h"
+
+#include <gtest/gtest.h>
+
+namespace assay {
+namespace {
+
+SourceLocation at(const std::string& file, int line, const std::vector<std::string>& frames) {
+  return {file, line, 17, "k", joined_frames(frames)};
+}
+
+TEST(SourcePlace, NamesTheKernelsOwnCallBeforeALineOfASharedHelper) {
+  const std::vector<std::string> frames{"kernels/gated/format.cuh:94", "kernels/gla/keys.cuh:50", "kernels/gla/chunk.cu:106"};
+  EXPECT_EQ(source_place(at("kernels/gated/format.cuh", 94, frames)),
+            "kernels/gla/keys.cuh:50, in kernels/gated/format.cuh:94");
+}
+
+TEST(SourcePlace, IsTheLineAloneWhereItIsTheKernelsOwnOrNothingIsKnownOfCalls) {
+  EXPECT_EQ(source_place(at("kernels/gla/keys.cuh", 50, {"kernels/gla/keys.cuh:50", "kernels/gla/chunk.cu:106"})),
+            "kernels/gla/keys.cuh:50");
+  EXPECT_EQ(source_place(at("kernels/gla/chunk.cu", 7, {})), "kernels/gla/chunk.cu:7");
+  EXPECT_EQ(source_place(at("k.cu", 7, {"helper.cuh:2", "k.cu:7"})), "k.cu:7") << "a caller, not the helper inside";
+}
+
+TEST(SourcePlace, FramesComeBackAsTheyWereJoined) {
+  for (const std::vector<std::string>& frames : {std::vector<std::string>{}, {"a.cu:1"}, {"b.cuh:2", "dir/a.cu:1"}})
+    EXPECT_EQ(frames_of(at("a.cu", 1, frames)), frames);
+}
+
+TEST(SourcePlace, IsThePtxLineWithoutSources) {
+  EXPECT_EQ(source_place(at("", 0, {})), "k, PTX line 17");
+}
+
+}  // namespace
+}  // namespace assay
