@@ -130,7 +130,8 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   Weighed weighed = weigh(run, options, v, overflow);
   std::optional<ShadowReport> shadow;
   const bool named = !weighed.fitting.empty() && weighed.fitting.front().score >= kNamed;
-  if (weighed.tried > 0 && !named && !v.shadow && v.lane_instructions <= kShadowInstructions) {
+  const bool has_program = !run.plan.modules.empty();  // a test's engine may have none
+  if (weighed.tried > 0 && !named && !v.shadow && has_program && v.lane_instructions <= kShadowInstructions) {
     shadow = vm::run_shadow(run.plan, run.inputs, options.origin.machine,
                             {.element = violating_element(v), .locate = location_of});
     evidence.shadow = &*shadow;
@@ -155,6 +156,14 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
         token_of(further->case_), true, none);
   std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
+}
+
+void explain_some_blocks(const Operator& op, Verification& v) {
+  Evidence evidence;
+  evidence.case_ = &v.case_, evidence.op = &op, evidence.properties = &v.properties_failed;
+  evidence.trap = v.trap ? &*v.trap : nullptr;
+  evidence.checks = v.checks ? &*v.checks : nullptr;
+  v.diagnosis = diagnose(evidence);
 }
 
 }  // namespace assay

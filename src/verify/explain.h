@@ -30,4 +30,7 @@ void explain(const JudgedRun&, const VerifyOptions&, Verification&);
 /// further cases of the same kernel whose values are wrong.
 void explain_properties(const Kernel&, Backend&, const VerifyOptions&, Verification&);
 
+/// The causes of what a run of some blocks did wrong: a trap, or what the checks saw.
+void explain_some_blocks(const Operator&, Verification&);
+
 }  // namespace assay

@@ -212,6 +212,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   if (!c.blocks.empty()) {
     judge_some_blocks(c, kernel, op, plan, inputs, backend, options, v);
     decide(v);
+    if (options.diagnose && v.verdict == "finding") explain_some_blocks(op, v);
     return v;
   }
   const Outcome outcome = backend.run(plan, inputs);
