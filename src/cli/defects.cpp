@@ -122,8 +122,8 @@ struct DefectsCommand {
     std::vector<DefectTrial> trials;
     if (json.empty() || !std::filesystem::exists(json)) return trials;
     try {
-      for (const nlohmann::json& trial : nlohmann::json::parse(read_file(json)).at("trials"))
-        trials.push_back(defect_trial_from_json(trial));
+      const nlohmann::json document = nlohmann::json::parse(read_file(json));  // outlives the loop over its part
+      for (const nlohmann::json& trial : document.at("trials")) trials.push_back(defect_trial_from_json(trial));
     } catch (const nlohmann::json::exception& error) {
       throw BadInput(fmt::format("{}: not what 'assay defects --json' writes ({}); delete it to begin anew",
                                  json, error.what()));

@@ -297,6 +297,15 @@ TEST(Cli, AnInterruptedRunOfFuzzingPrintsWhatItHasAndIsNoPass) {
   EXPECT_EQ(nlohmann::json::parse(read_file(here / "x.json")).at("kind"), "fuzz");
 }
 
+TEST(Cli, ACampaignOverDefectsGoesOnWhereItsFileEnds) {
+  const ScratchFolder here;
+  const std::string campaign = "defects hgrn.fused_recurrent@U1 --backend vm --cases 30 --json d.json";
+  const Ran first = run_assay(campaign, here), again = run_assay(campaign, here);
+  EXPECT_NE(first.out.find("found  hgrn.fused_recurrent@U1"), std::string::npos) << first.out << first.err;
+  EXPECT_EQ(again.out.find("found  hgrn.fused_recurrent@U1"), std::string::npos) << "measured again: " << again.out;
+  EXPECT_NE(again.out.find("1 of 1 defects found"), std::string::npos) << again.out << again.err;
+}
+
 TEST(Cli, OutOfDomainInputsStillLeaveADocument) {
   const ScratchFolder here;
   const Ran ran = run_assay(std::string("verify gla.chunk --decay constant:1 --json x.json") + kSmall, here);
