@@ -189,7 +189,11 @@ class Attempt {
         if (work > kOtherWork) return false;
         const MutationCase other{with_other_values(trial_.cases[at].case_, round), trial_.cases[at].row};
         ++more_cases_;
-        if (!bits_change(other.case_, work)) continue;
+        try {
+          if (!bits_change(other.case_, work)) continue;
+        } catch (const BadInput&) {
+          continue;  // the larger case is outside what the kernel takes: that says nothing of the mutant
+        }
         const CleanCase clean = make_clean_case(other, trial_.kernel, trial_.machine, 0);
         if (!clean.fault.empty()) continue;
         const Seen seen = look(clean);

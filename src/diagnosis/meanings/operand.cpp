@@ -75,9 +75,10 @@ std::optional<Prediction> evaluate_with_pitch(const FailingRun& run, int64_t pit
   std::optional<Prediction> p = evaluate_with(run, inputs, [pitch](Problem& problem) { problem.sizes.K = pitch; });
   if (!p) return p;
   for (auto& [name, output] : *p) {
-    const Tensor& got = run.outputs->at(name);
-    const int axis = axis_of(got, "K");
+    const auto found = run.outputs->find(name);
+    const int axis = found == run.outputs->end() ? -1 : axis_of(found->second, "K");
     if (axis < 0) continue;
+    const Tensor& got = found->second;
     const int64_t inner = got.strides()[static_cast<size_t>(axis)], K = got.axes[static_cast<size_t>(axis)].size;
     const PredictedOutput wide = std::move(output);
     output = {};
