@@ -22,16 +22,19 @@ constexpr double kCheckedWork = 1e5;
 /// Spent on the meanings under which wrong values would be right, once per finding.
 constexpr double kExplainSeconds = 5;
 
-/// How much a verification tells of a fault: that it is there, where a bad value was born, or also which
-/// inputs would mend it (many runs more).
-enum class Tracing { none, origin, full };
+/// Most lane instructions of a shrunk case that runs once more under the checks: seconds at most.
+constexpr uint64_t kCheckedInstructions = 20'000'000;
+
+/// How much a verification tells of a fault: that it is there, what the checks say (a wrong value may come of a
+/// race), where a bad value was born, or all that and which inputs would mend it (many runs more).
+enum class Tracing { none, checks, origin, full };
 
 Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
                          Tracing tracing) {
   VerifyOptions verify_options;
   verify_options.threads = 1;
   verify_options.twice = false;  // a property of its own
-  verify_options.diagnose = tracing != Tracing::none;
+  verify_options.diagnose = tracing == Tracing::origin || tracing == Tracing::full;
   verify_options.peer = options.peer;
   verify_options.origin = options.origin;
   verify_options.meaning_seconds = 0;
@@ -39,6 +42,10 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   // A few blocks are cheap, and most of their values have no reference.
   if (!c.blocks.empty()) verify_options.checks = vm::Checks{};
   if (tracing == Tracing::full) verify_options.meaning_seconds = kExplainSeconds;
+  if (tracing == Tracing::full || tracing == Tracing::checks) {
+    verify_options.checks = vm::Checks{};
+    if (c.blocks.empty()) verify_options.check_instructions = kCheckedInstructions;
+  }
   Verification v = verify(c, kernel, backend, verify_options);
   v.replay += options.replay_suffix;
   return v;
@@ -126,6 +133,7 @@ Verification fully_traced(const TrialReport& original, const Verification& small
     explaining.meaning_seconds = kExplainSeconds;
     const Kernel& kernel = *original.trial.kernel;
     const Operator& op = find_operator(kernel.operator_name);
+    if (!v.checks) v.checks = verify_once(v.case_, kernel, backend, options, Tracing::checks).checks;
     explain_properties(kernel, backend, explaining, v);
     v.entry = entry_of(plan_of(v.case_, kernel, op, draw_inputs(v.case_, op)));
     return v;

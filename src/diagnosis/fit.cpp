@@ -11,6 +11,7 @@ namespace {
 constexpr double kMostBitsOfElement = 12;  // one element alone proves no more: inputs may be small integers
 constexpr double kBitsNeeded = 6;
 constexpr double kNearer = 0x1p-3, kFarNearer = 0x1p-10;
+constexpr double kUnsaid = 0.95;  ///< of the score: wrong outputs are left open
 
 bool is_wrong(ElementVerdict v) {
   return v == ElementVerdict::violation || v == ElementVerdict::wrong_class;
@@ -76,6 +77,11 @@ Fit fit_of(const FailingRun& run, const Prediction& prediction) {
       fit.wrong += wrong;
       continue;
     }
+    const std::vector<double>& mid = predicted->second.mid;
+    if (wrong > 0 && std::all_of(mid.begin(), mid.end(), [](double x) { return std::isnan(x); })) {
+      fit.unsaid += wrong;
+      continue;
+    }
     const OutputFit f = fit_output(judged, got->second, *expected, predicted->second, fit);
     fit.wrong += f.wrong, fit.explained += f.explained;
     before += f.squares_before, after += f.squares_after;
@@ -96,6 +102,7 @@ double score_of(const Fit& fit, const Variant& variant, double choices) {
   double score = share >= 1 ? 0.98 : share >= 0.98 ? 0.9 : 0.6 * share * share;
   if (variant.approximate) score = std::max(score, fit.gain >= 4 ? 0.85 : fit.gain >= 2 ? 0.6 : 0.0);
   score *= 1 - 0.35 * against - (fit.against_elsewhere > 0 ? 0.04 : 0);
+  if (fit.unsaid > 0) score *= kUnsaid;
   const double spare = fit.bits + variant.bits - std::log2(std::max(choices, 1.0)) - kBitsNeeded;
   if (spare < 0 && !variant.approximate) score *= std::max(0.1, 1 + spare / 8);
   return score;

@@ -11,7 +11,8 @@
 
 namespace assay {
 
-/// Elements in the order of the output's tensor; NaN where nothing is predicted. `bound`: radius included.
+/// Elements in the order of the output's tensor; NaN where nothing is predicted: everywhere of an output that the meaning
+/// leaves open, while one that is missing is said to be right. `bound`: radius included.
 struct PredictedOutput {
   std::vector<double> mid, bound;
 };

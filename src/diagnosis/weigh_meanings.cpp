@@ -33,6 +33,7 @@ Diagnosis describe(const Best& best) {
       "so computed, {} of {} wrong elements are within their bound; the largest error/bound falls from {} to {}",
       fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after)));
   if (!fit.partial.empty()) d.against.push_back(fmt::format("it explains {}", fit.partial));
+  if (fit.unsaid > 0) d.against.push_back(fmt::format("it says nothing of {} more in other outputs", fit.unsaid));
   if (fit.against > 0)
     d.against.push_back(fmt::format("{} right elements of these outputs would be wrong", fit.against));
   if (fit.against_elsewhere > 0)

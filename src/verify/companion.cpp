@@ -14,6 +14,8 @@ namespace {
 /// A multiple of every chunk size that kernels of the field take.
 constexpr int64_t kWhole = 128;
 constexpr int64_t kLongest = 400;
+/// Past the first chunk of 64: what a chunk hands to the next shows in no shorter one.
+constexpr int64_t kTwoChunks = 101;
 
 bool has_violation(const std::vector<OutputComparison>& outputs) {
   return std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) { return o.violation > 0; });
@@ -97,7 +99,7 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
     if (runs_backward(c)) large.final_state_gradient = true;
     large.initial_state = true;
     Case longer = large;
-    if (c.cu_seqlens.empty()) longer.T = std::min(2 * c.T + 37, std::max(kLongest, c.T));
+    if (c.cu_seqlens.empty()) longer.T = std::clamp(2 * c.T + 37, kTwoChunks, std::max(kLongest, c.T));
     Case small = longer;  // meanings are weighed faster on it
     small.K = std::min<int64_t>(longer.K, 8), small.V = std::min<int64_t>(longer.V, 6);
     if (small.K != longer.K || small.V != longer.V) cases.push_back(small);

@@ -209,6 +209,7 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   const Operator& op = find_operator(kernel.operator_name);
   Evidence evidence;
   evidence.case_ = &v.case_, evidence.op = &op, evidence.properties = &v.properties_failed;
+  evidence.checks = v.checks ? &*v.checks : nullptr;
   v.diagnosis = diagnose(evidence);
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty()) return;
   Weighed none;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "src/diagnosis/meanings/normaliser.h"
+#include "src/diagnosis/meanings/paths.h"
 #include "src/diagnosis/unexplained.h"
 #include "tests/diagnosis/mutated_run.h"
 
@@ -184,6 +185,136 @@ TEST(WeighMeanings, RowsReadWiderThanTheyAreStoredAreALayout) {
     return;
   }
   FAIL() << "no such variant";
+}
+
+/// The variant of a meaning with that text; fails the test where there is none.
+std::optional<Prediction> predicted(const FailingRun& run, std::string_view name, const std::string& text) {
+  for (const Meaning& meaning : meanings())
+    if (meaning.name == name)
+      for (const Variant& variant : meaning.variants(run))
+        if (variant.text == text) return variant.predict();
+  ADD_FAILURE() << name << " has no variant " << text;
+  return std::nullopt;
+}
+
+/// Two chunks of 64 and a part of one, both directions.
+const char* const kChunked[] = {"gla.chunk/B1/T150/H2/K3/V2/fp32/g-fp32/logsigmoid/s3/h0",
+                                "rwkv6.chunk/B1/T75/H1/K3/V2/fp32/g-fp32/logsigmoid/s3/h0/backward/dht"};
+
+TEST(WeighMeanings, GatesAsTheyAreOnAnyPathGiveTheReference) {
+  for (const char* token : kChunked) {
+    const test::MutatedRun scene(parse_token(token));
+    const FailingRun run = scene.run();
+    const auto variants = gates_changed_on_a_path(run, "as given", [](const Tensor& g) { return g; });
+    EXPECT_GE(variants.size(), 8u);
+    for (const Variant& variant : variants) {
+      const auto p = variant.predict();
+      ASSERT_TRUE(p) << variant.text;
+      for (const ReferenceOutput& o : scene.reference().outputs) {
+        const PredictedOutput& got = p->at(o.name);
+        for (size_t i = 0; i < o.mid.size() && o.name != "dw"; ++i)
+          ASSERT_NEAR(got.mid[i], o.mid[i], 1e-9 * (1 + std::fabs(o.mid[i]))) << token << ": " << variant.text << ", " << o.name;
+      }
+    }
+  }
+}
+
+TEST(WeighMeanings, ADecayThatIsWrongOnOnePathIsNamedByWhatItIs) {
+  test::MutatedRun scene(parse_token(kChunked[0]));
+  const FailingRun run = scene.run();
+  const char* const read = "no decay from the state before a chunk of 64 to its tokens";
+  const char* const scan = "2^g for e^g in the states before chunks of 64 and the final one";
+  EXPECT_EQ(first_cause(scene, *predicted(run, "gate-missing", read)), "gate-missing");
+  EXPECT_EQ(first_cause(scene, *predicted(run, "decay-base", scan)), "decay-base");
+  test::MutatedRun back(parse_token(kChunked[1]));
+  const FailingRun backward = back.run();
+  Prediction p = *predicted(backward, "decay-base", scan);
+  EXPECT_EQ(first_cause(back, p), "decay-base");
+  for (size_t i = 0; i < p.at("dw").mid.size(); ++i)  // of which the meaning says nothing
+    p.at("dw").mid[i] = backward.expected("dw")->mid[i] + 1 + static_cast<double>(i % 7);
+  EXPECT_EQ(first_cause(back, p), "decay-base");
+}
+
+TEST(WeighMeanings, WhatAStateBeforeTheChunkGivesUndecayedIsTheNaiveSum) {
+  test::MutatedRun scene(parse_token("gla.chunk/B1/T70/H1/K1/V1/fp32/g-fp32/mild/s3/h0"));
+  const FailingRun run = scene.run();
+  const Prediction p = *predicted(run, "gate-missing", "no decay from the state before a chunk of 64 to its tokens");
+  const auto at = [&](const char* name, int64_t t) { return run.inputs().at(name).value(t); };
+  const double S0 = at("initial_state", 0);
+  for (int64_t t = 0; t < 70; ++t) {
+    const int64_t start = t / 64 * 64;
+    double entering = S0, within = 0;
+    for (int64_t j = 0; j < start; ++j) entering = std::exp(at("g", j)) * entering + at("k", j) * at("v", j);
+    for (int64_t j = start; j <= t; ++j) within = std::exp(at("g", j)) * within + at("k", j) * at("v", j);
+    const double o = run.problem.scale * at("q", t) * (entering + within);
+    EXPECT_NEAR(p.at("o").mid[static_cast<size_t>(t)], o, 1e-9 * (1 + std::fabs(o))) << t;
+  }
+}
+
+TEST(WeighMeanings, AStateReadAndStoredTransposedIsToldFromOneStoredSo) {
+  test::MutatedRun scene(parse_token("gsa.fused_recurrent/B1/T7/H2/K3/V4/M3/fp32/g-fp32/mild/s3/h0"));
+  const FailingRun run = scene.run();
+  const std::string both = "hk0 read, and the state that it becomes stored, with rows and columns exchanged";
+  const Prediction p = *predicted(run, "state-transposed", both);
+  EXPECT_EQ(first_cause(scene, p), "state-transposed");
+  const Prediction stored = *predicted(run, "state-transposed", "states stored with rows and columns exchanged");
+  EXPECT_NE(p.at("hkt").mid, stored.at("hkt").mid);
+  EXPECT_EQ(p.at("hvt").mid, (*predicted(run, "state-transposed", "hk0 read with rows and columns exchanged")).at("hvt").mid);
+}
+
+TEST(WeighMeanings, PairsAboveTheDiagonalOfASymmetricScoreAreFutureTokens) {
+  for (const char* token : {kScenes[0], kScenes[1]}) {
+    test::MutatedRun scene(parse_token(token));
+    const FailingRun run = scene.run();
+    const std::string text = "the next token of a block of 8 too, with the two tokens' q and k exchanged";
+    EXPECT_EQ(first_cause(scene, *predicted(run, "future-token-included", text)), "future-token-included") << token;
+  }
+}
+
+TEST(WeighMeanings, AGateGradientMadeOfTheStateAfterItsTokenOrWithoutItsDecayIsNamed) {
+  test::MutatedRun scene(parse_token("hgrn.fused_recurrent/B2/T9/H1/K5/V1/fp32/g-fp32/mild/s2/h0/backward/dht"));
+  const FailingRun run = scene.run();
+  const Tensor &g = run.inputs().at("g"), &x = run.inputs().at("x");
+  Prediction after = reference_prediction(run), bare = reference_prediction(run);
+  for (size_t i = 0; i < after.at("dg").mid.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    double& dg = after.at("dg").mid[i];
+    dg = std::exp(g.value(at)) * (dg + x.value(at) * after.at("dx").mid[i]);
+    bare.at("dg").mid[i] *= std::exp(-g.value(at));
+  }
+  EXPECT_EQ(first_cause(scene, after), "gate-gradient-without-own-term");
+  EXPECT_EQ(first_cause(scene, bare), "gate-gradient-without-decay");
+}
+
+TEST(WeighMeanings, AFactorOfTheInputThatIsMissingIsToldFromAConstant) {
+  test::MutatedRun scene(parse_token("rwkv7_log_decay.fused/B2/T9/H1/K5/V1/fp32/g-fp32/none/s2/backward"));
+  const FailingRun run = scene.run();
+  Prediction p = reference_prediction(run);
+  const Tensor& x = run.inputs().at("x");
+  for (size_t i = 0; i < p.at("dx").mid.size(); ++i) p.at("dx").mid[i] *= 1 + std::exp(x.value(static_cast<int64_t>(i)));
+  EXPECT_EQ(first_cause(scene, p), "factor-of-input");
+  p = reference_prediction(run);
+  for (double& dx : p.at("dx").mid) dx *= 1.0625;
+  EXPECT_EQ(first_cause(scene, p), "output-scaled");
+}
+
+TEST(WeighMeanings, WeightsReadBackwardsAreALayout) {
+  test::MutatedRun scene(parse_token("short_conv.fused/B1/T9/H1/K4/V5/fp32/g-fp32/none/s2/h0"));
+  const FailingRun run = scene.run();
+  const Tensor& weight = run.inputs().at("weight");
+  const int last = static_cast<int>(weight.axes.size()) - 1;
+  scene.store(*evaluate_with(run, "weight", moved(weight, last, [&](int64_t i) { return weight.axes.back().size - 1 - i; })));
+  const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
+  ASSERT_FALSE(weighed.fitting.empty());
+  EXPECT_EQ(weighed.fitting[0].cause, "operand-layout");
+}
+
+TEST(WeighMeanings, TokensOfAPartialChunkAloneAreItsLastOne) {
+  test::MutatedRun scene(parse_token("linear_attn.chunk/B1/T7/H2/K3/V2/fp32/g-fp32/none/s2/h0"));
+  const FailingRun run = with_explicit_gates(scene.run());
+  Prediction p = *predicted(run, "last-partial-chunk-ignored", "tokens of the last, partial chunk of 64 are not written");
+  p.erase("o");
+  EXPECT_EQ(first_cause(scene, p), "last-partial-chunk-ignored");
 }
 
 }  // namespace

@@ -19,6 +19,11 @@ TEST(Companion, CasesHaveRandomValuesSeveralHeadsAndMoreTokensAmongThemWholeChun
   EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.T % 64 == 0; }));
 }
 
+TEST(Companion, OfAShortCaseTheFirstOneIsLongerThanAChunkOf64) {
+  const Case one = parse_token("gla.chunk/B1/T1/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
+  EXPECT_GT(companion_cases(one, find_operator("gla")).front().T, 64) << "what a chunk hands on shows in no shorter one";
+}
+
 TEST(Companion, OfManyChannelsASmallerOneComesFirst) {
   const Case wide = parse_token("gla.chunk/B1/T20/H1/K80/V80/bf16/g-fp32/none/v-ones/s1");
   const std::vector<Case> cases = companion_cases(wide, find_operator("gla"));

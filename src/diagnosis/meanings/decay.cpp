@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "src/diagnosis/meanings/paths.h"
 #include "src/diagnosis/meanings/propose.h"
 
 namespace assay {
@@ -19,12 +20,14 @@ std::vector<Variant> of_each_gate(const FailingRun& run,
   return variants;
 }
 
+TensorChange times(double factor) {
+  return [factor](const Tensor& g) { return mapped(g, [factor](double x, int64_t) { return factor * x; }); };
+}
+
 /// Every log decay times a factor.
 std::vector<Variant> scaled_gate(const FailingRun& run, double factor, const char* text) {
   return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
-    v.push_back(on_input(run, fmt::format("{}: {}", name, text), name, [factor](const Tensor& g) {
-      return mapped(g, [factor](double x, int64_t) { return factor * x; });
-    }));
+    v.push_back(on_input(run, fmt::format("{}: {}", name, text), name, times(factor)));
   });
 }
 
@@ -35,6 +38,7 @@ std::vector<Variant> gate_missing(const FailingRun& run) {
     patterns.erase(patterns.begin());  // at every token: as above
     append(v, at_patterns(run, patterns, "no decay", [](const TokenPlace& p) { return Events{{-1, p.row, p.row}}; }));
   }
+  append(v, gates_changed_on_a_path(run, "no decay", times(0)));
   return v;
 }
 
@@ -47,12 +51,15 @@ std::vector<Variant> gate_twice(const FailingRun& run) {
              return Events{{p.row, -1, -1}, {p.row, p.row, p.row}};
            }));
   }
+  append(v, gates_changed_on_a_path(run, "twice the decay", times(2)));
   return v;
 }
 
 std::vector<Variant> decay_base(const FailingRun& run) {
   std::vector<Variant> v = scaled_gate(run, kLn2, "2^g for e^g");
   append(v, scaled_gate(run, 1 / kLn2, "e^x of an exponent meant for base 2"));
+  append(v, gates_changed_on_a_path(run, "2^g for e^g", times(kLn2)));
+  append(v, gates_changed_on_a_path(run, "e^x of an exponent meant for base 2", times(1 / kLn2)));
   return v;
 }
 

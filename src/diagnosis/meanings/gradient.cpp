@@ -119,9 +119,76 @@ std::vector<Variant> not_summed(const FailingRun& run) {
   return v;
 }
 
+/// What a token's own operand and its gradient give its gate, x . dx over the channels that the gate lacks; by the gate's
+/// element. Empty where the operand is not of the gate's tokens and channels, or no gradient of it is there.
+std::vector<double> own_terms(const FailingRun& run, const Tensor& gate, const std::string& operand) {
+  const auto found = run.inputs().find(operand);
+  const ReferenceOutput* gradient = run.expected("d" + operand);
+  if (found == run.inputs().end() || !gradient) return {};
+  const Tensor& x = found->second;
+  if (gate.size() == 0 || token_width(x) % token_width(gate) != 0 || x.size() % gate.size() != 0) return {};
+  const int64_t channels = x.size() / gate.size();
+  std::vector<double> terms(static_cast<size_t>(gate.size()));
+  for (int64_t i = 0; i < x.size(); ++i)
+    terms[static_cast<size_t>(i / channels)] += x.value(i) * gradient->mid[static_cast<size_t>(i)];
+  return terms;
+}
+
+/// dg_t + weight x_t . dx_t, times e^{g_t} where `decayed`.
+std::optional<Prediction> with_own_term(const FailingRun& run, const std::string& operand, double weight, bool decayed) {
+  Prediction p;
+  for (const std::string& name : run.gates()) {
+    const ReferenceOutput* right = run.expected("d" + name);
+    const Tensor& gate = run.inputs().at(name);
+    if (!right) continue;
+    const std::vector<double> terms = own_terms(run, gate, operand);
+    if (terms.empty()) continue;
+    PredictedOutput& out = p["d" + name];
+    out = {right->mid, right->bound};
+    for (size_t i = 0; i < terms.size(); ++i) {
+      const double factor = decayed ? std::exp(gate.value(static_cast<int64_t>(i))) : 1;
+      out.bound[i] += 0x1p-20 * std::fabs(terms[i]);  // what the bounds of its factors leave out
+      out.mid[i] = factor * (out.mid[i] + weight * terms[i]);
+    }
+  }
+  return p.empty() ? std::nullopt : std::optional(p);
+}
+
+/// dg_t e^{power g_t}.
+std::optional<Prediction> decayed_gate_gradient(const FailingRun& run, double power) {
+  Prediction p;
+  for (const std::string& name : run.gates()) {
+    const ReferenceOutput* right = run.expected("d" + name);
+    const Tensor& gate = run.inputs().at(name);
+    if (!right || right->mid.size() != static_cast<size_t>(gate.size())) continue;
+    PredictedOutput& out = p["d" + name];
+    out = {right->mid, right->bound};
+    for (size_t i = 0; i < out.mid.size(); ++i) {
+      const double factor = std::exp(power * gate.value(static_cast<int64_t>(i)));
+      if (std::isinf(factor)) out.mid[i] = std::numeric_limits<double>::quiet_NaN();  // 0 times that may be anything
+      else out.mid[i] *= factor, out.bound[i] *= std::max(1.0, factor);
+    }
+  }
+  return p.empty() ? std::nullopt : std::optional(p);
+}
+
+std::vector<Variant> without_decay(const FailingRun& run) {
+  if (!run.backward || run.gates().empty()) return {};
+  return {{"dg_t lacks the factor e^{g_t}", [&run] { return decayed_gate_gradient(run, -1); }},
+          {"dg_t has the factor e^{g_t} twice", [&run] { return decayed_gate_gradient(run, 1); }}};
+}
+
 std::vector<Variant> without_own_term(const FailingRun& run) {
   std::vector<Variant> v;
   if (!run.backward || run.gates().empty()) return v;
+  for (const std::string& operand : run.operands()) {
+    for (const double weight : {1.0, -1.0})
+      v.push_back({fmt::format("dg_t {} {}_t . d{}_t {}", weight > 0 ? "also has" : "lacks", operand, operand,
+                               weight > 0 ? "of its own token" : "of its own token, or subtracts it"),
+                   [&run, operand, weight] { return with_own_term(run, operand, weight, false); }});
+    v.push_back({fmt::format("dg_t is made of the state after its token: with {}_t . d{}_t", operand, operand),
+                 [&run, operand] { return with_own_term(run, operand, 1, true); }});
+  }
   v.push_back({"dg sums from the next token on", [&run] {
                  return gate_gradient(run, 1, [](const auto& right, int64_t t, int64_t) { return right(t + 1); });
                }});
@@ -239,8 +306,10 @@ std::vector<Meaning> gradient_meanings() {
            without_state_term},
           {"gate-gradient-not-summed", "dg lacks its reverse sum, or sums in the wrong direction",
            "dg_t sums what every later token gives", not_summed},
-          {"gate-gradient-without-own-term", "dg is summed from the token after", "the sum starts at the token itself",
-           without_own_term},
+          {"gate-gradient-without-own-term", "dg lacks what its own token gives, or has one token's too many",
+           "dg_t takes the state before the token and the gradient after it", without_own_term},
+          {"gate-gradient-without-decay", "dg lacks the factor e^g, or has it twice",
+           "dg_t = e^{g_t} times the product of the state before the token with the gradient after it", without_decay},
           {"upstream-gradient-ignored", "an upstream gradient is left out, or taken as ones",
            "a gradient is linear in it", upstream_ignored},
           {"gradient-sum-incomplete", "a sum over sequences, heads, tokens or channels has only some of its terms",

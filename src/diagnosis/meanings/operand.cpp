@@ -113,6 +113,14 @@ std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
                                fmt::format("{} read as if {} and {} were exchanged in memory", name, x.axes[a].name,
                                            x.axes[b].name),
                                name, [a, b](const Tensor& t) { return with_axes_exchanged(t, a, b); }));
+    for (size_t a = 0; a < x.axes.size(); ++a) {
+      const std::string& letter = x.axes[a].name;
+      if (x.axes[a].size < 2 || letter == "B" || letter == "N" || letter == "T" || letter == "H") continue;
+      v.push_back(on_input(run, fmt::format("{} read backwards along {}", name, letter), name,
+                           [a, last = x.axes[a].size - 1](const Tensor& t) {
+                             return moved(t, static_cast<int>(a), [last](int64_t i) { return last - i; });
+                           }));
+    }
     if (token_width(x) == 0) return;
     for (const char* axis : {"K", "V", "M"}) {  // rows of another length
       const int64_t width = x.axes.back().size, other = run.problem.sizes.of(axis);
@@ -226,7 +234,7 @@ std::vector<Meaning> operand_meanings() {
           {"operand-of-another-head", "an operand of another head is read", "check its head's offset", of_another_head},
           {"operand-of-another-sequence", "an operand of another sequence is read", "check its sequence's offset",
            of_another_sequence},
-          {"operand-layout", "an operand is read with other strides than it has", "check the strides it is read with",
+          {"operand-layout", "an operand is read with other strides than it has, or backwards", "check the strides it is read with",
            laid_out_otherwise},
           {"operand-shifted-one-token", "an operand of the token before or after is read", "check its row", shifted},
           {"operand-cut", "channels of an operand beyond a limit are not read", "check the tiles over that axis", cut},

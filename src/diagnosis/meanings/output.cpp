@@ -7,6 +7,7 @@
 #include <set>
 
 #include "src/diagnosis/meanings/propose.h"
+#include "src/diagnosis/schedule.h"
 
 namespace assay {
 namespace {
@@ -216,6 +217,46 @@ std::vector<Variant> rounded(const FailingRun& run) {
   return v;
 }
 
+/// Functions of an input that gradients of gates have for factors.
+struct Factor {
+  const char* text;
+  double (*of)(double);
+};
+constexpr Factor kFactors[] = {{"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
+                               {"(1 - sigmoid)", [](double x) { return 1 / (1 + std::exp(x)); }},
+                               {"exp", [](double x) { return std::exp(x); }},
+                               {"the identity", [](double x) { return x; }}};
+
+/// Outputs with an element for each of `input`'s, times its function, or divided by it.
+std::optional<Prediction> times_function(const FailingRun& run, const Tensor& input, const Factor& factor, bool divided) {
+  bool any = false;
+  std::optional<Prediction> p = made_over(run, [&](const OutputComparison&, PredictedOutput right) {
+    if (right.mid.size() != static_cast<size_t>(input.size())) return right;
+    any = true;
+    for (size_t i = 0; i < right.mid.size(); ++i) {
+      const double f = factor.of(input.value(static_cast<int64_t>(i))), c = divided ? 1 / f : f;
+      if (!std::isfinite(c)) right.mid[i] = kNothing;
+      else right.mid[i] *= c, right.bound[i] *= std::max(1.0, std::fabs(c));
+    }
+    return right;
+  });
+  return any ? p : std::nullopt;
+}
+
+/// Of operators that work element by element.
+std::vector<Variant> factor_of_input(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!run.states().empty() || is_schedulable(run)) return v;
+  for (const std::string& name : run.operands())
+    for (const Factor& factor : kFactors)
+      for (const bool divided : {true, false})
+        v.push_back({fmt::format("{} the factor {} of {}", divided ? "without" : "with one more of", factor.text, name),
+                     [&run, name, &factor, divided] {
+                       return times_function(run, run.inputs().at(name), factor, divided);
+                     }});
+  return v;
+}
+
 }  // namespace
 
 std::vector<Meaning> output_meanings() {
@@ -225,6 +266,8 @@ std::vector<Meaning> output_meanings() {
            [](const FailingRun& run) { return times(run, -1, "the other sign is stored"); }},
           {"output-rounded", "stored in a narrower format than its own", "round once, to the output's own format", rounded, 0.94},
           {"output-stored-elsewhere", "right values at other indices", "check the offset of the store", elsewhere, 0.94},
+          {"factor-of-input", "a factor that is a function of an input is missing, or there twice",
+           "compare the derivative with the formula", factor_of_input, 0.94},
           {"output-scaled", "off by a constant factor", "check what multiplies the output", scaled, 0.9}};
 }
 

@@ -24,7 +24,7 @@ std::optional<Prediction> partly_scaled(const FailingRun& run, int64_t C, bool w
   queries.final_state = false;
   Schedule chunks = schedule_of(run, [C](const TokenPlace& p) {
     Events e{{p.row, p.row, p.row}};
-    if (p.t > 0 && p.t % C == 0) e.insert(e.begin(), Event{-1, -1, -1, true});
+    if (p.t % C == 0) e.insert(e.begin(), Event{-1, -1, -1, true});  // the initial state comes over an edge too
     return e;
   });
   chunks.initial_state = chunks.final_state = false;

@@ -141,6 +141,52 @@ std::optional<Prediction> with_later_ones(const FailingRun& run, int64_t C, doub
   return sum_of(reference_prediction(run), evaluate_schedule(changed, later));
 }
 
+/// The same of the next token only, or of all later ones of a block, each pair with the operands of its two tokens
+/// exchanged: what a score matrix that holds k_i . q_j above the diagonal gives without its mask.
+std::optional<Prediction> with_mirrored_pairs(const FailingRun& run, const std::string& reads, int64_t C, bool next) {
+  FailingRun changed = run;
+  TensorMap inputs = run.inputs();
+  Tensor &query = inputs.at(reads), &key = inputs.at("k");
+  std::swap(query, key);
+  std::swap(query.name, key.name);
+  changed.owned = std::make_shared<const TensorMap>(std::move(inputs));
+  changed.problem.inputs = changed.owned.get();
+  Schedule later = schedule_of(run, [C, next](const TokenPlace& p) {
+    Events e;
+    if (next) {
+      const bool pair = p.t + 1 < p.length && p.t % C != C - 1;
+      return Events{{-1, -1, -1, true}, {-1, pair ? p.row + 1 : -1, -1}, {pair ? p.row + 1 : -1, -1, p.row}};
+    }
+    if (p.t % C != C - 1 && p.t != p.length - 1) return e;
+    e.push_back({-1, -1, -1, true});
+    for (int64_t row = p.row; row >= p.row - p.t % C; --row) {
+      e.push_back({-1, -1, row});
+      e.push_back({-1, row, -1});
+      e.push_back({row, -1, -1});
+    }
+    return e;
+  });
+  later.initial_state = later.final_state = false;
+  std::optional<Prediction> extra = evaluate_schedule(changed, later);
+  if (!extra) return extra;
+  const std::string of_query = "d" + reads;
+  if (extra->count(of_query) && extra->count("dk")) std::swap(extra->at(of_query), extra->at("dk"));
+  return sum_of(reference_prediction(run), extra);
+}
+
+void append_mirrored_pairs(const FailingRun& run, std::vector<Variant>& v) {
+  const std::string reads = run.inputs().count("q") ? "q" : "r";
+  const auto q = run.inputs().find(reads), k = run.inputs().find("k");
+  if (q == run.inputs().end() || k == run.inputs().end() || q->second.size() != k->second.size()) return;
+  for (const int64_t C : {8, 16, 32, 64})
+    for (const bool next : {true, false}) {
+      v.push_back({fmt::format("{} of a block of {} too, with the two tokens' {} and k exchanged",
+                               next ? "the next token" : "all later tokens", C, reads),
+                   [&run, reads, C, next] { return with_mirrored_pairs(run, reads, C, next); }});
+      v.back().sweep = true;
+    }
+}
+
 /// Each token is read after `ahead` more have been written.
 std::vector<Variant> future(const FailingRun& run) {
   std::vector<Variant> v;
@@ -166,6 +212,7 @@ std::vector<Variant> future(const FailingRun& run) {
       v.push_back({fmt::format("every token of a block of {} also reads the later ones, {}", C,
                                gate == 0 ? "undecayed" : "with the inverse decays"),
                    [&run, C, gate] { return with_later_ones(run, C, gate); }});
+  append_mirrored_pairs(run, v);
   return v;
 }
 

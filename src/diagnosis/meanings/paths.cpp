@@ -1,0 +1,152 @@
+#include "src/diagnosis/meanings/paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace assay {
+namespace {
+
+/// Each has an evaluation of its own.
+constexpr int64_t kMostChunks = 8;
+
+/// Which decays are changed on the way from a write to what reads it: where both are of one chunk; else in the write's
+/// chunk, in the chunks between, and in the reader's.
+struct Ways {
+  bool within, to_end, between, from_start;
+
+  /// What a kernel does to states it does to their gradients, from the last chunk to the first.
+  Ways mirrored() const { return {within, from_start, between, to_end}; }
+  bool operator==(const Ways&) const = default;
+};
+struct Path {
+  const char* text;
+  Ways ways;
+};
+constexpr Path kPaths[] = {{"inside a chunk of {}", {true, false, false, false}},
+                           {"from the state before a chunk of {} to its tokens", {false, false, false, true}},
+                           {"in the states before chunks of {} and the final one", {false, true, true, false}},
+                           {"of what crosses the edge of a chunk of {}", {false, true, true, true}}};
+
+int64_t tokens_of(const FailingRun& run) {
+  return run.problem.sizes.B * run.problem.sizes.T;
+}
+
+/// The given gates, and behind them the changed ones: row tokens_of(run) + r is the changed row r.
+FailingRun with_both_gates(const FailingRun& run, const TensorChange& change) {
+  FailingRun both = run;
+  TensorMap inputs = run.inputs();
+  for (const std::string& name : run.gates()) {
+    const Tensor& given = run.inputs().at(name);
+    const Tensor changed = change(given);
+    std::vector<Axis> axes = given.axes;
+    axes[static_cast<size_t>(axis_of(given, "B"))].size *= 2;
+    Tensor joined(name, Dtype::fp64, axes);
+    for (int64_t i = 0; i < given.size(); ++i) {
+      joined.set(i, given.value(i));
+      joined.set(given.size() + i, changed.value(i));
+    }
+    inputs[name] = std::move(joined);
+  }
+  both.owned = std::make_shared<const TensorMap>(std::move(inputs));
+  both.problem.inputs = both.owned.get();
+  return both;
+}
+
+/// The parts of a recurrence with chunks of C tokens, added up.
+class Parts {
+ public:
+  Parts(const FailingRun& given, const FailingRun& both, int64_t C) : given_(given), both_(both), C_(C) {
+    for (const auto& [first, length] : given.spans()) chunks_ = std::max(chunks_, (length + C - 1) / C);
+  }
+  std::optional<Prediction> sum(const Ways& w) const {
+    std::optional<Prediction> all = part(false, true, [&](const TokenPlace& p) {
+      Events e{{row(p, w.within), p.row, p.row}};
+      if (p.t % C_ == 0) e.insert(e.begin(), kCleared);
+      return e;
+    });
+    return w.to_end == w.between ? by_readers(w, std::move(all)) : by_writers(w, std::move(all));
+  }
+
+ private:
+  static constexpr Event kCleared{-1, -1, -1, true};
+
+  std::optional<Prediction> by_readers(const Ways& w, std::optional<Prediction> sum) const {
+    for (int64_t c = 0; c < chunks_; ++c)
+      sum = sum_of(sum, part(false, true, [&](const TokenPlace& p) {
+                     if (p.t / C_ < c) return Events{{row(p, w.between), p.row, -1}};
+                     return p.t / C_ == c ? Events{{row(p, w.from_start), -1, p.row}} : Events{};
+                   }));
+    return sum_of(sum, part(true, true, [&](const TokenPlace& p) { return Events{{row(p, w.between), p.row, -1}}; }));
+  }
+  std::optional<Prediction> by_writers(const Ways& w, std::optional<Prediction> sum) const {
+    sum = sum_of(sum, part(true, true, [&](const TokenPlace& p) { return Events{{row(p, w.between), -1, p.row}}; }));
+    for (int64_t c = 0; c < chunks_; ++c)
+      sum = sum_of(sum, part(true, false, [&](const TokenPlace& p) {
+                     if (p.t / C_ < c) return Events{};
+                     return p.t / C_ == c ? Events{{row(p, w.to_end), p.row, -1}}
+                                          : Events{{row(p, w.between), -1, p.row}};
+                   }));
+    return sum;
+  }
+  std::optional<Prediction> part(bool final_state, bool initial_state,
+                                 const std::function<Events(const TokenPlace&)>& events) const {
+    Schedule schedule = schedule_of(given_, events);
+    schedule.final_state = final_state, schedule.initial_state = initial_state;
+    std::optional<Prediction> result = evaluate_schedule(both_, schedule);
+    for (auto& [name, output] : result ? *result : Prediction{})
+      for (size_t i = 0; i < output.mid.size(); ++i)
+        if (std::isnan(output.mid[i])) result->at(name).mid[i] = 0;  // not read in this part
+    if (!initial_state && result)  // it takes no part: neither does its gradient
+      for (const std::string& name : given_.states())
+        if (const auto found = result->find("d" + name); found != result->end())
+          std::fill(found->second.mid.begin(), found->second.mid.end(), 0.0);
+    return result;
+  }
+  int64_t row(const TokenPlace& p, bool changed) const { return p.row + (changed ? tokens_of(given_) : 0); }
+
+  const FailingRun &given_, &both_;
+  const int64_t C_;
+  int64_t chunks_ = 0;
+};
+
+std::optional<Prediction> on_path(const FailingRun& given, const TensorChange& change, int64_t C, const Path& path) {
+  const FailingRun both = with_both_gates(given, change);
+  const Parts parts(given, both, C);
+  std::optional<Prediction> p = parts.sum(path.ways);
+  if (!p) return p;
+  if (given.backward && !(path.ways.mirrored() == path.ways)) {
+    const std::optional<Prediction> mirrored = parts.sum(path.ways.mirrored());
+    for (const auto& [name, output] : mirrored ? *mirrored : Prediction{})
+      if (given.argument(name.substr(1)) && name.starts_with("d") && name != "dq" && name != "dr") p->at(name) = output;
+  }
+  std::vector<std::string> silent = given.gates();
+  if (given.sums_gate_gradient) silent.push_back("g_gamma");
+  for (const std::string& name : silent)
+    if (const ReferenceOutput* right = given.expected("d" + name))
+      (*p)["d" + name] = {std::vector<double>(right->mid.size(), std::numeric_limits<double>::quiet_NaN()), right->bound};
+  return p;
+}
+
+}  // namespace
+
+std::vector<Variant> gates_changed_on_a_path(const FailingRun& run, const std::string& text, const TensorChange& change) {
+  std::vector<Variant> v;
+  if (run.gates().empty() || !can_reset(run) || !is_linear(run)) return v;
+  for (const std::string& name : run.gates())
+    if (axis_of(run.inputs().at(name), "B") < 0) return v;
+  int64_t longest = 0;
+  for (const auto& [first, length] : run.spans()) longest = std::max(longest, length);
+  for (const int64_t C : chunk_sizes(run))
+    for (const Path& path : kPaths) {
+      if (longest > kMostChunks * C) continue;
+      v.push_back({fmt::format("{} {}", text, fmt::format(fmt::runtime(path.text), C)),
+                   [&run, change, C, path] { return on_path(run, change, C, path); }});
+      v.back().sweep = true;
+    }
+  return v;
+}
+
+}  // namespace assay
