@@ -85,6 +85,20 @@ std::string file_name(const char* what, const SweepPanel& panel, size_t number) 
   return name + ".svg";
 }
 
+std::string answer_table(const AnswerTable& answer) {
+  if (answer.rows.empty()) return "";
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& cells) {
+    for (const std::string& cell : cells) text += "| " + escape_markdown(cell) + " ";
+    text += "|\n";
+  };
+  add(answer.head);
+  for (size_t i = 0; i < answer.head.size(); ++i) text += "|---";
+  text += "|\n";
+  for (const auto& row : answer.rows) add(row);
+  return text + "\n" + escape_markdown(answer.note) + "\n\n";
+}
+
 }  // namespace
 
 IllustratedText sweep_markdown(const json& result) {
@@ -99,7 +113,7 @@ IllustratedText sweep_markdown(const json& result) {
     text.markdown += fmt::format("## {}\n\n", answer.question);
     for (const std::string& sentence : answer.sentences)
       text.markdown += fmt::format("- {}\n", escape_markdown(sentence));
-    text.markdown += "\n";
+    text.markdown += "\n" + answer_table(answer.table);
   }
   const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
     const std::string file = file_name(what, panel, text.pictures.size() + 1);
