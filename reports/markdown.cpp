@@ -191,6 +191,8 @@ std::string verification_part(const json& v, std::string_view heading) {
   }
   const json& outputs = field_of(v, "outputs");
   if (!outputs.empty()) out += outputs_part(outputs);
+  if (const auto expected = v.find("expected_outputs"); expected != v.end() && !expected->empty())
+    out += "Outputs in the inputs' file, against the reference\n\n" + outputs_part(*expected);
   if (const auto sums = v.find("accumulated_decay"); sums != v.end()) out += accumulated_part(*sums);
   return out;
 }

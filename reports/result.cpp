@@ -371,6 +371,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(verdict);
   ASSAY_FIELD(cause);
   ASSAY_FIELD(outputs);
+  io.or_empty("expected_outputs", x.expected_outputs);
   ASSAY_FIELD(properties_failed);
   ASSAY_FIELD(domain);
   ASSAY_FIELD(trap);

@@ -85,9 +85,11 @@ void print_fit(const Console& console, const OperatorFit& fit) {
   const std::string ignored =
       fit.unused.empty() ? "" : ptx::printable(fmt::format("; not used: {}", fmt::join(fit.unused, ", ")));
   if (fit.fits) {
-    console.line(fmt::format("{} {}  {}, {}{}", console.styled(Style::good, "fits"), fit.name,
+    const std::string expected =
+        fit.expected.empty() ? "" : fmt::format("; its outputs {}", fmt::join(fit.expected, ", "));
+    console.line(fmt::format("{} {}  {}, {}{}{}", console.styled(Style::good, "fits"), fit.name,
                              sizes_text(fit.case_, find_operator(fit.name)), fmt::join(fit.matched, ", "),
-                             ignored));
+                             expected, ignored));
     for (const std::string& note : fit.notes) console.line("  " + ptx::printable(note));
   } else if (!fit.missing.empty()) {
     console.line(fmt::format("not {}: no tensor {}{}", fit.name, fmt::join(fit.missing, ", "), ignored));
@@ -175,9 +177,9 @@ void add_inspect(CLI::App& app, int& status) {
       ->check(not_empty());
   command
       ->add_option("--map", options->map,
-                   "Names in that file: q=query_states takes its tensor query_states as q")
+                   "Names in that file: q=query_states takes its tensor query_states as q, o=attn_output as o")
       ->delimiter(',')
-      ->type_name("INPUT=NAME");
+      ->type_name("NAME=TENSOR");
   command->add_option("--layout", options->layout, "How the file holds inputs, as in heads-first,k=dense")
       ->delimiter(',');
   command->add_option("-H,--heads", options->heads, "Heads, where the shapes leave them open")

@@ -31,7 +31,7 @@ struct ReplayCommand {
     VerifyOptions options;
     options.threads = engines.threads();
     checks.apply(options);
-    Verification result = run_case(kernel, {c, std::nullopt, "", {}}, on, options);
+    Verification result = run_case(kernel, {c, std::nullopt, {}, "", {}}, on, options);
     if (!result.trap && result.verdict != "domain") judge_properties(result, replayed, *on.primary);
     return conclude(output, findings, result);
   }

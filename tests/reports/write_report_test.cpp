@@ -137,6 +137,24 @@ TEST_F(WriteReport, EveryFormOfAVerificationCarriesItsNumbers) {
   }
 }
 
+TEST_F(WriteReport, OutputsOfTheInputsFileStandBesideTheKernelsInEveryForm) {
+  write_report(test::contradicted_verification(), folder_ / "a" / "b");
+  const json held = json::parse(content("result.json"))["expected_outputs"][0];
+  const std::string text = content("report.md"), title = "Outputs in the inputs' file, against the reference";
+  ASSERT_NE(text.find(title), std::string::npos);
+  const test::Rows markdown = test::read_markdown_table(text.substr(text.find(title)), "| output | format |"),
+                   page = test::read_page_numbers(own_page(), "");
+  ASSERT_EQ(markdown.size(), 1u);
+  EXPECT_EQ(Texts(markdown[0].begin() + 2, markdown[0].begin() + 8),
+            shortened(held, {"elements", "violation", "nonfinite", "wrong_class", "undecided", "max_ratio"}));
+  EXPECT_NE(own_page().find(title), std::string::npos);
+  EXPECT_TRUE(holds(page, exact(held, {"elements", "violation", "nonfinite", "wrong_class", "undecided", "max_ratio",
+                                       "max_tightness", "max_relative_bound", "max_enclosure"})));
+  EXPECT_TRUE(holds(page, exact(held["worst"], {"got"})));
+  EXPECT_NE(content("junit.xml").find("o in the inputs&#39; file"), std::string::npos);
+  EXPECT_NE(content("findings.sarif").find("\"transposed\""), std::string::npos);
+}
+
 TEST_F(WriteReport, EveryFormOfAFuzzRunCarriesItsNumbers) {
   write_report(test::fuzz_run(1), folder_ / "a" / "b");
   const json run = json::parse(content("result.json"));
