@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -76,15 +75,6 @@ std::string table(const Sweep& sweep, const json& cells) {
   return out;
 }
 
-/// What may stand in a file name and in a link: a kernel of one's own has any name.
-std::string file_name(const char* what, const SweepPanel& panel, size_t number) {
-  std::string name = fmt::format("{}_{}_{}{}_{}", what, number,
-                                 panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype);
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
-  return name + ".svg";
-}
-
 }  // namespace
 
 IllustratedText sweep_markdown(const json& result) {
@@ -102,10 +92,8 @@ IllustratedText sweep_markdown(const json& result) {
     text.markdown += "\n";
   }
   const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
-    const std::string file = file_name(what, panel, text.pictures.size() + 1);
-    text.markdown +=
-        fmt::format("![{} of {} in {}]({})\n\n", what, escape_markdown(panel.output), panel.dtype, file);
-    text.pictures.emplace_back(file, std::move(svg));
+    text.add_picture(fmt::format("{}_{}{}_{}", what, panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype),
+                     fmt::format("{} of {} in {}", what, panel.output, panel.dtype), std::move(svg));
   };
   if (axes.logarithmic) {
     text.markdown += "## Error and bound\n\n";
