@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/markdown_table.h"
 #include "reports/markup.h"
 #include "reports/svg_chart.h"
 #include "reports/sweep_answers.h"
@@ -76,26 +76,14 @@ std::string table(const Sweep& sweep, const json& cells) {
   return out;
 }
 
-/// What may stand in a file name and in a link: a kernel of one's own has any name.
-std::string file_name(const char* what, const SweepPanel& panel, size_t number) {
-  std::string name = fmt::format("{}_{}_{}{}_{}", what, number,
-                                 panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype);
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
-  return name + ".svg";
-}
-
 std::string answer_table(const AnswerTable& answer) {
   if (answer.rows.empty()) return "";
-  std::string text;
-  const auto add = [&](const std::vector<std::string>& cells) {
-    for (const std::string& cell : cells) text += "| " + escape_markdown(cell) + " ";
-    text += "|\n";
+  const auto escaped = [](std::vector<std::string> cells) {
+    for (std::string& cell : cells) cell = escape_markdown(cell);
+    return cells;
   };
-  add(answer.head);
-  for (size_t i = 0; i < answer.head.size(); ++i) text += "|---";
-  text += "|\n";
-  for (const auto& row : answer.rows) add(row);
+  std::string text = markdown::head(escaped(answer.head), answer.head.size());
+  for (const auto& row : answer.rows) text += markdown::row(escaped(row));
   return text + "\n" + escape_markdown(answer.note) + "\n\n";
 }
 
@@ -116,10 +104,8 @@ IllustratedText sweep_markdown(const json& result) {
     text.markdown += "\n" + answer_table(answer.table);
   }
   const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
-    const std::string file = file_name(what, panel, text.pictures.size() + 1);
-    text.markdown +=
-        fmt::format("![{} of {} in {}]({})\n\n", what, escape_markdown(panel.output), panel.dtype, file);
-    text.pictures.emplace_back(file, std::move(svg));
+    text.add_picture(fmt::format("{}_{}{}_{}", what, panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype),
+                     fmt::format("{} of {} in {}", what, panel.output, panel.dtype), std::move(svg));
   };
   if (axes.logarithmic) {
     text.markdown += "## Error and bound\n\n";
