@@ -317,5 +317,39 @@ TEST(WeighMeanings, TokensOfAPartialChunkAloneAreItsLastOne) {
   EXPECT_EQ(first_cause(scene, p), "last-partial-chunk-ignored");
 }
 
+TEST(WeighMeanings, StatesReadHeadsFirstAreAnotherSequencesAndTheirGradientsToo) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B3/T5/H2/K3/V4/fp32/g-fp32/mild/s3/h0/backward/dht"));
+  const FailingRun run = scene.run();
+  TensorMap inputs = run.inputs();
+  const auto heads_first = [](Tensor& x) {
+    Tensor out(x.name, Dtype::fp64, x.axes);
+    const int64_t H = 2, N = 3, size = x.size() / (H * N);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      const int64_t n = i / (H * size), h = i / size % H;
+      out.set(i, x.value((h * N + n) * size + i % size));
+    }
+    x = out;
+  };
+  heads_first(inputs.at("initial_state"));
+  EXPECT_EQ(first_cause(scene, *evaluate_with(run, inputs)), "initial-state-of-another-sequence");
+  heads_first(inputs.at("dfinal_state"));
+  EXPECT_EQ(first_cause(scene, *evaluate_with(run, inputs)), "initial-state-of-another-sequence");
+}
+
+TEST(WeighMeanings, ASumOverTokensWithoutTheLastOnesIsToldFromTokensThatAreNotWritten) {
+  for (const char* token : {"rwkv6.chunk/B1/T75/H2/K3/V2/fp32/g-fp32/mild/s3/backward",
+                            "rwkv6.chunk/B1/T5/H2/K3/V2/fp32/g-fp32/mild/s3/backward"}) {
+    test::MutatedRun scene(parse_token(token));
+    const FailingRun run = scene.run();
+    const int64_t whole = run.problem.sizes.T / 64 * 64;
+    const Tensor& d = run.inputs().at("do");
+    const Prediction p = *evaluate_with(run, "do", moved(d, axis_of(d, "T"), [&](int64_t t) { return t < whole ? t : -1; }));
+    EXPECT_EQ(first_cause(scene, {{"du", p.at("du")}}), "gradient-sum-incomplete") << token;
+    const std::string not_written = "tokens of the last, partial chunk of 64 are not written";
+    EXPECT_EQ(first_cause(scene, *predicted(run, "last-partial-chunk-ignored", not_written)), "last-partial-chunk-ignored")
+        << token;
+  }
+}
+
 }  // namespace
 }  // namespace assay

@@ -23,16 +23,44 @@ std::vector<Variant> ignored(const FailingRun& run) {
   });
 }
 
+/// Whose state is read in place of a sequence's and head's own.
+struct Elsewhere {
+  std::string text;
+  std::function<Tensor(const Tensor&)> of;
+};
+std::vector<Elsewhere> elsewhere(const FailingRun& run, const Tensor& state) {
+  std::vector<Elsewhere> list;
+  for (const IndexMap& map : index_maps(run.sequences()))
+    list.push_back({fmt::format("of another sequence, {}", map.text),
+                    [&run, map](const Tensor& x) { return of_sequences(run, x, map.from); }});
+  const int heads = head_axis(state), sequences = axis_of(state, "N");
+  if (heads < 0) return list;
+  for (const IndexMap& map : index_maps(state.axes[static_cast<size_t>(heads)].size))
+    list.push_back({fmt::format("of another head, {}", map.text),
+                    [heads, map](const Tensor& x) { return moved(x, heads, map.from); }});
+  if (sequences >= 0 && state.axes[static_cast<size_t>(heads)].size > 1 && run.sequences() > 1)
+    list.push_back({"read as if its heads came before its sequences", [heads, sequences](const Tensor& x) {
+                      return with_axes_exchanged(x, static_cast<size_t>(sequences), static_cast<size_t>(heads));
+                    }});
+  return list;
+}
+
 std::vector<Variant> of_another(const FailingRun& run) {
-  return of_each_state(run, [&](const std::string& name, const Tensor& state, std::vector<Variant>& v) {
-    for (const IndexMap& map : index_maps(run.sequences()))
-      v.push_back(on_input(run, fmt::format("{} of another sequence, {}", name, map.text), name,
-                           [&run, map](const Tensor& x) { return of_sequences(run, x, map.from); }));
-    const int axis = head_axis(state);
-    for (const IndexMap& map : index_maps(axis < 0 ? 0 : state.axes[static_cast<size_t>(axis)].size))
-      v.push_back(on_input(run, fmt::format("{} of another head, {}", name, map.text), name,
-                           [axis, map](const Tensor& x) { return moved(x, axis, map.from); }));
+  std::vector<Variant> v = of_each_state(run, [&](const std::string& name, const Tensor& state, std::vector<Variant>& list) {
+    for (const Elsewhere& other : elsewhere(run, state))
+      list.push_back(on_input(run, name + " " + other.text, name, other.of));
   });
+  std::vector<std::string> all = run.states();  // one function loads states, and their gradients on the way back
+  for (const std::string& name : run.cotangents())
+    if (axis_of(run.inputs().at(name), "N") >= 0) all.push_back(name);
+  if (all.size() < 2) return v;
+  for (const Elsewhere& other : elsewhere(run, run.inputs().at(all.front())))
+    v.push_back({"states and their gradients " + other.text, [&run, all, other] {
+                   TensorMap inputs = run.inputs();
+                   for (const std::string& name : all) inputs[name] = other.of(inputs.at(name));
+                   return evaluate_with(run, inputs);
+                 }});
+  return v;
 }
 
 /// The last two axes in the other order: element (r, c) is what lies at c * rows + r.
