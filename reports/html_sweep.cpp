@@ -76,7 +76,7 @@ std::string figure(std::string_view chart, const SweepPanel& panel, const std::s
 std::string error_charts(const Sweep& sweep, const SweepAxes& axes) {
   std::string out = fmt::format(
       "<p>Largest absolute error over an output against {}, one line per series with the range over {} "
-      "seeds; dashed: the largest "
+      "seeds, a colour for each, a mark for each kernel; dotted: the largest "
       "proved bound. Turn the wheel or press + and - to zoom, drag to move, double-click or press 0 to go "
       "back.</p>\n",
       escape_markup(axes.x), sweep.seeds.size());

@@ -28,9 +28,10 @@ std::string error_picture(const Sweep& sweep, const SweepAxes& axes, const Sweep
   for (size_t s = 0; s < axes.series.size(); ++s)
     for (const std::string& kernel : sweep.kernels) {
       const std::string name = kernel + (axes.series[s].empty() ? "" : " " + axes.series[s]);
-      const int colour =
-          static_cast<int>(s * sweep.kernels.size() + static_cast<size_t>(&kernel - sweep.kernels.data()));
-      SvgSeries error{name, {}, false, colour}, bound{name + ", bound", {}, true, colour};
+      // A colour per series and a mark per kernel; a single series needs its colours for the kernels.
+      const int number = static_cast<int>(&kernel - sweep.kernels.data());
+      const int colour = axes.series.size() > 1 ? static_cast<int>(s) : number;
+      SvgSeries error{name, {}, false, colour, number}, bound{name + ", bound", {}, true, colour, number};
       for (const SweepCell& cell : sweep.cells) {
         if (!belongs(cell, panel) || cell.kernel != kernel || axes.series_of(cell) != axes.series[s])
           continue;

@@ -15,15 +15,14 @@ namespace assay {
 namespace {
 
 /// Root mean square errors of two kernels on the same inputs.
-struct Pairs {
+struct Errors {
   std::vector<double> first, second;
-  int64_t longest = 0;
-  std::vector<double> first_longest, second_longest;
+  double relative_first = 0, relative_second = 0;  ///< the largest, over the outputs' root mean square
 
   /// Above 1 where the first kernel's errors are smaller.
-  PairedRatio all() const { return paired_ratio(second, first); }
-  PairedRatio at_longest() const { return paired_ratio(second_longest, first_longest); }
+  PairedRatio ratio() const { return paired_ratio(second, first); }
 };
+using Pairs = std::map<int64_t, Errors>;  ///< by length
 
 struct Place {
   std::string decay, dtype, output;
@@ -44,17 +43,15 @@ Settings settings_of(const SweepCell& cell) {
   return key;
 }
 
-void add_pairs(const SweepCell& a, const SweepCell& b, Pairs& p) {
-  const int64_t length = parse_token(a.token).T;
-  if (length > p.longest) p.longest = length, p.first_longest.clear(), p.second_longest.clear();
+void add_pairs(const SweepCell& a, const SweepCell& b, Pairs& pairs) {
+  Errors& e = pairs[parse_token(a.token).T];
   for (const SweepSample& x : a.samples)
     for (const SweepSample& y : b.samples) {
       if (x.seed != y.seed || !(x.rms_error > 0) || !(y.rms_error > 0)) continue;
-      p.first.push_back(x.rms_error);
-      p.second.push_back(y.rms_error);
-      if (length < p.longest) continue;
-      p.first_longest.push_back(x.rms_error);
-      p.second_longest.push_back(y.rms_error);
+      e.first.push_back(x.rms_error);
+      e.second.push_back(y.rms_error);
+      e.relative_first = std::max(e.relative_first, x.rms_error / x.rms_exact);
+      e.relative_second = std::max(e.relative_second, y.rms_error / y.rms_exact);
     }
 }
 
@@ -81,36 +78,40 @@ std::string shown(double x) {
   return fmt::format("{:.0f}", std::round(x / unit) * unit);
 }
 
-/// "chunk × 2.5 (2.3 to 2.7)".
-std::string factor_text(const Comparison& c, const PairedRatio& r) {
+/// Shortest and longest length that has pairs; nothing where none has.
+std::vector<int64_t> ends_of(const Pairs& pairs) {
+  std::vector<int64_t> lengths;
+  for (const auto& [length, errors] : pairs)
+    if (!errors.first.empty()) lengths.push_back(length);
+  if (lengths.size() > 2) lengths.erase(lengths.begin() + 1, lengths.end() - 1);
+  return lengths;
+}
+
+std::string name_of(const Comparison& c, const PairedRatio& r, bool brief) {
+  if (!r.differs()) return "no sure difference";
+  if (r.mean > 1) return brief ? c.short_first : c.first;
+  return brief ? c.short_second : c.second;
+}
+
+/// "chunk × 2.5 (1e-07 against 2.5e-07)".
+std::string factor_text(const Comparison& c, const Errors& e) {
+  const PairedRatio r = e.ratio();
+  if (!r.differs()) return "-";
   const bool first = r.mean > 1;
-  const double mean = first ? r.mean : 1 / r.mean, low = first ? r.low : 1 / r.high, high = first ? r.high : 1 / r.low;
-  return fmt::format("{} × {} ({} to {})", first ? c.short_first : c.short_second, shown(mean), shown(low), shown(high));
+  return fmt::format("{} × {} ({:.2g} against {:.2g})", name_of(c, r, true), shown(first ? r.mean : 1 / r.mean),
+                     first ? e.relative_first : e.relative_second, first ? e.relative_second : e.relative_first);
 }
 
-/// Over all settings, and at the longest length where that is another factor.
-std::string cell_text(const Comparison& c, const Pairs& p) {
-  const PairedRatio all = p.all(), longest = p.at_longest();
-  const bool shorter_too = longest.pairs < all.pairs;
-  constexpr double kOther = 1.25;  // a factor beyond which another one is worth saying
-  const bool other_at_longest =
-      longest.differs() && shorter_too && (longest.low > kOther * all.high || kOther * longest.high < all.low);
-  std::string text = all.differs() ? factor_text(c, all) : "-";
-  if (other_at_longest || (longest.differs() && !all.differs()))
-    text += fmt::format(", at T = {}: {}", p.longest, factor_text(c, longest));
-  return text;
-}
-
-/// Who wins at one place: "gla.chunk", "gla.chunk, at T = 512 gla.fused_recurrent", "no sure difference".
+/// Who wins at one place: "gla.chunk", "gla.chunk at T = 64 and gla.fused_recurrent at T = 512".
 std::string winner(const Comparison& c, const Pairs& p) {
-  const PairedRatio all = p.all(), longest = p.at_longest();
-  const auto name = [&](const PairedRatio& r) { return r.mean > 1 ? c.first : c.second; };
-  if (all.pairs <= 1) return "too few runs with rounding errors to tell (give more --seeds)";
-  if (!all.differs() && !longest.differs()) return "no sure difference";
-  if (!all.differs()) return fmt::format("{} at T = {}, over all lengths no sure difference", name(longest), p.longest);
-  if (longest.differs() && name(longest) != name(all))
-    return fmt::format("{}, at T = {} {}", name(all), p.longest, name(longest));
-  return name(all);
+  const std::vector<int64_t> ends = ends_of(p);
+  if (ends.empty() || p.at(ends.back()).ratio().pairs <= 1)
+    return "too few runs with rounding errors to tell (give more --seeds)";
+  const std::string at_longest = name_of(c, p.at(ends.back()).ratio(), false);
+  if (ends.size() == 1) return at_longest;
+  const std::string at_shortest = name_of(c, p.at(ends.front()).ratio(), false);
+  if (at_shortest == at_longest) return at_longest;
+  return fmt::format("{} at T = {} and {} at T = {}", at_shortest, ends.front(), at_longest, ends.back());
 }
 
 std::string joined(const std::set<std::string>& parts) {
@@ -126,7 +127,7 @@ std::string winners_text(const Winners& winners) {
   if (winners.size() == 1) return winners.begin()->first;
   std::string text;
   for (const auto& [name, outputs] : winners)
-    text += fmt::format("{}{} for {}", text.empty() ? "" : " and ", name, joined(outputs));
+    text += fmt::format("{}{} for {}", text.empty() ? "" : ", ", name, joined(outputs));
   return text;
 }
 
@@ -156,20 +157,25 @@ void add_sentences(const Comparison& c, Answer& answer) {
   for (std::string& sentence : sentences) answer.sentences.push_back(std::move(sentence));
 }
 
+/// A row for each decay at its shortest and at its longest length.
 void add_rows(const Comparison& c, Answer& answer) {
   AnswerTable& table = answer.table;
   std::set<std::pair<std::string, std::string>> columns;
-  std::set<std::string> decays;
-  for (const auto& [place, pairs] : c.at) columns.insert({place.dtype, place.output}), decays.insert(place.decay);
+  std::set<std::pair<std::string, int64_t>> rows;
+  for (const auto& [place, pairs] : c.at) {
+    columns.insert({place.dtype, place.output});
+    for (const int64_t length : ends_of(pairs)) rows.insert({place.decay, length});
+  }
   if (table.head.empty()) {
-    table.head.push_back("decay");
+    table.head = {"decay", "length"};
     for (const auto& [dtype, output] : columns) table.head.push_back(dtype + " " + output);
   }
-  for (const std::string& decay : decays) {
-    std::vector<std::string> row = {decay.empty() ? "-" : decay};
+  for (const auto& [decay, length] : rows) {
+    std::vector<std::string> row = {decay.empty() ? "-" : decay, fmt::format("T = {}", length)};
     for (const auto& [dtype, output] : columns) {
       const auto pairs = c.at.find({decay, dtype, output});
-      row.push_back(pairs == c.at.end() ? "" : cell_text(c, pairs->second));
+      const bool has = pairs != c.at.end() && pairs->second.contains(length);
+      row.push_back(has ? factor_text(c, pairs->second.at(length)) : "");
     }
     table.rows.push_back(std::move(row));
   }
@@ -201,8 +207,9 @@ Answer which_kernel_is_more_precise(const Sweep& sweep) {
     add_rows(c, answer);
   }
   answer.table.note =
-      "The more precise kernel, by how many times its root mean square error is the smaller, and the 95 % confidence "
-      "interval over seeds and settings; - where no difference beyond a tenth is sure.";
+      "The more precise kernel, by how many times its root mean square error is the smaller, and both kernels' largest such "
+      "errors over the output's root mean square; - where no difference beyond a tenth is sure at 95 % confidence over the "
+      "seeds.";
   return answer;
 }
 

@@ -9,7 +9,8 @@ struct SvgSeries {
   std::string name;
   std::vector<std::pair<double, double>> points;  ///< positive; others are left out
   bool dashed = false;
-  int colour = 0;  ///< of a palette of eight; series of one colour and name belong together
+  int colour = 0;  ///< of a palette of twelve
+  int mark = 0;    ///< 0 a circle, 1 a square: tells series of one colour apart
 };
 
 /// Both axes logarithmic (x to base 2, y to base 10), with a legend. Every point carries its exact numbers as

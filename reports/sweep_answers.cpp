@@ -101,13 +101,51 @@ std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
                      shown(last_good->gate_min), shown(first.gate_min), troubles, rest);
 }
 
+/// The gates that a kernel's cells of one decay were given: "-8 to -1", with what came of it.
+std::string gates_text(const std::vector<const SweepCell*>& cells) {
+  double lowest = HUGE_VAL, highest = -HUGE_VAL;
+  std::map<std::string, int> verdicts;
+  for (const SweepCell* cell : cells) {
+    ++verdicts[cell->verdict];
+    if (cell->gated) lowest = std::min(lowest, cell->gate_min), highest = std::max(highest, cell->gate_max);
+  }
+  const std::string range = lowest > highest ? "no gates" : fmt::format("{} to {}", shown(lowest), shown(highest));
+  if (verdicts.size() == 1 && verdicts.contains("pass")) return range + ": safe";
+  std::vector<std::string> parts;
+  for (const auto& [verdict, count] : verdicts) parts.push_back(fmt::format("{} of {} {}", count, cells.size(), verdict));
+  return range + ": " + joined(parts, ", ");
+}
+
+/// What each decay drew, and what came of it, where several are swept.
+AnswerTable gates_by_decay(const Sweep& sweep) {
+  AnswerTable table;
+  const auto decays = std::find_if(sweep.dimensions.begin(), sweep.dimensions.end(),
+                                   [](const SweepDimension& d) { return d.option == "decay"; });
+  if (decays == sweep.dimensions.end() || decays->values.size() < 2) return table;
+  table.head = {"decay"};
+  for (const std::string& kernel : sweep.kernels) table.head.push_back(kernel);
+  for (const std::string& decay : decays->values) {
+    std::vector<std::string> row = {decay};
+    for (const std::string& kernel : sweep.kernels) {
+      std::vector<const SweepCell*> cells;
+      for (const SweepCell& cell : sweep.cells)
+        if (cell.kernel == kernel && setting(cell, "decay") == decay) cells.push_back(&cell);
+      row.push_back(cells.empty() ? "" : gates_text(cells));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  table.note = "The log decays that were drawn, from the smallest to the largest. Safe: every output is finite and within "
+               "its proved bound.";
+  return table;
+}
+
 Answer safe_gates(const Sweep& sweep) {
-  Answer answer{"Which gates are safe?", {}, {}};
+  Answer answer{"Which gates are safe?", {}, gates_by_decay(sweep)};
   for (const std::string& kernel : sweep.kernels) answer.sentences.push_back(safe_gates_of(sweep, kernel));
   return answer;
 }
 
-/// The largest error of a cell relative to the output's root mean square; infinite where it gave no finite
+/// The largest error of a cell relative to the output's root mean square of the same run; infinite where it gave no finite
 /// value, NaN where the reference leaves it open.
 double relative_error(const SweepCell& cell, size_t seeds) {
   if (cell.nonfinite + cell.wrong_class > 0) return HUGE_VAL;
@@ -124,26 +162,39 @@ std::string error_text(double relative) {
   return std::isinf(relative) ? "no finite result" : shown(relative);
 }
 
-/// The largest length up to which every error stays within the tolerance, and what breaks it.
+/// The largest length up to which every error of these cells stays within the tolerance, and what breaks it.
 std::string length_limit(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
-  std::map<int64_t, std::pair<double, const SweepCell*>> worst;  // by length
+  std::map<int64_t, double> worst;  // by length
   for (const SweepCell* cell : cells) {
-    auto& [error, at] = worst[std::stoll(option_of(*cell, "length"))];
     const double relative = relative_error(*cell, seeds);
-    if (!at || !(relative <= error)) error = relative, at = cell;
+    const auto [at, fresh] = worst.emplace(std::stoll(option_of(*cell, "length")), relative);
+    if (!fresh && !(relative <= at->second)) at->second = relative;
   }
   int64_t up_to = -1;
-  for (const auto& [length, at] : worst) {
-    if (!(at.first <= tolerance)) {
-      const std::string decay = option_of(*at.second, "decay");
-      const std::string breaks = fmt::format("{} at T = {}{}", error_text(at.first), length,
-                                             decay.empty() ? "" : ", decay " + decay);
+  for (const auto& [length, error] : worst) {
+    if (!(error <= tolerance)) {
+      const std::string breaks = fmt::format("{} at T = {}", error_text(error), length);
       return up_to < 0 ? fmt::format("at none of the lengths ({})", breaks)
                        : fmt::format("up to T = {} ({})", up_to, breaks);
     }
     up_to = length;
   }
-  return fmt::format("at every length tried, up to T = {}", up_to);
+  return fmt::format("at every length, up to T = {}", up_to);
+}
+
+/// The same by decay: "at every length, up to T = 16384, but under decay strong at none of the lengths (...)".
+std::string length_limits(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
+  std::map<std::string, std::vector<const SweepCell*>> by_decay;
+  for (const SweepCell* cell : cells) by_decay[option_of(*cell, "decay")].push_back(cell);
+  std::map<std::string, std::vector<std::string>> decays;  // by their limit
+  for (const auto& [decay, own] : by_decay) decays[length_limit(own, tolerance, seeds)].push_back(decay);
+  const auto most = std::max_element(decays.begin(), decays.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  std::string text = most->first;
+  for (const auto& [limit, names] : decays)
+    if (limit != most->first) text += fmt::format(", but under decay {} {}", joined(names, ", "), limit);
+  return text;
 }
 
 Answer lengths(const Sweep& sweep) {
@@ -154,14 +205,16 @@ Answer lengths(const Sweep& sweep) {
   });
   std::map<std::string, std::map<std::string, std::vector<std::string>>> by_dtype;  // outputs by their limit
   for (const auto& [key, cells] : groups)
-    by_dtype[key[0]][length_limit(cells, tolerance_of(sweep, format(key[0]).dtype), sweep.seeds.size())].push_back(
+    by_dtype[key[0]][length_limits(cells, tolerance_of(sweep, format(key[0]).dtype), sweep.seeds.size())].push_back(
         key[1] + " " + key[2]);
   for (const auto& [dtype, limits] : by_dtype) {
     std::vector<std::string> parts;
     for (const auto& [limit, outputs] : limits) parts.push_back(joined(outputs, ", ") + " " + limit);
-    answer.sentences.push_back(
-        fmt::format("{}, largest error at most {} of the output's root mean square: {}.", dtype,
-                    shown(tolerance_of(sweep, format(dtype).dtype)), joined(parts, "; ")));
+    const double tolerance = tolerance_of(sweep, format(dtype).dtype);
+    const std::string from_format =
+        sweep.tolerance > 0 ? "" : fmt::format(" ({:.0f} units roundoff)", tolerance / unit_roundoff(format(dtype).dtype));
+    answer.sentences.push_back(fmt::format("{}, largest error in any run at most {}{} of the output's root mean square: {}.", dtype,
+                                           shown(tolerance), from_format, joined(parts, "; ")));
   }
   return answer;
 }
@@ -169,6 +222,7 @@ Answer lengths(const Sweep& sweep) {
 /// How error and bound of one output grow with length.
 struct Growth {
   const SweepCell* longest = nullptr;  ///< of several at that length the one of the largest ratio
+  const SweepCell* nearest = nullptr;  ///< of all the one of the largest ratio
   double error = 0, bound = 0;
 };
 
@@ -182,6 +236,7 @@ Growth growth_of(const std::vector<const SweepCell*>& cells) {
       return std::pair(std::stoll(option_of(c, "length")), c.over_seeds.max_ratio);
     };
     if (!g.longest || rank(*cell) > rank(*g.longest)) g.longest = cell;
+    if (!g.nearest || cell->over_seeds.max_ratio > g.nearest->over_seeds.max_ratio) g.nearest = cell;
     for (const SweepSample& sample : cell->samples) {
       lengths.push_back(length);
       errors.push_back(sample.max_error);
@@ -219,19 +274,18 @@ Answer bound_and_error(const Sweep& sweep) {
     auto& [low_key, low] = loosest[key[0]];
     if (!low_key || ratio < low.longest->over_seeds.max_ratio) low_key = &key, low = g;
     auto& [high_key, high] = tightest[key[0]];
-    if (!high_key || ratio > high.longest->over_seeds.max_ratio) high_key = &key, high = g;
+    if (!high_key || g.nearest->over_seeds.max_ratio > high.nearest->over_seeds.max_ratio) high_key = &key, high = g;
   }
-  const auto place = [](const std::pair<const Key*, Growth>& at) {
-    const Key& key = *at.first;
-    return fmt::format("{} {}{}: error / bound at most {} at T = {}", key[1], key[2],
-                       key[3].empty() ? "" : ", decay " + key[3],
-                       shown(at.second.longest->over_seeds.max_ratio),
-                       option_of(*at.second.longest, "length"));
+  const auto place = [](const Key& key, const SweepCell& cell, const char* at_most) {
+    return fmt::format("{} {}{}: error / bound {}{} at T = {}", key[1], key[2], key[3].empty() ? "" : ", decay " + key[3],
+                       at_most, shown(cell.over_seeds.max_ratio), option_of(cell, "length"));
   };
   for (const auto& [kernel, low] : loosest) {
+    const auto& high = tightest.at(kernel);
+    answer.sentences.push_back(fmt::format("{}: at the longest length farthest apart for {}; {}.", kernel,
+                                           place(*low.first, *low.second.longest, "at most "), why_apart(low.second)));
     answer.sentences.push_back(
-        fmt::format("{}: farthest apart for {}; {}.", kernel, place(low), why_apart(low.second)));
-    answer.sentences.push_back(fmt::format("{}: nearest for {}.", kernel, place(tightest.at(kernel))));
+        fmt::format("{}: of all lengths nearest for {}.", kernel, place(*high.first, *high.second.nearest, "")));
   }
   return answer;
 }
