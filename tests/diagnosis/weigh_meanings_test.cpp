@@ -226,6 +226,8 @@ TEST(WeighMeanings, ADecayThatIsWrongOnOnePathIsNamedByWhatItIs) {
   const char* const scan = "2^g for e^g in the states before chunks of 64 and the final one";
   EXPECT_EQ(first_cause(scene, *predicted(run, "gate-missing", read)), "gate-missing");
   EXPECT_EQ(first_cause(scene, *predicted(run, "decay-base", scan)), "decay-base");
+  const char* const middle = "no decay in the chunks of 64 between a write and what reads it";
+  EXPECT_EQ(first_cause(scene, *predicted(run, "gate-missing", middle)), "gate-missing");
   test::MutatedRun back(parse_token(kChunked[1]));
   const FailingRun backward = back.run();
   Prediction p = *predicted(backward, "decay-base", scan);

@@ -73,6 +73,9 @@ std::vector<Variant> incomplete(const FailingRun& run) {
           slabs.push_back({fmt::format("those from {} on", last), [last](int64_t i) { return i >= last; }});
           slabs.push_back({fmt::format("the first {}", last), [last](int64_t i) { return i < last; }});
           slabs.push_back({fmt::format("the first of every {}", tile), [tile](int64_t i) { return i % tile == 0; }});
+          slabs.push_back({fmt::format("all but the first of every {}", tile), [tile](int64_t i) { return i % tile != 0; }});
+          slabs.push_back({fmt::format("all but the last of every {}", tile),
+                           [tile](int64_t i) { return i % tile != tile - 1; }});
           slabs.push_back({fmt::format("the last of every {}", tile), [tile](int64_t i) { return i % tile == tile - 1; }});
         }
       if (d.axes[axis].name == "T" && only_sums_are_wrong(run))  // a last chunk left out, where it is the only one

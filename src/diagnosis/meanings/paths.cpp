@@ -9,8 +9,8 @@
 namespace assay {
 namespace {
 
-/// Each has an evaluation of its own.
-constexpr int64_t kMostChunks = 8;
+/// Each has an evaluation of its own, or each pair of them.
+constexpr int64_t kMostChunks = 8, kMostPairedChunks = 5;
 
 /// Which decays are changed on the way from a write to what reads it: where both are of one chunk; else in the write's
 /// chunk, in the chunks between, and in the reader's.
@@ -19,6 +19,8 @@ struct Ways {
 
   /// What a kernel does to states it does to their gradients, from the last chunk to the first.
   Ways mirrored() const { return {within, from_start, between, to_end}; }
+  /// Neither all writes of a chunk nor all reads of one can be followed at once.
+  bool of_pairs() const { return to_end != between && between != from_start; }
   bool operator==(const Ways&) const = default;
 };
 struct Path {
@@ -28,7 +30,8 @@ struct Path {
 constexpr Path kPaths[] = {{"inside a chunk of {}", {true, false, false, false}},
                            {"from the state before a chunk of {} to its tokens", {false, false, false, true}},
                            {"in the states before chunks of {} and the final one", {false, true, true, false}},
-                           {"of what crosses the edge of a chunk of {}", {false, true, true, true}}};
+                           {"of what crosses the edge of a chunk of {}", {false, true, true, true}},
+                           {"in the chunks of {} between a write and what reads it", {false, false, true, false}}};
 
 int64_t tokens_of(const FailingRun& run) {
   return run.problem.sizes.B * run.problem.sizes.T;
@@ -67,6 +70,7 @@ class Parts {
       if (p.t % C_ == 0) e.insert(e.begin(), kCleared);
       return e;
     });
+    if (w.of_pairs()) return by_pairs(w, std::move(all));
     return w.to_end == w.between ? by_readers(w, std::move(all)) : by_writers(w, std::move(all));
   }
 
@@ -89,6 +93,18 @@ class Parts {
                      return p.t / C_ == c ? Events{{row(p, w.to_end), p.row, -1}}
                                           : Events{{row(p, w.between), -1, p.row}};
                    }));
+    return sum;
+  }
+  /// Writer -1 is the initial state, reader chunks_ the final one.
+  std::optional<Prediction> by_pairs(const Ways& w, std::optional<Prediction> sum) const {
+    for (int64_t writer = -1; writer < chunks_; ++writer)
+      for (int64_t reader = writer + 1; reader <= chunks_; ++reader)
+        sum = sum_of(sum, part(reader == chunks_, writer < 0, [&](const TokenPlace& p) {
+                       const int64_t c = p.t / C_;
+                       if (c == writer) return Events{{row(p, w.to_end), p.row, -1}};
+                       if (c == reader) return Events{{row(p, w.from_start), -1, p.row}};
+                       return c > writer && c < reader ? Events{{row(p, w.between), -1, -1}} : Events{};
+                     }));
     return sum;
   }
   std::optional<Prediction> part(bool final_state, bool initial_state,
@@ -141,7 +157,7 @@ std::vector<Variant> gates_changed_on_a_path(const FailingRun& run, const std::s
   for (const auto& [first, length] : run.spans()) longest = std::max(longest, length);
   for (const int64_t C : chunk_sizes(run))
     for (const Path& path : kPaths) {
-      if (longest > kMostChunks * C) continue;
+      if (longest > (path.ways.of_pairs() ? kMostPairedChunks : kMostChunks) * C) continue;
       v.push_back({fmt::format("{} {}", text, fmt::format(fmt::runtime(path.text), C)),
                    [&run, change, C, path] { return on_path(run, change, C, path); }});
       v.back().sweep = true;
