@@ -1,70 +1,54 @@
 // An input that is a view, copied row by row into dense memory: what kernels read whose inputs lie there in
-// one piece. Four axes, missing ones of size 1 in front; strides in elements.
+// one piece. Four axes, missing ones of size 1 in front. A row is the last axis; of the other three the plan
+// has chosen one along which a block takes its rows.
 //   gather_16, gather_32   elements of 16 and of 32 bits
-// 256 threads. Grid (x): ceil(rows / 64), where a row is the last axis.
+// `whole` != 0 promises that every row begins and ends at a multiple of 16 bytes where `source` does: it is then
+// copied in such units. 2^bits lanes take a row. Strides in bytes.
+// 256 threads. Grid (x): outer axis x middle axis x parts, parts = ceil(rows / 64).
 #include "../gated/instruction.cuh"
 
 constexpr int rows_per_block = 64;  // gather_plan.cpp says the same
 constexpr int gather_threads = 256;
 
-struct ViewStrides {
-  i64 size1, size2;                        // of the second and third axis
-  i64 stride0, stride1, stride2, stride3;  // of all four
+struct AxisStrides {
+  i64 outer, middle, row;
 };
 
-// Lanes of a row: the smallest power of two that covers it, at most the block.
-__device__ __forceinline__ int lanes_of_row(i64 length) {
-  int lanes = 1;
-  while (lanes < length && lanes < gather_threads) lanes *= 2;
-  return lanes;
-}
-
-// Rows first.. of `length` units each; a unit is one element, or 16 bytes of neighbours.
+// `rows` rows of `units` units each, the units of a row `step` bytes apart, 2^bits lanes side by side.
 template <class Unit>
-__device__ __forceinline__ void copy_rows(const Unit* source, Unit* dense, const i64* row_start, i64 first,
-                                          int count, i64 length, i64 step) {
-  const int lanes = lanes_of_row(length);
-  const int lane = int(threadIdx.x) % lanes, together = gather_threads / lanes;
-  for (int row = int(threadIdx.x) / lanes; row < count; row += together) {
-    const Unit* from = source + row_start[row];
-    Unit* to = dense + (first + row) * length;
-    for (i64 at = lane; at < length; at += lanes) to[at] = from[at * step];
-  }
+__device__ __forceinline__ void copy_rows(const char* from, char* to, int rows, i64 from_row, i64 to_row,
+                                          i64 units, i64 step, int bits) {
+  const int lane = int(threadIdx.x) & ((1 << bits) - 1);
+#pragma unroll 1
+  for (int row = int(threadIdx.x) >> bits; row < rows; row += gather_threads >> bits)
+#pragma unroll 1
+    for (i64 at = lane; at < units; at += i64(1) << bits)
+      *reinterpret_cast<Unit*>(to + row * to_row + at * i64(sizeof(Unit))) =
+          *reinterpret_cast<const Unit*>(from + row * from_row + at * step);
 }
 
 template <class Element>
-__device__ __forceinline__ void gather(const Element* source, Element* dense, i64 rows, i64 length,
-                                       const ViewStrides& view) {
-  constexpr i64 in_unit = 16 / sizeof(Element);
-  __shared__ i64 row_start[rows_per_block];
-  const i64 first = i64(blockIdx.x) * rows_per_block, left = rows - first;
-  const int count = left < rows_per_block ? int(left) : rows_per_block;
-  // 16 bytes at a time where every row begins and ends at a multiple of 16 bytes.
-  const i64 uneven = length | view.stride0 | view.stride1 | view.stride2;
-  const bool whole =
-      view.stride3 == 1 && uneven % in_unit == 0 && reinterpret_cast<i64>(source) % 16 == 0 && length > 0;
-  const i64 unit = whole ? in_unit : 1;
-  if (int(threadIdx.x) < count) {
-    const i64 row = first + int(threadIdx.x), outer = row / view.size2;
-    row_start[threadIdx.x] = (outer / view.size1 * view.stride0 + outer % view.size1 * view.stride1 +
-                              row % view.size2 * view.stride2) /
-                             unit;
-  }
-  __syncthreads();
-  if (whole)
-    copy_rows(reinterpret_cast<const uint4*>(source), reinterpret_cast<uint4*>(dense), row_start, first,
-              count, length / in_unit, 1);
+__device__ __forceinline__ void gather(const char* source, char* dense, i64 rows, i64 length, u32 middle_size,
+                                       u32 parts, int bits, bool whole, const AxisStrides& view, i64 step,
+                                       const AxisStrides& packed) {
+  const u32 part = blockIdx.x % parts, places = blockIdx.x / parts;
+  const i64 outer = places / middle_size, middle = places % middle_size, first = i64(part) * rows_per_block;
+  const char* const from = source + outer * view.outer + middle * view.middle + first * view.row;
+  char* const to = dense + outer * packed.outer + middle * packed.middle + first * packed.row;
+  const int here = int(min(rows - first, i64(rows_per_block)));
+  if (whole && (reinterpret_cast<i64>(source) & 15) == 0)
+    copy_rows<uint4>(from, to, here, view.row, packed.row, length * i64(sizeof(Element)) >> 4, 16, bits);
   else
-    copy_rows(source, dense, row_start, first, count, length, view.stride3);
+    copy_rows<Element>(from, to, here, view.row, packed.row, length, step, bits);
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-    gather_16(const unsigned short* source, unsigned short* dense, i64 rows, i64 length, i64 size1, i64 size2,
-              i64 stride0, i64 stride1, i64 stride2, i64 stride3) {
-  gather(source, dense, rows, length, {size1, size2, stride0, stride1, stride2, stride3});
-}
-extern "C" __global__ void __launch_bounds__(256)
-    gather_32(const u32* source, u32* dense, i64 rows, i64 length, i64 size1, i64 size2, i64 stride0,
-              i64 stride1, i64 stride2, i64 stride3) {
-  gather(source, dense, rows, length, {size1, size2, stride0, stride1, stride2, stride3});
-}
+#define GATHER(bits_of_element, Element)                                                                   \
+  extern "C" __global__ void __launch_bounds__(256) gather_##bits_of_element(                              \
+      const char* source, char* dense, i64 rows, i64 length, u32 middle_size, u32 parts, int bits,         \
+      int whole, i64 outer, i64 middle, i64 row, i64 step, i64 packed_outer, i64 packed_middle,            \
+      i64 packed_row) {                                                                                    \
+    gather<Element>(source, dense, rows, length, middle_size, parts, bits, whole != 0,                     \
+                    {outer, middle, row}, step, {packed_outer, packed_middle, packed_row});                \
+  }
+GATHER(16, unsigned short)
+GATHER(32, u32)

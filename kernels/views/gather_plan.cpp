@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/module_text.h"
 #include "src/case/layouts.h"
@@ -12,26 +13,60 @@ namespace assay {
 namespace {
 
 constexpr int64_t kRowsPerBlock = 64, kMostBlocks = 2147483647;
+constexpr int64_t kUnit = 16;  // bytes
 constexpr size_t kAxes = 4;
+
+/// One of the view's axes, with its strides in the view and in the copy, in bytes.
+struct ViewAxis {
+  int64_t size = 1, view = 0, packed = 0;
+};
+
+/// Missing axes in front. Along an axis of size 1 nothing is ever stepped: 0 is fit for whole units of 16
+/// bytes.
+std::array<ViewAxis, kAxes> axes_of(const TensorLayout& layout, int64_t element_bytes) {
+  std::array<ViewAxis, kAxes> axes;
+  int64_t packed = element_bytes;
+  for (size_t i = layout.sizes.size(), at = kAxes; i-- > 0; packed *= layout.sizes[i])
+    axes[--at] = {layout.sizes[i], layout.sizes[i] > 1 ? layout.strides[i] * element_bytes : 0, packed};
+  if (axes.back().size == 1) axes.back().view = element_bytes;
+  return axes;
+}
+
+/// 2^n lanes for a row of so many units: the fewest that cover it, at most a warp and what takes 256 bytes.
+int32_t lane_bits(int64_t units, int64_t unit_bytes) {
+  const int64_t most = std::min<int64_t>(32, 256 / unit_bytes);
+  int32_t bits = 0;
+  while (1 << bits < std::min(units, most)) ++bits;
+  return bits;
+}
 
 /// The launch that copies the view into the workspace. `layout` has a gap or another order: never of no axes.
 Launch gather_launch(const std::string& input, const std::string& copy, const TensorLayout& layout,
                      int element_bytes) {
-  std::array<int64_t, kAxes> size{1, 1, 1, 1}, stride{0, 0, 0, 0};
-  std::copy_backward(layout.sizes.begin(), layout.sizes.end(), size.end());
-  std::copy_backward(layout.strides.begin(), layout.strides.end(), stride.end());
-  for (size_t i = 0; i < kAxes; ++i)
-    if (size[i] == 1) stride[i] = i + 1 == kAxes ? 1 : 0;  // never stepped along: fit for whole units
-  const int64_t rows = size[0] * size[1] * size[2], blocks = (rows + kRowsPerBlock - 1) / kRowsPerBlock;
+  std::array<ViewAxis, kAxes> axes = axes_of(layout, element_bytes);
+  // Blocks take their rows along the longest axis.
+  const auto longest = std::max_element(axes.begin(), axes.end() - 1,
+                                        [](const ViewAxis& a, const ViewAxis& b) { return a.size < b.size; });
+  std::swap(*longest, axes[2]);
+  const auto& [outer, middle, row, last] = axes;
+  const int64_t bytes = last.size * element_bytes, uneven = bytes | outer.view | middle.view | row.view;
+  const bool whole = uneven % kUnit == 0 && last.view == element_bytes;
+  const int64_t parts = (row.size + kRowsPerBlock - 1) / kRowsPerBlock, blocks = outer.size * middle.size * parts;
   if (blocks > kMostBlocks)
-    throw BadInput(fmt::format("layout of {}: {} rows, more than one launch can copy", input, rows));
+    throw BadInput(fmt::format("layout of {}: {} rows, more than one launch can copy", input,
+                               outer.size * middle.size * row.size));
   Launch launch;
-  launch.module = "views/gather";
+  launch.module = gather_module;
   launch.function = element_bytes == 2 ? "gather_16" : "gather_32";
   launch.grid = {static_cast<uint32_t>(blocks), 1, 1};
   launch.block = {256, 1, 1};
-  launch.arguments = {PointerArgument{input, 0}, PointerArgument{copy, 0}, rows, size[3], size[1], size[2]};
-  for (const int64_t each : stride) launch.arguments.emplace_back(each);
+  launch.arguments = {PointerArgument{input, 0},          PointerArgument{copy, 0}, row.size, last.size,
+                      static_cast<int32_t>(middle.size), static_cast<int32_t>(parts),
+                      lane_bits(whole ? bytes / kUnit : last.size, whole ? kUnit : element_bytes),
+                      int32_t{whole}};
+  for (const int64_t stride :
+       {outer.view, middle.view, row.view, last.view, outer.packed, middle.packed, row.packed})
+    launch.arguments.emplace_back(stride);
   return launch;
 }
 
@@ -61,7 +96,9 @@ Plan plan_with_views(const Case& c, const Kernel& kernel, const Operator& op, co
     if (tensor->second.size() == 0) continue;
     gathers.push_back(gather_launch(input, copy, *layout, format(tensor->second.dtype).bytes));
   }
-  if (!gathers.empty()) plan.modules.push_back(embedded_module("views/gather"));
+  const bool given = std::any_of(plan.modules.begin(), plan.modules.end(),
+                                 [](const Module& module) { return module.name == gather_module; });
+  if (!gathers.empty() && !given) plan.modules.push_back(embedded_module(gather_module));
   plan.launches.insert(plan.launches.begin(), gathers.begin(), gathers.end());
   return plan;
 }
