@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/module_text.h"
 #include "src/case/layouts.h"
@@ -50,7 +51,7 @@ Launch gather_launch(const std::string& input, const std::string& copy, const Te
     throw BadInput(fmt::format("layout of {}: {} x {} elements, more than one launch can copy", input, planes, plane));
   const auto word = [](int64_t x) { return Argument{static_cast<int32_t>(x)}; };
   Launch launch;
-  launch.module = "views/gather";
+  launch.module = gather_module;
   launch.function = element_bytes == 2 ? "gather_16" : "gather_32";
   launch.grid = {static_cast<uint32_t>(planes * tiles), 1, 1};
   launch.block = {kThreads, 1, 1};
@@ -86,7 +87,9 @@ Plan plan_with_views(const Case& c, const Kernel& kernel, const Operator& op, co
     if (tensor->second.size() == 0) continue;
     gathers.push_back(gather_launch(input, copy, *layout, format(tensor->second.dtype).bytes));
   }
-  if (!gathers.empty()) plan.modules.push_back(embedded_module("views/gather"));
+  const bool given = std::any_of(plan.modules.begin(), plan.modules.end(),
+                                 [](const Module& module) { return module.name == gather_module; });
+  if (!gathers.empty() && !given) plan.modules.push_back(embedded_module(gather_module));
   plan.launches.insert(plan.launches.begin(), gathers.begin(), gathers.end());
   return plan;
 }
