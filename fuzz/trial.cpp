@@ -25,8 +25,8 @@ constexpr double kExplainSeconds = 5;
 /// Most lane instructions of a shrunk case that runs once more under the checks: seconds at most.
 constexpr uint64_t kCheckedInstructions = 20'000'000;
 
-/// How much a verification tells of a fault: that it is there, what the checks say (a wrong value may come of a
-/// race), where a bad value was born, or all that and which inputs would mend it (many runs more).
+/// How much a verification tells of a fault: that it is there, what the checks say, where a bad value was born, or also
+/// what the checks say and which inputs would mend it (many runs more).
 enum class Tracing { none, checks, origin, full };
 
 Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
@@ -42,7 +42,7 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   // A few blocks are cheap, and most of their values have no reference.
   if (!c.blocks.empty()) verify_options.checks = vm::Checks{};
   if (tracing == Tracing::full) verify_options.meaning_seconds = kExplainSeconds;
-  if (tracing == Tracing::full || tracing == Tracing::checks) {
+  if (tracing == Tracing::checks) {
     verify_options.checks = vm::Checks{};
     if (c.blocks.empty()) verify_options.check_instructions = kCheckedInstructions;
   }

@@ -142,6 +142,7 @@ std::vector<std::string> module_definitions(const std::string& module) {
     const size_t dash = gates.find('-');
     if (dash != gates.npos) return type(gates.substr(0, dash)) + "Gate<" + type(gates.substr(dash + 1)) + ">";
     if (gates == "none") return std::string("NoGate");
+    if (gates == "fixed") return std::string("FixedHeadGate");
     return gates == "head" ? std::string("HeadGate") : type(gates);
   };
   return {"ELEMENT=" + type(element), "GATE=" + policy(gate), "WIDTHS=" + widths};

@@ -1,12 +1,16 @@
 #include "kernels/mutant.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <map>
 #include <mutex>
+#include <set>
 
+#include "kernels/module_text.h"
+#include "kernels/views/gather_plan.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -40,11 +44,66 @@ struct Texts {
   std::map<std::shared_ptr<const std::string>, std::shared_ptr<const std::string>> changed;
 };
 
-Kernel renamed(const Kernel& kernel, const std::string& id) {
+Kernel changed(const Kernel& kernel, const std::string& id, const std::function<void(Module&)>& change) {
   Kernel mutant = kernel;
   mutant.name = kernel.name + "%" + id;
   mutant.summary = "with one instruction changed";
+  mutant.plan = [plan = kernel.plan, name = mutant.name, change](const Case& c, const Operator& op,
+                                                                 const TensorMap& inputs) {
+    Plan result = plan(c, op, inputs);
+    result.kernel = name;
+    for (Module& module : result.modules) change(module);
+    Module copies = embedded_module(gather_module);  // of views, whose launches come later
+    const auto text = copies.ptx;
+    change(copies);
+    if (copies.ptx != text) result.modules.push_back(copies);
+    return result;
+  };
   return mutant;
+}
+
+/// Optional inputs that a case may lack: none, each alone, all.
+std::vector<std::set<std::string>> absences(const Operator& op) {
+  std::vector<std::set<std::string>> sets{{}};
+  std::set<std::string> all;
+  for (const ArgumentSpec& input : op.inputs)
+    if (input.optional && input.role != Role::state) {
+      all.insert(std::string(input.name));
+      sets.push_back({std::string(input.name)});
+    }
+  sets.push_back(all);
+  return sets;
+}
+
+/// Modules that the kernel launches in some small case: of every format, direction and presence of inputs.
+std::set<std::string> modules_of(const Kernel& kernel) {
+  const Operator& op = find_operator(kernel.operator_name);
+  const std::vector<Dtype> none{Dtype::fp32};
+  std::set<std::string> names{gather_module};
+  Case c;
+  c.T = 3, c.K = c.V = c.M = 4, c.decay = "none";
+  for (const std::string& direction : directions_of(kernel))
+    for (const Dtype dtype : kernel.limits.dtypes)
+      for (const Dtype gate : kernel.limits.gate_dtypes.empty() ? none : kernel.limits.gate_dtypes)
+        for (const std::set<std::string>& without : absences(op)) {
+          c.direction = direction, c.dtype = dtype, c.gate_dtype = gate, c.without = without;
+          try {
+            for (const Module& module : kernel.plan(c, op, draw_inputs(c, op)).modules)
+              names.insert(module.name);
+          } catch (const BadInput&) {
+            continue;  // the kernel takes no such case
+          }
+        }
+  return names;
+}
+
+void require_module(const Kernel& kernel, const std::string& id, const std::string& wanted) {
+  const std::set<std::string> names = modules_of(kernel);
+  std::vector<std::string> written;
+  for (const std::string& name : names) written.push_back(encoded(name));
+  if (std::find(written.begin(), written.end(), wanted) == written.end())
+    throw BadInput(fmt::format("mutant '{}': {} has no module {}; it has: {}", id, kernel.name, wanted,
+                               fmt::join(written, ", ")));
 }
 
 }  // namespace
@@ -55,39 +114,25 @@ std::string mutant_id(const std::string& module, const std::string& mutation) {
 
 Kernel with_mutation(const Kernel& kernel, const std::string& id) {
   const size_t split = split_of(id);
-  Kernel mutant = renamed(kernel, id);
-  mutant.plan = [plan = kernel.plan, name = mutant.name, module_name = id.substr(0, split),
-                 mutation = id.substr(split + 1), texts = std::make_shared<Texts>()](
-                    const Case& c, const Operator& op, const TensorMap& inputs) {
-    Plan result = plan(c, op, inputs);
-    result.kernel = name;
-    for (Module& module : result.modules) {
-      if (encoded(module.name) != module_name) continue;
-      const std::scoped_lock lock(texts->mutex);
-      std::shared_ptr<const std::string>& changed = texts->changed[module.ptx];
-      if (!changed) {
-        const ptx::MutableText text(module.ptx, module.path);
-        changed = std::make_shared<const std::string>(text.with(text.named(mutation)));
-      }
-      module.ptx = changed;
+  const std::string module_name = id.substr(0, split), mutation = id.substr(split + 1);
+  require_module(kernel, id, module_name);
+  return changed(kernel, id, [module_name, mutation, texts = std::make_shared<Texts>()](Module& module) {
+    if (encoded(module.name) != module_name) return;
+    const std::scoped_lock lock(texts->mutex);
+    std::shared_ptr<const std::string>& text = texts->changed[module.ptx];
+    if (!text) {
+      const ptx::MutableText original(module.ptx, module.path);
+      text = std::make_shared<const std::string>(original.with(original.named(mutation)));
     }
-    return result;
-  };
-  return mutant;
+    module.ptx = text;
+  });
 }
 
 Kernel with_text(const Kernel& kernel, const std::string& id, const std::string& module_name,
                  std::shared_ptr<const std::string> text) {
-  Kernel mutant = renamed(kernel, id);
-  mutant.plan = [plan = kernel.plan, name = mutant.name, module_name, text](const Case& c, const Operator& op,
-                                                                            const TensorMap& inputs) {
-    Plan result = plan(c, op, inputs);
-    result.kernel = name;
-    for (Module& module : result.modules)
-      if (module.name == module_name) module.ptx = text;
-    return result;
-  };
-  return mutant;
+  return changed(kernel, id, [module_name, text](Module& module) {
+    if (module.name == module_name) module.ptx = text;
+  });
 }
 
 }  // namespace assay

@@ -12,8 +12,9 @@ namespace assay {
 /// (src/ptx/mutation.h) of module "gla/chunk.bf16.fp32"; bytes that no kernel name may have are + in it.
 std::string mutant_id(const std::string& module, const std::string& mutation);
 
-/// The kernel "NAME%ID": the same plans, their module of that name changed where they have it. Its text is
-/// made when a plan first has the module; a mutation that the module does not have is BadInput then.
+/// The kernel "NAME%ID": the same plans, their module of that name changed where they have it. A module that no
+/// plan of the kernel has is BadInput. The changed text is made when a plan first has the module; a mutation
+/// that the module does not have is BadInput then.
 Kernel with_mutation(const Kernel&, const std::string& id);
 /// The same from the changed text itself.
 Kernel with_text(const Kernel&, const std::string& id, const std::string& module,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 
 #include "fuzz/cost.h"
 #include "fuzz/generator.h"
@@ -149,6 +151,26 @@ std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector
   return collector.cases;
 }
 
+std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+                                        size_t first_row) {
+  constexpr std::string_view kTelling[] = {"exact out of step", "packed", "wide keys", "wide values", "widest",
+                                           "widest, exact",     "long",   "batches"};
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
+  for (const std::string& direction : directions)
+    for (const std::set<std::string>& without : presences(collector.op))
+      for (const CaseRow& row : kRows) {
+        if (std::find(std::begin(kTelling), std::end(kTelling), row.name) == std::end(kTelling)) continue;
+        Case c;
+        c.direction = direction;
+        c.decay = "logsigmoid";
+        row.shape(c);
+        c.without = without;
+        c.seed = collector.rows + 1;
+        collector.add(c);
+      }
+  return collector.cases;
+}
+
 namespace {
 
 /// Few tokens and heads, widths around tiles and vectors; exact values where the operator has them.
@@ -196,6 +218,13 @@ std::vector<MutationCase> drawn_cases(const Kernel& kernel, const std::vector<st
     collector.formats = {formats[static_cast<size_t>(found++) % formats.size()]};
     collector.add(c);
   }
+  return collector.cases;
+}
+
+std::vector<MutationCase> in_other_formats(const MutationCase& own, const Kernel& kernel) {
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, own.row};
+  std::erase(collector.formats, std::pair{own.case_.dtype, own.case_.gate_dtype});
+  collector.add(own.case_);
   return collector.cases;
 }
 

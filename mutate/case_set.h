@@ -21,9 +21,17 @@ std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel&);
 /// for each optional input that is absent. Only cases that the kernel accepts, inside its domain.
 std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<std::string>& directions);
 
-/// Candidates beside them, of number `first_row` and on: the fuzzer's cases, and sizes drawn so that tiles,
+/// Candidates beside them, of number `first_row` and on: the rows that reach most, for each optional input that is
+/// absent, as kernels have modules of their own then.
+std::vector<MutationCase> absence_cases(const Kernel&, const std::vector<std::string>& directions,
+                                        size_t first_row);
+
+/// More candidates, of number `first_row` and on: the fuzzer's cases, and sizes drawn so that tiles,
 /// vectors and counts end in every way. Decided by `seed`.
 std::vector<MutationCase> drawn_cases(const Kernel&, const std::vector<std::string>& directions, int count,
                                       uint64_t seed, size_t first_row);
+
+/// The same case in the kernel's other pairs of formats, where it takes them.
+std::vector<MutationCase> in_other_formats(const MutationCase&, const Kernel&);
 
 }  // namespace assay

@@ -22,11 +22,18 @@ struct Question {
   const Instruction& before;
   const Instruction* after;  ///< null where the instruction is gone or became several
   ValueRanges& ranges;       ///< of the original
+  ValueRanges* changed_ranges;  ///< of the changed function; null where `after` is
   bool is(std::string_view change) const { return mutation.change->name == change; }
 };
 
 std::string base_of(const Instruction& in) {
   return in.opcode.substr(0, in.opcode.find('.'));
+}
+
+/// Its last type is one of integers or bits.
+bool is_integer(const Instruction& in) {
+  const auto type = ptx::type_named(in.opcode.substr(in.opcode.rfind('.') + 1));
+  return type && !ptx::is_float(*type);
 }
 
 /// Instructions whose results reach memory, a barrier, a branch or an address, by marking backwards.
@@ -189,37 +196,104 @@ std::string exact_conversion(const Question& q) {
   return "the integers that it converts are exact in fp32: nothing is rounded";
 }
 
-/// A quotient of 64 bits is computed in 32 where both operands fit; the long way gives the same, always.
-std::string long_division(const Question& q) {
+/// What nvcc makes of a 64-bit division: both operands' bits under `mask`, and where none is set the branch to a
+/// division of 32 bits.
+struct LongDivision {
+  int32_t mask_at = -1, test_at = -1, branch_at = -1;
+  uint64_t mask = 0;
+};
+
+/// The single use of a single result; -1: another number of either.
+int32_t only_use(const Question& q, int32_t instruction) {
+  const std::vector<int32_t> made = written_registers(q.original.body[static_cast<size_t>(instruction)]);
+  if (made.size() != 1 || q.ranges.definitions(made[0]).size() != 1) return -1;
+  const std::vector<int32_t>& uses = q.ranges.uses(made[0]);
+  return uses.size() == 1 ? uses[0] : -1;
+}
+
+/// The one that the instruction, its mask, its test or its branch, belongs to.
+std::optional<LongDivision> long_division_of(const Question& q) {
   const auto& body = q.original.body;
-  int32_t branch = q.mutation.instruction;
-  if (q.is("fix-predicate") && base_of(q.before) == "setp") {
-    const auto& uses = q.ranges.uses(q.before.operands[0].reg);
-    if (uses.size() != 1 || !q.after || literal(*q.after, 1) != 0) return {};
-    branch = uses[0];
-  } else if (!q.is("drop-branch")) {
-    return {};
-  }
-  const Instruction& in = body[static_cast<size_t>(branch)];
-  if (base_of(in) != "bra" || in.predicate < 0 || in.predicate_negated) return {};
+  const auto at = [&](int32_t i) -> const Instruction& { return body[static_cast<size_t>(i)]; };
+  LongDivision d;
+  d.branch_at = q.mutation.instruction;
+  if (base_of(at(d.branch_at)) == "and") d.branch_at = only_use(q, d.branch_at);
+  if (d.branch_at >= 0 && base_of(at(d.branch_at)) == "setp") d.branch_at = only_use(q, d.branch_at);
+  if (d.branch_at < 0) return std::nullopt;
+  const Instruction& in = at(d.branch_at);
+  if (base_of(in) != "bra" || in.predicate < 0 || in.predicate_negated) return std::nullopt;
   const auto& tests = q.ranges.definitions(in.predicate);
-  if (tests.size() != 1) return {};
-  const Instruction& test = body[static_cast<size_t>(tests[0])];
+  if (tests.size() != 1) return std::nullopt;
+  d.test_at = tests[0];
+  const Instruction& test = at(d.test_at);
   if (!test.opcode.starts_with("setp.eq.") || literal(test, 2) != 0 ||
       test.operands[1].kind != Operand::Kind::reg)
-    return {};
+    return std::nullopt;
   const auto& masks = q.ranges.definitions(test.operands[1].reg);
-  if (masks.size() != 1 || literal(body[static_cast<size_t>(masks[0])], 2) != int64_t{-4294967296}) return {};
-  const auto long_way = static_cast<size_t>(branch) + 1;
+  if (masks.size() != 1 || at(masks[0]).opcode != "and.b64" || literal(at(masks[0]), 2) != int64_t{-4294967296})
+    return std::nullopt;
+  d.mask_at = masks[0];
+  d.mask = static_cast<uint64_t>(*literal(at(d.mask_at), 2));
+  const auto long_way = static_cast<size_t>(d.branch_at) + 1;
   const auto short_way = static_cast<size_t>(in.operands[0].target);
-  if (long_way >= body.size() || short_way + 3 >= body.size()) return {};
+  if (long_way >= body.size() || short_way + 3 >= body.size()) return std::nullopt;
   const Instruction &whole = body[long_way], &half = body[short_way + 2], &back = body[short_way + 3];
   const std::string kind = base_of(whole);
   if ((kind != "div" && kind != "rem") || !half.opcode.starts_with(kind + ".u32") ||
-      !back.opcode.starts_with("cvt.u64.u32"))
-    return {};
-  if (written_registers(whole) != written_registers(back)) return {};
-  return "the 64-bit division gives what the 32-bit one would: only slower";
+      !back.opcode.starts_with("cvt.u64.u32") || written_registers(whole) != written_registers(back))
+    return std::nullopt;
+  return d;
+}
+
+/// A quotient of 64 bits is computed in 32 where both operands fit; the long way gives the same, always. So
+/// does a mutant that goes the short way only where the kernel does.
+std::string long_division(const Question& q) {
+  const std::optional<LongDivision> d = long_division_of(q);
+  if (!d) return {};
+  bool less_often = false;
+  if (q.mutation.instruction == d->branch_at) {
+    less_often = q.is("drop-branch");
+  } else if (q.after && q.mutation.instruction == d->test_at) {
+    const auto other = literal(*q.after, 2);
+    less_often = (q.is("fix-predicate") && literal(*q.after, 1) == 0) ||
+                 (q.after->opcode == q.original.body[static_cast<size_t>(d->test_at)].opcode && other &&
+                  (static_cast<uint64_t>(*other) & ~d->mask) != 0);  // the masked bits never are that number
+  } else if (q.after && q.mutation.instruction == d->mask_at) {
+    const auto other = literal(*q.after, 2);
+    const bool more_bits = q.after->opcode == "and.b64" && other &&
+                           (static_cast<uint64_t>(*other) & d->mask) == d->mask;
+    less_often = more_bits || (q.after->opcode == "or.b64" && other && *other != 0);
+  }
+  return less_often ? "the 64-bit division gives what the 32-bit one would: only slower" : "";
+}
+
+/// What is made of the result is the same single value with the mutant's result, in every place where it goes.
+std::string absorbed(const Question& q) {
+  if (!q.after || !q.changed_ranges || q.before.predicate >= 0) return {};
+  std::vector<int32_t> work = written_registers(q.before);
+  if (work.size() != 1 || written_registers(*q.after) != work) return {};
+  std::set<int32_t> seen(work.begin(), work.end());
+  bool used = false;
+  constexpr size_t kMostRegisters = 12;
+  while (!work.empty()) {
+    const int32_t reg = work.back();
+    work.pop_back();
+    for (const int32_t at : q.ranges.uses(reg)) {
+      const Instruction &use = q.original.body[static_cast<size_t>(at)],
+                        &same = q.changed_ranges->function().body[static_cast<size_t>(at)];
+      const std::vector<int32_t> made = written_registers(use);
+      const bool one = made.size() == 1 && use.operands[0].kind == Operand::Kind::reg;
+      if (!one || base_of(use) == "ld" || use.predicate == reg) return {};
+      used = true;
+      const ValueRange was = q.ranges.result(use), is = q.changed_ranges->result(same);
+      if (was.single() && was == is) continue;
+      if (base_of(use) == "selp" || base_of(use) == "setp" || !is_integer(use)) return {};
+      if (seen.insert(made[0]).second) work.push_back(made[0]);
+      if (seen.size() > kMostRegisters) return {};
+    }
+  }
+  return used ? "what is made of its result is one and the same value for all values that its operands can have"
+              : "";
 }
 
 }  // namespace
@@ -247,9 +321,12 @@ std::string why_equivalent(const ptx::Module& original, const ptx::Module& chang
     };
     for (Operand& operand : renamed.operands) rename(rename, operand);
   }
-  const Question question{f, mutation, f.body[at], one ? &renamed : nullptr, ranges};
+  ValueRanges changed_ranges(g, sizes);
+  const Question question{f, mutation, f.body[at], one ? &renamed : nullptr, ranges,
+                          one ? &changed_ranges : nullptr};
   for (const auto argue : {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals,
-                           exact_conversion, copied_literal, exact_addition, long_division, unused_result})
+                           exact_conversion, copied_literal, exact_addition, long_division,
+                           absorbed, unused_result})
     if (std::string argument = argue(question); !argument.empty()) return argument;
   return {};
 }

@@ -8,7 +8,7 @@
 namespace assay {
 
 /// One line, or empty where no argument is found. `changed`: the module with the mutation applied. `sizes`:
-/// the function's parameters, by position, that are sizes and so never negative.
+/// the function's parameters, by position, that are sizes: neither negative nor above 2^40.
 std::string why_equivalent(const ptx::Module& original, const ptx::Module& changed, const ptx::Mutation&,
                            const std::set<int32_t>& sizes);
 

@@ -17,6 +17,7 @@ struct ResultTrace {
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (op.instruction != instruction || op.function != function) return;
     add(mask);
+    if (op.kind == vm::Kind::branch) ++results;
     if (op.d != vm::no_slot) cell(warp, op.d, op.d_cell, mask);
     if (op.d2 != vm::no_slot) add(warp.mask(op.d2) & mask);
     const bool loads = op.row->effect == vm::Effect::load || op.row->effect == vm::Effect::load_matrix;
@@ -37,35 +38,86 @@ struct ResultTrace {
   }
 };
 
-ResultTrace results_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
-                       const std::string& module, const ptx::Mutation& mutation) {
+/// A hash of what is executed, by whom, but for one line of the module's text.
+struct PathTrace {
+  static constexpr bool enabled = true;
+  const vm::Code* code = nullptr;
+  int32_t left_out = 0;  ///< PTX line
+  uint64_t hash = 0xcbf29ce484222325;
+
+  void begin_block(vm::Block& block) { add(block.linear); }
+  void before(vm::Warp&, const vm::Op& op, uint32_t mask) {
+    if (op.function < 0 || op.instruction < 0) return;
+    const int32_t line = code->module->functions[static_cast<size_t>(op.function)]
+                             .body[static_cast<size_t>(op.instruction)]
+                             .ptx_line;
+    if (line != left_out) add(static_cast<uint64_t>(line)), add(mask);
+  }
+  void after(vm::Warp&, const vm::Op&, uint32_t) {}
+  void landed(vm::Warp&, const vm::Landing&) {}
+  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
+  void end_block(vm::Block&) {}
+
+ private:
+  void add(uint64_t value) { hash = (hash ^ value) * 0x100000001b3; }
+};
+
+/// The plan's launches under the trace, which `enter` prepares for each.
+template <class Trace, class Enter>
+void run_traced(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options, Trace& trace,
+                const Enter& enter) {
   vm::PreparedPlan prepared(plan, inputs, options);
-  ResultTrace trace;
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const vm::LaunchContext& context = prepared.enter(i);
-    const bool here = plan.launches[i].module == module;
-    trace.function = here ? mutation.function : -2;
-    trace.instruction = here ? mutation.instruction : -2;
+    enter(plan.launches[i], context);
     vm::Worker worker;
     vm::prepare_worker(worker, context);
-    vm::Engine<ResultTrace> engine(worker, trace);
+    vm::Engine<Trace> engine(worker, trace);
     const auto& grid = plan.launches[i].grid;
     const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
     for (uint64_t block = 0; block < blocks && !worker.block.trap; ++block) engine.run_block(block);
     if (worker.block.trap) break;
   }
+}
+
+ResultTrace results_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
+                       const std::string& module, int32_t function, int32_t instruction) {
+  ResultTrace trace;
+  run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext&) {
+    const bool here = launch.module == module;
+    trace.function = here ? function : -2;
+    trace.instruction = here ? instruction : -2;
+  });
   return trace;
+}
+
+uint64_t path_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
+                 const std::string& module, int32_t ptx_line) {
+  PathTrace trace;
+  run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext& context) {
+    trace.code = context.code;
+    trace.left_out = launch.module == module ? ptx_line : 0;
+  });
+  return trace.hash;
 }
 
 }  // namespace
 
 std::optional<bool> result_changes(const Plan& original, const Plan& changed, const TensorMap& inputs,
                                    const vm::MachineOptions& options, const std::string& module,
-                                   const ptx::Mutation& mutation) {
-  const ResultTrace before = results_of(original, inputs, options, module, mutation);
-  const ResultTrace after = results_of(changed, inputs, options, module, mutation);
-  if (before.results == 0) return std::nullopt;
+                                   const ptx::Mutation& mutation, bool removed) {
+  const ResultTrace before =
+      results_of(original, inputs, options, module, mutation.function, mutation.instruction);
+  const ResultTrace after = results_of(changed, inputs, options, module, mutation.function,
+                                       removed ? -2 : mutation.instruction);
+  if (before.results + after.results == 0) return std::nullopt;
   return before.hash != after.hash;
+}
+
+bool path_changes(const Plan& original, const Plan& changed, const TensorMap& inputs,
+                  const vm::MachineOptions& options, const std::string& module, int32_t ptx_line) {
+  return path_of(original, inputs, options, module, ptx_line) !=
+         path_of(changed, inputs, options, module, ptx_line);
 }
 
 }  // namespace assay

@@ -1,4 +1,4 @@
-// Does a changed instruction ever give another result?
+// Does a changed instruction ever give another result, and the run another way?
 #pragma once
 #include <optional>
 #include <string>
@@ -10,9 +10,15 @@
 namespace assay {
 
 /// Both plans are run; true where the results that the instruction leaves in registers differ somewhere, or
-/// it runs another number of times. Nothing where it writes no register.
+/// it runs another number of times; of a branch, where other lanes take it. Nothing where it writes no
+/// register and does not branch. `removed`: the changed plan has nothing in its place.
 std::optional<bool> result_changes(const Plan& original, const Plan& changed, const TensorMap& inputs,
                                    const vm::MachineOptions&, const std::string& module,
-                                   const ptx::Mutation&);
+                                   const ptx::Mutation&, bool removed = false);
+
+/// Are other instructions executed, or by other threads, than in the original? Those of the changed line are not
+/// counted.
+bool path_changes(const Plan& original, const Plan& changed, const TensorMap& inputs, const vm::MachineOptions&,
+                  const std::string& module, int32_t ptx_line);
 
 }  // namespace assay

@@ -89,8 +89,11 @@ class Campaign {
   void make_cases() {
     const std::vector<std::string> directions = directions_asked(kernel_, options_.directions);
     add_cases(mutation_cases(kernel_, directions));
-    keep_telling(drawn_cases(kernel_, directions, options_.drawn, options_.seed,
-                             cases_.empty() ? 0 : cases_.back().row + 1));
+    std::vector<MutationCase> candidates = absence_cases(kernel_, directions, next_row());
+    const size_t row = candidates.empty() ? next_row() : candidates.back().row + 1;
+    for (MutationCase& drawn : drawn_cases(kernel_, directions, options_.drawn, options_.seed, row))
+      candidates.push_back(std::move(drawn));
+    keep_telling(candidates);
     if (ended()) return;
     for (const CleanCase& clean : cases_)
       if (!clean.fault.empty()) run_.set_aside.push_back(fmt::format("{}: {}", clean.token, clean.fault));
@@ -100,6 +103,8 @@ class Campaign {
                                  run_.set_aside.empty() ? "" : "; the first is " + run_.set_aside.front()));
     for (const CleanCase& clean : cases_) rows_.resize(std::max(rows_.size(), clean.row + 1));
   }
+
+  size_t next_row() const { return cases_.empty() ? 0 : cases_.back().row + 1; }
 
   void add_cases(const std::vector<MutationCase>& wanted) {
     const size_t first = cases_.size();
@@ -120,6 +125,15 @@ class Campaign {
   void keep_telling(const std::vector<MutationCase>& candidates) {
     Reach known;
     for (const CleanCase& clean : cases_) known.add(clean.reach);
+    std::vector<MutationCase> kept = telling(candidates, known), others;
+    for (const MutationCase& each : kept)  // each format has modules of its own
+      for (MutationCase& other : in_other_formats(each, kernel_)) others.push_back(std::move(other));
+    const std::vector<MutationCase> more = telling(others, known);
+    kept.insert(kept.end(), more.begin(), more.end());
+    add_cases(kept);
+  }
+
+  std::vector<MutationCase> telling(const std::vector<MutationCase>& candidates, Reach& known) const {
     std::vector<Reach> reaches(candidates.size());
     parallel_for(static_cast<int64_t>(candidates.size()), options_.jobs, [&](int64_t i) {
       if (!ended())
@@ -129,7 +143,7 @@ class Campaign {
     std::vector<MutationCase> kept;
     for (size_t i = 0; i < candidates.size(); ++i)
       if (known.add(reaches[i]) > 0) kept.push_back(candidates[i]);
-    add_cases(kept);
+    return kept;
   }
 
   /// Most kills for their cost first; at the beginning as the table has them.

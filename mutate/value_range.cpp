@@ -12,6 +12,8 @@ using ptx::Operand;
 using ptx::Type;
 
 constexpr ValueRange kAnything;
+/// No case has tensors of more bytes (src/case/case.cpp), so that no number of anything in them is above.
+constexpr int64_t kLargestSize = int64_t{1} << 40;
 
 std::vector<std::string> parts_of(const std::string& opcode) {
   std::vector<std::string> parts;
@@ -127,6 +129,7 @@ ValueRange combined(const std::vector<std::string>& parts, Type type, const std:
                       : ValueRange{x[0].low >> std::min<int64_t>(count, 63),
                                    x[0].high >> std::min<int64_t>(count, 63)};
   }
+  if (base == "shr" && x[0].low >= 0) return {0, x[0].high};  // whatever the count
   if (base == "and" && x[0].low >= 0 && x[1].low >= 0) return {0, std::min(x[0].high, x[1].high)};
   if (base == "and" && (x[0].low >= 0 || x[1].low >= 0)) return {0, x[0].low >= 0 ? x[0].high : x[1].high};
   if ((base == "or" || base == "xor") && natural) return {0, all_ones_above(std::max(x[0].high, x[1].high))};
@@ -200,7 +203,7 @@ ValueRange ValueRanges::result(const ptx::Instruction& in) {
   if (parts[0] == "cvt" && !ptx::type_named(parts[1])) return full(written);
   if (parts[0] == "ld") {
     if (parts[1] == "param" && in.operands[1].parameter >= 0 && sizes_.contains(in.operands[1].parameter))
-      return {0, full(written).high};
+      return {0, std::min(full(written).high, kLargestSize)};
     if (*type == Type::u16 || *type == Type::u8) return {0, *type == Type::u16 ? 65535 : 255};
     return full(written);
   }

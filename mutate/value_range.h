@@ -25,7 +25,7 @@ std::vector<int32_t> read_registers(const ptx::Instruction&);
 
 class ValueRanges {
  public:
-  /// `sizes`: parameters that are never negative, by position.
+  /// `sizes`: parameters that are numbers of things in tensors, so neither negative nor above 2^40, by position.
   ValueRanges(const ptx::Function&, std::set<int32_t> sizes);
 
   /// Of a register, over all its definitions; of a predicate 0 and 1.

@@ -6,13 +6,17 @@
 
 namespace assay {
 
-/// A document: what it is, which program wrote it, then the fields.
+/// What a document is and which program wrote it.
+inline nlohmann::json document_frame(const char* kind) {
+  return {{"schema", kResultSchema},
+          {"kind", kind},
+          {"tool", {{"name", "assay"}, {"version", tool_version()}, {"commit", tool_commit()}}}};
+}
+
+/// A document: its frame, then the fields.
 template <typename Result>
 nlohmann::json document(const char* kind, Result result) {
-  nlohmann::json json;
-  json["schema"] = kResultSchema;
-  json["kind"] = kind;
-  json["tool"] = {{"name", "assay"}, {"version", tool_version()}, {"commit", tool_commit()}};
+  nlohmann::json json = document_frame(kind);
   JsonWriter writer{json};
   fields(writer, result);
   return json;

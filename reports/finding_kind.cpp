@@ -47,11 +47,19 @@ constexpr FindingKind kKinds[] = {
          return !about_two_runs(failure) && !about_the_run(failure);
        });
      }},
+    {kExpectedFault, "an output that the inputs' file holds is further from the exact value than the bound",
+     expected_differs},
     {"undecided", "the reference's enclosure is too wide to judge an element",
      [](const Verification& v) { return v.verdict == "undecided"; }},
 };
 
 }  // namespace
+
+bool expected_differs(const Verification& v) {
+  return std::any_of(v.expected_outputs.begin(), v.expected_outputs.end(), [](const OutputComparison& o) {
+    return o.violation + o.nonfinite + o.wrong_class > 0;
+  });
+}
 
 std::span<const FindingKind> finding_kinds() {
   return kKinds;

@@ -14,6 +14,12 @@ struct FindingKind {
   bool (*holds)(const Verification&);
 };
 
+/// The kind, and the first word of the cause, of outputs in the inputs' file that differ from the reference.
+inline constexpr std::string_view kExpectedFault = "expected";
+
+/// An output that the inputs' file holds is outside the bound; that is nothing of a kernel.
+bool expected_differs(const Verification&);
+
 /// All kinds. A finding has at least one of them, and may have several.
 std::span<const FindingKind> finding_kinds();
 /// Names of the kinds that hold; none for a run that passed or was out of domain.

@@ -37,12 +37,27 @@ std::string tiles(const Sweep& sweep) {
   return out + "</dl>\n";
 }
 
+std::string answer_table(const AnswerTable& answer) {
+  if (answer.rows.empty()) return "";
+  std::vector<std::string> names;
+  for (const std::string& name : answer.head) names.push_back(escape_markup(name));
+  std::vector<Column> columns;
+  for (const std::string& name : names) columns.push_back({name});
+  std::string rows;
+  for (const auto& row : answer.rows) {
+    rows += "<tr>" + row_head(escape_markup(row.front()));
+    for (size_t i = 1; i < row.size(); ++i) rows += text_cell(row[i]);
+    rows += "</tr>\n";
+  }
+  return table(escape_markup(answer.note), columns, rows);
+}
+
 std::string answers_section(const Sweep& sweep) {
   std::string out;
   for (const Answer& answer : answers(sweep)) {
     out += "<h3>" + escape_markup(answer.question) + "</h3>\n<ul class=\"answers\">\n";
     for (const std::string& sentence : answer.sentences) out += "<li>" + escape_markup(sentence) + "</li>\n";
-    out += "</ul>\n";
+    out += "</ul>\n" + answer_table(answer.table);
   }
   return out;
 }
@@ -61,7 +76,7 @@ std::string figure(std::string_view chart, const SweepPanel& panel, const std::s
 std::string error_charts(const Sweep& sweep, const SweepAxes& axes) {
   std::string out = fmt::format(
       "<p>Largest absolute error over an output against {}, one line per series with the range over {} "
-      "seeds; dashed: the largest "
+      "seeds, a colour for each, a mark for each kernel; dotted: the largest "
       "proved bound. Turn the wheel or press + and - to zoom, drag to move, double-click or press 0 to go "
       "back.</p>\n",
       escape_markup(axes.x), sweep.seeds.size());

@@ -280,6 +280,13 @@ std::string verification_sections(const json& verification, const std::string& p
   out += diagnosis_section(field_of(verification, "diagnosis"), level);
   const json& outputs = field_of(verification, "outputs");
   if (!outputs.empty()) out += heading(level, "", "Error against bound") + outputs_table(outputs);
+  if (const auto expected = verification.find("expected_outputs");
+      expected != verification.end() && !expected->empty()) {
+    out += heading(level, "", "Outputs in the inputs' file, against the reference") + outputs_table(*expected);
+    for (const json& output : *expected)
+      if (const json& worst = field_of(output, "worst"); !text_of(worst, "element").empty())
+        out += worst_table(worst);
+  }
   if (const auto sums = verification.find("accumulated_decay"); sums != verification.end())
     out += accumulated_paragraphs(*sums);
   for (size_t i = 0; i < outputs.size(); ++i)

@@ -35,6 +35,13 @@ struct TestSuite {
   }
 };
 
+std::string worst_text(const json& output, const char* of) {
+  const json& worst = field_of(output, "worst");
+  return fmt::format("{}{}: got {}, expected {}, bound {}, error/bound {}\n", of, text_of(worst, "element"),
+                     exact_decimal(field_of(worst, "got")), exact_decimal(field_of(worst, "expected")),
+                     exact_decimal(field_of(worst, "bound")), exact_decimal(field_of(worst, "ratio")));
+}
+
 /// What went wrong in one run: cause, first sentence, failed properties, worst elements, replay line.
 std::string failure_text(const json& v) {
   std::string out = fmt::format("{}\n", text_of(v, "cause"));
@@ -48,12 +55,9 @@ std::string failure_text(const json& v) {
   for (const json& line : field_of(v, "properties_failed")) out += fmt::format("{}\n", exact_decimal(line));
   for (const json& line : field_of(v, "domain"))
     out += fmt::format("outside the domain: {}\n", exact_decimal(line));
-  for (const json& output : field_of(v, "outputs")) {
-    const json& worst = field_of(output, "worst");
-    out += fmt::format("{}: got {}, expected {}, bound {}, error/bound {}\n", text_of(worst, "element"),
-                       exact_decimal(field_of(worst, "got")), exact_decimal(field_of(worst, "expected")),
-                       exact_decimal(field_of(worst, "bound")), exact_decimal(field_of(worst, "ratio")));
-  }
+  for (const json& output : field_of(v, "outputs")) out += worst_text(output, "");
+  if (const auto expected = v.find("expected_outputs"); expected != v.end())
+    for (const json& output : *expected) out += worst_text(output, "in the file ");
   return out + text_of(v, "replay") + "\n";
 }
 
@@ -128,13 +132,16 @@ std::vector<TestSuite> fuzz_suites(const json& run) {
 TestSuite verification_suite(const json& v) {
   const std::string verdict = text_of(v, "verdict");
   TestSuite suite{text_of(v, "kernel"), {}};
-  for (const json& output : field_of(v, "outputs")) {
+  const auto add = [&](const json& output, const char* of, int64_t undecided) {
     const bool bad = count_of(output, "violation") + count_of(output, "nonfinite") +
-                         count_of(output, "wrong_class") + count_of(output, "undecided") >
+                         count_of(output, "wrong_class") + undecided >
                      0;
     suite.cases.push_back(
-        {text_of(output, "name"), bad ? verdict : "", text_of(v, "cause"), bad ? failure_text(v) : ""});
-  }
+        {text_of(output, "name") + of, bad ? verdict : "", text_of(v, "cause"), bad ? failure_text(v) : ""});
+  };
+  for (const json& output : field_of(v, "outputs")) add(output, "", count_of(output, "undecided"));
+  if (const auto expected = v.find("expected_outputs"); expected != v.end())
+    for (const json& output : *expected) add(output, " in the inputs' file", 0);
   // Traps, properties, differing bits and inputs out of domain are no element's fault.
   // A run on inputs from a file has no token: its replay line names it.
   const std::string token = text_of(v, "token");

@@ -6,38 +6,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "reports/markdown_table.h"
 #include "reports/markup.h"
 
 namespace assay {
 namespace {
 
 using nlohmann::json;
-
-/// A code span: its fence is longer than any run of backticks inside; one line; "|" escaped for tables.
-std::string code(std::string_view text) {
-  size_t longest = 0, run = 0;
-  std::string line;
-  for (const char c : text) {
-    longest = std::max(longest, run = c == '`' ? run + 1 : 0);
-    if (c == '|') line += '\\';
-    line += static_cast<uint8_t>(c) < 0x20 ? ' ' : c;
-  }
-  if (line.empty()) return "";
-  const std::string fence(longest + 1, '`'), space = longest > 0 ? " " : "";
-  return fence + space + line + space + fence;
-}
-
-std::string row(const std::vector<std::string>& cells) {
-  std::string out = "|";
-  for (const std::string& cell : cells) out += " " + cell + " |";
-  return out + "\n";
-}
-
-std::string head(const std::vector<std::string>& names, size_t texts) {
-  std::string out = row(names) + "|";
-  for (size_t i = 0; i < names.size(); ++i) out += i < texts ? "---|" : "---:|";
-  return out + "\n";
-}
+using namespace markdown;
 
 std::string short_field(const json& object, const char* name) {
   return short_decimal(field_of(object, name));
@@ -191,6 +167,8 @@ std::string verification_part(const json& v, std::string_view heading) {
   }
   const json& outputs = field_of(v, "outputs");
   if (!outputs.empty()) out += outputs_part(outputs);
+  if (const auto expected = v.find("expected_outputs"); expected != v.end() && !expected->empty())
+    out += "Outputs in the inputs' file, against the reference\n\n" + outputs_part(*expected);
   if (const auto sums = v.find("accumulated_decay"); sums != v.end()) out += accumulated_part(*sums);
   return out;
 }

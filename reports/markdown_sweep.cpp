@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/markdown_table.h"
 #include "reports/markup.h"
 #include "reports/svg_chart.h"
 #include "reports/sweep_answers.h"
@@ -28,9 +28,10 @@ std::string error_picture(const Sweep& sweep, const SweepAxes& axes, const Sweep
   for (size_t s = 0; s < axes.series.size(); ++s)
     for (const std::string& kernel : sweep.kernels) {
       const std::string name = kernel + (axes.series[s].empty() ? "" : " " + axes.series[s]);
-      const int colour =
-          static_cast<int>(s * sweep.kernels.size() + static_cast<size_t>(&kernel - sweep.kernels.data()));
-      SvgSeries error{name, {}, false, colour}, bound{name + ", bound", {}, true, colour};
+      // A colour per series and a mark per kernel; a single series needs its colours for the kernels.
+      const int number = static_cast<int>(&kernel - sweep.kernels.data());
+      const int colour = axes.series.size() > 1 ? static_cast<int>(s) : number;
+      SvgSeries error{name, {}, false, colour, number}, bound{name + ", bound", {}, true, colour, number};
       for (const SweepCell& cell : sweep.cells) {
         if (!belongs(cell, panel) || cell.kernel != kernel || axes.series_of(cell) != axes.series[s])
           continue;
@@ -76,13 +77,15 @@ std::string table(const Sweep& sweep, const json& cells) {
   return out;
 }
 
-/// What may stand in a file name and in a link: a kernel of one's own has any name.
-std::string file_name(const char* what, const SweepPanel& panel, size_t number) {
-  std::string name = fmt::format("{}_{}_{}{}_{}", what, number,
-                                 panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype);
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
-  return name + ".svg";
+std::string answer_table(const AnswerTable& answer) {
+  if (answer.rows.empty()) return "";
+  const auto escaped = [](std::vector<std::string> cells) {
+    for (std::string& cell : cells) cell = escape_markdown(cell);
+    return cells;
+  };
+  std::string text = markdown::head(escaped(answer.head), answer.head.size());
+  for (const auto& row : answer.rows) text += markdown::row(escaped(row));
+  return text + "\n" + escape_markdown(answer.note) + "\n\n";
 }
 
 }  // namespace
@@ -99,13 +102,11 @@ IllustratedText sweep_markdown(const json& result) {
     text.markdown += fmt::format("## {}\n\n", answer.question);
     for (const std::string& sentence : answer.sentences)
       text.markdown += fmt::format("- {}\n", escape_markdown(sentence));
-    text.markdown += "\n";
+    text.markdown += "\n" + answer_table(answer.table);
   }
   const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
-    const std::string file = file_name(what, panel, text.pictures.size() + 1);
-    text.markdown +=
-        fmt::format("![{} of {} in {}]({})\n\n", what, escape_markdown(panel.output), panel.dtype, file);
-    text.pictures.emplace_back(file, std::move(svg));
+    text.add_picture(fmt::format("{}_{}{}_{}", what, panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype),
+                     fmt::format("{} of {} in {}", what, panel.output, panel.dtype), std::move(svg));
   };
   if (axes.logarithmic) {
     text.markdown += "## Error and bound\n\n";

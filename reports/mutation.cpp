@@ -4,8 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reports/result.h"
-#include "reports/tool.h"
+#include "reports/document.h"
 
 namespace assay {
 
@@ -60,27 +59,26 @@ nlohmann::json to_json(const MutationRun& run) {
                       {"within_bound", c.within_bound},
                       {"equivalent", c.equivalent},
                       {"survived", c.survived}});
-  return {{"schema", kResultSchema},
-          {"kind", "mutation"},
-          {"tool", {{"name", "assay"}, {"version", tool_version()}, {"commit", tool_commit()}}},
-          {"kernel", run.kernel},
-          {"backend", run.backend},
-          {"seed", run.seed},
-          {"asked", run.asked},
-          {"possible", run.possible},
-          {"places", run.places},
-          {"cases", run.cases},
-          {"instructions", run.instructions},
-          {"instructions_reached", run.instructions_reached},
-          {"seconds", run.seconds},
-          {"set_aside", run.set_aside},
-          {"killed", count_of(run, kKilled)},
-          {"within_bound", count_of(run, kWithinBound)},
-          {"equivalent", count_of(run, kEquivalent)},
-          {"survived", count_of(run, kSurvived)},
-          {"score", score_of(run)},
-          {"changes", counts},
-          {"mutants", mutants}};
+  json document = document_frame("mutation");
+  document.update({{"kernel", run.kernel},
+                   {"backend", run.backend},
+                   {"seed", run.seed},
+                   {"asked", run.asked},
+                   {"possible", run.possible},
+                   {"places", run.places},
+                   {"cases", run.cases},
+                   {"instructions", run.instructions},
+                   {"instructions_reached", run.instructions_reached},
+                   {"seconds", run.seconds},
+                   {"set_aside", run.set_aside},
+                   {"killed", count_of(run, kKilled)},
+                   {"within_bound", count_of(run, kWithinBound)},
+                   {"equivalent", count_of(run, kEquivalent)},
+                   {"survived", count_of(run, kSurvived)},
+                   {"score", score_of(run)},
+                   {"changes", counts},
+                   {"mutants", mutants}});
+  return document;
 }
 
 }  // namespace assay

@@ -7,10 +7,6 @@
 
 namespace assay {
 
-// One listing per struct; JsonWriter and JsonReader walk the same one. Names in the document are the fields'
-// own.
-#define ASSAY_FIELD(name) io(#name, x.name)
-
 template <typename Io>
 void fields(Io& io, Axis& x) {
   ASSAY_FIELD(name);
@@ -375,6 +371,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(verdict);
   ASSAY_FIELD(cause);
   ASSAY_FIELD(outputs);
+  io.or_empty("expected_outputs", x.expected_outputs);
   ASSAY_FIELD(properties_failed);
   ASSAY_FIELD(domain);
   ASSAY_FIELD(trap);
@@ -474,8 +471,6 @@ void fields(Io& io, FuzzRun& x) {
   io.or_empty("ended_early", x.ended_early);
   io.or_empty("database_lost", x.database_lost);
 }
-
-#undef ASSAY_FIELD
 
 nlohmann::json to_json(const Verification& result) {
   return document("verification", result);

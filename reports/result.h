@@ -148,6 +148,8 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string verdict;     ///< "pass" | "finding" | "undecided" | "domain"
   std::string cause;       ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
+  /// Outputs that the inputs' file holds, in place of the kernel's, against the reference.
+  std::vector<OutputComparison> expected_outputs;
   std::vector<ErrorStatistics> statistics;  ///< one per output, where asked for; not in the document
   std::vector<AccumulatedDecay> accumulated_decay;  ///< one per output that is a log decay
   std::vector<std::string> properties_failed;  ///< "same-bits-twice: o[...] differs ..."

@@ -12,7 +12,8 @@ namespace assay {
 namespace {
 
 constexpr const char* kColours[] = {"#3b7dbd", "#d9822b", "#3f9b5f", "#9a6bb8",
-                                    "#c0504d", "#2f9e9e", "#8c6d4f", "#7a7a7a"};
+                                    "#c0504d", "#2f9e9e", "#8c6d4f", "#7a7a7a",
+                                    "#c95fa3", "#7f9a2f", "#5b6fd1", "#b0475b"};
 constexpr double kWidth = 860, kHeight = 394, kLeft = 70, kRight = 330, kTop = 48, kBottom = 48;
 
 std::string open(double width, double height, const std::string& title) {
@@ -50,11 +51,12 @@ bool drawable(const std::pair<double, double>& point) {
 }  // namespace
 
 std::string svg_lines(const std::string& title, const std::string& x_name, const std::string& y_name,
-                      const std::vector<SvgSeries>& series) {
+                      const std::vector<SvgSeries>& series, const std::vector<std::string>& places) {
+  const auto x_of = [&](double value) { return places.empty() ? std::log2(value) : value; };
   Axis x{.from = kLeft, .to = kWidth - kRight}, y{.from = kHeight - kBottom, .to = kTop};
   for (const SvgSeries& s : series)
     for (const auto& point : s.points)
-      if (drawable(point)) x.take(std::log2(point.first)), y.take(std::log10(point.second));
+      if (drawable(point)) x.take(x_of(point.first)), y.take(std::log10(point.second));
   std::string out = open(kWidth, kHeight, title);
   if (x.low > x.high) return out + text(kLeft, kHeight / 2, "start", "no positive numbers") + "</svg>\n";
   y.low = std::floor(y.low), y.high = std::max(std::ceil(y.high), y.low + 1);
@@ -64,23 +66,28 @@ std::string svg_lines(const std::string& title, const std::string& x_name, const
                     x.from, x.to, y.place(e));
     out += text(x.from - 6, y.place(e) + 4, "end", fmt::format("1e{:.0f}", e));
   }
-  const double step = std::max(1.0, std::ceil((x.high - x.low) / 10));
+  const double labels = places.empty() ? 10 : 6;  // names are wider than numbers
+  const double step = std::max(1.0, std::ceil((x.high - x.low) / labels));
   for (double e = x.low; e <= x.high + 1e-9; e += step)
-    out += text(x.place(e), y.from + 18, "middle", fmt::format("{:.4g}", std::exp2(e)));
+    out += text(x.place(e), y.from + 18, "middle",
+                places.empty() ? fmt::format("{:.4g}", std::exp2(e)) : places.at(static_cast<size_t>(e) - 1));
   out += text((x.from + x.to) / 2, kHeight - 8, "middle", x_name) + text(12, kTop - 10, "start", y_name);
   double legend = kTop + 8;
   for (const SvgSeries& s : series) {
     const char* colour = kColours[static_cast<size_t>(s.colour) % std::size(kColours)];
-    const char* dash = s.dashed ? " stroke-dasharray=\"5 4\"" : "";
+    const char* dash = s.dashed ? (s.mark == 0 ? " stroke-dasharray=\"5 4\"" : " stroke-dasharray=\"2 3\"")
+                                : (s.mark == 0 ? "" : " stroke-dasharray=\"12 3\"");
     std::string path, marks;
     for (const auto& point : s.points) {
       if (!drawable(point)) continue;
-      const double left = x.place(std::log2(point.first)), top = y.place(std::log10(point.second));
+      const double left = x.place(x_of(point.first)), top = y.place(std::log10(point.second));
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", left, top);
-      marks += fmt::format(
-          "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"><title>{}: {} {}, {}</title></circle>\n",
-          left, top, s.dashed ? 1.4 : 2.4, colour, escape_markup(s.name), escape_markup(x_name), point.first,
-          point.second);
+      const double size = s.dashed ? 1.4 : 2.4;
+      marks += s.mark == 0 ? fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"", left, top, size)
+                           : fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"", left - size,
+                                         top - size, 2 * size, 2 * size);
+      marks += fmt::format(" fill=\"{}\"><title>{}: {} {}, {}</title></{}>\n", colour, escape_markup(s.name),
+                           escape_markup(x_name), point.first, point.second, s.mark == 0 ? "circle" : "rect");
     }
     if (path.empty()) continue;
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\"{}/>\n", path, colour,

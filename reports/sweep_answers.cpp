@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "reports/mode_comparison.h"
 #include "src/case/case.h"
 
 namespace assay {
@@ -26,16 +26,6 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
   std::string out;
   for (const std::string& part : parts) out += (out.empty() ? "" : separator) + part;
   return out;
-}
-
-/// Value of an option in the cell, swept or not.
-std::string option_of(const SweepCell& cell, std::string_view option) {
-  const std::string swept = setting(cell, option);
-  if (!swept.empty()) return swept;
-  const Case c = parse_token(cell.token);
-  if (option == "dtype") return std::string(format(c.dtype).name);
-  if (option == "decay") return c.decay;
-  return option == "length" ? std::to_string(c.T) : "";
 }
 
 bool is_swept(const Sweep& sweep, std::string_view option) {
@@ -71,16 +61,18 @@ std::vector<const SweepCell*> judged_cells(const Sweep& sweep, const std::string
 
 /// The range of gates of cells that all passed.
 std::string all_safe(const std::string& kernel, const std::vector<const SweepCell*>& cells, size_t seeds) {
-  std::set<std::string> settings;
+  std::set<std::string> settings, formats;
   double highest = -HUGE_VAL, lowest = HUGE_VAL;
   for (const SweepCell* cell : cells) {
     settings.insert(settings_text(*cell));
+    formats.insert(option_of(*cell, "dtype"));
     if (!cell->gated) continue;
     highest = std::max(highest, cell->gate_max);
     lowest = std::min(lowest, cell->gate_min);
   }
   const std::string outcome =
-      fmt::format("every output of {} runs is finite and within its proved bound.", settings.size() * seeds);
+      fmt::format("every output of {} runs in {} is finite and within its proved bound.", settings.size() * seeds,
+                  joined({formats.begin(), formats.end()}, ", "));
   if (lowest > highest) return fmt::format("{} takes no gates: {}", kernel, outcome);
   return fmt::format("{}: log decays from {} to {} are safe: {}", kernel, shown(lowest), shown(highest),
                      outcome);
@@ -109,13 +101,51 @@ std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
                      shown(last_good->gate_min), shown(first.gate_min), troubles, rest);
 }
 
+/// The gates that a kernel's cells of one decay were given: "-8 to -1", with what came of it.
+std::string gates_text(const std::vector<const SweepCell*>& cells) {
+  double lowest = HUGE_VAL, highest = -HUGE_VAL;
+  std::map<std::string, int> verdicts;
+  for (const SweepCell* cell : cells) {
+    ++verdicts[cell->verdict];
+    if (cell->gated) lowest = std::min(lowest, cell->gate_min), highest = std::max(highest, cell->gate_max);
+  }
+  const std::string range = lowest > highest ? "no gates" : fmt::format("{} to {}", shown(lowest), shown(highest));
+  if (verdicts.size() == 1 && verdicts.contains("pass")) return range + ": safe";
+  std::vector<std::string> parts;
+  for (const auto& [verdict, count] : verdicts) parts.push_back(fmt::format("{} of {} {}", count, cells.size(), verdict));
+  return range + ": " + joined(parts, ", ");
+}
+
+/// What each decay drew, and what came of it, where several are swept.
+AnswerTable gates_by_decay(const Sweep& sweep) {
+  AnswerTable table;
+  const auto decays = std::find_if(sweep.dimensions.begin(), sweep.dimensions.end(),
+                                   [](const SweepDimension& d) { return d.option == "decay"; });
+  if (decays == sweep.dimensions.end() || decays->values.size() < 2) return table;
+  table.head = {"decay"};
+  for (const std::string& kernel : sweep.kernels) table.head.push_back(kernel);
+  for (const std::string& decay : decays->values) {
+    std::vector<std::string> row = {decay};
+    for (const std::string& kernel : sweep.kernels) {
+      std::vector<const SweepCell*> cells;
+      for (const SweepCell& cell : sweep.cells)
+        if (cell.kernel == kernel && setting(cell, "decay") == decay) cells.push_back(&cell);
+      row.push_back(cells.empty() ? "" : gates_text(cells));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  table.note = "The log decays that were drawn, from the smallest to the largest. Safe: every output is finite and within "
+               "its proved bound.";
+  return table;
+}
+
 Answer safe_gates(const Sweep& sweep) {
-  Answer answer{"Which gates are safe?", {}};
+  Answer answer{"Which gates are safe?", {}, gates_by_decay(sweep)};
   for (const std::string& kernel : sweep.kernels) answer.sentences.push_back(safe_gates_of(sweep, kernel));
   return answer;
 }
 
-/// The largest error of a cell relative to the output's root mean square; infinite where it gave no finite
+/// The largest error of a cell relative to the output's root mean square of the same run; infinite where it gave no finite
 /// value, NaN where the reference leaves it open.
 double relative_error(const SweepCell& cell, size_t seeds) {
   if (cell.nonfinite + cell.wrong_class > 0) return HUGE_VAL;
@@ -132,137 +162,67 @@ std::string error_text(double relative) {
   return std::isinf(relative) ? "no finite result" : shown(relative);
 }
 
-/// The largest length up to which every error stays within the tolerance, and what breaks it.
+/// The largest length up to which every error of these cells stays within the tolerance, and what breaks it.
 std::string length_limit(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
-  std::map<int64_t, std::pair<double, const SweepCell*>> worst;  // by length
+  std::map<int64_t, double> worst;  // by length
   for (const SweepCell* cell : cells) {
-    auto& [error, at] = worst[std::stoll(option_of(*cell, "length"))];
     const double relative = relative_error(*cell, seeds);
-    if (!at || !(relative <= error)) error = relative, at = cell;
+    const auto [at, fresh] = worst.emplace(std::stoll(option_of(*cell, "length")), relative);
+    if (!fresh && !(relative <= at->second)) at->second = relative;
   }
   int64_t up_to = -1;
-  for (const auto& [length, at] : worst) {
-    if (!(at.first <= tolerance)) {
-      const std::string decay = option_of(*at.second, "decay");
-      const std::string breaks = fmt::format("{} at T = {}{}", error_text(at.first), length,
-                                             decay.empty() ? "" : ", decay " + decay);
+  for (const auto& [length, error] : worst) {
+    if (!(error <= tolerance)) {
+      const std::string breaks = fmt::format("{} at T = {}", error_text(error), length);
       return up_to < 0 ? fmt::format("at none of the lengths ({})", breaks)
                        : fmt::format("up to T = {} ({})", up_to, breaks);
     }
     up_to = length;
   }
-  return fmt::format("at every length tried, up to T = {}", up_to);
+  return fmt::format("at every length, up to T = {}", up_to);
+}
+
+/// The same by decay: "at every length, up to T = 16384, but under decay strong at none of the lengths (...)".
+std::string length_limits(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
+  std::map<std::string, std::vector<const SweepCell*>> by_decay;
+  for (const SweepCell* cell : cells) by_decay[option_of(*cell, "decay")].push_back(cell);
+  std::map<std::string, std::vector<std::string>> decays;  // by their limit
+  for (const auto& [decay, own] : by_decay) decays[length_limit(own, tolerance, seeds)].push_back(decay);
+  const auto most = std::max_element(decays.begin(), decays.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
+  std::string text = most->first;
+  for (const auto& [limit, names] : decays)
+    if (limit != most->first) text += fmt::format(", but under decay {} {}", joined(names, ", "), limit);
+  return text;
 }
 
 Answer lengths(const Sweep& sweep) {
-  Answer answer{"Up to which length is the error acceptable?", {}};
+  Answer answer{"Up to which length is the error acceptable?", {}, {}};
   if (!is_swept(sweep, "length")) return answer;
   const auto groups = grouped(sweep, [](const SweepCell& c) {
     return Key{option_of(c, "dtype"), c.kernel, c.output};
   });
-  std::map<std::string, std::vector<std::string>> by_dtype;
+  std::map<std::string, std::map<std::string, std::vector<std::string>>> by_dtype;  // outputs by their limit
   for (const auto& [key, cells] : groups)
-    by_dtype[key[0]].push_back(
-        fmt::format("{} {} {}", key[1], key[2],
-                    length_limit(cells, tolerance_of(sweep, format(key[0]).dtype), sweep.seeds.size())));
-  for (const auto& [dtype, parts] : by_dtype)
-    answer.sentences.push_back(
-        fmt::format("{}, largest error at most {} of the output's root mean square: {}.", dtype,
-                    shown(tolerance_of(sweep, format(dtype).dtype)), joined(parts, "; ")));
-  return answer;
-}
-
-/// Root mean square errors of two kernels on the same inputs.
-struct Pairs {
-  std::vector<double> first, second;
-  int64_t longest = 0;
-  std::vector<double> first_longest, second_longest;
-};
-
-std::map<Key, Pairs> pairs_of(const Sweep& sweep, const std::string& first, const std::string& second) {
-  std::map<Key, const SweepCell*> by_settings;
-  const auto key_of = [](const SweepCell& cell) {
-    Key key = {cell.output};
-    for (const SweepSetting& s : cell.settings) key.push_back(s.value);
-    return key;
-  };
-  for (const SweepCell& cell : sweep.cells)
-    if (cell.kernel == second) by_settings[key_of(cell)] = &cell;
-  std::map<Key, Pairs> pairs;
-  for (const SweepCell& cell : sweep.cells) {
-    const auto other = by_settings.find(key_of(cell));
-    if (cell.kernel != first || other == by_settings.end()) continue;
-    Pairs& p = pairs[{option_of(cell, "decay"), option_of(cell, "dtype"), cell.output}];
-    const int64_t length = parse_token(cell.token).T;
-    if (length > p.longest) p.longest = length, p.first_longest.clear(), p.second_longest.clear();
-    for (const SweepSample& a : cell.samples)
-      for (const SweepSample& b : other->second->samples) {
-        if (a.seed != b.seed || !(a.rms_error > 0) || !(b.rms_error > 0)) continue;
-        p.first.push_back(a.rms_error);
-        p.second.push_back(b.rms_error);
-        if (length < p.longest) continue;
-        p.first_longest.push_back(a.rms_error);
-        p.second_longest.push_back(b.rms_error);
-      }
+    by_dtype[key[0]][length_limits(cells, tolerance_of(sweep, format(key[0]).dtype), sweep.seeds.size())].push_back(
+        key[1] + " " + key[2]);
+  for (const auto& [dtype, limits] : by_dtype) {
+    std::vector<std::string> parts;
+    for (const auto& [limit, outputs] : limits) parts.push_back(joined(outputs, ", ") + " " + limit);
+    const double tolerance = tolerance_of(sweep, format(dtype).dtype);
+    const std::string from_format =
+        sweep.tolerance > 0 ? "" : fmt::format(" ({:.0f} units roundoff)", tolerance / unit_roundoff(format(dtype).dtype));
+    answer.sentences.push_back(fmt::format("{}, largest error in any run at most {}{} of the output's root mean square: {}.", dtype,
+                                           shown(tolerance), from_format, joined(parts, "; ")));
   }
-  return pairs;
-}
-
-/// Which of two is more precise by which factor: over all pairs, and at the longest length if only there or
-/// the other way round. One of the two ratios differs from 1.
-std::string compared(const std::string& first, const std::string& second, const Key& key, const Pairs& p) {
-  const PairedRatio all = paired_ratio(p.second, p.first),
-                    longest = paired_ratio(p.second_longest, p.first_longest);
-  const auto sentence = [&](const PairedRatio& r) {
-    return r.mean > 1
-               ? fmt::format("{} by {} times ({} to {})", first, shown(r.mean), shown(r.low), shown(r.high))
-               : fmt::format("{} by {} times ({} to {})", second, shown(1 / r.mean), shown(1 / r.high),
-                             shown(1 / r.low));
-  };
-  const std::string at_longest = fmt::format("at T = {} {}", p.longest, sentence(longest));
-  const std::string text = fmt::format("{} {}: ", key[1], key[2]);
-  if (!all.differs()) return text + at_longest + ", over all settings no difference";
-  return text + sentence(all) + (longest.differs() && longest.pairs < all.pairs ? ", " + at_longest : "");
-}
-
-void compare_two(const Sweep& sweep, const std::string& first, const std::string& second, Answer& answer) {
-  std::map<std::string, std::vector<std::string>> by_decay;
-  std::map<std::string, size_t> decays;  // pairs of the output that has most
-  for (const auto& [key, p] : pairs_of(sweep, first, second)) {
-    decays[key[0]] = std::max(decays[key[0]], p.first.size());
-    if (paired_ratio(p.second, p.first).differs() ||
-        paired_ratio(p.second_longest, p.first_longest).differs())
-      by_decay[key[0]].push_back(compared(first, second, key, p));
-  }
-  for (const auto& [decay, pairs] : decays) {
-    const auto found = by_decay.find(decay);
-    const std::string where = decay.empty() ? "" : fmt::format("Decay {}, ", decay);
-    if (found != by_decay.end())
-      answer.sentences.push_back(
-          fmt::format("{}smaller root mean square error (95 % confidence over seeds and settings): {}.",
-                      where, joined(found->second, "; ")));
-    else if (pairs > 1)
-      answer.sentences.push_back(fmt::format(
-          "{}{} and {}: no difference beyond a tenth of the root mean square error is sure at 95 % "
-          "confidence.",
-          where, first, second));
-    else
-      answer.sentences.push_back(
-          fmt::format("{}{} and {}: too few runs with rounding errors to tell; give more --seeds.", where,
-                      first, second));
-  }
-}
-
-Answer modes(const Sweep& sweep) {
-  Answer answer{"Which kernel is more precise?", {}};
-  for (size_t i = 1; i < sweep.kernels.size(); ++i)
-    compare_two(sweep, sweep.kernels[0], sweep.kernels[i], answer);
   return answer;
 }
 
 /// How error and bound of one output grow with length.
 struct Growth {
   const SweepCell* longest = nullptr;  ///< of several at that length the one of the largest ratio
+  const SweepCell* nearest = nullptr;  ///< of all the one of the largest ratio
   double error = 0, bound = 0;
 };
 
@@ -276,6 +236,7 @@ Growth growth_of(const std::vector<const SweepCell*>& cells) {
       return std::pair(std::stoll(option_of(c, "length")), c.over_seeds.max_ratio);
     };
     if (!g.longest || rank(*cell) > rank(*g.longest)) g.longest = cell;
+    if (!g.nearest || cell->over_seeds.max_ratio > g.nearest->over_seeds.max_ratio) g.nearest = cell;
     for (const SweepSample& sample : cell->samples) {
       lengths.push_back(length);
       errors.push_back(sample.max_error);
@@ -300,7 +261,7 @@ std::string why_apart(const Growth& g) {
 }
 
 Answer bound_and_error(const Sweep& sweep) {
-  Answer answer{"Where do error and bound part?", {}};
+  Answer answer{"Where do error and bound part?", {}, {}};
   if (!is_swept(sweep, "length")) return answer;
   const auto groups = grouped(sweep, [](const SweepCell& c) {
     return Key{c.kernel, c.output, option_of(c, "dtype"), option_of(c, "decay")};
@@ -313,24 +274,32 @@ Answer bound_and_error(const Sweep& sweep) {
     auto& [low_key, low] = loosest[key[0]];
     if (!low_key || ratio < low.longest->over_seeds.max_ratio) low_key = &key, low = g;
     auto& [high_key, high] = tightest[key[0]];
-    if (!high_key || ratio > high.longest->over_seeds.max_ratio) high_key = &key, high = g;
+    if (!high_key || g.nearest->over_seeds.max_ratio > high.nearest->over_seeds.max_ratio) high_key = &key, high = g;
   }
-  const auto place = [](const std::pair<const Key*, Growth>& at) {
-    const Key& key = *at.first;
-    return fmt::format("{} {}{}: error / bound at most {} at T = {}", key[1], key[2],
-                       key[3].empty() ? "" : ", decay " + key[3],
-                       shown(at.second.longest->over_seeds.max_ratio),
-                       option_of(*at.second.longest, "length"));
+  const auto place = [](const Key& key, const SweepCell& cell, const char* at_most) {
+    return fmt::format("{} {}{}: error / bound {}{} at T = {}", key[1], key[2], key[3].empty() ? "" : ", decay " + key[3],
+                       at_most, shown(cell.over_seeds.max_ratio), option_of(cell, "length"));
   };
   for (const auto& [kernel, low] : loosest) {
+    const auto& high = tightest.at(kernel);
+    answer.sentences.push_back(fmt::format("{}: at the longest length farthest apart for {}; {}.", kernel,
+                                           place(*low.first, *low.second.longest, "at most "), why_apart(low.second)));
     answer.sentences.push_back(
-        fmt::format("{}: farthest apart for {}; {}.", kernel, place(low), why_apart(low.second)));
-    answer.sentences.push_back(fmt::format("{}: nearest for {}.", kernel, place(tightest.at(kernel))));
+        fmt::format("{}: of all lengths nearest for {}.", kernel, place(*high.first, *high.second.nearest, "")));
   }
   return answer;
 }
 
 }  // namespace
+
+std::string option_of(const SweepCell& cell, std::string_view option) {
+  const std::string swept = setting(cell, option);
+  if (!swept.empty()) return swept;
+  const Case c = parse_token(cell.token);
+  if (option == "dtype") return std::string(format(c.dtype).name);
+  if (option == "decay") return c.decay;
+  return option == "length" ? std::to_string(c.T) : "";
+}
 
 double tolerance_of(const Sweep& sweep, Dtype dtype) {
   if (sweep.tolerance > 0) return sweep.tolerance;
@@ -348,24 +317,8 @@ double growth(const std::vector<double>& x, const std::vector<double>& y) {
   return spread > 1e-9 ? (n * sxy - sx * sy) / spread : std::numeric_limits<double>::quiet_NaN();
 }
 
-PairedRatio paired_ratio(const std::vector<double>& numerators, const std::vector<double>& denominators) {
-  PairedRatio r;
-  r.pairs = std::min(numerators.size(), denominators.size());
-  if (r.pairs == 0) return r;
-  const auto n = static_cast<double>(r.pairs);
-  double sum = 0, squares = 0;
-  for (size_t i = 0; i < r.pairs; ++i) sum += std::log(numerators[i] / denominators[i]);
-  const double mean = sum / n;
-  for (size_t i = 0; i < r.pairs; ++i)
-    squares += std::pow(std::log(numerators[i] / denominators[i]) - mean, 2);
-  const double half = r.pairs > 1 ? boost::math::quantile(boost::math::students_t(n - 1), 0.975) *
-                                        std::sqrt(squares / (n - 1) / n)
-                                  : HUGE_VAL;
-  return {std::exp(mean), std::exp(mean - half), std::exp(mean + half), r.pairs};
-}
-
 std::vector<Answer> answers(const Sweep& sweep) {
-  std::vector<Answer> all = {safe_gates(sweep), lengths(sweep), modes(sweep), bound_and_error(sweep)};
+  std::vector<Answer> all = {safe_gates(sweep), lengths(sweep), which_kernel_is_more_precise(sweep), bound_and_error(sweep)};
   std::erase_if(all, [](const Answer& answer) { return answer.sentences.empty(); });
   return all;
 }

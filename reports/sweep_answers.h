@@ -1,16 +1,28 @@
 // What a sweep has shown, in sentences computed from its cells alone.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/sweep_result.h"
 
 namespace assay {
 
+/// What a sentence would be too long for; rows begin with their heads.
+struct AnswerTable {
+  std::vector<std::string> head;
+  std::vector<std::vector<std::string>> rows;
+  std::string note;  ///< what the cells say
+};
+
 struct Answer {
   std::string question;  ///< "Which gates are safe?"
   std::vector<std::string> sentences;
+  AnswerTable table;  ///< without rows where the sentences say everything
 };
+
+/// Value of an option in the cell, swept or not; "" where it has none.
+std::string option_of(const SweepCell&, std::string_view option);
 
 /// Safe gates; up to which length the error stays within the tolerance; which kernel is more precise where;
 /// where error and bound part. A question that the sweep cannot answer (one kernel, one length) is left out.
@@ -23,15 +35,5 @@ double tolerance_of(const Sweep&, Dtype);
 /// Least-squares slope of log2(y) against log2(x), for "grows as T^slope". Needs two positive points with
 /// different x; NaN otherwise.
 double growth(const std::vector<double>& x, const std::vector<double>& y);
-
-/// A ratio estimated from paired runs: geometric mean and its 95 % confidence interval (Student's t on the
-/// logarithms).
-struct PairedRatio {
-  double mean = 1, low = 1, high = 1;
-  size_t pairs = 0;
-  /// Both ends of the interval lie beyond a tenth on the same side of 1.
-  bool differs() const { return pairs > 1 && (low > 1.1 || high < 1 / 1.1); }
-};
-PairedRatio paired_ratio(const std::vector<double>& numerators, const std::vector<double>& denominators);
 
 }  // namespace assay

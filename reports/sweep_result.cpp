@@ -4,8 +4,6 @@
 
 namespace assay {
 
-#define ASSAY_FIELD(name) io(#name, x.name)
-
 template <typename Io>
 void fields(Io& io, SweepDimension& x) {
   ASSAY_FIELD(option);
@@ -69,8 +67,6 @@ void fields(Io& io, Sweep& x) {
   ASSAY_FIELD(seconds);
   ASSAY_FIELD(cells);
 }
-
-#undef ASSAY_FIELD
 
 nlohmann::json to_json(const SweepCell& cell) {
   SweepCell copy = cell;

@@ -4,9 +4,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "reports/document.h"
 #include "reports/identity.h"
-#include "reports/json_fields.h"
-#include "reports/tool.h"
 
 namespace assay {
 namespace {
@@ -56,11 +55,10 @@ json findings_of(const std::vector<StoredRun>& runs) {
 json trend_of(const std::vector<StoredRun>& runs) {
   json rows = json::array();
   for (const StoredRun& run : runs) rows.push_back(row_of(run));
-  return {{"schema", kResultSchema},
-          {"kind", "trend"},
-          {"tool", {{"name", "assay"}, {"version", tool_version()}, {"commit", tool_commit()}}},
-          {"runs", std::move(rows)},
-          {"findings", findings_of(runs)}};
+  json trend = document_frame("trend");
+  trend["runs"] = std::move(rows);
+  trend["findings"] = findings_of(runs);
+  return trend;
 }
 
 }  // namespace assay

@@ -16,6 +16,7 @@
 #include "reports/junit.h"
 #include "reports/markdown.h"
 #include "reports/markdown_sweep.h"
+#include "reports/markdown_trend.h"
 #include "reports/markup.h"
 #include "reports/sarif.h"
 #include "src/numerics/bad_input.h"
@@ -24,16 +25,15 @@ namespace assay {
 namespace {
 
 /// (name, text) of every form of the result. A sweep judges no single case: it has no JUnit and no SARIF; a trend
-/// is a page and a table.
+/// has neither of them.
 std::vector<std::pair<std::string, std::string>> files_of(const nlohmann::json& result) {
   std::vector<std::pair<std::string, std::string>> files = {
       {"index.html", render_html(result)},
       {"table.csv", render_csv(result)},
       {"result.json", result.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"},
   };
-  if (result_kind(result) == "trend") return files;
-  if (result_kind(result) == "sweep") {
-    IllustratedText text = sweep_markdown(result);
+  if (const std::string kind = result_kind(result); kind == "sweep" || kind == "trend") {
+    IllustratedText text = kind == "sweep" ? sweep_markdown(result) : trend_markdown(result);
     files.emplace_back("report.md", std::move(text.markdown));
     std::move(text.pictures.begin(), text.pictures.end(), std::back_inserter(files));
     return files;

@@ -31,14 +31,14 @@ struct Side {
     return thread / 4;
   }
   __device__ __forceinline__ void load(Quad<Format> (&to)[quads], i64 first_row, i64 first_place) const {
-    const bool vector = stride % 4 == 0;
+    const bool vector = stride % 4 == 0;  // neighbours end where the stride does: then four or none are there
 #pragma unroll
     for (int i = 0; i < quads; ++i) {
       const i64 row = first_row + row_of(i), place = first_place + place_of(i);
       const bool live = row < rows && place < places;
       const i64 left = by_place ? places - place : rows - row;
       const Bits* const at = from + (by_place ? row * stride + place : place * stride + row);
-      load(to[i], at, live ? int(min(left, i64(4))) : 0, vector);
+      to[i] = load_quad<Format>(at, live ? int(min(left, i64(4))) : 0, vector);
     }
   }
   static __device__ __forceinline__ void store(const Quad<Format> (&from)[quads], Bits* tile) {
@@ -55,9 +55,6 @@ struct Side {
   }
 
  private:
-  static __device__ __forceinline__ void load(Quad<Format>& to, const Bits* at, int count, bool vector) {
-    to = load_quad<Format>(at, count, vector && (count == 4 || count == 0));
-  }
   static __device__ __forceinline__ Bits element(const Quad<Format>& quad, int c) {
     if constexpr (sizeof(Bits) == 2)
       return static_cast<Bits>(quad.bits[c >> 1] >> (16 * (c & 1)));
@@ -102,9 +99,9 @@ __device__ __forceinline__ void product(const Side<Format, a_by_place>& a, const
   constexpr int pitch = Side<Format, true>::pitch;
   __shared__ __align__(16) Bits tiles[2][tile_rows * pitch];
 
-  const i64 column_blocks = (b.rows + tile_rows - 1) / tile_rows;
-  const i64 first_row = i64(blockIdx.x) / column_blocks * tile_rows;
-  const i64 first_column = i64(blockIdx.x) % column_blocks * tile_rows;
+  const u32 column_blocks = u32((b.rows + tile_rows - 1) / tile_rows);  // of at most 2^31 - 1 blocks
+  const i64 first_row = i64(blockIdx.x / column_blocks) * tile_rows;
+  const i64 first_column = i64(blockIdx.x % column_blocks) * tile_rows;
   const int warp = int(threadIdx.x) >> 5, lane = int(threadIdx.x) & 31;
   const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;
 

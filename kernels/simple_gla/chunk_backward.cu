@@ -1,7 +1,7 @@
 // simple_gla.chunk, backward, in chunks of 64 tokens on tensor cores, two launches: simple_gla_chunk_scans (S
 // at every chunk's start, and at the same time D = dL/dS at every chunk's end and dinitial_state), then
 // simple_gla_chunk_gradients. Built once per element format and gate: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, do,
-// dq, dk, dv) -DGATE=NoGate|HeadGate|TokenGate<Bf16|Fp16|Fp32>.
+// dq, dk, dv) -DGATE=NoGate|HeadGate|FixedHeadGate|TokenGate<Bf16|Fp16|Fp32>.
 //   q, k, dq, dk [token, H, K]; v, do, dv [token, H, V]
 //   gates: TokenGate: g [token, H] log decays <= 0; HeadGate: [H], in units of log2; NoGate: null
 //   gate_gradients [token, H] or null: TokenGate: dg; HeadGate: fp32, what each token adds to its head's

@@ -1,6 +1,5 @@
 // Second kernel of the chunked form's gradients. With A_ij = scale (q_i . k_j) e^{G_i - G_j} and M_ij = scale
-// (do_i . v_j) e^{G_i - G_j} for j <= i, S the state at the chunk's start and D its gradient at the chunk's
-// end,
+// (do_i . v_j) e^{G_i - G_j} for j <= i, S the state at the chunk's start and D its gradient at its end,
 //   dv_j = e^{L - G_j} D^T k_j    + sum_{i>=j} A_ij do_i
 //   dk_j = e^{L - G_j} D v_j      + sum_{i>=j} M_ij q_i
 //   dq_i = e^{G_i} scale S do_i   + sum_{j<=i} M_ij k_j
@@ -8,6 +7,7 @@
 // tokens, whose gradients it makes: those of v and k from transposed scores, then those of q.
 #pragma once
 #include "gate_terms.cuh"
+#include "learned_gates.cuh"
 #include "state_scan.cuh"
 
 // Tiles of 64 tokens x 64 channels of q, k, v and do, and 64 x 64 of S and D, in shared memory: whichever
@@ -177,7 +177,7 @@ struct ChunkGradients {
                                                      tiles.value_groups(value), groups, warp, lane);
       }
       if constexpr (has_decay<Gate>) out.times(decays.to_end, warp, lane);
-      tiles.need(key, has_decay<Gate> ? key : Tiles::absent, Tiles::absent, Tiles::absent);
+      tiles.need(key, is_learned<Gate> ? key : Tiles::absent, Tiles::absent, Tiles::absent);
       if constexpr (has_decay<Gate>)
         if (wants_gates) out.template dot<T>(tiles.keys(), warp, lane, k_dk);
       out.template add_scores<T, LaterPartners>(scores, tiles.queries(), groups, warp, lane);
@@ -204,7 +204,7 @@ struct ChunkGradients {
       }
       out.times(scale);
       if constexpr (has_decay<Gate>) out.times(decays.from_start, warp, lane);
-      tiles.need(has_decay<Gate> ? key : Tiles::absent, key, Tiles::absent, Tiles::absent);
+      tiles.need(is_learned<Gate> ? key : Tiles::absent, key, Tiles::absent, Tiles::absent);
       if constexpr (has_decay<Gate>)
         if (wants_gates) out.template dot<T>(tiles.queries(), warp, lane, q_dq);
       out.template add_scores<T>(scores, tiles.keys(), groups, warp, lane);
@@ -237,7 +237,7 @@ struct ChunkGradients {
   }
 };
 
-// gate_gradients may be null. states, adjoints: as PlainStates.
+// gate_gradients: of learned gates. states, adjoints: as PlainStates.
 template <class Format, class Gate>
 __device__ __forceinline__ void chunk_gradients(
     const typename Format::Bits* q, const typename Format::Bits* k, const typename Format::Bits* v,
@@ -261,7 +261,7 @@ __device__ __forceinline__ void chunk_gradients(
   GradientTiles<Format> tiles{
       q + keys_at, k + keys_at, v + values_at, d_o + values_at, states + state_at, adjoints + state_at,
       shape,       rows,        base};
-  const bool wants_gates = has_decay<Gate> && gate_gradients != nullptr;
+  constexpr bool wants_gates = is_learned<Gate>;
   const Gradients gradients{tiles, decays, gate_terms, wants_gates, scale, warp, lane, rows - 16 * warp};
 
   float y[2] = {0.0f, 0.0f};  // ahead of everything: their sums take longest

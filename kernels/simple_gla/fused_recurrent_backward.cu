@@ -1,6 +1,7 @@
 // simple_gla.fused_recurrent, backward: three scans (recurrent_gradients.cuh), then, where gates have a
 // gradient, dg_t = e^{g_t} sum of the blocks' <S_{t-1}, G_t>. Built once per element format and gate:
-// -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, do, dq, dk, dv) -DGATE=NoGate|HeadGate|TokenGate<Bf16|Fp16|Fp32>.
+// -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, do, dq, dk, dv)
+// -DGATE=NoGate|HeadGate|FixedHeadGate|TokenGate<Bf16|Fp16|Fp32>.
 //   q, k, dq, dk [token, H, K]; v, do, dv [token, H, V]
 //   gates: TokenGate: g [token, H] log decays <= 0; HeadGate: [H], in units of log2; NoGate: null
 //   gate_gradients [token, H]: TokenGate: dg; HeadGate: fp32, what each token adds to its head's

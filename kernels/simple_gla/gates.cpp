@@ -61,7 +61,7 @@ ScalarGates add_scalar_gates(Plan& plan, const Case& c, const Operator& op, cons
   Tensor gamma(constants_name, Dtype::fp32, {{"H", s.H}});
   for (int64_t h = 0; h < s.H; ++h) gamma.set(h, *head_decay(c, op, h, s.H) * std::numbers::log2e);
   plan.constants.push_back(std::move(gamma));
-  return {"head", constants, {}};
+  return {"fixed", constants, {}};
 }
 
 void add_head_gate_gradients(Plan& plan, const Case& c, const ScalarGates& gates) {
@@ -77,7 +77,9 @@ double head_gate_total(const Case& c) {
 }
 
 Module scalar_module(const std::string& mode, const Case& c, const ScalarGates& gates) {
-  return embedded_module(fmt::format("simple_gla/{}.{}.{}", mode, format(c.dtype).name, gates.kind));
+  const bool makes_gradients = mode == "parallel" || mode.ends_with("_backward");
+  const std::string& kind = gates.kind == "fixed" && !makes_gradients ? "head" : gates.kind;
+  return embedded_module(fmt::format("simple_gla/{}.{}.{}", mode, format(c.dtype).name, kind));
 }
 
 }  // namespace assay::gated

@@ -8,7 +8,7 @@
 namespace assay::gated {
 
 struct ScalarGates {
-  std::string kind;         ///< "none", "head", "token-fp32": what the kernel is built with
+  std::string kind;         ///< "none", "head", "fixed", "token-fp32": what the kernel is built with
   PointerArgument pointer;  ///< [token, H] g; [H] fp32 in units of log2
   /// Where gradients go, token by token: dg, or a workspace [token, H] fp32 of what becomes dg_gamma; null:
   /// they are not wanted.

@@ -1,6 +1,6 @@
 // simple_gla.parallel, forward and backward: the T x T form (parallel_rows.cuh), without states between
 // chunks. Built once per element format and gate: -DELEMENT=Bf16|Fp16|Fp32
-// -DGATE=NoGate|HeadGate|TokenGate<Bf16|Fp16| Fp32>.
+// -DGATE=NoGate|HeadGate|FixedHeadGate|TokenGate<Bf16|Fp16| Fp32>.
 //   q, k, dq, dk [token, H, K]; v, o, do, dv [token, H, V]
 //   gates: TokenGate: g [token, H] log decays <= 0; HeadGate: [H], in units of log2; NoGate: null
 //   gate_gradients [token, H]: TokenGate: dg; HeadGate: fp32, what each token adds to its head's
@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(128)
                                        Shape{heads, key_channels, value_channels, vector != 0});
 }
 
-// `partner`: q where the gate's gradient is wanted, else null; so k below.
+// `partner`: q where gates are learned, else null; so k below.
 extern "C" __global__ void __launch_bounds__(128)
     simple_gla_parallel_queries(const Element::Bits* k, const Element::Bits* v, const Element::Bits* d_o,
                                 const Element::Bits* partner, const Gate::Bits* gates,

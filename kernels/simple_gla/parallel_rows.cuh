@@ -8,9 +8,9 @@
 // between, summed from the diagonal outwards, and the column's; one exponential of that sum, all terms <= 0.
 #pragma once
 #include "gate_terms.cuh"
+#include "learned_gates.cuh"
 
-// What is summed for the gates' gradients, over the rows r of a block and its 64 channels with p = q, or k
-// where `later` (parallel_gates.cuh).
+// Sums for the gates' gradients (parallel_gates.cuh), over a block's rows r and 64 channels; p = q, `later` k.
 struct ParallelTerms {
   float* rows;    // [token][H][slices]: p_r . out_r without the block's own columns
   float* own;     // [token][H]: of the block's own pairs; `later` only
@@ -91,7 +91,7 @@ struct ParallelRows {
   using OwnPartners = typename OwnPartnersOf<later>::Type;
   using OwnScores = ScoreRows<Operand, OwnPartners>;
 
-  const Bits *x, *y, *z, *partner;  // the tensors' first token, the head, channel 0; partner or null
+  const Bits *x, *y, *z, *partner;  // the tensors' first token, the head, channel 0
   const float* state;               // the sequence's and head's, or null
   const typename Gate::Bits* gates;
   ParallelTerms terms;
@@ -105,7 +105,7 @@ struct ParallelRows {
   int warp, lane;
   float between = 0.0f;  // warp 0: the gates of the blocks passed so far
 
-  __device__ bool wants_gates() const { return has_decay<Gate> && partner != nullptr; }
+  static constexpr __device__ bool wants_gates() { return is_learned<Gate> && !state_by_columns; }
   __device__ int live_rows() const { return at.rows(at.index) - 16 * warp; }
   __device__ i64 first_row() const { return (at.begin(at.index) + 16 * warp) * shape.heads + head; }
   __device__ int term_steps() const { return (terms_channels + 63) / 64; }
@@ -267,7 +267,7 @@ struct ParallelRows {
   }
 };
 
-// `partner`: p of ParallelTerms, or null: no gradient of the gates is wanted. blocks [.][2]: sequence, number
+// `partner`: p of ParallelTerms for dq and dk of learned gates, else null. blocks [.][2]: sequence, number
 // in it.
 template <class Format, class Gate, bool later, bool state_by_columns>
 __device__ __forceinline__ void parallel_rows(const typename Format::Bits* x, const typename Format::Bits* y,
@@ -290,7 +290,7 @@ __device__ __forceinline__ void parallel_rows(const typename Format::Bits* x, co
   Rows rows{x + term_head,
             y + term_head,
             z + out_head,
-            partner == nullptr ? nullptr : partner + out_head,
+            Rows::wants_gates() ? partner + out_head : nullptr,
             state == nullptr ? nullptr : state + (i64(at.sequence) * shape.heads + head) * K * V,
             gates,
             terms,

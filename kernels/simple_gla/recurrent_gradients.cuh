@@ -6,8 +6,8 @@
 //            channels,  dinitial_state = e_1 G_1
 // A block owns rows of the state, or of its transpose, as gla's scans do (recurrent_lanes.cuh).
 #pragma once
-#include "../gated/gate.cuh"
 #include "../gla/recurrent_lanes.cuh"
+#include "learned_gates.cuh"
 
 constexpr int kept_every = 64, kept_segments = kept_every / segment;  // tokens; segments between kept states
 
@@ -205,7 +205,7 @@ struct BlockProducts {
   }
 };
 
-// products (or null: not wanted): [token][H][key blocks].
+// products, of learned gates: [token][H][key blocks].
 template <class Format, class Gate, int capacity>
 __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, const typename Format::Bits* k,
                                               const typename Format::Bits* v,
@@ -319,11 +319,11 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
       const i64 token = (place.first + begin + step) * heads + place.head;
       if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K)
         dk[token * K + key] = Format::encode(dk_t);
-      if constexpr (has_decay<Gate>)
-        if (products != nullptr) block_products.add_warp(sum_over_lanes<lanes>(product, lane), lane);
+      if constexpr (is_learned<Gate>)
+        block_products.add_warp(sum_over_lanes<lanes>(product, lane), lane);
       __syncthreads();
-      if constexpr (has_decay<Gate>)
-        if (products != nullptr && int(threadIdx.x) < segment && begin + int(threadIdx.x) < place.tokens)
+      if constexpr (is_learned<Gate>)
+        if (int(threadIdx.x) < segment && begin + int(threadIdx.x) < place.tokens)
           products[((place.first + begin + int(threadIdx.x)) * heads + place.head) * key_blocks +
                    place.row_begin / rows] = block_products.of_block(int(threadIdx.x));
     }

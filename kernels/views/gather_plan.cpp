@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/module_text.h"
 #include "src/case/layouts.h"
@@ -11,27 +12,52 @@
 namespace assay {
 namespace {
 
-constexpr int64_t kRowsPerBlock = 64, kMostBlocks = 2147483647;
+constexpr int64_t kThreads = 128, kMostBlocks = 2147483647, kLargestPlane = int64_t{1} << 31;
 constexpr size_t kAxes = 4;
+
+struct ViewAxis {
+  int64_t size = 1, stride = 0;  ///< of elements
+};
+
+/// The view's axes of more than one element, those made one that lie as one; as many as there are, four at most.
+std::vector<ViewAxis> joined_axes(const TensorLayout& layout) {
+  std::vector<ViewAxis> axes;
+  for (size_t i = 0; i < layout.sizes.size(); ++i) {
+    const ViewAxis axis{layout.sizes[i], layout.strides[i]};
+    if (axis.size == 1) continue;
+    const bool joins = !axes.empty() && axes.back().stride == axis.size * axis.stride &&
+                       axes.back().size * axis.size < kLargestPlane;
+    if (joins)
+      axes.back() = {axes.back().size * axis.size, axis.stride};
+    else
+      axes.push_back(axis);
+  }
+  return axes;
+}
 
 /// The launch that copies the view into the workspace. `layout` has a gap or another order: never of no axes.
 Launch gather_launch(const std::string& input, const std::string& copy, const TensorLayout& layout,
                      int element_bytes) {
-  std::array<int64_t, kAxes> size{1, 1, 1, 1}, stride{0, 0, 0, 0};
-  std::copy_backward(layout.sizes.begin(), layout.sizes.end(), size.end());
-  std::copy_backward(layout.strides.begin(), layout.strides.end(), stride.end());
-  for (size_t i = 0; i < kAxes; ++i)
-    if (size[i] == 1) stride[i] = i + 1 == kAxes ? 1 : 0;  // never stepped along: fit for whole units
-  const int64_t rows = size[0] * size[1] * size[2], blocks = (rows + kRowsPerBlock - 1) / kRowsPerBlock;
-  if (blocks > kMostBlocks)
-    throw BadInput(fmt::format("layout of {}: {} rows, more than one launch can copy", input, rows));
+  std::array<ViewAxis, kAxes> axes;
+  const std::vector<ViewAxis> joined = joined_axes(layout);
+  std::copy_backward(joined.begin(), joined.end(), axes.end());
+  int64_t planes = axes[0].size * axes[1].size, plane = axes[2].size * axes[3].size;
+  if (plane >= kLargestPlane && axes[0].size == 1) {  // a plane of one row
+    axes = {axes[1], axes[2], ViewAxis{}, axes[3]};
+    planes = axes[0].size * axes[1].size, plane = axes[3].size;
+  }
+  const int64_t tiles = (plane + kThreads - 1) / kThreads;
+  if (planes * tiles > kMostBlocks || plane >= kLargestPlane)
+    throw BadInput(fmt::format("layout of {}: {} x {} elements, more than one launch can copy", input, planes, plane));
+  const auto word = [](int64_t x) { return Argument{static_cast<int32_t>(x)}; };
   Launch launch;
-  launch.module = "views/gather";
+  launch.module = gather_module;
   launch.function = element_bytes == 2 ? "gather_16" : "gather_32";
-  launch.grid = {static_cast<uint32_t>(blocks), 1, 1};
-  launch.block = {256, 1, 1};
-  launch.arguments = {PointerArgument{input, 0}, PointerArgument{copy, 0}, rows, size[3], size[1], size[2]};
-  for (const int64_t each : stride) launch.arguments.emplace_back(each);
+  launch.grid = {static_cast<uint32_t>(planes * tiles), 1, 1};
+  launch.block = {kThreads, 1, 1};
+  launch.arguments = {PointerArgument{input, 0}, PointerArgument{copy, 0}, word(tiles), word(plane),
+                      word(axes[3].size), word(axes[1].size)};
+  for (const ViewAxis& axis : axes) launch.arguments.emplace_back(axis.stride);
   return launch;
 }
 
@@ -61,7 +87,9 @@ Plan plan_with_views(const Case& c, const Kernel& kernel, const Operator& op, co
     if (tensor->second.size() == 0) continue;
     gathers.push_back(gather_launch(input, copy, *layout, format(tensor->second.dtype).bytes));
   }
-  if (!gathers.empty()) plan.modules.push_back(embedded_module("views/gather"));
+  const bool given = std::any_of(plan.modules.begin(), plan.modules.end(),
+                                 [](const Module& module) { return module.name == gather_module; });
+  if (!gathers.empty() && !given) plan.modules.push_back(embedded_module(gather_module));
   plan.launches.insert(plan.launches.begin(), gathers.begin(), gathers.end());
   return plan;
 }

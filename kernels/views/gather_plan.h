@@ -5,6 +5,9 @@
 
 namespace assay {
 
+/// The module of those launches; a plan that names one already, as a mutant's, keeps it.
+inline constexpr const char* gather_module = "views/gather";
+
 /// Kernel::plan for the layouts of the case (src/case/layouts.h): with Plan::layouts, and for each view that
 /// the kernel does not read in place a workspace "copy of q" and the launch that fills it.
 Plan plan_with_views(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);

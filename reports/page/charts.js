@@ -177,7 +177,7 @@
   // Cells of one output and format, of one kernel or of all.
   const cells_of = (cells, figure) => cells.filter((cell) => cell.output === figure.dataset.output && cell.dtype === figure.dataset.dtype &&
       (!figure.dataset.kernel || cell.kernel === figure.dataset.kernel));
-  const palette = ["#4a90c8", "#d9822b", "#45a565", "#a274c2", "#d0605c", "#35a3a3", "#a5815c", "#8a8a8a"];
+  const palette = ["#4a90c8", "#d9822b", "#45a565", "#a274c2", "#d0605c", "#35a3a3", "#a5815c", "#8a8a8a", "#c95fa3", "#7f9a2f", "#5b6fd1", "#b0475b"];
   const finite = (value) => typeof value === "number" && value > 0;
   // The value of the swept option: a number, or a name whose place is x.
   const x_name = (cell) => (result.logarithmic ? String(cell.x) : result.names[cell.x]);
@@ -194,18 +194,20 @@
   function sweep_error(table, width, figure) {
     const cells = cells_of(table, figure), kernels = [...new Set(cells.map((cell) => cell.kernel))];
     const name_of = (cell) => (kernels.length > 1 || !cell.series ? cell.kernel + (cell.series ? " " : "") : "") + cell.series;
-    const names = [...new Set(cells.map(name_of))];
+    // A colour per series, a mark and a dash per kernel; a single series needs its colours for the kernels.
+    const series = [...new Set(cells.map((cell) => cell.series))];
+    const hue_of = (cell) => (series.length > 1 ? cell.series : cell.kernel);
     const points = cells.filter((cell) => finite(cell.error)).map((cell) => ({
-      x: cell.x, y: cell.error, low: Math.min(...cell.errors.filter(finite)), high: Math.max(...cell.errors.filter(finite)),
+      hue: hue_of(cell), x: cell.x, y: cell.error, low: Math.min(...cell.errors.filter(finite)), high: Math.max(...cell.errors.filter(finite)),
       name: name_of(cell), kernel: cell.kernel, token: cell.token,
       tip: `${name_of(cell)}, ${result.x} ${x_name(cell)}: error ${cell.error.toPrecision(4)}, bound ${Number(cell.bound).toPrecision(4)}, ratio ${Number(cell.ratio).toPrecision(3)}`,
     }));
-    const bounds = cells.filter((cell) => finite(cell.bound)).map((cell) => ({x: cell.x, y: cell.bound, name: name_of(cell)}));
+    const bounds = cells.filter((cell) => finite(cell.bound)).map((cell) => ({x: cell.x, y: cell.bound, name: name_of(cell), hue: hue_of(cell)}));
     const xs = cells.map((cell) => cell.x), ys = [...points.flatMap((p) => [p.low, p.high]), ...bounds.map((p) => p.y)];
     const [x0, x1] = [Math.min(...xs), Math.max(...xs)], [y0, y1] = [Math.min(...ys, 1), Math.max(...ys, 1e-30)];
     const home = {x: result.logarithmic ? [x0 / 1.15, Math.max(x1, x0 * 2) * 1.15] : [x0 - 0.5, x1 + 0.5], y: [y0 / 2, Math.max(y1, y0 * 10) * 2]};
     const of_series = (source) => ({facet: {name: "one", data: source, groupby: "name"}});
-    const colour = {scale: "colour", field: "name"};
+    const colour = {scale: "colour", field: "hue"};
     return {
       ...frame(width, 340),
       signals: [
@@ -227,7 +229,8 @@
       scales: [
         {name: "x", type: result.logarithmic ? "log" : "linear", base: 2, domain: {signal: "dom_x"}, range: "width", zero: false},
         {name: "y", type: "log", base: 10, domain: {signal: "dom_y"}, range: "height"},
-        {name: "colour", type: "ordinal", domain: names, range: palette},
+        {name: "colour", type: "ordinal", domain: [...new Set(cells.map(hue_of))], range: palette},
+        {name: "stroke", type: "ordinal", domain: kernels, range: [[1, 0], [12, 3], [6, 2, 2, 2], [9, 2, 3, 2]]},
         {name: "dash", type: "ordinal", domain: kernels, range: ["circle", "square", "triangle-up", "diamond"]},
       ],
       axes: [
@@ -237,11 +240,11 @@
       ],
       legends: [
         {stroke: "colour", symbolType: "stroke", symbolStrokeWidth: 2, orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260},
-        ...(kernels.length > 1 ? [{shape: "dash", orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260}] : []),
+        ...(kernels.length > 1 && series.length > 1 ? [{shape: "dash", strokeDash: "stroke", orient: "right", labelColor: "var(--ink-2)", labelFont: font, labelLimit: 260}] : []),
       ],
       marks: [{type: "group", clip: true, encode: {update: {width: {signal: "width"}, height: {signal: "height"}}}, marks: [
         {type: "group", from: of_series("bounds"), marks: [{type: "line", interactive: false, from: {data: "one"}, encode: {update: {
-          x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: colour, strokeDash: {value: [5, 4]},
+          x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: colour, strokeDash: {value: [2, 3]},
           strokeOpacity: {signal: "emphasis && emphasis != datum.name ? 0.1 : 0.6"}}}}]},
         {type: "group", from: of_series("points"), marks: [
           {type: "area", interactive: false, from: {data: "one"}, encode: {update: {
@@ -249,6 +252,7 @@
             fillOpacity: {signal: "emphasis && emphasis != datum.name ? 0.03 : 0.18"}}}},
           {type: "line", interactive: false, from: {data: "one"}, encode: {update: {
             x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, stroke: colour, strokeWidth: {value: 1.6},
+            strokeDash: {scale: "stroke", field: "kernel"},
             strokeOpacity: {signal: "emphasis && emphasis != datum.name ? 0.15 : 1"}}}}]},
         {type: "symbol", from: {data: "points"}, encode: {update: {
           x: {scale: "x", field: "x"}, y: {scale: "y", field: "y"}, fill: colour, size: {value: 34}, shape: {scale: "dash", field: "kernel"},

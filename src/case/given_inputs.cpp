@@ -23,13 +23,15 @@ std::vector<int64_t> shape_of(const Tensor& tensor) {
 
 using Specs = std::vector<ArgumentSpec>;
 
-void require_known(const Operator& op, const Specs& specs, const TensorMap& raw, const std::string& source) {
+void require_known(const Operator& op, const Specs& specs, const Specs& outputs, const TensorMap& raw,
+                   const std::string& source) {
   std::vector<std::string> names;
-  for (const ArgumentSpec& spec : specs) names.emplace_back(spec.name);
+  for (const Specs& known : {specs, outputs})
+    for (const ArgumentSpec& spec : known) names.emplace_back(spec.name);
   for (const auto& [name, tensor] : raw) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
       throw BadInput(
-          fmt::format("{}: {}", source, unknown_name(fmt::format("input of {}", op.name), name, names)));
+          fmt::format("{}: {}", source, unknown_name(fmt::format("input or output of {}", op.name), name, names)));
     }
   }
   for (const ArgumentSpec& spec : specs) {
@@ -190,16 +192,48 @@ void take_formats(Case& c, const Specs& specs, const TensorMap& raw, const std::
   }
 }
 
+/// What the file says that the outputs are. States may have any floating-point format there.
+TensorMap expected_outputs(const Case& c, const Operator& op, const Specs& outputs, TensorMap& raw,
+                           const std::string& source) {
+  TensorMap expected;
+  const Specs given = outputs_of(c, op);
+  for (const ArgumentSpec& spec : outputs) {
+    const auto found = raw.find(std::string(spec.name));
+    if (found == raw.end()) continue;
+    Tensor& tensor = found->second;
+    if (std::none_of(given.begin(), given.end(), [&](const auto& g) { return g.name == spec.name; }))
+      throw BadInput(fmt::format("{}: {}: {} has no such output here, its input is absent", source, spec.name, op.name));
+    if (tensor.dtype != Dtype::fp64 && !is_floating(tensor.dtype))
+      throw BadInput(fmt::format("{}: {}: expected bf16, fp16, fp32 or fp64, got {}", source, spec.name,
+                                 format(tensor.dtype).name));
+    const ShapeContract contract = contract_of(c, spec, outputs);
+    require_shape(contract, shape_of(tensor));
+    tensor.name = spec.name;
+    tensor.axes = contract.axes;
+    expected.emplace(spec.name, std::move(tensor));
+  }
+  return expected;
+}
+
 }  // namespace
+
+std::vector<ArgumentSpec> possible_outputs(const Case& c, const Operator& op) {
+  Specs specs;
+  if (runs_forward(c)) specs = op.outputs;
+  if (!runs_backward(c)) return specs;
+  for (const ArgumentSpec& gradient : op.gradients()) specs.push_back(gradient);
+  return specs;
+}
 
 GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, const std::string& source,
                        int64_t heads) {
-  GivenInputs given{base, {}, {}};
+  GivenInputs given{base, {}, {}, {}};
   Case& c = given.case_;
   take_offsets(c, raw, source);
   const Specs specs = inputs_of(c, op);
-  require_known(op, specs, raw, source);
-  given.notes = take_order(c, specs, raw, heads, source);
+  const Specs outputs = possible_outputs(c, op);
+  require_known(op, specs, outputs, raw, source);
+  given.notes = take_order(c, specs, outputs, raw, heads, source);
   take_sizes(c, specs, raw);
   if (heads > 0 && c.H != heads) throw BadInput(fmt::format("-H {}: {} has H = {}", heads, source, c.H));
   take_formats(c, specs, raw, source);
@@ -223,6 +257,7 @@ GivenInputs fit_inputs(const Case& base, const Operator& op, TensorMap raw, cons
     given.inputs.emplace(spec.name, std::move(tensor));
   }
   validate(c, op);
+  given.expected = expected_outputs(c, op, outputs, raw, source);
   return given;
 }
 

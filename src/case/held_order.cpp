@@ -32,6 +32,7 @@ struct HeldTensor {
   const ArgumentSpec* spec;
   Tensor* tensor;
   std::vector<Order> orders;
+  bool output = false;  ///< compared, not read by a kernel: no layout of the run
 };
 
 /// What a choice of orders means.
@@ -45,19 +46,30 @@ const LayoutRow& order_row(std::string_view name) {
                        [&](const LayoutRow& row) { return row.name == name; });
 }
 
-/// Axes as the row has them in memory, the outermost first; nothing where the tensor lacks what it needs.
+/// The axes as they lie in memory, the outermost first. None has size 1.
+Letters letters_in_memory(const std::vector<Axis>& axes, const TensorLayout& layout) {
+  std::vector<size_t> order(axes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return layout.strides[a] > layout.strides[b]; });
+  Letters letters;
+  for (const size_t i : order) letters.push_back(axes[i].name);
+  return letters;
+}
+
+Letters names_of(const std::vector<Axis>& axes) {
+  Letters letters;
+  for (const Axis& axis : axes) letters.push_back(axis.name);
+  return letters;
+}
+
+/// As the row has the argument in memory; nothing where it lacks what the row needs.
 std::optional<Order> permuted(const ArgumentSpec& spec, const LayoutRow& row) {
   std::vector<Axis> axes;
   for (const auto axis : spec.axes) axes.push_back({std::string(axis), 2});
   const auto layout = row.layout(axes);
   if (!layout) return std::nullopt;
-  std::vector<size_t> order(axes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return layout->strides[a] > layout->strides[b]; });
-  Order result{{}, &row};
-  for (const size_t i : order) result.letters.push_back(axes[i].name);
-  return result;
+  return Order{letters_in_memory(axes, *layout), &row};
 }
 
 bool is_heads(std::string_view axis) {
@@ -200,32 +212,40 @@ void add_layout(Case& c, std::string_view input, const LayoutRow& row) {
   c.layout = layout_text(entries);
 }
 
-std::string held_text(const Order& order, const std::vector<std::string_view>& names,
+std::string held_text(const Order& order, const std::vector<std::string_view>& names, bool outputs,
                       const std::string& source) {
   if (order.merged)
     return fmt::format("{}: heads merged with the channels ([{}]) in {}: taken apart", fmt::join(names, ", "),
                        fmt::join(order.letters, ","), source);
-  return fmt::format("{}: {} ([{}]) in {}: run in that layout", fmt::join(names, ", "), order.row->name,
-                     fmt::join(order.letters, ","), source);
+  return fmt::format("{}: {} ([{}]) in {}: {}", fmt::join(names, ", "), order.row->name,
+                     fmt::join(order.letters, ","), source, outputs ? "read so" : "run in that layout");
 }
+
+/// Tensors that were found in one order.
+struct FoundOrder {
+  const Order* order;
+  bool outputs;
+  std::vector<std::string_view> names;
+};
 
 std::vector<std::string> take(Case& c, std::vector<HeldTensor>& tensors, const Reading& reading,
                               const std::string& source) {
-  std::vector<std::pair<const Order*, std::vector<std::string_view>>> found;
+  std::vector<FoundOrder> found;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Order& order = tensors[i].orders[reading.chosen[i]];
     if (order.as_written()) continue;
     restore(tensors[i], order, reading);
-    if (order.row) add_layout(c, tensors[i].spec->name, *order.row);
-    const auto same = std::find_if(found.begin(), found.end(),
-                                   [&](const auto& f) { return f.first->text() == order.text(); });
+    if (order.row && !tensors[i].output) add_layout(c, tensors[i].spec->name, *order.row);
+    const auto same = std::find_if(found.begin(), found.end(), [&](const FoundOrder& f) {
+      return f.order->text() == order.text() && f.outputs == tensors[i].output;
+    });
     if (same == found.end())
-      found.push_back({&order, {tensors[i].spec->name}});
+      found.push_back({&order, tensors[i].output, {tensors[i].spec->name}});
     else
-      same->second.push_back(tensors[i].spec->name);
+      same->names.push_back(tensors[i].spec->name);
   }
   std::vector<std::string> lines;
-  for (const auto& [order, names] : found) lines.push_back(held_text(*order, names, source));
+  for (const FoundOrder& f : found) lines.push_back(held_text(*f.order, f.names, f.outputs, source));
   return lines;
 }
 
@@ -238,15 +258,17 @@ std::vector<std::string> take(Case& c, std::vector<HeldTensor>& tensors, const R
                   size_of(b, "H"), orders_text(tensors, b), size_of(a, "H"), size_of(b, "H")));
 }
 
-/// Throws where another reading of the same sizes puts elements elsewhere: T = H.
-void require_told_apart(const Reading& first, const std::vector<Reading>& readings,
-                        const std::string& source) {
-  if (size_of(first, "H") <= 1) return;
-  for (const Reading& other : readings)
-    if (other.sizes == first.sizes && other.chosen != first.chosen)
-      throw BadInput(fmt::format(
-          "{}: T and H are both {}: [B,T,H,..] and [B,H,T,..] look alike; give --layout dense or heads-first",
-          source, size_of(first, "T")));
+/// Does another reading of the same sizes put elements elsewhere? T = H.
+bool look_alike(const Reading& first, const std::vector<Reading>& readings) {
+  if (size_of(first, "H") <= 1) return false;
+  return std::any_of(readings.begin(), readings.end(), [&](const Reading& other) {
+    return other.sizes == first.sizes && other.chosen != first.chosen;
+  });
+}
+
+std::string alike_text(const Reading& reading, const std::string& source) {
+  return fmt::format("{}: T and H are both {}: [B,T,H,..] and [B,H,T,..] look alike; ", source,
+                     size_of(reading, "T"));
 }
 
 /// Of tensors that fit as they are: a line where the other order gives the more usual T > H.
@@ -260,35 +282,79 @@ std::vector<std::string> other_order(const Reading& written, const std::vector<R
   return {};
 }
 
-}  // namespace
-
-std::vector<std::string> take_order(Case& c, const std::vector<ArgumentSpec>& specs, TensorMap& raw,
-                                    int64_t heads, const std::string& source) {
-  const std::vector<LayoutEntry> entries = parse_layout(c.layout);
-  std::vector<HeldTensor> tensors;
-  bool named = false;
-  for (const ArgumentSpec& spec : specs) {
-    const auto found = raw.find(std::string(spec.name));
-    if (found == raw.end()) continue;
-    const LayoutEntry* entry = entry_of(entries, spec.name);
-    named |= entry && entry->row && (is_order(entry->row) || entry->row->name == "dense");
-    tensors.push_back({&spec, &found->second, orders_of(spec, entry)});
-  }
+/// Every way to read the tensors together.
+std::vector<Reading> readings_of(const std::vector<HeldTensor>& tensors, const Case& c, int64_t heads) {
   Reading start;
   if (heads > 0) start.sizes["H"] = heads;
   if (!c.cu_seqlens.empty()) start.sizes["N"] = static_cast<int64_t>(c.cu_seqlens.size()) - 1;
   std::vector<Reading> readings;
   read_on(tensors, 0, start, !c.cu_seqlens.empty(), readings);
+  return readings;
+}
+
+/// Takes what the case's layout says of outputs out of it: they have none in the run.
+void forget_layouts(Case& c, const std::vector<HeldTensor>& tensors) {
+  std::vector<LayoutEntry> entries = parse_layout(c.layout);
+  std::erase_if(entries, [&](const LayoutEntry& entry) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [&](const HeldTensor& t) { return t.output && t.spec->name == entry.input; });
+  });
+  c.layout = layout_text(entries);
+}
+
+}  // namespace
+
+std::vector<std::string> take_order(Case& c, const std::vector<ArgumentSpec>& inputs,
+                                    const std::vector<ArgumentSpec>& outputs, TensorMap& raw, int64_t heads,
+                                    const std::string& source) {
+  const std::vector<LayoutEntry> entries = parse_layout(c.layout);
+  std::vector<HeldTensor> tensors;
+  bool named = false;
+  const auto hold = [&](const ArgumentSpec& spec, bool output) {
+    const auto found = raw.find(std::string(spec.name));
+    if (found == raw.end()) return;
+    const LayoutEntry* entry = entry_of(entries, spec.name);
+    named |= entry && entry->row && (is_order(entry->row) || entry->row->name == "dense");
+    tensors.push_back({&spec, &found->second, orders_of(spec, entry), output});
+  };
+  for (const ArgumentSpec& spec : inputs) hold(spec, false);
+  const size_t read = tensors.size();
+  for (const ArgumentSpec& spec : outputs) hold(spec, true);
+  const bool compared = tensors.size() > read;
+  forget_layouts(c, tensors);
+  std::vector<Reading> readings = readings_of(tensors, c, heads);
+  if (readings.empty() && compared) {  // an output of another shape says nothing of the inputs
+    tensors.resize(read);
+    readings = readings_of(tensors, c, heads);
+  }
   if (readings.empty()) return {};
   // The first: every tensor as the caller names it, or else as written, if that fits.
   const Reading& first = readings.front();
   if (named) return take(c, tensors, first, source);
-  require_told_apart(first, readings, source);
+  const bool alike = look_alike(first, readings);
+  if (alike && !compared) throw BadInput(alike_text(first, source) + "give --layout dense or heads-first");
+  if (alike) {
+    std::vector<std::string> lines = take(c, tensors, first, source);
+    lines.push_back(alike_text(first, source) + "read as [B,T,H,..], held against its outputs");
+    return lines;
+  }
   if (std::all_of(first.chosen.begin(), first.chosen.end(), [](size_t o) { return o == 0; }))
     return other_order(first, readings, source);
   for (const Reading& other : readings)
     if (!same_tokens_and_heads(first, other)) ask(tensors, first, other, source);
   return take(c, tensors, first, source);
+}
+
+std::string_view layout_of_exchange(const std::vector<Axis>& axes, size_t a, size_t b) {
+  std::vector<Axis> exchanged = axes, told_apart = axes;
+  std::swap(exchanged[a], exchanged[b]);
+  for (Axis& axis : told_apart) axis.size = 2;
+  for (const LayoutRow& row : layouts()) {
+    if (!is_order(&row)) continue;
+    const auto layout = row.layout(told_apart);
+    if (layout && letters_in_memory(told_apart, *layout) == names_of(exchanged)) return row.name;
+  }
+  return "";
 }
 
 }  // namespace assay

@@ -29,6 +29,11 @@ OperatorFit fit_operator(const Operator& op, const TensorMap& raw, Case base, in
       fit.missing.push_back(name);
     }
   }
+  for (const ArgumentSpec& spec : possible_outputs(base, op))
+    if (const auto found = raw.find(std::string(spec.name)); found != raw.end()) {
+      own.insert(*found);
+      fit.expected.emplace_back(spec.name);
+    }
   for (const auto& [name, tensor] : raw)
     if (!own.contains(name) && name != "cu_seqlens") fit.unused.push_back(name);
   if (const auto offsets = raw.find("cu_seqlens"); offsets != raw.end()) own.insert(*offsets);

@@ -16,7 +16,8 @@ struct OperatorFit {
   std::vector<std::string> notes;    ///< as GivenInputs::notes
   std::vector<std::string> matched;  ///< its inputs that a tensor is named after
   std::vector<std::string> missing;  ///< inputs that it needs and that no tensor is named after
-  std::vector<std::string> unused;   ///< tensors that it has no input for
+  std::vector<std::string> expected; ///< its outputs that a tensor is named after
+  std::vector<std::string> unused;   ///< tensors that it has no input and no output for
   std::string complaint;             ///< why the matched ones do not go together; empty where they do
 };
 

@@ -160,13 +160,16 @@ void CaseOptions::add_to(CLI::App& app) {
          "Run only these blocks of each launch, on the machine, as in 0,5,last or 0..3 or last-7..last; "
          "tensors above 64 MiB are then made on demand, up to 2^40 bytes")
       ->group(sizes);
-  app.add_option("--inputs", inputs_, "Inputs from a file; sizes are read from it")
+  app.add_option("--inputs", inputs_,
+                 "Inputs from a file; sizes are read from it. Outputs that it holds too (o, final_state, ...) are "
+                 "held against the reference")
       ->type_name("FILE.safetensors|FILE.npz|DIR of .npy")
       ->check(not_empty())
       ->group(drawing);
-  app.add_option("--map", map_, "Names in that file: q=query_states takes its tensor query_states as q")
+  app.add_option("--map", map_, "Names in that file: q=query_states takes its tensor query_states as q, o=attn_output as the "
+                 "expected output o")
       ->delimiter(',')
-      ->type_name("INPUT=NAME")
+      ->type_name("NAME=TENSOR")
       ->group(drawing);
 }
 
@@ -197,7 +200,7 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
   if (inputs_.empty()) {
     if (!map_.empty()) throw BadInput("--map names tensors of a file: give it with --inputs");
     validate(c, op);
-    return {c, std::nullopt, "", {}};
+    return {c, std::nullopt, {}, "", {}};
   }
   for (const char* option : kDrawn) {
     if (app_->count(option))
@@ -207,7 +210,7 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
   const int64_t heads = app_->count("--heads") ? case_.H : 0;
   if (app_->count("--heads") && heads < 1) throw BadInput(fmt::format("H = {}: must be at least 1", heads));
   GivenInputs given = fit_inputs(c, op, renamed(read_tensors(inputs_), map_, inputs_), inputs_, heads);
-  return {given.case_, std::move(given.inputs), options_of_file(), std::move(given.notes)};
+  return {given.case_, std::move(given.inputs), std::move(given.expected), options_of_file(), std::move(given.notes)};
 }
 
 /// As they were given: of the other options none says what the file says.

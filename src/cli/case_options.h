@@ -37,6 +37,7 @@ class KernelOptions {
 struct CaseToRun {
   Case case_;
   std::optional<TensorMap> inputs;
+  TensorMap expected;              ///< outputs that the file holds beside them
   std::string given;               ///< the options that name and read the file, for replay lines
   std::vector<std::string> notes;  ///< what people should know about how the file was read
 };

@@ -16,8 +16,14 @@
 namespace assay::cli {
 namespace {
 
-/// Keeps the first shrunk finding whose cause is named, or else the first, and ends the run with it: a run
-/// goes on for `patience_s` after a finding that nothing names.
+/// Its best-named cause's score; 0 where none is.
+double named_by(const Verification& v) { return v.diagnosis.empty() ? 0 : v.diagnosis.front().score; }
+
+/// A failed property alone says that something is wrong, not what.
+constexpr double kSaysWhat = 0.7;
+
+/// Keeps the first shrunk finding whose cause is named well, and ends the run with it; for `patience_s` after a finding
+/// of which less can be said the run goes on, and the best is kept.
 class FirstFinding : public Listener {
  public:
   FirstFinding(double patience_s, const std::atomic<int>* interrupted)
@@ -31,10 +37,9 @@ class FirstFinding : public Listener {
   }
   void shrunk(const Verification&, const Verification& smaller) override {
     if (stop != 0 || smaller.verdict != "finding") return;
-    if (!smaller.diagnosis.empty()) stop = 1;
-    if (finding && stop == 0) return;
+    if (named_by(smaller) >= kSaysWhat) stop = 1;
     if (!finding) found_at_s_ = now_s_;
-    finding = smaller;
+    if (!finding || named_by(smaller) > named_by(*finding)) finding = smaller;
   }
 
   std::atomic<int> stop = 0;

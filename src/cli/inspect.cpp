@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reports/inspection.h"
 #include "src/case/layouts.h"
 #include "src/case/operator_fit.h"
 #include "src/cli/commands.h"
@@ -68,7 +69,7 @@ void print_tensor(const Console& console, const std::string& name, const Tensor&
 std::string sizes_text(const Case& c, const Operator& op) {
   const Sizes sizes = sizes_of(c);
   std::vector<std::string> parts;
-  for (const char* axis : {"B", "T", "H", "HV", "K", "V", "M", "N"}) {
+  for (const char* axis : kSizedAxes) {
     const auto has = [&](const ArgumentSpec& spec) {
       return std::any_of(spec.axes.begin(), spec.axes.end(), [&](std::string_view a) {
         return a == axis || (a == "D" && *axis == 'V') ||
@@ -85,9 +86,11 @@ void print_fit(const Console& console, const OperatorFit& fit) {
   const std::string ignored =
       fit.unused.empty() ? "" : ptx::printable(fmt::format("; not used: {}", fmt::join(fit.unused, ", ")));
   if (fit.fits) {
-    console.line(fmt::format("{} {}  {}, {}{}", console.styled(Style::good, "fits"), fit.name,
+    const std::string expected =
+        fit.expected.empty() ? "" : fmt::format("; its outputs {}", fmt::join(fit.expected, ", "));
+    console.line(fmt::format("{} {}  {}, {}{}{}", console.styled(Style::good, "fits"), fit.name,
                              sizes_text(fit.case_, find_operator(fit.name)), fmt::join(fit.matched, ", "),
-                             ignored));
+                             expected, ignored));
     for (const std::string& note : fit.notes) console.line("  " + ptx::printable(note));
   } else if (!fit.missing.empty()) {
     console.line(fmt::format("not {}: no tensor {}{}", fit.name, fmt::join(fit.missing, ", "), ignored));
@@ -96,36 +99,13 @@ void print_fit(const Console& console, const OperatorFit& fit) {
   }
 }
 
-nlohmann::json to_json(const Tensor& tensor, const TensorSummary& s) {
-  nlohmann::json exponents = nlohmann::json::object();
-  for (const auto& [e, n] : s.exponents) exponents[std::to_string(e)] = n;
-  nlohmann::json json{{"dtype", format(tensor.dtype).name},
-                      {"shape", shape_of(tensor)},
-                      {"elements", s.elements},
-                      {"min", nullptr},
-                      {"max", nullptr},
-                      {"zeros", s.zeros},
-                      {"subnormals", s.subnormals},
-                      {"exponents", exponents}};
-  if (s.min) json["min"] = *s.min, json["max"] = *s.max;
-  for (const NamedClass& row : kNotFinite) {
-    const ValueClass& values = s.*row.values;
-    json[row.name] = {{"count", values.count}, {"first", nullptr}};
-    if (values.count) json[row.name]["first"] = tensor.index(values.first);
-  }
-  return json;
-}
-
-nlohmann::json to_json(const OperatorFit& fit) {
-  nlohmann::json json{{"operator", fit.name},   {"fits", fit.fits},     {"matched", fit.matched},
-                      {"missing", fit.missing}, {"unused", fit.unused}, {"complaint", fit.complaint},
-                      {"notes", fit.notes}};
-  if (!fit.fits) return json;
-  const Sizes sizes = sizes_of(fit.case_);
-  for (const char* axis : {"B", "T", "H", "HV", "K", "V", "M", "N"}) json["sizes"][axis] = sizes.of(axis);
-  json["layout"] = fit.case_.layout;
-  json["direction"] = fit.case_.direction;
-  return json;
+/// Those that fit, and the nearest of the others.
+void print_fits(const Console& console, const std::vector<OperatorFit>& fits) {
+  size_t nearest = 0;
+  for (const OperatorFit& fit : fits)
+    if (fit.fits || (!fit.matched.empty() && nearest++ < kNearest)) print_fit(console, fit);
+  if (!fits.front().fits && nearest == 0)
+    console.line("no tensor is named after an operator's input: say which is which, as in --map q=query_states");
 }
 
 struct InspectCommand {
@@ -138,26 +118,12 @@ struct InspectCommand {
     Case base;
     base.kernel = "inspect";
     base.layout = layout_text(parse_layout(fmt::format("{}", fmt::join(layout, ","))));
-    const std::vector<OperatorFit> fits = fit_operators(tensors, base, heads, file);
+    const Inspection inspection = inspect(file, tensors, fit_operators(tensors, base, heads, file));
     const Console console(json == "-" ? stderr : stdout);
-    nlohmann::json document{{"kind", "inspection"},
-                            {"file", file},
-                            {"tensors", nlohmann::json::object()},
-                            {"operators", nlohmann::json::array()}};
-    for (const auto& [name, tensor] : tensors) {
-      const TensorSummary summary = summary_of(tensor);
-      print_tensor(console, name, tensor, summary);
-      document["tensors"][name] = to_json(tensor, summary);
-    }
-    size_t nearest = 0;
-    for (const OperatorFit& fit : fits) {
-      document["operators"].push_back(to_json(fit));
-      if (fit.fits || (!fit.matched.empty() && nearest++ < kNearest)) print_fit(console, fit);
-    }
-    if (!fits.front().fits && nearest == 0)
-      console.line(
-          "no tensor is named after an operator's input: say which is which, as in --map q=query_states");
-    const std::string text = document.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    for (const auto& [name, tensor] : tensors)
+      print_tensor(console, name, tensor, inspection.tensors.at(name).summary);
+    print_fits(console, inspection.operators);
+    const std::string text = to_json(inspection).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (json == "-") fmt::print("{}", text);
     if (!json.empty() && json != "-") write_file(json, text);
     return 0;
@@ -175,9 +141,9 @@ void add_inspect(CLI::App& app, int& status) {
       ->check(not_empty());
   command
       ->add_option("--map", options->map,
-                   "Names in that file: q=query_states takes its tensor query_states as q")
+                   "Names in that file: q=query_states takes its tensor query_states as q, o=attn_output as o")
       ->delimiter(',')
-      ->type_name("INPUT=NAME");
+      ->type_name("NAME=TENSOR");
   command->add_option("--layout", options->layout, "How the file holds inputs, as in heads-first,k=dense")
       ->delimiter(',');
   command->add_option("-H,--heads", options->heads, "Heads, where the shapes leave them open")

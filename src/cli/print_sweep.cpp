@@ -72,6 +72,12 @@ void print_sweep(const Console& console, const Sweep& sweep) {
     console.line(console.styled(Style::bold, answer.question));
     for (const std::string& sentence : answer.sentences) console.line("  " + sentence);
     console.line("");
+    if (answer.table.rows.empty()) continue;
+    std::vector<std::vector<std::string>> rows = {answer.table.head};
+    rows.insert(rows.end(), answer.table.rows.begin(), answer.table.rows.end());
+    console.table(rows, answer.table.head.size());
+    console.line(answer.table.note);
+    console.line("");
   }
   const std::string verdict = verdict_of(sweep);
   const Style style = verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;

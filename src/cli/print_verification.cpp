@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "reports/finding_kind.h"
 #include "src/case/parameters.h"
 #include "src/plan/source_place.h"
 
@@ -79,6 +80,9 @@ std::string reason(const Verification& v) {
     if (o.undecided)
       parts.push_back(fmt::format("{} of {}", count_of_elements(o.undecided, "undecided"), o.name));
   }
+  for (const OutputComparison& o : v.expected_outputs)
+    if (const int64_t wrong = o.violation + o.nonfinite + o.wrong_class)
+      parts.push_back(fmt::format("{} of {} in the file not what the reference gives", count_of_elements(wrong, ""), o.name));
   if (v.checks && !v.checks->findings.empty()) {
     std::vector<std::string> kinds;
     for (const CheckFinding& finding : v.checks->findings)
@@ -91,7 +95,8 @@ std::string reason(const Verification& v) {
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
   const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
   if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
-  return fmt::format("every element is within its proved bound{}", peer);
+  return fmt::format("every element is within its proved bound{}{}", peer,
+                     v.expected_outputs.empty() ? "" : "; the file's own outputs agree with the reference");
 }
 
 Style style_of(const std::string& verdict) {
@@ -101,14 +106,16 @@ Style style_of(const std::string& verdict) {
 void print_outputs(const Console& console, const Verification& v) {
   std::vector<std::vector<std::string>> rows{{"output", "shape", "elements", "ok", "violation", "nonfinite",
                                               "class", "undecided", "max error/bound", "tightness"}};
-  for (const OutputComparison& o : v.outputs) {
+  const auto add = [&](const OutputComparison& o, const char* of) {
     std::vector<std::string> shape;
     for (const Axis& axis : o.axes) shape.push_back(fmt::format("{}={}", axis.name, axis.size));
-    rows.push_back({o.name, fmt::format("[{}] {}", fmt::join(shape, ","), format(o.dtype).name),
+    rows.push_back({o.name + of, fmt::format("[{}] {}", fmt::join(shape, ","), format(o.dtype).name),
                     std::to_string(o.elements), std::to_string(o.ok), std::to_string(o.violation),
                     std::to_string(o.nonfinite), std::to_string(o.wrong_class), std::to_string(o.undecided),
                     fmt::format("{:.3g}", o.max_ratio), fmt::format("{:.3g}", o.max_tightness)});
-  }
+  };
+  for (const OutputComparison& o : v.outputs) add(o, "");
+  for (const OutputComparison& o : v.expected_outputs) add(o, " in the file");
   console.table(rows, 2);
 }
 
@@ -123,21 +130,21 @@ void print_accumulated_decay(const Console& console, const Verification& v) {
 }
 
 /// The element that is shown: of the output with the worst one.
-const OutputComparison* worst_output(const Verification& v) {
+const OutputComparison* worst_output(const std::vector<OutputComparison>& outputs) {
   const auto badness = [](const OutputComparison& o) {
     return o.worst.flat < 0 ? -1 : std::isnan(o.worst.ratio) ? INFINITY : o.worst.ratio;
   };
-  const auto worst = std::max_element(v.outputs.begin(), v.outputs.end(),
+  const auto worst = std::max_element(outputs.begin(), outputs.end(),
                                       [&](const auto& a, const auto& b) { return badness(a) < badness(b); });
-  return worst == v.outputs.end() || worst->worst.flat < 0 ? nullptr : &*worst;
+  return worst == outputs.end() || worst->worst.flat < 0 ? nullptr : &*worst;
 }
 
-void print_worst(const Console& console, const Verification& v) {
-  const OutputComparison* output = worst_output(v);
+void print_worst(const Console& console, const std::vector<OutputComparison>& outputs, const char* what) {
+  const OutputComparison* output = worst_output(outputs);
   if (!output) return;
   const WorstElement& w = output->worst;
   const int digits = 2 * format(output->dtype).bytes + 2;
-  console.line(fmt::format("\n{} {}", console.styled(Style::bold, "worst element"), w.element));
+  console.line(fmt::format("\n{} {}", console.styled(Style::bold, what), w.element));
   console.line(fmt::format("  got       {:<24.17g} {:#0{}x}", w.got, w.got_bits, digits));
   console.line(fmt::format("  expected  {:<24.17g} {:#0{}x} as {}, exactly {:a}", w.expected_rounded,
                            w.expected_bits, digits, format(output->dtype).name, w.expected));
@@ -276,7 +283,8 @@ void print_verification(const Console& console, const Verification& v, size_t de
     print_outputs(console, v);
     print_accumulated_decay(console, v);
   }
-  print_worst(console, v);
+  print_worst(console, v.outputs, "worst element");
+  if (expected_differs(v)) print_worst(console, v.expected_outputs, "worst element in the file");
   if (v.origin) print_origin(console, *v.origin, depth);
   print_origin_groups(console, v.origins);
   if (v.slice) print_slice(console, *v.slice, depth);

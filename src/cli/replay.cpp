@@ -7,6 +7,7 @@
 #include "src/cli/commands.h"
 #include "src/cli/run_case.h"
 #include "src/numerics/bad_input.h"
+#include "src/verify/explain.h"
 
 namespace assay::cli {
 namespace {
@@ -31,8 +32,10 @@ struct ReplayCommand {
     VerifyOptions options;
     options.threads = engines.threads();
     checks.apply(options);
-    Verification result = run_case(kernel, {c, std::nullopt, "", {}}, on, options);
+    Verification result = run_case(kernel, {c, std::nullopt, {}, "", {}}, on, options);
+    const bool values_right = result.verdict == "pass";
     if (!result.trap && result.verdict != "domain") judge_properties(result, replayed, *on.primary);
+    if (values_right && result.verdict == "finding") explain_properties(replayed, *on.primary, options, result);
     return conclude(output, findings, result);
   }
 };

@@ -27,6 +27,7 @@ Verification run_case(KernelOptions& options, const CaseToRun& run, const Engine
                       VerifyOptions verify_options) {
   const Kernel& kernel = options.kernel();
   if (run.inputs) verify_options.inputs = &*run.inputs;
+  verify_options.expected = &run.expected;
   // A GPU runs whole launches only.
   verify_options.peer = run.case_.blocks.empty() ? engines.peer.get() : nullptr;
   verify_options.origin.machine = engines.machine;

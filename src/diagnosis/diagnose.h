@@ -45,6 +45,8 @@ const std::vector<Cause>& causes();
 std::vector<std::pair<std::string_view, std::string_view>> cause_names();
 /// The name of what nothing explains.
 inline constexpr std::string_view kUnexplained = "unexplained";
+/// Of a file's tensors, not of a kernel (src/verify/expected_outputs.h).
+inline constexpr std::string_view kTransposed = "transposed";
 /// Best first, of equal ones the earlier; of one name the best.
 void rank(std::vector<Diagnosis>&);
 /// Causes with a positive score, best first.

@@ -36,6 +36,7 @@ struct Meaning {
   std::function<std::vector<Variant>(const FailingRun&)> variants;
   /// Of a meaning that says little: a more specific one that fits as well goes before it.
   double prior = 1;
+  bool grows = false;  ///< so computed, exponentials have arguments above 0
 };
 
 /// All tables, one after another: the most specific first.

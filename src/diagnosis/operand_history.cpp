@@ -97,4 +97,12 @@ const vm::SliceInstance* OperandHistory::unwritten_read() const {
   return nullptr;
 }
 
+const vm::UnwrittenPlace* OperandHistory::unwritten_place() const {
+  const vm::SliceInstance* read = unwritten_read();
+  if (!read) return nullptr;
+  for (const vm::UnwrittenPlace& place : slice_.unwritten_places)
+    if (place.operand - read->first_operand < read->operand_count) return &place;
+  return nullptr;
+}
+
 }  // namespace assay

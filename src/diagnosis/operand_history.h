@@ -23,6 +23,8 @@ class OperandHistory {
   bool has_selected_zero() const;
   /// The instance that read memory which nothing wrote, nearest behind the event; null where none did.
   const vm::SliceInstance* unwritten_read() const;
+  /// Where that instance read: null where it was no buffer's memory.
+  const vm::UnwrittenPlace* unwritten_place() const;
   const vm::ValueSlice& slice() const { return slice_; }
 
  private:

@@ -141,18 +141,37 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
 }
 
 /// Of memory that nothing wrote the origin is the instruction that read it, not the first that computed with it.
-void move_to_read(const OperandHistory& history, const SourceText& source, Origin& origin) {
+void move_to_read(const OperandHistory& history, const SourceText& source, OriginTrace& trace) {
+  Origin& origin = trace.origin;
+  trace.unwritten_read = {origin.where, origin.source_text, origin.instruction};
   const vm::SliceInstance* read = history.unwritten_read();
   if (!read || read->instruction < 0) return;
   const ptx::Module& module = *history.slice().modules[static_cast<size_t>(read->module)];
   const ChainLink link = link_of(module, read->function, read->instruction, source);
   if (link.where.ptx_line == origin.where.ptx_line) return;
+  trace.unwritten_read = link;
   origin.where = link.where;
   origin.source_text = link.text;
   origin.instruction = link.instruction;
   origin.operands.clear();
   origin.block = read->block, origin.thread = read->thread;
   if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
+}
+
+/// Points at what should have written the memory; the store that it concerns comes into the chain.
+void move_to_missing_store(std::optional<MissingStore> missing, OriginTrace& trace) {
+  if (!missing || missing->at.where.line == 0) return;
+  Origin& origin = trace.origin;
+  const auto put_before = [&](const ChainLink& link) {
+    if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
+  };
+  if (missing->store) put_before(*missing->store);
+  put_before(missing->at);
+  origin.where = missing->at.where;
+  origin.source_text = missing->at.text;
+  origin.instruction = missing->at.instruction;
+  if (missing->why == MissingStore::Why::guarded) origin.block = missing->block, origin.thread = missing->thread;
+  trace.missing = std::move(missing);
 }
 
 /// An element without an event behind it: copied from an input or a literal, or never written.
@@ -212,6 +231,8 @@ std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& in
   std::vector<Element> elements;
   if (carrier.event < 0) {
     describe_carrier(recording, carrier, value, source, origin);
+    if (carrier.source == vm::Source::unwritten && carrier.instruction < 0)
+      move_to_missing_store(find_missing_store(plan, inputs, options.machine, output, flat, source), trace);
     elements = elements_of(recording, carrier.inputs);
   } else {
     const Slice slice = walk_back(recording, carrier.event);
@@ -227,7 +248,10 @@ std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& in
     origin.chain = chain_of(recording, slice.path, carrier, source);
     if (origin.kind == kind_of(vm::Source::unwritten)) {
       const OperandHistory history(plan, inputs, options.machine, output, flat, event);
-      move_to_read(history, source, origin);
+      move_to_read(history, source, trace);
+      if (const vm::UnwrittenPlace* place = history.unwritten_place())
+        move_to_missing_store(
+            find_missing_scratch(plan, inputs, options.machine, place->buffer, place->offset, 4, source), trace);
     }
     const auto is_selected = [&](const vm::Event& nan) {
       return OperandHistory(plan, inputs, options.machine, output, flat, nan).has_selected_zero();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "reports/result.h"
+#include "src/diagnosis/missing_store.h"
 #include "src/plan/plan.h"
 #include "src/tensor/tensor.h"
 #include "src/vm/machine.h"
@@ -34,6 +35,9 @@ struct OriginTrace {
   bool nan_in_matrix = false, masked_by_product = false;
   ChainLink masked_at;         ///< the product with that mask
   bool zero_selected = false;  ///< the zero of that 0 * Inf is what a select chose, perhaps converted and stored since
+  /// Of memory that nothing wrote: what should have written it.
+  std::optional<MissingStore> missing;
+  std::optional<ChainLink> unwritten_read;  ///< the instruction that read such memory; none: nothing did
   /// Lines that made the origin's operands, nearest first (from the PTX text).
   std::vector<ChainLink> computed_from;
 };

@@ -175,6 +175,22 @@ std::string SourceText::line(const SourceLocation& where) const {
   return nth_line(file, where.line);
 }
 
+SourceRange SourceText::statement_around(const SourceLocation& where) const {
+  constexpr int kLongest = 20;
+  const auto ends = [&](int number) {
+    SourceLocation at = where;
+    at.line = number;
+    std::string text = line(at);
+    text = text.substr(0, text.find("//"));
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text.empty() || text.ends_with(';') || text.ends_with('{') || text.ends_with('}') || text.starts_with('#');
+  };
+  SourceRange range{where.file, where.line, where.line};
+  while (range.first > 1 && where.line - range.first < kLongest && !ends(range.first - 1)) --range.first;
+  while (range.last - where.line < kLongest && !ends(range.last)) ++range.last;
+  return range;
+}
+
 std::string instruction_text(const ptx::Function& f, const ptx::Instruction& in) {
   std::string text = in.opcode;
   for (size_t i = 0; i < in.operands.size(); i++) text += (i ? ", " : " ") + operand_text(f, in.operands[i]);

@@ -13,6 +13,12 @@ namespace assay {
 SourceLocation location_of(const ptx::Module&, int32_t function, int32_t instruction);
 /// Where the entry of the plan's last launch begins: the source line, or without one the PTX file's own line.
 SourceLocation entry_of(const Plan&);
+struct SourceRange {
+  std::string file;
+  int first = 0, last = 0;
+  bool holds(const SourceLocation& at) const { return at.file == file && at.line >= first && at.line <= last; }
+};
+
 /// Text of source lines: of a kernel of ours from the program itself, with the defect that its name carries
 /// applied; else from the file as written in the PTX, or the longest tail of its path that exists below the
 /// working directory.
@@ -21,6 +27,9 @@ class SourceText {
   explicit SourceText(const std::string& kernel);
   /// The line, trimmed; empty where there is none.
   std::string line(const SourceLocation&) const;
+  /// The lines of the statement that a line belongs to, judged by what lines end with; the line alone where its text
+  /// is not there.
+  SourceRange statement_around(const SourceLocation&) const;
 
  private:
   std::vector<std::pair<std::string, std::string>> files_;  ///< path, text

@@ -11,6 +11,7 @@
 
 #include "src/numerics/bad_input.h"
 #include "src/tensor/tensor_file.h"
+#include "src/tensor/tensor_layout.h"
 
 namespace assay {
 namespace {
@@ -94,14 +95,33 @@ double bytes_of(const std::vector<Axis>& axes, Dtype dtype) {
   return bytes;
 }
 
+bool is_fortran(std::string_view header, const std::string& path) {
+  const std::string_view order = after_key(header, "fortran_order", path);
+  if (!order.starts_with("True") && !order.starts_with("False"))
+    throw BadInput(fmt::format("{}: not a .npy file: fortran_order is neither True nor False", path));
+  return order.starts_with("True");
+}
+
+/// From Fortran order, in which the first axis varies fastest, as numpy saves a transposed array.
+void take_columns(Tensor& tensor, const char* data) {
+  TensorLayout layout{{}, {}, 0, 1};
+  for (const Axis& axis : tensor.axes) {
+    layout.sizes.push_back(axis.size);
+    layout.strides.push_back(layout.elements);
+    layout.elements *= axis.size;
+  }
+  const auto width = static_cast<size_t>(format(tensor.dtype).bytes);
+  for (int64_t flat = 0; flat < layout.elements; ++flat)
+    std::memcpy(tensor.data.data() + static_cast<size_t>(flat) * width,
+                data + static_cast<size_t>(layout.position(flat)) * width, width);
+}
+
 }  // namespace
 
 Tensor parse_npy(std::string_view file, const std::string& path) {
   const auto [header, start] = header_of(file, path);
   const Dtype dtype = dtype_of(header, path);
-  if (!after_key(header, "fortran_order", path).starts_with("False")) {
-    throw BadInput(fmt::format("{}: in Fortran order; save numpy.ascontiguousarray(x)", path));
-  }
+  const bool fortran = is_fortran(header, path);
   std::vector<Axis> axes = shape_of(header, path);
   const double bytes = bytes_of(axes, dtype);
   if (static_cast<double>(file.size() - start) != bytes) {
@@ -110,7 +130,11 @@ Tensor parse_npy(std::string_view file, const std::string& path) {
                     bytes, file.size() - start));
   }
   Tensor tensor("", dtype, std::move(axes));
-  if (!tensor.data.empty()) std::memcpy(tensor.data.data(), file.data() + start, tensor.data.size());
+  if (tensor.data.empty()) return tensor;
+  if (fortran)
+    take_columns(tensor, file.data() + start);
+  else
+    std::memcpy(tensor.data.data(), file.data() + start, tensor.data.size());
   return tensor;
 }
 

@@ -1,5 +1,5 @@
-// PKWARE's APPNOTE.TXT: 4.3.7 local header, 4.3.12 central directory, 4.3.16 its end. Numbers are
-// little-endian.
+// PKWARE's APPNOTE.TXT: 4.3.7 local header, 4.3.12 central directory, 4.3.14 to 4.3.16 its end, 4.5.3 numbers of
+// 64 bits. Numbers are little-endian.
 #include "src/tensor/npz.h"
 
 #include <fmt/format.h>
@@ -16,12 +16,16 @@ namespace assay {
 namespace {
 
 constexpr size_t kEndBytes = 22, kDirectoryBytes = 46, kLocalBytes = 30, kLongestComment = 0xffff;
-constexpr size_t kFirstRoom = 1 << 16;
+constexpr size_t kWideEndBytes = 56, kWideLocatorBytes = 20;
+constexpr uint16_t kWideNumbers = 1;  // the extra field whose numbers stand for those of 32 bits that are all ones
+constexpr size_t kFed = 1 << 16;      // bytes given to zlib at once, whose counts have 32 bits
+constexpr size_t kFirstRoom = 1 << 16, kMostRoom = 1 << 30;
 constexpr uint64_t kMostDeflated = 1100;  // zlib expands a byte to at most 1032
 
 struct Entry {
   std::string name;
-  uint32_t method = 0, crc = 0, packed = 0, size = 0, local = 0;
+  uint32_t method = 0, crc = 0;
+  uint64_t packed = 0, size = 0, local = 0;
 };
 
 template <typename T>
@@ -44,10 +48,43 @@ size_t end_of_directory(std::string_view file, const std::string& path) {
   refuse(path, "truncated .npz file: it has no directory at its end");
 }
 
+/// Where the directory begins and how many entries it has.
+struct Directory {
+  uint64_t at, entries;
+};
+
+Directory place_of_directory(std::string_view file, size_t end, const std::string& path) {
+  const Directory narrow{number<uint32_t>(file, end + 16), number<uint16_t>(file, end + 10)};
+  if (narrow.at != UINT32_MAX && narrow.entries != UINT16_MAX) return narrow;
+  if (end < kWideLocatorBytes || !file.substr(end - kWideLocatorBytes).starts_with("PK\x06\x07")) return narrow;
+  const auto wide = number<uint64_t>(file, end - kWideLocatorBytes + 8);
+  if (wide > end || end - wide < kWideEndBytes || !file.substr(wide).starts_with("PK\x06\x06"))
+    refuse(path, "corrupt .npz file: its directory does not fit");
+  return {number<uint64_t>(file, wide + 48), number<uint64_t>(file, wide + 32)};
+}
+
+/// Numbers of 64 bits, in this order, for those that are all ones.
+void widen(Entry& entry, std::string_view extra, const std::string& path) {
+  while (extra.size() >= 4) {
+    const auto id = number<uint16_t>(extra, 0), bytes = number<uint16_t>(extra, 2);
+    std::string_view field = extra.substr(4, bytes);
+    extra = extra.substr(std::min<size_t>(extra.size(), size_t{4} + bytes));
+    if (id != kWideNumbers) continue;
+    for (uint64_t* value : {&entry.size, &entry.packed, &entry.local}) {
+      if (*value != UINT32_MAX) continue;
+      if (field.size() < 8) refuse(path, fmt::format("corrupt .npz file: {} has no size", entry.name));
+      *value = number<uint64_t>(field, 0);
+      field = field.substr(8);
+    }
+    return;
+  }
+}
+
 std::vector<Entry> directory_of(std::string_view file, const std::string& path) {
   const size_t end = end_of_directory(file, path);
-  size_t at = number<uint32_t>(file, end + 16);
-  std::vector<Entry> entries(number<uint16_t>(file, end + 10));
+  auto [at, count] = place_of_directory(file, end, path);
+  if (count > file.size() / kDirectoryBytes) refuse(path, "corrupt .npz file: its directory does not fit");
+  std::vector<Entry> entries(count);
   for (Entry& entry : entries) {
     if (at > end || end - at < kDirectoryBytes || !file.substr(at).starts_with("PK\x01\x02"))
       refuse(path, "corrupt .npz file: its directory does not fit");
@@ -61,29 +98,36 @@ std::vector<Entry> directory_of(std::string_view file, const std::string& path) 
     at += kDirectoryBytes;
     if (end - at < name + extra + comment) refuse(path, "corrupt .npz file: its directory does not fit");
     entry.name = file.substr(at, name);
+    widen(entry, file.substr(at + name, extra), path);
     at += name + extra + comment;
   }
   return entries;
 }
 
 /// Room is made as bytes come, not for what a corrupt size promises.
-std::string inflated(std::string_view packed, uint32_t size, const std::string& where) {
-  if (size > kMostDeflated * (packed.size() + 1)) refuse(where, "corrupt: it cannot unpack to its size");
+std::string inflated(std::string_view packed, uint64_t size, const std::string& where) {
+  if (size / kMostDeflated > packed.size() + 1) refuse(where, "corrupt: it cannot unpack to its size");
   std::string bytes;
+  size_t made = 0;
   z_stream stream{};
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  stream.avail_in = static_cast<uInt>(packed.size());
   int status = inflateInit2(&stream, -MAX_WBITS);
-  while (status == Z_OK && bytes.size() < size) {
-    const size_t made = bytes.size(), room = std::min<size_t>(size - made, std::max(made, kFirstRoom));
-    bytes.resize(made + room);
+  while (status == Z_OK) {
+    if (stream.avail_in == 0) {
+      const std::string_view next = packed.substr(0, kFed);
+      packed.remove_prefix(next.size());
+      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(next.data()));
+      stream.avail_in = static_cast<uInt>(next.size());
+    }
+    if (made == bytes.size()) bytes.resize(made + std::min<uint64_t>(size - made, std::clamp(made, kFirstRoom, kMostRoom)));
     stream.next_out = reinterpret_cast<Bytef*>(bytes.data()) + made;
-    stream.avail_out = static_cast<uInt>(room);
+    stream.avail_out = static_cast<uInt>(bytes.size() - made);
+    const auto room = stream.avail_out, given = stream.avail_in;
     status = inflate(&stream, Z_NO_FLUSH);
-    if (stream.avail_out > 0) break;  // the data have ended, or are corrupt
+    made += room - stream.avail_out;
+    // Nothing taken, nothing given: the data have ended early, or have more than the size.
+    if (room == stream.avail_out && given == stream.avail_in) break;
   }
-  if (status == Z_OK && stream.avail_out == 0) status = inflate(&stream, Z_FINISH);  // the end mark is left
-  const bool whole = status == Z_STREAM_END && stream.avail_out == 0;
+  const bool whole = status == Z_STREAM_END && made == size;
   inflateEnd(&stream);
   if (!whole) refuse(where, "corrupt: its data do not unpack to its size");
   return bytes;
@@ -91,8 +135,6 @@ std::string inflated(std::string_view packed, uint32_t size, const std::string& 
 
 /// The unpacked bytes of one entry, held against its checksum.
 std::string bytes_of(const Entry& entry, std::string_view file, const std::string& where) {
-  if (entry.size == UINT32_MAX || entry.packed == UINT32_MAX || entry.local == UINT32_MAX)
-    refuse(where, "4 GiB or more; save it as .safetensors or as a folder of .npy files");
   if (entry.method != 0 && entry.method != 8)
     refuse(where,
            fmt::format("packed by method {}; use numpy.savez or numpy.savez_compressed", entry.method));
@@ -115,7 +157,8 @@ std::string bytes_of(const Entry& entry, std::string_view file, const std::strin
 void require_own_bytes(std::vector<Entry> entries, const std::string& path) {
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.local < b.local; });
   for (size_t i = 1; i < entries.size(); ++i)
-    if (entries[i].local < uint64_t{entries[i - 1].local} + kLocalBytes + entries[i - 1].packed)
+    if (entries[i].local - entries[i - 1].local < kLocalBytes ||
+        entries[i].local - entries[i - 1].local - kLocalBytes < entries[i - 1].packed)
       refuse(path, fmt::format("corrupt .npz file: {} and {} overlap", entries[i - 1].name, entries[i].name));
 }
 

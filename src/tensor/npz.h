@@ -8,7 +8,7 @@
 namespace assay {
 
 /// Tensors by the names of their files, without ".npy". Throws BadInput, one line with the file, where the
-/// archive is truncated, contradicts itself, holds what is no .npy, or where a file of it has 4 GiB or more.
+/// archive is truncated, contradicts itself, or holds what is no .npy.
 TensorMap read_npz(const std::string& path);
 /// The same of a whole file's bytes; `where` is for messages.
 TensorMap parse_npz(std::string_view file, const std::string& where);

@@ -21,21 +21,44 @@ bool has_violation(const std::vector<OutputComparison>& outputs) {
   return std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) { return o.violation > 0; });
 }
 
-std::unique_ptr<Companion> run_companion(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
-                                         int threads) {
+void run_further(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, int threads,
+                 FurtherCases& found) {
   require_accepted(c, kernel, op);
   auto companion = std::make_unique<Companion>();
   companion->case_ = c;
   companion->inputs = draw_inputs(c, op);
-  if (!domain_faults(companion->inputs, kernel, op).empty()) return nullptr;
+  if (!domain_faults(companion->inputs, kernel, op).empty()) return;
   companion->outcome = backend.run(plan_of(c, kernel, op, companion->inputs), companion->inputs);
-  if (companion->outcome.trap) return nullptr;
+  if (companion->outcome.trap) {
+    if (!found.trapped) found.trapped = TrappedCase{c, *companion->outcome.trap};
+    return;
+  }
   companion->problem = declared_problem(c, kernel, op, companion->inputs, threads);
   companion->reference = evaluate_reference(c, op, companion->problem);
   for (const ReferenceOutput& expected : companion->reference.outputs)
     if (const auto got = companion->outcome.outputs.find(expected.name); got != companion->outcome.outputs.end())
       companion->outputs.push_back(compare_output(got->second, expected));
-  return has_violation(companion->outputs) ? std::move(companion) : nullptr;
+  if (has_violation(companion->outputs)) found.companion = std::move(companion);
+}
+
+/// Of each output the first non-finite element is walked back from.
+std::optional<OverflowingCase> overflow_of(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
+                                           OriginOptions origin) {
+  require_accepted(c, kernel, op);
+  OverflowingCase found{c, draw_inputs(c, op), {}};
+  if (!domain_faults(found.inputs, kernel, op).empty()) return std::nullopt;
+  const Plan plan = plan_of(c, kernel, op, found.inputs);
+  origin.nearest_inputs = 0;
+  for (const auto& [name, tensor] : backend.run(plan, found.inputs).outputs) {
+    int64_t flat = 0;
+    while (flat < tensor.size() && std::isfinite(tensor.value(flat))) ++flat;
+    if (flat == tensor.size()) continue;
+    auto trace = find_origin(plan, found.inputs, name, flat, origin);
+    if (!trace || trace->origin.kind != "exp-overflow") continue;
+    found.trace = std::move(*trace);
+    return found;
+  }
+  return std::nullopt;
 }
 
 /// A tensor with axis T, each batch entry filled up with zero rows.
@@ -92,19 +115,34 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
   return cases;
 }
 
-std::unique_ptr<Companion> find_companion(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
-                                          int threads, double seconds) {
+FurtherCases find_further_cases(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, int threads,
+                                double seconds) {
   const auto start = std::chrono::steady_clock::now();
+  FurtherCases found;
   for (const Case& candidate : companion_cases(c, op)) {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    if (spent.count() > seconds) break;
+    if (spent.count() > seconds || found.companion) break;
     try {
-      if (auto companion = run_companion(candidate, kernel, op, backend, threads)) return companion;
+      run_further(candidate, kernel, op, backend, threads, found);
     } catch (const BadInput&) {
       continue;  // outside what the kernel takes
     }
   }
-  return nullptr;
+  return found;
+}
+
+std::optional<OverflowingCase> find_overflow(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
+                                             const OriginOptions& origin) {
+  constexpr uint64_t kSeeds = 4;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) try {
+      Case strong = c;
+      strong.overrides.clear();
+      strong.decay = "extreme", strong.values = "normal", strong.seed = c.seed + seed;
+      if (auto found = overflow_of(strong, kernel, op, backend, origin)) return found;
+    } catch (const BadInput&) {
+      continue;  // outside what the kernel takes
+    }
+  return std::nullopt;
 }
 
 std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,

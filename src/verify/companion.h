@@ -8,6 +8,7 @@
 #include "src/backend/backend.h"
 #include "kernels/kernel.h"
 #include "src/compare/compare.h"
+#include "src/diagnosis/origin.h"
 
 namespace assay {
 
@@ -22,11 +23,31 @@ struct Companion {
   std::vector<OutputComparison> outputs;
 };
 
+/// A case on which the kernel does not come to its end: that says more than wrong values do.
+struct TrappedCase {
+  Case case_;
+  Trap trap;
+};
+
+struct FurtherCases {
+  std::unique_ptr<Companion> companion;  ///< null: values are right wherever the kernel came to its end
+  std::optional<TrappedCase> trapped;    ///< the first
+};
+
 /// Cases to try, the most telling first.
 std::vector<Case> companion_cases(const Case&, const Operator&);
-/// The first of them that has values beyond their bounds; none where all are right, refused or beyond `seconds`.
-std::unique_ptr<Companion> find_companion(const Case&, const Kernel&, const Operator&, Backend&, int threads,
-                                          double seconds);
+/// Up to the first of them that has values beyond their bounds, for at most so many seconds; refused ones are left out.
+FurtherCases find_further_cases(const Case&, const Kernel&, const Operator&, Backend&, int threads, double seconds);
+
+/// The same shapes with decays so strong that an exponential whose argument is above 0 overflows: then that argument can
+/// be walked back from.
+struct OverflowingCase {
+  Case case_;
+  TensorMap inputs;
+  OriginTrace trace;
+};
+/// None where none of a few cases has an output that an overflowing exponential made non-finite.
+std::optional<OverflowingCase> find_overflow(const Case&, const Kernel&, const Operator&, Backend&, const OriginOptions&);
 
 /// Does the output element stay finite where the sequences are filled up with zero rows to whole chunks? None
 /// where they are whole, packed, or the run is refused.

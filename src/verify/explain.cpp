@@ -17,10 +17,15 @@
 namespace assay {
 namespace {
 
+constexpr std::string_view kNoPositiveExponent = "exponents-nonpositive";
+/// What a fit counts that leaves a positive exponent unexplained.
+constexpr double kOfTheRest = 0.6;
 /// A meaning that fits so well needs no further evidence.
 constexpr double kNamed = 0.7;
 /// Runs of at most so many lane-instructions are repeated beside exact arithmetic where no meaning fits.
 constexpr uint64_t kShadowInstructions = 50'000'000;
+/// And of at most so many under the checks, where nobody has asked for them.
+constexpr uint64_t kCheckInstructions = 20'000'000;
 
 /// The first element judged non-finite, in the operator's order of outputs.
 std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verification& v) {
@@ -81,19 +86,64 @@ void merge(const Weighed& further, const std::string& token, bool own_is_silent,
   rank(own.fitting);
 }
 
-/// Meanings that fit this run; where it is too small to tell them apart, or nothing in it is finite, a further case
-/// of the same kernel as well.
+bool failed(const Verification& v, std::string_view property) {
+  return std::any_of(v.properties_failed.begin(), v.properties_failed.end(),
+                     [&](const std::string& failure) { return failure.starts_with(property); });
+}
+
+/// Has what is computed so exponentials with arguments above 0?
+bool explains_growth(const std::string& cause) {
+  return std::any_of(meanings().begin(), meanings().end(),
+                     [&](const Meaning& m) { return m.name == cause && m.grows; });
+}
+
+/// Named causes of a positive exponent in a run that stays finite.
+std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOptions& options, const Verification& v) {
+  const auto overflow = find_overflow(v.case_, run.kernel, run.op, run.backend, options.origin);
+  if (!overflow) return {};
+  const OriginTrace& trace = overflow->trace;
+  Evidence evidence;
+  evidence.case_ = &overflow->case_, evidence.inputs = &overflow->inputs, evidence.op = &run.op, evidence.trace = &trace;
+  evidence.finite_when_padded = finite_when_padded(overflow->case_, run.kernel, run.op, overflow->inputs, run.backend,
+                                                   trace.output, trace.flat);
+  std::vector<Diagnosis> causes = diagnose(evidence);
+  for (Diagnosis& d : causes)
+    for (std::string& line : d.evidence) line = fmt::format("on {}: {}", token_of(overflow->case_), line);
+  return causes;
+}
+
+/// The causes of a trap on a further case.
+std::vector<Diagnosis> causes_of(const TrappedCase& trapped, const Operator& op) {
+  Evidence evidence;
+  evidence.case_ = &trapped.case_, evidence.op = &op, evidence.trap = &trapped.trap;
+  std::vector<Diagnosis> causes = diagnose(evidence);
+  for (Diagnosis& d : causes)
+    for (std::string& line : d.evidence) line = fmt::format("on {}: {}", token_of(trapped.case_), line);
+  return causes;
+}
+
+/// Adds what further cases say: meanings that fit there too, and traps.
+void add_further(const FurtherCases& further, const Operator& op, const VerifyOptions& options, bool own_is_silent,
+                 Weighed& own) {
+  if (const Companion* c = further.companion.get())
+    merge(weigh(op, c->problem, c->outcome.outputs, c->reference, c->outputs, options.meaning_seconds / 2),
+          token_of(c->case_), own_is_silent, own);
+  if (!further.trapped) return;
+  for (Diagnosis& d : causes_of(*further.trapped, op)) own.fitting.push_back(std::move(d));
+  rank(own.fitting);
+}
+
+/// Meanings that fit this run; where it is too small to tell them apart, or nothing in it is finite, what further cases
+/// of the same kernel say as well.
 Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verification& v, bool overflow) {
   Weighed own;
   if (options.meaning_seconds <= 0 || run.outcome.trap || run.reference.outputs.empty()) return own;
   own = weigh(run.op, run.problem, run.outcome.outputs, run.reference, v.outputs, options.meaning_seconds / 2);
   const bool violated = own.tried > 0;
   if ((!violated && !overflow) || is_decided(own, v.case_) || options.inputs || !v.case_.blocks.empty()) return own;
-  const auto further = find_companion(v.case_, run.kernel, run.op, run.backend, options.threads, options.meaning_seconds / 4);
-  if (!further) return own;
-  const Weighed there = weigh(run.op, further->problem, further->outcome.outputs, further->reference, further->outputs,
-                              options.meaning_seconds / 2);
-  merge(there, token_of(further->case_), !violated, own);
+  const FurtherCases further =
+      find_further_cases(v.case_, run.kernel, run.op, run.backend, options.threads, options.meaning_seconds / 4);
+  add_further(further, run.op, options, !violated, own);
   return own;
 }
 
@@ -123,19 +173,32 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   evidence.checks = v.checks ? &*v.checks : nullptr;
   evidence.properties = &v.properties_failed;
   const bool overflow = trace && trace->origin.kind == "exp-overflow";
+  const bool has_program = !run.plan.modules.empty();  // a test's engine may have none
   if (overflow && options.meaning_seconds > 0)
     evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.op, run.inputs, run.backend,
                                                      element->first, element->second);
+  std::optional<CheckReport> report;
+  if (!v.checks && !v.trap && options.meaning_seconds > 0 && has_program && v.lane_instructions <= kCheckInstructions) {
+    report = vm::run_checked(run.plan, run.inputs, options.origin.machine, vm::Checks{});
+    evidence.checks = &*report;
+  }
   v.diagnosis = diagnose(evidence);
   Weighed weighed = weigh(run, options, v, overflow);
   std::optional<ShadowReport> shadow;
   const bool named = !weighed.fitting.empty() && weighed.fitting.front().score >= kNamed;
-  const bool has_program = !run.plan.modules.empty();  // a test's engine may have none
   if (weighed.tried > 0 && !named && !v.shadow && has_program && v.lane_instructions <= kShadowInstructions) {
     shadow = vm::run_shadow(run.plan, run.inputs, options.origin.machine,
                             {.element = violating_element(v), .locate = location_of});
     evidence.shadow = &*shadow;
     v.diagnosis = diagnose(evidence);
+  }
+  if (!element && !v.trap && failed(v, kNoPositiveExponent)) {
+    for (Diagnosis& d : causes_of_growth(run, options, v)) v.diagnosis.push_back(std::move(d));
+    for (Diagnosis& d : weighed.fitting)
+      if (!explains_growth(d.cause)) {
+        d.score *= kOfTheRest;
+        d.against.push_back("it has no exponential with an argument above 0, and the run has");
+      }
   }
   std::copy(weighed.fitting.begin(), weighed.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
@@ -149,12 +212,9 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   evidence.checks = v.checks ? &*v.checks : nullptr;
   v.diagnosis = diagnose(evidence);
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty()) return;
-  const auto further = find_companion(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2);
-  if (!further) return;
   Weighed none;
-  merge(weigh(op, further->problem, further->outcome.outputs, further->reference, further->outputs,
-              options.meaning_seconds / 2),
-        token_of(further->case_), true, none);
+  add_further(find_further_cases(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2), op, options,
+              true, none);
   std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
 }

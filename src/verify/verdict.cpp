@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "reports/finding_kind.h"
+
 namespace assay {
 namespace {
 
@@ -53,6 +55,9 @@ std::string worst_fault(const Verification& v) {
   }
   if (v.checks && !v.checks->findings.empty()) return check_cause(v.checks->findings.front());
   if (!v.properties_failed.empty()) return property_cause(v.properties_failed.front());
+  for (const OutputComparison& output : v.expected_outputs)
+    if (output.violation + output.nonfinite + output.wrong_class > 0)
+      return fmt::format("{}/{}", kExpectedFault, output.name);
   return {};
 }
 

@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "reports/finding_kind.h"
+#include "src/diagnosis/diagnose.h"
 #include "src/diagnosis/element_slice.h"
 #include "src/diagnosis/source_line.h"
 #include "src/numerics/bad_input.h"
 #include "src/verify/acceptance.h"
+#include "src/verify/expected_outputs.h"
 #include "src/verify/explain.h"
 #include "src/verify/reference_run.h"
 #include "src/verify/run_comparison.h"
@@ -85,6 +88,11 @@ void check_inputs(const TensorMap& inputs, const Outcome& outcome, Verification&
   }
 }
 
+/// What the inputs' file says that the outputs are, against the reference.
+void judge_expected(const VerifyOptions& options, const ReferenceResult& reference, Verification& v) {
+  if (options.expected) v.expected_outputs = compare_expected(*options.expected, reference);
+}
+
 /// Only Plan::blocks run. Values are judged where all tensors are held and the blocks that ran wrote them from
 /// values of their own; everything else those blocks do wrong is found as ever. Nothing is traced.
 void judge_some_blocks(const Case& c, const Kernel& kernel, const Operator& op, const Plan& plan,
@@ -111,6 +119,7 @@ void judge_some_blocks(const Case& c, const Kernel& kernel, const Operator& op, 
     const ReferenceResult reference = reference_of(c, kernel, op, inputs, options.threads);
     v.seconds_reference = reference.seconds;
     v.outputs = compare_outputs(outcome, reference, &report);
+    judge_expected(options, reference, v);
     for (const OutputComparison& output : v.outputs)
       *v.partial += fmt::format("; {} of {} elements of {} judged", output.elements,
                                 outcome.outputs.at(output.name).size(), output.name);
@@ -120,6 +129,21 @@ void judge_some_blocks(const Case& c, const Kernel& kernel, const Operator& op, 
   if (options.twice) compare_runs(outcome, backend.run(plan, inputs), "same-bits-twice", v);
   if (!v.trap) v.trap = trap;
   if (options.checks.any()) v.checks = std::move(report);
+}
+
+/// Whether other axes of the file's tensors make its outputs right.
+void explain_expected(const Case& c, const Operator& op, const Problem& problem, const TensorMap& inputs,
+                      const ReferenceResult& reference, const VerifyOptions& options, Verification& v) {
+  if (v.expected_outputs.empty() || options.meaning_seconds <= 0) return;
+  const auto evaluate = [&](const TensorMap& changed) {
+    Problem other = problem;
+    other.inputs = &changed;
+    return evaluate_reference(c, op, other);
+  };
+  auto transposed = transposed_tensors(inputs, *options.expected, reference, evaluate, options.meaning_seconds);
+  if (!transposed) return;
+  v.diagnosis.push_back(*std::move(transposed));
+  rank(v.diagnosis);
 }
 
 /// The run once more under the checks, where it is small enough. A trap that only they raise is the run's.
@@ -232,6 +256,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     reference = evaluate_reference(c, op, problem);
     v.seconds_reference = reference.seconds;
     v.outputs = compare_outputs(outcome, reference, nullptr);
+    judge_expected(options, reference, v);
     v.accumulated_decay = accumulate(outcome, reference, op, c);
     if (options.statistics) v.statistics = statistics_of(outcome, reference);
   }
@@ -249,12 +274,14 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     const auto element = options.element ? options.element : violating_element(v);
     if (element) v.slice = slice_element(plan, inputs, options.origin.machine, element->first, element->second);
   }
-  if (options.diagnose && (v.verdict == "finding" || options.element)) {
+  const bool only_expected = v.cause.starts_with(kExpectedFault);  // nothing of the kernel's
+  if (options.diagnose && ((v.verdict == "finding" && !only_expected) || options.element)) {
     explain({kernel, backend, plan, op, problem, inputs, outcome, reference}, options, v);
     decide(v);  // the cause now names the origin
     const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
-    if (v.verdict == "finding" && !placed) v.entry = entry_of(plan);
+    if (v.verdict == "finding" && !only_expected && !placed) v.entry = entry_of(plan);
   }
+  if (options.diagnose) explain_expected(c, op, problem, inputs, reference, options, v);
   return v;
 }
 

@@ -31,6 +31,8 @@ struct VerifyOptions {
   /// (Verification::slice).
   bool slice = false;
   const TensorMap* inputs = nullptr;  ///< instead of drawn ones
+  /// What somebody says that the outputs are, held against the reference too (Verification::expected_outputs).
+  const TensorMap* expected = nullptr;
   /// Run once more beside exact arithmetic (Verification::shadow), for launches of at most so many
   /// lane-instructions; 0: do not.
   uint64_t shadow_instructions = 0;

@@ -15,6 +15,7 @@ namespace assay::vm {
 namespace {
 
 constexpr int kMostLegs = 3;  ///< how often a full slice goes on
+constexpr size_t kMostPlaces = 4096;
 
 /// Runs the blocks of `set` in order on the plan's fresh memory; before(launch, block) prepares the trace for
 /// each.
@@ -217,6 +218,15 @@ class Assembly {
       }
     }
     slice_.unwritten |= operand.source == Source::unwritten;
+    if (operand.source == Source::unwritten && use.global) note_place(use.address);
+  }
+
+  /// Of the operand that comes next.
+  void note_place(uint64_t address) {
+    const int at = prepared_.memory().find(address, 1);
+    if (at < 0 || slice_.unwritten_places.size() >= kMostPlaces) return;
+    const Allocation& a = prepared_.memory().allocations()[static_cast<size_t>(at)];
+    slice_.unwritten_places.push_back({static_cast<uint32_t>(slice_.operands.size()), a.name, address - a.base});
   }
 
   /// An element of an input; a gap of a view (-1) is memory that nothing wrote.

@@ -38,6 +38,13 @@ struct SliceInstance {
   uint32_t first_operand = 0, operand_count = 0;
 };
 
+/// Where in a buffer an operand was read that nothing had written.
+struct UnwrittenPlace {
+  uint32_t operand = 0;  ///< into ValueSlice::operands
+  std::string buffer;
+  uint64_t offset = 0;  ///< bytes
+};
+
 struct ValueSlice {
   /// Consumers before producers; [0] wrote the element. Empty where nothing wrote it, or the run trapped.
   std::vector<SliceInstance> instances;
@@ -48,6 +55,7 @@ struct ValueSlice {
   /// that SliceLimits::follow chose.
   bool truncated = false;
   bool unwritten = false;  ///< an unwritten value takes part
+  std::vector<UnwrittenPlace> unwritten_places;  ///< of operands from buffers, ascending; the first 4096
   uint64_t blocks = 0, blocks_of = 0;  ///< replayed, of the plan's
   std::vector<std::string> input_names;
   std::vector<std::shared_ptr<const ptx::Module>> modules;

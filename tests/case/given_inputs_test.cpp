@@ -63,7 +63,7 @@ TEST(GivenInputs, AbsentOptionalInputsAreAbsentInTheCase) {
 TEST(GivenInputs, WhatDoesNotFitIsNamed) {
   const std::pair<std::function<void(TensorMap&)>, const char*> table[] = {
       {[](TensorMap& t) { t.erase("q"); }, "x: no tensor 'q', which gated needs"},
-      {[](TensorMap& t) { t["w"] = t["g"]; }, "x: unknown input of gated 'w'"},
+      {[](TensorMap& t) { t["w"] = t["g"]; }, "x: unknown input or output of gated 'w'"},
       {[](TensorMap& t) {
          t["initial_state"] = tensor(Dtype::fp32, {2, 2, 8, 16});
        },
@@ -114,6 +114,60 @@ TEST(GivenInputs, WhatDoesNotFitIsNamed) {
       EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
     }
   }
+}
+
+TEST(GivenInputs, OutputsOfTheOperatorAreWhatIsExpectedOfIt) {
+  TensorMap raw = packed();
+  raw["o"] = tensor(Dtype::fp64, {1, 30, 2, 8});
+  raw["final_state"] = tensor(Dtype::bf16, {2, 2, 16, 8});
+  const GivenInputs given = fit_inputs(base(), gated_operator(), raw, "x");
+  EXPECT_FALSE(given.inputs.contains("o"));
+  EXPECT_EQ(given.expected.at("o").shape_text(), "[B=1,T=30,H=2,V=8]");
+  EXPECT_EQ(given.expected.at("final_state").dtype, Dtype::bf16);
+  EXPECT_EQ(given.case_, fit_inputs(base(), gated_operator(), packed(), "x").case_) << "they say nothing of the case";
+  const std::pair<std::function<void(TensorMap&)>, const char*> table[] = {
+      {[](TensorMap& t) {
+         t["o"] = tensor(Dtype::fp16, {1, 31, 2, 8});
+       },
+       "o: expected [B=1,T=30,H=2,V=8], got [1,31,2,8]"},
+      {[](TensorMap& t) {
+         t["final_state"] = tensor(Dtype::fp32, {2, 2, 8, 16});
+       },
+       "give --layout final_state=transposed"},
+      {[](TensorMap& t) {
+         t["o"] = tensor(Dtype::i64, {1, 30, 2, 8});
+       },
+       "x: o: expected bf16, fp16, fp32 or fp64, got i64"},
+      {[](TensorMap& t) { t["dq"] = t["q"]; }, "x: unknown input or output of gated 'dq'"},
+  };
+  for (const auto& [change, message] : table) {
+    TensorMap changed = raw;
+    change(changed);
+    try {
+      fit_inputs(base(), gated_operator(), changed, "x");
+      ADD_FAILURE() << message;
+    } catch (const BadInput& error) {
+      EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(GivenInputs, AGradientOfAnAbsentInputIsRefused) {
+  TensorMap raw = packed();
+  raw.erase("g");
+  raw["do"] = tensor(Dtype::fp16, {1, 30, 2, 8});
+  raw["dg"] = tensor(Dtype::fp32, {1, 30, 2, 16});
+  Case c = base();
+  c.direction = "backward";
+  try {
+    fit_inputs(c, gated_operator(), raw, "x");
+    ADD_FAILURE() << "accepted";
+  } catch (const BadInput& error) {
+    EXPECT_STREQ(error.what(), "x: dg: gated has no such output here, its input is absent");
+  }
+  raw["dv"] = tensor(Dtype::fp16, {1, 30, 2, 8});
+  raw.erase("dg");
+  EXPECT_TRUE(fit_inputs(c, gated_operator(), raw, "x").expected.contains("dv"));
 }
 
 TEST(GivenInputs, CotangentsAreTakenBackwardOnly) {

@@ -128,6 +128,47 @@ TEST(HeldOrder, TransposedStatesAreTakenWhereTheyAreNamed) {
   EXPECT_EQ(fit(square).inputs.at("initial_state").value(1), 1);
 }
 
+TEST(HeldOrder, OutputsInTheFileAreBroughtBackTooAndHaveNoLayoutInTheRun) {
+  TensorMap raw = tensors({1, 2, 30, 16}, {1, 2, 30, 8}, {1, 2, 16, 8});
+  raw["o"] = counted({1, 2, 30, 8});
+  const GivenInputs given = fit(raw);
+  EXPECT_EQ(given.expected.at("o").shape_text(), "[B=1,T=30,H=2,V=8]");
+  EXPECT_EQ(given.expected.at("o").value(8), 30 * 8) << "o[0,0,1,0] lies at [0,1,0,0]";
+  EXPECT_EQ(given.case_.layout, "q=heads-first,k=heads-first,v=heads-first,g=heads-first");
+  EXPECT_EQ(given.notes.at(1), "o: heads-first ([B,H,T,V]) in x: read so");
+
+  raw = tensors({1, 30, 2, 16}, {1, 30, 2, 8}, {1, 2, 8, 16});
+  raw["final_state"] = counted({1, 2, 8, 16});
+  const GivenInputs states = fit(raw, "initial_state=transposed,final_state=transposed");
+  EXPECT_EQ(states.expected.at("final_state").value(1), 16);
+  EXPECT_EQ(states.case_.layout, "initial_state=transposed");
+}
+
+TEST(HeldOrder, AnOutputOfAnotherShapeSaysNothingOfTheInputs) {
+  TensorMap raw = tensors({1, 2, 30, 16}, {1, 2, 30, 8}, {1, 2, 16, 8});
+  raw["o"] = counted({1, 31, 2, 8});
+  EXPECT_TRUE(refusal(raw).starts_with("o: expected [B=1,T=30,H=2,V=8], got [1,31,2,8]")) << refusal(raw);
+}
+
+TEST(HeldOrder, EqualTokensAndHeadsAreLeftToTheValuesOfOutputs) {
+  TensorMap raw = tensors({1, 4, 4, 16}, {1, 4, 4, 8});
+  raw["o"] = counted({1, 4, 4, 8});
+  const GivenInputs given = fit(raw);
+  EXPECT_EQ(given.inputs.at("q").data, raw.at("q").data);
+  EXPECT_EQ(given.notes, (std::vector<std::string>{"x: T and H are both 4: [B,T,H,..] and [B,H,T,..] look alike; "
+                                                   "read as [B,T,H,..], held against its outputs"}));
+  EXPECT_EQ(fit(raw, "heads-first").expected.at("o").value(8), 4 * 8);
+}
+
+TEST(HeldOrder, AnExchangeOfAxesHasTheLayoutThatUndoesIt) {
+  const std::vector<Axis> keys{{"B", 1}, {"T", 4}, {"H", 4}, {"K", 4}}, state{{"N", 1}, {"H", 4}, {"K", 4}, {"V", 4}};
+  EXPECT_EQ(layout_of_exchange(keys, 1, 2), "heads-first");
+  EXPECT_EQ(layout_of_exchange(keys, 2, 3), "transposed");
+  EXPECT_EQ(layout_of_exchange(keys, 1, 3), "");
+  EXPECT_EQ(layout_of_exchange(state, 2, 3), "transposed");
+  EXPECT_EQ(layout_of_exchange(state, 1, 2), "");
+}
+
 /// Another layout says what lies between the elements of a file that has the operator's order.
 TEST(HeldOrder, OtherLayoutsLeaveTheValuesAlone) {
   const TensorMap raw = tensors({1, 30, 2, 16}, {1, 30, 2, 8}, {1, 2, 16, 8});

@@ -67,6 +67,10 @@ void write_files(const ScratchFolder& here) {
   for (int i = 0; i < 8000; ++i) noise += static_cast<char>(i * 37 + 11);
   write_file(here / "noise.db", noise);
   sql(here / "notes.db", "CREATE TABLE notes(t)");
+  run_assay("fuzz gla.fused_recurrent --backend vm --cases 1 --db runs.db", here);
+  write_database(here, "row.db");
+  write_database(here, "none.db");
+  sql(here / "none.db", "DELETE FROM run");
   write_database(here, "old.db");
   sql(here / "old.db", "PRAGMA user_version = 99");
 }

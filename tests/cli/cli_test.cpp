@@ -94,7 +94,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
        "initial_state: expected [N=1,H=2,K=16,V=8], got [1,2,8,16] (transposed: K and V look exchanged; "
        "give --layout initial_state=transposed)"},
       {"verify gla.chunk --inputs lacking.safetensors", "no tensor 'v', which gla needs"},
-      {"verify gla.chunk --inputs unknown.safetensors", "unknown input of gla 'gk'"},
+      {"verify gla.chunk --inputs unknown.safetensors", "unknown input or output of gla 'gk'"},
       {"verify gla.chunk --inputs unknown.safetensors --map g=gkk", "did you mean 'gk'?"},
       {"verify gla.chunk --inputs unknown.safetensors --map g=gk", "has a tensor g of its own"},
       {"verify gla.chunk --inputs unknown.safetensors --map g", "write it as q=query_states"},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -115,6 +116,97 @@ TEST(Inputs, EqualTokensAndHeadsAreAskedFor) {
   expect_parts(run_assay(run + " --layout dense", here), 0,
                {"PASS", "--inputs x.safetensors --layout dense"});
   expect_parts(run_assay(run + " --layout heads-first", here), 0, {"PASS"});
+}
+
+/// o of gla in fp64, as the paper writes it, for B = 1.
+Tensor gla_output(const TensorMap& in) {
+  const std::vector<Axis>& axes = in.at("v").axes;
+  const int64_t T = axes[1].size, H = axes[2].size, V = axes[3].size, K = in.at("q").axes[3].size;
+  Tensor o = filled(Dtype::fp64, {1, T, H, V}, 0);
+  for (int64_t h = 0; h < H; ++h)
+    for (int64_t v = 0; v < V; ++v) {
+      std::vector<double> S;
+      for (int64_t k = 0; k < K; ++k) S.push_back(in.at("initial_state").value((h * K + k) * V + v));
+      for (int64_t t = 0; t < T; ++t) {
+        const int64_t row = t * H + h;
+        double sum = 0;
+        for (int64_t k = 0; k < K; ++k) {
+          double& s = S[static_cast<size_t>(k)];
+          s = std::exp(in.at("g").value(row * K + k)) * s + in.at("k").value(row * K + k) * in.at("v").value(row * V + v);
+          sum += in.at("q").value(row * K + k) * s;
+        }
+        o.set(row * V + v, sum / std::sqrt(static_cast<double>(K)));
+      }
+    }
+  return o;
+}
+
+Tensor transposed_state(const Tensor& x) {
+  const int64_t K = x.axes[2].size, V = x.axes[3].size;
+  Tensor y = filled(x.dtype, {1, x.axes[1].size, V, K}, 0);
+  for (int64_t flat = 0; flat < x.size(); ++flat)
+    y.set_bits(flat / (K * V) * (K * V) + flat % V * K + flat / V % K, x.bits(flat));
+  return y;
+}
+
+/// K = V and T = H = 4, so that no shape shows which axis is which, with the o that a model gave.
+TensorMap square_with_output() {
+  TensorMap tensors{{"q", filled(Dtype::bf16, {1, 4, 4, 16}, 1)},
+                    {"k", filled(Dtype::bf16, {1, 4, 4, 16}, -1)},
+                    {"v", filled(Dtype::bf16, {1, 4, 4, 16}, 1)},
+                    {"g", filled(Dtype::fp32, {1, 4, 4, 16}, -1)},
+                    {"initial_state", filled(Dtype::fp32, {1, 4, 16, 16}, 4)}};
+  tensors["o"] = gla_output(tensors);
+  return tensors;
+}
+
+TEST(Inputs, OutputsInTheFileAreHeldAgainstTheReference) {
+  const ScratchFolder here;
+  const std::string run = "verify gla.fused_recurrent --backend vm --json out.json --inputs x.safetensors";
+  TensorMap tensors = square_with_output();
+  write_safetensors(here / "x.safetensors", tensors);
+  expect_parts(run_assay(run, here), 0, {"PASS", "the file's own outputs agree with the reference", "o in the file"});
+  expect_parts(run_assay("inspect x.safetensors", here), 0, {"fits gla", "; its outputs o"});
+  tensors["attn"] = tensors["o"], tensors.erase("o");
+  write_safetensors(here / "x.safetensors", tensors);
+  expect_parts(run_assay(run + " --map o=attn", here), 0, {"o in the file", "--map o=attn"});
+  tensors["attn"].set(5, tensors["attn"].value(5) + 1);
+  write_safetensors(here / "x.safetensors", tensors);
+  const Ran ran = run_assay(run + " --map o=attn", here);
+  expect_parts(ran, 1, {"FINDING  1 element of o in the file not what the reference gives",
+                        "worst element in the file o[b=0,t=0,h=0,v=5]"});
+  EXPECT_EQ(ran.out.find("transposed"), std::string::npos) << ran.out;
+  const auto json = nlohmann::json::parse(read_file(here / "out.json"));
+  EXPECT_EQ(json.at("cause"), "expected/o");
+  EXPECT_EQ(json.at("expected_outputs").at(0).at("violation"), 1);
+  EXPECT_EQ(json.at("outputs").at(0).at("violation"), 0);
+  expect_parts(run_assay(run + " --map o=attn --fail-on violation", here), 0, {"FINDING"});
+  expect_parts(run_assay(run + " --map o=attn --fail-on expected", here), 1, {"FINDING"});
+}
+
+TEST(Inputs, AxesThatNoShapeShowsAreToldByTheFilesOutputs) {
+  const ScratchFolder here;
+  const std::string run = "verify gla.fused_recurrent --backend vm --inputs x.safetensors";
+  TensorMap tensors = square_with_output();
+  tensors["initial_state"] = transposed_state(tensors.at("initial_state"));
+  write_safetensors(here / "x.safetensors", tensors);
+  expect_parts(run_assay(run, here), 1,
+               {"cause transposed (100 %): initial_state is transposed: axes K and V exchanged; with that o agrees; "
+                "give --layout initial_state=transposed"});
+  expect_parts(run_assay(run + " --layout initial_state=transposed", here), 0, {"PASS", "o in the file"});
+  tensors.erase("o");
+  write_safetensors(here / "x.safetensors", tensors);
+  const Ran silent = run_assay(run + " --layout dense", here);
+  expect_parts(silent, 0, {"PASS"});
+  EXPECT_EQ(silent.out.find("transposed"), std::string::npos) << silent.out;
+
+  tensors = square_with_output();
+  for (const char* name : {"q", "k", "v", "g", "o"}) tensors[name] = heads_first(tensors.at(name));
+  write_safetensors(here / "x.safetensors", tensors);
+  expect_parts(run_assay(run, here), 1,
+               {"T and H are both 4", "read as [B,T,H,..], held against its outputs",
+                "g, k, q, v, o are transposed: axes T and H exchanged; with that o agrees"});
+  expect_parts(run_assay(run + " --layout heads-first", here), 0, {"PASS", "o in the file"});
 }
 
 TEST(Inputs, ANaNInThemIsTheOriginAndNothingIsRun) {

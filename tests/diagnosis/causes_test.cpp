@@ -177,6 +177,21 @@ TEST(Causes, AZeroThatASelectPutThereIsAMaskedLaneUnlessRowsPastTheEndAreAtFault
   EXPECT_EQ(diagnose(without_select).front().cause, "anchor-row-late");
 }
 
+/// In a run from the last row on the blocks are counted from there, and padding moves them.
+TEST(Causes, OfAGradientTheAnchorsRowIsCountedFromTheEndToo) {
+  Scene reversed(12, 3, 3, 3, -90);
+  Evidence evidence = reversed.evidence();
+  evidence.finite_when_padded = true;
+  EXPECT_EQ(diagnose(evidence).front().cause, "zero-filled-gate-rows") << "of o";
+  reversed.trace.output = "dv";
+  EXPECT_EQ(diagnose(evidence).front().cause, "anchor-row-late");
+  Scene last(12, 11, 11, 3, -90);
+  last.trace.output = "dv";
+  evidence = last.evidence();
+  evidence.finite_when_padded = true;
+  EXPECT_EQ(diagnose(evidence).front().cause, "zero-filled-gate-rows") << "next to the rows that are not there";
+}
+
 TEST(Causes, AnArgumentOfMoreThanGatesIsNoDecay) {
   Scene logit(128, 17, 20, 16);
   logit.inputs["q"] = Tensor("q", Dtype::fp32, {{"B", 1}, {"T", 128}, {"H", 1}, {"K", 2}});

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/module_text.h"
+#include "kernels/views/gather_plan.h"
 #include "src/numerics/bad_input.h"
 
 namespace assay {
@@ -54,11 +56,37 @@ TEST(Mutant, ModulesOfOtherFormatsStayAsTheyAre) {
               *plan_of_kernel("hgrn.fused_recurrent").modules.at(0).ptx);
 }
 
+TEST(Mutant, CopiesOfViewsAreChangedToo) {
+  const Module gather = embedded_module(gather_module);
+  const ptx::MutableText text(gather.ptx, gather.path);
+  const Kernel& kernel = find_kernel("hgrn.fused_recurrent%" +
+                                     mutant_id(gather.name, text.name(text.mutations(0).front())));
+  const Operator& op = find_operator(kernel.operator_name);
+  Case c = small();
+  c.layout = "padded";
+  const Plan plan = plan_with_views(c, kernel, op, draw_inputs(c, op));
+  EXPECT_EQ(plan.modules.back().name, gather.name);
+  EXPECT_NE(*plan.modules.back().ptx, *gather.ptx);
+}
+
+TEST(Mutant, EveryKernelHasItsModules) {
+  for (const Kernel& kernel : kernels()) {
+    Case c = small();
+    c.H = 2, c.K = 8;
+    const Operator& op = find_operator(kernel.operator_name);
+    for (const Module& module : kernel.plan(c, op, draw_inputs(c, op)).modules) {
+      const ptx::MutableText text(module.ptx, module.path);
+      EXPECT_NO_THROW(find_kernel(kernel.name + "%" + mutant_id(module.name, text.name(text.mutations(0).front()))));
+    }
+  }
+}
+
 TEST(Mutant, WhatIsNoneIsBadInput) {
   for (const char* id : {"nonsense", "hgrn+fused_recurrent.bf16.fp32+", "hgrn+fused_recurrent.bf16.fp32+1",
                          "hgrn+fused_recurrent.bf16.fp32+1+", "hgrn+fused_recurrent.bf16.fp32++drop-guard"})
     EXPECT_THROW(find_kernel(std::string("hgrn.fused_recurrent%") + id), BadInput) << id;
   EXPECT_THROW(find_kernel("nothing%gla+chunk.bf16.fp32+1+drop-guard"), BadInput);
+  EXPECT_THROW(find_kernel("hgrn.fused_recurrent%gla+chunk.bf16.fp32+1+drop-guard"), BadInput);
   EXPECT_THROW(plan_of_kernel("hgrn.fused_recurrent%hgrn+fused_recurrent.bf16.fp32+1+drop-guard"), BadInput);
 }
 

@@ -43,6 +43,30 @@ TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
   EXPECT_EQ(exact("gate_softplus.fused"), 0);
 }
 
+TEST(MutationCases, OfOneFormatHaveSiblingsInTheOthers) {
+  const Kernel& kernel = find_kernel("gla.chunk");
+  const MutationCase own = drawn_cases(kernel, {"forward"}, 1, 1, 5).at(0);
+  std::set<std::pair<Dtype, Dtype>> formats{{own.case_.dtype, own.case_.gate_dtype}};
+  for (const MutationCase& other : in_other_formats(own, kernel)) {
+    EXPECT_EQ(other.row, own.row);
+    EXPECT_EQ(other.case_.T, own.case_.T);
+    formats.emplace(other.case_.dtype, other.case_.gate_dtype);
+  }
+  EXPECT_EQ(formats.size(), format_pairs(kernel).size());
+}
+
+TEST(MutationCases, OfAbsentInputsReachTheirModulesInEveryFormat) {
+  const Kernel& kernel = find_kernel("simple_gla.chunk");
+  std::set<std::pair<std::set<std::string>, Dtype>> seen;
+  for (const MutationCase& m : absence_cases(kernel, {"forward", "backward"}, 7)) {
+    EXPECT_GE(m.row, 7u);
+    EXPECT_FALSE(m.case_.without.empty());
+    seen.emplace(m.case_.without, m.case_.dtype);
+  }
+  for (const std::set<std::string>& without : {std::set<std::string>{"g"}, {"g", "g_gamma"}})
+    for (const Dtype dtype : kernel.limits.dtypes) EXPECT_TRUE(seen.contains({without, dtype}));
+}
+
 TEST(MutationCases, DrawnOnesAreDecidedByTheSeed) {
   const Kernel& kernel = find_kernel("gla.chunk");
   const auto tokens = [&](uint64_t seed) {

@@ -29,6 +29,9 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
   const auto masked = [&](const char* mask) {
     return std::string(division).replace(division.find("MASK"), 4, mask);
   };
+  const auto one_operand = [&](const char* mask) {
+    return masked(mask).replace(0, masked(mask).find("and.b64"), "mov.b64 %rd4, %rd2; ");
+  };
   const std::string both_ways = masked("-4294967296"), other_mask = masked("-65536");
   const struct {
     const char* change;
@@ -59,7 +62,12 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
        "mov.f32 %f1, 0f00000001; ld.global.f32 %f2, [%rd1]; add.rn.f32 %f3, %f2, %f1; st.global.f32 [%rd1], "
        "%f3;",
        "always 0"},
+      {"swap-sources",
+       "ld.param.u32 %r1, [n]; shr.s32 %r2, %r1, 31; shr.u32 %r3, %r2, 30; add.s32 %r3, %r1, %r3;" + choice,
+       "ld.param.u32 %r1, [n]; shr.s32 %r2, %r1, 31; shr.u32 %r3, %r2, 4; add.s32 %r3, %r1, %r3;" + choice,
+       "one and the same value"},
       {"drop-branch", both_ways, other_mask, "only slower"},
+      {"and-to-or", one_operand("-4294967296"), one_operand("-65536"), "only slower"},
       {"fix-predicate.2", both_ways, other_mask, "only slower"},
   };
   for (const auto& row : rows) {
@@ -69,7 +77,10 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
     EXPECT_EQ(argument(row.not_equivalent, row.change), "none") << row.not_equivalent;
   }
   EXPECT_EQ(argument(both_ways, "fix-predicate"), "none") << "the short way is not right for every operand";
-  EXPECT_EQ(argument(both_ways, "invert-guard"), "none");
+  for (const char* change : {"invert-guard", "drop-guard", "compare-opposite"})
+    EXPECT_EQ(argument(both_ways, change), "none") << change;
+  EXPECT_NE(argument(both_ways, "shift-constant").find("only slower"), std::string::npos) << "one bit more";
+  EXPECT_EQ(argument(both_ways, "shift-constant.2"), "none") << "bits less";
 }
 
 }  // namespace

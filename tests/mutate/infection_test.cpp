@@ -33,5 +33,32 @@ TEST(Infection, SeesWhetherTheInstructionsResultChanges) {
   EXPECT_TRUE(stores) << "a store leaves nothing in registers";
 }
 
+TEST(Infection, SeesWhetherTheRunGoesAnotherWay) {
+  const CleanCase clean = make_clean_case(small_case(), subject(), one_thread(), 0);
+  const Module& module = clean.plan.modules[0];
+  const ptx::MutableText text(module.ptx, module.path);
+  const int32_t function = clean.reach.executed.begin()->first.second;
+  int other = 0, same = 0;
+  for (const ptx::Mutation& m : text.mutations(function)) {
+    const ptx::Instruction& in = text.module()
+                                     .functions[static_cast<size_t>(function)]
+                                     .body[static_cast<size_t>(m.instruction)];
+    const bool is_value = in.opcode.starts_with("fma.rn.f32") && m.change->name == "zero-result";
+    const bool is_branch = in.opcode == "bra" && m.change->name == "invert-guard";
+    if (!(is_value && same < 3) && !(is_branch && other < 5)) continue;
+    if (!clean.reach.has(module.name, function, m.instruction)) continue;
+    Plan changed = clean.plan;
+    changed.modules[0].ptx = std::make_shared<const std::string>(text.with(m));
+    vm::MachineOptions options = one_thread();
+    options.instruction_budget = 100'000;
+    const bool changes =
+        path_changes(clean.plan, changed, clean.inputs, options, module.name, in.ptx_line);
+    EXPECT_EQ(changes, is_branch) << in.ptx_line;
+    ++(is_branch ? other : same);
+  }
+  EXPECT_GT(same, 0);
+  EXPECT_GT(other, 0);
+}
+
 }  // namespace
 }  // namespace assay

@@ -103,5 +103,34 @@ TEST_F(TrialOfMutant, WhatTheMachineRefusesIsNotBorn) {
   }
 }
 
+TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {
+  const Kernel& kernel = find_kernel("merge_heads.fused");
+  const std::pair<int64_t, int64_t> sizes[] = {{8, 8}, {16, 12}, {24, 4}, {12, 20}, {20, 16}, {5, 7}, {9, 3}};
+  std::vector<CleanCase> cases;
+  std::vector<size_t> order;
+  for (const auto& [outer, inner] : sizes) {
+    Case c;
+    c.kernel = kernel.name, c.T = 3, c.K = outer, c.V = inner, c.dtype = Dtype::fp32;
+    order.push_back(cases.size());
+    cases.push_back(make_clean_case({c, order.back()}, kernel, one_thread(), 0));
+  }
+  const Module& module = cases[0].plan.modules[0];
+  const MutatedModule mutated{module.name, module.path, module.ptx,
+                              std::make_unique<ptx::MutableText>(module.ptx, module.path)};
+  const SourceText source(kernel.name);
+  int same = 0, seen = 0;
+  const ptx::Module& program = mutated.program->module();
+  for (const ptx::Mutation& m : mutated.program->mutations(cases[0].reach.executed.begin()->first.second)) {
+    const std::string line = source.line(place_of(program, m.function, m.instruction));
+    if (m.change->name != "fix-predicate" || line.find("bool vector = ") == line.npos) continue;
+    if (same > 0 && seen > 0) break;
+    const Mutant mutant = try_mutant({kernel, cases, mutated, m, one_thread(), order}, source).mutant;
+    same += mutant.outcome == kEquivalent && mutant.reason.find("sizes alone decide") != std::string::npos;
+    seen += mutant.outcome == kKilled;
+  }
+  EXPECT_GT(same, 0) << "elements one by one";
+  EXPECT_GT(seen, 0) << "four elements at once, of rows that are not aligned";
+}
+
 }  // namespace
 }  // namespace assay

@@ -26,8 +26,10 @@ TEST(ValueRange, FollowsDefinitions) {
       {"mov.u32 %r1, 0; @%p1 mov.u32 %r1, 5;", {0, 5}},
       {"ld.param.u32 %r2, [n]; add.s32 %r3, %r2, -1; shr.s32 %r1, %r3, 31;", {-1, 0}},
       {"ld.param.u32 %r2, [n]; shr.s32 %r1, %r2, 31;", {0, 0}},
+      {"ld.param.u64 %rd1, [n]; add.s64 %rd2, %rd1, 63; shr.s64 %rd3, %rd2, 63; cvt.u32.u64 %r1, %rd3;", {0, 0}},
       {"mov.u32 %r2, %tid.x; mul.lo.s32 %r3, %r2, 4000000; shr.s32 %r1, %r3, 31;", {-1, 0}},
       {"ld.global.u32 %r2, [%rd1]; shr.u32 %r1, %r2, 28;", {0, 15}},
+      {"ld.global.u32 %r2, [%rd1]; shr.s32 %r1, 31, %r2;", {0, 31}},
       {"ld.global.u32 %r1, [%rd1];", {INT32_MIN, INT32_MAX}},
       {"mov.u32 %r1, 0; $L_loop: add.s32 %r1, %r1, 1; @%p1 bra $L_loop;", {INT32_MIN, INT32_MAX}},
   };

@@ -26,6 +26,7 @@ TEST(FindingKind, EveryKindIsFoundAlone) {
       {"check", [](Verification& v) { v.checks.emplace().findings.emplace_back(); }},
       {"bits", [](Verification& v) { v.bits_differ = 1; }},
       {"property", [](Verification& v) { v.properties_failed = {"causality: o[0] differs"}; }},
+      {"expected", [](Verification& v) { v.expected_outputs.emplace_back().violation = 1; }},
       {"undecided", [](Verification& v) { v.verdict = "undecided"; }},
   };
   ASSERT_EQ(std::size(table), finding_kinds().size());
@@ -41,6 +42,18 @@ TEST(FindingKind, SeveralKindsAreAllNamed) {
   v.outputs[0].violation = v.outputs[0].nonfinite = 3;
   v.properties_failed = {"within-bound: o[0]", "same-bits-twice: o[0] differs"};
   EXPECT_EQ(kinds_of(v), (Kinds{"violation", "nonfinite", "bits"}));
+}
+
+TEST(FindingKind, EveryFaultOfAnOutputInTheFileIsExpectedAndUndecidedIsNone) {
+  for (int64_t OutputComparison::*fault :
+       {&OutputComparison::violation, &OutputComparison::nonfinite, &OutputComparison::wrong_class}) {
+    Verification v = finding();
+    v.expected_outputs.emplace_back().*fault = 1;
+    EXPECT_EQ(kinds_of(v), Kinds{"expected"});
+  }
+  Verification v = finding();
+  v.expected_outputs.emplace_back().undecided = 1;
+  EXPECT_FALSE(expected_differs(v));
 }
 
 TEST(FindingKind, APassAndADomainHaveNone) {

@@ -57,6 +57,17 @@ TEST(FindingParts, TheRuleIsTheBestNameKnownAndHasAText) {
   EXPECT_NE(rule_text(v).find("proved bound"), std::string::npos);
 }
 
+TEST(FindingParts, AContradictedOutputOfTheFileIsSaidToBeItsOwnAndHasNoPlaceInTheKernel) {
+  json v = test::contradicted_verification();
+  EXPECT_EQ(headline_of(v), "37 of 5120 elements of o in the inputs' file: o[b=0,t=2,h=0,v=1] is 0.375, expected "
+                            "0.8128, error 1234 times its bound");
+  EXPECT_EQ(rule_of(v), "transposed");
+  EXPECT_TRUE(place_of(v).is_null());
+  v["diagnosis"] = json::array();
+  EXPECT_EQ(rule_of(v), "expected");
+  EXPECT_NE(rule_text(v).find("the inputs' file"), std::string::npos);
+}
+
 TEST(FindingParts, AViolationIsSaidWithItsWorstElement) {
   json v = test::passed_verification();
   v["verdict"] = "finding", v["cause"] = "violation/final_state", v["outputs"][1]["violation"] = 3;

@@ -36,6 +36,9 @@ TEST(HtmlSweep, SaysEveryAnswerAndTheVerdict) {
   for (const Answer& answer : answers(sweep))
     for (const std::string& sentence : answer.sentences)
       EXPECT_NE(words.find(escape_markup(sentence)), words.npos) << sentence;
+  for (const Answer& answer : answers(sweep))
+    for (const auto& row : answer.table.rows)
+      for (const std::string& cell : row) EXPECT_NE(words.find(escape_markup(cell)), words.npos) << cell;
 }
 
 TEST(HtmlSweep, TheChartsDataAreTheDocumentsNumbersOfEveryCellThatRan) {

@@ -42,6 +42,7 @@ Verification full() {
   c.histogram[0] = 7, c.histogram[63] = 9;
   c.fields = {{"t mod 64", {0.1, INFINITY}}, {"h", {}}};
   v.outputs = {c, OutputComparison{}};
+  v.expected_outputs = {OutputComparison{}, c};
   v.accumulated_decay = {{"w[b=0,t=4095,h=0,k=3]", 4096, -1243.5, 0x1.8p-1, 6.25}};
   v.properties_failed = {"same-bits-twice: o[b=0,t=17,h=1,v=3] differs"};
   v.domain = {"g[b=0,t=0,h=0,k=0] = 0.5: above 0"};

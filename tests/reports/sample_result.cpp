@@ -190,6 +190,7 @@ json passed_verification(int64_t T) {
           {"outputs",
            {output("o", {{"B", 1}, {"T", T}, {"H", 2}, {"V", 32}}, T),
             output("final_state", {{"N", 1}, {"H", 2}, {"K", 64}, {"V", 32}}, 2)}},
+          {"expected_outputs", json::array()},
           {"accumulated_decay",
            {{{"element", "w[b=0,t=4095,h=0,k=3]"},
              {"steps", 4096},
@@ -252,6 +253,23 @@ json nan_verification() {
   o["worst"]["got_bits"] = "0x7fc0";
   o["fields"][0]["max_ratio"][16] = "nan";
   o["fields"][0]["max_ratio"][18] = 3.2;
+  return v;
+}
+
+json contradicted_verification() {
+  json v = passed_verification();
+  v["verdict"] = "finding";
+  v["cause"] = "expected/o";
+  v["identity"] = "gla.chunk/expected/o/transposed";
+  json o = v["outputs"][0];
+  o["violation"] = 37, o["ok"] = 5120 - 37, o["max_ratio"] = 1234.5;
+  o["worst"]["element"] = "o[b=0,t=2,h=0,v=1]", o["worst"]["got"] = 0.375, o["worst"]["ratio"] = 1234.5;
+  v["expected_outputs"] = {o};
+  v["diagnosis"] = {{{"cause", "transposed"},
+                     {"against", json::array()},
+                     {"explanation", "initial_state is transposed: axes K and V exchanged; with that o agrees"},
+                     {"score", 1.0},
+                     {"evidence", {"the largest error/bound of o in the file falls from 1234 to 0.5"}}}};
   return v;
 }
 

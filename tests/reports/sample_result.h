@@ -9,6 +9,8 @@ namespace assay::test {
 nlohmann::json passed_verification(int64_t T = 80);
 /// A verification with NaN elements, an origin and a diagnosis.
 nlohmann::json nan_verification();
+/// A verification whose kernel is right, with an o in the inputs' file that the reference contradicts.
+nlohmann::json contradicted_verification();
 /// A fuzz run of two kernels with `findings` findings of the first.
 nlohmann::json fuzz_run(int findings);
 

@@ -74,8 +74,12 @@ class SchemaCheck {
           if (v.is_object() && v.contains(name)) check(child, v[name], path + "/" + name, found);
         }
       } else if (key == "additionalProperties") {
+        if (!v.is_object()) continue;
         for (const auto& [name, child] : v.items()) {
-          if (v.is_object() && !schema.at("properties").contains(name))
+          if (schema.at("properties").contains(name)) continue;
+          if (rule.is_object())
+            check(rule, child, path + "/" + name, found);
+          else
             found.push_back(path + ": unknown " + name);
         }
       } else if (key != "$schema" && key != "title" && key != "$defs" && key != "description") {

@@ -15,6 +15,7 @@
 #include "tests/reports/read_tables.h"
 #include "tests/reports/sample_result.h"
 #include "tests/reports/sample_sweep.h"
+#include "tests/reports/sample_trend.h"
 
 namespace assay {
 namespace {
@@ -137,6 +138,24 @@ TEST_F(WriteReport, EveryFormOfAVerificationCarriesItsNumbers) {
   }
 }
 
+TEST_F(WriteReport, OutputsOfTheInputsFileStandBesideTheKernelsInEveryForm) {
+  write_report(test::contradicted_verification(), folder_ / "a" / "b");
+  const json held = json::parse(content("result.json"))["expected_outputs"][0];
+  const std::string text = content("report.md"), title = "Outputs in the inputs' file, against the reference";
+  ASSERT_NE(text.find(title), std::string::npos);
+  const test::Rows markdown = test::read_markdown_table(text.substr(text.find(title)), "| output | format |"),
+                   page = test::read_page_numbers(own_page(), "");
+  ASSERT_EQ(markdown.size(), 1u);
+  EXPECT_EQ(Texts(markdown[0].begin() + 2, markdown[0].begin() + 8),
+            shortened(held, {"elements", "violation", "nonfinite", "wrong_class", "undecided", "max_ratio"}));
+  EXPECT_NE(own_page().find(title), std::string::npos);
+  EXPECT_TRUE(holds(page, exact(held, {"elements", "violation", "nonfinite", "wrong_class", "undecided", "max_ratio",
+                                       "max_tightness", "max_relative_bound", "max_enclosure"})));
+  EXPECT_TRUE(holds(page, exact(held["worst"], {"got"})));
+  EXPECT_NE(content("junit.xml").find("o in the inputs&#39; file"), std::string::npos);
+  EXPECT_NE(content("findings.sarif").find("\"transposed\""), std::string::npos);
+}
+
 TEST_F(WriteReport, EveryFormOfAFuzzRunCarriesItsNumbers) {
   write_report(test::fuzz_run(1), folder_ / "a" / "b");
   const json run = json::parse(content("result.json"));
@@ -155,11 +174,46 @@ TEST_F(WriteReport, EveryFormOfAFuzzRunCarriesItsNumbers) {
   }
 }
 
-TEST_F(WriteReport, ASweepHasItsPicturesBesideIt) {
-  write_report(to_json(test::full_sweep()), folder_ / "a" / "b");
-  const std::string text = content("report.md");
-  for (size_t at = 0; (at = text.find("](", at)) != std::string::npos; ++at)
-    EXPECT_TRUE(fs::exists(folder_ / "a" / "b" / text.substr(at + 2, text.find(')', at) - at - 2)));
+TEST_F(WriteReport, EveryFormOfATrendCarriesItsNumbers) {
+  write_report(test::sample_trend(), folder_ / "a" / "b");
+  const json runs = json::parse(content("result.json"))["runs"];
+  const test::Rows csv = test::read_csv(content("table.csv")),
+                   markdown = test::read_markdown_table(content("report.md"), "| run |"),
+                   page = test::read_page_numbers(own_page(), "runs");
+  const std::string picture = content("1_trend_gla.chunk.svg");
+  const std::vector<const char*> counts = {"cases", "passed", "findings", "undecided"};
+  size_t line = 0;
+  ASSERT_EQ(markdown.size(), runs.size());
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Texts shown = exact(runs[i], counts), ratios;
+    EXPECT_EQ(Texts(markdown[i].end() - 4, markdown[i].end()), shown);
+    for (const json& ratio : runs[i]["ratios"]) {
+      ++line;
+      const std::string number = exact_decimal(ratio["max_ratio"]), dtype = ratio["dtype"].get<std::string>();
+      EXPECT_EQ(columns(csv, line, {"max_ratio", "dtype"}), (Texts{number, dtype}));
+      EXPECT_EQ(columns(csv, line, counts), exact(runs[i], counts));
+      EXPECT_NE(markdown[i][2].find(dtype + " " + short_decimal(ratio["max_ratio"])), std::string::npos);
+      EXPECT_NE(picture.find("<title>" + dtype + ": run " + std::to_string(i + 1) + ", " + number + "<"),
+                std::string::npos)
+          << number;
+      EXPECT_NE(own_page().find("<data value=\"" + number + "\">"), std::string::npos) << number;
+      ratios.push_back(number);
+    }
+    shown.push_back(ratios.front());  // of several numbers in one cell the first is read
+    EXPECT_EQ(page.at(i), shown);
+  }
+  EXPECT_EQ(csv.size(), line + 1);
+}
+
+TEST_F(WriteReport, ASweepAndATrendHaveTheirPicturesBesideThem) {
+  for (const json& document : {to_json(test::full_sweep()), test::sample_trend()}) {
+    write_report(document, folder_ / "a" / "b");
+    const std::string text = content("report.md");
+    size_t pictures = 0;
+    for (size_t at = 0; (at = text.find("](", at)) != std::string::npos; ++at, ++pictures)
+      EXPECT_TRUE(fs::exists(folder_ / "a" / "b" / text.substr(at + 2, text.find(')', at) - at - 2)));
+    EXPECT_GT(pictures, 0u);
+  }
 }
 
 TEST_F(WriteReport, NamesTheFolderThatCannotBeMade) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tests/verify/float_recurrence.h"
+
 namespace assay {
 namespace {
 
@@ -28,6 +30,25 @@ TEST(Companion, OfManyChannelsASmallerOneComesFirst) {
   EXPECT_LE(cases.front().K, 8);
   EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.K == 80 && c.T > 20; }))
       << "a fault of the second tile needs it";
+}
+
+/// Of the cases tried the first on which the kernel does not end, and the first whose values are wrong.
+TEST(Companion, ATrapAndWrongValuesOfFurtherCasesAreKept) {
+  const Kernel kernel = float_kernel();
+  const Operator& op = find_operator("gla");
+  for (const bool traps : {false, true})
+    for (const bool wrong : {false, true}) {
+      FloatBackend backend;
+      backend.tamper = [&](Outcome& o, int run) {
+        if (traps && run == 1) o.trap = Trap{"out-of-bounds", "load beyond k", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
+        if (wrong && run == 2) o.outputs.at("o").set(0, 1e3);
+      };
+      const FurtherCases found = find_further_cases(float_case(), kernel, op, backend, 1, 60);
+      EXPECT_EQ(found.trapped.has_value(), traps);
+      EXPECT_EQ(found.companion != nullptr, wrong);
+      if (found.trapped && found.companion) EXPECT_NE(token_of(found.trapped->case_), token_of(found.companion->case_));
+      EXPECT_EQ(backend.runs == 2, wrong) << "with wrong values at hand no further case is run";
+    }
 }
 
 }  // namespace

@@ -19,7 +19,10 @@ Cause anchor_row_late() {
         d.score = 0.4;
         d.evidence.push_back(fmt::format("the exponent {:.4g} is minus the decay of {} alone", span->exponent,
                                          rows_text(*span)));
-        if (span->first % kBlock <= 1) {
+        // Gradients may be made from the last row on: then blocks are counted from there.
+        const bool from_end = is_gradient(e);
+        const bool at_start = span->first % kBlock <= 1 || (from_end && (span->length - 1 - span->first) % kBlock <= 1);
+        if (at_start) {
           d.score += 0.2;
           d.evidence.push_back(fmt::format("that row is next to the start of a block of {} rows", kBlock));
         }

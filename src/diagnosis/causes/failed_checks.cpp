@@ -64,25 +64,26 @@ Diagnosis judge(const Row& row, const Evidence& e) {
     return std::find(row.kinds.begin(), row.kinds.end(), kind) != row.kinds.end();
   };
   d.explanation = row.advice;
+  // A trap and what the checking machine saw are the fault itself; values that fit a meaning only point to one.
+  constexpr double kSeen = 0.99, kPartOfIt = 0.9;
   if (e.trap && is_of(e.trap->kind)) {
-    d.score = 0.95;
+    d.score = kSeen;
     d.evidence.push_back(e.trap->message);
   }
   if (e.trace && is_of(e.trace->origin.kind)) {
-    d.score = 0.9;
+    d.score = std::max(d.score, kPartOfIt);
     d.evidence.push_back(e.trace->origin.sentence);
   }
   for (const std::string& failure : e.properties ? *e.properties : std::vector<std::string>{}) {
     const std::string name = failure.substr(0, failure.find(':'));
     if (std::find(row.properties.begin(), row.properties.end(), name) == row.properties.end()) continue;
-    // What the checking machine saw is the fault itself; other properties only show that there is one.
-    d.score = std::max(d.score, row.kinds.empty() ? 0.55 : 0.9);
+    d.score = std::max(d.score, row.kinds.empty() ? 0.55 : kPartOfIt);  // other properties only show that there is one
     if (d.evidence.size() < 4) d.evidence.push_back(failure);
   }
   if (!e.checks) return d;
   for (const CheckFinding& finding : e.checks->findings)
     if (is_of(finding.kind)) {
-      d.score = std::max(d.score, 0.9);
+      d.score = std::max(d.score, kSeen);
       if (d.evidence.size() < 4) d.evidence.push_back(finding.message);
     }
   return d;

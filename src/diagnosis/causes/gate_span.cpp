@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -92,6 +93,12 @@ std::optional<GateSpan> gate_span(const Evidence& e) {
 std::string rows_text(const GateSpan& span) {
   return span.first == span.last ? fmt::format("row {} of {}", span.first, span.gate)
                                  : fmt::format("rows {} to {} of {}", span.first, span.last, span.gate);
+}
+
+bool is_gradient(const Evidence& e) {
+  if (!e.trace || e.trace->output.empty() || !e.op) return false;
+  return std::none_of(e.op->outputs.begin(), e.op->outputs.end(),
+                      [&](const ArgumentSpec& a) { return a.name == e.trace->output; });
 }
 
 }  // namespace assay

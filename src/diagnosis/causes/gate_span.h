@@ -27,6 +27,9 @@ struct GateSpan {
 /// argument, or no such run exists.
 std::optional<GateSpan> gate_span(const Evidence&);
 
+/// Is the walked element one of a gradient?
+bool is_gradient(const Evidence&);
+
 /// "rows 17 to 20" or "row 17".
 std::string rows_text(const GateSpan&);
 

@@ -26,6 +26,12 @@ Cause zero_filled_gate_rows() {
               d.evidence.push_back(
                   "with zero rows after its last one, up to a whole chunk, the element is finite: rows that are not "
                   "there are at fault");
+              // In a gradient made from the last row on, padding also moves the blocks of rows.
+              const bool inner_row = is_gradient(e) && !e.trace->zero_selected && span && span->first == span->last && span->first > 0 && span->last < span->length - 1;
+              if (inner_row) {
+                d.score -= 0.3;
+                d.against.push_back(fmt::format("the exponent is the decay of {} alone", rows_text(*span)));
+              }
               d.explanation = kAdvice;
               return d;
             }

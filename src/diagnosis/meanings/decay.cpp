@@ -212,7 +212,7 @@ std::vector<Meaning> decay_meanings() {
   return {
       {"gate-missing", "the decay is not applied: everywhere, or at certain tokens", "apply the decay there", gate_missing},
       {"gate-sign", "the decay is inverted", "check the sign of the exponent",
-       [](const FailingRun& run) { return scaled_gate(run, -1, "the inverse decay"); }},
+       [](const FailingRun& run) { return scaled_gate(run, -1, "the inverse decay"); }, 1, true},
       {"gate-applied-twice", "the decay acts twice", "two factors both hold that decay", gate_twice},
       {"decay-base", "exp for exp2, or the reverse", "check where log2(e) is multiplied", decay_base},
       {"gate-of-another-head", "another head's gate decays", index, of_another_head},

@@ -37,7 +37,7 @@ Case case_of(const std::string& layout, Dtype dtype, int64_t T, int64_t H, int64
 
 TEST(Views, AreCopiedBitForBitWhateverTheirStridesAndWidths) {
   const char* const layouts[] = {
-      "heads-first",        "joined", "padded", "transposed", "x=200000:2000:600:2", "x=3:100000:2000:7",
+      "heads-first",        "joined", "padded", "sliced", "transposed", "x=200000:2000:600:2", "x=3:100000:2000:7",
       "x=100000:1000:250:1"};
   const int64_t sizes[][3] = {{1, 1, 1}, {5, 3, 8}, {65, 2, 24}, {7, 3, 250}, {3, 1, 33}, {1, 2, 17}};
   for (const char* layout : layouts)

@@ -1,0 +1,22 @@
+// Does an instruction only decide which way is taken, and by sizes alone?
+#pragma once
+#include <cstdint>
+#include <set>
+
+#include "mutate/value_range.h"
+#include "src/ptx/program.h"
+
+namespace assay {
+
+/// Parameters of an entry by what every launch passes in them.
+struct ParameterRoles {
+  std::set<int32_t> numbers;  ///< integers
+  std::set<int32_t> tables;   ///< addresses of constants that the plan made from the shapes
+  std::set<int32_t> sizes;    ///< those of `numbers` that are never negative
+};
+
+/// True where all that the instruction's result reaches are guards, and these follow from parameters, thread
+/// and block indices and tables: values of tensors have no part in them.
+bool only_steers(const ptx::Function&, const ValueRanges&, int32_t instruction, const ParameterRoles&);
+
+}  // namespace assay

@@ -1,0 +1,45 @@
+// What is said of a finding beyond its own values: the checks that nobody asked for, further cases, strong decays.
+#include "src/verify/explain.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/kernel.h"
+#include "src/backend/backend.h"
+
+namespace assay {
+namespace {
+
+Verification verified(const std::string& token, const Kernel& kernel) {
+  VerifyOptions options;
+  options.threads = 2, options.twice = false;
+  options.origin.nearest_inputs = 0;
+  const auto backend = make_vm_backend({});
+  return verify(parse_token(token), kernel, *backend, options);
+}
+
+/// Values alone say that a gradient's sum is wrong; that two blocks write the same share is seen under the checks.
+TEST(Explain, AWrongValueIsLookedAtUnderTheChecks) {
+  const Verification v = verified("simple_gla.parallel@R3/B2/T1/H1/K65/V1/bf16/g-fp32/none/v-ones/s1/backward/h0",
+                                  find_kernel("simple_gla.parallel@R3"));
+  EXPECT_EQ(v.verdict, "finding");
+  EXPECT_FALSE(v.checks) << "nobody asked for them";
+  ASSERT_FALSE(v.diagnosis.empty());
+  EXPECT_EQ(v.diagnosis.front().cause, "data-race");
+}
+
+/// e^88 is finite, and the product with e^-88 loses a term: where decays are stronger the exponential overflows, and its
+/// argument names the anchor.
+TEST(Explain, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows) {
+  const std::string token = "rwkv6.chunk@S2b/B1/T12/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/w@0,3,0,0=-88";
+  Kernel kernel = find_kernel("rwkv6.chunk@S2b");
+  for (const bool promised : {false, true}) {
+    kernel.exponents_nonpositive = promised;
+    const Verification v = verified(token, kernel);
+    EXPECT_EQ(v.cause, "violation/dv");
+    ASSERT_FALSE(v.diagnosis.empty());
+    EXPECT_EQ(v.diagnosis.front().cause == "anchor-row-late", promised) << v.diagnosis.front().cause;
+  }
+}
+
+}  // namespace
+}  // namespace assay
