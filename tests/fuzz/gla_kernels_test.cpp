@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "fuzz/fuzz.h"
+#include "fuzz/trial.h"
+#include "kernels/mutant.h"
 #include "src/verify/verify.h"
 #include "tests/fuzz/planted_backend.h"
 
@@ -80,6 +82,39 @@ TEST(GlaKernels, KnownDefectsAreFoundUntoldAndShrunkAndTheirCasesPassWithoutThem
   }
   std::sort(lengths.begin(), lengths.end());
   EXPECT_LE(lengths[1], 128);
+}
+
+/// The machine runs warps one after another: without a barrier the first one may overwrite what the second still reads.
+TEST(GlaKernels, AWrongValueForWantOfABarrierIsExplainedAsARace) {
+  const auto backend = machine();
+  const FuzzOptions options = with_cases(1, 1);
+  int wrong = 0;
+  const Case clean = parse_token("gla.fused_recurrent/B1/T20/H1/K8/V16/fp32/g-fp32/mild/s1/backward");
+  const Operator& op = find_operator("gla");
+  const Plan plan = find_kernel(clean.kernel).plan(clean, op, draw_inputs(clean, op));
+  for (const Module& module : plan.modules) {
+    const ptx::MutableText text(module.ptx, module.path);
+    for (int32_t f = 0; f < static_cast<int32_t>(text.module().functions.size()) && wrong < 2; ++f) {
+      const std::string& name = text.module().functions[static_cast<size_t>(f)].name;
+      if (std::none_of(plan.launches.begin(), plan.launches.end(), [&](const Launch& l) { return l.function == name; }))
+        continue;
+      for (const ptx::Mutation& m : text.mutations(f)) {
+        if (m.change->name != "drop-barrier" || wrong == 2) continue;
+        Trial trial;
+        const Kernel broken = with_mutation(find_kernel(clean.kernel), mutant_id(module.name, text.name(m)));
+        trial.kernel = &broken, trial.case_ = clean;
+        trial.case_.kernel = broken.name;
+        const TrialReport report = run_trial(trial, *backend, options);
+        if (!report.plain_cause.starts_with("violation/")) continue;
+        ++wrong;
+        const Verification v = fully_traced(report, report.verification, *backend, options);
+        ASSERT_FALSE(v.diagnosis.empty()) << v.token;
+        EXPECT_EQ(v.diagnosis.front().cause, "data-race") << v.token;
+        EXPECT_EQ(v.cause, report.plain_cause) << v.token;
+      }
+    }
+  }
+  EXPECT_EQ(wrong, 2);
 }
 
 }  // namespace
