@@ -94,6 +94,7 @@ class Campaign {
     for (MutationCase& drawn : drawn_cases(kernel_, directions, options_.drawn, options_.seed, row))
       candidates.push_back(std::move(drawn));
     keep_telling(candidates);
+    sizes_ = std::move(candidates);
     if (ended()) return;
     for (const CleanCase& clean : cases_)
       if (!clean.fault.empty()) run_.set_aside.push_back(fmt::format("{}: {}", clean.token, clean.fault));
@@ -174,7 +175,8 @@ class Campaign {
         return;
       }
       const MutatedModule& module = population.modules()[static_cast<size_t>(possible.module)];
-      result = try_mutant({kernel_, cases_, module, possible.mutation, options_.machine, positions}, source_);
+      result = try_mutant({kernel_, cases_, module, possible.mutation, options_.machine, positions, &sizes_},
+                          source_);
       const std::scoped_lock lock(mutex);
       killed_ += result.mutant.outcome == kKilled;
       survived_ += result.mutant.outcome == kSurvived;
@@ -197,6 +199,7 @@ class Campaign {
   SourceText source_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::vector<CleanCase> cases_;
+  std::vector<MutationCase> sizes_;  ///< what was drawn, kept or not
   std::vector<RowRecord> rows_;
   bool first_ = true;
   int64_t done_ = 0, killed_ = 0, survived_ = 0;

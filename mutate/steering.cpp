@@ -32,6 +32,12 @@ bool is_integer_arithmetic(const Instruction& in) {
   return true;
 }
 
+/// Makes a predicate, of integers or of predicates: what it compares may stand for more than a way.
+bool decides(const Instruction& in) {
+  const bool logic = in.opcode.ends_with(".pred") && base_of(in) != "mov";
+  return is_integer_arithmetic(in) && (base_of(in) == "setp" || logic);
+}
+
 class Steering {
  public:
   Steering(const ptx::Function& f, const ValueRanges& ranges, const ParameterRoles& roles)
@@ -42,7 +48,7 @@ class Steering {
     if (base_of(in) == "bra") {
       if (in.predicate < 0) return false;
       guards_.insert(in.predicate);
-    } else if (!is_integer_arithmetic(in) || !reaches_guards_only(instruction)) {
+    } else if (!decides(in) || !reaches_guards_only(instruction)) {
       return false;
     }
     return std::all_of(guards_.begin(), guards_.end(), [&](int32_t guard) {

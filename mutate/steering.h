@@ -15,7 +15,7 @@ struct ParameterRoles {
   std::set<int32_t> sizes;    ///< those of `numbers` that are never negative
 };
 
-/// True where all that the instruction's result reaches are guards, and these follow from parameters, thread
+/// A branch, a comparison or predicate logic. True where all that its result reaches are guards, and these follow from parameters, thread
 /// and block indices and tables: values of tensors have no part in them.
 bool only_steers(const ptx::Function&, const ValueRanges&, int32_t instruction, const ParameterRoles&);
 

@@ -321,10 +321,42 @@ class Attempt {
       if (rows.size() == kOtherWays) break;
     }
     if (rows.size() < kFewestOtherWays) return {};
+    const std::optional<int64_t> more = same_at_other_sizes();
+    if (!more) return {};
     return fmt::format(
         "sizes alone decide this way; in the {} cases that were run the other way, also with zeros, infinities "
-        "and NaN, the same bytes of memory are read, written and left",
-        rows.size());
+        "and NaN, and at {} other sizes, the same bytes of memory are read, written and left",
+        rows.size(), *more);
+  }
+
+  /// At how many of the drawn sizes, in the formats of a case that reaches the instruction, the run goes another
+  /// way and leaves the same; nothing where it leaves something else anywhere.
+  std::optional<int64_t> same_at_other_sizes() const {
+    const CleanCase& formats = trial_.cases[small_cases().front()];
+    const Operator& op = find_operator(trial_.kernel.operator_name);
+    int64_t other_ways = 0;
+    uint64_t work = 0;
+    for (const MutationCase& drawn : trial_.sizes ? *trial_.sizes : std::vector<MutationCase>{}) {
+      if (work > kOtherWork) break;
+      CleanCase clean;
+      clean.case_ = drawn.case_;
+      clean.case_.dtype = formats.case_.dtype, clean.case_.gate_dtype = formats.case_.gate_dtype;
+      try {
+        clean.inputs = draw_inputs(clean.case_, op);
+        clean.plan = plan_of(clean.case_, trial_.kernel, op, clean.inputs);
+      } catch (const BadInput&) {
+        continue;  // the kernel takes no such case in these formats
+      }
+      const Plan changed = changed_plan(clean);
+      clean.reach.longest_warp = vm::run(clean.plan, clean.inputs, trial_.machine).lane_instructions;
+      work += 3 * clean.reach.longest_warp;
+      if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
+                        result_.mutant.where.ptx_line))
+        continue;
+      if (!leaves_the_same(clean, changed)) return std::nullopt;
+      ++other_ways;
+    }
+    return other_ways;
   }
 
   /// Below this a run has too few threads and tokens for the checks; above, they would take seconds.

@@ -17,6 +17,8 @@ struct MutantTrial {
   vm::MachineOptions machine;  ///< of one thread
   /// Positions in `cases`, in the order to try them; those that do not come to the instruction are left out.
   const std::vector<size_t>& order;
+  /// Cases of many sizes beside them, of which only memory is compared; null: none.
+  const std::vector<MutationCase>* sizes = nullptr;
 };
 
 struct MutantResult {

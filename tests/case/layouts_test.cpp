@@ -81,10 +81,10 @@ TEST(Layouts, TextComesBackAsItWas) {
 TEST(Layouts, WhatIsNoneIsRefusedInOneLine) {
   const std::pair<std::string, std::string> rows[] = {
       {"heads_first", "unknown layout 'heads_first': did you mean 'heads-first'?"},
-      {"q=", "unknown layout '': there are dense, heads-first, joined, padded, transposed"},
+      {"q=", "unknown layout '': there are dense, heads-first, joined, padded, sliced, transposed"},
       {"=padded", "layout '=padded': names no input; write it as q=heads-first"},
       {"100:10:1", "layout '100:10:1': strides are those of one input; write them as q=4096:64:64:1"},
-      {"q=100:x:1", "unknown layout '100:x:1': there are dense, heads-first, joined, padded, transposed"},
+      {"q=100:x:1", "unknown layout '100:x:1': there are dense, heads-first, joined, padded, sliced, transposed"},
       {"q=100::1:1", "layout 'q=100::1:1': '' is not a stride; write them as q=4096:64:64:1"},
       {"q=99999999999999999999:1",
        "layout 'q=99999999999999999999:1': '99999999999999999999' is not a stride; "

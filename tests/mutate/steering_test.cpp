@@ -31,16 +31,12 @@ TEST(Steering, IsFoundOnlyWhereNothingElseDependsOnIt) {
       {"setp.gt.s32", size + "setp.gt.s32 %p1, %r1, 4; @%p1 bra $L_end;" + store,
        size + "setp.gt.s32 %p1, %r1, 4; selp.b32 %r2, 1, 2, %p1; @%p1 bra $L_end;" + store},
       {"bra", size + "setp.gt.s32 %p1, %r1, 4; @%p1 bra $L_end;" + store, size + "bra $L_end;" + store},
-      {"and.b32", size + "and.b32 %r3, %r1, 7; setp.eq.s32 %p1, %r3, 0; @%p1 bra $L_end;" + store,
-       size + "and.b32 %r2, %r1, 7; setp.eq.s32 %p1, %r2, 0; @%p1 bra $L_end;" + store},
       {"and.pred",
        size + "setp.gt.s32 %p1, %r1, 4; setp.eq.s64 %p2, %rd1, 0; and.pred %p3, %p1, %p2; @%p3 bra $L_end;" +
            store,
        size + "ld.global.u32 %r4, [%rd1]; setp.gt.s32 %p1, %r1, 4; setp.eq.s32 %p2, %r4, 0; and.pred %p3, %p1, "
               "%p2; @%p3 bra $L_end;" +
            store},
-      {"add.s64", size + "add.s64 %rd2, %rd1, 4; setp.eq.s64 %p1, %rd2, 0; @%p1 bra $L_end;" + store,
-       size + "add.s64 %rd2, %rd1, 4; setp.eq.s64 %p1, %rd2, 0; @%p1 bra $L_end; st.global.u32 [%rd2], %r1;"},
       {"setp.lt.s32", size + "mov.u32 %r3, %tid.x; setp.lt.s32 %p1, %r3, %r1; @%p1 bra $L_end;" + store,
        size + "mov.u32 %r4, %tid.x; shfl.sync.bfly.b32 %r3, %r4, 1, 31, -1; setp.lt.s32 %p1, %r3, %r1; @%p1 bra "
               "$L_end;" +
@@ -50,6 +46,13 @@ TEST(Steering, IsFoundOnlyWhereNothingElseDependsOnIt) {
     EXPECT_TRUE(steers(row.steers, row.opcode, false)) << row.steers;
     EXPECT_FALSE(steers(row.does_more, row.opcode, false)) << row.does_more;
   }
+}
+
+TEST(Steering, IsNoMatterOfNumbers) {
+  const std::string body =
+      "ld.param.u32 %r1, [n]; min.s32 %r3, %r1, 4; setp.eq.s32 %p1, %r3, 0; @%p1 bra $L_end;";
+  EXPECT_FALSE(steers(body, "min.s32", false)) << "a count decides how much is read, not only which way";
+  EXPECT_TRUE(steers(body, "setp.eq.s32", false));
 }
 
 TEST(Steering, MayHearOfTablesButNotOfTensors) {
