@@ -56,9 +56,8 @@ constexpr FindingKind kKinds[] = {
 }  // namespace
 
 bool expected_differs(const Verification& v) {
-  return std::any_of(v.expected_outputs.begin(), v.expected_outputs.end(), [](const OutputComparison& o) {
-    return o.violation + o.nonfinite + o.wrong_class > 0;
-  });
+  return std::any_of(v.expected_outputs.begin(), v.expected_outputs.end(),
+                     [](const OutputComparison& o) { return o.violation + o.nonfinite + o.wrong_class > 0; });
 }
 
 std::span<const FindingKind> finding_kinds() {

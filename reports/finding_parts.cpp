@@ -48,10 +48,10 @@ std::vector<const json*> places_of(const json& v) {
 
 std::string output_headline(const json& output, const char* of, int64_t faults) {
   const json& worst = field_of(output, "worst");
-  return fmt::format("{} of {} elements of {}{}: {} is {}, expected {}, error {} times its bound",
-                     faults, count_of(output, "elements"), text_of(output, "name"), of,
-                     text_of(worst, "element"), short_decimal(field_of(worst, "got")),
-                     short_decimal(field_of(worst, "expected")), short_decimal(field_of(worst, "ratio")));
+  return fmt::format("{} of {} elements of {}{}: {} is {}, expected {}, error {} times its bound", faults,
+                     count_of(output, "elements"), text_of(output, "name"), of, text_of(worst, "element"),
+                     short_decimal(field_of(worst, "got")), short_decimal(field_of(worst, "expected")),
+                     short_decimal(field_of(worst, "ratio")));
 }
 
 }  // namespace
@@ -113,12 +113,12 @@ std::string headline_of(const json& v) {
   if (const json& found = check_findings(v); !found.empty()) return text_of(found[0], "message");
   if (const json& failed = field_of(v, "properties_failed"); !failed.empty()) return exact_decimal(failed[0]);
   for (const json& output : field_of(v, "outputs"))
-    if (const int64_t faults = count_of(output, "violation") + count_of(output, "wrong_class") +
-                               count_of(output, "undecided"))
+    if (const int64_t faults =
+            count_of(output, "violation") + count_of(output, "wrong_class") + count_of(output, "undecided"))
       return output_headline(output, "", faults);
   for (const json& output : part(v, "expected_outputs"))
-    if (const int64_t faults = count_of(output, "violation") + count_of(output, "wrong_class") +
-                               count_of(output, "nonfinite"))
+    if (const int64_t faults =
+            count_of(output, "violation") + count_of(output, "wrong_class") + count_of(output, "nonfinite"))
       return output_headline(output, " in the inputs' file", faults);
   if (const json& domain = field_of(v, "domain"); !domain.empty())
     return "outside the domain: " + exact_decimal(domain[0]);

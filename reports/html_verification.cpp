@@ -282,7 +282,8 @@ std::string verification_sections(const json& verification, const std::string& p
   if (!outputs.empty()) out += heading(level, "", "Error against bound") + outputs_table(outputs);
   if (const auto expected = verification.find("expected_outputs");
       expected != verification.end() && !expected->empty()) {
-    out += heading(level, "", "Outputs in the inputs' file, against the reference") + outputs_table(*expected);
+    out +=
+        heading(level, "", "Outputs in the inputs' file, against the reference") + outputs_table(*expected);
     for (const json& output : *expected)
       if (const json& worst = field_of(output, "worst"); !text_of(worst, "element").empty())
         out += worst_table(worst);

@@ -38,9 +38,9 @@ json to_json(const InspectedTensor& tensor) {
 }
 
 json to_json(const OperatorFit& fit) {
-  json result{{"operator", fit.name},         {"fits", fit.fits},       {"matched", fit.matched},
-              {"expected", fit.expected},     {"missing", fit.missing}, {"unused", fit.unused},
-              {"complaint", fit.complaint},   {"notes", fit.notes}};
+  json result{{"operator", fit.name},       {"fits", fit.fits},       {"matched", fit.matched},
+              {"expected", fit.expected},   {"missing", fit.missing}, {"unused", fit.unused},
+              {"complaint", fit.complaint}, {"notes", fit.notes}};
   if (!fit.fits) return result;
   const Sizes sizes = sizes_of(fit.case_);
   for (const char* axis : kSizedAxes) result["sizes"][axis] = sizes.of(axis);

@@ -18,8 +18,8 @@
 
 namespace assay {
 
-/// In `fields(Io& io, Struct& x)`, of which there is one per struct; JsonWriter and JsonReader walk the same one.
-/// Names in the document are the fields' own.
+/// In `fields(Io& io, Struct& x)`, of which there is one per struct; JsonWriter and JsonReader walk the same
+/// one. Names in the document are the fields' own.
 #define ASSAY_FIELD(name) io(#name, x.name)
 
 /// A 64-bit pattern, written as "0x7fc00000": JSON numbers lose bits beyond 2^53.

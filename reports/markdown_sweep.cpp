@@ -105,7 +105,8 @@ IllustratedText sweep_markdown(const json& result) {
     text.markdown += "\n" + answer_table(answer.table);
   }
   const auto add = [&](const SweepPanel& panel, const char* what, std::string svg) {
-    text.add_picture(fmt::format("{}_{}{}_{}", what, panel.kernel.empty() ? "" : panel.kernel + "_", panel.output, panel.dtype),
+    text.add_picture(fmt::format("{}_{}{}_{}", what, panel.kernel.empty() ? "" : panel.kernel + "_",
+                                 panel.output, panel.dtype),
                      fmt::format("{} of {} in {}", what, panel.output, panel.dtype), std::move(svg));
   };
   if (axes.logarithmic) {

@@ -28,8 +28,8 @@ std::set<std::string> kernels_in(const json& runs) {
   return kernels;
 }
 
-/// The kernel's largest error over bound in each run, a line for each format. What is no finite number is in the
-/// table only.
+/// The kernel's largest error over bound in each run, a line for each format. What is no finite number is in
+/// the table only.
 std::string ratio_picture(const json& runs, const std::string& kernel) {
   std::map<std::string, SvgSeries> lines;
   std::vector<std::string> names;
@@ -49,8 +49,8 @@ std::string ratio_picture(const json& runs, const std::string& kernel) {
     series.push_back(std::move(line));
   }
   series.push_back({"bound", {{1, 1}, {static_cast<double>(runs.size()), 1}}, true, 7});
-  return svg_lines(fmt::format("{}: largest error / bound of each run", kernel), "run", "error / bound", series,
-                   names);
+  return svg_lines(fmt::format("{}: largest error / bound of each run", kernel), "run", "error / bound",
+                   series, names);
 }
 
 std::string findings_table(const json& findings, const json& runs) {
@@ -67,12 +67,14 @@ std::string findings_table(const json& findings, const json& runs) {
 }
 
 std::string runs_table(const json& runs) {
-  std::string out = head({"run", "began (UTC)", "largest error / bound", "cases", "passed", "findings", "undecided"}, 3);
+  std::string out =
+      head({"run", "began (UTC)", "largest error / bound", "cases", "passed", "findings", "undecided"}, 3);
   for (size_t i = 0; i < runs.size(); ++i) {
     std::string ratios;
     for (const json& ratio : field_of(runs[i], "ratios"))
-      ratios += fmt::format("{}{} {} {}", ratios.empty() ? "" : "; ", escape_markdown(text_of(ratio, "kernel")),
-                            escape_markdown(text_of(ratio, "dtype")), short_decimal(field_of(ratio, "max_ratio")));
+      ratios +=
+          fmt::format("{}{} {} {}", ratios.empty() ? "" : "; ", escape_markdown(text_of(ratio, "kernel")),
+                      escape_markdown(text_of(ratio, "dtype")), short_decimal(field_of(ratio, "max_ratio")));
     std::vector<std::string> cells = {escape_markdown(run_text(runs, i)),
                                       escape_markdown(text_of(runs[i], "started")), ratios};
     for (const char* name : {"cases", "passed", "findings", "undecided"})

@@ -3,7 +3,6 @@
 #include "reports/document.h"
 #include "reports/identity.h"
 #include "src/case/parameters.h"
-#include "src/plan/source_place.h"
 
 namespace assay {
 
@@ -99,9 +98,9 @@ void fields(Io& io, SourceLocation& x) {
   ASSAY_FIELD(ptx_line);
   ASSAY_FIELD(function);
   std::optional<std::vector<std::string>> frames;  // null where nothing was inlined; older documents lack it
-  if (!x.called_at.empty()) frames = frames_of(x);
+  if (!x.frames.empty()) frames = x.frames;
   io("frames", frames);
-  x.called_at = joined_frames(frames.value_or(std::vector<std::string>{}));
+  x.frames = frames.value_or(std::vector<std::string>{});
 }
 
 template <typename Io>

@@ -14,8 +14,8 @@ struct SvgSeries {
 };
 
 /// Both axes logarithmic (x to base 2, y to base 10), with a legend. Every point carries its exact numbers as
-/// a title. Stands alone: colours suit light and dark pages. With `places`, x counts them from 1, evenly, and they
-/// are named.
+/// a title. Stands alone: colours suit light and dark pages. With `places`, x counts them from 1, evenly, and
+/// they are named.
 std::string svg_lines(const std::string& title, const std::string& x, const std::string& y,
                       const std::vector<SvgSeries>&, const std::vector<std::string>& places = {});
 

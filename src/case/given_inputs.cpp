@@ -30,8 +30,8 @@ void require_known(const Operator& op, const Specs& specs, const Specs& outputs,
     for (const ArgumentSpec& spec : known) names.emplace_back(spec.name);
   for (const auto& [name, tensor] : raw) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      throw BadInput(
-          fmt::format("{}: {}", source, unknown_name(fmt::format("input or output of {}", op.name), name, names)));
+      throw BadInput(fmt::format("{}: {}", source,
+                                 unknown_name(fmt::format("input or output of {}", op.name), name, names)));
     }
   }
   for (const ArgumentSpec& spec : specs) {
@@ -202,7 +202,8 @@ TensorMap expected_outputs(const Case& c, const Operator& op, const Specs& outpu
     if (found == raw.end()) continue;
     Tensor& tensor = found->second;
     if (std::none_of(given.begin(), given.end(), [&](const auto& g) { return g.name == spec.name; }))
-      throw BadInput(fmt::format("{}: {}: {} has no such output here, its input is absent", source, spec.name, op.name));
+      throw BadInput(
+          fmt::format("{}: {}: {} has no such output here, its input is absent", source, spec.name, op.name));
     if (tensor.dtype != Dtype::fp64 && !is_floating(tensor.dtype))
       throw BadInput(fmt::format("{}: {}: expected bf16, fp16, fp32 or fp64, got {}", source, spec.name,
                                  format(tensor.dtype).name));

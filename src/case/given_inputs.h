@@ -11,8 +11,8 @@
 namespace assay {
 
 struct GivenInputs {
-  Case case_;        ///< sizes, formats, packing and absent inputs as the tensors say
-  TensorMap inputs;  ///< axes named
+  Case case_;          ///< sizes, formats, packing and absent inputs as the tensors say
+  TensorMap inputs;    ///< axes named
   TensorMap expected;  ///< outputs that the file holds beside them, axes named: what it says that they are
   /// Lines for people: tensors that the file holds in another order (src/case/held_order.h).
   std::vector<std::string> notes;

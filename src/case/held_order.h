@@ -18,13 +18,14 @@ namespace assay {
 /// it. Throws BadInput where the shapes leave open which order it is: T = H, or different T and H fit.
 ///
 /// `outputs`: those that the file may hold beside the inputs. Their order is brought back too, and entries of
-/// the layout that name them are taken out of the case. Where T = H, their values can tell: nothing is thrown.
+/// the layout that name them are taken out of the case. Where T = H, their values can tell: nothing is
+/// thrown.
 std::vector<std::string> take_order(Case&, const std::vector<ArgumentSpec>& inputs,
                                     const std::vector<ArgumentSpec>& outputs, TensorMap& raw, int64_t heads,
                                     const std::string& source);
 
-/// The layout of an argument whose memory has these two axes exchanged: "heads-first" of T and H, "transposed"
-/// of the last two; empty where none has.
+/// The layout of an argument whose memory has these two axes exchanged: "heads-first" of T and H,
+/// "transposed" of the last two; empty where none has.
 std::string_view layout_of_exchange(const std::vector<Axis>&, size_t a, size_t b);
 
 }  // namespace assay

@@ -9,7 +9,6 @@
 #include "fuzz/properties.h"
 #include "kernels/compile_ptx.h"
 #include "src/compare/digest.h"
-#include "src/plan/source_place.h"
 #include "src/verify/acceptance.h"
 #include "src/verify/verify.h"
 
@@ -87,7 +86,7 @@ std::string text_of(const SourceLocation& where) {
 
 /// Of the instruction, or of a call that it was inlined at.
 bool is_expected(const SourceLocation& where, const std::vector<LineRange>& expected) {
-  std::vector<std::string> frames = frames_of(where);
+  std::vector<std::string> frames = where.frames;
   frames.push_back(text_of(where));
   return std::any_of(expected.begin(), expected.end(), [&](const LineRange& range) {
     for (int line = range.first; line <= range.last; ++line)

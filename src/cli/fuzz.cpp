@@ -170,8 +170,10 @@ void add_fuzz(CLI::App& app, int& status) {
       ->group(budget)
       ->capture_default_str();
   command
-      ->add_option("--seed", o->seed, "With --cases it decides the cases that are drawn, together with the corpus that --db holds "
-                   "(default: drawn, and printed)")
+      ->add_option(
+          "--seed", o->seed,
+          "With --cases it decides the cases that are drawn, together with the corpus that --db holds "
+          "(default: drawn, and printed)")
       ->check(whole_number(0, UINT64_MAX))
       ->group(budget);
   command->add_option("--jobs", o->options.jobs, "Cases in flight (default: all cores)")

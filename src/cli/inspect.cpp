@@ -105,7 +105,8 @@ void print_fits(const Console& console, const std::vector<OperatorFit>& fits) {
   for (const OperatorFit& fit : fits)
     if (fit.fits || (!fit.matched.empty() && nearest++ < kNearest)) print_fit(console, fit);
   if (!fits.front().fits && nearest == 0)
-    console.line("no tensor is named after an operator's input: say which is which, as in --map q=query_states");
+    console.line(
+        "no tensor is named after an operator's input: say which is which, as in --map q=query_states");
 }
 
 struct InspectCommand {
@@ -123,7 +124,8 @@ struct InspectCommand {
     for (const auto& [name, tensor] : tensors)
       print_tensor(console, name, tensor, inspection.tensors.at(name).summary);
     print_fits(console, inspection.operators);
-    const std::string text = to_json(inspection).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    const std::string text =
+        to_json(inspection).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     if (json == "-") fmt::print("{}", text);
     if (!json.empty() && json != "-") write_file(json, text);
     return 0;
@@ -140,8 +142,9 @@ void add_inspect(CLI::App& app, int& status) {
       ->required()
       ->check(not_empty());
   command
-      ->add_option("--map", options->map,
-                   "Names in that file: q=query_states takes its tensor query_states as q, o=attn_output as o")
+      ->add_option(
+          "--map", options->map,
+          "Names in that file: q=query_states takes its tensor query_states as q, o=attn_output as o")
       ->delimiter(',')
       ->type_name("NAME=TENSOR");
   command->add_option("--layout", options->layout, "How the file holds inputs, as in heads-first,k=dense")

@@ -23,7 +23,7 @@ std::string place(const SourceLocation& where) {
 
 /// The calls around an inlined line, down to the kernel's entry.
 void print_frames(const Console& console, const SourceLocation& where) {
-  const std::vector<std::string> frames = frames_of(where);
+  const std::vector<std::string>& frames = where.frames;
   auto call = std::find(frames.begin(), frames.end(), fmt::format("{}:{}", where.file, where.line));
   for (call += call != frames.end(); call != frames.end(); ++call)
     console.line(console.styled(Style::dim, fmt::format("    inlined at {}", *call)));

@@ -31,8 +31,9 @@ std::vector<std::pair<std::string_view, std::string_view>> cause_names() {
   for (const Meaning& meaning : meanings()) names.emplace_back(meaning.name, meaning.summary);
   std::set<std::string_view> named;
   std::erase_if(names, [&](const auto& row) { return !named.insert(row.first).second; });
-  names.emplace_back(kTransposed,
-                     "two axes of a tensor in the inputs' file are exchanged: its own outputs agree with the other order");
+  names.emplace_back(
+      kTransposed,
+      "two axes of a tensor in the inputs' file are exchanged: its own outputs agree with the other order");
   names.emplace_back(kUnexplained, "nothing above reproduces the wrong values: where they are is shown");
   return names;
 }

@@ -11,7 +11,6 @@
 
 #include "kernels/defect.h"
 #include "kernels/module_text.h"
-#include "src/plan/source_place.h"
 #include "src/ptx/inlined_frames.h"
 
 namespace assay {
@@ -121,7 +120,7 @@ SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t 
   const ptx::Instruction& in = f.body[instruction];
   where.ptx_line = in.ptx_line;
   where.file = module.path;
-  where.called_at = joined_frames(ptx::inlined_frames(module, in.line));
+  where.frames = ptx::inlined_frames(module, in.line);
   if (const int32_t frame = telling_frame(module, in.line); frame >= 0) {
     const ptx::Line& line = module.lines[frame];
     where.line = line.line;

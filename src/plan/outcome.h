@@ -15,8 +15,8 @@ struct SourceLocation {
   int line = 0;
   int ptx_line = 0;
   std::string function;    ///< entry
-  /// Of inlined code its own line and the calls around it, innermost first, as joined_frames (source_place.h) puts it.
-  std::string called_at;
+  /// Of inlined code its own line and the calls around it, "kernels/gla/chunk.cu:106", innermost first; else empty.
+  std::vector<std::string> frames;
 };
 
 /// A run that did not complete: out of bounds, misaligned, illegal barrier use, instruction budget exhausted.

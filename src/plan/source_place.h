@@ -1,16 +1,10 @@
 // What is said of a place in a kernel's sources.
 #pragma once
 #include <string>
-#include <vector>
 
 #include "src/plan/outcome.h"
 
 namespace assay {
-
-/// SourceLocation::called_at of inlined code: its own line and the calls around it, "kernels/gla/chunk.cu:106",
-/// innermost first, and back.
-std::string joined_frames(const std::vector<std::string>& frames);
-std::vector<std::string> frames_of(const SourceLocation&);
 
 /// "kernels/gla/chunk.cu:106, in kernels/gated/format.cuh:94": before the line itself the innermost call of the
 /// kernel's own, in the folder of the file that its entry belongs to; the line alone where it is one of those. Without

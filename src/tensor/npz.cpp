@@ -1,5 +1,5 @@
-// PKWARE's APPNOTE.TXT: 4.3.7 local header, 4.3.12 central directory, 4.3.14 to 4.3.16 its end, 4.5.3 numbers of
-// 64 bits. Numbers are little-endian.
+// PKWARE's APPNOTE.TXT: 4.3.7 local header, 4.3.12 central directory, 4.3.14 to 4.3.16 its end, 4.5.3 numbers
+// of 64 bits. Numbers are little-endian.
 #include "src/tensor/npz.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,9 @@ namespace {
 
 constexpr size_t kEndBytes = 22, kDirectoryBytes = 46, kLocalBytes = 30, kLongestComment = 0xffff;
 constexpr size_t kWideEndBytes = 56, kWideLocatorBytes = 20;
-constexpr uint16_t kWideNumbers = 1;  // the extra field whose numbers stand for those of 32 bits that are all ones
-constexpr size_t kFed = 1 << 16;      // bytes given to zlib at once, whose counts have 32 bits
+constexpr uint16_t kWideNumbers =
+    1;  // the extra field whose numbers stand for those of 32 bits that are all ones
+constexpr size_t kFed = 1 << 16;  // bytes given to zlib at once, whose counts have 32 bits
 constexpr size_t kFirstRoom = 1 << 16, kMostRoom = 1 << 30;
 constexpr uint64_t kMostDeflated = 1100;  // zlib expands a byte to at most 1032
 
@@ -56,7 +57,8 @@ struct Directory {
 Directory place_of_directory(std::string_view file, size_t end, const std::string& path) {
   const Directory narrow{number<uint32_t>(file, end + 16), number<uint16_t>(file, end + 10)};
   if (narrow.at != UINT32_MAX && narrow.entries != UINT16_MAX) return narrow;
-  if (end < kWideLocatorBytes || !file.substr(end - kWideLocatorBytes).starts_with("PK\x06\x07")) return narrow;
+  if (end < kWideLocatorBytes || !file.substr(end - kWideLocatorBytes).starts_with("PK\x06\x07"))
+    return narrow;
   const auto wide = number<uint64_t>(file, end - kWideLocatorBytes + 8);
   if (wide > end || end - wide < kWideEndBytes || !file.substr(wide).starts_with("PK\x06\x06"))
     refuse(path, "corrupt .npz file: its directory does not fit");
@@ -118,7 +120,8 @@ std::string inflated(std::string_view packed, uint64_t size, const std::string& 
       stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(next.data()));
       stream.avail_in = static_cast<uInt>(next.size());
     }
-    if (made == bytes.size()) bytes.resize(made + std::min<uint64_t>(size - made, std::clamp(made, kFirstRoom, kMostRoom)));
+    if (made == bytes.size())
+      bytes.resize(made + std::min<uint64_t>(size - made, std::clamp(made, kFirstRoom, kMostRoom)));
     stream.next_out = reinterpret_cast<Bytef*>(bytes.data()) + made;
     stream.avail_out = static_cast<uInt>(bytes.size() - made);
     const auto room = stream.avail_out, given = stream.avail_in;

@@ -34,7 +34,8 @@ bool is_state(const Tensor& tensor) {
 std::optional<std::pair<size_t, size_t>> places_of(const Tensor& tensor, const std::string& a,
                                                    const std::string& b) {
   const auto place = [&](const std::string& letter) {
-    return std::find_if(tensor.axes.begin(), tensor.axes.end(), [&](const Axis& x) { return x.name == letter; }) -
+    return std::find_if(tensor.axes.begin(), tensor.axes.end(),
+                        [&](const Axis& x) { return x.name == letter; }) -
            tensor.axes.begin();
   };
   const auto count = static_cast<std::ptrdiff_t>(tensor.axes.size());
@@ -69,7 +70,8 @@ Names changed_by(const TensorMap& tensors, const std::string& a, const std::stri
 }
 
 /// Pairs of letters whose axes have one size above 1 in some tensor, those of states first.
-std::vector<std::pair<std::string, std::string>> equal_pairs(const TensorMap& inputs, const TensorMap& expected) {
+std::vector<std::pair<std::string, std::string>> equal_pairs(const TensorMap& inputs,
+                                                             const TensorMap& expected) {
   std::vector<std::pair<std::string, std::string>> pairs;
   const auto add = [&](const Tensor& x) {
     for (size_t i = 0; i < x.axes.size(); ++i)
@@ -131,8 +133,8 @@ struct Fitting {
   double ratio;  ///< their largest error / bound then
 };
 
-Diagnosis diagnosis_of(const std::vector<Fitting>& fitting, const TensorMap& inputs, const TensorMap& expected,
-                       double before) {
+Diagnosis diagnosis_of(const std::vector<Fitting>& fitting, const TensorMap& inputs,
+                       const TensorMap& expected, double before) {
   const AxisExchange& exchange = fitting.front().exchange;
   const std::string layout = layout_for(exchange, inputs, expected),
                     outputs = fmt::format("{}", fmt::join(names_of(expected), ", "));
@@ -146,8 +148,8 @@ Diagnosis diagnosis_of(const std::vector<Fitting>& fitting, const TensorMap& inp
   d.evidence.push_back(fmt::format("the largest error/bound of {} in the file falls from {:.4g} to {:.4g}",
                                    outputs, before, fitting.front().ratio));
   for (size_t i = 1; i < fitting.size(); ++i)
-    d.against.push_back(
-        fmt::format("another exchange fits as well: {} ({:.4g})", text_of(fitting[i].exchange), fitting[i].ratio));
+    d.against.push_back(fmt::format("another exchange fits as well: {} ({:.4g})",
+                                    text_of(fitting[i].exchange), fitting[i].ratio));
   return d;
 }
 

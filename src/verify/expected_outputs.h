@@ -1,6 +1,6 @@
-// Outputs that a file holds beside the inputs: what a model gave for them. They are held against the reference,
-// and where they do not agree with it, against that of the file with two axes of equal size exchanged, which no
-// shape shows.
+// Outputs that a file holds beside the inputs: what a model gave for them. They are held against the
+// reference, and where they do not agree with it, against that of the file with two axes of equal size
+// exchanged, which no shape shows.
 #pragma once
 #include <functional>
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace assay {
 
-/// In the reference's order, those that it has. The bound is the kernel's, and the rounding of the format that
-/// the file has where that is coarser than the one that the bound counts.
+/// In the reference's order, those that it has. The bound is the kernel's, and the rounding of the format
+/// that the file has where that is coarser than the one that the bound counts.
 std::vector<OutputComparison> compare_expected(const TensorMap& expected, const ReferenceResult&);
 
 /// Two axes of equal size that change places in some tensors, inputs or expected outputs.
@@ -27,9 +27,9 @@ std::vector<AxisExchange> axis_exchanges(const TensorMap& inputs, const TensorMa
 /// The tensors with those axes exchanged.
 TensorMap exchanged(TensorMap, const AxisExchange&);
 
-/// The cause "transposed" where expected outputs disagree with the reference and all agree under an exchange; of
-/// less score where several exchanges do that. `evaluate` gives the reference of changed inputs; at most so many
-/// seconds are spent.
+/// The cause "transposed" where expected outputs disagree with the reference and all agree under an exchange;
+/// of less score where several exchanges do that. `evaluate` gives the reference of changed inputs; at most
+/// so many seconds are spent.
 std::optional<Diagnosis> transposed_tensors(const TensorMap& inputs, const TensorMap& expected,
                                             const ReferenceResult&,
                                             const std::function<ReferenceResult(const TensorMap&)>& evaluate,

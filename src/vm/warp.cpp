@@ -23,7 +23,7 @@ SourceLocation where(const Code& code, const Op& op) {
   const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
   if (line.file >= 0) result.file = module.files[static_cast<size_t>(line.file)];
   result.line = line.line;
-  result.called_at = joined_frames(ptx::inlined_frames(module, instruction.line));
+  result.frames = ptx::inlined_frames(module, instruction.line);
   return result;
 }
 

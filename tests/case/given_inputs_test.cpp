@@ -124,7 +124,8 @@ TEST(GivenInputs, OutputsOfTheOperatorAreWhatIsExpectedOfIt) {
   EXPECT_FALSE(given.inputs.contains("o"));
   EXPECT_EQ(given.expected.at("o").shape_text(), "[B=1,T=30,H=2,V=8]");
   EXPECT_EQ(given.expected.at("final_state").dtype, Dtype::bf16);
-  EXPECT_EQ(given.case_, fit_inputs(base(), gated_operator(), packed(), "x").case_) << "they say nothing of the case";
+  EXPECT_EQ(given.case_, fit_inputs(base(), gated_operator(), packed(), "x").case_)
+      << "they say nothing of the case";
   const std::pair<std::function<void(TensorMap&)>, const char*> table[] = {
       {[](TensorMap& t) {
          t["o"] = tensor(Dtype::fp16, {1, 31, 2, 8});

@@ -155,13 +155,15 @@ TEST(HeldOrder, EqualTokensAndHeadsAreLeftToTheValuesOfOutputs) {
   raw["o"] = counted({1, 4, 4, 8});
   const GivenInputs given = fit(raw);
   EXPECT_EQ(given.inputs.at("q").data, raw.at("q").data);
-  EXPECT_EQ(given.notes, (std::vector<std::string>{"x: T and H are both 4: [B,T,H,..] and [B,H,T,..] look alike; "
-                                                   "read as [B,T,H,..], held against its outputs"}));
+  EXPECT_EQ(given.notes,
+            (std::vector<std::string>{"x: T and H are both 4: [B,T,H,..] and [B,H,T,..] look alike; "
+                                      "read as [B,T,H,..], held against its outputs"}));
   EXPECT_EQ(fit(raw, "heads-first").expected.at("o").value(8), 4 * 8);
 }
 
 TEST(HeldOrder, AnExchangeOfAxesHasTheLayoutThatUndoesIt) {
-  const std::vector<Axis> keys{{"B", 1}, {"T", 4}, {"H", 4}, {"K", 4}}, state{{"N", 1}, {"H", 4}, {"K", 4}, {"V", 4}};
+  const std::vector<Axis> keys{{"B", 1}, {"T", 4}, {"H", 4}, {"K", 4}},
+      state{{"N", 1}, {"H", 4}, {"K", 4}, {"V", 4}};
   EXPECT_EQ(layout_of_exchange(keys, 1, 2), "heads-first");
   EXPECT_EQ(layout_of_exchange(keys, 2, 3), "transposed");
   EXPECT_EQ(layout_of_exchange(keys, 1, 3), "");

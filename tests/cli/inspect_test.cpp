@@ -132,7 +132,8 @@ Tensor gla_output(const TensorMap& in) {
         double sum = 0;
         for (int64_t k = 0; k < K; ++k) {
           double& s = S[static_cast<size_t>(k)];
-          s = std::exp(in.at("g").value(row * K + k)) * s + in.at("k").value(row * K + k) * in.at("v").value(row * V + v);
+          s = std::exp(in.at("g").value(row * K + k)) * s +
+              in.at("k").value(row * K + k) * in.at("v").value(row * V + v);
           sum += in.at("q").value(row * K + k) * s;
         }
         o.set(row * V + v, sum / std::sqrt(static_cast<double>(K)));
@@ -165,7 +166,8 @@ TEST(Inputs, OutputsInTheFileAreHeldAgainstTheReference) {
   const std::string run = "verify gla.fused_recurrent --backend vm --json out.json --inputs x.safetensors";
   TensorMap tensors = square_with_output();
   write_safetensors(here / "x.safetensors", tensors);
-  expect_parts(run_assay(run, here), 0, {"PASS", "the file's own outputs agree with the reference", "o in the file"});
+  expect_parts(run_assay(run, here), 0,
+               {"PASS", "the file's own outputs agree with the reference", "o in the file"});
   expect_parts(run_assay("inspect x.safetensors", here), 0, {"fits gla", "; its outputs o"});
   tensors["attn"] = tensors["o"], tensors.erase("o");
   write_safetensors(here / "x.safetensors", tensors);
@@ -173,8 +175,9 @@ TEST(Inputs, OutputsInTheFileAreHeldAgainstTheReference) {
   tensors["attn"].set(5, tensors["attn"].value(5) + 1);
   write_safetensors(here / "x.safetensors", tensors);
   const Ran ran = run_assay(run + " --map o=attn", here);
-  expect_parts(ran, 1, {"FINDING  1 element of o in the file not what the reference gives",
-                        "worst element in the file o[b=0,t=0,h=0,v=5]"});
+  expect_parts(ran, 1,
+               {"FINDING  1 element of o in the file not what the reference gives",
+                "worst element in the file o[b=0,t=0,h=0,v=5]"});
   EXPECT_EQ(ran.out.find("transposed"), std::string::npos) << ran.out;
   const auto json = nlohmann::json::parse(read_file(here / "out.json"));
   EXPECT_EQ(json.at("cause"), "expected/o");
@@ -190,9 +193,10 @@ TEST(Inputs, AxesThatNoShapeShowsAreToldByTheFilesOutputs) {
   TensorMap tensors = square_with_output();
   tensors["initial_state"] = transposed_state(tensors.at("initial_state"));
   write_safetensors(here / "x.safetensors", tensors);
-  expect_parts(run_assay(run, here), 1,
-               {"cause transposed (100 %): initial_state is transposed: axes K and V exchanged; with that o agrees; "
-                "give --layout initial_state=transposed"});
+  expect_parts(
+      run_assay(run, here), 1,
+      {"cause transposed (100 %): initial_state is transposed: axes K and V exchanged; with that o agrees; "
+       "give --layout initial_state=transposed"});
   expect_parts(run_assay(run + " --layout initial_state=transposed", here), 0, {"PASS", "o in the file"});
   tensors.erase("o");
   write_safetensors(here / "x.safetensors", tensors);

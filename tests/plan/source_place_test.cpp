@@ -6,7 +6,7 @@ namespace assay {
 namespace {
 
 SourceLocation at(const std::string& file, int line, const std::vector<std::string>& frames) {
-  return {file, line, 17, "k", joined_frames(frames)};
+  return {file, line, 17, "k", frames};
 }
 
 TEST(SourcePlace, NamesTheKernelsOwnCallBeforeALineOfASharedHelper) {
@@ -20,11 +20,6 @@ TEST(SourcePlace, IsTheLineAloneWhereItIsTheKernelsOwnOrNothingIsKnownOfCalls) {
             "kernels/gla/keys.cuh:50");
   EXPECT_EQ(source_place(at("kernels/gla/chunk.cu", 7, {})), "kernels/gla/chunk.cu:7");
   EXPECT_EQ(source_place(at("k.cu", 7, {"helper.cuh:2", "k.cu:7"})), "k.cu:7") << "a caller, not the helper inside";
-}
-
-TEST(SourcePlace, FramesComeBackAsTheyWereJoined) {
-  for (const std::vector<std::string>& frames : {std::vector<std::string>{}, {"a.cu:1"}, {"b.cuh:2", "dir/a.cu:1"}})
-    EXPECT_EQ(frames_of(at("a.cu", 1, frames)), frames);
 }
 
 TEST(SourcePlace, IsThePtxLineWithoutSources) {

@@ -59,8 +59,9 @@ TEST(FindingParts, TheRuleIsTheBestNameKnownAndHasAText) {
 
 TEST(FindingParts, AContradictedOutputOfTheFileIsSaidToBeItsOwnAndHasNoPlaceInTheKernel) {
   json v = test::contradicted_verification();
-  EXPECT_EQ(headline_of(v), "37 of 5120 elements of o in the inputs' file: o[b=0,t=2,h=0,v=1] is 0.375, expected "
-                            "0.8128, error 1234 times its bound");
+  EXPECT_EQ(headline_of(v),
+            "37 of 5120 elements of o in the inputs' file: o[b=0,t=2,h=0,v=1] is 0.375, expected "
+            "0.8128, error 1234 times its bound");
   EXPECT_EQ(rule_of(v), "transposed");
   EXPECT_TRUE(place_of(v).is_null());
   v["diagnosis"] = json::array();

@@ -25,8 +25,8 @@ int count(const std::vector<test::Element>& found, std::string_view name) {
 }
 
 TEST(Junit, CountsWhatItLists) {
-  for (const json& sample :
-       {test::passed_verification(), test::nan_verification(), test::contradicted_verification(), test::fuzz_run(0), test::fuzz_run(3)}) {
+  for (const json& sample : {test::passed_verification(), test::nan_verification(),
+                             test::contradicted_verification(), test::fuzz_run(0), test::fuzz_run(3)}) {
     const std::vector<test::Element> found = elements(sample);
     EXPECT_EQ(found[0].name, "testsuites");
     EXPECT_EQ(found[0].attribute("tests"), std::to_string(count(found, "testcase")));
@@ -114,7 +114,8 @@ TEST(Junit, AnOutputOfTheFileIsATestOfItsOwn) {
   std::vector<std::string> failed;
   const std::vector<test::Element> found = elements(test::contradicted_verification());
   for (size_t i = 0; i + 1 < found.size(); ++i)
-    if (found[i].name == "testcase" && found[i + 1].name == "failure") failed.push_back(found[i].attribute("name"));
+    if (found[i].name == "testcase" && found[i + 1].name == "failure")
+      failed.push_back(found[i].attribute("name"));
   ASSERT_EQ(failed.size(), 2u) << "the output, and the run";
   EXPECT_EQ(failed[0], "o in the inputs&#39; file");
   for (const test::Element& e : found)

@@ -8,8 +8,9 @@ namespace assay {
 namespace {
 
 TEST(MarkdownTable, CodeKeepsItsTextWhateverItHolds) {
-  const std::pair<const char*, const char*> table[] = {
-      {"a", "`a`"}, {"", ""}, {"a`b", "`` a`b ``"}, {"``", "``` `` ```"}, {"a\nb", "`a b`"}, {"a|b", "`a\\|b`"}};
+  const std::pair<const char*, const char*> table[] = {{"a", "`a`"},         {"", ""},
+                                                       {"a`b", "`` a`b ``"}, {"``", "``` `` ```"},
+                                                       {"a\nb", "`a b`"},    {"a|b", "`a\\|b`"}};
   for (const auto& [text, span] : table) EXPECT_EQ(markdown::code(text), span);
 }
 

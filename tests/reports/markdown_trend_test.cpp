@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 
 TEST(MarkdownTrend, FindingsStandWithTheRunsThatHadThem) {
-  const test::Rows rows = test::read_markdown_table(trend_markdown(test::sample_trend()).markdown, "| kernel |");
+  const test::Rows rows =
+      test::read_markdown_table(trend_markdown(test::sample_trend()).markdown, "| kernel |");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0][2], "run 2, bbb");
   EXPECT_EQ(rows[0][3], "run 3, ccc");

@@ -51,9 +51,11 @@ TEST(SvgChart, NamedPlacesStandEvenly) {
   const std::string svg =
       svg_lines("t", "run", "ratio", {{"a", {{1, 1}, {2, 10}, {4, 100}}}}, {"one", "two", "three", "four"});
   const auto at = marks(svg);
-  const double x1 = at.at("a: run 1, 1").first, x2 = at.at("a: run 2, 10").first, x4 = at.at("a: run 4, 100").first;
+  const double x1 = at.at("a: run 1, 1").first, x2 = at.at("a: run 2, 10").first,
+               x4 = at.at("a: run 4, 100").first;
   EXPECT_NEAR(x4 - x2, 2 * (x2 - x1), 0.21);
-  for (const char* name : {">one<", ">two<", ">three<", ">four<"}) EXPECT_NE(svg.find(name), svg.npos) << name;
+  for (const char* name : {">one<", ">two<", ">three<", ">four<"})
+    EXPECT_NE(svg.find(name), svg.npos) << name;
 }
 
 TEST(SvgChart, EverySeriesHasItsLineItsNameAndItsStroke) {

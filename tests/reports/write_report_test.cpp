@@ -149,8 +149,9 @@ TEST_F(WriteReport, OutputsOfTheInputsFileStandBesideTheKernelsInEveryForm) {
   EXPECT_EQ(Texts(markdown[0].begin() + 2, markdown[0].begin() + 8),
             shortened(held, {"elements", "violation", "nonfinite", "wrong_class", "undecided", "max_ratio"}));
   EXPECT_NE(own_page().find(title), std::string::npos);
-  EXPECT_TRUE(holds(page, exact(held, {"elements", "violation", "nonfinite", "wrong_class", "undecided", "max_ratio",
-                                       "max_tightness", "max_relative_bound", "max_enclosure"})));
+  EXPECT_TRUE(
+      holds(page, exact(held, {"elements", "violation", "nonfinite", "wrong_class", "undecided", "max_ratio",
+                               "max_tightness", "max_relative_bound", "max_enclosure"})));
   EXPECT_TRUE(holds(page, exact(held["worst"], {"got"})));
   EXPECT_NE(content("junit.xml").find("o in the inputs&#39; file"), std::string::npos);
   EXPECT_NE(content("findings.sarif").find("\"transposed\""), std::string::npos);

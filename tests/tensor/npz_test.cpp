@@ -58,7 +58,8 @@ TEST(Npz, ADirectoryOfWideNumbersIsFound) {
   wide.replace(end + 16, 4, 4, '\xff');  // where the directory begins
   EXPECT_EQ(parse_npz(wide, "x.npz").at("q").data, read_npz(kWide).at("q").data);
   const size_t locator = wide.rfind("PK\x06\x07");
-  EXPECT_NE(message(std::string(wide).replace(locator, 4, "XXXX")).find("its directory does not fit"), std::string::npos);
+  EXPECT_NE(message(std::string(wide).replace(locator, 4, "XXXX")).find("its directory does not fit"),
+            std::string::npos);
   EXPECT_NE(message(std::string(wide).replace(locator + 8, 1, "x")).find("its directory does not fit"),
             std::string::npos);
 }
@@ -99,7 +100,8 @@ TEST(Npz, LargeDeflatedTensorsComeBackAsTheyWere) {
   for (const bool zeros : {false, true}) {
     Tensor tensor("q", Dtype::fp32, {{"T", 100'003}});
     uint32_t state = 1;
-    for (int64_t i = 0; !zeros && i < tensor.size(); ++i) tensor.set_bits(i, state = state * 1664525 + 1013904223);
+    for (int64_t i = 0; !zeros && i < tensor.size(); ++i)
+      tensor.set_bits(i, state = state * 1664525 + 1013904223);
     write_npy(folder / "q.npy", tensor);
     const std::string file = archive_of("q.npy", read_file(folder / "q.npy"));
     EXPECT_EQ(file.size() > 3 * (1 << 16), !zeros);

@@ -27,7 +27,8 @@ struct Sample {
 
   /// What the reference gives, each value rounded to the output's format.
   TensorMap exact_outputs(const TensorMap& of) const {
-    const ReferenceResult reference = reference_of(c, float_kernel(), find_operator(float_kernel().operator_name), of, 1);
+    const ReferenceResult reference =
+        reference_of(c, float_kernel(), find_operator(float_kernel().operator_name), of, 1);
     TensorMap result;
     for (const ReferenceOutput& output : reference.outputs) {
       Tensor tensor(output.name, Dtype::fp32, output.axes);
@@ -104,17 +105,21 @@ TEST(ExpectedOutputs, OneExchangeOfEqualAxesThatMakesThemRightIsNamed) {
        "initial_state is transposed: axes K and V exchanged; with that final_state, o agree; give --layout "
        "initial_state=transposed"},
       {{{"initial_state", "final_state"}, "K", "V"},
-       "initial_state, final_state are transposed: axes K and V exchanged; with that final_state, o agree; give "
+       "initial_state, final_state are transposed: axes K and V exchanged; with that final_state, o agree; "
+       "give "
        "--layout initial_state=transposed,final_state=transposed"},
       {{{"final_state"}, "K", "V"}, "final_state is transposed: axes K and V exchanged; "},
-      {{{"q"}, "T", "H"}, "q is transposed: axes T and H exchanged; with that final_state, o agree; give --layout q=heads-first"},
+      {{{"q"}, "T", "H"},
+       "q is transposed: axes T and H exchanged; with that final_state, o agree; give --layout "
+       "q=heads-first"},
       {{{"g", "k", "q", "v"}, "T", "H"}, "g, k, q, v are transposed: axes T and H exchanged; "},
       {{{"g", "k", "q", "v", "o"}, "T", "H"}, "g, k, q, v, o are transposed: axes T and H exchanged; "},
       {{{"o"}, "T", "H"}, "o is transposed: axes T and H exchanged; "},
   };
   const Sample s;
   for (const Row& row : table) {
-    const Verification v = s.verify_with(exchanged(s.inputs, row.exchange), exchanged(s.outputs, row.exchange));
+    const Verification v =
+        s.verify_with(exchanged(s.inputs, row.exchange), exchanged(s.outputs, row.exchange));
     EXPECT_EQ(v.verdict, "finding") << row.said;
     ASSERT_EQ(v.diagnosis.size(), 1u) << row.said;
     EXPECT_EQ(v.diagnosis[0].cause, kTransposed);
@@ -146,8 +151,8 @@ TEST(ExpectedOutputs, ExchangesAreProposedWhereAxesAreEqualAndBitsChange) {
     EXPECT_EQ(std::count(e.tensors.begin(), e.tensors.end(), "initial_state"), 0) << e.a << e.b;
 }
 
-/// A state that looks the same from each of its axes in turn, but not with two of them exchanged: three exchanges
-/// give the same.
+/// A state that looks the same from each of its axes in turn, but not with two of them exchanged: three
+/// exchanges give the same.
 TEST(ExpectedOutputs, WhereSeveralExchangesFitNoneIsCertain) {
   Sample s;
   s.c.T = 3, s.c.H = s.c.K = s.c.V = 4;
@@ -160,12 +165,15 @@ TEST(ExpectedOutputs, WhereSeveralExchangesFitNoneIsCertain) {
     state.set(flat, h * k * k + k * v * v + v * h * h);
   }
   const TensorMap expected = s.exact_outputs(exchanged(s.inputs, {{"initial_state"}, "K", "V"}));
-  const auto evaluate = [&](const TensorMap& changed) { return reference_of(s.c, float_kernel(), op, changed, 1); };
+  const auto evaluate = [&](const TensorMap& changed) {
+    return reference_of(s.c, float_kernel(), op, changed, 1);
+  };
   const auto d = transposed_tensors(s.inputs, expected, evaluate(s.inputs), evaluate, 60);
   ASSERT_TRUE(d);
   EXPECT_EQ(d->against.size(), 2u);
   EXPECT_DOUBLE_EQ(d->score, 1.0 / 3);
-  EXPECT_FALSE(transposed_tensors(s.inputs, expected, evaluate(s.inputs), evaluate, -1)) << "no time, no cause";
+  EXPECT_FALSE(transposed_tensors(s.inputs, expected, evaluate(s.inputs), evaluate, -1))
+      << "no time, no cause";
 }
 
 }  // namespace
