@@ -206,7 +206,7 @@ TEST(Causes, AFiniteValueThatGrewWithAnExponentialsArgumentHadAPositiveExponent)
   dk.worst.element = "dk[b=0,t=1,h=0,k=0]";
   dk.worst.got = 0x1p90, dk.worst.expected = 0.5, dk.worst.bound = 1e-6;
   std::vector<OutputComparison> outputs{dk};
-  std::vector<ExponentRange> exponents{{{"k.cu", 7, 9, "k", ""}, "ex2.approx.f32", -5, 92, 10, 0}};
+  std::vector<ExponentRange> exponents{{{"k.cu", 7, 9, "k", {}}, "ex2.approx.f32", -5, 92, 10, 0}};
   Evidence e;
   e.outputs = &outputs, e.exponents = &exponents, e.op = &find_operator("gla");
   ASSERT_FALSE(diagnose(e).empty());
