@@ -112,6 +112,22 @@ std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOption
   return causes;
 }
 
+/// Adds the named causes of a positive exponent, before what fits and leaves it unexplained.
+void add_growth(const JudgedRun& run, const VerifyOptions& options, Weighed& weighed, Verification& v) {
+  for (Diagnosis& d : causes_of_growth(run, options, v)) v.diagnosis.push_back(std::move(d));
+  for (Diagnosis& d : weighed.fitting) {
+    if (explains_growth(d.cause)) continue;
+    d.score *= kOfTheRest;
+    d.against.push_back("it has no exponential with an argument above 0, and the run has");
+  }
+}
+
+/// What the checks say of a finding where nobody has asked them and the run is small.
+std::optional<CheckReport> checks_unasked(const JudgedRun& run, const VerifyOptions& options, const Verification& v) {
+  if (v.checks || v.trap || options.meaning_seconds <= 0 || v.lane_instructions > kCheckInstructions) return std::nullopt;
+  return vm::run_checked(run.plan, run.inputs, options.origin.machine, vm::Checks{});
+}
+
 /// The causes of a trap on a further case.
 std::vector<Diagnosis> causes_of(const TrappedCase& trapped, const Operator& op) {
   Evidence evidence;
@@ -177,11 +193,8 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   if (overflow && options.meaning_seconds > 0)
     evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.op, run.inputs, run.backend,
                                                      element->first, element->second);
-  std::optional<CheckReport> report;
-  if (!v.checks && !v.trap && options.meaning_seconds > 0 && has_program && v.lane_instructions <= kCheckInstructions) {
-    report = vm::run_checked(run.plan, run.inputs, options.origin.machine, vm::Checks{});
-    evidence.checks = &*report;
-  }
+  const std::optional<CheckReport> unasked = has_program ? checks_unasked(run, options, v) : std::nullopt;
+  if (unasked) evidence.checks = &*unasked;
   v.diagnosis = diagnose(evidence);
   Weighed weighed = weigh(run, options, v, overflow);
   std::optional<ShadowReport> shadow;
@@ -192,14 +205,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
     evidence.shadow = &*shadow;
     v.diagnosis = diagnose(evidence);
   }
-  if (!element && !v.trap && failed(v, kNoPositiveExponent)) {
-    for (Diagnosis& d : causes_of_growth(run, options, v)) v.diagnosis.push_back(std::move(d));
-    for (Diagnosis& d : weighed.fitting)
-      if (!explains_growth(d.cause)) {
-        d.score *= kOfTheRest;
-        d.against.push_back("it has no exponential with an argument above 0, and the run has");
-      }
-  }
+  if (!element && !v.trap && failed(v, kNoPositiveExponent)) add_growth(run, options, weighed, v);
   std::copy(weighed.fitting.begin(), weighed.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
   add_unexplained(v.outputs, weighed, v.diagnosis);
