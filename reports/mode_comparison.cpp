@@ -131,7 +131,7 @@ std::string winners_text(const Winners& winners) {
   return text;
 }
 
-/// Of one format: "gla.chunk at decay near-one, none; gla.fused_recurrent at decay mild, strong".
+/// Of one format: "decay near-one, none: gla.chunk; decay mild, strong: gla.fused_recurrent".
 std::string format_text(const std::map<std::string, Winners>& by_decay) {
   std::map<std::string, std::set<std::string>> decays;
   for (const auto& [decay, winners] : by_decay) decays[winners_text(winners)].insert(decay);
@@ -141,7 +141,7 @@ std::string format_text(const std::map<std::string, Winners>& by_decay) {
   std::string text;
   for (const auto& [who, where] : groups) {
     const bool named = !where.begin()->empty();
-    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", who, named ? " at decay " + joined(where) : "");
+    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", named ? "decay " + joined(where) + ": " : "", who);
   }
   return text;
 }
@@ -152,7 +152,7 @@ void add_sentences(const Comparison& c, Answer& answer) {
   std::map<std::string, std::set<std::string>> formats;  // by what is said of them
   for (const auto& [dtype, by_decay] : by_format) formats[format_text(by_decay)].insert(dtype);
   std::vector<std::string> sentences;
-  for (const auto& [text, dtypes] : formats) sentences.push_back(fmt::format("{}: {}.", joined(dtypes), text));
+  for (const auto& [text, dtypes] : formats) sentences.push_back(fmt::format("{}, {}.", joined(dtypes), text));
   std::sort(sentences.begin(), sentences.end());
   for (std::string& sentence : sentences) answer.sentences.push_back(std::move(sentence));
 }

@@ -74,8 +74,8 @@ std::string all_safe(const std::string& kernel, const std::vector<const SweepCel
       fmt::format("every output of {} runs in {} is finite and within its proved bound.", settings.size() * seeds,
                   joined({formats.begin(), formats.end()}, ", "));
   if (lowest > highest) return fmt::format("{} takes no gates: {}", kernel, outcome);
-  return fmt::format("{}: log decays from {} to {} are safe: {}", kernel, shown(lowest), shown(highest),
-                     outcome);
+  return fmt::format("{}: log decays from {} to {}, as they were drawn, are safe: {}", kernel, shown(lowest),
+                     shown(highest), outcome);
 }
 
 std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
@@ -182,7 +182,7 @@ std::string length_limit(const std::vector<const SweepCell*>& cells, double tole
   return fmt::format("at every length, up to T = {}", up_to);
 }
 
-/// The same by decay: "at every length, up to T = 16384, but under decay strong at none of the lengths (...)".
+/// The same by decay: "at every length, up to T = 16384, except under decay strong: at none of the lengths (...)".
 std::string length_limits(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
   std::map<std::string, std::vector<const SweepCell*>> by_decay;
   for (const SweepCell* cell : cells) by_decay[option_of(*cell, "decay")].push_back(cell);
@@ -193,7 +193,7 @@ std::string length_limits(const std::vector<const SweepCell*>& cells, double tol
   });
   std::string text = most->first;
   for (const auto& [limit, names] : decays)
-    if (limit != most->first) text += fmt::format(", but under decay {} {}", joined(names, ", "), limit);
+    if (limit != most->first) text += fmt::format(", except under decay {}: {}", joined(names, ", "), limit);
   return text;
 }
 

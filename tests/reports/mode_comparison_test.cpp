@@ -36,7 +36,7 @@ TEST(ModeComparison, DecaysAreGroupedByTheirWinnerAndTheTableHasTheFactors) {
   const Sweep sweep = compared({{"length", {"64", "128"}}, {"decay", {"mild", "none", "strong"}}}, 3,
                                [](const SweepCell& cell, uint64_t) { return setting(cell, "decay") == "none" ? 0.25 : 2; });
   const Answer answer = which_kernel_is_more_precise(sweep);
-  EXPECT_EQ(answer.sentences, Sentences{"bf16: gla.chunk at decay mild, strong; gla.fused_recurrent at decay none."});
+  EXPECT_EQ(answer.sentences, Sentences{"bf16, decay mild, strong: gla.chunk; decay none: gla.fused_recurrent."});
   EXPECT_EQ(answer.table.head, (Sentences{"decay", "length", "bf16 o"}));
   const std::string chunk = "chunk × 2 (0.00024 against 0.00049)", recurrent = "fused_recurrent × 4 (6.1e-05 against 0.00024)";
   EXPECT_EQ(answer.table.rows, (Rows{{"mild", "T = 64", chunk},
@@ -57,7 +57,7 @@ TEST(ModeComparison, FormatsOfWhichTheSameIsSaidShareASentence) {
   const auto factor = [](const SweepCell& cell, uint64_t) { return setting(cell, "dtype") == "fp32" ? 0.5 : 8.0; };
   const Answer answer = which_kernel_is_more_precise(
       compared({{"decay", {"mild"}}, {"dtype", {"bf16", "fp16", "fp32"}}}, 3, factor));
-  EXPECT_EQ(answer.sentences, (Sentences{"bf16, fp16: gla.chunk at decay mild.", "fp32: gla.fused_recurrent at decay mild."}));
+  EXPECT_EQ(answer.sentences, (Sentences{"bf16, fp16, decay mild: gla.chunk.", "fp32, decay mild: gla.fused_recurrent."}));
 }
 
 TEST(ModeComparison, OutputsWithWinnersOfTheirOwnAreNamed) {
@@ -70,7 +70,7 @@ TEST(ModeComparison, OutputsWithWinnersOfTheirOwnAreNamed) {
     sweep.cells.push_back(state);
   }
   EXPECT_EQ(which_kernel_is_more_precise(sweep).sentences,
-            Sentences{"bf16: gla.chunk for o, gla.fused_recurrent for final_state at decay mild."});
+            Sentences{"bf16, decay mild: gla.chunk for o, gla.fused_recurrent for final_state."});
 }
 
 TEST(ModeComparison, EqualOnesAndNoiseOfEitherSignHaveNoWinner) {
@@ -78,7 +78,7 @@ TEST(ModeComparison, EqualOnesAndNoiseOfEitherSignHaveNoWinner) {
     const Answer answer = which_kernel_is_more_precise(compared(kLengthAndDecay, 4, [&](const auto&, uint64_t seed) {
       return !noise ? 1.0 : seed % 2 ? 3.0 : 1.0 / 3;
     }));
-    EXPECT_EQ(answer.sentences, Sentences{"bf16: no sure difference at decay mild, strong."});
+    EXPECT_EQ(answer.sentences, Sentences{"bf16, decay mild, strong: no sure difference."});
     for (const auto& row : answer.table.rows) EXPECT_EQ(row.back(), "-");
   }
 }
@@ -87,7 +87,7 @@ TEST(ModeComparison, OneRunShowsNothing) {
   const Answer answer =
       which_kernel_is_more_precise(compared({{"decay", {"mild"}}}, 1, [](const auto&, uint64_t) { return 8; }));
   EXPECT_EQ(answer.sentences,
-            Sentences{"bf16: too few runs with rounding errors to tell (give more --seeds) at decay mild."});
+            Sentences{"bf16, decay mild: too few runs with rounding errors to tell (give more --seeds)."});
 }
 
 TEST(ModeComparison, ADifferenceAtTheLongestLengthAloneIsSaidToBeThere) {
@@ -96,7 +96,7 @@ TEST(ModeComparison, ADifferenceAtTheLongestLengthAloneIsSaidToBeThere) {
   };
   const Answer answer = which_kernel_is_more_precise(compared(kLength, 4, at_last));
   EXPECT_EQ(answer.sentences,
-            Sentences{"bf16: no sure difference at T = 64 and gla.chunk at T = 512 at decay logsigmoid."});
+            Sentences{"bf16, decay logsigmoid: no sure difference at T = 64 and gla.chunk at T = 512."});
   EXPECT_EQ(answer.table.rows.at(0), (Sentences{"logsigmoid", "T = 64", "-"}));
   EXPECT_EQ(answer.table.rows.at(1), (Sentences{"logsigmoid", "T = 512", "chunk × 4 (0.00024 against 0.00098)"}));
 }
@@ -104,7 +104,7 @@ TEST(ModeComparison, ADifferenceAtTheLongestLengthAloneIsSaidToBeThere) {
 TEST(ModeComparison, TheOtherWinnerAtTheLongestLengthIsNamed) {
   const auto turning = [](const SweepCell& cell, uint64_t) { return length_of(cell) == 512 ? 0.5 : 64; };
   const Answer answer = which_kernel_is_more_precise(compared(kLength, 8, turning));
-  EXPECT_EQ(answer.sentences, Sentences{"bf16: gla.chunk at T = 64 and gla.fused_recurrent at T = 512 at decay logsigmoid."});
+  EXPECT_EQ(answer.sentences, Sentences{"bf16, decay logsigmoid: gla.chunk at T = 64 and gla.fused_recurrent at T = 512."});
   EXPECT_EQ(answer.table.rows.at(0).at(2), "chunk × 64 (0.00024 against 0.016)");
   EXPECT_EQ(answer.table.rows.at(1).at(2), "fused_recurrent × 2 (0.00012 against 0.00024)");
 }

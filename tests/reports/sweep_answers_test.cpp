@@ -51,7 +51,7 @@ void gates(SweepCell& cell) {
 TEST(SafeGates, AreAllThatWereDrawnWhereEverythingPassed) {
   EXPECT_EQ(
       answer(sweep_of({"gla.chunk"}, kDecay, 3, gates), kGates),
-      "gla.chunk: log decays from -100 to -0.25 are safe: every output of 9 runs in bf16 is finite "
+      "gla.chunk: log decays from -100 to -0.25, as they were drawn, are safe: every output of 9 runs in bf16 is finite "
       "and within its proved bound.");
 }
 
@@ -108,7 +108,7 @@ TEST(SafeGates, AreNotClaimedOfInputsOutsideTheDomainOrOfRefusedPoints) {
     if (cell.gate_min == -100) cell.verdict = "refused";
   });
   const std::string text = answer(sweep, kGates);
-  EXPECT_TRUE(holds(text, "from -1 to -0.25 are safe: every output of 1 runs")) << text;
+  EXPECT_TRUE(holds(text, "from -1 to -0.25, as they were drawn, are safe: every output of 1 runs")) << text;
   EXPECT_TRUE(holds(text, "1 points were refused")) << text;
 }
 
@@ -149,7 +149,7 @@ TEST(Lengths, AreAcceptableUpToTheLastOneWithinTheTolerance) {
   EXPECT_EQ(
       answer(sweep, kLengths),
       "bf16, largest error in any run at most 0.007812 of the output's root mean square: gla.chunk o at every length, up to "
-      "T = 512, but under decay strong up to T = 256 (0.5 at T = 512).");
+      "T = 512, except under decay strong: up to T = 256 (0.5 at T = 512).");
   sweep.tolerance = 0.5;
   EXPECT_TRUE(holds(answer(sweep, kLengths), "gla.chunk o at every length, up to T = 512"));
   sweep.tolerance = 0x1p-11;
