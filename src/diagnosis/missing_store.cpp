@@ -51,21 +51,14 @@ std::optional<Stores> stores_into(const Plan& plan, const TensorMap& inputs, con
   return stores;
 }
 
-std::vector<int64_t> indices_of(const std::vector<Axis>& axes, int64_t flat) {
-  std::vector<int64_t> indices(axes.size());
-  for (size_t i = axes.size(); i-- > 0;) {
-    indices[i] = flat % axes[i].size;
-    flat /= axes[i].size;
-  }
-  return indices;
-}
-
 /// Of an axis along which no store reaches the element's index the indices that they do reach: "v = 0..31".
 std::string reach_of(const Stores& stores, const PlanOutput& output, int64_t flat) {
-  const std::vector<int64_t> wanted = indices_of(output.axes, flat);
+  Tensor shape;  // names indices; holds nothing
+  shape.axes = output.axes;
+  const std::vector<int64_t> wanted = shape.index(flat);
   for (size_t axis = output.axes.size(); axis-- > 0;) {
     std::set<int64_t> reached;
-    for (const auto& [element, writer] : stores.writer) reached.insert(indices_of(output.axes, element)[axis]);
+    for (const auto& [element, writer] : stores.writer) reached.insert(shape.index(element)[axis]);
     if (reached.contains(wanted[axis]) || reached.empty()) continue;
     std::string name = output.axes[axis].name;
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });

@@ -117,6 +117,19 @@ std::vector<Variant> no_diagonal(const FailingRun& run) {
   return v;
 }
 
+/// At the last token of a block of C all its tokens, the last first, from an empty state: each reads the later ones.
+Events block_backwards(const TokenPlace& p, int64_t C) {
+  Events e;
+  if (p.t % C != C - 1 && p.t != p.length - 1) return e;
+  e.push_back({-1, -1, -1, true});
+  for (int64_t row = p.row; row >= p.row - p.t % C; --row) {
+    e.push_back({-1, -1, row});
+    e.push_back({-1, row, -1});
+    e.push_back({row, -1, -1});
+  }
+  return e;
+}
+
 /// The reference, and what each token would read of the later ones of its block: the block run backwards, decays
 /// times `gate`.
 std::optional<Prediction> with_later_ones(const FailingRun& run, int64_t C, double gate) {
@@ -126,17 +139,7 @@ std::optional<Prediction> with_later_ones(const FailingRun& run, int64_t C, doub
     inputs[name] = mapped(inputs.at(name), [gate](double g, int64_t) { return gate * g; });
   changed.owned = std::make_shared<const TensorMap>(std::move(inputs));
   changed.problem.inputs = changed.owned.get();
-  Schedule later = schedule_of(run, [C](const TokenPlace& p) {
-    Events e;
-    if (p.t % C != C - 1 && p.t != p.length - 1) return e;
-    e.push_back({-1, -1, -1, true});
-    for (int64_t row = p.row; row >= p.row - p.t % C; --row) {
-      e.push_back({-1, -1, row});
-      e.push_back({-1, row, -1});
-      e.push_back({row, -1, -1});
-    }
-    return e;
-  });
+  Schedule later = schedule_of(run, [C](const TokenPlace& p) { return block_backwards(p, C); });
   later.initial_state = later.final_state = false;
   return sum_of(reference_prediction(run), evaluate_schedule(changed, later));
 }
@@ -152,19 +155,9 @@ std::optional<Prediction> with_mirrored_pairs(const FailingRun& run, const std::
   changed.owned = std::make_shared<const TensorMap>(std::move(inputs));
   changed.problem.inputs = changed.owned.get();
   Schedule later = schedule_of(run, [C, next](const TokenPlace& p) {
-    Events e;
-    if (next) {
-      const bool pair = p.t + 1 < p.length && p.t % C != C - 1;
-      return Events{{-1, -1, -1, true}, {-1, pair ? p.row + 1 : -1, -1}, {pair ? p.row + 1 : -1, -1, p.row}};
-    }
-    if (p.t % C != C - 1 && p.t != p.length - 1) return e;
-    e.push_back({-1, -1, -1, true});
-    for (int64_t row = p.row; row >= p.row - p.t % C; --row) {
-      e.push_back({-1, -1, row});
-      e.push_back({-1, row, -1});
-      e.push_back({row, -1, -1});
-    }
-    return e;
+    if (!next) return block_backwards(p, C);
+    const bool pair = p.t + 1 < p.length && p.t % C != C - 1;
+    return Events{{-1, -1, -1, true}, {-1, pair ? p.row + 1 : -1, -1}, {pair ? p.row + 1 : -1, -1, p.row}};
   });
   later.initial_state = later.final_state = false;
   std::optional<Prediction> extra = evaluate_schedule(changed, later);
