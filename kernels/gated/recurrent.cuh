@@ -46,7 +46,8 @@ struct RecurrentBatch {
     const i64 left = in.tokens - begin;
 #pragma unroll
     for (int i = 0; i < elements; ++i) {
-      const int at = int(threadIdx.x) + 128 * i, step = at / channels, key = at % channels;
+      const unsigned at = threadIdx.x + 128 * i;
+      const int step = int(at / channels), key = int(at % channels);
       const bool live = step < left && key < in.K;
       const i64 from = (begin + step) * in.heads * in.K + key;
       q[i] = live ? in.q[from] : typename Query::Bits(0);
@@ -59,7 +60,8 @@ struct RecurrentBatch {
     }
 #pragma unroll
     for (int i = 0; i < values; ++i) {
-      const int at = int(threadIdx.x) + 128 * i, step = at / 32, value = at % 32;
+      const unsigned at = threadIdx.x + 128 * i;
+      const int step = int(at / 32), value = int(at % 32);
       const bool live = step < left && value < in.live_values;
       v[i] = live ? in.v[(begin + step) * in.heads * in.V + value] : typename Format::Bits(0);
     }

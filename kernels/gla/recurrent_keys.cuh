@@ -8,21 +8,6 @@
 #pragma once
 #include "recurrent_queries.cuh"
 
-// One row's S over a chunk: kept at the start of each segment but the first in shared memory, which only the
-// lane itself reads.
-template <int per_lane>
-struct KeptStates {
-  float (*at)[per_lane][128];
-  __device__ void keep(int index, const float (&S)[per_lane]) {
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) at[index - 1][i][threadIdx.x] = S[i];
-  }
-  __device__ void restore(int index, float (&S)[per_lane]) const {
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) S[i] = at[index - 1][i][threadIdx.x];
-  }
-};
-
 // u [H, K] and du [chunk][H][K] where exclusive, else null; all else as in fused_recurrent_backward.cu.
 // `Query`, `KeyGradient`, `GateGradient`: formats of q, dk and dg.
 template <class Format, class Gate, int capacity, bool exclusive, class Query = Format,
@@ -40,8 +25,8 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
       values[segment][capacity], cotangents[segment][capacity];
   __shared__ float kept_states[segments - 1][per_lane][128];
   KeptStates<per_lane> kept{kept_states};
-  const Place place(sequences, heads, (K + rows - 1) / rows, rows);
-  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, key = place.row_begin + row;
+  const Place place(sequences, heads, blocks_of(K, rows), rows);
+  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
   float G[per_lane];
@@ -85,11 +70,11 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
   };
 
 #pragma unroll 1
-  for (i64 chunk_begin = (place.tokens - 1) / chunk * chunk; chunk_begin >= 0 && place.tokens > 0;
+  for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0 && place.tokens > 0;
        chunk_begin -= chunk) {
-    const int live_segments = int((min(i64(chunk), place.tokens - chunk_begin) + segment - 1) / segment);
+    const int live_segments = live_segments_of(place.tokens - chunk_begin);
     const float* from =
-        states + (((place.slot + chunk_begin / chunk) * heads + place.head) * K + key) * capacity;
+        states + (((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
     float start[per_lane], bonus_sum = 0.0f;  // of the lane's step of each segment
 #pragma unroll
     for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
@@ -161,7 +146,7 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
       for (int mask = lanes / 2; mask >= lanes / 8; mask /= 2)
         bonus_sum = bonus_sum + __shfl_xor_sync(0xffffffffu, bonus_sum, mask);
       if (lane == 0 && key < K)
-        du[((place.slot + chunk_begin / chunk) * heads + place.head) * K + key] = bonus_sum;
+        du[((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key] = bonus_sum;
     }
   }
 #pragma unroll

@@ -6,7 +6,9 @@
 #include "../gated/decay.cuh"
 #include "../gated/format.cuh"
 
-constexpr int segment = 8;  // tokens
+constexpr int segment = 8;                              // tokens
+constexpr int chunk_bits = 6, chunk = 1 << chunk_bits;  // tokens between states that are kept
+constexpr int segments = chunk / segment;
 
 // How `capacity` columns lie over lanes.
 template <int capacity>
@@ -63,7 +65,8 @@ struct Slab {
                                        int channels, typename Format::Bits missing = 0) {
 #pragma unroll
     for (int i = 0; i < count; ++i) {
-      const int at = int(threadIdx.x) + 128 * i, token = at / width, channel = at % width;
+      const unsigned at = threadIdx.x + 128 * i;
+      const int token = int(at / width), channel = int(at % width);
       x[i] = missing;
       if (from != nullptr && token < tokens && channel < channels) x[i] = from[token * stride + channel];
     }
@@ -83,6 +86,35 @@ struct Slab {
       if (at < segment * width)
         reinterpret_cast<float*>(to)[at] = decay_factor(Format::decode(x[i]) * log2_e);
     }
+  }
+};
+
+// Blocks of so many rows, a power of two, that the channels are dealt to.
+__device__ __forceinline__ int blocks_of(int channels, int rows) {
+  return int((unsigned(channels) + rows - 1) / unsigned(rows));
+}
+// The last multiple of a power of two that is not above a token; -every for token -1.
+__device__ __forceinline__ i64 multiple_below(i64 token, int every) {
+  return token & -i64(every);
+}
+
+// Segments of a chunk that has so many tokens left.
+__device__ __forceinline__ int live_segments_of(i64 tokens) {
+  return blocks_of(int(min(i64(chunk), tokens)), segment);
+}
+
+// One row's S at the start of each segment of a chunk but the first, in shared memory that only the lane
+// itself reads.
+template <int per_lane>
+struct KeptStates {
+  float (*at)[per_lane][128];
+  __device__ void keep(int index, const float (&S)[per_lane]) {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) at[index - 1][i][threadIdx.x] = S[i];
+  }
+  __device__ void restore(int index, float (&S)[per_lane]) const {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) S[i] = at[index - 1][i][threadIdx.x];
   }
 };
 

@@ -4,9 +4,6 @@
 #pragma once
 #include "recurrent_lanes.cuh"
 
-// Tokens between states that are kept.
-constexpr int chunk = 64, segments = chunk / segment;
-
 // u [H, K] where exclusive, else null; states [chunk][H][K][capacity] and final_state [N, H, K, V] or null;
 // all else as in fused_recurrent_backward.cu.
 template <class Format, class Gate, int capacity, bool exclusive, class QueryGradient = Format>
@@ -19,8 +16,8 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float keys[segment][rows], decays[segment][rows], values[segment][capacity],
       cotangents[segment][capacity];
-  const Place place(sequences, heads, (K + rows - 1) / rows, rows);
-  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, key = place.row_begin + row;
+  const Place place(sequences, heads, blocks_of(K, rows), rows);
+  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
   float S[per_lane];
@@ -52,7 +49,7 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
     __syncthreads();
     read(begin + segment);
     if (states != nullptr && begin % chunk == 0 && key < K) {
-      float* to = states + (((place.slot + begin / chunk) * heads + place.head) * K + key) * capacity;
+      float* to = states + (((place.slot + (begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) to[Lanes::of(lane, i)] = S[i];
     }

@@ -17,8 +17,8 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float queries[segment][capacity], keys[segment][capacity],
       decays[segment][capacity], cotangents[segment][rows];
-  const Place place(sequences, heads, (V + rows - 1) / rows, rows);
-  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, value = place.row_begin + row;
+  const Place place(sequences, heads, blocks_of(V, rows), rows);
+  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), value = place.row_begin + row;
   const i64 state_base = (i64(place.sequence) * heads + place.head) * K;
 
   float G[per_lane], bonus[exclusive ? per_lane : 1];
@@ -43,7 +43,7 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
     next_g.read(g == nullptr ? nullptr : g + token * K, i64(heads) * K, count, K);
     next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
   };
-  const i64 last = (place.tokens - 1) / segment * segment;
+  const i64 last = multiple_below(place.tokens - 1, segment);
   read(last);
 #pragma unroll 1
   for (i64 begin = last; begin >= 0 && place.tokens > 0; begin -= segment) {

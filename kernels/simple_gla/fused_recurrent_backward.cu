@@ -7,7 +7,7 @@
 //   gate_gradients [token, H]: TokenGate: dg; HeadGate: fp32, what each token adds to its head's
 //   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, H, K, V] fp32
 //   states: workspace [chunk][H][K][capacity] fp32, S at each chunk's start
-//   products: workspace (or null: no gradient of the gate) [token][H][key blocks] fp32
+//   products: workspace [token][H][key blocks] fp32; both null where no gate is learned
 //   sequences [N][3]: first token, tokens, first chunk of 64 tokens
 // Grids (x): N H ceil(K/rows), values: N H ceil(V/rows), 128 threads; *_C serves V <= C (values: K <= C) with
 // 128 / (C / 8) rows per block (C = 16: 16 rows). Gates: ceil(tokens H / 128).

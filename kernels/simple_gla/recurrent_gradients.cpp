@@ -39,10 +39,10 @@ void add_recurrent_gradients(ScalarPlan& p) {
   p.use("fused_recurrent_backward");
   const Sizes& s = p.sizes;
   const Capacity keys(s.K), values(s.V);
-  const PointerArgument states =
-      p.workspace("kept_states", p.sequences.chunks * s.H * s.K * values.columns * 4);
   const int64_t key_blocks = values.blocks(s.K), rows = s.B * s.T * s.H;
   const bool wants_gates = !p.gates.gradients.buffer.empty();
+  const int64_t kept = wants_gates ? p.sequences.chunks * s.H * s.K * values.columns : 0;
+  const PointerArgument states = p.workspace("kept_states", kept * 4);
   const PointerArgument products = p.workspace("products", wants_gates ? rows * key_blocks * 4 : 0);
   const PointerArgument sequences{"sequences", 0};
   const auto scan = [&](const char* name, const Capacity& capacity, int64_t blocks,

@@ -1,30 +1,41 @@
 // Gradients of the recurrence with one decay e_t per token and head, one token after the other, fp32
 // throughout, three scans:
-//   queries  S_t = e_t S_{t-1} + k_t v_t^T;  dq_t = scale S_t do_t; S at every 64th token is kept
+//   queries  S_t = e_t S_{t-1} + k_t v_t^T;  dq_t = scale S_t do_t; learned gates: S at every 64th token is
+//            kept
 //   values   G_t = e_{t+1} G_{t+1} + scale q_t do_t^T, last token first;  dv_t = G_t^T k_t
-//   keys     G_t again, and S_t again from what was kept;  dk_t = G_t v_t,  <S_{t-1}, G_t> of the block's key
-//            channels,  dinitial_state = e_1 G_1
+//   keys     G_t again;  dk_t = G_t v_t,  dinitial_state = e_1 G_1; learned gates: S_t again from what was
+//            kept,  <S_{t-1}, G_t> of the block's key channels
 // A block owns rows of the state, or of its transpose, as gla's scans do (recurrent_lanes.cuh).
 #pragma once
 #include "../gla/recurrent_lanes.cuh"
 #include "learned_gates.cuh"
 
-constexpr int kept_every = 64, kept_segments = kept_every / segment;  // tokens; segments between kept states
-
 // The decays of eight tokens on their way to shared memory; 1 for tokens that are not there.
 template <class Gate>
 struct SegmentDecays {
+  struct Shared {
+    float e[segment];
+    __device__ __forceinline__ float at(int step) const { return e[step]; }
+  };
   typename Gate::Bits bits;
 
   // `gates`: of the segment's first token and the head; HeadGate: the head's.
   __device__ __forceinline__ void read(const typename Gate::Bits* gates, i64 stride, int tokens) {
     const int token = int(threadIdx.x);
     bits = 0;
-    if (has_decay<Gate> && token < tokens) bits = gates[Gate::width == GateWidth::head ? 0 : token * stride];
+    if (token < tokens) bits = gates[Gate::width == GateWidth::head ? 0 : token * stride];
   }
-  __device__ __forceinline__ void write(float (&to)[segment]) const {
-    if (int(threadIdx.x) < segment) to[threadIdx.x] = decay_factor(Gate::decode(bits));
+  __device__ __forceinline__ void write(Shared& to) const {
+    if (int(threadIdx.x) < segment) to.e[threadIdx.x] = decay_factor(Gate::decode(bits));
   }
+};
+template <>
+struct SegmentDecays<NoGate> {
+  struct Shared {
+    __device__ __forceinline__ float at(int) const { return 1.0f; }
+  };
+  __device__ __forceinline__ void read(const NoGate::Bits*, i64, int) {}
+  __device__ __forceinline__ void write(Shared&) const {}
 };
 
 // Where the gates of a token begin, given the place of its head's row [token, H].
@@ -49,10 +60,11 @@ __device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
                                                 const i64* sequences, float scale, int heads, int K, int V) {
   using Lanes = Columns<capacity>;
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
-  __shared__ __align__(16) float keys[segment][rows], decays[segment], values[segment][capacity],
+  __shared__ __align__(16) float keys[segment][rows], values[segment][capacity],
       cotangents[segment][capacity];
-  const Place place(sequences, heads, (K + rows - 1) / rows, rows);
-  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, key = place.row_begin + row;
+  __shared__ typename SegmentDecays<Gate>::Shared decays;
+  const Place place(sequences, heads, blocks_of(K, rows), rows);
+  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
   float S[per_lane];
@@ -79,15 +91,15 @@ __device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
     next_k.write(keys), next_decays.write(decays), next_v.write(values), next_do.write(cotangents);
     __syncthreads();
     read(begin + segment);
-    if (begin % kept_every == 0 && key < K) {
-      float* to = states + (((place.slot + begin / kept_every) * heads + place.head) * K + key) * capacity;
+    if (is_learned<Gate> && begin % chunk == 0 && key < K) {
+      float* to = states + (((place.slot + (begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) to[Lanes::of(lane, i)] = S[i];
     }
     float sum[segment];
 #pragma unroll
     for (int step = 0; step < segment; ++step) {
-      const float k_t = keys[step][row], e_t = decays[step];
+      const float k_t = keys[step][row], e_t = decays.at(step);
       float v_t[per_lane], do_t[per_lane];
       Lanes::load(values[step], lane, v_t);
       Lanes::load(cotangents[step], lane, do_t);
@@ -115,10 +127,11 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
                                                 int heads, int K, int V) {
   using Lanes = Columns<capacity>;
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
-  __shared__ __align__(16) float queries[segment][capacity], keys[segment][capacity], decays[segment],
+  __shared__ __align__(16) float queries[segment][capacity], keys[segment][capacity],
       cotangents[segment][rows];
-  const Place place(sequences, heads, (V + rows - 1) / rows, rows);
-  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, value = place.row_begin + row;
+  __shared__ typename SegmentDecays<Gate>::Shared decays;
+  const Place place(sequences, heads, blocks_of(V, rows), rows);
+  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), value = place.row_begin + row;
   const i64 state_base = (i64(place.sequence) * heads + place.head) * K;
 
   float G[per_lane];
@@ -141,7 +154,7 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
     next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
     next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
   };
-  const i64 last = (place.tokens - 1) / segment * segment;
+  const i64 last = multiple_below(place.tokens - 1, segment);
   read(last);
 #pragma unroll 1
   for (i64 begin = last; begin >= 0 && place.tokens > 0; begin -= segment) {
@@ -151,7 +164,7 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
     float sum[segment];
 #pragma unroll
     for (int step = segment - 1; step >= 0; --step) {
-      const float do_t = cotangents[step][row], e_t = decays[step];
+      const float do_t = cotangents[step][row], e_t = decays.at(step);
       float q_t[per_lane], k_t[per_lane];
       Lanes::load(queries[step], lane, q_t);
       Lanes::load(keys[step], lane, k_t);
@@ -170,21 +183,6 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
     __syncthreads();
   }
 }
-
-// One row's S at the start of each segment of a chunk but the first, in shared memory that only the lane
-// itself reads.
-template <int per_lane>
-struct KeptRows {
-  float (*at)[per_lane][128];
-  __device__ void keep(int index, const float (&S)[per_lane]) {
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) at[index - 1][i][threadIdx.x] = S[i];
-  }
-  __device__ void restore(int index, float (&S)[per_lane]) const {
-#pragma unroll
-    for (int i = 0; i < per_lane; ++i) S[i] = at[index - 1][i][threadIdx.x];
-  }
-};
 
 // <S_{t-1}, G_t> of a block's rows for the eight tokens of a segment: first of each warp's, then of all.
 template <int lanes>
@@ -216,14 +214,15 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
                                               int heads, int K, int V) {
   using Lanes = Columns<capacity>;
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
-  __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], decays[segment],
-      values[segment][capacity], cotangents[segment][capacity], warp_products[segment][4];
-  __shared__ float kept_rows[kept_segments - 1][per_lane][128];
-  KeptRows<per_lane> kept{kept_rows};
+  __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], values[segment][capacity],
+      cotangents[segment][capacity], warp_products[segment][4];
+  __shared__ typename SegmentDecays<Gate>::Shared decays;
+  __shared__ float kept_rows[segments - 1][per_lane][128];
+  KeptStates<per_lane> kept{kept_rows};
   const BlockProducts<lanes> block_products{warp_products};
-  const int key_blocks = (K + rows - 1) / rows;
+  const int key_blocks = blocks_of(K, rows);
   const Place place(sequences, heads, key_blocks, rows);
-  const int lane = int(threadIdx.x) % lanes, row = int(threadIdx.x) / lanes, key = place.row_begin + row;
+  const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
   float G[per_lane];
@@ -242,7 +241,8 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
     const int count = tokens_from(begin, place.tokens);
     const i64 token = (place.first + begin) * heads + place.head;
     const int channels = K - place.row_begin;
-    next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, channels);
+    if constexpr (is_learned<Gate>)
+      next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, channels);
     next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
     next_v.read(v + token * V, i64(heads) * V, count, V);
     if (!all) return;
@@ -253,7 +253,7 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   const auto step_states = [&](bool remember) {
 #pragma unroll
     for (int step = 0; step < segment; ++step) {
-      const float k_t = keys[step][row], e_t = decays[step];
+      const float k_t = keys[step][row], e_t = decays.at(step);
       float v_t[per_lane];
       Lanes::load(values[step], lane, v_t);
 #pragma unroll
@@ -265,43 +265,47 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   };
 
 #pragma unroll 1
-  for (i64 chunk_begin = (place.tokens - 1) / kept_every * kept_every; chunk_begin >= 0 && place.tokens > 0;
-       chunk_begin -= kept_every) {
-    const int live_segments = int((min(i64(kept_every), place.tokens - chunk_begin) + segment - 1) / segment);
-    const float* from =
-        states + (((place.slot + chunk_begin / kept_every) * heads + place.head) * K + key) * capacity;
+  for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0 && place.tokens > 0;
+       chunk_begin -= chunk) {
+    const int live_segments = live_segments_of(place.tokens - chunk_begin);
     float start[per_lane];
+    if constexpr (is_learned<Gate>) {
+      const float* from =
+          states + (((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
-    for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
-    read(chunk_begin, false);
+      for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
+      read(chunk_begin, false);
 #pragma unroll 1
-    for (int at = 0; at + 1 < live_segments; ++at) {
-      next_k.write(keys), next_decays.write(decays), next_v.write(values);
-      __syncthreads();
-      read(chunk_begin + (at + 1) * segment, false);
-      step_states(false);
-      kept.keep(at + 1, S);
-      __syncthreads();
+      for (int at = 0; at + 1 < live_segments; ++at) {
+        next_k.write(keys), next_decays.write(decays), next_v.write(values);
+        __syncthreads();
+        read(chunk_begin + (at + 1) * segment, false);
+        step_states(false);
+        kept.keep(at + 1, S);
+        __syncthreads();
+      }
     }
     read(chunk_begin + (live_segments - 1) * segment, true);
 #pragma unroll 1
     for (int at = live_segments - 1; at >= 0; --at) {
       const i64 begin = chunk_begin + at * segment;
-      next_q.write(queries), next_k.write(keys), next_decays.write(decays), next_v.write(values),
-          next_do.write(cotangents);
+      if constexpr (is_learned<Gate>) next_k.write(keys);
+      next_q.write(queries), next_decays.write(decays), next_v.write(values), next_do.write(cotangents);
       __syncthreads();
       if (at > 0) read(begin - segment, true);
-      if (at > 0) {
-        kept.restore(at, S);
-      } else {
+      if constexpr (is_learned<Gate>) {
+        if (at > 0) {
+          kept.restore(at, S);
+        } else {
 #pragma unroll
-        for (int i = 0; i < per_lane; ++i) S[i] = start[i];
+          for (int i = 0; i < per_lane; ++i) S[i] = start[i];
+        }
+        step_states(true);
       }
-      step_states(true);
       float dk_sum[segment], product[segment];
 #pragma unroll
       for (int step = segment - 1; step >= 0; --step) {
-        const float q_t = queries[step][row] * scale, e_t = decays[step];
+        const float q_t = queries[step][row] * scale, e_t = decays.at(step);
         float v_t[per_lane], do_t[per_lane];
         Lanes::load(values[step], lane, v_t);
         Lanes::load(cotangents[step], lane, do_t);
@@ -310,7 +314,7 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
         for (int i = 0; i < per_lane; ++i) {
           G[i] = fused(q_t, do_t[i], G[i]);
           dk_sum[step] = fused(v_t[i], G[i], dk_sum[step]);
-          product[step] = fused(before[step][i], G[i], product[step]);
+          if constexpr (is_learned<Gate>) product[step] = fused(before[step][i], G[i], product[step]);
           G[i] = e_t * G[i];
         }
       }
@@ -319,8 +323,7 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
       const i64 token = (place.first + begin + step) * heads + place.head;
       if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K)
         dk[token * K + key] = Format::encode(dk_t);
-      if constexpr (is_learned<Gate>)
-        block_products.add_warp(sum_over_lanes<lanes>(product, lane), lane);
+      if constexpr (is_learned<Gate>) block_products.add_warp(sum_over_lanes<lanes>(product, lane), lane);
       __syncthreads();
       if constexpr (is_learned<Gate>)
         if (int(threadIdx.x) < segment && begin + int(threadIdx.x) < place.tokens)
