@@ -19,6 +19,8 @@ namespace {
 
 /// One tensor larger than this is refused before memory is asked for.
 constexpr double kMaxTensorBytes = 0x1p40;
+/// Heads, channels and slots reach kernels as 32-bit numbers, and are rounded up there.
+constexpr int64_t kMostOfAnAxis = int64_t{1} << 30;
 
 void require(bool holds, const std::string& message) {
   if (!holds) throw BadInput(message);
@@ -42,6 +44,9 @@ void validate_sizes(const Case& c, const Operator& op) {
   require(c.HV >= 0 && c.HV % c.H == 0, fmt::format("HV = {}: must be a multiple of H = {}", c.HV, c.H));
   require(c.M == 0 || has_axis(op, "M"), fmt::format("slots: {} has no axis M; leave --slots out", op.name));
   require(c.M >= 1 || !has_axis(op, "M"), fmt::format("M = {}: {} needs at least one slot", c.M, op.name));
+  const std::pair<const char*, int64_t> narrow[] = {{"H", c.H}, {"HV", c.HV}, {"K", c.K}, {"V", c.V}, {"M", c.M}};
+  for (const auto& [axis, size] : narrow)
+    require(size <= kMostOfAnAxis, fmt::format("{} = {}: must be at most 2^30", axis, size));
   const Sizes sizes = sizes_of(c);
   for (const auto& arguments : {inputs_of(c, op), outputs_of(c, op)}) {
     for (const auto& argument : arguments) {
