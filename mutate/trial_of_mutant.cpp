@@ -78,6 +78,12 @@ class Attempt {
         m.reason = why;
         return void(m.outcome = kEquivalent);
       }
+    // A number rounded in another direction is off by less than one unit of its last place.
+    if (m.token.empty() && !changing_.empty() && trial_.mutation.change->name == "change-rounding") {
+      m.reason = "its result differs in the last place, which all that follows rounds away: no output does";
+      m.token = trial_.cases[changing_.front()].token;
+      return void(m.outcome = kWithinBound);
+    }
     m.outcome = m.token.empty() ? kSurvived : kWithinBound;
     if (!m.token.empty()) m.reason.clear();
   }

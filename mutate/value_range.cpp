@@ -14,6 +14,8 @@ using ptx::Type;
 constexpr ValueRange kAnything;
 /// No case has tensors of more bytes (src/case/case.cpp), so that no number of anything in them is above.
 constexpr int64_t kLargestSize = int64_t{1} << 40;
+/// Those of 32 bits are heads, channels, slots and counts of their blocks, which end there too.
+constexpr int64_t kLargestNarrowSize = int64_t{1} << 30;
 
 std::vector<std::string> parts_of(const std::string& opcode) {
   std::vector<std::string> parts;
@@ -62,8 +64,9 @@ int64_t all_ones_above(int64_t value) {
   return ones;
 }
 
-ValueRange special_range(const std::string& name) {
-  if (name.starts_with("%tid.")) return {0, 1023};
+/// `most_threads`: of a block; 0: any number.
+ValueRange special_range(const std::string& name, int32_t most_threads) {
+  if (name.starts_with("%tid.")) return {0, most_threads > 0 ? most_threads - 1 : 1023};
   if (name.starts_with("%ntid.")) return {1, 1024};
   if (name == "%ctaid.x") return {0, INT32_MAX - 1};
   if (name == "%ctaid.y" || name == "%ctaid.z") return {0, 65534};
@@ -188,7 +191,7 @@ ValueRange ValueRanges::operand(const Operand& operand) {
   if (operand.kind == Operand::Kind::reg) return operand.negated ? ValueRange{0, 1} : of(operand.reg);
   if (operand.kind == Operand::Kind::immediate && !operand.is_float_literal)
     return {static_cast<int64_t>(operand.bits), static_cast<int64_t>(operand.bits)};
-  if (operand.kind == Operand::Kind::special) return special_range(operand.name);
+  if (operand.kind == Operand::Kind::special) return special_range(operand.name, function_.max_threads);
   return kAnything;
 }
 
@@ -203,7 +206,7 @@ ValueRange ValueRanges::result(const ptx::Instruction& in) {
   if (parts[0] == "cvt" && !ptx::type_named(parts[1])) return full(written);
   if (parts[0] == "ld") {
     if (parts[1] == "param" && in.operands[1].parameter >= 0 && sizes_.contains(in.operands[1].parameter))
-      return {0, std::min(full(written).high, kLargestSize)};
+      return {0, ptx::bytes_of(*type) <= 4 ? kLargestNarrowSize : kLargestSize};
     if (*type == Type::u16 || *type == Type::u8) return {0, *type == Type::u16 ? 65535 : 255};
     return full(written);
   }

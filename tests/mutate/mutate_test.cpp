@@ -35,7 +35,10 @@ TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
                 count_of(one, kSurvived),
             45);
   EXPECT_GT(count_of(one, kKilled), count_of(one, kSurvived));
-  for (const Mutant& m : one.mutants) EXPECT_EQ(m.reason.empty(), m.outcome == kWithinBound) << m.id;
+  for (const Mutant& m : one.mutants) {
+    EXPECT_TRUE(m.outcome == kWithinBound || !m.reason.empty()) << m.id;
+    EXPECT_TRUE(m.outcome != kWithinBound || !m.token.empty()) << m.id;
+  }
 }
 
 TEST(Mutate, RefusesADirectionThatTheKernelLacks) {

@@ -75,6 +75,22 @@ TEST_F(TrialOfMutant, ARoundingChangedIsNeverAViolation) {
                           [](const Mutant& m) { return m.outcome == kWithinBound && !m.token.empty(); }));
 }
 
+TEST_F(TrialOfMutant, OnlyARoundingChangedMayBeRoundedAway) {
+  const std::string_view away = "rounds away", hidden = "its result differs, no output does";
+  int rounded_away = 0;
+  for (const auto& [opcode, change] : {std::pair{"fma.rn.f32", "change-rounding"},
+                                       {"mul.rn.f32", "change-rounding"},
+                                       {"fma.rn.f32", "fma-to-add"},
+                                       {"fma.rn.f32", "fma-to-mul"}})
+    for (const Mutant& m : outcomes(opcode, change)) {
+      const bool said = m.reason.find(away) != std::string::npos;
+      rounded_away += said;
+      EXPECT_TRUE(!said || (m.outcome == kWithinBound && m.change == "change-rounding")) << m.id;
+      EXPECT_FALSE(m.outcome == kSurvived && m.change == "change-rounding" && m.reason == hidden) << m.id;
+    }
+  EXPECT_GT(rounded_away, 0);
+}
+
 TEST_F(TrialOfMutant, WhatNoCaseReachesSaysSo) {
   for (const ptx::Mutation& m : module_.program->mutations(function_))
     if (!cases_[0].reach.has(module_.name, function_, m.instruction) && m.change->name == "add-to-sub") {

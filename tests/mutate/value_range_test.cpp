@@ -26,6 +26,8 @@ TEST(ValueRange, FollowsDefinitions) {
       {"mov.u32 %r1, 0; @%p1 mov.u32 %r1, 5;", {0, 5}},
       {"ld.param.u32 %r2, [n]; add.s32 %r3, %r2, -1; shr.s32 %r1, %r3, 31;", {-1, 0}},
       {"ld.param.u32 %r2, [n]; shr.s32 %r1, %r2, 31;", {0, 0}},
+      {"ld.param.u32 %r2, [n]; add.s32 %r3, %r2, 63; shr.s32 %r1, %r3, 31;", {0, 0}},
+      {"ld.param.u32 %r2, [n]; shl.b32 %r3, %r2, 1; shr.s32 %r1, %r3, 31;", {-1, 0}},
       {"ld.param.u64 %rd1, [n]; add.s64 %rd2, %rd1, 63; shr.s64 %rd3, %rd2, 63; cvt.u32.u64 %r1, %rd3;", {0, 0}},
       {"mov.u32 %r2, %tid.x; mul.lo.s32 %r3, %r2, 4000000; shr.s32 %r1, %r3, 31;", {-1, 0}},
       {"ld.global.u32 %r2, [%rd1]; shr.u32 %r1, %r2, 28;", {0, 15}},
@@ -43,6 +45,16 @@ TEST(ValueRange, FollowsDefinitions) {
     EXPECT_EQ(ranges.of(r1).low, row.r1.low) << row.body;
     EXPECT_EQ(ranges.of(r1).high, row.r1.high) << row.body;
   }
+}
+
+TEST(ValueRange, OfThreadsEndsWhereTheBlockDoes) {
+  const auto text = std::make_shared<const std::string>(
+      ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry f()\n.maxntid 128, 1, 1\n{\n"
+      ".reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %tid.y;\nret;\n}\n");
+  const ptx::MutableText program(text, "test.ptx");
+  const ptx::Function& f = program.module().functions[0];
+  ValueRanges ranges(f, {});
+  for (const int i : {0, 1}) EXPECT_EQ(ranges.result(f.body[static_cast<size_t>(i)]), (ValueRange{0, 127}));
 }
 
 TEST(ValueRange, AParameterThatIsNoSizeMayBeNegative) {
