@@ -47,6 +47,12 @@ void fit(Case& c, const Kernel& kernel, const Operator& op) {
   if (c.values == "exact" && op.inexact) c.values = "normal";
   if (c.values == "exact" || !has_gate(c, op)) c.decay = "none";
   if (!op.takes_scale) c.scale.reset();
+  // Layers near the last: between those that decay at once and the one that never does.
+  for (const ParameterSpec& spec : op.parameters) {
+    if (spec.at_most.empty()) continue;
+    const auto most = c.parameters.try_emplace(std::string(spec.at_most), 24).first;
+    c.parameters[std::string(spec.name)] = std::max(0.0, most->second - 1 - static_cast<double>(c.seed % 3));
+  }
 }
 
 bool accepted(const Case& c, const Kernel& kernel, const Operator& op) {

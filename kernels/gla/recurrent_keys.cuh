@@ -43,12 +43,11 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
   Slab<Format, rows> next_k;
   Slab<Gate, rows> next_g;
   Slab<Format, capacity> next_v, next_do;
-  const auto read = [&](i64 begin, bool all) {
-    const int count = begin < 0 ? 0 : int(max(i64(0), min(i64(segment), place.tokens - begin)));
+  const auto read = [&](i64 begin, int count, bool all) {
     const i64 token = (place.first + begin) * heads + place.head;
     const int channels = K - place.row_begin;
     next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, channels);
-    next_g.read(g == nullptr ? nullptr : g + token * K + place.row_begin, i64(heads) * K, count, channels);
+    next_g.read(g + token * K + place.row_begin, i64(heads) * K, g == nullptr ? 0 : count, channels);
     next_v.read(v + token * V, i64(heads) * V, count, V);
     if (!all) return;
     next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
@@ -70,33 +69,33 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
   };
 
 #pragma unroll 1
-  for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0 && place.tokens > 0;
-       chunk_begin -= chunk) {
+  for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0; chunk_begin -= chunk) {
     const int live_segments = live_segments_of(place.tokens - chunk_begin);
     const float* from =
         states + (((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
     float start[per_lane], bonus_sum = 0.0f;  // of the lane's step of each segment
 #pragma unroll
     for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
-    read(chunk_begin, false);
+    if (live_segments > 1) read(chunk_begin, segment, false);
 #pragma unroll 1
     for (int at = 0; at + 1 < live_segments; ++at) {
       next_k.write(keys), next_g.write_decays(decays), next_v.write(values);
       __syncthreads();
-      read(chunk_begin + (at + 1) * segment, false);
+      if (at + 2 < live_segments) read(chunk_begin + (at + 1) * segment, segment, false);
       step_states(false);
       kept.keep(at + 1, S);
       __syncthreads();
     }
-    read(chunk_begin + (live_segments - 1) * segment, true);
+    const i64 last = chunk_begin + (live_segments - 1) * segment;
+    read(last, tokens_of_segment(place.tokens - last), true);
 #pragma unroll 1
     for (int at = live_segments - 1; at >= 0; --at) {
       const i64 begin = chunk_begin + at * segment;
       next_q.write(queries), next_k.write(keys), next_g.write_decays(decays), next_v.write(values),
           next_do.write(cotangents);
       __syncthreads();
-      if (at > 0) read(begin - segment, true);
       if (at > 0) {
+        read(begin - segment, segment, true);
         kept.restore(at, S);
       } else {
 #pragma unroll

@@ -68,7 +68,7 @@ struct Slab {
       const unsigned at = threadIdx.x + 128 * i;
       const int token = int(at / width), channel = int(at % width);
       x[i] = missing;
-      if (from != nullptr && token < tokens && channel < channels) x[i] = from[token * stride + channel];
+      if (token < tokens && channel < channels) x[i] = from[token * stride + channel];
     }
   }
   __device__ __forceinline__ void write(float (*to)[width]) const {
@@ -98,6 +98,10 @@ __device__ __forceinline__ i64 multiple_below(i64 token, int every) {
   return token & -i64(every);
 }
 
+// Of the segment that begins where so many tokens are left.
+__device__ __forceinline__ int tokens_of_segment(i64 left) {
+  return int(min(i64(segment), left));
+}
 // Segments of a chunk that has so many tokens left.
 __device__ __forceinline__ int live_segments_of(i64 tokens) {
   return blocks_of(int(min(i64(chunk), tokens)), segment);

@@ -34,20 +34,20 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
   Slab<Gate, rows> next_g;
   Slab<Format, capacity> next_v, next_do;
   const auto read = [&](i64 begin) {
-    const int count = int(max(i64(0), min(i64(segment), place.tokens - begin)));
+    const int count = tokens_of_segment(place.tokens - begin);
     const i64 token = (place.first + begin) * heads + place.head;
     next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, K - place.row_begin);
-    next_g.read(g == nullptr ? nullptr : g + token * K + place.row_begin, i64(heads) * K, count,
+    next_g.read(g + token * K + place.row_begin, i64(heads) * K, g == nullptr ? 0 : count,
                 K - place.row_begin);
     next_v.read(v + token * V, i64(heads) * V, count, V, nothing);
     next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
-  read(0);
+  if (place.tokens > 0) read(0);
 #pragma unroll 1
   for (i64 begin = 0; begin < place.tokens; begin += segment) {
     next_k.write(keys), next_g.write_decays(decays), next_v.write(values), next_do.write(cotangents);
     __syncthreads();
-    read(begin + segment);
+    if (begin + segment < place.tokens) read(begin + segment);
     if (states != nullptr && begin % chunk == 0 && key < K) {
       float* to = states + (((place.slot + (begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll

@@ -35,21 +35,20 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
   Slab<Format, capacity> next_k;
   Slab<Gate, capacity> next_g;
   Slab<Format, rows> next_do;
-  const auto read = [&](i64 begin) {
-    const int count = begin < 0 ? 0 : int(min(i64(segment), place.tokens - begin));
+  const auto read = [&](i64 begin, int count) {
     const i64 token = (place.first + begin) * heads + place.head;
     next_q.read(q + token * K, i64(heads) * K, count, K);
     next_k.read(k + token * K, i64(heads) * K, count, K);
-    next_g.read(g == nullptr ? nullptr : g + token * K, i64(heads) * K, count, K);
+    next_g.read(g + token * K, i64(heads) * K, g == nullptr ? 0 : count, K);
     next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
   };
   const i64 last = multiple_below(place.tokens - 1, segment);
-  read(last);
+  if (place.tokens > 0) read(last, int(place.tokens - last));
 #pragma unroll 1
-  for (i64 begin = last; begin >= 0 && place.tokens > 0; begin -= segment) {
+  for (i64 begin = last; begin >= 0; begin -= segment) {
     next_q.write(queries), next_k.write(keys), next_g.write_decays(decays), next_do.write(cotangents);
     __syncthreads();
-    read(begin - segment);
+    if (begin > 0) read(begin - segment, segment);
     float sum[segment];
 #pragma unroll
     for (int step = segment - 1; step >= 0; --step) {

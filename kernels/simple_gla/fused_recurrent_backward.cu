@@ -53,7 +53,8 @@ extern "C" __global__ void __launch_bounds__(128)
   if (row >= rows) return;
   float sum = 0.0f;
   for (int i = 0; i < key_blocks; ++i) sum = sum + products[row * key_blocks + i];
-  const float e =
-      has_decay<Decay> ? decay_factor(Decay::decode(*gates_at<Decay>(gates, row, int(row % heads)))) : 1.0f;
+  float e = 1.0f;
+  if constexpr (has_decay<Decay>)
+    e = decay_factor(Decay::decode(gates[Decay::width == GateWidth::head ? row % heads : row]));
   gate_gradients[row] = Decay::encode(e * sum);
 }

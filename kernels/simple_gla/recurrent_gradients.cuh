@@ -10,46 +10,52 @@
 #include "../gla/recurrent_lanes.cuh"
 #include "learned_gates.cuh"
 
-// The decays of eight tokens on their way to shared memory; 1 for tokens that are not there.
+// The decays of eight tokens; 1 for those that are not there. Gates of tokens lie in shared memory while they
+// are used, those of heads are one number.
 template <class Gate>
 struct SegmentDecays {
-  struct Shared {
-    float e[segment];
-    __device__ __forceinline__ float at(int step) const { return e[step]; }
-  };
-  typename Gate::Bits bits;
+  const typename Gate::Bits* gates;
+  typename Gate::Bits bits = 0;
 
-  // `gates`: of the segment's first token and the head; HeadGate: the head's.
-  __device__ __forceinline__ void read(const typename Gate::Bits* gates, i64 stride, int tokens) {
+  __device__ SegmentDecays(const typename Gate::Bits* gates, int) : gates(gates) {}
+  // `first`: place of the first token and the head in [token, H].
+  __device__ __forceinline__ void read(i64 first, int heads, int tokens) {
     const int token = int(threadIdx.x);
     bits = 0;
-    if (token < tokens) bits = gates[Gate::width == GateWidth::head ? 0 : token * stride];
+    if (token < tokens) bits = gates[first + token * i64(heads)];
   }
-  __device__ __forceinline__ void write(Shared& to) const {
-    if (int(threadIdx.x) < segment) to.e[threadIdx.x] = decay_factor(Gate::decode(bits));
+  __device__ __forceinline__ void write() const {
+    if (int(threadIdx.x) < segment) shared()[threadIdx.x] = decay_factor(Gate::decode(bits));
+  }
+  __device__ __forceinline__ float at(int step) const { return shared()[step]; }
+
+ private:
+  static __device__ __forceinline__ float* shared() {
+    __shared__ float decays[segment];
+    return decays;
   }
 };
 template <>
-struct SegmentDecays<NoGate> {
-  struct Shared {
-    __device__ __forceinline__ float at(int) const { return 1.0f; }
-  };
-  __device__ __forceinline__ void read(const NoGate::Bits*, i64, int) {}
-  __device__ __forceinline__ void write(Shared&) const {}
+struct SegmentDecays<HeadGate> {
+  const float decay;
+  int next = 0, live = 0;
+
+  __device__ SegmentDecays(const float* gates, int head) : decay(decay_factor(gates[head])) {}
+  __device__ __forceinline__ void read(i64, int, int tokens) { next = tokens; }
+  __device__ __forceinline__ void write() { live = next; }
+  __device__ __forceinline__ float at(int step) const { return step < live ? decay : 1.0f; }
 };
-
-// Where the gates of a token begin, given the place of its head's row [token, H].
-template <class Gate>
-__device__ __forceinline__ const typename Gate::Bits* gates_at(const typename Gate::Bits* gates, i64 token,
-                                                               int head) {
-  if constexpr (!has_decay<Gate>) return nullptr;
-  return gates + (Gate::width == GateWidth::head ? i64(head) : token);
-}
-
-// Tokens of a segment that starts at `begin` of the sequence, which may lie outside of it.
-__device__ __forceinline__ int tokens_from(i64 begin, i64 tokens) {
-  return begin < 0 ? 0 : int(max(i64(0), min(i64(segment), tokens - begin)));
-}
+template <>
+struct SegmentDecays<FixedHeadGate> : SegmentDecays<HeadGate> {
+  using SegmentDecays<HeadGate>::SegmentDecays;
+};
+template <>
+struct SegmentDecays<NoGate> {
+  __device__ SegmentDecays(const float*, int) {}
+  __device__ __forceinline__ void read(i64, int, int) {}
+  __device__ __forceinline__ void write() const {}
+  __device__ __forceinline__ float at(int) const { return 1.0f; }
+};
 
 template <class Format, class Gate, int capacity>
 __device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
@@ -62,7 +68,6 @@ __device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float keys[segment][rows], values[segment][capacity],
       cotangents[segment][capacity];
-  __shared__ typename SegmentDecays<Gate>::Shared decays;
   const Place place(sequences, heads, blocks_of(K, rows), rows);
   const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
@@ -76,21 +81,21 @@ __device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
   }
   Slab<Format, rows> next_k;
   Slab<Format, capacity> next_v, next_do;
-  SegmentDecays<Gate> next_decays;
+  SegmentDecays<Gate> decays(gates, place.head);
   const auto read = [&](i64 begin) {
-    const int count = tokens_from(begin, place.tokens);
+    const int count = tokens_of_segment(place.tokens - begin);
     const i64 token = (place.first + begin) * heads + place.head;
     next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, K - place.row_begin);
-    next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
+    decays.read(token, heads, count);
     next_v.read(v + token * V, i64(heads) * V, count, V);
     next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
-  read(0);
+  if (place.tokens > 0) read(0);
 #pragma unroll 1
   for (i64 begin = 0; begin < place.tokens; begin += segment) {
-    next_k.write(keys), next_decays.write(decays), next_v.write(values), next_do.write(cotangents);
+    next_k.write(keys), decays.write(), next_v.write(values), next_do.write(cotangents);
     __syncthreads();
-    read(begin + segment);
+    if (begin + segment < place.tokens) read(begin + segment);
     if (is_learned<Gate> && begin % chunk == 0 && key < K) {
       float* to = states + (((place.slot + (begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
@@ -129,7 +134,6 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float queries[segment][capacity], keys[segment][capacity],
       cotangents[segment][rows];
-  __shared__ typename SegmentDecays<Gate>::Shared decays;
   const Place place(sequences, heads, blocks_of(V, rows), rows);
   const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), value = place.row_begin + row;
   const i64 state_base = (i64(place.sequence) * heads + place.head) * K;
@@ -145,22 +149,21 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
   const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   Slab<Format, capacity> next_q, next_k;
   Slab<Format, rows> next_do;
-  SegmentDecays<Gate> next_decays;
-  const auto read = [&](i64 begin) {
-    const int count = tokens_from(begin, place.tokens);
+  SegmentDecays<Gate> decays(gates, place.head);
+  const auto read = [&](i64 begin, int count) {
     const i64 token = (place.first + begin) * heads + place.head;
     next_q.read(q + token * K, i64(heads) * K, count, K);
     next_k.read(k + token * K, i64(heads) * K, count, K);
-    next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
+    decays.read(token, heads, count);
     next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
   };
   const i64 last = multiple_below(place.tokens - 1, segment);
-  read(last);
+  if (place.tokens > 0) read(last, int(place.tokens - last));
 #pragma unroll 1
-  for (i64 begin = last; begin >= 0 && place.tokens > 0; begin -= segment) {
-    next_q.write(queries), next_k.write(keys), next_decays.write(decays), next_do.write(cotangents);
+  for (i64 begin = last; begin >= 0; begin -= segment) {
+    next_q.write(queries), next_k.write(keys), decays.write(), next_do.write(cotangents);
     __syncthreads();
-    read(begin - segment);
+    if (begin > 0) read(begin - segment, segment);
     float sum[segment];
 #pragma unroll
     for (int step = segment - 1; step >= 0; --step) {
@@ -216,7 +219,6 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], values[segment][capacity],
       cotangents[segment][capacity], warp_products[segment][4];
-  __shared__ typename SegmentDecays<Gate>::Shared decays;
   __shared__ float kept_rows[segments - 1][per_lane][128];
   KeptStates<per_lane> kept{kept_rows};
   const BlockProducts<lanes> block_products{warp_products};
@@ -236,14 +238,13 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   Slab<Format, rows> next_q, next_k;
   Slab<Format, capacity> next_v, next_do;
-  SegmentDecays<Gate> next_decays;
-  const auto read = [&](i64 begin, bool all) {
-    const int count = tokens_from(begin, place.tokens);
+  SegmentDecays<Gate> decays(gates, place.head);
+  const auto read = [&](i64 begin, int count, bool all) {
     const i64 token = (place.first + begin) * heads + place.head;
     const int channels = K - place.row_begin;
     if constexpr (is_learned<Gate>)
       next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, channels);
-    next_decays.read(gates_at<Gate>(gates, token, place.head), heads, count);
+    decays.read(token, heads, count);
     next_v.read(v + token * V, i64(heads) * V, count, V);
     if (!all) return;
     next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
@@ -265,8 +266,7 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   };
 
 #pragma unroll 1
-  for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0 && place.tokens > 0;
-       chunk_begin -= chunk) {
+  for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0; chunk_begin -= chunk) {
     const int live_segments = live_segments_of(place.tokens - chunk_begin);
     float start[per_lane];
     if constexpr (is_learned<Gate>) {
@@ -274,25 +274,26 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
           states + (((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
-      read(chunk_begin, false);
+      if (live_segments > 1) read(chunk_begin, segment, false);
 #pragma unroll 1
       for (int at = 0; at + 1 < live_segments; ++at) {
-        next_k.write(keys), next_decays.write(decays), next_v.write(values);
+        next_k.write(keys), decays.write(), next_v.write(values);
         __syncthreads();
-        read(chunk_begin + (at + 1) * segment, false);
+        if (at + 2 < live_segments) read(chunk_begin + (at + 1) * segment, segment, false);
         step_states(false);
         kept.keep(at + 1, S);
         __syncthreads();
       }
     }
-    read(chunk_begin + (live_segments - 1) * segment, true);
+    const i64 last = chunk_begin + (live_segments - 1) * segment;
+    read(last, tokens_of_segment(place.tokens - last), true);
 #pragma unroll 1
     for (int at = live_segments - 1; at >= 0; --at) {
       const i64 begin = chunk_begin + at * segment;
       if constexpr (is_learned<Gate>) next_k.write(keys);
-      next_q.write(queries), next_decays.write(decays), next_v.write(values), next_do.write(cotangents);
+      next_q.write(queries), decays.write(), next_v.write(values), next_do.write(cotangents);
       __syncthreads();
-      if (at > 0) read(begin - segment, true);
+      if (at > 0) read(begin - segment, segment, true);
       if constexpr (is_learned<Gate>) {
         if (at > 0) {
           kept.restore(at, S);
