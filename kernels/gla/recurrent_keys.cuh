@@ -36,8 +36,6 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
     const bool live = dfinal_state != nullptr && key < K && value < V;
     G[i] = live ? dfinal_state[state_base + value] : 0.0f;
   }
-  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
-  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   Slab<Query, rows> next_q;
   Slab<Format, rows> next_k;
@@ -51,7 +49,7 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
     next_v.read(v + token * V, i64(heads) * V, count, V);
     if (!all) return;
     next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
-    next_do.read(d_o + token * V, i64(heads) * V, count, V, nothing);
+    next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
   float S[per_lane], before[segment][per_lane];
   const auto step_states = [&](bool remember) {
@@ -102,10 +100,12 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
         for (int i = 0; i < per_lane; ++i) S[i] = start[i];
       }
       step_states(true);
+      const int live = tokens_of_segment(place.tokens - begin);
       float dk_sum[segment], dg_sum[segment], own_sum[exclusive ? segment : 1];
 #pragma unroll
       for (int step = segment - 1; step >= 0; --step) {
-        const float q_t = queries[step][row] * scale, e_t = decays[step][row];
+        // Tokens that are not there add -0, which leaves also a G of -0 as it is.
+        const float q_t = queries[step][row] * (step < live ? scale : -0.0f), e_t = decays[step][row];
         float v_t[per_lane], do_t[per_lane];
         Lanes::load(values[step], lane, v_t);
         Lanes::load(cotangents[step], lane, do_t);

@@ -29,8 +29,6 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
     G[i] = live ? dfinal_state[(state_base + key) * V + value] : 0.0f;
     if constexpr (exclusive) bonus[i] = key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
   }
-  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
-  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   Slab<Query, capacity> next_q;
   Slab<Format, capacity> next_k;
   Slab<Gate, capacity> next_g;
@@ -40,7 +38,7 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
     next_q.read(q + token * K, i64(heads) * K, count, K);
     next_k.read(k + token * K, i64(heads) * K, count, K);
     next_g.read(g + token * K, i64(heads) * K, g == nullptr ? 0 : count, K);
-    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
+    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin);
   };
   const i64 last = multiple_below(place.tokens - 1, segment);
   if (place.tokens > 0) read(last, int(place.tokens - last));

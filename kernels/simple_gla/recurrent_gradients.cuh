@@ -10,8 +10,9 @@
 #include "../gla/recurrent_lanes.cuh"
 #include "learned_gates.cuh"
 
-// The decays of eight tokens; 1 for those that are not there. Gates of tokens lie in shared memory while they
-// are used, those of heads are one number.
+// The decays of eight tokens. Gates of tokens lie in shared memory while they are used, where tokens that are
+// not there do not decay; those of heads are one number, and never end: of `live` tokens none but these
+// decay.
 template <class Gate>
 struct SegmentDecays {
   const typename Gate::Bits* gates;
@@ -28,6 +29,7 @@ struct SegmentDecays {
     if (int(threadIdx.x) < segment) shared()[threadIdx.x] = decay_factor(Gate::decode(bits));
   }
   __device__ __forceinline__ float at(int step) const { return shared()[step]; }
+  __device__ __forceinline__ float at(int step, int) const { return at(step); }
 
  private:
   static __device__ __forceinline__ float* shared() {
@@ -38,12 +40,12 @@ struct SegmentDecays {
 template <>
 struct SegmentDecays<HeadGate> {
   const float decay;
-  int next = 0, live = 0;
 
   __device__ SegmentDecays(const float* gates, int head) : decay(decay_factor(gates[head])) {}
-  __device__ __forceinline__ void read(i64, int, int tokens) { next = tokens; }
-  __device__ __forceinline__ void write() { live = next; }
-  __device__ __forceinline__ float at(int step) const { return step < live ? decay : 1.0f; }
+  __device__ __forceinline__ void read(i64, int, int) {}
+  __device__ __forceinline__ void write() const {}
+  __device__ __forceinline__ float at(int) const { return decay; }
+  __device__ __forceinline__ float at(int step, int live) const { return step < live ? decay : 1.0f; }
 };
 template <>
 struct SegmentDecays<FixedHeadGate> : SegmentDecays<HeadGate> {
@@ -54,7 +56,7 @@ struct SegmentDecays<NoGate> {
   __device__ SegmentDecays(const float*, int) {}
   __device__ __forceinline__ void read(i64, int, int) {}
   __device__ __forceinline__ void write() const {}
-  __device__ __forceinline__ float at(int) const { return 1.0f; }
+  __device__ __forceinline__ float at(int, int = 0) const { return 1.0f; }
 };
 
 template <class Format, class Gate, int capacity>
@@ -145,8 +147,6 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
     const bool live = dfinal_state != nullptr && key < K && value < V;
     G[i] = live ? dfinal_state[(state_base + key) * V + value] : 0.0f;
   }
-  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
-  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   Slab<Format, capacity> next_q, next_k;
   Slab<Format, rows> next_do;
   SegmentDecays<Gate> decays(gates, place.head);
@@ -155,7 +155,7 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
     next_q.read(q + token * K, i64(heads) * K, count, K);
     next_k.read(k + token * K, i64(heads) * K, count, K);
     decays.read(token, heads, count);
-    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
+    next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin);
   };
   const i64 last = multiple_below(place.tokens - 1, segment);
   if (place.tokens > 0) read(last, int(place.tokens - last));
@@ -164,10 +164,11 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
     next_q.write(queries), next_k.write(keys), decays.write(), next_do.write(cotangents);
     __syncthreads();
     if (begin > 0) read(begin - segment, segment);
+    const int live = tokens_of_segment(place.tokens - begin);
     float sum[segment];
 #pragma unroll
     for (int step = segment - 1; step >= 0; --step) {
-      const float do_t = cotangents[step][row], e_t = decays.at(step);
+      const float do_t = cotangents[step][row], e_t = decays.at(step, live);
       float q_t[per_lane], k_t[per_lane];
       Lanes::load(queries[step], lane, q_t);
       Lanes::load(keys[step], lane, k_t);
@@ -234,8 +235,6 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
     const bool live = dfinal_state != nullptr && key < K && value < V;
     G[i] = live ? dfinal_state[state_base + value] : 0.0f;
   }
-  // scale q do of tokens that are not there is -0, which leaves also a G of -0 as it is.
-  const typename Format::Bits nothing = Format::encode(scale < 0.0f ? 0.0f : -0.0f);
   Slab<Format, rows> next_q, next_k;
   Slab<Format, capacity> next_v, next_do;
   SegmentDecays<Gate> decays(gates, place.head);
@@ -248,7 +247,7 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
     next_v.read(v + token * V, i64(heads) * V, count, V);
     if (!all) return;
     next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
-    next_do.read(d_o + token * V, i64(heads) * V, count, V, nothing);
+    next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
   float S[per_lane], before[segment][per_lane];
   const auto step_states = [&](bool remember) {
@@ -303,10 +302,12 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
         }
         step_states(true);
       }
+      const int live = tokens_of_segment(place.tokens - begin);
       float dk_sum[segment], product[segment];
 #pragma unroll
       for (int step = segment - 1; step >= 0; --step) {
-        const float q_t = queries[step][row] * scale, e_t = decays.at(step);
+        // Tokens that are not there add -0, which leaves also a G of -0 as it is.
+        const float q_t = queries[step][row] * (step < live ? scale : -0.0f), e_t = decays.at(step, live);
         float v_t[per_lane], do_t[per_lane];
         Lanes::load(values[step], lane, v_t);
         Lanes::load(cotangents[step], lane, do_t);
