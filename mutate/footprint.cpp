@@ -7,8 +7,7 @@
 
 #include "src/case/random.h"
 #include "src/numerics/format.h"
-#include "src/vm/engine.h"
-#include "src/vm/launch.h"
+#include "src/vm/traced_launch.h"
 
 namespace assay {
 namespace {
@@ -87,13 +86,7 @@ Footprint footprint_of(const Plan& plan, const TensorMap& inputs, const vm::Mach
     std::vector<Footprint::Buffer> buffers(allocations.size());
     for (size_t a = 0; a < allocations.size(); ++a) buffers[a] = std::move(of_bases[allocations[a].base]);
     FootprintTrace trace{prepared.memory(), buffers};
-    vm::Worker worker;
-    vm::prepare_worker(worker, context);
-    vm::Engine<FootprintTrace> engine(worker, trace);
-    const auto& grid = plan.launches[i].grid;
-    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    for (uint64_t block = 0; block < blocks && !worker.block.trap; ++block) engine.run_block(block);
-    footprint.trapped = worker.block.trap.has_value();
+    footprint.trapped = vm::run_traced(context, prepared.blocks(i), trace).trap.has_value();
     for (size_t a = 0; a < allocations.size(); ++a) of_bases[allocations[a].base] = std::move(buffers[a]);
   }
   for (const vm::Allocation& allocation : prepared.memory().allocations()) {

@@ -1,7 +1,6 @@
 #include "mutate/infection.h"
 
-#include "src/vm/engine.h"
-#include "src/vm/launch.h"
+#include "src/vm/traced_launch.h"
 
 namespace assay {
 namespace {
@@ -70,13 +69,7 @@ void run_traced(const Plan& plan, const TensorMap& inputs, const vm::MachineOpti
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const vm::LaunchContext& context = prepared.enter(i);
     enter(plan.launches[i], context);
-    vm::Worker worker;
-    vm::prepare_worker(worker, context);
-    vm::Engine<Trace> engine(worker, trace);
-    const auto& grid = plan.launches[i].grid;
-    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    for (uint64_t block = 0; block < blocks && !worker.block.trap; ++block) engine.run_block(block);
-    if (worker.block.trap) break;
+    if (vm::run_traced(context, prepared.blocks(i), trace).trap) break;
   }
 }
 

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "src/vm/engine.h"
-#include "src/vm/launch.h"
+#include "src/vm/traced_launch.h"
 
 namespace assay {
 namespace {
@@ -75,12 +74,7 @@ Reach reach_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptio
     ReachTrace trace;
     trace.ops = code.ops.data();
     trace.executed.assign(code.ops.size(), 0);
-    vm::Worker worker;
-    vm::prepare_worker(worker, context);
-    vm::Engine<ReachTrace> engine(worker, trace);
-    const auto& grid = plan.launches[i].grid;
-    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    for (uint64_t block = 0; block < blocks && !worker.block.trap; ++block) engine.run_block(block);
+    const bool trapped = vm::run_traced(context, prepared.blocks(i), trace).trap.has_value();
     reach.longest_warp = std::max(reach.longest_warp, trace.longest_warp);
     for (size_t at = 0; at < code.ops.size(); ++at) {
       const vm::Op& op = code.ops[at];
@@ -89,7 +83,7 @@ Reach reach_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptio
       flags.resize(code.module->functions[static_cast<size_t>(op.function)].body.size());
       flags[static_cast<size_t>(op.instruction)] |= trace.executed[at];
     }
-    if (worker.block.trap) break;
+    if (trapped) break;
   }
   return reach;
 }

@@ -217,10 +217,13 @@ bool PreparedPlan::has_pages() const {
                      [](const Allocation& a) { return a.pages != nullptr; });
 }
 
-std::vector<uint64_t> PreparedPlan::blocks(size_t index) const {
+BlockList PreparedPlan::blocks(size_t index) const {
   const auto& grid = plan_.launches[index].grid;
-  const uint64_t count = uint64_t{grid[0]} * grid[1] * grid[2];
-  return plan_.blocks.empty() ? std::vector<uint64_t>{} : chosen_blocks(plan_.blocks, count);
+  const uint64_t all = uint64_t{grid[0]} * grid[1] * grid[2];
+  if (plan_.blocks.empty()) return {all, {}};
+  std::vector<uint64_t> chosen = chosen_blocks(plan_.blocks, all);
+  const uint64_t count = chosen.size();
+  return {count, std::move(chosen)};
 }
 
 /// Arguments in the order of the entry's parameters; sizes must agree.

@@ -15,6 +15,13 @@
 
 namespace assay::vm {
 
+/// The blocks of a launch that run, in order.
+struct BlockList {
+  uint64_t count = 0;
+  std::vector<uint64_t> chosen;  ///< by Plan::blocks, ascending; empty where all run
+  uint64_t operator[](uint64_t turn) const { return chosen.empty() ? turn : chosen[turn]; }
+};
+
 class PreparedPlan {
  public:
   /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Plan::poison. Throws
@@ -31,8 +38,7 @@ class PreparedPlan {
 
   /// A launch that no GPU would take: a fault of the plan that shows only at its sizes.
   std::optional<Trap> refused_launch() const;
-  /// Plan::blocks of launch `index`, ascending; empty where the plan does not choose.
-  std::vector<uint64_t> blocks(size_t index) const;
+  BlockList blocks(size_t index) const;
   /// Some buffer is made page by page: then one thread runs the blocks.
   bool has_pages() const;
 

@@ -47,10 +47,8 @@ struct Progress {
   uint64_t lane_instructions = 0;
 };
 
-/// `chosen`: the blocks that run, ascending; empty: 0 .. blocks - 1.
 template <class Trace>
-void run_blocks(const LaunchContext& context, uint64_t blocks, const std::vector<uint64_t>& chosen,
-                Progress& progress) {
+void run_blocks(const LaunchContext& context, const BlockList& blocks, Progress& progress) {
   Worker worker;
   prepare_worker(worker, context);
   Trace trace;
@@ -58,8 +56,8 @@ void run_blocks(const LaunchContext& context, uint64_t blocks, const std::vector
   Engine<Trace> engine(worker, trace);
   for (;;) {
     const uint64_t turn = progress.next.fetch_add(1);
-    if (turn >= blocks) break;
-    const uint64_t block = chosen.empty() ? turn : chosen[turn];
+    if (turn >= blocks.count) break;
+    const uint64_t block = blocks[turn];
     if (block > progress.trapped.load()) break;
     engine.run_block(block);
     if (!worker.block.trap) continue;
@@ -113,18 +111,16 @@ Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& opt
   const auto start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < plan.launches.size() && !outcome.trap; ++i) {
     const LaunchContext& context = prepared.enter(i);
-    const auto& grid = plan.launches[i].grid;
-    const std::vector<uint64_t> chosen = prepared.blocks(i);
-    const uint64_t blocks = plan.blocks.empty() ? uint64_t{grid[0]} * grid[1] * grid[2] : chosen.size();
+    const BlockList blocks = prepared.blocks(i);
     uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads)
                                            : std::max(1u, std::thread::hardware_concurrency());
-    threads = context.code->global_atomics || prepared.has_pages() ? 1 : std::min(threads, blocks);
+    threads = context.code->global_atomics || prepared.has_pages() ? 1 : std::min(threads, blocks.count);
     Progress progress;
     const auto work = [&] {
       if (options.branches)
-        run_blocks<BranchTrace>(context, blocks, chosen, progress);
+        run_blocks<BranchTrace>(context, blocks, progress);
       else
-        run_blocks<PlainTrace>(context, blocks, chosen, progress);
+        run_blocks<PlainTrace>(context, blocks, progress);
     };
     std::vector<std::thread> others;
     try {

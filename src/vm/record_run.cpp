@@ -2,10 +2,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "src/vm/engine.h"
-#include "src/vm/launch.h"
 #include "src/vm/machine.h"
 #include "src/vm/recorder.h"
+#include "src/vm/traced_launch.h"
 
 namespace assay::vm {
 namespace {
@@ -59,15 +58,10 @@ Outcome run_recorded(const Plan& plan, const TensorMap& inputs, const MachineOpt
   Outcome outcome;
   for (size_t i = 0; i < plan.launches.size() && !outcome.trap && !recorder.finished(); i++) {
     const LaunchContext& context = prepared.enter(i);
-    const auto& grid = plan.launches[i].grid;
-    Worker worker;
-    prepare_worker(worker, context);
-    Engine<Recorder> engine(worker, recorder);
-    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    for (uint64_t block = 0; block < blocks && !worker.block.trap && !recorder.finished(); block++)
-      engine.run_block(block);
-    outcome.trap = std::move(worker.block.trap);
-    outcome.lane_instructions += worker.lane_instructions;
+    TracedLaunch done = run_traced(context, prepared.blocks(i), recorder,
+                                   [&](bool trapped) { return trapped || recorder.finished(); });
+    outcome.trap = std::move(done.trap);
+    outcome.lane_instructions += done.lane_instructions;
   }
   outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!outcome.trap && !recorder.finished()) outcome.outputs = prepared.take_outputs();

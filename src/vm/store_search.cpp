@@ -5,8 +5,7 @@
 #include <optional>
 #include <variant>
 
-#include "src/vm/engine.h"
-#include "src/vm/launch.h"
+#include "src/vm/traced_launch.h"
 
 namespace assay::vm {
 namespace {
@@ -130,29 +129,6 @@ struct ForcingTrace : PlainTrace {
   uint64_t steps = 0;
 };
 
-/// All blocks of a launch, until `ends` after one. False: a block trapped.
-template <class Trace, class Ends>
-bool run_launch(PreparedPlan& prepared, const Plan& plan, size_t launch, Trace& trace, Ends ends) {
-  const LaunchContext& context = prepared.enter(launch);
-  Worker worker;
-  prepare_worker(worker, context);
-  Engine<Trace> engine(worker, trace);
-  const auto& grid = plan.launches[launch].grid;
-  const std::vector<uint64_t> chosen = prepared.blocks(launch);
-  const uint64_t blocks = plan.blocks.empty() ? uint64_t{grid[0]} * grid[1] * grid[2] : chosen.size();
-  bool whole = true;
-  for (uint64_t turn = 0; turn < blocks && !ends(whole); ++turn) {
-    engine.run_block(chosen.empty() ? turn : chosen[turn]);
-    whole &= !worker.block.trap;
-  }
-  return whole;
-}
-
-template <class Trace>
-bool run_launch(PreparedPlan& prepared, const Plan& plan, size_t launch, Trace& trace) {
-  return run_launch(prepared, plan, launch, trace, [](bool whole) { return !whole; });
-}
-
 bool takes(const Launch& launch, const std::string& buffer) {
   return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& argument) {
     const auto* pointer = std::get_if<PointerArgument>(&argument);
@@ -189,7 +165,7 @@ std::pair<std::vector<Candidate>, uint64_t> survey(const Plan& plan, const Tenso
   std::pair<std::vector<Candidate>, uint64_t> result;
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     StoreTrace trace(prepared.code(i), range, nullptr);
-    const bool whole = run_launch(prepared, plan, i, trace);
+    const bool whole = !run_traced(prepared, i, trace).trap;
     result.second = std::max(result.second, trace.longest);
     if (takes(plan.launches[i], buffer)) add_candidates(trace, prepared.code(i), i, result.first);
     if (!whole) break;
@@ -208,7 +184,7 @@ bool visit_stores(const Plan& plan, const TensorMap& inputs, const MachineOption
   const Range range = range_of(prepared, buffer);
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     StoreTrace trace(prepared.code(i), range, visit);
-    if (!run_launch(prepared, plan, i, trace)) return false;
+    if (run_traced(prepared, i, trace).trap) return false;
   }
   return true;
 }
@@ -226,12 +202,13 @@ std::vector<WithheldStore> find_withheld_stores(const Plan& plan, const TensorMa
     if (found.size() >= limits.found || spent.count() > limits.seconds) break;
     PreparedPlan prepared(plan, inputs, forced_options);
     PlainTrace plain;
-    for (size_t i = 0; i < candidate.launch; ++i) run_launch(prepared, plan, i, plain);
+    for (size_t i = 0; i < candidate.launch; ++i) run_traced(prepared, i, plain);
     ForcingTrace trace;
     trace.forced = &prepared.code(candidate.launch).ops[candidate.op];
     trace.when_held = candidate.when_held;
     trace.first = range_of(prepared, buffer).base + offset, trace.bytes = bytes;
-    run_launch(prepared, plan, candidate.launch, trace, [&](bool) { return trace.found.has_value(); });
+    const LaunchContext& context = prepared.enter(candidate.launch);
+    run_traced(context, prepared.blocks(candidate.launch), trace, [&](bool) { return trace.found.has_value(); });
     if (trace.found) found.push_back(*trace.found);
   }
   std::stable_sort(found.begin(), found.end(),

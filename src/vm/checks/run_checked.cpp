@@ -8,8 +8,7 @@
 #include "src/numerics/bad_input.h"
 #include "src/vm/checks/check_trace.h"
 #include "src/vm/checks/checks.h"
-#include "src/vm/engine.h"
-#include "src/vm/launch.h"
+#include "src/vm/traced_launch.h"
 
 namespace assay::vm {
 namespace {
@@ -64,16 +63,9 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
     const LaunchContext& context = prepared.enter(i);
     log.enter(context);
     trace.enter(context);
-    Worker worker;
-    prepare_worker(worker, context);
-    Engine<CheckTrace> engine(worker, trace);
-    const auto& grid = plan.launches[i].grid;
-    const std::vector<uint64_t> chosen = prepared.blocks(i);
-    const uint64_t blocks = plan.blocks.empty() ? uint64_t{grid[0]} * grid[1] * grid[2] : chosen.size();
-    for (uint64_t turn = 0; turn < blocks && !worker.block.trap; ++turn)
-      engine.run_block(chosen.empty() ? turn : chosen[turn]);
-    report.lane_instructions += worker.lane_instructions;
-    trap = std::move(worker.block.trap);
+    TracedLaunch done = run_traced(context, prepared.blocks(i), trace);
+    report.lane_instructions += done.lane_instructions;
+    trap = std::move(done.trap);
   }
   if (!trap && checks.unwritten && !plan.launches.empty()) {
     trace.written->end_run(prepared.memory(), plan.outputs);
