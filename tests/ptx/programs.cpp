@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
 #include <random>
-#include <set>
 #include <string_view>
 
 #include "src/numerics/format.h"
