@@ -10,6 +10,7 @@
 #include "mutate/equivalence.h"
 #include "mutate/footprint.h"
 #include "mutate/infection.h"
+#include "mutate/propagation.h"
 #include "mutate/steering.h"
 #include "src/compare/compare.h"
 #include "src/numerics/bad_input.h"
@@ -25,6 +26,8 @@ namespace {
 constexpr size_t kCheckedCases = 3, kPropertyCases = 5;
 /// Cases that are tried with other values: how many, how often each, and the lane instructions spent on it.
 constexpr size_t kOtherCases = 6;
+/// Source lines that a survivor's reason names.
+constexpr size_t kPlaces = 2;
 constexpr uint64_t kOtherSeeds = 120, kOtherWork = 400'000'000;
 /// Cases that must go another way, at least and at most, before ways are called the same.
 constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
@@ -281,17 +284,71 @@ class Attempt {
 
   /// Reached, infected, propagated: how near a survivor came to being seen.
   std::string how_far() {
-    if (reaching_.empty()) return "no case comes to this instruction";
+    if (reaching_.empty()) return "no case comes to this instruction" + what_is_closed();
+    bool has_result = true;
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
       const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
                                           trial_.module.name, trial_.mutation, result_.mutant.replacement.empty());
-      if (!changes) return "it runs, and has no result of its own to compare";
+      has_result = changes.has_value();
+      if (!has_result) break;
       if (*changes) changing_.push_back(at);
       if (changing_.size() == kOtherCases) break;
     }
+    if (!has_result) return where_it_goes();
     return changing_.empty() ? "it runs, and its result is always the same"
-                             : "its result differs, no output does";
+                             : "its result differs, no output does" + where_it_ends(changing_.front());
+  }
+
+  const ptx::Function& own_function() const {
+    return trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
+  }
+  /// "FILE:LINE (why)" of the first instructions of each line, and how many more lines there are.
+  template <class Why>
+  std::string places(const std::vector<int32_t>& instructions, const Why& why) const {
+    std::vector<std::string> lines;
+    for (const int32_t at : instructions) {
+      const SourceLocation where = place_of(trial_.module.program->module(), trial_.mutation.function, at);
+      std::string line =
+          fmt::format("{}:{}{}", where.file, where.line, why(own_function().body[static_cast<size_t>(at)]));
+      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    }
+    const size_t shown = std::min(lines.size(), kPlaces);
+    std::string text = fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (lines.size() > shown) text += fmt::format(" and {} more", lines.size() - shown);
+    return text;
+  }
+
+  std::string what_is_closed() const {
+    std::vector<bool> came_to(own_function().body.size());
+    for (const CleanCase& clean : trial_.cases)
+      for (size_t i = 0; i < came_to.size(); ++i)
+        if (clean.reach.has(trial_.module.name, trial_.mutation.function, static_cast<int32_t>(i))) came_to[i] = true;
+    const std::vector<int32_t> closed =
+        closed_branches(own_function(), came_to, trial_.mutation.instruction);
+    if (closed.empty()) return {};
+    return ": never this way at " + places(closed, [](const ptx::Instruction&) { return std::string(); });
+  }
+
+  std::string where_it_ends(size_t at) const {
+    const CleanCase& clean = trial_.cases[at];
+    const std::vector<int32_t> ends = difference_ends(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
+                                                      trial_.module.name, own_function(), trial_.mutation);
+    if (ends.empty()) return {};
+    return ": it ends at " +
+           places(ends, [](const ptx::Instruction& in) { return fmt::format(" ({})", why_it_ends(in)); });
+  }
+
+  /// Of what leaves nothing in registers: stores, barriers, branches.
+  std::string where_it_goes() const {
+    const std::vector<size_t> cases = small_cases();
+    for (size_t i = 0; i < std::min(cases.size(), kOtherCases); ++i) {
+      const CleanCase& clean = trial_.cases[cases[i]];
+      if (path_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean), trial_.module.name,
+                       result_.mutant.where.ptx_line))
+        return "the run goes another way, no output differs";
+    }
+    return "it runs, the way is the same, and no output differs";
   }
 
   bool leaves_the_same(const CleanCase& clean, const Plan& changed) const {
