@@ -279,7 +279,7 @@ class Attempt {
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
       const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
-                                          trial_.module.name, trial_.mutation, result_.mutant.replacement.empty());
+                                          trial_.module.name, trial_.mutation);
       if (!changes) return "it runs, and has no result of its own to compare";
       if (*changes) changing_.push_back(at);
       if (changing_.size() == kOtherCases) break;
