@@ -68,7 +68,7 @@ template <class Format, class Gate>
 __device__ __forceinline__ void softplus_gates(const typename Format::Bits* x, const typename Format::Bits* A,
                                                const typename Format::Bits* bias, typename Gate::Bits* g,
                                                const SoftplusShape& s) {
-  const int column = s.column(), live = s.columns - column;
+  const int column = s.column(), live = min(4, s.columns - column);
   if (live <= 0) return;
   const bool vector = s.columns % 4 == 0;
   const SoftplusColumns p = SoftplusColumns::load<Format>(s, A, bias);
@@ -96,7 +96,7 @@ __device__ __forceinline__ void softplus_gradients(const typename Format::Bits* 
                                                    const typename Format::Bits* dg, typename Format::Bits* dx,
                                                    SoftplusSums* partial, const SoftplusShape& s) {
   __shared__ SoftplusSums shared[256];
-  const int column = s.column(), live = s.columns - column;
+  const int column = s.column(), live = min(4, s.columns - column);
   const bool vector = s.columns % 4 == 0;
   const SoftplusColumns p = SoftplusColumns::load<Format>(s, A, bias);
   SoftplusSums sums[4] = {};
