@@ -73,13 +73,15 @@ void run_traced(const Plan& plan, const TensorMap& inputs, const vm::MachineOpti
   }
 }
 
+/// `place` gives the instruction's number, from the number of instructions of its function.
+template <class PlaceOf>
 ResultTrace results_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
-                       const std::string& module, int32_t function, int32_t instruction) {
+                       const std::string& module, int32_t function, const PlaceOf& place) {
   ResultTrace trace;
-  run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext&) {
+  run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext& context) {
     const bool here = launch.module == module;
     trace.function = here ? function : -2;
-    trace.instruction = here ? instruction : -2;
+    trace.instruction = here ? place(context.code->module->functions[static_cast<size_t>(function)].body.size()) : -2;
   });
   return trace;
 }
@@ -98,11 +100,17 @@ uint64_t path_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOpt
 
 std::optional<bool> result_changes(const Plan& original, const Plan& changed, const TensorMap& inputs,
                                    const vm::MachineOptions& options, const std::string& module,
-                                   const ptx::Mutation& mutation, bool removed) {
+                                   const ptx::Mutation& mutation) {
+  size_t instructions = 0;
   const ResultTrace before =
-      results_of(original, inputs, options, module, mutation.function, mutation.instruction);
-  const ResultTrace after = results_of(changed, inputs, options, module, mutation.function,
-                                       removed ? -2 : mutation.instruction);
+      results_of(original, inputs, options, module, mutation.function, [&](size_t count) {
+        instructions = count;
+        return mutation.instruction;
+      });
+  // Where several stand in its place, the last of them gives the result; where none does, there is none.
+  const ResultTrace after = results_of(changed, inputs, options, module, mutation.function, [&](size_t count) {
+    return count < instructions ? -2 : mutation.instruction + static_cast<int32_t>(count - instructions);
+  });
   if (before.results + after.results == 0) return std::nullopt;
   return before.hash != after.hash;
 }

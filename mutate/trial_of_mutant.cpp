@@ -22,8 +22,10 @@
 namespace assay {
 namespace {
 
-/// Cases for the checks and for the properties, which cost several runs each.
-constexpr size_t kCheckedCases = 3, kPropertyCases = 5;
+/// Cases for the checks and for the properties, which cost several runs each; of cheap ones more, up to so many lane
+/// instructions.
+constexpr size_t kCheckedCases = 3, kCheapCheckedCases = 10, kPropertyCases = 5;
+constexpr uint64_t kCheapChecks = 3'000'000;
 /// Cases that are tried with other values: how many, how often each, and the lane instructions spent on it.
 constexpr size_t kOtherCases = 6;
 /// Source lines that a survivor's reason names.
@@ -249,11 +251,14 @@ class Attempt {
 
   bool shown_by_checks() {
     size_t runs = 0;
+    uint64_t work = 0;
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
       if (clean.outcome.lane_instructions < kLeastChecked || clean.outcome.lane_instructions > kMostChecked)
         continue;
-      if (runs++ == kCheckedCases) break;
+      work += clean.outcome.lane_instructions;
+      if (runs >= (work > kCheapChecks ? kCheckedCases : kCheapCheckedCases)) break;
+      ++runs;
       Verification v;
       v.checks = vm::run_checked(changed_plan(clean), clean.inputs, machine(clean), {}, &v.trap);
       decide(v);
@@ -282,14 +287,23 @@ class Attempt {
     return false;
   }
 
+  /// Small ones, the first of each kind of values before the others.
+  std::vector<size_t> varied_cases() const {
+    std::vector<size_t> chosen = small_cases();
+    std::set<std::string> kinds;
+    std::stable_partition(chosen.begin(), chosen.end(),
+                          [&](size_t at) { return kinds.insert(trial_.cases[at].case_.values).second; });
+    return chosen;
+  }
+
   /// Reached, infected, propagated: how near a survivor came to being seen.
   std::string how_far() {
     if (reaching_.empty()) return "no case comes to this instruction" + what_is_closed();
     bool has_result = true;
-    for (const size_t at : small_cases()) {
+    for (const size_t at : varied_cases()) {
       const CleanCase& clean = trial_.cases[at];
       const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
-                                          trial_.module.name, trial_.mutation, result_.mutant.replacement.empty());
+                                          trial_.module.name, trial_.mutation);
       has_result = changes.has_value();
       if (!has_result) break;
       if (*changes) changing_.push_back(at);

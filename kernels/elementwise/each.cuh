@@ -4,26 +4,39 @@
 
 constexpr int mapped_per_block = 2048;  // gates_plan.cpp says the same
 
-// to[i] = f(a[i], b[i]) for i < count; pass a twice where there is only one input. Pointers are aligned to 16
-// bytes.
-template <class A, class B, class To, class Function>
-__device__ __forceinline__ void map_elements(const typename A::Bits* a, const typename B::Bits* b,
+// Elements `at` and the three behind it, with the last of all `count` ones in place of those behind that.
+template <class Format>
+__device__ __forceinline__ void load_four(const typename Format::Bits* from, i64 at, i64 count, float (&x)[4]) {
+  if (at + 4 <= count) {
+    load_quad<Format>(from + at, 4, true).decode(x);
+  } else {
+#pragma unroll
+    for (int c = 0; c < 3; ++c) x[c] = Format::decode(from[min(at + c, count - 1)]);
+    x[3] = x[2];
+  }
+}
+
+// to[i] = f(from[0][i], ..) for i < count. Pointers are aligned to 16 bytes.
+template <class From, class To, int inputs, class Function>
+__device__ __forceinline__ void map_elements(const typename From::Bits* const (&from)[inputs],
                                              typename To::Bits* to, i64 count, const Function& f) {
   const i64 first = i64(blockIdx.x) * mapped_per_block + 4 * int(threadIdx.x);
-  float x[2][4], y[2][4];
+  float x[2][inputs][4];
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const i64 at = first + 1024 * i, left = count - at;
-    const int live = left < 4 ? int(left) : 4;
-    load_quad<A>(a + at, live, live == 4).decode(x[i]);
-    load_quad<B>(b + at, live, live == 4).decode(y[i]);
-  }
+  for (int i = 0; i < 2; ++i)
+#pragma unroll
+    for (int input = 0; input < inputs; ++input)
+      load_four<From>(from[input], first + 1024 * i, count, x[i][input]);
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const i64 at = first + 1024 * i, left = count - at;
     float result[4];
 #pragma unroll
-    for (int c = 0; c < 4; ++c) result[c] = f(x[i][c], y[i][c]);
+    for (int c = 0; c < 4; ++c)
+      if constexpr (inputs == 1)
+        result[c] = f(x[i][0][c]);
+      else
+        result[c] = f(x[i][0][c], x[i][1][c]);
     if (left >= 4) {
       store_quad<To>(to + at, result);
     } else {

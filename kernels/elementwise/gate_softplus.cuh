@@ -21,7 +21,7 @@ struct SoftplusShape {
   __device__ i64 end_token() const { return min(tokens, first_token() + softplus_tokens); }
 };
 
-// The parameters of a thread's columns: e^A and bias.
+// The parameters of a thread's columns, e^A and bias; behind the last column its own again.
 struct SoftplusColumns {
   float rate[4], bias[4];
 
@@ -31,23 +31,35 @@ struct SoftplusColumns {
     SoftplusColumns p;
 #pragma unroll
     for (int c = 0; c < 4; ++c) {
-      const int column = s.column() + c;
-      const bool live = column < s.columns;
-      p.rate[c] = live && A != nullptr ? exponential({Format::decode(A[column / s.K]), 0.0f}) : 1.0f;
-      p.bias[c] = live && bias != nullptr ? Format::decode(bias[column]) : 0.0f;
+      const int column = min(s.column() + c, s.columns - 1);
+      p.rate[c] = A != nullptr ? exponential(Format::decode(A[column / s.K])) : 1.0f;
+      p.bias[c] = bias != nullptr ? Format::decode(bias[column]) : 0.0f;
     }
     return p;
   }
 };
 
+// The columns of one token: `live` ones from `from` or to `to` on, at least one; four where they are `vector`s.
+template <class Format>
+__device__ __forceinline__ void load_columns(const typename Format::Bits* from, int live, bool vector,
+                                             float (&x)[4]) {
+  if (vector) {
+    load_quad<Format>(from, 4, true).decode(x);
+  } else {
+    x[0] = Format::decode(from[0]);
+#pragma unroll
+    for (int c = 1; c < 4; ++c) x[c] = Format::decode(from[min(c, live - 1)]);
+  }
+}
 template <class Format>
 __device__ __forceinline__ void store_columns(typename Format::Bits* to, const float (&x)[4], int live,
                                               bool vector) {
   if (vector) {
     store_quad<Format>(to, x);
   } else {
+    to[0] = Format::encode(x[0]);
 #pragma unroll
-    for (int c = 0; c < 4; ++c)
+    for (int c = 1; c < 4; ++c)
       if (c < live) to[c] = Format::encode(x[c]);
   }
 }
@@ -64,7 +76,7 @@ __device__ __forceinline__ void softplus_gates(const typename Format::Bits* x, c
   for (i64 token = s.first_token() + s.row(); token < s.end_token(); token += s.rows()) {
     const i64 at = token * s.columns + column;
     float z[4], y[4];
-    load_quad<Format>(x + at, live, vector).decode(z);
+    load_columns<Format>(x + at, live, vector, z);
 #pragma unroll
     for (int c = 0; c < 4; ++c) y[c] = -(p.rate[c] * softplus(Sum::of(z[c], p.bias[c])));
     store_columns<Gate>(g + at, y, live, vector);
@@ -93,8 +105,8 @@ __device__ __forceinline__ void softplus_gradients(const typename Format::Bits* 
     for (i64 token = s.first_token() + s.row(); token < s.end_token(); token += s.rows()) {
       const i64 at = token * s.columns + column;
       float z[4], d[4], y[4];
-      load_quad<Format>(x + at, live, vector).decode(z);
-      load_quad<Format>(dg + at, live, vector).decode(d);
+      load_columns<Format>(x + at, live, vector, z);
+      load_columns<Format>(dg + at, live, vector, d);
 #pragma unroll
       for (int c = 0; c < 4; ++c) {
         const Sum argument = Sum::of(z[c], p.bias[c]);
@@ -108,7 +120,7 @@ __device__ __forceinline__ void softplus_gradients(const typename Format::Bits* 
   if (partial == nullptr) return;
 #pragma unroll
   for (int c = 0; c < 4; ++c) {
-    __syncthreads();
+    if (c > 0) __syncthreads();
     shared[threadIdx.x] = sums[c];
     __syncthreads();
     if (s.row() == 0 && c < live) {

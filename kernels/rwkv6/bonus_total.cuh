@@ -20,5 +20,5 @@ __device__ __forceinline__ void bonus_total(const float* sums, typename Format::
     __syncthreads();
     if (part < half) partial[part][element] = partial[part][element] + partial[part + half][element];
   }
-  if (part == 0 && at < width) du[at] = Format::encode(partial[0][element]);
+  if (part == 0 && at < width) du[at] = Format::encode(partial[part][element]);
 }

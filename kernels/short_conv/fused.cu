@@ -6,7 +6,8 @@
 //   null), dinitial_state (or null) [N, D, K] fp32; sums [chunk][D][K] fp32 sequences [N][3]: first token,
 //   tokens, first chunk; chunks [.][4]: first token of the sequence, its tokens, its number, the chunk's
 //   first token counted from there
-// Grid (x): parts ceil(D/128) of 128 threads; a part is a chunk, or a sequence where states are made.
+// K is 1 at least, and no chunk is empty. Grid (x): parts ceil(D/128) of 128 threads; a part is a chunk, or a
+// sequence where states are made.
 #include "../rwkv6/bonus_total.cuh"
 
 using Element = ELEMENT;
@@ -28,21 +29,25 @@ struct Sequence {
   int channel, D, K;
 
   __device__ i64 token(i64 t) const { return (first + t) * D + channel; }
-  __device__ i64 state(int column) const { return (number * D + channel) * K + column; }
-  __device__ i64 weight(int column) const { return i64(channel) * K + column; }
+  __device__ i64 state(i64 column) const { return (number * D + channel) * K + column; }
+  __device__ i64 weight(i64 column) const { return i64(channel) * K + column; }
 
   __device__ float history(const Element::Bits* x, const float* initial_state, i64 column) const {
     if (column >= K) return Element::decode(x[token(column - K)]);
-    return initial_state != nullptr ? initial_state[state(int(column))] : 0.0f;
+    return initial_state != nullptr ? initial_state[state(column)] : 0.0f;
   }
-  // Latest token first, so that a run resumed from the gradient of its state has the same bits.
-  __device__ float history_gradient(const Element::Bits* w, const Element::Bits* d_o,
-                                    const float* dfinal_state, i64 column) const {
-    float G = column >= tokens && dfinal_state != nullptr ? dfinal_state[state(int(column - tokens))] : 0.0f;
-    const i64 last = min(column, tokens) - 1, earliest = max(column - K, i64(0));
+  // What reaches a column from the final state, and from tokens down to `earliest`, at least one; latest token
+  // first, so that a run resumed from the gradient of its state has the same bits.
+  __device__ float from_final_state(const float* dfinal_state, i64 column) const {
+    return column >= tokens && dfinal_state != nullptr ? dfinal_state[state(column - tokens)] : 0.0f;
+  }
+  __device__ float from_tokens(const Element::Bits* w, const Element::Bits* d_o, i64 column, i64 earliest,
+                               float G) const {
+    i64 t = min(column, tokens) - 1;
 #pragma unroll 1
-    for (i64 t = last; t >= earliest; --t)
-      G = fused(Element::decode(w[weight(int(column - 1 - t))]), Element::decode(d_o[token(t)]), G);
+    do {
+      G = fused(Element::decode(w[weight(column - 1 - t)]), Element::decode(d_o[token(t)]), G);
+    } while (--t >= earliest);
     return G;
   }
 };
@@ -63,14 +68,18 @@ extern "C" __global__ void __launch_bounds__(128)
   const Place place = Place::of(D);
   if (place.channel >= D) return;
   const Chunk c = Chunk::of(chunks, place, D, K);
-  for (i64 t = c.begin; t < c.end; ++t) {
-    float sum = 0.0f;
+  i64 t = c.begin;
 #pragma unroll 1
-    for (int j = 0; j < K; ++j)
+  do {
+    float sum = 0.0f;
+    int j = 0;
+#pragma unroll 1
+    do {
       sum = fused(Element::decode(weight[c.sequence.weight(j)]),
                   c.sequence.history(x, initial_state, t + 1 + j), sum);
+    } while (++j < K);
     o[c.sequence.token(t)] = Element::encode(sum);
-  }
+  } while (++t < c.end);
 }
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -80,7 +89,10 @@ extern "C" __global__ void __launch_bounds__(128)
   if (place.channel >= D) return;
   const i64* row = sequences + 3 * i64(place.part);
   const Sequence s{row[0], row[1], place.part, place.channel, D, K};
-  for (int j = 0; j < K; ++j) final_state[s.state(j)] = s.history(x, initial_state, s.tokens + j);
+  int j = 0;
+  do {
+    final_state[s.state(j)] = s.history(x, initial_state, s.tokens + j);
+  } while (++j < K);
 }
 
 // dx, and what the chunk adds to dweight.
@@ -92,15 +104,22 @@ extern "C" __global__ void __launch_bounds__(128)
   if (place.channel >= D) return;
   const Chunk c = Chunk::of(chunks, place, D, K);
   const Sequence& s = c.sequence;
-  for (i64 t = c.begin; t < c.end; ++t)
-    dx[s.token(t)] = Element::encode(s.history_gradient(weight, d_o, dfinal_state, t + K));
+  i64 token = c.begin;
 #pragma unroll 1
-  for (int j = 0; j < K; ++j) {
+  do {
+    const float G = s.from_final_state(dfinal_state, token + K);
+    dx[s.token(token)] = Element::encode(s.from_tokens(weight, d_o, token + K, token, G));
+  } while (++token < c.end);
+  int j = 0;
+#pragma unroll 1
+  do {
     float sum = 0.0f;
-    for (i64 t = c.begin; t < c.end; ++t)
+    i64 t = c.begin;
+    do {
       sum = fused(Element::decode(d_o[s.token(t)]), s.history(x, initial_state, t + 1 + j), sum);
+    } while (++t < c.end);
     sums[(i64(place.part) * D + place.channel) * K + j] = sum;
-  }
+  } while (++j < K);
 }
 
 extern "C" __global__ void __launch_bounds__(128)
@@ -111,7 +130,11 @@ extern "C" __global__ void __launch_bounds__(128)
   if (place.channel >= D) return;
   const i64* row = sequences + 3 * i64(place.part);
   const Sequence s{row[0], row[1], place.part, place.channel, D, K};
-  for (int j = 0; j < K; ++j) dinitial_state[s.state(j)] = s.history_gradient(weight, d_o, dfinal_state, j);
+  int j = 0;
+  do {
+    const float G = s.from_final_state(dfinal_state, j);
+    dinitial_state[s.state(j)] = min(i64(j), s.tokens) > 0 ? s.from_tokens(weight, d_o, j, 0, G) : G;
+  } while (++j < K);
 }
 
 extern "C" __global__ void __launch_bounds__(128)

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "tests/case/gated_operator.h"
 
@@ -83,6 +84,38 @@ TEST(Values, CancellingPairsOfChannelsCancelTermByTerm) {
     }
   EXPECT_NE(at("k", 0), at("k", 2));
   EXPECT_NE(at("v", 0), at("v", 1));
+}
+
+TEST(Values, MirroredTokensOrChannelsAreAlikeButForTheSignOfWhatArrivesBackwards) {
+  Case c;
+  c.T = 11, c.H = 2, c.K = 4, c.V = 6, c.values = "mirrored", c.direction = "backward";
+  const TensorMap inputs = draw_inputs(c, gated_operator());
+  const auto at = [&](const char* name, int64_t t, int64_t h, int64_t v) {
+    return inputs.at(name).value((t * 2 + h) * 6 + v);
+  };
+  for (int64_t t = 0; t < 5; ++t)
+    for (int64_t v = 0; v < 6; v += 2) {
+      EXPECT_EQ(at("v", t, 0, v), at("v", t + 5, 0, v));
+      EXPECT_EQ(at("do", t, 0, v), -at("do", t + 5, 0, v));
+      EXPECT_EQ(at("v", t, 1, v), at("v", t, 1, v + 1));
+      EXPECT_EQ(at("do", t, 1, v), -at("do", t, 1, v + 1));
+      EXPECT_NE(at("do", t, 0, v), at("do", t, 0, v + 1));
+      EXPECT_NE(at("do", t, 1, v), at("do", t + 5, 1, v));
+    }
+}
+
+TEST(Values, LogitsReachFarAndStayFiniteWhereTheyAreNarrow) {
+  for (const auto& [gate, least, most] :
+       {std::tuple{Dtype::fp32, 0x1p20, 0x1p30}, std::tuple{Dtype::fp16, 0x1p7, 0x1p9}}) {
+    Case c;
+    c.T = 300, c.H = 1, c.K = 4, c.V = 6, c.decay = "none", c.values = "logits", c.gate_dtype = gate;
+    const TensorMap inputs = draw_inputs(c, gated_operator());
+    double largest = 0;
+    for (int64_t i = 0; i < inputs.at("v").size(); ++i)
+      largest = std::max(largest, std::fabs(inputs.at("v").value(i)));
+    EXPECT_GE(largest, least);
+    EXPECT_LE(largest, most);
+  }
 }
 
 TEST(Values, PositiveValuesArePositive) {

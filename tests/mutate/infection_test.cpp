@@ -13,7 +13,7 @@ TEST(Infection, SeesWhetherTheInstructionsResultChanges) {
   const Module& module = clean.plan.modules[0];
   const ptx::MutableText text(module.ptx, module.path);
   const int32_t function = clean.reach.executed.begin()->first.second;
-  bool differs = false, stores = false;
+  bool differs = false, rounded = false, stores = false;
   for (const ptx::Mutation& m : text.mutations(function)) {
     const std::string& opcode = text.module()
                                     .functions[static_cast<size_t>(function)]
@@ -26,10 +26,13 @@ TEST(Infection, SeesWhetherTheInstructionsResultChanges) {
       EXPECT_EQ(result_changes(clean.plan, clean.plan, clean.inputs, one_thread(), module.name, m), false);
       differs = result_changes(clean.plan, changed, clean.inputs, one_thread(), module.name, m) == true;
     }
+    if (opcode.starts_with("fma.rn.f32") && m.change->name == "round-to-bf16" && !rounded)
+      rounded = result_changes(clean.plan, changed, clean.inputs, one_thread(), module.name, m) == true;
     if (opcode.starts_with("st.global") && m.change->name == "drop-store" && !stores)
       stores = !result_changes(clean.plan, changed, clean.inputs, one_thread(), module.name, m).has_value();
   }
   EXPECT_TRUE(differs);
+  EXPECT_TRUE(rounded) << "what is rounded after the instruction is its result";
   EXPECT_TRUE(stores) << "a store leaves nothing in registers";
 }
 
