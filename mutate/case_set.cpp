@@ -22,9 +22,12 @@ void with_states(Case& c) {
   c.final_state_gradient = runs_backward(c);
 }
 
+constexpr bool kIfTelling = true;
+
 struct CaseRow {
   const char* name;
   void (*shape)(Case&);
+  bool if_telling = false;  ///< a candidate only, as what is drawn
 };
 constexpr CaseRow kRows[] = {
 #include "mutate/mutation_cases.def"
@@ -140,6 +143,7 @@ std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector
     basis.direction = direction;
     basis.decay = "logsigmoid";
     for (const CaseRow& row : kRows) {
+      if (row.if_telling) continue;
       Case c = basis;
       row.shape(c);
       c.seed = ++number;
@@ -157,10 +161,26 @@ std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector
   return collector.cases;
 }
 
+std::vector<MutationCase> costly_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+                                       size_t first_row) {
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
+  for (const std::string& direction : directions)
+    for (const CaseRow& row : kRows) {
+      if (!row.if_telling) continue;
+      Case c;
+      c.direction = direction;
+      c.decay = "logsigmoid";
+      row.shape(c);
+      c.seed = collector.rows + 1;
+      collector.add(c);
+    }
+  return collector.cases;
+}
+
 std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<std::string>& directions,
                                         size_t first_row) {
   constexpr std::string_view kTelling[] = {"exact out of step", "packed", "wide keys", "wide values", "widest",
-                                           "widest, exact",     "long",   "batches"};
+                                           "widest, exact",     "long",   "batches",     "middle widths"};
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
   for (const std::string& direction : directions)
     for (const std::set<std::string>& without : presences(collector.op))

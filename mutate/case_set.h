@@ -26,6 +26,10 @@ std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<std::s
 std::vector<MutationCase> absence_cases(const Kernel&, const std::vector<std::string>& directions,
                                         size_t first_row);
 
+/// The rows that cost much and tell of few kernels, likewise candidates.
+std::vector<MutationCase> costly_cases(const Kernel&, const std::vector<std::string>& directions,
+                                       size_t first_row);
+
 /// More candidates, of number `first_row` and on: the fuzzer's cases, and sizes drawn so that tiles,
 /// vectors and counts end in every way. Decided by `seed`.
 std::vector<MutationCase> drawn_cases(const Kernel&, const std::vector<std::string>& directions, int count,

@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "mutate/dropped_bits.h"
+#include "mutate/reaching.h"
 #include "mutate/value_range.h"
 #include "src/ptx/type.h"
 
@@ -138,26 +140,27 @@ std::string choice_of_equals(const Question& q) {
   return only_choices ? "where the two are equal, either is chosen with the same result" : "";
 }
 
-/// Literals that a register of 32 bits can hold where all that is ever written to it are copies of literals;
-/// false where something else is.
-bool collect_literals(const Question& q, const Operand& operand, std::set<int32_t>& seen,
+/// Literals that a register of 32 bits can hold at an instruction, where all writes that reach it are copies of
+/// literals; false where something else is among them.
+bool collect_literals(const Question& q, const Operand& operand, int32_t at, std::set<int32_t>& seen,
                       std::set<uint64_t>& literals) {
   if (operand.kind == Operand::Kind::immediate) return literals.insert(operand.bits), true;
   if (operand.kind != Operand::Kind::reg || operand.negated) return false;
-  if (!seen.insert(operand.reg).second) return true;  // a copy of itself around a loop adds nothing
-  const auto& made = q.ranges.definitions(operand.reg);
-  return !made.empty() && std::all_of(made.begin(), made.end(), [&](int32_t at) {
-    const Instruction& maker = q.original.body[static_cast<size_t>(at)];
+  const auto made = reaching_writes(q.original, at, operand.reg);
+  return made && std::all_of(made->begin(), made->end(), [&](int32_t write) {
+    if (!seen.insert(write).second) return true;  // a copy of itself around a loop adds nothing
+    const Instruction& maker = q.original.body[static_cast<size_t>(write)];
     const bool copy = maker.opcode == "mov.f32" || maker.opcode == "mov.b32" || maker.opcode == "mov.u32";
-    return copy && collect_literals(q, maker.operands[1], seen, literals);
+    return copy && collect_literals(q, maker.operands[1], write, seen, literals);
   });
 }
 
-/// The bits that an operand always has.
+/// The bits that an operand of the changed instruction always has.
 std::optional<uint64_t> always(const Question& q, const Operand& operand) {
   std::set<int32_t> seen;
   std::set<uint64_t> literals;
-  if (!collect_literals(q, operand, seen, literals) || literals.size() != 1) return std::nullopt;
+  if (!collect_literals(q, operand, q.mutation.instruction, seen, literals) || literals.size() != 1)
+    return std::nullopt;
   return *literals.begin();
 }
 
@@ -179,6 +182,12 @@ std::string exact_addition(const Question& q) {
     if (const auto bits = always(q, q.before.operands.at(i)); bits && *bits == 0)
       return "one of its terms is always 0: nothing is rounded";
   return {};
+}
+
+/// A literal of which only bits change that are masked or shifted away.
+std::string dropped_bits(const Question& q) {
+  if (!q.after || !changes_dropped_bits_only(q.ranges, q.mutation.instruction, *q.after)) return {};
+  return "the bits that the literal changes are dropped before anything is stored, addressed or branched on";
 }
 
 /// Integers of at most 24 bits are fp32 numbers.
@@ -299,10 +308,10 @@ std::string absorbed(const Question& q) {
 }  // namespace
 
 std::string why_equivalent(const ptx::Module& original, const ptx::Module& changed,
-                           const ptx::Mutation& mutation, const std::set<int32_t>& sizes) {
+                           const ptx::Mutation& mutation, const ParameterRoles& roles) {
   const ptx::Function& f = original.functions[static_cast<size_t>(mutation.function)];
   const ptx::Function& g = changed.functions[static_cast<size_t>(mutation.function)];
-  ValueRanges ranges(f, sizes);
+  ValueRanges ranges(f, roles);
   const auto at = static_cast<size_t>(mutation.instruction);
   const bool one = g.body.size() == f.body.size() && g.registers.size() == f.registers.size();
   // Registers are numbered as they are first named, so the changed instruction may name others in their
@@ -321,12 +330,12 @@ std::string why_equivalent(const ptx::Module& original, const ptx::Module& chang
     };
     for (Operand& operand : renamed.operands) rename(rename, operand);
   }
-  ValueRanges changed_ranges(g, sizes);
+  ValueRanges changed_ranges(g, roles);
   const Question question{f, mutation, f.body[at], one ? &renamed : nullptr, ranges,
                           one ? &changed_ranges : nullptr};
   for (const auto argue : {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals,
                            exact_conversion, copied_literal, exact_addition, long_division,
-                           absorbed, unused_result})
+                           absorbed, dropped_bits, unused_result})
     if (std::string argument = argue(question); !argument.empty()) return argument;
   return {};
 }

@@ -89,10 +89,14 @@ class Campaign {
   void make_cases() {
     const std::vector<std::string> directions = directions_asked(kernel_, options_.directions);
     add_cases(mutation_cases(kernel_, directions));
-    std::vector<MutationCase> candidates = absence_cases(kernel_, directions, next_row());
-    const size_t row = candidates.empty() ? next_row() : candidates.back().row + 1;
-    for (MutationCase& drawn : drawn_cases(kernel_, directions, options_.drawn, options_.seed, row))
-      candidates.push_back(std::move(drawn));
+    std::vector<MutationCase> candidates;
+    const auto add = [&](std::vector<MutationCase> more) {
+      candidates.insert(candidates.end(), more.begin(), more.end());
+    };
+    const auto row = [&] { return candidates.empty() ? next_row() : candidates.back().row + 1; };
+    add(absence_cases(kernel_, directions, row()));
+    add(costly_cases(kernel_, directions, row()));
+    add(drawn_cases(kernel_, directions, options_.drawn, options_.seed, row()));
     keep_telling(candidates);
     sizes_ = std::move(candidates);
     if (ended()) return;

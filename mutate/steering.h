@@ -3,17 +3,11 @@
 #include <cstdint>
 #include <set>
 
+#include "mutate/parameter_roles.h"
 #include "mutate/value_range.h"
 #include "src/ptx/program.h"
 
 namespace assay {
-
-/// Parameters of an entry by what every launch passes in them.
-struct ParameterRoles {
-  std::set<int32_t> numbers;  ///< integers
-  std::set<int32_t> tables;   ///< addresses of constants that the plan made from the shapes
-  std::set<int32_t> sizes;    ///< those of `numbers` that are never negative
-};
 
 /// A branch, a comparison or predicate logic. True where all that its result reaches are guards, and these follow from parameters, thread
 /// and block indices and tables: values of tensors have no part in them.

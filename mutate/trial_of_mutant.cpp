@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <set>
-#include <variant>
 
 #include "kernels/mutant.h"
 #include "mutate/equivalence.h"
 #include "mutate/footprint.h"
 #include "mutate/infection.h"
+#include "mutate/parameter_roles.h"
 #include "mutate/propagation.h"
 #include "mutate/steering.h"
 #include "src/compare/compare.h"
@@ -72,7 +72,7 @@ class Attempt {
     if (shown_by_a_case()) return;
     if (m.token.empty()) {
       m.reason = why_equivalent(trial_.module.program->module(), ptx::parse(*text_, trial_.module.path),
-                                trial_.mutation, roles().sizes);
+                                trial_.mutation, roles());
       if (!m.reason.empty()) return void(m.outcome = kEquivalent);
     }
     if (shown_by_checks() || shown_by_properties()) return;
@@ -109,35 +109,7 @@ class Attempt {
   ParameterRoles roles() const {
     const ptx::Module& program = trial_.module.program->module();
     const ptx::Function& own = program.functions[static_cast<size_t>(trial_.mutation.function)];
-    ParameterRoles roles;
-    std::set<int32_t> negative, tensors;
-    for (const CleanCase& clean : trial_.cases)
-      for (const Launch& launch : clean.plan.launches) {
-        if (launch.module != trial_.module.name || launch.function != own.name) continue;
-        for (size_t i = 0; i < launch.arguments.size(); ++i) {
-          const auto at = static_cast<int32_t>(i);
-          if (const auto number = integer(launch.arguments[i])) {
-            roles.numbers.insert(at);
-            if (*number < 0) negative.insert(at);
-          } else if (const auto* pointer = std::get_if<PointerArgument>(&launch.arguments[i])) {
-            const auto& constants = clean.plan.constants;
-            const bool table = std::any_of(constants.begin(), constants.end(), [&](const Tensor& constant) {
-              return constant.name == pointer->buffer && constant.dtype == Dtype::i64;
-            });
-            (table ? roles.tables : tensors).insert(at);
-          }
-        }
-      }
-    roles.sizes = roles.numbers;
-    for (const int32_t at : negative) roles.sizes.erase(at);
-    for (const int32_t at : tensors) roles.tables.erase(at);
-    return roles;
-  }
-
-  static std::optional<int64_t> integer(const Argument& argument) {
-    if (const int32_t* word = std::get_if<int32_t>(&argument)) return *word;
-    if (const int64_t* wide = std::get_if<int64_t>(&argument)) return *wide;
-    return std::nullopt;
+    return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name);
   }
 
   Plan changed_plan(const CleanCase& clean) const {
@@ -381,7 +353,7 @@ class Attempt {
     const ptx::Function& own =
         trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
     const ParameterRoles parameters = roles();
-    if (!only_steers(own, ValueRanges(own, parameters.sizes), trial_.mutation.instruction, parameters))
+    if (!only_steers(own, ValueRanges(own, parameters), trial_.mutation.instruction, parameters))
       return {};
     std::set<size_t> rows;
     for (const size_t at : small_cases()) {

@@ -157,9 +157,9 @@ std::vector<int32_t> read_registers(const ptx::Instruction& in) {
   return registers;
 }
 
-ValueRanges::ValueRanges(const ptx::Function& function, std::set<int32_t> sizes)
+ValueRanges::ValueRanges(const ptx::Function& function, ParameterRoles roles)
     : function_(function),
-      sizes_(std::move(sizes)),
+      roles_(std::move(roles)),
       definitions_(function.registers.size()),
       uses_(function.registers.size()) {
   for (size_t i = 0; i < function.body.size(); ++i) {
@@ -195,6 +195,56 @@ ValueRange ValueRanges::operand(const Operand& operand) {
   return kAnything;
 }
 
+/// A load of a table that holds no negative number: its address comes from the table's and from numbers alone. Two
+/// tables in one address would be outside either. `within`: addresses being looked at.
+bool ValueRanges::reads_natural_table(const ptx::Instruction& load, std::set<int32_t>& within) const {
+  const int32_t address = load.operands[1].reg;
+  if (!load.opcode.starts_with("ld.global.") || address < 0 || !within.insert(address).second) return false;
+  std::set<int32_t> seen;
+  bool table = false;
+  const bool only = comes_from_natural_table(address, within, seen, table);
+  within.erase(address);
+  return only && table;
+}
+
+bool ValueRanges::comes_from_natural_table(int32_t reg, std::set<int32_t>& within, std::set<int32_t>& seen,
+                                           bool& table) const {
+  static const std::set<std::string, std::less<>> arithmetic{"mov", "add",  "sub",  "mul", "mad", "div", "rem",
+                                                             "min", "max",  "shl",  "shr", "and", "or",  "xor",
+                                                             "cvt", "cvta", "selp", "bfe", "bfi"};
+  if (!seen.insert(reg).second) return true;
+  const std::vector<int32_t>& made = definitions(reg);
+  return !made.empty() && std::all_of(made.begin(), made.end(), [&](int32_t i) {
+    const ptx::Instruction& in = function_.body[static_cast<size_t>(i)];
+    const std::vector<std::string> parts = parts_of(in.opcode);
+    if (parts[0] == "ld" && in.operands[1].parameter >= 0) {
+      const int32_t parameter = in.operands[1].parameter;
+      if (roles_.natural_tables.contains(parameter)) return table = true;
+      return roles_.numbers.contains(parameter);
+    }
+    if (parts[0] == "ld") return reads_natural_table(in, within);
+    const auto type = ptx::type_named(parts.back());
+    if (!arithmetic.contains(parts[0]) || (type && ptx::is_float(*type))) return false;
+    const std::vector<int32_t> read = read_registers(in);
+    return std::all_of(read.begin(), read.end(), [&](int32_t each) {
+      return comes_from_natural_table(each, within, seen, table);
+    });
+  });
+}
+
+ValueRange ValueRanges::loaded(const ptx::Instruction& in, Type type, const ValueRange& most) const {
+  const Operand& from = in.operands[1];
+  if (from.parameter >= 0 && roles_.sizes.contains(from.parameter)) {
+    const auto limit = roles_.most.find(from.parameter);
+    const int64_t any = ptx::bytes_of(type) <= 4 ? kLargestNarrowSize : kLargestSize;
+    return {0, limit == roles_.most.end() ? any : limit->second};
+  }
+  if (type == Type::u16 || type == Type::u8) return {0, type == Type::u16 ? 65535 : 255};
+  std::set<int32_t> within;
+  if (ptx::bytes_of(type) == 8 && from.parameter < 0 && reads_natural_table(in, within)) return {0, kLargestSize};
+  return most;
+}
+
 ValueRange ValueRanges::result(const ptx::Instruction& in) {
   const std::vector<std::string> parts = parts_of(in.opcode);
   const Type written = in.operands[0].reg >= 0
@@ -204,12 +254,7 @@ ValueRange ValueRanges::result(const ptx::Instruction& in) {
       ptx::type_named(parts[0] == "cvt" && parts.size() > 1 ? parts[parts.size() - 2] : parts.back());
   if (!type || ptx::is_float(*type) || written == Type::none) return full(written);
   if (parts[0] == "cvt" && !ptx::type_named(parts[1])) return full(written);
-  if (parts[0] == "ld") {
-    if (parts[1] == "param" && in.operands[1].parameter >= 0 && sizes_.contains(in.operands[1].parameter))
-      return {0, ptx::bytes_of(*type) <= 4 ? kLargestNarrowSize : kLargestSize};
-    if (*type == Type::u16 || *type == Type::u8) return {0, *type == Type::u16 ? 65535 : 255};
-    return full(written);
-  }
+  if (parts[0] == "ld") return loaded(in, *type, full(written));
   std::vector<ValueRange> x;
   for (size_t i = 1; i < in.operands.size(); ++i) x.push_back(operand(in.operands[i]));
   if (parts[0] == "setp")

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "mutate/parameter_roles.h"
 #include "src/ptx/program.h"
 
 namespace assay {
@@ -25,8 +26,8 @@ std::vector<int32_t> read_registers(const ptx::Instruction&);
 
 class ValueRanges {
  public:
-  /// `sizes`: parameters that are numbers of things in tensors, so neither negative nor above 2^40, by position.
-  ValueRanges(const ptx::Function&, std::set<int32_t> sizes);
+  /// Sizes are numbers of things in tensors, so neither negative nor above 2^40; so is what a table of them holds.
+  ValueRanges(const ptx::Function&, ParameterRoles);
 
   /// Of a register, over all its definitions; of a predicate 0 and 1.
   ValueRange of(int32_t reg);
@@ -40,9 +41,13 @@ class ValueRanges {
 
  private:
   ValueRange operand(const ptx::Operand&);
+  ValueRange loaded(const ptx::Instruction&, ptx::Type, const ValueRange& most) const;
+  bool reads_natural_table(const ptx::Instruction&, std::set<int32_t>& within) const;
+  bool comes_from_natural_table(int32_t reg, std::set<int32_t>& within, std::set<int32_t>& seen,
+                                bool& table) const;
 
   const ptx::Function& function_;
-  std::set<int32_t> sizes_;
+  ParameterRoles roles_;
   std::vector<std::vector<int32_t>> definitions_, uses_;
   std::map<int32_t, ValueRange> known_;
   std::set<int32_t> open_;  ///< being computed: a loop gives no interval

@@ -67,6 +67,16 @@ TEST(MutationCases, OfAbsentInputsReachTheirModulesInEveryFormat) {
     for (const Dtype dtype : kernel.limits.dtypes) EXPECT_TRUE(seen.contains({without, dtype}));
 }
 
+TEST(MutationCases, ThatCostMuchAreCandidatesOnly) {
+  const Kernel& kernel = find_kernel("simple_gla.parallel");
+  const std::vector<std::string> directions{"forward", "backward"};
+  const auto is_long = [](const MutationCase& m) { return m.case_.T > 1000; };
+  const auto always = mutation_cases(kernel, directions), costly = costly_cases(kernel, directions, 9);
+  EXPECT_EQ(std::count_if(always.begin(), always.end(), is_long), 0);
+  EXPECT_GT(std::count_if(costly.begin(), costly.end(), is_long), 0);
+  for (const MutationCase& m : costly) EXPECT_GE(m.row, 9u);
+}
+
 TEST(MutationCases, DrawnOnesAreDecidedByTheSeed) {
   const Kernel& kernel = find_kernel("gla.chunk");
   const auto tokens = [&](uint64_t seed) {

@@ -12,13 +12,13 @@ namespace {
 bool steers(const std::string& body, const std::string& opcode, bool table) {
   const ptx::MutableText text = small_program(body);
   const ptx::Function& f = text.module().functions[0];
-  ParameterRoles roles{{1}, {}, {1}};
+  ParameterRoles roles{{1}, {}, {1}, {}, {}};
   if (table) roles.tables = {0};
   int32_t found = -1;
   for (size_t i = 0; i < f.body.size(); ++i)
     if (f.body[i].opcode == opcode) found = static_cast<int32_t>(i);
   EXPECT_GE(found, 0) << opcode;
-  return only_steers(f, ValueRanges(f, roles.sizes), found, roles);
+  return only_steers(f, ValueRanges(f, roles), found, roles);
 }
 
 TEST(Steering, IsFoundOnlyWhereNothingElseDependsOnIt) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "tests/mutate/small_program.h"
 
 namespace assay {
@@ -38,7 +40,7 @@ TEST(ValueRange, FollowsDefinitions) {
   for (const auto& row : rows) {
     const ptx::MutableText text = small_program(row.body);
     const ptx::Function& f = text.module().functions[0];
-    ValueRanges ranges(f, {1});  // n is a size
+    ValueRanges ranges(f, {{1}, {}, {1}, {}, {}});  // n is a size
     int32_t r1 = -1;
     for (size_t i = 0; i < f.registers.size(); ++i)
       if (f.registers[i].name == "%r1") r1 = static_cast<int32_t>(i);
@@ -62,6 +64,37 @@ TEST(ValueRange, AParameterThatIsNoSizeMayBeNegative) {
   const ptx::Function& f = text.module().functions[0];
   ValueRanges ranges(f, {});
   EXPECT_EQ(ranges.of(f.body[0].operands[0].reg).low, INT32_MIN);
+}
+
+/// Of %r1, where `a` may be a table and `n` a size.
+ValueRange of_r1(const std::string& body, const ParameterRoles& roles) {
+  const ptx::MutableText text = small_program(body);
+  const ptx::Function& f = text.module().functions[0];
+  ValueRanges ranges(f, roles);
+  for (size_t i = 0; i < f.registers.size(); ++i)
+    if (f.registers[i].name == "%r1") return ranges.of(static_cast<int32_t>(i));
+  return {};
+}
+
+TEST(ValueRange, OfAWidthEndsWhereTheKernelsLimitDoes) {
+  const char* body = "ld.param.u32 %r2, [n]; add.s32 %r1, %r2, 63;";
+  EXPECT_EQ(of_r1(body, {{1}, {}, {1}, {}, {{1, 256}}}).high, 319);
+  EXPECT_EQ(of_r1(body, {{1}, {}, {1}, {}, {}}).high, (1 << 30) + 63) << "where sizes end";
+}
+
+TEST(ValueRange, OfATableWithoutNegativeNumbersHasNone) {
+  const std::string address = "ld.param.u64 %rd1, [a]; cvta.to.global.u64 %rd2, %rd1; ",
+                    sign = "shr.s64 %rd4, %rd3, 63; cvt.u32.u64 %r1, %rd4;";
+  const std::string from_table = address + "ld.global.u64 %rd3, [%rd2+8]; " + sign,
+                    by_entry = address + "ld.global.u64 %rd5, [%rd2]; shl.b64 %rd6, %rd5, 3; add.s64 %rd7, %rd2, %rd6; "
+                                         "ld.global.u64 %rd3, [%rd7]; " + sign,
+                    by_pointer = address + "ld.global.u64 %rd5, [%rd8]; add.s64 %rd7, %rd2, %rd5; "
+                                           "ld.global.u64 %rd3, [%rd7]; " + sign;
+  const ParameterRoles natural{{1}, {0}, {1}, {0}, {}}, any{{1}, {0}, {1}, {}, {}};
+  EXPECT_EQ(of_r1(from_table, natural), (ValueRange{0, 0}));
+  EXPECT_EQ(of_r1(by_entry, natural), (ValueRange{0, 0}));
+  EXPECT_NE(of_r1(from_table, any), (ValueRange{0, 0})) << "a table may hold -1";
+  EXPECT_NE(of_r1(by_pointer, natural), (ValueRange{0, 0})) << "who knows what lies there";
 }
 
 }  // namespace
