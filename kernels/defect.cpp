@@ -130,6 +130,7 @@ Kernel with_defect(const Kernel& clean, const std::string& name) {
   Kernel kernel = clean;
   kernel.name = clean.name + "@" + defect.name;
   kernel.summary = "with a known defect: " + defect.what;
+  kernel.exponents_meant_nonpositive = clean.exponents_nonpositive;
   kernel.exponents_nonpositive = false;
   kernel.plan = [plan = clean.plan, tree, reached = changed_sources(clean_tree, tree), name = kernel.name](
                     const Case& c, const Operator& op, const TensorMap& inputs) {

@@ -33,6 +33,9 @@ struct Kernel {
   /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every
   /// run.
   bool exponents_nonpositive = false;
+  /// Of a kernel with a defect: that promise was made for the kernel without it. It is not checked (what the defect
+  /// does to the values is to be found), but says what a positive argument means.
+  bool exponents_meant_nonpositive = false;
   /// The launches of the case's direction.
   std::function<Plan(const Case&, const Operator&, const TensorMap& inputs)> plan;
   /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that direction.

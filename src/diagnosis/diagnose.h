@@ -30,6 +30,8 @@ struct Evidence {
   const std::vector<std::string>* properties = nullptr;  ///< those that fail: "NAME: what"
   /// Whether the element stays finite where its sequence is filled up with zero rows to a whole chunk.
   std::optional<bool> finite_when_padded;
+  /// Whether, where all rows decay alike, an exponential's argument exceeds what one row's decay can make it.
+  std::optional<bool> spans_rows;
 };
 
 struct Cause {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "src/diagnosis/meaning.h"
+#include "src/diagnosis/schedule.h"
 
 namespace assay {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr double kMostBitsOfElement = 12;  // one element alone proves no more: inputs may be small integers
 constexpr double kBitsNeeded = 6;
 constexpr double kNearer = 0x1p-3, kFarNearer = 0x1p-10;
+constexpr double kMostOfThem = 0.98;
 constexpr double kUnsaid = 0.95;  ///< of the score: wrong outputs are left open
 
 bool is_wrong(ElementVerdict v) {
@@ -24,13 +26,41 @@ bool agrees(double got, double mid, double bound) {
 }
 
 struct OutputFit {
+  std::string name;
   int64_t wrong = 0, explained = 0, against = 0;
+  double bits = 0, before = 0, after = 0;        ///< as in Fit
   double squares_before = 0, squares_after = 0;  ///< of errors / bound
+
+  bool is_explained() const { return static_cast<double>(explained) >= kMostOfThem * static_cast<double>(wrong); }
 };
 
+/// The gradient of what acts on a state: a gate, or the factors of a delta rule. It is a product of the state and of the
+/// state's gradient; that of what is only written or read is made of one of them.
+bool is_mixed(const FailingRun& run, const std::string& output) {
+  if (!output.starts_with("d") || !is_schedulable(run)) return false;
+  const ArgumentSpec* of = run.argument(output.substr(1));
+  if (!of) return output == "dg_gamma";
+  const bool written_or_read = of->name == "q" || of->name == "r" || of->name == "k" || of->name == "v" || of->name == "x";
+  return of->role != Role::state && !written_or_read;
+}
+
+/// Where only one of the two passes is mutated, the meaning explains what is made of that one, and leaves the products
+/// open.
+bool is_left_open(const FailingRun& run, const std::vector<OutputFit>& fits, const OutputFit& f) {
+  if (!is_mixed(run, f.name) || f.wrong == 0 || f.is_explained()) return false;
+  int64_t others = 0;
+  for (const OutputFit& other : fits) {
+    if (is_mixed(run, other.name) || other.wrong == 0) continue;
+    others += other.wrong;
+    if (!other.is_explained()) return false;
+  }
+  return others > 0;
+}
+
 OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const ReferenceOutput& expected,
-                     const PredictedOutput& predicted, Fit& fit) {
+                     const PredictedOutput& predicted) {
   OutputFit f;
+  f.name = judged.name;
   for (int64_t flat = 0; flat < got.size(); ++flat) {
     const auto i = static_cast<size_t>(flat);
     const double value = got.value(flat), mid = predicted.mid[i], bound = predicted.bound[i];
@@ -42,11 +72,11 @@ OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const Re
     if (!is_wrong(judged.verdicts[i])) continue;
     ++f.wrong;
     const double distance = std::fabs(value - expected.mid[i]);
-    fit.before = std::max(fit.before, distance / expected.bound[i]);
+    f.before = std::max(f.before, distance / expected.bound[i]);
     const double unit = std::max(expected.bound[i], 1e-300);
     if (!std::isnan(mid)) f.squares_after += std::pow((value - mid) / unit, 2);
     if (!std::isnan(mid)) f.squares_before += std::pow((value - expected.mid[i]) / unit, 2);
-    if (!std::isnan(mid)) fit.after = std::max(fit.after, std::fabs(value - mid) / bound);
+    if (!std::isnan(mid)) f.after = std::max(f.after, std::fabs(value - mid) / bound);
     // A bound so wide that the reference would lie within it too explains nothing; a meaning that leaves the
     // domain of its bound (a growing decay) has to come far nearer than the reference instead.
     const double off = std::fabs(value - mid);
@@ -55,18 +85,37 @@ OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const Re
     ++f.explained;
     if (!telling && off > distance * kFarNearer) continue;  // it agrees, and shows nothing
     const double ratio = distance / std::max(telling ? bound : off, 1e-300);
-    fit.bits += std::isfinite(ratio) ? std::clamp(std::log2(ratio), 0.0, kMostBitsOfElement) : kMostBitsOfElement;
+    f.bits += std::isfinite(ratio) ? std::clamp(std::log2(ratio), 0.0, kMostBitsOfElement) : kMostBitsOfElement;
   }
   return f;
+}
+
+void add_up(const FailingRun& run, const std::vector<OutputFit>& fits, Fit& fit) {
+  std::string parts;
+  bool partial = false;
+  double before = 0, after = 0;
+  for (const OutputFit& f : fits) {
+    if (is_left_open(run, fits, f)) {
+      fit.unsaid += f.wrong;
+      continue;
+    }
+    fit.wrong += f.wrong, fit.explained += f.explained, fit.bits += f.bits;
+    fit.before = std::max(fit.before, f.before), fit.after = std::max(fit.after, f.after);
+    before += f.squares_before, after += f.squares_after;
+    (f.wrong > 0 ? fit.against : fit.against_elsewhere) += f.against;
+    if (f.wrong == 0) continue;
+    parts += fmt::format("{}{} {} of {}", parts.empty() ? "" : ", ", f.name, f.explained, f.wrong);
+    partial = partial || f.explained < f.wrong;
+  }
+  if (partial) fit.partial = parts;
+  if (after > 0) fit.gain = std::sqrt(before / after);
 }
 
 }  // namespace
 
 Fit fit_of(const FailingRun& run, const Prediction& prediction) {
   Fit fit;
-  std::string parts;
-  bool partial = false;
-  double before = 0, after = 0;
+  std::vector<OutputFit> fits;
   for (const OutputComparison& judged : *run.judged) {
     const auto got = run.outputs->find(judged.name);
     const auto predicted = prediction.find(judged.name);
@@ -82,16 +131,9 @@ Fit fit_of(const FailingRun& run, const Prediction& prediction) {
       fit.unsaid += wrong;
       continue;
     }
-    const OutputFit f = fit_output(judged, got->second, *expected, predicted->second, fit);
-    fit.wrong += f.wrong, fit.explained += f.explained;
-    before += f.squares_before, after += f.squares_after;
-    (f.wrong > 0 ? fit.against : fit.against_elsewhere) += f.against;
-    if (f.wrong == 0) continue;
-    parts += fmt::format("{}{} {} of {}", parts.empty() ? "" : ", ", judged.name, f.explained, f.wrong);
-    partial = partial || f.explained < f.wrong;
+    fits.push_back(fit_output(judged, got->second, *expected, predicted->second));
   }
-  if (partial) fit.partial = parts;
-  if (after > 0) fit.gain = std::sqrt(before / after);
+  add_up(run, fits, fit);
   return fit;
 }
 

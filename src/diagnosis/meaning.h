@@ -48,6 +48,7 @@ std::vector<Meaning> token_meanings();
 std::vector<Meaning> operand_meanings();
 std::vector<Meaning> scale_meanings();
 std::vector<Meaning> gradient_meanings();
+std::vector<Meaning> term_meanings();
 std::vector<Meaning> output_meanings();
 
 /// How well a prediction agrees with what the kernel gave.

@@ -73,7 +73,7 @@ const std::vector<Meaning>& meanings() {
   static const std::vector<Meaning> all = [] {
     std::vector<Meaning> list;
     for (const auto table : {decay_meanings, state_meanings, token_meanings, scale_meanings, operand_meanings,
-                             gradient_meanings, output_meanings})
+                             gradient_meanings, term_meanings, output_meanings})
       for (Meaning& m : table()) list.push_back(std::move(m));
     return list;
   }();
@@ -91,17 +91,20 @@ Weighed weigh_meanings(const FailingRun& given, double seconds) {
     bests.push_back({&meaning, "", {}, 0});
     variants.push_back(meaning.variants(run));
   }
+  size_t most = 0;
+  for (const std::vector<Variant>& list : variants) most = std::max(most, list.size());
   for (const bool sweep : {false, true}) {
     if (sweep && is_explained(bests)) break;
-    for (size_t m = 0; m < bests.size(); ++m)
-      for (const Variant& variant : variants[m]) {
-        if (variant.sweep != sweep) continue;
+    // In turn: where time runs out every meaning has had its likeliest variants tried.
+    for (size_t i = 0; i < most; ++i)
+      for (size_t m = 0; m < bests.size(); ++m) {
+        if (i >= variants[m].size() || variants[m][i].sweep != sweep) continue;
         if (seconds_of_thread() - start > seconds) {
           ++weighed.left;
           continue;
         }
         ++weighed.tried;
-        try_variant(run, variant, static_cast<double>(variants[m].size()), bests[m]);
+        try_variant(run, variants[m][i], static_cast<double>(variants[m].size()), bests[m]);
       }
   }
   std::erase_if(bests, [](const Best& b) { return b.score < kWorthSaying; });

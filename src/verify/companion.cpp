@@ -1,5 +1,7 @@
 #include "src/verify/companion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -77,6 +79,22 @@ Tensor padded(const Tensor& t, int64_t tokens) {
   return out;
 }
 
+/// As many packed sequences, of different lengths, each long enough that a token's neighbours differ; one that is longer
+/// already stays.
+void lengthen_sequences(Case& c) {
+  constexpr int64_t kFirst = 19, kMore = 13, kMost = 5;
+  const auto sequences = static_cast<int64_t>(c.cu_seqlens.size()) - 1;
+  if (sequences > kMost) return;
+  std::vector<int64_t> edges{0};
+  for (int64_t n = 0; n < sequences; ++n) {
+    const auto i = static_cast<size_t>(n);
+    const int64_t given = c.cu_seqlens[i + 1] - c.cu_seqlens[i];
+    edges.push_back(edges.back() + std::max(given, kFirst + kMore * ((n + 1) % sequences)));
+  }
+  c.T = edges.back();
+  c.cu_seqlens = std::move(edges);
+}
+
 }  // namespace
 
 std::vector<Case> companion_cases(const Case& c, const Operator& op) {
@@ -100,6 +118,7 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
     large.initial_state = true;
     Case longer = large;
     if (c.cu_seqlens.empty()) longer.T = std::clamp(2 * c.T + 37, kTwoChunks, std::max(kLongest, c.T));
+    if (!c.cu_seqlens.empty()) lengthen_sequences(longer);
     Case small = longer;  // meanings are weighed faster on it
     small.K = std::min<int64_t>(longer.K, 8), small.V = std::min<int64_t>(longer.V, 6);
     if (small.K != longer.K || small.V != longer.V) cases.push_back(small);
@@ -108,6 +127,10 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
     whole.T = kWhole;
     if (c.cu_seqlens.empty() && c.T <= kWhole) cases.push_back(whole);
     cases.push_back(large);
+    Case odd = small;  // and some in channels that fill no vector
+    odd.H = std::max<int64_t>(c.H, 3), odd.HV = c.HV > c.H ? odd.H * (c.HV / c.H) : c.HV;
+    odd.K = std::max<int64_t>(c.K, 7), odd.V = std::max<int64_t>(c.V, 7);
+    cases.push_back(odd);
     Case same_sizes = random;
     same_sizes.decay = decay;
     cases.push_back(same_sizes);
@@ -163,6 +186,24 @@ std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, cons
     if (axis == t.axes.size()) return std::isfinite(t.value(flat));
     const int64_t width = t.strides()[axis], batch = flat / (width * c.T), rest = flat % (width * c.T);
     return std::isfinite(t.value(batch * width * whole.T + rest));
+  } catch (const BadInput&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<bool> exponents_span_rows(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend) {
+  constexpr double kDecay = 2, kLog2e = 0x1.71547652b82fep+0;  // nats: a whole chunk does not overflow
+  Case alike = c;
+  alike.overrides.clear();
+  alike.decay = fmt::format("constant:-{}", kDecay), alike.values = "normal";
+  try {
+    require_accepted(alike, kernel, op);
+    const TensorMap inputs = draw_inputs(alike, op);
+    if (!domain_faults(inputs, kernel, op).empty()) return std::nullopt;
+    double largest = 0;
+    for (const ExponentRange& range : backend.run(plan_of(alike, kernel, op, inputs), inputs).exponents)
+      largest = std::max(largest, range.max);
+    return largest > 1.5 * kDecay * kLog2e;
   } catch (const BadInput&) {
     return std::nullopt;
   }

@@ -18,8 +18,11 @@ namespace assay {
 namespace {
 
 constexpr std::string_view kNoPositiveExponent = "exponents-nonpositive";
+constexpr std::string_view kSumOverflow = "sum-overflow";
 /// What a fit counts that leaves a positive exponent unexplained.
 constexpr double kOfTheRest = 0.6;
+/// And an overflow where the factor that is too large is such an exponential.
+constexpr double kOfTheProduct = 0.5;
 /// A meaning that fits so well needs no further evidence.
 constexpr double kNamed = 0.7;
 /// Runs of at most so many lane-instructions are repeated beside exact arithmetic where no meaning fits.
@@ -91,6 +94,13 @@ bool failed(const Verification& v, std::string_view property) {
                      [&](const std::string& failure) { return failure.starts_with(property); });
 }
 
+/// Did an exponential see an argument above 0 in a kernel whose own are never above it?
+bool grew(const Kernel& kernel, const Verification& v) {
+  if (failed(v, kNoPositiveExponent)) return true;
+  return kernel.exponents_meant_nonpositive &&
+         std::any_of(v.exponents.begin(), v.exponents.end(), [](const ExponentRange& r) { return r.max > 0; });
+}
+
 /// Has what is computed so exponentials with arguments above 0?
 bool explains_growth(const std::string& cause) {
   return std::any_of(meanings().begin(), meanings().end(),
@@ -106,6 +116,7 @@ std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOption
   evidence.case_ = &overflow->case_, evidence.inputs = &overflow->inputs, evidence.op = &run.op, evidence.trace = &trace;
   evidence.finite_when_padded = finite_when_padded(overflow->case_, run.kernel, run.op, overflow->inputs, run.backend,
                                                    trace.output, trace.flat);
+  evidence.spans_rows = exponents_span_rows(overflow->case_, run.kernel, run.op, run.backend);
   std::vector<Diagnosis> causes = diagnose(evidence);
   for (Diagnosis& d : causes)
     for (std::string& line : d.evidence) line = fmt::format("on {}: {}", token_of(overflow->case_), line);
@@ -114,7 +125,10 @@ std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOption
 
 /// Adds the named causes of a positive exponent, before what fits and leaves it unexplained.
 void add_growth(const JudgedRun& run, const VerifyOptions& options, Weighed& weighed, Verification& v) {
-  for (Diagnosis& d : causes_of_growth(run, options, v)) v.diagnosis.push_back(std::move(d));
+  std::vector<Diagnosis> growth = causes_of_growth(run, options, v);
+  for (Diagnosis& d : v.diagnosis)  // the product that overflowed has a factor that should not be above 1
+    if (!growth.empty() && d.cause == kSumOverflow) d.score *= kOfTheProduct;
+  std::move(growth.begin(), growth.end(), std::back_inserter(v.diagnosis));
   for (Diagnosis& d : weighed.fitting) {
     if (explains_growth(d.cause)) continue;
     d.score *= kOfTheRest;
@@ -149,6 +163,25 @@ void add_further(const FurtherCases& further, const Operator& op, const VerifyOp
   rank(own.fitting);
 }
 
+bool is_open(const Weighed& w) {
+  return w.fitting.empty() || w.fitting.front().score < kNamed;
+}
+
+/// What no meaning explains may be plainer elsewhere: gradients in the outputs, where the fault is one of both directions;
+/// an error that a short format hides in fp32.
+void add_plainer(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, const VerifyOptions& options,
+                 Weighed& own) {
+  Case forward = c, precise = c;
+  forward.direction = "forward", forward.final_state_gradient = false;
+  precise.dtype = Dtype::fp32;
+  for (const Case& plainer : {forward, precise}) {
+    if (!is_open(own) || token_of(plainer) == token_of(c)) continue;
+    const FurtherCases further =
+        find_further_cases(plainer, kernel, op, backend, options.threads, options.meaning_seconds / 4);
+    add_further(further, op, options, true, own);
+  }
+}
+
 /// Meanings that fit this run; where it is too small to tell them apart, or nothing in it is finite, what further cases
 /// of the same kernel say as well.
 Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verification& v, bool overflow) {
@@ -160,6 +193,7 @@ Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verifica
   const FurtherCases further =
       find_further_cases(v.case_, run.kernel, run.op, run.backend, options.threads, options.meaning_seconds / 4);
   add_further(further, run.op, options, !violated, own);
+  if (violated) add_plainer(v.case_, run.kernel, run.op, run.backend, options, own);
   return own;
 }
 
@@ -193,6 +227,8 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   if (overflow && options.meaning_seconds > 0)
     evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.op, run.inputs, run.backend,
                                                      element->first, element->second);
+  if (overflow && options.meaning_seconds > 0)
+    evidence.spans_rows = exponents_span_rows(v.case_, run.kernel, run.op, run.backend);
   const std::optional<CheckReport> unasked = has_program ? checks_unasked(run, options, v) : std::nullopt;
   if (unasked) evidence.checks = &*unasked;
   v.diagnosis = diagnose(evidence);
@@ -205,7 +241,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
     evidence.shadow = &*shadow;
     v.diagnosis = diagnose(evidence);
   }
-  if (!element && !v.trap && failed(v, kNoPositiveExponent)) add_growth(run, options, weighed, v);
+  if (!overflow && !v.trap && grew(run.kernel, v)) add_growth(run, options, weighed, v);
   std::copy(weighed.fitting.begin(), weighed.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
   add_unexplained(v.outputs, weighed, v.diagnosis);
@@ -221,6 +257,7 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   Weighed none;
   add_further(find_further_cases(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2), op, options,
               true, none);
+  add_plainer(v.case_, kernel, op, backend, options, none);
   std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
 }

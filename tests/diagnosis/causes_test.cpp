@@ -95,6 +95,19 @@ TEST(Causes, AnInverseOfTheDecaySinceTheChunksStartIsNamed) {
   EXPECT_EQ(state.best(), "zero-filled-gate-rows");
 }
 
+/// One row alone decays in a shrunk case; where all do, the argument of an anchor one row late stays that of one row.
+TEST(Causes, ExponentsOfSeveralRowsAreNoLateAnchor) {
+  Scene row(64, 0, 0, 8, -90);
+  row.trace.origin.element = "final_state[n=0,h=0,k=1,v=0]";
+  for (const bool several : {false, true}) {
+    Evidence evidence = row.evidence();
+    evidence.spans_rows = several;
+    const std::vector<Diagnosis> found = diagnose(evidence);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found.front().cause, several ? "unanchored-decay-factor" : "anchor-row-late");
+  }
+}
+
 TEST(Causes, AFullLastChunkRulesOutZeroFilledRows) {
   for (const Diagnosis& d : diagnose(Scene(128, 64, 127, 70).evidence()))
     EXPECT_NE(d.cause, "zero-filled-gate-rows");

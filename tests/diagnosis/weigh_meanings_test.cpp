@@ -7,10 +7,12 @@
 #include "src/diagnosis/meanings/normaliser.h"
 #include "src/diagnosis/meanings/paths.h"
 #include "src/diagnosis/unexplained.h"
-#include "tests/diagnosis/mutated_run.h"
+#include "tests/diagnosis/named_first.h"
 
 namespace assay {
 namespace {
+
+using test::first_cause, test::predicted, test::wrong_directions;
 
 /// Small cases in which most meanings can show: heads, sequences, K other than V or the same, both directions.
 const char* const kScenes[] = {
@@ -18,16 +20,6 @@ const char* const kScenes[] = {
     "gla.fused_recurrent/B2/T19/H2/K4/V4/fp32/g-fp32/mild/s2/h0/backward/dht",
     "rwkv6.fused_recurrent/B2/T18/H3/K4/V6/fp32/g-fp32/logsigmoid/s3/h0",
 };
-
-/// Directions with a wrong output only, as the pipeline asks.
-FailingRun wrong_directions(const test::MutatedRun& scene) {
-  FailingRun run = scene.run();
-  const bool forward = run.forward, backward = run.backward;
-  run.forward = run.backward = false;
-  for (const OutputComparison* o : run.wrong()) (o->name[0] == 'd' ? run.backward : run.forward) = true;
-  run.forward &= forward, run.backward &= backward;
-  return run;
-}
 
 double score_of_cause(const Weighed& w, std::string_view cause) {
   for (const Diagnosis& d : w.fitting)
@@ -99,14 +91,6 @@ TEST(WeighMeanings, APlantedGateOfTheFirstHeadIsNamedWithItsNumbers) {
   EXPECT_EQ(weighed.fitting[0].cause, "gate-of-another-head");
   EXPECT_NE(weighed.fitting[0].explanation.find("g of another head, 0 for all"), std::string::npos);
   EXPECT_NE(weighed.fitting[0].evidence.at(0).find("wrong elements are within their bound"), std::string::npos);
-}
-
-/// The first cause where `prediction` is what the kernel gave.
-std::string first_cause(test::MutatedRun& scene, const Prediction& prediction) {
-  scene.store(prediction);
-  EXPECT_TRUE(scene.wrong());
-  const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
-  return weighed.fitting.empty() ? "" : weighed.fitting.front().cause;
 }
 
 TEST(WeighMeanings, TheFinalStatesGradientLeftOutOfDgAloneIsToldFromLeftOutOfAll) {
@@ -185,16 +169,6 @@ TEST(WeighMeanings, RowsReadWiderThanTheyAreStoredAreALayout) {
     return;
   }
   FAIL() << "no such variant";
-}
-
-/// The variant of a meaning with that text; fails the test where there is none.
-std::optional<Prediction> predicted(const FailingRun& run, std::string_view name, const std::string& text) {
-  for (const Meaning& meaning : meanings())
-    if (meaning.name == name)
-      for (const Variant& variant : meaning.variants(run))
-        if (variant.text == text) return variant.predict();
-  ADD_FAILURE() << name << " has no variant " << text;
-  return std::nullopt;
 }
 
 /// Two chunks of 64 and a part of one, both directions.

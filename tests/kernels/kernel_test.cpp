@@ -46,6 +46,7 @@ TEST(Kernel, WithADefectKeepsItsPlanAndSaysWhatIsWrong) {
     EXPECT_EQ(&find_kernel(name), &kernel) << "references stay valid";
     EXPECT_NE(kernel.summary.find(defect.what), std::string::npos);
     EXPECT_FALSE(kernel.exponents_nonpositive);
+    EXPECT_EQ(kernel.exponents_meant_nonpositive, find_kernel(defect.kernel).exponents_nonpositive);
   }
 }
 

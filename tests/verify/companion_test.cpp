@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/kernel.h"
+#include "src/backend/backend.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {
@@ -30,6 +32,37 @@ TEST(Companion, OfManyChannelsASmallerOneComesFirst) {
   EXPECT_LE(cases.front().K, 8);
   EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.K == 80 && c.T > 20; }))
       << "a fault of the second tile needs it";
+}
+
+TEST(Companion, PackedSequencesStayAsManyAndBecomeLongAndDifferent) {
+  const Case packed = parse_token("gla.chunk/B1/T68/H1/K1/V1/cu0,1,67,68/bf16/g-fp32/none/v-ones/s1");
+  const Case first = companion_cases(packed, find_operator("gla")).front();
+  ASSERT_EQ(first.cu_seqlens.size(), packed.cu_seqlens.size());
+  EXPECT_EQ(first.cu_seqlens.back(), first.T);
+  std::vector<int64_t> lengths;
+  for (size_t n = 0; n + 1 < first.cu_seqlens.size(); ++n) {
+    lengths.push_back(first.cu_seqlens[n + 1] - first.cu_seqlens[n]);
+    EXPECT_GE(lengths.back(), packed.cu_seqlens[n + 1] - packed.cu_seqlens[n]);
+    EXPECT_GE(lengths.back(), 16);
+  }
+  EXPECT_NE(lengths[0], lengths[2]);
+}
+
+TEST(Companion, SomeCasesHaveChannelsThatFillNoVector) {
+  const Case one = parse_token("gla.chunk/B1/T1/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
+  const std::vector<Case> cases = companion_cases(one, find_operator("gla"));
+  EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.H * c.V % 2 == 1 && c.K % 2 == 1 && c.K > 1; }));
+}
+
+/// An anchor one row late exponentiates that row's decay; an inverse of a chunk's decay all of the chunk's.
+TEST(Companion, ExponentsOfOneRowAreToldFromThoseOfSeveral) {
+  const auto backend = make_vm_backend({});
+  const auto span_rows = [&](const char* token) {
+    const Case c = parse_token(token);
+    return exponents_span_rows(c, find_kernel(c.kernel), find_operator("gla"), *backend);
+  };
+  EXPECT_EQ(span_rows("gla.chunk@S2b/B1/T10/H1/K1/V1/bf16/g-fp32/constant:-128/v-ones/s1"), false);
+  EXPECT_EQ(span_rows("gla.chunk@S2c/B1/T33/H1/K1/V1/bf16/g-fp32/constant:-16/v-ones/s1/backward"), true);
 }
 
 /// Of the cases tried the first on which the kernel does not end, and the first whose values are wrong.

@@ -33,7 +33,7 @@ TEST(Explain, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows) {
   const std::string token = "rwkv6.chunk@S2b/B1/T12/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/w@0,3,0,0=-88";
   Kernel kernel = find_kernel("rwkv6.chunk@S2b");
   for (const bool promised : {false, true}) {
-    kernel.exponents_nonpositive = promised;
+    kernel.exponents_meant_nonpositive = promised;
     const Verification v = verified(token, kernel);
     EXPECT_EQ(v.cause, "violation/dv");
     ASSERT_FALSE(v.diagnosis.empty());

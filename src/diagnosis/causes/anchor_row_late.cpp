@@ -35,6 +35,10 @@ Cause anchor_row_late() {
           d.evidence.push_back("no mask multiplied the infinity");
         }
         if (span->whole && span->last <= span->output_row) d.score -= 0.2;  // unanchored, or a state's
+        if (e.spans_rows.value_or(false)) {
+          d.score -= 0.55;
+          d.against.push_back("where all rows decay alike, exponents are those of several rows");
+        }
         d.explanation =
             "the decay is split at an anchor that does not lie between the two rows: take the row before the "
             "block";

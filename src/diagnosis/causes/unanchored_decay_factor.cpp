@@ -27,6 +27,10 @@ Cause unanchored_decay_factor() {
         d.evidence.insert(d.evidence.begin(),
                           fmt::format("the exponent {:.4g} is minus the decay of every row it depends on, {}",
                                       span->exponent, rows_text(*span)));
+        if (e.spans_rows.value_or(false)) {
+          d.score += 0.1;
+          d.evidence.push_back("where all rows decay alike, exponents are those of several rows");
+        }
         if (e.trace->masked_by_product) d.score -= 0.35;  // then it is masked-lane-overflow
         d.explanation =
             "e^(G_i) e^(-G_j) overflows in its second factor: exponentiate the difference G_i - G_j, or "

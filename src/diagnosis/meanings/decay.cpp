@@ -104,6 +104,18 @@ std::vector<Variant> shifted(const FailingRun& run) {
                              fmt::format("{} of the token {}{}", name, by > 0 ? "before" : "after",
                                          keep ? ", the outermost kept" : ""),
                              name, [&run, by, keep](const Tensor& x) { return moved_in_time(run, x, by, keep); }));
+    for (const int64_t C : chunk_sizes(run))
+      for (const int64_t by : {1, -1})
+        v.push_back(on_input(run,
+                             fmt::format("{} of the token {} in each chunk of {}, the outermost kept", name,
+                                         by > 0 ? "before" : "after", C),
+                             name, [&run, by, C](const Tensor& x) { return moved_in_chunks(run, x, by, C); }));
+  });
+}
+
+std::vector<Variant> of_one_token_of_a_block(const FailingRun& run) {
+  return of_each_gate(run, [&](const std::string& name, const Tensor&, std::vector<Variant>& v) {
+    append(v, of_one_token_of_each_block(run, name));
   });
 }
 
@@ -167,7 +179,8 @@ std::vector<Variant> rounded_sum(const FailingRun& run) {
 
 /// Read with the decays up to the token before, the own term as it should be.
 std::vector<Variant> exclusive(const FailingRun& run) {
-  std::vector<Variant> v;
+  std::vector<Variant> v = edge_gates_changed_on_a_path(run, 0);
+  if (!reads_before_write(run)) append(v, entering_read_otherwise(run));
   if (run.gates().empty() || !is_schedulable(run) || reads_before_write(run)) return v;
   if (is_linear(run) && can_reset(run))
     v.push_back({"a token reads the state before its own decay, its own term added", [&run] {
@@ -189,6 +202,9 @@ std::vector<Variant> inclusive(const FailingRun& run) {
   std::vector<Variant> v;
   if (run.gates().empty()) return v;
   std::vector<Pattern> patterns = common_patterns(run);
+  append(v, edge_gates_changed_on_a_path(run, 2));
+  append(v, leaving_decayed_by_own_gate(run));
+  if (reads_before_write(run)) append(v, entering_read_otherwise(run));
   if (reads_before_write(run)) {
     append(v, at_patterns(run, patterns, "a token is read with its own decay",
                           [](const TokenPlace& p) { return Events{{p.row, -1, -1}, {-1, p.row, p.row}}; }));
@@ -218,6 +234,8 @@ std::vector<Meaning> decay_meanings() {
       {"gate-of-another-head", "another head's gate decays", index, of_another_head},
       {"gate-of-another-sequence", "another sequence's gate decays", index, of_another_sequence},
       {"gate-of-another-channel", "another channel's gate decays", index, of_another_channel},
+      {"gate-of-another-token", "the tokens of a block all decay with the gate of its first, or last", "check the row of the gate",
+       of_one_token_of_a_block},
       {"decay-shifted-one-step", "the gate of the token before or after decays", "check the row of the gate",
        shifted},
       {"decay-exclusive-for-inclusive", "a token is read with the decays up to the token before it",

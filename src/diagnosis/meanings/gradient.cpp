@@ -38,46 +38,14 @@ std::vector<Variant> upstream_ignored(const FailingRun& run) {
   return v;
 }
 
-/// Are all wrong outputs gradients of parameters, which sum over tokens and sequences?
-bool only_sums_are_wrong(const FailingRun& run) {
-  for (const OutputComparison* o : run.wrong()) {
-    const Tensor& t = run.outputs->at(o->name);
-    if (token_width(t) > 0 || axis_of(t, "N") >= 0) return false;
-  }
-  return true;
-}
-
 /// Part of a sum: the upstream gradient of some sequences, heads, tokens or channels alone.
 std::vector<Variant> incomplete(const FailingRun& run) {
   std::vector<Variant> v;
-  struct Slab {
-    std::string text;
-    std::function<bool(int64_t)> kept;
-  };
   for (const std::string& name : cotangents_of(run, false)) {
     const Tensor& d = run.inputs().at(name);
     for (size_t axis = 0; axis < d.axes.size(); ++axis) {
       const int64_t size = d.axes[axis].size;
-      std::vector<Slab> slabs;
-      if (size > 1) {
-        slabs.push_back({"the first", [](int64_t i) { return i == 0; }});
-        slabs.push_back({"the last", [size](int64_t i) { return i == size - 1; }});
-        slabs.push_back({"all but the first", [](int64_t i) { return i > 0; }});
-        slabs.push_back({"all but the last", [size](int64_t i) { return i < size - 1; }});
-      }
-      for (const int64_t tile : {2, 4, 8, 16, 32, 64, 128})
-        if (tile < size) {
-          slabs.push_back({fmt::format("the first {}", tile), [tile](int64_t i) { return i < tile; }});
-          slabs.push_back({fmt::format("those from {} on", tile), [tile](int64_t i) { return i >= tile; }});
-          const int64_t last = (size - 1) / tile * tile;
-          slabs.push_back({fmt::format("those from {} on", last), [last](int64_t i) { return i >= last; }});
-          slabs.push_back({fmt::format("the first {}", last), [last](int64_t i) { return i < last; }});
-          slabs.push_back({fmt::format("the first of every {}", tile), [tile](int64_t i) { return i % tile == 0; }});
-          slabs.push_back({fmt::format("all but the first of every {}", tile), [tile](int64_t i) { return i % tile != 0; }});
-          slabs.push_back({fmt::format("all but the last of every {}", tile),
-                           [tile](int64_t i) { return i % tile != tile - 1; }});
-          slabs.push_back({fmt::format("the last of every {}", tile), [tile](int64_t i) { return i % tile == tile - 1; }});
-        }
+      std::vector<Slab> slabs = slabs_of(size);
       if (d.axes[axis].name == "T" && only_sums_are_wrong(run))  // a last chunk left out, where it is the only one
         slabs.push_back({"none", [](int64_t) { return false; }});
       for (const Slab& slab : slabs)
@@ -87,8 +55,10 @@ std::vector<Variant> incomplete(const FailingRun& run) {
                        std::optional<Prediction> p = evaluate_with(
                            run, name, moved(whole, static_cast<int>(axis),
                                             [&](int64_t i) { return slab.kept(i) ? i : int64_t{-1}; }));
-                       for (const OutputComparison& o : *run.judged)  // those of single tokens are not summed
-                         if (p && sums && token_width(run.outputs->at(o.name)) > 0) p->erase(o.name);
+                       for (const OutputComparison& o : *run.judged) {  // what has the axis is not summed over it
+                         const Tensor& out = run.outputs->at(o.name);
+                         if (p && sums && (token_width(out) > 0 || axis_of(out, whole.axes[axis].name) >= 0)) p->erase(o.name);
+                       }
                        return p;
                      }});
     }

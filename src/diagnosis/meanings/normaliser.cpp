@@ -75,4 +75,68 @@ std::vector<Variant> divisor_without_own_token(const FailingRun& run) {
            }}};
 }
 
+std::vector<DivisorPart> divisor_gradients(const FailingRun& run, bool own) {
+  if (!run.backward || run.argument("z0") == nullptr || !run.expected("dq") || !run.expected("dk")) return {};
+  const Tensor &q = run.inputs().at("q"), &k = run.inputs().at("k"), &d_o = run.inputs().at("do");
+  const auto z0 = run.inputs().find("z0"), dzt = run.inputs().find("dzt");
+  const ReferenceResult forward = run.op->evaluate(run.problem);
+  const auto o = std::find_if(forward.outputs.begin(), forward.outputs.end(), [](const auto& x) { return x.name == "o"; });
+  if (o == forward.outputs.end()) return {};
+  const int64_t H = run.problem.sizes.H, K = run.problem.sizes.K, V = run.problem.sizes.V;
+  PredictedOutput dq{std::vector<double>(run.expected("dq")->mid.size()), std::vector<double>(run.expected("dq")->mid.size())};
+  PredictedOutput dk{std::vector<double>(run.expected("dk")->mid.size()), std::vector<double>(run.expected("dk")->mid.size())};
+  int64_t n = 0;
+  for (const auto& [start, length] : run.spans()) {
+    for (int64_t h = 0; h < H; ++h) {
+      const auto at = [&, start = start](int64_t t, int64_t c) { return ((start + t) * H + h) * K + c; };
+      const auto state = [&](const auto& x, int64_t c) {
+        return own || x == run.inputs().end() ? 0.0 : x->second.value((n * H + h) * K + c);
+      };
+      std::vector<double> z(static_cast<size_t>(K)), right(static_cast<size_t>(K)), dd(static_cast<size_t>(length));
+      for (int64_t c = 0; c < K; ++c)
+        right[static_cast<size_t>(c)] = z0 == run.inputs().end() ? 0.0 : z0->second.value((n * H + h) * K + c);
+      for (int64_t t = 0; t < length; ++t) {
+        double d = kEpsilon, dot = 0;
+        for (int64_t c = 0; c < K; ++c) {
+          right[static_cast<size_t>(c)] += k.value(at(t, c));
+          d += run.problem.scale * q.value(at(t, c)) * right[static_cast<size_t>(c)];
+        }
+        for (int64_t v = 0; v < V; ++v) {
+          const int64_t i = ((start + t) * H + h) * V + v;
+          dot += d_o.value(i) * o->mid[static_cast<size_t>(i)];
+        }
+        dd[static_cast<size_t>(t)] = -run.problem.scale * dot / d;
+        for (int64_t c = 0; c < K; ++c)
+          dq.mid[static_cast<size_t>(at(t, c))] =
+              dd[static_cast<size_t>(t)] * (own ? k.value(at(t, c)) : right[static_cast<size_t>(c)]);
+      }
+      for (int64_t c = 0; c < K; ++c) {
+        double Z = state(dzt, c);
+        for (int64_t t = length - 1; t >= 0; --t) {
+          const double term = dd[static_cast<size_t>(t)] * q.value(at(t, c));
+          Z += term;
+          dk.mid[static_cast<size_t>(at(t, c))] = own ? term : Z;
+        }
+      }
+    }
+    ++n;
+  }
+  const char* const whose = own ? "the token's own part" : "the part";
+  return {{fmt::format("{} of dq through the divisor", whose), {{"dq", dq}}},
+          {fmt::format("{} of dk through the divisor", whose), {{"dk", dk}}}};
+}
+
+std::vector<Variant> divisor_gradient_without_own_token(const FailingRun& run) {
+  std::vector<Variant> v;
+  for (DivisorPart& own : divisor_gradients(run, true))
+    v.push_back({own.text + " is missing", [&run, part = own.part] {
+                   Prediction p = reference_prediction(run);
+                   for (const auto& [name, less] : part)
+                     for (size_t i = 0; i < less.mid.size(); ++i)
+                       p.at(name).mid[i] -= less.mid[i], p.at(name).bound[i] += 0x1p-20 * std::fabs(less.mid[i]);
+                   return std::optional(p);
+                 }});
+  return v;
+}
+
 }  // namespace assay

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "src/diagnosis/meanings/propose.h"
 
@@ -104,6 +105,17 @@ void append_pitches(const FailingRun& run, std::vector<Variant>& v) {
     }
 }
 
+void append_backwards(const FailingRun& run, const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+  for (size_t a = 0; a < x.axes.size(); ++a) {
+    const std::string& letter = x.axes[a].name;
+    if (x.axes[a].size < 2 || letter == "B" || letter == "N" || letter == "T" || letter == "H") continue;
+    v.push_back(on_input(run, fmt::format("{} read backwards along {}", name, letter), name,
+                         [a, last = x.axes[a].size - 1](const Tensor& t) {
+                           return moved(t, static_cast<int>(a), [last](int64_t i) { return last - i; });
+                         }));
+  }
+}
+
 std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
   std::vector<Variant> variants = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
     for (size_t a = 0; a < x.axes.size(); ++a)
@@ -113,14 +125,7 @@ std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
                                fmt::format("{} read as if {} and {} were exchanged in memory", name, x.axes[a].name,
                                            x.axes[b].name),
                                name, [a, b](const Tensor& t) { return with_axes_exchanged(t, a, b); }));
-    for (size_t a = 0; a < x.axes.size(); ++a) {
-      const std::string& letter = x.axes[a].name;
-      if (x.axes[a].size < 2 || letter == "B" || letter == "N" || letter == "T" || letter == "H") continue;
-      v.push_back(on_input(run, fmt::format("{} read backwards along {}", name, letter), name,
-                           [a, last = x.axes[a].size - 1](const Tensor& t) {
-                             return moved(t, static_cast<int>(a), [last](int64_t i) { return last - i; });
-                           }));
-    }
+    append_backwards(run, name, x, v);
     if (token_width(x) == 0) return;
     for (const char* axis : {"K", "V", "M"}) {  // rows of another length
       const int64_t width = x.axes.back().size, other = run.problem.sizes.of(axis);
@@ -133,6 +138,7 @@ std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
       }));
     }
   });
+  for (const std::string& name : run.states()) append_backwards(run, name, run.inputs().at(name), variants);
   append_pitches(run, variants);
   return variants;
 }
@@ -146,8 +152,36 @@ std::vector<Variant> of_another_sequence(const FailingRun& run) {
   });
 }
 
-std::vector<Variant> shifted(const FailingRun& run) {
+std::vector<Variant> of_one_token_of_a_block(const FailingRun& run) {
   return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    if (token_width(x) > 0) append(v, of_one_token_of_each_block(run, name));
+  });
+}
+
+/// Every output of a token is that of the token before: all that it is made of is read a token early.
+std::optional<Prediction> a_token_late(const FailingRun& run) {
+  Prediction p;
+  for (const ArgumentSpec& output : run.op->outputs) {
+    const std::string name(output.name);
+    const ReferenceOutput* right = run.expected(name);
+    const auto got = run.outputs->find(name);
+    const int64_t width = right && got != run.outputs->end() ? token_width(got->second) : 0;
+    if (width == 0) continue;
+    PredictedOutput& out = p[name];
+    out = {right->mid, right->bound};
+    for (const auto& [first, length] : run.spans())
+      for (int64_t i = first * width; i < (first + length) * width; ++i) {
+        const auto at = static_cast<size_t>(i), from = static_cast<size_t>(std::max<int64_t>(i - width, 0));
+        const bool is_first = i < (first + 1) * width;
+        out.mid[at] = is_first ? std::numeric_limits<double>::quiet_NaN() : right->mid[from];
+        out.bound[at] = right->bound[is_first ? at : from];
+      }
+  }
+  return p.empty() ? std::nullopt : std::optional(p);
+}
+
+std::vector<Variant> shifted(const FailingRun& run) {
+  std::vector<Variant> variants = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
     if (token_width(x) == 0) return;
     for (const int64_t by : {1, -1})
       for (const bool keep : {false, true})
@@ -156,31 +190,44 @@ std::vector<Variant> shifted(const FailingRun& run) {
                                          keep ? ", the outermost kept" : ""),
                              name, [&run, by, keep](const Tensor& t) { return moved_in_time(run, t, by, keep); }));
   });
+  if (run.forward) variants.push_back({"all that an output is made of is read a token early", [&run] { return a_token_late(run); }});
+  return variants;
 }
 
 Tensor only(const Tensor& x, int axis, const std::function<bool(int64_t)>& kept) {
   return moved(x, axis, [&](int64_t i) { return kept(i) ? i : int64_t{-1}; });
 }
 
+/// Indices of an axis that are still read where tiles of it are left out, with what is not.
+std::vector<Slab> uncut_slabs(int64_t size) {
+  std::vector<Slab> parts;
+  for (const int64_t tile : {2, 4, 8, 16, 32, 64, 128})
+    if (tile < size) {
+      parts.push_back({fmt::format("beyond {}", tile), [tile](int64_t i) { return i < tile; }});
+      const int64_t whole = size / tile * tile, last = (size - 1) / tile * tile;
+      if (whole < size && whole > tile)
+        parts.push_back({fmt::format("beyond {}", whole), [whole](int64_t i) { return i < whole; }});
+      parts.push_back({fmt::format("below {}", last), [last](int64_t i) { return i >= last; }});
+    }
+  if (size > 1) parts.push_back({fmt::format("at {}", size - 1), [size](int64_t i) { return i < size - 1; }});
+  return parts;
+}
+
 std::vector<Variant> cut(const FailingRun& run) {
   return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
     for (const char* letter : {"K", "V", "M", "D"}) {
       const int axis = axis_of(x, letter);
-      const int64_t size = axis < 0 ? 0 : x.axes[static_cast<size_t>(axis)].size;
-      std::vector<std::pair<std::string, std::function<bool(int64_t)>>> parts;
-      for (const int64_t tile : {8, 16, 32, 64, 128})
-        if (tile < size) {
-          parts.push_back({fmt::format("beyond {}", tile), [tile](int64_t i) { return i < tile; }});
-          const int64_t whole = size / tile * tile, last = (size - 1) / tile * tile;
-          if (whole < size && whole > tile)
-            parts.push_back({fmt::format("beyond {}", whole), [whole](int64_t i) { return i < whole; }});
-          parts.push_back({fmt::format("below {}", last), [last](int64_t i) { return i >= last; }});
-        }
-      if (size > 1) parts.push_back({fmt::format("at {}", size - 1), [size](int64_t i) { return i < size - 1; }});
-      for (const auto& [text, kept] : parts)
-        v.push_back(on_input(run, fmt::format("{} is not read {} of {}", name, text, letter), name,
-                             [axis, kept = kept](const Tensor& t) { return only(t, axis, kept); }));
+      for (const Slab& part : uncut_slabs(axis < 0 ? 0 : x.axes[static_cast<size_t>(axis)].size))
+        v.push_back(on_input(run, fmt::format("{} is not read {} of {}", name, part.text, letter), name,
+                             [axis, part](const Tensor& t) { return only(t, axis, part.kept); }));
     }
+    const int64_t width = token_width(x);
+    if (width == 0 || x.axes.back().size == width) return;
+    for (const Slab& part : uncut_slabs(width))  // heads merged
+      v.push_back(on_input(run, fmt::format("{} is not read {} of a token's {} channels", name, part.text, width), name,
+                           [width, part](const Tensor& t) {
+                             return mapped(t, [&](double value, int64_t flat) { return part.kept(flat % width) ? value : 0.0; });
+                           }));
   });
 }
 
@@ -227,6 +274,88 @@ std::vector<Variant> inverted(const FailingRun& run) {
   return v;
 }
 
+bool has_axes_of(const Tensor& x, const Tensor& y) {
+  return std::equal(x.axes.begin(), x.axes.end(), y.axes.begin(), y.axes.end(),
+                    [](const Axis& a, const Axis& b) { return a.name == b.name && a.size == b.size; });
+}
+
+/// Read where another of the same shape should be, or with it where that should be.
+std::vector<Variant> exchanged(const FailingRun& run) {
+  std::vector<std::string> names;
+  for (const auto& group : {run.operands(), run.states(), run.cotangents()})
+    names.insert(names.end(), group.begin(), group.end());
+  std::vector<Variant> v;
+  for (const std::string& a : names)
+    for (const std::string& b : names) {
+      const Tensor &x = run.inputs().at(a), &y = run.inputs().at(b);
+      if (a == b || !has_axes_of(x, y)) continue;
+      if (a < b)
+        v.push_back({fmt::format("{} and {} exchanged", a, b), [&run, a, b] {
+                       TensorMap inputs = run.inputs();
+                       std::swap(inputs.at(a), inputs.at(b));
+                       return evaluate_with(run, inputs);
+                     }});
+      for (const double sign : {1.0, -1.0})
+        v.push_back(on_input(run, fmt::format("{}{} read in place of {}", sign < 0 ? "-" : "", b, a), a,
+                             [&run, b, sign](const Tensor&) {
+                               return mapped(run.inputs().at(b), [sign](double value, int64_t) { return sign * value; });
+                             }));
+    }
+  return v;
+}
+
+/// Weights of a sum over tiles whose accumulator is never cleared: what a tile adds enters again with every later one.
+std::vector<Variant> not_cleared(const FailingRun& run) {
+  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    struct Along {
+      std::string text;
+      int64_t stride, size;
+      bool sums_only;
+    };
+    std::vector<Along> axes;
+    const std::vector<int64_t> strides = x.strides();
+    for (size_t a = 0; a < x.axes.size(); ++a)
+      if (const std::string& letter = x.axes[a].name; letter != "B" && letter != "T" && letter != "H" && letter != "N")
+        axes.push_back({letter, strides[a], x.axes[a].size, false});
+    if (const int64_t width = token_width(x); width > 0) {
+      if (x.axes.back().size < width) axes.push_back({"heads and channels", 1, width, false});
+      axes.push_back({"tokens", width, x.size() / width, true});
+    }
+    for (const Along& axis : axes)
+      for (const int64_t tile : {8, 16, 32, 64, 128}) {
+        if (tile >= axis.size || (axis.sums_only && !only_sums_are_wrong(run))) continue;
+        v.push_back(on_input(run, fmt::format("tiles of {} {} of {} enter once more with every later one", tile, axis.text, name),
+                             name, [axis, tile](const Tensor& t) {
+                               return mapped(t, [&](double value, int64_t flat) {
+                                 const int64_t i = flat / axis.stride % axis.size;
+                                 return value * static_cast<double>((axis.size - 1) / tile - i / tile + 1);
+                               });
+                             }));
+      }
+  });
+}
+
+/// Constants that kernels multiply with.
+struct Constant {
+  const char* text;
+  double value;
+};
+
+/// An operand, a state or a cotangent times a constant.
+std::vector<Variant> scaled(const FailingRun& run) {
+  constexpr Constant kConstants[] = {{"itself times ln 2", 0x1.62e42fefa39efp-1}, {"itself times log2 e", 0x1.71547652b82fep+0},
+                                     {"twice itself", 2}, {"half of itself", 0.5}};
+  std::vector<Variant> v;
+  for (const auto& group : {run.operands(), run.states(), run.cotangents()})
+    for (const std::string& name : group)
+      for (const Constant& c : kConstants) {
+        v.push_back(on_input(run, fmt::format("{} enters as {}", name, c.text), name, [c](const Tensor& t) {
+          return mapped(t, [&c](double x, int64_t) { return c.value * x; });
+        }));
+      }
+  return v;
+}
+
 }  // namespace
 
 std::vector<Meaning> operand_meanings() {
@@ -237,8 +366,15 @@ std::vector<Meaning> operand_meanings() {
           {"operand-layout", "an operand is read with other strides than it has, or backwards", "check the strides it is read with",
            laid_out_otherwise},
           {"operand-shifted-one-token", "an operand of the token before or after is read", "check its row", shifted},
+          {"operand-of-another-token", "the tokens of a block all read an operand of its first, or last", "check its row",
+           of_one_token_of_a_block},
           {"operand-cut", "channels of an operand beyond a limit are not read", "check the tiles over that axis", cut},
           {"operand-sign", "an operand enters with the other sign", "check its sign", inverted},
+          {"operands-exchanged", "an operand is read in place of another, or two of them are exchanged",
+           "check which tensor is read where", exchanged, 0.97},
+          {"accumulator-not-cleared", "what a tile added to a sum enters again with every later tile",
+           "clear the accumulator where a tile's sum has been taken from it", not_cleared},
+          {"operand-scaled", "an operand enters times a constant", "check what multiplies it", scaled, 0.93},
           {"operand-rounded", "an operand is rounded to a narrower format before use",
            "keep it in its own format, or declare the arithmetic as it is", rounded}};
 }

@@ -267,7 +267,7 @@ std::vector<Meaning> output_meanings() {
           {"output-rounded", "stored in a narrower format than its own", "round once, to the output's own format", rounded, 0.94},
           {"output-stored-elsewhere", "right values at other indices", "check the offset of the store", elsewhere, 0.94},
           {"factor-of-input", "a factor that is a function of an input is missing, or there twice",
-           "compare the derivative with the formula", factor_of_input, 0.94},
+           "compare the derivative with the formula", factor_of_input, 0.965},
           {"output-scaled", "off by a constant factor", "check what multiplies the output", scaled, 0.9}};
 }
 

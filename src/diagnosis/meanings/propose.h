@@ -28,6 +28,12 @@ std::vector<IndexMap> index_maps(int64_t size);
 int head_axis(const Tensor&);
 /// Tokens of each sequence moved by `by` (1: from the token before); the first or last ones are zero, or kept.
 Tensor moved_in_time(const FailingRun&, const Tensor&, int64_t by, bool keep_ends);
+/// Tokens of each chunk of C of a sequence moved so, the outermost kept.
+Tensor moved_in_chunks(const FailingRun&, const Tensor&, int64_t by, int64_t C);
+/// An input whose tokens of a block, of a few sizes, are all its first, or its last.
+std::vector<Variant> of_one_token_of_each_block(const FailingRun&, const std::string& input);
+/// The elements of the tokens for which `at` holds times `factor`.
+Tensor times_at(const FailingRun&, const Tensor&, double factor, const std::function<bool(const TokenPlace&)>& at);
 /// Tokens or states of other sequences: `from(n)` in place of n.
 Tensor of_sequences(const FailingRun&, const Tensor&, const std::function<int64_t(int64_t)>& from);
 Tensor rounded_to(const Tensor&, Dtype);
@@ -37,6 +43,17 @@ Tensor zeros(const Tensor&);
 
 /// Elements per token behind a tensor's axis T; 0 where it has none.
 int64_t token_width(const Tensor&);
+
+/// Some indices of an axis.
+struct Slab {
+  std::string text;
+  std::function<bool(int64_t)> kept;
+};
+/// Ends of an axis; tiles of common sizes at its ends; first and last ones of every tile, and all others.
+std::vector<Slab> slabs_of(int64_t size);
+
+/// Are all wrong outputs gradients of parameters, which sum over tokens and sequences?
+bool only_sums_are_wrong(const FailingRun&);
 
 /// Which tokens something happens at.
 struct Pattern {

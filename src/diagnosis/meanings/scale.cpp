@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/diagnosis/meanings/propose.h"
 
@@ -50,6 +51,60 @@ std::vector<Variant> by_parts(const FailingRun& run, double factor, const char* 
   return v;
 }
 
+/// One factor of a product with the scale once more or once less; of all of them that give the same outputs one is enough.
+std::vector<Variant> on_one_factor(const FailingRun& run, double factor, const char* what) {
+  std::vector<Variant> v;
+  if (!run.op->takes_scale || run.problem.scale == 1 || !is_linear(run)) return v;
+  for (const auto& names : {run.operands(), run.cotangents()})
+    for (const std::string& name : names) {
+      if (token_width(run.inputs().at(name)) == 0) continue;
+      v.push_back(on_input(run, fmt::format("{} {}", name, what), name, [factor](const Tensor& t) {
+        return mapped(t, [factor](double x, int64_t) { return factor * x; });
+      }));
+    }
+  return v;
+}
+
+/// States and their cotangents times the scale, which multiplies only what is read with q.
+std::vector<Variant> on_a_state(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (!run.op->takes_scale || run.problem.scale == 1) return v;
+  for (const auto& names : {run.states(), run.cotangents()})
+    for (const std::string& name : names) {
+      if (token_width(run.inputs().at(name)) > 0) continue;
+      for (const double factor : {run.problem.scale, 1 / run.problem.scale})
+        v.push_back(on_input(run, fmt::format("{} is {} by the scale", name, factor == run.problem.scale ? "multiplied" : "divided"),
+                             name, [factor](const Tensor& t) {
+                               return mapped(t, [factor](double x, int64_t) { return factor * x; });
+                             }));
+    }
+  return v;
+}
+
+/// Logits in the wrong base are logits times ln 2, or log2 e.
+std::vector<Variant> of_another_base(const FailingRun& run) {
+  constexpr double kLn2 = 0x1.62e42fefa39efp-1;
+  if (is_linear(run) || run.argument("s") == nullptr) return {};
+  std::vector<Variant> v = with_scale(run, run.problem.scale * kLn2, "the softmax has 2^x for e^x");
+  append(v, with_scale(run, run.problem.scale / kLn2, "the softmax has e^x of an exponent meant for base 2"));
+  if (run.backward)
+    v.push_back({"the softmax has 2^x for e^x, its gradient is that of e^x", [&run] {
+                   const double scale = run.problem.scale * kLn2;
+                   auto p = evaluate_with(run, run.inputs(), [scale](Problem& problem) { problem.scale = scale; });
+                   for (auto& [name, output] : p ? *p : Prediction{}) {
+                     const bool of_logits = name == "dq" || name == "dk" || name == "dhk0";
+                     const bool of_both = name.starts_with("d") && !of_logits && name != "dv" && name != "dhv0";
+                     PredictedOutput& out = p->at(name);
+                     for (size_t i = 0; i < out.mid.size(); ++i) {
+                       if (of_logits) out.mid[i] /= kLn2, out.bound[i] /= kLn2;
+                       if (of_both) out.mid[i] = std::numeric_limits<double>::quiet_NaN();
+                     }
+                   }
+                   return p;
+                 }});
+  return v;
+}
+
 std::vector<Variant> of_another_size(const FailingRun& run) {
   std::vector<Variant> v;
   const Sizes& s = run.problem.sizes;
@@ -72,6 +127,7 @@ std::vector<Meaning> scale_meanings() {
            [](const FailingRun& run) {
              std::vector<Variant> v = with_scale(run, 1, "the scale is 1");
              append(v, by_parts(run, 1 / run.problem.scale, "lacks the scale"));
+             append(v, on_one_factor(run, 1 / run.problem.scale, "enters without the scale"));
              return v;
            }},
           {"scale-squared", "the scale is applied twice", "two factors both hold it",
@@ -79,10 +135,14 @@ std::vector<Meaning> scale_meanings() {
              std::vector<Variant> v =
                  with_scale(run, run.problem.scale * run.problem.scale, "the scale is its own square");
              append(v, by_parts(run, run.problem.scale, "has the scale twice"));
+             append(v, on_one_factor(run, run.problem.scale, "enters with the scale once more"));
              return v;
            }},
           {"scale-of-another-size", "the scale is made from another size", "check which size it is made from",
-           of_another_size}};
+           of_another_size},
+          {"scale-of-a-state", "a state or its gradient is multiplied by the scale", "only what is read with a query has it",
+           on_a_state},
+          {"softmax-base", "exp for exp2 in a softmax, or the reverse", "check where log2(e) is multiplied", of_another_base}};
 }
 
 }  // namespace assay

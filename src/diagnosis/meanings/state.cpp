@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/diagnosis/meanings/normaliser.h"
+#include "src/diagnosis/meanings/passes.h"
 #include "src/diagnosis/meanings/propose.h"
 #include "src/diagnosis/rounded_state.h"
 
@@ -161,6 +162,7 @@ std::vector<Variant> not_decayed(const FailingRun& run) {
 
 std::vector<Variant> lost_at_edges(const FailingRun& run) {
   std::vector<Variant> v = divisor_of_own_chunk(run);
+  append(v, gate_gradients_of_lost_states(run));
   if (!can_reset(run)) return v;
   for (const int64_t C : chunk_sizes(run)) {
     const std::pair<std::string, std::function<bool(const TokenPlace&)>> edges[] = {
@@ -207,7 +209,7 @@ std::optional<Prediction> from_one_chunk_earlier(const FailingRun& run, int64_t 
 }
 
 std::vector<Variant> of_another_chunk(const FailingRun& run) {
-  std::vector<Variant> v;
+  std::vector<Variant> v = gate_gradients_of_stale_states(run);
   if (!can_reset(run) || !is_linear(run)) return v;
   for (const int64_t C : chunk_sizes(run)) {
     int64_t chunks = 0;

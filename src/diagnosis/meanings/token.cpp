@@ -41,6 +41,28 @@ std::optional<Prediction> with_rows_of_the_next(const FailingRun& run, int64_t b
   return p;
 }
 
+/// Sums over tokens with some of their terms twice.
+void append_twice_in_sums(const FailingRun& run, std::vector<Variant>& v) {
+  if (!run.backward || !only_sums_are_wrong(run)) return;
+  for (const std::string& name : run.cotangents()) {
+    const Tensor& d = run.inputs().at(name);
+    const int64_t width = token_width(d);
+    if (width == 0) continue;
+    for (const Slab& slab : slabs_of(d.size() / width)) {
+      v.push_back({fmt::format("of {} tokens {} enter a sum twice", d.size() / width, slab.text), [&run, name, slab, width] {
+                     std::optional<Prediction> p =
+                         evaluate_with(run, name, mapped(run.inputs().at(name), [&](double x, int64_t flat) {
+                                         return slab.kept(flat / width) ? 2 * x : x;
+                                       }));
+                     for (const OutputComparison& o : *run.judged)  // those of single tokens are not summed
+                       if (p && token_width(run.outputs->at(o.name)) > 0) p->erase(o.name);
+                     return p;
+                   }});
+      v.back().sweep = true;
+    }
+  }
+}
+
 /// Of operators without a state: what sums over tokens is a gradient of a parameter.
 std::vector<Variant> summed_twice(const FailingRun& run) {
   std::vector<Variant> v;
@@ -57,8 +79,9 @@ std::vector<Variant> summed_twice(const FailingRun& run) {
 }
 
 std::vector<Variant> twice(const FailingRun& run) {
-  if (std::vector<Variant> v = summed_twice(run); !v.empty()) return v;
-  if (reads_before_write(run)) return {};
+  std::vector<Variant> v = summed_twice(run);
+  append_twice_in_sums(run, v);
+  if (!v.empty() || reads_before_write(run)) return v;
   return at_patterns(run, all_patterns(run), "written twice", [](const TokenPlace& p) {
     return Events{{p.row, p.row, -1}, {-1, p.row, p.row}};
   });
@@ -109,6 +132,7 @@ std::vector<Variant> scaled_token(const FailingRun& run) {
 std::vector<Variant> no_diagonal(const FailingRun& run) {
   if (reads_before_write(run)) return {};
   std::vector<Variant> v = divisor_without_own_token(run);
+  append(v, divisor_gradient_without_own_token(run));
   append(v, at_patterns(run, common_patterns(run), "read before it is written", [](const TokenPlace& p) {
     return Events{{p.row, -1, p.row}, {-1, p.row, -1}};
   }));
