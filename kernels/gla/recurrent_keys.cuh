@@ -63,7 +63,7 @@ __device__ __forceinline__ void keys(const typename Query::Bits* q, const typena
     const i64 token = (place.first + begin) * heads + place.head;
     const int channels = K - place.row_begin;
     next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, channels);
-    next_g.read(g == nullptr ? nullptr : g + token * K + place.row_begin, i64(heads) * K, count, channels);
+    next_g.read(g + token * K + place.row_begin, i64(heads) * K, g == nullptr ? 0 : count, channels);
     next_v.read(v + token * V, i64(heads) * V, count, V);
     if (!all) return;
     next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);

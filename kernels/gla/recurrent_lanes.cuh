@@ -65,7 +65,7 @@ struct Slab {
     for (int i = 0; i < count; ++i) {
       const int at = int(threadIdx.x) + 128 * i, token = at / width, channel = at % width;
       x[i] = missing;
-      if (from != nullptr && token < tokens && channel < channels) x[i] = from[token * stride + channel];
+      if (token < tokens && channel < channels) x[i] = from[token * stride + channel];
     }
   }
   __device__ __forceinline__ void write(float (*to)[width]) const {

@@ -40,7 +40,7 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
     const int count = int(max(i64(0), min(i64(segment), place.tokens - begin)));
     const i64 token = (place.first + begin) * heads + place.head;
     next_k.read(k + token * K + place.row_begin, i64(heads) * K, count, K - place.row_begin);
-    next_g.read(g == nullptr ? nullptr : g + token * K + place.row_begin, i64(heads) * K, count,
+    next_g.read(g + token * K + place.row_begin, i64(heads) * K, g == nullptr ? 0 : count,
                 K - place.row_begin);
     next_v.read(v + token * V, i64(heads) * V, count, V, nothing);
     next_do.read(d_o + token * V, i64(heads) * V, count, V);

@@ -40,7 +40,7 @@ __device__ __forceinline__ void values(const typename Query::Bits* q, const type
     const i64 token = (place.first + begin) * heads + place.head;
     next_q.read(q + token * K, i64(heads) * K, count, K);
     next_k.read(k + token * K, i64(heads) * K, count, K);
-    next_g.read(g == nullptr ? nullptr : g + token * K, i64(heads) * K, count, K);
+    next_g.read(g + token * K, i64(heads) * K, g == nullptr ? 0 : count, K);
     next_do.read(d_o + token * V + place.row_begin, i64(heads) * V, count, V - place.row_begin, nothing);
   };
   const i64 last = (place.tokens - 1) / segment * segment;
