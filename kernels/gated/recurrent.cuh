@@ -18,6 +18,7 @@ struct RecurrentInputs {
   const typename Query::Bits* q;
   const typename Format::Bits *k, *v;  // the sequence's first token, the head; v: the block's first channel
   const typename Gate::Bits* gates;    // of the first token and the head; HeadGate: the head's
+  bool has_gates;                      // of channels: else none decays
   i64 tokens;
   int heads, K, V, live_values;  // V: distance of tokens in v; live_values: of the block's 32
 };
@@ -52,7 +53,7 @@ struct RecurrentBatch {
       const i64 from = (begin + step) * in.heads * in.K + key;
       q[i] = live ? in.q[from] : typename Query::Bits(0);
       k[i] = live ? in.k[from] : typename Format::Bits(0);
-      if constexpr (by_channel) g[i] = live && in.gates ? in.gates[from] : typename Gate::Bits(0);
+      if constexpr (by_channel) g[i] = live && in.has_gates ? in.gates[from] : typename Gate::Bits(0);
     }
     if constexpr (by_token) {
       const int step = int(threadIdx.x);
@@ -146,10 +147,17 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
   const int head = block % heads, sequence = block / heads;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1];
   const i64 state_base = (i64(sequence) * heads + head) * K, token = first * heads + head;
-  RecurrentInputs<Format, Gate, Query> in{
-      q + token * K, k + token * K, v + token * V + value_begin, gates, tokens, heads, K, V, V - value_begin};
-  if constexpr (Gate::width == GateWidth::channel)
-    if (gates != nullptr) in.gates = gates + token * K;
+  RecurrentInputs<Format, Gate, Query> in{q + token * K,
+                                          k + token * K,
+                                          v + token * V + value_begin,
+                                          gates,
+                                          gates != nullptr,
+                                          tokens,
+                                          heads,
+                                          K,
+                                          V,
+                                          V - value_begin};
+  if constexpr (Gate::width == GateWidth::channel) in.gates = gates + token * K;
   if constexpr (Gate::width == GateWidth::token) in.gates = gates + token;
 
   State state;

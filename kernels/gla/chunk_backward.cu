@@ -15,21 +15,21 @@
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define SCAN_KERNELS(columns)                                                                                \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_states_##columns(                              \
-      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g, const float* initial_state,      \
-      char* states, const i64* sequences, int heads, int key_channels, int value_channels, int vector) {     \
-    chunk_state<Element, Decay, columns, Forward>(k, v, g, initial_state, nullptr, {nullptr, states},        \
-                                                  sequences, 1.0f,                                           \
-                                                  Shape{heads, key_channels, value_channels, vector != 0});  \
-  }                                                                                                          \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_adjoints_##columns(                            \
-      const Element::Bits* q, const Element::Bits* d_o, const Decay::Bits* g, const float* dfinal_state,     \
-      float* dinitial_state, char* adjoint_operands, char* adjoints, const i64* sequences, float scale,      \
-      int heads, int key_channels, int value_channels, int vector) {                                         \
-    chunk_state<Element, Decay, columns, Backward>(q, d_o, g, dfinal_state, dinitial_state,                  \
-                                                   {adjoint_operands, adjoints}, sequences, scale,           \
-                                                   Shape{heads, key_channels, value_channels, vector != 0}); \
+#define SCAN_KERNELS(columns)                                                                               \
+  extern "C" __global__ void __launch_bounds__(128) gla_chunk_states_##columns(                             \
+      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g, const float* initial_state,     \
+      char* states, const i64* sequences, int heads, int key_channels, int value_channels, int vector) {    \
+    chunk_state<Element, Decay, columns, Forward>(k, v, g, initial_state, nullptr,                          \
+                                                  PlainStates<Element>{states}, sequences, 1.0f,            \
+                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
+  }                                                                                                         \
+  extern "C" __global__ void __launch_bounds__(128) gla_chunk_adjoints_##columns(                           \
+      const Element::Bits* q, const Element::Bits* d_o, const Decay::Bits* g, const float* dfinal_state,    \
+      float* dinitial_state, char* adjoint_operands, char* adjoints, const i64* sequences, float scale,     \
+      int heads, int key_channels, int value_channels, int vector) {                                        \
+    chunk_state<Element, Decay, columns, Backward>(                                                         \
+        q, d_o, g, dfinal_state, dinitial_state, BothStates<Element>{{adjoint_operands}, {adjoints}},       \
+        sequences, scale, Shape{heads, key_channels, value_channels, vector != 0});                         \
   }
 
 #if WIDTHS & 1

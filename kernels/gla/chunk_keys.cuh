@@ -134,7 +134,7 @@ struct ValueContractions {
     }
   }
   // scale times the products to shared memory, tile (i, j) for i >= j; tiles on the diagonal as symmetric
-  // matrices without their diagonal, which stands apart.
+  // matrices, whose diagonal stands apart in fp32 and is not taken from there.
   __device__ __forceinline__ void store_products(const Shared& shared, float scale, int warp, int lane) {
     using T = typename Shared::StateTile;
     const auto place = [&](int row, int column) {
@@ -150,7 +150,7 @@ struct ValueContractions {
         const float x = products[tile][r >> 2].r[r & 3] * scale;
         if (row == column) shared.diagonal()[row] = x;
         if (column > row) continue;
-        *place(row, column) = Plain::encode(row == column ? 0.0f : x);
+        *place(row, column) = Plain::encode(x);
         if (tile == warp && column < row) *place(column, row) = Plain::encode(x);
       }
     }
@@ -240,7 +240,8 @@ struct KeyGradients {
         x16[i][p] = ((tile & 1) ? q[i][p] : k[i][p]) * power_of_two(exponent_16(decays, tile, i, p));
         x32[i][p] = (tile >= 2 ? q[i][p] : k[i][p]) * power_of_two(exponent_32(decays, tile, i, p));
       }
-      query_total[tile][i] = over_lanes(of_queries), key_total[tile][i] = over_lanes(of_keys);
+      if constexpr (KeyGradients::of_keys)
+        query_total[tile][i] = over_lanes(of_queries), key_total[tile][i] = over_lanes(of_keys);
     }
   }
 
@@ -280,7 +281,7 @@ struct KeyGradients {
       float& dk = element(c.keys[tile], i, p);
       const float gradient = fused(factor[i][p], sum, second ? dq : dk);
       dq = second ? gradient : dq, dk = second ? dk : gradient;
-      gates.add(i, p, second, x[i][p] * sum);
+      if constexpr (of_keys) gates.add(i, p, second, x[i][p] * sum);
     }
   }
   template <int s>
@@ -299,12 +300,13 @@ struct KeyGradients {
     decays.template load<typename Shared::GateTile, Gate>(shared.gates(), 16 * tile, column, lane);
     Accumulator z16[2], z32[2];
     z16[0].clear(), z16[1].clear(), z32[0].clear(), z32[1].clear();
-    add_tile(z16, Operand::of(x16[tile ^ 1]), tile, tile ^ 1);
+    if (of_keys || (tile & 1)) add_tile(z16, Operand::of(x16[tile ^ 1]), tile, tile ^ 1);
+    if (of_keys || tile >= 2)
 #pragma unroll
-    for (int other = 0; other < 2; ++other) {
-      const int from = (tile < 2 ? 2 : 0) + other;
-      add_tile(z32, Operand::of(x32[from]), tile, from);
-    }
+      for (int other = 0; other < 2; ++other) {
+        const int from = (tile < 2 ? 2 : 0) + other;
+        add_tile(z32, Operand::of(x32[from]), tile, from);
+      }
     GatePending gates;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -322,26 +324,28 @@ struct KeyGradients {
                     e32 = power_of_two(exponent_32(decays, tile, i, p));
         float& dq = element(c.queries[tile], i, p);
         float& dk = element(c.keys[tile], i, p);
-        const float h16 = x16[tile][i][p] * element(z16, i, p), h32 = x32[tile][i][p] * element(z32, i, p);
-        gates.dg[i][p] = everywhere;
-        gates.ends[i][p] = q[i][p] * dq, gates.starts[i][p] = k[i][p] * dk;
-        gates.add(i, p, tile >= 2, h32);
-        gates.add(i, p, tile & 1, h16);
-        of_32 = of_32 + h32;
+        if constexpr (of_keys) {
+          const float h16 = x16[tile][i][p] * element(z16, i, p), h32 = x32[tile][i][p] * element(z32, i, p);
+          gates.dg[i][p] = everywhere;
+          gates.ends[i][p] = q[i][p] * dq, gates.starts[i][p] = k[i][p] * dk;
+          gates.add(i, p, tile >= 2, h32);
+          gates.add(i, p, tile & 1, h16);
+          of_32 = of_32 + h32;
+        }
         (tile >= 2 ? dq : dk) = fused(e32, element(z32, i, p), tile >= 2 ? dq : dk);
         ((tile & 1) ? dq : dk) = fused(e16, element(z16, i, p), (tile & 1) ? dq : dk);
       }
-      partner32[i] = over_lanes(of_32);
+      if constexpr (of_keys) partner32[i] = over_lanes(of_32);
     }
     Share m;
     Products::rows(m, shared.products(), 16 * tile, 16 * tile, lane);
-    gates.descend_to_eight();
+    if constexpr (of_keys) gates.descend_to_eight();
     level<8>(decays, q, k, m, tile, gates);
-    gates.template descend<2>(lane);
+    if constexpr (of_keys) gates.template descend<2>(lane);
     level<4>(decays, q, k, m, tile, gates);
-    gates.template descend<1>(lane);
+    if constexpr (of_keys) gates.template descend<1>(lane);
     level<2>(decays, q, k, m, tile, gates);
-    gates.descend_to_rows();
+    if constexpr (of_keys) gates.descend_to_rows();
     level<1>(decays, q, k, m, tile, gates);
     finish(tile, q, k, gates);
   }
@@ -363,7 +367,7 @@ struct KeyGradients {
   }
 };
 
-// states, adjoints: S and D as plain matrices (StateStores). u [H, K] and du [chunk][H][K], this chunk's part
+// states, adjoints: S and D as plain matrices (PlainStates). u [H, K] and du [chunk][H][K], this chunk's part
 // of the bonus's gradient, where exclusive; else null. `Gradients` is what becomes of the gradients:
 // GradientTensors, or another of its form; where it takes none of keys, q and adjoints are not read.
 template <class Format, class Gate, class Pass, class Query = Format, class Gradients>
@@ -400,6 +404,7 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
       load_tile<typename Shared::GateTile, 128>(shared.gates(), g + keys_at, key_stride, rows, K - key_begin,
                                                 shape.vector);
     else
+#pragma unroll 1
       for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
         reinterpret_cast<u32*>(shared.gates())[i] = 0;
   };
@@ -440,8 +445,8 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
     commit_copies();
   }
   contractions.store_products(shared, scale, warp, lane);
-  contractions.carried[0] = Channels::over_lanes(contractions.carried[0]);
-  contractions.carried[1] = Channels::over_lanes(contractions.carried[1]);
+  if constexpr (Gradients::of_keys)
+    for (float& carried : contractions.carried) carried = Channels::over_lanes(carried);
   wait_copies<0>();
   __syncthreads();
 

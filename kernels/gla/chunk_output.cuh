@@ -116,8 +116,10 @@ struct ChunkOutput {
     const char* from = states + value_group * stride + key_group * Operand::block_bytes;
     for (int i = 0; i < value_groups; ++i)
 #pragma unroll
-      for (int byte = int(threadIdx.x) * 16; byte < 4 * Operand::block_bytes; byte += 128 * 16)
+      for (int piece = 0; piece < 4 * Operand::block_bytes / (128 * 16); ++piece) {
+        const int byte = (128 * piece + int(threadIdx.x)) * 16;
         if (byte < run) copy_async(stage + i * 4 * Operand::block_bytes + byte, from + i * stride + byte, 16);
+      }
     if (key_group + 4 >= shape.key_groups())
       load_tile<typename Shared::ValueTile, 128>(stage + Shared::state_bytes, v + 16 * value_group,
                                                  row_stride(), rows, shape.value_channels - 16 * value_group,

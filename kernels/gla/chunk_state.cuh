@@ -155,35 +155,65 @@ struct ChannelState {
   }
 };
 
-// Where the states at the chunks' starts go, either may be null: as operands of 16 value rows x 16 key
-// channels, [chunk][H][ceil(V/16)][ceil(K/16)]; as plain matrices of values x keys, rounded to the operand's
-// format, both sizes padded to multiples of 16, [chunk][H].
+// Where the states at the chunks' starts go: as operands of 16 value rows x 16 key channels,
+// [chunk][H][ceil(V/16)][ceil(K/16)]; as plain matrices of values x keys, rounded to the operand's format,
+// both sizes padded to multiples of 16, [chunk][H]. Each stores 16 value channels x the lane's four key
+// channels: x[i] belongs to value 16 group + row + 8 i; chunk: number of chunk and head.
 template <class Format>
-struct StateStores {
+struct OperandStates {
   using Operand = typename OperandOf<Format>::Type;
-  using Plain = typename StateOf<Format>::Type;
-  char *operands, *rows;
+  char* to;
 
-  // 16 value channels x the lane's four key channels: x[i] belongs to value 16 group + row + 8 i.
-  __device__ __forceinline__ void store(i64 chunk_and_head, int value_group, int key_group,
-                                        const Shape& shape, int lane, const float (&x)[2][4]) const {
-    const i64 block = (chunk_and_head * shape.value_groups() + value_group) * shape.key_groups() + key_group;
-    if (operands != nullptr) Operand::store_values(operands + block * Operand::block_bytes, lane, x);
-    if (rows == nullptr) return;
-    auto* to = reinterpret_cast<typename Plain::Bits*>(rows);
+  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
+                                        int lane, const float (&x)[2][4]) const {
+    const i64 block = (chunk * shape.value_groups() + value_group) * shape.key_groups() + key_group;
+    Operand::store_values(to + block * Operand::block_bytes, lane, x);
+  }
+};
+template <class Format>
+struct PlainStates {
+  using Plain = typename StateOf<Format>::Type;
+  char* to;
+
+  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
+                                        int lane, const float (&x)[2][4]) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const i64 value = (chunk_and_head * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * i;
-      store_quad<Plain>(to + value * shape.key_groups() * 16 + key_group * 16 + 4 * (lane & 3), x[i]);
+      const i64 value = (chunk * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * i;
+      store_quad<Plain>(reinterpret_cast<typename Plain::Bits*>(to) + value * shape.key_groups() * 16 +
+                            key_group * 16 + 4 * (lane & 3),
+                        x[i]);
     }
   }
 };
+template <class Format>
+struct BothStates {
+  OperandStates<Format> operands;
+  PlainStates<Format> plain;
 
-template <class Format, class Gate, int columns, class Pass, class Key = Format>  // Key: format of k
+  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
+                                        int lane, const float (&x)[2][4]) const {
+    operands.store(chunk, value_group, key_group, shape, lane, x);
+    plain.store(chunk, value_group, key_group, shape, lane, x);
+  }
+};
+template <class Format>
+struct GivenStates {  // either may be null
+  BothStates<Format> both;
+
+  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
+                                        int lane, const float (&x)[2][4]) const {
+    if (both.operands.to != nullptr) both.operands.store(chunk, value_group, key_group, shape, lane, x);
+    if (both.plain.to != nullptr) both.plain.store(chunk, value_group, key_group, shape, lane, x);
+  }
+};
+
+template <class Format, class Gate, int columns, class Pass, class Key = Format,
+          class States>  // Key: format of k
 __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const typename Format::Bits* v,
                                             const typename Gate::Bits* g, const float* initial_state,
-                                            float* final_state, StateStores<Format> stores,
-                                            const i64* sequences, float scale, Shape shape) {
+                                            float* final_state, States states, const i64* sequences,
+                                            float scale, Shape shape) {
   using Stage = StateStage<Format, Gate, columns, Key>;
   constexpr int value_groups = columns / 16;
   extern __shared__ __align__(16) char shared[];
@@ -229,6 +259,7 @@ __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const t
     commit_copies();
   };
   if (g == nullptr)  // an absent gate is a zero gate: the gate tiles are cleared once and never loaded
+#pragma unroll 1
     for (int i = int(threadIdx.x); i < Stage::count * Stage::GateTile::bytes / 4; i += 128) {
       const int stage = i / (Stage::GateTile::bytes / 4), word = i % (Stage::GateTile::bytes / 4);
       reinterpret_cast<u32*>(shared + stage * Stage::bytes + Stage::gate_offset)[word] = 0;
@@ -248,7 +279,7 @@ __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const t
       if ((value_begin >> 4) + i >= shape.value_groups()) break;
       float x[2][4];
       state.block(i, x);
-      stores.store((slot + chunk) * shape.heads + head, (value_begin >> 4) + i, key_group, shape, lane, x);
+      states.store((slot + chunk) * shape.heads + head, (value_begin >> 4) + i, key_group, shape, lane, x);
     }
     const char* stage = shared + int(step % Stage::count) * Stage::bytes;
     state.template advance<Pass, Stage, Gate>(stage, stage + Stage::gate_offset, stage + Stage::value_offset,

@@ -8,14 +8,19 @@
 // Shared memory: the warps' queries for all key channels, totals, keys, v, then k and g of 64 key channels.
 // The copies of the state as operands take the keys' place; k and g that of the queries, once these are used,
 // where all that exceeds 99 KiB: what a block may have since sm_86.
-template <class Format, class Gate>
+template <class Format, class Gate, int key_steps>
 struct FusedShared {
   using Element = Format;
   using Operand = typename OperandOf<Format>::Type;
   using KeyTile = Tile<Format, 64>;
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, 32>;
-  static constexpr int tiles_bytes = KeyTile::bytes + GateTile::bytes;
+  static constexpr int tiles_bytes = KeyTile::bytes + GateTile::bytes, most_bytes = 101376;
+  __host__ __device__ static constexpr int bytes_for(int key_groups) {
+    return 4 * key_groups * Exchange<Operand>::query_bytes + Exchange<Operand>::total_bytes +
+           Exchange<Operand>::key_bytes + ValueTile::bytes + tiles_bytes;
+  }
+  static constexpr bool always_early = bytes_for(4 * key_steps) <= most_bytes;
   Exchange<Operand> exchange;
   char *values, *keys, *gates;
   bool early;  // k and g have a place of their own
@@ -27,15 +32,16 @@ struct FusedShared {
     exchange.keys = shared + queries + Exchange<Operand>::total_bytes;
     values = exchange.keys + Exchange<Operand>::key_bytes;
     char* const end = values + ValueTile::bytes;
-    early = int(end - shared) + tiles_bytes <= 101376;
+    early = always_early || bytes_for(key_groups) <= most_bytes;
     keys = early ? end : shared;
     gates = keys + KeyTile::bytes;
   }
 };
 
 // Where one sequence and head lie: its first token, channel 0 (v, o: the block's first).
-template <class Format, class Gate>
+template <class Format, class Gate, int key_steps>
 struct FusedInputs {
+  using Shared = FusedShared<Format, Gate, key_steps>;
   const typename Format::Bits *q, *k, *v;
   const typename Gate::Bits* g;  // or null
   Shape shape;
@@ -44,15 +50,12 @@ struct FusedInputs {
   __device__ i64 key_stride() const { return i64(shape.heads) * shape.key_channels; }
   __device__ i64 value_stride() const { return i64(shape.heads) * shape.value_channels; }
 
-  __device__ __forceinline__ void load_values(const FusedShared<Format, Gate>& shared, i64 begin,
-                                              int rows) const {
-    load_tile<typename FusedShared<Format, Gate>::ValueTile, 128>(
-        shared.values, v + begin * value_stride(), value_stride(), rows, live_values, shape.vector);
+  __device__ __forceinline__ void load_values(const Shared& shared, i64 begin, int rows) const {
+    load_tile<typename Shared::ValueTile, 128>(shared.values, v + begin * value_stride(), value_stride(),
+                                               rows, live_values, shape.vector);
   }
   // 64 key channels from `key` on.
-  __device__ __forceinline__ void load_keys(const FusedShared<Format, Gate>& shared, i64 begin, int rows,
-                                            int key) const {
-    using Shared = FusedShared<Format, Gate>;
+  __device__ __forceinline__ void load_keys(const Shared& shared, i64 begin, int rows, int key) const {
     const i64 at = begin * key_stride() + key;
     load_tile<typename Shared::KeyTile, 128>(shared.keys, k + at, key_stride(), rows,
                                              shape.key_channels - key, shape.vector);
@@ -60,6 +63,7 @@ struct FusedInputs {
       load_tile<typename Shared::GateTile, 128>(shared.gates, g + at, key_stride(), rows,
                                                 shape.key_channels - key, shape.vector);
     else
+#pragma unroll 1
       for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
         reinterpret_cast<u32*>(shared.gates)[i] = 0;
   }
@@ -72,7 +76,7 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
                                             const float* initial_state, typename Format::Bits* o,
                                             float* final_state, const i64* sequences, float scale,
                                             Shape shape) {
-  using Shared = FusedShared<Format, Gate>;
+  using Shared = FusedShared<Format, Gate, key_steps>;
   using Operand = typename Shared::Operand;
   constexpr int value_groups = 2;  // those of a block; live_groups: of them, that are there
   extern __shared__ __align__(16) char base[];
@@ -85,7 +89,7 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
   const int head = block % shape.heads, sequence = block / shape.heads;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1];
   const i64 state_base = (i64(sequence) * shape.heads + head) * K, token = first * shape.heads + head;
-  const FusedInputs<Format, Gate> in{
+  const FusedInputs<Format, Gate, key_steps> in{
       q + token * K, k + token * K,  v + token * V + value_begin, g == nullptr ? nullptr : g + token * K,
       shape,         V - value_begin};
   const Shared shared(base, shape.key_groups(), warp);

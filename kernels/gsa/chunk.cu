@@ -38,9 +38,9 @@ extern "C" __global__ void __launch_bounds__(128)
       gsa_chunk_state_##columns(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,        \
                                 const float* initial_state, float* final_state, char* operands, char* plain, \
                                 const i64* sequences, int heads, int slots, int channels, int vector) {      \
-    chunk_state<Element, Decay, columns, Forward>(s, c, g, initial_state, final_state, {operands, plain},    \
-                                                  sequences, 1.0f,                                           \
-                                                  Shape{heads, slots, channels, vector != 0});               \
+    chunk_state<Element, Decay, columns, Forward>(s, c, g, initial_state, final_state,                       \
+                                                  GivenStates<Element>{{{operands}, {plain}}}, sequences,    \
+                                                  1.0f, Shape{heads, slots, channels, vector != 0});         \
   }
 
 #if WIDTHS & 1

@@ -32,9 +32,9 @@ extern "C" __global__ void __launch_bounds__(128)
       const Weight::Bits* w, const Element::Bits* d, const Decay::Bits* g, const float* dfinal_state,   \
       float* dinitial_state, char* operands, char* plain, const i64* sequences, float scale, int heads, \
       int slots, int channels, int vector) {                                                            \
-    chunk_state<Element, Decay, columns, Backward, Weight>(w, d, g, dfinal_state, dinitial_state,       \
-                                                           {operands, plain}, sequences, scale,         \
-                                                           Shape{heads, slots, channels, vector != 0}); \
+    chunk_state<Element, Decay, columns, Backward, Weight>(                                             \
+        w, d, g, dfinal_state, dinitial_state, GivenStates<Element>{{{operands}, {plain}}}, sequences,  \
+        scale, Shape{heads, slots, channels, vector != 0});                                             \
   }
 
 #if WIDTHS & 1

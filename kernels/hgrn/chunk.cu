@@ -52,11 +52,8 @@ __device__ __forceinline__ float scan_chunks(const float* decays, float* values,
   for (i64 begin = 0; begin < count; begin += batch) {
     float decay[batch], value[batch];
 #pragma unroll
-    for (int i = 0; i < batch; ++i) {
-      const bool live = begin + i < count;
-      decay[i] = live ? decays[at(begin + i)] : 1.0f;
-      value[i] = live ? values[at(begin + i)] : 0.0f;
-    }
+    for (int i = 0; i < batch; ++i)
+      if (begin + i < count) decay[i] = decays[at(begin + i)], value[i] = values[at(begin + i)];
 #pragma unroll
     for (int i = 0; i < batch; ++i)
       if (begin + i < count) {
@@ -70,10 +67,10 @@ __device__ __forceinline__ float scan_chunks(const float* decays, float* values,
 // final_state: null where only gradients are wanted.
 extern "C" __global__ void __launch_bounds__(64)
     hgrn_chunk_states(const float* initial_state, float* final_state, const float* decays, float* states,
-                      const i64* sequences, int chunk_tokens, int D) {
+                      const i64* sequences, int D) {
   const Place place = Place::of(D);
   if (place.channel >= D) return;
-  const i64 count = (sequences[3 * place.part + 1] + chunk_tokens - 1) / chunk_tokens,
+  const i64 count = (sequences[3 * place.part + 1] + chunk - 1) / chunk,
             first = sequences[3 * place.part + 2];
   const i64 state = i64(place.part) * D + place.channel;
   const float h = initial_state != nullptr ? initial_state[state] : 0.0f;
@@ -83,10 +80,10 @@ extern "C" __global__ void __launch_bounds__(64)
 }
 extern "C" __global__ void __launch_bounds__(64)
     hgrn_chunk_state_gradients(const float* dfinal_state, float* dinitial_state, const float* decays,
-                               float* gradients, const i64* sequences, int chunk_tokens, int D) {
+                               float* gradients, const i64* sequences, int D) {
   const Place place = Place::of(D);
   if (place.channel >= D) return;
-  const i64 count = (sequences[3 * place.part + 1] + chunk_tokens - 1) / chunk_tokens,
+  const i64 count = (sequences[3 * place.part + 1] + chunk - 1) / chunk,
             first = sequences[3 * place.part + 2];
   const i64 state = i64(place.part) * D + place.channel;
   const float G = dfinal_state != nullptr ? dfinal_state[state] : 0.0f;

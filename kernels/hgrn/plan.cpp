@@ -80,23 +80,22 @@ Plan chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
                         initial = input_or_null(inputs, "initial_state");
   const PointerArgument sequences{"sequences", 0}, chunks{"chunks", 0};
   const PointerArgument decays = k.workspace("decays"), states = k.workspace("states");
-  const auto chunk_tokens = static_cast<int32_t>(chunk);
   const int64_t count = k.sequences.chunks;
   if (runs_forward(c)) {
     k.launch("hgrn_chunk_ends", count, threads_per_chunk,
              {x, g, PointerArgument{}, decays, states, PointerArgument{}, chunks});
     k.launch("hgrn_chunk_states", k.s.N, threads_per_sequence,
-             {initial, PointerArgument{"final_state", 0}, decays, states, sequences, chunk_tokens});
+             {initial, PointerArgument{"final_state", 0}, decays, states, sequences});
     k.launch("hgrn_chunk_outputs", count, threads_per_chunk, {x, g, states, k.tokens("o"), chunks});
   }
   if (runs_backward(c)) {
     const PointerArgument gradients = k.workspace("gradients"), d_o = k.tokens("do");
     k.launch("hgrn_chunk_ends", count, threads_per_chunk, {x, g, d_o, decays, states, gradients, chunks});
     k.launch("hgrn_chunk_states", k.s.N, threads_per_sequence,
-             {initial, PointerArgument{}, decays, states, sequences, chunk_tokens});
+             {initial, PointerArgument{}, decays, states, sequences});
     k.launch("hgrn_chunk_state_gradients", k.s.N, threads_per_sequence,
              {input_or_null(inputs, "dfinal_state"), output_or_null(k.plan, "dinitial_state"), decays,
-              gradients, sequences, chunk_tokens});
+              gradients, sequences});
     k.launch("hgrn_chunk_gradients", count, threads_per_chunk,
              {x, g, d_o, states, gradients, k.tokens("dx"), k.tokens("dg"), chunks});
   }

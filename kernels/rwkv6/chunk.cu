@@ -15,8 +15,8 @@ using Decay = GATE;
       const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w, const float* initial_state,     \
       float* final_state, char* states, const i64* sequences, int heads, int key_channels,                  \
       int value_channels, int vector) {                                                                     \
-    chunk_state<Element, Decay, columns, Forward>(k, v, w, initial_state, final_state, {states, nullptr},   \
-                                                  sequences, 1.0f,                                          \
+    chunk_state<Element, Decay, columns, Forward>(k, v, w, initial_state, final_state,                      \
+                                                  OperandStates<Element>{states}, sequences, 1.0f,          \
                                                   Shape{heads, key_channels, value_channels, vector != 0}); \
   }
 #define OUTPUT_KERNEL(blocks)                                                                                \

@@ -15,8 +15,8 @@ using Decay = GATE;
   extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_states_##columns(                           \
       const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w, const float* initial_state,     \
       char* states, const i64* sequences, int heads, int key_channels, int value_channels, int vector) {    \
-    chunk_state<Element, Decay, columns, Forward>(k, v, w, initial_state, nullptr, {nullptr, states},       \
-                                                  sequences, 1.0f,                                          \
+    chunk_state<Element, Decay, columns, Forward>(k, v, w, initial_state, nullptr,                          \
+                                                  PlainStates<Element>{states}, sequences, 1.0f,            \
                                                   Shape{heads, key_channels, value_channels, vector != 0}); \
   }                                                                                                         \
   extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_adjoints_##columns(                         \
@@ -24,8 +24,8 @@ using Decay = GATE;
       float* dinitial_state, char* adjoint_operands, char* adjoints, const i64* sequences, float scale,     \
       int heads, int key_channels, int value_channels, int vector) {                                        \
     chunk_state<Element, Decay, columns, ExclusiveBackward>(                                                \
-        r, d_o, w, dfinal_state, dinitial_state, {adjoint_operands, adjoints}, sequences, scale,            \
-        Shape{heads, key_channels, value_channels, vector != 0});                                           \
+        r, d_o, w, dfinal_state, dinitial_state, BothStates<Element>{{adjoint_operands}, {adjoints}},       \
+        sequences, scale, Shape{heads, key_channels, value_channels, vector != 0});                         \
   }
 
 #if WIDTHS & 1

@@ -69,28 +69,23 @@ struct GradientTiles {
     held_q = held_k = held_v = held_do = 0;
     held_state[0] = state_number(state_places == 1, 0, 0), held_state[1] = state_number(true, 0, 0);
   }
-  // All threads: makes these parts be there; `absent`: not needed.
-  __device__ __forceinline__ void need(int query, int key, int value, int cotangent) {
+  // All threads: makes these parts be there, of q, k, v and do and of D (`adjoint`) or S; `absent`: not
+  // needed.
+  __device__ __forceinline__ void need(int query, int key, int value, int cotangent, bool adjoint = false,
+                                       int state_key = absent, int state_value = absent) {
     const bool other_q = query != absent && query != held_q, other_k = key != absent && key != held_k,
                other_v = value != absent && value != held_v,
                other_do = cotangent != absent && cotangent != held_do;
-    if (!(other_q || other_k || other_v || other_do)) return;
+    int& held = held_state[state_places == 2 && adjoint];
+    const int wanted = state_number(adjoint, state_key, state_value);
+    const bool other_state = state_key != absent && wanted != held;
+    if (!(other_q || other_k || other_v || other_do || other_state)) return;
     __syncthreads();  // everyone is done with what is replaced
     if (other_q) load(queries(), q, shape.key_channels, held_q = query);
     if (other_k) load(keys(), k, shape.key_channels, held_k = key);
     if (other_v) load(values(), v, shape.value_channels, held_v = value);
     if (other_do) load(cotangents(), d_o, shape.value_channels, held_do = cotangent);
-    commit_copies();
-    wait_copies<0>();
-    __syncthreads();
-  }
-  __device__ __forceinline__ void need_state(bool adjoint, int key_step, int value_step) {
-    int& held = held_state[state_places == 2 && adjoint];
-    const int wanted = state_number(adjoint, key_step, value_step);
-    if (held == wanted) return;
-    __syncthreads();
-    load_state(adjoint, key_step, value_step);
-    held = wanted;
+    if (other_state) load_state(adjoint, state_key, state_value), held = wanted;
     commit_copies();
     wait_copies<0>();
     __syncthreads();
@@ -148,8 +143,7 @@ struct ChunkGradients {
       out.clear();
 #pragma unroll 1
       for (int key = 0; key < tiles.key_steps(); ++key) {
-        tiles.need(Tiles::absent, key, Tiles::absent, Tiles::absent);
-        tiles.need_state(true, key, value);
+        tiles.need(Tiles::absent, key, Tiles::absent, Tiles::absent, true, key, value);
         out.template add_product<T, StateTile, false>(tiles.keys(), tiles.state_place(true),
                                                       tiles.key_groups(key), groups, warp, lane);
       }
@@ -171,8 +165,7 @@ struct ChunkGradients {
       out.clear();
 #pragma unroll 1
       for (int value = 0; value < tiles.value_steps(); ++value) {
-        tiles.need(Tiles::absent, Tiles::absent, value, Tiles::absent);
-        tiles.need_state(true, key, value);
+        tiles.need(Tiles::absent, Tiles::absent, value, Tiles::absent, true, key, value);
         out.template add_product<T, StateTile, true>(tiles.values(), tiles.state_place(true),
                                                      tiles.value_groups(value), groups, warp, lane);
       }
@@ -197,8 +190,7 @@ struct ChunkGradients {
       out.clear();
 #pragma unroll 1
       for (int value = 0; value < tiles.value_steps(); ++value) {
-        tiles.need(Tiles::absent, Tiles::absent, Tiles::absent, value);
-        tiles.need_state(false, key, value);
+        tiles.need(Tiles::absent, Tiles::absent, Tiles::absent, value, false, key, value);
         out.template add_product<T, StateTile, true>(tiles.cotangents(), tiles.state_place(false),
                                                      tiles.value_groups(value), groups, warp, lane);
       }

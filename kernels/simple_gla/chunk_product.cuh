@@ -48,8 +48,10 @@ struct ChunkProduct {
     char* to = shared + Shared::state;
     for (int i = 0; i < value_groups; ++i)
 #pragma unroll
-      for (int byte = int(threadIdx.x) * 16; byte < 4 * Operand::block_bytes; byte += 128 * 16)
+      for (int piece = 0; piece < 4 * Operand::block_bytes / (128 * 16); ++piece) {
+        const int byte = (128 * piece + int(threadIdx.x)) * 16;
         if (byte < run) copy_async(to + i * 4 * Operand::block_bytes + byte, from + i * stride + byte, 16);
+      }
   }
 };
 

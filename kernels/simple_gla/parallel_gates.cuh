@@ -31,11 +31,13 @@ __device__ __forceinline__ void parallel_gates(const typename Gate::Bits* gates,
 
   float sum = 0.0f;
   const i64 per_block = i64(slices) * (at.index + 1), pairs = (at.count - 1 - at.index) * per_block;
+#pragma unroll 1
   for (i64 i = thread; i < pairs; i += 128) {
     const int from = at.index + 1 + int(i / per_block), part = int(i % per_block);
     const int slice = part / (at.index + 1), to = part % (at.index + 1);
     sum = sum + earlier.blocks[(slot(from) + slice) * earlier.stride + to];
   }
+#pragma unroll 1
   for (i64 i = thread; i < i64(slices) * at.index; i += 128)
     sum = sum + later.blocks[(slot(int(i / slices)) + i % slices) * later.stride];
   float across = sum_over_block(sum, of_warps[0]);
@@ -43,8 +45,10 @@ __device__ __forceinline__ void parallel_gates(const typename Gate::Bits* gates,
     const i64 size = i64(shape.key_channels) * shape.value_channels,
               state = (i64(at.sequence) * shape.heads + head) * size;
     float product = 0.0f, log_decay = 0.0f;
+#pragma unroll 1
     for (i64 i = thread; i < size; i += 128)
       product = fused(initial_state[state + i], dfinal_state[state + i], product);
+#pragma unroll 1
     for (i64 t = thread; t < at.tokens; t += 128)
       log_decay =
           log_decay +
