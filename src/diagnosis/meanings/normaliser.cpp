@@ -75,7 +75,7 @@ std::vector<Variant> divisor_without_own_token(const FailingRun& run) {
            }}};
 }
 
-std::vector<DivisorPart> divisor_gradients(const FailingRun& run, bool own) {
+std::vector<DivisorPart> divisor_gradients(const FailingRun& run, bool own, int64_t chunk) {
   if (!run.backward || run.argument("z0") == nullptr || !run.expected("dq") || !run.expected("dk")) return {};
   const Tensor &q = run.inputs().at("q"), &k = run.inputs().at("k"), &d_o = run.inputs().at("do");
   const auto z0 = run.inputs().find("z0"), dzt = run.inputs().find("dzt");
@@ -114,6 +114,7 @@ std::vector<DivisorPart> divisor_gradients(const FailingRun& run, bool own) {
         double Z = state(dzt, c);
         for (int64_t t = length - 1; t >= 0; --t) {
           const double term = dd[static_cast<size_t>(t)] * q.value(at(t, c));
+          if (t % chunk == chunk - 1) Z = 0;
           Z += term;
           dk.mid[static_cast<size_t>(at(t, c))] = own ? term : Z;
         }
@@ -124,6 +125,22 @@ std::vector<DivisorPart> divisor_gradients(const FailingRun& run, bool own) {
   const char* const whose = own ? "the token's own part" : "the part";
   return {{fmt::format("{} of dq through the divisor", whose), {{"dq", dq}}},
           {fmt::format("{} of dk through the divisor", whose), {{"dk", dk}}}};
+}
+
+std::vector<Variant> divisor_gradient_of_own_chunk(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (divisor_gradients(run, false).empty()) return v;
+  for (const int64_t C : chunk_sizes(run))
+    v.push_back({fmt::format("the gradient of k through the divisor ends with each chunk of {}", C), [&run, C] {
+                   const std::vector<DivisorPart> whole = divisor_gradients(run, false), cut = divisor_gradients(run, false, C);
+                   Prediction p = reference_prediction(run);
+                   PredictedOutput& dk = p.at("dk");
+                   const std::vector<double> &from = whole[1].part.at("dk").mid, &to = cut[1].part.at("dk").mid;
+                   for (size_t i = 0; i < dk.mid.size(); ++i)
+                     dk.mid[i] += to[i] - from[i], dk.bound[i] += 0x1p-20 * std::fabs(to[i] - from[i]);
+                   return std::optional(p);
+                 }});
+  return v;
 }
 
 std::vector<Variant> divisor_gradient_without_own_token(const FailingRun& run) {

@@ -36,6 +36,19 @@ std::vector<Variant> of_another_head(const FailingRun& run) {
   });
 }
 
+std::vector<Variant> of_another_channel(const FailingRun& run) {
+  return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+    for (const char* letter : {"K", "V", "M", "D"}) {
+      const int axis = axis_of(x, letter);
+      if (axis < 0 || name == "u") continue;
+      for (const IndexMap& map : index_maps(x.axes[static_cast<size_t>(axis)].size))
+        if (map.text != "in reverse order")  // a layout
+          v.push_back(on_input(run, fmt::format("{} of another channel, {}", name, map.text), name,
+                               [axis, map](const Tensor& t) { return moved(t, axis, map.from); }));
+    }
+  });
+}
+
 /// The same element where there is one, 0 elsewhere, with `size` indices along an axis.
 Tensor resized(const Tensor& x, size_t axis, int64_t size) {
   std::vector<Axis> axes = x.axes;
@@ -361,6 +374,7 @@ std::vector<Variant> scaled(const FailingRun& run) {
 std::vector<Meaning> operand_meanings() {
   return {{"operand-ignored", "an operand takes no part", "check where it enters", ignored},
           {"operand-of-another-head", "an operand of another head is read", "check its head's offset", of_another_head},
+          {"operand-of-another-channel", "an operand of another channel is read", "check its channel's offset", of_another_channel},
           {"operand-of-another-sequence", "an operand of another sequence is read", "check its sequence's offset",
            of_another_sequence},
           {"operand-layout", "an operand is read with other strides than it has, or backwards", "check the strides it is read with",

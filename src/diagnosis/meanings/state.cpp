@@ -162,6 +162,7 @@ std::vector<Variant> not_decayed(const FailingRun& run) {
 
 std::vector<Variant> lost_at_edges(const FailingRun& run) {
   std::vector<Variant> v = divisor_of_own_chunk(run);
+  append(v, divisor_gradient_of_own_chunk(run));
   append(v, gate_gradients_of_lost_states(run));
   if (!can_reset(run)) return v;
   for (const int64_t C : chunk_sizes(run)) {
