@@ -22,7 +22,7 @@ int record(int64_t cases, uint64_t seed) {
     Feedback feedback;
     for (int64_t i = 0; i < cases; ++i) {
       const Case c = draw_case(kernel, op, feedback, seed, static_cast<uint64_t>(i));
-      count_case(feedback, c);
+      count_case(feedback, c, op);
       const TensorMap inputs = draw_inputs(c, op);
       const Outcome outcome = gpu->run(plan_of(c, kernel, op, inputs), inputs);
       if (outcome.trap) {
