@@ -10,7 +10,7 @@
 #include <exception>
 
 #include "kernels/kernel.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 
 namespace assay {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "kernels/kernel.h"
-#include "src/backend/backend.h"
-#include "src/numerics/bad_input.h"
-#include "src/vm/shadow_run.h"
+#include "src/base/backend/backend.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/shadow_run.h"
 
 namespace assay {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "src/compare/compare.h"
+#include "src/verification/compare/compare.h"
 
 namespace assay {
 std::string trap_text(const Trap& trap) {

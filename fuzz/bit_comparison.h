@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "src/plan/outcome.h"
-#include "src/tensor/tensor.h"
+#include "src/base/plan/outcome.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

@@ -25,7 +25,7 @@
 #include "fuzz/shrink.h"
 #include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

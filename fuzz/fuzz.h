@@ -10,8 +10,8 @@
 
 #include "kernels/kernel.h"
 #include "reports/result.h"
-#include "src/backend/backend.h"
-#include "src/diagnosis/origin.h"
+#include "src/base/backend/backend.h"
+#include "src/verification/diagnosis/origin.h"
 
 namespace assay {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include "reference/operator.h"
 #include "src/case/case.h"
-#include "src/tensor/tensor.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

@@ -5,8 +5,8 @@
 #include <bit>
 
 #include "fuzz/coverage.h"
-#include "src/numerics/bad_input.h"
-#include "src/verify/acceptance.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/acceptance.h"
 
 namespace assay {
 namespace {

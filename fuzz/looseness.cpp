@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/operator.h"
-#include "src/numerics/format.h"
+#include "src/base/numerics/format.h"
 
 namespace assay {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "fuzz/property_functions.h"
-#include "src/numerics/bad_input.h"
-#include "src/verify/acceptance.h"
-#include "src/verify/verdict.h"
-#include "src/vm/checks/checks.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/verdict.h"
+#include "src/base/vm/checks/checks.h"
 
 namespace assay {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/kernel.h"
 #include "reports/result.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 
 namespace assay {
 

@@ -10,7 +10,7 @@
 
 #include "src/case/layouts.h"
 #include "src/case/override.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "src/tensor/tensor.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

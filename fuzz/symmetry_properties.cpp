@@ -10,7 +10,7 @@
 #include "fuzz/handed_states.h"
 #include "fuzz/property_functions.h"
 #include "fuzz/slice.h"
-#include "src/compare/compare.h"
+#include "src/verification/compare/compare.h"
 
 namespace assay {
 

@@ -4,11 +4,11 @@
 
 #include "fuzz/choice.h"
 #include "fuzz/cost.h"
-#include "src/diagnosis/source_line.h"
-#include "src/numerics/bad_input.h"
-#include "src/verify/acceptance.h"
-#include "src/verify/explain.h"
-#include "src/verify/verify.h"
+#include "src/verification/diagnosis/source_line.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/explain.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "kernels/declared_arithmetic.h"
 #include "kernels/foreign_plan.h"
-#include "src/numerics/bad_input.h"
-#include "src/ptx/program.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/ptx/program.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "src/case/layouts.h"
 #include "src/case/parameters.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/plan_document.h"
 #include "kernels/plan_expression.h"
 #include "src/case/case.h"
-#include "src/plan/plan.h"
+#include "src/base/plan/plan.h"
 
 namespace assay {
 

@@ -9,7 +9,7 @@
 #include "kernels/defect.h"
 #include "kernels/mutant.h"
 #include "src/case/names.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 

@@ -9,7 +9,7 @@
 
 #include "reference/operator.h"
 #include "src/case/case.h"
-#include "src/plan/plan.h"
+#include "src/base/plan/plan.h"
 
 namespace assay {
 

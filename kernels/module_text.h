@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/plan/plan.h"
+#include "src/base/plan/plan.h"
 
 namespace assay {
 

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "src/numerics/bad_input.h"
-#include "src/tensor/unambiguous_json.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/unambiguous_json.h"
 
 namespace assay {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/numerics/format.h"
+#include "src/base/numerics/format.h"
 
 namespace assay {
 

@@ -56,7 +56,7 @@
 #include <limits>
 
 #include "reference/operator.h"
-#include "src/numerics/rounding.h"
+#include "src/base/numerics/rounding.h"
 
 namespace assay {
 

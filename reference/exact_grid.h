@@ -1,6 +1,6 @@
 // Detects problems in which plain double arithmetic makes no rounding at all.
 #pragma once
-#include "src/tensor/tensor.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "reference/gated_kernels.h"
-#include "src/numerics/exponential.h"
+#include "src/base/numerics/exponential.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include "reference/gated_form.h"
 #include "reference/operator.h"
 #include "reference/slice_problem.h"
-#include "src/numerics/ball.h"
+#include "src/base/numerics/ball.h"
 
 namespace assay {
 

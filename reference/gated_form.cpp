@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "reference/exact_grid.h"
-#include "src/numerics/bad_input.h"
-#include "src/numerics/exponential.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/exponential.h"
 
 namespace assay {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "reference/operator.h"
 #include "reference/slices.h"
-#include "src/numerics/double_double.h"
+#include "src/base/numerics/double_double.h"
 
 namespace assay {
 

@@ -6,8 +6,8 @@
 #include "reference/gated_adjoint.h"
 #include "reference/gated_forward.h"
 #include "reference/literal_slice.h"
-#include "src/numerics/eigen_traits.h"
-#include "src/numerics/multiprecision.h"
+#include "src/base/numerics/eigen_traits.h"
+#include "src/base/numerics/multiprecision.h"
 
 namespace assay {
 

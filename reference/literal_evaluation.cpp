@@ -11,7 +11,7 @@
 #include "reference/gated_adjoint.h"
 #include "reference/gated_forward.h"
 #include "reference/parallel.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "reference/literal_evaluation.h"
 #include "reference/modelled.h"
-#include "src/numerics/eigen_traits.h"
-#include "src/numerics/multiprecision.h"
+#include "src/base/numerics/eigen_traits.h"
+#include "src/base/numerics/multiprecision.h"
 
 namespace assay {
 

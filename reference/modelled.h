@@ -9,9 +9,9 @@
 #pragma once
 #include <cmath>
 
-#include "src/numerics/eigen_traits.h"
-#include "src/numerics/exponential.h"
-#include "src/numerics/rounding.h"
+#include "src/base/numerics/eigen_traits.h"
+#include "src/base/numerics/exponential.h"
+#include "src/base/numerics/rounding.h"
 
 namespace assay {
 

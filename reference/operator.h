@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "src/numerics/format.h"
-#include "src/tensor/tensor.h"
+#include "src/base/numerics/format.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

@@ -7,7 +7,7 @@
 
 #include "reference/operator.h"
 #include "reference/slices.h"
-#include "src/numerics/ball.h"
+#include "src/base/numerics/ball.h"
 
 namespace assay {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <bit>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/case/operator_fit.h"
-#include "src/tensor/tensor_summary.h"
+#include "src/base/tensor/tensor_summary.h"
 
 namespace assay {
 

@@ -13,8 +13,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "src/numerics/bad_input.h"
-#include "src/numerics/format.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/format.h"
 
 namespace assay {
 

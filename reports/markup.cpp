@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/result.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/plan/outcome.h"
+#include "src/base/plan/outcome.h"
 
 namespace assay {
 

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 #include "src/case/case.h"
-#include "src/compare/accumulated_decay.h"
-#include "src/compare/compare.h"
-#include "src/compare/error_statistics.h"
-#include "src/vm/check_report.h"
-#include "src/vm/shadow_report.h"
+#include "src/verification/compare/accumulated_decay.h"
+#include "src/verification/compare/compare.h"
+#include "src/verification/compare/error_statistics.h"
+#include "src/base/vm/check_report.h"
+#include "src/base/vm/shadow_report.h"
 
 namespace assay {
 

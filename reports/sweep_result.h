@@ -17,7 +17,7 @@ struct SweepSetting {
   std::string option, value;
 };
 
-/// One run of a cell: one seed. Fields as in ErrorStatistics (src/compare/error_statistics.h).
+/// One run of a cell: one seed. Fields as in ErrorStatistics (src/verification/compare/error_statistics.h).
 struct SweepSample {
   uint64_t seed = 0;
   double max_error = 0, p99_error = 0, max_bound = 0, p99_bound = 0, max_ratio = 0, p99_ratio = 0;

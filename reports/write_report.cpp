@@ -19,7 +19,7 @@
 #include "reports/markdown_trend.h"
 #include "reports/markup.h"
 #include "reports/sarif.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

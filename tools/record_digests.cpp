@@ -5,17 +5,17 @@
 #include <cstdlib>
 
 #include "fuzz/generator.h"
-#include "src/backend/backend.h"
-#include "src/compare/digest.h"
-#include "src/numerics/bad_input.h"
-#include "src/verify/acceptance.h"
+#include "src/base/backend/backend.h"
+#include "src/verification/compare/digest.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/acceptance.h"
 
 namespace assay {
 namespace {
 
 int record(int64_t cases, uint64_t seed) {
   const auto gpu = make_cuda_backend({});
-  std::printf("# %s; seed %llu; token and digest (src/compare/digest.h)\n", gpu->name().c_str(),
+  std::printf("# %s; seed %llu; token and digest (src/verification/compare/digest.h)\n", gpu->name().c_str(),
               static_cast<unsigned long long>(seed));
   for (const Kernel& kernel : kernels()) {
     const Operator& op = find_operator(kernel.operator_name);

@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "src/plan/plan.h"
+#include "src/base/plan/plan.h"
 
 namespace assay::gated {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::gated {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <initializer_list>
 
-#include "src/numerics/format.h"
+#include "src/base/numerics/format.h"
 
 namespace assay::gated {
 

@@ -7,7 +7,7 @@
 
 #include "kernels/module_text.h"
 #include "src/case/layouts.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

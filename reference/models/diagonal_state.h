@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "reference/bound.h"
-#include "src/numerics/exponential.h"
+#include "src/base/numerics/exponential.h"
 
 namespace assay {
 

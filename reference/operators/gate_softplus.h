@@ -12,7 +12,7 @@
 #include "reference/operator.h"
 #include "reference/operators/logistic.h"
 #include "reference/slice_problem.h"
-#include "src/numerics/eigen_traits.h"
+#include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 

@@ -21,8 +21,8 @@
 #include "reference/operator.h"
 #include "reference/slice_problem.h"
 #include "reference/state_history.h"
-#include "src/numerics/eigen_traits.h"
-#include "src/numerics/near_double.h"
+#include "src/base/numerics/eigen_traits.h"
+#include "src/base/numerics/near_double.h"
 
 namespace assay {
 

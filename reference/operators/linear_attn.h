@@ -13,7 +13,7 @@
 #include "reference/gated_form.h"
 #include "reference/operator.h"
 #include "reference/state_history.h"
-#include "src/numerics/eigen_traits.h"
+#include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "reference/modelled.h"
-#include "src/numerics/dual.h"
-#include "src/numerics/near_double.h"
+#include "src/base/numerics/dual.h"
+#include "src/base/numerics/near_double.h"
 
 namespace assay {
 

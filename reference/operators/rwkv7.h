@@ -18,7 +18,7 @@
 #include "reference/operator.h"
 #include "reference/slice_problem.h"
 #include "reference/state_history.h"
-#include "src/numerics/eigen_traits.h"
+#include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 

@@ -5,7 +5,7 @@
 // and its reverse. Where the a_t come from is the operator's own.
 #pragma once
 #include "reference/state_history.h"
-#include "src/numerics/eigen_traits.h"
+#include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 

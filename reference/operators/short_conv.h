@@ -14,7 +14,7 @@
 #include "reference/modelled_values.h"
 #include "reference/operator.h"
 #include "reference/slice_problem.h"
-#include "src/numerics/eigen_traits.h"
+#include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 

@@ -8,7 +8,7 @@
 
 #include "kernels/views/gather_plan.h"
 #include "src/case/layouts.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

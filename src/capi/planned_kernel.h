@@ -10,7 +10,7 @@
 
 #include "include/assay_kernels.h"
 #include "kernels/kernel.h"
-#include "src/backend/driver.h"
+#include "src/base/backend/driver.h"
 
 namespace assay {
 

@@ -12,7 +12,7 @@
 #include "src/case/override.h"
 #include "src/case/parameters.h"
 #include "src/case/values.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

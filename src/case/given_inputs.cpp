@@ -9,8 +9,8 @@
 
 #include "src/case/held_order.h"
 #include "src/case/names.h"
-#include "src/numerics/bad_input.h"
-#include "src/tensor/shape_contract.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/shape_contract.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/case/case.h"
-#include "src/tensor/tensor.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "src/case/names.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/case/case.h"
-#include "src/tensor/tensor_layout.h"
+#include "src/base/tensor/tensor_layout.h"
 
 namespace assay {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/tensor/tensor.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

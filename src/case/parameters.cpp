@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "src/case/names.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

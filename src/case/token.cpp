@@ -11,8 +11,8 @@
 #include "src/case/override.h"
 #include "src/case/parameters.h"
 #include "src/case/values.h"
-#include "src/numerics/bad_input.h"
-#include "src/plan/block_choice.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/plan/block_choice.h"
 
 namespace assay {
 namespace {

@@ -16,9 +16,9 @@
 #include "src/case/values.h"
 #include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
-#include "src/numerics/bad_input.h"
-#include "src/plan/block_choice.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/plan/block_choice.h"
+#include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
 namespace {

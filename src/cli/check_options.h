@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/verify/verify.h"
+#include "src/verification/verify/verify.h"
 
 namespace CLI {
 class App;

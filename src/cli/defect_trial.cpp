@@ -8,9 +8,9 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/properties.h"
 #include "kernels/compile_ptx.h"
-#include "src/compare/digest.h"
-#include "src/verify/acceptance.h"
-#include "src/verify/verify.h"
+#include "src/verification/compare/digest.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "kernels/defect.h"
-#include "src/backend/backend.h"
-#include "src/vm/machine.h"
+#include "src/base/backend/backend.h"
+#include "src/base/vm/machine.h"
 
 namespace assay::cli {
 

@@ -24,8 +24,8 @@
 #include "src/cli/print_defects.h"
 #include "src/cli/stored_findings.h"
 #include "src/cli/whole_number.h"
-#include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "src/backend/gpu_binary.h"
+#include "src/base/backend/gpu_binary.h"
 #include "src/case/names.h"
 #include "src/cli/whole_number.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::cli {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "src/backend/backend.h"
-#include "src/vm/machine.h"
+#include "src/base/backend/backend.h"
+#include "src/base/vm/machine.h"
 
 namespace CLI {
 class App;

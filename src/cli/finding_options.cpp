@@ -14,8 +14,8 @@
 #include "reports/sarif.h"
 #include "src/case/names.h"
 #include "src/cli/first_failure.h"
-#include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
 namespace {

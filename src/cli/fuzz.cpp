@@ -22,7 +22,7 @@
 #include "src/cli/progress_bar.h"
 #include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::cli {
 namespace {

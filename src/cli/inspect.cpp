@@ -14,9 +14,9 @@
 #include "src/cli/console.h"
 #include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
-#include "src/ptx/printable.h"
-#include "src/tensor/tensor_file.h"
-#include "src/tensor/tensor_summary.h"
+#include "src/base/ptx/printable.h"
+#include "src/base/tensor/tensor_file.h"
+#include "src/base/tensor/tensor_summary.h"
 
 namespace assay::cli {
 namespace {

@@ -13,14 +13,14 @@
 #include "kernels/kernel.h"
 #include "kernels/recorded_defects.h"
 #include "reference/operator.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
 #include "src/cli/console.h"
-#include "src/diagnosis/diagnose.h"
-#include "src/numerics/bad_input.h"
-#include "src/vm/machine.h"
+#include "src/verification/diagnosis/diagnose.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/machine.h"
 
 namespace assay::cli {
 namespace {

@@ -14,8 +14,8 @@
 #include "reports/tool.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
-#include "src/numerics/bad_input.h"
-#include "src/ptx/printable.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/ptx/printable.h"
 
 namespace assay::cli {
 namespace {

@@ -1,5 +1,5 @@
 // assay mutate KERNEL: how many small changes of the kernel's PTX are seen.
-#include "mutate/mutate.h"
+#include "src/campaign/mutate/mutate.h"
 
 #include <fmt/format.h>
 
@@ -14,10 +14,10 @@
 #include "src/cli/print_mutation.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
-#include "src/numerics/bad_input.h"
-#include "src/ptx/mutation.h"
-#include "src/tensor/tensor_file.h"
-#include "src/vm/tensor_core.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/ptx/mutation.h"
+#include "src/base/tensor/tensor_file.h"
+#include "src/base/vm/tensor_core.h"
 
 namespace assay::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "reports/write_report.h"
 #include "src/cli/first_failure.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/vm/shadow_edges.h"
+#include "src/base/vm/shadow_edges.h"
 
 namespace assay::cli {
 namespace {

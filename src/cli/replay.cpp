@@ -6,8 +6,8 @@
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/run_case.h"
-#include "src/numerics/bad_input.h"
-#include "src/verify/explain.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/explain.h"
 
 namespace assay::cli {
 namespace {

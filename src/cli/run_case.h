@@ -5,7 +5,7 @@
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_slice.h"
-#include "src/verify/verify.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay::cli {
 

@@ -4,8 +4,8 @@
 
 #include <sstream>
 
-#include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/database.h"
-#include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
 namespace {

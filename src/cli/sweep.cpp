@@ -1,5 +1,5 @@
 // assay sweep KERNEL --over OPTION=VALUES ...: errors and bounds over sizes, decays, formats.
-#include "sweep/sweep.h"
+#include "src/campaign/sweep/sweep.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@
 #include "src/cli/print_sweep.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::cli {
 namespace {

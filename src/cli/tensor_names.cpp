@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/case/names.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::cli {
 

@@ -11,7 +11,7 @@
 #include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"
-#include "src/tensor/tensor_summary.h"
+#include "src/base/tensor/tensor_summary.h"
 
 namespace assay::cli {
 namespace {

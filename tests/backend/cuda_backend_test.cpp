@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "src/backend/backend.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/backend/backend.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/backend/small_plan.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-#include "src/backend/cuda_engine.h"
+#include "src/base/backend/cuda_engine.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/backend/small_plan.h"
 
 namespace assay {

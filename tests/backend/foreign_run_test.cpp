@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/foreign.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 
 namespace assay {
 namespace {

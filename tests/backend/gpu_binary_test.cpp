@@ -1,4 +1,4 @@
-#include "src/backend/gpu_binary.h"
+#include "src/base/backend/gpu_binary.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <functional>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/backend/small_plan.h"
 
 namespace assay {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "src/backend/backend.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/backend/backend.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -1,6 +1,6 @@
 // A plan of two launches for the fake driver.
 #pragma once
-#include "src/plan/plan.h"
+#include "src/base/plan/plan.h"
 
 namespace assay {
 

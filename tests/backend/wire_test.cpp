@@ -1,4 +1,4 @@
-#include "src/backend/wire.h"
+#include "src/base/backend/wire.h"
 
 #include <gtest/gtest.h>
 

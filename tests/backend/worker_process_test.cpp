@@ -1,4 +1,4 @@
-#include "src/backend/worker_process.h"
+#include "src/base/backend/worker_process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "src/case/case.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {

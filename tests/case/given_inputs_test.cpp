@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {

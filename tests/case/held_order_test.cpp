@@ -6,7 +6,7 @@
 
 #include "src/case/given_inputs.h"
 #include "src/case/layouts.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {

@@ -3,7 +3,7 @@
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/values.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -8,7 +8,7 @@
 #include <random>
 #include <sstream>
 
-#include "src/tensor/safetensors.h"
+#include "src/base/tensor/safetensors.h"
 #include "tests/cli/program.h"
 
 namespace assay {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/result.h"
-#include "src/tensor/npy.h"
-#include "src/tensor/safetensors.h"
+#include "src/base/tensor/npy.h"
+#include "src/base/tensor/safetensors.h"
 #include "tests/cli/program.h"
 
 namespace assay {

@@ -8,7 +8,7 @@
 
 #include "src/cli/print_defects.h"
 #include "src/cli/stored_findings.h"
-#include "src/diagnosis/diagnose.h"
+#include "src/verification/diagnosis/diagnose.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay::cli {

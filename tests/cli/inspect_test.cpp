@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "src/tensor/safetensors.h"
+#include "src/base/tensor/safetensors.h"
 #include "tests/cli/program.h"
 
 namespace assay {

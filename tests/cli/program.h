@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "src/tensor/tensor_file.h"
+#include "src/base/tensor/tensor_file.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {

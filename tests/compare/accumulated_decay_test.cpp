@@ -1,4 +1,4 @@
-#include "src/compare/accumulated_decay.h"
+#include "src/verification/compare/accumulated_decay.h"
 
 #include <gtest/gtest.h>
 

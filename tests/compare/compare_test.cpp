@@ -1,4 +1,4 @@
-#include "src/compare/compare.h"
+#include "src/verification/compare/compare.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/compare/digest.h"
+#include "src/verification/compare/digest.h"
 
 #include <gtest/gtest.h>
 

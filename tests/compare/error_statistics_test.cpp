@@ -1,4 +1,4 @@
-#include "src/compare/error_statistics.h"
+#include "src/verification/compare/error_statistics.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/compare/judge.h"
+#include "src/verification/compare/judge.h"
 
 #include <gtest/gtest.h>
 

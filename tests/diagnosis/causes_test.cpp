@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "src/diagnosis/causes/gate_span.h"
-#include "src/diagnosis/diagnose.h"
+#include "src/verification/diagnosis/causes/gate_span.h"
+#include "src/verification/diagnosis/diagnose.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/diagnosis/element_slice.h"
+#include "src/verification/diagnosis/element_slice.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "src/plan/plan.h"
-#include "src/tensor/tensor.h"
+#include "src/base/plan/plan.h"
+#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

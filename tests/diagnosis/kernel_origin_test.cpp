@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "kernels/kernel.h"
-#include "src/diagnosis/origin.h"
+#include "src/verification/diagnosis/origin.h"
 
 namespace assay {
 namespace {

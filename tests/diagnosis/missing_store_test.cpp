@@ -1,11 +1,11 @@
 // What should have written an element that a run left as it was.
-#include "src/diagnosis/missing_store.h"
+#include "src/verification/diagnosis/missing_store.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "src/diagnosis/origin.h"
+#include "src/verification/diagnosis/origin.h"
 
 namespace assay {
 namespace {

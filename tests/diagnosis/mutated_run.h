@@ -6,7 +6,7 @@
 
 #include "kernels/kernel.h"
 #include "src/case/case.h"
-#include "src/diagnosis/meaning.h"
+#include "src/verification/diagnosis/meaning.h"
 
 namespace assay::test {
 

@@ -1,4 +1,4 @@
-#include "src/diagnosis/nearest_finite.h"
+#include "src/verification/diagnosis/nearest_finite.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "src/diagnosis/origin.h"
+#include "src/verification/diagnosis/origin.h"
 #include "tests/diagnosis/elementwise_kernel.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-#include "src/diagnosis/origin_groups.h"
+#include "src/verification/diagnosis/origin_groups.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <set>
 
 #include "kernels/kernel.h"
-#include "src/diagnosis/origin_kind.h"
-#include "src/diagnosis/slice.h"
-#include "src/diagnosis/source_line.h"
+#include "src/verification/diagnosis/origin_kind.h"
+#include "src/verification/diagnosis/slice.h"
+#include "src/verification/diagnosis/source_line.h"
 #include "tests/diagnosis/elementwise_kernel.h"
 
 namespace assay {

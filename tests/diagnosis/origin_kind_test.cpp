@@ -1,4 +1,4 @@
-#include "src/diagnosis/origin_kind.h"
+#include "src/verification/diagnosis/origin_kind.h"
 
 #include <gtest/gtest.h>
 

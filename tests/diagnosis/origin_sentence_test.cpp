@@ -1,4 +1,4 @@
-#include "src/diagnosis/origin_sentence.h"
+#include "src/verification/diagnosis/origin_sentence.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/diagnosis/origin.h"
+#include "src/verification/diagnosis/origin.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // Faults of one pass, one path, one term or one factor: named, and told from those that they resemble.
 #include <cmath>
 
-#include "src/diagnosis/meanings/normaliser.h"
+#include "src/verification/diagnosis/meanings/normaliser.h"
 #include "tests/diagnosis/named_first.h"
 
 namespace assay {

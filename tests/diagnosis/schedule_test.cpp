@@ -1,4 +1,4 @@
-#include "src/diagnosis/schedule.h"
+#include "src/verification/diagnosis/schedule.h"
 
 #include <gtest/gtest.h>
 

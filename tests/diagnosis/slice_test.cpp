@@ -1,4 +1,4 @@
-#include "src/diagnosis/slice.h"
+#include "src/verification/diagnosis/slice.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/diagnosis/source_line.h"
+#include "src/verification/diagnosis/source_line.h"
 
 #include <gtest/gtest.h>
 

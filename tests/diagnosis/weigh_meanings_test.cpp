@@ -4,9 +4,9 @@
 #include <cmath>
 #include <set>
 
-#include "src/diagnosis/meanings/normaliser.h"
-#include "src/diagnosis/meanings/paths.h"
-#include "src/diagnosis/unexplained.h"
+#include "src/verification/diagnosis/meanings/normaliser.h"
+#include "src/verification/diagnosis/meanings/paths.h"
+#include "src/verification/diagnosis/unexplained.h"
 #include "tests/diagnosis/named_first.h"
 
 namespace assay {

@@ -12,11 +12,11 @@
 #include "fuzz/fuzz.h"
 #include "kernels/foreign.h"
 #include "src/case/given_inputs.h"
-#include "src/compare/digest.h"
-#include "src/diagnosis/source_line.h"
-#include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
-#include "src/verify/verify.h"
+#include "src/verification/compare/digest.h"
+#include "src/verification/diagnosis/source_line.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay {
 namespace {

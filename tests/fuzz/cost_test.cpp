@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/verify/verify.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay {
 namespace {

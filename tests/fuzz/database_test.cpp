@@ -11,7 +11,7 @@
 #include <random>
 
 #include "reports/tool.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

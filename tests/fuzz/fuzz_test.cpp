@@ -10,7 +10,7 @@
 
 #include "fuzz/database.h"
 #include "fuzz/properties.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/fuzz/subject.h"
 
 namespace assay {

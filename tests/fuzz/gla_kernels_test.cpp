@@ -6,7 +6,7 @@
 #include "fuzz/fuzz.h"
 #include "fuzz/trial.h"
 #include "kernels/mutant.h"
-#include "src/verify/verify.h"
+#include "src/verification/verify/verify.h"
 #include "tests/fuzz/planted_backend.h"
 
 namespace assay {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 
 namespace assay::test {
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "src/numerics/bad_input.h"
-#include "src/verify/verify.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/verify.h"
 #include "tests/fuzz/subject.h"
 
 namespace assay {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/kernel.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 
 namespace assay::test {
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/defect.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

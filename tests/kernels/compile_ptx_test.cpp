@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/module_text.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

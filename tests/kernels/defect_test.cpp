@@ -9,7 +9,7 @@
 
 #include "kernels/compile_ptx.h"
 #include "kernels/module_text.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/views/gather_plan.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "kernels/embedded.h"
-#include "src/ptx/program.h"
+#include "src/base/ptx/program.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reference/operator.h"
-#include "src/numerics/multiprecision.h"
+#include "src/base/numerics/multiprecision.h"
 
 namespace assay {
 namespace {

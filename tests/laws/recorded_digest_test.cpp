@@ -4,9 +4,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "src/backend/backend.h"
-#include "src/compare/digest.h"
-#include "src/verify/acceptance.h"
+#include "src/base/backend/backend.h"
+#include "src/verification/compare/digest.h"
+#include "src/verification/verify/acceptance.h"
 
 namespace assay {
 namespace {

@@ -10,7 +10,7 @@
 #include "kernels/kernel.h"
 #include "src/case/given_inputs.h"
 #include "src/case/layouts.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

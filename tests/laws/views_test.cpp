@@ -4,8 +4,8 @@
 
 #include "fuzz/properties.h"
 #include "src/case/layouts.h"
-#include "src/verify/acceptance.h"
-#include "src/verify/verify.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay {
 namespace {

@@ -1,12 +1,12 @@
 // The cases that mutants are tried on.
-#include "mutate/case_set.h"
+#include "src/campaign/mutate/case_set.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "src/verify/acceptance.h"
+#include "src/verification/verify/acceptance.h"
 
 namespace assay {
 namespace {

@@ -1,5 +1,5 @@
 // What mutants of a case share.
-#include "mutate/clean_case.h"
+#include "src/campaign/mutate/clean_case.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Literals of which only dropped bits change: each with a twin whose bits are kept.
-#include "mutate/dropped_bits.h"
+#include "src/campaign/mutate/dropped_bits.h"
 
 #include <gtest/gtest.h>
 

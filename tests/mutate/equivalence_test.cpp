@@ -1,5 +1,5 @@
 // Static arguments for equivalence: each with a twin that has none.
-#include "mutate/equivalence.h"
+#include "src/campaign/mutate/equivalence.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Global memory that a run reads, writes and leaves.
-#include "mutate/footprint.h"
+#include "src/campaign/mutate/footprint.h"
 
 #include <gtest/gtest.h>
 

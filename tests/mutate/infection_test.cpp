@@ -1,5 +1,5 @@
 // Results of a changed instruction against those of the original.
-#include "mutate/infection.h"
+#include "src/campaign/mutate/infection.h"
 
 #include <gtest/gtest.h>
 

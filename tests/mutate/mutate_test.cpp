@@ -1,11 +1,11 @@
 // Whole mutation runs.
-#include "mutate/mutate.h"
+#include "src/campaign/mutate/mutate.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/mutate/subject.h"
 
 namespace assay {

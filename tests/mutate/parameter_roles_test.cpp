@@ -1,5 +1,5 @@
 // What the launches of a function say of its parameters.
-#include "mutate/parameter_roles.h"
+#include "src/campaign/mutate/parameter_roles.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Mutants there are, and the order in which they are drawn.
-#include "mutate/population.h"
+#include "src/campaign/mutate/population.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Where a changed result stops making a difference, and what keeps a run from an instruction.
-#include "mutate/propagation.h"
+#include "src/campaign/mutate/propagation.h"
 
 #include <gtest/gtest.h>
 

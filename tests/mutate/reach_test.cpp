@@ -1,5 +1,5 @@
 // What a run comes to.
-#include "mutate/reach.h"
+#include "src/campaign/mutate/reach.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which writes a read can see, along the ways through a function.
-#include "mutate/reaching.h"
+#include "src/campaign/mutate/reaching.h"
 
 #include <gtest/gtest.h>
 

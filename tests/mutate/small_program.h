@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "src/ptx/mutation.h"
+#include "src/base/ptx/mutation.h"
 
 namespace assay {
 

@@ -1,5 +1,5 @@
 // Instructions that only decide which way is taken: each with a twin that does more, or hears of values.
-#include "mutate/steering.h"
+#include "src/campaign/mutate/steering.h"
 
 #include <gtest/gtest.h>
 

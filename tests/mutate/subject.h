@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "mutate/clean_case.h"
-#include "src/numerics/format.h"
+#include "src/campaign/mutate/clean_case.h"
+#include "src/base/numerics/format.h"
 
 namespace assay {
 

@@ -1,11 +1,11 @@
 // Single mutants whose fate is known.
-#include "mutate/trial_of_mutant.h"
+#include "src/campaign/mutate/trial_of_mutant.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "src/vm/launch.h"
+#include "src/base/vm/launch.h"
 #include "tests/mutate/subject.h"
 
 namespace assay {

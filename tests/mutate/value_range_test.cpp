@@ -1,5 +1,5 @@
 // Intervals of integer registers, read off the text.
-#include "mutate/value_range.h"
+#include "src/campaign/mutate/value_range.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Bits that are always 0, read off the text.
-#include "mutate/zero_bits.h"
+#include "src/campaign/mutate/zero_bits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Balls hold the exact value; a twin with its rounding term taken away does not.
-#include "src/numerics/ball.h"
+#include "src/base/numerics/ball.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "src/numerics/dual.h"
-#include "src/numerics/multiprecision.h"
+#include "src/base/numerics/dual.h"
+#include "src/base/numerics/multiprecision.h"
 
 namespace assay {
 namespace {

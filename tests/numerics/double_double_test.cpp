@@ -1,12 +1,12 @@
 // Double-double operations against MPFR at 400 bits.
-#include "src/numerics/double_double.h"
+#include "src/base/numerics/double_double.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "src/numerics/multiprecision.h"
-#include "src/numerics/rounding.h"
+#include "src/base/numerics/multiprecision.h"
+#include "src/base/numerics/rounding.h"
 
 namespace assay {
 namespace {

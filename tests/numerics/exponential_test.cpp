@@ -1,4 +1,4 @@
-#include "src/numerics/exponential.h"
+#include "src/base/numerics/exponential.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "src/numerics/multiprecision.h"
+#include "src/base/numerics/multiprecision.h"
 
 namespace assay {
 namespace {

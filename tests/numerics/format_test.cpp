@@ -1,5 +1,5 @@
 // Formats against MPFR, which rounds to any precision and exponent range.
-#include "src/numerics/format.h"
+#include "src/base/numerics/format.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
-#include "src/numerics/bad_input.h"
-#include "src/numerics/multiprecision.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/multiprecision.h"
 
 namespace assay {
 namespace {

@@ -1,8 +1,8 @@
-#include "src/plan/block_choice.h"
+#include "src/base/plan/block_choice.h"
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

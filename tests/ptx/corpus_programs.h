@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "src/plan/plan.h"
-#include "src/ptx/program.h"
+#include "src/base/plan/plan.h"
+#include "src/base/ptx/program.h"
 #include "tests/ptx/corpus/listed.h"
 
 namespace assay::corpus {

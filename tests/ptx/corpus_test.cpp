@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "src/numerics/bad_input.h"
-#include "src/vm/code.h"
-#include "src/vm/machine.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/code.h"
+#include "src/base/vm/machine.h"
 #include "tests/ptx/corpus_programs.h"
 
 namespace assay::corpus {

@@ -10,8 +10,8 @@
 
 #include "kernels/kernel.h"
 #include "reference/operator.h"
-#include "src/numerics/bad_input.h"
-#include "src/vm/machine.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/machine.h"
 #include "tests/ptx/corpus_programs.h"
 #include "tests/ptx/single_entries.h"
 #include "tests/ptx/token_mutation.h"

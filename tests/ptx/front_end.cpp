@@ -3,11 +3,11 @@
 #include <cctype>
 #include <memory>
 
-#include "src/numerics/bad_input.h"
-#include "src/ptx/printable.h"
-#include "src/ptx/program.h"
-#include "src/ptx/rewrite.h"
-#include "src/vm/code.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/ptx/printable.h"
+#include "src/base/ptx/program.h"
+#include "src/base/ptx/rewrite.h"
+#include "src/base/vm/code.h"
 
 namespace assay::ptx {
 namespace {

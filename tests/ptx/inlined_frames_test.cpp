@@ -1,8 +1,8 @@
-#include "src/ptx/inlined_frames.h"
+#include "src/base/ptx/inlined_frames.h"
 
 #include <gtest/gtest.h>
 
-#include "src/ptx/program.h"
+#include "src/base/ptx/program.h"
 
 namespace assay::ptx {
 namespace {

@@ -1,8 +1,8 @@
-#include "src/ptx/lexer.h"
+#include "src/base/ptx/lexer.h"
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::ptx {
 namespace {

@@ -2,7 +2,7 @@
 // entry.
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/ptx/front_end.h"
 
 namespace assay::ptx {

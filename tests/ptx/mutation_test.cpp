@@ -1,12 +1,12 @@
 // Mutation operators, and texts with one instruction changed.
-#include "src/ptx/mutation.h"
+#include "src/base/ptx/mutation.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay::ptx {
 namespace {

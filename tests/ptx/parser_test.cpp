@@ -1,8 +1,8 @@
 // The parser: what compilers write, and where it says that something is wrong.
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
-#include "src/ptx/program.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/ptx/program.h"
 
 namespace assay::ptx {
 namespace {

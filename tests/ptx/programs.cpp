@@ -6,7 +6,7 @@
 #include <random>
 #include <string_view>
 
-#include "src/numerics/format.h"
+#include "src/base/numerics/format.h"
 
 namespace assay {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "src/numerics/bad_input.h"
-#include "src/vm/machine.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/machine.h"
 #include "tests/ptx/programs.h"
 
 namespace assay {

@@ -1,5 +1,5 @@
 // Rounding modifiers made explicit.
-#include "src/ptx/rewrite.h"
+#include "src/base/ptx/rewrite.h"
 
 #include <gtest/gtest.h>
 

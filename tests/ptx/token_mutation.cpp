@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "src/vm/instruction_row.h"
+#include "src/base/vm/instruction_row.h"
 
 namespace assay::ptx {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
-#include "src/numerics/exponential.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/numerics/exponential.h"
 #include "tests/reference/random_problem.h"
 
 namespace assay {

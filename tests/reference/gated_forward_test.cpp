@@ -7,7 +7,7 @@
 #include "reference/literal.h"
 #include "reference/operators/gla.h"
 #include "reference/slices.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/reference/random_problem.h"
 
 namespace assay {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/reference/random_problem.h"
 
 namespace assay {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/markup.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/reports/read_tables.h"
 #include "tests/reports/sample_result.h"
 #include "tests/reports/sample_sweep.h"

@@ -9,7 +9,7 @@
 #include "reports/html_sections.h"
 #include "reports/page_text.h"
 #include "reports/result.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/reports/sample_result.h"
 #include "tests/reports/well_formed.h"
 

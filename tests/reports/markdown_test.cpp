@@ -4,7 +4,7 @@
 
 #include <sstream>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/reports/sample_result.h"
 
 namespace assay {

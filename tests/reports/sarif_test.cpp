@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/reports/sample_result.h"
 #include "tests/reports/sarif_check.h"
 

@@ -11,7 +11,7 @@
 #include "reports/html.h"
 #include "reports/markup.h"
 #include "reports/page_text.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/reports/read_tables.h"
 #include "tests/reports/sample_result.h"
 #include "tests/reports/sample_sweep.h"

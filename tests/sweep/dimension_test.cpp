@@ -1,8 +1,8 @@
-#include "sweep/dimension.h"
+#include "src/campaign/sweep/dimension.h"
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -1,11 +1,11 @@
-#include "sweep/journal.h"
+#include "src/campaign/sweep/journal.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

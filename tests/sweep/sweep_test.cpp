@@ -1,4 +1,4 @@
-#include "sweep/sweep.h"
+#include "src/campaign/sweep/sweep.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "src/backend/backend.h"
-#include "src/numerics/bad_input.h"
-#include "src/verify/verify.h"
+#include "src/base/backend/backend.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/verify.h"
 #include "tests/reports/schema_check.h"
 
 namespace assay {

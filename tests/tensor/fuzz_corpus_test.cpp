@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "src/tensor/tensor_file.h"
+#include "src/base/tensor/tensor_file.h"
 #include "tests/tensor/reader_contract.h"
 
 namespace assay {

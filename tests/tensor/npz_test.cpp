@@ -1,11 +1,11 @@
-#include "src/tensor/npz.h"
+#include "src/base/tensor/npz.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "src/numerics/bad_input.h"
-#include "src/tensor/npy.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/npy.h"
+#include "src/base/tensor/tensor_file.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {

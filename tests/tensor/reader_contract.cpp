@@ -2,10 +2,10 @@
 
 #include <stdexcept>
 
-#include "src/numerics/bad_input.h"
-#include "src/tensor/npy.h"
-#include "src/tensor/npz.h"
-#include "src/tensor/safetensors.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/npy.h"
+#include "src/base/tensor/npz.h"
+#include "src/base/tensor/safetensors.h"
 
 namespace assay {
 namespace {

@@ -1,11 +1,11 @@
-#include "src/tensor/safetensors.h"
+#include "src/base/tensor/safetensors.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "src/numerics/bad_input.h"
-#include "src/tensor/tensor_file.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {

@@ -1,8 +1,8 @@
-#include "src/tensor/shape_contract.h"
+#include "src/base/tensor/shape_contract.h"
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -1,9 +1,9 @@
-#include "src/tensor/tensor_file.h"
+#include "src/base/tensor/tensor_file.h"
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
-#include "src/tensor/npy.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/npy.h"
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-#include "src/tensor/tensor_layout.h"
+#include "src/base/tensor/tensor_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "src/tensor/tensor_summary.h"
+#include "src/base/tensor/tensor_summary.h"
 
 #include <gtest/gtest.h>
 

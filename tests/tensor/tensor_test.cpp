@@ -1,4 +1,4 @@
-#include "src/tensor/tensor.h"
+#include "src/base/tensor/tensor.h"
 
 #include <gtest/gtest.h>
 

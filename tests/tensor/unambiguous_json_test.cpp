@@ -1,10 +1,10 @@
-#include "src/tensor/unambiguous_json.h"
+#include "src/base/tensor/unambiguous_json.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

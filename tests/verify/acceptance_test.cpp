@@ -1,8 +1,8 @@
-#include "src/verify/acceptance.h"
+#include "src/verification/verify/acceptance.h"
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {

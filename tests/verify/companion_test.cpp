@@ -1,11 +1,11 @@
-#include "src/verify/companion.h"
+#include "src/verification/verify/companion.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "kernels/kernel.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {

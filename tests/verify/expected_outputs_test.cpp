@@ -1,12 +1,12 @@
-#include "src/verify/expected_outputs.h"
+#include "src/verification/verify/expected_outputs.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "src/diagnosis/diagnose.h"
-#include "src/verify/verify.h"
+#include "src/verification/diagnosis/diagnose.h"
+#include "src/verification/verify/verify.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {

@@ -1,10 +1,10 @@
 // What is said of a finding beyond its own values: the checks that nobody asked for, further cases, strong decays.
-#include "src/verify/explain.h"
+#include "src/verification/verify/explain.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels/kernel.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 
 namespace assay {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "kernels/kernel.h"
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 
 namespace assay {
 

@@ -6,8 +6,8 @@
 
 #include "kernels/defect.h"
 #include "kernels/kernel.h"
-#include "src/backend/backend.h"
-#include "src/verify/verify.h"
+#include "src/base/backend/backend.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay {
 namespace {

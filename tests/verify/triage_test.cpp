@@ -1,8 +1,8 @@
-#include "src/verify/triage.h"
+#include "src/verification/verify/triage.h"
 
 #include <gtest/gtest.h>
 
-#include "src/verify/verify.h"
+#include "src/verification/verify/verify.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-#include "src/verify/verdict.h"
+#include "src/verification/verify/verdict.h"
 
 #include <gtest/gtest.h>
 

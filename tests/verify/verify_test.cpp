@@ -1,10 +1,10 @@
-#include "src/verify/verify.h"
+#include "src/verification/verify/verify.h"
 
 #include <gtest/gtest.h>
 
 #include "src/case/decay_profiles.h"
 #include "src/case/values.h"
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {

@@ -1,6 +1,6 @@
 // Approximate instructions: every result that an H200 gave, by its digests; samples, for a message with
 // operands; the rules, one line each.
-#include "src/vm/approximate.h"
+#include "src/base/vm/approximate.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "src/vm/instruction_row.h"
+#include "src/base/vm/instruction_row.h"
 #include "tests/vm/recorded_file.h"
 #include "tools/approximate_inputs.h"
 #include "tools/recorded_inputs.h"

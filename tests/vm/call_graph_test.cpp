@@ -1,9 +1,9 @@
 // Recursion is refused wherever it can be seen, and traps where only a run can tell.
-#include "src/vm/call_graph.h"
+#include "src/base/vm/call_graph.h"
 
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {

@@ -1,4 +1,4 @@
-#include "src/vm/event_log.h"
+#include "src/base/vm/event_log.h"
 
 #include <gtest/gtest.h>
 

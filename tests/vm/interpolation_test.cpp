@@ -1,4 +1,4 @@
-#include "src/vm/interpolation.h"
+#include "src/base/vm/interpolation.h"
 
 #include <gtest/gtest.h>
 

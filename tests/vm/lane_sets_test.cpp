@@ -5,7 +5,7 @@
 #include <cstring>
 #include <random>
 
-#include "src/vm/instruction_row.h"
+#include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
 namespace {

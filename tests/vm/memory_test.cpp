@@ -1,7 +1,7 @@
 // Loads, stores, spaces, asynchronous copies, fragments; accesses that trap.
 #include <gtest/gtest.h>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {

@@ -1,4 +1,4 @@
-#include "src/vm/provenance.h"
+#include "src/base/vm/provenance.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <random>
 
-#include "src/numerics/format.h"
-#include "src/vm/instruction_row.h"
+#include "src/base/numerics/format.h"
+#include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
 namespace {

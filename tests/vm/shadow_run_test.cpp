@@ -1,5 +1,5 @@
 // Shadows against MPFR, form by form, and what is said of where errors come from.
-#include "src/vm/shadow_run.h"
+#include "src/base/vm/shadow_run.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <functional>
 #include <random>
 
-#include "src/vm/instruction_row.h"
+#include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/vm/shadow.h"
+#include "src/base/vm/shadow.h"
 
 #include <gtest/gtest.h>
 

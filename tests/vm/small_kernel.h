@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/vm/machine.h"
+#include "src/base/vm/machine.h"
 
 namespace assay::vm {
 

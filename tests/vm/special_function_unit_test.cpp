@@ -1,4 +1,4 @@
-#include "src/vm/special_function_unit.h"
+#include "src/base/vm/special_function_unit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which guard kept a store from a byte: in small programs whose one answer is known.
-#include "src/vm/store_search.h"
+#include "src/base/vm/store_search.h"
 
 #include <gtest/gtest.h>
 

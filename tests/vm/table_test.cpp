@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
-#include "src/numerics/bad_input.h"
-#include "src/vm/availability.h"
-#include "src/vm/instruction_row.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/availability.h"
+#include "src/base/vm/instruction_row.h"
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {

@@ -3,8 +3,8 @@
 #include <array>
 #include <functional>
 
-#include "src/numerics/bad_input.h"
-#include "src/vm/tensor_core_warp.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/tensor_core_warp.h"
 #include "tests/vm/recorded_file.h"
 #include "tools/recorded_inputs.h"
 

@@ -1,13 +1,13 @@
 // Slices against what is known of small programs: which inputs an element depends on, through every way a
 // value can travel; and against perturbed runs.
-#include "src/vm/value_slice.h"
+#include "src/base/vm/value_slice.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "src/vm/block_graph.h"
+#include "src/base/vm/block_graph.h"
 
 namespace assay::vm {
 namespace {

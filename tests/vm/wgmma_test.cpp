@@ -6,8 +6,8 @@
 #include <set>
 #include <tuple>
 
-#include "src/numerics/bad_input.h"
-#include "src/vm/matrix_descriptor.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/matrix_descriptor.h"
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {

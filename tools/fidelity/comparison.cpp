@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tools/fidelity/program.h"
 
 namespace assay::fidelity {

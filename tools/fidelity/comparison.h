@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/backend/backend.h"
+#include "src/base/backend/backend.h"
 #include "tools/fidelity/form.h"
 
 namespace assay::fidelity {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "src/vm/instruction_row.h"
-#include "src/vm/matrix_form.h"
+#include "src/base/vm/instruction_row.h"
+#include "src/base/vm/matrix_form.h"
 
 namespace assay::fidelity {
 

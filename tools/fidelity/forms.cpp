@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "src/ptx/type.h"
+#include "src/base/ptx/type.h"
 #include "tools/fidelity/form.h"
 #include "tools/fidelity/matrix_forms.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <thread>
 
-#include "src/numerics/bad_input.h"
+#include "src/base/numerics/bad_input.h"
 #include "tools/fidelity/comparison.h"
 #include "tools/fidelity/program.h"
 

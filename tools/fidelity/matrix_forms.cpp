@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "src/vm/matrix_form.h"
+#include "src/base/vm/matrix_form.h"
 
 namespace assay::fidelity {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "src/ptx/type.h"
+#include "src/base/ptx/type.h"
 
 namespace assay::fidelity {
 namespace {

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdint>
 
-#include "src/ptx/program.h"
-#include "src/vm/matrix_form.h"
+#include "src/base/ptx/program.h"
+#include "src/base/vm/matrix_form.h"
 
 namespace assay::fidelity {
 

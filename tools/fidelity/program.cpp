@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "src/ptx/type.h"
+#include "src/base/ptx/type.h"
 #include "tools/fidelity/operand_table.h"
 
 namespace assay::fidelity {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/plan/plan.h"
+#include "src/base/plan/plan.h"
 #include "tools/fidelity/form.h"
 
 namespace assay::fidelity {

@@ -15,7 +15,7 @@ inline size_t __cvta_generic_to_shared(const void*) {
 #include <bit>
 
 #include "kernels/gated/decay.cuh"
-#include "src/vm/approximate.h"
+#include "src/base/vm/approximate.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "kernels/kernel.h"
-#include "src/numerics/bad_input.h"
-#include "src/ptx/program.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/ptx/program.h"
 
 namespace assay {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "src/plan/plan.h"
+#include "src/base/plan/plan.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {

@@ -4,8 +4,8 @@
 
 #include "kernels/kernel.h"
 #include "src/case/case.h"
-#include "src/compare/compare.h"
-#include "src/vm/machine.h"
+#include "src/verification/compare/compare.h"
+#include "src/base/vm/machine.h"
 
 namespace assay {
 

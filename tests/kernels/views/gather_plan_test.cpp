@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "src/case/layouts.h"
-#include "src/vm/checks/checks.h"
-#include "src/vm/machine.h"
-#include "src/vm/value_slice.h"
+#include "src/base/vm/checks/checks.h"
+#include "src/base/vm/machine.h"
+#include "src/base/vm/value_slice.h"
 
 namespace assay {
 namespace {

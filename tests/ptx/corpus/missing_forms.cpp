@@ -6,8 +6,8 @@
 #include <map>
 #include <sstream>
 
-#include "src/ptx/program.h"
-#include "src/vm/instruction_row.h"
+#include "src/base/ptx/program.h"
+#include "src/base/vm/instruction_row.h"
 
 namespace assay {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/vm/checks/checks.h"
+#include "src/base/vm/checks/checks.h"
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {

@@ -1,4 +1,4 @@
-#include "src/vm/checks/race_check.h"
+#include "src/base/vm/checks/race_check.h"
 
 #include <gtest/gtest.h>
 

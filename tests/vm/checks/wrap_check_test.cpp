@@ -1,4 +1,4 @@
-#include "src/vm/checks/wrap_check.h"
+#include "src/base/vm/checks/wrap_check.h"
 
 #include <gtest/gtest.h>
 

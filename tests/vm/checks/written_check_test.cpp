@@ -1,4 +1,4 @@
-#include "src/vm/checks/written_check.h"
+#include "src/base/vm/checks/written_check.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

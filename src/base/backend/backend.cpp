@@ -1,0 +1,17 @@
+#include "src/base/backend/backend.h"
+
+#include "src/base/numerics/bad_input.h"
+
+namespace assay {
+
+std::vector<double> Backend::time(const Plan& plan, const TensorMap& inputs, int repeats, int warmups) {
+  std::vector<double> seconds;
+  for (int i = 0; i < warmups + repeats; ++i) {
+    const Outcome outcome = run(plan, inputs);
+    if (outcome.trap) throw BadInput(plan.kernel + " cannot be timed: " + outcome.trap->message);
+    if (i >= warmups) seconds.push_back(outcome.seconds);
+  }
+  return seconds;
+}
+
+}  // namespace assay

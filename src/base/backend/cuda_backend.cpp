@@ -1,0 +1,203 @@
+// Runs a plan on a GPU: requests to a worker process that holds the driver.
+#include <fmt/format.h>
+
+#include <new>
+
+#include "src/base/backend/backend.h"
+#include "src/base/backend/cuda_engine.h"
+#include "src/base/backend/wire.h"
+#include "src/base/backend/worker_process.h"
+#include "src/base/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+enum class Request : uint8_t { describe, run, run_one_at_a_time, time };
+enum class Reply : uint8_t { done, bad_input };
+
+// ---- in the worker ----
+
+void describe(WireWriter& out) {
+  const Driver driver = Driver::open();
+  out.text(driver.device_name());
+  out.text(driver.arch());
+  out.number(driver.memory_bytes());
+  out.number(driver.version);
+}
+
+/// The answer to one request, after its leading Reply.
+void serve(Request kind, WireReader& in, WireWriter& out, const std::vector<GpuBinary>& binaries,
+           std::unique_ptr<CudaEngine>& engine) {
+  if (kind == Request::describe) return describe(out);
+  if (!engine) engine = std::make_unique<CudaEngine>(binaries);
+  const Plan plan = in.plan();
+  const TensorMap inputs = in.tensors();
+  if (kind != Request::time)
+    return out.outcome(engine->run(plan, inputs, kind == Request::run_one_at_a_time));
+  const int repeats = in.number<int>(), warmups = in.number<int>();
+  Outcome outcome;
+  const auto seconds = engine->time(plan, inputs, repeats, warmups, &outcome.trap);
+  out.outcome(outcome);
+  out.number(seconds.size());
+  for (double value : seconds) out.number(value);
+}
+
+std::function<Answer(const std::vector<std::byte>&)> make_service(const std::vector<GpuBinary>& binaries) {
+  // Never destroyed: the process ends without tidying up, which a kernel that hangs would block.
+  auto* engine = new std::unique_ptr<CudaEngine>;
+  return [engine, binaries](const std::vector<std::byte>& request) {
+    WireReader in(request);
+    WireWriter out;
+    const auto kind = in.number<Request>();
+    out.number(Reply::done);
+    const auto refuse = [&](const char* why) {
+      out.bytes.clear();
+      out.number(Reply::bad_input);
+      out.text(why);
+    };
+    try {
+      serve(kind, in, out, binaries, *engine);
+    } catch (const BadInput& error) {
+      refuse(error.what());
+    } catch (const std::bad_alloc&) {
+      refuse("not enough memory for this case; make it smaller");
+    }
+    return Answer{std::move(out.bytes), *engine && (*engine)->lost()};
+  };
+}
+
+// ---- in the program ----
+
+/// Throws the worker's BadInput; nothing where the worker died.
+std::optional<std::vector<std::byte>> ask(WorkerProcess& worker, const WireWriter& request) {
+  auto answer = worker.ask(request.bytes);
+  if (!answer) return answer;
+  WireReader in(*answer);
+  if (in.number<Reply>() == Reply::bad_input) throw BadInput(in.text());
+  answer->erase(answer->begin());
+  return answer;
+}
+
+struct GpuDescription {
+  std::string name, arch;
+  size_t bytes = 0;
+  int version = 0;
+};
+
+GpuDescription describe_through(WorkerProcess& worker) {
+  WireWriter request;
+  request.number(Request::describe);
+  const auto answer = ask(worker, request);
+  if (!answer) throw BadInput("the NVIDIA driver crashed while starting");
+  WireReader in(*answer);
+  GpuDescription gpu;
+  gpu.name = in.text();
+  gpu.arch = in.text();
+  gpu.bytes = in.number<size_t>();
+  gpu.version = in.number<int>();
+  return gpu;
+}
+
+class CudaBackend : public Backend {
+ public:
+  explicit CudaBackend(std::vector<GpuBinary> binaries)
+      : binaries_(std::move(binaries)),
+        worker_([given = binaries_] { return make_service(given); }),
+        gpu_(describe_through(worker_)) {}
+
+  std::string name() const override {
+    std::string text = fmt::format("cuda {} ({})", gpu_.name, gpu_.arch);
+    for (const GpuBinary& binary : binaries_) text += ", " + binary.path;
+    return text;
+  }
+
+  Outcome run(const Plan& plan, const TensorMap& inputs) override {
+    if (!plan.blocks.empty())
+      throw BadInput("--blocks: a GPU runs whole launches and holds whole tensors; use --backend vm");
+    Outcome outcome = run_as(Request::run, plan, inputs);
+    // A trap found while waiting for several launches names none: a second run, one launch at a time, finds
+    // which.
+    if (outcome.trap && outcome.trap->where.function.empty() && outcome.trap->kind != "hang") {
+      Outcome again = run_as(Request::run_one_at_a_time, plan, inputs);
+      if (again.trap) return again;
+    }
+    return outcome;
+  }
+
+  std::vector<double> time(const Plan& plan, const TensorMap& inputs, int repeats, int warmups) override {
+    WireWriter request = request_for(Request::time, plan, inputs);
+    request.number(repeats);
+    request.number(warmups);
+    const auto answer = ask(worker_, request);
+    if (!answer) throw BadInput(plan.kernel + " cannot be timed: the NVIDIA driver crashed");
+    WireReader in(*answer);
+    const Outcome outcome = in.outcome();
+    if (outcome.trap) throw BadInput(plan.kernel + " cannot be timed: " + outcome.trap->message);
+    std::vector<double> seconds(in.number<size_t>());
+    for (double& value : seconds) value = in.number<double>();
+    return seconds;
+  }
+
+ private:
+  static WireWriter request_for(Request kind, const Plan& plan, const TensorMap& inputs) {
+    WireWriter request;
+    request.number(kind);
+    request.plan(plan);
+    request.tensors(inputs);
+    return request;
+  }
+
+  Outcome run_as(Request kind, const Plan& plan, const TensorMap& inputs) {
+    const auto answer = ask(worker_, request_for(kind, plan, inputs));
+    if (answer) return WireReader(*answer).outcome();
+    Outcome outcome;
+    outcome.trap =
+        Trap{.kind = "launch", .message = plan.kernel + ": the NVIDIA driver crashed over this plan"};
+    return outcome;
+  }
+
+  std::vector<GpuBinary> binaries_;
+  WorkerProcess worker_;
+  GpuDescription gpu_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
+  return make_cuda_backend(options, {});
+}
+
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&, std::vector<GpuBinary> binaries) {
+  try {
+    return std::make_unique<CudaBackend>(std::move(binaries));
+  } catch (const BadInput& error) {
+    throw BadInput(fmt::format("no GPU: {}; use --backend vm", error.what()));
+  }
+}
+
+std::string describe_gpu() {
+  try {
+    WorkerProcess worker([] { return make_service({}); });
+    const GpuDescription gpu = describe_through(worker);
+    return fmt::format("{} ({}), {:.1f} GiB, CUDA {}.{}", gpu.name, gpu.arch,
+                       static_cast<double>(gpu.bytes) / (1 << 30), gpu.version / 1000,
+                       gpu.version % 1000 / 10);
+  } catch (const BadInput& error) {
+    return std::string("none: ") + error.what();
+  }
+}
+
+bool gpu_available() {
+  return !gpu_arch().empty();
+}
+
+std::string gpu_arch() {
+  try {
+    WorkerProcess worker([] { return make_service({}); });
+    return describe_through(worker).arch;
+  } catch (const BadInput&) {
+    return "";
+  }
+}
+
+}  // namespace assay

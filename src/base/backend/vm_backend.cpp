@@ -1,0 +1,30 @@
+// The virtual machine as a backend.
+#include <memory>
+
+#include "src/base/backend/backend.h"
+#include "src/base/vm/machine.h"
+#include "src/base/vm/tensor_core.h"
+
+namespace assay {
+namespace {
+
+class VmBackend : public Backend {
+ public:
+  explicit VmBackend(const BackendOptions& options)
+      : options_{options.arch, options.threads, options.instruction_budget, options.branches} {
+    vm::tensor_core_model(options.arch);  // throws for an architecture that the machine does not know
+  }
+  std::string name() const override { return "vm " + options_.arch; }
+  Outcome run(const Plan& plan, const TensorMap& inputs) override { return vm::run(plan, inputs, options_); }
+
+ private:
+  vm::MachineOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_vm_backend(const BackendOptions& options) {
+  return std::make_unique<VmBackend>(options);
+}
+
+}  // namespace assay

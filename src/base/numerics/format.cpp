@@ -1,0 +1,155 @@
+#include "src/base/numerics/format.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "src/base/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+/// Widest exponent range that decode must scale exactly: fp64's own.
+double scale_by_power_of_two(double x, int e) {
+  return std::ldexp(x, e);
+}
+
+bool is_integer(Dtype d) {
+  return format(d).precision == 0;
+}
+
+/// Bits of the encoded exponent field, and of the stored fraction below it. tf32 keeps fp32's layout.
+int stored_fraction_bits(const Format& f) {
+  return f.dtype == Dtype::tf32 ? 23 : f.precision - 1;
+}
+
+}  // namespace
+
+const std::array<Format, 8>& formats() {
+  static const std::array<Format, 8> table{{
+      // dtype       name    bytes p  exp  min    max
+      {Dtype::fp64, "fp64", 8, 53, 11, -1022, 1023},
+      {Dtype::fp32, "fp32", 4, 24, 8, -126, 127},
+      {Dtype::tf32, "tf32", 4, 11, 8, -126, 127},
+      {Dtype::fp16, "fp16", 2, 11, 5, -14, 15},
+      {Dtype::bf16, "bf16", 2, 8, 8, -126, 127},
+      {Dtype::i32, "i32", 4, 0, 0, 0, 0},
+      {Dtype::i64, "i64", 8, 0, 0, 0, 0},
+      {Dtype::u8, "u8", 1, 0, 0, 0, 0},
+  }};
+  return table;
+}
+
+const Format& format(Dtype dtype) {
+  return formats()[static_cast<size_t>(dtype)];
+}
+
+const Format& format(std::string_view name) {
+  std::string known;
+  for (const Format& f : formats()) {
+    if (f.name == name) return f;
+    known += (known.empty() ? "" : ", ") + std::string(f.name);
+  }
+  throw BadInput("unknown number format '" + std::string(name) + "': use one of " + known);
+}
+
+double unit_roundoff(Dtype d) {
+  return scale_by_power_of_two(1, -format(d).precision);
+}
+
+double min_subnormal(Dtype d) {
+  const Format& f = format(d);
+  return scale_by_power_of_two(1, f.min_exponent - f.precision + 1);
+}
+
+double max_finite(Dtype d) {
+  const Format& f = format(d);
+  return scale_by_power_of_two(2 - scale_by_power_of_two(1, 1 - f.precision), f.max_exponent);
+}
+
+double decode(Dtype dtype, uint64_t bits) {
+  switch (dtype) {
+    case Dtype::fp64:
+      return std::bit_cast<double>(bits);
+    case Dtype::fp32:
+    case Dtype::tf32:
+      return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    case Dtype::i32:
+      return static_cast<int32_t>(bits);
+    case Dtype::i64:
+      return static_cast<double>(static_cast<int64_t>(bits));
+    case Dtype::u8:
+      return static_cast<uint8_t>(bits);
+    case Dtype::bf16:
+      return std::bit_cast<float>(static_cast<uint32_t>(bits & 0xffff) << 16);
+    case Dtype::fp16:
+      break;
+  }
+  const bool negative = bits & 0x8000;
+  const int exponent = static_cast<int>(bits >> 10) & 31;
+  const int fraction = static_cast<int>(bits & 1023);
+  double magnitude;
+  if (exponent == 31)
+    magnitude = fraction ? std::nan("") : HUGE_VAL;
+  else if (exponent == 0)
+    magnitude = scale_by_power_of_two(fraction, -24);
+  else
+    magnitude = scale_by_power_of_two(1024 + fraction, exponent - 25);
+  return negative ? -magnitude : magnitude;
+}
+
+double round_to(Dtype dtype, double x) {
+  if (dtype == Dtype::fp64 || is_integer(dtype) || x == 0 || !std::isfinite(x)) return x;
+  if (dtype == Dtype::fp32) return static_cast<float>(x);
+  const Format& f = format(dtype);
+  // One rounding: scale so that the last kept bit has weight 1, round half to even, scale back. Both scalings
+  // are exact: |x| is a double and the scaled value keeps its 53 bits.
+  int e;
+  std::frexp(x, &e);  // |x| = m 2^e, m in [1/2, 1)
+  const int last = std::max(e - f.precision, f.min_exponent - f.precision + 1);
+  const double scaled =
+      last < -1000 ? x * 0x1p600 * scale_by_power_of_two(1, -last - 600) : scale_by_power_of_two(x, -last);
+  const double rounded = scale_by_power_of_two(std::nearbyint(scaled), last);
+  return std::fabs(rounded) > max_finite(dtype) ? std::copysign(HUGE_VAL, x)
+                                                : std::copysign(std::fabs(rounded), x);
+}
+
+uint64_t encode(Dtype dtype, double value) {
+  switch (dtype) {
+    case Dtype::fp64:
+      return std::bit_cast<uint64_t>(value);
+    case Dtype::i32:
+      return static_cast<uint32_t>(static_cast<int32_t>(value));
+    case Dtype::i64:
+      return static_cast<uint64_t>(static_cast<int64_t>(value));
+    case Dtype::u8:
+      return static_cast<uint8_t>(value);
+    default:
+      break;
+  }
+  const Format& f = format(dtype);
+  if (std::isnan(value)) return dtype == Dtype::fp16 ? 0x7fff : dtype == Dtype::bf16 ? 0x7fff : 0x7fffffff;
+  const double r = round_to(dtype, value);
+  if (dtype != Dtype::fp16) {
+    const uint32_t word = std::bit_cast<uint32_t>(static_cast<float>(r));  // exact: r fits fp32
+    return dtype == Dtype::bf16 ? word >> 16 : word;
+  }
+  const uint64_t sign = std::signbit(r) ? 1u << (f.exponent_bits + stored_fraction_bits(f)) : 0;
+  const double a = std::fabs(r);
+  if (std::isinf(a)) return sign | 0x7c00;
+  if (a < 0x1p-14) return sign | static_cast<uint64_t>(a * 0x1p24);
+  int e;
+  const double m = std::frexp(a, &e);  // a = m 2^e, m in [1/2, 1)
+  return sign | (static_cast<uint64_t>(e + 14) << 10) | (static_cast<uint64_t>(m * 2048) & 1023);
+}
+
+double ulp(Dtype dtype, double x) {
+  const Format& f = format(dtype);
+  int e;
+  std::frexp(x, &e);
+  const int exponent = x == 0 ? f.min_exponent : std::max(e - 1, f.min_exponent);
+  return scale_by_power_of_two(1, exponent - f.precision + 1);
+}
+
+}  // namespace assay

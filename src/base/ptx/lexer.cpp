@@ -1,0 +1,259 @@
+#include "src/base/ptx/lexer.h"
+
+#include <bit>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+
+#include "src/base/numerics/bad_input.h"
+
+namespace assay::ptx {
+namespace {
+
+bool is_name_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '$';
+}
+
+/// 'c', or '\xff' where it would not print.
+std::string shown(char c) {
+  static constexpr char digits[] = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte >= 0x20 && byte < 0x7f) return {'\'', c, '\''};
+  return {'\'', '\\', 'x', digits[byte >> 4], digits[byte & 15], '\''};
+}
+
+/// A message is one line that a person can read, however long a name in the text is.
+constexpr size_t longest_message = 240;
+
+}  // namespace
+
+Lexer::Lexer(std::string_view text, std::string path) : text_(text), path_(std::move(path)) {}
+
+void Lexer::skip_blank() {
+  while (position_ < text_.size()) {
+    const char c = text_[position_];
+    if (c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\0') {
+      ++position_;
+    } else if (c == '/' && text_.substr(position_, 2) == "//") {
+      const size_t end = text_.find('\n', position_);
+      position_ = end == std::string_view::npos ? text_.size() : end;
+    } else if (c == '/' && text_.substr(position_, 2) == "/*") {
+      const size_t end = text_.find("*/", position_ + 2);
+      if (end == std::string_view::npos) fail("comment is not closed");
+      position_ = end + 2;
+    } else {
+      return;
+    }
+  }
+}
+
+bool Lexer::at_end() {
+  skip_blank();
+  return position_ >= text_.size();
+}
+
+char Lexer::peek() {
+  return at_end() ? '\0' : text_[position_];
+}
+
+bool Lexer::accept(char c) {
+  if (peek() != c) return false;
+  ++position_;
+  return true;
+}
+
+void Lexer::expect(char c) {
+  if (accept(c)) return;
+  const char got = peek();
+  fail(std::string("expected '") + c + "', got " + (got ? shown(got) : "the end of the text"));
+}
+
+std::string_view Lexer::name() {
+  skip_blank();
+  size_t end = position_;
+  if (end < text_.size() && text_[end] == '%') ++end;
+  if (end < text_.size() && std::isdigit(static_cast<unsigned char>(text_[end])) && end == position_)
+    return {};
+  while (end < text_.size() && is_name_char(text_[end])) ++end;
+  const std::string_view found = text_.substr(position_, end - position_);
+  position_ = end;
+  return found;
+}
+
+std::string_view Lexer::directive() {
+  skip_blank();
+  if (position_ >= text_.size() || text_[position_] != '.') return {};
+  size_t end = position_ + 1;
+  while (end < text_.size() && (is_name_char(text_[end]) || text_[end] == ':')) ++end;
+  const std::string_view found = text_.substr(position_ + 1, end - position_ - 1);
+  position_ = end;
+  return found;
+}
+
+std::string_view Lexer::opcode() {
+  skip_blank();
+  size_t end = position_;
+  while (end < text_.size() && (is_name_char(text_[end]) || text_[end] == '.' || text_[end] == ':')) ++end;
+  const std::string_view found = text_.substr(position_, end - position_);
+  position_ = end;
+  return found;
+}
+
+bool Lexer::number_next() {
+  const char c = peek();
+  if (std::isdigit(static_cast<unsigned char>(c))) return true;
+  return c == '-' || c == '+';
+}
+
+Literal Lexer::literal() {
+  bool negative = false;
+  while (peek() == '-' || peek() == '+') negative ^= text_[position_++] == '-';
+  skip_blank();
+  const size_t start = position_;
+  size_t end = start;
+  while (end < text_.size() && (is_name_char(text_[end]) || text_[end] == '.' ||
+                                ((text_[end] == '-' || text_[end] == '+') && end > start &&
+                                 (text_[end - 1] == 'e' || text_[end - 1] == 'E') &&
+                                 text_.substr(start, 2) != "0x" && text_.substr(start, 2) != "0X")))
+    ++end;
+  std::string word(text_.substr(start, end - start));
+  if (word.empty()) fail("expected a number");
+  Literal result;
+  const bool hex_float =
+      word.size() > 2 && word[0] == '0' && std::string_view("fFdD").find(word[1]) != std::string_view::npos;
+  const char* first = word.data();
+  const char* last = first + word.size();
+  std::from_chars_result parsed{};
+  if (hex_float) {
+    parsed = std::from_chars(first + 2, last, result.bits, 16);
+    result.is_float = true;
+    result.float_bytes = word[1] == 'f' || word[1] == 'F' ? 4 : 8;
+    if (word.size() != 2 + 2u * result.float_bytes)
+      fail("float literal " + word + " has a wrong number of digits");
+    if (negative) result.bits ^= result.float_bytes == 4 ? 0x80000000u : 0x8000000000000000u;
+  } else if (word.find('.') != std::string::npos ||
+             (word.find_first_of("eE") != std::string::npos && word.substr(0, 2) != "0x" &&
+              word.substr(0, 2) != "0X")) {
+    double value = 0;
+    parsed = std::from_chars(first, last, value);
+    result.is_float = true;
+    result.float_bytes = 8;
+    result.bits = std::bit_cast<uint64_t>(negative ? -value : value);
+  } else {
+    while (last > first && (last[-1] == 'U' || last[-1] == 'u')) --last;
+    const std::string_view digits(first, static_cast<size_t>(last - first));
+    int base = 10;
+    if (digits.starts_with("0x") || digits.starts_with("0X"))
+      base = 16;
+    else if (digits.starts_with("0b") || digits.starts_with("0B"))
+      base = 2;
+    else if (digits.size() > 1 && digits[0] == '0')
+      base = 8;
+    parsed = std::from_chars(first + (base == 16 || base == 2 ? 2 : 0), last, result.bits, base);
+    if (negative) result.bits = 0 - result.bits;
+  }
+  if (parsed.ec != std::errc() || parsed.ptr != last) fail("malformed number " + word);
+  position_ = end;
+  return result;
+}
+
+int64_t Lexer::integer() {
+  if (!number_next()) fail("expected a number");
+  const size_t start = position_;
+  const Literal value = literal();
+  if (value.is_float) fail_at(start, "expected an integer");
+  return static_cast<int64_t>(value.bits);
+}
+
+int64_t Lexer::integer(const std::string& what, int64_t least, int64_t most) {
+  if (!number_next()) fail("expected a number");
+  const size_t start = position_;
+  const int64_t value = integer();
+  if (value >= least && value <= most) return value;
+  fail_at(start,
+          what + std::string(" is not between ") + std::to_string(least) + " and " + std::to_string(most));
+}
+
+std::string Lexer::quoted() {
+  expect('"');
+  std::string result;
+  while (position_ < text_.size() && text_[position_] != '"') {
+    if (text_[position_] == '\n') break;
+    if (text_[position_] == '\\' && position_ + 1 < text_.size()) ++position_;
+    result += text_[position_++];
+  }
+  if (position_ >= text_.size() || text_[position_] != '"') fail("string is not closed");
+  ++position_;
+  return result;
+}
+
+void Lexer::skip_braces() {
+  for (int depth = 1; depth > 0;) {
+    const char c = peek();
+    if (c == '\0') fail("expected '}', got the end of the text");
+    if (c == '"') {
+      quoted();
+      continue;
+    }
+    depth += (c == '{') - (c == '}');
+    ++position_;
+  }
+}
+
+void Lexer::skip_statement() {
+  while (peek() != ';') {
+    if (peek() == '\0') fail("expected ';', got the end of the text");
+    if (peek() == '"')
+      quoted();
+    else
+      ++position_;
+  }
+  ++position_;
+}
+
+size_t Lexer::next_position() {
+  skip_blank();
+  return position_;
+}
+
+void Lexer::rewind(size_t position) {
+  position_ = position;
+}
+
+void Lexer::advance_to(size_t position) {
+  if (position < line_position_) {
+    line_position_ = 0;
+    line_ = 1;
+    line_start_ = 0;
+  }
+  for (; line_position_ < position && line_position_ < text_.size(); ++line_position_)
+    if (text_[line_position_] == '\n') {
+      ++line_;
+      line_start_ = line_position_ + 1;
+    }
+}
+
+int Lexer::line() {
+  skip_blank();
+  advance_to(position_);
+  return line_;
+}
+
+int Lexer::column() {
+  skip_blank();
+  advance_to(position_);
+  return static_cast<int>(position_ - line_start_) + 1;
+}
+
+void Lexer::fail(const std::string& what) {
+  advance_to(position_);
+  throw BadInput(path_ + ":" + std::to_string(line_) + ":" + std::to_string(position_ - line_start_ + 1) +
+                 ": " + (what.size() <= longest_message ? what : what.substr(0, longest_message) + "..."));
+}
+
+void Lexer::fail_at(size_t position, const std::string& what) {
+  position_ = position;
+  fail(what);
+}
+
+}  // namespace assay::ptx

@@ -1,0 +1,476 @@
+// Function bodies: scopes, register and variable declarations, labels, instructions and their operands.
+#include <algorithm>
+#include <charconv>
+
+#include "src/base/ptx/parser.h"
+#include "src/base/ptx/type.h"
+
+namespace assay::ptx {
+namespace {
+
+// Deeper than any compiler nests; what follows recursion or walks outwards stays quick.
+constexpr int deepest_scope = 256, deepest_operand = 8;
+constexpr size_t longest_site = 4096;  // of a comment's chain of calls
+constexpr int64_t most_registers = 1'000'000;
+
+}  // namespace
+
+void Parser::body() {
+  scopes_.assign(1, Scope{});
+  scope_ = 0;
+  label_uses_.clear();
+  current_line_ = -1;
+  while (!(lex_.peek() == '}' && scope_ == 0)) {
+    if (lex_.at_end()) lex_.fail("function " + function_->name + " is not closed");
+    statement();
+  }
+  lex_.expect('}');
+  resolve_labels();
+  function_ = nullptr;
+}
+
+void Parser::statement() {
+  const size_t start = lex_.next_position();
+  if (lex_.accept(';')) return;
+  if (lex_.accept('{')) return open_scope(start);
+  if (lex_.accept('}')) {
+    scope_ = scopes_[static_cast<size_t>(scope_)].parent;
+    return;
+  }
+  if (lex_.peek() == '.') {
+    const std::string word(lex_.directive());
+    Space space = Space::none;
+    if (word == "reg") return registers();
+    if (word == "loc") return loc_directive();
+    if (word == "pragma") return lex_.skip_statement();
+    if (word == "file") return file_directive();
+    if (word == "shared")
+      space = Space::shared;
+    else if (word == "local")
+      space = Space::local;
+    else if (word == "param")
+      space = Space::param;
+    else if (word == "global" || word == "const")
+      lex_.fail_at(start, "a ." + word + " variable inside a function is not supported: declare it outside");
+    else
+      lex_.fail_at(start, "unknown directive ." + word);
+    do {
+      const size_t at = lex_.next_position();
+      function_->variables.push_back(variable(space, false));
+      const std::string& name = function_->variables.back().name;
+      auto& names = scopes_[static_cast<size_t>(scope_)].variables;
+      if (!names.try_emplace(name, static_cast<int32_t>(function_->variables.size()) - 1).second)
+        lex_.fail_at(at, "variable " + name + " is declared twice");
+    } while (lex_.accept(','));
+    return lex_.expect(';');
+  }
+  const std::string name(lex_.name());
+  if (!name.empty() && lex_.peek() == ':') {
+    lex_.expect(':');
+    if (lex_.peek() != ':') {
+      if (lex_.peek() == '.') {
+        const size_t at = lex_.position();
+        const std::string word(lex_.directive());
+        if (word == "branchtargets") return branch_targets(name);
+        if (word == "callprototype" || word == "calltargets") {
+          scopes_[static_cast<size_t>(scope_)].prototypes.insert(name);
+          return lex_.skip_statement();
+        }
+        lex_.rewind(at);
+      }
+      auto& labels = scopes_[static_cast<size_t>(scope_)].labels;
+      if (!labels.try_emplace(name, static_cast<int32_t>(function_->body.size())).second)
+        lex_.fail_at(start, "label " + name + " is defined twice");
+      function_->labels.emplace_back(name, static_cast<int32_t>(function_->body.size()));
+      return;
+    }
+  }
+  lex_.rewind(start);
+  instruction();
+}
+
+void Parser::open_scope(size_t position) {
+  const int depth = scopes_[static_cast<size_t>(scope_)].depth + 1;
+  if (depth > deepest_scope) lex_.fail_at(position, "blocks are nested too deep");
+  scopes_.emplace_back();
+  scopes_.back().parent = scope_;
+  scopes_.back().depth = depth;
+  scope_ = static_cast<int>(scopes_.size()) - 1;
+}
+
+void Parser::registers() {
+  const size_t start = lex_.next_position();
+  const auto type = type_named(lex_.directive());
+  if (!type)
+    lex_.fail_at(start, "register declaration without a known type (vectors of registers are not supported)");
+  Scope& scope = scopes_[static_cast<size_t>(scope_)];
+  do {
+    const size_t at = lex_.next_position();
+    const std::string name(lex_.name());
+    if (name.empty()) lex_.fail("expected a register name");
+    bool is_new = false;
+    if (lex_.accept('<')) {
+      const int64_t count = lex_.integer("the number of registers", 0, most_registers);
+      lex_.expect('>');
+      is_new = scope.register_ranges.try_emplace(name, RegisterRange{*type, count}).second;
+    } else {
+      Operand known;
+      is_new = !find_register(scope, name, known);
+      if (is_new) make_register(scope, name, *type);
+    }
+    if (!is_new) lex_.fail_at(at, "register " + name + " is declared twice");
+  } while (lex_.accept(','));
+  lex_.expect(';');
+}
+
+int32_t Parser::make_register(Scope& scope, std::string name, Type type) {
+  const auto index = static_cast<int32_t>(function_->registers.size());
+  scope.registers[name] = index;
+  function_->registers.push_back(Register{std::move(name), type});
+  return index;
+}
+
+/// By its name, or as a member of a range: "%r12" is number 12 of "%r<20>" or number 2 of "%r1<5>".
+bool Parser::find_register(Scope& scope, const std::string& name, Operand& result) {
+  result.kind = Operand::Kind::reg;
+  if (const auto found = scope.registers.find(name); found != scope.registers.end()) {
+    result.reg = found->second;
+    return true;
+  }
+  if (scope.register_ranges.empty()) return false;
+  int64_t number = 0, unit = 1;
+  for (size_t at = name.size(); at-- > 1 && name[at] >= '0' && name[at] <= '9' && unit <= most_registers;
+       unit *= 10) {
+    number += (name[at] - '0') * unit;
+    if (name[at] == '0' && at + 1 < name.size()) continue;  // no number starts with 0
+    const auto range = scope.register_ranges.find(name.substr(0, at));
+    if (range == scope.register_ranges.end() || number >= range->second.count) continue;
+    result.reg = make_register(scope, name, range->second.type);
+    return true;
+  }
+  return false;
+}
+
+/// .loc file line column{, function_name label{+offset}, inlined_at file line column}
+void Parser::loc_directive() {
+  auto number = [this] { return static_cast<int32_t>(lex_.integer("a number of .loc", 0, INT32_MAX)); };
+  const int32_t file = number(), line = number(), column = number();
+  int32_t inlined_at = commented_site(lex_.rest_of_line());
+  while (lex_.accept(',')) {
+    const std::string word(lex_.name());
+    if (word == "function_name") {
+      if (lex_.name().empty()) lex_.fail("expected a label after function_name");
+      if (lex_.accept('+')) lex_.integer();
+    } else if (word == "inlined_at") {
+      const int32_t site_file = number(), site_line = number(), site_column = number();
+      // The call site is itself a location, perhaps inlined: the last one with these numbers.
+      const auto known = line_numbers_.find({site_file, site_line, site_column});
+      inlined_at =
+          known != line_numbers_.end() ? known->second : line_index(site_file, site_line, site_column, -1);
+    } else {
+      lex_.fail("unknown attribute of .loc: " + word);
+    }
+  }
+  current_line_ = line_index(file, line, column, inlined_at);
+}
+
+/// LLVM writes where inlined code was called only into the comment behind .loc (Triton's PTX):
+/// "// a.py:263:15 @[ b.py:343:60 @[ c.py:47:39 ] ]", innermost first. The index of the call site's line; -1
+/// where the comment says nothing of the kind.
+int32_t Parser::commented_site(std::string_view rest) {
+  const size_t at = rest.find(" @[ "), end = rest.rfind(" ]");
+  if (at == std::string_view::npos || end == std::string_view::npos || end < at + 4 || end > longest_site)
+    return -1;
+  const std::string chain(rest.substr(at + 4, end - at - 4));
+  if (const auto known = commented_sites_.find(chain); known != commented_sites_.end()) return known->second;
+  const std::string site = chain.substr(0, chain.find(" @[ "));
+  const size_t second = site.rfind(':'),
+               first = second == 0 ? std::string::npos : site.rfind(':', second - 1);
+  int32_t line = 0, column = 0;
+  const auto read = [&](size_t from, size_t to, int32_t& number) {
+    return std::from_chars(site.data() + from, site.data() + to, number).ptr == site.data() + to;
+  };
+  if (second == std::string::npos || first == std::string::npos || !read(first + 1, second, line) ||
+      !read(second + 1, site.size(), column))
+    return -1;
+  const int32_t outer = commented_site(chain);
+  module_.lines.push_back(Line{0, line, column, outer});
+  const auto index = static_cast<int32_t>(module_.lines.size()) - 1;
+  commented_files_.emplace_back(index, site.substr(0, first));  // .file may come at the text's end
+  commented_sites_[chain] = index;
+  return index;
+}
+
+int32_t Parser::line_index(int32_t file, int32_t line, int32_t column, int32_t inlined_at) {
+  module_.lines.push_back(Line{file, line, column, inlined_at});
+  return line_numbers_[{file, line, column}] = static_cast<int32_t>(module_.lines.size()) - 1;
+}
+
+void Parser::branch_targets(const std::string& name) {
+  auto& table = scopes_[static_cast<size_t>(scope_)].branch_tables[name];
+  do {
+    table.emplace_back(lex_.name());
+    if (table.back().empty()) lex_.fail("expected a label");
+  } while (lex_.accept(','));
+  lex_.expect(';');
+}
+
+void Parser::instruction() {
+  Instruction made;
+  made.ptx_line = lex_.line();
+  made.ptx_column = lex_.column();
+  made.line = current_line_;
+  const size_t start = lex_.next_position();
+  if (lex_.accept('@')) {
+    made.predicate_negated = lex_.accept('!');
+    const size_t at = lex_.next_position();
+    const std::string name(lex_.name());
+    Operand guard;
+    if (!resolve_name(name, guard) || guard.kind != Operand::Kind::reg)
+      lex_.fail_at(at, "unknown predicate " + name);
+    made.predicate = guard.reg;
+  }
+  made.opcode = std::string(lex_.opcode());
+  if (made.opcode.empty()) lex_.fail("expected an instruction");
+  while (!lex_.accept(';')) {
+    made.operands.push_back(operand());
+    if (lex_.peek() != ';') lex_.expect(',');
+  }
+  function_->body.push_back(std::move(made));
+  const Instruction& added = function_->body.back();
+  for (size_t i = 0; i < added.operands.size(); ++i) {
+    std::vector<size_t> path{i};
+    note_labels(added.operands[i], path, start);
+  }
+}
+
+Operand Parser::operand() {
+  Operand first = simple_operand();
+  if (!lex_.accept('|')) return first;
+  Operand pair;
+  pair.kind = Operand::Kind::pair;
+  pair.elements.push_back(std::move(first));
+  pair.elements.push_back(simple_operand());
+  return pair;
+}
+
+Operand Parser::simple_operand() {
+  if (lex_.accept('{')) return list('}');
+  if (lex_.accept('(')) return list(')');
+  if (lex_.accept('[')) return address();
+  if (lex_.accept('!')) {
+    Operand result = named();
+    result.negated = true;
+    return result;
+  }
+  if (lex_.number_next()) {
+    const Literal literal = lex_.literal();
+    Operand result;
+    result.kind = Operand::Kind::immediate;
+    result.bits = literal.bits;
+    result.is_float_literal = literal.is_float;
+    result.literal_bytes = literal.float_bytes;
+    return result;
+  }
+  const size_t start = lex_.next_position();
+  const std::string name(lex_.name());
+  if (name.empty()) lex_.fail("expected an operand");
+  if (name == "_") {
+    Operand result;
+    result.kind = Operand::Kind::sink;
+    return result;
+  }
+  lex_.rewind(start);
+  Operand result = named();
+  if (result.kind == Operand::Kind::symbol || (result.kind == Operand::Kind::label && lex_.peek() == '+')) {
+    if (lex_.accept('+')) result.offset = lex_.integer();
+  }
+  return result;
+}
+
+Operand Parser::list(char close) {
+  Operand result;
+  result.kind = Operand::Kind::vector;
+  if (operand_depth_ == deepest_operand) lex_.fail("operands are nested too deep");
+  ++operand_depth_;
+  while (!lex_.accept(close)) {
+    result.elements.push_back(simple_operand());
+    if (lex_.peek() != close) lex_.expect(',');
+  }
+  --operand_depth_;
+  return result;
+}
+
+/// After '[': register, symbol or number, then any offsets; {..} coordinates of tensor instructions become
+/// elements.
+Operand Parser::address() {
+  Operand result;
+  if (lex_.number_next()) {
+    result.offset = lex_.integer();
+  } else {
+    const size_t at = lex_.next_position();
+    result = named();
+    if (result.kind == Operand::Kind::label)
+      lex_.fail_at(at, "unknown name " + result.name + " in an address");
+    if (result.kind == Operand::Kind::special)
+      lex_.fail_at(at, "special register " + result.name + " in an address: move it to a register first");
+  }
+  result.kind = Operand::Kind::address;
+  while (lex_.peek() == '+' || lex_.peek() == '-') {
+    const size_t start = lex_.position();
+    lex_.accept('+');
+    if (!lex_.number_next()) {
+      lex_.rewind(start);
+      lex_.fail("expected a constant offset");
+    }
+    const auto more = static_cast<uint64_t>(lex_.integer());
+    result.offset = static_cast<int64_t>(static_cast<uint64_t>(result.offset) + more);
+  }
+  while (lex_.accept(',')) result.elements.push_back(simple_operand());
+  lex_.expect(']');
+  return result;
+}
+
+/// A register, variable, parameter or special register by name; anything else may become a label or a
+/// function.
+Operand Parser::named() {
+  const size_t at = lex_.next_position();
+  const std::string name(lex_.name());
+  Operand result;
+  if (name.empty()) lex_.fail("expected a name");
+  if (resolve_name(name, result)) return result;
+  if (name[0] == '%') return special(name, at);
+  result.kind = Operand::Kind::label;
+  result.name = name;
+  return result;
+}
+
+/// %tid.x, %laneid: vectors need a component, the others have none.
+Operand Parser::special(const std::string& name, size_t position) {
+  static constexpr std::string_view vectors[] = {
+      "%tid", "%ntid", "%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid"};
+  static constexpr std::string_view scalars[] = {"%laneid",
+                                                 "%warpid",
+                                                 "%nwarpid",
+                                                 "%smid",
+                                                 "%nsmid",
+                                                 "%gridid",
+                                                 "%clock",
+                                                 "%clock_hi",
+                                                 "%clock64",
+                                                 "%globaltimer",
+                                                 "%globaltimer_lo",
+                                                 "%globaltimer_hi",
+                                                 "%lanemask_eq",
+                                                 "%lanemask_le",
+                                                 "%lanemask_lt",
+                                                 "%lanemask_ge",
+                                                 "%lanemask_gt",
+                                                 "%dynamic_smem_size",
+                                                 "%total_smem_size",
+                                                 "%aggr_smem_size",
+                                                 "%is_explicit_cluster",
+                                                 "%cluster_ctarank",
+                                                 "%cluster_nctarank",
+                                                 "%current_graph_exec"};
+  auto in = [&](const auto& list) {
+    return std::find(std::begin(list), std::end(list), name) != std::end(list);
+  };
+  const bool numbered =
+      name.starts_with("%pm") || name.starts_with("%envreg") || name.starts_with("%reserved_smem_offset_");
+  Operand result;
+  result.kind = Operand::Kind::special;
+  result.name = name;
+  if (in(vectors)) {
+    const std::string component(lex_.directive());
+    if (component.size() != 1 || component.find_first_of("xyzw") != 0)
+      lex_.fail_at(position, name + " needs one of its components .x, .y, .z");
+    result.name += "." + component;
+  } else if (!in(scalars) && !numbered) {
+    lex_.fail_at(position, "register " + name + " is not declared");
+  }
+  return result;
+}
+
+bool Parser::resolve_name(const std::string& name, Operand& result) {
+  for (int scope = scope_; scope >= 0; scope = scopes_[static_cast<size_t>(scope)].parent) {
+    Scope& here = scopes_[static_cast<size_t>(scope)];
+    if (find_register(here, name, result)) return true;
+    if (const auto found = here.variables.find(name); found != here.variables.end()) {
+      result.kind = Operand::Kind::symbol;
+      result.symbol = -2 - found->second;  // made absolute once the module's variables are counted
+      result.name = name;
+      return true;
+    }
+  }
+  if (const auto found = parameters_.find(name); found != parameters_.end()) {
+    result.kind = Operand::Kind::symbol;
+    result.parameter = found->second;
+    result.name = name;
+    return true;
+  }
+  if (const auto found = module_variables_.find(name); found != module_variables_.end()) {
+    result.kind = Operand::Kind::symbol;
+    result.symbol = found->second;
+    result.name = name;
+    return true;
+  }
+  return false;
+}
+
+void Parser::note_labels(const Operand& operand, std::vector<size_t>& path, size_t position) {
+  if (operand.kind == Operand::Kind::label)
+    label_uses_.push_back(LabelUse{function_->body.size() - 1, path, scope_, position});
+  for (size_t i = 0; i < operand.elements.size(); ++i) {
+    path.push_back(i);
+    note_labels(operand.elements[i], path, position);
+    path.pop_back();
+  }
+}
+
+void Parser::resolve_labels() {
+  for (const LabelUse& use : label_uses_) {
+    Operand* operand = &function_->body[use.instruction].operands[use.path[0]];
+    for (size_t i = 1; i < use.path.size(); ++i) operand = &operand->elements[use.path[i]];
+    resolve_label(*operand, use);
+  }
+}
+
+/// A label of an enclosing scope, a branch table (becomes a vector of labels), or a function.
+void Parser::resolve_label(Operand& operand, const LabelUse& use) {
+  operand.target = target_of(operand.name, use);
+  if (operand.target >= 0) return;
+  for (int scope = use.scope; scope >= 0; scope = scopes_[static_cast<size_t>(scope)].parent) {
+    const Scope& here = scopes_[static_cast<size_t>(scope)];
+    if (here.prototypes.contains(operand.name)) return;
+    const auto table = here.branch_tables.find(operand.name);
+    if (table == here.branch_tables.end()) continue;
+    operand = Operand{};
+    operand.kind = Operand::Kind::vector;
+    for (const std::string& name : table->second) {
+      Operand label;
+      label.kind = Operand::Kind::label;
+      label.name = name;
+      label.target = target_of(name, use);
+      if (label.target < 0) lex_.fail_at(use.position, "unknown name " + name);
+      operand.elements.push_back(std::move(label));
+    }
+    return;
+  }
+  if (function_index_.contains(operand.name)) {
+    operand.kind = Operand::Kind::symbol;
+    return;
+  }
+  lex_.fail_at(use.position, "unknown name " + operand.name);
+}
+
+/// Instruction index of a label of an enclosing scope; -1: there is none.
+int32_t Parser::target_of(const std::string& name, const LabelUse& use) {
+  for (int scope = use.scope; scope >= 0; scope = scopes_[static_cast<size_t>(scope)].parent) {
+    const Scope& here = scopes_[static_cast<size_t>(scope)];
+    if (const auto found = here.labels.find(name); found != here.labels.end()) return found->second;
+  }
+  return -1;
+}
+
+}  // namespace assay::ptx

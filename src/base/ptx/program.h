@@ -1,0 +1,149 @@
+// A PTX module as parsed: plain data, names resolved, every instruction tied to its lines. What an
+// instruction means stands in the machine's instruction table (src/base/vm/), by opcode and modifiers.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace assay::ptx {
+
+/// Scalar types as written; `pred` is a predicate register.
+enum class Type : uint8_t {
+  none,
+  b8,
+  b16,
+  b32,
+  b64,
+  b128,
+  u8,
+  u16,
+  u32,
+  u64,
+  s8,
+  s16,
+  s32,
+  s64,
+  f16,
+  f16x2,
+  bf16,
+  bf16x2,
+  tf32,
+  f32,
+  f64,
+  pred
+};
+int bytes_of(Type);
+/// Two 16-bit floats in a word.
+constexpr bool is_packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
+/// A floating-point type, packed or not.
+constexpr bool is_float(Type type) {
+  return is_packed(type) || type == Type::f16 || type == Type::bf16 || type == Type::tf32 || type == Type::f32 ||
+         type == Type::f64;
+}
+std::string_view name_of(Type);
+
+enum class Space : uint8_t { none, reg, global, shared, local, param, constant, generic };
+
+struct Register {
+  std::string name;  ///< "%r12"
+  Type type = Type::none;
+};
+
+/// One operand. Vectors {a,b,c,d} are Kind::vector with `elements`, so are the lists of a call; p|q is
+/// Kind::pair with two. The target list of brx.idx is a vector of labels.
+struct Operand {
+  enum class Kind : uint8_t {
+    reg,
+    immediate,
+    address,
+    vector,
+    label,
+    symbol,
+    special,
+    sink,
+    pair
+  } kind = Kind::reg;
+  int32_t reg = -1;      ///< index into Function::registers (reg; base register of an address, -1 if none)
+  bool negated = false;  ///< "!%p1"
+  uint64_t bits = 0;  ///< immediate, as 64-bit pattern (integers sign-extended; 0f/0d literals as their bits)
+  bool is_float_literal = false;
+  uint8_t literal_bytes = 0;  ///< float literals: 4 (0f...), 8 (0d... and decimal); integers 0
+  int64_t offset = 0;         ///< address offset
+  int32_t symbol = -1;        ///< variable index (address or symbol operand): Function/Module::variables
+  int32_t parameter = -1;  ///< address or symbol of a parameter: Function::parameters, then Function::returns
+  int32_t target = -1;     ///< label: instruction index; -1: the prototype of an indirect call
+  std::string name;        ///< special register ("%tid.x"), label, function or parameter name
+  std::vector<Operand> elements;
+};
+
+struct Line {
+  int32_t file = -1;  ///< index into Module::files
+  int32_t line = 0, column = 0;
+  int32_t inlined_at = -1;  ///< index into Module::lines of the call site, or -1
+};
+
+struct Instruction {
+  std::string opcode;      ///< whole dotted form: "fma.rn.f32"
+  int32_t predicate = -1;  ///< guarding register or -1
+  bool predicate_negated = false;
+  std::vector<Operand> operands;  ///< in PTX order, destination first
+  int32_t ptx_line = 0, ptx_column = 0;
+  int32_t line = -1;  ///< index into Module::lines
+};
+
+struct Variable {  ///< module- or function-scope .shared/.global/.const/.local/.param
+  std::string name;
+  Space space = Space::none;
+  Type type = Type::none;
+  int64_t count = 1;  ///< elements; 0: extern (dynamic) shared
+  int32_t align = 0;
+  int64_t bytes = 0;
+  bool external = false;
+  std::vector<uint8_t> initial;  ///< empty, or `bytes` bytes
+  struct Address {
+    int64_t at = 0;        ///< byte of `initial` where the 8-byte address stands
+    int32_t variable = -1, function = -1;  ///< into Module::variables or Module::functions
+    int64_t offset = 0;    ///< added to it
+    std::string name;
+  };
+  std::vector<Address> addresses;  ///< initialisers that name variables or functions
+};
+
+struct Parameter {
+  std::string name;
+  Type type = Type::none;
+  int64_t bytes = 0;
+  int32_t align = 0;
+  int64_t offset = 0;  ///< in the parameter block
+};
+
+struct Function {
+  std::string name;
+  bool entry = false;
+  bool defined = false;  ///< false: declaration only
+  std::vector<Parameter> parameters, returns;
+  std::vector<Register> registers;  ///< of all scopes; names may repeat
+  std::vector<Variable>
+      variables;  ///< function scope; operand symbols >= module count index these (symbol - module count)
+  std::vector<Instruction> body;
+  std::vector<std::pair<std::string, int32_t>> labels;
+  int32_t max_threads = 0;                   ///< of a block, by .maxntid; 0: any number
+  std::array<int32_t, 3> required_block{};  ///< by .reqntid; zeros: any
+};
+
+struct Module {
+  std::string path;  ///< for messages
+  std::string version, target;
+  std::vector<std::string> files;  ///< .file table, by our own index
+  std::vector<Line> lines;
+  std::vector<Variable> variables;  ///< module scope
+  std::vector<Function> functions;
+};
+
+/// Parses PTX text of ISA 6 and later. Throws BadInput("path:line:column: what").
+Module parse(std::string_view text, std::string path);
+
+}  // namespace assay::ptx

@@ -1,0 +1,18 @@
+// The safetensors format: 8 bytes of header length (little-endian), a JSON header with dtype, shape and byte
+// range of each tensor, then the data, row-major.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "src/base/tensor/tensor.h"
+
+namespace assay {
+
+/// Throws BadInput, one line with file and tensor, where the file is truncated, contradicts itself or holds
+/// an element type we lack. Axes of the result are unnamed.
+TensorMap read_safetensors(const std::string& path);
+/// The same of a whole file's bytes; `where` is for messages.
+TensorMap parse_safetensors(std::string_view file, const std::string& where);
+void write_safetensors(const std::string& path, const TensorMap&);
+
+}  // namespace assay

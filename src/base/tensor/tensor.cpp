@@ -1,0 +1,79 @@
+#include "src/base/tensor/tensor.h"
+
+#include <cctype>
+#include <cstring>
+
+namespace assay {
+
+Tensor::Tensor(std::string name_, Dtype dtype_, std::vector<Axis> axes_)
+    : name(std::move(name_)), dtype(dtype_), axes(std::move(axes_)) {
+  data.resize(static_cast<size_t>(size() * format(dtype).bytes));
+}
+
+int64_t Tensor::size() const {
+  int64_t n = 1;
+  for (const Axis& axis : axes) n *= axis.size;
+  return n;
+}
+
+std::vector<int64_t> Tensor::strides() const {
+  std::vector<int64_t> s(axes.size(), 1);
+  for (size_t i = axes.size(); i-- > 1;) s[i - 1] = s[i] * axes[i].size;
+  return s;
+}
+
+int64_t Tensor::offset(std::span<const int64_t> index) const {
+  int64_t flat = 0;
+  for (size_t i = 0; i < axes.size(); ++i) flat = flat * axes[i].size + index[i];
+  return flat;
+}
+
+std::vector<int64_t> Tensor::index(int64_t flat) const {
+  std::vector<int64_t> at(axes.size());
+  for (size_t i = axes.size(); i-- > 0;) {
+    at[i] = flat % axes[i].size;
+    flat /= axes[i].size;
+  }
+  return at;
+}
+
+uint64_t Tensor::bits(int64_t flat) const {
+  if (source) return source->bits(flat);
+  const int width = format(dtype).bytes;
+  uint64_t word = 0;  // little-endian hosts only, as everywhere in assay
+  std::memcpy(&word, data.data() + flat * width, static_cast<size_t>(width));
+  return word;
+}
+
+void Tensor::set_bits(int64_t flat, uint64_t bits) {
+  const int width = format(dtype).bytes;
+  std::memcpy(data.data() + flat * width, &bits, static_cast<size_t>(width));
+}
+
+double Tensor::value(int64_t flat) const {
+  return decode(dtype, bits(flat));
+}
+
+void Tensor::set(int64_t flat, double value) {
+  set_bits(flat, encode(dtype, value));
+}
+
+std::string Tensor::element_name(int64_t flat) const {
+  const std::vector<int64_t> at = index(flat);
+  std::string text = name + "[";
+  for (size_t i = 0; i < axes.size(); ++i) {
+    text += i ? "," : "";
+    for (char c : axes[i].name) text += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    text += "=" + std::to_string(at[i]);
+  }
+  return text + "]";
+}
+
+std::string Tensor::shape_text() const {
+  std::string text = "[";
+  for (size_t i = 0; i < axes.size(); ++i)
+    text += (i ? "," : "") + axes[i].name + "=" + std::to_string(axes[i].size);
+  return text + "]";
+}
+
+}  // namespace assay

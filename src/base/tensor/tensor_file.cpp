@@ -1,0 +1,52 @@
+#include "src/base/tensor/tensor_file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/npy.h"
+#include "src/base/tensor/npz.h"
+#include "src/base/tensor/safetensors.h"
+
+namespace assay {
+
+std::string read_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) throw BadInput(fmt::format("{}: is a folder, not a file", path));
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw BadInput(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+  const std::streamoff size = file.tellg();
+  std::string bytes(size > 0 ? static_cast<size_t>(size) : 0, '\0');
+  file.seekg(0);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) {
+    throw BadInput(fmt::format("{}: cannot be read", path));
+  }
+  return bytes;
+}
+
+void write_file(const std::string& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  file.close();
+  if (!file) throw BadInput(fmt::format("{}: cannot be written: {}", path, std::strerror(errno)));
+}
+
+TensorMap read_tensors(const std::string& path) {
+  if (!std::filesystem::is_directory(path))
+    return std::filesystem::path(path).extension() == ".npz" ? read_npz(path) : read_safetensors(path);
+  TensorMap tensors;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    if (entry.path().extension() != ".npy") continue;
+    Tensor tensor = read_npy(entry.path().string());
+    const std::string name = tensor.name;
+    tensors.emplace(name, std::move(tensor));
+  }
+  if (tensors.empty())
+    throw BadInput(fmt::format("{}: a folder without .npy files; give one NAME.npy per input", path));
+  return tensors;
+}
+
+}  // namespace assay

@@ -1,0 +1,43 @@
+// What the checking machine found out about a run, beside its outputs: data, for the result and its renderers.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/plan/outcome.h"
+
+namespace assay {
+
+/// One thread at one instruction.
+struct CheckedPlace {
+  SourceLocation where;
+  std::array<uint32_t, 3> block{}, thread{};
+  std::string access;  ///< "written", "read", "read by ldmatrix.sync ...": what the thread did there
+};
+
+struct CheckFinding {
+  std::string check;  ///< the row of checks.def that found it: "races"
+  std::string kind;   ///< "race", "warp-race", "unwritten-output", ...
+  /// One line: what, where, by which threads.
+  std::string message;
+  CheckedPlace at;                    ///< where it showed
+  std::optional<CheckedPlace> other;  ///< the other thread of a race; where an unwritten value was read
+  std::string element;                ///< "o[b=0,t=3,h=0,v=1]", "shared tile + 128": the memory concerned
+  uint64_t count = 1;                 ///< instances of the same kind at the same lines
+};
+
+struct CheckReport {
+  std::vector<std::string> ran;  ///< names of the checks that ran to the end
+  std::string skipped;           ///< why some did not; else empty
+  std::vector<CheckFinding> findings;
+  uint64_t lane_instructions = 0;
+  double seconds = 0;
+  /// Where only some blocks ran, by output: elements that they have written, from values of their own. Not
+  /// written to JSON.
+  std::map<std::string, std::vector<uint8_t>> settled;
+};
+
+}  // namespace assay

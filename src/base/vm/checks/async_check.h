@@ -1,0 +1,89 @@
+// Misuse of what runs beside the threads: cp.async and wgmma.
+//
+// - Shared memory that a cp.async fills is not touched before the wait that covers the copy
+//   (`async-copy-race`).
+// - Registers of a wgmma.mma_async are not touched while it is in flight: its results by no instruction but
+//   the next mma_async that adds to them, its A by none that writes (PTX ISA, wgmma.wait_group); and what is
+//   written to its registers is ordered before it by wgmma.fence. Copies from register to register are left
+//   out of the latter: compilers place them behind the fence, and the assembler orders them.
+// - Shared memory that it reads is not overwritten while it is in flight, and was not written by st, stmatrix
+//   or atomics without a fence.proxy.async since, by the writing warp or, after a barrier, by any warp (PTX
+//   ISA, "Async proxy"). Data of cp.async is exempt: compiled kernels use no fence
+//   for it. That is read off such kernels, not measured.
+// The last three are `wgmma-race`.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "src/base/vm/checks/check_log.h"
+#include "src/base/vm/trace.h"
+
+namespace assay::vm {
+
+class AsyncCheck {
+ public:
+  explicit AsyncCheck(CheckLog& log) : log_(log) {}
+
+  void enter(const LaunchContext&);
+  void begin_block(Block&);
+  void before(Warp&, const Op&, uint32_t mask);
+  void after(Warp&, const Op&, uint32_t mask);
+  void landed(Warp&, const Landing&);
+  void released(Block&);
+
+ private:
+  /// Registers of an op, found once.
+  struct Facts {
+    enum class Act : uint8_t {
+      none,
+      read,
+      write,
+      both,
+      copy,
+      multiply,
+      wgmma_fence,
+      proxy_fence
+    } act = Act::none;
+    bool rows = false;  ///< 16 bytes at each row address: ldmatrix, stmatrix
+    bool moves = false;
+    std::vector<Slot> reads, writes;
+  };
+  /// The last store to 16 bytes of shared memory by a thread, and the last wgmma that read them.
+  struct Piece {
+    uint32_t writer = 0;  ///< op index + 1
+    uint32_t thread = 0;
+    uint32_t time = 0, epoch = 0;
+    uint32_t reader = 0;        ///< op index + 1
+    uint32_t reader_issue = 0;  ///< which of the reading warp's issues
+    uint16_t reader_warp = 0;
+  };
+  struct WarpState {
+    std::vector<uint32_t> written;  ///< by slot / 64: op index + 1 of a write since the last wgmma.fence
+    std::vector<Slot> since_fence;
+    uint32_t proxy_fence = 0;  ///< time
+    uint32_t issues = 0;
+  };
+
+  Facts facts_of(const Op&) const;
+  size_t index_of(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
+  void touch(Warp&, const Op&, int lane, uint64_t address, uint32_t bytes, bool reads, bool writes);
+  void check_copies(const Warp&, const Op&, int lane, uint64_t address, uint32_t bytes, const char* did);
+  void check_registers(Warp&, const Op&, const Facts&);
+  void check_fence(Warp&, const Op&, const Facts&);
+  void multiply(Warp&, const Op&);
+  bool in_flight(const Piece&) const;
+  std::string register_name(const Op&, Slot) const;
+
+  CheckLog& log_;
+  const Code* code_ = nullptr;
+  Block* block_ = nullptr;
+  bool copies_ = false, multiplies_ = false;  ///< the code has cp.async, wgmma
+  std::vector<Facts> facts_;
+  std::vector<char> of_wgmma_;     ///< by slot / 64: a register of some wgmma
+  std::vector<uint32_t> copying_;  ///< by 4 bytes of shared memory: (op index << 10 | thread) + 1 in flight
+  std::vector<Piece> pieces_;      ///< by 16 bytes
+  std::vector<WarpState> warps_;
+  uint32_t time_ = 0, epoch_ = 0, fence_epoch_ = 0;
+};
+
+}  // namespace assay::vm

@@ -1,0 +1,87 @@
+#include "src/base/vm/checks/check_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "src/base/plan/source_place.h"
+
+namespace assay::vm {
+
+CheckFinding* CheckLog::open(const Kind& kind, const void* at, const void* other) {
+  const auto [known, is_new] = known_.try_emplace({kind.name, at, other, context_->launch_index},
+                                                  findings_.size());
+  if (!is_new) {
+    if (known->second < findings_.size()) ++findings_[known->second].count;
+    return nullptr;
+  }
+  if (kept_[kind.name]++ >= kept_per_kind) {
+    known->second = ~size_t{0};
+    return nullptr;
+  }
+  CheckFinding& made = findings_.emplace_back();
+  made.check = kind.check;
+  made.kind = kind.name;
+  return &made;
+}
+
+CheckedPlace CheckLog::place(const Site& site, std::string access) const {
+  CheckedPlace made;
+  if (site.op) made.where = where(*context_->code, *site.op);
+  const auto& grid = context_->launch->grid;
+  const auto& size = context_->launch->block;
+  made.block = {static_cast<uint32_t>(site.block % grid[0]),
+                static_cast<uint32_t>(site.block / grid[0] % grid[1]),
+                static_cast<uint32_t>(site.block / grid[0] / grid[1])};
+  made.thread = {site.thread % size[0], site.thread / size[0] % size[1], site.thread / size[0] / size[1]};
+  made.access = std::move(access);
+  return made;
+}
+
+/// Unrolled code makes many instructions of a line: findings between the same lines are one.
+std::vector<CheckFinding> CheckLog::take() {
+  known_.clear();
+  kept_.clear();
+  std::vector<CheckFinding> all = std::exchange(findings_, {}), taken;
+  const auto same_place = [](const SourceLocation& a, const SourceLocation& b) {
+    return a.line > 0 && place_text(a) == place_text(b);
+  };
+  for (CheckFinding& finding : all) {
+    const auto known = std::find_if(taken.begin(), taken.end(), [&](const CheckFinding& other) {
+      return other.kind == finding.kind && same_place(other.at.where, finding.at.where) &&
+             other.other.has_value() == finding.other.has_value() &&
+             (!finding.other || same_place(other.other->where, finding.other->where));
+    });
+    if (known == taken.end())
+      taken.push_back(std::move(finding));
+    else
+      known->count += finding.count;
+  }
+  return taken;
+}
+
+std::string place_text(const SourceLocation& where) {
+  return source_place(where);
+}
+
+std::string thread_text(const CheckedPlace& p) {
+  return fmt::format("thread ({},{},{}) of block ({},{},{})", p.thread[0], p.thread[1], p.thread[2],
+                     p.block[0], p.block[1], p.block[2]);
+}
+
+std::string memory_text(const Block& block, ptx::Space space, uint64_t address) {
+  const Code& code = *block.context->code;
+  if (space == ptx::Space::shared) return "shared " + area_text(code.shared_areas, address);
+  if (space == ptx::Space::local) return "local " + area_text(code.local_areas, address);
+  return block.context->memory->describe(address);
+}
+
+std::string opcode_text(const Code& code, const Op& op) {
+  if (op.instruction < 0 || op.function < 0) return {};
+  return code.module->functions[static_cast<size_t>(op.function)]
+      .body[static_cast<size_t>(op.instruction)]
+      .opcode;
+}
+
+}  // namespace assay::vm

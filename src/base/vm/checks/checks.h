@@ -1,0 +1,37 @@
+// The checking machine: runs a plan once more, block after block, with checks beside the machine's own traps.
+// Findings are data; correct kernels give none.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/plan/plan.h"
+#include "src/base/vm/check_report.h"
+#include "src/base/vm/machine.h"
+
+namespace assay::vm {
+
+/// Which checks run (checks.def).
+struct Checks {
+  bool races = true, unwritten = true, bounds = true, wrap = true, async = true;
+  /// A trap at the first read of what was never written, whether it matters or not.
+  bool strict_reads = false;
+  static Checks none() { return {false, false, false, false, false, false}; }
+  bool any() const { return races || unwritten || bounds || wrap || async || strict_reads; }
+};
+
+struct CheckRow {
+  std::string_view name, summary;
+  bool Checks::*member;
+};
+const std::vector<CheckRow>& check_rows();
+
+/// "all", "none" or names separated by commas. Throws BadInput naming the checks there are.
+Checks parse_checks(const std::string& text);
+
+/// Runs the plan under the checks. A trap of the machine ends the run; findings made until then are kept, and
+/// `trap`, where not null, receives it.
+CheckReport run_checked(const Plan&, const TensorMap& inputs, const MachineOptions&, const Checks&,
+                        std::optional<Trap>* trap = nullptr);
+
+}  // namespace assay::vm

@@ -1,0 +1,158 @@
+// Data races: two threads reach one byte, at least one of them writing, at least one not atomically, and no
+// barrier orders them.
+//
+// Order comes from vector clocks. Every warp has a time that advances where it synchronises; a byte remembers
+// the time of its last writer and readers; an earlier access is ordered before a later one if the later
+// thread's warp has heard, through barriers, of that time.
+//
+// - bar.sync and bar.red order all threads that take part, bar.arrive those that arrive before those that
+//   wait.
+// - Inside a warp, instructions that name their members (bar.warp.sync, shfl.sync, vote.sync, match.sync,
+//   redux.sync, elect.sync) order them. Lanes are not taken to run in step: since sm_70 a lane may run ahead
+//   of its warp, so that a value passed between lanes through memory without one of these is a `warp-race`,
+//   as are different values stored to one address by lanes of one instruction.
+// - Blocks of one launch are not ordered, except through an atomic after a fence (membar, fence, or .release
+//   on the atomic): who reads it later has seen what was written before. That order is taken at the level of
+//   blocks: fences of any thread of the block count.
+// - Atomics, and ld and st that are .volatile, .relaxed, .acquire or .release, do not race with each other.
+// - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered at
+//   the wait.
+//
+// Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per granule of written
+// global memory, a granule being the smallest access of the kernel; of the readers of global memory the first
+// and the last are remembered. Input tensors are followed only in a run that is told that they are written.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/vm/checks/check_log.h"
+#include "src/base/vm/trace.h"
+
+namespace assay::vm {
+
+class RaceCheck {
+ public:
+  /// `unfollowed`: names of the global buffers that are not followed.
+  RaceCheck(CheckLog& log, std::set<std::string> unfollowed) : log_(log), unfollowed_(std::move(unfollowed)) {}
+
+  void enter(const LaunchContext&);
+  void begin_block(Block&);
+  void before(Warp&, const Op&, uint32_t mask);  ///< barriers: a warp that waits has no `after`
+  void after(Warp&, const Op&, uint32_t mask);
+  void landed(Warp&, const Landing&);
+  void released(Block&);
+
+  /// A buffer that was not followed and was written: the launch must run again with it.
+  bool missed_writes() const { return !written_unfollowed_.empty(); }
+  const std::set<std::string>& written_unfollowed() const { return written_unfollowed_; }
+
+ private:
+  /// What an op does, found once.
+  enum class Act : uint8_t { none, load, store, atomic, load_matrix, store_matrix, multiply, copy, members, fence };
+  struct Facts {
+    Act act = Act::none;
+    bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
+    bool releases = false;  ///< .release or .acq_rel
+    Slot members = no_slot;
+  };
+  /// An access: time of its warp and who it was; time 0: none.
+  struct Stamp {
+    uint32_t time = 0, who = 0;
+  };
+  struct Reader {
+    uint32_t time = 0, lanes = 0, op = 0;
+  };
+  struct Granule {
+    Stamp writer, plain_writer, first_reader, last_reader;
+  };
+  struct GlobalArea {
+    uint64_t base = 0, bytes = 0;
+    bool followed = false;
+    std::unordered_map<uint64_t, std::unique_ptr<Granule[]>> pages;
+    uint64_t last_number = ~uint64_t{0};
+    Granule* last_page = nullptr;
+  };
+  /// What lanes of a warp know of each other: all accesses up to `all`, or, after partial synchronisation,
+  /// seen[i][j]: lane i knows lane j's accesses up to that time.
+  struct LaneOrder {
+    uint32_t all = 0;
+    std::unique_ptr<std::array<std::array<uint32_t, 32>, 32>> seen;
+    uint32_t known(int lane, int other) const {
+      return seen ? (*seen)[static_cast<size_t>(lane)][static_cast<size_t>(other)] : all;
+    }
+  };
+  struct WarpOrder {
+    uint32_t time = 0;
+    bool touched = false;         ///< memory since `time` began
+    std::vector<uint32_t> known;  ///< by warp of the block
+    LaneOrder lanes;
+    int32_t waiting = -1;  ///< barrier
+  };
+  /// What a location of atomics hands on.
+  struct Location {
+    uint64_t block = 0;
+    std::vector<uint32_t> known;                   ///< inside `block`
+    std::unordered_map<uint32_t, std::array<uint32_t, 32>> lanes;  ///< inside `block`, by warp: LaneOrder's rows
+    std::unordered_map<uint64_t, uint32_t> blocks;  ///< block -> time of its last release
+  };
+  struct Touch {
+    Warp* warp;
+    const Op* op;
+    int lane;
+    bool writes, strong;
+    ptx::Space space;
+    uint64_t address;
+    uint32_t bytes;
+  };
+
+  static constexpr uint64_t page_granules = 1 << 12;
+  static Facts facts_of(const Code&, const Op&);
+  uint32_t who(const Touch&) const;
+  const Op& op_of(uint32_t who) const;
+  void advance(WarpOrder&);
+  bool ordered(const Stamp&, const Touch&) const;
+  bool ordered_in_block(uint32_t warp, int lane, uint32_t time, const Touch&) const;
+
+  void access(Warp&, const Op&, uint32_t mask, bool writes, bool strong);
+  uint32_t without_repeats(Warp&, const Op&, uint32_t mask);
+  void multiply(Warp&, const Op&);
+  void touch(const Touch&, bool remember = true);
+  bool repeats_contents(size_t granule);
+  void touch_shared(const Touch&, bool remember);
+  void touch_global(const Touch&, bool remember);
+  Granule* granules(GlobalArea&, uint64_t number);
+  GlobalArea* area_of(uint64_t address);
+  void report(const Touch& now, const Stamp& before, bool before_wrote);
+  void order_members(Warp&, uint32_t members);
+  std::array<uint32_t, 32>& lanes_seen(LaneOrder&, int lane);
+  void arrive(Warp&, const Op&, uint32_t mask);
+  void through_location(Warp&, const Op&, uint32_t mask);
+
+  CheckLog& log_;
+  std::set<std::string> unfollowed_, written_unfollowed_;
+  const Code* code_ = nullptr;
+  const LaunchContext* context_ = nullptr;
+  Block* block_ = nullptr;
+  std::vector<Facts> facts_;
+  uint32_t shared_granule_ = 1, global_granule_ = 1;
+  uint32_t clock_ = 0, launch_start_ = 0;
+  std::vector<uint64_t> block_of_time_;  ///< by time since the launch began
+  std::vector<WarpOrder> warps_;
+  std::array<std::vector<uint32_t>, 16> barriers_;  ///< known, joined, of those who arrived
+  std::vector<Stamp> shared_writers_;
+  std::vector<Stamp> shared_plain_writers_;  ///< the last write that was no atomic, which later atomics race with
+  std::vector<Reader> shared_readers_;  ///< [granule][warp]
+  std::vector<std::byte> shared_contents_;  ///< as the last write left them
+  std::vector<GlobalArea> areas_;
+  size_t last_area_ = 0;
+  bool fenced_ = false;  ///< the block has executed a fence
+  std::unordered_map<uint64_t, Location> locations_;
+  std::unordered_map<uint64_t, uint32_t> known_blocks_;
+};
+
+}  // namespace assay::vm

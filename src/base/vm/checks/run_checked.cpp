@@ -1,0 +1,130 @@
+// run_checked: the plan's launches, block after block, under the checks.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/check_trace.h"
+#include "src/base/vm/checks/checks.h"
+#include "src/base/vm/traced_launch.h"
+
+namespace assay::vm {
+namespace {
+
+/// Buffers that are not there to be written: their races are followed only where they are.
+std::set<std::string> input_names(const Plan& plan, const TensorMap& inputs) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : inputs) names.insert(name);
+  for (const Tensor& constant : plan.constants) names.insert(constant.name);
+  return names;
+}
+
+std::set<std::string> poisoned_names(const Plan& plan) {
+  std::set<std::string> names;
+  for (const PlanOutput& output : plan.outputs) names.insert(output.name);
+  for (const Workspace& workspace : plan.workspaces) names.insert(workspace.name);
+  return names;
+}
+
+/// Elements that the blocks that ran have written, from values that they have written themselves.
+std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Plan& plan) {
+  std::map<std::string, std::vector<uint8_t>> settled;
+  for (const PlanOutput& output : plan.outputs) {
+    const ByteStates* states = check.states(output.name);
+    const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
+    if (!states || static_cast<int64_t>(states->bytes()) > kLargestHeld) continue;
+    std::vector<uint8_t>& elements = settled[output.name];
+    for (uint64_t at = 0; at < states->bytes(); at += width) {
+      bool all = true;
+      for (uint64_t i = 0; i < width; ++i) all &= states->state(at + i) == written;
+      elements.push_back(all);
+    }
+  }
+  return settled;
+}
+
+/// One run with the races of all buffers but `unfollowed`; those of them that were written come back.
+std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+                               const Checks& checks, const std::set<std::string>& unfollowed,
+                               CheckReport& report, std::optional<Trap>& trap) {
+  PreparedPlan prepared(plan, inputs, options);
+  CheckLog log;
+  CheckTrace trace;
+  if (checks.races) trace.races.emplace(log, unfollowed);
+  if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, !plan.blocks.empty());
+  if (checks.bounds) trace.bounds.emplace(log);
+  if (checks.wrap) trace.wraps.emplace(log);
+  if (checks.async) trace.async.emplace(log);
+  if (trace.written) trace.written->begin_run(prepared.memory(), poisoned_names(plan));
+  report.lane_instructions = 0;
+  for (size_t i = 0; i < plan.launches.size() && !trap; ++i) {
+    const LaunchContext& context = prepared.enter(i);
+    log.enter(context);
+    trace.enter(context);
+    TracedLaunch done = run_traced(context, prepared.blocks(i), trace);
+    report.lane_instructions += done.lane_instructions;
+    trap = std::move(done.trap);
+  }
+  if (!trap && checks.unwritten && !plan.launches.empty()) {
+    trace.written->end_run(prepared.memory(), plan.outputs);
+    if (!plan.blocks.empty()) report.settled = settled_elements(*trace.written, plan);
+  }
+  report.findings = log.take();
+  return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
+}
+
+}  // namespace
+
+const std::vector<CheckRow>& check_rows() {
+  static const std::vector<CheckRow> rows = {
+#define CHECK(member, name, summary) {name, summary, &Checks::member},
+#include "src/base/vm/checks/checks.def"
+#undef CHECK
+  };
+  return rows;
+}
+
+Checks parse_checks(const std::string& text) {
+  if (text == "all") return {};
+  Checks chosen;
+  std::string known;
+  for (const CheckRow& row : check_rows()) {
+    chosen.*row.member = false;
+    known += std::string(row.name) + ", ";
+  }
+  if (text == "none") return chosen;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const auto row = std::find_if(check_rows().begin(), check_rows().end(),
+                                  [&](const CheckRow& r) { return r.name == part; });
+    if (row == check_rows().end())
+      throw BadInput(fmt::format("--checks: unknown check '{}'; there are: {}all, none", part, known));
+    chosen.*row->member = true;
+  }
+  if (!chosen.any()) throw BadInput(fmt::format("--checks: names no check; there are: {}all, none", known));
+  return chosen;
+}
+
+CheckReport run_checked(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+                        const Checks& checks, std::optional<Trap>* trap) {
+  const auto start = std::chrono::steady_clock::now();
+  CheckReport report;
+  std::optional<Trap> met;
+  std::set<std::string> unfollowed = input_names(plan, inputs);
+  // An input that turns out to be written is followed in a second run.
+  const std::set<std::string> written = run_once(plan, inputs, options, checks, unfollowed, report, met);
+  if (!written.empty()) {
+    for (const std::string& name : written) unfollowed.erase(name);
+    met.reset();
+    run_once(plan, inputs, options, checks, unfollowed, report, met);
+  }
+  for (const CheckRow& row : check_rows())
+    if (checks.*row.member) report.ran.emplace_back(row.name);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (trap) *trap = std::move(met);
+  return report;
+}
+
+}  // namespace assay::vm

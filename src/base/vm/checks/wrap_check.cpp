@@ -1,0 +1,394 @@
+#include "src/base/vm/checks/wrap_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "src/base/vm/rows/warp_rows.h"
+
+namespace assay::vm {
+namespace {
+
+constexpr CheckLog::Kind index_wrap{"wrap", "index-wrap"};
+
+/// Unbounded as far as anything that fits an address is concerned.
+int64_t bounded(__int128 x) {
+  constexpr __int128 limit = static_cast<__int128>(1) << 62;
+  return static_cast<int64_t>(x > limit ? limit : x < -limit ? -limit : x);
+}
+
+}  // namespace
+
+WrapCheck::Facts WrapCheck::facts_of(const Code& code, const Op& op) {
+  Facts f;
+  if (!op.row) return f;
+  const std::string opcode = opcode_text(code, op);
+  const ptx::Type result = op.row->result;
+  const auto is = [&](const char* prefix) { return opcode.starts_with(prefix); };
+  for (const ptx::Type source : op.row->sources) f.count += source != ptx::Type::none;
+  f.wide = op.d_cell == Cell::wide;
+  f.is_signed = result == ptx::Type::s32 || op.row->sources[0] == ptx::Type::s32;
+  switch (op.row->effect) {
+    case Effect::load:
+      f.act = Act::load;
+      return f;
+    case Effect::store:
+      f.act = Act::store;
+      return f;
+    case Effect::atomic:
+    case Effect::load_matrix:
+    case Effect::store_matrix:
+    case Effect::async_copy:
+      f.act = Act::address;
+      return f;
+    case Effect::shuffle:
+      f.act = Act::shuffle;
+      return f;
+    default:
+      break;
+  }
+  if (op.d == no_slot || op.d_cell == Cell::mask || op.slots) return f;
+  f.act = Act::clear;
+  const bool word = op.d_cell == Cell::word && cell_of(op.row->sources[0]) == Cell::word;
+  const bool integer = result == ptx::Type::s32 || result == ptx::Type::u32 || result == ptx::Type::b32;
+  const bool plain = opcode.find(".cc") == std::string::npos && opcode.find(".sat") == std::string::npos &&
+                     opcode.find("x2") == std::string::npos;
+  if (op.row->effect == Effect::select) f.act = Act::select;
+  if (op.row->effect == Effect::move) f.act = Act::carry_on;
+  if (op.row->effect != Effect::bits || !plain) return f;
+  if (word && integer) {
+    if (is("add.")) f.act = Act::add;
+    if (is("sub.")) f.act = Act::subtract;
+    if (is("mul.lo.")) f.act = Act::multiply;
+    if (is("mad.lo.")) f.act = Act::multiply_add;
+    if (is("shl.")) f.act = Act::shift_left;
+    if (is("neg.")) f.act = Act::negate;
+    if (is("cvt.") && ptx::bytes_of(op.row->sources[0]) == 4) f.act = Act::carry_on;
+    if (!f.is_signed) return f;
+    if (is("shr.")) f.act = Act::shift_right;
+    if (is("div.")) f.act = Act::divide;
+    if (is("rem.")) f.act = Act::remainder;
+    if (is("min.")) f.act = Act::least;
+    if (is("max.")) f.act = Act::most;
+  } else if (f.wide) {
+    const bool from_word = ptx::bytes_of(op.row->sources[0]) == 4 && cell_of(op.row->sources[0]) == Cell::word;
+    if (from_word && is("cvt.")) f.act = Act::widen;
+    if (is("mul.wide.") || is("mad.wide.")) f.act = Act::widen_product;
+    if (is("add.") || is("sub.") || is("mul.lo.") || is("mad.lo.") || is("shl.") || is("min.") || is("max.") ||
+        is("cvta") || (is("cvt.") && !from_word))
+      f.act = Act::carry_on;
+    if (is("cvta")) f.count = 1;
+  } else if (op.d_cell == Cell::word && integer && is("cvt.") && cell_of(op.row->sources[0]) == Cell::wide &&
+             op.row->sources[0] != ptx::Type::f64) {
+    f.act = Act::narrow;
+  }
+  return f;
+}
+
+void WrapCheck::enter(const LaunchContext& context) {
+  code_ = context.code;
+  facts_.clear();
+  for (const Op& op : code_->ops) facts_.push_back(facts_of(*code_, op));
+  immediate_.assign(code_->file_bytes / 64 + 4, 0);
+  for (const Immediate& immediate : code_->immediates) immediate_[immediate.slot / 64] = 1;
+  event_of_op_.clear();
+}
+
+void WrapCheck::begin_block(Block& block) {
+  block_ = &block;
+  warps_.resize(block.warps.size());
+  for (WarpState& w : warps_) {
+    w.wrapped.assign(code_->file_bytes / 64 + 4, 0);
+    w.ideal.resize(code_->file_bytes / 4 + 64);
+    w.local.clear();
+  }
+}
+
+/// The unbounded value of a 32-bit source. Constants are signed: "-1" is added to unsigned numbers as well.
+WrapCheck::Ideal WrapCheck::value(const Warp& warp, Slot slot, int lane) {
+  if (wrapped(warp, slot) >> lane & 1) return ideal(warp, slot, lane);
+  const uint32_t bits = warp.word(slot)[lane];
+  const int64_t as_signed = static_cast<int32_t>(bits);
+  return {as_signed, immediate_[slot / 64] ? as_signed : int64_t{bits}, 0};
+}
+
+void WrapCheck::put(Warp& warp, Slot slot, uint32_t mask, uint32_t found, const std::array<Ideal, 32>& values) {
+  uint32_t& lanes = wrapped(warp, slot);
+  lanes = (lanes & ~mask) | found;
+  for_lanes(found, [&](int lane) { ideal(warp, slot, lane) = values[static_cast<size_t>(lane)]; });
+}
+
+uint32_t WrapCheck::event(Warp& warp, const Op& op, int lane) {
+  const auto [known, is_new] = event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
+  if (is_new)
+    events_.push_back({&op, log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)},
+                                       opcode_text(*code_, op) + " wraps")});
+  return known->second;
+}
+
+void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
+  const Facts& f = facts_[static_cast<size_t>(&op - code_->ops.data())];
+  switch (f.act) {
+    case Act::none:
+    case Act::shuffle:
+      return;
+    case Act::clear:
+      wrapped(warp, op.d) &= ~mask;
+      return;
+    case Act::add:
+    case Act::subtract:
+    case Act::multiply:
+    case Act::multiply_add:
+    case Act::shift_left:
+    case Act::negate:
+      return arithmetic(warp, op, f, mask);
+    case Act::shift_right:
+    case Act::divide:
+    case Act::remainder:
+    case Act::least:
+    case Act::most:
+      return signed_only(warp, op, f, mask);
+    case Act::carry_on:
+      return carry_on(warp, op, f, mask);
+    case Act::select:
+      return select(warp, op, mask);
+    case Act::widen:
+    case Act::widen_product:
+      return widen(warp, op, f, mask);
+    case Act::narrow:
+      return narrow(warp, op, mask);
+    case Act::load:
+    case Act::store:
+    case Act::address:
+      use(warp, op, op.s[0], op.address_wide, op.offset, mask);
+      if (op.row->effect == Effect::async_copy) use(warp, op, op.s[1], op.address2_wide, op.offset2, mask);
+      return;
+  }
+}
+
+void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
+  std::array<Ideal, 32> made;
+  uint32_t found = 0;
+  const auto combine = [&](int64_t a, int64_t b, int64_t c) -> __int128 {
+    switch (f.act) {
+      case Act::add:
+        return static_cast<__int128>(a) + b;
+      case Act::subtract:
+        return static_cast<__int128>(a) - b;
+      case Act::multiply:
+        return static_cast<__int128>(a) * b;
+      case Act::multiply_add:
+        return static_cast<__int128>(a) * b + c;
+      case Act::shift_left:
+        return static_cast<__int128>(a) << (b < 0 || b > 32 ? 32 : b);
+      default:
+        return -static_cast<__int128>(a);
+    }
+  };
+  for_lanes(mask, [&](int lane) {
+    std::array<Ideal, 3> x;
+    for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = value(warp, op.s[i], lane);
+    const __int128 as_signed = combine(x[0].as_signed, x[1].as_signed, x[2].as_signed),
+                   as_unsigned = combine(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
+    const auto machine = static_cast<uint32_t>(as_signed);
+    if (as_signed == static_cast<int32_t>(machine) && as_unsigned == machine) return;
+    uint32_t from = 0;
+    bool inherited = false;
+    for (int i = 0; i < f.count && !inherited; ++i)
+      if (wrapped(warp, op.s[i]) >> lane & 1) from = x[static_cast<size_t>(i)].event, inherited = true;
+    // What fits either reading so far has not wrapped: the line to name is that of the first that does not.
+    const auto fits = [](const Ideal& y) {
+      return (y.as_signed >= INT32_MIN && y.as_signed <= INT32_MAX) || (y.as_unsigned >= 0 && y.as_unsigned <= UINT32_MAX);
+    };
+    Ideal& to = made[static_cast<size_t>(lane)];
+    to = {bounded(as_signed), bounded(as_unsigned), 0};
+    bool sources_fit = true;
+    for (int i = 0; i < f.count; ++i) sources_fit &= fits(x[static_cast<size_t>(i)]);
+    to.event = inherited && !sources_fit ? from : event(warp, op, lane);
+    found |= 1u << lane;
+  });
+  put(warp, op.d, mask, found, made);
+}
+
+/// Signed division, shift, minimum and maximum of a wrapped value; nothing wraps here.
+void WrapCheck::signed_only(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
+  std::array<Ideal, 32> made;
+  const uint32_t found = (wrapped(warp, op.s[0]) | wrapped(warp, op.s[1])) & mask;
+  const auto combine = [&](int64_t a, int64_t b) -> int64_t {
+    switch (f.act) {
+      case Act::shift_right:
+        return a >> std::clamp<int64_t>(b, 0, 63);
+      case Act::divide:
+        return b == 0 ? 0 : a / b;
+      case Act::remainder:
+        return b == 0 ? 0 : a % b;
+      case Act::least:
+        return std::min(a, b);
+      default:
+        return std::max(a, b);
+    }
+  };
+  for_lanes(found, [&](int lane) {
+    const Ideal a = value(warp, op.s[0], lane), b = value(warp, op.s[1], lane);
+    const uint32_t event = wrapped(warp, op.s[0]) >> lane & 1 ? a.event : b.event;
+    made[static_cast<size_t>(lane)] = {combine(a.as_signed, b.as_signed), combine(a.as_unsigned, b.as_unsigned), event};
+  });
+  put(warp, op.d, mask, found, made);
+}
+
+void WrapCheck::carry_on(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
+  uint32_t found = 0;
+  std::array<Ideal, 32> made;
+  for (int i = 0; i < f.count; ++i) {
+    if (op.s[i] == no_slot) continue;
+    const uint32_t here = wrapped(warp, op.s[i]) & mask & ~found;
+    for_lanes(here, [&](int lane) { made[static_cast<size_t>(lane)] = ideal(warp, op.s[i], lane); });
+    found |= here;
+  }
+  put(warp, op.d, mask, found, made);
+}
+
+void WrapCheck::select(Warp& warp, const Op& op, uint32_t mask) {
+  const uint32_t first = warp.mask(op.s[2]);
+  const uint32_t found = ((wrapped(warp, op.s[0]) & first) | (wrapped(warp, op.s[1]) & ~first)) & mask;
+  std::array<Ideal, 32> made;
+  for_lanes(found, [&](int lane) {
+    made[static_cast<size_t>(lane)] = ideal(warp, op.s[first >> lane & 1 ? 0 : 1], lane);
+  });
+  put(warp, op.d, mask, found, made);
+}
+
+/// cvt to 64 bits, mul.wide and mad.wide: here it shows whether the machine's value is what was meant. A wide
+/// summand of mad.wide that is wrong already stays so.
+void WrapCheck::widen(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
+  uint32_t found = 0;
+  std::array<Ideal, 32> made;
+  const int words = f.act == Act::widen ? 1 : 2;
+  for (int i = 0; i < words; ++i)
+    for_lanes(wrapped(warp, op.s[i]) & mask & ~found, [&](int lane) {
+      const Ideal& meant = ideal(warp, op.s[i], lane);
+      const uint32_t bits = warp.word(op.s[i])[lane];
+      const int64_t is = f.is_signed ? static_cast<int32_t>(bits) : int64_t{bits};
+      if (is == meant.as_signed || is == meant.as_unsigned) return;
+      made[static_cast<size_t>(lane)] = {f.is_signed ? meant.as_signed : meant.as_unsigned, is, meant.event};
+      found |= 1u << lane;
+    });
+  if (f.count > 2) {
+    const uint32_t before = wrapped(warp, op.s[2]) & mask & ~found;
+    for_lanes(before, [&](int lane) { made[static_cast<size_t>(lane)] = ideal(warp, op.s[2], lane); });
+    found |= before;
+  }
+  put(warp, op.d, mask, found, made);
+}
+
+void WrapCheck::narrow(Warp& warp, const Op& op, uint32_t mask) {
+  uint32_t found = 0;
+  std::array<Ideal, 32> made;
+  for_lanes(mask, [&](int lane) {
+    const auto x = static_cast<int64_t>(warp.wide(op.s[0])[lane]);
+    if (x >= INT32_MIN && x <= INT64_C(0xffffffff)) return;
+    made[static_cast<size_t>(lane)] = {bounded(x), bounded(x), event(warp, op, lane)};
+    found |= 1u << lane;
+  });
+  put(warp, op.d, mask, found, made);
+}
+
+/// An address: wide ones were judged when they were widened, 32-bit ones are judged here, with the offset that
+/// the instruction adds: "[%r1+4096]" may start from a negative %r1.
+void WrapCheck::use(Warp& warp, const Op& op, Slot slot, bool wide, int64_t offset, uint32_t mask) {
+  const uint32_t suspects = wrapped(warp, slot) & mask;
+  for_lanes(suspects, [&](int lane) {
+    Ideal meant = ideal(warp, slot, lane);
+    if (!wide) {
+      meant.as_signed += offset, meant.as_unsigned += offset;
+      const int64_t is = static_cast<uint32_t>(warp.word(slot)[lane] + static_cast<uint32_t>(offset));
+      if (is == meant.as_signed || is == meant.as_unsigned) return;
+      meant.as_unsigned = is;
+    }
+    const Event& made = events_[meant.event];
+    CheckFinding* finding = log_.open(index_wrap, made.op, &op);
+    if (!finding) return;
+    const Site user{&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)};
+    finding->at = log_.place({made.op, user.block, user.thread}, made.place.access);
+    finding->other = log_.place(user, "uses it in the address of " + opcode_text(*code_, op));
+    const uint64_t base = wide ? warp.wide(slot)[lane] : warp.word(slot)[lane];
+    const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
+    const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;
+    finding->element = shared || local ? (shared ? "shared memory" : "local memory")
+                                       : block_->context->memory->describe(base + static_cast<uint64_t>(offset));
+    finding->message = fmt::format("{} at {} wraps around at 32 bits: the index is {} and should be {}; {} at {} by {} reaches {}",
+                                   opcode_text(*code_, *made.op), place_text(finding->at.where), meant.as_unsigned,
+                                   meant.as_signed, opcode_text(*code_, op), place_text(finding->other->where),
+                                   thread_text(*finding->other), finding->element);
+  });
+}
+
+void WrapCheck::after(Warp& warp, const Op& op, uint32_t mask) {
+  const Facts& f = facts_[static_cast<size_t>(&op - code_->ops.data())];
+  if (f.act == Act::load || f.act == Act::store) return through_local(warp, op, mask, f.act == Act::store);
+  if (f.act == Act::address && op.d != no_slot) wrapped(warp, op.d) &= ~mask;
+  if (f.act == Act::address && op.row->effect == Effect::load_matrix)
+    for (uint16_t i = 0; i < op.slot_count; ++i) wrapped(warp, op.slots[i]) = 0;
+  if (f.act != Act::shuffle) return;
+  const uint32_t source = wrapped(warp, op.s[0]);
+  uint32_t found = 0;
+  std::array<Ideal, 32> made;
+  for_lanes(mask, [&](int lane) {
+    const int from = static_cast<int>(warp.lane_source[lane]);
+    if (!(source >> from & 1)) return;
+    made[static_cast<size_t>(lane)] = ideal(warp, op.s[0], from);
+    found |= 1u << lane;
+  });
+  put(warp, op.d, mask, found, made);
+}
+
+/// Unoptimised code keeps its variables in local memory.
+void WrapCheck::through_local(Warp& warp, const Op& op, uint32_t mask, bool stores) {
+  auto& local = warps_[warp.index].local;
+  const bool is_local = warp.space == ptx::Space::local;
+  for (uint32_t i = 0; i < op.vector_length; ++i) {
+    const Slot slot = op.slots[i];
+    if (slot == no_slot) continue;
+    const auto key = [&](int lane) {
+      return static_cast<uint64_t>(lane) << 32 | (warp.address[lane] + uint64_t{i} * op.element_bytes);
+    };
+    if (!stores) {
+      uint32_t found = 0;
+      std::array<Ideal, 32> made;
+      if (is_local && !local.empty())
+        for_lanes(mask, [&](int lane) {
+          const auto kept = local.find(key(lane));
+          if (kept == local.end()) return;
+          made[static_cast<size_t>(lane)] = kept->second;
+          found |= 1u << lane;
+        });
+      put(warp, slot, mask, found, made);
+    } else if (is_local) {
+      const uint32_t found = wrapped(warp, slot);
+      for_lanes(mask, [&](int lane) {
+        if (found >> lane & 1)
+          local[key(lane)] = ideal(warp, slot, lane);
+        else if (!local.empty())
+          local.erase(key(lane));
+      });
+    }
+  }
+}
+
+void WrapCheck::copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
+  auto& local = warps_[warp.index].local;
+  if (local.empty()) return;
+  for_lanes(mask, [&](int lane) {
+    for (uint32_t byte = 0; byte < bytes; byte += 4) {
+      const uint64_t base = static_cast<uint64_t>(lane) << 32;
+      const auto kept = local.find(base | (from + byte));
+      if (kept == local.end())
+        local.erase(base | (to + byte));
+      else
+        local[base | (to + byte)] = Ideal(kept->second);
+    }
+  });
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,106 @@
+// Indices that wrap around at 32 bits on their way to an address. Beside a 32-bit register whose last integer
+// operation wrapped stand the values it would have had with unbounded integers, once with all that it was
+// made of read as signed and once as unsigned; PTX's add.s32 and mul.lo.s32 serve both. Where such a register
+// is widened (cvt to 64 bits, mul.wide, mad.wide) or is an address itself, and the machine's value is neither
+// of the two, the address is wrong: a finding where it is used, in bounds or not.
+//
+// Addition, subtraction, products, left shifts, negation and what signed division, shift, minimum and maximum
+// make of them carry the values on, and so do moves, selections, shuffles and local memory. Bit operations and
+// unsigned division end them: hashes and generators of random numbers wrap on purpose. A 64-bit value that is
+// narrowed and does not fit counts as wrapped too.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/vm/checks/check_log.h"
+#include "src/base/vm/trace.h"
+
+namespace assay::vm {
+
+class WrapCheck {
+ public:
+  explicit WrapCheck(CheckLog& log) : log_(log) {}
+
+  void enter(const LaunchContext&);
+  void begin_block(Block&);
+  void before(Warp&, const Op&, uint32_t mask);
+  void after(Warp&, const Op&, uint32_t mask);
+  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
+
+ private:
+  enum class Act : uint8_t {
+    none,
+    clear,
+    add,
+    subtract,
+    multiply,
+    multiply_add,
+    shift_left,
+    negate,
+    shift_right,
+    divide,
+    remainder,
+    least,
+    most,
+    carry_on,  ///< mov, cvt of the same width, wide sums: as the first source that wrapped
+    select,
+    widen,
+    widen_product,
+    narrow,
+    shuffle,
+    load,
+    store,
+    address
+  };
+  struct Facts {
+    Act act = Act::none;
+    bool is_signed = false, wide = false;
+    int count = 0;  ///< sources
+  };
+  /// Where a value wrapped: one per instruction.
+  struct Event {
+    const Op* op = nullptr;
+    CheckedPlace place;
+  };
+  /// What a wrapped 32-bit value should be; of a widened one, what it should be and what it is.
+  struct Ideal {
+    int64_t as_signed = 0, as_unsigned = 0;
+    uint32_t event = 0;
+    bool operator==(const Ideal&) const = default;
+  };
+  struct WarpState {
+    std::vector<uint32_t> wrapped;  ///< lanes, by slot / 64
+    std::vector<Ideal> ideal;       ///< by slot / 4 + lane
+    std::unordered_map<uint64_t, Ideal> local;  ///< by lane << 32 | address
+  };
+
+  static Facts facts_of(const Code&, const Op&);
+  uint32_t& wrapped(const Warp& warp, Slot slot) { return warps_[warp.index].wrapped[slot / 64]; }
+  Ideal& ideal(const Warp& warp, Slot slot, int lane) {
+    return warps_[warp.index].ideal[slot / 4 + static_cast<size_t>(lane)];
+  }
+  Ideal value(const Warp&, Slot, int lane);
+  void put(Warp&, Slot, uint32_t mask, uint32_t found, const std::array<Ideal, 32>&);
+  void arithmetic(Warp&, const Op&, const Facts&, uint32_t mask);
+  void signed_only(Warp&, const Op&, const Facts&, uint32_t mask);
+  void carry_on(Warp&, const Op&, const Facts&, uint32_t mask);
+  void select(Warp&, const Op&, uint32_t mask);
+  void widen(Warp&, const Op&, const Facts&, uint32_t mask);
+  void narrow(Warp&, const Op&, uint32_t mask);
+  void through_local(Warp&, const Op&, uint32_t mask, bool stores);
+  void use(Warp&, const Op&, Slot, bool wide, int64_t offset, uint32_t mask);
+  uint32_t event(Warp&, const Op&, int lane);
+
+  CheckLog& log_;
+  const Code* code_ = nullptr;
+  Block* block_ = nullptr;
+  std::vector<Facts> facts_;
+  std::vector<char> immediate_;  ///< by slot / 64
+  std::vector<WarpState> warps_;
+  std::vector<Event> events_;
+  std::unordered_map<const Op*, uint32_t> event_of_op_;
+};
+
+}  // namespace assay::vm

@@ -1,0 +1,435 @@
+// Facts of the ops, guards, sinks and the judgement of the outputs.
+#include "src/base/vm/checks/written_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "src/base/ptx/type.h"
+#include "src/base/vm/rows/warp_rows.h"
+
+namespace assay::vm {
+namespace {
+
+constexpr CheckLog::Kind unwritten_branch{"unwritten", "unwritten-branch"},
+    unwritten_address{"unwritten", "unwritten-address"}, unwritten_output{"unwritten", "unwritten-output"},
+    unwritten_tensor_core{"unwritten", "unwritten-tensor-core"}, never_written{"unwritten", "never-written"};
+
+}  // namespace
+
+uint8_t* ByteStates::at(uint64_t offset) {
+  const uint64_t number = offset / page_bytes;
+  if (number != last_number_) {
+    auto& page = pages_[number];
+    if (!page) {
+      page = std::make_unique<uint8_t[]>(page_bytes);
+      std::memset(page.get(), initial_, page_bytes);
+    }
+    last_number_ = number;
+    last_ = page.get();
+  }
+  return last_ + offset % page_bytes;
+}
+
+ByteState ByteStates::state(uint64_t offset) const {
+  const auto page = pages_.find(offset / page_bytes);
+  return page == pages_.end() ? initial_ : static_cast<ByteState>(page->second[offset % page_bytes]);
+}
+
+WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
+  const Row& row = *op.row;
+  const std::string opcode = opcode_text(code, op);
+  const auto is = [&](const char* prefix) { return opcode.starts_with(prefix); };
+  const bool writes = op.d != no_slot;
+  switch (row.effect) {
+    case Effect::arithmetic:
+      if (op.kind == Kind::compare) return Route::compare;
+      if (!writes) return Route::none;
+      if (row.sources[0] == ptx::Type::none) return Route::clear;
+      if (ptx::is_packed(row.result) && row.sources[0] == ptx::Type::f32) return Route::packed_convert;
+      return ptx::is_packed(row.result) && ptx::is_packed(row.sources[0]) ? Route::packed : Route::plain;
+    case Effect::bits:
+      if (op.kind == Kind::compare) return Route::compare;
+      if (!writes) return Route::none;
+      if (is("addc") || is("subc") || is("madc") || opcode.find(".cc") != std::string::npos) return Route::carry;
+      if (is("vote.") || is("match.") || is("redux.")) return Route::exchange;
+      if (is("cvta") || is("isspacep")) return Route::plain;
+      if (row.sources[0] == ptx::Type::none) return Route::clear;
+      if (is("and.pred") || is("or.pred")) return Route::predicates;
+      if (row.result == ptx::Type::pred) return Route::plain;
+      if (is("and.") || is("or.")) return Route::masking;
+      if (is("xor.") || is("not.") || is("lop3.")) return Route::by_byte;
+      if (is("shl.") || is("shr.")) return Route::shift;
+      if (is("prmt.")) return Route::permute;
+      if (is("mul.") || is("mad.")) return Route::multiply;
+      return opcode.find("16x2") != std::string::npos ? Route::packed : Route::plain;
+    case Effect::move:
+      if (row.pattern == "call results") return Route::copy_local;
+      if (op.slots) return op.immediate == 1 ? Route::unpack : Route::pack;
+      return writes ? Route::move : Route::none;
+    case Effect::select:
+      return writes ? Route::select : Route::none;
+    case Effect::load:
+      return Route::load;
+    case Effect::store:
+      return Route::store;
+    case Effect::atomic:
+      return Route::atomic;
+    case Effect::shuffle:
+      return Route::shuffle;
+    case Effect::matrix:
+      return Route::matrix;
+    case Effect::load_matrix:
+      return Route::load_matrix;
+    case Effect::store_matrix:
+      return Route::store_matrix;
+    case Effect::move_matrix:
+      return Route::move_matrix;
+    case Effect::async_copy:
+      return Route::copy;
+    default:
+      return op.kind == Kind::branch_table ? Route::jump : writes ? Route::clear : Route::none;
+  }
+}
+
+WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
+  Facts f;
+  if (!op.row) return f;
+  const std::string opcode = opcode_text(code, op);
+  f.route = route_of(code, op);
+  f.d_bytes = op.d_cell == Cell::wide ? 8 : op.d_cell == Cell::word ? 4 : 1;
+  f.left = opcode.starts_with("shl.");
+  f.is_or = opcode.starts_with("or.");
+  f.carry_in = opcode.starts_with("addc") || opcode.starts_with("subc") || opcode.starts_with("madc");
+  f.carry_out = opcode.find(".cc") != std::string::npos;
+  const auto add = [&](Slot slot, ptx::Type type) {
+    const Cell cell = cell_of(type);
+    if (slot == no_slot || cell == Cell::none || f.count == 4) return;
+    const int bytes = cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(type));
+    f.sources[f.count++] = {slot, static_cast<uint8_t>(bytes), cell == Cell::mask};
+  };
+  // Rows with a signature say their sources; the others are known by their decoding.
+  for (size_t i = 0; i < 4; ++i) add(op.s[i], op.row->sources[i]);
+  if (f.count == 0) {
+    if (opcode.starts_with("cvta")) add(op.s[0], op.d_cell == Cell::wide ? ptx::Type::b64 : ptx::Type::b32);
+    if (opcode.starts_with("isspacep")) add(op.s[0], ptx::Type::b64);
+    if (opcode.starts_with("vote.")) add(op.s[0], ptx::Type::pred);
+    if (opcode.starts_with("redux.") || f.route == Route::jump || f.route == Route::shuffle)
+      add(op.s[0], ptx::Type::b32);
+    if (opcode.starts_with("match.")) add(op.s[0], op.type);
+    if (f.route == Route::carry)
+      for (size_t i = 0; i < op.source_count; ++i) add(op.s[i], op.type);
+    if (f.route == Route::unpack) add(op.s[0], op.type);
+    if (f.route == Route::atomic)
+      for (size_t i = 1; i < 3; ++i) add(op.s[i], op.type);
+  }
+  switch (op.kind) {
+    case Kind::branch:
+    case Kind::branch_table:
+    case Kind::call:
+    case Kind::ret:
+    case Kind::exit:
+    case Kind::barrier:
+    case Kind::trap:
+      f.acts = true;
+      break;
+    default:
+      f.acts = f.route == Route::store || f.route == Route::atomic || f.route == Route::copy;
+  }
+  return f;
+}
+
+void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten) {
+  for (const Allocation& a : memory.allocations()) {
+    if (!unwritten.contains(a.name) && !a.layout) continue;
+    Area& area = areas_.emplace_back(Area{a.name, a.base, a.bytes, ByteStates(a.bytes, never)});
+    if (!a.layout) continue;
+    const auto width = static_cast<uint64_t>(format(a.tensor->dtype).bytes);
+    for (int64_t flat = 0; flat < a.tensor->size(); ++flat)
+      for (uint64_t byte = 0; byte < width; ++byte)
+        *area.states.at(static_cast<uint64_t>(a.layout->position(flat)) * width + byte) = written;
+  }
+}
+
+void WrittenCheck::enter(const LaunchContext& context) {
+  context_ = &context;
+  code_ = context.code;
+  facts_.clear();
+  for (const Op& op : code_->ops) facts_.push_back(facts_of(*code_, op));
+  event_of_op_.clear();
+}
+
+void WrittenCheck::begin_block(Block& block) {
+  block_ = &block;
+  warps_.resize(block.warps.size());
+  for (WarpStates& w : warps_) {
+    w.bytes.assign(code_->file_bytes / 32 + 8, 0);
+    std::fill_n(w.bytes.begin(), code_->register_bytes / 32, ~Lanes{0});
+    w.origin.assign(code_->file_bytes / 4 + 64, 0);
+    w.local.assign(size_t{32} * code_->local_bytes, never);
+    w.carry = 0;
+  }
+  shared_.assign(block.shared.size(), never);
+  stored_in_block_.clear();
+}
+
+WrittenCheck::Lanes WrittenCheck::any(const Warp& warp, const Source& source) {
+  const Lanes* const states = bytes(warp, source.slot);
+  Lanes found = 0;
+  for (int i = 0; i < source.bytes; ++i) found |= states[i];
+  return found;
+}
+
+uint32_t WrittenCheck::make_event(Warp& warp, const Op& op, int lane, std::string what) {
+  const auto [known, is_new] =
+      event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
+  if (!is_new) return known->second;
+  Event& made = events_.emplace_back();
+  made.op = &op;
+  made.place = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)},
+                          "read by " + opcode_text(*code_, op));
+  made.what = std::move(what);
+  return known->second;
+}
+
+uint32_t WrittenCheck::event_of(Warp& warp, const Op& op, const Source& source, int lane) {
+  const uint32_t known = of(warp).origin[source.slot / 4 + static_cast<size_t>(source.is_mask ? 0 : lane)];
+  if (known) return known;
+  std::string name = "a register";
+  if (op.function >= 0 && op.instruction >= 0) {
+    const ptx::Function& function = code_->module->functions[static_cast<size_t>(op.function)];
+    const ptx::Instruction& instruction = function.body[static_cast<size_t>(op.instruction)];
+    // Its name, where the instruction reads a single register.
+    int32_t only = -1, count = 0;
+    for (size_t i = 1; i < instruction.operands.size(); ++i)
+      if (instruction.operands[i].reg >= 0) only = instruction.operands[i].reg, ++count;
+    if (count == 1) name = "register " + function.registers[static_cast<size_t>(only)].name;
+  }
+  return make_event(warp, op, lane, name);
+}
+
+/// States of `count` bytes in the lanes of `mask`; the first source that is not written gives its event.
+void WrittenCheck::set(Warp& warp, const Op& op, Slot slot, int count, bool is_mask, uint32_t mask,
+                       const ByteLanes& states) {
+  Lanes found = 0;
+  for (int i = 0; i < count; ++i) found |= states[static_cast<size_t>(i)] & mask;
+  // Before the states change: the destination may be a source.
+  std::array<uint32_t, 32> events{};
+  const Facts& f = facts(op);
+  for_lanes(found, [&](int lane) {
+    for (int i = 0; i < f.count && !events[static_cast<size_t>(lane)]; ++i)
+      if (any(warp, f.sources[static_cast<size_t>(i)]) >> lane & 1)
+        events[static_cast<size_t>(lane)] = event_of(warp, op, f.sources[static_cast<size_t>(i)], lane);
+  });
+  put(warp, slot, count, is_mask, mask, states, events);
+}
+
+void WrittenCheck::put(Warp& warp, Slot slot, int count, bool is_mask, uint32_t mask, const ByteLanes& states,
+                       const std::array<uint32_t, 32>& events) {
+  Lanes* const to = &of(warp).bytes[slot / 32];
+  Lanes found = 0;
+  for (int i = 0; i < count; ++i) {
+    to[i] = (to[i] & ~mask) | (states[static_cast<size_t>(i)] & mask);
+    found |= states[static_cast<size_t>(i)] & mask;
+  }
+  for_lanes(found, [&](int lane) {
+    if (events[static_cast<size_t>(lane)])
+      of(warp).origin[slot / 4 + static_cast<size_t>(is_mask ? 0 : lane)] = events[static_cast<size_t>(lane)];
+  });
+}
+
+void WrittenCheck::set_all(Warp& warp, const Op& op, Slot slot, int count, bool is_mask, uint32_t mask,
+                           Lanes states) {
+  if (!(states & mask)) return clear(warp, slot, count, mask);
+  ByteLanes all;
+  all.fill(states);
+  set(warp, op, slot, count, is_mask, mask, all);
+}
+
+void WrittenCheck::clear(Warp& warp, Slot slot, int count, uint32_t mask) {
+  Lanes* const to = &of(warp).bytes[slot / 32];
+  for (int i = 0; i < count; ++i) to[i] &= ~mask;
+}
+
+/// A guard that was never written: a finding where the op acts, else its result depends on it.
+void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
+  const Source guard{op.guard, 1, true};
+  guard_lanes_ = any(warp, guard) & active;
+  if (!guard_lanes_) return;
+  if (strict_) strict(warp, op, guard, guard_lanes_);
+  if (facts(op).acts) return sink(warp, op, guard, guard_lanes_, unwritten_branch, "decides whether it runs");
+  guard_event_ = event_of(warp, op, guard, std::countr_zero(guard_lanes_));
+  each_destination(op, [&](Slot slot, int count, bool is_mask) {
+    Lanes* const to = &of(warp).bytes[slot / 32];
+    for (int i = 0; i < count; ++i) to[i] |= guard_lanes_;
+    for_lanes(guard_lanes_, [&](int lane) {
+      of(warp).origin[slot / 4 + static_cast<size_t>(is_mask ? 0 : lane)] = guard_event_;
+    });
+  });
+}
+
+void WrittenCheck::sink(Warp& warp, const Op& op, const Source& source, Lanes lanes, const CheckLog::Kind& kind,
+                        const char* what) {
+  const int lane = std::countr_zero(lanes);
+  const Event& event = events_[event_of(warp, op, source, lane)];
+  if (event.elsewhere) return;
+  CheckFinding* finding = log_.open(kind, &op, event.op);
+  if (!finding) return;
+  finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)}, what);
+  finding->other = event.place;
+  finding->element = event.what;
+  finding->message = fmt::format("{}, never written, {} at {} by {}, {} {} at {}", event.what,
+                                 event.place.access, place_text(event.place.where), thread_text(event.place),
+                                 what, opcode_text(*code_, op), place_text(finding->at.where));
+}
+
+void WrittenCheck::strict(Warp& warp, const Op& op, const Source& source, uint32_t mask) {
+  const Lanes found = any(warp, source) & mask;
+  if (!found || warp.block->trap) return;
+  const int lane = std::countr_zero(found);
+  raise(warp, op, lane, "unwritten-read",
+        fmt::format("{} was never written", events_[event_of(warp, op, source, lane)].what));
+}
+
+void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
+  const Facts& f = facts(op);
+  if (!op.guarded) guard_lanes_ = 0;
+  if (strict_)
+    for (int i = 0; i < f.count; ++i) strict(warp, op, f.sources[static_cast<size_t>(i)], mask);
+  const auto address = [&](Slot slot, bool wide) {
+    const Source source{slot, static_cast<uint8_t>(wide ? 8 : 4), false};
+    if (const Lanes found = any(warp, source) & mask)
+      sink(warp, op, source, found, unwritten_address, "is an address of");
+  };
+  switch (f.route) {
+    case Route::load_matrix:
+    case Route::store_matrix:
+    case Route::load:
+    case Route::store:
+    case Route::atomic:
+      return address(op.s[0], op.address_wide);
+    case Route::copy:
+      address(op.s[0], op.address_wide);
+      return address(op.s[1], op.address2_wide);
+    case Route::jump:
+      if (const Lanes found = any(warp, f.sources[0]) & mask)
+        sink(warp, op, f.sources[0], found, unwritten_branch, "decides the way of");
+      return;
+    case Route::none:
+    case Route::matrix:
+    case Route::move_matrix:
+    case Route::shuffle:
+    case Route::copy_local:
+      return;
+    default:
+      return value(warp, op, mask);
+  }
+}
+
+void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
+  switch (facts(op).route) {
+    case Route::load:
+      load(warp, op, mask);
+      break;
+    case Route::store:
+      store(warp, op, mask);
+      break;
+    case Route::atomic:
+      atomic(warp, op, mask);
+      break;
+    case Route::load_matrix:
+      load_matrix(warp, op);
+      break;
+    case Route::store_matrix:
+      store_matrix(warp, op);
+      break;
+    case Route::move_matrix:
+      move_matrix(warp, op);
+      break;
+    case Route::shuffle:
+      shuffle(warp, op, mask);
+      break;
+    case Route::matrix:
+      matrix(warp, op);
+      break;
+    case Route::copy_local:
+      for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+        copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
+      break;
+    default:
+      break;
+  }
+  if (guard_lanes_ & mask)
+    each_destination(op, [&](Slot slot, int count, bool) {
+      for (int i = 0; i < count; ++i) of(warp).bytes[slot / 32 + static_cast<size_t>(i)] |= guard_lanes_;
+    });
+}
+
+const ByteStates* WrittenCheck::states(const std::string& name) const {
+  for (const Area& area : areas_)
+    if (area.name == name) return &area.states;
+  return nullptr;
+}
+
+void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {
+  for (const PlanOutput& output : outputs)
+    for (Area& area : areas_) {
+      if (area.name != output.name) continue;
+      const int found = memory.find(area.base, 0);
+      if (found < 0) continue;
+      const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
+      if (allocation.tensor && allocation.tensor->size() > 0)
+        end_output(allocation, area.states, *allocation.tensor);
+    }
+}
+
+/// Elements of which a byte was never stored, and elements that came of something never written.
+void WrittenCheck::end_output(const Allocation& allocation, ByteStates& states, const Tensor& tensor) {
+  if (!tensor.is_held()) return;  // of these only what the blocks wrote is there
+  const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
+  int64_t missing = 0, first_missing = -1, last_missing = -1;
+  std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
+  for (int64_t flat = 0; flat < tensor.size(); ++flat) {
+    const uint64_t offset = static_cast<uint64_t>(flat) * width;
+    const uint8_t* const here = states.at(offset);
+    uint8_t all = 0;
+    for (uint64_t i = 0; i < width; ++i) all |= here[i];
+    if (all & never) {
+      if (missing++ == 0) first_missing = flat;
+      last_missing = flat;
+    } else if (all) {
+      const auto event = stored_.find((allocation.base + offset) & ~uint64_t{3});
+      auto& known = spoiled.try_emplace(event == stored_.end() ? 0 : event->second, 0, flat).first->second;
+      ++known.first;
+    }
+  }
+  if (missing && !partial_) {
+    if (CheckFinding* finding = log_.open(never_written, &tensor)) {
+      finding->count = static_cast<uint64_t>(missing);
+      finding->element = tensor.element_name(first_missing);
+      finding->at.access = "not written";
+      finding->message = fmt::format(
+          "{} of {} elements of {} {} were never written, from {} to {}", missing, tensor.size(), tensor.name,
+          tensor.shape_text(), finding->element, tensor.element_name(last_missing));
+    }
+  }
+  for (const auto& [event, found] : spoiled) {
+    const Event& origin = events_[event];
+    if (origin.elsewhere) continue;
+    const bool multiplied = !origin.through.empty();
+    CheckFinding* finding = log_.open(multiplied ? unwritten_tensor_core : unwritten_output, origin.op, &tensor);
+    if (!finding) continue;
+    finding->count = static_cast<uint64_t>(found.first);
+    finding->at = origin.place;
+    finding->element = tensor.element_name(found.second);
+    finding->message = fmt::format(
+        "{} of {} elements of {}, first {}, depend on {}, never written, {} at {} by {}{}", found.first,
+        tensor.size(), tensor.name, finding->element, origin.what, origin.place.access,
+        place_text(origin.place.where), thread_text(origin.place),
+        multiplied ? ", an operand of " + origin.through : "");
+  }
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,220 @@
+// Unwritten values that matter: a lane mask per byte of every register cell, and a state per byte of memory,
+// say what was never written or came of what was never written. Moves, loads, stores, shuffles, cp.async and
+// calls carry the state along; arithmetic unites its sources; of a select only the chosen side counts, and
+// `and`, `or`, `mul` and predicates forget a side that the other one decides. A finding is made where such a
+// value reaches a branch, an address or an element of an output; loading, moving and computing with it is
+// none, so that padded lanes that are masked or selected away are silent.
+//
+// A tensor-core product carries the state of row i of A and column j of B into element (i, j), so that a
+// padded row spoils its own row of the result only.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/vm/checks/check_log.h"
+#include "src/base/vm/trace.h"
+
+namespace assay::vm {
+
+/// State of a byte of memory.
+enum ByteState : uint8_t {
+  written = 0,
+  never = 1,    ///< nothing was stored
+  derived = 2,  ///< what was stored came of something never written
+};
+
+/// States of an allocation's bytes, in pages made on first touch.
+class ByteStates {
+ public:
+  static constexpr uint64_t page_bytes = 1 << 14;
+  ByteStates() = default;
+  ByteStates(uint64_t bytes, ByteState initial) : bytes_(bytes), initial_(initial) {}
+  /// From `offset` on; those of one aligned access lie together.
+  uint8_t* at(uint64_t offset);
+  ByteState state(uint64_t offset) const;
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  uint64_t bytes_ = 0;
+  ByteState initial_ = written;
+  std::unordered_map<uint64_t, std::unique_ptr<uint8_t[]>> pages_;
+  uint64_t last_number_ = ~uint64_t{0};
+  uint8_t* last_ = nullptr;
+};
+
+class WrittenCheck {
+ public:
+  /// `strict`: a trap at the first read of anything never written. `partial`: only some blocks run, so that
+  /// what the others would have written is no fault.
+  WrittenCheck(CheckLog& log, bool strict, bool partial) : log_(log), strict_(strict), partial_(partial) {}
+
+  /// Outputs, workspaces and the gaps of views start as never written; everything else is.
+  void begin_run(const Memory&, const std::set<std::string>& unwritten);
+  void enter(const LaunchContext&);
+  void begin_block(Block&);
+  void guarded(Warp&, const Op&, uint32_t active);
+  void before(Warp&, const Op&, uint32_t mask);
+  void after(Warp&, const Op&, uint32_t mask);
+  void landed(Warp&, const Landing&);
+  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
+  /// Elements of the outputs that were never written, or that came of what was not.
+  void end_run(const Memory&, const std::vector<PlanOutput>&);
+  /// States of the bytes of an output or workspace; null for other names.
+  const ByteStates* states(const std::string& name) const;
+
+ private:
+  /// How an op passes states on; found once.
+  enum class Route : uint8_t {
+    none,
+    clear,
+    plain,
+    by_byte,
+    masking,
+    multiply,
+    predicates,
+    compare,
+    shift,
+    permute,
+    packed,
+    packed_convert,
+    move,
+    select,
+    pack,
+    unpack,
+    carry,
+    exchange,
+    load,
+    store,
+    atomic,
+    copy,
+    copy_local,
+    shuffle,
+    matrix,
+    load_matrix,
+    store_matrix,
+    move_matrix,
+    jump
+  };
+  struct Source {
+    Slot slot = no_slot;
+    uint8_t bytes = 0;  ///< low ones that count; of a predicate 1
+    bool is_mask = false;
+  };
+  struct Facts {
+    Route route = Route::none;
+    std::array<Source, 4> sources{};
+    uint8_t count = 0;
+    uint8_t d_bytes = 0;   ///< of d: 4, 8, or 1 for a predicate
+    bool left = false;     ///< of shifts
+    bool is_or = false;    ///< `or`: ones decide; else `and`: zeros do
+    bool carry_in = false, carry_out = false;
+    bool acts = false;  ///< its guard matters at once: it branches, waits or changes memory
+  };
+  /// Something never written that was read: one per instruction that reads.
+  struct Event {
+    CheckedPlace place;
+    std::string what;  ///< "shared tile + 128", "register %f3"
+    const Op* op = nullptr;
+    std::string through;     ///< the first tensor-core instruction it entered, as text
+    bool elsewhere = false;  ///< a block that does not run would have written it
+  };
+  /// Bit per lane.
+  using Lanes = uint32_t;
+  using ByteLanes = std::array<Lanes, 8>;  ///< by byte of a register
+  struct WarpStates {
+    std::vector<Lanes> bytes;      ///< by slot / 32 + byte
+    std::vector<uint32_t> origin;  ///< event, by slot / 4 + lane; a predicate's by slot / 4; 0: the register itself
+    std::vector<uint8_t> local;    ///< [lane][byte]
+    Lanes carry = 0;
+  };
+
+  static Facts facts_of(const Code&, const Op&);
+  static Route route_of(const Code&, const Op&);
+  const Facts& facts(const Op& op) const { return facts_[static_cast<size_t>(&op - code_->ops.data())]; }
+  WarpStates& of(const Warp& warp) { return warps_[warp.index]; }
+  const Lanes* bytes(const Warp& warp, Slot slot) { return &of(warp).bytes[slot / 32]; }
+  Lanes any(const Warp&, const Source&);
+  /// The event behind lane's state of a source; made where the register itself was never written.
+  uint32_t event_of(Warp&, const Op&, const Source&, int lane);
+  uint32_t make_event(Warp&, const Op&, int lane, std::string what);
+  void set(Warp&, const Op&, Slot, int count, bool is_mask, uint32_t mask, const ByteLanes& states);
+  void set_all(Warp&, const Op&, Slot, int count, bool is_mask, uint32_t mask, Lanes states);
+  void clear(Warp&, Slot, int count, uint32_t mask);
+  /// visit(slot, bytes, is_mask)
+  template <class Visit>
+  void each_destination(const Op& op, Visit visit) const {
+    const Facts& f = facts(op);
+    if (f.route == Route::load || f.route == Route::unpack || f.route == Route::load_matrix) {
+      for (uint16_t i = 0; i < op.slot_count; ++i)
+        if (op.slots[i] != no_slot)
+          visit(op.slots[i], f.route == Route::load && (op.immediate >> i & 1) ? 8 : 4, false);
+      return;
+    }
+    if (op.d != no_slot) visit(op.d, f.d_bytes, op.d_cell == Cell::mask);
+    if (op.d2 != no_slot) visit(op.d2, 1, true);
+  }
+  /// States and events of a destination.
+  void put(Warp&, Slot, int count, bool is_mask, uint32_t mask, const ByteLanes&,
+           const std::array<uint32_t, 32>& events);
+  void sink(Warp&, const Op&, const Source&, Lanes, const CheckLog::Kind&, const char* what);
+  void strict(Warp&, const Op&, const Source&, uint32_t mask);
+
+  // written_values.cpp
+  void value(Warp&, const Op&, uint32_t mask);
+  void masking(Warp&, const Op&, const Facts&, uint32_t mask);
+  void multiply(Warp&, const Op&, const Facts&, uint32_t mask);
+  void predicates(Warp&, const Op&, const Facts&, uint32_t mask);
+  void compare(Warp&, const Op&, const Facts&, uint32_t mask);
+  void shift(Warp&, const Op&, const Facts&, uint32_t mask);
+  void permute(Warp&, const Op&, const Facts&, uint32_t mask);
+  void select(Warp&, const Op&, const Facts&, uint32_t mask);
+  void pack(Warp&, const Op&, uint32_t mask);
+  void unpack(Warp&, const Op&, uint32_t mask);
+  void carry(Warp&, const Op&, const Facts&, uint32_t mask);
+  void shuffle(Warp&, const Op&, uint32_t mask);
+  void matrix(Warp&, const Op&);
+  void move_matrix(Warp&, const Op&);
+  void store_matrix(Warp&, const Op&);
+  // written_memory.cpp
+  uint8_t* states_at(Warp&, int lane, ptx::Space, uint64_t address);  ///< null: all written there
+  uint32_t& stored_event(const Warp&, int lane, ptx::Space, uint64_t address);
+  uint32_t memory_event(Warp&, const Op&, int lane, ptx::Space, uint64_t address, uint8_t state);
+  void load(Warp&, const Op&, uint32_t mask);
+  void load_element(Warp&, const Op&, int lane, ptx::Space, uint64_t address, uint32_t count, ByteLanes&,
+                    uint32_t* origins, int at = 0);
+  void store(Warp&, const Op&, uint32_t mask);
+  void store_element(Warp&, const Op&, const Source&, int lane, ptx::Space, uint64_t address, uint32_t count);
+  void atomic(Warp&, const Op&, uint32_t mask);
+  void load_matrix(Warp&, const Op&);
+  void copy_bytes(Warp&, const Op&, int lane, ptx::Space from, uint64_t source, ptx::Space to, uint64_t target,
+                  uint32_t count);
+  void end_output(const Allocation&, ByteStates&, const Tensor&);
+
+  CheckLog& log_;
+  bool strict_, partial_;
+  const Code* code_ = nullptr;
+  const LaunchContext* context_ = nullptr;
+  Block* block_ = nullptr;
+  std::vector<Facts> facts_;
+  std::vector<WarpStates> warps_;
+  std::vector<uint8_t> shared_;
+  struct Area {
+    std::string name;
+    uint64_t base = 0, bytes = 0;
+    ByteStates states;
+  };
+  std::vector<Area> areas_;  ///< of what starts unwritten, ascending base
+  std::vector<Event> events_{1};
+  std::unordered_map<const Op*, uint32_t> event_of_op_;  ///< of this launch
+  /// Where a derived value was stored, by 4 bytes -> event; of the block's own memory, and of global memory.
+  std::unordered_map<uint64_t, uint32_t> stored_in_block_, stored_;
+  Lanes guard_lanes_ = 0;  ///< of the guarded op that runs: lanes whose guard was never written
+  uint32_t guard_event_ = 0;
+};
+
+}  // namespace assay::vm

@@ -1,0 +1,114 @@
+// A module decoded for the engine: one flat array of ops over register slots; operands, addresses, immediates
+// and reconvergence points are resolved once.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "src/base/ptx/program.h"
+#include "src/base/vm/instruction_row.h"
+
+namespace assay::vm {
+
+/// Byte offset of a cell in a warp's register file. Immediates and special registers have cells of their own.
+using Slot = uint32_t;
+inline constexpr Slot no_slot = ~0u;
+
+enum class BooleanOp : uint8_t { none, land, lor, lxor };
+
+struct Op {
+  const Row* row = nullptr;
+  Kind kind = Kind::nothing;
+  bool guarded = false, guard_negated = false;
+  Cell d_cell = Cell::none;
+  uint8_t source_count = 0;
+  LaneFunction lanes = nullptr;
+  Slot guard = no_slot;
+  Slot d = no_slot;   ///< first destination
+  Slot d2 = no_slot;  ///< second of p|q or d|p
+  Slot s[4] = {no_slot, no_slot, no_slot, no_slot};
+
+  // compare
+  BooleanOp boolean = BooleanOp::none;
+  bool third_negated = false;  ///< !c of setp (s[2]), !a of votes
+
+  // memory: Warp::address = cell(s[0]) + offset
+  ptx::Space space = ptx::Space::none;
+  ptx::Type type = ptx::Type::none;  ///< of one element
+  uint8_t element_bytes = 0, vector_length = 1;
+  bool address_wide = true;  ///< s[0] is a 64-bit cell
+  bool address2_wide = true;
+  int64_t offset = 0, offset2 = 0;  ///< cp.async: the destination is cell(s[1]) + offset2
+
+  /// Vector operands flattened in PTX order (ld.v4: 4 destinations; mma: D, A, B, C; mov {..}), with count.
+  const Slot* slots = nullptr;
+  uint16_t slot_count = 0;
+  uint64_t immediate = 0;  ///< modifiers a warp function needs (shfl mode, barrier, mma shape ...)
+
+  int32_t target = -1;       ///< branch or call target
+  int32_t reconverge = -1;   ///< first op of the immediate post-dominator; -1: none
+  int32_t exponential = -1;  ///< index of its exponent range
+  int32_t function = -1,
+          instruction = -1;  ///< into Module::functions and Function::body (-1: made by the decoder)
+};
+
+/// A call's results on their way back: Op::slots holds (from, to, bytes) triples of the lane's local memory.
+inline bool copies_results(const Op& op) {
+  return op.row && op.row->effect == Effect::move && op.slots && op.d == no_slot && op.immediate != 1;
+}
+
+/// A register-file cell with a fixed value in every warp.
+struct Immediate {
+  Slot slot;
+  Cell cell;
+  uint64_t bits;
+};
+
+/// A special register that the entry reads ("%tid.x"), filled at the start of a block.
+struct SpecialCell {
+  Slot slot;
+  Cell cell;
+  std::string name;
+};
+
+/// A variable in shared or local memory, for messages and for the check that addresses stay inside it.
+struct NamedArea {
+  std::string name;  ///< as in the source where the PTX name is a mangled one
+  uint32_t offset = 0, bytes = 0;
+  int32_t function = -1, variable = -1;  ///< into Module::functions (-1: module scope) and its variables
+  bool dynamic = false;                  ///< extern shared: reaches to the end of shared memory
+};
+/// "tile + 128", "4 bytes past the end of tile (1024 bytes)", "byte 12".
+std::string area_text(const std::vector<NamedArea>&, uint64_t address);
+
+/// An entry and the functions it calls, decoded. Register slots of all functions are disjoint (recursion is
+/// refused).
+struct Code {
+  std::shared_ptr<const ptx::Module> module;
+  int32_t entry = -1;   ///< into Module::functions
+  std::vector<Op> ops;  ///< the entry's first op is ops[0]
+  std::vector<std::unique_ptr<Slot[]>> slot_pool;
+  std::vector<std::vector<int32_t>> branch_tables;  ///< Op::immediate of brx.idx
+  std::vector<Immediate> immediates;
+  std::vector<SpecialCell> specials;
+  uint32_t register_bytes =
+      0;  ///< the first part of a register file: registers, poisoned at the start of a block
+  uint32_t file_bytes = 0;            ///< then immediates and special registers
+  uint32_t shared_bytes = 0;          ///< static shared memory; dynamic shared memory follows
+  uint32_t local_bytes = 0;           ///< per thread: .local variables and call parameters
+  std::vector<int32_t> exponentials;  ///< op index by exponent range
+  bool global_atomics = false;        ///< blocks then run one after another
+  std::vector<NamedArea> shared_areas, local_areas;  ///< ascending offsets
+};
+
+/// Address of module variable `index` where it is .global or .const.
+uint64_t variable_address(int32_t index);
+/// Address of function `index` of the module: what an indirect call jumps to.
+uint64_t function_address(int32_t index);
+
+/// Decodes entry `name`. Throws BadInput naming opcode, line and kernel of a form that the table lacks.
+std::shared_ptr<const Code> decode(std::shared_ptr<const ptx::Module> module, const std::string& name);
+
+}  // namespace assay::vm

@@ -1,0 +1,159 @@
+// Reconvergence points: the immediate post-dominator of each branch (Cooper, Harvey and Kennedy, "A simple,
+// fast dominance algorithm", 2001, on the reversed graph).
+#include <algorithm>
+#include <vector>
+
+#include "src/base/vm/decoder.h"
+
+namespace assay::vm {
+namespace {
+
+struct Graph {
+  std::vector<int32_t> first;  ///< op of each block
+  std::vector<std::vector<int32_t>> successors, predecessors;
+  std::vector<int32_t> leaving;  ///< blocks that end in exit, ret or trap
+};
+
+bool leaves(const Op& op) {
+  return !op.guarded && (op.kind == Kind::exit || op.kind == Kind::ret || op.kind == Kind::trap);
+}
+
+std::vector<int32_t> targets_of(const Code& code, const Op& op) {
+  if (op.kind == Kind::branch) return {op.target};
+  if (op.kind == Kind::branch_table) return code.branch_tables[op.immediate];
+  return {};
+}
+
+Graph make_graph(const Code& code, int32_t begin, int32_t end) {
+  const auto size = static_cast<size_t>(end - begin);
+  std::vector<char> leader(size + 1, 0);
+  leader[0] = 1;
+  for (int32_t i = begin; i < end; ++i) {
+    const Op& op = code.ops[static_cast<size_t>(i)];
+    for (const int32_t target : targets_of(code, op)) leader[static_cast<size_t>(target - begin)] = 1;
+    if (op.kind == Kind::branch || op.kind == Kind::branch_table || leaves(op))
+      leader[static_cast<size_t>(i + 1 - begin)] = 1;
+  }
+  Graph graph;
+  std::vector<int32_t> block_of(size);
+  for (size_t i = 0; i < size; ++i) {
+    if (leader[i]) graph.first.push_back(begin + static_cast<int32_t>(i));
+    block_of[i] = static_cast<int32_t>(graph.first.size()) - 1;
+  }
+  const size_t blocks = graph.first.size();
+  graph.successors.resize(blocks);
+  graph.predecessors.resize(blocks);
+  for (size_t b = 0; b < blocks; ++b) {
+    const int32_t last = (b + 1 < blocks ? graph.first[b + 1] : end) - 1;
+    const Op& op = code.ops[static_cast<size_t>(last)];
+    auto& next = graph.successors[b];
+    for (const int32_t target : targets_of(code, op))
+      next.push_back(block_of[static_cast<size_t>(target - begin)]);
+    const bool falls =
+        !leaves(op) && (op.guarded || (op.kind != Kind::branch && op.kind != Kind::branch_table));
+    if (falls && last + 1 < end) next.push_back(static_cast<int32_t>(b) + 1);
+    if (leaves(op)) graph.leaving.push_back(static_cast<int32_t>(b));
+    for (const int32_t s : next)
+      graph.predecessors[static_cast<size_t>(s)].push_back(static_cast<int32_t>(b));
+  }
+  return graph;
+}
+
+/// Blocks that the first can reach.
+std::vector<char> reachable(const Graph& graph) {
+  std::vector<char> seen(graph.first.size(), 0);
+  std::vector<int32_t> todo{0};
+  seen[0] = 1;
+  while (!todo.empty()) {
+    const int32_t block = todo.back();
+    todo.pop_back();
+    for (const int32_t next : graph.successors[static_cast<size_t>(block)]) {
+      if (seen[static_cast<size_t>(next)]) continue;
+      seen[static_cast<size_t>(next)] = 1;
+      todo.push_back(next);
+    }
+  }
+  return seen;
+}
+
+/// Immediate post-dominators with `exits` as the only ends; -1: none (the end itself), -2: does not reach an
+/// end.
+std::vector<int32_t> post_dominators(const Graph& graph, const std::vector<int32_t>& exits) {
+  const auto blocks = static_cast<int32_t>(graph.first.size());
+  const int32_t end = blocks;  // virtual node after all exits
+  std::vector<char> is_exit(static_cast<size_t>(blocks), 0);
+  for (const int32_t e : exits) is_exit[static_cast<size_t>(e)] = 1;
+  // Postorder of the reversed graph from the virtual end.
+  std::vector<int32_t> order, number(static_cast<size_t>(blocks) + 1, -1);
+  std::vector<char> seen(static_cast<size_t>(blocks) + 1, 0);
+  std::vector<std::pair<int32_t, size_t>> path{{end, 0}};
+  seen[static_cast<size_t>(end)] = 1;
+  while (!path.empty()) {
+    auto& [node, at] = path.back();
+    const std::vector<int32_t>& next = node == end ? exits : graph.predecessors[static_cast<size_t>(node)];
+    if (at == next.size()) {
+      number[static_cast<size_t>(node)] = static_cast<int32_t>(order.size());
+      order.push_back(node);
+      path.pop_back();
+      continue;
+    }
+    const int32_t to = next[at++];
+    if (!seen[static_cast<size_t>(to)]) {
+      seen[static_cast<size_t>(to)] = 1;
+      path.emplace_back(to, 0);
+    }
+  }
+  std::vector<int32_t> parent(static_cast<size_t>(blocks) + 1, -2);
+  parent[static_cast<size_t>(end)] = end;
+  auto meet = [&](int32_t a, int32_t b) {
+    while (a != b) {
+      while (number[static_cast<size_t>(a)] < number[static_cast<size_t>(b)])
+        a = parent[static_cast<size_t>(a)];
+      while (number[static_cast<size_t>(b)] < number[static_cast<size_t>(a)])
+        b = parent[static_cast<size_t>(b)];
+    }
+    return a;
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto it = order.rbegin(); it != order.rend(); ++it) {
+      const int32_t node = *it;
+      if (node == end) continue;
+      int32_t best = is_exit[static_cast<size_t>(node)] ? end : -2;
+      for (const int32_t s : graph.successors[static_cast<size_t>(node)]) {
+        if (parent[static_cast<size_t>(s)] == -2) continue;
+        best = best == -2 ? s : meet(best, s);
+      }
+      if (best != parent[static_cast<size_t>(node)]) {
+        parent[static_cast<size_t>(node)] = best;
+        changed = true;
+      }
+    }
+  }
+  parent.pop_back();
+  for (int32_t& p : parent)
+    if (p == end) p = -1;
+  return parent;
+}
+
+}  // namespace
+
+void find_reconvergence(Code& code, size_t begin, size_t end) {
+  Graph graph = make_graph(code, static_cast<int32_t>(begin), static_cast<int32_t>(end));
+  const std::vector<char> live = reachable(graph);
+  std::erase_if(graph.leaving, [&](int32_t block) { return !live[static_cast<size_t>(block)]; });
+  if (graph.leaving.empty()) return;
+  // Early exits never rejoin, so the last way out alone decides where the others wait; code that cannot reach
+  // it is judged with every way out.
+  const std::vector<int32_t> main = post_dominators(graph, {graph.leaving.back()});
+  const std::vector<int32_t> all = post_dominators(graph, graph.leaving);
+  for (size_t b = 0; b < graph.first.size(); ++b) {
+    const size_t last = (b + 1 < graph.first.size() ? static_cast<size_t>(graph.first[b + 1]) : end) - 1;
+    Op& op = code.ops[last];
+    if (op.kind != Kind::branch && op.kind != Kind::branch_table) continue;
+    const int32_t block = main[b] != -2 ? main[b] : all[b];
+    op.reconverge = block < 0 ? -1 : graph.first[static_cast<size_t>(block)];
+  }
+}
+
+}  // namespace assay::vm

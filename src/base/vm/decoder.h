@@ -1,0 +1,109 @@
+// Turns the instructions of one entry into ops. Rows with operands of their own (memory, vectors, labels)
+// decode themselves through this interface.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "src/base/ptx/program.h"
+#include "src/base/vm/call_graph.h"
+#include "src/base/vm/code.h"
+
+namespace assay::vm {
+
+class Decoder {
+ public:
+  Decoder(std::shared_ptr<const ptx::Module> module, int32_t entry);
+  std::shared_ptr<const Code> decode();
+
+  // For the decode functions of rows:
+  /// Slot of a source operand read as `type`: register, immediate, special register or address of a symbol.
+  Slot source(const ptx::Operand&, ptx::Type type);
+  /// Slot of a destination register (or a scratch cell for `_`); its cell must be `type`'s.
+  Slot destination(const ptx::Operand&, ptx::Type type);
+  /// Slot and cell of a register, whatever its type.
+  std::pair<Slot, Cell> register_cell(const ptx::Operand&);
+  /// Space, base slot and offset of [address]; op.space must be set.
+  void address(const ptx::Operand&, Op&);
+  /// The same as a pair, for a second address of an instruction.
+  std::pair<Slot, int64_t> second_address(const ptx::Operand&, bool* wide);
+  void set_slots(Op&, const std::vector<Slot>&);
+  /// A cell of its own, for what one op hands to the next.
+  Slot new_cell(Cell);
+  /// Appends an op that runs before the one being decoded.
+  void emit(const Op& op) { code_->ops.push_back(op); }
+  uint64_t constant(const ptx::Operand&);
+  /// For instructions that become several ops: one that runs before the instruction's own.
+  void append(const Op& op) { code_->ops.push_back(op); }
+  /// A 32-bit cell that no register of the program has.
+  Slot scratch_word();
+  /// "ld.global.v4.f32" -> {"ld", "global", "v4", "f32"}, canonical.
+  std::vector<std::string> parts(const ptx::Instruction&) const;
+  void mark_global_atomics() { code_->global_atomics = true; }
+  [[noreturn]] void fail(const ptx::Instruction&, const std::string& what) const;
+  [[noreturn]] void fail(const std::string& what) const { fail(*current_, what); }
+  void expect_operands(const ptx::Instruction&, size_t least, size_t most) const;
+
+  void compare_operands(const ptx::Instruction&, const Row&, Op&);
+  void branch_to(Op&, const ptx::Operand& label);
+  void branch_table(Op&, const ptx::Operand& labels);
+  void call(const ptx::Instruction&, Op&);
+
+ private:
+  struct Fixup {
+    size_t op;
+    int32_t instruction;  ///< of the current function; body size: its end
+    int32_t table_entry;  ///< -1: Op::target
+  };
+
+  void call_function(const ptx::Instruction&, const CallSite&, int32_t callee, Op&);
+  int32_t argument_variable(const ptx::Instruction&, const ptx::Operand&) const;
+  void call_assertion(const ptx::Instruction&, const CallSite&, Op&);
+  void call_address(const ptx::Instruction&, const CallSite&, Op&);
+  bool takes(const CallSite&, const ptx::Function&) const;
+  bool is_too_wide(const ptx::Operand&, ptx::Type);
+  Slot low_word(const ptx::Operand&, const Op& user);
+  void lay_out_memory();
+  void function(int32_t index);
+  void instruction(const ptx::Instruction&, int32_t index);
+  void plain_operands(const ptx::Instruction&, const Row&, Op&);
+  void resolve_branches();
+  void relocate_constants();
+  const Row* row_of(const ptx::Instruction&) const;
+  [[noreturn]] void refuse(const ptx::Instruction&) const;
+  Slot register_slot(int32_t reg);
+  Slot constant_slot(uint64_t bits, Cell cell);
+  Slot special_slot(const std::string& name, Cell cell);
+  uint64_t symbol_value(const ptx::Operand&);
+  uint64_t literal_bits(const ptx::Operand&, ptx::Type type) const;
+  ptx::Space symbol_space(const ptx::Operand&) const;
+  const ptx::Function& here() const { return module_->functions[static_cast<size_t>(function_)]; }
+
+  std::shared_ptr<const ptx::Module> module_;
+  CallGraph call_graph_;
+  std::shared_ptr<Code> code_;
+  int32_t function_ = -1;
+  const ptx::Instruction* current_ = nullptr;
+  std::vector<Fixup> fixups_;
+  std::vector<int32_t> first_op_;  ///< by instruction of the current function, end included
+  std::map<std::pair<int32_t, int32_t>, Slot> registers_;  ///< (function, register)
+  std::map<std::pair<uint64_t, Cell>, Slot> constants_;
+  std::map<std::string, Slot> specials_;
+  std::vector<Slot> scratch_;  ///< by Cell
+  uint32_t constant_bytes_ = 0;
+  std::vector<int64_t> variable_offsets_;  ///< module .shared variables
+  std::map<std::pair<int32_t, int32_t>, int64_t>
+      function_offsets_;                                 ///< (function, variable or -1 - parameter)
+  std::vector<int32_t> function_start_;                  ///< op index by function, -1 not yet decoded
+  std::vector<std::pair<size_t, int32_t>> call_fixups_;  ///< op, function
+  std::vector<int32_t> pending_functions_;
+};
+
+/// Fills Op::reconverge of the branches in ops [first, last): the immediate post-dominator
+/// (control_flow.cpp).
+void find_reconvergence(Code& code, size_t first, size_t last);
+
+}  // namespace assay::vm

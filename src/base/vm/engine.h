@@ -1,0 +1,326 @@
+// The engine: runs the warps of one block, in turn, each until it waits or ends. A template over the trace
+// (trace.h), so that a plain run pays nothing for the hooks.
+#pragma once
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "src/base/vm/approximate.h"
+#include "src/base/vm/trace.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+
+/// Op::immediate of barriers.
+enum BarrierMode : uint64_t { barrier_sync, barrier_arrive, barrier_popc, barrier_and, barrier_or };
+
+/// What one exponential instruction saw; order-preserving integers of its arguments
+/// (LaneKit::argument_range).
+struct ArgumentRange {
+  int32_t smallest = INT32_MAX, largest = INT32_MIN;
+  uint64_t count = 0, nans = 0;
+};
+
+/// One host thread's state, kept over blocks and launches of one Code.
+struct Worker {
+  Block block;
+  std::vector<std::byte> file_memory;
+  std::vector<ArgumentRange> ranges;  ///< by Code::exponentials
+  uint64_t lane_instructions = 0;
+};
+
+/// Sizes the worker's buffers for a launch and writes the constants of its register files.
+void prepare_worker(Worker&, const LaunchContext&);
+/// Resets registers, shared memory, barriers and special registers for a block.
+void start_block(Worker&, uint64_t linear_index);
+/// Copies the (from, to, bytes) triples of Op::slots within each lane's local memory.
+void copy_local(Warp&, const Op&, uint32_t mask);
+/// Arrival of a warp at a barrier. False: trapped.
+bool arrive_at_barrier(Warp&, const Op&, uint32_t mask);
+/// Lets waiting warps go where their barrier is complete. False: nothing can move any more, and the block has
+/// trapped.
+bool release_barriers(Block&);
+
+template <class Trace>
+class Engine {
+ public:
+  Engine(Worker& worker, Trace& trace) : worker_(worker), trace_(trace), kit_(lane_kit()) {}
+
+  /// Runs block `linear_index` of the launch the worker was prepared for. A trap is left in
+  /// Worker::block.trap.
+  void run_block(uint64_t linear_index) {
+    start_block(worker_, linear_index);
+    Block& block = worker_.block;
+    if constexpr (Trace::enabled) trace_.begin_block(block);
+    for (bool running = true; running && !block.trap;) {
+      running = false;
+      for (Warp& warp : block.warps) {
+        if (warp.state != WarpState::running) continue;
+        run_warp(warp);
+        if (block.trap) break;
+      }
+      if (block.trap || !release_barriers(block)) break;
+      if constexpr (requires { trace_.released(block); }) trace_.released(block);
+      for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
+    }
+    if (!block.trap) warpgroups_agree(block);
+    if constexpr (Trace::enabled) trace_.end_block(block);
+  }
+
+ private:
+  static constexpr uint64_t slice =
+      uint64_t{1} << 18;  // instructions before other warps get a turn (a warp may spin on another)
+
+  void run_warp(Warp& warp) {
+    const Op* const code = warp.block->context->code->ops.data();
+    const uint64_t budget = warp.block->context->instruction_budget;
+    const uint64_t stop = std::min(budget, warp.executed + slice);
+    uint64_t executed = warp.executed, lanes = 0;
+    alignas(64) uint64_t scratch[32];
+    for (;;) {
+      while (warp.current.pc == warp.current.reconverge)
+        if (!next_split(warp)) goto done;
+      const Op& op = code[warp.current.pc];
+      uint32_t mask = warp.current.mask;
+      ++executed;
+      if (op.guarded) {
+        if constexpr (requires { trace_.guarded(warp, op, mask); }) trace_.guarded(warp, op, mask);
+        mask &= op.guard_negated ? ~warp.mask(op.guard) : warp.mask(op.guard);
+        if (!mask) {
+          ++warp.current.pc;
+          continue;
+        }
+      }
+      lanes += static_cast<uint64_t>(std::popcount(mask));
+      if constexpr (Trace::enabled) trace_.before(warp, op, mask);
+      if constexpr (requires { trace_.stops; })
+        if (warp.block->trap) goto done;
+      switch (op.kind) {
+        case Kind::exponential:
+          note_argument(warp, op, mask);
+          [[fallthrough]];
+        case Kind::lanes:
+          run_lanes(warp, op, mask, scratch);
+          break;
+        case Kind::compare:
+          run_compare(warp, op, mask);
+          break;
+        case Kind::warp:
+          if (!op.row->warp(warp, op, mask)) goto done;
+          break;
+        case Kind::async_wait:
+          wait_for_copies(warp, op, mask);
+          break;
+        case Kind::nothing:
+          break;
+        default:
+          if (executed >= stop && (op.kind == Kind::branch || op.kind == Kind::branch_table)) {
+            if (executed >= budget) {
+              raise(warp, op, std::countr_zero(mask), "hang",
+                    fmt::format("the warp executed {} instructions without ending", executed));
+              goto done;
+            }
+            control(warp, op, mask);
+            goto done;
+          }
+          if (!control(warp, op, mask)) goto done;
+          if constexpr (Trace::enabled) trace_.after(warp, op, mask);
+          continue;
+      }
+      if constexpr (Trace::enabled) trace_.after(warp, op, mask);
+      ++warp.current.pc;
+    }
+  done:
+    warp.executed = executed;
+    worker_.lane_instructions += lanes;
+  }
+
+  void run_lanes(Warp& warp, const Op& op, uint32_t mask, void* scratch) {
+    auto cell = [&](Slot slot) -> const void* { return slot == no_slot ? nullptr : warp.file + slot; };
+    void* d = warp.file + op.d;
+    if (mask == ~0u) {
+      op.lanes(d, cell(op.s[0]), cell(op.s[1]), cell(op.s[2]), cell(op.s[3]));
+      return;
+    }
+    op.lanes(scratch, cell(op.s[0]), cell(op.s[1]), cell(op.s[2]), cell(op.s[3]));
+    if (op.d_cell == Cell::word)
+      kit_.blend_words(d, scratch, mask);
+    else if (op.d_cell == Cell::wide)
+      kit_.blend_wide(d, scratch, mask);
+    else
+      warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (*static_cast<const uint32_t*>(scratch) & mask);
+  }
+
+  /// Arguments of 16 bits enter the range as the floats that they are.
+  void note_argument(Warp& warp, const Op& op, uint32_t mask) {
+    const ptx::Type type = op.row->sources[0];
+    const uint32_t* words = warp.word(op.s[0]);
+    if (type == ptx::Type::f32) return note_floats(op, words, mask);
+    const bool brain = type == ptx::Type::bf16 || type == ptx::Type::bf16x2;
+    const int halves = type == ptx::Type::f16x2 || type == ptx::Type::bf16x2 ? 2 : 1;
+    for (int half = 0; half < halves; ++half) {
+      uint32_t floats[32];
+      for (int i = 0; i < 32; ++i) {
+        const auto bits = static_cast<uint16_t>(words[i] >> (16 * half));
+        floats[i] = brain ? widened_bf16(bits) : widened_f16(bits);
+      }
+      note_floats(op, floats, mask);
+    }
+  }
+  void note_floats(const Op& op, const void* floats, uint32_t mask) {
+    ArgumentRange& range = worker_.ranges[static_cast<size_t>(op.exponential)];
+    const uint32_t nans = kit_.argument_range(floats, mask, &range.smallest, &range.largest);
+    range.count += static_cast<uint64_t>(std::popcount(mask));
+    range.nans += static_cast<uint64_t>(std::popcount(nans));
+  }
+
+  /// setp.cmp.bool p|q: p = cmp bool c, q = !cmp bool c.
+  void run_compare(Warp& warp, const Op& op, uint32_t mask) {
+    const void* b = op.s[1] == no_slot ? nullptr : warp.file + op.s[1];
+    uint32_t first = op.row->mask(warp.file + op.s[0], b), second = ~first;
+    if (op.boolean != BooleanOp::none) {
+      const uint32_t third = op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2]);
+      if (op.boolean == BooleanOp::land) first &= third, second &= third;
+      if (op.boolean == BooleanOp::lor) first |= third, second |= third;
+      if (op.boolean == BooleanOp::lxor) first ^= third, second ^= third;
+    }
+    warp.mask(op.d) = (warp.mask(op.d) & ~mask) | (first & mask);
+    if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (second & mask);
+  }
+
+  /// Takes the next split that still has lanes. False: the warp has ended.
+  bool next_split(Warp& warp) {
+    while (!warp.stack.empty()) {
+      warp.current = warp.stack.back();
+      warp.stack.pop_back();
+      warp.current.mask &= warp.live;
+      if (warp.current.mask) return true;
+    }
+    warp.state = WarpState::done;
+    return false;
+  }
+
+  /// False: the warp stops running (waits, ended or trapped).
+  bool control(Warp& warp, const Op& op, uint32_t mask) {
+    switch (op.kind) {
+      case Kind::branch:
+        branch(warp, op, mask);
+        return true;
+      case Kind::branch_table:
+        return branch_by_table(warp, op, mask);
+      case Kind::call:
+        copy_local(warp, op, mask);
+        if constexpr (Trace::enabled)
+          for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+            trace_.copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
+        warp.stack.push_back({warp.current.pc + 1, warp.current.mask, warp.current.reconverge});
+        warp.current = {op.target, mask, -1};
+        return true;
+      case Kind::ret:
+        return next_split(warp);
+      case Kind::exit:
+        warp.live &= ~mask;
+        warp.current.mask &= ~mask;
+        if (!warp.current.mask) return next_split(warp);
+        ++warp.current.pc;
+        return true;
+      case Kind::barrier: {
+        const bool arrived = arrive_at_barrier(warp, op, mask);
+        ++warp.current.pc;
+        return arrived && warp.state == WarpState::running;
+      }
+      default:
+        return raise(warp, op, std::countr_zero(mask), "trap", "the kernel executed a trap instruction");
+    }
+  }
+
+  void branch(Warp& warp, const Op& op, uint32_t taken) {
+    Split& now = warp.current;
+    const uint32_t others = now.mask & ~taken;
+    if (!others) {
+      now.pc = op.target;
+      return;
+    }
+    diverge(warp, op.reconverge);
+    if (now.pc + 1 != op.reconverge) warp.stack.push_back({now.pc + 1, others, op.reconverge});
+    now = {op.target, taken, op.reconverge};
+  }
+
+  /// The lanes meet again at `reconverge`: what runs there waits below the paths that lead to it.
+  void diverge(Warp& warp, int32_t reconverge) {
+    const Split& now = warp.current;
+    if (reconverge >= 0 && reconverge != now.reconverge)
+      warp.stack.push_back({reconverge, now.mask, now.reconverge});
+  }
+
+  bool branch_by_table(Warp& warp, const Op& op, uint32_t mask) {
+    const std::vector<int32_t>& table = warp.block->context->code->branch_tables[op.immediate];
+    const uint32_t* index = warp.word(op.s[0]);
+    const Split now = warp.current;
+    std::vector<Split> paths;
+    if (now.mask & ~mask) paths.push_back({now.pc + 1, now.mask & ~mask, op.reconverge});
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      if (index[lane] >= table.size())
+        return raise(warp, op, lane, "branch",
+                     fmt::format("index {} of a branch table of {}", index[lane], table.size()));
+      const int32_t target = table[index[lane]];
+      Split* path = nullptr;
+      for (Split& known : paths)
+        if (known.pc == target) path = &known;
+      if (path)
+        path->mask |= 1u << lane;
+      else
+        paths.push_back({target, 1u << lane, op.reconverge});
+    }
+    if (paths.size() == 1) {
+      warp.current.pc = paths[0].pc;
+      return true;
+    }
+    diverge(warp, op.reconverge);
+    for (size_t i = 1; i < paths.size(); ++i) warp.stack.push_back(paths[i]);
+    warp.current = paths[0];
+    return true;
+  }
+
+  /// Lands the copies of lanes in `mask` except those of their newest op.immediate groups.
+  void wait_for_copies(Warp& warp, const Op& op, uint32_t mask) {
+    const bool all = op.immediate == ~uint64_t{0};
+    size_t kept = 0;
+    for (size_t i = 0; i < warp.pending_count; ++i) {
+      PendingCopy& copy = warp.pending[i];
+      uint32_t landing = 0;
+      for (uint32_t rest = copy.mask & mask; rest; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
+        // Group numbers below committed are closed; the newest `immediate` closed ones may stay in flight.
+        if (all || copy.group[lane] + op.immediate < warp.committed[lane]) landing |= 1u << lane;
+      }
+      if (landing) land(warp, copy, landing);
+      copy.mask &= ~landing;
+      if (copy.mask) {
+        if (kept != i) std::swap(warp.pending[kept], warp.pending[i]);
+        ++kept;
+      }
+    }
+    warp.pending_count = kept;
+  }
+
+  void land(Warp& warp, const PendingCopy& copy, uint32_t lanes) {
+    std::byte* shared = warp.block->shared.data();
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      std::memcpy(shared + copy.shared[lane], copy.data + lane * 16, copy.bytes);
+    }
+    if constexpr (Trace::enabled)
+      trace_.landed(warp, Landing{copy.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
+  }
+
+  Worker& worker_;
+  Trace& trace_;
+  const LaneKit& kit_;
+};
+
+}  // namespace assay::vm

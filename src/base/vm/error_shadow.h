@@ -1,0 +1,95 @@
+// Error shadows: beside a float value of the machine, its exact counterpart as the double-double (value,
+// error), a bound, and the parts of the error by source line. Registers and memories hold them per 16-bit
+// half, at the first half of a value; `kind` says what starts there.
+//
+//   exact value = machine value + error
+//   |error| <= bound: the sum of |roundings| carried along the same slopes, nothing cancelled
+//   error = sum of parts, where all lines are followed
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/base/ptx/program.h"
+
+namespace assay::vm {
+
+enum class ErrorKind : uint8_t { none, f16, bf16, f32, f64 };
+
+inline int halves_of(ErrorKind kind) {
+  return kind == ErrorKind::f64 ? 4 : kind == ErrorKind::f32 ? 2 : 1;
+}
+/// Of an element of the type: f16x2 holds f16 in each half, tf32 is an f32 word. none for integers.
+inline ErrorKind error_kind_of(ptx::Type type) {
+  using ptx::Type;
+  if (type == Type::f32 || type == Type::tf32) return ErrorKind::f32;
+  if (type == Type::f16 || type == Type::f16x2) return ErrorKind::f16;
+  if (type == Type::bf16 || type == Type::bf16x2) return ErrorKind::bf16;
+  return type == Type::f64 ? ErrorKind::f64 : ErrorKind::none;
+}
+
+/// Value of an fp16 pattern (the low 16 bits), from a table. (error_trace.cpp)
+double half_value(uint32_t bits);
+
+struct FreeMemory {
+  void operator()(void* p) const { std::free(p); }
+};
+/// Zeros on pages that cost nothing until they are written.
+template <class T>
+std::unique_ptr<T[], FreeMemory> lazy_zeros(size_t count) {
+  void* p = std::calloc(std::max<size_t>(count, 1), sizeof(T));
+  if (!p) throw std::bad_alloc();
+  return std::unique_ptr<T[], FreeMemory>(static_cast<T*>(p));
+}
+
+/// A run of cells: one per half (memory), or per half and lane (registers: position * 32 + lane).
+template <int parts_count>
+struct ErrorCells {
+  std::unique_ptr<ErrorKind[], FreeMemory> kind;
+  std::unique_ptr<double[], FreeMemory> error, bound;
+  std::unique_ptr<float[], FreeMemory> parts;  ///< [cell][parts_count]
+  size_t count = 0;
+
+  void resize(size_t n) {
+    count = n;
+    kind = lazy_zeros<ErrorKind>(n);
+    error = lazy_zeros<double>(n);
+    bound = lazy_zeros<double>(n);
+    if constexpr (parts_count > 0) parts = lazy_zeros<float>(n * parts_count);
+  }
+  void forget() { std::fill_n(kind.get(), count, ErrorKind::none); }
+  void copy(size_t to, const ErrorCells& from_cells, size_t from) {
+    kind[to] = from_cells.kind[from];
+    if (kind[to] == ErrorKind::none) return;
+    error[to] = from_cells.error[from];
+    bound[to] = from_cells.bound[from];
+    if constexpr (parts_count > 0)
+      std::copy_n(from_cells.parts.get() + from * parts_count, parts_count, parts.get() + to * parts_count);
+  }
+};
+
+/// Global memory: one area per allocation of the plan, ascending base.
+template <int parts_count>
+struct ErrorMemory {
+  struct Area {
+    std::string name;
+    uint64_t base = 0, bytes = 0;
+    ErrorCells<parts_count> cells;
+  };
+  std::vector<Area> areas;
+
+  /// Index of the area that holds `address`; -1 for parameters and module variables. `hint`: the caller's
+  /// last answer.
+  int find(uint64_t address, int hint) const {
+    const auto holds = [&](const Area& a) { return address - a.base < a.bytes; };
+    if (hint >= 0 && holds(areas[static_cast<size_t>(hint)])) return hint;
+    const auto at = std::upper_bound(areas.begin(), areas.end(), address,
+                                     [](uint64_t value, const Area& a) { return value < a.base; });
+    return at == areas.begin() || !holds(*(at - 1)) ? -1 : static_cast<int>(at - areas.begin()) - 1;
+  }
+};
+
+}  // namespace assay::vm

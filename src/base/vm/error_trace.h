@@ -1,0 +1,170 @@
+// The trace that carries error shadows (error_shadow.h) beside a run of the engine.
+//
+// What travels unchanged carries its shadow: moves, packing, loads, stores, cp.async, ldmatrix, shuffles, the
+// chosen side of a select. Arithmetic rows follow Row::real; tensor-core sums are exact dot products.
+// Elsewhere the shadow ends and starts anew, without error, from the machine's value:
+// - integer operations on the bits of floats, unless they only move them: a half or a word of the result
+// whose
+//   bits are those of a shadowed source keeps its shadow (bf16 -> f32 by a shift, selection by masks);
+// - conversions to and from integers and rounding to integral values: the exact run takes the machine's
+//   integers, as it takes the machine's branches and selections;
+// - atomics;
+// - values that are not finite.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "src/base/vm/code.h"
+#include "src/base/vm/error_shadow.h"
+#include "src/base/vm/matrix_form.h"
+#include "src/base/vm/shadow_edges.h"
+#include "src/base/vm/trace.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+
+/// A value that parted from its exact counterpart by more than ErrorPlan::parting, relative to the latter.
+struct Parting {
+  uint64_t block = ~uint64_t{0};  ///< linear; ~0: none
+  uint64_t order = 0;             ///< of the warp instruction in its block
+  int32_t op = -1;
+  uint32_t thread = 0;
+  double value = 0, error = 0;
+};
+
+/// What the ops of one launch did, as the trace counts it; op is an index into Code::ops.
+struct OpErrors {
+  std::vector<uint64_t> roundings;  ///< by op: lanes whose own rounding was not zero
+  std::vector<double> largest;      ///< by op: largest |own rounding| / |result|
+  std::vector<EdgeSeen> edges;      ///< by op: what may leave its range (shadow_edges.h)
+  Parting first;                    ///< in the order of blocks, then of execution
+  uint64_t ended = 0;               ///< shadows that ended at a value that is not finite
+};
+
+/// What the traces of a launch share.
+template <int parts_count>
+struct ErrorPlan {
+  ErrorMemory<parts_count>* memory = nullptr;
+  double parting = 0;
+  std::vector<int> part_of_op;  ///< by op: the part its roundings enter, -1: none is followed
+};
+
+template <int parts_count>
+class ErrorTrace {
+ public:
+  static constexpr bool enabled = true;
+  explicit ErrorTrace(const ErrorPlan<parts_count>& plan) : plan_(plan) {}
+
+  void begin_block(Block&);
+  void before(Warp&, const Op&, uint32_t mask);
+  void after(Warp&, const Op&, uint32_t mask);
+  void landed(Warp&, const Landing&);
+  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
+  void end_block(Block&) {}
+
+  OpErrors counts;
+
+ private:
+  enum class Route : uint8_t {
+    none,
+    clear,
+    arithmetic,
+    results,
+    move,
+    pack,
+    unpack,
+    bits,
+    select,
+    load,
+    store,
+    atomic,
+    shuffle,
+    matrix,
+    load_matrix,
+    store_matrix,
+    move_matrix
+  };
+  using Cells = ErrorCells<parts_count>;
+  struct WarpCells {
+    Cells registers, local;
+  };
+  /// A source of the running op: values as doubles, errors and bounds.
+  struct Operand {
+    alignas(64) double value[32], error[32], bound[32];
+    bool exact = true;  ///< no lane carries a shadow: errors and bounds are zero, parts unset
+    float parts[32][parts_count ? parts_count : 1];
+  };
+  struct Result {
+    alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
+  };
+  /// Cells a memory instruction touches, by lane.
+  struct Place {
+    Cells* cells = nullptr;
+    size_t first = 0;
+  };
+
+  static Route route_of(const Op&);
+  size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
+  Cells& registers(const Warp& warp) { return warps_[warp.index].registers; }
+  static size_t cell(Slot slot, int half, int lane) {
+    return (slot / 64 + static_cast<size_t>(half)) * 32 + static_cast<size_t>(lane);
+  }
+  static void decode(const Warp&, Slot, int half, ErrorKind, double* values);
+  void gather(Warp&, Slot, int half, ErrorKind, Operand&);
+  void clear(Warp&, Slot, int halves, uint32_t mask);
+  Place place(Warp&, int lane, uint64_t address, ptx::Space);
+  static void overwrite(Place, int bytes);
+
+  void prepare_arithmetic(Warp&, const Op&);
+  void arithmetic(Warp&, const Op&, uint32_t mask);
+  void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
+  void note(Warp&, const Op&, const Result&, uint32_t mask);
+  void note_edge(const Op&, const double* value, uint32_t mask);
+  void round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const;
+  void note_argument(const Op&, uint32_t mask);
+  void prepare_bits(Warp&, const Op&);
+  void bits(Warp&, const Op&, uint32_t mask);
+  void copy_register(Warp&, Slot to, Slot from, int halves, uint32_t mask);
+  void pack(Warp&, const Op&, uint32_t mask);
+  void unpack(Warp&, const Op&, uint32_t mask);
+  void shuffle(Warp&, const Op&, uint32_t mask);
+  void load(Warp&, const Op&, uint32_t mask);
+  void store(Warp&, const Op&, uint32_t mask);
+  void atomic(Warp&, const Op&, uint32_t mask);
+  void load_matrix(Warp&, const Op&, uint32_t mask);
+  void store_matrix(Warp&, const Op&, uint32_t mask);
+  void move_matrix(Warp&, const Op&);
+  void prepare_matrix(Warp&, const Op&);
+  void matrix(Warp&, const Op&);
+  void matrix_tile(Warp&, const Op&, const MatrixForm&, int block, int tile);
+  void gather_shared(const Warp&, uint64_t at, Element, Operand&);
+  void gather_element(Warp&, Slot, Element, int i, Operand&);
+  static bool carries_errors(const MatrixForm& form) {
+    return !format_of(form.sum).integer && form.sum != Element::f64;
+  }
+
+  const ErrorPlan<parts_count>& plan_;
+  const Code* code_ = nullptr;
+  Block* block_ = nullptr;
+  uint64_t order_ = 0;
+  int area_hint_ = -1;
+  std::vector<Route> routes_;
+  std::vector<EdgeKind> edges_;  ///< by op
+  std::vector<bool> adds_;       ///< by op: add, sub or fma of f32 or f64
+  std::vector<WarpCells> warps_;
+  Cells shared_;
+  std::array<Operand, 6> operands_;  ///< three per half
+  /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.
+  bool bits_carry_ = false;
+  std::array<std::array<uint32_t, 32>, 3> words_{};
+  Cells scratch_;
+  struct Fragments;
+  std::shared_ptr<Fragments> fragments_;
+};
+
+extern template class ErrorTrace<0>;
+extern template class ErrorTrace<16>;
+
+}  // namespace assay::vm

@@ -1,0 +1,221 @@
+// Tensor-core sums: the exact dot product of the operands' exact values. A tf32 operand means its whole fp32
+// word: the bits that the tensor core drops are a rounding of the instruction. Operands of 8 bits and f64
+// sums carry no shadow; integers have none.
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "src/base/vm/error_trace.h"
+#include "src/base/vm/matrix_elements.h"
+
+namespace assay::vm {
+
+template <int parts_count>
+struct ErrorTrace<parts_count>::Fragments {
+  static constexpr int stored = parts_count ? parts_count : 1;
+  /// Rows x columns with errors, bounds and parts.
+  template <int rows, int columns>
+  struct Matrix {
+    alignas(64) double value[rows][columns], error[rows][columns], bound[rows][columns];
+    float parts[rows][columns][stored];
+  };
+  std::vector<Matrix<16, 32>> a;  ///< by block of 16 rows
+  std::vector<Matrix<32, 8>> b;   ///< by tile of 8 columns
+  std::vector<Matrix<16, 8>> c;   ///< [block][tile]
+
+  /// Lane `lane` of a gathered operand; `sign` is -1 where the instruction negates it.
+  template <class M>
+  static void put(M& m, int row, int column, const Operand& from, int lane, double sign) {
+    m.value[row][column] = sign * from.value[lane];
+    m.error[row][column] = sign * from.error[lane];
+    m.bound[row][column] = from.bound[lane];
+    if constexpr (parts_count > 0)
+      for (int p = 0; p < parts_count; ++p)
+        m.parts[row][column][p] = from.exact ? 0.0f : static_cast<float>(sign) * from.parts[lane][p];
+  }
+};
+
+/// An element of a matrix in shared memory as lane 0 of an operand.
+template <int parts_count>
+void ErrorTrace<parts_count>::gather_shared(const Warp& warp, uint64_t at, Element element, Operand& to) {
+  const int bits = format_of(element).bits;
+  uint64_t pattern = 0;
+  std::memcpy(&pattern, warp.block->shared.data() + at, static_cast<size_t>(bits / 8));
+  // The whole word of a tf32 operand.
+  to.value[0] = element == Element::tf32 ? std::bit_cast<float>(static_cast<uint32_t>(pattern))
+                                         : value_of(element, pattern);
+  to.error[0] = to.bound[0] = 0;
+  to.exact = true;
+  const ErrorKind kind = error_kind_of(format_of(element).type);
+  const size_t cell = at / 2;
+  if (kind == ErrorKind::none || shared_.kind[cell] != kind) return;
+  to.exact = false;
+  to.error[0] = shared_.error[cell];
+  to.bound[0] = shared_.bound[cell];
+  if constexpr (parts_count > 0)
+    std::copy_n(shared_.parts.get() + cell * parts_count, parts_count, to.parts[0]);
+}
+
+/// Element `i` of register `slot` in all lanes.
+template <int parts_count>
+void ErrorTrace<parts_count>::gather_element(Warp& warp, Slot slot, Element element, int i, Operand& to) {
+  const ElementFormat& format = format_of(element);
+  const ErrorKind kind = error_kind_of(format.type);
+  if (kind != ErrorKind::none) return gather(warp, slot, i, kind, to);
+  to.exact = true;
+  for (int lane = 0; lane < 32; ++lane) {
+    to.value[lane] =
+        value_of(element, warp.word(slot)[lane] >> (i * format.bits) & ((1u << format.bits) - 1));
+    to.error[lane] = to.bound[lane] = 0;
+  }
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
+  const MatrixElements elements(warp, op);
+  const MatrixForm& form = elements.form();
+  if (!carries_errors(form)) return;
+  if (!fragments_) fragments_ = std::make_shared<Fragments>();
+  Fragments& m = *fragments_;
+  const int blocks = form.rows == 32 ? 2 : 1, rows = form.rows / blocks;
+  m.a.resize(static_cast<size_t>(blocks));
+  m.b.resize(form.tiles);
+  m.c.resize(static_cast<size_t>(blocks * form.tiles));
+  const double a_sign = form.negate_a ? -1 : 1, b_sign = form.negate_b ? -1 : 1;
+  Operand& from = operands_[0];
+  const auto per = [](Element e) { return 32 / format_of(e).bits; };
+  if (form.a_in_shared) {
+    for (int row = 0; row < rows; ++row)
+      for (int k = 0; k < form.k; ++k) {
+        gather_shared(warp, elements.a(row, k).shared, form.a, from);
+        Fragments::put(m.a[0], row, k, from, 0, a_sign);
+      }
+  } else {
+    const int registers = form.a_registers() / blocks;
+    for (int r = 0; r < form.a_registers(); ++r)
+      for (int i = 0; i < per(form.a); ++i) {
+        gather_element(warp, op.slots[form.sum_registers() + r], form.a, i, from);
+        for (int lane = 0; lane < 32; ++lane) {
+          const FragmentPlace at = a_place(rows, per(form.a), r % registers, lane, i);
+          Fragments::put(m.a[static_cast<size_t>(r / registers)], at.row, at.column, from, lane, a_sign);
+        }
+      }
+  }
+  for (int t = 0; t < form.tiles; ++t) {
+    auto& b = m.b[static_cast<size_t>(t)];
+    if (form.warpgroup) {
+      for (int k = 0; k < form.k; ++k)
+        for (int n = 0; n < 8; ++n) {
+          gather_shared(warp, elements.b(k, 8 * t + n).shared, form.b, from);
+          Fragments::put(b, k, n, from, 0, b_sign);
+        }
+      continue;
+    }
+    const int registers = form.b_registers() / form.tiles,
+              first = form.sum_registers() + form.a_registers() + t * registers;
+    for (int r = 0; r < registers; ++r)
+      for (int i = 0; i < per(form.b); ++i) {
+        gather_element(warp, op.slots[first + r], form.b, i, from);
+        for (int lane = 0; lane < 32; ++lane) {
+          const FragmentPlace at = b_place(per(form.b), r, lane, i);
+          Fragments::put(b, at.row, at.column, from, lane, b_sign);
+        }
+      }
+  }
+  const bool halves = form.sum == Element::f16;
+  const int registers = form.sum_registers() / (blocks * form.tiles),
+            first_c = form.warpgroup ? 0 : form.sum_registers() + form.a_registers() + form.b_registers();
+  for (int r = 0; r < form.sum_registers(); ++r)
+    for (int i = 0; i < (halves ? 2 : 1); ++i) {
+      gather_element(warp, op.slots[first_c + r], form.sum, i, from);
+      if (!elements.adds()) {
+        std::fill_n(from.value, 32, 0.0), std::fill_n(from.error, 32, 0.0), std::fill_n(from.bound, 32, 0.0);
+        from.exact = true;
+      }
+      for (int lane = 0; lane < 32; ++lane) {
+        const FragmentPlace at = sum_place(halves, r % registers, lane, i);
+        Fragments::put(m.c[static_cast<size_t>(r / registers)], at.row, at.column, from, lane, 1);
+      }
+    }
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::matrix(Warp& warp, const Op& op) {
+  const MatrixForm form = MatrixForm::of(op.immediate);
+  if (!carries_errors(form)) {
+    for (int r = 0; r < form.sum_registers(); ++r)
+      clear(warp, op.slots[r], form.sum == Element::f64 ? 4 : 2, ~0u);
+    return;
+  }
+  const int blocks = form.rows == 32 ? 2 : 1;
+  for (int block = 0; block < blocks; ++block)
+    for (int tile = 0; tile < form.tiles; ++tile) matrix_tile(warp, op, form, block, tile);
+}
+
+/// 16 rows (of an 8-row form: 8) and 8 columns of D.
+template <int parts_count>
+void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const MatrixForm& form, int block,
+                                          int tile) {
+  const auto at_tile = static_cast<size_t>(block * form.tiles + tile);
+  const auto& a = fragments_->a[static_cast<size_t>(block)];
+  const auto& b = fragments_->b[static_cast<size_t>(tile)];
+  const auto& c = fragments_->c[at_tile];
+  const bool halves = form.sum == Element::f16;
+  const ErrorKind kind = halves ? ErrorKind::f16 : ErrorKind::f32;
+  const int blocks = form.rows == 32 ? 2 : 1, rows = form.rows / blocks, k = form.k;
+  const int sums = form.sum_registers() / (blocks * form.tiles);
+  const Slot* slots = op.slots + at_tile * static_cast<size_t>(sums);
+  // Eight cells of 32 lanes at most: registers of f32, halves of registers of f16.
+  const int runs = halves ? 2 * sums : sums;
+  double values[4][32];
+  alignas(64) double d[16][8] = {}, local[16][8], error[16][8], bound[16][8];
+  const auto place = [&](int run, int lane) {
+    return halves ? sum_place(true, run / 2, lane, run % 2) : sum_place(false, run, lane, 0);
+  };
+  for (int run = 0; run < runs; ++run) {
+    decode(warp, slots[halves ? run / 2 : run], halves ? run % 2 : 0, kind, values[run]);
+    for (int lane = 0; lane < 32; ++lane) {
+      const FragmentPlace at = place(run, lane);
+      d[at.row][at.column] = values[run][lane];
+    }
+  }
+  for (int row = 0; row < rows; ++row)
+    lane_kit().combine_sums(
+        k, {a.value[row], a.error[row], a.bound[row], b.value[0], b.error[0], b.bound[0], c.value[row],
+            c.error[row], c.bound[row], d[row], local[row], error[row], bound[row]});
+  Cells& cells = registers(warp);
+  const int own = parts_count > 0 ? plan_.part_of_op[op_index(op)] : -1;
+  for (int run = 0; run < runs; ++run) {
+    const int half = halves ? run % 2 : 0;
+    const Slot slot = slots[halves ? run / 2 : run];
+    Result result;
+    for (int lane = 0; lane < 32; ++lane) {
+      const auto [row, n] = place(run, lane);
+      const size_t at = cell(slot, half, lane);
+      const bool good = std::isfinite(error[row][n]);
+      if (!good) local[row][n] = error[row][n] = 0, ++counts.ended;
+      cells.kind[at] = good ? kind : ErrorKind::none;
+      if (!halves) cells.kind[at + 32] = ErrorKind::none;
+      cells.error[at] = error[row][n], cells.bound[at] = bound[row][n];
+      result.value[lane] = values[run][lane], result.local[lane] = local[row][n];
+      result.error[lane] = error[row][n];
+      if constexpr (parts_count > 0) {
+        float sum[parts_count];
+        for (int p = 0; p < parts_count; ++p) sum[p] = c.parts[row][n][p];
+        for (int i = 0; i < k; ++i) {
+          const auto x = static_cast<float>(a.value[row][i]);
+          const auto y = static_cast<float>(b.value[i][n] + b.error[i][n]);
+          for (int p = 0; p < parts_count; ++p) sum[p] += y * a.parts[row][i][p] + x * b.parts[i][n][p];
+        }
+        if (own >= 0) sum[own] += static_cast<float>(local[row][n]);
+        std::copy_n(sum, parts_count, &cells.parts[at * parts_count]);
+      }
+    }
+    note(warp, op, result, ~0u);
+  }
+}
+
+template class ErrorTrace<0>;
+template class ErrorTrace<16>;
+
+}  // namespace assay::vm

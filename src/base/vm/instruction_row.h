@@ -1,0 +1,141 @@
+// A row of the instruction table: the form as PTX spells it, the types of its operands, and what it does to
+// 32 lanes. Decoding, execution, recording and `assay list instructions` all read the row; nothing else
+// enumerates instructions.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/base/ptx/program.h"
+
+namespace assay::vm {
+
+struct Warp;
+struct Op;
+
+/// Registers are cells of 32 lanes: uint32_t[32] for every type up to 32 bits (narrower values in the low
+/// bits; readers ignore the rest), uint64_t[32] for 64-bit types, one uint32_t lane mask for a predicate.
+enum class Cell : uint8_t { none, word, wide, mask };
+Cell cell_of(ptx::Type);
+
+/// A pure function of cells: writes all 32 lanes of `d` (inactive ones hold anything; the engine blends them
+/// away). `d` may be one of the sources. Unused sources are null.
+using LaneFunction = void (*)(void* d, const void* a, const void* b, const void* c, const void* e);
+/// One step of a row's real meaning f on 32 lanes, as doubles (real_meaning.h in rows/).
+struct RealStep {
+  const double* result;    ///< the machine's, d
+  const double* value[3];  ///< the machine's operands, x
+  const double* error[3];  ///< e: exact operand - x
+  double* local;           ///< f(x) - d
+  double* slope[3];        ///< f(x + e) - f(x) = sum of slope[i] error[i]; anything where error[i] = 0
+};
+using RealFunction = void (*)(const RealStep&);
+/// A comparison: bit i of the result is lane i's.
+using MaskFunction = uint32_t (*)(const void* a, const void* b);
+/// Anything that needs the warp: memory, exchange between lanes, tensor cores. Touches only lanes in `mask`.
+/// False: the warp's block has trapped (Warp::block->trap says why).
+using WarpFunction = bool (*)(Warp&, const Op&, uint32_t mask);
+
+/// How the engine runs a row.
+enum class Kind : uint8_t {
+  lanes,        ///< Row::lanes on d, s[0..3]
+  exponential,  ///< the same, and the arguments of active lanes enter the exponent ranges
+  compare,      ///< Row::mask, combined with a predicate where the form says .and/.or/.xor
+  warp,         ///< Row::warp
+  async_wait,   ///< cp.async.wait_group, wait_all: Op::immediate groups may stay outstanding (~0: wait for
+                ///< everything)
+  branch,
+  branch_table,
+  call,
+  ret,
+  exit,
+  barrier,
+  trap,
+  nothing
+};
+
+/// What an instruction does to the values that pass through it, for recording.
+enum class Effect : uint8_t {
+  arithmetic,  ///< a floating-point result computed from all sources (fma, ex2, min, cvt between floats,
+               ///< packed halves)
+  bits,        ///< integer, logic and bit-field operations, also on the bits of floats; predicates
+  move,        ///< copies source bits unchanged: mov, packing and unpacking {..}
+  select,      ///< selp: source 0 where source 2 is true, else source 1
+  load,
+  store,
+  atomic,
+  shuffle,      ///< shfl.sync: Warp::lane_source tells the lane each lane read
+  matrix,        ///< mma, wmma.mma, wgmma: Op::immediate is a MatrixForm; slots D, A, B, C (wgmma: D, and A
+                 ///< in registers)
+  load_matrix,   ///< ldmatrix: Warp::address holds the 16-byte row addresses by lane
+  store_matrix,  ///< stmatrix: the same
+  move_matrix,   ///< movmatrix
+  async_copy,   ///< cp.async: lands later, Trace::landed
+  control       ///< branches, barriers, fences, votes
+};
+
+/// Where the bits come from on an architecture.
+enum class Status : uint8_t { exact, measured_sm90, modelled };
+
+struct Row {
+  std::string pattern;  ///< "add.{u32,s32}": alternatives in braces, possibly empty
+  Kind kind = Kind::nothing;
+  Effect effect = Effect::control;
+  Status status = Status::exact;
+  ptx::Type result = ptx::Type::none;  ///< of the destination (mma: of D)
+  std::array<ptx::Type, 4> sources{};  ///< none beyond the last
+  LaneFunction lanes = nullptr;
+  MaskFunction mask = nullptr;
+  WarpFunction warp = nullptr;
+  /// What the row means on real numbers; per half of a packed type. Null: no meaning of its own (integers,
+  /// rounding to integral values), shadows start anew at its result.
+  RealFunction real = nullptr;
+  /// Fills the parts of an Op that the plain signature does not cover; null: sources and result say it all.
+  void (*decode)(class Decoder&, const ptx::Instruction&, Op&) = nullptr;
+};
+
+/// Every row.
+const std::vector<Row>& rows();
+/// Instruction sets of the host for which the lane rows were compiled and that this processor has.
+std::vector<std::string> lane_sets();
+/// The rows of lane functions of one set, in the same order in each.
+std::vector<Row> lane_rows(std::string_view set);
+/// The forms that a row's pattern stands for.
+std::vector<std::string> forms_of(const Row&);
+/// The row of a dotted opcode, cache and ordering qualifiers dropped; null if there is none.
+const Row* find_row(std::string_view opcode);
+/// The opcode as the table spells it: qualifiers that change no bits (cache operators, memory order, .uni)
+/// dropped.
+std::string canonical_form(std::string_view opcode);
+
+/// Operands of LaneKit::combine_sums: a[k], b[k][8], c[8], d[8].
+struct MatrixRow {
+  const double *a, *a_error, *a_bound;
+  const double *b, *b_error, *b_bound;
+  const double *c, *c_error, *c_bound;
+  const double* d;
+  double *local, *error, *bound;  ///< [8]
+};
+
+/// Engine steps compiled per instruction set of the host.
+struct LaneKit {
+  void (*blend_words)(void* d, const void* from, uint32_t mask);
+  void (*blend_wide)(void* d, const void* from, uint32_t mask);
+  /// Smallest and largest argument of active lanes as order-preserving integers (see exponent_order); NaN,
+  /// and -Inf for the smallest, left out; returns the mask of NaN lanes.
+  uint32_t (*argument_range)(const void* x, uint32_t mask, int32_t* smallest, int32_t* largest);
+  /// 32 floats (a word cell) as doubles.
+  void (*widen_floats)(double* d, const void* x);
+  /// error = local + sum slope_i error_i; bound = |local| + sum |slope_i| bound_i, over `arity` operands and
+  /// 32 lanes.
+  void (*combine_errors)(const RealStep&, int arity, const double* const* bounds, double* error,
+                         double* bound);
+  /// One accumulator row of a tensor-core sum, 8 columns: error and bound of sum_k a[k] b[k][n] + c[n]
+  /// against the machine's d[n]; operands as doubles, errors (_e) and bounds (_b) beside them.
+  void (*combine_sums)(int k, const MatrixRow&);
+};
+const LaneKit& lane_kit();
+
+}  // namespace assay::vm

@@ -1,0 +1,71 @@
+// A plan made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything that
+// can be wrong with the plan or its PTX is found here, before anything runs.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/plan/plan.h"
+#include "src/base/vm/machine.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+
+/// The blocks of a launch that run, in order.
+struct BlockList {
+  uint64_t count = 0;
+  std::vector<uint64_t> chosen;  ///< by Plan::blocks, ascending; empty where all run
+  uint64_t operator[](uint64_t turn) const { return chosen.empty() ? turn : chosen[turn]; }
+};
+
+class PreparedPlan {
+ public:
+  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Plan::poison. Throws
+  /// BadInput.
+  PreparedPlan(const Plan&, const TensorMap& inputs, const MachineOptions&);
+
+  /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until
+  /// the next call.
+  const LaunchContext& enter(size_t index);
+  /// The plan's outputs; call once, after the last launch.
+  TensorMap take_outputs();
+  /// Those of the plan's inputs that hold other bytes now. Views and tensors made page by page are not compared.
+  TensorMap changed(const TensorMap& inputs) const;
+
+  /// A launch that no GPU would take: a fault of the plan that shows only at its sizes.
+  std::optional<Trap> refused_launch() const;
+  BlockList blocks(size_t index) const;
+  /// Some buffer is made page by page: then one thread runs the blocks.
+  bool has_pages() const;
+
+  const Memory& memory() const { return memory_; }
+  const Code& code(size_t launch) const { return *codes_[launch]; }
+
+ private:
+  struct Variables {
+    std::vector<std::vector<std::byte>> data;  ///< by module variable; empty where it is not global
+  };
+
+  void allocate(const Plan&, const TensorMap& inputs);
+  void lay_out_parameters(size_t launch);
+
+  const Plan& plan_;
+  MachineOptions options_;
+  Memory memory_;
+  std::map<std::string, Tensor> tensors_;  ///< copies of inputs and constants, and the outputs
+  std::map<std::string, std::vector<std::byte>> buffers_;  ///< workspaces, and the memory behind views
+  std::map<std::string, uint64_t> addresses_;       ///< buffer -> base; of a view its first element
+  std::vector<std::shared_ptr<const Code>> codes_;  ///< by launch
+  std::map<const ptx::Module*, Variables> variables_;
+  std::vector<std::vector<std::byte>> parameters_;  ///< by launch
+  LaunchContext context_;
+};
+
+/// Decoded entries are kept for later runs of the same PTX text. Throws BadInput.
+std::shared_ptr<const Code> decoded(const Module&, const std::string& entry);
+
+}  // namespace assay::vm

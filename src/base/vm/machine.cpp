@@ -1,0 +1,144 @@
+// run: allocations, launches, blocks over threads.
+#include "src/base/vm/machine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/branch_trace.h"
+#include "src/base/vm/engine.h"
+#include "src/base/vm/launch.h"
+
+namespace assay::vm {
+namespace {
+
+double argument_of(int32_t order) {
+  const uint32_t bits =
+      order < 0 ? static_cast<uint32_t>(-order) | 0x80000000u : static_cast<uint32_t>(order);
+  return std::bit_cast<float>(bits);
+}
+
+void merge(std::vector<ArgumentRange>& into, const std::vector<ArgumentRange>& from) {
+  into.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i) {
+    into[i].smallest = std::min(into[i].smallest, from[i].smallest);
+    into[i].largest = std::max(into[i].largest, from[i].largest);
+    into[i].count += from[i].count;
+    into[i].nans += from[i].nans;
+  }
+}
+
+/// What the threads of a launch share. The trap of the lowest block wins, and all blocks below it have run.
+struct Progress {
+  std::atomic<uint64_t> next{0};
+  std::atomic<uint64_t> trapped{~uint64_t{0}};
+  std::mutex mutex;
+  std::optional<Trap> trap;
+  std::vector<ArgumentRange> ranges;
+  std::vector<uint8_t> sides;  ///< of BranchTrace
+  uint64_t lane_instructions = 0;
+};
+
+template <class Trace>
+void run_blocks(const LaunchContext& context, const BlockList& blocks, Progress& progress) {
+  Worker worker;
+  prepare_worker(worker, context);
+  Trace trace;
+  if constexpr (requires { trace.sides; }) trace.enter(*context.code);
+  Engine<Trace> engine(worker, trace);
+  for (;;) {
+    const uint64_t turn = progress.next.fetch_add(1);
+    if (turn >= blocks.count) break;
+    const uint64_t block = blocks[turn];
+    if (block > progress.trapped.load()) break;
+    engine.run_block(block);
+    if (!worker.block.trap) continue;
+    const std::lock_guard lock(progress.mutex);
+    if (block < progress.trapped.load()) {
+      progress.trapped = block;
+      progress.trap = std::move(worker.block.trap);
+    }
+  }
+  const std::lock_guard lock(progress.mutex);
+  merge(progress.ranges, worker.ranges);
+  if constexpr (requires { trace.sides; }) {
+    progress.sides.resize(trace.sides.size());
+    for (size_t i = 0; i < trace.sides.size(); ++i) progress.sides[i] |= trace.sides[i];
+  }
+  progress.lane_instructions += worker.lane_instructions;
+}
+
+void add_exponents(Outcome& outcome, const Code& code, const std::vector<ArgumentRange>& ranges) {
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const ArgumentRange& range = ranges[i];
+    if (range.count == 0) continue;
+    const Op& op = code.ops[static_cast<size_t>(code.exponentials[i])];
+    ExponentRange made;
+    made.where = where(code, op);
+    made.instruction = code.module->functions[static_cast<size_t>(op.function)]
+                           .body[static_cast<size_t>(op.instruction)]
+                           .opcode;
+    made.min = range.smallest == INT32_MAX ? 0 : argument_of(range.smallest);
+    made.max = range.largest == INT32_MIN ? 0 : argument_of(range.largest);
+    made.count = range.count;
+    made.nans = range.nans;
+    outcome.exponents.push_back(std::move(made));
+  }
+}
+
+void add_branches(Outcome& outcome, const Code& code, const std::vector<uint8_t>& sides) {
+  BranchSides made;
+  made.function = code.module->functions[static_cast<size_t>(code.entry)].name;
+  for (size_t i = 0; i < code.ops.size(); ++i)
+    if (code.ops[i].guarded) made.sides.push_back(i < sides.size() ? sides[i] : 0);
+  outcome.branches.push_back(std::move(made));
+}
+
+}  // namespace
+
+Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& options) {
+  PreparedPlan prepared(plan, inputs, options);
+  Outcome outcome;
+  outcome.trap = prepared.refused_launch();
+  const auto start = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < plan.launches.size() && !outcome.trap; ++i) {
+    const LaunchContext& context = prepared.enter(i);
+    const BlockList blocks = prepared.blocks(i);
+    uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads)
+                                           : std::max(1u, std::thread::hardware_concurrency());
+    threads = context.code->global_atomics || prepared.has_pages() ? 1 : std::min(threads, blocks.count);
+    Progress progress;
+    const auto work = [&] {
+      if (options.branches)
+        run_blocks<BranchTrace>(context, blocks, progress);
+      else
+        run_blocks<PlainTrace>(context, blocks, progress);
+    };
+    std::vector<std::thread> others;
+    try {
+      for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
+    } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
+    }
+    work();
+    for (std::thread& other : others) other.join();
+    outcome.trap = std::move(progress.trap);
+    outcome.lane_instructions += progress.lane_instructions;
+    add_exponents(outcome, *context.code, progress.ranges);
+    if (options.branches) add_branches(outcome, *context.code, progress.sides);
+  }
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (outcome.trap) return outcome;
+  outcome.changed_inputs = prepared.changed(inputs);
+  outcome.outputs = prepared.take_outputs();
+  return outcome;
+}
+
+}  // namespace assay::vm

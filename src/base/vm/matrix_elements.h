@@ -1,0 +1,76 @@
+// Where the elements of a tensor-core instruction lie as one warp executes it: in a register or in shared
+// memory.
+#pragma once
+#include <cstdint>
+
+#include "src/base/vm/code.h"
+#include "src/base/vm/matrix_descriptor.h"
+#include "src/base/vm/matrix_form.h"
+
+namespace assay::vm {
+
+struct Warp;
+
+struct ElementPlace {
+  int slot = -1;  ///< index into Op::slots; -1: shared memory
+  int lane = 0, bit = 0;
+  uint64_t shared = 0;  ///< byte
+};
+
+/// What a wgmma reads from registers beside fragments.
+struct MatrixSources {
+  uint64_t a_descriptor = 0, b_descriptor = 0;
+  bool adds = true;  ///< D = A B + C
+};
+MatrixSources matrix_sources(const Warp&, const Op&);
+
+class MatrixElements {
+ public:
+  /// Reads the descriptors of a wgmma from the warp's registers.
+  MatrixElements(const Warp&, const Op&);
+  /// The same from what the registers of warp `warp` of the block held.
+  MatrixElements(const Op&, uint32_t warp, const MatrixSources&);
+
+  const MatrixForm& form() const { return form_; }
+  /// False: D = A B, C takes no part.
+  bool adds() const { return adds_; }
+  ElementPlace a(int row, int k) const;
+  ElementPlace b(int k, int column) const;
+  ElementPlace c(int row, int column) const { return sum(row, column, first_c_); }
+  ElementPlace d(int row, int column) const { return sum(row, column, 0); }
+  /// Row and column of D in half `half` (f16 sums have two) of register Op::slots[slot] of a lane.
+  FragmentPlace place_in_sum(int slot, int lane, int half) const;
+
+ private:
+  ElementPlace sum(int row, int column, int first) const;
+  MatrixForm form_;
+  bool adds_ = true;
+  int first_a_, first_b_, first_c_;
+  uint32_t first_row_ = 0;  ///< of the warp in its warpgroup
+  MatrixDescriptor a_matrix_{}, b_matrix_{};
+};
+
+/// Row of A, counted in its warpgroup, where the warp's rows begin.
+int first_row_of(const Warp&);
+
+/// visit(operand, byte of shared memory) for each 16 bytes that a wgmma reads there: 'A' the warp's rows, 'B'
+/// all.
+template <class Visit>
+void each_shared_piece(const Warp& warp, const Op& op, Visit visit) {
+  const MatrixForm form = MatrixForm::of(op.immediate);
+  const MatrixSources sources = matrix_sources(warp, op);
+  const auto pieces = [&](char operand, uint64_t descriptor, bool mn_major, int first, int count) {
+    const MatrixDescriptor matrix = decode_descriptor(descriptor);
+    // K-major: lines of 32 bytes; MN-major: 16 lines of k, eight rows (columns) to a piece.
+    const int lines = mn_major ? 16 : count, per_line = mn_major ? count / 8 : 2;
+    for (int line = 0; line < lines; ++line)
+      for (int piece = 0; piece < per_line; ++piece)
+        visit(operand,
+              uint64_t{piece_address(matrix, mn_major, static_cast<uint32_t>(mn_major ? line : first + line),
+                                     static_cast<uint32_t>(mn_major ? first / 8 + piece : piece))});
+  };
+  if (form.a_in_shared) pieces('A', sources.a_descriptor, form.a_by_column, first_row_of(warp), 16);
+  pieces('B', sources.b_descriptor, form.b_by_row, 0, form.columns());
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,82 @@
+// What a tensor-core instruction multiplies: shape, formats and modifiers, and where its elements lie in the
+// registers of a warp. Read by the rows, by the recording machines and by tools/fidelity.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "src/base/ptx/program.h"
+
+namespace assay::vm {
+
+/// Formats of operands and sums.
+enum class Element : uint8_t { f16, bf16, tf32, e4m3, e5m2, f32, f64, s8, u8, s4, u4, s32 };
+
+struct ElementFormat {
+  std::string_view name;  ///< as PTX spells it
+  int bits;               ///< in a register or in memory
+  bool integer;
+  int fraction_bits, exponent_bits;  ///< of floats
+  int dropped_bits = 0;              ///< tf32: the low bits of the fp32 word, cut off
+  bool infinities = true;            ///< e4m3 has none: its largest exponent holds numbers and one NaN
+  ptx::Type type = ptx::Type::none;  ///< none where PTX registers have no such type
+};
+const ElementFormat& format_of(Element);
+std::optional<Element> element_named(std::string_view);
+/// Value of a pattern of `bits` bits. Exact.
+double value_of(Element, uint64_t pattern);
+
+/// One instruction as one warp executes it: D[rows][columns] = A[rows][k] * B[k][columns] + C. Eight bytes,
+/// so that it travels in Op::immediate.
+struct MatrixForm {
+  uint8_t rows = 16;  ///< of the warp's part: 16, 8 (mma.m8n8, wmma.m8n32) or 32 (wmma.m32n8)
+  uint8_t tiles = 1;  ///< columns / 8
+  uint8_t k = 0;
+  Element a = Element::f16, b = Element::f16, sum = Element::f32;  ///< formats of A, B, and of C and D
+  bool warpgroup : 1 = false;    ///< wgmma: four warps, 16 rows each; B (and A) in shared memory
+  bool a_in_shared : 1 = false;  ///< wgmma: A by descriptor
+  bool negate_a : 1 = false, negate_b : 1 = false;
+  bool a_by_column : 1 = false, b_by_row : 1 = false;  ///< wgmma: M-major A, N-major B (imm-trans)
+  bool saturate : 1 = false;                           ///< integers: .satfinite
+  bool transposed : 1 = false;                         ///< wmma.m8n32: computed as D^T = B^T A^T
+  uint8_t split =
+      0;  ///< products per step where the instruction has fewer than the architecture; 0: it has not
+
+  uint64_t bits() const;
+  static MatrixForm of(uint64_t bits);
+  /// "m16n8k16": sets rows (wgmma: 16 of 64), tiles and k. False: no shape.
+  bool set_shape(std::string_view);
+  int columns() const { return 8 * tiles; }
+  /// 32-bit registers per lane (f64: 64-bit ones).
+  int a_registers() const { return a_in_shared ? 0 : registers(rows, k, a); }
+  int b_registers() const { return warpgroup ? 0 : registers(8, k, b) * tiles; }
+  int sum_registers() const { return registers(rows, 8, sum) * tiles; }
+
+ private:
+  static int registers(int lines, int length, Element e) {
+    const int bits = format_of(e).bits;
+    return bits == 64 ? lines * length / 32 : lines * length * bits / 1024;
+  }
+};
+static_assert(sizeof(MatrixForm) == 8);
+
+/// mma, wgmma.mma_async or wmma.mma.
+inline bool is_matrix_product(std::string_view opcode) {
+  return opcode.starts_with("mma.") || opcode.starts_with("wgmma.mma_async.") ||
+         opcode.starts_with("wmma.mma.");
+}
+
+/// PTX ISA, "Matrix fragments for mma": lane = 4 g + t; a 32-bit register holds `per` = 32 / bits neighbours
+/// along k (one for 64 bits). In 16-row tiles register r of A is row g + 8 (r mod 2), k = per (t + 4 (r div
+/// 2))
+/// + i; in 8-row tiles row g, k = per (t + 4 r) + i. Register r of B is column g, k = per (t + 4 r) + i. Sums
+/// of 32 bits and more: register r is row g + 8 (r div 2), column 2 t + (r mod 2); f16 sums: register r is
+/// row g + 8 r, columns 2 t and 2 t + 1.
+struct FragmentPlace {
+  int row, column;
+};
+FragmentPlace a_place(int rows, int per, int reg, int lane, int i);  ///< row of A, k
+FragmentPlace b_place(int per, int reg, int lane, int i);            ///< k, column of B
+FragmentPlace sum_place(bool halves, int reg, int lane, int i);      ///< row and column of one 8-column tile
+
+}  // namespace assay::vm

@@ -1,0 +1,230 @@
+// atom and red (PTX ISA 9.7.13): lanes act one after another in ascending order. Launches that use them on
+// global memory run their blocks one after another, so that results do not depend on the number of threads.
+#include <cstring>
+
+#include "src/base/ptx/type.h"
+#include "src/base/vm/decoder.h"
+#include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+namespace {
+
+using ptx::Operand;
+using ptx::Space;
+using ptx::Type;
+
+/// old, b, c -> new value in memory, at the host pointers of the lanes.
+template <class T, class F>
+void apply(Warp& warp, const Op& op, uint32_t mask, std::byte** host) {
+  const bool wide = sizeof(T) == 8;
+  for_lanes(mask, [&](int lane) {
+    auto operand = [&](Slot slot) {
+      T value{};
+      if (slot != no_slot)
+        std::memcpy(&value, wide ? static_cast<const void*>(warp.wide(slot) + lane) : warp.word(slot) + lane,
+                    sizeof(T));
+      return value;
+    };
+    T old;
+    std::memcpy(&old, host[lane], sizeof(T));
+    const T made = F{}(old, operand(op.s[1]), operand(op.s[2]));
+    std::memcpy(host[lane], &made, sizeof(T));
+    if (op.d == no_slot) return;
+    uint64_t bits = 0;
+    std::memcpy(&bits, &old, sizeof(T));
+    if (wide)
+      warp.wide(op.d)[lane] = bits;
+    else
+      warp.word(op.d)[lane] = static_cast<uint32_t>(bits);
+  });
+}
+
+template <class T, class F>
+bool atomic(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, sizeof(T), host)) return false;
+  apply<T, F>(warp, op, mask, host);
+  return true;
+}
+
+/// An operation that global memory and shared memory carry out differently.
+template <class T, class Global, class Shared>
+bool atomic_by_space(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, sizeof(T), host)) return false;
+  if (warp.space == Space::global)
+    apply<T, Global>(warp, op, mask, host);
+  else
+    apply<T, Shared>(warp, op, mask, host);
+  return true;
+}
+
+void decode_atomic(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const bool returns = words[0] == "atom", exchanges = words[words.size() - 2] == "cas";
+  op.space = words[1] == "global" ? Space::global : words[1] == "shared" ? Space::shared : Space::generic;
+  if (op.space != Space::shared) decoder.mark_global_atomics();
+  op.type = *ptx::type_named(words.back());
+  const size_t first = returns ? 1 : 0, sources = exchanges ? 2 : 1;
+  decoder.expect_operands(instruction, first + 1 + sources, first + 2 + sources);
+  if (returns) op.d = decoder.destination(instruction.operands[0], op.type);
+  decoder.address(instruction.operands[first], op);
+  for (size_t i = 0; i < sources; ++i)
+    op.s[1 + i] = decoder.source(instruction.operands[first + 1 + i], op.type);
+  op.source_count = static_cast<uint8_t>(1 + sources);
+  op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
+  op.d_cell = returns ? cell_of(op.type) : Cell::none;
+}
+
+/// atom.global.add.vN.type {d}, [a], {b}: each element is an atomic operation of its own (PTX ISA, "atom"),
+/// and here an op of its own.
+void decode_vector(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const size_t first = words[0] == "atom" ? 1 : 0;
+  decoder.expect_operands(instruction, first + 2, first + 2);
+  const size_t count = static_cast<size_t>(words[words.size() - 2][1] - '0');
+  const std::string scalar = words[0] + ".global.add." + words.back();
+  const Op whole = op;
+  for (size_t i = 0; i < count; ++i) {
+    ptx::Instruction element = instruction;
+    element.opcode = scalar;
+    for (const size_t operand : {size_t{0}, first + 1}) {
+      if (operand == 0 && first == 0) continue;
+      const Operand& vector = instruction.operands[operand];
+      if (vector.kind != Operand::Kind::vector || vector.elements.size() != count)
+        decoder.fail(instruction, "needs vectors of " + std::to_string(count) + " registers");
+      element.operands[operand] = vector.elements[i];
+    }
+    op = whole;
+    op.row = find_row(scalar);
+    decode_atomic(decoder, element, op);
+    op.offset += static_cast<int64_t>(i) * op.element_bytes;
+    if (i + 1 < count) decoder.emit(op);
+  }
+}
+void add_vectors(std::vector<Row>& rows, const char* lengths_and_type, Type type) {
+  Row made;
+  made.pattern = std::string("{atom,red}{,.global}.add.") + lengths_and_type;
+  made.kind = Kind::warp;
+  made.effect = Effect::atomic;
+  made.result = type;
+  made.decode = decode_vector;
+  rows.push_back(made);
+}
+
+template <class T, class F>
+void add(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
+  Row made;
+  made.pattern = "{atom,red}{,.global,.shared}." + operation_and_type;
+  made.kind = Kind::warp;
+  made.effect = Effect::atomic;
+  made.result = type;
+  made.warp = atomic<T, F>;
+  made.decode = decode_atomic;
+  rows.push_back(made);
+}
+
+template <class T>
+void add_order(std::vector<Row>& rows, const std::string& name, Type type) {
+  add<T>(rows, "min." + name, type, [](T a, T b, T) { return b < a ? b : a; });
+  add<T>(rows, "max." + name, type, [](T a, T b, T) { return a < b ? b : a; });
+}
+
+template <class T>
+void add_bits(std::vector<Row>& rows, const std::string& name, Type type) {
+  add<T>(rows, "and." + name, type, [](T a, T b, T) { return a & b; });
+  add<T>(rows, "or." + name, type, [](T a, T b, T) { return a | b; });
+  add<T>(rows, "xor." + name, type, [](T a, T b, T) { return a ^ b; });
+  add<T>(rows, "exch." + name, type, [](T, T b, T) { return b; });
+  add<T>(rows, "cas." + name, type, [](T a, T b, T c) { return a == b ? c : a; });
+}
+
+/// add.f32 flushes subnormal operands and results in global memory and keeps them in shared memory (PTX ISA,
+/// "atom"); NaN results are canonical.
+struct GlobalSum {
+  static uint32_t flushed(uint32_t x) { return x & 0x7f800000u ? x : x & 0x80000000u; }
+  uint32_t operator()(uint32_t a, uint32_t b, uint32_t) const {
+    const float sum = std::bit_cast<float>(flushed(a)) + std::bit_cast<float>(flushed(b));
+    return sum != sum ? 0x7fffffffu : flushed(std::bit_cast<uint32_t>(sum));
+  }
+};
+struct SharedSum {
+  uint32_t operator()(uint32_t a, uint32_t b, uint32_t) const {
+    const float sum = std::bit_cast<float>(a) + std::bit_cast<float>(b);
+    return sum != sum ? 0x7fffffffu : std::bit_cast<uint32_t>(sum);
+  }
+};
+/// add.f64: a NaN passes with sign and payload, in shared memory made quiet; of two the second.
+template <uint64_t quiet>
+struct DoubleSum {
+  uint64_t operator()(uint64_t a, uint64_t b, uint64_t) const {
+    const double x = std::bit_cast<double>(a), y = std::bit_cast<double>(b), sum = x + y;
+    if (sum == sum) return std::bit_cast<uint64_t>(sum);
+    return y != y ? b | quiet : x != x ? a | quiet : 0xfff8000000000000ull;
+  }
+};
+
+template <class T, class Global, class Shared>
+void add_by_space(std::vector<Row>& rows, const std::string& operation_and_type, Type type) {
+  add<T>(rows, operation_and_type, type, Global{});
+  rows.back().warp = atomic_by_space<T, Global, Shared>;
+}
+
+/// The sum that the machine's own add gives, of one lane.
+template <class T>
+T half_sum(const Row* row, T a, T b) {
+  uint32_t x[32] = {a}, y[32] = {b}, d[32];
+  row->lanes(d, x, y, nullptr, nullptr);
+  return static_cast<T>(d[0]);
+}
+template <class T>
+void add_halves(std::vector<Row>& rows) {
+  if constexpr (sizeof(T) == 2) {
+    add<T>(rows, "add.f16", Type::f16, [](T a, T b, T) {
+      static const Row* const row = find_row("add.f16");
+      return half_sum<T>(row, a, b);
+    });
+    add<T>(rows, "add.bf16", Type::bf16, [](T a, T b, T) {
+      static const Row* const row = find_row("add.bf16");
+      return half_sum<T>(row, a, b);
+    });
+  } else {
+    add<T>(rows, "add.f16x2", Type::f16x2, [](T a, T b, T) {
+      static const Row* const row = find_row("add.f16x2");
+      return half_sum<T>(row, a, b);
+    });
+    add<T>(rows, "add.bf16x2", Type::bf16x2, [](T a, T b, T) {
+      static const Row* const row = find_row("add.bf16x2");
+      return half_sum<T>(row, a, b);
+    });
+  }
+}
+
+}  // namespace
+
+void add_atomic_rows(std::vector<Row>& rows) {
+  add<uint32_t>(rows, "add.{u32,s32}", Type::u32, [](uint32_t a, uint32_t b, uint32_t) { return a + b; });
+  add<uint64_t>(rows, "add.{u64,s64}", Type::u64, [](uint64_t a, uint64_t b, uint64_t) { return a + b; });
+  add_by_space<uint32_t, GlobalSum, SharedSum>(rows, "add.f32", Type::f32);
+  add_by_space<uint64_t, DoubleSum<0>, DoubleSum<0x0008000000000000ull>>(rows, "add.f64", Type::f64);
+  add<uint32_t>(rows, "inc.u32", Type::u32,
+                [](uint32_t a, uint32_t b, uint32_t) { return a >= b ? 0 : a + 1; });
+  add<uint32_t>(rows, "dec.u32", Type::u32,
+                [](uint32_t a, uint32_t b, uint32_t) { return a == 0 || a > b ? b : a - 1; });
+  add_halves<uint16_t>(rows);
+  add_halves<uint32_t>(rows);
+  add_vectors(rows, "{v2,v4}.f32", Type::f32);
+  add_vectors(rows, "{v2,v4,v8}.f16", Type::f16);
+  add_vectors(rows, "{v2,v4,v8}.bf16", Type::bf16);
+  add_vectors(rows, "{v2,v4}.f16x2", Type::f16x2);
+  add_vectors(rows, "{v2,v4}.bf16x2", Type::bf16x2);
+  add_order<uint32_t>(rows, "u32", Type::u32);
+  add_order<int32_t>(rows, "s32", Type::s32);
+  add_order<uint64_t>(rows, "u64", Type::u64);
+  add_order<int64_t>(rows, "s64", Type::s64);
+  add_bits<uint32_t>(rows, "{b32,u32,s32,f32}", Type::b32);
+  add_bits<uint64_t>(rows, "{b64,u64,s64,f64}", Type::b64);
+}
+
+}  // namespace assay::vm

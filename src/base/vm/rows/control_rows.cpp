@@ -1,0 +1,157 @@
+// Control flow, barriers and what has no effect on this machine (PTX ISA 9.7.12, 9.7.13). The engine runs
+// their kinds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/vm/decoder.h"
+#include "src/base/vm/engine.h"
+#include "src/base/vm/memory.h"
+#include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+namespace {
+
+using ptx::Operand;
+using ptx::Type;
+
+void decode_branch(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 1, 1);
+  decoder.branch_to(op, instruction.operands[0]);
+}
+
+void decode_branch_table(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 2, 2);
+  op.s[0] = decoder.source(instruction.operands[0], Type::u32);
+  op.source_count = 1;
+  decoder.branch_table(op, instruction.operands[1]);
+}
+
+void decode_call(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.call(instruction, op);
+}
+void decode_plain(Decoder& decoder, const ptx::Instruction& instruction, Op&) {
+  decoder.expect_operands(instruction, 0, 0);
+}
+void decode_anything(Decoder&, const ptx::Instruction&, Op&) {}
+
+/// bar{rier}.{sync,arrive} a{, b}; bar.red.op d, a{, b}, {!}c. s[0] barrier, s[1] threads, s[2] vote.
+void decode_barrier(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  std::vector<Operand> operands = instruction.operands;
+  op.immediate = words[1] == "arrive" ? barrier_arrive : barrier_sync;
+  if (words[1] == "red") {
+    decoder.expect_operands(instruction, 3, 4);
+    op.immediate = words[2] == "popc" ? barrier_popc : words[2] == "and" ? barrier_and : barrier_or;
+    op.d = decoder.destination(operands.front(), op.immediate == barrier_popc ? Type::u32 : Type::pred);
+    op.d_cell = op.immediate == barrier_popc ? Cell::word : Cell::mask;
+    Operand vote = operands.back();
+    op.third_negated = vote.negated;
+    vote.negated = false;
+    op.s[2] = decoder.source(vote, Type::pred);
+    operands = {operands.begin() + 1, operands.end() - 1};
+  }
+  if (operands.empty() || operands.size() > 2)
+    decoder.fail(instruction, "takes a barrier and perhaps a number of threads");
+  op.s[0] = decoder.source(operands[0], Type::u32);
+  if (operands.size() == 2) op.s[1] = decoder.source(operands[1], Type::u32);
+  op.source_count = 3;
+}
+
+/// The call's arguments are copied by the engine; this copies results after the return.
+bool copy_results(Warp& warp, const Op& op, uint32_t mask) {
+  copy_local(warp, op, mask);
+  return true;
+}
+
+/// Before an indirect call: every lane's address is one of Op::slots (offsets from function_base).
+bool check_target(Warp& warp, const Op& op, uint32_t mask) {
+  const uint64_t* address = warp.wide(op.s[0]);
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    const Slot* end = op.slots + op.slot_count;
+    if (std::find(op.slots, end, address[lane] - function_base) == end)
+      return raise(
+          warp, op, lane, "call",
+          fmt::format("{:#x} is the address of no function with these parameters (nor may it lead back here: "
+                      "recursion is not supported)",
+                      address[lane]));
+  }
+  return true;
+}
+
+/// The text at a generic address, up to its end or 200 characters; empty where nothing is allocated.
+std::string text_at(const Memory& memory, uint64_t address) {
+  const int found = memory.find(address, 1);
+  if (found < 0) return "";
+  const Allocation& from = memory.allocations()[static_cast<size_t>(found)];
+  const auto* begin = reinterpret_cast<const char*>(from.data + (address - from.base));
+  return std::string(begin, strnlen(begin, std::min<uint64_t>(from.bytes - (address - from.base), 200)));
+}
+
+/// __assertfail: ends the run with the assertion's own words.
+bool fail_assertion(Warp& warp, const Op& op, uint32_t mask) {
+  const int lane = std::countr_zero(mask);
+  const LaunchContext& context = *warp.block->context;
+  const std::byte* local = warp.local.data() + static_cast<uint64_t>(lane) * context.code->local_bytes;
+  auto word = [&](int argument) {
+    uint64_t value;
+    std::memcpy(&value, local + op.slots[argument], sizeof value);
+    return value;
+  };
+  uint32_t line;
+  std::memcpy(&line, local + op.slots[2], sizeof line);
+  return raise(warp, op, lane, "assertion",
+               fmt::format("assertion failed: {} ({}:{}, {})", text_at(*context.memory, word(0)),
+                           text_at(*context.memory, word(1)), line, text_at(*context.memory, word(3))));
+}
+
+void add(std::vector<Row>& rows, std::string pattern, Kind kind,
+         void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
+  Row made;
+  made.pattern = std::move(pattern);
+  made.kind = kind;
+  made.effect = Effect::control;
+  made.decode = decode;
+  rows.push_back(std::move(made));
+}
+
+}  // namespace
+
+void copy_local(Warp& warp, const Op& op, uint32_t mask) {
+  const uint64_t size = warp.block->context->code->local_bytes;
+  for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+    for_lanes(mask, [&](int lane) {
+      std::byte* base = warp.local.data() + static_cast<uint64_t>(lane) * size;
+      std::memmove(base + op.slots[i + 1], base + op.slots[i], op.slots[i + 2]);
+    });
+}
+
+void add_control_rows(std::vector<Row>& rows) {
+  add(rows, "bra", Kind::branch, decode_branch);
+  add(rows, "brx.idx", Kind::branch_table, decode_branch_table);
+  add(rows, "call", Kind::call, decode_call);
+  add(rows, "call results", Kind::warp, decode_anything);
+  rows.back().warp = copy_results;
+  rows.back().effect = Effect::move;
+  add(rows, "call target", Kind::warp, decode_anything);
+  rows.back().warp = check_target;
+  add(rows, "call assertion", Kind::warp, decode_anything);
+  rows.back().warp = fail_assertion;
+  add(rows, "ret", Kind::ret, decode_plain);
+  add(rows, "exit", Kind::exit, decode_plain);
+  add(rows, "trap", Kind::trap, decode_plain);
+  add(rows, "{bar,barrier}.{sync,arrive}", Kind::barrier, decode_barrier);
+  add(rows, "{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, decode_barrier);
+  add(rows,
+      "{membar,membar.gl,fence,fence.mbarrier_init,fence.proxy.alias,fence.proxy.async,fence.proxy.async.shared,fence.proxy."
+      "async.global}",
+      Kind::nothing, decode_anything);
+  add(rows, "{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}",
+      Kind::nothing, decode_anything);
+  add(rows, "setmaxnreg.{inc,dec}.sync.aligned.u32", Kind::nothing, decode_anything);
+}
+
+}  // namespace assay::vm

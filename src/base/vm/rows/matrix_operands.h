@@ -1,0 +1,24 @@
+// What the rows of tensor-core instructions share.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/base/ptx/program.h"
+#include "src/base/vm/decoder.h"
+#include "src/base/vm/instruction_row.h"
+
+namespace assay::vm {
+
+/// Tensor-core instructions are .aligned: every lane of the warp must execute them together.
+bool whole_warp(Warp&, const Op&, uint32_t mask);
+/// Appends the slots of a fragment {r0, r1, ...} of `count` registers.
+void append_fragment(Decoder&, const ptx::Instruction&, const ptx::Operand& fragment, int count,
+                     ptx::Type type, bool destination, std::vector<Slot>& slots);
+/// D = A B + C of fragments in registers, Op::slots in the order D, A, B, C, as MatrixForm of Op::immediate
+/// says.
+WarpFunction multiply_fragments_function();
+void add_matrix_row(std::vector<Row>&, std::string pattern, Effect, Status, ptx::Type result, WarpFunction,
+                    void (*decode)(Decoder&, const ptx::Instruction&, Op&));
+
+}  // namespace assay::vm

@@ -1,0 +1,163 @@
+// mma.sync (PTX ISA 9.7.14): fragments in registers (matrix_form.h); the arithmetic is in tensor_core.h.
+#include <cmath>
+#include <cstring>
+
+#include "src/base/ptx/type.h"
+#include "src/base/vm/decoder.h"
+#include "src/base/vm/matrix_form.h"
+#include "src/base/vm/rows/matrix_operands.h"
+#include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/tensor_core_warp.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+namespace {
+
+using ptx::Operand;
+using ptx::Type;
+
+/// One step of an f64 sum. A NaN passes with its payload, made quiet, b before c before a, and an invalid
+/// operation makes 0xfff8000000000000, as in fma.rn.f64.
+double fused(double a, double b, double c) {
+  const double sum = std::fma(a, b, c);
+  if (!std::isnan(sum)) return sum;
+  const double source = std::isnan(b) ? b : std::isnan(c) ? c : a;
+  const uint64_t made = std::isnan(source) ? std::bit_cast<uint64_t>(source) | 0x0008000000000000u
+                                           : 0xfff8000000000000u;
+  return std::bit_cast<double>(made);
+}
+
+/// PTX ISA, mma with .f64: each step one fused multiply-add, k ascending from c.
+bool multiply_doubles(Warp& warp, const Op& op, const MatrixForm& form) {
+  const int a_registers = form.a_registers(), b_registers = form.b_registers(),
+            sum_registers = form.sum_registers();
+  const auto value = [&](int slot, int lane) {
+    return std::bit_cast<double>(warp.wide(op.slots[slot])[lane]);
+  };
+  double a[16][16], b[16][8], d[4][32];
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int r = 0; r < a_registers; ++r) {
+      const FragmentPlace at = a_place(form.rows, 1, r, lane, 0);
+      a[at.row][at.column] = value(sum_registers + r, lane);
+    }
+    for (int r = 0; r < b_registers; ++r) {
+      const FragmentPlace at = b_place(1, r, lane, 0);
+      b[at.row][at.column] = value(sum_registers + a_registers + r, lane);
+    }
+  }
+  for (int r = 0; r < sum_registers; ++r)
+    for (int lane = 0; lane < 32; ++lane) {
+      const FragmentPlace at = sum_place(false, r, lane, 0);
+      double sum = value(sum_registers + a_registers + b_registers + r, lane);
+      for (int i = 0; i < form.k; ++i) sum = fused(a[at.row][i], b[i][at.column], sum);
+      d[r][lane] = sum;
+    }
+  for (int r = 0; r < sum_registers; ++r) std::memcpy(warp.wide(op.slots[r]), d[r], sizeof d[r]);
+  return true;
+}
+
+bool multiply_fragments(Warp& warp, const Op& op, uint32_t mask) {
+  if (!whole_warp(warp, op, mask)) return false;
+  const MatrixForm form = MatrixForm::of(op.immediate);
+  if (form.a == Element::f64) return multiply_doubles(warp, op, form);
+  const int blocks = form.rows == 32 ? 2 : 1;
+  const int a_registers = form.a_registers() / blocks, b_registers = form.b_registers() / form.tiles,
+            sums = form.sum_registers(), sum_registers = sums / (blocks * form.tiles);
+  const uint32_t* source[40];
+  for (int i = sums; i < op.slot_count; ++i) source[i] = warp.word(op.slots[i]);
+  const uint32_t *const *a = source + sums, *const *b = a + form.a_registers(),
+                        *const *c = b + form.b_registers();
+  // D may lie in the registers of A, B or C: written when all is read.
+  alignas(64) uint32_t results[16][32];
+  uint32_t* d[16];
+  for (int i = 0; i < sums; ++i) d[i] = results[i];
+  MatrixTile tile;
+  for (int block = 0; block < blocks; ++block) {
+    load_a(form, a + block * a_registers, tile);
+    for (int t = 0; t < form.tiles; ++t) {
+      const int at = (block * form.tiles + t) * sum_registers;
+      load_b(form, b + t * b_registers, tile);
+      load_sum(form, c + at, tile);
+      multiply(*warp.block->context->tensor_core, form, tile);
+      store_sum(form, tile, d + at);
+    }
+  }
+  for (int i = 0; i < sums; ++i) std::memcpy(warp.word(op.slots[i]), d[i], sizeof results[0]);
+  return true;
+}
+
+/// mma.sync.aligned.SHAPE.row.col{.satfinite}.D.A.B.C {D}, {A}, {B}, {C}
+void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 4, 4);
+  const std::vector<std::string> words = decoder.parts(instruction);
+  MatrixForm form;
+  const size_t first = words[6] == "satfinite" ? 7 : 6;
+  form.set_shape(words[3]);
+  form.saturate = first == 7;
+  form.sum = *element_named(words[first]);
+  form.a = *element_named(words[first + 1]);
+  form.b = *element_named(words[first + 2]);
+  op.immediate = form.bits();
+  const int counts[4] = {form.sum_registers(), form.a_registers(), form.b_registers(), form.sum_registers()};
+  std::vector<Slot> slots;
+  for (size_t i = 0; i < 4; ++i)
+    append_fragment(decoder, instruction, instruction.operands[i], counts[i],
+                    form.a == Element::f64 ? Type::f64 : Type::b32, i == 0, slots);
+  decoder.set_slots(op, slots);
+  op.d_cell = Cell::none;
+}
+
+}  // namespace
+
+bool whole_warp(Warp& warp, const Op& op, uint32_t mask) {
+  if (mask == ~0u) return true;
+  return raise(warp, op, std::countr_zero(~mask), "barrier",
+               "not all 32 lanes execute this .aligned instruction together: " + absent_text(warp, mask, ~0u));
+}
+
+void append_fragment(Decoder& decoder, const ptx::Instruction& instruction, const Operand& fragment,
+                     int count, Type type, bool destination, std::vector<Slot>& slots) {
+  const std::vector<Operand> elements =
+      fragment.kind == Operand::Kind::vector ? fragment.elements : std::vector<Operand>{fragment};
+  if (static_cast<int>(elements.size()) != count)
+    decoder.fail(instruction, "has a fragment of " + std::to_string(elements.size()) +
+                                  " registers; the shape needs " + std::to_string(count));
+  for (const Operand& element : elements)
+    slots.push_back(destination ? decoder.destination(element, type) : decoder.source(element, type));
+}
+
+WarpFunction multiply_fragments_function() {
+  return multiply_fragments;
+}
+
+void add_matrix_row(std::vector<Row>& rows, std::string pattern, Effect effect, Status status, Type result,
+                    WarpFunction function, void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
+  Row made;
+  made.pattern = std::move(pattern);
+  made.kind = Kind::warp;
+  made.effect = effect;
+  made.status = status;
+  made.result = result;
+  made.warp = function;
+  made.decode = decode;
+  rows.push_back(std::move(made));
+}
+
+void add_matrix_rows(std::vector<Row>& rows) {
+  const auto add = [&](const char* form, Status status, Type result) {
+    add_matrix_row(rows, std::string("mma.sync.aligned.") + form, Effect::matrix, status, result,
+                   multiply_fragments, decode_multiply);
+  };
+  const Status measured = Status::measured_sm90;
+  add("m16n8k{8,16}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
+  add("m16n8k{8,16}.row.col.f32.f16.f16.f32", measured, Type::f32);
+  add("m16n8k{8,16}.row.col.f16.f16.f16.f16", measured, Type::f16x2);
+  add("m16n8k{4,8}.row.col.f32.tf32.tf32.f32", measured, Type::f32);
+  add("m16n8k{16,32}.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32);
+  add("m16n8k{16,32}.row.col.f16.{e4m3,e5m2}.{e4m3,e5m2}.f16", measured, Type::f16x2);
+  add("{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64", Status::exact, Type::f64);
+  add("{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", Status::exact, Type::s32);
+  add("{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", Status::exact, Type::s32);
+}
+
+}  // namespace assay::vm

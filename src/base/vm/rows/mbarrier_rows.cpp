@@ -1,0 +1,167 @@
+// mbarrier (PTX ISA 9.7.13.15): barriers in shared memory that count arrivals and bytes. The object is
+// opaque; here bits 0-19 are the arrivals that a phase expects, 20-39 those pending, 40-60 the bytes pending,
+// 63 the phase.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "src/base/vm/decoder.h"
+#include "src/base/vm/rows/matrix_operands.h"
+#include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+namespace {
+
+using ptx::Operand;
+using ptx::Space;
+using ptx::Type;
+
+struct Mbarrier {
+  uint32_t expected, pending;
+  int32_t bytes;
+  bool phase;
+
+  static Mbarrier of(uint64_t word) {
+    return {static_cast<uint32_t>(word & 0xfffff), static_cast<uint32_t>(word >> 20 & 0xfffff),
+            static_cast<int32_t>(static_cast<int64_t>(word << 3) >> 43), (word >> 63) != 0};
+  }
+  uint64_t word() const {
+    return uint64_t{expected} | uint64_t{pending} << 20 |
+           (static_cast<uint64_t>(static_cast<uint32_t>(bytes)) & 0x1fffff) << 40 | uint64_t{phase} << 63;
+  }
+  /// A phase ends when all have arrived and all bytes have come.
+  void complete() {
+    if (pending != 0 || bytes != 0) return;
+    phase = !phase;
+    pending = expected;
+  }
+};
+
+enum Action : uint64_t {
+  init,
+  inval,
+  arrive,
+  arrive_drop,
+  arrive_expect,
+  expect,
+  complete_bytes,
+  wait_state,
+  wait_parity
+};
+
+constexpr uint64_t not_a_barrier = ~uint64_t{0};  // as shared memory starts, and what inval leaves
+
+/// s[0] the address, s[1] count, bytes, state or parity; d the state or the predicate.
+bool act(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, 8, host)) return false;
+  uint32_t done = 0;
+  for (uint32_t rest = mask; rest; rest &= rest - 1) {
+    const int lane = std::countr_zero(rest);
+    uint64_t word;
+    std::memcpy(&word, host[lane], 8);
+    const uint32_t value = op.s[1] == no_slot || op.immediate == wait_state ? 1 : warp.word(op.s[1])[lane];
+    if (op.immediate != init && word == not_a_barrier)
+      return raise(warp, op, lane, "barrier", "there is no initialised mbarrier at this address");
+    Mbarrier b = Mbarrier::of(word);
+    switch (op.immediate) {
+      case init:
+        if (value == 0 || value > 0xfffff)
+          return raise(warp, op, lane, "barrier", "an mbarrier expects 1 to 1048575 arrivals");
+        b = {value, value, 0, false};
+        break;
+      case inval:
+        break;
+      case expect:
+        b.bytes += static_cast<int32_t>(value);
+        break;
+      case complete_bytes:
+        b.bytes -= static_cast<int32_t>(value);
+        b.complete();
+        break;
+      case wait_state:
+        done |= static_cast<uint32_t>(b.phase != Mbarrier::of(warp.wide(op.s[1])[lane]).phase) << lane;
+        continue;
+      case wait_parity:
+        done |= static_cast<uint32_t>(b.phase != ((value & 1) != 0)) << lane;
+        continue;
+      default: {
+        const uint32_t count = op.immediate == arrive_expect ? 1 : value;
+        if (op.d != no_slot) warp.wide(op.d)[lane] = word;
+        if (count > b.pending)
+          return raise(warp, op, lane, "barrier",
+                       "more threads arrive at the mbarrier than its phase expects");
+        if (op.immediate == arrive_expect) b.bytes += static_cast<int32_t>(value);
+        if (op.immediate == arrive_drop) b.expected -= count;
+        b.pending -= count;
+        b.complete();
+      }
+    }
+    word = op.immediate == inval ? not_a_barrier : b.word();
+    std::memcpy(host[lane], &word, 8);
+  }
+  if (op.immediate == wait_state || op.immediate == wait_parity)
+    warp.mask(op.d) = (warp.mask(op.d) & ~mask) | done;
+  return true;
+}
+
+void decode(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const auto has = [&](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  const bool waits = words[1] == "test_wait" || words[1] == "try_wait",
+             arrives = words[1].starts_with("arrive");
+  op.space = has("shared") ? Space::shared : Space::generic;
+  op.element_bytes = 8;
+  op.type = Type::b64;
+  op.immediate = words[1] == "init"          ? init
+                 : words[1] == "inval"       ? inval
+                 : words[1] == "expect_tx"   ? expect
+                 : words[1] == "complete_tx" ? complete_bytes
+                 : waits                     ? (has("parity") ? wait_parity : wait_state)
+                 : has("expect_tx")          ? arrive_expect
+                 : words[1] == "arrive_drop" ? arrive_drop
+                                             : arrive;
+  const std::vector<Operand>& operands = instruction.operands;
+  decoder.expect_operands(instruction, op.immediate == inval ? 1 : 2, waits ? 4 : 3);
+  size_t at = 0;
+  if (waits || (arrives && operands[0].kind != Operand::Kind::address)) {
+    op.d = decoder.destination(operands[0], waits ? Type::pred : Type::b64);
+    op.d_cell = waits ? Cell::mask : Cell::wide;
+    at = 1;
+  }
+  decoder.address(operands[at], op);
+  if (operands.size() > at + 1)
+    op.s[1] = decoder.source(operands[at + 1], op.immediate == wait_state ? Type::b64 : Type::b32);
+  op.source_count = op.s[1] == no_slot ? 1 : 2;
+}
+
+bool pending_count(Warp& warp, const Op& op, uint32_t mask) {
+  for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = Mbarrier::of(warp.wide(op.s[0])[lane]).pending; });
+  return true;
+}
+void decode_pending_count(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 2, 2);
+  op.d = decoder.destination(instruction.operands[0], Type::b32);
+  op.d_cell = Cell::word;
+  op.s[0] = decoder.source(instruction.operands[1], Type::b64);
+  op.source_count = 1;
+}
+
+}  // namespace
+
+void add_mbarrier_rows(std::vector<Row>& rows) {
+  const auto add = [&](const char* form, WarpFunction function,
+                       void (*decoding)(Decoder&, const ptx::Instruction&, Op&)) {
+    add_matrix_row(rows, std::string("mbarrier.") + form, Effect::control, Status::exact, Type::none,
+                   function, decoding);
+  };
+  add("{init,inval,expect_tx,complete_tx}{,.shared}.b64", act, decode);
+  add("{arrive,arrive_drop}{,.noComplete,.expect_tx}{,.shared}.b64", act, decode);
+  add("{test_wait,try_wait}{,.parity}{,.shared}.b64", act, decode);
+  add("pending_count.b64", pending_count, decode_pending_count);
+}
+
+}  // namespace assay::vm

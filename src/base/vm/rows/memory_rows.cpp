@@ -1,0 +1,231 @@
+// ld, st, prefetch, and what turns addresses from one space to another (PTX ISA 9.7.9).
+#include <cstring>
+
+#include "src/base/ptx/type.h"
+#include "src/base/vm/decoder.h"
+#include "src/base/vm/memory.h"
+#include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+namespace {
+
+using ptx::Operand;
+using ptx::Space;
+using ptx::Type;
+
+constexpr const char* types = "{b8,b16,b32,b64,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}";
+
+Space space_named(const std::string& word) {
+  if (word == "global") return Space::global;
+  if (word == "shared") return Space::shared;
+  if (word == "local") return Space::local;
+  if (word == "param") return Space::param;
+  if (word == "const") return Space::constant;
+  return Space::none;
+}
+
+bool is_signed(Type type) {
+  return type == Type::s8 || type == Type::s16 || type == Type::s32;
+}
+
+/// Loads an element of T into cells of C: signed types are sign-extended to the register, others
+/// zero-extended.
+template <class T, class C>
+void load_lanes(std::byte* const* host, uint32_t offset, void* cell, uint32_t mask) {
+  auto* to = static_cast<C*>(cell);
+  for_lanes(mask, [&](int lane) {
+    T value;
+    std::memcpy(&value, host[lane] + offset, sizeof(T));
+    to[lane] = static_cast<C>(value);
+  });
+}
+
+template <class C>
+void load_element(Type type, uint32_t bytes, std::byte* const* host, uint32_t offset, void* cell,
+                  uint32_t mask) {
+  const bool extend = is_signed(type);
+  if (bytes == 4)
+    return extend ? load_lanes<int32_t, C>(host, offset, cell, mask)
+                  : load_lanes<uint32_t, C>(host, offset, cell, mask);
+  if (bytes == 8) return load_lanes<uint64_t, C>(host, offset, cell, mask);
+  if (bytes == 2)
+    return extend ? load_lanes<int16_t, C>(host, offset, cell, mask)
+                  : load_lanes<uint16_t, C>(host, offset, cell, mask);
+  return extend ? load_lanes<int8_t, C>(host, offset, cell, mask)
+                : load_lanes<uint8_t, C>(host, offset, cell, mask);
+}
+
+/// Cell of each vector element: bit i of Op::immediate is set where the register is 64 bits wide.
+bool load(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
+  for (uint32_t i = 0; i < op.vector_length; ++i) {
+    void* cell = warp.file + op.slots[i];
+    if ((op.immediate >> i) & 1)
+      load_element<uint64_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+    else
+      load_element<uint32_t>(op.type, op.element_bytes, host, i * op.element_bytes, cell, mask);
+  }
+  return true;
+}
+
+template <class T, class C>
+void store_lanes(std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
+  const auto* from = static_cast<const C*>(cell);
+  for_lanes(mask, [&](int lane) {
+    const auto value = static_cast<T>(from[lane]);
+    std::memcpy(host[lane] + offset, &value, sizeof(T));
+  });
+}
+
+template <class C>
+void store_element(uint32_t bytes, std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
+  if (bytes == 4) return store_lanes<uint32_t, C>(host, offset, cell, mask);
+  if (bytes == 8) return store_lanes<uint64_t, C>(host, offset, cell, mask);
+  if (bytes == 2) return store_lanes<uint16_t, C>(host, offset, cell, mask);
+  return store_lanes<uint8_t, C>(host, offset, cell, mask);
+}
+
+/// Lanes that store to one address: the highest lane's value stays.
+bool store(Warp& warp, const Op& op, uint32_t mask) {
+  std::byte* host[32];
+  if (!translate(warp, op, mask, op.element_bytes * op.vector_length, host)) return false;
+  for (uint32_t i = 0; i < op.vector_length; ++i) {
+    const void* cell = warp.file + op.slots[i];
+    if ((op.immediate >> i) & 1)
+      store_element<uint64_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+    else
+      store_element<uint32_t>(op.element_bytes, host, i * op.element_bytes, cell, mask);
+  }
+  return true;
+}
+
+/// {space}{.vN}.type of ld and st.
+void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op, const Operand& address,
+                   const Operand& data, bool is_load) {
+  op.space = Space::generic;
+  for (const std::string& word : decoder.parts(instruction)) {
+    if (const Space space = space_named(word); space != Space::none)
+      op.space = space;
+    else if (word == "v2")
+      op.vector_length = 2;
+    else if (word == "v4")
+      op.vector_length = 4;
+    else if (word == "v8")
+      op.vector_length = 8;
+    else if (const auto type = ptx::type_named(word))
+      op.type = *type;
+  }
+  op.element_bytes = static_cast<uint8_t>(ptx::bytes_of(op.type));
+  decoder.address(address, op);
+  std::vector<Operand> elements =
+      data.kind == Operand::Kind::vector ? data.elements : std::vector<Operand>{data};
+  if (elements.size() != op.vector_length) decoder.fail(instruction, "has a vector of a wrong length");
+  std::vector<Slot> slots;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    Cell cell = ptx::bytes_of(op.type) == 8 ? Cell::wide : Cell::word;
+    if (elements[i].kind == Operand::Kind::reg) {
+      const auto [slot, have] = decoder.register_cell(elements[i]);
+      if (have == Cell::mask || (cell == Cell::wide && have == Cell::word))
+        decoder.fail(instruction, "a register is narrower than the element");
+      cell = have;
+      slots.push_back(slot);
+    } else {
+      slots.push_back(is_load ? decoder.destination(elements[i], op.type)
+                              : decoder.source(elements[i], op.type));
+    }
+    if (cell == Cell::wide) op.immediate |= uint64_t{1} << i;
+  }
+  decoder.set_slots(op, slots);
+  op.d_cell = Cell::none;
+}
+
+void decode_load(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 2, 3);  // a third is a cache policy
+  decode_access(decoder, instruction, op, instruction.operands[1], instruction.operands[0], true);
+}
+void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 2, 3);
+  decode_access(decoder, instruction, op, instruction.operands[0], instruction.operands[1], false);
+}
+
+/// cvta{.to}.space: global, constant and parameter addresses are generic already; shared and local ones lie
+/// in windows.
+bool convert_address(Warp& warp, const Op& op, uint32_t mask) {
+  for_lanes(mask, [&](int lane) {
+    if (op.d_cell == Cell::wide)
+      warp.wide(op.d)[lane] = warp.wide(op.s[0])[lane] + op.immediate;
+    else
+      warp.word(op.d)[lane] = warp.word(op.s[0])[lane];
+  });
+  return true;
+}
+
+void decode_convert_address(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 2, 2);
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const bool to = words[1] == "to";
+  const std::string& space = words[to ? 2 : 1];
+  const uint64_t window = space == "shared" ? shared_window : space == "local" ? local_window : 0;
+  op.immediate = to ? 0 - window : window;
+  const Operand& symbol = instruction.operands[1];
+  op.d = decoder.destination(instruction.operands[0], Type::u64);
+  op.s[0] = decoder.source(symbol, Type::u64);
+  op.d_cell = Cell::wide;
+  op.source_count = 1;
+}
+
+/// isspacep.space p, a: the window that a generic address lies in.
+bool is_space(Warp& warp, const Op& op, uint32_t mask) {
+  uint32_t result = 0;
+  for_lanes(mask, [&](int lane) {
+    const uint64_t address = warp.wide(op.s[0])[lane];
+    const bool shared = address - shared_window < window_bytes, local = address - local_window < window_bytes;
+    const bool answer = op.space == Space::shared  ? shared
+                        : op.space == Space::local ? local
+                                                   : !shared && !local;
+    result |= static_cast<uint32_t>(answer) << lane;
+  });
+  warp.mask(op.d) = (warp.mask(op.d) & ~mask) | result;
+  return true;
+}
+
+void decode_is_space(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 2, 2);
+  op.space = space_named(decoder.parts(instruction)[1]);
+  op.d = decoder.destination(instruction.operands[0], Type::pred);
+  op.s[0] = decoder.source(instruction.operands[1], Type::u64);
+  op.d_cell = Cell::mask;
+  op.source_count = 1;
+}
+
+void decode_nothing(Decoder&, const ptx::Instruction&, Op& op) {
+  op.kind = Kind::nothing;
+}
+
+Row row(std::string pattern, Effect effect, WarpFunction function,
+        void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
+  Row made;
+  made.pattern = std::move(pattern);
+  made.kind = Kind::warp;
+  made.effect = effect;
+  made.warp = function;
+  made.decode = decode;
+  return made;
+}
+
+}  // namespace
+
+void add_memory_rows(std::vector<Row>& rows) {
+  rows.push_back(row(std::string("{ld,ldu}{,.global,.shared,.const,.local,.param}{,.v2,.v4,.v8}.") + types,
+                     Effect::load, load, decode_load));
+  rows.push_back(row(std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types, Effect::store,
+                     store, decode_store));
+  rows.push_back(row("cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", Effect::bits, convert_address,
+                     decode_convert_address));
+  rows.push_back(row("isspacep.{global,shared,local}", Effect::bits, is_space, decode_is_space));
+  rows.push_back(row("prefetch{,.global,.local}.{L1,L2}", Effect::control, nullptr, decode_nothing));
+}
+
+}  // namespace assay::vm

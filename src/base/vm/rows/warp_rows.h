@@ -1,0 +1,34 @@
+// Rows whose behaviour needs the warp or the engine: memory, exchange between lanes, tensor cores, control.
+#pragma once
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "src/base/vm/instruction_row.h"
+
+namespace assay::vm {
+
+void add_memory_rows(std::vector<Row>&);
+void add_atomic_rows(std::vector<Row>&);
+void add_async_copy_rows(std::vector<Row>&);
+void add_exchange_rows(std::vector<Row>&);
+void add_matrix_rows(std::vector<Row>&);
+void add_matrix_memory_rows(std::vector<Row>&);
+void add_wgmma_rows(std::vector<Row>&);
+void add_mbarrier_rows(std::vector<Row>&);
+void add_wmma_rows(std::vector<Row>&);
+void add_packed_compare_rows(std::vector<Row>&);
+void add_register_rows(std::vector<Row>&);
+void add_control_rows(std::vector<Row>&);
+
+/// f(lane) for each lane of the mask, ascending.
+template <class F>
+inline void for_lanes(uint32_t mask, F f) {
+  if (mask == ~0u) {
+    for (int lane = 0; lane < 32; ++lane) f(lane);
+    return;
+  }
+  for (; mask; mask &= mask - 1) f(std::countr_zero(mask));
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,239 @@
+// wgmma (PTX ISA 9.7.15): a warpgroup of four warps multiplies 64 rows; each warp its own 16, with B, and A
+// where it has a descriptor, from shared memory. Operands are read and results written at issue; until the
+// wait that covers it an instruction is in flight, and nothing may touch its registers
+// (WarpgroupWork, src/base/vm/warpgroup.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/base/vm/decoder.h"
+#include "src/base/vm/matrix_descriptor.h"
+#include "src/base/vm/matrix_form.h"
+#include "src/base/vm/rows/matrix_operands.h"
+#include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/tensor_core_warp.h"
+#include "src/base/vm/warp.h"
+#include "src/base/vm/warpgroup.h"
+
+namespace assay::vm {
+namespace {
+
+using ptx::Operand;
+using ptx::Type;
+
+/// Reads 16-byte pieces of one operand; remembers the first that lies outside.
+class SharedMatrix {
+ public:
+  SharedMatrix(const Warp& warp, uint64_t descriptor, bool mn_major)
+      : descriptor_(decode_descriptor(descriptor)),
+        mn_major_(mn_major),
+        data_(warp.block->shared.data()),
+        size_(warp.block->shared.size()) {}
+
+  const std::byte* piece(uint32_t line, uint32_t piece) {
+    static constexpr std::byte nothing[16]{};
+    const uint64_t at = piece_address(descriptor_, mn_major_, line, piece);
+    if (at + 16 <= size_) return data_ + at;
+    outside = at;
+    return nothing;
+  }
+  uint64_t outside = ~uint64_t{0};
+
+ private:
+  MatrixDescriptor descriptor_;
+  bool mn_major_;
+  const std::byte* data_;
+  uint64_t size_;
+};
+
+/// Eight lines from `first` of a K-major operand, 32 bytes each: element i of line l goes to to[l * along +
+/// i * across].
+template <class Stored, class Value>
+void read_lines(SharedMatrix& matrix, uint32_t first, int32_t* to, int along, int across) {
+  constexpr int per_piece = 16 / static_cast<int>(sizeof(Stored));
+  for (uint32_t line = 0; line < 8; ++line)
+    for (uint32_t p = 0; p < 2; ++p) {
+      Stored piece[per_piece];
+      std::memcpy(piece, matrix.piece(first + line, p), 16);
+      int32_t* at = to + static_cast<int>(line) * along + static_cast<int>(p) * per_piece * across;
+      for (int i = 0; i < per_piece; ++i) at[i * across] = static_cast<Value>(piece[i]);
+    }
+}
+
+/// Eight rows (columns) of an operand, all of k.
+void read_eight(SharedMatrix& matrix, Element element, bool mn_major, uint32_t eight, int32_t* to, int along,
+                int across) {
+  if (mn_major) {
+    for (uint32_t k = 0; k < 16; ++k) {
+      uint16_t piece[8];
+      std::memcpy(piece, matrix.piece(k, eight), 16);
+      for (int i = 0; i < 8; ++i) to[i * along + static_cast<int>(k) * across] = piece[i];
+    }
+    return;
+  }
+  switch (format_of(element).bits) {
+    case 32:
+      return read_lines<uint32_t, int32_t>(matrix, 8 * eight, to, along, across);
+    case 16:
+      return read_lines<uint16_t, uint16_t>(matrix, 8 * eight, to, along, across);
+    default:
+      return element == Element::s8 ? read_lines<int8_t, int8_t>(matrix, 8 * eight, to, along, across)
+                                    : read_lines<uint8_t, uint8_t>(matrix, 8 * eight, to, along, across);
+  }
+}
+
+void flip_signs(Element element, int count, int32_t* words) {
+  const auto sign = static_cast<int32_t>(1u << (format_of(element).bits - 1));
+  for (int i = 0; i < count; ++i) words[i] ^= sign;
+}
+
+bool outside(Warp& warp, const Op& op, char operand, uint64_t address) {
+  return raise(warp, op, 0, "out-of-bounds",
+               fmt::format("operand {} reaches shared memory at byte {} of {}", operand, address,
+                           warp.block->shared.size()));
+}
+
+bool multiply_async(Warp& warp, const Op& op, uint32_t mask) {
+  const MatrixForm form = MatrixForm::of(op.immediate);
+  if (!issue(warp, op, mask)) return false;
+  const bool add = ((op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2])) & 1) != 0;
+  const int sum_registers = form.sum_registers() / form.tiles;
+  MatrixTile tile;
+  if (form.a_in_shared) {
+    SharedMatrix a(warp, warp.wide(op.s[0])[0], form.a_by_column);
+    for (uint32_t half = 0; half < 2; ++half)
+      read_eight(a, form.a, form.a_by_column, 2 * (warp.index % 4) + half, tile.a + half * 8 * form.k, form.k,
+                 1);
+    if (a.outside != ~uint64_t{0}) return outside(warp, op, 'A', a.outside);
+    if (form.negate_a) flip_signs(form.a, 16 * form.k, tile.a);
+    tile.a_is_new = true;
+  } else {
+    const uint32_t* a[4];
+    for (int i = 0; i < 4; ++i) a[i] = warp.word(op.slots[form.sum_registers() + i]);
+    load_a(form, a, tile);
+  }
+  SharedMatrix b(warp, warp.wide(op.s[1])[0], form.b_by_row);
+  for (int t = 0; t < form.tiles; ++t) {
+    read_eight(b, form.b, form.b_by_row, static_cast<uint32_t>(t), tile.b, 1, 8);
+    if (form.negate_b) flip_signs(form.b, 8 * form.k, tile.b);
+    uint32_t* d[4];
+    for (int i = 0; i < sum_registers; ++i) d[i] = warp.word(op.slots[t * sum_registers + i]);
+    if (add)
+      load_sum(form, d, tile);
+    else
+      std::fill_n(tile.c, 128, 0);
+    multiply(*warp.block->context->tensor_core, form, tile);
+    store_sum(form, tile, d);
+  }
+  return b.outside == ~uint64_t{0} || outside(warp, op, 'B', b.outside);
+}
+
+/// wgmma.mma_async.sync.aligned.SHAPE.D.A.B{.satfinite} {D}, A or {A}, B, scale-d{, imm-scale-a,
+/// imm-scale-b{, {imm-trans-a,} imm-trans-b}}
+void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  const std::vector<std::string> words = decoder.parts(instruction);
+  const std::vector<Operand>& operands = instruction.operands;
+  MatrixForm form;
+  form.set_shape(words[4]);
+  form.warpgroup = true;
+  form.sum = *element_named(words[5]);
+  form.a = *element_named(words[6]);
+  form.b = *element_named(words[7]);
+  form.saturate = words.back() == "satfinite";
+  const bool integer = format_of(form.sum).integer, sixteen = format_of(form.a).bits == 16;
+  form.a_in_shared = operands.size() > 1 && operands[1].kind != Operand::Kind::vector;
+  const size_t count = integer ? 4 : sixteen ? (form.a_in_shared ? 8 : 7) : 6;
+  decoder.expect_operands(instruction, count, count);
+  const auto modifier = [&](size_t i, uint64_t first, uint64_t second) {
+    const uint64_t value = decoder.constant(operands[i]);
+    if (value != first && value != second)
+      decoder.fail(instruction,
+                   fmt::format("has {} as operand {}; {} and {} are possible", static_cast<int64_t>(value),
+                               i + 1, static_cast<int64_t>(first), static_cast<int64_t>(second)));
+    return value == second;
+  };
+  if (!integer) {
+    form.negate_a = modifier(4, 1, ~uint64_t{0});
+    form.negate_b = modifier(5, 1, ~uint64_t{0});
+  }
+  if (sixteen) {
+    if (form.a_in_shared) form.a_by_column = modifier(6, 0, 1);
+    form.b_by_row = modifier(count - 1, 0, 1);
+  }
+  op.immediate = form.bits();
+  std::vector<Slot> slots;
+  append_fragment(decoder, instruction, operands[0], form.sum_registers(), Type::b32, true, slots);
+  if (form.a_in_shared)
+    op.s[0] = decoder.source(operands[1], Type::b64);
+  else
+    append_fragment(decoder, instruction, operands[1], form.a_registers(), Type::b32, false, slots);
+  op.s[1] = decoder.source(operands[2], Type::b64);
+  Operand scale = operands[3];
+  op.third_negated = scale.negated;
+  scale.negated = false;
+  op.s[2] = decoder.source(scale, Type::pred);
+  decoder.set_slots(op, slots);
+  op.d_cell = Cell::none;
+}
+
+bool fence(Warp& warp, const Op& op, uint32_t mask) {
+  if (!whole_warp(warp, op, mask)) return false;
+  warp.wgmma.fenced = true;
+  return true;
+}
+
+bool commit(Warp& warp, const Op& op, uint32_t mask) {
+  if (!whole_warp(warp, op, mask)) return false;
+  ++warp.wgmma.committed;
+  return true;
+}
+
+bool wait(Warp& warp, const Op& op, uint32_t mask) {
+  if (!whole_warp(warp, op, mask)) return false;
+  land(warp.wgmma, op.immediate);
+  return true;
+}
+
+void decode_plain(Decoder& decoder, const ptx::Instruction& instruction, Op&) {
+  decoder.expect_operands(instruction, 0, 0);
+}
+void decode_wait(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 1, 1);
+  op.immediate = decoder.constant(instruction.operands[0]);
+}
+
+/// "{8,16,...,256}": columns of D in steps of 8, for integers of 16 beyond 32 (PTX ISA, wgmma shapes).
+std::string columns(bool integers) {
+  std::string list;
+  for (int n = 8; n <= 256; n += 8)
+    if (!integers || n <= 32 || n % 16 == 0) list += (list.empty() ? "" : ",") + std::to_string(n);
+  return "m64n{" + list + "}";
+}
+
+}  // namespace
+
+void add_wgmma_rows(std::vector<Row>& rows) {
+  const auto add = [&](const std::string& form, Status status, Type result) {
+    add_matrix_row(rows, "wgmma.mma_async.sync.aligned." + form, Effect::matrix, status, result,
+                   multiply_async, decode_multiply);
+  };
+  const Status measured = Status::measured_sm90;
+  const std::string floats = columns(false);
+  add(floats + "k16.f32.{f16.f16,bf16.bf16}", measured, Type::f32);
+  add(floats + "k16.f16.f16.f16", measured, Type::f16x2);
+  add(floats + "k8.f32.tf32.tf32", measured, Type::f32);
+  add(floats + "k32.f32.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f32);
+  add(floats + "k32.f16.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f16x2);
+  add(columns(true) + "k32.s32.{s8,u8}.{s8,u8}{,.satfinite}", Status::exact, Type::s32);
+  const auto control = [&](const char* name, WarpFunction function,
+                           void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
+    add_matrix_row(rows, std::string("wgmma.") + name + ".sync.aligned", Effect::control, Status::exact,
+                   Type::none, function, decode);
+  };
+  control("fence", fence, decode_plain);
+  control("commit_group", commit, decode_plain);
+  control("wait_group", wait, decode_wait);
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,79 @@
+// What a run beside exact arithmetic found: how far each output is from what the same instructions give
+// without rounding, and which source lines made the distance.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/plan/outcome.h"
+
+namespace assay {
+
+/// Errors of one output's stored values against their own exact arithmetic: the same instructions, branches
+/// and integers, from the same inputs, on real numbers.
+struct ShadowOutput {
+  std::string name;
+  int64_t elements = 0;
+  int64_t followed = 0;   ///< elements that carry a shadow; the others hold copies or integer results
+  int64_t nonfinite = 0;  ///< NaN or infinite: no error is known
+  double max_error = 0;   ///< largest |value - exact|
+  double rms_error = 0, rms_exact = 0;     ///< root mean squares over followed elements
+  std::string worst;                       ///< element of max_error: "o[b=0,t=17,h=0,v=3]"
+  double value = 0, exact = 0, bound = 0;  ///< of that element; bound: its roundings, none cancelled
+};
+
+/// One source line's part of the outputs' errors.
+struct ShadowLine {
+  SourceLocation where;
+  std::string instruction;  ///< the opcode of the line with the largest relative rounding
+  /// Percent. The error of an element is the sum of one signed part per line; per output the parts' sizes are
+  /// summed over the elements and divided by the sum over all lines; then the mean over the outputs that have
+  /// errors.
+  double share = 0;
+  uint64_t roundings = 0;  ///< lane-instructions of the line whose own rounding was not zero
+  double largest = 0;      ///< largest |own rounding| / |result| among them
+};
+
+/// The first instruction instance whose result is further than `threshold` from exact, relative to it.
+struct ShadowParting {
+  SourceLocation where;
+  std::string instruction;
+  std::array<uint32_t, 3> block{}, thread{};
+  double value = 0, exact = 0, threshold = 0;
+};
+
+/// How near an instruction came to where its format ends.
+struct ShadowEdge {
+  SourceLocation where;
+  std::string instruction;  ///< opcode
+  std::string quantity;     ///< "argument" or "result": what `extreme` is of
+  std::string format;       ///< "fp16": of the result
+  double extreme = 0;       ///< the value nearest to the edge
+  double limit = 0;         ///< the edge
+  double distance = 0;      ///< binades left; 0 or less: reached
+  std::string text;         ///< "saw up to -3.2: safe"
+};
+
+/// One output element against its own exact arithmetic.
+struct ShadowElement {
+  std::string element;
+  double value = 0, exact = 0, bound = 0;  ///< as in ShadowOutput
+};
+
+struct ShadowReport {
+  std::vector<ShadowOutput> outputs;
+  std::optional<ShadowElement> element;  ///< the one asked for, where it carries a shadow
+  std::vector<ShadowEdge> edges;         ///< one per source line and opcode, nearest first
+  std::vector<ShadowLine> lines;         ///< largest share first; empty where attribution was not affordable
+  /// Only where an output element is itself that far off, relative to itself or to its output's root mean
+  /// square, whichever is larger: small differences of large numbers part on the way in correct programs too.
+  std::optional<ShadowParting> parting;
+  uint64_t ended = 0;  ///< shadows that ended at a value that is not finite
+  uint64_t lane_instructions = 0;
+  double seconds = 0;          ///< of the run with shadows
+  double seconds_by_line = 0;  ///< of the runs that follow lines
+};
+
+}  // namespace assay

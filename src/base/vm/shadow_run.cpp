@@ -1,0 +1,346 @@
+#include "src/base/vm/shadow_run.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "src/base/vm/engine.h"
+#include "src/base/vm/error_trace.h"
+#include "src/base/vm/launch.h"
+#include "src/base/vm/opcode.h"
+
+namespace assay::vm {
+namespace {
+
+constexpr int kParts = 16;
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Source lines of the ops of every launch, numbered in the order of launches and ops.
+struct Lines {
+  std::vector<SourceLocation> where;
+  std::vector<std::vector<int>> of_op;  ///< [launch][op]; -1: made by the decoder
+  std::vector<const Code*> codes;       ///< by launch
+};
+
+Lines number_lines(const PreparedPlan& prepared, const Plan& plan, const ShadowOptions& options) {
+  Lines lines;
+  std::map<std::pair<std::string, int>, int> known;
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    const Code& code = prepared.code(i);
+    lines.codes.push_back(&code);
+    std::vector<int>& of_op = lines.of_op.emplace_back();
+    for (const Op& op : code.ops) {
+      of_op.push_back(-1);
+      if (op.instruction < 0) continue;
+      const SourceLocation at =
+          options.locate ? options.locate(*code.module, op.function, op.instruction) : where(code, op);
+      const bool sourced = !at.file.empty();
+      const auto [found, is_new] = known.try_emplace(
+          {sourced ? at.file : "", sourced ? at.line : at.ptx_line}, static_cast<int>(lines.where.size()));
+      if (is_new) lines.where.push_back(at);
+      of_op.back() = found->second;
+    }
+  }
+  return lines;
+}
+
+void merge(OpErrors& into, const OpErrors& from) {
+  if (from.roundings.empty()) return;  // a thread that came too late for a block
+  into.roundings.resize(from.roundings.size());
+  into.largest.resize(from.largest.size());
+  into.edges.resize(from.edges.size());
+  for (size_t i = 0; i < from.roundings.size(); ++i) {
+    into.roundings[i] += from.roundings[i];
+    into.largest[i] = std::max(into.largest[i], from.largest[i]);
+    into.edges[i].merge(from.edges[i]);
+  }
+  if (from.first.op >= 0 && from.first.block < into.first.block) into.first = from.first;
+  into.ended += from.ended;
+}
+
+/// One run of all launches with shadows of `parts` parts.
+template <int parts>
+struct Pass {
+  ErrorMemory<parts> memory;
+  std::vector<OpErrors> launches;
+  TensorMap outputs;  ///< empty after a trap
+  uint64_t lane_instructions = 0;
+
+  Pass(const Plan& plan, const TensorMap& inputs, const MachineOptions& options, double parting,
+       const std::function<std::vector<int>(size_t)>& part_of_op) {
+    PreparedPlan prepared(plan, inputs, options);
+    for (const Allocation& a : prepared.memory().allocations()) {
+      memory.areas.push_back({a.name, a.base, a.bytes, {}});
+      memory.areas.back().cells.resize((a.bytes + 1) / 2 + 4);
+    }
+    bool trapped = false;
+    for (size_t i = 0; i < plan.launches.size() && !trapped; ++i) {
+      ErrorPlan<parts> shared{&memory, parting, {}};
+      if (part_of_op) shared.part_of_op = part_of_op(i);
+      trapped = run_launch(prepared.enter(i), options, shared);
+    }
+    if (!trapped) outputs = prepared.take_outputs();
+  }
+
+  /// True: trapped.
+  bool run_launch(const LaunchContext& context, const MachineOptions& options,
+                  const ErrorPlan<parts>& shared) {
+    const auto& grid = context.launch->grid;
+    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+    const uint64_t wanted = options.threads > 0 ? static_cast<uint64_t>(options.threads)
+                                                : std::max(1u, std::thread::hardware_concurrency());
+    const uint64_t threads = context.code->global_atomics ? 1 : std::min(wanted, blocks);
+    std::atomic<uint64_t> next{0};
+    std::atomic<bool> trapped{false};
+    std::mutex mutex;
+    OpErrors& total = launches.emplace_back();
+    const auto work = [&] {
+      Worker worker;
+      prepare_worker(worker, context);
+      ErrorTrace<parts> trace(shared);
+      Engine<ErrorTrace<parts>> engine(worker, trace);
+      for (uint64_t block; !trapped && (block = next.fetch_add(1)) < blocks;) {
+        engine.run_block(block);
+        if (worker.block.trap) trapped = true;
+      }
+      const std::lock_guard lock(mutex);
+      merge(total, trace.counts);
+      lane_instructions += worker.lane_instructions;
+    };
+    std::vector<std::thread> others;
+    for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    return trapped;
+  }
+
+  /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
+  template <class Visit>
+  void each_element(const Tensor& tensor, Visit visit) const {
+    const auto area = std::find_if(memory.areas.begin(), memory.areas.end(),
+                                   [&](const auto& a) { return a.name == tensor.name; });
+    const auto halves = static_cast<size_t>(format(tensor.dtype).bytes) / 2;
+    const ErrorKind kind = tensor.dtype == Dtype::fp64   ? ErrorKind::f64
+                           : tensor.dtype == Dtype::fp16 ? ErrorKind::f16
+                           : tensor.dtype == Dtype::bf16 ? ErrorKind::bf16
+                                                         : ErrorKind::f32;
+    for (int64_t flat = 0; flat < tensor.size(); ++flat) {
+      const size_t at = static_cast<size_t>(flat) * halves;
+      // A bf16 widened to f32 by its bits keeps the bf16's shadow, in the high half.
+      const ErrorKind high = kind == ErrorKind::f32 ? area->cells.kind[at + 1] : ErrorKind::none;
+      if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0) {
+        visit(flat, at + 1, area->cells);
+        continue;
+      }
+      visit(flat, area->cells.kind[at] == kind ? at : SIZE_MAX, area->cells);
+    }
+  }
+};
+
+bool is_real(Dtype d) {
+  return d != Dtype::i32 && d != Dtype::i64 && d != Dtype::u8;
+}
+
+ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
+  ShadowOutput o;
+  o.name = tensor.name;
+  o.elements = tensor.size();
+  double errors = 0, exacts = 0;
+  int64_t finite = 0;
+  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
+    const double value = tensor.value(flat);
+    if (!std::isfinite(value)) {
+      ++o.nonfinite;
+      return;
+    }
+    if (at == SIZE_MAX) return;
+    ++o.followed, ++finite;
+    const double error = cells.error[at], exact = value + error;
+    errors += error * error, exacts += exact * exact;
+    if (o.worst.empty() || std::fabs(error) > o.max_error) {
+      o.max_error = std::fabs(error), o.worst = tensor.element_name(flat);
+      o.value = value, o.exact = exact, o.bound = cells.bound[at];
+    }
+  });
+  if (finite) o.rms_error = std::sqrt(errors / static_cast<double>(finite));
+  if (finite) o.rms_exact = std::sqrt(exacts / static_cast<double>(finite));
+  return o;
+}
+
+/// An element further off than `threshold`, relative to itself or to the output's size, whichever is larger.
+bool has_parted(const Pass<0>& pass, const Tensor& tensor, double rms, double threshold) {
+  bool found = false;
+  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
+    const double value = tensor.value(flat);
+    if (at == SIZE_MAX || !std::isfinite(value)) return;
+    found |= std::fabs(cells.error[at]) > threshold * std::max(std::fabs(value + cells.error[at]), rms);
+  });
+  return found;
+}
+
+/// Counts per line, and which of its instructions rounds most.
+std::vector<ShadowLine> rounding_lines(const Pass<0>& pass, const Lines& lines) {
+  std::vector<ShadowLine> result(lines.where.size());
+  for (size_t i = 0; i < lines.where.size(); ++i) result[i].where = lines.where[i];
+  for (size_t i = 0; i < pass.launches.size(); ++i)
+    for (size_t op = 0; op < pass.launches[i].roundings.size(); ++op) {
+      if (lines.of_op[i][op] < 0 || pass.launches[i].roundings[op] == 0) continue;
+      ShadowLine& line = result[static_cast<size_t>(lines.of_op[i][op])];
+      line.roundings += pass.launches[i].roundings[op];
+      if (!line.instruction.empty() && pass.launches[i].largest[op] <= line.largest) continue;
+      line.largest = pass.launches[i].largest[op];
+      line.instruction = opcode_of(*lines.codes[i], lines.codes[i]->ops[op]);
+    }
+  return result;
+}
+
+/// The nearest edge per source line and opcode.
+std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
+  std::map<std::pair<int, std::string>, ShadowEdge> nearest;
+  for (size_t i = 0; i < pass.launches.size(); ++i)
+    for (size_t op = 0; op < pass.launches[i].edges.size(); ++op) {
+      const EdgeSeen& seen = pass.launches[i].edges[op];
+      if (lines.of_op[i][op] < 0 || seen.largest < seen.smallest) continue;
+      const Op& at = lines.codes[i]->ops[op];
+      const std::string& opcode = opcode_of(*lines.codes[i], at);
+      ShadowEdge edge = describe_edge(edge_of(opcode, at.row->result), seen);
+      edge.where = lines.where[static_cast<size_t>(lines.of_op[i][op])], edge.instruction = opcode;
+      const auto [known, is_new] = nearest.try_emplace({lines.of_op[i][op], opcode}, edge);
+      if (!is_new && edge.distance < known->second.distance) known->second = edge;
+    }
+  std::vector<ShadowEdge> edges;
+  for (auto& [key, edge] : nearest) edges.push_back(std::move(edge));
+  std::stable_sort(edges.begin(), edges.end(),
+                   [](const ShadowEdge& a, const ShadowEdge& b) { return a.distance < b.distance; });
+  return edges;
+}
+
+std::optional<ShadowElement> element_of(const Pass<0>& pass, const ShadowOptions& options) {
+  if (!options.element) return std::nullopt;
+  const auto found = pass.outputs.find(options.element->first);
+  if (found == pass.outputs.end() || !is_real(found->second.dtype)) return std::nullopt;
+  std::optional<ShadowElement> element;
+  const Tensor& tensor = found->second;
+  pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
+    if (flat != options.element->second || at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
+    element = {tensor.element_name(flat), tensor.value(flat), tensor.value(flat) + cells.error[at],
+               cells.bound[at]};
+  });
+  return element;
+}
+
+std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Plan& plan, const Lines& lines,
+                                        double threshold) {
+  for (size_t i = 0; i < pass.launches.size(); ++i) {
+    const Parting& first = pass.launches[i].first;
+    if (first.op < 0) continue;
+    const auto& grid = plan.launches[i].grid;
+    const auto& size = plan.launches[i].block;
+    const auto op = static_cast<size_t>(first.op);
+    ShadowParting p;
+    if (lines.of_op[i][op] >= 0) p.where = lines.where[static_cast<size_t>(lines.of_op[i][op])];
+    p.instruction = opcode_of(*lines.codes[i], lines.codes[i]->ops[op]);
+    p.block = {static_cast<uint32_t>(first.block % grid[0]),
+               static_cast<uint32_t>(first.block / grid[0] % grid[1]),
+               static_cast<uint32_t>(first.block / grid[0] / grid[1])};
+    p.thread = {first.thread % size[0], first.thread / size[0] % size[1], first.thread / size[0] / size[1]};
+    p.value = first.value, p.exact = first.value + first.error, p.threshold = threshold;
+    return p;
+  }
+  return std::nullopt;
+}
+
+uint64_t bytes_to_follow(const Plan& plan) {
+  uint64_t bytes = 0;
+  for (const Workspace& w : plan.workspaces) bytes += static_cast<uint64_t>(w.bytes);
+  for (const PlanOutput& o : plan.outputs) {
+    uint64_t elements = 1;
+    for (const Axis& axis : o.axes) elements *= static_cast<uint64_t>(axis.size);
+    bytes += elements * static_cast<uint64_t>(format(o.dtype).bytes);
+  }
+  return bytes / 2 * (sizeof(float) * kParts + 16);
+}
+
+/// Fills ShadowLine::share: the deterministic run again, kParts rounding lines at a time.
+void follow_lines(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+                  const Lines& lines, std::vector<ShadowLine>& result) {
+  std::vector<size_t> followed;
+  for (size_t i = 0; i < result.size(); ++i)
+    if (result[i].roundings) followed.push_back(i);
+  std::map<std::string, std::vector<double>> sizes;  // output -> by line
+  for (size_t first = 0; first < followed.size(); first += kParts) {
+    const size_t count = std::min<size_t>(kParts, followed.size() - first);
+    std::vector<int> part_of_line(result.size(), -1);
+    for (size_t p = 0; p < count; ++p) part_of_line[followed[first + p]] = static_cast<int>(p);
+    const Pass<kParts> pass(plan, inputs, options, 0, [&](size_t launch) {
+      std::vector<int> parts;
+      for (const int line : lines.of_op[launch])
+        parts.push_back(line < 0 ? -1 : part_of_line[static_cast<size_t>(line)]);
+      return parts;
+    });
+    for (const auto& [name, tensor] : pass.outputs) {
+      if (!is_real(tensor.dtype)) continue;
+      std::vector<double>& of_line = sizes[name];
+      of_line.resize(result.size());
+      pass.each_element(
+          tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
+            if (at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
+            for (size_t p = 0; p < count; ++p)
+              of_line[followed[first + p]] += std::fabs(static_cast<double>(cells.parts[at * kParts + p]));
+          });
+    }
+  }
+  int with_errors = 0;
+  for (const auto& [name, of_line] : sizes) {
+    double total = 0;
+    for (const double size : of_line) total += size;
+    if (!(total > 0)) continue;
+    ++with_errors;
+    for (size_t i = 0; i < of_line.size(); ++i) result[i].share += 100 * of_line[i] / total;
+  }
+  for (ShadowLine& line : result) line.share /= std::max(1, with_errors);
+  std::erase_if(result, [](const ShadowLine& line) { return line.roundings == 0; });
+  std::stable_sort(result.begin(), result.end(),
+                   [](const ShadowLine& a, const ShadowLine& b) { return a.share > b.share; });
+}
+
+}  // namespace
+
+ShadowReport run_shadow(const Plan& plan, const TensorMap& inputs, const MachineOptions& machine,
+                        const ShadowOptions& options) {
+  const auto start = Clock::now();
+  const PreparedPlan decoded(plan, inputs, machine);
+  const Lines lines = number_lines(decoded, plan, options);
+  const Pass<0> pass(plan, inputs, machine, options.parting, nullptr);
+  ShadowReport report;
+  report.lane_instructions = pass.lane_instructions;
+  for (const OpErrors& launch : pass.launches) report.ended += launch.ended;
+  bool parted = false;
+  for (const PlanOutput& declared : plan.outputs) {
+    const auto found = pass.outputs.find(declared.name);
+    if (found == pass.outputs.end() || !is_real(declared.dtype)) continue;
+    report.outputs.push_back(output_of(pass, found->second));
+    parted = parted || has_parted(pass, found->second, report.outputs.back().rms_exact, options.parting);
+  }
+  report.element = element_of(pass, options);
+  report.edges = edges_of(pass, lines);
+  if (parted) report.parting = parting_of(pass, plan, lines, options.parting);
+  report.seconds = seconds_since(start);
+  if (options.by_line && !report.outputs.empty() && bytes_to_follow(plan) <= options.by_line_bytes) {
+    const auto followed = Clock::now();
+    report.lines = rounding_lines(pass, lines);
+    follow_lines(plan, inputs, machine, lines, report.lines);
+    report.seconds_by_line = seconds_since(followed);
+  }
+  return report;
+}
+
+}  // namespace assay::vm

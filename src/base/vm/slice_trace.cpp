@@ -1,0 +1,107 @@
+#include "src/base/vm/slice_trace.h"
+
+#include "src/base/vm/matrix_elements.h"
+
+namespace assay::vm {
+
+void SliceTrace::begin_block(Block& block) {
+  code_ = block.context->code;
+  if (!log_) return;
+  log_->code = code_;
+  log_->launch = static_cast<uint32_t>(block.context->launch_index);
+  log_->block = block.linear;
+  log_->warps = static_cast<uint32_t>(block.warps.size());
+  log_->shared_bytes = static_cast<uint32_t>(block.shared.size());
+}
+
+/// Whatever may define a register or memory.
+bool SliceTrace::is_logged(const Op& op) {
+  if (!op.row) return false;
+  const Effect effect = op.row->effect;
+  if (effect == Effect::store || effect == Effect::load || effect == Effect::atomic ||
+      effect == Effect::matrix || effect == Effect::load_matrix || effect == Effect::store_matrix ||
+      effect == Effect::move)
+    return true;
+  return effect != Effect::async_copy && op.d != no_slot && op.d_cell != Cell::mask;
+}
+
+void SliceTrace::fill(const Warp& warp, bool sources) {
+  for (SliceProbe* p = probe_; p != last_probe_ && p->record == record_; ++p) {
+    if (p->is_source != sources) continue;
+    if (p->wide)
+      p->bits = warp.wide(p->slot)[p->lane];
+    else
+      p->bits = warp.word(p->slot)[p->lane] >> (16 * p->half);
+  }
+}
+
+void SliceTrace::before(Warp& warp, const Op& op, uint32_t) {
+  if (!log_ && probe_ != last_probe_ && probe_->record == record_ && is_logged(op)) fill(warp, true);
+}
+
+void SliceTrace::log_addresses(const uint64_t* addresses) {
+  log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
+  log_->details.insert(log_->details.end(), addresses, addresses + 32);
+}
+
+void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
+  if (!is_logged(op)) return;
+  if (!log_) {
+    fill(warp, false);
+    while (probe_ != last_probe_ && probe_->record == record_) ++probe_;
+    ++record_;
+    return;
+  }
+  ++record_;
+  log_->records.push_back({static_cast<int32_t>(&op - code_->ops.data()), mask, 0,
+                           static_cast<uint16_t>(warp.index), SliceRecord::What::op, warp.space});
+  switch (op.row->effect) {
+    case Effect::load:
+    case Effect::store:
+    case Effect::atomic:
+    case Effect::load_matrix:
+    case Effect::store_matrix:
+      return log_addresses(warp.address);
+    case Effect::shuffle: {
+      uint64_t lanes[32];
+      for (int lane = 0; lane < 32; ++lane) lanes[lane] = warp.lane_source[lane];
+      return log_addresses(lanes);
+    }
+    case Effect::matrix: {
+      const MatrixSources sources = matrix_sources(warp, op);
+      log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
+      log_->details.insert(log_->details.end(), {sources.a_descriptor, sources.b_descriptor, sources.adds});
+      return;
+    }
+    case Effect::select:
+      log_->records.back().detail = warp.mask(op.s[2]);
+      return;
+    default:
+      return;
+  }
+}
+
+void SliceTrace::landed(Warp& warp, const Landing& landing) {
+  ++record_;
+  if (!log_) return;
+  log_->records.push_back({static_cast<int32_t>(landing.op - code_->ops.data()), landing.mask,
+                           static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index),
+                           SliceRecord::What::landing, ptx::Space::shared});
+  for (int lane = 0; lane < 32; ++lane) {
+    log_->details.push_back(landing.shared[lane]);
+    log_->details.push_back(landing.global[lane]);
+    log_->details.push_back(landing.copied[lane]);
+  }
+  log_->details.push_back(landing.bytes);
+}
+
+void SliceTrace::copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
+  ++record_;
+  if (!log_) return;
+  log_->records.push_back({-1, mask, static_cast<uint32_t>(log_->details.size()),
+                           static_cast<uint16_t>(warp.index), SliceRecord::What::local_copy,
+                           ptx::Space::local});
+  log_->details.insert(log_->details.end(), {from, to, bytes});
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,219 @@
+#include "src/base/vm/store_search.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <variant>
+
+#include "src/base/vm/traced_launch.h"
+
+namespace assay::vm {
+namespace {
+
+/// Of a run that is being forced: so many times the instructions that the longest warp took unforced.
+constexpr uint64_t kBudgetFactor = 4, kLeastBudget = 4096;
+
+bool writes_memory(const Op& op) {
+  return op.row && (op.row->effect == Effect::store || op.row->effect == Effect::atomic) &&
+         (op.space == ptx::Space::global || op.space == ptx::Space::generic);
+}
+
+uint32_t bytes_of(const Op& op) { return uint32_t{op.element_bytes} * std::max<uint32_t>(op.vector_length, 1); }
+
+PlacedInstruction placed(const Warp& warp, const Op& op, int lane) {
+  const LaunchContext& context = *warp.block->context;
+  const auto& size = context.launch->block;
+  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
+  return {context.code->module, context.launch_index, op.function, op.instruction, warp.block->index,
+          {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]}};
+}
+
+struct Range {
+  uint64_t base = 0, bytes = 0;
+};
+
+Range range_of(const PreparedPlan& prepared, const std::string& buffer) {
+  for (const Allocation& a : prepared.memory().allocations())
+    if (a.name == buffer && a.base >= allocation_base) return {a.base, a.bytes};
+  return {};
+}
+
+/// Shows stores into a range; counts the instructions of the longest warp; notes the sides of guards and which ops
+/// stored there.
+struct StoreTrace : PlainTrace {
+  static constexpr bool enabled = true;
+
+  StoreTrace(const Code& code, Range to, const std::function<void(const StoreEvent&)>& visit)
+      : range(to), show(visit), ops(code.ops.data()), held(code.ops.size()), failed(code.ops.size()),
+        stores(code.ops.size()) {}
+
+  void guarded(const Warp& warp, const Op& op, uint32_t active) {
+    const uint32_t guard = op.guard_negated ? ~warp.mask(op.guard) : warp.mask(op.guard);
+    held[index(op)] |= (guard & active) != 0;
+    failed[index(op)] |= (~guard & active) != 0;
+  }
+  void after(Warp& warp, const Op& op, uint32_t mask) {
+    if (!writes_memory(op) || warp.space != ptx::Space::global) return;
+    for (int lane = 0; lane < 32; ++lane) {
+      if (!(mask >> lane & 1) || warp.address[lane] - range.base >= range.bytes) continue;
+      stores[index(op)] = true;
+      if (!show) continue;
+      StoreEvent event;
+      event.at = placed(warp, op, lane);
+      event.offset = warp.address[lane] - range.base, event.bytes = bytes_of(op);
+      show(event);
+    }
+  }
+  void end_block(Block& block) {
+    for (const Warp& warp : block.warps) longest = std::max(longest, warp.executed);
+  }
+  size_t index(const Op& op) const { return static_cast<size_t>(&op - ops); }
+
+  Range range;
+  std::function<void(const StoreEvent&)> show;
+  const Op* ops;
+  std::vector<char> held, failed, stores;  ///< by op: whether
+  uint64_t longest = 0;
+};
+
+/// Turns one guard around for the lanes that went `when_held`'s way, until a store reaches for the bytes. The
+/// predicate register itself is left as it was: other guards read it too.
+struct ForcingTrace : PlainTrace {
+  static constexpr bool enabled = true, stops = true;
+
+  void begin_block(Block&) { met = {}, turned_in = nullptr; }
+  void guarded(Warp& warp, const Op& op, uint32_t active) {
+    restore(op);
+    if (&op != forced) return;
+    const uint32_t holds = op.guard_negated ? ~warp.mask(op.guard) : warp.mask(op.guard);
+    turned = active & (when_held ? holds : ~holds);
+    if (!turned) return;
+    warp.mask(op.guard) ^= turned;
+    turned_in = &warp, steps = 0;
+    met = placed(warp, op, std::countr_zero(turned));
+  }
+  void before(Warp& warp, const Op& op, uint32_t mask) {
+    restore(op);
+    if (met.launch < 0) return;
+    ++steps;
+    if (!writes_memory(op)) return;
+    uint64_t address[32];
+    lane_addresses(warp, op.s[0], op.address_wide, op.offset, address);
+    for (int lane = 0; lane < 32; ++lane) {
+      if (!(mask >> lane & 1)) continue;
+      if (address[lane] >= first + bytes || address[lane] + bytes_of(op) <= first) continue;
+      found = {met, placed(warp, op, lane), steps};
+      found->guard.block = found->store.block, found->guard.thread = found->store.thread;
+      raise(warp, op, lane, "found", "");
+      return;
+    }
+  }
+
+  const Op* forced = nullptr;
+  bool when_held = false;
+  uint64_t first = 0;
+  uint32_t bytes = 0;
+  std::optional<WithheldStore> found;
+
+ private:
+  /// Before the instruction after the forced one.
+  void restore(const Op& op) {
+    if (!turned_in || &op == forced) return;
+    turned_in->mask(forced->guard) ^= turned;
+    turned_in = nullptr;
+  }
+
+  PlacedInstruction met;
+  Warp* turned_in = nullptr;  ///< whose predicate is the other way at the moment
+  uint32_t turned = 0;
+  uint64_t steps = 0;
+};
+
+bool takes(const Launch& launch, const std::string& buffer) {
+  return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& argument) {
+    const auto* pointer = std::get_if<PointerArgument>(&argument);
+    return pointer && pointer->buffer == buffer;
+  });
+}
+
+struct Candidate {
+  size_t launch = 0, op = 0;
+  bool when_held = false;
+  size_t distance = 0;  ///< in ops, from the nearest store into the buffer, or into any where there is none
+};
+
+void add_candidates(const StoreTrace& trace, const Code& code, size_t launch, std::vector<Candidate>& candidates) {
+  std::vector<size_t> stores;
+  for (size_t i = 0; i < code.ops.size(); ++i)
+    if (trace.stores[i]) stores.push_back(i);
+  for (size_t i = 0; i < code.ops.size() && stores.empty(); ++i)
+    if (writes_memory(code.ops[i])) stores.push_back(i);
+  if (stores.empty()) return;
+  for (size_t i = 0; i < code.ops.size(); ++i) {
+    size_t distance = SIZE_MAX;
+    for (const size_t at : stores) distance = std::min(distance, at > i ? at - i : i - at);
+    if (trace.failed[i]) candidates.push_back({launch, i, false, distance});
+    if (trace.held[i]) candidates.push_back({launch, i, true, distance});
+  }
+}
+
+/// Every guard of the launches that take the buffer, nearest first, and the instructions of the longest warp of all.
+std::pair<std::vector<Candidate>, uint64_t> survey(const Plan& plan, const TensorMap& inputs,
+                                                   const MachineOptions& options, const std::string& buffer) {
+  PreparedPlan prepared(plan, inputs, options);
+  const Range range = range_of(prepared, buffer);
+  std::pair<std::vector<Candidate>, uint64_t> result;
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    StoreTrace trace(prepared.code(i), range, nullptr);
+    const bool whole = !run_traced(prepared, i, trace).trap;
+    result.second = std::max(result.second, trace.longest);
+    if (takes(plan.launches[i], buffer)) add_candidates(trace, prepared.code(i), i, result.first);
+    if (!whole) break;
+  }
+  std::stable_sort(result.first.begin(), result.first.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.distance < b.distance; });
+  return result;
+}
+
+}  // namespace
+
+bool visit_stores(const Plan& plan, const TensorMap& inputs, const MachineOptions& options, const std::string& buffer,
+                  const std::function<void(const StoreEvent&)>& visit) {
+  PreparedPlan prepared(plan, inputs, options);
+  if (prepared.refused_launch()) return false;
+  const Range range = range_of(prepared, buffer);
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    StoreTrace trace(prepared.code(i), range, visit);
+    if (run_traced(prepared, i, trace).trap) return false;
+  }
+  return true;
+}
+
+std::vector<WithheldStore> find_withheld_stores(const Plan& plan, const TensorMap& inputs,
+                                                const MachineOptions& options, const std::string& buffer,
+                                                uint64_t offset, uint32_t bytes, const StoreSearchLimits& limits) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto [candidates, longest] = survey(plan, inputs, options, buffer);
+  MachineOptions forced_options = options;
+  forced_options.instruction_budget = std::max(kLeastBudget, kBudgetFactor * longest);
+  std::vector<WithheldStore> found;
+  for (const Candidate& candidate : candidates) {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    if (found.size() >= limits.found || spent.count() > limits.seconds) break;
+    PreparedPlan prepared(plan, inputs, forced_options);
+    PlainTrace plain;
+    for (size_t i = 0; i < candidate.launch; ++i) run_traced(prepared, i, plain);
+    ForcingTrace trace;
+    trace.forced = &prepared.code(candidate.launch).ops[candidate.op];
+    trace.when_held = candidate.when_held;
+    trace.first = range_of(prepared, buffer).base + offset, trace.bytes = bytes;
+    const LaunchContext& context = prepared.enter(candidate.launch);
+    run_traced(context, prepared.blocks(candidate.launch), trace, [&](bool) { return trace.found.has_value(); });
+    if (trace.found) found.push_back(*trace.found);
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const WithheldStore& a, const WithheldStore& b) { return a.steps < b.steps; });
+  return found;
+}
+
+}  // namespace assay::vm

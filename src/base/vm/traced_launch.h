@@ -1,0 +1,45 @@
+// The blocks of one launch under a trace, one after the other on this thread.
+#pragma once
+#include <optional>
+#include <utility>
+
+#include "src/base/vm/engine.h"
+#include "src/base/vm/launch.h"
+
+namespace assay::vm {
+
+struct TracedLaunch {
+  std::optional<Trap> trap;  ///< of the first block that trapped
+  uint64_t lane_instructions = 0;
+};
+
+/// Until ends(trapped) holds after a block; `trapped`: one of the blocks so far. The context is that of the launch,
+/// as entered last.
+template <class Trace, class Ends>
+TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace, const Ends& ends) {
+  TracedLaunch result;
+  Worker worker;
+  prepare_worker(worker, context);
+  Engine<Trace> engine(worker, trace);
+  for (uint64_t turn = 0; turn < blocks.count && !ends(result.trap.has_value()); ++turn) {
+    engine.run_block(blocks[turn]);
+    if (worker.block.trap && !result.trap) result.trap = std::move(worker.block.trap);
+  }
+  result.lane_instructions = worker.lane_instructions;
+  return result;
+}
+
+/// Until one traps.
+template <class Trace>
+TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace) {
+  return run_traced(context, blocks, trace, [](bool trapped) { return trapped; });
+}
+
+/// Launches that have nothing to be told on the way.
+template <class Trace>
+TracedLaunch run_traced(PreparedPlan& prepared, size_t launch, Trace& trace) {
+  const LaunchContext& context = prepared.enter(launch);
+  return run_traced(context, prepared.blocks(launch), trace);
+}
+
+}  // namespace assay::vm

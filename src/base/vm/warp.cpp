@@ -1,0 +1,244 @@
+// Addresses of a warp's lanes to host pointers, with every access checked; traps.
+#include "src/base/vm/warp.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "src/base/plan/source_place.h"
+#include "src/base/ptx/inlined_frames.h"
+#include "src/base/vm/rows/warp_rows.h"
+
+namespace assay::vm {
+
+SourceLocation where(const Code& code, const Op& op) {
+  SourceLocation result;
+  const ptx::Module& module = *code.module;
+  if (op.function >= 0) result.function = module.functions[static_cast<size_t>(code.entry)].name;
+  if (op.instruction < 0) return result;
+  const ptx::Instruction& instruction =
+      module.functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
+  result.ptx_line = instruction.ptx_line;
+  if (instruction.line < 0) return result;
+  const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
+  if (line.file >= 0) result.file = module.files[static_cast<size_t>(line.file)];
+  result.line = line.line;
+  result.frames = ptx::inlined_frames(module, instruction.line);
+  return result;
+}
+
+bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string message) {
+  Block& block = *warp.block;
+  Trap trap;
+  trap.where = where(*block.context->code, op);
+  trap.block = block.index;
+  const auto& size = block.context->launch->block;
+  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
+  trap.thread = {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]};
+  const std::string place = source_place(trap.where) +
+                            (trap.where.file.empty() ? "" : fmt::format(" (PTX line {})", trap.where.ptx_line));
+  trap.message =
+      fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", kind, place, trap.block[0],
+                  trap.block[1], trap.block[2], trap.thread[0], trap.thread[1], trap.thread[2], message);
+  trap.kind = std::move(kind);
+  block.trap = std::move(trap);
+  return false;
+}
+
+std::string lanes_text(uint32_t mask) {
+  std::string text;
+  for (int lane = 0; lane < 32; ++lane) {
+    if (!(mask >> lane & 1)) continue;
+    int last = lane;
+    while (last < 31 && (mask >> (last + 1) & 1)) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", lane);
+    if (last > lane) text += fmt::format("-{}", last);
+    lane = last;
+  }
+  return (std::popcount(mask) == 1 ? "lane " : "lanes ") + text;
+}
+
+std::string absent_text(const Warp& warp, uint32_t mask, uint32_t expected) {
+  const uint32_t gone = expected & ~warp.live, elsewhere = expected & warp.live & ~mask;
+  std::string text;
+  if (elsewhere) text = lanes_text(elsewhere) + " elsewhere";
+  if (gone) text += (text.empty() ? "" : ", ") + lanes_text(gone) + " exited";
+  return text;
+}
+
+namespace {
+
+const std::string& opcode_of(const Warp& warp, const Op& op) {
+  static const std::string none = "access";
+  if (op.instruction < 0) return none;
+  return warp.block->context->code->module->functions[static_cast<size_t>(op.function)]
+      .body[static_cast<size_t>(op.instruction)]
+      .opcode;
+}
+
+/// "shared memory at byte 128 of 64, 64 bytes past the end of tile (64 bytes)"; addresses of 32 bits that wrapped
+/// below 0 are negative.
+std::string in_block(uint64_t address, uint64_t size, const std::vector<NamedArea>& areas, const char* space) {
+  const int64_t signed_address =
+      address <= UINT32_MAX ? static_cast<int32_t>(address) : static_cast<int64_t>(address);
+  std::string text = fmt::format("{} memory at byte {} of {}", space, signed_address, size);
+  if (!areas.empty()) text += ", " + area_text(areas, static_cast<uint64_t>(signed_address));
+  return text;
+}
+
+bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t bytes, ptx::Space space,
+                bool misaligned) {
+  std::string what;
+  if (space == ptx::Space::shared)
+    what = in_block(address, warp.block->shared.size(), warp.block->context->code->shared_areas, "shared");
+  else if (space == ptx::Space::local)
+    what = in_block(address, warp.block->context->code->local_bytes,
+                    warp.block->context->code->local_areas, "local");
+  else
+    what = warp.block->context->memory->describe(address);
+  const std::string problem =
+      misaligned ? fmt::format("{} of {} bytes is not aligned: {}", opcode_of(warp, op), bytes, what)
+                 : fmt::format("{} of {} bytes reaches {}", opcode_of(warp, op), bytes, what);
+  return raise(warp, op, lane, misaligned ? "misaligned" : "out-of-bounds", problem);
+}
+
+/// One lane of global memory; the allocation last met by this op is tried first.
+std::byte* global_pointer(Block& block, size_t op_index, uint64_t address, uint32_t bytes) {
+  const Memory& memory = *block.context->memory;
+  int32_t& hint = block.hints[op_index];
+  if (hint >= 0) {
+    const Allocation& known = memory.allocations()[static_cast<size_t>(hint)];
+    const uint64_t offset = address - known.base;
+    if (offset < known.bytes && bytes <= known.bytes - offset) return known.data + offset;
+  }
+  const int found = memory.find(address, bytes);
+  if (found < 0) return nullptr;
+  const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
+  if (allocation.pages) return allocation.pages->at(address - allocation.base);
+  hint = found;
+  return allocation.data + (address - allocation.base);
+}
+
+bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
+  Block& block = *warp.block;
+  const auto op_index = static_cast<size_t>(&op - block.context->code->ops.data());
+  bool good = true;
+  for_lanes(mask, [&](int lane) {
+    if (!good) return;
+    const uint64_t address = warp.address[lane];
+    host[lane] = global_pointer(block, op_index, address, bytes);
+    if (host[lane] && !(address & (bytes - 1))) return;
+    good = bad_access(warp, op, lane, address, bytes, ptx::Space::global, host[lane] != nullptr);
+  });
+  return good;
+}
+
+bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
+  std::byte* const data = warp.block->shared.data();
+  const uint64_t size = warp.block->shared.size();
+  const uint64_t limit = size >= bytes ? size - bytes : 0;
+  uint64_t bad = size >= bytes ? 0 : 1;
+  for_lanes(mask, [&](int lane) {
+    const uint64_t address = warp.address[lane];
+    bad |= (address > limit) | (address & (bytes - 1));
+    host[lane] = data + (address <= limit ? address : 0);
+  });
+  if (!bad) return true;
+  bool good = true;
+  for_lanes(mask, [&](int lane) {
+    const uint64_t address = warp.address[lane];
+    const bool outside = size < bytes || address > limit;
+    if (good && (outside || (address & (bytes - 1))))
+      good = bad_access(warp, op, lane, address, bytes, ptx::Space::shared, !outside);
+  });
+  return good;
+}
+
+bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
+  const uint64_t size = warp.block->context->code->local_bytes;
+  bool good = true;
+  for_lanes(mask, [&](int lane) {
+    const uint64_t address = warp.address[lane];
+    const bool outside = address >= size || bytes > size - address;
+    if (good && (outside || (address & (bytes - 1))))
+      good = bad_access(warp, op, lane, address, bytes, ptx::Space::local, !outside);
+    if (good) host[lane] = warp.local.data() + static_cast<uint64_t>(lane) * size + address;
+  });
+  return good;
+}
+
+/// The space of a generic address, which becomes an offset in it.
+ptx::Space space_of_generic(uint64_t& address) {
+  if (address - shared_window < window_bytes) {
+    address -= shared_window;
+    return ptx::Space::shared;
+  }
+  if (address - local_window < window_bytes) {
+    address -= local_window;
+    return ptx::Space::local;
+  }
+  return ptx::Space::global;
+}
+
+bool translate_space(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::Space space,
+                     std::byte** host) {
+  if (space == ptx::Space::shared) return translate_shared(warp, op, mask, bytes, host);
+  if (space == ptx::Space::local) return translate_local(warp, op, mask, bytes, host);
+  return translate_global(warp, op, mask, bytes, host);
+}
+
+bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
+  uint32_t by_space[3] = {};  // global, shared, local
+  for_lanes(mask, [&](int lane) {
+    const ptx::Space space = space_of_generic(warp.address[lane]);
+    by_space[space == ptx::Space::shared ? 1 : space == ptx::Space::local ? 2 : 0] |= 1u << lane;
+  });
+  static constexpr ptx::Space spaces[] = {ptx::Space::global, ptx::Space::shared, ptx::Space::local};
+  for (int i = 0; i < 3; ++i) {
+    if (!by_space[i]) continue;
+    if (by_space[i] != mask)
+      return raise(warp, op, std::countr_zero(mask), "unsupported",
+                   "lanes of one generic access reach different memory spaces");
+    warp.space = spaces[i];
+    if (!translate_space(warp, op, by_space[i], bytes, spaces[i], host)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void lane_addresses(Warp& warp, Slot slot, bool wide, int64_t offset, uint64_t* address) {
+  const auto add = static_cast<uint64_t>(offset);
+  if (wide) {
+    const uint64_t* base = warp.wide(slot);
+    for (int lane = 0; lane < 32; ++lane) address[lane] = base[lane] + add;
+  } else {
+    // 32-bit addresses wrap around in 32 bits.
+    const uint32_t* base = warp.word(slot);
+    for (int lane = 0; lane < 32; ++lane)
+      address[lane] = static_cast<uint32_t>(base[lane] + static_cast<uint32_t>(add));
+  }
+}
+
+bool translate(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
+  lane_addresses(warp, op.s[0], op.address_wide, op.offset, warp.address);
+  warp.space = op.space;
+  return translate_at(warp, op, mask, bytes, op.space, host);
+}
+
+bool translate_at(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, ptx::Space space,
+                  std::byte** host) {
+  if (space == ptx::Space::generic) return translate_generic(warp, op, mask, bytes, host);
+  return translate_space(warp, op, mask, bytes, space, host);
+}
+
+bool translate_part(Warp& warp, const Op& op, int lane, uint32_t bytes, uint32_t alignment,
+                    std::byte** host) {
+  const uint64_t address = warp.address[lane];
+  const auto op_index = static_cast<size_t>(&op - warp.block->context->code->ops.data());
+  host[lane] = global_pointer(*warp.block, op_index, address, bytes);
+  if (host[lane] && !(address & (alignment - 1))) return true;
+  return bad_access(warp, op, lane, address, bytes, ptx::Space::global, host[lane] != nullptr);
+}
+
+}  // namespace assay::vm

@@ -1,0 +1,257 @@
+#include "src/campaign/mutate/case_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+
+#include "fuzz/cost.h"
+#include "fuzz/generator.h"
+#include "src/case/random.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/acceptance.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kWidest = 256;     ///< cut to the kernel's limit, where it has a lower one
+constexpr double kMostWork = 1.2e7;  ///< lane instructions of a drawn case, about
+
+void with_states(Case& c) {
+  c.initial_state = true;
+  c.final_state_gradient = runs_backward(c);
+}
+
+constexpr bool kIfTelling = true;
+
+struct CaseRow {
+  const char* name;
+  void (*shape)(Case&);
+  bool if_telling = false;  ///< a candidate only, as what is drawn
+};
+constexpr CaseRow kRows[] = {
+#include "src/campaign/mutate/mutation_cases.def"
+};
+
+bool has_gate(const Case& c, const Operator& op) {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& input) {
+    return input.role == Role::log_decay && is_present(c, input);
+  });
+}
+
+/// The axes that the operator has, within the kernel's limits.
+void fit(Case& c, const Kernel& kernel, const Operator& op) {
+  c.H = uses_axis(op, "H") ? c.H : 1;
+  c.HV = uses_axis(op, "HV") ? std::max(c.HV, c.H) : 0;
+  if (c.HV > 0) c.HV -= c.HV % c.H;
+  c.K = uses_axis(op, "K") ? std::min(c.K, kernel.limits.max_K) : 1;
+  c.V = uses_axis(op, "V") ? std::min(c.V, kernel.limits.max_V) : 1;
+  c.M = uses_axis(op, "M") ? std::min(std::max<int64_t>(c.M, 16), kernel.limits.max_M) : 0;
+  if (c.values == "exact" && op.inexact) c.values = "normal";
+  if (c.values == "exact" || !has_gate(c, op)) c.decay = "none";
+  if (!op.takes_scale) c.scale.reset();
+  // Layers near the last: between those that decay at once and the one that never does.
+  for (const ParameterSpec& spec : op.parameters) {
+    if (spec.at_most.empty()) continue;
+    const auto most = c.parameters.try_emplace(std::string(spec.at_most), 24).first;
+    c.parameters[std::string(spec.name)] = std::max(0.0, most->second - 1 - static_cast<double>(c.seed % 3));
+  }
+}
+
+bool accepted(const Case& c, const Kernel& kernel, const Operator& op) {
+  try {
+    require_accepted(c, kernel, op);
+    const TensorMap inputs = draw_inputs(c, op);
+    if (!domain_faults(inputs, kernel, op).empty()) return false;
+    plan_of(c, kernel, op, inputs);
+    return true;
+  } catch (const BadInput&) {
+    return false;
+  }
+}
+
+/// The case, with the first milder decays that the kernel takes where it does not take its own; without
+/// packing where it takes none. False: the kernel takes nothing like it.
+bool make_acceptable(Case& c, const Kernel& kernel, const Operator& op) {
+  for (const bool unpacked : {false, true}) {
+    Case attempt = c;
+    if (unpacked) {
+      if (c.cu_seqlens.empty()) break;
+      attempt.cu_seqlens.clear();
+    }
+    for (const char* decay :
+         {"", "reset:16,50", "strong", "constant:-0.5", "logsigmoid", "mild", "near-one", "none"}) {
+      if (*decay != '\0') attempt.decay = decay;
+      if (accepted(attempt, kernel, op)) return c = attempt, true;
+    }
+  }
+  return false;
+}
+
+/// Optional inputs, apart from states, and none of them present.
+std::vector<std::set<std::string>> presences(const Operator& op) {
+  std::vector<std::set<std::string>> sets;
+  std::set<std::string> all;
+  for (const ArgumentSpec& input : op.inputs) {
+    if (!input.optional || input.role == Role::state) continue;
+    all.insert(std::string(input.name));
+    sets.push_back({std::string(input.name)});
+  }
+  if (sets.size() > 1) sets.push_back(all);
+  return sets;
+}
+
+struct Collector {
+  const Kernel& kernel;
+  const Operator& op;
+  std::vector<std::pair<Dtype, Dtype>> formats;
+  std::vector<MutationCase> cases;
+  size_t rows = 0;
+
+  /// The case in every pair of formats, as one row.
+  void add(const Case& c) {
+    for (const auto& [dtype, gate] : formats) {
+      Case made = c;
+      made.kernel = kernel.name;
+      made.dtype = dtype, made.gate_dtype = gate;
+      fit(made, kernel, op);
+      if (!make_acceptable(made, kernel, op)) continue;
+      const auto same = [&](const MutationCase& other) { return other.case_ == made; };
+      if (std::none_of(cases.begin(), cases.end(), same)) cases.push_back({made, rows});
+    }
+    ++rows;
+  }
+};
+
+}  // namespace
+
+std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel& kernel) {
+  const auto& dtypes = kernel.limits.dtypes;
+  const std::vector<Dtype> gates =
+      kernel.limits.gate_dtypes.empty() ? std::vector{Dtype::fp32} : kernel.limits.gate_dtypes;
+  std::vector<std::pair<Dtype, Dtype>> pairs;
+  for (size_t i = 0; i < std::max(dtypes.size(), gates.size()); ++i)
+    pairs.emplace_back(dtypes[i % dtypes.size()], gates[(i + 1) % gates.size()]);
+  return pairs;
+}
+
+std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector<std::string>& directions) {
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, 0};
+  for (const std::string& direction : directions) {
+    uint64_t number = 0;
+    Case basis;
+    basis.direction = direction;
+    basis.decay = "logsigmoid";
+    for (const CaseRow& row : kRows) {
+      if (row.if_telling) continue;
+      Case c = basis;
+      row.shape(c);
+      c.seed = ++number;
+      collector.add(c);
+    }
+    for (const std::set<std::string>& without : presences(collector.op)) {
+      Case c = basis;
+      c.T = 83, c.K = 24, c.V = 16;
+      c.seed = ++number;
+      c.without = without;
+      with_states(c);
+      collector.add(c);
+    }
+  }
+  return collector.cases;
+}
+
+std::vector<MutationCase> costly_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+                                       size_t first_row) {
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
+  for (const std::string& direction : directions)
+    for (const CaseRow& row : kRows) {
+      if (!row.if_telling) continue;
+      Case c;
+      c.direction = direction;
+      c.decay = "logsigmoid";
+      row.shape(c);
+      c.seed = collector.rows + 1;
+      collector.add(c);
+    }
+  return collector.cases;
+}
+
+std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+                                        size_t first_row) {
+  constexpr std::string_view kTelling[] = {"exact out of step", "packed", "wide keys", "wide values", "widest",
+                                           "widest, exact",     "long",   "batches",     "middle widths"};
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
+  for (const std::string& direction : directions)
+    for (const std::set<std::string>& without : presences(collector.op))
+      for (const CaseRow& row : kRows) {
+        if (std::find(std::begin(kTelling), std::end(kTelling), row.name) == std::end(kTelling)) continue;
+        Case c;
+        c.direction = direction;
+        c.decay = "logsigmoid";
+        row.shape(c);
+        c.without = without;
+        c.seed = collector.rows + 1;
+        collector.add(c);
+      }
+  return collector.cases;
+}
+
+namespace {
+
+/// Few tokens and heads, widths around tiles and vectors; exact values where the operator has them.
+Case with_odd_sizes(const std::string& direction, uint64_t seed, uint64_t index) {
+  static constexpr int64_t kWidths[] = {1,  2,  3,  4,  5,  6,   7,   9,   12,  15,  18, 27, 30,
+                                        34, 36, 39, 50, 61, 62,  63,  64,  65,  66,  67, 68, 70,
+                                        74, 95, 97, 98, 99, 100, 127, 129, 130, 131, 135};
+  static constexpr int64_t kTokens[] = {1,  2,  3,  5,  7,  8,  15, 16, 17,  31,  32, 33,
+                                        47, 48, 49, 63, 64, 65, 67, 96, 127, 128, 129};
+  const RandomStream random(seed, "sizes");
+  const auto at = [&](uint64_t lane) {
+    return Coordinates{static_cast<int64_t>(index), 0, 0, static_cast<int64_t>(lane)};
+  };
+  const auto of = [&](const auto& table, uint64_t lane) {
+    return table[static_cast<size_t>(random.below(static_cast<int64_t>(std::size(table)), at(lane)))];
+  };
+  Case c;
+  c.direction = direction;
+  c.decay = "logsigmoid";
+  c.T = of(kTokens, 0), c.K = of(kWidths, 1), c.V = of(kWidths, 2), c.M = of(kWidths, 3);
+  c.H = 1 + random.below(3, at(4)), c.HV = c.H * (1 + random.below(2, at(5)));
+  c.B = 1 + random.below(2, at(6));
+  if (random.below(2, at(7)) == 0) c.values = "exact";
+  if (random.below(2, at(8)) == 0) with_states(c);
+  if (c.B == 1 && random.below(4, at(9)) == 0) c.cu_seqlens = {0, c.T / 3, c.T / 3, c.T};
+  c.seed = index + 1;
+  return c;
+}
+
+}  // namespace
+
+std::vector<MutationCase> drawn_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+                                      int count, uint64_t seed, size_t first_row) {
+  Collector collector{kernel, find_operator(kernel.operator_name), {}, {}, first_row};
+  const auto formats = format_pairs(kernel);
+  int found = 0;
+  for (uint64_t index = 0; found < count && index < 20u * static_cast<uint64_t>(count); ++index) {
+    const bool sizes = index % 2 == 0;
+    Case c = sizes ? with_odd_sizes(directions[index / 2 % directions.size()], seed, index)
+                   : draw_case(kernel, collector.op, {}, seed, index);
+    if (std::find(directions.begin(), directions.end(), c.direction) == directions.end()) continue;
+    c.kernel = kernel.name;
+    fit(c, kernel, collector.op);
+    if (estimated_cost(c) > kMostWork) continue;
+    collector.formats = {formats[static_cast<size_t>(found++) % formats.size()]};
+    collector.add(c);
+  }
+  return collector.cases;
+}
+
+std::vector<MutationCase> in_other_formats(const MutationCase& own, const Kernel& kernel) {
+  Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, own.row};
+  std::erase(collector.formats, std::pair{own.case_.dtype, own.case_.gate_dtype});
+  collector.add(own.case_);
+  return collector.cases;
+}
+
+}  // namespace assay

@@ -1,0 +1,74 @@
+#include "src/campaign/mutate/clean_case.h"
+
+#include <algorithm>
+
+#include "src/verification/compare/compare.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/verdict.h"
+#include "src/verification/verify/verify.h"
+
+namespace assay {
+namespace {
+
+/// Properties that run the kernel again on other inputs. The machine itself gives the same bits twice, and
+/// the checks have runs of their own.
+std::vector<const Property*> comparing_properties() {
+  std::vector<const Property*> chosen;
+  for (const Property& property : properties())
+    if (property.share != kByCost && property.name != "same-bits-twice" && property.name != "within-bound")
+      chosen.push_back(&property);
+  return chosen;
+}
+
+}  // namespace
+
+Verification judged(const CleanCase& clean, const Kernel& kernel, const Outcome& outcome,
+                    const Outcome* known) {
+  Verification v;
+  v.kernel = kernel.name;
+  v.case_ = clean.case_;
+  v.trap = outcome.trap;
+  v.exponents = outcome.exponents;
+  v.lane_instructions = outcome.lane_instructions;
+  if (!outcome.trap)
+    for (const ReferenceOutput& expected : clean.reference.outputs) {
+      const auto got = outcome.outputs.find(expected.name);
+      if (got == outcome.outputs.end()) continue;
+      if (known && differing_elements(known->outputs.at(expected.name), got->second) == 0) continue;
+      v.outputs.push_back(compare_output(got->second, expected));
+    }
+  check_exponents(kernel, v);
+  decide(v);
+  return v;
+}
+
+CleanCase make_clean_case(const MutationCase& source, const Kernel& kernel, const vm::MachineOptions& options,
+                          uint64_t most_for_properties) {
+  const Operator& op = find_operator(kernel.operator_name);
+  CleanCase clean;
+  clean.case_ = source.case_;
+  clean.row = source.row;
+  clean.token = token_of(source.case_);
+  clean.inputs = draw_inputs(clean.case_, op);
+  clean.plan = plan_of(clean.case_, kernel, op, clean.inputs);
+  clean.outcome = vm::run(clean.plan, clean.inputs, options);
+  if (!clean.outcome.trap) clean.reference = reference_of(clean.case_, kernel, op, clean.inputs, 1);
+  const Verification v = judged(clean, kernel, clean.outcome, nullptr);
+  clean.fault = v.cause;
+  if (!clean.fault.empty()) return clean;
+  clean.reach = reach_of(clean.plan, clean.inputs, options);
+  if (clean.outcome.lane_instructions > most_for_properties) return clean;
+  const auto machine = make_vm_backend({options.arch, 1, options.instruction_budget});
+  for (const PropertyOutcome& held :
+       check_properties(v, kernel, *machine, comparing_properties(), &clean.inputs))
+    if (!held.failure) clean.properties.push_back(held.property);
+  return clean;
+}
+
+Reach reach_of_case(const Case& c, const Kernel& kernel, const vm::MachineOptions& options) {
+  const Operator& op = find_operator(kernel.operator_name);
+  const TensorMap inputs = draw_inputs(c, op);
+  return reach_of(plan_of(c, kernel, op, inputs), inputs, options);
+}
+
+}  // namespace assay

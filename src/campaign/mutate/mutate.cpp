@@ -1,0 +1,220 @@
+#include "src/campaign/mutate/mutate.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "src/campaign/mutate/case_set.h"
+#include "src/campaign/mutate/clean_case.h"
+#include "src/campaign/mutate/population.h"
+#include "src/campaign/mutate/trial_of_mutant.h"
+#include "reference/parallel.h"
+#include "src/base/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+/// Mutants that are tried in one order of the cases; then what killed is put before what did not.
+constexpr int64_t kBatch = 40;
+/// What starting a run costs, in lane instructions.
+constexpr double kStart = 3e5;
+/// Cases above this are too long for the properties' several runs.
+constexpr uint64_t kMostForProperties = 4'000'000;
+
+std::vector<std::string> directions_asked(const Kernel& kernel, const std::vector<std::string>& asked) {
+  std::vector<std::string> own = directions_of(kernel);
+  std::erase(own, "both");
+  for (const std::string& direction : asked)
+    if (std::find(own.begin(), own.end(), direction) == own.end())
+      throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name, direction,
+                                 fmt::join(own, ", ")));
+  return asked.empty() ? own : asked;
+}
+
+/// How often the cases of a row were tried and killed.
+struct RowRecord {
+  double tried = 0, killed = 0;
+};
+
+class Campaign {
+ public:
+  Campaign(const Kernel& kernel, const MutateOptions& options,
+           const std::function<void(const MutationProgress&)>& progress)
+      : kernel_(kernel), options_(options), progress_(progress), source_(kernel.name) {
+    options_.machine.threads = 1;
+    if (options_.jobs <= 0)
+      options_.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }
+
+  MutationRun run() {
+    run_.kernel = kernel_.name;
+    run_.backend = "vm " + options_.machine.arch;
+    run_.seed = options_.seed;
+    make_cases();
+    if (ended()) return std::move(run_);
+    const Population population(cases_, options_.jobs);
+    run_.asked = std::min(options_.mutants, population.possible());
+    run_.possible = population.possible();
+    run_.places = static_cast<int64_t>(population.places().size());
+    run_.cases = static_cast<int64_t>(cases_.size());
+    run_.instructions = population.instructions();
+    run_.instructions_reached = population.instructions_reached();
+    const std::vector<PossibleMutant> sequence = population.sequence(options_.seed);
+    size_t next = 0;
+    while (static_cast<int64_t>(run_.mutants.size()) < run_.asked && next < sequence.size() && !ended()) {
+      const size_t count = std::min<size_t>(
+          {sequence.size() - next, kBatch, static_cast<size_t>(run_.asked) - run_.mutants.size()});
+      try_batch(population, {sequence.begin() + static_cast<std::ptrdiff_t>(next),
+                             sequence.begin() + static_cast<std::ptrdiff_t>(next + count)});
+      next += count;
+    }
+    run_.seconds = seconds();
+    return std::move(run_);
+  }
+
+ private:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  bool ended() const {
+    return (options_.time_s > 0 && seconds() > options_.time_s) ||
+           (options_.interrupted && *options_.interrupted);
+  }
+
+  void make_cases() {
+    const std::vector<std::string> directions = directions_asked(kernel_, options_.directions);
+    add_cases(mutation_cases(kernel_, directions));
+    std::vector<MutationCase> candidates;
+    const auto add = [&](std::vector<MutationCase> more) {
+      candidates.insert(candidates.end(), more.begin(), more.end());
+    };
+    const auto row = [&] { return candidates.empty() ? next_row() : candidates.back().row + 1; };
+    add(absence_cases(kernel_, directions, row()));
+    add(costly_cases(kernel_, directions, row()));
+    add(drawn_cases(kernel_, directions, options_.drawn, options_.seed, row()));
+    keep_telling(candidates);
+    sizes_ = std::move(candidates);
+    if (ended()) return;
+    for (const CleanCase& clean : cases_)
+      if (!clean.fault.empty()) run_.set_aside.push_back(fmt::format("{}: {}", clean.token, clean.fault));
+    std::erase_if(cases_, [](const CleanCase& clean) { return !clean.fault.empty(); });
+    if (cases_.empty())
+      throw BadInput(fmt::format("{}: passes none of the cases that mutants are tried on{}", kernel_.name,
+                                 run_.set_aside.empty() ? "" : "; the first is " + run_.set_aside.front()));
+    for (const CleanCase& clean : cases_) rows_.resize(std::max(rows_.size(), clean.row + 1));
+  }
+
+  size_t next_row() const { return cases_.empty() ? 0 : cases_.back().row + 1; }
+
+  void add_cases(const std::vector<MutationCase>& wanted) {
+    const size_t first = cases_.size();
+    cases_.resize(first + wanted.size());
+    std::mutex mutex;
+    int64_t done = 0;
+    parallel_for(static_cast<int64_t>(wanted.size()), options_.jobs, [&](int64_t i) {
+      if (ended()) return;
+      cases_[first + static_cast<size_t>(i)] =
+          make_clean_case(wanted[static_cast<size_t>(i)], kernel_, options_.machine, kMostForProperties);
+      const std::scoped_lock lock(mutex);
+      progress_({"cases", ++done, static_cast<int64_t>(wanted.size())});
+    });
+  }
+
+  /// Of the candidates those that come to an instruction, or give a comparison an outcome, that none before
+  /// them does.
+  void keep_telling(const std::vector<MutationCase>& candidates) {
+    Reach known;
+    for (const CleanCase& clean : cases_) known.add(clean.reach);
+    std::vector<MutationCase> kept = telling(candidates, known), others;
+    for (const MutationCase& each : kept)  // each format has modules of its own
+      for (MutationCase& other : in_other_formats(each, kernel_)) others.push_back(std::move(other));
+    const std::vector<MutationCase> more = telling(others, known);
+    kept.insert(kept.end(), more.begin(), more.end());
+    add_cases(kept);
+  }
+
+  std::vector<MutationCase> telling(const std::vector<MutationCase>& candidates, Reach& known) const {
+    std::vector<Reach> reaches(candidates.size());
+    parallel_for(static_cast<int64_t>(candidates.size()), options_.jobs, [&](int64_t i) {
+      if (!ended())
+        reaches[static_cast<size_t>(i)] =
+            reach_of_case(candidates[static_cast<size_t>(i)].case_, kernel_, options_.machine);
+    });
+    std::vector<MutationCase> kept;
+    for (size_t i = 0; i < candidates.size(); ++i)
+      if (known.add(reaches[i]) > 0) kept.push_back(candidates[i]);
+    return kept;
+  }
+
+  /// Most kills for their cost first; at the beginning as the table has them.
+  std::vector<size_t> order() const {
+    std::vector<size_t> positions(cases_.size());
+    std::iota(positions.begin(), positions.end(), size_t{0});
+    const auto worth = [&](size_t at) {
+      const RowRecord& record = rows_[cases_[at].row];
+      if (first_) return -static_cast<double>(cases_[at].row);
+      const double cost = kStart + static_cast<double>(cases_[at].outcome.lane_instructions);
+      return (record.killed + 0.2) / (record.tried + 1) / cost;
+    };
+    std::stable_sort(positions.begin(), positions.end(),
+                     [&](size_t a, size_t b) { return worth(a) > worth(b); });
+    return positions;
+  }
+
+  void try_batch(const Population& population, const std::vector<PossibleMutant>& batch) {
+    const std::vector<size_t> positions = order();
+    first_ = false;
+    std::vector<MutantResult> results(batch.size());
+    std::mutex mutex;
+    parallel_for(static_cast<int64_t>(batch.size()), options_.jobs, [&](int64_t i) {
+      const PossibleMutant& possible = batch[static_cast<size_t>(i)];
+      MutantResult& result = results[static_cast<size_t>(i)];
+      if (ended()) {
+        result.mutant.outcome = kUntried;
+        return;
+      }
+      const MutatedModule& module = population.modules()[static_cast<size_t>(possible.module)];
+      result = try_mutant({kernel_, cases_, module, possible.mutation, options_.machine, positions, &sizes_},
+                          source_);
+      const std::scoped_lock lock(mutex);
+      killed_ += result.mutant.outcome == kKilled;
+      survived_ += result.mutant.outcome == kSurvived;
+      progress_({"mutants", ++done_, run_.asked, killed_, survived_});
+    });
+    for (MutantResult& result : results) {
+      if (!result.born) {
+        --done_;
+        continue;
+      }
+      for (const size_t row : result.tried) rows_[row].tried += 1;
+      if (result.killed_by_case) rows_[result.tried.back()].killed += 1;
+      if (result.mutant.outcome != kUntried) run_.mutants.push_back(std::move(result.mutant));
+    }
+  }
+
+  const Kernel& kernel_;
+  MutateOptions options_;
+  const std::function<void(const MutationProgress&)>& progress_;
+  SourceText source_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<CleanCase> cases_;
+  std::vector<MutationCase> sizes_;  ///< what was drawn, kept or not
+  std::vector<RowRecord> rows_;
+  bool first_ = true;
+  int64_t done_ = 0, killed_ = 0, survived_ = 0;
+  MutationRun run_;
+};
+
+}  // namespace
+
+MutationRun mutate(const Kernel& kernel, const MutateOptions& options,
+                   const std::function<void(const MutationProgress&)>& progress) {
+  return Campaign(kernel, options, progress).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,91 @@
+#include "src/campaign/mutate/reach.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "src/base/vm/traced_launch.h"
+
+namespace assay {
+namespace {
+
+struct ReachTrace {
+  static constexpr bool enabled = true;
+  const vm::Op* ops = nullptr;
+  std::vector<uint8_t> executed;  ///< by op
+  uint64_t longest_warp = 0;
+
+  void begin_block(vm::Block&) {}
+  void before(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
+  void guarded(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
+  void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
+    if (op.kind != vm::Kind::compare) return;
+    uint8_t& seen = executed[static_cast<size_t>(&op - ops)];
+    if (warp.mask(op.d) & mask) seen |= saw_true;
+    if (~warp.mask(op.d) & mask) seen |= saw_false;
+    const ptx::Type type = op.row->sources[0];
+    if (ptx::is_float(type) || op.s[1] == vm::no_slot) return;
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      const int64_t a = integer(warp, op.s[0], type, lane), b = integer(warp, op.s[1], type, lane);
+      seen |= a < b ? saw_less : a == b ? saw_equal : saw_greater;
+    }
+  }
+  void landed(vm::Warp&, const vm::Landing&) {}
+  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
+  void end_block(vm::Block& block) {
+    for (const vm::Warp& warp : block.warps) longest_warp = std::max(longest_warp, warp.executed);
+  }
+
+ private:
+  void note(const vm::Op& op) { executed[static_cast<size_t>(&op - ops)] |= came_to; }
+  static int64_t integer(const vm::Warp& warp, vm::Slot slot, ptx::Type type, int lane) {
+    if (vm::cell_of(type) == vm::Cell::wide) return static_cast<int64_t>(warp.wide(slot)[lane]);
+    const uint32_t word = warp.word(slot)[lane];
+    return type == ptx::Type::s32 ? int64_t{static_cast<int32_t>(word)} : int64_t{word};
+  }
+};
+
+}  // namespace
+
+bool Reach::has(const std::string& module, int32_t function, int32_t instruction) const {
+  const auto found = executed.find({module, function});
+  return found != executed.end() && (found->second[static_cast<size_t>(instruction)] & came_to);
+}
+
+int64_t Reach::add(const Reach& other) {
+  int64_t gained = 0;
+  for (const auto& [where, flags] : other.executed) {
+    auto& own = executed[where];
+    own.resize(flags.size());
+    for (size_t i = 0; i < flags.size(); ++i) {
+      gained += std::popcount(static_cast<unsigned>(flags[i] & ~own[i]));
+      own[i] |= flags[i];
+    }
+  }
+  return gained;
+}
+
+Reach reach_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options) {
+  Reach reach;
+  vm::PreparedPlan prepared(plan, inputs, options);
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    const vm::LaunchContext& context = prepared.enter(i);
+    const vm::Code& code = *context.code;
+    ReachTrace trace;
+    trace.ops = code.ops.data();
+    trace.executed.assign(code.ops.size(), 0);
+    const bool trapped = vm::run_traced(context, prepared.blocks(i), trace).trap.has_value();
+    reach.longest_warp = std::max(reach.longest_warp, trace.longest_warp);
+    for (size_t at = 0; at < code.ops.size(); ++at) {
+      const vm::Op& op = code.ops[at];
+      if (op.function < 0 || op.instruction < 0) continue;
+      auto& flags = reach.executed[{plan.launches[i].module, op.function}];
+      flags.resize(code.module->functions[static_cast<size_t>(op.function)].body.size());
+      flags[static_cast<size_t>(op.instruction)] |= trace.executed[at];
+    }
+    if (trapped) break;
+  }
+  return reach;
+}
+
+}  // namespace assay

@@ -1,0 +1,37 @@
+// Which instructions a run executes, and what its comparisons see.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/plan/plan.h"
+#include "src/base/vm/machine.h"
+
+namespace assay {
+
+/// Bits of Reach::executed.
+enum ReachBit : uint8_t {
+  came_to = 1,       ///< some warp did, guarded or not
+  saw_true = 2,      ///< a comparison held for some thread,
+  saw_false = 4,     ///< or did not
+  saw_less = 8,      ///< of integers: first operand below the second,
+  saw_equal = 16,    ///< equal,
+  saw_greater = 32,  ///< above
+};
+
+struct Reach {
+  /// By module name and function: ReachBits for each instruction.
+  std::map<std::pair<std::string, int32_t>, std::vector<uint8_t>> executed;
+  uint64_t longest_warp = 0;  ///< most instructions that one warp executed
+
+  bool has(const std::string& module, int32_t function, int32_t instruction) const;
+  /// Adds the other's bits; the number of those that are new here.
+  int64_t add(const Reach& other);
+};
+
+/// Runs the plan once. A trap ends it; what was reached until then is kept.
+Reach reach_of(const Plan&, const TensorMap& inputs, const vm::MachineOptions&);
+
+}  // namespace assay

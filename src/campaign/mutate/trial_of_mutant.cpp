@@ -1,0 +1,428 @@
+#include "src/campaign/mutate/trial_of_mutant.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "kernels/mutant.h"
+#include "src/campaign/mutate/equivalence.h"
+#include "src/campaign/mutate/footprint.h"
+#include "src/campaign/mutate/infection.h"
+#include "src/campaign/mutate/parameter_roles.h"
+#include "src/campaign/mutate/propagation.h"
+#include "src/campaign/mutate/steering.h"
+#include "src/verification/compare/compare.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/verdict.h"
+#include "src/base/vm/checks/checks.h"
+#include "src/base/vm/launch.h"
+
+namespace assay {
+namespace {
+
+/// Cases for the checks and for the properties, which cost several runs each; of cheap ones more, up to so many lane
+/// instructions.
+constexpr size_t kCheckedCases = 3, kCheapCheckedCases = 10, kPropertyCases = 5;
+constexpr uint64_t kCheapChecks = 3'000'000;
+/// Cases that are tried with other values: how many, how often each, and the lane instructions spent on it.
+constexpr size_t kOtherCases = 6;
+/// Source lines that a survivor's reason names.
+constexpr size_t kPlaces = 2;
+constexpr uint64_t kOtherSeeds = 120, kOtherWork = 400'000'000;
+/// Cases that must go another way, at least and at most, before ways are called the same.
+constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
+/// A warp of a mutant may execute this many times what the longest warp of the kernel does in the same case.
+constexpr uint64_t kLonger = 4, kMore = 100'000;
+
+class Attempt {
+ public:
+  Attempt(const MutantTrial& trial, const SourceText& source) : trial_(trial) {
+    Mutant& m = result_.mutant;
+    const ptx::Module& program = trial.module.program->module();
+    m.id = mutant_id(trial.module.name, trial.module.program->name(trial.mutation));
+    m.change = trial.mutation.change->name;
+    m.where = place_of(program, trial.mutation.function, trial.mutation.instruction);
+    m.source_text = source.line(m.where);
+    m.original = trial.module.program->original(trial.mutation);
+    m.replacement = trial.module.program->replacement(trial.mutation);
+    text_ = std::make_shared<const std::string>(trial.module.program->with(trial.mutation));
+  }
+
+  MutantResult run() {
+    for (const size_t at : trial_.order)
+      if (trial_.cases[at].reach.has(trial_.module.name, trial_.mutation.function,
+                                     trial_.mutation.instruction))
+        reaching_.push_back(at);
+    result_.mutant.reached_by = static_cast<int64_t>(reaching_.size());
+    try {
+      decide_outcome();
+    } catch (const BadInput&) {
+      result_.born = false;
+    }
+    result_.mutant.cases = static_cast<int64_t>(result_.tried.size()) + more_cases_;
+    return std::move(result_);
+  }
+
+ private:
+  void decide_outcome() {
+    Mutant& m = result_.mutant;
+    vm::decoded({trial_.module.name, trial_.module.path, text_}, function_name());
+    if (shown_by_a_case()) return;
+    if (m.token.empty()) {
+      m.reason = why_equivalent(trial_.module.program->module(), ptx::parse(*text_, trial_.module.path),
+                                trial_.mutation, roles());
+      if (!m.reason.empty()) return void(m.outcome = kEquivalent);
+    }
+    if (shown_by_checks() || shown_by_properties()) return;
+    if (m.token.empty()) m.reason = how_far();
+    if (m.token.empty() && !changing_.empty() && shown_by_other_values()) return;
+    if (m.token.empty())
+      if (const std::string why = only_another_way(); !why.empty()) {
+        m.reason = why;
+        return void(m.outcome = kEquivalent);
+      }
+    // A number rounded in another direction is off by less than one unit of its last place.
+    if (m.token.empty() && !changing_.empty() && trial_.mutation.change->name == "change-rounding") {
+      m.reason = "its result differs in the last place, which all that follows rounds away: no output does";
+      m.token = trial_.cases[changing_.front()].token;
+      return void(m.outcome = kWithinBound);
+    }
+    m.outcome = m.token.empty() ? kSurvived : kWithinBound;
+    if (!m.token.empty()) m.reason.clear();
+  }
+
+  /// An entry through which the instruction is reached; that of a called function is any of the launched
+  /// ones.
+  std::string function_name() const {
+    const ptx::Module& program = trial_.module.program->module();
+    const ptx::Function& own = program.functions[static_cast<size_t>(trial_.mutation.function)];
+    if (own.entry) return own.name;
+    for (const CleanCase& clean : trial_.cases)
+      for (const Launch& launch : clean.plan.launches)
+        if (launch.module == trial_.module.name) return launch.function;
+    return own.name;
+  }
+
+  /// By all launches of the mutated entry.
+  ParameterRoles roles() const {
+    const ptx::Module& program = trial_.module.program->module();
+    const ptx::Function& own = program.functions[static_cast<size_t>(trial_.mutation.function)];
+    return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name);
+  }
+
+  Plan changed_plan(const CleanCase& clean) const {
+    Plan plan = clean.plan;
+    for (Module& module : plan.modules)
+      if (module.name == trial_.module.name) module.ptx = text_;
+    return plan;
+  }
+
+  vm::MachineOptions machine(const CleanCase& clean) const {
+    vm::MachineOptions options = trial_.machine;
+    options.instruction_budget = kLonger * clean.reach.longest_warp + kMore;
+    return options;
+  }
+
+  bool killed(const CleanCase& clean, const std::string& cause) {
+    result_.mutant.outcome = kKilled;
+    result_.mutant.reason = cause;
+    result_.mutant.token = clean.token;
+    return true;
+  }
+
+  enum class Seen { nothing, bits, fault };
+
+  Seen look(const CleanCase& clean) {
+    const Outcome outcome = vm::run(changed_plan(clean), clean.inputs, machine(clean));
+    const Verification v = judged(clean, trial_.kernel, outcome, &clean.outcome);
+    if (v.verdict == "finding") return killed(clean, v.cause), Seen::fault;
+    if (v.outputs.empty()) return Seen::nothing;
+    if (result_.mutant.token.empty()) result_.mutant.token = clean.token;
+    return Seen::bits;
+  }
+
+  bool shown_by_a_case() {
+    for (const size_t at : reaching_) {
+      const CleanCase& clean = trial_.cases[at];
+      result_.tried.push_back(clean.row);
+      const Seen seen = look(clean);
+      if (seen == Seen::fault) return result_.killed_by_case = true;
+      if (seen == Seen::bits) differing_.push_back(at);
+    }
+    return false;
+  }
+
+  /// Does any output's bit depend on the mutation, on this case? Both runs' lane instructions go to `work`.
+  bool bits_change(const Case& c, uint64_t& work) const {
+    const Operator& op = find_operator(trial_.kernel.operator_name);
+    if (trial_.kernel.refuses && !trial_.kernel.refuses(c).empty()) return false;
+    CleanCase clean;
+    clean.inputs = draw_inputs(c, op);
+    clean.plan = plan_of(c, trial_.kernel, op, clean.inputs);
+    clean.outcome = vm::run(clean.plan, clean.inputs, trial_.machine);
+    clean.reach.longest_warp = clean.outcome.lane_instructions;
+    const Outcome changed = vm::run(changed_plan(clean), clean.inputs, machine(clean));
+    work += clean.outcome.lane_instructions + changed.lane_instructions;
+    if (changed.trap.has_value() != clean.outcome.trap.has_value()) return true;
+    return std::any_of(clean.outcome.outputs.begin(), clean.outcome.outputs.end(), [&](const auto& output) {
+      const auto other = changed.outputs.find(output.first);
+      return other == changed.outputs.end() || differing_elements(output.second, other->second) > 0;
+    });
+  }
+
+  /// The case with other values; every second time larger too: a last bit that one sum hides, one of a
+  /// hundred thousand shows.
+  Case with_other_values(const Case& c, uint64_t round) const {
+    constexpr int64_t kTokens = 600, kWidth = 64;
+    Case other = c;
+    other.seed += 1000 * round;
+    if (round % 2 == 0 || !c.cu_seqlens.empty()) return other;
+    const KernelLimits& limits = trial_.kernel.limits;
+    other.T = std::max(c.T, kTokens);
+    if (c.K > 1) other.K = std::clamp(kWidth, c.K, std::max(c.K, limits.max_K));
+    if (c.V > 1) other.V = std::clamp(kWidth, c.V, std::max(c.V, limits.max_V));
+    other.overrides.clear(), other.layout.clear();
+    return other;
+  }
+
+  /// A changed result that no output shows, in the same cases with other values: what one rounding hides,
+  /// another shows.
+  bool shown_by_other_values() {
+    uint64_t work = 0;
+    for (uint64_t round = 1; round <= kOtherSeeds; ++round)
+      for (const size_t at : changing_) {
+        if (work > kOtherWork) return false;
+        const MutationCase other{with_other_values(trial_.cases[at].case_, round), trial_.cases[at].row};
+        ++more_cases_;
+        try {
+          if (!bits_change(other.case_, work)) continue;
+        } catch (const BadInput&) {
+          continue;  // the larger case is outside what the kernel takes: that says nothing of the mutant
+        }
+        const CleanCase clean = make_clean_case(other, trial_.kernel, trial_.machine, 0);
+        if (!clean.fault.empty()) continue;
+        const Seen seen = look(clean);
+        if (seen == Seen::fault) return true;
+        if (seen == Seen::bits) return false;
+      }
+    return false;
+  }
+
+  /// Those where the bits differ first, then those that cost least.
+  std::vector<size_t> small_cases() const {
+    std::vector<size_t> chosen = reaching_;
+    const auto rank = [&](size_t at) {
+      const bool differs = std::find(differing_.begin(), differing_.end(), at) != differing_.end();
+      return std::pair{!differs, trial_.cases[at].outcome.lane_instructions};
+    };
+    std::stable_sort(chosen.begin(), chosen.end(), [&](size_t a, size_t b) { return rank(a) < rank(b); });
+    return chosen;
+  }
+
+  bool shown_by_checks() {
+    size_t runs = 0;
+    uint64_t work = 0;
+    for (const size_t at : small_cases()) {
+      const CleanCase& clean = trial_.cases[at];
+      if (clean.outcome.lane_instructions < kLeastChecked || clean.outcome.lane_instructions > kMostChecked)
+        continue;
+      work += clean.outcome.lane_instructions;
+      if (runs >= (work > kCheapChecks ? kCheckedCases : kCheapCheckedCases)) break;
+      ++runs;
+      Verification v;
+      v.checks = vm::run_checked(changed_plan(clean), clean.inputs, machine(clean), {}, &v.trap);
+      decide(v);
+      if (v.verdict == "finding") return killed(clean, v.cause);
+    }
+    return false;
+  }
+
+  bool shown_by_properties() {
+    const Kernel mutant = with_text(trial_.kernel, result_.mutant.id, trial_.module.name, text_);
+    size_t runs = 0;
+    for (const size_t at : small_cases()) {
+      const CleanCase& clean = trial_.cases[at];
+      if (clean.properties.empty() || clean.outcome.lane_instructions < kLeastChecked) continue;
+      if (runs++ == kPropertyCases) break;
+      const vm::MachineOptions options = machine(clean);
+      // The runs that a property compares may be longer than the case.
+      const auto backend = make_vm_backend({options.arch, 1, kLonger * options.instruction_budget});
+      Verification v;
+      v.case_ = clean.case_;
+      v.lane_instructions = clean.outcome.lane_instructions;
+      decide(v);
+      record_failures(v, check_properties(v, mutant, *backend, clean.properties, &clean.inputs));
+      if (v.verdict == "finding") return killed(clean, v.cause);
+    }
+    return false;
+  }
+
+  /// Small ones, the first of each kind of values before the others.
+  std::vector<size_t> varied_cases() const {
+    std::vector<size_t> chosen = small_cases();
+    std::set<std::string> kinds;
+    std::stable_partition(chosen.begin(), chosen.end(),
+                          [&](size_t at) { return kinds.insert(trial_.cases[at].case_.values).second; });
+    return chosen;
+  }
+
+  /// Reached, infected, propagated: how near a survivor came to being seen.
+  std::string how_far() {
+    if (reaching_.empty()) return "no case comes to this instruction" + what_is_closed();
+    bool has_result = true;
+    for (const size_t at : varied_cases()) {
+      const CleanCase& clean = trial_.cases[at];
+      const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
+                                          trial_.module.name, trial_.mutation);
+      has_result = changes.has_value();
+      if (!has_result) break;
+      if (*changes) changing_.push_back(at);
+      if (changing_.size() == kOtherCases) break;
+    }
+    if (!has_result) return where_it_goes();
+    return changing_.empty() ? "it runs, and its result is always the same"
+                             : "its result differs, no output does" + where_it_ends(changing_.front());
+  }
+
+  const ptx::Function& own_function() const {
+    return trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
+  }
+  /// "FILE:LINE (why)" of the first instructions of each line, and how many more lines there are.
+  template <class Why>
+  std::string places(const std::vector<int32_t>& instructions, const Why& why) const {
+    std::vector<std::string> lines;
+    for (const int32_t at : instructions) {
+      const SourceLocation where = place_of(trial_.module.program->module(), trial_.mutation.function, at);
+      std::string line =
+          fmt::format("{}:{}{}", where.file, where.line, why(own_function().body[static_cast<size_t>(at)]));
+      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    }
+    const size_t shown = std::min(lines.size(), kPlaces);
+    std::string text = fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    if (lines.size() > shown) text += fmt::format(" and {} more", lines.size() - shown);
+    return text;
+  }
+
+  std::string what_is_closed() const {
+    std::vector<bool> came_to(own_function().body.size());
+    for (const CleanCase& clean : trial_.cases)
+      for (size_t i = 0; i < came_to.size(); ++i)
+        if (clean.reach.has(trial_.module.name, trial_.mutation.function, static_cast<int32_t>(i))) came_to[i] = true;
+    const std::vector<int32_t> closed =
+        closed_branches(own_function(), came_to, trial_.mutation.instruction);
+    if (closed.empty()) return {};
+    return ": never this way at " + places(closed, [](const ptx::Instruction&) { return std::string(); });
+  }
+
+  std::string where_it_ends(size_t at) const {
+    const CleanCase& clean = trial_.cases[at];
+    const std::vector<int32_t> ends = difference_ends(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
+                                                      trial_.module.name, own_function(), trial_.mutation);
+    if (ends.empty()) return {};
+    return ": it ends at " +
+           places(ends, [](const ptx::Instruction& in) { return fmt::format(" ({})", why_it_ends(in)); });
+  }
+
+  /// Of what leaves nothing in registers: stores, barriers, branches.
+  std::string where_it_goes() const {
+    const std::vector<size_t> cases = small_cases();
+    for (size_t i = 0; i < std::min(cases.size(), kOtherCases); ++i) {
+      const CleanCase& clean = trial_.cases[cases[i]];
+      if (path_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean), trial_.module.name,
+                       result_.mutant.where.ptx_line))
+        return "the run goes another way, no output differs";
+    }
+    return "it runs, the way is the same, and no output differs";
+  }
+
+  bool leaves_the_same(const CleanCase& clean, const Plan& changed) const {
+    const auto same = [&](const TensorMap& inputs) {
+      return footprint_of(changed, inputs, machine(clean))
+          .within(footprint_of(clean.plan, inputs, trial_.machine));
+    };
+    return same(clean.inputs) && same(with_special_values(clean.inputs, SpecialValues::zeros, 1)) &&
+           same(with_special_values(clean.inputs, SpecialValues::sprinkled, 2));
+  }
+
+  /// Not a proof: what decides the way has been shown to hold no tensor's values, and where the way is another
+  /// one the same bytes are read, written and left, without a finding of the checks. Cases of one row differ
+  /// in formats alone and count once.
+  std::string only_another_way() {
+    const ptx::Function& own =
+        trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
+    const ParameterRoles parameters = roles();
+    if (!only_steers(own, ValueRanges(own, parameters), trial_.mutation.instruction, parameters))
+      return {};
+    std::set<size_t> rows;
+    for (const size_t at : small_cases()) {
+      const CleanCase& clean = trial_.cases[at];
+      if (rows.contains(clean.row) || clean.outcome.lane_instructions > kMostChecked) continue;
+      const Plan changed = changed_plan(clean);
+      if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
+                        result_.mutant.where.ptx_line))
+        continue;
+      if (!leaves_the_same(clean, changed)) return {};
+      std::optional<Trap> trap;
+      if (!vm::run_checked(changed, clean.inputs, machine(clean), {}, &trap).findings.empty() || trap) return {};
+      rows.insert(clean.row);
+      if (rows.size() == kOtherWays) break;
+    }
+    if (rows.size() < kFewestOtherWays) return {};
+    const std::optional<int64_t> more = same_at_other_sizes();
+    if (!more) return {};
+    return fmt::format(
+        "sizes alone decide this way; in the {} cases that were run the other way, also with zeros, infinities "
+        "and NaN, and at {} other sizes, the same bytes of memory are read, written and left",
+        rows.size(), *more);
+  }
+
+  /// At how many of the drawn sizes, in the formats of a case that reaches the instruction, the run goes another
+  /// way and leaves the same; nothing where it leaves something else anywhere.
+  std::optional<int64_t> same_at_other_sizes() const {
+    const CleanCase& formats = trial_.cases[small_cases().front()];
+    const Operator& op = find_operator(trial_.kernel.operator_name);
+    int64_t other_ways = 0;
+    uint64_t work = 0;
+    for (const MutationCase& drawn : trial_.sizes ? *trial_.sizes : std::vector<MutationCase>{}) {
+      if (work > kOtherWork) break;
+      CleanCase clean;
+      clean.case_ = drawn.case_;
+      clean.case_.dtype = formats.case_.dtype, clean.case_.gate_dtype = formats.case_.gate_dtype;
+      try {
+        clean.inputs = draw_inputs(clean.case_, op);
+        clean.plan = plan_of(clean.case_, trial_.kernel, op, clean.inputs);
+      } catch (const BadInput&) {
+        continue;  // the kernel takes no such case in these formats
+      }
+      const Plan changed = changed_plan(clean);
+      clean.reach.longest_warp = vm::run(clean.plan, clean.inputs, trial_.machine).lane_instructions;
+      work += 3 * clean.reach.longest_warp;
+      if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
+                        result_.mutant.where.ptx_line))
+        continue;
+      if (!leaves_the_same(clean, changed)) return std::nullopt;
+      ++other_ways;
+    }
+    return other_ways;
+  }
+
+  /// Below this a run has too few threads and tokens for the checks; above, they would take seconds.
+  static constexpr uint64_t kLeastChecked = 20'000, kMostChecked = 20'000'000;
+
+  const MutantTrial& trial_;
+  std::shared_ptr<const std::string> text_;
+  std::vector<size_t> reaching_, differing_;
+  std::vector<size_t> changing_;  ///< where the instruction's own result differs
+  int64_t more_cases_ = 0;
+  MutantResult result_;
+};
+
+}  // namespace
+
+MutantResult try_mutant(const MutantTrial& trial, const SourceText& source) {
+  return Attempt(trial, source).run();
+}
+
+}  // namespace assay

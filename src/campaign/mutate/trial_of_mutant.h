@@ -1,0 +1,36 @@
+// One mutant on the cases that reach it, until one shows it.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/campaign/mutate/population.h"
+#include "reports/mutation.h"
+#include "src/verification/diagnosis/source_line.h"
+
+namespace assay {
+
+struct MutantTrial {
+  const Kernel& kernel;
+  const std::vector<CleanCase>& cases;
+  const MutatedModule& module;
+  ptx::Mutation mutation;
+  vm::MachineOptions machine;  ///< of one thread
+  /// Positions in `cases`, in the order to try them; those that do not come to the instruction are left out.
+  const std::vector<size_t>& order;
+  /// Cases of many sizes beside them, of which only memory is compared; null: none.
+  const std::vector<MutationCase>* sizes = nullptr;
+};
+
+struct MutantResult {
+  bool born = true;  ///< false: the machine refuses the changed text
+  Mutant mutant;
+  std::vector<size_t> tried;    ///< rows of the cases that ran
+  bool killed_by_case = false;  ///< by the last of them
+};
+
+/// On each case the bits are held against the kernel's own, and where they differ against the reference. What
+/// no case shows is argued to be equivalent, or else tried under the checks and the properties on a few small
+/// cases.
+MutantResult try_mutant(const MutantTrial&, const SourceText&);
+
+}  // namespace assay

@@ -1,0 +1,333 @@
+#include "src/campaign/sweep/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <thread>
+
+#include "fuzz/cost.h"
+#include "reports/tool.h"
+#include "src/verification/compare/error_statistics.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/verify.h"
+#include "src/campaign/sweep/journal.h"
+
+namespace assay {
+namespace {
+
+/// A worst run is repeated beside exact arithmetic up to this estimated size in lane-instructions.
+constexpr double kShadowed = 3e8;
+
+/// One kernel at one setting: all its seeds.
+struct Point {
+  const Kernel* kernel = nullptr;
+  std::vector<SweepSetting> settings;
+  Case case_;  ///< of the first seed
+  double cost = 0;
+};
+
+std::vector<Point> points_of(const SweepOptions& options) {
+  std::vector<Point> points;
+  std::vector<size_t> at(options.dimensions.size(), 0);
+  for (bool more = true; more;) {
+    Point point{nullptr, {}, options.base};
+    for (size_t i = 0; i < at.size(); ++i) {
+      const Dimension& d = options.dimensions[i];
+      apply(point.case_, d.option, d.values[at[i]]);
+      point.settings.push_back({d.option, d.values[at[i]]});
+    }
+    for (const Kernel* kernel : options.kernels) {
+      point.kernel = kernel;
+      point.case_.kernel = kernel->name;
+      point.cost = estimated_cost(point.case_);
+      points.push_back(point);
+    }
+    more = false;
+    for (size_t i = at.size(); i-- > 0 && !more;) {
+      more = ++at[i] < options.dimensions[i].values.size();
+      if (!more) at[i] = 0;
+    }
+  }
+  return points;
+}
+
+/// pass < domain < refused < undecided < finding.
+int badness(const std::string& verdict) {
+  constexpr const char* kOrder[] = {"", "pass", "domain", "refused", "undecided", "finding"};
+  return static_cast<int>(std::find(std::begin(kOrder), std::end(kOrder), verdict) - std::begin(kOrder));
+}
+
+SweepSample sample_of(uint64_t seed, const ErrorStatistics& s) {
+  return {seed,      s.max_error, s.p99_error, s.max_bound, s.p99_bound, s.max_ratio, s.p99_ratio,
+          s.max_ulp, s.p99_ulp,   s.rms_error, s.rms_exact, s.bias,      s.shrinkage};
+}
+
+void add_sample(SweepCell& cell, const SweepSample& sample) {
+  cell.samples.push_back(sample);
+  SweepSample& all = cell.over_seeds;
+  for (const auto field :
+       {&SweepSample::max_error, &SweepSample::p99_error, &SweepSample::max_bound, &SweepSample::p99_bound,
+        &SweepSample::max_ratio, &SweepSample::p99_ratio, &SweepSample::max_ulp, &SweepSample::p99_ulp,
+        &SweepSample::rms_error, &SweepSample::rms_exact})
+    all.*field = std::max(all.*field, sample.*field);
+  const auto n = static_cast<double>(cell.samples.size());
+  all.bias += (sample.bias - all.bias) / n;
+  all.shrinkage += (sample.shrinkage - all.shrinkage) / n;
+}
+
+/// Range of the log decays among the inputs.
+void note_gates(SweepCell& cell, const Operator& op, const TensorMap& inputs) {
+  for (const ArgumentSpec& spec : op.inputs) {
+    const auto found = inputs.find(std::string(spec.name));
+    if (spec.role != Role::log_decay || found == inputs.end()) continue;
+    for (int64_t i = 0; i < found->second.size(); ++i) {
+      const double g = found->second.value(i);
+      cell.gate_min = cell.gated ? std::min(cell.gate_min, g) : g;
+      cell.gate_max = cell.gated ? std::max(cell.gate_max, g) : g;
+      cell.gated = true;
+    }
+  }
+}
+
+class Sweeper {
+ public:
+  Sweeper(const SweepOptions& options, Backend& backend)
+      : options_(options), backend_(backend), points_(points_of(options)), done_(points_.size()) {
+    result_.backend = backend.name();
+    result_.tolerance = options.tolerance;
+    for (const Kernel* kernel : options.kernels) result_.kernels.push_back(kernel->name);
+    for (const Dimension& d : options.dimensions) result_.dimensions.push_back({d.option, d.values});
+    for (int i = 0; i < options.seeds; ++i)
+      result_.seeds.push_back(options.base.seed + static_cast<uint64_t>(i));
+    result_.base = token_of(options.base);
+    for (const Point& point : points_) total_cost_ += point.cost;
+    if (!options.journal.empty()) resume();
+  }
+
+  Sweep run() {
+    std::vector<std::thread> threads;
+    const int jobs = options_.jobs > 0 ? options_.jobs
+                                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    order_.resize(points_.size());
+    std::iota(order_.begin(), order_.end(), size_t{0});
+    // Dear points first, so that none of them is left for the end alone.
+    std::stable_sort(order_.begin(), order_.end(),
+                     [this](size_t a, size_t b) { return points_[a].cost > points_[b].cost; });
+    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { work(); });
+    for (std::thread& thread : threads) thread.join();
+    if (error_) std::rethrow_exception(error_);
+    result_.complete = true;
+    for (const auto& cells : done_) {
+      result_.complete &= cells.has_value();
+      if (cells) result_.cells.insert(result_.cells.end(), cells->begin(), cells->end());
+    }
+    refuse_empty();
+    if (result_.complete) describe_worst();
+    result_.seconds = seconds();
+    return std::move(result_);
+  }
+
+ private:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+  bool interrupted() const { return options_.interrupted && *options_.interrupted != 0; }
+
+  std::string identity() const {
+    nlohmann::json text = {{"commit", tool_commit()},    {"base", result_.base},
+                           {"kernels", result_.kernels}, {"seeds", result_.seeds},
+                           {"backend", result_.backend}, {"own", options_.replay_suffix}};
+    for (const SweepDimension& d : result_.dimensions) text["over"].push_back({d.option, d.values});
+    return text.dump();
+  }
+
+  void resume() {
+    journal_.emplace(options_.journal, identity());
+    for (const auto& [point, cells] : journal_->points()) {
+      if (point < 0 || point >= static_cast<int64_t>(points_.size())) continue;
+      done_[static_cast<size_t>(point)] = cells;
+      finished_cost_ += points_[static_cast<size_t>(point)].cost;
+      ++finished_;
+    }
+  }
+
+  void work() {
+    try {
+      for (;;) {
+        size_t index;
+        {
+          const std::lock_guard lock(mutex_);
+          while (next_ < order_.size() && done_[order_[next_]]) ++next_;
+          if (next_ == order_.size() || interrupted() || error_) return;
+          index = order_[next_++];
+        }
+        take(index, run_point(points_[index]));
+      }
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+
+  void take(size_t index, std::vector<SweepCell> cells) {
+    const std::lock_guard lock(mutex_);
+    if (cells.empty()) return;  // interrupted between its seeds
+    if (journal_) journal_->add(static_cast<int64_t>(index), cells);
+    done_[index] = std::move(cells);
+    finished_cost_ += points_[index].cost;
+    ++finished_;
+    if (options_.progress)
+      options_.progress(finished_cost_ / total_cost_, finished_, static_cast<int64_t>(points_.size()),
+                        seconds());
+  }
+
+  /// One cell per output; empty where the run was interrupted.
+  std::vector<SweepCell> run_point(const Point& point) {
+    const Operator& op = find_operator(point.kernel->operator_name);
+    std::vector<SweepCell> cells;
+    try {
+      validate(point.case_, op);
+      for (const ArgumentSpec& spec : outputs_of(point.case_, op)) {
+        cells.push_back({point.kernel->name, point.settings, std::string(spec.name)});
+        cells.back().token = token_of(point.case_);
+      }
+      for (const uint64_t seed : result_.seeds) {
+        if (interrupted()) return {};
+        Case c = point.case_;
+        c.seed = seed;
+        run_seed(c, *point.kernel, op, cells);
+      }
+    } catch (const BadInput& refusal) {
+      return {refused(point, refusal.what())};
+    }
+    return cells;
+  }
+
+  static SweepCell refused(const Point& point, const std::string& why) {
+    SweepCell cell{point.kernel->name, point.settings, ""};
+    cell.verdict = "refused";
+    cell.note = why;
+    cell.token = token_of(point.case_);
+    return cell;
+  }
+
+  void run_seed(const Case& c, const Kernel& kernel, const Operator& op, std::vector<SweepCell>& cells) {
+    const TensorMap inputs = draw_inputs(c, op);
+    VerifyOptions options;
+    options.threads = 1;
+    options.twice = false;
+    options.diagnose = false;
+    options.statistics = true;
+    options.inputs = &inputs;
+    const Verification v = verify(c, kernel, backend_, options);
+    for (SweepCell& cell : cells) {
+      note_gates(cell, op, inputs);
+      cell.seconds_kernel += v.seconds_kernel;
+      cell.seconds_reference += v.seconds_reference;
+      const double largest = cell.over_seeds.max_ratio;
+      const std::string verdict = note_output(cell, v);
+      const int worse = badness(verdict) - badness(cell.verdict);
+      if (worse > 0 || (worse == 0 && cell.over_seeds.max_ratio > largest)) cell.token = v.token;
+      if (worse <= 0) continue;
+      cell.verdict = verdict;
+      if (verdict != "pass") cell.note = verdict == "domain" ? fmt::format("{}", v.domain.at(0)) : v.cause;
+    }
+  }
+
+  /// Counts and statistics of the cell's output; its own verdict.
+  static std::string note_output(SweepCell& cell, const Verification& v) {
+    if (v.verdict == "domain") return "domain";
+    if (v.trap) return "finding";
+    for (size_t i = 0; i < v.outputs.size(); ++i) {
+      const OutputComparison& output = v.outputs[i];
+      if (output.name != cell.output) continue;
+      cell.elements += output.elements;
+      cell.violation += output.violation;
+      cell.nonfinite += output.nonfinite;
+      cell.wrong_class += output.wrong_class;
+      cell.undecided += output.undecided;
+      add_sample(cell, sample_of(v.case_.seed, v.statistics[i]));
+      if (output.violation + output.nonfinite + output.wrong_class > 0) return "finding";
+      return output.undecided > 0 ? "undecided" : "pass";
+    }
+    return v.verdict;
+  }
+
+  /// A sweep none of whose points can run is a mistake of the command line.
+  void refuse_empty() const {
+    if (result_.cells.empty()) return;
+    for (const SweepCell& cell : result_.cells)
+      if (cell.verdict != "refused") return;
+    throw BadInput(fmt::format("no point of the sweep can run; the first: {}", result_.cells.front().note));
+  }
+
+  void describe_worst() {
+    std::vector<const SweepCell*> chosen;
+    for (const SweepCell& cell : result_.cells) {
+      if (cell.samples.empty()) continue;
+      const auto same = [&](const SweepCell* other) {
+        return other->kernel == cell.kernel && setting(*other, "dtype") == setting(cell, "dtype");
+      };
+      const auto found = std::find_if(chosen.begin(), chosen.end(), same);
+      if (found == chosen.end())
+        chosen.push_back(&cell);
+      else if (cell.over_seeds.max_ratio > (*found)->over_seeds.max_ratio)
+        *found = &cell;
+    }
+    for (const SweepCell* cell : chosen) {
+      const auto kernel = std::find_if(options_.kernels.begin(), options_.kernels.end(),
+                                       [&](const Kernel* k) { return k->name == cell->kernel; });
+      const Case c = parse_token(cell->token);
+      VerifyOptions options;
+      options.threads = options_.jobs;
+      options.origin.machine = options_.machine;
+      options.shadow_instructions = static_cast<uint64_t>(kShadowed);
+      Verification v = verify(c, **kernel, backend_, options);
+      v.replay += options_.replay_suffix;
+      result_.worst.push_back(std::move(v));
+    }
+  }
+
+  const SweepOptions& options_;
+  Backend& backend_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::vector<Point> points_;
+  std::vector<size_t> order_;
+  std::vector<std::optional<std::vector<SweepCell>>> done_;  ///< by point
+  std::optional<Journal> journal_;
+  Sweep result_;
+
+  std::mutex mutex_;
+  std::exception_ptr error_;
+  size_t next_ = 0;
+  int64_t finished_ = 0;
+  double finished_cost_ = 0, total_cost_ = 0;
+};
+
+}  // namespace
+
+Sweep sweep(const SweepOptions& options, Backend& backend) {
+  if (options.kernels.empty()) throw BadInput("sweep: no kernel given; see 'assay list kernels'");
+  if (options.seeds < 1) throw BadInput("--seeds: at least 1");
+  for (const Kernel* kernel : options.kernels)
+    if (kernel->operator_name != options.kernels.front()->operator_name)
+      throw BadInput(fmt::format("{} computes {} and {} computes {}: compare kernels of one operator",
+                                 kernel->name, kernel->operator_name, options.kernels.front()->name,
+                                 options.kernels.front()->operator_name));
+  for (size_t i = 0; i < options.dimensions.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (options.dimensions[i].option == options.dimensions[j].option)
+        throw BadInput(fmt::format("--over {} is given twice: give all its values at once",
+                                   options.dimensions[i].option));
+  return Sweeper(options, backend).run();
+}
+
+}  // namespace assay

@@ -1,0 +1,170 @@
+#include "src/verification/compare/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "src/verification/compare/judge.h"
+
+namespace assay {
+namespace {
+
+/// Longest list of a folded field; a longer axis is folded into equal blocks.
+constexpr int64_t kMaxFieldLength = 1024;
+/// One folding: element index along `axis`, taken through `/ divide % modulo`.
+struct Fold {
+  int64_t stride, size, divide, modulo;
+  FoldedField field;
+
+  void add(int64_t flat, double ratio) {
+    double& slot = field.max_ratio[static_cast<size_t>(flat / stride % size / divide % modulo)];
+    slot = std::max(slot, ratio);
+  }
+};
+
+std::vector<Fold> folds_of(const Tensor& tensor) {
+  std::vector<Fold> folds;
+  const std::vector<int64_t> strides = tensor.strides();
+  for (size_t i = 0; i < tensor.axes.size() && tensor.size() > 0; ++i) {
+    const int64_t size = tensor.axes[i].size;
+    std::string letter = tensor.axes[i].name;
+    std::transform(letter.begin(), letter.end(), letter.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
+    const int64_t divide = (size + kMaxFieldLength - 1) / kMaxFieldLength,
+                  count = (size + divide - 1) / divide;
+    const std::string name = divide == 1 ? letter : fmt::format("{} / {}", letter, divide);
+    folds.push_back({strides[i], size, divide, count, {name, std::vector<double>(count)}});
+    for (const int64_t modulo : {64, 16}) {
+      if (tensor.axes[i].name != "T" || size <= modulo) continue;
+      folds.push_back({strides[i],
+                       size,
+                       1,
+                       modulo,
+                       {fmt::format("{} mod {}", letter, modulo), std::vector<double>(modulo)}});
+    }
+  }
+  return folds;
+}
+
+/// Error and bound before the output was rounded to its format: the bound is b + u (|o| + b) + h with u the
+/// unit roundoff of the output and h half its smallest subnormal; the value before rounding lies within half
+/// a unit of the stored one. fp32 outputs are the accumulators themselves: nothing is removed.
+struct Unrounded {
+  double error, bound;
+};
+
+Unrounded before_rounding(Dtype dtype, double got, double mid, double error, double bound, double roundoff) {
+  if (dtype == Dtype::fp32 || roundoff == 0) return {error, bound};
+  const double without = (bound - roundoff * std::fabs(mid) - min_subnormal(dtype) / 2) / (1 + roundoff);
+  return {std::max(0.0, error - ulp(dtype, got) / 2), std::max(0.0, without)};
+}
+
+size_t histogram_bin(double ratio) {
+  if (ratio == 0) return 0;
+  if (std::isinf(ratio)) return 63;
+  return static_cast<size_t>(std::clamp(std::ilogb(ratio) + 60, 1, 63));
+}
+
+/// Larger is worse: a wrong class before any ratio.
+double badness(const Judgement& j) {
+  const bool wrong = j.verdict == ElementVerdict::nonfinite || j.verdict == ElementVerdict::wrong_class;
+  return wrong ? std::numeric_limits<double>::infinity()
+               : std::min(j.ratio, std::numeric_limits<double>::max());
+}
+
+WorstElement describe(const Tensor& got, const ReferenceOutput& reference, int64_t flat, const Judgement& j) {
+  const double mid = reference.mid[flat];
+  WorstElement worst;
+  worst.element = got.element_name(flat);
+  worst.flat = flat;
+  worst.got = got.value(flat);
+  worst.got_bits = got.bits(flat);
+  worst.expected = mid;
+  worst.expected_bits = encode(got.dtype, mid);
+  worst.expected_rounded = decode(got.dtype, worst.expected_bits);
+  worst.absolute = j.error;
+  worst.relative = j.error == 0 ? 0 : j.error / std::fabs(mid);
+  worst.ulp = j.error == 0 ? 0 : j.error / ulp(got.dtype, worst.expected_rounded);
+  worst.bound = reference.bound[flat];
+  worst.ratio = j.ratio;
+  return worst;
+}
+
+void count(OutputComparison& c, ElementVerdict verdict) {
+  int64_t* const counters[] = {&c.ok, &c.violation, &c.nonfinite, &c.wrong_class, &c.undecided};
+  ++*counters[static_cast<size_t>(verdict)];
+}
+
+/// Everything that is a maximum over the elements.
+void accumulate(OutputComparison& c, const ReferenceOutput& reference, int64_t flat, double got,
+                const Judgement& j, double roundoff) {
+  c.max_ratio = std::max(c.max_ratio, j.ratio);
+  ++c.histogram[histogram_bin(j.ratio)];
+  const double bound = reference.bound[flat];
+  if (!std::isfinite(j.error) || !std::isfinite(got) || !(bound > 0) || std::isinf(bound)) return;
+  c.max_enclosure = std::max(c.max_enclosure, reference.rad[flat] / bound);
+  const Unrounded u = before_rounding(c.dtype, got, reference.mid[flat], j.error, bound, roundoff);
+  if (u.bound > 0) c.max_tightness = std::max(c.max_tightness, u.error / u.bound);
+  // The absolute part of the bound is left out; where it exceeds the companion the difference says nothing.
+  const double companion = reference.companion[flat];
+  const double absolute = reference.underflow.empty() ? 0 : reference.underflow[flat];
+  if (companion > absolute) {
+    c.max_relative_bound =
+        std::max(c.max_relative_bound, (u.bound - std::min(absolute, u.bound)) / companion);
+  }
+}
+
+}  // namespace
+
+OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference,
+                                const std::vector<uint8_t>* judged) {
+  assert(got.axes == reference.axes && static_cast<int64_t>(reference.mid.size()) == got.size());
+  OutputComparison c;
+  c.name = reference.name;
+  c.axes = got.axes;
+  c.dtype = got.dtype;
+  c.elements = got.size();
+  c.undecided_reason = reference.undecided;
+  c.verdicts.resize(static_cast<size_t>(c.elements));
+  std::vector<Fold> folds = folds_of(got);
+  double worst = -1;
+  int64_t worst_flat = -1;
+  for (int64_t flat = 0; flat < got.size(); ++flat) {
+    if (judged && !(*judged)[static_cast<size_t>(flat)]) {
+      --c.elements;
+      continue;
+    }
+    const double value = got.value(flat);
+    const Judgement j =
+        judge(got.dtype, value, reference.mid[flat], reference.rad[flat], reference.bound[flat]);
+    c.verdicts[flat] = j.verdict;
+    count(c, j.verdict);
+    accumulate(c, reference, flat, value, j, reference.roundoff);
+    for (Fold& fold : folds) fold.add(flat, j.ratio);
+    if (badness(j) > worst) worst = badness(j), worst_flat = flat;
+  }
+  if (worst_flat >= 0) {
+    const Judgement j = judge(got.dtype, got.value(worst_flat), reference.mid[worst_flat],
+                              reference.rad[worst_flat], reference.bound[worst_flat]);
+    c.worst = describe(got, reference, worst_flat, j);
+  }
+  for (Fold& fold : folds) c.fields.push_back(std::move(fold.field));
+  return c;
+}
+
+int64_t differing_elements(const Tensor& a, const Tensor& b, int64_t* first) {
+  assert(a.axes == b.axes && a.dtype == b.dtype);
+  if (a.data.empty() || std::memcmp(a.data.data(), b.data.data(), a.data.size()) == 0) return 0;
+  int64_t differing = 0;
+  for (int64_t flat = 0; flat < a.size(); ++flat) {
+    if (a.bits(flat) == b.bits(flat) || (std::isnan(a.value(flat)) && std::isnan(b.value(flat)))) continue;
+    if (differing++ == 0 && first) *first = flat;
+  }
+  return differing;
+}
+
+}  // namespace assay

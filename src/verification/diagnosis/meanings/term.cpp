@@ -1,0 +1,147 @@
+// Meanings of one term of a sum that enters with another weight: with the other sign, twice, by half, times the scale.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "src/verification/diagnosis/meanings/normaliser.h"
+#include "src/verification/diagnosis/meanings/propose.h"
+
+namespace assay {
+namespace {
+
+/// Weights are fitted; a number that means something costs fewer choices than any other.
+constexpr double kKnownWeights = 16, kAnyWeight = 1024;
+constexpr double kClose = 0x1p-9, kLargest = 64;
+/// What the bounds of a term's factors leave out.
+constexpr double kRounding = 0x1p-20;
+
+struct Term {
+  std::string text;
+  std::function<std::optional<Prediction>()> value;  ///< what it adds to the outputs that have it
+};
+
+std::optional<Prediction> missing_from(const FailingRun& run, const std::optional<Prediction>& without) {
+  if (!without) return std::nullopt;
+  return combine(1, reference_prediction(run), -1, *without);
+}
+
+/// What the cotangent of o gives the gradients through the numerator of a quotient.
+std::optional<Prediction> through_numerator(const FailingRun& run) {
+  FailingRun of_o = run;
+  TensorMap inputs = run.inputs();
+  for (const std::string& name : run.cotangents())
+    if (token_width(inputs.at(name)) == 0) inputs[name] = zeros(inputs.at(name));
+  of_o.owned = std::make_shared<const TensorMap>(std::move(inputs));
+  of_o.problem.inputs = of_o.owned.get();
+  std::optional<Prediction> p = evaluate_with(of_o, of_o.inputs());
+  if (!p) return p;
+  for (const DivisorPart& part : divisor_gradients(of_o, false))
+    for (const auto& [name, less] : part.part)
+      for (size_t i = 0; i < less.mid.size(); ++i) p->at(name).mid[i] -= less.mid[i];
+  p->erase("dz0");  // of the divisor alone
+  return p;
+}
+
+std::vector<Term> terms_of(const FailingRun& run) {
+  std::vector<Term> terms;
+  const bool only_one = run.cotangents().size() == 1;  // all gradients are made of it: a factor is that of the output
+  for (const auto& names : {run.states(), run.cotangents()})
+    for (const std::string& name : names) {
+      if (only_one && name == run.cotangents().front()) continue;
+      terms.push_back({"what " + name + " gives", [&run, name] {
+                         return missing_from(run, evaluate_with(run, name, zeros(run.inputs().at(name))));
+                       }});
+    }
+  if (is_schedulable(run) && !reads_before_write(run))
+    terms.push_back({"a token's own term", [&run] {
+                       return missing_from(run, evaluate_schedule(run, schedule_of(run, [](const TokenPlace& p) {
+                                             return Events{{p.row, -1, p.row}, {-1, p.row, -1}};
+                                           })));
+                     }});
+  if (reads_before_write(run) && run.inputs().count("u"))
+    terms.push_back({"the bonus", [&run] {
+                       return missing_from(run, evaluate_with(run, "u", zeros(run.inputs().at("u"))));
+                     }});
+  for (const bool own : {true, false})
+    for (DivisorPart& part : divisor_gradients(run, own))
+      terms.push_back({part.text, [part = part.part] { return std::optional(part); }});
+  if (!divisor_gradients(run, false).empty())
+    terms.push_back({"what the numerator gives", [&run] { return through_numerator(run); }});
+  return terms;
+}
+
+/// By how much an output's error is a multiple of the term, by least squares over its wrong elements.
+std::optional<double> excess_of(const FailingRun& run, const OutputComparison& o, const PredictedOutput& term) {
+  const Tensor& got = run.outputs->at(o.name);
+  const ReferenceOutput& right = *run.expected(o.name);
+  double over = 0, under = 0;
+  for (size_t i = 0; i < right.mid.size(); ++i) {
+    if (o.verdicts[i] != ElementVerdict::violation || !(right.bound[i] > 0)) continue;
+    const double x = term.mid[i] / right.bound[i], error = (got.value(static_cast<int64_t>(i)) - right.mid[i]) / right.bound[i];
+    if (std::isfinite(x) && std::isfinite(error)) over += error * x, under += x * x;
+  }
+  if (!(under > 0) || std::fabs(over / under) > kLargest) return std::nullopt;
+  return over / under;
+}
+
+std::string weight_text(const FailingRun& run, double weight, bool& known) {
+  const double s = run.problem.scale;
+  const std::pair<double, const char*> numbers[] = {{-1, "with the other sign"}, {2, "twice"}, {0.5, "by half"},
+                                                    {s, "times the scale"}, {1 / s, "divided by the scale"}};
+  for (const auto& [number, text] : numbers)
+    if (number != 1 && std::fabs(weight / number - 1) < kClose) return text;
+  known = false;
+  return fmt::format("with the weight {:.6g}", weight);
+}
+
+/// Each wrong output that has the term, with it reweighed; none where the weight is 0 or 1 (other meanings say that).
+std::optional<Prediction> reweighed(const FailingRun& run, const Prediction& term, bool only_known, std::string& text) {
+  Prediction p = reference_prediction(run);
+  std::map<std::string, std::string> said;
+  for (const OutputComparison* o : run.wrong()) {
+    const auto found = term.find(o->name);
+    if (found == term.end() || found->second.mid.size() != o->verdicts.size()) continue;
+    const std::optional<double> excess = excess_of(run, *o, found->second);
+    if (!excess || std::fabs(*excess) < kClose || std::fabs(*excess + 1) < kClose) continue;
+    bool known = true;
+    const std::string how = weight_text(run, 1 + *excess, known);
+    if (known != only_known) return std::nullopt;
+    PredictedOutput& out = p.at(o->name);
+    for (size_t i = 0; i < out.mid.size(); ++i) {
+      const double more = *excess * found->second.mid[i];
+      out.mid[i] += more, out.bound[i] += kRounding * std::fabs(more) + std::fabs(*excess) * found->second.bound[i];
+    }
+    said[how] += (said[how].empty() ? "" : ", ") + o->name;
+  }
+  if (said.empty()) return std::nullopt;
+  for (const auto& [how, outputs] : said) text += fmt::format("{}{} {}", text.empty() ? " " : "; ", outputs, how);
+  return p;
+}
+
+std::vector<Variant> reweighed_terms(const FailingRun& run) {
+  std::vector<Variant> v;
+  for (const Term& term : terms_of(run))
+    for (const bool known : {true, false}) {
+      const auto text = std::make_shared<std::string>();
+      Variant variant{term.text + " enters", [&run, term, known, text] {
+                        text->clear();
+                        const std::optional<Prediction> value = term.value();
+                        return value ? reweighed(run, *value, known, *text) : std::nullopt;
+                      },
+                      known ? kKnownWeights : kAnyWeight};
+      variant.fitted = text;
+      v.push_back(std::move(variant));
+    }
+  return v;
+}
+
+}  // namespace
+
+std::vector<Meaning> term_meanings() {
+  return {{"term-reweighed", "a term of a sum enters with the other sign, twice, or times a constant",
+           "check what multiplies that term", reweighed_terms, 0.93}};
+}
+
+}  // namespace assay

@@ -1,0 +1,280 @@
+#include "src/verification/diagnosis/origin.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <set>
+
+#include "src/verification/diagnosis/nearest_finite.h"
+#include "src/verification/diagnosis/operand_history.h"
+#include "src/verification/diagnosis/origin_kind.h"
+#include "src/verification/diagnosis/origin_sentence.h"
+#include "src/verification/diagnosis/slice.h"
+#include "src/verification/diagnosis/source_line.h"
+#include "src/base/vm/matrix_form.h"
+
+namespace assay {
+namespace {
+
+constexpr size_t kInputsListed = 64;
+
+struct Element {
+  std::string input;
+  int64_t flat;
+};
+
+std::vector<Element> elements_of(const vm::Recording& recording, const std::vector<int64_t>& packed) {
+  std::vector<Element> elements;
+  for (int64_t p : packed) elements.push_back({recording.input_names[p >> 40], p & ((int64_t{1} << 40) - 1)});
+  return elements;
+}
+
+/// Largest magnitude first; NaN before everything. Elements that are zero cannot have driven an overflow and
+/// come last.
+void sort_by_magnitude(std::vector<Element>& elements, const TensorMap& inputs) {
+  auto weight = [&](const Element& e) {
+    const double x = std::fabs(inputs.at(e.input).value(e.flat));
+    return std::isnan(x) ? INFINITY : x;
+  };
+  std::stable_sort(elements.begin(), elements.end(),
+                   [&](const Element& a, const Element& b) { return weight(a) > weight(b); });
+}
+
+/// The argument of an exponential in base 2: the operand of ex2, or of an expanded one what its factors say.
+double exponent_of(const Origin& origin) {
+  if (origin.operands.size() == 1) return origin.operands[0].value;
+  double exponent = 0;
+  for (const OriginOperand& o : origin.operands) exponent += std::log2(std::fabs(o.value));
+  return exponent;
+}
+
+void describe_event(const vm::Recording& recording, const vm::Event& event, const SourceText& source,
+                    Origin& origin) {
+  const ptx::Module& module = *recording.modules[event.module];
+  const ptx::Function& function = module.functions[event.function];
+  const ptx::Instruction& instruction = function.body[event.instruction];
+  const ChainLink link = link_of(module, event.function, event.instruction, source);
+  origin.kind = origin_kind(instruction.opcode, event);
+  if (origin.kind == "accumulation-overflow" && is_expanded_exponential(function, event.instruction))
+    origin.kind = "exp-overflow";
+  origin.where = link.where;
+  origin.source_text = link.text;
+  origin.instruction = link.instruction;
+  for (const vm::EventOperand& o : event.operands)
+    origin.operands.push_back({o.name, o.type, o.value, o.bits});
+  origin.result = event.result;
+  origin.block = event.block;
+  origin.thread = event.thread;
+  origin.inputs_truncated = event.inputs_truncated;
+}
+
+bool same_line(const ChainLink& a, const ChainLink& b) {
+  if (a.where.line == 0) return a.where.ptx_line == b.where.ptx_line;
+  return a.where.line == b.where.line && a.where.file == b.where.file;
+}
+
+/// Links of the path, one per run of instructions on the same source line, and the store that wrote the
+/// element.
+std::vector<ChainLink> chain_of(const vm::Recording& recording, const std::vector<int32_t>& path,
+                                const vm::Carrier& carrier, const SourceText& source) {
+  std::vector<ChainLink> chain;
+  auto add = [&](ChainLink link) {
+    if (chain.empty() || !same_line(chain.back(), link)) chain.push_back(std::move(link));
+  };
+  for (int32_t index : path) {
+    const vm::Event event = recording.event(index);
+    add(link_of(*recording.modules[event.module], event.function, event.instruction, source));
+  }
+  if (carrier.instruction >= 0)
+    add(link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction, source));
+  return chain;
+}
+
+/// True where a factor is the zero of a mask: chosen by a predicate or converted from an integer.
+bool is_masking(const ptx::Function& function, const vm::Event& event) {
+  const std::string& opcode = function.body[event.instruction].opcode;
+  if (!opcode.starts_with("mul.") && !opcode.starts_with("fma.")) return false;
+  for (size_t i = 0; i < std::min<size_t>(2, event.operands.size()); i++)
+    if (event.operands[i].value == 0 && made_by_selection(function, event.instruction, i + 1)) return true;
+  return false;
+}
+
+/// Whether what was born is multiplied by the zero of a mask on its way, NaN already or not.
+void describe_mask(const vm::Recording& recording, const std::vector<int32_t>& path, const SourceText& source,
+                   OriginTrace& trace) {
+  for (int32_t index : path) {
+    const vm::Event event = recording.event(index);
+    if (!is_masking(recording.modules[event.module]->functions[event.function], event)) continue;
+    trace.masked_by_product = true;
+    trace.masked_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
+    return;
+  }
+}
+
+/// The first NaN on the path: its kind and place and, where another instruction than the origin made its Inf,
+/// that place.
+void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path, const SourceText& source,
+                        const std::function<bool(const vm::Event&)>& is_selected, OriginTrace& trace) {
+  for (int32_t index : path) {
+    const vm::Event event = recording.event(index);
+    if (!std::isnan(event.result) || !event.born) continue;
+    const ptx::Function& function = recording.modules[event.module]->functions[event.function];
+    const ptx::Instruction& instruction = function.body[event.instruction];
+    trace.nan_kind = origin_kind(instruction.opcode, event);
+    trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
+    trace.nan_in_matrix = vm::is_matrix_product(instruction.opcode);
+    trace.zero_selected = trace.nan_kind == "zero-times-infinity" && !trace.masked_by_product && is_selected(event);
+    for (const vm::EventOperand& o : event.operands) {
+      const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
+      if (made < 0) continue;
+      const vm::Event birth = recording.event(made);
+      const ChainLink link =
+          link_of(*recording.modules[birth.module], birth.function, birth.instruction, source);
+      if (birth.born && !same_line(link, {trace.origin.where, "", ""})) trace.origin.infinity_made_at = link;
+      return;
+    }
+    return;
+  }
+}
+
+/// Of memory that nothing wrote the origin is the instruction that read it, not the first that computed with it.
+void move_to_read(const OperandHistory& history, const SourceText& source, OriginTrace& trace) {
+  Origin& origin = trace.origin;
+  trace.unwritten_read = {origin.where, origin.source_text, origin.instruction};
+  const vm::SliceInstance* read = history.unwritten_read();
+  if (!read || read->instruction < 0) return;
+  const ptx::Module& module = *history.slice().modules[static_cast<size_t>(read->module)];
+  const ChainLink link = link_of(module, read->function, read->instruction, source);
+  if (link.where.ptx_line == origin.where.ptx_line) return;
+  trace.unwritten_read = link;
+  origin.where = link.where;
+  origin.source_text = link.text;
+  origin.instruction = link.instruction;
+  origin.operands.clear();
+  origin.block = read->block, origin.thread = read->thread;
+  if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
+}
+
+/// Points at what should have written the memory; the store that it concerns comes into the chain.
+void move_to_missing_store(std::optional<MissingStore> missing, OriginTrace& trace) {
+  if (!missing || missing->at.where.line == 0) return;
+  Origin& origin = trace.origin;
+  const auto put_before = [&](const ChainLink& link) {
+    if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
+  };
+  if (missing->store) put_before(*missing->store);
+  put_before(missing->at);
+  origin.where = missing->at.where;
+  origin.source_text = missing->at.text;
+  origin.instruction = missing->at.instruction;
+  if (missing->why == MissingStore::Why::guarded) origin.block = missing->block, origin.thread = missing->thread;
+  trace.missing = std::move(missing);
+}
+
+/// An element without an event behind it: copied from an input or a literal, or never written.
+void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier, double value,
+                      const SourceText& source, Origin& origin) {
+  origin.kind = kind_of(carrier.source);
+  origin.result = value;
+  origin.inputs_truncated = carrier.inputs_truncated;
+  if (carrier.instruction < 0) return;
+  const ChainLink link =
+      link_of(*recording.modules[carrier.module], carrier.function, carrier.instruction, source);
+  origin.where = link.where;
+  origin.source_text = link.text;
+  origin.instruction = link.instruction;
+  origin.chain.push_back(link);
+}
+
+/// Replays the plan until the budget of runs or seconds is spent.
+Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
+                      const OriginOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  auto left = std::make_shared<int>(options.replays);
+  return [=, &plan](const TensorMap& inputs) -> std::optional<bool> {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+    if ((*left)-- <= 0 || spent.count() > options.replay_seconds) return std::nullopt;
+    const Outcome outcome = vm::run(plan, inputs, options.machine);
+    const auto found = outcome.outputs.find(output);
+    return !outcome.trap && found != outcome.outputs.end() && std::isfinite(found->second.value(flat));
+  };
+}
+
+}  // namespace
+
+std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs, const std::string& output,
+                                       int64_t flat, const OriginOptions& options) {
+  vm::Recording recording;
+  const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);
+  return describe_origin(plan, inputs, recording, outcome.outputs, output, flat, options);
+}
+
+std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& inputs,
+                                           const vm::Recording& recording, const TensorMap& outputs,
+                                           const std::string& output, int64_t flat,
+                                           const OriginOptions& options) {
+  const auto found = outputs.find(output);
+  if (found == outputs.end() || flat >= found->second.size()) return std::nullopt;
+  const double value = found->second.value(flat);
+  if (std::isfinite(value)) return std::nullopt;
+
+  OriginTrace trace;
+  trace.output = output;
+  trace.flat = flat;
+  Origin& origin = trace.origin;
+  origin.element = found->second.element_name(flat);
+  const vm::Carrier carrier = recording.carrier(output, flat);
+  const SourceText source(plan.kernel);
+  std::vector<Element> elements;
+  if (carrier.event < 0) {
+    describe_carrier(recording, carrier, value, source, origin);
+    if (carrier.source == vm::Source::unwritten && carrier.instruction < 0)
+      move_to_missing_store(find_missing_store(plan, inputs, options.machine, output, flat, source), trace);
+    elements = elements_of(recording, carrier.inputs);
+  } else {
+    const Slice slice = walk_back(recording, carrier.event);
+    const int32_t index = slice.origin >= 0 ? slice.origin : carrier.event;
+    vm::Event event = recording.event(index);
+    if (event.inputs_truncated) {  // perhaps only forgotten since: the run is repeated up to this event
+      vm::Recording again;
+      vm::run_recorded(plan, inputs, options.machine, &again, index);
+      event = again.event(index);
+    }
+    describe_event(recording, event, source, origin);
+    if (origin.kind == "exp-overflow") trace.exponent = exponent_of(origin);
+    origin.chain = chain_of(recording, slice.path, carrier, source);
+    if (origin.kind == kind_of(vm::Source::unwritten)) {
+      const OperandHistory history(plan, inputs, options.machine, output, flat, event);
+      move_to_read(history, source, trace);
+      if (const vm::UnwrittenPlace* place = history.unwritten_place())
+        move_to_missing_store(
+            find_missing_scratch(plan, inputs, options.machine, place->buffer, place->offset, 4, source), trace);
+    }
+    const auto is_selected = [&](const vm::Event& nan) {
+      return OperandHistory(plan, inputs, options.machine, output, flat, nan).has_selected_zero();
+    };
+    describe_mask(recording, slice.path, source, trace);
+    describe_first_nan(recording, slice.path, source, is_selected, trace);
+    elements = elements_of(recording, event.inputs);
+    trace.computed_from =
+        definitions_before(*recording.modules[event.module], event.function, event.instruction, 6, source);
+  }
+  sort_by_magnitude(elements, inputs);
+  for (const Element& e : elements) trace.input_elements.emplace_back(e.input, e.flat);
+  const Replay replay = limited_replay(plan, output, flat, options);
+  for (size_t i = 0; i < elements.size() && i < kInputsListed; i++) {
+    const Tensor& tensor = inputs.at(elements[i].input);
+    InputElement listed{tensor.element_name(elements[i].flat), tensor.value(elements[i].flat), ""};
+    if (static_cast<int>(i) < options.nearest_inputs)
+      listed.nearest_finite = nearest_finite(inputs, elements[i].input, elements[i].flat, replay);
+    origin.inputs.push_back(listed);
+  }
+  origin.inputs_truncated |= elements.size() > kInputsListed;
+  origin.sentence = origin_sentence(trace);
+  return trace;
+}
+
+}  // namespace assay

@@ -1,0 +1,93 @@
+#include "src/verification/diagnosis/origin_sentence.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "src/base/plan/source_place.h"
+
+namespace assay {
+namespace {
+
+std::string place(const SourceLocation& where) {
+  if (where.line > 0) return source_place(where);
+  return where.ptx_line > 0 ? fmt::format("{} (PTX line {})", where.file, where.ptx_line) : where.function;
+}
+
+std::string opcode(const std::string& instruction) {
+  return instruction.substr(0, instruction.find(' '));
+}
+
+std::string operand_values(const Origin& origin) {
+  std::string text;
+  for (const OriginOperand& o : origin.operands)
+    text += fmt::format("{}{:.6g}", text.empty() ? "" : ", ", o.value);
+  return text;
+}
+
+/// How far an input is from the value that keeps the output finite: |log| of their quotient.
+double distance_to_finite(const InputElement& e) {
+  if (e.nearest_finite.empty()) return INFINITY;
+  const double quotient = std::strtod(e.nearest_finite.c_str(), nullptr) / e.value;
+  return quotient > 0 ? std::fabs(std::log(quotient)) : std::numeric_limits<double>::max();
+}
+
+/// The input that need change least for a finite output, and its nearest such value; where no single input
+/// helps, the one of largest magnitude.
+std::string blamed_input(const Origin& origin) {
+  if (origin.inputs.empty()) return "";
+  const InputElement* blamed = &origin.inputs.front();
+  for (const InputElement& e : origin.inputs)
+    if (distance_to_finite(e) < distance_to_finite(*blamed)) blamed = &e;
+  const std::string several =
+      origin.inputs.size() > 8 ? fmt::format("of {} inputs, as ", origin.inputs.size()) : "";
+  std::string text = fmt::format(" because {}{} = {:.6g}", several, blamed->element, blamed->value);
+  if (!blamed->nearest_finite.empty()) text += fmt::format(" ({} would be finite)", blamed->nearest_finite);
+  return text;
+}
+
+std::string missing_store_sentence(const MissingStore& missing, const Origin& origin, const ChainLink* read) {
+  const std::string at = place(missing.at.where);
+  std::string what = read ? fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
+                                        opcode(read->instruction), place(read->where), origin.element)
+                          : fmt::format("{} was never written", origin.element);
+  if (missing.why == MissingStore::Why::guarded)
+    return what + fmt::format(": the guard at {} turned thread ({},{},{}) of block ({},{},{}) away from the store at {}",
+                              at, missing.thread[0], missing.thread[1], missing.thread[2], missing.block[0],
+                              missing.block[1], missing.block[2], place(missing.store->where));
+  if (missing.why == MissingStore::Why::none)
+    return what + fmt::format(": nothing in {} stores there; of {} no instruction is left", missing.at.where.function, at);
+  what += ": the stores at " + place(missing.store->where);
+  what += missing.reached.empty() ? " go to other elements, some of them more than once"
+                                  : " reach only " + missing.reached;
+  return at == place(missing.store->where) ? what : what + ", by the index made at " + at;
+}
+
+}  // namespace
+
+std::string origin_sentence(const OriginTrace& trace) {
+  const Origin& origin = trace.origin;
+  if (trace.missing)
+    return missing_store_sentence(*trace.missing, origin, trace.unwritten_read ? &*trace.unwritten_read : nullptr);
+  if (origin.kind == "unwritten-memory" && origin.instruction.empty())
+    return fmt::format("{} was never written", origin.element);
+  const std::string at = place(origin.where);
+  if (origin.kind == "unwritten-memory")
+    return fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
+                       opcode(origin.instruction), at, origin.element);
+  if (origin.kind == "input")
+    return fmt::format("{} at {} took a value that is not finite from an input{}, on the way to {}",
+                       opcode(origin.instruction), at, blamed_input(origin), origin.element);
+  if (origin.kind == "literal")
+    return fmt::format("{} at {} used a literal that is not finite, on the way to {}",
+                       opcode(origin.instruction), at, origin.element);
+  std::string then;
+  if (std::isinf(origin.result) && !trace.nan_kind.empty())
+    then = fmt::format("; {} at {} made it NaN", trace.nan_kind, place(trace.nan_at.where));
+  return fmt::format("{} at {} got {} and gave {}{}{}, on the way to {}", opcode(origin.instruction), at,
+                     operand_values(origin), origin.result, blamed_input(origin), then, origin.element);
+}
+
+}  // namespace assay

@@ -1,0 +1,239 @@
+#include "src/verification/diagnosis/source_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+
+#include "kernels/defect.h"
+#include "kernels/module_text.h"
+#include "src/base/ptx/inlined_frames.h"
+
+namespace assay {
+namespace {
+
+std::string operand_text(const ptx::Function& f, const ptx::Operand& o) {
+  using Kind = ptx::Operand::Kind;
+  switch (o.kind) {
+    case Kind::reg:
+      return (o.negated ? "!" : "") + f.registers[o.reg].name;
+    case Kind::immediate:
+      if (!o.is_float_literal) return std::to_string(static_cast<int64_t>(o.bits));
+      return o.bits >> 32 ? fmt::format("0d{:016X}", o.bits) : fmt::format("0f{:08X}", o.bits);
+    case Kind::address: {
+      const std::string base = o.reg >= 0 ? f.registers[o.reg].name : o.name;
+      return o.offset ? fmt::format("[{}+{}]", base, o.offset) : "[" + base + "]";
+    }
+    case Kind::vector: {
+      std::string text;
+      for (const ptx::Operand& e : o.elements) text += (text.empty() ? "" : ",") + operand_text(f, e);
+      return "{" + text + "}";
+    }
+    default:
+      return o.name;
+  }
+}
+
+void collect_registers(const ptx::Operand& o, std::vector<int32_t>& registers) {
+  if (o.reg >= 0 && o.kind != ptx::Operand::Kind::address) registers.push_back(o.reg);
+  for (const ptx::Operand& e : o.elements) collect_registers(e, registers);
+}
+
+/// Index of the last instruction before `before` that writes `reg`, or -1.
+int32_t definition(const ptx::Function& f, int32_t reg, int32_t before) {
+  for (int32_t i = before - 1; i >= 0; i--) {
+    const ptx::Instruction& in = f.body[i];
+    if (in.operands.empty() || in.opcode.starts_with("st.") || in.opcode.starts_with("bra")) continue;
+    std::vector<int32_t> written;
+    collect_registers(in.operands[0], written);
+    if (std::find(written.begin(), written.end(), reg) != written.end()) return i;
+  }
+  return -1;
+}
+
+/// Line `number` (from 1), trimmed; empty where the stream ends before it.
+std::string nth_line(std::istream& stream, int number) {
+  std::string text;
+  for (int i = 0; i < number; i++)
+    if (!std::getline(stream, text)) return "";
+  const size_t first = text.find_first_not_of(" \t"), last = text.find_last_not_of(" \t\r");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+/// The frame of an instruction that a person would point at: the innermost one that is no wrapper. A wrapper
+/// is a toolkit function or an inlined call that put at most two source lines into the program
+/// (`power_of_two(x)` around one ex2).
+int32_t telling_frame(const ptx::Module& module, int32_t line) {
+  constexpr size_t kWrapperLines = 2;
+  while (line >= 0 && module.lines[line].inlined_at >= 0) {
+    const ptx::Line& frame = module.lines[line];
+    std::set<int32_t> inside;
+    for (const ptx::Line& other : module.lines)
+      if (other.inlined_at == frame.inlined_at && other.file == frame.file) inside.insert(other.line);
+    const bool toolkit = frame.file >= 0 && ptx::is_of_toolkit(module.files[frame.file]);
+    if (!toolkit && inside.size() > kWrapperLines) break;
+    line = frame.inlined_at;
+  }
+  return line;
+}
+
+}  // namespace
+
+bool made_by_selection(const ptx::Function& f, int32_t instruction, size_t operand) {
+  const ptx::Instruction& in = f.body[instruction];
+  if (operand >= in.operands.size() || in.operands[operand].kind != ptx::Operand::Kind::reg) return false;
+  const int32_t made = definition(f, in.operands[operand].reg, instruction);
+  if (made < 0) return false;
+  const ptx::Instruction& maker = f.body[made];
+  if (maker.opcode.starts_with("cvt.rn.f32.u") || maker.opcode.starts_with("cvt.rn.f32.s")) return true;
+  if (!maker.opcode.starts_with("selp.")) return false;
+  for (size_t i : {1u, 2u})
+    if (maker.operands[i].kind != ptx::Operand::Kind::immediate) return false;
+  return true;
+}
+
+bool is_expanded_exponential(const ptx::Function& f, int32_t instruction) {
+  const ptx::Instruction& in = f.body[instruction];
+  if (!in.opcode.starts_with("mul.") || in.operands.size() < 3) return false;
+  bool power = false, shifted = false;
+  for (size_t i = 1; i < 3; ++i) {
+    if (in.operands[i].kind != ptx::Operand::Kind::reg) continue;
+    int32_t made = definition(f, in.operands[i].reg, instruction);
+    if (made >= 0 && f.body[made].opcode == "mov.b32" && f.body[made].operands[1].kind == ptx::Operand::Kind::reg)
+      made = definition(f, f.body[made].operands[1].reg, made);
+    if (made < 0) continue;
+    power |= f.body[made].opcode.starts_with("ex2.");
+    shifted |= f.body[made].opcode.starts_with("shl.");
+  }
+  return power && shifted;
+}
+
+SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t instruction) {
+  SourceLocation where;
+  const ptx::Function& f = module.functions[function];
+  where.function = f.name;
+  if (instruction < 0) return where;
+  const ptx::Instruction& in = f.body[instruction];
+  where.ptx_line = in.ptx_line;
+  where.file = module.path;
+  where.frames = ptx::inlined_frames(module, in.line);
+  if (const int32_t frame = telling_frame(module, in.line); frame >= 0) {
+    const ptx::Line& line = module.lines[frame];
+    where.line = line.line;
+    if (line.file >= 0) where.file = module.files[line.file];
+  }
+  return where;
+}
+
+SourceLocation entry_of(const Plan& plan) {
+  if (plan.launches.empty()) return {};
+  const Launch& launch = plan.launches.back();
+  const auto named = [&](const Module& module) { return module.name == launch.module; };
+  const auto text = std::find_if(plan.modules.begin(), plan.modules.end(), named);
+  if (text == plan.modules.end()) return {};
+  const ptx::Module module = ptx::parse(*text->ptx, text->path);
+  for (size_t f = 0; f < module.functions.size(); ++f) {
+    const ptx::Function& function = module.functions[f];
+    if (function.name != launch.function || function.body.empty()) continue;
+    SourceLocation where = location_of(module, static_cast<int32_t>(f), 0);
+    if (where.file.empty()) where.file = text->path, where.line = where.ptx_line;
+    return where;
+  }
+  return {};
+}
+
+SourceText::SourceText(const std::string& name) {
+  const std::string kernel = name.substr(0, name.find('%'));
+  for (const SourceFile& file : embedded_sources()) files_.emplace_back(file.path, file.text);
+  const size_t at = kernel.find('@');
+  if (at == std::string::npos) return;
+  for (const Defect& defect : defects())
+    if (defect.kernel == kernel.substr(0, at) && defect.name == kernel.substr(at + 1))
+      files_ = apply_patch(std::move(files_), defect.patch);
+}
+
+std::string SourceText::line(const SourceLocation& where) const {
+  if (where.line <= 0 || where.file.empty()) return "";
+  for (const auto& [path, text] : files_) {
+    if (path != where.file && !where.file.ends_with("/" + path)) continue;
+    std::istringstream stream(text);
+    return nth_line(stream, where.line);
+  }
+  std::ifstream file(where.file);
+  std::filesystem::path rest = std::filesystem::path(where.file).relative_path();
+  while (!file && !rest.empty()) {
+    file = std::ifstream(rest);
+    std::filesystem::path shorter;
+    for (auto part = std::next(rest.begin()); part != rest.end(); ++part) shorter /= *part;
+    rest = shorter;
+  }
+  return nth_line(file, where.line);
+}
+
+SourceRange SourceText::statement_around(const SourceLocation& where) const {
+  constexpr int kLongest = 20;
+  const auto ends = [&](int number) {
+    SourceLocation at = where;
+    at.line = number;
+    std::string text = line(at);
+    text = text.substr(0, text.find("//"));
+    text.erase(text.find_last_not_of(' ') + 1);
+    return text.empty() || text.ends_with(';') || text.ends_with('{') || text.ends_with('}') || text.starts_with('#');
+  };
+  SourceRange range{where.file, where.line, where.line};
+  while (range.first > 1 && where.line - range.first < kLongest && !ends(range.first - 1)) --range.first;
+  while (range.last - where.line < kLongest && !ends(range.last)) ++range.last;
+  return range;
+}
+
+std::string instruction_text(const ptx::Function& f, const ptx::Instruction& in) {
+  std::string text = in.opcode;
+  for (size_t i = 0; i < in.operands.size(); i++) text += (i ? ", " : " ") + operand_text(f, in.operands[i]);
+  return text;
+}
+
+ChainLink link_of(const ptx::Module& module, int32_t function, int32_t instruction,
+                  const SourceText& source) {
+  ChainLink link;
+  link.where = location_of(module, function, instruction);
+  const ptx::Function& f = module.functions[function];
+  if (instruction >= 0) link.instruction = instruction_text(f, f.body[instruction]);
+  link.text = source.line(link.where);
+  return link;
+}
+
+std::vector<ChainLink> definitions_before(const ptx::Module& module, int32_t function, int32_t instruction,
+                                          int depth, const SourceText& source) {
+  std::vector<ChainLink> links;
+  if (instruction < 0) return links;
+  const ptx::Function& f = module.functions[function];
+  std::set<int> lines{location_of(module, function, instruction).line};
+  std::vector<int32_t> level{instruction};
+  for (int step = 0; step < depth && !level.empty(); step++) {
+    std::vector<int32_t> next;
+    for (int32_t at : level)
+      for (size_t i = 1; i < f.body[at].operands.size(); i++) {
+        std::vector<int32_t> registers;
+        collect_registers(f.body[at].operands[i], registers);
+        for (int32_t reg : registers) {
+          const int32_t made = definition(f, reg, at);
+          if (made < 0) continue;
+          next.push_back(made);
+          const SourceLocation where = location_of(module, function, made);
+          if (where.line > 0 && lines.insert(where.line).second)
+            links.push_back(link_of(module, function, made, source));
+        }
+      }
+    std::sort(next.begin(), next.end());
+    next.erase(std::unique(next.begin(), next.end()), next.end());
+    if (next.size() > 64) next.resize(64);
+    level = next;
+  }
+  return links;
+}
+
+}  // namespace assay

@@ -1,0 +1,56 @@
+// Source lines of PTX instructions.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "reports/result.h"
+#include "src/base/plan/plan.h"
+#include "src/base/ptx/program.h"
+
+namespace assay {
+
+/// Function, PTX line and source line; of inlined code the innermost line that is not a mere wrapper's.
+SourceLocation location_of(const ptx::Module&, int32_t function, int32_t instruction);
+/// Where the entry of the plan's last launch begins: the source line, or without one the PTX file's own line.
+SourceLocation entry_of(const Plan&);
+struct SourceRange {
+  std::string file;
+  int first = 0, last = 0;
+  bool holds(const SourceLocation& at) const { return at.file == file && at.line >= first && at.line <= last; }
+};
+
+/// Text of source lines: of a kernel of ours from the program itself, with the defect that its name carries
+/// applied; else from the file as written in the PTX, or the longest tail of its path that exists below the
+/// working directory.
+class SourceText {
+ public:
+  explicit SourceText(const std::string& kernel);
+  /// The line, trimmed; empty where there is none.
+  std::string line(const SourceLocation&) const;
+  /// The lines of the statement that a line belongs to, judged by what lines end with; the line alone where its text
+  /// is not there.
+  SourceRange statement_around(const SourceLocation&) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> files_;  ///< path, text
+};
+
+/// The instruction as PTX spells it: "ex2.approx.f32 %f3, %f2".
+std::string instruction_text(const ptx::Function&, const ptx::Instruction&);
+ChainLink link_of(const ptx::Module&, int32_t function, int32_t instruction, const SourceText&);
+
+/// True where source `operand` (position in the PTX) is a register that a predicate chose between two
+/// literals, or that was converted from an integer: a mask.
+bool made_by_selection(const ptx::Function&, int32_t instruction, size_t operand);
+
+/// True where a product is the last step of an expanded exponential: 2^fraction from ex2 times a power of two made
+/// by a shift into the exponent, as expf compiles to.
+bool is_expanded_exponential(const ptx::Function&, int32_t instruction);
+
+/// Where the sources of an instruction were computed: the definitions of its registers, `depth` steps back,
+/// nearest first, one link per source line. From the text alone: a register with several definitions gives
+/// the last before it.
+std::vector<ChainLink> definitions_before(const ptx::Module&, int32_t function, int32_t instruction,
+                                          int depth, const SourceText&);
+
+}  // namespace assay

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "src/verification/diagnosis/meaning.h"
+
+namespace assay {
+namespace {
+
+constexpr double kWorthSaying = 0.3;  // a weaker fit is none
+constexpr size_t kMostNamed = 6;
+constexpr double kExplains = 0.97, kSurelyNoChance = 60;
+
+struct Best {
+  const Meaning* meaning = nullptr;
+  std::string text;
+  Fit fit;
+  double score = 0;
+};
+
+std::string ratio_text(double ratio) {
+  return ratio > 1e4 ? fmt::format("{:.2g}", ratio) : fmt::format("{:.4g}", ratio);
+}
+
+Diagnosis describe(const Best& best) {
+  const Fit& fit = best.fit;
+  Diagnosis d;
+  d.cause = best.meaning->name;
+  d.explanation = fmt::format("{}: {}", best.text, best.meaning->advice);
+  d.score = best.score;
+  d.evidence.push_back(fmt::format(
+      "so computed, {} of {} wrong elements are within their bound; the largest error/bound falls from {} to {}",
+      fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after)));
+  if (!fit.partial.empty()) d.against.push_back(fmt::format("it explains {}", fit.partial));
+  if (fit.unsaid > 0) d.against.push_back(fmt::format("it says nothing of {} more in other outputs", fit.unsaid));
+  if (fit.against > 0)
+    d.against.push_back(fmt::format("{} right elements of these outputs would be wrong", fit.against));
+  if (fit.against_elsewhere > 0)
+    d.against.push_back(
+        fmt::format("{} elements of outputs without a fault would be wrong", fit.against_elsewhere));
+  if (fit.bits < 20)
+    d.against.push_back(fmt::format("it rests on little: {:.0f} bits of coincidence would do", fit.bits));
+  return d;
+}
+
+/// Of processor time: what else runs on the machine does not change what is tried.
+double seconds_of_thread() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void try_variant(const FailingRun& run, const Variant& variant, double alike, Best& best) {
+  const std::optional<Prediction> prediction = variant.predict();
+  if (!prediction) return;
+  const Fit fit = fit_of(run, *prediction);
+  const double score = best.meaning->prior * score_of(fit, variant, variant.choices * alike);
+  if (!(score > best.score)) return;
+  best.text = variant.text + (variant.fitted ? *variant.fitted : "");
+  best.fit = fit, best.score = score;
+}
+
+/// Some meaning explains everything, and not by chance: single tokens need not be tried as well.
+bool is_explained(const std::vector<Best>& bests) {
+  return std::any_of(bests.begin(), bests.end(),
+                     [](const Best& b) { return b.score >= kExplains && b.fit.bits >= kSurelyNoChance; });
+}
+
+}  // namespace
+
+const std::vector<Meaning>& meanings() {
+  static const std::vector<Meaning> all = [] {
+    std::vector<Meaning> list;
+    for (const auto table : {decay_meanings, state_meanings, token_meanings, scale_meanings, operand_meanings,
+                             gradient_meanings, term_meanings, output_meanings})
+      for (Meaning& m : table()) list.push_back(std::move(m));
+    return list;
+  }();
+  return all;
+}
+
+Weighed weigh_meanings(const FailingRun& given, double seconds) {
+  Weighed weighed;
+  if (given.wrong().empty()) return weighed;
+  const double start = seconds_of_thread();
+  const FailingRun run = with_explicit_gates(given);
+  std::vector<Best> bests;
+  std::vector<std::vector<Variant>> variants;
+  for (const Meaning& meaning : meanings()) {
+    bests.push_back({&meaning, "", {}, 0});
+    variants.push_back(meaning.variants(run));
+  }
+  size_t most = 0;
+  for (const std::vector<Variant>& list : variants) most = std::max(most, list.size());
+  for (const bool sweep : {false, true}) {
+    if (sweep && is_explained(bests)) break;
+    // In turn: where time runs out every meaning has had its likeliest variants tried.
+    for (size_t i = 0; i < most; ++i)
+      for (size_t m = 0; m < bests.size(); ++m) {
+        if (i >= variants[m].size() || variants[m][i].sweep != sweep) continue;
+        if (seconds_of_thread() - start > seconds) {
+          ++weighed.left;
+          continue;
+        }
+        ++weighed.tried;
+        try_variant(run, variants[m][i], static_cast<double>(variants[m].size()), bests[m]);
+      }
+  }
+  std::erase_if(bests, [](const Best& b) { return b.score < kWorthSaying; });
+  // Of equal scores the earlier row stands first: it is the more specific one.
+  std::stable_sort(bests.begin(), bests.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
+  if (!bests.empty()) weighed.bits = bests.front().fit.bits;
+  for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i) weighed.fitting.push_back(describe(bests[i]));
+  return weighed;
+}
+
+}  // namespace assay

@@ -1,0 +1,131 @@
+#include "src/verification/verify/acceptance.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <optional>
+
+#include "kernels/views/gather_plan.h"
+#include "reference/domain.h"
+#include "src/base/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+void require_dtype(const Kernel& kernel, const char* what, Dtype dtype, const std::vector<Dtype>& accepted) {
+  if (std::find(accepted.begin(), accepted.end(), dtype) != accepted.end()) return;
+  std::vector<std::string_view> names;
+  for (Dtype d : accepted) names.push_back(format(d).name);
+  throw BadInput(fmt::format("{}: no {} {}; it takes {}", kernel.name, what, format(dtype).name,
+                             fmt::join(names, ", ")));
+}
+
+void require_size(const Kernel& kernel, const char* axis, int64_t size, int64_t limit) {
+  if (size > limit)
+    throw BadInput(fmt::format("{}: {} = {} is beyond its limit of {}", kernel.name, axis, size, limit));
+}
+
+/// Log decays inside the operator's domain but beyond what this kernel promises to take.
+std::optional<DomainFault> outside_kernel(const Tensor& gate, const KernelLimits& limits) {
+  DomainFault fault{
+      gate.name, 0, "", 0,
+      fmt::format("this kernel takes log decays in [{}, {}]", limits.gate_min, limits.gate_max)};
+  for (int64_t i = 0; i < gate.size(); ++i) {
+    const double g = gate.value(i);
+    if (g >= limits.gate_min && g <= limits.gate_max) continue;
+    if (fault.elements++ == 0) fault.element = gate.element_name(i), fault.value = g;
+  }
+  return fault.elements ? std::optional(fault) : std::nullopt;
+}
+
+double elements(const ArgumentSpec& argument, const Sizes& sizes) {
+  double n = 1;
+  for (const auto axis : argument.axes) n *= static_cast<double>(sizes.of(axis));
+  return n;
+}
+
+/// Bytes this process may use at most.
+double memory_limit() {
+  double limit = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  double group = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group)
+    limit = std::min(limit, group);  // "max": no number, no limit
+  return limit;
+}
+
+}  // namespace
+
+void require_memory(const Case& c, const Operator& op) {
+  const Sizes sizes = sizes_of(c);
+  // An input is held by the case and by an engine; of an output there are two runs, five numbers of the
+  // reference in double and a verdict.
+  double bytes = 0;
+  // Of a run of some blocks what is larger is made where it is touched.
+  const double most = c.blocks.empty() ? HUGE_VAL : static_cast<double>(kLargestHeld);
+  for (const ArgumentSpec& input : inputs_of(c, op)) {
+    const double held = format(dtype_of(c, input)).bytes * elements(input, sizes);
+    if (held <= most) bytes += 2 * held;
+  }
+  for (const ArgumentSpec& output : outputs_of(c, op)) {
+    const double held = format(dtype_of(c, output)).bytes * elements(output, sizes);
+    if (held <= most) bytes += 2 * held + (5 * sizeof(double) + 1) * elements(output, sizes);
+  }
+  const double limit = memory_limit();
+  if (bytes <= limit) return;
+  throw BadInput(
+      fmt::format("this case needs about {:.3g} GiB of memory, {:.3g} GiB are there; make it smaller, or run some blocks of it "
+                  "(--blocks 0,last)",
+                  bytes * 0x1p-30, limit * 0x1p-30));
+}
+
+void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
+  validate(c, op);
+  const std::vector<std::string> directions = directions_of(kernel);
+  if (std::find(directions.begin(), directions.end(), c.direction) == directions.end())
+    throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name, c.direction,
+                               fmt::join(directions, ", ")));
+  const bool has_gate = std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& spec) {
+    return spec.role == Role::log_decay && !c.without.contains(std::string(spec.name));
+  });
+  require_dtype(kernel, "dtype", c.dtype, kernel.limits.dtypes);
+  if (has_gate) require_dtype(kernel, "gate dtype", c.gate_dtype, kernel.limits.gate_dtypes);
+  require_size(kernel, "K", c.K, kernel.limits.max_K);
+  require_size(kernel, "V", c.V, kernel.limits.max_V);
+  require_size(kernel, "M", c.M, kernel.limits.max_M);
+  if (const std::string why = kernel.refuses ? kernel.refuses(c) : ""; !why.empty())
+    throw BadInput(fmt::format("{}: {}", kernel.name, why));
+}
+
+std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {
+  std::vector<std::string> lines;
+  for (const DomainFault& fault : outside_domain(op, inputs)) lines.push_back(describe(fault));
+  if (!lines.empty()) return lines;
+  for (const ArgumentSpec& spec : op.inputs) {
+    const auto found = inputs.find(std::string(spec.name));
+    if (spec.role != Role::log_decay || found == inputs.end() || !found->second.is_held()) continue;
+    if (const auto fault = outside_kernel(found->second, kernel.limits)) lines.push_back(describe(*fault));
+  }
+  return lines;
+}
+
+Plan plan_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
+  Case resolved = c;
+  resolved.scale = scale_of(c, op);
+  Plan plan = plan_with_views(resolved, kernel, op, inputs);
+  plan.blocks = c.blocks;
+  const std::vector<ArgumentSpec> outputs = outputs_of(c, op);
+  for (const PlanOutput& output : plan.outputs) {
+    const auto named = [&](const ArgumentSpec& spec) { return spec.name == output.name; };
+    if (std::none_of(outputs.begin(), outputs.end(), named)) {
+      throw BadInput(fmt::format("{}: its plan writes '{}', which {} {} does not have", kernel.name,
+                                 output.name, op.name, c.direction));
+    }
+  }
+  return plan;
+}
+
+}  // namespace assay

@@ -1,0 +1,36 @@
+// From what a run showed to where it comes from: origins, named causes, mutated meanings.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "src/verification/verify/verify.h"
+
+namespace assay {
+
+/// One run beside its reference; `problem` and `reference` are empty after a trap.
+struct JudgedRun {
+  const Kernel& kernel;
+  Backend& backend;  ///< for further cases, where this one is too small to tell
+  const Plan& plan;
+  const Operator& op;
+  const Problem& problem;  ///< with the arithmetic that the kernel declares, exact cases too
+  const TensorMap& inputs;
+  const Outcome& outcome;
+  const ReferenceResult& reference;
+};
+
+/// The element furthest beyond its bound; none where all are within theirs.
+std::optional<std::pair<std::string, int64_t>> violating_element(const Verification&);
+
+/// Where the non-finite element was born, and the named causes that fit all the evidence, best first.
+void explain(const JudgedRun&, const VerifyOptions&, Verification&);
+
+/// The causes of a finding whose own values are right: what its failed properties say, and the meanings that fit
+/// further cases of the same kernel whose values are wrong.
+void explain_properties(const Kernel&, Backend&, const VerifyOptions&, Verification&);
+
+/// The causes of what a run of some blocks did wrong: a trap, or what the checks saw.
+void explain_some_blocks(const Operator&, Verification&);
+
+}  // namespace assay

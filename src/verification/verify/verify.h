@@ -1,0 +1,55 @@
+// The pipeline: case -> inputs -> { reference, kernel plan on a backend } -> comparison -> diagnosis ->
+// result.
+#pragma once
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "kernels/kernel.h"
+#include "reports/result.h"
+#include "src/base/backend/backend.h"
+#include "src/verification/diagnosis/origin.h"
+#include "src/base/vm/checks/checks.h"
+
+namespace assay {
+
+struct VerifyOptions {
+  int threads = 0;       ///< 0: all cores
+  bool twice = true;     ///< run the kernel twice and compare bits
+  bool statistics = false;  ///< also the distribution of each output's errors (Verification::statistics)
+  bool diagnose = true;  ///< walk back from a non-finite output element (on the machine) and name causes
+  OriginOptions origin;  ///< of that walk
+  /// At most so long, values beyond their bounds are compared with what mutated meanings of the operator would
+  /// give (src/verification/diagnosis/meaning.h); 0: not at all.
+  double meaning_seconds = 10;
+  /// The element to walk back from, as (output, flat element); absent: the first non-finite one by output and
+  /// index, or, with `first`, the one whose origin was executed first.
+  std::optional<std::pair<std::string, int64_t>> element;
+  bool first = false;
+  bool all_origins = false;  ///< also group all non-finite elements by their origin (Verification::origins)
+  /// Also slice the run behind `element`, or where there is none behind the worst element beyond its bound
+  /// (Verification::slice).
+  bool slice = false;
+  const TensorMap* inputs = nullptr;  ///< instead of drawn ones
+  /// What somebody says that the outputs are, held against the reference too (Verification::expected_outputs).
+  const TensorMap* expected = nullptr;
+  /// Run once more beside exact arithmetic (Verification::shadow), for launches of at most so many
+  /// lane-instructions; 0: do not.
+  uint64_t shadow_instructions = 0;
+  /// Checks on the machine (Verification::checks), for runs of at most so many lane-instructions; none by
+  /// default.
+  vm::Checks checks = vm::Checks::none();
+  uint64_t check_instructions = 200'000'000;
+  /// A second backend whose bits must equal the first's (cuda against vm).
+  Backend* peer = nullptr;
+};
+
+/// The reference of an accepted case in the kernel's declared arithmetic: enclosures and bounds of every output. An
+/// exact case asks for equality bit for bit.
+ReferenceResult reference_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs, int threads);
+
+/// Runs one case. Bad input throws BadInput before anything is launched; every fault of the kernel is in the
+/// result.
+Verification verify(const Case&, const Kernel&, Backend&, const VerifyOptions& = {});
+
+}  // namespace assay
