@@ -45,7 +45,7 @@ const Outcome& PropertyRun::outcome() {
 }
 
 Outcome PropertyRun::run(const Case& c, const TensorMap& inputs, uint8_t poison) const {
-  Plan plan = plan_of(c, kernel, op, inputs);
+  Program plan = plan_of(c, kernel, op, inputs);
   plan.poison = poison;
   return backend_.run(plan, inputs);
 }

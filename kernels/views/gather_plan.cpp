@@ -63,9 +63,7 @@ Launch gather_launch(const std::string& input, const std::string& copy, const Te
 
 void read_copy_instead(Plan& plan, const std::string& input, const std::string& copy) {
   for (Launch& launch : plan.launches)
-    for (Argument& argument : launch.arguments)
-      if (auto* pointer = std::get_if<PointerArgument>(&argument))
-        if (pointer->buffer == input) pointer->buffer = copy;
+    for (Argument& argument : launch.arguments) redirect(argument, {{input, copy}});
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "kernels/views/gather_plan.h"
+#include "src/base/backend/tile_map_encoding.h"
 #include "src/case/layouts.h"
 #include "src/base/numerics/bad_input.h"
 
@@ -176,20 +176,6 @@ void PlannedKernel::load() {
   driver_ = std::move(driver), constants_ = std::move(constants), launches_ = std::move(launches);
 }
 
-uint64_t PlannedKernel::word_of(const Argument& argument,
-                                const std::map<std::string, CUdeviceptr>& addresses) const {
-  uint64_t word = 0;
-  std::visit(
-      [&](const auto& value) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, PointerArgument>)
-          word = value.buffer.empty() ? 0 : addresses.at(value.buffer) + static_cast<uint64_t>(value.offset);
-        else
-          std::memcpy(&word, &value, sizeof value);
-      },
-      argument);
-  return word;
-}
-
 void PlannedKernel::run(void* const* tensors, void* workspace, void* stream) {
   std::map<std::string, CUdeviceptr> addresses;
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -206,13 +192,21 @@ void PlannedKernel::run(void* const* tensors, void* workspace, void* stream) {
     throw BadInput(fmt::format("workspace: {} bytes aligned to 256 are needed", workspace_bytes_));
   for (const auto& [name, offset] : workspace_offsets_)
     addresses[name] = base + static_cast<uint64_t>(offset);
+  for (const Alias& alias : plan_.aliases)
+    addresses[alias.name] = addresses.at(alias.storage) + static_cast<uint64_t>(alias.offset);
   if (!driver_) load();
   addresses.insert(constants_.begin(), constants_.end());
   for (const auto& [launch, function] : launches_) {
-    std::vector<uint64_t> words;
-    for (const Argument& argument : launch->arguments) words.push_back(word_of(argument, addresses));
+    std::vector<std::vector<std::byte>> arguments;
+    for (const Argument& argument : launch->arguments)
+      arguments.push_back(filled(
+          argument,
+          [&](const PointerArgument& to) { return addresses.at(to.buffer) + static_cast<uint64_t>(to.offset); },
+          [&](const TileMap& map, uint64_t address, std::byte* to) {
+            encode_tile_map(*driver_, launch->function, map, address, to);
+          }));
     std::vector<void*> parameters;
-    for (uint64_t& word : words) parameters.push_back(&word);
+    for (auto& bytes : arguments) parameters.push_back(bytes.data());
     driver_->check(
         driver_->cuLaunchKernel(function, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
                                 launch->block[1], launch->block[2], launch->shared_bytes,

@@ -39,7 +39,7 @@ struct Case {
   /// How inputs lie in memory (src/case/layouts.h): "heads-first", "q=padded,k=4096:64:64:1"; empty: row by row.
   std::string layout;
 
-  /// Blocks of each launch that run, as in "0,5,last" (src/base/plan/block_choice.h); empty: all. Tensors above
+  /// Blocks of each launch that run, as in "0,5,last" (src/base/program/block_choice.h); empty: all. Tensors above
   /// kLargestHeld are then made on demand.
   std::string blocks;
 

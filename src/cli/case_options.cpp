@@ -17,7 +17,7 @@
 #include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/base/plan/block_choice.h"
+#include "src/base/program/block_choice.h"
 #include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {

@@ -9,7 +9,7 @@
 
 #include "reports/finding_kind.h"
 #include "src/case/parameters.h"
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 namespace assay::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "src/base/numerics/bad_input.h"
-#include "tests/backend/small_plan.h"
+#include "tests/backend/small_program.h"
 
 namespace assay {
 namespace {
@@ -28,7 +28,7 @@ class CudaEngineOnFakeDriver : public testing::Test {
 
 TEST_F(CudaEngineOnFakeDriver, GivesTheDriverFloatArithmeticThatItMayNotContract) {
   CudaEngine engine;
-  engine.run(small_plan(), small_inputs(), false);
+  engine.run(small_program(), small_inputs(), false);
   const std::string loaded = ask<const char*>("fake_last_ptx");
   EXPECT_NE(loaded.find("mul.rn.f32"), std::string::npos) << loaded;
   EXPECT_EQ(loaded.find("mul.f32"), std::string::npos) << loaded;
@@ -36,12 +36,12 @@ TEST_F(CudaEngineOnFakeDriver, GivesTheDriverFloatArithmeticThatItMayNotContract
 
 TEST_F(CudaEngineOnFakeDriver, FreesItsBuffersAlsoWhenTheRunFails) {
   CudaEngine engine;
-  engine.run(small_plan(), small_inputs(), false);
+  engine.run(small_program(), small_inputs(), false);
   EXPECT_EQ(ask<int>("fake_allocations"), 0);
   for (const char* failure :
        {"cuMemcpyHtoD=1", "cuMemsetD8=1", "cuModuleGetFunction=500", "cuMemcpyDtoH=1"}) {
     setenv("FAKE_DRIVER", failure, 1);
-    EXPECT_THROW(engine.run(small_plan(), small_inputs(), false), BadInput) << failure;
+    EXPECT_THROW(engine.run(small_program(), small_inputs(), false), BadInput) << failure;
     EXPECT_EQ(ask<int>("fake_allocations"), 0) << failure;
     EXPECT_FALSE(engine.lost());
   }
@@ -51,7 +51,7 @@ TEST_F(CudaEngineOnFakeDriver, TimesEveryLaunchOfEveryRepeatAndWarmup) {
   CudaEngine engine;
   const int before = ask<int>("fake_launches");
   std::optional<Trap> trap;
-  EXPECT_EQ(engine.time(small_plan(), small_inputs(), 5, 2, &trap).size(), 5u);
+  EXPECT_EQ(engine.time(small_program(), small_inputs(), 5, 2, &trap).size(), 5u);
   EXPECT_FALSE(trap);
   EXPECT_EQ(ask<int>("fake_launches") - before, 2 * (5 + 2));
   EXPECT_EQ(ask<int>("fake_allocations"), 0);
@@ -59,7 +59,7 @@ TEST_F(CudaEngineOnFakeDriver, TimesEveryLaunchOfEveryRepeatAndWarmup) {
 
 TEST_F(CudaEngineOnFakeDriver, IsLostAfterAnErrorOfARunningKernel) {
   CudaEngine engine;
-  Plan plan = small_plan();
+  Program plan = small_program();
   plan.launches[0].function = "bad";
   plan.launches.resize(1);
   const Outcome outcome = engine.run(plan, small_inputs(), false);
@@ -67,13 +67,13 @@ TEST_F(CudaEngineOnFakeDriver, IsLostAfterAnErrorOfARunningKernel) {
   EXPECT_EQ(outcome.trap->kind, "out-of-bounds");
   EXPECT_EQ(outcome.trap->where.function, "bad");
   EXPECT_TRUE(engine.lost());
-  EXPECT_THROW(engine.run(small_plan(), small_inputs(), false), BadInput);
+  EXPECT_THROW(engine.run(small_program(), small_inputs(), false), BadInput);
   ask<int>("fake_restart");
 }
 
 TEST_F(CudaEngineOnFakeDriver, AViewIsReadWhereItsFirstElementLies) {
   CudaEngine engine;
-  Plan plan = small_plan();
+  Program plan = small_program();
   plan.layouts["x"] = {{2}, {2}, 3, 6};
   const Outcome outcome = engine.run(plan, small_inputs(), false);
   ASSERT_FALSE(outcome.trap);

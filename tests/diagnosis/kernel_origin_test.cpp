@@ -13,7 +13,7 @@ namespace {
 struct Prepared {
   Case case_;
   TensorMap inputs;
-  Plan plan;
+  Program plan;
 };
 
 Prepared prepare(const std::string& kernel, Dtype dtype) {

@@ -180,7 +180,7 @@ TEST(Origin, WhatIsMaskedPaddedOrSelectedAwayIsSilent) {
 
 /// The birth lies in a function that is called; its value comes back through the call's parameters.
 TEST(Origin, AnOverflowInACalledFunctionIsFoundThere) {
-  Plan plan = elementwise_plan(
+  Program plan = elementwise_plan(
       "{ .param .f32 a; .param .f32 b; st.param.f32 [a], %x; call.uni (b), grow, (a); ld.param.f32 %f1, [b]; "
       "}\n"
       "mul.rn.f32 %r, %f1, 0f00000000;");
@@ -211,7 +211,7 @@ TEST(Origin, TheInputsAreNamedWithTheirNearestFiniteValues) {
 }
 
 TEST(Origin, AnElementThatWasNeverStoredIsUnwritten) {
-  Plan plan = elementwise_plan("mov.f32 %r, %x; setp.eq.u32 %p1, %t, 3; @%p1 ret;");
+  Program plan = elementwise_plan("mov.f32 %r, %x; setp.eq.u32 %p1, %t, 3; @%p1 ret;");
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3, quick());
   ASSERT_TRUE(trace);
   EXPECT_EQ(trace->origin.kind, "unwritten-memory");
@@ -294,7 +294,7 @@ TEST(Origin, AnInfinityIsFoundInTheOperandsOfEveryTensorCoreForm) {
 
 // B in shared memory: element (k = 3, n = 0) is Inf, A is zero; column 0 is thread 0's first sum.
 TEST(Origin, AnInfinityIsFoundInTheSharedOperandOfAWarpgroup) {
-  Plan plan = elementwise_plan(R"(
+  Program plan = elementwise_plan(R"(
   cvt.rn.bf16.f32 %h1, %x;
   mov.u32 %b1, tile; shl.b32 %b2, %t, 1; add.s32 %b2, %b2, %b1; st.shared.b16 [%b2], %h1;
   fence.proxy.async; bar.sync 0;

@@ -167,7 +167,7 @@ TEST_F(FuzzTest, ATimeBudgetEndsTheRun) {
 
 TEST_F(FuzzTest, AKernelThatAcceptsNoCaseIsBadInputWithItsOwnReason) {
   Kernel kernel = test::subject_kernel();
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan {
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Program {
     throw BadInput("K must be 64");
   };
   test::SubjectBackend backend;

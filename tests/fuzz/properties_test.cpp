@@ -124,7 +124,7 @@ Kernel kernel_in_ptx(const std::string& body) {
       body + "\nst.global.b32 [%rd1], %r0; ret;\n}\n";
   Kernel kernel = test::subject_kernel();
   kernel.plan = [text](const Case&, const Operator&, const TensorMap&) {
-    Plan plan;
+    Program plan;
     plan.kernel = "k";
     plan.modules.push_back({"m", "k.ptx", std::make_shared<std::string>(text)});
     plan.outputs.push_back({"final_state", Dtype::fp32, {{"N", 1}}});

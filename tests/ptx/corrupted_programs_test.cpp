@@ -21,7 +21,7 @@ namespace {
 
 struct Program {
   std::string name;
-  Plan plan;
+  Program plan;
   TensorMap inputs;
 };
 
@@ -37,7 +37,7 @@ const std::vector<Program>& whole_programs() {
       c.initial_state = true;
       const Operator& op = find_operator(kernel.operator_name);
       TensorMap inputs = draw_inputs(c, op);
-      Plan plan = kernel.plan(c, op, inputs);
+      Program plan = kernel.plan(c, op, inputs);
       programs.push_back({kernel.name, std::move(plan), std::move(inputs)});
     }
     for (const Variant& variant : variants()) {
@@ -64,7 +64,7 @@ std::string corrupted(const std::string& text, std::mt19937_64& random) {
 }
 
 /// "refused", "ended", or the kind of the trap.
-std::string fate_of(Plan plan, const TensorMap& inputs) {
+std::string fate_of(Program plan, const TensorMap& inputs) {
   try {
     const Outcome outcome = vm::run(plan, inputs, {"sm_90", 1, uint64_t{1} << 14});
     return outcome.trap ? outcome.trap->kind : "ended";
@@ -79,7 +79,7 @@ std::string fate_of_number(uint64_t number) {
   const size_t kernels_first = kernels().size();
   const Program& program = random() % 10 ? all[kernels_first + random() % (all.size() - kernels_first)]
                                          : all[random() % kernels_first];
-  Plan plan = program.plan;
+  Program plan = program.plan;
   for (Module& module : plan.modules)
     module.ptx = std::make_shared<std::string>(corrupted(*module.ptx, random));
   return fate_of(std::move(plan), program.inputs);

@@ -26,7 +26,7 @@ std::shared_ptr<const std::string> text() {
 
 Outcome run(const std::string& name, const Words& in, size_t out, std::array<uint32_t, 3> grid,
             std::array<uint32_t, 3> block, uint32_t n) {
-  Plan plan;
+  Program plan;
   plan.kernel = name;
   plan.modules.push_back({"m", "programs.ptx", text()});
   Tensor words("in", Dtype::i32, {{"T", static_cast<int64_t>(in.size())}});

@@ -62,7 +62,7 @@ TEST(Acceptance, ACaseLargerThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
 TEST(Acceptance, APlanThatWritesWhatTheOperatorLacksIsBadInput) {
   Kernel kernel = float_kernel();
   kernel.plan = [](const Case&, const Operator&, const TensorMap&) {
-    Plan plan;
+    Program plan;
     plan.outputs = {{"z", Dtype::fp32, {}}};
     return plan;
   };

@@ -71,7 +71,7 @@ struct ErrorCells {
   }
 };
 
-/// Global memory: one area per allocation of the plan, ascending base.
+/// Global memory: one area per allocation of the program, ascending base.
 template <int parts_count>
 struct ErrorMemory {
   struct Area {

@@ -105,9 +105,8 @@ EventLinks links_of(const RecordedRun& run, int32_t index) {
   return links;
 }
 
-/// The cell of an element, with the tag of whichever half has one.
-ShadowCell cell_of_element(const MemoryShadow::Area& area, int64_t flat) {
-  const uint64_t at = area.base + static_cast<uint64_t>(flat) * area.element_bytes;
+/// The cell of the element at an address, with the tag of whichever of its halves has one.
+ShadowCell cell_of_element(const MemoryShadow::Area& area, uint64_t at) {
   ShadowCell cell = MemoryShadow::read(&area, at);
   for (uint32_t byte = 2; !cell.tag && byte < area.element_bytes; byte += 2)
     cell.tag = MemoryShadow::read(&area, at + byte).tag;
@@ -116,16 +115,15 @@ ShadowCell cell_of_element(const MemoryShadow::Area& area, int64_t flat) {
 
 Carrier carrier_of(const RecordedRun& run, const std::string& output, int64_t flat) {
   Carrier carrier;
-  const MemoryShadow::Area* area = run.memory.find(output);
+  const auto [area, address] = run.memory.find(output, flat);
   if (!area) return carrier;
-  const uint64_t offset = static_cast<uint64_t>(flat) * area->element_bytes;
-  const ShadowCell cell = cell_of_element(*area, flat);
+  const ShadowCell cell = cell_of_element(*area, address);
   carrier.event = static_cast<int32_t>(cell.tag) - 1;
   if (!cell.tag) carrier.source = outside_source(run, cell.dependence);
   const Provenance::Elements found = run.provenance.collect(cell.dependence, kListedElements);
   carrier.inputs = input_elements(run, found.leaves);
   carrier.inputs_truncated = found.truncated;
-  const int32_t writer = area->writers.empty() ? -1 : area->writers[offset / 2];
+  const int32_t writer = area->writers.empty() ? -1 : area->writers[(address - area->base) / 2];
   if (writer >= 0) {
     const RecordedRun::Site& site = run.sites[writer];
     carrier.launch = site.launch, carrier.module = site.module;
@@ -144,8 +142,8 @@ Recording make_recording(std::shared_ptr<const RecordedRun> run) {
   r.event_without_inputs = [run](int32_t index) { return expand(*run, index, false); };
   r.links = [run](int32_t index) { return links_of(*run, index); };
   r.carrier_event = [run](const std::string& output, int64_t flat) {
-    const MemoryShadow::Area* area = run->memory.find(output);
-    return area ? static_cast<int32_t>(cell_of_element(*area, flat).tag) - 1 : -1;
+    const auto [area, address] = run->memory.find(output, flat);
+    return area ? static_cast<int32_t>(cell_of_element(*area, address).tag) - 1 : -1;
   };
   r.carrier = [run](const std::string& output, int64_t flat) { return carrier_of(*run, output, flat); };
   r.input_names = run->input_names;

@@ -20,10 +20,13 @@ MemoryShadow::Area* MemoryShadow::find(uint64_t address) {
   return &areas_[last_];
 }
 
-const MemoryShadow::Area* MemoryShadow::find(const std::string& name) const {
+std::pair<const MemoryShadow::Area*, uint64_t> MemoryShadow::find(const std::string& buffer, int64_t flat) const {
+  const auto place = places_.find(buffer);
+  if (place == places_.end()) return {};
+  const uint64_t address = place->second.address + static_cast<uint64_t>(flat) * place->second.element_bytes;
   for (const Area& a : areas_)
-    if (a.name == name) return &a;
-  return nullptr;
+    if (address - a.base < a.bytes) return {&a, address};
+  return {};
 }
 
 ShadowCell MemoryShadow::read(const Area* area, uint64_t address) {

@@ -2,8 +2,10 @@
 // depends on.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/tensor/tensor_layout.h"
@@ -34,7 +36,14 @@ class MemoryShadow {
   void add(Area);
   /// The area that holds `address`; null for parameters and module variables.
   Area* find(uint64_t address);
-  const Area* find(const std::string& name) const;
+  /// Where a buffer's elements are.
+  struct Place {
+    uint64_t address = 0;
+    uint32_t element_bytes = 1;
+  };
+  void name(const std::string& buffer, Place place) { places_[buffer] = place; }
+  /// The area of an element, and its address there; null for what is no buffer.
+  std::pair<const Area*, uint64_t> find(const std::string& buffer, int64_t flat) const;
 
   static ShadowCell read(const Area*, uint64_t address);
   static void write(Area*, uint64_t address, ShadowCell, int32_t writer);
@@ -42,6 +51,7 @@ class MemoryShadow {
  private:
   std::vector<Area> areas_;  ///< ascending base
   size_t last_ = 0;
+  std::map<std::string, Place> places_;
 };
 
 }  // namespace assay::vm

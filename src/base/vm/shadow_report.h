@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
+#include "src/base/program/outcome.h"
 
 namespace assay {
 

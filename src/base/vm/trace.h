@@ -1,7 +1,7 @@
 // Hooks into the engine. The engine is a template over a Trace; PlainTrace compiles to nothing.
 //
 // A recording machine writes its own class with the members of PlainTrace, `enabled = true`, and runs
-// Engine<ItsTrace> (engine.h) over the blocks of PreparedPlan's launches, as run (machine.cpp) does with
+// Engine<ItsTrace> (engine.h) over the blocks of PreparedProgram's launches, as run (machine.cpp) does with
 // PlainTrace.
 //
 // What a hook may read:

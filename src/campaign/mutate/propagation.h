@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/ptx/mutation.h"
 #include "src/base/vm/machine.h"
 
@@ -12,7 +12,7 @@ namespace assay {
 
 /// Instructions of the mutated function that read what differs between the two runs and do the same all the same,
 /// and stores of what differs, in the order of the text. A store ends a difference where no output shows it.
-std::vector<int32_t> difference_ends(const Plan& original, const Plan& changed, const TensorMap& inputs,
+std::vector<int32_t> difference_ends(const Program& original, const Program& changed, const TensorMap& inputs,
                                      const vm::MachineOptions&, const std::string& module, const ptx::Function&,
                                      const ptx::Mutation&);
 

@@ -112,8 +112,8 @@ class Attempt {
     return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name);
   }
 
-  Plan changed_plan(const CleanCase& clean) const {
-    Plan plan = clean.plan;
+  Program changed_plan(const CleanCase& clean) const {
+    Program plan = clean.plan;
     for (Module& module : plan.modules)
       if (module.name == trial_.module.name) module.ptx = text_;
     return plan;
@@ -337,7 +337,7 @@ class Attempt {
     return "it runs, the way is the same, and no output differs";
   }
 
-  bool leaves_the_same(const CleanCase& clean, const Plan& changed) const {
+  bool leaves_the_same(const CleanCase& clean, const Program& changed) const {
     const auto same = [&](const TensorMap& inputs) {
       return footprint_of(changed, inputs, machine(clean))
           .within(footprint_of(clean.plan, inputs, trial_.machine));
@@ -359,7 +359,7 @@ class Attempt {
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
       if (rows.contains(clean.row) || clean.outcome.lane_instructions > kMostChecked) continue;
-      const Plan changed = changed_plan(clean);
+      const Program changed = changed_plan(clean);
       if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
                         result_.mutant.where.ptx_line))
         continue;
@@ -396,7 +396,7 @@ class Attempt {
       } catch (const BadInput&) {
         continue;  // the kernel takes no such case in these formats
       }
-      const Plan changed = changed_plan(clean);
+      const Program changed = changed_plan(clean);
       clean.reach.longest_warp = vm::run(clean.plan, clean.inputs, trial_.machine).lane_instructions;
       work += 3 * clean.reach.longest_warp;
       if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,

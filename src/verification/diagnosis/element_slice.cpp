@@ -323,7 +323,7 @@ int32_t frontier(const vm::ValueSlice& s) {
 
 }  // namespace
 
-std::optional<ElementSlice> slice_element(const Plan& plan, const TensorMap& inputs,
+std::optional<ElementSlice> slice_element(const Program& plan, const TensorMap& inputs,
                                           const vm::MachineOptions& options, const std::string& output,
                                           int64_t flat) {
   const vm::ValueSlice s = vm::slice_value(plan, inputs, options, output, flat, {.follow = frontier});

@@ -190,7 +190,7 @@ void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier
 }
 
 /// Replays the plan until the budget of runs or seconds is spent.
-Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
+Replay limited_replay(const Program& plan, const std::string& output, int64_t flat,
                       const OriginOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   auto left = std::make_shared<int>(options.replays);
@@ -205,14 +205,14 @@ Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
 
 }  // namespace
 
-std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs, const std::string& output,
+std::optional<OriginTrace> find_origin(const Program& plan, const TensorMap& inputs, const std::string& output,
                                        int64_t flat, const OriginOptions& options) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);
   return describe_origin(plan, inputs, recording, outcome.outputs, output, flat, options);
 }
 
-std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& inputs,
+std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap& inputs,
                                            const vm::Recording& recording, const TensorMap& outputs,
                                            const std::string& output, int64_t flat,
                                            const OriginOptions& options) {

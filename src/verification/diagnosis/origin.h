@@ -7,7 +7,7 @@
 
 #include "reports/result.h"
 #include "src/verification/diagnosis/missing_store.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 
@@ -44,11 +44,11 @@ struct OriginTrace {
 
 /// Runs the plan in the recording machine and walks back from element `flat` of `output`. None where that
 /// element is finite on the machine (it came from elsewhere: another engine, a trap before it was written).
-std::optional<OriginTrace> find_origin(const Plan&, const TensorMap& inputs, const std::string& output,
+std::optional<OriginTrace> find_origin(const Program&, const TensorMap& inputs, const std::string& output,
                                        int64_t flat, const OriginOptions& = {});
 
 /// The same from a run that has been recorded.
-std::optional<OriginTrace> describe_origin(const Plan&, const TensorMap& inputs, const vm::Recording&,
+std::optional<OriginTrace> describe_origin(const Program&, const TensorMap& inputs, const vm::Recording&,
                                            const TensorMap& outputs, const std::string& output, int64_t flat,
                                            const OriginOptions&);
 

@@ -82,7 +82,7 @@ class Keys {
 
 }  // namespace
 
-AllOrigins find_all_origins(const Plan& plan, const TensorMap& inputs, const OriginOptions& options,
+AllOrigins find_all_origins(const Program& plan, const TensorMap& inputs, const OriginOptions& options,
                             bool groups_too) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);

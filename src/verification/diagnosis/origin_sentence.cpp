@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 namespace assay {
 namespace {

@@ -112,10 +112,10 @@ std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& ke
   return lines;
 }
 
-Plan plan_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
+Program plan_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
   Case resolved = c;
   resolved.scale = scale_of(c, op);
-  Plan plan = plan_with_views(resolved, kernel, op, inputs);
+  Program plan = plan_with_views(resolved, kernel, op, inputs);
   plan.blocks = c.blocks;
   const std::vector<ArgumentSpec> outputs = outputs_of(c, op);
   for (const PlanOutput& output : plan.outputs) {

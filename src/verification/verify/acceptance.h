@@ -22,6 +22,6 @@ void require_memory(const Case&, const Operator&);
 std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel&, const Operator&);
 
 /// The kernel's plan for an accepted case, its scale resolved (scale_of).
-Plan plan_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);
+Program plan_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);
 
 }  // namespace assay

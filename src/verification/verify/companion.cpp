@@ -49,7 +49,7 @@ std::optional<OverflowingCase> overflow_of(const Case& c, const Kernel& kernel, 
   require_accepted(c, kernel, op);
   OverflowingCase found{c, draw_inputs(c, op), {}};
   if (!domain_faults(found.inputs, kernel, op).empty()) return std::nullopt;
-  const Plan plan = plan_of(c, kernel, op, found.inputs);
+  const Program plan = plan_of(c, kernel, op, found.inputs);
   origin.nearest_inputs = 0;
   for (const auto& [name, tensor] : backend.run(plan, found.inputs).outputs) {
     int64_t flat = 0;

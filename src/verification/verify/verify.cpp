@@ -93,9 +93,9 @@ void judge_expected(const VerifyOptions& options, const ReferenceResult& referen
   if (options.expected) v.expected_outputs = compare_expected(*options.expected, reference);
 }
 
-/// Only Plan::blocks run. Values are judged where all tensors are held and the blocks that ran wrote them from
+/// Only Program::blocks run. Values are judged where all tensors are held and the blocks that ran wrote them from
 /// values of their own; everything else those blocks do wrong is found as ever. Nothing is traced.
-void judge_some_blocks(const Case& c, const Kernel& kernel, const Operator& op, const Plan& plan,
+void judge_some_blocks(const Case& c, const Kernel& kernel, const Operator& op, const Program& plan,
                        const TensorMap& inputs, Backend& backend, const VerifyOptions& options,
                        Verification& v) {
   const Outcome outcome = backend.run(plan, inputs);
@@ -147,7 +147,7 @@ void explain_expected(const Case& c, const Operator& op, const Problem& problem,
 }
 
 /// The run once more under the checks, where it is small enough. A trap that only they raise is the run's.
-void check_run(const Plan& plan, const TensorMap& inputs, const VerifyOptions& options, Verification& v) {
+void check_run(const Program& plan, const TensorMap& inputs, const VerifyOptions& options, Verification& v) {
   const uint64_t instructions = v.lane_instructions;
   if (!options.checks.any() || plan.modules.empty()) return;  // a test's engine may have no program
   if (v.trap && (v.trap->kind == "hang" || v.trap->kind == "launch")) {
@@ -166,7 +166,7 @@ void check_run(const Plan& plan, const TensorMap& inputs, const VerifyOptions& o
 }
 
 /// GPU against machine; where their bits differ, the GPU against itself, more often than `twice` asks for.
-EngineEvidence compare_with_peer(const Outcome& outcome, const Plan& plan, const TensorMap& inputs,
+EngineEvidence compare_with_peer(const Outcome& outcome, const Program& plan, const TensorMap& inputs,
                                  const VerifyOptions& options, Verification& v) {
   constexpr int kRunsWhereBitsDiffer = 4;
   EngineEvidence e;
@@ -180,7 +180,7 @@ EngineEvidence compare_with_peer(const Outcome& outcome, const Plan& plan, const
 }
 
 /// Whose fault it is. Where bits differ and nobody has looked for races, the machine does.
-void triage(const Plan& plan, const TensorMap& inputs, const VerifyOptions& options, EngineEvidence e,
+void triage(const Program& plan, const TensorMap& inputs, const VerifyOptions& options, EngineEvidence e,
             Verification& v) {
   const auto races_of = [&](const CheckReport& report) {
     e.checked_races = std::find(report.ran.begin(), report.ran.end(), "races") != report.ran.end();
@@ -204,7 +204,7 @@ void triage(const Plan& plan, const TensorMap& inputs, const VerifyOptions& opti
 }
 
 /// Throws BadInput where the plan does not write the output that the caller asks about.
-void require_written(const Plan& plan, const VerifyOptions& options) {
+void require_written(const Program& plan, const VerifyOptions& options) {
   if (!options.element) return;
   std::string written;
   for (const PlanOutput& o : plan.outputs) {
@@ -231,7 +231,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     return v;
   }
 
-  const Plan plan = plan_of(c, kernel, op, inputs);
+  const Program plan = plan_of(c, kernel, op, inputs);
   require_written(plan, options);
   if (!c.blocks.empty()) {
     judge_some_blocks(c, kernel, op, plan, inputs, backend, options, v);

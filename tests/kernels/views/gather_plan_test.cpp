@@ -18,8 +18,8 @@ const Operator& merge() {
 }
 
 /// The copying launch alone: its workspace is the output.
-Outcome copied(const Tensor& x, const TensorLayout& layout, const Plan& with_copy) {
-  Plan plan;
+Outcome copied(const Tensor& x, const TensorLayout& layout, const Program& with_copy) {
+  Program plan;
   plan.kernel = "views";
   plan.modules = with_copy.modules;
   plan.outputs = {{"copy of x", x.dtype, x.axes}};
@@ -75,7 +75,7 @@ TEST(Views, NoTokensNeedNoCopy) {
 
 /// One thread, y[0] = the word `offset` elements behind x[0] of a view with rows of 4 in 6.
 struct Reader {
-  Plan plan;
+  Program plan;
   TensorMap inputs;
 
   explicit Reader(int64_t offset) {

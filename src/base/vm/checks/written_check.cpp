@@ -144,7 +144,7 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
 void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten) {
   for (const Allocation& a : memory.allocations()) {
     if (!unwritten.contains(a.name) && !a.layout) continue;
-    Area& area = areas_.emplace_back(Area{a.name, a.base, a.bytes, ByteStates(a.bytes, never)});
+    Area& area = areas_.emplace_back(Area{a.base, a.bytes, ByteStates(a.bytes, never)});
     if (!a.layout) continue;
     const auto width = static_cast<uint64_t>(format(a.tensor->dtype).bytes);
     for (int64_t flat = 0; flat < a.tensor->size(); ++flat)
@@ -367,32 +367,36 @@ void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
     });
 }
 
-const ByteStates* WrittenCheck::states(const std::string& name) const {
+const ByteStates* WrittenCheck::states(const Allocation& allocation) const {
   for (const Area& area : areas_)
-    if (area.name == name) return &area.states;
+    if (area.base == allocation.base) return &area.states;
   return nullptr;
 }
 
+void WrittenCheck::note_written(const Allocation& allocation, const Part& part) {
+  for (Area& area : areas_)
+    for (uint64_t at = part.offset; area.base == allocation.base && at < part.offset + part.bytes; ++at)
+      *area.states.at(at) = written;
+}
+
 void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {
-  for (const PlanOutput& output : outputs)
-    for (Area& area : areas_) {
-      if (area.name != output.name) continue;
-      const int found = memory.find(area.base, 0);
-      if (found < 0) continue;
-      const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
-      if (allocation.tensor && allocation.tensor->size() > 0)
-        end_output(allocation, area.states, *allocation.tensor);
-    }
+  for (const PlanOutput& output : outputs) {
+    const std::optional<Place> place = memory.find(output.name);
+    if (!place || !place->tensor || place->tensor->size() == 0) continue;
+    for (Area& area : areas_)
+      if (area.base == place->allocation->base) end_output(*place, area.states);
+  }
 }
 
 /// Elements of which a byte was never stored, and elements that came of something never written.
-void WrittenCheck::end_output(const Allocation& allocation, ByteStates& states, const Tensor& tensor) {
+void WrittenCheck::end_output(const Place& place, ByteStates& states) {
+  const Tensor& tensor = *place.tensor;
   if (!tensor.is_held()) return;  // of these only what the blocks wrote is there
   const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
   int64_t missing = 0, first_missing = -1, last_missing = -1;
   std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
   for (int64_t flat = 0; flat < tensor.size(); ++flat) {
-    const uint64_t offset = static_cast<uint64_t>(flat) * width;
+    const uint64_t offset = place.offset + static_cast<uint64_t>(flat) * width;
     const uint8_t* const here = states.at(offset);
     uint8_t all = 0;
     for (uint64_t i = 0; i < width; ++i) all |= here[i];
@@ -400,7 +404,7 @@ void WrittenCheck::end_output(const Allocation& allocation, ByteStates& states, 
       if (missing++ == 0) first_missing = flat;
       last_missing = flat;
     } else if (all) {
-      const auto event = stored_.find((allocation.base + offset) & ~uint64_t{3});
+      const auto event = stored_.find((place.allocation->base + offset) & ~uint64_t{3});
       auto& known = spoiled.try_emplace(event == stored_.end() ? 0 : event->second, 0, flat).first->second;
       ++known.first;
     }

@@ -62,10 +62,12 @@ class WrittenCheck {
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
   void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
+  /// What holds values before the run, in the bytes of what does not.
+  void note_written(const Allocation&, const Part&);
   /// Elements of the outputs that were never written, or that came of what was not.
   void end_run(const Memory&, const std::vector<PlanOutput>&);
-  /// States of the bytes of an output or workspace; null for other names.
-  const ByteStates* states(const std::string& name) const;
+  /// States of the bytes of an output or workspace; null for others.
+  const ByteStates* states(const Allocation&) const;
 
  private:
   /// How an op passes states on; found once.
@@ -193,7 +195,7 @@ class WrittenCheck {
   void load_matrix(Warp&, const Op&);
   void copy_bytes(Warp&, const Op&, int lane, ptx::Space from, uint64_t source, ptx::Space to, uint64_t target,
                   uint32_t count);
-  void end_output(const Allocation&, ByteStates&, const Tensor&);
+  void end_output(const Place&, ByteStates&);
 
   CheckLog& log_;
   bool strict_, partial_;
@@ -204,7 +206,6 @@ class WrittenCheck {
   std::vector<WarpStates> warps_;
   std::vector<uint8_t> shared_;
   struct Area {
-    std::string name;
     uint64_t base = 0, bytes = 0;
     ByteStates states;
   };

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "src/verification/diagnosis/causes/gate_span.h"
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-// What comes of running a plan. A trap is data about the kernel, never an exception.
+// What comes of running a program. A trap is data about the kernel, never an exception.
 #pragma once
 #include <array>
 #include <cstdint>
