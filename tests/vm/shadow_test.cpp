@@ -35,7 +35,9 @@ TEST(Shadow, WhatNothingWroteIsUnwrittenAndAWriteTouchesOneHalf) {
   EXPECT_EQ(MemoryShadow::read(m.find(0x1004), 0x1004).tag, 3u);
   EXPECT_EQ(MemoryShadow::read(m.find(0x1004), 0x1004).dependence, kLeaf | 8u);
   EXPECT_EQ(MemoryShadow::read(m.find(0x1006), 0x1006).dependence, kUnwritten);
-  EXPECT_EQ(m.find("states")->writers[2], 11);
+  m.name("states", {0x1000, 4});
+  EXPECT_EQ(m.find("states", 1), (std::pair<const MemoryShadow::Area*, uint64_t>{m.find(0x1004), 0x1004}));
+  EXPECT_EQ(m.find("states", 1).first->writers[2], 11);
 }
 
 TEST(Shadow, AnInputThatIsOverwrittenForgetsThatElementOnly) {

@@ -1,4 +1,4 @@
-#include "reports/inspection.h"
+#include "src/result/inspection.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "tests/reports/schema_check.h"
+#include "tests/result/schema_check.h"
 
 namespace assay {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 
-#include "reports/sweep_result.h"
+#include "src/result/sweep_result.h"
 
 namespace assay::test {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "reports/result.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

@@ -1,11 +1,10 @@
-#include "reports/baseline.h"
+#include "src/result/baseline.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "reports/identity.h"
-#include "reports/markup.h"
+#include "src/result/identity.h"
 
 namespace assay {
 namespace {
@@ -21,7 +20,7 @@ std::string outcome_of(const Verification& earlier, const FuzzRun& run) {
 
 Baseline baseline_of(std::string source, const nlohmann::json& result) {
   Baseline baseline{std::move(source), {}};
-  if (result_kind(result) == "fuzz") {
+  if (result.is_object() && result.contains("kind") && result["kind"] == "fuzz") {
     baseline.findings = fuzz_run_from_json(result).findings;
   } else if (Verification v = verification_from_json(result); !v.cause.empty()) {
     baseline.findings.push_back(std::move(v));

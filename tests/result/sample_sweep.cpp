@@ -1,10 +1,10 @@
-#include "tests/reports/sample_sweep.h"
+#include "tests/result/sample_sweep.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "src/case/case.h"
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 
 namespace assay::test {
 namespace {

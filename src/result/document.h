@@ -1,10 +1,11 @@
-// The frame around every result: what it is and which program wrote it. Private to reports/*.cpp.
+// The frame around every result: what it is and which program wrote it. For those who write documents.
 #pragma once
-#include "reports/json_fields.h"
-#include "reports/result.h"
-#include "reports/tool.h"
+#include "src/result/json_fields.h"
+#include "src/result/tool.h"
 
 namespace assay {
+
+inline constexpr int kResultSchema = 1;
 
 /// What a document is and which program wrote it.
 inline nlohmann::json document_frame(const char* kind) {

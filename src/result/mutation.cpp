@@ -1,10 +1,10 @@
-#include "reports/mutation.h"
+#include "src/result/mutation.h"
 
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reports/document.h"
+#include "src/result/document.h"
 
 namespace assay {
 

@@ -1,4 +1,4 @@
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 
 #include <vector>
 

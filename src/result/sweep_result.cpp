@@ -1,6 +1,6 @@
-#include "reports/sweep_result.h"
+#include "src/result/sweep_result.h"
 
-#include "reports/document.h"
+#include "src/result/document.h"
 
 namespace assay {
 

@@ -1,4 +1,4 @@
-#include "reports/identity.h"
+#include "src/result/identity.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "reports/finding_kind.h"
+#include "src/result/finding_kind.h"
 
 #include <algorithm>
 

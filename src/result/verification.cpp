@@ -1,7 +1,8 @@
-#include "reports/result.h"
+#include "src/result/verification.h"
 
-#include "reports/document.h"
-#include "reports/identity.h"
+#include "src/result/document.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/identity.h"
 #include "src/case/parameters.h"
 
 namespace assay {

@@ -1,4 +1,4 @@
-#include "reports/baseline.h"
+#include "src/result/baseline.h"
 
 #include <gtest/gtest.h>
 

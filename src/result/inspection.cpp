@@ -1,6 +1,6 @@
-#include "reports/inspection.h"
+#include "src/result/inspection.h"
 
-#include "reports/document.h"
+#include "src/result/document.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,8 @@
-#include "reports/result.h"
+#include "src/result/comparison.h"
+#include "src/result/element_slice.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/origin.h"
+#include "src/result/verification.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/numerics/bad_input.h"
-#include "tests/reports/schema_check.h"
+#include "tests/result/schema_check.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-// JSON both ways from one listing of a struct's fields. Private to reports/*.cpp.
+// JSON both ways from one listing of a struct's fields. For those who write documents.
 #pragma once
 #include <fmt/format.h>
 

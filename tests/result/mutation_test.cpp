@@ -1,11 +1,11 @@
-#include "reports/mutation.h"
+#include "src/result/mutation.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/reports/schema_check.h"
+#include "tests/result/schema_check.h"
 
 namespace assay {
 namespace {
