@@ -1,6 +1,8 @@
 // Shadows that are moved: by what travels unchanged, and by integer work on words whose bits come out as they went in.
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "src/base/vm/each_lane.h"
 #include "src/base/vm/error_trace.h"
@@ -94,26 +96,24 @@ void ErrorTrace<parts_count>::put(Place to, Place from, uint32_t bytes) {
 template <int parts_count>
 void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
   const Executed done = executed(warp, op, mask);
-  const auto from_memory = [](const Transfer& t) { return t.from.slot == no_slot; };
+  const bool memory = reaches_memory(op) || copies_parameters(op);
+  const auto bare = [&](Slot slot) {
+    const ErrorKind* const kinds = &registers(warp).kind[cell(slot, 0, 0)];
+    return slot == no_slot || std::all_of(kinds, kinds + (op.d_cell == Cell::wide || op.slots ? 128 : 64),
+                                          [](ErrorKind kind) { return kind == ErrorKind::none; });
+  };
+  if (!memory && bare(op.s[0]) && bare(op.s[1]) && std::all_of(op.slots, op.slots + op.slot_count, bare))
+    return clear(warp, op, mask);
   size_t staged = 0;
-  bool any = false;
-  each_transfer(done, [&](const Transfer& t) {  // before a destination changes that is a source too
-    if (from_memory(t) || t.to.slot == no_slot) return void(any = true);
-    const Place from = place(warp, t.from, false);
-    for (size_t half = 0; half < t.bytes / 2; ++half) {
-      scratch_.copy(staged, *from.cells, from.at + half * from.step);
-      any |= scratch_.kind[staged++] != ErrorKind::none;
-    }
-  });
+  if (!memory)  // before a destination changes that is a source too
+    each_transfer(done, [&](const Transfer& t) {
+      const Place from = place(warp, t.from, false);
+      for (size_t half = 0; half < t.bytes / 2; ++half) scratch_.copy(staged++, *from.cells, from.at + half * from.step);
+    });
   clear(warp, op, mask);
-  if (!any) return;
   staged = 0;
   each_transfer(done, [&](const Transfer& t) {
-    Place from{&scratch_, staged};
-    if (from_memory(t) || t.to.slot == no_slot)
-      from = place(warp, t.from, false);
-    else
-      staged += t.bytes / 2;
+    const Place from = memory ? place(warp, t.from, false) : Place{&scratch_, std::exchange(staged, staged + t.bytes / 2)};
     const Place to = place(warp, t.to, true);
     if (to.cells && t.to.slot == no_slot) overwrite(to, t.bytes);
     if (to.cells && from.cells) put(to, from, t.bytes);

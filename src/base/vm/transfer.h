@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "src/base/vm/matrix_elements.h"
 #include "src/base/vm/trace.h"
 #include "src/base/vm/warp.h"
 
@@ -79,6 +80,60 @@ inline bool reaches_memory(const Op& op) {
       return true;
     default:
       return false;
+  }
+}
+
+/// Memory that a lane of an instruction reached.
+struct MemoryAccess {
+  int lane = 0;
+  ptx::Space space = ptx::Space::none;
+  uint64_t address = 0;
+  uint32_t bytes = 0;
+  bool reads = false, writes = false;
+  char operand = 0;  ///< 'A' or 'B' of a wgmma
+  BytePlace place() const { return {no_slot, space, lane, address}; }
+};
+
+/// visit(MemoryAccess) for all that an op reached that the warp has just executed: ldmatrix and stmatrix by rows, cp.async
+/// with what it reads now and will write, wgmma by 16 bytes, of its warp together (lane 0).
+template <class Visit>
+void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
+  if (!op.row) return;
+  const auto each_lane = [&](uint32_t lanes, uint32_t bytes, bool reads, bool writes) {
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      visit(MemoryAccess{lane, warp.space, warp.address[lane], bytes, reads, writes});
+    }
+  };
+  const uint32_t bytes = uint32_t{op.element_bytes} * std::max<uint32_t>(1, op.vector_length);
+  const uint32_t rows = op.slot_count >= 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
+  switch (op.row->effect) {
+    case Effect::load:
+      return each_lane(mask, bytes, true, false);
+    case Effect::store:
+      return each_lane(mask, bytes, false, true);
+    case Effect::atomic:
+      return each_lane(mask, bytes, true, true);
+    case Effect::load_matrix:
+      return each_lane(rows, 16, true, false);
+    case Effect::store_matrix:
+      return each_lane(rows, 16, false, true);
+    case Effect::async_copy:
+      for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const int lane = std::countr_zero(rest);
+        visit(MemoryAccess{lane, ptx::Space::shared, warp.address2[lane], op.element_bytes, false, true});
+        const uint32_t copied = warp.pending[warp.pending_count - 1].copied[lane];
+        if (copied) visit(MemoryAccess{lane, ptx::Space::global, warp.address[lane], copied, true, false});
+      }
+      return;
+    case Effect::matrix:
+      if (MatrixForm::of(op.immediate).warpgroup)
+        each_shared_piece(warp, op, [&](char operand, uint64_t address) {
+          visit(MemoryAccess{0, ptx::Space::shared, address, 16, true, false, operand});
+        });
+      return;
+    default:
+      if (op.kind == Kind::warp && op.element_bytes && !carries(op)) each_lane(mask, bytes, true, true);  // mbarrier
   }
 }
 

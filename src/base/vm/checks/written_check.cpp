@@ -83,9 +83,9 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
   f.carry_out = opcode.find(".cc") != std::string::npos;
   const auto add = [&](Slot slot, ptx::Type type) {
     const Cell cell = cell_of(type);
-    if (slot == no_slot || cell == Cell::none || f.count == 4) return;
+    if (slot == no_slot || cell == Cell::none) return;
     const int bytes = cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(type));
-    f.sources[f.count++] = {slot, static_cast<uint8_t>(bytes), cell == Cell::mask};
+    f.sources.push_back({slot, static_cast<uint8_t>(bytes), cell == Cell::mask}), ++f.count;
   };
   // Rows with a signature say their sources; the others are known by their decoding.
   for (size_t i = 0; i < 4; ++i) add(op.s[i], op.row->sources[i]);
@@ -98,7 +98,13 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
     if (opcode.starts_with("match.")) add(op.s[0], op.type);
     if (f.route == Route::carry)
       for (size_t i = 0; i < op.source_count; ++i) add(op.s[i], op.type);
-    if (op.row->effect == Effect::move && op.immediate == 1) add(op.s[0], op.type);
+    const bool unpacks = op.row->effect == Effect::move && op.slots && op.immediate == 1;
+    if (unpacks) add(op.s[0], op.type);
+    if (op.row->effect == Effect::move_matrix) add(op.s[0], ptx::Type::b32);
+    const bool gives = op.row->effect == Effect::store || op.row->effect == Effect::store_matrix ||
+                       (op.row->effect == Effect::move && !unpacks && !copies_parameters(op));
+    for (uint16_t i = 0; gives && i < op.slot_count; ++i)
+      f.sources.push_back({op.slots[i], op.element_bytes ? op.element_bytes : uint8_t{4}, false}), ++f.count;
     if (f.route == Route::atomic)
       for (size_t i = 1; i < 3; ++i) add(op.s[i], op.type);
   }

@@ -81,8 +81,8 @@ class WrittenCheck {
   };
   struct Facts {
     Route route = Route::none;
-    std::array<Source, 4> sources{};
-    uint8_t count = 0;
+    std::vector<Source> sources;
+    int count = 0;
     uint8_t d_bytes = 0;   ///< of d: 4, 8, or 1 for a predicate
     bool left = false;     ///< of shifts
     bool extends_sign = false;  ///< of conversions between integers
@@ -151,7 +151,7 @@ class WrittenCheck {
   uint32_t memory_event(Warp&, const Op&, const BytePlace&, uint32_t byte, uint8_t state);
   Taken take(Warp&, const Op&, const BytePlace&, uint32_t count);
   void give(Warp&, const BytePlace&, uint32_t count, const Taken&);
-  Lanes missing_in_sources(const Warp&, const Op&);
+  bool all_written(Warp&, const Op&, uint32_t mask);
   void transfer(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
   void end_output(const Areas::Area&, const Allocation&, const Tensor&);

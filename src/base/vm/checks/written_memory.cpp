@@ -81,27 +81,35 @@ void WrittenCheck::give(Warp& warp, const BytePlace& to, uint32_t count, const T
   for (uint32_t byte = 0; byte < count; byte += 4) stored_event(warp, to, byte) = taken.event;
 }
 
-/// Of a transfer between registers: lanes in which any byte of any source is not written.
-WrittenCheck::Lanes WrittenCheck::missing_in_sources(const Warp& warp, const Op& op) {
-  Lanes found = 0;
+/// The quick way: where every byte that travels is written, notes that its destinations are too.
+bool WrittenCheck::all_written(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
+  Lanes found = 0;
   for (int i = 0; i < f.count; ++i) found |= any(warp, f.sources[static_cast<size_t>(i)]);
-  const bool packs = op.row->effect == Effect::move && op.slots && op.d != no_slot;
-  for (int i = 0; packs && i < op.slot_count; ++i) found |= any(warp, {op.slots[i], op.element_bytes, false});
-  if (op.row->effect == Effect::move_matrix) found |= any(warp, {op.s[0], 4, false});
-  return found;
+  if (found) return false;
+  bool all = true;
+  each_access(warp, op, mask, [&](const MemoryAccess& access) {
+    const uint8_t* const here = access.reads && all ? states_at(warp, access.place()) : nullptr;
+    all &= !here || !any_missing(here, access.bytes);
+  });
+  if (!all) return false;
+  each_access(warp, op, mask, [&](const MemoryAccess& access) {
+    uint8_t* const here = access.writes ? states_at(warp, access.place()) : nullptr;
+    if (here) std::memset(here, written, access.bytes);
+  });
+  clear(warp, op, mask);
+  return true;
 }
 
 /// What travels unchanged. Parameters that a caller left unwritten stay never written; of a selection what chose counts
 /// too; a lane that shuffles from one that does not take part gets nothing that was written (PTX ISA, "shfl.sync").
 void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
-  const Executed done = executed(warp, op, mask);
   const bool memory = reaches_memory(op) || copies_parameters(op), shuffles = op.row->effect == Effect::shuffle;
   Lanes absent = 0;
-  if (shuffles) for_lanes(mask, [&](int lane) {
-    absent |= (mask >> warp.lane_source[lane] & 1 ? 0u : 1u) << lane;
-  });
-  if (!memory && !absent && !missing_in_sources(warp, op)) return clear(warp, op, mask);
+  if (shuffles)
+    for_lanes(mask, [&](int lane) { absent |= (mask >> warp.lane_source[lane] & 1 ? 0u : 1u) << lane; });
+  if (!absent && !copies_parameters(op) && all_written(warp, op, mask)) return;
+  const Executed done = executed(warp, op, mask);
   staged_.clear();
   if (!memory)
     each_transfer(done, [&](const Transfer& t) { staged_.push_back(take(warp, op, t.from, t.bytes)); });
