@@ -42,10 +42,7 @@ bool lies_by_elements(const Allocation& allocation, const Tensor& input, const s
 void add_areas(const Memory& memory, const Program& program, const TensorMap& inputs, RecordedRun& run) {
   uint32_t next_leaf = 0;
   for (const Allocation& allocation : memory.allocations()) {
-    MemoryShadow::Area area;
-    area.name = allocation.name;
-    area.base = allocation.base;
-    area.bytes = allocation.bytes;
+    ProvenanceMemory::Origin area;
     if (allocation.tensor) area.element_bytes = static_cast<uint32_t>(format(allocation.tensor->dtype).bytes);
     const bool constant = std::any_of(program.constants.begin(), program.constants.end(),
                                       [&](const Tensor& t) { return t.name == allocation.name; });
@@ -66,11 +63,12 @@ void add_areas(const Memory& memory, const Program& program, const TensorMap& in
       }
       run.input_names.push_back(name);
     }
-    run.memory.name(allocation.name, {area.base, area.element_bytes});
+    const uint32_t width = area.element_bytes;
+    run.memory.add(allocation.name, allocation.base, allocation.bytes, std::move(area));
+    run.memory.name(allocation.name, {allocation.base, width});
     for (const Part& part : allocation.parts)
-      run.memory.name(part.name, {area.base + part.offset,
+      run.memory.name(part.name, {allocation.base + part.offset,
                                   part.tensor ? static_cast<uint32_t>(format(part.tensor->dtype).bytes) : 1});
-    run.memory.add(std::move(area));
   }
 }
 

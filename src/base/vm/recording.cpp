@@ -105,25 +105,26 @@ EventLinks links_of(const RecordedRun& run, int32_t index) {
   return links;
 }
 
-/// The cell of the element at an address, with the tag of whichever of its halves has one.
-ShadowCell cell_of_element(const MemoryShadow::Area& area, uint64_t at) {
-  ShadowCell cell = MemoryShadow::read(&area, at);
-  for (uint32_t byte = 2; !cell.tag && byte < area.element_bytes; byte += 2)
-    cell.tag = MemoryShadow::read(&area, at + byte).tag;
-  return cell;
+/// The cell of an element, with the tag of whichever half has one, and who stored it; nothing for what is no buffer.
+std::optional<ProvenanceMemory::Stored> stored_at(const RecordedRun& run, const std::string& output, int64_t flat) {
+  const auto [area, at, width] = run.memory.find(output, flat);
+  if (!area) return std::nullopt;
+  ProvenanceMemory::Stored stored = ProvenanceMemory::at(*area, at);
+  for (uint32_t byte = 2; !stored.cell.tag && byte < width; byte += 2)
+    stored.cell.tag = ProvenanceMemory::at(*area, at + byte).cell.tag;
+  return stored;
 }
 
 Carrier carrier_of(const RecordedRun& run, const std::string& output, int64_t flat) {
   Carrier carrier;
-  const auto [area, address] = run.memory.find(output, flat);
-  if (!area) return carrier;
-  const ShadowCell cell = cell_of_element(*area, address);
+  const std::optional<ProvenanceMemory::Stored> stored = stored_at(run, output, flat);
+  if (!stored) return carrier;
+  const auto& [cell, writer] = *stored;
   carrier.event = static_cast<int32_t>(cell.tag) - 1;
   if (!cell.tag) carrier.source = outside_source(run, cell.dependence);
   const Provenance::Elements found = run.provenance.collect(cell.dependence, kListedElements);
   carrier.inputs = input_elements(run, found.leaves);
   carrier.inputs_truncated = found.truncated;
-  const int32_t writer = area->writers.empty() ? -1 : area->writers[(address - area->base) / 2];
   if (writer >= 0) {
     const RecordedRun::Site& site = run.sites[writer];
     carrier.launch = site.launch, carrier.module = site.module;
@@ -142,8 +143,8 @@ Recording make_recording(std::shared_ptr<const RecordedRun> run) {
   r.event_without_inputs = [run](int32_t index) { return expand(*run, index, false); };
   r.links = [run](int32_t index) { return links_of(*run, index); };
   r.carrier_event = [run](const std::string& output, int64_t flat) {
-    const auto [area, address] = run->memory.find(output, flat);
-    return area ? static_cast<int32_t>(cell_of_element(*area, address).tag) - 1 : -1;
+    const std::optional<ProvenanceMemory::Stored> stored = stored_at(*run, output, flat);
+    return stored ? static_cast<int32_t>(stored->cell.tag) - 1 : -1;
   };
   r.carrier = [run](const std::string& output, int64_t flat) { return carrier_of(*run, output, flat); };
   r.input_names = run->input_names;

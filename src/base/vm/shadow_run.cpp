@@ -72,17 +72,16 @@ struct Pass {
   ErrorMemory<parts> memory;
   std::vector<OpErrors> launches;
   TensorMap outputs;  ///< and inputs that were changed in place; empty after a trap
-  std::map<std::string, std::pair<size_t, uint64_t>> places;  ///< buffer -> its area, and its first byte there
+  std::map<std::string, uint64_t> places;  ///< buffer -> its address
   uint64_t lane_instructions = 0;
 
   Pass(const Program& program, const TensorMap& inputs, const MachineOptions& options, double parting,
        const std::function<std::vector<int>(size_t)>& part_of_op) {
     PreparedProgram prepared(program, inputs, options);
     for (const Allocation& a : prepared.memory().allocations()) {
-      memory.areas.push_back({a.name, a.base, a.bytes, {}});
-      memory.areas.back().cells.resize((a.bytes + 1) / 2 + 4);
-      places[a.name] = {memory.areas.size() - 1, 0};
-      for (const Part& part : a.parts) places[part.name] = {memory.areas.size() - 1, part.offset};
+      memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
+      places[a.name] = a.base;
+      for (const Part& part : a.parts) places[part.name] = a.base + part.offset;
     }
     bool trapped = false;
     for (size_t i = 0; i < program.launches.size() && !trapped; ++i) {
@@ -131,27 +130,31 @@ struct Pass {
   /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
   template <class Visit>
   void each_element(const Tensor& tensor, Visit visit) const {
-    const auto [area, offset] = places.at(tensor.name);
-    const ErrorCells<parts>& cells = memory.areas[area].cells;
-    const auto halves = static_cast<size_t>(format(tensor.dtype).bytes) / 2;
-    const bool followed = halves > 0 && offset % 2 == 0;  // cells are of 16 bits
+    const uint64_t start = places.at(tensor.name);
+    const auto area = std::find_if(memory.areas().begin(), memory.areas().end(),
+                                   [&](const auto& a) { return start - a.base <= a.bytes; });
+    const auto bytes = static_cast<uint64_t>(format(tensor.dtype).bytes);
+    const bool followed = bytes > 1 && (start - area->base) % bytes == 0;  // cells are of 16 bits
     const ErrorKind kind = tensor.dtype == Dtype::fp64   ? ErrorKind::f64
                            : tensor.dtype == Dtype::fp16 ? ErrorKind::f16
                            : tensor.dtype == Dtype::bf16 ? ErrorKind::bf16
                                                          : ErrorKind::f32;
+    static const ErrorCells<parts> nothing;
     for (int64_t flat = 0; flat < tensor.size(); ++flat) {
       if (!followed) {
-        visit(flat, SIZE_MAX, cells);
+        visit(flat, SIZE_MAX, nothing);
         continue;
       }
-      const size_t at = offset / 2 + static_cast<size_t>(flat) * halves;
+      const auto [cells, at] =
+          ErrorMemory<parts>::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
       // A bf16 widened to f32 by its bits keeps the bf16's shadow, in the high half.
-      const ErrorKind high = kind == ErrorKind::f32 ? cells.kind[at + 1] : ErrorKind::none;
-      if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0) {
-        visit(flat, at + 1, cells);
-        continue;
-      }
-      visit(flat, cells.kind[at] == kind ? at : SIZE_MAX, cells);
+      const ErrorKind high = cells && kind == ErrorKind::f32 ? cells->kind[at + 1] : ErrorKind::none;
+      if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0)
+        visit(flat, at + 1, *cells);
+      else if (cells && cells->kind[at] == kind)
+        visit(flat, at, *cells);
+      else
+        visit(flat, SIZE_MAX, nothing);
     }
   }
 };

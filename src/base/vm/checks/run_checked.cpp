@@ -42,13 +42,13 @@ std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck&
   std::map<std::string, std::vector<uint8_t>> settled;
   for (const PlanOutput& output : program.outputs) {
     const Place place = *memory.find(output.name);
-    const ByteStates* states = check.states(*place.allocation);
+    const auto* const area = check.area(place.allocation->name);
     const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
-    if (!states || static_cast<int64_t>(states->bytes()) > kLargestHeld) continue;
+    if (!area || static_cast<int64_t>(area->bytes) > kLargestHeld) continue;
     std::vector<uint8_t>& elements = settled[output.name];
     for (uint64_t at = 0; at < place.bytes; at += width) {
       bool all = true;
-      for (uint64_t i = 0; i < width; ++i) all &= states->state(place.offset + at + i) == written;
+      for (uint64_t i = 0; i < width; ++i) all &= WrittenCheck::state(*area, place.offset + at + i) == written;
       elements.push_back(all);
     }
   }
