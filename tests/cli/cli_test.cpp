@@ -244,6 +244,13 @@ TEST(Cli, ACleanCasePassesForEveryKernelAndFormat) {
   }
 }
 
+TEST(Cli, WhereNoSlotsAreAskedForThereIsTheUsualNumber) {
+  const ScratchFolder here;
+  const Ran ran = run_assay("verify gsa.chunk --without g --direction both -T 16 -K 16 -V 16 --backend vm", here);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("gsa.chunk/B1/T16/H1/K16/V16/M64/"), std::string::npos) << ran.out;
+}
+
 TEST(Cli, TheResultOnStandardOutputIsOneDocumentThatReplaysAndRenders) {
   const ScratchFolder here;
   const Ran ran = run_assay(std::string("verify gla.fused_recurrent --json -") + kSmall, here);
