@@ -79,7 +79,6 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
   c.final_state_gradient = runs_backward(c) && !no_cotangent;
   c.without = std::move(absent);
   c.layout = layout_of_problem(p, c, op);
-  validate(c, op);
   return c;
 }
 
@@ -96,19 +95,14 @@ void require_direction(const Kernel& kernel, const Case& c) {
 PlannedKernel::PlannedKernel(const char* name, const assay_problem& problem) {
   const Kernel& kernel = find_kernel(name);
   const Operator& op = find_operator(kernel.operator_name);
-  const Case c = case_of(kernel.name, problem, op);
-  require_direction(kernel, c);
-  const Sizes sizes = sizes_of(c);
+  const ResolvedCase c = resolve(case_of(kernel.name, problem, op), op);
+  require_direction(kernel, c.case_);
   TensorMap inputs;  // shapes only: plans ask which are there
-  for (const ArgumentSpec& spec : inputs_of(c, op)) {
-    if (!is_present(c, spec)) continue;
-    Tensor tensor;
-    tensor.name = spec.name, tensor.dtype = assay::dtype_of(c, spec);
-    for (const auto axis : spec.axes) tensor.axes.push_back({std::string(axis), sizes.of(axis)});
-    list(tensor, false, layout_of(c, spec));
-    inputs.emplace(tensor.name, tensor);
+  for (const SizedArgument& input : c.inputs) {
+    list(input.shape, false, input.layout);
+    inputs.emplace(input.shape.name, input.shape);
   }
-  plan_ = plan_with_views(c, kernel, op, inputs);
+  plan_ = program_with_views(kernel, c, inputs);
   for (const PlanOutput& output : plan_.outputs) {
     Tensor tensor;
     tensor.name = output.name, tensor.dtype = output.dtype, tensor.axes = output.axes;

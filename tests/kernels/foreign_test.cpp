@@ -144,7 +144,7 @@ TEST(ForeignKernel, StridesOfViewsAreKnownWhereThePlanReadsThem) {
           {"op": "replace", "path": "/launches/0/arguments/9", "value": {"i32": "stride_k_T"}},
           {"op": "add", "path": "/reads_views", "value": ["q"]}])");
   const Kernel kernel = load_patched(reading);
-  const Program plan = plan_with_views(c, kernel, find_operator("gla"), inputs);
+  const Program plan = program_with_views(kernel, resolve(c, find_operator("gla")), inputs);
   ASSERT_EQ(plan.launches.size(), 2u) << "k alone is copied";
   EXPECT_EQ(plan.launches[0].function, "gather_16");
   EXPECT_EQ(pointer_of(plan.launches[0].arguments[0])->buffer, "k");

@@ -64,7 +64,7 @@ TEST(Mutant, CopiesOfViewsAreChangedToo) {
   const Operator& op = find_operator(kernel.operator_name);
   Case c = small();
   c.layout = "padded";
-  const Program plan = plan_with_views(c, kernel, op, draw_inputs(c, op));
+  const Program plan = program_with_views(kernel, resolve(c, op), draw_inputs(c, op));
   EXPECT_EQ(plan.modules.back().name, gather.name);
   EXPECT_NE(*plan.modules.back().ptx, *gather.ptx);
 }

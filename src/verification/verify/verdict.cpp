@@ -83,13 +83,13 @@ void decide(Verification& v) {
   }
 }
 
-void check_exponents(const Kernel& kernel, Verification& v) {
-  if (!kernel.exponents_nonpositive) return;
-  for (const ExponentRange& range : v.exponents) {
-    if (!(range.max > 0)) continue;
-    v.properties_failed.push_back(fmt::format("exponents-nonpositive: {} at {} saw {}", range.instruction,
-                                              place(range.where), range.max));
-  }
+void check_exponents(Verification& v) {
+  std::vector<std::string> failed;
+  for (const ExponentRange& range : v.exponents)
+    if (range.max > 0)
+      failed.push_back(fmt::format("exponents-nonpositive: {} at {} saw {}", range.instruction, place(range.where),
+                                   range.max));
+  v.properties_failed.insert(v.properties_failed.begin(), failed.begin(), failed.end());
 }
 
 }  // namespace assay
