@@ -239,7 +239,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   if (!c.blocks.empty()) {
     judge_some_blocks(c, kernel, op, plan, inputs, backend, options, v);
     decide(v);
-    if (options.diagnose && v.verdict == "finding") explain_some_blocks(op, v);
+    if (options.diagnose && v.verdict == Verdict::finding) explain_some_blocks(op, v);
     return v;
   }
   const Outcome outcome = backend.run(plan, inputs);
@@ -277,12 +277,12 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     const auto element = options.element ? options.element : violating_element(v);
     if (element) v.slice = slice_element(plan, inputs, options.origin.machine, element->first, element->second);
   }
-  const bool only_expected = v.cause.starts_with(kExpectedFault);  // nothing of the kernel's
-  if (options.diagnose && ((v.verdict == "finding" && !only_expected) || options.element)) {
+  const bool only_expected = v.cause.starts_with(name_of(FindingKind::expected));  // nothing of the kernel's
+  if (options.diagnose && ((v.verdict == Verdict::finding && !only_expected) || options.element)) {
     explain({kernel, backend, plan, op, problem, inputs, outcome, reference}, options, v);
     decide(v);  // the cause now names the origin
     const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
-    if (v.verdict == "finding" && !only_expected && !placed) v.entry = entry_of(plan);
+    if (v.verdict == Verdict::finding && !only_expected && !placed) v.entry = entry_of(plan);
   }
   if (options.diagnose) explain_expected(c, op, problem, inputs, reference, options, v);
   return v;
