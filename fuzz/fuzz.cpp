@@ -299,11 +299,11 @@ class Fuzzer {
       return;
     }
     const Verification& v = report.verification;
-    record.accepted += v.verdict != "domain";
+    record.accepted += v.verdict != Verdict::domain;
     ++run_.cases;
-    run_.passed += v.verdict == "pass";
-    run_.undecided += v.verdict == "undecided";
-    run_.domain += v.verdict == "domain";
+    run_.passed += v.verdict == Verdict::pass;
+    run_.undecided += v.verdict == Verdict::undecided;
+    run_.domain += v.verdict == Verdict::domain;
     coverage_.add(v);
     for (const PropertyOutcome& outcome : report.outcomes) {
       PropertyRow& row = run_.properties[static_cast<size_t>(outcome.property - properties().data())];
@@ -311,7 +311,7 @@ class Fuzzer {
       row.failed += outcome.failure.has_value();
     }
     for (CorpusEntry& entry : record.add(v)) new_corpus_.push_back(std::move(entry));
-    if (v.verdict == "finding" || v.verdict == "undecided") {
+    if (v.verdict == Verdict::finding || v.verdict == Verdict::undecided) {
       ++record.faults;
       found(std::move(report), record);
     }

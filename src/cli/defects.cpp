@@ -167,7 +167,7 @@ struct DefectsCommand {
       if (all[i].repeated_by(replay)) return;
       console.line(fmt::format(
           "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), all[i].token,
-          replay.verdict, replay.cause, replay.digest, replay.clean_verdict, all[i].cause, all[i].digest));
+          name_of(replay.verdict), replay.cause, replay.digest, name_of(replay.clean_verdict), all[i].cause, all[i].digest));
       std::fflush(stdout);
     });
     if (*options.interrupted != 0) return 0;

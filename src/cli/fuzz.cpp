@@ -109,7 +109,7 @@ struct FuzzCommand {
   /// The whole run has a verdict of its own where all inputs were out of domain, or it could not be finished.
   int status_of(const FuzzRun& run, int signal) const {
     if (findings.status(run.findings, output.allow_undecided()) != 0) return 1;
-    if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == "domain")
+    if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == Verdict::domain)
       return kBadInputStatus;
     return signal != 0 ? 128 + signal : 0;  // no pass: the budget was not spent
   }

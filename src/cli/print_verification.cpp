@@ -99,10 +99,6 @@ std::string reason(const Verification& v) {
                      v.expected_outputs.empty() ? "" : "; the file's own outputs agree with the reference");
 }
 
-Style style_of(const std::string& verdict) {
-  return verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
-}
-
 void print_outputs(const Console& console, const Verification& v) {
   std::vector<std::vector<std::string>> rows{{"output", "shape", "elements", "ok", "violation", "nonfinite",
                                               "class", "undecided", "max error/bound", "tightness"}};
@@ -164,8 +160,8 @@ void print_diagnosis(const Console& console, const Verification& v) {
 }
 
 void print_triage(const Console& console, const Verification& v) {
-  if (!v.triage || v.triage->fault == "none") return;
-  console.line(fmt::format("\n{} {}: {}", console.styled(Style::bold, "at fault"), v.triage->fault, v.triage->explanation));
+  if (!v.triage || v.triage->fault == Fault::none) return;
+  console.line(fmt::format("\n{} {}: {}", console.styled(Style::bold, "at fault"), name_of(v.triage->fault), v.triage->explanation));
   for (const std::string& line : v.triage->evidence) console.line(fmt::format("  - {}", line));
 }
 
@@ -264,7 +260,7 @@ void print_origin(const Console& console, const Origin& origin, size_t depth) {
 }
 
 void print_verification(const Console& console, const Verification& v, size_t depth) {
-  std::string verdict = v.verdict;
+  std::string verdict(name_of(v.verdict));
   std::transform(verdict.begin(), verdict.end(), verdict.begin(),
                  [](unsigned char c) { return std::toupper(c); });
   console.line(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));

@@ -257,7 +257,7 @@ TEST(Cli, TheResultOnStandardOutputIsOneDocumentThatReplaysAndRenders) {
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.err.find("PASS"), std::string::npos) << "people read standard error then";
   const Verification v = verification_from_json(nlohmann::json::parse(ran.out));
-  EXPECT_EQ(v.verdict, "pass");
+  EXPECT_EQ(v.verdict, Verdict::pass);
   EXPECT_EQ(v.case_.T, 20);
   const Ran again = run_assay("replay " + v.token + " --backend vm --json again.json", here);
   EXPECT_EQ(again.status, 0) << again.err << again.out;
@@ -317,7 +317,7 @@ TEST(Cli, OutOfDomainInputsStillLeaveADocument) {
   const ScratchFolder here;
   const Ran ran = run_assay(std::string("verify gla.chunk --decay constant:1 --json x.json") + kSmall, here);
   EXPECT_EQ(ran.status, 2);
-  EXPECT_EQ(verification_from_json(nlohmann::json::parse(read_file(here / "x.json"))).verdict, "domain");
+  EXPECT_EQ(verification_from_json(nlohmann::json::parse(read_file(here / "x.json"))).verdict, Verdict::domain);
 }
 
 }  // namespace

@@ -33,8 +33,8 @@ TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKern
     const StoredFinding& stored = all[i * all.size() / 5];
     const TokenReplay replay = replay_token(stored.token, *machine_, {});
     EXPECT_TRUE(stored.repeated_by(replay))
-        << stored.token << ": " << replay.verdict << ' ' << replay.cause << ' ' << replay.digest << ", clean "
-        << replay.clean_verdict << ' ' << replay.clean_cause << "; stored " << stored.cause << ' '
+        << stored.token << ": " << name_of(replay.verdict) << ' ' << replay.cause << ' ' << replay.digest << ", clean "
+        << name_of(replay.clean_verdict) << ' ' << replay.clean_cause << "; stored " << stored.cause << ' '
         << stored.digest;
   }
 }
@@ -42,8 +42,8 @@ TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKern
 TEST_F(DefectTrials, ATokenThatTheDefectDoesNotReachIsNoFinding) {
   const TokenReplay replay =
       replay_token("retention.chunk@T4/B1/T64/H1/K1/V1/bf16/g-fp32/none/v-ones/s1", *machine_, {});
-  EXPECT_EQ(replay.verdict, "pass") << "64 tokens are a whole chunk";
-  EXPECT_EQ(replay.clean_verdict, "pass");
+  EXPECT_EQ(replay.verdict, Verdict::pass) << "64 tokens are a whole chunk";
+  EXPECT_EQ(replay.clean_verdict, Verdict::pass);
   EXPECT_FALSE(replay.holds());
 }
 
@@ -85,7 +85,7 @@ TEST(StoredFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
   EXPECT_FALSE(stored.repeated_by(other));
   other = same, other.cause = "violation/dq";
   EXPECT_FALSE(stored.repeated_by(other));
-  other = same, other.clean_verdict = "finding";
+  other = same, other.clean_verdict = Verdict::finding;
   EXPECT_FALSE(stored.repeated_by(other));
 }
 
@@ -107,9 +107,9 @@ TEST(DefectTotals, AllowTwoMissesATenthOfTheCausesAndATwentiethOfTheLines) {
 
 TEST(DefectTotals, CountNoFindingThatTheCleanKernelHasToo) {
   DefectTrial both = trial(true, true, true, true);
-  both.replay.clean_verdict = "finding";
+  both.replay.clean_verdict = Verdict::finding;
   DefectTrial gone = trial(true, true, true, true);
-  gone.replay.verdict = "pass";
+  gone.replay.verdict = Verdict::pass;
   EXPECT_EQ(DefectTotals({both, gone}).found, 0);
 }
 

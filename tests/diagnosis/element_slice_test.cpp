@@ -85,7 +85,7 @@ TEST(ElementSlice, ValuesOperandsAndInputsAreThoseOfTheElement) {
   std::set<std::string> read;
   for (const SliceNode& node : slice.nodes)
     for (const SliceNodeOperand& o : node.operands)
-      if (o.source == "input") read.insert(o.input);
+      if (o.source == OperandSource::input) read.insert(o.input);
   EXPECT_EQ(read, (std::set<std::string>{"x[t=3]", "y[t=3]"}));
 }
 

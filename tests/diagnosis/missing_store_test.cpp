@@ -50,7 +50,7 @@ TEST(MissingStore, AGuardThatTurnedTheStoreAwayIsTheOrigin) {
   ASSERT_TRUE(trace && trace->missing);
   EXPECT_EQ(trace->missing->why, MissingStore::Why::guarded);
   EXPECT_EQ(trace->origin.where.line, 12);
-  EXPECT_EQ(trace->origin.kind, "unwritten-memory");
+  EXPECT_EQ(trace->origin.kind, OriginKind::unwritten_memory);
   EXPECT_EQ(trace->origin.sentence,
             "o[t=0,v=63] was never written: the guard at kernels/none/small.cu:12 turned thread (31,0,0) of block (1,0,0) "
             "away from the store at kernels/none/small.cu:13");

@@ -12,7 +12,7 @@ bool selected(const std::string& zero) {
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 200), "o", 3);
   EXPECT_TRUE(trace) << zero;
   if (!trace) return false;
-  EXPECT_EQ(trace->nan_kind, "zero-times-infinity") << zero;
+  EXPECT_EQ(trace->nan_kind, OriginKind::zero_times_infinity) << zero;
   return trace->zero_selected;
 }
 

@@ -78,7 +78,7 @@ TEST(GlaKernels, KnownDefectsAreFoundUntoldAndShrunkAndTheirCasesPassWithoutThem
     lengths.push_back(v.case_.T);
     Case same = v.case_;
     same.kernel = "gla.chunk";
-    EXPECT_EQ(verify(same, find_kernel("gla.chunk"), *backend).verdict, "pass") << v.token;
+    EXPECT_EQ(verify(same, find_kernel("gla.chunk"), *backend).verdict, Verdict::pass) << v.token;
   }
   std::sort(lengths.begin(), lengths.end());
   EXPECT_LE(lengths[1], 128);

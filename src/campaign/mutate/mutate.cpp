@@ -175,15 +175,15 @@ class Campaign {
       const PossibleMutant& possible = batch[static_cast<size_t>(i)];
       MutantResult& result = results[static_cast<size_t>(i)];
       if (ended()) {
-        result.mutant.outcome = kUntried;
+        result.mutant.outcome = MutantOutcome::untried;
         return;
       }
       const MutatedModule& module = population.modules()[static_cast<size_t>(possible.module)];
       result = try_mutant({kernel_, cases_, module, possible.mutation, options_.machine, positions, &sizes_},
                           source_);
       const std::scoped_lock lock(mutex);
-      killed_ += result.mutant.outcome == kKilled;
-      survived_ += result.mutant.outcome == kSurvived;
+      killed_ += result.mutant.outcome == MutantOutcome::killed;
+      survived_ += result.mutant.outcome == MutantOutcome::survived;
       progress_({"mutants", ++done_, run_.asked, killed_, survived_});
     });
     for (MutantResult& result : results) {
@@ -193,7 +193,7 @@ class Campaign {
       }
       for (const size_t row : result.tried) rows_[row].tried += 1;
       if (result.killed_by_case) rows_[result.tried.back()].killed += 1;
-      if (result.mutant.outcome != kUntried) run_.mutants.push_back(std::move(result.mutant));
+      if (result.mutant.outcome != MutantOutcome::untried) run_.mutants.push_back(std::move(result.mutant));
     }
   }
 

@@ -73,7 +73,7 @@ class Attempt {
     if (m.token.empty()) {
       m.reason = why_equivalent(trial_.module.program->module(), ptx::parse(*text_, trial_.module.path),
                                 trial_.mutation, roles());
-      if (!m.reason.empty()) return void(m.outcome = kEquivalent);
+      if (!m.reason.empty()) return void(m.outcome = MutantOutcome::equivalent);
     }
     if (shown_by_checks() || shown_by_properties()) return;
     if (m.token.empty()) m.reason = how_far();
@@ -81,15 +81,15 @@ class Attempt {
     if (m.token.empty())
       if (const std::string why = only_another_way(); !why.empty()) {
         m.reason = why;
-        return void(m.outcome = kEquivalent);
+        return void(m.outcome = MutantOutcome::equivalent);
       }
     // A number rounded in another direction is off by less than one unit of its last place.
     if (m.token.empty() && !changing_.empty() && trial_.mutation.change->name == "change-rounding") {
       m.reason = "its result differs in the last place, which all that follows rounds away: no output does";
       m.token = trial_.cases[changing_.front()].token;
-      return void(m.outcome = kWithinBound);
+      return void(m.outcome = MutantOutcome::within_bound);
     }
-    m.outcome = m.token.empty() ? kSurvived : kWithinBound;
+    m.outcome = m.token.empty() ? MutantOutcome::survived : MutantOutcome::within_bound;
     if (!m.token.empty()) m.reason.clear();
   }
 
@@ -126,7 +126,7 @@ class Attempt {
   }
 
   bool killed(const CleanCase& clean, const std::string& cause) {
-    result_.mutant.outcome = kKilled;
+    result_.mutant.outcome = MutantOutcome::killed;
     result_.mutant.reason = cause;
     result_.mutant.token = clean.token;
     return true;
@@ -137,7 +137,7 @@ class Attempt {
   Seen look(const CleanCase& clean) {
     const Outcome outcome = vm::run(changed_plan(clean), clean.inputs, machine(clean));
     const Verification v = judged(clean, trial_.kernel, outcome, &clean.outcome);
-    if (v.verdict == "finding") return killed(clean, v.cause), Seen::fault;
+    if (v.verdict == Verdict::finding) return killed(clean, v.cause), Seen::fault;
     if (v.outputs.empty()) return Seen::nothing;
     if (result_.mutant.token.empty()) result_.mutant.token = clean.token;
     return Seen::bits;
@@ -234,7 +234,7 @@ class Attempt {
       Verification v;
       v.checks = vm::run_checked(changed_plan(clean), clean.inputs, machine(clean), {}, &v.trap);
       decide(v);
-      if (v.verdict == "finding") return killed(clean, v.cause);
+      if (v.verdict == Verdict::finding) return killed(clean, v.cause);
     }
     return false;
   }
@@ -254,7 +254,7 @@ class Attempt {
       v.lane_instructions = clean.outcome.lane_instructions;
       decide(v);
       record_failures(v, check_properties(v, mutant, *backend, clean.properties, &clean.inputs));
-      if (v.verdict == "finding") return killed(clean, v.cause);
+      if (v.verdict == Verdict::finding) return killed(clean, v.cause);
     }
     return false;
   }

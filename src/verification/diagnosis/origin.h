@@ -28,9 +28,9 @@ struct OriginTrace {
   /// (input, flat element), as in origin.inputs before the cut.
   std::vector<std::pair<std::string, int64_t>> input_elements;
   std::optional<double> exponent;  ///< of an exp-overflow, in base 2
-  /// Kind of the first NaN made on the path from the origin ("zero-times-infinity"), or empty; where; whether
+  /// Kind of the first NaN made on the path from the origin (zero times infinity), or none; where; whether
   /// by a tensor-core sum; whether the zero of that 0 * Inf is a mask.
-  std::string nan_kind;
+  std::optional<OriginKind> nan_kind;
   ChainLink nan_at;
   bool nan_in_matrix = false, masked_by_product = false;
   ChainLink masked_at;         ///< the product with that mask

@@ -56,7 +56,7 @@ std::optional<OverflowingCase> overflow_of(const Case& c, const Kernel& kernel, 
     while (flat < tensor.size() && std::isfinite(tensor.value(flat))) ++flat;
     if (flat == tensor.size()) continue;
     auto trace = find_origin(plan, found.inputs, name, flat, origin);
-    if (!trace || trace->origin.kind != "exp-overflow") continue;
+    if (!trace || trace->origin.kind != OriginKind::exp_overflow) continue;
     found.trace = std::move(*trace);
     return found;
   }

@@ -212,7 +212,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   evidence.trap = v.trap ? &*v.trap : nullptr;
   evidence.checks = v.checks ? &*v.checks : nullptr;
   evidence.properties = &v.properties_failed;
-  const bool overflow = trace && trace->origin.kind == "exp-overflow";
+  const bool overflow = trace && trace->origin.kind == OriginKind::exp_overflow;
   const bool has_program = !run.plan.modules.empty();  // a test's engine may have none
   if (overflow && options.meaning_seconds > 0)
     evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.inputs, run.backend,

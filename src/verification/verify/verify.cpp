@@ -43,12 +43,12 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   if (options.slice && !run.outcome.trap && element)
     v.slice = slice_element(run.plan, run.inputs, options.origin.machine, element->first, element->second);
   const bool only_expected = v.cause.starts_with(kExpectedFault);  // nothing of the kernel's
-  const bool asked = (v.verdict == "finding" && !only_expected) || options.element;
+  const bool asked = (v.verdict == Verdict::finding && !only_expected) || options.element;
   if (!options.diagnose || !asked) return;
   explain(run, options, v);
   decide(v);  // the cause now names the origin
   const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
-  if (v.verdict == "finding" && !only_expected && !placed) v.entry = entry_of(run.plan);
+  if (v.verdict == Verdict::finding && !only_expected && !placed) v.entry = entry_of(run.plan);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   decide(v);
 
   if (!program.blocks.empty()) {
-    if (options.diagnose && v.verdict == "finding") explain_some_blocks(*resolved.op, v);
+    if (options.diagnose && v.verdict == Verdict::finding) explain_some_blocks(*resolved.op, v);
     return v;
   }
   explain_finding({kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome, judged.reference},
