@@ -133,7 +133,6 @@ std::vector<std::string> module_definitions(const std::string& module) {
   std::string element, gate;
   std::getline(name, element, '.');
   std::getline(name, gate, '.');
-  const std::string widths = element == "bf16" ? "3" : element == "fp16" ? "2" : "1";
   const auto type = [](std::string format) {  // "bf16" is Bf16 in kernels/device/format.cuh
     format[0] = static_cast<char>(format[0] - 'a' + 'A');
     return format;
@@ -145,7 +144,7 @@ std::vector<std::string> module_definitions(const std::string& module) {
     if (gates == "fixed") return std::string("FixedHeadGate");
     return gates == "head" ? std::string("HeadGate") : type(gates);
   };
-  return {"ELEMENT=" + type(element), "GATE=" + policy(gate), "WIDTHS=" + widths};
+  return {"ELEMENT=" + type(element), "GATE=" + policy(gate)};
 }
 
 double seconds_compiling() {

@@ -18,9 +18,7 @@
 #include "chunk_state.cuh"
 #include "gate_gradient.cuh"
 
-// Shared memory: tiles of q, k and g, which the gradients replace in the end; do, v, S and D while they are
-// contracted, M afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the place too.
-// `Query`: the format of q.
+// A block's shared memory. `Query`: the format of q.
 template <class Format, class Gate, class Query>
 struct KeyShared {
   using Plain = typename StateOf<Format>::Type;
@@ -29,25 +27,26 @@ struct KeyShared {
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, 64>;
   using StateTile = Tile<Plain, 64>;
-  static constexpr int inputs_bytes = QueryTile::bytes + KeyTile::bytes + GateTile::bytes;
-  static constexpr int stage_bytes = 2 * ValueTile::bytes + 2 * StateTile::bytes;
-  static constexpr int products_bytes = StateTile::bytes + 64 * 4;
-  static constexpr bool early = inputs_bytes + stage_bytes <= 101376;
-  static constexpr int inputs_offset = early ? stage_bytes : (products_bytes + 15) / 16 * 16;
-  static constexpr int bytes =
-      early ? inputs_bytes + stage_bytes
-            : (inputs_offset + inputs_bytes > stage_bytes ? inputs_offset + inputs_bytes : stage_bytes);
+  static constexpr assay::channel::KeysLayout layout{
+      sizes_of_format<Format>, int(sizeof(typename Gate::Bits)), int(sizeof(typename Query::Bits))};
+  static constexpr bool early = layout.early;
   char* base;
 
   __device__ char* cotangents() const { return base; }
-  __device__ char* values() const { return base + ValueTile::bytes; }
-  __device__ char* states() const { return base + 2 * ValueTile::bytes; }
-  __device__ char* adjoints() const { return base + 2 * ValueTile::bytes + StateTile::bytes; }
+  __device__ char* values() const { return at<layout.values_offset>(); }
+  __device__ char* states() const { return at<layout.states_offset>(); }
+  __device__ char* adjoints() const { return at<layout.adjoints_offset>(); }
   __device__ char* products() const { return base; }
-  __device__ float* diagonal() const { return reinterpret_cast<float*>(base + StateTile::bytes); }
-  __device__ char* queries() const { return base + inputs_offset; }
-  __device__ char* keys() const { return queries() + QueryTile::bytes; }
-  __device__ char* gates() const { return keys() + KeyTile::bytes; }
+  __device__ float* diagonal() const { return reinterpret_cast<float*>(at<layout.diagonal_offset>()); }
+  __device__ char* queries() const { return at<layout.queries_offset>(); }
+  __device__ char* keys() const { return at<layout.keys_offset>(); }
+  __device__ char* gates() const { return at<layout.gates_offset>(); }
+
+ private:
+  template <int offset>
+  __device__ char* at() const {
+    return base + offset;
+  }
 };
 
 // A block's part of the tensors of q, k and g, and of their gradients.

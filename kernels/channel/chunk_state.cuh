@@ -7,6 +7,7 @@
 #include "../device/decay.cuh"
 #include "../device/shape.cuh"
 #include "../device/tile.cuh"
+#include "chunk_layout.h"
 #include "pass.cuh"
 
 template <class Format, class Gate, int columns, class Key>
@@ -16,10 +17,11 @@ struct StateStage {
   using KeyTile = Tile<Key, 64>;
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, columns>;
-  static constexpr int gate_offset = KeyTile::bytes, value_offset = gate_offset + GateTile::bytes;
-  static constexpr int bytes = value_offset + ValueTile::bytes;
-  static constexpr int count =
-      3 * bytes <= 75776 ? 3 : 2;  // 74 KiB: three blocks on a multiprocessor of sm_90
+  static constexpr assay::channel::StateStageLayout layout{
+      int(sizeof(typename Key::Bits)), int(sizeof(typename Gate::Bits)), int(sizeof(typename Format::Bits)),
+      columns};
+  static constexpr int gate_offset = layout.gate_offset, value_offset = layout.value_offset,
+                       bytes = layout.bytes, count = layout.count;
 };
 
 // One warp's 16 key channels of a chunk: lane holds channels 2 (lane/4) + {0, 1} of the 16 tokens from 16

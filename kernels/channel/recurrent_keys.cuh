@@ -1,9 +1,8 @@
 // Gradients token by token, third scan: G again (recurrent_values.cuh), with S again from what the first scan
 // kept:
-//   dk_t = G_t v_t          dg_t = e^{g_t} rowsum(S_{t-1} (.) G_t)          dinitial_state: G before the
-//   first token
-// A block's rows are key channels, its columns value channels. Exclusive also, with c_t = scale q_t (do_t .
-// v_t),
+//   dk_t = G_t v_t     dg_t = e^{g_t} rowsum(S_{t-1} (.) G_t)     dinitial_state: G before the first token
+// A block's rows are key channels, its columns value channels. Exclusive also, with
+// c_t = scale q_t (do_t . v_t),
 //   dk_t = G_t v_t + u c_t          du = sum_t k_t c_t, one sum per chunk
 #pragma once
 #include "recurrent_queries.cuh"

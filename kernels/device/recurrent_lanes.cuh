@@ -5,16 +5,18 @@
 #pragma once
 #include "decay.cuh"
 #include "format.cuh"
+#include "scan_layout.h"
 
-constexpr int segment = 8;                              // tokens
+constexpr int segment = assay::device::segment_tokens;
 constexpr int chunk_bits = 6, chunk = 1 << chunk_bits;  // tokens between states that are kept
+static_assert(chunk == assay::device::kept_tokens);
 constexpr int segments = chunk / segment;
 
 // How `capacity` columns lie over lanes.
 template <int capacity>
 struct Columns {
-  static constexpr int per_lane = capacity < 64 ? capacity / 8 : 8, lanes = capacity / per_lane,
-                       rows = 128 / lanes;
+  static constexpr assay::device::ColumnsLayout layout{capacity};
+  static constexpr int per_lane = layout.per_lane, lanes = layout.lanes, rows = layout.rows;
   static __device__ int of(int lane, int i) {
     return per_lane == 2 ? 2 * lane + i : 4 * (lane + lanes * (i >> 2)) + (i & 3);
   }

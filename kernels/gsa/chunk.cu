@@ -5,13 +5,12 @@
 // bf16, else fp32: what is below fp16's range counts beside large states.
 //   gsa_transpose         states [N, H, K, M] to [N, H, M, K], or back
 //   gsa_chunk_state_C     states S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T at chunk starts, and the final one;
-//   C of
-//                         their columns per block
+//                         C of their columns per block
 //   gsa_chunk_readout     x = scale S d: (c, d, x) = (k, q, y)
 //   gsa_softmax           p from y
 //   gsa_chunk_output      o = scale S^T w: (c, w, o) = (v, p, o), backward (k, dy, dq)
 //   s, g [token, H, M]; c, d, o [token, H, C']; y [token, H, M] fp32; states [N, H, M, C'] fp32
-//   operands, plain: workspaces as in ../channel/chunk_state.cuh; sequences, chunks, `vector`, WIDTHS as in
+//   operands, plain: workspaces as in ../channel/chunk_state.cuh; sequences, chunks, `vector` as in
 //   ../gla/chunk.cu
 // Grids (x): state N H ceil(M/64) ceil(C'/C), readout chunks H ceil(M/64), output chunks H, softmax
 // ceil(rows/4), transpose ceil(count/128); 128 threads.
@@ -43,10 +42,10 @@ extern "C" __global__ void __launch_bounds__(128)
                                                   1.0f, Shape{heads, slots, channels, vector != 0});         \
   }
 
-#if WIDTHS & 1
+#if SCAN_WIDTHS(ELEMENT) & 32
 STATE_KERNEL(32)
 #endif
-#if WIDTHS & 2
+#if SCAN_WIDTHS(ELEMENT) & 64
 STATE_KERNEL(64)
 #endif
 

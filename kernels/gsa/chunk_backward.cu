@@ -37,10 +37,10 @@ extern "C" __global__ void __launch_bounds__(128)
         scale, Shape{heads, slots, channels, vector != 0});                                             \
   }
 
-#if WIDTHS & 1
+#if SCAN_WIDTHS(ELEMENT) & 32
 ADJOINT_KERNEL(32)
 #endif
-#if WIDTHS & 2
+#if SCAN_WIDTHS(ELEMENT) & 64
 ADJOINT_KERNEL(64)
 #endif
 

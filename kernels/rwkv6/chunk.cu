@@ -1,9 +1,9 @@
 // rwkv6.chunk, forward: gla.chunk (../gla/chunk.cu) read out before each token's own write, with a bonus for
-// it. Two launches: rwkv6_chunk_state_V (states at chunk starts and the final state), then
+// it. Two launches: rwkv6_chunk_state_C (states at chunk starts and the final state), then
 // rwkv6_chunk_output. Built once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (r, k, v, u, o)
 // -DGATE=Bf16|Fp16|Fp32 (w).
 //   r, k [token, H, K]; v, o [token, H, V]; w [token, H, K] log decays <= 0; u [H, K]
-//   initial_state (or null), final_state [N, H, K, V] fp32; states, sequences, chunks, WIDTHS, grids and
+//   initial_state (or null), final_state [N, H, K, V] fp32; states, sequences, chunks, grids and
 //   `vector` as in ../gla/chunk.cu
 #include "../channel/chunk_output.cuh"
 
@@ -28,10 +28,10 @@ using Decay = GATE;
                                                    Shape{heads, key_channels, value_channels, vector != 0}); \
   }
 
-#if WIDTHS & 1
+#if SCAN_WIDTHS(ELEMENT) & 32
 STATE_KERNEL(32)
 #endif
-#if WIDTHS & 2
+#if SCAN_WIDTHS(ELEMENT) & 64
 STATE_KERNEL(64)
 #endif
 OUTPUT_KERNEL(3)  // blocks per multiprocessor that there are registers for: with more the compiler spills

@@ -1,9 +1,9 @@
 // rwkv6.chunk, backward: the launches of gla.chunk (../gla/chunk_backward.cu) with an exclusive readout, then
-// the sum of du over chunks: rwkv6_chunk_states_V, rwkv6_chunk_adjoints_V, rwkv6_chunk_values,
+// the sum of du over chunks: rwkv6_chunk_states_C, rwkv6_chunk_adjoints_C, rwkv6_chunk_values,
 // rwkv6_chunk_keys, rwkv6_bonus_total (bonus_total.cuh). Built once per pair of formats:
 // -DELEMENT=Bf16|Fp16|Fp32 (r, k, v, u, do, dr, dk, dv, du) -DGATE=Bf16|Fp16|Fp32 (w, dw).
 //   r, k, w, dr, dk, dw [token, H, K]; v, do, dv [token, H, V]; u, du [H, K]
-//   bonus_sums: workspace [chunk][H][K] fp32; all else, WIDTHS, grids and `vector` as there
+//   bonus_sums: workspace [chunk][H][K] fp32; all else, grids and `vector` as there
 #include "../channel/chunk_keys.cuh"
 #include "../channel/chunk_output.cuh"
 #include "bonus_total.cuh"
@@ -28,10 +28,10 @@ using Decay = GATE;
         sequences, scale, Shape{heads, key_channels, value_channels, vector != 0});                         \
   }
 
-#if WIDTHS & 1
+#if SCAN_WIDTHS(ELEMENT) & 32
 SCAN_KERNELS(32)
 #endif
-#if WIDTHS & 2
+#if SCAN_WIDTHS(ELEMENT) & 64
 SCAN_KERNELS(64)
 #endif
 
