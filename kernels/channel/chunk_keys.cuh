@@ -366,6 +366,51 @@ struct KeyGradients {
   }
 };
 
+// Where a block's tensors begin, and how they come into its shared memory. Of q, k and g: the block's first
+// token and channel; of do and v: its first token; of S and D: the chunk's, the block's first key channel.
+template <class Format, class Gate, class Query, class Gradients>
+struct KeyInputs {
+  using Shared = KeyShared<Format, Gate, Query>;
+  using StateBits = typename Shared::Plain::Bits;
+  const typename Query::Bits* q;
+  const typename Format::Bits* k;
+  const typename Gate::Bits* g;  // or null
+  const typename Format::Bits *d_o, *v;
+  const StateBits *S, *D;
+  KeyPlace place;
+  i64 value_stride;                // from token to token
+  int values, padded_values;       // channels
+  int padded_keys, live_keys;      // of the states' rows; from the block's first on
+
+  __device__ __forceinline__ void load_keys(const Shared& shared) const {
+    if constexpr (Gradients::of_keys)
+      load_tile<typename Shared::QueryTile, 128>(shared.queries(), q, place.stride, place.rows, place.channels,
+                                                 place.vector);
+    load_tile<typename Shared::KeyTile, 128>(shared.keys(), k, place.stride, place.rows, place.channels,
+                                             place.vector);
+    if (g != nullptr)
+      load_tile<typename Shared::GateTile, 128>(shared.gates(), g, place.stride, place.rows, place.channels,
+                                                place.vector);
+    else
+#pragma unroll 1
+      for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
+        reinterpret_cast<u32*>(shared.gates())[i] = 0;
+  }
+  // 64 value channels from `begin` on.
+  __device__ __forceinline__ void load_values(const Shared& shared, int begin) const {
+    load_tile<typename Shared::ValueTile, 128>(shared.cotangents(), d_o + begin, value_stride, place.rows,
+                                               values - begin, place.vector);
+    load_tile<typename Shared::ValueTile, 128>(shared.values(), v + begin, value_stride, place.rows,
+                                               values - begin, place.vector);
+    const i64 from = i64(begin) * padded_keys;
+    const int live = padded_values - begin;
+    load_tile<typename Shared::StateTile, 128>(shared.states(), S + from, padded_keys, live, live_keys, true);
+    if constexpr (Gradients::of_keys)
+      load_tile<typename Shared::StateTile, 128>(shared.adjoints(), D + from, padded_keys, live, live_keys,
+                                                 true);
+  }
+};
+
 // states, adjoints: S and D as plain matrices (PlainStates). u [H, K] and du [chunk][H][K], this chunk's part
 // of the bonus's gradient, where exclusive; else null. `Gradients` is what becomes of the gradients:
 // GradientTensors, or another of its form; where it takes none of keys, q and adjoints are not read.
@@ -376,7 +421,6 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
                                            const char* states, const char* adjoints, const Gradients& to,
                                            float* du, const i64* chunks, float scale, Shape shape) {
   using Shared = KeyShared<Format, Gate, Query>;
-  using Plain = typename Shared::Plain;
   extern __shared__ __align__(16) char base[];
   const Shared shared{base};
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
@@ -386,46 +430,31 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
   const i64 first = chunks[2 * i64(chunk)];
   const int rows = int(chunks[2 * i64(chunk) + 1]);
   const i64 token = first * shape.heads + head;
-  const i64 key_stride = i64(shape.heads) * K, value_stride = i64(shape.heads) * V;
   const i64 keys_at = token * K + key_begin, values_at = token * V;
   const int padded_keys = shape.key_groups() * 16, padded_values = shape.value_groups() * 16;
   const i64 state_at = (i64(chunk) * shape.heads + head) * padded_values * padded_keys + key_begin;
 
-  const KeyPlace place{keys_at, key_stride, rows, K - key_begin, shape.vector};
-
-  const auto load_inputs = [&] {
-    if constexpr (Gradients::of_keys)
-      load_tile<typename Shared::QueryTile, 128>(shared.queries(), q + keys_at, key_stride, rows,
-                                                 K - key_begin, shape.vector);
-    load_tile<typename Shared::KeyTile, 128>(shared.keys(), k + keys_at, key_stride, rows, K - key_begin,
-                                             shape.vector);
-    if (g != nullptr)
-      load_tile<typename Shared::GateTile, 128>(shared.gates(), g + keys_at, key_stride, rows, K - key_begin,
-                                                shape.vector);
-    else
-#pragma unroll 1
-      for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
-        reinterpret_cast<u32*>(shared.gates())[i] = 0;
-  };
-  const auto load_values = [&](int begin) {
-    load_tile<typename Shared::ValueTile, 128>(shared.cotangents(), d_o + values_at + begin, value_stride,
-                                               rows, V - begin, shape.vector);
-    load_tile<typename Shared::ValueTile, 128>(shared.values(), v + values_at + begin, value_stride, rows,
-                                               V - begin, shape.vector);
-    const i64 from = state_at + i64(begin) * padded_keys;
-    const int count = padded_keys - key_begin, live = padded_values - begin;
-    const auto* S = reinterpret_cast<const typename Plain::Bits*>(states) + from;
-    const auto* D = reinterpret_cast<const typename Plain::Bits*>(adjoints) + from;
-    load_tile<typename Shared::StateTile, 128>(shared.states(), S, padded_keys, live, count, true);
-    if constexpr (Gradients::of_keys)
-      load_tile<typename Shared::StateTile, 128>(shared.adjoints(), D, padded_keys, live, count, true);
-  };
+  const KeyPlace place{keys_at, i64(shape.heads) * K, rows, K - key_begin, shape.vector};
+  using Inputs = KeyInputs<Format, Gate, Query, Gradients>;
+  const Inputs in{q + keys_at,
+                  k + keys_at,
+                  g == nullptr ? nullptr : g + keys_at,
+                  d_o + values_at,
+                  v + values_at,
+                  reinterpret_cast<const typename Inputs::StateBits*>(states) + state_at,
+                  reinterpret_cast<const typename Inputs::StateBits*>(adjoints) + state_at,
+                  place,
+                  i64(shape.heads) * V,
+                  V,
+                  padded_values,
+                  padded_keys,
+                  padded_keys - key_begin};
 
   using Channels = KeyGradients<Format, Gate, Pass, Query, Gradients>;
   typename Channels::Contractions contractions;
   contractions.clear();
-  load_values(0);
-  if (Shared::early) load_inputs();
+  in.load_values(shared, 0);
+  if (Shared::early) in.load_keys(shared);
   commit_copies();
   for (int begin = 0; begin < V; begin += 64) {
     wait_copies<0>();
@@ -435,12 +464,12 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
     for (int group = 0; group < groups; ++group) contractions.add(shared, 16 * group, warp, lane);
     __syncthreads();  // everyone is done with these value channels
     if (begin + 64 < V) {
-      load_values(begin + 64);
+      in.load_values(shared, begin + 64);
       commit_copies();
     }
   }
   if (!Shared::early) {
-    load_inputs();
+    in.load_keys(shared);
     commit_copies();
   }
   contractions.store_products(shared, scale, warp, lane);

@@ -35,6 +35,28 @@ struct Columns {
   }
 };
 
+// The lane's columns of one row of a state in a tensor, which begins at `row`; zeros where there is no tensor
+// (null), row (not live) or column.
+template <class Lanes>
+__device__ __forceinline__ void load_row(float (&x)[Lanes::per_lane], const float* tensor, i64 row, bool live,
+                                         int columns, int lane) {
+#pragma unroll
+  for (int i = 0; i < Lanes::per_lane; ++i) {
+    const int column = Lanes::of(lane, i);
+    x[i] = tensor != nullptr && live && column < columns ? tensor[row + column] : 0.0f;
+  }
+}
+// Nothing is stored where there is no tensor, row or column.
+template <class Lanes>
+__device__ __forceinline__ void store_row(float* tensor, i64 row, bool live, int columns, int lane,
+                                          const float (&x)[Lanes::per_lane]) {
+#pragma unroll
+  for (int i = 0; i < Lanes::per_lane; ++i) {
+    const int column = Lanes::of(lane, i);
+    if (tensor != nullptr && live && column < columns) tensor[row + column] = x[i];
+  }
+}
+
 // Sums of x[step] over the lanes of a row: the lane gets that of step lane / (lanes / 8). All steps are added
 // in the same order, so that a token's sum does not depend on its place in the segment.
 template <int lanes>
