@@ -378,14 +378,14 @@ struct KeyInputs {
   const typename Format::Bits *d_o, *v;
   const StateBits *S, *D;
   KeyPlace place;
-  i64 value_stride;                // from token to token
-  int values, padded_values;       // channels
-  int padded_keys, live_keys;      // of the states' rows; from the block's first on
+  i64 value_stride;            // from token to token
+  int values, padded_values;   // channels
+  int padded_keys, live_keys;  // of the states' rows; from the block's first on
 
   __device__ __forceinline__ void load_keys(const Shared& shared) const {
     if constexpr (Gradients::of_keys)
-      load_tile<typename Shared::QueryTile, 128>(shared.queries(), q, place.stride, place.rows, place.channels,
-                                                 place.vector);
+      load_tile<typename Shared::QueryTile, 128>(shared.queries(), q, place.stride, place.rows,
+                                                 place.channels, place.vector);
     load_tile<typename Shared::KeyTile, 128>(shared.keys(), k, place.stride, place.rows, place.channels,
                                              place.vector);
     if (g != nullptr)
@@ -418,8 +418,10 @@ template <class Format, class Gate, class Pass, class Query = Format, class Grad
 __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const typename Format::Bits* k,
                                            const typename Format::Bits* v, const typename Gate::Bits* g,
                                            const typename Format::Bits* u, const typename Format::Bits* d_o,
-                                           const char* states, const char* adjoints, const Gradients& to,
-                                           float* du, const i64* chunks, float scale, Shape shape) {
+                                           const typename StateOf<Format>::Type::Bits* states,
+                                           const typename StateOf<Format>::Type::Bits* adjoints,
+                                           const Gradients& to, float* du, const i64* chunks, float scale,
+                                           Shape shape) {
   using Shared = KeyShared<Format, Gate, Query>;
   extern __shared__ __align__(16) char base[];
   const Shared shared{base};
@@ -441,8 +443,8 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
                   g == nullptr ? nullptr : g + keys_at,
                   d_o + values_at,
                   v + values_at,
-                  reinterpret_cast<const typename Inputs::StateBits*>(states) + state_at,
-                  reinterpret_cast<const typename Inputs::StateBits*>(adjoints) + state_at,
+                  states + state_at,
+                  adjoints + state_at,
                   place,
                   i64(shape.heads) * V,
                   V,

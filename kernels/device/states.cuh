@@ -41,8 +41,8 @@ struct OperandStates {
   }
   __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
                                         int lane, const float (&x)[2][4]) const {
-    store(to + (chunk * shape.value_groups() + value_group) * group_stride(shape) + key_place(key_group), shape,
-          lane, x);
+    store(to + (chunk * shape.value_groups() + value_group) * group_stride(shape) + key_place(key_group),
+          shape, lane, x);
   }
 };
 template <class Format, class Keys>
@@ -61,8 +61,8 @@ struct PlainStates {
   }
   __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
                                         int lane, const float (&x)[2][4]) const {
-    store(to + (chunk * shape.value_groups() + value_group) * group_stride(shape) + key_place(key_group), shape,
-          lane, x);
+    store(to + (chunk * shape.value_groups() + value_group) * group_stride(shape) + key_place(key_group),
+          shape, lane, x);
   }
 };
 

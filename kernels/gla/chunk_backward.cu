@@ -14,22 +14,25 @@
 
 using Element = ELEMENT;
 using Decay = GATE;
+using Kept = StateOf<Element>::Type;
 
-#define SCAN_KERNELS(columns)                                                                               \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_states_##columns(                             \
-      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g, const float* initial_state,     \
-      char* states, const i64* sequences, int heads, int key_channels, int value_channels, int vector) {    \
-    chunk_state<Element, Decay, columns, Forward>(k, v, g, initial_state, nullptr,                          \
-                                                  PlainStates<Element>{states}, sequences, 1.0f,            \
-                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
-  }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_adjoints_##columns(                           \
-      const Element::Bits* q, const Element::Bits* d_o, const Decay::Bits* g, const float* dfinal_state,    \
-      float* dinitial_state, char* adjoint_operands, char* adjoints, const i64* sequences, float scale,     \
-      int heads, int key_channels, int value_channels, int vector) {                                        \
-    chunk_state<Element, Decay, columns, Backward>(                                                         \
-        q, d_o, g, dfinal_state, dinitial_state, BothStates<Element>{{adjoint_operands}, {adjoints}},       \
-        sequences, scale, Shape{heads, key_channels, value_channels, vector != 0});                         \
+#define SCAN_KERNELS(columns)                                                                            \
+  extern "C" __global__ void __launch_bounds__(128)                                                      \
+      gla_chunk_states_##columns(const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,   \
+                                 const float* initial_state, Kept::Bits* states, const i64* sequences,   \
+                                 int heads, int key_channels, int value_channels, int vector) {          \
+    chunk_state<Element, Decay, columns, Forward>(                                                       \
+        k, v, g, initial_state, nullptr, PlainStates<Element, NeighbourKeys>{states}, sequences, 1.0f,   \
+        Shape{heads, key_channels, value_channels, vector != 0});                                        \
+  }                                                                                                      \
+  extern "C" __global__ void __launch_bounds__(128) gla_chunk_adjoints_##columns(                        \
+      const Element::Bits* q, const Element::Bits* d_o, const Decay::Bits* g, const float* dfinal_state, \
+      float* dinitial_state, char* adjoint_operands, Kept::Bits* adjoints, const i64* sequences,         \
+      float scale, int heads, int key_channels, int value_channels, int vector) {                        \
+    chunk_state<Element, Decay, columns, Backward>(                                                      \
+        q, d_o, g, dfinal_state, dinitial_state,                                                         \
+        BothStates<Element, NeighbourKeys>{{adjoint_operands}, {adjoints}}, sequences, scale,            \
+        Shape{heads, key_channels, value_channels, vector != 0});                                        \
   }
 
 #if SCAN_WIDTHS(ELEMENT) & 32
@@ -49,9 +52,10 @@ extern "C" __global__ void __launch_bounds__(128, 3)
 
 extern "C" __global__ void __launch_bounds__(128, 2)
     gla_chunk_keys(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,
-                   const Decay::Bits* g, const Element::Bits* d_o, const char* states, const char* adjoints,
-                   Element::Bits* dq, Element::Bits* dk, Decay::Bits* dg, const i64* chunks, float scale,
-                   int heads, int key_channels, int value_channels, int vector) {
+                   const Decay::Bits* g, const Element::Bits* d_o, const Kept::Bits* states,
+                   const Kept::Bits* adjoints, Element::Bits* dq, Element::Bits* dk, Decay::Bits* dg,
+                   const i64* chunks, float scale, int heads, int key_channels, int value_channels,
+                   int vector) {
   chunk_keys<Element, Decay, Forward>(q, k, v, g, nullptr, d_o, states, adjoints,
                                       GradientTensors<Element, Decay>{dq, dk, dg}, nullptr, chunks, scale,
                                       Shape{heads, key_channels, value_channels, vector != 0});

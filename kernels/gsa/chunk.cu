@@ -32,14 +32,14 @@ extern "C" __global__ void __launch_bounds__(128)
   softmax<Weight>(y, p, rows, slots);
 }
 
-#define STATE_KERNEL(columns)                                                                                \
-  extern "C" __global__ void __launch_bounds__(128)                                                          \
-      gsa_chunk_state_##columns(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,        \
-                                const float* initial_state, float* final_state, char* operands, char* plain, \
-                                const i64* sequences, int heads, int slots, int channels, int vector) {      \
-    chunk_state<Element, Decay, columns, Forward>(s, c, g, initial_state, final_state,                       \
-                                                  GivenStates<Element>{{{operands}, {plain}}}, sequences,    \
-                                                  1.0f, Shape{heads, slots, channels, vector != 0});         \
+#define STATE_KERNEL(columns)                                                                              \
+  extern "C" __global__ void __launch_bounds__(128) gsa_chunk_state_##columns(                             \
+      const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g, const float* initial_state,    \
+      float* final_state, char* operands, Weight::Bits* plain, const i64* sequences, int heads, int slots, \
+      int channels, int vector) {                                                                          \
+    chunk_state<Element, Decay, columns, Forward>(                                                         \
+        s, c, g, initial_state, final_state, GivenStates<Element, NeighbourKeys>{{{operands}, {plain}}},   \
+        sequences, 1.0f, Shape{heads, slots, channels, vector != 0});                                      \
   }
 
 #if SCAN_WIDTHS(ELEMENT) & 32
@@ -51,8 +51,8 @@ STATE_KERNEL(64)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gsa_chunk_readout(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,
-                      const Element::Bits* d, const char* plain, float* x, const i64* chunks, float scale,
-                      int heads, int slots, int channels, int vector) {
+                      const Element::Bits* d, const Weight::Bits* plain, float* x, const i64* chunks,
+                      float scale, int heads, int slots, int channels, int vector) {
   chunk_keys<Element, Decay, Forward>(nullptr, s, c, g, nullptr, d, plain, nullptr, SlotReadout{x}, nullptr,
                                       chunks, scale, Shape{heads, slots, channels, vector != 0});
 }

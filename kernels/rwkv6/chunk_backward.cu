@@ -10,22 +10,25 @@
 
 using Element = ELEMENT;
 using Decay = GATE;
+using Kept = StateOf<Element>::Type;
 
-#define SCAN_KERNELS(columns)                                                                               \
-  extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_states_##columns(                           \
-      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w, const float* initial_state,     \
-      char* states, const i64* sequences, int heads, int key_channels, int value_channels, int vector) {    \
-    chunk_state<Element, Decay, columns, Forward>(k, v, w, initial_state, nullptr,                          \
-                                                  PlainStates<Element>{states}, sequences, 1.0f,            \
-                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
-  }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_adjoints_##columns(                         \
-      const Element::Bits* r, const Element::Bits* d_o, const Decay::Bits* w, const float* dfinal_state,    \
-      float* dinitial_state, char* adjoint_operands, char* adjoints, const i64* sequences, float scale,     \
-      int heads, int key_channels, int value_channels, int vector) {                                        \
-    chunk_state<Element, Decay, columns, ExclusiveBackward>(                                                \
-        r, d_o, w, dfinal_state, dinitial_state, BothStates<Element>{{adjoint_operands}, {adjoints}},       \
-        sequences, scale, Shape{heads, key_channels, value_channels, vector != 0});                         \
+#define SCAN_KERNELS(columns)                                                                            \
+  extern "C" __global__ void __launch_bounds__(128)                                                      \
+      rwkv6_chunk_states_##columns(const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w, \
+                                   const float* initial_state, Kept::Bits* states, const i64* sequences, \
+                                   int heads, int key_channels, int value_channels, int vector) {        \
+    chunk_state<Element, Decay, columns, Forward>(                                                       \
+        k, v, w, initial_state, nullptr, PlainStates<Element, NeighbourKeys>{states}, sequences, 1.0f,   \
+        Shape{heads, key_channels, value_channels, vector != 0});                                        \
+  }                                                                                                      \
+  extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_adjoints_##columns(                      \
+      const Element::Bits* r, const Element::Bits* d_o, const Decay::Bits* w, const float* dfinal_state, \
+      float* dinitial_state, char* adjoint_operands, Kept::Bits* adjoints, const i64* sequences,         \
+      float scale, int heads, int key_channels, int value_channels, int vector) {                        \
+    chunk_state<Element, Decay, columns, ExclusiveBackward>(                                             \
+        r, d_o, w, dfinal_state, dinitial_state,                                                         \
+        BothStates<Element, NeighbourKeys>{{adjoint_operands}, {adjoints}}, sequences, scale,            \
+        Shape{heads, key_channels, value_channels, vector != 0});                                        \
   }
 
 #if SCAN_WIDTHS(ELEMENT) & 32
@@ -47,9 +50,9 @@ extern "C" __global__ void __launch_bounds__(128, 3)
 extern "C" __global__ void __launch_bounds__(128, 2)
     rwkv6_chunk_keys(const Element::Bits* r, const Element::Bits* k, const Element::Bits* v,
                      const Decay::Bits* w, const Element::Bits* u, const Element::Bits* d_o,
-                     const char* states, const char* adjoints, Element::Bits* dr, Element::Bits* dk,
-                     Decay::Bits* dw, float* bonus_sums, const i64* chunks, float scale, int heads,
-                     int key_channels, int value_channels, int vector) {
+                     const Kept::Bits* states, const Kept::Bits* adjoints, Element::Bits* dr,
+                     Element::Bits* dk, Decay::Bits* dw, float* bonus_sums, const i64* chunks, float scale,
+                     int heads, int key_channels, int value_channels, int vector) {
   chunk_keys<Element, Decay, ExclusiveForward>(
       r, k, v, w, u, d_o, states, adjoints, GradientTensors<Element, Decay>{dr, dk, dw}, bonus_sums, chunks,
       scale, Shape{heads, key_channels, value_channels, vector != 0});
