@@ -10,33 +10,20 @@
 // Grids (x): N H ceil(K/64) ceil(V/C) and chunks H, 128 threads; C, shared memory: ../channel/chunk_layout.h.
 // Any K and V of at least 1; `vector` != 0 promises that K and V are multiples of 8 and all pointers 16-byte
 // aligned.
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_output.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;
 
-#define STATE_KERNEL(columns)                                                                               \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_state_##columns(                              \
-      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g, const float* initial_state,     \
-      float* final_state, char* states, const i64* sequences, int heads, int key_channels,                  \
-      int value_channels, int vector) {                                                                     \
-    chunk_state<Element, Decay, columns, Forward>(k, v, g, initial_state, final_state,                      \
-                                                  OperandStates<Element>{states}, sequences, 1.0f,          \
-                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
-  }
-#define OUTPUT_KERNEL(blocks)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128, blocks)                                           \
-      gla_chunk_output(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,        \
-                       const Decay::Bits* g, const char* states, Element::Bits* o, const i64* chunks, \
-                       float scale, int heads, int key_channels, int value_channels, int vector) {    \
-    chunk_output<Element, Decay, Forward>(q, k, v, g, nullptr, states, o, chunks, scale,              \
-                                          Shape{heads, key_channels, value_channels, vector != 0});   \
-  }
+#define STATE_KERNEL(columns) CHUNK_STATE_KERNEL(gla, columns)
+FOR_EACH_SCAN_WIDTH(STATE_KERNEL)
 
-#if SCAN_WIDTHS(ELEMENT) & 32
-STATE_KERNEL(32)
-#endif
-#if SCAN_WIDTHS(ELEMENT) & 64
-STATE_KERNEL(64)
-#endif
-OUTPUT_KERNEL(3)  // blocks per multiprocessor that there are registers for: with more the compiler spills
+// Three blocks on a multiprocessor: with more the compiler spills.
+extern "C" __global__ void __launch_bounds__(128, 3)
+    gla_chunk_output(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,
+                     const Decay::Bits* g, const char* states, Element::Bits* o, const i64* chunks,
+                     float scale, int heads, int key_channels, int value_channels, int vector) {
+  chunk_output<Element, Decay, Forward>(q, k, v, g, nullptr, states, o, chunks, scale,
+                                        Shape{heads, key_channels, value_channels, vector != 0});
+}

@@ -9,6 +9,7 @@
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
 // Grids (x): scans N H ceil(K/64) ceil(V/C), values chunks H, keys chunks H ceil(K/64); 128 threads; C as
 // there. `vector` != 0 promises that K and V are multiples of 8 and all pointers aligned.
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_keys.cuh"
 #include "../channel/chunk_output.cuh"
 
@@ -16,31 +17,8 @@ using Element = ELEMENT;
 using Decay = GATE;
 using Kept = StateOf<Element>::Type;
 
-#define SCAN_KERNELS(columns)                                                                            \
-  extern "C" __global__ void __launch_bounds__(128)                                                      \
-      gla_chunk_states_##columns(const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g,   \
-                                 const float* initial_state, Kept::Bits* states, const i64* sequences,   \
-                                 int heads, int key_channels, int value_channels, int vector) {          \
-    chunk_state<Element, Decay, columns, Forward>(                                                       \
-        k, v, g, initial_state, nullptr, PlainStates<Element, NeighbourKeys>{states}, sequences, 1.0f,   \
-        Shape{heads, key_channels, value_channels, vector != 0});                                        \
-  }                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_adjoints_##columns(                        \
-      const Element::Bits* q, const Element::Bits* d_o, const Decay::Bits* g, const float* dfinal_state, \
-      float* dinitial_state, char* adjoint_operands, Kept::Bits* adjoints, const i64* sequences,         \
-      float scale, int heads, int key_channels, int value_channels, int vector) {                        \
-    chunk_state<Element, Decay, columns, Backward>(                                                      \
-        q, d_o, g, dfinal_state, dinitial_state,                                                         \
-        BothStates<Element, NeighbourKeys>{{adjoint_operands}, {adjoints}}, sequences, scale,            \
-        Shape{heads, key_channels, value_channels, vector != 0});                                        \
-  }
-
-#if SCAN_WIDTHS(ELEMENT) & 32
-SCAN_KERNELS(32)
-#endif
-#if SCAN_WIDTHS(ELEMENT) & 64
-SCAN_KERNELS(64)
-#endif
+#define SCAN_KERNELS(columns) CHUNK_SCAN_KERNELS(gla, Backward, columns)
+FOR_EACH_SCAN_WIDTH(SCAN_KERNELS)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gla_chunk_values(const Element::Bits* q, const Element::Bits* k, const Element::Bits* d_o,

@@ -14,6 +14,7 @@
 //   ../gla/chunk.cu
 // Grids (x): state N H ceil(M/64) ceil(C'/C), readout chunks H ceil(M/64), output chunks H, softmax
 // ceil(rows/4), transpose ceil(count/128); 128 threads.
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
 #include "slots.cuh"
@@ -42,12 +43,7 @@ extern "C" __global__ void __launch_bounds__(128)
         sequences, 1.0f, Shape{heads, slots, channels, vector != 0});                                      \
   }
 
-#if SCAN_WIDTHS(ELEMENT) & 32
-STATE_KERNEL(32)
-#endif
-#if SCAN_WIDTHS(ELEMENT) & 64
-STATE_KERNEL(64)
-#endif
+FOR_EACH_SCAN_WIDTH(STATE_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gsa_chunk_readout(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,

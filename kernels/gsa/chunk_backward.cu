@@ -6,6 +6,7 @@
 //   gsa_chunk_values      dc
 //   gsa_chunk_keys        ds, dg, and dw where asked for; fp32
 //   gsa_add_slots, gsa_add_gates  ds and dg of both passes together
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
 #include "slots.cuh"
@@ -37,12 +38,7 @@ extern "C" __global__ void __launch_bounds__(128)
         sequences, scale, Shape{heads, slots, channels, vector != 0});                                     \
   }
 
-#if SCAN_WIDTHS(ELEMENT) & 32
-ADJOINT_KERNEL(32)
-#endif
-#if SCAN_WIDTHS(ELEMENT) & 64
-ADJOINT_KERNEL(64)
-#endif
+FOR_EACH_SCAN_WIDTH(ADJOINT_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gsa_chunk_values(const Weight::Bits* w, const Element::Bits* s, const Decay::Bits* g,

@@ -4,6 +4,7 @@
 // -DELEMENT=Bf16|Fp16|Fp32 (r, k, v, u, do, dr, dk, dv, du) -DGATE=Bf16|Fp16|Fp32 (w, dw).
 //   r, k, w, dr, dk, dw [token, H, K]; v, do, dv [token, H, V]; u, du [H, K]
 //   bonus_sums: workspace [chunk][H][K] fp32; all else, grids and `vector` as there
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_keys.cuh"
 #include "../channel/chunk_output.cuh"
 #include "bonus_total.cuh"
@@ -12,31 +13,8 @@ using Element = ELEMENT;
 using Decay = GATE;
 using Kept = StateOf<Element>::Type;
 
-#define SCAN_KERNELS(columns)                                                                            \
-  extern "C" __global__ void __launch_bounds__(128)                                                      \
-      rwkv6_chunk_states_##columns(const Element::Bits* k, const Element::Bits* v, const Decay::Bits* w, \
-                                   const float* initial_state, Kept::Bits* states, const i64* sequences, \
-                                   int heads, int key_channels, int value_channels, int vector) {        \
-    chunk_state<Element, Decay, columns, Forward>(                                                       \
-        k, v, w, initial_state, nullptr, PlainStates<Element, NeighbourKeys>{states}, sequences, 1.0f,   \
-        Shape{heads, key_channels, value_channels, vector != 0});                                        \
-  }                                                                                                      \
-  extern "C" __global__ void __launch_bounds__(128) rwkv6_chunk_adjoints_##columns(                      \
-      const Element::Bits* r, const Element::Bits* d_o, const Decay::Bits* w, const float* dfinal_state, \
-      float* dinitial_state, char* adjoint_operands, Kept::Bits* adjoints, const i64* sequences,         \
-      float scale, int heads, int key_channels, int value_channels, int vector) {                        \
-    chunk_state<Element, Decay, columns, ExclusiveBackward>(                                             \
-        r, d_o, w, dfinal_state, dinitial_state,                                                         \
-        BothStates<Element, NeighbourKeys>{{adjoint_operands}, {adjoints}}, sequences, scale,            \
-        Shape{heads, key_channels, value_channels, vector != 0});                                        \
-  }
-
-#if SCAN_WIDTHS(ELEMENT) & 32
-SCAN_KERNELS(32)
-#endif
-#if SCAN_WIDTHS(ELEMENT) & 64
-SCAN_KERNELS(64)
-#endif
+#define SCAN_KERNELS(columns) CHUNK_SCAN_KERNELS(rwkv6, ExclusiveBackward, columns)
+FOR_EACH_SCAN_WIDTH(SCAN_KERNELS)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     rwkv6_chunk_values(const Element::Bits* r, const Element::Bits* k, const Element::Bits* d_o,
