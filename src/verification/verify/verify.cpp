@@ -42,7 +42,7 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   const auto element = options.element ? options.element : violating_element(v);
   if (options.slice && !run.outcome.trap && element)
     v.slice = slice_element(run.plan, run.inputs, options.origin.machine, element->first, element->second);
-  const bool only_expected = v.cause.starts_with(kExpectedFault);  // nothing of the kernel's
+  const bool only_expected = v.cause.starts_with(name_of(FindingKind::expected));  // nothing of the kernel's
   const bool asked = (v.verdict == Verdict::finding && !only_expected) || options.element;
   if (!options.diagnose || !asked) return;
   explain(run, options, v);
