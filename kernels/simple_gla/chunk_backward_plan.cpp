@@ -58,13 +58,13 @@ void add_chunk_gradients(ScalarPlan& p) {
 ///        dk as dq and dk before the tokens' contraction, K/4 fused additions in a lane, 2 over lanes, 64
 ///        over tokens, 3 more; S (.) D: both copies rounded, K V/128 fused additions, 7 over lanes and warps,
 ///        e^L (ex2, 1), 3 more
-GatedAdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case& c) {
+AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const auto K = static_cast<double>(s.K);
   const double keys = contraction(c.dtype, K), values = contraction(c.dtype, static_cast<double>(s.V)),
                tokens = contraction(c.dtype, scalar_chunk), product = operand_error(c.dtype, 1);
   const bool split = c.dtype == Dtype::fp32;
-  GatedAdjointArithmetic a;
+  AdjointArithmetic a;
   a.state = a.adjoint = scalar_chunk_arithmetic(c);
   a.adjoint.write = compounded({split ? product : 0, gamma(3), tokens});
   a.state.readout = a.adjoint.readout = compounded({product, values, tokens, gamma(2)});

@@ -43,12 +43,12 @@ const char* const scalar_chunk_arithmetic_text =
 /// of itself while y > -1/2, and the addition factor S + dS rounds by u (|p| S + dS), of which u dS is in
 /// `write`: together 5 u (e^L - 1) <= 5.98 u L of e^-L, as L <= 0.3466. Else it is ex2, 4 u <= 11.6 u L. So
 /// `crossing` is 4 u, and at most 11.6 u per nat. The outer addition is `boundary`.
-GatedArithmetic scalar_chunk_arithmetic(const Case& c) {
+Arithmetic scalar_chunk_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
   const bool split = c.dtype == Dtype::fp32;
   const double product = operand_error(c.dtype, 1);
-  GatedArithmetic a;
+  Arithmetic a;
   a.chunk = scalar_chunk;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 7.3 * u;

@@ -15,12 +15,12 @@ inline constexpr int64_t scan_columns = 32;
 /// Its blocks.
 int64_t scan_blocks(const Sizes&);
 
-GatedArithmetic scalar_chunk_arithmetic(const Case&);
+Arithmetic scalar_chunk_arithmetic(const Case&);
 /// One line for a kernel's row.
 extern const char* const scalar_chunk_arithmetic_text;
 
 /// The gradients in chunks.
 void add_chunk_gradients(ScalarPlan&);
-GatedAdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case&);
+AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case&);
 
 }  // namespace assay::gated

@@ -101,13 +101,13 @@ void add_backward(ScalarPlan& p) {
 ///
 /// The decays. A gate in log2 units has 1.23 u; a block's own sum has at most 6 additions, the sums of the
 /// blocks between one more each, and two join the three parts: 9.3 u per nat and one u per block.
-GatedArithmetic parallel_arithmetic(const Case& c) {
+Arithmetic parallel_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const auto blocks = static_cast<double>(blocks_of(c));
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
                tokens = contraction(c.dtype, block_tokens), product = operand_error(c.dtype, 1);
   const bool split = c.dtype == Dtype::fp32;
-  GatedArithmetic a = scalar_chunk_arithmetic(c);
+  Arithmetic a = scalar_chunk_arithmetic(c);
   a.chunk = std::max<int64_t>(s.T, 1);
   a.decay_per_nat = 1.01 * (9.3 + blocks) * u;
   a.write = compounded({split ? product : 0, tokens, gamma(blocks + 1)});
@@ -120,14 +120,14 @@ GatedArithmetic parallel_arithmetic(const Case& c) {
 /// k dk of a row, 16 fused additions and 2 over lanes for each of K/64 slices, 64 over tokens; those of whole
 /// blocks, 16 fused additions and 7 over lanes and warps, then a share of (blocks)^2 / 4 of them per thread
 /// and 7 over threads. S_0 (.) dS_T takes K V / 128 fused additions and 7.
-GatedAdjointArithmetic parallel_adjoint_arithmetic(const Case& c) {
+AdjointArithmetic parallel_adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const auto blocks = static_cast<double>(blocks_of(c)), K = static_cast<double>(s.K),
              V = static_cast<double>(s.V), slices = std::ceil(K / 64);
   const double keys = contraction(c.dtype, K), values = contraction(c.dtype, V),
                tokens = contraction(c.dtype, block_tokens), product = operand_error(c.dtype, 1);
   const bool split = c.dtype == Dtype::fp32;
-  GatedAdjointArithmetic a;
+  AdjointArithmetic a;
   a.state = a.adjoint = parallel_arithmetic(c);
   a.adjoint.write = compounded({split ? product : 0, tokens, gamma(blocks + 3)});
   a.state.readout = a.adjoint.readout = compounded({product, values, tokens, gamma(2 + blocks + 1)});

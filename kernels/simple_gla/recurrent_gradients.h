@@ -8,6 +8,6 @@ namespace assay::gated {
 inline constexpr int64_t kept_every = 64;
 
 void add_recurrent_gradients(ScalarPlan&);
-GatedAdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case&);
+AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case&);
 
 }  // namespace assay::gated

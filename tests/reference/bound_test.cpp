@@ -112,19 +112,19 @@ void judge(const ReferenceOutput& reference, size_t at, Value got, uint64_t seed
 
 enum class Model { recurrent, chunk, worst_case };
 
-void run_batch(Model model, const Draw& draw, bool flush, const GatedArithmetic& scaled_by, uint64_t seed,
+void run_batch(Model model, const Draw& draw, bool flush, const Arithmetic& scaled_by, uint64_t seed,
                Worst& worst) {
   Batch batch;
   draw_batch(draw, seed, batch);
   const int64_t K = batch.problem.sizes.K;
-  GatedArithmetic a =
+  Arithmetic a =
       model == Model::chunk ? ChunkModel::arithmetic(K, flush) : RecurrentModel::arithmetic(K, flush);
   if (model == Model::worst_case && seed % 2) {
     a = ChunkModel::arithmetic(K, flush);
     a.chunk = 3, a.crossing = 0x1p-18, a.crossing_per_nat = 0x1p-18;
     a.write_decayed = 0x1p-18, a.readout_decayed = 0x1p-18;
   }
-  const GatedArithmetic truth = a;
+  const Arithmetic truth = a;
   a.decay *= scaled_by.decay, a.decay_per_nat *= scaled_by.decay_per_nat, a.write *= scaled_by.write,
       a.step *= scaled_by.step;
   a.write_decayed *= scaled_by.write_decayed, a.readout_decayed *= scaled_by.readout_decayed;
@@ -151,7 +151,7 @@ void run_batch(Model model, const Draw& draw, bool flush, const GatedArithmetic&
   }
 }
 
-constexpr GatedArithmetic kAsDeclared{.decay = 1,
+constexpr Arithmetic kAsDeclared{.decay = 1,
                                       .decay_per_nat = 1,
                                       .write = 1,
                                       .step = 1,
@@ -164,7 +164,7 @@ constexpr GatedArithmetic kAsDeclared{.decay = 1,
                                       .underflow = 1};
 
 Worst run_batches(Model model, const Draw& draw, bool flush, int batches,
-                  const GatedArithmetic& scaled_by = kAsDeclared) {
+                  const Arithmetic& scaled_by = kAsDeclared) {
   Worst worst;
   const int count = std::max(1, static_cast<int>(batches * count_scale()));
   for (int i = 0; i < count; ++i)
@@ -211,13 +211,13 @@ TEST(Bound, is_reached_by_arithmetic_that_errs_as_far_as_it_declares) {
 }
 
 TEST(Bound, with_any_coefficient_halved_below_the_truth_is_seen_to_fail) {
-  const double GatedArithmetic::*coefficients[] = {
-      &GatedArithmetic::decay,          &GatedArithmetic::decay_per_nat,    &GatedArithmetic::write,
-      &GatedArithmetic::step,           &GatedArithmetic::boundary,         &GatedArithmetic::readout,
-      &GatedArithmetic::crossing,       &GatedArithmetic::crossing_per_nat, &GatedArithmetic::write_decayed,
-      &GatedArithmetic::readout_decayed};
+  const double Arithmetic::*coefficients[] = {
+      &Arithmetic::decay,          &Arithmetic::decay_per_nat,    &Arithmetic::write,
+      &Arithmetic::step,           &Arithmetic::boundary,         &Arithmetic::readout,
+      &Arithmetic::crossing,       &Arithmetic::crossing_per_nat, &Arithmetic::write_decayed,
+      &Arithmetic::readout_decayed};
   for (auto coefficient : coefficients) {
-    GatedArithmetic halved = kAsDeclared;
+    Arithmetic halved = kAsDeclared;
     const_cast<double&>(halved.*coefficient) = 0.5;
     Draw draw;
     draw.positive = true;
@@ -226,7 +226,7 @@ TEST(Bound, with_any_coefficient_halved_below_the_truth_is_seen_to_fail) {
 }
 
 TEST(Bound, without_its_underflow_terms_is_seen_to_fail) {
-  GatedArithmetic none = kAsDeclared;
+  Arithmetic none = kAsDeclared;
   none.underflow = 0;
   Draw draw;
   draw.limits = true;

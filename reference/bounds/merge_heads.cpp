@@ -2,10 +2,13 @@
 // `value_readout` and `total`.
 #include "reference/operators/merge_heads.h"
 
-#include "reference/models/stored.h"
+#include "reference/bounds/storage.h"
 
 namespace assay {
 namespace {
+
+using In = MergeHeads::In;
+using Out = MergeHeads::Out;
 
 /// Sum over i of a_ri b_ic for every r, c; of |a_ri b_ic|, and of (1 + |a|)(1 + |b|): the companion, and what
 /// underflow meets.
@@ -22,11 +25,11 @@ Products products(int64_t count, const A& a, const B& b) {
   return y;
 }
 
-ModelledElement element(const Products& y, double relative, const GatedArithmetic& a, const Storage& storage,
+ElementBound element(const Products& y, double relative, const Arithmetic& a, const Storage& storage,
                         int64_t count) {
   const double lost = kUnderflowEvents * underflow_of(a, claims_exact(a)) * (1 + relative) * y.spread;
   return storage.element(y.value, y.companion, relative * y.companion,
-                         y.spread < kModelOverflow ? lost : HUGE_VAL, static_cast<double>(count) + 16);
+                         unless_over(y.spread, lost), static_cast<double>(count) + 16);
 }
 
 double at(const SliceMatrix& m, int64_t r, int64_t c) {
@@ -35,35 +38,35 @@ double at(const SliceMatrix& m, int64_t r, int64_t c) {
 
 }  // namespace
 
-ModelledValues MergeHeads::forward_bound(const SliceProblem& p) {
-  const GatedArithmetic& a = p.problem->arithmetic;
-  const SliceMatrix &x = p.inputs[0], &W = p.inputs[1];
+SliceBounds MergeHeads::forward_bound(const SliceProblem& p) {
+  const Arithmetic& a = p.problem->arithmetic;
+  const SliceMatrix &x = p.inputs[In::x], &W = p.inputs[In::weight];
   const Storage storage(a.output_roundoff, dtype_of(p, {"x"}));
-  ModelledValues y{{{}}, true};
+  SliceBounds y(Out::count);
   for (int64_t t = 0; t < x.rows; ++t)
     for (int64_t c = 0; c < W.columns; ++c)
-      y.values[0].push_back(
+      y[Out::y].push_back(
           element(products(
                       W.rows, [&](int64_t i) { return at(x, t, i); }, [&](int64_t i) { return at(W, i, c); }),
                   a.readout, a, storage, W.rows));
   return y;
 }
 
-ModelledValues MergeHeads::adjoint_bound(const SliceProblem& p) {
-  const GatedAdjointArithmetic& a = p.problem->adjoint;
-  const SliceMatrix &x = p.inputs[0], &W = p.inputs[1], &d = p.cotangents[0];
+SliceBounds MergeHeads::adjoint_bound(const SliceProblem& p) {
+  const AdjointArithmetic& a = p.problem->adjoint;
+  const SliceMatrix &x = p.inputs[In::x], &W = p.inputs[In::weight], &d = p.cotangents[Out::y];
   const Storage storage(a.state.output_roundoff, dtype_of(p, {"x"}));
-  ModelledValues y{{{}, {}}, true};
+  SliceBounds y(In::count);
   for (int64_t t = 0; t < x.rows; ++t)
     for (int64_t i = 0; i < W.rows; ++i)
-      y.values[0].push_back(element(
+      y[In::x].push_back(element(
           products(
               W.columns, [&](int64_t c) { return at(d, t, c); }, [&](int64_t c) { return at(W, i, c); }),
           a.adjoint.readout, a.adjoint, storage, W.columns));
   const double relative = a.value_readout + (1 + a.value_readout) * a.total;
   for (int64_t i = 0; i < W.rows; ++i)
     for (int64_t c = 0; c < W.columns; ++c)
-      y.values[1].push_back(
+      y[In::weight].push_back(
           element(products(
                       x.rows, [&](int64_t t) { return at(x, t, i); }, [&](int64_t t) { return at(d, t, c); }),
                   relative, a.adjoint, storage, x.rows));

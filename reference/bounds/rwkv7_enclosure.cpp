@@ -12,9 +12,9 @@ namespace assay {
 namespace {
 
 /// Every operation of the transcription has a relative error of at most `u`, the exponential 2^7 u.
-GatedArithmetic transcribed(double u, const SliceProblem& x) {
-  const double K = static_cast<double>(x.inputs[0].columns), V = static_cast<double>(x.inputs[3].columns);
-  GatedArithmetic a;
+Arithmetic transcribed(double u, const SliceProblem& x) {
+  const double K = static_cast<double>(x.inputs[Rwkv7::In::r].columns), V = static_cast<double>(x.inputs[Rwkv7::In::v].columns);
+  Arithmetic a;
   a.decay = 130 * u, a.write = 3 * u, a.step = 3 * u, a.removal = (K + 6) * u, a.readout = (K + V + 6) * u;
   return a;
 }
@@ -40,10 +40,10 @@ bool has_rounded() {
 }
 
 template <typename Values>
-SliceBalls around(const Values& values, const ModelledValues& errors, bool rounded) {
+SliceBalls around(const Values& values, const SliceBounds& errors, bool rounded) {
   SliceBalls balls;
   Values::each(values, [&](std::string_view, const auto& m) {
-    const auto& error = errors.values[balls.size()];
+    const auto& error = errors[balls.size()];
     auto& list = balls.emplace_back();
     for (Eigen::Index r = 0; r < m.rows(); ++r)
       for (Eigen::Index c = 0; c < m.cols(); ++c) {
@@ -62,7 +62,7 @@ struct Declared {
 
   Declared(const SliceProblem& x, double u) : problem(*x.problem), slice(x) {
     problem.arithmetic = transcribed(u, x);
-    GatedAdjointArithmetic& d = problem.adjoint;
+    AdjointArithmetic& d = problem.adjoint;
     d = {};
     d.state = d.adjoint = problem.arithmetic;
     d.value_readout = d.gate_readout = d.inner = problem.arithmetic.readout;

@@ -1,4 +1,4 @@
-#include "reference/models/norm_wise.h"
+#include "reference/bounds/norm_wise.h"
 
 #include <algorithm>
 #include <cmath>

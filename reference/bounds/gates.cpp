@@ -5,7 +5,7 @@
 // that underflow costs at most kUnderflowEvents times their product. Gradients: the adjoint's readout; sums
 // over tokens and sequences (1 + value_readout) (1 + total). Where e^A, its products or a sum of their sizes
 // may overflow, gate_softplus has no finite bound.
-#include "reference/models/stored.h"
+#include "reference/bounds/storage.h"
 #include "reference/operators/gate_logsigmoid.h"
 #include "reference/operators/gate_softplus.h"
 #include "reference/operators/rwkv7_log_decay.h"
@@ -29,25 +29,25 @@ Dtype format_of(double roundoff) {
 }
 
 /// Relative error of a gate whose argument is z and whose rate's exponent is A.
-double relative(const GatedArithmetic& a, double z, double A, double readout) {
+double relative(const Arithmetic& a, double z, double A, double readout) {
   const double exponent =
       a.write * std::fabs(z) + a.decay_per_nat * (std::fabs(z) * (1 + a.write) + std::fabs(A));
   return (readout + (1 + readout) * std::expm1(exponent)) * (1 + 0x1p-40);
 }
 
-double absolute(const GatedArithmetic& a, double magnitudes) {
+double absolute(const Arithmetic& a, double magnitudes) {
   return kUnderflowEvents * underflow_of(a, claims_exact(a)) * magnitudes;
 }
 
 template <typename Value>
-std::vector<ModelledElement> elementwise(const SliceMatrix& x, const Value& value) {
-  std::vector<ModelledElement> y;
+std::vector<ElementBound> elementwise(const SliceMatrix& x, const Value& value) {
+  std::vector<ElementBound> y;
   for (double z : x.values) y.push_back(value(z));
   return y;
 }
 
 /// dx of a gate: `slope` = |dg/dx|.
-ModelledElement gradient(const GatedAdjointArithmetic& a, const Storage& storage, double slope, double d,
+ElementBound gradient(const AdjointArithmetic& a, const Storage& storage, double slope, double d,
                          double z, double A, double magnitudes) {
   const double value = slope * std::fabs(d), rel = relative(a.adjoint, z, A, a.adjoint.readout);
   return storage.element(value, value, rel * value, absolute(a.adjoint, magnitudes * (1 + std::fabs(d))),
@@ -56,101 +56,98 @@ ModelledElement gradient(const GatedAdjointArithmetic& a, const Storage& storage
 
 }  // namespace
 
-ModelledValues Rwkv7LogDecay::forward_bound(const SliceProblem& p) {
-  const GatedArithmetic& a = p.problem->arithmetic;
+SliceBounds Rwkv7LogDecay::forward_bound(const SliceProblem& p) {
+  const Arithmetic& a = p.problem->arithmetic;
   const Storage storage(a.output_roundoff, format_of(a.output_roundoff));
-  return {{elementwise(p.inputs[0],
+  return {elementwise(p.inputs[0],
                        [&](double x) {
                          const double w = std::exp(-0.5) * sigmoid_of(x);
                          return storage.element(w, w, relative(a, x, 0, a.readout) * w, absolute(a, 1),
                                                 kRoundings);
-                       })},
-          true};
+                       })};
 }
 
-ModelledValues Rwkv7LogDecay::adjoint_bound(const SliceProblem& p) {
-  const GatedAdjointArithmetic& a = p.problem->adjoint;
+SliceBounds Rwkv7LogDecay::adjoint_bound(const SliceProblem& p) {
+  const AdjointArithmetic& a = p.problem->adjoint;
   const Storage storage(a.state.output_roundoff, dtype_of(p, {"x"}));
-  ModelledValues y{{{}}, true};
+  SliceBounds y(1);
   for (size_t i = 0; i < p.inputs[0].values.size(); ++i) {
     const double x = p.inputs[0].values[i], slope = std::exp(-0.5) * sigmoid_of(x) * sigmoid_of(-x);
     // Two functions of x: each moves with its own exponent.
-    GatedAdjointArithmetic twice = a;
+    AdjointArithmetic twice = a;
     twice.adjoint.decay_per_nat *= 2, twice.adjoint.write *= 2;
-    y.values[0].push_back(gradient(twice, storage, slope, p.cotangents[0].values[i], x, 0, 1));
+    y[0].push_back(gradient(twice, storage, slope, p.cotangents[0].values[i], x, 0, 1));
   }
   return y;
 }
 
-ModelledValues GateLogsigmoid::forward_bound(const SliceProblem& p) {
-  const GatedArithmetic& a = p.problem->arithmetic;
+SliceBounds GateLogsigmoid::forward_bound(const SliceProblem& p) {
+  const Arithmetic& a = p.problem->arithmetic;
   const Storage storage(a.output_roundoff, format_of(a.output_roundoff));
   const double scale = std::fabs(p.scale);
-  return {{elementwise(p.inputs[0],
+  return {elementwise(p.inputs[0],
                        [&](double x) {
                          const double g = scale * softplus_of(-x);
                          return storage.element(g, g, relative(a, x, 0, a.readout) * g,
                                                 absolute(a, (1 + scale) * (1 + std::fabs(x))), kRoundings);
-                       })},
-          true};
+                       })};
 }
 
-ModelledValues GateLogsigmoid::adjoint_bound(const SliceProblem& p) {
-  const GatedAdjointArithmetic& a = p.problem->adjoint;
+SliceBounds GateLogsigmoid::adjoint_bound(const SliceProblem& p) {
+  const AdjointArithmetic& a = p.problem->adjoint;
   const Storage storage(a.state.output_roundoff, dtype_of(p, {"x"}));
   const double scale = std::fabs(p.scale);
-  ModelledValues y{{{}}, true};
+  SliceBounds y(1);
   for (size_t i = 0; i < p.inputs[0].values.size(); ++i) {
     const double x = p.inputs[0].values[i];
-    y.values[0].push_back(
+    y[0].push_back(
         gradient(a, storage, scale * sigmoid_of(-x), p.cotangents[0].values[i], x, 0, 1 + scale));
   }
   return y;
 }
 
-ModelledValues GateSoftplus::forward_bound(const SliceProblem& p) {
-  const GatedArithmetic& a = p.problem->arithmetic;
+SliceBounds GateSoftplus::forward_bound(const SliceProblem& p) {
+  const Arithmetic& a = p.problem->arithmetic;
   const Storage storage(a.output_roundoff, format_of(a.output_roundoff));
-  const double A = p.inputs[1].values[0], rate = std::exp(A);
-  ModelledValues y{{{}}, true};
-  for (size_t i = 0; i < p.inputs[0].values.size(); ++i) {
-    const double z = p.inputs[0].values[i] + p.inputs[2].values[i % p.inputs[2].values.size()];
+  const double A = p.inputs[In::A].values[0], rate = std::exp(A);
+  std::vector<ElementBound> gates;
+  for (size_t i = 0; i < p.inputs[In::x].values.size(); ++i) {
+    const double z = p.inputs[In::x].values[i] + p.inputs[In::bias].values[i % p.inputs[In::bias].values.size()];
     const double g = rate * softplus_of(z), magnitudes = (1 + rate) * (1 + std::fabs(z));
-    const bool fits = magnitudes < kModelOverflow;
-    y.values[0].push_back(storage.element(g, g, relative(a, z, A, a.readout) * g,
-                                          fits ? absolute(a, magnitudes) : HUGE_VAL, kRoundings));
+    gates.push_back(storage.element(g, g, relative(a, z, A, a.readout) * g,
+                                    unless_over(magnitudes, absolute(a, magnitudes)), kRoundings));
   }
-  return y;
+  return {gates};
 }
 
-ModelledValues GateSoftplus::adjoint_bound(const SliceProblem& p) {
-  const GatedAdjointArithmetic& a = p.problem->adjoint;
+SliceBounds GateSoftplus::adjoint_bound(const SliceProblem& p) {
+  const AdjointArithmetic& a = p.problem->adjoint;
   const Storage storage(a.state.output_roundoff, dtype_of(p, {"x"})), inside(0, Dtype::fp32);
-  const double A = p.inputs[1].values[0], rate = std::exp(A),
-               n = kRoundings + 2.0 * p.inputs[0].values.size();
+  const double A = p.inputs[In::A].values[0], rate = std::exp(A),
+               n = kRoundings + 2.0 * p.inputs[In::x].values.size();
   const double sums = a.value_readout + (1 + a.value_readout) * a.total;
-  ModelledElement of_A;
-  std::vector<ModelledElement> x, bias(p.inputs[2].values.size());
-  const auto add = [](ModelledElement& sum, const ModelledElement& term) {
+  ElementBound of_A;
+  std::vector<ElementBound> x, bias(p.inputs[In::bias].values.size());
+  const auto add = [](ElementBound& sum, const ElementBound& term) {
     sum.companion += term.companion, sum.bound += term.bound, sum.underflow += term.underflow;
   };
-  for (size_t i = 0; i < p.inputs[0].values.size(); ++i) {
+  for (size_t i = 0; i < p.inputs[In::x].values.size(); ++i) {
     const size_t c = i % bias.size();
-    const double z = p.inputs[0].values[i] + p.inputs[2].values[c], d = p.cotangents[0].values[i];
-    const bool fits = (1 + rate) * (1 + std::fabs(d)) < kModelOverflow;
-    const double magnitudes = fits ? (1 + rate) * (1 + std::fabs(z)) : HUGE_VAL;
+    const double z = p.inputs[In::x].values[i] + p.inputs[In::bias].values[c], d = p.cotangents[0].values[i];
+    const double magnitudes =
+        unless_over((1 + rate) * (1 + std::fabs(d)), (1 + rate) * (1 + std::fabs(z)));
     x.push_back(gradient(a, storage, rate * sigmoid_of(z), d, z, A, magnitudes));
     add(bias[c], gradient(a, inside, rate * sigmoid_of(z), d, z, A, magnitudes));
     add(of_A, gradient(a, inside, rate * softplus_of(z), d, z, A, magnitudes));
   }
-  const auto total = [&](const ModelledElement& e) {
-    if (!(e.companion < kModelOverflow)) return ModelledElement{e.companion, HUGE_VAL, e.underflow};
+  const auto total = [&](const ElementBound& e) {
+    if (!(e.companion < kOverflow)) return ElementBound{e.companion, HUGE_VAL, e.underflow};
     const double relative_part = e.bound - e.underflow;
     return storage.element(e.companion, e.companion, relative_part + sums * (e.companion + relative_part),
                            e.underflow, n);
   };
-  for (ModelledElement& e : bias) e = total(e);
-  return {{x, {total(of_A)}, bias}, true};
+  for (ElementBound& e : bias) e = total(e);
+  return {x, {total(of_A)}, bias};
 }
 
 }  // namespace assay

@@ -1,5 +1,5 @@
 // The spectral norm of diagonal plus rank one, against power iteration.
-#include "reference/models/norm_wise.h"
+#include "reference/bounds/norm_wise.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What gated slot attention writes without gates, and the bounds of a kernel that makes it in fp32.
-#include "reference/models/gsa_slots.h"
+#include "reference/bounds/gsa_slots.h"
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@ namespace {
 constexpr double u = 0x1p-24;
 
 /// As gsa's kernels declare it (kernels/gsa/slot_launches.cpp).
-GatedArithmetic of_fp32() {
-  GatedArithmetic a;
+Arithmetic of_fp32() {
+  Arithmetic a;
   a.own_sum = 4 * u * u, a.own_weights = 11.1 * u, a.own_weights_per_nat = 3.41 * u;
   a.underflow = 0x1p-126;
   return a;
@@ -95,7 +95,7 @@ struct Row {
 constexpr Row kRows[] = {{1e-3, 0}, {1, 0}, {1, 100}, {30, 0}, {1e3, 2}, {1e6, 0}};
 
 TEST(GsaSlots, are_what_the_definition_says) {
-  GatedArithmetic nothing;
+  Arithmetic nothing;
   nothing.underflow = 0x1p-1000;
   for (const Row& row : kRows) {
     const std::vector<double> s = drawn(300, row.size, row.middle, 1);

@@ -1,7 +1,7 @@
 // Bounds of rwkv7 where one error alone is declared.
 #include <gtest/gtest.h>
 
-#include "tests/reference/models/one_error.h"
+#include "tests/reference/bounds/one_error.h"
 
 namespace assay {
 namespace {

@@ -1,4 +1,4 @@
-#include "reference/models/gsa_slots.h"
+#include "reference/bounds/gsa_slots.h"
 
 #include <cmath>
 
@@ -13,7 +13,7 @@ constexpr double kLeastDecay = -1e4;
 
 }  // namespace
 
-GsaSlots::GsaSlots(const SliceMatrix& s, const SliceMatrix& given, const GatedArithmetic& a)
+GsaSlots::GsaSlots(const SliceMatrix& s, const SliceMatrix& given, const Arithmetic& a)
     : g(given.values),
       g_error(s.values.size(), 0),
       w(s.values),

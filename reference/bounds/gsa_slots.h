@@ -24,7 +24,7 @@ struct GsaSlots {
   std::vector<double> w, w_error;  ///< what is written
   bool own = false;                ///< made from s
 
-  GsaSlots(const SliceMatrix& s, const SliceMatrix& g, const GatedArithmetic&);
+  GsaSlots(const SliceMatrix& s, const SliceMatrix& g, const Arithmetic&);
 };
 
 }  // namespace assay

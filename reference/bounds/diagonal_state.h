@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "reference/bound.h"
+#include "reference/bounds/bounded.h"
 #include "src/base/numerics/exponential.h"
 
 namespace assay {
 
 class DiagonalState {
  public:
-  DiagonalState(const GatedArithmetic& a, int64_t rows, int64_t columns)
+  DiagonalState(const Arithmetic& a, int64_t rows, int64_t columns)
       : rows(rows),
         columns(columns),
         S(static_cast<size_t>(rows * columns)),
@@ -53,7 +54,7 @@ class DiagonalState {
       const size_t i = at(row) + static_cast<size_t>(j);
       const double wrong = y_error ? y_error[j] : 0, y_size = std::fabs(y[j]), term = size * y_size;
       const double off = x_error * (y_size + wrong) + size * wrong;
-      S[i] += x * y[j], P[i] += term, E[i] += off + model_.written * (term + off);
+      S[i] += x * y[j], P[i] += term, E[i] += off + model_.written() * (term + off);
     }
   }
   /// After the token `tokens` of the sequence: the end of a chunk, or of the sequence.
@@ -82,8 +83,39 @@ class DiagonalState {
   std::vector<double> decayed_;
 };
 
+/// sum_j S_ij x_j; `x_error` (none: null) bounds what is wrong with x.
+inline Bounded row_product(const DiagonalState& S, int64_t row, const double* x, const double* x_error) {
+  Bounded y;
+  for (int64_t j = 0; j < S.columns; ++j) {
+    const size_t i = S.at(row) + static_cast<size_t>(j);
+    const double m = std::fabs(x[j]), e = x_error ? x_error[j] : 0;
+    y.value += S.S[i] * x[j], y.P += S.P[i] * m, y.E += S.E[i] * (m + e) + S.P[i] * e;
+  }
+  return y;
+}
+/// sum_i S_ij x_i.
+inline Bounded column_product(const DiagonalState& S, int64_t j, const double* x, const double* x_error) {
+  Bounded y;
+  for (int64_t r = 0; r < S.rows; ++r) {
+    const size_t i = S.at(r) + static_cast<size_t>(j);
+    const double m = std::fabs(x[r]), e = x_error ? x_error[r] : 0;
+    y.value += S.S[i] * x[r], y.P += S.P[i] * m, y.E += S.E[i] * (m + e) + S.P[i] * e;
+  }
+  return y;
+}
+/// weight sum_j S_ij G_ij.
+inline Bounded row_overlap(const DiagonalState& S, const DiagonalState& G, int64_t row, double weight) {
+  Bounded y;
+  for (int64_t j = 0; j < S.columns; ++j) {
+    const size_t i = S.at(row) + static_cast<size_t>(j);
+    y.value += weight * S.S[i] * G.S[i], y.P += weight * S.P[i] * G.P[i];
+    y.E += weight * (S.P[i] * G.E[i] + S.E[i] * (G.P[i] + G.E[i]));
+  }
+  return y;
+}
+
 /// I of bound.h for a path through t tokens, and its ends.
-inline double path_inflation(const GatedArithmetic& a, int64_t tokens) {
+inline double path_inflation(const Arithmetic& a, int64_t tokens) {
   const BoundModel model(a);
   const double chunks =
       a.chunk > 0 ? std::ceil(static_cast<double>(tokens) / static_cast<double>(a.chunk)) : 0;

@@ -18,11 +18,14 @@
 // the double recurrence's, raised by that recurrence's own e_t.
 #include "reference/operators/rwkv7.h"
 
-#include "reference/models/norm_wise.h"
-#include "reference/models/stored.h"
+#include "reference/bounds/norm_wise.h"
+#include "reference/bounds/storage.h"
 
 namespace assay {
 namespace {
+
+using In = Rwkv7::In;
+using Out = Rwkv7::Out;
 
 double at(const SliceMatrix& m, int64_t r, int64_t c) {
   return m.values[static_cast<size_t>(r * m.columns + c)];
@@ -31,20 +34,20 @@ const double* row(const SliceMatrix& m, int64_t r) {
   return m.values.data() + r * m.columns;
 }
 
-struct Problem7 {
+struct Rwkv7Slice {
   const SliceProblem& p;
   const SliceMatrix &r, &w, &k, &v, &a, &b, &S0;
   int64_t T, K, V;
 
-  explicit Problem7(const SliceProblem& p)
+  explicit Rwkv7Slice(const SliceProblem& p)
       : p(p),
-        r(p.inputs[0]),
-        w(p.inputs[1]),
-        k(p.inputs[2]),
-        v(p.inputs[3]),
-        a(p.inputs[4]),
-        b(p.inputs[5]),
-        S0(p.inputs[6]),
+        r(p.inputs[In::r]),
+        w(p.inputs[In::w]),
+        k(p.inputs[In::k]),
+        v(p.inputs[In::v]),
+        a(p.inputs[In::a]),
+        b(p.inputs[In::b]),
+        S0(p.inputs[In::initial_state]),
         T(p.slice.tokens),
         K(r.columns),
         V(v.columns) {}
@@ -77,7 +80,7 @@ struct Step {
 /// What one arithmetic adds in one step.
 class Errors {
  public:
-  Errors(const GatedArithmetic& a, double underflow) : a_(a), model_(a), underflow_(underflow) {}
+  Errors(const Arithmetic& a, double underflow) : a_(a), model_(a), underflow_(underflow) {}
 
   /// `S`: magnitudes of the state before the step, K x V, at least the exact ones.
   void advance(const Step& s, int64_t K, int64_t V, const std::vector<double>& magnitudes, double rho,
@@ -108,28 +111,28 @@ class Errors {
                           (1 + std::fabs(s.columns[j]));
       double& error = e[static_cast<size_t>(j)];
       error = ((rho + kappa) * error + std::sqrt(sum) + lost) * (1 + 0x1p-30);
-      if (!(most * (1 + both) * magnitude < kModelOverflow)) error = HUGE_VAL;
+      if (!(most * (1 + both) * magnitude < kOverflow)) error = HUGE_VAL;
     }
   }
 
  private:
-  GatedArithmetic a_;
+  Arithmetic a_;
   BoundModel model_;
   double underflow_;
 };
 
 /// The double recurrence's own arithmetic: e^w (4 u), products, K-term sums.
-GatedArithmetic of_double(int64_t K) {
+Arithmetic of_double(int64_t K) {
   constexpr double u = kDoubleRoundoff;
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 6 * u, a.write = 3 * u, a.step = 3 * u, a.removal = (static_cast<double>(K) + 4) * u;
   return a;
 }
 
 class Recurrence {
  public:
-  Recurrence(int64_t K, int64_t V, const GatedArithmetic& declared, double underflow)
-      : K_(K), V_(V), own_(of_double(K), kModelUnderflow), declared_(declared, underflow) {}
+  Recurrence(int64_t K, int64_t V, const Arithmetic& declared, double underflow)
+      : K_(K), V_(V), own_(of_double(K), kOwnUnderflow), declared_(declared, underflow) {}
 
   State start(const std::vector<double>& S) const {
     const std::vector<double> zeros(static_cast<size_t>(V_), 0);
@@ -162,11 +165,11 @@ class Recurrence {
   Errors own_, declared_;
 };
 
-Step forward_step(const Problem7& f, int64_t t) {
+Step forward_step(const Rwkv7Slice& f, int64_t t) {
   return {row(f.w, t), row(f.b, t), row(f.a, t), row(f.k, t), row(f.v, t), 1};
 }
 
-std::vector<double> norms(const Problem7& f) {
+std::vector<double> norms(const Rwkv7Slice& f) {
   std::vector<double> rho(static_cast<size_t>(f.T)), weights(static_cast<size_t>(f.K));
   for (int64_t t = 0; t < f.T; ++t) {
     for (int64_t c = 0; c < f.K; ++c) weights[static_cast<size_t>(c)] = exponential(at(f.w, t, c));
@@ -196,22 +199,32 @@ struct Sum {
   Entry entry() const { return {value, own, error}; }
 };
 
-ModelledElement store(const Storage& storage, const Sum& x, double lost, int64_t K) {
+ElementBound store(const Storage& storage, const Sum& x, double lost, int64_t K) {
   return storage.element(std::fabs(x.value) + x.own, x.magnitude, x.error, lost,
                          8 * static_cast<double>(K) + 64);
 }
 
+std::vector<ElementBound> stored_state(const State& s) {
+  const Storage of_state(0, Dtype::fp32);
+  std::vector<ElementBound> y;
+  for (size_t i = 0; i < s.S.size(); ++i) {
+    const size_t j = i % s.own.size();
+    y.push_back(of_state.element(s.S[i], std::fabs(s.S[i]) + s.own[j], s.declared[j], 0, 64));
+  }
+  return y;
+}
+
 }  // namespace
 
-ModelledValues Rwkv7::forward_bound(const SliceProblem& p) {
-  const Problem7 f(p);
-  const GatedArithmetic a = arithmetic_of_run(p.problem->arithmetic, decays(p, "w"));
+SliceBounds Rwkv7::forward_bound(const SliceProblem& p) {
+  const Rwkv7Slice f(p);
+  const Arithmetic a = arithmetic_of_run(p.problem->arithmetic, decays(p, "w"));
   const double underflow = underflow_of(a, claims_exact(a));
-  const Storage of_o(a.output_roundoff, dtype_of(p, {"v"})), of_state(0, Dtype::fp32);
+  const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
   const std::vector<double> rho = norms(f);
   const Recurrence recurrence(f.K, f.V, a, underflow);
   State s = recurrence.start(f.S0.values);
-  ModelledValues y{{{}, {}}, true};
+  SliceBounds y(Out::count);
   for (int64_t t = 0; t < f.T; ++t) {
     recurrence.advance(forward_step(f, t), rho[static_cast<size_t>(t)], s);
     const double size = norm(row(f.r, t), f.K) * std::fabs(p.scale);
@@ -222,106 +235,153 @@ ModelledValues Rwkv7::forward_bound(const SliceProblem& p) {
       for (int64_t c = 0; c < f.K; ++c)
         o.add({p.scale * at(f.r, t, c)}, {s.S[static_cast<size_t>(c * f.V + j)], s.own[i]});
       o.error = size * s.declared[i];
-      y.values[0].push_back(store(of_o, o.rounded(a.readout), lost, f.K));
+      y[Out::o].push_back(store(of_o, o.rounded(a.readout), lost, f.K));
     }
   }
-  for (size_t i = 0; i < s.S.size(); ++i) {
-    const size_t j = i % static_cast<size_t>(f.V);
-    y.values[1].push_back(of_state.element(s.S[i], std::fabs(s.S[i]) + s.own[j], s.declared[j], 0, 64));
-  }
+  y[Out::final_state] = stored_state(s);
   return y;
 }
 
-ModelledValues Rwkv7::adjoint_bound(const SliceProblem& p) {
-  const Problem7 f(p);
-  const GatedAdjointArithmetic& d = p.problem->adjoint;
-  const bool decaying = decays(p, "w");
-  const GatedArithmetic forward = arithmetic_of_run(d.state, decaying),
-                        reverse = arithmetic_of_run(d.adjoint, decaying);
-  const double underflow =
-      std::fmax(underflow_of(forward, claims_exact(forward)), underflow_of(reverse, claims_exact(reverse)));
-  const Storage stored(forward.output_roundoff, dtype_of(p, {"v"})),
-      of_w(d.gate_output_roundoff, dtype_of(p, {"w"})), of_state(0, Dtype::fp32);
-  const std::vector<double> rho = norms(f);
-  const Recurrence states(f.K, f.V, forward, underflow), adjoints(f.K, f.V, reverse, underflow);
-  StateHistory<State> S(states.start(f.S0.values), f.T, [&](int64_t t, State& s) {
-    states.advance(forward_step(f, t - 1), rho[static_cast<size_t>(t - 1)], s);
-  });
-  State G = adjoints.start(p.cotangents[1].values);
-  const SliceMatrix& d_o = p.cotangents[0];
-  const std::vector<double> zeros(static_cast<size_t>(std::max(f.K, f.V)), 0);
-  ModelledValues y{{}, true};
-  for (const SliceMatrix& m : p.inputs) y.values.emplace_back(m.values.size());
-  const double gate_readout = d.gate_readout + (decaying ? d.gate_readout_decayed * (1 + d.gate_readout) : 0);
-  const double value_readout =
-      d.value_readout + (decaying ? d.value_readout_decayed * (1 + d.value_readout) : 0);
-  for (int64_t t = f.T; t >= 1; --t) {
-    const int64_t i = t - 1;
-    const State after = S.at(t), &before = S.at(t - 1);
+namespace {
+
+/// One run backwards over the tokens.
+class Reverse {
+ public:
+  Reverse(const SliceProblem& p, const AdjointArithmetic& declared)
+      : d_(declared),
+        decaying_(decays(p, "w")),
+        forward_(arithmetic_of_run(declared.state, decaying_)),
+        reverse_(arithmetic_of_run(declared.adjoint, decaying_)),
+        underflow_(std::fmax(underflow_of(forward_, claims_exact(forward_)),
+                             underflow_of(reverse_, claims_exact(reverse_)))),
+        f_(p),
+        d_o_(p.cotangents[Out::o]),
+        rho_(norms(f_)),
+        states_(f_.K, f_.V, forward_, underflow_),
+        adjoints_(f_.K, f_.V, reverse_, underflow_),
+        S_(states_.start(f_.S0.values), f_.T,
+           [this](int64_t t, State& s) {
+             states_.advance(forward_step(f_, t - 1), rho_[static_cast<size_t>(t - 1)], s);
+           }),
+        G_(adjoints_.start(p.cotangents[Out::final_state].values)),
+        stored_(forward_.output_roundoff, dtype_of(p, {"v"})),
+        of_w_(declared.gate_output_roundoff, dtype_of(p, {"w"})) {
+    for (const SliceMatrix& m : p.inputs) y_.emplace_back(m.values.size());
+  }
+  Reverse(const Reverse&) = delete;
+
+  SliceBounds run() {
+    for (int64_t t = f_.T; t-- > 0;) token(t);
+    y_[In::initial_state] = stored_state(G_);
+    return std::move(y_);
+  }
+
+ private:
+  void token(int64_t t) {
+    const State after = S_.at(t + 1), &before = S_.at(t);
+    const std::vector<double> zeros(static_cast<size_t>(std::max(f_.K, f_.V)), 0);
     // The write of scale r do, as a step with weights one that reads nothing.
-    adjoints.advance({zeros.data(), zeros.data(), zeros.data(), row(f.r, i), row(d_o, i), p.scale}, 1, G);
-    const double reach = (1 + std::fabs(p.scale)) * ones_plus_sum(f.r, i) * ones_plus_sum(f.k, i) *
-                         ones_plus_sum(f.v, i) * ones_plus_sum(f.a, i) * ones_plus_sum(f.b, i) *
-                         ones_plus_sum(d_o, i);
+    adjoints_.advance(
+        {zeros.data(), zeros.data(), zeros.data(), row(f_.r, t), row(d_o_, t), f_.p.scale}, 1, G_);
+    lost_ = lost_at(t, before, after);
+    const Passed passed = passed_at(t, before);
+    for (int64_t c = 0; c < f_.K; ++c) key_channel(t, c, before, after, passed);
+    for (int64_t j = 0; j < f_.V; ++j) {
+      Sum dv;
+      for (int64_t c = 0; c < f_.K; ++c) dv.add({at(f_.k, t, c)}, column_entry(G_, c, j));
+      dv.error = norm(row(f_.k, t), f_.K) * G_.declared[static_cast<size_t>(j)];
+      const double readout = of_run(d_.value_readout, d_.value_readout_decayed);
+      y_[In::v][static_cast<size_t>(t * f_.V + j)] = store(stored_, dv.rounded(readout), lost_, f_.K);
+    }
+    adjoints_.advance({row(f_.w, t), row(f_.a, t), row(f_.b, t), zeros.data(), zeros.data(), 0},
+                      rho_[static_cast<size_t>(t)], G_);
+  }
+
+  /// What underflow takes from a gradient of token t.
+  double lost_at(int64_t t, const State& before, const State& after) const {
+    const double reach = (1 + std::fabs(f_.p.scale)) * ones_plus_sum(f_.r, t) * ones_plus_sum(f_.k, t) *
+                         ones_plus_sum(f_.v, t) * ones_plus_sum(f_.a, t) * ones_plus_sum(f_.b, t) *
+                         ones_plus_sum(d_o_, t);
     double most = 1;
-    for (size_t n = 0; n < G.S.size(); ++n)
-      most =
-          std::fmax(most, std::fmax(std::fabs(G.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
-    const double lost =
-        reach * most < kModelOverflow ? kUnderflowEvents * underflow * reach * most : HUGE_VAL;
-    // As sums over key channels see an entry: the column's error is taken as a whole.
-    const auto column_entry = [&](const State& s, int64_t c, int64_t j) {
-      return Entry{s.S[static_cast<size_t>(c * f.V + j)], s.own[static_cast<size_t>(j)]};
-    };
-    const auto entry = [&](const State& s, int64_t c, int64_t j) {
-      return Entry{s.S[static_cast<size_t>(c * f.V + j)], s.own[static_cast<size_t>(j)],
-                   s.declared[static_cast<size_t>(j)]};
-    };
-    std::vector<Entry> beta(static_cast<size_t>(f.V)), alpha(beta);
-    for (int64_t j = 0; j < f.V; ++j) {
+    for (size_t n = 0; n < G_.S.size(); ++n)
+      most = std::fmax(
+          most, std::fmax(std::fabs(G_.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
+    return unless_over(reach * most, kUnderflowEvents * underflow_ * reach * most);
+  }
+
+  /// As sums over key channels see an entry: the column's error is taken as a whole.
+  Entry column_entry(const State& s, int64_t c, int64_t j) const {
+    return {s.S[static_cast<size_t>(c * f_.V + j)], s.own[static_cast<size_t>(j)]};
+  }
+  Entry entry(const State& s, int64_t c, int64_t j) const {
+    return {s.S[static_cast<size_t>(c * f_.V + j)], s.own[static_cast<size_t>(j)],
+            s.declared[static_cast<size_t>(j)]};
+  }
+  double of_run(double readout, double decayed) const {
+    return readout + (decaying_ ? decayed * (1 + readout) : 0);
+  }
+
+  /// What passes between the two recurrences at a token: beta = G^T b and alpha = S^T a.
+  struct Passed {
+    std::vector<Entry> beta, alpha;
+  };
+  Passed passed_at(int64_t t, const State& before) const {
+    Passed y;
+    for (int64_t j = 0; j < f_.V; ++j) {
       const auto n = static_cast<size_t>(j);
       Sum pull, read;
-      for (int64_t c = 0; c < f.K; ++c)
-        pull.add({at(f.b, i, c)}, column_entry(G, c, j)),
-            read.add({at(f.a, i, c)}, column_entry(before, c, j));
-      pull.error = norm(row(f.b, i), f.K) * G.declared[n];
-      read.error = norm(row(f.a, i), f.K) * before.declared[n];
-      beta[n] = pull.rounded(d.inner).entry(), alpha[n] = read.rounded(d.inner).entry();
+      for (int64_t c = 0; c < f_.K; ++c)
+        pull.add({at(f_.b, t, c)}, column_entry(G_, c, j)),
+            read.add({at(f_.a, t, c)}, column_entry(before, c, j));
+      pull.error = norm(row(f_.b, t), f_.K) * G_.declared[n];
+      read.error = norm(row(f_.a, t), f_.K) * before.declared[n];
+      y.beta.push_back(pull.rounded(d_.inner).entry()), y.alpha.push_back(read.rounded(d_.inner).entry());
     }
-    for (int64_t c = 0; c < f.K; ++c) {
-      Sum dr, dw, dk, da, db;
-      const double w = at(f.w, i, c), weight = exponential(w);
-      for (int64_t j = 0; j < f.V; ++j) {
-        const auto n = static_cast<size_t>(j);
-        const Entry old = entry(before, c, j), g = entry(G, c, j);
-        dr.add({p.scale * at(d_o, i, j)}, entry(after, c, j));
-        dk.add({at(f.v, i, j)}, g);
-        da.add(old, beta[n]), db.add(g, alpha[n]);
-        dw.add({weight * old.value, weight * old.own, weight * old.error}, g);
-      }
-      const BoundModel s_model(forward), g_model(reverse);
-      const double crossed = std::fmax(s_model.decay_error(w), g_model.decay_error(w));
-      const auto at_key = static_cast<size_t>(i * f.K + c);
-      y.values[0][at_key] = store(stored, dr.rounded(forward.readout), lost, f.V);
-      y.values[1][at_key] = store(of_w, dw.rounded(crossed + (1 + crossed) * gate_readout), lost, f.V);
-      y.values[2][at_key] = store(stored, dk.rounded(reverse.readout), lost, f.V);
-      y.values[4][at_key] = store(stored, da.rounded(d.inner), lost, f.V);
-      y.values[5][at_key] = store(stored, db.rounded(d.inner), lost, f.V);
-    }
-    for (int64_t j = 0; j < f.V; ++j) {
-      Sum dv;
-      for (int64_t c = 0; c < f.K; ++c) dv.add({at(f.k, i, c)}, column_entry(G, c, j));
-      dv.error = norm(row(f.k, i), f.K) * G.declared[static_cast<size_t>(j)];
-      y.values[3][static_cast<size_t>(i * f.V + j)] = store(stored, dv.rounded(value_readout), lost, f.K);
-    }
-    adjoints.advance({row(f.w, i), row(f.a, i), row(f.b, i), zeros.data(), zeros.data(), 0},
-                     rho[static_cast<size_t>(i)], G);
+    return y;
   }
-  for (size_t i = 0; i < G.S.size(); ++i) {
-    const size_t j = i % static_cast<size_t>(f.V);
-    y.values[6][i] = of_state.element(G.S[i], std::fabs(G.S[i]) + G.own[j], G.declared[j], 0, 64);
+
+  /// dr, dw, dk, da and db of one key channel.
+  void key_channel(int64_t t, int64_t c, const State& before, const State& after, const Passed& passed) {
+    Sum dr, dw, dk, da, db;
+    const double w = at(f_.w, t, c), weight = exponential(w);
+    for (int64_t j = 0; j < f_.V; ++j) {
+      const auto n = static_cast<size_t>(j);
+      const Entry old = entry(before, c, j), g = entry(G_, c, j);
+      dr.add({f_.p.scale * at(d_o_, t, j)}, entry(after, c, j));
+      dk.add({at(f_.v, t, j)}, g);
+      da.add(old, passed.beta[n]), db.add(g, passed.alpha[n]);
+      dw.add({weight * old.value, weight * old.own, weight * old.error}, g);
+    }
+    const BoundModel s_model(forward_), g_model(reverse_);
+    const double crossed = std::fmax(s_model.decay_error(w), g_model.decay_error(w));
+    const double gate_readout = of_run(d_.gate_readout, d_.gate_readout_decayed);
+    const auto i = static_cast<size_t>(t * f_.K + c);
+    y_[In::r][i] = store(stored_, dr.rounded(forward_.readout), lost_, f_.V);
+    y_[In::w][i] = store(of_w_, dw.rounded(crossed + (1 + crossed) * gate_readout), lost_, f_.V);
+    y_[In::k][i] = store(stored_, dk.rounded(reverse_.readout), lost_, f_.V);
+    y_[In::a][i] = store(stored_, da.rounded(d_.inner), lost_, f_.V);
+    y_[In::b][i] = store(stored_, db.rounded(d_.inner), lost_, f_.V);
   }
-  return y;
+
+  const AdjointArithmetic& d_;
+  const bool decaying_;
+  const Arithmetic forward_, reverse_;
+  const double underflow_;
+  const Rwkv7Slice f_;
+  const SliceMatrix& d_o_;
+  const std::vector<double> rho_;
+  const Recurrence states_, adjoints_;
+  StateHistory<State> S_;
+  State G_;
+  const Storage stored_, of_w_;
+  double lost_ = 0;
+  SliceBounds y_;
+};
+
+}  // namespace
+
+SliceBounds Rwkv7::adjoint_bound(const SliceProblem& p) {
+  return Reverse(p, p.problem->adjoint).run();
 }
 
 }  // namespace assay

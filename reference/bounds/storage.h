@@ -5,15 +5,11 @@
 #include <string_view>
 
 #include "reference/bound.h"
-#include "reference/modelled_values.h"
+#include "reference/bounds/bounded.h"
+#include "reference/slice_bounds.h"
 #include "reference/slice_problem.h"
 
 namespace assay {
-
-/// Underflow of the model's own double arithmetic, where the kernel claims anything but exactness.
-inline constexpr double kModelUnderflow = 0x1p-960;
-/// Half of what overflows fp32, so that rounding any operand to any format stays finite too.
-inline constexpr double kModelOverflow = 0x1p127;
 
 /// How results of one format are stored.
 struct Storage {
@@ -25,7 +21,7 @@ struct Storage {
   /// `value`, `companion`, `error` come from fewer than `roundings` roundings in double of nonnegative terms
   /// (the value: of terms that sum to the companion); `absolute` is the part of the bound that is not
   /// relative.
-  ModelledElement element(double value, double companion, double error, double absolute,
+  ElementBound element(double value, double companion, double error, double absolute,
                           double roundings) const {
     const double g = gamma(roundings, kDoubleRoundoff), raise = 1 + 2 * g;
     const double before = error * raise + absolute;
@@ -34,6 +30,9 @@ struct Storage {
     if (bound != 0) bound *= 1 + 0x1p-50;
     if (std::isnan(bound)) bound = HUGE_VAL;
     return {companion * raise, bound, absolute + half_subnormal};
+  }
+  ElementBound element(const Bounded& x, double absolute, double roundings) const {
+    return element(x.value, x.P, x.E, absolute, roundings);
   }
 };
 
@@ -55,8 +54,8 @@ inline bool decays(const SliceProblem& x, std::string_view gate) {
 }
 
 /// Half of what may underflow, plus the model's own.
-inline double underflow_of(const GatedArithmetic& a, bool exact) {
-  return a.underflow + (exact ? 0 : kModelUnderflow);
+inline double underflow_of(const Arithmetic& a, bool exact) {
+  return a.underflow + (exact ? 0 : kOwnUnderflow);
 }
 
 /// 1 + the largest magnitude in a row of a matrix; 1 for no columns.

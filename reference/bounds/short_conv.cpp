@@ -2,10 +2,13 @@
 // adjoint's, dweight `value_readout` and `total`. The final state is a copy.
 #include "reference/operators/short_conv.h"
 
-#include "reference/models/stored.h"
+#include "reference/bounds/storage.h"
 
 namespace assay {
 namespace {
+
+using In = ShortConv::In;
+using Out = ShortConv::Out;
 
 /// A sum of products: its value, its terms' absolute values, and what underflow meets.
 struct Sum {
@@ -24,7 +27,7 @@ struct Window {
   int64_t T, D, K;
 
   explicit Window(const SliceProblem& p)
-      : x(p.inputs[0]), weight(p.inputs[1]), S0(p.inputs[2]), T(x.rows), D(x.columns), K(weight.columns) {}
+      : x(p.inputs[In::x]), weight(p.inputs[In::weight]), S0(p.inputs[In::initial_state]), T(x.rows), D(x.columns), K(weight.columns) {}
   static double at(const SliceMatrix& m, int64_t r, int64_t c) {
     return m.values[static_cast<size_t>(r * m.columns + c)];
   }
@@ -40,54 +43,54 @@ struct Window {
   }
 };
 
-ModelledElement element(const Sum& y, double relative, double underflow, const Storage& storage) {
+ElementBound element(const Sum& y, double relative, double underflow, const Storage& storage) {
   const double lost = kUnderflowEvents * underflow * (1 + relative) * y.spread;
   return storage.element(y.value, y.companion, relative * y.companion,
-                         y.spread < kModelOverflow ? lost : HUGE_VAL, static_cast<double>(y.terms) + 16);
+                         unless_over(y.spread, lost), static_cast<double>(y.terms) + 16);
 }
 
-ModelledElement copied(double value) {
+ElementBound copied(double value) {
   return {std::fabs(value), 0, 0};
 }
 
 }  // namespace
 
-ModelledValues ShortConv::forward_bound(const SliceProblem& p) {
-  const GatedArithmetic& a = p.problem->arithmetic;
+SliceBounds ShortConv::forward_bound(const SliceProblem& p) {
+  const Arithmetic& a = p.problem->arithmetic;
   const Window f(p);
   const Storage storage(a.output_roundoff, dtype_of(p, {"x"}));
   const double underflow = underflow_of(a, claims_exact(a));
-  ModelledValues y{{{}, {}}, true};
+  SliceBounds y(Out::count);
   for (int64_t t = 1; t <= f.T; ++t)
     for (int64_t d = 0; d < f.D; ++d) {
       Sum sum;
       for (int64_t j = 0; j < f.K; ++j) sum.add(Window::at(f.weight, d, j), f.history(t + j, d));
-      y.values[0].push_back(element(sum, a.readout, underflow, storage));
+      y[Out::o].push_back(element(sum, a.readout, underflow, storage));
     }
   for (int64_t d = 0; d < f.D; ++d)
-    for (int64_t j = 0; j < f.K; ++j) y.values[1].push_back(copied(f.history(f.T + j, d)));
+    for (int64_t j = 0; j < f.K; ++j) y[Out::final_state].push_back(copied(f.history(f.T + j, d)));
   return y;
 }
 
-ModelledValues ShortConv::adjoint_bound(const SliceProblem& p) {
-  const GatedAdjointArithmetic& a = p.problem->adjoint;
+SliceBounds ShortConv::adjoint_bound(const SliceProblem& p) {
+  const AdjointArithmetic& a = p.problem->adjoint;
   const Window f(p);
-  const SliceMatrix &d_o = p.cotangents[0], &dS = p.cotangents[1];
+  const SliceMatrix &d_o = p.cotangents[Out::o], &dS = p.cotangents[Out::final_state];
   const Storage storage(a.state.output_roundoff, dtype_of(p, {"x"})), of_state(0, Dtype::fp32);
   const double relative = a.value_readout + (1 + a.value_readout) * a.total;
   const double underflow = underflow_of(a.adjoint, claims_exact(a.adjoint) && relative == 0);
-  ModelledValues y{{{}, {}, {}}, true};
+  SliceBounds y(In::count);
   const auto gradient = [&](int64_t i, int64_t d, const Storage& of) {
     return element(f.history_gradient(d_o, dS, i, d), a.adjoint.readout, underflow, of);
   };
   for (int64_t t = 0; t < f.T; ++t)
-    for (int64_t d = 0; d < f.D; ++d) y.values[0].push_back(gradient(f.K + t, d, storage));
+    for (int64_t d = 0; d < f.D; ++d) y[In::x].push_back(gradient(f.K + t, d, storage));
   for (int64_t d = 0; d < f.D; ++d)
     for (int64_t j = 0; j < f.K; ++j) {
       Sum sum;
       for (int64_t t = 1; t <= f.T; ++t) sum.add(Window::at(d_o, t - 1, d), f.history(t + j, d));
-      y.values[1].push_back(element(sum, relative, underflow, storage));
-      y.values[2].push_back(gradient(j, d, of_state));
+      y[In::weight].push_back(element(sum, relative, underflow, storage));
+      y[In::initial_state].push_back(gradient(j, d, of_state));
     }
   return y;
 }
