@@ -51,7 +51,7 @@ json source(int line, int ptx_line) {
   return {{"file", "kernels/gla/chunk.cu"},
           {"line", line},
           {"ptx_line", ptx_line},
-          {"frames", {"kernels/gated/format.cuh:94", "kernels/gla/chunk.cu:106"}},
+          {"frames", {"kernels/device/format.cuh:94", "kernels/gla/chunk.cu:106"}},
           {"function", "gla_chunk_output"}};
 }
 

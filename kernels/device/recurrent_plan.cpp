@@ -1,9 +1,9 @@
-#include "kernels/gated/recurrent_plan.h"
+#include "kernels/device/recurrent_plan.h"
 
 #include <fmt/format.h>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/launch_tables.h"
 
 namespace assay::gated {
 namespace {

@@ -1,7 +1,7 @@
 // Sums over the rows of a 16-row tile: of gates, for the decays of chunk_keys.cuh, and of what pairs of rows
 // contribute to the gradients of the gates between them.
 #pragma once
-#include "../gated/decay.cuh"
+#include "../device/decay.cuh"
 #include "fragment.cuh"
 
 // What a lane holds of 16 channels x 16 tokens: x[i][place] is channel lane/4 + 8 i, token element_of(place).

@@ -3,7 +3,7 @@
 // differs: between a source and a later target lie the gates after the source up to the target's, in reversed
 // time the source's own up to the one before the target.
 #pragma once
-#include "../gated/instruction.cuh"
+#include "../device/instruction.cuh"
 
 // Which gates decay the way from a source to a later target, both ends of it: the source's own, the target's
 // own. Read out before the token's own write and decay (`exclusive`, rwkv6) neither does, in both directions

@@ -2,7 +2,7 @@
 // those of operand.cuh; places are taken in the order in which an accumulator pair has its columns, so that
 // what comes out of a product can go into the next one.
 #pragma once
-#include "../gated/tile.cuh"
+#include "../device/tile.cuh"
 
 // The element, of 16 along the contraction, that the lane holds at a place: 2t, 2t+8, 2t+1, 2t+9 for quarter
 // t = lane % 4.

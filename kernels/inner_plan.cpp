@@ -1,4 +1,4 @@
-#include "kernels/gated/inner_plan.h"
+#include "kernels/inner_plan.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 
 #include <cmath>
 

@@ -14,7 +14,7 @@ inline size_t __cvta_generic_to_shared(const void*) {
 
 #include <bit>
 
-#include "kernels/gated/decay.cuh"
+#include "kernels/device/decay.cuh"
 #include "src/base/vm/approximate.h"
 
 namespace {

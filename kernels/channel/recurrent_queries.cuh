@@ -2,7 +2,7 @@
 //   inclusive: dq_t = scale S_t do_t          exclusive: dq_t = scale (S_{t-1} + diag(u) k_t v_t^T) do_t
 // A block's rows are key channels, its columns value channels. S at every chunk's start is kept for the keys.
 #pragma once
-#include "recurrent_lanes.cuh"
+#include "../device/recurrent_lanes.cuh"
 
 // u [H, K] where exclusive, else null; states [chunk][H][K][capacity] and final_state [N, H, K, V] or null;
 // all else as in fused_recurrent_backward.cu.

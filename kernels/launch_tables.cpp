@@ -1,4 +1,4 @@
-#include "kernels/gated/launch_tables.h"
+#include "kernels/launch_tables.h"
 
 #include <fmt/format.h>
 

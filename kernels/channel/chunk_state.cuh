@@ -4,9 +4,9 @@
 // sequence and head, 64 key channels (16 per warp) and `columns` value channels; the transposed state stays
 // in registers as accumulators v x k, whose layout is the one in which the output kernel multiplies with it.
 #pragma once
-#include "../gated/decay.cuh"
-#include "../gated/shape.cuh"
-#include "../gated/tile.cuh"
+#include "../device/decay.cuh"
+#include "../device/shape.cuh"
+#include "../device/tile.cuh"
 #include "pass.cuh"
 
 template <class Format, class Gate, int columns, class Key>

@@ -4,7 +4,7 @@
 //   exclusive: G_{t-1} = diag(e^{g_t}) G_t + scale q_t do_t^T, of later tokens only; dv_t = (G_t + scale
 //   diag(u) q_t do_t^T)^T k_t
 #pragma once
-#include "recurrent_lanes.cuh"
+#include "../device/recurrent_lanes.cuh"
 
 // u [H, K] where exclusive, else null; all else as in fused_recurrent_backward.cu. `Query`: format of q.
 template <class Format, class Gate, int capacity, bool exclusive, class Query = Format>

@@ -3,8 +3,8 @@
 // come eight at a time, and sums over the columns are reduced for all eight at once: every lane ends with one
 // of them.
 #pragma once
-#include "../gated/decay.cuh"
-#include "../gated/format.cuh"
+#include "decay.cuh"
+#include "format.cuh"
 
 constexpr int segment = 8;                              // tokens
 constexpr int chunk_bits = 6, chunk = 1 << chunk_bits;  // tokens between states that are kept
