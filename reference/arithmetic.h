@@ -54,8 +54,8 @@ struct Arithmetic : RecurrenceArithmetic,
                     SlotArithmetic,
                     RemovalArithmetic {};
 
-/// What a kernel declares of its gradients. S and G = dL/dS are made by mirrored recurrences, each declared as
-/// a forward state is.
+/// What a kernel declares of its gradients. S and G = dL/dS are made by mirrored recurrences, each declared
+/// as a forward state is.
 struct AdjointArithmetic {
   Arithmetic state;    ///< of S_t; `readout` is that of dq, `output_roundoff` that of dq, dk and dv
   Arithmetic adjoint;  ///< of G_t, time reversed; `readout` is that of dk

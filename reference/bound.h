@@ -62,8 +62,8 @@ namespace assay {
 inline constexpr double kUnderflowEvents = 16;
 /// Half of what overflows fp32, so that rounding any operand to any format (bf16, tf32) stays finite too.
 inline constexpr double kOverflow = 0x1p127;
-/// Underflow of the evaluators' own arithmetic: doubles below 2^-1022, weights cut at e^-708, times the product
-/// of all magnitudes.
+/// Underflow of the evaluators' own arithmetic: doubles below 2^-1022, weights cut at e^-708, times the
+/// product of all magnitudes.
 inline constexpr double kOwnUnderflow = 0x1p-960;
 
 /// Where intermediates reach `largest` nothing is promised if they may overflow.

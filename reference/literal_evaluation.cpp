@@ -38,8 +38,8 @@ bool finite(const std::vector<SliceMatrix>& matrices) {
   });
 }
 
-/// No verdict may rest on a radius above a share of the bound. Where nothing is declared to round the bound is
-/// zero and only an exact value will do.
+/// No verdict may rest on a radius above a share of the bound. Where nothing is declared to round the bound
+/// is zero and only an exact value will do.
 bool too_wide(double rad, double bound) {
   const double allowed = kEnclosureShare * bound;
   return std::isfinite(allowed) && !(rad <= allowed);

@@ -9,20 +9,23 @@
 
 namespace assay {
 
+inline void take_traits(const OperatorTraits& traits, Operator& op) {
+  if (traits.parameters) op.parameters = traits.parameters();
+  op.inexact = traits.inexact, op.heads_differ = traits.heads_differ;
+  op.proportional_to_scale = traits.proportional_to_scale;
+  op.absent_gate_is_zero = traits.absent_gate_is_zero;
+  op.with_gates = traits.with_gates, op.bound_shape = traits.bound_shape;
+  op.takes_scale = traits.default_scale != nullptr;
+  if (traits.default_scale) op.default_scale = traits.default_scale;
+}
+
 template <typename Op>
 const Operator& operator_text() {
   static const Operator text = [] {
     Operator op;
     op.name = Op::name, op.summary = Op::summary, op.formula = Op::formula, op.citation = Op::citation;
     op.inputs = Op::inputs(), op.outputs = Op::outputs();
-    constexpr OperatorTraits traits = Op::traits;
-    if (traits.parameters) op.parameters = traits.parameters();
-    op.inexact = traits.inexact, op.heads_differ = traits.heads_differ;
-    op.proportional_to_scale = traits.proportional_to_scale;
-    op.absent_gate_is_zero = traits.absent_gate_is_zero;
-    op.with_gates = traits.with_gates, op.bound_shape = traits.bound_shape;
-    op.takes_scale = traits.default_scale != nullptr;
-    if (traits.default_scale) op.default_scale = traits.default_scale;
+    take_traits(Op::traits, op);
     return op;
   }();
   return text;

@@ -1,5 +1,5 @@
 // What an operator's type says of itself beside its text and its mathematics, as its member `traits`: one
-// aggregate with names, so that a misspelt one does not compile. operator_row.h makes the operator's row of it.
+// aggregate with names, so that a misspelt one does not compile. operator_row.h makes the row of it.
 #pragma once
 #include <concepts>
 #include <string_view>

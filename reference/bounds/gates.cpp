@@ -59,12 +59,10 @@ ElementBound gradient(const AdjointArithmetic& a, const Storage& storage, double
 SliceBounds Rwkv7LogDecay::forward_bound(const SliceProblem& p) {
   const Arithmetic& a = p.problem->arithmetic;
   const Storage storage(a.output_roundoff, format_of(a.output_roundoff));
-  return {elementwise(p.inputs[0],
-                       [&](double x) {
-                         const double w = std::exp(-0.5) * sigmoid_of(x);
-                         return storage.element(w, w, relative(a, x, 0, a.readout) * w, absolute(a, 1),
-                                                kRoundings);
-                       })};
+  return {elementwise(p.inputs[0], [&](double x) {
+    const double w = std::exp(-0.5) * sigmoid_of(x);
+    return storage.element(w, w, relative(a, x, 0, a.readout) * w, absolute(a, 1), kRoundings);
+  })};
 }
 
 SliceBounds Rwkv7LogDecay::adjoint_bound(const SliceProblem& p) {
@@ -85,12 +83,11 @@ SliceBounds GateLogsigmoid::forward_bound(const SliceProblem& p) {
   const Arithmetic& a = p.problem->arithmetic;
   const Storage storage(a.output_roundoff, format_of(a.output_roundoff));
   const double scale = std::fabs(p.scale);
-  return {elementwise(p.inputs[0],
-                       [&](double x) {
-                         const double g = scale * softplus_of(-x);
-                         return storage.element(g, g, relative(a, x, 0, a.readout) * g,
-                                                absolute(a, (1 + scale) * (1 + std::fabs(x))), kRoundings);
-                       })};
+  return {elementwise(p.inputs[0], [&](double x) {
+    const double g = scale * softplus_of(-x);
+    return storage.element(g, g, relative(a, x, 0, a.readout) * g,
+                           absolute(a, (1 + scale) * (1 + std::fabs(x))), kRoundings);
+  })};
 }
 
 SliceBounds GateLogsigmoid::adjoint_bound(const SliceProblem& p) {
@@ -112,7 +109,8 @@ SliceBounds GateSoftplus::forward_bound(const SliceProblem& p) {
   const double A = p.inputs[In::A].values[0], rate = std::exp(A);
   std::vector<ElementBound> gates;
   for (size_t i = 0; i < p.inputs[In::x].values.size(); ++i) {
-    const double z = p.inputs[In::x].values[i] + p.inputs[In::bias].values[i % p.inputs[In::bias].values.size()];
+    const std::vector<double>& bias = p.inputs[In::bias].values;
+    const double z = p.inputs[In::x].values[i] + bias[i % bias.size()];
     const double g = rate * softplus_of(z), magnitudes = (1 + rate) * (1 + std::fabs(z));
     gates.push_back(storage.element(g, g, relative(a, z, A, a.readout) * g,
                                     unless_over(magnitudes, absolute(a, magnitudes)), kRoundings));

@@ -78,14 +78,15 @@ std::vector<double> transposed(const SliceMatrix& m) {
   return y;
 }
 
-/// A state of slots, M rows, as what `stored` makes of it, in rows of slots or (keys) of channels.
+/// A state, M rows, as it is stored: in rows of slots, or `transposed` of channels.
 std::vector<ElementBound> stored_state(const DiagonalState& S, bool transposed, double lost, double n) {
   const Storage of_state(0, Dtype::fp32);
   std::vector<ElementBound> y(S.S.size());
   for (int64_t m = 0; m < S.rows; ++m)
     for (int64_t c = 0; c < S.columns; ++c) {
       const size_t i = S.at(m) + static_cast<size_t>(c);
-      y[transposed ? static_cast<size_t>(c * S.rows + m) : i] = of_state.element(S.S[i], S.P[i], S.E[i], lost, n);
+      const size_t to = transposed ? static_cast<size_t>(c * S.rows + m) : i;
+      y[to] = of_state.element(S.S[i], S.P[i], S.E[i], lost, n);
     }
   return y;
 }
@@ -325,8 +326,9 @@ class Reverse {
   /// ds and dg of one slot, whose adjoints then cross the token.
   void slot(const States& before, int64_t t, int64_t m) {
     const auto i = static_cast<size_t>(t * f_.M + m), step = static_cast<size_t>(t) + 1;
-    const Bounded ds = (row_product(Gv_, m, f_.row(f_.v, t), nullptr) + row_product(Gk_, m, f_.row(f_.k, t), nullptr))
-                           .rounded(reverse_.readout);
+    const Bounded of_values = row_product(Gv_, m, f_.row(f_.v, t), nullptr),
+                  of_keys = row_product(Gk_, m, f_.row(f_.k, t), nullptr);
+    const Bounded ds = (of_values + of_keys).rounded(reverse_.readout);
     const double g = f_.slots.g[i], g_error = f_.slots.g_error[i], weight = exponential(g);
     const double crossed =
         std::fmax(before.Hv.model().decay_error(g, g_error), Gv_.model().decay_error(g, g_error));

@@ -19,7 +19,12 @@ struct Channels {
   int64_t T, D;
 
   explicit Channels(const SliceProblem& p)
-      : p(p), x(p.inputs[In::x]), g(p.inputs[In::g]), h0(p.inputs[In::initial_state]), T(p.slice.tokens), D(x.columns) {}
+      : p(p),
+        x(p.inputs[In::x]),
+        g(p.inputs[In::g]),
+        h0(p.inputs[In::initial_state]),
+        T(p.slice.tokens),
+        D(x.columns) {}
   double at(const SliceMatrix& m, int64_t t, int64_t c) const {
     return m.values[static_cast<size_t>(t * D + c)];
   }

@@ -13,7 +13,8 @@ namespace {
 
 /// Every operation of the transcription has a relative error of at most `u`, the exponential 2^7 u.
 Arithmetic transcribed(double u, const SliceProblem& x) {
-  const double K = static_cast<double>(x.inputs[Rwkv7::In::r].columns), V = static_cast<double>(x.inputs[Rwkv7::In::v].columns);
+  const auto K = static_cast<double>(x.inputs[Rwkv7::In::r].columns),
+             V = static_cast<double>(x.inputs[Rwkv7::In::v].columns);
   Arithmetic a;
   a.decay = 130 * u, a.write = 3 * u, a.step = 3 * u, a.removal = (K + 6) * u, a.readout = (K + V + 6) * u;
   return a;

@@ -27,7 +27,12 @@ struct Window {
   int64_t T, D, K;
 
   explicit Window(const SliceProblem& p)
-      : x(p.inputs[In::x]), weight(p.inputs[In::weight]), S0(p.inputs[In::initial_state]), T(x.rows), D(x.columns), K(weight.columns) {}
+      : x(p.inputs[In::x]),
+        weight(p.inputs[In::weight]),
+        S0(p.inputs[In::initial_state]),
+        T(x.rows),
+        D(x.columns),
+        K(weight.columns) {}
   static double at(const SliceMatrix& m, int64_t r, int64_t c) {
     return m.values[static_cast<size_t>(r * m.columns + c)];
   }

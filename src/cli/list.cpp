@@ -158,12 +158,12 @@ Listing list_defects() {
 Listing list_arithmetic() {
   Listing list{{"number", "of", "unit", "covers"},
                {},
-               "what a kernel declares of its arithmetic: upper bounds, 0 where nothing is said. reference/bound.h and "
-               "bound_adjoint.h say which operations each covers."};
+               "what a kernel declares of its arithmetic: upper bounds, 0 where nothing is said. "
+               "reference/bound.h and bound_adjoint.h say which operations each covers."};
   const auto add = [&](const auto& fields) {
     for (const auto& field : fields)
-      list.rows.push_back({std::string(field.name), std::string(field.family), std::string(name_of(field.unit)),
-                           std::string(field.covers)});
+      list.rows.push_back({std::string(field.name), std::string(field.family),
+                           std::string(name_of(field.unit)), std::string(field.covers)});
   };
   add(kArithmeticFields), add(kAdjointFields);
   return list;

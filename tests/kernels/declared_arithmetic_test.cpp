@@ -74,7 +74,8 @@ TEST(DeclaredArithmetic, EveryNumberOfTheTableCanBeDeclaredAndIsKept) {
     const Arithmetic a = declared("{" + required + "\"" + name + "\": 3}");
     for (const auto& other : kArithmeticFields) {
       const double expected = &other == &field ? 3 : (other.name == "output_roundoff" ? 0x1p-8 : 0);
-      std::visit([&](auto member) { EXPECT_EQ(static_cast<double>(a.*member), expected) << name; }, other.member);
+      const auto expect = [&](auto member) { EXPECT_EQ(static_cast<double>(a.*member), expected) << name; };
+      std::visit(expect, other.member);
     }
   }
 }
@@ -84,12 +85,14 @@ TEST(DeclaredArithmetic, SchemaAndReadmeHaveTheTable) {
   std::string table;
   for (const auto& field : kArithmeticFields) {
     const std::string unit(name_of(field.unit)), covers(field.covers);
-    expected[std::string(field.name)] = {{"$ref", "#/$defs/expression"}, {"description", unit + ": " + covers}};
+    expected[std::string(field.name)] = {{"$ref", "#/$defs/expression"},
+                                         {"description", unit + ": " + covers}};
     std::string cell = covers;
     for (size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
     table += fmt::format("| {} | {} | {} | {} |\n", field.name, field.family, unit, cell);
   }
-  const auto schema = nlohmann::ordered_json::parse(std::ifstream(ASSAY_SOURCE_DIR "/kernels/plan.schema.json"));
+  std::ifstream schema_file(ASSAY_SOURCE_DIR "/kernels/plan.schema.json");
+  const auto schema = nlohmann::ordered_json::parse(schema_file);
   EXPECT_EQ(schema["properties"]["arithmetic"]["oneOf"][1]["properties"].dump(1), expected.dump(1));
   std::ifstream file(ASSAY_SOURCE_DIR "/examples/strangers_gla/README.md");
   const std::string readme((std::istreambuf_iterator<char>(file)), {});

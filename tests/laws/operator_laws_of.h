@@ -14,7 +14,7 @@ template <typename Op>
 Operator specifications_of() {
   Operator op;
   op.inputs = Op::inputs(), op.outputs = Op::outputs();
-  if (Op::traits.parameters) op.parameters = Op::traits.parameters();
+  if constexpr (Op::traits.parameters != nullptr) op.parameters = Op::traits.parameters();
   return op;
 }
 
