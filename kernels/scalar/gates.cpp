@@ -1,29 +1,22 @@
-#include "kernels/simple_gla/gates.h"
+#include "kernels/scalar/gates.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <numbers>
-#include <optional>
 
 #include "kernels/device/product_arithmetic.h"
 #include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
-#include "src/case/parameters.h"
 
-namespace assay::gated {
+namespace assay::scalar {
+
+using namespace gated;
+
 namespace {
 
 constexpr const char* constants_name = "gamma";
 constexpr const char* head_module = "simple_gla/head_gates";
-
-/// Natural-log decay of head h; absent where the operator's heads have none of their own.
-std::optional<double> head_decay(const Case& c, const Operator& op, int64_t h, int64_t heads) {
-  if (op.name == "retention") return std::log1p(-std::ldexp(1.0, static_cast<int>(-5 - h)));
-  if (op.name != "lightning_attn") return {};
-  const double layer = parameter_of(c, op, "layer_idx"), layers = parameter_of(c, op, "num_layers");
-  return -8 * static_cast<double>(h) * (layers - layer) / (static_cast<double>(heads) * layers);
-}
 
 int64_t tokens_of(const Sizes& s) {
   return s.B * s.T;
@@ -41,7 +34,8 @@ Launch head_launch(const char* function, const Case& c, int64_t blocks, std::vec
 
 }  // namespace
 
-ScalarGates add_scalar_gates(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+ScalarGates add_scalar_gates(Plan& plan, const Member& member, const Case& c, const Operator& op,
+                             const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   if (inputs.count("g"))
     return {"token-" + std::string(format(c.gate_dtype).name), PointerArgument{"g", 0},
@@ -57,9 +51,9 @@ ScalarGates add_scalar_gates(Plan& plan, const Case& c, const Operator& op, cons
     plan.workspaces.push_back({"gate_gradients", tokens_of(s) * s.H * 4});
     return {"head", constants, PointerArgument{"gate_gradients", 0}};
   }
-  if (!head_decay(c, op, 0, s.H)) return {"none", {}, {}};
+  if (!member.head_decay) return {"none", {}, {}};
   Tensor gamma(constants_name, Dtype::fp32, {{"H", s.H}});
-  for (int64_t h = 0; h < s.H; ++h) gamma.set(h, *head_decay(c, op, h, s.H) * std::numbers::log2e);
+  for (int64_t h = 0; h < s.H; ++h) gamma.set(h, member.head_decay(c, op, h) * std::numbers::log2e);
   plan.constants.push_back(std::move(gamma));
   return {"fixed", constants, {}};
 }
@@ -82,4 +76,4 @@ Module scalar_module(const std::string& mode, const Case& c, const ScalarGates& 
   return embedded_module(fmt::format("simple_gla/{}.{}.{}", mode, format(c.dtype).name, kind));
 }
 
-}  // namespace assay::gated
+}  // namespace assay::scalar

@@ -1,12 +1,10 @@
-// The plans of simple_gla.fused_chunk and of the operators it serves.
+// The plans of simple_gla.fused_chunk and of other operators of the family.
 #include <fmt/format.h>
 
-#include "kernels/simple_gla/chunk_plan.h"
+#include "kernels/scalar/chunk_plan.h"
 
-namespace assay {
+namespace assay::scalar {
 namespace {
-
-using namespace gated;
 
 constexpr int64_t columns = 32;  ///< value channels per block
 
@@ -30,18 +28,20 @@ void add_forward(ScalarPlan& p) {
        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0}, p.scale()});
 }
 
+}  // namespace
+
 /// Gradients need the states of all chunks from both ends of time at once: one launch that kept only the last
 /// one would make them twice. They are simple_gla.chunk's two launches.
-Kernel fused_chunk_kernel(const char* operator_name) {
-  Kernel kernel = scalar_kernel(operator_name, "fused_chunk");
+Kernel fused_chunk_kernel(const Member& member) {
+  Kernel kernel = scalar_kernel(member, "fused_chunk");
   kernel.summary =
       "chunks of 64 tokens on tensor cores in one launch, the state in registers; gradients by the launches "
       "of "
       "chunk";
   kernel.arithmetic_text = scalar_chunk_arithmetic_text;
   kernel.resume_granularity = scalar_chunk;
-  kernel.plan = [name = kernel.name](const Case& c, const Operator& op, const TensorMap& inputs) {
-    ScalarPlan p(name, scalar_chunk, c, op, inputs);
+  kernel.plan = [member](const Case& c, const Operator& op, const TensorMap& inputs) {
+    ScalarPlan p(member, "fused_chunk", scalar_chunk, c, op, inputs);
     if (runs_forward(c)) add_forward(p);
     if (runs_backward(c)) add_chunk_gradients(p);
     return p.plan;
@@ -51,19 +51,4 @@ Kernel fused_chunk_kernel(const char* operator_name) {
   return kernel;
 }
 
-}  // namespace
-
-Kernel simple_gla_fused_chunk() {
-  return fused_chunk_kernel("simple_gla");
-}
-Kernel linear_attn_fused_chunk() {
-  return fused_chunk_kernel("linear_attn");
-}
-Kernel retention_fused_chunk() {
-  return fused_chunk_kernel("retention");
-}
-Kernel lightning_attn_fused_chunk() {
-  return fused_chunk_kernel("lightning_attn");
-}
-
-}  // namespace assay
+}  // namespace assay::scalar

@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "kernels/device/product_arithmetic.h"
-#include "kernels/simple_gla/chunk_plan.h"
+#include "kernels/scalar/chunk_plan.h"
 
-namespace assay::gated {
+namespace assay::scalar {
 namespace {
 
 /// Formats of the copies of S and D (operand.cuh, StateOf).
@@ -80,4 +80,4 @@ AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case& c) {
   return a;
 }
 
-}  // namespace assay::gated
+}  // namespace assay::scalar

@@ -1,8 +1,8 @@
 // The gradients of simple_gla.fused_recurrent: launches and declared arithmetic.
 #pragma once
-#include "kernels/simple_gla/scalar_plan.h"
+#include "kernels/scalar/scalar_plan.h"
 
-namespace assay::gated {
+namespace assay::scalar {
 
 /// Tokens between the states that the gradients keep, counted from each sequence's start.
 inline constexpr int64_t kept_every = 64;
@@ -10,4 +10,4 @@ inline constexpr int64_t kept_every = 64;
 void add_recurrent_gradients(ScalarPlan&);
 AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case&);
 
-}  // namespace assay::gated
+}  // namespace assay::scalar

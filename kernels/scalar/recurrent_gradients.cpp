@@ -1,10 +1,10 @@
-#include "kernels/simple_gla/recurrent_gradients.h"
+#include "kernels/scalar/recurrent_gradients.h"
 
 #include <fmt/format.h>
 
 #include "kernels/device/product_arithmetic.h"
 
-namespace assay::gated {
+namespace assay::scalar {
 namespace {
 
 /// Columns that the serving function holds, and how they lie, as in recurrent_lanes.cuh.
@@ -97,4 +97,4 @@ AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case& c) {
   return a;
 }
 
-}  // namespace assay::gated
+}  // namespace assay::scalar

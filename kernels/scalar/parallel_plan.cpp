@@ -4,12 +4,10 @@
 #include <limits>
 
 #include "kernels/device/product_arithmetic.h"
-#include "kernels/simple_gla/chunk_plan.h"
+#include "kernels/scalar/chunk_plan.h"
 
-namespace assay {
+namespace assay::scalar {
 namespace {
-
-using namespace gated;
 
 constexpr int64_t block_tokens = 64;
 
@@ -145,15 +143,17 @@ AdjointArithmetic parallel_adjoint_arithmetic(const Case& c) {
   return a;
 }
 
-Kernel parallel_kernel(const char* operator_name) {
-  Kernel kernel = scalar_kernel(operator_name, "parallel");
+}  // namespace
+
+Kernel parallel_kernel(const Member& member) {
+  Kernel kernel = scalar_kernel(member, "parallel");
   kernel.summary = "all pairs of tokens, 64 x 64 at a time on tensor cores, without states between";
   kernel.arithmetic_text =
       "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 "
       "accumulators, one addition per 64 tokens; weighed scores and S_0 are rounded to the operand format";
   kernel.resume_granularity = std::numeric_limits<int64_t>::max();  // a split run is summed in other blocks
-  kernel.plan = [name = kernel.name](const Case& c, const Operator& op, const TensorMap& inputs) {
-    ScalarPlan p(name, block_tokens, c, op, inputs);
+  kernel.plan = [member](const Case& c, const Operator& op, const TensorMap& inputs) {
+    ScalarPlan p(member, "parallel", block_tokens, c, op, inputs);
     if (p.sequences.chunks > 0) p.plan.constants.push_back(block_table(p.sequences));
     p.use("parallel");
     if (runs_forward(c)) add_forward(p);
@@ -165,13 +165,4 @@ Kernel parallel_kernel(const char* operator_name) {
   return kernel;
 }
 
-}  // namespace
-
-Kernel simple_gla_parallel() {
-  return parallel_kernel("simple_gla");
-}
-Kernel retention_parallel() {
-  return parallel_kernel("retention");
-}
-
-}  // namespace assay
+}  // namespace assay::scalar

@@ -1,8 +1,8 @@
 // What the chunked plans share: the same arithmetic, and for gradients the same launches.
 #pragma once
-#include "kernels/simple_gla/scalar_plan.h"
+#include "kernels/scalar/scalar_plan.h"
 
-namespace assay::gated {
+namespace assay::scalar {
 
 inline constexpr int64_t scalar_chunk = 64;  ///< tokens per chunk
 
@@ -23,4 +23,4 @@ extern const char* const scalar_chunk_arithmetic_text;
 void add_chunk_gradients(ScalarPlan&);
 AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case&);
 
-}  // namespace assay::gated
+}  // namespace assay::scalar

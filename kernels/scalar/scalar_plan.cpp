@@ -1,6 +1,6 @@
-#include "kernels/simple_gla/scalar_plan.h"
+#include "kernels/scalar/scalar_plan.h"
 
-namespace assay::gated {
+namespace assay::scalar {
 namespace {
 
 const Case& checked(const std::string& name, const Case& c) {
@@ -19,15 +19,15 @@ Plan begun(const std::string& name, const Case& c, const Operator& op, const Seq
 
 }  // namespace
 
-ScalarPlan::ScalarPlan(const std::string& name, int64_t chunk, const Case& c, const Operator& op,
-                       const TensorMap& inputs)
-    : c(checked(name, c)),
+ScalarPlan::ScalarPlan(const Member& member, const std::string& mode, int64_t chunk, const Case& c,
+                       const Operator& op, const TensorMap& inputs)
+    : c(checked(member.kernel_name(mode), c)),
       op(op),
       inputs(inputs),
       sizes(sizes_of(c)),
       sequences(sequences_of(c, sizes, chunk)),
-      plan(begun(name, c, op, sequences)),
-      gates(add_scalar_gates(plan, c, op, inputs)) {}
+      plan(begun(member.kernel_name(mode), c, op, sequences)),
+      gates(add_scalar_gates(plan, member, c, op, inputs)) {}
 
 void ScalarPlan::use(const std::string& mode) {
   plan.modules.push_back(scalar_module(mode, c, gates));
@@ -64,13 +64,13 @@ KernelLimits scalar_limits() {
   return limits;
 }
 
-Kernel scalar_kernel(const std::string& operator_name, const std::string& mode) {
+Kernel scalar_kernel(const Member& member, const std::string& mode) {
   Kernel kernel;
-  kernel.name = operator_name + "." + mode;
-  kernel.operator_name = operator_name;
+  kernel.name = member.kernel_name(mode);
+  kernel.operator_name = member.operator_name;
   kernel.limits = scalar_limits();
   kernel.exponents_nonpositive = true;
   return kernel;
 }
 
-}  // namespace assay::gated
+}  // namespace assay::scalar

@@ -1,10 +1,9 @@
-// The plans of simple_gla.chunk and of the operators it serves, and the arithmetic they declare.
-#include "kernels/simple_gla/chunk_plan.h"
+// The plans of simple_gla.chunk and of other operators of the family, and the arithmetic they declare.
+#include "kernels/scalar/chunk_plan.h"
 
 #include "kernels/device/product_arithmetic.h"
 
-namespace assay {
-namespace gated {
+namespace assay::scalar {
 
 int64_t tile_bytes(Dtype dtype, int64_t columns) {
   return 64 * (columns * static_cast<int64_t>(format(dtype).bytes) + 16) + 4 * 32;
@@ -65,11 +64,7 @@ Arithmetic scalar_chunk_arithmetic(const Case& c) {
   return a;
 }
 
-}  // namespace gated
-
 namespace {
-
-using namespace gated;
 
 void add_forward(ScalarPlan& p) {
   p.use("chunk");
@@ -87,13 +82,15 @@ void add_forward(ScalarPlan& p) {
                  PointerArgument{"chunks", 0}, p.scale()});
 }
 
-Kernel chunk_kernel(const char* operator_name) {
-  Kernel kernel = scalar_kernel(operator_name, "chunk");
+}  // namespace
+
+Kernel chunk_kernel(const Member& member) {
+  Kernel kernel = scalar_kernel(member, "chunk");
   kernel.summary = "chunks of 64 tokens on tensor cores: state scan, then outputs";
   kernel.arithmetic_text = scalar_chunk_arithmetic_text;
   kernel.resume_granularity = scalar_chunk;
-  kernel.plan = [name = kernel.name](const Case& c, const Operator& op, const TensorMap& inputs) {
-    ScalarPlan p(name, scalar_chunk, c, op, inputs);
+  kernel.plan = [member](const Case& c, const Operator& op, const TensorMap& inputs) {
+    ScalarPlan p(member, "chunk", scalar_chunk, c, op, inputs);
     if (runs_forward(c)) add_forward(p);
     if (runs_backward(c)) add_chunk_gradients(p);
     return p.plan;
@@ -103,19 +100,4 @@ Kernel chunk_kernel(const char* operator_name) {
   return kernel;
 }
 
-}  // namespace
-
-Kernel simple_gla_chunk() {
-  return chunk_kernel("simple_gla");
-}
-Kernel linear_attn_chunk() {
-  return chunk_kernel("linear_attn");
-}
-Kernel retention_chunk() {
-  return chunk_kernel("retention");
-}
-Kernel lightning_attn_chunk() {
-  return chunk_kernel("lightning_attn");
-}
-
-}  // namespace assay
+}  // namespace assay::scalar

@@ -3,9 +3,9 @@
 #pragma once
 #include <string>
 
-#include "kernels/kernel.h"
+#include "kernels/scalar/kernels.h"
 
-namespace assay::gated {
+namespace assay::scalar {
 
 struct ScalarGates {
   std::string kind;         ///< "none", "head", "fixed", "token-fp32": what the kernel is built with
@@ -15,9 +15,9 @@ struct ScalarGates {
   PointerArgument gradients;
 };
 
-/// simple_gla: g, else g_gamma, else none. linear_attn: none. retention, lightning_attn: their heads' decays.
-/// Adds to the plan what makes them: a constant, or a launch that reads g_gamma.
-ScalarGates add_scalar_gates(Plan&, const Case&, const Operator&, const TensorMap& inputs);
+/// Of the inputs g, else g_gamma; else the fixed decays of the operator's heads, or none. Adds to the plan what
+/// makes them: a constant, or a launch that reads g_gamma.
+ScalarGates add_scalar_gates(Plan&, const Member&, const Case&, const Operator&, const TensorMap& inputs);
 
 /// After the launches that write ScalarGates::gradients: dg_gamma, where the plan has such an output.
 void add_head_gate_gradients(Plan&, const Case&, const ScalarGates&);
@@ -27,4 +27,4 @@ double head_gate_total(const Case&);
 /// The embedded module of kernels/simple_gla/<mode>.cu for the case's format and these gates.
 Module scalar_module(const std::string& mode, const Case&, const ScalarGates&);
 
-}  // namespace assay::gated
+}  // namespace assay::scalar

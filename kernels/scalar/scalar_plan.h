@@ -1,19 +1,21 @@
-// What the plans of the scalar family share, whatever their mode: linear_attn, simple_gla, retention and
-// lightning_attn differ in their gates only.
+// What the plans of the scalar family share, whatever their mode: its operators differ in their gates only.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "kernels/launch_tables.h"
-#include "kernels/simple_gla/gates.h"
+#include "kernels/scalar/gates.h"
 
-namespace assay::gated {
+namespace assay::scalar {
+
+using namespace gated;
 
 /// A plan being made: outputs, tables of sequences and gates are there to begin with.
 class ScalarPlan {
  public:
   /// Throws BadInput where the case is outside scalar_limits(). `chunk`: tokens per chunk of the tables.
-  ScalarPlan(const std::string& name, int64_t chunk, const Case&, const Operator&, const TensorMap& inputs);
+  ScalarPlan(const Member&, const std::string& mode, int64_t chunk, const Case&, const Operator&,
+             const TensorMap& inputs);
 
   const Case& c;
   const Operator& op;
@@ -42,10 +44,10 @@ class ScalarPlan {
 KernelLimits scalar_limits();
 
 /// A row of kernels.def up to its plan and arithmetic.
-Kernel scalar_kernel(const std::string& operator_name, const std::string& mode);
+Kernel scalar_kernel(const Member&, const std::string& mode);
 
 inline int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-}  // namespace assay::gated
+}  // namespace assay::scalar
