@@ -8,8 +8,8 @@ namespace assay {
 /// What is right, and how wrong it may be. Nothing here is needed to run, check, trace, shadow or mutate the program.
 struct Claim {
   const ResolvedCase* of = nullptr;  ///< operator, direction, shapes and layouts of its arguments
-  GatedArithmetic arithmetic;        ///< declared; of a run that goes forward
-  GatedAdjointArithmetic adjoint;    ///< and of one that goes backward
+  Arithmetic arithmetic;        ///< declared; of a run that goes forward
+  AdjointArithmetic adjoint;    ///< and of one that goes backward
   bool exponents_nonpositive = false;  ///< Kernel::exponents_nonpositive
 };
 

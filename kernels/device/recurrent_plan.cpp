@@ -31,9 +31,9 @@ void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, con
 /// once (2^-25 below 1) with p within 4 u relative, or, for more than 0.3466 nats, ex2 (2^-22 = 4 u <= 11.6 u
 /// |x|); its argument g log2(e) has two roundings. Readout: fma chain of a lane's key channels split over 4
 /// sums, 2 + 2 more additions, the scale and its own rounding: gamma of their number.
-GatedArithmetic recurrent_arithmetic(const Case& c) {
+Arithmetic recurrent_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 0x1p-25;
   a.decay_per_nat = 16 * u;
   a.write = u;

@@ -12,6 +12,7 @@
 #include "kernels/defect.h"
 #include "kernels/kernel.h"
 #include "kernels/recorded_defects.h"
+#include "reference/arithmetic.h"
 #include "reference/operator.h"
 #include "src/base/backend/backend.h"
 #include "src/result/schema.h"
@@ -155,6 +156,20 @@ Listing list_defects() {
   return list;
 }
 
+Listing list_arithmetic() {
+  Listing list{{"number", "of", "unit", "covers"},
+               {},
+               "what a kernel declares of its arithmetic: upper bounds, 0 where nothing is said. "
+               "reference/bound.h and bound_adjoint.h say which operations each covers."};
+  const auto add = [&](const auto& fields) {
+    for (const auto& field : fields)
+      list.rows.push_back({std::string(field.name), std::string(field.family),
+                           std::string(name_of(field.unit)), std::string(field.covers)});
+  };
+  add(kArithmeticFields), add(kAdjointFields);
+  return list;
+}
+
 struct Kind {
   const char* name;
   Listing (*list)();
@@ -162,7 +177,7 @@ struct Kind {
 constexpr Kind kKinds[] = {{"operators", list_operators},       {"kernels", list_kernels},
                            {"instructions", list_instructions}, {"causes", list_causes},
                            {"properties", list_properties},     {"decays", list_decays},
-                           {"defects", list_defects}};
+                           {"defects", list_defects},           {"arithmetic", list_arithmetic}};
 
 void print_text(const Listing& list) {
   const Console console(stdout);
@@ -226,9 +241,12 @@ struct ListCommand {
 
 void add_list(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "list", "Prints a table: operators, kernels, instructions, causes, properties, decays, defects; or the schema of results");
+      "list",
+      "Prints a table: operators, kernels, instructions, causes, properties, decays, defects, arithmetic; or the schema "
+      "of results");
   const auto options = std::make_shared<ListCommand>();
-  command->add_option("WHAT", options->what, "operators, kernels, instructions, causes, properties, decays, defects or schema")
+  command->add_option("WHAT", options->what,
+                      "operators, kernels, instructions, causes, properties, decays, defects, arithmetic or schema")
       ->required();
   CLI::Option* json = command->add_flag("--json", options->json, "As JSON");
   command->add_flag("--markdown", options->markdown, "As a Markdown table")->excludes(json);

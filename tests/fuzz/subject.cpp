@@ -186,9 +186,9 @@ Program plan_of(const Case& c, const Operator& op, const TensorMap&) {
 
 /// fp32 recurrence: exp within 1 ulp after rounding to fp32, one rounding per product and sum, K-term
 /// readout.
-GatedArithmetic arithmetic_of(const Case& c) {
+Arithmetic arithmetic_of(const Case& c) {
   const double u = 0x1p-24;
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 4 * u;
   a.write = 4 * u;
   a.step = 4 * u;
@@ -198,9 +198,9 @@ GatedArithmetic arithmetic_of(const Case& c) {
   return a;
 }
 
-GatedAdjointArithmetic adjoint_arithmetic_of(const Case& c) {
+AdjointArithmetic adjoint_arithmetic_of(const Case& c) {
   const double u = 0x1p-24;
-  GatedAdjointArithmetic a;
+  AdjointArithmetic a;
   a.state = a.adjoint = arithmetic_of(c);
   a.state.readout = a.adjoint.readout = 1.1 * static_cast<double>(c.V + 4) * u;
   a.value_readout = 1.1 * static_cast<double>(c.K + 4) * u;

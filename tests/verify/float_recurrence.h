@@ -34,7 +34,7 @@ inline Kernel float_kernel() {
   kernel.arithmetic = [](const Case& c) {
     // u = 2^-24. e^g: expf of this host errs by at most 2 ulp = 2^-22. S = fma(e^g, S, k v): one rounding of
     // the sum and of the product. Readout: K products and sums, and the scale.
-    GatedArithmetic a;
+    Arithmetic a;
     a.decay = 0x1p-21;
     a.write = 0x1p-23;
     a.step = 0x1p-22;
