@@ -9,6 +9,7 @@
 #include "kernels/defect.h"
 #include "src/base/backend/backend.h"
 #include "src/base/vm/machine.h"
+#include "src/result/verdict.h"
 
 namespace assay::cli {
 

@@ -43,7 +43,7 @@ Outcome run(const std::string& name, const Words& in, size_t out, std::array<uin
 
 TEST(Programs, GiveWhatTheHostComputes) {
   EXPECT_GE(programs().size(), 20u);
-  for (const Program& program : programs()) {
+  for (const ListedProgram& program : programs()) {
     const Words in = inputs_of(program);
     const Outcome outcome = run(program.name, in, program.out, program.grid, program.block, program.n);
     if (outcome.trap) {

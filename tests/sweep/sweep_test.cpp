@@ -178,7 +178,7 @@ TEST(Sweep, AFindingsTokenIsOfARunThatFindsItHoweverLargeOtherRatiosAre) {
   int findings = 0;
   for (const SweepCell& cell : result.cells) {
     EXPECT_EQ(cell.verdict, setting(cell, "decay") == "none" ? CellVerdict::pass : cell.verdict);
-    if (cell.verdict != Verdict::finding) continue;
+    if (cell.verdict != CellVerdict::finding) continue;
     ++findings;
     EXPECT_GT(cell.nonfinite, 0);
     const Verification v = verify(parse_token(cell.token), find_kernel(cell.kernel), *backend, {});
