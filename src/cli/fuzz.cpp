@@ -37,7 +37,7 @@ std::vector<const Kernel*> kernels_named(const std::string& what) {
     if (std::find(known.begin(), known.end(), kernel.operator_name) == known.end())
       known.push_back(kernel.operator_name);
   }
-  if (chosen.empty() && what.find('@') != std::string::npos) chosen.push_back(&find_kernel(what));
+  if (chosen.empty() && what.find_first_of("@%") != std::string::npos) chosen.push_back(&find_kernel(what));
   for (const Operator& op : operators())
     if (chosen.empty() && op.name == what)
       throw BadInput(
@@ -103,7 +103,11 @@ struct FuzzCommand {
     if (own.foreign()) return {&own.kernel()};
     if (what.empty())
       throw BadInput("no kernel given: name a kernel or an operator, or give --ptx and --plan");
-    return kernels_named(what);
+    const std::vector<const Kernel*> named = kernels_named(what);
+    if (own.mutant().empty()) return named;
+    if (named.size() > 1)
+      throw BadInput(fmt::format("--mutant is of one kernel, and {} names {}", what, named.size()));
+    return {&find_kernel(named.front()->name + "%" + own.mutant())};
   }
 
   /// The whole run has a verdict of its own where all inputs were out of domain, or it could not be finished.
@@ -160,8 +164,8 @@ void add_fuzz(CLI::App& app, int& status) {
       app.add_subcommand("fuzz", "Draws cases and looks for faults: bounds, bits, NaN, traps, properties");
   const auto o = std::make_shared<FuzzCommand>();
   const std::string budget = "Budget", results = "Results";
-  command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla, all");
-  o->own.add_to(*command, false);
+  command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla.chunk%ID (a mutant), gla, all");
+  o->own.add_to(*command, "");
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
                            ->check(whole_number(1, 1'000'000'000))
                            ->group(budget);

@@ -69,7 +69,7 @@ void add_mutate(CLI::App& app, int& status) {
       "mutate",
       "Changes single instructions of a kernel and counts how many changes the cases and properties see");
   const auto o = std::make_shared<MutateCommand>();
-  o->own.add_to(*command, true, false);
+  o->own.add_to(*command, "KERNEL", false);
   command
       ->add_option("--mutants", o->options.mutants,
                    "Mutants, drawn evenly over pairs of source line and change")

@@ -61,6 +61,12 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"mutate gla.chunk --fail-under 120", "--fail-under: write a percentage"},
       {"mutate gla.chunk --direction sideways", "no entry point for direction sideways"},
       {"verify gla.chunk --mutant nonsense", "write it as MODULE+LINE+OPERATOR"},
+      {"fuzz gla.chunk --mutant nonsense --cases 1", "write it as MODULE+LINE+OPERATOR"},
+      {"fuzz gla --mutant nonsense --cases 1", "--mutant is of one kernel, and gla names"},
+      {"fuzz gla.chunk%nonsense --cases 1", "write it as MODULE+LINE+OPERATOR"},
+      {"fuzz gla.chunk%gla+chunk.bf16.fp32+1+fma-to-mul --cases 1", "1+fma-to-mul"},
+      {"trace gla.chunk/T9/X9", "token field 'X9' is not known"},
+      {"trace gla.chunk/T9 -T 8", "--length and a token: the token says the whole case"},
       {"verify", "no kernel given"},
       {"verify gla.chnk", "did you mean 'gla.chunk'?"},
       {"verify gla.chunk --no-such-option", "--no-such-option"},
@@ -206,6 +212,19 @@ TEST(Cli, TraceSaysThatTheFormulaDiffersWhereRoundingDoesNotExplainAValue) {
   EXPECT_EQ(ran.status, 1) << ran.err;
   for (const char* text : {"behind ", "formula-differs", "the formula differs, not the rounding"})
     EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
+}
+
+TEST(Cli, TraceAndReplayTakeATokenAlike) {
+  const ScratchFolder here;
+  const std::string token = "gla.fused_recurrent/B1/T5/H1/K4/V4/fp32/g-fp32/mild/s17";
+  const Ran traced = run_assay("trace " + token + " --backend vm --json t.json", here);
+  EXPECT_EQ(traced.status, 0) << traced.err;
+  const Ran replayed = run_assay("replay " + token + " --backend vm --json r.json", here);
+  const auto read = [&](const char* file) {
+    return verification_from_json(nlohmann::json::parse(read_file(here / file)));
+  };
+  EXPECT_EQ(read("t.json").token, token);
+  EXPECT_EQ(read("t.json").case_, read("r.json").case_);
 }
 
 TEST(Cli, EveryTableIsListedInEveryForm) {
