@@ -40,6 +40,8 @@ constexpr int64_t kTracedFaults = 24;
 constexpr int64_t kShrunkFindings = 16, kLeastShrunkFindings = 4;
 /// A kernel none of whose first cases was accepted is given up.
 constexpr int64_t kMostRejections = 64;
+/// Of why no case is taken, the most frequent are named.
+constexpr size_t kReasonsShown = 3;
 /// Shrinking may go on this long after the time budget.
 constexpr double kGrace_s = 20;
 /// One case in so many runs a few blocks of a case with indices past 2^31.
@@ -94,8 +96,12 @@ class Fuzzer {
       }
     }
     for (std::thread& thread : threads) thread.join();
-    if (error_) end_early();
+    if (error_)
+      end_early();
+    else if (interrupted() && !finished())
+      run_.ended_early = "interrupted";
     store_block();
+    if (run_.cases == 0 && !interrupted()) refuse_empty();
     return run_;
   }
 
@@ -117,6 +123,30 @@ class Fuzzer {
       run_.ended_early = "not enough memory for a case";
     }
     if (run_.findings.empty()) std::rethrow_exception(error_);  // nothing to lose
+  }
+
+  /// A run that judged nothing is no pass.
+  void refuse_empty() const {
+    for (const KernelRecord& record : records_)
+      if (record.rejected > 0) throw BadInput(all_refused(record));
+    for (const KernelRecord& record : records_)
+      if (record.too_large > 0)
+        throw BadInput(fmt::format("{}: there is not enough memory for any of the {} cases drawn",
+                                   record.kernel().name, record.too_large));
+    throw BadInput(fmt::format("no case was judged in {:.1f} s: give more --time", seconds()));
+  }
+
+  static std::string all_refused(const KernelRecord& record) {
+    std::vector<std::pair<int64_t, std::string>> reasons;
+    for (const auto& [why, cases] : record.refusals) reasons.push_back({-cases, why});
+    std::sort(reasons.begin(), reasons.end());
+    std::string text = fmt::format("{}: none of the {} cases drawn for it is taken:", record.kernel().name,
+                                   record.rejected);
+    for (size_t i = 0; i < std::min(reasons.size(), kReasonsShown); ++i)
+      text += fmt::format("{} {} of them: {}", i ? ";" : "", -reasons[i].first, reasons[i].second);
+    if (reasons.size() > kReasonsShown)
+      text += fmt::format("; and {} other reasons", reasons.size() - kReasonsShown);
+    return text;
   }
 
   /// Stores something, while there is a database that works.
@@ -292,7 +322,13 @@ class Fuzzer {
     if (report.trial.rerun) note_rerun(report);
     if (!report.rejected.empty()) {
       ++record.rejected;
-      if (record.accepted == 0 && record.rejected >= kMostRejections) throw BadInput(report.rejected);
+      ++record.refusals[report.rejected];
+      if (record.accepted == 0 && record.rejected >= kMostRejections) throw BadInput(all_refused(record));
+      return;
+    }
+    if (report.too_large) {
+      ++record.too_large;
+      listener_.left_out(report.trial.case_);
       return;
     }
     const Verification& v = report.verification;
@@ -318,7 +354,9 @@ class Fuzzer {
     const Verification& v = report.verification;
     const std::string now = v.cause.empty() ? v.verdict : v.cause;
     run_.reruns.push_back({report.trial.kernel->name, token_of(report.trial.case_),
-                           report.rejected.empty() ? now : report.rejected});
+                           report.too_large            ? "not enough memory"
+                           : report.rejected.empty() ? now
+                                                     : report.rejected});
   }
 
   std::vector<Knowledge> knowledge() const {
@@ -388,6 +426,8 @@ class Fuzzer {
     for (const KernelRecord& record : records_) {
       if (record.rejected > 0)
         run_.coverage.push_back({"rejected by the kernel's plan", record.kernel().name, record.rejected});
+      if (record.too_large > 0)
+        run_.coverage.push_back({"not enough memory", record.kernel().name, record.too_large});
       for (ReachedRow& row : record.reached()) run_.reached.push_back(std::move(row));
     }
     run_.tightness = coverage_.tightness();
@@ -441,6 +481,7 @@ void Listener::started(const std::vector<const Kernel*>&, const FuzzOptions&, co
 void Listener::progress(const FuzzProgress&) {}
 void Listener::found(const Verification&) {}
 void Listener::shrunk(const Verification&, const Verification&) {}
+void Listener::left_out(const Case&) {}
 void Listener::database_lost(const std::string&) {}
 
 FuzzRun fuzz(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,

@@ -1,6 +1,7 @@
 #include "fuzz/trial.h"
 
 #include <chrono>
+#include <new>
 
 #include "fuzz/choice.h"
 #include "fuzz/cost.h"
@@ -51,21 +52,27 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   return v;
 }
 
-/// The verification with its trace; as it is where the machine cannot run what another backend ran.
+/// The verification with its trace; as it is where the machine cannot run what another backend ran, or has not the
+/// memory.
 Verification traced(const Verification& plain, const Kernel& kernel, Backend& backend,
                     const FuzzOptions& options, Tracing tracing) {
   try {
     return verify_once(plain.case_, kernel, backend, options, tracing);
   } catch (const BadInput&) {
     return plain;
+  } catch (const std::bad_alloc&) {
+    return plain;
   }
 }
 
 /// Why the kernel's plan does not take the case; empty if it does.
 std::string plan_rejects(const Trial& trial) {
-  const Operator& op = find_operator(trial.kernel->operator_name);
+  const Kernel& kernel = *trial.kernel;
+  if (kernel.refuses)
+    if (const std::string why = kernel.refuses(trial.case_); !why.empty()) return why;
+  const Operator& op = find_operator(kernel.operator_name);
   try {
-    trial.kernel->plan(trial.case_, op, draw_inputs(trial.case_, op));
+    kernel.plan(trial.case_, op, draw_inputs(trial.case_, op));
     return {};
   } catch (const BadInput& reason) {
     return reason.what();
@@ -84,6 +91,8 @@ TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& opti
   report.trial = trial;
   try {
     report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::none);
+  } catch (const NotEnoughMemory&) {
+    throw;
   } catch (const BadInput&) {
     report.rejected = plan_rejects(trial);
     if (report.rejected.empty()) throw;
@@ -118,7 +127,14 @@ std::vector<const Property*> properties_due(const Case& c, uint64_t seed, int64_
 
 TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& options) {
   const auto start = std::chrono::steady_clock::now();
-  TrialReport report = judged(trial, backend, options);
+  TrialReport report;
+  try {
+    report = judged(trial, backend, options);
+  } catch (const NotEnoughMemory&) {
+    report = {trial, "", true};
+  } catch (const std::bad_alloc&) {
+    report = {trial, "", true};
+  }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }
@@ -160,6 +176,8 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
     return v;
   } catch (const BadInput&) {
     return std::nullopt;  // the smaller case is outside what the kernel accepts
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
   }
 }
 

@@ -76,6 +76,10 @@ class ConsoleListener : public Listener {
         fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause, smaller.replay));
     console_.flush();
   }
+  void left_out(const Case& c) override {
+    bar_.clear();
+    fmt::print(stderr, "assay: not enough memory for {}; the run goes on without this case\n", token_of(c));
+  }
   void database_lost(const std::string& why) override {
     bar_.clear();
     fmt::print(stderr, "assay: {}; the run goes on and stores nothing more\n", why);
@@ -113,9 +117,10 @@ struct FuzzCommand {
   /// The whole run has a verdict of its own where all inputs were out of domain, or it could not be finished.
   int status_of(const FuzzRun& run, int signal) const {
     if (findings.status(run.findings, output.allow_undecided()) != 0) return 1;
+    if (signal != 0) return 128 + signal;  // no pass: the budget was not spent
     if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == "domain")
       return kBadInputStatus;
-    return signal != 0 ? 128 + signal : 0;  // no pass: the budget was not spent
+    return 0;
   }
 
   /// The findings that --baseline names; their cases run first.

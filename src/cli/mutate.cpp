@@ -51,7 +51,11 @@ struct MutateCommand {
     if (json == "-") fmt::print("{}\n", text);
     if (!json.empty() && json != "-") write_file(json, text + "\n");
     if (score_of(result) < fail_under) return 1;
-    return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
+    if (interrupt.signal() != 0) return 128 + interrupt.signal();
+    if (result.mutants.empty()) throw BadInput("no mutant was tried in that time: give more --time");
+    if (fail_under > 0 && !has_score(result))
+      throw BadInput("--fail-under: no mutant was killed and none survived, so there is no score; give more --mutants");
+    return 0;
   }
 };
 

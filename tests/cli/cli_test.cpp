@@ -313,7 +313,32 @@ TEST(Cli, AnInterruptedRunOfFuzzingPrintsWhatItHasAndIsNoPass) {
   EXPECT_EQ(clean.status, 128 + 2) << clean.err;
   EXPECT_NE(clean.err.find("ending with the cases in flight"), std::string::npos) << clean.err;
   EXPECT_NE(clean.out.find("coverage, share of the cases"), std::string::npos) << clean.out;
-  EXPECT_EQ(nlohmann::json::parse(read_file(here / "x.json")).at("kind"), "fuzz");
+  EXPECT_NE(clean.out.find("\nincomplete  "), std::string::npos) << clean.out;
+  const nlohmann::json document = nlohmann::json::parse(read_file(here / "x.json"));
+  EXPECT_EQ(document.at("kind"), "fuzz");
+  EXPECT_EQ(document.at("ended_early"), "interrupted");
+}
+
+TEST(Cli, ACampaignThatTriedNothingIsNoPass) {
+  const ScratchFolder here;
+  const std::string examples = std::string(ASSAY_SOURCE_DIR) + "/examples/strangers_gla/plan.json",
+                    ptx = std::string(ASSAY_SOURCE_DIR) + "/tests/data/gla_naive.ptx";
+  nlohmann::json plan = nlohmann::json::parse(read_file(examples));
+  plan["accepts"] = "K == 7 && V == 300";
+  write_file(here / "none.json", plan.dump());
+  const std::pair<std::string, const char*> table[] = {
+      {"fuzz --backend vm --db '' --cases 2 --ptx " + ptx + " --plan none.json",
+       "none of the 2 cases drawn for it is taken: "},
+      {"mutate gla.fused_recurrent --mutants 3 --time 0.001s --fail-under 90", "no mutant was tried"},
+      {"mutate gla.fused_recurrent --mutants 3 --time 0.001s", "no mutant was tried"},
+      {"fuzz gla.fused_recurrent --backend vm --db '' --time 0.001s", "no case was judged"},
+  };
+  for (const auto& [arguments, message] : table) {
+    const Ran ran = run_assay(arguments, here);
+    EXPECT_EQ(ran.status, 2) << arguments << "\n" << ran.out << ran.err;
+    EXPECT_NE(ran.err.find(message), std::string::npos) << arguments << ": " << ran.err;
+    EXPECT_EQ(ran.out.find("100.0 %"), std::string::npos) << ran.out;
+  }
 }
 
 TEST(Cli, ACampaignOverDefectsGoesOnWhereItsFileEnds) {
