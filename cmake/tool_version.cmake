@@ -12,7 +12,7 @@ else()
   endif()
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT
-"#include \"reports/tool.h\"
+"#include \"src/result/tool.h\"
 
 namespace assay {
 

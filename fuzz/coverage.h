@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
-#include "reports/trend.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/verification.h"
 
 struct sqlite3;
 

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "reports/result.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/verification.h"
 #include "src/base/backend/backend.h"
 #include "src/verification/diagnosis/origin.h"
 

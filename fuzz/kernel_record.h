@@ -8,7 +8,8 @@
 
 #include "fuzz/database.h"
 #include "fuzz/generator.h"
-#include "reports/result.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

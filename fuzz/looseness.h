@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/fuzz_run.h"
 
 namespace assay {
 

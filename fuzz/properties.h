@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "reports/result.h"
+#include "src/result/verification.h"
 #include "src/base/backend/backend.h"
 
 namespace assay {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

@@ -134,11 +134,11 @@ std::vector<std::string> module_definitions(const std::string& module) {
   std::getline(name, element, '.');
   std::getline(name, gate, '.');
   const std::string widths = element == "bf16" ? "3" : element == "fp16" ? "2" : "1";
-  const auto type = [](std::string format) {  // "bf16" is Bf16 in kernels/gated/format.cuh
+  const auto type = [](std::string format) {  // "bf16" is Bf16 in kernels/device/format.cuh
     format[0] = static_cast<char>(format[0] - 'a' + 'A');
     return format;
   };
-  const auto policy = [&](const std::string& gates) {  // "token-bf16" is TokenGate<Bf16> in gated/gate.cuh
+  const auto policy = [&](const std::string& gates) {  // "token-bf16" is TokenGate<Bf16> in device/gate.cuh
     const size_t dash = gates.find('-');
     if (dash != gates.npos) return type(gates.substr(0, dash)) + "Gate<" + type(gates.substr(dash + 1)) + ">";
     if (gates == "none") return std::string("NoGate");

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/finding_kind.h"
+#include "src/result/finding_kind.h"
 #include "reports/markup.h"
 
 namespace assay {

@@ -11,7 +11,7 @@
 #include "reports/svg_chart.h"
 #include "reports/sweep_answers.h"
 #include "reports/sweep_axes.h"
-#include "reports/sweep_result.h"
+#include "src/result/sweep_result.h"
 
 namespace assay {
 namespace {

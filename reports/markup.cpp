@@ -7,7 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "reports/result.h"
+#include "src/result/document.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "reports/finding_parts.h"
-#include "reports/identity.h"
+#include "src/result/identity.h"
 #include "reports/markup.h"
 
 namespace assay {

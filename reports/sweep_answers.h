@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/sweep_result.h"
+#include "src/result/sweep_result.h"
 
 namespace assay {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/sweep_result.h"
+#include "src/result/sweep_result.h"
 
 namespace assay {
 

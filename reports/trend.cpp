@@ -4,8 +4,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "reports/document.h"
-#include "reports/identity.h"
+#include "src/result/document.h"
+#include "src/result/identity.h"
 
 namespace assay {
 namespace {

@@ -1,8 +1,8 @@
 // Delta rules by key channels, once what every token read (reader_t^T S_{t-1}) and what it pulls (G_t^T
 // writer_t) is known: then a state's rows depend on nothing but each other either, and sums over value
-// channels stay inside a row. A block owns rows of one sequence and head, as in gla/recurrent_lanes.cuh.
+// channels stay inside a row. A block owns rows of one sequence and head, as in device/recurrent_lanes.cuh.
 #pragma once
-#include "../gla/recurrent_lanes.cuh"
+#include "../device/recurrent_lanes.cuh"
 #include "transition.cuh"
 
 namespace rows {

@@ -3,8 +3,8 @@
 // and k. A policy loads what it needs for one token and key channel as bits and makes the step's factors of
 // them.
 #pragma once
-#include "../gated/decay.cuh"
-#include "../gated/format.cuh"
+#include "../device/decay.cuh"
+#include "../device/format.cuh"
 
 struct StepFactors {
   float decay, reader, writer, key;

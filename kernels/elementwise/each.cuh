@@ -1,6 +1,6 @@
 // Maps over tensors element by element: four neighbours at a time, a block takes 2048 elements.
 #pragma once
-#include "../gated/format.cuh"
+#include "../device/format.cuh"
 
 constexpr int mapped_per_block = 2048;  // gates_plan.cpp says the same
 

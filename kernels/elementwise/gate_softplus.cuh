@@ -2,7 +2,7 @@
 // bias is kept exactly, as two floats, so that its rounding does not become an error of the exponent.
 //   x, g, dg, dx [token, H, K]; A, dA [H]; bias, dbias [H, K]; A and bias may be null: zeros
 #pragma once
-#include "../gated/format.cuh"
+#include "../device/format.cuh"
 #include "logistic.cuh"
 
 constexpr int softplus_tokens = 128;  // of a block; gates_plan.cpp says the same

@@ -2,7 +2,7 @@
 // range: a small value keeps its digits, nothing is clamped, nothing cancels. u = 2^-24. Results below 2^-126
 // are subnormal numbers with an absolute error of 2^-150 per operation.
 #pragma once
-#include "../gated/instruction.cuh"
+#include "../device/instruction.cuh"
 
 // high + low exactly, low at most half a unit in the last place of high.
 struct Sum {

@@ -8,7 +8,7 @@
 // -DWIDTHS: which value channels per block there are: 1 states by 32, 2 states by 64, 4 outputs by 128 (64
 // always). Grids (x): N H ceil(K/64) ceil(V/columns), chunks H ceil(V/columns); 128 threads. Any K and V of
 // at least 1; `vector` != 0 promises that K and V are multiples of 8 and all pointers 16-byte aligned.
-#include "chunk_output.cuh"
+#include "../channel/chunk_output.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;

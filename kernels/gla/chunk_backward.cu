@@ -9,8 +9,8 @@
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
 // -DWIDTHS as in chunk.cu. Grids (x): scans N H ceil(K/64) ceil(V/columns), values chunks H, keys chunks H
 // ceil(K/64); 128 threads. `vector` != 0 promises that K and V are multiples of 8 and all pointers aligned.
-#include "chunk_keys.cuh"
-#include "chunk_output.cuh"
+#include "../channel/chunk_keys.cuh"
+#include "../channel/chunk_output.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;

@@ -1,7 +1,7 @@
 // The launches of gla.chunk's gradients and the arithmetic they declare.
 #include <fmt/format.h>
 
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
 #include "kernels/module_text.h"

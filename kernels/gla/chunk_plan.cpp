@@ -1,10 +1,10 @@
 // The plan of gla.chunk and the arithmetic it declares.
 #include <fmt/format.h>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay {

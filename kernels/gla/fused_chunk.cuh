@@ -3,7 +3,7 @@
 // (chunk_output.cuh), state (chunk_state.cuh). The same operations in the same order as the two launches, so
 // the same bits.
 #pragma once
-#include "chunk_output.cuh"
+#include "../channel/chunk_output.cuh"
 
 // Shared memory: the warps' queries for all key channels, totals, keys, v, then k and g of 64 key channels.
 // The copies of the state as operands take the keys' place; k and g that of the queries, once these are used,

@@ -2,9 +2,9 @@
 // states at chunk starts in any order.
 #include <fmt/format.h>
 
-#include "kernels/gated/launch_tables.h"
 #include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay {

@@ -1,10 +1,10 @@
 // gla.fused_recurrent, forward: S_t = diag(e^{g_t}) S_{t-1} + k_t v_t^T, o_t = scale S_t^T q_t, one token
-// after the other (gated/recurrent.cuh). Built once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v,
+// after the other (device/recurrent.cuh). Built once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v,
 // o) -DGATE=Bf16|Fp16|Fp32 (g).
 //   q, k [token, H, K]; v, o [token, H, V]; g [token, H, K] log decays <= 0, or null: no decay
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)
 // Grid (x): N H ceil(V/32), 128 threads. gla_fused_recurrent_C serves K <= C.
-#include "../gated/recurrent.cuh"
+#include "../device/recurrent.cuh"
 
 using Element = ELEMENT;
 using Decay = ChannelGate<GATE>;

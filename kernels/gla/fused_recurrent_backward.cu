@@ -10,8 +10,8 @@
 //   sequences [N][3]: first token, tokens, first chunk of 64 tokens
 // Grids (x): N H ceil(K/rows), values: N H ceil(V/rows), 128 threads; *_C serves V <= C (values: K <= C) with
 // 128 / (C / 8) rows per block (C = 16: 16 rows).
-#include "recurrent_keys.cuh"
-#include "recurrent_values.cuh"
+#include "../channel/recurrent_keys.cuh"
+#include "../channel/recurrent_values.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;

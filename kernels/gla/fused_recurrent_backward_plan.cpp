@@ -1,10 +1,10 @@
 // The launches of gla.fused_recurrent's gradients and the arithmetic they declare.
 #include <fmt/format.h>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/gla/plans.h"
 #include "kernels/gla/recurrent_capacity.h"
+#include "kernels/launch_tables.h"
 
 namespace assay::gla {
 void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const Case& c, const Operator& op,

@@ -1,7 +1,7 @@
 // The plan of gla.fused_recurrent and the arithmetic it declares.
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/recurrent_plan.h"
+#include "kernels/device/recurrent_plan.h"
 #include "kernels/gla/plans.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay {

@@ -1,7 +1,7 @@
 // The launches of the gla kernels, one direction each: added to a plan whose outputs and modules are its own.
 #pragma once
-#include "kernels/gated/launch_tables.h"
 #include "kernels/kernel.h"
+#include "kernels/launch_tables.h"
 
 namespace assay::gla {
 

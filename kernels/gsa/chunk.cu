@@ -11,11 +11,11 @@
 //   gsa_softmax           p from y
 //   gsa_chunk_output      o = scale S^T w: (c, w, o) = (v, p, o), backward (k, dy, dq)
 //   s, g [token, H, M]; c, d, o [token, H, C']; y [token, H, M] fp32; states [N, H, M, C'] fp32
-//   operands, plain: workspaces as in ../gla/chunk_state.cuh; sequences, chunks, `vector`, WIDTHS as in
+//   operands, plain: workspaces as in ../channel/chunk_state.cuh; sequences, chunks, `vector`, WIDTHS as in
 //   ../gla/chunk.cu
 // Grids (x): state N H ceil(M/64) ceil(C'/C), readout chunks H ceil(M/64), output chunks H, softmax
 // ceil(rows/4), transpose ceil(count/128); 128 threads.
-#include "../gla/chunk_output.cuh"
+#include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
 #include "slots.cuh"
 

@@ -6,7 +6,7 @@
 //   gsa_chunk_values      dc
 //   gsa_chunk_keys        ds, dg, and dw where asked for; fp32
 //   gsa_add_slots, gsa_add_gates  ds and dg of both passes together
-#include "../gla/chunk_output.cuh"
+#include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
 #include "slots.cuh"
 

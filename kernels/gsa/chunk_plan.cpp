@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
 #include "kernels/gsa/slot_launches.h"
+#include "kernels/launch_tables.h"
 
 namespace assay {
 namespace {

@@ -13,8 +13,8 @@
 //   tokens, first chunk of 64 tokens
 // Grids (x): readout N H ceil(M/rows), rows = 128 / (C / 8) (C = 16: 16); recurrence N H ceil(C'/32); softmax
 // ceil(rows/4); transpose ceil(count/128); 128 threads.
-#include "../gated/recurrent.cuh"
-#include "../gla/recurrent_queries.cuh"
+#include "../channel/recurrent_queries.cuh"
+#include "../device/recurrent.cuh"
 #include "slots.cuh"
 
 using Element = ELEMENT;

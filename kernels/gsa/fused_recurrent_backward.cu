@@ -9,8 +9,8 @@
 //   G_t),
 //                         both fp32, and the gradient of the initial state; C' <= C
 //   gsa_add_slots, gsa_add_gates  ds and dg of both passes together
-#include "../gla/recurrent_keys.cuh"
-#include "../gla/recurrent_values.cuh"
+#include "../channel/recurrent_keys.cuh"
+#include "../channel/recurrent_values.cuh"
 #include "slots.cuh"
 
 using Element = ELEMENT;

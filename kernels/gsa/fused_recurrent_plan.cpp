@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
-#include "kernels/gated/recurrent_plan.h"
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/device/recurrent_plan.h"
 #include "kernels/gla/plans.h"
 #include "kernels/gla/recurrent_capacity.h"
 #include "kernels/gsa/slot_launches.h"
+#include "kernels/launch_tables.h"
 
 namespace assay {
 namespace {
@@ -97,7 +97,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   return plan;
 }
 
-/// The recurrence over the slots, as of gla with M key channels (gated/recurrent_plan.cpp).
+/// The recurrence over the slots, as of gla with M key channels (device/recurrent_plan.cpp).
 GatedArithmetic over_slots(const Case& c) {
   Case slots = gsa::of_passes(c);
   slots.K = c.M;

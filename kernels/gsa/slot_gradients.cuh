@@ -1,7 +1,7 @@
-// Where ../gla/chunk_keys.cuh leaves the gradients of one pass: in fp32, as both passes' are still to be
+// Where ../channel/chunk_keys.cuh leaves the gradients of one pass: in fp32, as both passes' are still to be
 // added or to go through the softmax.
 #pragma once
-#include "../gla/chunk_keys.cuh"
+#include "../channel/chunk_keys.cuh"
 
 __device__ __forceinline__ void store_slots(float* to, const KeyPlace& place, int row, int column, int lane,
                                             const Share& x) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay::gsa {

@@ -1,8 +1,8 @@
 // What gated slot attention does between its two recurrences, slot by slot of one token and head, and with
 // the transposed states of the first one. A warp has one row of `slots` numbers, at most 128.
 #pragma once
-#include "../gated/decay.cuh"
-#include "../gated/format.cuh"
+#include "../device/decay.cuh"
+#include "../device/format.cuh"
 
 // The row of the warp, and its lanes' slots lane + 32 i.
 struct SlotRow {

@@ -1,9 +1,9 @@
 // The plans of the hgrn kernels and the arithmetic they declare.
 #include <fmt/format.h>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/kernel.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay {

@@ -1,8 +1,8 @@
 // Neighbouring tokens of one channel: h_t = e^{g_t} h_{t-1} + x_t and its gradients, one thread per channel.
 // Loads of a stretch do not wait for each other; a warp reads 32 neighbouring channels.
 #pragma once
-#include "../gated/decay.cuh"
-#include "../gated/format.cuh"
+#include "../device/decay.cuh"
+#include "../device/format.cuh"
 
 // Log decays as stored; decoded in log2 units.
 template <class Format>

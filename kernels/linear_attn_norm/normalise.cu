@@ -12,7 +12,7 @@
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
 // Grids (x), 256 threads: *_sums, normalisers, *_gradients: chunks H; *_starts: N H; elementwise (widen, narrow,
 // divide): 1024 elements per block; cotangents: 8 rows per block. K is at most 256: a thread per channel.
-#include "../gated/format.cuh"
+#include "../device/format.cuh"
 
 using Element = ELEMENT;
 

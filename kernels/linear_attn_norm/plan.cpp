@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "kernels/gated/inner_plan.h"
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/inner_plan.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay {

@@ -3,7 +3,7 @@
 // are added to totals in fp32, so that what tensor cores truncate does not grow with the contraction. No two
 // blocks write one element.
 #pragma once
-#include "../gated/operand.cuh"
+#include "../device/operand.cuh"
 
 constexpr int tile_rows = 64, tile_places = 32, places_per_total = 64;
 

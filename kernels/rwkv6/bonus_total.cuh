@@ -2,7 +2,7 @@
 // always in the same order. A block sums 8 neighbouring elements: 16 threads for each, every one of them over
 // every 16th chunk, then by halves.
 #pragma once
-#include "../gated/format.cuh"
+#include "../device/format.cuh"
 
 template <class Format>
 __device__ __forceinline__ void bonus_total(const float* sums, typename Format::Bits* du, i64 chunks,

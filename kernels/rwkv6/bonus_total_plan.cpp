@@ -1,5 +1,5 @@
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/launch_tables.h"
 #include "kernels/rwkv6/bonus_total.h"
 
 namespace assay::rwkv6 {

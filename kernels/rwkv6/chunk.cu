@@ -5,7 +5,7 @@
 //   r, k [token, H, K]; v, o [token, H, V]; w [token, H, K] log decays <= 0; u [H, K]
 //   initial_state (or null), final_state [N, H, K, V] fp32; states, sequences, chunks, WIDTHS, grids and
 //   `vector` as in ../gla/chunk.cu
-#include "../gla/chunk_output.cuh"
+#include "../channel/chunk_output.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;

@@ -4,8 +4,8 @@
 // -DELEMENT=Bf16|Fp16|Fp32 (r, k, v, u, do, dr, dk, dv, du) -DGATE=Bf16|Fp16|Fp32 (w, dw).
 //   r, k, w, dr, dk, dw [token, H, K]; v, do, dv [token, H, V]; u, du [H, K]
 //   bonus_sums: workspace [chunk][H][K] fp32; all else, WIDTHS, grids and `vector` as there
-#include "../gla/chunk_keys.cuh"
-#include "../gla/chunk_output.cuh"
+#include "../channel/chunk_keys.cuh"
+#include "../channel/chunk_output.cuh"
 #include "bonus_total.cuh"
 
 using Element = ELEMENT;

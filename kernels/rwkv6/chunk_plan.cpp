@@ -1,7 +1,7 @@
 // The plan of rwkv6.chunk: gla.chunk's launches with an exclusive readout.
-#include "kernels/gated/launch_tables.h"
 #include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
+#include "kernels/launch_tables.h"
 #include "kernels/rwkv6/bonus_total.h"
 
 namespace assay {

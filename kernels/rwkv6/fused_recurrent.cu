@@ -1,10 +1,10 @@
 // rwkv6.fused_recurrent, forward: o_t = scale (S_{t-1} + diag(u) k_t v_t^T)^T r_t, S_t = diag(e^{w_t})
-// S_{t-1} + k_t v_t^T, one token after the other (gated/recurrent.cuh). Built once per pair of formats:
+// S_{t-1} + k_t v_t^T, one token after the other (device/recurrent.cuh). Built once per pair of formats:
 // -DELEMENT=Bf16|Fp16|Fp32 (r, k, v, u, o) -DGATE=Bf16|Fp16|Fp32 (w).
 //   r, k [token, H, K]; v, o [token, H, V]; w [token, H, K] log decays <= 0; u [H, K]
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)
 // Grid (x): N H ceil(V/32), 128 threads. rwkv6_fused_recurrent_C serves K <= C.
-#include "../gated/recurrent.cuh"
+#include "../device/recurrent.cuh"
 
 using Element = ELEMENT;
 using Gate = ChannelGate<GATE>;

@@ -5,8 +5,8 @@
 //   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, H, K, V] fp32
 //   states as there; bonus_sums: workspace [chunk][H][K] fp32; sequences, grids and capacities as there
 // rwkv6_bonus_total: bonus_total.cuh.
-#include "../gla/recurrent_keys.cuh"
-#include "../gla/recurrent_values.cuh"
+#include "../channel/recurrent_keys.cuh"
+#include "../channel/recurrent_values.cuh"
 #include "bonus_total.cuh"
 
 using Element = ELEMENT;

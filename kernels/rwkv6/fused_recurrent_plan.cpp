@@ -1,10 +1,10 @@
 // The plan of rwkv6.fused_recurrent and the arithmetic it declares.
 #include <fmt/format.h>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
-#include "kernels/gated/recurrent_plan.h"
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/device/recurrent_plan.h"
 #include "kernels/gla/plans.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 #include "kernels/rwkv6/bonus_total.h"
 

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/gla/plans.h"
 #include "kernels/gla/recurrent_capacity.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay {
@@ -120,7 +120,7 @@ double roundings_over_keys(const Sizes& s) {
 
 /// S = fma(e, S, fma(b, a^T S, fl(k v))): k v has its own rounding and that of the inner sum (write), b (a^T
 /// S) those of the sum over key channels and of the inner sum (removal), everything that of the outer sum
-/// (step). e as in gated/recurrent_plan.cpp. o: the scale's rounding to fp32 and the product with it.
+/// (step). e as in device/recurrent_plan.cpp. o: the scale's rounding to fp32 and the product with it.
 GatedArithmetic state_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   GatedArithmetic a;

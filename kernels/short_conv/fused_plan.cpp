@@ -1,9 +1,9 @@
 // The plan of short_conv.fused and the arithmetic it declares.
 #include <fmt/format.h>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/kernel.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
 namespace assay {

@@ -1,7 +1,7 @@
 // The launches of the chunked gradients and the arithmetic they declare.
 #include <algorithm>
 
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/simple_gla/chunk_plan.h"
 
 namespace assay::gated {

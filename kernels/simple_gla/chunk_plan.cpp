@@ -1,7 +1,7 @@
 // The plans of simple_gla.chunk and of the operators it serves, and the arithmetic they declare.
 #include "kernels/simple_gla/chunk_plan.h"
 
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 
 namespace assay {
 namespace gated {

@@ -1,6 +1,6 @@
 // What a warp makes of its 16 tokens of a chunk: their scores with the chunk's tokens, and their outputs.
 #pragma once
-#include "../gated/shape.cuh"
+#include "../device/shape.cuh"
 #include "rows.cuh"
 #include "token_decay.cuh"
 

@@ -1,5 +1,5 @@
 // The plans of simple_gla.fused_recurrent and of the operators it serves.
-#include "kernels/gated/recurrent_plan.h"
+#include "kernels/device/recurrent_plan.h"
 #include "kernels/simple_gla/recurrent_gradients.h"
 
 namespace assay {

@@ -6,8 +6,8 @@
 #include <numbers>
 #include <optional>
 
-#include "kernels/gated/launch_tables.h"
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 #include "src/case/parameters.h"
 

@@ -2,7 +2,7 @@
 //   simple_gla_head_gates: gamma [H] in units of log2 from log decays g_gamma [H] of any format
 //   simple_gla_sum_gates: dg_gamma [H], each the sum over all tokens of gate_gradients [token, H] fp32
 // One function per format of g_gamma. Grids (x): ceil(H/128); H. 128 threads.
-#include "../gated/gate.cuh"
+#include "../device/gate.cuh"
 
 template <class Gate>
 __device__ __forceinline__ void head_gates(const typename Gate::Bits* g_gamma, float* gamma, int heads) {

@@ -1,6 +1,6 @@
 // Which gates have a gradient: the kernels that make gradients hold no code for those of others.
 #pragma once
-#include "../gated/gate.cuh"
+#include "../device/gate.cuh"
 
 // A constant per head that the operator sets.
 struct FixedHeadGate : HeadGate {};

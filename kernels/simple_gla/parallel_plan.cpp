@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 #include "kernels/simple_gla/chunk_plan.h"
 
 namespace assay {

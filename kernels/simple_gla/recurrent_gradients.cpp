@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/gated/product_arithmetic.h"
+#include "kernels/device/product_arithmetic.h"
 
 namespace assay::gated {
 namespace {

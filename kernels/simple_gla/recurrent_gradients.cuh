@@ -7,7 +7,7 @@
 //            kept,  <S_{t-1}, G_t> of the block's key channels
 // A block owns rows of the state, or of its transpose, as gla's scans do (recurrent_lanes.cuh).
 #pragma once
-#include "../gla/recurrent_lanes.cuh"
+#include "../device/recurrent_lanes.cuh"
 #include "learned_gates.cuh"
 
 // The decays of eight tokens. Gates of tokens lie in shared memory while they are used, where tokens that are

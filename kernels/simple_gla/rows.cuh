@@ -2,7 +2,7 @@
 // token (k, on its way into the state). Place p of lane quarter t stands for channel or token
 // 2 t + p / 2 + 8 (p % 2) of 16, the order of ldmatrix.
 #pragma once
-#include "../gated/tile.cuh"
+#include "../device/tile.cuh"
 
 // Two of 16 bits in a word, the first one low.
 template <class Format>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/gated/launch_tables.h"
+#include "kernels/launch_tables.h"
 #include "kernels/simple_gla/gates.h"
 
 namespace assay::gated {

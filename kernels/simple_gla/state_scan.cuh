@@ -7,7 +7,7 @@
 // transposed state stays in registers as accumulators v x k, whose layout is the one in which the output
 // kernel multiplies with it.
 #pragma once
-#include "../gated/shape.cuh"
+#include "../device/shape.cuh"
 #include "rows.cuh"
 #include "tile_stream.cuh"
 #include "token_decay.cuh"

@@ -1,6 +1,6 @@
 // Tiles of one tensor after another, for a scan over its chunks.
 #pragma once
-#include "../gated/tile.cuh"
+#include "../device/tile.cuh"
 
 // The tiles of one column of a tensor, one after the other, `ahead` elements apart: loaded as by load_tile,
 // with all that is the same for every tile computed once.

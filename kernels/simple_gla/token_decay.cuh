@@ -6,8 +6,8 @@
 //   j's after j.
 // All terms are <= 0 and in log2 units (decay.cuh); a sum is at most 7 additions deep.
 #pragma once
-#include "../gated/decay.cuh"
-#include "../gated/gate.cuh"
+#include "../device/decay.cuh"
+#include "../device/gate.cuh"
 
 // The gates of one chunk in log2 units, two per lane of a warp: tokens lane and lane + 32, 0 beyond its end.
 template <class Gate>

@@ -2,7 +2,7 @@
 // the last two are a plane of `plane` elements with rows of `length`. Strides are in elements.
 //   gather_16, gather_32   elements of 16 and of 32 bits
 // 128 threads, an element each. Grid (x): planes * tiles, where tiles = ceil(plane / 128).
-#include "../gated/instruction.cuh"
+#include "../device/instruction.cuh"
 
 constexpr u32 gather_threads = 128;  // gather_plan.cpp says the same
 

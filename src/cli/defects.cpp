@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "reports/tool.h"
+#include "src/result/tool.h"
 #include "src/case/case.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"

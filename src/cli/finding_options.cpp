@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/annotations.h"
-#include "reports/finding_kind.h"
+#include "src/result/finding_kind.h"
 #include "reports/junit.h"
 #include "reports/pull_request.h"
 #include "reports/sarif.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/verification.h"
 #include "src/cli/console.h"
 
 namespace CLI {

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "reports/baseline.h"
+#include "src/result/baseline.h"
 #include "src/case/names.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"

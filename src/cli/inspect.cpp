@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "reports/inspection.h"
+#include "src/result/inspection.h"
 #include "src/case/layouts.h"
 #include "src/case/operator_fit.h"
 #include "src/cli/commands.h"

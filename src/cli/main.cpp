@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "kernels/compile_ptx.h"
-#include "reports/tool.h"
+#include "src/result/tool.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
 #include "src/base/numerics/bad_input.h"

@@ -4,7 +4,6 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "reports/result.h"
 #include "src/cli/console.h"
 
 namespace CLI {

@@ -1,6 +1,6 @@
 // A fuzz run for people: tightness, coverage and property tables, findings, one line of summary.
 #pragma once
-#include "reports/result.h"
+#include "src/result/fuzz_run.h"
 #include "src/cli/console.h"
 
 namespace assay::cli {

@@ -1,6 +1,6 @@
 // A mutation run on the console.
 #pragma once
-#include "reports/mutation.h"
+#include "src/result/mutation.h"
 #include "src/cli/console.h"
 
 namespace assay::cli {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "reports/result.h"
+#include "src/result/verification.h"
 #include "src/cli/console.h"
 
 namespace assay::cli {

@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/element_slice.h"
+#include "src/result/origin.h"
 #include "src/cli/console.h"
 
 namespace assay::cli {

@@ -1,6 +1,6 @@
 // A sweep for people: the answers, then a table.
 #pragma once
-#include "reports/sweep_result.h"
+#include "src/result/sweep_result.h"
 #include "src/cli/console.h"
 
 namespace assay::cli {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "reports/finding_kind.h"
+#include "src/result/finding_kind.h"
 #include "src/case/parameters.h"
 #include "src/base/plan/source_place.h"
 

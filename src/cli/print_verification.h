@@ -1,6 +1,7 @@
 // A verification on one screen.
 #pragma once
-#include "reports/result.h"
+#include "src/result/origin.h"
+#include "src/result/verification.h"
 #include "src/cli/console.h"
 #include "src/cli/print_slice.h"
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "reports/baseline.h"
+#include "src/result/baseline.h"
 
 namespace assay::cli {
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "reports/result.h"
+#include "src/result/verification.h"
 #include "src/base/tensor/npy.h"
 #include "src/base/tensor/safetensors.h"
 #include "tests/cli/program.h"

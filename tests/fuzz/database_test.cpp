@@ -10,7 +10,7 @@
 #include <fstream>
 #include <random>
 
-#include "reports/tool.h"
+#include "src/result/tool.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {

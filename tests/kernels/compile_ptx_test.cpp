@@ -29,7 +29,7 @@ TEST_F(CompilePtx, GivesTheTextOfTheBuildFromTheSameSources) {
 
 TEST_F(CompilePtx, SaysWhereTheCompilerRefuses) {
   for (auto& [path, text] : sources)
-    if (path == "kernels/gated/decay.cuh") text += "\nnot C++;\n";
+    if (path == "kernels/device/decay.cuh") text += "\nnot C++;\n";
   try {
     compile_module(sources, "gla/chunk.bf16.bf16");
     FAIL() << "compiled";
@@ -42,7 +42,7 @@ TEST_F(CompilePtx, SaysWhereTheCompilerRefuses) {
 TEST_F(CompilePtx, SaysWhatToDoWhereThereIsNoCompiler) {
   setenv("ASSAY_NVCC", "/nowhere/nvcc", 1);
   for (auto& [path, text] : sources)
-    if (path == "kernels/gated/decay.cuh") text += "\n// not in the cache\n";
+    if (path == "kernels/device/decay.cuh") text += "\n// not in the cache\n";
   EXPECT_THROW(compile_module(sources, "gla/chunk.bf16.bf16"), CannotCompile);
   unsetenv("ASSAY_NVCC");
 }

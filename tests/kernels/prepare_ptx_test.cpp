@@ -20,7 +20,7 @@ const char* const text =
     "\tex2.approx.ftz.f32 %f2, %f3;\n"
     "\t.file\t1 \"/home/someone/assay/kernels/gla/chunk.cu\"\n"
     "\t.file\t2 \"/usr/local/cuda/bin/../targets/x86_64-linux/include/crt/math_functions.hpp\"\n"
-    "\t.file\t3 \"/home/someone/assay/kernels/gla/../gated/instruction.cuh\"\n"
+    "\t.file\t3 \"/home/someone/assay/kernels/gla/../device/instruction.cuh\"\n"
     "\t.section\t.debug_str\n\t{\n"
     "$L__info_string6:\n.b8 95,90,0\n"
     "$L__info_string7:\n.b8 95,73\n.b8 78,0\n\t}\n";
@@ -36,7 +36,7 @@ TEST(PreparePtx, LowersTheVersionForgetsTheMachineAndBlamesTheCaller) {
             "\tex2.approx.ftz.f32 %f2, %f3;\n"
             "\t.file\t1 \"kernels/gla/chunk.cu\"\n"
             "\t.file\t2 \"cuda/crt/math_functions.hpp\"\n"
-            "\t.file\t3 \"kernels/gated/instruction.cuh\"\n"
+            "\t.file\t3 \"kernels/device/instruction.cuh\"\n"
             "\t.section\t.debug_str\n\t{\n"
             "$L__info_string6:\n.b8 95,90,0\n\t}\n");
 }

@@ -10,9 +10,9 @@ SourceLocation at(const std::string& file, int line, const std::vector<std::stri
 }
 
 TEST(SourcePlace, NamesTheKernelsOwnCallBeforeALineOfASharedHelper) {
-  const std::vector<std::string> frames{"kernels/gated/format.cuh:94", "kernels/gla/keys.cuh:50", "kernels/gla/chunk.cu:106"};
-  EXPECT_EQ(source_place(at("kernels/gated/format.cuh", 94, frames)),
-            "kernels/gla/keys.cuh:50, in kernels/gated/format.cuh:94");
+  const std::vector<std::string> frames{"kernels/device/format.cuh:94", "kernels/gla/keys.cuh:50", "kernels/gla/chunk.cu:106"};
+  EXPECT_EQ(source_place(at("kernels/device/format.cuh", 94, frames)),
+            "kernels/gla/keys.cuh:50, in kernels/device/format.cuh:94");
 }
 
 TEST(SourcePlace, IsTheLineAloneWhereItIsTheKernelsOwnOrNothingIsKnownOfCalls) {

@@ -13,7 +13,7 @@ constexpr const char* kText = R"(.version 7.8
 .address_size 64
 .file 1 "kernels/gla/chunk.cu"
 .file 2 "kernels/gla/keys.cuh"
-.file 3 "kernels/gated/helper.cuh"
+.file 3 "kernels/device/helper.cuh"
 .file 4 "/opt/cuda/include/crt/math.hpp"
 .visible .entry k()
 {
@@ -38,7 +38,7 @@ std::vector<std::string> frames_at(const std::string& opcode) {
 }
 
 TEST(InlinedFrames, GoFromTheLineItselfOutToTheEntry) {
-  EXPECT_EQ(frames_at("ex2.approx.f32"), (std::vector<std::string>{"kernels/gated/helper.cuh:3", "kernels/gla/keys.cuh:9",
+  EXPECT_EQ(frames_at("ex2.approx.f32"), (std::vector<std::string>{"kernels/device/helper.cuh:3", "kernels/gla/keys.cuh:9",
                                                                    "kernels/gla/chunk.cu:20"}));
 }
 

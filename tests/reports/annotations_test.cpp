@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "src/base/numerics/bad_input.h"
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {

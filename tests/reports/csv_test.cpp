@@ -5,8 +5,8 @@
 #include "reports/markup.h"
 #include "src/base/numerics/bad_input.h"
 #include "tests/reports/read_tables.h"
-#include "tests/reports/sample_result.h"
-#include "tests/reports/sample_sweep.h"
+#include "tests/result/sample_result.h"
+#include "tests/result/sample_sweep.h"
 
 namespace assay {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {

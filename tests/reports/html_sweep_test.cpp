@@ -8,7 +8,7 @@
 #include "reports/markup.h"
 #include "reports/page_text.h"
 #include "reports/sweep_answers.h"
-#include "tests/reports/sample_sweep.h"
+#include "tests/result/sample_sweep.h"
 #include "tests/reports/well_formed.h"
 
 namespace assay {

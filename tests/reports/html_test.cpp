@@ -8,9 +8,10 @@
 
 #include "reports/html_sections.h"
 #include "reports/page_text.h"
-#include "reports/result.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/verification.h"
 #include "src/base/numerics/bad_input.h"
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 #include "tests/reports/well_formed.h"
 
 namespace assay {

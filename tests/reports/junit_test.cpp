@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "src/base/numerics/bad_input.h"
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 #include "tests/reports/well_formed.h"
 
 namespace assay {

@@ -9,7 +9,7 @@
 #include "reports/markup.h"
 #include "reports/sweep_answers.h"
 #include "tests/reports/read_tables.h"
-#include "tests/reports/sample_sweep.h"
+#include "tests/result/sample_sweep.h"
 
 namespace assay {
 namespace {

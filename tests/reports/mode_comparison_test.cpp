@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "tests/reports/sample_sweep.h"
+#include "tests/result/sample_sweep.h"
 
 namespace assay {
 namespace {

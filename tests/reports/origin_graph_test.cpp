@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 #include "tests/reports/well_formed.h"
 
 namespace assay {

@@ -10,9 +10,9 @@
 #include "reports/html.h"
 #include "reports/page_text.h"
 #include "tests/reports/read_tables.h"
-#include "tests/reports/sample_result.h"
+#include "tests/result/sample_result.h"
 #include "tests/reports/sample_trend.h"
-#include "tests/reports/schema_check.h"
+#include "tests/result/schema_check.h"
 #include "tests/reports/well_formed.h"
 
 namespace assay {

@@ -11,7 +11,7 @@
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/verification/verify/verify.h"
-#include "tests/reports/schema_check.h"
+#include "tests/result/schema_check.h"
 
 namespace assay {
 namespace {

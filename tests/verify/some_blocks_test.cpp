@@ -44,7 +44,7 @@ TEST(SomeBlocks, ChecksAreSilentOnTheKernelsAsTheyAre) {
 TEST(SomeBlocks, AMissingBarrierIsARaceAtTheStoreAndTheLoad) {
   const Verification v = checked("gla.chunk@R1/B1/T80/H1/K16/V8/bf16/g-fp32/mild/s1");
   ASSERT_EQ(v.verdict, "finding") << messages(v);
-  EXPECT_TRUE(v.cause.starts_with("check/race/kernels/gated/operand.cuh")) << v.cause;
+  EXPECT_TRUE(v.cause.starts_with("check/race/kernels/device/operand.cuh")) << v.cause;
   for (const OutputComparison& output : v.outputs) EXPECT_TRUE(output.pass());  // the values show nothing
 }
 

@@ -6,7 +6,7 @@
 #include "fuzz/properties.h"
 #include "src/campaign/mutate/case_set.h"
 #include "src/campaign/mutate/reach.h"
-#include "reports/result.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

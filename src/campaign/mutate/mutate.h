@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "reports/mutation.h"
+#include "src/result/mutation.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {

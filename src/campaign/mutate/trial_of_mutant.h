@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/campaign/mutate/population.h"
-#include "reports/mutation.h"
+#include "src/result/mutation.h"
 #include "src/verification/diagnosis/source_line.h"
 
 namespace assay {

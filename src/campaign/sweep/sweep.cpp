@@ -14,7 +14,7 @@
 #include <thread>
 
 #include "fuzz/cost.h"
-#include "reports/tool.h"
+#include "src/result/tool.h"
 #include "src/verification/compare/error_statistics.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/verification/verify/verify.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "reports/sweep_result.h"
+#include "src/result/sweep_result.h"
 #include "src/base/backend/backend.h"
 #include "src/base/vm/launch.h"
 #include "src/campaign/sweep/dimension.h"

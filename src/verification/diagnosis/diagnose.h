@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "reference/operator.h"
-#include "reports/result.h"
+#include "src/base/vm/check_report.h"
+#include "src/base/vm/shadow_report.h"
+#include "src/result/comparison.h"
+#include "src/result/diagnosis.h"
 #include "src/case/case.h"
 #include "src/verification/diagnosis/origin.h"
 #include "src/base/tensor/tensor.h"

@@ -13,6 +13,7 @@ namespace assay {
 namespace {
 
 constexpr size_t kNodesListed = 1 << 14;
+constexpr size_t kOperandsShown = 4;
 constexpr int kLongestLoop = 12;  // source lines in a loop that the chain folds
 
 double value_of(ptx::Type type, uint64_t bits) {
@@ -86,14 +87,17 @@ class LineTable {
   std::map<std::pair<std::string, int>, int64_t> of_line_;
 };
 
-std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceInstance& i) {
-  std::vector<OriginOperand> operands;
+/// The operands that are floats, of more than kOperandsShown those of the term that holds `deciding` and c.
+std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceInstance& i, int32_t deciding) {
+  std::vector<OriginOperand> operands, term;
+  const uint32_t pair = (static_cast<uint32_t>(deciding) - i.first_operand) / 2;
   for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
     const vm::SliceOperand& from = s.operands[o];
     if (!ptx::is_float(from.type) || from.other_half) continue;
     operands.push_back({from.name, type_text(from.type), value_of(from.type, from.bits), from.bits});
+    if ((o - i.first_operand) / 2 == pair || from.name == "c") term.push_back(operands.back());
   }
-  return operands;
+  return operands.size() > kOperandsShown && deciding >= 0 ? term : operands;
 }
 
 bool computes(const vm::SliceInstance& i) {
@@ -115,21 +119,9 @@ std::vector<SliceStep> steps_back(const vm::ValueSlice& s, LineTable& table) {
     const int64_t here = table.of(i);
     const bool is_new = here != line;
     if (is_new || (!shown && computes(i))) {
-      SliceStep step{table.link(i),
-                     operands_of(s, i),
-                     value_of(i.type, i.bits),
-                     type_text(i.type),
-                     i.block,
-                     i.thread,
-                     1};
-      if (step.operands.size() > 4 && deciding >= 0) {
-        const auto first = static_cast<size_t>(deciding) - i.first_operand;
-        std::vector<OriginOperand> few;
-        for (size_t o = first / 2 * 2; o < std::min(first / 2 * 2 + 2, step.operands.size()); ++o)
-          few.push_back(step.operands[o]);
-        if (few.back().name != "c") few.push_back(step.operands.back());
-        step.operands = few;
-      }
+      const SliceStep step{table.link(i),       operands_of(s, i, deciding), value_of(i.type, i.bits),
+                           type_text(i.type),   i.block,                     i.thread,
+                           1};
       if (is_new)
         steps.push_back(step);
       else

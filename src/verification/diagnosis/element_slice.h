@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/element_slice.h"
 #include "src/base/plan/plan.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"

@@ -5,15 +5,12 @@
 
 #include "src/verification/diagnosis/meaning.h"
 #include "src/verification/diagnosis/schedule.h"
+#include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
 namespace {
 
-constexpr double kMostBitsOfElement = 12;  // one element alone proves no more: inputs may be small integers
-constexpr double kBitsNeeded = 6;
-constexpr double kNearer = 0x1p-3, kFarNearer = 0x1p-10;
-constexpr double kMostOfThem = 0.98;
-constexpr double kUnsaid = 0.95;  ///< of the score: wrong outputs are left open
+using namespace thresholds;
 
 bool is_wrong(ElementVerdict v) {
   return v == ElementVerdict::violation || v == ElementVerdict::wrong_class;
@@ -141,12 +138,14 @@ double score_of(const Fit& fit, const Variant& variant, double choices) {
   if (fit.wrong == 0 || fit.explained == 0) return 0;
   const double share = static_cast<double>(fit.explained) / static_cast<double>(fit.wrong);
   const double against = static_cast<double>(fit.against) / static_cast<double>(fit.against + fit.explained);
-  double score = share >= 1 ? 0.98 : share >= 0.98 ? 0.9 : 0.6 * share * share;
-  if (variant.approximate) score = std::max(score, fit.gain >= 4 ? 0.85 : fit.gain >= 2 ? 0.6 : 0.0);
-  score *= 1 - 0.35 * against - (fit.against_elsewhere > 0 ? 0.04 : 0);
+  double score = share >= 1              ? kEveryElement
+                 : share >= kMostOfThem ? kMostElements
+                                        : kShareOfElements * share * share;
+  if (variant.approximate) score = std::max(score, fit.gain >= 4 ? kFallsFourfold : fit.gain >= 2 ? kFallsTwofold : 0.0);
+  score *= 1 - kAgainst * against - (fit.against_elsewhere > 0 ? kAgainstElsewhere : 0);
   if (fit.unsaid > 0) score *= kUnsaid;
   const double spare = fit.bits + variant.bits - std::log2(std::max(choices, 1.0)) - kBitsNeeded;
-  if (spare < 0 && !variant.approximate) score *= std::max(0.1, 1 + spare / 8);
+  if (spare < 0 && !variant.approximate) score *= std::max(kLeastShare, 1 + kPerMissingBit * spare);
   return score;
 }
 

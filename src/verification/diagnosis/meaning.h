@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/diagnosis.h"
 #include "src/verification/diagnosis/prediction.h"
 
 namespace assay {

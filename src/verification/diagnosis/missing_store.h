@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "reports/result.h"
+#include "src/result/origin.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/base/plan/plan.h"
 #include "src/base/tensor/tensor.h"

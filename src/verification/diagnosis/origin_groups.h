@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/origin.h"
 #include "src/verification/diagnosis/origin.h"
 
 namespace assay {

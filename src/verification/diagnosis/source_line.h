@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/origin.h"
 #include "src/base/plan/plan.h"
 #include "src/base/ptx/program.h"
 

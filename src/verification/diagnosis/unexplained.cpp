@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "src/verification/diagnosis/diagnose.h"
+#include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
 namespace {
-
-constexpr double kExplains = 0.5;
 
 /// Indices whose largest error/bound exceeds 1, as runs: "0-3, 16, 18-31"; "all".
 std::string runs_text(const std::vector<double>& ratios) {
@@ -49,14 +48,14 @@ std::vector<std::string> wrong_places(const std::vector<OutputComparison>& outpu
 void add_unexplained(const std::vector<OutputComparison>& outputs, const Weighed& weighed,
                      std::vector<Diagnosis>& found) {
   const bool explained =
-      std::any_of(found.begin(), found.end(), [](const Diagnosis& d) { return d.score >= kExplains; });
+      std::any_of(found.begin(), found.end(), [](const Diagnosis& d) { return d.score >= thresholds::kExplained; });
   const bool violated = std::any_of(outputs.begin(), outputs.end(),
                                     [](const OutputComparison& o) { return o.violation + o.wrong_class > 0; });
   if (explained || !violated) return;
   if (found.empty()) {
     Diagnosis d;
     d.cause = kUnexplained;
-    d.score = 0.1;
+    d.score = thresholds::kUnexplainedScore;
     d.explanation = "no meaning that was tried gives these values; where they are:";
     found.push_back(std::move(d));
   }

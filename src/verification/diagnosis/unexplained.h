@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
+#include "src/result/comparison.h"
+#include "src/result/diagnosis.h"
 #include "src/verification/diagnosis/meaning.h"
 
 namespace assay {

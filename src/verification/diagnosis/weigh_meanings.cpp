@@ -4,13 +4,13 @@
 #include <ctime>
 
 #include "src/verification/diagnosis/meaning.h"
+#include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
 namespace {
 
-constexpr double kWorthSaying = 0.3;  // a weaker fit is none
-constexpr size_t kMostNamed = 6;
-constexpr double kExplains = 0.97, kSurelyNoChance = 60;
+using namespace thresholds;
+constexpr size_t kMostNamed = 6;  // lines of a report
 
 struct Best {
   const Meaning* meaning = nullptr;
@@ -39,7 +39,7 @@ Diagnosis describe(const Best& best) {
   if (fit.against_elsewhere > 0)
     d.against.push_back(
         fmt::format("{} elements of outputs without a fault would be wrong", fit.against_elsewhere));
-  if (fit.bits < 20)
+  if (fit.bits < kLittle)
     d.against.push_back(fmt::format("it rests on little: {:.0f} bits of coincidence would do", fit.bits));
   return d;
 }
@@ -64,7 +64,7 @@ void try_variant(const FailingRun& run, const Variant& variant, double alike, Be
 /// Some meaning explains everything, and not by chance: single tokens need not be tried as well.
 bool is_explained(const std::vector<Best>& bests) {
   return std::any_of(bests.begin(), bests.end(),
-                     [](const Best& b) { return b.score >= kExplains && b.fit.bits >= kSurelyNoChance; });
+                     [](const Best& b) { return b.score >= kWholly && b.fit.bits >= kSurelyNoChance; });
 }
 
 }  // namespace

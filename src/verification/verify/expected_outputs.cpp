@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "src/case/held_order.h"
+#include "src/verification/compare/compare.h"
 #include "src/verification/diagnosis/diagnose.h"
 
 namespace assay {

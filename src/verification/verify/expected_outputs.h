@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "reports/result.h"
+#include "reference/operator.h"
+#include "src/result/comparison.h"
+#include "src/result/diagnosis.h"
 #include "src/base/tensor/tensor.h"
 
 namespace assay {

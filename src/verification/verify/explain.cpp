@@ -10,6 +10,7 @@
 #include "src/verification/diagnosis/origin.h"
 #include "src/verification/diagnosis/origin_groups.h"
 #include "src/verification/diagnosis/source_line.h"
+#include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/diagnosis/unexplained.h"
 #include "src/verification/verify/companion.h"
 #include "src/base/vm/shadow_run.h"
@@ -19,16 +20,7 @@ namespace {
 
 constexpr std::string_view kNoPositiveExponent = "exponents-nonpositive";
 constexpr std::string_view kSumOverflow = "sum-overflow";
-/// What a fit counts that leaves a positive exponent unexplained.
-constexpr double kOfTheRest = 0.6;
-/// And an overflow where the factor that is too large is such an exponential.
-constexpr double kOfTheProduct = 0.5;
-/// A meaning that fits so well needs no further evidence.
-constexpr double kNamed = 0.7;
-/// Runs of at most so many lane-instructions are repeated beside exact arithmetic where no meaning fits.
-constexpr uint64_t kShadowInstructions = 50'000'000;
-/// And of at most so many under the checks, where nobody has asked for them.
-constexpr uint64_t kCheckInstructions = 20'000'000;
+using namespace thresholds;
 
 /// The first element judged non-finite, in the operator's order of outputs.
 std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verification& v) {
@@ -60,14 +52,12 @@ bool is_degenerate(const Case& c) {
 
 /// Does one meaning stand out, and not by chance?
 bool is_decided(const Weighed& w, const Case& c) {
-  constexpr double kSure = 0.93, kApart = 0.03, kSurelyNoChance = 60;
   if (w.fitting.empty() || w.fitting.front().score < kSure || w.bits < kSurelyNoChance || is_degenerate(c)) return false;
   return w.fitting.size() == 1 || w.fitting[1].score < w.fitting[0].score - kApart;
 }
 
 /// What a further case says, with what this one says: a meaning has to fit both.
 void merge(const Weighed& further, const std::string& token, bool own_is_silent, Weighed& own) {
-  constexpr double kFurther = 0.65;  // of the weight: values are random there, and sizes larger
   for (Diagnosis& d : own.fitting) {
     const auto same = std::find_if(further.fitting.begin(), further.fitting.end(),
                                    [&](const Diagnosis& f) { return f.cause == d.cause; });
@@ -81,7 +71,7 @@ void merge(const Weighed& further, const std::string& token, bool own_is_silent,
                                    [&](const Diagnosis& d) { return d.cause == f.cause; });
     if (known) continue;
     Diagnosis d = f;
-    d.score *= own_is_silent ? 0.9 : kFurther;
+    d.score *= own_is_silent ? kFurtherAlone : kFurther;
     for (std::string& line : d.evidence) line = fmt::format("on {}: {}", token, line);
     own.fitting.push_back(std::move(d));
   }

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "reports/result.h"
+#include "src/base/vm/check_report.h"
+#include "src/result/diagnosis.h"
 
 namespace assay {
 

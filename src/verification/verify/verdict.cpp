@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "reports/finding_kind.h"
+#include "src/result/finding_kind.h"
 
 namespace assay {
 namespace {

@@ -1,7 +1,7 @@
 // From everything a run showed to one verdict and one cause.
 #pragma once
 #include "kernels/kernel.h"
-#include "reports/result.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "reports/finding_kind.h"
+#include "src/result/finding_kind.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/element_slice.h"
 #include "src/verification/diagnosis/source_line.h"
@@ -18,6 +18,9 @@
 #include "src/verification/verify/triage.h"
 #include "src/verification/verify/verdict.h"
 #include "src/base/vm/shadow_run.h"
+#include "src/verification/compare/accumulated_decay.h"
+#include "src/verification/compare/compare.h"
+#include "src/verification/compare/error_statistics.h"
 
 namespace assay {
 namespace {

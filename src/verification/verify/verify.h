@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/kernel.h"
-#include "reports/result.h"
+#include "src/result/verification.h"
 #include "src/base/backend/backend.h"
 #include "src/verification/diagnosis/origin.h"
 #include "src/base/vm/checks/checks.h"

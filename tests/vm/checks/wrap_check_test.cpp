@@ -28,6 +28,9 @@ const Twin twins[] = {
      "setp.eq.u32 %p1, %t, 0; selp.b32 %r3, %r2, 0, %p1; mov.b32 %r4, %r3; shfl.sync.idx.b32 %r5, %r4, 0, 31, 1;\n"
      "cvt.u64.u32 %rd1, %r5; }\n" LOAD("%rd1"),
      "mad.lo.s32 %r1, %c, %c, -605032704;", "mov.u32 %r1, 0;", "", 1},
+    {"a shift of a sum with a shortened constant", "index-wrap",
+     "FAULT add.s32 %r2, %r1, 33554431; shl.b32 %r3, %r2, 7; // wraps\ncvt.u64.u32 %rd1, %r3;\n" LOAD("%rd1"),
+     "mov.u32 %r1, 0x2000001;", "mov.u32 %r1, 1;", "", 1},
     {"a 64-bit index that is narrowed", "index-wrap",
      "mov.u64 %rd4, FAULT; cvt.u32.u64 %r1, %rd4; // wraps\ncvt.u64.u32 %rd1, %r1;\n" LOAD("%rd1"), "0x100000000",
      "0", "", 1},
@@ -66,6 +69,12 @@ const char* const harmless[] = {
     "mov.u32 %r1, 1; add.s32 %r2, %r1, -1; cvt.u64.u32 %rd1, %r2;" LOAD("%rd1"),
     // a negative number on the way
     "mov.u32 %r1, 3; sub.s32 %r2, %r1, 8; add.s32 %r3, %r2, 5; cvt.s64.s32 %rd1, %r3;" LOAD("%rd1"),
+    // (x - 1) 128, (x - 1 + y) 128 and 128 (1 - x), as compilers shorten their constants before a shift
+    "mov.u32 %r1, %ntid.x; add.s32 %r2, %r1, 33554431; shl.b32 %r3, %r2, 7; cvt.u64.u32 %rd1, %r3;" LOAD("%rd1"),
+    "mov.u32 %r1, %ntid.x; add.s32 %r2, %r1, 33554431; add.s32 %r2, %r2, %t; shl.b32 %r3, %r2, 7; mul.wide.s32 %rd1, "
+    "%r3, 1;" LOAD("%rd1"),
+    "mov.u32 %r1, %ntid.x; sub.s32 %r2, 33554431, %r1; add.s32 %r2, %r2, 2; shl.b32 %r3, %r2, 7; cvt.s64.s32 %rd1, %r3;"
+    LOAD("%rd1"),
     // wraps, and back
     "mov.u32 %r1, 0x7fffffff; add.s32 %r2, %r1, 10; sub.s32 %r3, %r2, %r1; sub.s32 %r3, %r3, 10; cvt.s64.s32 %rd1, "
     "%r3;" LOAD("%rd1"),

@@ -26,6 +26,12 @@ const Twin twins[] = {
      "", "st.shared.b32 [%r1], %t;", tile, 32},
     {"half of a word", "unwritten-output",
      MINE "st.shared.b16 [%r1], 5; FAULT ld.shared.b32 %d, [%r1]; // read\n", "", "st.shared.b16 [%r1+2], 5;", tile, 32},
+    {"the bits that a conversion keeps", "unwritten-output",
+     MINE "st.shared.b16 [%r1+2], 5; FAULT ld.shared.b32 %r2, [%r1]; // read\ncvt.u16.u32 %h1, %r2; cvt.u32.u16 %d, %h1;\n",
+     "", "st.shared.b16 [%r1], 5;", tile, 32},
+    {"the sign that a conversion repeats", "unwritten-output",
+     MINE "st.shared.b8 [%r1], 5; FAULT ld.shared.b32 %r2, [%r1]; // read\ncvt.s32.s16 %r3, %r2; and.b32 %d, %r3, -65536;\n",
+     "", "st.shared.b8 [%r1+1], 5;", tile, 32},
     {"a local array", "unwritten-output",
      "{ .local .align 4 .b8 stack[64]; FAULT ld.local.b32 %d, [stack+8]; // read\n}\n", "",
      "st.local.b32 [stack+8], %t;", "", 32},
@@ -110,6 +116,9 @@ const char* const harmless[] = {
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; shl.b32 %d, %r2, 16;",
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; mov.b32 {%h1, %h2}, %r2; cvt.u32.u16 %d, %h1;",
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; prmt.b32 %d, %r2, %t, 0x5410; and.b32 %d, %d, 255;",
+    // cut off by a conversion
+    MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; cvt.u16.u32 %h1, %r2; cvt.u32.u16 %d, %h1;",
+    MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; cvt.u32.s8 %d, %r2;",
     // only one half of a pair is used
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; mov.b32 %r3, 0x3f803f80; fma.rn.bf16x2 %r4, %r2, %r3, %r3; "
          "and.b32 %d, %r4, 0xffff;",

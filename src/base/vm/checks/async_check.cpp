@@ -71,6 +71,7 @@ void AsyncCheck::begin_block(Block& block) {
   block_ = &block;
   if (copies_) copying_.assign(block.shared.size() / 4 + 1, 0);
   if (!multiplies_) return;
+  stored_.assign(block.shared.size() / 4 + 4, Stored{});
   pieces_.assign(block.shared.size() / 16 + 1, Piece{});
   time_ = epoch_ = fence_epoch_ = 0;
   warps_.resize(block.warps.size());
@@ -244,12 +245,11 @@ void AsyncCheck::touch(Warp& warp, const Op& op, int lane, uint64_t address, uin
             place_text(finding->other->where), thread_text(*finding->other));
       }
     }
-    if (copy) continue;
-    piece.writer = static_cast<uint32_t>(index_of(op)) + 1;
-    piece.thread = thread;
-    piece.time = ++time_;
-    piece.epoch = epoch_;
   }
+  if (copy) return;
+  ++time_;
+  for (uint64_t at = address / 4; at <= (address + bytes - 1) / 4; ++at)
+    stored_[at] = {static_cast<uint32_t>(index_of(op)) + 1, thread, time_, epoch_};
 }
 
 void AsyncCheck::multiply(Warp& warp, const Op& op) {
@@ -257,15 +257,15 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
   ++state.issues;
   each_shared_piece(warp, op, [&](char operand, uint64_t address) {
     check_copies(warp, op, 0, address, 16, "read");
-    Piece& piece = pieces_[address / 16];
-    const bool fenced =
-        !piece.writer || warps_[piece.thread / 32].proxy_fence > piece.time || fence_epoch_ > piece.epoch;
-    if (!fenced) {
-      const Op& writer = code_->ops[piece.writer - 1];
+    for (uint64_t at = address / 4; at < address / 4 + 4; ++at) {
+      const Stored& stored = stored_[at];
+      if (!stored.writer || warps_[stored.thread / 32].proxy_fence > stored.time || fence_epoch_ > stored.epoch)
+        continue;
+      const Op& writer = code_->ops[stored.writer - 1];
       if (CheckFinding* finding = log_.open(wgmma_race, &op, &writer)) {
         finding->at = log_.place({&op, block_->linear, warp.index * 32}, fmt::format("read as {}", operand));
         finding->other =
-            log_.place({&writer, block_->linear, piece.thread}, "written by " + opcode_text(*code_, writer));
+            log_.place({&writer, block_->linear, stored.thread}, "written by " + opcode_text(*code_, writer));
         finding->element = memory_text(*block_, ptx::Space::shared, address);
         finding->message = fmt::format(
             "{}: written at {} by {}, read as {} by the wgmma.mma_async at {} by {}: no fence.proxy.async "
@@ -274,16 +274,19 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
             finding->element, place_text(finding->other->where), thread_text(*finding->other), operand,
             place_text(finding->at.where), thread_text(finding->at));
       }
+      break;
     }
-    piece.reader = static_cast<uint32_t>(index_of(op)) + 1;
-    piece.reader_warp = static_cast<uint16_t>(warp.index);
-    piece.reader_issue = state.issues;
+    pieces_[address / 16] = {static_cast<uint32_t>(index_of(op)) + 1, state.issues, static_cast<uint16_t>(warp.index)};
   });
 }
 
 void AsyncCheck::landed(Warp&, const Landing& landing) {
   for_lanes(landing.mask, [&](int lane) {
-    for (uint32_t byte = 0; byte < landing.bytes; byte += 4) copying_[(landing.shared[lane] + byte) / 4] = 0;
+    for (uint32_t byte = 0; byte < landing.bytes; byte += 4) {
+      const uint32_t at = (landing.shared[lane] + byte) / 4;
+      copying_[at] = 0;
+      if (multiplies_) stored_[at] = {};
+    }
   });
 }
 

@@ -48,11 +48,14 @@ class AsyncCheck {
     bool moves = false;
     std::vector<Slot> reads, writes;
   };
-  /// The last store to 16 bytes of shared memory by a thread, and the last wgmma that read them.
-  struct Piece {
+  /// 4 bytes of shared memory: the thread's store that their contents came of, none where a cp.async brought them.
+  struct Stored {
     uint32_t writer = 0;  ///< op index + 1
     uint32_t thread = 0;
     uint32_t time = 0, epoch = 0;
+  };
+  /// The last wgmma that read 16 bytes of shared memory.
+  struct Piece {
     uint32_t reader = 0;        ///< op index + 1
     uint32_t reader_issue = 0;  ///< which of the reading warp's issues
     uint16_t reader_warp = 0;
@@ -81,6 +84,7 @@ class AsyncCheck {
   std::vector<Facts> facts_;
   std::vector<char> of_wgmma_;     ///< by slot / 64: a register of some wgmma
   std::vector<uint32_t> copying_;  ///< by 4 bytes of shared memory: (op index << 10 | thread) + 1 in flight
+  std::vector<Stored> stored_;     ///< by 4 bytes
   std::vector<Piece> pieces_;      ///< by 16 bytes
   std::vector<WarpState> warps_;
   uint32_t time_ = 0, epoch_ = 0, fence_epoch_ = 0;

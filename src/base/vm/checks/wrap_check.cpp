@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <utility>
 
 #include "src/base/vm/rows/warp_rows.h"
 
@@ -90,9 +90,33 @@ void WrapCheck::enter(const LaunchContext& context) {
   code_ = context.code;
   facts_.clear();
   for (const Op& op : code_->ops) facts_.push_back(facts_of(*code_, op));
-  immediate_.assign(code_->file_bytes / 64 + 4, 0);
-  for (const Immediate& immediate : code_->immediates) immediate_[immediate.slot / 64] = 1;
+  immediate_.assign(code_->file_bytes / 64 + 4, nullptr);
+  for (const Immediate& immediate : code_->immediates) immediate_[immediate.slot / 64] = &immediate;
   event_of_op_.clear();
+  find_demands();
+}
+
+/// Demands grow until nothing changes: sums and products use of their sources what is used of them, left shifts by a
+/// constant so much less, everything else all.
+void WrapCheck::find_demands() {
+  std::vector<int> demand(immediate_.size(), 0);
+  const auto passes_on = [](Act act) { return act >= Act::add && act <= Act::negate; };
+  for (bool grows = true; std::exchange(grows, false);)
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      const Op& op = code_->ops[i];
+      int used = passes_on(facts_[i].act) ? demand[op.d / 64] : 32;
+      const auto use = [&](Slot slot) {
+        if (slot == no_slot || demand[slot / 64] >= used) return;
+        demand[slot / 64] = used, grows = true;
+      };
+      const Immediate* by = facts_[i].act == Act::shift_left ? immediate_[op.s[1] / 64] : nullptr;
+      if (by) used = std::max(0, std::min(used, 32) - static_cast<int>(std::min<uint64_t>(by->bits, 32)));
+      for (const Slot slot : op.s) use(slot);
+      used = 32;
+      for (uint16_t k = 0; k < op.slot_count && !copies_results(op); ++k) use(op.slots[k]);
+    }
+  for (size_t i = 0; i < facts_.size(); ++i)
+    if (passes_on(facts_[i].act)) facts_[i].demand = demand[code_->ops[i].d / 64];
 }
 
 void WrapCheck::begin_block(Block& block) {
@@ -105,12 +129,15 @@ void WrapCheck::begin_block(Block& block) {
   }
 }
 
-/// The unbounded value of a 32-bit source. Constants are signed: "-1" is added to unsigned numbers as well.
-WrapCheck::Ideal WrapCheck::value(const Warp& warp, Slot slot, int lane) {
+/// The unbounded value of a 32-bit source. Constants are signed: "-1" is added to unsigned numbers as well; where only
+/// `demand` bits of them count, one reading is the signed number of so many bits.
+WrapCheck::Ideal WrapCheck::value(const Warp& warp, Slot slot, int lane, int demand) {
   if (wrapped(warp, slot) >> lane & 1) return ideal(warp, slot, lane);
   const uint32_t bits = warp.word(slot)[lane];
   const int64_t as_signed = static_cast<int32_t>(bits);
-  return {as_signed, immediate_[slot / 64] ? as_signed : int64_t{bits}, 0};
+  if (!immediate_[slot / 64]) return {as_signed, int64_t{bits}, 0};
+  const int dropped = 32 - std::max(demand, 1);
+  return {static_cast<int32_t>(bits << dropped) >> dropped, as_signed, 0};
 }
 
 void WrapCheck::put(Warp& warp, Slot slot, uint32_t mask, uint32_t found, const std::array<Ideal, 32>& values) {
@@ -168,6 +195,7 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
+  const bool sums = f.act == Act::add || f.act == Act::subtract;
   std::array<Ideal, 32> made;
   uint32_t found = 0;
   const auto combine = [&](int64_t a, int64_t b, int64_t c) -> __int128 {
@@ -188,7 +216,7 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t ma
   };
   for_lanes(mask, [&](int lane) {
     std::array<Ideal, 3> x;
-    for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = value(warp, op.s[i], lane);
+    for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = value(warp, op.s[i], lane, sums ? f.demand : 32);
     const __int128 as_signed = combine(x[0].as_signed, x[1].as_signed, x[2].as_signed),
                    as_unsigned = combine(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
     const auto machine = static_cast<uint32_t>(as_signed);

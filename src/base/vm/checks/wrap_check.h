@@ -7,7 +7,8 @@
 // Addition, subtraction, products, left shifts, negation and what signed division, shift, minimum and maximum
 // make of them carry the values on, and so do moves, selections, shuffles and local memory. Bit operations and
 // unsigned division end them: hashes and generators of random numbers wrap on purpose. A 64-bit value that is
-// narrowed and does not fit counts as wrapped too.
+// narrowed and does not fit counts as wrapped too. Of a constant before a left shift by a constant only the bits that
+// the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -57,7 +58,8 @@ class WrapCheck {
   struct Facts {
     Act act = Act::none;
     bool is_signed = false, wide = false;
-    int count = 0;  ///< sources
+    int count = 0;   ///< sources
+    int demand = 32;  ///< low bits of the result that anything makes use of: fewer before a left shift
   };
   /// Where a value wrapped: one per instruction.
   struct Event {
@@ -77,11 +79,12 @@ class WrapCheck {
   };
 
   static Facts facts_of(const Code&, const Op&);
+  void find_demands();
   uint32_t& wrapped(const Warp& warp, Slot slot) { return warps_[warp.index].wrapped[slot / 64]; }
   Ideal& ideal(const Warp& warp, Slot slot, int lane) {
     return warps_[warp.index].ideal[slot / 4 + static_cast<size_t>(lane)];
   }
-  Ideal value(const Warp&, Slot, int lane);
+  Ideal value(const Warp&, Slot, int lane, int demand = 32);
   void put(Warp&, Slot, uint32_t mask, uint32_t found, const std::array<Ideal, 32>&);
   void arithmetic(Warp&, const Op&, const Facts&, uint32_t mask);
   void signed_only(Warp&, const Op&, const Facts&, uint32_t mask);
@@ -97,7 +100,7 @@ class WrapCheck {
   const Code* code_ = nullptr;
   Block* block_ = nullptr;
   std::vector<Facts> facts_;
-  std::vector<char> immediate_;  ///< by slot / 64
+  std::vector<const Immediate*> immediate_;  ///< by slot / 64; null: none
   std::vector<WarpState> warps_;
   std::vector<Event> events_;
   std::unordered_map<const Op*, uint32_t> event_of_op_;

@@ -64,6 +64,9 @@ WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
       if (is("shl.") || is("shr.")) return Route::shift;
       if (is("prmt.")) return Route::permute;
       if (is("mul.") || is("mad.")) return Route::multiply;
+      if (is("cvt.") && opcode.find(".sat") == std::string::npos && !ptx::is_float(row.sources[0]) &&
+          !ptx::is_float(row.result))
+        return Route::resize;
       return opcode.find("16x2") != std::string::npos ? Route::packed : Route::plain;
     case Effect::move:
       if (row.pattern == "call results") return Route::copy_local;
@@ -102,6 +105,9 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
   f.d_bytes = op.d_cell == Cell::wide ? 8 : op.d_cell == Cell::word ? 4 : 1;
   f.left = opcode.starts_with("shl.");
   f.is_or = opcode.starts_with("or.");
+  using ptx::Type;
+  const Type from = op.row->sources[0];
+  f.extends_sign = from == Type::s8 || from == Type::s16 || from == Type::s32;
   f.carry_in = opcode.starts_with("addc") || opcode.starts_with("subc") || opcode.starts_with("madc");
   f.carry_out = opcode.find(".cc") != std::string::npos;
   const auto add = [&](Slot slot, ptx::Type type) {

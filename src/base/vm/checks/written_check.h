@@ -74,6 +74,7 @@ class WrittenCheck {
     clear,
     plain,
     by_byte,
+    resize,
     masking,
     multiply,
     predicates,
@@ -111,6 +112,7 @@ class WrittenCheck {
     uint8_t count = 0;
     uint8_t d_bytes = 0;   ///< of d: 4, 8, or 1 for a predicate
     bool left = false;     ///< of shifts
+    bool extends_sign = false;  ///< of conversions between integers
     bool is_or = false;    ///< `or`: ones decide; else `and`: zeros do
     bool carry_in = false, carry_out = false;
     bool acts = false;  ///< its guard matters at once: it branches, waits or changes memory

@@ -52,6 +52,13 @@ void WrittenCheck::value(Warp& warp, const Op& op, uint32_t mask) {
       states[0] = states[1] = any(warp, f.sources[1]);
       states[2] = states[3] = any(warp, f.sources[0]);
       return set(warp, op, op.d, 4, false, mask, states);
+    case Route::resize: {  // cvt between integers: what is cut off does not count, what is added is zeros or signs
+      const Lanes* const from = bytes(warp, f.sources[0].slot);
+      const int width = f.sources[0].bytes;
+      for (int byte = 0; byte < ptx::bytes_of(op.row->result); ++byte)
+        states[static_cast<size_t>(byte)] = byte < width ? from[byte] : f.extends_sign ? from[width - 1] : 0;
+      return set(warp, op, op.d, f.d_bytes, false, mask, states);
+    }
     case Route::move:
       for (int byte = 0; byte < f.sources[0].bytes; ++byte)
         states[static_cast<size_t>(byte)] = bytes(warp, f.sources[0].slot)[byte];

@@ -5,14 +5,9 @@
 #include <algorithm>
 
 #include "src/verification/diagnosis/causes/error_shares.h"
+#include "src/verification/diagnosis/thresholds.h"
 
 namespace assay {
-namespace {
-
-/// It says that, not what: any cause that names the difference goes before.
-constexpr double kGeneral = 0.45;
-
-}  // namespace
 
 Cause formula_differs() {
   return {"formula-differs", "the kernel computes something else, rounded well or badly",
@@ -20,7 +15,8 @@ Cause formula_differs() {
             Diagnosis d;
             const auto shares = error_shares(e);
             if (!shares || !(shares->formula > shares->output->worst.bound)) return d;
-            d.score = kGeneral * shares->formula / std::max(shares->formula + shares->rounding, 1e-300);
+            // It says that, not what: any cause that names the difference goes before.
+            d.score = thresholds::kFormulaOnly * shares->formula / std::max(shares->formula + shares->rounding, 1e-300);
             d.explanation =
                 "the kernel's own exact arithmetic also differs: the formula differs, not the rounding";
             d.evidence.push_back(

@@ -1,0 +1,137 @@
+// gla.fused_recurrent: what its scans share, forward and backward. A block of 128 threads owns rows of the
+// state (or of its transpose), `lanes` neighbouring lanes per row; a lane holds `per_lane` columns. Tokens
+// come eight at a time, and sums over the columns are reduced for all eight at once: every lane ends with one
+// of them.
+#pragma once
+#include "decay.cuh"
+#include "format.cuh"
+
+constexpr int segment = 8;                              // tokens
+constexpr int chunk_bits = 6, chunk = 1 << chunk_bits;  // tokens between states that are kept
+constexpr int segments = chunk / segment;
+
+// How `capacity` columns lie over lanes.
+template <int capacity>
+struct Columns {
+  static constexpr int per_lane = capacity < 64 ? capacity / 8 : 8, lanes = capacity / per_lane,
+                       rows = 128 / lanes;
+  static __device__ int of(int lane, int i) {
+    return per_lane == 2 ? 2 * lane + i : 4 * (lane + lanes * (i >> 2)) + (i & 3);
+  }
+  // The lane's columns of one row in shared memory.
+  static __device__ void load(const float* row, int lane, float (&x)[per_lane]) {
+    if constexpr (per_lane == 2) {
+      const float2 pair = reinterpret_cast<const float2*>(row)[lane];
+      x[0] = pair.x, x[1] = pair.y;
+    } else {
+#pragma unroll
+      for (int i = 0; i < per_lane; i += 4) {
+        const float4 quad = reinterpret_cast<const float4*>(row)[lane + lanes * (i >> 2)];
+        x[i] = quad.x, x[i + 1] = quad.y, x[i + 2] = quad.z, x[i + 3] = quad.w;
+      }
+    }
+  }
+};
+
+// Sums of x[step] over the lanes of a row: the lane gets that of step lane / (lanes / 8). All steps are added
+// in the same order, so that a token's sum does not depend on its place in the segment.
+template <int lanes>
+__device__ __forceinline__ float sum_over_lanes(float (&x)[segment], int lane) {
+  int mask = lanes / 2;
+#pragma unroll
+  for (int n = segment / 2; n >= 1; n /= 2, mask /= 2) {
+    const bool upper = lane & mask;
+#pragma unroll
+    for (int i = 0; i < n; ++i) {
+      const float keep = upper ? x[i + n] : x[i], give = upper ? x[i] : x[i + n];
+      x[i] = keep + __shfl_xor_sync(0xffffffffu, give, mask);
+    }
+  }
+#pragma unroll
+  for (; mask >= 1; mask /= 2) x[0] = x[0] + __shfl_xor_sync(0xffffffffu, x[0], mask);
+  return x[0];
+}
+
+// Eight tokens x `width` channels on their way from a tensor [token, head, channels] to shared memory: read
+// into registers ahead of time, as bits, so that nothing waits for them before they are written. Tokens and
+// channels that are not there are `missing`, a zero.
+template <class Format, int width>
+struct Slab {
+  static constexpr int count = (segment * width + 127) / 128;
+  typename Format::Bits x[count];
+
+  // `from`: first token, the head, first channel; `stride`: elements from token to token.
+  __device__ __forceinline__ void read(const typename Format::Bits* from, i64 stride, int tokens,
+                                       int channels, typename Format::Bits missing = 0) {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const unsigned at = threadIdx.x + 128 * i;
+      const int token = int(at / width), channel = int(at % width);
+      x[i] = missing;
+      if (token < tokens && channel < channels) x[i] = from[token * stride + channel];
+    }
+  }
+  __device__ __forceinline__ void write(float (*to)[width]) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const int at = int(threadIdx.x) + 128 * i;
+      if (at < segment * width) reinterpret_cast<float*>(to)[at] = Format::decode(x[i]);
+    }
+  }
+  // Gates become decay factors.
+  __device__ __forceinline__ void write_decays(float (*to)[width]) const {
+#pragma unroll
+    for (int i = 0; i < count; ++i) {
+      const int at = int(threadIdx.x) + 128 * i;
+      if (at < segment * width)
+        reinterpret_cast<float*>(to)[at] = decay_factor(Format::decode(x[i]) * log2_e);
+    }
+  }
+};
+
+// Blocks of so many rows, a power of two, that the channels are dealt to.
+__device__ __forceinline__ int blocks_of(int channels, int rows) {
+  return int((unsigned(channels) + rows - 1) / unsigned(rows));
+}
+// The last multiple of a power of two that is not above a token; -every for token -1.
+__device__ __forceinline__ i64 multiple_below(i64 token, int every) {
+  return token & -i64(every);
+}
+
+// Of the segment that begins where so many tokens are left.
+__device__ __forceinline__ int tokens_of_segment(i64 left) {
+  return int(min(i64(segment), left));
+}
+// Segments of a chunk that has so many tokens left.
+__device__ __forceinline__ int live_segments_of(i64 tokens) {
+  return blocks_of(int(min(i64(chunk), tokens)), segment);
+}
+
+// One row's S at the start of each segment of a chunk but the first, in shared memory that only the lane
+// itself reads.
+template <int per_lane>
+struct KeptStates {
+  float (*at)[per_lane][128];
+  __device__ void keep(int index, const float (&S)[per_lane]) {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) at[index - 1][i][threadIdx.x] = S[i];
+  }
+  __device__ void restore(int index, float (&S)[per_lane]) const {
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) S[i] = at[index - 1][i][threadIdx.x];
+  }
+};
+
+// One sequence and head, and the rows of one block.
+struct Place {
+  i64 first, tokens, slot;  // of the sequence; slot: its first checkpoint
+  int sequence, head, row_begin;
+
+  __device__ Place(const i64* sequences, int heads, int row_blocks, int rows) {
+    int block = int(blockIdx.x);
+    row_begin = block % row_blocks * rows;
+    block /= row_blocks;
+    head = block % heads, sequence = block / heads;
+    first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1], slot = sequences[3 * sequence + 2];
+  }
+};

@@ -1,0 +1,65 @@
+#include "kernels/device/recurrent_plan.h"
+
+#include <fmt/format.h>
+
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/launch_tables.h"
+
+namespace assay::gated {
+namespace {
+
+constexpr int64_t columns = 32;  ///< value channels per block
+
+/// Key channels the serving function holds: the smallest that is enough.
+int64_t key_capacity(const Sizes& s) {
+  for (const int64_t capacity : {16, 64, 128})
+    if (s.K <= capacity) return capacity;
+  return 256;
+}
+
+}  // namespace
+
+void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, const Operator& op,
+                   const TensorMap& inputs) {
+  const Sizes s = sizes_of(c);
+  plan.modules.push_back(kernel.module);
+  Launch launch{.module = kernel.module.name,
+                .function = fmt::format("{}{}", kernel.function, key_capacity(s))};
+  launch.grid = grid_of(s.N * s.H * ((s.V + columns - 1) / columns), kernel.name);
+  launch.block = {128, 1, 1};
+  launch.arguments = {PointerArgument{kernel.query, 0},
+                      PointerArgument{"k", 0},
+                      PointerArgument{"v", 0},
+                      kernel.gates,
+                      input_or_null(inputs, "initial_state"),
+                      s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
+                      PointerArgument{"final_state", 0},
+                      PointerArgument{"sequences", 0},
+                      static_cast<float>(scale_of(c, op)),
+                      static_cast<int32_t>(s.H),
+                      static_cast<int32_t>(s.K),
+                      static_cast<int32_t>(s.V)};
+  if (!kernel.bonus.empty())
+    launch.arguments.insert(launch.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
+  plan.launches.push_back(launch);
+}
+
+/// S = fma(e, S, fl(k v)): one rounding of the product (write) and one of the sum (step). e is 1 + p rounded
+/// once (2^-25 below 1) with p within 4 u relative, or, for more than 0.3466 nats, ex2 (2^-22 = 4 u <= 11.6 u
+/// |x|); its argument g log2(e) has two roundings. Readout: fma chain of a lane's key channels split over 4
+/// sums, 2 + 2 more additions, the scale and its own rounding: gamma of their number.
+GatedArithmetic recurrent_arithmetic(const Case& c) {
+  const Sizes s = sizes_of(c);
+  GatedArithmetic a;
+  a.decay = 0x1p-25;
+  a.decay_per_nat = 16 * u;
+  a.write = u;
+  a.step = u;
+  const double roundings = static_cast<double>(key_capacity(s)) / 16 + 4 + 2;
+  a.readout = roundings * u / (1 - roundings * u);
+  a.underflow = 0x1p-126;
+  a.output_roundoff = unit_roundoff(c.dtype);
+  return a;
+}
+
+}  // namespace assay::gated

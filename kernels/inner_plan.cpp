@@ -1,0 +1,51 @@
+#include "kernels/inner_plan.h"
+
+#include <algorithm>
+
+namespace assay::gated {
+namespace {
+
+template <typename Rows>
+bool has(const Rows& rows, const std::string& name) {
+  return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
+}
+
+int64_t bytes_of(const PlanOutput& output) {
+  int64_t bytes = format(output.dtype).bytes;
+  for (const Axis& axis : output.axes) bytes *= axis.size;
+  return bytes;
+}
+
+}  // namespace
+
+PointerArgument workspace_of(Plan& plan, const std::string& name, int64_t bytes) {
+  if (bytes == 0) return {};
+  if (!has(plan.workspaces, name)) plan.workspaces.push_back({name, bytes});
+  return {name, 0};
+}
+
+void add_inner_plan(Plan& plan, const Plan& inner, const std::map<std::string, std::string>& names,
+                    const std::string& prefix) {
+  std::map<std::string, std::string> all = names;
+  for (const Workspace& workspace : inner.workspaces)
+    all[workspace.name] = workspace_of(plan, prefix + workspace.name, workspace.bytes).buffer;
+  for (Tensor constant : inner.constants) {
+    constant.name = all[constant.name] = prefix + constant.name;
+    plan.constants.push_back(std::move(constant));
+  }
+  for (const PlanOutput& output : inner.outputs) {
+    const std::string& name = all.emplace(output.name, output.name).first->second;
+    if (!has(plan.outputs, name)) workspace_of(plan, name, bytes_of(output));
+  }
+  for (const Module& module : inner.modules)
+    if (!has(plan.modules, module.name)) plan.modules.push_back(module);
+  for (Launch launch : inner.launches) {
+    for (Argument& argument : launch.arguments)
+      if (auto* pointer = std::get_if<PointerArgument>(&argument))
+        if (const auto renamed = all.find(pointer->buffer); renamed != all.end())
+          pointer->buffer = renamed->second;
+    plan.launches.push_back(std::move(launch));
+  }
+}
+
+}  // namespace assay::gated

@@ -1,0 +1,92 @@
+#include "kernels/launch_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "src/base/numerics/bad_input.h"
+
+namespace assay::gated {
+
+Sequences sequences_of(const Case& c, const Sizes& sizes, int64_t chunk) {
+  std::vector<int64_t> offsets = c.cu_seqlens;
+  if (offsets.empty())
+    for (int64_t n = 0; n <= sizes.B; ++n) offsets.push_back(n * sizes.T);
+
+  Sequences result;
+  result.count = static_cast<int64_t>(offsets.size()) - 1;
+  for (int64_t n = 0; n < result.count; ++n)
+    result.chunks += (offsets[n + 1] - offsets[n] + chunk - 1) / chunk;
+  result.table = Tensor("sequences", Dtype::i64, {{"N", result.count}, {"field", 3}});
+  result.chunk_table = Tensor("chunks", Dtype::i64, {{"chunk", result.chunks}, {"field", 2}});
+  const auto sequence = result.table.as<int64_t>(), row = result.chunk_table.as<int64_t>();
+  int64_t slot = 0;
+  for (int64_t n = 0; n < result.count; ++n) {
+    const int64_t first = offsets[n], tokens = offsets[n + 1] - first;
+    sequence[3 * n] = first, sequence[3 * n + 1] = tokens, sequence[3 * n + 2] = slot;
+    for (int64_t at = 0; at < tokens; at += chunk, ++slot)
+      row[2 * slot] = first + at, row[2 * slot + 1] = std::min(chunk, tokens - at);
+  }
+  return result;
+}
+
+namespace {
+
+void require_listed(const std::vector<Dtype>& allowed, Dtype dtype, const char* what,
+                    const std::string& kernel) {
+  if (std::find(allowed.begin(), allowed.end(), dtype) != allowed.end()) return;
+  std::string names;
+  for (Dtype each : allowed) names += fmt::format("{}{}", names.empty() ? "" : ", ", format(each).name);
+  throw BadInput(fmt::format("{}: {} {} is not supported; use {}", kernel, what, format(dtype).name, names));
+}
+
+}  // namespace
+
+void require_within(const KernelLimits& limits, const Case& c, const Sizes& sizes,
+                    const std::string& kernel) {
+  require_listed(limits.dtypes, c.dtype, "dtype", kernel);
+  require_listed(limits.gate_dtypes, c.gate_dtype, "gate dtype", kernel);
+  if (sizes.K < 1 || sizes.K > limits.max_K)
+    throw BadInput(fmt::format("{}: K={} is outside 1..{}", kernel, sizes.K, limits.max_K));
+  if (sizes.V < 1 || sizes.V > limits.max_V)
+    throw BadInput(fmt::format("{}: V={} is outside 1..{}", kernel, sizes.V, limits.max_V));
+  if (sizes.M > limits.max_M)
+    throw BadInput(fmt::format("{}: M={} is outside 1..{}", kernel, sizes.M, limits.max_M));
+  if (sizes.HV != sizes.H)
+    throw BadInput(
+        fmt::format("{}: {} value heads for {} heads; they must be as many", kernel, sizes.HV, sizes.H));
+}
+
+PointerArgument input_or_null(const TensorMap& inputs, const std::string& name) {
+  return inputs.count(name) ? PointerArgument{name, 0} : PointerArgument{};
+}
+
+std::vector<PlanOutput> plan_outputs(const Case& c, const Operator& op) {
+  const Sizes sizes = sizes_of(c);
+  std::vector<PlanOutput> outputs;
+  for (const ArgumentSpec& spec : outputs_of(c, op)) {
+    std::vector<Axis> axes;
+    for (const auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
+    outputs.push_back({std::string(spec.name), dtype_of(c, spec), std::move(axes)});
+  }
+  return outputs;
+}
+
+PointerArgument output_or_null(const Plan& plan, const std::string& name) {
+  const auto found = std::find_if(plan.outputs.begin(), plan.outputs.end(),
+                                  [&](const PlanOutput& output) { return output.name == name; });
+  if (found == plan.outputs.end()) return {};
+  for (const Axis& axis : found->axes)
+    if (axis.size == 0) return {};
+  return {name, 0};
+}
+
+std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel) {
+  if (blocks > std::numeric_limits<int32_t>::max())
+    throw BadInput(fmt::format(
+        "{}: {} blocks exceed one launch (2^31 - 1); use fewer heads, sequences or tokens", kernel, blocks));
+  return {static_cast<uint32_t>(blocks), 1, 1};
+}
+
+}  // namespace assay::gated

@@ -1,0 +1,76 @@
+// The result of a fuzz run as plain data: its findings and its tables.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/result/verification.h"
+
+namespace assay {
+
+struct CoverageRow {
+  std::string feature, value;
+  int64_t cases = 0;
+};
+struct TightnessRow {
+  std::string kernel, output, dtype, decay, length_class;
+  int64_t cases = 0;
+  double max_ratio = 0, max_tightness = 0, max_relative_bound = 0;
+};
+struct PropertyRow {
+  std::string name;
+  int64_t checked = 0, failed = 0;
+};
+
+/// A finding of an earlier run whose case was run again, before anything was drawn.
+struct RerunRow {
+  std::string kernel, token;
+  std::string outcome;  ///< its cause now, "pass", "domain", or why the case is not accepted any more
+};
+/// What an earlier run found and this one did not.
+struct GoneFinding {
+  std::string kernel, cause, token;
+  std::string outcome;  ///< of running its case again (RerunRow), or "not rerun"
+};
+struct BaselineReport {
+  std::string source;
+  std::vector<GoneFinding> gone;
+};
+
+/// How much of what one kernel has to be reached was reached.
+struct ReachedRow {
+  std::string kernel;
+  std::string what;  ///< "branch sides": of its guards; "inputs present": combinations of optional inputs
+  int64_t reached = 0, of = 0;
+};
+
+struct FuzzRun {
+  std::vector<std::string> kernels;
+  std::string backend;
+  uint64_t seed = 0;
+  int64_t cases = 0, passed = 0, undecided = 0, domain = 0;
+  double seconds = 0;
+  std::vector<Verification> findings;  ///< shrunk
+  std::vector<PropertyRow> properties;
+  std::vector<CoverageRow> coverage;
+  std::vector<TightnessRow> tightness;
+  std::vector<ReachedRow> reached;
+  std::vector<RerunRow> reruns;
+  std::optional<BaselineReport> baseline;  ///< where one was given
+  /// Why the run ended before its budget was spent, where something failed that is no finding: a full disk.
+  std::string ended_early;
+  std::string database_lost;  ///< why nothing more could be stored while it went on; else empty
+};
+
+/// A run as it was stored: by which commit of this program, and when it began (UTC, "2025-01-31 12:00:00").
+struct StoredRun {
+  std::string commit, started;
+  FuzzRun run;
+};
+
+nlohmann::json to_json(const FuzzRun&);
+FuzzRun fuzz_run_from_json(const nlohmann::json&);
+
+}  // namespace assay

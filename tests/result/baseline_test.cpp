@@ -1,0 +1,65 @@
+#include "src/result/baseline.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "src/base/numerics/bad_input.h"
+
+namespace assay {
+namespace {
+
+Verification finding(const std::string& kernel, const std::string& cause, uint64_t seed) {
+  Verification v;
+  v.kernel = v.case_.kernel = kernel;
+  v.case_.seed = seed;
+  v.token = token_of(v.case_);
+  v.verdict = "finding";
+  v.cause = cause;
+  return v;
+}
+
+FuzzRun run_of(std::vector<Verification> findings) {
+  FuzzRun run;
+  run.kernels = {"gla.chunk"};
+  run.findings = std::move(findings);
+  return run;
+}
+
+TEST(Baseline, TheSameCauseIsKnownWhateverItsSeed) {
+  const Baseline baseline = baseline_of(
+      "b.json", to_json(run_of({finding("gla.chunk", "violation/o", 1), finding("gla.chunk", "x", 2)})));
+  FuzzRun run = run_of({finding("gla.chunk", "violation/o", 77), finding("gla.chunk", "violation/dq", 1)});
+  compare_with_baseline(baseline, run);
+  EXPECT_EQ(run.findings[0].known, true);
+  EXPECT_EQ(run.findings[1].known, false);
+  EXPECT_EQ(run.baseline->source, "b.json");
+}
+
+TEST(Baseline, WhatVanishedIsListedOnceWithWhatItsCaseGivesNow) {
+  const Verification fixed = finding("gla.chunk", "violation/o", 1),
+                     other = finding("gsa.chunk", "violation/o", 1);
+  const Verification twice = finding("gla.chunk", "violation/o", 2), unseen = finding("gla.chunk", "hang", 3);
+  FuzzRun run = run_of({});
+  run.reruns = {{"gla.chunk", fixed.token, "pass"}};
+  compare_with_baseline({"b.json", {fixed, twice, other, unseen}}, run);
+  ASSERT_EQ(run.baseline->gone.size(), 2u);  // of other kernels nothing is known
+  EXPECT_EQ(run.baseline->gone[0].outcome, "pass");
+  EXPECT_EQ(run.baseline->gone[1].cause, "hang");
+  EXPECT_EQ(run.baseline->gone[1].outcome, "not rerun");
+}
+
+TEST(Baseline, AVerificationIsABaselineOfOneFindingOrNone) {
+  EXPECT_EQ(baseline_of("v.json", to_json(finding("gla.chunk", "violation/o", 1))).findings.size(), 1u);
+  Verification passed;
+  passed.verdict = "pass";
+  EXPECT_TRUE(baseline_of("v.json", to_json(passed)).findings.empty());
+}
+
+TEST(Baseline, WhatIsNoResultIsBadInput) {
+  EXPECT_THROW(baseline_of("x.json", nlohmann::json::object()), BadInput);
+  EXPECT_THROW(baseline_of("x.json", {{"kind", "fuzz"}, {"schema", 99}}), BadInput);
+}
+
+}  // namespace
+}  // namespace assay
