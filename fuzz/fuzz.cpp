@@ -7,16 +7,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <map>
-#include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "fuzz/coverage.h"
 #include "fuzz/database.h"
@@ -26,11 +20,13 @@
 #include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/campaign/engine/budget.h"
+#include "src/campaign/engine/engine.h"
+#include "src/campaign/engine/fair_shares.h"
+#include "src/campaign/engine/in_order.h"
 
 namespace assay {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kBlock = 32;
 constexpr int64_t kMostBlocksBehind = 12;
@@ -67,7 +63,12 @@ class Fuzzer {
  public:
   Fuzzer(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
          Listener& listener)
-      : kernels_(kernels), backend_(backend), options_(options), listener_(listener) {
+      : kernels_(kernels),
+        backend_(backend),
+        options_(options),
+        listener_(listener),
+        budget_(options.cases == 0 ? options.time_s : 0, options.interrupted),
+        shares_(kernels.size()) {
     for (const Kernel* kernel : kernels) {
       run_.kernels.push_back(kernel->name);
       records_.emplace_back(*kernel);
@@ -85,34 +86,23 @@ class Fuzzer {
 
   FuzzRun run() {
     listener_.started(kernels_, options_, run_.backend);
-    const int jobs = options_.jobs > 0 ? options_.jobs : std::max(1u, std::thread::hardware_concurrency());
-    std::vector<std::thread> threads;
-    for (int i = 0; i < jobs; ++i) {
-      try {
-        threads.emplace_back([this] { work(); });
-      } catch (const std::system_error&) {  // the system's limit of threads
-        if (threads.empty()) throw;
-        break;
-      }
-    }
-    for (std::thread& thread : threads) thread.join();
-    if (error_)
+    try {
+      engine_.run(options_.jobs, [this] { return next(); });
+      if (budget_.interrupted() && !finished()) run_.ended_early = "interrupted";
+    } catch (...) {
       end_early();
-    else if (interrupted() && !finished())
-      run_.ended_early = "interrupted";
+    }
     store_block();
-    if (run_.cases == 0 && !interrupted()) refuse_empty();
+    if (run_.cases == 0 && !budget_.interrupted()) refuse_empty();
     return run_;
   }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  bool timed() const { return options_.cases == 0; }
 
-  /// What was found before something failed is not given up for it; our own faults are not hidden by it.
+  /// In a handler of what failed. What was found before is not given up for it; our own faults are not hidden by it.
   void end_early() {
     try {
-      std::rethrow_exception(error_);
+      throw;
     } catch (const BadInput& error) {
       run_.ended_early = error.what();
     } catch (const CannotCompile& error) {
@@ -122,7 +112,7 @@ class Fuzzer {
     } catch (const std::bad_alloc&) {
       run_.ended_early = "not enough memory for a case";
     }
-    if (run_.findings.empty()) std::rethrow_exception(error_);  // nothing to lose
+    if (run_.findings.empty()) throw;  // nothing to lose
   }
 
   /// A run that judged nothing is no pass.
@@ -133,7 +123,7 @@ class Fuzzer {
       if (record.too_large > 0)
         throw BadInput(fmt::format("{}: there is not enough memory for any of the {} cases drawn",
                                    record.kernel().name, record.too_large));
-    throw BadInput(fmt::format("no case was judged in {:.1f} s: give more --time", seconds()));
+    throw BadInput(fmt::format("no case was judged in {:.1f} s: give more --time", budget_.seconds()));
   }
 
   static std::string all_refused(const KernelRecord& record) {
@@ -162,64 +152,45 @@ class Fuzzer {
     }
   }
 
-  void work() {
-    try {
-      while (auto task = next()) (*task)();
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
+  /// The next thing to do: a finding to shrink, else a case. Nothing while blocks before the next one are not taken, and
+  /// when the run is over.
+  Task next() {
+    if (!to_shrink_.empty() && !budget_.interrupted()) {
+      const size_t finding = to_shrink_.front();
+      to_shrink_.pop_front();
+      ++shrinking_;
+      return [this, finding] { return shrink_finding(finding); };
     }
-    changed_.notify_all();
+    if (ready_.empty()) make_block();
+    if (ready_.empty() || budget_.over()) return nullptr;
+    const Trial trial = std::move(ready_.front());
+    ready_.pop_front();
+    return [this, trial] {
+      return Merge([this, report = run_trial(trial, backend_, options_)]() mutable { take(std::move(report)); });
+    };
   }
 
-  /// The next thing to do: a finding to shrink, else a case. Nothing when the run is over.
-  std::optional<std::function<void()>> next() {
-    std::unique_lock lock(mutex_);
-    while (!error_) {
-      if (!to_shrink_.empty() && !interrupted()) {
-        const size_t finding = to_shrink_.front();
-        to_shrink_.pop_front();
-        ++shrinking_;
-        return [this, finding] { shrink_finding(finding); };
-      }
-      if (ready_.empty()) make_block();
-      if (!ready_.empty() && !over()) {
-        const Trial trial = std::move(ready_.front());
-        ready_.pop_front();
-        ++in_flight_;
-        return [this, trial] {
-          TrialReport report = run_trial(trial, backend_, options_);
-          take(std::move(report));
-        };
-      }
-      if (in_flight_ == 0 && shrinking_ == 0 && (over() || finished())) return std::nullopt;
-      changed_.wait(lock);
-    }
-    return std::nullopt;
-  }
-
-  bool interrupted() const { return options_.interrupted && *options_.interrupted != 0; }
-  bool over() const { return interrupted() || (timed() && seconds() >= options_.time_s); }
-  bool finished() const { return !timed() && ready_.empty() && made_ == wanted(); }
+  bool finished() const { return !budget_.timed() && taken() == wanted(); }
+  int64_t taken() const { return reports_.taken(); }
   int64_t wanted() const { return options_.cases + known_cases_; }
 
   /// Draws the next block, once the block that it has to know has been taken entirely.
   void make_block() {
     const int64_t block = made_ / kBlock;
     const int64_t last = known_block(block);
-    if (made_ % kBlock != 0 || taken_ < (last + 1) * kBlock || over()) return;
-    const int64_t end = timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
+    if (made_ % kBlock != 0 || taken() < (last + 1) * kBlock || budget_.over()) return;
+    const int64_t end = budget_.timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
     const std::vector<Knowledge>& known = last < 0 ? known_at_start_ : known_after_.at(last);
     for (; made_ < end; ++made_) {
       if (!known_queue_.empty()) {
         ready_.push_back(std::move(known_queue_.front()));
         known_queue_.pop_front();
         ready_.back().index = made_;
-        ++records_[index_of(*ready_.back().kernel)].drawn;
+        shares_.begin(index_of(*ready_.back().kernel));
         continue;
       }
-      const size_t k = timed() ? least_served() : static_cast<size_t>(made_) % kernels_.size();
-      ++records_[k].drawn;
+      const size_t k = budget_.timed() ? shares_.least_served() : static_cast<size_t>(made_) % kernels_.size();
+      shares_.begin(k);
       Trial trial;
       trial.index = made_;
       trial.kernel = kernels_[k];
@@ -232,24 +203,6 @@ class Fuzzer {
       trial.diagnose = known[k].faults < kTracedFaults || made_ % 8 == 0;
       ready_.push_back(std::move(trial));
     }
-  }
-
-  /// With a time budget: the kernel that had the least of it, cases in flight counted at its average.
-  size_t least_served() const {
-    double spent = 0;
-    int64_t taken = 0;
-    for (const KernelRecord& record : records_) spent += record.spent_s, taken += record.taken;
-    size_t least = 0;
-    double least_s = HUGE_VAL;
-    for (size_t k = 0; k < records_.size(); ++k) {
-      const KernelRecord& r = records_[k];
-      const double average = r.taken > 0 ? r.spent_s / static_cast<double>(r.taken)
-                             : taken > 0 ? spent / static_cast<double>(taken)
-                                         : 1;
-      const double served = r.spent_s + average * static_cast<double>(r.drawn - r.taken);
-      if (served < least_s) least = k, least_s = served;
-    }
-    return least;
   }
 
   static bool far_due(uint64_t seed, uint64_t index) {
@@ -295,20 +248,15 @@ class Fuzzer {
   }
 
   void take(TrialReport report) {
-    const std::lock_guard lock(mutex_);
-    --in_flight_;
     const int64_t index = report.trial.index;
-    waiting_.emplace(index, std::move(report));
-    while (!waiting_.empty() && waiting_.begin()->first == taken_) {
-      absorb(waiting_.begin()->second);
-      waiting_.erase(waiting_.begin());
-      ++taken_;
-      if (taken_ % kBlock != 0) continue;
-      known_after_[taken_ / kBlock - 1] = knowledge();
-      known_after_.erase(taken_ / kBlock - 2 - kMostBlocksBehind);
+    reports_.add(index, std::move(report));
+    while (std::optional<TrialReport> next = reports_.next()) {
+      absorb(*next);
+      if (taken() % kBlock != 0) continue;
+      known_after_[taken() / kBlock - 1] = knowledge();
+      known_after_.erase(taken() / kBlock - 2 - kMostBlocksBehind);
       store_block();
     }
-    changed_.notify_all();
     report_progress();
   }
 
@@ -316,8 +264,7 @@ class Fuzzer {
   void absorb(TrialReport& report) {
     const size_t k = index_of(*report.trial.kernel);
     KernelRecord& record = records_[k];
-    ++record.taken;
-    record.spent_s += report.seconds;
+    shares_.end(k, report.seconds);
     if (report.trial.case_.blocks.empty()) record.count_drawn(report.trial.case_);
     if (report.trial.rerun) note_rerun(report);
     if (!report.rejected.empty()) {
@@ -389,38 +336,32 @@ class Fuzzer {
     if (++record.shrunk <= most) to_shrink_.push_back(findings_.size() - 1);
   }
 
-  void shrink_finding(size_t number) {
+  Merge shrink_finding(size_t number) {
     TrialReport original;
-    {
-      const std::lock_guard lock(mutex_);
-      original = findings_[number].report;
-    }
-    const double began = seconds();
+    engine_.exclusively([&] { original = findings_[number].report; });
+    const double began = budget_.seconds();
     const Operator& op = find_operator(original.trial.kernel->operator_name);
     const Shrunk shrunk =
         shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
                [&](const Case& candidate) {
-                 if (interrupted() || (timed() && seconds() > options_.time_s + kGrace_s))
-                   return std::optional<Verification>();
-                 {
-                   const std::lock_guard lock(mutex_);
-                   report_progress();
-                 }
+                 const bool late = budget_.timed() && budget_.seconds() > options_.time_s + kGrace_s;
+                 if (budget_.interrupted() || late) return std::optional<Verification>();
+                 engine_.exclusively([&] { report_progress(); });
                  return with_same_cause(original, candidate, backend_, options_);
                });
-    const Verification smallest = fully_traced(original, shrunk.smallest, backend_, options_);
-    const std::lock_guard lock(mutex_);
-    store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
-    run_.findings[number] = smallest;
-    records_[index_of(*original.trial.kernel)].spent_s += seconds() - began;
-    --shrinking_;
-    listener_.shrunk(original.verification, smallest);
-    changed_.notify_all();
+    return [this, number, began, original,
+            smallest = fully_traced(original, shrunk.smallest, backend_, options_)] {
+      store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
+      run_.findings[number] = smallest;
+      shares_.spend(index_of(*original.trial.kernel), budget_.seconds() - began);
+      --shrinking_;
+      listener_.shrunk(original.verification, smallest);
+    };
   }
 
   /// At the end of a block, and of the run.
   void store_block() {
-    run_.seconds = seconds();
+    run_.seconds = budget_.seconds();
     run_.coverage = coverage_.coverage();
     run_.reached.clear();
     for (const KernelRecord& record : records_) {
@@ -443,10 +384,8 @@ class Fuzzer {
     progress.cases = run_.cases;
     progress.findings = static_cast<int64_t>(findings_.size());
     progress.shrinking = shrinking_ + static_cast<int64_t>(to_shrink_.size());
-    progress.seconds = seconds();
-    progress.fraction =
-        timed() ? std::min(1.0, progress.seconds / options_.time_s)
-                : static_cast<double>(taken_) / static_cast<double>(std::max<int64_t>(1, wanted()));
+    progress.seconds = budget_.seconds();
+    progress.fraction = budget_.fraction(taken(), wanted());
     listener_.progress(progress);
   }
 
@@ -454,17 +393,16 @@ class Fuzzer {
   Backend& backend_;
   const FuzzOptions& options_;
   Listener& listener_;
-  const Clock::time_point start_ = Clock::now();
+  const Budget budget_;
+  Engine engine_;
   std::optional<Database> db_;
   int64_t row_ = 0;  ///< of the run in the database
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::exception_ptr error_;
   std::deque<Trial> ready_, known_queue_;
   std::deque<size_t> to_shrink_;
-  std::map<int64_t, TrialReport> waiting_;
-  int64_t known_cases_ = 0, made_ = 0, taken_ = 0, in_flight_ = 0, shrinking_ = 0;
+  InOrder<TrialReport> reports_;
+  FairShares shares_;  ///< of the kernels, where time is the budget
+  int64_t known_cases_ = 0, made_ = 0, shrinking_ = 0;
 
   std::vector<KernelRecord> records_;
   std::vector<Knowledge> known_at_start_;

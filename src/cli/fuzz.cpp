@@ -16,7 +16,7 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
-#include "src/cli/interrupt.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_fuzz.h"
 #include "src/cli/progress_bar.h"

@@ -4,13 +4,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
-#include "src/cli/interrupt.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/cli/print_mutation.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
@@ -39,6 +40,8 @@ struct MutateCommand {
     const Console console(json == "-" ? stderr : stdout);
     const Interrupt interrupt;
     options.interrupted = &interrupt.signal();
+    if (!json.empty() && json != "-") options.journal = json + ".part";
+    options.own = own.replay_suffix();
     ProgressBar bar;
     const MutationRun result = mutate(kernel, options, [&](const MutationProgress& p) {
       const double share = static_cast<double>(p.done) / static_cast<double>(std::max<int64_t>(p.of, 1));
@@ -50,6 +53,10 @@ struct MutateCommand {
     const std::string text = to_json(result).dump(1);
     if (json == "-") fmt::print("{}\n", text);
     if (!json.empty() && json != "-") write_file(json, text + "\n");
+    if (interrupt.signal() == 0)
+      std::filesystem::remove(options.journal);
+    else if (!options.journal.empty())
+      fmt::print(stderr, "assay: interrupted; the same command goes on from {}\n", options.journal.string());
     if (score_of(result) < fail_under) return 1;
     if (interrupt.signal() != 0) return 128 + interrupt.signal();
     if (result.mutants.empty()) throw BadInput("no mutant was tried in that time: give more --time");

@@ -341,6 +341,20 @@ TEST(Cli, ACampaignThatTriedNothingIsNoPass) {
   }
 }
 
+TEST(Cli, ZerosForAnAbsentInputTakeNoMemoryWhereOnlyBlocksRun) {
+  const ScratchFolder here;
+  nlohmann::json plan = nlohmann::json::parse(read_file(std::string(ASSAY_SOURCE_DIR) + "/examples/strangers_gla/plan.json"));
+  for (nlohmann::json& argument : plan["launches"][0]["arguments"])
+    if (argument == "g") argument = {{"pointer", "g"}, {"absent", "zeros"}};
+  write_file(here / "zeros.json", plan.dump());
+  // g would take 2 GB.
+  const Ran ran = run_assay("verify --ptx " + std::string(ASSAY_SOURCE_DIR) +
+                                "/tests/data/gla_naive.ptx --plan zeros.json -B 60000 -T 64 -K 128 -V 1 --without g "
+                                "--blocks last --threads 1 --backend vm",
+                            here, "ulimit -v 1500000 &&");
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
+}
+
 TEST(Cli, ACampaignOverDefectsGoesOnWhereItsFileEnds) {
   const ScratchFolder here;
   const std::string campaign = "defects hgrn.fused_recurrent@U1 --backend vm --cases 30 --json d.json";

@@ -1,4 +1,4 @@
-#include "src/cli/defect_trial.h"
+#include "src/campaign/defects/defect_trial.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/verify.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 /// Its best-named cause's score; 0 where none is.
@@ -201,4 +201,4 @@ DefectTrial defect_trial_from_json(const nlohmann::json& json) {
   return t;
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -10,7 +10,7 @@
 #include "src/base/backend/backend.h"
 #include "src/base/vm/machine.h"
 
-namespace assay::cli {
+namespace assay {
 
 struct DefectTrialOptions {
   double time_s = 60;  ///< of fuzzing; what compiling the defect takes comes on top
@@ -59,4 +59,4 @@ DefectTrial try_defect(const Defect&, const DefectTrialOptions&);
 nlohmann::json to_json(const DefectTrial&);
 DefectTrial defect_trial_from_json(const nlohmann::json&);
 
-}  // namespace assay::cli
+}  // namespace assay
