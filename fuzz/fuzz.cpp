@@ -99,7 +99,8 @@ class Fuzzer {
 
  private:
 
-  /// In a handler of what failed. What was found before is not given up for it; our own faults are not hidden by it.
+  /// In a handler of what failed. What was found before is not given up for it; our own faults are not hidden
+  /// by it.
   void end_early() {
     try {
       throw;
@@ -152,8 +153,8 @@ class Fuzzer {
     }
   }
 
-  /// The next thing to do: a finding to shrink, else a case. Nothing while blocks before the next one are not taken, and
-  /// when the run is over.
+  /// The next thing to do: a finding to shrink, else a case. Nothing while blocks before the next one are not
+  /// taken, and when the run is over.
   Task next() {
     if (!to_shrink_.empty() && !budget_.interrupted()) {
       const size_t finding = to_shrink_.front();
@@ -166,7 +167,9 @@ class Fuzzer {
     const Trial trial = std::move(ready_.front());
     ready_.pop_front();
     return [this, trial] {
-      return Merge([this, report = run_trial(trial, backend_, options_)]() mutable { take(std::move(report)); });
+      return Merge([this, report = run_trial(trial, backend_, options_)]() mutable {
+        take(std::move(report));
+      });
     };
   }
 
@@ -189,7 +192,8 @@ class Fuzzer {
         shares_.begin(index_of(*ready_.back().kernel));
         continue;
       }
-      const size_t k = budget_.timed() ? shares_.least_served() : static_cast<size_t>(made_) % kernels_.size();
+      const size_t k =
+          budget_.timed() ? shares_.least_served() : static_cast<size_t>(made_) % kernels_.size();
       shares_.begin(k);
       Trial trial;
       trial.index = made_;

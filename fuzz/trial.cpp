@@ -26,8 +26,8 @@ constexpr double kExplainSeconds = 5;
 /// Most lane instructions of a shrunk case that runs once more under the checks: seconds at most.
 constexpr uint64_t kCheckedInstructions = 20'000'000;
 
-/// How much a verification tells of a fault: that it is there, what the checks say, where a bad value was born, or also
-/// what the checks say and which inputs would mend it (many runs more).
+/// How much a verification tells of a fault: that it is there, what the checks say, where a bad value was
+/// born, or also what the checks say and which inputs would mend it (many runs more).
 enum class Tracing { none, checks, origin, full };
 
 Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
@@ -52,8 +52,8 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   return v;
 }
 
-/// The verification with its trace; as it is where the machine cannot run what another backend ran, or has not the
-/// memory.
+/// The verification with its trace; as it is where the machine cannot run what another backend ran, or has
+/// not the memory.
 Verification traced(const Verification& plain, const Kernel& kernel, Backend& backend,
                     const FuzzOptions& options, Tracing tracing) {
   try {

@@ -17,8 +17,8 @@ namespace assay::cli {
 /// KERNEL, or --ptx FILE.ptx --plan FILE.json; either with --mutant ID.
 class KernelOptions {
  public:
-  /// `positional`: what the name that stands first on the line is called; empty: only the two files can be given.
-  /// `mutable_`: a mutant of it can be asked for.
+  /// `positional`: what the name that stands first on the line is called; empty: only the two files can be
+  /// given. `mutable_`: a mutant of it can be asked for.
   void add_to(CLI::App&, const std::string& positional = "KERNEL", bool mutable_ = true);
   /// Loads on first use. Throws BadInput where neither or both forms are given.
   const Kernel& kernel();

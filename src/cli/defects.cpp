@@ -113,8 +113,10 @@ struct DefectsCommand {
     std::vector<DefectTrial> trials;
     if (json.empty() || !std::filesystem::exists(json)) return trials;
     try {
-      const nlohmann::json document = nlohmann::json::parse(read_file(json));  // outlives the loop over its part
-      for (const nlohmann::json& trial : document.at("trials")) trials.push_back(defect_trial_from_json(trial));
+      // Outlives the loop over its part.
+      const nlohmann::json document = nlohmann::json::parse(read_file(json));
+      for (const nlohmann::json& trial : document.at("trials"))
+        trials.push_back(defect_trial_from_json(trial));
     } catch (const nlohmann::json::exception& error) {
       throw BadInput(fmt::format("{}: not what 'assay defects --json' writes ({}); delete it to begin anew",
                                  json, error.what()));

@@ -169,7 +169,8 @@ void add_fuzz(CLI::App& app, int& status) {
       app.add_subcommand("fuzz", "Draws cases and looks for faults: bounds, bits, NaN, traps, properties");
   const auto o = std::make_shared<FuzzCommand>();
   const std::string budget = "Budget", results = "Results";
-  command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla.chunk%ID (a mutant), gla, all");
+  command->add_option("KERNEL|OPERATOR|all", o->what,
+                      "As in gla.chunk, gla.chunk@S1, gla.chunk%ID (a mutant), gla, all");
   o->own.add_to(*command, "");
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
                            ->check(whole_number(1, 1'000'000'000))

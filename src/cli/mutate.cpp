@@ -61,7 +61,8 @@ struct MutateCommand {
     if (interrupt.signal() != 0) return 128 + interrupt.signal();
     if (result.mutants.empty()) throw BadInput("no mutant was tried in that time: give more --time");
     if (fail_under > 0 && !has_score(result))
-      throw BadInput("--fail-under: no mutant was killed and none survived, so there is no score; give more --mutants");
+      throw BadInput(
+          "--fail-under: no mutant was killed and none survived, so there is no score; give more --mutants");
     return 0;
   }
 };

@@ -1,5 +1,5 @@
-// assay trace KERNEL|TOKEN: where the non-finite value behind an output element was born, what stands behind a
-// finite one, and how far the run is from exact arithmetic.
+// assay trace KERNEL|TOKEN: where the non-finite value behind an output element was born, what stands behind
+// a finite one, and how far the run is from exact arithmetic.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -46,7 +46,8 @@ struct TraceCommand {
   CaseToRun case_to_run() {
     if (kernel.name().find('/') == std::string::npos) return cases.resolve(kernel.kernel());
     if (const std::string given = cases.first_given(); !given.empty())
-      throw BadInput(fmt::format("{} and a token: the token says the whole case; leave {} out", given, given));
+      throw BadInput(
+          fmt::format("{} and a token: the token says the whole case; leave {} out", given, given));
     return {kernel.case_of_token(kernel.name()), std::nullopt, {}, "", {}};
   }
 

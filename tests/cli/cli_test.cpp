@@ -329,9 +329,9 @@ TEST(Cli, ACampaignThatTriedNothingIsNoPass) {
   const std::pair<std::string, const char*> table[] = {
       {"fuzz --backend vm --db '' --cases 2 --ptx " + ptx + " --plan none.json",
        "none of the 2 cases drawn for it is taken: "},
-      {"mutate gla.fused_recurrent --mutants 3 --time 0.001s --fail-under 90", "no mutant was tried"},
-      {"mutate gla.fused_recurrent --mutants 3 --time 0.001s", "no mutant was tried"},
-      {"fuzz gla.fused_recurrent --backend vm --db '' --time 0.001s", "no case was judged"},
+      {"mutate gla.fused_recurrent --mutants 3 --time 0.0000001s --fail-under 90", "no mutant was tried"},
+      {"mutate gla.fused_recurrent --mutants 3 --time 0.0000001s", "no mutant was tried"},
+      {"fuzz gla.fused_recurrent --backend vm --db '' --time 0.0000001s", "no case was judged"},
   };
   for (const auto& [arguments, message] : table) {
     const Ran ran = run_assay(arguments, here);
@@ -343,14 +343,15 @@ TEST(Cli, ACampaignThatTriedNothingIsNoPass) {
 
 TEST(Cli, ZerosForAnAbsentInputTakeNoMemoryWhereOnlyBlocksRun) {
   const ScratchFolder here;
-  nlohmann::json plan = nlohmann::json::parse(read_file(std::string(ASSAY_SOURCE_DIR) + "/examples/strangers_gla/plan.json"));
+  const std::string root = ASSAY_SOURCE_DIR;
+  nlohmann::json plan = nlohmann::json::parse(read_file(root + "/examples/strangers_gla/plan.json"));
   for (nlohmann::json& argument : plan["launches"][0]["arguments"])
     if (argument == "g") argument = {{"pointer", "g"}, {"absent", "zeros"}};
   write_file(here / "zeros.json", plan.dump());
   // g would take 2 GB.
-  const Ran ran = run_assay("verify --ptx " + std::string(ASSAY_SOURCE_DIR) +
-                                "/tests/data/gla_naive.ptx --plan zeros.json -B 60000 -T 64 -K 128 -V 1 --without g "
-                                "--blocks last --threads 1 --backend vm",
+  const Ran ran = run_assay("verify --ptx " + root +
+                                "/tests/data/gla_naive.ptx --plan zeros.json -B 60000 -T 64 -K 128 -V 1 "
+                                "--without g --blocks last --threads 1 --backend vm",
                             here, "ulimit -v 1500000 &&");
   EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
 }

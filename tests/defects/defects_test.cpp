@@ -46,8 +46,9 @@ TEST_F(Defects, ATrialIsInTheJournalBeforeAnybodyHearsOfItAndIsNotMadeTwice) {
   ASSERT_EQ(chosen_.size(), 1u);
   options_.journal = folder_ / "defects.part";
   std::vector<DefectTrial> lost, trials;
-  EXPECT_THROW(try_defects(chosen_, options_, lost, [](const DefectTrial&) { throw std::runtime_error("full disk"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      try_defects(chosen_, options_, lost, [](const DefectTrial&) { throw std::runtime_error("full disk"); }),
+      std::runtime_error);
   EXPECT_GT(backend_.runs, 0);
   backend_.runs = 0;
   int told = 0;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <set>
 #include <stdexcept>
-#include <vector>
+#include <thread>
 
 #include "src/campaign/engine/budget.h"
 #include "src/campaign/engine/in_order.h"
@@ -60,6 +62,31 @@ int64_t in_batches(int workers) {
 TEST(Engine, WaitsForRecordsThatTheNextJobsDependOn) {
   const int64_t one = in_batches(1);
   for (const int workers : {2, 5}) EXPECT_EQ(in_batches(workers), one);
+}
+
+/// Waits for `done`, not for ever.
+bool comes(const std::function<bool()>& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return done();
+}
+
+TEST(Engine, AWorkerThatFoundNothingToDoWorksAgain) {
+  Engine engine;
+  int begun = 0, merged = 0;
+  std::atomic<int> idle = 0, together = 0;
+  engine.run(2, [&]() -> Task {
+    if (begun == 3 || (begun == 1 && merged == 0)) {
+      ++idle;
+      return nullptr;
+    }
+    return [&, first = begun++ == 0] {
+      if (first) EXPECT_TRUE(comes([&] { return idle > 0; }));
+      if (!first) EXPECT_TRUE((++together, comes([&] { return together == 2; })));
+      return Merge([&] { ++merged; });
+    };
+  });
+  EXPECT_EQ(merged, 3);
 }
 
 TEST(Engine, EndsWithTheFirstExceptionOfATaskAMergeOrTheChoice) {

@@ -57,7 +57,7 @@ TEST_F(JournalTest, WithoutAFileKeepsNothing) {
   journal.remove();
 }
 
-/// A campaign of `kJobs` jobs; job i gives i * i. Returns the sum, `fresh` counts the jobs that were worked on.
+/// A campaign of `kJobs` jobs; job i gives i * i. Returns the sum; `fresh` counts the jobs worked on.
 constexpr int kJobs = 40;
 int64_t campaign(const std::filesystem::path& path, int workers, std::atomic<int>& fresh, int pause_us = 0) {
   Journal journal(path, "squares", "of " + std::to_string(kJobs));
@@ -112,10 +112,12 @@ TEST_F(JournalTest, ACampaignKilledAtAnyTimeGoesOnAndGivesTheSame) {
 TEST_F(JournalTest, AJobThatGaveNoRecordIsNeitherKeptNorMerged) {
   Journal journal(path_, "squares", "");
   int merged = 0;
-  journaled(journal, "a", [] { return json(); }, [&](const json&) { ++merged; })()();
+  journaled(
+      journal, "a", [] { return json(); }, [&](const json&) { ++merged; })()();
   EXPECT_EQ(merged, 0);
   EXPECT_FALSE(journal.find("a"));
-  journaled(journal, "a", [] { return json(1); }, [&](const json&) { ++merged; })()();
+  journaled(
+      journal, "a", [] { return json(1); }, [&](const json&) { ++merged; })()();
   EXPECT_EQ(merged, 1);
   EXPECT_TRUE(journal.find("a"));
 }

@@ -52,8 +52,8 @@ struct DefectTrial {
 
 /// The digest that DefectTrial::patch holds.
 std::string digest_of(const Defect&);
-/// Fuzzes until a finding is shrunk and its cause named well, or for a quarter of the time after one of which less can
-/// be said. Throws BadInput as find_kernel and fuzz do.
+/// Fuzzes until a finding is shrunk and its cause named well, or for a quarter of the time after one of which
+/// less can be said. Throws BadInput as find_kernel and fuzz do.
 DefectTrial try_defect(const Defect&, const DefectTrialOptions&);
 
 nlohmann::json to_json(const DefectTrial&);

@@ -11,10 +11,8 @@ namespace {
 
 /// All that a trial depends on beside its defect.
 std::string identity_of(const DefectTrialOptions& each) {
-  return nlohmann::json{{"time_s", each.time_s},
-                        {"cases", each.cases},
-                        {"seed", each.seed},
-                        {"backend", each.backend->name()}}
+  return nlohmann::json{
+      {"time_s", each.time_s}, {"cases", each.cases}, {"seed", each.seed}, {"backend", each.backend->name()}}
       .dump();
 }
 
@@ -60,10 +58,11 @@ std::vector<TokenReplay> replay_findings(
   engine.run(options.together, [&]() -> Task {
     if (begun == findings.size() || budget.over()) return nullptr;
     return [&, i = begun++] {
-      return Merge([&, i, replay = replay_token(findings[i].token, *options.each.backend, options.each.machine)] {
-        replays[i] = replay;
-        replayed(findings[i], replay);
-      });
+      return Merge(
+          [&, i, replay = replay_token(findings[i].token, *options.each.backend, options.each.machine)] {
+            replays[i] = replay;
+            replayed(findings[i], replay);
+          });
     };
   });
   return replays;

@@ -19,13 +19,13 @@ struct DefectsOptions {
 /// The trial of this defect with the patch that it has now; null: there is none.
 const DefectTrial* trial_of(const Defect&, const std::vector<DefectTrial>&);
 
-/// Tries the defects that `trials` holds no trial of. Each trial takes the place of one of another patch; then `tried`
-/// is called, one call at a time. Interrupted: those that were done are there.
+/// Tries the defects that `trials` holds no trial of. Each trial takes the place of one of another patch;
+/// then `tried` is called, one call at a time. Interrupted: those that were done are there.
 void try_defects(const std::vector<const Defect*>&, const DefectsOptions&, std::vector<DefectTrial>& trials,
                  const std::function<void(const DefectTrial&)>& tried);
 
-/// In the order of the findings; of those that an interruption left out an empty one. `replayed` is called one call at a
-/// time, in any order.
+/// In the order of the findings; of those that an interruption left out an empty one. `replayed` is called
+/// one call at a time, in any order.
 std::vector<TokenReplay> replay_findings(
     const std::vector<StoredFinding>&, const DefectsOptions&,
     const std::function<void(const StoredFinding&, const TokenReplay&)>& replayed);

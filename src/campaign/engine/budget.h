@@ -9,8 +9,8 @@ namespace assay {
 
 class Budget {
  public:
-  /// `time_s`: seconds from now on; 0: no limit. `interrupted` is set from outside, as by a signal (interrupt.h); null:
-  /// nobody does.
+  /// `time_s`: seconds from now on; 0: no limit. `interrupted` is set from outside, as by a signal
+  /// (interrupt.h); null: nobody does.
   Budget(double time_s, const std::atomic<int>* interrupted) : time_s_(time_s), interrupted_(interrupted) {}
 
   double seconds() const {

@@ -10,7 +10,8 @@ namespace assay {
 void Engine::run(int workers, const std::function<Task()>& next) {
   error_ = nullptr;
   in_flight_ = 0;
-  const int wanted = workers > 0 ? workers : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  const int wanted =
+      workers > 0 ? workers : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::thread> threads;
   try {
     for (int i = 1; i < wanted; ++i) threads.emplace_back([&] { work(next); });

@@ -19,8 +19,8 @@ class FairShares {
   /// What belongs to its jobs, and is none.
   void spend(size_t party, double seconds) { parties_[party].spent_s += seconds; }
 
-  /// The party that had the least so far, the first of equals; a job in flight counts as its party's average, or as
-  /// everybody's where it has none.
+  /// The party that had the least so far, the first of equals; a job in flight counts as its party's average,
+  /// or as everybody's where it has none.
   size_t least_served() const {
     double spent = 0;
     int64_t ended = 0;

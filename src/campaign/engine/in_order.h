@@ -1,5 +1,5 @@
-// Records in the order of their jobs' numbers, in whatever order they come: what is made of them then does not depend
-// on how many workers there are.
+// Records in the order of their jobs' numbers, in whatever order they come: what is made of them then does
+// not depend on how many workers there are.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -46,9 +46,10 @@ void Journal::read(const std::string& identity) {
     throw BadInput(fmt::format("{}: is no journal of a campaign '{}'; remove it or name another --json",
                                path_.string(), kind_));
   if (first[kind_] != identity)
-    throw BadInput(fmt::format(
-        "{}: holds another campaign '{}', or one by another build of this program; remove it or name another --json",
-        path_.string(), kind_));
+    throw BadInput(
+        fmt::format("{}: holds another campaign '{}', or one by another build of this program; remove it or "
+                    "name another --json",
+                    path_.string(), kind_));
   while (std::getline(in, line)) {
     json entry = parsed();
     if (!entry.is_object()) break;

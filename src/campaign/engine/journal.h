@@ -11,19 +11,19 @@
 
 namespace assay {
 
-/// A line of JSON says which campaign it is, then one per record. It is only appended to; a last line cut off by a kill
-/// is dropped.
+/// A line of JSON says which campaign it is, then one per record. It is only appended to; a last line cut off
+/// by a kill is dropped.
 class Journal {
  public:
   /// Kept nowhere.
   Journal() = default;
-  /// Opens or begins the file; empty: kept nowhere. `kind` is what the campaign is called ("sweep"), `identity` says
-  /// all that its records depend on, the program among it. Throws BadInput where the file is of another campaign, no
-  /// journal, or cannot be written.
+  /// Opens or begins the file; empty: kept nowhere. `kind` is what the campaign is called ("sweep"),
+  /// `identity` says all that its records depend on, the program among it. Throws BadInput where the file is
+  /// of another campaign, no journal, or cannot be written.
   Journal(std::filesystem::path, std::string kind, const std::string& identity);
 
-  /// Of a job done before; null: none. A job's name is the same in every run of its campaign, and the record is all
-  /// that the result takes from the job.
+  /// Of a job done before; null: none. A job's name is the same in every run of its campaign, and the record
+  /// is all that the result takes from the job.
   const nlohmann::json* find(const std::string& job) const;
   /// On disk when it returns.
   void add(const std::string& job, const nlohmann::json& record);
@@ -39,8 +39,9 @@ class Journal {
   std::ofstream file_;
 };
 
-/// The task of a job whose record is JSON. A record that the journal holds is merged as it is; else `work` gives it (null:
-/// it was interrupted, and there is none), and it is in the journal before it is merged. The journal outlives the task.
+/// The task of a job whose record is JSON. A record that the journal holds is merged as it is; else `work`
+/// gives it (null: it was interrupted, and there is none), and it is in the journal before it is merged. The
+/// journal outlives the task.
 Task journaled(Journal&, std::string job, std::function<nlohmann::json()> work,
                std::function<void(const nlohmann::json&)> merge);
 

@@ -37,7 +37,8 @@ void fields(Io&& io, MutantResult& result) {
 
 nlohmann::json to_json(const MutantResult& result) {
   nlohmann::json record;
-  fields([&](const char* name, const auto& field) { record[name] = field; }, const_cast<MutantResult&>(result));
+  fields([&](const char* name, const auto& field) { record[name] = field; },
+         const_cast<MutantResult&>(result));
   return record;
 }
 

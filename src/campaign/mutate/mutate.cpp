@@ -176,7 +176,7 @@ class Campaign {
     return positions;
   }
 
-  /// The next batch, where the one before it is merged entirely: it decides in which order the cases are tried.
+  /// The next batch, where the one before it is merged entirely: that decides the order of the cases.
   void begin_batch() {
     if (results_.taken() < static_cast<int64_t>(begun_)) return;
     const auto left = static_cast<size_t>(run_.asked) - run_.mutants.size();

@@ -10,12 +10,12 @@
 #include <optional>
 
 #include "fuzz/cost.h"
-#include "src/result/tool.h"
-#include "src/verification/compare/error_statistics.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/verification/verify/verify.h"
 #include "src/campaign/engine/budget.h"
 #include "src/campaign/engine/journal.h"
+#include "src/result/tool.h"
+#include "src/verification/compare/error_statistics.h"
+#include "src/verification/verify/verify.h"
 
 namespace assay {
 namespace {
