@@ -67,7 +67,9 @@ class Fuzzer {
         backend_(backend),
         options_(options),
         listener_(listener),
-        budget_(options.cases == 0 ? options.time_s : 0, options.interrupted),
+        // Each thread compiles kernels for the case that it runs, and that is not what the time is for.
+        budget_(options.cases == 0 ? options.time_s : 0, options.interrupted,
+                [jobs = workers(options.jobs)] { return seconds_compiling() / jobs; }),
         shares_(kernels.size()) {
     for (const Kernel* kernel : kernels) {
       run_.kernels.push_back(kernel->name);
@@ -348,8 +350,8 @@ class Fuzzer {
     const Shrunk shrunk =
         shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
                [&](const Case& candidate) {
-                 const bool late = budget_.timed() && budget_.seconds() > options_.time_s + kGrace_s;
-                 if (budget_.interrupted() || late) return std::optional<Verification>();
+                 if (budget_.interrupted() || budget_.late_by() > kGrace_s)
+                   return std::optional<Verification>();
                  engine_.exclusively([&] { report_progress(); });
                  return with_same_cause(original, candidate, backend_, options_);
                });

@@ -19,6 +19,18 @@ TEST(Budget, IsOverWhenTheTimeIsOrSomeoneInterrupts) {
   EXPECT_TRUE(long_one.over());
 }
 
+TEST(Budget, FreeSecondsDoNotCount) {
+  double compiling = 7;
+  const Budget budget(5, nullptr, [&] { return compiling; });
+  EXPECT_LT(budget.late_by(), -4);
+  compiling = 7 + 1000;
+  EXPECT_LT(budget.late_by(), -1000);
+  EXPECT_EQ(budget.fraction(0, 1), 0);
+  compiling = 7 - 1000;
+  EXPECT_GT(budget.late_by(), 900);
+  EXPECT_TRUE(budget.over());
+}
+
 TEST(Budget, FractionIsOfTheTimeOrOfTheJobs) {
   EXPECT_EQ(Budget(0, nullptr).fraction(3, 4), 0.75);
   EXPECT_EQ(Budget(0, nullptr).fraction(0, 0), 0);

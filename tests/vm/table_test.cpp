@@ -102,7 +102,7 @@ TEST(InstructionTable, IgnoresQualifiersThatChangeNoBits) {
       {"bra.uni", "bra"},
       {"atom.acq_rel.gpu.global.add.u32", "atom.global.add.u32"}};
   for (const auto& [opcode, form] : same) {
-    EXPECT_EQ(canonical_form(opcode), form);
+    EXPECT_EQ(ptx::canonical_form(opcode), form);
     EXPECT_NE(find_row(opcode), nullptr) << opcode;
   }
 }

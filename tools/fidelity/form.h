@@ -32,7 +32,7 @@ struct DrawnOperand {
 /// bytes of global memory of this thread).
 struct Form {
   std::string name;
-  vm::Status status = vm::Status::exact;
+  vm::Status status = vm::Status::exact();
   std::vector<DrawnOperand> operands;
   std::vector<ptx::Type> results;
   std::string body;

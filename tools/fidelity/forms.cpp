@@ -181,7 +181,7 @@ std::vector<Form> forms(int log2_indices, std::vector<std::string>* others) {
       result.push_back(std::move(*form));
     }
   for (Form& form : wgmma_variants()) {
-    form.status = vm::Status::measured_sm90;
+    form.status = vm::Status::measured_on(90);
     form.indices = indices_of(form, log2_indices);
     result.push_back(std::move(form));
   }
@@ -205,7 +205,7 @@ std::vector<Form> exhaustive_forms() {
     }
   }
   const auto rank = [](const Form& form) {
-    if (form.status == vm::Status::measured_sm90) return 0;
+    if (form.status.on(90) == vm::Evidence::measured) return 0;
     if (form.results[0] != Type::f32 && ptx::name_of(form.results[0]).find('f') == std::string_view::npos)
       return 3;
     return form.name.starts_with("cvt") || form.name.starts_with("sqrt") || form.name.starts_with("rcp") ? 1

@@ -61,6 +61,7 @@ class Parser {
   void loc_directive();
   void branch_targets(const std::string& name);
   void instruction();
+  Form form(const Instruction&);
   Operand operand();
   Operand simple_operand();
   Operand address();
@@ -83,6 +84,7 @@ class Parser {
   std::vector<LabelUse> label_uses_;
   std::unordered_map<std::string, int32_t> module_variables_;
   std::unordered_map<std::string, size_t> function_index_;
+  std::unordered_map<std::string, Form> forms_;          ///< by opcode
   std::unordered_map<int64_t, int32_t> file_numbers_;    ///< PTX .file number -> index
   std::unordered_map<std::string, int32_t> parameters_;  ///< of the current function: inputs, then returns
   std::unordered_map<std::string, int32_t> commented_sites_;      ///< text of a call site -> Module::lines

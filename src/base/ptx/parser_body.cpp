@@ -215,6 +215,18 @@ void Parser::branch_targets(const std::string& name) {
   lex_.expect(';');
 }
 
+/// Of the opcode, and for mov what only the operands tell.
+Form Parser::form(const Instruction& instruction) {
+  const auto [known, is_new] = forms_.try_emplace(instruction.opcode);
+  if (is_new) known->second = form_of(instruction.opcode);
+  Form form = known->second;
+  if (form.operation == Operation::mov && instruction.operands.size() == 2) {
+    form.is_unpack = instruction.operands[0].kind == Operand::Kind::vector;
+    form.is_pack = !form.is_unpack && instruction.operands[1].kind == Operand::Kind::vector;
+  }
+  return form;
+}
+
 void Parser::instruction() {
   Instruction made;
   made.ptx_line = lex_.line();
@@ -236,6 +248,7 @@ void Parser::instruction() {
     made.operands.push_back(operand());
     if (lex_.peek() != ';') lex_.expect(',');
   }
+  made.form = form(made);
   function_->body.push_back(std::move(made));
   const Instruction& added = function_->body.back();
   for (size_t i = 0; i < added.operands.size(); ++i) {

@@ -8,44 +8,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "src/base/ptx/form.h"
+#include "src/base/ptx/type.h"
+
 namespace assay::ptx {
-
-/// Scalar types as written; `pred` is a predicate register.
-enum class Type : uint8_t {
-  none,
-  b8,
-  b16,
-  b32,
-  b64,
-  b128,
-  u8,
-  u16,
-  u32,
-  u64,
-  s8,
-  s16,
-  s32,
-  s64,
-  f16,
-  f16x2,
-  bf16,
-  bf16x2,
-  tf32,
-  f32,
-  f64,
-  pred
-};
-int bytes_of(Type);
-/// Two 16-bit floats in a word.
-constexpr bool is_packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
-/// A floating-point type, packed or not.
-constexpr bool is_float(Type type) {
-  return is_packed(type) || type == Type::f16 || type == Type::bf16 || type == Type::tf32 || type == Type::f32 ||
-         type == Type::f64;
-}
-std::string_view name_of(Type);
-
-enum class Space : uint8_t { none, reg, global, shared, local, param, constant, generic };
 
 struct Register {
   std::string name;  ///< "%r12"
@@ -86,7 +52,8 @@ struct Line {
 };
 
 struct Instruction {
-  std::string opcode;      ///< whole dotted form: "fma.rn.f32"
+  std::string opcode;      ///< whole dotted form: "fma.rn.f32", for messages
+  Form form;               ///< the same, taken apart
   int32_t predicate = -1;  ///< guarding register or -1
   bool predicate_negated = false;
   std::vector<Operand> operands;  ///< in PTX order, destination first

@@ -31,6 +31,11 @@ std::string_view name_of(Type type) {
   return rows[static_cast<size_t>(type)].name;
 }
 
+std::string_view name_of(Space space) {
+  static constexpr std::string_view names[] = {"", "reg", "global", "shared", "local", "param", "const", "generic"};
+  return names[static_cast<size_t>(space)];
+}
+
 std::optional<Type> type_named(std::string_view name) {
   for (const TypeRow& row : rows)
     if (row.name == name && row.type != Type::none) return row.type;

@@ -12,10 +12,6 @@
 
 namespace assay::vm {
 
-/// Byte offset of a cell in a warp's register file. Immediates and special registers have cells of their own.
-using Slot = uint32_t;
-inline constexpr Slot no_slot = ~0u;
-
 enum class BooleanOp : uint8_t { none, land, lor, lxor };
 
 struct Op {
@@ -45,6 +41,7 @@ struct Op {
   /// Vector operands flattened in PTX order (ld.v4: 4 destinations; mma: D, A, B, C; mov {..}), with count.
   const Slot* slots = nullptr;
   uint16_t slot_count = 0;
+  uint16_t written_slots = 0;  ///< the first of them are results
   uint64_t immediate = 0;  ///< modifiers a warp function needs (shfl mode, barrier, mma shape ...)
 
   int32_t target = -1;       ///< branch or call target
@@ -64,6 +61,12 @@ struct Immediate {
   Slot slot;
   Cell cell;
   uint64_t bits;
+};
+
+/// Where a register of the program lies.
+struct RegisterPlace {
+  int32_t function = -1, reg = -1;  ///< into Module::functions and Function::registers
+  Slot slot;
 };
 
 /// A special register that the entry reads ("%tid.x"), filled at the start of a block.
@@ -89,10 +92,14 @@ struct Code {
   std::shared_ptr<const ptx::Module> module;
   int32_t entry = -1;   ///< into Module::functions
   std::vector<Op> ops;  ///< the entry's first op is ops[0]
+  std::vector<Signature> signatures;  ///< by op
+  std::vector<Use> uses;              ///< what they point to
+  std::vector<Access> accesses;
   std::vector<std::unique_ptr<Slot[]>> slot_pool;
   std::vector<std::vector<int32_t>> branch_tables;  ///< Op::immediate of brx.idx
   std::vector<Immediate> immediates;
   std::vector<SpecialCell> specials;
+  std::vector<RegisterPlace> registers;  ///< those that the program names
   uint32_t register_bytes =
       0;  ///< the first part of a register file: registers, poisoned at the start of a block
   uint32_t file_bytes = 0;            ///< then immediates and special registers
@@ -101,6 +108,9 @@ struct Code {
   std::vector<int32_t> exponentials;  ///< op index by exponent range
   bool global_atomics = false;        ///< blocks then run one after another
   std::vector<NamedArea> shared_areas, local_areas;  ///< ascending offsets
+
+  /// Of one of `ops`.
+  const Signature& signature(const Op& op) const { return signatures[static_cast<size_t>(&op - ops.data())]; }
 };
 
 /// Address of module variable `index` where it is .global or .const.

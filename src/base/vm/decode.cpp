@@ -4,7 +4,7 @@
 #include <set>
 
 #include "src/base/numerics/bad_input.h"
-#include "src/base/ptx/opcodes.h"
+#include "src/base/ptx/form.h"
 #include "src/base/ptx/type.h"
 #include "src/base/vm/decoder.h"
 
@@ -50,6 +50,7 @@ std::shared_ptr<const Code> Decoder::decode() {
   for (const auto& [op, callee] : call_fixups_)
     code_->ops[op].target = function_start_[static_cast<size_t>(callee)];
   relocate_constants();
+  resolve_signatures();
   return code_;
 }
 
@@ -70,23 +71,14 @@ void Decoder::function(int32_t index) {
   end.kind = made.entry ? Kind::exit : Kind::ret;
   end.function = index;
   code_->ops.push_back(end);
+  note_forms(nullptr, nullptr);
   resolve_branches();
   find_reconvergence(*code_, begin, code_->ops.size());
 }
 
-const Row* Decoder::row_of(const ptx::Instruction& instruction) const {
-  // mov with a vector operand packs or unpacks: rows of their own.
-  if (instruction.opcode.starts_with("mov.") && instruction.operands.size() == 2) {
-    const bool unpack = instruction.operands[0].kind == Operand::Kind::vector,
-               pack = instruction.operands[1].kind == Operand::Kind::vector;
-    if (unpack || pack) return find_row(instruction.opcode + (unpack ? " unpack" : " pack"));
-  }
-  return find_row(instruction.opcode);
-}
-
 void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
   current_ = &instruction;
-  const Row* row = row_of(instruction);
+  const Row* row = find_row(instruction);
   if (!row) refuse(instruction);
   Op op;
   op.row = row;
@@ -122,6 +114,7 @@ void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
   }
   if (op.kind == Kind::call) code_->ops.reserve(code_->ops.size() + 1);
   code_->ops.push_back(op);
+  note_forms(&instruction, row);
 }
 
 /// The table has no such form: is it another form of an instruction, an instruction, or none?
@@ -129,10 +122,10 @@ void Decoder::refuse(const ptx::Instruction& instruction) const {
   static const std::set<std::string, std::less<>> implemented = [] {
     std::set<std::string, std::less<>> bases;
     for (const Row& row : rows())
-      for (const std::string& form : forms_of(row)) bases.insert(form.substr(0, form.find_first_of(". ")));
+      for (const std::string& form : forms_of(row)) bases.emplace(ptx::base_of(form));
     return bases;
   }();
-  const std::string base = instruction.opcode.substr(0, instruction.opcode.find('.'));
+  const std::string base(ptx::base_of(instruction.opcode));
   if (implemented.contains(base)) fail(instruction, "the machine does not implement this form of " + base);
   if (ptx::is_instruction_name(base)) fail(instruction, "the machine does not implement " + base);
   fail(instruction, "PTX has no instruction " + base);
@@ -146,7 +139,7 @@ void Decoder::plain_operands(const ptx::Instruction& instruction, const Row& row
   if (destinations) op.d = destination(instruction.operands[0], row.result);
   for (size_t i = 0; i < count; ++i) {
     const Operand& operand = instruction.operands[destinations + i];
-    op.s[i] = instruction.opcode.starts_with("cvt.") && is_too_wide(operand, row.sources[i])
+    op.s[i] = row.flow == Flow::conversion && is_too_wide(operand, row.sources[i])
                   ? low_word(operand, op)
                   : source(operand, row.sources[i]);
   }
@@ -238,7 +231,7 @@ void Decoder::resolve_branches() {
 }
 
 std::vector<std::string> Decoder::parts(const ptx::Instruction& instruction) const {
-  const std::string form = canonical_form(instruction.opcode);
+  const std::string form = ptx::canonical_form(instruction.opcode);
   std::vector<std::string> result;
   for (size_t at = 0; at <= form.size();) {
     const size_t end = std::min(form.find('.', at), form.size());

@@ -147,6 +147,7 @@ Slot Decoder::register_slot(int32_t reg) {
 Slot Decoder::new_cell(Cell cell) {
   const Slot slot = code_->register_bytes;
   code_->register_bytes += cell_bytes(cell);
+  cells_[slot] = cell;
   return slot;
 }
 
@@ -248,11 +249,7 @@ uint64_t Decoder::literal_bits(const Operand& operand, Type type) const {
   }
 }
 
-Slot Decoder::scratch_word() {
-  const Slot slot = code_->register_bytes;
-  code_->register_bytes += cell_bytes(Cell::word);
-  return slot;
-}
+Slot Decoder::scratch_word() { return new_cell(Cell::word); }
 
 uint64_t Decoder::constant(const Operand& operand) {
   if (operand.kind != Operand::Kind::immediate) fail("expected a constant operand");
@@ -309,11 +306,12 @@ std::pair<Slot, int64_t> Decoder::second_address(const Operand& operand, bool* w
   return {register_slot(operand.reg), static_cast<int64_t>(offset)};
 }
 
-void Decoder::set_slots(Op& op, const std::vector<Slot>& slots) {
+void Decoder::set_slots(Op& op, const std::vector<Slot>& slots, size_t written) {
   code_->slot_pool.push_back(std::make_unique<Slot[]>(slots.size()));
   std::copy(slots.begin(), slots.end(), code_->slot_pool.back().get());
   op.slots = code_->slot_pool.back().get();
   op.slot_count = static_cast<uint16_t>(slots.size());
+  op.written_slots = static_cast<uint16_t>(written);
 }
 
 /// Constants follow the registers in the file.

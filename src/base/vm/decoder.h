@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "src/base/ptx/program.h"
@@ -30,7 +31,8 @@ class Decoder {
   void address(const ptx::Operand&, Op&);
   /// The same as a pair, for a second address of an instruction.
   std::pair<Slot, int64_t> second_address(const ptx::Operand&, bool* wide);
-  void set_slots(Op&, const std::vector<Slot>&);
+  /// `written`: how many of them, the first ones, are results.
+  void set_slots(Op&, const std::vector<Slot>&, size_t written = 0);
   /// A cell of its own, for what one op hands to the next.
   Slot new_cell(Cell);
   /// Appends an op that runs before the one being decoded.
@@ -72,7 +74,10 @@ class Decoder {
   void plain_operands(const ptx::Instruction&, const Row&, Op&);
   void resolve_branches();
   void relocate_constants();
-  const Row* row_of(const ptx::Instruction&) const;
+  void note_forms(const ptx::Instruction*, const Row*);
+  void resolve_signatures();
+  void append_uses(const Op&, bool written);
+  Cell cell_at(Slot) const;
   [[noreturn]] void refuse(const ptx::Instruction&) const;
   Slot register_slot(int32_t reg);
   Slot constant_slot(uint64_t bits, Cell cell);
@@ -90,6 +95,8 @@ class Decoder {
   std::vector<Fixup> fixups_;
   std::vector<int32_t> first_op_;  ///< by instruction of the current function, end included
   std::map<std::pair<int32_t, int32_t>, Slot> registers_;  ///< (function, register)
+  std::unordered_map<Slot, Cell> cells_;  ///< of registers; constants join when they have their places
+  std::vector<ptx::Form> forms_;          ///< by op
   std::map<std::pair<uint64_t, Cell>, Slot> constants_;
   std::map<std::string, Slot> specials_;
   std::vector<Slot> scratch_;  ///< by Cell

@@ -84,10 +84,13 @@ std::vector<std::string> summaries(const std::vector<std::string>& forms) {
   return result;
 }
 
-std::string status_on(const Row& row, int least, int architecture) {
-  if (architecture < least) return "-";
-  if (row.status == Status::exact) return "exact";
-  return row.status == Status::measured_sm90 && architecture == 90 ? "measured" : "modelled";
+std::string text_of(Evidence evidence) {
+  switch (evidence) {
+    case Evidence::exact: return "exact";
+    case Evidence::measured: return "measured";
+    case Evidence::modelled: return "modelled";
+    default: return "-";
+  }
 }
 
 }  // namespace
@@ -96,10 +99,12 @@ std::vector<InstructionRow> instruction_rows() {
   std::vector<InstructionRow> result;
   for (const Row& row : rows()) {
     std::map<int, std::vector<std::string>> by_least;
+    std::map<int, std::string> example;
     for (const std::string& form : forms_of(row))
       if (!is_internal(form))
         for (std::string& name : alternatives(spelled(form))) {
           auto& known = by_least[least_architecture(form)];
+          example.emplace(least_architecture(form), form);
           if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(std::move(name));
         }
     for (const auto& [least, forms] : by_least) {
@@ -107,7 +112,7 @@ std::vector<InstructionRow> instruction_rows() {
       for (std::string& text : whole ? std::vector{row.pattern} : summaries(forms)) {
         InstructionRow made{std::move(text), {}};
         for (size_t i = 0; i < made.status.size(); ++i)
-          made.status[i] = status_on(row, least, architectures[i]);
+          made.status[i] = text_of(evidence_of(row, example.at(least), architectures[i]));
         result.push_back(std::move(made));
       }
     }

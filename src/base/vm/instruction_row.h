@@ -1,24 +1,18 @@
-// A row of the instruction table: the form as PTX spells it, the types of its operands, and what it does to
-// 32 lanes. Decoding, execution, recording and `assay list instructions` all read the row; nothing else
-// enumerates instructions.
+// A row of the instruction table: the form as PTX spells it, what it means (signature.h) and what it does to 32
+// lanes. Decoding, execution and `assay list instructions` read the row; nothing else enumerates instructions.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "src/base/ptx/program.h"
+#include "src/base/vm/signature.h"
 
 namespace assay::vm {
 
 struct Warp;
 struct Op;
-
-/// Registers are cells of 32 lanes: uint32_t[32] for every type up to 32 bits (narrower values in the low
-/// bits; readers ignore the rest), uint64_t[32] for 64-bit types, one uint32_t lane mask for a predicate.
-enum class Cell : uint8_t { none, word, wide, mask };
-Cell cell_of(ptx::Type);
 
 /// A pure function of cells: writes all 32 lanes of `d` (inactive ones hold anything; the engine blends them
 /// away). `d` may be one of the sources. Unused sources are null.
@@ -38,7 +32,7 @@ using MaskFunction = uint32_t (*)(const void* a, const void* b);
 /// False: the warp's block has trapped (Warp::block->trap says why).
 using WarpFunction = bool (*)(Warp&, const Op&, uint32_t mask);
 
-/// How the engine runs a row.
+/// How the engine runs a row. For the engine, the rows and the decoder alone: what it means stands in Meaning.
 enum class Kind : uint8_t {
   lanes,        ///< Row::lanes on d, s[0..3]
   exponential,  ///< the same, and the arguments of active lanes enter the exponent ranges
@@ -56,36 +50,32 @@ enum class Kind : uint8_t {
   nothing
 };
 
-/// What an instruction does to the values that pass through it, for recording.
+Control control_of(Kind);
+
+/// Flow as the recording machines still read it; derived (effect_of). Goes when they read Flow.
 enum class Effect : uint8_t {
-  arithmetic,  ///< a floating-point result computed from all sources (fma, ex2, min, cvt between floats,
-               ///< packed halves)
-  bits,        ///< integer, logic and bit-field operations, also on the bits of floats; predicates
-  move,        ///< copies source bits unchanged: mov, packing and unpacking {..}
-  select,      ///< selp: source 0 where source 2 is true, else source 1
+  arithmetic,
+  bits,
+  move,
+  select,
   load,
   store,
   atomic,
-  shuffle,      ///< shfl.sync: Warp::lane_source tells the lane each lane read
-  matrix,        ///< mma, wmma.mma, wgmma: Op::immediate is a MatrixForm; slots D, A, B, C (wgmma: D, and A
-                 ///< in registers)
-  load_matrix,   ///< ldmatrix: Warp::address holds the 16-byte row addresses by lane
-  store_matrix,  ///< stmatrix: the same
-  move_matrix,   ///< movmatrix
-  async_copy,   ///< cp.async: lands later, Trace::landed
-  control       ///< branches, barriers, fences, votes
+  shuffle,
+  matrix,
+  load_matrix,
+  store_matrix,
+  move_matrix,
+  async_copy,
+  control
 };
+Effect effect_of(const Meaning&);
 
-/// Where the bits come from on an architecture.
-enum class Status : uint8_t { exact, measured_sm90, modelled };
-
-struct Row {
+struct Row : Meaning {
   std::string pattern;  ///< "add.{u32,s32}": alternatives in braces, possibly empty
   Kind kind = Kind::nothing;
   Effect effect = Effect::control;
-  Status status = Status::exact;
-  ptx::Type result = ptx::Type::none;  ///< of the destination (mma: of D)
-  std::array<ptx::Type, 4> sources{};  ///< none beyond the last
+  ptx::Form form;  ///< of the pattern's first alternative
   LaneFunction lanes = nullptr;
   MaskFunction mask = nullptr;
   WarpFunction warp = nullptr;
@@ -106,9 +96,8 @@ std::vector<Row> lane_rows(std::string_view set);
 std::vector<std::string> forms_of(const Row&);
 /// The row of a dotted opcode, cache and ordering qualifiers dropped; null if there is none.
 const Row* find_row(std::string_view opcode);
-/// The opcode as the table spells it: qualifiers that change no bits (cache operators, memory order, .uni)
-/// dropped.
-std::string canonical_form(std::string_view opcode);
+/// The row of an instruction; mov with a vector operand packs or unpacks: rows of their own.
+const Row* find_row(const ptx::Instruction&);
 
 /// Operands of LaneKit::combine_sums: a[k], b[k][8], c[8], d[8].
 struct MatrixRow {

@@ -48,6 +48,10 @@ std::vector<Row> make_rows() {
   add_packed_compare_rows(table);
   add_register_rows(table);
   add_control_rows(table);
+  for (Row& row : table) {
+    row.effect = effect_of(row);
+    row.form = ptx::form_of(alternatives(row.pattern).front());
+  }
   return table;
 }
 /// "a{b,c}{,d}" -> "ab", "ac", "abd", "acd".
@@ -78,28 +82,13 @@ const Index& index() {
   return made;
 }
 
-/// Qualifiers that change no bits on this machine: cache operators and hints, memory order and scope,
-/// uniformity.
-bool is_ignored(std::string_view base, std::string_view part) {
-  static constexpr std::string_view memory[] = {
-      "ca",      "cg",      "cs",      "lu", "cv",  "wb",  "wt",  "nc",      "volatile", "weak", "relaxed",
-      "acquire", "release", "acq_rel", "sc", "gpu", "sys", "cta", "cluster", "unified",  "mmio", "noftz"};
-  if (part.starts_with("L1::") || part.starts_with("L2::")) return true;
-  if (base == "bra" || base == "call" || base == "ret" || base == "brx") return part == "uni";
-  if (base == "bar" || base == "barrier") return part == "cta" || part == "aligned";
-  if (base != "ld" && base != "st" && base != "atom" && base != "red" && base != "cp" && base != "fence" &&
-      base != "membar" && base != "ldu" && base != "mbarrier")
-    return false;
-  return std::find(std::begin(memory), std::end(memory), part) != std::end(memory);
-}
-
 }  // namespace
 
 void add_lane_row(std::vector<Row>& table, const LaneRow& row, std::initializer_list<const char*> parts) {
   Row made;
   for (const char* part : parts) made.pattern += part;
   made.kind = row.kind;
-  made.effect = row.effect;
+  made.flow = row.flow;
   made.status = row.status;
   made.result = row.result;
   std::copy(std::begin(row.sources), std::end(row.sources), made.sources.begin());
@@ -107,6 +96,54 @@ void add_lane_row(std::vector<Row>& table, const LaneRow& row, std::initializer_
   made.mask = row.mask;
   made.real = row.real;
   table.push_back(std::move(made));
+}
+
+Row& add_warp_row(std::vector<Row>& table, std::string pattern, Meaning meaning, WarpFunction function,
+                  DecodeFunction decode) {
+  Row made;
+  static_cast<Meaning&>(made) = std::move(meaning);
+  made.pattern = std::move(pattern);
+  made.kind = Kind::warp;
+  made.warp = function;
+  made.decode = decode;
+  return table.emplace_back(std::move(made));
+}
+
+Effect effect_of(const Meaning& m) {
+  switch (m.flow) {
+    case Flow::none: return Effect::control;
+    case Flow::copy:
+    case Flow::pack:
+    case Flow::unpack:
+    case Flow::parameters: return Effect::move;
+    case Flow::select: return m.sources[2] == ptx::Type::pred ? Effect::select : Effect::bits;
+    case Flow::arithmetic: return Effect::arithmetic;
+    case Flow::conversion:
+      return ptx::is_float(m.result) && ptx::is_float(m.sources[0]) ? Effect::arithmetic : Effect::bits;
+    case Flow::exchange: return Effect::shuffle;
+    case Flow::matrix: return Effect::matrix;
+    case Flow::load: return Effect::load;
+    case Flow::store: return Effect::store;
+    case Flow::atomic: return Effect::atomic;
+    case Flow::load_matrix: return Effect::load_matrix;
+    case Flow::store_matrix: return Effect::store_matrix;
+    case Flow::move_matrix: return Effect::move_matrix;
+    case Flow::copy_async: return Effect::async_copy;
+    default: return Effect::bits;
+  }
+}
+
+Control control_of(Kind kind) {
+  switch (kind) {
+    case Kind::branch: return Control::branch;
+    case Kind::branch_table: return Control::branch_table;
+    case Kind::call: return Control::call;
+    case Kind::ret: return Control::ret;
+    case Kind::exit: return Control::exit;
+    case Kind::trap: return Control::trap;
+    case Kind::barrier: return Control::barrier;
+    default: return Control::none;
+  }
 }
 
 std::vector<std::string> lane_sets() {
@@ -154,28 +191,17 @@ std::vector<std::string> forms_of(const Row& row) {
   return forms;
 }
 
-std::string canonical_form(std::string_view opcode) {
-  const size_t dot = std::min(opcode.find('.'), opcode.size());
-  const std::string_view base = opcode.substr(0, dot);
-  std::string result(base);
-  for (size_t at = dot; at < opcode.size();) {
-    const size_t end = std::min(opcode.find('.', at + 1), opcode.size());
-    std::string_view part = opcode.substr(at + 1, end - at - 1);
-    at = end;
-    if (is_ignored(base, part)) continue;
-    for (const std::string_view scope : {"::cta", "::entry", "::func"})
-      if (part.ends_with(scope)) part.remove_suffix(scope.size());
-    result += '.';
-    result += part;
-  }
-  return result;
-}
-
 const Row* find_row(std::string_view opcode) {
   const auto exact = index().find(std::string(opcode));
   if (exact != index().end()) return exact->second;
-  const auto found = index().find(canonical_form(opcode));
+  const auto found = index().find(ptx::canonical_form(opcode));
   return found == index().end() ? nullptr : found->second;
+}
+
+const Row* find_row(const ptx::Instruction& instruction) {
+  if (instruction.form.is_unpack) return find_row(instruction.opcode + " unpack");
+  if (instruction.form.is_pack) return find_row(instruction.opcode + " pack");
+  return find_row(instruction.opcode);
 }
 
 const LaneKit& lane_kit() {

@@ -7,14 +7,16 @@
 
 namespace assay {
 
-void Engine::run(int workers, const std::function<Task()>& next) {
+int workers(int asked) {
+  return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+void Engine::run(int asked, const std::function<Task()>& next) {
   error_ = nullptr;
   in_flight_ = 0;
-  const int wanted =
-      workers > 0 ? workers : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::vector<std::thread> threads;
   try {
-    for (int i = 1; i < wanted; ++i) threads.emplace_back([&] { work(next); });
+    for (int i = 1; i < workers(asked); ++i) threads.emplace_back([&] { work(next); });
   } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
   }
   work(next);

@@ -18,9 +18,6 @@ std::string base_of(const Instruction& in) {
 ptx::Type last_type(const Instruction& in) {
   return ptx::type_named(in.opcode.substr(in.opcode.rfind('.') + 1)).value_or(ptx::Type::none);
 }
-bool is_signed(ptx::Type type) {
-  return ptx::name_of(type).starts_with("s");
-}
 
 /// What is left of zeros below the lowest bit that may be set.
 uint64_t low_zeros(uint64_t zeros) {
@@ -81,7 +78,7 @@ uint64_t ZeroBits::result(const Instruction& in, int bits) {
   if (base == "shl" && literal(2) >= 0) return (zeros(1) << literal(2) | ones(literal(2))) & ones(bits);
   if (base == "shr" && literal(2) >= 0) {
     const uint64_t moved_in = ones(bits) & ~ones(bits - literal(2));
-    return zeros(1) >> literal(2) | (!is_signed(type) || natural ? moved_in : 0);
+    return zeros(1) >> literal(2) | (!ptx::is_signed(type) || natural ? moved_in : 0);
   }
   if (base == "add") return low_zeros(zeros(1)) & low_zeros(zeros(2));
   if (base == "sub") return low_zeros(zeros(1)) & low_zeros(zeros(2));
@@ -92,7 +89,7 @@ uint64_t ZeroBits::result(const Instruction& in, int bits) {
         ones(static_cast<int>(std::min<uint64_t>(in.operands[4].bits, 64))) << literal(3) & ones(bits);
     return (zeros(1) << literal(3) & field) | (zeros(2) & ~field);
   }
-  if (base == "cvt" && in.operands[1].kind == Operand::Kind::reg && !is_signed(type)) {
+  if (base == "cvt" && in.operands[1].kind == Operand::Kind::reg && !ptx::is_signed(type)) {
     const int from = std::min(8 * ptx::bytes_of(type), width_of(ranges_.function(), in.operands[1].reg));
     return (of(in.operands[1].reg) & ones(std::min(from, bits))) | (ones(bits) & ~ones(from));
   }

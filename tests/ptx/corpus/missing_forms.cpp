@@ -9,21 +9,6 @@
 #include "src/base/ptx/program.h"
 #include "src/base/vm/instruction_row.h"
 
-namespace assay {
-namespace {
-
-/// mov with a vector operand has rows of its own.
-std::string form_of(const ptx::Instruction& instruction) {
-  if (!instruction.opcode.starts_with("mov.") || instruction.operands.size() != 2) return instruction.opcode;
-  const char* const kinds[] = {" unpack", " pack"};
-  for (size_t i = 0; i < 2; ++i)
-    if (instruction.operands[i].kind == ptx::Operand::Kind::vector) return instruction.opcode + kinds[i];
-  return instruction.opcode;
-}
-
-}  // namespace
-}  // namespace assay
-
 int main(int count, char** paths) {
   std::map<std::string, std::string> lacking;
   for (int i = 1; i < count; ++i) {
@@ -33,8 +18,8 @@ int main(int count, char** paths) {
     const assay::ptx::Module module = assay::ptx::parse(text.str(), paths[i]);
     for (const assay::ptx::Function& function : module.functions)
       for (const assay::ptx::Instruction& instruction : function.body)
-        if (!assay::vm::find_row(assay::form_of(instruction)))
-          lacking.emplace(assay::vm::canonical_form(instruction.opcode), function.name);
+        if (!assay::vm::find_row(instruction))
+          lacking.emplace(assay::ptx::canonical_form(instruction.opcode), function.name);
   }
   for (const auto& [form, function] : lacking) fmt::print("{}  ({})\n", form, function);
   return 0;

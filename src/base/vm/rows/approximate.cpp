@@ -9,8 +9,8 @@ namespace assay::vm::ASSAY_LANES {
 namespace {
 
 void add_row(std::vector<Row>& rows, const char* form, LaneRow row, LaneFunction lanes, RealFunction real) {
-  row.effect = Effect::arithmetic;
-  row.status = Status::measured_sm90;
+  row.flow = Flow::arithmetic;
+  row.status = Status::measured_on(90);
   row.lanes = lanes;
   row.real = real;
   add_lane_row(rows, row, {form});

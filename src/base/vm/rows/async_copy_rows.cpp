@@ -83,8 +83,7 @@ void decode_copy(Decoder& decoder, const ptx::Instruction& instruction, Op& op) 
     decoder.fail(instruction, "copies 4, 8 or 16 bytes");
   op.type = Type::b8;
   op.source_count = 2;
-  const bool hinted = instruction.opcode.find("L2::cache_hint") != std::string::npos;
-  const size_t count = instruction.operands.size() - (hinted ? 1 : 0);
+  const size_t count = instruction.operands.size() - (instruction.form.cache_hint ? 1 : 0);
   if (count <= 3) return;
   Operand fourth = instruction.operands[3];
   if (fourth.kind == Operand::Kind::reg && decoder.register_cell(fourth).second == Cell::mask)
@@ -115,26 +114,16 @@ void decode_wait_all(Decoder& decoder, const ptx::Instruction& instruction, Op& 
 }  // namespace
 
 void add_async_copy_rows(std::vector<Row>& rows) {
-  Row made;
-  made.kind = Kind::warp;
-  made.effect = Effect::async_copy;
-  made.pattern = "cp.async.shared.global";
-  made.warp = copy_async;
-  made.decode = decode_copy;
-  rows.push_back(made);
-  made.effect = Effect::control;
-  made.pattern = "cp.async.commit_group";
-  made.warp = commit;
-  made.decode = decode_plain;
-  rows.push_back(made);
-  made.kind = Kind::async_wait;
-  made.warp = nullptr;
-  made.pattern = "cp.async.wait_group";
-  made.decode = decode_wait_group;
-  rows.push_back(made);
-  made.pattern = "cp.async.wait_all";
-  made.decode = decode_wait_all;
-  rows.push_back(made);
+  const auto step = [](Step step) {
+    return Meaning{.operands = {Role::none}, .asynchronous = {Completion::copy_group, step}};
+  };
+  Meaning copy = step(Step::issue);
+  copy.flow = Flow::copy_async;
+  copy.operands = {Role::store_to, Role::load_from, Role::none, Role::read};
+  add_warp_row(rows, "cp.async.shared.global", copy, copy_async, decode_copy);
+  add_warp_row(rows, "cp.async.commit_group", step(Step::commit), commit, decode_plain);
+  add_warp_row(rows, "cp.async.wait_group", step(Step::wait), nullptr, decode_wait_group).kind = Kind::async_wait;
+  add_warp_row(rows, "cp.async.wait_all", step(Step::wait), nullptr, decode_wait_all).kind = Kind::async_wait;
 }
 
 }  // namespace assay::vm

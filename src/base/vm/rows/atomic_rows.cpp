@@ -103,26 +103,20 @@ void decode_vector(Decoder& decoder, const ptx::Instruction& instruction, Op& op
     if (i + 1 < count) decoder.emit(op);
   }
 }
+
+Meaning atomic_meaning(Type type) {
+  return {.flow = Flow::atomic, .result = type, .operands = {Role::write_any, Role::modify_at, Role::read}};
+}
+
 void add_vectors(std::vector<Row>& rows, const char* lengths_and_type, Type type) {
-  Row made;
-  made.pattern = std::string("{atom,red}{,.global}.add.") + lengths_and_type;
-  made.kind = Kind::warp;
-  made.effect = Effect::atomic;
-  made.result = type;
-  made.decode = decode_vector;
-  rows.push_back(made);
+  add_warp_row(rows, std::string("{atom,red}{,.global}.add.") + lengths_and_type, atomic_meaning(type), nullptr,
+               decode_vector);
 }
 
 template <class T, class F>
 void add(std::vector<Row>& rows, const std::string& operation_and_type, Type type, F) {
-  Row made;
-  made.pattern = "{atom,red}{,.global,.shared}." + operation_and_type;
-  made.kind = Kind::warp;
-  made.effect = Effect::atomic;
-  made.result = type;
-  made.warp = atomic<T, F>;
-  made.decode = decode_atomic;
-  rows.push_back(made);
+  add_warp_row(rows, "{atom,red}{,.global,.shared}." + operation_and_type, atomic_meaning(type), atomic<T, F>,
+               decode_atomic);
 }
 
 template <class T>

@@ -22,6 +22,7 @@ template <class A, class F>
 void compare(std::vector<Row>& rows, const char* comparison, const char* ftz, const char* type, F) {
   add_lane_row(rows,
                {.kind = Kind::compare,
+                .flow = Flow::comparison,
                 .result = Type::pred,
                 .sources = {A::type, A::type},
                 .mask = compare_lanes<F, A>},
@@ -30,7 +31,11 @@ void compare(std::vector<Row>& rows, const char* comparison, const char* ftz, co
 template <class A, class F>
 void test(std::vector<Row>& rows, const char* property, const char* type, F) {
   add_lane_row(rows,
-               {.kind = Kind::compare, .result = Type::pred, .sources = {A::type}, .mask = test_lanes<F, A>},
+               {.kind = Kind::compare,
+                .flow = Flow::comparison,
+                .result = Type::pred,
+                .sources = {A::type},
+                .mask = test_lanes<F, A>},
                {"testp.", property, type});
 }
 

@@ -108,16 +108,6 @@ bool fail_assertion(Warp& warp, const Op& op, uint32_t mask) {
                            text_at(*context.memory, word(1)), line, text_at(*context.memory, word(3))));
 }
 
-void add(std::vector<Row>& rows, std::string pattern, Kind kind,
-         void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
-  Row made;
-  made.pattern = std::move(pattern);
-  made.kind = kind;
-  made.effect = Effect::control;
-  made.decode = decode;
-  rows.push_back(std::move(made));
-}
-
 }  // namespace
 
 void copy_local(Warp& warp, const Op& op, uint32_t mask) {
@@ -130,28 +120,30 @@ void copy_local(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void add_control_rows(std::vector<Row>& rows) {
-  add(rows, "bra", Kind::branch, decode_branch);
-  add(rows, "brx.idx", Kind::branch_table, decode_branch_table);
-  add(rows, "call", Kind::call, decode_call);
-  add(rows, "call results", Kind::warp, decode_anything);
-  rows.back().warp = copy_results;
-  rows.back().effect = Effect::move;
-  add(rows, "call target", Kind::warp, decode_anything);
-  rows.back().warp = check_target;
-  add(rows, "call assertion", Kind::warp, decode_anything);
-  rows.back().warp = fail_assertion;
-  add(rows, "ret", Kind::ret, decode_plain);
-  add(rows, "exit", Kind::exit, decode_plain);
-  add(rows, "trap", Kind::trap, decode_plain);
-  add(rows, "{bar,barrier}.{sync,arrive}", Kind::barrier, decode_barrier);
-  add(rows, "{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, decode_barrier);
-  add(rows,
-      "{membar,membar.gl,fence,fence.mbarrier_init,fence.proxy.alias,fence.proxy.async,fence.proxy.async.shared,fence.proxy."
-      "async.global}",
-      Kind::nothing, decode_anything);
-  add(rows, "{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}",
-      Kind::nothing, decode_anything);
-  add(rows, "setmaxnreg.{inc,dec}.sync.aligned.u32", Kind::nothing, decode_anything);
+  const auto add = [&](const char* pattern, Kind kind, std::vector<Role> operands, DecodeFunction decode,
+                       Asynchronous asynchronous = {}) {
+    add_warp_row(rows, pattern, {.operands = std::move(operands), .asynchronous = asynchronous}, nullptr, decode)
+        .kind = kind;
+  };
+  const std::vector<Role> none{Role::none}, all_read{Role::read};
+  add("bra", Kind::branch, none, decode_branch);
+  add("brx.idx", Kind::branch_table, {Role::read, Role::none}, decode_branch_table);
+  add("call", Kind::call, all_read, decode_call);
+  add_warp_row(rows, "call results", {.flow = Flow::parameters}, copy_results, decode_anything);
+  add_warp_row(rows, "call target", {}, check_target, decode_anything);
+  add_warp_row(rows, "call assertion", {}, fail_assertion, decode_anything);
+  add("ret", Kind::ret, none, decode_plain);
+  add("exit", Kind::exit, none, decode_plain);
+  add("trap", Kind::trap, none, decode_plain);
+  add("{bar,barrier}.{sync,arrive}", Kind::barrier, all_read, decode_barrier);
+  add("{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, {Role::write, Role::read}, decode_barrier);
+  add("{membar,membar.gl,fence,fence.mbarrier_init,fence.proxy.alias}", Kind::nothing, none, decode_anything,
+      {.step = Step::fence});
+  add("fence.proxy.async{,.shared,.global}", Kind::nothing, none, decode_anything,
+      {.step = Step::fence, .proxy = Proxy::async});
+  add("{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}", Kind::nothing, all_read,
+      decode_anything);
+  add("setmaxnreg.{inc,dec}.sync.aligned.u32", Kind::nothing, none, decode_anything);
 }
 
 }  // namespace assay::vm

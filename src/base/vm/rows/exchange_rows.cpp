@@ -222,32 +222,25 @@ void decode_warp_barrier(Decoder& decoder, const ptx::Instruction& instruction, 
   op.source_count = 1;
 }
 
-void add(std::vector<Row>& rows, std::string pattern, Effect effect, WarpFunction function,
-         void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
-  Row made;
-  made.pattern = std::move(pattern);
-  made.kind = Kind::warp;
-  made.effect = effect;
-  made.warp = function;
-  made.decode = decode;
-  rows.push_back(std::move(made));
-}
-
 template <class T, class F>
 void add_reduction(std::vector<Row>& rows, const std::string& form, F) {
-  add(rows, "redux.sync." + form, Effect::bits, by_members<reduce<T, F>, 1>, decode_reduce);
+  add_warp_row(rows, "redux.sync." + form, {.flow = Flow::vote, .members = 1}, by_members<reduce<T, F>, 1>,
+               decode_reduce);
 }
 
 }  // namespace
 
 void add_exchange_rows(std::vector<Row>& rows) {
-  add(rows, "shfl{,.sync}.{up,down,bfly,idx}.b32", Effect::shuffle, by_members<shuffle, 3>, decode_shuffle);
-  add(rows, "vote.sync.{all,any,uni}.pred", Effect::bits, by_members<vote, 1>, decode_vote);
-  add(rows, "vote.sync.ballot.b32", Effect::bits, by_members<vote, 1>, decode_vote);
-  add(rows, "match.{any,all}.sync.{b32,b64}", Effect::bits, by_members<match, 1>, decode_match);
-  add(rows, "activemask.b32", Effect::bits, active, decode_active);
-  add(rows, "elect.sync", Effect::bits, by_members<elect, 0>, decode_elect);
-  add(rows, "bar.warp.sync", Effect::control, by_members<warp_barrier, 0>, decode_warp_barrier);
+  const Meaning vote_by_1{.flow = Flow::vote, .members = 1};
+  add_warp_row(rows, "shfl{,.sync}.{up,down,bfly,idx}.b32", {.flow = Flow::exchange, .members = 3},
+               by_members<shuffle, 3>, decode_shuffle);
+  add_warp_row(rows, "vote.sync.{all,any,uni}.pred", vote_by_1, by_members<vote, 1>, decode_vote);
+  add_warp_row(rows, "vote.sync.ballot.b32", vote_by_1, by_members<vote, 1>, decode_vote);
+  add_warp_row(rows, "match.{any,all}.sync.{b32,b64}", vote_by_1, by_members<match, 1>, decode_match);
+  add_warp_row(rows, "activemask.b32", {.flow = Flow::vote}, active, decode_active);
+  add_warp_row(rows, "elect.sync", {.flow = Flow::vote, .members = 0}, by_members<elect, 0>, decode_elect);
+  add_warp_row(rows, "bar.warp.sync", {.operands = {Role::read}, .members = 0}, by_members<warp_barrier, 0>,
+               decode_warp_barrier);
   add_reduction<uint32_t>(rows, "add.{u32,s32}", [](uint32_t a, uint32_t b) { return a + b; });
   add_reduction<uint32_t>(rows, "min.u32", [](uint32_t a, uint32_t b) { return a < b ? a : b; });
   add_reduction<uint32_t>(rows, "max.u32", [](uint32_t a, uint32_t b) { return a < b ? b : a; });

@@ -46,23 +46,23 @@ RealFunction meaning() {
 
 template <class M>
 void add_arithmetic(std::vector<Row>& rows, const char* rounding, const char* modifiers) {
-  const Effect effect = Effect::arithmetic;
+  const Flow flow = Flow::arithmetic;
   binary<F32Bits, F32, F32>(
-      rows, effect, {"add", rounding, modifiers, ".f32"},
+      rows, flow, {"add", rounding, modifiers, ".f32"},
       [](float a, float b) { return M::out(added<M::round>(M::in(a), M::in(b))); }, meaning<M, RealSum>());
   binary<F32Bits, F32, F32>(
-      rows, effect, {"sub", rounding, modifiers, ".f32"},
+      rows, flow, {"sub", rounding, modifiers, ".f32"},
       [](float a, float b) { return M::out(added<M::round>(M::in(a), -M::in(b))); },
       meaning<M, RealDifference>());
   binary<F32Bits, F32, F32>(
-      rows, effect, {"mul", rounding, modifiers, ".f32"},
+      rows, flow, {"mul", rounding, modifiers, ".f32"},
       [](float a, float b) {
         a = M::in(a), b = M::in(b);
         return M::out(multiplied<M::round>(a, b), static_cast<double>(a) * b);
       },
       meaning<M, RealProduct<false>>());
   ternary<F32Bits, F32, F32, F32>(
-      rows, effect, {"{fma,mad}", rounding, modifiers, ".f32"},
+      rows, flow, {"{fma,mad}", rounding, modifiers, ".f32"},
       [](float a, float b, float c) {
         a = M::in(a), b = M::in(b), c = M::in(c);
         const double exact = M::ftz ? odd_sum(static_cast<double>(a) * b, c) : 1.0;
@@ -93,38 +93,38 @@ uint32_t extreme(float a, float b) {
 template <bool ftz>
 void add_simple(std::vector<Row>& rows, const char* modifier) {
   using M = Mode<Round::nearest, ftz, false>;
-  const Effect effect = Effect::arithmetic;
+  const Flow flow = Flow::arithmetic;
   binary<F32Bits, F32, F32>(
-      rows, effect, {"min", modifier, ".f32"},
+      rows, flow, {"min", modifier, ".f32"},
       [](float a, float b) { return extreme<false, false>(M::in(a), M::in(b)); },
       real_lanes<RealExtreme<false>>);
   binary<F32Bits, F32, F32>(
-      rows, effect, {"max", modifier, ".f32"},
+      rows, flow, {"max", modifier, ".f32"},
       [](float a, float b) { return extreme<true, false>(M::in(a), M::in(b)); },
       real_lanes<RealExtreme<true>>);
   binary<F32Bits, F32, F32>(
-      rows, effect, {"min", modifier, ".NaN.f32"},
+      rows, flow, {"min", modifier, ".NaN.f32"},
       [](float a, float b) { return extreme<false, true>(M::in(a), M::in(b)); },
       real_lanes<RealExtreme<false>>);
   binary<F32Bits, F32, F32>(
-      rows, effect, {"max", modifier, ".NaN.f32"},
+      rows, flow, {"max", modifier, ".NaN.f32"},
       [](float a, float b) { return extreme<true, true>(M::in(a), M::in(b)); },
       real_lanes<RealExtreme<true>>);
   binary<F32Bits, F32, F32>(
-      rows, effect, {"div.rn", modifier, ".f32"},
+      rows, flow, {"div.rn", modifier, ".f32"},
       [](float a, float b) { return M::out(M::in(a) / M::in(b)); }, real_lanes<RealQuotient<false>>);
   unary<F32Bits, F32>(
-      rows, effect, {"rcp.rn", modifier, ".f32"}, [](float a) { return M::out(1.0f / M::in(a)); },
+      rows, flow, {"rcp.rn", modifier, ".f32"}, [](float a) { return M::out(1.0f / M::in(a)); },
       real_lanes<RealReciprocal<false>>);
   unary<F32Bits, F32>(
-      rows, effect, {"sqrt.rn", modifier, ".f32"}, [](float a) { return M::out(__builtin_sqrtf(M::in(a))); },
+      rows, flow, {"sqrt.rn", modifier, ".f32"}, [](float a) { return M::out(__builtin_sqrtf(M::in(a))); },
       real_lanes<RealRoot<false>>);
   unary<F32Bits, F32>(
-      rows, effect, {"abs", modifier, ".f32"},
+      rows, flow, {"abs", modifier, ".f32"},
       [](float a) { return canonical(float_of(bits_of(M::in(a)) & 0x7fffffffu)); },
       real_lanes<RealMagnitude>);
   unary<F32Bits, F32>(
-      rows, effect, {"neg", modifier, ".f32"},
+      rows, flow, {"neg", modifier, ".f32"},
       [](float a) { return canonical(float_of(bits_of(M::in(a)) ^ 0x80000000u)); }, real_lanes<RealNegation>);
 }
 
@@ -137,7 +137,7 @@ void add_float32_rows(std::vector<Row>& rows) {
   add_modes<Round::up>(rows, ".rp");
   add_simple<false>(rows, "");
   add_simple<true>(rows, ".ftz");
-  binary<F32Bits, F32Bits, F32Bits>(rows, Effect::arithmetic, {"copysign.f32"}, [](uint32_t a, uint32_t b) {
+  binary<F32Bits, F32Bits, F32Bits>(rows, Flow::arithmetic, {"copysign.f32"}, [](uint32_t a, uint32_t b) {
     return (b & 0x7fffffffu) | (a & 0x80000000u);
   });
 }

@@ -19,44 +19,44 @@ uint64_t extreme(double a, double b) {
 }  // namespace
 
 void add_float64_rows(std::vector<Row>& rows) {
-  const Effect effect = Effect::arithmetic;
+  const Flow flow = Flow::arithmetic;
   binary<F64Bits, F64, F64>(
-      rows, effect, {"add{,.rn}.f64"}, [](double a, double b) { return finished(a + b, a, b); },
+      rows, flow, {"add{,.rn}.f64"}, [](double a, double b) { return finished(a + b, a, b); },
       real_lanes<RealSum>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"sub{,.rn}.f64"}, [](double a, double b) { return finished(a - b, a, b); },
+      rows, flow, {"sub{,.rn}.f64"}, [](double a, double b) { return finished(a - b, a, b); },
       real_lanes<RealDifference>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"mul{,.rn}.f64"}, [](double a, double b) { return finished(a * b, a, b); },
+      rows, flow, {"mul{,.rn}.f64"}, [](double a, double b) { return finished(a * b, a, b); },
       real_lanes<RealProduct<true>>);
   ternary<F64Bits, F64, F64, F64>(
-      rows, effect, {"{fma,mad}.rn.f64"},
+      rows, flow, {"{fma,mad}.rn.f64"},
       [](double a, double b, double c) { return finished(__builtin_fma(a, b, c), a, c, b); },
       real_lanes<RealFused<true>>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"div.rn.f64"}, [](double a, double b) { return finished(a / b, b, a); },
+      rows, flow, {"div.rn.f64"}, [](double a, double b) { return finished(a / b, b, a); },
       real_lanes<RealQuotient<true>>);
   unary<F64Bits, F64>(
-      rows, effect, {"rcp.rn.f64"}, [](double a) { return finished(1.0 / a, a); },
+      rows, flow, {"rcp.rn.f64"}, [](double a) { return finished(1.0 / a, a); },
       real_lanes<RealReciprocal<true>>);
   unary<F64Bits, F64>(
-      rows, effect, {"sqrt.rn.f64"}, [](double a) { return finished(__builtin_sqrt(a), a); },
+      rows, flow, {"sqrt.rn.f64"}, [](double a) { return finished(__builtin_sqrt(a), a); },
       real_lanes<RealRoot<true>>);
   unary<F64Bits, F64>(
-      rows, effect, {"abs.f64"},
+      rows, flow, {"abs.f64"},
       [](double a) { return a != a ? quiet(a) : bits_of(a) & ~(uint64_t{1} << 63); },
       real_lanes<RealMagnitude>);
   unary<F64Bits, F64>(
-      rows, effect, {"neg.f64"},
+      rows, flow, {"neg.f64"},
       [](double a) { return a != a ? quiet(a) : bits_of(a) ^ (uint64_t{1} << 63); },
       real_lanes<RealNegation>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"min.f64"}, [](double a, double b) { return extreme<false>(a, b); },
+      rows, flow, {"min.f64"}, [](double a, double b) { return extreme<false>(a, b); },
       real_lanes<RealExtreme<false>>);
   binary<F64Bits, F64, F64>(
-      rows, effect, {"max.f64"}, [](double a, double b) { return extreme<true>(a, b); },
+      rows, flow, {"max.f64"}, [](double a, double b) { return extreme<true>(a, b); },
       real_lanes<RealExtreme<true>>);
-  binary<F64Bits, F64Bits, F64Bits>(rows, effect, {"copysign.f64"}, [](uint64_t a, uint64_t b) {
+  binary<F64Bits, F64Bits, F64Bits>(rows, flow, {"copysign.f64"}, [](uint64_t a, uint64_t b) {
     return (b & ~(uint64_t{1} << 63)) | (a & (uint64_t{1} << 63));
   });
 }

@@ -76,13 +76,13 @@ uint32_t to_halves(uint16_t a) {
 template <class Format, bool relu>
 void add_format(std::vector<Row>& rows, const char* modifier, const char* type) {
   const size_t first = rows.size();
-  binary<B16, F32Bits, F32Bits>(rows, Effect::bits, {"cvt.rn.satfinite", modifier, type, ".f32"},
+  binary<B16, F32Bits, F32Bits>(rows, Flow::conversion, {"cvt.rn.satfinite", modifier, type, ".f32"},
                                 [](uint32_t a, uint32_t b) { return from_floats<Format, relu>(a, b); });
-  unary<B16, F16x2>(rows, Effect::bits, {"cvt.rn.satfinite", modifier, type, ".f16x2"},
+  unary<B16, F16x2>(rows, Flow::conversion, {"cvt.rn.satfinite", modifier, type, ".f16x2"},
                     [](uint32_t a) { return from_halves<Format, relu>(a); });
-  unary<F16x2, B16>(rows, Effect::bits, {"cvt.rn", modifier, ".f16x2", type},
+  unary<F16x2, B16>(rows, Flow::conversion, {"cvt.rn", modifier, ".f16x2", type},
                     [](uint16_t a) { return to_halves<Format, relu>(a); });
-  for (size_t i = first; i < rows.size(); ++i) rows[i].status = Status::measured_sm90;
+  for (size_t i = first; i < rows.size(); ++i) rows[i].status = Status::measured_on(90);
 }
 
 }  // namespace

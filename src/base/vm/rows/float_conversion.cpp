@@ -67,75 +67,75 @@ uint32_t saturated_word(uint32_t x) {
 }
 
 void add_to_half(std::vector<Row>& rows) {
-  const Effect effect = Effect::arithmetic;
+  const Flow flow = Flow::conversion;
   unary<F16, F32Bits>(
-      rows, effect, {"cvt.rn.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(half_of(a)); },
+      rows, flow, {"cvt.rn.f16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(half_of(a)); },
       real_lanes<RealCopy>);
   unary<F16, F32Bits>(
-      rows, effect, {"cvt.rn.ftz.f16.f32"},
+      rows, flow, {"cvt.rn.ftz.f16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(half_of(flushed_bits(a))); }, real_lanes<RealCopy>);
   unary<F16, F32Bits>(
-      rows, effect, {"cvt.rn.sat.f16.f32"},
+      rows, flow, {"cvt.rn.sat.f16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(half_of(saturated_word(a))); },
       real_lanes<RealClamped<RealCopy, true>>);
   unary<F16, F32Bits>(
-      rows, effect, {"cvt.rn.relu.f16.f32"},
+      rows, flow, {"cvt.rn.relu.f16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(relu16(half_of(a))); },
       real_lanes<RealClamped<RealCopy, false>>);
   unary<F16, F32Bits>(
-      rows, effect, {"cvt.rz.f16.f32"},
+      rows, flow, {"cvt.rz.f16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::zero>(a)); },
       real_lanes<RealCopy>);
   unary<F16, F32Bits>(
-      rows, effect, {"cvt.rm.f16.f32"},
+      rows, flow, {"cvt.rm.f16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::down>(a)); },
       real_lanes<RealCopy>);
   unary<F16, F32Bits>(
-      rows, effect, {"cvt.rp.f16.f32"},
+      rows, flow, {"cvt.rp.f16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Half, Round::up>(a)); },
       real_lanes<RealCopy>);
   unary<BF16, F32Bits>(
-      rows, effect, {"cvt.rn.bf16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(brain_of(a)); },
+      rows, flow, {"cvt.rn.bf16.f32"}, [](uint32_t a) { return static_cast<uint16_t>(brain_of(a)); },
       real_lanes<RealCopy>);
   unary<BF16, F32Bits>(
-      rows, effect, {"cvt.rn.relu.bf16.f32"},
+      rows, flow, {"cvt.rn.relu.bf16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(relu16(brain_of(a))); },
       real_lanes<RealClamped<RealCopy, false>>);
   unary<BF16, F32Bits>(
-      rows, effect, {"cvt.rz.bf16.f32"},
+      rows, flow, {"cvt.rz.bf16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(narrow_word<Brain, Round::zero>(a)); },
       real_lanes<RealCopy>);
   unary<BF16, F32Bits>(
-      rows, effect, {"cvt.rz.relu.bf16.f32"},
+      rows, flow, {"cvt.rz.relu.bf16.f32"},
       [](uint32_t a) { return static_cast<uint16_t>(relu16(narrow_word<Brain, Round::zero>(a))); },
       real_lanes<RealClamped<RealCopy, false>>);
 }
 
 /// Packed forms: the first source becomes the high half.
 void add_to_packed(std::vector<Row>& rows) {
-  const Effect effect = Effect::arithmetic;
+  const Flow flow = Flow::conversion;
   binary<F16x2, F32Bits, F32Bits>(
-      rows, effect, {"cvt.rn.f16x2.f32"},
+      rows, flow, {"cvt.rn.f16x2.f32"},
       [](uint32_t a, uint32_t b) { return half_of(a) << 16 | half_of(b); }, real_lanes<RealCopy>);
   binary<F16x2, F32Bits, F32Bits>(
-      rows, effect, {"cvt.rn.relu.f16x2.f32"},
+      rows, flow, {"cvt.rn.relu.f16x2.f32"},
       [](uint32_t a, uint32_t b) { return relu16(half_of(a)) << 16 | relu16(half_of(b)); },
       real_lanes<RealClamped<RealCopy, false>>);
   binary<F16x2, F32Bits, F32Bits>(
-      rows, effect, {"cvt.rz.f16x2.f32"},
+      rows, flow, {"cvt.rz.f16x2.f32"},
       [](uint32_t a, uint32_t b) {
         return narrow_word<Half, Round::zero>(a) << 16 | narrow_word<Half, Round::zero>(b);
       },
       real_lanes<RealCopy>);
   binary<BF16x2, F32Bits, F32Bits>(
-      rows, effect, {"cvt.rn.bf16x2.f32"},
+      rows, flow, {"cvt.rn.bf16x2.f32"},
       [](uint32_t a, uint32_t b) { return brain_of(a) << 16 | brain_of(b); }, real_lanes<RealCopy>);
   binary<BF16x2, F32Bits, F32Bits>(
-      rows, effect, {"cvt.rn.relu.bf16x2.f32"},
+      rows, flow, {"cvt.rn.relu.bf16x2.f32"},
       [](uint32_t a, uint32_t b) { return relu16(brain_of(a)) << 16 | relu16(brain_of(b)); },
       real_lanes<RealClamped<RealCopy, false>>);
   binary<BF16x2, F32Bits, F32Bits>(
-      rows, effect, {"cvt.rz.bf16x2.f32"},
+      rows, flow, {"cvt.rz.bf16x2.f32"},
       [](uint32_t a, uint32_t b) {
         return narrow_word<Brain, Round::zero>(a) << 16 | narrow_word<Brain, Round::zero>(b);
       },
@@ -152,18 +152,18 @@ uint32_t finish_float(float x) {
 /// f32 to f32: rounding to an integral value (the sign of zero is kept), .ftz, .sat.
 template <bool ftz, bool sat>
 void add_integral(std::vector<Row>& rows, const char* modifiers) {
-  const Effect effect = Effect::arithmetic;
+  const Flow flow = Flow::conversion;
   const RealFunction copied = sat ? real_lanes<RealClamped<RealCopy, true>> : real_lanes<RealCopy>;
-  unary<F32Bits, F32>(rows, effect, {"cvt.rni", modifiers, ".f32.f32"},
+  unary<F32Bits, F32>(rows, flow, {"cvt.rni", modifiers, ".f32.f32"},
                       [](float a) { return finish_float<ftz, sat>(__builtin_rintf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt.rzi", modifiers, ".f32.f32"},
+  unary<F32Bits, F32>(rows, flow, {"cvt.rzi", modifiers, ".f32.f32"},
                       [](float a) { return finish_float<ftz, sat>(__builtin_truncf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt.rmi", modifiers, ".f32.f32"},
+  unary<F32Bits, F32>(rows, flow, {"cvt.rmi", modifiers, ".f32.f32"},
                       [](float a) { return finish_float<ftz, sat>(__builtin_floorf(ftz ? flushed(a) : a)); });
-  unary<F32Bits, F32>(rows, effect, {"cvt.rpi", modifiers, ".f32.f32"},
+  unary<F32Bits, F32>(rows, flow, {"cvt.rpi", modifiers, ".f32.f32"},
                       [](float a) { return finish_float<ftz, sat>(__builtin_ceilf(ftz ? flushed(a) : a)); });
   unary<F32Bits, F32>(
-      rows, effect, {"cvt", modifiers, ".f32.f32"},
+      rows, flow, {"cvt", modifiers, ".f32.f32"},
       [](float a) {
         if (!ftz && !sat) return bits_of(a);  // a move
         return finish_float<ftz, sat>(ftz ? flushed(a) : a);
@@ -186,10 +186,10 @@ uint32_t word_of(double a) {
 template <Round mode>
 void add_from_double(std::vector<Row>& rows, const char* rounding) {
   unary<F32Bits, F64>(
-      rows, Effect::arithmetic, {"cvt", rounding, ".f32.f64"}, [](double a) { return word_of<mode>(a); },
+      rows, Flow::conversion, {"cvt", rounding, ".f32.f64"}, [](double a) { return word_of<mode>(a); },
       real_lanes<RealCopy>);
   unary<F32Bits, F64>(
-      rows, Effect::arithmetic, {"cvt", rounding, ".ftz.f32.f64"},
+      rows, Flow::conversion, {"cvt", rounding, ".ftz.f32.f64"},
       [](double a) { return flushed_bits(word_of<mode>(a)); }, real_lanes<RealCopy>);
 }
 
@@ -205,7 +205,7 @@ uint64_t widened_word(uint32_t a) {
 }  // namespace
 
 void add_float_conversion_rows(std::vector<Row>& rows) {
-  const Effect effect = Effect::arithmetic;
+  const Flow flow = Flow::conversion;
   add_to_half(rows);
   add_to_packed(rows);
   add_integral<false, false>(rows, "");
@@ -217,53 +217,53 @@ void add_float_conversion_rows(std::vector<Row>& rows) {
   add_from_double<Round::down>(rows, ".rm");
   add_from_double<Round::up>(rows, ".rp");
   unary<F16, F64>(
-      rows, effect, {"cvt.rn.f16.f64"},
+      rows, flow, {"cvt.rn.f16.f64"},
       [](double a) {
         return static_cast<uint16_t>(a != a ? narrowed_nan(a, 10, 16)
                                             : narrowed_half<Half, Round::nearest>(a));
       },
       real_lanes<RealCopy>);
   unary<BF16, F64>(
-      rows, effect, {"cvt.rn.bf16.f64"},
+      rows, flow, {"cvt.rn.bf16.f64"},
       [](double a) {
         return static_cast<uint16_t>(a != a ? narrowed_nan(a, 7, 16)
                                             : narrowed_half<Brain, Round::nearest>(a));
       },
       real_lanes<RealCopy>);
   unary<F32Bits, F16>(
-      rows, effect, {"cvt{,.ftz}.f32.f16"}, [](uint16_t a) { return float_from_half(a); },
+      rows, flow, {"cvt{,.ftz}.f32.f16"}, [](uint16_t a) { return float_from_half(a); },
       real_lanes<RealCopy>);
   unary<F32Bits, BF16>(
-      rows, effect, {"cvt.f32.bf16"}, [](uint16_t a) { return float_from_brain(a); }, real_lanes<RealCopy>);
+      rows, flow, {"cvt.f32.bf16"}, [](uint16_t a) { return float_from_brain(a); }, real_lanes<RealCopy>);
   unary<F32Bits, BF16>(
-      rows, effect, {"cvt.ftz.f32.bf16"},
+      rows, flow, {"cvt.ftz.f32.bf16"},
       [](uint16_t a) { return flushed_bits(canonical(float_of(float_from_brain(a)))); },
       real_lanes<RealCopy>);
   unary<F64Bits, F32Bits>(
-      rows, effect, {"cvt.f64.f32"}, [](uint32_t a) { return widened_word(a); }, real_lanes<RealCopy>);
+      rows, flow, {"cvt.f64.f32"}, [](uint32_t a) { return widened_word(a); }, real_lanes<RealCopy>);
   unary<F64Bits, F32Bits>(
-      rows, effect, {"cvt.ftz.f64.f32"},
+      rows, flow, {"cvt.ftz.f64.f32"},
       [](uint32_t a) { return widened_word(flushed_bits(canonical(float_of(a)))); }, real_lanes<RealCopy>);
   unary<F64Bits, F16>(
-      rows, effect, {"cvt.f64.f16"},
+      rows, flow, {"cvt.f64.f16"},
       [](uint16_t a) {
         return (a & 0x7fffu) > 0x7c00u ? widened_nan(a, 10, 16) : bits_of(widened(Half{}, a));
       },
       real_lanes<RealCopy>);
   unary<F64Bits, BF16>(
-      rows, effect, {"cvt.f64.bf16"}, [](uint16_t a) { return widened_word(static_cast<uint32_t>(a) << 16); },
+      rows, flow, {"cvt.f64.bf16"}, [](uint16_t a) { return widened_word(static_cast<uint32_t>(a) << 16); },
       real_lanes<RealCopy>);
   unary<TF32, F32Bits>(
-      rows, effect, {"cvt.rna.tf32.f32"}, [](uint32_t a) { return tf32_away(a); }, real_lanes<RealCopy>);
+      rows, flow, {"cvt.rna.tf32.f32"}, [](uint32_t a) { return tf32_away(a); }, real_lanes<RealCopy>);
   unary<TF32, F32Bits>(
-      rows, effect, {"cvt.rn.tf32.f32"}, [](uint32_t a) { return tf32_even(a); }, real_lanes<RealCopy>);
+      rows, flow, {"cvt.rn.tf32.f32"}, [](uint32_t a) { return tf32_even(a); }, real_lanes<RealCopy>);
   unary<TF32, F32Bits>(
-      rows, effect, {"cvt.rn.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_even(a)); },
+      rows, flow, {"cvt.rn.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_even(a)); },
       real_lanes<RealClamped<RealCopy, false>>);
   unary<TF32, F32Bits>(
-      rows, effect, {"cvt.rz.tf32.f32"}, [](uint32_t a) { return tf32_zero(a); }, real_lanes<RealCopy>);
+      rows, flow, {"cvt.rz.tf32.f32"}, [](uint32_t a) { return tf32_zero(a); }, real_lanes<RealCopy>);
   unary<TF32, F32Bits>(
-      rows, effect, {"cvt.rz.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_zero(a)); },
+      rows, flow, {"cvt.rz.relu.tf32.f32"}, [](uint32_t a) { return relu32(tf32_zero(a)); },
       real_lanes<RealClamped<RealCopy, false>>);
 }
 

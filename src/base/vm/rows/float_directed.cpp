@@ -72,7 +72,7 @@ template <Round round, class Real, bool ftz, int count, bool quotient, class F>
 void add_directed(std::vector<Row>& rows, const char* operation, F, RealFunction real) {
   constexpr Type type = sizeof(Real) == 8 ? Type::f64 : Type::f32;
   add_lane_row(rows,
-               {.effect = Effect::arithmetic,
+               {.flow = Flow::arithmetic,
                 .result = type,
                 .sources = {type, count > 1 ? type : Type::none, count > 2 ? type : Type::none},
                 .lanes = directed_lanes<F, round, Real, ftz, count, quotient>,
@@ -126,14 +126,14 @@ void add_mode(std::vector<Row>& rows) {
   add_quotients<round, float, true>(rows);
   const char* name = name_of(round);
   add_lane_row(rows,
-               {.result = Type::f64, .sources = {Type::s64}, .lanes = from_integer_lanes<int64_t, round>},
+               {.flow = Flow::conversion, .result = Type::f64, .sources = {Type::s64}, .lanes = from_integer_lanes<int64_t, round>},
                {"cvt", name, ".f64.s64"});
   add_lane_row(rows,
-               {.result = Type::f64, .sources = {Type::u64}, .lanes = from_integer_lanes<uint64_t, round>},
+               {.flow = Flow::conversion, .result = Type::f64, .sources = {Type::u64}, .lanes = from_integer_lanes<uint64_t, round>},
                {"cvt", name, ".f64.u64"});
-  unary<F64, S32>(rows, Effect::bits, {"cvt", name, ".f64.s32"},
+  unary<F64, S32>(rows, Flow::conversion, {"cvt", name, ".f64.s32"},
                   [](int32_t a) { return static_cast<double>(a); });
-  unary<F64, U32>(rows, Effect::bits, {"cvt", name, ".f64.u32"},
+  unary<F64, U32>(rows, Flow::conversion, {"cvt", name, ".f64.u32"},
                   [](uint32_t a) { return static_cast<double>(a); });
 }
 
@@ -150,12 +150,12 @@ double integral(double x) {
 /// An integral value of a 16-bit format is a value of that format: narrowing is exact.
 template <Integral mode>
 void add_integral(std::vector<Row>& rows, const char* rounding) {
-  unary<Lane<uint64_t, uint64_t, Type::f64>, F64>(rows, Effect::arithmetic, {"cvt", rounding, ".f64.f64"},
+  unary<Lane<uint64_t, uint64_t, Type::f64>, F64>(rows, Flow::conversion, {"cvt", rounding, ".f64.f64"},
                                                   [](double a) { return finished(integral<mode>(a), a); });
-  unary<F16, F16>(rows, Effect::arithmetic, {"cvt", rounding, ".f16.f16"}, [](uint16_t a) {
+  unary<F16, F16>(rows, Flow::conversion, {"cvt", rounding, ".f16.f16"}, [](uint16_t a) {
     return narrowed_half<Half, Round::nearest>(integral<mode>(widened(Half{}, a)));
   });
-  unary<BF16, BF16>(rows, Effect::arithmetic, {"cvt", rounding, ".bf16.bf16"}, [](uint16_t a) {
+  unary<BF16, BF16>(rows, Flow::conversion, {"cvt", rounding, ".bf16.bf16"}, [](uint16_t a) {
     return narrowed_half<Brain, Round::nearest>(integral<mode>(widened(Brain{}, a)));
   });
 }
@@ -163,7 +163,7 @@ void add_integral(std::vector<Row>& rows, const char* rounding) {
 template <Round round>
 void add_brain(std::vector<Row>& rows) {
   unary<BF16, F32>(
-      rows, Effect::arithmetic, {"cvt", name_of(round), ".bf16.f32"},
+      rows, Flow::conversion, {"cvt", name_of(round), ".bf16.f32"},
       [](float a) { return narrowed_half<Brain, round>(static_cast<double>(a)); }, real_lanes<RealCopy>);
 }
 

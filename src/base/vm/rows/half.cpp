@@ -86,20 +86,20 @@ struct Magnitude {
 template <class One, class Two, class F>
 void half_unary(std::vector<Row>& rows, std::initializer_list<const char*> one,
                 std::initializer_list<const char*> two, F f, RealFunction real) {
-  unary<One, One>(rows, Effect::arithmetic, one, f, real);
-  unary<Two, Two>(rows, Effect::arithmetic, two, Packed<F>{}, real);
+  unary<One, One>(rows, Flow::arithmetic, one, f, real);
+  unary<Two, Two>(rows, Flow::arithmetic, two, Packed<F>{}, real);
 }
 template <class One, class Two, class F>
 void half_binary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one,
                  const char* two, F f, RealFunction real) {
-  binary<One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f, real);
-  binary<Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{}, real);
+  binary<One, One, One>(rows, Flow::arithmetic, {form, modifiers, one}, f, real);
+  binary<Two, Two, Two>(rows, Flow::arithmetic, {form, modifiers, two}, Packed<F>{}, real);
 }
 template <class One, class Two, class F>
 void half_ternary(std::vector<Row>& rows, const char* form, const char* modifiers, const char* one,
                   const char* two, F f, RealFunction real) {
-  ternary<One, One, One, One>(rows, Effect::arithmetic, {form, modifiers, one}, f, real);
-  ternary<Two, Two, Two, Two>(rows, Effect::arithmetic, {form, modifiers, two}, Packed<F>{}, real);
+  ternary<One, One, One, One>(rows, Flow::arithmetic, {form, modifiers, one}, f, real);
+  ternary<Two, Two, Two, Two>(rows, Flow::arithmetic, {form, modifiers, two}, Packed<F>{}, real);
 }
 
 /// The real meaning under .sat.

@@ -68,31 +68,31 @@ template <class L>
 void add_common(std::vector<Row>& rows) {
   using V = typename L::value;
   const char* type = suffix<L>();
-  const Effect bits = Effect::bits;
-  binary<L, L, L>(rows, bits, {"add", type}, [](V a, V b) {
+  const Flow integer = Flow::integer;
+  binary<L, L, L>(rows, integer, {"add", type}, [](V a, V b) {
     return static_cast<V>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   });
-  binary<L, L, L>(rows, bits, {"sub", type}, [](V a, V b) {
+  binary<L, L, L>(rows, integer, {"sub", type}, [](V a, V b) {
     return static_cast<V>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
   });
-  binary<L, L, L>(rows, bits, {"mul.lo", type}, [](V a, V b) {
+  binary<L, L, L>(rows, integer, {"mul.lo", type}, [](V a, V b) {
     using W = Wrap<V>;
     return static_cast<V>(static_cast<W>(a) * static_cast<W>(b));
   });
-  binary<L, L, L>(rows, bits, {"mul.hi", type}, [](V a, V b) { return high_product<V>(a, b); });
-  ternary<L, L, L, L>(rows, bits, {"mad.lo", type}, [](V a, V b, V c) {
+  binary<L, L, L>(rows, integer, {"mul.hi", type}, [](V a, V b) { return high_product<V>(a, b); });
+  ternary<L, L, L, L>(rows, integer, {"mad.lo", type}, [](V a, V b, V c) {
     using W = Wrap<V>;
     return static_cast<V>(static_cast<W>(a) * static_cast<W>(b) + static_cast<W>(c));
   });
-  ternary<L, L, L, L>(rows, bits, {"mad.hi", type}, [](V a, V b, V c) {
+  ternary<L, L, L, L>(rows, integer, {"mad.hi", type}, [](V a, V b, V c) {
     using W = Wrap<V>;
     return static_cast<V>(static_cast<W>(high_product<V>(a, b)) + static_cast<W>(c));
   });
-  binary<L, L, L>(rows, bits, {"div", type}, [](V a, V b) { return quotient<V>(a, b); });
-  binary<L, L, L>(rows, bits, {"rem", type}, [](V a, V b) { return remainder<V>(a, b); });
-  binary<L, L, L>(rows, bits, {"min", type}, [](V a, V b) { return a < b ? a : b; });
-  binary<L, L, L>(rows, bits, {"max", type}, [](V a, V b) { return a < b ? b : a; });
-  ternary<L, L, L, L>(rows, bits, {"sad", type}, [](V a, V b, V c) {
+  binary<L, L, L>(rows, integer, {"div", type}, [](V a, V b) { return quotient<V>(a, b); });
+  binary<L, L, L>(rows, integer, {"rem", type}, [](V a, V b) { return remainder<V>(a, b); });
+  binary<L, L, L>(rows, integer, {"min", type}, [](V a, V b) { return a < b ? a : b; });
+  binary<L, L, L>(rows, integer, {"max", type}, [](V a, V b) { return a < b ? b : a; });
+  ternary<L, L, L, L>(rows, integer, {"sad", type}, [](V a, V b, V c) {
     const uint64_t difference = a < b ? static_cast<uint64_t>(b) - static_cast<uint64_t>(a)
                                       : static_cast<uint64_t>(a) - static_cast<uint64_t>(b);
     return static_cast<V>(static_cast<uint64_t>(c) + difference);
@@ -103,9 +103,9 @@ template <class L>
 void add_signed(std::vector<Row>& rows) {
   using V = typename L::value;
   using W = Wrap<V>;
-  unary<L, L>(rows, Effect::bits, {"neg", suffix<L>()},
+  unary<L, L>(rows, Flow::integer, {"neg", suffix<L>()},
               [](V a) { return static_cast<V>(W{0} - static_cast<W>(a)); });
-  unary<L, L>(rows, Effect::bits, {"abs", suffix<L>()},
+  unary<L, L>(rows, Flow::integer, {"abs", suffix<L>()},
               [](V a) { return a < 0 ? static_cast<V>(W{0} - static_cast<W>(a)) : a; });
 }
 
@@ -113,9 +113,9 @@ template <class D, class L>
 void add_widening(std::vector<Row>& rows) {
   using V = typename L::value;
   using W = typename D::value;
-  binary<D, L, L>(rows, Effect::bits, {"mul.wide", suffix<L>()},
+  binary<D, L, L>(rows, Flow::integer, {"mul.wide", suffix<L>()},
                   [](V a, V b) { return static_cast<W>(static_cast<W>(a) * static_cast<W>(b)); });
-  ternary<D, L, L, D>(rows, Effect::bits, {"mad.wide", suffix<L>()}, [](V a, V b, W c) {
+  ternary<D, L, L, D>(rows, Flow::integer, {"mad.wide", suffix<L>()}, [](V a, V b, W c) {
     using U = Wrap<W>;
     return static_cast<W>(static_cast<U>(static_cast<W>(a) * static_cast<W>(b)) + static_cast<U>(c));
   });
@@ -151,16 +151,16 @@ void add_integer_rows(std::vector<Row>& rows) {
   add_widening<S32, S16>(rows);
   add_widening<U64, U32>(rows);
   add_widening<S64, S32>(rows);
-  binary<S32, S32, S32>(rows, Effect::bits, {"add.sat.s32"},
+  binary<S32, S32, S32>(rows, Flow::integer, {"add.sat.s32"},
                         [](int32_t a, int32_t b) { return saturated(int64_t{a} + b); });
-  binary<S32, S32, S32>(rows, Effect::bits, {"sub.sat.s32"},
+  binary<S32, S32, S32>(rows, Flow::integer, {"sub.sat.s32"},
                         [](int32_t a, int32_t b) { return saturated(int64_t{a} - b); });
-  binary<U32, U32, U32>(rows, Effect::bits, {"mul24.lo.u32"},
+  binary<U32, U32, U32>(rows, Flow::integer, {"mul24.lo.u32"},
                         [](uint32_t a, uint32_t b) { return (a & 0xffffff) * (b & 0xffffff); });
-  ternary<U32, U32, U32, U32>(rows, Effect::bits, {"dp4a.u32.u32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+  ternary<U32, U32, U32, U32>(rows, Flow::integer, {"dp4a.u32.u32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return dot4<uint8_t, uint8_t>(a, b, c);
   });
-  ternary<S32, S32, S32, S32>(rows, Effect::bits, {"dp4a.s32.s32"}, [](int32_t a, int32_t b, int32_t c) {
+  ternary<S32, S32, S32, S32>(rows, Flow::integer, {"dp4a.s32.s32"}, [](int32_t a, int32_t b, int32_t c) {
     return static_cast<int32_t>(
         dot4<int8_t, int8_t>(static_cast<uint32_t>(a), static_cast<uint32_t>(b), static_cast<uint32_t>(c)));
   });

@@ -33,9 +33,9 @@ template <class D, class A>
 void add_pair(std::vector<Row>& rows) {
   using V = typename A::value;
   using W = typename D::value;
-  unary<D, A>(rows, Effect::bits, {"cvt", Range<D>::name, Range<A>::name},
+  unary<D, A>(rows, Flow::conversion, {"cvt", Range<D>::name, Range<A>::name},
               [](V a) { return static_cast<W>(a); });
-  unary<D, A>(rows, Effect::bits, {"cvt.sat", Range<D>::name, Range<A>::name},
+  unary<D, A>(rows, Flow::conversion, {"cvt.sat", Range<D>::name, Range<A>::name},
               [](V a) { return clamped<D>(a); });
 }
 
@@ -62,15 +62,15 @@ typename D::value to_integer(double x) {
 template <class D, Round mode>
 void add_to_integer(std::vector<Row>& rows, const char* rounding) {
   constexpr bool wide = sizeof(typename D::value) == 8;
-  unary<D, F32>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f32"},
+  unary<D, F32>(rows, Flow::conversion, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f32"},
                 [](float a) { return to_integer<D, wide, mode>(a); });
-  unary<D, F32>(rows, Effect::bits, {"cvt", rounding, ".ftz{,.sat}", Range<D>::name, ".f32"},
+  unary<D, F32>(rows, Flow::conversion, {"cvt", rounding, ".ftz{,.sat}", Range<D>::name, ".f32"},
                 [](float a) { return to_integer<D, wide, mode>(flushed(a)); });
-  unary<D, F64>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f64"},
+  unary<D, F64>(rows, Flow::conversion, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f64"},
                 [](double a) { return to_integer<D, true, mode>(a); });
-  unary<D, F16>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f16"},
+  unary<D, F16>(rows, Flow::conversion, {"cvt", rounding, "{,.sat}", Range<D>::name, ".f16"},
                 [](uint16_t a) { return to_integer<D, wide, mode>(widened(Half{}, a)); });
-  unary<D, BF16>(rows, Effect::bits, {"cvt", rounding, "{,.sat}", Range<D>::name, ".bf16"},
+  unary<D, BF16>(rows, Flow::conversion, {"cvt", rounding, "{,.sat}", Range<D>::name, ".bf16"},
                  [](uint16_t a) { return to_integer<D, wide, mode>(widened(Brain{}, a)); });
 }
 
@@ -91,14 +91,14 @@ double odd_double(V a) {
 template <class A, Round mode>
 void add_from_integer(std::vector<Row>& rows, const char* rounding) {
   using V = typename A::value;
-  unary<F32, A>(rows, Effect::bits, {"cvt", rounding, ".f32", Range<A>::name},
+  unary<F32, A>(rows, Flow::conversion, {"cvt", rounding, ".f32", Range<A>::name},
                 [](V a) { return narrowed<mode>(odd_double<V>(a)); });
-  unary<F16, A>(rows, Effect::bits, {"cvt", rounding, ".f16", Range<A>::name},
+  unary<F16, A>(rows, Flow::conversion, {"cvt", rounding, ".f16", Range<A>::name},
                 [](V a) { return narrowed_half<Half, mode>(odd_double<V>(a)); });
-  unary<BF16, A>(rows, Effect::bits, {"cvt", rounding, ".bf16", Range<A>::name},
+  unary<BF16, A>(rows, Flow::conversion, {"cvt", rounding, ".bf16", Range<A>::name},
                  [](V a) { return narrowed_half<Brain, mode>(odd_double<V>(a)); });
   if constexpr (mode == Round::nearest)
-    unary<F64, A>(rows, Effect::bits, {"cvt", rounding, ".f64", Range<A>::name},
+    unary<F64, A>(rows, Flow::conversion, {"cvt", rounding, ".f64", Range<A>::name},
                   [](V a) { return static_cast<double>(a); });
 }
 

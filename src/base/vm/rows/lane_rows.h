@@ -14,8 +14,8 @@ namespace assay::vm {
 /// The plain-data part of a Row that these files fill.
 struct LaneRow {
   Kind kind = Kind::lanes;
-  Effect effect = Effect::bits;
-  Status status = Status::exact;
+  Flow flow = Flow::none;
+  Status status = Status::exact();
   ptx::Type result = ptx::Type::none;
   ptx::Type sources[4] = {};
   LaneFunction lanes = nullptr;
@@ -101,13 +101,13 @@ void quaternary_lanes(void* d, const void* a, const void* b, const void* c, cons
   for (int i = 0; i < 32; ++i) D::put(d, i, F{}(A::get(a, i), B::get(b, i), C::get(c, i), E::get(e, i)));
 }
 
-/// Rows from a captureless lambda over lane values: unary<D, A>(rows, effect, {"neg.s32"}, [](int32_t a)
+/// Rows from a captureless lambda over lane values: unary<D, A>(rows, flow, {"neg.s32"}, [](int32_t a)
 /// {...}).
 template <class D, class A, class F>
-void unary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F,
+void unary(std::vector<Row>& rows, Flow flow, std::initializer_list<const char*> parts, F,
            RealFunction real = nullptr) {
   add_lane_row(rows,
-               {.effect = effect,
+               {.flow = flow,
                 .result = D::type,
                 .sources = {A::type},
                 .lanes = unary_lanes<F, D, A>,
@@ -115,10 +115,10 @@ void unary(std::vector<Row>& rows, Effect effect, std::initializer_list<const ch
                parts);
 }
 template <class D, class A, class B, class F>
-void binary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F,
+void binary(std::vector<Row>& rows, Flow flow, std::initializer_list<const char*> parts, F,
             RealFunction real = nullptr) {
   add_lane_row(rows,
-               {.effect = effect,
+               {.flow = flow,
                 .result = D::type,
                 .sources = {A::type, B::type},
                 .lanes = binary_lanes<F, D, A, B>,
@@ -126,10 +126,10 @@ void binary(std::vector<Row>& rows, Effect effect, std::initializer_list<const c
                parts);
 }
 template <class D, class A, class B, class C, class F>
-void ternary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F,
+void ternary(std::vector<Row>& rows, Flow flow, std::initializer_list<const char*> parts, F,
              RealFunction real = nullptr) {
   add_lane_row(rows,
-               {.effect = effect,
+               {.flow = flow,
                 .result = D::type,
                 .sources = {A::type, B::type, C::type},
                 .lanes = ternary_lanes<F, D, A, B, C>,
@@ -137,9 +137,9 @@ void ternary(std::vector<Row>& rows, Effect effect, std::initializer_list<const 
                parts);
 }
 template <class D, class A, class B, class C, class E, class F>
-void quaternary(std::vector<Row>& rows, Effect effect, std::initializer_list<const char*> parts, F) {
+void quaternary(std::vector<Row>& rows, Flow flow, std::initializer_list<const char*> parts, F) {
   add_lane_row(rows,
-               {.effect = effect,
+               {.flow = flow,
                 .result = D::type,
                 .sources = {A::type, B::type, C::type, E::type},
                 .lanes = quaternary_lanes<F, D, A, B, C, E>},

@@ -14,26 +14,26 @@ void mask_binary(void* d, const void* a, const void* b, const void*, const void*
   *static_cast<uint32_t*>(d) = F{}(*static_cast<const uint32_t*>(a), *static_cast<const uint32_t*>(b));
 }
 template <class F>
-void predicate_unary(std::vector<Row>& rows, Effect effect, const char* form, F) {
+void predicate_unary(std::vector<Row>& rows, Flow flow, const char* form, F) {
   add_lane_row(rows,
-               {.effect = effect, .result = Type::pred, .sources = {Type::pred}, .lanes = mask_unary<F>},
+               {.flow = flow, .result = Type::pred, .sources = {Type::pred}, .lanes = mask_unary<F>},
                {form});
 }
 template <class F>
 void predicate_binary(std::vector<Row>& rows, const char* form, F) {
-  add_lane_row(rows, {.result = Type::pred, .sources = {Type::pred, Type::pred}, .lanes = mask_binary<F>},
+  add_lane_row(rows, {.flow = Flow::logic, .result = Type::pred, .sources = {Type::pred, Type::pred}, .lanes = mask_binary<F>},
                {form});
 }
 
 template <class L>
 void add_logic(std::vector<Row>& rows, const char* type) {
   using V = typename L::value;
-  const Effect bits = Effect::bits;
-  binary<L, L, L>(rows, bits, {"and.b", type}, [](V a, V b) { return static_cast<V>(a & b); });
-  binary<L, L, L>(rows, bits, {"or.b", type}, [](V a, V b) { return static_cast<V>(a | b); });
-  binary<L, L, L>(rows, bits, {"xor.b", type}, [](V a, V b) { return static_cast<V>(a ^ b); });
-  unary<L, L>(rows, bits, {"not.b", type}, [](V a) { return static_cast<V>(~a); });
-  unary<L, L>(rows, bits, {"cnot.b", type}, [](V a) { return static_cast<V>(a == 0); });
+  const Flow logic = Flow::logic;
+  binary<L, L, L>(rows, logic, {"and.b", type}, [](V a, V b) { return static_cast<V>(a & b); });
+  binary<L, L, L>(rows, logic, {"or.b", type}, [](V a, V b) { return static_cast<V>(a | b); });
+  binary<L, L, L>(rows, logic, {"xor.b", type}, [](V a, V b) { return static_cast<V>(a ^ b); });
+  unary<L, L>(rows, logic, {"not.b", type}, [](V a) { return static_cast<V>(~a); });
+  unary<L, L>(rows, Flow::integer, {"cnot.b", type}, [](V a) { return static_cast<V>(a == 0); });
 }
 
 /// Shift amounts are clamped at the width.
@@ -42,12 +42,12 @@ void add_shifts(std::vector<Row>& rows, const char* width) {
   using V = typename U::value;
   using W = typename S::value;
   constexpr uint32_t n = 8 * sizeof(V);
-  binary<U, U, U32>(rows, Effect::bits, {"shl.b", width}, [](V a, uint32_t b) {
+  binary<U, U, U32>(rows, Flow::shift, {"shl.b", width}, [](V a, uint32_t b) {
     return b >= n ? V{0} : static_cast<V>(static_cast<uint64_t>(a) << (b & 63));
   });
-  binary<U, U, U32>(rows, Effect::bits, {"shr.{b,u}", width},
+  binary<U, U, U32>(rows, Flow::shift, {"shr.{b,u}", width},
                     [](V a, uint32_t b) { return b >= n ? V{0} : static_cast<V>(a >> (b & (n - 1))); });
-  binary<S, S, U32>(rows, Effect::bits, {"shr.s", width},
+  binary<S, S, U32>(rows, Flow::shift, {"shr.s", width},
                     [](W a, uint32_t b) { return static_cast<W>(a >> (b >= n ? n - 1 : b)); });
 }
 
@@ -124,78 +124,78 @@ uint32_t highest_bit(V a) {
 template <class L>
 void add_select(std::vector<Row>& rows, const char* forms) {
   using V = typename L::value;
-  ternary<L, L, L, Pred>(rows, Effect::select, {"selp.", forms}, [](V a, V b, bool p) { return p ? a : b; });
+  ternary<L, L, L, Pred>(rows, Flow::select, {"selp.", forms}, [](V a, V b, bool p) { return p ? a : b; });
 }
 
 template <class L>
 void add_move(std::vector<Row>& rows, const char* forms) {
-  unary<L, L>(rows, Effect::move, {"mov.", forms}, [](typename L::value a) { return a; });
+  unary<L, L>(rows, Flow::copy, {"mov.", forms}, [](typename L::value a) { return a; });
 }
 
 void add_funnel_shifts(std::vector<Row>& rows) {
-  const Effect bits = Effect::bits;
-  ternary<B32, B32, B32, U32>(rows, bits, {"shf.l.wrap.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+  const Flow permute = Flow::permute;
+  ternary<B32, B32, B32, U32>(rows, permute, {"shf.l.wrap.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return static_cast<uint32_t>((((static_cast<uint64_t>(b) << 32) | a) << (c & 31)) >> 32);
   });
-  ternary<B32, B32, B32, U32>(rows, bits, {"shf.l.clamp.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+  ternary<B32, B32, B32, U32>(rows, permute, {"shf.l.clamp.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return static_cast<uint32_t>((((static_cast<uint64_t>(b) << 32) | a) << (c < 32 ? c : 32)) >> 32);
   });
-  ternary<B32, B32, B32, U32>(rows, bits, {"shf.r.wrap.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+  ternary<B32, B32, B32, U32>(rows, permute, {"shf.r.wrap.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return static_cast<uint32_t>(((static_cast<uint64_t>(b) << 32) | a) >> (c & 31));
   });
-  ternary<B32, B32, B32, U32>(rows, bits, {"shf.r.clamp.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+  ternary<B32, B32, B32, U32>(rows, permute, {"shf.r.clamp.b32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return static_cast<uint32_t>(((static_cast<uint64_t>(b) << 32) | a) >> (c < 32 ? c : 32));
   });
 }
 
 void add_bit_fields(std::vector<Row>& rows) {
-  const Effect bits = Effect::bits;
-  ternary<U32, U32, U32, U32>(rows, bits, {"bfe.u32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+  const Flow permute = Flow::permute, integer = Flow::integer;
+  ternary<U32, U32, U32, U32>(rows, permute, {"bfe.u32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return field<uint32_t, false>(a, b, c);
   });
-  ternary<S32, U32, U32, U32>(rows, bits, {"bfe.s32"}, [](uint32_t a, uint32_t b, uint32_t c) {
+  ternary<S32, U32, U32, U32>(rows, permute, {"bfe.s32"}, [](uint32_t a, uint32_t b, uint32_t c) {
     return static_cast<int32_t>(field<uint32_t, true>(a, b, c));
   });
-  ternary<U64, U64, U32, U32>(rows, bits, {"bfe.u64"}, [](uint64_t a, uint32_t b, uint32_t c) {
+  ternary<U64, U64, U32, U32>(rows, permute, {"bfe.u64"}, [](uint64_t a, uint32_t b, uint32_t c) {
     return field<uint64_t, false>(a, b, c);
   });
-  ternary<S64, U64, U32, U32>(rows, bits, {"bfe.s64"}, [](uint64_t a, uint32_t b, uint32_t c) {
+  ternary<S64, U64, U32, U32>(rows, permute, {"bfe.s64"}, [](uint64_t a, uint32_t b, uint32_t c) {
     return static_cast<int64_t>(field<uint64_t, true>(a, b, c));
   });
   quaternary<B32, B32, B32, U32, U32>(
-      rows, bits, {"bfi.b32"},
+      rows, permute, {"bfi.b32"},
       [](uint32_t a, uint32_t b, uint32_t c, uint32_t d) { return inserted<uint32_t>(a, b, c, d); });
   quaternary<B64, B64, B64, U32, U32>(
-      rows, bits, {"bfi.b64"},
+      rows, permute, {"bfi.b64"},
       [](uint64_t a, uint64_t b, uint32_t c, uint32_t d) { return inserted<uint64_t>(a, b, c, d); });
-  ternary<B32, B32, B32, B32>(rows, bits, {"prmt.b32"},
+  ternary<B32, B32, B32, B32>(rows, permute, {"prmt.b32"},
                               [](uint32_t a, uint32_t b, uint32_t c) { return permuted(a, b, c); });
   quaternary<B32, B32, B32, B32, U32>(
-      rows, bits, {"lop3.b32"},
+      rows, Flow::logic, {"lop3.b32"},
       [](uint32_t a, uint32_t b, uint32_t c, uint32_t t) { return three_way_logic(a, b, c, t); });
-  unary<U32, B32>(rows, bits, {"popc.b32"},
+  unary<U32, B32>(rows, integer, {"popc.b32"},
                   [](uint32_t a) { return static_cast<uint32_t>(__builtin_popcount(a)); });
-  unary<U32, B64>(rows, bits, {"popc.b64"},
+  unary<U32, B64>(rows, integer, {"popc.b64"},
                   [](uint64_t a) { return static_cast<uint32_t>(__builtin_popcountll(a)); });
-  unary<U32, B32>(rows, bits, {"clz.b32"},
+  unary<U32, B32>(rows, integer, {"clz.b32"},
                   [](uint32_t a) { return a ? static_cast<uint32_t>(__builtin_clz(a)) : 32u; });
-  unary<U32, B64>(rows, bits, {"clz.b64"},
+  unary<U32, B64>(rows, integer, {"clz.b64"},
                   [](uint64_t a) { return a ? static_cast<uint32_t>(__builtin_clzll(a)) : 64u; });
-  unary<U32, U32>(rows, bits, {"bfind.u32"}, [](uint32_t a) { return highest_bit<uint32_t>(a); });
-  unary<U32, S32>(rows, bits, {"bfind.s32"},
+  unary<U32, U32>(rows, integer, {"bfind.u32"}, [](uint32_t a) { return highest_bit<uint32_t>(a); });
+  unary<U32, S32>(rows, integer, {"bfind.s32"},
                   [](int32_t a) { return highest_bit<uint32_t>(static_cast<uint32_t>(a < 0 ? ~a : a)); });
-  unary<U32, U64>(rows, bits, {"bfind.u64"}, [](uint64_t a) { return highest_bit<uint64_t>(a); });
-  unary<U32, S64>(rows, bits, {"bfind.s64"},
+  unary<U32, U64>(rows, integer, {"bfind.u64"}, [](uint64_t a) { return highest_bit<uint64_t>(a); });
+  unary<U32, S64>(rows, integer, {"bfind.s64"},
                   [](int64_t a) { return highest_bit<uint64_t>(static_cast<uint64_t>(a < 0 ? ~a : a)); });
-  unary<U32, U32>(rows, bits, {"bfind.shiftamt.u32"},
+  unary<U32, U32>(rows, integer, {"bfind.shiftamt.u32"},
                   [](uint32_t a) { return a ? 31u - highest_bit<uint32_t>(a) : ~0u; });
-  unary<B32, B32>(rows, bits, {"brev.b32"}, [](uint32_t a) {
+  unary<B32, B32>(rows, permute, {"brev.b32"}, [](uint32_t a) {
     a = ((a >> 1) & 0x55555555u) | ((a & 0x55555555u) << 1);
     a = ((a >> 2) & 0x33333333u) | ((a & 0x33333333u) << 2);
     a = ((a >> 4) & 0x0f0f0f0fu) | ((a & 0x0f0f0f0fu) << 4);
     return __builtin_bswap32(a);
   });
-  unary<B64, B64>(rows, bits, {"brev.b64"}, [](uint64_t a) {
+  unary<B64, B64>(rows, permute, {"brev.b64"}, [](uint64_t a) {
     a = ((a >> 1) & 0x5555555555555555u) | ((a & 0x5555555555555555u) << 1);
     a = ((a >> 2) & 0x3333333333333333u) | ((a & 0x3333333333333333u) << 2);
     a = ((a >> 4) & 0x0f0f0f0f0f0f0f0fu) | ((a & 0x0f0f0f0f0f0f0f0fu) << 4);
@@ -212,8 +212,8 @@ void add_logic_rows(std::vector<Row>& rows) {
   predicate_binary(rows, "and.pred", [](uint32_t a, uint32_t b) { return a & b; });
   predicate_binary(rows, "or.pred", [](uint32_t a, uint32_t b) { return a | b; });
   predicate_binary(rows, "xor.pred", [](uint32_t a, uint32_t b) { return a ^ b; });
-  predicate_unary(rows, Effect::bits, "not.pred", [](uint32_t a) { return ~a; });
-  predicate_unary(rows, Effect::move, "mov.pred", [](uint32_t a) { return a; });
+  predicate_unary(rows, Flow::logic, "not.pred", [](uint32_t a) { return ~a; });
+  predicate_unary(rows, Flow::copy, "mov.pred", [](uint32_t a) { return a; });
   add_shifts<U16, S16>(rows, "16");
   add_shifts<U32, S32>(rows, "32");
   add_shifts<U64, S64>(rows, "64");
@@ -228,9 +228,9 @@ void add_logic_rows(std::vector<Row>& rows) {
   add_move<B32>(rows, "{b32,u32,s32,f16x2,bf16x2}");
   add_move<F32Bits>(rows, "f32");
   add_move<B64>(rows, "{b64,u64,s64,f64}");
-  ternary<B32, B32, B32, S32>(rows, Effect::bits, {"slct.{b32,u32,s32,f32}.s32"},
+  ternary<B32, B32, B32, S32>(rows, Flow::select, {"slct.{b32,u32,s32,f32}.s32"},
                               [](uint32_t a, uint32_t b, int32_t c) { return c >= 0 ? a : b; });
-  ternary<B64, B64, B64, S32>(rows, Effect::bits, {"slct.{b64,u64,s64,f64}.s32"},
+  ternary<B64, B64, B64, S32>(rows, Flow::select, {"slct.{b64,u64,s64,f64}.s32"},
                               [](uint64_t a, uint64_t b, int32_t c) { return c >= 0 ? a : b; });
 }
 

@@ -87,7 +87,7 @@ void decode_matrix(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   std::vector<Slot> slots;
   append_fragment(decoder, instruction, instruction.operands[registers], matrices, Type::b32, registers == 0,
                   slots);
-  decoder.set_slots(op, slots);
+  decoder.set_slots(op, slots, registers == 0 ? slots.size() : 0);
   op.type = Type::b16;
   op.d_cell = Cell::none;
 }
@@ -110,12 +110,14 @@ void decode_move_matrix(Decoder& decoder, const ptx::Instruction& instruction, O
 void add_matrix_memory_rows(std::vector<Row>& rows) {
   // The number of matrices stands behind the shape in the specification; assemblers take both orders.
   const std::string shapes = "{m8n8.x1,m8n8.x2,m8n8.x4,x1.m8n8,x2.m8n8,x4.m8n8}{,.trans}{,.shared}.b16";
-  add_matrix_row(rows, "ldmatrix.sync.aligned." + shapes, Effect::load_matrix, Status::exact, Type::b32,
-                 load_matrix, decode_load_matrix);
-  add_matrix_row(rows, "stmatrix.sync.aligned." + shapes, Effect::store_matrix, Status::exact, Type::none,
-                 store_matrix, decode_store_matrix);
-  add_matrix_row(rows, "movmatrix.sync.aligned.m8n8.trans.b16", Effect::move_matrix, Status::exact, Type::b32,
-                 move_matrix, decode_move_matrix);
+  add_warp_row(rows, "ldmatrix.sync.aligned." + shapes,
+               {.flow = Flow::load_matrix, .result = Type::b32, .operands = {Role::write, Role::load_from}},
+               load_matrix, decode_load_matrix);
+  add_warp_row(rows, "stmatrix.sync.aligned." + shapes,
+               {.flow = Flow::store_matrix, .operands = {Role::store_to, Role::read}}, store_matrix,
+               decode_store_matrix);
+  add_warp_row(rows, "movmatrix.sync.aligned.m8n8.trans.b16", {.flow = Flow::move_matrix, .result = Type::b32},
+               move_matrix, decode_move_matrix);
 }
 
 }  // namespace assay::vm

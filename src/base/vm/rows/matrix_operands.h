@@ -18,7 +18,5 @@ void append_fragment(Decoder&, const ptx::Instruction&, const ptx::Operand& frag
 /// D = A B + C of fragments in registers, Op::slots in the order D, A, B, C, as MatrixForm of Op::immediate
 /// says.
 WarpFunction multiply_fragments_function();
-void add_matrix_row(std::vector<Row>&, std::string pattern, Effect, Status, ptx::Type result, WarpFunction,
-                    void (*decode)(Decoder&, const ptx::Instruction&, Op&));
 
 }  // namespace assay::vm

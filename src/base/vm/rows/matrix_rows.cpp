@@ -103,7 +103,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   for (size_t i = 0; i < 4; ++i)
     append_fragment(decoder, instruction, instruction.operands[i], counts[i],
                     form.a == Element::f64 ? Type::f64 : Type::b32, i == 0, slots);
-  decoder.set_slots(op, slots);
+  decoder.set_slots(op, slots, static_cast<size_t>(form.sum_registers()));
   op.d_cell = Cell::none;
 }
 
@@ -130,34 +130,21 @@ WarpFunction multiply_fragments_function() {
   return multiply_fragments;
 }
 
-void add_matrix_row(std::vector<Row>& rows, std::string pattern, Effect effect, Status status, Type result,
-                    WarpFunction function, void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
-  Row made;
-  made.pattern = std::move(pattern);
-  made.kind = Kind::warp;
-  made.effect = effect;
-  made.status = status;
-  made.result = result;
-  made.warp = function;
-  made.decode = decode;
-  rows.push_back(std::move(made));
-}
-
 void add_matrix_rows(std::vector<Row>& rows) {
   const auto add = [&](const char* form, Status status, Type result) {
-    add_matrix_row(rows, std::string("mma.sync.aligned.") + form, Effect::matrix, status, result,
-                   multiply_fragments, decode_multiply);
+    add_warp_row(rows, std::string("mma.sync.aligned.") + form,
+                 {.flow = Flow::matrix, .status = status, .result = result}, multiply_fragments, decode_multiply);
   };
-  const Status measured = Status::measured_sm90;
+  const Status measured = Status::measured_on(90), exact = Status::exact();
   add("m16n8k{8,16}.row.col.f32.bf16.bf16.f32", measured, Type::f32);
   add("m16n8k{8,16}.row.col.f32.f16.f16.f32", measured, Type::f32);
   add("m16n8k{8,16}.row.col.f16.f16.f16.f16", measured, Type::f16x2);
   add("m16n8k{4,8}.row.col.f32.tf32.tf32.f32", measured, Type::f32);
   add("m16n8k{16,32}.row.col.f32.{e4m3,e5m2}.{e4m3,e5m2}.f32", measured, Type::f32);
   add("m16n8k{16,32}.row.col.f16.{e4m3,e5m2}.{e4m3,e5m2}.f16", measured, Type::f16x2);
-  add("{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64", Status::exact, Type::f64);
-  add("{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", Status::exact, Type::s32);
-  add("{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", Status::exact, Type::s32);
+  add("{m8n8k4,m16n8k4,m16n8k8,m16n8k16}.row.col.f64.f64.f64.f64", exact, Type::f64);
+  add("{m8n8k16,m16n8k16,m16n8k32}.row.col{,.satfinite}.s32.{s8,u8}.{s8,u8}.s32", exact, Type::s32);
+  add("{m8n8k32,m16n8k32,m16n8k64}.row.col{,.satfinite}.s32.{s4,u4}.{s4,u4}.s32", exact, Type::s32);
 }
 
 }  // namespace assay::vm

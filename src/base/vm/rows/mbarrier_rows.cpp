@@ -153,15 +153,16 @@ void decode_pending_count(Decoder& decoder, const ptx::Instruction& instruction,
 }  // namespace
 
 void add_mbarrier_rows(std::vector<Row>& rows) {
-  const auto add = [&](const char* form, WarpFunction function,
-                       void (*decoding)(Decoder&, const ptx::Instruction&, Op&)) {
-    add_matrix_row(rows, std::string("mbarrier.") + form, Effect::control, Status::exact, Type::none,
-                   function, decoding);
+  const auto add = [&](const char* form, Step step, std::vector<Role> operands) {
+    add_warp_row(rows, std::string("mbarrier.") + form,
+                 {.operands = std::move(operands), .asynchronous = {Completion::mbarrier, step}}, act, decode);
   };
-  add("{init,inval,expect_tx,complete_tx}{,.shared}.b64", act, decode);
-  add("{arrive,arrive_drop}{,.noComplete,.expect_tx}{,.shared}.b64", act, decode);
-  add("{test_wait,try_wait}{,.parity}{,.shared}.b64", act, decode);
-  add("pending_count.b64", pending_count, decode_pending_count);
+  add("{init,inval}{,.shared}.b64", Step::none, {Role::store_to, Role::read});
+  add("{expect_tx,complete_tx}{,.shared}.b64", Step::arrive, {Role::modify_at, Role::read});
+  add("{arrive,arrive_drop}{,.noComplete,.expect_tx}{,.shared}.b64", Step::arrive,
+      {Role::write_any, Role::modify_at, Role::read});
+  add("{test_wait,try_wait}{,.parity}{,.shared}.b64", Step::wait, {Role::write, Role::load_from, Role::read});
+  add_warp_row(rows, "mbarrier.pending_count.b64", {.flow = Flow::integer}, pending_count, decode_pending_count);
 }
 
 }  // namespace assay::vm

@@ -25,10 +25,6 @@ Space space_named(const std::string& word) {
   return Space::none;
 }
 
-bool is_signed(Type type) {
-  return type == Type::s8 || type == Type::s16 || type == Type::s32;
-}
-
 /// Loads an element of T into cells of C: signed types are sign-extended to the register, others
 /// zero-extended.
 template <class T, class C>
@@ -137,7 +133,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
     }
     if (cell == Cell::wide) op.immediate |= uint64_t{1} << i;
   }
-  decoder.set_slots(op, slots);
+  decoder.set_slots(op, slots, is_load ? slots.size() : 0);
   op.d_cell = Cell::none;
 }
 
@@ -204,28 +200,17 @@ void decode_nothing(Decoder&, const ptx::Instruction&, Op& op) {
   op.kind = Kind::nothing;
 }
 
-Row row(std::string pattern, Effect effect, WarpFunction function,
-        void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
-  Row made;
-  made.pattern = std::move(pattern);
-  made.kind = Kind::warp;
-  made.effect = effect;
-  made.warp = function;
-  made.decode = decode;
-  return made;
-}
-
 }  // namespace
 
 void add_memory_rows(std::vector<Row>& rows) {
-  rows.push_back(row(std::string("{ld,ldu}{,.global,.shared,.const,.local,.param}{,.v2,.v4,.v8}.") + types,
-                     Effect::load, load, decode_load));
-  rows.push_back(row(std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types, Effect::store,
-                     store, decode_store));
-  rows.push_back(row("cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", Effect::bits, convert_address,
-                     decode_convert_address));
-  rows.push_back(row("isspacep.{global,shared,local}", Effect::bits, is_space, decode_is_space));
-  rows.push_back(row("prefetch{,.global,.local}.{L1,L2}", Effect::control, nullptr, decode_nothing));
+  add_warp_row(rows, std::string("{ld,ldu}{,.global,.shared,.const,.local,.param}{,.v2,.v4,.v8}.") + types,
+               {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load, decode_load);
+  add_warp_row(rows, std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types,
+               {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
+  add_warp_row(rows, "cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", {.flow = Flow::address},
+               convert_address, decode_convert_address);
+  add_warp_row(rows, "isspacep.{global,shared,local}", {.flow = Flow::comparison}, is_space, decode_is_space);
+  add_warp_row(rows, "prefetch{,.global,.local}.{L1,L2}", {.operands = {Role::read}}, nullptr, decode_nothing);
 }
 
 }  // namespace assay::vm

@@ -36,7 +36,7 @@ void decode_packed(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   if (op.d2 == no_slot) decoder.fail(instruction, "needs two predicates, p|q");
   if (op.boolean != BooleanOp::none && op.s[2] == op.d2)
     decoder.fail(instruction, "the predicate it combines with must not be its second result");
-  std::string scalar = canonical_form(instruction.opcode);
+  std::string scalar = ptx::canonical_form(instruction.opcode);
   scalar.resize(scalar.size() - 2);  // f16x2 -> f16
   Op high = op;
   high.row = op.row = find_row(scalar);
@@ -48,15 +48,11 @@ void decode_packed(Decoder& decoder, const ptx::Instruction& instruction, Op& op
 }
 
 void add(std::vector<Row>& rows, const char* modifiers, Type type) {
-  Row made;
-  made.pattern = std::string("setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}{,.and,.or,.xor}") +
-                 modifiers + "." + std::string(ptx::name_of(type));
-  made.kind = Kind::compare;
-  made.effect = Effect::bits;
-  made.result = Type::pred;
-  made.sources = {type, type};
-  made.decode = decode_packed;
-  rows.push_back(made);
+  add_warp_row(rows,
+               std::string("setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}{,.and,.or,.xor}") + modifiers +
+                   "." + std::string(ptx::name_of(type)),
+               {.flow = Flow::comparison, .result = Type::pred, .sources = {type, type}}, nullptr, decode_packed)
+      .kind = Kind::compare;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct Positive {
 
 template <class V, class Op>
 void add_pair(std::vector<Row>& rows, const char* form, Op) {
-  binary<B32, B32, B32>(rows, Effect::bits, {form}, Pairwise<V, Op>{});
+  binary<B32, B32, B32>(rows, Flow::integer, {form}, Pairwise<V, Op>{});
 }
 
 /// dp4a and dp2a with signed or unsigned parts; `shift` selects the half of b that dp2a reads.
@@ -47,7 +47,7 @@ struct Dot {
 };
 template <class F>
 void add_dot(std::vector<Row>& rows, const char* form, F f) {
-  ternary<B32, B32, B32, B32>(rows, Effect::bits, {form}, f);
+  ternary<B32, B32, B32, B32>(rows, Flow::integer, {form}, f);
 }
 
 uint32_t byte_difference(uint32_t a, uint32_t b, int i) {
@@ -65,8 +65,8 @@ void add_packed_integer_rows(std::vector<Row>& rows) {
   add_pair<int16_t>(rows, "max.s16x2", Most{});
   add_pair<int16_t>(rows, "{min.relu.s16x2,min.s16x2.relu}", Positive<Least>{});
   add_pair<int16_t>(rows, "{max.relu.s16x2,max.s16x2.relu}", Positive<Most>{});
-  binary<S32, S32, S32>(rows, Effect::bits, {"{min.relu.s32,min.s32.relu}"}, Positive<Least>{});
-  binary<S32, S32, S32>(rows, Effect::bits, {"{max.relu.s32,max.s32.relu}"}, Positive<Most>{});
+  binary<S32, S32, S32>(rows, Flow::integer, {"{min.relu.s32,min.s32.relu}"}, Positive<Least>{});
+  binary<S32, S32, S32>(rows, Flow::integer, {"{max.relu.s32,max.s32.relu}"}, Positive<Most>{});
   add_dot(rows, "dp4a.s32.u32", Dot<int8_t, uint8_t, 4, 0>{});
   add_dot(rows, "dp4a.u32.s32", Dot<uint8_t, int8_t, 4, 0>{});
   add_dot(rows, "dp2a.lo.u32.u32", Dot<uint16_t, uint8_t, 2, 0>{});
@@ -78,13 +78,13 @@ void add_packed_integer_rows(std::vector<Row>& rows) {
   add_dot(rows, "dp2a.hi.s32.u32", Dot<int16_t, uint8_t, 2, 16>{});
   add_dot(rows, "dp2a.hi.s32.s32", Dot<int16_t, int8_t, 2, 16>{});
   // The third operand fills bytes that a mask leaves out; without a mask there is none.
-  ternary<B32, B32, B32, B32>(rows, Effect::bits, {"vabsdiff4.u32.u32.u32"},
+  ternary<B32, B32, B32, B32>(rows, Flow::integer, {"vabsdiff4.u32.u32.u32"},
                               [](uint32_t a, uint32_t b, uint32_t) {
                                 uint32_t result = 0;
                                 for (int i = 0; i < 4; ++i) result |= byte_difference(a, b, i) << (8 * i);
                                 return result;
                               });
-  ternary<B32, B32, B32, B32>(rows, Effect::bits, {"vabsdiff4.u32.u32.u32.add"},
+  ternary<B32, B32, B32, B32>(rows, Flow::integer, {"vabsdiff4.u32.u32.u32.add"},
                               [](uint32_t a, uint32_t b, uint32_t c) {
                                 for (int i = 0; i < 4; ++i) c += byte_difference(a, b, i);
                                 return c;

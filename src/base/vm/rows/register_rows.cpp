@@ -76,7 +76,7 @@ void decode_unpack(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   op.d_cell = Cell::none;
   std::vector<Slot> slots;
   for (const Operand& each : elements) slots.push_back(decoder.destination(each, element));
-  decoder.set_slots(op, slots);
+  decoder.set_slots(op, slots, slots.size());
 }
 
 /// add.cc, addc{.cc}, sub.cc, subc{.cc}: bit 0 of Op::immediate reads the carry, bit 1 writes it, bit 2
@@ -121,7 +121,7 @@ void decode_carry(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
   const std::vector<std::string> words = decoder.parts(instruction);
   op.type = *ptx::type_named(words.back());
   op.immediate = (words[0].back() == 'c' ? 1 : 0) |
-                 (instruction.opcode.find(".cc") != std::string::npos ? 2 : 0) |
+                 (instruction.form.carry_out ? 2 : 0) |
                  (words[0].starts_with("sub") ? 4 : 0);
   const size_t sources = words[0].starts_with("mad") ? 3 : 2;
   decoder.expect_operands(instruction, 1 + sources, 1 + sources);
@@ -140,35 +140,24 @@ void decode_policy(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   op.d_cell = Cell::wide;
 }
 
-void add(std::vector<Row>& rows, std::string pattern, Effect effect, WarpFunction function,
-         void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
-  Row made;
-  made.pattern = std::move(pattern);
-  made.kind = Kind::warp;
-  made.effect = effect;
-  made.warp = function;
-  made.decode = decode;
-  rows.push_back(std::move(made));
-}
-
 }  // namespace
 
 void add_register_rows(std::vector<Row>& rows) {
-  add(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} pack", Effect::move, pack, decode_pack);
-  add(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} unpack", Effect::move, unpack, decode_unpack);
-  add(rows, "{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u32,s32}", Effect::bits, carry_add<uint32_t>,
-      decode_carry);
-  add(rows, "{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u64,s64}", Effect::bits, carry_add<uint64_t>,
-      decode_carry);
-  add(rows, "{mad.lo.cc,madc.lo,madc.lo.cc}.{u32,s32}", Effect::bits, carry_multiply<uint32_t, false>,
-      decode_carry);
-  add(rows, "{mad.hi.cc,madc.hi,madc.hi.cc}.u32", Effect::bits, carry_multiply<uint32_t, true>, decode_carry);
-  add(rows, "{mad.lo.cc,madc.lo,madc.lo.cc}.{u64,s64}", Effect::bits, carry_multiply<uint64_t, false>,
-      decode_carry);
-  add(rows, "{mad.hi.cc,madc.hi,madc.hi.cc}.u64", Effect::bits, carry_multiply<uint64_t, true>, decode_carry);
-  add(rows,
+  add_warp_row(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} pack", {.flow = Flow::pack}, pack, decode_pack);
+  add_warp_row(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} unpack", {.flow = Flow::unpack}, unpack, decode_unpack);
+  const auto add = [&](const char* pattern, WarpFunction function) {
+    add_warp_row(rows, pattern, {.flow = Flow::integer}, function, decode_carry);
+  };
+  add("{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u32,s32}", carry_add<uint32_t>);
+  add("{add.cc,addc,addc.cc,sub.cc,subc,subc.cc}.{u64,s64}", carry_add<uint64_t>);
+  add("{mad.lo.cc,madc.lo,madc.lo.cc}.{u32,s32}", carry_multiply<uint32_t, false>);
+  add("{mad.hi.cc,madc.hi,madc.hi.cc}.u32", carry_multiply<uint32_t, true>);
+  add("{mad.lo.cc,madc.lo,madc.lo.cc}.{u64,s64}", carry_multiply<uint64_t, false>);
+  add("{mad.hi.cc,madc.hi,madc.hi.cc}.u64", carry_multiply<uint64_t, true>);
+  add_warp_row(
+      rows,
       "createpolicy.fractional.{L2::evict_first,L2::evict_last,L2::evict_normal,L2::evict_unchanged}.b64",
-      Effect::bits, zero, decode_policy);
+      {.flow = Flow::integer}, zero, decode_policy);
 }
 
 }  // namespace assay::vm

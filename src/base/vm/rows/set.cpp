@@ -44,7 +44,7 @@ auto value_of(typename A::value x) {
 template <Test test, bool ftz, class D, class A>
 void add_one(std::vector<Row>& rows, std::initializer_list<const char*> form) {
   using V = typename A::value;
-  binary<D, A, A>(rows, Effect::bits, form, [](V a, V b) {
+  binary<D, A, A>(rows, Flow::comparison, form, [](V a, V b) {
     using R = typename D::value;
     constexpr R yes = D::type == Type::f32    ? static_cast<R>(0x3f800000u)
                       : D::type == Type::f16  ? static_cast<R>(0x3c00u)
@@ -57,7 +57,7 @@ void add_one(std::vector<Row>& rows, std::initializer_list<const char*> form) {
 /// Both halves of packed operands: `yes` of each half is Yes.
 template <Test test, bool ftz, class D, class Two, class One, uint32_t yes>
 void add_packed(std::vector<Row>& rows, std::initializer_list<const char*> form) {
-  binary<D, Two, Two>(rows, Effect::bits, form, [](uint32_t a, uint32_t b) {
+  binary<D, Two, Two>(rows, Flow::comparison, form, [](uint32_t a, uint32_t b) {
     uint32_t result = 0;
     for (int shift = 0; shift < 32; shift += 16)
       if (holds<test>(value_of<One, ftz>(static_cast<uint16_t>(a >> shift)),

@@ -2,11 +2,14 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
+
+class Decoder;
 
 void add_memory_rows(std::vector<Row>&);
 void add_atomic_rows(std::vector<Row>&);
@@ -20,6 +23,10 @@ void add_wmma_rows(std::vector<Row>&);
 void add_packed_compare_rows(std::vector<Row>&);
 void add_register_rows(std::vector<Row>&);
 void add_control_rows(std::vector<Row>&);
+
+using DecodeFunction = void (*)(Decoder&, const ptx::Instruction&, Op&);
+/// Appends a row that the engine runs as Kind::warp.
+Row& add_warp_row(std::vector<Row>&, std::string pattern, Meaning, WarpFunction, DecodeFunction);
 
 /// f(lane) for each lane of the mask, ascending.
 template <class F>

@@ -173,7 +173,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   op.third_negated = scale.negated;
   scale.negated = false;
   op.s[2] = decoder.source(scale, Type::pred);
-  decoder.set_slots(op, slots);
+  decoder.set_slots(op, slots, static_cast<size_t>(form.sum_registers()));
   op.d_cell = Cell::none;
 }
 
@@ -215,25 +215,30 @@ std::string columns(bool integers) {
 
 void add_wgmma_rows(std::vector<Row>& rows) {
   const auto add = [&](const std::string& form, Status status, Type result) {
-    add_matrix_row(rows, "wgmma.mma_async.sync.aligned." + form, Effect::matrix, status, result,
-                   multiply_async, decode_multiply);
+    add_warp_row(rows, "wgmma.mma_async.sync.aligned." + form,
+                 {.flow = Flow::matrix,
+                  .status = status,
+                  .result = result,
+                  .operands = {Role::update, Role::read},
+                  .asynchronous = {Completion::wgmma_group, Step::issue, Proxy::async}},
+                 multiply_async, decode_multiply);
   };
-  const Status measured = Status::measured_sm90;
+  const Status measured = Status::measured_on(90);
   const std::string floats = columns(false);
   add(floats + "k16.f32.{f16.f16,bf16.bf16}", measured, Type::f32);
   add(floats + "k16.f16.f16.f16", measured, Type::f16x2);
   add(floats + "k8.f32.tf32.tf32", measured, Type::f32);
   add(floats + "k32.f32.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f32);
   add(floats + "k32.f16.{e4m3,e5m2}.{e4m3,e5m2}", measured, Type::f16x2);
-  add(columns(true) + "k32.s32.{s8,u8}.{s8,u8}{,.satfinite}", Status::exact, Type::s32);
-  const auto control = [&](const char* name, WarpFunction function,
-                           void (*decode)(Decoder&, const ptx::Instruction&, Op&)) {
-    add_matrix_row(rows, std::string("wgmma.") + name + ".sync.aligned", Effect::control, Status::exact,
-                   Type::none, function, decode);
+  add(columns(true) + "k32.s32.{s8,u8}.{s8,u8}{,.satfinite}", Status::exact(), Type::s32);
+  const auto control = [&](const char* name, Step step, WarpFunction function, DecodeFunction decode) {
+    add_warp_row(rows, std::string("wgmma.") + name + ".sync.aligned",
+                 {.operands = {Role::none}, .asynchronous = {Completion::wgmma_group, step, Proxy::async}}, function,
+                 decode);
   };
-  control("fence", fence, decode_plain);
-  control("commit_group", commit, decode_plain);
-  control("wait_group", wait, decode_wait);
+  control("fence", Step::fence, fence, decode_plain);
+  control("commit_group", Step::commit, commit, decode_plain);
+  control("wait_group", Step::wait, wait, decode_wait);
 }
 
 }  // namespace assay::vm

@@ -24,11 +24,11 @@ using ptx::Space;
 using ptx::Type;
 
 /// Which matrix of D = A B + C, as the machine computes it.
-enum class Role : uint8_t { a, b, sum };
+enum class Matrix : uint8_t { a, b, sum };
 
 /// One register of a fragment in memory; Op::offset2 of the ops that a load or store becomes.
 struct Part {
-  Role role;
+  Matrix matrix;
   uint8_t rows;  ///< of the form: 8, 16 or 32
   uint8_t tiles;
   uint8_t per;      ///< elements per register
@@ -40,7 +40,7 @@ struct Part {
 static_assert(sizeof(Part) == 8);
 
 FragmentPlace place_of(const Part& part, int lane) {
-  if (part.role == Role::a) {
+  if (part.matrix == Matrix::a) {
     const int lines = part.rows == 8 ? 8 : 16;
     // Registers of a block of 16 rows; 8-bit elements have k = 16, as 16-bit ones.
     const int per_block = part.rows == 8 ? 1 : part.per == 4 ? 2 : 4;
@@ -48,7 +48,7 @@ FragmentPlace place_of(const Part& part, int lane) {
     at.row += 16 * (part.reg / per_block);
     return at;
   }
-  if (part.role == Role::b) {
+  if (part.matrix == Matrix::b) {
     const int per_tile = part.per == 4 || part.rows == 8 ? 1 : 2;
     FragmentPlace at = b_place(part.per, part.reg % per_tile, lane, part.element);
     at.column += 8 * (part.reg / per_tile);
@@ -126,7 +126,7 @@ Op access_of(const Op& op, const char* row, const Part& part, int bytes, Decoder
   made.offset2 = std::bit_cast<int64_t>(part);
   made.immediate = bytes == 8 ? 1 : 0;  // as ld and st: the first register is wide
   if (bytes == 8) made.d_cell = Cell::wide;
-  decoder.set_slots(made, {slot});
+  decoder.set_slots(made, {slot}, made.row->flow == Flow::load ? 1 : 0);
   return made;
 }
 
@@ -144,7 +144,7 @@ void append_apart(std::vector<Op>& ops, const Op& op, Part part, bool load, Slot
   (load ? pack.d : pack.s[0]) = slot;
   pack.d_cell = load ? Cell::word : Cell::none;
   pack.source_count = load ? 0 : 1;
-  decoder.set_slots(pack, pieces);
+  decoder.set_slots(pack, pieces, load ? 0 : pieces.size());
   if (!load) ops.push_back(pack);
   for (int i = 0; i < part.per; ++i) {
     part.element = static_cast<uint8_t>(i);
@@ -164,12 +164,12 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   const Element element = *element_named(words.back());
   const bool is_a = words[2] == "a", is_b = words[2] == "b";
   // Of D^T = B^T A^T the machine's A is the text's B.
-  const Role role = !is_a && !is_b ? Role::sum : is_a != form.transposed ? Role::a : Role::b;
+  const Matrix matrix = !is_a && !is_b ? Matrix::sum : is_a != form.transposed ? Matrix::a : Matrix::b;
   form.a = form.b = form.sum = element;
-  const int used = role == Role::a   ? form.a_registers()
-                   : role == Role::b ? form.b_registers()
+  const int used = matrix == Matrix::a   ? form.a_registers()
+                   : matrix == Matrix::b ? form.b_registers()
                                      : form.sum_registers();
-  const int written = element == Element::f16 && role != Role::sum ? 8 : used;
+  const int written = element == Element::f16 && matrix != Matrix::sum ? 8 : used;
   const ElementFormat& format = format_of(element);
   op.space = words[7] == "shared" ? Space::shared : words[7] == "global" ? Space::global : Space::generic;
   const Operand &registers = instruction.operands[load ? 0 : 1],
@@ -189,7 +189,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   std::vector<Slot> slots;
   append_fragment(decoder, instruction, registers, written, element == Element::f64 ? Type::f64 : Type::b32,
                   load, slots);
-  Part part{role,
+  Part part{matrix,
             form.rows,
             form.tiles,
             static_cast<uint8_t>(format.bits >= 32 ? 1 : 32 / format.bits),
@@ -198,7 +198,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
             row_major != form.transposed,
             static_cast<uint8_t>(format.bits / 8)};
   // The elements of a register are neighbours in a row of A, in a column of B, in a row of the sum.
-  const bool together = part.per == 1 || part.row_major == (role != Role::b);
+  const bool together = part.per == 1 || part.row_major == (matrix != Matrix::b);
   std::vector<Op> ops;
   for (int r = 0; r < (load ? written : used); ++r) {
     part.reg = static_cast<uint8_t>(r % used);
@@ -239,7 +239,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
   append(a, form.a_registers());
   append(b, form.b_registers());
   append_fragment(decoder, instruction, instruction.operands[3], form.sum_registers(), type, false, slots);
-  decoder.set_slots(op, slots);
+  decoder.set_slots(op, slots, static_cast<size_t>(form.sum_registers()));
   op.d_cell = Cell::none;
 }
 
@@ -248,8 +248,12 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
 void add_wmma_rows(std::vector<Row>& rows) {
   const auto access = [&](const std::string& form) {
     const bool load = form.starts_with("load");
-    add_matrix_row(rows, "wmma." + form, load ? Effect::load : Effect::store, Status::exact, Type::none,
-                   load ? load_part : store_part, decode_access);
+    if (load)
+      add_warp_row(rows, "wmma." + form, {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}},
+                   load_part, decode_access);
+    else
+      add_warp_row(rows, "wmma." + form, {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store_part,
+                   decode_access);
   };
   const std::string shapes = ".sync.aligned.{row,col}.{m16n16k16,m8n32k16,m32n8k16}{,.shared,.global}.",
                     tf32 = ".sync.aligned.{row,col}.m16n16k8{,.shared,.global}.",
@@ -267,14 +271,15 @@ void add_wmma_rows(std::vector<Row>& rows) {
   access("load register");
   access("store register");
   const auto multiply = [&](const std::string& form, Status status, Type result) {
-    add_matrix_row(rows, "wmma.mma.sync.aligned.{row,col}.{row,col}." + form, Effect::matrix, status, result,
-                   multiply_fragments_function(), decode_multiply);
+    add_warp_row(rows, "wmma.mma.sync.aligned.{row,col}.{row,col}." + form,
+                 {.flow = Flow::matrix, .status = status, .result = result}, multiply_fragments_function(),
+                 decode_multiply);
   };
-  multiply("{m16n16k16,m8n32k16,m32n8k16}.{f16.f16,f32.f32}", Status::measured_sm90, Type::f32);
-  multiply("{m16n16k16,m8n32k16,m32n8k16}.f32.bf16.bf16.f32", Status::measured_sm90, Type::f32);
-  multiply("m16n16k8.f32.tf32.tf32.f32", Status::measured_sm90, Type::f32);
-  multiply("m8n8k4.f64.f64.f64.f64", Status::exact, Type::f64);
-  multiply("{m16n16k16,m8n32k16,m32n8k16}.s32.{s8.s8,u8.u8}.s32{,.satfinite}", Status::exact, Type::s32);
+  multiply("{m16n16k16,m8n32k16,m32n8k16}.{f16.f16,f32.f32}", Status::measured_on(90), Type::f32);
+  multiply("{m16n16k16,m8n32k16,m32n8k16}.f32.bf16.bf16.f32", Status::measured_on(90), Type::f32);
+  multiply("m16n16k8.f32.tf32.tf32.f32", Status::measured_on(90), Type::f32);
+  multiply("m8n8k4.f64.f64.f64.f64", Status::exact(), Type::f64);
+  multiply("{m16n16k16,m8n32k16,m32n8k16}.s32.{s8.s8,u8.u8}.s32{,.satfinite}", Status::exact(), Type::s32);
 }
 
 }  // namespace assay::vm
