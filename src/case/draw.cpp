@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "src/case/draw_on_demand.h"
 #include "src/case/resolved_case.h"
 #include "src/case/unit_rows.h"
 #include "src/base/numerics/bad_input.h"
@@ -133,10 +134,7 @@ class DrawnSource : public TensorSource {
 
 Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const std::vector<Place>& tokens) {
   Tensor tensor = argument.shape;
-  if (!r.case_.blocks.empty() && tensor.bytes() > kLargestHeld) {
-    tensor.source = std::make_shared<DrawnSource>(argument, r);
-    return tensor;
-  }
+  if (!r.case_.blocks.empty() && tensor.bytes() > kLargestHeld) return draw_on_demand(argument, r);
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
   const Elements elements(argument.spec, r);
   fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t channels) {
@@ -146,6 +144,12 @@ Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const
 }
 
 }  // namespace
+
+Tensor draw_on_demand(const SizedArgument& argument, const ResolvedCase& r) {
+  Tensor tensor = argument.shape;
+  tensor.source = std::make_shared<DrawnSource>(argument, r);
+  return tensor;
+}
 
 TensorMap draw_inputs(const ResolvedCase& r) {
   const Case& c = r.case_;
