@@ -55,7 +55,7 @@ void print_by_line(const Console& console, const MutationRun& run, MutantOutcome
 }  // namespace
 
 bool has_score(const MutationRun& run) {
-  return count_of(run, kKilled) + count_of(run, kSurvived) > 0;
+  return count_of(run, MutantOutcome::killed) + count_of(run, MutantOutcome::survived) > 0;
 }
 
 void print_mutation_run(const Console& console, const MutationRun& run, bool details) {
