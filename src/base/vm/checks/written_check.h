@@ -29,8 +29,9 @@ enum ByteState : uint8_t {
   derived = 2,  ///< what was stored came of something never written
 };
 
-class WrittenCheck {
+class WrittenCheck : public PlainTrace {
  public:
+  static constexpr unsigned hooks = hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
   /// `strict`: a trap at the first read of anything never written. `partial`: only some blocks run, so that
   /// what the others would have written is no fault.
   WrittenCheck(CheckLog& log, bool strict, bool partial) : log_(log), strict_(strict), partial_(partial) {}
@@ -107,8 +108,8 @@ class WrittenCheck {
     Lanes carry = 0;
   };
 
-  static Facts facts_of(const Code&, const Op&);
-  static Route route_of(const Code&, const Op&);
+  static Facts facts_of(const Op&, const Signature&);
+  static Route route_of(const Op&, const Signature&);
   /// States that a register has: bytes, or one of a predicate.
   static int count_of(Cell cell) { return cell == Cell::mask ? 1 : static_cast<int>(bytes_of(cell)); }
   const Facts& facts(const Op& op) const { return facts_[static_cast<size_t>(&op - code_->ops.data())]; }
