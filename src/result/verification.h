@@ -54,6 +54,8 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<SourceLocation> entry;
   std::optional<bool> known;  ///< an earlier run found it too; absent where no baseline was given
 };
+std::string identity_of(const Verification&);  // identity.h
+
 template <typename Io>
 void fields(Io& io, Verification& x) {
   io.type("finding");

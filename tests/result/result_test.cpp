@@ -84,7 +84,7 @@ Verification full() {
                   NAN,
                   {1, 0, 0},
                   {33, 0, 0},
-                  {{"", "", 0x7fc00000, -1, "input", "g[5]"}}}};
+                  {{"", "", 0x7fc00000, -1, OperandSource::input, "g[5]"}}}};
   v.slice = slice;
   v.diagnosis = {{"mask-after-exponential", "the mask multiplies", 0.9, {"exponent 130.2 > 128"}}};
   v.exponents = {{where, "ex2.approx.ftz.f32", -1e4, 130.2, uint64_t{1} << 60, 3}};
