@@ -305,7 +305,7 @@ class Fuzzer {
 
   void note_rerun(const TrialReport& report) {
     const Verification& v = report.verification;
-    const std::string now = v.cause.empty() ? v.verdict : v.cause;
+    const std::string now = v.cause.empty() ? std::string(name_of(v.verdict)) : v.cause;
     run_.reruns.push_back({report.trial.kernel->name, token_of(report.trial.case_),
                            report.too_large            ? "not enough memory"
                            : report.rejected.empty() ? now

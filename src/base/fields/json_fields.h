@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -40,6 +41,7 @@ struct JsonWriter {
   void or_null(const char* name, T& field, const char* = "") {
     object[name] = field.empty() ? nlohmann::json(nullptr) : json_of(field);
   }
+  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) { (*this)(name, text); }
   template <typename Make>
   void made(const char* name, const Make& make, const char* = "") {
     auto value = make();
@@ -81,6 +83,7 @@ struct JsonReader {
     field = T{};
     if (object.is_object() && object.contains(name) && !object[name].is_null()) (*this)(name, field);
   }
+  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) { (*this)(name, text); }
   template <typename Make>
   void made(const char*, const Make&, const char* = "") {}
   template <typename Make>

@@ -31,6 +31,10 @@ struct SchemaWriter {
   void or_null(const char* field, T&, const char* about = "") {
     property(field, or_null_of(schema_of<T>(definitions)), about);
   }
+  void one_of(const char* field, std::string&, std::initializer_list<const char*> names) {
+    property(field, {{"enum", std::vector<std::string>(names.begin(), names.end())}}, "");
+    required.push_back(field);
+  }
   template <typename Make>
   void made(const char* field, const Make&, const char* about = "") {
     property(field, schema_of<std::invoke_result_t<Make>>(definitions), about);
@@ -88,7 +92,9 @@ SchemaJson SchemaWriter::schema_of(SchemaJson& definitions) {
     }
     return schema;
   } else if constexpr (kIsMap<T>) {
-    return {{"type", "object"}, {"additionalProperties", schema_of<typename T::mapped_type>(definitions)}};
+    return {{"type", "object"},
+            {"properties", SchemaJson::object()},
+            {"additionalProperties", schema_of<typename T::mapped_type>(definitions)}};
   } else if constexpr (kIsOptional<T>) {
     return or_null_of(schema_of<typename T::value_type>(definitions));
   } else {

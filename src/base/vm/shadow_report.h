@@ -92,7 +92,7 @@ template <typename Io>
 void fields(Io& io, ShadowEdge& x) {
   ASSAY_FIELD(where);
   ASSAY_FIELD(instruction);
-  ASSAY_FIELD(quantity);
+  io.one_of("quantity", x.quantity, {"argument", "result"});
   ASSAY_FIELD(format);
   ASSAY_FIELD(extreme);
   ASSAY_FIELD(limit);
