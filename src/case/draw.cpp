@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 
+#include "src/case/draw_on_demand.h"
 #include "src/case/resolved_case.h"
 #include "src/case/unit_rows.h"
 #include "src/base/numerics/bad_input.h"
@@ -131,12 +132,15 @@ class DrawnSource : public TensorSource {
   std::vector<Place> tokens_;
 };
 
-Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const std::vector<Place>& tokens) {
+Tensor drawn_on_demand(const SizedArgument& argument, const ResolvedCase& r) {
   Tensor tensor = argument.shape;
-  if (!r.case_.blocks.empty() && tensor.bytes() > kLargestHeld) {
-    tensor.source = std::make_shared<DrawnSource>(argument, r);
-    return tensor;
-  }
+  tensor.source = std::make_shared<DrawnSource>(argument, r);
+  return tensor;
+}
+
+Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const std::vector<Place>& tokens) {
+  if (!r.case_.blocks.empty() && argument.shape.bytes() > kLargestHeld) return drawn_on_demand(argument, r);
+  Tensor tensor = argument.shape;
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
   const Elements elements(argument.spec, r);
   fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t channels) {
@@ -146,6 +150,10 @@ Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const
 }
 
 }  // namespace
+
+Tensor draw_on_demand(const ArgumentSpec& spec, const Case& c, const Operator& op) {
+  return drawn_on_demand(sized(spec, c), resolve_unchecked(c, op));
+}
 
 TensorMap draw_inputs(const ResolvedCase& r) {
   const Case& c = r.case_;

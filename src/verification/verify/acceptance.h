@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/claim.h"
+#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 
@@ -12,8 +13,13 @@ namespace assay {
 ResolvedCase accepted(const Case&, const Kernel&);
 void require_accepted(const Case&, const Kernel&, const Operator&);
 
-/// Throws BadInput where the case would need more memory than this machine, or the control group it runs in,
-/// has.
+/// A case of which nothing is wrong but that it does not fit here.
+struct NotEnoughMemory : BadInput {
+  using BadInput::BadInput;
+};
+
+/// Throws NotEnoughMemory where the case would need more memory than this machine, the control group it runs in,
+/// or the process's limit of addresses has.
 void require_memory(const ResolvedCase&);
 
 /// Inputs outside the operator's domain (reference/domain.h), or log decays beyond the kernel's own limits.
