@@ -105,14 +105,6 @@ void validate_values(const ResolvedCase& r) {
   require(c.overrides.empty(), "values exact: single elements cannot be changed, sums would round");
 }
 
-SizedArgument sized(const ArgumentSpec& spec, const Case& c, const Sizes& sizes) {
-  SizedArgument argument{.spec = spec};
-  argument.shape.name = spec.name;
-  argument.shape.dtype = dtype_of(c, spec);
-  for (const auto axis : spec.axes) argument.shape.axes.push_back({std::string(axis), sizes.of(axis)});
-  return argument;
-}
-
 }  // namespace
 
 Sizes sizes_of(const Case& c) {
@@ -168,6 +160,15 @@ double scale_of(const Case& c, const Operator& op) {
   return std::ldexp(1.0, exponent - 1);  // the power of two at or below the default
 }
 
+SizedArgument sized(const ArgumentSpec& spec, const Case& c) {
+  const Sizes sizes = sizes_of(c);
+  SizedArgument argument{.spec = spec};
+  argument.shape.name = spec.name;
+  argument.shape.dtype = dtype_of(c, spec);
+  for (const auto axis : spec.axes) argument.shape.axes.push_back({std::string(axis), sizes.of(axis)});
+  return argument;
+}
+
 int64_t usual_slots(const Operator& op) {
   return has_axis(op, "M") ? 64 : 0;
 }
@@ -186,8 +187,8 @@ ResolvedCase resolve_unchecked(const Case& c, const Operator& op) {
   r.direction = direction_of(c.direction);
   for (const std::string& text : c.overrides) r.overrides.push_back(parse_override(text));
   for (const ArgumentSpec& spec : inputs_of(c, op))
-    if (is_present(c, spec)) r.inputs.push_back(sized(spec, c, r.sizes));
-  for (const ArgumentSpec& spec : outputs_of(c, op)) r.outputs.push_back(sized(spec, c, r.sizes));
+    if (is_present(c, spec)) r.inputs.push_back(sized(spec, c));
+  for (const ArgumentSpec& spec : outputs_of(c, op)) r.outputs.push_back(sized(spec, c));
   return r;
 }
 

@@ -45,6 +45,9 @@ ResolvedCase resolve(const Case&, const Operator&);
 /// Only looked up: throws for a name that is none, and asks nothing of sizes and layouts, which stay out.
 ResolvedCase resolve_unchecked(const Case&, const Operator&);
 
+/// An argument as the case shapes it, whether it is there or not.
+SizedArgument sized(const ArgumentSpec&, const Case&);
+
 /// Slots of a case that asks for none: 64; 0 where the operator has no such axis.
 int64_t usual_slots(const Operator&);
 

@@ -82,5 +82,38 @@ TEST_F(CudaEngineOnFakeDriver, AViewIsReadWhereItsFirstElementLies) {
   EXPECT_TRUE(std::isnan(z.value(2))) << "the gap behind the first element";
 }
 
+TEST_F(CudaEngineOnFakeDriver, BuffersMayShareBytesAndBeReadAndWritten) {
+  CudaEngine engine;
+  Program program = small_program();
+  program.outputs = {{"x", Dtype::fp32, {{"T", 2}}}, {"y", Dtype::fp32, {{"T", 3}}}};
+  program.aliases = {{"x", "w", 16}, {"y", "w", 12}};  // y[1] is x[0]
+  program.launches = {launch("add", "x", "y")};
+  const Outcome outcome = engine.run(program, small_inputs(), false);
+  ASSERT_FALSE(outcome.trap) << outcome.trap->message;
+  EXPECT_EQ(outcome.outputs.at("y").bits(0), 0xffffffffu);
+  for (int64_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(outcome.outputs.at("x").value(i), static_cast<double>(i) + 1.5);
+    EXPECT_EQ(outcome.outputs.at("y").value(i + 1), static_cast<double>(i) + 1.5);
+  }
+  EXPECT_TRUE(outcome.changed_inputs.empty()) << "x is said to be written";
+  EXPECT_EQ(ask<int>("fake_allocations"), 0);
+}
+
+TEST_F(CudaEngineOnFakeDriver, ADriverWithoutTensorMapsIsNamed) {
+  CudaEngine engine;
+  Program program = small_program();
+  program.modules[0].ptx = std::make_shared<const std::string>(
+      std::string(kPtx) + ".visible .entry tiles(.param .align 64 .b8 map[128]) { ret; }\n");
+  const TileMap map{.element = TileMap::Element::f32, .sizes = {2}, .strides = {}, .box = {2}, .steps = {1}};
+  program.launches = {launch("tiles", "x", "y")};
+  program.launches[0].arguments = {Argument::of(PointerArgument{"x"}, map)};
+  try {
+    engine.run(program, small_inputs(), false);
+    ADD_FAILURE() << "encoded";
+  } catch (const BadInput& error) {
+    EXPECT_STREQ(error.what(), "tiles: the NVIDIA driver encodes no tensor maps; one for CUDA 12 or newer is needed");
+  }
+}
+
 }  // namespace
 }  // namespace assay
