@@ -52,7 +52,7 @@ void print_lines(const Console& console, const ShadowReport& shadow) {
 ShadowEdge edge_of_range(const ExponentRange& range) {
   const ptx::Type result =
       range.instruction.find(".f16") == std::string::npos ? ptx::Type::f32 : ptx::Type::f16;
-  return vm::describe_edge(vm::edge_of(range.instruction, result), {range.min, range.max});
+  return vm::describe_edge(vm::edge_of(ptx::form_of(range.instruction), result), {range.min, range.max});
 }
 
 /// Of a run too long for shadows: the exponentials nearest to overflow.
