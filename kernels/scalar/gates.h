@@ -15,8 +15,8 @@ struct ScalarGates {
   PointerArgument gradients;
 };
 
-/// Of the inputs g, else g_gamma; else the fixed decays of the operator's heads, or none. Adds to the plan what
-/// makes them: a constant, or a launch that reads g_gamma.
+/// Of the inputs g, else g_gamma; else the fixed decays of the operator's heads, or none. Adds to the plan
+/// what makes them: a constant, or a launch that reads g_gamma.
 ScalarGates add_scalar_gates(Plan&, const Member&, const Case&, const Operator&, const TensorMap& inputs);
 
 /// After the launches that write ScalarGates::gradients: dg_gamma, where the plan has such an output.

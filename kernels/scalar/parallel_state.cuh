@@ -18,13 +18,8 @@ __device__ __forceinline__ void parallel_state(const typename Format::Bits* k, c
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
   const int K = shape.key_channels, V = shape.value_channels;
-  const int key_blocks = (K + 63) / 64, value_blocks = (V + 31) / 32;
-  int block = int(blockIdx.x);
-  const int value_begin = block % value_blocks * 32;
-  block /= value_blocks;
-  const int key_begin = block % key_blocks * 64;
-  block /= key_blocks;
-  const int head = block % shape.heads, sequence = block / shape.heads;
+  const ScanBlock<32> block(shape);
+  const int value_begin = block.value, key_begin = block.key, head = block.head, sequence = block.sequence;
   const i64 first = sequences[3 * i64(sequence)], tokens = sequences[3 * i64(sequence) + 1];
   const i64 state_base = (i64(sequence) * shape.heads + head) * K;
   const int count = int((tokens + 63) / 64);

@@ -207,6 +207,59 @@ struct BlockProducts {
   }
 };
 
+// A segment's tokens in shared memory, one row of each of these.
+template <int capacity>
+struct RowSegment {
+  const float (*queries)[Columns<capacity>::rows], (*keys)[Columns<capacity>::rows];
+  const float (*values)[capacity], (*cotangents)[capacity];
+};
+
+// One row's S over a segment, first token first; `before`: S before each token, where it is remembered.
+template <int capacity, class Decays>
+__device__ __forceinline__ void step_states(const RowSegment<capacity>& x, const Decays& decays, int row,
+                                            int lane, bool remember, float (&S)[Columns<capacity>::per_lane],
+                                            float (&before)[segment][Columns<capacity>::per_lane]) {
+  using Lanes = Columns<capacity>;
+#pragma unroll
+  for (int step = 0; step < segment; ++step) {
+    const float k_t = x.keys[step][row], e_t = decays.at(step);
+    float v_t[Lanes::per_lane];
+    Lanes::load(x.values[step], lane, v_t);
+#pragma unroll
+    for (int i = 0; i < Lanes::per_lane; ++i) {
+      if (remember) before[step][i] = S[i];
+      S[i] = fused(e_t, S[i], k_t * v_t[i]);
+    }
+  }
+}
+
+// One row's G over a segment's `live` tokens, last token first. The lane's part of the sums over its columns:
+// G_t v_t and, of learned gates, <S_{t-1}, G_t>.
+template <bool learned, int capacity, class Decays>
+__device__ __forceinline__ void step_back(const RowSegment<capacity>& x, const Decays& decays, int row,
+                                          int lane, int live, float scale,
+                                          const float (&before)[segment][Columns<capacity>::per_lane],
+                                          float (&G)[Columns<capacity>::per_lane], float (&dk_sum)[segment],
+                                          float (&product)[segment]) {
+  using Lanes = Columns<capacity>;
+#pragma unroll
+  for (int step = segment - 1; step >= 0; --step) {
+    // Tokens that are not there add -0, which leaves also a G of -0 as it is.
+    const float q_t = x.queries[step][row] * (step < live ? scale : -0.0f), e_t = decays.at(step, live);
+    float v_t[Lanes::per_lane], do_t[Lanes::per_lane];
+    Lanes::load(x.values[step], lane, v_t);
+    Lanes::load(x.cotangents[step], lane, do_t);
+    dk_sum[step] = product[step] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < Lanes::per_lane; ++i) {
+      G[i] = fused(q_t, do_t[i], G[i]);
+      dk_sum[step] = fused(v_t[i], G[i], dk_sum[step]);
+      if constexpr (learned) product[step] = fused(before[step][i], G[i], product[step]);
+      G[i] = e_t * G[i];
+    }
+  }
+}
+
 // products, of learned gates: [token][H][key blocks].
 template <class Format, class Gate, int capacity>
 __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, const typename Format::Bits* k,
@@ -220,11 +273,11 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], values[segment][capacity],
       cotangents[segment][capacity], warp_products[segment][4];
+  const RowSegment<capacity> x{queries, keys, values, cotangents};
   __shared__ float kept_rows[segments - 1][per_lane][128];
   KeptStates<per_lane> kept{kept_rows};
   const BlockProducts<lanes> block_products{warp_products};
-  const int key_blocks = blocks_of(K, rows);
-  const Place place(sequences, heads, key_blocks, rows);
+  const Place place(sequences, heads, blocks_of(K, rows), rows);
   const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
@@ -250,20 +303,6 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
     next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
   float S[per_lane], before[segment][per_lane];
-  const auto step_states = [&](bool remember) {
-#pragma unroll
-    for (int step = 0; step < segment; ++step) {
-      const float k_t = keys[step][row], e_t = decays.at(step);
-      float v_t[per_lane];
-      Lanes::load(values[step], lane, v_t);
-#pragma unroll
-      for (int i = 0; i < per_lane; ++i) {
-        if (remember) before[step][i] = S[i];
-        S[i] = fused(e_t, S[i], k_t * v_t[i]);
-      }
-    }
-  };
-
 #pragma unroll 1
   for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0; chunk_begin -= chunk) {
     const int live_segments = live_segments_of(place.tokens - chunk_begin);
@@ -279,7 +318,7 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
         next_k.write(keys), decays.write(), next_v.write(values);
         __syncthreads();
         if (at + 2 < live_segments) read(chunk_begin + (at + 1) * segment, segment, false);
-        step_states(false);
+        step_states(x, decays, row, lane, false, S, before);
         kept.keep(at + 1, S);
         __syncthreads();
       }
@@ -300,26 +339,11 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
 #pragma unroll
           for (int i = 0; i < per_lane; ++i) S[i] = start[i];
         }
-        step_states(true);
+        step_states(x, decays, row, lane, true, S, before);
       }
-      const int live = tokens_of_segment(place.tokens - begin);
       float dk_sum[segment], product[segment];
-#pragma unroll
-      for (int step = segment - 1; step >= 0; --step) {
-        // Tokens that are not there add -0, which leaves also a G of -0 as it is.
-        const float q_t = queries[step][row] * (step < live ? scale : -0.0f), e_t = decays.at(step, live);
-        float v_t[per_lane], do_t[per_lane];
-        Lanes::load(values[step], lane, v_t);
-        Lanes::load(cotangents[step], lane, do_t);
-        dk_sum[step] = product[step] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < per_lane; ++i) {
-          G[i] = fused(q_t, do_t[i], G[i]);
-          dk_sum[step] = fused(v_t[i], G[i], dk_sum[step]);
-          if constexpr (is_learned<Gate>) product[step] = fused(before[step][i], G[i], product[step]);
-          G[i] = e_t * G[i];
-        }
-      }
+      step_back<is_learned<Gate>>(x, decays, row, lane, tokens_of_segment(place.tokens - begin), scale,
+                                  before, G, dk_sum, product);
       const float dk_t = sum_over_lanes<lanes>(dk_sum, lane);
       const int step = lane / (lanes / 8);
       const i64 token = (place.first + begin + step) * heads + place.head;
@@ -329,7 +353,7 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
       __syncthreads();
       if constexpr (is_learned<Gate>)
         if (int(threadIdx.x) < segment && begin + int(threadIdx.x) < place.tokens)
-          products[((place.first + begin + int(threadIdx.x)) * heads + place.head) * key_blocks +
+          products[((place.first + begin + int(threadIdx.x)) * heads + place.head) * blocks_of(K, rows) +
                    place.row_begin / rows] = block_products.of_block(int(threadIdx.x));
     }
   }

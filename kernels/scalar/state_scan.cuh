@@ -94,6 +94,24 @@ struct StateTile {
   }
 };
 
+// The part of a state that a block owns: 64 key channels and `columns` value channels from these on, of one
+// sequence and head.
+template <int columns>
+struct ScanBlock {
+  int key, value, head, sequence;
+
+  __device__ explicit ScanBlock(const Shape& shape) {
+    const int key_blocks = (shape.key_channels + 63) / 64,
+              value_blocks = (shape.value_channels + columns - 1) / columns;
+    int block = int(blockIdx.x);
+    value = block % value_blocks * columns;
+    block /= value_blocks;
+    key = block % key_blocks * 64;
+    block /= key_blocks;
+    head = block % shape.heads, sequence = block / shape.heads;
+  }
+};
+
 // `States`: OperandStates or PlainStates of ../device/states.cuh, of PairedKeys.
 // final_state may be null. Backward: q, do, dfinal_state, dinitial_state for k, v, initial_state,
 // final_state.
@@ -110,14 +128,9 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
   const int K = shape.key_channels, V = shape.value_channels;
-  const int key_blocks = (K + 63) / 64, value_blocks = (V + columns - 1) / columns;
-  int block = int(blockIdx.x);
-  const int value_begin = block % value_blocks * columns;
-  block /= value_blocks;
-  const int key_begin = block % key_blocks * 64 + 16 * warp;
-  const int block_key = block % key_blocks * 64;
-  block /= key_blocks;
-  const int head = block % shape.heads, sequence = block / shape.heads;
+  const ScanBlock<columns> block(shape);
+  const int value_begin = block.value, key_begin = block.key + 16 * warp;
+  const int head = block.head, sequence = block.sequence;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1],
             slot = sequences[3 * sequence + 2];
   const i64 chunks = (tokens + 63) / 64;
@@ -133,8 +146,8 @@ __device__ __forceinline__ void state_scan(const typename Format::Bits* k, const
   const auto chunk_at = [&](i64 step) { return backward ? chunks - 1 - step : step; };
   const i64 start = (first + 64 * chunk_at(0)) * shape.heads + head,
             row = (backward ? i64(-64) : i64(64)) * shape.heads;  // of tokens and heads, from chunk to chunk
-  TileStream<typename Stage::KeyTile, 128> keys(k + start * K + block_key, i64(shape.heads) * K, row * K,
-                                                K - block_key, shape.vector);
+  TileStream<typename Stage::KeyTile, 128> keys(k + start * K + block.key, i64(shape.heads) * K, row * K,
+                                                K - block.key, shape.vector);
   TileStream<typename Stage::ValueTile, 128> values(v + start * V + value_begin, i64(shape.heads) * V,
                                                     row * V, V - value_begin, shape.vector);
   const int last_rows = int(tokens - 64 * (chunks - 1));
