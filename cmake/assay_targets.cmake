@@ -1,10 +1,27 @@
 # One static library per folder, sources listed explicitly; one test program per folder.
+# UNITY n: n sources are compiled at a time, since most of what each costs are the headers that all of them include.
+# Then names in unnamed namespaces are shared; ALONE names the sources that are left out. ASSAY_UNITY=OFF (presets debug
+# and sanitize) compiles each source by itself.
+# OPTIMISE -O1: sources that run for milliseconds, and take longer to compile than to run.
+option(ASSAY_UNITY "Compile several sources at a time where that is much faster" ON)
+function(assay_build_options name)
+  cmake_parse_arguments(A "" "UNITY;OPTIMISE" "ALONE" ${ARGN})
+  if(A_UNITY AND ASSAY_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${A_UNITY})
+    set_source_files_properties(${A_ALONE} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+  if(A_OPTIMISE)
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:${A_OPTIMISE}>)
+  endif()
+endfunction()
+
 function(assay_library name)
-  cmake_parse_arguments(A "" "" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(A "" "UNITY;OPTIMISE" "SOURCES;LIBRARIES;ALONE" ${ARGN})
   if(A_SOURCES)
     add_library(${name} STATIC ${A_SOURCES})
     target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
     target_link_libraries(${name} PUBLIC ${A_LIBRARIES})
+    assay_build_options(${name} UNITY "${A_UNITY}" OPTIMISE "${A_OPTIMISE}" ALONE ${A_ALONE})
   else()
     add_library(${name} INTERFACE)
     target_include_directories(${name} INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})

@@ -83,9 +83,8 @@ class Fuzzer {
 
   FuzzRun run() {
     listener_.started(kernels_, options_, run_.backend);
-    const int jobs = options_.jobs > 0 ? options_.jobs : std::max(1u, std::thread::hardware_concurrency());
     std::vector<std::thread> threads;
-    for (int i = 0; i < jobs; ++i) {
+    for (int i = 0; i < jobs_; ++i) {
       try {
         threads.emplace_back([this] { work(); });
       } catch (const std::system_error&) {  // the system's limit of threads
@@ -101,6 +100,10 @@ class Fuzzer {
 
  private:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  /// Of the time budget: compiling kernels, which each thread does for the case that it runs, does not count.
+  double seconds_fuzzing() const {
+    return seconds() - (seconds_compiling() - compiled_before_s_) / static_cast<double>(jobs_);
+  }
   bool timed() const { return options_.cases == 0; }
 
   /// What was found before something failed is not given up for it; our own faults are not hidden by it.
@@ -169,7 +172,7 @@ class Fuzzer {
   }
 
   bool interrupted() const { return options_.interrupted && *options_.interrupted != 0; }
-  bool over() const { return interrupted() || (timed() && seconds() >= options_.time_s); }
+  bool over() const { return interrupted() || (timed() && seconds_fuzzing() >= options_.time_s); }
   bool finished() const { return !timed() && ready_.empty() && made_ == wanted(); }
   int64_t wanted() const { return options_.cases + known_cases_; }
 
@@ -362,7 +365,7 @@ class Fuzzer {
     const Shrunk shrunk =
         shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
                [&](const Case& candidate) {
-                 if (interrupted() || (timed() && seconds() > options_.time_s + kGrace_s))
+                 if (interrupted() || (timed() && seconds_fuzzing() > options_.time_s + kGrace_s))
                    return std::optional<Verification>();
                  {
                    const std::lock_guard lock(mutex_);
@@ -405,7 +408,7 @@ class Fuzzer {
     progress.shrinking = shrinking_ + static_cast<int64_t>(to_shrink_.size());
     progress.seconds = seconds();
     progress.fraction =
-        timed() ? std::min(1.0, progress.seconds / options_.time_s)
+        timed() ? std::clamp(seconds_fuzzing() / options_.time_s, 0.0, 1.0)
                 : static_cast<double>(taken_) / static_cast<double>(std::max<int64_t>(1, wanted()));
     listener_.progress(progress);
   }
@@ -414,7 +417,11 @@ class Fuzzer {
   Backend& backend_;
   const FuzzOptions& options_;
   Listener& listener_;
+  const int jobs_ = options_.jobs > 0
+                        ? options_.jobs
+                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const Clock::time_point start_ = Clock::now();
+  const double compiled_before_s_ = seconds_compiling();
   std::optional<Database> db_;
   int64_t row_ = 0;  ///< of the run in the database
 

@@ -1,11 +1,15 @@
 #include "kernels/compile_ptx.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,6 +17,7 @@
 #include <mutex>
 #include <sstream>
 
+#include "kernels/packed_text.h"
 #include "kernels/prepare_ptx.h"
 
 namespace assay {
@@ -21,6 +26,10 @@ namespace {
 namespace fs = std::filesystem;
 
 std::atomic<int64_t> compiling_ns = 0;
+thread_local int64_t compiling_here_ns = 0;
+
+std::mutex listener_mutex;
+std::function<void(const std::string&, bool)> listener;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -28,41 +37,60 @@ std::string environment(const char* name) {
 }
 
 constexpr const char* flags = "-ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo";
-constexpr const char* cache_version = "6";  // another one where prepare_ptx changes what it writes
+constexpr const char* cache_version = "7";  // another one where prepare_ptx changes what it writes
 
+/// The compiler of the build comes before others: it was seen to work, and the program's own modules are its.
 fs::path find_nvcc() {
   if (const std::string given = environment("ASSAY_NVCC"); !given.empty()) return given;
-  std::vector<fs::path> folders;
+  std::vector<fs::path> places = {ASSAY_BUILD_NVCC};
   std::istringstream path(environment("PATH"));
-  for (std::string folder; std::getline(path, folder, ':');) folders.emplace_back(folder);
-  folders.emplace_back("/usr/local/cuda/bin");
-  for (const fs::path& folder : folders)
-    if (std::error_code error; fs::is_regular_file(folder / "nvcc", error)) return folder / "nvcc";
-  if (std::error_code error; fs::is_regular_file(ASSAY_BUILD_NVCC, error)) return ASSAY_BUILD_NVCC;
-  throw CannotCompile(
-      "compiling a kernel with a defect needs nvcc: set ASSAY_NVCC, add nvcc to PATH, or install the CUDA "
-      "toolkit");
-}
-
-fs::path cache_folder() {
-  if (const std::string given = environment("ASSAY_CACHE"); !given.empty()) return given;
-  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
-    return fs::path(cache) / "assay";
-  if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache/assay";
-  return fs::temp_directory_path() / "assay";
-}
-
-/// FNV-1a over everything the result depends on but the compiler: 128 bits in two lanes with different bases.
-std::string digest(const std::string& text) {
-  uint64_t a = 0xcbf29ce484222325, b = 0x9ae16a3b2f90404f;
-  for (const unsigned char byte : text) a = (a ^ byte) * 0x100000001b3, b = (b ^ byte) * 0x880355f21e6d1965;
-  return fmt::format("{:016x}{:016x}", a, b);
+  for (std::string folder; std::getline(path, folder, ':');) places.push_back(fs::path(folder) / "nvcc");
+  places.emplace_back("/usr/local/cuda/bin/nvcc");
+  for (const fs::path& place : places)
+    if (std::error_code error; fs::is_regular_file(place, error)) return place;
+  return {};
 }
 
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";
+}
+
+/// What nvcc --version closes with ("Build cuda_13.0.r13.0/..."); where there is no nvcc, that of the build, so
+/// that what was compiled is still found.
+const std::string& nvcc_version() {
+  static const std::string version = [] {
+    const fs::path nvcc = find_nvcc();
+    std::string text, last;
+    if (FILE* const pipe = popen((quoted(nvcc.string()) + " --version 2>/dev/null").c_str(), "r")) {
+      std::array<char, 256> part;
+      while (std::fgets(part.data(), part.size(), pipe)) text += part.data();
+      pclose(pipe);
+    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) last = line;
+    return last.empty() ? std::string(ASSAY_BUILD_NVCC_VERSION) : last;
+  }();
+  return version;
+}
+
+/// Below the build folder where the program was built, else where a user's caches are.
+fs::path cache_folder() {
+  if (const std::string given = environment("ASSAY_CACHE"); !given.empty()) return given;
+  const fs::path built = ASSAY_BUILD_CACHE;
+  if (access(built.parent_path().c_str(), W_OK) == 0) return built;
+  if (const std::string cache = environment("XDG_CACHE_HOME"); !cache.empty())
+    return fs::path(cache) / "assay";
+  if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache/assay";
+  return fs::temp_directory_path() / "assay";
+}
+
+/// FNV-1a over everything the result depends on: 128 bits in two lanes with different bases.
+std::string digest(const std::string& text) {
+  uint64_t a = 0xcbf29ce484222325, b = 0x9ae16a3b2f90404f;
+  for (const unsigned char byte : text) a = (a ^ byte) * 0x100000001b3, b = (b ^ byte) * 0x880355f21e6d1965;
+  return fmt::format("{:016x}{:016x}", a, b);
 }
 
 std::string read_file(const fs::path& path) {
@@ -112,6 +140,9 @@ void add_with_includes(const SourceTree& all, const std::string& path, SourceTre
 
 std::string compile(const SourceTree& sources, const std::string& module, const fs::path& folder) {
   const fs::path nvcc = find_nvcc();
+  if (nvcc.empty())
+    throw CannotCompile(fmt::format(
+        "compiling {} needs nvcc: set ASSAY_NVCC, add nvcc to PATH, or install the CUDA toolkit", module));
   for (const auto& [path, text] : sources) write_file(folder / path, text);
   std::string command = quoted(nvcc.string()) + ' ' + flags;
   for (const std::string& definition : module_definitions(module)) command += " -D" + quoted(definition);
@@ -119,10 +150,52 @@ std::string compile(const SourceTree& sources, const std::string& module, const 
   const fs::path raw = folder / "raw.ptx", log = folder / "log";
   command +=
       fmt::format(" {} -o {} >{} 2>&1", quoted(source.string()), quoted(raw.string()), quoted(log.string()));
-  if (std::system(command.c_str()) != 0)
+  const int status = std::system(command.c_str());
+  if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGQUIT))
+    std::raise(WTERMSIG(status));  // meant for this program, which did not hear it while the command ran
+  if (status != 0)
     throw CannotCompile(
         fmt::format("{} could not compile {}: {}", nvcc.string(), module, first_error(read_file(log))));
   return prepare_ptx(read_file(raw), folder.string());
+}
+
+/// Counts the time of its scope as compilation, waiting for another thread's included.
+class Stopwatch {
+ public:
+  Stopwatch() = default;
+  ~Stopwatch() {
+    const int64_t spent = std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
+    compiling_ns += spent;
+    compiling_here_ns += spent;
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+void tell_listener(const std::string& module, bool compiled) {
+  const std::scoped_lock lock(listener_mutex);
+  if (listener) listener(module, compiled);
+}
+
+/// The module as kept in `cache`, else compiled and kept. Two processes may compile the same one: each in a
+/// folder of its own, the result moved into place in one step. What cannot be read whole is compiled anew.
+std::shared_ptr<const std::string> kept_or_compiled(const SourceTree& sources, const std::string& module,
+                                                    const fs::path& cache, const std::string& name) {
+  const fs::path kept = cache / (name + ".ptx.z");
+  if (std::error_code error; fs::is_regular_file(kept, error))
+    if (std::optional<std::string> text = unpacked(read_file(kept)))
+      return std::make_shared<const std::string>(*std::move(text));
+  tell_listener(module, false);
+  const fs::path folder = cache / fmt::format("{}.{}", name, getpid());
+  std::string result = compile(sources, module, folder);
+  write_file(folder / "packed", packed(result));
+  fs::rename(folder / "packed", kept);
+  fs::remove_all(folder);
+  tell_listener(module, true);
+  return std::make_shared<const std::string>(std::move(result));
 }
 
 }  // namespace
@@ -145,11 +218,22 @@ std::vector<std::string> module_definitions(const std::string& module) {
     if (gates == "fixed") return std::string("FixedHeadGate");
     return gates == "head" ? std::string("HeadGate") : type(gates);
   };
-  return {"ELEMENT=" + type(element), "GATE=" + policy(gate), "WIDTHS=" + widths};
+  std::vector<std::string> definitions = {"ELEMENT=" + type(element), "WIDTHS=" + widths};
+  if (!gate.empty()) definitions.push_back("GATE=" + policy(gate));
+  return definitions;
 }
 
 double seconds_compiling() {
   return static_cast<double>(compiling_ns) * 1e-9;
+}
+
+double seconds_compiling_here() {
+  return static_cast<double>(compiling_here_ns) * 1e-9;
+}
+
+void on_compilation(std::function<void(const std::string&, bool)> said) {
+  const std::scoped_lock lock(listener_mutex);
+  listener = std::move(said);
 }
 
 std::string source_path(const std::string& module) {
@@ -164,7 +248,7 @@ SourceTree with_includes(const SourceTree& sources, const std::string& path) {
 
 std::shared_ptr<const std::string> compile_module(const SourceTree& tree, const std::string& module) {
   const SourceTree sources = with_includes(tree, source_path(module));
-  std::string key = fmt::format("{} {} {}", module, flags, cache_version);
+  std::string key = fmt::format("{} {} {} {}", module, flags, cache_version, nvcc_version());
   for (const std::string& definition : module_definitions(module)) key += ' ' + definition;
   for (const auto& [path, text] : sources) key += '\0' + path + '\0' + text;
   const std::string name = digest(key);
@@ -178,26 +262,10 @@ std::shared_ptr<const std::string> compile_module(const SourceTree& tree, const 
   std::unique_lock all(mutex);
   Compiled& compiled = modules[name];
   all.unlock();
+  const Stopwatch waiting;
   const std::scoped_lock lock(compiled.mutex);  // of this module: others compile beside it
-  std::shared_ptr<const std::string>& text = compiled.text;
-  if (text) return text;
-
-  // Two processes may compile the same module: each in its own folder, the result moved into place in one
-  // step.
-  const fs::path cached = cache_folder() / (name + ".ptx");
-  if (std::error_code error; fs::is_regular_file(cached, error)) {
-    text = std::make_shared<const std::string>(read_file(cached));
-    return text;
-  }
-  const fs::path folder = cache_folder() / fmt::format("{}.{}", name, getpid());
-  const auto start = std::chrono::steady_clock::now();
-  const std::string result = compile(sources, module, folder);
-  compiling_ns += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-  write_file(folder / "prepared.ptx", result);
-  fs::rename(folder / "prepared.ptx", cached);
-  fs::remove_all(folder);
-  text = std::make_shared<const std::string>(result);
-  return text;
+  if (!compiled.text) compiled.text = kept_or_compiled(sources, module, cache_folder(), name);
+  return compiled.text;
 }
 
 }  // namespace assay

@@ -1,5 +1,6 @@
 // Compiles kernel sources to PTX while the program runs, with the flags of the build.
 #pragma once
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -23,14 +24,21 @@ std::string source_path(const std::string& module);
 /// Those of the files that one of them is made of: itself and, transitively, what it includes.
 SourceTree with_includes(const SourceTree&, const std::string& path);
 
-/// The module ("gla/chunk.bf16.fp32") compiled from these sources; cached in memory and on disk by content.
+/// The module ("gla/chunk.bf16.fp32") compiled from these sources. Kept in memory and in a folder (ASSAY_CACHE;
+/// build/kernels where the program was built, else ~/.cache/assay) by a digest of all it is made from: sources,
+/// options, nvcc's version. Any number of threads and processes may ask at once.
 /// Throws CannotCompile where there is no nvcc or where it refuses (its first error line).
 std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module);
 
-/// Seconds that compile_module has spent compiling so far, over all threads.
+/// Seconds that compile_module has taken so far, waiting for another thread that compiles the same included: over
+/// all threads, and in the calling thread.
 double seconds_compiling();
+double seconds_compiling_here();
 
-/// -D options of a module: formats, and which widths of block it holds. kernels/CMakeLists.txt says the same.
+/// Called before a module is compiled and after it was, by one thread at a time.
+void on_compilation(std::function<void(const std::string& module, bool compiled)>);
+
+/// -D options of a module: formats, and which widths of block it holds.
 std::vector<std::string> module_definitions(const std::string& module);
 
 }  // namespace assay

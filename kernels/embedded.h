@@ -7,7 +7,8 @@ struct EmbeddedFile {
   const char* name;
   const char *begin, *end;
 };
-extern const EmbeddedFile embedded_ptx[];     ///< "gla/chunk.bf16.fp32" -> PTX
+/// "gla/chunk.bf16.fp32" -> packed PTX, or no bytes (null) where modules are compiled on demand.
+extern const EmbeddedFile embedded_ptx[];
 extern const EmbeddedFile embedded_source[];  ///< "kernels/gla/chunk.cu" -> text
 
 }  // namespace assay

@@ -1,41 +1,50 @@
 #include "kernels/module_text.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <map>
 #include <mutex>
 #include <stdexcept>
 
+#include "kernels/compile_ptx.h"
 #include "kernels/embedded.h"
+#include "kernels/packed_text.h"
 
 namespace assay {
 namespace {
 
-/// Undoes what prepare_ptx_main.cpp did.
-std::string inflated(const EmbeddedFile& file) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(file.begin);
-  uint64_t size = 0;
-  for (int i = 0; i < 8; ++i) size |= uint64_t{bytes[i]} << (8 * i);
-  std::string text(size, '\0');
-  uLongf length = size;
-  if (uncompress(reinterpret_cast<Bytef*>(text.data()), &length, bytes + 8, file.end - file.begin - 8) !=
-          Z_OK ||
-      length != size)
-    throw std::logic_error(std::string("embedded module is broken: ") + file.name);
-  return text;
+std::string text_of(const EmbeddedFile& file) {
+  std::optional<std::string> text = unpacked({file.begin, static_cast<size_t>(file.end - file.begin)});
+  if (!text) throw std::logic_error(fmt::format("embedded module {} is broken", file.name));
+  return *std::move(text);
 }
 
-/// The text by module name, inflated when first asked for.
+const SourceTree& source_tree() {
+  static const SourceTree tree = [] {
+    SourceTree result;
+    for (const SourceFile& file : embedded_sources())
+      if (!file.path.ends_with(".patch")) result.emplace_back(file.path, file.text);
+    return result;
+  }();
+  return tree;
+}
+
+/// The text by module name, inflated or compiled when first asked for.
 std::shared_ptr<const std::string> text_of(const std::string& name) {
   static std::mutex mutex;
   static std::map<std::string, std::shared_ptr<const std::string>> texts;
+  const EmbeddedFile* file = embedded_ptx;
+  while (file->name && file->name != name) ++file;
+  if (!file->name) throw std::logic_error("no module " + name);
+  {
+    const std::scoped_lock lock(mutex);
+    std::shared_ptr<const std::string>& text = texts[name];
+    if (!text && file->begin) text = std::make_shared<const std::string>(text_of(*file));
+    if (text) return text;
+  }
+  const auto text = compile_module(source_tree(), name);  // unlocked: others compile beside it
   const std::scoped_lock lock(mutex);
-  std::shared_ptr<const std::string>& text = texts[name];
-  for (const EmbeddedFile* file = embedded_ptx; !text && file->name; ++file)
-    if (file->name == name) text = std::make_shared<const std::string>(inflated(*file));
-  if (!text) throw std::logic_error("no embedded module " + name);
-  return text;
+  return texts[name] = text;
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -62,7 +63,18 @@ bool written_out() {
   return false;
 }
 
+/// On a terminal, a line that says what is being compiled, taken away again.
+void show_compilations() {
+  if (!isatty(STDERR_FILENO)) return;
+  on_compilation([count = 0](const std::string& module, bool compiled) mutable {
+    fmt::print(stderr, "\r\x1b[K");
+    if (!compiled) fmt::print(stderr, "assay: compiling kernels, {}: {}", ++count, module);
+    std::fflush(stderr);
+  });
+}
+
 int run(int argc, char** argv) {
+  show_compilations();
   CLI::App app{"assay: verifies GPU kernels numerically, on a GPU or without one.", "assay"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);

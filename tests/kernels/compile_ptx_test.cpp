@@ -1,8 +1,15 @@
 #include "kernels/compile_ptx.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "kernels/module_text.h"
 #include "src/base/numerics/bad_input.h"
@@ -20,11 +27,46 @@ class CompilePtx : public testing::Test {
   SourceTree sources;
 };
 
-TEST_F(CompilePtx, GivesTheTextOfTheBuildFromTheSameSources) {
-  for (const char* mode : {"chunk", "fused_recurrent"}) {
-    const Module built = gla_module(mode, Dtype::fp16, Dtype::bf16);
-    EXPECT_TRUE(*compile_module(sources, built.name) == *built.ptx) << built.name;
-  }
+TEST_F(CompilePtx, GivesTheTextOfOurKernelsWhereverItIsCompiled) {
+  const Module ours = gla_module("fused_recurrent", Dtype::fp16, Dtype::bf16);
+  for (auto& [path, text] : sources) text += "\n// another key: compiled once more, in another folder\n";
+  const auto again = compile_module(sources, ours.name);
+  EXPECT_NE(again, ours.ptx);
+  EXPECT_TRUE(*again == *ours.ptx);
+}
+
+TEST_F(CompilePtx, CompilesOnceForThreadsThatAskAtOnce) {
+  for (auto& [path, text] : sources) text += fmt::format("\n// {}\n", getpid());
+  std::atomic<int> compiled = 0;
+  on_compilation([&](const std::string&, bool done) { compiled += done; });
+  std::vector<std::shared_ptr<const std::string>> texts(4);
+  std::vector<std::thread> threads;
+  for (auto& text : texts)
+    threads.emplace_back([&] { text = compile_module(sources, "views/gather"); });
+  for (std::thread& thread : threads) thread.join();
+  on_compilation(nullptr);
+  EXPECT_EQ(compiled, 1);
+  for (const auto& text : texts) EXPECT_EQ(text, texts[0]);
+}
+
+TEST_F(CompilePtx, CompilesAnewWhatWasNotKeptWhole) {
+  const std::filesystem::path cache = testing::TempDir() + fmt::format("assay-broken-cache.{}", getpid());
+  setenv("ASSAY_CACHE", cache.c_str(), 1);
+  const std::string module = "views/gather";
+  const auto whole = compile_module(sources, module);
+  std::filesystem::path kept;
+  for (const auto& file : std::filesystem::directory_iterator(cache)) kept = file.path();
+  std::filesystem::resize_file(kept, std::filesystem::file_size(kept) / 2);
+  const int status = std::system(fmt::format("ASSAY_CACHE='{}' '{}' '{}' {} '{}'", cache.string(),
+                                             ASSAY_COMPILE_MODULE, ASSAY_SOURCE_DIR, module,
+                                             (cache / "again.ptx").string())
+                                     .c_str());
+  EXPECT_EQ(status, 0);
+  std::ifstream in(cache / "again.ptx");
+  std::ostringstream again;
+  again << in.rdbuf();
+  EXPECT_TRUE(again.str() == *whole);
+  std::filesystem::remove_all(cache);
 }
 
 TEST_F(CompilePtx, SaysWhereTheCompilerRefuses) {

@@ -308,7 +308,7 @@ TEST(Plans, WhatDoesNotFitTheEntryIsBadInput) {
 
 /// The phase that lane 0 waits for ends when its copies have landed: with .noinc the arrival is the expected one,
 /// without it is one more.
-TEST(AsyncCopies, MayEndAPhaseOfAnMbarrier) {
+TEST(AsyncCopy, MayEndAPhaseOfAnMbarrier) {
   const auto word = [](const std::string& arrivals, const std::string& from) {
     SmallKernel kernel{.declarations = ".shared .align 8 .b64 gate; .shared .align 16 .b8 s[256];",
                        .body = "mov.u32 %r1, s; mov.u32 %r2, gate; shl.b32 %r3, %r32, 2; add.s32 %r1, %r1, %r3;\n"
@@ -316,7 +316,7 @@ TEST(AsyncCopies, MayEndAPhaseOfAnMbarrier) {
                                "cp.async.ca.shared.global [%r1], [%pa], 4;\n" +
                                arrivals + from,
                        .a = {5}};
-    return run(kernel)[0];
+    return first_word(kernel);
   };
   const std::string once = "cp.async.mbarrier.arrive.noinc.shared.b64 [%r2];",
                     extra = "cp.async.mbarrier.arrive.shared::cta.b64 [gate];",

@@ -213,9 +213,6 @@ class Engine {
         return branch_by_table(warp, op, mask);
       case Kind::call:
         copy_local(warp, op, mask);
-        if constexpr (Trace::enabled)
-          for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
-            trace_.copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
         warp.stack.push_back({warp.current.pc + 1, warp.current.mask, warp.current.reconverge});
         warp.current = {op.target, mask, -1};
         return true;

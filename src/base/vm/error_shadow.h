@@ -8,12 +8,10 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "src/base/ptx/program.h"
+#include "src/base/vm/cell_memory.h"
 
 namespace assay::vm {
 
@@ -34,18 +32,7 @@ inline ErrorKind error_kind_of(ptx::Type type) {
 /// Value of an fp16 pattern (the low 16 bits), from a table. (error_trace.cpp)
 double half_value(uint32_t bits);
 
-struct FreeMemory {
-  void operator()(void* p) const { std::free(p); }
-};
-/// Zeros on pages that cost nothing until they are written.
-template <class T>
-std::unique_ptr<T[], FreeMemory> lazy_zeros(size_t count) {
-  void* p = std::calloc(std::max<size_t>(count, 1), sizeof(T));
-  if (!p) throw std::bad_alloc();
-  return std::unique_ptr<T[], FreeMemory>(static_cast<T*>(p));
-}
-
-/// A run of cells: one per half (memory), or per half and lane (registers: position * 32 + lane).
+/// A run of cells, one per half (cell_memory.h).
 template <int parts_count>
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;
@@ -53,14 +40,16 @@ struct ErrorCells {
   std::unique_ptr<float[], FreeMemory> parts;  ///< [cell][parts_count]
   size_t count = 0;
 
-  void resize(size_t n) {
+  using Cell = ErrorKind;
+  void reset(size_t n, ErrorKind blank) {
+    if (n == count) return fill(0, n, blank);
     count = n;
     kind = lazy_zeros<ErrorKind>(n);
     error = lazy_zeros<double>(n);
     bound = lazy_zeros<double>(n);
     if constexpr (parts_count > 0) parts = lazy_zeros<float>(n * parts_count);
   }
-  void forget() { std::fill_n(kind.get(), count, ErrorKind::none); }
+  void fill(size_t first, size_t n, ErrorKind cell) { std::fill_n(kind.get() + first, n, cell); }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {
     kind[to] = from_cells.kind[from];
     if (kind[to] == ErrorKind::none) return;
@@ -71,25 +60,8 @@ struct ErrorCells {
   }
 };
 
-/// Global memory: one area per allocation of the plan, ascending base.
+/// Global memory: one area per allocation of the plan.
 template <int parts_count>
-struct ErrorMemory {
-  struct Area {
-    std::string name;
-    uint64_t base = 0, bytes = 0;
-    ErrorCells<parts_count> cells;
-  };
-  std::vector<Area> areas;
-
-  /// Index of the area that holds `address`; -1 for parameters and module variables. `hint`: the caller's
-  /// last answer.
-  int find(uint64_t address, int hint) const {
-    const auto holds = [&](const Area& a) { return address - a.base < a.bytes; };
-    if (hint >= 0 && holds(areas[static_cast<size_t>(hint)])) return hint;
-    const auto at = std::upper_bound(areas.begin(), areas.end(), address,
-                                     [](uint64_t value, const Area& a) { return value < a.base; });
-    return at == areas.begin() || !holds(*(at - 1)) ? -1 : static_cast<int>(at - areas.begin()) - 1;
-  }
-};
+using ErrorMemory = GlobalCells<ErrorCells<parts_count>>;
 
 }  // namespace assay::vm

@@ -33,42 +33,24 @@ double half_value(uint32_t bits) {
 }
 
 template <int parts_count>
-auto ErrorTrace<parts_count>::route_of(const Op& op) -> Route {
-  if (!op.row) return Route::none;
+auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) -> Facts {
+  Facts f;
+  if (!op.row) return f;
+  using Route = typename Facts::Route;
+  const std::string& opcode = opcode_of(code, op);
+  const Effect effect = op.row->effect;
   const bool writes_value = op.d != no_slot && op.d_cell != Cell::mask;
-  switch (op.row->effect) {
-    case Effect::arithmetic:
-      return !writes_value ? Route::none : op.row->real ? Route::arithmetic : Route::clear;
-    case Effect::bits:
-      return !writes_value ? Route::none : op.d_cell == Cell::word ? Route::bits : Route::clear;
-    case Effect::move:
-      if (copies_results(op)) return Route::results;
-      if (op.slots) return op.immediate == 1 ? Route::unpack : Route::pack;
-      return writes_value ? Route::move : Route::none;
-    case Effect::select:
-      return writes_value ? Route::select : Route::none;
-    case Effect::load:
-      return Route::load;
-    case Effect::store:
-      return Route::store;
-    case Effect::atomic:
-      return Route::atomic;
-    case Effect::shuffle:
-      return Route::shuffle;
-    case Effect::matrix:
-      return Route::matrix;
-    case Effect::load_matrix:
-      return Route::load_matrix;
-    case Effect::store_matrix:
-      return Route::store_matrix;
-    case Effect::move_matrix:
-      return Route::move_matrix;
-    case Effect::async_copy:
-      return Route::none;
-    case Effect::control:
-      return writes_value ? Route::clear : Route::none;
-  }
-  return Route::none;
+  f.route = carries(op)                                           ? Route::carry
+            : effect == Effect::matrix                            ? Route::matrix
+            : effect == Effect::atomic                            ? Route::atomic
+            : !writes_value || effect == Effect::async_copy       ? Route::none
+            : effect == Effect::arithmetic && op.row->real        ? Route::arithmetic
+            : effect == Effect::bits && op.d_cell == Cell::word   ? Route::bits
+                                                                  : Route::clear;
+  if (opcode.empty()) return f;
+  if (f.route == Route::arithmetic || f.route == Route::matrix) f.edge = edge_of(opcode, op.row->result).kind;
+  for (const char* name : {"add.", "sub.", "fma.", "mad."}) f.adds |= opcode.starts_with(name);
+  return f;
 }
 
 template <int parts_count>
@@ -76,35 +58,18 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
   block_ = &block;
   order_ = 0;
   const Code* code = block.context->code;
-  if (code_ != code || warps_.size() != block.warps.size()) {
+  if (code_ != code) {
     code_ = code;
-    routes_.clear();
-    edges_.clear();
-    adds_.clear();
-    for (const Op& op : code->ops) {
-      routes_.push_back(route_of(op));
-      const bool written = op.row && op.function >= 0 && op.instruction >= 0;
-      const bool rounds = routes_.back() == Route::arithmetic || routes_.back() == Route::matrix;
-      edges_.push_back(written && rounds ? edge_of(opcode_of(*code, op), op.row->result).kind
-                                         : EdgeKind::none);
-      const std::string& opcode = opcode_of(*code, op);
-      adds_.push_back(opcode.starts_with("add.") || opcode.starts_with("sub.") || opcode.starts_with("fma.") ||
-                      opcode.starts_with("mad."));
-    }
+    facts_.clear();
+    for (const Op& op : code->ops) facts_.push_back(facts_of(*code, op));
     counts.roundings.assign(code->ops.size(), 0);
     counts.largest.assign(code->ops.size(), 0);
     counts.edges.assign(code->ops.size(), {});
-    warps_.resize(block.warps.size());
-    for (WarpCells& w : warps_) {
-      w.registers.resize(size_t{code->file_bytes} / 64 * 32);
-      w.local.resize(size_t{code->local_bytes} * 16 + 1);
-    }
-    shared_.resize(block.shared.size() / 2 + 1);
-    scratch_.resize(4 * 32);
-  } else {
-    for (WarpCells& w : warps_) w.registers.forget(), w.local.forget();
-    shared_.forget();
+    scratch_.reset(4 * 32, ErrorKind::none);
   }
+  cells_.begin_registers(block, ErrorKind::none);
+  cells_.begin_local(block, ErrorKind::none);
+  cells_.begin_shared(block, ErrorKind::none);
 }
 
 /// 32 machine values; of an f64 in a wide cell, else of a word's half.
@@ -176,6 +141,13 @@ void ErrorTrace<parts_count>::clear(Warp& warp, Slot slot, int halves, uint32_t 
     each_lane(mask, [&](int lane) { kinds[32 * half + lane] = ErrorKind::none; });
 }
 
+template <int parts_count>
+void ErrorTrace<parts_count>::clear(Warp& warp, const Op& op, uint32_t mask) {
+  each_written_register(op, [&](Slot slot, Cell width) {
+    if (width != Cell::mask) clear(warp, slot, static_cast<int>(bytes_of(width)) / 2, mask);
+  });
+}
+
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source
 // 0.
 template <int parts_count>
@@ -191,7 +163,7 @@ void ErrorTrace<parts_count>::prepare_arithmetic(Warp& warp, const Op& op) {
 
 template <int parts_count>
 void ErrorTrace<parts_count>::note_argument(const Op& op, uint32_t mask) {
-  const EdgeKind kind = edges_[op_index(op)];
+  const EdgeKind kind = facts(op).edge;
   if (parts_count > 0 || kind == EdgeKind::none || kind == EdgeKind::magnitude) return;
   const bool signed_argument = kind == EdgeKind::exponent || kind == EdgeKind::positive;
   for (const size_t which :
@@ -259,7 +231,7 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   }
   op.row->real(step);
   lane_kit().combine_errors(step, arity, bounds, r.error, r.bound);
-  if (adds_[op_index(op)] && (kind == ErrorKind::f32 || kind == ErrorKind::f64)) round_to_integer(which, arity, kind, r);
+  if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64)) round_to_integer(which, arity, kind, r);
   Cells& cells = registers(warp);
   const size_t first = cell(op.d, half, 0);
   bool finite = mask == ~0u;
@@ -322,7 +294,7 @@ void ErrorTrace<parts_count>::note(Warp& warp, const Op& op, const Result& r, ui
   }
   rounded &= mask, parted &= mask;
   const size_t index = op_index(op);
-  if (edges_[index] == EdgeKind::magnitude) {
+  if (facts_[index].edge == EdgeKind::magnitude) {
     double size[32];
     for (int i = 0; i < 32; ++i) size[i] = std::fabs(r.value[i]);
     note_edge(op, size, mask);
@@ -345,62 +317,32 @@ void ErrorTrace<parts_count>::note(Warp& warp, const Op& op, const Result& r, ui
 
 template <int parts_count>
 void ErrorTrace<parts_count>::before(Warp& warp, const Op& op, uint32_t) {
-  switch (routes_[op_index(op)]) {
-    case Route::arithmetic:
-      return prepare_arithmetic(warp, op);
-    case Route::bits:
-      return prepare_bits(warp, op);
-    case Route::matrix:
-      return prepare_matrix(warp, op);
-    default:
-      return;
-  }
+  using Route = typename Facts::Route;
+  const Route route = facts(op).route;
+  if (route == Route::arithmetic) return prepare_arithmetic(warp, op);
+  if (route == Route::bits) return prepare_bits(warp, op);
+  if (route == Route::matrix) return prepare_matrix(warp, op);
 }
 
 template <int parts_count>
 void ErrorTrace<parts_count>::after(Warp& warp, const Op& op, uint32_t mask) {
   ++order_;
-  const int halves = op.d_cell == Cell::wide ? 4 : 2;
-  switch (routes_[op_index(op)]) {
+  using Route = typename Facts::Route;
+  switch (facts(op).route) {
     case Route::none:
       return;
     case Route::clear:
-      return clear(warp, op.d, halves, mask);
+      return clear(warp, op, mask);
+    case Route::carry:
+      return carry(warp, op, mask);
     case Route::arithmetic:
       return arithmetic(warp, op, mask);
-    case Route::results:
-      for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
-        copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
-      return;
-    case Route::move:
-      return copy_register(warp, op.d, op.s[0], halves, mask);
-    case Route::pack:
-      return pack(warp, op, mask);
-    case Route::unpack:
-      return unpack(warp, op, mask);
     case Route::bits:
       return bits(warp, op, mask);
-    case Route::select: {
-      const uint32_t first = warp.mask(op.s[2]);
-      copy_register(warp, op.d, op.s[0], halves, mask & first);
-      return copy_register(warp, op.d, op.s[1], halves, mask & ~first);
-    }
-    case Route::load:
-      return load(warp, op, mask);
-    case Route::store:
-      return store(warp, op, mask);
     case Route::atomic:
       return atomic(warp, op, mask);
-    case Route::shuffle:
-      return shuffle(warp, op, mask);
     case Route::matrix:
       return matrix(warp, op);
-    case Route::load_matrix:
-      return load_matrix(warp, op, mask);
-    case Route::store_matrix:
-      return store_matrix(warp, op, mask);
-    case Route::move_matrix:
-      return move_matrix(warp, op);
   }
 }
 

@@ -1,10 +1,8 @@
 // The trace that carries error shadows (error_shadow.h) beside a run of the engine.
 //
-// What travels unchanged carries its shadow: moves, packing, loads, stores, cp.async, ldmatrix, shuffles, the
-// chosen side of a select. Arithmetic rows follow Row::real; tensor-core sums are exact dot products.
+// What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums are exact dot products.
 // Elsewhere the shadow ends and starts anew, without error, from the machine's value:
-// - integer operations on the bits of floats, unless they only move them: a half or a word of the result
-// whose
+// - integer operations on the bits of floats, unless they only move them: a half or a word of the result whose
 //   bits are those of a shadowed source keeps its shadow (bf16 -> f32 by a shift, selection by masks);
 // - conversions to and from integers and rounding to integral values: the exact run takes the machine's
 //   integers, as it takes the machine's branches and selections;
@@ -20,8 +18,7 @@
 #include "src/base/vm/error_shadow.h"
 #include "src/base/vm/matrix_form.h"
 #include "src/base/vm/shadow_edges.h"
-#include "src/base/vm/trace.h"
-#include "src/base/vm/warp.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
@@ -61,35 +58,18 @@ class ErrorTrace {
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
   void end_block(Block&) {}
 
   OpErrors counts;
 
  private:
-  enum class Route : uint8_t {
-    none,
-    clear,
-    arithmetic,
-    results,
-    move,
-    pack,
-    unpack,
-    bits,
-    select,
-    load,
-    store,
-    atomic,
-    shuffle,
-    matrix,
-    load_matrix,
-    store_matrix,
-    move_matrix
+  /// What an op's row and opcode say, found once.
+  struct Facts {
+    enum class Route : uint8_t { none, clear, carry, arithmetic, bits, atomic, matrix } route = Route::none;
+    EdgeKind edge = EdgeKind::none;
+    bool adds = false;  ///< add, sub or fma of f32 or f64
   };
   using Cells = ErrorCells<parts_count>;
-  struct WarpCells {
-    Cells registers, local;
-  };
   /// A source of the running op: values as doubles, errors and bounds.
   struct Operand {
     alignas(64) double value[32], error[32], bound[32];
@@ -99,23 +79,26 @@ class ErrorTrace {
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
   };
-  /// Cells a memory instruction touches, by lane.
+  /// Cells of the halves of a value: at, at + step, ...
   struct Place {
     Cells* cells = nullptr;
-    size_t first = 0;
+    size_t at = 0, step = 1;
   };
 
-  static Route route_of(const Op&);
+  static Facts facts_of(const Code&, const Op&);
+  const Facts& facts(const Op& op) const { return facts_[op_index(op)]; }
   size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
-  Cells& registers(const Warp& warp) { return warps_[warp.index].registers; }
+  Cells& registers(const Warp& warp) { return cells_.registers(warp); }
   static size_t cell(Slot slot, int half, int lane) {
-    return (slot / 64 + static_cast<size_t>(half)) * 32 + static_cast<size_t>(lane);
+    return BlockCells<Cells, 2>::cell(slot, half, lane);
   }
   static void decode(const Warp&, Slot, int half, ErrorKind, double* values);
   void gather(Warp&, Slot, int half, ErrorKind, Operand&);
   void clear(Warp&, Slot, int halves, uint32_t mask);
-  Place place(Warp&, int lane, uint64_t address, ptx::Space);
-  static void overwrite(Place, int bytes);
+  void clear(Warp&, const Op&, uint32_t mask);
+  Place place(Warp&, const BytePlace&, bool to_write);
+  static void overwrite(Place, uint32_t bytes);
+  static void put(Place to, Place from, uint32_t bytes);
 
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);
@@ -126,16 +109,8 @@ class ErrorTrace {
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&);
   void bits(Warp&, const Op&, uint32_t mask);
-  void copy_register(Warp&, Slot to, Slot from, int halves, uint32_t mask);
-  void pack(Warp&, const Op&, uint32_t mask);
-  void unpack(Warp&, const Op&, uint32_t mask);
-  void shuffle(Warp&, const Op&, uint32_t mask);
-  void load(Warp&, const Op&, uint32_t mask);
-  void store(Warp&, const Op&, uint32_t mask);
+  void carry(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
-  void load_matrix(Warp&, const Op&, uint32_t mask);
-  void store_matrix(Warp&, const Op&, uint32_t mask);
-  void move_matrix(Warp&, const Op&);
   void prepare_matrix(Warp&, const Op&);
   void matrix(Warp&, const Op&);
   void matrix_tile(Warp&, const Op&, const MatrixForm&, int block, int tile);
@@ -149,17 +124,14 @@ class ErrorTrace {
   const Code* code_ = nullptr;
   Block* block_ = nullptr;
   uint64_t order_ = 0;
-  int area_hint_ = -1;
-  std::vector<Route> routes_;
-  std::vector<EdgeKind> edges_;  ///< by op
-  std::vector<bool> adds_;       ///< by op: add, sub or fma of f32 or f64
-  std::vector<WarpCells> warps_;
-  Cells shared_;
+  size_t area_hint_ = 0;
+  std::vector<Facts> facts_;  ///< by op
+  BlockCells<Cells, 2> cells_;
   std::array<Operand, 6> operands_;  ///< three per half
   /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.
   bool bits_carry_ = false;
   std::array<std::array<uint32_t, 32>, 3> words_{};
-  Cells scratch_;
+  Cells scratch_;  ///< on their way from register to register
   struct Fragments;
   std::shared_ptr<Fragments> fragments_;
 };

@@ -47,13 +47,14 @@ void ErrorTrace<parts_count>::gather_shared(const Warp& warp, uint64_t at, Eleme
   to.error[0] = to.bound[0] = 0;
   to.exact = true;
   const ErrorKind kind = error_kind_of(format_of(element).type);
+  const Cells& shared = cells_.shared();
   const size_t cell = at / 2;
-  if (kind == ErrorKind::none || shared_.kind[cell] != kind) return;
+  if (kind == ErrorKind::none || shared.kind[cell] != kind) return;
   to.exact = false;
-  to.error[0] = shared_.error[cell];
-  to.bound[0] = shared_.bound[cell];
+  to.error[0] = shared.error[cell];
+  to.bound[0] = shared.bound[cell];
   if constexpr (parts_count > 0)
-    std::copy_n(shared_.parts.get() + cell * parts_count, parts_count, to.parts[0]);
+    std::copy_n(shared.parts.get() + cell * parts_count, parts_count, to.parts[0]);
 }
 
 /// Element `i` of register `slot` in all lanes.
@@ -142,11 +143,7 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
 template <int parts_count>
 void ErrorTrace<parts_count>::matrix(Warp& warp, const Op& op) {
   const MatrixForm form = MatrixForm::of(op.immediate);
-  if (!carries_errors(form)) {
-    for (int r = 0; r < form.sum_registers(); ++r)
-      clear(warp, op.slots[r], form.sum == Element::f64 ? 4 : 2, ~0u);
-    return;
-  }
+  if (!carries_errors(form)) return clear(warp, op, ~0u);
   const int blocks = form.rows == 32 ? 2 : 1;
   for (int block = 0; block < blocks; ++block)
     for (int tile = 0; tile < form.tiles; ++tile) matrix_tile(warp, op, form, block, tile);

@@ -1,6 +1,8 @@
-// Shadows that are moved: by mov, shuffles and integer work on words whose bits come out as they went in.
+// Shadows that are moved: by what travels unchanged, and by integer work on words whose bits come out as they went in.
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "src/base/vm/each_lane.h"
 #include "src/base/vm/error_trace.h"
@@ -64,80 +66,76 @@ void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 template <int parts_count>
-void ErrorTrace<parts_count>::copy_register(Warp& warp, Slot to, Slot from, int halves, uint32_t mask) {
-  Cells& cells = registers(warp);
-  each_lane(mask, [&](int lane) {
-    for (int half = 0; half < halves; ++half) cells.copy(cell(to, half, lane), cells, cell(from, half, lane));
-  });
+auto ErrorTrace<parts_count>::place(Warp& warp, const BytePlace& at, bool to_write) -> Place {
+  if (at.slot != no_slot) return {&registers(warp), cell(at.slot, static_cast<int>(at.at / 2), at.lane), 32};
+  const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
+  const auto found = in_block   ? cells_.place(warp.index, at.lane, at.space, at.at)
+                     : to_write ? plan_.memory->place(at.at, area_hint_)
+                                : plan_.memory->seen(at.at, area_hint_);
+  return {found.cells, found.at};
 }
 
-// mov.b32 d, {lo, hi} and mov.b64 d, {..}: each element fills its share of the destination's halves. Bytes
-// carry nothing.
+/// `bytes` bytes of memory are about to change: ends the shadows of values that reach into them from before.
 template <int parts_count>
-void ErrorTrace<parts_count>::pack(Warp& warp, const Op& op, uint32_t mask) {
-  const int halves = op.d_cell == Cell::wide ? 4 : 2, share = halves / op.slot_count;
-  if (share == 0) return clear(warp, op.d, halves, mask);
-  Cells& cells = registers(warp);
-  each_lane(mask, [&](int lane) {
-    for (int half = 0; half < halves; ++half) {
-      const size_t kept = static_cast<size_t>(32 * half + lane),
-                   from = cell(op.slots[half / share], half % share, lane);
-      scratch_.copy(kept, cells, from);
-      if (halves_of(scratch_.kind[kept]) > share - half % share) scratch_.kind[kept] = ErrorKind::none;
-    }
-    for (int half = 0; half < halves; ++half)
-      cells.copy(cell(op.d, half, lane), scratch_, static_cast<size_t>(32 * half + lane));
-  });
+void ErrorTrace<parts_count>::overwrite(Place to, uint32_t bytes) {
+  ErrorKind* kinds = to.cells->kind.get();
+  if (bytes < 8 && kinds[to.at & ~size_t{3}] == ErrorKind::f64) kinds[to.at & ~size_t{3}] = ErrorKind::none;
+  if (bytes < 4 && (to.at & 1) && kinds[to.at - 1] == ErrorKind::f32) kinds[to.at - 1] = ErrorKind::none;
+  std::fill_n(kinds + to.at, std::max(bytes / 2, 1u), ErrorKind::none);
 }
 
+/// Shadows of values that come whole; bytes carry nothing.
 template <int parts_count>
-void ErrorTrace<parts_count>::unpack(Warp& warp, const Op& op, uint32_t mask) {
-  const int halves = ptx::bytes_of(op.type) == 8 ? 4 : 2, share = halves / op.slot_count;
-  Cells& cells = registers(warp);
-  each_lane(mask, [&](int lane) {
-    for (int half = 0; half < halves; ++half)
-      scratch_.copy(static_cast<size_t>(32 * half + lane), cells, cell(op.s[0], half, lane));
-    for (int element = 0; element < op.slot_count; ++element) {
-      if (op.slots[element] == no_slot) continue;  // "_"
-      for (int half = 0; half < 2; ++half) {
-        const size_t to = cell(op.slots[element], half, lane);
-        cells.kind[to] = ErrorKind::none;
-        if (half >= share) continue;
-        cells.copy(to, scratch_, static_cast<size_t>(32 * (element * share + half) + lane));
-        if (halves_of(cells.kind[to]) > share - half) cells.kind[to] = ErrorKind::none;
-      }
-    }
-  });
+void ErrorTrace<parts_count>::put(Place to, Place from, uint32_t bytes) {
+  const int halves = static_cast<int>(bytes / 2);
+  for (int half = 0; half < halves; ++half, to.at += to.step, from.at += from.step)
+    if (from.cells->kind[from.at] != ErrorKind::none && halves_of(from.cells->kind[from.at]) <= halves - half)
+      to.cells->copy(to.at, *from.cells, from.at);
 }
 
 template <int parts_count>
-void ErrorTrace<parts_count>::shuffle(Warp& warp, const Op& op, uint32_t mask) {
-  Cells& cells = registers(warp);
-  for (int i = 0; i < 64; ++i) scratch_.copy(static_cast<size_t>(i), cells, cell(op.s[0], 0, i));
-  each_lane(mask, [&](int lane) {
-    const auto from = static_cast<int>(warp.lane_source[lane]);
-    for (int half = 0; half < 2; ++half) {
-      const size_t to = cell(op.d, half, lane);
-      if ((mask >> from) & 1)
-        cells.copy(to, scratch_, static_cast<size_t>(32 * half + from));
-      else
-        cells.kind[to] = ErrorKind::none;
-    }
+void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
+  const Executed done = executed(warp, op, mask);
+  const bool memory = reaches_memory(op) || copies_parameters(op);
+  const auto bare = [&](Slot slot) {
+    const ErrorKind* const kinds = &registers(warp).kind[cell(slot, 0, 0)];
+    return slot == no_slot || std::all_of(kinds, kinds + (op.d_cell == Cell::wide || op.slots ? 128 : 64),
+                                          [](ErrorKind kind) { return kind == ErrorKind::none; });
+  };
+  if (!memory && bare(op.s[0]) && bare(op.s[1]) && std::all_of(op.slots, op.slots + op.slot_count, bare))
+    return clear(warp, op, mask);
+  size_t staged = 0;
+  if (!memory)  // before a destination changes that is a source too
+    each_transfer(done, [&](const Transfer& t) {
+      const Place from = place(warp, t.from, false);
+      for (size_t half = 0; half < t.bytes / 2; ++half) scratch_.copy(staged++, *from.cells, from.at + half * from.step);
+    });
+  clear(warp, op, mask);
+  staged = 0;
+  each_transfer(done, [&](const Transfer& t) {
+    const Place from = memory ? place(warp, t.from, false) : Place{&scratch_, std::exchange(staged, staged + t.bytes / 2)};
+    const Place to = place(warp, t.to, true);
+    if (to.cells && t.to.slot == no_slot) overwrite(to, t.bytes);
+    if (to.cells && from.cells) put(to, from, t.bytes);
   });
 }
 
-// Half `h` of lane l comes from half (l / 4) mod 2 of lane 4 (2 (l mod 4) + h) + l / 8.
 template <int parts_count>
-void ErrorTrace<parts_count>::move_matrix(Warp& warp, const Op& op) {
-  Cells& cells = registers(warp);
-  for (int i = 0; i < 64; ++i) scratch_.copy(static_cast<size_t>(i), cells, cell(op.s[0], 0, i));
-  for (int lane = 0; lane < 32; ++lane)
-    for (int half = 0; half < 2; ++half) {
-      const size_t to = cell(op.d, half, lane);
-      cells.copy(to, scratch_,
-                 static_cast<size_t>(32 * (lane / 4 % 2) + 4 * (2 * (lane % 4) + half) + lane / 8));
-      if (halves_of(cells.kind[to]) > 1) cells.kind[to] = ErrorKind::none;
-    }
+void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
+  each_lane(landing.mask, [&](int lane) { overwrite({&cells_.shared(), landing.shared[lane] / 2}, landing.bytes); });
+  each_transfer(landing, [&](const Transfer& t) {
+    const Place from = place(warp, t.from, false);
+    if (from.cells) put(place(warp, t.to, true), from, t.bytes);
+  });
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::atomic(Warp& warp, const Op& op, uint32_t mask) {
+  each_lane(mask, [&](int lane) {
+    const Place at = place(warp, {no_slot, warp.space, lane, warp.address[lane]}, true);
+    if (at.cells) overwrite(at, op.element_bytes);
+  });
+  clear(warp, op, mask);
 }
 
 template class ErrorTrace<0>;

@@ -18,10 +18,7 @@ bool is_real(Dtype d) {
 void add_areas(const Memory& memory, const Plan& plan, const TensorMap& inputs, RecordedRun& run) {
   uint32_t next_leaf = 0;
   for (const Allocation& allocation : memory.allocations()) {
-    MemoryShadow::Area area;
-    area.name = allocation.name;
-    area.base = allocation.base;
-    area.bytes = allocation.bytes;
+    ProvenanceMemory::Origin area;
     if (allocation.tensor) area.element_bytes = static_cast<uint32_t>(format(allocation.tensor->dtype).bytes);
     const bool constant = std::any_of(plan.constants.begin(), plan.constants.end(),
                                       [&](const Tensor& t) { return t.name == allocation.name; });
@@ -40,7 +37,7 @@ void add_areas(const Memory& memory, const Plan& plan, const TensorMap& inputs, 
       }
       run.input_names.push_back(allocation.name);
     }
-    run.memory.add(std::move(area));
+    run.memory.add(allocation.name, allocation.base, allocation.bytes, std::move(area));
   }
 }
 

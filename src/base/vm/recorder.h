@@ -1,10 +1,9 @@
-// The recording machine's trace: hooks that keep shadow cells beside every register and memory half and log
+// The recording machine's trace: hooks that keep the provenance of every register and memory half beside it and log
 // the instruction instances whose results are not finite. Blocks run one after another, so that the log has
 // one order.
 //
-// What travels unchanged (moves, packing, loads, stores, shuffles, ldmatrix, cp.async, the chosen side of a
-// select) carries its cells along; arithmetic unites what its sources depend on and, where its result is not
-// finite, logs an event.
+// What travels unchanged (transfer.h) carries its cells along; arithmetic unites what its sources depend on and, where
+// its result is not finite, logs an event.
 #pragma once
 #include <array>
 #include <memory>
@@ -15,36 +14,11 @@
 #include "src/base/vm/code.h"
 #include "src/base/vm/event_log.h"
 #include "src/base/vm/matrix_elements.h"
-#include "src/base/vm/provenance.h"
 #include "src/base/vm/recording.h"
-#include "src/base/vm/shadow.h"
-#include "src/base/vm/trace.h"
-#include "src/base/vm/warp.h"
+#include "src/base/vm/provenance_memory.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
-
-/// How an op moves shadow cells; found once per op.
-enum class Passage : uint8_t {
-  none,
-  clear,
-  arithmetic,
-  packed_convert,
-  results,
-  move,
-  pack,
-  unpack,
-  bits,
-  shift_halves,
-  select,
-  load,
-  store,
-  atomic,
-  shuffle,
-  matrix,
-  load_matrix,
-  store_matrix,
-  move_matrix
-};
 
 /// Input elements listed per event; of more, the nearest ones.
 inline constexpr size_t kListedElements = 256;
@@ -56,7 +30,7 @@ struct RecordedRun {
   };
   EventLog log;
   Provenance provenance;
-  MemoryShadow memory;
+  ProvenanceMemory memory;
   std::vector<Site> sites;
   std::vector<Launch> launches;
   std::vector<std::shared_ptr<const ptx::Module>> modules;
@@ -85,20 +59,16 @@ class Recorder {
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
   void end_block(Block&) {}
   /// The watched event has been logged: later blocks say nothing more about it.
   bool finished() const { return run_->watched_elements.has_value(); }
 
  private:
-  using Cells = std::vector<ShadowCell>;
-  struct WarpShadow {
-    Cells registers, local;
-  };
+  using Cells = BlockCells<CellArray<ProvenanceCell>, 2>;
 
   /// What an op's row and opcode say, found once.
   struct OpFacts {
-    Passage passage = Passage::none;
+    enum class Passage : uint8_t { none, clear, carry, arithmetic, bits, atomic, matrix } passage = Passage::none;
     uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
     bool wide_result = false;
     enum class Bits : uint8_t {
@@ -109,50 +79,43 @@ class Recorder {
       shift_left,
       shift_right
     } bits = Bits::mixed;
+    uint8_t sources() const { return word_sources | wide_sources; }
+    bool is_wide(int i) const { return wide_sources >> i & 1; }
+    int halves() const { return wide_result ? 4 : 2; }
   };
   static OpFacts facts_of(const Code&, const Op&);
   const OpFacts& facts(const Op& op) const { return current_->ops[op_index(op)]; }
   int32_t site(const Op&);
   size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
-  /// First of the two (word) or four (wide) halves of a register cell.
-  ShadowCell* cells(const Warp& warp, Slot slot, int lane, bool wide = false) {
-    return &shadow_[warp.index].registers[2 * (slot / 4 + static_cast<size_t>(wide ? 2 * lane : lane))];
+  ProvenanceCell& cell(const Warp& warp, Slot slot, int half, int lane) {
+    return cells_.registers(warp)[Cells::cell(slot, half, lane)];
   }
-  Dependence dependence(const Warp&, Slot, int lane, bool wide);
-  Tag tag(const Warp&, Slot, int lane, bool wide);
-  Tag log(const LoggedEvent&, const LoggedOperand*, int count);
-  LoggedEvent event_at(const Warp&, const Op&, int lane);
+  /// `count` halves as one: the first tag, all that they depend on.
+  ProvenanceCell united(const Warp&, Slot slot, int first, int count, int lane);
+  ProvenanceCell unite(ProvenanceCell a, ProvenanceCell b) {
+    return {a.tag ? a.tag : b.tag, run_->provenance.unite(a.dependence, b.dependence)};
+  }
+  ProvenanceCell read(const Warp&, const BytePlace&, int half);
+  void write(const Warp&, const BytePlace&, int half, ProvenanceCell, int32_t writer);
+  Tag log(LoggedEvent, LoggedOperand*, int count);
+  LoggedEvent event_at(const Warp&, const Op&, int lane, ptx::Type, uint64_t result, Dependence);
+  void clear(Warp&, const Op&, uint32_t mask);
 
   // recorder_values.cpp
   void arithmetic(Warp&, const Op&, uint32_t mask);
-  void log_results(Warp&, const Op&, uint32_t mask, const Dependence* united);
-  Tag log_result(Warp&, const Op&, int lane, int half, Dependence united);
-  void packed_convert(Warp&, const Op&, uint32_t mask);
+  Tag log_result(Warp&, const Op&, int lane, int half, uint32_t sources, Dependence united);
   void bits(Warp&, const Op&, uint32_t mask);
-  ShadowCell bits_of_half(Warp&, const Op&, const OpFacts&, int lane, int to);
-  void shift_halves(Warp&, const Op&, uint32_t mask);
-  void move(Warp&, const Op&, uint32_t mask);
-  void select(Warp&, const Op&, uint32_t mask);
-  void pack(Warp&, const Op&, uint32_t mask);
-  void unpack(Warp&, const Op&, uint32_t mask);
-  void shuffle(Warp&, const Op&, uint32_t mask);
-  void move_matrix(Warp&, const Op&);
-  void clear(Warp&, const Op&, uint32_t mask);
+  ProvenanceCell bits_of_half(Warp&, const Op&, const OpFacts&, int lane, int to);
+  void log_chosen(Warp&, const Op&, uint32_t mask);
   // recorder_memory.cpp
-  ShadowCell read_half(Warp&, int lane, uint64_t address, ptx::Space space);
-  void write_half(Warp&, int lane, uint64_t address, ptx::Space space, ShadowCell, int32_t writer);
-  void load(Warp&, const Op&, uint32_t mask);
-  void store(Warp&, const Op&, uint32_t mask);
+  void carry(Warp&, const Op&, uint32_t mask);
   void before_atomic(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
-  ShadowCell added(Warp&, const Op&, int lane, int half, uint64_t old, uint64_t sum, ShadowCell old_cell,
-                   ShadowCell operand);
-  void load_matrix(Warp&, const Op&, uint32_t mask);
-  void store_matrix(Warp&, const Op&, uint32_t mask);
+  ProvenanceCell added(Warp&, const Op&, int lane, int half, uint64_t old, uint64_t sum, ProvenanceCell old_cell,
+                       ProvenanceCell operand);
   // recorder_matrix.cpp
   struct MatrixTerm;
   struct MatrixTerms;
-  ShadowCell united(const ShadowCell* first, int bits);
   MatrixTerm matrix_term(const Warp&, const Op&, Element, const ElementPlace&);
   void before_matrix(const Warp&, const Op&);
   void matrix(Warp&, const Op&);
@@ -163,8 +126,8 @@ class Recorder {
   const Code* code_ = nullptr;
   int32_t launch_ = 0, module_ = 0;
   Block* block_ = nullptr;
-  std::vector<WarpShadow> shadow_;
-  Cells shared_;
+  Cells cells_;
+  std::vector<ProvenanceCell> staged_;  ///< on their way from register to register
   /// Facts and sites of each op, by code; a site belongs to one launch.
   struct CodeFacts {
     std::vector<OpFacts> ops;

@@ -23,7 +23,7 @@ uint64_t logged_bits(Element e, uint64_t pattern) {
 
 struct Recorder::MatrixTerm {
   uint64_t bits = 0;  ///< as logged
-  ShadowCell cell;
+  ProvenanceCell cell;
 };
 
 /// Operands of one warp-wide instruction, by element.
@@ -36,34 +36,25 @@ struct Recorder::MatrixTerms {
   const MatrixTerm& b_at(int i, int n) const { return b[static_cast<size_t>(i * columns + n)]; }
 };
 
-/// Cells of a value of `bits` bits from `first` on, as one: the first tag, all that the halves depend on.
-ShadowCell Recorder::united(const ShadowCell* first, int bits) {
-  ShadowCell cell = first[0];
-  for (int half = 1; half < bits / 16; ++half) {
-    if (!cell.tag) cell.tag = first[half].tag;
-    cell.dependence = run_->provenance.unite(cell.dependence, first[half].dependence);
-  }
-  return cell;
-}
-
 /// An operand element: its bits before the instruction ran, and its cell.
 Recorder::MatrixTerm Recorder::matrix_term(const Warp& warp, const Op& op, Element element,
                                            const ElementPlace& at) {
   const int bits = format_of(element).bits;
   uint64_t pattern = 0;
-  const ShadowCell* first = nullptr;
+  ProvenanceCell cell;
   if (at.slot < 0) {
     std::memcpy(&pattern, warp.block->shared.data() + at.shared, static_cast<size_t>(bits / 8));
-    first = &shared_[at.shared / 2];
+    for (int half = 0; half < std::max(1, bits / 16); ++half)
+      cell = unite(cell, cells_.shared()[at.shared / 2 + static_cast<size_t>(half)]);
   } else {
     const Slot slot = op.slots[at.slot];
     const auto s = static_cast<size_t>(at.slot);
     const auto lane = static_cast<size_t>(at.lane);
     pattern = bits == 64 ? before_wide_slots_[s][lane] : before_slots_[s][lane] >> at.bit;
-    first = cells(warp, slot, at.lane, bits == 64) + at.bit / 16;
+    cell = united(warp, slot, at.bit / 16, std::max(1, bits / 16), at.lane);
   }
   if (bits < 64) pattern &= (uint64_t{1} << bits) - 1;
-  return {logged_bits(element, pattern), united(first, bits)};
+  return {logged_bits(element, pattern), cell};
 }
 
 void Recorder::before_matrix(const Warp& warp, const Op& op) {
@@ -102,13 +93,13 @@ void Recorder::matrix(Warp& warp, const Op& op) {
   // Sums of every element before any cell of D changes: D may lie where C does.
   struct Made {
     ElementPlace at;
-    ShadowCell cell;
+    ProvenanceCell cell;
   };
   std::vector<Made> made;
   for (int row = 0; row < form.rows; row++)
     for (int n = 0; n < m.columns; n++) {
       m.c = elements.adds() ? matrix_term(warp, op, form.sum, elements.c(row, n)) : MatrixTerm{};
-      const Dependence united = p.unite(
+      const Dependence all = p.unite(
           p.unite(rows[static_cast<size_t>(row)], columns[static_cast<size_t>(n)]), m.c.cell.dependence);
       const ElementPlace at = elements.d(row, n);
       const Slot slot = op.slots[at.slot];
@@ -116,23 +107,18 @@ void Recorder::matrix(Warp& warp, const Op& op) {
                                   ? warp.wide(slot)[at.lane]
                                   : warp.word(slot)[at.lane] >> at.bit & (sum_bits == 16 ? 0xffff : ~0u);
       const bool logs = !format_of(form.sum).integer && is_nonfinite(m.sum_type, result);
-      made.push_back({at, {logs ? log_sum(warp, op, m, row, n, at.lane, result, united) : 0, united}});
+      made.push_back({at, {logs ? log_sum(warp, op, m, row, n, at.lane, result, all) : 0, all}});
     }
-  for (const Made& one : made) {
-    ShadowCell* d = cells(warp, op.slots[one.at.slot], one.at.lane, sum_bits == 64) + one.at.bit / 16;
-    for (int half = 0; half < sum_bits / 16; half++) d[half] = one.cell;
-  }
+  for (const Made& one : made)
+    for (int half = 0; half < sum_bits / 16; half++)
+      cell(warp, op.slots[one.at.slot], one.at.bit / 16 + half, one.at.lane) = one.cell;
 }
 
 /// Logs one element that is not finite with the terms that decide: NaN operands, else the first 0 * Inf, else
 /// the infinite terms, else (finite operands that overflow) c and the largest product; k ascending.
 Tag Recorder::log_sum(Warp& warp, const Op& op, const MatrixTerms& m, int row, int n, int lane,
-                      uint64_t result, Dependence united) {
+                      uint64_t result, Dependence all) {
   constexpr int kTerms = 4;  // products shown at most
-  LoggedEvent e = event_at(warp, op, lane);
-  e.result_bits = result;
-  e.result_type = m.sum_type;
-  e.dependence = united;
   const double c = value_of(m.sum_type, m.c.bits);
   enum { has_nan, zero_times_infinity, infinite, finite } deciding = finite;
   auto a_value = [&](int k) { return value_of(m.a_type, m.a_at(row, k).bits); };
@@ -168,11 +154,7 @@ Tag Recorder::log_sum(Warp& warp, const Op& op, const MatrixTerms& m, int row, i
   }
   if (deciding == finite || (deciding == has_nan && std::isnan(c)) || (deciding == infinite && std::isinf(c)))
     operands[count++] = {m.c.bits, m.sum_type, 2, 0, m.c.cell.tag, m.c.cell.dependence};
-  const bool nan = is_nan(m.sum_type, result);
-  e.born = nan ? deciding != has_nan : deciding == finite;
-  for (int i = 0; i < count; i++)  // a tag left on a finite operand says nothing
-    if (!is_nonfinite(operands[i].type, operands[i].bits)) operands[i].tag = 0;
-  return log(e, operands, count);
+  return log(event_at(warp, op, lane, m.sum_type, result, all), operands, count);
 }
 
 }  // namespace assay::vm

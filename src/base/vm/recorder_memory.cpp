@@ -1,4 +1,4 @@
-// Memory: cells follow the bytes through loads, stores, ldmatrix, cp.async and atomics.
+// What travels unchanged, and atomics.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -33,50 +33,54 @@ uint64_t sum_of(ptx::Type type, uint64_t a, uint64_t b) {
 
 }  // namespace
 
-ShadowCell Recorder::read_half(Warp& warp, int lane, uint64_t address, ptx::Space space) {
-  if (space == ptx::Space::shared) return shared_[address / 2];
-  if (space == ptx::Space::local)
-    return shadow_[warp.index].local[(static_cast<size_t>(lane) * code_->local_bytes + address) / 2];
-  return MemoryShadow::read(run_->memory.find(address), address);
+ProvenanceCell Recorder::read(const Warp& warp, const BytePlace& from, int half) {
+  if (from.slot != no_slot) return cell(warp, from.slot, static_cast<int>(from.at / 2) + half, from.lane);
+  const uint64_t address = from.at + 2 * static_cast<uint64_t>(half);
+  if (from.space != ptx::Space::shared && from.space != ptx::Space::local) return run_->memory.read(address);
+  const auto place = cells_.place(warp.index, from.lane, from.space, address);
+  return (*place.cells)[place.at];
 }
 
-void Recorder::write_half(Warp& warp, int lane, uint64_t address, ptx::Space space, ShadowCell cell,
-                          int32_t writer) {
-  if (space == ptx::Space::shared)
-    shared_[address / 2] = cell;
-  else if (space == ptx::Space::local)
-    shadow_[warp.index].local[(static_cast<size_t>(lane) * code_->local_bytes + address) / 2] = cell;
-  else
-    MemoryShadow::write(run_->memory.find(address), address, cell, writer);
+/// Of two bytes of a register that came one by one the half has both.
+void Recorder::write(const Warp& warp, const BytePlace& to, int half, ProvenanceCell made, int32_t writer) {
+  if (to.slot != no_slot) {
+    ProvenanceCell& kept = cell(warp, to.slot, static_cast<int>(to.at / 2) + half, to.lane);
+    kept = to.at % 2 ? unite(kept, made) : made;
+    return;
+  }
+  const uint64_t address = to.at + 2 * static_cast<uint64_t>(half);
+  if (to.space != ptx::Space::shared && to.space != ptx::Space::local)
+    return run_->memory.write(address, made, writer);
+  const auto place = cells_.place(warp.index, to.lane, to.space, address);
+  (*place.cells)[place.at] = made;
 }
 
-void Recorder::load(Warp& warp, const Op& op, uint32_t mask) {
-  const bool wide = op.element_bytes == 8;
-  const int halves = op.element_bytes < 2 ? 1 : op.element_bytes / 2;
-  each_lane(mask, [&](int lane) {
-    for (int i = 0; i < op.vector_length; i++) {
-      const Slot slot = op.slots ? op.slots[i] : op.d;
-      if (slot == no_slot) continue;
-      ShadowCell* to = cells(warp, slot, lane, wide);
-      const uint64_t address = warp.address[lane] + static_cast<uint64_t>(i) * op.element_bytes;
-      for (int half = 0; half < halves; half++)
-        to[half] = read_half(warp, lane, address + 2 * half, warp.space);
-      if (halves == 1) to[1] = {};
-    }
+void Recorder::carry(Warp& warp, const Op& op, uint32_t mask) {
+  const Executed done = executed(warp, op, mask);
+  const auto halves = [](const Transfer& t) { return std::max(1, static_cast<int>(t.bytes) / 2); };
+  staged_.clear();
+  bool fills = op.row->effect != Effect::shuffle;
+  each_transfer(done, [&](const Transfer& t) {
+    for (int half = 0; half < halves(t); half++) staged_.push_back(read(warp, t.from, half));
+    fills &= t.bytes >= 4;
   });
+  if (!fills) clear(warp, op, mask);
+  const bool stores = op.row->effect == Effect::store || op.row->effect == Effect::store_matrix;
+  const int32_t writer = stores ? site(op) : -1;
+  const ProvenanceCell* next = staged_.data();
+  each_transfer(done, [&](const Transfer& t) {
+    for (int half = 0; half < halves(t); half++) write(warp, t.to, half, *next++, writer);
+  });
+  if (op.row->effect == Effect::select) log_chosen(warp, op, mask);
 }
 
-void Recorder::store(Warp& warp, const Op& op, uint32_t mask) {
-  const bool wide = op.element_bytes == 8;
-  const int halves = op.element_bytes < 2 ? 1 : op.element_bytes / 2;
-  const int32_t writer = site(op);
-  each_lane(mask, [&](int lane) {
-    for (int i = 0; i < op.vector_length; i++) {
-      const ShadowCell* from = cells(warp, op.slots[i], lane, wide);
-      const uint64_t address = warp.address[lane] + static_cast<uint64_t>(i) * op.element_bytes;
-      for (int half = 0; half < halves; half++)
-        write_half(warp, lane, address + 2 * half, warp.space, from[half], writer);
-    }
+void Recorder::landed(Warp& warp, const Landing& landing) {
+  each_lane(landing.mask, [&](int lane) {
+    for (uint32_t byte = landing.copied[lane]; byte < landing.bytes; byte += 2)
+      cells_.shared()[(landing.shared[lane] + byte) / 2] = {};
+  });
+  each_transfer(landing, [&](const Transfer& t) {
+    for (int half = 0; 2 * half < static_cast<int>(t.bytes); half++) write(warp, t.to, half, read(warp, t.from, half), -1);
   });
 }
 
@@ -104,25 +108,16 @@ void Recorder::before_atomic(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 /// The cell of a sum, logged where it is not finite.
-ShadowCell Recorder::added(Warp& warp, const Op& op, int lane, int half, uint64_t old, uint64_t sum,
-                           ShadowCell old_cell, ShadowCell operand) {
-  ShadowCell made{0, run_->provenance.unite(old_cell.dependence, operand.dependence)};
+ProvenanceCell Recorder::added(Warp& warp, const Op& op, int lane, int half, uint64_t old, uint64_t sum,
+                               ProvenanceCell old_cell, ProvenanceCell operand) {
+  ProvenanceCell made{0, run_->provenance.unite(old_cell.dependence, operand.dependence)};
   if (!is_nonfinite(op.type, sum)) return made;
-  LoggedEvent e = event_at(warp, op, lane);
-  e.result_bits = sum, e.result_type = op.type, e.dependence = made.dependence;
   const bool returns = op.d != no_slot;
   LoggedOperand operands[2];
-  operands[0] = {old, op.type, static_cast<uint8_t>(returns ? 0 : 255), 0, 0, old_cell.dependence};
-  operands[1] = {
-      before_[1][lane] >> (16 * half), op.type, static_cast<uint8_t>(returns), 0, 0, operand.dependence};
-  bool nan = false, infinite = false;
-  for (LoggedOperand& o : operands) {
-    if (!is_nonfinite(o.type, o.bits)) continue;
-    o.tag = &o == operands ? old_cell.tag : operand.tag;
-    (is_nan(o.type, o.bits) ? nan : infinite) = true;
-  }
-  e.born = is_nan(op.type, sum) ? !nan : !nan && !infinite;
-  made.tag = log(e, operands, 2);
+  operands[0] = {old, op.type, static_cast<uint8_t>(returns ? 0 : 255), 0, old_cell.tag, old_cell.dependence};
+  operands[1] = {before_[1][lane] >> (16 * half), op.type, static_cast<uint8_t>(returns), 0, operand.tag,
+                 operand.dependence};
+  made.tag = log(event_at(warp, op, lane, op.type, sum, made.dependence), operands, 2);
   return made;
 }
 
@@ -130,93 +125,37 @@ ShadowCell Recorder::added(Warp& warp, const Op& op, int lane, int half, uint64_
 // compare and swap those of the value that stays; of other operations a tag comes from whichever side has
 // one.
 void Recorder::atomic(Warp& warp, const Op& op, uint32_t mask) {
-  const bool wide = op.element_bytes == 8;
-  const int halves = op.element_bytes < 2 ? 1 : op.element_bytes / 2;
+  const int halves = std::max(1, op.element_bytes / 2);
   const std::string& opcode = opcode_of(*code_, op);
-  const bool packed = op.type == ptx::Type::f16x2 || op.type == ptx::Type::bf16x2;
+  const bool packed = ptx::is_packed(op.type);
   const bool adds = opcode.find(".add.") != opcode.npos && ptx::is_float(op.type);
   const bool exchanges = opcode.find(".exch.") != opcode.npos, swaps = opcode.find(".cas.") != opcode.npos;
   const int32_t writer = site(op);
   std::unordered_map<uint64_t, uint64_t> now;  // values that earlier lanes have left
   each_lane(mask, [&](int lane) {
-    const uint64_t address = warp.address[lane];
-    const auto known = now.find(address);
+    const BytePlace memory{no_slot, warp.space, lane, warp.address[lane]};
+    const auto known = now.find(memory.at);
     const uint64_t old = known == now.end() ? before_[0][lane] : known->second;
-    ShadowCell were[4], made[4];
-    for (int half = 0; half < halves; half++)
-      were[half] = read_half(warp, lane, address + 2 * half, warp.space);
-    const auto operand = [&](int i) { return cells(warp, op.s[i], lane, wide); };
+    ProvenanceCell were[4], made[4];
+    for (int half = 0; half < halves; half++) were[half] = read(warp, memory, half);
     const bool taken = exchanges || (swaps && old == before_[1][lane]);
     uint64_t left = 0;
-    for (int half = 0; half < halves; half += packed ? 1 : halves) {
-      const uint64_t x = old >> (packed ? 16 * half : 0), b = before_[1][lane] >> (packed ? 16 * half : 0);
-      if (!adds) continue;
-      const uint64_t sum = sum_of(op.type, x, b);
-      left |= sum << (packed ? 16 * half : 0);
-      const ShadowCell cell = added(warp, op, lane, packed ? half : 0, packed ? x & 0xffff : x, sum,
-                                    were[half], operand(1)[half]);
-      for (int i = half; i < (packed ? half + 1 : halves); i++) made[i] = cell;
+    for (int half = 0; adds && half < halves; half += packed ? 1 : halves) {
+      const int shift = packed ? 16 * half : 0;
+      const uint64_t x = old >> shift, sum = sum_of(op.type, x, before_[1][lane] >> shift);
+      left |= sum << shift;
+      const ProvenanceCell sum_cell = added(warp, op, lane, packed ? half : 0, packed ? x & 0xffff : x, sum,
+                                            were[half], cell(warp, op.s[1], half, lane));
+      std::fill_n(made + half, packed ? 1 : halves, sum_cell);
     }
     for (int half = 0; half < halves && !adds; half++) {
-      const ShadowCell with = operand(swaps ? 2 : 1)[half];
-      if (exchanges || swaps)
-        made[half] = taken ? with : were[half];
-      else
-        made[half] = {were[half].tag ? were[half].tag : with.tag,
-                      run_->provenance.unite(were[half].dependence, with.dependence)};
+      const ProvenanceCell with = cell(warp, op.s[swaps ? 2 : 1], half, lane);
+      made[half] = exchanges || swaps ? (taken ? with : were[half]) : unite(were[half], with);
     }
-    if (adds) now[address] = left;
-    if (taken) now[address] = before_[swaps ? 2 : 1][lane];
-    for (int half = 0; half < halves; half++)
-      write_half(warp, lane, address + 2 * half, warp.space, made[half], writer);
-    if (op.d != no_slot) std::copy_n(were, halves, cells(warp, op.d, lane, wide));
-  });
-}
-
-// PTX ISA, ldmatrix: lane l of matrix i gets row l / 4, elements 2 (l mod 4) and the next; transposed: column
-// l / 4.
-void Recorder::load_matrix(Warp& warp, const Op& op, uint32_t mask) {
-  const bool transposed = op.immediate & 1;
-  const int count = op.slot_count;
-  each_lane(mask, [&](int lane) {
-    for (int i = 0; i < count; i++)
-      for (int half = 0; half < 2; half++) {
-        const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
-        const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
-        cells(warp, op.slots[i], lane)[half] = read_half(
-            warp, lane, warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column), ptx::Space::shared);
-      }
-  });
-}
-
-void Recorder::store_matrix(Warp& warp, const Op& op, uint32_t mask) {
-  const bool transposed = op.immediate & 1;
-  const int32_t writer = site(op);
-  each_lane(mask, [&](int lane) {
-    for (int i = 0; i < op.slot_count; i++)
-      for (int half = 0; half < 2; half++) {
-        const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
-        const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
-        write_half(warp, lane, warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column),
-                   ptx::Space::shared, cells(warp, op.slots[i], lane)[half], writer);
-      }
-  });
-}
-
-void Recorder::landed(Warp& warp, const Landing& landing) {
-  each_lane(landing.mask, [&](int lane) {
-    for (uint32_t byte = 0; byte < landing.bytes; byte += 2)
-      shared_[(landing.shared[lane] + byte) / 2] =
-          byte < landing.copied[lane] ? read_half(warp, lane, landing.global[lane] + byte, ptx::Space::global)
-                                      : ShadowCell{};
-  });
-}
-
-void Recorder::copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
-  each_lane(mask, [&](int lane) {
-    for (uint32_t byte = 0; byte < bytes; byte += 2)
-      write_half(warp, lane, to + byte, ptx::Space::local,
-                 read_half(warp, lane, from + byte, ptx::Space::local), -1);
+    if (adds) now[memory.at] = left;
+    if (taken) now[memory.at] = before_[swaps ? 2 : 1][lane];
+    for (int half = 0; half < halves; half++) write(warp, memory, half, made[half], writer);
+    for (int half = 0; half < halves && op.d != no_slot; half++) cell(warp, op.d, half, lane) = were[half];
   });
 }
 

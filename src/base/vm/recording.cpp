@@ -105,27 +105,26 @@ EventLinks links_of(const RecordedRun& run, int32_t index) {
   return links;
 }
 
-/// The cell of an element, with the tag of whichever half has one.
-ShadowCell cell_of_element(const MemoryShadow::Area& area, int64_t flat) {
-  const uint64_t at = area.base + static_cast<uint64_t>(flat) * area.element_bytes;
-  ShadowCell cell = MemoryShadow::read(&area, at);
-  for (uint32_t byte = 2; !cell.tag && byte < area.element_bytes; byte += 2)
-    cell.tag = MemoryShadow::read(&area, at + byte).tag;
-  return cell;
+/// The cell of an element, with the tag of whichever half has one, and who stored it.
+ProvenanceMemory::Stored stored_at(const ProvenanceMemory::Cells::Area& area, int64_t flat) {
+  const uint32_t width = area.note.element_bytes;
+  const uint64_t at = static_cast<uint64_t>(flat) * width;
+  ProvenanceMemory::Stored stored = ProvenanceMemory::at(area, at);
+  for (uint32_t byte = 2; !stored.cell.tag && byte < width; byte += 2)
+    stored.cell.tag = ProvenanceMemory::at(area, at + byte).cell.tag;
+  return stored;
 }
 
 Carrier carrier_of(const RecordedRun& run, const std::string& output, int64_t flat) {
   Carrier carrier;
-  const MemoryShadow::Area* area = run.memory.find(output);
+  const auto* const area = run.memory.find(output);
   if (!area) return carrier;
-  const uint64_t offset = static_cast<uint64_t>(flat) * area->element_bytes;
-  const ShadowCell cell = cell_of_element(*area, flat);
+  const auto [cell, writer] = stored_at(*area, flat);
   carrier.event = static_cast<int32_t>(cell.tag) - 1;
   if (!cell.tag) carrier.source = outside_source(run, cell.dependence);
   const Provenance::Elements found = run.provenance.collect(cell.dependence, kListedElements);
   carrier.inputs = input_elements(run, found.leaves);
   carrier.inputs_truncated = found.truncated;
-  const int32_t writer = area->writers.empty() ? -1 : area->writers[offset / 2];
   if (writer >= 0) {
     const RecordedRun::Site& site = run.sites[writer];
     carrier.launch = site.launch, carrier.module = site.module;
@@ -144,8 +143,8 @@ Recording make_recording(std::shared_ptr<const RecordedRun> run) {
   r.event_without_inputs = [run](int32_t index) { return expand(*run, index, false); };
   r.links = [run](int32_t index) { return links_of(*run, index); };
   r.carrier_event = [run](const std::string& output, int64_t flat) {
-    const MemoryShadow::Area* area = run->memory.find(output);
-    return area ? static_cast<int32_t>(cell_of_element(*area, flat).tag) - 1 : -1;
+    const auto* const area = run->memory.find(output);
+    return area ? static_cast<int32_t>(stored_at(*area, flat).cell.tag) - 1 : -1;
   };
   r.carrier = [run](const std::string& output, int64_t flat) { return carrier_of(*run, output, flat); };
   r.input_names = run->input_names;

@@ -77,10 +77,8 @@ struct Pass {
   Pass(const Plan& plan, const TensorMap& inputs, const MachineOptions& options, double parting,
        const std::function<std::vector<int>(size_t)>& part_of_op) {
     PreparedPlan prepared(plan, inputs, options);
-    for (const Allocation& a : prepared.memory().allocations()) {
-      memory.areas.push_back({a.name, a.base, a.bytes, {}});
-      memory.areas.back().cells.resize((a.bytes + 1) / 2 + 4);
-    }
+    for (const Allocation& a : prepared.memory().allocations())
+      memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
     bool trapped = false;
     for (size_t i = 0; i < plan.launches.size() && !trapped; ++i) {
       ErrorPlan<parts> shared{&memory, parting, {}};
@@ -125,22 +123,23 @@ struct Pass {
   /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
   template <class Visit>
   void each_element(const Tensor& tensor, Visit visit) const {
-    const auto area = std::find_if(memory.areas.begin(), memory.areas.end(),
-                                   [&](const auto& a) { return a.name == tensor.name; });
-    const auto halves = static_cast<size_t>(format(tensor.dtype).bytes) / 2;
+    const auto* const area = memory.find(tensor.name);
+    const auto bytes = static_cast<uint64_t>(format(tensor.dtype).bytes);
     const ErrorKind kind = tensor.dtype == Dtype::fp64   ? ErrorKind::f64
                            : tensor.dtype == Dtype::fp16 ? ErrorKind::f16
                            : tensor.dtype == Dtype::bf16 ? ErrorKind::bf16
                                                          : ErrorKind::f32;
+    static const ErrorCells<parts> nothing;
     for (int64_t flat = 0; flat < tensor.size(); ++flat) {
-      const size_t at = static_cast<size_t>(flat) * halves;
+      const auto [cells, at] = ErrorMemory<parts>::seen(*area, static_cast<uint64_t>(flat) * bytes);
       // A bf16 widened to f32 by its bits keeps the bf16's shadow, in the high half.
-      const ErrorKind high = kind == ErrorKind::f32 ? area->cells.kind[at + 1] : ErrorKind::none;
-      if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0) {
-        visit(flat, at + 1, area->cells);
-        continue;
-      }
-      visit(flat, area->cells.kind[at] == kind ? at : SIZE_MAX, area->cells);
+      const ErrorKind high = cells && kind == ErrorKind::f32 ? cells->kind[at + 1] : ErrorKind::none;
+      if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0)
+        visit(flat, at + 1, *cells);
+      else if (cells && cells->kind[at] == kind)
+        visit(flat, at, *cells);
+      else
+        visit(flat, SIZE_MAX, nothing);
     }
   }
 };

@@ -12,10 +12,6 @@
 namespace assay::vm {
 namespace {
 
-int halves_of_cell(Cell cell) {
-  return cell == Cell::wide ? 4 : cell == Cell::word ? 2 : 0;
-}
-
 bool is_one_float(ptx::Type type) {
   return ptx::is_float(type) && !ptx::is_packed(type);
 }
@@ -50,6 +46,7 @@ bool SliceScan::splits(const BlockLog& log, const Op& op) const {
     case Effect::shuffle:
       return !is_one_float(op.row->result);
     case Effect::load_matrix:
+    case Effect::store_matrix:
     case Effect::move_matrix:
       return true;
     case Effect::matrix:
@@ -65,28 +62,44 @@ bool SliceScan::splits(const BlockLog& log, const Op& op) const {
   }
 }
 
-bool SliceScan::wanted(const WarpPlaces& w, Slot slot, int halves, uint32_t mask) const {
-  for (int half = 0; half < halves; ++half)
-    if (w.waiting_lanes[slot / 64 + static_cast<size_t>(half)] & mask) return true;
-  return false;
+/// Heads of the lists that wait for a half.
+int32_t& SliceScan::list(uint32_t warp, Slot slot, int half, int lane) {
+  return lists_.registers(warp)[Lists::cell(slot, half, lane)];
 }
 
-uint32_t SliceScan::wanted_halves(const WarpPlaces& w, Slot slot, int halves, int lane) const {
+/// Of memory: null where none can wait.
+int32_t* SliceScan::memory(uint32_t warp, const BytePlace& at, uint32_t half) {
+  const uint64_t address = at.at + uint64_t{2} * half;
+  if (at.space == ptx::Space::shared || at.space == ptx::Space::local) {
+    const auto place = lists_.place(warp, at.lane, at.space, address);
+    return place.at < place.cells->size() ? &(*place.cells)[place.at] : nullptr;
+  }
+  const auto found = global_.find(address / 2);
+  return found == global_.end() ? nullptr : &found->second;
+}
+
+uint32_t SliceScan::wanted(const SliceRecord& record, Slot slot, int halves, int lane) {
   uint32_t found = 0;
   for (int half = 0; half < halves; ++half)
-    found |= static_cast<uint32_t>(w.registers[place(slot, half, lane)] >= 0) << half;
+    found |= static_cast<uint32_t>(list(record.warp, slot, half, lane) >= 0) << half;
   return found;
 }
 
-/// Head of the list that waits for a half of memory; a place of its own where none can wait.
-int32_t* SliceScan::memory(ptx::Space space, WarpPlaces& w, int lane, uint64_t address) {
-  if (space == ptx::Space::shared) return address / 2 < shared_.size() ? &shared_[address / 2] : &none_;
-  if (space == ptx::Space::local) {
-    const size_t at = (w.local.size() / 32) * static_cast<size_t>(lane) + address / 2;
-    return at < w.local.size() ? &w.local[at] : &none_;
+uint32_t SliceScan::wanted(const SliceRecord& record, const BytePlace& at, uint32_t bytes) {
+  uint32_t found = 0;
+  for (uint32_t half = 0; half < std::max(1u, bytes / 2); ++half) {
+    const int32_t* const waiting = memory(record.warp, at, half);
+    found |= static_cast<uint32_t>(waiting && *waiting >= 0) << half;
   }
-  const auto found = global_.find(address / 2);
-  return found == global_.end() ? &none_ : &found->second;
+  return found;
+}
+
+/// What a record says of the execution, of all its lanes.
+Executed SliceScan::executed(const BlockLog& log, const SliceRecord& record, const Op& op) {
+  const uint64_t* details = log.details.data() + record.detail;
+  const bool shuffles = op.row->effect == Effect::shuffle;
+  if (shuffles) std::copy_n(details, 32, lane_source_);
+  return {&op, record.mask, record.mask, record.space, details, lane_source_, record.detail};
 }
 
 /// -1 where the slice is full.
@@ -119,12 +132,16 @@ void SliceScan::define(int32_t& list, int32_t node) {
   list = -1;
 }
 
-void SliceScan::define_register(WarpPlaces& w, Slot slot, uint32_t halves, int lane, int32_t node) {
+void SliceScan::define_register(const SliceRecord& record, Slot slot, uint32_t halves, int lane, int32_t node) {
   if (node < 0) return;
   each_lane(halves, [&](int half) {
-    define(w.registers[place(slot, half, lane)], node);
-    w.waiting_lanes[slot / 64 + static_cast<size_t>(half)] &= ~(1u << lane);
+    define(list(record.warp, slot, half, lane), node);
+    waiting_lanes(record.warp, slot, half) &= ~(1u << lane);
   });
+}
+
+void SliceScan::define_memory(const SliceRecord& record, const BytePlace& at, uint32_t halves, int32_t node) {
+  each_lane(halves, [&](int half) { define(*memory(record.warp, at, static_cast<uint32_t>(half)), node); });
 }
 
 SliceUse* SliceScan::add_use(int32_t node) {
@@ -135,7 +152,12 @@ SliceUse* SliceScan::add_use(int32_t node) {
   return &uses.back();
 }
 
-void SliceScan::use_register(const BlockLog& log, WarpPlaces& w, int32_t node, Slot slot, uint32_t halves,
+void SliceScan::wait(uint32_t use, int32_t& list, int half) {
+  waiting_.push_back({use, list, static_cast<uint8_t>(half)});
+  list = static_cast<int32_t>(waiting_.size()) - 1;
+}
+
+void SliceScan::use_register(const BlockLog& log, const SliceRecord& record, int32_t node, Slot slot, uint32_t halves,
                              int lane, ptx::Type type, int name) {
   if (slot == no_slot) return;
   SliceUse* use = add_use(node);
@@ -144,27 +166,31 @@ void SliceScan::use_register(const BlockLog& log, WarpPlaces& w, int32_t node, S
   use->wide = halves > 3, use->name = static_cast<uint8_t>(name);
   use->constant = slot >= log.code->register_bytes;
   if (use->constant) return;
-  const auto index = static_cast<uint32_t>(uses.size()) - 1;
   each_lane(halves, [&](int half) {
-    int32_t& list = w.registers[place(slot, half, lane)];
-    waiting_.push_back({index, list, static_cast<uint8_t>(half)});
-    list = static_cast<int32_t>(waiting_.size()) - 1;
-    w.waiting_lanes[slot / 64 + static_cast<size_t>(half)] |= 1u << lane;
+    wait(static_cast<uint32_t>(uses.size()) - 1, list(record.warp, slot, half, lane), half);
+    waiting_lanes(record.warp, slot, half) |= 1u << lane;
   });
 }
 
-void SliceScan::use_memory(WarpPlaces& w, int32_t node, ptx::Space space, int lane, uint64_t address,
-                           uint32_t halves) {
+void SliceScan::use_memory(const SliceRecord& record, int32_t node, const BytePlace& at, uint32_t halves) {
   SliceUse* use = add_use(node);
-  const bool global = space != ptx::Space::shared && space != ptx::Space::local;
-  use->address = address + 2 * static_cast<uint64_t>(std::countr_zero(halves)), use->global = global;
-  const auto index = static_cast<uint32_t>(uses.size()) - 1;
+  const bool global = at.space != ptx::Space::shared && at.space != ptx::Space::local;
+  use->address = at.at + 2 * static_cast<uint64_t>(std::countr_zero(halves)), use->global = global;
   each_lane(halves, [&](int half) {
-    const uint64_t at = address + 2 * static_cast<uint64_t>(half);
-    int32_t* list = global ? &global_.try_emplace(at / 2, -1).first->second : memory(space, w, lane, at);
-    waiting_.push_back({index, *list, static_cast<uint8_t>(half)});
-    *list = static_cast<int32_t>(waiting_.size()) - 1;
+    if (global) global_.try_emplace(at.at / 2 + static_cast<uint64_t>(half), -1);
+    wait(static_cast<uint32_t>(uses.size()) - 1, *memory(record.warp, at, static_cast<uint32_t>(half)), half);
   });
+}
+
+/// `halves` of what a transfer brings.
+void SliceScan::use(const BlockLog& log, const SliceRecord& record, int32_t node, const Transfer& t, uint32_t halves) {
+  if (t.from.slot == no_slot) return use_memory(record, node, t.from, halves);
+  const Op& op = log.code->ops[static_cast<size_t>(record.op)];
+  const Effect effect = op.row->effect;
+  const ptx::Type type = effect == Effect::store                           ? op.type
+                         : op.slots || effect == Effect::move_matrix ? ptx::Type::none
+                                                                     : op.row->sources[0];
+  use_register(log, record, node, t.from.slot, halves << t.from.at / 2, t.from.lane, type, t.operand);
 }
 
 void SliceScan::scan(const BlockLog& log, uint32_t number) {
@@ -173,30 +199,14 @@ void SliceScan::scan(const BlockLog& log, uint32_t number) {
   if (std::exchange(resumes_, false)) {
     from = record_ + 1;  // the one that it was full at, again
   } else {
-    warps_.assign(log.warps, {});
-    for (WarpPlaces& w : warps_) {
-      w.registers.assign(size_t{log.code->file_bytes} / 2 + 64, -1);
-      w.waiting_lanes.assign(size_t{log.code->file_bytes} / 64 + 4, 0);
-      w.local.assign(32 * ((size_t{log.code->local_bytes} + 1) / 2), -1);
-    }
-    shared_.assign(log.shared_bytes / 2 + 1, -1);
+    lists_.begin(log.warps, *log.code, log.shared_bytes, -1);
+    waiting_lanes_.assign(log.warps, std::vector<uint32_t>(log.code->file_bytes / 64 + 4));
   }
   log_ = number;
   for (size_t i = from; i-- > 0 && !truncated;) {
     const SliceRecord& record = log.records[i];
     record_ = static_cast<uint32_t>(i);
-    switch (record.what) {
-      case SliceRecord::What::op:
-        scan_op(log, record);
-        break;
-      case SliceRecord::What::landing:
-        scan_landing(log, record);
-        break;
-      case SliceRecord::What::local_copy:
-        scan_local_copy(log, record, log.details[record.detail], log.details[record.detail + 1],
-                        log.details[record.detail + 2]);
-        break;
-    }
+    record.lands ? scan_landing(log, record) : scan_op(log, record);
   }
   // What still waits for a register, shared or local memory was never written; global memory waits on.
   if (truncated) cut_waiting();
@@ -207,11 +217,9 @@ void SliceScan::cut_waiting() {
     for (int32_t at = list; at >= 0; at = waiting_[static_cast<size_t>(at)].next)
       uses[waiting_[static_cast<size_t>(at)].use].cut = true;
   };
-  for (const WarpPlaces& w : warps_) {
-    for (const int32_t list : w.registers) cut(list);
-    for (const int32_t list : w.local) cut(list);
-  }
-  for (const int32_t list : shared_) cut(list);
+  lists_.each_array([&](const auto& lists) {
+    for (size_t i = 0; i < lists.size(); ++i) cut(lists[i]);
+  });
   for (const auto& [address, list] : global_) cut(list);
 }
 
@@ -227,14 +235,12 @@ void SliceScan::go_on(uint32_t use) {
     }
     list = kept;
   };
-  for (WarpPlaces& w : warps_) {
-    for (size_t i = 0; i < w.registers.size(); ++i) {
-      keep(w.registers[i]);
-      if (w.registers[i] < 0 && i / 32 < w.waiting_lanes.size()) w.waiting_lanes[i / 32] &= ~(1u << i % 32);
-    }
-    for (int32_t& list : w.local) keep(list);
-  }
-  for (int32_t& list : shared_) keep(list);
+  lists_.each_array([&](auto& lists) {
+    for (size_t i = 0; i < lists.size(); ++i) keep(lists[i]);
+  });
+  for (uint32_t warp = 0; warp < waiting_lanes_.size(); ++warp)
+    for (size_t i = 0; i < waiting_lanes_[warp].size() * 32 && i < lists_.registers(warp).size(); ++i)
+      if (lists_.registers(warp)[i] < 0) waiting_lanes_[warp][i / 32] &= ~(1u << i % 32);
   for (auto& [address, list] : global_) keep(list);
   uses[use].cut = false;
   most_nodes_ = nodes.size() + limits_.instances, most_uses_ = uses.size() + limits_.operands;
@@ -243,221 +249,132 @@ void SliceScan::go_on(uint32_t use) {
 
 void SliceScan::scan_op(const BlockLog& log, const SliceRecord& record) {
   const Op& op = log.code->ops[static_cast<size_t>(record.op)];
-  WarpPlaces& w = warps_[record.warp];
-  if (copies_results(op)) {
-    for (uint32_t i = op.slot_count / 3 * 3; i >= 3; i -= 3)
-      scan_local_copy(log, record, op.slots[i - 3], op.slots[i - 2], op.slots[i - 1]);
-    return;
-  }
-  found_.clear();
-  find(log, record, op, w);
-  for (const Found& f : found_) add_sources(log, record, op, w, f);
+  if (copies_parameters(op)) return scan_parameters(record, op);
+  if (op.row->effect == Effect::store || op.row->effect == Effect::store_matrix) return scan_stores(log, record, op);
+  if (op.row->effect == Effect::atomic) return scan_atomic(log, record, op);
+  find_registers(log, record, op);
+  for (const Found& f : found_) add_sources(log, record, op, f);
 }
 
-/// The wanted places that the op defines: a node each, whose lists are served.
-void SliceScan::find(const BlockLog& log, const SliceRecord& record, const Op& op, WarpPlaces& w) {
+/// The wanted registers that the op defines: a node each, whose lists are served.
+void SliceScan::find_registers(const BlockLog& log, const SliceRecord& record, const Op& op) {
   const Effect effect = op.row->effect;
-  if (effect == Effect::store) find_stored(log, record, op, w);
-  if (effect == Effect::store_matrix) scan_store_matrix(log, record, op, w);
-  if (effect == Effect::atomic) scan_atomic(log, record, op, w);
-  const auto define_at = [&](Slot slot, int halves, int part, ptx::Type type, uint32_t mask) {
-    if (slot == no_slot || halves == 0 || !wanted(w, slot, halves, mask)) return;
-    const bool by_half = splits(log, op);
-    each_lane(mask, [&](int lane) {
-      uint32_t here = wanted_halves(w, slot, halves, lane);
-      while (here) {
+  const bool by_half = splits(log, op), unpacks = op.slots && effect == Effect::move && op.immediate == 1;
+  const ptx::Type type = effect == Effect::load     ? op.type
+                         : effect == Effect::matrix ? format_of(MatrixForm::of(op.immediate).sum).type
+                         : unpacks || effect == Effect::load_matrix ? ptx::Type::none
+                                                                    : op.row->result;
+  found_.clear();
+  each_written_register(op, [&](Slot slot, Cell cell) {
+    const int halves = static_cast<int>(bytes_of(cell) / 2);
+    uint32_t lanes = 0;
+    for (int half = 0; half < halves; ++half) lanes |= waiting_lanes(record.warp, slot, half);
+    if (effect != Effect::matrix) lanes &= record.mask;
+    each_lane(lanes, [&](int lane) {
+      for (uint32_t here = wanted(record, slot, halves, lane); here;) {
         const uint32_t taken = by_half ? here & -here : here;
         const int32_t node = add_node(record, lane, slot, by_half ? std::countr_zero(taken) : 0, type);
-        define_register(w, slot, taken, lane, node);
-        if (node >= 0) found_.push_back({node, lane, part, taken});
+        define_register(record, slot, taken, lane, node);
+        if (node >= 0) found_.push_back({node, lane, slot, taken});
         here &= ~taken;
       }
     });
-  };
-  const uint32_t mask = record.mask;
-  switch (effect) {
-    case Effect::store:
-    case Effect::store_matrix:
-      return;
-    case Effect::load:
-      for (int i = 0; i < op.vector_length; ++i)
-        define_at(op.slots ? op.slots[i] : op.d, op.element_bytes == 8 ? 4 : 2, i, op.type, mask);
-      return;
-    case Effect::atomic:
-      return;
-    case Effect::matrix: {
-      const MatrixForm form = MatrixForm::of(op.immediate);
-      const ElementFormat& sum = format_of(form.sum);
-      for (int r = 0; r < form.sum_registers(); ++r)
-        define_at(op.slots[r], sum.bits == 64 ? 4 : 2, r, sum.type, ~0u);
-      return;
-    }
-    case Effect::load_matrix:
-      for (int i = 0; i < op.slot_count; ++i) define_at(op.slots[i], 2, i, ptx::Type::none, ~0u);
-      return;
-    case Effect::move:
-      if (op.slots && op.immediate == 1) {
-        for (int i = 0; i < op.slot_count; ++i) define_at(op.slots[i], 2, i, ptx::Type::none, mask);
-        return;
-      }
-      [[fallthrough]];
-    default:
-      return define_at(op.d, halves_of_cell(op.d_cell), 0, op.row->result, mask);
-  }
+  });
 }
 
 /// The memory that a store wrote; of lanes with one address the last stays.
-void SliceScan::find_stored(const BlockLog& log, const SliceRecord& record, const Op& op, WarpPlaces& w) {
-  const uint64_t* address = &log.details[record.detail];
+void SliceScan::scan_stores(const BlockLog& log, const SliceRecord& record, const Op& op) {
+  Executed done = executed(log, record, op);
   const bool by_half = splits(log, op);
   for (int lane = 31; lane >= 0; --lane) {
-    if (!(record.mask >> lane & 1)) continue;
-    for (int i = 0; i < op.vector_length; ++i) {
-      const uint64_t at = address[lane] + static_cast<uint64_t>(i) * op.element_bytes;
-      for (uint32_t here = wanted_memory(record.space, w, lane, at, op.element_bytes); here;) {
+    done.mask = record.mask & 1u << lane;
+    each_transfer(done, [&](const Transfer& t) {
+      for (uint32_t here = wanted(record, t.to, t.bytes); here;) {
         const uint32_t taken = by_half ? here & -here : here;
         here &= ~taken;
-        const int32_t node = define_memory(record, w, lane, at, taken, op.type);
-        if (node >= 0) found_.push_back({node, lane, i, taken});
+        const int32_t node = add_node(record, lane, no_slot, 0, op.slots && op.row->effect == Effect::store ? op.type : ptx::Type::none);
+        define_memory(record, t.to, taken, node);
+        if (node >= 0) use(log, record, node, t, taken);
       }
-    }
+    });
   }
 }
 
 /// Lanes one after another, the last first: each adds to what the lane before it left, and gives back the
 /// same.
-void SliceScan::scan_atomic(const BlockLog& log, const SliceRecord& record, const Op& op, WarpPlaces& w) {
+void SliceScan::scan_atomic(const BlockLog& log, const SliceRecord& record, const Op& op) {
   const uint64_t* address = &log.details[record.detail];
   for (int lane = 31; lane >= 0; --lane) {
     if (!(record.mask >> lane & 1)) continue;
-    const uint32_t here = wanted_memory(record.space, w, lane, address[lane], op.element_bytes);
-    const uint32_t given = op.d == no_slot ? 0 : wanted_halves(w, op.d, halves_of_cell(op.d_cell), lane);
+    const BytePlace at{no_slot, record.space, lane, address[lane]};
+    const uint32_t here = wanted(record, at, op.element_bytes);
+    const uint32_t given =
+        op.d == no_slot ? 0 : wanted(record, op.d, static_cast<int>(bytes_of(op.d_cell) / 2), lane);
     const int32_t old = given ? add_node(record, lane, op.d, 0, op.type) : -1;
-    if (given) define_register(w, op.d, given, lane, old);
-    const int32_t made = here ? define_memory(record, w, lane, address[lane], here, ptx::Type::none) : -1;
+    if (given) define_register(record, op.d, given, lane, old);
+    const int32_t made = here ? add_node(record, lane, no_slot, 0, ptx::Type::none) : -1;
     if (made >= 0) {
-      use_memory(w, made, record.space, lane, address[lane], here);
+      define_memory(record, at, here, made);
+      use_memory(record, made, at, here);
       for (int i = 1; i < op.source_count; ++i)
-        use_register(log, w, made, op.s[i], here, lane, op.type, op.d == no_slot ? i : i + 1);
+        use_register(log, record, made, op.s[i], here, lane, op.type, op.d == no_slot ? i : i + 1);
     }
-    if (old >= 0) use_memory(w, old, record.space, lane, address[lane], given & all_halves(op.element_bytes));
+    if (old >= 0) use_memory(record, old, at, given & all_halves(op.element_bytes));
   }
 }
 
-uint32_t SliceScan::wanted_memory(ptx::Space space, WarpPlaces& w, int lane, uint64_t address,
-                                  uint32_t bytes) {
-  uint32_t found = 0;
-  for (uint32_t half = 0; half < std::max(1u, bytes / 2); ++half)
-    found |= static_cast<uint32_t>(*memory(space, w, lane, address + 2 * half) >= 0) << half;
-  return found;
-}
-
-int32_t SliceScan::define_memory(const SliceRecord& record, WarpPlaces& w, int lane, uint64_t address,
-                                 uint32_t halves, ptx::Type type) {
-  const int32_t node = add_node(record, lane, no_slot, 0, type);
-  each_lane(halves, [&](int half) {
-    define(*memory(record.space, w, lane, address + 2 * static_cast<uint64_t>(half)), node);
+void SliceScan::add_sources(const BlockLog& log, const SliceRecord& record, const Op& op, const Found& f) {
+  if (op.row->effect == Effect::matrix) return add_matrix(log, record, op, f);
+  if (op.row->effect == Effect::arithmetic) return add_arithmetic(log, record, op, f);
+  if (op.row->effect == Effect::bits) return add_bits(log, record, op, f);
+  if (!carries(op)) return;
+  Executed done = executed(log, record, op);
+  done.mask = 1u << f.lane;
+  each_transfer(done, [&](const Transfer& t) {
+    if (t.to.slot != f.slot) return;
+    const uint64_t first = t.to.at / 2;
+    if (const uint32_t halves = f.halves >> first & all_halves(t.bytes)) use(log, record, f.node, t, halves);
   });
-  return node;
-}
-
-void SliceScan::add_sources(const BlockLog& log, const SliceRecord& record, const Op& op, WarpPlaces& w,
-                            const Found& f) {
-  const uint64_t* details = log.details.data() + record.detail;
-  switch (op.row->effect) {
-    case Effect::load: {
-      const uint32_t read = f.halves & all_halves(op.element_bytes);
-      if (read)
-        use_memory(w, f.node, record.space, f.lane,
-                   details[f.lane] + static_cast<uint64_t>(f.part) * op.element_bytes, read);
-      return;
-    }
-    case Effect::store:
-      return use_register(log, w, f.node, op.slots[f.part], f.halves, f.lane, op.type, 1);
-    case Effect::shuffle:
-      return use_register(log, w, f.node, op.s[0], f.halves, static_cast<int>(details[f.lane] & 31),
-                          op.row->sources[0], 1);
-    case Effect::select:
-      return use_register(log, w, f.node, op.s[record.detail >> f.lane & 1 ? 0 : 1], f.halves, f.lane,
-                          op.row->result, record.detail >> f.lane & 1 ? 1 : 2);
-    case Effect::matrix:
-      return add_matrix(log, record, op, w, f);
-    case Effect::load_matrix: {
-      // PTX ISA, ldmatrix: see Recorder::load_matrix.
-      const int half = std::countr_zero(f.halves), lane = f.lane;
-      const bool transposed = op.immediate & 1;
-      const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
-      const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
-      return use_memory(w, f.node, ptx::Space::shared, lane,
-                        details[8 * f.part + row] + 2 * static_cast<uint64_t>(column), 1);
-    }
-    case Effect::move_matrix:  // see Recorder::move_matrix
-      return use_register(log, w, f.node, op.s[0], 1u << f.lane / 4 % 2,
-                          4 * (2 * (f.lane % 4) + std::countr_zero(f.halves)) + f.lane / 8, ptx::Type::none,
-                          1);
-    case Effect::arithmetic:
-      return add_arithmetic(log, op, w, f);
-    case Effect::move:
-    case Effect::bits:
-      return add_bits(log, op, w, f);
-    default:
-      return;
-  }
-}
-
-/// See Recorder::store_matrix.
-void SliceScan::scan_store_matrix(const BlockLog& log, const SliceRecord& record, const Op& op,
-                                  WarpPlaces& w) {
-  const uint64_t* address = log.details.data() + record.detail;
-  const bool transposed = op.immediate & 1;
-  for (int place = 64 * op.slot_count - 1; place >= 0; --place) {
-    const int i = place / 64, lane = place / 2 % 32, half = place % 2;
-    const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
-    const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
-    const uint64_t at = address[8 * i + row] + 2 * static_cast<uint64_t>(column);
-    if (!wanted_memory(ptx::Space::shared, w, lane, at, 2)) continue;
-    const int32_t node = define_memory(record, w, lane, at, 1, ptx::Type::none);
-    if (node >= 0) use_register(log, w, node, op.slots[i], 1u << half, lane, ptx::Type::none, 1);
-  }
 }
 
 void SliceScan::scan_landing(const BlockLog& log, const SliceRecord& record) {
   const uint64_t* details = log.details.data() + record.detail;
   const auto bytes = static_cast<uint32_t>(details[96]);
-  WarpPlaces& w = warps_[record.warp];
   for (int lane = 31; lane >= 0; --lane) {
     if (!(record.mask >> lane & 1)) continue;
     const uint64_t shared = details[3 * lane], global = details[3 * lane + 1], copied = details[3 * lane + 2];
     for (uint32_t byte = 0; byte < bytes; byte += 2) {
-      int32_t* list = memory(ptx::Space::shared, w, lane, shared + byte);
-      if (*list < 0) continue;
+      const BytePlace to{no_slot, ptx::Space::shared, lane, shared + byte};
+      if (!wanted(record, to, 2)) continue;
       const int32_t node = add_node(record, lane, no_slot, 0, ptx::Type::none);
-      define(*list, node);
-      if (node >= 0 && byte < copied) use_memory(w, node, ptx::Space::global, lane, global + byte, 1);
+      define_memory(record, to, 1, node);
+      if (node >= 0 && byte < copied) use_memory(record, node, {no_slot, ptx::Space::global, lane, global + byte}, 1);
     }
   }
 }
 
 /// Copies within a lane's local memory are no instances: what waits for the target waits for the source.
-void SliceScan::scan_local_copy(const BlockLog&, const SliceRecord& record, uint64_t from, uint64_t to,
-                                uint64_t bytes) {
-  WarpPlaces& w = warps_[record.warp];
-  each_lane(record.mask, [&](int lane) {
-    std::vector<int32_t> lists;
-    for (uint64_t byte = 0; byte < bytes; byte += 2) {
-      int32_t* list = memory(ptx::Space::local, w, lane, to + byte);
-      lists.push_back(*list);
-      *list = -1;
-    }
-    for (uint64_t byte = 0; byte < bytes; byte += 2) {
-      int32_t at = lists[byte / 2];
-      if (at < 0) continue;
-      int32_t* list = memory(ptx::Space::local, w, lane, from + byte);
-      int32_t last = at;
-      while (waiting_[static_cast<size_t>(last)].next >= 0) last = waiting_[static_cast<size_t>(last)].next;
-      waiting_[static_cast<size_t>(last)].next = *list;
-      *list = at;
-    }
+void SliceScan::scan_parameters(const SliceRecord& record, const Op& op) {
+  const Executed done{&op, record.mask, record.mask, ptx::Space::local, nullptr, nullptr, 0};
+  std::vector<Transfer> copies;
+  each_transfer(done, [&](const Transfer& t) { copies.push_back(t); });
+  std::vector<int32_t> waiting;  // by copied half, taken out before any source waits
+  const auto each_half = [&](auto visit) {
+    for (const Transfer& t : copies)
+      for (uint32_t half = 0; half < std::max(1u, t.bytes / 2); ++half) visit(t, half);
+  };
+  each_half([&](const Transfer& t, uint32_t half) {
+    waiting.push_back(std::exchange(*memory(record.warp, t.to, half), -1));
+  });
+  size_t next = 0;
+  each_half([&](const Transfer& t, uint32_t half) {
+    const int32_t first = waiting[next++];
+    if (first < 0) return;
+    int32_t last = first;
+    while (waiting_[static_cast<size_t>(last)].next >= 0) last = waiting_[static_cast<size_t>(last)].next;
+    int32_t* const list = memory(record.warp, t.from, half);
+    waiting_[static_cast<size_t>(last)].next = *list;
+    *list = first;
   });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/vm/cell_memory.h"
 #include "src/base/vm/slice_trace.h"
 #include "src/base/vm/value_slice.h"
 
@@ -60,58 +61,57 @@ class SliceScan {
     int32_t next;
     uint8_t half;
   };
-  struct WarpPlaces {
-    std::vector<int32_t> registers, local;
-    std::vector<uint32_t> waiting_lanes;  ///< by half position of a register cell: bit per lane
-  };
+  using Lists = BlockCells<CellArray<int32_t>, 2>;
   /// A definition found in the record at hand, whose sources are added once all lanes' are found.
   struct Found {
     int32_t node;
-    int lane, part;
+    int lane;
+    Slot slot;
     uint32_t halves;
   };
 
-  static size_t place(Slot slot, int half, int lane) {
-    return (slot / 64 + static_cast<size_t>(half)) * 32 + static_cast<size_t>(lane);
-  }
   bool splits(const BlockLog&, const Op&) const;
-  bool wanted(const WarpPlaces& w, Slot slot, int halves, uint32_t mask) const;
-  uint32_t wanted_halves(const WarpPlaces&, Slot slot, int halves, int lane) const;
-  int32_t* memory(ptx::Space, WarpPlaces&, int lane, uint64_t address);
+  uint32_t& waiting_lanes(uint32_t warp, Slot slot, int half) {
+    return waiting_lanes_[warp][slot / 64 + static_cast<size_t>(half)];
+  }
+  int32_t& list(uint32_t warp, Slot slot, int half, int lane);
+  int32_t* memory(uint32_t warp, const BytePlace&, uint32_t half);
+  Executed executed(const BlockLog&, const SliceRecord&, const Op&);
   void cut_waiting();
   int32_t add_node(const SliceRecord&, int lane, Slot slot, int half, ptx::Type);
   void define(int32_t& list, int32_t node);
-  void define_register(WarpPlaces&, Slot slot, uint32_t halves, int lane, int32_t node);
+  void define_register(const SliceRecord&, Slot slot, uint32_t halves, int lane, int32_t node);
+  void define_memory(const SliceRecord&, const BytePlace&, uint32_t halves, int32_t node);
+  uint32_t wanted(const SliceRecord&, Slot slot, int halves, int lane);
+  uint32_t wanted(const SliceRecord&, const BytePlace&, uint32_t bytes);
   SliceUse* add_use(int32_t node);
-  void use_register(const BlockLog&, WarpPlaces&, int32_t node, Slot slot, uint32_t halves, int lane,
+  void wait(uint32_t use, int32_t& list, int half);
+  void use_register(const BlockLog&, const SliceRecord&, int32_t node, Slot slot, uint32_t halves, int lane,
                     ptx::Type, int name);
-  void use_memory(WarpPlaces&, int32_t node, ptx::Space, int lane, uint64_t address, uint32_t halves);
+  void use_memory(const SliceRecord&, int32_t node, const BytePlace&, uint32_t halves);
+  void use(const BlockLog&, const SliceRecord&, int32_t node, const Transfer&, uint32_t halves);
 
-  void find(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
-  void find_stored(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
-  void scan_store_matrix(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
-  void scan_atomic(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&);
-  uint32_t wanted_memory(ptx::Space, WarpPlaces&, int lane, uint64_t address, uint32_t bytes);
-  int32_t define_memory(const SliceRecord&, WarpPlaces&, int lane, uint64_t address, uint32_t halves,
-                        ptx::Type);
-  void add_sources(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&, const Found&);
-  void add_arithmetic(const BlockLog&, const Op&, WarpPlaces&, const Found&);
-  void add_bits(const BlockLog&, const Op&, WarpPlaces&, const Found&);
-  void add_matrix(const BlockLog&, const SliceRecord&, const Op&, WarpPlaces&, const Found&);
+  void find_registers(const BlockLog&, const SliceRecord&, const Op&);
+  void scan_stores(const BlockLog&, const SliceRecord&, const Op&);
+  void scan_atomic(const BlockLog&, const SliceRecord&, const Op&);
+  void add_sources(const BlockLog&, const SliceRecord&, const Op&, const Found&);
+  void add_arithmetic(const BlockLog&, const SliceRecord&, const Op&, const Found&);
+  void add_bits(const BlockLog&, const SliceRecord&, const Op&, const Found&);
+  void add_matrix(const BlockLog&, const SliceRecord&, const Op&, const Found&);
   void scan_op(const BlockLog&, const SliceRecord&);
   void scan_landing(const BlockLog&, const SliceRecord&);
-  void scan_local_copy(const BlockLog&, const SliceRecord&, uint64_t from, uint64_t to, uint64_t bytes);
+  void scan_parameters(const SliceRecord&, const Op&);
 
   SliceLimits limits_;
   size_t most_nodes_, most_uses_;
   uint32_t log_ = 0, record_ = 0;
   bool resumes_ = false;  ///< at record_ of log_
   std::vector<Waiting> waiting_;
-  std::vector<WarpPlaces> warps_;
-  std::vector<int32_t> shared_;
+  Lists lists_;  ///< heads of lists of waiting uses
+  std::vector<std::vector<uint32_t>> waiting_lanes_;  ///< by warp and half of a register cell: bit per lane
   std::unordered_map<uint64_t, int32_t> global_;  ///< by address / 2
   std::vector<Found> found_;
-  int32_t none_ = -1;
+  uint32_t lane_source_[32];
 };
 
 }  // namespace assay::vm

@@ -16,13 +16,9 @@ void SliceTrace::begin_block(Block& block) {
 
 /// Whatever may define a register or memory.
 bool SliceTrace::is_logged(const Op& op) {
-  if (!op.row) return false;
-  const Effect effect = op.row->effect;
-  if (effect == Effect::store || effect == Effect::load || effect == Effect::atomic ||
-      effect == Effect::matrix || effect == Effect::load_matrix || effect == Effect::store_matrix ||
-      effect == Effect::move)
-    return true;
-  return effect != Effect::async_copy && op.d != no_slot && op.d_cell != Cell::mask;
+  if (!op.row || op.row->effect == Effect::async_copy) return false;
+  if (carries(op) || op.row->effect == Effect::atomic || op.row->effect == Effect::matrix) return true;
+  return op.d != no_slot && op.d_cell != Cell::mask;
 }
 
 void SliceTrace::fill(const Warp& warp, bool sources) {
@@ -39,9 +35,10 @@ void SliceTrace::before(Warp& warp, const Op& op, uint32_t) {
   if (!log_ && probe_ != last_probe_ && probe_->record == record_ && is_logged(op)) fill(warp, true);
 }
 
-void SliceTrace::log_addresses(const uint64_t* addresses) {
+template <class T>
+void SliceTrace::log_lanes(const T* values) {
   log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
-  log_->details.insert(log_->details.end(), addresses, addresses + 32);
+  log_->details.insert(log_->details.end(), values, values + 32);
 }
 
 void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
@@ -54,54 +51,28 @@ void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
   }
   ++record_;
   log_->records.push_back({static_cast<int32_t>(&op - code_->ops.data()), mask, 0,
-                           static_cast<uint16_t>(warp.index), SliceRecord::What::op, warp.space});
-  switch (op.row->effect) {
-    case Effect::load:
-    case Effect::store:
-    case Effect::atomic:
-    case Effect::load_matrix:
-    case Effect::store_matrix:
-      return log_addresses(warp.address);
-    case Effect::shuffle: {
-      uint64_t lanes[32];
-      for (int lane = 0; lane < 32; ++lane) lanes[lane] = warp.lane_source[lane];
-      return log_addresses(lanes);
-    }
-    case Effect::matrix: {
-      const MatrixSources sources = matrix_sources(warp, op);
-      log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
-      log_->details.insert(log_->details.end(), {sources.a_descriptor, sources.b_descriptor, sources.adds});
-      return;
-    }
-    case Effect::select:
-      log_->records.back().detail = warp.mask(op.s[2]);
-      return;
-    default:
-      return;
-  }
+                           static_cast<uint16_t>(warp.index), false, warp.space});
+  if (reaches_memory(op)) return log_lanes(warp.address);
+  if (op.row->effect == Effect::shuffle) return log_lanes(warp.lane_source);
+  if (op.row->effect == Effect::select) log_->records.back().detail = warp.mask(op.s[2]);
+  if (op.row->effect != Effect::matrix) return;
+  const MatrixSources sources = matrix_sources(warp, op);
+  log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
+  log_->details.insert(log_->details.end(), {sources.a_descriptor, sources.b_descriptor, sources.adds});
 }
 
 void SliceTrace::landed(Warp& warp, const Landing& landing) {
   ++record_;
   if (!log_) return;
   log_->records.push_back({static_cast<int32_t>(landing.op - code_->ops.data()), landing.mask,
-                           static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index),
-                           SliceRecord::What::landing, ptx::Space::shared});
+                           static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index), true,
+                           ptx::Space::shared});
   for (int lane = 0; lane < 32; ++lane) {
     log_->details.push_back(landing.shared[lane]);
     log_->details.push_back(landing.global[lane]);
     log_->details.push_back(landing.copied[lane]);
   }
   log_->details.push_back(landing.bytes);
-}
-
-void SliceTrace::copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
-  ++record_;
-  if (!log_) return;
-  log_->records.push_back({-1, mask, static_cast<uint32_t>(log_->details.size()),
-                           static_cast<uint16_t>(warp.index), SliceRecord::What::local_copy,
-                           ptx::Space::local});
-  log_->details.insert(log_->details.end(), {from, to, bytes});
 }
 
 }  // namespace assay::vm

@@ -6,25 +6,22 @@
 #include <vector>
 
 #include "src/base/vm/code.h"
-#include "src/base/vm/trace.h"
-#include "src/base/vm/warp.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
-/// One warp instruction, landing of a cp.async, or copy of call parameters.
+/// One warp instruction, or the landing of a cp.async.
 struct SliceRecord {
-  enum class What : uint8_t { op, landing, local_copy };
   int32_t op = -1;
   uint32_t mask = 0;
   uint32_t detail = 0;  ///< into BlockLog::details; of a select the lanes that took source 0
   uint16_t warp = 0;
-  What what = What::op;
+  bool lands = false;
   ptx::Space space = ptx::Space::none;  ///< of the addresses in details
 };
 
 /// What a block executed. Details: of memory instructions 32 addresses (ldmatrix: 32 row addresses), of
-/// shuffles 32 lanes; of a landing 32 x (shared offset, global address, bytes copied) and the bytes of each;
-/// of a copy of parameters from, to, bytes.
+/// shuffles 32 lanes; of a landing 32 x (shared offset, global address, bytes copied) and the bytes of each.
 struct BlockLog {
   uint32_t launch = 0;
   uint64_t block = 0;
@@ -58,12 +55,12 @@ class SliceTrace : public PlainTrace {
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
 
  private:
   static bool is_logged(const Op&);
   void fill(const Warp&, bool sources);
-  void log_addresses(const uint64_t* addresses);
+  template <class T>
+  void log_lanes(const T* values);
 
   const Code* code_ = nullptr;
   BlockLog* log_ = nullptr;

@@ -32,10 +32,6 @@ class CheckTrace {
     if (written) written->landed(warp, landing);
     if (async) async->landed(warp, landing);
   }
-  void copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
-    if (written) written->copied_local(warp, mask, from, to, bytes);
-    if (wraps) wraps->copied_local(warp, mask, from, to, bytes);
-  }
   void released(Block& block) {
     if (races) races->released(block);
     if (async) async->released(block);

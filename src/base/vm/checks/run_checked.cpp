@@ -32,13 +32,13 @@ std::set<std::string> poisoned_names(const Plan& plan) {
 std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Plan& plan) {
   std::map<std::string, std::vector<uint8_t>> settled;
   for (const PlanOutput& output : plan.outputs) {
-    const ByteStates* states = check.states(output.name);
+    const auto* const area = check.area(output.name);
     const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
-    if (!states || static_cast<int64_t>(states->bytes()) > kLargestHeld) continue;
+    if (!area || static_cast<int64_t>(area->bytes) > kLargestHeld) continue;
     std::vector<uint8_t>& elements = settled[output.name];
-    for (uint64_t at = 0; at < states->bytes(); at += width) {
+    for (uint64_t at = 0; at < area->bytes; at += width) {
       bool all = true;
-      for (uint64_t i = 0; i < width; ++i) all &= states->state(at + i) == written;
+      for (uint64_t i = 0; i < width; ++i) all &= WrittenCheck::state(*area, at + i) == written;
       elements.push_back(all);
     }
   }

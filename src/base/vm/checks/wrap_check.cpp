@@ -29,33 +29,15 @@ WrapCheck::Facts WrapCheck::facts_of(const Code& code, const Op& op) {
   for (const ptx::Type source : op.row->sources) f.count += source != ptx::Type::none;
   f.wide = op.d_cell == Cell::wide;
   f.is_signed = result == ptx::Type::s32 || op.row->sources[0] == ptx::Type::s32;
-  switch (op.row->effect) {
-    case Effect::load:
-      f.act = Act::load;
-      return f;
-    case Effect::store:
-      f.act = Act::store;
-      return f;
-    case Effect::atomic:
-    case Effect::load_matrix:
-    case Effect::store_matrix:
-    case Effect::async_copy:
-      f.act = Act::address;
-      return f;
-    case Effect::shuffle:
-      f.act = Act::shuffle;
-      return f;
-    default:
-      break;
-  }
+  if (carries(op)) f.act = Act::transfer;
+  if (op.row->effect == Effect::atomic || op.row->effect == Effect::async_copy) f.act = Act::address;
+  if (f.act != Act::none) return f;
   if (op.d == no_slot || op.d_cell == Cell::mask || op.slots) return f;
   f.act = Act::clear;
   const bool word = op.d_cell == Cell::word && cell_of(op.row->sources[0]) == Cell::word;
   const bool integer = result == ptx::Type::s32 || result == ptx::Type::u32 || result == ptx::Type::b32;
   const bool plain = opcode.find(".cc") == std::string::npos && opcode.find(".sat") == std::string::npos &&
                      opcode.find("x2") == std::string::npos;
-  if (op.row->effect == Effect::select) f.act = Act::select;
-  if (op.row->effect == Effect::move) f.act = Act::carry_on;
   if (op.row->effect != Effect::bits || !plain) return f;
   if (word && integer) {
     if (is("add.")) f.act = Act::add;
@@ -113,7 +95,7 @@ void WrapCheck::find_demands() {
       if (by) used = std::max(0, std::min(used, 32) - static_cast<int>(std::min<uint64_t>(by->bits, 32)));
       for (const Slot slot : op.s) use(slot);
       used = 32;
-      for (uint16_t k = 0; k < op.slot_count && !copies_results(op); ++k) use(op.slots[k]);
+      for (uint16_t k = 0; k < op.slot_count && !copies_parameters(op); ++k) use(op.slots[k]);
     }
   for (size_t i = 0; i < facts_.size(); ++i)
     if (passes_on(facts_[i].act)) facts_[i].demand = demand[code_->ops[i].d / 64];
@@ -125,8 +107,8 @@ void WrapCheck::begin_block(Block& block) {
   for (WarpState& w : warps_) {
     w.wrapped.assign(code_->file_bytes / 64 + 4, 0);
     w.ideal.resize(code_->file_bytes / 4 + 64);
-    w.local.clear();
   }
+  local_.begin_local(block, {});
 }
 
 /// The unbounded value of a 32-bit source. Constants are signed: "-1" is added to unsigned numbers as well; where only
@@ -158,7 +140,6 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts_[static_cast<size_t>(&op - code_->ops.data())];
   switch (f.act) {
     case Act::none:
-    case Act::shuffle:
       return;
     case Act::clear:
       wrapped(warp, op.d) &= ~mask;
@@ -178,17 +159,14 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
       return signed_only(warp, op, f, mask);
     case Act::carry_on:
       return carry_on(warp, op, f, mask);
-    case Act::select:
-      return select(warp, op, mask);
     case Act::widen:
     case Act::widen_product:
       return widen(warp, op, f, mask);
     case Act::narrow:
       return narrow(warp, op, mask);
-    case Act::load:
-    case Act::store:
+    case Act::transfer:
     case Act::address:
-      use(warp, op, op.s[0], op.address_wide, op.offset, mask);
+      if (reaches_memory(op)) use(warp, op, op.s[0], op.address_wide, op.offset, mask);
       if (op.row->effect == Effect::async_copy) use(warp, op, op.s[1], op.address2_wide, op.offset2, mask);
       return;
   }
@@ -215,7 +193,7 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t ma
     }
   };
   for_lanes(mask, [&](int lane) {
-    std::array<Ideal, 3> x;
+    std::array<Ideal, 4> x;
     for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = value(warp, op.s[i], lane, sums ? f.demand : 32);
     const __int128 as_signed = combine(x[0].as_signed, x[1].as_signed, x[2].as_signed),
                    as_unsigned = combine(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
@@ -274,16 +252,6 @@ void WrapCheck::carry_on(Warp& warp, const Op& op, const Facts& f, uint32_t mask
     for_lanes(here, [&](int lane) { made[static_cast<size_t>(lane)] = ideal(warp, op.s[i], lane); });
     found |= here;
   }
-  put(warp, op.d, mask, found, made);
-}
-
-void WrapCheck::select(Warp& warp, const Op& op, uint32_t mask) {
-  const uint32_t first = warp.mask(op.s[2]);
-  const uint32_t found = ((wrapped(warp, op.s[0]) & first) | (wrapped(warp, op.s[1]) & ~first)) & mask;
-  std::array<Ideal, 32> made;
-  for_lanes(found, [&](int lane) {
-    made[static_cast<size_t>(lane)] = ideal(warp, op.s[first >> lane & 1 ? 0 : 1], lane);
-  });
   put(warp, op.d, mask, found, made);
 }
 
@@ -353,70 +321,40 @@ void WrapCheck::use(Warp& warp, const Op& op, Slot slot, bool wide, int64_t offs
 }
 
 void WrapCheck::after(Warp& warp, const Op& op, uint32_t mask) {
-  const Facts& f = facts_[static_cast<size_t>(&op - code_->ops.data())];
-  if (f.act == Act::load || f.act == Act::store) return through_local(warp, op, mask, f.act == Act::store);
-  if (f.act == Act::address && op.d != no_slot) wrapped(warp, op.d) &= ~mask;
-  if (f.act == Act::address && op.row->effect == Effect::load_matrix)
-    for (uint16_t i = 0; i < op.slot_count; ++i) wrapped(warp, op.slots[i]) = 0;
-  if (f.act != Act::shuffle) return;
-  const uint32_t source = wrapped(warp, op.s[0]);
-  uint32_t found = 0;
-  std::array<Ideal, 32> made;
-  for_lanes(mask, [&](int lane) {
-    const int from = static_cast<int>(warp.lane_source[lane]);
-    if (!(source >> from & 1)) return;
-    made[static_cast<size_t>(lane)] = ideal(warp, op.s[0], from);
-    found |= 1u << lane;
-  });
-  put(warp, op.d, mask, found, made);
+  const Act act = facts_[static_cast<size_t>(&op - code_->ops.data())].act;
+  if (act == Act::transfer) return transfer(warp, op, mask);
+  if (act == Act::address && op.d != no_slot) wrapped(warp, op.d) &= ~mask;
 }
 
-/// Unoptimised code keeps its variables in local memory.
-void WrapCheck::through_local(Warp& warp, const Op& op, uint32_t mask, bool stores) {
-  auto& local = warps_[warp.index].local;
-  const bool is_local = warp.space == ptx::Space::local;
-  for (uint32_t i = 0; i < op.vector_length; ++i) {
-    const Slot slot = op.slots[i];
-    if (slot == no_slot) continue;
-    const auto key = [&](int lane) {
-      return static_cast<uint64_t>(lane) << 32 | (warp.address[lane] + uint64_t{i} * op.element_bytes);
-    };
-    if (!stores) {
-      uint32_t found = 0;
-      std::array<Ideal, 32> made;
-      if (is_local && !local.empty())
-        for_lanes(mask, [&](int lane) {
-          const auto kept = local.find(key(lane));
-          if (kept == local.end()) return;
-          made[static_cast<size_t>(lane)] = kept->second;
-          found |= 1u << lane;
-        });
-      put(warp, slot, mask, found, made);
-    } else if (is_local) {
-      const uint32_t found = wrapped(warp, slot);
-      for_lanes(mask, [&](int lane) {
-        if (found >> lane & 1)
-          local[key(lane)] = ideal(warp, slot, lane);
-        else if (!local.empty())
-          local.erase(key(lane));
-      });
-    }
+WrapCheck::Ideal WrapCheck::take(const Warp& warp, const BytePlace& from) {
+  if (from.slot != no_slot)
+    return from.at == 0 && wrapped(warp, from.slot) >> from.lane & 1 ? ideal(warp, from.slot, from.lane) : Ideal{};
+  if (from.space != ptx::Space::local) return {};
+  const auto place = local_.place(warp.index, from.lane, from.space, from.at);
+  return (*place.cells)[place.at];
+}
+
+void WrapCheck::give(const Warp& warp, const BytePlace& to, uint32_t bytes, const Ideal& value) {
+  if (to.slot != no_slot) {
+    if (!value.event || to.at > 0) return;  // cleared before
+    wrapped(warp, to.slot) |= 1u << to.lane;
+    ideal(warp, to.slot, to.lane) = value;
+  } else if (to.space == ptx::Space::local) {
+    const auto place = local_.place(warp.index, to.lane, to.space, to.at);
+    for (uint32_t word = 0; 4 * word < bytes; ++word) (*place.cells)[place.at + word] = word == 0 ? value : Ideal{};
   }
 }
 
-void WrapCheck::copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
-  auto& local = warps_[warp.index].local;
-  if (local.empty()) return;
-  for_lanes(mask, [&](int lane) {
-    for (uint32_t byte = 0; byte < bytes; byte += 4) {
-      const uint64_t base = static_cast<uint64_t>(lane) << 32;
-      const auto kept = local.find(base | (from + byte));
-      if (kept == local.end())
-        local.erase(base | (to + byte));
-      else
-        local[base | (to + byte)] = Ideal(kept->second);
-    }
-  });
+void WrapCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
+  const bool between_registers = !reaches_memory(op) && !copies_parameters(op);
+  const bool follows = between_registers ? !op.slots && (wrapped(warp, op.s[0]) | (op.s[1] == no_slot ? 0 : wrapped(warp, op.s[1]))) != 0
+                                         : copies_parameters(op) || warp.space == ptx::Space::local;
+  const Executed done = executed(warp, op, mask);
+  staged_.clear();
+  if (follows) each_transfer(done, [&](const Transfer& t) { staged_.push_back(take(warp, t.from)); });
+  each_written_register(op, [&](Slot slot, Cell) { wrapped(warp, slot) &= ~mask; });
+  const Ideal* next = staged_.data();
+  if (follows) each_transfer(done, [&](const Transfer& t) { give(warp, t.to, t.bytes, *next++); });
 }
 
 }  // namespace assay::vm

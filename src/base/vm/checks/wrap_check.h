@@ -16,7 +16,8 @@
 #include <vector>
 
 #include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/trace.h"
+#include "src/base/vm/cell_memory.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
@@ -28,7 +29,6 @@ class WrapCheck {
   void begin_block(Block&);
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
-  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
 
  private:
   enum class Act : uint8_t {
@@ -45,14 +45,11 @@ class WrapCheck {
     remainder,
     least,
     most,
-    carry_on,  ///< mov, cvt of the same width, wide sums: as the first source that wrapped
-    select,
+    carry_on,  ///< cvt of the same width, wide sums: as the first source that wrapped
+    transfer,
     widen,
     widen_product,
     narrow,
-    shuffle,
-    load,
-    store,
     address
   };
   struct Facts {
@@ -69,13 +66,11 @@ class WrapCheck {
   /// What a wrapped 32-bit value should be; of a widened one, what it should be and what it is.
   struct Ideal {
     int64_t as_signed = 0, as_unsigned = 0;
-    uint32_t event = 0;
-    bool operator==(const Ideal&) const = default;
+    uint32_t event = 0;  ///< 0: it has not wrapped
   };
   struct WarpState {
     std::vector<uint32_t> wrapped;  ///< lanes, by slot / 64
     std::vector<Ideal> ideal;       ///< by slot / 4 + lane
-    std::unordered_map<uint64_t, Ideal> local;  ///< by lane << 32 | address
   };
 
   static Facts facts_of(const Code&, const Op&);
@@ -89,10 +84,11 @@ class WrapCheck {
   void arithmetic(Warp&, const Op&, const Facts&, uint32_t mask);
   void signed_only(Warp&, const Op&, const Facts&, uint32_t mask);
   void carry_on(Warp&, const Op&, const Facts&, uint32_t mask);
-  void select(Warp&, const Op&, uint32_t mask);
   void widen(Warp&, const Op&, const Facts&, uint32_t mask);
   void narrow(Warp&, const Op&, uint32_t mask);
-  void through_local(Warp&, const Op&, uint32_t mask, bool stores);
+  Ideal take(const Warp&, const BytePlace&);
+  void give(const Warp&, const BytePlace&, uint32_t bytes, const Ideal&);
+  void transfer(Warp&, const Op&, uint32_t mask);
   void use(Warp&, const Op&, Slot, bool wide, int64_t offset, uint32_t mask);
   uint32_t event(Warp&, const Op&, int lane);
 
@@ -102,7 +98,9 @@ class WrapCheck {
   std::vector<Facts> facts_;
   std::vector<const Immediate*> immediate_;  ///< by slot / 64; null: none
   std::vector<WarpState> warps_;
-  std::vector<Event> events_;
+  BlockCells<CellArray<Ideal>, 4> local_;  ///< unoptimised code keeps its variables there
+  std::vector<Ideal> staged_;
+  std::vector<Event> events_{1};
   std::unordered_map<const Op*, uint32_t> event_of_op_;
 };
 

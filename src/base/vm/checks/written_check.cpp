@@ -19,23 +19,9 @@ constexpr CheckLog::Kind unwritten_branch{"unwritten", "unwritten-branch"},
 
 }  // namespace
 
-uint8_t* ByteStates::at(uint64_t offset) {
-  const uint64_t number = offset / page_bytes;
-  if (number != last_number_) {
-    auto& page = pages_[number];
-    if (!page) {
-      page = std::make_unique<uint8_t[]>(page_bytes);
-      std::memset(page.get(), initial_, page_bytes);
-    }
-    last_number_ = number;
-    last_ = page.get();
-  }
-  return last_ + offset % page_bytes;
-}
-
-ByteState ByteStates::state(uint64_t offset) const {
-  const auto page = pages_.find(offset / page_bytes);
-  return page == pages_.end() ? initial_ : static_cast<ByteState>(page->second[offset % page_bytes]);
+ByteState WrittenCheck::state(const Areas::Area& area, uint64_t offset) {
+  const auto [cells, at] = Areas::seen(area, offset);
+  return static_cast<ByteState>(cells ? (*cells)[at] : area.blank);
 }
 
 WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
@@ -43,6 +29,7 @@ WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
   const std::string opcode = opcode_text(code, op);
   const auto is = [&](const char* prefix) { return opcode.starts_with(prefix); };
   const bool writes = op.d != no_slot;
+  if (carries(op)) return Route::transfer;
   switch (row.effect) {
     case Effect::arithmetic:
       if (op.kind == Kind::compare) return Route::compare;
@@ -69,27 +56,11 @@ WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
         return Route::resize;
       return opcode.find("16x2") != std::string::npos ? Route::packed : Route::plain;
     case Effect::move:
-      if (row.pattern == "call results") return Route::copy_local;
-      if (op.slots) return op.immediate == 1 ? Route::unpack : Route::pack;
-      return writes ? Route::move : Route::none;
-    case Effect::select:
-      return writes ? Route::select : Route::none;
-    case Effect::load:
-      return Route::load;
-    case Effect::store:
-      return Route::store;
+      return writes ? Route::plain : Route::none;  // of a predicate
     case Effect::atomic:
       return Route::atomic;
-    case Effect::shuffle:
-      return Route::shuffle;
     case Effect::matrix:
       return Route::matrix;
-    case Effect::load_matrix:
-      return Route::load_matrix;
-    case Effect::store_matrix:
-      return Route::store_matrix;
-    case Effect::move_matrix:
-      return Route::move_matrix;
     case Effect::async_copy:
       return Route::copy;
     default:
@@ -102,7 +73,7 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
   if (!op.row) return f;
   const std::string opcode = opcode_text(code, op);
   f.route = route_of(code, op);
-  f.d_bytes = op.d_cell == Cell::wide ? 8 : op.d_cell == Cell::word ? 4 : 1;
+  f.d_bytes = static_cast<uint8_t>(op.d_cell == Cell::none ? 1 : count_of(op.d_cell));
   f.left = opcode.starts_with("shl.");
   f.is_or = opcode.starts_with("or.");
   using ptx::Type;
@@ -112,9 +83,9 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
   f.carry_out = opcode.find(".cc") != std::string::npos;
   const auto add = [&](Slot slot, ptx::Type type) {
     const Cell cell = cell_of(type);
-    if (slot == no_slot || cell == Cell::none || f.count == 4) return;
+    if (slot == no_slot || cell == Cell::none) return;
     const int bytes = cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(type));
-    f.sources[f.count++] = {slot, static_cast<uint8_t>(bytes), cell == Cell::mask};
+    f.sources.push_back({slot, static_cast<uint8_t>(bytes), cell == Cell::mask}), ++f.count;
   };
   // Rows with a signature say their sources; the others are known by their decoding.
   for (size_t i = 0; i < 4; ++i) add(op.s[i], op.row->sources[i]);
@@ -122,12 +93,18 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
     if (opcode.starts_with("cvta")) add(op.s[0], op.d_cell == Cell::wide ? ptx::Type::b64 : ptx::Type::b32);
     if (opcode.starts_with("isspacep")) add(op.s[0], ptx::Type::b64);
     if (opcode.starts_with("vote.")) add(op.s[0], ptx::Type::pred);
-    if (opcode.starts_with("redux.") || f.route == Route::jump || f.route == Route::shuffle)
+    if (opcode.starts_with("redux.") || f.route == Route::jump || op.row->effect == Effect::shuffle)
       add(op.s[0], ptx::Type::b32);
     if (opcode.starts_with("match.")) add(op.s[0], op.type);
     if (f.route == Route::carry)
       for (size_t i = 0; i < op.source_count; ++i) add(op.s[i], op.type);
-    if (f.route == Route::unpack) add(op.s[0], op.type);
+    const bool unpacks = op.row->effect == Effect::move && op.slots && op.immediate == 1;
+    if (unpacks) add(op.s[0], op.type);
+    if (op.row->effect == Effect::move_matrix) add(op.s[0], ptx::Type::b32);
+    const bool gives = op.row->effect == Effect::store || op.row->effect == Effect::store_matrix ||
+                       (op.row->effect == Effect::move && !unpacks && !copies_parameters(op));
+    for (uint16_t i = 0; gives && i < op.slot_count; ++i)
+      f.sources.push_back({op.slots[i], op.element_bytes ? op.element_bytes : uint8_t{4}, false}), ++f.count;
     if (f.route == Route::atomic)
       for (size_t i = 1; i < 3; ++i) add(op.s[i], op.type);
   }
@@ -142,7 +119,7 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
       f.acts = true;
       break;
     default:
-      f.acts = f.route == Route::store || f.route == Route::atomic || f.route == Route::copy;
+      f.acts = op.row->effect == Effect::store || f.route == Route::atomic || f.route == Route::copy;
   }
   return f;
 }
@@ -150,12 +127,13 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
 void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& unwritten) {
   for (const Allocation& a : memory.allocations()) {
     if (!unwritten.contains(a.name) && !a.layout) continue;
-    Area& area = areas_.emplace_back(Area{a.name, a.base, a.bytes, ByteStates(a.bytes, never)});
+    Areas::Area& area = areas_.add(a.name, a.base, a.bytes, 1, never);
     if (!a.layout) continue;
     const auto width = static_cast<uint64_t>(format(a.tensor->dtype).bytes);
-    for (int64_t flat = 0; flat < a.tensor->size(); ++flat)
-      for (uint64_t byte = 0; byte < width; ++byte)
-        *area.states.at(static_cast<uint64_t>(a.layout->position(flat)) * width + byte) = written;
+    for (int64_t flat = 0; flat < a.tensor->size(); ++flat) {
+      const auto [cells, at] = areas_.touch(area, static_cast<uint64_t>(a.layout->position(flat)) * width);
+      cells->fill(at, width, written);
+    }
   }
 }
 
@@ -174,10 +152,10 @@ void WrittenCheck::begin_block(Block& block) {
     w.bytes.assign(code_->file_bytes / 32 + 8, 0);
     std::fill_n(w.bytes.begin(), code_->register_bytes / 32, ~Lanes{0});
     w.origin.assign(code_->file_bytes / 4 + 64, 0);
-    w.local.assign(size_t{32} * code_->local_bytes, never);
     w.carry = 0;
   }
-  shared_.assign(block.shared.size(), never);
+  memory_.begin_local(block, never);
+  memory_.begin_shared(block, never);
   stored_in_block_.clear();
 }
 
@@ -259,6 +237,18 @@ void WrittenCheck::clear(Warp& warp, Slot slot, int count, uint32_t mask) {
   for (int i = 0; i < count; ++i) to[i] &= ~mask;
 }
 
+void WrittenCheck::clear(Warp& warp, const Op& op, uint32_t mask) {
+  each_written_register(op, [&](Slot slot, Cell cell) { clear(warp, slot, count_of(cell), mask); });
+}
+
+void WrittenCheck::spoil(const Warp& warp, Slot slot, Cell cell, Lanes lanes, uint32_t event) {
+  Lanes* const to = &of(warp).bytes[slot / 32];
+  for (int i = 0; i < count_of(cell); ++i) to[i] |= lanes;
+  for_lanes(lanes, [&](int lane) {
+    of(warp).origin[slot / 4 + static_cast<size_t>(cell == Cell::mask ? 0 : lane)] = event;
+  });
+}
+
 /// A guard that was never written: a finding where the op acts, else its result depends on it.
 void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
   const Source guard{op.guard, 1, true};
@@ -267,13 +257,7 @@ void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
   if (strict_) strict(warp, op, guard, guard_lanes_);
   if (facts(op).acts) return sink(warp, op, guard, guard_lanes_, unwritten_branch, "decides whether it runs");
   guard_event_ = event_of(warp, op, guard, std::countr_zero(guard_lanes_));
-  each_destination(op, [&](Slot slot, int count, bool is_mask) {
-    Lanes* const to = &of(warp).bytes[slot / 32];
-    for (int i = 0; i < count; ++i) to[i] |= guard_lanes_;
-    for_lanes(guard_lanes_, [&](int lane) {
-      of(warp).origin[slot / 4 + static_cast<size_t>(is_mask ? 0 : lane)] = guard_event_;
-    });
-  });
+  each_written_register(op, [&](Slot slot, Cell cell) { spoil(warp, slot, cell, guard_lanes_, guard_event_); });
 }
 
 void WrittenCheck::sink(Warp& warp, const Op& op, const Source& source, Lanes lanes, const CheckLog::Kind& kind,
@@ -309,25 +293,22 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
     if (const Lanes found = any(warp, source) & mask)
       sink(warp, op, source, found, unwritten_address, "is an address of");
   };
+  const auto jumps = [&](const Source& source) {
+    if (const Lanes found = any(warp, source) & mask)
+      sink(warp, op, source, found, unwritten_branch, "decides the way of");
+  };
   switch (f.route) {
-    case Route::load_matrix:
-    case Route::store_matrix:
-    case Route::load:
-    case Route::store:
+    case Route::transfer:
+      return reaches_memory(op) ? address(op.s[0], op.address_wide) : void();
     case Route::atomic:
       return address(op.s[0], op.address_wide);
     case Route::copy:
       address(op.s[0], op.address_wide);
       return address(op.s[1], op.address2_wide);
     case Route::jump:
-      if (const Lanes found = any(warp, f.sources[0]) & mask)
-        sink(warp, op, f.sources[0], found, unwritten_branch, "decides the way of");
-      return;
+      return jumps(f.sources[0]);
     case Route::none:
     case Route::matrix:
-    case Route::move_matrix:
-    case Route::shuffle:
-    case Route::copy_local:
       return;
     default:
       return value(warp, op, mask);
@@ -335,73 +316,34 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
-  switch (facts(op).route) {
-    case Route::load:
-      load(warp, op, mask);
-      break;
-    case Route::store:
-      store(warp, op, mask);
-      break;
-    case Route::atomic:
-      atomic(warp, op, mask);
-      break;
-    case Route::load_matrix:
-      load_matrix(warp, op);
-      break;
-    case Route::store_matrix:
-      store_matrix(warp, op);
-      break;
-    case Route::move_matrix:
-      move_matrix(warp, op);
-      break;
-    case Route::shuffle:
-      shuffle(warp, op, mask);
-      break;
-    case Route::matrix:
-      matrix(warp, op);
-      break;
-    case Route::copy_local:
-      for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
-        copied_local(warp, mask, op.slots[i], op.slots[i + 1], op.slots[i + 2]);
-      break;
-    default:
-      break;
-  }
+  const Route route = facts(op).route;
+  if (route == Route::transfer) transfer(warp, op, mask);
+  if (route == Route::atomic) atomic(warp, op, mask);
+  if (route == Route::matrix) matrix(warp, op);
   if (guard_lanes_ & mask)
-    each_destination(op, [&](Slot slot, int count, bool) {
-      for (int i = 0; i < count; ++i) of(warp).bytes[slot / 32 + static_cast<size_t>(i)] |= guard_lanes_;
-    });
-}
-
-const ByteStates* WrittenCheck::states(const std::string& name) const {
-  for (const Area& area : areas_)
-    if (area.name == name) return &area.states;
-  return nullptr;
+    each_written_register(op, [&](Slot slot, Cell cell) { spoil(warp, slot, cell, guard_lanes_, guard_event_); });
 }
 
 void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {
-  for (const PlanOutput& output : outputs)
-    for (Area& area : areas_) {
-      if (area.name != output.name) continue;
-      const int found = memory.find(area.base, 0);
-      if (found < 0) continue;
-      const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
-      if (allocation.tensor && allocation.tensor->size() > 0)
-        end_output(allocation, area.states, *allocation.tensor);
-    }
+  for (const PlanOutput& output : outputs) {
+    const Areas::Area* const area = areas_.find(output.name);
+    const int found = area ? memory.find(area->base, 0) : -1;
+    if (found < 0) continue;
+    const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
+    if (allocation.tensor && allocation.tensor->size() > 0) end_output(*area, allocation, *allocation.tensor);
+  }
 }
 
 /// Elements of which a byte was never stored, and elements that came of something never written.
-void WrittenCheck::end_output(const Allocation& allocation, ByteStates& states, const Tensor& tensor) {
+void WrittenCheck::end_output(const Areas::Area& area, const Allocation& allocation, const Tensor& tensor) {
   if (!tensor.is_held()) return;  // of these only what the blocks wrote is there
   const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
   int64_t missing = 0, first_missing = -1, last_missing = -1;
   std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
   for (int64_t flat = 0; flat < tensor.size(); ++flat) {
     const uint64_t offset = static_cast<uint64_t>(flat) * width;
-    const uint8_t* const here = states.at(offset);
     uint8_t all = 0;
-    for (uint64_t i = 0; i < width; ++i) all |= here[i];
+    for (uint64_t i = 0; i < width; ++i) all |= state(area, offset + i);
     if (all & never) {
       if (missing++ == 0) first_missing = flat;
       last_missing = flat;

@@ -17,7 +17,8 @@
 #include <vector>
 
 #include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/trace.h"
+#include "src/base/vm/cell_memory.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
@@ -26,25 +27,6 @@ enum ByteState : uint8_t {
   written = 0,
   never = 1,    ///< nothing was stored
   derived = 2,  ///< what was stored came of something never written
-};
-
-/// States of an allocation's bytes, in pages made on first touch.
-class ByteStates {
- public:
-  static constexpr uint64_t page_bytes = 1 << 14;
-  ByteStates() = default;
-  ByteStates(uint64_t bytes, ByteState initial) : bytes_(bytes), initial_(initial) {}
-  /// From `offset` on; those of one aligned access lie together.
-  uint8_t* at(uint64_t offset);
-  ByteState state(uint64_t offset) const;
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  uint64_t bytes_ = 0;
-  ByteState initial_ = written;
-  std::unordered_map<uint64_t, std::unique_ptr<uint8_t[]>> pages_;
-  uint64_t last_number_ = ~uint64_t{0};
-  uint8_t* last_ = nullptr;
 };
 
 class WrittenCheck {
@@ -61,11 +43,12 @@ class WrittenCheck {
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  void copied_local(Warp&, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes);
   /// Elements of the outputs that were never written, or that came of what was not.
   void end_run(const Memory&, const std::vector<PlanOutput>&);
-  /// States of the bytes of an output or workspace; null for other names.
-  const ByteStates* states(const std::string& name) const;
+  using Areas = GlobalCells<CellArray<uint8_t>>;
+  /// Of an output or workspace; null for other names.
+  const Areas::Area* area(const std::string& name) const { return areas_.find(name); }
+  static ByteState state(const Areas::Area&, uint64_t offset);
 
  private:
   /// How an op passes states on; found once.
@@ -83,22 +66,12 @@ class WrittenCheck {
     permute,
     packed,
     packed_convert,
-    move,
-    select,
-    pack,
-    unpack,
+    transfer,
     carry,
     exchange,
-    load,
-    store,
     atomic,
     copy,
-    copy_local,
-    shuffle,
     matrix,
-    load_matrix,
-    store_matrix,
-    move_matrix,
     jump
   };
   struct Source {
@@ -108,8 +81,8 @@ class WrittenCheck {
   };
   struct Facts {
     Route route = Route::none;
-    std::array<Source, 4> sources{};
-    uint8_t count = 0;
+    std::vector<Source> sources;
+    int count = 0;
     uint8_t d_bytes = 0;   ///< of d: 4, 8, or 1 for a predicate
     bool left = false;     ///< of shifts
     bool extends_sign = false;  ///< of conversions between integers
@@ -131,12 +104,13 @@ class WrittenCheck {
   struct WarpStates {
     std::vector<Lanes> bytes;      ///< by slot / 32 + byte
     std::vector<uint32_t> origin;  ///< event, by slot / 4 + lane; a predicate's by slot / 4; 0: the register itself
-    std::vector<uint8_t> local;    ///< [lane][byte]
     Lanes carry = 0;
   };
 
   static Facts facts_of(const Code&, const Op&);
   static Route route_of(const Code&, const Op&);
+  /// States that a register has: bytes, or one of a predicate.
+  static int count_of(Cell cell) { return cell == Cell::mask ? 1 : static_cast<int>(bytes_of(cell)); }
   const Facts& facts(const Op& op) const { return facts_[static_cast<size_t>(&op - code_->ops.data())]; }
   WarpStates& of(const Warp& warp) { return warps_[warp.index]; }
   const Lanes* bytes(const Warp& warp, Slot slot) { return &of(warp).bytes[slot / 32]; }
@@ -147,19 +121,9 @@ class WrittenCheck {
   void set(Warp&, const Op&, Slot, int count, bool is_mask, uint32_t mask, const ByteLanes& states);
   void set_all(Warp&, const Op&, Slot, int count, bool is_mask, uint32_t mask, Lanes states);
   void clear(Warp&, Slot, int count, uint32_t mask);
-  /// visit(slot, bytes, is_mask)
-  template <class Visit>
-  void each_destination(const Op& op, Visit visit) const {
-    const Facts& f = facts(op);
-    if (f.route == Route::load || f.route == Route::unpack || f.route == Route::load_matrix) {
-      for (uint16_t i = 0; i < op.slot_count; ++i)
-        if (op.slots[i] != no_slot)
-          visit(op.slots[i], f.route == Route::load && (op.immediate >> i & 1) ? 8 : 4, false);
-      return;
-    }
-    if (op.d != no_slot) visit(op.d, f.d_bytes, op.d_cell == Cell::mask);
-    if (op.d2 != no_slot) visit(op.d2, 1, true);
-  }
+  void clear(Warp&, const Op&, uint32_t mask);
+  /// All bytes of a register, for one reason.
+  void spoil(const Warp&, Slot, Cell, Lanes, uint32_t event);
   /// States and events of a destination.
   void put(Warp&, Slot, int count, bool is_mask, uint32_t mask, const ByteLanes&,
            const std::array<uint32_t, 32>& events);
@@ -174,28 +138,23 @@ class WrittenCheck {
   void compare(Warp&, const Op&, const Facts&, uint32_t mask);
   void shift(Warp&, const Op&, const Facts&, uint32_t mask);
   void permute(Warp&, const Op&, const Facts&, uint32_t mask);
-  void select(Warp&, const Op&, const Facts&, uint32_t mask);
-  void pack(Warp&, const Op&, uint32_t mask);
-  void unpack(Warp&, const Op&, uint32_t mask);
   void carry(Warp&, const Op&, const Facts&, uint32_t mask);
-  void shuffle(Warp&, const Op&, uint32_t mask);
   void matrix(Warp&, const Op&);
-  void move_matrix(Warp&, const Op&);
-  void store_matrix(Warp&, const Op&);
   // written_memory.cpp
-  uint8_t* states_at(Warp&, int lane, ptx::Space, uint64_t address);  ///< null: all written there
-  uint32_t& stored_event(const Warp&, int lane, ptx::Space, uint64_t address);
-  uint32_t memory_event(Warp&, const Op&, int lane, ptx::Space, uint64_t address, uint8_t state);
-  void load(Warp&, const Op&, uint32_t mask);
-  void load_element(Warp&, const Op&, int lane, ptx::Space, uint64_t address, uint32_t count, ByteLanes&,
-                    uint32_t* origins, int at = 0);
-  void store(Warp&, const Op&, uint32_t mask);
-  void store_element(Warp&, const Op&, const Source&, int lane, ptx::Space, uint64_t address, uint32_t count);
+  /// Bytes on their way: bit by byte of those not written, of them those that nothing was ever stored to.
+  struct Taken {
+    uint64_t missing = 0, never = 0;
+    uint32_t event = 0;
+  };
+  uint8_t* states_at(const Warp&, const BytePlace&);  ///< null: all written there
+  uint32_t& stored_event(const Warp&, const BytePlace&, uint32_t byte = 0);
+  uint32_t memory_event(Warp&, const Op&, const BytePlace&, uint32_t byte, uint8_t state);
+  Taken take(Warp&, const Op&, const BytePlace&, uint32_t count);
+  void give(Warp&, const BytePlace&, uint32_t count, const Taken&);
+  bool all_written(Warp&, const Op&, uint32_t mask);
+  void transfer(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
-  void load_matrix(Warp&, const Op&);
-  void copy_bytes(Warp&, const Op&, int lane, ptx::Space from, uint64_t source, ptx::Space to, uint64_t target,
-                  uint32_t count);
-  void end_output(const Allocation&, ByteStates&, const Tensor&);
+  void end_output(const Areas::Area&, const Allocation&, const Tensor&);
 
   CheckLog& log_;
   bool strict_, partial_;
@@ -204,13 +163,10 @@ class WrittenCheck {
   Block* block_ = nullptr;
   std::vector<Facts> facts_;
   std::vector<WarpStates> warps_;
-  std::vector<uint8_t> shared_;
-  struct Area {
-    std::string name;
-    uint64_t base = 0, bytes = 0;
-    ByteStates states;
-  };
-  std::vector<Area> areas_;  ///< of what starts unwritten, ascending base
+  BlockCells<CellArray<uint8_t>, 1> memory_;
+  Areas areas_;  ///< of what starts unwritten
+  size_t area_hint_ = 0;
+  std::vector<Taken> staged_;  ///< from register to register
   std::vector<Event> events_{1};
   std::unordered_map<const Op*, uint32_t> event_of_op_;  ///< of this launch
   /// Where a derived value was stored, by 4 bytes -> event; of the block's own memory, and of global memory.

@@ -1,5 +1,5 @@
 // States through memory: shared, local and global bytes, loads, stores, atomics, ldmatrix, cp.async.
-#include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "src/base/vm/checks/written_check.h"
@@ -22,185 +22,141 @@ bool any_missing(const uint8_t* states, uint32_t count) {
 
 }  // namespace
 
-uint8_t* WrittenCheck::states_at(Warp& warp, int lane, ptx::Space space, uint64_t address) {
-  if (space == ptx::Space::shared) return shared_.data() + address;
-  if (space == ptx::Space::local)
-    return of(warp).local.data() + static_cast<size_t>(lane) * code_->local_bytes + address;
-  for (Area& area : areas_)
-    if (address - area.base < area.bytes) return area.states.at(address - area.base);
-  return nullptr;
+uint8_t* WrittenCheck::states_at(const Warp& warp, const BytePlace& at) {
+  const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
+  const auto place = in_block ? memory_.place(warp.index, at.lane, at.space, at.at) : areas_.place(at.at, area_hint_);
+  return place.cells ? &(*place.cells)[place.at] : nullptr;
 }
 
-uint32_t& WrittenCheck::stored_event(const Warp& warp, int lane, ptx::Space space, uint64_t address) {
-  address &= ~uint64_t{3};
-  if (space == ptx::Space::global) return stored_[address];
-  const uint64_t thread = warp.index * 32 + static_cast<uint32_t>(lane) + 1;
-  return stored_in_block_[space == ptx::Space::shared ? address : address | thread << 40];
+uint32_t& WrittenCheck::stored_event(const Warp& warp, const BytePlace& at, uint32_t byte) {
+  const uint64_t address = (at.at + byte) & ~uint64_t{3};
+  if (at.space == ptx::Space::shared) return stored_in_block_[address];
+  if (at.space != ptx::Space::local) return stored_[address];
+  const uint64_t thread = warp.index * 32 + static_cast<uint32_t>(at.lane) + 1;
+  return stored_in_block_[address | thread << 40];
 }
 
 /// The event of a byte that is not `written`: what was stored there, or that nothing was.
-uint32_t WrittenCheck::memory_event(Warp& warp, const Op& op, int lane, ptx::Space space, uint64_t address,
-                                    uint8_t state) {
+uint32_t WrittenCheck::memory_event(Warp& warp, const Op& op, const BytePlace& at, uint32_t byte, uint8_t state) {
   if (state == derived)
-    if (const uint32_t known = stored_event(warp, lane, space, address)) return known;
-  const uint32_t made = make_event(warp, op, lane, memory_text(*block_, space, address));
-  events_[made].elsewhere = partial_ && space == ptx::Space::global;
+    if (const uint32_t known = stored_event(warp, at, byte)) return known;
+  const uint32_t made = make_event(warp, op, at.lane, memory_text(*block_, at.space, at.at + byte));
+  events_[made].elsewhere = partial_ && at.space != ptx::Space::shared && at.space != ptx::Space::local;
   return made;
 }
 
-/// States of `count` bytes of memory as the bytes `at`.. of a register.
-void WrittenCheck::load_element(Warp& warp, const Op& op, int lane, ptx::Space space, uint64_t address,
-                                uint32_t count, ByteLanes& states, uint32_t* origins, int at) {
-  const uint8_t* const here = states_at(warp, lane, space, address);
-  if (!here || !any_missing(here, count)) return;
+/// What of `count` bytes is not written.
+WrittenCheck::Taken WrittenCheck::take(Warp& warp, const Op& op, const BytePlace& from, uint32_t count) {
+  Taken taken;
+  if (from.slot != no_slot) {
+    const Lanes* const states = bytes(warp, from.slot) + from.at;
+    for (uint32_t byte = 0; byte < count; ++byte) taken.missing |= uint64_t{states[byte] >> from.lane & 1} << byte;
+    if (taken.missing) taken.event = event_of(warp, op, {from.slot, 0, false}, from.lane);
+    return taken;
+  }
+  const uint8_t* const here = states_at(warp, from);
+  if (!here || !any_missing(here, count)) return taken;
   for (uint32_t byte = 0; byte < count; ++byte) {
     if (here[byte] == written) continue;
-    states[static_cast<size_t>(at) + byte] |= 1u << lane;
-    origins[lane] = memory_event(warp, op, lane, space, address + byte, here[byte]);
-    if (strict_ && here[byte] == never && !warp.block->trap)
-      raise(warp, op, lane, "unwritten-read",
-            memory_text(*block_, space, address + byte) + " was never written");
+    taken.missing |= uint64_t{1} << byte;
+    if (here[byte] == never) taken.never |= uint64_t{1} << byte;
+    taken.event = memory_event(warp, op, from, byte, here[byte]);
   }
+  return taken;
 }
 
-void WrittenCheck::load(Warp& warp, const Op& op, uint32_t mask) {
-  for (uint32_t i = 0; i < op.vector_length; ++i) {
-    const Slot slot = op.slots[i];
-    if (slot == no_slot) continue;
-    ByteLanes states{};
-    std::array<uint32_t, 32> origins{};
-    for_lanes(mask, [&](int lane) {
-      load_element(warp, op, lane, warp.space, warp.address[lane] + uint64_t{i} * op.element_bytes,
-                   op.element_bytes, states, origins.data());
-    });
-    put(warp, slot, (op.immediate >> i) & 1 ? 8 : 4, false, mask, states, origins);
+void WrittenCheck::give(Warp& warp, const BytePlace& to, uint32_t count, const Taken& taken) {
+  if (to.slot != no_slot) {
+    if (!taken.missing) return;  // cleared before
+    Lanes* const states = &of(warp).bytes[to.slot / 32 + to.at];
+    for (uint32_t byte = 0; byte < count; ++byte) states[byte] |= static_cast<Lanes>(taken.missing >> byte & 1) << to.lane;
+    of(warp).origin[to.slot / 4 + static_cast<size_t>(to.lane)] = taken.event;
+    return;
   }
-}
-
-void WrittenCheck::store_element(Warp& warp, const Op& op, const Source& source, int lane, ptx::Space space,
-                                 uint64_t address, uint32_t count) {
-  uint8_t* const here = states_at(warp, lane, space, address);
+  uint8_t* const here = states_at(warp, to);
   if (!here) return;
-  const Lanes* const from = bytes(warp, source.slot);
-  uint8_t found = 0;
-  for (uint32_t byte = 0; byte < count; ++byte) {
-    here[byte] = static_cast<uint8_t>(from[byte] >> lane & 1 ? derived : written);
-    found |= here[byte];
-  }
-  if (found) stored_event(warp, lane, space, address) = event_of(warp, op, source, lane);
+  if (!taken.missing) return void(std::memset(here, written, count));
+  for (uint32_t byte = 0; byte < count; ++byte)
+    here[byte] = static_cast<uint8_t>(!(taken.missing >> byte & 1) ? written : taken.never >> byte & 1 ? never : derived);
+  for (uint32_t byte = 0; byte < count; byte += 4) stored_event(warp, to, byte) = taken.event;
 }
 
-void WrittenCheck::store(Warp& warp, const Op& op, uint32_t mask) {
-  for (uint32_t i = 0; i < op.vector_length; ++i) {
-    const Source source{op.slots[i], op.element_bytes, false};
-    for_lanes(mask, [&](int lane) {
-      store_element(warp, op, source, lane, warp.space,
-                    warp.address[lane] + uint64_t{i} * op.element_bytes, op.element_bytes);
-    });
-  }
+/// The quick way: where every byte that travels is written, notes that its destinations are too.
+bool WrittenCheck::all_written(Warp& warp, const Op& op, uint32_t mask) {
+  const Facts& f = facts(op);
+  Lanes found = 0;
+  for (int i = 0; i < f.count; ++i) found |= any(warp, f.sources[static_cast<size_t>(i)]);
+  if (found) return false;
+  bool all = true;
+  each_access(warp, op, mask, [&](const MemoryAccess& access) {
+    const uint8_t* const here = access.reads && all ? states_at(warp, access.place()) : nullptr;
+    all &= !here || !any_missing(here, access.bytes);
+  });
+  if (!all) return false;
+  each_access(warp, op, mask, [&](const MemoryAccess& access) {
+    uint8_t* const here = access.writes ? states_at(warp, access.place()) : nullptr;
+    if (here) std::memset(here, written, access.bytes);
+  });
+  clear(warp, op, mask);
+  return true;
+}
+
+/// What travels unchanged. Parameters that a caller left unwritten stay never written; of a selection what chose counts
+/// too; a lane that shuffles from one that does not take part gets nothing that was written (PTX ISA, "shfl.sync").
+void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
+  const bool memory = reaches_memory(op) || copies_parameters(op), shuffles = op.row->effect == Effect::shuffle;
+  Lanes absent = 0;
+  if (shuffles)
+    for_lanes(mask, [&](int lane) { absent |= (mask >> warp.lane_source[lane] & 1 ? 0u : 1u) << lane; });
+  if (!absent && !copies_parameters(op) && all_written(warp, op, mask)) return;
+  const Executed done = executed(warp, op, mask);
+  staged_.clear();
+  if (!memory)
+    each_transfer(done, [&](const Transfer& t) { staged_.push_back(take(warp, op, t.from, t.bytes)); });
+  clear(warp, op, mask);
+  const Taken* next = staged_.data();
+  each_transfer(done, [&](const Transfer& t) {
+    Taken taken = memory ? take(warp, op, t.from, t.bytes) : *next++;
+    const bool loads = memory && t.to.slot != no_slot;
+    if (strict_ && loads && taken.never && !warp.block->trap)
+      raise(warp, op, t.to.lane, "unwritten-read",
+            memory_text(*block_, t.from.space, t.from.at + static_cast<uint64_t>(std::countr_zero(taken.never))) +
+                " was never written");
+    give(warp, t.to, t.bytes, taken);
+  });
+  for_lanes(absent, [&](int lane) {
+    const std::string what = "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
+    spoil(warp, op.d, op.d_cell, 1u << lane, make_event(warp, op, lane, what));
+  });
+  if (op.row->effect != Effect::select) return;
+  if (const Lanes unchosen = bytes(warp, op.s[2])[0] & mask)
+    spoil(warp, op.d, op.d_cell, unchosen, event_of(warp, op, {op.s[2], 1, true}, std::countr_zero(unchosen)));
 }
 
 /// The new value comes of the old one and of the operands; atom returns the old one.
 void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
-  const uint32_t count = op.element_bytes;
-  ByteLanes old{};
-  std::array<uint32_t, 32> origins{};
   for_lanes(mask, [&](int lane) {
-    const uint64_t address = warp.address[lane];
-    load_element(warp, op, lane, warp.space, address, count, old, origins.data());
-    uint8_t* const here = states_at(warp, lane, warp.space, address);
-    if (!here) return;
-    uint32_t event = origins[static_cast<size_t>(lane)];
+    const BytePlace memory{no_slot, warp.space, lane, warp.address[lane]};
+    const Taken old = take(warp, op, memory, op.element_bytes);
+    uint32_t event = old.event;
     for (int i = 0; i < f.count; ++i)
       if (any(warp, f.sources[static_cast<size_t>(i)]) >> lane & 1)
         event = event_of(warp, op, f.sources[static_cast<size_t>(i)], lane);
-    std::memset(here, event ? derived : written, count);
-    if (event) stored_event(warp, lane, warp.space, address) = event;
+    give(warp, memory, op.element_bytes, {event ? ~uint64_t{0} : 0, 0, event});
+    if (op.d == no_slot) return;
+    clear(warp, op.d, f.d_bytes, 1u << lane);
+    give(warp, {op.d, {}, lane, 0}, op.element_bytes, old);
   });
-  if (op.d == no_slot) return;
-  put(warp, op.d, f.d_bytes, false, mask, old, origins);
-}
-
-// PTX ISA, ldmatrix: lane l of matrix i gets row l / 4, elements 2 (l mod 4) and the next; transposed: column
-// l / 4.
-void WrittenCheck::load_matrix(Warp& warp, const Op& op) {
-  const bool transposed = op.immediate & 1;
-  for (int i = 0; i < op.slot_count; ++i) {
-    bool missing = false;
-    for (int row = 0; row < 8; ++row)
-      missing |= any_missing(shared_.data() + warp.address[8 * i + row], 16);
-    if (!missing) {
-      clear(warp, op.slots[i], 4, ~0u);
-      continue;
-    }
-    ByteLanes states{};
-    std::array<uint32_t, 32> origins{};
-    for (int lane = 0; lane < 32; ++lane)
-      for (int half = 0; half < 2; ++half) {
-        const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
-        const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
-        load_element(warp, op, lane, ptx::Space::shared,
-                     warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column), 2, states, origins.data(),
-                     2 * half);
-      }
-    put(warp, op.slots[i], 4, false, ~0u, states, origins);
-  }
-}
-
-// stmatrix: the other way round.
-void WrittenCheck::store_matrix(Warp& warp, const Op& op) {
-  const bool transposed = op.immediate & 1;
-  for (int i = 0; i < op.slot_count; ++i) {
-    const Source source{op.slots[i], 4, false};
-    const Lanes* const from = bytes(warp, op.slots[i]);
-    for (int lane = 0; lane < 32; ++lane)
-      for (int half = 0; half < 2; ++half) {
-        const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
-        const int column = transposed ? lane / 4 : 2 * (lane % 4) + half;
-        const uint64_t at = warp.address[8 * i + row] + 2 * static_cast<uint64_t>(column);
-        const bool missing = ((from[2 * half] | from[2 * half + 1]) >> lane & 1) != 0;
-        std::memset(shared_.data() + at, missing ? derived : written, 2);
-        if (missing) stored_event(warp, lane, ptx::Space::shared, at) = event_of(warp, op, source, lane);
-      }
-  }
-}
-
-/// Bytes that travel from memory to memory.
-void WrittenCheck::copy_bytes(Warp& warp, const Op& op, int lane, ptx::Space from, uint64_t source,
-                              ptx::Space to, uint64_t target, uint32_t count) {
-  for (uint32_t byte = 0; byte < count; ++byte) {
-    const uint8_t* const here = states_at(warp, lane, from, source + byte);
-    const uint8_t state = here ? *here : uint8_t{written};
-    uint8_t* const there = states_at(warp, lane, to, target + byte);
-    if (!there) continue;
-    *there = state == written ? written : derived;
-    if (state == written) continue;
-    const uint32_t event = memory_event(warp, op, lane, from, source + byte, state);
-    stored_event(warp, lane, to, target + byte) = event;
-  }
 }
 
 void WrittenCheck::landed(Warp& warp, const Landing& landing) {
-  for_lanes(landing.mask, [&](int lane) {
-    std::memset(shared_.data() + landing.shared[lane], written, landing.bytes);
-    const uint8_t* const here =
-        landing.copied[lane] ? states_at(warp, lane, ptx::Space::global, landing.global[lane]) : nullptr;
-    if (here && any_missing(here, landing.copied[lane]))
-      copy_bytes(warp, *landing.op, lane, ptx::Space::global, landing.global[lane], ptx::Space::shared,
-                 landing.shared[lane], landing.copied[lane]);
-  });
-}
-
-void WrittenCheck::copied_local(Warp& warp, uint32_t mask, uint32_t from, uint32_t to, uint32_t bytes) {
-  for_lanes(mask, [&](int lane) {
-    // Parameters that a caller left unwritten stay never written.
-    uint8_t* const local = of(warp).local.data() + static_cast<size_t>(lane) * code_->local_bytes;
-    std::memmove(local + to, local + from, bytes);
-    for (uint32_t byte = 0; byte < bytes; byte += 4)
-      if (local[to + byte] == derived)
-        stored_event(warp, lane, ptx::Space::local, to + byte) =
-            stored_event(warp, lane, ptx::Space::local, from + byte);
+  for_lanes(landing.mask, [&](int lane) { memory_.shared().fill(landing.shared[lane], landing.bytes, written); });
+  each_transfer(landing, [&](const Transfer& t) {
+    if (t.bytes == 0) return;
+    Taken taken = take(warp, *landing.op, t.from, t.bytes);
+    taken.never = 0;
+    if (taken.missing) give(warp, t.to, t.bytes, taken);
   });
 }
 

@@ -29,12 +29,9 @@ void WrittenCheck::value(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
   Lanes found = 0;
   for (int i = 0; i < f.count; ++i) found |= any(warp, f.sources[static_cast<size_t>(i)]);
-  const bool is_mask = op.d_cell == Cell::mask;
-  if (f.route == Route::pack) return pack(warp, op, mask);
   if (f.route == Route::carry) return carry(warp, op, f, mask);
   // Nothing of it missing, or nothing said about it: the result is written.
-  if (!(found & mask) || f.route == Route::clear)
-    return each_destination(op, [&](Slot slot, int count, bool) { clear(warp, slot, count, mask); });
+  if (!(found & mask) || f.route == Route::clear) return clear(warp, op, mask);
   ByteLanes states{};
   switch (f.route) {
     case Route::by_byte:
@@ -59,10 +56,6 @@ void WrittenCheck::value(Warp& warp, const Op& op, uint32_t mask) {
         states[static_cast<size_t>(byte)] = byte < width ? from[byte] : f.extends_sign ? from[width - 1] : 0;
       return set(warp, op, op.d, f.d_bytes, false, mask, states);
     }
-    case Route::move:
-      for (int byte = 0; byte < f.sources[0].bytes; ++byte)
-        states[static_cast<size_t>(byte)] = bytes(warp, f.sources[0].slot)[byte];
-      return set(warp, op, op.d, f.d_bytes, is_mask, mask, states);
     case Route::masking:
       return masking(warp, op, f, mask);
     case Route::multiply:
@@ -75,17 +68,14 @@ void WrittenCheck::value(Warp& warp, const Op& op, uint32_t mask) {
       return shift(warp, op, f, mask);
     case Route::permute:
       return permute(warp, op, f, mask);
-    case Route::select:
-      return select(warp, op, f, mask);
-    case Route::unpack:
-      return unpack(warp, op, mask);
-    case Route::exchange:  // a vote, match or sum over lanes depends on all that take part
-      return each_destination(
-          op, [&](Slot slot, int count, bool of_mask) { set_all(warp, op, slot, count, of_mask, mask, ~Lanes{0}); });
     default:
-      return each_destination(
-          op, [&](Slot slot, int count, bool of_mask) { set_all(warp, op, slot, count, of_mask, mask, found); });
+      break;
   }
+  // A vote, match or sum over lanes depends on all that take part.
+  if (f.route == Route::exchange) found = ~Lanes{0};
+  each_written_register(op, [&](Slot slot, Cell cell) {
+    set_all(warp, op, slot, count_of(cell), cell == Cell::mask, mask, found);
+  });
 }
 
 /// `and`: a written byte of zeros decides; `or`: one of ones.
@@ -186,89 +176,12 @@ void WrittenCheck::permute(Warp& warp, const Op& op, const Facts& f, uint32_t ma
   set(warp, op, op.d, 4, false, mask, states);
 }
 
-/// Only the chosen side counts, and what chose.
-void WrittenCheck::select(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
-  const uint32_t first = warp.mask(op.s[2]);
-  const Lanes chooser = bytes(warp, op.s[2])[0];
-  ByteLanes states{};
-  for (int byte = 0; byte < f.sources[0].bytes; ++byte)
-    states[static_cast<size_t>(byte)] =
-        chooser | (bytes(warp, op.s[0])[byte] & first) | (bytes(warp, op.s[1])[byte] & ~first);
-  // Events follow the side.
-  std::array<uint32_t, 32> events{};
-  Lanes found = 0;
-  for (int byte = 0; byte < f.d_bytes; ++byte) found |= states[static_cast<size_t>(byte)] & mask;
-  for_lanes(found, [&](int lane) {
-    const Source& side = f.sources[first >> lane & 1 ? 0 : 1];
-    events[static_cast<size_t>(lane)] =
-        event_of(warp, op, chooser >> lane & 1 ? Source{op.s[2], 1, true} : side, lane);
-  });
-  put(warp, op.d, f.d_bytes, false, mask, states, events);
-}
-
-/// mov.b32 d, {lo, hi}.
-void WrittenCheck::pack(Warp& warp, const Op& op, uint32_t mask) {
-  const int width = op.element_bytes, total = op.d_cell == Cell::wide ? 8 : 4;
-  ByteLanes states{};
-  std::array<uint32_t, 32> events{};
-  for (int byte = 0; byte < std::min(total, width * op.slot_count); ++byte)
-    states[static_cast<size_t>(byte)] = bytes(warp, op.slots[byte / width])[byte % width] & mask;
-  for (int i = 0; i < op.slot_count; ++i) {
-    const Source element{op.slots[i], static_cast<uint8_t>(width), false};
-    for_lanes(any(warp, element) & mask, [&](int lane) {
-      events[static_cast<size_t>(lane)] = event_of(warp, op, element, lane);
-    });
-  }
-  put(warp, op.d, total, false, mask, states, events);
-}
-
-void WrittenCheck::unpack(Warp& warp, const Op& op, uint32_t mask) {
-  const int width = op.element_bytes;
-  std::array<Lanes, 16> source{};
-  std::array<uint32_t, 32> events{};
-  const Source& from = facts(op).sources[0];
-  std::copy_n(bytes(warp, from.slot), from.bytes, source.begin());
-  for_lanes(any(warp, from) & mask,
-            [&](int lane) { events[static_cast<size_t>(lane)] = event_of(warp, op, from, lane); });
-  for (int i = 0; i < op.slot_count; ++i) {
-    if (op.slots[i] == no_slot) continue;
-    ByteLanes states{};
-    std::copy_n(source.begin() + width * i, width, states.begin());
-    put(warp, op.slots[i], std::max(4, width), false, mask, states, events);
-  }
-}
-
 /// add.cc and its kin: the flag is a source and a result.
 void WrittenCheck::carry(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
   Lanes found = f.carry_in ? of(warp).carry : 0;
   for (int i = 0; i < f.count; ++i) found |= any(warp, f.sources[static_cast<size_t>(i)]);
   set_all(warp, op, op.d, f.d_bytes, false, mask, found);
   if (f.carry_out) of(warp).carry = (of(warp).carry & ~mask) | (found & mask);
-}
-
-/// A lane that reads one that does not take part gets nothing that was written (PTX ISA, "shfl.sync").
-void WrittenCheck::shuffle(Warp& warp, const Op& op, uint32_t mask) {
-  const Lanes absent = lanes_where(mask, [&](int lane) { return !(mask >> warp.lane_source[lane] & 1); });
-  const Source from{op.s[0], 4, false};
-  if (op.d2 != no_slot) clear(warp, op.d2, 1, mask);
-  if (!absent && !any(warp, from)) return clear(warp, op.d, 4, mask);
-  ByteLanes states{};
-  std::array<uint32_t, 32> events{};
-  for (int byte = 0; byte < 4; ++byte) {
-    const Lanes source = bytes(warp, op.s[0])[byte];
-    states[static_cast<size_t>(byte)] =
-        absent | lanes_where(mask, [&](int lane) { return (source >> warp.lane_source[lane] & 1) != 0; });
-  }
-  const Lanes spoiled = any(warp, from);
-  for_lanes(mask, [&](int lane) {
-    const int source = static_cast<int>(warp.lane_source[lane]);
-    if (absent >> lane & 1)
-      events[static_cast<size_t>(lane)] =
-          make_event(warp, op, lane, "the value of lane " + std::to_string(source) + ", which takes no part");
-    else if (spoiled >> source & 1)
-      events[static_cast<size_t>(lane)] = event_of(warp, op, from, source);
-  });
-  put(warp, op.d, 4, false, mask, states, events);
 }
 
 /// An element of D comes of its row of A, its column of B and its c.
@@ -282,13 +195,9 @@ void WrittenCheck::matrix(Warp& warp, const Op& op) {
   const auto missing = [&](Element element, const ElementPlace& at, bool operand) {
     const int bits = format_of(element).bits;
     if (at.slot < 0) {
-      const uint8_t* here = shared_.data() + at.shared;
-      for (int i = 0; i < bits / 8; ++i) {
-        if (here[i] == written) continue;
-        if (!event) event = memory_event(warp, op, 0, ptx::Space::shared, at.shared + static_cast<uint64_t>(i), here[i]);
-        return true;
-      }
-      return false;
+      const Taken taken = take(warp, op, {no_slot, ptx::Space::shared, 0, at.shared}, static_cast<uint32_t>(bits / 8));
+      if (!event) event = taken.event;
+      return taken.missing != 0;
     }
     const Slot slot = op.slots[at.slot];
     const Lanes* states = bytes(warp, slot) + at.bit / 8;
@@ -336,22 +245,6 @@ void WrittenCheck::matrix(Warp& warp, const Op& op) {
   events.fill(event);
   for (int i = 0; i < sums; ++i)
     put(warp, op.slots[i], cell_bytes, false, ~0u, states[static_cast<size_t>(i)], events);
-}
-
-// PTX ISA, movmatrix: see Recorder::move_matrix.
-void WrittenCheck::move_matrix(Warp& warp, const Op& op) {
-  const Source source{op.s[0], 4, false};
-  const Lanes* from = bytes(warp, op.s[0]);
-  ByteLanes states{};
-  std::array<uint32_t, 32> events{};
-  for (int lane = 0; lane < 32; ++lane)
-    for (int byte = 0; byte < 4; ++byte) {
-      const int giver = 4 * (2 * (lane % 4) + byte / 2) + lane / 8;
-      if (!(from[2 * (lane / 4 % 2) + byte % 2] >> giver & 1)) continue;
-      states[static_cast<size_t>(byte)] |= 1u << lane;
-      events[static_cast<size_t>(lane)] = event_of(warp, op, source, giver);
-    }
-  put(warp, op.d, 4, false, ~0u, states, events);
 }
 
 }  // namespace assay::vm

@@ -1,4 +1,5 @@
-# Kernels: CUDA C++ -> PTX at build time, embedded whole, so that the program needs no file at run time.
+# Kernels: CUDA C++ -> PTX. The program compiles a module when it is first asked for and keeps it by its content
+# (kernels/compile_ptx.h), or, with ASSAY_EMBED_PTX, carries all of them and needs neither nvcc nor a file at run time.
 # nvcc: ASSAY_NVCC, then PATH, then the usual place, then the build folder's wheels (the launcher puts them there).
 find_program(ASSAY_NVCC_PROGRAM nvcc
   HINTS $ENV{ASSAY_NVCC_DIR} PATHS /usr/local/cuda/bin ${CMAKE_SOURCE_DIR}/build/nvcc/bin
@@ -11,22 +12,31 @@ if(NOT ASSAY_NVCC_PROGRAM)
                       "/usr/local/cuda/bin and ${CMAKE_SOURCE_DIR}/build/nvcc)")
 endif()
 
-# embed_ptx(<target> <source.cu> <stem> <definition>...): compiles, prepares, and adds row `stem` to the table below.
-function(embed_ptx target source stem)
-  get_filename_component(folder ${CMAKE_CURRENT_BINARY_DIR}/${stem} DIRECTORY)
-  file(MAKE_DIRECTORY ${folder})
-  set(raw ${CMAKE_CURRENT_BINARY_DIR}/${stem}.raw.ptx)
-  set(ptx ${CMAKE_CURRENT_BINARY_DIR}/${stem}.ptx)
-  list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
-  add_custom_command(OUTPUT ${ptx} ${ptx}.z
-    COMMAND ${ASSAY_NVCC_PROGRAM} -ptx -arch=compute_80 -std=c++17 -fmad=false -lineinfo ${definitions}
-            -MD -MF ${raw}.d -MT ${ptx} ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${raw}
-    COMMAND prepare_ptx ${raw} ${ptx} ${CMAKE_SOURCE_DIR}
-    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} prepare_ptx
-    DEPFILE ${raw}.d
-    COMMENT "nvcc -ptx ${stem}"
-    VERBATIM)
-  set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${stem}|${ptx}.z")
+execute_process(COMMAND ${ASSAY_NVCC_PROGRAM} --version OUTPUT_VARIABLE nvcc_version OUTPUT_STRIP_TRAILING_WHITESPACE)
+string(REGEX REPLACE ".*\n" "" nvcc_version "${nvcc_version}")
+set_source_files_properties(compile_ptx.cpp PROPERTIES COMPILE_DEFINITIONS
+  "ASSAY_BUILD_NVCC=\"${ASSAY_NVCC_PROGRAM}\";ASSAY_BUILD_NVCC_VERSION=\"${nvcc_version}\";ASSAY_BUILD_CACHE=\"${CMAKE_SOURCE_DIR}/build/kernels\"")
+add_executable(compile_module compile_module_main.cpp)
+target_link_libraries(compile_module PRIVATE assay_compile_ptx)
+
+# kernel_module(<target> <module>): adds row `module` ("gla/chunk.bf16.fp32") to the table `embedded_ptx` below, with
+# its PTX or without. The target `kernel_modules` compiles all modules, so that no run has to wait for one; the tests' build asks for it.
+function(kernel_module target module)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${module})
+  foreach(form z compiled ptx)
+    string(REPLACE ".z" ".ptx.z" file ${output}.${form})
+    add_custom_command(OUTPUT ${file}
+      COMMAND ${CMAKE_COMMAND} -E env ASSAY_NVCC=${ASSAY_NVCC_PROGRAM} $<TARGET_FILE:compile_module> ${CMAKE_SOURCE_DIR}
+              ${module} ${file}
+      DEPENDS compile_module DEPFILE ${file}.d COMMENT "kernel ${module}" VERBATIM)
+  endforeach()
+  set_property(TARGET ${target} APPEND PROPERTY kernel_modules "${module}")
+  if(ASSAY_EMBED_PTX)
+    set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${module}|${output}.ptx.z")
+  else()
+    set_property(TARGET ${target} APPEND PROPERTY embedded_ptx "${module}")
+    set_property(TARGET ${target} APPEND PROPERTY compiled_modules "${output}.compiled")
+  endif()
 endfunction()
 
 # embed_source(<target> <file>...): adds source files, named by their path from the source root.
@@ -37,8 +47,8 @@ function(embed_source target)
   endforeach()
 endfunction()
 
-# write_embedded_table(<target> <symbol>): a C++ source with `const EmbeddedFile <symbol>[]`, the files that embed_ptx
-# or embed_source named, ended by an empty row.
+# write_embedded_table(<target> <symbol>): a C++ source with `const EmbeddedFile <symbol>[]`, what kernel_module or
+# embed_source named, with the bytes of the file where there is one, ended by an empty row.
 function(write_embedded_table target symbol)
   set(output ${CMAKE_CURRENT_BINARY_DIR}/${symbol}.cpp)
   get_target_property(files ${target} ${symbol})
@@ -49,6 +59,11 @@ function(write_embedded_table target symbol)
   foreach(file ${files})
     string(REPLACE "|" ";" file "${file}")
     list(GET file 0 name)
+    list(LENGTH file parts)
+    if(parts EQUAL 1)
+      string(APPEND rows "  {\"${name}\", nullptr, nullptr},\n")
+      continue()
+    endif()
     list(GET file 1 path)
     list(APPEND paths ${path})
     string(APPEND assembly "__asm__(\".pushsection .rodata\\n.hidden ${symbol}_${i}\\n.hidden ${symbol}_${i}_end\\n\"

@@ -1,0 +1,197 @@
+// What a trace keeps beside the memory of a run: a cell for each granule of registers, local, shared and global
+// memory. Written once for all traces, which differ in what a cell is: where a value came from, its error, whether it
+// was written, who touched it last.
+//
+// Cells are CellArray<T>, or a type of several arrays with the same members (ErrorCells).
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "src/base/vm/warp.h"
+
+namespace assay::vm {
+
+struct FreeMemory {
+  void operator()(void* p) const { std::free(p); }
+};
+/// Zeros on pages that cost nothing until they are written.
+template <class T>
+std::unique_ptr<T[], FreeMemory> lazy_zeros(size_t count) {
+  void* p = std::calloc(std::max<size_t>(count, 1), sizeof(T));
+  if (!p) throw std::bad_alloc();
+  return std::unique_ptr<T[], FreeMemory>(static_cast<T*>(p));
+}
+
+template <class T>
+class CellArray {
+ public:
+  using Cell = T;
+  void reset(size_t count, const T& blank) { all_.assign(count, blank); }
+  void fill(size_t first, size_t count, const T& cell) { std::fill_n(all_.begin() + static_cast<ptrdiff_t>(first), count, cell); }
+  void copy(size_t to, const CellArray& other, size_t from) { all_[to] = other.all_[from]; }
+  T& operator[](size_t i) { return all_[i]; }
+  const T& operator[](size_t i) const { return all_[i]; }
+  size_t size() const { return all_.size(); }
+
+ private:
+  std::vector<T> all_;
+};
+
+/// Where a cell lies; without cells: memory of which nothing is kept.
+template <class Cells>
+struct CellPlace {
+  Cells* cells = nullptr;
+  size_t at = 0;
+};
+
+/// Of the block that runs: registers and local memory by warp, shared memory. Each part has cells once it is begun.
+template <class Cells, uint32_t granule>
+class BlockCells {
+ public:
+  using Cell = typename Cells::Cell;
+
+  /// Registers start as `unwritten`; immediates and special registers as blank cells.
+  void begin_registers(const Block& block, const Cell& unwritten) {
+    begin_registers(block.warps.size(), *block.context->code, unwritten);
+  }
+  void begin_local(const Block& block, const Cell& unwritten) {
+    begin_local(block.warps.size(), *block.context->code, unwritten);
+  }
+  void begin_shared(const Block& block, const Cell& unwritten) {
+    shared_.reset(block.shared.size() / granule + 1, unwritten);
+  }
+  /// All parts of a block that is known from a log; constants too are `blank`.
+  void begin(size_t warps, const Code& code, uint64_t shared_bytes, const Cell& blank) {
+    begin_registers(warps, code, blank);
+    for (OfWarp& warp : warps_) warp.registers.fill(0, warp.registers.size(), blank);
+    begin_local(warps, code, blank);
+    shared_.reset(shared_bytes / granule + 1, blank);
+  }
+
+  Cells& registers(const Warp& warp) { return warps_[warp.index].registers; }
+  Cells& registers(uint32_t warp) { return warps_[warp].registers; }
+  Cells& shared() { return shared_; }
+  /// Granule `part` of a register in a lane: the lanes of one part lie side by side.
+  static size_t cell(Slot slot, int part, int lane) {
+    return slot / granule + static_cast<size_t>(part) * 32 + static_cast<size_t>(lane);
+  }
+  /// Of shared or local memory.
+  CellPlace<Cells> place(uint32_t warp, int lane, ptx::Space space, uint64_t address) {
+    if (space == ptx::Space::shared) return {&shared_, address / granule};
+    return {&warps_[warp].local, (static_cast<size_t>(lane) * local_bytes_ + address) / granule};
+  }
+  template <class Visit>
+  void each_array(Visit visit) {
+    for (OfWarp& warp : warps_) visit(warp.registers), visit(warp.local);
+    visit(shared_);
+  }
+
+ private:
+  void begin_registers(size_t warps, const Code& code, const Cell& unwritten) {
+    warps_.resize(warps);
+    for (OfWarp& warp : warps_) {
+      warp.registers.reset(code.file_bytes / granule + 256 / granule, Cell{});
+      warp.registers.fill(0, code.register_bytes / granule, unwritten);
+    }
+  }
+  void begin_local(size_t warps, const Code& code, const Cell& unwritten) {
+    local_bytes_ = code.local_bytes;
+    warps_.resize(warps);
+    for (OfWarp& warp : warps_) warp.local.reset(size_t{local_bytes_} * 32 / granule + 1, unwritten);
+  }
+
+  struct OfWarp {
+    Cells registers, local;
+  };
+  std::vector<OfWarp> warps_;
+  Cells shared_;
+  uint32_t local_bytes_ = 0;
+};
+
+/// Of global memory: an area per allocation that is followed, its cells in pages made on first touch. Several threads
+/// may touch one area.
+struct NoNote {};
+template <class Cells, class Note = NoNote>
+class GlobalCells {
+ public:
+  using Cell = typename Cells::Cell;
+  static constexpr uint64_t page_cells = 1 << 12;
+
+  struct Area {
+    std::string name;
+    uint64_t base = 0, bytes = 0;
+    uint32_t granule = 1;
+    Cell blank{};  ///< of what nothing has touched
+    Note note{};   ///< what a trace knows of the allocation
+    std::unique_ptr<std::atomic<Cells*>[], FreeMemory> pages{};
+  };
+
+  Area& add(std::string name, uint64_t base, uint64_t bytes, uint32_t granule, const Cell& blank,
+            Note note = {}) {
+    const auto at = std::upper_bound(areas_.begin(), areas_.end(), base,
+                                     [](uint64_t value, const Area& a) { return value < a.base; });
+    Area made{std::move(name), base, bytes, granule, blank, std::move(note)};
+    made.pages = lazy_zeros<std::atomic<Cells*>>(bytes / granule / page_cells + 1);
+    return *areas_.insert(at, std::move(made));
+  }
+  /// Null: nothing is kept of this address. `hint`: the caller's last answer, as an index.
+  Area* find(uint64_t address, size_t& hint) {
+    const auto holds = [&](const Area& a) { return address - a.base < a.bytes; };
+    if (hint < areas_.size() && holds(areas_[hint])) return &areas_[hint];
+    const auto after = std::upper_bound(areas_.begin(), areas_.end(), address,
+                                        [](uint64_t value, const Area& a) { return value < a.base; });
+    if (after == areas_.begin() || !holds(*(after - 1))) return nullptr;
+    hint = static_cast<size_t>(after - areas_.begin()) - 1;
+    return &areas_[hint];
+  }
+  const Area* find(const std::string& name) const {
+    const auto at = std::find_if(areas_.begin(), areas_.end(), [&](const Area& a) { return a.name == name; });
+    return at == areas_.end() ? nullptr : &*at;
+  }
+  /// The cell of the byte at `offset`; those of one aligned access lie side by side.
+  CellPlace<Cells> touch(Area& area, uint64_t offset) {
+    const uint64_t number = offset / area.granule;
+    std::atomic<Cells*>& page = area.pages[number / page_cells];
+    Cells* cells = page.load(std::memory_order_acquire);
+    if (!cells) cells = make_page(page, area.blank);
+    return {cells, number % page_cells};
+  }
+  CellPlace<Cells> place(uint64_t address, size_t& hint) {
+    Area* const area = find(address, hint);
+    return area ? touch(*area, address - area->base) : CellPlace<Cells>{};
+  }
+  /// For reading: without cells where nothing has touched the page.
+  CellPlace<Cells> seen(uint64_t address, size_t& hint) {
+    Area* const area = find(address, hint);
+    return area ? seen(*area, address - area->base) : CellPlace<Cells>{};
+  }
+  static CellPlace<Cells> seen(const Area& area, uint64_t offset) {
+    const uint64_t number = offset / area.granule;
+    return {area.pages[number / page_cells].load(std::memory_order_acquire), number % page_cells};
+  }
+  std::vector<Area>& areas() { return areas_; }
+  const std::vector<Area>& areas() const { return areas_; }
+
+ private:
+  Cells* make_page(std::atomic<Cells*>& page, const Cell& blank) {
+    const std::lock_guard lock(mutex_);
+    if (Cells* made = page.load(std::memory_order_relaxed)) return made;
+    made_.push_back(std::make_unique<Cells>());
+    made_.back()->reset(page_cells, blank);
+    page.store(made_.back().get(), std::memory_order_release);
+    return made_.back().get();
+  }
+
+  std::vector<Area> areas_;  ///< ascending base
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Cells>> made_;
+};
+
+}  // namespace assay::vm
