@@ -46,4 +46,12 @@ function(assay_test name)
     endforeach()
   endforeach()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  assay_label_test(${name})
+endfunction()
+
+# Labels a test with the folder of tests/ that it is in: `./assay test -L vm`.
+function(assay_label_test name)
+  file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" folder "${folder}")
+  set_tests_properties(${name} PROPERTIES LABELS ${folder})
 endfunction()

@@ -51,10 +51,9 @@ void print_lines(const Console& console, const ShadowReport& shadow) {
 
 /// What is told of an exponential by its argument alone.
 ShadowEdge edge_of_range(const ExponentRange& range) {
-  const ptx::Type type = ptx::form_of(range.instruction).type();
-  const bool half = type == ptx::Type::f16 || type == ptx::Type::f16x2;
-  const ptx::Type result = half ? ptx::Type::f16 : ptx::Type::f32;
-  return vm::describe_edge(vm::edge_of(range.instruction, result), {range.min, range.max});
+  const ptx::Form form = ptx::form_of(range.instruction);
+  const bool half = form.type() == ptx::Type::f16 || form.type() == ptx::Type::f16x2;
+  return vm::describe_edge(vm::edge_of(form, half ? ptx::Type::f16 : ptx::Type::f32), {range.min, range.max});
 }
 
 /// Of a run too long for shadows: the exponentials nearest to overflow.

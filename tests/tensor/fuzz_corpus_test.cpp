@@ -50,9 +50,10 @@ TEST(FuzzCorpus, WhatIsWrongWithAFileIsSaid) {
       {"npz/directory_beyond", "FILE: corrupt .npz file: its directory does not fit"}};
   for (const auto& [path, message] : table)
     for (const Reader& reader : readers())
-      if (std::string_view(path).starts_with(std::string(reader.name) + "/"))
+      if (std::string_view(path).starts_with(std::string(reader.name) + "/")) {
         EXPECT_EQ(read_any(reader, read_file(kCorpus + path)).rfind(message, 0), 0u)
             << path << ": " << read_any(reader, read_file(kCorpus + path));
+      }
 }
 
 }  // namespace

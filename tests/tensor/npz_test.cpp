@@ -121,7 +121,9 @@ TEST(Npz, NoChangedByteGivesOtherNumbers) {
         changed[at] = static_cast<char>(changed[at] ^ flip);
         try {
           for (const auto& [name, tensor] : parse_npz(changed, "x.npz"))
-            if (right.contains(name)) EXPECT_EQ(tensor.data, right.at(name).data) << at;
+            if (right.contains(name)) {
+              EXPECT_EQ(tensor.data, right.at(name).data) << at;
+            }
         } catch (const BadInput& error) {
           EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
         }

@@ -6,7 +6,6 @@
 
 #include "src/base/numerics/format.h"
 #include "src/base/vm/each_lane.h"
-#include "src/base/vm/opcode.h"
 
 namespace assay::vm {
 namespace {
@@ -34,22 +33,25 @@ double half_value(uint32_t bits) {
 
 template <int parts_count>
 auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) -> Facts {
+  const Signature& signature = code.signature(op);
+  const Meaning& meaning = *signature.meaning;
+  const Flow flow = signature.flow();
   Facts f;
-  if (!op.row) return f;
   using Route = typename Facts::Route;
-  const std::string& opcode = opcode_of(code, op);
-  const Effect effect = op.row->effect;
+  const bool floats = flow == Flow::arithmetic || (flow == Flow::conversion && ptx::is_float(meaning.result) &&
+                                                   ptx::is_float(meaning.sources[0]));
   const bool writes_value = op.d != no_slot && op.d_cell != Cell::mask;
-  f.route = carries(op)                                           ? Route::carry
-            : effect == Effect::matrix                            ? Route::matrix
-            : effect == Effect::atomic                            ? Route::atomic
-            : !writes_value || effect == Effect::async_copy       ? Route::none
-            : effect == Effect::arithmetic && op.row->real        ? Route::arithmetic
-            : effect == Effect::bits && op.d_cell == Cell::word   ? Route::bits
-                                                                  : Route::clear;
-  if (opcode.empty()) return f;
-  if (f.route == Route::arithmetic || f.route == Route::matrix) f.edge = edge_of(opcode, op.row->result).kind;
-  for (const char* name : {"add.", "sub.", "fma.", "mad."}) f.adds |= opcode.starts_with(name);
+  f.route = carries(signature)                                         ? Route::carry
+            : flow == Flow::matrix                                     ? Route::matrix
+            : flow == Flow::atomic                                     ? Route::atomic
+            : !writes_value                                            ? Route::none
+            : floats && op.row->real                                   ? Route::arithmetic
+            : floats || flow == Flow::none || op.d_cell != Cell::word ? Route::clear
+                                                                       : Route::bits;
+  if (f.route == Route::arithmetic || f.route == Route::matrix) f.edge = edge_of(signature.form, meaning.result).kind;
+  using ptx::Operation;
+  for (const Operation operation : {Operation::add, Operation::sub, Operation::fma, Operation::mad})
+    f.adds |= signature.form.operation == operation;
   return f;
 }
 
@@ -143,9 +145,8 @@ void ErrorTrace<parts_count>::clear(Warp& warp, Slot slot, int halves, uint32_t 
 
 template <int parts_count>
 void ErrorTrace<parts_count>::clear(Warp& warp, const Op& op, uint32_t mask) {
-  each_written_register(op, [&](Slot slot, Cell width) {
-    if (width != Cell::mask) clear(warp, slot, static_cast<int>(bytes_of(width)) / 2, mask);
-  });
+  for (const Use& written : code_->signature(op).writes)
+    clear(warp, written.slot, static_cast<int>(bytes_of(written.cell)) / 2, mask);
 }
 
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source

@@ -63,7 +63,7 @@ class ErrorTrace {
   OpErrors counts;
 
  private:
-  /// What an op's row and opcode say, found once.
+  /// What an op's signature says, found once.
   struct Facts {
     enum class Route : uint8_t { none, clear, carry, arithmetic, bits, atomic, matrix } route = Route::none;
     EdgeKind edge = EdgeKind::none;

@@ -96,7 +96,7 @@ void ErrorTrace<parts_count>::put(Place to, Place from, uint32_t bytes) {
 template <int parts_count>
 void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
   const Executed done = executed(warp, op, mask);
-  const bool memory = reaches_memory(op) || copies_parameters(op);
+  const bool memory = reaches_memory(*done.signature) || copies_parameters(*done.signature);
   const auto bare = [&](Slot slot) {
     const ErrorKind* const kinds = &registers(warp).kind[cell(slot, 0, 0)];
     return slot == no_slot || std::all_of(kinds, kinds + (op.d_cell == Cell::wide || op.slots ? 128 : 64),

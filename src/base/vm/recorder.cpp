@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string_view>
 
 #include "src/base/vm/each_lane.h"
-#include "src/base/vm/opcode.h"
 
 namespace assay::vm {
 
@@ -34,38 +32,34 @@ void Recorder::begin_block(Block& block) {
   cells_.begin_shared(block, unwritten);
 }
 
-/// How the cells of one op travel, by the row's effect and, for bit operations, by the opcode.
 Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
+  const Signature& signature = code.signature(op);
+  const Flow flow = signature.flow();
+  const ptx::Operation operation = signature.form.operation;
   OpFacts facts;
-  if (!op.row) return facts;
-  const std::string_view opcode = opcode_of(code, op);
   using Passage = OpFacts::Passage;
   const bool to_register = op.d != no_slot && op.d_cell != Cell::mask;
-  const Effect effect = op.row->effect;
-  facts.passage = carries(op)                              ? Passage::carry
-                  : effect == Effect::atomic               ? Passage::atomic
-                  : effect == Effect::matrix               ? Passage::matrix
-                  : !to_register || effect == Effect::move ? Passage::none
-                  : effect == Effect::arithmetic           ? Passage::arithmetic
-                  : effect == Effect::bits                 ? Passage::bits
-                                                           : Passage::clear;
+  const Meaning& meaning = *signature.meaning;
+  const bool computes = flow == Flow::arithmetic || (flow == Flow::conversion && ptx::is_float(meaning.result) &&
+                                                     ptx::is_float(meaning.sources[0]));
+  facts.passage = carries(signature)      ? Passage::carry
+                  : flow == Flow::atomic  ? Passage::atomic
+                  : flow == Flow::matrix  ? Passage::matrix
+                  : !to_register          ? Passage::none
+                  : computes              ? Passage::arithmetic
+                  : flow == Flow::none    ? Passage::clear
+                                          : Passage::bits;
   facts.wide_result = op.d_cell == Cell::wide;
   for (int i = 0; i < op.source_count; i++) {
     if (op.s[i] == no_slot) continue;
-    const Cell cell = cell_of(op.row->sources[i]);
+    const Cell cell = cell_of(meaning.sources[static_cast<size_t>(i)]);
     if (cell == Cell::word) facts.word_sources |= 1 << i;
     if (cell == Cell::wide) facts.wide_sources |= 1 << i;
   }
   using Bits = OpFacts::Bits;
-  for (const auto& [prefix, bits] : {std::pair{"and.", Bits::masking},
-                                     {"prmt.", Bits::permute},
-                                     {"or.", Bits::by_half},
-                                     {"xor.", Bits::by_half},
-                                     {"not.", Bits::by_half},
-                                     {"lop3.", Bits::by_half},
-                                     {"shl.", Bits::shift_left},
-                                     {"shr.", Bits::shift_right}})
-    if (opcode.starts_with(prefix)) facts.bits = bits;
+  if (flow == Flow::logic) facts.bits = operation == ptx::Operation::and_ ? Bits::masking : Bits::by_half;
+  if (flow == Flow::shift) facts.bits = operation == ptx::Operation::shl ? Bits::shift_left : Bits::shift_right;
+  if (operation == ptx::Operation::prmt) facts.bits = Bits::permute;
   return facts;
 }
 
@@ -111,10 +105,9 @@ LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane, ptx::Ty
 }
 
 void Recorder::clear(Warp& warp, const Op& op, uint32_t mask) {
-  each_written_register(op, [&](Slot slot, Cell width) {
-    for (int half = 0; half < static_cast<int>(bytes_of(width)) / 2; half++)
-      each_lane(mask, [&](int lane) { cell(warp, slot, half, lane) = {}; });
-  });
+  for (const Use& written : signature(op).writes)
+    for (int half = 0; half < static_cast<int>(bytes_of(written.cell)) / 2; half++)
+      each_lane(mask, [&](int lane) { cell(warp, written.slot, half, lane) = {}; });
 }
 
 void Recorder::before(Warp& warp, const Op& op, uint32_t mask) {

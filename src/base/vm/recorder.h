@@ -66,19 +66,12 @@ class Recorder {
  private:
   using Cells = BlockCells<CellArray<ProvenanceCell>, 2>;
 
-  /// What an op's row and opcode say, found once.
+  /// What an op's signature says, found once.
   struct OpFacts {
     enum class Passage : uint8_t { none, clear, carry, arithmetic, bits, atomic, matrix } passage = Passage::none;
     uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
     bool wide_result = false;
-    enum class Bits : uint8_t {
-      mixed,
-      by_half,
-      masking,
-      permute,
-      shift_left,
-      shift_right
-    } bits = Bits::mixed;
+    enum class Bits : uint8_t { mixed, by_half, masking, permute, shift_left, shift_right } bits = Bits::mixed;
     uint8_t sources() const { return word_sources | wide_sources; }
     bool is_wide(int i) const { return wide_sources >> i & 1; }
     int halves() const { return wide_result ? 4 : 2; }
@@ -86,6 +79,7 @@ class Recorder {
   static OpFacts facts_of(const Code&, const Op&);
   const OpFacts& facts(const Op& op) const { return current_->ops[op_index(op)]; }
   int32_t site(const Op&);
+  const Signature& signature(const Op& op) const { return code_->signature(op); }
   size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
   ProvenanceCell& cell(const Warp& warp, Slot slot, int half, int lane) {
     return cells_.registers(warp)[Cells::cell(slot, half, lane)];

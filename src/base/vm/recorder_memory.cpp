@@ -8,7 +8,6 @@
 #include "src/base/numerics/format.h"
 #include "src/base/vm/each_lane.h"
 #include "src/base/vm/memory.h"
-#include "src/base/vm/opcode.h"
 #include "src/base/vm/recorder.h"
 
 namespace assay::vm {
@@ -59,19 +58,19 @@ void Recorder::carry(Warp& warp, const Op& op, uint32_t mask) {
   const Executed done = executed(warp, op, mask);
   const auto halves = [](const Transfer& t) { return std::max(1, static_cast<int>(t.bytes) / 2); };
   staged_.clear();
-  bool fills = op.row->effect != Effect::shuffle;
+  const Flow flow = signature(op).flow();
+  bool fills = flow != Flow::exchange;
   each_transfer(done, [&](const Transfer& t) {
     for (int half = 0; half < halves(t); half++) staged_.push_back(read(warp, t.from, half));
     fills &= t.bytes >= 4;
   });
   if (!fills) clear(warp, op, mask);
-  const bool stores = op.row->effect == Effect::store || op.row->effect == Effect::store_matrix;
-  const int32_t writer = stores ? site(op) : -1;
+  const int32_t writer = flow == Flow::store || flow == Flow::store_matrix ? site(op) : -1;
   const ProvenanceCell* next = staged_.data();
   each_transfer(done, [&](const Transfer& t) {
     for (int half = 0; half < halves(t); half++) write(warp, t.to, half, *next++, writer);
   });
-  if (op.row->effect == Effect::select) log_chosen(warp, op, mask);
+  if (flow == Flow::select) log_chosen(warp, op, mask);
 }
 
 void Recorder::landed(Warp& warp, const Landing& landing) {
@@ -126,10 +125,10 @@ ProvenanceCell Recorder::added(Warp& warp, const Op& op, int lane, int half, uin
 // one.
 void Recorder::atomic(Warp& warp, const Op& op, uint32_t mask) {
   const int halves = std::max(1, op.element_bytes / 2);
-  const std::string& opcode = opcode_of(*code_, op);
+  const ptx::Combine combine = signature(op).form.combine;
   const bool packed = ptx::is_packed(op.type);
-  const bool adds = opcode.find(".add.") != opcode.npos && ptx::is_float(op.type);
-  const bool exchanges = opcode.find(".exch.") != opcode.npos, swaps = opcode.find(".cas.") != opcode.npos;
+  const bool adds = combine == ptx::Combine::add && ptx::is_float(op.type);
+  const bool exchanges = combine == ptx::Combine::exch, swaps = combine == ptx::Combine::cas;
   const int32_t writer = site(op);
   std::unordered_map<uint64_t, uint64_t> now;  // values that earlier lanes have left
   each_lane(mask, [&](int lane) {

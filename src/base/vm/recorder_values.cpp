@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "src/base/vm/each_lane.h"
-#include "src/base/vm/opcode.h"
 #include "src/base/vm/recorder.h"
 
 namespace assay::vm {
@@ -80,11 +79,8 @@ Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, uint32_t 
 // An infinity or NaN that no instruction made (a literal: logf(0), the special cases of a library) enters where it is
 // chosen: the choice is where it can be seen, not the first use.
 void Recorder::log_chosen(Warp& warp, const Op& op, uint32_t mask) {
-  const std::string& opcode = opcode_of(*code_, op);  // the row knows only the width
-  const ptx::Type type = opcode.ends_with(".f32")   ? ptx::Type::f32
-                         : opcode.ends_with(".f64") ? ptx::Type::f64
-                                                    : ptx::Type::none;
-  if (type == ptx::Type::none) return;
+  const ptx::Type type = signature(op).form.type();  // the row knows only the width
+  if (!ptx::is_float(type)) return;
   each_lane(mask, [&](int lane) {
     const ProvenanceCell chosen = cell(warp, op.d, 0, lane);
     const uint64_t bits = is_wide(type) ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];

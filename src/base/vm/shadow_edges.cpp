@@ -26,23 +26,39 @@ std::string remaining(double distance, const std::string& edge) {
 
 }  // namespace
 
-Edge edge_of(std::string_view opcode, ptx::Type result) {
+Edge edge_of(const ptx::Form& form, ptx::Type result) {
   const Dtype dtype = format_of_type(result);
   const Format& f = format(dtype);
-  const auto starts = [&](std::string_view root) { return opcode.starts_with(root); };
-  if (starts("ex2.")) return {EdgeKind::exponent, static_cast<double>(f.max_exponent) + 1, f.name};
-  if (starts("cvt.")) {
-    // fp32 to fp32 only rounds to integral values or copies.
-    const bool narrows = dtype != Dtype::fp64 && !opcode.ends_with(".f16") && !opcode.ends_with(".bf16") &&
-                         !opcode.ends_with(".f32.f32");
-    return narrows ? Edge{EdgeKind::conversion, max_finite(dtype), f.name} : Edge{};
+  using ptx::Operation;
+  switch (form.operation) {
+    case Operation::ex2:
+      return {EdgeKind::exponent, static_cast<double>(f.max_exponent) + 1, f.name};
+    case Operation::cvt: {
+      // fp32 to fp32 only rounds to integral values or copies.
+      const ptx::Type from = form.type();
+      const bool narrows = dtype != Dtype::fp64 && from != ptx::Type::f16 && from != ptx::Type::bf16 &&
+                           !(from == ptx::Type::f32 && form.types[0] == ptx::Type::f32);
+      return narrows ? Edge{EdgeKind::conversion, max_finite(dtype), f.name} : Edge{};
+    }
+    case Operation::rcp:
+      return {EdgeKind::reciprocal, 1 / max_finite(dtype), f.name};
+    case Operation::sqrt:
+    case Operation::rsqrt:
+    case Operation::lg2:
+      return {EdgeKind::positive, std::ldexp(1.0, f.min_exponent), f.name};
+    case Operation::add:
+    case Operation::sub:
+    case Operation::mul:
+    case Operation::fma:
+    case Operation::mad:
+    case Operation::div:
+    case Operation::mma:
+    case Operation::wgmma_mma_async:
+    case Operation::wmma_mma:
+      return {EdgeKind::magnitude, max_finite(dtype), f.name};
+    default:
+      return {};
   }
-  if (starts("rcp.")) return {EdgeKind::reciprocal, 1 / max_finite(dtype), f.name};
-  for (const char* root : {"sqrt.", "rsqrt.", "lg2."})
-    if (starts(root)) return {EdgeKind::positive, std::ldexp(1.0, f.min_exponent), f.name};
-  for (const char* root : {"add.", "sub.", "mul.", "fma.", "mad.", "div.", "mma.", "wgmma.", "wmma."})
-    if (starts(root)) return {EdgeKind::magnitude, max_finite(dtype), f.name};
-  return {};
 }
 
 ShadowEdge describe_edge(const Edge& edge, const EdgeSeen& seen) {

@@ -27,8 +27,8 @@ struct Edge {
   std::string_view format;  ///< of the result: "fp32"
 };
 
-/// Of an arithmetic row or a tensor-core sum, by the root of its opcode and its result type.
-Edge edge_of(std::string_view opcode, ptx::Type result);
+/// Of an arithmetic row or a tensor-core sum.
+Edge edge_of(const ptx::Form&, ptx::Type result);
 
 /// The smallest and largest values of an instruction that count: arguments, or |results| (see EdgeKind).
 struct EdgeSeen {

@@ -210,7 +210,7 @@ std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
       if (lines.of_op[i][op] < 0 || seen.largest < seen.smallest) continue;
       const Op& at = lines.codes[i]->ops[op];
       const std::string& opcode = opcode_of(*lines.codes[i], at);
-      ShadowEdge edge = describe_edge(edge_of(opcode, at.row->result), seen);
+      ShadowEdge edge = describe_edge(edge_of(lines.codes[i]->signature(at).form, at.row->result), seen);
       edge.where = lines.where[static_cast<size_t>(lines.of_op[i][op])], edge.instruction = opcode;
       const auto [known, is_new] = nearest.try_emplace({lines.of_op[i][op], opcode}, edge);
       if (!is_new && edge.distance < known->second.distance) known->second = edge;

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <string_view>
 #include <utility>
 
 #include "src/base/vm/each_lane.h"
-#include "src/base/vm/matrix_elements.h"
-#include "src/base/vm/opcode.h"
 
 namespace assay::vm {
 namespace {
@@ -34,29 +31,33 @@ void SliceScan::want(uint64_t address, uint32_t bytes) {
 
 /// Halves of a result that do not depend on each other are instances of their own: packed arithmetic, copies
 /// of bits that may be packed, and, or, xor, shifts by a half.
-bool SliceScan::splits(const BlockLog& log, const Op& op) const {
-  switch (op.row->effect) {
-    case Effect::load:
-    case Effect::store:
+bool SliceScan::splits(const Op& op, const Signature& signature) {
+  using ptx::Operation;
+  const Meaning& meaning = *signature.meaning;
+  switch (signature.flow()) {
+    case Flow::load:
+    case Flow::store:
       return !is_one_float(op.type);
-    case Effect::arithmetic:
-      return ptx::is_packed(op.row->result);
-    case Effect::move:
-    case Effect::select:
-    case Effect::shuffle:
-      return !is_one_float(op.row->result);
-    case Effect::load_matrix:
-    case Effect::store_matrix:
-    case Effect::move_matrix:
+    case Flow::copy:
+    case Flow::exchange:
+      return !is_one_float(meaning.result);
+    case Flow::select:
+      return carries(signature) && !is_one_float(meaning.result);
+    case Flow::pack:
+    case Flow::unpack:
+    case Flow::load_matrix:
+    case Flow::store_matrix:
+    case Flow::move_matrix:
+    case Flow::logic:
       return true;
-    case Effect::matrix:
-      return MatrixForm::of(op.immediate).sum == Element::f16;
-    case Effect::bits: {
-      const std::string_view opcode = opcode_of(*log.code, op);
-      for (const char* name : {"and.", "or.", "xor.", "not.", "lop3.", "shl.b32", "shr.u32", "shr.b32"})
-        if (opcode.starts_with(name)) return true;
-      return false;
-    }
+    case Flow::arithmetic:
+      return ptx::is_packed(meaning.result);
+    case Flow::conversion:
+      return ptx::is_packed(meaning.result) && ptx::is_float(meaning.sources[0]);
+    case Flow::matrix:
+      return signature.matrix.sum == Element::f16;
+    case Flow::shift:
+      return signature.writes[0].cell == Cell::word && meaning.result != ptx::Type::s32;
     default:
       return false;
   }
@@ -97,9 +98,9 @@ uint32_t SliceScan::wanted(const SliceRecord& record, const BytePlace& at, uint3
 /// What a record says of the execution, of all its lanes.
 Executed SliceScan::executed(const BlockLog& log, const SliceRecord& record, const Op& op) {
   const uint64_t* details = log.details.data() + record.detail;
-  const bool shuffles = op.row->effect == Effect::shuffle;
-  if (shuffles) std::copy_n(details, 32, lane_source_);
-  return {&op, record.mask, record.mask, record.space, details, lane_source_, record.detail};
+  const Signature& signature = log.code->signature(op);
+  if (signature.flow() == Flow::exchange) std::copy_n(details, 32, lane_source_);
+  return {&op, &signature, record.mask, record.mask, record.space, details, lane_source_, record.detail};
 }
 
 /// -1 where the slice is full.
@@ -186,10 +187,9 @@ void SliceScan::use_memory(const SliceRecord& record, int32_t node, const BytePl
 void SliceScan::use(const BlockLog& log, const SliceRecord& record, int32_t node, const Transfer& t, uint32_t halves) {
   if (t.from.slot == no_slot) return use_memory(record, node, t.from, halves);
   const Op& op = log.code->ops[static_cast<size_t>(record.op)];
-  const Effect effect = op.row->effect;
-  const ptx::Type type = effect == Effect::store                           ? op.type
-                         : op.slots || effect == Effect::move_matrix ? ptx::Type::none
-                                                                     : op.row->sources[0];
+  const Flow flow = log.code->signature(op).flow();
+  const bool values = flow == Flow::copy || flow == Flow::select || flow == Flow::exchange;
+  const ptx::Type type = flow == Flow::store ? op.type : values ? op.row->sources[0] : ptx::Type::none;
   use_register(log, record, node, t.from.slot, halves << t.from.at / 2, t.from.lane, type, t.operand);
 }
 
@@ -249,27 +249,30 @@ void SliceScan::go_on(uint32_t use) {
 
 void SliceScan::scan_op(const BlockLog& log, const SliceRecord& record) {
   const Op& op = log.code->ops[static_cast<size_t>(record.op)];
-  if (copies_parameters(op)) return scan_parameters(record, op);
-  if (op.row->effect == Effect::store || op.row->effect == Effect::store_matrix) return scan_stores(log, record, op);
-  if (op.row->effect == Effect::atomic) return scan_atomic(log, record, op);
-  find_registers(log, record, op);
+  const Signature& signature = log.code->signature(op);
+  const Flow flow = signature.flow();
+  if (copies_parameters(signature)) return scan_parameters(log, record, op);
+  if (flow == Flow::store || flow == Flow::store_matrix) return scan_stores(log, record, op);
+  if (flow == Flow::atomic) return scan_atomic(log, record, op);
+  find_registers(record, op, signature);
   for (const Found& f : found_) add_sources(log, record, op, f);
 }
 
 /// The wanted registers that the op defines: a node each, whose lists are served.
-void SliceScan::find_registers(const BlockLog& log, const SliceRecord& record, const Op& op) {
-  const Effect effect = op.row->effect;
-  const bool by_half = splits(log, op), unpacks = op.slots && effect == Effect::move && op.immediate == 1;
-  const ptx::Type type = effect == Effect::load     ? op.type
-                         : effect == Effect::matrix ? format_of(MatrixForm::of(op.immediate).sum).type
-                         : unpacks || effect == Effect::load_matrix ? ptx::Type::none
-                                                                    : op.row->result;
+void SliceScan::find_registers(const SliceRecord& record, const Op& op, const Signature& signature) {
+  const Flow flow = signature.flow();
+  const bool by_half = splits(op, signature);
+  const ptx::Type type = flow == Flow::load                                  ? op.type
+                         : flow == Flow::matrix                              ? format_of(signature.matrix.sum).type
+                         : flow == Flow::unpack || flow == Flow::load_matrix ? ptx::Type::none
+                                                                             : op.row->result;
   found_.clear();
-  each_written_register(op, [&](Slot slot, Cell cell) {
-    const int halves = static_cast<int>(bytes_of(cell) / 2);
+  for (const Use& to : signature.writes) {
+    const Slot slot = to.slot;
+    const int halves = static_cast<int>(bytes_of(to.cell) / 2);
     uint32_t lanes = 0;
     for (int half = 0; half < halves; ++half) lanes |= waiting_lanes(record.warp, slot, half);
-    if (effect != Effect::matrix) lanes &= record.mask;
+    if (flow != Flow::matrix) lanes &= record.mask;
     each_lane(lanes, [&](int lane) {
       for (uint32_t here = wanted(record, slot, halves, lane); here;) {
         const uint32_t taken = by_half ? here & -here : here;
@@ -279,20 +282,21 @@ void SliceScan::find_registers(const BlockLog& log, const SliceRecord& record, c
         here &= ~taken;
       }
     });
-  });
+  }
 }
 
 /// The memory that a store wrote; of lanes with one address the last stays.
 void SliceScan::scan_stores(const BlockLog& log, const SliceRecord& record, const Op& op) {
   Executed done = executed(log, record, op);
-  const bool by_half = splits(log, op);
+  const bool by_half = splits(op, *done.signature);
+  const ptx::Type type = done.signature->flow() == Flow::store ? op.type : ptx::Type::none;
   for (int lane = 31; lane >= 0; --lane) {
     done.mask = record.mask & 1u << lane;
     each_transfer(done, [&](const Transfer& t) {
       for (uint32_t here = wanted(record, t.to, t.bytes); here;) {
         const uint32_t taken = by_half ? here & -here : here;
         here &= ~taken;
-        const int32_t node = add_node(record, lane, no_slot, 0, op.slots && op.row->effect == Effect::store ? op.type : ptx::Type::none);
+        const int32_t node = add_node(record, lane, no_slot, 0, type);
         define_memory(record, t.to, taken, node);
         if (node >= 0) use(log, record, node, t, taken);
       }
@@ -324,10 +328,9 @@ void SliceScan::scan_atomic(const BlockLog& log, const SliceRecord& record, cons
 }
 
 void SliceScan::add_sources(const BlockLog& log, const SliceRecord& record, const Op& op, const Found& f) {
-  if (op.row->effect == Effect::matrix) return add_matrix(log, record, op, f);
-  if (op.row->effect == Effect::arithmetic) return add_arithmetic(log, record, op, f);
-  if (op.row->effect == Effect::bits) return add_bits(log, record, op, f);
-  if (!carries(op)) return;
+  const Signature& signature = log.code->signature(op);
+  if (signature.flow() == Flow::matrix) return add_matrix(log, record, op, f);
+  if (!carries(signature)) return add_computed(log, record, op, f);
   Executed done = executed(log, record, op);
   done.mask = 1u << f.lane;
   each_transfer(done, [&](const Transfer& t) {
@@ -354,8 +357,8 @@ void SliceScan::scan_landing(const BlockLog& log, const SliceRecord& record) {
 }
 
 /// Copies within a lane's local memory are no instances: what waits for the target waits for the source.
-void SliceScan::scan_parameters(const SliceRecord& record, const Op& op) {
-  const Executed done{&op, record.mask, record.mask, ptx::Space::local, nullptr, nullptr, 0};
+void SliceScan::scan_parameters(const BlockLog& log, const SliceRecord& record, const Op& op) {
+  const Executed done = executed(log, record, op);
   std::vector<Transfer> copies;
   each_transfer(done, [&](const Transfer& t) { copies.push_back(t); });
   std::vector<int32_t> waiting;  // by copied half, taken out before any source waits

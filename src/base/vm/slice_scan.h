@@ -70,7 +70,7 @@ class SliceScan {
     uint32_t halves;
   };
 
-  bool splits(const BlockLog&, const Op&) const;
+  static bool splits(const Op&, const Signature&);
   uint32_t& waiting_lanes(uint32_t warp, Slot slot, int half) {
     return waiting_lanes_[warp][slot / 64 + static_cast<size_t>(half)];
   }
@@ -91,16 +91,15 @@ class SliceScan {
   void use_memory(const SliceRecord&, int32_t node, const BytePlace&, uint32_t halves);
   void use(const BlockLog&, const SliceRecord&, int32_t node, const Transfer&, uint32_t halves);
 
-  void find_registers(const BlockLog&, const SliceRecord&, const Op&);
+  void find_registers(const SliceRecord&, const Op&, const Signature&);
   void scan_stores(const BlockLog&, const SliceRecord&, const Op&);
   void scan_atomic(const BlockLog&, const SliceRecord&, const Op&);
   void add_sources(const BlockLog&, const SliceRecord&, const Op&, const Found&);
-  void add_arithmetic(const BlockLog&, const SliceRecord&, const Op&, const Found&);
-  void add_bits(const BlockLog&, const SliceRecord&, const Op&, const Found&);
+  void add_computed(const BlockLog&, const SliceRecord&, const Op&, const Found&);
   void add_matrix(const BlockLog&, const SliceRecord&, const Op&, const Found&);
   void scan_op(const BlockLog&, const SliceRecord&);
   void scan_landing(const BlockLog&, const SliceRecord&);
-  void scan_parameters(const SliceRecord&, const Op&);
+  void scan_parameters(const BlockLog&, const SliceRecord&, const Op&);
 
   SliceLimits limits_;
   size_t most_nodes_, most_uses_;

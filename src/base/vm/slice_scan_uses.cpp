@@ -1,58 +1,44 @@
 // Which halves of its sources an instance reads.
 #include <algorithm>
 #include <bit>
-#include <string_view>
 
-#include "src/base/vm/each_lane.h"
 #include "src/base/vm/matrix_elements.h"
-#include "src/base/vm/opcode.h"
 #include "src/base/vm/slice_scan.h"
 
 namespace assay::vm {
 
-void SliceScan::add_arithmetic(const BlockLog& log, const SliceRecord& record, const Op& op, const Found& f) {
-  const Row& row = *op.row;
-  const bool packed = ptx::is_packed(row.result), narrows = packed && row.sources[0] == ptx::Type::f32;
-  for (int i = 0; i < op.source_count; ++i) {
-    const Cell cell = cell_of(row.sources[static_cast<size_t>(i)]);
-    if (cell != Cell::word && cell != Cell::wide) continue;
-    // cvt.rn.bf16x2.f32 d, a, b: a goes to the high half, b to the low one.
-    if (narrows && i != 1 - std::countr_zero(f.halves)) continue;
-    const uint32_t halves = packed && !narrows ? f.halves : cell == Cell::wide ? 15u : 3u;
-    use_register(log, record, f.node, op.s[i], halves, f.lane, row.sources[static_cast<size_t>(i)], i + 1);
-  }
-}
-
-/// Bit operations: and, or, xor and lop3 keep halves apart; shifts by a literal 16 move
-/// one.
-void SliceScan::add_bits(const BlockLog& log, const SliceRecord& record, const Op& op, const Found& f) {
-  const std::string_view opcode = opcode_of(*log.code, op);
+/// Arithmetic on packed halves, and, or, xor and lop3 keep halves apart; a conversion that packs two floats takes each
+/// half from its own source (cvt.rn.bf16x2.f32 d, a, b: a goes to the high half); shifts by a literal 16 move one.
+void SliceScan::add_computed(const BlockLog& log, const SliceRecord& record, const Op& op, const Found& f) {
+  const Signature& signature = log.code->signature(op);
+  const Meaning& meaning = *signature.meaning;
+  const Flow flow = signature.flow();
   const auto literal = [&](int i) -> const Immediate* {
     for (const Immediate& m : log.code->immediates)
       if (m.slot == op.s[i]) return &m;
     return nullptr;
   };
-  bool by_half = false;
-  for (const char* name : {"and.", "or.", "xor.", "not.", "lop3."}) by_half |= opcode.starts_with(name);
-  const bool shifts =
-      (opcode.starts_with("shl.b32") || opcode.starts_with("shr.")) && op.d_cell == Cell::word;
-  if (shifts && literal(1) && literal(1)->bits == 16) {
-    const bool left = opcode.starts_with("shl.");
+  if (flow == Flow::shift && op.d_cell == Cell::word && literal(1) && literal(1)->bits == 16) {
+    const bool left = signature.form.operation == ptx::Operation::shl;
     if (f.halves & (left ? 2u : 1u))
       use_register(log, record, f.node, op.s[0], left ? 1u : 2u, f.lane, ptx::Type::none, 1);
     return;
   }
+  const bool packed = ptx::is_packed(meaning.result) && ptx::is_float(meaning.sources[0]);
+  const bool narrows = packed && meaning.sources[0] == ptx::Type::f32;
+  const bool by_half = (packed && !narrows) || flow == Flow::logic;
+  const bool masks = signature.form.operation == ptx::Operation::and_;
   for (int i = 0; i < op.source_count; ++i) {
-    const Cell cell = cell_of(op.row->sources[static_cast<size_t>(i)]);
+    const Cell cell = cell_of(meaning.sources[static_cast<size_t>(i)]);
     if (cell != Cell::word && cell != Cell::wide) continue;
+    if (narrows && i != 1 - std::countr_zero(f.halves)) continue;
     const uint32_t all = cell == Cell::wide ? 15u : 3u;
     uint32_t halves = by_half && f.halves & all ? f.halves & all : all;
-    if (opcode.starts_with("and.") && op.source_count == 2)
-      if (const Immediate* mask = literal(1 - i))
-        for (int half = 0; half < 4; ++half)
-          if ((mask->bits >> (16 * half) & 0xffff) == 0) halves &= ~(1u << half);
+    if (const Immediate* mask = masks && op.source_count == 2 ? literal(1 - i) : nullptr)
+      for (int half = 0; half < 4; ++half)
+        if ((mask->bits >> (16 * half) & 0xffff) == 0) halves &= ~(1u << half);
     if (halves)
-      use_register(log, record, f.node, op.s[i], halves, f.lane, op.row->sources[static_cast<size_t>(i)], i + 1);
+      use_register(log, record, f.node, op.s[i], halves, f.lane, meaning.sources[static_cast<size_t>(i)], i + 1);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "src/base/vm/slice_trace.h"
 
+#include <algorithm>
+
 #include "src/base/vm/matrix_elements.h"
 
 namespace assay::vm {
@@ -15,10 +17,10 @@ void SliceTrace::begin_block(Block& block) {
 }
 
 /// Whatever may define a register or memory.
-bool SliceTrace::is_logged(const Op& op) {
-  if (!op.row || op.row->effect == Effect::async_copy) return false;
-  if (carries(op) || op.row->effect == Effect::atomic || op.row->effect == Effect::matrix) return true;
-  return op.d != no_slot && op.d_cell != Cell::mask;
+bool SliceTrace::is_logged(const Signature& signature) {
+  const bool writes_value = std::any_of(signature.writes.begin(), signature.writes.end(),
+                                        [](const Use& to) { return to.cell == Cell::word || to.cell == Cell::wide; });
+  return carries(signature) || signature.flow() == Flow::atomic || writes_value;
 }
 
 void SliceTrace::fill(const Warp& warp, bool sources) {
@@ -32,7 +34,7 @@ void SliceTrace::fill(const Warp& warp, bool sources) {
 }
 
 void SliceTrace::before(Warp& warp, const Op& op, uint32_t) {
-  if (!log_ && probe_ != last_probe_ && probe_->record == record_ && is_logged(op)) fill(warp, true);
+  if (!log_ && probe_ != last_probe_ && probe_->record == record_ && is_logged(code_->signature(op))) fill(warp, true);
 }
 
 template <class T>
@@ -42,7 +44,8 @@ void SliceTrace::log_lanes(const T* values) {
 }
 
 void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
-  if (!is_logged(op)) return;
+  const Signature& signature = code_->signature(op);
+  if (!is_logged(signature)) return;
   if (!log_) {
     fill(warp, false);
     while (probe_ != last_probe_ && probe_->record == record_) ++probe_;
@@ -52,10 +55,10 @@ void SliceTrace::after(Warp& warp, const Op& op, uint32_t mask) {
   ++record_;
   log_->records.push_back({static_cast<int32_t>(&op - code_->ops.data()), mask, 0,
                            static_cast<uint16_t>(warp.index), false, warp.space});
-  if (reaches_memory(op)) return log_lanes(warp.address);
-  if (op.row->effect == Effect::shuffle) return log_lanes(warp.lane_source);
-  if (op.row->effect == Effect::select) log_->records.back().detail = warp.mask(op.s[2]);
-  if (op.row->effect != Effect::matrix) return;
+  if (reaches_memory(signature)) return log_lanes(warp.address);
+  if (signature.flow() == Flow::exchange) return log_lanes(warp.lane_source);
+  if (signature.flow() == Flow::select) log_->records.back().detail = warp.mask(op.s[2]);
+  if (signature.flow() != Flow::matrix) return;
   const MatrixSources sources = matrix_sources(warp, op);
   log_->records.back().detail = static_cast<uint32_t>(log_->details.size());
   log_->details.insert(log_->details.end(), {sources.a_descriptor, sources.b_descriptor, sources.adds});

@@ -57,7 +57,7 @@ class SliceTrace : public PlainTrace {
   void landed(Warp&, const Landing&);
 
  private:
-  static bool is_logged(const Op&);
+  static bool is_logged(const Signature&);
   void fill(const Warp&, bool sources);
   template <class T>
   void log_lanes(const T* values);

@@ -13,9 +13,12 @@ namespace {
 /// Of a run that is being forced: so many times the instructions that the longest warp took unforced.
 constexpr uint64_t kBudgetFactor = 4, kLeastBudget = 4096;
 
-bool writes_memory(const Op& op) {
-  return op.row && (op.row->effect == Effect::store || op.row->effect == Effect::atomic) &&
-         (op.space == ptx::Space::global || op.space == ptx::Space::generic);
+bool writes_memory(const Code& code, const Op& op) {
+  const Signature& signature = code.signature(op);
+  return std::any_of(signature.accesses.begin(), signature.accesses.end(), [&](const Access& access) {
+    return access.direction != Access::Direction::read && signature.flow() != Flow::copy_async &&
+           (access.space == ptx::Space::global || access.space == ptx::Space::generic);
+  });
 }
 
 uint32_t bytes_of(const Op& op) { return uint32_t{op.element_bytes} * std::max<uint32_t>(op.vector_length, 1); }
@@ -53,7 +56,7 @@ struct StoreTrace : PlainTrace {
     failed[index(op)] |= (~guard & active) != 0;
   }
   void after(Warp& warp, const Op& op, uint32_t mask) {
-    if (!writes_memory(op) || warp.space != ptx::Space::global) return;
+    if (!writes_memory(*warp.block->context->code, op) || warp.space != ptx::Space::global) return;
     for (int lane = 0; lane < 32; ++lane) {
       if (!(mask >> lane & 1) || warp.address[lane] - range.base >= range.bytes) continue;
       stores[index(op)] = true;
@@ -96,7 +99,7 @@ struct ForcingTrace : PlainTrace {
     restore(op);
     if (met.launch < 0) return;
     ++steps;
-    if (!writes_memory(op)) return;
+    if (!writes_memory(*warp.block->context->code, op)) return;
     uint64_t address[32];
     lane_addresses(warp, op.s[0], op.address_wide, op.offset, address);
     for (int lane = 0; lane < 32; ++lane) {
@@ -147,7 +150,7 @@ void add_candidates(const StoreTrace& trace, const Code& code, size_t launch, st
   for (size_t i = 0; i < code.ops.size(); ++i)
     if (trace.stores[i]) stores.push_back(i);
   for (size_t i = 0; i < code.ops.size() && stores.empty(); ++i)
-    if (writes_memory(code.ops[i])) stores.push_back(i);
+    if (writes_memory(code, code.ops[i])) stores.push_back(i);
   if (stores.empty()) return;
   for (size_t i = 0; i < code.ops.size(); ++i) {
     size_t distance = SIZE_MAX;

@@ -29,6 +29,7 @@ struct Transfer {
 /// An executed instruction, from the warp that has just executed it or from a log.
 struct Executed {
   const Op* op = nullptr;
+  const Signature* signature = nullptr;
   uint32_t mask = 0;                      ///< lanes to be looked at
   uint32_t active = 0;                    ///< lanes that took part
   ptx::Space space = ptx::Space::none;    ///< of `address`
@@ -37,8 +38,9 @@ struct Executed {
   uint32_t chosen = 0;                    ///< select: lanes that take source 0
 };
 inline Executed executed(const Warp& warp, const Op& op, uint32_t mask) {
-  const uint32_t chosen = op.row->effect == Effect::select ? warp.mask(op.s[2]) : 0;
-  return {&op, mask, mask, warp.space, warp.address, warp.lane_source, chosen};
+  const Signature& signature = warp.block->context->code->signature(op);
+  const uint32_t chosen = signature.flow() == Flow::select ? warp.mask(op.s[2]) : 0;
+  return {&op, &signature, mask, mask, warp.space, warp.address, warp.lane_source, chosen};
 }
 
 inline uint32_t bytes_of(Cell cell) {
@@ -46,41 +48,34 @@ inline uint32_t bytes_of(Cell cell) {
 }
 
 /// A call or its return: Op::slots holds (from, to, bytes) triples of the lane's local memory.
-inline bool copies_parameters(const Op& op) {
-  return op.kind == Kind::call || copies_results(op);
+inline bool copies_parameters(const Signature& s) {
+  return s.flow() == Flow::parameters || s.control == Control::call;
 }
 
-/// Whether the results are bytes of the sources and nothing else.
-inline bool carries(const Op& op) {
-  switch (op.row ? op.row->effect : Effect::control) {
-    case Effect::move:
-    case Effect::select:
-      return op.slots || (op.d != no_slot && op.d_cell != Cell::mask);
-    case Effect::load:
-    case Effect::store:
-    case Effect::shuffle:
-    case Effect::load_matrix:
-    case Effect::store_matrix:
-    case Effect::move_matrix:
+/// Whether the results are bytes of the sources and nothing else. Predicates have none.
+inline bool carries(const Signature& s) {
+  switch (s.flow()) {
+    case Flow::copy:
+      return s.writes[0].cell != Cell::mask;
+    case Flow::select:
+      return s.reads[2].cell == Cell::mask;
+    case Flow::pack:
+    case Flow::unpack:
+    case Flow::exchange:
+    case Flow::load:
+    case Flow::store:
+    case Flow::load_matrix:
+    case Flow::store_matrix:
+    case Flow::move_matrix:
       return true;
     default:
-      return copies_parameters(op);
+      return copies_parameters(s);
   }
 }
 
-/// Whether the op has an address of its own in Op::s[0] and Warp::address.
-inline bool reaches_memory(const Op& op) {
-  switch (op.row ? op.row->effect : Effect::control) {
-    case Effect::load:
-    case Effect::store:
-    case Effect::atomic:
-    case Effect::load_matrix:
-    case Effect::store_matrix:
-    case Effect::async_copy:
-      return true;
-    default:
-      return false;
-  }
+/// Whether the op has an address in Op::s[0], and then in Warp::address.
+inline bool reaches_memory(const Signature& s) {
+  return !s.accesses.empty() && s.accesses[0].reach != Access::Reach::descriptor;
 }
 
 /// Memory that a lane of an instruction reached.
@@ -98,59 +93,23 @@ struct MemoryAccess {
 /// with what it reads now and will write, wgmma by 16 bytes, of its warp together (lane 0).
 template <class Visit>
 void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
-  if (!op.row) return;
-  const auto each_lane = [&](uint32_t lanes, uint32_t bytes, bool reads, bool writes) {
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-      const int lane = std::countr_zero(rest);
-      visit(MemoryAccess{lane, warp.space, warp.address[lane], bytes, reads, writes});
+  const Signature& signature = warp.block->context->code->signature(op);
+  for (const Access& access : signature.accesses) {
+    const bool reads = access.direction != Access::Direction::write, writes = access.direction != Access::Direction::read;
+    if (access.reach == Access::Reach::descriptor)
+      return each_shared_piece(warp, op, [&](char operand, uint64_t address) {
+        visit(MemoryAccess{0, ptx::Space::shared, address, 16, true, false, operand});
+      });
+    const bool rows = access.reach == Access::Reach::rows, copies = signature.flow() == Flow::copy_async;
+    const bool lands = copies && writes;
+    const ptx::Space space = copies ? access.space : warp.space;
+    uint32_t lanes = !rows ? mask : op.slot_count >= 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
+    for (; lanes; lanes &= lanes - 1) {
+      const int lane = std::countr_zero(lanes);
+      const uint32_t bytes =
+          copies && !lands ? warp.pending[warp.pending_count - 1].copied[lane] : access.bytes;
+      if (bytes) visit(MemoryAccess{lane, space, (lands ? warp.address2 : warp.address)[lane], bytes, reads, writes});
     }
-  };
-  const uint32_t bytes = uint32_t{op.element_bytes} * std::max<uint32_t>(1, op.vector_length);
-  const uint32_t rows = op.slot_count >= 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
-  switch (op.row->effect) {
-    case Effect::load:
-      return each_lane(mask, bytes, true, false);
-    case Effect::store:
-      return each_lane(mask, bytes, false, true);
-    case Effect::atomic:
-      return each_lane(mask, bytes, true, true);
-    case Effect::load_matrix:
-      return each_lane(rows, 16, true, false);
-    case Effect::store_matrix:
-      return each_lane(rows, 16, false, true);
-    case Effect::async_copy:
-      for (uint32_t rest = mask; rest; rest &= rest - 1) {
-        const int lane = std::countr_zero(rest);
-        visit(MemoryAccess{lane, ptx::Space::shared, warp.address2[lane], op.element_bytes, false, true});
-        const uint32_t copied = warp.pending[warp.pending_count - 1].copied[lane];
-        if (copied) visit(MemoryAccess{lane, ptx::Space::global, warp.address[lane], copied, true, false});
-      }
-      return;
-    case Effect::matrix:
-      if (MatrixForm::of(op.immediate).warpgroup)
-        each_shared_piece(warp, op, [&](char operand, uint64_t address) {
-          visit(MemoryAccess{0, ptx::Space::shared, address, 16, true, false, operand});
-        });
-      return;
-    default:
-      if (op.kind == Kind::warp && op.element_bytes && !carries(op)) each_lane(mask, bytes, true, true);  // mbarrier
-  }
-}
-
-/// visit(slot, cell) for each register that the op writes.
-template <class Visit>
-void each_written_register(const Op& op, Visit visit) {
-  if (op.d != no_slot) visit(op.d, op.d_cell);
-  if (op.d2 != no_slot) visit(op.d2, Cell::mask);
-  const Effect effect = op.row ? op.row->effect : Effect::control;
-  const bool unpacks = effect == Effect::move && op.immediate == 1;
-  const bool loads = effect == Effect::load, matrix = effect == Effect::matrix;
-  if (!loads && !unpacks && !matrix && effect != Effect::load_matrix) return;
-  const MatrixForm form = matrix ? MatrixForm::of(op.immediate) : MatrixForm{};
-  const int count = matrix ? form.sum_registers() : op.slot_count;
-  for (int i = 0; i < count; ++i) {
-    const bool wide = loads ? (op.immediate >> i & 1) != 0 : matrix && form.sum == Element::f64;
-    if (op.slots[i] != no_slot) visit(op.slots[i], wide ? Cell::wide : Cell::word);
   }
 }
 
@@ -158,7 +117,7 @@ void each_written_register(const Op& op, Visit visit) {
 /// column l / 4. Untransposed the two are one word.
 template <class Visit>
 void each_matrix_piece(const Executed& e, Visit visit) {
-  const bool transposed = e.op->immediate & 1;
+  const bool transposed = e.signature->form.transposed;
   for (int i = 0; i < e.op->slot_count; ++i)
     for (uint32_t rest = e.mask; rest; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
@@ -172,7 +131,7 @@ void each_matrix_piece(const Executed& e, Visit visit) {
     }
 }
 
-/// visit(Transfer) for all that an op with carries(op) moves; of places that two lanes write the later one stays.
+/// visit(Transfer) for all that an op with carries(signature) moves; of places that two lanes write the later one stays.
 template <class Visit>
 void each_transfer(const Executed& e, Visit visit) {
   const Op& op = *e.op;
@@ -183,26 +142,26 @@ void each_transfer(const Executed& e, Visit visit) {
   const auto element = [&](int lane, uint32_t i) {
     return BytePlace{no_slot, e.space, lane, e.address[lane] + uint64_t{i} * op.element_bytes};
   };
-  switch (op.row->effect) {
-    case Effect::load:
+  switch (e.signature->flow()) {
+    case Flow::load:
       return each_lane([&](int lane) {
         for (uint32_t i = 0; i < op.vector_length; ++i)
           if (op.slots[i] != no_slot) visit(Transfer{in_register(op.slots[i], lane), element(lane, i), op.element_bytes});
       });
-    case Effect::store:
+    case Flow::store:
       return each_lane([&](int lane) {
         for (uint32_t i = 0; i < op.vector_length; ++i)
           visit(Transfer{element(lane, i), in_register(op.slots[i], lane), op.element_bytes});
       });
-    case Effect::load_matrix:
+    case Flow::load_matrix:
       return each_matrix_piece(e, [&](const BytePlace& to, const BytePlace& from, uint32_t bytes) {
         visit(Transfer{to, from, bytes});
       });
-    case Effect::store_matrix:
+    case Flow::store_matrix:
       return each_matrix_piece(e, [&](const BytePlace& from, const BytePlace& to, uint32_t bytes) {
         visit(Transfer{to, from, bytes});
       });
-    case Effect::move_matrix:
+    case Flow::move_matrix:
       // PTX ISA, movmatrix: half h of lane l is element (2 (l mod 4) + h, l / 4) of the source, which lane
       // 4 (2 (l mod 4) + h) + l / 8 holds in half (l / 4) mod 2.
       return each_lane([&](int lane) {
@@ -212,41 +171,38 @@ void each_transfer(const Executed& e, Visit visit) {
                                      static_cast<uint32_t>(2 * (lane / 4 % 2))),
                          2});
       });
-    case Effect::shuffle:
+    case Flow::exchange:
       return each_lane([&](int lane) {
         const auto from = static_cast<int>(e.lane_source[lane] & 31);
         if (e.active >> from & 1) visit(Transfer{in_register(op.d, lane), in_register(op.s[0], from), 4});
       });
-    case Effect::select:
+    case Flow::select:
       return each_lane([&](int lane) {
         const int side = e.chosen >> lane & 1 ? 0 : 1;
         visit(Transfer{in_register(op.d, lane), in_register(op.s[side], lane), bytes_of(op.d_cell), side + 1});
       });
+    case Flow::copy:
+      return each_lane([&](int lane) {
+        visit(Transfer{in_register(op.d, lane), in_register(op.s[0], lane), bytes_of(op.d_cell)});
+      });
+    case Flow::pack:
+    case Flow::unpack:
+      return each_lane([&](int lane) {
+        const bool packs = e.signature->flow() == Flow::pack;
+        for (uint32_t i = 0; i < op.slot_count; ++i) {
+          const BytePlace whole = in_register(packs ? op.d : op.s[0], lane, i * op.element_bytes),
+                          part = in_register(op.slots[i], lane);
+          if (op.slots[i] != no_slot) visit(Transfer{packs ? whole : part, packs ? part : whole, op.element_bytes});
+        }
+      });
     default:
-      break;
+      return each_lane([&](int lane) {
+        for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+          for (uint32_t byte = 0, left; (left = op.slots[i + 2] - byte) > 0; byte += std::min(left, 8u))
+            visit(Transfer{{no_slot, ptx::Space::local, lane, op.slots[i + 1] + byte},
+                           {no_slot, ptx::Space::local, lane, op.slots[i] + byte}, std::min(left, 8u)});
+      });
   }
-  const uint32_t width = op.element_bytes;
-  if (copies_parameters(op))
-    return each_lane([&](int lane) {
-      for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
-        for (uint32_t byte = 0, left; (left = op.slots[i + 2] - byte) > 0; byte += std::min(left, 8u))
-          visit(Transfer{{no_slot, ptx::Space::local, lane, op.slots[i + 1] + byte},
-                         {no_slot, ptx::Space::local, lane, op.slots[i] + byte}, std::min(left, 8u)});
-    });
-  if (!op.slots)
-    return each_lane([&](int lane) {
-      visit(Transfer{in_register(op.d, lane), in_register(op.s[0], lane), bytes_of(op.d_cell)});
-    });
-  each_lane([&](int lane) {
-    for (uint32_t i = 0; i < op.slot_count; ++i) {
-      const BytePlace whole = in_register(op.immediate == 1 ? op.s[0] : op.d, lane, i * width),
-                      part = in_register(op.slots[i], lane);
-      if (op.immediate != 1)
-        visit(Transfer{whole, part, width});
-      else if (op.slots[i] != no_slot)
-        visit(Transfer{part, whole, width});
-    }
-  });
 }
 
 /// The same of a cp.async that lands: the bytes that it copied. Those beyond, up to Landing::bytes, become zeros.

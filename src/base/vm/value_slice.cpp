@@ -160,7 +160,7 @@ class Assembly {
     };
     made.block = unfold(log.block, launch.grid);
     made.thread = unfold(uint64_t{n.warp} * 32 + n.lane, launch.block);
-    made.effect = op.row->effect, made.type = n.type;
+    made.flow = log.code->signature(op).flow(), made.type = n.type;
     made.first_operand = static_cast<uint32_t>(slice_.operands.size());
     for (uint32_t u = n.first_use; u < n.first_use + n.use_count; ++u) add_operand(log, op, u);
     for (uint32_t u = n.first_use; u < n.first_use + n.use_count; ++u)
@@ -181,7 +181,7 @@ class Assembly {
     if (op.function >= 0 && op.instruction >= 0) {
       const ptx::Function& function = log.code->module->functions[static_cast<size_t>(op.function)];
       operand.name = register_name(function.body[static_cast<size_t>(op.instruction)], function, use,
-                                   op.row->effect == Effect::matrix);
+                                   log.code->signature(op).flow() == Flow::matrix);
     }
     operand.type = use.type, operand.bits = values_.of_use[index], operand.made_by = use.node;
     if (use.node < 0) find_source(use, operand);

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "src/base/ptx/program.h"
-#include "src/base/vm/instruction_row.h"
 #include "src/base/vm/machine.h"
+#include "src/base/vm/signature.h"
 
 namespace assay::vm {
 
@@ -32,7 +32,7 @@ struct SliceOperand {
 struct SliceInstance {
   int32_t launch = 0, module = 0, function = 0, instruction = 0;  ///< module: into ValueSlice::modules
   std::array<uint32_t, 3> block{}, thread{};
-  Effect effect = Effect::control;
+  Flow flow = Flow::none;
   ptx::Type type = ptx::Type::none;
   uint64_t bits = 0;  ///< result
   uint32_t first_operand = 0, operand_count = 0;

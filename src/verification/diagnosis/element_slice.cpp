@@ -102,9 +102,9 @@ std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceI
   return operands.size() > kOperandsShown && deciding >= 0 ? term : operands;
 }
 
-bool computes(const vm::SliceInstance& i) {
-  return (i.effect == vm::Effect::arithmetic || i.effect == vm::Effect::matrix ||
-          i.effect == vm::Effect::atomic) &&
+bool computes(const vm::ValueSlice& s, const vm::SliceInstance& i) {
+  const bool narrows = i.flow == vm::Flow::conversion && i.operand_count > 0 && ptx::is_float(s.operands[i.first_operand].type);
+  return (i.flow == vm::Flow::arithmetic || i.flow == vm::Flow::matrix || i.flow == vm::Flow::atomic || narrows) &&
          ptx::is_float(i.type);
 }
 
@@ -120,7 +120,7 @@ std::vector<SliceStep> steps_back(const vm::ValueSlice& s, LineTable& table) {
     const int32_t deciding = deciding_operand(s, i, computed);
     const int64_t here = table.of(i);
     const bool is_new = here != line;
-    if (is_new || (!shown && computes(i))) {
+    if (is_new || (!shown && computes(s, i))) {
       const SliceStep step{table.link(i),       operands_of(s, i, deciding), value_of(i.type, i.bits),
                            type_text(i.type),   i.block,                     i.thread,
                            1};
@@ -128,7 +128,7 @@ std::vector<SliceStep> steps_back(const vm::ValueSlice& s, LineTable& table) {
         steps.push_back(step);
       else
         steps.back() = step;
-      shown = computes(i);
+      shown = computes(s, i);
     }
     line = here;
     at = deciding < 0 ? -1 : s.operands[static_cast<size_t>(deciding)].made_by;
@@ -255,7 +255,7 @@ std::vector<bool> computed_instances(const vm::ValueSlice& s) {
   for (size_t n = s.instances.size(); n-- > 0;) {  // producers stand behind their consumers
     const vm::SliceInstance& i = s.instances[n];
     const ptx::Instruction* in = instruction_of(s, i);
-    computed[n] = computes(i) && in && in->form.operation != Operation::cvt;
+    computed[n] = computes(s, i) && in && in->form.operation != Operation::cvt;
     for (uint32_t o = i.first_operand; !computed[n] && o < i.first_operand + i.operand_count; ++o)
       computed[n] = s.operands[o].made_by >= 0 && computed[static_cast<size_t>(s.operands[o].made_by)];
   }

@@ -16,40 +16,24 @@ bool has(const std::vector<Slot>& slots, Slot slot) {
   return std::find(slots.begin(), slots.end(), slot) != slots.end();
 }
 
-bool is_wgmma(const Op& op) {
-  return op.row && op.row->effect == Effect::matrix && MatrixForm::of(op.immediate).warpgroup;
-}
-
 }  // namespace
 
 AsyncCheck::Facts AsyncCheck::facts_of(const Op& op) const {
   Facts f;
-  if (!op.row || op.instruction < 0) return f;
-  const std::string opcode = opcode_text(*code_, op);
-  const Effect effect = op.row->effect;
-  const bool destinations = effect == Effect::load || effect == Effect::load_matrix ||
-                            (effect == Effect::move && op.immediate == 1);
-  for (const Slot slot : op.s)
-    if (slot != no_slot) f.reads.push_back(slot);
-  for (const Slot slot : {op.d, op.d2})
-    if (slot != no_slot) f.writes.push_back(slot);
-  const bool registers = effect == Effect::load || effect == Effect::store || effect == Effect::atomic ||
-                         effect == Effect::matrix || effect == Effect::load_matrix ||
-                         effect == Effect::store_matrix ||
-                         (effect == Effect::move && op.row->pattern != "call results");
-  const int sums = effect == Effect::matrix ? MatrixForm::of(op.immediate).sum_registers() : 0;
-  for (int i = 0; registers && i < op.slot_count; ++i)
-    if (op.slots[i] != no_slot) (destinations || i < sums ? f.writes : f.reads).push_back(op.slots[i]);
+  const Signature& signature = code_->signature(op);
+  const auto [completion, step, proxy] = signature.meaning->asynchronous;
+  for (const Use& to : signature.writes) f.writes.push_back(to.slot);
+  // The sums of a wgmma that it adds to are ordered.
+  for (const Use& from : signature.reads)
+    if (from.purpose != Purpose::guard && !(completion == Completion::wgmma_group && has(f.writes, from.slot)))
+      f.reads.push_back(from.slot);
+  f.moves = signature.flow() == Flow::copy || signature.flow() == Flow::pack || signature.flow() == Flow::unpack;
   using Act = Facts::Act;
-  f.rows = effect == Effect::load_matrix || effect == Effect::store_matrix;
-  f.moves = effect == Effect::move;
-  if (effect == Effect::load || effect == Effect::load_matrix) f.act = Act::read;
-  if (effect == Effect::store || effect == Effect::store_matrix) f.act = Act::write;
-  if (effect == Effect::atomic) f.act = Act::both;
-  if (effect == Effect::async_copy) f.act = Act::copy;
-  if (is_wgmma(op)) f.act = Act::multiply;
-  if (opcode.starts_with("wgmma.fence")) f.act = Act::wgmma_fence;
-  if (opcode.starts_with("fence.proxy.async")) f.act = Act::proxy_fence;
+  if (reaches_memory(signature)) f.act = Act::access;
+  if (completion == Completion::copy_group && step == Step::issue) f.act = Act::copy;
+  if (completion == Completion::wgmma_group && step == Step::issue) f.act = Act::multiply;
+  if (completion == Completion::wgmma_group && step == Step::fence) f.act = Act::wgmma_fence;
+  if (completion == Completion::none && step == Step::fence && proxy == Proxy::async) f.act = Act::proxy_fence;
   return f;
 }
 
@@ -61,7 +45,7 @@ void AsyncCheck::enter(const LaunchContext& context) {
   for (const Op& op : code_->ops) {
     facts_.push_back(facts_of(op));
     copies_ |= facts_.back().act == Facts::Act::copy;
-    if (!is_wgmma(op)) continue;
+    if (facts_.back().act != Facts::Act::multiply) continue;
     multiplies_ = true;
     for (int i = 0; i < op.slot_count; ++i) of_wgmma_[op.slots[i] / 64] = 1;
   }
@@ -95,16 +79,17 @@ std::string AsyncCheck::register_name(const Op& op, Slot slot) const {
 /// Registers of instructions in flight.
 void AsyncCheck::check_registers(Warp& warp, const Op& op, const Facts& facts) {
   const bool multiplies = facts.act == Facts::Act::multiply;
-  const MatrixForm form = multiplies ? MatrixForm::of(op.immediate) : MatrixForm{};
+  const MatrixForm& form = code_->signature(op).matrix;
   for (const WgmmaFlight::Issued& issued : warp.wgmma.issued) {
     const Op& flying = *issued.op;
-    const int sums = MatrixForm::of(flying.immediate).sum_registers();
+    const MatrixForm& flown = code_->signature(flying).matrix;
+    const int sums = flown.sum_registers();
     for (int i = 0; i < flying.slot_count; ++i) {
       const Slot slot = flying.slots[i];
       const bool result = i < sums, writes = has(facts.writes, slot), reads = has(facts.reads, slot);
       if (result ? !(reads || writes) : !writes) continue;
       // Sums of one shape that follow each other are ordered.
-      if (result && multiplies && writes && !reads && MatrixForm::of(flying.immediate).tiles == form.tiles)
+      if (result && multiplies && writes && !reads && flown.tiles == form.tiles)
         continue;
       CheckFinding* finding = log_.open(wgmma_race, &op, &flying);
       if (!finding) return;
@@ -175,35 +160,28 @@ void AsyncCheck::after(Warp& warp, const Op& op, uint32_t mask) {
       warps_[warp.index].proxy_fence = ++time_;
       fence_epoch_ = epoch_;
       return;
-    case Act::copy:
-      for_lanes(mask, [&](int lane) {
-        touch(warp, op, lane, warp.address2[lane], op.element_bytes, false, true);
-        for (uint32_t byte = 0; byte < op.element_bytes; byte += 4)
-          copying_[(warp.address2[lane] + byte) / 4] =
-              static_cast<uint32_t>(index_of(op) << 10 | (warp.index * 32 + static_cast<uint32_t>(lane))) + 1;
-      });
-      return;
     default:
       break;
   }
-  if (warp.space != ptx::Space::shared) return;
-  const uint32_t lanes = !facts.rows ? mask : op.slot_count == 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
-  const uint32_t bytes = facts.rows ? 16 : op.element_bytes * std::max<uint32_t>(1, op.vector_length);
-  for_lanes(lanes, [&](int lane) {
-    touch(warp, op, lane, warp.address[lane], bytes, facts.act != Act::write, facts.act != Act::read);
+  each_access(warp, op, mask, [&](const MemoryAccess& access) {
+    if (access.space != ptx::Space::shared) return;
+    touch(warp, op, access);
+    for (uint32_t byte = 0; facts.act == Act::copy && byte < access.bytes; byte += 4)
+      copying_[(access.address + byte) / 4] =
+          static_cast<uint32_t>(index_of(op) << 10 | (warp.index * 32 + static_cast<uint32_t>(access.lane))) + 1;
   });
 }
 
-void AsyncCheck::check_copies(const Warp& warp, const Op& op, int lane, uint64_t address, uint32_t bytes,
-                              const char* did) {
-  for (uint64_t at = address & ~uint64_t{3}; copies_ && at < address + bytes; at += 4) {
+void AsyncCheck::check_copies(const Warp& warp, const Op& op, const MemoryAccess& access) {
+  const char* const did = access.reads ? "read" : "written";
+  for (uint64_t at = access.address & ~uint64_t{3}; copies_ && at < access.address + access.bytes; at += 4) {
     const uint32_t copy = copying_[at / 4];
     if (!copy) continue;
     const Op& copying = code_->ops[(copy - 1) >> 10];
     CheckFinding* finding = log_.open(copy_race, &op, &copying);
     if (!finding) return;
-    finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)},
-                             fmt::format("{} by {}", did, opcode_text(*code_, op)));
+    finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(access.lane)},
+                             fmt::format("{} by {}", did, opcode_of(*code_, op)));
     finding->other = log_.place({&copying, block_->linear, (copy - 1) & 1023}, "copied by cp.async");
     finding->element = memory_text(*block_, ptx::Space::shared, at);
     finding->message = fmt::format(
@@ -224,10 +202,10 @@ bool AsyncCheck::in_flight(const Piece& piece) const {
 }
 
 /// One lane's access to shared memory.
-void AsyncCheck::touch(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t bytes, bool reads,
-                       bool writes) {
+void AsyncCheck::touch(Warp& warp, const Op& op, const MemoryAccess& access) {
+  const auto [lane, space, address, bytes, reads, writes, operand] = access;
   const bool copy = facts_[index_of(op)].act == Facts::Act::copy;
-  if (!copy) check_copies(warp, op, lane, address, bytes, reads ? "read" : "written");
+  if (!copy) check_copies(warp, op, access);
   if (!writes || !multiplies_) return;
   const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
   for (uint64_t p = address / 16; p <= (address + bytes - 1) / 16; ++p) {
@@ -235,7 +213,7 @@ void AsyncCheck::touch(Warp& warp, const Op& op, int lane, uint64_t address, uin
     if (in_flight(piece)) {
       const Op& reader = code_->ops[piece.reader - 1];
       if (CheckFinding* finding = log_.open(wgmma_race, &op, &reader)) {
-        finding->at = log_.place({&op, block_->linear, thread}, "written by " + opcode_text(*code_, op));
+        finding->at = log_.place({&op, block_->linear, thread}, "written by " + opcode_of(*code_, op));
         finding->other = log_.place({&reader, block_->linear, piece.reader_warp * 32u}, "read by wgmma");
         finding->element = memory_text(*block_, ptx::Space::shared, address);
         finding->message = fmt::format(
@@ -255,23 +233,24 @@ void AsyncCheck::touch(Warp& warp, const Op& op, int lane, uint64_t address, uin
 void AsyncCheck::multiply(Warp& warp, const Op& op) {
   WarpState& state = warps_[warp.index];
   ++state.issues;
-  each_shared_piece(warp, op, [&](char operand, uint64_t address) {
-    check_copies(warp, op, 0, address, 16, "read");
+  each_access(warp, op, ~0u, [&](const MemoryAccess& access) {
+    const uint64_t address = access.address;
+    check_copies(warp, op, access);
     for (uint64_t at = address / 4; at < address / 4 + 4; ++at) {
       const Stored& stored = stored_[at];
       if (!stored.writer || warps_[stored.thread / 32].proxy_fence > stored.time || fence_epoch_ > stored.epoch)
         continue;
       const Op& writer = code_->ops[stored.writer - 1];
       if (CheckFinding* finding = log_.open(wgmma_race, &op, &writer)) {
-        finding->at = log_.place({&op, block_->linear, warp.index * 32}, fmt::format("read as {}", operand));
+        finding->at = log_.place({&op, block_->linear, warp.index * 32}, fmt::format("read as {}", access.operand));
         finding->other =
-            log_.place({&writer, block_->linear, stored.thread}, "written by " + opcode_text(*code_, writer));
+            log_.place({&writer, block_->linear, stored.thread}, "written by " + opcode_of(*code_, writer));
         finding->element = memory_text(*block_, ptx::Space::shared, address);
         finding->message = fmt::format(
             "{}: written at {} by {}, read as {} by the wgmma.mma_async at {} by {}: no fence.proxy.async "
             "between "
             "them",
-            finding->element, place_text(finding->other->where), thread_text(*finding->other), operand,
+            finding->element, place_text(finding->other->where), thread_text(*finding->other), access.operand,
             place_text(finding->at.where), thread_text(finding->at));
       }
       break;

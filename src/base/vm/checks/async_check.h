@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/trace.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
@@ -34,17 +34,7 @@ class AsyncCheck {
  private:
   /// Registers of an op, found once.
   struct Facts {
-    enum class Act : uint8_t {
-      none,
-      read,
-      write,
-      both,
-      copy,
-      multiply,
-      wgmma_fence,
-      proxy_fence
-    } act = Act::none;
-    bool rows = false;  ///< 16 bytes at each row address: ldmatrix, stmatrix
+    enum class Act : uint8_t { none, access, copy, multiply, wgmma_fence, proxy_fence } act = Act::none;
     bool moves = false;
     std::vector<Slot> reads, writes;
   };
@@ -69,8 +59,8 @@ class AsyncCheck {
 
   Facts facts_of(const Op&) const;
   size_t index_of(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
-  void touch(Warp&, const Op&, int lane, uint64_t address, uint32_t bytes, bool reads, bool writes);
-  void check_copies(const Warp&, const Op&, int lane, uint64_t address, uint32_t bytes, const char* did);
+  void touch(Warp&, const Op&, const MemoryAccess&);
+  void check_copies(const Warp&, const Op&, const MemoryAccess&);
   void check_registers(Warp&, const Op&, const Facts&);
   void check_fence(Warp&, const Op&, const Facts&);
   void multiply(Warp&, const Op&);

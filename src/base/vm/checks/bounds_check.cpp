@@ -27,53 +27,35 @@ BoundsCheck::Origin BoundsCheck::origin_of(const Op& op, const ptx::Operand& ope
 
 BoundsCheck::Facts BoundsCheck::facts_of(const Op& op) const {
   Facts f;
-  if (!op.row || op.function < 0 || op.instruction < 0) return f;
-  const ptx::Instruction& instruction = code_->module->functions[static_cast<size_t>(op.function)]
-                                            .body[static_cast<size_t>(op.instruction)];
-  const auto is = [&](const char* prefix) { return instruction.opcode.starts_with(prefix); };
-  const auto symbol = [&](size_t operand) {
-    return operand < instruction.operands.size() ? origin_of(op, instruction.operands[operand]) : Origin{0};
-  };
-  switch (op.row->effect) {
-    case Effect::load:
-    case Effect::load_matrix:
-      f.act = Facts::Act::access;
-      f.symbol = symbol(1);
-      f.bytes = op.row->effect == Effect::load ? op.element_bytes * op.vector_length : 16u;
-      return f;
-    case Effect::store:
-    case Effect::store_matrix:
-      f.act = Facts::Act::access;
-      f.symbol = symbol(0);
-      f.bytes = op.row->effect == Effect::store ? op.element_bytes * uint32_t{op.vector_length} : 16u;
-      return f;
-    case Effect::atomic:
-      f.act = Facts::Act::access;
-      f.symbol = symbol(is("atom") ? 1 : 0);
-      f.bytes = op.element_bytes;
-      return f;
-    case Effect::async_copy:
-      f.act = Facts::Act::access;
-      f.symbol2 = symbol(0);
-      f.bytes = op.element_bytes;
-      return f;
-    default:
-      break;
+  if (op.function < 0 || op.instruction < 0) return f;
+  const Signature& signature = code_->signature(op);
+  const std::vector<ptx::Operand>& operands = code_->module->functions[static_cast<size_t>(op.function)]
+                                                  .body[static_cast<size_t>(op.instruction)]
+                                                  .operands;
+  using Act = Facts::Act;
+  if (reaches_memory(signature)) {
+    f.act = Act::access;
+    for (size_t i = 0; i < operands.size() && !f.symbol; ++i)
+      if (operands[i].kind == ptx::Operand::Kind::address) f.symbol = origin_of(op, operands[i]);
+    return f;
   }
   if (op.d == no_slot || op.d_cell == Cell::mask) return f;
-  f.act = Facts::Act::clear;
-  if (op.slots) return f;
-  const bool sums = is("mov.") || is("add.") || is("sub.") || is("mad.") || is("cvta") || is("cvt.u") ||
-                    is("cvt.s") || is("or.");
-  if (op.row->effect == Effect::shuffle) f.act = Facts::Act::shuffle;
-  if (op.row->effect == Effect::select) f.act = Facts::Act::select;
-  if (sums && (op.row->effect == Effect::move || op.row->effect == Effect::bits)) f.act = Facts::Act::sum;
-  if (f.act == Facts::Act::clear) return f;
+  using ptx::Operation;
+  const Flow flow = signature.flow();
+  const Operation operation = signature.form.operation;
+  const bool product = operation == Operation::mad;
+  const bool sums = flow == Flow::copy || flow == Flow::address || operation == Operation::or_ ||
+                    (flow == Flow::conversion && !ptx::is_float(signature.meaning->result)) ||
+                    (flow == Flow::integer && (product || operation == Operation::add || operation == Operation::sub));
+  f.act = flow == Flow::exchange              ? Act::shuffle
+          : flow == Flow::select && !op.slots ? Act::select
+          : sums                              ? Act::sum
+                                              : Act::clear;
+  if (f.act == Act::clear) return f;
   // Of a product only the summand can be an address.
-  const bool product = is("mad.");
   for (size_t i = product ? 2 : 0; i < 3; ++i)
-    if (i < std::max<size_t>(op.source_count, 1) && op.s[i] != no_slot) f.sources[i] = op.s[i];
-  for (size_t i = product ? 3 : 1; i < instruction.operands.size() && !f.symbol; ++i) f.symbol = symbol(i);
+    if (op.s[i] != no_slot && (f.act != Act::select || i < 2)) f.sources.push_back(op.s[i]);
+  for (size_t i = product ? 3 : 1; i < operands.size() && !f.symbol; ++i) f.symbol = origin_of(op, operands[i]);
   return f;
 }
 
@@ -115,8 +97,7 @@ void BoundsCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   uint32_t found = f.symbol ? mask : 0, mixed = 0;
   std::array<Origin, 32> origins;
   origins.fill(f.symbol);
-  for (size_t i = 0; i < (selects ? 2u : 3u); ++i) {
-    if (f.sources[i] == no_slot) continue;
+  for (size_t i = 0; i < f.sources.size(); ++i) {
     uint32_t here = known(warp, f.sources[i]) & mask;
     if (selects) here &= i == 0 ? chosen : ~chosen;
     mixed |= here & found;
@@ -140,46 +121,38 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
     });
     return put(warp, op.d, mask, found, origins);
   }
-  if (f.act != Facts::Act::access) return;
-  if (op.row->effect == Effect::async_copy) {
-    judge(warp, op, mask, op.s[1], f.symbol2, warp.address2, ptx::Space::shared, f.bytes);
-    return;
+  const Signature& signature = code_->signature(op);
+  if (f.act == Facts::Act::access) {
+    // Of cp.async the destination alone: the source is global memory.
+    const bool copies = signature.flow() == Flow::copy_async;
+    each_access(warp, op, mask, [&](const MemoryAccess& access) { judge(warp, op, access, op.s[copies ? 1 : 0]); });
   }
-  if (op.row->effect == Effect::load_matrix || op.row->effect == Effect::store_matrix)
-    mask = op.slot_count == 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
-  judge(warp, op, mask, op.s[0], f.symbol, warp.address, warp.space, f.bytes);
-  if (op.row->effect == Effect::load || op.row->effect == Effect::load_matrix)
-    for (uint16_t i = 0; i < op.slot_count; ++i)
-      if (op.slots[i] != no_slot) known(warp, op.slots[i]) &= ~mask;
-  if (op.d != no_slot) known(warp, op.d) &= ~mask;
+  if (f.act == Facts::Act::access || op.slots)
+    for (const Use& to : signature.writes) known(warp, to.slot) &= ~mask;
 }
 
-void BoundsCheck::judge(Warp& warp, const Op& op, uint32_t mask, Slot base, Origin symbol,
-                        const uint64_t* address, ptx::Space space, uint32_t bytes) {
+void BoundsCheck::judge(Warp& warp, const Op& op, const MemoryAccess& access, Slot base) {
+  const auto [lane, space, address, bytes, reads, writes, operand] = access;
   if (space != ptx::Space::shared && space != ptx::Space::local) return;
-  const uint32_t made_from = base == no_slot ? 0 : known(warp, base);
-  if (!made_from && !symbol) return;
-  for_lanes(mask, [&](int lane) {
-    Origin from = symbol;
-    if (made_from >> lane & 1) from = symbol ? Origin{0} : origin(warp, base, lane);
-    if (!from) return;
-    const Area& area = areas_[from - 1u];
-    if (area.space != space) return;
-    const uint64_t first = area.area->offset,
-                   end = area.area->dynamic ? block_->shared.size() : first + area.area->bytes;
-    if (address[lane] >= first && address[lane] + bytes <= end) return;
-    CheckFinding* finding = log_.open(out_of_bounds, &op);
-    if (!finding) return;
-    finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)},
-                             opcode_text(*code_, op));
-    const bool before = address[lane] < first;
-    const uint64_t by = before ? first - address[lane] : address[lane] + bytes - end;
-    finding->element = memory_text(*block_, space, address[lane]);
-    finding->message = fmt::format("{} of {} bytes at {} by {} reaches {}: {} bytes {} {} of {} bytes, whose address it was made from",
-                                   opcode_text(*code_, op), bytes, place_text(finding->at.where),
-                                   thread_text(finding->at), finding->element, by,
-                                   before ? "before" : "past the end of", area.area->name, area.area->bytes);
-  });
+  const Origin symbol = facts_[static_cast<size_t>(&op - code_->ops.data())].symbol;
+  Origin from = symbol;
+  if (base != no_slot && known(warp, base) >> lane & 1) from = symbol ? Origin{0} : origin(warp, base, lane);
+  if (!from) return;
+  const Area& area = areas_[from - 1u];
+  if (area.space != space) return;
+  const uint64_t first = area.area->offset,
+                 end = area.area->dynamic ? block_->shared.size() : first + area.area->bytes;
+  if (address >= first && address + bytes <= end) return;
+  CheckFinding* finding = log_.open(out_of_bounds, &op);
+  if (!finding) return;
+  finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)}, opcode_of(*code_, op));
+  const bool before = address < first;
+  const uint64_t by = before ? first - address : address + bytes - end;
+  finding->element = memory_text(*block_, space, address);
+  finding->message = fmt::format("{} of {} bytes at {} by {} reaches {}: {} bytes {} {} of {} bytes, whose address it was made from",
+                                 opcode_of(*code_, op), bytes, place_text(finding->at.where),
+                                 thread_text(finding->at), finding->element, by,
+                                 before ? "before" : "past the end of", area.area->name, area.area->bytes);
 }
 
 }  // namespace assay::vm

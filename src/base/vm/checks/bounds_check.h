@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/trace.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
@@ -26,10 +26,8 @@ class BoundsCheck {
   using Origin = uint16_t;
   struct Facts {
     enum class Act : uint8_t { none, clear, sum, select, shuffle, access } act = Act::none;
-    std::array<Slot, 3> sources{no_slot, no_slot, no_slot};
-    Origin symbol = 0;   ///< variable that the instruction names
-    Origin symbol2 = 0;  ///< cp.async: of the destination
-    uint32_t bytes = 0;  ///< of an access
+    std::vector<Slot> sources;  ///< of sums
+    Origin symbol = 0;          ///< variable that the instruction names; of cp.async as its destination
   };
   struct WarpState {
     std::vector<uint32_t> known;  ///< lanes, by slot / 64
@@ -43,8 +41,7 @@ class BoundsCheck {
     return warps_[warp.index].origin[slot / 4 + static_cast<size_t>(lane)];
   }
   void put(Warp&, Slot, uint32_t mask, uint32_t found, const std::array<Origin, 32>&);
-  void judge(Warp&, const Op&, uint32_t mask, Slot base, Origin symbol, const uint64_t* address, ptx::Space,
-             uint32_t bytes);
+  void judge(Warp&, const Op&, const MemoryAccess&, Slot base);
 
   CheckLog& log_;
   const Code* code_ = nullptr;

@@ -77,11 +77,4 @@ std::string memory_text(const Block& block, ptx::Space space, uint64_t address) 
   return block.context->memory->describe(address);
 }
 
-std::string opcode_text(const Code& code, const Op& op) {
-  if (op.instruction < 0 || op.function < 0) return {};
-  return code.module->functions[static_cast<size_t>(op.function)]
-      .body[static_cast<size_t>(op.instruction)]
-      .opcode;
-}
-
 }  // namespace assay::vm

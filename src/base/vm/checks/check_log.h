@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/base/vm/check_report.h"
+#include "src/base/vm/opcode.h"
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
@@ -49,7 +50,5 @@ std::string place_text(const SourceLocation&);
 std::string thread_text(const CheckedPlace&);
 /// Memory by name: "o[b=0,t=1,h=0,v=2]", "shared tile + 128", "local byte 4".
 std::string memory_text(const Block&, ptx::Space, uint64_t address);
-/// "ld.shared.b32"; empty for an op that the decoder made.
-std::string opcode_text(const Code&, const Op&);
 
 }  // namespace assay::vm

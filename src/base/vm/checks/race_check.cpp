@@ -6,18 +6,12 @@
 #include <bit>
 #include <cstring>
 
-#include "src/base/vm/engine.h"
 #include "src/base/vm/rows/warp_rows.h"
-#include "src/base/vm/matrix_elements.h"
 
 namespace assay::vm {
 namespace {
 
 constexpr CheckLog::Kind race{"races", "race"}, warp_race{"races", "warp-race"};
-
-bool contains(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
 
 /// An op is 21 bits, a lane 5, a warp 5, and one says whether the access was atomic or alike.
 constexpr uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) {
@@ -35,46 +29,21 @@ bool is_strong(uint32_t who) {
 
 }  // namespace
 
-RaceCheck::Facts RaceCheck::facts_of(const Code& code, const Op& op) {
+RaceCheck::Facts RaceCheck::facts_of(const Op& op, const Signature& signature) {
+  using ptx::Operation;
+  using ptx::Order;
   Facts facts;
-  if (!op.row) return facts;
-  const std::string opcode = opcode_text(code, op);
-  switch (op.row->effect) {
-    case Effect::load:
-      facts.act = Act::load;
-      break;
-    case Effect::store:
-      facts.act = Act::store;
-      break;
-    case Effect::atomic:
-      facts.act = Act::atomic;
-      break;
-    case Effect::load_matrix:
-      facts.act = Act::load_matrix;
-      break;
-    case Effect::store_matrix:
-      facts.act = Act::store_matrix;
-      break;
-    case Effect::matrix:
-      if (MatrixForm::of(op.immediate).warpgroup) facts.act = Act::multiply;
-      break;
-    case Effect::async_copy:
-      facts.act = Act::copy;
-      break;
-    default:
-      if (opcode.starts_with("membar") || opcode.starts_with("fence")) facts.act = Act::fence;
-      if (opcode.starts_with("mbarrier.") && op.element_bytes) facts.act = Act::atomic;
-      // The operand that names the members, by the decoding of each form.
-      if (opcode.starts_with("vote.") || opcode.starts_with("match.") || opcode.starts_with("redux."))
-        facts.members = op.s[1];
-      if (opcode.starts_with("elect.") || opcode.starts_with("bar.warp.")) facts.members = op.s[0];
-      if (opcode.starts_with("shfl.sync")) facts.members = op.s[3];
-      if (facts.members != no_slot) facts.act = Act::members;
-      break;
-  }
-  facts.releases = opcode.starts_with("mbarrier.") || contains(opcode, ".release") || contains(opcode, ".acq_rel");
-  facts.strong = facts.act == Act::atomic || facts.releases || contains(opcode, ".volatile") ||
-                 contains(opcode, ".relaxed") || contains(opcode, ".acquire");
+  const Operation operation = signature.form.operation;
+  const Order order = signature.form.order;
+  const bool mbarrier = signature.meaning->asynchronous.completion == Completion::mbarrier;
+  if (signature.meaning->members >= 0) facts.members = op.s[signature.meaning->members];
+  const bool fences = signature.meaning->asynchronous.step == Step::fence && operation != Operation::wgmma_fence;
+  facts.act = !signature.accesses.empty()  ? Act::access
+              : facts.members != no_slot  ? Act::members
+              : fences                    ? Act::fence
+                                          : Act::none;
+  facts.releases = mbarrier || order == Order::release || order == Order::acq_rel;
+  facts.strong = mbarrier || signature.flow() == Flow::atomic || (order != Order::none && order != Order::weak);
   return facts;
 }
 
@@ -84,27 +53,23 @@ void RaceCheck::enter(const LaunchContext& context) {
   facts_.clear();
   shared_granule_ = global_granule_ = 16;
   for (const Op& op : code_->ops) {
-    const Facts facts = facts_.emplace_back(facts_of(*code_, op));
-    if (facts.act != Act::load && facts.act != Act::store && facts.act != Act::atomic) continue;
-    const uint32_t bytes = std::max<uint32_t>(1, op.element_bytes);
-    if (op.space != ptx::Space::global) shared_granule_ = std::min(shared_granule_, bytes);
-    if (op.space != ptx::Space::shared) global_granule_ = std::min(global_granule_, bytes);
-  }
-  for (const Op& op : code_->ops)
-    if (op.row && op.row->effect == Effect::async_copy) {
-      shared_granule_ = std::min<uint32_t>(shared_granule_, op.element_bytes);
-      global_granule_ = std::min<uint32_t>(global_granule_, 4);
+    const Signature& signature = code_->signature(op);
+    facts_.push_back(facts_of(op, signature));
+    const bool copies = signature.flow() == Flow::copy_async;
+    for (const Access& access : signature.accesses) {
+      if (access.reach != Access::Reach::per_lane) continue;
+      const uint32_t bytes = copies && access.space == ptx::Space::global ? 4 : std::max<uint32_t>(1, op.element_bytes);
+      if (access.space != ptx::Space::global) shared_granule_ = std::min(shared_granule_, bytes);
+      if (access.space != ptx::Space::shared) global_granule_ = std::min(global_granule_, bytes);
     }
+  }
   launch_start_ = clock_;
   block_of_time_.clear();
   locations_.clear();
-  areas_.clear();
   last_area_ = 0;
-  for (const Allocation& a : context.memory->allocations()) {
-    GlobalArea& area = areas_.emplace_back();
-    area.base = a.base, area.bytes = a.bytes;
-    area.followed = !unfollowed_.contains(a.name) && a.base != parameter_base;
-  }
+  areas_.emplace();
+  for (const Allocation& a : context.memory->allocations())
+    areas_->add(a.name, a.base, a.bytes, global_granule_, {}, {!unfollowed_.contains(a.name) && a.base != parameter_base});
 }
 
 void RaceCheck::begin_block(Block& block) {
@@ -156,7 +121,7 @@ bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
 }
 
 void RaceCheck::before(Warp& warp, const Op& op, uint32_t mask) {
-  if (op.kind == Kind::barrier) arrive(warp, op, mask);
+  if (code_->signature(op).control == Control::barrier) arrive(warp, op, mask);
 }
 
 void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
@@ -164,35 +129,8 @@ void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   switch (facts.act) {
     case Act::none:
       return;
-    case Act::load:
-      if (facts.strong) through_location(warp, op, mask);
-      return access(warp, op, mask, false, facts.strong);
-    case Act::store:
-      access(warp, op, without_repeats(warp, op, mask), true, facts.strong);
-      if (facts.strong) through_location(warp, op, mask);
-      return;
-    case Act::atomic:
-      access(warp, op, mask, true, true);
-      return through_location(warp, op, mask);
-    case Act::multiply:
-      return multiply(warp, op);
-    case Act::load_matrix:
-    case Act::store_matrix: {
-      const bool writes = facts.act == Act::store_matrix;
-      const uint32_t givers = op.slot_count == 4 ? ~0u : (1u << (8 * op.slot_count)) - 1;
-      for_lanes(givers, [&](int lane) {
-        touch({&warp, &op, lane, writes, false, ptx::Space::shared, warp.address[lane], 16});
-      });
-      return;
-    }
-    case Act::copy:
-      for_lanes(mask, [&](int lane) {
-        touch({&warp, &op, lane, true, false, ptx::Space::shared, warp.address2[lane], op.element_bytes}, false);
-        const PendingCopy& copy = warp.pending[warp.pending_count - 1];
-        if (copy.copied[lane])
-          touch({&warp, &op, lane, false, false, ptx::Space::global, warp.address[lane], copy.copied[lane]});
-      });
-      return;
+    case Act::access:
+      return access(warp, op, mask, facts);
     case Act::members:
       // Lanes with one mask make one exchange; the masks of others are theirs.
       for (uint32_t rest = mask; rest;) {
@@ -207,20 +145,21 @@ void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   }
 }
 
-/// The warp meets, then reads its rows of A and all of B.
-void RaceCheck::multiply(Warp& warp, const Op& op) {
-  order_members(warp, ~0u);
-  each_shared_piece(warp, op, [&](char, uint64_t address) {
-    touch({&warp, &op, 0, false, false, ptx::Space::shared, address, 16});
+/// What is known is taken over before a strong read and handed on after a strong write. For a wgmma the warp meets, then
+/// reads its rows of A and all of B. A cp.async is checked here and remembered at its wait.
+void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const Facts& facts) {
+  const Flow flow = code_->signature(op).flow();
+  const bool loads = flow == Flow::load, meets = flow == Flow::matrix;
+  if (loads && facts.strong) through_location(warp, op, mask);
+  if (meets) order_members(warp, ~0u);
+  const uint32_t kept = flow == Flow::store ? without_repeats(warp, op, mask) : mask;
+  each_access(warp, op, kept, [&](const MemoryAccess& at) {
+    if (at.space != ptx::Space::local)
+      touch({&warp, &op, at.lane, at.writes, facts.strong, at.space, at.address, at.bytes},
+            flow != Flow::copy_async || !at.writes);
   });
-  order_members(warp, ~0u);
-}
-
-void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, bool writes, bool strong) {
-  if (warp.space == ptx::Space::local) return;
-  const uint32_t bytes = op.element_bytes * std::max<uint32_t>(1, op.vector_length);
-  for_lanes(mask,
-            [&](int lane) { touch({&warp, &op, lane, writes, strong, warp.space, warp.address[lane], bytes}); });
+  if (meets) order_members(warp, ~0u);
+  if (!loads && facts.strong) through_location(warp, op, mask);
 }
 
 /// Lanes of one store that share an address: all but the last are left out, and a finding if their values
@@ -319,41 +258,18 @@ void RaceCheck::touch_shared(const Touch& now, bool remember) {
   }
 }
 
-RaceCheck::GlobalArea* RaceCheck::area_of(uint64_t address) {
-  if (last_area_ < areas_.size() && address - areas_[last_area_].base < areas_[last_area_].bytes)
-    return &areas_[last_area_];
-  const auto after = std::upper_bound(areas_.begin(), areas_.end(), address,
-                                      [](uint64_t x, const GlobalArea& a) { return x < a.base; });
-  if (after == areas_.begin()) return nullptr;
-  last_area_ = static_cast<size_t>(after - areas_.begin()) - 1;
-  return address - areas_[last_area_].base < areas_[last_area_].bytes ? &areas_[last_area_] : nullptr;
-}
-
-RaceCheck::Granule* RaceCheck::granules(GlobalArea& area, uint64_t number) {
-  const uint64_t page = number / page_granules;
-  if (area.last_number != page) {
-    auto& made = area.pages[page];
-    if (!made) made = std::make_unique<Granule[]>(page_granules);
-    area.last_number = page;
-    area.last_page = made.get();
-  }
-  return area.last_page + number % page_granules;
-}
-
 void RaceCheck::touch_global(const Touch& now, bool remember) {
-  GlobalArea* const area = area_of(now.address);
+  auto* const area = areas_->find(now.address, last_area_);
   if (!area) return;
-  if (!area->followed) {
-    if (now.writes) {
-      const size_t index = static_cast<size_t>(area - areas_.data());
-      written_unfollowed_.insert(context_->memory->allocations()[index].name);
-    }
+  if (!area->note.followed) {
+    if (now.writes) written_unfollowed_.insert(area->name);
     return;
   }
   const uint64_t offset = now.address - area->base;
   const uint32_t time = warps_[now.warp->index].time, me = who(now);
   for (uint64_t g = offset / global_granule_; g <= (offset + now.bytes - 1) / global_granule_; ++g) {
-    Granule& granule = *granules(*area, g);
+    const auto [cells, at] = areas_->touch(*area, g * global_granule_);
+    Granule& granule = (*cells)[at];
     if (!ordered(granule.writer, now))
       report(now, granule.writer, true);
     else if (is_strong(granule.writer.who) && !ordered(granule.plain_writer, now))
@@ -380,7 +296,7 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   if (!finding) return;
   const Code& code = *code_;
   const auto did = [&](const Op& op, bool wrote) {
-    return fmt::format("{} by {}", wrote ? "written" : "read", opcode_text(code, op));
+    return fmt::format("{} by {}", wrote ? "written" : "read", opcode_of(code, op));
   };
   finding->at = log_.place({now.op, block_->linear, now.warp->index * 32 + static_cast<uint32_t>(now.lane)},
                            did(*now.op, now.writes));

@@ -25,13 +25,15 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/trace.h"
+#include "src/base/vm/cell_memory.h"
+#include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
@@ -53,7 +55,7 @@ class RaceCheck {
 
  private:
   /// What an op does, found once.
-  enum class Act : uint8_t { none, load, store, atomic, load_matrix, store_matrix, multiply, copy, members, fence };
+  enum class Act : uint8_t { none, access, members, fence };
   struct Facts {
     Act act = Act::none;
     bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
@@ -70,12 +72,8 @@ class RaceCheck {
   struct Granule {
     Stamp writer, plain_writer, first_reader, last_reader;
   };
-  struct GlobalArea {
-    uint64_t base = 0, bytes = 0;
+  struct Follow {
     bool followed = false;
-    std::unordered_map<uint64_t, std::unique_ptr<Granule[]>> pages;
-    uint64_t last_number = ~uint64_t{0};
-    Granule* last_page = nullptr;
   };
   /// What lanes of a warp know of each other: all accesses up to `all`, or, after partial synchronisation,
   /// seen[i][j]: lane i knows lane j's accesses up to that time.
@@ -110,23 +108,19 @@ class RaceCheck {
     uint32_t bytes;
   };
 
-  static constexpr uint64_t page_granules = 1 << 12;
-  static Facts facts_of(const Code&, const Op&);
+  static Facts facts_of(const Op&, const Signature&);
   uint32_t who(const Touch&) const;
   const Op& op_of(uint32_t who) const;
   void advance(WarpOrder&);
   bool ordered(const Stamp&, const Touch&) const;
   bool ordered_in_block(uint32_t warp, int lane, uint32_t time, const Touch&) const;
 
-  void access(Warp&, const Op&, uint32_t mask, bool writes, bool strong);
+  void access(Warp&, const Op&, uint32_t mask, const Facts&);
   uint32_t without_repeats(Warp&, const Op&, uint32_t mask);
-  void multiply(Warp&, const Op&);
   void touch(const Touch&, bool remember = true);
   bool repeats_contents(size_t granule);
   void touch_shared(const Touch&, bool remember);
   void touch_global(const Touch&, bool remember);
-  Granule* granules(GlobalArea&, uint64_t number);
-  GlobalArea* area_of(uint64_t address);
   void report(const Touch& now, const Stamp& before, bool before_wrote);
   void order_members(Warp&, uint32_t members);
   std::array<uint32_t, 32>& lanes_seen(LaneOrder&, int lane);
@@ -148,7 +142,7 @@ class RaceCheck {
   std::vector<Stamp> shared_plain_writers_;  ///< the last write that was no atomic, which later atomics race with
   std::vector<Reader> shared_readers_;  ///< [granule][warp]
   std::vector<std::byte> shared_contents_;  ///< as the last write left them
-  std::vector<GlobalArea> areas_;
+  std::optional<GlobalCells<CellArray<Granule>, Follow>> areas_;  ///< of the launch that runs
   size_t last_area_ = 0;
   bool fenced_ = false;  ///< the block has executed a fence
   std::unordered_map<uint64_t, Location> locations_;

@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "src/base/vm/checks/race_check.h"
-#include "src/base/vm/engine.h"
 #include "src/base/vm/rows/warp_rows.h"
 
 namespace assay::vm {
@@ -61,7 +60,7 @@ void RaceCheck::arrive(Warp& warp, const Op& op, uint32_t mask) {
   order.lanes.all = order.time;
   order.lanes.seen.reset();
   advance(order);
-  if (op.immediate != barrier_arrive) order.waiting = static_cast<int32_t>(number);
+  if (code_->signature(op).form.operation != ptx::Operation::bar_arrive) order.waiting = static_cast<int32_t>(number);
 }
 
 void RaceCheck::released(Block& block) {
@@ -80,7 +79,8 @@ void RaceCheck::released(Block& block) {
 /// block has done.
 void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& facts = facts_[static_cast<size_t>(&op - code_->ops.data())];
-  const bool reads = facts.act != Act::store, writes = facts.act != Act::load;
+  const Flow flow = code_->signature(op).flow();
+  const bool reads = flow != Flow::store, writes = flow != Flow::load;
   const bool releases = writes && (fenced_ || facts.releases);
   if (warp.space == ptx::Space::local || (!releases && locations_.empty())) return;
   WarpOrder& order = warps_[warp.index];

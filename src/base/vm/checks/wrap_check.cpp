@@ -20,50 +20,52 @@ int64_t bounded(__int128 x) {
 
 }  // namespace
 
-WrapCheck::Facts WrapCheck::facts_of(const Code& code, const Op& op) {
+WrapCheck::Facts WrapCheck::facts_of(const Op& op, const Signature& signature) {
+  using ptx::Operation;
   Facts f;
-  if (!op.row) return f;
-  const std::string opcode = opcode_text(code, op);
-  const ptx::Type result = op.row->result;
-  const auto is = [&](const char* prefix) { return opcode.starts_with(prefix); };
-  for (const ptx::Type source : op.row->sources) f.count += source != ptx::Type::none;
-  f.wide = op.d_cell == Cell::wide;
-  f.is_signed = result == ptx::Type::s32 || op.row->sources[0] == ptx::Type::s32;
-  if (carries(op)) f.act = Act::transfer;
-  if (op.row->effect == Effect::atomic || op.row->effect == Effect::async_copy) f.act = Act::address;
-  if (f.act != Act::none) return f;
-  if (op.d == no_slot || op.d_cell == Cell::mask || op.slots) return f;
+  const Meaning& meaning = *signature.meaning;
+  const ptx::Type result = meaning.result, from = meaning.sources[0];
+  if (carries(signature)) f.act = Act::transfer;
+  else if (reaches_memory(signature)) f.act = Act::address;
+  if (f.act != Act::none || op.d == no_slot || op.d_cell == Cell::mask || op.slots) return f;
   f.act = Act::clear;
-  const bool word = op.d_cell == Cell::word && cell_of(op.row->sources[0]) == Cell::word;
-  const bool integer = result == ptx::Type::s32 || result == ptx::Type::u32 || result == ptx::Type::b32;
-  const bool plain = opcode.find(".cc") == std::string::npos && opcode.find(".sat") == std::string::npos &&
-                     opcode.find("x2") == std::string::npos;
-  if (op.row->effect != Effect::bits || !plain) return f;
-  if (word && integer) {
-    if (is("add.")) f.act = Act::add;
-    if (is("sub.")) f.act = Act::subtract;
-    if (is("mul.lo.")) f.act = Act::multiply;
-    if (is("mad.lo.")) f.act = Act::multiply_add;
-    if (is("shl.")) f.act = Act::shift_left;
-    if (is("neg.")) f.act = Act::negate;
-    if (is("cvt.") && ptx::bytes_of(op.row->sources[0]) == 4) f.act = Act::carry_on;
-    if (!f.is_signed) return f;
-    if (is("shr.")) f.act = Act::shift_right;
-    if (is("div.")) f.act = Act::divide;
-    if (is("rem.")) f.act = Act::remainder;
-    if (is("min.")) f.act = Act::least;
-    if (is("max.")) f.act = Act::most;
-  } else if (f.wide) {
-    const bool from_word = ptx::bytes_of(op.row->sources[0]) == 4 && cell_of(op.row->sources[0]) == Cell::word;
-    if (from_word && is("cvt.")) f.act = Act::widen;
-    if (is("mul.wide.") || is("mad.wide.")) f.act = Act::widen_product;
-    if (is("add.") || is("sub.") || is("mul.lo.") || is("mad.lo.") || is("shl.") || is("min.") || is("max.") ||
-        is("cvta") || (is("cvt.") && !from_word))
-      f.act = Act::carry_on;
-    if (is("cvta")) f.count = 1;
-  } else if (op.d_cell == Cell::word && integer && is("cvt.") && cell_of(op.row->sources[0]) == Cell::wide &&
-             op.row->sources[0] != ptx::Type::f64) {
-    f.act = Act::narrow;
+  for (const ptx::Type source : meaning.sources) f.count += source != ptx::Type::none;
+  f.wide = op.d_cell == Cell::wide;
+  f.is_signed = result == ptx::Type::s32 || from == ptx::Type::s32;
+  const ptx::Form& form = signature.form;
+  if (form.carry_in || form.carry_out || form.saturates || form.packed) return f;
+  const Flow flow = signature.flow();
+  if (flow == Flow::address) return {.act = Act::carry_on, .wide = f.wide, .count = 1};
+  if (flow == Flow::select) return f;
+  const bool to_32 = result == ptx::Type::s32 || result == ptx::Type::u32 || result == ptx::Type::b32;
+  const bool from_word = cell_of(from) == Cell::word, from_32 = from_word && ptx::bytes_of(from) == 4;
+  if (flow == Flow::conversion) {
+    const bool floats = ptx::is_float(from) || ptx::is_float(result);
+    if (f.wide && !floats) f.act = from_32 ? Act::widen : Act::carry_on;
+    if (!f.wide && to_32 && !floats && from_32) f.act = Act::carry_on;
+    if (!f.wide && to_32 && cell_of(from) == Cell::wide && !floats) f.act = Act::narrow;
+    return f;
+  }
+  if (flow != Flow::integer && flow != Flow::shift) return f;
+  struct Kept {
+    Operation operation;
+    Act act;
+    bool of_signed;
+  };
+  static constexpr Kept kept[] = {{Operation::add, Act::add, false},         {Operation::sub, Act::subtract, false},
+                                  {Operation::mul, Act::multiply, false},    {Operation::mad, Act::multiply_add, false},
+                                  {Operation::shl, Act::shift_left, false},  {Operation::neg, Act::negate, false},
+                                  {Operation::shr, Act::shift_right, true},  {Operation::div, Act::divide, true},
+                                  {Operation::rem, Act::remainder, true},    {Operation::min, Act::least, true},
+                                  {Operation::max, Act::most, true}};
+  const auto found = std::find_if(std::begin(kept), std::end(kept), [&](const Kept& k) { return k.operation == form.operation; });
+  if (found == std::end(kept) || form.product == ptx::Product::hi) return f;
+  if (f.wide) {
+    const bool carried = found->act <= Act::shift_left || found->act == Act::least || found->act == Act::most;
+    if (form.product == ptx::Product::wide) f.act = Act::widen_product;
+    else if (carried) f.act = Act::carry_on;
+  } else if (to_32 && from_word && (f.is_signed || !found->of_signed)) {
+    f.act = found->act;
   }
   return f;
 }
@@ -71,7 +73,7 @@ WrapCheck::Facts WrapCheck::facts_of(const Code& code, const Op& op) {
 void WrapCheck::enter(const LaunchContext& context) {
   code_ = context.code;
   facts_.clear();
-  for (const Op& op : code_->ops) facts_.push_back(facts_of(*code_, op));
+  for (const Op& op : code_->ops) facts_.push_back(facts_of(op, code_->signature(op)));
   immediate_.assign(code_->file_bytes / 64 + 4, nullptr);
   for (const Immediate& immediate : code_->immediates) immediate_[immediate.slot / 64] = &immediate;
   event_of_op_.clear();
@@ -93,9 +95,7 @@ void WrapCheck::find_demands() {
       };
       const Immediate* by = facts_[i].act == Act::shift_left ? immediate_[op.s[1] / 64] : nullptr;
       if (by) used = std::max(0, std::min(used, 32) - static_cast<int>(std::min<uint64_t>(by->bits, 32)));
-      for (const Slot slot : op.s) use(slot);
-      used = 32;
-      for (uint16_t k = 0; k < op.slot_count && !copies_parameters(op); ++k) use(op.slots[k]);
+      for (const Use& read : code_->signature(op).reads) use(read.slot);
     }
   for (size_t i = 0; i < facts_.size(); ++i)
     if (passes_on(facts_[i].act)) facts_[i].demand = demand[code_->ops[i].d / 64];
@@ -132,7 +132,7 @@ uint32_t WrapCheck::event(Warp& warp, const Op& op, int lane) {
   const auto [known, is_new] = event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
   if (is_new)
     events_.push_back({&op, log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)},
-                                       opcode_text(*code_, op) + " wraps")});
+                                       opcode_of(*code_, op) + " wraps")});
   return known->second;
 }
 
@@ -166,8 +166,8 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
       return narrow(warp, op, mask);
     case Act::transfer:
     case Act::address:
-      if (reaches_memory(op)) use(warp, op, op.s[0], op.address_wide, op.offset, mask);
-      if (op.row->effect == Effect::async_copy) use(warp, op, op.s[1], op.address2_wide, op.offset2, mask);
+      for (const Access& access : code_->signature(op).accesses)
+        if (access.reach != Access::Reach::descriptor) use(warp, op, access, mask);
       return;
   }
 }
@@ -292,7 +292,10 @@ void WrapCheck::narrow(Warp& warp, const Op& op, uint32_t mask) {
 
 /// An address: wide ones were judged when they were widened, 32-bit ones are judged here, with the offset that
 /// the instruction adds: "[%r1+4096]" may start from a negative %r1.
-void WrapCheck::use(Warp& warp, const Op& op, Slot slot, bool wide, int64_t offset, uint32_t mask) {
+void WrapCheck::use(Warp& warp, const Op& op, const Access& access, uint32_t mask) {
+  const Slot slot = access.base;
+  const bool wide = access.base_wide;
+  const int64_t offset = access.offset;
   const uint32_t suspects = wrapped(warp, slot) & mask;
   for_lanes(suspects, [&](int lane) {
     Ideal meant = ideal(warp, slot, lane);
@@ -307,15 +310,15 @@ void WrapCheck::use(Warp& warp, const Op& op, Slot slot, bool wide, int64_t offs
     if (!finding) return;
     const Site user{&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)};
     finding->at = log_.place({made.op, user.block, user.thread}, made.place.access);
-    finding->other = log_.place(user, "uses it in the address of " + opcode_text(*code_, op));
+    finding->other = log_.place(user, "uses it in the address of " + opcode_of(*code_, op));
     const uint64_t base = wide ? warp.wide(slot)[lane] : warp.word(slot)[lane];
     const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
     const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;
     finding->element = shared || local ? (shared ? "shared memory" : "local memory")
                                        : block_->context->memory->describe(base + static_cast<uint64_t>(offset));
     finding->message = fmt::format("{} at {} wraps around at 32 bits: the index is {} and should be {}; {} at {} by {} reaches {}",
-                                   opcode_text(*code_, *made.op), place_text(finding->at.where), meant.as_unsigned,
-                                   meant.as_signed, opcode_text(*code_, op), place_text(finding->other->where),
+                                   opcode_of(*code_, *made.op), place_text(finding->at.where), meant.as_unsigned,
+                                   meant.as_signed, opcode_of(*code_, op), place_text(finding->other->where),
                                    thread_text(*finding->other), finding->element);
   });
 }
@@ -346,13 +349,16 @@ void WrapCheck::give(const Warp& warp, const BytePlace& to, uint32_t bytes, cons
 }
 
 void WrapCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
-  const bool between_registers = !reaches_memory(op) && !copies_parameters(op);
-  const bool follows = between_registers ? !op.slots && (wrapped(warp, op.s[0]) | (op.s[1] == no_slot ? 0 : wrapped(warp, op.s[1]))) != 0
-                                         : copies_parameters(op) || warp.space == ptx::Space::local;
+  const Signature& signature = code_->signature(op);
+  const bool between_registers = !reaches_memory(signature) && !copies_parameters(signature);
+  uint32_t sources = 0;
+  for (const Use& from : signature.reads) sources |= wrapped(warp, from.slot);
+  const bool follows = between_registers ? !op.slots && sources != 0
+                                         : copies_parameters(signature) || warp.space == ptx::Space::local;
   const Executed done = executed(warp, op, mask);
   staged_.clear();
   if (follows) each_transfer(done, [&](const Transfer& t) { staged_.push_back(take(warp, t.from)); });
-  each_written_register(op, [&](Slot slot, Cell) { wrapped(warp, slot) &= ~mask; });
+  for (const Use& to : signature.writes) wrapped(warp, to.slot) &= ~mask;
   const Ideal* next = staged_.data();
   if (follows) each_transfer(done, [&](const Transfer& t) { give(warp, t.to, t.bytes, *next++); });
 }

@@ -73,7 +73,7 @@ class WrapCheck {
     std::vector<Ideal> ideal;       ///< by slot / 4 + lane
   };
 
-  static Facts facts_of(const Code&, const Op&);
+  static Facts facts_of(const Op&, const Signature&);
   void find_demands();
   uint32_t& wrapped(const Warp& warp, Slot slot) { return warps_[warp.index].wrapped[slot / 64]; }
   Ideal& ideal(const Warp& warp, Slot slot, int lane) {
@@ -89,7 +89,7 @@ class WrapCheck {
   Ideal take(const Warp&, const BytePlace&);
   void give(const Warp&, const BytePlace&, uint32_t bytes, const Ideal&);
   void transfer(Warp&, const Op&, uint32_t mask);
-  void use(Warp&, const Op&, Slot, bool wide, int64_t offset, uint32_t mask);
+  void use(Warp&, const Op&, const Access&, uint32_t mask);
   uint32_t event(Warp&, const Op&, int lane);
 
   CheckLog& log_;

@@ -24,103 +24,70 @@ ByteState WrittenCheck::state(const Areas::Area& area, uint64_t offset) {
   return static_cast<ByteState>(cells ? (*cells)[at] : area.blank);
 }
 
-WrittenCheck::Route WrittenCheck::route_of(const Code& code, const Op& op) {
-  const Row& row = *op.row;
-  const std::string opcode = opcode_text(code, op);
-  const auto is = [&](const char* prefix) { return opcode.starts_with(prefix); };
-  const bool writes = op.d != no_slot;
-  if (carries(op)) return Route::transfer;
-  switch (row.effect) {
-    case Effect::arithmetic:
-      if (op.kind == Kind::compare) return Route::compare;
-      if (!writes) return Route::none;
-      if (row.sources[0] == ptx::Type::none) return Route::clear;
-      if (ptx::is_packed(row.result) && row.sources[0] == ptx::Type::f32) return Route::packed_convert;
-      return ptx::is_packed(row.result) && ptx::is_packed(row.sources[0]) ? Route::packed : Route::plain;
-    case Effect::bits:
-      if (op.kind == Kind::compare) return Route::compare;
-      if (!writes) return Route::none;
-      if (is("addc") || is("subc") || is("madc") || opcode.find(".cc") != std::string::npos) return Route::carry;
-      if (is("vote.") || is("match.") || is("redux.")) return Route::exchange;
-      if (is("cvta") || is("isspacep")) return Route::plain;
-      if (row.sources[0] == ptx::Type::none) return Route::clear;
-      if (is("and.pred") || is("or.pred")) return Route::predicates;
-      if (row.result == ptx::Type::pred) return Route::plain;
-      if (is("and.") || is("or.")) return Route::masking;
-      if (is("xor.") || is("not.") || is("lop3.")) return Route::by_byte;
-      if (is("shl.") || is("shr.")) return Route::shift;
-      if (is("prmt.")) return Route::permute;
-      if (is("mul.") || is("mad.")) return Route::multiply;
-      if (is("cvt.") && opcode.find(".sat") == std::string::npos && !ptx::is_float(row.sources[0]) &&
-          !ptx::is_float(row.result))
-        return Route::resize;
-      return opcode.find("16x2") != std::string::npos ? Route::packed : Route::plain;
-    case Effect::move:
-      return writes ? Route::plain : Route::none;  // of a predicate
-    case Effect::atomic:
+WrittenCheck::Route WrittenCheck::route_of(const Op& op, const Signature& signature) {
+  using ptx::Operation;
+  const Operation operation = signature.form.operation;
+  const Meaning& meaning = *signature.meaning;
+  const bool of_predicates = meaning.result == ptx::Type::pred, packed = ptx::is_packed(meaning.result);
+  const auto floats = [&](ptx::Type type) { return ptx::is_float(type); };
+  if (carries(signature)) return Route::transfer;
+  if (signature.control == Control::branch_table) return Route::jump;
+  if (op.row->mask && signature.flow() == Flow::comparison) return Route::compare;
+  switch (signature.flow()) {
+    case Flow::atomic:
       return Route::atomic;
-    case Effect::matrix:
+    case Flow::matrix:
       return Route::matrix;
-    case Effect::async_copy:
+    case Flow::copy_async:
       return Route::copy;
     default:
-      return op.kind == Kind::branch_table ? Route::jump : writes ? Route::clear : Route::none;
+      break;
+  }
+  if (op.d == no_slot) return Route::none;
+  switch (signature.flow()) {
+    case Flow::none:
+      return Route::clear;
+    case Flow::vote:
+      return Route::exchange;
+    case Flow::conversion:
+      if (!signature.form.saturates && !floats(meaning.sources[0]) && !floats(meaning.result)) return Route::resize;
+      [[fallthrough]];
+    case Flow::arithmetic:
+      if (packed && meaning.sources[0] == ptx::Type::f32) return Route::packed_convert;
+      return packed && ptx::is_packed(meaning.sources[0]) ? Route::packed : Route::plain;
+    case Flow::logic:
+      if (operation != Operation::and_ && operation != Operation::or_) return of_predicates ? Route::plain : Route::by_byte;
+      return of_predicates ? Route::predicates : Route::masking;
+    case Flow::shift:
+      return Route::shift;
+    case Flow::permute:
+      return operation == Operation::prmt ? Route::permute : Route::plain;
+    case Flow::integer:
+      if (signature.form.carry_in || signature.form.carry_out) return Route::carry;
+      if (operation == Operation::mul || operation == Operation::mad) return Route::multiply;
+      return signature.form.packed ? Route::packed : Route::plain;
+    default:
+      return Route::plain;
   }
 }
 
-WrittenCheck::Facts WrittenCheck::facts_of(const Code& code, const Op& op) {
-  Facts f;
-  if (!op.row) return f;
-  const std::string opcode = opcode_text(code, op);
-  f.route = route_of(code, op);
-  f.d_bytes = static_cast<uint8_t>(op.d_cell == Cell::none ? 1 : count_of(op.d_cell));
-  f.left = opcode.starts_with("shl.");
-  f.is_or = opcode.starts_with("or.");
+WrittenCheck::Facts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
   using ptx::Type;
-  const Type from = op.row->sources[0];
+  Facts f;
+  f.route = route_of(op, signature);
+  f.d_bytes = static_cast<uint8_t>(op.d_cell == Cell::none ? 1 : count_of(op.d_cell));
+  f.left = signature.form.operation == ptx::Operation::shl;
+  f.is_or = signature.form.operation == ptx::Operation::or_;
+  const Type from = signature.meaning->sources[0];
   f.extends_sign = from == Type::s8 || from == Type::s16 || from == Type::s32;
-  f.carry_in = opcode.starts_with("addc") || opcode.starts_with("subc") || opcode.starts_with("madc");
-  f.carry_out = opcode.find(".cc") != std::string::npos;
-  const auto add = [&](Slot slot, ptx::Type type) {
-    const Cell cell = cell_of(type);
-    if (slot == no_slot || cell == Cell::none) return;
-    const int bytes = cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(type));
-    f.sources.push_back({slot, static_cast<uint8_t>(bytes), cell == Cell::mask}), ++f.count;
-  };
-  // Rows with a signature say their sources; the others are known by their decoding.
-  for (size_t i = 0; i < 4; ++i) add(op.s[i], op.row->sources[i]);
-  if (f.count == 0) {
-    if (opcode.starts_with("cvta")) add(op.s[0], op.d_cell == Cell::wide ? ptx::Type::b64 : ptx::Type::b32);
-    if (opcode.starts_with("isspacep")) add(op.s[0], ptx::Type::b64);
-    if (opcode.starts_with("vote.")) add(op.s[0], ptx::Type::pred);
-    if (opcode.starts_with("redux.") || f.route == Route::jump || op.row->effect == Effect::shuffle)
-      add(op.s[0], ptx::Type::b32);
-    if (opcode.starts_with("match.")) add(op.s[0], op.type);
-    if (f.route == Route::carry)
-      for (size_t i = 0; i < op.source_count; ++i) add(op.s[i], op.type);
-    const bool unpacks = op.row->effect == Effect::move && op.slots && op.immediate == 1;
-    if (unpacks) add(op.s[0], op.type);
-    if (op.row->effect == Effect::move_matrix) add(op.s[0], ptx::Type::b32);
-    const bool gives = op.row->effect == Effect::store || op.row->effect == Effect::store_matrix ||
-                       (op.row->effect == Effect::move && !unpacks && !copies_parameters(op));
-    for (uint16_t i = 0; gives && i < op.slot_count; ++i)
-      f.sources.push_back({op.slots[i], op.element_bytes ? op.element_bytes : uint8_t{4}, false}), ++f.count;
-    if (f.route == Route::atomic)
-      for (size_t i = 1; i < 3; ++i) add(op.s[i], op.type);
-  }
-  switch (op.kind) {
-    case Kind::branch:
-    case Kind::branch_table:
-    case Kind::call:
-    case Kind::ret:
-    case Kind::exit:
-    case Kind::barrier:
-    case Kind::trap:
-      f.acts = true;
-      break;
-    default:
-      f.acts = op.row->effect == Effect::store || f.route == Route::atomic || f.route == Route::copy;
-  }
+  f.carry_in = signature.form.carry_in, f.carry_out = signature.form.carry_out;
+  for (const Use& use : signature.reads)
+    if (use.purpose == Purpose::value && use.cell != Cell::none && f.route != Route::matrix)
+      f.sources.push_back({use.slot, static_cast<uint8_t>(use.cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(use.type))),
+                           use.cell == Cell::mask});
+  f.count = static_cast<int>(f.sources.size());
+  const bool stores = signature.flow() == Flow::store || signature.flow() == Flow::store_matrix;
+  f.acts = signature.control != Control::none || stores || f.route == Route::atomic || f.route == Route::copy;
   return f;
 }
 
@@ -141,7 +108,7 @@ void WrittenCheck::enter(const LaunchContext& context) {
   context_ = &context;
   code_ = context.code;
   facts_.clear();
-  for (const Op& op : code_->ops) facts_.push_back(facts_of(*code_, op));
+  for (const Op& op : code_->ops) facts_.push_back(facts_of(op, code_->signature(op)));
   event_of_op_.clear();
 }
 
@@ -173,7 +140,7 @@ uint32_t WrittenCheck::make_event(Warp& warp, const Op& op, int lane, std::strin
   Event& made = events_.emplace_back();
   made.op = &op;
   made.place = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)},
-                          "read by " + opcode_text(*code_, op));
+                          "read by " + opcode_of(*code_, op));
   made.what = std::move(what);
   return known->second;
 }
@@ -238,7 +205,7 @@ void WrittenCheck::clear(Warp& warp, Slot slot, int count, uint32_t mask) {
 }
 
 void WrittenCheck::clear(Warp& warp, const Op& op, uint32_t mask) {
-  each_written_register(op, [&](Slot slot, Cell cell) { clear(warp, slot, count_of(cell), mask); });
+  for (const Use& to : code_->signature(op).writes) clear(warp, to.slot, count_of(to.cell), mask);
 }
 
 void WrittenCheck::spoil(const Warp& warp, Slot slot, Cell cell, Lanes lanes, uint32_t event) {
@@ -257,7 +224,7 @@ void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
   if (strict_) strict(warp, op, guard, guard_lanes_);
   if (facts(op).acts) return sink(warp, op, guard, guard_lanes_, unwritten_branch, "decides whether it runs");
   guard_event_ = event_of(warp, op, guard, std::countr_zero(guard_lanes_));
-  each_written_register(op, [&](Slot slot, Cell cell) { spoil(warp, slot, cell, guard_lanes_, guard_event_); });
+  for (const Use& to : code_->signature(op).writes) spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
 }
 
 void WrittenCheck::sink(Warp& warp, const Op& op, const Source& source, Lanes lanes, const CheckLog::Kind& kind,
@@ -272,7 +239,7 @@ void WrittenCheck::sink(Warp& warp, const Op& op, const Source& source, Lanes la
   finding->element = event.what;
   finding->message = fmt::format("{}, never written, {} at {} by {}, {} {} at {}", event.what,
                                  event.place.access, place_text(event.place.where), thread_text(event.place),
-                                 what, opcode_text(*code_, op), place_text(finding->at.where));
+                                 what, opcode_of(*code_, op), place_text(finding->at.where));
 }
 
 void WrittenCheck::strict(Warp& warp, const Op& op, const Source& source, uint32_t mask) {
@@ -288,25 +255,19 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   if (!op.guarded) guard_lanes_ = 0;
   if (strict_)
     for (int i = 0; i < f.count; ++i) strict(warp, op, f.sources[static_cast<size_t>(i)], mask);
-  const auto address = [&](Slot slot, bool wide) {
-    const Source source{slot, static_cast<uint8_t>(wide ? 8 : 4), false};
+  for (const Use& use : code_->signature(op).reads) {
+    const bool jumps = f.route == Route::jump && use.purpose == Purpose::value;
+    if (use.purpose != Purpose::address && !jumps) continue;
+    const Source source{use.slot, static_cast<uint8_t>(count_of(use.cell)), false};
     if (const Lanes found = any(warp, source) & mask)
-      sink(warp, op, source, found, unwritten_address, "is an address of");
-  };
-  const auto jumps = [&](const Source& source) {
-    if (const Lanes found = any(warp, source) & mask)
-      sink(warp, op, source, found, unwritten_branch, "decides the way of");
-  };
+      sink(warp, op, source, found, jumps ? unwritten_branch : unwritten_address,
+           jumps ? "decides the way of" : "is an address of");
+  }
   switch (f.route) {
     case Route::transfer:
-      return reaches_memory(op) ? address(op.s[0], op.address_wide) : void();
     case Route::atomic:
-      return address(op.s[0], op.address_wide);
     case Route::copy:
-      address(op.s[0], op.address_wide);
-      return address(op.s[1], op.address2_wide);
     case Route::jump:
-      return jumps(f.sources[0]);
     case Route::none:
     case Route::matrix:
       return;
@@ -321,7 +282,7 @@ void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   if (route == Route::atomic) atomic(warp, op, mask);
   if (route == Route::matrix) matrix(warp, op);
   if (guard_lanes_ & mask)
-    each_written_register(op, [&](Slot slot, Cell cell) { spoil(warp, slot, cell, guard_lanes_, guard_event_); });
+    for (const Use& to : code_->signature(op).writes) spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
 }
 
 void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {

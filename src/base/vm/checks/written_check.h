@@ -107,8 +107,8 @@ class WrittenCheck {
     Lanes carry = 0;
   };
 
-  static Facts facts_of(const Code&, const Op&);
-  static Route route_of(const Code&, const Op&);
+  static Facts facts_of(const Op&, const Signature&);
+  static Route route_of(const Op&, const Signature&);
   /// States that a register has: bytes, or one of a predicate.
   static int count_of(Cell cell) { return cell == Cell::mask ? 1 : static_cast<int>(bytes_of(cell)); }
   const Facts& facts(const Op& op) const { return facts_[static_cast<size_t>(&op - code_->ops.data())]; }

@@ -104,11 +104,12 @@ bool WrittenCheck::all_written(Warp& warp, const Op& op, uint32_t mask) {
 /// What travels unchanged. Parameters that a caller left unwritten stay never written; of a selection what chose counts
 /// too; a lane that shuffles from one that does not take part gets nothing that was written (PTX ISA, "shfl.sync").
 void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
-  const bool memory = reaches_memory(op) || copies_parameters(op), shuffles = op.row->effect == Effect::shuffle;
+  const Signature& signature = code_->signature(op);
+  const bool parameters = copies_parameters(signature), memory = parameters || reaches_memory(signature);
   Lanes absent = 0;
-  if (shuffles)
+  if (signature.flow() == Flow::exchange)
     for_lanes(mask, [&](int lane) { absent |= (mask >> warp.lane_source[lane] & 1 ? 0u : 1u) << lane; });
-  if (!absent && !copies_parameters(op) && all_written(warp, op, mask)) return;
+  if (!absent && !parameters && all_written(warp, op, mask)) return;
   const Executed done = executed(warp, op, mask);
   staged_.clear();
   if (!memory)
@@ -128,7 +129,7 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
     const std::string what = "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
     spoil(warp, op.d, op.d_cell, 1u << lane, make_event(warp, op, lane, what));
   });
-  if (op.row->effect != Effect::select) return;
+  if (signature.flow() != Flow::select) return;
   if (const Lanes unchosen = bytes(warp, op.s[2])[0] & mask)
     spoil(warp, op.d, op.d_cell, unchosen, event_of(warp, op, {op.s[2], 1, true}, std::countr_zero(unchosen)));
 }

@@ -73,9 +73,8 @@ void WrittenCheck::value(Warp& warp, const Op& op, uint32_t mask) {
   }
   // A vote, match or sum over lanes depends on all that take part.
   if (f.route == Route::exchange) found = ~Lanes{0};
-  each_written_register(op, [&](Slot slot, Cell cell) {
-    set_all(warp, op, slot, count_of(cell), cell == Cell::mask, mask, found);
-  });
+  for (const Use& to : code_->signature(op).writes)
+    set_all(warp, op, to.slot, count_of(to.cell), to.cell == Cell::mask, mask, found);
 }
 
 /// `and`: a written byte of zeros decides; `or`: one of ones.
@@ -206,7 +205,7 @@ void WrittenCheck::matrix(Warp& warp, const Op& op) {
       if (!event) {
         event = event_of(warp, op, {slot, cell_bytes, false}, at.lane);
         if (operand && events_[event].through.empty())
-          events_[event].through = opcode_text(*code_, op) + " at " + place_text(where(*code_, op));
+          events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
       }
       return true;
     }

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What `./assay lint` does: formats the changed files, then looks at them.
+#   lint.sh [--all] [--check] [--no-tidy] [FILE...]
+#   --all      every source of the tree; by default those that differ from the branch `main` (or from HEAD, on main)
+#   --check    formats nothing, says what it would format
+#   --no-tidy  without clang-tidy, which takes seconds for each file
+# Looks at: the format, lines past 110 columns, clang-tidy's findings, the table of folders (tests/layering.cmake), the rows of
+# tests/broken.md. Exit status 1: something was found; 2: a tool is missing.
+set -uo pipefail
+cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." || exit 2
+
+all='' check='' tidy=yes files=()
+for option in "$@"; do
+  case $option in
+    --all) all=yes ;;
+    --check) check=yes ;;
+    --no-tidy) tidy='' ;;
+    -*) echo "assay: lint: unknown option $option; known are --all, --check, --no-tidy" >&2; exit 2 ;;
+    *) files+=("$option") ;;
+  esac
+done
+command -v clang-format >/dev/null || { echo "assay: lint needs clang-format: apt-get install clang-format clang-tidy" >&2; exit 2; }
+[[ -z $tidy ]] || command -v clang-tidy >/dev/null || { echo "assay: lint needs clang-tidy, or --no-tidy" >&2; exit 2; }
+
+if [[ ${#files[@]} -eq 0 ]]; then
+  if [[ -n $all ]]; then
+    listed=$(git ls-files)
+  else
+    base=$(git merge-base HEAD origin/main 2>/dev/null || git merge-base HEAD main 2>/dev/null || git rev-parse HEAD)
+    listed=$(git diff --name-only --diff-filter=d "$base"; git ls-files --others --exclude-standard)
+  fi
+  mapfile -t files < <(grep -E '\.(cpp|h|cu|cuh)$' <<<"$listed" | grep -v /fuzz_corpus/ | sort -u)
+fi
+status=0
+wrong() { echo "lint: $*"; status=1; }
+
+if [[ ${#files[@]} -gt 0 ]]; then
+  if [[ -n $check ]]; then
+    for file in "${files[@]}"; do
+      clang-format --dry-run --Werror "$file" 2>/dev/null || wrong "$file is not formatted: ./assay lint $file"
+    done
+  else
+    clang-format -i "${files[@]}"
+  fi
+  while IFS= read -r line; do wrong "past 110 columns: ${line:0:100} ..."; done \
+    < <(LC_ALL=C.UTF-8 grep -HnE '^.{111,}' "${files[@]}")
+fi
+
+for rule in layering broken_rows; do
+  said=$(cmake -P tests/$rule.cmake 2>&1) || wrong "$rule: $said"
+done
+
+# Each source by itself, as the preset debug compiles it.
+if [[ -n $tidy ]]; then
+  mapfile -t sources < <(printf '%s\n' "${files[@]}" | grep '\.cpp$')
+  if [[ ${#sources[@]} -gt 0 ]]; then
+    cmake --preset debug -B build/lint -DCMAKE_CXX_COMPILER_LAUNCHER= >build/lint.log 2>&1 || { tail -n 5 build/lint.log >&2; exit 2; }
+    printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p build/lint --quiet 2>/dev/null |
+      grep -E '(warning|error):' | sort -u >build/lint.tidy
+    while IFS= read -r line; do wrong "$line"; done <build/lint.tidy
+  fi
+fi
+[[ $status -ne 0 ]] || echo "lint: ${#files[@]} files, nothing found"
+exit $status
