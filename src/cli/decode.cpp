@@ -59,9 +59,10 @@ json json_of(const ptx::Function& f, const ptx::Instruction& in, const vm::TextS
 }
 
 std::string text_of(const json& signature) {
-  std::string text = fmt::format("{}; reads {}; writes {}", signature["flow"].get<std::string>(),
-                                 fmt::join(signature["reads"].get<std::vector<std::string>>(), " "),
-                                 fmt::join(signature["writes"].get<std::vector<std::string>>(), " "));
+  auto text = signature["flow"].get<std::string>();
+  for (const char* which : {"reads", "writes"})
+    if (const auto names = signature[which].get<std::vector<std::string>>(); !names.empty())
+      text += fmt::format("; {} {}", which, fmt::join(names, " "));
   if (signature.contains("accesses"))
     for (const json& access : signature["accesses"])
       text += fmt::format("; {} {} bytes {}", access["direction"].get<std::string>(), access["bytes"].get<int>(),
