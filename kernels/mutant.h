@@ -13,8 +13,7 @@ namespace assay {
 std::string mutant_id(const std::string& module, const std::string& mutation);
 
 /// The kernel "NAME%ID": the same plans, their module of that name changed where they have it. A module that no
-/// plan of the kernel has is BadInput. The changed text is made when a plan first has the module; a mutation
-/// that the module does not have is BadInput then.
+/// plan of the kernel has is BadInput, and so is a mutation that the module does not have.
 Kernel with_mutation(const Kernel&, const std::string& id);
 /// The same from the changed text itself.
 Kernel with_text(const Kernel&, const std::string& id, const std::string& module,

@@ -18,7 +18,7 @@ uint64_t BlockSet::count() const {
 /// Follows loads, stores, atomics and asynchronous copies of global memory, half by half.
 class BlockGraph::Trace : public PlainTrace {
  public:
-  static constexpr bool enabled = true;
+  static constexpr unsigned hooks = hook::begin_block | hook::after | hook::landed;
   explicit Trace(BlockGraph& graph) : graph_(graph) {}
 
   void begin_block(Block& block) {

@@ -49,16 +49,15 @@ struct ErrorPlan {
 };
 
 template <int parts_count>
-class ErrorTrace {
+class ErrorTrace : public PlainTrace {
  public:
-  static constexpr bool enabled = true;
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed;
   explicit ErrorTrace(const ErrorPlan<parts_count>& plan) : plan_(plan) {}
 
   void begin_block(Block&);
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  void end_block(Block&) {}
 
   OpErrors counts;
 

@@ -6,13 +6,12 @@ namespace assay {
 namespace {
 
 /// A hash of everything that one instruction writes to registers, in order.
-struct ResultTrace {
-  static constexpr bool enabled = true;
+struct ResultTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::begin_block | vm::hook::after;
   int32_t function = -1, instruction = -1;
   uint64_t hash = 0xcbf29ce484222325, results = 0;
 
   void begin_block(vm::Block& block) { add(block.linear); }
-  void before(vm::Warp&, const vm::Op&, uint32_t) {}
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (op.instruction != instruction || op.function != function) return;
     add(mask);
@@ -20,9 +19,6 @@ struct ResultTrace {
     if (signature.control == vm::Control::branch) ++results;
     for (const vm::Use& use : signature.writes) cell(warp, use.slot, use.cell, mask);
   }
-  void landed(vm::Warp&, const vm::Landing&) {}
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
-  void end_block(vm::Block&) {}
 
  private:
   void add(uint64_t value) { hash = (hash ^ value) * 0x100000001b3; }
@@ -35,8 +31,8 @@ struct ResultTrace {
 };
 
 /// A hash of what is executed, by whom, but for one line of the module's text.
-struct PathTrace {
-  static constexpr bool enabled = true;
+struct PathTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::begin_block | vm::hook::before;
   const vm::Code* code = nullptr;
   int32_t left_out = 0;  ///< PTX line
   uint64_t hash = 0xcbf29ce484222325;
@@ -49,10 +45,6 @@ struct PathTrace {
                              .ptx_line;
     if (line != left_out) add(static_cast<uint64_t>(line)), add(mask);
   }
-  void after(vm::Warp&, const vm::Op&, uint32_t) {}
-  void landed(vm::Warp&, const vm::Landing&) {}
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
-  void end_block(vm::Block&) {}
 
  private:
   void add(uint64_t value) { hash = (hash ^ value) * 0x100000001b3; }

@@ -13,14 +13,12 @@ namespace {
 
 /// By line of the module's text, which a mutation keeps: a hash of all that the instructions there give, and to
 /// whom.
-struct EffectTrace {
-  static constexpr bool enabled = true;
+struct EffectTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::after;
   int32_t function = -1;
   const ptx::Function* code = nullptr;
   std::map<int32_t, uint64_t> hashes;
 
-  void begin_block(vm::Block&) {}
-  void before(vm::Warp&, const vm::Op&, uint32_t) {}
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (op.function != function || op.instruction < 0) return;
     hash_ = &hashes[code->body[static_cast<size_t>(op.instruction)].ptx_line];
@@ -31,9 +29,6 @@ struct EffectTrace {
     for (int lane = 0; lane < 32; ++lane)
       if (mask >> lane & 1) add(warp.address[lane]);
   }
-  void landed(vm::Warp&, const vm::Landing&) {}
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
-  void end_block(vm::Block&) {}
 
  private:
   void add(uint64_t value) { *hash_ = (*hash_ ^ value) * 0x100000001b3; }

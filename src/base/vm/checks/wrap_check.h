@@ -21,8 +21,9 @@
 
 namespace assay::vm {
 
-class WrapCheck {
+class WrapCheck : public PlainTrace {
  public:
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after;
   explicit WrapCheck(CheckLog& log) : log_(log) {}
 
   void enter(const LaunchContext&);

@@ -1,4 +1,4 @@
-#include "src/cli/stored_findings.h"
+#include "src/campaign/defects/stored_findings.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 constexpr const char* kHead =
@@ -45,4 +45,4 @@ void write_findings(const std::string& path, const std::vector<StoredFinding>& f
   write_file(path, text);
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/defect_trial.h"
+#include "src/campaign/defects/defect_trial.h"
 
-namespace assay::cli {
+namespace assay {
 
 /// A cause without the number of the source line that it ends with: lines move where a source is edited.
 std::string without_line(const std::string& cause);
@@ -23,4 +23,4 @@ struct StoredFinding {
 std::vector<StoredFinding> read_findings(const std::string& path);
 void write_findings(const std::string& path, const std::vector<StoredFinding>&);
 
-}  // namespace assay::cli
+}  // namespace assay
