@@ -58,8 +58,7 @@ TEST(CaseLayout, CapacitiesAreTheSmallestThatAreEnough) {
   for (int64_t channels = 1; channels <= 256; ++channels) {
     const device::Capacity capacity(channels);
     EXPECT_GE(capacity.columns, channels);
-#define EXPECT_TOO_SMALL(other) \
-  if (other < capacity.columns) EXPECT_LT(other, channels);
+#define EXPECT_TOO_SMALL(other) EXPECT_TRUE(other >= capacity.columns || other < channels) << channels;
     FOR_EACH_CAPACITY(EXPECT_TOO_SMALL)
 #undef EXPECT_TOO_SMALL
     EXPECT_EQ(capacity.per_lane * capacity.lanes, capacity.columns);
