@@ -16,7 +16,7 @@
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/base/vm/tensor_core.h"
 
