@@ -97,7 +97,10 @@ void add_mutate(CLI::App& app, int& status) {
       ->check(whole_number(0, kMostThreads));
   command->add_option("--arch", o->arch, "Architecture of the machine: sm_80, sm_89, sm_90")
       ->capture_default_str();
-  command->add_option("--json", o->json, "Result as JSON (reports/schema.json); - for standard output")
+  command
+      ->add_option("--json", o->json,
+                   "Result as JSON (reports/schema.json), - for standard output; with a file, a run that was "
+                   "interrupted or killed goes on where it stopped")
       ->type_name("FILE");
   command->add_option("--fail-under", o->fail_under,
                       "Exit with 1 where fewer percent of killed and survived are killed");
