@@ -101,7 +101,7 @@ struct DefectsCommand {
     const DefectTotals totals(measured);
     print_totals(console, totals);
     if (!markdown.empty()) write_file(markdown, defects_page(measured, command(), today()));
-    std::vector<StoredFinding> findings;
+    std::vector<RecordedFinding> findings;
     for (const DefectTrial& trial : measured)
       if (trial.found()) findings.push_back({trial.token, trial.replay.cause, trial.replay.digest});
     if (!tokens.empty()) write_findings(tokens, findings);
@@ -142,11 +142,11 @@ struct DefectsCommand {
   /// Findings of --check again; with --tokens, those that still are findings are written with what they give
   /// now.
   int replay_all(const DefectsOptions& options) const {
-    const std::vector<StoredFinding> all = read_findings(check);
+    const std::vector<RecordedFinding> all = read_findings(check);
     if (all.empty()) throw BadInput(fmt::format("{}: holds no finding to replay", check));
     require_writable(tokens);
     const Console console(stdout);
-    const auto print = [&](const StoredFinding& stored, const TokenReplay& replay) {
+    const auto print = [&](const RecordedFinding& stored, const TokenReplay& replay) {
       if (stored.repeated_by(replay)) return;
       console.line(fmt::format(
           "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), stored.token,
@@ -155,7 +155,7 @@ struct DefectsCommand {
     };
     const std::vector<TokenReplay> replays = replay_findings(all, options, print);
     if (*options.each.interrupted != 0) return 0;
-    std::vector<StoredFinding> now;
+    std::vector<RecordedFinding> now;
     int64_t good = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       good += all[i].repeated_by(replays[i]);

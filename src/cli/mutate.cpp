@@ -16,7 +16,7 @@
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/base/vm/tensor_core.h"
 
@@ -97,7 +97,10 @@ void add_mutate(CLI::App& app, int& status) {
       ->check(whole_number(0, kMostThreads));
   command->add_option("--arch", o->arch, "Architecture of the machine: sm_80, sm_89, sm_90")
       ->capture_default_str();
-  command->add_option("--json", o->json, "Result as JSON (reports/schema.json); - for standard output")
+  command
+      ->add_option("--json", o->json,
+                   "Result as JSON (reports/schema.json), - for standard output; with a file, a run that was "
+                   "interrupted or killed goes on where it stopped")
       ->type_name("FILE");
   command->add_option("--fail-under", o->fail_under,
                       "Exit with 1 where fewer percent of killed and survived are killed");

@@ -13,7 +13,7 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string cell_text(const SweepCell& cell) {
-  if (cell.verdict == Verdict::finding) return cell.nonfinite + cell.wrong_class > 0 ? "NaN/Inf" : "beyond";
+  if (cell.verdict == CellVerdict::finding) return cell.nonfinite + cell.wrong_class > 0 ? "NaN/Inf" : "beyond";
   if (cell.samples.empty()) return std::string(name_of(cell.verdict));
   double relative = 0;
   for (const SweepSample& s : cell.samples)

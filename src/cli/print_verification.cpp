@@ -216,10 +216,10 @@ void print_origin(const Console& console, const Origin& origin, size_t depth) {
   console.line(fmt::format("\n{} {}", console.styled(Style::bold, "origin of"), origin.element));
   if (!origin.sentence.empty()) console.line(fmt::format("  {}", origin.sentence));
   if (origin.where.ptx_line == 0) {  // no instruction: nothing was ever stored there
-    console.line(fmt::format("  {}", console.styled(Style::bad, origin.kind)));
+    console.line(fmt::format("  {}", console.styled(Style::bad, name_of(origin.kind))));
     return;
   }
-  console.line(fmt::format("  {} at {}", console.styled(Style::bad, origin.kind), place(origin.where)));
+  console.line(fmt::format("  {} at {}", console.styled(Style::bad, name_of(origin.kind)), place(origin.where)));
   print_frames(console, origin.where);
   if (!origin.source_text.empty()) console.line(fmt::format("    {}", origin.source_text));
   console.line(fmt::format("  {}  -> {}", origin.instruction, origin.result));

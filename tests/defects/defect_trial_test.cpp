@@ -26,10 +26,10 @@ class DefectTrials : public testing::Test {
 
 // Five of them, evenly spaced; `assay defects --check tests/data/defect_tokens.txt` replays all.
 TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKernel) {
-  const std::vector<StoredFinding> all = read_findings(ASSAY_SOURCE_DIR "/tests/data/defect_tokens.txt");
+  const std::vector<RecordedFinding> all = read_findings(ASSAY_SOURCE_DIR "/tests/data/defect_tokens.txt");
   ASSERT_GE(all.size(), 50u);
   for (size_t i = 0; i < 5; ++i) {
-    const StoredFinding& stored = all[i * all.size() / 5];
+    const RecordedFinding& stored = all[i * all.size() / 5];
     const TokenReplay replay = replay_token(stored.token, *machine_, {});
     EXPECT_TRUE(stored.repeated_by(replay))
         << stored.token << ": " << name_of(replay.verdict) << ' ' << replay.cause << ' ' << replay.digest << ", clean "

@@ -81,12 +81,12 @@ TEST_F(Defects, AnInterruptedCampaignTriesNothingMore) {
 
 TEST_F(Defects, ReplaysStandInTheOrderOfTheFindings) {
   const std::string clean = "hgrn.fused_recurrent/B1/T3/H1/K1/V4/fp32/g-fp32/none/s";
-  std::vector<StoredFinding> findings;
+  std::vector<RecordedFinding> findings;
   for (int seed = 1; seed < 7; ++seed) findings.push_back({clean + std::to_string(seed), "", ""});
   options_.together = 3;
   size_t told = 0;
   const auto replays =
-      replay_findings(findings, options_, [&](const StoredFinding&, const TokenReplay&) { ++told; });
+      replay_findings(findings, options_, [&](const RecordedFinding&, const TokenReplay&) { ++told; });
   EXPECT_EQ(told, 6u);
   for (size_t i = 0; i < 6; ++i)
     EXPECT_EQ(replays[i].digest, replay_token(findings[i].token, backend_, {}).digest) << i;

@@ -6,7 +6,7 @@ namespace assay {
 namespace {
 
 TEST(StoredFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
-  const StoredFinding stored{"token", "violation/o", "00ff"};
+  const RecordedFinding stored{"token", "violation/o", "00ff"};
   const TokenReplay same{Verdict::finding, "violation/o", "00ff", Verdict::pass, ""};
   EXPECT_TRUE(stored.repeated_by(same));
   EXPECT_EQ(without_line("nonfinite/o/exp-overflow/kernels/a.cuh:12"),

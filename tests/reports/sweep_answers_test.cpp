@@ -82,7 +82,7 @@ TEST(SafeGates, ThatOneOutputFailsWithAreNotSafeForAnother) {
   Sweep sweep = sweep_of({"gla.chunk"}, {{"decay", {"mild"}}}, 1, gates);
   SweepCell state = sweep.cells.front();
   state.output = "final_state";
-  state.verdict = Verdict::finding;
+  state.verdict = CellVerdict::finding;
   sweep.cells.push_back(state);
   EXPECT_TRUE(holds(answer(sweep, kGates), "no range of gates is safe: it fails")) << answer(sweep, kGates);
 }

@@ -105,7 +105,7 @@ Sweep full_sweep() {
         cell.seconds_reference = 0.002 * number++;
       });
   SweepCell& finding = sweep.cells[5];
-  finding.verdict = Verdict::finding;
+  finding.verdict = CellVerdict::finding;
   finding.note = "violation o";
   finding.violation = 3;
   finding.over_seeds.max_ratio = finding.samples[1].max_ratio = 2.75;

@@ -29,9 +29,9 @@ class BlockGraph::Trace : public PlainTrace {
   }
   void after(Warp& warp, const Op& op, uint32_t mask) {
     if (!op.row || warp.space != ptx::Space::global) return;
-    const Effect effect = op.row->effect;
-    const bool reads = effect == Effect::load || effect == Effect::atomic;
-    const bool writes = effect == Effect::store || effect == Effect::atomic;
+    const Flow flow = op.row->flow;
+    const bool reads = flow == Flow::load || flow == Flow::atomic;
+    const bool writes = flow == Flow::store || flow == Flow::atomic;
     if (!reads && !writes) return;
     const uint32_t bytes = uint32_t{op.element_bytes} * op.vector_length;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {

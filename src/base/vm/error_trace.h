@@ -1,4 +1,4 @@
-// The trace that carries error shadows (error_shadow.h) beside a run of the engine.
+// The trace that carries exact shadows (error_shadow.h) beside a run of the engine.
 //
 // What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums are exact dot products.
 // Elsewhere the shadow ends and starts anew, without error, from the machine's value:

@@ -49,8 +49,8 @@ void try_defects(const std::vector<const Defect*>& defects, const DefectsOptions
 }
 
 std::vector<TokenReplay> replay_findings(
-    const std::vector<StoredFinding>& findings, const DefectsOptions& options,
-    const std::function<void(const StoredFinding&, const TokenReplay&)>& replayed) {
+    const std::vector<RecordedFinding>& findings, const DefectsOptions& options,
+    const std::function<void(const RecordedFinding&, const TokenReplay&)>& replayed) {
   const Budget budget(0, options.each.interrupted);
   std::vector<TokenReplay> replays(findings.size());
   size_t begun = 0;

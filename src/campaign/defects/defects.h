@@ -27,7 +27,7 @@ void try_defects(const std::vector<const Defect*>&, const DefectsOptions&, std::
 /// In the order of the findings; of those that an interruption left out an empty one. `replayed` is called
 /// one call at a time, in any order.
 std::vector<TokenReplay> replay_findings(
-    const std::vector<StoredFinding>&, const DefectsOptions&,
-    const std::function<void(const StoredFinding&, const TokenReplay&)>& replayed);
+    const std::vector<RecordedFinding>&, const DefectsOptions&,
+    const std::function<void(const RecordedFinding&, const TokenReplay&)>& replayed);
 
 }  // namespace assay

@@ -19,9 +19,9 @@ struct FootprintTrace : vm::PlainTrace {
 
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (!op.row || warp.space != ptx::Space::global) return;
-    const vm::Effect effect = op.row->effect;
-    const bool reads = effect == vm::Effect::load || effect == vm::Effect::atomic,
-               writes = effect == vm::Effect::store || effect == vm::Effect::atomic;
+    const vm::Flow flow = op.row->flow;
+    const bool reads = flow == vm::Flow::load || flow == vm::Flow::atomic,
+               writes = flow == vm::Flow::store || flow == vm::Flow::atomic;
     if (!reads && !writes) return;
     const uint32_t bytes = uint32_t{op.element_bytes} * op.vector_length;
     for (int lane = 0; lane < 32; ++lane)

@@ -15,12 +15,9 @@ struct ResultTrace : vm::PlainTrace {
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (op.instruction != instruction || op.function != function) return;
     add(mask);
-    if (op.kind == vm::Kind::branch) ++results;
-    if (op.d != vm::no_slot) cell(warp, op.d, op.d_cell, mask);
-    if (op.d2 != vm::no_slot) add(warp.mask(op.d2) & mask);
-    const bool loads = op.row->effect == vm::Effect::load || op.row->effect == vm::Effect::load_matrix;
-    const uint32_t written = loads ? op.slot_count : op.row->effect == vm::Effect::matrix ? 4 : 0;
-    for (uint32_t i = 0; i < written && i < op.slot_count; ++i) cell(warp, op.slots[i], vm::Cell::word, mask);
+    const vm::Signature& signature = warp.block->context->code->signature(op);
+    if (signature.control == vm::Control::branch) ++results;
+    for (const vm::Use& use : signature.writes) cell(warp, use.slot, use.cell, mask);
   }
 
  private:

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
+#include "src/base/mutation/mutation.h"
 #include "src/base/program/program.h"
-#include "src/base/ptx/mutation.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "src/base/mutation/mutation.h"
 #include "src/base/program/program.h"
-#include "src/base/ptx/mutation.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {

@@ -17,7 +17,7 @@ struct ReachTrace : vm::PlainTrace {
   void before(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
   void guarded(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
-    if (op.kind != vm::Kind::compare) return;
+    if (op.d_cell != vm::Cell::mask || op.row->flow != vm::Flow::comparison) return;
     uint8_t& seen = executed[static_cast<size_t>(&op - ops)];
     if (warp.mask(op.d) & mask) seen |= saw_true;
     if (~warp.mask(op.d) & mask) seen |= saw_false;

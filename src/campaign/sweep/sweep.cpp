@@ -252,7 +252,7 @@ class Sweeper {
   void refuse_empty() const {
     if (result_.cells.empty()) return;
     for (const SweepCell& cell : result_.cells)
-      if (cell.verdict != Verdict::refused) return;
+      if (cell.verdict != CellVerdict::refused) return;
     throw BadInput(fmt::format("no point of the sweep can run; the first: {}", result_.cells.front().note));
   }
 
