@@ -42,6 +42,10 @@ inline uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+inline bool refused(const Case& c, const Kernel& kernel) {
+  return kernel.refuses && !kernel.refuses(c).empty();
+}
+
 /// Case number `index` of the stream `seed`: the first of `generator` that the kernel takes.
 inline Case first_accepted(const rc::Gen<Case>& generator, const Kernel& kernel, uint64_t seed,
                            uint64_t index) {
@@ -51,7 +55,7 @@ inline Case first_accepted(const rc::Gen<Case>& generator, const Kernel& kernel,
   for (uint64_t attempt = 0; attempt < kMaxAttempts; ++attempt) {
     const rc::Random random(mixed(mixed(seed) + index + (attempt << 40)));
     c = generator(random, rc::kNominalSize).value();
-    if (!kernel.refuses || kernel.refuses(c).empty()) break;
+    if (!refused(c, kernel)) break;
   }
   return c;
 }

@@ -7,16 +7,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <condition_variable>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <map>
-#include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "fuzz/coverage.h"
 #include "fuzz/database.h"
@@ -26,11 +20,13 @@
 #include "fuzz/trial.h"
 #include "kernels/compile_ptx.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/campaign/engine/budget.h"
+#include "src/campaign/engine/engine.h"
+#include "src/campaign/engine/fair_shares.h"
+#include "src/campaign/engine/in_order.h"
 
 namespace assay {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kBlock = 32;
 constexpr int64_t kMostBlocksBehind = 12;
@@ -40,6 +36,8 @@ constexpr int64_t kTracedFaults = 24;
 constexpr int64_t kShrunkFindings = 16, kLeastShrunkFindings = 4;
 /// A kernel none of whose first cases was accepted is given up.
 constexpr int64_t kMostRejections = 64;
+/// Of why no case is taken, the most frequent are named.
+constexpr size_t kReasonsShown = 3;
 /// Shrinking may go on this long after the time budget.
 constexpr double kGrace_s = 20;
 /// One case in so many runs a few blocks of a case with indices past 2^31.
@@ -65,7 +63,14 @@ class Fuzzer {
  public:
   Fuzzer(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,
          Listener& listener)
-      : kernels_(kernels), backend_(backend), options_(options), listener_(listener) {
+      : kernels_(kernels),
+        backend_(backend),
+        options_(options),
+        listener_(listener),
+        // Each thread compiles kernels for the case that it runs, and that is not what the time is for.
+        budget_(options.cases == 0 ? options.time_s : 0, options.interrupted,
+                [jobs = workers(options.jobs)] { return seconds_compiling() / jobs; }),
+        shares_(kernels.size()) {
     for (const Kernel* kernel : kernels) {
       run_.kernels.push_back(kernel->name);
       records_.emplace_back(*kernel);
@@ -83,33 +88,24 @@ class Fuzzer {
 
   FuzzRun run() {
     listener_.started(kernels_, options_, run_.backend);
-    std::vector<std::thread> threads;
-    for (int i = 0; i < jobs_; ++i) {
-      try {
-        threads.emplace_back([this] { work(); });
-      } catch (const std::system_error&) {  // the system's limit of threads
-        if (threads.empty()) throw;
-        break;
-      }
+    try {
+      engine_.run(options_.jobs, [this] { return next(); });
+      if (budget_.interrupted() && !finished()) run_.ended_early = "interrupted";
+    } catch (...) {
+      end_early();
     }
-    for (std::thread& thread : threads) thread.join();
-    if (error_) end_early();
     store_block();
+    if (run_.cases == 0 && !budget_.interrupted()) refuse_empty();
     return run_;
   }
 
  private:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-  /// Of the time budget: compiling kernels, which each thread does for the case that it runs, does not count.
-  double seconds_fuzzing() const {
-    return seconds() - (seconds_compiling() - compiled_before_s_) / static_cast<double>(jobs_);
-  }
-  bool timed() const { return options_.cases == 0; }
 
-  /// What was found before something failed is not given up for it; our own faults are not hidden by it.
+  /// In a handler of what failed. What was found before is not given up for it; our own faults are not hidden
+  /// by it.
   void end_early() {
     try {
-      std::rethrow_exception(error_);
+      throw;
     } catch (const BadInput& error) {
       run_.ended_early = error.what();
     } catch (const CannotCompile& error) {
@@ -119,7 +115,31 @@ class Fuzzer {
     } catch (const std::bad_alloc&) {
       run_.ended_early = "not enough memory for a case";
     }
-    if (run_.findings.empty()) std::rethrow_exception(error_);  // nothing to lose
+    if (run_.findings.empty()) throw;  // nothing to lose
+  }
+
+  /// A run that judged nothing is no pass.
+  void refuse_empty() const {
+    for (const KernelRecord& record : records_)
+      if (record.rejected > 0) throw BadInput(all_refused(record));
+    for (const KernelRecord& record : records_)
+      if (record.too_large > 0)
+        throw BadInput(fmt::format("{}: there is not enough memory for any of the {} cases drawn",
+                                   record.kernel().name, record.too_large));
+    throw BadInput(fmt::format("no case was judged in {:.1f} s: give more --time", budget_.seconds()));
+  }
+
+  static std::string all_refused(const KernelRecord& record) {
+    std::vector<std::pair<int64_t, std::string>> reasons;
+    for (const auto& [why, cases] : record.refusals) reasons.push_back({-cases, why});
+    std::sort(reasons.begin(), reasons.end());
+    std::string text = fmt::format("{}: none of the {} cases drawn for it is taken:", record.kernel().name,
+                                   record.rejected);
+    for (size_t i = 0; i < std::min(reasons.size(), kReasonsShown); ++i)
+      text += fmt::format("{} {} of them: {}", i ? ";" : "", -reasons[i].first, reasons[i].second);
+    if (reasons.size() > kReasonsShown)
+      text += fmt::format("; and {} other reasons", reasons.size() - kReasonsShown);
+    return text;
   }
 
   /// Stores something, while there is a database that works.
@@ -135,64 +155,48 @@ class Fuzzer {
     }
   }
 
-  void work() {
-    try {
-      while (auto task = next()) (*task)();
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
+  /// The next thing to do: a finding to shrink, else a case. Nothing while blocks before the next one are not
+  /// taken, and when the run is over.
+  Task next() {
+    if (!to_shrink_.empty() && !budget_.interrupted()) {
+      const size_t finding = to_shrink_.front();
+      to_shrink_.pop_front();
+      ++shrinking_;
+      return [this, finding] { return shrink_finding(finding); };
     }
-    changed_.notify_all();
+    if (ready_.empty()) make_block();
+    if (ready_.empty() || budget_.over()) return nullptr;
+    const Trial trial = std::move(ready_.front());
+    ready_.pop_front();
+    return [this, trial] {
+      return Merge([this, report = run_trial(trial, backend_, options_)]() mutable {
+        take(std::move(report));
+      });
+    };
   }
 
-  /// The next thing to do: a finding to shrink, else a case. Nothing when the run is over.
-  std::optional<std::function<void()>> next() {
-    std::unique_lock lock(mutex_);
-    while (!error_) {
-      if (!to_shrink_.empty() && !interrupted()) {
-        const size_t finding = to_shrink_.front();
-        to_shrink_.pop_front();
-        ++shrinking_;
-        return [this, finding] { shrink_finding(finding); };
-      }
-      if (ready_.empty()) make_block();
-      if (!ready_.empty() && !over()) {
-        const Trial trial = std::move(ready_.front());
-        ready_.pop_front();
-        ++in_flight_;
-        return [this, trial] {
-          TrialReport report = run_trial(trial, backend_, options_);
-          take(std::move(report));
-        };
-      }
-      if (in_flight_ == 0 && shrinking_ == 0 && (over() || finished())) return std::nullopt;
-      changed_.wait(lock);
-    }
-    return std::nullopt;
-  }
-
-  bool interrupted() const { return options_.interrupted && *options_.interrupted != 0; }
-  bool over() const { return interrupted() || (timed() && seconds_fuzzing() >= options_.time_s); }
-  bool finished() const { return !timed() && ready_.empty() && made_ == wanted(); }
+  bool finished() const { return !budget_.timed() && taken() == wanted(); }
+  int64_t taken() const { return reports_.taken(); }
   int64_t wanted() const { return options_.cases + known_cases_; }
 
   /// Draws the next block, once the block that it has to know has been taken entirely.
   void make_block() {
     const int64_t block = made_ / kBlock;
     const int64_t last = known_block(block);
-    if (made_ % kBlock != 0 || taken_ < (last + 1) * kBlock || over()) return;
-    const int64_t end = timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
+    if (made_ % kBlock != 0 || taken() < (last + 1) * kBlock || budget_.over()) return;
+    const int64_t end = budget_.timed() ? made_ + kBlock : std::min(made_ + kBlock, wanted());
     const std::vector<Knowledge>& known = last < 0 ? known_at_start_ : known_after_.at(last);
     for (; made_ < end; ++made_) {
       if (!known_queue_.empty()) {
         ready_.push_back(std::move(known_queue_.front()));
         known_queue_.pop_front();
         ready_.back().index = made_;
-        ++records_[index_of(*ready_.back().kernel)].drawn;
+        shares_.begin(index_of(*ready_.back().kernel));
         continue;
       }
-      const size_t k = timed() ? least_served() : static_cast<size_t>(made_) % kernels_.size();
-      ++records_[k].drawn;
+      const size_t k =
+          budget_.timed() ? shares_.least_served() : static_cast<size_t>(made_) % kernels_.size();
+      shares_.begin(k);
       Trial trial;
       trial.index = made_;
       trial.kernel = kernels_[k];
@@ -205,24 +209,6 @@ class Fuzzer {
       trial.diagnose = known[k].faults < kTracedFaults || made_ % 8 == 0;
       ready_.push_back(std::move(trial));
     }
-  }
-
-  /// With a time budget: the kernel that had the least of it, cases in flight counted at its average.
-  size_t least_served() const {
-    double spent = 0;
-    int64_t taken = 0;
-    for (const KernelRecord& record : records_) spent += record.spent_s, taken += record.taken;
-    size_t least = 0;
-    double least_s = HUGE_VAL;
-    for (size_t k = 0; k < records_.size(); ++k) {
-      const KernelRecord& r = records_[k];
-      const double average = r.taken > 0 ? r.spent_s / static_cast<double>(r.taken)
-                             : taken > 0 ? spent / static_cast<double>(taken)
-                                         : 1;
-      const double served = r.spent_s + average * static_cast<double>(r.drawn - r.taken);
-      if (served < least_s) least = k, least_s = served;
-    }
-    return least;
   }
 
   static bool far_due(uint64_t seed, uint64_t index) {
@@ -268,20 +254,15 @@ class Fuzzer {
   }
 
   void take(TrialReport report) {
-    const std::lock_guard lock(mutex_);
-    --in_flight_;
     const int64_t index = report.trial.index;
-    waiting_.emplace(index, std::move(report));
-    while (!waiting_.empty() && waiting_.begin()->first == taken_) {
-      absorb(waiting_.begin()->second);
-      waiting_.erase(waiting_.begin());
-      ++taken_;
-      if (taken_ % kBlock != 0) continue;
-      known_after_[taken_ / kBlock - 1] = knowledge();
-      known_after_.erase(taken_ / kBlock - 2 - kMostBlocksBehind);
+    reports_.add(index, std::move(report));
+    while (std::optional<TrialReport> next = reports_.next()) {
+      absorb(*next);
+      if (taken() % kBlock != 0) continue;
+      known_after_[taken() / kBlock - 1] = knowledge();
+      known_after_.erase(taken() / kBlock - 2 - kMostBlocksBehind);
       store_block();
     }
-    changed_.notify_all();
     report_progress();
   }
 
@@ -289,13 +270,18 @@ class Fuzzer {
   void absorb(TrialReport& report) {
     const size_t k = index_of(*report.trial.kernel);
     KernelRecord& record = records_[k];
-    ++record.taken;
-    record.spent_s += report.seconds;
+    shares_.end(k, report.seconds);
     if (report.trial.case_.blocks.empty()) record.count_drawn(report.trial.case_);
     if (report.trial.rerun) note_rerun(report);
     if (!report.rejected.empty()) {
       ++record.rejected;
-      if (record.accepted == 0 && record.rejected >= kMostRejections) throw BadInput(report.rejected);
+      ++record.refusals[report.rejected];
+      if (record.accepted == 0 && record.rejected >= kMostRejections) throw BadInput(all_refused(record));
+      return;
+    }
+    if (report.too_large) {
+      ++record.too_large;
+      listener_.left_out(report.trial.case_);
       return;
     }
     const Verification& v = report.verification;
@@ -321,7 +307,9 @@ class Fuzzer {
     const Verification& v = report.verification;
     const std::string now = v.cause.empty() ? v.verdict : v.cause;
     run_.reruns.push_back({report.trial.kernel->name, token_of(report.trial.case_),
-                           report.rejected.empty() ? now : report.rejected});
+                           report.too_large            ? "not enough memory"
+                           : report.rejected.empty() ? now
+                                                     : report.rejected});
   }
 
   std::vector<Knowledge> knowledge() const {
@@ -354,43 +342,39 @@ class Fuzzer {
     if (++record.shrunk <= most) to_shrink_.push_back(findings_.size() - 1);
   }
 
-  void shrink_finding(size_t number) {
+  Merge shrink_finding(size_t number) {
     TrialReport original;
-    {
-      const std::lock_guard lock(mutex_);
-      original = findings_[number].report;
-    }
-    const double began = seconds();
+    engine_.exclusively([&] { original = findings_[number].report; });
+    const double began = budget_.seconds();
     const Operator& op = find_operator(original.trial.kernel->operator_name);
     const Shrunk shrunk =
         shrink(original.verification, op, original.trial.shrunk ? 0 : options_.shrink_evaluations,
                [&](const Case& candidate) {
-                 if (interrupted() || (timed() && seconds_fuzzing() > options_.time_s + kGrace_s))
+                 if (budget_.interrupted() || budget_.late_by() > kGrace_s)
                    return std::optional<Verification>();
-                 {
-                   const std::lock_guard lock(mutex_);
-                   report_progress();
-                 }
+                 engine_.exclusively([&] { report_progress(); });
                  return with_same_cause(original, candidate, backend_, options_);
                });
-    const Verification smallest = fully_traced(original, shrunk.smallest, backend_, options_);
-    const std::lock_guard lock(mutex_);
-    store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
-    run_.findings[number] = smallest;
-    records_[index_of(*original.trial.kernel)].spent_s += seconds() - began;
-    --shrinking_;
-    listener_.shrunk(original.verification, smallest);
-    changed_.notify_all();
+    return [this, number, began, original,
+            smallest = fully_traced(original, shrunk.smallest, backend_, options_)] {
+      store([&](Database& db) { db.replace_finding(findings_[number].row, smallest); });
+      run_.findings[number] = smallest;
+      shares_.spend(index_of(*original.trial.kernel), budget_.seconds() - began);
+      --shrinking_;
+      listener_.shrunk(original.verification, smallest);
+    };
   }
 
   /// At the end of a block, and of the run.
   void store_block() {
-    run_.seconds = seconds();
+    run_.seconds = budget_.seconds();
     run_.coverage = coverage_.coverage();
     run_.reached.clear();
     for (const KernelRecord& record : records_) {
       if (record.rejected > 0)
         run_.coverage.push_back({"rejected by the kernel's plan", record.kernel().name, record.rejected});
+      if (record.too_large > 0)
+        run_.coverage.push_back({"not enough memory", record.kernel().name, record.too_large});
       for (ReachedRow& row : record.reached()) run_.reached.push_back(std::move(row));
     }
     run_.tightness = coverage_.tightness();
@@ -406,10 +390,8 @@ class Fuzzer {
     progress.cases = run_.cases;
     progress.findings = static_cast<int64_t>(findings_.size());
     progress.shrinking = shrinking_ + static_cast<int64_t>(to_shrink_.size());
-    progress.seconds = seconds();
-    progress.fraction =
-        timed() ? std::clamp(seconds_fuzzing() / options_.time_s, 0.0, 1.0)
-                : static_cast<double>(taken_) / static_cast<double>(std::max<int64_t>(1, wanted()));
+    progress.seconds = budget_.seconds();
+    progress.fraction = budget_.fraction(taken(), wanted());
     listener_.progress(progress);
   }
 
@@ -417,21 +399,16 @@ class Fuzzer {
   Backend& backend_;
   const FuzzOptions& options_;
   Listener& listener_;
-  const int jobs_ = options_.jobs > 0
-                        ? options_.jobs
-                        : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const Clock::time_point start_ = Clock::now();
-  const double compiled_before_s_ = seconds_compiling();
+  const Budget budget_;
+  Engine engine_;
   std::optional<Database> db_;
   int64_t row_ = 0;  ///< of the run in the database
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::exception_ptr error_;
   std::deque<Trial> ready_, known_queue_;
   std::deque<size_t> to_shrink_;
-  std::map<int64_t, TrialReport> waiting_;
-  int64_t known_cases_ = 0, made_ = 0, taken_ = 0, in_flight_ = 0, shrinking_ = 0;
+  InOrder<TrialReport> reports_;
+  FairShares shares_;  ///< of the kernels, where time is the budget
+  int64_t known_cases_ = 0, made_ = 0, shrinking_ = 0;
 
   std::vector<KernelRecord> records_;
   std::vector<Knowledge> known_at_start_;
@@ -448,6 +425,7 @@ void Listener::started(const std::vector<const Kernel*>&, const FuzzOptions&, co
 void Listener::progress(const FuzzProgress&) {}
 void Listener::found(const Verification&) {}
 void Listener::shrunk(const Verification&, const Verification&) {}
+void Listener::left_out(const Case&) {}
 void Listener::database_lost(const std::string&) {}
 
 FuzzRun fuzz(const std::vector<const Kernel*>& kernels, Backend& backend, const FuzzOptions& options,

@@ -52,6 +52,8 @@ class Listener {
   virtual void found(const Verification&);
   /// The same fault, shrunk; already committed.
   virtual void shrunk(const Verification& original, const Verification& smaller);
+  /// There was not the memory for a case; the run goes on without it.
+  virtual void left_out(const Case&);
   /// The database failed (a full disk, a lock that is not released): the run goes on, and stores nothing more.
   virtual void database_lost(const std::string& why);
 };
@@ -59,8 +61,9 @@ class Listener {
 /// Fuzzes the kernels with equal numbers of cases each, or, where `time_s` is the budget, with equal times.
 /// `Backend::run` is called from `jobs` threads at once. Findings come back shrunk, one per cause, in the order of
 /// discovery.
-/// Throws BadInput where the database cannot be opened, or where a kernel accepts none of the cases drawn for
-/// it. Once there are findings, what fails ends the run (FuzzRun::ended_early), and they are returned.
+/// Throws BadInput where the database cannot be opened, where a kernel accepts none of the cases drawn for it, or
+/// where no case could be judged. Once there are findings, what fails ends the run (FuzzRun::ended_early), and they
+/// are returned; so does an interruption.
 FuzzRun fuzz(const std::vector<const Kernel*>&, Backend&, const FuzzOptions&, Listener&);
 
 }  // namespace assay

@@ -9,6 +9,7 @@
 #include "fuzz/choice.h"
 #include "fuzz/cost.h"
 #include "fuzz/dimensions.h"
+#include "src/case/draw_on_demand.h"
 #include "src/case/layouts.h"
 #include "src/base/numerics/bad_input.h"
 
@@ -86,12 +87,14 @@ void settle(Case& c, const Target& target, double budget) {
 
 /// A kernel with a narrower gate range than the operator's domain: does the case stay inside?
 bool within_gate_range(const Case& c, const Target& target) {
-  const TensorMap inputs = draw_inputs(c, target.op);
   for (const ArgumentSpec& spec : target.op.inputs) {
-    const auto found = inputs.find(std::string(spec.name));
-    if (spec.role != Role::log_decay || found == inputs.end()) continue;
-    for (int64_t i = 0; i < found->second.size(); ++i)
-      if (found->second.value(i) < target.kernel.limits.gate_min) return false;
+    if (spec.role != Role::log_decay || !is_present(c, spec)) continue;
+    // Element by element: the first one outside decides, and no other input is drawn for it.
+    const Tensor gate =
+        c.overrides.empty() ? draw_on_demand(spec, c, target.op)
+                            : draw_inputs(c, target.op).at(std::string(spec.name));
+    for (int64_t i = 0; i < gate.size(); ++i)
+      if (gate.value(i) < target.kernel.limits.gate_min) return false;
   }
   return true;
 }
@@ -110,7 +113,8 @@ rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& fe
     Case c = !feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
     c.kernel = kernel.name;
     settle(c, target, draw_budget());
-    settle_gates(c, target);
+    // A refused case is drawn again anyway, and no plan refuses one for its decays.
+    if (!refused(c, kernel)) settle_gates(c, target);
     return c;
   });
 }
@@ -160,7 +164,7 @@ std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const
     if (!c.initial_state)
       for (const ArgumentSpec* input : optional)
         if (input->role == Role::state) c.without.erase(std::string(input->name));
-    if (kernel.refuses && !kernel.refuses(c).empty()) continue;
+    if (refused(c, kernel)) continue;
     if (seen.insert(presence_of(c, op)).second) lattice.push_back(std::move(c));
   }
   return lattice;

@@ -30,9 +30,8 @@ class KernelRecord {
   /// "branch sides" and "inputs present", each of how many.
   std::vector<ReachedRow> reached() const;
 
-  double spent_s = 0;            ///< thread seconds of its cases, shrinking included
-  int64_t taken = 0, drawn = 0;  ///< cases judged; cases drawn, those in flight included
-  int64_t accepted = 0, rejected = 0;
+  int64_t accepted = 0, rejected = 0, too_large = 0;
+  std::map<std::string, int64_t> refusals;  ///< cases rejected, by the plan's reason
   int64_t faults = 0;
   int64_t shrunk = 0;  ///< findings given to shrinking
 

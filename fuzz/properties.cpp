@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "fuzz/property_functions.h"
 #include "src/base/numerics/bad_input.h"
@@ -90,6 +91,8 @@ std::vector<PropertyOutcome> check_properties(const Verification& v, const Kerne
       outcomes.push_back({property, property->check(run)});
     } catch (const BadInput&) {
       // The changed case is outside what the kernel accepts: nothing to compare.
+    } catch (const std::bad_alloc&) {
+      // Or larger than the case itself, and there is no memory for it.
     }
   }
   return outcomes;

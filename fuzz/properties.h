@@ -59,7 +59,7 @@ struct PropertyOutcome {
 };
 
 /// Checks those of `selected` that apply. A kernel that does not accept a changed case (no packed sequences,
-/// say) has the property not checked.
+/// say), or a changed case that there is no memory for, has the property not checked.
 std::vector<PropertyOutcome> check_properties(const Verification&, const Kernel&, Backend&,
                                               const std::vector<const Property*>& selected,
                                               const TensorMap* inputs = nullptr);

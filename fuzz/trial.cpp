@@ -1,6 +1,7 @@
 #include "fuzz/trial.h"
 
 #include <chrono>
+#include <new>
 
 #include "fuzz/choice.h"
 #include "fuzz/cost.h"
@@ -26,8 +27,8 @@ constexpr double kExplainSeconds = 5;
 /// Most lane instructions of a shrunk case that runs once more under the checks: seconds at most.
 constexpr uint64_t kCheckedInstructions = 20'000'000;
 
-/// How much a verification tells of a fault: that it is there, what the checks say, where a bad value was born, or also
-/// what the checks say and which inputs would mend it (many runs more).
+/// How much a verification tells of a fault: that it is there, what the checks say, where a bad value was
+/// born, or also what the checks say and which inputs would mend it (many runs more).
 enum class Tracing { none, checks, origin, full };
 
 Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, const FuzzOptions& options,
@@ -52,21 +53,27 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   return v;
 }
 
-/// The verification with its trace; as it is where the machine cannot run what another backend ran.
+/// The verification with its trace; as it is where the machine cannot run what another backend ran, or has
+/// not the memory.
 Verification traced(const Verification& plain, const Kernel& kernel, Backend& backend,
                     const FuzzOptions& options, Tracing tracing) {
   try {
     return verify_once(plain.case_, kernel, backend, options, tracing);
   } catch (const BadInput&) {
     return plain;
+  } catch (const std::bad_alloc&) {
+    return plain;
   }
 }
 
 /// Why the kernel's plan does not take the case; empty if it does.
 std::string plan_rejects(const Trial& trial) {
-  const Operator& op = find_operator(trial.kernel->operator_name);
+  const Kernel& kernel = *trial.kernel;
+  if (kernel.refuses)
+    if (const std::string why = kernel.refuses(trial.case_); !why.empty()) return why;
+  const Operator& op = find_operator(kernel.operator_name);
   try {
-    trial.kernel->plan(trial.case_, op, draw_inputs(trial.case_, op));
+    kernel.plan(trial.case_, op, draw_inputs(trial.case_, op));
     return {};
   } catch (const BadInput& reason) {
     return reason.what();
@@ -85,6 +92,8 @@ TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& opti
   report.trial = trial;
   try {
     report.verification = verify_once(trial.case_, *trial.kernel, backend, options, Tracing::none);
+  } catch (const NotEnoughMemory&) {
+    throw;
   } catch (const BadInput&) {
     report.rejected = plan_rejects(trial);
     if (report.rejected.empty()) throw;
@@ -120,7 +129,14 @@ std::vector<const Property*> properties_due(const Case& c, uint64_t seed, int64_
 TrialReport run_trial(const Trial& trial, Backend& backend, const FuzzOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const double compiling = seconds_compiling_here();
-  TrialReport report = judged(trial, backend, options);
+  TrialReport report;
+  try {
+    report = judged(trial, backend, options);
+  } catch (const NotEnoughMemory&) {
+    report = {trial, "", true};
+  } catch (const std::bad_alloc&) {
+    report = {trial, "", true};
+  }
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() -
                    (seconds_compiling_here() - compiling);  // it says nothing of what the kernel's cases cost
   return report;
@@ -163,6 +179,8 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
     return v;
   } catch (const BadInput&) {
     return std::nullopt;  // the smaller case is outside what the kernel accepts
+  } catch (const std::bad_alloc&) {
+    return std::nullopt;
   }
 }
 

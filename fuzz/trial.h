@@ -23,6 +23,7 @@ struct Trial {
 struct TrialReport {
   Trial trial;
   std::string rejected;       ///< the kernel's plan does not accept the case: why; nothing else is set then
+  bool too_large = false;     ///< there is not the memory to run it; nothing else is set then
   Verification verification;  ///< failures of properties included
   std::string plain_cause;    ///< the cause before any tracing
   const Property* property = nullptr;  ///< the property that failed where the run alone was no finding

@@ -206,7 +206,6 @@ std::vector<std::string> module_definitions(const std::string& module) {
   std::string element, gate;
   std::getline(name, element, '.');
   std::getline(name, gate, '.');
-  const std::string widths = element == "bf16" ? "3" : element == "fp16" ? "2" : "1";
   const auto type = [](std::string format) {  // "bf16" is Bf16 in kernels/device/format.cuh
     format[0] = static_cast<char>(format[0] - 'a' + 'A');
     return format;
@@ -218,7 +217,7 @@ std::vector<std::string> module_definitions(const std::string& module) {
     if (gates == "fixed") return std::string("FixedHeadGate");
     return gates == "head" ? std::string("HeadGate") : type(gates);
   };
-  std::vector<std::string> definitions = {"ELEMENT=" + type(element), "WIDTHS=" + widths};
+  std::vector<std::string> definitions = {"ELEMENT=" + type(element)};
   if (!gate.empty()) definitions.push_back("GATE=" + policy(gate));
   return definitions;
 }

@@ -38,7 +38,7 @@ double seconds_compiling_here();
 /// Called before a module is compiled and after it was, by one thread at a time.
 void on_compilation(std::function<void(const std::string& module, bool compiled)>);
 
-/// -D options of a module: formats, and which widths of block it holds.
+/// -D options of a module: its formats.
 std::vector<std::string> module_definitions(const std::string& module);
 
 }  // namespace assay

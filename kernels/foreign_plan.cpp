@@ -101,6 +101,24 @@ Argument argument_of(const ForeignKernel& foreign, const ArgumentEntry& entry, c
   return PointerArgument{};
 }
 
+class Zeros : public TensorSource {
+ public:
+  uint64_t bits(int64_t) const override { return 0; }
+};
+
+/// A run of some blocks makes them where it reads them.
+Tensor zeros(const ArgumentSpec& input, const Case& c) {
+  Tensor tensor;
+  tensor.name = zeros_name(std::string(input.name));
+  tensor.dtype = dtype_of(c, input);
+  tensor.axes = axes_of(input, sizes_of(c));
+  if (!c.blocks.empty() && tensor.bytes() > kLargestHeld)
+    tensor.source = std::make_shared<Zeros>();
+  else
+    tensor.data.resize(static_cast<size_t>(tensor.bytes()));
+  return tensor;
+}
+
 /// Tensors the case does not hold but a launch needs: the offsets of packed sequences, zeros for absent
 /// inputs.
 void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs, Plan& plan) {
@@ -109,7 +127,6 @@ void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap&
     std::copy(c.cu_seqlens.begin(), c.cu_seqlens.end(), offsets.as<int64_t>().begin());
     plan.constants.push_back(std::move(offsets));
   }
-  const Sizes sizes = sizes_of(c);
   for (const ArgumentSpec& input : foreign.op->inputs) {
     if (is_present(c, input)) continue;
     const bool wanted = std::any_of(
@@ -118,9 +135,7 @@ void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap&
             return a.kind == Kind::pointer && a.zeros_when_absent && a.name == input.name;
           });
         });
-    if (wanted)
-      plan.constants.emplace_back(zeros_name(std::string(input.name)), dtype_of(c, input),
-                                  axes_of(input, sizes));
+    if (wanted) plan.constants.push_back(zeros(input, c));
   }
 }
 

@@ -62,6 +62,11 @@ Kernel changed(const Kernel& kernel, const std::string& id, const std::function<
   return mutant;
 }
 
+std::shared_ptr<const std::string> with_mutation(const Module& module, const std::string& mutation) {
+  const ptx::MutableText original(module.ptx, module.path);
+  return std::make_shared<const std::string>(original.with(original.named(mutation)));
+}
+
 /// Optional inputs that a case may lack: none, each alone, all.
 std::vector<std::set<std::string>> absences(const Operator& op) {
   std::vector<std::set<std::string>> sets{{}};
@@ -76,10 +81,10 @@ std::vector<std::set<std::string>> absences(const Operator& op) {
 }
 
 /// Modules that the kernel launches in some small case: of every format, direction and presence of inputs.
-std::set<std::string> modules_of(const Kernel& kernel) {
+std::map<std::string, Module> modules_of(const Kernel& kernel) {
   const Operator& op = find_operator(kernel.operator_name);
   const std::vector<Dtype> none{Dtype::fp32};
-  std::set<std::string> names{gather_module};
+  std::map<std::string, Module> modules{{gather_module, embedded_module(gather_module)}};
   Case c;
   c.T = 3, c.K = c.V = c.M = 4, c.decay = "none";
   for (const std::string& direction : directions_of(kernel))
@@ -89,21 +94,26 @@ std::set<std::string> modules_of(const Kernel& kernel) {
           c.direction = direction, c.dtype = dtype, c.gate_dtype = gate, c.without = without;
           try {
             for (const Module& module : kernel.plan(c, op, draw_inputs(c, op)).modules)
-              names.insert(module.name);
+              modules.emplace(module.name, module);
           } catch (const BadInput&) {
             continue;  // the kernel takes no such case
           }
         }
-  return names;
+  return modules;
 }
 
-void require_module(const Kernel& kernel, const std::string& id, const std::string& wanted) {
-  const std::set<std::string> names = modules_of(kernel);
+/// Throws BadInput where the kernel has no such module, or that no such mutation.
+void require_mutation(const Kernel& kernel, const std::string& id, const std::string& wanted,
+                      const std::string& mutation) {
   std::vector<std::string> written;
-  for (const std::string& name : names) written.push_back(encoded(name));
-  if (std::find(written.begin(), written.end(), wanted) == written.end())
-    throw BadInput(fmt::format("mutant '{}': {} has no module {}; it has: {}", id, kernel.name, wanted,
-                               fmt::join(written, ", ")));
+  for (const auto& [name, module] : modules_of(kernel)) {
+    written.push_back(encoded(name));
+    if (written.back() != wanted) continue;
+    with_mutation(module, mutation);
+    return;
+  }
+  throw BadInput(fmt::format("mutant '{}': {} has no module {}; it has: {}", id, kernel.name, wanted,
+                             fmt::join(written, ", ")));
 }
 
 }  // namespace
@@ -115,15 +125,12 @@ std::string mutant_id(const std::string& module, const std::string& mutation) {
 Kernel with_mutation(const Kernel& kernel, const std::string& id) {
   const size_t split = split_of(id);
   const std::string module_name = id.substr(0, split), mutation = id.substr(split + 1);
-  require_module(kernel, id, module_name);
+  require_mutation(kernel, id, module_name, mutation);
   return changed(kernel, id, [module_name, mutation, texts = std::make_shared<Texts>()](Module& module) {
     if (encoded(module.name) != module_name) return;
     const std::scoped_lock lock(texts->mutex);
     std::shared_ptr<const std::string>& text = texts->changed[module.ptx];
-    if (!text) {
-      const ptx::MutableText original(module.ptx, module.path);
-      text = std::make_shared<const std::string>(original.with(original.named(mutation)));
-    }
+    if (!text) text = with_mutation(module, mutation);
     module.ptx = text;
   });
 }

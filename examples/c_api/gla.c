@@ -1,8 +1,9 @@
 /* Gated linear attention from C: plan gla.chunk, allocate with the CUDA driver, run it, read one output back. q, k
  * and v are views of one buffer [B, T, 3, H, K], as a fused projection makes it.
  * Links nothing but assay's kernels and the driver, which it opens by hand as a program with the CUDA toolkit
- * would not need to. gla          runs on the first GPU; without one it says so and ends with 2 gla --plan
- * only plans, and prints the tensors of the call; needs no GPU */
+ * would not need to.
+ *   gla          runs on the first GPU; without one it says so and ends with 2
+ *   gla --plan   only plans, and prints the tensors of the call; needs no GPU */
 #include <assay_kernels.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -18,9 +18,7 @@
 #include "chunk_state.cuh"
 #include "gate_gradient.cuh"
 
-// Shared memory: tiles of q, k and g, which the gradients replace in the end; do, v, S and D while they are
-// contracted, M afterwards in their place. Where all that exceeds 99 KiB q, k and g wait for the place too.
-// `Query`: the format of q.
+// A block's shared memory. `Query`: the format of q.
 template <class Format, class Gate, class Query>
 struct KeyShared {
   using Plain = typename StateOf<Format>::Type;
@@ -29,25 +27,26 @@ struct KeyShared {
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, 64>;
   using StateTile = Tile<Plain, 64>;
-  static constexpr int inputs_bytes = QueryTile::bytes + KeyTile::bytes + GateTile::bytes;
-  static constexpr int stage_bytes = 2 * ValueTile::bytes + 2 * StateTile::bytes;
-  static constexpr int products_bytes = StateTile::bytes + 64 * 4;
-  static constexpr bool early = inputs_bytes + stage_bytes <= 101376;
-  static constexpr int inputs_offset = early ? stage_bytes : (products_bytes + 15) / 16 * 16;
-  static constexpr int bytes =
-      early ? inputs_bytes + stage_bytes
-            : (inputs_offset + inputs_bytes > stage_bytes ? inputs_offset + inputs_bytes : stage_bytes);
+  static constexpr assay::channel::KeysLayout layout{
+      sizes_of_format<Format>, int(sizeof(typename Gate::Bits)), int(sizeof(typename Query::Bits))};
+  static constexpr bool early = layout.early;
   char* base;
 
   __device__ char* cotangents() const { return base; }
-  __device__ char* values() const { return base + ValueTile::bytes; }
-  __device__ char* states() const { return base + 2 * ValueTile::bytes; }
-  __device__ char* adjoints() const { return base + 2 * ValueTile::bytes + StateTile::bytes; }
+  __device__ char* values() const { return at<layout.values_offset>(); }
+  __device__ char* states() const { return at<layout.states_offset>(); }
+  __device__ char* adjoints() const { return at<layout.adjoints_offset>(); }
   __device__ char* products() const { return base; }
-  __device__ float* diagonal() const { return reinterpret_cast<float*>(base + StateTile::bytes); }
-  __device__ char* queries() const { return base + inputs_offset; }
-  __device__ char* keys() const { return queries() + QueryTile::bytes; }
-  __device__ char* gates() const { return keys() + KeyTile::bytes; }
+  __device__ float* diagonal() const { return reinterpret_cast<float*>(at<layout.diagonal_offset>()); }
+  __device__ char* queries() const { return at<layout.queries_offset>(); }
+  __device__ char* keys() const { return at<layout.keys_offset>(); }
+  __device__ char* gates() const { return at<layout.gates_offset>(); }
+
+ private:
+  template <int offset>
+  __device__ char* at() const {
+    return base + offset;
+  }
 };
 
 // A block's part of the tensors of q, k and g, and of their gradients.
@@ -367,6 +366,51 @@ struct KeyGradients {
   }
 };
 
+// Where a block's tensors begin, and how they come into its shared memory. Of q, k and g: the block's first
+// token and channel; of do and v: its first token; of S and D: the chunk's, the block's first key channel.
+template <class Format, class Gate, class Query, class Gradients>
+struct KeyInputs {
+  using Shared = KeyShared<Format, Gate, Query>;
+  using StateBits = typename Shared::Plain::Bits;
+  const typename Query::Bits* q;
+  const typename Format::Bits* k;
+  const typename Gate::Bits* g;  // or null
+  const typename Format::Bits *d_o, *v;
+  const StateBits *S, *D;
+  KeyPlace place;
+  i64 value_stride;            // from token to token
+  int values, padded_values;   // channels
+  int padded_keys, live_keys;  // of the states' rows; from the block's first on
+
+  __device__ __forceinline__ void load_keys(const Shared& shared) const {
+    if constexpr (Gradients::of_keys)
+      load_tile<typename Shared::QueryTile, 128>(shared.queries(), q, place.stride, place.rows,
+                                                 place.channels, place.vector);
+    load_tile<typename Shared::KeyTile, 128>(shared.keys(), k, place.stride, place.rows, place.channels,
+                                             place.vector);
+    if (g != nullptr)
+      load_tile<typename Shared::GateTile, 128>(shared.gates(), g, place.stride, place.rows, place.channels,
+                                                place.vector);
+    else
+#pragma unroll 1
+      for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
+        reinterpret_cast<u32*>(shared.gates())[i] = 0;
+  }
+  // 64 value channels from `begin` on.
+  __device__ __forceinline__ void load_values(const Shared& shared, int begin) const {
+    load_tile<typename Shared::ValueTile, 128>(shared.cotangents(), d_o + begin, value_stride, place.rows,
+                                               values - begin, place.vector);
+    load_tile<typename Shared::ValueTile, 128>(shared.values(), v + begin, value_stride, place.rows,
+                                               values - begin, place.vector);
+    const i64 from = i64(begin) * padded_keys;
+    const int live = padded_values - begin;
+    load_tile<typename Shared::StateTile, 128>(shared.states(), S + from, padded_keys, live, live_keys, true);
+    if constexpr (Gradients::of_keys)
+      load_tile<typename Shared::StateTile, 128>(shared.adjoints(), D + from, padded_keys, live, live_keys,
+                                                 true);
+  }
+};
+
 // states, adjoints: S and D as plain matrices (PlainStates). u [H, K] and du [chunk][H][K], this chunk's part
 // of the bonus's gradient, where exclusive; else null. `Gradients` is what becomes of the gradients:
 // GradientTensors, or another of its form; where it takes none of keys, q and adjoints are not read.
@@ -374,10 +418,11 @@ template <class Format, class Gate, class Pass, class Query = Format, class Grad
 __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const typename Format::Bits* k,
                                            const typename Format::Bits* v, const typename Gate::Bits* g,
                                            const typename Format::Bits* u, const typename Format::Bits* d_o,
-                                           const char* states, const char* adjoints, const Gradients& to,
-                                           float* du, const i64* chunks, float scale, Shape shape) {
+                                           const typename StateOf<Format>::Type::Bits* states,
+                                           const typename StateOf<Format>::Type::Bits* adjoints,
+                                           const Gradients& to, float* du, const i64* chunks, float scale,
+                                           Shape shape) {
   using Shared = KeyShared<Format, Gate, Query>;
-  using Plain = typename Shared::Plain;
   extern __shared__ __align__(16) char base[];
   const Shared shared{base};
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
@@ -387,46 +432,31 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
   const i64 first = chunks[2 * i64(chunk)];
   const int rows = int(chunks[2 * i64(chunk) + 1]);
   const i64 token = first * shape.heads + head;
-  const i64 key_stride = i64(shape.heads) * K, value_stride = i64(shape.heads) * V;
   const i64 keys_at = token * K + key_begin, values_at = token * V;
   const int padded_keys = shape.key_groups() * 16, padded_values = shape.value_groups() * 16;
   const i64 state_at = (i64(chunk) * shape.heads + head) * padded_values * padded_keys + key_begin;
 
-  const KeyPlace place{keys_at, key_stride, rows, K - key_begin, shape.vector};
-
-  const auto load_inputs = [&] {
-    if constexpr (Gradients::of_keys)
-      load_tile<typename Shared::QueryTile, 128>(shared.queries(), q + keys_at, key_stride, rows,
-                                                 K - key_begin, shape.vector);
-    load_tile<typename Shared::KeyTile, 128>(shared.keys(), k + keys_at, key_stride, rows, K - key_begin,
-                                             shape.vector);
-    if (g != nullptr)
-      load_tile<typename Shared::GateTile, 128>(shared.gates(), g + keys_at, key_stride, rows, K - key_begin,
-                                                shape.vector);
-    else
-#pragma unroll 1
-      for (int i = int(threadIdx.x); i < Shared::GateTile::bytes / 4; i += 128)
-        reinterpret_cast<u32*>(shared.gates())[i] = 0;
-  };
-  const auto load_values = [&](int begin) {
-    load_tile<typename Shared::ValueTile, 128>(shared.cotangents(), d_o + values_at + begin, value_stride,
-                                               rows, V - begin, shape.vector);
-    load_tile<typename Shared::ValueTile, 128>(shared.values(), v + values_at + begin, value_stride, rows,
-                                               V - begin, shape.vector);
-    const i64 from = state_at + i64(begin) * padded_keys;
-    const int count = padded_keys - key_begin, live = padded_values - begin;
-    const auto* S = reinterpret_cast<const typename Plain::Bits*>(states) + from;
-    const auto* D = reinterpret_cast<const typename Plain::Bits*>(adjoints) + from;
-    load_tile<typename Shared::StateTile, 128>(shared.states(), S, padded_keys, live, count, true);
-    if constexpr (Gradients::of_keys)
-      load_tile<typename Shared::StateTile, 128>(shared.adjoints(), D, padded_keys, live, count, true);
-  };
+  const KeyPlace place{keys_at, i64(shape.heads) * K, rows, K - key_begin, shape.vector};
+  using Inputs = KeyInputs<Format, Gate, Query, Gradients>;
+  const Inputs in{q + keys_at,
+                  k + keys_at,
+                  g == nullptr ? nullptr : g + keys_at,
+                  d_o + values_at,
+                  v + values_at,
+                  states + state_at,
+                  adjoints + state_at,
+                  place,
+                  i64(shape.heads) * V,
+                  V,
+                  padded_values,
+                  padded_keys,
+                  padded_keys - key_begin};
 
   using Channels = KeyGradients<Format, Gate, Pass, Query, Gradients>;
   typename Channels::Contractions contractions;
   contractions.clear();
-  load_values(0);
-  if (Shared::early) load_inputs();
+  in.load_values(shared, 0);
+  if (Shared::early) in.load_keys(shared);
   commit_copies();
   for (int begin = 0; begin < V; begin += 64) {
     wait_copies<0>();
@@ -436,12 +466,12 @@ __device__ __forceinline__ void chunk_keys(const typename Query::Bits* q, const 
     for (int group = 0; group < groups; ++group) contractions.add(shared, 16 * group, warp, lane);
     __syncthreads();  // everyone is done with these value channels
     if (begin + 64 < V) {
-      load_values(begin + 64);
+      in.load_values(shared, begin + 64);
       commit_copies();
     }
   }
   if (!Shared::early) {
-    load_inputs();
+    in.load_keys(shared);
     commit_copies();
   }
   contractions.store_products(shared, scale, warp, lane);

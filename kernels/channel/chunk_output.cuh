@@ -5,26 +5,22 @@
 #pragma once
 #include "chunk_scores.cuh"
 
-// Shared memory: the warps' queries for all key channels, totals, keys, then one or two stages, each 64 x 64
-// of the state and 64 x 64 of v. Stages start loading before the scores only for bf16; for wider formats they
-// take the keys' place, so that 256 key channels fit into 99 KiB, what a block may have since sm_86.
 template <class Format>
 struct OutputShared {
   using Operand = typename OperandOf<Format>::Type;
   using ValueTile = Tile<Format, 64>;
-  static constexpr bool early = sizeof(Operand) == 16;
+  static constexpr bool early = assay::channel::OutputLayout::is_early(sizes_of_format<Format>);
   static constexpr int state_bytes = 16 * Operand::block_bytes;  // [value group of 4][key group of 4]
-  static constexpr int stage_bytes = state_bytes + ValueTile::bytes;
+  static constexpr int stage_bytes = assay::channel::OutputLayout::stage_bytes(sizes_of_format<Format>);
+  static_assert(stage_bytes == state_bytes + ValueTile::bytes);
   int stage_offset, stages;
   Exchange<Operand> exchange;
 
-  __device__ OutputShared(char* shared, int key_groups, int steps, int warp) {
-    const int keys = 4 * key_groups * Exchange<Operand>::query_bytes + Exchange<Operand>::total_bytes;
-    exchange.queries = shared + warp * key_groups * Exchange<Operand>::query_bytes;
-    exchange.totals = reinterpret_cast<float*>(shared + keys - Exchange<Operand>::total_bytes);
-    exchange.keys = shared + keys;
-    stage_offset = keys + (early ? Exchange<Operand>::key_bytes : 0);
-    stages = early && steps > 1 && stage_offset + 2 * stage_bytes <= 101376 ? 2 : 1;
+  __device__ OutputShared(char* shared, const assay::channel::ExchangeLayout& layout, int steps, int warp)
+      : exchange(shared, layout, warp) {
+    constexpr assay::device::FormatSizes sizes = sizes_of_format<Format>;
+    const assay::channel::OutputLayout stages_layout(sizes, layout, steps);
+    stage_offset = stages_layout.stage_offset, stages = stages_layout.stages;
   }
 };
 
@@ -199,7 +195,8 @@ __device__ __forceinline__ void chunk_output(const typename Query::Bits* q, cons
                       live_rows,
                       warp,
                       lane};
-  const OutputShared<Format> shared(base, shape.key_groups(), output.steps(), warp);
+  const assay::channel::ExchangeLayout layout(Operand::block_bytes, shape.key_groups());
+  const OutputShared<Format> shared(base, layout, output.steps(), warp);
   if (OutputShared<Format>::early) output.load_ahead(shared, base);
 
   const i64 at = warp_token * shape.key_channels,

@@ -5,8 +5,8 @@
 // No decay is ever a difference. A pair (j, i) of one 16-row tile is split where the bits of j and i first
 // differ: with s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of 2
 // s rows, and
-//   e^{G_i - G_j} = e^{F_s[i]} e^{B_s[j]},  F_s[i] = sum of g over i's block of s rows up to i, B_s[j] = over
-//   j's after j.
+//   e^{G_i - G_j} = e^{F_s[i]} e^{B_s[j]},  F_s[i] = sum of g over i's block of s rows up to i,
+//                                           B_s[j] = over j's after j.
 // Every row is on one side only at each s, so one exponential per element and s serves, and one set of
 // registers is both operands of the product; what the product says of pairs of other s is dropped by
 // selection. Backward (pass.cuh) F_s leaves i's own gate out and B_s takes j's own in. Pairs of different
@@ -125,11 +125,15 @@ struct DiagonalTile {
 // tiles 0 to 2 as operands, e^{total} of those tiles, and the warp's q e^{F_16} for all key channels.
 template <class Operand>
 struct Exchange {
-  static constexpr int total_bytes = 3 * 64 * 4, key_bytes = 12 * Operand::block_bytes, query_bytes = 1024;
+  static constexpr int query_bytes = assay::channel::ExchangeLayout::query_bytes;
   char* keys;     // [tile][key group of 4]
   float* totals;  // [tile][64]
   char* queries;  // [key group], 1024 bytes each: first fp32 q e^{F_16}, in the end the operand q e^{G}
 
+  __device__ Exchange(char* shared, const assay::channel::ExchangeLayout& layout, int warp)
+      : keys(shared + layout.keys_offset),
+        totals(reinterpret_cast<float*>(shared + layout.totals_offset)),
+        queries(shared + warp * layout.warp_bytes) {}
   __device__ char* key_block(int tile, int group) const {
     return keys + (tile * 4 + group) * Operand::block_bytes;
   }

@@ -6,7 +6,9 @@
 #pragma once
 #include "../device/decay.cuh"
 #include "../device/shape.cuh"
+#include "../device/states.cuh"
 #include "../device/tile.cuh"
+#include "chunk_layout.h"
 #include "pass.cuh"
 
 template <class Format, class Gate, int columns, class Key>
@@ -16,10 +18,11 @@ struct StateStage {
   using KeyTile = Tile<Key, 64>;
   using GateTile = Tile<Gate, 64>;
   using ValueTile = Tile<Format, columns>;
-  static constexpr int gate_offset = KeyTile::bytes, value_offset = gate_offset + GateTile::bytes;
-  static constexpr int bytes = value_offset + ValueTile::bytes;
-  static constexpr int count =
-      3 * bytes <= 75776 ? 3 : 2;  // 74 KiB: three blocks on a multiprocessor of sm_90
+  static constexpr assay::channel::StateStageLayout layout{int(sizeof(typename Key::Bits)),
+                                                           int(sizeof(typename Gate::Bits)),
+                                                           int(sizeof(typename Format::Bits)), columns};
+  static constexpr int gate_offset = layout.gate_offset, value_offset = layout.value_offset,
+                       bytes = layout.bytes, count = layout.count;
 };
 
 // One warp's 16 key channels of a chunk: lane holds channels 2 (lane/4) + {0, 1} of the 16 tokens from 16
@@ -155,61 +158,8 @@ struct ChannelState {
   }
 };
 
-// Where the states at the chunks' starts go: as operands of 16 value rows x 16 key channels,
-// [chunk][H][ceil(V/16)][ceil(K/16)]; as plain matrices of values x keys, rounded to the operand's format,
-// both sizes padded to multiples of 16, [chunk][H]. Each stores 16 value channels x the lane's four key
-// channels: x[i] belongs to value 16 group + row + 8 i; chunk: number of chunk and head.
-template <class Format>
-struct OperandStates {
-  using Operand = typename OperandOf<Format>::Type;
-  char* to;
-
-  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
-                                        int lane, const float (&x)[2][4]) const {
-    const i64 block = (chunk * shape.value_groups() + value_group) * shape.key_groups() + key_group;
-    Operand::store_values(to + block * Operand::block_bytes, lane, x);
-  }
-};
-template <class Format>
-struct PlainStates {
-  using Plain = typename StateOf<Format>::Type;
-  char* to;
-
-  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
-                                        int lane, const float (&x)[2][4]) const {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const i64 value = (chunk * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * i;
-      store_quad<Plain>(reinterpret_cast<typename Plain::Bits*>(to) + value * shape.key_groups() * 16 +
-                            key_group * 16 + 4 * (lane & 3),
-                        x[i]);
-    }
-  }
-};
-template <class Format>
-struct BothStates {
-  OperandStates<Format> operands;
-  PlainStates<Format> plain;
-
-  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
-                                        int lane, const float (&x)[2][4]) const {
-    operands.store(chunk, value_group, key_group, shape, lane, x);
-    plain.store(chunk, value_group, key_group, shape, lane, x);
-  }
-};
-template <class Format>
-struct GivenStates {  // either may be null
-  BothStates<Format> both;
-
-  __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
-                                        int lane, const float (&x)[2][4]) const {
-    if (both.operands.to != nullptr) both.operands.store(chunk, value_group, key_group, shape, lane, x);
-    if (both.plain.to != nullptr) both.plain.store(chunk, value_group, key_group, shape, lane, x);
-  }
-};
-
-template <class Format, class Gate, int columns, class Pass, class Key = Format,
-          class States>  // Key: format of k
+// `States`: one of ../device/states.cuh, of this scan's keys. `Key`: format of k.
+template <class Format, class Gate, int columns, class Pass, class Key = Format, class States>
 __device__ __forceinline__ void chunk_state(const typename Key::Bits* k, const typename Format::Bits* v,
                                             const typename Gate::Bits* g, const float* initial_state,
                                             float* final_state, States states, const i64* sequences,

@@ -21,12 +21,7 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
   float S[per_lane];
-#pragma unroll
-  for (int i = 0; i < per_lane; ++i) {
-    const int value = Lanes::of(lane, i);
-    const bool live = initial_state != nullptr && key < K && value < V;
-    S[i] = live ? initial_state[state_base + value] : 0.0f;
-  }
+  load_row<Lanes>(S, initial_state, state_base, key < K, V, lane);
   // k v of tokens that are not there is -0, which leaves also an S of -0 as it is.
   const typename Format::Bits nothing = Format::encode(-0.0f);
   const float bonus = exclusive && key < K ? Format::decode(u[i64(place.head) * K + key]) : 0.0f;
@@ -76,9 +71,5 @@ __device__ __forceinline__ void queries(const typename Format::Bits* k, const ty
           QueryGradient::encode(result * scale);
     __syncthreads();
   }
-#pragma unroll
-  for (int i = 0; i < per_lane; ++i) {
-    const int value = Lanes::of(lane, i);
-    if (final_state != nullptr && key < K && value < V) final_state[state_base + value] = S[i];
-  }
+  store_row<Lanes>(final_state, state_base, key < K, V, lane, S);
 }

@@ -1,8 +1,8 @@
 // Gradients token by token, second scan: G = dL/dS from the last token on, and with it dv_t = G_t^T k_t. A
 // block's rows are value channels, its columns key channels.
 //   inclusive: G_t = diag(e^{g_{t+1}}) G_{t+1} + scale q_t do_t^T
-//   exclusive: G_{t-1} = diag(e^{g_t}) G_t + scale q_t do_t^T, of later tokens only; dv_t = (G_t + scale
-//   diag(u) q_t do_t^T)^T k_t
+//   exclusive: G_{t-1} = diag(e^{g_t}) G_t + scale q_t do_t^T, of later tokens only;
+//              dv_t = (G_t + scale diag(u) q_t do_t^T)^T k_t
 #pragma once
 #include "../device/recurrent_lanes.cuh"
 

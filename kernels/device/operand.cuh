@@ -6,6 +6,7 @@
 //   m16n8k8 (tf32) x 2: places 0, 2 are k = t, t+4 of the first product; places 1, 3 those of the second
 #pragma once
 #include "format.cuh"
+#include "tile_layout.h"
 
 // Accumulator of m16n8: element r is row lane/4 + 8 (r/2), column 2 (lane%4) + r%2.
 struct Accumulator {
@@ -144,3 +145,17 @@ template <>
 struct OperandOf<Fp32> {
   using Type = OperandTf32x3;
 };
+
+// The layouts' sizes of a format, from what the device has; the same that the host takes.
+template <class Format>
+constexpr assay::device::FormatSizes sizes_of_format = {int(sizeof(typename Format::Bits)),
+                                                        int(sizeof(typename StateOf<Format>::Type::Bits)),
+                                                        OperandOf<Format>::Type::block_bytes};
+template <class Format>
+constexpr bool has_sizes(assay::device::FormatSizes host) {
+  constexpr assay::device::FormatSizes own = sizes_of_format<Format>;
+  return own.element == host.element && own.kept == host.kept && own.operand_block == host.operand_block;
+}
+static_assert(has_sizes<Bf16>(assay::device::bf16_sizes));
+static_assert(has_sizes<Fp16>(assay::device::fp16_sizes));
+static_assert(has_sizes<Fp32>(assay::device::fp32_sizes));

@@ -7,6 +7,7 @@
 #pragma once
 #include "decay.cuh"
 #include "gate.cuh"
+#include "scan_layout.h"
 
 __device__ __forceinline__ float component(const float4& x, int i) {
   return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w;
@@ -26,8 +27,8 @@ struct RecurrentInputs {
 // `steps` tokens: as they lie in memory, in registers, then decoded in shared memory.
 template <class Format, class Gate, int channels, class Query>
 struct RecurrentBatch {
-  static constexpr int steps = channels > 64 ? 8 : 16;
-  static constexpr int elements = steps * channels / 128, values = steps * 32 / 128;
+  static constexpr int steps = channels > 64 ? 8 : 16, columns = assay::device::scan_columns;
+  static constexpr int elements = steps * channels / 128, values = steps * columns / 128;
   static constexpr bool by_channel = Gate::width == GateWidth::channel,
                         by_token = Gate::width == GateWidth::token;
   using Inputs = RecurrentInputs<Format, Gate, Query>;
@@ -36,7 +37,7 @@ struct RecurrentBatch {
     float4 queries[steps][channels / 4], keys[steps][channels / 4];
     float4 decays[by_channel ? steps : 1][channels / 4];
     float token_decays[by_token ? steps : 1];
-    float values[steps][32];
+    float values[steps][columns];
   };
 
   typename Query::Bits q[elements];
@@ -62,7 +63,7 @@ struct RecurrentBatch {
 #pragma unroll
     for (int i = 0; i < values; ++i) {
       const unsigned at = threadIdx.x + 128 * i;
-      const int step = int(at / 32), value = int(at % 32);
+      const int step = int(at / columns), value = int(at % columns);
       const bool live = step < left && value < in.live_values;
       v[i] = live ? in.v[(begin + step) * in.heads * in.V + value] : typename Format::Bits(0);
     }
@@ -140,9 +141,9 @@ __device__ __forceinline__ void recurrent(const typename Query::Bits* q, const t
   __shared__ typename Batch::Shared batch;
 
   const int lane = int(threadIdx.x) & 31, part = lane & 3, column = int(threadIdx.x) >> 2;
-  const int value_blocks = (V + 31) / 32;
+  const int value_blocks = (V + Batch::columns - 1) / Batch::columns;
   int block = int(blockIdx.x);
-  const int value_begin = block % value_blocks * 32, value = value_begin + column;
+  const int value_begin = block % value_blocks * Batch::columns, value = value_begin + column;
   block /= value_blocks;
   const int head = block % heads, sequence = block / heads;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1];

@@ -5,16 +5,18 @@
 #pragma once
 #include "decay.cuh"
 #include "format.cuh"
+#include "scan_layout.h"
 
-constexpr int segment = 8;                              // tokens
+constexpr int segment = assay::device::segment_tokens;
 constexpr int chunk_bits = 6, chunk = 1 << chunk_bits;  // tokens between states that are kept
+static_assert(chunk == assay::device::kept_tokens);
 constexpr int segments = chunk / segment;
 
 // How `capacity` columns lie over lanes.
 template <int capacity>
 struct Columns {
-  static constexpr int per_lane = capacity < 64 ? capacity / 8 : 8, lanes = capacity / per_lane,
-                       rows = 128 / lanes;
+  static constexpr assay::device::ColumnsLayout layout{capacity};
+  static constexpr int per_lane = layout.per_lane, lanes = layout.lanes, rows = layout.rows;
   static __device__ int of(int lane, int i) {
     return per_lane == 2 ? 2 * lane + i : 4 * (lane + lanes * (i >> 2)) + (i & 3);
   }
@@ -32,6 +34,28 @@ struct Columns {
     }
   }
 };
+
+// The lane's columns of one row of a state in a tensor, which begins at `row`; zeros where there is no tensor
+// (null), row (not live) or column.
+template <class Lanes>
+__device__ __forceinline__ void load_row(float (&x)[Lanes::per_lane], const float* tensor, i64 row, bool live,
+                                         int columns, int lane) {
+#pragma unroll
+  for (int i = 0; i < Lanes::per_lane; ++i) {
+    const int column = Lanes::of(lane, i);
+    x[i] = tensor != nullptr && live && column < columns ? tensor[row + column] : 0.0f;
+  }
+}
+// Nothing is stored where there is no tensor, row or column.
+template <class Lanes>
+__device__ __forceinline__ void store_row(float* tensor, i64 row, bool live, int columns, int lane,
+                                          const float (&x)[Lanes::per_lane]) {
+#pragma unroll
+  for (int i = 0; i < Lanes::per_lane; ++i) {
+    const int column = Lanes::of(lane, i);
+    if (tensor != nullptr && live && column < columns) tensor[row + column] = x[i];
+  }
+}
 
 // Sums of x[step] over the lanes of a row: the lane gets that of step lane / (lanes / 8). All steps are added
 // in the same order, so that a token's sum does not depend on its place in the segment.

@@ -3,30 +3,19 @@
 #include <fmt/format.h>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/device/scan_layout.h"
 #include "kernels/launch_tables.h"
 
 namespace assay::gated {
-namespace {
-
-constexpr int64_t columns = 32;  ///< value channels per block
-
-/// Key channels the serving function holds: the smallest that is enough.
-int64_t key_capacity(const Sizes& s) {
-  for (const int64_t capacity : {16, 64, 128})
-    if (s.K <= capacity) return capacity;
-  return 256;
-}
-
-}  // namespace
 
 void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, const Operator& op,
                    const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   plan.modules.push_back(kernel.module);
   Launch launch{.module = kernel.module.name,
-                .function = fmt::format("{}{}", kernel.function, key_capacity(s))};
-  launch.grid = grid_of(s.N * s.H * ((s.V + columns - 1) / columns), kernel.name);
-  launch.block = {128, 1, 1};
+                .function = fmt::format("{}{}", kernel.function, device::capacity_for(s.K))};
+  launch.grid = grid_of(s.N * s.H * device::blocks_of(s.V, device::scan_columns), kernel.name);
+  launch.block = {device::scan_threads, 1, 1};
   launch.arguments = {PointerArgument{kernel.query, 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
@@ -55,7 +44,7 @@ Arithmetic recurrent_arithmetic(const Case& c) {
   a.decay_per_nat = 16 * u;
   a.write = u;
   a.step = u;
-  const double roundings = static_cast<double>(key_capacity(s)) / 16 + 4 + 2;
+  const double roundings = static_cast<double>(device::capacity_for(s.K)) / 16 + 4 + 2;
   a.readout = roundings * u / (1 - roundings * u);
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);

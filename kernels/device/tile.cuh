@@ -1,18 +1,19 @@
-// A tile of 64 tokens in shared memory: `columns` elements per row, rows padded by 16 bytes and every 16 rows
-// by 32 bytes more, so that both the strided reads of the state scan and ldmatrix hit every bank once.
+// A tile of 64 tokens in shared memory (tile_layout.h): loaded and stored by a block, 16 bytes per thread and
+// step where rows are aligned, read as operands by its warps. load_tile only starts the copies: callers wait
+// for them and meet at a barrier.
 #pragma once
 #include "operand.cuh"
+#include "tile_layout.h"
 
 template <class Format, int columns_>
 struct Tile {
   using Element = Format;
   using Bits = typename Format::Bits;
   static constexpr int columns = columns_;
-  static constexpr int row_bytes = columns * int(sizeof(Bits)) + 16;
-  static constexpr int bytes = 64 * row_bytes + 4 * 32;
+  static constexpr int bytes = assay::device::tile_bytes(int(sizeof(Bits)), columns);
 
   static __device__ int offset(int row, int column) {
-    return row * row_bytes + (row >> 4) * 32 + column * int(sizeof(Bits));
+    return assay::device::tile_offset(int(sizeof(Bits)), columns, row, column);
   }
 };
 

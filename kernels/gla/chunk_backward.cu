@@ -1,43 +1,24 @@
-// gla.chunk, backward, in chunks of 64 tokens on tensor cores, four launches: gla_chunk_states_V (S at chunk
-// starts, V value channels per block), gla_chunk_adjoints_V (D = dL/dS at chunk ends and dinitial_state, last
+// gla.chunk, backward, in chunks of 64 tokens on tensor cores, four launches: gla_chunk_states_C (S at chunk
+// starts, C value channels per block), gla_chunk_adjoints_C (D = dL/dS at chunk ends and dinitial_state, last
 // chunk first), gla_chunk_values (dv), gla_chunk_keys (dq, dk, dg). Built once per pair of formats:
 // -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, do, dq, dk, dv) -DGATE=Bf16|Fp16|Fp32 (g, dg).
 //   q, k, g, dq, dk, dg [token, H, K]; v, do, dv [token, H, V]; g null: no decay (and then dg is null)
 //   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, H, K, V] fp32
 //   workspaces: states, adjoints [chunk][H][V][K] of bf16 (fp16, fp32: fp32), V and K padded to multiples of
-//   16; adjoint_operands [chunk][H][ceil(V/16)][ceil(K/16)] blocks of 16 x 16 (bf16: 512 bytes, else 1024)
+//   16; adjoint_operands [chunk][H][ceil(V/16)][ceil(K/16)] blocks of 16 x 16, as `states` in chunk.cu
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
-// -DWIDTHS as in chunk.cu. Grids (x): scans N H ceil(K/64) ceil(V/columns), values chunks H, keys chunks H
-// ceil(K/64); 128 threads. `vector` != 0 promises that K and V are multiples of 8 and all pointers aligned.
+// Grids (x): scans N H ceil(K/64) ceil(V/C), values chunks H, keys chunks H ceil(K/64); 128 threads; C as
+// there. `vector` != 0 promises that K and V are multiples of 8 and all pointers aligned.
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_keys.cuh"
 #include "../channel/chunk_output.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;
+using Kept = StateOf<Element>::Type;
 
-#define SCAN_KERNELS(columns)                                                                               \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_states_##columns(                             \
-      const Element::Bits* k, const Element::Bits* v, const Decay::Bits* g, const float* initial_state,     \
-      char* states, const i64* sequences, int heads, int key_channels, int value_channels, int vector) {    \
-    chunk_state<Element, Decay, columns, Forward>(k, v, g, initial_state, nullptr,                          \
-                                                  PlainStates<Element>{states}, sequences, 1.0f,            \
-                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
-  }                                                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) gla_chunk_adjoints_##columns(                           \
-      const Element::Bits* q, const Element::Bits* d_o, const Decay::Bits* g, const float* dfinal_state,    \
-      float* dinitial_state, char* adjoint_operands, char* adjoints, const i64* sequences, float scale,     \
-      int heads, int key_channels, int value_channels, int vector) {                                        \
-    chunk_state<Element, Decay, columns, Backward>(                                                         \
-        q, d_o, g, dfinal_state, dinitial_state, BothStates<Element>{{adjoint_operands}, {adjoints}},       \
-        sequences, scale, Shape{heads, key_channels, value_channels, vector != 0});                         \
-  }
-
-#if WIDTHS & 1
-SCAN_KERNELS(32)
-#endif
-#if WIDTHS & 2
-SCAN_KERNELS(64)
-#endif
+#define SCAN_KERNELS(columns) CHUNK_SCAN_KERNELS(gla, Backward, columns)
+FOR_EACH_SCAN_WIDTH(SCAN_KERNELS)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gla_chunk_values(const Element::Bits* q, const Element::Bits* k, const Element::Bits* d_o,
@@ -49,9 +30,10 @@ extern "C" __global__ void __launch_bounds__(128, 3)
 
 extern "C" __global__ void __launch_bounds__(128, 2)
     gla_chunk_keys(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,
-                   const Decay::Bits* g, const Element::Bits* d_o, const char* states, const char* adjoints,
-                   Element::Bits* dq, Element::Bits* dk, Decay::Bits* dg, const i64* chunks, float scale,
-                   int heads, int key_channels, int value_channels, int vector) {
+                   const Decay::Bits* g, const Element::Bits* d_o, const Kept::Bits* states,
+                   const Kept::Bits* adjoints, Element::Bits* dq, Element::Bits* dk, Decay::Bits* dg,
+                   const i64* chunks, float scale, int heads, int key_channels, int value_channels,
+                   int vector) {
   chunk_keys<Element, Decay, Forward>(q, k, v, g, nullptr, d_o, states, adjoints,
                                       GradientTensors<Element, Decay>{dq, dk, dg}, nullptr, chunks, scale,
                                       Shape{heads, key_channels, value_channels, vector != 0});

@@ -1,8 +1,8 @@
 // The launches of gla.chunk's gradients and the arithmetic they declare.
 #include <fmt/format.h>
 
+#include "kernels/channel/case_layout.h"
 #include "kernels/device/product_arithmetic.h"
-#include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
 #include "kernels/module_text.h"
 
@@ -11,18 +11,18 @@ namespace assay::gla {
 void add_chunk_backward(Plan& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
                         const TensorMap& inputs, const gated::Sequences& sequences) {
   const Sizes s = sizes_of(c);
-  const ChunkLayout layout(c);
+  const channel::CaseLayout layout(c, s);
   plan.modules.push_back(embedded_module(fmt::format("{}/chunk_backward.{}.{}", kernel.folder,
                                                      format(c.dtype).name, format(c.gate_dtype).name)));
-  const int64_t blocks = sequences.chunks * s.H, wide = state_columns(c, s);
+  const int64_t blocks = sequences.chunks * s.H, wide = channel::scan_columns(c, layout);
   const auto workspace = [&](const char* name, int64_t bytes) {
     if (bytes == 0) return PointerArgument{};
     plan.workspaces.push_back({name, bytes});
     return PointerArgument{name, 0};
   };
-  const PointerArgument states = workspace("states_plain", blocks * layout.plain_bytes(s)),
-                        adjoints = workspace("adjoints_plain", blocks * layout.plain_bytes(s)),
-                        adjoint_operands = workspace("adjoint_operands", blocks * layout.operand_bytes(s));
+  const PointerArgument states = workspace("states_plain", blocks * layout.plain_bytes()),
+                        adjoints = workspace("adjoints_plain", blocks * layout.plain_bytes()),
+                        adjoint_operands = workspace("adjoint_operands", blocks * layout.operand_bytes());
   const auto input = [&](const std::string& name) { return gated::input_or_null(inputs, name); };
   const auto gradient = [&](const std::string& name) { return gated::output_or_null(plan, "d" + name); };
   std::vector<Argument> bonus, bonus_sums;
@@ -47,15 +47,15 @@ void add_chunk_backward(Plan& plan, const ChannelChunk& kernel, const Case& c, c
   const PointerArgument of_sequences{"sequences", 0}, of_chunks{"chunks", 0},
       q = input(kernel.query), k = input("k"), v = input("v"), g = input(kernel.gate), d_o = input("do");
   if (blocks > 0)
-    launch(fmt::format("states_{}", wide), layout.scan_blocks(s, wide), layout.state_bytes(wide),
+    launch(fmt::format("states_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
            {{k, v, g, input("initial_state"), states, of_sequences}});
-  launch(fmt::format("adjoints_{}", wide), layout.scan_blocks(s, wide), layout.state_bytes(wide),
+  launch(fmt::format("adjoints_{}", wide), layout.scan_blocks(wide), layout.state_shared(wide),
          {{q, d_o, g, input("dfinal_state"), gradient("initial_state"), adjoint_operands, adjoints,
            of_sequences, scale}});
   if (blocks == 0) return;
-  launch("values", blocks, layout.output_bytes(s),
+  launch("values", blocks, layout.output_shared(),
          {{q, k, d_o, g}, bonus, {adjoint_operands, gradient("v"), of_chunks, scale}});
-  launch("keys", blocks * ceil_div(s.K, 64), layout.keys_bytes(),
+  launch("keys", blocks * layout.key_blocks(), layout.keys_shared(),
          {{q, k, v, g},
           bonus,
           {d_o, states, adjoints, gradient(kernel.query), gradient("k"), gradient(kernel.gate)},
@@ -70,9 +70,9 @@ void add_chunk_backward(Plan& plan, const ChannelChunk& kernel, const Case& c, c
 ///        contracted over V, scaled, rounded to the operand format; x_j = k e^B pays in `write`; contraction
 ///        over at most 32 tokens, less than the 64 of `write`; e^F (ex2, fused); 8 additions at most
 ///   dk   the same with q for k and D for S
-///   dv   the forward output kernel in reversed time: as its readout; scores are scaled before they are
-///   rounded dg   x z: as dq or dk with a second ex2 (of x, unrounded) and no factor after z; S (.) D: both
-///   copies
+///   dv   the forward output kernel in reversed time: as its readout; scores are scaled before they
+///        are rounded
+///   dg   x z: as dq or dk with a second ex2 (of x, unrounded) and no factor after z; S (.) D: both copies
 ///        rounded, V/4 fused additions in a lane, 2 over lanes, e^L; then at most 24 additions
 /// The bonus: M_ii = scale do_i . v_i is contracted over V and scaled, twice multiplied and added in dq and
 /// dk: within their readout. In dv as in the forward pass (chunk_arithmetic). du: M_ii q, 16 fused additions
@@ -86,7 +86,7 @@ AdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
   const double scaled = split ? 0 : operand_error(c.dtype, 1), product = operand_error(c.dtype, 1);
   AdjointArithmetic a;
   for (Arithmetic* side : {&a.state, &a.adjoint}) {
-    side->chunk = chunk_tokens;
+    side->chunk = channel::chunk_tokens;
     side->boundary = 1.01 * u;
     side->decay_per_nat = 9.3 * u;
     side->crossing = 3.4 * u;

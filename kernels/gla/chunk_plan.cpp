@@ -1,8 +1,8 @@
 // The plan of gla.chunk and the arithmetic it declares.
 #include <fmt/format.h>
 
+#include "kernels/channel/case_layout.h"
 #include "kernels/device/product_arithmetic.h"
-#include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
 #include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
@@ -20,21 +20,21 @@ KernelLimits channel_limits() {
 void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
                        const TensorMap& inputs, const gated::Sequences& sequences) {
   const Sizes s = sizes_of(c);
-  const ChunkLayout layout(c);
+  const channel::CaseLayout layout(c, s);
   plan.modules.push_back(embedded_module(
       fmt::format("{}/chunk.{}.{}", kernel.folder, format(c.dtype).name, format(c.gate_dtype).name)));
   const std::string& module = plan.modules.back().name;
-  const int64_t states = sequences.chunks * s.H * layout.operand_bytes(s);
+  const int64_t states = sequences.chunks * s.H * layout.operand_bytes();
   if (states > 0) plan.workspaces.push_back({"states", states});
   const PointerArgument states_pointer = states > 0 ? PointerArgument{"states", 0} : PointerArgument{};
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
   const int32_t vector = s.K % 8 == 0 && s.V % 8 == 0;
 
-  const int64_t wide = state_columns(c, s);
+  const int wide = channel::scan_columns(c, layout);
   Launch state{.module = module, .function = fmt::format("{}_chunk_state_{}", kernel.folder, wide)};
-  state.grid = gated::grid_of(layout.scan_blocks(s, wide), kernel.name);
+  state.grid = gated::grid_of(layout.scan_blocks(wide), kernel.name);
   state.block = {128, 1, 1};
-  state.shared_bytes = layout.state_bytes(wide);
+  state.shared_bytes = layout.state_shared(wide);
   state.arguments = {PointerArgument{"k", 0},
                      PointerArgument{"v", 0},
                      gated::input_or_null(inputs, kernel.gate),
@@ -52,7 +52,7 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
   Launch output{.module = module, .function = kernel.folder + "_chunk_output"};
   output.grid = gated::grid_of(sequences.chunks * s.H, kernel.name);
   output.block = {128, 1, 1};
-  output.shared_bytes = layout.output_bytes(s);
+  output.shared_bytes = layout.output_shared();
   output.arguments = {PointerArgument{kernel.query, 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
@@ -71,11 +71,12 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
 }
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
-///   inside a 16-row tile    q e^{F_s}, k e^{B_s}: 1 ex2 and 1 product each; score rounded to the operand
-///   format between tiles           q e^{F_16} times at most 2 tile totals, k e^{B_16}: 4 ex2, 4 products, 3
-///   of them rounded between chunks          k e^{L-G} (1 ex2, 1 product) into dS, then q e^{F_16} times at
-///   most 3 totals: 4 ex2, 4
-///                           products; the state's copy rounded to the operand format
+///   inside a 16-row tile  q e^{F_s}, k e^{B_s}: 1 ex2 and 1 product each; score rounded to the operand
+///                         format
+///   between tiles         q e^{F_16} times at most 2 tile totals, k e^{B_16}: 4 ex2, 4 products, 3 of them
+///                         rounded
+///   between chunks        k e^{L-G} (1 ex2, 1 product) into dS, then q e^{F_16} times at most 3 totals: 4
+///                         ex2, 4 products; the state's copy rounded to the operand format
 /// `write` takes what a term k v pays when it enters the state (or, inside a chunk, on k's side), `readout`
 /// the rest; the product of both covers the longest path, so that it covers every path. On the diagonal q_i
 /// k_i is a chain of at most K / 4 + 2 fused additions: fewer than the ex2 and operand errors it is spared.
@@ -92,7 +93,7 @@ Arithmetic chunk_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
   Arithmetic a;
-  a.chunk = gla::chunk_tokens;
+  a.chunk = channel::chunk_tokens;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 9.3 * u;
   a.crossing = 3.4 * u;
@@ -124,7 +125,7 @@ namespace {
 Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "gla.chunk");
-  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
+  const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
   Plan plan;
   plan.kernel = "gla.chunk";
   plan.outputs = gated::plan_outputs(c, op);
@@ -150,7 +151,7 @@ Kernel gla_chunk() {
       "accumulators; "
       "scaled q, scaled k, scores and the state's copy are rounded to the operand format; state fp32";
   kernel.limits = gla::channel_limits();
-  kernel.resume_granularity = gla::chunk_tokens;
+  kernel.resume_granularity = channel::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = gla::chunk_arithmetic;

@@ -4,36 +4,32 @@
 // the same bits.
 #pragma once
 #include "../channel/chunk_output.cuh"
+#include "fused_chunk_layout.h"
 
-// Shared memory: the warps' queries for all key channels, totals, keys, v, then k and g of 64 key channels.
-// The copies of the state as operands take the keys' place; k and g that of the queries, once these are used,
-// where all that exceeds 99 KiB: what a block may have since sm_86.
+// A block's shared memory.
 template <class Format, class Gate, int key_steps>
 struct FusedShared {
   using Element = Format;
   using Operand = typename OperandOf<Format>::Type;
   using KeyTile = Tile<Format, 64>;
   using GateTile = Tile<Gate, 64>;
-  using ValueTile = Tile<Format, 32>;
-  static constexpr int tiles_bytes = KeyTile::bytes + GateTile::bytes, most_bytes = 101376;
-  __host__ __device__ static constexpr int bytes_for(int key_groups) {
-    return 4 * key_groups * Exchange<Operand>::query_bytes + Exchange<Operand>::total_bytes +
-           Exchange<Operand>::key_bytes + ValueTile::bytes + tiles_bytes;
-  }
-  static constexpr bool always_early = bytes_for(4 * key_steps) <= most_bytes;
+  using ValueTile = Tile<Format, assay::gla::fused_columns>;
+  static constexpr int gate_bytes = int(sizeof(typename Gate::Bits));
+  static constexpr bool always_early =
+      assay::gla::FusedLayout(sizes_of_format<Format>, gate_bytes,
+                              assay::channel::ExchangeLayout(Operand::block_bytes, 4 * key_steps))
+          .early;
   Exchange<Operand> exchange;
   char *values, *keys, *gates;
   bool early;  // k and g have a place of their own
 
-  __device__ FusedShared(char* shared, int key_groups, int warp) {
-    const int queries = 4 * key_groups * Exchange<Operand>::query_bytes;
-    exchange.queries = shared + warp * key_groups * Exchange<Operand>::query_bytes;
-    exchange.totals = reinterpret_cast<float*>(shared + queries);
-    exchange.keys = shared + queries + Exchange<Operand>::total_bytes;
-    values = exchange.keys + Exchange<Operand>::key_bytes;
-    char* const end = values + ValueTile::bytes;
-    early = always_early || bytes_for(key_groups) <= most_bytes;
-    keys = early ? end : shared;
+  __device__ FusedShared(char* shared, const assay::channel::ExchangeLayout& exchange_layout, int warp)
+      : exchange(shared, exchange_layout, warp) {
+    constexpr assay::device::FormatSizes sizes = sizes_of_format<Format>;
+    const assay::gla::FusedLayout layout(sizes, gate_bytes, exchange_layout);
+    values = shared + layout.values_offset;
+    early = always_early || layout.early;
+    keys = early ? values + ValueTile::bytes : shared;
     gates = keys + KeyTile::bytes;
   }
 };
@@ -92,7 +88,8 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
   const FusedInputs<Format, Gate, key_steps> in{
       q + token * K, k + token * K,  v + token * V + value_begin, g == nullptr ? nullptr : g + token * K,
       shape,         V - value_begin};
-  const Shared shared(base, shape.key_groups(), warp);
+  const assay::channel::ExchangeLayout layout(Operand::block_bytes, shape.key_groups());
+  const Shared shared(base, layout, warp);
   const int live_groups = shape.value_groups() - (value_begin >> 4);
 
   ChannelState<value_groups> state[key_steps];

@@ -2,7 +2,8 @@
 // states at chunk starts in any order.
 #include <fmt/format.h>
 
-#include "kernels/gla/chunk_layout.h"
+#include "kernels/channel/case_layout.h"
+#include "kernels/gla/fused_chunk_layout.h"
 #include "kernels/gla/plans.h"
 #include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
@@ -11,30 +12,16 @@ namespace assay {
 namespace {
 
 constexpr const char* kernel_name = "gla.fused_chunk";
-constexpr int64_t columns = 32;  ///< value channels per block
-
-/// Key channels the serving function holds: the smallest that is enough.
-int64_t key_capacity(const Sizes& s) {
-  return s.K <= 64 ? 64 : s.K <= 128 ? 128 : 256;
-}
-
-/// As FusedShared in fused_chunk.cuh.
-uint32_t shared_bytes(const Case& c, const Sizes& s) {
-  const gla::ChunkLayout layout(c);
-  const int64_t always = 4 * gla::ceil_div(s.K, 16) * 1024 + 3 * 64 * 4 + 12 * layout.operand_block +
-                         gla::ChunkLayout::tile(layout.element, columns);
-  const int64_t tiles = gla::ChunkLayout::tile(layout.element, 64) + gla::ChunkLayout::tile(layout.gate, 64);
-  return static_cast<uint32_t>(always + tiles <= 101376 ? always + tiles : always);
-}
 
 void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs, int64_t sequences) {
   const Sizes s = sizes_of(c);
   plan.modules.push_back(gla_module("fused_chunk", c.dtype, c.gate_dtype));
   Launch launch{.module = plan.modules.back().name,
-                .function = fmt::format("gla_fused_chunk_{}", key_capacity(s))};
-  launch.grid = gated::grid_of(sequences * s.H * gla::ceil_div(s.V, columns), kernel_name);
+                .function = fmt::format("gla_fused_chunk_{}", gla::fused_capacity(s.K))};
+  launch.grid = gated::grid_of(sequences * s.H * channel::blocks_of(s.V, gla::fused_columns), kernel_name);
   launch.block = {128, 1, 1};
-  launch.shared_bytes = shared_bytes(c, s);
+  const channel::CaseLayout layout(c, s);
+  launch.shared_bytes = gla::FusedLayout(layout.element, layout.gate, layout.exchange).bytes;
   launch.arguments = {PointerArgument{"q", 0},
                       PointerArgument{"k", 0},
                       PointerArgument{"v", 0},
@@ -54,7 +41,7 @@ void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap&
 Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, kernel_name);
-  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
+  const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
   Plan plan;
   plan.kernel = kernel_name;
   plan.outputs = gated::plan_outputs(c, op);
@@ -78,7 +65,7 @@ Kernel gla_fused_chunk() {
       "gla.chunk";
   kernel.arithmetic_text = "as gla.chunk, with the same bits";
   kernel.limits = gla::channel_limits();
-  kernel.resume_granularity = gla::chunk_tokens;
+  kernel.resume_granularity = channel::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = gla::chunk_arithmetic;

@@ -41,7 +41,4 @@ using Decay = GATE;
                                           value_channels);                                                \
   }
 
-RECURRENT_KERNELS(16)
-RECURRENT_KERNELS(64)
-RECURRENT_KERNELS(128)
-RECURRENT_KERNELS(256)
+FOR_EACH_CAPACITY(RECURRENT_KERNELS)

@@ -2,17 +2,17 @@
 #include <fmt/format.h>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/device/recurrent_capacity.h"
 #include "kernels/gla/plans.h"
-#include "kernels/gla/recurrent_capacity.h"
 #include "kernels/launch_tables.h"
 
 namespace assay::gla {
 void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const Case& c, const Operator& op,
                             const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
-  const Capacity keys(s.K), values(s.V);
+  const device::Capacity keys(s.K), values(s.V);
   plan.modules.push_back(kernel.module);
-  const int64_t chunks = gated::sequences_of(c, s, recurrent_chunk).chunks;
+  const int64_t chunks = gated::sequences_of(c, s, device::kept_tokens).chunks;
   const auto workspace = [&](const char* name, int64_t bytes) {
     if (bytes == 0) return PointerArgument{};
     plan.workspaces.push_back({name, bytes});
@@ -31,7 +31,7 @@ void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const C
     bonus_sums = {workspace("bonus_sums", chunks * s.H * s.K * 4)};
   }
 
-  const auto launch = [&](const char* scan, const Capacity& capacity, int64_t rows,
+  const auto launch = [&](const char* scan, const device::Capacity& capacity, int64_t rows,
                           std::initializer_list<std::vector<Argument>> arguments) {
     Launch result{.module = kernel.module.name,
                   .function = fmt::format("{}{}_{}", kernel.function, scan, capacity.columns)};
@@ -69,7 +69,7 @@ void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const C
 AdjointArithmetic recurrent_adjoint_arithmetic(const Case& c, bool exclusive) {
   using gated::gamma, gated::u;
   const Sizes s = sizes_of(c);
-  const double over_values = Capacity(s.V).roundings(), over_keys = Capacity(s.K).roundings(),
+  const double over_values = device::Capacity(s.V).roundings(), over_keys = device::Capacity(s.K).roundings(),
                own = exclusive ? 1 : 0;
   AdjointArithmetic a;
   for (Arithmetic* side : {&a.state, &a.adjoint}) {

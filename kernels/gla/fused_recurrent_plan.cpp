@@ -19,7 +19,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Plan plan;
   plan.kernel = "gla.fused_recurrent";
   plan.outputs = gated::plan_outputs(c, op);
-  plan.constants = {gated::sequences_of(c, s, gla::recurrent_chunk).table};
+  plan.constants = {gated::sequences_of(c, s, device::kept_tokens).table};
   if (runs_forward(c))
     gated::add_recurrent(plan,
                          {.name = plan.kernel,

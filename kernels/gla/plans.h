@@ -1,12 +1,10 @@
 // The launches of the gla kernels, one direction each: added to a plan whose outputs and modules are its own.
 #pragma once
+#include "kernels/device/scan_layout.h"
 #include "kernels/kernel.h"
 #include "kernels/launch_tables.h"
 
 namespace assay::gla {
-
-/// Tokens between the states that gla.fused_recurrent's gradients keep; counted from each sequence's start.
-inline constexpr int64_t recurrent_chunk = 64;
 
 /// A kernel of the scans for gradients: where it stands and what its inputs are called.
 struct RecurrentBackward {

@@ -5,16 +5,16 @@
 // bf16, else fp32: what is below fp16's range counts beside large states.
 //   gsa_transpose         states [N, H, K, M] to [N, H, M, K], or back
 //   gsa_chunk_state_C     states S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T at chunk starts, and the final one;
-//   C of
-//                         their columns per block
+//                         C of their columns per block
 //   gsa_chunk_readout     x = scale S d: (c, d, x) = (k, q, y)
 //   gsa_softmax           p from y
 //   gsa_chunk_output      o = scale S^T w: (c, w, o) = (v, p, o), backward (k, dy, dq)
 //   s, g [token, H, M]; c, d, o [token, H, C']; y [token, H, M] fp32; states [N, H, M, C'] fp32
-//   operands, plain: workspaces as in ../channel/chunk_state.cuh; sequences, chunks, `vector`, WIDTHS as in
+//   operands, plain: workspaces as in ../channel/chunk_state.cuh; sequences, chunks, `vector` as in
 //   ../gla/chunk.cu
 // Grids (x): state N H ceil(M/64) ceil(C'/C), readout chunks H ceil(M/64), output chunks H, softmax
 // ceil(rows/4), transpose ceil(count/128); 128 threads.
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
 #include "slots.cuh"
@@ -33,27 +33,22 @@ extern "C" __global__ void __launch_bounds__(128)
   softmax<Weight>(y, p, rows, slots);
 }
 
-#define STATE_KERNEL(columns)                                                                                \
-  extern "C" __global__ void __launch_bounds__(128)                                                          \
-      gsa_chunk_state_##columns(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,        \
-                                const float* initial_state, float* final_state, char* operands, char* plain, \
-                                const i64* sequences, int heads, int slots, int channels, int vector) {      \
-    chunk_state<Element, Decay, columns, Forward>(s, c, g, initial_state, final_state,                       \
-                                                  GivenStates<Element>{{{operands}, {plain}}}, sequences,    \
-                                                  1.0f, Shape{heads, slots, channels, vector != 0});         \
+#define STATE_KERNEL(columns)                                                                              \
+  extern "C" __global__ void __launch_bounds__(128) gsa_chunk_state_##columns(                             \
+      const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g, const float* initial_state,    \
+      float* final_state, char* operands, Weight::Bits* plain, const i64* sequences, int heads, int slots, \
+      int channels, int vector) {                                                                          \
+    chunk_state<Element, Decay, columns, Forward>(                                                         \
+        s, c, g, initial_state, final_state, GivenStates<Element, NeighbourKeys>{{{operands}, {plain}}},   \
+        sequences, 1.0f, Shape{heads, slots, channels, vector != 0});                                      \
   }
 
-#if WIDTHS & 1
-STATE_KERNEL(32)
-#endif
-#if WIDTHS & 2
-STATE_KERNEL(64)
-#endif
+FOR_EACH_SCAN_WIDTH(STATE_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gsa_chunk_readout(const Element::Bits* s, const Element::Bits* c, const Decay::Bits* g,
-                      const Element::Bits* d, const char* plain, float* x, const i64* chunks, float scale,
-                      int heads, int slots, int channels, int vector) {
+                      const Element::Bits* d, const Weight::Bits* plain, float* x, const i64* chunks,
+                      float scale, int heads, int slots, int channels, int vector) {
   chunk_keys<Element, Decay, Forward>(nullptr, s, c, g, nullptr, d, plain, nullptr, SlotReadout{x}, nullptr,
                                       chunks, scale, Shape{heads, slots, channels, vector != 0});
 }

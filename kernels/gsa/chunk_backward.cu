@@ -6,6 +6,7 @@
 //   gsa_chunk_values      dc
 //   gsa_chunk_keys        ds, dg, and dw where asked for; fp32
 //   gsa_add_slots, gsa_add_gates  ds and dg of both passes together
+#include "../channel/chunk_kernels.cuh"
 #include "../channel/chunk_output.cuh"
 #include "slot_gradients.cuh"
 #include "slots.cuh"
@@ -27,22 +28,17 @@ extern "C" __global__ void __launch_bounds__(128)
   add<Decay>(a, b, to, count);
 }
 
-#define ADJOINT_KERNEL(columns)                                                                         \
-  extern "C" __global__ void __launch_bounds__(128) gsa_chunk_adjoints_##columns(                       \
-      const Weight::Bits* w, const Element::Bits* d, const Decay::Bits* g, const float* dfinal_state,   \
-      float* dinitial_state, char* operands, char* plain, const i64* sequences, float scale, int heads, \
-      int slots, int channels, int vector) {                                                            \
-    chunk_state<Element, Decay, columns, Backward, Weight>(                                             \
-        w, d, g, dfinal_state, dinitial_state, GivenStates<Element>{{{operands}, {plain}}}, sequences,  \
-        scale, Shape{heads, slots, channels, vector != 0});                                             \
+#define ADJOINT_KERNEL(columns)                                                                            \
+  extern "C" __global__ void __launch_bounds__(128) gsa_chunk_adjoints_##columns(                          \
+      const Weight::Bits* w, const Element::Bits* d, const Decay::Bits* g, const float* dfinal_state,      \
+      float* dinitial_state, char* operands, Weight::Bits* plain, const i64* sequences, float scale,       \
+      int heads, int slots, int channels, int vector) {                                                    \
+    chunk_state<Element, Decay, columns, Backward, Weight>(                                                \
+        w, d, g, dfinal_state, dinitial_state, GivenStates<Element, NeighbourKeys>{{{operands}, {plain}}}, \
+        sequences, scale, Shape{heads, slots, channels, vector != 0});                                     \
   }
 
-#if WIDTHS & 1
-ADJOINT_KERNEL(32)
-#endif
-#if WIDTHS & 2
-ADJOINT_KERNEL(64)
-#endif
+FOR_EACH_SCAN_WIDTH(ADJOINT_KERNEL)
 
 extern "C" __global__ void __launch_bounds__(128, 3)
     gsa_chunk_values(const Weight::Bits* w, const Element::Bits* s, const Decay::Bits* g,
@@ -54,9 +50,9 @@ extern "C" __global__ void __launch_bounds__(128, 3)
 
 extern "C" __global__ void __launch_bounds__(128, 2)
     gsa_chunk_keys(const Weight::Bits* w, const Element::Bits* s, const Element::Bits* c,
-                   const Decay::Bits* g, const Element::Bits* d, const char* states, const char* adjoints,
-                   float* dw, float* ds, float* dg, const i64* chunks, float scale, int heads, int slots,
-                   int channels, int vector) {
+                   const Decay::Bits* g, const Element::Bits* d, const Weight::Bits* states,
+                   const Weight::Bits* adjoints, float* dw, float* ds, float* dg, const i64* chunks,
+                   float scale, int heads, int slots, int channels, int vector) {
   chunk_keys<Element, Decay, Forward, Weight>(w, s, c, g, nullptr, d, states, adjoints,
                                               SlotGradients{dw, ds, dg}, nullptr, chunks, scale,
                                               Shape{heads, slots, channels, vector != 0});

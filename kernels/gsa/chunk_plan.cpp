@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "kernels/channel/case_layout.h"
 #include "kernels/device/product_arithmetic.h"
-#include "kernels/gla/chunk_layout.h"
 #include "kernels/gla/plans.h"
 #include "kernels/gsa/slot_launches.h"
 #include "kernels/launch_tables.h"
@@ -12,7 +12,6 @@
 namespace assay {
 namespace {
 
-using gla::ChunkLayout;
 using gsa::SlotLaunches;
 using gsa::SlotPass;
 
@@ -21,9 +20,9 @@ Case of_pass(Case c, int64_t channels) {
   c.K = c.M, c.V = channels;
   return c;
 }
-/// Bytes of a weight: bf16 for bf16, else fp32.
-int64_t weight_bytes(const Case& c) {
-  return c.dtype == Dtype::bf16 ? 2 : 4;
+/// Bytes of a weight, which is stored as states are: bf16 for bf16, else fp32.
+int weight_bytes(const Case& c) {
+  return device::format_sizes(c.dtype).kept;
 }
 
 /// The launches of one pass.
@@ -34,39 +33,38 @@ class ChunkPass {
         pass_(std::move(pass)),
         case_(of_pass(c, pass_.channels)),
         sizes_(sizes_of(case_)),
-        layout_(case_),
-        columns_(gla::state_columns(case_, sizes_)) {}
+        layout_(case_, sizes_),
+        columns_(channel::scan_columns(case_, layout_)) {}
 
   /// States at chunk starts as operands and as plain matrices where asked for, and the final state.
   void states(const PointerArgument& final_state, bool operands, bool plain) {
-    add(false, fmt::format("gsa_chunk_state_{}", columns_), layout_.scan_blocks(sizes_, columns_),
-        layout_.state_bytes(columns_),
+    add(false, fmt::format("gsa_chunk_state_{}", columns_), layout_.scan_blocks(columns_),
+        layout_.state_shared(columns_),
         {to_.input("s"), to_.input(pass_.written), to_.input("g"), pass_.initial, final_state,
          operands ? state_operands() : PointerArgument{}, plain ? state_plain() : PointerArgument{},
          sequences_});
   }
   void readout(const PointerArgument& x) {
-    add(false, "gsa_chunk_readout", to_.chunks() * gla::ceil_div(sizes_.K, 64), layout_.keys_bytes(),
+    add(false, "gsa_chunk_readout", to_.chunks() * layout_.key_blocks(), layout_.keys_shared(),
         {to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent), state_plain(),
          x, chunks_, pass_.scale});
   }
   void outputs(const PointerArgument& o) {
-    add(false, "gsa_chunk_output", to_.chunks(), layout_.output_bytes(sizes_),
+    add(false, "gsa_chunk_output", to_.chunks(), layout_.output_shared(),
         {weights(), to_.input("s"), to_.input(pass_.written), to_.input("g"), state_operands(), o, chunks_,
          pass_.scale});
   }
   /// Gradients of c, s and g, of the weights where asked for, and of the initial state.
   void gradients(const PointerArgument& written, const PointerArgument& dweights,
                  const PointerArgument& dinitial_state) {
-    add(true, fmt::format("gsa_chunk_adjoints_{}", columns_), layout_.scan_blocks(sizes_, columns_),
-        layout_.state_bytes(columns_, weight_bytes(case_)),
+    add(true, fmt::format("gsa_chunk_adjoints_{}", columns_), layout_.scan_blocks(columns_),
+        layout_.state_shared(columns_, weight_bytes(case_)),
         {weights(), to_.input(pass_.cotangent), to_.input("g"), pass_.dfinal, dinitial_state,
          adjoint_operands(), adjoint_plain(), sequences_, pass_.scale});
-    add(true, "gsa_chunk_values", to_.chunks(), layout_.output_bytes(sizes_),
+    add(true, "gsa_chunk_values", to_.chunks(), layout_.output_shared(),
         {weights(), to_.input("s"), to_.input("g"), to_.input(pass_.cotangent), adjoint_operands(), written,
          chunks_, pass_.scale});
-    add(true, "gsa_chunk_keys", to_.chunks() * gla::ceil_div(sizes_.K, 64),
-        layout_.keys_bytes(weight_bytes(case_)),
+    add(true, "gsa_chunk_keys", to_.chunks() * layout_.key_blocks(), layout_.keys_shared(weight_bytes(case_)),
         {weights(), to_.input("s"), to_.input(pass_.written), to_.input("g"), to_.input(pass_.cotangent),
          state_plain(), adjoint_plain(), dweights, to_.slots(pass_.name + "_ds"),
          to_.slots(pass_.name + "_dg"), chunks_, pass_.scale});
@@ -74,10 +72,10 @@ class ChunkPass {
 
  private:
   PointerArgument weights() { return to_.slots(pass_.weights, weight_bytes(case_)); }
-  PointerArgument state_operands() { return blocks("_operands", layout_.operand_bytes(sizes_)); }
-  PointerArgument state_plain() { return blocks("_plain", layout_.plain_bytes(sizes_)); }
-  PointerArgument adjoint_operands() { return blocks("_adjoint_operands", layout_.operand_bytes(sizes_)); }
-  PointerArgument adjoint_plain() { return blocks("_adjoint_plain", layout_.plain_bytes(sizes_)); }
+  PointerArgument state_operands() { return blocks("_operands", layout_.operand_bytes()); }
+  PointerArgument state_plain() { return blocks("_plain", layout_.plain_bytes()); }
+  PointerArgument adjoint_operands() { return blocks("_adjoint_operands", layout_.operand_bytes()); }
+  PointerArgument adjoint_plain() { return blocks("_adjoint_plain", layout_.plain_bytes()); }
   PointerArgument blocks(const char* suffix, int64_t bytes) {
     return to_.workspace(pass_.name + suffix, to_.chunks() * bytes);
   }
@@ -93,8 +91,8 @@ class ChunkPass {
   SlotPass pass_;
   Case case_;
   Sizes sizes_;
-  ChunkLayout layout_;
-  int64_t columns_;
+  channel::CaseLayout layout_;
+  int columns_;
   const PointerArgument sequences_{"sequences", 0}, chunks_{"chunks", 0};
 };
 
@@ -157,8 +155,8 @@ Arithmetic arithmetic(const Case& asked) {
 
 /// As gla.chunk's gradients over M key channels and at most max(K, V) value channels. dq is made as o is; ds
 /// and dg have one addition more, as their halves come from the two passes; dk, like dv, is what there is a
-/// gradient of values. `inner`: dp is made as a gradient of queries; p . dp takes at most 9 roundings, dp - p
-/// . dp one; dy one and its storing. Through own decays (own_decays.cu) a
+/// gradient of values. `inner`: dp is made as a gradient of queries; p . dp takes at most 9 roundings,
+/// dp - p . dp one; dy one and its storing. Through own decays (own_decays.cu) a
 /// gradient goes by three operations beside the 4 u of an e^g, two after the sum.
 AdjointArithmetic adjoint_arithmetic(const Case& asked) {
   using namespace gated;

@@ -3,14 +3,14 @@
 // p for queries and s for keys. Built once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, s, o)
 // -DGATE=Bf16|Fp16|Fp32 (g).
 //   gsa_transpose        states [N, H, K, M] to [N, H, M, K], or back
-//   gsa_readout_C        x = scale S d of the state S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T of M x C'; C' <=
-//   C:
-//                        (c, d, x) = (k, q, y), and backward (v, do, dp)
+//   gsa_readout_C        x = scale S d of the state S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T of M x C';
+//                        C' <= C; (c, d, x) = (k, q, y), and backward (v, do, dp)
 //   gsa_softmax          p from y
-//   gsa_fused_recurrent_C  o = scale S^T w of the same state, M <= C; (c, w, o) = (v, p, o), backward (k, dy,
-//   dq) s, g [token, H, M]; c, d, o [token, H, C']; x, w [token, H, M] fp32; states [N, H, M, C'] fp32 kept:
-//   [chunk][H][M][C], the states at the start of every 64 tokens, or null sequences [N][3]: first token,
-//   tokens, first chunk of 64 tokens
+//   gsa_fused_recurrent_C  o = scale S^T w of the same state, M <= C;
+//                        (c, w, o) = (v, p, o), backward (k, dy, dq)
+//   s, g [token, H, M]; c, d, o [token, H, C']; x, w [token, H, M] fp32; states [N, H, M, C'] fp32
+//   kept: [chunk][H][M][C], the states at the start of every 64 tokens, or null
+//   sequences [N][3]: first token, tokens, first chunk of 64 tokens
 // Grids (x): readout N H ceil(M/rows), rows = 128 / (C / 8) (C = 16: 16); recurrence N H ceil(C'/32); softmax
 // ceil(rows/4); transpose ceil(count/128); 128 threads.
 #include "../channel/recurrent_queries.cuh"
@@ -46,10 +46,5 @@ extern "C" __global__ void __launch_bounds__(128) gsa_softmax(const float* y, fl
         w, s, c, g, nullptr, initial_state, o, final_state, sequences, scale, heads, slots, channels);     \
   }
 
-READOUT_KERNEL(16)
-READOUT_KERNEL(64)
-READOUT_KERNEL(128)
-READOUT_KERNEL(256)
-RECURRENT_KERNEL(16)
-RECURRENT_KERNEL(64)
-RECURRENT_KERNEL(128)
+FOR_EACH_CAPACITY(READOUT_KERNEL)
+FOR_EACH_CAPACITY_TO_128(RECURRENT_KERNEL)

@@ -2,12 +2,11 @@
 // either pass is that of gla: S and G = dL/dS are M x C', with (c, d, w) = (v, do, p) for the second pass and
 // (k, q, dy) for the first. Built once per pair of formats, as fused_recurrent.cu.
 //   gsa_softmax_gradient  dy = p (dp - p . dp)
-//   gsa_values_C          G_t = diag(e^{g_{t+1}}) G_{t+1} + scale w_t d_t^T, last token first; dc_t = G_t^T
-//   s_t;
-//                         M <= C
-//   gsa_keys_C            G_t again, S_t from what was kept: ds = G_t c_t, dg = e^{g_t} rowsum(S_{t-1} (.)
-//   G_t),
-//                         both fp32, and the gradient of the initial state; C' <= C
+//   gsa_values_C          G_t = diag(e^{g_{t+1}}) G_{t+1} + scale w_t d_t^T, last token first;
+//                         dc_t = G_t^T s_t; M <= C
+//   gsa_keys_C            G_t again, S_t from what was kept: ds = G_t c_t,
+//                         dg = e^{g_t} rowsum(S_{t-1} (.) G_t), both fp32, and the gradient of the
+//                         initial state; C' <= C
 //   gsa_add_slots, gsa_add_gates  ds and dg of both passes together
 #include "../channel/recurrent_keys.cuh"
 #include "../channel/recurrent_values.cuh"
@@ -47,10 +46,5 @@ extern "C" __global__ void __launch_bounds__(128)
                                                             heads, slots, channels);                        \
   }
 
-VALUES_KERNEL(16)
-VALUES_KERNEL(64)
-VALUES_KERNEL(128)
-KEYS_KERNEL(16)
-KEYS_KERNEL(64)
-KEYS_KERNEL(128)
-KEYS_KERNEL(256)
+FOR_EACH_CAPACITY_TO_128(VALUES_KERNEL)
+FOR_EACH_CAPACITY(KEYS_KERNEL)

@@ -4,16 +4,16 @@
 #include <algorithm>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/device/recurrent_capacity.h"
 #include "kernels/device/recurrent_plan.h"
 #include "kernels/gla/plans.h"
-#include "kernels/gla/recurrent_capacity.h"
 #include "kernels/gsa/slot_launches.h"
 #include "kernels/launch_tables.h"
 
 namespace assay {
 namespace {
 
-using gla::Capacity;
+using device::Capacity;
 using gsa::SlotLaunches;
 using gsa::SlotPass;
 

@@ -10,11 +10,10 @@
 #include "kernels/module_text.h"
 
 namespace assay::gsa {
-namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
+using device::blocks_of;
+
+namespace {
 
 bool is_null(const PointerArgument& pointer) {
   return pointer.buffer.empty();
@@ -25,6 +24,7 @@ bool is_null(const PointerArgument& pointer) {
 KernelLimits limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  limits.max_M = most_slots;
   return limits;
 }
 
@@ -128,7 +128,7 @@ void SlotLaunches::launch(const std::string& module_name, const std::string& fun
   if (blocks == 0) return;
   Launch launch{.module = module(module_name), .function = function};
   launch.grid = gated::grid_of(blocks, plan_.kernel);
-  launch.block = {128, 1, 1};
+  launch.block = {threads, 1, 1};
   launch.shared_bytes = shared_bytes;
   launch.arguments = std::move(arguments);
   plan_.launches.push_back(std::move(launch));
@@ -142,7 +142,7 @@ void SlotLaunches::add(bool backward, const std::string& function, int64_t block
 }
 
 void SlotLaunches::add_own(const std::string& function, int64_t count, std::vector<Argument> arguments) {
-  launch(fmt::format("gsa/own_decays.{}", format(dtype_).name), function, ceil_div(count, 128),
+  launch(fmt::format("gsa/own_decays.{}", format(dtype_).name), function, blocks_of(count, threads),
          std::move(arguments), 0);
 }
 
@@ -150,7 +150,7 @@ PointerArgument SlotLaunches::transposed(const PointerArgument& from, const std:
   if (is_null(from)) return {};
   const int64_t count = s_.N * s_.H * s_.K * s_.M;
   const PointerArgument result = workspace(to, 4 * count);
-  add(false, "gsa_transpose", ceil_div(count, 128),
+  add(false, "gsa_transpose", blocks_of(count, threads),
       {from, result, count, static_cast<int32_t>(s_.K), static_cast<int32_t>(s_.M)});
   return result;
 }
@@ -158,26 +158,27 @@ PointerArgument SlotLaunches::transposed(const PointerArgument& from, const std:
 void SlotLaunches::transpose_back(const PointerArgument& from, const PointerArgument& to) {
   if (is_null(to)) return;
   const int64_t count = s_.N * s_.H * s_.K * s_.M;
-  add(false, "gsa_transpose", ceil_div(count, 128),
+  add(false, "gsa_transpose", blocks_of(count, threads),
       {from, to, count, static_cast<int32_t>(s_.M), static_cast<int32_t>(s_.K)});
 }
 
 void SlotLaunches::softmax(const PointerArgument& y, const PointerArgument& p) {
-  add(false, "gsa_softmax", ceil_div(rows(), 4), {y, p, rows(), static_cast<int32_t>(s_.M)});
+  add(false, "gsa_softmax", blocks_of(rows(), gsa::rows), {y, p, rows(), static_cast<int32_t>(s_.M)});
 }
 
 void SlotLaunches::softmax_gradient(const PointerArgument& p, const PointerArgument& dp,
                                     const PointerArgument& dy) {
-  add(true, "gsa_softmax_gradient", ceil_div(rows(), 4), {p, dp, dy, rows(), static_cast<int32_t>(s_.M)});
+  add(true, "gsa_softmax_gradient", blocks_of(rows(), gsa::rows),
+      {p, dp, dy, rows(), static_cast<int32_t>(s_.M)});
 }
 
 void SlotLaunches::add_gradients(const SlotPass& first, const SlotPass& second) {
   const int64_t count = rows() * s_.M;
   const PointerArgument ds = own_ ? slots("own_dw") : output("ds"),
                         dg = own_ ? slots("own_dg") : output("dg");
-  add(true, "gsa_add_slots", ceil_div(count, 128),
+  add(true, "gsa_add_slots", blocks_of(count, threads),
       {slots(first.name + "_ds"), slots(second.name + "_ds"), ds, count});
-  add(true, "gsa_add_gates", ceil_div(count, 128),
+  add(true, "gsa_add_gates", blocks_of(count, threads),
       {slots(first.name + "_dg"), slots(second.name + "_dg"), dg, count});
   if (!own_ || count == 0) return;
   const int64_t scans = s_.N * s_.H * s_.M;
@@ -205,12 +206,11 @@ double softmax_error_per_nat() {
   return 2.24 * gated::u;
 }
 
-/// own_decays.cu, z = z.high + z.low with |z.low| <= u |z.high|. x rounds twice, 2.1 u |x|, and as |s -
-/// z.high|
-/// <= |x| + |z.low| by u^2 |z| more; log2(e) and the product with it add 1.23 u |x|: e^{-|x|} is within 4 u
-/// (ex2) and 3.4 u |x|. Its log(1 + .) moves by no more and has 6 u of its own, its sum with x or z.low one
-/// rounding, which z.low makes u^2 |z| too: 11 u. w's three operations stay below. Each u^2 counts twice
-/// here.
+/// own_decays.cu, z = z.high + z.low with |z.low| <= u |z.high|. x rounds twice, 2.1 u |x|, and as
+/// |s - z.high| <= |x| + |z.low| by u^2 |z| more; log2(e) and the product with it add 1.23 u |x|: e^{-|x|} is
+/// within 4 u (ex2) and 3.4 u |x|. Its log(1 + .) moves by no more and has 6 u of its own, its sum with x or
+/// z.low one rounding, which z.low makes u^2 |z| too: 11 u. w's three operations stay below. Each u^2 counts
+/// twice here.
 Arithmetic with_own_decays(Arithmetic a, const Case& c) {
   if (!c.without.contains("g")) return a;
   using gated::u;

@@ -4,12 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gsa/slots_layout.h"
 #include "kernels/kernel.h"
 
 namespace assay::gsa {
-
-/// Tokens between the states that are kept, counted from each sequence's start.
-inline constexpr int64_t chunk_tokens = 64;
 
 KernelLimits limits();
 

@@ -3,16 +3,17 @@
 #pragma once
 #include "../device/decay.cuh"
 #include "../device/format.cuh"
+#include "slots_layout.h"
 
 // The row of the warp, and its lanes' slots lane + 32 i.
 struct SlotRow {
-  static constexpr int per_lane = 4;
+  static constexpr int per_lane = assay::gsa::slots_per_lane;
   i64 begin;
   int slots, lane;
   bool live;  // there is such a row
 
   __device__ SlotRow(i64 rows, int slots) : slots(slots), lane(int(threadIdx.x) & 31) {
-    const i64 row = i64(blockIdx.x) * 4 + (int(threadIdx.x) >> 5);
+    const i64 row = i64(blockIdx.x) * assay::gsa::rows + (int(threadIdx.x) >> 5);
     live = row < rows, begin = row * slots;
   }
   __device__ int slot(int i) const { return lane + 32 * i; }
@@ -79,7 +80,7 @@ __device__ __forceinline__ void softmax_gradient(const typename Weight::Bits* p,
 
 // Where a thread of a one-dimensional grid of 128 is.
 __device__ __forceinline__ i64 thread_index() {
-  return i64(blockIdx.x) * 128 + int(threadIdx.x);
+  return i64(blockIdx.x) * assay::gsa::threads + int(threadIdx.x);
 }
 
 // to = a + b, rounded to the format.

@@ -3,11 +3,12 @@
 // every 16th chunk, then by halves.
 #pragma once
 #include "../device/format.cuh"
+#include "bonus_total_layout.h"
 
 template <class Format>
 __device__ __forceinline__ void bonus_total(const float* sums, typename Format::Bits* du, i64 chunks,
                                             int width) {
-  constexpr int elements = 8, parts = 16;
+  constexpr int elements = assay::rwkv6::bonus_elements, parts = assay::rwkv6::bonus_parts;
   __shared__ float partial[parts][elements];
   const int part = int(threadIdx.x) / elements, element = int(threadIdx.x) % elements;
   const int at = int(blockIdx.x) * elements + element;

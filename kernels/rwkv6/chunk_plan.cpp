@@ -1,5 +1,5 @@
 // The plan of rwkv6.chunk: gla.chunk's launches with an exclusive readout.
-#include "kernels/gla/chunk_layout.h"
+#include "kernels/channel/case_layout.h"
 #include "kernels/gla/plans.h"
 #include "kernels/launch_tables.h"
 #include "kernels/rwkv6/bonus_total.h"
@@ -10,7 +10,7 @@ namespace {
 Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "rwkv6.chunk");
-  const gated::Sequences sequences = gated::sequences_of(c, s, gla::chunk_tokens);
+  const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
   Plan plan;
   plan.kernel = "rwkv6.chunk";
   plan.outputs = gated::plan_outputs(c, op);
@@ -26,7 +26,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 }
 
 AdjointArithmetic adjoint_arithmetic(const Case& c) {
-  return rwkv6::with_bonus_total(gla::chunk_adjoint_arithmetic(c), c, gla::chunk_tokens);
+  return rwkv6::with_bonus_total(gla::chunk_adjoint_arithmetic(c), c, channel::chunk_tokens);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Kernel rwkv6_chunk() {
       "chunks of 64 tokens on tensor cores: state scan, then outputs; decays by recursive halving";
   kernel.arithmetic_text = "as gla.chunk; the bonus r u k of a token itself in fp32";
   kernel.limits = gla::channel_limits();
-  kernel.resume_granularity = gla::chunk_tokens;
+  kernel.resume_granularity = channel::chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = plan;
   kernel.arithmetic = gla::chunk_arithmetic;

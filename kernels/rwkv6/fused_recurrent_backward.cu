@@ -36,10 +36,7 @@ using Decay = GATE;
                                          bonus_sums, sequences, scale, heads, key_channels, value_channels); \
   }
 
-RECURRENT_KERNELS(16)
-RECURRENT_KERNELS(64)
-RECURRENT_KERNELS(128)
-RECURRENT_KERNELS(256)
+FOR_EACH_CAPACITY(RECURRENT_KERNELS)
 
 extern "C" __global__ void __launch_bounds__(128)
     rwkv6_bonus_total(const float* bonus_sums, Element::Bits* du, i64 chunks, int heads, int key_channels) {

@@ -17,7 +17,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Plan plan;
   plan.kernel = "rwkv6.fused_recurrent";
   plan.outputs = gated::plan_outputs(c, op);
-  plan.constants = {gated::sequences_of(c, s, gla::recurrent_chunk).table};
+  plan.constants = {gated::sequences_of(c, s, device::kept_tokens).table};
   const auto module = [&](const char* source) {
     return embedded_module(
         fmt::format("rwkv6/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
@@ -35,7 +35,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   if (runs_backward(c)) {
     const Module backward = module("fused_recurrent_backward");
     gla::add_recurrent_backward(plan, {plan.kernel, backward, function, "r", "w", "u"}, c, op, inputs);
-    rwkv6::add_bonus_total(plan, backward.name, c, gated::sequences_of(c, s, gla::recurrent_chunk).chunks);
+    rwkv6::add_bonus_total(plan, backward.name, c, gated::sequences_of(c, s, device::kept_tokens).chunks);
   }
   return plan;
 }
@@ -48,7 +48,7 @@ Arithmetic arithmetic(const Case& c) {
 }
 
 AdjointArithmetic adjoint_arithmetic(const Case& c) {
-  return rwkv6::with_bonus_total(gla::recurrent_adjoint_arithmetic(c, true), c, gla::recurrent_chunk);
+  return rwkv6::with_bonus_total(gla::recurrent_adjoint_arithmetic(c, true), c, device::kept_tokens);
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/device/recurrent_capacity.h"
 #include "kernels/gla/plans.h"
-#include "kernels/gla/recurrent_capacity.h"
 #include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
@@ -19,7 +19,7 @@ constexpr int64_t kept_every = 32;     ///< tokens between the states that the g
 
 /// Key channels that the serving function of delta/columns.cuh holds: as many as a row's of the others.
 int64_t key_capacity(const Sizes& s) {
-  return gla::Capacity(s.K).columns;
+  return device::Capacity(s.K).columns;
 }
 
 Module module_of(const char* source, const Case& c) {
@@ -41,7 +41,7 @@ class Launches {
   }
   /// By key channels, the rows of the state.
   void by_rows(const std::string& scan, std::vector<Argument> arguments) {
-    const gla::Capacity capacity(sizes_.V);
+    const device::Capacity capacity(sizes_.V);
     add(fmt::format("rwkv7_fused_recurrent_{}{}", scan, capacity.columns), capacity.blocks(sizes_.K),
         std::move(arguments));
   }
@@ -86,7 +86,7 @@ void add_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap
   const int64_t of_tokens = s.B * s.T * s.H * s.V;
   const PointerArgument reads = workspace("reads", of_tokens), pulls = workspace("pulls", of_tokens);
   const PointerArgument states =
-      workspace("states", sequences_of(c, s, kept_every).chunks * s.H * s.K * gla::Capacity(s.V).columns);
+      workspace("states", sequences_of(c, s, kept_every).chunks * s.H * s.K * device::Capacity(s.V).columns);
 
   Launches launches(plan, module_of("fused_recurrent_backward", c), c, op);
   launches.by_columns(
@@ -142,7 +142,7 @@ Arithmetic state_arithmetic(const Case& c) {
 /// channels, da and db.
 AdjointArithmetic adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  const double over_keys = roundings_over_keys(s), over_values = gla::Capacity(s.V).roundings();
+  const double over_keys = roundings_over_keys(s), over_values = device::Capacity(s.V).roundings();
   AdjointArithmetic a;
   a.state = a.adjoint = state_arithmetic(c);
   a.state.readout = gamma(over_values + 2);

@@ -8,6 +8,7 @@
 // kernel multiplies with it.
 #pragma once
 #include "../device/shape.cuh"
+#include "../device/states.cuh"
 #include "rows.cuh"
 #include "tile_stream.cuh"
 #include "token_decay.cuh"
@@ -93,45 +94,6 @@ struct StateTile {
   }
 };
 
-// Where the states go: for the forward output kernel as operands of 16 value rows x 16 key channels,
-// [chunk][H][ceil(V/16)][ceil(K/16)]; for gradients as plain matrices of values x keys in the operand's
-// format, both sizes padded to multiples of 16, [chunk][H].
-template <class Format>
-struct OperandStates {
-  using Operand = typename OperandOf<Format>::Type;
-  using Bits = char;
-  char* to;
-
-  // Elements of `Bits` from one group of 16 value channels to the next.
-  static __device__ i64 group_stride(const Shape& shape) {
-    return i64(shape.key_groups()) * Operand::block_bytes;
-  }
-  static __device__ i64 key_place(int key_group) { return key_group * Operand::block_bytes; }
-  // 16 value channels x 16 key channels.
-  static __device__ __forceinline__ void store(char* at, const Shape&, int lane, const float (&x)[2][4]) {
-    Operand::store_values(at, lane, x);
-  }
-};
-template <class Format>
-struct PlainStates {
-  using Plain = typename StateOf<Format>::Type;
-  using Bits = typename Plain::Bits;
-  Bits* to;
-
-  static __device__ i64 group_stride(const Shape& shape) { return 256 * i64(shape.key_groups()); }
-  static __device__ i64 key_place(int key_group) { return 16 * key_group; }
-  static __device__ __forceinline__ void store(Bits* at, const Shape& shape, int lane,
-                                               const float (&x)[2][4]) {
-    const int stride = 16 * shape.key_groups();
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      Bits* row = at + ((lane >> 2) + 8 * half) * stride + 2 * (lane & 3);
-      store_pair<Plain>(row, x[half][0], x[half][2], 2, true);
-      store_pair<Plain>(row + 8, x[half][1], x[half][3], 2, true);
-    }
-  }
-};
-
 // The part of a state that a block owns: 64 key channels and `columns` value channels from these on, of one
 // sequence and head.
 template <int columns>
@@ -150,6 +112,7 @@ struct ScanBlock {
   }
 };
 
+// `States`: OperandStates or PlainStates of ../device/states.cuh, of PairedKeys.
 // final_state may be null. Backward: q, do, dfinal_state, dinitial_state for k, v, initial_state,
 // final_state.
 template <class Format, class Gate, int columns, bool backward, class States>

@@ -24,11 +24,11 @@ extern "C" __global__ void __launch_bounds__(128)
                            int vector) {
   const Shape shape{heads, key_channels, value_channels, vector != 0};
   if (blockIdx.y == 0)
-    state_scan<Element, Gate, 32, false>(k, v, gates, initial_state, nullptr, PlainStates<Element>{states},
-                                         sequences, 1.0f, shape);
+    state_scan<Element, Gate, 32, false>(k, v, gates, initial_state, nullptr,
+                                         PlainStates<Element, PairedKeys>{states}, sequences, 1.0f, shape);
   else
     state_scan<Element, Gate, 32, true>(q, d_o, gates, dfinal_state, dinitial_state,
-                                        PlainStates<Element>{adjoints}, sequences, scale, shape);
+                                        PlainStates<Element, PairedKeys>{adjoints}, sequences, scale, shape);
 }
 
 extern "C" __global__ void __launch_bounds__(128, sizeof(Element::Bits) == 2 ? 3 : 2)

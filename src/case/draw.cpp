@@ -7,6 +7,7 @@
 
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
+#include "src/case/draw_on_demand.h"
 #include "src/case/override.h"
 #include "src/case/unit_rows.h"
 #include "src/case/values.h"
@@ -143,10 +144,7 @@ class DrawnSource : public TensorSource {
 Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const Operator& op,
                      const std::vector<Place>& tokens) {
   Tensor tensor = shaped(spec, c);
-  if (!c.blocks.empty() && tensor.bytes() > kLargestHeld) {
-    tensor.source = std::make_shared<DrawnSource>(spec, c, op, tensor);
-    return tensor;
-  }
+  if (!c.blocks.empty() && tensor.bytes() > kLargestHeld) return draw_on_demand(spec, c, op);
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
   const Elements elements(spec, c, op);
   fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t channels) {
@@ -156,6 +154,12 @@ Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const Operator& op
 }
 
 }  // namespace
+
+Tensor draw_on_demand(const ArgumentSpec& spec, const Case& c, const Operator& op) {
+  Tensor tensor = shaped(spec, c);
+  tensor.source = std::make_shared<DrawnSource>(spec, c, op, tensor);
+  return tensor;
+}
 
 TensorMap draw_inputs(const Case& c, const Operator& op) {
   // A run of some blocks may have more tokens than there is memory for.

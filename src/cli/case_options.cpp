@@ -28,6 +28,9 @@ constexpr const char* kDrawn[] = {"--batch",     "--length", "--value-heads",   
                                   "--value-dim", "--slots",  "--dtype",   "--gate-dtype",    "--decay",
                                   "--values",    "--seed",   "--without", "--initial-state", "--set"};
 
+/// The groups that the options of a case stand in.
+constexpr const char *kSizes = "Sizes", *kDrawing = "Inputs";
+
 template <typename Table>
 std::string names_of(const Table& table) {
   std::vector<std::string_view> names;
@@ -53,9 +56,11 @@ std::vector<int64_t> parse_offsets(const std::string& text) {
 
 }  // namespace
 
-void KernelOptions::add_to(CLI::App& app, bool positional, bool mutable_) {
-  if (positional)
-    app.add_option("KERNEL", name_, "Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels)");
+void KernelOptions::add_to(CLI::App& app, const std::string& positional, bool mutable_) {
+  if (!positional.empty())
+    app.add_option(positional, name_,
+                   fmt::format("Kernel, as in gla.chunk or gla.chunk@S1 (assay list kernels){}",
+                               positional == "KERNEL" ? "" : "; or the token of a case, as replay takes it"));
   app.add_option("--ptx", ptx_, "In place of KERNEL: its PTX (a folder where the plan names files) ...")
       ->type_name("FILE.ptx|DIR")
       ->check(not_empty())
@@ -80,6 +85,17 @@ const Kernel& KernelOptions::kernel() {
   return *loaded_;
 }
 
+Case KernelOptions::case_of_token(const std::string& token) {
+  Case c = parse_token(token);
+  name_ = foreign() ? "" : c.kernel;
+  const std::string changed = mutant_.empty() || c.kernel.ends_with("%" + mutant_) ? "" : "%" + mutant_;
+  if (changed.empty() && !foreign()) mutant_.clear();  // the token's kernel is that mutant
+  if (kernel().name != c.kernel + changed)
+    throw BadInput(fmt::format("the token is of kernel {}, the plan of {}", c.kernel, kernel().name));
+  c.kernel += changed;
+  return c;
+}
+
 std::string KernelOptions::replay_suffix() const {
   if (!foreign()) return "";
   return (ptx_.empty() ? "" : " --ptx " + ptx_) + " --plan " + plan_ +
@@ -88,7 +104,7 @@ std::string KernelOptions::replay_suffix() const {
 
 void CaseOptions::add_to(CLI::App& app) {
   app_ = &app;
-  const std::string sizes = "Sizes", drawing = "Inputs";
+  const std::string sizes = kSizes, drawing = kDrawing;
   app.add_option("-B,--batch", case_.B, "Batches")->check(not_empty())->group(sizes)->capture_default_str();
   app.add_option("-T,--length", case_.T, "Tokens (of all packed sequences together)")
       ->check(not_empty())
@@ -211,6 +227,13 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
   if (app_->count("--heads") && heads < 1) throw BadInput(fmt::format("H = {}: must be at least 1", heads));
   GivenInputs given = fit_inputs(c, op, renamed(read_tensors(inputs_), map_, inputs_), inputs_, heads);
   return {given.case_, std::move(given.inputs), std::move(given.expected), options_of_file(), std::move(given.notes)};
+}
+
+std::string CaseOptions::first_given() const {
+  for (const CLI::Option* option : app_->get_options())
+    if (option->count() > 0 && (option->get_group() == kSizes || option->get_group() == kDrawing))
+      return option->get_name();
+  return "";
 }
 
 /// As they were given: of the other options none says what the file says.

@@ -17,13 +17,17 @@ namespace assay::cli {
 /// KERNEL, or --ptx FILE.ptx --plan FILE.json; either with --mutant ID.
 class KernelOptions {
  public:
-  /// `positional`: the name KERNEL stands first on the line; otherwise only the two files can be given.
-  /// `mutable_`: a mutant of it can be asked for.
-  void add_to(CLI::App&, bool positional = true, bool mutable_ = true);
+  /// `positional`: what the name that stands first on the line is called; empty: only the two files can be
+  /// given. `mutable_`: a mutant of it can be asked for.
+  void add_to(CLI::App&, const std::string& positional = "KERNEL", bool mutable_ = true);
   /// Loads on first use. Throws BadInput where neither or both forms are given.
   const Kernel& kernel();
-  /// Names a registered kernel, as from a token.
-  void choose(const std::string& name) { name_ = name; }
+  /// KERNEL as it was given; empty: it was not.
+  const std::string& name() const { return name_; }
+  /// --mutant as it was given; empty: it was not.
+  const std::string& mutant() const { return mutant_; }
+  /// The case of a token, and its kernel chosen. Throws BadInput where --plan or --mutant name another one.
+  Case case_of_token(const std::string& token);
   bool foreign() const { return !ptx_.empty() || !plan_.empty(); }
   /// " --ptx FILE --plan FILE" for a replay line; empty for a registered kernel.
   std::string replay_suffix() const;
@@ -51,6 +55,8 @@ class CaseOptions {
   /// The case of the options alone, to be varied before it is validated. Throws BadInput where --inputs is
   /// given.
   Case unchecked(const Kernel&) const;
+  /// The first of these options that was given ("--length"); empty: none was.
+  std::string first_given() const;
 
  private:
   Case from_options(const Kernel&) const;

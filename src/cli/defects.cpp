@@ -7,9 +7,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -17,12 +15,11 @@
 #include "src/case/case.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
-#include "src/cli/defect_trial.h"
+#include "src/campaign/defects/defects.h"
 #include "src/cli/duration.h"
 #include "src/cli/engine_options.h"
-#include "src/cli/interrupt.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/cli/print_defects.h"
-#include "src/cli/stored_findings.h"
 #include "src/cli/whole_number.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
@@ -69,48 +66,42 @@ struct DefectsCommand {
 
   int run() {
     const Interrupt interrupt;
-    DefectTrialOptions options;
+    DefectsOptions options;
     const Engines on = engines.make(1);
-    options.time_s = parse_duration(time);
-    options.cases = cases;
-    options.jobs = jobs > 0 ? jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    options.seed = seed;
-    options.backend = on.primary.get();
-    options.machine = on.machine;
-    options.interrupted = &interrupt.signal();
+    options.together = together;
+    options.each.time_s = parse_duration(time);
+    options.each.cases = cases;
+    options.each.jobs = jobs > 0 ? jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    options.each.seed = seed;
+    options.each.backend = on.primary.get();
+    options.each.machine = on.machine;
+    options.each.interrupted = &interrupt.signal();
+    if (!json.empty()) options.journal = json + ".part";
     const int status = check.empty() ? measure(options) : replay_all(options);
     return interrupt.signal() != 0 ? 128 + interrupt.signal() : status;
   }
 
  private:
-  int measure(const DefectTrialOptions& options) {
+  int measure(const DefectsOptions& options) {
     const std::vector<const Defect*> chosen = defects_named(what);
     for (const std::string& file : {json, markdown, tokens}) require_writable(file);
     std::vector<DefectTrial> trials = stored();
     const Console console(stdout);
-    std::mutex mutex;
-    in_parallel(chosen.size(), options, [&](size_t i) {
-      const Defect& defect = *chosen[i];
-      {
-        const std::scoped_lock lock(mutex);
-        if (trial_of(defect, trials)) return;
-      }
-      const DefectTrial trial = try_defect(defect, options);
-      if (*options.interrupted != 0) return;
-      const std::scoped_lock lock(mutex);
-      std::erase_if(trials, [&](const DefectTrial& other) { return other.defect == trial.defect; });
-      trials.push_back(trial);
+    try_defects(chosen, options, trials, [&](const DefectTrial& trial) {
       print_trial(console, trial);
       std::fflush(stdout);
-      if (!json.empty()) write_file(json, document(trials).dump(1) + '\n');
+      if (json.empty()) return;
+      write_file(json + ".new", document(trials).dump(1) + '\n');  // a kill leaves the old one or the new one
+      std::filesystem::rename(json + ".new", json);
     });
-    if (*options.interrupted != 0) return 0;
+    std::filesystem::remove(options.journal);  // all of it is in --json now
+    if (*options.each.interrupted != 0) return 0;
     std::vector<DefectTrial> measured;
     for (const Defect* defect : chosen) measured.push_back(*trial_of(*defect, trials));
     const DefectTotals totals(measured);
     print_totals(console, totals);
     if (!markdown.empty()) write_file(markdown, defects_page(measured, command(), today()));
-    std::vector<StoredFinding> findings;
+    std::vector<RecordedFinding> findings;
     for (const DefectTrial& trial : measured)
       if (trial.found()) findings.push_back({trial.token, trial.replay.cause, trial.replay.digest});
     if (!tokens.empty()) write_findings(tokens, findings);
@@ -122,19 +113,15 @@ struct DefectsCommand {
     std::vector<DefectTrial> trials;
     if (json.empty() || !std::filesystem::exists(json)) return trials;
     try {
-      const nlohmann::json document = nlohmann::json::parse(read_file(json));  // outlives the loop over its part
-      for (const nlohmann::json& trial : document.at("trials")) trials.push_back(defect_trial_from_json(trial));
+      // Outlives the loop over its part.
+      const nlohmann::json document = nlohmann::json::parse(read_file(json));
+      for (const nlohmann::json& trial : document.at("trials"))
+        trials.push_back(defect_trial_from_json(trial));
     } catch (const nlohmann::json::exception& error) {
       throw BadInput(fmt::format("{}: not what 'assay defects --json' writes ({}); delete it to begin anew",
                                  json, error.what()));
     }
     return trials;
-  }
-
-  static const DefectTrial* trial_of(const Defect& defect, const std::vector<DefectTrial>& trials) {
-    for (const DefectTrial& trial : trials)
-      if (trial.defect == defect.id() && trial.patch == digest_of(defect)) return &trial;
-    return nullptr;
   }
 
   nlohmann::json document(const std::vector<DefectTrial>& trials) const {
@@ -154,24 +141,21 @@ struct DefectsCommand {
 
   /// Findings of --check again; with --tokens, those that still are findings are written with what they give
   /// now.
-  int replay_all(const DefectTrialOptions& options) const {
-    const std::vector<StoredFinding> all = read_findings(check);
+  int replay_all(const DefectsOptions& options) const {
+    const std::vector<RecordedFinding> all = read_findings(check);
+    if (all.empty()) throw BadInput(fmt::format("{}: holds no finding to replay", check));
     require_writable(tokens);
     const Console console(stdout);
-    std::mutex mutex;
-    std::vector<TokenReplay> replays(all.size());
-    in_parallel(all.size(), options, [&](size_t i) {
-      const TokenReplay replay = replay_token(all[i].token, *options.backend, options.machine);
-      const std::scoped_lock lock(mutex);
-      replays[i] = replay;
-      if (all[i].repeated_by(replay)) return;
+    const auto print = [&](const RecordedFinding& stored, const TokenReplay& replay) {
+      if (stored.repeated_by(replay)) return;
       console.line(fmt::format(
-          "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), all[i].token,
-          replay.verdict, replay.cause, replay.digest, replay.clean_verdict, all[i].cause, all[i].digest));
+          "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), stored.token,
+          replay.verdict, replay.cause, replay.digest, replay.clean_verdict, stored.cause, stored.digest));
       std::fflush(stdout);
-    });
-    if (*options.interrupted != 0) return 0;
-    std::vector<StoredFinding> now;
+    };
+    const std::vector<TokenReplay> replays = replay_findings(all, options, print);
+    if (*options.each.interrupted != 0) return 0;
+    std::vector<RecordedFinding> now;
     int64_t good = 0;
     for (size_t i = 0; i < all.size(); ++i) {
       good += all[i].repeated_by(replays[i]);
@@ -182,28 +166,6 @@ struct DefectsCommand {
         fmt::format("{} of {} stored findings fail again with the same bits and pass on the clean kernel",
                     good, all.size()));
     return good == std::ssize(all) ? 0 : 1;
-  }
-
-  /// --together at once, until interrupted; what one of them throws leaves here.
-  void in_parallel(size_t count, const DefectTrialOptions& options,
-                   const std::function<void(size_t)>& work) const {
-    std::atomic<size_t> next = 0;
-    std::mutex mutex;
-    std::exception_ptr error;
-    const auto loop = [&] {
-      for (size_t i = 0; *options.interrupted == 0 && (i = next++) < count;) try {
-          work(i);
-        } catch (...) {
-          const std::scoped_lock lock(mutex);
-          if (!error) error = std::current_exception();
-          next = count;
-        }
-    };
-    std::vector<std::thread> threads;
-    for (int i = 1; i < together; ++i) threads.emplace_back(loop);
-    loop();
-    for (std::thread& thread : threads) thread.join();
-    if (error) std::rethrow_exception(error);
   }
 };
 

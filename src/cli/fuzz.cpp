@@ -16,7 +16,7 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
-#include "src/cli/interrupt.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_fuzz.h"
 #include "src/cli/progress_bar.h"
@@ -37,7 +37,7 @@ std::vector<const Kernel*> kernels_named(const std::string& what) {
     if (std::find(known.begin(), known.end(), kernel.operator_name) == known.end())
       known.push_back(kernel.operator_name);
   }
-  if (chosen.empty() && what.find('@') != std::string::npos) chosen.push_back(&find_kernel(what));
+  if (chosen.empty() && what.find_first_of("@%") != std::string::npos) chosen.push_back(&find_kernel(what));
   for (const Operator& op : operators())
     if (chosen.empty() && op.name == what)
       throw BadInput(
@@ -76,6 +76,10 @@ class ConsoleListener : public Listener {
         fmt::format("{} {}\n  {}", console_.styled(Style::dim, "shrunk"), smaller.cause, smaller.replay));
     console_.flush();
   }
+  void left_out(const Case& c) override {
+    bar_.clear();
+    fmt::print(stderr, "assay: not enough memory for {}; the run goes on without this case\n", token_of(c));
+  }
   void database_lost(const std::string& why) override {
     bar_.clear();
     fmt::print(stderr, "assay: {}; the run goes on and stores nothing more\n", why);
@@ -103,15 +107,20 @@ struct FuzzCommand {
     if (own.foreign()) return {&own.kernel()};
     if (what.empty())
       throw BadInput("no kernel given: name a kernel or an operator, or give --ptx and --plan");
-    return kernels_named(what);
+    const std::vector<const Kernel*> named = kernels_named(what);
+    if (own.mutant().empty()) return named;
+    if (named.size() > 1)
+      throw BadInput(fmt::format("--mutant is of one kernel, and {} names {}", what, named.size()));
+    return {&find_kernel(named.front()->name + "%" + own.mutant())};
   }
 
   /// The whole run has a verdict of its own where all inputs were out of domain, or it could not be finished.
   int status_of(const FuzzRun& run, int signal) const {
     if (findings.status(run.findings, output.allow_undecided()) != 0) return 1;
+    if (signal != 0) return 128 + signal;  // no pass: the budget was not spent
     if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == "domain")
       return kBadInputStatus;
-    return signal != 0 ? 128 + signal : 0;  // no pass: the budget was not spent
+    return 0;
   }
 
   /// The findings that --baseline names; their cases run first.
@@ -160,8 +169,9 @@ void add_fuzz(CLI::App& app, int& status) {
       app.add_subcommand("fuzz", "Draws cases and looks for faults: bounds, bits, NaN, traps, properties");
   const auto o = std::make_shared<FuzzCommand>();
   const std::string budget = "Budget", results = "Results";
-  command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla, all");
-  o->own.add_to(*command, false);
+  command->add_option("KERNEL|OPERATOR|all", o->what,
+                      "As in gla.chunk, gla.chunk@S1, gla.chunk%ID (a mutant), gla, all");
+  o->own.add_to(*command, "");
   CLI::Option* cases = command->add_option("--cases", o->options.cases, "Cases, over all kernels together")
                            ->check(whole_number(1, 1'000'000'000))
                            ->group(budget);

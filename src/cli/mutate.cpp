@@ -4,18 +4,19 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
-#include "src/cli/interrupt.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/cli/print_mutation.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/base/vm/tensor_core.h"
 
@@ -39,6 +40,8 @@ struct MutateCommand {
     const Console console(json == "-" ? stderr : stdout);
     const Interrupt interrupt;
     options.interrupted = &interrupt.signal();
+    if (!json.empty() && json != "-") options.journal = json + ".part";
+    options.own = own.replay_suffix();
     ProgressBar bar;
     const MutationRun result = mutate(kernel, options, [&](const MutationProgress& p) {
       const double share = static_cast<double>(p.done) / static_cast<double>(std::max<int64_t>(p.of, 1));
@@ -50,8 +53,17 @@ struct MutateCommand {
     const std::string text = to_json(result).dump(1);
     if (json == "-") fmt::print("{}\n", text);
     if (!json.empty() && json != "-") write_file(json, text + "\n");
+    if (interrupt.signal() == 0)
+      std::filesystem::remove(options.journal);
+    else if (!options.journal.empty())
+      fmt::print(stderr, "assay: interrupted; the same command goes on from {}\n", options.journal.string());
     if (score_of(result) < fail_under) return 1;
-    return interrupt.signal() != 0 ? 128 + interrupt.signal() : 0;
+    if (interrupt.signal() != 0) return 128 + interrupt.signal();
+    if (result.mutants.empty()) throw BadInput("no mutant was tried in that time: give more --time");
+    if (fail_under > 0 && !has_score(result))
+      throw BadInput(
+          "--fail-under: no mutant was killed and none survived, so there is no score; give more --mutants");
+    return 0;
   }
 };
 
@@ -69,7 +81,7 @@ void add_mutate(CLI::App& app, int& status) {
       "mutate",
       "Changes single instructions of a kernel and counts how many changes the cases and properties see");
   const auto o = std::make_shared<MutateCommand>();
-  o->own.add_to(*command, true, false);
+  o->own.add_to(*command, "KERNEL", false);
   command
       ->add_option("--mutants", o->options.mutants,
                    "Mutants, drawn evenly over pairs of source line and change")
@@ -85,7 +97,10 @@ void add_mutate(CLI::App& app, int& status) {
       ->check(whole_number(0, kMostThreads));
   command->add_option("--arch", o->arch, "Architecture of the machine: sm_80, sm_89, sm_90")
       ->capture_default_str();
-  command->add_option("--json", o->json, "Result as JSON (reports/schema.json); - for standard output")
+  command
+      ->add_option("--json", o->json,
+                   "Result as JSON (reports/schema.json), - for standard output; with a file, a run that was "
+                   "interrupted or killed goes on where it stopped")
       ->type_name("FILE");
   command->add_option("--fail-under", o->fail_under,
                       "Exit with 1 where fewer percent of killed and survived are killed");

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/cli/console.h"
-#include "src/cli/defect_trial.h"
+#include "src/campaign/defects/defect_trial.h"
 
 namespace assay::cli {
 

@@ -194,6 +194,7 @@ std::string verdict_of(const FuzzRun& run) {
                        [&](const auto& v) { return v.verdict == verdict; });
   };
   if (has("finding")) return "finding";
+  if (!run.ended_early.empty()) return "incomplete";
   if (run.undecided > 0) return "undecided";
   return run.cases > 0 && run.domain == run.cases ? "domain" : "pass";
 }

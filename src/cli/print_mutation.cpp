@@ -54,6 +54,10 @@ void print_by_line(const Console& console, const MutationRun& run, const char* o
 
 }  // namespace
 
+bool has_score(const MutationRun& run) {
+  return count_of(run, kKilled) + count_of(run, kSurvived) > 0;
+}
+
 void print_mutation_run(const Console& console, const MutationRun& run, bool details) {
   console.line(
       fmt::format("{} on {}, seed {}: {} mutants of {} possible ones at {} pairs of source line and change",
@@ -78,9 +82,9 @@ void print_mutation_run(const Console& console, const MutationRun& run, bool det
   }
   const auto untried = run.asked - static_cast<int64_t>(run.mutants.size());
   console.line(
-      fmt::format("\n{:.1f} %  of {} mutants {} killed, {} survived, {} equivalent, {} within bound{} in "
+      fmt::format("\n{}  of {} mutants {} killed, {} survived, {} equivalent, {} within bound{} in "
                   "{:.1f} s; seed {}",
-                  score_of(run), run.mutants.size(), count_of(run, kKilled), count_of(run, kSurvived),
+                  has_score(run) ? fmt::format("{:.1f} %", score_of(run)) : "no score", run.mutants.size(), count_of(run, kKilled), count_of(run, kSurvived),
                   count_of(run, kEquivalent), count_of(run, kWithinBound),
                   untried > 0 ? fmt::format(", {} untried", untried) : "", run.seconds, run.seed));
 }

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/ptx/form.h"
 #include "src/base/vm/shadow_edges.h"
 
 namespace assay::cli {
@@ -50,9 +51,9 @@ void print_lines(const Console& console, const ShadowReport& shadow) {
 
 /// What is told of an exponential by its argument alone.
 ShadowEdge edge_of_range(const ExponentRange& range) {
-  const ptx::Type result =
-      range.instruction.find(".f16") == std::string::npos ? ptx::Type::f32 : ptx::Type::f16;
-  return vm::describe_edge(vm::edge_of(ptx::form_of(range.instruction), result), {range.min, range.max});
+  const ptx::Form form = ptx::form_of(range.instruction);
+  const bool half = form.type() == ptx::Type::f16 || form.type() == ptx::Type::f16x2;
+  return vm::describe_edge(vm::edge_of(form, half ? ptx::Type::f16 : ptx::Type::f32), {range.min, range.max});
 }
 
 /// Of a run too long for shadows: the exponentials nearest to overflow.
@@ -90,15 +91,14 @@ void print_shadow(const Console& console, const Verification& v) {
         fmt::join(p.thread, ",")));
   }
   // The nearest edge of each instruction's root tells most of its kind; exponentials come first.
-  std::set<std::string> shown;
+  std::set<ptx::Operation> shown;
   const auto show = [&](const ShadowEdge& e) {
-    const std::string root = e.instruction.substr(0, e.instruction.find('.'));
-    if (shown.size() == kEdges || !shown.insert(root).second) return;
+    if (shown.size() == kEdges || !shown.insert(ptx::form_of(e.instruction).operation).second) return;
     const std::string text = fmt::format("  {} at {} {}", e.instruction, short_place(e.where), e.text);
     console.line(e.distance < kNear ? console.styled(Style::doubtful, text) : text);
   };
   for (const ShadowEdge& e : shadow.edges)
-    if (e.instruction.starts_with("ex2.")) show(e);
+    if (ptx::form_of(e.instruction).operation == ptx::Operation::ex2) show(e);
   for (const ShadowEdge& e : shadow.edges) show(e);
 }
 

@@ -6,7 +6,6 @@
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/run_case.h"
-#include "src/base/numerics/bad_input.h"
 #include "src/verification/verify/explain.h"
 
 namespace assay::cli {
@@ -22,12 +21,8 @@ struct ReplayCommand {
 
   int run() {
     findings.check();
-    const Case c = parse_token(token);
-    if (!kernel.foreign()) kernel.choose(c.kernel);
+    const Case c = kernel.case_of_token(token);
     const Kernel& replayed = kernel.kernel();
-    if (replayed.name != c.kernel) {
-      throw BadInput("the token is of kernel " + c.kernel + ", the plan of " + replayed.name);
-    }
     const Engines on = engines.make();
     VerifyOptions options;
     options.threads = engines.threads();
@@ -48,7 +43,7 @@ void add_replay(CLI::App& app, int& status) {
   command
       ->add_option("TOKEN", options->token, "As in gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0")
       ->required();
-  options->kernel.add_to(*command, false);
+  options->kernel.add_to(*command, "");
   options->engines.add_to(*command);
   options->checks.add_to(*command);
   options->output.add_to(*command);

@@ -11,7 +11,7 @@
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/engine_options.h"
-#include "src/cli/interrupt.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_sweep.h"
 #include "src/cli/progress_bar.h"

@@ -1,5 +1,5 @@
-// assay trace KERNEL: where the non-finite value behind an output element was born, what stands behind a
-// finite one, and how far the run is from exact arithmetic.
+// assay trace KERNEL|TOKEN: where the non-finite value behind an output element was born, what stands behind
+// a finite one, and how far the run is from exact arithmetic.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +11,7 @@
 #include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_summary.h"
 
 namespace assay::cli {
@@ -41,9 +42,18 @@ struct TraceCommand {
   bool first = false, all = false;
   size_t depth = kDefaultDepth;
 
+  /// The case of the options, or of a token in KERNEL's place.
+  CaseToRun case_to_run() {
+    if (kernel.name().find('/') == std::string::npos) return cases.resolve(kernel.kernel());
+    if (const std::string given = cases.first_given(); !given.empty())
+      throw BadInput(
+          fmt::format("{} and a token: the token says the whole case; leave {} out", given, given));
+    return {kernel.case_of_token(kernel.name()), std::nullopt, {}, "", {}};
+  }
+
   int run() {
     findings.check();
-    const CaseToRun run = cases.resolve(kernel.kernel());
+    const CaseToRun run = case_to_run();
     print_notes(output, run);
     VerifyOptions options;
     options.threads = engines.threads();
@@ -74,7 +84,7 @@ void add_trace(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "trace", "Finds where a non-finite output element was born, and what stands behind any element");
   const auto options = std::make_shared<TraceCommand>();
-  options->kernel.add_to(*command);
+  options->kernel.add_to(*command, "KERNEL|TOKEN");
   CLI::Option* element =
       command->add_option("--element", options->element,
                           "Output element to walk back from, finite or not, as in \"o[0,16,0,3]\" (default: "

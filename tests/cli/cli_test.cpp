@@ -61,6 +61,12 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"mutate gla.chunk --fail-under 120", "--fail-under: write a percentage"},
       {"mutate gla.chunk --direction sideways", "no entry point for direction sideways"},
       {"verify gla.chunk --mutant nonsense", "write it as MODULE+LINE+OPERATOR"},
+      {"fuzz gla.chunk --mutant nonsense --cases 1", "write it as MODULE+LINE+OPERATOR"},
+      {"fuzz gla --mutant nonsense --cases 1", "--mutant is of one kernel, and gla names"},
+      {"fuzz gla.chunk%nonsense --cases 1", "write it as MODULE+LINE+OPERATOR"},
+      {"fuzz gla.chunk%gla+chunk.bf16.fp32+1+fma-to-mul --cases 1", "1+fma-to-mul"},
+      {"trace gla.chunk/T9/X9", "token field 'X9' is not known"},
+      {"trace gla.chunk/T9 -T 8", "--length and a token: the token says the whole case"},
       {"verify", "no kernel given"},
       {"verify gla.chnk", "did you mean 'gla.chunk'?"},
       {"verify gla.chunk --no-such-option", "--no-such-option"},
@@ -208,6 +214,19 @@ TEST(Cli, TraceSaysThatTheFormulaDiffersWhereRoundingDoesNotExplainAValue) {
     EXPECT_NE(ran.out.find(text), std::string::npos) << text << "\n" << ran.out;
 }
 
+TEST(Cli, TraceAndReplayTakeATokenAlike) {
+  const ScratchFolder here;
+  const std::string token = "gla.fused_recurrent/B1/T5/H1/K4/V4/fp32/g-fp32/mild/s17";
+  const Ran traced = run_assay("trace " + token + " --backend vm --json t.json", here);
+  EXPECT_EQ(traced.status, 0) << traced.err;
+  const Ran replayed = run_assay("replay " + token + " --backend vm --json r.json", here);
+  const auto read = [&](const char* file) {
+    return verification_from_json(nlohmann::json::parse(read_file(here / file)));
+  };
+  EXPECT_EQ(read("t.json").token, token);
+  EXPECT_EQ(read("t.json").case_, read("r.json").case_);
+}
+
 TEST(Cli, EveryTableIsListedInEveryForm) {
   const ScratchFolder here;
   for (const std::string what : {"operators", "kernels", "instructions", "causes", "properties", "decays"}) {
@@ -294,7 +313,47 @@ TEST(Cli, AnInterruptedRunOfFuzzingPrintsWhatItHasAndIsNoPass) {
   EXPECT_EQ(clean.status, 128 + 2) << clean.err;
   EXPECT_NE(clean.err.find("ending with the cases in flight"), std::string::npos) << clean.err;
   EXPECT_NE(clean.out.find("coverage, share of the cases"), std::string::npos) << clean.out;
-  EXPECT_EQ(nlohmann::json::parse(read_file(here / "x.json")).at("kind"), "fuzz");
+  EXPECT_NE(clean.out.find("\nincomplete  "), std::string::npos) << clean.out;
+  const nlohmann::json document = nlohmann::json::parse(read_file(here / "x.json"));
+  EXPECT_EQ(document.at("kind"), "fuzz");
+  EXPECT_EQ(document.at("ended_early"), "interrupted");
+}
+
+TEST(Cli, ACampaignThatTriedNothingIsNoPass) {
+  const ScratchFolder here;
+  const std::string examples = std::string(ASSAY_SOURCE_DIR) + "/examples/strangers_gla/plan.json",
+                    ptx = std::string(ASSAY_SOURCE_DIR) + "/tests/data/gla_naive.ptx";
+  nlohmann::json plan = nlohmann::json::parse(read_file(examples));
+  plan["accepts"] = "K == 7 && V == 300";
+  write_file(here / "none.json", plan.dump());
+  const std::pair<std::string, const char*> table[] = {
+      {"fuzz --backend vm --db '' --cases 2 --ptx " + ptx + " --plan none.json",
+       "none of the 2 cases drawn for it is taken: "},
+      {"mutate gla.fused_recurrent --mutants 3 --time 0.0000001s --fail-under 90", "no mutant was tried"},
+      {"mutate gla.fused_recurrent --mutants 3 --time 0.0000001s", "no mutant was tried"},
+      {"fuzz gla.fused_recurrent --backend vm --db '' --time 0.0000001s", "no case was judged"},
+  };
+  for (const auto& [arguments, message] : table) {
+    const Ran ran = run_assay(arguments, here);
+    EXPECT_EQ(ran.status, 2) << arguments << "\n" << ran.out << ran.err;
+    EXPECT_NE(ran.err.find(message), std::string::npos) << arguments << ": " << ran.err;
+    EXPECT_EQ(ran.out.find("100.0 %"), std::string::npos) << ran.out;
+  }
+}
+
+TEST(Cli, ZerosForAnAbsentInputTakeNoMemoryWhereOnlyBlocksRun) {
+  const ScratchFolder here;
+  const std::string root = ASSAY_SOURCE_DIR;
+  nlohmann::json plan = nlohmann::json::parse(read_file(root + "/examples/strangers_gla/plan.json"));
+  for (nlohmann::json& argument : plan["launches"][0]["arguments"])
+    if (argument == "g") argument = {{"pointer", "g"}, {"absent", "zeros"}};
+  write_file(here / "zeros.json", plan.dump());
+  // g would take 2 GB.
+  const Ran ran = run_assay("verify --ptx " + root +
+                                "/tests/data/gla_naive.ptx --plan zeros.json -B 60000 -T 64 -K 128 -V 1 "
+                                "--without g --blocks last --threads 1 --backend vm",
+                            here, "ulimit -v 1500000 &&");
+  EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
 }
 
 TEST(Cli, ACampaignOverDefectsGoesOnWhereItsFileEnds) {

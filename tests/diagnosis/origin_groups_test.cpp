@@ -90,7 +90,7 @@ TEST(OriginGroups, EveryElementHasTheOriginThatAWalkOfItsOwnFinds) {
       const vm::Event origin = recording.event_without_inputs(walk_back(recording, event).origin);
       const ptx::Function& function = recording.modules[0]->functions[origin.function];
       walked.insert(
-          origin_kind(function.body[origin.instruction].opcode, origin) +
+          origin_kind(function.body[origin.instruction].form, origin) +
           std::to_string(location_of(*recording.modules[0], origin.function, origin.instruction).line));
     }
   for (const OriginGroup& g : all.groups) {

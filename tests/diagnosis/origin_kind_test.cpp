@@ -50,7 +50,7 @@ TEST(OriginKind, EveryBirthHasTheKindOfItsInstructionAndOperands) {
     e.born = true;
     e.result = r.result;
     for (double x : r.operands) e.operands.push_back({.name = "%f", .type = "f32", .value = x});
-    EXPECT_EQ(origin_kind(r.opcode, e), r.kind) << r.opcode << " of " << r.operands[0];
+    EXPECT_EQ(origin_kind(ptx::form_of(r.opcode), e), r.kind) << r.opcode << " of " << r.operands[0];
   }
 }
 
@@ -62,7 +62,7 @@ TEST(OriginKind, AValueFromOutsideHasTheKindOfItsSource) {
     vm::Event e;
     e.result = NAN;
     e.operands.push_back({.name = "%f1", .type = "f32", .value = NAN, .parent = -1, .source = source});
-    EXPECT_EQ(origin_kind("add.rn.f32", e), kind);
+    EXPECT_EQ(origin_kind(ptx::form_of("add.rn.f32"), e), kind);
   }
 }
 

@@ -100,5 +100,40 @@ TEST(SourceText, GivesLinesOfOurKernelsTrimmedAndNothingBeyondTheirEnd) {
   EXPECT_EQ(text.line({"", 1, 0, ""}), "");
 }
 
+TEST(Definitions, AreOfInstructionsThatWrite) {
+  const ptx::Module module = ptx::parse(R"(.version 8.0
+.target sm_90a
+.address_size 64
+.file 1 "src/a.cu"
+.visible .entry k()
+{
+.reg .b32 %r<4>;
+.reg .b64 %rd<3>;
+.reg .f32 %f<6>;
+.reg .pred %p<2>;
+.loc 1 1 1
+mov.u32 %r1, 5;
+.loc 1 2 1
+TABLE: .branchtargets NEXT;
+brx.idx %r1, TABLE;
+NEXT:
+.loc 1 3 1
+mbarrier.init.shared.b64 [%r1], 1;
+.loc 1 4 1
+add.s32 %r2, %r1, 1;
+.loc 1 5 1
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;
+.loc 1 6 1
+add.f32 %f5, %f2, %f2;
+ret;
+}
+)", "k.ptx");
+  const auto made_at = [&](int32_t instruction) {
+    return definitions_before(module, 0, instruction, 1, SourceText("")).at(0).where.line;
+  };
+  EXPECT_EQ(made_at(3), 1) << "brx.idx and mbarrier.init read their register";
+  EXPECT_EQ(made_at(5), 5) << "wgmma writes the registers of D";
+}
+
 }  // namespace
 }  // namespace assay

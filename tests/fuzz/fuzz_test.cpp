@@ -172,12 +172,61 @@ TEST_F(FuzzTest, AKernelThatAcceptsNoCaseIsBadInputWithItsOwnReason) {
   };
   test::SubjectBackend backend;
   Listener silent;
-  try {
-    fuzz({&kernel}, backend, with_cases(200, 3, 2), silent);
-    FAIL() << "accepted";
-  } catch (const BadInput& reason) {
-    EXPECT_STREQ(reason.what(), "K must be 64");
+  for (const int64_t cases : {200, 20}) try {  // given up, and at the end of the budget
+      fuzz({&kernel}, backend, with_cases(cases, 3, 2), silent);
+      ADD_FAILURE() << "accepted";
+    } catch (const BadInput& reason) {
+      const int64_t drawn = std::min<int64_t>(cases, 64);
+      EXPECT_EQ(reason.what(), "gla.subject: none of the " + std::to_string(drawn) +
+                                   " cases drawn for it is taken: " + std::to_string(drawn) +
+                                   " of them: K must be 64");
+    }
+}
+
+TEST_F(FuzzTest, ARunWhoseTimeIsOverBeforeACaseIsNoPass) {
+  FuzzOptions options = with_cases(0, 3, 2);
+  options.time_s = 1e-9;
+  EXPECT_THROW(fuzzed("", options), BadInput);
+}
+
+/// Has no memory for long sequences.
+class SmallBackend : public test::SubjectBackend {
+ public:
+  explicit SmallBackend(int64_t longest) : longest_(longest) {}
+  Outcome run(const Plan& plan, const TensorMap& inputs) override {
+    const Tensor& q = inputs.at("q");
+    if (q.axes.at(1).size > longest_) throw std::bad_alloc();
+    return SubjectBackend::run(plan, inputs);
   }
+
+ private:
+  const int64_t longest_;
+};
+
+class Absentees : public Listener {
+ public:
+  void left_out(const Case& c) override { tokens.push_back(token_of(c)); }
+  std::vector<std::string> tokens;
+};
+
+TEST_F(FuzzTest, CasesThatThereIsNoMemoryForAreNamedAndTheRunGoesOn) {
+  const Kernel kernel = test::subject_kernel();
+  Absentees absentees;
+  SmallBackend small(100);
+  const FuzzRun run = fuzz({&kernel}, small, with_cases(64, 3, 2), absentees);
+  EXPECT_EQ(run.cases + std::ssize(absentees.tokens), 64);
+  EXPECT_GT(run.cases, 0);
+  EXPECT_FALSE(absentees.tokens.empty());
+  for (const std::string& token : absentees.tokens) EXPECT_GT(parse_token(token).T, 100) << token;
+  int64_t counted = 0;
+  for (const CoverageRow& row : run.coverage)
+    if (row.feature == "not enough memory") counted = row.cases;
+  EXPECT_EQ(counted, std::ssize(absentees.tokens));
+
+  SmallBackend none(-1);
+  Absentees all;
+  EXPECT_THROW(fuzz({&kernel}, none, with_cases(8, 3, 2), all), BadInput);
+  EXPECT_EQ(all.tokens.size(), 8u);
 }
 
 TEST_F(FuzzTest, CasesAPlanRefusesAreCountedApart) {
@@ -236,6 +285,7 @@ TEST_F(FuzzTest, AnInterruptedRunReturnsAndStoresWhatItFound) {
     const FuzzRun run = fuzz({&kernel}, backend, options, listener);
     EXPECT_GE(run.cases, 128);
     EXPECT_LT(run.cases, 1000);
+    EXPECT_EQ(run.ended_early, "interrupted");
     EXPECT_FALSE(run.findings.empty());
     EXPECT_FALSE(run.coverage.empty());
     EXPECT_FALSE(Database(file()).findings().empty());

@@ -2,8 +2,11 @@
 #include "src/campaign/mutate/mutate.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "src/base/numerics/bad_input.h"
 #include "tests/mutate/subject.h"
@@ -39,6 +42,33 @@ TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
     EXPECT_TRUE(m.outcome == kWithinBound || !m.reason.empty()) << m.id;
     EXPECT_TRUE(m.outcome != kWithinBound || !m.token.empty()) << m.id;
   }
+}
+
+TEST(Mutate, KilledAnywhereItGoesOnToTheSameResult) {
+  const auto path = std::filesystem::temp_directory_path() / ("assay_mutate_test_" + std::to_string(::getpid()));
+  const auto options = [&](const std::filesystem::path& journal) {
+    MutateOptions o;
+    o.mutants = 45, o.seed = 3, o.jobs = 2, o.drawn = 12;
+    o.directions = {"forward"};
+    o.journal = journal;
+    return o;
+  };
+  std::filesystem::remove(path);
+  const auto ending_at = [](int64_t mutants) {  // what a killed run leaves is what one leaves that throws
+    return [mutants](const MutationProgress& p) {
+      if (p.doing == "mutants" && p.done == mutants) throw std::runtime_error("killed");
+    };
+  };
+  for (const int64_t at : {13, 42}) EXPECT_THROW(mutate(subject(), options(path), ending_at(at)), std::runtime_error);
+  int64_t told = 0;
+  const MutationRun again =
+      mutate(subject(), options(path), [&](const MutationProgress& p) { told += p.doing == "mutants"; });
+  EXPECT_GE(told, 45);
+  EXPECT_EQ(without_seconds(again), without_seconds(run(45, 3, 1)));
+  MutateOptions other = options(path);
+  other.seed = 4;
+  EXPECT_THROW(mutate(subject(), other, [](const MutationProgress&) {}), BadInput);
+  std::filesystem::remove(path);
 }
 
 TEST(Mutate, RefusesADirectionThatTheKernelLacks) {

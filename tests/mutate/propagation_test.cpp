@@ -88,13 +88,14 @@ TEST(Propagation, AClosedBranchIsTheNearestOnEachWay) {
 
 TEST(Propagation, EveryOpcodeHasAReason) {
   ptx::Instruction in;
-  in.opcode = "selp.b32";
+  const auto of = [&](const char* opcode) { in.opcode = opcode, in.form = ptx::form_of(opcode); };
+  of("selp.b32");
   EXPECT_EQ(why_it_ends(in), "the other one is chosen");
-  in.opcode = "mul.wide.s32";
+  of("mul.wide.s32");
   EXPECT_EQ(why_it_ends(in), "the number is the same");
-  in.opcode = "mul.rn.f32";
+  of("mul.rn.f32");
   EXPECT_EQ(why_it_ends(in), "it is rounded away, or times zero");
-  in.opcode = "unheard.of";
+  of("unheard.of");
   EXPECT_EQ(why_it_ends(in), "not where it differs");
 }
 

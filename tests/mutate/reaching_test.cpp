@@ -45,5 +45,14 @@ TEST(ReachingWrites, AreThoseThatNoOtherWriteFollows) {
   for (const auto& row : rows) EXPECT_EQ(seen_at_end(row.body), row.lines) << row.body;
 }
 
+TEST(ReachingWrites, OfTensorCoresAreTheRegistersOfD) {
+  const ptx::MutableText text = small_program(
+      "mov.f32 %f1, 0f00000000;\n"
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %rd2, %p1, 1, 1, 0, 0;\n"
+      "st.global.f32 [%rd3], %f1;");
+  const ptx::Function& f = text.module().functions[0];
+  EXPECT_EQ(reaching_writes(f, 2, f.body[2].operands[1].reg), (std::vector<int32_t>{1}));
+}
+
 }  // namespace
 }  // namespace assay

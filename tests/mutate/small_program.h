@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 
 namespace assay {
 

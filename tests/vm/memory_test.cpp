@@ -306,5 +306,29 @@ TEST(Plans, WhatDoesNotFitTheEntryIsBadInput) {
   refuses([](Plan& p) { p.workspaces.push_back({"a", 4}); }, "two buffers are named a");
 }
 
+/// The phase that lane 0 waits for ends when its copies have landed: with .noinc the arrival is the expected one,
+/// without it is one more.
+TEST(AsyncCopy, MayEndAPhaseOfAnMbarrier) {
+  const auto word = [](const std::string& arrivals, const std::string& from) {
+    SmallKernel kernel{.declarations = ".shared .align 8 .b64 gate; .shared .align 16 .b8 s[256];",
+                       .body = "mov.u32 %r1, s; mov.u32 %r2, gate; shl.b32 %r3, %r32, 2; add.s32 %r1, %r1, %r3;\n"
+                               "setp.eq.u32 %p1, %r32, 0; @%p1 mbarrier.init.shared.b64 [%r2], 32; bar.sync 0;\n"
+                               "cp.async.ca.shared.global [%r1], [%pa], 4;\n" +
+                               arrivals + from,
+                       .a = {5}};
+    return first_word(kernel);
+  };
+  const std::string once = "cp.async.mbarrier.arrive.noinc.shared.b64 [%r2];",
+                    extra = "cp.async.mbarrier.arrive.shared::cta.b64 [gate];",
+                    phase = "mbarrier.test_wait.parity.shared.b64 %p2, [%r2], 0; selp.u32 %d, 1, 0, %p2;",
+                    data = "ld.shared.b32 %d, [%r1];";
+  EXPECT_EQ(word(once, data), 5u);
+  EXPECT_EQ(word(once, phase), 1u);
+  EXPECT_EQ(word(extra, data), 5u);
+  EXPECT_EQ(word(extra, phase), 0u) << "the 32 arrivals are still to come";
+  EXPECT_EQ(word(extra + " mbarrier.arrive.shared.b64 %rd1, [%r2];", phase), 1u);
+  EXPECT_NE(word("", data), 5u) << "nothing waits for the copies";
+}
+
 }  // namespace
 }  // namespace assay::vm

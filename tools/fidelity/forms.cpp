@@ -191,11 +191,11 @@ std::vector<Form> forms(int log2_indices, std::vector<std::string>* others) {
 std::vector<Form> exhaustive_forms() {
   std::vector<Form> result;
   for (const Row& row : vm::rows()) {
-    if ((row.kind != Kind::lanes && row.kind != Kind::exponential) || row.effect == vm::Effect::move ||
+    if ((row.kind != Kind::lanes && row.kind != Kind::exponential) || row.flow == vm::Flow::copy ||
         row.sources[0] != Type::f32 || row.sources[1] != Type::none)
       continue;
     for (const std::string& name : vm::forms_of(row)) {
-      if (row.effect == vm::Effect::bits && name.find(".sat") != std::string::npos)
+      if (row.flow == vm::Flow::conversion && !ptx::is_float(row.result) && ptx::form_of(name).saturates)
         continue;  // the same as without
       Form form = plain(row, name);
       form.operands[0].draw = Draw::counter;

@@ -36,6 +36,11 @@ bool compares(const Form& f) { return f.operation == Operation::setp || f.operat
 void note_low(Form& f) { compares(f) ? void(f.comparison = Comparison::lo) : void(f.product = Product::lo); }
 void note_high(Form& f) { compares(f) ? void(f.comparison = Comparison::hi) : void(f.product = Product::hi); }
 
+template <Space space>
+void note_space(Form& f) {
+  if (f.space == Space::none) f.space = space;
+}
+
 using Note = void (*)(Form&);
 #define NOTE(member, what) [](Form& f) { f.member = what; }
 #define COMPARISON(name) {#name, NOTE(comparison, Comparison::name)}
@@ -57,9 +62,9 @@ const std::map<std::string_view, Note>& notes() {
       COMBINE("popc", popc),
       ORDER("weak", weak), ORDER("volatile", volatile_), ORDER("relaxed", relaxed), ORDER("acquire", acquire),
       ORDER("release", release), ORDER("acq_rel", acq_rel), ORDER("sc", sc),
-      {"global", NOTE(space, Space::global)}, {"shared", NOTE(space, Space::shared)},
-      {"local", NOTE(space, Space::local)}, {"param", NOTE(space, Space::param)},
-      {"const", NOTE(space, Space::constant)},
+      {"global", note_space<Space::global>}, {"shared", note_space<Space::shared>},
+      {"local", note_space<Space::local>}, {"param", note_space<Space::param>},
+      {"const", note_space<Space::constant>},
       {"v2", NOTE(vector, 2)}, {"v4", NOTE(vector, 4)}, {"v8", NOTE(vector, 8)},
       {"x2", NOTE(vector, 2)}, {"x4", NOTE(vector, 4)},
       {"ftz", NOTE(ftz, true)}, {"sat", NOTE(saturates, true)}, {"satfinite", NOTE(saturates, true)},
@@ -67,7 +72,7 @@ const std::map<std::string_view, Note>& notes() {
       {"NaN", NOTE(nan, true)}, {"cc", NOTE(carry_out, true)}, {"sync", NOTE(sync, true)},
       {"trans", NOTE(transposed, true)}, {"L2::cache_hint", NOTE(cache_hint, true)},
       {"u16x2", NOTE(packed, true)}, {"s16x2", NOTE(packed, true)}, {"e4m3x2", NOTE(packed, true)}, {"e5m2x2", NOTE(packed, true)},
-      {"f32x2", NOTE(packed, true)}, {"pack", NOTE(is_pack, true)}, {"unpack", NOTE(is_unpack, true)},
+      {"f32x2", [](Form& f) { f.packed = f.float_pairs = true; }}, {"pack", NOTE(is_pack, true)}, {"unpack", NOTE(is_unpack, true)},
   };
   return rows;
 }
@@ -114,6 +119,17 @@ std::string_view name_of(Operation operation) {
   for (const Named& row : operations)
     if (row.operation == operation) return row.name;
   return "";
+}
+
+std::string_view name_of(Comparison comparison) {
+  static constexpr std::string_view names[] = {"",   "eq", "ne",  "lt",  "le",  "gt",  "ge",  "lo",  "ls", "hi",
+                                               "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+  return names[static_cast<size_t>(comparison)];
+}
+
+std::string_view name_of(Rounding rounding) {
+  static constexpr std::string_view names[] = {"", "rn", "rna", "rz", "rm", "rp", "rni", "rzi", "rmi", "rpi"};
+  return names[static_cast<size_t>(rounding)];
 }
 
 std::string_view base_of(std::string_view opcode) { return opcode.substr(0, opcode.find_first_of(". ")); }

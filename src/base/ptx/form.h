@@ -23,10 +23,13 @@ enum class Operation : uint8_t {
 /// "ex2", "cp.async.wait_group".
 std::string_view name_of(Operation);
 
-/// To a float of fewer bits: rn to rpos; to an integral value: rni to rpi.
+/// To a float of fewer bits: rn to rp; to an integral value: rni to rpi.
 enum class Rounding : uint8_t { none, rn, rna, rz, rm, rp, rni, rzi, rmi, rpi };
+std::string_view name_of(Rounding);
 
 enum class Comparison : uint8_t { none, eq, ne, lt, le, gt, ge, lo, ls, hi, hs, equ, neu, ltu, leu, gtu, geu, num, nan };
+
+std::string_view name_of(Comparison);
 
 /// Which part of a product mul and mad keep.
 enum class Product : uint8_t { none, lo, hi, wide };
@@ -43,7 +46,7 @@ struct Form {
   Product product = Product::none;
   Combine combine = Combine::none;
   Order order = Order::none;
-  Space space = Space::none;   ///< as written; none: generic addresses, or no memory at all
+  Space space = Space::none;   ///< the first one written; none: generic addresses, or no memory at all
   uint8_t vector = 1;          ///< .v2, .v4, .v8; matrices of ldmatrix and stmatrix
   uint8_t type_count = 0;
   std::array<Type, 4> types{};  ///< in the order written: cvt and set name the result's first
@@ -56,6 +59,7 @@ struct Form {
   bool sync : 1 = false;         ///< names the lanes that take part
   bool transposed : 1 = false;   ///< .trans
   bool packed : 1 = false;       ///< a type with two or four values in a register
+  bool float_pairs : 1 = false;  ///< .f32x2, which is no type of a register
   bool cache_hint : 1 = false;   ///< .L2::cache_hint: the last operand is a cache policy
   bool is_pack : 1 = false, is_unpack : 1 = false;  ///< mov from a vector, to a vector of registers
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "src/base/ptx/form.h"
+
 namespace assay::ptx {
 namespace {
 
@@ -33,27 +35,17 @@ size_t end_of_quotation(std::string_view text, size_t i) {
   return found == std::string_view::npos ? text.size() : found + close.size();
 }
 
-bool has_part(std::string_view opcode, std::string_view part) {
-  for (size_t at = opcode.find(part); at != std::string_view::npos; at = opcode.find(part, at + 1)) {
-    const size_t end = at + part.size();
-    if (end == opcode.size() || opcode[end] == '.') return true;
-  }
-  return false;
-}
-
 /// The opcode with its rounding spelled out; unchanged if it is no float mul, add, sub or mad, or has one.
 std::string explicit_opcode(std::string_view opcode) {
-  const size_t dot = opcode.find('.');
-  if (dot == std::string_view::npos) return std::string(opcode);
-  const std::string_view base = opcode.substr(0, dot);
-  if (base != "mul" && base != "add" && base != "sub" && base != "mad") return std::string(opcode);
-  const std::string_view type = opcode.substr(opcode.rfind('.'));
-  if (type != ".f32" && type != ".f64" && type != ".f16" && type != ".f16x2" && type != ".bf16" &&
-      type != ".bf16x2" && type != ".f32x2")
+  if (opcode.find('.') == opcode.npos) return std::string(opcode);
+  using enum Operation;
+  const Form form = form_of(opcode);
+  const Operation o = form.operation;
+  if ((o != mul && o != add && o != sub && o != mad) || form.rounding != Rounding::none ||
+      !(is_float(form.type()) || form.float_pairs))
     return std::string(opcode);
-  for (const char* rounding : {".rn", ".rz", ".rm", ".rp"})
-    if (has_part(opcode, rounding)) return std::string(opcode);
-  return std::string(base == "mad" ? "fma" : base) + ".rn" + std::string(opcode.substr(dot));
+  const std::string_view rest = opcode.substr(name_of(o).size());
+  return std::string(name_of(o == mad ? fma : o)) + ".rn" + std::string(rest);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ uint64_t BlockSet::count() const {
 /// Follows loads, stores, atomics and asynchronous copies of global memory, half by half.
 class BlockGraph::Trace : public PlainTrace {
  public:
-  static constexpr bool enabled = true;
+  static constexpr unsigned hooks = hook::begin_block | hook::after | hook::landed;
   explicit Trace(BlockGraph& graph) : graph_(graph) {}
 
   void begin_block(Block& block) {
@@ -29,9 +29,9 @@ class BlockGraph::Trace : public PlainTrace {
   }
   void after(Warp& warp, const Op& op, uint32_t mask) {
     if (!op.row || warp.space != ptx::Space::global) return;
-    const Effect effect = op.row->effect;
-    const bool reads = effect == Effect::load || effect == Effect::atomic;
-    const bool writes = effect == Effect::store || effect == Effect::atomic;
+    const Flow flow = op.row->flow;
+    const bool reads = flow == Flow::load || flow == Flow::atomic;
+    const bool writes = flow == Flow::store || flow == Flow::atomic;
     if (!reads && !writes) return;
     const uint32_t bytes = uint32_t{op.element_bytes} * op.vector_length;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {

@@ -12,6 +12,7 @@ namespace assay::vm {
 
 /// Sees guards and nothing else, so that a run costs hardly more than with PlainTrace.
 struct BranchTrace : PlainTrace {
+  static constexpr unsigned hooks = hook::guarded;
   static constexpr uint8_t held = 1, failed = 2;
 
   void enter(const Code& code) {

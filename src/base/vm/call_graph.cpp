@@ -31,7 +31,7 @@ CallGraph::CallGraph(const ptx::Module& module) {
   std::vector<std::vector<int32_t>> callees(module.functions.size());
   for (size_t f = 0; f < module.functions.size(); ++f)
     for (const ptx::Instruction& instruction : module.functions[f].body) {
-      if (!instruction.opcode.starts_with("call")) continue;
+      if (instruction.form.operation != ptx::Operation::call) continue;
       const CallSite site = call_site(instruction);
       if (!site.target) continue;
       if (site.target->kind == Operand::Kind::reg) {
@@ -62,7 +62,7 @@ void CallGraph::find_addresses(const ptx::Module& module) {
     for (const ptx::Variable::Address& address : variable.addresses) mark(address.function);
   for (const ptx::Function& function : module.functions)
     for (const ptx::Instruction& instruction : function.body) {
-      if (instruction.opcode.starts_with("call")) continue;
+      if (instruction.form.operation == ptx::Operation::call) continue;
       for (const Operand& operand : instruction.operands)
         if (operand.kind == Operand::Kind::symbol && operand.symbol == -1 && operand.parameter < 0)
           mark(function_named(operand.name));

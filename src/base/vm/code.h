@@ -51,11 +51,6 @@ struct Op {
           instruction = -1;  ///< into Module::functions and Function::body (-1: made by the decoder)
 };
 
-/// A call's results on their way back: Op::slots holds (from, to, bytes) triples of the lane's local memory.
-inline bool copies_results(const Op& op) {
-  return op.row && op.row->effect == Effect::move && op.slots && op.d == no_slot && op.immediate != 1;
-}
-
 /// A register-file cell with a fixed value in every warp.
 struct Immediate {
   Slot slot;

@@ -44,7 +44,7 @@ bool arrive_at_barrier(Warp&, const Op&, uint32_t mask);
 /// trapped.
 bool release_barriers(Block&);
 
-template <class Trace>
+template <IsTrace Trace>
 class Engine {
  public:
   Engine(Worker& worker, Trace& trace) : worker_(worker), trace_(trace), kit_(lane_kit()) {}
@@ -54,7 +54,7 @@ class Engine {
   void run_block(uint64_t linear_index) {
     start_block(worker_, linear_index);
     Block& block = worker_.block;
-    if constexpr (Trace::enabled) trace_.begin_block(block);
+    if constexpr (has(hook::begin_block)) trace_.begin_block(block);
     for (bool running = true; running && !block.trap;) {
       running = false;
       for (Warp& warp : block.warps) {
@@ -63,14 +63,15 @@ class Engine {
         if (block.trap) break;
       }
       if (block.trap || !release_barriers(block)) break;
-      if constexpr (requires { trace_.released(block); }) trace_.released(block);
+      if constexpr (has(hook::released)) trace_.released(block);
       for (const Warp& warp : block.warps) running |= warp.state == WarpState::running;
     }
     if (!block.trap) warpgroups_agree(block);
-    if constexpr (Trace::enabled) trace_.end_block(block);
+    if constexpr (has(hook::end_block)) trace_.end_block(block);
   }
 
  private:
+  static constexpr bool has(unsigned one) { return (Trace::hooks & one) != 0; }
   static constexpr uint64_t slice =
       uint64_t{1} << 18;  // instructions before other warps get a turn (a warp may spin on another)
 
@@ -87,7 +88,7 @@ class Engine {
       uint32_t mask = warp.current.mask;
       ++executed;
       if (op.guarded) {
-        if constexpr (requires { trace_.guarded(warp, op, mask); }) trace_.guarded(warp, op, mask);
+        if constexpr (has(hook::guarded)) trace_.guarded(warp, op, mask);
         mask &= op.guard_negated ? ~warp.mask(op.guard) : warp.mask(op.guard);
         if (!mask) {
           ++warp.current.pc;
@@ -95,8 +96,8 @@ class Engine {
         }
       }
       lanes += static_cast<uint64_t>(std::popcount(mask));
-      if constexpr (Trace::enabled) trace_.before(warp, op, mask);
-      if constexpr (requires { trace_.stops; })
+      if constexpr (has(hook::before)) trace_.before(warp, op, mask);
+      if constexpr (Trace::stops)
         if (warp.block->trap) goto done;
       switch (op.kind) {
         case Kind::exponential:
@@ -127,10 +128,10 @@ class Engine {
             goto done;
           }
           if (!control(warp, op, mask)) goto done;
-          if constexpr (Trace::enabled) trace_.after(warp, op, mask);
+          if constexpr (has(hook::after)) trace_.after(warp, op, mask);
           continue;
       }
-      if constexpr (Trace::enabled) trace_.after(warp, op, mask);
+      if constexpr (has(hook::after)) trace_.after(warp, op, mask);
       ++warp.current.pc;
     }
   done:
@@ -311,7 +312,7 @@ class Engine {
       const int lane = std::countr_zero(rest);
       std::memcpy(shared + copy.shared[lane], copy.data + lane * 16, copy.bytes);
     }
-    if constexpr (Trace::enabled)
+    if constexpr (has(hook::landed))
       trace_.landed(warp, Landing{copy.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
   }
 

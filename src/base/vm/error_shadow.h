@@ -1,4 +1,4 @@
-// Error shadows: beside a float value of the machine, its exact counterpart as the double-double (value,
+// Exact shadows: beside a float value of the machine, its exact counterpart as the double-double (value,
 // error), a bound, and the parts of the error by source line. Registers and memories hold them per 16-bit
 // half, at the first half of a value; `kind` says what starts there.
 //

@@ -1,4 +1,4 @@
-// The trace that carries error shadows (error_shadow.h) beside a run of the engine.
+// The trace that carries exact shadows (error_shadow.h) beside a run of the engine.
 //
 // What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums are exact dot products.
 // Elsewhere the shadow ends and starts anew, without error, from the machine's value:
@@ -49,16 +49,15 @@ struct ErrorPlan {
 };
 
 template <int parts_count>
-class ErrorTrace {
+class ErrorTrace : public PlainTrace {
  public:
-  static constexpr bool enabled = true;
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed;
   explicit ErrorTrace(const ErrorPlan<parts_count>& plan) : plan_(plan) {}
 
   void begin_block(Block&);
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  void end_block(Block&) {}
 
   OpErrors counts;
 

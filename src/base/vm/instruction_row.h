@@ -52,29 +52,9 @@ enum class Kind : uint8_t {
 
 Control control_of(Kind);
 
-/// Flow as the recording machines still read it; derived (effect_of). Goes when they read Flow.
-enum class Effect : uint8_t {
-  arithmetic,
-  bits,
-  move,
-  select,
-  load,
-  store,
-  atomic,
-  shuffle,
-  matrix,
-  load_matrix,
-  store_matrix,
-  move_matrix,
-  async_copy,
-  control
-};
-Effect effect_of(const Meaning&);
-
 struct Row : Meaning {
   std::string pattern;  ///< "add.{u32,s32}": alternatives in braces, possibly empty
   Kind kind = Kind::nothing;
-  Effect effect = Effect::control;
   ptx::Form form;  ///< of the pattern's first alternative
   LaneFunction lanes = nullptr;
   MaskFunction mask = nullptr;

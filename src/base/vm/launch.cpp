@@ -65,7 +65,7 @@ uint32_t architecture_of(const std::string& arch) {
 /// Tensor-core forms that came with a later architecture.
 void refuse_missing_forms(const Code& code, const TensorCoreModel& model) {
   for (const Op& op : code.ops) {
-    if (!op.row || op.row->effect != Effect::matrix) continue;
+    if (!op.row || op.row->flow != Flow::matrix) continue;
     const int first = first_architecture(MatrixForm::of(op.immediate));
     if (first <= model.number) continue;
     const SourceLocation at = where(code, op);

@@ -60,10 +60,9 @@ struct MatrixForm {
 };
 static_assert(sizeof(MatrixForm) == 8);
 
-/// mma, wgmma.mma_async or wmma.mma.
-inline bool is_matrix_product(std::string_view opcode) {
-  return opcode.starts_with("mma.") || opcode.starts_with("wgmma.mma_async.") ||
-         opcode.starts_with("wmma.mma.");
+inline bool is_matrix_product(ptx::Operation operation) {
+  return operation == ptx::Operation::mma || operation == ptx::Operation::wgmma_mma_async ||
+         operation == ptx::Operation::wmma_mma;
 }
 
 /// PTX ISA, "Matrix fragments for mma": lane = 4 g + t; a 32-bit register holds `per` = 32 / bits neighbours

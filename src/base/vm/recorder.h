@@ -50,16 +50,15 @@ struct RecordedRun {
 /// A Recording that reads `run` and keeps it alive.
 Recording make_recording(std::shared_ptr<const RecordedRun> run);
 
-class Recorder {
+class Recorder : public PlainTrace {
  public:
-  static constexpr bool enabled = true;
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed;
   explicit Recorder(std::shared_ptr<RecordedRun> run) : run_(std::move(run)) {}
 
   void begin_block(Block&);
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  void end_block(Block&) {}
   /// The watched event has been logged: later blocks say nothing more about it.
   bool finished() const { return run_->watched_elements.has_value(); }
 

@@ -64,7 +64,7 @@ Event expand(const RecordedRun& run, int32_t index, bool with_inputs) {
   e.born = logged.born;
   const ptx::Function& function = run.modules[site.module]->functions[site.function];
   const ptx::Instruction& instruction = function.body[site.instruction];
-  const bool matrix = is_matrix_product(instruction.opcode);
+  const bool matrix = is_matrix_product(instruction.form.operation);
   for (int i = 0; i < logged.operand_count; i++) {
     const LoggedOperand& o = run.log.operand(logged, i);
     EventOperand operand;

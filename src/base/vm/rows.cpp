@@ -48,10 +48,7 @@ std::vector<Row> make_rows() {
   add_packed_compare_rows(table);
   add_register_rows(table);
   add_control_rows(table);
-  for (Row& row : table) {
-    row.effect = effect_of(row);
-    row.form = ptx::form_of(alternatives(row.pattern).front());
-  }
+  for (Row& row : table) row.form = ptx::form_of(alternatives(row.pattern).front());
   return table;
 }
 /// "a{b,c}{,d}" -> "ab", "ac", "abd", "acd".
@@ -107,30 +104,6 @@ Row& add_warp_row(std::vector<Row>& table, std::string pattern, Meaning meaning,
   made.warp = function;
   made.decode = decode;
   return table.emplace_back(std::move(made));
-}
-
-Effect effect_of(const Meaning& m) {
-  switch (m.flow) {
-    case Flow::none: return Effect::control;
-    case Flow::copy:
-    case Flow::pack:
-    case Flow::unpack:
-    case Flow::parameters: return Effect::move;
-    case Flow::select: return m.sources[2] == ptx::Type::pred ? Effect::select : Effect::bits;
-    case Flow::arithmetic: return Effect::arithmetic;
-    case Flow::conversion:
-      return ptx::is_float(m.result) && ptx::is_float(m.sources[0]) ? Effect::arithmetic : Effect::bits;
-    case Flow::exchange: return Effect::shuffle;
-    case Flow::matrix: return Effect::matrix;
-    case Flow::load: return Effect::load;
-    case Flow::store: return Effect::store;
-    case Flow::atomic: return Effect::atomic;
-    case Flow::load_matrix: return Effect::load_matrix;
-    case Flow::store_matrix: return Effect::store_matrix;
-    case Flow::move_matrix: return Effect::move_matrix;
-    case Flow::copy_async: return Effect::async_copy;
-    default: return Effect::bits;
-  }
 }
 
 Control control_of(Kind kind) {

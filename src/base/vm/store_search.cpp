@@ -44,7 +44,7 @@ Range range_of(const PreparedPlan& prepared, const std::string& buffer) {
 /// Shows stores into a range; counts the instructions of the longest warp; notes the sides of guards and which ops
 /// stored there.
 struct StoreTrace : PlainTrace {
-  static constexpr bool enabled = true;
+  static constexpr unsigned hooks = hook::guarded | hook::after | hook::end_block;
 
   StoreTrace(const Code& code, Range to, const std::function<void(const StoreEvent&)>& visit)
       : range(to), show(visit), ops(code.ops.data()), held(code.ops.size()), failed(code.ops.size()),
@@ -82,7 +82,8 @@ struct StoreTrace : PlainTrace {
 /// Turns one guard around for the lanes that went `when_held`'s way, until a store reaches for the bytes. The
 /// predicate register itself is left as it was: other guards read it too.
 struct ForcingTrace : PlainTrace {
-  static constexpr bool enabled = true, stops = true;
+  static constexpr unsigned hooks = hook::begin_block | hook::guarded | hook::before;
+  static constexpr bool stops = true;
 
   void begin_block(Block&) { met = {}, turned_in = nullptr; }
   void guarded(Warp& warp, const Op& op, uint32_t active) {

@@ -1,48 +1,30 @@
-// Hooks into the engine. The engine is a template over a Trace; PlainTrace compiles to nothing.
+// Hooks into the engine. The engine is a template over a trace (IsTrace): it calls the hooks that the trace says it
+// has, and a trace without any compiles to nothing.
 //
-// A recording machine writes its own class with the members of PlainTrace, `enabled = true`, and runs
-// Engine<ItsTrace> (engine.h) over the blocks of PreparedPlan's launches, as run (machine.cpp) does with
-// PlainTrace.
+// A recording machine derives its class from PlainTrace, writes the hooks it wants, names them in `hooks`, and runs
+// Engine<ItsTrace> (engine.h) over the blocks of a launch, as run_traced (traced_launch.h) does. A hook that is named and
+// not there, there and not named, or misspelt, does not compile.
 //
 // What a hook may read:
 //
-// Op::row says what the instruction is: effect, result and source types. Op::function and Op::instruction
-// lead to the PTX operands, their names and the source line.
+// Code::signature(op) says what the instruction reads, writes and reaches, and how values pass through it
+// (signature.h). Op::function and Op::instruction lead to the PTX operands, their names and the source line.
 //
 // Registers: warp.word(slot)[lane], warp.wide(slot)[lane], warp.mask(slot). In `before`, sources hold the
 // values that the instruction will read; in `after`, destinations hold the results. A destination may be one
 // of the sources, so keep in `before` what `after` needs.
 //
-// Slots are byte offsets into the register file, below Code::file_bytes: shadow state can live in an array
-// indexed by slot / 4 + lane for words, slot / 4 + 2 * lane for wide cells. Immediates and special registers
-// are slots like any other and are never written.
+// Slots are byte offsets into the register file, below Code::file_bytes: state beside registers is indexed by them
+// (cell_memory.h). Immediates and special registers are slots like any other and are never written.
 //
-// Destinations are op.d and op.d2, sources op.s[0 .. source_count). Forms with vectors keep them in op.slots:
-//
-// - ld: slots[0 .. vector_length) destinations, s[0] address base. atom: d; s[1], s[2] operands.
-//
-// - st: slots[0 .. vector_length) sources, s[0] address base. red: as atom without d.
-//
-// - mov {..}: packing has d and slots[..] as sources; unpacking (op.immediate = 1) has s[0] and slots[..] as
-// results.
-//
-// - mma: slots hold D (4), A, B, C (4); op.immediate = k, op.type = operand format.
-//
-// - ldmatrix: slots are destinations; warp.address[lane] is the address of row `lane`; op.immediate = 1 for
-// .trans.
-//
-// - shfl: d, s[0] the value; in `after`, warp.lane_source[lane] is the lane that was read.
-//
-// A trace may have more members: guarded(warp, op, mask) sees the guard of every guarded instruction, those
-// that no lane executes included; released(block) follows the release of barriers; with a member `stops` a
-// trap that `before` raises ends the warp.
-//
-// Memory: after ld, st, atom, red, ldmatrix and cp.async, warp.address[lane] is the address of the lane's
-// first byte, translated: warp.space is global (constants and parameters included), shared or local. For
-// cp.async it is the source, and warp.address2 the shared destination.
+// Memory: in `after`, warp.address[lane] is the address of the lane's first byte, translated (of ldmatrix and stmatrix
+// that of row `lane`), in warp.space: global (constants and parameters included), shared or local. For cp.async it is the
+// source, and warp.address2 the shared destination. After shfl, warp.lane_source[lane] is the lane that was read.
+// transfer.h turns these into the bytes that were reached and those that moved.
 #pragma once
-#include <array>
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
 
 namespace assay::vm {
 
@@ -60,15 +42,38 @@ struct Landing {
   uint32_t bytes;
 };
 
+/// What a trace wants to see.
+namespace hook {
+inline constexpr unsigned begin_block = 1, guarded = 2, before = 4, after = 8, landed = 16, released = 32, end_block = 64;
+}
+
 struct PlainTrace {
-  static constexpr bool enabled = false;
+  static constexpr unsigned hooks = 0;
+  static constexpr bool stops = false;  ///< a trap that `before` raises ends the warp
   void begin_block(Block&) {}
+  /// The guard of every guarded instruction, those that no lane executes included.
+  void guarded(Warp&, const Op&, uint32_t /*active*/) {}
   void before(Warp&, const Op&, uint32_t /*mask*/) {}
   void after(Warp&, const Op&, uint32_t /*mask*/) {}
   void landed(Warp&, const Landing&) {}
-  /// A call copies arguments and results between parameter variables in local memory, per active lane.
-  void copied_local(Warp&, uint32_t /*mask*/, uint32_t /*from*/, uint32_t /*to*/, uint32_t /*bytes*/) {}
+  void released(Block&) {}  ///< what could pass its barrier has
   void end_block(Block&) {}
 };
+
+/// The hooks that a trace has of its own.
+template <class T>
+consteval unsigned own_hooks() {
+  const auto own = [](auto mine, auto plain) { return !std::is_same_v<decltype(mine), decltype(plain)>; };
+  return (own(&T::begin_block, &PlainTrace::begin_block) ? hook::begin_block : 0) |
+         (own(&T::guarded, &PlainTrace::guarded) ? hook::guarded : 0) |
+         (own(&T::before, &PlainTrace::before) ? hook::before : 0) |
+         (own(&T::after, &PlainTrace::after) ? hook::after : 0) |
+         (own(&T::landed, &PlainTrace::landed) ? hook::landed : 0) |
+         (own(&T::released, &PlainTrace::released) ? hook::released : 0) |
+         (own(&T::end_block, &PlainTrace::end_block) ? hook::end_block : 0);
+}
+
+template <class T>
+concept IsTrace = std::derived_from<T, PlainTrace> && own_hooks<T>() == T::hooks;
 
 }  // namespace assay::vm

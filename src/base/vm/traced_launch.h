@@ -15,7 +15,7 @@ struct TracedLaunch {
 
 /// Until ends(trapped) holds after a block; `trapped`: one of the blocks so far. The context is that of the launch,
 /// as entered last.
-template <class Trace, class Ends>
+template <IsTrace Trace, class Ends>
 TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace, const Ends& ends) {
   TracedLaunch result;
   Worker worker;
@@ -30,13 +30,13 @@ TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, T
 }
 
 /// Until one traps.
-template <class Trace>
+template <IsTrace Trace>
 TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace) {
   return run_traced(context, blocks, trace, [](bool trapped) { return trapped; });
 }
 
 /// Launches that have nothing to be told on the way.
-template <class Trace>
+template <IsTrace Trace>
 TracedLaunch run_traced(PreparedPlan& prepared, size_t launch, Trace& trace) {
   const LaunchContext& context = prepared.enter(launch);
   return run_traced(context, prepared.blocks(launch), trace);

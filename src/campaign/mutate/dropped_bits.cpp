@@ -4,7 +4,6 @@
 #include <bit>
 #include <map>
 #include <optional>
-#include <string>
 
 #include "src/campaign/mutate/zero_bits.h"
 #include "src/base/ptx/type.h"
@@ -15,9 +14,6 @@ namespace {
 using ptx::Instruction;
 using ptx::Operand;
 
-std::string base_of(const Instruction& in) {
-  return in.opcode.substr(0, in.opcode.find('.'));
-}
 bool is_literal(const Operand& operand) {
   return operand.kind == Operand::Kind::immediate && !operand.is_float_literal;
 }
@@ -64,11 +60,12 @@ class Difference {
     if (changed == 0) return std::nullopt;
     const uint64_t was = before.operands[changed].bits & ones(width),
                    is = after.operands[changed].bits & ones(width);
-    const std::string base = base_of(before);
-    if (base == "mov" || base == "or" || base == "xor") return was ^ is;
-    if (base == "and" && changed == 2) return (was ^ is) & ~zeros_.of(before.operands[1], width);
-    if (base == "add" && changed == 2) return of_sums(zeros_.of(before.operands[1], width), was, is, width);
-    if (base == "bfi" && changed >= 3 && is_literal(before.operands[3]) && is_literal(before.operands[4]) &&
+    using enum ptx::Operation;
+    const ptx::Operation operation = before.form.operation;
+    if (operation == mov || operation == or_ || operation == xor_) return was ^ is;
+    if (operation == and_ && changed == 2) return (was ^ is) & ~zeros_.of(before.operands[1], width);
+    if (operation == add && changed == 2) return of_sums(zeros_.of(before.operands[1], width), was, is, width);
+    if (operation == bfi && changed >= 3 && is_literal(before.operands[3]) && is_literal(before.operands[4]) &&
         before.operands[3].bits == after.operands[3].bits)
       return field_of(before.operands[3], before.operands[4], width) ^
              field_of(after.operands[3], after.operands[4], width);
@@ -119,10 +116,11 @@ class Difference {
     const auto can_be_one = [&](size_t i) {
       return (~zeros_.of(in.operands[i], width) & ones(width)) | d(i);
     };
-    const std::string base = base_of(in);
-    const auto type = ptx::type_named(in.opcode.substr(in.opcode.rfind('.') + 1));
-    if (!type || ptx::is_float(*type) || in.operands.size() < 2) return std::nullopt;
-    const bool is_signed = ptx::name_of(*type).starts_with("s");
+    using enum ptx::Operation;
+    const ptx::Operation operation = in.form.operation;
+    const ptx::Type type = in.form.type();
+    if (type == ptx::Type::none || ptx::is_float(type) || in.operands.size() < 2) return std::nullopt;
+    const bool is_signed = ptx::is_signed(type);
     const uint64_t any = d(1) | d(2) | d(3) | d(4);
     const auto count = [&] {
       return in.operands.size() > 2 && is_literal(in.operands[2]) &&
@@ -130,23 +128,23 @@ class Difference {
                  ? static_cast<int>(in.operands[2].bits)
                  : -1;
     };
-    if (base == "mov" || base == "or" || base == "xor" || base == "selp") return any;
-    if (base == "and") return (d(1) & can_be_one(2)) | (d(2) & can_be_one(1));
-    if (base == "shl" && count() >= 0) return d(1) << count() & ones(width);
-    if (base == "shr" && count() >= 0) {
+    if (operation == mov || operation == or_ || operation == xor_ || operation == selp) return any;
+    if (operation == and_) return (d(1) & can_be_one(2)) | (d(2) & can_be_one(1));
+    if (operation == shl && count() >= 0) return d(1) << count() & ones(width);
+    if (operation == shr && count() >= 0) {
       const uint64_t copies =
           is_signed && (d(1) >> (width - 1) & 1) ? ones(width) & ~ones(width - count()) : 0;
       return d(1) >> count() | copies;
     }
-    if (base == "add" || base == "sub" || base == "mad" ||
-        (base == "mul" && in.opcode.find(".hi") == in.opcode.npos))
+    if (operation == add || operation == sub || operation == mad ||
+        (operation == mul && in.form.product != ptx::Product::hi))
       return upward(any, width);
-    if (base == "bfi" && is_literal(in.operands[3]) && is_literal(in.operands[4])) {
+    if (operation == bfi && is_literal(in.operands[3]) && is_literal(in.operands[4])) {
       const uint64_t field = field_of(in.operands[3], in.operands[4], width);
       return (field == 0 ? 0 : d(1) << in.operands[3].bits & field) | (d(2) & ~field);
     }
-    if (base == "cvt" && in.operands[1].kind == Operand::Kind::reg) {
-      const int from = std::min(8 * ptx::bytes_of(*type), width_of(ranges_.function(), in.operands[1].reg));
+    if (operation == cvt && in.operands[1].kind == Operand::Kind::reg) {
+      const int from = std::min(8 * ptx::bytes_of(type), width_of(ranges_.function(), in.operands[1].reg));
       const bool copied = is_signed && from < width && (d(1) >> (from - 1) & 1);
       return (d(1) & ones(std::min(from, width))) | (copied ? ones(width) & ~ones(from) : 0);
     }

@@ -10,13 +10,15 @@
 #include "src/campaign/mutate/dropped_bits.h"
 #include "src/campaign/mutate/reaching.h"
 #include "src/campaign/mutate/value_range.h"
-#include "src/base/ptx/type.h"
+#include "src/base/vm/signature.h"
 
 namespace assay {
 namespace {
 
 using ptx::Instruction;
 using ptx::Operand;
+using ptx::Operation;
+using ptx::Rounding;
 
 struct Question {
   const ptx::Function& original;
@@ -28,14 +30,18 @@ struct Question {
   bool is(std::string_view change) const { return mutation.change->name == change; }
 };
 
-std::string base_of(const Instruction& in) {
-  return in.opcode.substr(0, in.opcode.find('.'));
+/// What it computes on is integers or bits.
+bool is_integer(const Instruction& in) {
+  return in.form.type() != ptx::Type::none && !ptx::is_float(in.form.type());
 }
 
-/// Its last type is one of integers or bits.
-bool is_integer(const Instruction& in) {
-  const auto type = ptx::type_named(in.opcode.substr(in.opcode.rfind('.') + 1));
-  return type && !ptx::is_float(*type);
+/// Does more than write registers: stores, synchronises, decides where the run goes.
+bool acts(const vm::TextSignature& s) {
+  const bool stores = std::any_of(s.accesses.begin(), s.accesses.end(), [](const vm::Access& access) {
+    return access.direction != vm::Access::Direction::read;
+  });
+  const bool waits = s.meaning && s.meaning->asynchronous.step != vm::Step::none;
+  return s.writes.empty() || stores || waits || s.form.sync || s.control != vm::Control::none;
 }
 
 /// Instructions whose results reach memory, a barrier, a branch or an address, by marking backwards.
@@ -43,9 +49,7 @@ std::vector<bool> needed(const ptx::Function& f, const ValueRanges& ranges) {
   std::vector<bool> marked(f.body.size());
   std::vector<int32_t> work;
   for (size_t i = 0; i < f.body.size(); ++i)
-    if (written_registers(f.body[i]).empty() || base_of(f.body[i]) == "atom" ||
-        f.body[i].opcode.find(".sync") != std::string::npos)
-      work.push_back(static_cast<int32_t>(i));
+    if (acts(vm::signature_of(f.body[i]))) work.push_back(static_cast<int32_t>(i));
   while (!work.empty()) {
     const auto at = static_cast<size_t>(work.back());
     work.pop_back();
@@ -58,7 +62,7 @@ std::vector<bool> needed(const ptx::Function& f, const ValueRanges& ranges) {
 }
 
 std::string unused_result(const Question& q) {
-  const bool may_trap = base_of(q.before) == "ld" || base_of(q.before) == "call";
+  const bool may_trap = q.before.form.operation == Operation::ld || q.before.form.operation == Operation::call;
   if (written_registers(q.before).empty() || may_trap || q.is("drop-guard")) return {};
   if (q.after && written_registers(*q.after) != written_registers(q.before)) return {};
   if (needed(q.original, q.ranges)[static_cast<size_t>(q.mutation.instruction)]) return {};
@@ -95,23 +99,19 @@ std::optional<int64_t> literal(const Instruction& in, size_t operand) {
 
 /// Counts beyond the width shift as the width does (PTX ISA 9.7.8.7, 9.7.8.8).
 std::string saturated_shift(const Question& q) {
-  if (!q.after || !q.is("shift-constant") || (base_of(q.before) != "shr" && base_of(q.before) != "shl"))
+  if (!q.after || !q.is("shift-constant") || vm::signature_of(q.before).flow() != vm::Flow::shift)
     return {};
   const auto was = literal(q.before, 2), is = literal(*q.after, 2);
-  const auto type = ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1));
-  if (!was || !is || !type) return {};
-  const bool is_signed = ptx::name_of(*type).front() == 's';
-  const int64_t most = 8 * ptx::bytes_of(*type) - (is_signed ? 1 : 0);
+  const ptx::Type type = q.before.form.type();
+  if (!was || !is || type == ptx::Type::none) return {};
+  const int64_t most = 8 * ptx::bytes_of(type) - (ptx::is_signed(type) ? 1 : 0);
   if (*was < most || *is < most) return {};
   return fmt::format("a shift by {} or by {} moves every bit out", *was, *is);
 }
 
 /// x + 0 and x - 0.
 std::string added_zero(const Question& q) {
-  if (!q.is("add-to-sub") ||
-      ptx::is_float(
-          ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1)).value_or(ptx::Type::f32)))
-    return {};
+  if (!q.is("add-to-sub") || !is_integer(q.before)) return {};
   const Operand& second = q.before.operands.at(2);
   if (second.kind != Operand::Kind::reg || q.ranges.of(second.reg) != ValueRange{0, 0}) return {};
   return fmt::format("{} is 0 for all values that it can have",
@@ -127,13 +127,12 @@ std::string choice_of_equals(const Question& q) {
   if (!q.is("compare-edge") || q.before.operands.size() != 3 ||
       q.before.operands[0].kind != Operand::Kind::reg)
     return {};
-  const auto type = ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1));
-  if (!type || ptx::is_float(*type)) return {};
+  if (!is_integer(q.before)) return {};
   const Operand &a = q.before.operands[1], &b = q.before.operands[2];
   const std::vector<int32_t>& uses = q.ranges.uses(q.before.operands[0].reg);
   const bool only_choices = !uses.empty() && std::all_of(uses.begin(), uses.end(), [&](int32_t at) {
     const Instruction& use = q.original.body[static_cast<size_t>(at)];
-    if (base_of(use) != "selp" || use.predicate >= 0) return false;
+    if (use.form.operation != Operation::selp || use.predicate >= 0) return false;
     const Operand &x = use.operands[1], &y = use.operands[2];
     return (same_operand(x, a) && same_operand(y, b)) || (same_operand(x, b) && same_operand(y, a));
   });
@@ -150,7 +149,8 @@ bool collect_literals(const Question& q, const Operand& operand, int32_t at, std
   return made && std::all_of(made->begin(), made->end(), [&](int32_t write) {
     if (!seen.insert(write).second) return true;  // a copy of itself around a loop adds nothing
     const Instruction& maker = q.original.body[static_cast<size_t>(write)];
-    const bool copy = maker.opcode == "mov.f32" || maker.opcode == "mov.b32" || maker.opcode == "mov.u32";
+    const bool copy = maker.form.operation == Operation::mov && ptx::bytes_of(maker.form.type()) == 4 &&
+                      maker.operands[0].kind == Operand::Kind::reg;
     return copy && collect_literals(q, maker.operands[1], write, seen, literals);
   });
 }
@@ -166,7 +166,7 @@ std::optional<uint64_t> always(const Question& q, const Operand& operand) {
 
 /// A copy of a literal that the mutant writes itself.
 std::string copied_literal(const Question& q) {
-  if (!q.after || base_of(q.before) != "mov" || base_of(*q.after) != "mov" || q.before.predicate >= 0)
+  if (!q.after || q.before.form.operation != Operation::mov || q.after->form.operation != Operation::mov || q.before.predicate >= 0)
     return {};
   if (q.before.opcode != q.after->opcode || q.before.operands.size() != 2) return {};
   const auto was = always(q, q.before.operands[1]), is = always(q, q.after->operands[1]);
@@ -176,8 +176,10 @@ std::string copied_literal(const Question& q) {
 
 /// x + 0 is x: exact, however it is rounded (-0 + 0 is +0 but where it is rounded down).
 std::string exact_addition(const Question& q) {
-  if (!q.is("change-rounding") || !q.after || !q.before.opcode.starts_with("add.rn.f32")) return {};
-  if (q.after->opcode.starts_with("add.rm")) return {};
+  if (!q.is("change-rounding") || !q.after) return {};
+  const ptx::Form& was = q.before.form;
+  const bool adds = was.operation == Operation::add && was.rounding == Rounding::rn && was.type() == ptx::Type::f32;
+  if (!adds || was.ftz || was.saturates || q.after->form.rounding == Rounding::rm) return {};
   for (const size_t i : {1u, 2u})
     if (const auto bits = always(q, q.before.operands.at(i)); bits && *bits == 0)
       return "one of its terms is always 0: nothing is rounded";
@@ -192,11 +194,12 @@ std::string dropped_bits(const Question& q) {
 
 /// Integers of at most 24 bits are fp32 numbers.
 std::string exact_conversion(const Question& q) {
-  if (!q.is("change-rounding") || !q.before.opcode.starts_with("cvt.rn.f32.")) return {};
-  const auto type = ptx::type_named(q.before.opcode.substr(q.before.opcode.rfind('.') + 1));
-  if (!type || ptx::is_float(*type)) return {};
+  const ptx::Form& form = q.before.form;
+  if (!q.is("change-rounding") || form.operation != Operation::cvt || form.rounding != Rounding::rn ||
+      form.types[0] != ptx::Type::f32 || !is_integer(q.before))
+    return {};
   const Operand& source = q.before.operands.at(1);
-  const bool narrow = ptx::bytes_of(*type) <= 2;
+  const bool narrow = ptx::bytes_of(form.type()) <= 2;
   if (!narrow && source.kind != Operand::Kind::reg) return {};
   if (!narrow) {
     const ValueRange r = q.ranges.of(source.reg);
@@ -220,26 +223,30 @@ int32_t only_use(const Question& q, int32_t instruction) {
   return uses.size() == 1 ? uses[0] : -1;
 }
 
+bool is_wide(const Instruction& in, Operation operation) {
+  return in.form.operation == operation && in.form.type() == ptx::Type::b64;
+}
+
 /// The one that the instruction, its mask, its test or its branch, belongs to.
 std::optional<LongDivision> long_division_of(const Question& q) {
   const auto& body = q.original.body;
   const auto at = [&](int32_t i) -> const Instruction& { return body[static_cast<size_t>(i)]; };
   LongDivision d;
   d.branch_at = q.mutation.instruction;
-  if (base_of(at(d.branch_at)) == "and") d.branch_at = only_use(q, d.branch_at);
-  if (d.branch_at >= 0 && base_of(at(d.branch_at)) == "setp") d.branch_at = only_use(q, d.branch_at);
+  if (at(d.branch_at).form.operation == Operation::and_) d.branch_at = only_use(q, d.branch_at);
+  if (d.branch_at >= 0 && at(d.branch_at).form.operation == Operation::setp) d.branch_at = only_use(q, d.branch_at);
   if (d.branch_at < 0) return std::nullopt;
   const Instruction& in = at(d.branch_at);
-  if (base_of(in) != "bra" || in.predicate < 0 || in.predicate_negated) return std::nullopt;
+  if (in.form.operation != Operation::bra || in.predicate < 0 || in.predicate_negated) return std::nullopt;
   const auto& tests = q.ranges.definitions(in.predicate);
   if (tests.size() != 1) return std::nullopt;
   d.test_at = tests[0];
   const Instruction& test = at(d.test_at);
-  if (!test.opcode.starts_with("setp.eq.") || literal(test, 2) != 0 ||
+  if (test.form.operation != Operation::setp || test.form.comparison != ptx::Comparison::eq || literal(test, 2) != 0 ||
       test.operands[1].kind != Operand::Kind::reg)
     return std::nullopt;
   const auto& masks = q.ranges.definitions(test.operands[1].reg);
-  if (masks.size() != 1 || at(masks[0]).opcode != "and.b64" || literal(at(masks[0]), 2) != int64_t{-4294967296})
+  if (masks.size() != 1 || !is_wide(at(masks[0]), Operation::and_) || literal(at(masks[0]), 2) != int64_t{-4294967296})
     return std::nullopt;
   d.mask_at = masks[0];
   d.mask = static_cast<uint64_t>(*literal(at(d.mask_at), 2));
@@ -247,9 +254,11 @@ std::optional<LongDivision> long_division_of(const Question& q) {
   const auto short_way = static_cast<size_t>(in.operands[0].target);
   if (long_way >= body.size() || short_way + 3 >= body.size()) return std::nullopt;
   const Instruction &whole = body[long_way], &half = body[short_way + 2], &back = body[short_way + 3];
-  const std::string kind = base_of(whole);
-  if ((kind != "div" && kind != "rem") || !half.opcode.starts_with(kind + ".u32") ||
-      !back.opcode.starts_with("cvt.u64.u32") || written_registers(whole) != written_registers(back))
+  const Operation kind = whole.form.operation;
+  const ptx::Form& widens = back.form;
+  if ((kind != Operation::div && kind != Operation::rem) || half.form.operation != kind ||
+      half.form.type() != ptx::Type::u32 || widens.operation != Operation::cvt ||
+      widens.types[0] != ptx::Type::u64 || widens.type() != ptx::Type::u32 || written_registers(whole) != written_registers(back))
     return std::nullopt;
   return d;
 }
@@ -269,9 +278,9 @@ std::string long_division(const Question& q) {
                   (static_cast<uint64_t>(*other) & ~d->mask) != 0);  // the masked bits never are that number
   } else if (q.after && q.mutation.instruction == d->mask_at) {
     const auto other = literal(*q.after, 2);
-    const bool more_bits = q.after->opcode == "and.b64" && other &&
+    const bool more_bits = is_wide(*q.after, Operation::and_) && other &&
                            (static_cast<uint64_t>(*other) & d->mask) == d->mask;
-    less_often = more_bits || (q.after->opcode == "or.b64" && other && *other != 0);
+    less_often = more_bits || (is_wide(*q.after, Operation::or_) && other && *other != 0);
   }
   return less_often ? "the 64-bit division gives what the 32-bit one would: only slower" : "";
 }
@@ -292,11 +301,11 @@ std::string absorbed(const Question& q) {
                         &same = q.changed_ranges->function().body[static_cast<size_t>(at)];
       const std::vector<int32_t> made = written_registers(use);
       const bool one = made.size() == 1 && use.operands[0].kind == Operand::Kind::reg;
-      if (!one || base_of(use) == "ld" || use.predicate == reg) return {};
+      if (!one || use.form.operation == Operation::ld || use.predicate == reg) return {};
       used = true;
       const ValueRange was = q.ranges.result(use), is = q.changed_ranges->result(same);
       if (was.single() && was == is) continue;
-      if (base_of(use) == "selp" || base_of(use) == "setp" || !is_integer(use)) return {};
+      if (use.form.operation == Operation::selp || use.form.operation == Operation::setp || !is_integer(use)) return {};
       if (seen.insert(made[0]).second) work.push_back(made[0]);
       if (seen.size() > kMostRegisters) return {};
     }

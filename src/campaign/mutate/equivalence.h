@@ -3,7 +3,7 @@
 #include <string>
 
 #include "src/campaign/mutate/parameter_roles.h"
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 
 namespace assay {
 

@@ -12,18 +12,16 @@
 namespace assay {
 namespace {
 
-struct FootprintTrace {
-  static constexpr bool enabled = true;
+struct FootprintTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::after | vm::hook::landed;
   const vm::Memory& memory;
   std::vector<Footprint::Buffer>& buffers;  ///< by allocation
 
-  void begin_block(vm::Block&) {}
-  void before(vm::Warp&, const vm::Op&, uint32_t) {}
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (!op.row || warp.space != ptx::Space::global) return;
-    const vm::Effect effect = op.row->effect;
-    const bool reads = effect == vm::Effect::load || effect == vm::Effect::atomic,
-               writes = effect == vm::Effect::store || effect == vm::Effect::atomic;
+    const vm::Flow flow = op.row->flow;
+    const bool reads = flow == vm::Flow::load || flow == vm::Flow::atomic,
+               writes = flow == vm::Flow::store || flow == vm::Flow::atomic;
     if (!reads && !writes) return;
     const uint32_t bytes = uint32_t{op.element_bytes} * op.vector_length;
     for (int lane = 0; lane < 32; ++lane)
@@ -37,8 +35,6 @@ struct FootprintTrace {
       if (landing.mask >> lane & 1 && landing.copied[lane] > 0)
         mark(&Footprint::Buffer::read, landing.global[lane], landing.copied[lane]);
   }
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
-  void end_block(vm::Block&) {}
 
  private:
   void mark(std::vector<bool> Footprint::Buffer::* which, uint64_t address, uint32_t bytes) {
@@ -85,7 +81,7 @@ Footprint footprint_of(const Plan& plan, const TensorMap& inputs, const vm::Mach
     const std::vector<vm::Allocation>& allocations = prepared.memory().allocations();
     std::vector<Footprint::Buffer> buffers(allocations.size());
     for (size_t a = 0; a < allocations.size(); ++a) buffers[a] = std::move(of_bases[allocations[a].base]);
-    FootprintTrace trace{prepared.memory(), buffers};
+    FootprintTrace trace{{}, prepared.memory(), buffers};
     footprint.trapped = vm::run_traced(context, prepared.blocks(i), trace).trap.has_value();
     for (size_t a = 0; a < allocations.size(); ++a) of_bases[allocations[a].base] = std::move(buffers[a]);
   }

@@ -6,26 +6,19 @@ namespace assay {
 namespace {
 
 /// A hash of everything that one instruction writes to registers, in order.
-struct ResultTrace {
-  static constexpr bool enabled = true;
+struct ResultTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::begin_block | vm::hook::after;
   int32_t function = -1, instruction = -1;
   uint64_t hash = 0xcbf29ce484222325, results = 0;
 
   void begin_block(vm::Block& block) { add(block.linear); }
-  void before(vm::Warp&, const vm::Op&, uint32_t) {}
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (op.instruction != instruction || op.function != function) return;
     add(mask);
-    if (op.kind == vm::Kind::branch) ++results;
-    if (op.d != vm::no_slot) cell(warp, op.d, op.d_cell, mask);
-    if (op.d2 != vm::no_slot) add(warp.mask(op.d2) & mask);
-    const bool loads = op.row->effect == vm::Effect::load || op.row->effect == vm::Effect::load_matrix;
-    const uint32_t written = loads ? op.slot_count : op.row->effect == vm::Effect::matrix ? 4 : 0;
-    for (uint32_t i = 0; i < written && i < op.slot_count; ++i) cell(warp, op.slots[i], vm::Cell::word, mask);
+    const vm::Signature& signature = warp.block->context->code->signature(op);
+    if (signature.control == vm::Control::branch) ++results;
+    for (const vm::Use& use : signature.writes) cell(warp, use.slot, use.cell, mask);
   }
-  void landed(vm::Warp&, const vm::Landing&) {}
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
-  void end_block(vm::Block&) {}
 
  private:
   void add(uint64_t value) { hash = (hash ^ value) * 0x100000001b3; }
@@ -38,8 +31,8 @@ struct ResultTrace {
 };
 
 /// A hash of what is executed, by whom, but for one line of the module's text.
-struct PathTrace {
-  static constexpr bool enabled = true;
+struct PathTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::begin_block | vm::hook::before;
   const vm::Code* code = nullptr;
   int32_t left_out = 0;  ///< PTX line
   uint64_t hash = 0xcbf29ce484222325;
@@ -52,10 +45,6 @@ struct PathTrace {
                              .ptx_line;
     if (line != left_out) add(static_cast<uint64_t>(line)), add(mask);
   }
-  void after(vm::Warp&, const vm::Op&, uint32_t) {}
-  void landed(vm::Warp&, const vm::Landing&) {}
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
-  void end_block(vm::Block&) {}
 
  private:
   void add(uint64_t value) { hash = (hash ^ value) * 0x100000001b3; }

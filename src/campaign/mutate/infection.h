@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/base/plan/plan.h"
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {

@@ -4,16 +4,22 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <thread>
 
+#include "src/campaign/engine/budget.h"
+#include "src/campaign/engine/in_order.h"
+#include "src/campaign/engine/journal.h"
 #include "src/campaign/mutate/case_set.h"
 #include "src/campaign/mutate/clean_case.h"
+#include "src/campaign/mutate/mutant_record.h"
 #include "src/campaign/mutate/population.h"
 #include "src/campaign/mutate/trial_of_mutant.h"
 #include "reference/parallel.h"
+#include "src/result/tool.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -45,7 +51,12 @@ class Campaign {
  public:
   Campaign(const Kernel& kernel, const MutateOptions& options,
            const std::function<void(const MutationProgress&)>& progress)
-      : kernel_(kernel), options_(options), progress_(progress), source_(kernel.name) {
+      : kernel_(kernel),
+        options_(options),
+        progress_(progress),
+        source_(kernel.name),
+        budget_(options.time_s, options.interrupted),
+        journal_(options.journal, "mutate", identity()) {
     options_.machine.threads = 1;
     if (options_.jobs <= 0)
       options_.jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -56,34 +67,33 @@ class Campaign {
     run_.backend = "vm " + options_.machine.arch;
     run_.seed = options_.seed;
     make_cases();
-    if (ended()) return std::move(run_);
-    const Population population(cases_, options_.jobs);
+    if (budget_.over()) return std::move(run_);
+    const Population& population = population_.emplace(cases_, options_.jobs);
     run_.asked = std::min(options_.mutants, population.possible());
     run_.possible = population.possible();
     run_.places = static_cast<int64_t>(population.places().size());
     run_.cases = static_cast<int64_t>(cases_.size());
     run_.instructions = population.instructions();
     run_.instructions_reached = population.instructions_reached();
-    const std::vector<PossibleMutant> sequence = population.sequence(options_.seed);
-    size_t next = 0;
-    while (static_cast<int64_t>(run_.mutants.size()) < run_.asked && next < sequence.size() && !ended()) {
-      const size_t count = std::min<size_t>(
-          {sequence.size() - next, kBatch, static_cast<size_t>(run_.asked) - run_.mutants.size()});
-      try_batch(population, {sequence.begin() + static_cast<std::ptrdiff_t>(next),
-                             sequence.begin() + static_cast<std::ptrdiff_t>(next + count)});
-      next += count;
-    }
-    run_.seconds = seconds();
+    sequence_ = population.sequence(options_.seed);
+    Engine engine;
+    engine.run(options_.jobs, [this] { return next(); });
+    run_.seconds = budget_.seconds();
     return std::move(run_);
   }
 
  private:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  bool ended() const {
-    return (options_.time_s > 0 && seconds() > options_.time_s) ||
-           (options_.interrupted && *options_.interrupted);
+  /// All that a mutant's record depends on.
+  std::string identity() const {
+    return nlohmann::json{{"commit", tool_commit()},
+                          {"kernel", kernel_.name},
+                          {"own", options_.own},
+                          {"arch", options_.machine.arch},
+                          {"directions", options_.directions},
+                          {"drawn", options_.drawn},
+                          {"mutants", options_.mutants},
+                          {"seed", options_.seed}}
+        .dump();
   }
 
   void make_cases() {
@@ -99,7 +109,7 @@ class Campaign {
     add(drawn_cases(kernel_, directions, options_.drawn, options_.seed, row()));
     keep_telling(candidates);
     sizes_ = std::move(candidates);
-    if (ended()) return;
+    if (budget_.over()) return;
     for (const CleanCase& clean : cases_)
       if (!clean.fault.empty()) run_.set_aside.push_back(fmt::format("{}: {}", clean.token, clean.fault));
     std::erase_if(cases_, [](const CleanCase& clean) { return !clean.fault.empty(); });
@@ -117,7 +127,7 @@ class Campaign {
     std::mutex mutex;
     int64_t done = 0;
     parallel_for(static_cast<int64_t>(wanted.size()), options_.jobs, [&](int64_t i) {
-      if (ended()) return;
+      if (budget_.over()) return;
       cases_[first + static_cast<size_t>(i)] =
           make_clean_case(wanted[static_cast<size_t>(i)], kernel_, options_.machine, kMostForProperties);
       const std::scoped_lock lock(mutex);
@@ -141,7 +151,7 @@ class Campaign {
   std::vector<MutationCase> telling(const std::vector<MutationCase>& candidates, Reach& known) const {
     std::vector<Reach> reaches(candidates.size());
     parallel_for(static_cast<int64_t>(candidates.size()), options_.jobs, [&](int64_t i) {
-      if (!ended())
+      if (!budget_.over())
         reaches[static_cast<size_t>(i)] =
             reach_of_case(candidates[static_cast<size_t>(i)].case_, kernel_, options_.machine);
     });
@@ -166,45 +176,60 @@ class Campaign {
     return positions;
   }
 
-  void try_batch(const Population& population, const std::vector<PossibleMutant>& batch) {
-    const std::vector<size_t> positions = order();
+  /// The next batch, where the one before it is merged entirely: that decides the order of the cases.
+  void begin_batch() {
+    if (results_.taken() < static_cast<int64_t>(begun_)) return;
+    const auto left = static_cast<size_t>(run_.asked) - run_.mutants.size();
+    batch_end_ = begun_ + std::min<size_t>({sequence_.size() - begun_, kBatch, left});
+    order_of_batch_ = order();
     first_ = false;
-    std::vector<MutantResult> results(batch.size());
-    std::mutex mutex;
-    parallel_for(static_cast<int64_t>(batch.size()), options_.jobs, [&](int64_t i) {
-      const PossibleMutant& possible = batch[static_cast<size_t>(i)];
-      MutantResult& result = results[static_cast<size_t>(i)];
-      if (ended()) {
-        result.mutant.outcome = kUntried;
-        return;
-      }
-      const MutatedModule& module = population.modules()[static_cast<size_t>(possible.module)];
-      result = try_mutant({kernel_, cases_, module, possible.mutation, options_.machine, positions, &sizes_},
-                          source_);
-      const std::scoped_lock lock(mutex);
-      killed_ += result.mutant.outcome == kKilled;
-      survived_ += result.mutant.outcome == kSurvived;
-      progress_({"mutants", ++done_, run_.asked, killed_, survived_});
-    });
-    for (MutantResult& result : results) {
-      if (!result.born) {
-        --done_;
-        continue;
-      }
-      for (const size_t row : result.tried) rows_[row].tried += 1;
-      if (result.killed_by_case) rows_[result.tried.back()].killed += 1;
-      if (result.mutant.outcome != kUntried) run_.mutants.push_back(std::move(result.mutant));
-    }
+  }
+
+  Task next() {
+    if (begun_ == batch_end_) begin_batch();
+    if (begun_ == batch_end_ || budget_.over()) return nullptr;
+    const size_t number = begun_++;
+    return journaled(
+        journal_, std::to_string(number), [this, number] { return to_json(tried(sequence_[number])); },
+        [this, number](const nlohmann::json& record) {
+          MutantResult result = mutant_result_from_json(record);
+          done_ += result.born;
+          killed_ += result.mutant.outcome == kKilled;
+          survived_ += result.mutant.outcome == kSurvived;
+          progress_({"mutants", done_, run_.asked, killed_, survived_});
+          results_.add(static_cast<int64_t>(number), std::move(result));
+          while (auto in_order = results_.next()) add(std::move(*in_order));
+        });
+  }
+
+  MutantResult tried(const PossibleMutant& possible) const {
+    const MutatedModule& module = population_->modules()[static_cast<size_t>(possible.module)];
+    return try_mutant(
+        {kernel_, cases_, module, possible.mutation, options_.machine, order_of_batch_, &sizes_}, source_);
+  }
+
+  /// In the order of the sequence.
+  void add(MutantResult result) {
+    if (!result.born) return;
+    for (const size_t row : result.tried) rows_[row].tried += 1;
+    if (result.killed_by_case) rows_[result.tried.back()].killed += 1;
+    run_.mutants.push_back(std::move(result.mutant));
   }
 
   const Kernel& kernel_;
   MutateOptions options_;
   const std::function<void(const MutationProgress&)>& progress_;
   SourceText source_;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Budget budget_;
+  Journal journal_;
   std::vector<CleanCase> cases_;
   std::vector<MutationCase> sizes_;  ///< what was drawn, kept or not
   std::vector<RowRecord> rows_;
+  std::optional<Population> population_;
+  std::vector<PossibleMutant> sequence_;
+  std::vector<size_t> order_of_batch_;     ///< positions of cases
+  size_t begun_ = 0, batch_end_ = 0;       ///< in the sequence
+  InOrder<MutantResult> results_;
   bool first_ = true;
   int64_t done_ = 0, killed_ = 0, survived_ = 0;
   MutationRun run_;

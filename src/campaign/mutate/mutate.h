@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct MutateOptions {
   int drawn = 160;  ///< candidates beside the table's cases; those stay that reach something new
   vm::MachineOptions machine;
   const std::atomic<int>* interrupted = nullptr;  ///< set from outside, as by a signal: the run ends early
+  /// Classified mutants are appended here and read back when the same run is asked for again; empty: not kept.
+  std::filesystem::path journal;
+  std::string own;  ///< the options that name a kernel that is not ours
 };
 
 struct MutationProgress {

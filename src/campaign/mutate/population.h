@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/campaign/mutate/clean_case.h"
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 
 namespace assay {
 

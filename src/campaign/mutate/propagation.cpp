@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
+#include "src/base/vm/signature.h"
 #include "src/campaign/mutate/value_range.h"
-#include "src/base/ptx/type.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay {
@@ -13,32 +13,22 @@ namespace {
 
 /// By line of the module's text, which a mutation keeps: a hash of all that the instructions there give, and to
 /// whom.
-struct EffectTrace {
-  static constexpr bool enabled = true;
+struct EffectTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::after;
   int32_t function = -1;
   const ptx::Function* code = nullptr;
   std::map<int32_t, uint64_t> hashes;
 
-  void begin_block(vm::Block&) {}
-  void before(vm::Warp&, const vm::Op&, uint32_t) {}
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
     if (op.function != function || op.instruction < 0) return;
     hash_ = &hashes[code->body[static_cast<size_t>(op.instruction)].ptx_line];
     add(mask);
-    if (op.d != vm::no_slot) cell(warp, op.d, op.d_cell, mask);
-    if (op.d2 != vm::no_slot) add(warp.mask(op.d2) & mask);
-    if (!op.row) return;
-    const bool loads = op.row->effect == vm::Effect::load || op.row->effect == vm::Effect::load_matrix;
-    const bool stores = op.row->effect == vm::Effect::store;
-    const uint32_t slots = loads || stores ? op.slot_count : op.row->effect == vm::Effect::matrix ? 4 : 0;
-    for (uint32_t i = 0; i < slots && i < op.slot_count; ++i) cell(warp, op.slots[i], vm::Cell::word, mask);
-    if (!stores) return;
+    const vm::Signature& signature = warp.block->context->code->signature(op);
+    for (const vm::Use& use : signature.writes) cell(warp, use.slot, use.cell, mask);
+    if (signature.flow() != vm::Flow::store) return;
     for (int lane = 0; lane < 32; ++lane)
       if (mask >> lane & 1) add(warp.address[lane]);
   }
-  void landed(vm::Warp&, const vm::Landing&) {}
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
-  void end_block(vm::Block&) {}
 
  private:
   void add(uint64_t value) { *hash_ = (*hash_ ^ value) * 0x100000001b3; }
@@ -65,19 +55,17 @@ std::map<int32_t, uint64_t> effects_of(const Plan& plan, const TensorMap& inputs
   return std::move(trace.hashes);
 }
 
-std::string_view base_of(const ptx::Instruction& in) {
-  return std::string_view(in.opcode).substr(0, in.opcode.find('.'));
-}
-
 /// Where the run can come from: the instruction before, and branches.
 std::vector<std::vector<int32_t>> predecessors_of(const ptx::Function& f) {
   std::vector<std::vector<int32_t>> before(f.body.size());
   for (size_t i = 0; i < f.body.size(); ++i) {
     const ptx::Instruction& in = f.body[i];
-    const std::string_view base = base_of(in);
-    const bool leaves = base == "bra" || base == "ret" || base == "exit" || base == "trap" || base == "brx";
+    using enum vm::Control;
+    const vm::Control control = vm::signature_of(in).control;
+    const bool leaves = control == branch || control == ret || control == exit || control == trap ||
+                        control == branch_table;
     if (i + 1 < f.body.size() && (!leaves || in.predicate >= 0)) before[i + 1].push_back(static_cast<int32_t>(i));
-    if (base != "bra" || in.operands.empty() || in.operands[0].target < 0) continue;
+    if (control != branch || in.operands.empty() || in.operands[0].target < 0) continue;
     const auto target = static_cast<size_t>(in.operands[0].target);
     if (target < before.size()) before[target].push_back(static_cast<int32_t>(i));
   }
@@ -106,34 +94,45 @@ std::vector<int32_t> difference_ends(const Plan& original, const Plan& changed, 
     if (!was.contains(in.ptx_line)) continue;
     const std::vector<int32_t> read = read_registers(in);
     const bool reads = std::any_of(read.begin(), read.end(), [&](int32_t reg) { return infected.contains(reg); });
-    if (differs(in) ? base_of(in) == "st" : reads) ends.push_back(static_cast<int32_t>(i));
+    if (differs(in) ? vm::signature_of(in).flow() == vm::Flow::store : reads) ends.push_back(static_cast<int32_t>(i));
   }
   return ends;
 }
 
 std::string_view why_it_ends(const ptx::Instruction& in) {
-  struct Row {
-    std::string_view opcodes, why;
-  };
-  static constexpr Row rows[] = {
-      {" selp ", "the other one is chosen"},
-      {" setp set ", "it compares alike"},
-      {" min max ", "the other one is taken"},
-      {" bra ", "the way is the same"},
-      {" ld ldu atom red ldmatrix ", "the same is read there"},
-      {" st stmatrix ", "nothing reads what is stored, or the same was there"},
-      {" and or xor not lop3 shl shr shf bfe bfi prmt ", "the bits that differ are left out"},
-      {" shfl vote match ", "no lane takes it from there"},
-      {" fma mma wgmma sqrt ex2 lg2 rcp ", "it is rounded away, or times zero"},
-  };
-  const std::string name = " " + std::string(base_of(in)) + " ";
-  for (const Row& row : rows)
-    if (row.opcodes.find(name) != std::string_view::npos) return row.why;
-  if (constexpr std::string_view either = " add sub mul mad div rem cvt "; either.find(name) != either.npos) {
-    const auto type = ptx::type_named(in.opcode.substr(in.opcode.rfind('.') + 1));
-    return type && ptx::is_float(*type) ? "it is rounded away, or times zero" : "the number is the same";
+  const vm::TextSignature signature = vm::signature_of(in);
+  const std::string_view rounds = "it is rounded away, or times zero", same = "the number is the same";
+  if (signature.control == vm::Control::branch) return "the way is the same";
+  switch (signature.flow()) {
+    case vm::Flow::select:
+      return "the other one is chosen";
+    case vm::Flow::comparison:
+      return "it compares alike";
+    case vm::Flow::load:
+    case vm::Flow::load_matrix:
+    case vm::Flow::atomic:
+      return "the same is read there";
+    case vm::Flow::store:
+    case vm::Flow::store_matrix:
+      return "nothing reads what is stored, or the same was there";
+    case vm::Flow::logic:
+    case vm::Flow::shift:
+    case vm::Flow::permute:
+      return "the bits that differ are left out";
+    case vm::Flow::exchange:
+    case vm::Flow::vote:
+      return "no lane takes it from there";
+    case vm::Flow::arithmetic:
+    case vm::Flow::integer:
+    case vm::Flow::conversion:
+      if (in.form.operation == ptx::Operation::min || in.form.operation == ptx::Operation::max)
+        return "the other one is taken";
+      return ptx::is_float(in.form.type()) ? rounds : same;
+    case vm::Flow::matrix:
+      return rounds;
+    default:
+      return "not where it differs";
   }
-  return "not where it differs";
 }
 
 std::vector<int32_t> closed_branches(const ptx::Function& f, const std::vector<bool>& came_to, int32_t instruction) {

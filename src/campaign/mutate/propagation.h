@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/base/plan/plan.h"
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {

@@ -8,17 +8,16 @@
 namespace assay {
 namespace {
 
-struct ReachTrace {
-  static constexpr bool enabled = true;
+struct ReachTrace : vm::PlainTrace {
+  static constexpr unsigned hooks = vm::hook::guarded | vm::hook::before | vm::hook::after | vm::hook::end_block;
   const vm::Op* ops = nullptr;
   std::vector<uint8_t> executed;  ///< by op
   uint64_t longest_warp = 0;
 
-  void begin_block(vm::Block&) {}
   void before(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
   void guarded(vm::Warp&, const vm::Op& op, uint32_t) { note(op); }
   void after(vm::Warp& warp, const vm::Op& op, uint32_t mask) {
-    if (op.kind != vm::Kind::compare) return;
+    if (op.d_cell != vm::Cell::mask || op.row->flow != vm::Flow::comparison) return;
     uint8_t& seen = executed[static_cast<size_t>(&op - ops)];
     if (warp.mask(op.d) & mask) seen |= saw_true;
     if (~warp.mask(op.d) & mask) seen |= saw_false;
@@ -30,8 +29,6 @@ struct ReachTrace {
       seen |= a < b ? saw_less : a == b ? saw_equal : saw_greater;
     }
   }
-  void landed(vm::Warp&, const vm::Landing&) {}
-  void copied_local(vm::Warp&, uint32_t, uint32_t, uint32_t, uint32_t) {}
   void end_block(vm::Block& block) {
     for (const vm::Warp& warp : block.warps) longest_warp = std::max(longest_warp, warp.executed);
   }

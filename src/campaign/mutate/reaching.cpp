@@ -1,24 +1,19 @@
 #include "src/campaign/mutate/reaching.h"
 
 #include <algorithm>
-#include <string_view>
 
-#include "src/campaign/mutate/value_range.h"
+#include "src/base/vm/signature.h"
 
 namespace assay {
 namespace {
 
 using ptx::Instruction;
 
-std::string_view base_of(const Instruction& in) {
-  return std::string_view(in.opcode).substr(0, in.opcode.find('.'));
-}
-
 /// Nothing after it is reached by falling through.
-bool leaves(const Instruction& in) {
-  const std::string_view base = base_of(in);
-  return in.predicate < 0 &&
-         (base == "bra" || base == "brx" || base == "ret" || base == "exit" || base == "trap");
+bool leaves(const Instruction& in, vm::Control control) {
+  using enum vm::Control;
+  return in.predicate < 0 && (control == branch || control == branch_table || control == ret || control == exit ||
+                              control == trap);
 }
 
 void collect_targets(const ptx::Operand& operand, std::vector<int32_t>& targets) {
@@ -30,8 +25,9 @@ void collect_targets(const ptx::Operand& operand, std::vector<int32_t>& targets)
 std::vector<std::vector<int32_t>> predecessors_of(const ptx::Function& f) {
   std::vector<std::vector<int32_t>> before(f.body.size() + 1);
   for (size_t i = 0; i < f.body.size(); ++i) {
-    if (!leaves(f.body[i])) before[i + 1].push_back(static_cast<int32_t>(i));
-    if (base_of(f.body[i]) != "bra" && base_of(f.body[i]) != "brx") continue;
+    const vm::Control control = vm::signature_of(f.body[i]).control;
+    if (!leaves(f.body[i], control)) before[i + 1].push_back(static_cast<int32_t>(i));
+    if (control != vm::Control::branch && control != vm::Control::branch_table) continue;
     std::vector<int32_t> targets;
     for (const ptx::Operand& operand : f.body[i].operands) collect_targets(operand, targets);
     for (const int32_t target : targets)
@@ -54,8 +50,9 @@ std::optional<std::vector<int32_t>> reaching_writes(const ptx::Function& f, int3
       if (seen[static_cast<size_t>(i)]) continue;
       seen[static_cast<size_t>(i)] = true;
       const Instruction& in = f.body[static_cast<size_t>(i)];
-      const std::vector<int32_t> written = written_registers(in), named = read_registers(in);
-      if (base_of(in) == "call" && std::find(named.begin(), named.end(), reg) != named.end())
+      const vm::TextSignature signature = vm::signature_of(in);
+      const std::vector<int32_t>&written = signature.writes, &named = signature.reads;
+      if (signature.control == vm::Control::call && std::find(named.begin(), named.end(), reg) != named.end())
         return std::nullopt;
       const bool writes = std::find(written.begin(), written.end(), reg) != written.end();
       if (writes) found.push_back(i);

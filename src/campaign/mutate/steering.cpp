@@ -1,41 +1,21 @@
 #include "src/campaign/mutate/steering.h"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "src/base/ptx/type.h"
+#include "src/base/vm/signature.h"
 
 namespace assay {
 namespace {
 
 using ptx::Instruction;
 using ptx::Operand;
-
-std::string_view base_of(const Instruction& in) {
-  return std::string_view(in.opcode).substr(0, in.opcode.find('.'));
-}
-
-bool has_part(const Instruction& in, std::string_view part) {
-  return in.opcode.find(part) != in.opcode.npos;
-}
-
-/// Of integers and predicates, each lane for itself: no memory, no other lane, no float.
-bool is_integer_arithmetic(const Instruction& in) {
-  static constexpr std::string_view kNames[] = {"mov", "add", "sub", "mul", "mad", "div",  "rem", "min",
-                                                "max", "shl", "shr", "and", "or",  "xor",  "not", "neg",
-                                                "abs", "cvt", "bfe", "bfi", "selp", "setp", "clz", "cvta"};
-  if (std::find(std::begin(kNames), std::end(kNames), base_of(in)) == std::end(kNames)) return false;
-  for (const std::string_view kind : {".f16", ".bf16", ".f32", ".f64", ".tf32"})
-    if (has_part(in, kind)) return false;
-  return true;
-}
+using ptx::Operation;
 
 /// Makes a predicate, of integers or of predicates: what it compares may stand for more than a way.
 bool decides(const Instruction& in) {
-  const bool logic = in.opcode.ends_with(".pred") && base_of(in) != "mov";
-  return is_integer_arithmetic(in) && (base_of(in) == "setp" || logic);
+  const bool logic = vm::signature_of(in).flow() == vm::Flow::logic && in.form.type() == ptx::Type::pred;
+  return is_integer_arithmetic(in) && (in.form.operation == Operation::setp || logic);
 }
 
 class Steering {
@@ -45,7 +25,7 @@ class Steering {
 
   bool holds(int32_t instruction) {
     const Instruction& in = at(instruction);
-    if (base_of(in) == "bra") {
+    if (in.form.operation == Operation::bra) {
       if (in.predicate < 0) return false;
       guards_.insert(in.predicate);
     } else if (!decides(in) || !reaches_guards_only(instruction)) {
@@ -92,7 +72,7 @@ class Steering {
     const std::vector<int32_t>& made = ranges_.definitions(reg);
     return !made.empty() && std::all_of(made.begin(), made.end(), [&](int32_t i) {
       const Instruction& in = at(i);
-      if (base_of(in) == "ld") return loads_size(in, address);
+      if (in.form.operation == Operation::ld) return loads_size(in, address);
       if (!is_integer_arithmetic(in)) return false;
       const std::vector<int32_t> read = read_registers(in);
       return std::all_of(read.begin(), read.end(),
@@ -105,7 +85,7 @@ class Steering {
     if (in.predicate >= 0) return false;
     if (from.parameter >= 0)
       return !address || roles_.numbers.contains(from.parameter) || roles_.tables.contains(from.parameter);
-    if (!has_part(in, ".global") || from.reg < 0) return false;
+    if (in.form.space != ptx::Space::global || from.reg < 0) return false;
     std::set<int32_t> seen;  // a register may serve as size and as address: each way is looked at
     return follows_from_sizes(from.reg, seen, true);
   }

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <string_view>
 
-#include "src/base/ptx/type.h"
+#include "src/base/vm/signature.h"
 
 namespace assay {
 namespace {
 
+using ptx::Comparison;
+using ptx::Form;
 using ptx::Operand;
+using ptx::Operation;
+using ptx::Product;
 using ptx::Type;
 
 constexpr ValueRange kAnything;
@@ -16,29 +20,6 @@ constexpr ValueRange kAnything;
 constexpr int64_t kLargestSize = int64_t{1} << 40;
 /// Those of 32 bits are heads, channels, slots and counts of their blocks, which end there too.
 constexpr int64_t kLargestNarrowSize = int64_t{1} << 30;
-
-std::vector<std::string> parts_of(const std::string& opcode) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= opcode.size();) {
-    const size_t end = std::min(opcode.find('.', at), opcode.size());
-    parts.push_back(opcode.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
-void collect(const Operand& operand, std::vector<int32_t>& registers) {
-  if (operand.reg >= 0) registers.push_back(operand.reg);
-  for (const Operand& element : operand.elements) collect(element, registers);
-}
-
-bool writes_registers(const ptx::Instruction& in) {
-  static const std::set<std::string, std::less<>> none{
-      "st", "red",  "bra",    "brx",   "ret",      "exit", "bar",      "barrier",
-      "cp", "trap", "membar", "fence", "prefetch", "call", "stmatrix", "wgmma"};
-  const std::string base = in.opcode.substr(0, in.opcode.find('.'));
-  return !in.operands.empty() && !none.contains(base);
-}
 
 using Wide = __int128;
 
@@ -82,79 +63,131 @@ ValueRange full(Type type) {
 }
 
 /// a cmp b where every pair of values agrees: 1 or 0; else both.
-ValueRange compared(const std::string& comparison, const ValueRange& a, const ValueRange& b,
-                    bool is_unsigned) {
+ValueRange compared(Comparison comparison, const ValueRange& a, const ValueRange& b, bool is_unsigned) {
   if (is_unsigned && (a.low < 0 || b.low < 0)) return {0, 1};
   const auto decided = [](bool always, bool never) {
     return always ? ValueRange{1, 1} : never ? ValueRange{0, 0} : ValueRange{0, 1};
   };
-  if (comparison == "lt" || comparison == "lo") return decided(a.high < b.low, a.low >= b.high);
-  if (comparison == "le" || comparison == "ls") return decided(a.high <= b.low, a.low > b.high);
-  if (comparison == "gt" || comparison == "hi") return decided(a.low > b.high, a.high <= b.low);
-  if (comparison == "ge" || comparison == "hs") return decided(a.low >= b.high, a.high < b.low);
   const bool apart = a.high < b.low || b.high < a.low, same = a.single() && a == b;
-  if (comparison == "eq") return decided(same, apart);
-  if (comparison == "ne") return decided(apart, same);
-  return {0, 1};
+  switch (comparison) {
+    case Comparison::lt:
+    case Comparison::lo:
+      return decided(a.high < b.low, a.low >= b.high);
+    case Comparison::le:
+    case Comparison::ls:
+      return decided(a.high <= b.low, a.low > b.high);
+    case Comparison::gt:
+    case Comparison::hi:
+      return decided(a.low > b.high, a.high <= b.low);
+    case Comparison::ge:
+    case Comparison::hs:
+      return decided(a.low >= b.high, a.high < b.low);
+    case Comparison::eq:
+      return decided(same, apart);
+    case Comparison::ne:
+      return decided(apart, same);
+    default:
+      return {0, 1};
+  }
 }
 
-/// Interval of one integer operation on intervals, by the opcode's parts.
-ValueRange combined(const std::vector<std::string>& parts, Type type, const std::vector<ValueRange>& x) {
-  const std::string& base = parts[0];
+ValueRange right_shifted(Type type, const ValueRange& a, const ValueRange& by) {
   const int bits = 8 * ptx::bytes_of(type);
-  const bool is_unsigned = parts.back().starts_with('u');
+  if (by.single() && by.low >= 0 && (a.low >= 0 || ptx::is_signed(type))) {
+    const int64_t count = std::min<int64_t>(by.low, bits - (ptx::is_unsigned(type) ? 0 : 1));
+    if (count > 63) return {0, 0};
+    return {a.low >> count, a.high >> count};
+  }
+  if (ptx::is_unsigned(type) && bits == 32 && by.single() && by.low > 0 && by.low < 32)
+    return {0, int64_t{0xffffffff} >> by.low};
+  return a.low >= 0 ? ValueRange{0, a.high} : kAnything;  // whatever the count
+}
+
+/// Of and, or, xor.
+ValueRange masked(Operation operation, const ValueRange& a, const ValueRange& b) {
+  const bool natural = a.low >= 0 && b.low >= 0;
+  if (operation != Operation::and_)
+    return natural ? ValueRange{0, all_ones_above(std::max(a.high, b.high))} : kAnything;
+  if (natural) return {0, std::min(a.high, b.high)};
+  return a.low >= 0 ? ValueRange{0, a.high} : b.low >= 0 ? ValueRange{0, b.high} : kAnything;
+}
+
+/// Interval of one integer operation on intervals. What reads unsigned numbers says nothing of negative ones.
+ValueRange combined(const Form& form, Type type, const std::vector<ValueRange>& x) {
+  const int bits = 8 * ptx::bytes_of(type);
+  const bool wide = form.product == Product::wide, low = form.product == Product::lo;
+  const int made = wide ? 2 * bits : bits;
   const bool natural = std::all_of(x.begin(), x.end(), [](const ValueRange& r) { return r.low >= 0; });
-  const bool wide = parts.size() > 1 && parts[1] == "wide", low = parts.size() > 1 && parts[1] == "lo";
-  if (is_unsigned && !natural && base != "mov" && base != "cvt" && base != "selp") {
-    if (base == "shr" && bits == 32 && x.size() == 2 && x[1].single() && x[1].low > 0 && x[1].low < 32)
-      return {0, int64_t{0xffffffff} >> x[1].low};
-    return kAnything;
+  switch (form.operation) {
+    case Operation::mov:
+      return x[0];
+    case Operation::cvt:
+      return fitting(x[0].low, x[0].high, bits);
+    case Operation::selp:
+      return united(x[0], x[1]);
+    case Operation::shr:
+      if (ptx::is_unsigned(form.type()) && !natural && x[1].low < 0) return kAnything;
+      return right_shifted(form.type(), x[0], x[1]);
+    default:
+      break;
   }
-  if (base == "mov") return x[0];
-  if (base == "cvt") return fitting(x[0].low, x[0].high, bits);
-  if (base == "add") return fitting(Wide{x[0].low} + x[1].low, Wide{x[0].high} + x[1].high, bits);
-  if (base == "sub") return fitting(Wide{x[0].low} - x[1].high, Wide{x[0].high} - x[1].low, bits);
-  if (base == "mul" && (low || wide)) return products(x[0], x[1], wide ? 2 * bits : bits);
-  if (base == "mad" && (low || wide)) {
-    const int of = wide ? 2 * bits : bits;
-    const ValueRange p = products(x[0], x[1], of);
-    return p == kAnything ? p : fitting(Wide{p.low} + x[2].low, Wide{p.high} + x[2].high, of);
+  if (ptx::is_unsigned(form.type()) && !natural) return kAnything;
+  switch (form.operation) {
+    case Operation::add:
+      return fitting(Wide{x[0].low} + x[1].low, Wide{x[0].high} + x[1].high, bits);
+    case Operation::sub:
+      return fitting(Wide{x[0].low} - x[1].high, Wide{x[0].high} - x[1].low, bits);
+    case Operation::mul:
+      return low || wide ? products(x[0], x[1], made) : kAnything;
+    case Operation::mad: {
+      const ValueRange p = low || wide ? products(x[0], x[1], made) : kAnything;
+      return p == kAnything ? p : fitting(Wide{p.low} + x[2].low, Wide{p.high} + x[2].high, made);
+    }
+    case Operation::min:
+      return {std::min(x[0].low, x[1].low), std::min(x[0].high, x[1].high)};
+    case Operation::max:
+      return {std::max(x[0].low, x[1].low), std::max(x[0].high, x[1].high)};
+    case Operation::shl:
+      if (!x[1].single() || x[1].low < 0 || x[1].low >= 63) return kAnything;
+      return products(x[0], {int64_t{1} << x[1].low, int64_t{1} << x[1].low}, bits);
+    case Operation::and_:
+    case Operation::or_:
+    case Operation::xor_:
+      return masked(form.operation, x[0], x[1]);
+    case Operation::div:
+      return natural && x[1].low > 0 ? ValueRange{x[0].low / x[1].high, x[0].high / x[1].low} : kAnything;
+    case Operation::rem:
+      return natural && x[1].low > 0 ? ValueRange{0, std::min(x[0].high, x[1].high - 1)} : kAnything;
+    default:
+      return kAnything;
   }
-  if (base == "min") return {std::min(x[0].low, x[1].low), std::min(x[0].high, x[1].high)};
-  if (base == "max") return {std::max(x[0].low, x[1].low), std::max(x[0].high, x[1].high)};
-  if (base == "selp") return united(x[0], x[1]);
-  const bool constant = x.size() == 2 && x[1].single() && x[1].low >= 0;
-  if (base == "shl" && constant && x[1].low < 63)
-    return products(x[0], {int64_t{1} << x[1].low, int64_t{1} << x[1].low}, bits);
-  if (base == "shr" && constant && (natural || parts[1].starts_with('s'))) {
-    const int64_t count = std::min<int64_t>(x[1].low, bits - (is_unsigned ? 0 : 1));
-    return count > 63 ? ValueRange{0, 0}
-                      : ValueRange{x[0].low >> std::min<int64_t>(count, 63),
-                                   x[0].high >> std::min<int64_t>(count, 63)};
-  }
-  if (base == "shr" && x[0].low >= 0) return {0, x[0].high};  // whatever the count
-  if (base == "and" && x[0].low >= 0 && x[1].low >= 0) return {0, std::min(x[0].high, x[1].high)};
-  if (base == "and" && (x[0].low >= 0 || x[1].low >= 0)) return {0, x[0].low >= 0 ? x[0].high : x[1].high};
-  if ((base == "or" || base == "xor") && natural) return {0, all_ones_above(std::max(x[0].high, x[1].high))};
-  if (base == "div" && natural && x[1].low > 0) return {x[0].low / x[1].high, x[0].high / x[1].low};
-  if (base == "rem" && natural && x[1].low > 0) return {0, std::min(x[0].high, x[1].high - 1)};
-  return kAnything;
 }
 
 }  // namespace
 
-std::vector<int32_t> written_registers(const ptx::Instruction& in) {
-  std::vector<int32_t> registers;
-  if (writes_registers(in)) collect(in.operands[0], registers);
-  return registers;
-}
+std::vector<int32_t> written_registers(const ptx::Instruction& in) { return vm::signature_of(in).writes; }
+std::vector<int32_t> read_registers(const ptx::Instruction& in) { return vm::signature_of(in).reads; }
 
-std::vector<int32_t> read_registers(const ptx::Instruction& in) {
-  std::vector<int32_t> registers;
-  if (in.predicate >= 0) registers.push_back(in.predicate);
-  for (size_t i = writes_registers(in) ? 1 : 0; i < in.operands.size(); ++i)
-    collect(in.operands[i], registers);
-  return registers;
+bool is_integer_arithmetic(const ptx::Instruction& in) {
+  using enum vm::Flow;
+  switch (vm::signature_of(in).flow()) {
+    case copy:
+    case pack:
+    case unpack:
+    case select:
+    case logic:
+    case shift:
+    case permute:
+    case integer:
+    case conversion:
+    case comparison:
+    case address:
+      break;
+    default:
+      return false;
+  }
+  const auto& types = in.form.types;
+  return std::none_of(types.begin(), types.end(), [](Type type) { return ptx::is_float(type); });
 }
 
 ValueRanges::ValueRanges(const ptx::Function& function, ParameterRoles roles)
@@ -163,9 +196,10 @@ ValueRanges::ValueRanges(const ptx::Function& function, ParameterRoles roles)
       definitions_(function.registers.size()),
       uses_(function.registers.size()) {
   for (size_t i = 0; i < function.body.size(); ++i) {
-    for (const int32_t reg : written_registers(function.body[i]))
+    const vm::TextSignature signature = vm::signature_of(function.body[i]);
+    for (const int32_t reg : signature.writes)
       definitions_[static_cast<size_t>(reg)].push_back(static_cast<int32_t>(i));
-    for (const int32_t reg : read_registers(function.body[i]))
+    for (const int32_t reg : signature.reads)
       uses_[static_cast<size_t>(reg)].push_back(static_cast<int32_t>(i));
   }
 }
@@ -199,7 +233,7 @@ ValueRange ValueRanges::operand(const Operand& operand) {
 /// tables in one address would be outside either. `within`: addresses being looked at.
 bool ValueRanges::reads_natural_table(const ptx::Instruction& load, std::set<int32_t>& within) const {
   const int32_t address = load.operands[1].reg;
-  if (!load.opcode.starts_with("ld.global.") || address < 0 || !within.insert(address).second) return false;
+  if (load.form.operation != Operation::ld || load.form.space != ptx::Space::global || address < 0 || !within.insert(address).second) return false;
   std::set<int32_t> seen;
   bool table = false;
   const bool only = comes_from_natural_table(address, within, seen, table);
@@ -209,22 +243,18 @@ bool ValueRanges::reads_natural_table(const ptx::Instruction& load, std::set<int
 
 bool ValueRanges::comes_from_natural_table(int32_t reg, std::set<int32_t>& within, std::set<int32_t>& seen,
                                            bool& table) const {
-  static const std::set<std::string, std::less<>> arithmetic{"mov", "add",  "sub",  "mul", "mad", "div", "rem",
-                                                             "min", "max",  "shl",  "shr", "and", "or",  "xor",
-                                                             "cvt", "cvta", "selp", "bfe", "bfi"};
   if (!seen.insert(reg).second) return true;
   const std::vector<int32_t>& made = definitions(reg);
   return !made.empty() && std::all_of(made.begin(), made.end(), [&](int32_t i) {
     const ptx::Instruction& in = function_.body[static_cast<size_t>(i)];
-    const std::vector<std::string> parts = parts_of(in.opcode);
-    if (parts[0] == "ld" && in.operands[1].parameter >= 0) {
+    const bool loads = in.form.operation == Operation::ld;
+    if (loads && in.operands[1].parameter >= 0) {
       const int32_t parameter = in.operands[1].parameter;
       if (roles_.natural_tables.contains(parameter)) return table = true;
       return roles_.numbers.contains(parameter);
     }
-    if (parts[0] == "ld") return reads_natural_table(in, within);
-    const auto type = ptx::type_named(parts.back());
-    if (!arithmetic.contains(parts[0]) || (type && ptx::is_float(*type))) return false;
+    if (loads) return reads_natural_table(in, within);
+    if (!is_integer_arithmetic(in)) return false;
     const std::vector<int32_t> read = read_registers(in);
     return std::all_of(read.begin(), read.end(), [&](int32_t each) {
       return comes_from_natural_table(each, within, seen, table);
@@ -246,23 +276,24 @@ ValueRange ValueRanges::loaded(const ptx::Instruction& in, Type type, const Valu
 }
 
 ValueRange ValueRanges::result(const ptx::Instruction& in) {
-  const std::vector<std::string> parts = parts_of(in.opcode);
+  const Form& form = in.form;
+  const bool moves = form.operation == Operation::mov, converts = form.operation == Operation::cvt;
   const Type written = in.operands[0].reg >= 0
                            ? function_.registers[static_cast<size_t>(in.operands[0].reg)].type
                            : Type::none;
-  const auto type =
-      ptx::type_named(parts[0] == "cvt" && parts.size() > 1 ? parts[parts.size() - 2] : parts.back());
-  if (!type || ptx::is_float(*type) || written == Type::none) return full(written);
-  if (parts[0] == "cvt" && !ptx::type_named(parts[1])) return full(written);
-  if (parts[0] == "ld") return loaded(in, *type, full(written));
+  const Type type = converts ? form.types[0] : form.type();
+  if (type == Type::none || ptx::is_float(type) || written == Type::none) return full(written);
+  const bool changes = form.rounding != ptx::Rounding::none || form.saturates || form.ftz || form.relu;
+  if (converts && (changes || form.type_count != 2)) return full(written);
+  if (form.operation == Operation::ld) return loaded(in, type, full(written));
   std::vector<ValueRange> x;
   for (size_t i = 1; i < in.operands.size(); ++i) x.push_back(operand(in.operands[i]));
-  if (parts[0] == "setp")
-    return in.operands.size() == 3 ? compared(parts[1], x[0], x[1], parts.back().starts_with('u'))
+  if (form.operation == Operation::setp)
+    return in.operands.size() == 3 ? compared(form.comparison, x[0], x[1], ptx::is_unsigned(form.type()))
                                    : ValueRange{0, 1};
-  if (x.empty() || (parts[0] != "mov" && parts[0] != "cvt" && x.size() < 2)) return full(written);
+  if (x.empty() || (!moves && !converts && x.size() < 2)) return full(written);
   // A 32-bit pattern that is not a number of its own is the register's whole range.
-  const ValueRange made = combined(parts, *type, x), most = full(written);
+  const ValueRange made = combined(form, type, x), most = full(written);
   return made.low < most.low || made.high > most.high ? most : made;
 }
 

@@ -24,6 +24,9 @@ struct ValueRange {
 std::vector<int32_t> written_registers(const ptx::Instruction&);
 std::vector<int32_t> read_registers(const ptx::Instruction&);
 
+/// Of integers, bits or predicates, each lane for itself: no memory, no other lane, no float.
+bool is_integer_arithmetic(const ptx::Instruction&);
+
 class ValueRanges {
  public:
   /// Sizes are numbers of things in tensors, so neither negative nor above 2^40; so is what a table of them holds.

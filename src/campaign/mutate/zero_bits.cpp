@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <string>
 
 #include "src/base/ptx/type.h"
 
@@ -11,13 +10,6 @@ namespace {
 
 using ptx::Instruction;
 using ptx::Operand;
-
-std::string base_of(const Instruction& in) {
-  return in.opcode.substr(0, in.opcode.find('.'));
-}
-ptx::Type last_type(const Instruction& in) {
-  return ptx::type_named(in.opcode.substr(in.opcode.rfind('.') + 1)).value_or(ptx::Type::none);
-}
 
 /// What is left of zeros below the lowest bit that may be set.
 uint64_t low_zeros(uint64_t zeros) {
@@ -61,8 +53,9 @@ uint64_t ZeroBits::of(int32_t reg) {
 
 /// Of what an instruction writes, by its operands' zeros alone.
 uint64_t ZeroBits::result(const Instruction& in, int bits) {
-  const std::string base = base_of(in);
-  const ptx::Type type = last_type(in);
+  using enum ptx::Operation;
+  const ptx::Operation operation = in.form.operation;
+  const ptx::Type type = in.form.type();
   if (ptx::is_float(type) || in.operands.size() < 2) return 0;
   const auto zeros = [&](size_t i) { return i < in.operands.size() ? of(in.operands[i], bits) : 0; };
   const auto literal = [&](size_t i) {
@@ -71,25 +64,25 @@ uint64_t ZeroBits::result(const Instruction& in, int bits) {
                                                                    : -1;
   };
   const bool natural = zeros(1) >> (bits - 1) & 1;
-  if (base == "mov") return zeros(1);
-  if (base == "and") return zeros(1) | zeros(2);
-  if (base == "or" || base == "xor") return zeros(1) & zeros(2);
-  if (base == "selp") return zeros(1) & zeros(2);
-  if (base == "shl" && literal(2) >= 0) return (zeros(1) << literal(2) | ones(literal(2))) & ones(bits);
-  if (base == "shr" && literal(2) >= 0) {
+  if (operation == mov) return zeros(1);
+  if (operation == and_) return zeros(1) | zeros(2);
+  if (operation == or_ || operation == xor_) return zeros(1) & zeros(2);
+  if (operation == selp) return zeros(1) & zeros(2);
+  if (operation == shl && literal(2) >= 0) return (zeros(1) << literal(2) | ones(literal(2))) & ones(bits);
+  if (operation == shr && literal(2) >= 0) {
     const uint64_t moved_in = ones(bits) & ~ones(bits - literal(2));
-    return zeros(1) >> literal(2) | (!ptx::is_signed(type) || natural ? moved_in : 0);
+    return zeros(1) >> literal(2) | (!is_signed(type) || natural ? moved_in : 0);
   }
-  if (base == "add") return low_zeros(zeros(1)) & low_zeros(zeros(2));
-  if (base == "sub") return low_zeros(zeros(1)) & low_zeros(zeros(2));
-  if (base == "mul" && in.opcode.find(".hi") == in.opcode.npos)
+  if (operation == add) return low_zeros(zeros(1)) & low_zeros(zeros(2));
+  if (operation == sub) return low_zeros(zeros(1)) & low_zeros(zeros(2));
+  if (operation == mul && in.form.product != ptx::Product::hi)
     return ones(std::min(bits, std::countr_one(zeros(1)) + std::countr_one(zeros(2))));
-  if (base == "bfi" && literal(3) >= 0 && in.operands.at(4).kind == Operand::Kind::immediate) {
+  if (operation == bfi && literal(3) >= 0 && in.operands.at(4).kind == Operand::Kind::immediate) {
     const uint64_t field =
         ones(static_cast<int>(std::min<uint64_t>(in.operands[4].bits, 64))) << literal(3) & ones(bits);
     return (zeros(1) << literal(3) & field) | (zeros(2) & ~field);
   }
-  if (base == "cvt" && in.operands[1].kind == Operand::Kind::reg && !ptx::is_signed(type)) {
+  if (operation == cvt && in.operands[1].kind == Operand::Kind::reg && !is_signed(type)) {
     const int from = std::min(8 * ptx::bytes_of(type), width_of(ranges_.function(), in.operands[1].reg));
     return (of(in.operands[1].reg) & ones(std::min(from, bits))) | (ones(bits) & ~ones(from));
   }

@@ -3,22 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <exception>
 #include <limits>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
-#include <thread>
 
 #include "fuzz/cost.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/campaign/engine/budget.h"
+#include "src/campaign/engine/journal.h"
 #include "src/result/tool.h"
 #include "src/verification/compare/error_statistics.h"
-#include "src/base/numerics/bad_input.h"
 #include "src/verification/verify/verify.h"
-#include "src/campaign/sweep/journal.h"
 
 namespace assay {
 namespace {
@@ -100,7 +97,11 @@ void note_gates(SweepCell& cell, const Operator& op, const TensorMap& inputs) {
 class Sweeper {
  public:
   Sweeper(const SweepOptions& options, Backend& backend)
-      : options_(options), backend_(backend), points_(points_of(options)), done_(points_.size()) {
+      : options_(options),
+        backend_(backend),
+        budget_(0, options.interrupted),
+        points_(points_of(options)),
+        done_(points_.size()) {
     result_.backend = backend.name();
     result_.tolerance = options.tolerance;
     for (const Kernel* kernel : options.kernels) result_.kernels.push_back(kernel->name);
@@ -109,21 +110,18 @@ class Sweeper {
       result_.seeds.push_back(options.base.seed + static_cast<uint64_t>(i));
     result_.base = token_of(options.base);
     for (const Point& point : points_) total_cost_ += point.cost;
-    if (!options.journal.empty()) resume();
+    journal_ = Journal(options.journal, "sweep", identity());
+    resume();
   }
 
   Sweep run() {
-    std::vector<std::thread> threads;
-    const int jobs = options_.jobs > 0 ? options_.jobs
-                                       : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     order_.resize(points_.size());
     std::iota(order_.begin(), order_.end(), size_t{0});
     // Dear points first, so that none of them is left for the end alone.
     std::stable_sort(order_.begin(), order_.end(),
                      [this](size_t a, size_t b) { return points_[a].cost > points_[b].cost; });
-    for (int i = 0; i < jobs; ++i) threads.emplace_back([this] { work(); });
-    for (std::thread& thread : threads) thread.join();
-    if (error_) std::rethrow_exception(error_);
+    Engine engine;
+    engine.run(options_.jobs, [this] { return next(); });
     result_.complete = true;
     for (const auto& cells : done_) {
       result_.complete &= cells.has_value();
@@ -131,16 +129,11 @@ class Sweeper {
     }
     refuse_empty();
     if (result_.complete) describe_worst();
-    result_.seconds = seconds();
+    result_.seconds = budget_.seconds();
     return std::move(result_);
   }
 
  private:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-  bool interrupted() const { return options_.interrupted && *options_.interrupted != 0; }
-
   std::string identity() const {
     nlohmann::json text = {{"commit", tool_commit()},    {"base", result_.base},
                            {"kernels", result_.kernels}, {"seeds", result_.seeds},
@@ -149,44 +142,41 @@ class Sweeper {
     return text.dump();
   }
 
+  /// Its name in the journal: the case of its first seed says kernel and settings.
+  static std::string job_of(const Point& point) { return token_of(point.case_); }
+
   void resume() {
-    journal_.emplace(options_.journal, identity());
-    for (const auto& [point, cells] : journal_->points()) {
-      if (point < 0 || point >= static_cast<int64_t>(points_.size())) continue;
-      done_[static_cast<size_t>(point)] = cells;
-      finished_cost_ += points_[static_cast<size_t>(point)].cost;
-      ++finished_;
-    }
+    for (size_t i = 0; i < points_.size(); ++i)
+      if (const nlohmann::json* record = journal_.find(job_of(points_[i]))) keep(i, *record);
   }
 
-  void work() {
-    try {
-      for (;;) {
-        size_t index;
-        {
-          const std::lock_guard lock(mutex_);
-          while (next_ < order_.size() && done_[order_[next_]]) ++next_;
-          if (next_ == order_.size() || interrupted() || error_) return;
-          index = order_[next_++];
-        }
-        take(index, run_point(points_[index]));
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-    }
+  Task next() {
+    while (next_ < order_.size() && done_[order_[next_]]) ++next_;
+    if (next_ == order_.size() || budget_.over()) return nullptr;
+    const size_t index = order_[next_++];
+    return journaled(
+        journal_, job_of(points_[index]), [this, index] { return record_of(run_point(points_[index])); },
+        [this, index](const nlohmann::json& record) {
+          keep(index, record);
+          if (options_.progress)
+            options_.progress(finished_cost_ / total_cost_, finished_, static_cast<int64_t>(points_.size()),
+                              budget_.seconds());
+        });
   }
 
-  void take(size_t index, std::vector<SweepCell> cells) {
-    const std::lock_guard lock(mutex_);
-    if (cells.empty()) return;  // interrupted between its seeds
-    if (journal_) journal_->add(static_cast<int64_t>(index), cells);
+  /// Null where the point was interrupted.
+  static nlohmann::json record_of(const std::vector<SweepCell>& cells) {
+    nlohmann::json record;
+    for (const SweepCell& cell : cells) record.push_back(to_json(cell));
+    return record;
+  }
+
+  void keep(size_t index, const nlohmann::json& record) {
+    std::vector<SweepCell> cells;
+    for (const nlohmann::json& cell : record) cells.push_back(sweep_cell_from_json(cell));
     done_[index] = std::move(cells);
     finished_cost_ += points_[index].cost;
     ++finished_;
-    if (options_.progress)
-      options_.progress(finished_cost_ / total_cost_, finished_, static_cast<int64_t>(points_.size()),
-                        seconds());
   }
 
   /// One cell per output; empty where the run was interrupted.
@@ -200,7 +190,7 @@ class Sweeper {
         cells.back().token = token_of(point.case_);
       }
       for (const uint64_t seed : result_.seeds) {
-        if (interrupted()) return {};
+        if (budget_.interrupted()) return {};
         Case c = point.case_;
         c.seed = seed;
         run_seed(c, *point.kernel, op, cells);
@@ -298,15 +288,13 @@ class Sweeper {
 
   const SweepOptions& options_;
   Backend& backend_;
-  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  const Budget budget_;
   std::vector<Point> points_;
   std::vector<size_t> order_;
   std::vector<std::optional<std::vector<SweepCell>>> done_;  ///< by point
-  std::optional<Journal> journal_;
+  Journal journal_;
   Sweep result_;
 
-  std::mutex mutex_;
-  std::exception_ptr error_;
   size_t next_ = 0;
   int64_t finished_ = 0;
   double finished_cost_ = 0, total_cost_ = 0;

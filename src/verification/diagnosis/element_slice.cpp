@@ -12,6 +12,8 @@
 namespace assay {
 namespace {
 
+using ptx::Operation;
+
 constexpr size_t kNodesListed = 1 << 14;
 constexpr size_t kOperandsShown = 4;
 constexpr int kLongestLoop = 12;  // source lines in a loop that the chain folds
@@ -39,13 +41,13 @@ double distance_from_one(double x) {
 }
 
 /// Operands that are added: (first, count of factors).
-std::vector<std::pair<int32_t, int32_t>> terms_of(std::string_view opcode, int32_t count) {
+std::vector<std::pair<int32_t, int32_t>> terms_of(Operation operation, int32_t count) {
   std::vector<std::pair<int32_t, int32_t>> terms;
-  const auto starts = [&](const char* name) { return opcode.starts_with(name); };
-  if (starts("mma.") || starts("wgmma.") || starts("fma.") || starts("mad.")) {
+  const bool fused = operation == Operation::fma || operation == Operation::mad;
+  if (fused || vm::is_matrix_product(operation)) {
     for (int32_t i = 0; i + 1 < count; i += 2) terms.emplace_back(i, 2);
     if (count % 2) terms.emplace_back(count - 1, 1);
-  } else if (starts("mul.") || starts("div.")) {
+  } else if (operation == Operation::mul || operation == Operation::div) {
     terms.emplace_back(0, count);
   } else {
     for (int32_t i = 0; i < count; ++i) terms.emplace_back(i, 1);
@@ -253,7 +255,7 @@ std::vector<bool> computed_instances(const vm::ValueSlice& s) {
   for (size_t n = s.instances.size(); n-- > 0;) {  // producers stand behind their consumers
     const vm::SliceInstance& i = s.instances[n];
     const ptx::Instruction* in = instruction_of(s, i);
-    computed[n] = computes(s, i) && in && !in->opcode.starts_with("cvt.");
+    computed[n] = computes(s, i) && in && in->form.operation != Operation::cvt;
     for (uint32_t o = i.first_operand; !computed[n] && o < i.first_operand + i.operand_count; ++o)
       computed[n] = s.operands[o].made_by >= 0 && computed[static_cast<size_t>(s.operands[o].made_by)];
   }
@@ -264,7 +266,7 @@ int32_t deciding_operand(const vm::ValueSlice& s, const vm::SliceInstance& i,
                          const std::vector<bool>& computed) {
   if (i.operand_count == 0) return -1;
   const ptx::Instruction* in = instruction_of(s, i);
-  const std::string_view opcode = in ? std::string_view(in->opcode) : "";
+  const Operation operation = in ? in->form.operation : Operation::none;
   const vm::SliceOperand* o = &s.operands[i.first_operand];
   const auto first = static_cast<int32_t>(i.first_operand);
   auto count = static_cast<int32_t>(i.operand_count);
@@ -275,7 +277,7 @@ int32_t deciding_operand(const vm::ValueSlice& s, const vm::SliceInstance& i,
     if (std::isnan(value(k))) return first + k;
   for (int32_t k = 0; k < count && !std::isfinite(result); ++k)
     if (std::isinf(value(k))) return first + k;
-  if (opcode.starts_with("min.") || opcode.starts_with("max."))
+  if (operation == Operation::min || operation == Operation::max)
     for (int32_t k = 0; k < count; ++k)
       if (value(k) == result) return first + k;
   if (!ptx::is_float(o[0].type))  // carries bits: of several halves the first operand holds the highest
@@ -286,10 +288,10 @@ int32_t deciding_operand(const vm::ValueSlice& s, const vm::SliceInstance& i,
   };
   int32_t best = 0;
   double largest = -1;
-  for (const auto& [from, factors] : terms_of(opcode, count)) {
+  for (const auto& [from, factors] : terms_of(operation, count)) {
     double size = 1;
     for (int32_t k = from; k < from + factors; ++k) size *= std::fabs(value(k));
-    if (opcode.starts_with("div.")) size = 1;
+    if (operation == Operation::div) size = 1;
     if (!(size > largest)) continue;
     largest = size, best = from;
     for (int32_t k = from + 1; k < from + factors; ++k)

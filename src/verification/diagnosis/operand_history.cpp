@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <string_view>
 #include <vector>
 
 #include "src/base/vm/event_log.h"
+#include "src/base/vm/matrix_form.h"
 
 namespace assay {
 namespace {
@@ -24,10 +24,20 @@ bool is_zero(const vm::SliceOperand& o) {
 }
 
 /// Instances whose zero result is a zero that they took: copies, conversions, products.
-bool hands_zero_on(std::string_view opcode) {
-  for (const char* arithmetic : {"ex2.", "add.", "sub.", "fma.", "mad.", "mma.", "wgmma.", "div.", "rcp."})
-    if (opcode.starts_with(arithmetic)) return false;
-  return true;
+bool hands_zero_on(ptx::Operation operation) {
+  using enum ptx::Operation;
+  switch (operation) {
+    case ex2:
+    case add:
+    case sub:
+    case fma:
+    case mad:
+    case div:
+    case rcp:
+      return false;
+    default:
+      return !vm::is_matrix_product(operation);
+  }
 }
 
 /// Zero factors beside an infinite one: operands come as a mul, an fma or a tensor-core sum pairs them.
@@ -52,11 +62,12 @@ bool ends_at_select(const vm::ValueSlice& s, std::vector<int32_t> open) {
     if (at < 0 || !seen.insert(at).second) continue;
     const vm::SliceInstance& i = s.instances[static_cast<size_t>(at)];
     const ptx::Instruction* in = instruction_of(s, i);
-    if (in && !hands_zero_on(in->opcode)) continue;
+    if (in && !hands_zero_on(in->form.operation)) continue;
     for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
       const vm::SliceOperand& from = s.operands[o];
       if (!is_zero(from)) continue;
-      if (in && in->opcode.starts_with("selp.") && from.made_by < 0 && from.source == vm::Source::literal) return true;
+      const bool selects = in && in->form.operation == ptx::Operation::selp;
+      if (selects && from.made_by < 0 && from.source == vm::Source::literal) return true;
       open.push_back(from.made_by);
     }
   }

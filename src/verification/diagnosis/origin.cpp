@@ -57,7 +57,7 @@ void describe_event(const vm::Recording& recording, const vm::Event& event, cons
   const ptx::Function& function = module.functions[event.function];
   const ptx::Instruction& instruction = function.body[event.instruction];
   const ChainLink link = link_of(module, event.function, event.instruction, source);
-  origin.kind = origin_kind(instruction.opcode, event);
+  origin.kind = origin_kind(instruction.form, event);
   if (origin.kind == "accumulation-overflow" && is_expanded_exponential(function, event.instruction))
     origin.kind = "exp-overflow";
   origin.where = link.where;
@@ -95,8 +95,8 @@ std::vector<ChainLink> chain_of(const vm::Recording& recording, const std::vecto
 
 /// True where a factor is the zero of a mask: chosen by a predicate or converted from an integer.
 bool is_masking(const ptx::Function& function, const vm::Event& event) {
-  const std::string& opcode = function.body[event.instruction].opcode;
-  if (!opcode.starts_with("mul.") && !opcode.starts_with("fma.")) return false;
+  const ptx::Operation operation = function.body[event.instruction].form.operation;
+  if (operation != ptx::Operation::mul && operation != ptx::Operation::fma) return false;
   for (size_t i = 0; i < std::min<size_t>(2, event.operands.size()); i++)
     if (event.operands[i].value == 0 && made_by_selection(function, event.instruction, i + 1)) return true;
   return false;
@@ -123,9 +123,9 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     if (!std::isnan(event.result) || !event.born) continue;
     const ptx::Function& function = recording.modules[event.module]->functions[event.function];
     const ptx::Instruction& instruction = function.body[event.instruction];
-    trace.nan_kind = origin_kind(instruction.opcode, event);
+    trace.nan_kind = origin_kind(instruction.form, event);
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
-    trace.nan_in_matrix = vm::is_matrix_product(instruction.opcode);
+    trace.nan_in_matrix = vm::is_matrix_product(instruction.form.operation);
     trace.zero_selected = trace.nan_kind == "zero-times-infinity" && !trace.masked_by_product && is_selected(event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;

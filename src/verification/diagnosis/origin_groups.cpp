@@ -60,9 +60,9 @@ class Keys {
     if (is_new) {
       const vm::Event e = recording_.event_without_inputs(origin);
       const ptx::Module& module = *recording_.modules[static_cast<size_t>(e.module)];
-      const std::string& opcode =
-          module.functions[static_cast<size_t>(e.function)].body[static_cast<size_t>(e.instruction)].opcode;
-      at->second = key_of(origin_kind(opcode, e), location_of(module, e.function, e.instruction));
+      const ptx::Form& form =
+          module.functions[static_cast<size_t>(e.function)].body[static_cast<size_t>(e.instruction)].form;
+      at->second = key_of(origin_kind(form, e), location_of(module, e.function, e.instruction));
     }
     return at->second;
   }

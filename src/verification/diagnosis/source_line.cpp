@@ -12,9 +12,12 @@
 #include "kernels/defect.h"
 #include "kernels/module_text.h"
 #include "src/base/ptx/inlined_frames.h"
+#include "src/base/vm/signature.h"
 
 namespace assay {
 namespace {
+
+using ptx::Operation;
 
 std::string operand_text(const ptx::Function& f, const ptx::Operand& o) {
   using Kind = ptx::Operand::Kind;
@@ -47,9 +50,7 @@ void collect_registers(const ptx::Operand& o, std::vector<int32_t>& registers) {
 int32_t definition(const ptx::Function& f, int32_t reg, int32_t before) {
   for (int32_t i = before - 1; i >= 0; i--) {
     const ptx::Instruction& in = f.body[i];
-    if (in.operands.empty() || in.opcode.starts_with("st.") || in.opcode.starts_with("bra")) continue;
-    std::vector<int32_t> written;
-    collect_registers(in.operands[0], written);
+    const std::vector<int32_t> written = vm::signature_of(in).writes;
     if (std::find(written.begin(), written.end(), reg) != written.end()) return i;
   }
   return -1;
@@ -89,8 +90,9 @@ bool made_by_selection(const ptx::Function& f, int32_t instruction, size_t opera
   const int32_t made = definition(f, in.operands[operand].reg, instruction);
   if (made < 0) return false;
   const ptx::Instruction& maker = f.body[made];
-  if (maker.opcode.starts_with("cvt.rn.f32.u") || maker.opcode.starts_with("cvt.rn.f32.s")) return true;
-  if (!maker.opcode.starts_with("selp.")) return false;
+  const bool of_integer = ptx::is_signed(maker.form.type()) || ptx::is_unsigned(maker.form.type());
+  if (maker.form.operation == Operation::cvt) return maker.form.types[0] == ptx::Type::f32 && of_integer;
+  if (maker.form.operation != Operation::selp) return false;
   for (size_t i : {1u, 2u})
     if (maker.operands[i].kind != ptx::Operand::Kind::immediate) return false;
   return true;
@@ -98,16 +100,17 @@ bool made_by_selection(const ptx::Function& f, int32_t instruction, size_t opera
 
 bool is_expanded_exponential(const ptx::Function& f, int32_t instruction) {
   const ptx::Instruction& in = f.body[instruction];
-  if (!in.opcode.starts_with("mul.") || in.operands.size() < 3) return false;
+  if (in.form.operation != Operation::mul || in.operands.size() < 3) return false;
   bool power = false, shifted = false;
   for (size_t i = 1; i < 3; ++i) {
     if (in.operands[i].kind != ptx::Operand::Kind::reg) continue;
     int32_t made = definition(f, in.operands[i].reg, instruction);
-    if (made >= 0 && f.body[made].opcode == "mov.b32" && f.body[made].operands[1].kind == ptx::Operand::Kind::reg)
+    if (made >= 0 && f.body[made].form.operation == Operation::mov &&
+        f.body[made].operands[1].kind == ptx::Operand::Kind::reg)
       made = definition(f, f.body[made].operands[1].reg, made);
     if (made < 0) continue;
-    power |= f.body[made].opcode.starts_with("ex2.");
-    shifted |= f.body[made].opcode.starts_with("shl.");
+    power |= f.body[made].form.operation == Operation::ex2;
+    shifted |= f.body[made].form.operation == Operation::shl;
   }
   return power && shifted;
 }

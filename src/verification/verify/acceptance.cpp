@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,6 +55,9 @@ double memory_limit() {
   double group = 0;
   if (std::ifstream("/sys/fs/cgroup/memory.max") >> group)
     limit = std::min(limit, group);  // "max": no number, no limit
+  rlimit addresses{};
+  if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY)
+    limit = std::min(limit, static_cast<double>(addresses.rlim_cur));
   return limit;
 }
 
@@ -76,7 +80,7 @@ void require_memory(const Case& c, const Operator& op) {
   }
   const double limit = memory_limit();
   if (bytes <= limit) return;
-  throw BadInput(
+  throw NotEnoughMemory(
       fmt::format("this case needs about {:.3g} GiB of memory, {:.3g} GiB are there; make it smaller, or run some blocks of it "
                   "(--blocks 0,last)",
                   bytes * 0x1p-30, limit * 0x1p-30));

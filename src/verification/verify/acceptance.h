@@ -5,6 +5,7 @@
 
 #include "kernels/kernel.h"
 #include "reference/operator.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/case/case.h"
 
 namespace assay {
@@ -13,8 +14,13 @@ namespace assay {
 /// lacks, K or V beyond its limits, a direction it does not have. The message says what it does take.
 void require_accepted(const Case&, const Kernel&, const Operator&);
 
-/// Throws BadInput where the case would need more memory than this machine, or the control group it runs in,
-/// has.
+/// A case of which nothing is wrong but that it does not fit here.
+struct NotEnoughMemory : BadInput {
+  using BadInput::BadInput;
+};
+
+/// Throws NotEnoughMemory where the case would need more memory than this machine, the control group it runs in,
+/// or the process's limit of addresses has.
 void require_memory(const Case&, const Operator&);
 
 /// Inputs outside the operator's domain (reference/domain.h), or log decays beyond the kernel's own limits.

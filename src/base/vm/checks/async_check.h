@@ -20,8 +20,9 @@
 
 namespace assay::vm {
 
-class AsyncCheck {
+class AsyncCheck : public PlainTrace {
  public:
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
   explicit AsyncCheck(CheckLog& log) : log_(log) {}
 
   void enter(const LaunchContext&);

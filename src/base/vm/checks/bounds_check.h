@@ -12,8 +12,9 @@
 
 namespace assay::vm {
 
-class BoundsCheck {
+class BoundsCheck : public PlainTrace {
  public:
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after;
   explicit BoundsCheck(CheckLog& log) : log_(log) {}
 
   void enter(const LaunchContext&);

@@ -11,15 +11,20 @@
 
 namespace assay::vm {
 
-class CheckTrace {
+static_assert(IsTrace<RaceCheck> && IsTrace<WrittenCheck> && IsTrace<BoundsCheck> && IsTrace<WrapCheck> &&
+              IsTrace<AsyncCheck>);
+
+class CheckTrace : public PlainTrace {
  public:
-  static constexpr bool enabled = true, stops = true;
+  static constexpr unsigned hooks = RaceCheck::hooks | WrittenCheck::hooks | BoundsCheck::hooks | WrapCheck::hooks |
+                                    AsyncCheck::hooks;
+  static constexpr bool stops = true;
 
   void begin_block(Block& block) {
     each([&](auto& check) { check.begin_block(block); });
   }
   void guarded(Warp& warp, const Op& op, uint32_t active) {
-    if (written) written->guarded(warp, op, active);
+    each([&](auto& check) { check.guarded(warp, op, active); });
   }
   void before(Warp& warp, const Op& op, uint32_t mask) {
     each([&](auto& check) { check.before(warp, op, mask); });
@@ -28,15 +33,11 @@ class CheckTrace {
     each([&](auto& check) { check.after(warp, op, mask); });
   }
   void landed(Warp& warp, const Landing& landing) {
-    if (races) races->landed(warp, landing);
-    if (written) written->landed(warp, landing);
-    if (async) async->landed(warp, landing);
+    each([&](auto& check) { check.landed(warp, landing); });
   }
   void released(Block& block) {
-    if (races) races->released(block);
-    if (async) async->released(block);
+    each([&](auto& check) { check.released(block); });
   }
-  void end_block(Block&) {}
 
   /// Before the blocks of a launch.
   void enter(const LaunchContext& context) {

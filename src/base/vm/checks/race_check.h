@@ -37,8 +37,9 @@
 
 namespace assay::vm {
 
-class RaceCheck {
+class RaceCheck : public PlainTrace {
  public:
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
   /// `unfollowed`: names of the global buffers that are not followed.
   RaceCheck(CheckLog& log, std::set<std::string> unfollowed) : log_(log), unfollowed_(std::move(unfollowed)) {}
 

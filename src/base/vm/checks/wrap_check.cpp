@@ -20,6 +20,33 @@ int64_t bounded(__int128 x) {
 
 }  // namespace
 
+/// What integer operations do on 32 bits; on 64 bits those that are `wide` carry on what wrapped before.
+struct WrapCheck::Followed {
+  ptx::Operation operation;
+  Act act;
+  bool wide;
+  Unbounded unbounded;
+
+  static const Followed* find(ptx::Operation operation) {
+    using I = __int128;
+    using ptx::Operation;
+    static constexpr Followed all[] = {
+        {Operation::add, Act::arithmetic, true, [](I a, I b, I) { return a + b; }},
+        {Operation::sub, Act::arithmetic, true, [](I a, I b, I) { return a - b; }},
+        {Operation::mul, Act::arithmetic, true, [](I a, I b, I) { return a * b; }},
+        {Operation::mad, Act::arithmetic, true, [](I a, I b, I c) { return a * b + c; }},
+        {Operation::shl, Act::arithmetic, true, [](I a, I b, I) { return a << (b < 0 || b > 32 ? 32 : static_cast<int>(b)); }},
+        {Operation::neg, Act::arithmetic, false, [](I a, I, I) { return -a; }},
+        {Operation::shr, Act::signed_only, false, [](I a, I b, I) { return a >> static_cast<int>(std::clamp<I>(b, 0, 63)); }},
+        {Operation::div, Act::signed_only, false, [](I a, I b, I) { return b == 0 ? 0 : a / b; }},
+        {Operation::rem, Act::signed_only, false, [](I a, I b, I) { return b == 0 ? 0 : a % b; }},
+        {Operation::min, Act::signed_only, true, [](I a, I b, I) { return std::min(a, b); }},
+        {Operation::max, Act::signed_only, true, [](I a, I b, I) { return std::max(a, b); }}};
+    const auto found = std::find_if(std::begin(all), std::end(all), [&](const Followed& f) { return f.operation == operation; });
+    return found == std::end(all) ? nullptr : found;
+  }
+};
+
 WrapCheck::Facts WrapCheck::facts_of(const Op& op, const Signature& signature) {
   using ptx::Operation;
   Facts f;
@@ -47,26 +74,14 @@ WrapCheck::Facts WrapCheck::facts_of(const Op& op, const Signature& signature) {
     return f;
   }
   if (flow != Flow::integer && flow != Flow::shift) return f;
-  struct Kept {
-    Operation operation;
-    Act act;
-    bool of_signed;
-  };
-  static constexpr Kept kept[] = {{Operation::add, Act::add, false},         {Operation::sub, Act::subtract, false},
-                                  {Operation::mul, Act::multiply, false},    {Operation::mad, Act::multiply_add, false},
-                                  {Operation::shl, Act::shift_left, false},  {Operation::neg, Act::negate, false},
-                                  {Operation::shr, Act::shift_right, true},  {Operation::div, Act::divide, true},
-                                  {Operation::rem, Act::remainder, true},    {Operation::min, Act::least, true},
-                                  {Operation::max, Act::most, true}};
-  const auto found = std::find_if(std::begin(kept), std::end(kept), [&](const Kept& k) { return k.operation == form.operation; });
-  if (found == std::end(kept) || form.product == ptx::Product::hi) return f;
-  if (f.wide) {
-    const bool carried = found->act <= Act::shift_left || found->act == Act::least || found->act == Act::most;
-    if (form.product == ptx::Product::wide) f.act = Act::widen_product;
-    else if (carried) f.act = Act::carry_on;
-  } else if (to_32 && from_word && (f.is_signed || !found->of_signed)) {
-    f.act = found->act;
-  }
+  const Followed* const followed = Followed::find(form.operation);
+  if (!followed || form.product == ptx::Product::hi) return f;
+  f.unbounded = followed->unbounded;
+  f.adds = form.operation == Operation::add || form.operation == Operation::sub;
+  f.shifts_left = form.operation == Operation::shl;
+  if (f.wide && form.product == ptx::Product::wide) f.act = Act::widen_product;
+  else if (f.wide && followed->wide) f.act = Act::carry_on;
+  else if (!f.wide && to_32 && from_word && (f.is_signed || followed->act == Act::arithmetic)) f.act = followed->act;
   return f;
 }
 
@@ -84,21 +99,20 @@ void WrapCheck::enter(const LaunchContext& context) {
 /// constant so much less, everything else all.
 void WrapCheck::find_demands() {
   std::vector<int> demand(immediate_.size(), 0);
-  const auto passes_on = [](Act act) { return act >= Act::add && act <= Act::negate; };
   for (bool grows = true; std::exchange(grows, false);)
     for (size_t i = 0; i < facts_.size(); ++i) {
       const Op& op = code_->ops[i];
-      int used = passes_on(facts_[i].act) ? demand[op.d / 64] : 32;
+      int used = facts_[i].act == Act::arithmetic ? demand[op.d / 64] : 32;
       const auto use = [&](Slot slot) {
         if (slot == no_slot || demand[slot / 64] >= used) return;
         demand[slot / 64] = used, grows = true;
       };
-      const Immediate* by = facts_[i].act == Act::shift_left ? immediate_[op.s[1] / 64] : nullptr;
+      const Immediate* by = facts_[i].act == Act::arithmetic && facts_[i].shifts_left ? immediate_[op.s[1] / 64] : nullptr;
       if (by) used = std::max(0, std::min(used, 32) - static_cast<int>(std::min<uint64_t>(by->bits, 32)));
       for (const Use& read : code_->signature(op).reads) use(read.slot);
     }
   for (size_t i = 0; i < facts_.size(); ++i)
-    if (passes_on(facts_[i].act)) facts_[i].demand = demand[code_->ops[i].d / 64];
+    if (facts_[i].act == Act::arithmetic) facts_[i].demand = demand[code_->ops[i].d / 64];
 }
 
 void WrapCheck::begin_block(Block& block) {
@@ -144,18 +158,9 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
     case Act::clear:
       wrapped(warp, op.d) &= ~mask;
       return;
-    case Act::add:
-    case Act::subtract:
-    case Act::multiply:
-    case Act::multiply_add:
-    case Act::shift_left:
-    case Act::negate:
+    case Act::arithmetic:
       return arithmetic(warp, op, f, mask);
-    case Act::shift_right:
-    case Act::divide:
-    case Act::remainder:
-    case Act::least:
-    case Act::most:
+    case Act::signed_only:
       return signed_only(warp, op, f, mask);
     case Act::carry_on:
       return carry_on(warp, op, f, mask);
@@ -173,30 +178,13 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
-  const bool sums = f.act == Act::add || f.act == Act::subtract;
   std::array<Ideal, 32> made;
   uint32_t found = 0;
-  const auto combine = [&](int64_t a, int64_t b, int64_t c) -> __int128 {
-    switch (f.act) {
-      case Act::add:
-        return static_cast<__int128>(a) + b;
-      case Act::subtract:
-        return static_cast<__int128>(a) - b;
-      case Act::multiply:
-        return static_cast<__int128>(a) * b;
-      case Act::multiply_add:
-        return static_cast<__int128>(a) * b + c;
-      case Act::shift_left:
-        return static_cast<__int128>(a) << (b < 0 || b > 32 ? 32 : b);
-      default:
-        return -static_cast<__int128>(a);
-    }
-  };
   for_lanes(mask, [&](int lane) {
     std::array<Ideal, 4> x;
-    for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = value(warp, op.s[i], lane, sums ? f.demand : 32);
-    const __int128 as_signed = combine(x[0].as_signed, x[1].as_signed, x[2].as_signed),
-                   as_unsigned = combine(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
+    for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = value(warp, op.s[i], lane, f.adds ? f.demand : 32);
+    const __int128 as_signed = f.unbounded(x[0].as_signed, x[1].as_signed, x[2].as_signed),
+                   as_unsigned = f.unbounded(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
     const auto machine = static_cast<uint32_t>(as_signed);
     if (as_signed == static_cast<int32_t>(machine) && as_unsigned == machine) return;
     uint32_t from = 0;
@@ -221,24 +209,11 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t ma
 void WrapCheck::signed_only(Warp& warp, const Op& op, const Facts& f, uint32_t mask) {
   std::array<Ideal, 32> made;
   const uint32_t found = (wrapped(warp, op.s[0]) | wrapped(warp, op.s[1])) & mask;
-  const auto combine = [&](int64_t a, int64_t b) -> int64_t {
-    switch (f.act) {
-      case Act::shift_right:
-        return a >> std::clamp<int64_t>(b, 0, 63);
-      case Act::divide:
-        return b == 0 ? 0 : a / b;
-      case Act::remainder:
-        return b == 0 ? 0 : a % b;
-      case Act::least:
-        return std::min(a, b);
-      default:
-        return std::max(a, b);
-    }
-  };
   for_lanes(found, [&](int lane) {
     const Ideal a = value(warp, op.s[0], lane), b = value(warp, op.s[1], lane);
     const uint32_t event = wrapped(warp, op.s[0]) >> lane & 1 ? a.event : b.event;
-    made[static_cast<size_t>(lane)] = {combine(a.as_signed, b.as_signed), combine(a.as_unsigned, b.as_unsigned), event};
+    made[static_cast<size_t>(lane)] = {bounded(f.unbounded(a.as_signed, b.as_signed, 0)),
+                                       bounded(f.unbounded(a.as_unsigned, b.as_unsigned, 0)), event};
   });
   put(warp, op.d, mask, found, made);
 }

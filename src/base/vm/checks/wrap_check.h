@@ -21,8 +21,9 @@
 
 namespace assay::vm {
 
-class WrapCheck {
+class WrapCheck : public PlainTrace {
  public:
+  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after;
   explicit WrapCheck(CheckLog& log) : log_(log) {}
 
   void enter(const LaunchContext&);
@@ -34,30 +35,26 @@ class WrapCheck {
   enum class Act : uint8_t {
     none,
     clear,
-    add,
-    subtract,
-    multiply,
-    multiply_add,
-    shift_left,
-    negate,
-    shift_right,
-    divide,
-    remainder,
-    least,
-    most,
-    carry_on,  ///< cvt of the same width, wide sums: as the first source that wrapped
+    arithmetic,   ///< may wrap
+    signed_only,  ///< may not, and is followed where it is signed
+    carry_on,     ///< cvt of the same width, wide sums: as the first source that wrapped
     transfer,
     widen,
     widen_product,
     narrow,
     address
   };
+  /// The operation on unbounded integers.
+  using Unbounded = __int128 (*)(__int128 a, __int128 b, __int128 c);
   struct Facts {
     Act act = Act::none;
     bool is_signed = false, wide = false;
-    int count = 0;   ///< sources
+    int count = 0;  ///< sources
+    Unbounded unbounded = nullptr;
+    bool adds = false, shifts_left = false;
     int demand = 32;  ///< low bits of the result that anything makes use of: fewer before a left shift
   };
+  struct Followed;
   /// Where a value wrapped: one per instruction.
   struct Event {
     const Op* op = nullptr;

@@ -29,8 +29,9 @@ enum ByteState : uint8_t {
   derived = 2,  ///< what was stored came of something never written
 };
 
-class WrittenCheck {
+class WrittenCheck : public PlainTrace {
  public:
+  static constexpr unsigned hooks = hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
   /// `strict`: a trap at the first read of anything never written. `partial`: only some blocks run, so that
   /// what the others would have written is no fault.
   WrittenCheck(CheckLog& log, bool strict, bool partial) : log_(log), strict_(strict), partial_(partial) {}

@@ -112,6 +112,15 @@ uint32_t three_way_logic(uint32_t a, uint32_t b, uint32_t c, uint32_t table) {
   return result;
 }
 
+/// bmsk: `length` ones from `position` on; beyond the word they wrap round, or are cut off.
+template <bool clamp>
+uint32_t bit_mask(uint32_t position, uint32_t length) {
+  if (clamp && position >= 32) return 0;
+  const uint32_t first = position & 31, width = length & 31, end = first + width;
+  const uint32_t below_end = end >= 32 || (clamp && length >= 32) ? ~0u : (1u << end) - 1;
+  return below_end & ~0u << first;
+}
+
 /// bfind: position of the highest bit that differs from the sign, all ones if there is none.
 template <class V>
 uint32_t highest_bit(V a) {
@@ -173,6 +182,10 @@ void add_bit_fields(std::vector<Row>& rows) {
   quaternary<B32, B32, B32, B32, U32>(
       rows, Flow::logic, {"lop3.b32"},
       [](uint32_t a, uint32_t b, uint32_t c, uint32_t t) { return three_way_logic(a, b, c, t); });
+  binary<B32, U32, U32>(rows, integer, {"bmsk.clamp.b32"},
+                        [](uint32_t a, uint32_t b) { return bit_mask<true>(a, b); });
+  binary<B32, U32, U32>(rows, integer, {"bmsk.wrap.b32"},
+                        [](uint32_t a, uint32_t b) { return bit_mask<false>(a, b); });
   unary<U32, B32>(rows, integer, {"popc.b32"},
                   [](uint32_t a) { return static_cast<uint32_t>(__builtin_popcount(a)); });
   unary<U32, B64>(rows, integer, {"popc.b64"},

@@ -43,6 +43,7 @@ enum Action : uint64_t {
   inval,
   arrive,
   arrive_drop,
+  arrive_extra,  ///< not among the arrivals expected: the phase expects one more
   arrive_expect,
   expect,
   complete_bytes,
@@ -89,6 +90,7 @@ bool act(Warp& warp, const Op& op, uint32_t mask) {
       default: {
         const uint32_t count = op.immediate == arrive_expect ? 1 : value;
         if (op.d != no_slot) warp.wide(op.d)[lane] = word;
+        if (op.immediate == arrive_extra) ++b.pending;
         if (count > b.pending)
           return raise(warp, op, lane, "barrier",
                        "more threads arrive at the mbarrier than its phase expects");
@@ -150,6 +152,23 @@ void decode_pending_count(Decoder& decoder, const ptx::Instruction& instruction,
   op.source_count = 1;
 }
 
+/// cp.async.mbarrier.arrive{.noinc}: the arrival comes when the thread's copies have landed. Here they land at
+/// once, which is one of the orders that hardware may choose, and the arrival follows.
+void decode_copy_arrival(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
+  decoder.expect_operands(instruction, 1, 1);
+  const std::vector<std::string> words = decoder.parts(instruction);
+  Op landing = op;
+  landing.row = find_row("cp.async.wait_all");
+  landing.kind = landing.row->kind;
+  landing.immediate = ~uint64_t{0};
+  decoder.emit(landing);
+  op.space = instruction.form.space == Space::shared ? Space::shared : Space::generic;
+  op.element_bytes = 8;
+  op.type = Type::b64;
+  op.immediate = std::find(words.begin(), words.end(), "noinc") != words.end() ? arrive : arrive_extra;
+  decoder.address(instruction.operands[0], op);
+}
+
 }  // namespace
 
 void add_mbarrier_rows(std::vector<Row>& rows) {
@@ -162,6 +181,9 @@ void add_mbarrier_rows(std::vector<Row>& rows) {
   add("{arrive,arrive_drop}{,.noComplete,.expect_tx}{,.shared}.b64", Step::arrive,
       {Role::write_any, Role::modify_at, Role::read});
   add("{test_wait,try_wait}{,.parity}{,.shared}.b64", Step::wait, {Role::write, Role::load_from, Role::read});
+  add_warp_row(rows, "cp.async.mbarrier.arrive{,.noinc}{,.shared}.b64",
+               {.operands = {Role::modify_at}, .asynchronous = {Completion::mbarrier, Step::arrive}}, act,
+               decode_copy_arrival);
   add_warp_row(rows, "mbarrier.pending_count.b64", {.flow = Flow::integer}, pending_count, decode_pending_count);
 }
 

@@ -23,6 +23,7 @@ struct MutationSite {
   const Function& function;
   int32_t instruction;  ///< into Function::body
   InstructionText text;
+  std::vector<int32_t> writes;  ///< registers, into Function::registers
 };
 
 /// One way to change instructions; the row carries the behaviour (mutation_operators.cpp).

@@ -1,11 +1,11 @@
-#include "src/cli/interrupt.h"
+#include "src/campaign/engine/interrupt.h"
 
 #include <unistd.h>
 
 #include <csignal>
 #include <string_view>
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 std::atomic<int> noted{0};
@@ -37,4 +37,4 @@ const std::atomic<int>& Interrupt::signal() const {
   return noted;
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,5 +1,5 @@
 // Mutation operators, and texts with one instruction changed.
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 
 #include <gtest/gtest.h>
 

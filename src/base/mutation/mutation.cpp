@@ -1,4 +1,4 @@
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/base/vm/signature.h"
 
 namespace assay::ptx {
 namespace {
@@ -90,7 +91,8 @@ MutationSite MutableText::site(int32_t function, int32_t instruction) const {
   const Function& f = module_.functions[static_cast<size_t>(function)];
   const Extent at = extent(f.body[static_cast<size_t>(instruction)]);
   return {module_, f, instruction,
-          parts_of(std::string_view(*text_).substr(at.begin, at.end - 1 - at.begin))};
+          parts_of(std::string_view(*text_).substr(at.begin, at.end - 1 - at.begin)),
+          vm::signature_of(f.body[static_cast<size_t>(instruction)]).writes};
 }
 
 std::vector<Mutation> MutableText::mutations(int32_t function) const {

@@ -7,68 +7,30 @@
 #include <initializer_list>
 #include <utility>
 
-#include "src/base/ptx/mutation.h"
+#include "src/base/mutation/mutation.h"
 #include "src/base/ptx/type.h"
 
 namespace assay::ptx {
 namespace {
 
 using Ways = std::vector<std::string>;
-using Names = std::initializer_list<std::string_view>;
+using Operations = std::initializer_list<Operation>;
 
 const Instruction& instruction_of(const MutationSite& site) {
   return site.function.body[static_cast<size_t>(site.instruction)];
 }
 
-std::vector<std::string> parts_of(std::string_view opcode) {
-  std::vector<std::string> parts;
-  for (size_t at = 0; at <= opcode.size();) {
-    const size_t end = std::min(opcode.find('.', at), opcode.size());
-    parts.emplace_back(opcode.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
+const Form& form_of(const MutationSite& site) { return instruction_of(site).form; }
 
-std::string base_of(const MutationSite& site) {
-  return parts_of(site.text.opcode).front();
-}
-
-bool is_one_of(std::string_view name, Names names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool has_part(const std::string& opcode, std::string_view part) {
-  const std::vector<std::string> parts = parts_of(opcode);
-  return std::find(parts.begin(), parts.end(), part) != parts.end();
-}
-
-/// The opcode with `to` in place of its part `from`; empty: without that part.
-std::string with_part(const std::string& opcode, std::string_view from, std::string_view to) {
-  std::string made;
-  for (const std::string& part : parts_of(opcode)) {
-    const std::string_view now = part == from ? to : std::string_view(part);
-    if (!now.empty()) made += fmt::format("{}{}", made.empty() ? "" : ".", now);
-  }
-  return made;
-}
-
-/// Type of the scalars that the instruction computes on: its opcode's last part that is one.
-Type type_of(const MutationSite& site) {
-  Type last = Type::none;
-  for (const std::string& part : parts_of(site.text.opcode))
-    if (const auto type = type_named(part)) last = *type;
-  return last;
+bool is_one_of(const MutationSite& site, Operations operations) {
+  return std::find(operations.begin(), operations.end(), form_of(site).operation) != operations.end();
 }
 
 /// Type of the single register that the instruction writes; none where it writes no or several ones.
 Type written_type(const MutationSite& site) {
   const Instruction& in = instruction_of(site);
-  const bool writes_none =
-      is_one_of(base_of(site), {"st", "red", "bra", "ret", "exit", "bar", "barrier", "call", "cp", "membar",
-                                "fence", "prefetch", "brx", "trap", "stmatrix"});
-  if (writes_none || in.operands.empty() || in.operands[0].kind != Operand::Kind::reg) return Type::none;
-  return site.function.registers[static_cast<size_t>(in.operands[0].reg)].type;
+  const bool one = site.writes.size() == 1 && in.operands[0].kind == Operand::Kind::reg;
+  return one ? site.function.registers[static_cast<size_t>(in.operands[0].reg)].type : Type::none;
 }
 
 /// The instruction with another opcode and other operands.
@@ -98,22 +60,29 @@ Ways dropped_if(bool applies) {
   return applies ? Ways{""} : Ways{};
 }
 Ways drop_branch(const MutationSite& site) {
-  return dropped_if(!site.text.guard.empty() && base_of(site) == "bra");
+  return dropped_if(!site.text.guard.empty() && form_of(site).operation == Operation::bra);
 }
 Ways drop_store(const MutationSite& site) {
-  return dropped_if(is_one_of(base_of(site), {"st", "red", "stmatrix"}));
+  return dropped_if(is_one_of(site, {Operation::st, Operation::red, Operation::stmatrix}));
 }
 Ways drop_barrier(const MutationSite& site) {
-  return dropped_if(is_one_of(base_of(site), {"bar", "barrier"}) && !has_part(site.text.opcode, "red"));
+  return dropped_if(is_one_of(site, {Operation::bar_sync, Operation::bar_arrive, Operation::bar_warp_sync,
+                                     Operation::barrier_cluster}));
 }
 Ways drop_copy(const MutationSite& site) {
-  return dropped_if(base_of(site) == "cp" && has_part(site.text.opcode, "shared"));
+  return dropped_if(is_one_of(site, {Operation::cp_async, Operation::cp_async_bulk}) &&
+                    form_of(site).space == Space::shared);
+}
+bool waits_for_groups(const MutationSite& site) {
+  return is_one_of(site, {Operation::cp_async_wait_group, Operation::cp_async_bulk_wait_group,
+                          Operation::wgmma_wait_group});
 }
 Ways drop_wait(const MutationSite& site) {
-  return dropped_if(has_part(site.text.opcode, "wait_group") || has_part(site.text.opcode, "wait_all"));
+  return dropped_if(waits_for_groups(site) || form_of(site).operation == Operation::cp_async_wait_all);
 }
 Ways drop_commit(const MutationSite& site) {
-  return dropped_if(has_part(site.text.opcode, "commit_group"));
+  return dropped_if(is_one_of(site, {Operation::cp_async_commit_group, Operation::cp_async_bulk_commit_group,
+                                     Operation::wgmma_commit_group}));
 }
 
 /// An immediate integer, written in decimal.
@@ -124,19 +93,20 @@ bool integer_of(const std::string& text, int64_t* value) {
 
 Ways wait_for_fewer(const MutationSite& site) {
   int64_t groups = 0;
-  if (!has_part(site.text.opcode, "wait_group") || !integer_of(site.text.operands.at(0), &groups)) return {};
+  if (!waits_for_groups(site) || !integer_of(site.text.operands.at(0), &groups)) return {};
   return {rewritten(site, site.text.opcode, {std::to_string(groups + 1)})};
 }
 
 Ways shift_constant(const MutationSite& site) {
-  if (!is_one_of(base_of(site), {"add", "sub", "mul", "mad", "div",  "rem",  "min", "max", "shl",  "shr",
-                                 "and", "or",  "xor", "mov", "setp", "selp", "bfe", "bfi", "shfl", "shf"}))
+  using enum Operation;
+  if (!is_one_of(site, {add, sub, mul, mad, div, rem, min, max, shl, shr, and_, or_, xor_, mov, setp, selp, bfe, bfi,
+                        shfl, shf}))
     return {};
   Ways ways;
   for (size_t i = 1; i < site.text.operands.size(); ++i) {
     int64_t value = 0;
-    if (!integer_of(site.text.operands[i], &value) || type_of(site) == Type::pred) continue;
-    if (base_of(site) == "shfl" && i > 2) continue;
+    if (!integer_of(site.text.operands[i], &value) || form_of(site).type() == Type::pred) continue;
+    if (form_of(site).operation == shfl && i > 2) continue;
     for (const int step : {1, -1}) {
       std::vector<std::string> operands = site.text.operands;
       operands[i] = std::to_string(value + step);
@@ -148,10 +118,10 @@ Ways shift_constant(const MutationSite& site) {
 
 /// By the bytes of one access.
 Ways shift_address(const MutationSite& site) {
-  const std::string& opcode = site.text.opcode;
-  if (!is_one_of(base_of(site), {"ld", "st", "atom", "red"}) || has_part(opcode, "param")) return {};
-  const int vector = has_part(opcode, "v4") ? 4 : has_part(opcode, "v2") ? 2 : 1;
-  const int64_t bytes = int64_t{vector} * bytes_of(type_of(site));
+  const Form& form = form_of(site);
+  const bool reaches = is_one_of(site, {Operation::ld, Operation::st, Operation::atom, Operation::red});
+  if (!reaches || form.space == Space::param) return {};
+  const int64_t bytes = int64_t{form.vector} * bytes_of(form.type());
   Ways ways;
   for (size_t i = 0; i < site.text.operands.size(); ++i) {
     const std::string& operand = site.text.operands[i];
@@ -166,7 +136,7 @@ Ways shift_address(const MutationSite& site) {
     for (const int64_t step : {bytes, -bytes}) {
       std::vector<std::string> operands = site.text.operands;
       operands[i] = fmt::format("{}+{}]", base, offset + step);
-      ways.push_back(rewritten(site, opcode, operands));
+      ways.push_back(rewritten(site, site.text.opcode, operands));
     }
   }
   return ways;
@@ -192,13 +162,13 @@ Ways change_literal(const MutationSite& site) {
 /// Of what does not commute: the two that a reader may confuse. Of fma and mad the last factor and the
 /// addend.
 Ways swap_sources(const MutationSite& site) {
-  const bool late = is_one_of(base_of(site), {"fma", "mad"});
-  const bool symmetric = has_part(site.text.opcode, "eq") || has_part(site.text.opcode, "ne");
-  const bool first = is_one_of(base_of(site), {"sub", "div", "rem", "shl", "shr", "selp"}) ||
-                     (base_of(site) == "setp" && !symmetric);
+  using enum Operation;
+  const Form& form = form_of(site);
+  const bool late = is_one_of(site, {fma, mad});
+  const bool symmetric = form.comparison == Comparison::eq || form.comparison == Comparison::ne;
+  const bool first = is_one_of(site, {sub, div, rem, shl, shr, selp}) || (form.operation == setp && !symmetric);
   const size_t at = late ? 2 : 1;
-  if ((!late && !first) || site.text.operands.size() < at + 2 || has_part(site.text.opcode, "wide"))
-    return {};
+  if ((!late && !first) || site.text.operands.size() < at + 2 || form.product == Product::wide) return {};
   std::vector<std::string> operands = site.text.operands;
   if (operands[at] == operands[at + 1]) return {};
   std::swap(operands[at], operands[at + 1]);
@@ -211,17 +181,22 @@ std::string base_register(const std::string& operand) {
   return operand.substr(1, operand.find_first_of("+-]") - 1);
 }
 
+/// A copy from one space to another names both.
+bool names_space(const Form& form, Space space) {
+  const bool copies = form.operation == Operation::cp_async || form.operation == Operation::cp_async_bulk;
+  return form.operation != Operation::cvta && (form.space == space || (copies && space == Space::global));
+}
+
 /// The address register of the nearest other access to the same memory, those before it first.
 Ways swap_addresses(const MutationSite& site) {
   const Instruction& in = instruction_of(site);
-  const std::string base = base_of(site);
-  if (!is_one_of(base, {"ld", "st", "ldmatrix"})) return {};
+  if (!is_one_of(site, {Operation::ld, Operation::st, Operation::ldmatrix})) return {};
   size_t address = 0;
   while (address < in.operands.size() && in.operands[address].kind != Operand::Kind::address) ++address;
   if (address == in.operands.size() || in.operands[address].reg < 0) return {};
-  const char* space = has_part(site.text.opcode, "global") ? ".global" : ".shared";
+  const Space space = in.form.space == Space::global ? Space::global : Space::shared;
   const auto other_base = [&](const Instruction& other) -> int32_t {
-    if (other.opcode.find(space) == other.opcode.npos || other.opcode.starts_with("cvta")) return -1;
+    if (!names_space(other.form, space)) return -1;
     for (const Operand& operand : other.operands)
       if (operand.kind == Operand::Kind::address && operand.reg >= 0 &&
           operand.reg != in.operands[address].reg)
@@ -247,7 +222,7 @@ Ways swap_addresses(const MutationSite& site) {
 
 /// The first two of a vector of registers change places.
 Ways swap_elements(const MutationSite& site) {
-  if (base_of(site) == "call") return {};
+  if (form_of(site).operation == Operation::call) return {};
   Ways ways;
   for (size_t i = 0; i < site.text.operands.size(); ++i) {
     const std::string& operand = site.text.operands[i];
@@ -269,88 +244,68 @@ Ways swap_elements(const MutationSite& site) {
   return ways;
 }
 
+std::string with_operation(const MutationSite& site, Operation operation) {
+  return with_part(site.text.opcode, name_of(form_of(site).operation), name_of(operation));
+}
+
 /// d = a b + c  ->  d = a b.
 Ways fma_to_mul(const MutationSite& site) {
-  if (!is_one_of(base_of(site), {"fma", "mad"}) || site.text.operands.size() != 4) return {};
+  if (!is_one_of(site, {Operation::fma, Operation::mad}) || site.text.operands.size() != 4) return {};
   const auto& o = site.text.operands;
-  return {rewritten(site, "mul" + site.text.opcode.substr(3), {o[0], o[1], o[2]})};
+  return {rewritten(site, with_operation(site, Operation::mul), {o[0], o[1], o[2]})};
 }
 
 /// d = a b + c  ->  d = a + c.
 Ways fma_to_add(const MutationSite& site) {
-  if (!is_one_of(base_of(site), {"fma", "mad"}) || site.text.operands.size() != 4) return {};
-  if (has_part(site.text.opcode, "wide") || has_part(site.text.opcode, "hi")) return {};
+  if (!is_one_of(site, {Operation::fma, Operation::mad}) || site.text.operands.size() != 4) return {};
+  const Product product = form_of(site).product;
+  if (product == Product::wide || product == Product::hi) return {};
   const auto& o = site.text.operands;
-  return {rewritten(site, "add" + with_part(site.text.opcode, "lo", "").substr(3), {o[0], o[1], o[3]})};
+  return {rewritten(site, with_part(with_operation(site, Operation::add), "lo", ""), {o[0], o[1], o[3]})};
 }
 
-/// `from` becomes `to`: the instruction's own name, or what follows `base`.
-struct Exchange {
-  std::string_view base, from, to;
-};
-Ways exchanged(const MutationSite& site, std::initializer_list<Exchange> exchanges) {
-  const std::vector<std::string> parts = parts_of(site.text.opcode);
-  for (const Exchange& e : exchanges) {
-    const bool named =
-        e.base.empty() ? parts[0] == e.from : parts.size() > 1 && parts[0] == e.base && parts[1] == e.from;
-    if (named) return {renamed(site, with_part(site.text.opcode, e.from, e.to))};
-  }
+Ways exchanged(const MutationSite& site, Operation a, Operation b) {
+  const Operation now = form_of(site).operation;
+  if (now != a && now != b) return {};
+  return {renamed(site, with_operation(site, now == a ? b : a))};
+}
+
+Ways add_to_sub(const MutationSite& site) { return exchanged(site, Operation::add, Operation::sub); }
+Ways max_to_min(const MutationSite& site) { return exchanged(site, Operation::max, Operation::min); }
+Ways and_to_or(const MutationSite& site) { return exchanged(site, Operation::and_, Operation::or_); }
+Ways shift_direction(const MutationSite& site) {
+  const Form& form = form_of(site);
+  const int bits = 8 * bytes_of(form.type());
+  if (form.operation == Operation::shl) return {renamed(site, fmt::format("shr.u{}", bits))};
+  if (form.operation == Operation::shr) return {renamed(site, fmt::format("shl.b{}", bits))};
   return {};
 }
 
-Ways add_to_sub(const MutationSite& site) {
-  return exchanged(site, {{"", "add", "sub"}, {"", "sub", "add"}});
-}
-Ways max_to_min(const MutationSite& site) {
-  return exchanged(site, {{"", "max", "min"}, {"", "min", "max"}});
-}
-Ways and_to_or(const MutationSite& site) {
-  return exchanged(site, {{"", "and", "or"}, {"", "or", "and"}});
-}
-Ways shift_direction(const MutationSite& site) {
-  if (base_of(site) == "shl")
-    return {renamed(site, "shr.u" + site.text.opcode.substr(site.text.opcode.rfind('.') + 2))};
-  if (base_of(site) == "shr")
-    return {renamed(site, "shl.b" + site.text.opcode.substr(site.text.opcode.rfind('.') + 2))};
+using Comparisons = std::initializer_list<std::pair<Comparison, Comparison>>;
+Ways compared(const MutationSite& site, Comparisons exchanges) {
+  const Form& form = form_of(site);
+  for (const auto& [from, to] : exchanges)
+    if (form.operation == Operation::setp && form.comparison == from)
+      return {renamed(site, with_part(site.text.opcode, name_of(from), name_of(to)))};
   return {};
 }
 
 /// lt <-> le, gt <-> ge, of unsigned and unordered comparisons too.
 Ways compare_edge(const MutationSite& site) {
-  return exchanged(site, {{"setp", "lt", "le"},
-                          {"setp", "le", "lt"},
-                          {"setp", "gt", "ge"},
-                          {"setp", "ge", "gt"},
-                          {"setp", "lo", "ls"},
-                          {"setp", "ls", "lo"},
-                          {"setp", "hi", "hs"},
-                          {"setp", "hs", "hi"},
-                          {"setp", "ltu", "leu"},
-                          {"setp", "leu", "ltu"},
-                          {"setp", "gtu", "geu"},
-                          {"setp", "geu", "gtu"}});
+  using enum Comparison;
+  return compared(site, {
+      {lt, le}, {le, lt}, {gt, ge}, {ge, gt}, {lo, ls}, {ls, lo}, {hi, hs}, {hs, hi}, {ltu, leu},
+      {leu, ltu}, {gtu, geu}, {geu, gtu}});
 }
 Ways compare_opposite(const MutationSite& site) {
-  return exchanged(site, {{"setp", "lt", "ge"},
-                          {"setp", "ge", "lt"},
-                          {"setp", "gt", "le"},
-                          {"setp", "le", "gt"},
-                          {"setp", "eq", "ne"},
-                          {"setp", "ne", "eq"},
-                          {"setp", "lo", "hs"},
-                          {"setp", "hs", "lo"},
-                          {"setp", "hi", "ls"},
-                          {"setp", "ls", "hi"},
-                          {"setp", "ltu", "ge"},
-                          {"setp", "geu", "lt"},
-                          {"setp", "gtu", "le"},
-                          {"setp", "leu", "gt"},
-                          {"setp", "equ", "ne"},
-                          {"setp", "neu", "eq"}});
+  using enum Comparison;
+  return compared(site, {
+      {lt, ge}, {ge, lt}, {gt, le}, {le, gt}, {eq, ne}, {ne, eq}, {lo, hs}, {hs, lo}, {hi, ls}, {ls, hi},
+      {ltu, ge}, {geu, lt}, {gtu, le}, {leu, gt}, {equ, ne}, {neu, eq}});
 }
 
 Ways fix_predicate(const MutationSite& site) {
-  if (base_of(site) != "setp" || written_type(site) != Type::pred) return {};
+  if (form_of(site).operation != Operation::setp || written_type(site) != Type::pred) return {};
   const std::string& p = site.text.operands[0];
   return {rewritten(site, "mov.pred", {p, "1"}), rewritten(site, "mov.pred", {p, "0"})};
 }
@@ -363,38 +318,38 @@ std::string move_of(Type type) {
 }
 
 Ways fix_choice(const MutationSite& site) {
-  if (base_of(site) != "selp") return {};
+  if (form_of(site).operation != Operation::selp) return {};
   const auto& o = site.text.operands;
-  const std::string move = "mov" + site.text.opcode.substr(4);
+  const std::string move = with_operation(site, Operation::mov);
   return {rewritten(site, move, {o[0], o[1]}), rewritten(site, move, {o[0], o[2]})};
 }
 
 Ways drop_sign(const MutationSite& site) {
-  if (!is_one_of(base_of(site), {"neg", "abs", "not"})) return {};
+  if (!is_one_of(site, {Operation::neg, Operation::abs, Operation::not_})) return {};
   return {rewritten(site, move_of(written_type(site)), site.text.operands)};
 }
 
 Ways drop_function(const MutationSite& site) {
-  if (!is_one_of(base_of(site), {"ex2", "lg2", "rcp", "sqrt", "rsqrt", "tanh", "sin", "cos"})) return {};
+  using enum Operation;
+  if (!is_one_of(site, {ex2, lg2, rcp, sqrt, rsqrt, tanh, sin, cos})) return {};
   if (written_type(site) == Type::none) return {};
   return {rewritten(site, move_of(written_type(site)), site.text.operands)};
 }
 
 /// rn -> rz, rp of arithmetic and conversions whose result is a float.
 Ways change_rounding(const MutationSite& site) {
-  if (!is_one_of(base_of(site), {"add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp", "cvt"})) return {};
-  for (const char* from : {"rn", "rna"})
-    if (has_part(site.text.opcode, from))
-      return {renamed(site, with_part(site.text.opcode, from, "rz")),
-              renamed(site, with_part(site.text.opcode, from, "rp"))};
-  return {};
+  using enum Operation;
+  const Rounding rounding = form_of(site).rounding;
+  if (!is_one_of(site, {add, sub, mul, fma, mad, div, sqrt, rcp, cvt})) return {};
+  if (rounding != Rounding::rn && rounding != Rounding::rna) return {};
+  return {renamed(site, with_part(site.text.opcode, name_of(rounding), "rz")),
+          renamed(site, with_part(site.text.opcode, name_of(rounding), "rp"))};
 }
 
 /// The result rounded to bf16 and back.
 Ways round_to_bf16(const MutationSite& site) {
-  if (!is_one_of(base_of(site),
-                 {"add", "sub", "mul", "fma", "mad", "div", "sqrt", "rcp", "ex2", "lg2", "tanh", "rsqrt"}))
-    return {};
+  using enum Operation;
+  if (!is_one_of(site, {add, sub, mul, fma, mad, div, sqrt, rcp, ex2, lg2, tanh, rsqrt})) return {};
   if (written_type(site) != Type::f32) return {};
   const std::string& d = site.text.operands[0];
   const std::string guard = site.text.guard.empty() ? "" : site.text.guard + " ";
@@ -408,7 +363,7 @@ Ways zero_result(const MutationSite& site) {
   const Type type = written_type(site);
   if (type == Type::none || type == Type::pred || bytes_of(type) > 8) return {};
   const char* zero = type == Type::f32 ? "0f00000000" : type == Type::f64 ? "0d0000000000000000" : "0";
-  if (base_of(site) == "mov" && site.text.operands.at(1) == zero) return {};
+  if (form_of(site).operation == Operation::mov && site.text.operands.at(1) == zero) return {};
   return {rewritten(site, move_of(type), {site.text.operands[0], zero})};
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <atomic>
 
-namespace assay::cli {
+namespace assay {
 
 /// While one of these lives, the first SIGINT or SIGTERM is only noted, and a line on standard error says so;
 /// the next one acts as usual. A signal that the parent had ignored stays ignored.
@@ -17,4 +17,4 @@ class Interrupt {
   const std::atomic<int>& signal() const;
 };
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -10,7 +10,7 @@
 #include "src/base/backend/backend.h"
 #include "src/base/vm/machine.h"
 
-namespace assay::cli {
+namespace assay {
 
 struct DefectTrialOptions {
   double time_s = 60;  ///< of fuzzing; what compiling the defect takes comes on top
@@ -52,11 +52,11 @@ struct DefectTrial {
 
 /// The digest that DefectTrial::patch holds.
 std::string digest_of(const Defect&);
-/// Fuzzes until a finding is shrunk and its cause named well, or for a quarter of the time after one of which less can
-/// be said. Throws BadInput as find_kernel and fuzz do.
+/// Fuzzes until a finding is shrunk and its cause named well, or for a quarter of the time after one of which
+/// less can be said. Throws BadInput as find_kernel and fuzz do.
 DefectTrial try_defect(const Defect&, const DefectTrialOptions&);
 
 nlohmann::json to_json(const DefectTrial&);
 DefectTrial defect_trial_from_json(const nlohmann::json&);
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,4 +1,4 @@
-#include "src/cli/defect_trial.h"
+#include "src/campaign/defects/defect_trial.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +12,7 @@
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/verify.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 /// Its best-named cause's score; 0 where none is.
@@ -21,8 +21,8 @@ double named_by(const Verification& v) { return v.diagnosis.empty() ? 0 : v.diag
 /// A failed property alone says that something is wrong, not what.
 constexpr double kSaysWhat = 0.7;
 
-/// Keeps the first shrunk finding whose cause is named well, and ends the run with it; for `patience_s` after a finding
-/// of which less can be said the run goes on, and the best is kept.
+/// Keeps the first shrunk finding whose cause is named well, and ends the run with it; for `patience_s` after
+/// a finding of which less can be said the run goes on, and the best is kept.
 class FirstFinding : public Listener {
  public:
   FirstFinding(double patience_s, const std::atomic<int>* interrupted)
@@ -201,4 +201,4 @@ DefectTrial defect_trial_from_json(const nlohmann::json& json) {
   return t;
 }
 
-}  // namespace assay::cli
+}  // namespace assay

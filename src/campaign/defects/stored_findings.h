@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/defect_trial.h"
+#include "src/campaign/defects/defect_trial.h"
 
-namespace assay::cli {
+namespace assay {
 
 /// A cause without the number of the source line that it ends with: lines move where a source is edited.
 std::string without_line(const std::string& cause);
 
-struct StoredFinding {
+struct RecordedFinding {
   std::string token, cause, digest;  ///< as in TokenReplay, the cause without its line
 
   /// It fails again, for the same cause and with the same bits, and passes on the clean kernel.
@@ -20,7 +20,7 @@ struct StoredFinding {
 };
 
 /// Throws BadInput naming the file and a line that is not of this form.
-std::vector<StoredFinding> read_findings(const std::string& path);
-void write_findings(const std::string& path, const std::vector<StoredFinding>&);
+std::vector<RecordedFinding> read_findings(const std::string& path);
+void write_findings(const std::string& path, const std::vector<RecordedFinding>&);
 
-}  // namespace assay::cli
+}  // namespace assay

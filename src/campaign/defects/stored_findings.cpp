@@ -1,4 +1,4 @@
-#include "src/cli/stored_findings.h"
+#include "src/campaign/defects/stored_findings.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 constexpr const char* kHead =
@@ -24,13 +24,13 @@ std::string without_line(const std::string& cause) {
   return end != cause.npos && end + 1 < cause.size() && cause[end] == ':' ? cause.substr(0, end) : cause;
 }
 
-std::vector<StoredFinding> read_findings(const std::string& path) {
+std::vector<RecordedFinding> read_findings(const std::string& path) {
   std::istringstream lines(read_file(path));
-  std::vector<StoredFinding> findings;
+  std::vector<RecordedFinding> findings;
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line[0] == '#') continue;
     std::istringstream words(line);
-    StoredFinding stored;
+    RecordedFinding stored;
     if (!(words >> stored.token >> stored.cause >> stored.digest))
       throw BadInput(fmt::format("{}: '{}' is not TOKEN CAUSE DIGEST, as --tokens writes them", path, line));
     findings.push_back(stored);
@@ -38,11 +38,11 @@ std::vector<StoredFinding> read_findings(const std::string& path) {
   return findings;
 }
 
-void write_findings(const std::string& path, const std::vector<StoredFinding>& findings) {
+void write_findings(const std::string& path, const std::vector<RecordedFinding>& findings) {
   std::string text = kHead;
-  for (const StoredFinding& stored : findings)
+  for (const RecordedFinding& stored : findings)
     text += fmt::format("{} {} {}\n", stored.token, without_line(stored.cause), stored.digest);
   write_file(path, text);
 }
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,0 +1,57 @@
+// The layouts of the chunked kernels with decays per key channel, for a case.
+#pragma once
+#include "kernels/channel/chunk_layout.h"
+#include "kernels/device/format_sizes.h"
+#include "kernels/kernel.h"
+
+namespace assay::channel {
+
+using device::blocks_of;
+
+/// Bytes of shared memory and workspaces, of one case.
+struct CaseLayout {
+  Sizes sizes;
+  device::FormatSizes element;
+  int gate;                ///< bytes of a gate
+  int64_t state_elements;  ///< of one chunk and head, both sizes padded to multiples of 16
+  ExchangeLayout exchange;
+
+  CaseLayout(const Case& c, const Sizes& s)
+      : sizes(s),
+        element(device::format_sizes(c.dtype)),
+        gate(format(c.gate_dtype).bytes),
+        state_elements(256 * blocks_of(s.V, 16) * blocks_of(s.K, 16)),
+        exchange(element.operand_block, static_cast<int>(blocks_of(s.K, 16))) {}
+
+  /// One chunk's and head's state as operands, and as a plain matrix of what operands keep.
+  int64_t operand_bytes() const { return state_elements / 256 * element.operand_block; }
+  int64_t plain_bytes() const { return state_elements * element.kept; }
+  int64_t key_blocks() const { return blocks_of(sizes.K, block_channels); }
+  int64_t scan_blocks(int columns) const {
+    return sizes.N * sizes.H * key_blocks() * blocks_of(sizes.V, columns);
+  }
+  /// Shared memory. `key`, `query`: bytes per element of k in the scan, of q for its gradient; 0: as the
+  /// others.
+  int state_shared(int columns, int key = 0) const {
+    return StateStageLayout(key ? key : element.element, gate, element.element, columns).shared_bytes();
+  }
+  int output_shared() const {
+    return OutputLayout(element, exchange, static_cast<int>(key_blocks() * blocks_of(sizes.V, 64))).bytes;
+  }
+  int keys_shared(int query = 0) const {
+    return KeysLayout(element, gate, query ? query : element.element).bytes;
+  }
+};
+
+/// Value channels per block of the state scan. Bits do not depend on them: narrow blocks where wide ones are
+/// not there, or leave multiprocessors idle.
+inline int scan_columns(const Case& c, const CaseLayout& layout) {
+  const int widths = c.dtype == Dtype::bf16   ? SCAN_WIDTHS(Bf16)
+                     : c.dtype == Dtype::fp16 ? SCAN_WIDTHS(Fp16)
+                                              : SCAN_WIDTHS(Fp32);
+  if (!(widths & 64)) return 32;
+  const bool idle = layout.sizes.V > 32 && layout.scan_blocks(64) < 132;
+  return (widths & 32) && idle ? 32 : 64;
+}
+
+}  // namespace assay::channel

@@ -1,0 +1,45 @@
+// Kernels that operators of the family have alike, for their names' sake as macros of the operator's name.
+// ELEMENT and GATE are the formats that the module is built for. A scan is one function per width of its blocks.
+#pragma once
+#include "chunk_state.cuh"
+
+// kernel(columns) for each width of blocks that modules of this format hold.
+#if SCAN_WIDTHS(ELEMENT) == 32 + 64
+#define FOR_EACH_SCAN_WIDTH(kernel) kernel(32) kernel(64)
+#elif SCAN_WIDTHS(ELEMENT) == 64
+#define FOR_EACH_SCAN_WIDTH(kernel) kernel(64)
+#else
+#define FOR_EACH_SCAN_WIDTH(kernel) kernel(32)
+#endif
+
+// States at chunk starts for the output kernel, and the final state. Arguments as in ../gla/chunk.cu.
+#define CHUNK_STATE_KERNEL(operation, columns)                                                             \
+  extern "C" __global__ void __launch_bounds__(128) operation##_chunk_state_##columns(                     \
+      const ELEMENT::Bits* k, const ELEMENT::Bits* v, const GATE::Bits* g, const float* initial_state,     \
+      float* final_state, char* states, const i64* sequences, int heads, int key_channels,                 \
+      int value_channels, int vector) {                                                                    \
+    chunk_state<ELEMENT, GATE, columns, Forward>(k, v, g, initial_state, final_state,                      \
+                                                 OperandStates<ELEMENT>{states}, sequences, 1.0f,          \
+                                                 Shape{heads, key_channels, value_channels, vector != 0}); \
+  }
+
+// For gradients: S at chunk starts again, and D = dL/dS at chunk ends with dinitial_state, `Reversed` being the
+// pass backward. Arguments as in ../gla/chunk_backward.cu.
+#define CHUNK_SCAN_KERNELS(operation, Reversed, columns)                                                \
+  extern "C" __global__ void __launch_bounds__(128) operation##_chunk_states_##columns(                 \
+      const ELEMENT::Bits* k, const ELEMENT::Bits* v, const GATE::Bits* g, const float* initial_state,  \
+      StateOf<ELEMENT>::Type::Bits* states, const i64* sequences, int heads, int key_channels,          \
+      int value_channels, int vector) {                                                                 \
+    chunk_state<ELEMENT, GATE, columns, Forward>(                                                       \
+        k, v, g, initial_state, nullptr, PlainStates<ELEMENT, NeighbourKeys>{states}, sequences, 1.0f,  \
+        Shape{heads, key_channels, value_channels, vector != 0});                                       \
+  }                                                                                                     \
+  extern "C" __global__ void __launch_bounds__(128) operation##_chunk_adjoints_##columns(               \
+      const ELEMENT::Bits* q, const ELEMENT::Bits* d_o, const GATE::Bits* g, const float* dfinal_state, \
+      float* dinitial_state, char* adjoint_operands, StateOf<ELEMENT>::Type::Bits* adjoints,            \
+      const i64* sequences, float scale, int heads, int key_channels, int value_channels, int vector) { \
+    chunk_state<ELEMENT, GATE, columns, Reversed>(                                                      \
+        q, d_o, g, dfinal_state, dinitial_state,                                                        \
+        BothStates<ELEMENT, NeighbourKeys>{{adjoint_operands}, {adjoints}}, sequences, scale,           \
+        Shape{heads, key_channels, value_channels, vector != 0});                                       \
+  }

@@ -1,0 +1,57 @@
+#include "src/campaign/engine/engine.h"
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace assay {
+
+int workers(int asked) {
+  return asked > 0 ? asked : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+void Engine::run(int asked, const std::function<Task()>& next) {
+  error_ = nullptr;
+  in_flight_ = 0;
+  std::vector<std::thread> threads;
+  try {
+    for (int i = 1; i < workers(asked); ++i) threads.emplace_back([&] { work(next); });
+  } catch (const std::system_error&) {  // the system's limit of threads: fewer do the same
+  }
+  work(next);
+  for (std::thread& thread : threads) thread.join();
+  if (error_) std::rethrow_exception(error_);
+}
+
+void Engine::work(const std::function<Task()>& next) {
+  try {
+    do_tasks(next);
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::current_exception();
+  }
+  changed_.notify_all();
+}
+
+void Engine::do_tasks(const std::function<Task()>& next) {
+  std::unique_lock lock(mutex_);
+  while (!error_) {
+    const Task task = next();
+    if (!task) {
+      if (in_flight_ == 0) return;
+      changed_.wait(lock);
+      continue;
+    }
+    ++in_flight_;
+    lock.unlock();
+    const Merge merge = task();
+    lock.lock();
+    if (error_) return;
+    merge();
+    --in_flight_;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace assay

@@ -1,0 +1,74 @@
+#include "src/campaign/defects/defect_trial.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "src/campaign/defects/stored_findings.h"
+#include "src/verification/diagnosis/diagnose.h"
+#include "tests/tensor/scratch_folder.h"
+
+namespace assay {
+namespace {
+
+/// A folder of compiled kernels of this test's own: a fresh one, as after a clone.
+class DefectTrials : public testing::Test {
+ protected:
+  void SetUp() override { setenv("ASSAY_CACHE", (folder_ / "cache").c_str(), 1); }
+  void TearDown() override { unsetenv("ASSAY_CACHE"); }
+  const std::unique_ptr<Backend> machine_ = make_vm_backend({});
+
+ private:
+  ScratchFolder folder_;
+};
+
+// Five of them, evenly spaced; `assay defects --check tests/data/defect_tokens.txt` replays all.
+TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKernel) {
+  const std::vector<RecordedFinding> all = read_findings(ASSAY_SOURCE_DIR "/tests/data/defect_tokens.txt");
+  ASSERT_GE(all.size(), 50u);
+  for (size_t i = 0; i < 5; ++i) {
+    const RecordedFinding& stored = all[i * all.size() / 5];
+    const TokenReplay replay = replay_token(stored.token, *machine_, {});
+    EXPECT_TRUE(stored.repeated_by(replay))
+        << stored.token << ": " << replay.verdict << ' ' << replay.cause << ' ' << replay.digest << ", clean "
+        << replay.clean_verdict << ' ' << replay.clean_cause << "; stored " << stored.cause << ' '
+        << stored.digest;
+  }
+}
+
+TEST_F(DefectTrials, ATokenThatTheDefectDoesNotReachIsNoFinding) {
+  const TokenReplay replay =
+      replay_token("retention.chunk@T4/B1/T64/H1/K1/V1/bf16/g-fp32/none/v-ones/s1", *machine_, {});
+  EXPECT_EQ(replay.verdict, "pass") << "64 tokens are a whole chunk";
+  EXPECT_EQ(replay.clean_verdict, "pass");
+  EXPECT_FALSE(replay.holds());
+}
+
+TEST_F(DefectTrials, FindADefectAndAgreeWithItsPatch) {
+  DefectTrialOptions options;
+  options.cases = 60;
+  options.jobs = 2;
+  options.backend = machine_.get();
+  for (const Defect& defect : defects()) {
+    if (defect.id() != "linear_attn_norm.chunk@X9") continue;
+    const DefectTrial trial = try_defect(defect, options);
+    EXPECT_TRUE(trial.found()) << trial.cases << " cases, seed 1";
+    EXPECT_TRUE(trial.nonfinite) << trial.token;
+    EXPECT_TRUE(trial.cause_right) << trial.cause;
+    EXPECT_TRUE(trial.line_right) << trial.line;
+    EXPECT_EQ(to_json(defect_trial_from_json(to_json(trial))), to_json(trial));
+  }
+}
+
+TEST(ExpectedCauses, AreAmongThoseThatCanBeNamed) {
+  std::set<std::string> known;
+  for (const auto& [name, summary] : cause_names()) known.emplace(name);
+  for (const Defect& defect : defects())
+    for (const std::string& cause : expected_causes(defect))
+      EXPECT_TRUE(known.count(cause)) << defect.id() << ": " << cause;
+}
+
+}  // namespace
+}  // namespace assay
