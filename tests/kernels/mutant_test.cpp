@@ -63,7 +63,7 @@ TEST(Mutant, CopiesOfViewsAreChangedToo) {
                                      mutant_id(gather.name, text.name(text.mutations(0).front())));
   const Operator& op = find_operator(kernel.operator_name);
   Case c = small();
-  c.layout = "padded";
+  c.kernel = kernel.name, c.layout = "padded";
   const Program plan = program_with_views(kernel, resolve(c, op), draw_inputs(c, op));
   EXPECT_EQ(plan.modules.back().name, gather.name);
   EXPECT_NE(*plan.modules.back().ptx, *gather.ptx);
