@@ -79,15 +79,15 @@ struct ArithmeticField {
 };
 
 inline constexpr ArithmeticField<Arithmetic> kArithmeticFields[] = {
-#define ASSAY_FIELD(family, name, unit, covers) \
+#define ASSAY_ARITHMETIC_FIELD(family, name, unit, covers) \
   {family, #name, covers, ArithmeticUnit::unit, &Arithmetic::name},
-#define RECURRENCE(...) ASSAY_FIELD("recurrence", __VA_ARGS__)
-#define BONUS(...) ASSAY_FIELD("bonus", __VA_ARGS__)
-#define QUOTIENT(...) ASSAY_FIELD("quotient", __VA_ARGS__)
-#define SLOTS(...) ASSAY_FIELD("slots", __VA_ARGS__)
-#define REMOVAL(...) ASSAY_FIELD("removal", __VA_ARGS__)
+#define RECURRENCE(...) ASSAY_ARITHMETIC_FIELD("recurrence", __VA_ARGS__)
+#define BONUS(...) ASSAY_ARITHMETIC_FIELD("bonus", __VA_ARGS__)
+#define QUOTIENT(...) ASSAY_ARITHMETIC_FIELD("quotient", __VA_ARGS__)
+#define SLOTS(...) ASSAY_ARITHMETIC_FIELD("slots", __VA_ARGS__)
+#define REMOVAL(...) ASSAY_ARITHMETIC_FIELD("removal", __VA_ARGS__)
 #include "reference/arithmetic.def"
-#undef ASSAY_FIELD
+#undef ASSAY_ARITHMETIC_FIELD
 };
 
 inline constexpr ArithmeticField<AdjointArithmetic> kAdjointFields[] = {

@@ -53,20 +53,13 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
   output.grid = gated::grid_of(sequences.chunks * s.H, kernel.name);
   output.block = {128, 1, 1};
   output.shared_bytes = layout.output_shared();
-  output.arguments = {PointerArgument{kernel.query, 0},
-                      PointerArgument{"k", 0},
-                      PointerArgument{"v", 0},
-                      gated::input_or_null(inputs, kernel.gate),
-                      states_pointer,
-                      PointerArgument{"o", 0},
-                      PointerArgument{"chunks", 0},
-                      static_cast<float>(scale_of(c, op)),
-                      heads,
-                      K,
-                      V,
-                      vector};
-  if (!kernel.bonus.empty())
-    output.arguments.insert(output.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
+  std::vector<Argument> bonus;
+  if (!kernel.bonus.empty()) bonus = {PointerArgument{kernel.bonus, 0}};
+  output.arguments = joined({{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0}, PointerArgument{"v", 0},
+                              gated::input_or_null(inputs, kernel.gate)},
+                             bonus,
+                             {states_pointer, PointerArgument{"o", 0}, PointerArgument{"chunks", 0},
+                              static_cast<float>(scale_of(c, op)), heads, K, V, vector}});
   plan.launches.push_back(output);
 }
 

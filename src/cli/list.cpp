@@ -15,6 +15,7 @@
 #include "reference/arithmetic.h"
 #include "reference/operator.h"
 #include "src/base/backend/backend.h"
+#include "src/result/schema.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
@@ -218,7 +219,8 @@ struct ListCommand {
   bool json = false, markdown = false;
 
   int run() const {
-    std::vector<std::string> names;
+    if (what == "schema") return fmt::print("{}\n", result_schema().dump(2)), 0;
+    std::vector<std::string> names = {"schema"};
     for (const Kind& kind : kKinds) {
       names.emplace_back(kind.name);
       if (what != kind.name) continue;
@@ -239,10 +241,12 @@ struct ListCommand {
 
 void add_list(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "list", "Prints a table: operators, kernels, instructions, causes, properties, decays, defects, arithmetic");
+      "list",
+      "Prints a table: operators, kernels, instructions, causes, properties, decays, defects, arithmetic; or the schema "
+      "of results");
   const auto options = std::make_shared<ListCommand>();
-  command->add_option("WHAT", options->what, "operators, kernels, instructions, causes, properties, decays, defects or "
-                                                "arithmetic")
+  command->add_option("WHAT", options->what,
+                      "operators, kernels, instructions, causes, properties, decays, defects, arithmetic or schema")
       ->required();
   CLI::Option* json = command->add_flag("--json", options->json, "As JSON");
   command->add_flag("--markdown", options->markdown, "As a Markdown table")->excludes(json);

@@ -41,11 +41,11 @@ struct Shape {
   std::vector<int64_t> offsets;  ///< into the B*T tokens of the whole batch
 };
 
-Shape shape_of(const Plan& plan, const TensorMap& inputs) {
+Shape shape_of(const Program& plan, const TensorMap& inputs) {
   const Tensor& q = inputs.at("q");
   const Tensor& v = inputs.at("v");
   Shape s{q.axes[0].size, q.axes[1].size, q.axes[2].size, q.axes[3].size, v.axes[3].size, 0, 0, {}};
-  s.scale = std::get<float>(plan.launches.back().arguments.at(0));
+  s.scale = static_cast<float>(*real_of(plan.launches.back().arguments.at(0)));
   const Tensor& offsets = plan.constants.at(0);
   for (int64_t i = 0; i < offsets.size(); ++i) s.offsets.push_back(static_cast<int64_t>(offsets.value(i)));
   s.N = offsets.size() - 1;
@@ -164,9 +164,9 @@ void run_head_backward(const Shape& s, int64_t n, int64_t h, const Values& in, T
   for (int64_t i = 0; i < size; ++i) out.at("dinitial_state").set(state_at + i, G[i]);
 }
 
-Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
+Program plan_of(const Case& c, const Operator& op, const TensorMap&) {
   const Sizes sizes = sizes_of(c);
-  Plan plan;
+  Program plan;
   plan.kernel = c.kernel;
   for (const ArgumentSpec& spec : outputs_of(c, op)) {
     std::vector<Axis> axes;
@@ -225,7 +225,7 @@ Operator gla_arguments() {
   return op;
 }
 
-Outcome SubjectBackend::run(const Plan& plan, const TensorMap& inputs) {
+Outcome SubjectBackend::run(const Program& plan, const TensorMap& inputs) {
   const int64_t run = runs_++;
   const Shape s = shape_of(plan, inputs);
   Outcome outcome;

@@ -81,14 +81,14 @@ TEST(Trial, ACaseThePlanRefusesIsRejectedAndAnyOtherBadInputEndsTheRun) {
   Kernel kernel = test::subject_kernel();
   test::SubjectBackend backend;
   const auto plan = kernel.plan;
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan {
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Program {
     throw BadInput("K must be 64");
   };
   const Trial refused = trial_of(kernel, "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s3");
   EXPECT_EQ(run_trial(refused, backend, {}).rejected, "K must be 64");
   kernel.plan = plan;
   struct NoSuchInstruction : test::SubjectBackend {
-    Outcome run(const Plan&, const TensorMap&) override { throw BadInput("unknown instruction"); }
+    Outcome run(const Program&, const TensorMap&) override { throw BadInput("unknown instruction"); }
   } machine;
   EXPECT_THROW(run_trial(refused, machine, {}), BadInput);
 }

@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {

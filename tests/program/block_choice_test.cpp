@@ -1,4 +1,4 @@
-#include "src/base/plan/block_choice.h"
+#include "src/base/program/block_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/base/plan/outcome.h"
+#include "src/base/program/outcome.h"
 
 namespace assay {
 

@@ -1,25 +1,18 @@
-// A launch plan: plain data that both engines, the machine and the GPU, execute the same way.
+// A program: GPU code and how it is run, as plain data. Both engines, the machine and the GPU, execute it the same way;
+// nothing here says what it computes.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
+#include "src/base/program/argument.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/tensor/tensor_layout.h"
 
 namespace assay {
-
-/// A kernel parameter: a tensor or workspace by name plus a byte offset, a null pointer, or a scalar. The address
-/// of an input that is a view is that of its first element.
-struct PointerArgument {
-  std::string buffer;    ///< input, output or workspace name; empty: null pointer
-  int64_t offset = 0;    ///< bytes
-};
-using Argument = std::variant<PointerArgument, int32_t, int64_t, float, double, int8_t, int16_t>;
 
 struct Workspace {
   std::string name;
@@ -28,7 +21,7 @@ struct Workspace {
 };
 
 struct Launch {
-  std::string module;      ///< key of Plan::modules
+  std::string module;      ///< key of Program::modules
   std::string function;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t shared_bytes = 0;  ///< dynamic shared memory
@@ -42,20 +35,31 @@ struct Module {
   std::shared_ptr<const std::string> ptx;
 };
 
-/// An output the plan writes: allocated, poisoned before the run, read back after it.
+/// What the program writes: allocated, filled with Program::poison and read back after the run. One by the name of an
+/// input is that input, read and written.
 struct PlanOutput {
   std::string name;
   Dtype dtype;
   std::vector<Axis> axes;
 };
 
-struct Plan {
+/// The buffer `name` lies in the bytes of the buffer `storage`, from `offset` on. Several may, and may overlap: what
+/// holds values before the run is copied there in the order of names, inputs first.
+struct Alias {
+  std::string name, storage;
+  int64_t offset = 0;  ///< bytes
+};
+
+/// Its buffers, by name: the tensors it is run with, its outputs, workspaces and constants (buffers.h). Its steps are
+/// launches, of its own code or of what fills and copies buffers (steps.h).
+struct Program {
   std::string kernel;
   std::vector<Module> modules;
   std::vector<Workspace> workspaces;
   std::vector<PlanOutput> outputs;
-  std::vector<Tensor> constants;   ///< made from the shapes (chunk tables); uploaded before the first launch, addressed by name
-  std::vector<Launch> launches;
+  std::vector<Tensor> constants;   ///< uploaded before the first launch (chunk tables)
+  std::vector<Alias> aliases;
+  std::vector<Launch> launches;    ///< the steps, in order
   std::map<std::string, TensorLayout> layouts;  ///< of inputs that are views; the others lie row by row
   /// Empty: all blocks of every launch. Else those that run (block_choice.h), on the machine only; outputs and
   /// workspaces beyond kLargestHeld bytes are then made page by page where they are touched.
@@ -64,5 +68,7 @@ struct Plan {
   /// memory and registers at the start of a block. 0xff: NaN in every float format.
   uint8_t poison = 0xff;
 };
+
+using Plan = Program;  // the kernels' word
 
 }  // namespace assay

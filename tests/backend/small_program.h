@@ -1,6 +1,6 @@
 // A plan of two launches for the fake driver.
 #pragma once
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 
 namespace assay {
 
@@ -25,8 +25,8 @@ inline Launch launch(const std::string& function, const std::string& from, const
 }
 
 /// y[1..2] = constant + 0.5, z[1..2] = x + 0.5; the first element of each stays as it was filled.
-inline Plan small_plan() {
-  Plan plan;
+inline Program small_program() {
+  Program plan;
   plan.kernel = "test";
   plan.modules = {{"m", "test.ptx", std::make_shared<const std::string>(kPtx)}};
   plan.outputs = {

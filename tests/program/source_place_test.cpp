@@ -1,4 +1,4 @@
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 #include <gtest/gtest.h>
 

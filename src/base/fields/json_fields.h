@@ -1,11 +1,13 @@
-// JSON both ways from one listing of a struct's fields. For those who write documents.
+// JSON both ways from the list of a type's fields (fields.h). For .cpp files that read or write a document.
 #pragma once
 #include <fmt/format.h>
 
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -13,60 +15,57 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/base/fields/fields.h"
+#include "src/base/fields/names.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/format.h"
 
 namespace assay {
 
-/// In `fields(Io& io, Struct& x)`, of which there is one per struct; JsonWriter and JsonReader walk the same
-/// one. Names in the document are the fields' own.
-#define ASSAY_FIELD(name) io(#name, x.name)
-
-/// A 64-bit pattern, written as "0x7fc00000": JSON numbers lose bits beyond 2^53.
-struct Bits {
-  uint64_t& value;
-};
-
-/// Writes fields into an object: `writer("name", field)`.
+/// Writes fields into an object.
 struct JsonWriter {
   nlohmann::json& object;
+  void type(const char*, const char* = "") {}
   template <typename T>
-  void operator()(const char* name, T& field) {
+  void operator()(const char* name, T& field, const char* = "") {
     object[name] = json_of(field);
   }
-  /// A list or a text that older documents lack.
+  void operator()(const char* name, Bits bits, const char* = "") {
+    object[name] = fmt::format("{:#x}", bits.value);
+  }
   template <typename T>
-  void or_empty(const char* name, T& field) {
+  void later(const char* name, T& field, const char* = "") {
     (*this)(name, field);
   }
-  void operator()(const char* name, Bits bits) { object[name] = fmt::format("{:#x}", bits.value); }
+  template <typename T>
+  void or_null(const char* name, T& field, const char* = "") {
+    object[name] = field.empty() ? nlohmann::json(nullptr) : json_of(field);
+  }
+  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) { (*this)(name, text); }
+  template <typename Make>
+  void made(const char* name, const Make& make, const char* = "") {
+    auto value = make();
+    object[name] = json_of(value);
+  }
+  template <typename Make>
+  void made_where(bool there, const char* name, const Make& make, const char* = "") {
+    if (there) made(name, make);
+  }
 
   template <typename T>
   static nlohmann::json json_of(T& field);
 };
 
-template <typename T>
-struct IsOptional : std::false_type {};
-template <typename T>
-struct IsOptional<std::optional<T>> : std::true_type {};
-
 /// Reads the same fields back. A missing or ill-typed field is BadInput naming its path.
 struct JsonReader {
   const nlohmann::json& object;
   std::string path;
+  void type(const char*, const char* = "") {}
   template <typename T>
-  void operator()(const char* name, T& field) {
-    if constexpr (IsOptional<T>::value) {  // written as null; older documents lack it
-      if (object.is_object() && !object.contains(name)) return field.reset();
-    }
+  void operator()(const char* name, T& field, const char* = "") {
     read(at(name), field, path + "/" + name);
   }
-  template <typename T>
-  void or_empty(const char* name, T& field) {
-    field.clear();
-    if (object.is_object() && object.contains(name)) (*this)(name, field);
-  }
-  void operator()(const char* name, Bits bits) {
+  void operator()(const char* name, Bits bits, const char* = "") {
     std::string text;
     read(at(name), text, path + "/" + name);
     const char* end = text.data() + text.size();
@@ -74,6 +73,21 @@ struct JsonReader {
     if (!prefixed || std::from_chars(text.data() + 2, end, bits.value, 16).ptr != end)
       bad(path + "/" + name, "a bit pattern like \"0x7fc00000\"");
   }
+  template <typename T>
+  void later(const char* name, T& field, const char* = "") {
+    field = T{};
+    if (object.is_object() && object.contains(name)) (*this)(name, field);
+  }
+  template <typename T>
+  void or_null(const char* name, T& field, const char* = "") {
+    field = T{};
+    if (object.is_object() && object.contains(name) && !object[name].is_null()) (*this)(name, field);
+  }
+  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) { (*this)(name, text); }
+  template <typename Make>
+  void made(const char*, const Make&, const char* = "") {}
+  template <typename Make>
+  void made_where(bool, const char*, const Make&, const char* = "") {}
 
   const nlohmann::json& at(const char* name) const {
     if (!object.is_object()) bad(path, "an object");
@@ -82,7 +96,7 @@ struct JsonReader {
       throw BadInput(fmt::format("result {}/{}: missing; is this a result of assay?", path, name));
     return *found;
   }
-  [[noreturn]] static void bad(const std::string& path, const char* expected) {
+  [[noreturn]] static void bad(const std::string& path, const std::string& expected) {
     throw BadInput(fmt::format("result {}: expected {}", path, expected));
   }
   template <typename T>
@@ -90,11 +104,19 @@ struct JsonReader {
 };
 
 template <typename T>
-struct IsVector : std::false_type {};
+inline constexpr bool kIsOptional = false;
 template <typename T>
-struct IsVector<std::vector<T>> : std::true_type {};
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <typename T>
+inline constexpr bool kIsList = false;
+template <typename T>
+inline constexpr bool kIsList<std::vector<T>> = true;
 template <typename T, size_t N>
-struct IsVector<std::array<T, N>> : std::true_type {};
+inline constexpr bool kIsList<std::array<T, N>> = true;
+template <typename T>
+inline constexpr bool kIsMap = false;
+template <typename Key, typename T>
+inline constexpr bool kIsMap<std::map<Key, T>> = true;
 
 /// Numbers JSON has no form for are the strings "nan", "inf", "-inf".
 inline nlohmann::json json_of_double(double x) {
@@ -110,13 +132,19 @@ nlohmann::json JsonWriter::json_of(T& field) {
     return json_of_double(field);
   } else if constexpr (std::is_same_v<Value, Dtype>) {
     return std::string(format(field).name);
-  } else if constexpr (IsVector<Value>::value || std::is_same_v<Value, std::set<std::string>>) {
+  } else if constexpr (Named<Value>) {
+    return std::string(name_of(field));
+  } else if constexpr (kIsList<Value> || std::is_same_v<Value, std::set<std::string>>) {
     nlohmann::json list = nlohmann::json::array();
     for (auto& item : field) list.push_back(json_of(item));
     return list;
-  } else if constexpr (IsOptional<Value>::value) {
+  } else if constexpr (kIsMap<Value>) {
+    nlohmann::json object = nlohmann::json::object();
+    for (auto& [key, value] : field) object[fmt::format("{}", key)] = json_of(value);
+    return object;
+  } else if constexpr (kIsOptional<Value>) {
     return field ? json_of(*field) : nlohmann::json(nullptr);
-  } else if constexpr (std::is_class_v<Value> && !std::is_same_v<Value, std::string>) {
+  } else if constexpr (std::is_class_v<Value> && !std::is_convertible_v<Value, std::string_view>) {
     nlohmann::json child = nlohmann::json::object();
     JsonWriter writer{child};
     fields(writer, field);
@@ -124,6 +152,13 @@ nlohmann::json JsonWriter::json_of(T& field) {
   } else {
     return field;
   }
+}
+
+template <Named E>
+std::string names_text() {
+  std::string text;
+  for (const std::string_view name : names_of(E{})) text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", name);
+  return text;
 }
 
 template <typename T>
@@ -141,16 +176,22 @@ void JsonReader::read(const nlohmann::json& json, T& field, const std::string& p
     std::string name;
     read(json, name, path);
     field = format(name).dtype;
+  } else if constexpr (Named<T>) {
+    std::string name;
+    read(json, name, path);
+    const std::optional<T> value = value_named<T>(name);
+    if (!value) bad(path, "one of " + names_text<T>());
+    field = *value;
   } else if constexpr (std::is_same_v<T, std::set<std::string>>) {
     std::vector<std::string> list;
     read(json, list, path);
     field = {list.begin(), list.end()};
-  } else if constexpr (IsVector<T>::value) {
+  } else if constexpr (kIsList<T>) {
     if (!json.is_array()) bad(path, "a list");
     if constexpr (requires { field.resize(0); }) field.resize(json.size());
     if (json.size() != field.size()) bad(path, "a list of another length");
     for (size_t i = 0; i < field.size(); ++i) read(json[i], field[i], fmt::format("{}/{}", path, i));
-  } else if constexpr (IsOptional<T>::value) {
+  } else if constexpr (kIsOptional<T>) {
     field.reset();
     if (!json.is_null()) read(json, field.emplace(), path);
   } else if constexpr (std::is_same_v<T, std::string>) {
