@@ -53,7 +53,7 @@ void print_speed(Backend& gpu, const char* kernel_name, const char* direction, i
   c.dtype = c.gate_dtype = Dtype::bf16;
   c.direction = direction;
   const TensorMap inputs = repeated_inputs(c, op);
-  const Plan plan = kernel.plan(c, op, inputs);
+  const Program plan = kernel.plan(c, op, inputs);
   double bytes = 0;
   for (const auto& [name, tensor] : inputs) bytes += static_cast<double>(tensor.bytes());
   for (const PlanOutput& output : plan.outputs)
@@ -92,7 +92,7 @@ const char* kCopyPtx = R"(.version 7.0
 /// Bytes per second of a copy of 2 GiB, reads and writes counted.
 double copy_bandwidth(Backend& gpu) {
   constexpr int64_t kBytes = int64_t{2} << 30;
-  Plan plan;
+  Program plan;
   plan.kernel = "copy";
   plan.modules = {{"copy", "copy.ptx", std::make_shared<const std::string>(kCopyPtx)}};
   plan.workspaces = {{"from", kBytes}, {"to", kBytes}};

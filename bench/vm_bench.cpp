@@ -128,8 +128,8 @@ $F:
 
 constexpr uint32_t kBlocks = 64, kThreads = 128;
 
-Plan loop_plan(std::string program, int32_t count) {
-  Plan plan;
+Program loop_plan(std::string program, int32_t count) {
+  Program plan;
   plan.kernel = "bench";
   plan.modules = {{"m", "bench.ptx", std::make_shared<const std::string>(std::move(program))}};
   plan.outputs = {{"out", Dtype::fp32, {{"T", kBlocks * kThreads}}}};
@@ -144,7 +144,7 @@ Plan loop_plan(std::string program, int32_t count) {
 /// state.range(0): host threads, 0 for all.
 void run_loop(benchmark::State& state, std::string program, int32_t count, double products_per_warp) {
   const auto machine = make_vm_backend({.threads = static_cast<int>(state.range(0))});
-  const Plan plan = loop_plan(std::move(program), count);
+  const Program plan = loop_plan(std::move(program), count);
   double lane_instructions = 0, products = 0;
   for (auto _ : state) {
     const Outcome outcome = machine->run(plan, {});
@@ -174,7 +174,7 @@ void warpgroup_tensor_cores(benchmark::State& state) {
 struct Recurrent {
   Case c;
   TensorMap inputs;
-  Plan plan;
+  Program plan;
 
   explicit Recurrent(int64_t B) {
     c.kernel = "gla.fused_recurrent";

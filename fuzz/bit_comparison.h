@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "src/base/plan/outcome.h"
+#include "src/base/program/outcome.h"
 #include "src/base/tensor/tensor.h"
 
 namespace assay {

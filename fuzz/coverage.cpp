@@ -96,9 +96,9 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
 
 void Coverage::add(const Verification& v) {
   for (auto& feature : coverage_of(v.case_)) ++counts_[feature];
-  ++counts_[{"verdict", v.verdict}];
+  ++counts_[{"verdict", std::string(name_of(v.verdict))}];
   // Of a profile outside the domain only cases without such an element run: no row of their own.
-  if (v.verdict == "domain" || !parse_decay(v.case_.decay).profile->in_domain) return;
+  if (v.verdict == Verdict::domain || !parse_decay(v.case_.decay).profile->in_domain) return;
   for (const OutputComparison& output : v.outputs) {
     if (output.elements == 0 || v.case_.values == "exact") continue;
     if (output.max_relative_bound == 0 && output.max_ratio == 0) continue;  // a copy: no bound to be loose

@@ -285,11 +285,11 @@ class Fuzzer {
       return;
     }
     const Verification& v = report.verification;
-    record.accepted += v.verdict != "domain";
+    record.accepted += v.verdict != Verdict::domain;
     ++run_.cases;
-    run_.passed += v.verdict == "pass";
-    run_.undecided += v.verdict == "undecided";
-    run_.domain += v.verdict == "domain";
+    run_.passed += v.verdict == Verdict::pass;
+    run_.undecided += v.verdict == Verdict::undecided;
+    run_.domain += v.verdict == Verdict::domain;
     coverage_.add(v);
     for (const PropertyOutcome& outcome : report.outcomes) {
       PropertyRow& row = run_.properties[static_cast<size_t>(outcome.property - properties().data())];
@@ -297,7 +297,7 @@ class Fuzzer {
       row.failed += outcome.failure.has_value();
     }
     for (CorpusEntry& entry : record.add(v)) new_corpus_.push_back(std::move(entry));
-    if (v.verdict == "finding" || v.verdict == "undecided") {
+    if (v.verdict == Verdict::finding || v.verdict == Verdict::undecided) {
       ++record.faults;
       found(std::move(report), record);
     }
@@ -305,7 +305,7 @@ class Fuzzer {
 
   void note_rerun(const TrialReport& report) {
     const Verification& v = report.verification;
-    const std::string now = v.cause.empty() ? v.verdict : v.cause;
+    const std::string now = v.cause.empty() ? std::string(name_of(v.verdict)) : v.cause;
     run_.reruns.push_back({report.trial.kernel->name, token_of(report.trial.case_),
                            report.too_large            ? "not enough memory"
                            : report.rejected.empty() ? now

@@ -87,12 +87,12 @@ void settle(Case& c, const Target& target, double budget) {
 
 /// A kernel with a narrower gate range than the operator's domain: does the case stay inside?
 bool within_gate_range(const Case& c, const Target& target) {
-  for (const ArgumentSpec& spec : target.op.inputs) {
-    if (spec.role != Role::log_decay || !is_present(c, spec)) continue;
+  const ResolvedCase r = resolve(c, target.op);
+  for (const SizedArgument& input : r.inputs) {
+    if (input.spec.role != Role::log_decay) continue;
     // Element by element: the first one outside decides, and no other input is drawn for it.
     const Tensor gate =
-        c.overrides.empty() ? draw_on_demand(spec, c, target.op)
-                            : draw_inputs(c, target.op).at(std::string(spec.name));
+        r.overrides.empty() ? draw_on_demand(input, r) : draw_inputs(r).at(std::string(input.spec.name));
     for (int64_t i = 0; i < gate.size(); ++i)
       if (gate.value(i) < target.kernel.limits.gate_min) return false;
   }

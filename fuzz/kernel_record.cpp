@@ -55,7 +55,7 @@ std::vector<std::string> KernelRecord::new_features(const Verification& v) {
 std::vector<CorpusEntry> KernelRecord::add(const Verification& v) {
   presences_.insert(presence_of(v.case_, op_));
   std::vector<CorpusEntry> entries;
-  if (v.verdict == "domain" || !v.case_.blocks.empty()) return entries;
+  if (v.verdict == Verdict::domain || !v.case_.blocks.empty()) return entries;
   for (const std::string& feature : new_features(v)) entries.push_back({v.kernel, v.token, feature});
   if (!entries.empty()) keep(v.case_);
   return entries;

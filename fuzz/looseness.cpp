@@ -15,16 +15,18 @@ namespace {
 /// A loose row, and what its kernel's operator says of its output.
 struct Subject {
   const TightnessRow& row;
-  std::string_view operator_name;
-  const ArgumentSpec* output = nullptr;  ///< null for a kernel that is not ours
+  const Operator* op = nullptr;           ///< null for a kernel that is not ours
+  const ArgumentSpec* output = nullptr;  ///< likewise
   bool gradient = false;
 };
 
 Subject subject_of(const TightnessRow& row) {
-  Subject s{row, std::string_view(row.kernel).substr(0, row.kernel.find('.'))};
+  Subject s{row};
+  const auto name = std::string_view(row.kernel).substr(0, row.kernel.find('.'));
   const auto known = std::find_if(operators().begin(), operators().end(),
-                                  [&](const Operator& op) { return op.name == s.operator_name; });
+                                  [&](const Operator& op) { return op.name == name; });
   if (known == operators().end()) return s;
+  s.op = &*known;
   for (const auto* list : {&known->outputs, &known->inputs})
     for (const ArgumentSpec& spec : *list) {
       const bool gradient = list == &known->inputs;
@@ -52,13 +54,13 @@ bool product_explains(const Subject& s) {
   return s.output && s.gradient && s.output->role == Role::log_decay;
 }
 bool softmax_explains(const Subject& s) {
-  return s.operator_name == "gsa";
+  return s.op && s.op->bound_shape == BoundShape::softmax;
 }
 bool norms_explains(const Subject& s) {
-  return s.operator_name == "rwkv7";
+  return s.op && s.op->bound_shape == BoundShape::norms;
 }
 bool quotient_explains(const Subject& s) {
-  return s.operator_name == "linear_attn_norm";
+  return s.op && s.op->bound_shape == BoundShape::quotient;
 }
 bool sums_explains(const Subject& s) {
   return dtype_of(s.row) == Dtype::fp32 && s.row.max_tightness >= 0x1p-12;

@@ -7,7 +7,7 @@
 namespace assay {
 
 bool within_bound_applies(const Verification& v, const Kernel&, const Operator&) {
-  return v.verdict != "domain";
+  return v.verdict != Verdict::domain;
 }
 Failure within_bound(PropertyRun& run) {
   for (const OutputComparison& output : run.verification.outputs)

@@ -14,7 +14,7 @@
 namespace assay {
 
 bool completed(const Verification& v) {
-  return !v.trap && v.verdict != "domain";
+  return !v.trap && v.verdict != Verdict::domain;
 }
 bool packed(const Case& c) {
   return !c.cu_seqlens.empty();
@@ -46,7 +46,7 @@ const Outcome& PropertyRun::outcome() {
 }
 
 Outcome PropertyRun::run(const Case& c, const TensorMap& inputs, uint8_t poison) const {
-  Plan plan = plan_of(c, kernel, op, inputs);
+  Program plan = plan_of(c, kernel, op, inputs);
   plan.poison = poison;
   return backend_.run(plan, inputs);
 }
@@ -108,7 +108,7 @@ void record_failures(Verification& v, const std::vector<PropertyOutcome>& outcom
     if (std::none_of(v.properties_failed.begin(), v.properties_failed.end(), same))
       v.properties_failed.push_back(line);
   }
-  if (!v.properties_failed.empty() && v.verdict != "domain") decide(v);
+  if (!v.properties_failed.empty() && v.verdict != Verdict::domain) decide(v);
 }
 
 void judge_properties(Verification& v, const Kernel& kernel, Backend& backend, const TensorMap* inputs) {

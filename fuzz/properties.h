@@ -24,7 +24,7 @@ class PropertyRun {
 
   const TensorMap& inputs();
   const Outcome& outcome();  ///< of `case_` on `inputs()`
-  /// `poison`: Plan::poison.
+  /// `poison`: Program::poison.
   Outcome run(const Case&, const TensorMap& inputs, uint8_t poison = 0xff) const;
   const CheckReport& checks();  ///< of `case_` on `inputs()`, on the machine, whatever the backend is
 

@@ -99,7 +99,7 @@ TrialReport judged(const Trial& trial, Backend& backend, const FuzzOptions& opti
     if (report.rejected.empty()) throw;
     return report;
   }
-  const bool alone = report.verification.verdict == "finding";
+  const bool alone = report.verification.verdict == Verdict::finding;
   report.plain_cause = report.verification.cause;
   report.outcomes = check_properties(report.verification, *trial.kernel, backend, trial.properties);
   if (alone && trial.diagnose)
@@ -168,7 +168,7 @@ std::optional<Verification> with_same_cause(const TrialReport& original, const C
   try {
     Verification v = verify_once(candidate, kernel, backend, options, Tracing::none);
     if (original.property != nullptr) {
-      if (v.verdict == "finding") return std::nullopt;
+      if (v.verdict == Verdict::finding) return std::nullopt;
       record_failures(v, check_properties(v, kernel, backend, {original.property}));
     } else {
       if (v.cause != original.plain_cause) return std::nullopt;

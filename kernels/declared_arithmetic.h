@@ -1,4 +1,5 @@
-// The arithmetic that a stranger's plan declares: a named preset, fields of GatedArithmetic, or both.
+// The arithmetic that a stranger's plan declares: a named preset, numbers of
+// reference/arithmetic.def, or both.
 #pragma once
 #include "kernels/plan_document.h"
 #include "kernels/plan_expression.h"
@@ -8,6 +9,6 @@ namespace assay {
 
 /// Preset first, then the fields written beside it. Throws BadInput for an unknown preset or field, a
 /// negative or infinite value.
-GatedArithmetic declared_arithmetic(const PlanDocument&, const ExpressionScope&);
+Arithmetic declared_arithmetic(const PlanDocument&, const ExpressionScope&);
 
 }  // namespace assay

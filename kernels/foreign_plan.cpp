@@ -121,7 +121,7 @@ Tensor zeros(const ArgumentSpec& input, const Case& c) {
 
 /// Tensors the case does not hold but a launch needs: the offsets of packed sequences, zeros for absent
 /// inputs.
-void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs, Plan& plan) {
+void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs, Program& plan) {
   if (!c.cu_seqlens.empty() && !inputs.contains("cu_seqlens")) {
     Tensor offsets("cu_seqlens", Dtype::i64, {{"N+1", static_cast<int64_t>(c.cu_seqlens.size())}});
     std::copy(c.cu_seqlens.begin(), c.cu_seqlens.end(), offsets.as<int64_t>().begin());
@@ -221,12 +221,12 @@ std::string refusal(const ForeignKernel& foreign, const Case& c) {
   return "";
 }
 
-Plan plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs) {
+Program plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs) {
   if (const std::string reason = refusal(foreign, c); !reason.empty())
     throw BadInput(fmt::format("{}: the kernel {}", foreign.plan.path, reason));
   const ExpressionScope scope = scope_of(c, foreign);
   const Sizes sizes = sizes_of(c);
-  Plan plan;
+  Program plan;
   plan.kernel = foreign.plan.name;
   for (const ArgumentSpec& output : foreign.op->outputs)
     if (passes(foreign.plan, output.name))

@@ -6,7 +6,7 @@
 #include "kernels/plan_document.h"
 #include "kernels/plan_expression.h"
 #include "src/case/case.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 
 namespace assay {
 
@@ -29,6 +29,6 @@ std::string with_formats(std::string name, Dtype dtype, Dtype gate);
 std::string refusal(const ForeignKernel&, const Case&);
 /// Kernel::plan. Throws BadInput naming file and place where the case is refused or an expression has no
 /// legal value.
-Plan plan_for_case(const ForeignKernel&, const Case&, const TensorMap& inputs);
+Program plan_for_case(const ForeignKernel&, const Case&, const TensorMap& inputs);
 
 }  // namespace assay

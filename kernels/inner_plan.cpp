@@ -40,10 +40,7 @@ void add_inner_plan(Plan& plan, const Plan& inner, const std::map<std::string, s
   for (const Module& module : inner.modules)
     if (!has(plan.modules, module.name)) plan.modules.push_back(module);
   for (Launch launch : inner.launches) {
-    for (Argument& argument : launch.arguments)
-      if (auto* pointer = std::get_if<PointerArgument>(&argument))
-        if (const auto renamed = all.find(pointer->buffer); renamed != all.end())
-          pointer->buffer = renamed->second;
+    for (Argument& argument : launch.arguments) redirect(argument, all);
     plan.launches.push_back(std::move(launch));
   }
 }

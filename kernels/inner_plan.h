@@ -3,7 +3,7 @@
 #include <map>
 #include <string>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 
 namespace assay::gated {
 

@@ -9,7 +9,7 @@
 
 #include "reference/operator.h"
 #include "src/case/case.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 
 namespace assay {
 
@@ -37,10 +37,10 @@ struct Kernel {
   /// does to the values is to be found), but says what a positive argument means.
   bool exponents_meant_nonpositive = false;
   /// The launches of the case's direction.
-  std::function<Plan(const Case&, const Operator&, const TensorMap& inputs)> plan;
+  std::function<Program(const Case&, const Operator&, const TensorMap& inputs)> plan;
   /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that direction.
-  std::function<GatedArithmetic(const Case&)> arithmetic;
-  std::function<GatedAdjointArithmetic(const Case&)> adjoint_arithmetic;
+  std::function<Arithmetic(const Case&)> arithmetic;
+  std::function<AdjointArithmetic(const Case&)> adjoint_arithmetic;
   /// Inputs that its launches read where they lie, whatever their strides. Others that are views are copied
   /// row by row before its launches (kernels/views/gather_plan.h).
   std::set<std::string> reads_views;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 
 namespace assay {
 

@@ -50,7 +50,7 @@ Kernel changed(const Kernel& kernel, const std::string& id, const std::function<
   mutant.summary = "with one instruction changed";
   mutant.plan = [plan = kernel.plan, name = mutant.name, change](const Case& c, const Operator& op,
                                                                  const TensorMap& inputs) {
-    Plan result = plan(c, op, inputs);
+    Program result = plan(c, op, inputs);
     result.kernel = name;
     for (Module& module : result.modules) change(module);
     Module copies = embedded_module(gather_module);  // of views, whose launches come later

@@ -213,7 +213,7 @@ PlanDocument read_document(const json& raw, const std::string& path) {
   if (root.has("accepts")) plan.accepts = root.get("accepts", "").expression();
   read_arithmetic(root.get("arithmetic",
                            "without a declared arithmetic there is no error bound; name a preset "
-                           "(\"fp32-recurrent\") or the fields of GatedArithmetic"),
+                           "(\"fp32-recurrent\") or the numbers of `assay list arithmetic`"),
                   plan);
   if (root.has("resume_granularity"))
     plan.resume_granularity = root.get("resume_granularity", "").whole(1, int64_t{1} << 40);

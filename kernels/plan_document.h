@@ -41,7 +41,7 @@ struct PlanDocument {
   double gate_min = -1e4, gate_max = 0;
   std::string accepts = "1";  ///< expression: nonzero where the kernel can run
   std::optional<std::string> arithmetic_preset;
-  std::map<std::string, std::string> arithmetic;  ///< field of GatedArithmetic -> expression
+  std::map<std::string, std::string> arithmetic;  ///< number of arithmetic.def -> expression
   std::optional<int64_t> resume_granularity;
   bool exponents_nonpositive = false;
   std::vector<std::string> omits;  ///< outputs the kernel does not make

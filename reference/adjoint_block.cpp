@@ -8,7 +8,7 @@ namespace {
 
 constexpr int W = kAdjointColumns;
 
-int64_t chunk_of(const GatedArithmetic& a) {
+int64_t chunk_of(const Arithmetic& a) {
   const bool costs = a.boundary > 0 || (a.crossing > 0 && a.crossing_per_nat > 0);
   return costs ? a.chunk : 0;
 }
@@ -71,7 +71,7 @@ void AdjointBlock::run_states(int64_t first, int64_t tokens, double* states, boo
   for (int64_t t = first; t < first + tokens;) {
     const int64_t end = run_end(t, first + tokens, state_chunk_), at = t - first;
     double* from = keep ? states + at * size_ : states;
-    gated_kernels().states({end - t, f_.K(), coefficients_.data() + at * f_.K(), f_.model.state().written,
+    gated_kernels().states({end - t, f_.K(), coefficients_.data() + at * f_.K(), f_.model.state().written(),
                             v_.data() + at * W, from, keep});
     const bool ends = state_chunk_ > 0 && (end % state_chunk_ == 0 || end == slice_.tokens);
     double* last = keep ? states + (end - first) * size_ : states;
@@ -87,7 +87,7 @@ void AdjointBlock::run_reverse(int64_t first, int64_t tokens, const double* stat
     const int64_t chunk = adjoint_chunk_, in_chunk = chunk > 0 ? (end - 1) / chunk * chunk : first;
     const int64_t begin = std::max(first, in_chunk), at = begin - first;
     (f_.x.exclusive() ? gated_kernels().reverse_exclusive : gated_kernels().reverse)(
-        {end - begin, f_.K(), coefficients_.data() + at * f_.K(), f_.model.adjoint().written,
+        {end - begin, f_.K(), coefficients_.data() + at * f_.K(), f_.model.adjoint().written(),
          v_.data() + at * W, d_o_.data() + at * W, states + at * size_, G_.data(),
          sums.data() + begin * f_.K(), dv_.data() + at * W, dv_abs_.data() + at * W,
          dv_excess_.data() + at * W});

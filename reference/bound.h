@@ -6,7 +6,7 @@
 // operation underflows. Written out, the result is a sum over paths. The path of the pair (j, t), channel c,
 // is
 //   scale q_tc w k_jc v_j,   w = e^{g_{j+1} + .. + g_t},
-// times one factor (1 + d) for every operation it passes. GatedArithmetic bounds these factors:
+// times one factor (1 + d) for every operation it passes. RecurrenceArithmetic bounds these factors:
 //   entering                (1 + write) once; not for S_0
 //   crossing token s        (1 + d_s) for every s in j+1..t,
 //                           d_s = (1 + decay) e^{decay_per_nat |g_s|} - 1, and 0 where g_s = 0
@@ -17,8 +17,7 @@
 //                           state's decay is made once per chunk, by an exponential whose own error does not
 //                           grow with L
 //   with any gate not zero  (1 + write_decayed) and (1 + readout_decayed) beside write and readout: what
-//   scaling
-//                           by weights costs; without decays all weights are exactly 1
+//                           scaling by weights costs; without decays all weights are exactly 1
 //   leaving                 (1 + readout) once; for o only
 // With an exclusive readout (rwkv6) the pair (j, t), j < t, crosses only s in j+1..t-1 and lives through
 // j..t-1; the token's own path scale q_tc u_c k_tc v_t passes (1 + bonus) and (1 + readout). Their largest
@@ -61,6 +60,16 @@
 namespace assay {
 
 inline constexpr double kUnderflowEvents = 16;
+/// Half of what overflows fp32, so that rounding any operand to any format (bf16, tf32) stays finite too.
+inline constexpr double kOverflow = 0x1p127;
+/// Underflow of the evaluators' own arithmetic: doubles below 2^-1022, weights cut at e^-708, times the
+/// product of all magnitudes.
+inline constexpr double kOwnUnderflow = 0x1p-960;
+
+/// Where intermediates reach `largest` nothing is promised if they may overflow.
+inline double unless_over(double largest, double bound) {
+  return largest < kOverflow ? bound : HUGE_VAL;
+}
 
 /// What one token does to E: E' = carry E + grow Pm_old + written |k||v|.
 struct ExcessStep {
@@ -70,8 +79,8 @@ struct ExcessStep {
 /// The recurrences' coefficients, in double; what follows from them is raised by excess_roundings in the end.
 class BoundModel {
  public:
-  explicit BoundModel(const GatedArithmetic& arithmetic)
-      : arithmetic_(arithmetic), written((1 + arithmetic.step) * arithmetic.write + arithmetic.step) {}
+  explicit BoundModel(const RecurrenceArithmetic& arithmetic)
+      : arithmetic_(arithmetic), written_((1 + arithmetic.step) * arithmetic.write + arithmetic.step) {}
 
   /// `weight` is e^g; the kernel's g is up to g_error off.
   ExcessStep step(double weight, double g, double g_error = 0) const {
@@ -97,15 +106,16 @@ class BoundModel {
   double inflation_per_chunk() const { return 1 + arithmetic_.boundary; }
   double inflation_of_ends() const { return (1 + arithmetic_.write) * (1 + arithmetic_.readout); }
 
- private:
-  GatedArithmetic arithmetic_;
+  /// Error that a new term k v carries, per |k||v|.
+  double written() const { return written_; }
 
- public:
-  const double written;
+ private:
+  RecurrenceArithmetic arithmetic_;
+  double written_;
 };
 
 /// `write` and `readout` of a run: with what decays add to them, if anything decays.
-inline GatedArithmetic arithmetic_of_run(GatedArithmetic a, bool decays) {
+inline Arithmetic arithmetic_of_run(Arithmetic a, bool decays) {
   if (decays) {
     a.write += (1 + a.write) * a.write_decayed;
     a.readout += (1 + a.readout) * a.readout_decayed;
@@ -118,14 +128,6 @@ inline GatedArithmetic arithmetic_of_run(GatedArithmetic a, bool decays) {
 /// token.
 inline double excess_roundings(int64_t t, int64_t K) {
   return 16.0 * static_cast<double>(t) + static_cast<double>(K) + 32;
-}
-
-/// True where every coefficient is zero: the kernel claims to be exact.
-inline bool claims_exact(const GatedArithmetic& a) {
-  return a.decay == 0 && a.decay_per_nat == 0 && a.write == 0 && a.step == 0 && a.boundary == 0 &&
-         a.crossing == 0 && a.write_decayed == 0 && a.readout_decayed == 0 && a.readout == 0 &&
-         a.bonus == 0 && a.divide == 0 && a.logits == 0 && a.logits_per_nat == 0 && a.own_sum == 0 &&
-         a.own_weights == 0 && a.own_weights_per_nat == 0 && a.removal == 0 && a.underflow == 0;
 }
 
 }  // namespace assay

@@ -6,10 +6,7 @@
 namespace assay {
 namespace {
 
-/// Half of what overflows fp32, as in the forward bound.
-constexpr double kOverflow = 0x1p127;
-
-GatedAdjointArithmetic of_run(GatedAdjointArithmetic a, bool decays) {
+AdjointArithmetic of_run(AdjointArithmetic a, bool decays) {
   a.state = arithmetic_of_run(a.state, decays), a.adjoint = arithmetic_of_run(a.adjoint, decays);
   if (decays) {
     a.value_readout += (1 + a.value_readout) * a.value_readout_decayed;
@@ -40,14 +37,11 @@ double largest_of(const std::vector<double>& x) {
 
 }  // namespace
 
-AdjointBoundModel::AdjointBoundModel(const GatedAdjointArithmetic& arithmetic, bool decays)
+AdjointBoundModel::AdjointBoundModel(const AdjointArithmetic& arithmetic, bool decays)
     : arithmetic_(of_run(arithmetic, decays)),
       state_(arithmetic_.state),
       adjoint_(arithmetic_.adjoint),
-      exact_claimed_(claims_exact(arithmetic.state) && claims_exact(arithmetic.adjoint) &&
-                     arithmetic.value_readout == 0 && arithmetic.value_readout_decayed == 0 &&
-                     arithmetic.gate_readout == 0 && arithmetic.gate_readout_decayed == 0 &&
-                     arithmetic.bonus == 0 && arithmetic.total == 0) {}
+      exact_claimed_(claims_exact(arithmetic)) {}
 
 double AdjointBoundModel::roundoff(Gradient gradient) const {
   if (gradient == Gradient::initial_state) return 0;

@@ -4,7 +4,7 @@
 //   dq_t = scale S_t do_t    dk_t = G_t v_t    dv_t = G_t^T k_t    dg_t = e^{g_t} rowsum(S_{t-1} (.) G_t)
 //   G_t = e^{g_{t+1}} G_{t+1} + scale q_t do_t^T,  G_{T+1} = dS_T without decay;   dS_0 = e^{g_1} G_1
 //
-// S_t is a state as in bound.h, declared by GatedAdjointArithmetic::state, with companion P and excess E. G_t
+// S_t is a state as in bound.h, declared by AdjointArithmetic::state, with companion P and excess E. G_t
 // is the same recurrence in reversed time, declared by `adjoint`: a term scale q_i do_i enters with (1 +
 // write), crosses s for every s in t+1..i, lives through t..i, and passes the ends (in reversed time: the
 // starts) of the chunks it leaves. Companion and excess:
@@ -53,11 +53,11 @@ enum class Gradient { q, k, v, g, initial_state, bonus };
 /// Coefficients of one problem: the arithmetic with what decays add, if anything decays.
 class AdjointBoundModel {
  public:
-  AdjointBoundModel(const GatedAdjointArithmetic&, bool decays);
+  AdjointBoundModel(const AdjointArithmetic&, bool decays);
 
   const BoundModel& state() const { return state_; }
   const BoundModel& adjoint() const { return adjoint_; }
-  const GatedAdjointArithmetic& arithmetic() const { return arithmetic_; }
+  const AdjointArithmetic& arithmetic() const { return arithmetic_; }
   /// True where the kernel claims that nothing rounds.
   bool exact_claimed() const { return exact_claimed_; }
   /// u of the format that the gradient is stored in.
@@ -67,7 +67,7 @@ class AdjointBoundModel {
   double relative_part(Gradient, double companion, double excess, double g) const;
 
  private:
-  GatedAdjointArithmetic arithmetic_;
+  AdjointArithmetic arithmetic_;
   BoundModel state_, adjoint_;
   bool exact_claimed_;
 };

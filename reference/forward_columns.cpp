@@ -12,10 +12,6 @@ namespace {
 constexpr int W = kForwardColumns;
 constexpr int64_t kTileTokens = 32;
 constexpr int64_t kGroups = kColumnsPerTask / W;
-/// Underflow of the evaluator's own arithmetic: doubles below 2^-1022, weights cut at e^-708.
-constexpr double kOwnUnderflow = 0x1p-960;
-/// Half of what overflows fp32, so that rounding any operand to any format (bf16, tf32) stays finite too.
-constexpr double kOverflow = 0x1p127;
 
 /// What one token contributes to every column's bound, from its own q, k, g.
 struct TokenScalars {
@@ -142,7 +138,7 @@ class Columns {
       const ForwardTile work{tokens,
                              f_.K(),
                              inputs_.coefficients.data(),
-                             f_.model.written,
+                             f_.model.written(),
                              v_.data(),
                              state(S_, group),
                              state(P_, group),
@@ -161,7 +157,7 @@ class Columns {
 
   /// Turns the sums of token first + t into mid, rad, bound for one group of columns.
   void finish_token(int64_t first, int64_t t, int64_t group, int64_t columns) {
-    const GatedArithmetic& arithmetic = f_.problem.arithmetic;
+    const Arithmetic& arithmetic = f_.problem.arithmetic;
     const TokenScalars& s = inputs_.scalars[static_cast<size_t>(t)];
     const double scale = std::fabs(f_.problem.scale), live = static_cast<double>(first + t + 1);
     const double K = static_cast<double>(f_.K());

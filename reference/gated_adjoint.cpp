@@ -14,10 +14,6 @@
 namespace assay {
 namespace {
 
-/// Underflow of the evaluator's own arithmetic: at most this times the product of all magnitudes (see
-/// own_underflow).
-constexpr double kOwnUnderflow = 0x1p-960;
-
 /// The slice's part of one output, as a run of elements.
 struct Run {
   Gradient gradient;
@@ -270,7 +266,7 @@ ReferenceOutput sum_of_rows(const AdjointProblem& f, const ReferenceOutput& part
     out.rad[i] *= raise, out.companion[i] *= raise;
     out.bound[i] = bound == 0 ? 0 : bound * raise;
     // Each row's own sums are below 2^127 or its bound is infinite; what adds them up may pass it.
-    if (!(out.companion[i] + out.bound[i] < 0x1p127)) out.bound[i] = HUGE_VAL;
+    if (!(out.companion[i] + out.bound[i] < kOverflow)) out.bound[i] = HUGE_VAL;
     out.underflow[i] = out.underflow[i] * raise + half_subnormal;
     const double allowed =
         f.model.exact_claimed() ? kAdjointShare * out.companion[i] : kEnclosureShare * out.bound[i];

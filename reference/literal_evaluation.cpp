@@ -22,13 +22,13 @@ struct Direction {
   std::vector<SliceLayout> layouts;  ///< of the results
   std::vector<bool> wanted;          ///< gradients of absent inputs are not
   std::function<bool(const SliceProblem&, int, SliceBalls&)> balls;
-  std::function<ModelledValues(const SliceProblem&)> model;
+  std::function<SliceBounds(const SliceProblem&)> bounds;
   bool cotangents = false;
 };
 
 struct SliceResult {
   SliceBalls balls;
-  ModelledValues model;
+  SliceBounds bounds;
   int rung = 0;
 };
 
@@ -38,18 +38,18 @@ bool finite(const std::vector<SliceMatrix>& matrices) {
   });
 }
 
-/// Radius that a verdict may rest on: a share of the bound, or where there is none of one fp32 rounding of
-/// the companion. Where nothing is declared to round the bound is zero and only an exact value will do.
-bool too_wide(const Ball<double>& ball, const ModelledElement& model, bool proved) {
-  const double allowed = proved ? kEnclosureShare * model.bound : kAdjointShare * model.companion;
-  return std::isfinite(allowed) && !(ball.rad <= allowed);
+/// No verdict may rest on a radius above a share of the bound. Where nothing is declared to round the bound
+/// is zero and only an exact value will do.
+bool too_wide(double rad, double bound) {
+  const double allowed = kEnclosureShare * bound;
+  return std::isfinite(allowed) && !(rad <= allowed);
 }
 
 int64_t wide_elements(const SliceResult& r, const std::vector<bool>& wanted) {
   int64_t wide = 0;
   for (size_t a = 0; a < r.balls.size(); ++a)
     for (size_t i = 0; wanted[a] && i < r.balls[a].size(); ++i)
-      wide += too_wide(r.balls[a][i], r.model.values[a][i], r.model.proved);
+      wide += too_wide(r.balls[a][i].rad, r.bounds[a][i].bound);
   return wide;
 }
 
@@ -61,7 +61,7 @@ void keep_narrower(const SliceBalls& from, SliceBalls& to) {
 
 SliceResult evaluate_slice(const SliceProblem& x, const Direction& d) {
   SliceResult r;
-  r.model = d.model(x);
+  r.bounds = d.bounds(x);
   const bool usable = finite(x.inputs) && finite(x.cotangents);
   for (int level = 0;; ++level) {
     SliceBalls balls;
@@ -105,7 +105,7 @@ Ball<double> sum_of(const Ball<double>& a, const Ball<double>& b) {
 /// Stores a slice's results; gradients of elements that several slices share add up. Outputs that a group of
 /// heads shares are the same from each.
 void add_result(const SliceProblem& x, const SliceLayout& layout, const std::vector<Ball<double>>& balls,
-                const std::vector<ModelledElement>& model, bool gradient, ReferenceOutput& out) {
+                const std::vector<ElementBound>& bounds, bool gradient, ReferenceOutput& out) {
   const bool shared = gradient && layout.shared(x.heads);
   size_t i = 0;
   for (int64_t r = 0; r < layout.rows(x.slice); ++r) {
@@ -116,20 +116,19 @@ void add_result(const SliceProblem& x, const SliceLayout& layout, const std::vec
       out.mid[at] = sum.mid, out.rad[at] = sum.rad;
       const double up = shared ? 1 + 0x1p-50 : 1;
       const double kept = shared ? 1 : 0;
-      out.bound[at] = (kept * out.bound[at] + model[i].bound) * up;
-      out.companion[at] = (kept * out.companion[at] + model[i].companion) * up;
-      out.underflow[at] = (kept * out.underflow[at] + model[i].underflow) * up;
+      out.bound[at] = (kept * out.bound[at] + bounds[i].bound) * up;
+      out.companion[at] = (kept * out.companion[at] + bounds[i].companion) * up;
+      out.underflow[at] = (kept * out.underflow[at] + bounds[i].underflow) * up;
     }
   }
 }
 
-void explain(ReferenceOutput& out, bool proved) {
+void explain(ReferenceOutput& out) {
   int64_t unbounded = 0, not_finite = 0;
   for (size_t i = 0; i < out.mid.size(); ++i) {
-    const bool endless = proved && std::isinf(out.bound[i]), lost = std::isinf(out.rad[i]);
+    const bool endless = std::isinf(out.bound[i]), lost = std::isinf(out.rad[i]);
     unbounded += endless, not_finite += lost && !endless;
-    out.wide += endless || too_wide({out.mid[i], out.rad[i]},
-                                    {out.companion[i], out.bound[i], out.underflow[i]}, proved);
+    out.wide += endless || too_wide(out.rad[i], out.bound[i]);
   }
   if (out.wide == 0) return;
   out.undecided = fmt::format(
@@ -168,7 +167,6 @@ ReferenceResult evaluate(const Problem& p, const Operator& op, const Direction& 
       outs[a]->roundoff = roundoff_of(p, d.results[a].role, d.cotangents);
     }
   std::vector<SliceResult> parts(slices.size());
-  bool proved = true;
   // In the order of the slices, so that sums over them do not depend on the threads.
   const int64_t batch = std::max<int64_t>(1, 4 * p.threads);
   for (int64_t first = 0; first < static_cast<int64_t>(slices.size()); first += batch) {
@@ -186,14 +184,13 @@ ReferenceResult evaluate(const Problem& p, const Operator& op, const Direction& 
       place.slice = slices[static_cast<size_t>(i)], place.heads = heads;
       for (size_t a = 0; a < outs.size(); ++a)
         if (outs[a]) {
-          add_result(place, d.layouts[a], part.balls[a], part.model.values[a], d.cotangents, *outs[a]);
+          add_result(place, d.layouts[a], part.balls[a], part.bounds[a], d.cotangents, *outs[a]);
           outs[a]->rung = std::max(outs[a]->rung, part.rung);
         }
-      proved = proved && part.model.proved;
       part = {};
     }
   }
-  for (ReferenceOutput& out : result.outputs) explain(out, proved);
+  for (ReferenceOutput& out : result.outputs) explain(out);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
@@ -203,14 +200,14 @@ ReferenceResult evaluate(const Problem& p, const Operator& op, const Direction& 
 ReferenceResult literal_forward(const Problem& given, const Operator& op, const LiteralRow& row) {
   const Problem p = with_sequences(given);
   Direction d{op.outputs,        {},   std::vector<bool>(op.outputs.size(), true), row.forward,
-              row.forward_model, false};
+              row.forward_bound, false};
   for (const ArgumentSpec& a : op.outputs) d.layouts.emplace_back(a, p.sizes, row.per_head);
   return evaluate(p, op, d, row.per_head);
 }
 
 ReferenceResult literal_adjoint(const Problem& given, const Operator& op, const LiteralRow& row) {
   const Problem p = with_sequences(given);
-  Direction d{op.inputs, {}, {}, row.adjoint, row.adjoint_model, true};
+  Direction d{op.inputs, {}, {}, row.adjoint, row.adjoint_bound, true};
   for (const ArgumentSpec& a : op.inputs) {
     d.layouts.emplace_back(a, p.sizes, row.per_head);
     d.wanted.push_back(p.inputs->count(std::string(a.name)) > 0);

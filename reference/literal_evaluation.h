@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "reference/modelled_values.h"
+#include "reference/slice_bounds.h"
 #include "reference/slice_problem.h"
 
 namespace assay {
@@ -16,14 +16,13 @@ using SliceBalls = std::vector<std::vector<Ball<double>>>;
 struct LiteralRow {
   bool (*forward)(const SliceProblem&, int level, SliceBalls&);
   bool (*adjoint)(const SliceProblem&, int level, SliceBalls&);
-  /// Companions, and where the operator has a model of its kernels' arithmetic the bounds.
-  ModelledValues (*forward_model)(const SliceProblem&);
-  ModelledValues (*adjoint_model)(const SliceProblem&);
+  SliceBounds (*forward_bound)(const SliceProblem&);
+  SliceBounds (*adjoint_bound)(const SliceProblem&);
   /// One slice per sequence and head; otherwise per sequence.
   bool per_head = true;
 };
 
-/// Outputs with enclosures; bounds where the operator has a model, else infinite ("undecided").
+/// Outputs with enclosures and bounds.
 ReferenceResult literal_forward(const Problem&, const Operator&, const LiteralRow&);
 /// Gradients "dX" of every present input X. Arguments that several slices share (one per head, or per group
 /// of heads) get the sum of the slices' gradients.

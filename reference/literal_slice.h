@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "reference/literal_evaluation.h"
-#include "reference/modelled.h"
+#include "reference/operator_traits.h"
 #include "src/base/numerics/eigen_traits.h"
 #include "src/base/numerics/multiprecision.h"
 
@@ -35,12 +35,12 @@ void append_balls(const Matrix<Real>& m, std::vector<Ball<double>>& out) {
     for (Eigen::Index c = 0; c < m.cols(); ++c) out.push_back(to_ball(m(r, c)));
 }
 
-/// What an operator's inputs take from a problem beside tensors: the head, parameters, which gate is present.
+/// The scale, and what an operator's inputs take from a problem beside tensors (OperatorType).
 template <typename Inputs>
 void take_settings(const SliceProblem& x, Inputs& in) {
   using Real = decltype(in.scale);
   in.scale = Real(x.scale);
-  if constexpr (requires { in.take(x); }) in.take(x);
+  in.take(x);
 }
 
 template <typename Op, typename Real>
@@ -119,41 +119,16 @@ bool literal_slice_adjoint(const SliceProblem& x, int level, SliceBalls& y) {
   }
 }
 
-/// Operations on a path through a transcription: per token and per channel at most this many.
-inline double operations_of(const SliceProblem& x) {
-  double n = 64;
-  for (const SliceMatrix& m : x.inputs) n += static_cast<double>(m.columns + m.rows);
-  return n + 4 * static_cast<double>(x.slice.tokens);
+/// From its transcription, where the operator has no way of its own to enclosures.
+inline LiteralRow literal_row(const OperatorTraits& traits,
+                              bool (*forward)(const SliceProblem&, int, SliceBalls&),
+                              bool (*adjoint)(const SliceProblem&, int, SliceBalls&)) {
+  if (traits.enclose_forward) forward = traits.enclose_forward, adjoint = traits.enclose_adjoint;
+  return {forward, adjoint, traits.forward_bound, traits.adjoint_bound, traits.per_head};
 }
-
-template <typename Values>
-ModelledValues modelled_values(const Values& values, const SliceProblem& x, bool proved) {
-  ModelledValues result{{}, proved};
-  const double raise = raise_model(operations_of(x));
-  Values::each(values, [&](std::string_view, const auto& m) {
-    auto& list = result.values.emplace_back();
-    for (Eigen::Index r = 0; r < m.rows(); ++r)
-      for (Eigen::Index c = 0; c < m.cols(); ++c)
-        list.push_back({m(r, c).P * raise, proved ? m(r, c).E * raise : __builtin_inf(), 0});
-  });
-  return result;
-}
-
-template <typename Op>
-ModelledValues forward_companions(const SliceProblem& x) {
-  return modelled_values(forward_over<Op, Modelled>(x), x, false);
-}
-template <typename Op>
-ModelledValues adjoint_companions(const SliceProblem& x) {
-  return modelled_values(adjoint_over<Op, Modelled>(x), x, false);
-}
-
 template <typename Op>
 LiteralRow literal_row() {
-  LiteralRow row{&literal_slice_forward<Op>, &literal_slice_adjoint<Op>, &forward_companions<Op>,
-                 &adjoint_companions<Op>};
-  if constexpr (requires { Op::per_head; }) row.per_head = Op::per_head;
-  return row;
+  return literal_row(Op::traits, &literal_slice_forward<Op>, &literal_slice_adjoint<Op>);
 }
 
 }  // namespace assay

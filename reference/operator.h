@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reference/arithmetic.h"
 #include "src/base/numerics/format.h"
 #include "src/base/tensor/tensor.h"
 
@@ -49,6 +50,9 @@ struct ArgumentSpec {
   bool not_negative = false;
 };
 
+/// What an operator's bounds are made of beyond sums of products of absolute values, or norms instead.
+enum class BoundShape { sums, softmax, quotient, norms };
+
 /// A number that shapes an operator's mathematics beside its tensors.
 struct ParameterSpec {
   std::string_view name;
@@ -57,50 +61,6 @@ struct ParameterSpec {
   double least = 0, most = HUGE_VAL;  ///< its domain, both ends included
   bool whole = false;
   std::string_view at_most = "";  ///< another parameter, which it does not exceed
-};
-
-/// What a kernel of the gated family declares of its arithmetic: enough to derive the a-priori bound.
-/// reference/bound.h says exactly which operation each number must cover. All are upper bounds on relative
-/// errors unless said otherwise; derivations stand where the numbers are made (the kernel's plan.cpp).
-struct GatedArithmetic {
-  double decay = 0;  ///< relative error of one step's decay factor e^g, independent of g; none where g = 0
-  double decay_per_nat = 0;  ///< further relative error of a decay, per unit of |g| it spans
-  double write = 0;          ///< relative error of a term k v at the moment it enters
-  double step = 0;           ///< relative error added to the whole running sum at every token (rounding of S)
-  double boundary = 0;       ///< relative error added to the whole running sum after every `chunk` tokens
-  int64_t chunk = 0;         ///< tokens per chunk, counted from each sequence's start; 0: no boundaries
-  double crossing = 0;  ///< relative error of the decay over a whole chunk beyond `decay_per_nat`, at most
-  double crossing_per_nat = 0;  ///< and at most this per unit of the |g| that the chunk's tokens sum to
-  double readout = 0;           ///< relative error of o = sigma sum_k q S, the output's own rounding excluded
-  double write_decayed = 0;     ///< further error of a term k v where some gate of the run is not zero
-  double readout_decayed = 0;   ///< and of o: k, q and weights times 1 are exact, and round to nothing new
-  double bonus = 0;  ///< relative error of the current token's own term (rwkv6: u) beyond `readout`
-  double divide =
-      0;  ///< of a quotient beyond what its parts carry: normalised o; gsa's softmax, exponential included
-  double logits = 0;          ///< of gsa's y = scale Hk^T q
-  double logits_per_nat = 0;  ///< of gsa's e^{y - max y}, per unit of |y - max y|
-  double own_sum = 0;  ///< absolute error of gsa's own z_t, per 1 + |s_t| + |z_t| + |z_t-1|, once per token
-  double own_weights = 0;          ///< of e^-|s_t - z_t-1| and its log(1 + .), and of gsa's own w_t and g_t
-  double own_weights_per_nat = 0;  ///< and per unit of |s_t - z_t-1|
-  double removal = 0;              ///< of rwkv7's term b (a^T S)
-  double underflow =
-      0;  ///< absolute error of one factor, product or store that underflows (2^-126 flushed, 2^-150 not)
-  double output_roundoff = 0;  ///< u of the format o is stored in
-};
-
-/// What a kernel declares of its gradients' arithmetic; reference/bound_adjoint.h says which operation each
-/// number must cover. S and G = dL/dS are made by mirrored recurrences, each declared as a forward state is.
-struct GatedAdjointArithmetic {
-  GatedArithmetic state;    ///< of S_t; `readout` is that of dq, `output_roundoff` that of dq, dk and dv
-  GatedArithmetic adjoint;  ///< of G_t, time reversed; `readout` is that of dk
-  double value_readout = 0, value_readout_decayed = 0;  ///< of dv = G^T k
-  /// Of dg = e^g rowsum(S (.) G) beyond what S_{t-1}, G_t and one crossing of g_t carry.
-  double gate_readout = 0, gate_readout_decayed = 0;
-  double gate_output_roundoff = 0;  ///< u of the format dg is stored in
-  double bonus = 0;  ///< of the terms with rwkv6's u in dr, dk, dv and du beyond that gradient's readout
-  double inner =
-      0;  ///< of each step between two recurrences (gsa: dp, dy; normalised: dn, dd; rwkv7: G^T b, S^T a)
-  double total = 0;  ///< of the sum over all tokens and sequences that a gradient of a shared input is
 };
 
 /// One output element's reference: the exact value lies in [mid - rad, mid + rad].
@@ -130,8 +90,8 @@ struct Problem {
   double scale = 1;
   const TensorMap* inputs = nullptr;
   std::map<std::string, double> parameters;  ///< those given; the others have their default
-  GatedArithmetic arithmetic;
-  GatedAdjointArithmetic adjoint;
+  Arithmetic arithmetic;
+  AdjointArithmetic adjoint;
   int threads = 1;
 };
 
@@ -151,6 +111,9 @@ struct Operator {
   bool proportional_to_scale = true;
   /// An absent gate is a gate of zeros; where not, decays then follow from another input.
   bool absent_gate_is_zero = true;
+  /// The operator that computes the same from decays given as an input `g`, one per token and head; "": none.
+  std::string_view with_gates = "";
+  BoundShape bound_shape = BoundShape::sums;
   /// Has its formula a scale that a caller chooses?
   bool takes_scale = true;
   /// Default scale for these sizes (K^-1/2 for most; 1 where there is none).

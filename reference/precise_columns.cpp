@@ -10,7 +10,7 @@ namespace {
 
 constexpr int W = kForwardColumns;
 /// Weights cut at e^-600 < 2^-865 and products below 2^-960, whose error term underflows.
-constexpr double kOwnUnderflow = 0x1p-860;
+constexpr double kPreciseUnderflow = 0x1p-860;
 
 /// gamma_n of double-double after t tokens, times the roundings of the companion in double.
 double factor(int64_t t, int64_t K) {
@@ -62,7 +62,7 @@ std::vector<ColumnOutputs> precise_columns(const KeyInputs& x, const std::vector
                                              state.P.data(), o_hi, o_lo, companion, x.bonus.data()});
     for (size_t j = 0; j < columns.size(); ++j) {
       state.absolute[j] += (1 + k_max) * (1 + std::fabs(v[j]));
-      const double lost = kOwnUnderflow * kUnderflowEvents * state.absolute[j] * (1 + bonus_max);
+      const double lost = kPreciseUnderflow * kUnderflowEvents * state.absolute[j] * (1 + bonus_max);
       const DoubleDouble o = DoubleDouble(o_hi[j], o_lo[j]) * DoubleDouble(x.scale);
       const double rad = std::fabs(o.lo) + factor(t + 1, K) * scale * companion[j] +
                          lost * (1 + scale) * (static_cast<double>(K) + q_sum);
@@ -72,7 +72,7 @@ std::vector<ColumnOutputs> precise_columns(const KeyInputs& x, const std::vector
   for (size_t j = 0; j < columns.size(); ++j)
     for (int64_t c = 0; c < K; ++c) {
       const size_t i = static_cast<size_t>(c * W) + j;
-      const double lost = kOwnUnderflow * kUnderflowEvents * state.absolute[j];
+      const double lost = kPreciseUnderflow * kUnderflowEvents * state.absolute[j];
       const double rad = std::fabs(state.lo[i]) + factor(x.tokens, K) * state.P[i] + lost;
       outputs[j].S.push_back({state.hi[i], Ball<double>::raised(rad)});
     }

@@ -60,7 +60,7 @@ std::vector<const json*> findings_in(const json& result) {
   std::vector<const json*> findings;
   if (result_kind(result) == "fuzz") {
     for (const json& finding : field_of(result, "findings")) findings.push_back(&finding);
-  } else if (text_of(result, "verdict") != "pass") {
+  } else if (text_of(result, "verdict") != name_of(Verdict::pass)) {
     findings.push_back(&result);
   }
   return findings;
@@ -85,8 +85,8 @@ std::string rule_text(const json& v) {
     return fmt::format("the run ended by a trap: {}", text_of(trap, "kind"));
   if (const json& found = check_findings(v); !found.empty())
     return fmt::format("the check {} found: {}", text_of(found[0], "check"), text_of(found[0], "kind"));
-  for (const FindingKind& kind : finding_kinds())
-    if (kind.name == fault_of(v)) return std::string(kind.text);
+  for (const FindingKindRow& row : finding_kinds())
+    if (name_of(row.kind) == fault_of(v)) return std::string(row.text);
   return fmt::format("{} does not hold", fault_of(v));
 }
 

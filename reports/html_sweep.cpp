@@ -24,15 +24,15 @@ std::string tiles(const Sweep& sweep) {
     out += fmt::format("<div><dt>{}</dt><dd{}>{}</dd></div>\n", name, bad ? " class=\"bad\"" : "",
                        number_markup(number));
   };
-  const auto of_verdict = [&](const char* verdict) {
+  const auto of_verdict = [&](CellVerdict verdict) {
     return std::count_if(sweep.cells.begin(), sweep.cells.end(),
                          [&](const SweepCell& c) { return c.verdict == verdict; });
   };
   tile("cells", sweep.cells.size(), false);
   tile("runs of each", sweep.seeds.size(), false);
-  tile("findings", of_verdict("finding"), of_verdict("finding") > 0);
-  tile("undecided", of_verdict("undecided"), of_verdict("undecided") > 0);
-  tile("refused", of_verdict("refused"), false);
+  tile("findings", of_verdict(CellVerdict::finding), of_verdict(CellVerdict::finding) > 0);
+  tile("undecided", of_verdict(CellVerdict::undecided), of_verdict(CellVerdict::undecided) > 0);
+  tile("refused", of_verdict(CellVerdict::refused), false);
   tile("seconds", sweep.seconds, false);
   return out + "</dl>\n";
 }

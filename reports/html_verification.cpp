@@ -6,6 +6,7 @@
 #include "reports/html_sections.h"
 #include "reports/html_table.h"
 #include "reports/markup.h"
+#include "src/result/verdict.h"
 
 namespace assay::html {
 namespace {
@@ -194,10 +195,10 @@ std::string lead(const json& verification) {
     return fmt::format("<div class=\"callout\"><p class=\"lead\">{}</p></div>\n",
                        escape_markup(text_of(origin, "sentence")));
   const std::string verdict = text_of(verification, "verdict"), cause = text_of(verification, "cause");
-  if (verdict == "pass") return "<p class=\"lead\">Every element lies within the proved bound.</p>\n";
+  if (verdict == name_of(Verdict::pass)) return "<p class=\"lead\">Every element lies within the proved bound.</p>\n";
   return cause.empty() ? ""
                        : fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p></div>\n",
-                                     verdict == "finding" ? "" : " note", escape_markup(cause));
+                                     verdict == name_of(Verdict::finding) ? "" : " note", escape_markup(cause));
 }
 
 std::string list_section(const json& lines, int level, std::string_view title) {
@@ -245,7 +246,7 @@ std::string accumulated_paragraphs(const json& sums) {
 }  // namespace
 
 std::string verdict_badge(const std::string& verdict) {
-  const char* sign = verdict == "pass" ? "\u2713" : verdict == "finding" ? "\u2717" : "?";
+  const char* sign = verdict == name_of(Verdict::pass) ? "\u2713" : verdict == name_of(Verdict::finding) ? "\u2717" : "?";
   return fmt::format("<span class=\"badge {0}\">{1} {0}</span>", escape_markup(verdict), sign);
 }
 

@@ -53,7 +53,7 @@ std::string ratio_picture(const Sweep& sweep, const SweepAxes& axes, const Sweep
     const auto row = std::find(axes.series.begin(), axes.series.end(), axes.series_of(cell));
     cells.push_back({static_cast<size_t>(column - axes.x_values.begin()),
                      static_cast<size_t>(row - axes.series.begin()), cell.over_seeds.max_ratio,
-                     cell.verdict == "finding"});
+                     cell.verdict == CellVerdict::finding});
   }
   return svg_map(fmt::format("{} {} in {}: error / bound", panel.kernel, panel.output, panel.dtype),
                  axes.x_values, axes.series, cells);
@@ -68,7 +68,7 @@ std::string table(const Sweep& sweep, const json& cells) {
     const SweepCell& cell = sweep.cells[i];
     const json& all = field_of(cells[i], "over_seeds");
     out += fmt::format("| {} | {} | {} | {} |", escape_markdown(cell.kernel),
-                       escape_markdown(settings_text(cell)), escape_markdown(cell.output), cell.verdict);
+                       escape_markdown(settings_text(cell)), escape_markdown(cell.output), name_of(cell.verdict));
     for (const char* name :
          {"max_error", "p99_error", "max_bound", "max_ratio", "max_ulp", "rms_error", "bias"})
       out += fmt::format(" {} |", cell.samples.empty() ? "-" : short_decimal(field_of(all, name)));

@@ -10,6 +10,7 @@
 #include "reports/finding_parts.h"
 #include "src/result/identity.h"
 #include "reports/markup.h"
+#include "src/result/verdict.h"
 
 namespace assay {
 namespace {
@@ -70,7 +71,7 @@ json result_of(const json& v, size_t rule) {
   const std::string identity = identity_in(v), print = fingerprint(identity);
   json result = {{"ruleId", rule_of(v)},
                  {"ruleIndex", rule},
-                 {"level", text_of(v, "verdict") == "finding" ? "error" : "warning"},
+                 {"level", text_of(v, "verdict") == name_of(Verdict::finding) ? "error" : "warning"},
                  {"message", {{"text", message_of(v)}}},
                  {"locations", json::array()},
                  // The second name is the one by which code hosts recognise an alert.

@@ -38,14 +38,14 @@ template <typename KeyOf>
 std::map<Key, std::vector<const SweepCell*>> grouped(const Sweep& sweep, KeyOf key_of) {
   std::map<Key, std::vector<const SweepCell*>> groups;
   for (const SweepCell& cell : sweep.cells)
-    if (!cell.samples.empty() || cell.verdict == "finding") groups[key_of(cell)].push_back(&cell);
+    if (!cell.samples.empty() || cell.verdict == CellVerdict::finding) groups[key_of(cell)].push_back(&cell);
   return groups;
 }
 
 /// Why the gates of a cell that did not pass are not called safe.
 std::string trouble_of(const SweepCell& cell) {
   return fmt::format("{} at {} ({}): replay with assay replay {}",
-                     cell.verdict == "finding" ? "it fails" : "elements are undecided", settings_text(cell),
+                     cell.verdict == CellVerdict::finding ? "it fails" : "elements are undecided", settings_text(cell),
                      cell.note, cell.token);
 }
 
@@ -53,7 +53,7 @@ std::string trouble_of(const SweepCell& cell) {
 std::vector<const SweepCell*> judged_cells(const Sweep& sweep, const std::string& kernel) {
   std::vector<const SweepCell*> cells;
   for (const SweepCell& cell : sweep.cells)
-    if (cell.kernel == kernel && cell.verdict != "refused" && cell.verdict != "domain")
+    if (cell.kernel == kernel && cell.verdict != CellVerdict::refused && cell.verdict != CellVerdict::domain)
       cells.push_back(&cell);
   std::stable_sort(cells.begin(), cells.end(), [](auto* a, auto* b) { return a->gate_min > b->gate_min; });
   return cells;
@@ -80,17 +80,17 @@ std::string all_safe(const std::string& kernel, const std::vector<const SweepCel
 
 std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
   const auto refused = std::count_if(sweep.cells.begin(), sweep.cells.end(), [&](const SweepCell& cell) {
-    return cell.kernel == kernel && cell.verdict == "refused";
+    return cell.kernel == kernel && cell.verdict == CellVerdict::refused;
   });
   const std::string rest = refused > 0 ? fmt::format(" {} points were refused.", refused) : "";
   const std::vector<const SweepCell*> cells = judged_cells(sweep, kernel);
   if (cells.empty()) return fmt::format("{}: nothing ran.{}", kernel, rest);
-  const auto not_passed = [](auto* cell) { return cell->verdict != "pass"; };
+  const auto not_passed = [](auto* cell) { return cell->verdict != CellVerdict::pass; };
   const auto bad = std::find_if(cells.begin(), cells.end(), not_passed);
   if (bad == cells.end()) return all_safe(kernel, cells, sweep.seeds.size()) + rest;
   const SweepCell& first = **bad;
   std::string troubles = trouble_of(first);
-  const auto finding = std::find_if(bad, cells.end(), [](auto* cell) { return cell->verdict == "finding"; });
+  const auto finding = std::find_if(bad, cells.end(), [](auto* cell) { return cell->verdict == CellVerdict::finding; });
   if (finding != bad && finding != cells.end()) troubles += "; " + trouble_of(**finding);
   // Safe are gates above those of every cell that did not pass.
   const SweepCell* last_good = nullptr;
@@ -104,13 +104,13 @@ std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
 /// The gates that a kernel's cells of one decay were given: "-8 to -1", with what came of it.
 std::string gates_text(const std::vector<const SweepCell*>& cells) {
   double lowest = HUGE_VAL, highest = -HUGE_VAL;
-  std::map<std::string, int> verdicts;
+  std::map<std::string_view, int> verdicts;
   for (const SweepCell* cell : cells) {
-    ++verdicts[cell->verdict];
+    ++verdicts[name_of(cell->verdict)];
     if (cell->gated) lowest = std::min(lowest, cell->gate_min), highest = std::max(highest, cell->gate_max);
   }
   const std::string range = lowest > highest ? "no gates" : fmt::format("{} to {}", shown(lowest), shown(highest));
-  if (verdicts.size() == 1 && verdicts.contains("pass")) return range + ": safe";
+  if (verdicts.size() == 1 && verdicts.contains(name_of(CellVerdict::pass))) return range + ": safe";
   std::vector<std::string> parts;
   for (const auto& [verdict, count] : verdicts) parts.push_back(fmt::format("{} of {} {}", count, cells.size(), verdict));
   return range + ": " + joined(parts, ", ");
@@ -149,7 +149,7 @@ Answer safe_gates(const Sweep& sweep) {
 /// value, NaN where the reference leaves it open.
 double relative_error(const SweepCell& cell, size_t seeds) {
   if (cell.nonfinite + cell.wrong_class > 0) return HUGE_VAL;
-  if (cell.verdict == "finding" && cell.samples.size() < seeds) return HUGE_VAL;  // a trap
+  if (cell.verdict == CellVerdict::finding && cell.samples.size() < seeds) return HUGE_VAL;  // a trap
   if (cell.undecided > 0) return std::numeric_limits<double>::quiet_NaN();
   double largest = 0;
   for (const SweepSample& sample : cell.samples)

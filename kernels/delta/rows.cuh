@@ -62,6 +62,44 @@ __device__ __forceinline__ void advance(const Segment<capacity>& x, int step, in
   for (int i = 0; i < Lanes::per_lane; ++i) S[i] = fused(e, S[i], fused(w, read[i], k * v[i]));
 }
 
+// The sums over value channels that one row's gradients are, of each token of a segment.
+struct FactorSums {
+  float key[segment], decay[segment], reader[segment], writer[segment];
+};
+
+// One row's G over a segment, last token first, with S before each token; the lane's part of the sums.
+template <int capacity>
+__device__ __forceinline__ void step_back(const Segment<capacity>& now, int row, int lane, float scale,
+                                          const float (&before)[segment][Columns<capacity>::per_lane],
+                                          float (&G)[Columns<capacity>::per_lane], FactorSums& sums) {
+  using Lanes = Columns<capacity>;
+  constexpr int per_lane = Lanes::per_lane;
+#pragma unroll
+  for (int step = segment - 1; step >= 0; --step) {
+    const float q_t = now.queries[step][row] * scale, e_t = now.decays[step][row],
+                reader = now.readers[step][row];
+    float x[per_lane], pull[per_lane];
+    Lanes::load(now.cotangents[step], lane, x);
+    Lanes::load(now.pulls[step], lane, pull);
+    sums.key[step] = sums.decay[step] = sums.reader[step] = sums.writer[step] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) {
+      G[i] = fused(q_t, x[i], G[i]);
+      sums.decay[step] = fused(before[step][i], G[i], sums.decay[step]);
+      sums.reader[step] = fused(before[step][i], pull[i], sums.reader[step]);
+    }
+    Lanes::load(now.values[step], lane, x);
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) sums.key[step] = fused(x[i], G[i], sums.key[step]);
+    Lanes::load(now.reads[step], lane, x);
+#pragma unroll
+    for (int i = 0; i < per_lane; ++i) {
+      sums.writer[step] = fused(x[i], G[i], sums.writer[step]);
+      G[i] = fused(e_t, G[i], reader * pull[i]);
+    }
+  }
+}
+
 template <int capacity>
 struct RowState {
   using Lanes = Columns<capacity>;
@@ -210,33 +248,11 @@ __device__ __forceinline__ void factors(
         for (int i = 0; i < per_lane; ++i) before[step][i] = S[i];
         advance<capacity>(now, step, row, lane, S);
       }
-      float key_sum[segment], decay_sum[segment], reader_sum[segment], writer_sum[segment];
-#pragma unroll
-      for (int step = segment - 1; step >= 0; --step) {
-        const float q_t = now.queries[step][row] * scale, e_t = now.decays[step][row],
-                    reader = now.readers[step][row];
-        float x[per_lane], pull[per_lane];
-        Lanes::load(now.cotangents[step], lane, x);
-        Lanes::load(now.pulls[step], lane, pull);
-        key_sum[step] = decay_sum[step] = reader_sum[step] = writer_sum[step] = 0.0f;
-#pragma unroll
-        for (int i = 0; i < per_lane; ++i) {
-          G[i] = fused(q_t, x[i], G[i]);
-          decay_sum[step] = fused(before[step][i], G[i], decay_sum[step]);
-          reader_sum[step] = fused(before[step][i], pull[i], reader_sum[step]);
-        }
-        Lanes::load(now.values[step], lane, x);
-#pragma unroll
-        for (int i = 0; i < per_lane; ++i) key_sum[step] = fused(x[i], G[i], key_sum[step]);
-        Lanes::load(now.reads[step], lane, x);
-#pragma unroll
-        for (int i = 0; i < per_lane; ++i) {
-          writer_sum[step] = fused(x[i], G[i], writer_sum[step]);
-          G[i] = fused(e_t, G[i], reader * pull[i]);
-        }
-      }
-      const float dk = sum_over_lanes<lanes>(key_sum, lane), de = sum_over_lanes<lanes>(decay_sum, lane),
-                  dr = sum_over_lanes<lanes>(reader_sum, lane), dw = sum_over_lanes<lanes>(writer_sum, lane);
+      FactorSums sums;
+      step_back(now, row, lane, scale, before, G, sums);
+      const float dk = sum_over_lanes<lanes>(sums.key, lane), de = sum_over_lanes<lanes>(sums.decay, lane),
+                  dr = sum_over_lanes<lanes>(sums.reader, lane),
+                  dw = sum_over_lanes<lanes>(sums.writer, lane);
       const int step = lane / (lanes / 8);
       if (lane % (lanes / 8) == 0 && begin + step < place.tokens && key < K) {
         const i64 to = ((place.first + begin + step) * heads + place.head) * K + key;

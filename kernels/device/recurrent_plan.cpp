@@ -16,20 +16,14 @@ void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, con
                 .function = fmt::format("{}{}", kernel.function, device::capacity_for(s.K))};
   launch.grid = grid_of(s.N * s.H * device::blocks_of(s.V, device::scan_columns), kernel.name);
   launch.block = {device::scan_threads, 1, 1};
-  launch.arguments = {PointerArgument{kernel.query, 0},
-                      PointerArgument{"k", 0},
-                      PointerArgument{"v", 0},
-                      kernel.gates,
-                      input_or_null(inputs, "initial_state"),
-                      s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
-                      PointerArgument{"final_state", 0},
-                      PointerArgument{"sequences", 0},
-                      static_cast<float>(scale_of(c, op)),
-                      static_cast<int32_t>(s.H),
-                      static_cast<int32_t>(s.K),
-                      static_cast<int32_t>(s.V)};
-  if (!kernel.bonus.empty())
-    launch.arguments.insert(launch.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
+  std::vector<Argument> bonus;
+  if (!kernel.bonus.empty()) bonus = {PointerArgument{kernel.bonus, 0}};
+  launch.arguments = joined(
+      {{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0}, PointerArgument{"v", 0}, kernel.gates},
+       bonus,
+       {input_or_null(inputs, "initial_state"), s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
+        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0}, static_cast<float>(scale_of(c, op)),
+        static_cast<int32_t>(s.H), static_cast<int32_t>(s.K), static_cast<int32_t>(s.V)}});
   plan.launches.push_back(launch);
 }
 
@@ -37,9 +31,9 @@ void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, con
 /// once (2^-25 below 1) with p within 4 u relative, or, for more than 0.3466 nats, ex2 (2^-22 = 4 u <= 11.6 u
 /// |x|); its argument g log2(e) has two roundings. Readout: fma chain of a lane's key channels split over 4
 /// sums, 2 + 2 more additions, the scale and its own rounding: gamma of their number.
-GatedArithmetic recurrent_arithmetic(const Case& c) {
+Arithmetic recurrent_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 0x1p-25;
   a.decay_per_nat = 16 * u;
   a.write = u;

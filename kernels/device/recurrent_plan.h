@@ -21,6 +21,6 @@ struct RecurrentKernel {
 void add_recurrent(Plan&, const RecurrentKernel&, const Case&, const Operator&, const TensorMap& inputs);
 
 /// The arithmetic of recurrent.cuh. One step in fp32, everything rounded to nearest.
-GatedArithmetic recurrent_arithmetic(const Case&);
+Arithmetic recurrent_arithmetic(const Case&);
 
 }  // namespace assay::gated

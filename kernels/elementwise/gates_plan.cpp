@@ -105,15 +105,15 @@ Plan softplus_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   return plan;
 }
 
-GatedArithmetic forward(const Case& c, double error) {
-  GatedArithmetic a;
+Arithmetic forward(const Case& c, double error) {
+  Arithmetic a;
   a.readout = error;
   a.underflow = subnormal;
   a.output_roundoff = unit_roundoff(c.gate_dtype);
   return a;
 }
-GatedAdjointArithmetic backward(const Case& c, double error) {
-  GatedAdjointArithmetic a;
+AdjointArithmetic backward(const Case& c, double error) {
+  AdjointArithmetic a;
   a.state.output_roundoff = unit_roundoff(c.dtype);
   a.adjoint.readout = error;
   a.adjoint.underflow = subnormal;
@@ -167,7 +167,7 @@ Kernel gate_softplus_fused() {
   // less. Sums over tokens: u, and (n u)^2 of the sum of absolute values (logistic.cuh).
   kernel.arithmetic = [](const Case& c) { return forward(c, gamma(12)); };
   kernel.adjoint_arithmetic = [](const Case& c) {
-    GatedAdjointArithmetic a = backward(c, gamma(13));
+    AdjointArithmetic a = backward(c, gamma(13));
     const double spread = gamma(SoftplusGrid(sizes_of(c)).additions());
     a.total = u + 2 * spread * spread;
     return a;

@@ -77,15 +77,15 @@ void add_chunk_backward(Plan& plan, const ChannelChunk& kernel, const Case& c, c
 /// The bonus: M_ii = scale do_i . v_i is contracted over V and scaled, twice multiplied and added in dq and
 /// dk: within their readout. In dv as in the forward pass (chunk_arithmetic). du: M_ii q, 16 fused additions
 /// and 2 over lanes: `total` as far as a chunk goes.
-GatedAdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
+AdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
   using namespace gated;
   const Sizes s = sizes_of(c);
   const bool split = c.dtype == Dtype::fp32;
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
                values = contraction(c.dtype, static_cast<double>(s.V)), tokens = contraction(c.dtype, 64);
   const double scaled = split ? 0 : operand_error(c.dtype, 1), product = operand_error(c.dtype, 1);
-  GatedAdjointArithmetic a;
-  for (GatedArithmetic* side : {&a.state, &a.adjoint}) {
+  AdjointArithmetic a;
+  for (Arithmetic* side : {&a.state, &a.adjoint}) {
     side->chunk = channel::chunk_tokens;
     side->boundary = 1.01 * u;
     side->decay_per_nat = 9.3 * u;

@@ -53,20 +53,13 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
   output.grid = gated::grid_of(sequences.chunks * s.H, kernel.name);
   output.block = {128, 1, 1};
   output.shared_bytes = layout.output_shared();
-  output.arguments = {PointerArgument{kernel.query, 0},
-                      PointerArgument{"k", 0},
-                      PointerArgument{"v", 0},
-                      gated::input_or_null(inputs, kernel.gate),
-                      states_pointer,
-                      PointerArgument{"o", 0},
-                      PointerArgument{"chunks", 0},
-                      static_cast<float>(scale_of(c, op)),
-                      heads,
-                      K,
-                      V,
-                      vector};
-  if (!kernel.bonus.empty())
-    output.arguments.insert(output.arguments.begin() + 4, PointerArgument{kernel.bonus, 0});
+  std::vector<Argument> bonus;
+  if (!kernel.bonus.empty()) bonus = {PointerArgument{kernel.bonus, 0}};
+  output.arguments = joined({{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0}, PointerArgument{"v", 0},
+                              gated::input_or_null(inputs, kernel.gate)},
+                             bonus,
+                             {states_pointer, PointerArgument{"o", 0}, PointerArgument{"chunks", 0},
+                              static_cast<float>(scale_of(c, op)), heads, K, V, vector}});
   plan.launches.push_back(output);
 }
 
@@ -88,11 +81,11 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
 /// `write`: together 5 u (e^L - 1) <= 5.98 u L of e^-L, as L <= 0.3466; with 7.3 u L for the argument that
 /// leaves 4 u L beyond decay_per_nat. Else it is ex2, 4 u + 7.3 u L, which leaves 4 u - 2 u L <= 3.4 u. So
 /// `crossing` is 3.4 u, and at most 9.9 u per nat (3.4 u at 0.3435 nats). The outer addition is `boundary`.
-GatedArithmetic chunk_arithmetic(const Case& c) {
+Arithmetic chunk_arithmetic(const Case& c) {
   using namespace gated;
   const Sizes s = sizes_of(c);
   const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
-  GatedArithmetic a;
+  Arithmetic a;
   a.chunk = channel::chunk_tokens;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 9.3 * u;

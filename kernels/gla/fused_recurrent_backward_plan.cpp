@@ -66,13 +66,13 @@ void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const C
 /// sum, fma(u, c_t, ..) with c_t = sum_v v (scale q do). So a term with u passes at most the three roundings
 /// of what is written beyond the readout. du = sum_t k_t c_t: the sum in c_t, at most 8 fused additions in a
 /// lane, 3 halvings: `total` as far as a chunk goes.
-GatedAdjointArithmetic recurrent_adjoint_arithmetic(const Case& c, bool exclusive) {
+AdjointArithmetic recurrent_adjoint_arithmetic(const Case& c, bool exclusive) {
   using gated::gamma, gated::u;
   const Sizes s = sizes_of(c);
   const double over_values = device::Capacity(s.V).roundings(), over_keys = device::Capacity(s.K).roundings(),
                own = exclusive ? 1 : 0;
-  GatedAdjointArithmetic a;
-  for (GatedArithmetic* side : {&a.state, &a.adjoint}) {
+  AdjointArithmetic a;
+  for (Arithmetic* side : {&a.state, &a.adjoint}) {
     side->decay = 0x1p-25;
     side->decay_per_nat = 16 * u;
     side->write = u;

@@ -17,7 +17,7 @@ struct RecurrentBackward {
 };
 void add_recurrent_backward(Plan&, const RecurrentBackward&, const Case&, const Operator&,
                             const TensorMap& inputs);
-GatedAdjointArithmetic recurrent_adjoint_arithmetic(const Case&, bool exclusive);
+AdjointArithmetic recurrent_adjoint_arithmetic(const Case&, bool exclusive);
 
 /// A kernel of chunk_state.cuh and chunk_output.cuh: where it stands and what its inputs are called.
 struct ChannelChunk {
@@ -30,7 +30,7 @@ KernelLimits channel_limits();
 /// Its forward launches.
 void add_chunk_forward(Plan&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
                        const gated::Sequences&);
-GatedArithmetic chunk_arithmetic(const Case&);
+Arithmetic chunk_arithmetic(const Case&);
 
 /// Error of a token's own score sum_c q_c u_c k_c beyond what readouts have room for: a chain in fp32.
 double bonus_error(const Sizes&);
@@ -39,6 +39,6 @@ double bonus_error(const Sizes&);
 /// "bonus_sums" [chunk, H, K] fp32.
 void add_chunk_backward(Plan&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
                         const gated::Sequences&);
-GatedAdjointArithmetic chunk_adjoint_arithmetic(const Case&);
+AdjointArithmetic chunk_adjoint_arithmetic(const Case&);
 
 }  // namespace assay::gla

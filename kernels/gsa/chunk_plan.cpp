@@ -141,11 +141,11 @@ double weight_roundoff(const Case& c) {
 /// The second pass is gla.chunk over M key channels (gla/chunk_plan.cpp); p's becoming an operand is beside
 /// what decays add. The first pass is what gla.chunk does for a gradient of queries
 /// (gla/chunk_backward_plan.cpp), with K value channels.
-GatedArithmetic arithmetic(const Case& asked) {
+Arithmetic arithmetic(const Case& asked) {
   using namespace gated;
   const Case c = gsa::of_passes(asked);
-  GatedArithmetic a = gla::chunk_arithmetic(of_pass(c, c.V));
-  const GatedArithmetic logits = gla::chunk_adjoint_arithmetic(of_pass(c, c.K)).state;
+  Arithmetic a = gla::chunk_arithmetic(of_pass(c, c.V));
+  const Arithmetic logits = gla::chunk_adjoint_arithmetic(of_pass(c, c.K)).state;
   a.readout = compounded({a.readout, weight_error(c)});
   a.logits = compounded({logits.readout, logits.readout_decayed});
   a.divide = gsa::softmax_error(weight_roundoff(c));
@@ -158,11 +158,11 @@ GatedArithmetic arithmetic(const Case& asked) {
 /// gradient of values. `inner`: dp is made as a gradient of queries; p . dp takes at most 9 roundings,
 /// dp - p . dp one; dy one and its storing. Through own decays (own_decays.cu) a
 /// gradient goes by three operations beside the 4 u of an e^g, two after the sum.
-GatedAdjointArithmetic adjoint_arithmetic(const Case& asked) {
+AdjointArithmetic adjoint_arithmetic(const Case& asked) {
   using namespace gated;
   const Case c = gsa::of_passes(asked);
-  GatedAdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.K, c.V)));
-  const GatedArithmetic forward = arithmetic(c);
+  AdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.K, c.V)));
+  const Arithmetic forward = arithmetic(c);
   a.inner = std::max(compounded({a.state.readout, a.state.readout_decayed, gamma(9)}),
                      compounded({weight_roundoff(c), gamma(1)}));
   a.adjoint.write = compounded({a.adjoint.write, weight_error(c)});

@@ -98,7 +98,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 }
 
 /// The recurrence over the slots, as of gla with M key channels (device/recurrent_plan.cpp).
-GatedArithmetic over_slots(const Case& c) {
+Arithmetic over_slots(const Case& c) {
   Case slots = gsa::of_passes(c);
   slots.K = c.M;
   return gated::recurrent_arithmetic(slots);
@@ -106,8 +106,8 @@ GatedArithmetic over_slots(const Case& c) {
 
 /// Logits: a lane's fused additions and halvings over K, the scale's own rounding and its product. p stays in
 /// fp32.
-GatedArithmetic arithmetic(const Case& c) {
-  GatedArithmetic a = over_slots(c);
+Arithmetic arithmetic(const Case& c) {
+  Arithmetic a = over_slots(c);
   a.logits = gated::gamma(Capacity(c.K).roundings() + 2);
   a.divide = gsa::softmax_error(0);
   a.logits_per_nat = gsa::softmax_error_per_nat();
@@ -117,11 +117,11 @@ GatedArithmetic arithmetic(const Case& c) {
 /// As of gla (gla/fused_recurrent_backward_plan.cpp), with one addition more in ds and dg, whose two halves
 /// come from the two passes. `inner`: dp a sum over V, scaled by 1; p . dp at most 4 fused additions in a
 /// lane and 5 halvings; difference and product round once each.
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic adjoint_arithmetic(const Case& c) {
   Case slots = gsa::of_passes(c);
   slots.K = c.M, slots.V = std::max(c.K, c.V);
-  GatedAdjointArithmetic a = gla::recurrent_adjoint_arithmetic(slots, false);
-  const GatedArithmetic forward = arithmetic(c);
+  AdjointArithmetic a = gla::recurrent_adjoint_arithmetic(slots, false);
+  const Arithmetic forward = arithmetic(c);
   a.state = forward;
   const double sums = std::max(Capacity(slots.V).roundings(), Capacity(c.M).roundings());
   a.adjoint.readout = gated::gamma(sums + 1);

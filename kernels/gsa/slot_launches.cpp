@@ -211,7 +211,7 @@ double softmax_error_per_nat() {
 /// within 4 u (ex2) and 3.4 u |x|. Its log(1 + .) moves by no more and has 6 u of its own, its sum with x or
 /// z.low one rounding, which z.low makes u^2 |z| too: 11 u. w's three operations stay below. Each u^2 counts
 /// twice here.
-GatedArithmetic with_own_decays(GatedArithmetic a, const Case& c) {
+Arithmetic with_own_decays(Arithmetic a, const Case& c) {
   if (!c.without.contains("g")) return a;
   using gated::u;
   a.own_sum = 4 * u * u;

@@ -90,7 +90,7 @@ double softmax_error(double weight_roundoff);
 /// And per unit of that exponent.
 double softmax_error_per_nat();
 /// The fields of what own decays lose, added where the case has them.
-GatedArithmetic with_own_decays(GatedArithmetic, const Case&);
+Arithmetic with_own_decays(Arithmetic, const Case&);
 /// The case as the passes see it: in fp32 without g.
 Case of_passes(Case);
 

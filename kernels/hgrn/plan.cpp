@@ -105,8 +105,8 @@ Plan chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 /// h = fma(e, h, x): one rounding per token, x as it is. e as in recurrent_plan.cpp. A chunk's decay is the
 /// product of its tokens' factors, one rounding per token that the state would have lived through anyway, and
 /// meets the state in one fused addition (boundary).
-GatedArithmetic state_arithmetic(int64_t tokens) {
-  GatedArithmetic a;
+Arithmetic state_arithmetic(int64_t tokens) {
+  Arithmetic a;
   a.decay = 0x1p-25;
   a.decay_per_nat = 16 * u;
   a.step = u;
@@ -116,15 +116,15 @@ GatedArithmetic state_arithmetic(int64_t tokens) {
   return a;
 }
 
-GatedArithmetic arithmetic(const Case& c, int64_t tokens) {
-  GatedArithmetic a = state_arithmetic(tokens);
+Arithmetic arithmetic(const Case& c, int64_t tokens) {
+  Arithmetic a = state_arithmetic(tokens);
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }
 
 /// G = fl(fl(e G) + do): the product rounds once more at every crossing. dg = (e h) G: two products.
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c, int64_t tokens) {
-  GatedAdjointArithmetic a;
+AdjointArithmetic adjoint_arithmetic(const Case& c, int64_t tokens) {
+  AdjointArithmetic a;
   a.state = a.adjoint = state_arithmetic(tokens);
   a.adjoint.decay = 0x1p-25 + u + 0x1p-49;
   a.state.output_roundoff = unit_roundoff(c.dtype);

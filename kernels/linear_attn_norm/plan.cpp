@@ -178,7 +178,7 @@ class NormPlan {
 /// every token, which a recurrent kernel's `step` covers and a chunked one's `write` has to; then once when
 /// the chunk is added (boundary), or at the token itself. d: a product, up to 7 additions of a lane and 5
 /// over the lanes, the scale's own rounding and fma(sum, scale, eps).
-GatedArithmetic with_normaliser(GatedArithmetic a, const Case& c) {
+Arithmetic with_normaliser(Arithmetic a, const Case& c) {
   const bool chunked = a.chunk > 0;
   const double inside = chunked ? static_cast<double>(chunk_tokens) : 0;
   if (chunked) a.write = std::max(a.write, gamma(inside)), a.boundary = std::max(a.boundary, gamma(1));
@@ -188,7 +188,7 @@ GatedArithmetic with_normaliser(GatedArithmetic a, const Case& c) {
   return a;
 }
 
-GatedArithmetic arithmetic(const std::string& mode, const Case& c) {
+Arithmetic arithmetic(const std::string& mode, const Case& c) {
   const Kernel& kernel = inner_kernel(mode);
   return with_normaliser(kernel.arithmetic(inner_case(c, kernel, 1, false)), c);
 }
@@ -196,13 +196,13 @@ GatedArithmetic arithmetic(const std::string& mode, const Case& c) {
 /// n and d as in the forward pass, dq's two parts with one addition: `state.readout` covers both. dk likewise
 /// with `adjoint.readout`. dn = do / d times the scale, itself rounded: three roundings. dd: two more
 /// products, after a sum of do o over value channels, up to 8 fused additions of a lane and 5 over the lanes.
-GatedAdjointArithmetic adjoint_arithmetic(const std::string& mode, const Case& c) {
-  const GatedArithmetic forward = arithmetic(mode, c);
+AdjointArithmetic adjoint_arithmetic(const std::string& mode, const Case& c) {
+  const Arithmetic forward = arithmetic(mode, c);
   const Kernel& kernel = inner_kernel(mode);
-  GatedAdjointArithmetic a = kernel.adjoint_arithmetic(inner_case(c, kernel, 1, true));
+  AdjointArithmetic a = kernel.adjoint_arithmetic(inner_case(c, kernel, 1, true));
   const double inside = a.state.chunk > 0 ? static_cast<double>(chunk_tokens) : 0;
   const double rest = gamma(inside + 2);
-  for (GatedArithmetic* side : {&a.state, &a.adjoint}) {
+  for (Arithmetic* side : {&a.state, &a.adjoint}) {
     side->readout = compounded({std::max(side->readout, rest), gamma(1)});
     *side = with_normaliser(*side, c);
     side->write = std::max(side->write, forward.write);

@@ -60,18 +60,18 @@ double sum_error(Dtype dtype, int64_t places) {
   return compounded({operand_error(dtype, 0), contraction(dtype, places_per_total), gamma(totals)});
 }
 
-GatedArithmetic arithmetic(const Case& c) {
+Arithmetic arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  GatedArithmetic a;
+  Arithmetic a;
   a.readout = sum_error(c.dtype, s.H * s.V);
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }
 
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  GatedAdjointArithmetic a;
+  AdjointArithmetic a;
   a.adjoint.readout = sum_error(c.dtype, s.K);
   a.adjoint.underflow = 0x1p-126;
   a.value_readout = sum_error(c.dtype, s.B * s.T);

@@ -9,6 +9,6 @@ namespace assay::rwkv6 {
 void add_bonus_total(Plan&, const std::string& module, const Case&, int64_t chunks);
 
 /// `arithmetic`, whose `total` ends with the chunk, with the sum over the case's chunks.
-GatedAdjointArithmetic with_bonus_total(GatedAdjointArithmetic arithmetic, const Case&, int64_t chunk_tokens);
+AdjointArithmetic with_bonus_total(AdjointArithmetic arithmetic, const Case&, int64_t chunk_tokens);
 
 }  // namespace assay::rwkv6

@@ -25,7 +25,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   return plan;
 }
 
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic adjoint_arithmetic(const Case& c) {
   return rwkv6::with_bonus_total(gla::chunk_adjoint_arithmetic(c), c, channel::chunk_tokens);
 }
 

@@ -41,13 +41,13 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 }
 
 /// One rounding more on the way of S to o: fma(u, k v, S).
-GatedArithmetic arithmetic(const Case& c) {
-  GatedArithmetic a = gated::recurrent_arithmetic(c);
+Arithmetic arithmetic(const Case& c) {
+  Arithmetic a = gated::recurrent_arithmetic(c);
   a.readout = gated::compounded({a.readout, gated::gamma(1)});
   return a;
 }
 
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic adjoint_arithmetic(const Case& c) {
   return rwkv6::with_bonus_total(gla::recurrent_adjoint_arithmetic(c, true), c, device::kept_tokens);
 }
 

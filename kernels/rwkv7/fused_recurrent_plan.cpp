@@ -121,9 +121,9 @@ double roundings_over_keys(const Sizes& s) {
 /// S = fma(e, S, fma(b, a^T S, fl(k v))): k v has its own rounding and that of the inner sum (write), b (a^T
 /// S) those of the sum over key channels and of the inner sum (removal), everything that of the outer sum
 /// (step). e as in device/recurrent_plan.cpp. o: the scale's rounding to fp32 and the product with it.
-GatedArithmetic state_arithmetic(const Case& c) {
+Arithmetic state_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 0x1p-25;
   a.decay_per_nat = 16 * u;
   a.write = gamma(2);
@@ -140,10 +140,10 @@ GatedArithmetic state_arithmetic(const Case& c) {
 /// and once per halving of the lanes; dr once more for the scale and once for its rounding, dw once for the
 /// product with e^w. `inner` covers both the sums over key channels, S^T a and G^T b, and those over value
 /// channels, da and db.
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const double over_keys = roundings_over_keys(s), over_values = device::Capacity(s.V).roundings();
-  GatedAdjointArithmetic a;
+  AdjointArithmetic a;
   a.state = a.adjoint = state_arithmetic(c);
   a.state.readout = gamma(over_values + 2);
   a.adjoint.readout = gamma(over_values);

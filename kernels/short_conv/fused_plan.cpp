@@ -106,24 +106,24 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 
 /// K fused additions from 0: each term meets at most K roundings. Products of the smallest operands lose half
 /// of the smallest subnormal, nothing is flushed.
-GatedArithmetic sum_arithmetic(const Case& c) {
-  GatedArithmetic a;
+Arithmetic sum_arithmetic(const Case& c) {
+  Arithmetic a;
   a.readout = gamma(static_cast<double>(sizes_of(c).K));
   a.underflow = 0x1p-150;
   return a;
 }
 
-GatedArithmetic arithmetic(const Case& c) {
-  GatedArithmetic a = sum_arithmetic(c);
+Arithmetic arithmetic(const Case& c) {
+  Arithmetic a = sum_arithmetic(c);
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }
 
 /// dx and dS_0: at most K fused additions to dS_T or 0. dweight: 64 of a chunk, then a thread adds every 16th
 /// chunk, and four halvings follow.
-GatedAdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic adjoint_arithmetic(const Case& c) {
   const int64_t chunks = sequences_of(c, sizes_of(c), chunk).chunks;
-  GatedAdjointArithmetic a;
+  AdjointArithmetic a;
   a.adjoint = sum_arithmetic(c);
   a.value_readout = gamma(static_cast<double>(chunk));
   a.total = gamma(static_cast<double>((chunks + parts - 1) / parts) + 4);

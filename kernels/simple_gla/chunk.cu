@@ -9,7 +9,7 @@
 //   1024); sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
 // Grids (x): N H ceil(K/64) ceil(V/32), chunks H; 128 threads. Any K and V of at least 1; `vector` != 0
 // promises that K and V are multiples of 8 and all pointers 16-byte aligned.
-#include "chunk_product.cuh"
+#include "../scalar/chunk_product.cuh"
 
 using Element = ELEMENT;
 using Gate = GATE;

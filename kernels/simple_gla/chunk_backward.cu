@@ -10,7 +10,7 @@
 //   16 sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
 // Grids: scans (N H ceil(K/64) ceil(V/32), 2), gradients chunks H; 128 threads. Any K and V of at least 1;
 // `vector` != 0 promises that K and V are multiples of 8 and all pointers 16-byte aligned.
-#include "chunk_gradients.cuh"
+#include "../scalar/chunk_gradients.cuh"
 
 using Element = ELEMENT;
 using Gate = GATE;

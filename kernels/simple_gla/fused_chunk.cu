@@ -2,7 +2,7 @@
 // without a workspace. Built once per element format and gate: -DELEMENT=Bf16|Fp16|Fp32 (q, k, v, o)
 // -DGATE=NoGate|HeadGate|TokenGate<Bf16|Fp16|Fp32>. Arguments as in chunk.cu. Grid (x): N H ceil(V/32), 128
 // threads. simple_gla_fused_chunk_C serves K <= C.
-#include "fused_chunk.cuh"
+#include "../scalar/fused_chunk.cuh"
 
 using Element = ELEMENT;
 using Gate = GATE;

@@ -11,7 +11,7 @@
 //   sequences [N][3]: first token, tokens, first chunk of 64 tokens
 // Grids (x): N H ceil(K/rows), values: N H ceil(V/rows), 128 threads; *_C serves V <= C (values: K <= C) with
 // 128 / (C / 8) rows per block (C = 16: 16 rows). Gates: ceil(tokens H / 128).
-#include "recurrent_gradients.cuh"
+#include "../scalar/recurrent_gradients.cuh"
 
 using Element = ELEMENT;
 using Decay = GATE;

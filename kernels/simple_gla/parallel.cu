@@ -10,8 +10,8 @@
 //   it; sequences [N][3]: first token, tokens, (unused)
 // Grids (x): rows blocks H ceil(channels of the result/64), states N H ceil(K/64) ceil(V/32), gates blocks H;
 // 128 threads. `vector` != 0 promises that K and V are multiples of 8 and all pointers 16-byte aligned.
-#include "parallel_gates.cuh"
-#include "parallel_state.cuh"
+#include "../scalar/parallel_gates.cuh"
+#include "../scalar/parallel_state.cuh"
 
 using Element = ELEMENT;
 using Gate = GATE;

@@ -6,7 +6,6 @@
 #include <array>
 
 #include "kernels/module_text.h"
-#include "src/case/layouts.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -61,37 +60,34 @@ Launch gather_launch(const std::string& input, const std::string& copy, const Te
   return launch;
 }
 
-void read_copy_instead(Plan& plan, const std::string& input, const std::string& copy) {
+void read_copy_instead(Program& plan, const std::string& input, const std::string& copy) {
   for (Launch& launch : plan.launches)
-    for (Argument& argument : launch.arguments)
-      if (auto* pointer = std::get_if<PointerArgument>(&argument))
-        if (pointer->buffer == input) pointer->buffer = copy;
+    for (Argument& argument : launch.arguments) redirect(argument, {{input, copy}});
 }
 
 }  // namespace
 
-Plan plan_with_views(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
-  Plan plan = kernel.plan(c, op, inputs);
+Program program_with_views(const Kernel& kernel, const ResolvedCase& c, const TensorMap& inputs) {
+  Case scaled = c.case_;
+  scaled.scale = c.scale;
+  Program program = kernel.plan(scaled, *c.op, inputs);
   std::vector<Launch> gathers;
-  for (const ArgumentSpec& spec : inputs_of(c, op)) {
-    const std::string input(spec.name);
-    const auto tensor = inputs.find(input);
-    if (tensor == inputs.end()) continue;
-    const std::optional<TensorLayout> layout = layout_of(c, spec);
-    if (!layout) continue;
-    plan.layouts.emplace(input, *layout);
+  for (const SizedArgument& argument : c.inputs) {
+    const std::string& input = argument.shape.name;
+    if (!argument.layout) continue;
+    program.layouts.emplace(input, *argument.layout);
     if (kernel.reads_views.contains(input)) continue;
     const std::string copy = "copy of " + input;
-    read_copy_instead(plan, input, copy);
-    plan.workspaces.push_back({copy, tensor->second.bytes(), input});
-    if (tensor->second.size() == 0) continue;
-    gathers.push_back(gather_launch(input, copy, *layout, format(tensor->second.dtype).bytes));
+    read_copy_instead(program, input, copy);
+    program.workspaces.push_back({copy, argument.shape.bytes(), input});
+    if (argument.shape.size() == 0) continue;
+    gathers.push_back(gather_launch(input, copy, *argument.layout, format(argument.shape.dtype).bytes));
   }
-  const bool given = std::any_of(plan.modules.begin(), plan.modules.end(),
+  const bool given = std::any_of(program.modules.begin(), program.modules.end(),
                                  [](const Module& module) { return module.name == gather_module; });
-  if (!gathers.empty() && !given) plan.modules.push_back(embedded_module(gather_module));
-  plan.launches.insert(plan.launches.begin(), gathers.begin(), gathers.end());
-  return plan;
+  if (!gathers.empty() && !given) program.modules.push_back(embedded_module(gather_module));
+  program.launches.insert(program.launches.begin(), gathers.begin(), gathers.end());
+  return program;
 }
 
 }  // namespace assay

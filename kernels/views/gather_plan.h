@@ -2,14 +2,15 @@
 // copied row by row by a launch of its own (gather.cu). Dense inputs cost nothing.
 #pragma once
 #include "kernels/kernel.h"
+#include "src/case/resolved_case.h"
 
 namespace assay {
 
 /// The module of those launches; a plan that names one already, as a mutant's, keeps it.
 inline constexpr const char* gather_module = "views/gather";
 
-/// Kernel::plan for the layouts of the case (src/case/layouts.h): with Plan::layouts, and for each view that
-/// the kernel does not read in place a workspace "copy of q" and the launch that fills it.
-Plan plan_with_views(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);
+/// Kernel::plan for the layouts of the case: with Program::layouts, and for each view that the kernel does not read in
+/// place a workspace "copy of q" and the launch that fills it. The scale is resolved.
+Program program_with_views(const Kernel&, const ResolvedCase&, const TensorMap& inputs);
 
 }  // namespace assay

@@ -7,8 +7,7 @@
 // Source: S. Yang, B. Wang, Y. Shen, R. Panda, Y. Kim, "Gated Linear Attention Transformers with
 // Hardware-Efficient Training", ICML 2024, arXiv:2312.06635 (there alpha = sigmoid(x)^{1/16}).
 #pragma once
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/operators/logistic.h"
 #include "reference/slice_problem.h"
 #include "src/base/numerics/eigen_traits.h"
@@ -23,10 +22,11 @@ struct GateLogsigmoid {
   static constexpr std::string_view citation = "Yang et al., Gated Linear Attention, arXiv:2312.06635";
   static std::vector<ArgumentSpec> inputs() { return {{"x", {"B", "T", "H", "K"}, Role::value}}; }
   static std::vector<ArgumentSpec> outputs() { return {{"g", {"B", "T", "H", "K"}, Role::log_decay}}; }
-  static constexpr bool inexact = true;
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes&) { return 0.0625; }
+  static constexpr OperatorTraits traits{.inexact = true, .default_scale = &default_scale,
+                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
   /// T x K.
   template <typename Real>
@@ -38,6 +38,7 @@ struct GateLogsigmoid {
     static void each(Self& x, const Visit& visit) {
       visit("x", x.x);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

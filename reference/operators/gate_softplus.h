@@ -8,8 +8,7 @@
 // Source: A. Gu, T. Dao, "Mamba: Linear-Time Sequence Modeling with Selective State Spaces", arXiv:2312.00752
 // (dt = softplus(x + bias), A = -e^{A_log}, decay e^{dt A}).
 #pragma once
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/operators/logistic.h"
 #include "reference/slice_problem.h"
 #include "src/base/numerics/eigen_traits.h"
@@ -21,15 +20,23 @@ struct GateSoftplus {
   static constexpr std::string_view summary = "log decay -exp(A) softplus(x + bias), elementwise";
   static constexpr std::string_view formula = "g = -exp(A_h) log(1 + exp(x + bias_hk))";
   static constexpr std::string_view citation = "Gu, Dao, Mamba, arXiv:2312.00752";
+  /// Places in inputs() and outputs().
+  struct In {
+    enum : size_t { x, A, bias, count };
+  };
+  struct Out {
+    enum : size_t { g, count };
+  };
   static std::vector<ArgumentSpec> inputs() {
     return {{"x", {"B", "T", "H", "K"}, Role::value},
             {"A", {"H"}, Role::value, true},
             {"bias", {"H", "K"}, Role::value, true}};
   }
   static std::vector<ArgumentSpec> outputs() { return {{"g", {"B", "T", "H", "K"}, Role::log_decay}}; }
-  static constexpr bool inexact = true;
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
+  static constexpr OperatorTraits traits{.inexact = true, .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// x T x K, A 1 x 1, bias 1 x K.
   template <typename Real>
@@ -41,6 +48,7 @@ struct GateSoftplus {
     static void each(Self& x, const Visit& visit) {
       visit("x", x.x), visit("A", x.A), visit("bias", x.bias);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

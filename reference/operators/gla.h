@@ -13,8 +13,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/gated_form.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/state_history.h"
 #include "src/base/numerics/eigen_traits.h"
 
@@ -39,6 +38,7 @@ struct Gla {
   }
   static GatedForm form() { return {.gate = "g"}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+  static constexpr OperatorTraits traits{.default_scale = &default_scale, .form = &form};
 
   /// One slice. Rows are tokens: q, k, g are T x K, v is T x V, S0 is K x V.
   template <typename Real>
@@ -50,6 +50,7 @@ struct Gla {
     static void each(Self& x, const Visit& visit) {
       visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("g", x.g), visit("initial_state", x.S0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

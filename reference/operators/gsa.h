@@ -16,9 +16,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reference/modelled.h"
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/slice_problem.h"
 #include "reference/state_history.h"
 #include "src/base/numerics/eigen_traits.h"
@@ -35,6 +33,13 @@ struct Gsa {
       "Hv_t = diag(exp(g_t)) Hv_{t-1} + s_t v_t^T;  o_t = Hv_t^T p_t;  without g: z_t = log sum_{j<=t} "
       "exp(s_j), g_t = z_{t-1} - z_t (g_1 = 0), s_t <- exp(s_t - z_t)";
   static constexpr std::string_view citation = "Zhang et al., Gated Slot Attention, arXiv:2409.07146";
+  /// Places in inputs() and outputs().
+  struct In {
+    enum : size_t { q, k, v, s, g, hk0, hv0, count };
+  };
+  struct Out {
+    enum : size_t { o, hkt, hvt, count };
+  };
   static std::vector<ArgumentSpec> inputs() {
     return {
         {"q", {"B", "T", "HQ", "K"}, Role::value},          {"k", {"B", "T", "H", "K"}, Role::value},
@@ -47,10 +52,13 @@ struct Gsa {
             {"hkt", {"N", "H", "K", "M"}, Role::state},
             {"hvt", {"N", "H", "M", "V"}, Role::state}};
   }
-  static constexpr bool inexact = true, proportional_to_scale = false, absent_gate_is_zero = false;
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+  static constexpr OperatorTraits traits{.inexact = true, .proportional_to_scale = false,
+                                         .absent_gate_is_zero = false, .bound_shape = BoundShape::softmax,
+                                         .default_scale = &default_scale, .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, s and g are T x M, Hk0 is K x M, Hv0 is M x V.
   template <typename Real>
@@ -64,7 +72,7 @@ struct Gsa {
       visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("s", x.s), visit("g", x.g);
       visit("hk0", x.Hk0), visit("hv0", x.Hv0);
     }
-    void take(const SliceProblem& x) { gated = x.inputs[4].present; }
+    void take(const SliceProblem& x) { gated = x.inputs[In::g].present; }
   };
   template <typename Real>
   struct Outputs {

@@ -10,8 +10,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/slice_problem.h"
 #include "reference/state_history.h"
 #include "src/base/numerics/eigen_traits.h"
@@ -19,12 +18,18 @@
 namespace assay {
 
 struct Hgrn {
-  static constexpr bool per_head = false;
   static constexpr std::string_view name = "hgrn";
   static constexpr std::string_view summary = "elementwise gated recurrence";
   static constexpr std::string_view formula = "h_t = exp(g_t) (.) h_{t-1} + x_t;  o_t = h_t";
   static constexpr std::string_view citation =
       "Qin et al., Hierarchically Gated Recurrent Neural Network, arXiv:2311.04823";
+  /// Places in inputs() and outputs().
+  struct In {
+    enum : size_t { x, g, initial_state, count };
+  };
+  struct Out {
+    enum : size_t { o, final_state, count };
+  };
   static std::vector<ArgumentSpec> inputs() {
     return {{"x", {"B", "T", "D"}, Role::value},
             {"g", {"B", "T", "D"}, Role::log_decay},
@@ -33,8 +38,10 @@ struct Hgrn {
   static std::vector<ArgumentSpec> outputs() {
     return {{"o", {"B", "T", "D"}, Role::output}, {"final_state", {"N", "D"}, Role::state}};
   }
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
+  static constexpr OperatorTraits traits{.per_head = false, .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows are tokens: x, g are T x D, h0 is 1 x D.
   template <typename Real>
@@ -46,6 +53,7 @@ struct Hgrn {
     static void each(Self& x, const Visit& visit) {
       visit("x", x.x), visit("g", x.g), visit("initial_state", x.h0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

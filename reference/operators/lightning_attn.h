@@ -13,8 +13,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/gated_form.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/operators/scalar_decay.h"
 #include "reference/slice_problem.h"
 
@@ -48,8 +47,10 @@ struct LightningAttn {
     return {weight, log_decay<double>(head, p.sizes.H, layer, layers)};
   }
   static GatedForm form() { return {.fixed = &fixed_decay}; }
-  static constexpr bool inexact = true, heads_differ = true;
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+  static constexpr OperatorTraits traits{.inexact = true, .heads_differ = true, .with_gates = "simple_gla",
+                                         .parameters = &parameters, .default_scale = &default_scale,
+                                         .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
   template <typename Real>

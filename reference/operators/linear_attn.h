@@ -10,8 +10,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/gated_form.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/state_history.h"
 #include "src/base/numerics/eigen_traits.h"
 
@@ -34,6 +33,8 @@ struct LinearAttn {
   }
   static GatedForm form() { return {}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+  static constexpr OperatorTraits traits{.with_gates = "simple_gla", .default_scale = &default_scale,
+                                         .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
   template <typename Real>
@@ -45,6 +46,7 @@ struct LinearAttn {
     static void each(Self& x, const Visit& visit) {
       visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

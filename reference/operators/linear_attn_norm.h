@@ -14,8 +14,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/slice_problem.h"
 #include "reference/state_history.h"
 #include "src/base/numerics/eigen_traits.h"
@@ -29,6 +28,13 @@ struct LinearAttnNorm {
       "S_t = S_{t-1} + k_t v_t^T;  z_t = z_{t-1} + k_t;  o_t = scale S_t^T q_t / (scale q_t . z_t + 1e-10)";
   static constexpr std::string_view citation =
       "Katharopoulos et al., Transformers are RNNs, arXiv:2006.16236";
+  /// Places in inputs() and outputs().
+  struct In {
+    enum : size_t { q, k, v, initial_state, z0, count };
+  };
+  struct Out {
+    enum : size_t { o, final_state, zt, count };
+  };
   static std::vector<ArgumentSpec> inputs() {
     return {{"q", {"B", "T", "H", "K"}, Role::positive},
             {"k", {"B", "T", "H", "K"}, Role::positive},
@@ -41,10 +47,12 @@ struct LinearAttnNorm {
             {"final_state", {"N", "H", "K", "V"}, Role::state},
             {"zt", {"N", "H", "K"}, Role::state}};
   }
-  static constexpr bool inexact = true, proportional_to_scale = false;
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+  static constexpr OperatorTraits traits{.inexact = true, .proportional_to_scale = false,
+                                         .bound_shape = BoundShape::quotient, .default_scale = &default_scale,
+                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V, z0 is 1 x K.
   template <typename Real>
@@ -56,6 +64,7 @@ struct LinearAttnNorm {
     static void each(Self& x, const Visit& visit) {
       visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("initial_state", x.S0), visit("z0", x.z0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

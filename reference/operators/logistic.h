@@ -3,7 +3,6 @@
 #include <cmath>
 #include <type_traits>
 
-#include "reference/modelled.h"
 #include "src/base/numerics/dual.h"
 #include "src/base/numerics/near_double.h"
 
@@ -32,10 +31,6 @@ Ball<T> log_one_plus(const Ball<T>& z) {
   return sum;
 }
 
-inline Modelled log_one_plus(const Modelled& z) {
-  const double y = std::log1p(z.value);
-  return {y, std::fabs(y), z.E == 0 ? 0 : z.E / (1 + z.value - z.E)};
-}
 template <typename Real>
 Dual<Real> log_one_plus(const Dual<Real>& z) {
   return {log_one_plus(z.value), z.tangent / (Real(1) + z.value)};

@@ -8,25 +8,32 @@
 // Source: A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017, arXiv:1706.03762 (concatenation of
 // the heads times W^O).
 #pragma once
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/slice_problem.h"
 #include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 
 struct MergeHeads {
-  static constexpr bool per_head = false, heads_differ = true;
   static constexpr std::string_view name = "merge_heads";
   static constexpr std::string_view summary = "heads merged, [B,T,H,V] as [B,T,H*V], and projected";
   static constexpr std::string_view formula = "y_bt = W^T concat_h(x_bth)";
   static constexpr std::string_view citation = "Vaswani et al., Attention Is All You Need, arXiv:1706.03762";
+  /// Places in inputs() and outputs().
+  struct In {
+    enum : size_t { x, weight, count };
+  };
+  struct Out {
+    enum : size_t { y, count };
+  };
   static std::vector<ArgumentSpec> inputs() {
     return {{"x", {"B", "T", "H", "V"}, Role::value}, {"weight", {"H*V", "K"}, Role::value}};
   }
   static std::vector<ArgumentSpec> outputs() { return {{"y", {"B", "T", "K"}, Role::output}}; }
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
+  static constexpr OperatorTraits traits{.per_head = false, .heads_differ = true,
+                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
   /// One sequence: x T x (H V), weight (H V) x K.
   template <typename Real>
@@ -38,6 +45,7 @@ struct MergeHeads {
     static void each(Self& x, const Visit& visit) {
       visit("x", x.x), visit("weight", x.weight);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

@@ -12,8 +12,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/gated_form.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/state_history.h"
 #include "src/base/numerics/eigen_traits.h"
 
@@ -37,6 +36,7 @@ struct Rwkv6 {
   }
   static GatedForm form() { return {.q = "r", .gate = "w", .bonus = "u"}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+  static constexpr OperatorTraits traits{.default_scale = &default_scale, .form = &form};
 
   /// One slice. Rows are tokens: r, k, w are T x K, v is T x V, u is 1 x K, S0 is K x V.
   template <typename Real>
@@ -49,6 +49,7 @@ struct Rwkv6 {
       visit("r", x.r), visit("k", x.k), visit("v", x.v), visit("w", x.w), visit("u", x.u);
       visit("initial_state", x.S0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

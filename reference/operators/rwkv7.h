@@ -13,9 +13,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/literal_evaluation.h"
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/slice_problem.h"
 #include "reference/state_history.h"
 #include "src/base/numerics/eigen_traits.h"
@@ -28,6 +26,13 @@ struct Rwkv7 {
   static constexpr std::string_view formula =
       "S_t = diag(exp(w_t)) S_{t-1} + b_t (a_t^T S_{t-1}) + k_t v_t^T;  o_t = scale S_t^T r_t";
   static constexpr std::string_view citation = "Peng et al., RWKV-7 Goose, arXiv:2503.14456";
+  /// Places in inputs() and outputs().
+  struct In {
+    enum : size_t { r, w, k, v, a, b, initial_state, count };
+  };
+  struct Out {
+    enum : size_t { o, final_state, count };
+  };
   static std::vector<ArgumentSpec> inputs() {
     return {{"r", {"B", "T", "H", "K"}, Role::value},
             {"w", {"B", "T", "H", "K"}, Role::log_decay},
@@ -41,10 +46,14 @@ struct Rwkv7 {
     return {{"o", {"B", "T", "H", "V"}, Role::output}, {"final_state", {"N", "H", "K", "V"}, Role::state}};
   }
   static double default_scale(const Sizes&) { return 1; }
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
   static bool enclose_forward(const SliceProblem&, int level, SliceBalls&);
   static bool enclose_adjoint(const SliceProblem&, int level, SliceBalls&);
+  static constexpr OperatorTraits traits{.bound_shape = BoundShape::norms, .default_scale = &default_scale,
+                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound,
+                                         .enclose_forward = &enclose_forward,
+                                         .enclose_adjoint = &enclose_adjoint};
 
   /// One slice. Rows are tokens: r, w, k, a, b are T x K, v is T x V, S0 is K x V.
   template <typename Real>
@@ -57,6 +66,7 @@ struct Rwkv7 {
       visit("r", x.r), visit("w", x.w), visit("k", x.k), visit("v", x.v), visit("a", x.a), visit("b", x.b);
       visit("initial_state", x.S0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

@@ -6,8 +6,7 @@
 //
 // Source: B. Peng et al., "RWKV-7 Goose with Expressive Dynamic State Evolution", arXiv:2503.14456.
 #pragma once
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/operators/logistic.h"
 #include "reference/slice_problem.h"
 #include "src/base/numerics/eigen_traits.h"
@@ -21,9 +20,10 @@ struct Rwkv7LogDecay {
   static constexpr std::string_view citation = "Peng et al., RWKV-7 Goose, arXiv:2503.14456";
   static std::vector<ArgumentSpec> inputs() { return {{"x", {"B", "T", "H", "K"}, Role::value}}; }
   static std::vector<ArgumentSpec> outputs() { return {{"w", {"B", "T", "H", "K"}, Role::log_decay}}; }
-  static constexpr bool inexact = true;
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
+  static constexpr OperatorTraits traits{.inexact = true, .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// T x K.
   template <typename Real>
@@ -35,6 +35,7 @@ struct Rwkv7LogDecay {
     static void each(Self& x, const Visit& visit) {
       visit("x", x.x);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

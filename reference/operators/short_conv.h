@@ -11,20 +11,25 @@
 // attention: S. Yang et al., "Parallelizing Linear Transformers with the Delta Rule over Sequence Length",
 // NeurIPS 2024, arXiv:2406.06484.
 #pragma once
-#include "reference/modelled_values.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/slice_problem.h"
 #include "src/base/numerics/eigen_traits.h"
 
 namespace assay {
 
 struct ShortConv {
-  static constexpr bool per_head = false;
   static constexpr std::string_view name = "short_conv";
   static constexpr std::string_view summary = "short causal convolution, one filter of width K per channel";
   static constexpr std::string_view formula =
       "S_t = [S_{t-1,2}, .., S_{t-1,K}, x_t];  o_t = sum_j w_j (.) S_{t,j}";
   static constexpr std::string_view citation = "Fu et al., Hungry Hungry Hippos, arXiv:2212.14052";
+  /// Places in inputs() and outputs().
+  struct In {
+    enum : size_t { x, weight, initial_state, count };
+  };
+  struct Out {
+    enum : size_t { o, final_state, count };
+  };
   static std::vector<ArgumentSpec> inputs() {
     return {{"x", {"B", "T", "D"}, Role::value},
             {"weight", {"D", "K"}, Role::value},
@@ -33,8 +38,10 @@ struct ShortConv {
   static std::vector<ArgumentSpec> outputs() {
     return {{"o", {"B", "T", "D"}, Role::output}, {"final_state", {"N", "D", "K"}, Role::state}};
   }
-  static ModelledValues forward_bound(const SliceProblem&);
-  static ModelledValues adjoint_bound(const SliceProblem&);
+  static SliceBounds forward_bound(const SliceProblem&);
+  static SliceBounds adjoint_bound(const SliceProblem&);
+  static constexpr OperatorTraits traits{.per_head = false, .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows of x are tokens, T x D; weight and S0 are D x K.
   template <typename Real>
@@ -46,6 +53,7 @@ struct ShortConv {
     static void each(Self& x, const Visit& visit) {
       visit("x", x.x), visit("weight", x.weight), visit("initial_state", x.S0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

@@ -13,8 +13,7 @@
 #pragma once
 #include <cmath>
 
-#include "reference/gated_form.h"
-#include "reference/operator.h"
+#include "reference/operator_traits.h"
 #include "reference/operators/scalar_decay.h"
 
 namespace assay {
@@ -40,6 +39,8 @@ struct SimpleGla {
   }
   static GatedForm form() { return {.gate = "g", .per_channel = false, .head_gate = "g_gamma"}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
+  static constexpr OperatorTraits traits{.with_gates = "simple_gla", .default_scale = &default_scale,
+                                         .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, g is T x 1, gamma 1 x 1, S0 K x V.
   template <typename Real>
@@ -52,6 +53,7 @@ struct SimpleGla {
       visit("q", x.q), visit("k", x.k), visit("v", x.v), visit("g", x.g), visit("g_gamma", x.gamma);
       visit("initial_state", x.S0);
     }
+    void take(const SliceProblem&) {}
   };
   template <typename Real>
   struct Outputs {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "kernels/views/gather_plan.h"
+#include "src/base/backend/tile_map_encoding.h"
 #include "src/case/layouts.h"
 #include "src/base/numerics/bad_input.h"
 
@@ -79,7 +79,6 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
   c.final_state_gradient = runs_backward(c) && !no_cotangent;
   c.without = std::move(absent);
   c.layout = layout_of_problem(p, c, op);
-  validate(c, op);
   return c;
 }
 
@@ -96,19 +95,14 @@ void require_direction(const Kernel& kernel, const Case& c) {
 PlannedKernel::PlannedKernel(const char* name, const assay_problem& problem) {
   const Kernel& kernel = find_kernel(name);
   const Operator& op = find_operator(kernel.operator_name);
-  const Case c = case_of(kernel.name, problem, op);
-  require_direction(kernel, c);
-  const Sizes sizes = sizes_of(c);
+  const ResolvedCase c = resolve(case_of(kernel.name, problem, op), op);
+  require_direction(kernel, c.case_);
   TensorMap inputs;  // shapes only: plans ask which are there
-  for (const ArgumentSpec& spec : inputs_of(c, op)) {
-    if (!is_present(c, spec)) continue;
-    Tensor tensor;
-    tensor.name = spec.name, tensor.dtype = assay::dtype_of(c, spec);
-    for (const auto axis : spec.axes) tensor.axes.push_back({std::string(axis), sizes.of(axis)});
-    list(tensor, false, layout_of(c, spec));
-    inputs.emplace(tensor.name, tensor);
+  for (const SizedArgument& input : c.inputs) {
+    list(input.shape, false, input.layout);
+    inputs.emplace(input.shape.name, input.shape);
   }
-  plan_ = plan_with_views(c, kernel, op, inputs);
+  plan_ = program_with_views(kernel, c, inputs);
   for (const PlanOutput& output : plan_.outputs) {
     Tensor tensor;
     tensor.name = output.name, tensor.dtype = output.dtype, tensor.axes = output.axes;
@@ -176,20 +170,6 @@ void PlannedKernel::load() {
   driver_ = std::move(driver), constants_ = std::move(constants), launches_ = std::move(launches);
 }
 
-uint64_t PlannedKernel::word_of(const Argument& argument,
-                                const std::map<std::string, CUdeviceptr>& addresses) const {
-  uint64_t word = 0;
-  std::visit(
-      [&](const auto& value) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, PointerArgument>)
-          word = value.buffer.empty() ? 0 : addresses.at(value.buffer) + static_cast<uint64_t>(value.offset);
-        else
-          std::memcpy(&word, &value, sizeof value);
-      },
-      argument);
-  return word;
-}
-
 void PlannedKernel::run(void* const* tensors, void* workspace, void* stream) {
   std::map<std::string, CUdeviceptr> addresses;
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -206,13 +186,21 @@ void PlannedKernel::run(void* const* tensors, void* workspace, void* stream) {
     throw BadInput(fmt::format("workspace: {} bytes aligned to 256 are needed", workspace_bytes_));
   for (const auto& [name, offset] : workspace_offsets_)
     addresses[name] = base + static_cast<uint64_t>(offset);
+  for (const Alias& alias : plan_.aliases)
+    addresses[alias.name] = addresses.at(alias.storage) + static_cast<uint64_t>(alias.offset);
   if (!driver_) load();
   addresses.insert(constants_.begin(), constants_.end());
   for (const auto& [launch, function] : launches_) {
-    std::vector<uint64_t> words;
-    for (const Argument& argument : launch->arguments) words.push_back(word_of(argument, addresses));
+    std::vector<std::vector<std::byte>> arguments;
+    for (const Argument& argument : launch->arguments)
+      arguments.push_back(filled(
+          argument,
+          [&](const PointerArgument& to) { return addresses.at(to.buffer) + static_cast<uint64_t>(to.offset); },
+          [&](const TileMap& map, uint64_t address, std::byte* to) {
+            encode_tile_map(*driver_, launch->function, map, address, to);
+          }));
     std::vector<void*> parameters;
-    for (uint64_t& word : words) parameters.push_back(&word);
+    for (auto& bytes : arguments) parameters.push_back(bytes.data());
     driver_->check(
         driver_->cuLaunchKernel(function, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
                                 launch->block[1], launch->block[2], launch->shared_bytes,

@@ -35,9 +35,8 @@ class PlannedKernel {
   };
   void list(const Tensor& shape, bool is_output, const std::optional<TensorLayout>&);
   void load();
-  uint64_t word_of(const Argument&, const std::map<std::string, CUdeviceptr>& addresses) const;
 
-  Plan plan_;
+  Program plan_;
   std::deque<std::string> names_;  ///< of tensors_; never moved
   std::vector<assay_tensor> tensors_;
   std::vector<uint64_t> alignments_;  ///< of their pointers, bytes

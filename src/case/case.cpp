@@ -1,4 +1,4 @@
-#include "src/case/case.h"
+#include "src/case/resolved_case.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,12 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/case/decay_profiles.h"
 #include "src/case/layouts.h"
 #include "src/case/names.h"
-#include "src/case/override.h"
 #include "src/case/parameters.h"
-#include "src/case/values.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -91,9 +88,9 @@ bool power_of_two(double x) {
   return std::frexp(std::fabs(x), &exponent) == 0.5;
 }
 
-void validate_values(const Case& c, const Operator& op) {
-  const ParsedDecay decay = parse_decay(c.decay);
-  find_values(c.values);
+void validate_values(const ResolvedCase& r) {
+  const Case& c = r.case_;
+  const Operator& op = *r.op;
   require(!c.scale || op.takes_scale, fmt::format("scale: {} has none; leave --scale out", op.name));
   require(!c.scale || std::isnormal(static_cast<float>(*c.scale)),  // as kernels take it
           fmt::format("scale {}: must be a normal number of fp32: 1.18e-38 to 3.4e38 in magnitude",
@@ -101,7 +98,7 @@ void validate_values(const Case& c, const Operator& op) {
   if (c.values != "exact") return;
   require(!op.inexact,
           fmt::format("values exact: the arithmetic of {} always rounds; use other values", op.name));
-  require(decay.profile->name == "none",
+  require(r.decay.profile->name == "none",
           fmt::format("values exact: nothing may decay; use --decay none, not {}", c.decay));
   require(!c.scale || power_of_two(*c.scale),
           fmt::format("values exact: scale {} must be a power of two", c.scale.value_or(0)));
@@ -163,7 +160,39 @@ double scale_of(const Case& c, const Operator& op) {
   return std::ldexp(1.0, exponent - 1);  // the power of two at or below the default
 }
 
-void validate(const Case& c, const Operator& op) {
+SizedArgument sized(const ArgumentSpec& spec, const Case& c) {
+  const Sizes sizes = sizes_of(c);
+  SizedArgument argument{.spec = spec};
+  argument.shape.name = spec.name;
+  argument.shape.dtype = dtype_of(c, spec);
+  for (const auto axis : spec.axes) argument.shape.axes.push_back({std::string(axis), sizes.of(axis)});
+  return argument;
+}
+
+int64_t usual_slots(const Operator& op) {
+  return has_axis(op, "M") ? 64 : 0;
+}
+
+Direction direction_of(const std::string& name) {
+  const std::vector<std::string> directions{"forward", "backward", "both"};
+  const auto found = std::find(directions.begin(), directions.end(), name);
+  require(found != directions.end(), unknown_name("direction", name, directions));
+  return static_cast<Direction>(found - directions.begin());
+}
+
+ResolvedCase resolve_unchecked(const Case& c, const Operator& op) {
+  ResolvedCase r{.case_ = c, .op = &op, .sizes = sizes_of(c), .scale = scale_of(c, op)};
+  r.decay = parse_decay(c.decay);
+  r.values = &find_values(c.values);
+  r.direction = direction_of(c.direction);
+  for (const std::string& text : c.overrides) r.overrides.push_back(parse_override(text));
+  for (const ArgumentSpec& spec : inputs_of(c, op))
+    if (is_present(c, spec)) r.inputs.push_back(sized(spec, c));
+  for (const ArgumentSpec& spec : outputs_of(c, op)) r.outputs.push_back(sized(spec, c));
+  return r;
+}
+
+ResolvedCase resolve(const Case& c, const Operator& op) {
   const auto legal = [](unsigned char ch) {
     return std::isalnum(ch) || std::string_view("._@%+-").find(ch) != std::string_view::npos;
   };
@@ -173,17 +202,19 @@ void validate(const Case& c, const Operator& op) {
   validate_packing(c);
   validate_dtype("dtype", c.dtype);
   validate_dtype("gate dtype", c.gate_dtype);
-  validate_values(c, op);
+  ResolvedCase r = resolve_unchecked(c, op);
+  validate_values(r);
   validate_without(c, op);
   validate_parameters(c, op);
-  const std::vector<std::string> directions{"forward", "backward", "both"};
-  require(std::find(directions.begin(), directions.end(), c.direction) != directions.end(),
-          unknown_name("direction", c.direction, directions));
-  require(!c.final_state_gradient || runs_backward(c),
+  require(!c.final_state_gradient || r.backward(),
           "a gradient of the final state is an input of the backward direction: add --direction backward or "
           "both");
-  for (const auto& text : c.overrides) parse_override(text);
-  validate_layout(c, op);
+  lay_out(r);
+  return r;
+}
+
+void validate(const Case& c, const Operator& op) {
+  resolve(c, op);
 }
 
 }  // namespace assay

@@ -13,9 +13,9 @@
 
 namespace assay {
 
-/// How values are drawn (see src/case/values.def), apart from decays.
-/// normal: N(0,1); positive: |N(0,1)|; exact: small integers, no decay, scale a power of two (bound zero);
-/// sparse: one-hot keys and queries; poison variants live in properties, not here.
+/// The form that is written and edited, by options, tokens, fuzzing and shrinking. Nothing is checked and names are
+/// text; what runs is its ResolvedCase (resolved_case.h). `values` names how inputs are drawn, apart from decays: a row
+/// of values.def; `decay` a row of decay_profiles.def, `layout` rows of layouts.def.
 struct Case {
   std::string kernel;                    ///< "gla.chunk", or "gla.chunk@S1"
   int64_t B = 1, T = 64, H = 1, HV = 0;  ///< HV = 0: as H
@@ -39,7 +39,7 @@ struct Case {
   /// How inputs lie in memory (src/case/layouts.h): "heads-first", "q=padded,k=4096:64:64:1"; empty: row by row.
   std::string layout;
 
-  /// Blocks of each launch that run, as in "0,5,last" (src/base/plan/block_choice.h); empty: all. Tensors above
+  /// Blocks of each launch that run, as in "0,5,last" (src/base/program/block_choice.h); empty: all. Tensors above
   /// kLargestHeld are then made on demand.
   std::string blocks;
 
@@ -62,7 +62,7 @@ Dtype dtype_of(const Case&, const ArgumentSpec&);
 /// The scale a run uses: the case's own, else the operator's default; for exact values the power of two at or
 /// below it.
 double scale_of(const Case&, const Operator&);
-/// Throws BadInput where a size, a packed layout, a profile or a name makes no sense.
+/// resolve() without its result: throws BadInput where a size or a name makes no sense.
 void validate(const Case&, const Operator&);
 
 /// One line, no blanks, shell-safe, readable: "gla.chunk/B1/T80/H2/K64/V32/bf16/g-fp32/ladder:8/s42/h0".

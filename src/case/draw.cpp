@@ -5,12 +5,9 @@
 #include <memory>
 #include <optional>
 
-#include "src/case/case.h"
-#include "src/case/decay_profiles.h"
 #include "src/case/draw_on_demand.h"
-#include "src/case/override.h"
+#include "src/case/resolved_case.h"
 #include "src/case/unit_rows.h"
-#include "src/case/values.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -73,30 +70,21 @@ void fill(Tensor& tensor, const std::vector<Place>& tokens, DrawElement draw) {
   }
 }
 
-Tensor shaped(const ArgumentSpec& spec, const Case& c) {
-  const Sizes sizes = sizes_of(c);
-  Tensor tensor;
-  tensor.name = std::string(spec.name);
-  tensor.dtype = dtype_of(c, spec);
-  for (const auto axis : spec.axes) tensor.axes.push_back({std::string(axis), sizes.of(axis)});
-  return tensor;
-}
-
 /// The elements of one argument, each from its place alone.
 class Elements {
  public:
-  Elements(const ArgumentSpec& spec, const Case& c, const Operator& op)
-      : case_(c),
+  Elements(const ArgumentSpec& spec, const ResolvedCase& r)
+      : case_(r.case_),
         name_(spec.name),
-        random_(c.seed, spec.name),
-        kind_(find_values(c.values)),
+        random_(r.case_.seed, spec.name),
+        kind_(*r.values),
         positive_(spec.role == Role::positive || spec.not_negative) {
-    if (spec.role == Role::log_decay) decay_ = parse_decay(c.decay);
+    if (spec.role == Role::log_decay) decay_ = r.decay;
     opposed_ = spec.role == Role::opposed;
-    for (const ArgumentSpec& other : op.inputs) {
+    for (const ArgumentSpec& other : r.op->inputs) {
       removes_ |= other.role == Role::opposed;
       if (other.role == Role::unit && (opposed_ || other.name == spec.name))
-        rows_.emplace(c, RandomStream(c.seed, other.name), sizes_of(c).of(other.axes.back()));
+        rows_.emplace(r.case_, RandomStream(r.case_.seed, other.name), r.sizes.of(other.axes.back()));
     }
   }
   double at(const Coordinates& at, int64_t length, int64_t channels) const {
@@ -120,9 +108,12 @@ class Elements {
 /// The same elements on demand.
 class DrawnSource : public TensorSource {
  public:
-  DrawnSource(const ArgumentSpec& spec, const Case& c, const Operator& op, const Tensor& shape)
-      : elements_(spec, c, op), extent_(extent_of(shape)), dtype_(shape.dtype), T_(c.T) {
-    if (!c.cu_seqlens.empty()) tokens_ = places(c);
+  DrawnSource(const SizedArgument& argument, const ResolvedCase& r)
+      : elements_(argument.spec, r),
+        extent_(extent_of(argument.shape)),
+        dtype_(argument.shape.dtype),
+        T_(r.sizes.T) {
+    if (!r.case_.cu_seqlens.empty()) tokens_ = places(r.case_);
   }
   uint64_t bits(int64_t flat) const override {
     const int64_t c = flat % extent_.c, h = flat / extent_.c % extent_.h;
@@ -141,12 +132,11 @@ class DrawnSource : public TensorSource {
   std::vector<Place> tokens_;
 };
 
-Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const Operator& op,
-                     const std::vector<Place>& tokens) {
-  Tensor tensor = shaped(spec, c);
-  if (!c.blocks.empty() && tensor.bytes() > kLargestHeld) return draw_on_demand(spec, c, op);
+Tensor draw_argument(const SizedArgument& argument, const ResolvedCase& r, const std::vector<Place>& tokens) {
+  Tensor tensor = argument.shape;
+  if (!r.case_.blocks.empty() && tensor.bytes() > kLargestHeld) return draw_on_demand(argument, r);
   tensor.data.resize(static_cast<size_t>(tensor.bytes()));
-  const Elements elements(spec, c, op);
+  const Elements elements(argument.spec, r);
   fill(tensor, tokens, [&](const Coordinates& at, int64_t length, int64_t channels) {
     return elements.at(at, length, channels);
   });
@@ -155,22 +145,25 @@ Tensor draw_argument(const ArgumentSpec& spec, const Case& c, const Operator& op
 
 }  // namespace
 
-Tensor draw_on_demand(const ArgumentSpec& spec, const Case& c, const Operator& op) {
-  Tensor tensor = shaped(spec, c);
-  tensor.source = std::make_shared<DrawnSource>(spec, c, op, tensor);
+Tensor draw_on_demand(const SizedArgument& argument, const ResolvedCase& r) {
+  Tensor tensor = argument.shape;
+  tensor.source = std::make_shared<DrawnSource>(argument, r);
   return tensor;
 }
 
-TensorMap draw_inputs(const Case& c, const Operator& op) {
+TensorMap draw_inputs(const ResolvedCase& r) {
+  const Case& c = r.case_;
   // A run of some blocks may have more tokens than there is memory for.
   const bool listed = c.blocks.empty() || !c.cu_seqlens.empty() || c.T <= kLargestHeld / 64;
   const std::vector<Place> tokens = listed ? places(c) : std::vector<Place>{};
   TensorMap inputs;
-  for (const auto& spec : inputs_of(c, op)) {
-    if (is_present(c, spec)) inputs.emplace(spec.name, draw_argument(spec, c, op, tokens));
-  }
-  for (const auto& text : c.overrides) apply_override(parse_override(text), inputs);
+  for (const SizedArgument& input : r.inputs) inputs.emplace(input.spec.name, draw_argument(input, r, tokens));
+  for (const Override& override : r.overrides) apply_override(override, inputs);
   return inputs;
+}
+
+TensorMap draw_inputs(const Case& c, const Operator& op) {
+  return draw_inputs(resolve_unchecked(c, op));
 }
 
 }  // namespace assay

@@ -114,6 +114,19 @@ TensorLayout named_layout(const LayoutEntry& entry, const std::vector<Axis>& axe
   return layout_of_strides(axes, entry.strides);
 }
 
+std::optional<TensorLayout> layout_in(const std::vector<LayoutEntry>& entries, const ArgumentSpec& spec,
+                                      const std::vector<Axis>& axes) {
+  std::optional<TensorLayout> layout;
+  for (const LayoutEntry& entry : entries) {
+    if (entry.input == spec.name)
+      layout = named_layout(entry, axes);
+    else if (entry.input.empty() && !layout)
+      layout = entry.row->layout(axes);
+  }
+  if (layout && layout->is_dense()) layout.reset();
+  return layout;
+}
+
 }  // namespace
 
 const std::vector<LayoutRow>& layouts() {
@@ -149,28 +162,26 @@ std::string layout_text(const std::vector<LayoutEntry>& entries) {
 
 std::optional<TensorLayout> layout_of(const Case& c, const ArgumentSpec& spec) {
   if (c.layout.empty()) return std::nullopt;
-  const std::vector<Axis> axes = axes_of(c, spec);
-  std::optional<TensorLayout> layout;
-  for (const LayoutEntry& entry : parse_layout(c.layout)) {
-    if (entry.input == spec.name)
-      layout = named_layout(entry, axes);
-    else if (entry.input.empty() && !layout)
-      layout = entry.row->layout(axes);
-  }
-  if (layout && layout->is_dense()) layout.reset();
-  return layout;
+  return layout_in(parse_layout(c.layout), spec, axes_of(c, spec));
 }
 
 void validate_layout(const Case& c, const Operator& op) {
-  if (c.layout.empty()) return;
-  const std::vector<ArgumentSpec> specs = inputs_of(c, op);
+  ResolvedCase r = resolve_unchecked(c, op);
+  lay_out(r);
+}
+
+void lay_out(ResolvedCase& r) {
+  if (r.case_.layout.empty()) return;
+  const std::vector<LayoutEntry> entries = parse_layout(r.case_.layout);
+  const std::vector<ArgumentSpec> specs = inputs_of(r.case_, *r.op);  // absent ones may be named
   std::vector<std::string> names;
   for (const ArgumentSpec& spec : specs) names.emplace_back(spec.name);
-  for (const LayoutEntry& entry : parse_layout(c.layout))
+  for (const LayoutEntry& entry : entries)
     if (!entry.input.empty() && std::find(names.begin(), names.end(), entry.input) == names.end())
-      throw BadInput("layout: " + unknown_name(fmt::format("input of {}", op.name), entry.input, names));
-  for (const ArgumentSpec& spec : specs) layout_of(c, spec);
-  if (!c.blocks.empty())
+      throw BadInput("layout: " + unknown_name(fmt::format("input of {}", r.op->name), entry.input, names));
+  for (const ArgumentSpec& spec : specs) layout_in(entries, spec, axes_of(r.case_, spec));
+  for (SizedArgument& input : r.inputs) input.layout = layout_in(entries, input.spec, input.shape.axes);
+  if (!r.case_.blocks.empty())
     throw BadInput(
         "layout and blocks: views are copied row by row before the kernel runs, by all blocks; leave one "
         "out");

@@ -12,7 +12,7 @@
 #include "src/case/parameters.h"
 #include "src/case/values.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/base/plan/block_choice.h"
+#include "src/base/program/block_choice.h"
 
 namespace assay {
 namespace {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 
 #include "kernels/foreign.h"
@@ -17,7 +18,7 @@
 #include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/base/plan/block_choice.h"
+#include "src/base/program/block_choice.h"
 #include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
@@ -125,7 +126,7 @@ void CaseOptions::add_to(CLI::App& app) {
       ->check(not_empty())
       ->group(sizes)
       ->capture_default_str();
-  app.add_option("-M,--slots", case_.M, "Slots, where the operator has them")
+  app.add_option("-M,--slots", case_.M, "Slots, where the operator has them (default: 64)")
       ->check(not_empty())
       ->group(sizes);
   app.add_option("--cu-seqlens", cu_seqlens_, "Packed sequences: offsets 0,...,T")
@@ -207,14 +208,22 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
 
 Case CaseOptions::unchecked(const Kernel& kernel) const {
   if (!inputs_.empty()) throw BadInput("--inputs: this command draws its inputs; leave --inputs out");
-  return from_options(kernel);
+  return with_slots(from_options(kernel), kernel);
+}
+
+/// A case that asks for no slots has the usual number, where its operator has them.
+Case CaseOptions::with_slots(Case c, const Kernel& kernel) const {
+  if (!app_->count("--slots"))
+    c.M = std::min(usual_slots(find_operator(kernel.operator_name)), kernel.limits.max_M);
+  return c;
 }
 
 CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
   const Operator& op = find_operator(kernel.operator_name);
-  const Case c = from_options(kernel);
+  Case c = from_options(kernel);
   if (inputs_.empty()) {
     if (!map_.empty()) throw BadInput("--map names tensors of a file: give it with --inputs");
+    c = with_slots(c, kernel);
     validate(c, op);
     return {c, std::nullopt, {}, "", {}};
   }

@@ -60,6 +60,7 @@ class CaseOptions {
 
  private:
   Case from_options(const Kernel&) const;
+  Case with_slots(Case, const Kernel&) const;
   std::string options_of_file() const;
 
   Case case_;

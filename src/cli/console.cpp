@@ -20,6 +20,10 @@ constexpr const char* kCodes[] = {"", "\x1b[1m", "\x1b[2m", "\x1b[1;32m", "\x1b[
 
 }  // namespace
 
+Style style_of(Verdict verdict) {
+  return verdict == Verdict::pass ? Style::good : verdict == Verdict::finding ? Style::bad : Style::doubtful;
+}
+
 Console::Console(std::FILE* stream) : stream_(stream), colour_(wants_colour(stream)) {}
 
 std::string Console::styled(Style style, std::string_view text) const {

@@ -5,9 +5,12 @@
 #include <string_view>
 #include <vector>
 
+#include "src/result/verdict.h"
+
 namespace assay::cli {
 
 enum class Style { plain, bold, dim, good, bad, doubtful };
+Style style_of(Verdict);
 
 /// A stream for people. Colours only on a terminal and without NO_COLOR.
 class Console {

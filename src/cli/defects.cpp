@@ -150,7 +150,7 @@ struct DefectsCommand {
       if (stored.repeated_by(replay)) return;
       console.line(fmt::format(
           "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), stored.token,
-          replay.verdict, replay.cause, replay.digest, replay.clean_verdict, stored.cause, stored.digest));
+          name_of(replay.verdict), replay.cause, replay.digest, name_of(replay.clean_verdict), stored.cause, stored.digest));
       std::fflush(stdout);
     };
     const std::vector<TokenReplay> replays = replay_findings(all, options, print);

@@ -24,7 +24,7 @@ constexpr const char* kGitHub = "github";
 
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
-  for (const FindingKind& kind : finding_kinds()) names.emplace_back(kind.name);
+  for (const FindingKindRow& row : finding_kinds()) names.emplace_back(name_of(row.kind));
   return names;
 }
 
@@ -50,20 +50,20 @@ void FindingOptions::add_to(CLI::App& app) {
       ->group(group);
 }
 
-std::set<std::string> FindingOptions::failing() const {
+std::set<FindingKind> FindingOptions::failing() const {
   const std::vector<std::string> names = kind_names();
   std::vector<std::string> known = names;
   known.insert(known.end(), {"all", "none"});
-  std::set<std::string> chosen;
+  std::set<FindingKind> chosen;
   for (const std::string& name : fail_on_) {
     if (std::find(known.begin(), known.end(), name) == known.end())
       throw BadInput("--fail-on: " + unknown_name("kind of finding", name, known));
     if ((name == "none" || name == "all") && fail_on_.size() > 1)
       throw BadInput(fmt::format("--fail-on: {} stands alone; leave the other kinds out", name));
-    chosen.insert(name);
+    if (const auto kind = value_named<FindingKind>(name)) chosen.insert(*kind);
   }
-  if (chosen.contains("none")) return {};
-  if (chosen.empty() || chosen.contains("all")) return {names.begin(), names.end()};
+  if (!chosen.empty() || (!fail_on_.empty() && fail_on_.front() == "none")) return chosen;
+  for (const FindingKindRow& row : finding_kinds()) chosen.insert(row.kind);
   return chosen;
 }
 
@@ -86,11 +86,11 @@ void FindingOptions::write(const nlohmann::json& result, const Console& console)
 }
 
 int FindingOptions::status(const std::vector<Verification>& findings, bool allow_undecided) const {
-  std::set<std::string> kinds = failing();
-  if (allow_undecided) kinds.erase("undecided");
+  std::set<FindingKind> kinds = failing();
+  if (allow_undecided) kinds.erase(FindingKind::undecided);
   return std::any_of(findings.begin(), findings.end(), [&](const Verification& v) {
-    const std::set<std::string> found = kinds_of(v);
-    return !v.known.value_or(false) && std::any_of(found.begin(), found.end(), [&](const std::string& kind) {
+    const std::set<FindingKind> found = kinds_of(v);
+    return !v.known.value_or(false) && std::any_of(found.begin(), found.end(), [&](FindingKind kind) {
       return kinds.contains(kind);
     });
   });

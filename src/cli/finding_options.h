@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/result/finding_kind.h"
 #include "src/result/verification.h"
 #include "src/cli/console.h"
 
@@ -29,7 +30,7 @@ class FindingOptions {
   int status(const std::vector<Verification>& findings, bool allow_undecided) const;
 
  private:
-  std::set<std::string> failing() const;
+  std::set<FindingKind> failing() const;
 
   std::vector<std::string> fail_on_;
   std::string junit_, sarif_, comment_, annotations_;

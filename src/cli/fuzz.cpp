@@ -118,7 +118,7 @@ struct FuzzCommand {
   int status_of(const FuzzRun& run, int signal) const {
     if (findings.status(run.findings, output.allow_undecided()) != 0) return 1;
     if (signal != 0) return 128 + signal;  // no pass: the budget was not spent
-    if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == "domain")
+    if (!run.ended_early.empty() || !run.database_lost.empty() || verdict_of(run) == name_of(Verdict::domain))
       return kBadInputStatus;
     return 0;
   }

@@ -12,8 +12,10 @@
 #include "kernels/defect.h"
 #include "kernels/kernel.h"
 #include "kernels/recorded_defects.h"
+#include "reference/arithmetic.h"
 #include "reference/operator.h"
 #include "src/base/backend/backend.h"
+#include "src/result/schema.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
@@ -154,6 +156,20 @@ Listing list_defects() {
   return list;
 }
 
+Listing list_arithmetic() {
+  Listing list{{"number", "of", "unit", "covers"},
+               {},
+               "what a kernel declares of its arithmetic: upper bounds, 0 where nothing is said. "
+               "reference/bound.h and bound_adjoint.h say which operations each covers."};
+  const auto add = [&](const auto& fields) {
+    for (const auto& field : fields)
+      list.rows.push_back({std::string(field.name), std::string(field.family),
+                           std::string(name_of(field.unit)), std::string(field.covers)});
+  };
+  add(kArithmeticFields), add(kAdjointFields);
+  return list;
+}
+
 struct Kind {
   const char* name;
   Listing (*list)();
@@ -161,7 +177,7 @@ struct Kind {
 constexpr Kind kKinds[] = {{"operators", list_operators},       {"kernels", list_kernels},
                            {"instructions", list_instructions}, {"causes", list_causes},
                            {"properties", list_properties},     {"decays", list_decays},
-                           {"defects", list_defects}};
+                           {"defects", list_defects},           {"arithmetic", list_arithmetic}};
 
 void print_text(const Listing& list) {
   const Console console(stdout);
@@ -203,7 +219,8 @@ struct ListCommand {
   bool json = false, markdown = false;
 
   int run() const {
-    std::vector<std::string> names;
+    if (what == "schema") return fmt::print("{}\n", result_schema().dump(2)), 0;
+    std::vector<std::string> names = {"schema"};
     for (const Kind& kind : kKinds) {
       names.emplace_back(kind.name);
       if (what != kind.name) continue;
@@ -224,9 +241,12 @@ struct ListCommand {
 
 void add_list(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
-      "list", "Prints a table: operators, kernels, instructions, causes, properties, decays, defects");
+      "list",
+      "Prints a table: operators, kernels, instructions, causes, properties, decays, defects, arithmetic; or the schema "
+      "of results");
   const auto options = std::make_shared<ListCommand>();
-  command->add_option("WHAT", options->what, "operators, kernels, instructions, causes, properties, decays or defects")
+  command->add_option("WHAT", options->what,
+                      "operators, kernels, instructions, causes, properties, decays, defects, arithmetic or schema")
       ->required();
   CLI::Option* json = command->add_flag("--json", options->json, "As JSON");
   command->add_flag("--markdown", options->markdown, "As a Markdown table")->excludes(json);

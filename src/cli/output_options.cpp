@@ -42,10 +42,10 @@ Console OutputOptions::console() const {
   return Console(json_ == "-" ? stderr : stdout);
 }
 
-int OutputOptions::status(const std::string& verdict) const {
-  if (verdict == "pass") return 0;
-  if (verdict == "domain") return 2;
-  return verdict == "undecided" && allow_undecided_ ? 0 : 1;
+int OutputOptions::status(Verdict verdict) const {
+  if (verdict == Verdict::pass) return 0;
+  if (verdict == Verdict::domain) return 2;
+  return verdict == Verdict::undecided && allow_undecided_ ? 0 : 1;
 }
 
 }  // namespace assay::cli

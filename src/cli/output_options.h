@@ -5,6 +5,7 @@
 #include <string>
 
 #include "src/cli/console.h"
+#include "src/result/verdict.h"
 
 namespace CLI {
 class App;
@@ -22,7 +23,7 @@ class OutputOptions {
   /// Where people read: standard output, or standard error where --json - takes standard output.
   Console console() const;
   /// 0 pass; 1 finding, and undecided without --allow-undecided; 2 all inputs out of domain.
-  int status(const std::string& verdict) const;
+  int status(Verdict) const;
   bool allow_undecided() const { return allow_undecided_; }
 
  private:

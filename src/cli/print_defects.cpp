@@ -18,9 +18,9 @@ constexpr double kLeastCauses = 0.9, kLeastLines = 0.95;
 std::string why_missed(const DefectTrial& trial) {
   if (trial.found()) return "";
   if (trial.token.empty()) return "no finding";
-  if (trial.replay.verdict != "finding")
-    return fmt::format("its token gives {} when replayed", trial.replay.verdict);
-  return fmt::format("the clean kernel gives {} ({}) too", trial.replay.clean_verdict,
+  if (trial.replay.verdict != Verdict::finding)
+    return fmt::format("its token gives {} when replayed", name_of(trial.replay.verdict));
+  return fmt::format("the clean kernel gives {} ({}) too", name_of(trial.replay.clean_verdict),
                      trial.replay.clean_cause);
 }
 

@@ -151,7 +151,7 @@ void print_properties(const Console& console, const FuzzRun& run) {
 
 void print_findings(const Console& console, const FuzzRun& run) {
   for (const Verification& v : run.findings) {
-    const bool mild = v.verdict == "undecided" || v.known.value_or(false);
+    const bool mild = v.verdict == Verdict::undecided || v.known.value_or(false);
     console.line(console.styled(mild ? Style::doubtful : Style::bad, v.cause) +
                  (v.known ? *v.known ? "  known" : "  new" : ""));
     if (v.origin) console.line("  " + v.origin->sentence);
@@ -188,15 +188,15 @@ std::string findings_text(const FuzzRun& run) {
 
 }  // namespace
 
-std::string verdict_of(const FuzzRun& run) {
-  const auto has = [&](const char* verdict) {
+std::string_view verdict_of(const FuzzRun& run) {
+  const auto has = [&](Verdict verdict) {
     return std::any_of(run.findings.begin(), run.findings.end(),
                        [&](const auto& v) { return v.verdict == verdict; });
   };
-  if (has("finding")) return "finding";
+  if (has(Verdict::finding)) return name_of(Verdict::finding);
   if (!run.ended_early.empty()) return "incomplete";
-  if (run.undecided > 0) return "undecided";
-  return run.cases > 0 && run.domain == run.cases ? "domain" : "pass";
+  if (run.undecided > 0) return name_of(Verdict::undecided);
+  return name_of(run.cases > 0 && run.domain == run.cases ? Verdict::domain : Verdict::pass);
 }
 
 void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
@@ -213,11 +213,12 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
   const bool all_known = !run.findings.empty() &&
                          std::all_of(run.findings.begin(), run.findings.end(),
                                      [](const Verification& v) { return v.known.value_or(false); });
-  const std::string verdict = all_known ? "known" : verdict_of(run);
-  const Style style = verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
+  const std::string_view verdict = verdict_of(run);
+  const Style style = style_of(value_named<Verdict>(verdict).value_or(Verdict::undecided));
   console.line(fmt::format(
       "{}  {} on {} in {:.1f} s ({:.1f} a second): {} passed, {} out of domain, {} undecided; {}; seed {}",
-      console.styled(style, verdict), counted(run.cases, "case", "cases"), run.backend, run.seconds,
+      all_known ? console.styled(Style::doubtful, "known") : console.styled(style, verdict),
+      counted(run.cases, "case", "cases"), run.backend, run.seconds,
       static_cast<double>(run.cases) / std::max(run.seconds, 1e-3), run.passed, run.domain, run.undecided,
       findings_text(run), run.seed));
 }

@@ -8,6 +8,6 @@ namespace assay::cli {
 /// The run, a line per kernel and the summary last. `details`: each kernel's tables besides.
 void print_fuzz_run(const Console&, const FuzzRun&, bool details);
 /// "pass" | "finding" | "incomplete" (the run ended early) | "undecided" | "domain", of all cases together.
-std::string verdict_of(const FuzzRun&);
+std::string_view verdict_of(const FuzzRun&);
 
 }  // namespace assay::cli

@@ -14,7 +14,7 @@ std::string place(const SourceLocation& where) {
 }
 
 /// In the order of the source.
-std::vector<const Mutant*> with_outcome(const MutationRun& run, const std::string& outcome) {
+std::vector<const Mutant*> with_outcome(const MutationRun& run, MutantOutcome outcome) {
   std::vector<const Mutant*> chosen;
   for (const Mutant& m : run.mutants)
     if (m.outcome == outcome) chosen.push_back(&m);
@@ -31,13 +31,13 @@ void print_counts(const Console& console, const MutationRun& run) {
   };
   for (const MutationCount& c : counts_by_change(run))
     row(c.change, c.killed, c.within_bound, c.equivalent, c.survived);
-  row("all", count_of(run, kKilled), count_of(run, kWithinBound), count_of(run, kEquivalent),
-      count_of(run, kSurvived));
+  row("all", count_of(run, MutantOutcome::killed), count_of(run, MutantOutcome::within_bound), count_of(run, MutantOutcome::equivalent),
+      count_of(run, MutantOutcome::survived));
   console.table(rows, 1);
 }
 
 /// Each source line once, with what survived there.
-void print_by_line(const Console& console, const MutationRun& run, const char* outcome) {
+void print_by_line(const Console& console, const MutationRun& run, MutantOutcome outcome) {
   std::string last;
   for (const Mutant* m : with_outcome(run, outcome)) {
     if (const std::string here = place(m->where); here != last) {
@@ -55,7 +55,7 @@ void print_by_line(const Console& console, const MutationRun& run, const char* o
 }  // namespace
 
 bool has_score(const MutationRun& run) {
-  return count_of(run, kKilled) + count_of(run, kSurvived) > 0;
+  return count_of(run, MutantOutcome::killed) + count_of(run, MutantOutcome::survived) > 0;
 }
 
 void print_mutation_run(const Console& console, const MutationRun& run, bool details) {
@@ -70,13 +70,14 @@ void print_mutation_run(const Console& console, const MutationRun& run, bool det
   console.line("");
   print_counts(console, run);
   const struct {
-    const char *outcome, *title;
-  } parts[] = {{kSurvived, "survived: the same bits on every case"},
-               {kEquivalent, "equivalent: the same bits on every case, and an argument why"},
-               {kWithinBound, "within bound: other bits, and nothing wrong"},
-               {kKilled, "killed"}};
+    MutantOutcome outcome;
+    const char* title;
+  } parts[] = {{MutantOutcome::survived, "survived: the same bits on every case"},
+               {MutantOutcome::equivalent, "equivalent: the same bits on every case, and an argument why"},
+               {MutantOutcome::within_bound, "within bound: other bits, and nothing wrong"},
+               {MutantOutcome::killed, "killed"}};
   for (const auto& part : parts) {
-    if (count_of(run, part.outcome) == 0 || (!details && std::string(part.outcome) != kSurvived)) continue;
+    if (count_of(run, part.outcome) == 0 || (!details && part.outcome != MutantOutcome::survived)) continue;
     console.line(fmt::format("\n{}", console.styled(Style::bold, part.title)));
     print_by_line(console, run, part.outcome);
   }
@@ -84,8 +85,9 @@ void print_mutation_run(const Console& console, const MutationRun& run, bool det
   console.line(
       fmt::format("\n{}  of {} mutants {} killed, {} survived, {} equivalent, {} within bound{} in "
                   "{:.1f} s; seed {}",
-                  has_score(run) ? fmt::format("{:.1f} %", score_of(run)) : "no score", run.mutants.size(), count_of(run, kKilled), count_of(run, kSurvived),
-                  count_of(run, kEquivalent), count_of(run, kWithinBound),
+                  has_score(run) ? fmt::format("{:.1f} %", score_of(run)) : "no score", run.mutants.size(),
+                  count_of(run, MutantOutcome::killed), count_of(run, MutantOutcome::survived),
+                  count_of(run, MutantOutcome::equivalent), count_of(run, MutantOutcome::within_bound),
                   untried > 0 ? fmt::format(", {} untried", untried) : "", run.seconds, run.seed));
 }
 

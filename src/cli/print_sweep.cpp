@@ -13,8 +13,8 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string cell_text(const SweepCell& cell) {
-  if (cell.verdict == "finding") return cell.nonfinite + cell.wrong_class > 0 ? "NaN/Inf" : "beyond";
-  if (cell.samples.empty()) return cell.verdict;
+  if (cell.verdict == CellVerdict::finding) return cell.nonfinite + cell.wrong_class > 0 ? "NaN/Inf" : "beyond";
+  if (cell.samples.empty()) return std::string(name_of(cell.verdict));
   double relative = 0;
   for (const SweepSample& s : cell.samples)
     relative = std::max(relative, s.rms_exact > 0 ? s.max_error / s.rms_exact : 0);
@@ -54,14 +54,14 @@ void print_table(const Console& console, const Sweep& sweep) {
 
 }  // namespace
 
-std::string verdict_of(const Sweep& sweep) {
+Verdict verdict_of(const Sweep& sweep) {
   bool undecided = false, ran = false;
   for (const SweepCell& cell : sweep.cells) {
-    if (cell.verdict == "finding") return "finding";
-    undecided |= cell.verdict == "undecided";
-    ran |= cell.verdict == "pass";
+    if (cell.verdict == CellVerdict::finding) return Verdict::finding;
+    undecided |= cell.verdict == CellVerdict::undecided;
+    ran |= cell.verdict == CellVerdict::pass;
   }
-  return undecided ? "undecided" : ran ? "pass" : "domain";
+  return undecided ? Verdict::undecided : ran ? Verdict::pass : Verdict::domain;
 }
 
 void print_sweep(const Console& console, const Sweep& sweep) {
@@ -79,9 +79,8 @@ void print_sweep(const Console& console, const Sweep& sweep) {
     console.line(answer.table.note);
     console.line("");
   }
-  const std::string verdict = verdict_of(sweep);
-  const Style style = verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
-  console.line(fmt::format("{}  {} cells on {} in {:.1f} s", console.styled(style, verdict),
+  const Verdict verdict = verdict_of(sweep);
+  console.line(fmt::format("{}  {} cells on {} in {:.1f} s", console.styled(style_of(verdict), name_of(verdict)),
                            sweep.cells.size(), sweep.backend, sweep.seconds));
 }
 

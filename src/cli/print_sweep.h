@@ -8,6 +8,6 @@ namespace assay::cli {
 void print_sweep(const Console&, const Sweep&);
 
 /// "finding" where any cell is one, else "undecided" where any is, "domain" where all are, else "pass".
-std::string verdict_of(const Sweep&);
+Verdict verdict_of(const Sweep&);
 
 }  // namespace assay::cli

@@ -9,7 +9,7 @@
 
 #include "src/result/finding_kind.h"
 #include "src/case/parameters.h"
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 namespace assay::cli {
 namespace {
@@ -99,10 +99,6 @@ std::string reason(const Verification& v) {
                      v.expected_outputs.empty() ? "" : "; the file's own outputs agree with the reference");
 }
 
-Style style_of(const std::string& verdict) {
-  return verdict == "pass" ? Style::good : verdict == "finding" ? Style::bad : Style::doubtful;
-}
-
 void print_outputs(const Console& console, const Verification& v) {
   std::vector<std::vector<std::string>> rows{{"output", "shape", "elements", "ok", "violation", "nonfinite",
                                               "class", "undecided", "max error/bound", "tightness"}};
@@ -164,8 +160,8 @@ void print_diagnosis(const Console& console, const Verification& v) {
 }
 
 void print_triage(const Console& console, const Verification& v) {
-  if (!v.triage || v.triage->fault == "none") return;
-  console.line(fmt::format("\n{} {}: {}", console.styled(Style::bold, "at fault"), v.triage->fault, v.triage->explanation));
+  if (!v.triage || v.triage->fault == Fault::none) return;
+  console.line(fmt::format("\n{} {}: {}", console.styled(Style::bold, "at fault"), name_of(v.triage->fault), v.triage->explanation));
   for (const std::string& line : v.triage->evidence) console.line(fmt::format("  - {}", line));
 }
 
@@ -220,10 +216,10 @@ void print_origin(const Console& console, const Origin& origin, size_t depth) {
   console.line(fmt::format("\n{} {}", console.styled(Style::bold, "origin of"), origin.element));
   if (!origin.sentence.empty()) console.line(fmt::format("  {}", origin.sentence));
   if (origin.where.ptx_line == 0) {  // no instruction: nothing was ever stored there
-    console.line(fmt::format("  {}", console.styled(Style::bad, origin.kind)));
+    console.line(fmt::format("  {}", console.styled(Style::bad, name_of(origin.kind))));
     return;
   }
-  console.line(fmt::format("  {} at {}", console.styled(Style::bad, origin.kind), place(origin.where)));
+  console.line(fmt::format("  {} at {}", console.styled(Style::bad, name_of(origin.kind)), place(origin.where)));
   print_frames(console, origin.where);
   if (!origin.source_text.empty()) console.line(fmt::format("    {}", origin.source_text));
   console.line(fmt::format("  {}  -> {}", origin.instruction, origin.result));
@@ -264,7 +260,7 @@ void print_origin(const Console& console, const Origin& origin, size_t depth) {
 }
 
 void print_verification(const Console& console, const Verification& v, size_t depth) {
-  std::string verdict = v.verdict;
+  std::string verdict(name_of(v.verdict));
   std::transform(verdict.begin(), verdict.end(), verdict.begin(),
                  [](unsigned char c) { return std::toupper(c); });
   console.line(fmt::format("{}  {}", console.styled(Style::bold, v.kernel), case_text(v)));

@@ -28,9 +28,9 @@ struct ReplayCommand {
     options.threads = engines.threads();
     checks.apply(options);
     Verification result = run_case(kernel, {c, std::nullopt, {}, "", {}}, on, options);
-    const bool values_right = result.verdict == "pass";
-    if (!result.trap && result.verdict != "domain") judge_properties(result, replayed, *on.primary);
-    if (values_right && result.verdict == "finding") explain_properties(replayed, *on.primary, options, result);
+    const bool values_right = result.verdict == Verdict::pass;
+    if (!result.trap && result.verdict != Verdict::domain) judge_properties(result, replayed, *on.primary);
+    if (values_right && result.verdict == Verdict::finding) explain_properties(replayed, *on.primary, options, result);
     return conclude(output, findings, result);
   }
 };

@@ -48,7 +48,7 @@ void print_notes(const OutputOptions& output, const CaseToRun& run) {
 
 int conclude(const OutputOptions& output, const FindingOptions& findings, const Verification& v,
              size_t depth) {
-  if (v.verdict == "domain") {
+  if (v.verdict == Verdict::domain) {
     fmt::print(stderr, "assay: out of the domain of {}: {}; nothing was launched\n", v.kernel,
                fmt::join(v.domain, "; "));
   } else {
@@ -59,7 +59,7 @@ int conclude(const OutputOptions& output, const FindingOptions& findings, const 
   failure.attempt([&] { output.write(result); });
   failure.attempt([&] { findings.write(result, output.console()); });
   failure.rethrow();
-  return v.verdict == "domain" ? kBadInputStatus : findings.status({v}, output.allow_undecided());
+  return v.verdict == Verdict::domain ? kBadInputStatus : findings.status({v}, output.allow_undecided());
 }
 
 }  // namespace assay::cli

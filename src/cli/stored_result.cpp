@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/database.h"
-#include "reports/trend.h"
+#include "src/result/trend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
 

@@ -68,12 +68,12 @@ struct TraceCommand {
     const Engines on = engines.make();
     const Verification result = run_case(kernel, run, on, options);
     const int status = conclude(output, findings, result, depth);
-    if (result.verdict == "domain" && run.inputs) print_given(output.console(), *run.inputs);
-    if (!result.origin && !result.slice && !result.trap && result.verdict != "domain") {
+    if (result.verdict == Verdict::domain && run.inputs) print_given(output.console(), *run.inputs);
+    if (!result.origin && !result.slice && !result.trap && result.verdict != Verdict::domain) {
       output.console().line(
           "no output element is non-finite or beyond its bound; --element shows what stands behind one");
     }
-    if (result.verdict != "domain") print_shadow(output.console(), result);
+    if (result.verdict != Verdict::domain) print_shadow(output.console(), result);
     return status;
   }
 };

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/fields/fields.h"
 #include "src/base/numerics/format.h"
 #include "src/base/tensor/tensor.h"
 
@@ -20,12 +21,34 @@ struct WorstElement {
   uint64_t got_bits = 0, expected_bits = 0;
   double absolute = 0, relative = 0, ulp = 0, bound = 0, ratio = 0;
 };
+template <typename Io>
+void fields(Io& io, WorstElement& x) {
+  io.type("worst", "the first element of a wrong class, else the one of the largest error/bound");
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(flat);
+  ASSAY_FIELD(got);
+  ASSAY_FIELD(expected);
+  ASSAY_FIELD(expected_rounded);
+  io("got_bits", Bits{x.got_bits});
+  io("expected_bits", Bits{x.expected_bits});
+  ASSAY_FIELD(absolute);
+  ASSAY_FIELD(relative);
+  ASSAY_FIELD(ulp);
+  ASSAY_FIELD(bound);
+  ASSAY_FIELD(ratio);
+}
 
 /// max of error/bound over the elements that share an index value along one axis.
 struct FoldedField {
   std::string axis;  ///< "t", "t mod 64", "t mod 16", "h", "v", ...
   std::vector<double> max_ratio;
 };
+template <typename Io>
+void fields(Io& io, FoldedField& x) {
+  io.type("field", "largest error/bound of the elements that share an index along one axis");
+  ASSAY_FIELD(axis);
+  ASSAY_FIELD(max_ratio);
+}
 
 struct OutputComparison {
   std::string name;
@@ -45,6 +68,28 @@ struct OutputComparison {
   std::vector<ElementVerdict> verdicts;  ///< per element; not written to JSON
   bool pass() const { return violation + nonfinite + wrong_class + undecided == 0; }
 };
+template <typename Io>
+void fields(Io& io, OutputComparison& x) {
+  io.type("output");
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(axes);
+  ASSAY_FIELD(dtype);
+  ASSAY_FIELD(elements);
+  ASSAY_FIELD(ok);
+  ASSAY_FIELD(violation);
+  ASSAY_FIELD(nonfinite);
+  ASSAY_FIELD(wrong_class);
+  ASSAY_FIELD(undecided);
+  ASSAY_FIELD(undecided_reason, "why an enclosure stayed wide");
+  ASSAY_FIELD(worst);
+  ASSAY_FIELD(max_ratio);
+  ASSAY_FIELD(max_tightness);
+  ASSAY_FIELD(max_relative_bound);
+  ASSAY_FIELD(max_enclosure);
+  ASSAY_FIELD(histogram,
+              "elements by floor(log2(error/bound)) + 60; exact ones in bin 0, infinite ratios in bin 63");
+  io("fields", x.fields);
+}
 
 /// Errors are |got - mid|, absolute and in the unit of the output. Elements where the kernel or the reference
 /// is not finite take no part; the counts of the comparison say how many those are. An exact element has
@@ -69,5 +114,14 @@ struct AccumulatedDecay {
   double error = 0;  ///< sum of kernel - exact, in nats: a state decayed by it is off by the factor e^error
   double bound = 0;  ///< sum of the elements' bounds, in nats
 };
+template <typename Io>
+void fields(Io& io, AccumulatedDecay& x) {
+  io.type("accumulated_decay", "where the errors of log decays, summed from the start of a sequence, are largest; in nats");
+  ASSAY_FIELD(element, "the last element summed");
+  ASSAY_FIELD(steps);
+  ASSAY_FIELD(decay);
+  ASSAY_FIELD(error, "sum of kernel - exact");
+  ASSAY_FIELD(bound);
+}
 
 }  // namespace assay

@@ -1,6 +1,6 @@
 // The frame around every result: what it is and which program wrote it. For those who write documents.
 #pragma once
-#include "src/result/json_fields.h"
+#include "src/base/fields/json_fields.h"
 #include "src/result/tool.h"
 
 namespace assay {

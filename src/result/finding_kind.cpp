@@ -24,33 +24,33 @@ bool about_the_run(const std::string& failure) {
   return failure.starts_with("within-bound");
 }
 
-constexpr FindingKind kKinds[] = {
-    {"violation", "an element is further from the exact value than its proved bound",
+constexpr FindingKindRow kKinds[] = {
+    {FindingKind::violation, "an element is further from the exact value than its proved bound",
      [](const Verification& v) { return any_element(v, &OutputComparison::violation); }},
-    {"nonfinite", "NaN or infinity where the reference is finite",
+    {FindingKind::nonfinite, "NaN or infinity where the reference is finite",
      [](const Verification& v) { return any_element(v, &OutputComparison::nonfinite); }},
-    {"class", "the reference is infinite and the value is not that infinity",
+    {FindingKind::wrong_class, "the reference is infinite and the value is not that infinity",
      [](const Verification& v) { return any_element(v, &OutputComparison::wrong_class); }},
-    {"trap", "the run ended by a trap, as at an address out of bounds",
+    {FindingKind::trap, "the run ended by a trap, as at an address out of bounds",
      [](const Verification& v) { return v.trap && !hangs(v); }},
-    {"hang", "the run does not end", hangs},
-    {"check", "a race, a value never written, an address that leaves its variable, an index that wraps",
+    {FindingKind::hang, "the run does not end", hangs},
+    {FindingKind::check, "a race, a value never written, an address that leaves its variable, an index that wraps",
      [](const Verification& v) { return v.checks && !v.checks->findings.empty(); }},
-    {"bits", "two runs, or the GPU and the machine, differ in bits",
+    {FindingKind::bits, "two runs, or the GPU and the machine, differ in bits",
      [](const Verification& v) {
        return v.bits_differ > 0 ||
               std::any_of(v.properties_failed.begin(), v.properties_failed.end(), about_two_runs);
      }},
-    {"property", "a property of the operator does not hold (assay list properties)",
+    {FindingKind::property, "a property of the operator does not hold (assay list properties)",
      [](const Verification& v) {
        return std::any_of(v.properties_failed.begin(), v.properties_failed.end(), [](const auto& failure) {
          return !about_two_runs(failure) && !about_the_run(failure);
        });
      }},
-    {kExpectedFault, "an output that the inputs' file holds is further from the exact value than the bound",
+    {FindingKind::expected, "an output that the inputs' file holds is further from the exact value than the bound",
      expected_differs},
-    {"undecided", "the reference's enclosure is too wide to judge an element",
-     [](const Verification& v) { return v.verdict == "undecided"; }},
+    {FindingKind::undecided, "the reference's enclosure is too wide to judge an element",
+     [](const Verification& v) { return v.verdict == Verdict::undecided; }},
 };
 
 }  // namespace
@@ -60,18 +60,18 @@ bool expected_differs(const Verification& v) {
                      [](const OutputComparison& o) { return o.violation + o.nonfinite + o.wrong_class > 0; });
 }
 
-std::span<const FindingKind> finding_kinds() {
+std::span<const FindingKindRow> finding_kinds() {
   return kKinds;
 }
 
-std::set<std::string> kinds_of(const Verification& v) {
-  std::set<std::string> names;
-  if (v.verdict == "pass" || v.verdict == "domain") return names;
-  for (const FindingKind& kind : kKinds)
-    if (kind.holds(v)) names.emplace(kind.name);
+std::set<FindingKind> kinds_of(const Verification& v) {
+  std::set<FindingKind> kinds;
+  if (v.verdict == Verdict::pass || v.verdict == Verdict::domain) return kinds;
+  for (const FindingKindRow& row : kKinds)
+    if (row.holds(v)) kinds.insert(row.kind);
   // What no row knows must fail all the more.
-  if (names.empty()) names.insert("property");
-  return names;
+  if (kinds.empty()) kinds.insert(FindingKind::property);
+  return kinds;
 }
 
 }  // namespace assay

@@ -1,28 +1,43 @@
 // What can be wrong with a run, by name: what --fail-on chooses from.
 #pragma once
+#include <array>
 #include <set>
 #include <span>
-#include <string>
 #include <string_view>
 
+#include "src/base/fields/names.h"
 #include "src/result/verification.h"
 
 namespace assay {
 
-struct FindingKind {
-  std::string_view name, text;
+enum class FindingKind : uint8_t {
+  violation,
+  nonfinite,
+  wrong_class,
+  trap,
+  hang,
+  check,
+  bits,
+  property,
+  expected,  ///< an output in the inputs' file; also the first word of its cause
+  undecided,
+};
+constexpr std::array<std::string_view, 10> names_of(FindingKind) {
+  return {"violation", "nonfinite", "class", "trap", "hang", "check", "bits", "property", "expected", "undecided"};
+}
+
+struct FindingKindRow {
+  FindingKind kind;
+  std::string_view text;
   bool (*holds)(const Verification&);
 };
-
-/// The kind, and the first word of the cause, of outputs in the inputs' file that differ from the reference.
-inline constexpr std::string_view kExpectedFault = "expected";
 
 /// An output that the inputs' file holds is outside the bound; that is nothing of a kernel.
 bool expected_differs(const Verification&);
 
 /// All kinds. A finding has at least one of them, and may have several.
-std::span<const FindingKind> finding_kinds();
-/// Names of the kinds that hold; none for a run that passed or was out of domain.
-std::set<std::string> kinds_of(const Verification&);
+std::span<const FindingKindRow> finding_kinds();
+/// The kinds that hold; none for a run that passed or was out of domain.
+std::set<FindingKind> kinds_of(const Verification&);
 
 }  // namespace assay

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/fields/fields.h"
 #include "src/result/verification.h"
 
 namespace assay {
@@ -14,30 +15,72 @@ struct CoverageRow {
   std::string feature, value;
   int64_t cases = 0;
 };
+template <typename Io>
+void fields(Io& io, CoverageRow& x) {
+  ASSAY_FIELD(feature);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(cases);
+}
 struct TightnessRow {
   std::string kernel, output, dtype, decay, length_class;
   int64_t cases = 0;
   double max_ratio = 0, max_tightness = 0, max_relative_bound = 0;
 };
+template <typename Io>
+void fields(Io& io, TightnessRow& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(output);
+  ASSAY_FIELD(dtype);
+  ASSAY_FIELD(decay);
+  ASSAY_FIELD(length_class);
+  ASSAY_FIELD(cases);
+  ASSAY_FIELD(max_ratio);
+  ASSAY_FIELD(max_tightness);
+  ASSAY_FIELD(max_relative_bound);
+}
 struct PropertyRow {
   std::string name;
   int64_t checked = 0, failed = 0;
 };
+template <typename Io>
+void fields(Io& io, PropertyRow& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(checked);
+  ASSAY_FIELD(failed);
+}
 
 /// A finding of an earlier run whose case was run again, before anything was drawn.
 struct RerunRow {
   std::string kernel, token;
   std::string outcome;  ///< its cause now, "pass", "domain", or why the case is not accepted any more
 };
+template <typename Io>
+void fields(Io& io, RerunRow& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(token);
+  ASSAY_FIELD(outcome);
+}
 /// What an earlier run found and this one did not.
 struct GoneFinding {
   std::string kernel, cause, token;
   std::string outcome;  ///< of running its case again (RerunRow), or "not rerun"
 };
+template <typename Io>
+void fields(Io& io, GoneFinding& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(cause);
+  ASSAY_FIELD(token);
+  ASSAY_FIELD(outcome);
+}
 struct BaselineReport {
   std::string source;
   std::vector<GoneFinding> gone;
 };
+template <typename Io>
+void fields(Io& io, BaselineReport& x) {
+  ASSAY_FIELD(source);
+  ASSAY_FIELD(gone);
+}
 
 /// How much of what one kernel has to be reached was reached.
 struct ReachedRow {
@@ -45,6 +88,13 @@ struct ReachedRow {
   std::string what;  ///< "branch sides": of its guards; "inputs present": combinations of optional inputs
   int64_t reached = 0, of = 0;
 };
+template <typename Io>
+void fields(Io& io, ReachedRow& x) {
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(what);
+  ASSAY_FIELD(reached);
+  ASSAY_FIELD(of);
+}
 
 struct FuzzRun {
   std::vector<std::string> kernels;
@@ -63,6 +113,26 @@ struct FuzzRun {
   std::string ended_early;
   std::string database_lost;  ///< why nothing more could be stored while it went on; else empty
 };
+template <typename Io>
+void fields(Io& io, FuzzRun& x) {
+  ASSAY_FIELD(kernels);
+  ASSAY_FIELD(backend);
+  ASSAY_FIELD(seed);
+  ASSAY_FIELD(cases);
+  ASSAY_FIELD(passed);
+  ASSAY_FIELD(undecided);
+  ASSAY_FIELD(domain);
+  ASSAY_FIELD(seconds);
+  ASSAY_FIELD(findings);
+  ASSAY_FIELD(properties);
+  ASSAY_FIELD(coverage);
+  ASSAY_FIELD(tightness);
+  ASSAY_FIELD(reached);
+  ASSAY_LATER(reruns, "findings of earlier runs whose cases were run again");
+  ASSAY_LATER(baseline);
+  ASSAY_LATER(ended_early, "why the run ended before its budget was spent; empty: it did not");
+  ASSAY_LATER(database_lost, "why nothing more could be stored while the run went on; else empty");
+}
 
 /// A run as it was stored: by which commit of this program, and when it began (UTC, "2025-01-31 12:00:00").
 struct StoredRun {

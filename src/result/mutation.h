@@ -1,20 +1,28 @@
 // The result of a mutation run as plain data, and its JSON.
 #pragma once
+#include <array>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
+#include "src/base/fields/fields.h"
+#include "src/base/fields/names.h"
+#include "src/base/program/outcome.h"
 
 namespace assay {
 
 /// What became of a mutant.
-inline constexpr const char* kKilled = "killed";  ///< its verdict differs from the kernel's on some case
-inline constexpr const char* kWithinBound =
-    "within-bound";                                       ///< its bits differ on some case, nothing else does
-inline constexpr const char* kEquivalent = "equivalent";  ///< same bits on all cases, and an argument why
-inline constexpr const char* kSurvived = "survived";      ///< same bits on all cases
-inline constexpr const char* kUntried = "untried";        ///< the time ran out before it was classified
+enum class MutantOutcome : uint8_t {
+  killed,        ///< its verdict differs from the kernel's on some case
+  within_bound,  ///< its bits differ on some case, nothing else does
+  equivalent,    ///< same bits on all cases, and an argument why
+  survived,      ///< same bits on all cases
+  untried,       ///< the time ran out before it was classified
+};
+constexpr std::array<std::string_view, 5> names_of(MutantOutcome) {
+  return {"killed", "within-bound", "equivalent", "survived", "untried"};
+}
 
 struct Mutant {
   std::string id;      ///< KERNEL%id is a kernel (kernels/mutant.h)
@@ -23,7 +31,7 @@ struct Mutant {
   std::string source_text;
   std::string original,
       replacement;  ///< instructions; the replacement is empty where nothing takes its place
-  std::string outcome;
+  MutantOutcome outcome = MutantOutcome::untried;
   /// killed: the cause of the verdict; equivalent: the argument; survived: how far the change got.
   std::string reason;
   std::string
@@ -32,10 +40,34 @@ struct Mutant {
   int64_t reached_by = 0;  ///< cases in which the instruction is executed
 };
 
+template <typename Io>
+void fields(Io& io, Mutant& x) {
+  ASSAY_FIELD(id, "KERNEL%id is a kernel");
+  ASSAY_FIELD(change);
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(source_text);
+  ASSAY_FIELD(original);
+  ASSAY_FIELD(replacement, "empty: nothing");
+  ASSAY_FIELD(outcome);
+  ASSAY_FIELD(reason);
+  ASSAY_FIELD(token, "of the kernel's case that shows it; empty: none does");
+  ASSAY_FIELD(cases);
+  ASSAY_FIELD(reached_by);
+}
+
 struct MutationCount {
   std::string change;
   int64_t killed = 0, within_bound = 0, equivalent = 0, survived = 0;
 };
+
+template <typename Io>
+void fields(Io& io, MutationCount& x) {
+  ASSAY_FIELD(change);
+  ASSAY_FIELD(killed);
+  ASSAY_FIELD(within_bound);
+  ASSAY_FIELD(equivalent);
+  ASSAY_FIELD(survived);
+}
 
 struct MutationRun {
   std::string kernel, backend;
@@ -51,11 +83,34 @@ struct MutationRun {
   std::vector<Mutant> mutants;
 };
 
-int64_t count_of(const MutationRun&, const char* outcome);
+int64_t count_of(const MutationRun&, MutantOutcome);
 /// Killed of killed and survived, in percent; 100 where there are none.
 double score_of(const MutationRun&);
 /// By operator, those that occur.
 std::vector<MutationCount> counts_by_change(const MutationRun&);
+
+template <typename Io>
+void fields(Io& io, MutationRun& x) {
+  io.type("", "assay mutate: what became of single changed instructions");
+  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(backend);
+  ASSAY_FIELD(seed);
+  ASSAY_FIELD(asked);
+  ASSAY_FIELD(possible);
+  ASSAY_FIELD(places, "pairs of source line and change");
+  ASSAY_FIELD(cases);
+  ASSAY_FIELD(instructions);
+  ASSAY_FIELD(instructions_reached);
+  ASSAY_FIELD(seconds);
+  ASSAY_FIELD(set_aside);
+  io.made("killed", [&] { return count_of(x, MutantOutcome::killed); });
+  io.made("within_bound", [&] { return count_of(x, MutantOutcome::within_bound); });
+  io.made("equivalent", [&] { return count_of(x, MutantOutcome::equivalent); });
+  io.made("survived", [&] { return count_of(x, MutantOutcome::survived); });
+  io.made("score", [&] { return score_of(x); }, "killed of killed and survived, in percent");
+  io.made("changes", [&] { return counts_by_change(x); });
+  ASSAY_FIELD(mutants);
+}
 
 nlohmann::json to_json(const MutationRun&);
 

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
+#include "src/base/fields/fields.h"
+#include "src/base/program/outcome.h"
 #include "src/base/vm/check_report.h"
 #include "src/base/vm/shadow_report.h"
 #include "src/case/case.h"
@@ -15,6 +16,7 @@
 #include "src/result/diagnosis.h"
 #include "src/result/element_slice.h"
 #include "src/result/origin.h"
+#include "src/result/verdict.h"
 
 namespace assay {
 
@@ -25,7 +27,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string replay;  ///< the command that repeats the run: "assay replay TOKEN", or verify with its files
   std::string backend;
   std::string arithmetic;  ///< the kernel's declared arithmetic, one line
-  std::string verdict;     ///< "pass" | "finding" | "undecided" | "domain"
+  Verdict verdict = Verdict::undecided;
   std::string cause;       ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
   /// Outputs that the inputs' file holds, in place of the kernel's, against the reference.
@@ -52,6 +54,43 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<SourceLocation> entry;
   std::optional<bool> known;  ///< an earlier run found it too; absent where no baseline was given
 };
+std::string identity_of(const Verification&);  // identity.h
+
+template <typename Io>
+void fields(Io& io, Verification& x) {
+  io.type("finding");
+  ASSAY_FIELD(kernel);
+  io("case", x.case_);
+  ASSAY_FIELD(token, "the case in one line; replays it");
+  ASSAY_FIELD(replay, "the command that repeats the run");
+  ASSAY_FIELD(backend);
+  ASSAY_FIELD(arithmetic);
+  ASSAY_FIELD(verdict);
+  ASSAY_FIELD(cause, "verdict kind / output / origin; empty for a pass");
+  ASSAY_FIELD(outputs);
+  ASSAY_LATER(expected_outputs, "outputs that the inputs' file holds, in place of the kernel's");
+  ASSAY_FIELD(properties_failed);
+  ASSAY_FIELD(domain, "inputs outside the operator's domain");
+  ASSAY_FIELD(trap);
+  ASSAY_FIELD(origin);
+  ASSAY_LATER(accumulated_decay);
+  ASSAY_LATER(origins);
+  ASSAY_LATER(slice);
+  ASSAY_FIELD(diagnosis);
+  ASSAY_FIELD(exponents);
+  ASSAY_LATER(partial, "where only some blocks ran: which, and what is judged");
+  ASSAY_LATER(checks);
+  ASSAY_LATER(shadow);
+  ASSAY_FIELD(lane_instructions);
+  ASSAY_FIELD(seconds_reference);
+  ASSAY_FIELD(seconds_kernel);
+  ASSAY_LATER(triage);
+  ASSAY_FIELD(bits_differ, "elements that differ between GPU and machine; -1: not compared");
+  ASSAY_LATER(entry, "where the kernel's first entry begins, of a finding whose place is not known better");
+  ASSAY_LATER(known, "the baseline has it too; null: no baseline was given");
+  io.made("identity", [&] { return std::optional(identity_of(x)); },
+          "what is the same for one finding in several runs: kernel, cause, diagnosis");
+}
 
 nlohmann::json to_json(const Verification&);
 Verification verification_from_json(const nlohmann::json&);

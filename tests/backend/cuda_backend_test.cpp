@@ -6,7 +6,7 @@
 
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
-#include "tests/backend/small_plan.h"
+#include "tests/backend/small_program.h"
 
 namespace assay {
 namespace {
@@ -63,7 +63,7 @@ TEST_F(CudaBackend, DescribesTheGpu) {
 
 TEST_F(CudaBackend, RunsThePlanOverInputsConstantsAndPoisonedOutputs) {
   const auto backend = make_cuda_backend({});
-  const Outcome outcome = backend->run(small_plan(), small_inputs());
+  const Outcome outcome = backend->run(small_program(), small_inputs());
   ASSERT_FALSE(outcome.trap) << outcome.trap->message;
   EXPECT_EQ(outcome.seconds, 2.0f * 1e-3);
   ASSERT_EQ(outcome.outputs.size(), 3u);
@@ -79,8 +79,8 @@ TEST_F(CudaBackend, RunsThePlanOverInputsConstantsAndPoisonedOutputs) {
 
 TEST_F(CudaBackend, TimesEachRepeatAlone) {
   const auto backend = make_cuda_backend({});
-  EXPECT_EQ(backend->time(small_plan(), small_inputs(), 5, 2), std::vector<double>(5, 2.0f * 1e-3));
-  Plan plan = small_plan();
+  EXPECT_EQ(backend->time(small_program(), small_inputs(), 5, 2), std::vector<double>(5, 2.0f * 1e-3));
+  Program plan = small_program();
   plan.launches[1].function = "bad";
   EXPECT_NE(message_of([&] { backend->time(plan, small_inputs(), 5, 2); }).find("test cannot be timed: "),
             std::string::npos);
@@ -89,7 +89,7 @@ TEST_F(CudaBackend, TimesEachRepeatAlone) {
 TEST_F(CudaBackend, FailedLaunchIsATrapThatNamesTheLaunch) {
   fake("cuLaunchKernel=1");
   const auto backend = make_cuda_backend({});
-  const Outcome outcome = backend->run(small_plan(), small_inputs());
+  const Outcome outcome = backend->run(small_program(), small_inputs());
   ASSERT_TRUE(outcome.trap);
   EXPECT_EQ(outcome.trap->kind, "launch");
   EXPECT_EQ(outcome.trap->where.function, "add");
@@ -102,7 +102,7 @@ TEST_F(CudaBackend, FailedLaunchIsATrapThatNamesTheLaunch) {
 TEST_F(CudaBackend, SharedMemoryBeyondTheDefaultIsAskedFor) {
   fake("cuFuncSetAttribute=1");
   const auto backend = make_cuda_backend({});
-  Plan plan = small_plan();
+  Program plan = small_program();
   EXPECT_FALSE(backend->run(plan, small_inputs()).trap);
   plan.launches[0].shared_bytes = 48 * 1024 + 4;
   EXPECT_TRUE(backend->run(plan, small_inputs()).trap);
@@ -110,7 +110,7 @@ TEST_F(CudaBackend, SharedMemoryBeyondTheDefaultIsAskedFor) {
 
 TEST_F(CudaBackend, IllegalAddressIsATrapAndTheNextRunStartsAfresh) {
   const auto backend = make_cuda_backend({});
-  Plan plan = small_plan();
+  Program plan = small_program();
   plan.launches[1].function = "bad";
   const Outcome outcome = backend->run(plan, small_inputs());
   ASSERT_TRUE(outcome.trap);
@@ -118,13 +118,13 @@ TEST_F(CudaBackend, IllegalAddressIsATrapAndTheNextRunStartsAfresh) {
   EXPECT_EQ(outcome.trap->where.function, "bad") << "the second run, one launch at a time, names it";
   EXPECT_EQ(outcome.trap->message,
             "bad: the GPU reports CUDA_ERROR_ILLEGAL_ADDRESS (as the driver explains it)");
-  EXPECT_FALSE(backend->run(small_plan(), small_inputs()).trap);
+  EXPECT_FALSE(backend->run(small_program(), small_inputs()).trap);
 }
 
 TEST_F(CudaBackend, KernelThatDoesNotEndIsAHang) {
   fake("cuEventQuery=600");
   setenv("ASSAY_GPU_TIMEOUT", "0.05", 1);
-  const Outcome outcome = make_cuda_backend({})->run(small_plan(), small_inputs());
+  const Outcome outcome = make_cuda_backend({})->run(small_program(), small_inputs());
   unsetenv("ASSAY_GPU_TIMEOUT");
   ASSERT_TRUE(outcome.trap);
   EXPECT_EQ(outcome.trap->kind, "hang");
@@ -133,38 +133,38 @@ TEST_F(CudaBackend, KernelThatDoesNotEndIsAHang) {
 
 TEST_F(CudaBackend, SurvivesADriverThatCrashes) {
   const auto backend = make_cuda_backend({});
-  Plan plan = small_plan();
+  Program plan = small_program();
   plan.launches[1].function = "crash";
   const Outcome outcome = backend->run(plan, small_inputs());
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->message, "test: the NVIDIA driver crashed over this plan");
-  EXPECT_FALSE(backend->run(small_plan(), small_inputs()).trap);
+  EXPECT_EQ(outcome.trap->message, "test: the NVIDIA driver crashed over this program");
+  EXPECT_FALSE(backend->run(small_program(), small_inputs()).trap);
 }
 
 TEST_F(CudaBackend, WhatCannotBePreparedIsBadInput) {
   struct Row {
     const char* plan;
-    void (*change)(Plan&);
+    void (*change)(Program&);
     const char* message;
   };
   const Row rows[] = {
-      {"cuModuleLoadDataEx=218", [](Plan&) {},
+      {"cuModuleLoadDataEx=218", [](Program&) {},
        "test.ptx: the driver refuses this PTX: CUDA_ERROR_OTHER (as the driver explains it): "
        "ptxas line 7; error : Unknown opcode; ptxas fatal : Aborted"},
-      {"cuMemAlloc=2", [](Plan&) {},
+      {"cuMemAlloc=2", [](Program&) {},
        "allocating 8 bytes for x on the GPU: CUDA_ERROR_OUT_OF_MEMORY (as the driver explains it)"},
-      {"", [](Plan& p) { p.launches[0].function = "sub"; }, "test.ptx has no entry sub"},
-      {"", [](Plan& p) { p.launches[0].module = "n"; }, "add: no module is called n"},
-      {"", [](Plan& p) { p.launches[0].arguments.pop_back(); },
-       "add: 3 arguments for 4 parameters (test.ptx)"},
-      {"", [](Plan& p) { p.launches[0] = launch("add", "a", "y"); },
-       "a launch names a, which is no tensor of the plan"},
-      {"", [](Plan& p) { p.workspaces[0].name = "x"; }, "two tensors or workspaces of the plan are called x"},
+      {"", [](Program& p) { p.launches[0].function = "sub"; }, "test.ptx has no entry sub"},
+      {"", [](Program& p) { p.launches[0].module = "n"; }, "add: no module is called n"},
+      {"", [](Program& p) { p.launches[0].arguments.pop_back(); },
+       "test: launch of add has 3 arguments, the entry takes 4"},
+      {"", [](Program& p) { p.launches[0] = launch("add", "a", "y"); },
+       "a launch names a, which is no tensor of the program"},
+      {"", [](Program& p) { p.workspaces[0].name = "x"; }, "test: two buffers are named x"},
   };
   for (const Row& row : rows) {
     fake(row.plan);
     const auto backend = make_cuda_backend({});
-    Plan plan = small_plan();
+    Program plan = small_program();
     row.change(plan);
     EXPECT_EQ(message_of([&] { backend->run(plan, small_inputs()); }), row.message);
     unsetenv("FAKE_DRIVER");

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "src/base/numerics/bad_input.h"
-#include "tests/backend/small_plan.h"
+#include "tests/backend/small_program.h"
 
 namespace assay {
 namespace {
@@ -45,7 +45,7 @@ TEST(GpuBinary, AModuleIsNamedBeforeTheFile) {
 }
 
 TEST(GpuBinary, WithoutANameItStandsForAPlansOnlyModule) {
-  Plan plan;
+  Program plan;
   plan.kernel = "k";
   plan.modules = {{"first", "first.ptx", nullptr}};
   const std::vector<GpuBinary> binaries{{"", "a.cubin", "x"}};

@@ -47,8 +47,8 @@ const char* kPtx = R"(.version 7.0
 }
 )";
 
-Plan small_plan(uint32_t shared_bytes, int64_t shift) {
-  Plan plan;
+Program small_program(uint32_t shared_bytes, int64_t shift) {
+  Program plan;
   plan.kernel = "test";
   plan.modules = {{"m", "test.ptx", std::make_shared<const std::string>(kPtx)}};
   plan.outputs = {{"y", Dtype::fp32, {{"T", 1}}}};
@@ -79,7 +79,7 @@ TEST_F(Gpu, RoundsProductAndSumApart) {
   const float a = 1 + 0x1p-12f, b = -a, product = a * b, separate = product + a;
   ASSERT_NE(separate, std::fma(a, b, a)) << "the operands must tell fused from separate";
   for (uint32_t shared_bytes : {4u, 48u * 1024, 100u * 1024, 227u * 1024}) {
-    const Outcome outcome = backend_->run(small_plan(shared_bytes, 0), small_inputs());
+    const Outcome outcome = backend_->run(small_program(shared_bytes, 0), small_inputs());
     ASSERT_FALSE(outcome.trap) << outcome.trap->message;
     EXPECT_EQ(outcome.outputs.at("y").bits(0), std::bit_cast<uint32_t>(separate)) << shared_bytes;
     EXPECT_GT(outcome.seconds, 0);
@@ -93,11 +93,11 @@ TEST_F(Gpu, TrapsNameKindAndLaunchAndTheNextRunStartsAfresh) {
     const char* kind;
   } rows[] = {{4, int64_t{1} << 44, "out-of-bounds"}, {4, 2, "misaligned"}, {228 * 1024, 0, "launch"}};
   for (const auto& row : rows) {
-    const Outcome outcome = backend_->run(small_plan(row.shared_bytes, row.shift), small_inputs());
+    const Outcome outcome = backend_->run(small_program(row.shared_bytes, row.shift), small_inputs());
     ASSERT_TRUE(outcome.trap) << row.kind;
     EXPECT_EQ(outcome.trap->kind, row.kind) << outcome.trap->message;
     EXPECT_EQ(outcome.trap->where.function, "multiply_add");
-    EXPECT_FALSE(backend_->run(small_plan(4, 0), small_inputs()).trap);
+    EXPECT_FALSE(backend_->run(small_program(4, 0), small_inputs()).trap);
   }
 }
 
@@ -105,18 +105,18 @@ TEST_F(Gpu, KernelThatDoesNotEndIsAHangAndTheNextRunStartsAfresh) {
   setenv("ASSAY_GPU_TIMEOUT", "1", 1);
   const auto backend = make_cuda_backend({});
   unsetenv("ASSAY_GPU_TIMEOUT");
-  Plan plan = small_plan(4, 0);
+  Program plan = small_program(4, 0);
   std::string text = kPtx;
   text.insert(text.find("  mov.u32 %r2"), "$L:\n  ld.volatile.global.f32 %f1, [%rd1];\n  bra $L;\n");
   plan.modules[0].ptx = std::make_shared<const std::string>(text);
   const Outcome outcome = backend->run(plan, small_inputs());
   ASSERT_TRUE(outcome.trap);
   EXPECT_EQ(outcome.trap->kind, "hang");
-  EXPECT_FALSE(backend->run(small_plan(4, 0), small_inputs()).trap);
+  EXPECT_FALSE(backend->run(small_program(4, 0), small_inputs()).trap);
 }
 
 TEST_F(Gpu, RefusedPtxGivesTheLogOfTheDriver) {
-  Plan plan = small_plan(4, 0);
+  Program plan = small_program(4, 0);
   std::string text = kPtx;
   const size_t at = text.find("st.global.f32");
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
@@ -134,7 +134,7 @@ TEST_F(Gpu, RefusedPtxGivesTheLogOfTheDriver) {
 }
 
 TEST_F(Gpu, TimesAsManyRepeatsAsAsked) {
-  EXPECT_EQ(backend_->time(small_plan(4, 0), small_inputs(), 20, 2).size(), 20u);
+  EXPECT_EQ(backend_->time(small_program(4, 0), small_inputs(), 20, 2).size(), 20u);
 }
 
 }  // namespace

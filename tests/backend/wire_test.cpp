@@ -2,47 +2,51 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/backend/small_plan.h"
+#include "tests/backend/small_program.h"
 
 namespace assay {
 namespace {
 
-TEST(Wire, PlanComesBackAsItWas) {
-  Plan plan = small_plan();
-  plan.launches[0].grid = {7, 8, 9};
-  plan.launches[1].shared_bytes = 12345;
-  plan.launches[1].arguments = {
+TEST(Wire, ProgramComesBackAsItWas) {
+  Program program = small_program();
+  const TileMap tiles{.element = TileMap::Element::bf16,
+                      .sizes = {64, 3},
+                      .strides = {128},
+                      .box = {32, 1},
+                      .steps = {1, 1},
+                      .swizzle = TileMap::Swizzle::of_64_bytes,
+                      .outside = TileMap::Outside::nans};
+  program.launches[0].grid = {7, 8, 9};
+  program.launches[1].shared_bytes = 12345;
+  program.launches[1].arguments = {
       PointerArgument{}, PointerArgument{"y", 1 << 20}, int32_t{-1}, int64_t{1} << 40, 0.1f, 0.1, int8_t{-3},
-      int16_t{-300}};
-  plan.workspaces.push_back({"copy of x", 8, "x"});
-  plan.layouts["x"] = {{2, 3}, {1, 7}, 5, 40};
+      int16_t{-300}, Argument::of_bytes(192).put(8, PointerArgument{"x", 4}).put(64, PointerArgument{"y"}, tiles)};
+  program.aliases = {{"z", "w", 16}};
+  program.workspaces.push_back({"copy of x", 8, "x"});
+  program.layouts["x"] = {{2, 3}, {1, 7}, 5, 40};
   WireWriter out;
-  out.plan(plan);
-  const Plan back = WireReader(out.bytes).plan();
+  out.program(program);
+  const Program back = WireReader(out.bytes).program();
   WireWriter again;
-  again.plan(back);
+  again.program(back);
   EXPECT_EQ(again.bytes, out.bytes);
-  EXPECT_EQ(back.kernel, plan.kernel);
+  EXPECT_EQ(back.kernel, program.kernel);
   EXPECT_EQ(*back.modules.at(0).ptx, kPtx);
   EXPECT_EQ(back.workspaces.at(0).bytes, 100);
   EXPECT_EQ(back.workspaces.at(1).copy_of, "x");
-  EXPECT_EQ(back.layouts, plan.layouts);
-  EXPECT_EQ(back.outputs.at(0).axes, plan.outputs[0].axes);
+  EXPECT_EQ(back.layouts, program.layouts);
+  EXPECT_EQ(back.outputs.at(0).axes, program.outputs[0].axes);
   EXPECT_EQ(back.constants.at(0).value(1), 20);
-  EXPECT_EQ(back.launches.at(0).grid, plan.launches[0].grid);
-  EXPECT_EQ(back.launches.at(0).block, plan.launches[0].block);
+  EXPECT_EQ(back.launches.at(0).grid, program.launches[0].grid);
+  EXPECT_EQ(back.launches.at(0).block, program.launches[0].block);
   EXPECT_EQ(back.launches.at(1).shared_bytes, 12345u);
   const auto& arguments = back.launches[1].arguments;
-  ASSERT_EQ(arguments.size(), 8u);
-  EXPECT_EQ(std::get<PointerArgument>(arguments[0]).buffer, "");
-  EXPECT_EQ(std::get<PointerArgument>(arguments[1]).buffer, "y");
-  EXPECT_EQ(std::get<PointerArgument>(arguments[1]).offset, 1 << 20);
-  EXPECT_EQ(std::get<int32_t>(arguments[2]), -1);
-  EXPECT_EQ(std::get<int64_t>(arguments[3]), int64_t{1} << 40);
-  EXPECT_EQ(std::get<float>(arguments[4]), 0.1f);
-  EXPECT_EQ(std::get<double>(arguments[5]), 0.1);
-  EXPECT_EQ(std::get<int8_t>(arguments[6]), -3);
-  EXPECT_EQ(std::get<int16_t>(arguments[7]), -300);
+  ASSERT_EQ(arguments.size(), 9u);
+  EXPECT_EQ(arguments, program.launches[1].arguments);
+  EXPECT_EQ(integer_of(arguments[7]), -300);
+  ASSERT_EQ(back.aliases.size(), 1u);
+  EXPECT_EQ(back.aliases[0].name + back.aliases[0].storage, "zw");
+  EXPECT_EQ(back.aliases[0].offset, 16);
 }
 
 TEST(Wire, OutcomeComesBackWithTrapAndTensors) {

@@ -11,11 +11,12 @@ TEST(DrawOnDemand, GivesTheElementsThatDrawInputsGives) {
                             "rwkv7.fused_recurrent/B1/T5/H2/K4/V4/fp32/g-fp32/mild/s3"}) {
     const Case c = parse_token(token);
     const Operator& op = find_operator(c.kernel.substr(0, c.kernel.find('.')));
-    const TensorMap inputs = draw_inputs(c, op);
-    for (const ArgumentSpec& spec : inputs_of(c, op)) {
-      if (!is_present(c, spec)) continue;
-      const Tensor& whole = inputs.at(std::string(spec.name));
-      const Tensor single = draw_on_demand(spec, c, op);
+    const ResolvedCase r = resolve(c, op);
+    const TensorMap inputs = draw_inputs(r);
+    ASSERT_FALSE(r.inputs.empty());
+    for (const SizedArgument& input : r.inputs) {
+      const Tensor& whole = inputs.at(std::string(input.spec.name));
+      const Tensor single = draw_on_demand(input, r);
       EXPECT_EQ(single.axes, whole.axes);
       EXPECT_FALSE(single.is_held());
       for (int64_t i = 0; i < whole.size(); ++i)

@@ -263,13 +263,20 @@ TEST(Cli, ACleanCasePassesForEveryKernelAndFormat) {
   }
 }
 
+TEST(Cli, WhereNoSlotsAreAskedForThereIsTheUsualNumber) {
+  const ScratchFolder here;
+  const Ran ran = run_assay("verify gsa.chunk --without g --direction both -T 16 -K 16 -V 16 --backend vm", here);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_NE(ran.out.find("gsa.chunk/B1/T16/H1/K16/V16/M64/"), std::string::npos) << ran.out;
+}
+
 TEST(Cli, TheResultOnStandardOutputIsOneDocumentThatReplaysAndRenders) {
   const ScratchFolder here;
   const Ran ran = run_assay(std::string("verify gla.fused_recurrent --json -") + kSmall, here);
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.err.find("PASS"), std::string::npos) << "people read standard error then";
   const Verification v = verification_from_json(nlohmann::json::parse(ran.out));
-  EXPECT_EQ(v.verdict, "pass");
+  EXPECT_EQ(v.verdict, Verdict::pass);
   EXPECT_EQ(v.case_.T, 20);
   const Ran again = run_assay("replay " + v.token + " --backend vm --json again.json", here);
   EXPECT_EQ(again.status, 0) << again.err << again.out;
@@ -369,7 +376,7 @@ TEST(Cli, OutOfDomainInputsStillLeaveADocument) {
   const ScratchFolder here;
   const Ran ran = run_assay(std::string("verify gla.chunk --decay constant:1 --json x.json") + kSmall, here);
   EXPECT_EQ(ran.status, 2);
-  EXPECT_EQ(verification_from_json(nlohmann::json::parse(read_file(here / "x.json"))).verdict, "domain");
+  EXPECT_EQ(verification_from_json(nlohmann::json::parse(read_file(here / "x.json"))).verdict, Verdict::domain);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ DefectTrial trial(bool found, bool cause_right, bool nonfinite, bool line_right)
   DefectTrial t;
   t.defect = "gla.chunk@S1";
   t.token = found ? "gla.chunk@S1/B1/T4/H1/K1/V1/bf16/g-fp32/none/s1" : "";
-  t.replay = {"finding", "nonfinite/o/exp-overflow/kernels/gla/chunk.cu:1", "0", "pass", ""};
+  t.replay = {Verdict::finding, "nonfinite/o/exp-overflow/kernels/gla/chunk.cu:1", "0", Verdict::pass, ""};
   t.cause = "masked-lane-overflow", t.cause_right = cause_right;
   t.nonfinite = nonfinite, t.line = "kernels/gla/chunk.cu:1", t.line_right = line_right;
   return t;
@@ -33,9 +33,9 @@ TEST(DefectTotals, AllowTwoMissesATenthOfTheCausesAndATwentiethOfTheLines) {
 
 TEST(DefectTotals, CountNoFindingThatTheCleanKernelHasToo) {
   DefectTrial both = trial(true, true, true, true);
-  both.replay.clean_verdict = "finding";
+  both.replay.clean_verdict = Verdict::finding;
   DefectTrial gone = trial(true, true, true, true);
-  gone.replay.verdict = "pass";
+  gone.replay.verdict = Verdict::pass;
   EXPECT_EQ(DefectTotals({both, gone}).found, 0);
 }
 

@@ -32,8 +32,8 @@ TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKern
     const RecordedFinding& stored = all[i * all.size() / 5];
     const TokenReplay replay = replay_token(stored.token, *machine_, {});
     EXPECT_TRUE(stored.repeated_by(replay))
-        << stored.token << ": " << replay.verdict << ' ' << replay.cause << ' ' << replay.digest << ", clean "
-        << replay.clean_verdict << ' ' << replay.clean_cause << "; stored " << stored.cause << ' '
+        << stored.token << ": " << name_of(replay.verdict) << ' ' << replay.cause << ' ' << replay.digest << ", clean "
+        << name_of(replay.clean_verdict) << ' ' << replay.clean_cause << "; stored " << stored.cause << ' '
         << stored.digest;
   }
 }
@@ -41,8 +41,8 @@ TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKern
 TEST_F(DefectTrials, ATokenThatTheDefectDoesNotReachIsNoFinding) {
   const TokenReplay replay =
       replay_token("retention.chunk@T4/B1/T64/H1/K1/V1/bf16/g-fp32/none/v-ones/s1", *machine_, {});
-  EXPECT_EQ(replay.verdict, "pass") << "64 tokens are a whole chunk";
-  EXPECT_EQ(replay.clean_verdict, "pass");
+  EXPECT_EQ(replay.verdict, Verdict::pass) << "64 tokens are a whole chunk";
+  EXPECT_EQ(replay.clean_verdict, Verdict::pass);
   EXPECT_FALSE(replay.holds());
 }
 

@@ -14,7 +14,7 @@ namespace {
 class CountingBackend : public Backend {
  public:
   std::string name() const override { return machine_->name(); }
-  Outcome run(const Plan& plan, const TensorMap& inputs) override {
+  Outcome run(const Program& plan, const TensorMap& inputs) override {
     ++runs;
     return machine_->run(plan, inputs);
   }

@@ -7,7 +7,7 @@ namespace {
 
 TEST(StoredFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
   const RecordedFinding stored{"token", "violation/o", "00ff"};
-  const TokenReplay same{"finding", "violation/o", "00ff", "pass", ""};
+  const TokenReplay same{Verdict::finding, "violation/o", "00ff", Verdict::pass, ""};
   EXPECT_TRUE(stored.repeated_by(same));
   EXPECT_EQ(without_line("nonfinite/o/exp-overflow/kernels/a.cuh:12"),
             "nonfinite/o/exp-overflow/kernels/a.cuh");
@@ -17,7 +17,7 @@ TEST(StoredFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
   EXPECT_FALSE(stored.repeated_by(other));
   other = same, other.cause = "violation/dq";
   EXPECT_FALSE(stored.repeated_by(other));
-  other = same, other.clean_verdict = "finding";
+  other = same, other.clean_verdict = Verdict::finding;
   EXPECT_FALSE(stored.repeated_by(other));
 }
 

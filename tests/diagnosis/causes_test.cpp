@@ -21,7 +21,7 @@ struct Scene {
     Tensor g("g", Dtype::fp32, {{"B", 1}, {"T", length}, {"H", 1}, {"K", 2}});
     for (int64_t t = 0; t < length; t++) g.set(2 * t + 1, gate);
     inputs["g"] = g;
-    trace.origin.kind = "exp-overflow";
+    trace.origin.kind = OriginKind::exp_overflow;
     trace.origin.element = "o[b=0,t=" + std::to_string(output_row) + ",h=0,v=0]";
     trace.origin.operands.push_back(
         {"%f1", "f32", -gate * static_cast<double>(last - first + 1) * 0x1.71547652b82fep+0, 0});
@@ -123,19 +123,19 @@ TEST(Causes, EveryCauseIsSilentWithoutATraceAndNamedOnce) {
 }
 
 TEST(Causes, EachKindOfOriginHasItsCause) {
-  const std::pair<const char*, const char*> rows[] = {{"conversion-overflow", "format-overflow"},
-                                                      {"division-by-zero", "division-by-zero"},
-                                                      {"unwritten-memory", "unwritten-value"},
-                                                      {"accumulation-overflow", "sum-overflow"},
-                                                      {"logarithm-of-zero", "logarithm-of-zero"},
-                                                      {"input", "nonfinite-input"},
-                                                      {"exp-overflow", "positive-decay-exponent"}};
+  const std::pair<OriginKind, const char*> rows[] = {{OriginKind::conversion_overflow, "format-overflow"},
+                                                      {OriginKind::division_by_zero, "division-by-zero"},
+                                                      {OriginKind::unwritten_memory, "unwritten-value"},
+                                                      {OriginKind::accumulation_overflow, "sum-overflow"},
+                                                      {OriginKind::logarithm_of_zero, "logarithm-of-zero"},
+                                                      {OriginKind::input, "nonfinite-input"},
+                                                      {OriginKind::exp_overflow, "positive-decay-exponent"}};
   for (const auto& [kind, cause] : rows) {
     OriginTrace trace;
     trace.origin.kind = kind;
     const Case c;
     const TensorMap inputs;
-    EXPECT_EQ(diagnose({&c, &inputs, &trace}).at(0).cause, cause) << kind;
+    EXPECT_EQ(diagnose({&c, &inputs, &trace}).at(0).cause, cause) << name_of(kind);
   }
 }
 

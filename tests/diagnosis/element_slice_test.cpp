@@ -85,7 +85,7 @@ TEST(ElementSlice, ValuesOperandsAndInputsAreThoseOfTheElement) {
   std::set<std::string> read;
   for (const SliceNode& node : slice.nodes)
     for (const SliceNodeOperand& o : node.operands)
-      if (o.source == "input") read.insert(o.input);
+      if (o.source == OperandSource::input) read.insert(o.input);
   EXPECT_EQ(read, (std::set<std::string>{"x[t=3]", "y[t=3]"}));
 }
 
@@ -104,7 +104,7 @@ TEST(ElementSlice, OfAWarpgroupsSumTheTermThatDecidesStandsWithC) {
       "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, %rd8, %p1, 1, 1, "
       "0;\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\nmov.b32 %d, %f1;\n";
   TensorMap inputs;
-  const Plan plan = vm::plan_of(kernel, inputs);
+  const Program plan = vm::plan_of(kernel, inputs);
   const auto slice = slice_element(plan, inputs, {}, "d", 5);
   ASSERT_TRUE(slice);
   const SliceStep* sum = nullptr;
@@ -145,7 +145,7 @@ TEST(ElementSlice, OfTheKernelsAnElementDependsOnTheRowsUpToItsOwn) {
     const Kernel& kernel = find_kernel(name);
     const Operator& op = find_operator(kernel.operator_name);
     const TensorMap inputs = draw_inputs(c, op);
-    const Plan plan = kernel.plan(c, op, inputs);
+    const Program plan = kernel.plan(c, op, inputs);
     const int64_t flat = (66 * 2 + 1) * 8 + 3;  // o[b=0,t=66,h=1,v=3]
     const auto slice = slice_element(plan, inputs, {}, "o", flat);
     ASSERT_TRUE(slice) << name;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 
 namespace assay {
@@ -12,7 +12,7 @@ namespace assay {
 /// One warp; thread t loads %x = x[t] and %y = y[t], runs `body` (registers %f<64>, %b<16> of 32 bits, %h<16>
 /// of 16 bits, %p<8>, %d<8> of 64 bits; %t is the thread, `tile` 2 KiB of shared memory), then stores %r to
 /// o[t].
-inline Plan elementwise_plan(const std::string& body) {
+inline Program elementwise_plan(const std::string& body) {
   const std::string ptx = R"(.version 7.1
 .target sm_80
 .address_size 64
@@ -34,7 +34,7 @@ inline Plan elementwise_plan(const std::string& body) {
   ld.global.f32 %x, [%ax];
   ld.global.f32 %y, [%ay];
 )" + body + "\n  st.global.f32 [%ao], %r;\n  ret;\n}\n";
-  Plan plan;
+  Program plan;
   plan.kernel = "elementwise";
   plan.modules.push_back({"m", "elementwise.ptx", std::make_shared<const std::string>(ptx)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 32}}});

@@ -11,7 +11,7 @@ namespace assay {
 namespace {
 
 /// Two blocks of 32 threads; o is [T,V]. The body's lines are source lines from 10 on, of a file that is not there.
-Plan plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
+Program plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
              const std::string& file = "kernels/none/small.cu") {
   std::string text = R"(.version 7.8
 .target sm_80
@@ -32,7 +32,7 @@ Plan plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
   int number = 10;
   for (const std::string& line : lines) text += "  .loc 1 " + std::to_string(number++) + " 0\n  " + line + "\n";
   text += "  ret;\n}\n.file 1 \"" + file + "\"\n";
-  Plan plan;
+  Program plan;
   plan.kernel = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", T}, {"V", V}}});
@@ -41,16 +41,16 @@ Plan plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
   return plan;
 }
 
-std::optional<OriginTrace> trace_of(const Plan& plan, int64_t flat) { return find_origin(plan, {}, "o", flat); }
+std::optional<OriginTrace> trace_of(const Program& plan, int64_t flat) { return find_origin(plan, {}, "o", flat); }
 
 TEST(MissingStore, AGuardThatTurnedTheStoreAwayIsTheOrigin) {
-  const Plan plan = plan_of({"setp.lt.u32 %p1, %n, 63;", "mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "@!%p1 bra L;",
+  const Program plan = plan_of({"setp.lt.u32 %p1, %n, 63;", "mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "@!%p1 bra L;",
                              "st.global.f32 [%d2], %f1;", "L:"}, 1, 64);
   const auto trace = trace_of(plan, 63);
   ASSERT_TRUE(trace && trace->missing);
   EXPECT_EQ(trace->missing->why, MissingStore::Why::guarded);
   EXPECT_EQ(trace->origin.where.line, 12);
-  EXPECT_EQ(trace->origin.kind, "unwritten-memory");
+  EXPECT_EQ(trace->origin.kind, OriginKind::unwritten_memory);
   EXPECT_EQ(trace->origin.sentence,
             "o[t=0,v=63] was never written: the guard at kernels/none/small.cu:12 turned thread (31,0,0) of block (1,0,0) "
             "away from the store at kernels/none/small.cu:13");
@@ -77,7 +77,7 @@ TEST(MissingStore, OfStoresThatGoElsewhereTheDeclarationOfTheirIndexIsTheOrigin)
               {{"const int to = threadIdx.x;", "const int too = 1;", "const float sum = 2.0f;", "store(", "  o + to, sum);"}, 10},
               {{"", "", "", "o[threadIdx.x] = 2.0f;"}, 13}};
   for (const auto& row : rows) {
-    const Plan plan = plan_of(ptx, 1, 64, source_of(row.source));
+    const Program plan = plan_of(ptx, 1, 64, source_of(row.source));
     const auto trace = trace_of(plan, 40);
     ASSERT_TRUE(trace && trace->missing);
     EXPECT_EQ(trace->missing->why, MissingStore::Why::elsewhere);
@@ -88,7 +88,7 @@ TEST(MissingStore, OfStoresThatGoElsewhereTheDeclarationOfTheirIndexIsTheOrigin)
 
 TEST(MissingStore, WhereNothingStoresTheLastUseWithoutAnInstructionIsTheOrigin) {
   const std::string file = source_of({"const int c = 1;", "kernel(float* o) {", "if constexpr (false) fill(o + c);", "f(0);"});
-  const Plan plan = plan_of({"add.u32 %b2, %t, 0;", "add.u32 %b2, %t, 0;", "", "add.u32 %b2, %t, 0;"}, 1, 64, file);
+  const Program plan = plan_of({"add.u32 %b2, %t, 0;", "add.u32 %b2, %t, 0;", "", "add.u32 %b2, %t, 0;"}, 1, 64, file);
   const auto trace = trace_of(plan, 5);
   ASSERT_TRUE(trace && trace->missing);
   EXPECT_EQ(trace->missing->why, MissingStore::Why::none);
@@ -97,7 +97,7 @@ TEST(MissingStore, WhereNothingStoresTheLastUseWithoutAnInstructionIsTheOrigin) 
 }
 
 TEST(MissingStore, WhatWasWrittenLacksNoStore) {
-  const Plan plan = plan_of({"mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "st.global.f32 [%d2], %f1;"}, 1, 64);
+  const Program plan = plan_of({"mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "st.global.f32 [%d2], %f1;"}, 1, 64);
   EXPECT_FALSE(find_missing_store(plan, {}, {}, "o", 5, SourceText("small")));
 }
 

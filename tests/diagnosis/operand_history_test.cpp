@@ -8,11 +8,11 @@ namespace {
 
 /// Whether the zero that meets e^x = Inf is held to be a select's.
 bool selected(const std::string& zero) {
-  const Plan plan = elementwise_plan("ex2.approx.f32 %f1, %x;\n" + zero + "\nmul.rn.f32 %r, %f1, %f2;");
+  const Program plan = elementwise_plan("ex2.approx.f32 %f1, %x;\n" + zero + "\nmul.rn.f32 %r, %f1, %f2;");
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 200), "o", 3);
   EXPECT_TRUE(trace) << zero;
   if (!trace) return false;
-  EXPECT_EQ(trace->nan_kind, "zero-times-infinity") << zero;
+  EXPECT_EQ(trace->nan_kind, OriginKind::zero_times_infinity) << zero;
   return trace->zero_selected;
 }
 
@@ -34,7 +34,7 @@ TEST(OperandHistory, ASelectedZeroIsNoneThatArithmeticMadeOrAnInputHeld) {
 
 /// The origin's opcode where o[3] is made of what o[3] held before.
 std::string origin_after(const std::string& before) {
-  const Plan plan =
+  const Program plan =
       elementwise_plan(before + "ld.global.f32 %f1, [%ao];\n mul.rn.f32 %f2, %f1, %y; add.rn.f32 %r, %f2, %x;");
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3);
   return trace ? trace->origin.instruction.substr(0, trace->origin.instruction.find(' ')) : "none";

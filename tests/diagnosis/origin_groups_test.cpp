@@ -38,13 +38,13 @@ TEST(OriginGroups, EveryDistinctOriginIsListedOnceWithItsElements) {
   const std::set<std::string> seen = [&] {
     std::set<std::string> found;
     for (const OriginGroup& g : all.groups)
-      found.insert(g.origin.kind + " " + g.origin.element + " " + g.outputs.at(0) + " " +
+      found.insert(std::string(name_of(g.origin.kind)) + " " + g.origin.element + " " + g.outputs.at(0) + " " +
                    std::to_string(g.elements));
     return found;
   }();
   EXPECT_EQ(seen, (std::set<std::string>{"exp-overflow o[t=0] o 4 4", "division-by-zero o[t=8] o 2 2",
                                          "unwritten-memory o[t=16] o 1 1", "input o[t=20] o 1 1"}));
-  EXPECT_EQ(all.groups.front().origin.kind, "exp-overflow") << "most elements first";
+  EXPECT_EQ(all.groups.front().origin.kind, OriginKind::exp_overflow) << "most elements first";
 }
 
 TEST(OriginGroups, TheFirstInTheOrderOfExecutionIsNotTheFirstByIndex) {
@@ -75,7 +75,7 @@ TEST(OriginGroups, EveryElementHasTheOriginThatAWalkOfItsOwnFinds) {
     inputs.at("k").set(10 * 16 + column, 3e38);
     inputs.at("v").set(10 * 8 + column, 3e38);
   }
-  const Plan plan = kernel.plan(c, op, inputs);
+  const Program plan = kernel.plan(c, op, inputs);
   const AllOrigins all = find_all_origins(plan, inputs, {});
   int64_t grouped = 0, nonfinite = 0;
   vm::Recording recording;
@@ -90,12 +90,12 @@ TEST(OriginGroups, EveryElementHasTheOriginThatAWalkOfItsOwnFinds) {
       const vm::Event origin = recording.event_without_inputs(walk_back(recording, event).origin);
       const ptx::Function& function = recording.modules[0]->functions[origin.function];
       walked.insert(
-          origin_kind(function.body[origin.instruction].form, origin) +
+          std::string(name_of(origin_kind(function.body[origin.instruction].form, origin))) +
           std::to_string(location_of(*recording.modules[0], origin.function, origin.instruction).line));
     }
   for (const OriginGroup& g : all.groups) {
     grouped += g.elements;
-    listed.insert(g.origin.kind + std::to_string(g.origin.where.line));
+    listed.insert(std::string(name_of(g.origin.kind)) + std::to_string(g.origin.where.line));
   }
   EXPECT_EQ(grouped, nonfinite);
   EXPECT_GT(listed.size(), 2u);

@@ -11,39 +11,39 @@ struct Row {
   const char* opcode;
   std::vector<double> operands;
   double result;
-  const char* kind;
+  OriginKind kind;
 };
 
-TEST(OriginKind, EveryBirthHasTheKindOfItsInstructionAndOperands) {
+TEST(KindOfOrigin, EveryBirthHasTheKindOfItsInstructionAndOperands) {
   const double inf = INFINITY, nan = NAN;
   const Row rows[] = {
-      {"ex2.approx.ftz.f32", {130}, inf, "exp-overflow"},
-      {"mul.rn.f32", {0, inf}, nan, "zero-times-infinity"},
-      {"fma.rn.f32", {-inf, 0, 1}, nan, "zero-times-infinity"},
-      {"fma.rn.f32", {inf, 2, -inf}, nan, "infinity-minus-infinity"},
-      {"sub.rn.f32", {inf, inf}, nan, "infinity-minus-infinity"},
-      {"add.f32", {inf, -inf}, nan, "infinity-minus-infinity"},
-      {"div.rn.f32", {1, 0}, inf, "division-by-zero"},
-      {"div.rn.f32", {0, 0}, nan, "division-by-zero"},
-      {"div.rn.f32", {inf, -inf}, nan, "infinity-divided-by-infinity"},
-      {"cos.approx.ftz.f32", {inf}, nan, "infinite-argument"},
-      {"div.rn.f32", {1e30, 1e-30}, inf, "accumulation-overflow"},
-      {"rcp.approx.ftz.f32", {0}, inf, "division-by-zero"},
-      {"rsqrt.approx.f32", {-1}, nan, "negative-argument"},
-      {"lg2.approx.f32", {-1}, nan, "negative-argument"},
-      {"lg2.approx.f32", {0}, -inf, "logarithm-of-zero"},
-      {"sin.approx.f32", {inf}, nan, "infinite-argument"},
-      {"ex2.approx.f16", {17}, inf, "exp-overflow"},
-      {"div.approx.ftz.f32", {1, 1e-40}, inf, "division-by-zero"},
-      {"div.full.f32", {1, 1e-40}, inf, "accumulation-overflow"},
-      {"cvt.rn.f16.f32", {70000}, inf, "conversion-overflow"},
-      {"fma.rn.f32", {1e30, 1e30, 0}, inf, "accumulation-overflow"},
-      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {1e30, 1e30, 0}, inf, "accumulation-overflow"},
-      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {inf, 0}, nan, "zero-times-infinity"},
+      {"ex2.approx.ftz.f32", {130}, inf, OriginKind::exp_overflow},
+      {"mul.rn.f32", {0, inf}, nan, OriginKind::zero_times_infinity},
+      {"fma.rn.f32", {-inf, 0, 1}, nan, OriginKind::zero_times_infinity},
+      {"fma.rn.f32", {inf, 2, -inf}, nan, OriginKind::infinity_minus_infinity},
+      {"sub.rn.f32", {inf, inf}, nan, OriginKind::infinity_minus_infinity},
+      {"add.f32", {inf, -inf}, nan, OriginKind::infinity_minus_infinity},
+      {"div.rn.f32", {1, 0}, inf, OriginKind::division_by_zero},
+      {"div.rn.f32", {0, 0}, nan, OriginKind::division_by_zero},
+      {"div.rn.f32", {inf, -inf}, nan, OriginKind::infinity_divided_by_infinity},
+      {"cos.approx.ftz.f32", {inf}, nan, OriginKind::infinite_argument},
+      {"div.rn.f32", {1e30, 1e-30}, inf, OriginKind::accumulation_overflow},
+      {"rcp.approx.ftz.f32", {0}, inf, OriginKind::division_by_zero},
+      {"rsqrt.approx.f32", {-1}, nan, OriginKind::negative_argument},
+      {"lg2.approx.f32", {-1}, nan, OriginKind::negative_argument},
+      {"lg2.approx.f32", {0}, -inf, OriginKind::logarithm_of_zero},
+      {"sin.approx.f32", {inf}, nan, OriginKind::infinite_argument},
+      {"ex2.approx.f16", {17}, inf, OriginKind::exp_overflow},
+      {"div.approx.ftz.f32", {1, 1e-40}, inf, OriginKind::division_by_zero},
+      {"div.full.f32", {1, 1e-40}, inf, OriginKind::accumulation_overflow},
+      {"cvt.rn.f16.f32", {70000}, inf, OriginKind::conversion_overflow},
+      {"fma.rn.f32", {1e30, 1e30, 0}, inf, OriginKind::accumulation_overflow},
+      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {1e30, 1e30, 0}, inf, OriginKind::accumulation_overflow},
+      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {inf, 0}, nan, OriginKind::zero_times_infinity},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
        {inf, 1, 1, -inf},
        nan,
-       "infinity-minus-infinity"},
+       OriginKind::infinity_minus_infinity},
   };
   for (const Row& r : rows) {
     vm::Event e;
@@ -54,10 +54,10 @@ TEST(OriginKind, EveryBirthHasTheKindOfItsInstructionAndOperands) {
   }
 }
 
-TEST(OriginKind, AValueFromOutsideHasTheKindOfItsSource) {
-  const std::pair<vm::Source, const char*> sources[] = {{vm::Source::input, "input"},
-                                                        {vm::Source::literal, "literal"},
-                                                        {vm::Source::unwritten, "unwritten-memory"}};
+TEST(KindOfOrigin, AValueFromOutsideHasTheKindOfItsSource) {
+  const std::pair<vm::Source, OriginKind> sources[] = {{vm::Source::input, OriginKind::input},
+                                                        {vm::Source::literal, OriginKind::literal},
+                                                        {vm::Source::unwritten, OriginKind::unwritten_memory}};
   for (const auto& [source, kind] : sources) {
     vm::Event e;
     e.result = NAN;

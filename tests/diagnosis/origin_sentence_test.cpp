@@ -9,7 +9,7 @@ namespace {
 
 OriginTrace overflow() {
   OriginTrace trace;
-  trace.origin.kind = "exp-overflow";
+  trace.origin.kind = OriginKind::exp_overflow;
   trace.origin.element = "o[b=0,t=8,h=0,v=0]";
   trace.origin.instruction = "ex2.approx.ftz.f32 %f1, %f2";
   trace.origin.where.file = "scores.cuh";
@@ -46,7 +46,7 @@ TEST(OriginSentence, CountsInputsWhereTheyAreMany) {
 
 TEST(OriginSentence, TellsWhereTheInfinityBecameNan) {
   OriginTrace trace = overflow();
-  trace.nan_kind = "zero-times-infinity";
+  trace.nan_kind = OriginKind::zero_times_infinity;
   trace.nan_at.where = {"a.cu", 20, 400, "k"};
   EXPECT_NE(origin_sentence(trace).find("; zero-times-infinity at a.cu:20 made it NaN, on"),
             std::string::npos);
@@ -56,15 +56,16 @@ TEST(OriginSentence, TellsWhereTheInfinityBecameNan) {
 
 TEST(OriginSentence, HasAFormForEveryKindThatIsNoArithmetic) {
   const struct {
-    const char *kind, *instruction, *expected;
+    OriginKind kind;
+    const char *instruction, *expected;
   } rows[] = {
-      {"unwritten-memory", "", "o[b=0,t=8,h=0,v=0] was never written"},
-      {"unwritten-memory", "ld.shared.f32 %f1, [%r1]",
+      {OriginKind::unwritten_memory, "", "o[b=0,t=8,h=0,v=0] was never written"},
+      {OriginKind::unwritten_memory, "ld.shared.f32 %f1, [%r1]",
        "ld.shared.f32 at scores.cuh:174 read memory that nothing wrote, on the way to o[b=0,t=8,h=0,v=0]"},
-      {"input", "ld.global.f32 %f1, [%rd1]",
+      {OriginKind::input, "ld.global.f32 %f1, [%rd1]",
        "ld.global.f32 at scores.cuh:174 took a value that is not finite from an input because g[8] = -100, "
        "on the way to o[b=0,t=8,h=0,v=0]"},
-      {"literal", "mov.f32 %f1, 0f7F800000",
+      {OriginKind::literal, "mov.f32 %f1, 0f7F800000",
        "mov.f32 at scores.cuh:174 used a literal that is not finite, on the way to o[b=0,t=8,h=0,v=0]"},
   };
   for (const auto& row : rows) {

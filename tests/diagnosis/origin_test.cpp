@@ -123,7 +123,7 @@ TEST(Origin, EveryKindIsFoundAtItsInstruction) {
                                    elementwise_inputs(twin.x, twin.y, twin.special), "o", 3, quick());
     ASSERT_TRUE(trace) << twin.kind << ": no origin";
     const Origin& origin = trace->origin;
-    EXPECT_EQ(origin.kind, twin.kind) << origin.sentence;
+    EXPECT_EQ(name_of(origin.kind), twin.kind) << origin.sentence;
     EXPECT_TRUE(origin.instruction.starts_with(std::string(twin.instruction) + " ")) << origin.instruction;
     EXPECT_EQ(origin.thread, (std::array<uint32_t, 3>{3, 0, 0})) << twin.kind;
     EXPECT_EQ(origin.element, "o[t=3]");
@@ -180,7 +180,7 @@ TEST(Origin, WhatIsMaskedPaddedOrSelectedAwayIsSilent) {
 
 /// The birth lies in a function that is called; its value comes back through the call's parameters.
 TEST(Origin, AnOverflowInACalledFunctionIsFoundThere) {
-  Plan plan = elementwise_plan(
+  Program plan = elementwise_plan(
       "{ .param .f32 a; .param .f32 b; st.param.f32 [a], %x; call.uni (b), grow, (a); ld.param.f32 %f1, [b]; "
       "}\n"
       "mul.rn.f32 %r, %f1, 0f00000000;");
@@ -192,7 +192,7 @@ TEST(Origin, AnOverflowInACalledFunctionIsFoundThere) {
   plan.modules[0].ptx = std::make_shared<const std::string>(ptx);
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 130), "o", 3, quick());
   ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->origin.kind, "exp-overflow");
+  EXPECT_EQ(trace->origin.kind, OriginKind::exp_overflow);
   EXPECT_EQ(trace->origin.inputs.at(0).element, "x[t=3]");
   EXPECT_FALSE(find_origin(plan, elementwise_inputs(1, 1, 3), "o", 3, quick()));
 }
@@ -205,16 +205,16 @@ TEST(Origin, TheInputsAreNamedWithTheirNearestFiniteValues) {
   EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]");
   EXPECT_EQ(trace->origin.inputs[0].value, 130);
   EXPECT_EQ(trace->origin.inputs[0].nearest_finite, "127");
-  EXPECT_EQ(trace->nan_kind, "zero-times-infinity");
+  EXPECT_EQ(trace->nan_kind, OriginKind::zero_times_infinity);
   EXPECT_TRUE(trace->nan_at.instruction.starts_with("mul.rn.f32")) << trace->nan_at.instruction;
   EXPECT_FALSE(trace->origin.infinity_made_at) << "the infinity was made at the origin itself";
 }
 
 TEST(Origin, AnElementThatWasNeverStoredIsUnwritten) {
-  Plan plan = elementwise_plan("mov.f32 %r, %x; setp.eq.u32 %p1, %t, 3; @%p1 ret;");
+  Program plan = elementwise_plan("mov.f32 %r, %x; setp.eq.u32 %p1, %t, 3; @%p1 ret;");
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3, quick());
   ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->origin.kind, "unwritten-memory");
+  EXPECT_EQ(trace->origin.kind, OriginKind::unwritten_memory);
   EXPECT_EQ(trace->origin.sentence, "o[t=3] was never written");
 }
 
@@ -222,7 +222,7 @@ TEST(Origin, ACopiedInputIsNamed) {
   const auto trace =
       find_origin(elementwise_plan("mov.f32 %r, %x;"), elementwise_inputs(1, 1, NAN), "o", 3, quick());
   ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->origin.kind, "input");
+  EXPECT_EQ(trace->origin.kind, OriginKind::input);
   ASSERT_EQ(trace->origin.inputs.size(), 1u);
   EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]");
 }
@@ -246,7 +246,7 @@ TEST(Origin, TagsTravelThroughPackingSharedMemoryShufflesAndShifts) {
   mul.rn.f32 %r, %f2, 0f00000000;)"),
                                  elementwise_inputs(1, 1, 130), "o", 2, quick());
   ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->origin.kind, "exp-overflow") << trace->origin.sentence;
+  EXPECT_EQ(trace->origin.kind, OriginKind::exp_overflow) << trace->origin.sentence;
   EXPECT_EQ(trace->origin.thread[0], 3u);
   EXPECT_EQ(trace->origin.inputs.at(0).element, "x[t=3]");
 }
@@ -283,7 +283,7 @@ TEST(Origin, AnInfinityIsFoundInTheOperandsOfEveryTensorCoreForm) {
     const auto trace =
         find_origin(elementwise_plan(form.body), elementwise_inputs(1, 1, INFINITY), "o", 3, quick());
     ASSERT_TRUE(trace) << form.opcode;
-    EXPECT_EQ(trace->nan_kind, "zero-times-infinity") << form.opcode << ": " << trace->origin.sentence;
+    EXPECT_EQ(trace->nan_kind, OriginKind::zero_times_infinity) << form.opcode << ": " << trace->origin.sentence;
     EXPECT_TRUE(trace->nan_at.instruction.starts_with(form.opcode)) << trace->nan_at.instruction;
     ASSERT_FALSE(trace->origin.inputs.empty()) << form.opcode;
     EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]") << form.opcode;
@@ -294,7 +294,7 @@ TEST(Origin, AnInfinityIsFoundInTheOperandsOfEveryTensorCoreForm) {
 
 // B in shared memory: element (k = 3, n = 0) is Inf, A is zero; column 0 is thread 0's first sum.
 TEST(Origin, AnInfinityIsFoundInTheSharedOperandOfAWarpgroup) {
-  Plan plan = elementwise_plan(R"(
+  Program plan = elementwise_plan(R"(
   cvt.rn.bf16.f32 %h1, %x;
   mov.u32 %b1, tile; shl.b32 %b2, %t, 1; add.s32 %b2, %b2, %b1; st.shared.b16 [%b2], %h1;
   fence.proxy.async; bar.sync 0;
@@ -316,7 +316,7 @@ TEST(Origin, AnInfinityIsFoundInTheSharedOperandOfAWarpgroup) {
   inputs["x"].set(3, INFINITY);
   const auto trace = find_origin(plan, inputs, "o", 0, quick());
   ASSERT_TRUE(trace);
-  EXPECT_EQ(trace->nan_kind, "zero-times-infinity");
+  EXPECT_EQ(trace->nan_kind, OriginKind::zero_times_infinity);
   EXPECT_TRUE(trace->nan_at.instruction.starts_with("wgmma.mma_async")) << trace->nan_at.instruction;
   ASSERT_FALSE(trace->origin.inputs.empty());
   EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]");

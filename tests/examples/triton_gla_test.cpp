@@ -133,9 +133,9 @@ TEST(TritonGla, APlantedOverflowIsTracedToItsPythonLine) {
   const Case c = parse_token("triton_gla_overflowing/B1/T40/H2/K16/V16/bf16/g-fp32/extreme/s1");
   const auto machine = make_vm_backend({});
   const Verification v = verify(c, example("overflowing"), *machine);
-  EXPECT_EQ(v.verdict, "finding");
+  EXPECT_EQ(v.verdict, Verdict::finding);
   ASSERT_TRUE(v.origin.has_value());
-  EXPECT_EQ(v.origin->kind, "exp-overflow");
+  EXPECT_EQ(v.origin->kind, OriginKind::exp_overflow);
   EXPECT_EQ(v.origin->where.file, "examples/triton_gla/scores_overflowing.py");
   EXPECT_EQ(v.origin->source_text, "scaled_k = b_k * tl.exp(-since_begin)");
   ASSERT_FALSE(v.origin->inputs.empty());
@@ -148,7 +148,7 @@ TEST(TritonGla, APlantedOverflowIsTracedToItsPythonLine) {
 
   Case sound = c;
   sound.kernel = "triton_gla";
-  EXPECT_EQ(verify(sound, example("sm_80"), *machine).verdict, "pass");
+  EXPECT_EQ(verify(sound, example("sm_80"), *machine).verdict, Verdict::pass);
 }
 
 TEST(TritonGla, IsSilentUnderFuzzing) {

@@ -44,7 +44,7 @@ Verification with_ratio(const std::string& token, double ratio) {
   Verification v;
   v.kernel = "gla.chunk";
   v.case_ = parse_token(token);
-  v.verdict = "pass";
+  v.verdict = Verdict::pass;
   OutputComparison o;
   o.name = "o";
   o.elements = 4;
@@ -83,7 +83,7 @@ TEST(Coverage, ExactCasesAndThoseOutOfDomainSayNothingOfTightness) {
   Coverage coverage;
   coverage.add(with_ratio("gla.chunk/T80/K4/V4/bf16/none/v-exact", 0));
   Verification outside = with_ratio("gla.chunk/T80/K4/V4/bf16/-inf", 0);
-  outside.verdict = "domain";
+  outside.verdict = Verdict::domain;
   coverage.add(outside);
   EXPECT_TRUE(coverage.tightness().empty());
   int64_t verdicts = 0;

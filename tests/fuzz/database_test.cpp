@@ -54,7 +54,7 @@ Verification finding(int64_t number) {
   v.case_.kernel = v.kernel;
   v.case_.seed = static_cast<uint64_t>(number);
   v.token = token_of(v.case_);
-  v.verdict = "finding";
+  v.verdict = Verdict::finding;
   v.cause = "violation/o";
   return v;
 }

@@ -167,7 +167,7 @@ TEST_F(FuzzTest, ATimeBudgetEndsTheRun) {
 
 TEST_F(FuzzTest, AKernelThatAcceptsNoCaseIsBadInputWithItsOwnReason) {
   Kernel kernel = test::subject_kernel();
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan {
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Program {
     throw BadInput("K must be 64");
   };
   test::SubjectBackend backend;
@@ -193,7 +193,7 @@ TEST_F(FuzzTest, ARunWhoseTimeIsOverBeforeACaseIsNoPass) {
 class SmallBackend : public test::SubjectBackend {
  public:
   explicit SmallBackend(int64_t longest) : longest_(longest) {}
-  Outcome run(const Plan& plan, const TensorMap& inputs) override {
+  Outcome run(const Program& plan, const TensorMap& inputs) override {
     const Tensor& q = inputs.at("q");
     if (q.axes.at(1).size > longest_) throw std::bad_alloc();
     return SubjectBackend::run(plan, inputs);

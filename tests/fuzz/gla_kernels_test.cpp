@@ -78,7 +78,7 @@ TEST(GlaKernels, KnownDefectsAreFoundUntoldAndShrunkAndTheirCasesPassWithoutThem
     lengths.push_back(v.case_.T);
     Case same = v.case_;
     same.kernel = "gla.chunk";
-    EXPECT_EQ(verify(same, find_kernel("gla.chunk"), *backend).verdict, "pass") << v.token;
+    EXPECT_EQ(verify(same, find_kernel("gla.chunk"), *backend).verdict, Verdict::pass) << v.token;
   }
   std::sort(lengths.begin(), lengths.end());
   EXPECT_LE(lengths[1], 128);
@@ -91,7 +91,7 @@ TEST(GlaKernels, AWrongValueForWantOfABarrierIsExplainedAsARace) {
   int wrong = 0;
   const Case clean = parse_token("gla.fused_recurrent/B1/T20/H1/K8/V16/fp32/g-fp32/mild/s1/backward");
   const Operator& op = find_operator("gla");
-  const Plan plan = find_kernel(clean.kernel).plan(clean, op, draw_inputs(clean, op));
+  const Program plan = find_kernel(clean.kernel).plan(clean, op, draw_inputs(clean, op));
   for (const Module& module : plan.modules) {
     const ptx::MutableText text(module.ptx, module.path);
     for (int32_t f = 0; f < static_cast<int32_t>(text.module().functions.size()) && wrong < 2; ++f) {

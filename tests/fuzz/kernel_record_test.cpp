@@ -13,7 +13,7 @@ Verification passing(const std::string& token) {
   v.kernel = "gla.subject";
   v.case_ = parse_token(token);
   v.token = token;
-  v.verdict = "pass";
+  v.verdict = Verdict::pass;
   return v;
 }
 

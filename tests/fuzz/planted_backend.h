@@ -16,7 +16,7 @@ class PlantedBackend : public Backend {
       : machine_(std::move(machine)), fault_(std::move(fault)) {}
   std::string name() const override { return machine_->name() + ", " + fault_; }
 
-  Outcome run(const Plan& plan, const TensorMap& inputs) override {
+  Outcome run(const Program& plan, const TensorMap& inputs) override {
     TensorMap changed = inputs;
     Tensor& k = changed.at("k");
     const int64_t T = k.axes[1].size, H = k.axes[2].size, K = k.axes[3].size;

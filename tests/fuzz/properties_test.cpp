@@ -68,8 +68,8 @@ TEST(Properties, EachSeesItsOwnFaultAndIsSilentWithoutIt) {
     test::SubjectBackend broken(twin.fault), sound;
     const Verification bad = judged(twin.token, broken), good = judged(twin.token, sound);
     EXPECT_TRUE(names(bad, twin.property)) << twin.property << " / " << twin.fault << " / " << twin.token;
-    EXPECT_EQ(bad.verdict, "finding") << twin.property;
-    EXPECT_EQ(good.verdict, "pass") << (good.properties_failed.empty() ? good.cause
+    EXPECT_EQ(bad.verdict, Verdict::finding) << twin.property;
+    EXPECT_EQ(good.verdict, Verdict::pass) << (good.properties_failed.empty() ? good.cause
                                                                        : good.properties_failed[0]);
   }
 }
@@ -88,7 +88,7 @@ TEST(Properties, EveryRowHasATwin) {
 TEST(Properties, APositiveExponentIsSeenOnlyWhereTheKernelPromisesNone) {
   Verification v;
   v.case_ = parse_token("gla.subject/B1/T4/H1/K4/V3/fp32/g-fp32/mild/s3");
-  v.verdict = "pass";
+  v.verdict = Verdict::pass;
   v.exponents = {{{"chunk.cu", 12, 90, "f"}, "ex2.approx.ftz.f32", -4, 0.25, 10, 0}};
   test::SubjectBackend backend;
   Kernel kernel = test::subject_kernel();
@@ -124,7 +124,7 @@ Kernel kernel_in_ptx(const std::string& body) {
       body + "\nst.global.b32 [%rd1], %r0; ret;\n}\n";
   Kernel kernel = test::subject_kernel();
   kernel.plan = [text](const Case&, const Operator&, const TensorMap&) {
-    Plan plan;
+    Program plan;
     plan.kernel = "k";
     plan.modules.push_back({"m", "k.ptx", std::make_shared<std::string>(text)});
     plan.outputs.push_back({"final_state", Dtype::fp32, {{"N", 1}}});
@@ -151,7 +151,7 @@ TEST(Properties, OfTheCheckingMachineSeeTheirOwnFaultOnly) {
   };
   Verification v;
   v.case_ = parse_token("gla.subject/B1/T4/H1/K4/V3/fp32/g-fp32/mild/s3");
-  v.verdict = "pass";
+  v.verdict = Verdict::pass;
   test::SubjectBackend backend;
   for (const Property& property : properties()) {
     if (property.share != kByCost) continue;
@@ -210,7 +210,7 @@ TEST(Properties, AGradientThatSequencesShareIsNotComparedBitForBit) {
     options.threads = 1;
     Verification v = verify(parse_token(kernel.name + "/" + token), kernel, *backend, options);
     judge_properties(v, kernel, *backend);
-    EXPECT_EQ(v.verdict, "pass") << token;
+    EXPECT_EQ(v.verdict, Verdict::pass) << token;
     EXPECT_TRUE(v.properties_failed.empty()) << token << ": " << v.properties_failed.front();
   }
 }

@@ -16,7 +16,7 @@ Verification failing(const Case& c, const std::string& cause) {
   v.kernel = c.kernel;
   v.case_ = c;
   v.token = token_of(c);
-  v.verdict = "finding";
+  v.verdict = Verdict::finding;
   v.cause = cause;
   return v;
 }

@@ -41,11 +41,11 @@ struct Shape {
   std::vector<int64_t> offsets;  ///< into the B*T tokens of the whole batch
 };
 
-Shape shape_of(const Plan& plan, const TensorMap& inputs) {
+Shape shape_of(const Program& plan, const TensorMap& inputs) {
   const Tensor& q = inputs.at("q");
   const Tensor& v = inputs.at("v");
   Shape s{q.axes[0].size, q.axes[1].size, q.axes[2].size, q.axes[3].size, v.axes[3].size, 0, 0, {}};
-  s.scale = std::get<float>(plan.launches.back().arguments.at(0));
+  s.scale = static_cast<float>(*real_of(plan.launches.back().arguments.at(0)));
   const Tensor& offsets = plan.constants.at(0);
   for (int64_t i = 0; i < offsets.size(); ++i) s.offsets.push_back(static_cast<int64_t>(offsets.value(i)));
   s.N = offsets.size() - 1;
@@ -164,9 +164,9 @@ void run_head_backward(const Shape& s, int64_t n, int64_t h, const Values& in, T
   for (int64_t i = 0; i < size; ++i) out.at("dinitial_state").set(state_at + i, G[i]);
 }
 
-Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
+Program plan_of(const Case& c, const Operator& op, const TensorMap&) {
   const Sizes sizes = sizes_of(c);
-  Plan plan;
+  Program plan;
   plan.kernel = c.kernel;
   for (const ArgumentSpec& spec : outputs_of(c, op)) {
     std::vector<Axis> axes;
@@ -186,9 +186,9 @@ Plan plan_of(const Case& c, const Operator& op, const TensorMap&) {
 
 /// fp32 recurrence: exp within 1 ulp after rounding to fp32, one rounding per product and sum, K-term
 /// readout.
-GatedArithmetic arithmetic_of(const Case& c) {
+Arithmetic arithmetic_of(const Case& c) {
   const double u = 0x1p-24;
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 4 * u;
   a.write = 4 * u;
   a.step = 4 * u;
@@ -198,9 +198,9 @@ GatedArithmetic arithmetic_of(const Case& c) {
   return a;
 }
 
-GatedAdjointArithmetic adjoint_arithmetic_of(const Case& c) {
+AdjointArithmetic adjoint_arithmetic_of(const Case& c) {
   const double u = 0x1p-24;
-  GatedAdjointArithmetic a;
+  AdjointArithmetic a;
   a.state = a.adjoint = arithmetic_of(c);
   a.state.readout = a.adjoint.readout = 1.1 * static_cast<double>(c.V + 4) * u;
   a.value_readout = 1.1 * static_cast<double>(c.K + 4) * u;
@@ -225,7 +225,7 @@ Operator gla_arguments() {
   return op;
 }
 
-Outcome SubjectBackend::run(const Plan& plan, const TensorMap& inputs) {
+Outcome SubjectBackend::run(const Program& plan, const TensorMap& inputs) {
   const int64_t run = runs_++;
   const Shape s = shape_of(plan, inputs);
   Outcome outcome;

@@ -19,7 +19,7 @@ class SubjectBackend : public Backend {
   /// `fault`: "" or one of the names in subject.cpp.
   explicit SubjectBackend(std::string fault = "") : fault_(std::move(fault)) {}
   std::string name() const override { return "host"; }
-  Outcome run(const Plan&, const TensorMap& inputs) override;
+  Outcome run(const Program&, const TensorMap& inputs) override;
   int64_t runs() const { return runs_; }
 
  private:

@@ -55,7 +55,9 @@ TEST(Trial, ExpensiveCasesCheckPropertiesInAQuarterOfTheirShare) {
   int64_t causality = 0;
   for (int64_t i = 0; i < 4000; ++i)
     for (const Property* property : properties_due(c, 5, i)) causality += property->name == "causality";
-  EXPECT_NEAR(static_cast<double>(causality) / 4000, find_property("causality").share / 4, 0.02);
+  // Five standard deviations of a binomial share, as above.
+  const double share = find_property("causality").share / 4;
+  EXPECT_NEAR(static_cast<double>(causality) / 4000, share, 5 * std::sqrt(share * (1 - share) / 4000));
 }
 
 TEST(Trial, AFaultOfTheRunAndAFaultOfAPropertyKeepTheirOwnCauses) {
@@ -79,14 +81,14 @@ TEST(Trial, ACaseThePlanRefusesIsRejectedAndAnyOtherBadInputEndsTheRun) {
   Kernel kernel = test::subject_kernel();
   test::SubjectBackend backend;
   const auto plan = kernel.plan;
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Plan {
+  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Program {
     throw BadInput("K must be 64");
   };
   const Trial refused = trial_of(kernel, "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s3");
   EXPECT_EQ(run_trial(refused, backend, {}).rejected, "K must be 64");
   kernel.plan = plan;
   struct NoSuchInstruction : test::SubjectBackend {
-    Outcome run(const Plan&, const TensorMap&) override { throw BadInput("unknown instruction"); }
+    Outcome run(const Program&, const TensorMap&) override { throw BadInput("unknown instruction"); }
   } machine;
   EXPECT_THROW(run_trial(refused, machine, {}), BadInput);
 }

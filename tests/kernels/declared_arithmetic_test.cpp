@@ -1,5 +1,6 @@
 #include "kernels/declared_arithmetic.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,14 +14,14 @@ namespace {
 
 const ExpressionScope kScope{{{"K", 64}, {"u", 0x1p-8}}, {}};
 
-GatedArithmetic declared(const std::string& arithmetic) {
+Arithmetic declared(const std::string& arithmetic) {
   const std::string text = R"({"operator": "gla", "dtypes": ["bf16"], "arithmetic": )" + arithmetic +
                            R"(, "launches": [{"function": "f", "grid": 1, "block": 1, "arguments": []}]})";
   return declared_arithmetic(parse_plan_document(text, "p.json"), kScope);
 }
 
 TEST(DeclaredArithmetic, PresetFollowsFromTheRoundingsOfAnFp32Recurrence) {
-  const GatedArithmetic a = declared(R"("fp32-recurrent")");
+  const Arithmetic a = declared(R"("fp32-recurrent")");
   const double u = 0x1p-24;
   EXPECT_EQ(a.step, u);
   EXPECT_EQ(a.write, u);
@@ -35,7 +36,7 @@ TEST(DeclaredArithmetic, PresetFollowsFromTheRoundingsOfAnFp32Recurrence) {
 }
 
 TEST(DeclaredArithmetic, FieldsAreExpressionsAndOverrideThePreset) {
-  const GatedArithmetic a =
+  const Arithmetic a =
       declared(R"({"preset": "fp32-recurrent", "step": "2^-9", "chunk": 64, "boundary": "2^-24"})");
   EXPECT_EQ(a.step, 0x1p-9);
   EXPECT_EQ(a.chunk, 64);
@@ -48,7 +49,7 @@ TEST(DeclaredArithmetic, MistakesAreNamed) {
   const std::pair<const char*, const char*> rows[] = {
       {R"("fp32")", "at /arithmetic: no arithmetic preset is called \"fp32\"; there are: fp32-recurrent"},
       {R"({"preset": "fp32-recurrent", "roundoff": 1})",
-       "unknown field \"roundoff\"; known here: preset, chunk, decay"},
+       "unknown field \"roundoff\"; known here: preset, decay, decay_per_nat"},
       {R"({"step": "2^-9"})", "output_roundoff must be written"},
       {R"({"output_roundoff": "-u"})", "at /arithmetic/output_roundoff: \"-u\" = -0.00390625"},
       {R"({"output_roundoff": "1/0"})", "an error is finite and at least 0"},
@@ -66,13 +67,36 @@ TEST(DeclaredArithmetic, MistakesAreNamed) {
   }
 }
 
-TEST(DeclaredArithmetic, EveryFieldOfTheSchemaIsKnown) {
-  const auto schema = nlohmann::json::parse(std::ifstream(ASSAY_SOURCE_DIR "/kernels/plan.schema.json"));
-  for (const auto& [field, value] : schema["properties"]["arithmetic"]["oneOf"][1]["properties"].items()) {
-    const std::string text = field == "preset" ? "\"fp32-recurrent\"" : "1";
-    const std::string required = field == "output_roundoff" ? "" : "\"output_roundoff\": \"u\", ";
-    EXPECT_NO_THROW(declared("{" + required + "\"" + field + "\": " + text + "}")) << field;
+TEST(DeclaredArithmetic, EveryNumberOfTheTableCanBeDeclaredAndIsKept) {
+  for (const auto& field : kArithmeticFields) {
+    const std::string name(field.name);
+    const std::string required = name == "output_roundoff" ? "" : R"("output_roundoff": "u", )";
+    const Arithmetic a = declared("{" + required + "\"" + name + "\": 3}");
+    for (const auto& other : kArithmeticFields) {
+      const double expected = &other == &field ? 3 : (other.name == "output_roundoff" ? 0x1p-8 : 0);
+      const auto expect = [&](auto member) { EXPECT_EQ(static_cast<double>(a.*member), expected) << name; };
+      std::visit(expect, other.member);
+    }
   }
+}
+
+TEST(DeclaredArithmetic, SchemaAndReadmeHaveTheTable) {
+  nlohmann::ordered_json expected{{"preset", {{"enum", {"fp32-recurrent"}}}}};
+  std::string table;
+  for (const auto& field : kArithmeticFields) {
+    const std::string unit(name_of(field.unit)), covers(field.covers);
+    expected[std::string(field.name)] = {{"$ref", "#/$defs/expression"},
+                                         {"description", unit + ": " + covers}};
+    std::string cell = covers;
+    for (size_t at = 0; (at = cell.find('|', at)) != std::string::npos; at += 2) cell.insert(at, "\\");
+    table += fmt::format("| {} | {} | {} | {} |\n", field.name, field.family, unit, cell);
+  }
+  std::ifstream schema_file(ASSAY_SOURCE_DIR "/kernels/plan.schema.json");
+  const auto schema = nlohmann::ordered_json::parse(schema_file);
+  EXPECT_EQ(schema["properties"]["arithmetic"]["oneOf"][1]["properties"].dump(1), expected.dump(1));
+  std::ifstream file(ASSAY_SOURCE_DIR "/examples/strangers_gla/README.md");
+  const std::string readme((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_NE(readme.find("|---|---|---|---|\n" + table + "\n"), std::string::npos) << table;
 }
 
 }  // namespace

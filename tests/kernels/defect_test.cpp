@@ -81,7 +81,7 @@ TEST(Defect, NamesItsCausesAsCausesAreSpelt) {
 }
 
 /// Is the module the one that was built in?
-bool as_built(const Plan& plan, const std::string& module) {
+bool as_built(const Program& plan, const std::string& module) {
   for (const Module& m : plan.modules)
     if (m.name == module) return m.ptx == embedded_module(module).ptx;
   ADD_FAILURE() << module << " is not in the plan";
@@ -93,7 +93,7 @@ TEST(Defect, ChangesTheModulesThatItsPatchReachesAndNoOthers) {
   Case c;
   c.direction = "both";
   // L3 stands in a header of the backward module alone.
-  const Plan plan = find_kernel("rwkv6.fused_recurrent@L3").plan(c, find_operator("rwkv6"), {});
+  const Program plan = find_kernel("rwkv6.fused_recurrent@L3").plan(c, find_operator("rwkv6"), {});
   EXPECT_TRUE(as_built(plan, "rwkv6/fused_recurrent.bf16.fp32"));
   EXPECT_FALSE(as_built(plan, "rwkv6/fused_recurrent_backward.bf16.fp32"));
   unsetenv("ASSAY_CACHE");

@@ -36,7 +36,7 @@ Case small_case() {
   return c;
 }
 
-Plan plan_of(const Kernel& kernel, const Case& c) {
+Program plan_of(const Kernel& kernel, const Case& c) {
   return kernel.plan(c, find_operator("gla"), {});
 }
 
@@ -56,7 +56,7 @@ TEST(ForeignKernel, ExampleSpeaksForItself) {
 
 TEST(ForeignKernel, PlanFollowsTheSizesOfTheCase) {
   const Kernel kernel = load_foreign_kernel(kPtx, kPlan);
-  const Plan plan = plan_of(kernel, small_case());
+  const Program plan = plan_of(kernel, small_case());
   ASSERT_EQ(plan.launches.size(), 1u);
   const Launch& launch = plan.launches[0];
   EXPECT_EQ(launch.function, "gla_naive_bf16");
@@ -64,11 +64,11 @@ TEST(ForeignKernel, PlanFollowsTheSizesOfTheCase) {
   EXPECT_EQ(launch.block, (std::array<uint32_t, 3>{64, 1, 1}));
   EXPECT_EQ(launch.shared_bytes, 720u);
   ASSERT_EQ(launch.arguments.size(), 13u);
-  EXPECT_EQ(std::get<PointerArgument>(launch.arguments[0]).buffer, "q");
-  EXPECT_EQ(std::get<PointerArgument>(launch.arguments[4]).buffer, "");  // no initial state
-  EXPECT_EQ(std::get<PointerArgument>(launch.arguments[7]).buffer, "");  // not packed
-  EXPECT_EQ(std::get<int32_t>(launch.arguments[8]), 100);
-  EXPECT_EQ(std::get<float>(launch.arguments[12]),
+  EXPECT_EQ(pointer_of(launch.arguments[0])->buffer, "q");
+  EXPECT_EQ(pointer_of(launch.arguments[4])->buffer, "");  // no initial state
+  EXPECT_EQ(pointer_of(launch.arguments[7])->buffer, "");  // not packed
+  EXPECT_EQ(integer_of(launch.arguments[8]), 100);
+  EXPECT_EQ(static_cast<float>(*real_of(launch.arguments[12])),
             static_cast<float>(find_operator("gla").default_scale(sizes_of(small_case()))));
   ASSERT_EQ(plan.outputs.size(), 2u);
   EXPECT_EQ(plan.outputs[0].dtype, Dtype::bf16);
@@ -81,26 +81,26 @@ TEST(ForeignKernel, PackedSequencesPassTheirOffsets) {
   Case c = small_case();
   c.B = 1;
   c.cu_seqlens = {0, 15, 15, 100};
-  const Plan plan = plan_of(load_foreign_kernel(kPtx, kPlan), c);
+  const Program plan = plan_of(load_foreign_kernel(kPtx, kPlan), c);
   EXPECT_EQ(plan.launches.at(0).grid, (std::array<uint32_t, 3>{2, 3, 3}));
   ASSERT_EQ(plan.constants.size(), 1u);
   EXPECT_EQ(plan.constants[0].name, "cu_seqlens");
   const auto offsets = plan.constants[0].as<const int64_t>();
   EXPECT_EQ(std::vector(offsets.begin(), offsets.end()), c.cu_seqlens);
-  EXPECT_EQ(std::get<PointerArgument>(plan.launches[0].arguments[7]).buffer, "cu_seqlens");
+  EXPECT_EQ(pointer_of(plan.launches[0].arguments[7])->buffer, "cu_seqlens");
 }
 
 TEST(ForeignKernel, AbsentInputIsNullOrZerosAsThePlanSays) {
   Case c = small_case();
   c.without = {"g"};
   EXPECT_EQ(
-      std::get<PointerArgument>(plan_of(load_foreign_kernel(kPtx, kPlan), c).launches[0].arguments[3]).buffer,
+      pointer_of(plan_of(load_foreign_kernel(kPtx, kPlan), c).launches[0].arguments[3])->buffer,
       "");
   const Kernel zeros = load_patched(json::parse(
       R"([{"op": "replace", "path": "/launches/0/arguments/3", "value": {"pointer": "g", "absent": "zeros"}}])"));
-  const Plan plan = plan_of(zeros, c);
+  const Program plan = plan_of(zeros, c);
   ASSERT_EQ(plan.constants.size(), 1u);
-  EXPECT_EQ(plan.constants[0].name, std::get<PointerArgument>(plan.launches[0].arguments[3]).buffer);
+  EXPECT_EQ(plan.constants[0].name, pointer_of(plan.launches[0].arguments[3])->buffer);
   EXPECT_EQ(plan.constants[0].size(), 2 * 100 * 3 * 60);
   EXPECT_EQ(plan_of(zeros, small_case()).constants.size(), 0u);
 }
@@ -144,15 +144,15 @@ TEST(ForeignKernel, StridesOfViewsAreKnownWhereThePlanReadsThem) {
           {"op": "replace", "path": "/launches/0/arguments/9", "value": {"i32": "stride_k_T"}},
           {"op": "add", "path": "/reads_views", "value": ["q"]}])");
   const Kernel kernel = load_patched(reading);
-  const Plan plan = plan_with_views(c, kernel, find_operator("gla"), inputs);
+  const Program plan = program_with_views(kernel, resolve(c, find_operator("gla")), inputs);
   ASSERT_EQ(plan.launches.size(), 2u) << "k alone is copied";
   EXPECT_EQ(plan.launches[0].function, "gather_16");
-  EXPECT_EQ(std::get<PointerArgument>(plan.launches[0].arguments[0]).buffer, "k");
+  EXPECT_EQ(pointer_of(plan.launches[0].arguments[0])->buffer, "k");
   const auto& arguments = plan.launches[1].arguments;
-  EXPECT_EQ(std::get<PointerArgument>(arguments[0]).buffer, "q");
-  EXPECT_EQ(std::get<PointerArgument>(arguments[1]).buffer, "copy of k");
-  EXPECT_EQ(std::get<int32_t>(arguments[8]), 60) << "of the view";
-  EXPECT_EQ(std::get<int32_t>(arguments[9]), 3 * 60) << "of the copy";
+  EXPECT_EQ(pointer_of(arguments[0])->buffer, "q");
+  EXPECT_EQ(pointer_of(arguments[1])->buffer, "copy of k");
+  EXPECT_EQ(integer_of(arguments[8]), 60) << "of the view";
+  EXPECT_EQ(integer_of(arguments[9]), 3 * 60) << "of the copy";
   EXPECT_EQ(plan.layouts.size(), 2u);
 }
 
@@ -230,7 +230,7 @@ TEST(ForeignKernel, LaunchesMayNameThePtxFilesOfAFolder) {
   Case c = small_case();
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp32}) {
     c.dtype = dtype;
-    const Plan made = plan_of(kernel, c);
+    const Program made = plan_of(kernel, c);
     ASSERT_EQ(made.modules.size(), 1u);
     EXPECT_EQ(made.modules[0].name, std::string(format(dtype).name) + ".ptx");
     EXPECT_EQ(made.modules[0].path, folder / "ptx" / made.modules[0].name);
@@ -280,9 +280,10 @@ TEST(ForeignKernel, ShortIntegersFitTheirOwnParameters) {
         EXPECT_THROW(load(), BadInput) << written << " for " << type;
         continue;
       }
-      const Plan made = plan_of(load(), small_case());
+      const Program made = plan_of(load(), small_case());
       const Argument& argument = made.launches.at(0).arguments.at(8);
-      EXPECT_EQ(written == "i8" ? std::get<int8_t>(argument) : std::get<int16_t>(argument), -1);
+      EXPECT_EQ(argument.bytes.size(), written == "i8" ? 1u : 2u);
+      EXPECT_EQ(integer_of(argument), -1);
       Case long_case = small_case();
       long_case.T = 100000;
       EXPECT_THROW(plan_of(load(), long_case), BadInput);  // beyond the type

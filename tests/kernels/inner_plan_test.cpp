@@ -9,8 +9,8 @@ namespace {
 
 using namespace gated;
 
-Plan inner_plan() {
-  Plan plan;
+Program inner_plan() {
+  Program plan;
   plan.modules = {{"m", "m.ptx", nullptr}};
   plan.workspaces = {{"states", 64}};
   plan.constants = {Tensor("sequences", Dtype::i64, {{"N", 1}})};
@@ -27,24 +27,24 @@ Plan inner_plan() {
 std::vector<std::string> buffers_of(const Launch& launch) {
   std::vector<std::string> names;
   for (const Argument& argument : launch.arguments)
-    if (const auto* pointer = std::get_if<PointerArgument>(&argument)) names.push_back(pointer->buffer);
+    if (const auto pointer = pointer_of(argument)) names.push_back(pointer->buffer);
   return names;
 }
 
 TEST(InnerPlan, RenamesInputsAndOutputsAndKeepsWhatIsItsOwnApart) {
-  Plan plan;
+  Program plan;
   plan.outputs = {{"final_state", Dtype::fp32, {{"K", 5}}}};
   add_inner_plan(plan, inner_plan(), {{"q", "q_fp32"}, {"o", "n"}}, "first_");
   ASSERT_EQ(plan.launches.size(), 1u);
   EXPECT_EQ(buffers_of(plan.launches[0]),
             (std::vector<std::string>{"q_fp32", "first_states", "first_sequences", "n", "final_state", ""}));
-  EXPECT_EQ(std::get<PointerArgument>(plan.launches[0].arguments[0]).offset, 8);
-  EXPECT_EQ(std::get<int32_t>(plan.launches[0].arguments[6]), 7);
+  EXPECT_EQ(pointer_of(plan.launches[0].arguments[0])->offset, 8);
+  EXPECT_EQ(integer_of(plan.launches[0].arguments[6]), 7);
   EXPECT_EQ(plan.constants[0].name, "first_sequences");
 }
 
 TEST(InnerPlan, MakesAWorkspaceOfWhatIsNoOutput) {
-  Plan plan;
+  Program plan;
   add_inner_plan(plan, inner_plan(), {{"o", "n"}}, "");
   std::map<std::string, int64_t> bytes;
   for (const Workspace& workspace : plan.workspaces) bytes[workspace.name] = workspace.bytes;
@@ -52,7 +52,7 @@ TEST(InnerPlan, MakesAWorkspaceOfWhatIsNoOutput) {
 }
 
 TEST(InnerPlan, TakesAModuleAndAWorkspaceOnlyOnce) {
-  Plan plan;
+  Program plan;
   for (const char* prefix : {"a_", "b_"}) add_inner_plan(plan, inner_plan(), {}, prefix);
   EXPECT_EQ(plan.modules.size(), 1u);
   EXPECT_EQ(plan.launches.size(), 2u);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {

@@ -7,6 +7,7 @@
 
 #include "kernels/kernel.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/program/parameters.h"
 #include "src/base/ptx/program.h"
 
 namespace assay {
@@ -19,7 +20,7 @@ Case case_of(const std::string& kernel, int64_t B, int64_t T, int64_t H, int64_t
   return c;
 }
 
-Plan plan_of(const Case& c) {
+Program plan_of(const Case& c) {
   const Kernel& kernel = find_kernel(c.kernel);
   const Operator& op = find_operator(kernel.operator_name);
   TensorMap inputs;  // a plan reads which inputs there are, and of what they hold only the constants of heads
@@ -64,17 +65,10 @@ const ptx::Function& function_of(const ptx::Module& module, const std::string& n
   return *found;
 }
 
-int64_t bytes_of(const Argument& argument) {
-  return std::holds_alternative<PointerArgument>(argument) || std::holds_alternative<int64_t>(argument) ||
-                 std::holds_alternative<double>(argument)
-             ? 8
-             : 4;
-}
-
 TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
   std::map<const std::string*, ptx::Module> parsed;
   for (const Case& c : cases()) {
-    const Plan plan = plan_of(c);
+    const Program plan = plan_of(c);
     for (const Launch& launch : plan.launches) {
       const auto named = [&](const Module& each) { return each.name == launch.module; };
       const auto found = std::find_if(plan.modules.begin(), plan.modules.end(), named);
@@ -83,13 +77,7 @@ TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
       if (!parsed.contains(module.ptx.get()))
         parsed.emplace(module.ptx.get(), ptx::parse(*module.ptx, module.path));
       const ptx::Function& entry = function_of(parsed.at(module.ptx.get()), launch.function);
-      ASSERT_EQ(launch.arguments.size(), entry.parameters.size()) << launch.function;
-      for (size_t i = 0; i < launch.arguments.size(); ++i) {
-        EXPECT_EQ(bytes_of(launch.arguments[i]), entry.parameters[i].bytes)
-            << launch.function << " argument " << i;
-        EXPECT_EQ(std::holds_alternative<float>(launch.arguments[i]),
-                  entry.parameters[i].type == ptx::Type::f32);
-      }
+      EXPECT_NO_THROW(require_arguments(launch, entry, launch.function));
       EXPECT_LE(static_cast<int32_t>(launch.block[0]), entry.max_threads) << launch.function;
       EXPECT_EQ(launch.block[0] % 32, 0u) << launch.function;
       EXPECT_LE(launch.shared_bytes, 101376u) << "more than a block may have on every GPU since sm_86";
@@ -99,7 +87,7 @@ TEST(LaunchTables, ArgumentsFitTheParametersOfTheirEntries) {
 
 TEST(LaunchTables, PointersNameWhatThePlanHolds) {
   for (const Case& c : cases()) {
-    const Plan plan = plan_of(c);
+    const Program plan = plan_of(c);
     std::vector<std::string> known;
     for (const ArgumentSpec& spec : inputs_of(c, find_operator(find_kernel(c.kernel).operator_name)))
       if (!c.without.contains(std::string(spec.name))) known.emplace_back(spec.name);
@@ -108,10 +96,8 @@ TEST(LaunchTables, PointersNameWhatThePlanHolds) {
     for (const Tensor& constant : plan.constants) known.push_back(constant.name);
     for (const Launch& launch : plan.launches)
       for (const Argument& argument : launch.arguments)
-        if (const auto* pointer = std::get_if<PointerArgument>(&argument);
-            pointer && !pointer->buffer.empty()) {
-          EXPECT_NE(std::find(known.begin(), known.end(), pointer->buffer), known.end()) << pointer->buffer;
-        }
+        for (const Relocation& relocation : argument.relocations)
+          EXPECT_NE(std::find(known.begin(), known.end(), relocation.to.buffer), known.end()) << relocation.to.buffer;
   }
 }
 

@@ -16,7 +16,7 @@ Case small() {
   return c;
 }
 
-Plan plan_of_kernel(const std::string& name) {
+Program plan_of_kernel(const std::string& name) {
   const Kernel& kernel = find_kernel(name);
   Case c = small();
   c.kernel = name;
@@ -26,7 +26,7 @@ Plan plan_of_kernel(const std::string& name) {
 
 /// The first change of a kind in the forward entry of hgrn.fused_recurrent.
 std::string some_mutant(const std::string& change) {
-  const Plan plan = plan_of_kernel("hgrn.fused_recurrent");
+  const Program plan = plan_of_kernel("hgrn.fused_recurrent");
   const ptx::MutableText text(plan.modules.at(0).ptx, plan.modules.at(0).path);
   for (const ptx::Mutation& m : text.mutations(0))
     if (m.change->name == change) return mutant_id(plan.modules.at(0).name, text.name(m));
@@ -36,7 +36,7 @@ std::string some_mutant(const std::string& change) {
 TEST(Mutant, AKernelsNameMayCarryOne) {
   const std::string id = some_mutant("fma-to-mul");
   ASSERT_FALSE(id.empty());
-  const Plan clean = plan_of_kernel("hgrn.fused_recurrent"),
+  const Program clean = plan_of_kernel("hgrn.fused_recurrent"),
              changed = plan_of_kernel("hgrn.fused_recurrent%" + id);
   EXPECT_EQ(changed.kernel, "hgrn.fused_recurrent%" + id);
   EXPECT_NE(*changed.modules.at(0).ptx, *clean.modules.at(0).ptx);
@@ -64,7 +64,7 @@ TEST(Mutant, CopiesOfViewsAreChangedToo) {
   const Operator& op = find_operator(kernel.operator_name);
   Case c = small();
   c.layout = "padded";
-  const Plan plan = plan_with_views(c, kernel, op, draw_inputs(c, op));
+  const Program plan = program_with_views(kernel, resolve(c, op), draw_inputs(c, op));
   EXPECT_EQ(plan.modules.back().name, gather.name);
   EXPECT_NE(*plan.modules.back().ptx, *gather.ptx);
 }

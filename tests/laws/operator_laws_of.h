@@ -11,16 +11,10 @@
 namespace assay {
 
 template <typename Op>
-constexpr bool per_head_of() {
-  if constexpr (requires { Op::per_head; }) return Op::per_head;
-  return true;
-}
-
-template <typename Op>
 Operator specifications_of() {
   Operator op;
   op.inputs = Op::inputs(), op.outputs = Op::outputs();
-  if constexpr (requires { Op::parameters(); }) op.parameters = Op::parameters();
+  if constexpr (Op::traits.parameters != nullptr) op.parameters = Op::traits.parameters();
   return op;
 }
 
@@ -36,11 +30,11 @@ struct LawProblem {
     shape.T = s.T, shape.H = s.H, shape.K = s.K, shape.V = s.V, shape.M = s.M, shape.cotangents = true;
     shape.dtype = dtype;
     draw_problem_of(op, decay, shape, seed, drawn);
-    slice = read(per_head_of<Op>() ? s.H - 1 : 0);
+    slice = read(Op::traits.per_head ? s.H - 1 : 0);
   }
   SliceProblem read(int64_t head) const {
     return read_slice(drawn.problem, op.inputs, op.outputs, op.parameters,
-                      Slice{0, head, 0, drawn.problem.sizes.T}, per_head_of<Op>());
+                      Slice{0, head, 0, drawn.problem.sizes.T}, Op::traits.per_head);
   }
 };
 
@@ -161,9 +155,9 @@ double resumed_law(const std::string& decay, const LawShape& shape, uint64_t see
 }
 
 /// What the transcription over fp32 does: products, sums in any order, one exponential of at most 2 u.
-inline GatedArithmetic transcribed(const Sizes& s, double share) {
+inline Arithmetic transcribed(const Sizes& s, double share) {
   const double u = share * 0x1p-24, sums = static_cast<double>(s.K + s.V + s.M + 16 + s.H * s.V) * 1.001;
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 3.01 * u, a.write = 2.01 * u, a.step = 2.01 * u, a.readout = sums * u;
   a.bonus = 4.01 * u, a.divide = sums * u, a.logits = sums * u, a.logits_per_nat = u, a.removal = sums * u;
   a.own_sum = a.own_weights = 8 * u, a.own_weights_per_nat = u;
@@ -178,7 +172,7 @@ std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape,
   Problem& problem = p.drawn.problem;
   problem.scale = 0.5;
   problem.arithmetic = transcribed(problem.sizes, share);
-  GatedAdjointArithmetic& d = problem.adjoint;
+  AdjointArithmetic& d = problem.adjoint;
   d.state = d.adjoint = problem.arithmetic;
   const double u = share * 0x1p-24, sums = problem.arithmetic.readout;
   d.value_readout = d.inner = d.bonus = 2 * sums;
@@ -189,13 +183,13 @@ std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape,
   const auto judge = [&](const ReferenceResult& reference, bool gradient) {
     const auto& specs = gradient ? p.op.inputs : p.op.outputs;
     std::map<std::string, std::vector<float>> got;
-    const int64_t heads = per_head_of<Op>() ? p.slice.heads : 1;
+    const int64_t heads = Op::traits.per_head ? p.slice.heads : 1;
     for (int64_t h = 0; h < heads; ++h) {
       const SliceProblem x = p.read(h);
       size_t i = 0;
       const auto take = [&](std::string_view, const Matrix<float>& m) {
         const ArgumentSpec& spec = specs[i++];
-        const SliceLayout layout(spec, problem.sizes, per_head_of<Op>());
+        const SliceLayout layout(spec, problem.sizes, Op::traits.per_head);
         auto& out = got[(gradient ? "d" : "") + std::string(spec.name)];
         out.resize(static_cast<size_t>(layout.size()));
         for (Eigen::Index r = 0; r < m.rows(); ++r)

@@ -28,7 +28,7 @@ TEST(Precision, of_double_and_of_double_double_give_enclosures_that_meet_for_eve
       draw_problem_of(op, decay, shape, seed++, p);
       p.problem.arithmetic = recurrent_fp32(shape.K);
       const ReferenceResult coarse = op.evaluate(p.problem);
-      GatedArithmetic& a = p.problem.arithmetic;
+      Arithmetic& a = p.problem.arithmetic;
       a = {};
       a.write = a.step = a.readout = a.divide = a.logits = 0x1p-42;
       const ReferenceResult fine = op.evaluate(p.problem);

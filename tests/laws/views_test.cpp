@@ -38,7 +38,7 @@ TEST_P(Views, GiveTheBitsOfRowByRowInputsAndPassEveryCheck) {
     VerifyOptions options;
     options.twice = false, options.checks = {}, options.threads = 2;
     const Verification v = verify(c, kernel, *backend, options);
-    EXPECT_EQ(v.verdict, "pass") << token_of(c) << ": " << v.cause;
+    EXPECT_EQ(v.verdict, Verdict::pass) << token_of(c) << ": " << v.cause;
     const Operator& op = find_operator(kernel.operator_name);
     const TensorMap inputs = draw_inputs(c, op);
     views += static_cast<int>(plan_of(c, kernel, op, inputs).layouts.size());

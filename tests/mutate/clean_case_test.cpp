@@ -24,7 +24,7 @@ TEST(CleanCase, HoldsTheKernelsBitsAndJudgesOthersAgainstThem) {
 
   Outcome trapped;
   trapped.trap = Trap{"hang", "", {}, {}, {}};
-  EXPECT_EQ(judged(clean, subject(), trapped, &clean.outcome).verdict, "finding");
+  EXPECT_EQ(judged(clean, subject(), trapped, &clean.outcome).verdict, Verdict::finding);
 }
 
 TEST(CleanCase, LongOnesHaveNoProperties) {

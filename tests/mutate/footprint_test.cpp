@@ -10,7 +10,7 @@ namespace {
 
 /// One thread; x holds 0, 1, 2, y and the workspace w have two words.
 Footprint footprint(const std::string& body) {
-  Plan plan;
+  Program plan;
   plan.kernel = "small";
   plan.modules = {{"m", "small.ptx",
                    std::make_shared<const std::string>(

@@ -20,7 +20,7 @@ TEST(Infection, SeesWhetherTheInstructionsResultChanges) {
                                     .body[static_cast<size_t>(m.instruction)]
                                     .opcode;
     if (!clean.reach.has(module.name, function, m.instruction)) continue;
-    Plan changed = clean.plan;
+    Program changed = clean.plan;
     changed.modules[0].ptx = std::make_shared<const std::string>(text.with(m));
     if (opcode.starts_with("fma.rn.f32") && m.change->name == "zero-result" && !differs) {
       EXPECT_EQ(result_changes(clean.plan, clean.plan, clean.inputs, one_thread(), module.name, m), false);
@@ -50,7 +50,7 @@ TEST(Infection, SeesWhetherTheRunGoesAnotherWay) {
     const bool is_branch = in.opcode == "bra" && m.change->name == "invert-guard";
     if (!(is_value && same < 3) && !(is_branch && other < 5)) continue;
     if (!clean.reach.has(module.name, function, m.instruction)) continue;
-    Plan changed = clean.plan;
+    Program changed = clean.plan;
     changed.modules[0].ptx = std::make_shared<const std::string>(text.with(m));
     vm::MachineOptions options = one_thread();
     options.instruction_budget = 100'000;

@@ -34,13 +34,13 @@ TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
   const MutationRun one = run(45, 3, 1);
   EXPECT_EQ(without_seconds(one), without_seconds(run(45, 3, 3)));
   EXPECT_EQ(one.mutants.size(), 45u);
-  EXPECT_EQ(count_of(one, kKilled) + count_of(one, kWithinBound) + count_of(one, kEquivalent) +
-                count_of(one, kSurvived),
+  EXPECT_EQ(count_of(one, MutantOutcome::killed) + count_of(one, MutantOutcome::within_bound) + count_of(one, MutantOutcome::equivalent) +
+                count_of(one, MutantOutcome::survived),
             45);
-  EXPECT_GT(count_of(one, kKilled), count_of(one, kSurvived));
+  EXPECT_GT(count_of(one, MutantOutcome::killed), count_of(one, MutantOutcome::survived));
   for (const Mutant& m : one.mutants) {
-    EXPECT_TRUE(m.outcome == kWithinBound || !m.reason.empty()) << m.id;
-    EXPECT_TRUE(m.outcome != kWithinBound || !m.token.empty()) << m.id;
+    EXPECT_TRUE(m.outcome == MutantOutcome::within_bound || !m.reason.empty()) << m.id;
+    EXPECT_TRUE(m.outcome != MutantOutcome::within_bound || !m.token.empty()) << m.id;
   }
 }
 

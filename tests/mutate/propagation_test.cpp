@@ -11,7 +11,7 @@ namespace {
 /// f(a, n): `body` between loading a's word of the thread into %r1 and its store from %r9, on one warp.
 struct SmallRun {
   std::shared_ptr<const std::string> text;
-  Plan plan;
+  Program plan;
   TensorMap inputs;
 
   explicit SmallRun(const std::string& body) {
@@ -29,8 +29,8 @@ struct SmallRun {
     for (int64_t i = 0; i < 32; ++i) words.set_bits(i, static_cast<uint64_t>(i + 1));
     inputs.emplace("in", std::move(words));
   }
-  Plan with(const ptx::MutableText& program, const ptx::Mutation& m) const {
-    Plan changed = plan;
+  Program with(const ptx::MutableText& program, const ptx::Mutation& m) const {
+    Program changed = plan;
     changed.modules[0].ptx = std::make_shared<const std::string>(program.with(m));
     return changed;
   }

@@ -51,7 +51,7 @@ TEST_F(TrialOfMutant, WhatIsVisibleIsKilledByTheExactCase) {
     const std::vector<Mutant> all = outcomes(opcode, change);
     ASSERT_FALSE(all.empty()) << change;
     for (const Mutant& m : all) {
-      EXPECT_EQ(m.outcome, kKilled) << m.id;
+      EXPECT_EQ(m.outcome, MutantOutcome::killed) << m.id;
       EXPECT_EQ(m.token, cases_[0].token) << m.id;
       EXPECT_FALSE(m.reason.empty());
     }
@@ -70,20 +70,20 @@ TEST_F(TrialOfMutant, ARoundingChangedIsNeverAViolation) {
   ASSERT_FALSE(all.empty());
   // Where one of two ways to the same value rounds otherwise, a property that compares them may see it.
   for (const Mutant& m : all)
-    EXPECT_TRUE(m.outcome != kKilled || m.reason.starts_with("property/")) << m.id << " " << m.reason;
+    EXPECT_TRUE(m.outcome != MutantOutcome::killed || m.reason.starts_with("property/")) << m.id << " " << m.reason;
   EXPECT_TRUE(std::any_of(all.begin(), all.end(),
-                          [](const Mutant& m) { return m.outcome == kWithinBound && !m.token.empty(); }));
+                          [](const Mutant& m) { return m.outcome == MutantOutcome::within_bound && !m.token.empty(); }));
   // What no output shows is within bound all the same, and says so.
   EXPECT_TRUE(std::none_of(all.begin(), all.end(), [](const Mutant& m) {
-    return m.outcome == kSurvived && m.reason.starts_with("its result differs, no output does");
+    return m.outcome == MutantOutcome::survived && m.reason.starts_with("its result differs, no output does");
   }));
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Mutant& m) {
-    return m.outcome == kWithinBound && m.reason.find("rounds away") != std::string::npos;
+    return m.outcome == MutantOutcome::within_bound && m.reason.find("rounds away") != std::string::npos;
   }));
 }
 
 TEST_F(TrialOfMutant, OnlyARoundingChangedMayBeRoundedAway) {
-  for (const Mutant& m : outcomes("mul.rn.f32", "zero-result")) EXPECT_NE(m.outcome, kWithinBound) << m.id;
+  for (const Mutant& m : outcomes("mul.rn.f32", "zero-result")) EXPECT_NE(m.outcome, MutantOutcome::within_bound) << m.id;
   for (const Mutant& m : outcomes("fma.rn.f32", "fma-to-add"))
     EXPECT_EQ(m.reason.find("rounds away"), std::string::npos) << m.id;
 }
@@ -92,8 +92,8 @@ TEST_F(TrialOfMutant, WhatNoCaseReachesSaysSo) {
   for (const ptx::Mutation& m : module_.program->mutations(function_))
     if (!cases_[0].reach.has(module_.name, function_, m.instruction) && m.change->name == "add-to-sub") {
       const Mutant mutant = result(m).mutant;
-      if (mutant.outcome == kEquivalent) continue;
-      EXPECT_EQ(mutant.outcome, kSurvived);
+      if (mutant.outcome == MutantOutcome::equivalent) continue;
+      EXPECT_EQ(mutant.outcome, MutantOutcome::survived);
       EXPECT_TRUE(mutant.reason.starts_with("no case comes to this instruction: never this way at kernels/"))
           << mutant.reason;
       EXPECT_EQ(mutant.reached_by, 0);
@@ -139,8 +139,8 @@ TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {
     if (m.change->name != "fix-predicate" || line.find("bool vector = ") == line.npos) continue;
     if (same > 0 && seen > 0) break;
     const Mutant mutant = try_mutant({kernel, cases, mutated, m, one_thread(), order}, source).mutant;
-    same += mutant.outcome == kEquivalent && mutant.reason.find("sizes alone decide") != std::string::npos;
-    seen += mutant.outcome == kKilled;
+    same += mutant.outcome == MutantOutcome::equivalent && mutant.reason.find("sizes alone decide") != std::string::npos;
+    seen += mutant.outcome == MutantOutcome::killed;
   }
   EXPECT_GT(same, 0) << "elements one by one";
   EXPECT_GT(seen, 0) << "four elements at once, of rows that are not aligned";

@@ -81,9 +81,9 @@ Inputs inputs_of(const Listed& program) {
   return made;
 }
 
-Plan plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs& inputs,
+Program plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs& inputs,
              TensorMap& tensors) {
-  Plan plan;
+  Program plan;
   plan.kernel = "corpus";
   plan.modules.push_back({"m", entry + ".ptx", std::move(text)});
   Launch launch;

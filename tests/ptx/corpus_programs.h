@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/ptx/program.h"
 #include "tests/ptx/corpus/listed.h"
 
@@ -24,7 +24,7 @@ const std::vector<Listed>& all_programs();
 /// a, b and c of all threads, in the domain of the program. Deterministic.
 Inputs inputs_of(const Listed&);
 /// One launch of an entry of `text` over a, b and c; its words are output d.
-Plan plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs&,
+Program plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs&,
              TensorMap& tensors);
 /// What the host computes for every thread.
 std::vector<unsigned long long> expected_words(const Listed&, const Inputs&);

@@ -44,7 +44,7 @@ const Decoded& decoded(const Variant& variant) {
 
 Outcome run_program(const Variant& variant, const Listed& program, const Inputs& inputs) {
   TensorMap tensors;
-  const Plan plan = plan_of(program.name, variant.text, inputs, tensors);
+  const Program plan = plan_of(program.name, variant.text, inputs, tensors);
   return vm::run(plan, tensors, {"sm_90", 1, uint64_t{1} << 22});
 }
 

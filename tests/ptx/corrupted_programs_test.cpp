@@ -19,16 +19,16 @@
 namespace assay::corpus {
 namespace {
 
-struct Program {
+struct Named {
   std::string name;
-  Plan plan;
+  Program plan;
   TensorMap inputs;
 };
 
 /// A few cases of our own kernels, and every program of the corpus, optimised and not.
-const std::vector<Program>& whole_programs() {
-  static const std::vector<Program> made = [] {
-    std::vector<Program> programs;
+const std::vector<Named>& whole_programs() {
+  static const std::vector<Named> made = [] {
+    std::vector<Named> programs;
     for (const Kernel& kernel : kernels()) {
       Case c;
       c.kernel = kernel.name;
@@ -37,7 +37,7 @@ const std::vector<Program>& whole_programs() {
       c.initial_state = true;
       const Operator& op = find_operator(kernel.operator_name);
       TensorMap inputs = draw_inputs(c, op);
-      Plan plan = kernel.plan(c, op, inputs);
+      Program plan = kernel.plan(c, op, inputs);
       programs.push_back({kernel.name, std::move(plan), std::move(inputs)});
     }
     for (const Variant& variant : variants()) {
@@ -45,7 +45,7 @@ const std::vector<Program>& whole_programs() {
       for (ptx::SingleEntry& entry : ptx::single_entries(*variant.text))
         for (const Listed& program : all_programs()) {
           if (program.name != entry.name) continue;
-          Program made_of{entry.name + " " + variant.name, {}, {}};
+          Named made_of{entry.name + " " + variant.name, {}, {}};
           made_of.plan = plan_of(entry.name, std::make_shared<std::string>(std::move(entry.text)),
                                  inputs_of(program), made_of.inputs);
           programs.push_back(std::move(made_of));
@@ -64,7 +64,7 @@ std::string corrupted(const std::string& text, std::mt19937_64& random) {
 }
 
 /// "refused", "ended", or the kind of the trap.
-std::string fate_of(Plan plan, const TensorMap& inputs) {
+std::string fate_of(Program plan, const TensorMap& inputs) {
   try {
     const Outcome outcome = vm::run(plan, inputs, {"sm_90", 1, uint64_t{1} << 14});
     return outcome.trap ? outcome.trap->kind : "ended";
@@ -75,11 +75,11 @@ std::string fate_of(Plan plan, const TensorMap& inputs) {
 
 std::string fate_of_number(uint64_t number) {
   std::mt19937_64 random(number);
-  const std::vector<Program>& all = whole_programs();
+  const std::vector<Named>& all = whole_programs();
   const size_t kernels_first = kernels().size();
-  const Program& program = random() % 10 ? all[kernels_first + random() % (all.size() - kernels_first)]
+  const Named& program = random() % 10 ? all[kernels_first + random() % (all.size() - kernels_first)]
                                          : all[random() % kernels_first];
-  Plan plan = program.plan;
+  Program plan = program.plan;
   for (Module& module : plan.modules)
     module.ptx = std::make_shared<std::string>(corrupted(*module.ptx, random));
   return fate_of(std::move(plan), program.inputs);
@@ -87,7 +87,7 @@ std::string fate_of_number(uint64_t number) {
 
 TEST(CorruptedPrograms, WholeProgramsEnd) {
   size_t ended = 0;
-  for (const Program& program : whole_programs()) {
+  for (const Named& program : whole_programs()) {
     const std::string fate = fate_of(program.plan, program.inputs);
     ended += fate == "ended";
     EXPECT_TRUE(fate == "ended" || fate == "refused" || fate == "hang" || fate == "unsupported")

@@ -379,8 +379,8 @@ Words compensated(const Words& in, uint32_t) {
 
 }  // namespace
 
-const std::vector<Program>& programs() {
-  static const std::vector<Program> made = {
+const std::vector<ListedProgram>& programs() {
+  static const std::vector<ListedProgram> made = {
       {"bitonic_sort", 256, 256, {1, 1, 1}, {256, 1, 1}, 256, sorted},
       {"prefix_scan", 512, 512, {1, 1, 1}, {512, 1, 1}, 512, summed},
       {"histogram", 1000, 256, {2, 1, 1}, {128, 1, 1}, 1000, counted},
@@ -425,7 +425,7 @@ const std::vector<Program>& programs() {
   return made;
 }
 
-Words inputs_of(const Program& program) {
+Words inputs_of(const ListedProgram& program) {
   std::mt19937_64 random(20250301);
   Words made;
   for (size_t i = 0; i < program.in; ++i) {

@@ -11,7 +11,7 @@ using Words = std::vector<uint32_t>;
 /// A difference that is allowed at word i; the words are then numbers of single precision.
 using Allowed = std::function<double(size_t i)>;
 
-struct Program {
+struct ListedProgram {
   const char* name;
   size_t in, out;  ///< words
   std::array<uint32_t, 3> grid, block;
@@ -20,8 +20,8 @@ struct Program {
   std::function<Allowed(const Words& in)> allowed = nullptr;  ///< null: every bit
 };
 
-const std::vector<Program>& programs();
+const std::vector<ListedProgram>& programs();
 /// Any words; for products of halves, numbers from 1/4 to 4.
-Words inputs_of(const Program&);
+Words inputs_of(const ListedProgram&);
 
 }  // namespace assay

@@ -26,7 +26,7 @@ std::shared_ptr<const std::string> text() {
 
 Outcome run(const std::string& name, const Words& in, size_t out, std::array<uint32_t, 3> grid,
             std::array<uint32_t, 3> block, uint32_t n) {
-  Plan plan;
+  Program plan;
   plan.kernel = name;
   plan.modules.push_back({"m", "programs.ptx", text()});
   Tensor words("in", Dtype::i32, {{"T", static_cast<int64_t>(in.size())}});
@@ -43,7 +43,7 @@ Outcome run(const std::string& name, const Words& in, size_t out, std::array<uin
 
 TEST(Programs, GiveWhatTheHostComputes) {
   EXPECT_GE(programs().size(), 20u);
-  for (const Program& program : programs()) {
+  for (const ListedProgram& program : programs()) {
     const Words in = inputs_of(program);
     const Outcome outcome = run(program.name, in, program.out, program.grid, program.block, program.n);
     if (outcome.trap) {

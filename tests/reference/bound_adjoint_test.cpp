@@ -13,13 +13,13 @@
 namespace assay {
 namespace {
 
-GatedAdjointArithmetic declared(int64_t chunk) {
-  GatedAdjointArithmetic a;
+AdjointArithmetic declared(int64_t chunk) {
+  AdjointArithmetic a;
   a.state.decay = 0x1p-12, a.state.decay_per_nat = 0x1p-13, a.state.write = 0x1p-11, a.state.step = 0x1p-14;
   a.state.readout = 0x1p-10, a.state.write_decayed = 0x1p-12, a.state.readout_decayed = 0x1p-13;
   a.adjoint = a.state;
   a.adjoint.write = 0x1p-10, a.adjoint.step = 0x1p-13, a.adjoint.readout = 0x1p-9;
-  for (GatedArithmetic* side : {&a.state, &a.adjoint}) {
+  for (Arithmetic* side : {&a.state, &a.adjoint}) {
     side->chunk = chunk, side->boundary = 0x1p-9, side->crossing = 0x1p-10, side->crossing_per_nat = 0x1p-9;
   }
   a.value_readout = 0x1p-11, a.value_readout_decayed = 0x1p-12;
@@ -36,16 +36,16 @@ using Rows = std::vector<std::vector<long double>>;  // [K][V]
 /// One slice of the model, all errors at their largest.
 struct WorstKernel {
   const RandomProblem& p;
-  const GatedAdjointArithmetic& a;
+  const AdjointArithmetic& a;
   int64_t T, K, V;
 
   long double in(const char* name, int64_t t, int64_t width, int64_t c) const {
     return p.inputs.at(name).value(t * width + c);
   }
-  static long double crossing(const GatedArithmetic& side, long double g) {
+  static long double crossing(const Arithmetic& side, long double g) {
     return g == 0 ? 1 : std::exp(g) * (1 + side.decay) * std::exp(side.decay_per_nat * -g);
   }
-  long double chunk_factor(const GatedArithmetic& side, int64_t t, int64_t c) const {
+  long double chunk_factor(const Arithmetic& side, int64_t t, int64_t c) const {
     const int64_t first = t / side.chunk * side.chunk, end = std::min(T, first + side.chunk);
     long double nats = 0;
     for (int64_t s = first; s < end; ++s) nats -= in("g", s, K, c);
@@ -136,7 +136,7 @@ TEST(BoundAdjoint, grows_with_every_number_that_a_kernel_declares) {
   const auto before = total();
   struct Change {
     const char* what;
-    void (*change)(GatedAdjointArithmetic&);
+    void (*change)(AdjointArithmetic&);
     std::vector<std::string> grows;
   };
   const Change changes[] = {

@@ -37,9 +37,9 @@ struct RecurrentModel {
     return round(y);
   }
 
-  static GatedArithmetic arithmetic(int64_t K, bool flush) {
+  static Arithmetic arithmetic(int64_t K, bool flush) {
     constexpr double u = 0x1p-24;
-    GatedArithmetic a;
+    Arithmetic a;
     a.decay = (1 + kExponential) * (1 + u) - 1;
     a.write = u;
     a.step = u;
@@ -77,9 +77,9 @@ class ChunkModel {
   static constexpr int64_t C = 64;
   static constexpr int kLevels = 7;  // s = 1, 2, .., 64
 
-  static GatedArithmetic arithmetic(int64_t K, bool flush) {
+  static Arithmetic arithmetic(int64_t K, bool flush) {
     constexpr double u = 0x1p-24, e = RecurrentModel::kExponential;
-    GatedArithmetic a;
+    Arithmetic a;
     a.decay_per_nat = 6 * u * 1.01;                  // six additions of one sign make an exponent
     a.write = (1 + e) * std::pow(1 + u, 2 + C) - 1;  // e^B, k e^B, its product with v, 64 sums
     a.boundary = (1 + e) * (1 + u) * (1 + u) - 1;    // e^L, its product with S, the sum
@@ -175,7 +175,7 @@ class ChunkModel {
 /// Every factor at its largest: what the declared arithmetic allows at worst when all values are positive. In
 /// double.
 struct WorstCaseModel {
-  static void run(const ModelSlice& x, GatedArithmetic a, bool decays, std::vector<double>& o,
+  static void run(const ModelSlice& x, Arithmetic a, bool decays, std::vector<double>& o,
                   std::vector<double>& S) {
     if (decays) {
       a.write = (1 + a.write) * (1 + a.write_decayed) - 1;

@@ -97,9 +97,9 @@ inline void draw_problem(const RandomShape& shape, uint64_t seed, RandomProblem&
 }
 
 /// fp32 arithmetic of a recurrent kernel with a 2-ulp exponential.
-inline GatedArithmetic recurrent_fp32(int64_t K) {
+inline Arithmetic recurrent_fp32(int64_t K) {
   constexpr double u = 0x1p-24;
-  GatedArithmetic a;
+  Arithmetic a;
   a.decay = 0x1p-23 + u + 0x1p-47;
   a.write = u;
   a.step = u;

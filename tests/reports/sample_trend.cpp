@@ -1,6 +1,6 @@
 #include "tests/reports/sample_trend.h"
 
-#include "reports/trend.h"
+#include "src/result/trend.h"
 
 namespace assay::test {
 namespace {
@@ -17,7 +17,7 @@ StoredRun run_of(const std::string& commit, std::vector<TightnessRow> rows,
   for (const std::string& cause : causes) {
     Verification v;
     v.kernel = "gla.chunk";
-    v.verdict = "finding";
+    v.verdict = Verdict::finding;
     v.cause = cause;
     v.replay = "assay replay of " + commit;
     stored.run.findings.push_back(v);

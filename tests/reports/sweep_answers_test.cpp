@@ -59,7 +59,7 @@ TEST(SafeGates, EndAboveThoseOfTheFirstFailureWhoseReplayIsNamed) {
   const Sweep sweep = sweep_of({"gla.chunk"}, kDecay, 1, [](SweepCell& cell) {
     gates(cell);
     if (cell.gate_min > -100) return;
-    cell.verdict = "finding";
+    cell.verdict = CellVerdict::finding;
     cell.note = "nonfinite o";
   });
   EXPECT_EQ(answer(sweep, kGates),
@@ -72,7 +72,7 @@ TEST(SafeGates, DoNotHoldThoseBeyondAFailureAtMilderOnes) {
   const std::string text = answer(sweep_of({"gla.chunk"}, kDecay, 1,
                                            [](SweepCell& cell) {
                                              gates(cell);
-                                             if (cell.gate_min == -10) cell.verdict = "finding";
+                                             if (cell.gate_min == -10) cell.verdict = CellVerdict::finding;
                                            }),
                                   kGates);
   EXPECT_TRUE(holds(text, "down to -1 are safe; with gates down to -10 it fails")) << text;
@@ -82,7 +82,7 @@ TEST(SafeGates, ThatOneOutputFailsWithAreNotSafeForAnother) {
   Sweep sweep = sweep_of({"gla.chunk"}, {{"decay", {"mild"}}}, 1, gates);
   SweepCell state = sweep.cells.front();
   state.output = "final_state";
-  state.verdict = "finding";
+  state.verdict = CellVerdict::finding;
   sweep.cells.push_back(state);
   EXPECT_TRUE(holds(answer(sweep, kGates), "no range of gates is safe: it fails")) << answer(sweep, kGates);
 }
@@ -91,8 +91,8 @@ TEST(SafeGates, EndWhereElementsAreUndecidedAndAFindingBeyondIsStillNamed) {
   const std::string text = answer(sweep_of({"gla.chunk"}, kDecay, 1,
                                            [](SweepCell& cell) {
                                              gates(cell);
-                                             if (cell.gate_min == -10) cell.verdict = "undecided";
-                                             if (cell.gate_min == -100) cell.verdict = "finding";
+                                             if (cell.gate_min == -10) cell.verdict = CellVerdict::undecided;
+                                             if (cell.gate_min == -100) cell.verdict = CellVerdict::finding;
                                            }),
                                   kGates);
   EXPECT_TRUE(
@@ -104,8 +104,8 @@ TEST(SafeGates, EndWhereElementsAreUndecidedAndAFindingBeyondIsStillNamed) {
 TEST(SafeGates, AreNotClaimedOfInputsOutsideTheDomainOrOfRefusedPoints) {
   const Sweep sweep = sweep_of({"gla.chunk"}, kDecay, 1, [](SweepCell& cell) {
     gates(cell);
-    if (cell.gate_min == -10) cell.verdict = "domain";
-    if (cell.gate_min == -100) cell.verdict = "refused";
+    if (cell.gate_min == -10) cell.verdict = CellVerdict::domain;
+    if (cell.gate_min == -100) cell.verdict = CellVerdict::refused;
   });
   const std::string text = answer(sweep, kGates);
   EXPECT_TRUE(holds(text, "from -1 to -0.25, as they were drawn, are safe: every output of 1 runs")) << text;
@@ -115,7 +115,7 @@ TEST(SafeGates, AreNotClaimedOfInputsOutsideTheDomainOrOfRefusedPoints) {
 TEST(SafeGates, OfEveryDecayWhatItDrewAndWhatCameOfItStandsInATable) {
   const Sweep sweep = sweep_of({"gla.chunk"}, kDecay, 1, [](SweepCell& cell) {
     gates(cell);
-    if (cell.gate_min == -100) cell.verdict = "finding";
+    if (cell.gate_min == -100) cell.verdict = CellVerdict::finding;
   });
   for (const Answer& a : answers(sweep)) {
     if (a.question != kGates) continue;
@@ -171,7 +171,7 @@ TEST(Lengths, EndAtOneWithoutAFiniteResultHoweverGoodLongerOnesAre) {
   for (const bool trapped : {false, true}) {
     const Sweep sweep = sweep_of({"gla.chunk"}, kLength, 2, [&](SweepCell& cell) {
       if (length_of(cell) != 256) return;
-      cell.verdict = "finding";
+      cell.verdict = CellVerdict::finding;
       if (trapped)
         cell.samples.clear();
       else
@@ -184,13 +184,13 @@ TEST(Lengths, EndAtOneWithoutAFiniteResultHoweverGoodLongerOnesAre) {
 
 TEST(Lengths, AViolationWithinTheToleranceIsAcceptable) {
   const Sweep sweep = sweep_of({"gla.chunk"}, kLength, 2,
-                               [](SweepCell& cell) { cell.verdict = "finding", cell.violation = 1; });
+                               [](SweepCell& cell) { cell.verdict = CellVerdict::finding, cell.violation = 1; });
   EXPECT_TRUE(holds(answer(sweep, kLengths), "at every length")) << answer(sweep, kLengths);
 }
 
 TEST(Lengths, EndWhereTheReferenceLeavesElementsOpen) {
   const Sweep sweep = sweep_of({"gla.chunk"}, kLength, 1, [](SweepCell& cell) {
-    if (length_of(cell) == 256) cell.verdict = "undecided", cell.undecided = 1;
+    if (length_of(cell) == 256) cell.verdict = CellVerdict::undecided, cell.undecided = 1;
   });
   EXPECT_TRUE(holds(answer(sweep, kLengths), "up to T = 128 (undecided at T = 256"))
       << answer(sweep, kLengths);

@@ -1,4 +1,4 @@
-#include "reports/trend.h"
+#include "src/result/trend.h"
 
 #include <gtest/gtest.h>
 

@@ -14,7 +14,7 @@ Verification finding(const std::string& kernel, const std::string& cause, uint64
   v.kernel = v.case_.kernel = kernel;
   v.case_.seed = seed;
   v.token = token_of(v.case_);
-  v.verdict = "finding";
+  v.verdict = Verdict::finding;
   v.cause = cause;
   return v;
 }
@@ -52,7 +52,7 @@ TEST(Baseline, WhatVanishedIsListedOnceWithWhatItsCaseGivesNow) {
 TEST(Baseline, AVerificationIsABaselineOfOneFindingOrNone) {
   EXPECT_EQ(baseline_of("v.json", to_json(finding("gla.chunk", "violation/o", 1))).findings.size(), 1u);
   Verification passed;
-  passed.verdict = "pass";
+  passed.verdict = Verdict::pass;
   EXPECT_TRUE(baseline_of("v.json", to_json(passed)).findings.empty());
 }
 

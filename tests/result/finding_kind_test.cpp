@@ -7,33 +7,33 @@ namespace {
 
 Verification finding() {
   Verification v;
-  v.verdict = "finding";
+  v.verdict = Verdict::finding;
   v.cause = "something";
   v.outputs.emplace_back();
   return v;
 }
 
-using Kinds = std::set<std::string>;
+using Kinds = std::set<FindingKind>;
 
 /// For every row a run of that kind alone, so that a kind without a row here is seen.
 TEST(FindingKind, EveryKindIsFoundAlone) {
-  const std::pair<const char*, void (*)(Verification&)> table[] = {
-      {"violation", [](Verification& v) { v.outputs[0].violation = 1; }},
-      {"nonfinite", [](Verification& v) { v.outputs[0].nonfinite = 1; }},
-      {"class", [](Verification& v) { v.outputs[0].wrong_class = 1; }},
-      {"trap", [](Verification& v) { v.trap.emplace().kind = "out-of-bounds"; }},
-      {"hang", [](Verification& v) { v.trap.emplace().kind = "hang"; }},
-      {"check", [](Verification& v) { v.checks.emplace().findings.emplace_back(); }},
-      {"bits", [](Verification& v) { v.bits_differ = 1; }},
-      {"property", [](Verification& v) { v.properties_failed = {"causality: o[0] differs"}; }},
-      {"expected", [](Verification& v) { v.expected_outputs.emplace_back().violation = 1; }},
-      {"undecided", [](Verification& v) { v.verdict = "undecided"; }},
+  const std::pair<FindingKind, void (*)(Verification&)> table[] = {
+      {FindingKind::violation, [](Verification& v) { v.outputs[0].violation = 1; }},
+      {FindingKind::nonfinite, [](Verification& v) { v.outputs[0].nonfinite = 1; }},
+      {FindingKind::wrong_class, [](Verification& v) { v.outputs[0].wrong_class = 1; }},
+      {FindingKind::trap, [](Verification& v) { v.trap.emplace().kind = "out-of-bounds"; }},
+      {FindingKind::hang, [](Verification& v) { v.trap.emplace().kind = "hang"; }},
+      {FindingKind::check, [](Verification& v) { v.checks.emplace().findings.emplace_back(); }},
+      {FindingKind::bits, [](Verification& v) { v.bits_differ = 1; }},
+      {FindingKind::property, [](Verification& v) { v.properties_failed = {"causality: o[0] differs"}; }},
+      {FindingKind::expected, [](Verification& v) { v.expected_outputs.emplace_back().violation = 1; }},
+      {FindingKind::undecided, [](Verification& v) { v.verdict = Verdict::undecided; }},
   };
   ASSERT_EQ(std::size(table), finding_kinds().size());
   for (const auto& [name, change] : table) {
     Verification v = finding();
     change(v);
-    EXPECT_EQ(kinds_of(v), Kinds{name});
+    EXPECT_EQ(kinds_of(v), Kinds{name}) << name_of(name);
   }
 }
 
@@ -41,7 +41,7 @@ TEST(FindingKind, SeveralKindsAreAllNamed) {
   Verification v = finding();
   v.outputs[0].violation = v.outputs[0].nonfinite = 3;
   v.properties_failed = {"within-bound: o[0]", "same-bits-twice: o[0] differs"};
-  EXPECT_EQ(kinds_of(v), (Kinds{"violation", "nonfinite", "bits"}));
+  EXPECT_EQ(kinds_of(v), (Kinds{FindingKind::violation, FindingKind::nonfinite, FindingKind::bits}));
 }
 
 TEST(FindingKind, EveryFaultOfAnOutputInTheFileIsExpectedAndUndecidedIsNone) {
@@ -49,7 +49,7 @@ TEST(FindingKind, EveryFaultOfAnOutputInTheFileIsExpectedAndUndecidedIsNone) {
        {&OutputComparison::violation, &OutputComparison::nonfinite, &OutputComparison::wrong_class}) {
     Verification v = finding();
     v.expected_outputs.emplace_back().*fault = 1;
-    EXPECT_EQ(kinds_of(v), Kinds{"expected"});
+    EXPECT_EQ(kinds_of(v), Kinds{FindingKind::expected});
   }
   Verification v = finding();
   v.expected_outputs.emplace_back().undecided = 1;
@@ -57,16 +57,16 @@ TEST(FindingKind, EveryFaultOfAnOutputInTheFileIsExpectedAndUndecidedIsNone) {
 }
 
 TEST(FindingKind, APassAndADomainHaveNone) {
-  for (const char* verdict : {"pass", "domain"}) {
+  for (const Verdict verdict : {Verdict::pass, Verdict::domain}) {
     Verification v = finding();
     v.verdict = verdict;
     v.outputs[0].undecided = 1;
-    EXPECT_TRUE(kinds_of(v).empty()) << verdict;
+    EXPECT_TRUE(kinds_of(v).empty()) << name_of(verdict);
   }
 }
 
 TEST(FindingKind, AFindingThatNoRowKnowsStillHasOne) {
-  EXPECT_EQ(kinds_of(finding()), Kinds{"property"});
+  EXPECT_EQ(kinds_of(finding()), Kinds{FindingKind::property});
 }
 
 }  // namespace

@@ -14,12 +14,12 @@ MutationRun sample() {
   MutationRun run;
   run.kernel = "gla.chunk", run.backend = "vm sm_90", run.seed = 7, run.asked = 6;
   run.set_aside = {"gla.chunk/...: violation/o"};
-  for (const auto& [change, outcome] : {std::pair{"drop-guard", kKilled},
-                                        {"fma-to-mul", kKilled},
-                                        {"fma-to-mul", kKilled},
-                                        {"fma-to-mul", kSurvived},
-                                        {"change-rounding", kWithinBound},
-                                        {"drop-guard", kEquivalent}}) {
+  for (const auto& [change, outcome] : {std::pair{"drop-guard", MutantOutcome::killed},
+                                        {"fma-to-mul", MutantOutcome::killed},
+                                        {"fma-to-mul", MutantOutcome::killed},
+                                        {"fma-to-mul", MutantOutcome::survived},
+                                        {"change-rounding", MutantOutcome::within_bound},
+                                        {"drop-guard", MutantOutcome::equivalent}}) {
     Mutant m;
     m.id = "gla+chunk.bf16.fp32+1234+fma-to-mul", m.change = change, m.outcome = outcome;
     m.where = {"kernels/gla/chunk.cu", 12, 1234, "gla_chunk_output"};
@@ -30,8 +30,8 @@ MutationRun sample() {
 
 TEST(MutationRunResult, CountsEachOutcomeOnce) {
   const MutationRun run = sample();
-  EXPECT_EQ(count_of(run, kKilled), 3);
-  EXPECT_EQ(count_of(run, kUntried), 0);
+  EXPECT_EQ(count_of(run, MutantOutcome::killed), 3);
+  EXPECT_EQ(count_of(run, MutantOutcome::untried), 0);
   EXPECT_DOUBLE_EQ(score_of(run), 75) << "within-bound and equivalent mutants count on neither side";
   EXPECT_DOUBLE_EQ(score_of(MutationRun{}), 100);
   const std::vector<MutationCount> counts = counts_by_change(run);

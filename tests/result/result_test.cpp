@@ -32,7 +32,7 @@ Verification full() {
   v.replay = "assay replay " + v.token;
   v.backend = "vm sm_90";
   v.arithmetic = "bf16 \"operands\" <b>& \\ \n fp32 accumulators \xc3\xa9";
-  v.verdict = "finding";
+  v.verdict = Verdict::finding;
   v.cause = "nonfinite/o/exp-overflow/kernels/gla/chunk.cu:142";
   OutputComparison c;
   c.name = "o";
@@ -53,7 +53,7 @@ Verification full() {
   const SourceLocation where{"kernels/gla/chunk.cu", 142, 977, "gla_chunk_output"};
   v.trap = Trap{"out-of-bounds", "store beyond o", where, {1, 2, 3}, {4, 5, 6}};
   Origin origin;
-  origin.element = "o[b=0,t=17,h=1,v=3]", origin.kind = "zero-times-infinity", origin.where = where,
+  origin.element = "o[b=0,t=17,h=1,v=3]", origin.kind = OriginKind::zero_times_infinity, origin.where = where,
   origin.source_text = "  s *= mask;";
   origin.instruction = "mul.rn.f32 %f1, %f2, %f3";
   origin.operands = {{"%f2", "f32", 0, 0}, {"%f3", "f32", INFINITY, 0x7f800000}};
@@ -84,7 +84,7 @@ Verification full() {
                   NAN,
                   {1, 0, 0},
                   {33, 0, 0},
-                  {{"", "", 0x7fc00000, -1, "input", "g[5]"}}}};
+                  {{"", "", 0x7fc00000, -1, OperandSource::input, "g[5]"}}}};
   v.slice = slice;
   v.diagnosis = {{"mask-after-exponential", "the mask multiplies", 0.9, {"exponent 130.2 > 128"}}};
   v.exponents = {{where, "ex2.approx.ftz.f32", -1e4, 130.2, uint64_t{1} << 60, 3}};
@@ -121,7 +121,7 @@ FuzzRun run() {
   r.seed = ~uint64_t{0};
   r.cases = 1000, r.passed = 998, r.undecided = 1, r.domain = 2, r.seconds = 59.5;
   r.findings = {full(), Verification{}};
-  r.findings[1].verdict = "undecided";
+  r.findings[1].verdict = Verdict::undecided;
   r.properties = {{"causality", 100, 1}};
   r.coverage = {{"T mod 64", "1", 17}};
   r.tightness = {{"gla.chunk", "o", "bf16", "reset", "T <= 1024", 12, 0.5, 0.25, 0x1p-7}};
@@ -184,7 +184,7 @@ TEST(Result, DocumentsHoldAgainstTheSchema) {
     for (const std::string& error : check.errors(json)) ADD_FAILURE() << error;
   }
   Verification pass;
-  pass.verdict = "pass";
+  pass.verdict = Verdict::pass;
   EXPECT_TRUE(check.errors(to_json(pass)).empty());
 }
 

@@ -37,7 +37,7 @@ void sum_up(SweepCell& cell) {
 
 SweepCell cell_of(const Sweep& sweep, const std::string& kernel, std::vector<SweepSetting> settings) {
   SweepCell cell{kernel, std::move(settings), "o"};
-  cell.verdict = "pass";
+  cell.verdict = CellVerdict::pass;
   cell.elements = 4096;
   cell.gated = true;
   cell.gate_min = -1;
@@ -105,15 +105,15 @@ Sweep full_sweep() {
         cell.seconds_reference = 0.002 * number++;
       });
   SweepCell& finding = sweep.cells[5];
-  finding.verdict = "finding";
+  finding.verdict = CellVerdict::finding;
   finding.note = "violation o";
   finding.violation = 3;
   finding.over_seeds.max_ratio = finding.samples[1].max_ratio = 2.75;
-  sweep.cells[6].verdict = "undecided";
+  sweep.cells[6].verdict = CellVerdict::undecided;
   sweep.cells[6].note = "undecided o";
   sweep.cells[6].undecided = 7;
   SweepCell& refused = sweep.cells[23];
-  refused.verdict = "refused";
+  refused.verdict = CellVerdict::refused;
   refused.note = "T = 256, decay \"reset\", fp32: not taken";
   refused.output = "";
   refused.samples.clear();

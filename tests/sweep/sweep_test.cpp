@@ -76,7 +76,7 @@ TEST(Sweep, HasACellForEveryKernelSettingAndOutputInTheOrderAskedFor) {
 
 TEST(Sweep, EveryCellHoldsAllItsSeedsAndTheGatesDrawn) {
   for (const SweepCell& cell : ran().cells) {
-    EXPECT_EQ(cell.verdict, "pass") << cell.token;
+    EXPECT_EQ(cell.verdict, CellVerdict::pass) << cell.token;
     ASSERT_EQ(cell.samples.size(), 2u);
     EXPECT_EQ(cell.samples[0].seed, 1u);
     EXPECT_EQ(cell.samples[1].seed, 2u);
@@ -177,12 +177,12 @@ TEST(Sweep, AFindingsTokenIsOfARunThatFindsItHoweverLargeOtherRatiosAre) {
   const auto backend = make_vm_backend({});
   int findings = 0;
   for (const SweepCell& cell : result.cells) {
-    EXPECT_EQ(cell.verdict, setting(cell, "decay") == "none" ? "pass" : cell.verdict);
-    if (cell.verdict != "finding") continue;
+    EXPECT_EQ(cell.verdict, setting(cell, "decay") == "none" ? CellVerdict::pass : cell.verdict);
+    if (cell.verdict != CellVerdict::finding) continue;
     ++findings;
     EXPECT_GT(cell.nonfinite, 0);
     const Verification v = verify(parse_token(cell.token), find_kernel(cell.kernel), *backend, {});
-    EXPECT_EQ(v.verdict, "finding") << cell.token;
+    EXPECT_EQ(v.verdict, Verdict::finding) << cell.token;
   }
   EXPECT_GT(findings, 0);
 }
@@ -193,8 +193,8 @@ TEST(Sweep, PointsThatAreRefusedAreCellsAndASweepOfThemAloneIsBadInput) {
   options.seeds = 1;
   options.dimensions = {parse_dimension("without=nothing,nosuch")};
   const Sweep result = run(options);
-  EXPECT_EQ(result.cells.front().verdict, "pass");
-  EXPECT_EQ(result.cells.back().verdict, "refused");
+  EXPECT_EQ(result.cells.front().verdict, CellVerdict::pass);
+  EXPECT_EQ(result.cells.back().verdict, CellVerdict::refused);
   EXPECT_NE(result.cells.back().note.find("nosuch"), std::string::npos) << result.cells.back().note;
   options.dimensions = {parse_dimension("without=nosuch")};
   EXPECT_THROW(run(options), BadInput);

@@ -54,15 +54,15 @@ TEST(Acceptance, DecaysBeyondTheKernelsOwnRangeAreOutOfDomain) {
 TEST(Acceptance, ACaseLargerThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
   Case c = float_case();
   c.T = int64_t{1} << 34;
-  EXPECT_THROW(require_memory(c, find_operator("gla")), BadInput);
+  EXPECT_THROW(require_memory(resolve(c, find_operator("gla"))), BadInput);
   c.T = 1000;
-  EXPECT_NO_THROW(require_memory(c, find_operator("gla")));
+  EXPECT_NO_THROW(require_memory(resolve(c, find_operator("gla"))));
 }
 
 TEST(Acceptance, APlanThatWritesWhatTheOperatorLacksIsBadInput) {
   Kernel kernel = float_kernel();
   kernel.plan = [](const Case&, const Operator&, const TensorMap&) {
-    Plan plan;
+    Program plan;
     plan.outputs = {{"z", Dtype::fp32, {}}};
     return plan;
   };

@@ -59,7 +59,7 @@ TEST(Companion, ExponentsOfOneRowAreToldFromThoseOfSeveral) {
   const auto backend = make_vm_backend({});
   const auto span_rows = [&](const char* token) {
     const Case c = parse_token(token);
-    return exponents_span_rows(c, find_kernel(c.kernel), find_operator("gla"), *backend);
+    return exponents_span_rows(c, find_kernel(c.kernel), *backend);
   };
   EXPECT_EQ(span_rows("gla.chunk@S2b/B1/T10/H1/K1/V1/bf16/g-fp32/constant:-128/v-ones/s1"), false);
   EXPECT_EQ(span_rows("gla.chunk@S2c/B1/T33/H1/K1/V1/bf16/g-fp32/constant:-16/v-ones/s1/backward"), true);

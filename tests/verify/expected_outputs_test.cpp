@@ -51,7 +51,7 @@ struct Sample {
 TEST(ExpectedOutputs, ThatAreTheReferencesAgree) {
   const Sample s;
   const Verification v = s.verify_with(s.inputs, s.outputs);
-  EXPECT_EQ(v.verdict, "pass") << v.cause;
+  EXPECT_EQ(v.verdict, Verdict::pass) << v.cause;
   ASSERT_EQ(v.expected_outputs.size(), 2u);
   for (const OutputComparison& o : v.expected_outputs) EXPECT_EQ(o.ok, o.elements) << o.name;
   EXPECT_TRUE(v.diagnosis.empty());
@@ -63,7 +63,7 @@ TEST(ExpectedOutputs, OneValueBeyondTheBoundIsAFindingOfItsOwn) {
   Tensor& o = expected.at("o");
   o.set(7, o.value(7) + 1);
   const Verification v = s.verify_with(s.inputs, expected);
-  EXPECT_EQ(v.verdict, "finding");
+  EXPECT_EQ(v.verdict, Verdict::finding);
   EXPECT_EQ(v.cause, "expected/o");
   EXPECT_EQ(v.expected_outputs.at(0).violation, 1);
   EXPECT_EQ(v.expected_outputs.at(0).worst.flat, 7);
@@ -82,7 +82,7 @@ TEST(ExpectedOutputs, AreAllowedTheRoundingOfTheFormatThatTheFileHas) {
     for (int64_t i = 0; i < coarse.size(); ++i) coarse.set(i, exact.value(i));
     expected.emplace(name, std::move(coarse));
   }
-  EXPECT_EQ(s.verify_with(s.inputs, expected).verdict, "pass");
+  EXPECT_EQ(s.verify_with(s.inputs, expected).verdict, Verdict::pass);
   Tensor& o = expected.at("o");
   const auto largest = [&] {
     int64_t at = 0;
@@ -120,7 +120,7 @@ TEST(ExpectedOutputs, OneExchangeOfEqualAxesThatMakesThemRightIsNamed) {
   for (const Row& row : table) {
     const Verification v =
         s.verify_with(exchanged(s.inputs, row.exchange), exchanged(s.outputs, row.exchange));
-    EXPECT_EQ(v.verdict, "finding") << row.said;
+    EXPECT_EQ(v.verdict, Verdict::finding) << row.said;
     ASSERT_EQ(v.diagnosis.size(), 1u) << row.said;
     EXPECT_EQ(v.diagnosis[0].cause, kTransposed);
     EXPECT_TRUE(v.diagnosis[0].explanation.starts_with(row.said)) << v.diagnosis[0].explanation;
@@ -132,7 +132,7 @@ TEST(ExpectedOutputs, WithoutThemNothingIsSaidOfAnExchange) {
   const Sample s;
   const TensorMap swapped = exchanged(s.inputs, {{"initial_state"}, "K", "V"});
   const Verification v = s.verify_with(swapped, {});
-  EXPECT_EQ(v.verdict, "pass");
+  EXPECT_EQ(v.verdict, Verdict::pass);
   EXPECT_TRUE(v.diagnosis.empty());
 }
 

@@ -19,7 +19,7 @@ inline Kernel float_kernel() {
   kernel.limits.max_V = 16;
   kernel.exponents_nonpositive = true;
   kernel.plan = [](const Case& c, const Operator& op, const TensorMap&) {
-    Plan plan;
+    Program plan;
     plan.kernel = "gla.float";
     const Sizes sizes = sizes_of(c);
     for (const ArgumentSpec& output : op.outputs) {
@@ -34,7 +34,7 @@ inline Kernel float_kernel() {
   kernel.arithmetic = [](const Case& c) {
     // u = 2^-24. e^g: expf of this host errs by at most 2 ulp = 2^-22. S = fma(e^g, S, k v): one rounding of
     // the sum and of the product. Readout: K products and sums, and the scale.
-    GatedArithmetic a;
+    Arithmetic a;
     a.decay = 0x1p-21;
     a.write = 0x1p-23;
     a.step = 0x1p-22;
@@ -56,9 +56,9 @@ class FloatBackend : public Backend {
   bool skip_last_token = false;  ///< the write of the last token is dropped
 
   std::string name() const override { return "fp32 recurrence"; }
-  Outcome run(const Plan& plan, const TensorMap& inputs) override {
+  Outcome run(const Program& plan, const TensorMap& inputs) override {
     Outcome outcome;
-    scale_seen = std::get<double>(plan.launches.at(0).arguments.at(0));
+    scale_seen = *real_of(plan.launches.at(0).arguments.at(0));
     for (const PlanOutput& o : plan.outputs) outcome.outputs.emplace(o.name, Tensor(o.name, o.dtype, o.axes));
     recur(inputs, outcome.outputs.at("o"), outcome.outputs.at("final_state"));
     ++runs;

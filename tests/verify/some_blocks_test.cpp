@@ -24,7 +24,7 @@ Verification checked(const std::string& token) {
 }
 
 std::string messages(const Verification& v) {
-  std::string text = v.verdict + " " + v.cause + (v.trap ? " " + v.trap->message : "") + "\n";
+  std::string text = std::string(name_of(v.verdict)) + " " + v.cause + (v.trap ? " " + v.trap->message : "") + "\n";
   if (v.checks)
     for (const CheckFinding& finding : v.checks->findings) text += finding.kind + ": " + finding.message + "\n";
   return text;
@@ -35,7 +35,7 @@ TEST(SomeBlocks, ChecksAreSilentOnTheKernelsAsTheyAre) {
                             "gla.chunk/B2/T17/H1/K1/V1/fp16/g-bf16/none/s1",
                             "gla.fused_recurrent/B1/T20/H2/K20/V9/fp32/g-fp32/mild/s1/h0"}) {
     const Verification v = checked(token);
-    EXPECT_EQ(v.verdict, "pass") << token << " " << messages(v);
+    EXPECT_EQ(v.verdict, Verdict::pass) << token << " " << messages(v);
     ASSERT_TRUE(v.checks);
     EXPECT_EQ(v.checks->ran.size(), vm::check_rows().size());
   }
@@ -43,7 +43,7 @@ TEST(SomeBlocks, ChecksAreSilentOnTheKernelsAsTheyAre) {
 
 TEST(SomeBlocks, AMissingBarrierIsARaceAtTheStoreAndTheLoad) {
   const Verification v = checked("gla.chunk@R1/B1/T80/H1/K16/V8/bf16/g-fp32/mild/s1");
-  ASSERT_EQ(v.verdict, "finding") << messages(v);
+  ASSERT_EQ(v.verdict, Verdict::finding) << messages(v);
   EXPECT_TRUE(v.cause.starts_with("check/race/kernels/device/operand.cuh")) << v.cause;
   for (const OutputComparison& output : v.outputs) EXPECT_TRUE(output.pass());  // the values show nothing
 }
@@ -68,18 +68,18 @@ TEST(SomeBlocks, AnOffsetOf32BitsIsFoundBeyond2To31) {
     if (defect.kernel == "gla.chunk" && defect.name == "I1")
       EXPECT_TRUE(defect.line.ends_with(fmt::format("chunk_output.cuh:{}", bad.checks->findings[0].at.where.line)))
           << defect.line << "\n" << messages(bad);
-  EXPECT_EQ(good.verdict, "pass") << messages(good);
+  EXPECT_EQ(good.verdict, Verdict::pass) << messages(good);
   EXPECT_NE(good.partial->find("no value is judged"), std::string::npos);
 }
 
 TEST(SomeBlocks, AStateOf2To40BytesIsReached) {
   const Verification v = checked("gla.fused_recurrent/B1048576/T1/H16/K128/V128/bf16/g-fp32/mild/s1/h0/blocks-0,last");
-  EXPECT_EQ(v.verdict, "pass") << messages(v);
+  EXPECT_EQ(v.verdict, Verdict::pass) << messages(v);
 }
 
 TEST(SomeBlocks, OfARunThatIsHeldTheElementsTheyWroteAreJudged) {
   const Verification v = checked("gla.fused_recurrent/B4/T9/H2/K16/V64/fp32/g-fp32/mild/s1/blocks-0,last");
-  EXPECT_EQ(v.verdict, "pass") << messages(v);
+  EXPECT_EQ(v.verdict, Verdict::pass) << messages(v);
   ASSERT_EQ(v.outputs.size(), 2u);
   EXPECT_EQ(v.outputs[0].elements, 2 * 9 * 32);  // two blocks of 32 value channels
   EXPECT_EQ(v.outputs[0].ok, v.outputs[0].elements);

@@ -30,7 +30,7 @@ TEST(Triage, EachTableRowHasItsFault) {
     e.peer_runs = 4;
     if (row.race) e.race = CheckFinding{"races", "race", "two threads", {}, {}, ""};
     const Triage t = triage_of(e);
-    EXPECT_EQ(t.fault, row.fault) << row.outside << row.differing << row.peer_differing << row.race;
+    EXPECT_EQ(name_of(t.fault), row.fault) << row.outside << row.differing << row.peer_differing << row.race;
     EXPECT_GE(t.evidence.size(), 3u);
     EXPECT_FALSE(t.explanation.empty());
   }
@@ -45,7 +45,7 @@ std::string fault_between(std::function<void(Outcome&, int)> on_machine,
   VerifyOptions options;
   options.threads = 1, options.diagnose = false, options.peer = &gpu;
   const Verification v = verify(float_case(), float_kernel(), machine, options);
-  return v.triage ? v.triage->fault : "not judged";
+  return v.triage ? std::string(name_of(v.triage->fault)) : "not judged";
 }
 
 void one_unit_up(Outcome& o, int64_t flat) {

@@ -17,7 +17,7 @@ Verification with_output(const char* name, int64_t OutputComparison::*count) {
 TEST(Verdict, TheWorstFaultGivesTheCause) {
   Verification v = with_output("o", &OutputComparison::undecided);
   decide(v);
-  EXPECT_EQ(v.verdict, "undecided");
+  EXPECT_EQ(v.verdict, Verdict::undecided);
   EXPECT_EQ(v.cause, "undecided/o");
   v.properties_failed = {"same-bits-twice: 3 elements"};
   decide(v);
@@ -32,7 +32,7 @@ TEST(Verdict, TheWorstFaultGivesTheCause) {
   decide(v);
   EXPECT_EQ(v.cause, "nonfinite/o");
   v.origin = Origin{};
-  v.origin->kind = "exp-overflow";
+  v.origin->kind = OriginKind::exp_overflow;
   v.origin->where = {"kernels/x.cu", 12, 99, "x"};
   decide(v);
   EXPECT_EQ(v.cause, "nonfinite/o/exp-overflow/kernels/x.cu:12");
@@ -41,14 +41,14 @@ TEST(Verdict, TheWorstFaultGivesTheCause) {
   EXPECT_EQ(v.cause, "trap/hang/entry:ptx:99");
   v.domain = {"g = 1"};
   decide(v);
-  EXPECT_EQ(v.verdict, "domain");
+  EXPECT_EQ(v.verdict, Verdict::domain);
 }
 
 TEST(Verdict, NothingWrongIsAPassWithoutACause) {
   Verification v = with_output("o", &OutputComparison::ok);
   v.cause = "left over";
   decide(v);
-  EXPECT_EQ(v.verdict, "pass");
+  EXPECT_EQ(v.verdict, Verdict::pass);
   EXPECT_EQ(v.cause, "");
 }
 

@@ -30,7 +30,7 @@ TEST(Verify, ACleanKernelPassesOnEveryDecayProfileAndKindOfValues) {
       if (c.values == "exact" && c.decay != "none") continue;
       FloatBackend backend;
       const Verification v = run(c, backend);
-      EXPECT_EQ(v.verdict, profile.in_domain ? "pass" : "domain") << token_of(c) << " " << v.cause;
+      EXPECT_EQ(v.verdict, profile.in_domain ? Verdict::pass : Verdict::domain) << token_of(c) << " " << v.cause;
       EXPECT_EQ(v.outputs.size(), profile.in_domain ? 2 : 0);
       EXPECT_EQ(backend.runs, profile.in_domain ? 2 : 0) << "out of domain nothing is launched";
       for (const OutputComparison& o : v.outputs) EXPECT_EQ(o.ok, o.elements);
@@ -72,7 +72,7 @@ TEST(Verify, EveryFaultBecomesItsOwnFinding) {
     FloatBackend backend;
     backend.tamper = row.tamper;
     const Verification v = run(float_case(), backend);
-    EXPECT_EQ(v.verdict, "finding") << row.cause;
+    EXPECT_EQ(v.verdict, Verdict::finding) << row.cause;
     EXPECT_EQ(v.cause, row.cause);
   }
 }
@@ -82,7 +82,7 @@ TEST(Verify, ExponentsAtMostZeroAreNoFinding) {
   backend.tamper = [](Outcome& o, int) {
     o.exponents = {{{"kernels/x.cu", 12, 99, "x"}, "ex2.approx.ftz.f32", -1e4, 0, 1, 0}};
   };
-  EXPECT_EQ(run(float_case(), backend).verdict, "pass");
+  EXPECT_EQ(run(float_case(), backend).verdict, Verdict::pass);
 }
 
 TEST(Verify, ADroppedTokenIsFoundInEveryKindOfValues) {
@@ -92,8 +92,8 @@ TEST(Verify, ADroppedTokenIsFoundInEveryKindOfValues) {
     if (c.values == "exact") c.decay = "none", c.T = 8;  // every token writes
     FloatBackend clean, broken;
     broken.skip_last_token = true;
-    EXPECT_EQ(run(c, clean).verdict, "pass") << values.name;
-    EXPECT_EQ(run(c, broken).verdict, "finding") << values.name;
+    EXPECT_EQ(run(c, clean).verdict, Verdict::pass) << values.name;
+    EXPECT_EQ(run(c, broken).verdict, Verdict::finding) << values.name;
   }
 }
 
@@ -113,7 +113,7 @@ TEST(Verify, ExactCasesSeeOneUnitWhereTheBoundWouldHideIt) {
   c.values = "normal";
   FloatBackend normal;
   normal.tamper = one_unit;
-  EXPECT_EQ(run(c, normal).verdict, "pass");
+  EXPECT_EQ(run(c, normal).verdict, Verdict::pass);
   EXPECT_EQ(normal.scale_seen, 1 / std::sqrt(9.0));
 }
 
@@ -154,7 +154,7 @@ TEST(Verify, GivenInputsTakeThePlaceOfDrawnOnes) {
   options.inputs = &inputs;
   FloatBackend backend;
   const Verification v = run(c, backend, options);
-  EXPECT_EQ(v.verdict, "domain");
+  EXPECT_EQ(v.verdict, Verdict::domain);
   ASSERT_EQ(v.domain.size(), 1);
   EXPECT_NE(v.domain[0].find("g[b=0,t=0,h=0,k=0] = 0.5"), std::string::npos) << v.domain[0];
 }

@@ -52,8 +52,8 @@ class WrongEngine : public Backend {
   WrongEngine(std::string right, std::string wrong)
       : right_(std::move(right)), wrong_(std::move(wrong)), machine_(make_vm_backend({})) {}
   std::string name() const override { return "wrong"; }
-  Outcome run(const Plan& plan, const TensorMap& inputs) override {
-    Plan changed = plan;
+  Outcome run(const Program& plan, const TensorMap& inputs) override {
+    Program changed = plan;
     std::string text = *plan.modules[0].ptx;
     if (const size_t at = text.find(right_); at != std::string::npos) text.replace(at, right_.size(), wrong_);
     changed.modules[0].ptx = std::make_shared<std::string>(text);
@@ -142,7 +142,7 @@ TEST(Fidelity, SpecialValuesOfTwoOperandsAreCrossed) {
   const auto machine = make_vm_backend({});
   const Form form = form_named("add.f32");
   std::set<std::pair<uint64_t, uint64_t>> seen;
-  const Plan plans[] = {bare_plan(form, 0, 64, 64, 0), bare_plan(form, 0, 64, 64, 1)};
+  const Program plans[] = {bare_plan(form, 0, 64, 64, 0), bare_plan(form, 0, 64, 64, 1)};
   const Tensor a = machine->run(plans[0], {}).outputs.at("digests"),
                b = machine->run(plans[1], {}).outputs.at("digests");
   for (int64_t i = 0; i < a.size(); ++i) seen.insert({a.bits(i), b.bits(i)});

@@ -92,7 +92,7 @@ const Fault faults[] = {
 
 TEST(Memory, AGridThatNoGpuTakesIsATrapOfTheLaunch) {
   TensorMap inputs;
-  Plan plan = plan_of({.body = "mov.u32 %d, 1;", .threads = 32}, inputs);
+  Program plan = plan_of({.body = "mov.u32 %d, 1;", .threads = 32}, inputs);
   plan.launches[0].grid = {1, 65536, 1};
   const Outcome outcome = run(plan, inputs, {"sm_90", 1, 0});
   ASSERT_TRUE(outcome.trap);
@@ -127,7 +127,7 @@ TEST(Memory, OutputsSharedMemoryAndRegistersStartPoisoned) {
 TEST(Memory, InputsAreCopiesThatAKernelMayOverwrite) {
   SmallKernel kernel{.body = "st.global.b32 [%pa], 9; ld.global.b32 %d, [%pa];", .a = lane_numbers(32)};
   TensorMap inputs;
-  const Plan plan = plan_of(kernel, inputs);
+  const Program plan = plan_of(kernel, inputs);
   const Outcome outcome = run(plan, inputs, {"sm_90", 1, 0});
   EXPECT_EQ(words_of(outcome)[3], 9u);
   EXPECT_EQ(inputs.at("a").bits(3), 3u);
@@ -279,9 +279,9 @@ TEST(Exponentials, ArgumentsOfSixteenBitsCountAsTheirValues) {
 }
 
 TEST(Plans, WhatDoesNotFitTheEntryIsBadInput) {
-  const auto refuses = [](void (*change)(Plan&), const std::string& text) {
+  const auto refuses = [](void (*change)(Program&), const std::string& text) {
     TensorMap inputs;
-    Plan plan = plan_of({.body = ""}, inputs);
+    Program plan = plan_of({.body = ""}, inputs);
     change(plan);
     try {
       run(plan, inputs, {"sm_90", 1, 0});
@@ -290,20 +290,20 @@ TEST(Plans, WhatDoesNotFitTheEntryIsBadInput) {
       EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
     }
   };
-  refuses([](Plan& p) { p.launches[0].function = "q"; }, "no entry q; the module has: k");
-  refuses([](Plan& p) { p.launches[0].module = "x"; }, "names module x, which the plan lacks");
-  refuses([](Plan& p) { p.launches[0].arguments.pop_back(); }, "has 3 arguments, the entry takes 4");
-  refuses([](Plan& p) { p.launches[0].arguments[0] = int32_t{1}; },
+  refuses([](Program& p) { p.launches[0].function = "q"; }, "no entry q; the module has: k");
+  refuses([](Program& p) { p.launches[0].module = "x"; }, "names module x, which the program lacks");
+  refuses([](Program& p) { p.launches[0].arguments.pop_back(); }, "has 3 arguments, the entry takes 4");
+  refuses([](Program& p) { p.launches[0].arguments[0] = int32_t{1}; },
           "argument 0 (pa) has 4 bytes, the entry expects 8");
   refuses(
-      [](Plan& p) {
+      [](Program& p) {
         p.launches[0].arguments[0] = PointerArgument{"z", 0};
       },
       "names z, which is no buffer");
-  refuses([](Plan& p) { p.launches[0].block = {1025, 1, 1}; }, "a block of 1025 threads");
-  refuses([](Plan& p) { p.launches[0].grid = {0, 1, 1}; }, "an empty grid");
-  refuses([](Plan& p) { p.launches[0].shared_bytes = 300000; }, "of shared memory");
-  refuses([](Plan& p) { p.workspaces.push_back({"a", 4}); }, "two buffers are named a");
+  refuses([](Program& p) { p.launches[0].block = {1025, 1, 1}; }, "a block of 1025 threads");
+  refuses([](Program& p) { p.launches[0].grid = {0, 1, 1}; }, "an empty grid");
+  refuses([](Program& p) { p.launches[0].shared_bytes = 300000; }, "of shared memory");
+  refuses([](Program& p) { p.workspaces.push_back({"a", 4}); }, "two buffers are named a");
 }
 
 /// The phase that lane 0 waits for ends when its copies have landed: with .noinc the arrival is the expected one,

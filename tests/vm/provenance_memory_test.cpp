@@ -25,7 +25,10 @@ TEST(ProvenanceMemory, WhatNothingWroteIsUnwrittenAndAWriteTouchesOneHalf) {
   EXPECT_EQ(m.read(0x1004).tag, 3u);
   EXPECT_EQ(m.read(0x1004).dependence, kLeaf | 8u);
   EXPECT_EQ(m.read(0x1006).dependence, kUnwritten);
-  EXPECT_EQ(ProvenanceMemory::at(*m.find("states"), 4).writer, 11);
+  m.name("states", {0x1000, 4});
+  const ProvenanceMemory::Element element = m.find("states", 1);
+  ASSERT_TRUE(element.area);
+  EXPECT_EQ(ProvenanceMemory::at(*element.area, element.offset).writer, 11);
 }
 
 TEST(ProvenanceMemory, AnInputThatIsOverwrittenForgetsThatElementOnly) {

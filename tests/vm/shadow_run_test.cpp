@@ -19,7 +19,7 @@ using Real = boost::multiprecision::number<boost::multiprecision::mpfr_float_bac
 
 /// One warp, thread t with %x = x[t], %y = y[t] (f32, exact inputs); `body` leaves %r, stored to o[t]. `.loc`
 /// lines count from 1 in "k.cu"; the loads stand on line 90, the store on 91.
-Plan plan_of(const std::string& body, uint32_t blocks = 1) {
+Program plan_of(const std::string& body, uint32_t blocks = 1) {
   const std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
@@ -45,7 +45,7 @@ Plan plan_of(const std::string& body, uint32_t blocks = 1) {
   ld.global.f32 %x, [%ax];
   ld.global.f32 %y, [%ay];
 )" + body + "\n  .loc 1 91 0\n  st.global.f32 [%ao], %r;\n  ret;\n}\n.file 1 \"k.cu\"\n";
-  Plan plan;
+  Program plan;
   plan.kernel = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 32 * int64_t{blocks}}}});
@@ -270,7 +270,7 @@ TEST(ShadowRun, AWarpgroupsSumIsTheExactDotProductOfWhatLiesInSharedMemory) {
   wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%r,%f2,%f3,%f4}, {%b4,%b4,%b4,%b4}, %d1, 1, -1, 1, 0;
   wgmma.commit_group.sync.aligned;
   wgmma.wait_group.sync.aligned 0;)";
-  Plan plan = plan_of(body);
+  Program plan = plan_of(body);
   plan.launches[0].block = {128, 1, 1};
   plan.outputs[0].axes[0].size = 128;
   const auto x = [](int64_t i) { return static_cast<float>(1 + 0.013 * static_cast<double>(i)); };
@@ -431,7 +431,7 @@ TEST(ShadowRun, ACalledFunctionHandsShadowsOn) {
       "mul.rn.f32 %f1, %x, %y; { .param .f32 a; .param .f32 b; st.param.f32 [a], %f1; call.uni (b), same, "
       "(a);"
       " ld.param.f32 %r, [b]; }";
-  Plan plan = plan_of(body);
+  Program plan = plan_of(body);
   std::string text = *plan.modules[0].ptx;
   text.insert(text.find(".visible"),
               ".func (.param .f32 result) same(.param .f32 argument) { .reg .f32 %f<2>;"

@@ -37,7 +37,7 @@ inline std::string text_of(const SmallKernel& kernel) {
          kernel.body + "\nDONE:\nst.global.b32 [%pd], %d;\nret;\n}\n";
 }
 
-inline Plan plan_of(const SmallKernel& kernel, TensorMap& inputs) {
+inline Program plan_of(const SmallKernel& kernel, TensorMap& inputs) {
   const int64_t count = int64_t{kernel.threads} * kernel.blocks;
   auto words = [&](const std::string& name, const std::vector<uint32_t>& values) {
     Tensor tensor(name, Dtype::i32, {{"T", count}});
@@ -50,7 +50,7 @@ inline Plan plan_of(const SmallKernel& kernel, TensorMap& inputs) {
   words("a", kernel.a);
   words("b", kernel.b);
   words("c", kernel.c);
-  Plan plan;
+  Program plan;
   plan.kernel = "test";
   plan.modules.push_back({"m", "test.ptx", std::make_shared<std::string>(text_of(kernel))});
   plan.outputs.push_back({"d", Dtype::i32, {{"T", count}}});
@@ -67,7 +67,7 @@ inline Plan plan_of(const SmallKernel& kernel, TensorMap& inputs) {
 
 inline Outcome run_small(const SmallKernel& kernel) {
   TensorMap inputs;
-  const Plan plan = plan_of(kernel, inputs);
+  const Program plan = plan_of(kernel, inputs);
   return run(plan, inputs, {kernel.arch, kernel.host_threads, kernel.budget});
 }
 

@@ -9,7 +9,7 @@ namespace assay::vm {
 namespace {
 
 /// Two blocks of 32 threads over o[64] and the workspace w; %n is the thread of all, %ao its place in o, %aw in w.
-Plan plan_of(const std::string& body) {
+Program plan_of(const std::string& body) {
   const std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
@@ -26,7 +26,7 @@ Plan plan_of(const std::string& body) {
   add.s64 %ao, %ao, %step;
   add.s64 %aw, %aw, %step;
 )" + body + "\n  ret;\n}\n";
-  Plan plan;
+  Program plan;
   plan.kernel = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 64}}});
@@ -91,7 +91,7 @@ TEST(StoreSearch, OfAWorkspaceToo) {
 
 TEST(StoreSearch, StoresAreShownWithTheirPlaces) {
   std::set<uint64_t> offsets;
-  const Plan plan = plan_of("setp.ne.u32 %p1, %n, 3;\n@%p1 st.global.b32 [%ao], %n;");
+  const Program plan = plan_of("setp.ne.u32 %p1, %n, 3;\n@%p1 st.global.b32 [%ao], %n;");
   const bool whole = visit_stores(plan, {}, {}, "o", [&](const StoreEvent& event) {
     offsets.insert(event.offset);
     EXPECT_EQ(event.bytes, 4u);

@@ -37,8 +37,8 @@ TEST(Trace, SeesWhatItNamesAndNothingElse) {
   SmallKernel kernel;
   kernel.body = "setp.eq.u32 %p1, %t, 99; @%p1 mov.u32 %d, 1; @!%p1 mov.u32 %d, 2;";
   TensorMap inputs;
-  const Plan plan = plan_of(kernel, inputs);
-  PreparedPlan prepared(plan, inputs, {"sm_90", 1, 0});
+  const Program plan = plan_of(kernel, inputs);
+  PreparedProgram prepared(plan, inputs, {"sm_90", 1, 0});
   Counting trace;
   EXPECT_FALSE(run_traced(prepared, 0, trace).trap);
   EXPECT_EQ(trace.guards, 2);

@@ -16,7 +16,7 @@ using Elements = std::set<std::string>;
 
 /// `blocks` blocks of one warp; thread t of block c is n = 32 c + t and has %x = x[n], %y = y[n]; `body`
 /// leaves %r, stored to o[n].
-Plan plan_of(const std::string& body, const std::string& functions = "", uint32_t blocks = 2,
+Program plan_of(const std::string& body, const std::string& functions = "", uint32_t blocks = 2,
              int launches = 1) {
   const std::string text = R"(.version 7.8
 .target sm_80
@@ -46,7 +46,7 @@ Plan plan_of(const std::string& body, const std::string& functions = "", uint32_
   ld.global.f32 %x, [%ax];
   ld.global.f32 %y, [%ay];
 )" + body + "\n  st.global.f32 [%ao], %r;\n  ret;\n}\n";
-  Plan plan;
+  Program plan;
   plan.kernel = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 32 * int64_t{blocks}}}});
@@ -217,7 +217,7 @@ TEST(ValueSlice, AnElementDependsOnWhatReachedItByEveryWayAValueCanTravel) {
 
 TEST(ValueSlice, ValuesAreThoseOfTheRun) {
   const TensorMap inputs = inputs_of();
-  const Plan plan = plan_of("mul.rn.f32 %f1, %x, %y; add.rn.f32 %r, %f1, %x;");
+  const Program plan = plan_of("mul.rn.f32 %f1, %x, %y; add.rn.f32 %r, %f1, %x;");
   const ValueSlice slice = slice_value(plan, inputs, {}, "o", 37);
   const Outcome whole = run(plan, inputs, {});
   EXPECT_EQ(slice.element_bits, whole.outputs.at("o").bits(37));
@@ -241,7 +241,7 @@ TEST(ValueSlice, OnlyTheBlocksThatMatterAreRunAgain) {
   const char* body =
       "ld.global.f32 %f1, [%aw]; add.f32 %r, %f1, %x; setp.eq.u32 %p1, %c, 0; add.s64 %d1, %aw, 128;"
       "@%p1 st.global.f32 [%d1], %y;";
-  Plan plan = plan_of(body, "", 3, 2);
+  Program plan = plan_of(body, "", 3, 2);
   const TensorMap inputs = inputs_of(96);
   const ValueSlice slice = slice_value(plan, inputs, {}, "o", 37);
   EXPECT_EQ(elements_of(slice, inputs), (Elements{"x[t=37]", "y[t=5]"}));
@@ -271,7 +271,7 @@ TEST(ValueSlice, OfAFullSliceTheOperandThatIsFollowedReachesItsInputAndNothingEl
     return -1;
   };
   SliceLimits limits{.instances = 8};
-  const Plan plan = plan_of(body + "add.f32 %r, %f1, %f2;");
+  const Program plan = plan_of(body + "add.f32 %r, %f1, %f2;");
   const ValueSlice nearest = slice_value(plan, inputs, {}, "o", 37, limits);
   EXPECT_TRUE(nearest.inputs.empty());
   EXPECT_GE(first_beyond(nearest), 0);
@@ -295,7 +295,7 @@ TEST(ValueSlice, AnElementThatNothingWroteHasNoSlice) {
 TEST(ValueSlice, AnInputThatIsNotBehindAnElementDoesNotChangeIt) {
   for (const Way& way : ways()) {
     const TensorMap inputs = inputs_of();
-    const Plan plan = plan_of(way.body, way.functions);
+    const Program plan = plan_of(way.body, way.functions);
     const uint64_t bits = run(plan, inputs, {}).outputs.at("o").bits(37);
     TensorMap others = inputs;
     for (auto& [name, tensor] : others)

@@ -11,7 +11,7 @@ namespace {
 /// Warps whose indices are looked into one by one.
 constexpr size_t warps_examined = 4;
 
-Tensor digests(Backend& engine, const Plan& plan) {
+Tensor digests(Backend& engine, const Program& plan) {
   Outcome outcome = engine.run(plan, {});
   if (outcome.trap) throw BadInput(engine.name() + ": " + outcome.trap->message);
   return std::move(outcome.outputs.at("digests"));
@@ -20,7 +20,7 @@ Tensor digests(Backend& engine, const Plan& plan) {
 /// The differing indices of the warp that starts at `base`.
 void examine(const Form& form, uint32_t base, uint32_t stride, Backend& tested, Backend& expected,
              Comparison& result) {
-  const Plan plan = bare_plan(form, base, form.group, stride);
+  const Program plan = bare_plan(form, base, form.group, stride);
   const Tensor a = digests(tested, plan), b = digests(expected, plan);
   for (uint32_t k = 0; k < stride; ++k)
     for (uint32_t lane = 0; lane < form.group; ++lane) {
@@ -45,7 +45,7 @@ Comparison compare(const Form& form, uint64_t base, int64_t count, uint32_t stri
   Comparison result;
   const auto start = static_cast<uint32_t>(base), threads = static_cast<uint32_t>(count / stride);
   try {
-    const Plan plan = digest_plan(form, start, threads, stride);
+    const Program plan = digest_plan(form, start, threads, stride);
     const Tensor b = digests(expected, plan), a = digests(tested, plan);
     result.results = count * static_cast<int64_t>(form.results.size());
     if (a.data == b.data) return result;

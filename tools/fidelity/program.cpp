@@ -181,8 +181,8 @@ Tensor tables_of(const Form& form) {
   return tensor;
 }
 
-Plan plan_of(const Form& form, int reveal, std::vector<Axis> axes, uint32_t threads) {
-  Plan plan;
+Program plan_of(const Form& form, int reveal, std::vector<Axis> axes, uint32_t threads) {
+  Program plan;
   plan.kernel = form.name;
   plan.modules.push_back({"m", form.name, std::make_shared<std::string>(program_text(form, reveal))});
   plan.constants.push_back(tables_of(form));
@@ -210,14 +210,14 @@ Launch launch_of(uint32_t base, uint32_t threads, uint32_t stride, uint32_t from
 
 }  // namespace
 
-Plan digest_plan(const Form& form, uint32_t base, uint32_t threads, uint32_t stride) {
-  Plan plan = plan_of(form, -1, {{"T", threads}}, threads);
+Program digest_plan(const Form& form, uint32_t base, uint32_t threads, uint32_t stride) {
+  Program plan = plan_of(form, -1, {{"T", threads}}, threads);
   plan.launches.push_back(launch_of(base, threads, stride, 0, stride, 0));
   return plan;
 }
 
-Plan bare_plan(const Form& form, uint32_t base, uint32_t threads, uint32_t stride, int reveal) {
-  Plan plan = plan_of(form, reveal, {{"K", stride}, {"T", threads}}, threads);
+Program bare_plan(const Form& form, uint32_t base, uint32_t threads, uint32_t stride, int reveal) {
+  Program plan = plan_of(form, reveal, {{"K", stride}, {"T", threads}}, threads);
   const int64_t row = int64_t{threads} * (stores_wide(form, reveal) ? 8 : 4);
   for (uint32_t k = 0; k < stride; ++k)
     plan.launches.push_back(launch_of(base, threads, stride, k, k + 1, row * k));

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "tools/fidelity/form.h"
 
 namespace assay::fidelity {
@@ -20,8 +20,8 @@ std::string program_text(const Form&, int reveal = -1);
 bool stores_wide(const Form&, int reveal = -1);
 
 /// Indices [base, base + threads * stride), one digest per thread in output "digests".
-Plan digest_plan(const Form&, uint32_t base, uint32_t threads, uint32_t stride);
+Program digest_plan(const Form&, uint32_t base, uint32_t threads, uint32_t stride);
 /// The same indices one by one: output element [k][thread].
-Plan bare_plan(const Form&, uint32_t base, uint32_t threads, uint32_t stride, int reveal = -1);
+Program bare_plan(const Form&, uint32_t base, uint32_t threads, uint32_t stride, int reveal = -1);
 
 }  // namespace assay::fidelity

@@ -4,11 +4,11 @@
 
 namespace assay {
 
-std::vector<double> Backend::time(const Plan& plan, const TensorMap& inputs, int repeats, int warmups) {
+std::vector<double> Backend::time(const Program& program, const TensorMap& inputs, int repeats, int warmups) {
   std::vector<double> seconds;
   for (int i = 0; i < warmups + repeats; ++i) {
-    const Outcome outcome = run(plan, inputs);
-    if (outcome.trap) throw BadInput(plan.kernel + " cannot be timed: " + outcome.trap->message);
+    const Outcome outcome = run(program, inputs);
+    if (outcome.trap) throw BadInput(program.kernel + " cannot be timed: " + outcome.trap->message);
     if (i >= warmups) seconds.push_back(outcome.seconds);
   }
   return seconds;

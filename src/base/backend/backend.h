@@ -1,12 +1,12 @@
-// run(plan, inputs) -> outcome, on the virtual machine or on a GPU.
+// run(program, inputs) -> outcome, on the virtual machine or on a GPU.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/outcome.h"
+#include "src/base/program/program.h"
 
 namespace assay {
 
@@ -21,13 +21,13 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  ///< "vm sm_90", "cuda NVIDIA H200 (sm_90)"
-  /// May be called from several threads. Outputs and workspaces are filled with Plan::poison before the
+  /// May be called from several threads. Outputs and workspaces are filled with Program::poison before the
   /// launches.
-  virtual Outcome run(const Plan&, const TensorMap& inputs) = 0;
+  virtual Outcome run(const Program&, const TensorMap& inputs) = 0;
   /// Seconds of each of `repeats` runs of all launches, after `warmups` that are not counted. On a GPU:
   /// buffers are allocated and filled once, repeats follow each other without a pause and events separate
   /// them. Throws BadInput where a launch traps.
-  virtual std::vector<double> time(const Plan&, const TensorMap& inputs, int repeats, int warmups = 3);
+  virtual std::vector<double> time(const Program&, const TensorMap& inputs, int repeats, int warmups = 3);
 };
 
 std::unique_ptr<Backend> make_vm_backend(const BackendOptions&);

@@ -1,4 +1,4 @@
-// Runs a plan on a GPU: requests to a worker process that holds the driver.
+// Runs a program on a GPU: requests to a worker process that holds the driver.
 #include <fmt/format.h>
 
 #include <new>
@@ -30,13 +30,13 @@ void serve(Request kind, WireReader& in, WireWriter& out, const std::vector<GpuB
            std::unique_ptr<CudaEngine>& engine) {
   if (kind == Request::describe) return describe(out);
   if (!engine) engine = std::make_unique<CudaEngine>(binaries);
-  const Plan plan = in.plan();
+  const Program program = in.program();
   const TensorMap inputs = in.tensors();
   if (kind != Request::time)
-    return out.outcome(engine->run(plan, inputs, kind == Request::run_one_at_a_time));
+    return out.outcome(engine->run(program, inputs, kind == Request::run_one_at_a_time));
   const int repeats = in.number<int>(), warmups = in.number<int>();
   Outcome outcome;
-  const auto seconds = engine->time(plan, inputs, repeats, warmups, &outcome.trap);
+  const auto seconds = engine->time(program, inputs, repeats, warmups, &outcome.trap);
   out.outcome(outcome);
   out.number(seconds.size());
   for (double value : seconds) out.number(value);
@@ -111,48 +111,48 @@ class CudaBackend : public Backend {
     return text;
   }
 
-  Outcome run(const Plan& plan, const TensorMap& inputs) override {
-    if (!plan.blocks.empty())
+  Outcome run(const Program& program, const TensorMap& inputs) override {
+    if (!program.blocks.empty())
       throw BadInput("--blocks: a GPU runs whole launches and holds whole tensors; use --backend vm");
-    Outcome outcome = run_as(Request::run, plan, inputs);
+    Outcome outcome = run_as(Request::run, program, inputs);
     // A trap found while waiting for several launches names none: a second run, one launch at a time, finds
     // which.
     if (outcome.trap && outcome.trap->where.function.empty() && outcome.trap->kind != "hang") {
-      Outcome again = run_as(Request::run_one_at_a_time, plan, inputs);
+      Outcome again = run_as(Request::run_one_at_a_time, program, inputs);
       if (again.trap) return again;
     }
     return outcome;
   }
 
-  std::vector<double> time(const Plan& plan, const TensorMap& inputs, int repeats, int warmups) override {
-    WireWriter request = request_for(Request::time, plan, inputs);
+  std::vector<double> time(const Program& program, const TensorMap& inputs, int repeats, int warmups) override {
+    WireWriter request = request_for(Request::time, program, inputs);
     request.number(repeats);
     request.number(warmups);
     const auto answer = ask(worker_, request);
-    if (!answer) throw BadInput(plan.kernel + " cannot be timed: the NVIDIA driver crashed");
+    if (!answer) throw BadInput(program.kernel + " cannot be timed: the NVIDIA driver crashed");
     WireReader in(*answer);
     const Outcome outcome = in.outcome();
-    if (outcome.trap) throw BadInput(plan.kernel + " cannot be timed: " + outcome.trap->message);
+    if (outcome.trap) throw BadInput(program.kernel + " cannot be timed: " + outcome.trap->message);
     std::vector<double> seconds(in.number<size_t>());
     for (double& value : seconds) value = in.number<double>();
     return seconds;
   }
 
  private:
-  static WireWriter request_for(Request kind, const Plan& plan, const TensorMap& inputs) {
+  static WireWriter request_for(Request kind, const Program& program, const TensorMap& inputs) {
     WireWriter request;
     request.number(kind);
-    request.plan(plan);
+    request.program(program);
     request.tensors(inputs);
     return request;
   }
 
-  Outcome run_as(Request kind, const Plan& plan, const TensorMap& inputs) {
-    const auto answer = ask(worker_, request_for(kind, plan, inputs));
+  Outcome run_as(Request kind, const Program& program, const TensorMap& inputs) {
+    const auto answer = ask(worker_, request_for(kind, program, inputs));
     if (answer) return WireReader(*answer).outcome();
     Outcome outcome;
     outcome.trap =
-        Trap{.kind = "launch", .message = plan.kernel + ": the NVIDIA driver crashed over this plan"};
+        Trap{.kind = "launch", .message = program.kernel + ": the NVIDIA driver crashed over this program"};
     return outcome;
   }
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <thread>
 
+#include "src/base/backend/tile_map_encoding.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/base/ptx/program.h"
+#include "src/base/program/parameters.h"
 #include "src/base/ptx/rewrite.h"
 
 namespace assay {
@@ -24,19 +24,6 @@ std::chrono::duration<double> hang_limit() {
 
 /// Beyond this a kernel must opt in to dynamic shared memory (CUDA C++ Programming Guide, "Shared Memory").
 constexpr uint32_t kDefaultSharedBytes = 48 * 1024;
-
-uint64_t word_of(const Argument& argument, const DeviceBuffers& buffers) {
-  if (const auto* pointer = std::get_if<PointerArgument>(&argument))
-    return pointer->buffer.empty() ? 0 : buffers.at(pointer->buffer) + static_cast<uint64_t>(pointer->offset);
-  uint64_t word = 0;
-  std::visit(
-      [&](const auto& value) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, PointerArgument>)
-          std::memcpy(&word, &value, sizeof value);
-      },
-      argument);
-  return word;
-}
 
 std::string launch_text(const Launch& launch) {
   return fmt::format("{} (grid {}x{}x{}, block {}x{}x{}, {} bytes of dynamic shared memory)", launch.function,
@@ -65,79 +52,80 @@ std::string one_line(std::string log) {
 
 }  // namespace
 
-DeviceBuffers::DeviceBuffers(const Driver& driver, const Plan& plan, const TensorMap& inputs)
-    : driver_(driver) {
+DeviceBuffers::DeviceBuffers(const Driver& driver, const Program& program, const TensorMap& inputs)
+    : driver_(driver), buffers_(buffers_of(program, inputs)) {
   try {
-    const auto upload_bytes = [&](const std::string& name, const std::vector<std::byte>& bytes) {
-      const CUdeviceptr pointer = allocate(name, static_cast<int64_t>(bytes.size()));
-      if (!bytes.empty())
-        driver_.check(driver_.cuMemcpyHtoD(pointer, bytes.data(), bytes.size()), "uploading " + name);
-    };
-    const auto upload = [&](const std::string& name, const Tensor& tensor) {
-      const auto layout = plan.layouts.find(name);
-      if (layout == plan.layouts.end()) return upload_bytes(name, tensor.data);
-      upload_bytes(name, strided_memory(tensor, layout->second));
-      first_[name] = static_cast<CUdeviceptr>(layout->second.offset * format(tensor.dtype).bytes);
-    };
-    const auto poison = [&](const std::string& name, int64_t bytes) {
-      const CUdeviceptr pointer = allocate(name, bytes);
-      if (bytes > 0)
-        driver_.check(driver_.cuMemsetD8(pointer, plan.poison, static_cast<size_t>(bytes)), "filling " + name);
-    };
-    for (const auto& [name, tensor] : inputs) upload(name, tensor);
-    for (const Tensor& constant : plan.constants) upload(constant.name, constant);
-    for (const Workspace& workspace : plan.workspaces) poison(workspace.name, workspace.bytes);
-    for (const PlanOutput& output : plan.outputs)
-      poison(output.name, Tensor(output.name, output.dtype, output.axes).bytes());
+    for (const Buffer& buffer : buffers_)
+      if (buffer.storage < 0) place(buffer, program.poison);
+    for (const Buffer& buffer : buffers_)
+      if (buffer.storage >= 0) place(buffer, program.poison);
   } catch (...) {
-    for (const auto& [name, pointer] : buffers_) driver_.cuMemFree(pointer);
+    for (const CUdeviceptr pointer : allocations_) driver_.cuMemFree(pointer);
     throw;
   }
 }
 
 DeviceBuffers::~DeviceBuffers() {
-  for (const auto& [name, pointer] : buffers_) driver_.cuMemFree(pointer);
+  for (const CUdeviceptr pointer : allocations_) driver_.cuMemFree(pointer);
 }
 
-CUdeviceptr DeviceBuffers::allocate(const std::string& name, int64_t bytes) {
+void DeviceBuffers::place(const Buffer& buffer, uint8_t poison) {
   CUdeviceptr pointer = 0;
-  // The driver refuses 0 bytes; an empty tensor still has an address.
-  const CUresult result = driver_.cuMemAlloc(&pointer, bytes > 0 ? static_cast<size_t>(bytes) : 1);
-  driver_.check(result, fmt::format("allocating {} bytes for {} on the GPU", bytes, name));
-  if (!buffers_.emplace(name, pointer).second) {
-    driver_.cuMemFree(pointer);
-    throw BadInput(fmt::format("two tensors or workspaces of the plan are called {}", name));
+  if (buffer.storage >= 0) {
+    pointer = addresses_.at(buffers_[static_cast<size_t>(buffer.storage)].name) + static_cast<CUdeviceptr>(buffer.offset);
+  } else {
+    // The driver refuses 0 bytes; an empty tensor still has an address.
+    const CUresult result = driver_.cuMemAlloc(&pointer, buffer.bytes > 0 ? static_cast<size_t>(buffer.bytes) : 1);
+    driver_.check(result, fmt::format("allocating {} bytes for {} on the GPU", buffer.bytes, buffer.name));
+    allocations_.push_back(pointer);
   }
-  return pointer;
+  if (buffer.contents)
+    upload(buffer, pointer);
+  else if (buffer.storage < 0 && buffer.bytes > 0)
+    driver_.check(driver_.cuMemsetD8(pointer, poison, static_cast<size_t>(buffer.bytes)), "filling " + buffer.name);
+  const int64_t before = buffer.layout ? buffer.layout->offset * format(buffer.shape.dtype).bytes : 0;
+  addresses_[buffer.name] = pointer + static_cast<CUdeviceptr>(before);
+}
+
+void DeviceBuffers::upload(const Buffer& buffer, CUdeviceptr to) const {
+  const auto send = [&](const std::vector<std::byte>& bytes) {
+    if (!bytes.empty())
+      driver_.check(driver_.cuMemcpyHtoD(to, bytes.data(), bytes.size()), "uploading " + buffer.name);
+  };
+  if (buffer.layout)
+    send(strided_memory(*buffer.contents, *buffer.layout));
+  else
+    send(buffer.contents->data);
 }
 
 CUdeviceptr DeviceBuffers::at(const std::string& name) const {
-  const auto found = buffers_.find(name);
-  if (found == buffers_.end())
-    throw BadInput(fmt::format("a launch names {}, which is no tensor of the plan", name));
-  const auto first = first_.find(name);
-  return found->second + (first == first_.end() ? 0 : first->second);
+  const auto found = addresses_.find(name);
+  if (found == addresses_.end())
+    throw BadInput(fmt::format("a launch names {}, which is no tensor of the program", name));
+  return found->second;
 }
 
-TensorMap DeviceBuffers::read_outputs(const Plan& plan) const {
+Tensor DeviceBuffers::read(const Buffer& buffer) const {
+  Tensor tensor(buffer.shape.name, buffer.shape.dtype, buffer.shape.axes);
+  if (tensor.bytes() > 0)
+    driver_.check(driver_.cuMemcpyDtoH(tensor.data.data(), at(buffer.name), tensor.data.size()),
+                  "reading " + buffer.name);
+  return tensor;
+}
+
+TensorMap DeviceBuffers::read_outputs() const {
   TensorMap outputs;
-  for (const PlanOutput& output : plan.outputs) {
-    Tensor tensor(output.name, output.dtype, output.axes);
-    if (tensor.bytes() > 0)
-      driver_.check(driver_.cuMemcpyDtoH(tensor.data.data(), at(output.name), tensor.data.size()),
-                    "reading " + output.name);
-    outputs.emplace(output.name, std::move(tensor));
-  }
+  for (const Buffer& buffer : buffers_)
+    if (buffer.is_read_back()) outputs.emplace(buffer.name, read(buffer));
   return outputs;
 }
 
-TensorMap DeviceBuffers::changed(const Plan& plan, const TensorMap& inputs) const {
+TensorMap DeviceBuffers::changed() const {
   TensorMap changed;
-  for (const auto& [name, given] : inputs) {
-    Tensor now(given.name, given.dtype, given.axes);
-    if (now.bytes() == 0 || plan.layouts.contains(name)) continue;
-    driver_.check(driver_.cuMemcpyDtoH(now.data.data(), at(name), now.data.size()), "reading " + name);
-    if (now.data != given.data) changed.emplace(name, std::move(now));
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.use != Buffer::Use::in || buffer.layout || is_shared(buffers_, buffer)) continue;
+    Tensor now = read(buffer);
+    if (now.data != buffer.contents->data) changed.emplace(buffer.name, std::move(now));
   }
   return changed;
 }
@@ -155,8 +143,11 @@ const CudaContext::Loaded& CudaContext::load(const Module& module, const GpuBina
   const auto found = modules_.find(*module.ptx);
   if (found != modules_.end()) return found->second;
   Loaded loaded;
-  for (const ptx::Function& function : ptx::parse(*module.ptx, module.path).functions)
-    if (function.entry) loaded.parameters[function.name] = function.parameters.size();
+  for (ptx::Function& function : ptx::parse(*module.ptx, module.path).functions) {
+    if (!function.entry) continue;
+    function.body.clear();
+    loaded.entries.emplace(function.name, std::move(function));
+  }
   const std::string text = in_its_place ? in_its_place->bytes : ptx::make_rounding_explicit(*module.ptx);
   std::string log(8192, '\0');
   int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -169,24 +160,25 @@ const CudaContext::Loaded& CudaContext::load(const Module& module, const GpuBina
   return modules_.emplace(*module.ptx, std::move(loaded)).first->second;
 }
 
-std::vector<PreparedLaunch> CudaContext::prepare(const Plan& plan, const DeviceBuffers& buffers) {
+std::vector<PreparedLaunch> CudaContext::prepare(const Program& program, const DeviceBuffers& buffers) {
   std::vector<PreparedLaunch> prepared;
-  for (const Launch& launch : plan.launches) {
-    const auto module = std::find_if(plan.modules.begin(), plan.modules.end(),
+  for (const Launch& launch : program.launches) {
+    const auto module = std::find_if(program.modules.begin(), program.modules.end(),
                                      [&](const Module& m) { return m.name == launch.module; });
-    if (module == plan.modules.end())
+    if (module == program.modules.end())
       throw BadInput(fmt::format("{}: no module is called {}", launch.function, launch.module));
-    const Loaded& loaded = load(*module, binary_for(binaries_, plan, module->name));
-    const auto entry = loaded.parameters.find(launch.function);
-    if (entry == loaded.parameters.end())
+    const Loaded& loaded = load(*module, binary_for(binaries_, program, module->name));
+    const auto entry = loaded.entries.find(launch.function);
+    if (entry == loaded.entries.end())
       throw BadInput(fmt::format("{} has no entry {}", module->path, launch.function));
-    if (entry->second != launch.arguments.size())
-      throw BadInput(fmt::format("{}: {} arguments for {} parameters ({})", launch.function,
-                                 launch.arguments.size(), entry->second, module->path));
-    PreparedLaunch ready{.launch = &launch};
+    require_arguments(launch, entry->second, fmt::format("{}: launch of {}", program.kernel, launch.function));
+    PreparedLaunch ready{&launch, nullptr, {}};
     driver_.check(driver_.cuModuleGetFunction(&ready.function, loaded.module, launch.function.c_str()),
                   launch.function);
-    for (const Argument& argument : launch.arguments) ready.values.push_back(word_of(argument, buffers));
+    for (const Argument& argument : launch.arguments)
+      ready.arguments.push_back(filled(
+          argument, [&](const PointerArgument& to) { return buffers.at(to.buffer) + static_cast<uint64_t>(to.offset); },
+          [&](const TileMap& map, uint64_t address, std::byte* to) { encode_tile_map(driver_, launch.function, map, address, to); }));
     prepared.push_back(std::move(ready));
   }
   return prepared;
@@ -201,7 +193,7 @@ std::optional<Trap> CudaContext::enqueue(const PreparedLaunch& prepared) {
     if (result != CUDA_SUCCESS) return launch_trap(launch, driver_.error_text(result));
   }
   std::vector<void*> parameters;
-  for (const uint64_t& value : prepared.values) parameters.push_back(const_cast<uint64_t*>(&value));
+  for (const auto& bytes : prepared.arguments) parameters.push_back(const_cast<std::byte*>(bytes.data()));
   const CUresult result = driver_.cuLaunchKernel(
       prepared.function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0], launch.block[1],
       launch.block[2], launch.shared_bytes, nullptr, parameters.data(), nullptr);

@@ -9,43 +9,48 @@
 
 #include "src/base/backend/gpu_binary.h"
 #include "src/base/backend/driver.h"
-#include "src/base/plan/outcome.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/outcome.h"
+#include "src/base/program/buffers.h"
+#include "src/base/ptx/program.h"
 
 namespace assay {
 
-/// Buffers of one run by name: inputs and constants uploaded, outputs and workspaces filled with
-/// Plan::poison. Freed at the end.
+/// Buffers of one run: inputs and constants uploaded, outputs and workspaces filled with
+/// Program::poison. Freed at the end.
 class DeviceBuffers {
  public:
   /// Throws BadInput where the GPU's memory does not suffice, naming buffer and size.
-  DeviceBuffers(const Driver&, const Plan&, const TensorMap& inputs);
+  DeviceBuffers(const Driver&, const Program&, const TensorMap& inputs);
   ~DeviceBuffers();
   DeviceBuffers(const DeviceBuffers&) = delete;
   DeviceBuffers& operator=(const DeviceBuffers&) = delete;
 
   /// Of its first element, where it is a view. Throws BadInput for a name that is not there.
   CUdeviceptr at(const std::string& name) const;
-  TensorMap read_outputs(const Plan&) const;
-  /// Those of `inputs` that hold other bytes now; views are not compared.
-  TensorMap changed(const Plan&, const TensorMap& inputs) const;
+  TensorMap read_outputs() const;
+  /// Those inputs that hold other bytes now, though the program does not say that it writes them; views and what shares
+  /// its bytes are not compared.
+  TensorMap changed() const;
   /// Leaves the memory to the driver: freeing waits for kernels that run, so forever behind one that does not
   /// end.
-  void abandon() { buffers_.clear(); }
+  void abandon() { allocations_.clear(); }
 
  private:
-  CUdeviceptr allocate(const std::string& name, int64_t bytes);
+  void place(const Buffer&, uint8_t poison);
+  void upload(const Buffer&, CUdeviceptr to) const;
+  Tensor read(const Buffer&) const;
 
   const Driver& driver_;
-  std::map<std::string, CUdeviceptr> buffers_;
-  std::map<std::string, CUdeviceptr> first_;  ///< bytes before the first element of views
+  std::vector<Buffer> buffers_;
+  std::vector<CUdeviceptr> allocations_;
+  std::map<std::string, CUdeviceptr> addresses_;  ///< of views that of the first element
 };
 
 /// A launch with function and arguments found.
 struct PreparedLaunch {
   const Launch* launch = nullptr;
   CUfunction function = nullptr;
-  std::vector<uint64_t> values;  ///< one word per argument, in its low bytes
+  std::vector<std::vector<std::byte>> arguments;
 };
 
 /// An event that destroys itself.
@@ -74,9 +79,9 @@ class CudaContext {
 
   /// Finds functions and arguments; loads modules not yet loaded, their float arithmetic rewritten to `.rn`, or
   /// the binaries in their place.
-  /// Throws BadInput with the driver's log for PTX that it refuses, for a missing entry and for a wrong
-  /// number of arguments.
-  std::vector<PreparedLaunch> prepare(const Plan&, const DeviceBuffers&);
+  /// Throws BadInput with the driver's log for PTX that it refuses, for a missing entry, for arguments that it does
+  /// not take (parameters.h) and for a tensor map that the driver does not encode.
+  std::vector<PreparedLaunch> prepare(const Program&, const DeviceBuffers&);
   /// Enqueues one launch.
   std::optional<Trap> enqueue(const PreparedLaunch&);
   /// Records the event and waits for it; a trap where the GPU reports an error or does not answer in time.
@@ -88,7 +93,7 @@ class CudaContext {
  private:
   struct Loaded {
     CUmodule module = nullptr;
-    std::map<std::string, size_t> parameters;  ///< entry -> number of parameters
+    std::map<std::string, ptx::Function> entries;  ///< by name, without their bodies
   };
   const Loaded& load(const Module&, const GpuBinary* in_its_place);
 

@@ -18,10 +18,10 @@ std::optional<Trap> CudaEngine::finish(const Event& end, const std::string& func
   return trap;
 }
 
-Outcome CudaEngine::run(const Plan& plan, const TensorMap& inputs, bool one_at_a_time) {
+Outcome CudaEngine::run(const Program& program, const TensorMap& inputs, bool one_at_a_time) {
   Outcome outcome;
-  DeviceBuffers buffers(driver_, plan, inputs);
-  const auto launches = context_.prepare(plan, buffers);
+  DeviceBuffers buffers(driver_, program, inputs);
+  const auto launches = context_.prepare(program, buffers);
   const Event start(driver_), end(driver_);
   driver_.check(driver_.cuEventRecord(start, nullptr), "cuEventRecord");
   for (const PreparedLaunch& launch : launches) {
@@ -29,20 +29,20 @@ Outcome CudaEngine::run(const Plan& plan, const TensorMap& inputs, bool one_at_a
     if (!outcome.trap && one_at_a_time) outcome.trap = finish(end, launch.launch->function);
     if (outcome.trap) break;
   }
-  const auto late = finish(end, plan.launches.size() == 1 ? plan.launches[0].function : "");
+  const auto late = finish(end, program.launches.size() == 1 ? program.launches[0].function : "");
   if (!outcome.trap) outcome.trap = late;
   if (context_.hung()) buffers.abandon();
   if (outcome.trap) return outcome;
   outcome.seconds = seconds_between(start, end);
-  outcome.outputs = buffers.read_outputs(plan);
-  outcome.changed_inputs = buffers.changed(plan, inputs);
+  outcome.outputs = buffers.read_outputs();
+  outcome.changed_inputs = buffers.changed();
   return outcome;
 }
 
-std::vector<double> CudaEngine::time(const Plan& plan, const TensorMap& inputs, int repeats, int warmups,
+std::vector<double> CudaEngine::time(const Program& program, const TensorMap& inputs, int repeats, int warmups,
                                      std::optional<Trap>* trap) {
-  DeviceBuffers buffers(driver_, plan, inputs);
-  const auto launches = context_.prepare(plan, buffers);
+  DeviceBuffers buffers(driver_, program, inputs);
+  const auto launches = context_.prepare(program, buffers);
   std::deque<Event> marks;  // marks[i] stands before run i
   for (int i = 0; i < warmups + repeats && !*trap; ++i) {
     // An error of an earlier launch may show here first; finish() reports it.

@@ -18,9 +18,9 @@ class CudaEngine {
 
   /// `one_at_a_time` waits after every launch, so that a trap names it; otherwise a trap found while waiting
   /// for several launches has no function.
-  Outcome run(const Plan&, const TensorMap& inputs, bool one_at_a_time);
+  Outcome run(const Program&, const TensorMap& inputs, bool one_at_a_time);
   /// Backend::time, or the trap.
-  std::vector<double> time(const Plan&, const TensorMap& inputs, int repeats, int warmups,
+  std::vector<double> time(const Program&, const TensorMap& inputs, int repeats, int warmups,
                            std::optional<Trap>* trap);
   /// Whether a kernel failed or hangs: this process can use the GPU no more.
   bool lost() const { return lost_; }

@@ -30,6 +30,8 @@ Driver Driver::open() {
     throw BadInput("the NVIDIA driver has no " symbol "; a driver for CUDA 11 or newer is needed");
   ASSAY_DRIVER_FUNCTIONS(ASSAY_DRIVER_LOAD)
 #undef ASSAY_DRIVER_LOAD
+  driver.cuTensorMapEncodeTiled =
+      reinterpret_cast<decltype(driver.cuTensorMapEncodeTiled)>(dlsym(library, "cuTensorMapEncodeTiled"));
   const CUresult initialised = driver.cuInit(0);
   int devices = 0;
   if (initialised == CUDA_ERROR_NO_DEVICE ||

@@ -3,6 +3,7 @@
 // exported symbol.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace assay {
@@ -68,6 +69,10 @@ struct Driver {
 #define ASSAY_DRIVER_MEMBER(name, symbol, parameters) CUresult(*name) parameters = nullptr;
   ASSAY_DRIVER_FUNCTIONS(ASSAY_DRIVER_MEMBER)
 #undef ASSAY_DRIVER_MEMBER
+  /// Null in drivers before CUDA 12.
+  CUresult (*cuTensorMapEncodeTiled)(void* map, int element, unsigned rank, void* address, const uint64_t* sizes,
+                                     const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
+                                     int interleave, int swizzle, int promotion, int outside) = nullptr;
   CUdevice device = 0;
   int version = 0;  ///< of the driver API: 13000 for CUDA 13.0
 

@@ -27,14 +27,14 @@ GpuBinary read_gpu_binary(const std::string& argument) {
   return binary;
 }
 
-const GpuBinary* binary_for(const std::vector<GpuBinary>& binaries, const Plan& plan, const std::string& module) {
+const GpuBinary* binary_for(const std::vector<GpuBinary>& binaries, const Program& program, const std::string& module) {
   std::vector<std::string> names;
-  for (const Module& m : plan.modules) names.push_back(m.name);
+  for (const Module& m : program.modules) names.push_back(m.name);
   for (const GpuBinary& binary : binaries) {
     const bool known = std::find(names.begin(), names.end(), binary.module) != names.end();
     if (binary.module.empty() ? names.size() != 1 : !known)
       throw BadInput(fmt::format("--cubin {}: {} has the modules {}; say which it stands for, as in --cubin {}={}",
-                                 binary.path, plan.kernel, fmt::join(names, ", "), names.empty() ? "MODULE" : names.front(),
+                                 binary.path, program.kernel, fmt::join(names, ", "), names.empty() ? "MODULE" : names.front(),
                                  binary.path));
     if (binary.module.empty() || binary.module == module) return &binary;
   }

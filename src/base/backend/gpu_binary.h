@@ -9,7 +9,7 @@
 namespace assay {
 
 struct GpuBinary {
-  std::string module;  ///< name of the plan's module that it stands for; empty: of a plan with one module
+  std::string module;  ///< name of the program's module that it stands for; empty: of a program with one module
   std::string path;    ///< where it was read from, for messages
   std::string bytes;   ///< a cubin or a fatbin
 };
@@ -22,6 +22,6 @@ GpuBinary read_gpu_binary(const std::string& argument);
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions&, std::vector<GpuBinary>);
 
 /// The binary that stands for the module, or null. Throws as above.
-const GpuBinary* binary_for(const std::vector<GpuBinary>&, const Plan&, const std::string& module);
+const GpuBinary* binary_for(const std::vector<GpuBinary>&, const Program&, const std::string& module);
 
 }  // namespace assay

@@ -6,8 +6,6 @@
 namespace assay {
 namespace {
 
-enum class ArgumentKind : uint8_t { pointer, i32, i64, f32, f64, i8, i16 };
-
 void put_axes(WireWriter& out, const std::vector<Axis>& axes) {
   out.number(axes.size());
   for (const Axis& axis : axes) out.text(axis.name), out.number(axis.size);
@@ -33,14 +31,16 @@ Workspace get_workspace(WireReader& in) {
   return workspace;
 }
 
-void put_numbers(WireWriter& out, const std::vector<int64_t>& numbers) {
+template <class Number>
+void put_numbers(WireWriter& out, const std::vector<Number>& numbers) {
   out.number(numbers.size());
-  for (const int64_t number : numbers) out.number(number);
+  for (const Number number : numbers) out.number(number);
 }
 
-std::vector<int64_t> get_numbers(WireReader& in) {
-  std::vector<int64_t> numbers(in.number<size_t>());
-  for (int64_t& number : numbers) number = in.number<int64_t>();
+template <class Number>
+std::vector<Number> get_numbers(WireReader& in) {
+  std::vector<Number> numbers(in.number<size_t>());
+  for (Number& number : numbers) number = in.number<Number>();
   return numbers;
 }
 
@@ -53,49 +53,63 @@ void put_layout(WireWriter& out, const TensorLayout& layout) {
 
 TensorLayout get_layout(WireReader& in) {
   TensorLayout layout;
-  layout.sizes = get_numbers(in);
-  layout.strides = get_numbers(in);
+  layout.sizes = get_numbers<int64_t>(in);
+  layout.strides = get_numbers<int64_t>(in);
   layout.offset = in.number<int64_t>();
   layout.elements = in.number<int64_t>();
   return layout;
 }
 
+void put_bytes(WireWriter& out, const std::vector<std::byte>& bytes) {
+  out.text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+std::vector<std::byte> get_bytes(WireReader& in) {
+  const std::string text = in.text();
+  const auto* from = reinterpret_cast<const std::byte*>(text.data());
+  return {from, from + text.size()};
+}
+
+void put_tile_map(WireWriter& out, const TileMap& map) {
+  out.number(map.element), put_numbers(out, map.sizes), put_numbers(out, map.strides);
+  put_numbers(out, map.box), put_numbers(out, map.steps);
+  out.number(map.interleave), out.number(map.swizzle), out.number(map.promotion), out.number(map.outside);
+}
+
+TileMap get_tile_map(WireReader& in) {
+  TileMap map;
+  map.element = in.number<TileMap::Element>();
+  map.sizes = get_numbers<uint64_t>(in), map.strides = get_numbers<uint64_t>(in);
+  map.box = get_numbers<uint32_t>(in), map.steps = get_numbers<uint32_t>(in);
+  map.interleave = in.number<TileMap::Interleave>();
+  map.swizzle = in.number<TileMap::Swizzle>();
+  map.promotion = in.number<TileMap::Promotion>();
+  map.outside = in.number<TileMap::Outside>();
+  return map;
+}
+
 void put_argument(WireWriter& out, const Argument& argument) {
-  out.number(static_cast<ArgumentKind>(argument.index()));
-  if (const auto* pointer = std::get_if<PointerArgument>(&argument)) {
-    out.text(pointer->buffer);
-    out.number(pointer->offset);
-    return;
+  out.number(argument.content);
+  put_bytes(out, argument.bytes);
+  out.number(argument.relocations.size());
+  for (const Relocation& relocation : argument.relocations) {
+    out.number(relocation.at), out.text(relocation.to.buffer), out.number(relocation.to.offset);
+    out.number(relocation.tile_map.has_value());
+    if (relocation.tile_map) put_tile_map(out, *relocation.tile_map);
   }
-  std::visit(
-      [&](const auto& value) {
-        if constexpr (!std::is_same_v<std::decay_t<decltype(value)>, PointerArgument>) out.number(value);
-      },
-      argument);
 }
 
 Argument get_argument(WireReader& in) {
-  switch (in.number<ArgumentKind>()) {
-    case ArgumentKind::pointer: {
-      PointerArgument pointer;
-      pointer.buffer = in.text();
-      pointer.offset = in.number<int64_t>();
-      return pointer;
-    }
-    case ArgumentKind::i32:
-      return in.number<int32_t>();
-    case ArgumentKind::i64:
-      return in.number<int64_t>();
-    case ArgumentKind::f32:
-      return in.number<float>();
-    case ArgumentKind::f64:
-      return in.number<double>();
-    case ArgumentKind::i8:
-      return in.number<int8_t>();
-    case ArgumentKind::i16:
-      return in.number<int16_t>();
+  Argument argument;
+  argument.content = in.number<Argument::Content>();
+  argument.bytes = get_bytes(in);
+  argument.relocations.resize(in.number<size_t>());
+  for (Relocation& relocation : argument.relocations) {
+    relocation.at = in.number<uint32_t>();
+    relocation.to.buffer = in.text(), relocation.to.offset = in.number<int64_t>();
+    if (in.number<bool>()) relocation.tile_map = get_tile_map(in);
   }
-  return {};
+  return argument;
 }
 
 void put_launch(WireWriter& out, const Launch& launch) {
@@ -144,22 +158,24 @@ void WireWriter::tensors(const TensorMap& map) {
   for (const auto& [name, value] : map) text(name), tensor(value);
 }
 
-void WireWriter::plan(const Plan& plan) {
-  text(plan.kernel);
-  number(plan.modules.size());
-  for (const Module& module : plan.modules) text(module.name), text(module.path), text(*module.ptx);
-  number(plan.workspaces.size());
-  for (const Workspace& workspace : plan.workspaces) put_workspace(*this, workspace);
-  number(plan.outputs.size());
-  for (const PlanOutput& output : plan.outputs)
+void WireWriter::program(const Program& program) {
+  text(program.kernel);
+  number(program.modules.size());
+  for (const Module& module : program.modules) text(module.name), text(module.path), text(*module.ptx);
+  number(program.workspaces.size());
+  for (const Workspace& workspace : program.workspaces) put_workspace(*this, workspace);
+  number(program.outputs.size());
+  for (const PlanOutput& output : program.outputs)
     text(output.name), number(output.dtype), put_axes(*this, output.axes);
-  number(plan.constants.size());
-  for (const Tensor& constant : plan.constants) tensor(constant);
-  number(plan.launches.size());
-  for (const Launch& launch : plan.launches) put_launch(*this, launch);
-  number(plan.layouts.size());
-  for (const auto& [name, layout] : plan.layouts) text(name), put_layout(*this, layout);
-  number(plan.poison);
+  number(program.constants.size());
+  for (const Tensor& constant : program.constants) tensor(constant);
+  number(program.aliases.size());
+  for (const Alias& alias : program.aliases) text(alias.name), text(alias.storage), number(alias.offset);
+  number(program.launches.size());
+  for (const Launch& launch : program.launches) put_launch(*this, launch);
+  number(program.layouts.size());
+  for (const auto& [name, layout] : program.layouts) text(name), put_layout(*this, layout);
+  number(program.poison);
 }
 
 /// What a GPU's outcome holds: no exponent ranges, no instruction counts, no source lines.
@@ -200,33 +216,39 @@ TensorMap WireReader::tensors() {
   return map;
 }
 
-Plan WireReader::plan() {
-  Plan plan;
-  plan.kernel = text();
-  plan.modules.resize(number<size_t>());
-  for (Module& module : plan.modules) {
+Program WireReader::program() {
+  Program program;
+  program.kernel = text();
+  program.modules.resize(number<size_t>());
+  for (Module& module : program.modules) {
     module.name = text();
     module.path = text();
     module.ptx = std::make_shared<const std::string>(text());
   }
-  plan.workspaces.resize(number<size_t>());
-  for (Workspace& workspace : plan.workspaces) workspace = get_workspace(*this);
-  plan.outputs.resize(number<size_t>());
-  for (PlanOutput& output : plan.outputs) {
+  program.workspaces.resize(number<size_t>());
+  for (Workspace& workspace : program.workspaces) workspace = get_workspace(*this);
+  program.outputs.resize(number<size_t>());
+  for (PlanOutput& output : program.outputs) {
     output.name = text();
     output.dtype = number<Dtype>();
     output.axes = get_axes(*this);
   }
-  plan.constants.resize(number<size_t>());
-  for (Tensor& constant : plan.constants) constant = tensor();
-  plan.launches.resize(number<size_t>());
-  for (Launch& launch : plan.launches) launch = get_launch(*this);
+  program.constants.resize(number<size_t>());
+  for (Tensor& constant : program.constants) constant = tensor();
+  program.aliases.resize(number<size_t>());
+  for (Alias& alias : program.aliases) {
+    alias.name = text();
+    alias.storage = text();
+    alias.offset = number<int64_t>();
+  }
+  program.launches.resize(number<size_t>());
+  for (Launch& launch : program.launches) launch = get_launch(*this);
   for (size_t left = number<size_t>(); left > 0; --left) {
     std::string name = text();
-    plan.layouts.emplace(std::move(name), get_layout(*this));
+    program.layouts.emplace(std::move(name), get_layout(*this));
   }
-  plan.poison = number<uint8_t>();
-  return plan;
+  program.poison = number<uint8_t>();
+  return program;
 }
 
 Outcome WireReader::outcome() {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/outcome.h"
+#include "src/base/program/program.h"
 
 namespace assay {
 
@@ -23,7 +23,7 @@ class WireWriter {
   void text(const std::string& value);
   void tensor(const Tensor&);
   void tensors(const TensorMap&);
-  void plan(const Plan&);
+  void program(const Program&);
   void outcome(const Outcome&);
 
  private:
@@ -44,7 +44,7 @@ class WireReader {
   std::string text();
   Tensor tensor();
   TensorMap tensors();
-  Plan plan();
+  Program program();
   Outcome outcome();
 
  private:

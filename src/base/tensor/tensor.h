@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/fields/fields.h"
 #include "src/base/numerics/format.h"
 
 namespace assay {
@@ -17,6 +18,11 @@ struct Axis {
   int64_t size = 0;
   bool operator==(const Axis&) const = default;
 };
+template <typename Io>
+void fields(Io& io, Axis& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(size);
+}
 
 /// Elements by number, for a tensor too large to be held. Thread safe.
 class TensorSource {

@@ -69,7 +69,7 @@ class BlockGraph::Trace : public PlainTrace {
   std::vector<uint32_t> seen_;  ///< by block: the reader it was last noted for
 };
 
-/// Null outside the plan's allocations, and where nothing was written and `create` is false.
+/// Null outside the program's allocations, and where nothing was written and `create` is false.
 uint32_t* BlockGraph::writer(uint64_t address, bool create) {
   const auto holds = [address](const Area& a) { return address - a.base < a.bytes; };
   if (last_area_ >= areas_.size() || !holds(areas_[last_area_])) {
@@ -86,17 +86,17 @@ uint32_t* BlockGraph::writer(uint64_t address, bool create) {
   return &area.writers[(address - area.base) / 2];
 }
 
-BlockGraph::BlockGraph(const Plan& plan, const TensorMap& inputs, const MachineOptions& options) {
-  PreparedPlan prepared(plan, inputs, options);
-  for (const Allocation& a : prepared.memory().allocations()) areas_.push_back({a.name, a.base, a.bytes, {}});
+BlockGraph::BlockGraph(const Program& program, const TensorMap& inputs, const MachineOptions& options) {
+  PreparedProgram prepared(program, inputs, options);
+  for (const Allocation& a : prepared.memory().allocations()) areas_.push_back({a.base, a.bytes, {}});
   uint32_t blocks = 0;
-  for (const Launch& launch : plan.launches) {
+  for (const Launch& launch : program.launches) {
     first_block_.push_back(blocks);
     blocks += launch.grid[0] * launch.grid[1] * launch.grid[2];
   }
   producers_.resize(blocks);
   Trace trace(*this);
-  for (size_t i = 0; i < plan.launches.size() && !trapped_; ++i) {
+  for (size_t i = 0; i < program.launches.size() && !trapped_; ++i) {
     const LaunchContext& context = prepared.enter(i);
     const uint32_t last = i + 1 < first_block_.size() ? first_block_[i + 1] : blocks;
     Worker worker;
@@ -108,14 +108,15 @@ BlockGraph::BlockGraph(const Plan& plan, const TensorMap& inputs, const MachineO
   }
 }
 
-BlockSet BlockGraph::behind(const std::string& output, uint64_t byte) const {
+BlockSet BlockGraph::behind(uint64_t address) const {
   std::vector<uint32_t> open;
   std::vector<bool> taken(producers_.size());
   const auto take = [&](uint32_t block) {
     if (!taken[block]) taken[block] = true, open.push_back(block);
   };
   for (const Area& area : areas_)
-    if (area.name == output && !area.writers.empty() && area.writers[byte / 2] != 0)
+    if (const uint64_t byte = address - area.base;
+        byte < area.bytes && !area.writers.empty() && area.writers[byte / 2] != 0)
       take(area.writers[byte / 2] - 1);
   while (!open.empty()) {
     const uint32_t block = open.back();

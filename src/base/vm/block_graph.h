@@ -1,11 +1,11 @@
-// Which blocks of a plan wrote what which other blocks read. Runs are deterministic, so that a question about
+// Which blocks of a program wrote what which other blocks read. Runs are deterministic, so that a question about
 // one output element needs only the blocks behind it to be run again.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/vm/machine.h"
 
 namespace assay::vm {
@@ -18,19 +18,18 @@ struct BlockSet {
 
 class BlockGraph {
  public:
-  /// Runs the plan once, its blocks one after another.
-  BlockGraph(const Plan&, const TensorMap& inputs, const MachineOptions&);
+  /// Runs the program once, its blocks one after another.
+  BlockGraph(const Program&, const TensorMap& inputs, const MachineOptions&);
 
   /// Every block that a value stored at `byte` of `output` may come from, through any number of launches;
   /// none where nothing wrote it.
-  BlockSet behind(const std::string& output, uint64_t byte) const;
+  BlockSet behind(uint64_t address) const;
   uint64_t blocks() const { return producers_.size(); }
   bool trapped() const { return trapped_; }
 
  private:
   class Trace;
   struct Area {
-    std::string name;
     uint64_t base = 0, bytes = 0;
     std::vector<uint32_t> writers;  ///< by half: block + 1 that wrote it last; empty: none did
   };

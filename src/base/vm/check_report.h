@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
+#include "src/base/fields/fields.h"
+#include "src/base/program/outcome.h"
 
 namespace assay {
 
@@ -17,6 +18,14 @@ struct CheckedPlace {
   std::array<uint32_t, 3> block{}, thread{};
   std::string access;  ///< "written", "read", "read by ldmatrix.sync ...": what the thread did there
 };
+template <typename Io>
+void fields(Io& io, CheckedPlace& x) {
+  io.type("checked_place", "one thread at one instruction");
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+  ASSAY_FIELD(access);
+}
 
 struct CheckFinding {
   std::string check;  ///< the row of checks.def that found it: "races"
@@ -28,6 +37,16 @@ struct CheckFinding {
   std::string element;                ///< "o[b=0,t=3,h=0,v=1]", "shared tile + 128": the memory concerned
   uint64_t count = 1;                 ///< instances of the same kind at the same lines
 };
+template <typename Io>
+void fields(Io& io, CheckFinding& x) {
+  ASSAY_FIELD(check);
+  ASSAY_FIELD(kind);
+  ASSAY_FIELD(message);
+  ASSAY_FIELD(at);
+  ASSAY_FIELD(other);
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(count);
+}
 
 struct CheckReport {
   std::vector<std::string> ran;  ///< names of the checks that ran to the end
@@ -39,5 +58,14 @@ struct CheckReport {
   /// written to JSON.
   std::map<std::string, std::vector<uint8_t>> settled;
 };
+template <typename Io>
+void fields(Io& io, CheckReport& x) {
+  io.type("checks", "what the checking machine found");
+  ASSAY_FIELD(ran);
+  ASSAY_FIELD(skipped, "why some checks did not run; else empty");
+  ASSAY_FIELD(findings);
+  ASSAY_FIELD(lane_instructions);
+  ASSAY_FIELD(seconds);
+}
 
 }  // namespace assay

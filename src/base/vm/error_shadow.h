@@ -60,7 +60,7 @@ struct ErrorCells {
   }
 };
 
-/// Global memory: one area per allocation of the plan.
+/// Global memory: one area per allocation of the program, ascending base.
 template <int parts_count>
 using ErrorMemory = GlobalCells<ErrorCells<parts_count>>;
 

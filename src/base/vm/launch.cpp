@@ -8,7 +8,8 @@
 #include <mutex>
 
 #include "src/base/numerics/bad_input.h"
-#include "src/base/plan/block_choice.h"
+#include "src/base/program/block_choice.h"
+#include "src/base/program/parameters.h"
 
 namespace assay::vm {
 namespace {
@@ -94,29 +95,29 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   return code;
 }
 
-PreparedPlan::PreparedPlan(const Plan& plan, const TensorMap& inputs, const MachineOptions& options)
-    : plan_(plan), options_(options) {
+PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs, const MachineOptions& options)
+    : program_(program), options_(options) {
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
-  context_.poison = plan.poison;
+  context_.poison = program.poison;
   context_.instruction_budget = options.instruction_budget ? options.instruction_budget : default_budget;
-  for (const Launch& launch : plan.launches) {
+  for (const Launch& launch : program.launches) {
     const Module* source = nullptr;
-    for (const Module& module : plan.modules)
+    for (const Module& module : program.modules)
       if (module.name == launch.module) source = &module;
     if (!source)
-      throw BadInput(plan.kernel + ": launch of " + launch.function + " names module " + launch.module +
-                     ", which the plan lacks");
+      throw BadInput(program.kernel + ": launch of " + launch.function + " names module " + launch.module +
+                     ", which the program lacks");
     codes_.push_back(decoded(*source, launch.function));
     refuse_missing_forms(*codes_.back(), *context_.tensor_core);
   }
-  allocate(plan, inputs);
-  for (size_t i = 0; i < plan.launches.size(); ++i) lay_out_parameters(i);
+  allocate(inputs);
+  for (size_t i = 0; i < program.launches.size(); ++i) lay_out_parameters(i);
 }
 
 namespace {
 
-/// Plan::poison, as in outputs and workspaces that are held.
+/// Program::poison, as in outputs and workspaces that are held.
 class Poison : public TensorSource {
  public:
   Poison(Dtype dtype, uint8_t byte)
@@ -146,95 +147,97 @@ std::shared_ptr<PagedBytes> pages_of(const Tensor& tensor) {
 
 }  // namespace
 
-void PreparedPlan::allocate(const Plan& plan, const TensorMap& inputs) {
-  auto place = [&](const std::string& name, std::byte* data, uint64_t bytes, const Tensor* tensor,
-                   std::shared_ptr<PagedBytes> pages = nullptr, const TensorLayout* layout = nullptr) {
-    if (addresses_.contains(name)) throw BadInput(plan.kernel + ": two buffers are named " + name);
-    addresses_[name] = memory_.add(name, data, bytes, tensor, std::move(pages), layout);
-  };
-  auto place_tensor = [&](const std::string& name, Tensor tensor, std::shared_ptr<PagedBytes> pages = nullptr) {
-    Tensor& kept = tensors_[name] = std::move(tensor);
-    if (!kept.is_held() && !pages) pages = pages_of(kept);
-    place(name, pages ? nullptr : kept.data.data(), static_cast<uint64_t>(kept.bytes()), &kept, std::move(pages));
-  };
-  auto place_view = [&](const std::string& name, const Tensor& tensor, const TensorLayout& layout) {
-    Tensor& shape = tensors_[name];  // names elements; what they hold is in the memory behind the view
-    shape.name = tensor.name, shape.dtype = tensor.dtype, shape.axes = tensor.axes;
-    auto& data = buffers_[name] = strided_memory(tensor, layout);
-    place(name, data.data(), data.size(), &shape, nullptr, &layout);
-    addresses_[name] += static_cast<uint64_t>(layout.offset * format(tensor.dtype).bytes);
-  };
-  auto too_large = [&](int64_t bytes) { return !plan.blocks.empty() && bytes > kLargestHeld; };
-  for (const auto& [name, tensor] : inputs) {
-    const auto layout = plan.layouts.find(name);
-    if (layout == plan.layouts.end())
-      place_tensor(name, tensor);
-    else
-      place_view(name, tensor, layout->second);
-  }
-  for (const Tensor& constant : plan.constants) place_tensor(constant.name, constant);
-  for (const PlanOutput& output : plan.outputs) {
-    Tensor made;
-    made.name = output.name, made.dtype = output.dtype, made.axes = output.axes;
-    if (too_large(made.bytes())) {
-      made.source = std::make_shared<Poison>(output.dtype, plan.poison);
-      place_tensor(output.name, std::move(made), poisoned_pages(plan.poison));
-      continue;
-    }
-    made.data.assign(static_cast<size_t>(made.bytes()), std::byte{plan.poison});
-    place_tensor(output.name, std::move(made));
-  }
-  for (const Workspace& workspace : plan.workspaces) {
-    if (workspace.bytes < 0)
-      throw BadInput(plan.kernel + ": workspace " + workspace.name + " has a negative size");
-    if (too_large(workspace.bytes)) {
-      place(workspace.name, nullptr, static_cast<uint64_t>(workspace.bytes), nullptr, poisoned_pages(plan.poison));
-      continue;
-    }
-    auto& data = buffers_[workspace.name];
-    data.assign(static_cast<size_t>(workspace.bytes), std::byte{plan.poison});
-    const auto copied = tensors_.find(workspace.copy_of);
-    place(workspace.name, data.data(), data.size(), copied == tensors_.end() ? nullptr : &copied->second);
-  }
+void PreparedProgram::allocate(const TensorMap& inputs) {
+  buffers_ = buffers_of(program_, inputs);
+  for (const Buffer& buffer : buffers_)
+    if (buffer.storage < 0) allocate(buffer);
+  for (const Buffer& buffer : buffers_)
+    if (buffer.storage >= 0) place_in_storage(buffer);
 }
 
-std::optional<Trap> PreparedPlan::refused_launch() const {
-  for (const Launch& launch : plan_.launches)
+void PreparedProgram::allocate(const Buffer& buffer) {
+  const bool too_large = !program_.blocks.empty() && buffer.bytes > kLargestHeld;
+  std::byte* data = nullptr;
+  std::shared_ptr<PagedBytes> pages;
+  const Tensor* shape = nullptr;
+  const auto hold = [&](std::vector<std::byte> bytes) {
+    data = (bytes_[buffer.name] = std::move(bytes)).data();
+  };
+  if (buffer.use == Buffer::Use::workspace) {
+    if (const auto copied = tensors_.find(buffer.shape.name); copied != tensors_.end()) shape = &copied->second;
+    if (too_large)
+      pages = poisoned_pages(program_.poison);
+    else
+      hold(std::vector<std::byte>(static_cast<size_t>(buffer.bytes), std::byte{program_.poison}));
+  } else {
+    Tensor& kept = tensors_[buffer.name] = buffer.contents && !buffer.layout ? *buffer.contents : buffer.shape;
+    shape = &kept;
+    if (buffer.layout) {  // names elements; what they hold is in the memory behind the view
+      hold(strided_memory(*buffer.contents, *buffer.layout));
+    } else if (buffer.contents) {
+      if (!kept.is_held()) pages = pages_of(kept);
+    } else if (too_large) {
+      kept.source = std::make_shared<Poison>(kept.dtype, program_.poison);
+      pages = poisoned_pages(program_.poison);
+    } else {
+      kept.data.assign(static_cast<size_t>(buffer.bytes), std::byte{program_.poison});
+    }
+    if (!data && !pages) data = kept.data.data();
+  }
+  uint64_t& address = addresses_[buffer.name] = memory_.add(buffer.name, data, static_cast<uint64_t>(buffer.bytes),
+                                                           shape, std::move(pages), buffer.layout);
+  if (buffer.layout) address += static_cast<uint64_t>(buffer.layout->offset * format(buffer.shape.dtype).bytes);
+}
+
+void PreparedProgram::place_in_storage(const Buffer& buffer) {
+  const std::string& storage = buffers_[static_cast<size_t>(buffer.storage)].name;
+  const Place whole = *memory_.find(storage);
+  if (!whole.allocation->data || (buffer.contents && !buffer.contents->is_held()))
+    throw BadInput(fmt::format("{}: {} cannot lie in {}: one of them is too large to be held", program_.kernel,
+                               buffer.name, storage));
+  const Tensor* shape = nullptr;
+  if (buffer.use != Buffer::Use::workspace) shape = &(tensors_[buffer.name] = buffer.shape);
+  if (buffer.contents)
+    std::copy(buffer.contents->data.begin(), buffer.contents->data.end(), whole.allocation->data + buffer.offset);
+  addresses_[buffer.name] = memory_.add_part(whole.allocation->base, buffer.name, static_cast<uint64_t>(buffer.offset),
+                                             static_cast<uint64_t>(buffer.bytes), shape);
+}
+
+std::optional<Trap> PreparedProgram::refused_launch() const {
+  for (const Launch& launch : program_.launches)
     for (size_t axis = 1; axis < 3; ++axis) {
       if (launch.grid[axis] <= 65535) continue;
       Trap trap;
       trap.kind = "launch";
       trap.where.function = launch.function;
       trap.message = fmt::format("{}: the launch of {} has a grid of {} blocks in {}; no GPU takes more than 65535 there",
-                                 plan_.kernel, launch.function, launch.grid[axis], axis == 1 ? 'y' : 'z');
+                                 program_.kernel, launch.function, launch.grid[axis], axis == 1 ? 'y' : 'z');
       return trap;
     }
   return std::nullopt;
 }
 
-bool PreparedPlan::has_pages() const {
+bool PreparedProgram::has_pages() const {
   return std::any_of(memory_.allocations().begin(), memory_.allocations().end(),
                      [](const Allocation& a) { return a.pages != nullptr; });
 }
 
-BlockList PreparedPlan::blocks(size_t index) const {
-  const auto& grid = plan_.launches[index].grid;
+BlockList PreparedProgram::blocks(size_t index) const {
+  const auto& grid = program_.launches[index].grid;
   const uint64_t all = uint64_t{grid[0]} * grid[1] * grid[2];
-  if (plan_.blocks.empty()) return {all, {}};
-  std::vector<uint64_t> chosen = chosen_blocks(plan_.blocks, all);
+  if (program_.blocks.empty()) return {all, {}};
+  std::vector<uint64_t> chosen = chosen_blocks(program_.blocks, all);
   const uint64_t count = chosen.size();
   return {count, std::move(chosen)};
 }
 
 /// Arguments in the order of the entry's parameters; sizes must agree.
-void PreparedPlan::lay_out_parameters(size_t index) {
-  const Launch& launch = plan_.launches[index];
+void PreparedProgram::lay_out_parameters(size_t index) {
+  const Launch& launch = program_.launches[index];
   const Code& code = *codes_[index];
   const ptx::Function& entry = code.module->functions[static_cast<size_t>(code.entry)];
-  const std::string who = plan_.kernel + ": launch of " + launch.function;
-  if (launch.arguments.size() != entry.parameters.size())
-    throw BadInput(fmt::format("{} has {} arguments, the entry takes {}", who, launch.arguments.size(),
-                               entry.parameters.size()));
+  const std::string who = program_.kernel + ": launch of " + launch.function;
+  require_arguments(launch, entry, who);
   const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
   if (threads == 0 || threads > 1024)
     throw BadInput(fmt::format("{} has a block of {} threads; 1 to 1024 are possible", who, threads));
@@ -255,36 +258,27 @@ void PreparedPlan::lay_out_parameters(size_t index) {
   std::vector<std::byte> block(entry.parameters.empty() ? 0
                                                         : static_cast<size_t>(entry.parameters.back().offset +
                                                                               entry.parameters.back().bytes));
+  const auto address = [&](const PointerArgument& to) {
+    const auto found = addresses_.find(to.buffer);
+    if (found == addresses_.end())
+      throw BadInput(fmt::format("{} names {}, which is no buffer of the program", who, to.buffer));
+    return found->second + static_cast<uint64_t>(to.offset);
+  };
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
     const ptx::Parameter& parameter = entry.parameters[i];
-    std::visit(
-        [&](const auto& argument) {
-          using T = std::decay_t<decltype(argument)>;
-          constexpr auto bytes = static_cast<int64_t>(std::is_same_v<T, PointerArgument> ? 8 : sizeof(T));
-          if (parameter.bytes != bytes)
-            throw BadInput(fmt::format("{}: argument {} ({}) has {} bytes, the entry expects {}", who, i,
-                                       parameter.name, bytes, parameter.bytes));
-          if constexpr (std::is_same_v<T, PointerArgument>) {
-            uint64_t address = 0;
-            if (!argument.buffer.empty()) {
-              const auto found = addresses_.find(argument.buffer);
-              if (found == addresses_.end())
-                throw BadInput(fmt::format("{}: argument {} names {}, which is no buffer of the plan", who, i,
-                                           argument.buffer));
-              address = found->second + static_cast<uint64_t>(argument.offset);
-            }
-            put(block, parameter.offset, address);
-          } else {
-            put(block, parameter.offset, argument);
-          }
-        },
-        launch.arguments[i]);
+    const auto refuse = [&](const TileMap&, uint64_t, std::byte*) {
+      throw BadInput(fmt::format("{}: argument {} ({}) holds a tensor map, which the machine cannot follow; use "
+                                 "--backend cuda",
+                                 who, i, parameter.name));
+    };
+    const std::vector<std::byte> bytes = filled(launch.arguments[i], address, refuse);
+    std::copy(bytes.begin(), bytes.end(), block.begin() + parameter.offset);
   }
   parameters_.push_back(std::move(block));
 }
 
-const LaunchContext& PreparedPlan::enter(size_t index) {
-  const Launch& launch = plan_.launches[index];
+const LaunchContext& PreparedProgram::enter(size_t index) {
+  const Launch& launch = program_.launches[index];
   const Code& code = *codes_[index];
   memory_.remove(parameter_base, allocation_base);
   memory_.place(parameter_base, "parameters of " + launch.function, parameters_[index].data(),
@@ -298,7 +292,7 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
         total += variable.bytes;
     if (total > largest_variables)
       throw BadInput(fmt::format("{}: the variables of {} have {} bytes; at most {} are possible",
-                                 plan_.kernel, module.path, total, largest_variables));
+                                 program_.kernel, module.path, total, largest_variables));
     for (const ptx::Variable& variable : module.variables) {
       auto& data = variables.data.emplace_back();
       if (variable.space != ptx::Space::global && variable.space != ptx::Space::constant) continue;
@@ -323,18 +317,26 @@ const LaunchContext& PreparedPlan::enter(size_t index) {
   return context_;
 }
 
-TensorMap PreparedPlan::changed(const TensorMap& inputs) const {
+TensorMap PreparedProgram::changed(const TensorMap& inputs) const {
   TensorMap changed;
-  for (const auto& [name, given] : inputs) {
-    const Tensor& now = tensors_.at(name);
-    if (now.is_held() && !plan_.layouts.contains(name) && now.data != given.data) changed.emplace(name, now);
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.use != Buffer::Use::in || buffer.layout || is_shared(buffers_, buffer)) continue;
+    const Tensor& now = tensors_.at(buffer.name);
+    if (now.is_held() && now.data != inputs.at(buffer.name).data) changed.emplace(buffer.name, now);
   }
   return changed;
 }
 
-TensorMap PreparedPlan::take_outputs() {
+TensorMap PreparedProgram::take_outputs() {
   TensorMap outputs;
-  for (const PlanOutput& output : plan_.outputs) outputs[output.name] = std::move(tensors_.at(output.name));
+  for (const Buffer& buffer : buffers_) {
+    if (!buffer.is_read_back()) continue;
+    Tensor& taken = outputs[buffer.name] = std::move(tensors_.at(buffer.name));
+    if (buffer.storage < 0) continue;
+    const Place place = *memory_.find(buffer.name);
+    const std::byte* from = place.allocation->data + place.offset;
+    taken.data.assign(from, from + place.bytes);
+  }
   return outputs;
 }
 

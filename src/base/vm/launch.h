@@ -1,5 +1,5 @@
-// A plan made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything that
-// can be wrong with the plan or its PTX is found here, before anything runs.
+// A program made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything that
+// can be wrong with the program or its PTX is found here, before anything runs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/buffers.h"
 #include "src/base/vm/machine.h"
 #include "src/base/vm/warp.h"
 
@@ -18,25 +18,26 @@ namespace assay::vm {
 /// The blocks of a launch that run, in order.
 struct BlockList {
   uint64_t count = 0;
-  std::vector<uint64_t> chosen;  ///< by Plan::blocks, ascending; empty where all run
+  std::vector<uint64_t> chosen;  ///< by Program::blocks, ascending; empty where all run
   uint64_t operator[](uint64_t turn) const { return chosen.empty() ? turn : chosen[turn]; }
 };
 
-class PreparedPlan {
+class PreparedProgram {
  public:
-  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Plan::poison. Throws
+  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Program::poison. Throws
   /// BadInput.
-  PreparedPlan(const Plan&, const TensorMap& inputs, const MachineOptions&);
+  PreparedProgram(const Program&, const TensorMap& inputs, const MachineOptions&);
 
   /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until
   /// the next call.
   const LaunchContext& enter(size_t index);
-  /// The plan's outputs; call once, after the last launch.
+  /// The program's outputs; call once, after the last launch.
   TensorMap take_outputs();
-  /// Those of the plan's inputs that hold other bytes now. Views and tensors made page by page are not compared.
+  /// Those of the program's inputs that hold other bytes now, though it does not say that it writes them. Views, tensors
+  /// made page by page and what shares its bytes are not compared.
   TensorMap changed(const TensorMap& inputs) const;
 
-  /// A launch that no GPU would take: a fault of the plan that shows only at its sizes.
+  /// A launch that no GPU would take: a fault of the program that shows only at its sizes.
   std::optional<Trap> refused_launch() const;
   BlockList blocks(size_t index) const;
   /// Some buffer is made page by page: then one thread runs the blocks.
@@ -50,14 +51,17 @@ class PreparedPlan {
     std::vector<std::vector<std::byte>> data;  ///< by module variable; empty where it is not global
   };
 
-  void allocate(const Plan&, const TensorMap& inputs);
+  void allocate(const TensorMap& inputs);
+  void allocate(const Buffer&);
+  void place_in_storage(const Buffer&);
   void lay_out_parameters(size_t launch);
 
-  const Plan& plan_;
+  const Program& program_;
   MachineOptions options_;
   Memory memory_;
-  std::map<std::string, Tensor> tensors_;  ///< copies of inputs and constants, and the outputs
-  std::map<std::string, std::vector<std::byte>> buffers_;  ///< workspaces, and the memory behind views
+  std::vector<Buffer> buffers_;
+  std::map<std::string, Tensor> tensors_;  ///< copies of inputs and constants, and the outputs; shapes of what lies elsewhere
+  std::map<std::string, std::vector<std::byte>> bytes_;  ///< workspaces, and the memory behind views
   std::map<std::string, uint64_t> addresses_;       ///< buffer -> base; of a view its first element
   std::vector<std::shared_ptr<const Code>> codes_;  ///< by launch
   std::map<const ptx::Module*, Variables> variables_;

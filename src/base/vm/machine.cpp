@@ -104,12 +104,12 @@ void add_branches(Outcome& outcome, const Code& code, const std::vector<uint8_t>
 
 }  // namespace
 
-Outcome run(const Plan& plan, const TensorMap& inputs, const MachineOptions& options) {
-  PreparedPlan prepared(plan, inputs, options);
+Outcome run(const Program& program, const TensorMap& inputs, const MachineOptions& options) {
+  PreparedProgram prepared(program, inputs, options);
   Outcome outcome;
   outcome.trap = prepared.refused_launch();
   const auto start = std::chrono::steady_clock::now();
-  for (size_t i = 0; i < plan.launches.size() && !outcome.trap; ++i) {
+  for (size_t i = 0; i < program.launches.size() && !outcome.trap; ++i) {
     const LaunchContext& context = prepared.enter(i);
     const BlockList blocks = prepared.blocks(i);
     uint64_t threads = options.threads > 0 ? static_cast<uint64_t>(options.threads)

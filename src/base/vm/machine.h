@@ -1,4 +1,4 @@
-// The virtual machine: executes a plan's launches over tagged memory, bit for bit, and on request records
+// The virtual machine: executes a program's launches over tagged memory, bit for bit, and on request records
 // where non-finite values were born.
 #pragma once
 #include <array>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/outcome.h"
+#include "src/base/program/program.h"
 #include "src/base/vm/recording.h"
 
 namespace assay::vm {
@@ -20,14 +20,14 @@ struct MachineOptions {
   bool branches = false;            ///< run() notes which sides of its guards a run took
 };
 
-/// Runs every launch of the plan. Throws BadInput for PTX the machine cannot run (opcode, line and kernel
+/// Runs every launch of the program. Throws BadInput for PTX the machine cannot run (opcode, line and kernel
 /// named).
-Outcome run(const Plan&, const TensorMap& inputs, const MachineOptions&);
+Outcome run(const Program&, const TensorMap& inputs, const MachineOptions&);
 
 /// The same run in the recording machine: blocks one after another, `recording` filled (see recording.h).
 /// Dependences of all but the newest 2^26 unions are forgotten; a run that watches an event collects that
 /// one's when it happens, and ends after its block (without outputs).
-Outcome run_recorded(const Plan&, const TensorMap& inputs, const MachineOptions&, Recording* recording,
+Outcome run_recorded(const Program&, const TensorMap& inputs, const MachineOptions&, Recording* recording,
                      int32_t watched_event = -1);
 
 /// Rows of the instruction table for `assay list instructions`: forms, and for each of sm_80, sm_89 and sm_90

@@ -24,12 +24,28 @@ uint64_t Memory::add(std::string name, std::byte* data, uint64_t bytes, const Te
                      std::shared_ptr<PagedBytes> pages, const TensorLayout* layout) {
   const uint64_t base = next_;
   next_ = (base + bytes + allocation_gap + 0x1f'ffff) & ~uint64_t{0x1f'ffff};
-  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout});
+  insert({std::move(name), base, bytes, data, std::move(pages), tensor, layout, {}});
   return base;
 }
 
 void Memory::place(uint64_t base, std::string name, std::byte* data, uint64_t bytes) {
-  insert({std::move(name), base, bytes, data, nullptr, nullptr, nullptr});
+  insert({std::move(name), base, bytes, data, nullptr, nullptr, nullptr, {}});
+}
+
+uint64_t Memory::add_part(uint64_t base, std::string name, uint64_t offset, uint64_t bytes, const Tensor* tensor) {
+  Allocation& whole = allocations_[static_cast<size_t>(find(base, 0))];
+  whole.parts.push_back({std::move(name), offset, bytes, tensor});
+  return base + offset;
+}
+
+std::optional<Place> Memory::find(std::string_view name) const {
+  for (const Allocation& a : allocations_) {
+    if (a.base < allocation_base) continue;
+    if (a.name == name) return Place{&a, 0, a.bytes, a.tensor};
+    for (const Part& part : a.parts)
+      if (part.name == name) return Place{&a, part.offset, part.bytes, part.tensor};
+  }
+  return std::nullopt;
 }
 
 void Memory::remove(uint64_t from, uint64_t to) {
@@ -73,6 +89,12 @@ std::string index_outside(const Tensor& tensor, int64_t flat) {
   return text + "]";
 }
 
+std::string element_of(const Tensor& tensor, int64_t offset) {
+  const int64_t size = format(tensor.dtype).bytes;
+  const std::string rest = offset % size ? " + " + std::to_string(offset % size) + " bytes" : "";
+  return tensor.element_name(offset / size) + rest;
+}
+
 /// The element there, or the gap of a view and the element before it.
 std::string place_in(const Allocation& a, int64_t offset) {
   const int64_t size = format(a.tensor->dtype).bytes, position = offset / size;
@@ -107,6 +129,9 @@ std::string Memory::describe(uint64_t address) const {
   }
   if (before && address < before->base + before->bytes) {
     const uint64_t offset = address - before->base;
+    for (const Part& part : before->parts)
+      if (part.tensor && part.tensor->size() > 0 && offset - part.offset < part.bytes)
+        return element_of(*part.tensor, static_cast<int64_t>(offset - part.offset));
     if (!before->tensor || before->tensor->size() == 0) return before->name + " + " + std::to_string(offset);
     return place_in(*before, static_cast<int64_t>(offset));
   }

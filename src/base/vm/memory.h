@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/tensor/tensor.h"
@@ -23,6 +25,13 @@ inline constexpr uint64_t shared_window = 0x7000'0000'0000;
 inline constexpr uint64_t local_window = 0x7100'0000'0000;
 inline constexpr uint64_t window_bytes = 0x100'0000'0000;
 
+/// A buffer that lies in another one's bytes.
+struct Part {
+  std::string name;
+  uint64_t offset = 0, bytes = 0;  ///< in the allocation
+  const Tensor* tensor = nullptr;  ///< null for workspaces
+};
+
 struct Allocation {
   std::string name;
   uint64_t base = 0;
@@ -31,9 +40,18 @@ struct Allocation {
   std::shared_ptr<PagedBytes> pages;   ///< of what is too large to be held
   const Tensor* tensor = nullptr;  ///< names and axes; null for workspaces, variables and parameters
   const TensorLayout* layout = nullptr;  ///< of a tensor that is a view; null: row by row
+  std::vector<Part> parts;
 
   /// The tensor's element that this byte belongs to; -1 in a gap of a view.
   int64_t element_at(uint64_t offset) const;
+};
+
+/// A buffer's bytes.
+struct Place {
+  const Allocation* allocation = nullptr;
+  uint64_t offset = 0, bytes = 0;  ///< in the allocation
+  const Tensor* tensor = nullptr;
+  uint64_t address() const { return allocation->base + offset; }
 };
 
 class Memory {
@@ -41,12 +59,16 @@ class Memory {
   /// Places `bytes` bytes at the next base; returns it. `data` stays the caller's.
   uint64_t add(std::string name, std::byte* data, uint64_t bytes, const Tensor* tensor,
                std::shared_ptr<PagedBytes> pages = nullptr, const TensorLayout* layout = nullptr);
+  /// A buffer within the allocation at `base`, from `offset` on; returns its address.
+  uint64_t add_part(uint64_t base, std::string name, uint64_t offset, uint64_t bytes, const Tensor* tensor);
   /// The same at a fixed base (parameters, module variables); replaces what was there.
   void place(uint64_t base, std::string name, std::byte* data, uint64_t bytes);
   void remove(uint64_t from, uint64_t to);  ///< those with a base in [from, to)
 
   /// Index of the allocation that holds [address, address + bytes), or -1.
   int find(uint64_t address, uint64_t bytes) const;
+  /// The bytes of a buffer of the program; nothing for parameters and module variables.
+  std::optional<Place> find(std::string_view name) const;
   const std::vector<Allocation>& allocations() const { return allocations_; }
   /// "o[b=0,t=17,h=0,v=3]", "states + 128", "q[b=0,t=3,h=0,k=0], 16 bytes past the end of q [B=1,T=3,H=1,K=4]",
   /// "a gap of q, 4 elements behind q[b=0,t=3,h=0,k=15]", "an address far from every tensor".

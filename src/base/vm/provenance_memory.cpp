@@ -13,6 +13,15 @@ ProvenanceMemory::Stored ProvenanceMemory::at(const Cells::Area& area, uint64_t 
   return {{0, kLeaf | (origin.first_leaf + static_cast<uint32_t>(element))}, -1};
 }
 
+ProvenanceMemory::Element ProvenanceMemory::find(const std::string& buffer, int64_t flat) const {
+  const auto place = places_.find(buffer);
+  if (place == places_.end()) return {};
+  const uint64_t address = place->second.address + static_cast<uint64_t>(flat) * place->second.element_bytes;
+  for (const Cells::Area& area : cells_.areas())
+    if (address - area.base < area.bytes) return {&area, address - area.base, place->second.element_bytes};
+  return {};
+}
+
 ProvenanceCell ProvenanceMemory::read(uint64_t address) {
   const Cells::Area* const area = cells_.find(address, last_);
   return area ? at(*area, address - area->base).cell : ProvenanceCell{};

@@ -1,6 +1,7 @@
 // Provenance of what stands in global memory: per 16-bit half, who made its non-finite value and what it depends on.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -33,7 +34,18 @@ class ProvenanceMemory {
   void add(const std::string& name, uint64_t base, uint64_t bytes, Origin origin) {
     cells_.add(name, base, bytes, 2, {}, std::move(origin));
   }
-  const Cells::Area* find(const std::string& name) const { return cells_.find(name); }
+  /// Where a buffer's elements are: in an area of its own, or in one that several buffers share.
+  struct Place {
+    uint64_t address = 0;
+    uint32_t element_bytes = 1;
+  };
+  void name(const std::string& buffer, Place place) { places_[buffer] = place; }
+  struct Element {
+    const Cells::Area* area = nullptr;  ///< null for what is no buffer
+    uint64_t offset = 0;
+    uint32_t bytes = 1;
+  };
+  Element find(const std::string& buffer, int64_t flat) const;
 
   /// Of parameters and module variables: depends on nothing.
   ProvenanceCell read(uint64_t address);
@@ -43,6 +55,7 @@ class ProvenanceMemory {
  private:
   Cells cells_;
   size_t last_ = 0;
+  std::map<std::string, Place> places_;
 };
 
 }  // namespace assay::vm

@@ -105,21 +105,21 @@ EventLinks links_of(const RecordedRun& run, int32_t index) {
   return links;
 }
 
-/// The cell of an element, with the tag of whichever half has one, and who stored it.
-ProvenanceMemory::Stored stored_at(const ProvenanceMemory::Cells::Area& area, int64_t flat) {
-  const uint32_t width = area.note.element_bytes;
-  const uint64_t at = static_cast<uint64_t>(flat) * width;
-  ProvenanceMemory::Stored stored = ProvenanceMemory::at(area, at);
+/// The cell of an element, with the tag of whichever half has one, and who stored it; nothing for what is no buffer.
+std::optional<ProvenanceMemory::Stored> stored_at(const RecordedRun& run, const std::string& output, int64_t flat) {
+  const auto [area, at, width] = run.memory.find(output, flat);
+  if (!area) return std::nullopt;
+  ProvenanceMemory::Stored stored = ProvenanceMemory::at(*area, at);
   for (uint32_t byte = 2; !stored.cell.tag && byte < width; byte += 2)
-    stored.cell.tag = ProvenanceMemory::at(area, at + byte).cell.tag;
+    stored.cell.tag = ProvenanceMemory::at(*area, at + byte).cell.tag;
   return stored;
 }
 
 Carrier carrier_of(const RecordedRun& run, const std::string& output, int64_t flat) {
   Carrier carrier;
-  const auto* const area = run.memory.find(output);
-  if (!area) return carrier;
-  const auto [cell, writer] = stored_at(*area, flat);
+  const std::optional<ProvenanceMemory::Stored> stored = stored_at(run, output, flat);
+  if (!stored) return carrier;
+  const auto& [cell, writer] = *stored;
   carrier.event = static_cast<int32_t>(cell.tag) - 1;
   if (!cell.tag) carrier.source = outside_source(run, cell.dependence);
   const Provenance::Elements found = run.provenance.collect(cell.dependence, kListedElements);
@@ -143,8 +143,8 @@ Recording make_recording(std::shared_ptr<const RecordedRun> run) {
   r.event_without_inputs = [run](int32_t index) { return expand(*run, index, false); };
   r.links = [run](int32_t index) { return links_of(*run, index); };
   r.carrier_event = [run](const std::string& output, int64_t flat) {
-    const auto* const area = run->memory.find(output);
-    return area ? static_cast<int32_t>(stored_at(*area, flat).cell.tag) - 1 : -1;
+    const std::optional<ProvenanceMemory::Stored> stored = stored_at(*run, output, flat);
+    return stored ? static_cast<int32_t>(stored->cell.tag) - 1 : -1;
   };
   r.carrier = [run](const std::string& output, int64_t flat) { return carrier_of(*run, output, flat); };
   r.input_names = run->input_names;

@@ -27,7 +27,7 @@ struct EventOperand {
 
 /// One recorded instruction instance that made or carried a non-finite value.
 struct Event {
-  int32_t launch = 0;                ///< index into Plan::launches
+  int32_t launch = 0;                ///< index into Program::launches
   int32_t module = 0, function = 0;  ///< into Recording::modules and its functions
   int32_t instruction = 0;           ///< index into the function's body
   std::array<uint32_t, 3> block{}, thread{};

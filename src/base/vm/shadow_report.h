@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
+#include "src/base/fields/fields.h"
+#include "src/base/program/outcome.h"
 
 namespace assay {
 
@@ -23,6 +24,20 @@ struct ShadowOutput {
   std::string worst;                       ///< element of max_error: "o[b=0,t=17,h=0,v=3]"
   double value = 0, exact = 0, bound = 0;  ///< of that element; bound: its roundings, none cancelled
 };
+template <typename Io>
+void fields(Io& io, ShadowOutput& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(elements);
+  ASSAY_FIELD(followed);
+  ASSAY_FIELD(nonfinite);
+  ASSAY_FIELD(max_error);
+  ASSAY_FIELD(rms_error);
+  ASSAY_FIELD(rms_exact);
+  ASSAY_FIELD(worst);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(exact);
+  ASSAY_FIELD(bound);
+}
 
 /// One source line's part of the outputs' errors.
 struct ShadowLine {
@@ -35,6 +50,14 @@ struct ShadowLine {
   uint64_t roundings = 0;  ///< lane-instructions of the line whose own rounding was not zero
   double largest = 0;      ///< largest |own rounding| / |result| among them
 };
+template <typename Io>
+void fields(Io& io, ShadowLine& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(share);
+  ASSAY_FIELD(roundings);
+  ASSAY_FIELD(largest);
+}
 
 /// The first instruction instance whose result is further than `threshold` from exact, relative to it.
 struct ShadowParting {
@@ -43,6 +66,16 @@ struct ShadowParting {
   std::array<uint32_t, 3> block{}, thread{};
   double value = 0, exact = 0, threshold = 0;
 };
+template <typename Io>
+void fields(Io& io, ShadowParting& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(thread);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(exact);
+  ASSAY_FIELD(threshold);
+}
 
 /// How near an instruction came to where its format ends.
 struct ShadowEdge {
@@ -55,12 +88,30 @@ struct ShadowEdge {
   double distance = 0;      ///< binades left; 0 or less: reached
   std::string text;         ///< "saw up to -3.2: safe"
 };
+template <typename Io>
+void fields(Io& io, ShadowEdge& x) {
+  ASSAY_FIELD(where);
+  ASSAY_FIELD(instruction);
+  io.one_of("quantity", x.quantity, {"argument", "result"});
+  ASSAY_FIELD(format);
+  ASSAY_FIELD(extreme);
+  ASSAY_FIELD(limit);
+  ASSAY_FIELD(distance, "binades left; 0 or less: reached");
+  ASSAY_FIELD(text);
+}
 
 /// One output element against its own exact arithmetic.
 struct ShadowElement {
   std::string element;
   double value = 0, exact = 0, bound = 0;  ///< as in ShadowOutput
 };
+template <typename Io>
+void fields(Io& io, ShadowElement& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(value);
+  ASSAY_FIELD(exact);
+  ASSAY_FIELD(bound);
+}
 
 struct ShadowReport {
   std::vector<ShadowOutput> outputs;
@@ -75,5 +126,18 @@ struct ShadowReport {
   double seconds = 0;          ///< of the run with shadows
   double seconds_by_line = 0;  ///< of the runs that follow lines
 };
+template <typename Io>
+void fields(Io& io, ShadowReport& x) {
+  io.type("shadow", "the run beside exact arithmetic: the same instructions on real numbers");
+  ASSAY_FIELD(outputs);
+  ASSAY_LATER(element);
+  ASSAY_LATER(edges, "how near each instruction came to where its format ends, nearest first");
+  ASSAY_FIELD(lines);
+  ASSAY_FIELD(parting);
+  ASSAY_FIELD(ended);
+  ASSAY_FIELD(lane_instructions);
+  ASSAY_FIELD(seconds);
+  ASSAY_FIELD(seconds_by_line);
+}
 
 }  // namespace assay

@@ -30,10 +30,10 @@ struct Lines {
   std::vector<const Code*> codes;       ///< by launch
 };
 
-Lines number_lines(const PreparedPlan& prepared, const Plan& plan, const ShadowOptions& options) {
+Lines number_lines(const PreparedProgram& prepared, const Program& program, const ShadowOptions& options) {
   Lines lines;
   std::map<std::pair<std::string, int>, int> known;
-  for (size_t i = 0; i < plan.launches.size(); ++i) {
+  for (size_t i = 0; i < program.launches.size(); ++i) {
     const Code& code = prepared.code(i);
     lines.codes.push_back(&code);
     std::vector<int>& of_op = lines.of_op.emplace_back();
@@ -71,21 +71,28 @@ template <int parts>
 struct Pass {
   ErrorMemory<parts> memory;
   std::vector<OpErrors> launches;
-  TensorMap outputs;  ///< empty after a trap
+  TensorMap outputs;  ///< and inputs that were changed in place; empty after a trap
+  std::map<std::string, uint64_t> places;  ///< buffer -> its address
   uint64_t lane_instructions = 0;
 
-  Pass(const Plan& plan, const TensorMap& inputs, const MachineOptions& options, double parting,
+  Pass(const Program& program, const TensorMap& inputs, const MachineOptions& options, double parting,
        const std::function<std::vector<int>(size_t)>& part_of_op) {
-    PreparedPlan prepared(plan, inputs, options);
-    for (const Allocation& a : prepared.memory().allocations())
+    PreparedProgram prepared(program, inputs, options);
+    for (const Allocation& a : prepared.memory().allocations()) {
       memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
+      places[a.name] = a.base;
+      for (const Part& part : a.parts) places[part.name] = a.base + part.offset;
+    }
     bool trapped = false;
-    for (size_t i = 0; i < plan.launches.size() && !trapped; ++i) {
+    for (size_t i = 0; i < program.launches.size() && !trapped; ++i) {
       ErrorPlan<parts> shared{&memory, parting, {}};
       if (part_of_op) shared.part_of_op = part_of_op(i);
       trapped = run_launch(prepared.enter(i), options, shared);
     }
-    if (!trapped) outputs = prepared.take_outputs();
+    if (trapped) return;
+    outputs = prepared.changed(inputs);
+    for (auto& [name, tensor] : outputs) tensor.name = name;
+    outputs.merge(prepared.take_outputs());
   }
 
   /// True: trapped.
@@ -123,15 +130,23 @@ struct Pass {
   /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
   template <class Visit>
   void each_element(const Tensor& tensor, Visit visit) const {
-    const auto* const area = memory.find(tensor.name);
+    const uint64_t start = places.at(tensor.name);
+    const auto area = std::find_if(memory.areas().begin(), memory.areas().end(),
+                                   [&](const auto& a) { return start - a.base <= a.bytes; });
     const auto bytes = static_cast<uint64_t>(format(tensor.dtype).bytes);
+    const bool followed = bytes > 1 && (start - area->base) % bytes == 0;  // cells are of 16 bits
     const ErrorKind kind = tensor.dtype == Dtype::fp64   ? ErrorKind::f64
                            : tensor.dtype == Dtype::fp16 ? ErrorKind::f16
                            : tensor.dtype == Dtype::bf16 ? ErrorKind::bf16
                                                          : ErrorKind::f32;
     static const ErrorCells<parts> nothing;
     for (int64_t flat = 0; flat < tensor.size(); ++flat) {
-      const auto [cells, at] = ErrorMemory<parts>::seen(*area, static_cast<uint64_t>(flat) * bytes);
+      if (!followed) {
+        visit(flat, SIZE_MAX, nothing);
+        continue;
+      }
+      const auto [cells, at] =
+          ErrorMemory<parts>::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
       // A bf16 widened to f32 by its bits keeps the bf16's shadow, in the high half.
       const ErrorKind high = cells && kind == ErrorKind::f32 ? cells->kind[at + 1] : ErrorKind::none;
       if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0)
@@ -236,13 +251,13 @@ std::optional<ShadowElement> element_of(const Pass<0>& pass, const ShadowOptions
   return element;
 }
 
-std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Plan& plan, const Lines& lines,
+std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Program& program, const Lines& lines,
                                         double threshold) {
   for (size_t i = 0; i < pass.launches.size(); ++i) {
     const Parting& first = pass.launches[i].first;
     if (first.op < 0) continue;
-    const auto& grid = plan.launches[i].grid;
-    const auto& size = plan.launches[i].block;
+    const auto& grid = program.launches[i].grid;
+    const auto& size = program.launches[i].block;
     const auto op = static_cast<size_t>(first.op);
     ShadowParting p;
     if (lines.of_op[i][op] >= 0) p.where = lines.where[static_cast<size_t>(lines.of_op[i][op])];
@@ -257,10 +272,24 @@ std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Plan& plan, c
   return std::nullopt;
 }
 
-uint64_t bytes_to_follow(const Plan& plan) {
+/// Those that hold reals: outputs as the program lists them, then inputs that were changed in place.
+std::vector<const Tensor*> written_tensors(const Program& program, const TensorMap& written) {
+  std::vector<const Tensor*> tensors;
+  for (const PlanOutput& output : program.outputs)
+    if (const auto found = written.find(output.name); found != written.end()) tensors.push_back(&found->second);
+  const size_t outputs = tensors.size();
+  for (const auto& [name, tensor] : written)
+    if (std::find(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(outputs), &tensor) ==
+        tensors.begin() + static_cast<std::ptrdiff_t>(outputs))
+      tensors.push_back(&tensor);
+  std::erase_if(tensors, [](const Tensor* tensor) { return !is_real(tensor->dtype); });
+  return tensors;
+}
+
+uint64_t bytes_to_follow(const Program& program) {
   uint64_t bytes = 0;
-  for (const Workspace& w : plan.workspaces) bytes += static_cast<uint64_t>(w.bytes);
-  for (const PlanOutput& o : plan.outputs) {
+  for (const Workspace& w : program.workspaces) bytes += static_cast<uint64_t>(w.bytes);
+  for (const PlanOutput& o : program.outputs) {
     uint64_t elements = 1;
     for (const Axis& axis : o.axes) elements *= static_cast<uint64_t>(axis.size);
     bytes += elements * static_cast<uint64_t>(format(o.dtype).bytes);
@@ -269,7 +298,7 @@ uint64_t bytes_to_follow(const Plan& plan) {
 }
 
 /// Fills ShadowLine::share: the deterministic run again, kParts rounding lines at a time.
-void follow_lines(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+void follow_lines(const Program& program, const TensorMap& inputs, const MachineOptions& options,
                   const Lines& lines, std::vector<ShadowLine>& result) {
   std::vector<size_t> followed;
   for (size_t i = 0; i < result.size(); ++i)
@@ -279,7 +308,7 @@ void follow_lines(const Plan& plan, const TensorMap& inputs, const MachineOption
     const size_t count = std::min<size_t>(kParts, followed.size() - first);
     std::vector<int> part_of_line(result.size(), -1);
     for (size_t p = 0; p < count; ++p) part_of_line[followed[first + p]] = static_cast<int>(p);
-    const Pass<kParts> pass(plan, inputs, options, 0, [&](size_t launch) {
+    const Pass<kParts> pass(program, inputs, options, 0, [&](size_t launch) {
       std::vector<int> parts;
       for (const int line : lines.of_op[launch])
         parts.push_back(line < 0 ? -1 : part_of_line[static_cast<size_t>(line)]);
@@ -313,30 +342,28 @@ void follow_lines(const Plan& plan, const TensorMap& inputs, const MachineOption
 
 }  // namespace
 
-ShadowReport run_shadow(const Plan& plan, const TensorMap& inputs, const MachineOptions& machine,
+ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
                         const ShadowOptions& options) {
   const auto start = Clock::now();
-  const PreparedPlan decoded(plan, inputs, machine);
-  const Lines lines = number_lines(decoded, plan, options);
-  const Pass<0> pass(plan, inputs, machine, options.parting, nullptr);
+  const PreparedProgram decoded(program, inputs, machine);
+  const Lines lines = number_lines(decoded, program, options);
+  const Pass<0> pass(program, inputs, machine, options.parting, nullptr);
   ShadowReport report;
   report.lane_instructions = pass.lane_instructions;
   for (const OpErrors& launch : pass.launches) report.ended += launch.ended;
   bool parted = false;
-  for (const PlanOutput& declared : plan.outputs) {
-    const auto found = pass.outputs.find(declared.name);
-    if (found == pass.outputs.end() || !is_real(declared.dtype)) continue;
-    report.outputs.push_back(output_of(pass, found->second));
-    parted = parted || has_parted(pass, found->second, report.outputs.back().rms_exact, options.parting);
+  for (const Tensor* written : written_tensors(program, pass.outputs)) {
+    report.outputs.push_back(output_of(pass, *written));
+    parted = parted || has_parted(pass, *written, report.outputs.back().rms_exact, options.parting);
   }
   report.element = element_of(pass, options);
   report.edges = edges_of(pass, lines);
-  if (parted) report.parting = parting_of(pass, plan, lines, options.parting);
+  if (parted) report.parting = parting_of(pass, program, lines, options.parting);
   report.seconds = seconds_since(start);
-  if (options.by_line && !report.outputs.empty() && bytes_to_follow(plan) <= options.by_line_bytes) {
+  if (options.by_line && !report.outputs.empty() && bytes_to_follow(program) <= options.by_line_bytes) {
     const auto followed = Clock::now();
     report.lines = rounding_lines(pass, lines);
-    follow_lines(plan, inputs, machine, lines, report.lines);
+    follow_lines(program, inputs, machine, lines, report.lines);
     report.seconds_by_line = seconds_since(followed);
   }
   return report;

@@ -1,4 +1,4 @@
-// run_shadow: the plan on the machine, with every float's exact counterpart beside it (error_trace.h).
+// run_shadow: the program on the machine, with every float's exact counterpart beside it (error_trace.h).
 #pragma once
 #include <functional>
 #include <optional>
@@ -14,7 +14,7 @@ struct ShadowOptions {
   double parting = 0x1p-6;  ///< ShadowParting::threshold
   bool by_line = true;      ///< attribute errors to lines: one further run per 16 lines that round
   /// Bytes that following lines may take; above, lines stay empty. Counted: 80 for each 16-bit half of the
-  /// plan's outputs and workspaces.
+  /// program's outputs and workspaces.
   uint64_t by_line_bytes = uint64_t{2} << 30;
   /// An element that ShadowReport::element tells of: (output, flat).
   std::optional<std::pair<std::string, int64_t>> element;
@@ -24,7 +24,7 @@ struct ShadowOptions {
 
 /// Results do not depend on the number of threads. A run that traps reports what it had reached: outputs then
 /// stay empty. Throws BadInput as run() does.
-ShadowReport run_shadow(const Plan&, const TensorMap& inputs, const MachineOptions&,
+ShadowReport run_shadow(const Program&, const TensorMap& inputs, const MachineOptions&,
                         const ShadowOptions& = {});
 
 }  // namespace assay::vm

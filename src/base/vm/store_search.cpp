@@ -35,10 +35,9 @@ struct Range {
   uint64_t base = 0, bytes = 0;
 };
 
-Range range_of(const PreparedPlan& prepared, const std::string& buffer) {
-  for (const Allocation& a : prepared.memory().allocations())
-    if (a.name == buffer && a.base >= allocation_base) return {a.base, a.bytes};
-  return {};
+Range range_of(const PreparedProgram& prepared, const std::string& buffer) {
+  const std::optional<Place> place = prepared.memory().find(buffer);
+  return place ? Range{place->address(), place->bytes} : Range{};
 }
 
 /// Shows stores into a range; counts the instructions of the longest warp; notes the sides of guards and which ops
@@ -134,10 +133,8 @@ struct ForcingTrace : PlainTrace {
 };
 
 bool takes(const Launch& launch, const std::string& buffer) {
-  return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& argument) {
-    const auto* pointer = std::get_if<PointerArgument>(&argument);
-    return pointer && pointer->buffer == buffer;
-  });
+  return std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                     [&](const Argument& argument) { return argument.refers_to(buffer); });
 }
 
 struct Candidate {
@@ -162,16 +159,16 @@ void add_candidates(const StoreTrace& trace, const Code& code, size_t launch, st
 }
 
 /// Every guard of the launches that take the buffer, nearest first, and the instructions of the longest warp of all.
-std::pair<std::vector<Candidate>, uint64_t> survey(const Plan& plan, const TensorMap& inputs,
+std::pair<std::vector<Candidate>, uint64_t> survey(const Program& program, const TensorMap& inputs,
                                                    const MachineOptions& options, const std::string& buffer) {
-  PreparedPlan prepared(plan, inputs, options);
+  PreparedProgram prepared(program, inputs, options);
   const Range range = range_of(prepared, buffer);
   std::pair<std::vector<Candidate>, uint64_t> result;
-  for (size_t i = 0; i < plan.launches.size(); ++i) {
+  for (size_t i = 0; i < program.launches.size(); ++i) {
     StoreTrace trace(prepared.code(i), range, nullptr);
     const bool whole = !run_traced(prepared, i, trace).trap;
     result.second = std::max(result.second, trace.longest);
-    if (takes(plan.launches[i], buffer)) add_candidates(trace, prepared.code(i), i, result.first);
+    if (takes(program.launches[i], buffer)) add_candidates(trace, prepared.code(i), i, result.first);
     if (!whole) break;
   }
   std::stable_sort(result.first.begin(), result.first.end(),
@@ -181,30 +178,30 @@ std::pair<std::vector<Candidate>, uint64_t> survey(const Plan& plan, const Tenso
 
 }  // namespace
 
-bool visit_stores(const Plan& plan, const TensorMap& inputs, const MachineOptions& options, const std::string& buffer,
+bool visit_stores(const Program& program, const TensorMap& inputs, const MachineOptions& options, const std::string& buffer,
                   const std::function<void(const StoreEvent&)>& visit) {
-  PreparedPlan prepared(plan, inputs, options);
+  PreparedProgram prepared(program, inputs, options);
   if (prepared.refused_launch()) return false;
   const Range range = range_of(prepared, buffer);
-  for (size_t i = 0; i < plan.launches.size(); ++i) {
+  for (size_t i = 0; i < program.launches.size(); ++i) {
     StoreTrace trace(prepared.code(i), range, visit);
     if (run_traced(prepared, i, trace).trap) return false;
   }
   return true;
 }
 
-std::vector<WithheldStore> find_withheld_stores(const Plan& plan, const TensorMap& inputs,
+std::vector<WithheldStore> find_withheld_stores(const Program& program, const TensorMap& inputs,
                                                 const MachineOptions& options, const std::string& buffer,
                                                 uint64_t offset, uint32_t bytes, const StoreSearchLimits& limits) {
   const auto start = std::chrono::steady_clock::now();
-  const auto [candidates, longest] = survey(plan, inputs, options, buffer);
+  const auto [candidates, longest] = survey(program, inputs, options, buffer);
   MachineOptions forced_options = options;
   forced_options.instruction_budget = std::max(kLeastBudget, kBudgetFactor * longest);
   std::vector<WithheldStore> found;
   for (const Candidate& candidate : candidates) {
     const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
     if (found.size() >= limits.found || spent.count() > limits.seconds) break;
-    PreparedPlan prepared(plan, inputs, forced_options);
+    PreparedProgram prepared(program, inputs, forced_options);
     PlainTrace plain;
     for (size_t i = 0; i < candidate.launch; ++i) run_traced(prepared, i, plain);
     ForcingTrace trace;

@@ -16,7 +16,7 @@ namespace assay::vm {
 /// An instruction, and a thread that came to it.
 struct PlacedInstruction {
   std::shared_ptr<const ptx::Module> module;
-  int32_t launch = -1, function = -1, instruction = -1;  ///< into Plan::launches, Module::functions, Function::body
+  int32_t launch = -1, function = -1, instruction = -1;  ///< into Program::launches, Module::functions, Function::body
   std::array<uint32_t, 3> block{}, thread{};
 };
 
@@ -27,9 +27,9 @@ struct StoreEvent {
   uint32_t bytes = 0;
 };
 
-/// Runs the plan, blocks one after another, and shows every store into `buffer` (an output or a workspace). True where
-/// the plan ran to its end. Throws BadInput as run() does.
-bool visit_stores(const Plan&, const TensorMap& inputs, const MachineOptions&, const std::string& buffer,
+/// Runs the program, blocks one after another, and shows every store into `buffer` (an output or a workspace). True where
+/// the program ran to its end. Throws BadInput as run() does.
+bool visit_stores(const Program&, const TensorMap& inputs, const MachineOptions&, const std::string& buffer,
                   const std::function<void(const StoreEvent&)>& visit);
 
 /// A store that one guard kept from a byte: with that guard the other way, and nothing else changed, it was reached.
@@ -47,7 +47,7 @@ struct StoreSearchLimits {
 /// as often as they come to it, and keeps those with which a store meets one of the `bytes` bytes at `offset`, fewest
 /// steps first. What else such a run does (traps, wrong values) is of no account. Where time is short, guards far from
 /// the buffer's own stores are left out.
-std::vector<WithheldStore> find_withheld_stores(const Plan&, const TensorMap& inputs, const MachineOptions&,
+std::vector<WithheldStore> find_withheld_stores(const Program&, const TensorMap& inputs, const MachineOptions&,
                                                 const std::string& buffer, uint64_t offset, uint32_t bytes,
                                                 const StoreSearchLimits& = {});
 

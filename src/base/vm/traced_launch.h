@@ -37,7 +37,7 @@ TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, T
 
 /// Launches that have nothing to be told on the way.
 template <IsTrace Trace>
-TracedLaunch run_traced(PreparedPlan& prepared, size_t launch, Trace& trace) {
+TracedLaunch run_traced(PreparedProgram& prepared, size_t launch, Trace& trace) {
   const LaunchContext& context = prepared.enter(launch);
   return run_traced(context, prepared.blocks(launch), trace);
 }

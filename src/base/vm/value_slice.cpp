@@ -17,10 +17,10 @@ namespace {
 constexpr int kMostLegs = 3;  ///< how often a full slice goes on
 constexpr size_t kMostPlaces = 4096;
 
-/// Runs the blocks of `set` in order on the plan's fresh memory; before(launch, block) prepares the trace for
+/// Runs the blocks of `set` in order on the program's fresh memory; before(launch, block) prepares the trace for
 /// each.
 template <class Before>
-void replay(PreparedPlan& prepared, const BlockSet& set, SliceTrace& trace, Before before) {
+void replay(PreparedProgram& prepared, const BlockSet& set, SliceTrace& trace, Before before) {
   for (size_t i = 0; i < set.of_launch.size(); ++i) {
     if (set.of_launch[i].empty()) continue;
     const LaunchContext& context = prepared.enter(i);
@@ -35,7 +35,7 @@ void replay(PreparedPlan& prepared, const BlockSet& set, SliceTrace& trace, Befo
 }
 
 /// Logs of the blocks, earliest first; of more than fit the latest.
-std::deque<BlockLog> log_blocks(PreparedPlan& prepared, const BlockSet& set, uint64_t limit,
+std::deque<BlockLog> log_blocks(PreparedProgram& prepared, const BlockSet& set, uint64_t limit,
                                 bool& truncated) {
   std::deque<BlockLog> logs;
   SliceTrace trace;
@@ -61,7 +61,7 @@ struct Values {
   std::vector<uint64_t> of_node, of_use;
 };
 
-Values probe_values(PreparedPlan& prepared, const BlockSet& set, const std::deque<BlockLog>& logs,
+Values probe_values(PreparedProgram& prepared, const BlockSet& set, const std::deque<BlockLog>& logs,
                     const SliceScan& scan) {
   struct Asked {
     SliceProbe probe;
@@ -118,9 +118,9 @@ std::string register_name(const ptx::Instruction& instruction, const ptx::Functi
 /// Instances and operands for the reader, from nodes and uses.
 class Assembly {
  public:
-  Assembly(const PreparedPlan& prepared, const Plan& plan, const TensorMap& inputs, const SliceScan& scan,
+  Assembly(const PreparedProgram& prepared, const Program& program, const TensorMap& inputs, const SliceScan& scan,
            const std::deque<BlockLog>& logs, const Values& values)
-      : prepared_(prepared), plan_(plan), inputs_(inputs), scan_(scan), logs_(logs), values_(values) {
+      : prepared_(prepared), program_(program), inputs_(inputs), scan_(scan), logs_(logs), values_(values) {
     others_ = scan.other_halves;
     std::sort(others_.begin(), others_.end());
     for (const auto& [name, tensor] : inputs) slice_.input_names.push_back(name);
@@ -149,7 +149,7 @@ class Assembly {
     const SliceNode& n = scan_.nodes[index];
     const BlockLog& log = logs_[n.log];
     const Op& op = log.code->ops[static_cast<size_t>(n.op)];
-    const Launch& launch = plan_.launches[log.launch];
+    const Launch& launch = program_.launches[log.launch];
     SliceInstance made;
     made.launch = static_cast<int32_t>(log.launch), made.module = module_of(*log.code);
     made.function = op.function, made.instruction = op.instruction;
@@ -209,7 +209,7 @@ class Assembly {
       const int at = prepared_.memory().find(use.address, 1);
       const Allocation* a = at < 0 ? nullptr : &prepared_.memory().allocations()[static_cast<size_t>(at)];
       const auto input = a ? inputs_.find(a->name) : inputs_.end();
-      const bool constant = a && std::any_of(plan_.constants.begin(), plan_.constants.end(),
+      const bool constant = a && std::any_of(program_.constants.begin(), program_.constants.end(),
                                              [&](const Tensor& t) { return t.name == a->name; });
       if (!a || constant || use.address < allocation_base)
         operand.source = Source::literal;  // parameters too
@@ -238,8 +238,8 @@ class Assembly {
     slice_.inputs.push_back(operand.input);
   }
 
-  const PreparedPlan& prepared_;
-  const Plan& plan_;
+  const PreparedProgram& prepared_;
+  const Program& program_;
   const TensorMap& inputs_;
   const SliceScan& scan_;
   const std::deque<BlockLog>& logs_;
@@ -251,23 +251,23 @@ class Assembly {
 
 }  // namespace
 
-ValueSlice slice_value(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+ValueSlice slice_value(const Program& program, const TensorMap& inputs, const MachineOptions& options,
                        const std::string& output, int64_t flat, const SliceLimits& limits) {
-  const BlockGraph graph(plan, inputs, options);
+  const BlockGraph graph(program, inputs, options);
   if (graph.trapped()) return {};
-  const auto declared = std::find_if(plan.outputs.begin(), plan.outputs.end(),
+  const auto declared = std::find_if(program.outputs.begin(), program.outputs.end(),
                                      [&](const PlanOutput& o) { return o.name == output; });
-  if (declared == plan.outputs.end()) return {};
+  if (declared == program.outputs.end()) return {};
   const auto bytes = static_cast<uint32_t>(format(declared->dtype).bytes);
   const uint64_t offset = static_cast<uint64_t>(flat) * bytes;
-  const BlockSet set = graph.behind(output, offset);
 
   bool truncated = false;
-  PreparedPlan first(plan, inputs, options);
+  PreparedProgram first(program, inputs, options);
+  const uint64_t address = first.memory().find(output)->address() + offset;
+  const BlockSet set = graph.behind(address);
   const std::deque<BlockLog> logs = log_blocks(first, set, limits.log_bytes, truncated);
   SliceScan scan(limits);
-  for (const Allocation& a : first.memory().allocations())
-    if (a.name == output) scan.want(a.base + offset, bytes);
+  scan.want(address, bytes);
   ValueSlice slice;
   size_t next = logs.size();  // blocks that are not scanned to their start
   for (int leg = 0;; ++leg) {
@@ -277,9 +277,9 @@ ValueSlice slice_value(const Plan& plan, const TensorMap& inputs, const MachineO
       --next;
     }
     truncated |= scan.truncated;
-    PreparedPlan second(plan, inputs, options);
+    PreparedProgram second(program, inputs, options);
     const Values values = probe_values(second, set, logs, scan);
-    Assembly assembly(first, plan, inputs, scan, logs, values);
+    Assembly assembly(first, program, inputs, scan, logs, values);
     slice = assembly.assemble();
     if (!scan.truncated || leg == kMostLegs || !limits.follow) break;
     const int32_t operand = limits.follow(slice);

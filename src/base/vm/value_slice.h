@@ -56,7 +56,7 @@ struct ValueSlice {
   bool truncated = false;
   bool unwritten = false;  ///< an unwritten value takes part
   std::vector<UnwrittenPlace> unwritten_places;  ///< of operands from buffers, ascending; the first 4096
-  uint64_t blocks = 0, blocks_of = 0;  ///< replayed, of the plan's
+  uint64_t blocks = 0, blocks_of = 0;  ///< replayed, of the program's
   std::vector<std::string> input_names;
   std::vector<std::shared_ptr<const ptx::Module>> modules;
 };
@@ -70,7 +70,7 @@ struct SliceLimits {
 };
 
 /// Throws BadInput as run() does. `flat` is an element of `output`.
-ValueSlice slice_value(const Plan&, const TensorMap& inputs, const MachineOptions&, const std::string& output,
+ValueSlice slice_value(const Program&, const TensorMap& inputs, const MachineOptions&, const std::string& output,
                        int64_t flat, const SliceLimits& = {});
 
 }  // namespace assay::vm

@@ -5,7 +5,7 @@
 
 #include <bit>
 
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 #include "src/base/ptx/inlined_frames.h"
 #include "src/base/vm/rows/warp_rows.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/outcome.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/outcome.h"
+#include "src/base/program/program.h"
 #include "src/base/ptx/program.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/memory.h"
@@ -23,11 +23,11 @@ struct LaunchContext {
   const Code* code = nullptr;
   const Memory* memory = nullptr;
   const Launch* launch = nullptr;
-  int32_t launch_index = 0;  ///< into Plan::launches
+  int32_t launch_index = 0;  ///< into Program::launches
   const TensorCoreModel* tensor_core = nullptr;
   uint32_t architecture = 90;
   uint64_t instruction_budget = 0;  ///< warp instructions per warp
-  uint8_t poison = 0xff;            ///< Plan::poison
+  uint8_t poison = 0xff;            ///< Program::poison
 };
 
 /// Lanes that follow one path; the stack of them makes divergence. A split that reaches `reconverge` is done.

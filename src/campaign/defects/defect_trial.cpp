@@ -35,7 +35,7 @@ class FirstFinding : public Listener {
     now_s_ = progress.seconds;
   }
   void shrunk(const Verification&, const Verification& smaller) override {
-    if (stop != 0 || smaller.verdict != "finding") return;
+    if (stop != 0 || smaller.verdict != Verdict::finding) return;
     if (named_by(smaller) >= kSaysWhat) stop = 1;
     if (!finding) found_at_s_ = now_s_;
     if (!finding || named_by(smaller) > named_by(*finding)) finding = smaller;
@@ -114,7 +114,7 @@ Verification judged(const Case& c, const Kernel& kernel, Backend& backend,
   options.origin.nearest_inputs = 0;
   options.checks = vm::Checks{};
   Verification v = verify(c, kernel, backend, options);
-  if (!v.trap && v.verdict != "domain") judge_properties(v, kernel, backend);
+  if (!v.trap && v.verdict != Verdict::domain) judge_properties(v, kernel, backend);
   return v;
 }
 
@@ -140,7 +140,7 @@ TokenReplay replay_token(const std::string& token, Backend& backend, const vm::M
   const Verification again = judged(c, kernel, backend, machine);
   replay.verdict = again.verdict, replay.cause = again.cause;
   replay.digest = "-";
-  if (again.verdict != "domain" && c.blocks.empty()) replay.digest = output_digest(c, kernel, backend);
+  if (again.verdict != Verdict::domain && c.blocks.empty()) replay.digest = output_digest(c, kernel, backend);
   c.kernel = c.kernel.substr(0, c.kernel.find('@'));
   const Verification clean = judged(c, find_kernel(c.kernel), backend, machine);
   replay.clean_verdict = clean.verdict, replay.clean_cause = clean.cause;
@@ -167,10 +167,10 @@ nlohmann::json to_json(const DefectTrial& t) {
           {"seconds_compiling", t.seconds_compiling},
           {"token", t.token},
           {"replay",
-           {{"verdict", t.replay.verdict},
+           {{"verdict", name_of(t.replay.verdict)},
             {"cause", t.replay.cause},
             {"digest", t.replay.digest},
-            {"clean_verdict", t.replay.clean_verdict},
+            {"clean_verdict", name_of(t.replay.clean_verdict)},
             {"clean_cause", t.replay.clean_cause}}},
           {"cause", t.cause},
           {"cause_right", t.cause_right},
@@ -188,10 +188,11 @@ DefectTrial defect_trial_from_json(const nlohmann::json& json) {
   json.at("seconds_compiling").get_to(t.seconds_compiling);
   json.at("token").get_to(t.token);
   const nlohmann::json& replay = json.at("replay");
-  replay.at("verdict").get_to(t.replay.verdict);
+  t.replay.verdict = value_named<Verdict>(replay.at("verdict").get<std::string>()).value_or(Verdict::undecided);
   replay.at("cause").get_to(t.replay.cause);
   replay.at("digest").get_to(t.replay.digest);
-  replay.at("clean_verdict").get_to(t.replay.clean_verdict);
+  t.replay.clean_verdict =
+      value_named<Verdict>(replay.at("clean_verdict").get<std::string>()).value_or(Verdict::undecided);
   replay.at("clean_cause").get_to(t.replay.clean_cause);
   json.at("cause").get_to(t.cause);
   json.at("cause_right").get_to(t.cause_right);

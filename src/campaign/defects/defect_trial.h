@@ -9,6 +9,7 @@
 #include "kernels/defect.h"
 #include "src/base/backend/backend.h"
 #include "src/base/vm/machine.h"
+#include "src/result/verdict.h"
 
 namespace assay {
 
@@ -24,12 +25,14 @@ struct DefectTrialOptions {
 
 /// A finding's token run again: on the kernel that it names, and on the clean one.
 struct TokenReplay {
-  std::string verdict, cause;  ///< "finding", "violation/o"
+  Verdict verdict = Verdict::undecided;
+  std::string cause;  ///< "violation/o"
   std::string
       digest;  ///< of all output bits, 16 hex digits; "-" where the run trapped, or ran only a few blocks
-  std::string clean_verdict, clean_cause;  ///< "pass", ""
+  Verdict clean_verdict = Verdict::undecided;
+  std::string clean_cause;
 
-  bool holds() const { return verdict == "finding" && clean_verdict == "pass"; }
+  bool holds() const { return verdict == Verdict::finding && clean_verdict == Verdict::pass; }
 };
 /// With every property and check, as `assay replay` does.
 TokenReplay replay_token(const std::string& token, Backend&, const vm::MachineOptions&);

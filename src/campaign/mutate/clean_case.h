@@ -15,7 +15,7 @@ struct CleanCase {
   size_t row = 0;
   std::string token;
   TensorMap inputs;
-  Plan plan;
+  Program plan;
   Outcome outcome;
   ReferenceResult reference;
   Reach reach;

@@ -72,9 +72,9 @@ bool Footprint::within(const Footprint& other) const {
   });
 }
 
-Footprint footprint_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options) {
+Footprint footprint_of(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options) {
   Footprint footprint;
-  vm::PreparedPlan prepared(plan, inputs, options);
+  vm::PreparedProgram prepared(plan, inputs, options);
   std::map<uint64_t, Footprint::Buffer> of_bases;
   for (size_t i = 0; i < plan.launches.size() && !footprint.trapped; ++i) {
     const vm::LaunchContext& context = prepared.enter(i);  // may place variables: allocations are counted anew

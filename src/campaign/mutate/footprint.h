@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {
@@ -23,7 +23,7 @@ struct Footprint {
   bool within(const Footprint& other) const;
 };
 
-Footprint footprint_of(const Plan&, const TensorMap& inputs, const vm::MachineOptions&);
+Footprint footprint_of(const Program&, const TensorMap& inputs, const vm::MachineOptions&);
 
 /// The inputs with elements that tell one way of computing from another where ordinary numbers do not: every
 /// one a zero of either sign; or one in sixteen a zero, an infinity, a NaN or a subnormal number.

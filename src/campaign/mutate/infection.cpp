@@ -52,9 +52,9 @@ struct PathTrace : vm::PlainTrace {
 
 /// The plan's launches under the trace, which `enter` prepares for each.
 template <class Trace, class Enter>
-void run_traced(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options, Trace& trace,
+void run_traced(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options, Trace& trace,
                 const Enter& enter) {
-  vm::PreparedPlan prepared(plan, inputs, options);
+  vm::PreparedProgram prepared(plan, inputs, options);
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const vm::LaunchContext& context = prepared.enter(i);
     enter(plan.launches[i], context);
@@ -64,7 +64,7 @@ void run_traced(const Plan& plan, const TensorMap& inputs, const vm::MachineOpti
 
 /// `place` gives the instruction's number, from the number of instructions of its function.
 template <class PlaceOf>
-ResultTrace results_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
+ResultTrace results_of(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options,
                        const std::string& module, int32_t function, const PlaceOf& place) {
   ResultTrace trace;
   run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext& context) {
@@ -75,7 +75,7 @@ ResultTrace results_of(const Plan& plan, const TensorMap& inputs, const vm::Mach
   return trace;
 }
 
-uint64_t path_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
+uint64_t path_of(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options,
                  const std::string& module, int32_t ptx_line) {
   PathTrace trace;
   run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext& context) {
@@ -87,7 +87,7 @@ uint64_t path_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOpt
 
 }  // namespace
 
-std::optional<bool> result_changes(const Plan& original, const Plan& changed, const TensorMap& inputs,
+std::optional<bool> result_changes(const Program& original, const Program& changed, const TensorMap& inputs,
                                    const vm::MachineOptions& options, const std::string& module,
                                    const ptx::Mutation& mutation) {
   size_t instructions = 0;
@@ -104,7 +104,7 @@ std::optional<bool> result_changes(const Plan& original, const Plan& changed, co
   return before.hash != after.hash;
 }
 
-bool path_changes(const Plan& original, const Plan& changed, const TensorMap& inputs,
+bool path_changes(const Program& original, const Program& changed, const TensorMap& inputs,
                   const vm::MachineOptions& options, const std::string& module, int32_t ptx_line) {
   return path_of(original, inputs, options, module, ptx_line) !=
          path_of(changed, inputs, options, module, ptx_line);

@@ -194,8 +194,8 @@ class Campaign {
         [this, number](const nlohmann::json& record) {
           MutantResult result = mutant_result_from_json(record);
           done_ += result.born;
-          killed_ += result.mutant.outcome == kKilled;
-          survived_ += result.mutant.outcome == kSurvived;
+          killed_ += result.mutant.outcome == MutantOutcome::killed;
+          survived_ += result.mutant.outcome == MutantOutcome::survived;
           progress_({"mutants", done_, run_.asked, killed_, survived_});
           results_.add(static_cast<int64_t>(number), std::move(result));
           while (auto in_order = results_.next()) add(std::move(*in_order));

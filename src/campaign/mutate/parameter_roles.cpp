@@ -2,18 +2,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <variant>
 
 namespace assay {
 namespace {
 
-std::optional<int64_t> integer(const Argument& argument) {
-  if (const int32_t* word = std::get_if<int32_t>(&argument)) return *word;
-  if (const int64_t* wide = std::get_if<int64_t>(&argument)) return *wide;
-  return std::nullopt;
-}
-
-const Tensor* table_of(const Plan& plan, const PointerArgument& pointer) {
+const Tensor* table_of(const Program& plan, const PointerArgument& pointer) {
   for (const Tensor& constant : plan.constants)
     if (constant.name == pointer.buffer && constant.dtype == Dtype::i64) return &constant;
   return nullptr;
@@ -54,11 +47,11 @@ ParameterRoles roles_of(const std::vector<CleanCase>& cases, const KernelLimits&
       if (launch.module != module || launch.function != function) continue;
       for (size_t i = 0; i < launch.arguments.size(); ++i) {
         const auto at = static_cast<int32_t>(i);
-        if (const auto number = integer(launch.arguments[i])) {
+        if (const auto number = integer_of(launch.arguments[i])) {
           roles.numbers.insert(at);
           if (*number < 0) negative.insert(at);
           widths[at].see(*number, clean.case_, limits);
-        } else if (const auto* pointer = std::get_if<PointerArgument>(&launch.arguments[i])) {
+        } else if (const auto pointer = pointer_of(launch.arguments[i])) {
           const Tensor* table = table_of(clean.plan, *pointer);
           (table ? roles.tables : tensors).insert(at);
           if (table && has_negative(*table)) negative_tables.insert(at);

@@ -41,10 +41,10 @@ struct EffectTrace : vm::PlainTrace {
   uint64_t* hash_ = nullptr;
 };
 
-std::map<int32_t, uint64_t> effects_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options,
+std::map<int32_t, uint64_t> effects_of(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options,
                                        const std::string& module, int32_t function) {
   EffectTrace trace;
-  vm::PreparedPlan prepared(plan, inputs, options);
+  vm::PreparedProgram prepared(plan, inputs, options);
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const vm::LaunchContext& context = prepared.enter(i);
     const bool here = plan.launches[i].module == module;
@@ -74,7 +74,7 @@ std::vector<std::vector<int32_t>> predecessors_of(const ptx::Function& f) {
 
 }  // namespace
 
-std::vector<int32_t> difference_ends(const Plan& original, const Plan& changed, const TensorMap& inputs,
+std::vector<int32_t> difference_ends(const Program& original, const Program& changed, const TensorMap& inputs,
                                      const vm::MachineOptions& options, const std::string& module,
                                      const ptx::Function& f, const ptx::Mutation& mutation) {
   const auto was = effects_of(original, inputs, options, module, mutation.function),

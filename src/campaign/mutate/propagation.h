@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
 #include "src/base/mutation/mutation.h"
+#include "src/base/program/program.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {
 
 /// Instructions of the mutated function that read what differs between the two runs and do the same all the same,
 /// and stores of what differs, in the order of the text. A store ends a difference where no output shows it.
-std::vector<int32_t> difference_ends(const Plan& original, const Plan& changed, const TensorMap& inputs,
+std::vector<int32_t> difference_ends(const Program& original, const Program& changed, const TensorMap& inputs,
                                      const vm::MachineOptions&, const std::string& module, const ptx::Function&,
                                      const ptx::Mutation&);
 

@@ -62,9 +62,9 @@ int64_t Reach::add(const Reach& other) {
   return gained;
 }
 
-Reach reach_of(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& options) {
+Reach reach_of(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options) {
   Reach reach;
-  vm::PreparedPlan prepared(plan, inputs, options);
+  vm::PreparedProgram prepared(plan, inputs, options);
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const vm::LaunchContext& context = prepared.enter(i);
     const vm::Code& code = *context.code;

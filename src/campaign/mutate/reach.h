@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/vm/machine.h"
 
 namespace assay {
@@ -32,6 +32,6 @@ struct Reach {
 };
 
 /// Runs the plan once. A trap ends it; what was reached until then is kept.
-Reach reach_of(const Plan&, const TensorMap& inputs, const vm::MachineOptions&);
+Reach reach_of(const Program&, const TensorMap& inputs, const vm::MachineOptions&);
 
 }  // namespace assay

@@ -73,7 +73,7 @@ class Attempt {
     if (m.token.empty()) {
       m.reason = why_equivalent(trial_.module.program->module(), ptx::parse(*text_, trial_.module.path),
                                 trial_.mutation, roles());
-      if (!m.reason.empty()) return void(m.outcome = kEquivalent);
+      if (!m.reason.empty()) return void(m.outcome = MutantOutcome::equivalent);
     }
     if (shown_by_checks() || shown_by_properties()) return;
     if (m.token.empty()) m.reason = how_far();
@@ -81,15 +81,15 @@ class Attempt {
     if (m.token.empty())
       if (const std::string why = only_another_way(); !why.empty()) {
         m.reason = why;
-        return void(m.outcome = kEquivalent);
+        return void(m.outcome = MutantOutcome::equivalent);
       }
     // A number rounded in another direction is off by less than one unit of its last place.
     if (m.token.empty() && !changing_.empty() && trial_.mutation.change->name == "change-rounding") {
       m.reason = "its result differs in the last place, which all that follows rounds away: no output does";
       m.token = trial_.cases[changing_.front()].token;
-      return void(m.outcome = kWithinBound);
+      return void(m.outcome = MutantOutcome::within_bound);
     }
-    m.outcome = m.token.empty() ? kSurvived : kWithinBound;
+    m.outcome = m.token.empty() ? MutantOutcome::survived : MutantOutcome::within_bound;
     if (!m.token.empty()) m.reason.clear();
   }
 
@@ -112,8 +112,8 @@ class Attempt {
     return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name);
   }
 
-  Plan changed_plan(const CleanCase& clean) const {
-    Plan plan = clean.plan;
+  Program changed_plan(const CleanCase& clean) const {
+    Program plan = clean.plan;
     for (Module& module : plan.modules)
       if (module.name == trial_.module.name) module.ptx = text_;
     return plan;
@@ -126,7 +126,7 @@ class Attempt {
   }
 
   bool killed(const CleanCase& clean, const std::string& cause) {
-    result_.mutant.outcome = kKilled;
+    result_.mutant.outcome = MutantOutcome::killed;
     result_.mutant.reason = cause;
     result_.mutant.token = clean.token;
     return true;
@@ -137,7 +137,7 @@ class Attempt {
   Seen look(const CleanCase& clean) {
     const Outcome outcome = vm::run(changed_plan(clean), clean.inputs, machine(clean));
     const Verification v = judged(clean, trial_.kernel, outcome, &clean.outcome);
-    if (v.verdict == "finding") return killed(clean, v.cause), Seen::fault;
+    if (v.verdict == Verdict::finding) return killed(clean, v.cause), Seen::fault;
     if (v.outputs.empty()) return Seen::nothing;
     if (result_.mutant.token.empty()) result_.mutant.token = clean.token;
     return Seen::bits;
@@ -234,7 +234,7 @@ class Attempt {
       Verification v;
       v.checks = vm::run_checked(changed_plan(clean), clean.inputs, machine(clean), {}, &v.trap);
       decide(v);
-      if (v.verdict == "finding") return killed(clean, v.cause);
+      if (v.verdict == Verdict::finding) return killed(clean, v.cause);
     }
     return false;
   }
@@ -254,7 +254,7 @@ class Attempt {
       v.lane_instructions = clean.outcome.lane_instructions;
       decide(v);
       record_failures(v, check_properties(v, mutant, *backend, clean.properties, &clean.inputs));
-      if (v.verdict == "finding") return killed(clean, v.cause);
+      if (v.verdict == Verdict::finding) return killed(clean, v.cause);
     }
     return false;
   }
@@ -337,7 +337,7 @@ class Attempt {
     return "it runs, the way is the same, and no output differs";
   }
 
-  bool leaves_the_same(const CleanCase& clean, const Plan& changed) const {
+  bool leaves_the_same(const CleanCase& clean, const Program& changed) const {
     const auto same = [&](const TensorMap& inputs) {
       return footprint_of(changed, inputs, machine(clean))
           .within(footprint_of(clean.plan, inputs, trial_.machine));
@@ -359,7 +359,7 @@ class Attempt {
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
       if (rows.contains(clean.row) || clean.outcome.lane_instructions > kMostChecked) continue;
-      const Plan changed = changed_plan(clean);
+      const Program changed = changed_plan(clean);
       if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
                         result_.mutant.where.ptx_line))
         continue;
@@ -396,7 +396,7 @@ class Attempt {
       } catch (const BadInput&) {
         continue;  // the kernel takes no such case in these formats
       }
-      const Plan changed = changed_plan(clean);
+      const Program changed = changed_plan(clean);
       clean.reach.longest_warp = vm::run(clean.plan, clean.inputs, trial_.machine).lane_instructions;
       work += 3 * clean.reach.longest_warp;
       if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,

@@ -27,6 +27,13 @@ struct MutantResult {
   std::vector<size_t> tried;    ///< rows of the cases that ran
   bool killed_by_case = false;  ///< by the last of them
 };
+template <typename Io>
+void fields(Io& io, MutantResult& x) {
+  ASSAY_FIELD(born);
+  ASSAY_FIELD(mutant);
+  ASSAY_FIELD(tried);
+  ASSAY_FIELD(killed_by_case);
+}
 
 /// On each case the bits are held against the kernel's own, and where they differ against the reference. What
 /// no case shows is argued to be equivalent, or else tried under the checks and the properties on a few small

@@ -56,12 +56,6 @@ std::vector<Point> points_of(const SweepOptions& options) {
   return points;
 }
 
-/// pass < domain < refused < undecided < finding.
-int badness(const std::string& verdict) {
-  constexpr const char* kOrder[] = {"", "pass", "domain", "refused", "undecided", "finding"};
-  return static_cast<int>(std::find(std::begin(kOrder), std::end(kOrder), verdict) - std::begin(kOrder));
-}
-
 SweepSample sample_of(uint64_t seed, const ErrorStatistics& s) {
   return {seed,      s.max_error, s.p99_error, s.max_bound, s.p99_bound, s.max_ratio, s.p99_ratio,
           s.max_ulp, s.p99_ulp,   s.rms_error, s.rms_exact, s.bias,      s.shrinkage};
@@ -203,7 +197,7 @@ class Sweeper {
 
   static SweepCell refused(const Point& point, const std::string& why) {
     SweepCell cell{point.kernel->name, point.settings, ""};
-    cell.verdict = "refused";
+    cell.verdict = CellVerdict::refused;
     cell.note = why;
     cell.token = token_of(point.case_);
     return cell;
@@ -223,19 +217,20 @@ class Sweeper {
       cell.seconds_kernel += v.seconds_kernel;
       cell.seconds_reference += v.seconds_reference;
       const double largest = cell.over_seeds.max_ratio;
-      const std::string verdict = note_output(cell, v);
-      const int worse = badness(verdict) - badness(cell.verdict);
-      if (worse > 0 || (worse == 0 && cell.over_seeds.max_ratio > largest)) cell.token = v.token;
-      if (worse <= 0) continue;
+      const CellVerdict verdict = note_output(cell, v);
+      const bool worse = c.seed == result_.seeds.front() || verdict > cell.verdict;
+      if (worse || (verdict == cell.verdict && cell.over_seeds.max_ratio > largest)) cell.token = v.token;
+      if (!worse) continue;
       cell.verdict = verdict;
-      if (verdict != "pass") cell.note = verdict == "domain" ? fmt::format("{}", v.domain.at(0)) : v.cause;
+      if (verdict != CellVerdict::pass)
+        cell.note = verdict == CellVerdict::domain ? v.domain.at(0) : v.cause;
     }
   }
 
   /// Counts and statistics of the cell's output; its own verdict.
-  static std::string note_output(SweepCell& cell, const Verification& v) {
-    if (v.verdict == "domain") return "domain";
-    if (v.trap) return "finding";
+  static CellVerdict note_output(SweepCell& cell, const Verification& v) {
+    if (v.verdict == Verdict::domain) return CellVerdict::domain;
+    if (v.trap) return CellVerdict::finding;
     for (size_t i = 0; i < v.outputs.size(); ++i) {
       const OutputComparison& output = v.outputs[i];
       if (output.name != cell.output) continue;
@@ -245,17 +240,19 @@ class Sweeper {
       cell.wrong_class += output.wrong_class;
       cell.undecided += output.undecided;
       add_sample(cell, sample_of(v.case_.seed, v.statistics[i]));
-      if (output.violation + output.nonfinite + output.wrong_class > 0) return "finding";
-      return output.undecided > 0 ? "undecided" : "pass";
+      if (output.violation + output.nonfinite + output.wrong_class > 0) return CellVerdict::finding;
+      return output.undecided > 0 ? CellVerdict::undecided : CellVerdict::pass;
     }
-    return v.verdict;
+    return v.verdict == Verdict::finding     ? CellVerdict::finding
+           : v.verdict == Verdict::undecided ? CellVerdict::undecided
+                                             : CellVerdict::pass;
   }
 
   /// A sweep none of whose points can run is a mistake of the command line.
   void refuse_empty() const {
     if (result_.cells.empty()) return;
     for (const SweepCell& cell : result_.cells)
-      if (cell.verdict != "refused") return;
+      if (cell.verdict != CellVerdict::refused) return;
     throw BadInput(fmt::format("no point of the sweep can run; the first: {}", result_.cells.front().note));
   }
 

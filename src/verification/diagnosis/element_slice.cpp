@@ -231,14 +231,27 @@ std::vector<SliceInput> inputs_of(const vm::ValueSlice& s, const TensorMap& inpu
   return list;
 }
 
+OperandSource source_of(vm::Source source) {
+  switch (source) {
+    case vm::Source::input:
+      return OperandSource::input;
+    case vm::Source::unwritten:
+      return OperandSource::unwritten_memory;
+    case vm::Source::beyond:
+      return OperandSource::beyond;
+    default:
+      return OperandSource::literal;
+  }
+}
+
 SliceNode node_of(const vm::ValueSlice& s, const vm::SliceInstance& i, LineTable& table,
                   const TensorMap& inputs) {
   SliceNode node{table.of(i), "", type_text(i.type), i.bits, value_of(i.type, i.bits), i.block, i.thread, {}};
   node.instruction = table.link(i).instruction;
   for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
     const vm::SliceOperand& from = s.operands[o];
-    SliceNodeOperand operand{from.name, type_text(from.type), from.bits, from.made_by, "", ""};
-    if (from.made_by < 0) operand.source = kind_of(from.source);
+    SliceNodeOperand operand{from.name, type_text(from.type), from.bits, from.made_by, OperandSource::made, ""};
+    if (from.made_by < 0) operand.source = source_of(from.source);
     if (from.made_by >= static_cast<int32_t>(kNodesListed)) operand.made_by = -1;
     if (from.input >= 0)
       operand.input = inputs.at(s.input_names[static_cast<size_t>(from.input >> 40)])
@@ -317,7 +330,7 @@ int32_t frontier(const vm::ValueSlice& s) {
 
 }  // namespace
 
-std::optional<ElementSlice> slice_element(const Plan& plan, const TensorMap& inputs,
+std::optional<ElementSlice> slice_element(const Program& plan, const TensorMap& inputs,
                                           const vm::MachineOptions& options, const std::string& output,
                                           int64_t flat) {
   const vm::ValueSlice s = vm::slice_value(plan, inputs, options, output, flat, {.follow = frontier});

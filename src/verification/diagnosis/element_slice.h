@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/result/element_slice.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 #include "src/base/vm/value_slice.h"
@@ -15,7 +15,7 @@
 namespace assay {
 
 /// None where the run traps or nothing wrote the element.
-std::optional<ElementSlice> slice_element(const Plan&, const TensorMap& inputs, const vm::MachineOptions&,
+std::optional<ElementSlice> slice_element(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
                                           const std::string& output, int64_t flat);
 
 /// By instance: whether arithmetic stands behind its value, or it is an input, a literal or a parameter,

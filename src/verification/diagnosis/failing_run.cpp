@@ -110,8 +110,7 @@ std::vector<std::pair<int64_t, int64_t>> FailingRun::spans() const {
 }
 
 FailingRun with_explicit_gates(const FailingRun& run) {
-  const bool shared = run.op->name == "retention" || run.op->name == "lightning_attn" ||
-                      run.op->name == "linear_attn" || run.op->name == "simple_gla";
+  const bool shared = !run.op->with_gates.empty();
   const auto optional_gate = std::find_if(run.op->inputs.begin(), run.op->inputs.end(), [&](const auto& a) {
     return a.role == Role::log_decay && a.optional && has_axis(a, "T") && a.name == "g" &&
            run.op->absent_gate_is_zero;
@@ -121,7 +120,7 @@ FailingRun with_explicit_gates(const FailingRun& run) {
   const Sizes& s = run.problem.sizes;
   TensorMap inputs = run.inputs();
   if (shared) {
-    made.op = &find_operator("simple_gla");
+    made.op = &find_operator(run.op->with_gates);
     made.sums_gate_gradient = inputs.erase("g_gamma") > 0;
     const std::vector<double> logs = decay_of_heads(run);
     Tensor g("g", Dtype::fp64, {{"B", s.B}, {"T", s.T}, {"H", s.H}});

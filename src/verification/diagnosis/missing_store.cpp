@@ -32,7 +32,7 @@ struct Stores {
   bool overlap = false;             ///< some element was written by several threads
 };
 
-std::optional<Stores> stores_into(const Plan& plan, const TensorMap& inputs, const vm::MachineOptions& machine,
+std::optional<Stores> stores_into(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& machine,
                                   const PlanOutput& output) {
   Stores stores;
   const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
@@ -210,13 +210,11 @@ SourceLocation lost_mention(const ptx::Module& module, const ptx::Function& func
 }
 
 /// The last line of a launched module's sources that mentions the output and of which no instruction is left.
-std::optional<MissingStore> unmentioned(const Plan& plan, const std::string& output, const SourceText& source) {
+std::optional<MissingStore> unmentioned(const Program& plan, const std::string& output, const SourceText& source) {
   std::optional<MissingStore> missing;
   for (const Launch& launch : plan.launches) {
-    const bool takes = std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const Argument& a) {
-      const auto* pointer = std::get_if<PointerArgument>(&a);
-      return pointer && pointer->buffer == output;
-    });
+    const bool takes = std::any_of(launch.arguments.begin(), launch.arguments.end(),
+                                   [&](const Argument& argument) { return argument.refers_to(output); });
     const auto text = std::find_if(plan.modules.begin(), plan.modules.end(),
                                    [&](const Module& m) { return m.name == launch.module; });
     if (!takes || text == plan.modules.end()) continue;
@@ -233,7 +231,7 @@ std::optional<MissingStore> unmentioned(const Plan& plan, const std::string& out
 
 }  // namespace
 
-std::optional<MissingStore> find_missing_store(const Plan& plan, const TensorMap& inputs,
+std::optional<MissingStore> find_missing_store(const Program& plan, const TensorMap& inputs,
                                                const vm::MachineOptions& machine, const std::string& output,
                                                int64_t flat, const SourceText& source) {
   const auto declared =
@@ -248,7 +246,7 @@ std::optional<MissingStore> find_missing_store(const Plan& plan, const TensorMap
   return unmentioned(plan, output, source);
 }
 
-std::optional<MissingStore> find_missing_scratch(const Plan& plan, const TensorMap& inputs,
+std::optional<MissingStore> find_missing_scratch(const Program& plan, const TensorMap& inputs,
                                                  const vm::MachineOptions& machine, const std::string& workspace,
                                                  uint64_t offset, uint32_t bytes, const SourceText& source) {
   bool written = false;

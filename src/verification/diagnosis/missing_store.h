@@ -7,7 +7,7 @@
 
 #include "src/result/origin.h"
 #include "src/verification/diagnosis/source_line.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 
@@ -29,12 +29,12 @@ struct MissingStore {
 
 /// Of element `flat` of an output of the plan that no store of a run meets. None where it was written after all, the
 /// run traps, or nothing can be said.
-std::optional<MissingStore> find_missing_store(const Plan&, const TensorMap& inputs, const vm::MachineOptions&,
+std::optional<MissingStore> find_missing_store(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
                                                const std::string& output, int64_t flat, const SourceText&);
 
 /// Of `bytes` bytes of a workspace that were read unwritten: a guard, and that only where the run wrote nothing of the
 /// whole workspace; else the reader may be as wrong as the writer.
-std::optional<MissingStore> find_missing_scratch(const Plan&, const TensorMap& inputs, const vm::MachineOptions&,
+std::optional<MissingStore> find_missing_scratch(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
                                                  const std::string& workspace, uint64_t offset, uint32_t bytes,
                                                  const SourceText&);
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 #include "src/base/vm/recording.h"
@@ -15,7 +15,7 @@ namespace assay {
 /// Such a replay of an element's slice, beside one event in it.
 class OperandHistory {
  public:
-  OperandHistory(const Plan&, const TensorMap& inputs, const vm::MachineOptions&, const std::string& output,
+  OperandHistory(const Program&, const TensorMap& inputs, const vm::MachineOptions&, const std::string& output,
                  int64_t flat, const vm::Event& event);
 
   /// Follows the zero that met an infinity back through copies, conversions, memory and products. True where it ends

@@ -58,8 +58,8 @@ void describe_event(const vm::Recording& recording, const vm::Event& event, cons
   const ptx::Instruction& instruction = function.body[event.instruction];
   const ChainLink link = link_of(module, event.function, event.instruction, source);
   origin.kind = origin_kind(instruction.form, event);
-  if (origin.kind == "accumulation-overflow" && is_expanded_exponential(function, event.instruction))
-    origin.kind = "exp-overflow";
+  if (origin.kind == OriginKind::accumulation_overflow && is_expanded_exponential(function, event.instruction))
+    origin.kind = OriginKind::exp_overflow;
   origin.where = link.where;
   origin.source_text = link.text;
   origin.instruction = link.instruction;
@@ -126,7 +126,7 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     trace.nan_kind = origin_kind(instruction.form, event);
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
     trace.nan_in_matrix = vm::is_matrix_product(instruction.form.operation);
-    trace.zero_selected = trace.nan_kind == "zero-times-infinity" && !trace.masked_by_product && is_selected(event);
+    trace.zero_selected = trace.nan_kind == OriginKind::zero_times_infinity && !trace.masked_by_product && is_selected(event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
       if (made < 0) continue;
@@ -190,7 +190,7 @@ void describe_carrier(const vm::Recording& recording, const vm::Carrier& carrier
 }
 
 /// Replays the plan until the budget of runs or seconds is spent.
-Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
+Replay limited_replay(const Program& plan, const std::string& output, int64_t flat,
                       const OriginOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   auto left = std::make_shared<int>(options.replays);
@@ -205,14 +205,14 @@ Replay limited_replay(const Plan& plan, const std::string& output, int64_t flat,
 
 }  // namespace
 
-std::optional<OriginTrace> find_origin(const Plan& plan, const TensorMap& inputs, const std::string& output,
+std::optional<OriginTrace> find_origin(const Program& plan, const TensorMap& inputs, const std::string& output,
                                        int64_t flat, const OriginOptions& options) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);
   return describe_origin(plan, inputs, recording, outcome.outputs, output, flat, options);
 }
 
-std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& inputs,
+std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap& inputs,
                                            const vm::Recording& recording, const TensorMap& outputs,
                                            const std::string& output, int64_t flat,
                                            const OriginOptions& options) {
@@ -244,7 +244,7 @@ std::optional<OriginTrace> describe_origin(const Plan& plan, const TensorMap& in
       event = again.event(index);
     }
     describe_event(recording, event, source, origin);
-    if (origin.kind == "exp-overflow") trace.exponent = exponent_of(origin);
+    if (origin.kind == OriginKind::exp_overflow) trace.exponent = exponent_of(origin);
     origin.chain = chain_of(recording, slice.path, carrier, source);
     if (origin.kind == kind_of(vm::Source::unwritten)) {
       const OperandHistory history(plan, inputs, options.machine, output, flat, event);

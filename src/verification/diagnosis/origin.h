@@ -7,7 +7,7 @@
 
 #include "src/result/origin.h"
 #include "src/verification/diagnosis/missing_store.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 
@@ -28,9 +28,9 @@ struct OriginTrace {
   /// (input, flat element), as in origin.inputs before the cut.
   std::vector<std::pair<std::string, int64_t>> input_elements;
   std::optional<double> exponent;  ///< of an exp-overflow, in base 2
-  /// Kind of the first NaN made on the path from the origin ("zero-times-infinity"), or empty; where; whether
+  /// Kind of the first NaN made on the path from the origin (zero times infinity), or none; where; whether
   /// by a tensor-core sum; whether the zero of that 0 * Inf is a mask.
-  std::string nan_kind;
+  std::optional<OriginKind> nan_kind;
   ChainLink nan_at;
   bool nan_in_matrix = false, masked_by_product = false;
   ChainLink masked_at;         ///< the product with that mask
@@ -44,11 +44,11 @@ struct OriginTrace {
 
 /// Runs the plan in the recording machine and walks back from element `flat` of `output`. None where that
 /// element is finite on the machine (it came from elsewhere: another engine, a trap before it was written).
-std::optional<OriginTrace> find_origin(const Plan&, const TensorMap& inputs, const std::string& output,
+std::optional<OriginTrace> find_origin(const Program&, const TensorMap& inputs, const std::string& output,
                                        int64_t flat, const OriginOptions& = {});
 
 /// The same from a run that has been recorded.
-std::optional<OriginTrace> describe_origin(const Plan&, const TensorMap& inputs, const vm::Recording&,
+std::optional<OriginTrace> describe_origin(const Program&, const TensorMap& inputs, const vm::Recording&,
                                            const TensorMap& outputs, const std::string& output, int64_t flat,
                                            const OriginOptions&);
 

@@ -40,8 +40,8 @@ std::vector<int32_t> origins_of_events(const vm::Recording& recording) {
 
 using Key = std::tuple<std::string, std::string, int>;
 
-Key key_of(const std::string& kind, const SourceLocation& where) {
-  return {kind, where.file, where.line > 0 ? where.line : -where.ptx_line};
+Key key_of(OriginKind kind, const SourceLocation& where) {
+  return {std::string(name_of(kind)), where.file, where.line > 0 ? where.line : -where.ptx_line};
 }
 
 struct Group {
@@ -82,7 +82,7 @@ class Keys {
 
 }  // namespace
 
-AllOrigins find_all_origins(const Plan& plan, const TensorMap& inputs, const OriginOptions& options,
+AllOrigins find_all_origins(const Program& plan, const TensorMap& inputs, const OriginOptions& options,
                             bool groups_too) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);

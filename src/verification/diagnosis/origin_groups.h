@@ -20,7 +20,7 @@ struct AllOrigins {
 
 /// Runs the plan in the recording machine and finds the origin of every non-finite output element. Nearest
 /// finite inputs are not looked for. `groups_too` false: only `first`.
-AllOrigins find_all_origins(const Plan&, const TensorMap& inputs, const OriginOptions&,
+AllOrigins find_all_origins(const Program&, const TensorMap& inputs, const OriginOptions&,
                             bool groups_too = true);
 
 }  // namespace assay

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 namespace assay {
 namespace {
@@ -71,21 +71,21 @@ std::string origin_sentence(const OriginTrace& trace) {
   const Origin& origin = trace.origin;
   if (trace.missing)
     return missing_store_sentence(*trace.missing, origin, trace.unwritten_read ? &*trace.unwritten_read : nullptr);
-  if (origin.kind == "unwritten-memory" && origin.instruction.empty())
+  if (origin.kind == OriginKind::unwritten_memory && origin.instruction.empty())
     return fmt::format("{} was never written", origin.element);
   const std::string at = place(origin.where);
-  if (origin.kind == "unwritten-memory")
+  if (origin.kind == OriginKind::unwritten_memory)
     return fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
                        opcode(origin.instruction), at, origin.element);
-  if (origin.kind == "input")
+  if (origin.kind == OriginKind::input)
     return fmt::format("{} at {} took a value that is not finite from an input{}, on the way to {}",
                        opcode(origin.instruction), at, blamed_input(origin), origin.element);
-  if (origin.kind == "literal")
+  if (origin.kind == OriginKind::literal)
     return fmt::format("{} at {} used a literal that is not finite, on the way to {}",
                        opcode(origin.instruction), at, origin.element);
   std::string then;
-  if (std::isinf(origin.result) && !trace.nan_kind.empty())
-    then = fmt::format("; {} at {} made it NaN", trace.nan_kind, place(trace.nan_at.where));
+  if (std::isinf(origin.result) && trace.nan_kind)
+    then = fmt::format("; {} at {} made it NaN", name_of(*trace.nan_kind), place(trace.nan_at.where));
   return fmt::format("{} at {} got {} and gave {}{}{}, on the way to {}", opcode(origin.instruction), at,
                      operand_values(origin), origin.result, blamed_input(origin), then, origin.element);
 }

@@ -132,7 +132,7 @@ SourceLocation location_of(const ptx::Module& module, int32_t function, int32_t 
   return where;
 }
 
-SourceLocation entry_of(const Plan& plan) {
+SourceLocation entry_of(const Program& plan) {
   if (plan.launches.empty()) return {};
   const Launch& launch = plan.launches.back();
   const auto named = [&](const Module& module) { return module.name == launch.module; };

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/result/origin.h"
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/ptx/program.h"
 
 namespace assay {
@@ -12,7 +12,7 @@ namespace assay {
 /// Function, PTX line and source line; of inlined code the innermost line that is not a mere wrapper's.
 SourceLocation location_of(const ptx::Module&, int32_t function, int32_t instruction);
 /// Where the entry of the plan's last launch begins: the source line, or without one the PTX file's own line.
-SourceLocation entry_of(const Plan&);
+SourceLocation entry_of(const Program&);
 struct SourceRange {
   std::string file;
   int first = 0, last = 0;

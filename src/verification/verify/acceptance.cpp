@@ -10,9 +10,9 @@
 #include <fstream>
 #include <optional>
 
-#include "kernels/views/gather_plan.h"
 #include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/layouts.h"
 
 namespace assay {
 namespace {
@@ -43,12 +43,6 @@ std::optional<DomainFault> outside_kernel(const Tensor& gate, const KernelLimits
   return fault.elements ? std::optional(fault) : std::nullopt;
 }
 
-double elements(const ArgumentSpec& argument, const Sizes& sizes) {
-  double n = 1;
-  for (const auto axis : argument.axes) n *= static_cast<double>(sizes.of(axis));
-  return n;
-}
-
 /// Bytes this process may use at most.
 double memory_limit() {
   double limit = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
@@ -63,20 +57,19 @@ double memory_limit() {
 
 }  // namespace
 
-void require_memory(const Case& c, const Operator& op) {
-  const Sizes sizes = sizes_of(c);
+void require_memory(const ResolvedCase& c) {
   // An input is held by the case and by an engine; of an output there are two runs, five numbers of the
   // reference in double and a verdict.
   double bytes = 0;
   // Of a run of some blocks what is larger is made where it is touched.
-  const double most = c.blocks.empty() ? HUGE_VAL : static_cast<double>(kLargestHeld);
-  for (const ArgumentSpec& input : inputs_of(c, op)) {
-    const double held = format(dtype_of(c, input)).bytes * elements(input, sizes);
+  const double most = c.case_.blocks.empty() ? HUGE_VAL : static_cast<double>(kLargestHeld);
+  for (const SizedArgument& input : c.inputs) {
+    const auto held = static_cast<double>(input.shape.bytes());
     if (held <= most) bytes += 2 * held;
   }
-  for (const ArgumentSpec& output : outputs_of(c, op)) {
-    const double held = format(dtype_of(c, output)).bytes * elements(output, sizes);
-    if (held <= most) bytes += 2 * held + (5 * sizeof(double) + 1) * elements(output, sizes);
+  for (const SizedArgument& output : c.outputs) {
+    const auto held = static_cast<double>(output.shape.bytes());
+    if (held <= most) bytes += 2 * held + (5 * sizeof(double) + 1) * static_cast<double>(output.shape.size());
   }
   const double limit = memory_limit();
   if (bytes <= limit) return;
@@ -86,8 +79,9 @@ void require_memory(const Case& c, const Operator& op) {
                   bytes * 0x1p-30, limit * 0x1p-30));
 }
 
-void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
-  validate(c, op);
+ResolvedCase accepted(const Case& c, const Kernel& kernel) {
+  const Operator& op = find_operator(kernel.operator_name);
+  ResolvedCase resolved = resolve(c, op);
   const std::vector<std::string> directions = directions_of(kernel);
   if (std::find(directions.begin(), directions.end(), c.direction) == directions.end())
     throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name, c.direction,
@@ -102,6 +96,11 @@ void require_accepted(const Case& c, const Kernel& kernel, const Operator& op) {
   require_size(kernel, "M", c.M, kernel.limits.max_M);
   if (const std::string why = kernel.refuses ? kernel.refuses(c) : ""; !why.empty())
     throw BadInput(fmt::format("{}: {}", kernel.name, why));
+  return resolved;
+}
+
+void require_accepted(const Case& c, const Kernel& kernel, const Operator&) {
+  accepted(c, kernel);
 }
 
 std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {
@@ -116,20 +115,10 @@ std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& ke
   return lines;
 }
 
-Plan plan_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
-  Case resolved = c;
-  resolved.scale = scale_of(c, op);
-  Plan plan = plan_with_views(resolved, kernel, op, inputs);
-  plan.blocks = c.blocks;
-  const std::vector<ArgumentSpec> outputs = outputs_of(c, op);
-  for (const PlanOutput& output : plan.outputs) {
-    const auto named = [&](const ArgumentSpec& spec) { return spec.name == output.name; };
-    if (std::none_of(outputs.begin(), outputs.end(), named)) {
-      throw BadInput(fmt::format("{}: its plan writes '{}', which {} {} does not have", kernel.name,
-                                 output.name, op.name, c.direction));
-    }
-  }
-  return plan;
+Program plan_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
+  ResolvedCase resolved = resolve_unchecked(c, op);
+  lay_out(resolved);
+  return program_of(kernel, resolved, inputs);
 }
 
 }  // namespace assay

@@ -3,15 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "kernels/kernel.h"
-#include "reference/operator.h"
+#include "kernels/claim.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/case/case.h"
 
 namespace assay {
 
-/// Throws BadInput where the case makes no sense for the operator or the kernel does not take it: a format it
-/// lacks, K or V beyond its limits, a direction it does not have. The message says what it does take.
+/// The case resolved. Throws BadInput where it makes no sense for the operator or the kernel does not take it: a format
+/// it lacks, K or V beyond its limits, a direction it does not have. The message says what it does take.
+ResolvedCase accepted(const Case&, const Kernel&);
 void require_accepted(const Case&, const Kernel&, const Operator&);
 
 /// A case of which nothing is wrong but that it does not fit here.
@@ -21,13 +20,13 @@ struct NotEnoughMemory : BadInput {
 
 /// Throws NotEnoughMemory where the case would need more memory than this machine, the control group it runs in,
 /// or the process's limit of addresses has.
-void require_memory(const Case&, const Operator&);
+void require_memory(const ResolvedCase&);
 
 /// Inputs outside the operator's domain (reference/domain.h), or log decays beyond the kernel's own limits.
 /// One line per input with its first such element and their number.
 std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel&, const Operator&);
 
-/// The kernel's plan for an accepted case, its scale resolved (scale_of).
-Plan plan_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);
+/// program_of for an accepted case.
+Program plan_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);
 
 }  // namespace assay

@@ -25,18 +25,18 @@ bool has_violation(const std::vector<OutputComparison>& outputs) {
 
 void run_further(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, int threads,
                  FurtherCases& found) {
-  require_accepted(c, kernel, op);
+  const ResolvedCase resolved = accepted(c, kernel);
   auto companion = std::make_unique<Companion>();
   companion->case_ = c;
-  companion->inputs = draw_inputs(c, op);
+  companion->inputs = draw_inputs(resolved);
   if (!domain_faults(companion->inputs, kernel, op).empty()) return;
-  companion->outcome = backend.run(plan_of(c, kernel, op, companion->inputs), companion->inputs);
+  companion->outcome = backend.run(program_of(kernel, resolved, companion->inputs), companion->inputs);
   if (companion->outcome.trap) {
     if (!found.trapped) found.trapped = TrappedCase{c, *companion->outcome.trap};
     return;
   }
-  companion->problem = declared_problem(c, kernel, op, companion->inputs, threads);
-  companion->reference = evaluate_reference(c, op, companion->problem);
+  companion->problem = declared_problem(claim_of(kernel, resolved), companion->inputs, threads);
+  companion->reference = evaluate_reference(resolved, companion->problem);
   for (const ReferenceOutput& expected : companion->reference.outputs)
     if (const auto got = companion->outcome.outputs.find(expected.name); got != companion->outcome.outputs.end())
       companion->outputs.push_back(compare_output(got->second, expected));
@@ -46,17 +46,17 @@ void run_further(const Case& c, const Kernel& kernel, const Operator& op, Backen
 /// Of each output the first non-finite element is walked back from.
 std::optional<OverflowingCase> overflow_of(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
                                            OriginOptions origin) {
-  require_accepted(c, kernel, op);
-  OverflowingCase found{c, draw_inputs(c, op), {}};
+  const ResolvedCase resolved = accepted(c, kernel);
+  OverflowingCase found{c, draw_inputs(resolved), {}};
   if (!domain_faults(found.inputs, kernel, op).empty()) return std::nullopt;
-  const Plan plan = plan_of(c, kernel, op, found.inputs);
+  const Program plan = program_of(kernel, resolved, found.inputs);
   origin.nearest_inputs = 0;
   for (const auto& [name, tensor] : backend.run(plan, found.inputs).outputs) {
     int64_t flat = 0;
     while (flat < tensor.size() && std::isfinite(tensor.value(flat))) ++flat;
     if (flat == tensor.size()) continue;
     auto trace = find_origin(plan, found.inputs, name, flat, origin);
-    if (!trace || trace->origin.kind != "exp-overflow") continue;
+    if (!trace || trace->origin.kind != OriginKind::exp_overflow) continue;
     found.trace = std::move(*trace);
     return found;
   }
@@ -168,16 +168,15 @@ std::optional<OverflowingCase> find_overflow(const Case& c, const Kernel& kernel
   return std::nullopt;
 }
 
-std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
-                                       Backend& backend, const std::string& output, int64_t flat) {
+std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, const TensorMap& inputs, Backend& backend,
+                                       const std::string& output, int64_t flat) {
   if (!c.cu_seqlens.empty() || c.T % kWhole == 0 || c.T > 16 * kLongest) return std::nullopt;
   Case whole = c;
   whole.T = (c.T + kWhole - 1) / kWhole * kWhole;
   TensorMap filled;
   for (const auto& [name, tensor] : inputs) filled[name] = padded(tensor, whole.T);
   try {
-    require_accepted(whole, kernel, op);
-    const Outcome outcome = backend.run(plan_of(whole, kernel, op, filled), filled);
+    const Outcome outcome = backend.run(program_of(kernel, accepted(whole, kernel), filled), filled);
     const auto found = outcome.outputs.find(output);
     if (outcome.trap || found == outcome.outputs.end()) return std::nullopt;
     const Tensor& t = found->second;
@@ -191,17 +190,17 @@ std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, cons
   }
 }
 
-std::optional<bool> exponents_span_rows(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend) {
+std::optional<bool> exponents_span_rows(const Case& c, const Kernel& kernel, Backend& backend) {
   constexpr double kDecay = 2, kLog2e = 0x1.71547652b82fep+0;  // nats: a whole chunk does not overflow
   Case alike = c;
   alike.overrides.clear();
   alike.decay = fmt::format("constant:-{}", kDecay), alike.values = "normal";
   try {
-    require_accepted(alike, kernel, op);
-    const TensorMap inputs = draw_inputs(alike, op);
-    if (!domain_faults(inputs, kernel, op).empty()) return std::nullopt;
+    const ResolvedCase resolved = accepted(alike, kernel);
+    const TensorMap inputs = draw_inputs(resolved);
+    if (!domain_faults(inputs, kernel, *resolved.op).empty()) return std::nullopt;
     double largest = 0;
-    for (const ExponentRange& range : backend.run(plan_of(alike, kernel, op, inputs), inputs).exponents)
+    for (const ExponentRange& range : backend.run(program_of(kernel, resolved, inputs), inputs).exponents)
       largest = std::max(largest, range.max);
     return largest > 1.5 * kDecay * kLog2e;
   } catch (const BadInput&) {

@@ -51,11 +51,11 @@ std::optional<OverflowingCase> find_overflow(const Case&, const Kernel&, const O
 
 /// Does the output element stay finite where the sequences are filled up with zero rows to whole chunks? None
 /// where they are whole, packed, or the run is refused.
-std::optional<bool> finite_when_padded(const Case&, const Kernel&, const Operator&, const TensorMap& inputs, Backend&,
+std::optional<bool> finite_when_padded(const Case&, const Kernel&, const TensorMap& inputs, Backend&,
                                        const std::string& output, int64_t flat);
 
 /// On the same shapes with the same decay at every row: does an exponential see a larger argument than one row's decay can
 /// make it? None where the run is refused, or the decays are not drawn.
-std::optional<bool> exponents_span_rows(const Case&, const Kernel&, const Operator&, Backend&);
+std::optional<bool> exponents_span_rows(const Case&, const Kernel&, Backend&);
 
 }  // namespace assay

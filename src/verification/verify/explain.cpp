@@ -104,9 +104,9 @@ std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOption
   const OriginTrace& trace = overflow->trace;
   Evidence evidence;
   evidence.case_ = &overflow->case_, evidence.inputs = &overflow->inputs, evidence.op = &run.op, evidence.trace = &trace;
-  evidence.finite_when_padded = finite_when_padded(overflow->case_, run.kernel, run.op, overflow->inputs, run.backend,
+  evidence.finite_when_padded = finite_when_padded(overflow->case_, run.kernel, overflow->inputs, run.backend,
                                                    trace.output, trace.flat);
-  evidence.spans_rows = exponents_span_rows(overflow->case_, run.kernel, run.op, run.backend);
+  evidence.spans_rows = exponents_span_rows(overflow->case_, run.kernel, run.backend);
   std::vector<Diagnosis> causes = diagnose(evidence);
   for (Diagnosis& d : causes)
     for (std::string& line : d.evidence) line = fmt::format("on {}: {}", token_of(overflow->case_), line);
@@ -212,13 +212,13 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   evidence.trap = v.trap ? &*v.trap : nullptr;
   evidence.checks = v.checks ? &*v.checks : nullptr;
   evidence.properties = &v.properties_failed;
-  const bool overflow = trace && trace->origin.kind == "exp-overflow";
+  const bool overflow = trace && trace->origin.kind == OriginKind::exp_overflow;
   const bool has_program = !run.plan.modules.empty();  // a test's engine may have none
   if (overflow && options.meaning_seconds > 0)
-    evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.op, run.inputs, run.backend,
+    evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.inputs, run.backend,
                                                      element->first, element->second);
   if (overflow && options.meaning_seconds > 0)
-    evidence.spans_rows = exponents_span_rows(v.case_, run.kernel, run.op, run.backend);
+    evidence.spans_rows = exponents_span_rows(v.case_, run.kernel, run.backend);
   const std::optional<CheckReport> unasked = has_program ? checks_unasked(run, options, v) : std::nullopt;
   if (unasked) evidence.checks = &*unasked;
   v.diagnosis = diagnose(evidence);

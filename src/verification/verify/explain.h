@@ -12,7 +12,7 @@ namespace assay {
 struct JudgedRun {
   const Kernel& kernel;
   Backend& backend;  ///< for further cases, where this one is too small to tell
-  const Plan& plan;
+  const Program& plan;
   const Operator& op;
   const Problem& problem;  ///< with the arithmetic that the kernel declares, exact cases too
   const TensorMap& inputs;

@@ -8,32 +8,32 @@
 
 namespace assay {
 
-Problem declared_problem(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
-                         int threads) {
+Problem declared_problem(const Claim& claim, const TensorMap& inputs, int threads) {
+  const ResolvedCase& c = *claim.of;
   Problem problem;
-  problem.sizes = sizes_of(c);
-  problem.cu_seqlens = c.cu_seqlens;
-  problem.scale = scale_of(c, op);
+  problem.sizes = c.sizes;
+  problem.cu_seqlens = c.case_.cu_seqlens;
+  problem.scale = c.scale;
   problem.inputs = &inputs;
-  problem.parameters = c.parameters;
+  problem.parameters = c.case_.parameters;
   problem.threads =
       threads > 0 ? threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  if (runs_forward(c)) problem.arithmetic = kernel.arithmetic(c);
-  if (runs_backward(c)) problem.adjoint = kernel.adjoint_arithmetic(c);
+  problem.arithmetic = claim.arithmetic;
+  problem.adjoint = claim.adjoint;
   return problem;
 }
 
-ReferenceResult evaluate_reference(const Case& c, const Operator& op, const Problem& declared) {
+ReferenceResult evaluate_reference(const ResolvedCase& c, const Problem& declared) {
   Problem problem = declared;
-  if (c.values == "exact") {
+  if (c.values->name == "exact") {
     problem.arithmetic = {};
     problem.adjoint = {};
     problem.adjoint.gate_output_roundoff = declared.adjoint.gate_output_roundoff;
   }
   ReferenceResult result;
-  if (runs_forward(c)) result = op.evaluate(problem);
-  if (runs_backward(c)) {
-    ReferenceResult gradients = op.evaluate_adjoint(problem);
+  if (c.forward()) result = c.op->evaluate(problem);
+  if (c.backward()) {
+    ReferenceResult gradients = c.op->evaluate_adjoint(problem);
     result.seconds += gradients.seconds;
     std::move(gradients.outputs.begin(), gradients.outputs.end(), std::back_inserter(result.outputs));
   }
@@ -42,7 +42,8 @@ ReferenceResult evaluate_reference(const Case& c, const Operator& op, const Prob
 
 ReferenceResult reference_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
                              int threads) {
-  return evaluate_reference(c, op, declared_problem(c, kernel, op, inputs, threads));
+  const ResolvedCase resolved = resolve_unchecked(c, op);
+  return evaluate_reference(resolved, declared_problem(claim_of(kernel, resolved), inputs, threads));
 }
 
 }  // namespace assay

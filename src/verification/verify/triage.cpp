@@ -32,22 +32,22 @@ Triage triage_of(const EngineEvidence& e) {
   t.evidence = evidence_lines(e);
   const bool differs = e.differing > 0 || e.one_trapped;
   if (e.peer_differing > 0 || (differs && e.race)) {
-    t.fault = "race";
+    t.fault = Fault::race;
     t.explanation = e.race ? "the result depends on the order of threads or blocks: they do not wait for each other"
                            : "the GPU does not repeat itself: threads or blocks do not wait for each other";
   } else if (differs && e.outside) {
-    t.fault = "kernel and compiler-or-hardware";
+    t.fault = Fault::both;
     t.explanation =
         "two findings: the kernel's PTX itself is wrong, and the GPU runs something else than that PTX";
   } else if (differs) {
-    t.fault = "compiler-or-hardware";
+    t.fault = Fault::compiler_or_hardware;
     t.explanation =
         "the PTX is right, run as it is written; what was compiled from it, or the hardware, gives other bits";
   } else if (e.outside) {
-    t.fault = "kernel";
+    t.fault = Fault::kernel;
     t.explanation = "both engines give the same wrong bits: the kernel, or what generated its PTX, is wrong";
   } else {
-    t.fault = e.race ? "race" : "none";
+    t.fault = e.race ? Fault::race : Fault::none;
     t.explanation = e.race ? "a race that did not show in these runs" : "this case shows no fault on either engine";
   }
   return t;

@@ -30,7 +30,7 @@ std::string element_cause(const Verification& v, const ElementFault& fault) {
     if (output.*fault.count == 0) continue;
     std::string cause = fmt::format("{}/{}", fault.name, output.name);
     if (!v.origin || fault.count != &OutputComparison::nonfinite) return cause;
-    cause += "/" + v.origin->kind;
+    cause += fmt::format("/{}", name_of(v.origin->kind));
     return is_nowhere(v.origin->where) ? cause : cause + "/" + place(v.origin->where);
   }
   return {};
@@ -57,39 +57,39 @@ std::string worst_fault(const Verification& v) {
   if (!v.properties_failed.empty()) return property_cause(v.properties_failed.front());
   for (const OutputComparison& output : v.expected_outputs)
     if (output.violation + output.nonfinite + output.wrong_class > 0)
-      return fmt::format("{}/{}", kExpectedFault, output.name);
+      return fmt::format("{}/{}", name_of(FindingKind::expected), output.name);
   return {};
 }
 
 }  // namespace
 
 void decide(Verification& v) {
-  v.verdict = "pass";
+  v.verdict = Verdict::pass;
   v.cause.clear();
   if (!v.domain.empty()) {
-    v.verdict = "domain";
+    v.verdict = Verdict::domain;
     return;
   }
   v.cause = worst_fault(v);
   if (!v.cause.empty()) {
-    v.verdict = "finding";
+    v.verdict = Verdict::finding;
     return;
   }
   for (const OutputComparison& output : v.outputs) {
     if (output.undecided == 0) continue;
-    v.verdict = "undecided";
+    v.verdict = Verdict::undecided;
     v.cause = fmt::format("undecided/{}", output.name);
     return;
   }
 }
 
-void check_exponents(const Kernel& kernel, Verification& v) {
-  if (!kernel.exponents_nonpositive) return;
-  for (const ExponentRange& range : v.exponents) {
-    if (!(range.max > 0)) continue;
-    v.properties_failed.push_back(fmt::format("exponents-nonpositive: {} at {} saw {}", range.instruction,
-                                              place(range.where), range.max));
-  }
+void check_exponents(Verification& v) {
+  std::vector<std::string> failed;
+  for (const ExponentRange& range : v.exponents)
+    if (range.max > 0)
+      failed.push_back(fmt::format("exponents-nonpositive: {} at {} saw {}", range.instruction, place(range.where),
+                                   range.max));
+  v.properties_failed.insert(v.properties_failed.begin(), failed.begin(), failed.end());
 }
 
 }  // namespace assay

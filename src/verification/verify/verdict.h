@@ -1,6 +1,5 @@
 // From everything a run showed to one verdict and one cause.
 #pragma once
-#include "kernels/kernel.h"
 #include "src/result/verification.h"
 
 namespace assay {
@@ -13,8 +12,8 @@ namespace assay {
 /// the reference. Shrinking keeps it.
 void decide(Verification&);
 
-/// A finding for each exponential that saw an argument above 0 where the kernel promises none:
-/// "exponents-nonpositive: ex2.approx.ftz.f32 at FILE:LINE saw 3.5".
-void check_exponents(const Kernel&, Verification&);
+/// Of a kernel that promises none: a finding for each exponential that saw an argument above 0, before those of other
+/// properties: "exponents-nonpositive: ex2.approx.ftz.f32 at FILE:LINE saw 3.5".
+void check_exponents(Verification&);
 
 }  // namespace assay

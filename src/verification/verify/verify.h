@@ -1,5 +1,5 @@
-// The pipeline: case -> inputs -> { reference, kernel plan on a backend } -> comparison -> diagnosis ->
-// result.
+// The pipeline, in two storeys: a program is run (program_run.h: traps, checks, engines), then held against what its
+// kernel claims (judgement.h: reference, bound, comparison); a finding is explained by both.
 #pragma once
 #include <optional>
 #include <string>

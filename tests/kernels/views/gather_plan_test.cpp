@@ -18,8 +18,8 @@ const Operator& merge() {
 }
 
 /// The copying launch alone: its workspace is the output.
-Outcome copied(const Tensor& x, const TensorLayout& layout, const Plan& with_copy) {
-  Plan plan;
+Outcome copied(const Tensor& x, const TensorLayout& layout, const Program& with_copy) {
+  Program plan;
   plan.kernel = "views";
   plan.modules = with_copy.modules;
   plan.outputs = {{"copy of x", x.dtype, x.axes}};
@@ -50,7 +50,7 @@ TEST(Views, AreCopiedBitForBitWhateverTheirStridesAndWidths) {
         const auto view = layout_of(c, merge().inputs[0]);
         if (!view) continue;  // lies row by row at these sizes
         if (!stride_fault(x.axes, view->strides).empty()) continue;
-        const Outcome outcome = copied(x, *view, plan_with_views(c, find_kernel(c.kernel), merge(), inputs));
+        const Outcome outcome = copied(x, *view, program_with_views(find_kernel(c.kernel), resolve(c, merge()), inputs));
         ASSERT_FALSE(outcome.trap) << outcome.trap->message;
         EXPECT_EQ(outcome.outputs.at("copy of x").data, x.data) << token_of(c);
       }
@@ -60,22 +60,22 @@ TEST(Views, OfDenseInputsThereAreNone) {
   const Case c = case_of("", Dtype::bf16, 5, 2, 8);
   const Kernel& kernel = find_kernel(c.kernel);
   const TensorMap inputs = draw_inputs(c, merge());
-  EXPECT_EQ(plan_with_views(c, kernel, merge(), inputs).launches.size(),
+  EXPECT_EQ(program_with_views(kernel, resolve(c, merge()), inputs).launches.size(),
             kernel.plan(c, merge(), inputs).launches.size());
-  EXPECT_TRUE(plan_with_views(c, kernel, merge(), inputs).layouts.empty());
+  EXPECT_TRUE(program_with_views(kernel, resolve(c, merge()), inputs).layouts.empty());
 }
 
 TEST(Views, NoTokensNeedNoCopy) {
   const Case c = case_of("padded", Dtype::bf16, 0, 2, 8);
   const TensorMap inputs = draw_inputs(c, merge());
-  const Outcome outcome = vm::run(plan_with_views(c, find_kernel(c.kernel), merge(), inputs), inputs, {});
+  const Outcome outcome = vm::run(program_with_views(find_kernel(c.kernel), resolve(c, merge()), inputs), inputs, {});
   EXPECT_FALSE(outcome.trap);
   EXPECT_EQ(outcome.outputs.at("y").size(), 0);
 }
 
 /// One thread, y[0] = the word `offset` elements behind x[0] of a view with rows of 4 in 6.
 struct Reader {
-  Plan plan;
+  Program plan;
   TensorMap inputs;
 
   explicit Reader(int64_t offset) {

@@ -28,7 +28,7 @@ struct CheckedRun {
 
 inline CheckedRun run_checked(const SmallKernel& kernel, const Checks& checks = {}) {
   TensorMap inputs;
-  const Plan plan = plan_of(kernel, inputs);
+  const Program plan = plan_of(kernel, inputs);
   CheckedRun run;
   run.report = run_checked(plan, inputs, {kernel.arch, 1, kernel.budget}, checks, &run.trap);
   return run;

@@ -160,7 +160,7 @@ TEST(RaceCheck, ALaunchIsOrderedAfterTheOneBeforeIt) {
   kernel.blocks = 2;
   kernel.body = "xor.b32 %r1, %t, 32; ld.param.u64 %rd1, [pd]; mul.wide.u32 %rd2, %t, 4; add.s64 %rd1, %rd1, %rd2;";
   TensorMap inputs;
-  Plan plan = plan_of(kernel, inputs);
+  Program plan = plan_of(kernel, inputs);
   plan.launches.push_back(plan.launches[0]);
   EXPECT_TRUE(run_checked(plan, inputs, {"sm_90", 1, 0}, {}).findings.empty());
 }

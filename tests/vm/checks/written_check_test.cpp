@@ -188,7 +188,7 @@ TEST(WrittenCheck, AWorkspaceIsUnwrittenUntilALaunchWritesIt) {
   kernel.body = "ld.param.u64 %rd1, [pb]; mul.wide.u32 %rd2, %t, 4; add.s64 %rd1, %rd1, %rd2; ld.global.b32 %d, [%rd1]; "
                 "st.global.b32 [%rd1], %d;";
   TensorMap inputs;
-  Plan plan = plan_of(kernel, inputs);
+  Program plan = plan_of(kernel, inputs);
   plan.workspaces.push_back({"room", 128});
   plan.launches[0].arguments[1] = PointerArgument{"room", 0};
   EXPECT_EQ(run_checked(plan, inputs, {"sm_90", 1, 0}, {}).findings.size(), 1u);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 namespace assay::vm {
 

@@ -1,11 +1,11 @@
-// The checking machine: runs a plan once more, block after block, with checks beside the machine's own traps.
+// The checking machine: runs a program once more, block after block, with checks beside the machine's own traps.
 // Findings are data; correct kernels give none.
 #pragma once
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "src/base/plan/plan.h"
+#include "src/base/program/program.h"
 #include "src/base/vm/check_report.h"
 #include "src/base/vm/machine.h"
 
@@ -29,9 +29,9 @@ const std::vector<CheckRow>& check_rows();
 /// "all", "none" or names separated by commas. Throws BadInput naming the checks there are.
 Checks parse_checks(const std::string& text);
 
-/// Runs the plan under the checks. A trap of the machine ends the run; findings made until then are kept, and
+/// Runs the program under the checks. A trap of the machine ends the run; findings made until then are kept, and
 /// `trap`, where not null, receives it.
-CheckReport run_checked(const Plan&, const TensorMap& inputs, const MachineOptions&, const Checks&,
+CheckReport run_checked(const Program&, const TensorMap& inputs, const MachineOptions&, const Checks&,
                         std::optional<Trap>* trap = nullptr);
 
 }  // namespace assay::vm

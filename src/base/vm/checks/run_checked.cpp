@@ -1,4 +1,4 @@
-// run_checked: the plan's launches, block after block, under the checks.
+// run_checked: the program's launches, block after block, under the checks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,31 +14,41 @@ namespace assay::vm {
 namespace {
 
 /// Buffers that are not there to be written: their races are followed only where they are.
-std::set<std::string> input_names(const Plan& plan, const TensorMap& inputs) {
+std::set<std::string> input_names(const Program& program, const TensorMap& inputs) {
   std::set<std::string> names;
   for (const auto& [name, tensor] : inputs) names.insert(name);
-  for (const Tensor& constant : plan.constants) names.insert(constant.name);
+  for (const Tensor& constant : program.constants) names.insert(constant.name);
   return names;
 }
 
-std::set<std::string> poisoned_names(const Plan& plan) {
+std::set<std::string> poisoned_names(const Program& program, const TensorMap& inputs) {
   std::set<std::string> names;
-  for (const PlanOutput& output : plan.outputs) names.insert(output.name);
-  for (const Workspace& workspace : plan.workspaces) names.insert(workspace.name);
+  for (const PlanOutput& output : program.outputs)
+    if (!inputs.contains(output.name)) names.insert(output.name);
+  for (const Workspace& workspace : program.workspaces) names.insert(workspace.name);
   return names;
+}
+
+/// Inputs that lie in a workspace or an output hold values there.
+void note_inputs(WrittenCheck& check, const Memory& memory, const std::set<std::string>& inputs) {
+  for (const Allocation& allocation : memory.allocations())
+    for (const Part& part : allocation.parts)
+      if (inputs.contains(part.name)) check.note_written(allocation, part);
 }
 
 /// Elements that the blocks that ran have written, from values that they have written themselves.
-std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Plan& plan) {
+std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Memory& memory,
+                                                             const Program& program) {
   std::map<std::string, std::vector<uint8_t>> settled;
-  for (const PlanOutput& output : plan.outputs) {
-    const auto* const area = check.area(output.name);
+  for (const PlanOutput& output : program.outputs) {
+    const Place place = *memory.find(output.name);
+    const auto* const area = check.area(place.allocation->name);
     const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
     if (!area || static_cast<int64_t>(area->bytes) > kLargestHeld) continue;
     std::vector<uint8_t>& elements = settled[output.name];
-    for (uint64_t at = 0; at < area->bytes; at += width) {
+    for (uint64_t at = 0; at < place.bytes; at += width) {
       bool all = true;
-      for (uint64_t i = 0; i < width; ++i) all &= WrittenCheck::state(*area, at + i) == written;
+      for (uint64_t i = 0; i < width; ++i) all &= WrittenCheck::state(*area, place.offset + at + i) == written;
       elements.push_back(all);
     }
   }
@@ -46,20 +56,23 @@ std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck&
 }
 
 /// One run with the races of all buffers but `unfollowed`; those of them that were written come back.
-std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+std::set<std::string> run_once(const Program& program, const TensorMap& inputs, const MachineOptions& options,
                                const Checks& checks, const std::set<std::string>& unfollowed,
                                CheckReport& report, std::optional<Trap>& trap) {
-  PreparedPlan prepared(plan, inputs, options);
+  PreparedProgram prepared(program, inputs, options);
   CheckLog log;
   CheckTrace trace;
   if (checks.races) trace.races.emplace(log, unfollowed);
-  if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, !plan.blocks.empty());
+  if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, !program.blocks.empty());
   if (checks.bounds) trace.bounds.emplace(log);
   if (checks.wrap) trace.wraps.emplace(log);
   if (checks.async) trace.async.emplace(log);
-  if (trace.written) trace.written->begin_run(prepared.memory(), poisoned_names(plan));
+  if (trace.written) {
+    trace.written->begin_run(prepared.memory(), poisoned_names(program, inputs));
+    note_inputs(*trace.written, prepared.memory(), input_names(program, inputs));
+  }
   report.lane_instructions = 0;
-  for (size_t i = 0; i < plan.launches.size() && !trap; ++i) {
+  for (size_t i = 0; i < program.launches.size() && !trap; ++i) {
     const LaunchContext& context = prepared.enter(i);
     log.enter(context);
     trace.enter(context);
@@ -67,9 +80,9 @@ std::set<std::string> run_once(const Plan& plan, const TensorMap& inputs, const 
     report.lane_instructions += done.lane_instructions;
     trap = std::move(done.trap);
   }
-  if (!trap && checks.unwritten && !plan.launches.empty()) {
-    trace.written->end_run(prepared.memory(), plan.outputs);
-    if (!plan.blocks.empty()) report.settled = settled_elements(*trace.written, plan);
+  if (!trap && checks.unwritten && !program.launches.empty()) {
+    trace.written->end_run(prepared.memory(), program.outputs);
+    if (!program.blocks.empty()) report.settled = settled_elements(*trace.written, prepared.memory(), program);
   }
   report.findings = log.take();
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
@@ -107,18 +120,18 @@ Checks parse_checks(const std::string& text) {
   return chosen;
 }
 
-CheckReport run_checked(const Plan& plan, const TensorMap& inputs, const MachineOptions& options,
+CheckReport run_checked(const Program& program, const TensorMap& inputs, const MachineOptions& options,
                         const Checks& checks, std::optional<Trap>* trap) {
   const auto start = std::chrono::steady_clock::now();
   CheckReport report;
   std::optional<Trap> met;
-  std::set<std::string> unfollowed = input_names(plan, inputs);
+  std::set<std::string> unfollowed = input_names(program, inputs);
   // An input that turns out to be written is followed in a second run.
-  const std::set<std::string> written = run_once(plan, inputs, options, checks, unfollowed, report, met);
+  const std::set<std::string> written = run_once(program, inputs, options, checks, unfollowed, report, met);
   if (!written.empty()) {
     for (const std::string& name : written) unfollowed.erase(name);
     met.reset();
-    run_once(plan, inputs, options, checks, unfollowed, report, met);
+    run_once(program, inputs, options, checks, unfollowed, report, met);
   }
   for (const CheckRow& row : check_rows())
     if (checks.*row.member) report.ran.emplace_back(row.name);

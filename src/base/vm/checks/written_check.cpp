@@ -285,31 +285,39 @@ void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
     for (const Use& to : code_->signature(op).writes) spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
 }
 
+void WrittenCheck::note_written(const Allocation& allocation, const Part& part) {
+  size_t hint = 0;
+  Areas::Area* const area = areas_.find(allocation.base, hint);
+  for (uint64_t at = part.offset; area && at < part.offset + part.bytes; ++at) {
+    const auto cell = areas_.touch(*area, at);
+    (*cell.cells)[cell.at] = written;
+  }
+}
+
 void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {
   for (const PlanOutput& output : outputs) {
-    const Areas::Area* const area = areas_.find(output.name);
-    const int found = area ? memory.find(area->base, 0) : -1;
-    if (found < 0) continue;
-    const Allocation& allocation = memory.allocations()[static_cast<size_t>(found)];
-    if (allocation.tensor && allocation.tensor->size() > 0) end_output(*area, allocation, *allocation.tensor);
+    const std::optional<Place> place = memory.find(output.name);
+    const Areas::Area* const area = place ? areas_.find(place->allocation->name) : nullptr;
+    if (area && place->tensor && place->tensor->size() > 0) end_output(*area, *place);
   }
 }
 
 /// Elements of which a byte was never stored, and elements that came of something never written.
-void WrittenCheck::end_output(const Areas::Area& area, const Allocation& allocation, const Tensor& tensor) {
+void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
+  const Tensor& tensor = *place.tensor;
   if (!tensor.is_held()) return;  // of these only what the blocks wrote is there
   const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
   int64_t missing = 0, first_missing = -1, last_missing = -1;
   std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
   for (int64_t flat = 0; flat < tensor.size(); ++flat) {
-    const uint64_t offset = static_cast<uint64_t>(flat) * width;
+    const uint64_t offset = place.offset + static_cast<uint64_t>(flat) * width;
     uint8_t all = 0;
     for (uint64_t i = 0; i < width; ++i) all |= state(area, offset + i);
     if (all & never) {
       if (missing++ == 0) first_missing = flat;
       last_missing = flat;
     } else if (all) {
-      const auto event = stored_.find((allocation.base + offset) & ~uint64_t{3});
+      const auto event = stored_.find((place.allocation->base + offset) & ~uint64_t{3});
       auto& known = spoiled.try_emplace(event == stored_.end() ? 0 : event->second, 0, flat).first->second;
       ++known.first;
     }

@@ -44,6 +44,8 @@ class WrittenCheck : public PlainTrace {
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
+  /// What holds values before the run, in the bytes of what does not.
+  void note_written(const Allocation&, const Part&);
   /// Elements of the outputs that were never written, or that came of what was not.
   void end_run(const Memory&, const std::vector<PlanOutput>&);
   using Areas = GlobalCells<CellArray<uint8_t>>;
@@ -155,7 +157,7 @@ class WrittenCheck : public PlainTrace {
   bool all_written(Warp&, const Op&, uint32_t mask);
   void transfer(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
-  void end_output(const Areas::Area&, const Allocation&, const Tensor&);
+  void end_output(const Areas::Area&, const Place&);
 
   CheckLog& log_;
   bool strict_, partial_;

@@ -6,7 +6,7 @@ namespace assay {
 Cause division_by_zero() {
   return {"division-by-zero", "a divisor, or the argument of a reciprocal, was zero", [](const Evidence& e) {
             Diagnosis d;
-            if (!e.trace || e.trace->origin.kind != "division-by-zero") return d;
+            if (!e.trace || e.trace->origin.kind != OriginKind::division_by_zero) return d;
             d.score = 0.8;
             d.evidence.push_back(e.trace->origin.sentence);
             d.explanation = "guard the divisor: the inputs listed made it zero";

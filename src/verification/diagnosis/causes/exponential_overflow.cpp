@@ -33,7 +33,7 @@ Cause exponential_overflow() {
   return {"exponential-overflow", "an exponential of something that is no log decay overflowed",
           [](const Evidence& e) {
             Diagnosis d;
-            if (!e.trace || e.trace->origin.kind != "exp-overflow") return d;
+            if (!e.trace || e.trace->origin.kind != OriginKind::exp_overflow) return d;
             const std::optional<Behind> behind = inputs_behind(e);
             if (!behind || behind->others == 0) return d;
             // The argument of a decay is a sum of gates; a logit may contain decayed values beside others.

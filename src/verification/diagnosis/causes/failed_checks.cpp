@@ -60,7 +60,7 @@ const std::vector<Row>& rows() {
 
 Diagnosis judge(const Row& row, const Evidence& e) {
   Diagnosis d;
-  const auto is_of = [&](const std::string& kind) {
+  const auto is_of = [&](std::string_view kind) {
     return std::find(row.kinds.begin(), row.kinds.end(), kind) != row.kinds.end();
   };
   d.explanation = row.advice;
@@ -70,7 +70,7 @@ Diagnosis judge(const Row& row, const Evidence& e) {
     d.score = kSeen;
     d.evidence.push_back(e.trap->message);
   }
-  if (e.trace && is_of(e.trace->origin.kind)) {
+  if (e.trace && is_of(name_of(e.trace->origin.kind))) {
     d.score = std::max(d.score, kPartOfIt);
     d.evidence.push_back(e.trace->origin.sentence);
   }

@@ -7,7 +7,7 @@ Cause format_overflow() {
   return {"format-overflow", "a finite value was too large for the format it was converted to",
           [](const Evidence& e) {
             Diagnosis d;
-            if (!e.trace || e.trace->origin.kind != "conversion-overflow") return d;
+            if (!e.trace || e.trace->origin.kind != OriginKind::conversion_overflow) return d;
             d.score = 0.9;
             d.evidence.push_back(e.trace->origin.sentence);
             d.explanation =

@@ -22,7 +22,7 @@ Cause masked_lane_overflow() {
           [](const Evidence& e) {
             Diagnosis d;
             const std::optional<GateSpan> span = gate_span(e);
-            if (!e.trace || e.trace->origin.kind != "exp-overflow") return d;
+            if (!e.trace || e.trace->origin.kind != OriginKind::exp_overflow) return d;
             if (e.trace->masked_by_product) {
               d.score += 0.6;
               d.evidence.push_back("it met the zero of a mask: " + e.trace->masked_at.instruction);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "src/verification/diagnosis/causes/gate_span.h"
-#include "src/base/plan/source_place.h"
+#include "src/base/program/source_place.h"
 
 namespace assay {
 namespace {
@@ -44,7 +44,7 @@ Cause positive_decay_exponent() {
             d.explanation =
                 "a decay is never above 1: the rows or the anchor of this exponential are in the wrong order";
             judge_growth(e, d);
-            if (!e.trace || e.trace->origin.kind != "exp-overflow") return d;
+            if (!e.trace || e.trace->origin.kind != OriginKind::exp_overflow) return d;
             d.score = std::max(d.score, 0.3);
             const Origin& origin = e.trace->origin;
             if (!origin.operands.empty())

@@ -20,7 +20,7 @@ Cause zero_filled_gate_rows() {
             constexpr int64_t kChunk = 64, kBlock = 16;
             Diagnosis d;
             const std::optional<GateSpan> span = gate_span(e);
-            if (e.finite_when_padded && e.trace && e.trace->origin.kind == "exp-overflow") {
+            if (e.finite_when_padded && e.trace && e.trace->origin.kind == OriginKind::exp_overflow) {
               if (!*e.finite_when_padded) return d;  // live rows overflow too
               d.score = 0.9;
               d.evidence.push_back(

@@ -1,0 +1,28 @@
+// The kernels of lightning_attn: the scalar family with a fixed decay of each head and layer.
+#include "kernels/scalar/kernels.h"
+#include "src/case/parameters.h"
+
+namespace assay {
+namespace {
+
+/// -(8 / H) (1 - layer_idx / num_layers) h.
+double head_decay(const Case& c, const Operator& op, int64_t head) {
+  const double layer = parameter_of(c, op, "layer_idx"), layers = parameter_of(c, op, "num_layers");
+  return -8 * static_cast<double>(head) * (layers - layer) / (static_cast<double>(sizes_of(c).H) * layers);
+}
+
+constexpr scalar::Member member{"lightning_attn", head_decay};
+
+}  // namespace
+
+Kernel lightning_attn_chunk() {
+  return scalar::chunk_kernel(member);
+}
+Kernel lightning_attn_fused_chunk() {
+  return scalar::fused_chunk_kernel(member);
+}
+Kernel lightning_attn_fused_recurrent() {
+  return scalar::recurrent_kernel(member);
+}
+
+}  // namespace assay

@@ -1,0 +1,21 @@
+// The kernels of linear_attn: the scalar family without gates.
+#include "kernels/scalar/kernels.h"
+
+namespace assay {
+namespace {
+
+constexpr scalar::Member member{"linear_attn"};
+
+}  // namespace
+
+Kernel linear_attn_chunk() {
+  return scalar::chunk_kernel(member);
+}
+Kernel linear_attn_fused_chunk() {
+  return scalar::fused_chunk_kernel(member);
+}
+Kernel linear_attn_fused_recurrent() {
+  return scalar::recurrent_kernel(member);
+}
+
+}  // namespace assay

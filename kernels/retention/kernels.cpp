@@ -1,0 +1,31 @@
+// The kernels of retention: the scalar family with a fixed decay of each head.
+#include <cmath>
+
+#include "kernels/scalar/kernels.h"
+
+namespace assay {
+namespace {
+
+/// log(1 - 2^(-5-h)).
+double head_decay(const Case&, const Operator&, int64_t head) {
+  return std::log1p(-std::ldexp(1.0, static_cast<int>(-5 - head)));
+}
+
+constexpr scalar::Member member{"retention", head_decay};
+
+}  // namespace
+
+Kernel retention_chunk() {
+  return scalar::chunk_kernel(member);
+}
+Kernel retention_fused_chunk() {
+  return scalar::fused_chunk_kernel(member);
+}
+Kernel retention_fused_recurrent() {
+  return scalar::recurrent_kernel(member);
+}
+Kernel retention_parallel() {
+  return scalar::parallel_kernel(member);
+}
+
+}  // namespace assay

@@ -1,0 +1,76 @@
+#include "kernels/scalar/scalar_plan.h"
+
+namespace assay::scalar {
+namespace {
+
+const Case& checked(const std::string& name, const Case& c) {
+  require_within(scalar_limits(), c, sizes_of(c), name);
+  return c;
+}
+
+Plan begun(const std::string& name, const Case& c, const Operator& op, const Sequences& sequences) {
+  Plan plan;
+  plan.kernel = name;
+  plan.outputs = plan_outputs(c, op);
+  plan.constants = {sequences.table};
+  if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
+  return plan;
+}
+
+}  // namespace
+
+ScalarPlan::ScalarPlan(const Member& member, const std::string& mode, int64_t chunk, const Case& c,
+                       const Operator& op, const TensorMap& inputs)
+    : c(checked(member.kernel_name(mode), c)),
+      op(op),
+      inputs(inputs),
+      sizes(sizes_of(c)),
+      sequences(sequences_of(c, sizes, chunk)),
+      plan(begun(member.kernel_name(mode), c, op, sequences)),
+      gates(add_scalar_gates(plan, member, c, op, inputs)) {}
+
+void ScalarPlan::use(const std::string& mode) {
+  plan.modules.push_back(scalar_module(mode, c, gates));
+}
+
+Launch& ScalarPlan::launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
+  Launch result{.module = plan.modules.back().name, .function = function};
+  result.grid = grid_of(blocks, plan.kernel);
+  result.block = {128, 1, 1};
+  result.arguments = std::move(arguments);
+  for (const int64_t size : {sizes.H, sizes.K, sizes.V})
+    result.arguments.push_back(static_cast<int32_t>(size));
+  plan.launches.push_back(std::move(result));
+  return plan.launches.back();
+}
+
+Launch& ScalarPlan::tile_launch(const std::string& function, int64_t blocks, int64_t shared_bytes,
+                                std::vector<Argument> arguments) {
+  Launch& result = launch(function, blocks, std::move(arguments));
+  result.shared_bytes = static_cast<uint32_t>(shared_bytes);
+  result.arguments.push_back(int32_t{sizes.K % 8 == 0 && sizes.V % 8 == 0});
+  return result;
+}
+
+PointerArgument ScalarPlan::workspace(const std::string& name, int64_t bytes) {
+  if (bytes == 0) return {};
+  plan.workspaces.push_back({name, bytes});
+  return {name, 0};
+}
+
+KernelLimits scalar_limits() {
+  KernelLimits limits;
+  limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  return limits;
+}
+
+Kernel scalar_kernel(const Member& member, const std::string& mode) {
+  Kernel kernel;
+  kernel.name = member.kernel_name(mode);
+  kernel.operator_name = member.operator_name;
+  kernel.limits = scalar_limits();
+  kernel.exponents_nonpositive = true;
+  return kernel;
+}
+
+}  // namespace assay::scalar

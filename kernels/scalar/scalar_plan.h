@@ -1,0 +1,53 @@
+// What the plans of the scalar family share, whatever their mode: its operators differ in their gates only.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "kernels/launch_tables.h"
+#include "kernels/scalar/gates.h"
+
+namespace assay::scalar {
+
+using namespace gated;
+
+/// A plan being made: outputs, tables of sequences and gates are there to begin with.
+class ScalarPlan {
+ public:
+  /// Throws BadInput where the case is outside scalar_limits(). `chunk`: tokens per chunk of the tables.
+  ScalarPlan(const Member&, const std::string& mode, int64_t chunk, const Case&, const Operator&,
+             const TensorMap& inputs);
+
+  const Case& c;
+  const Operator& op;
+  const TensorMap& inputs;
+  const Sizes sizes;
+  const Sequences sequences;
+  Plan plan;
+  const ScalarGates gates;
+
+  /// Launches from here on are those of kernels/simple_gla/<mode>.cu.
+  void use(const std::string& mode);
+  /// 128 threads per block; heads, K and V follow the arguments.
+  Launch& launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments);
+  /// The same with dynamic shared memory, and after V whether rows may be loaded 16 bytes at a time.
+  Launch& tile_launch(const std::string& function, int64_t blocks, int64_t shared_bytes,
+                      std::vector<Argument> arguments);
+
+  PointerArgument input(const std::string& name) const { return input_or_null(inputs, name); }
+  PointerArgument output(const std::string& name) const { return output_or_null(plan, name); }
+  /// A new workspace; null where it has no bytes.
+  PointerArgument workspace(const std::string& name, int64_t bytes);
+  float scale() const { return static_cast<float>(scale_of(c, op)); }
+};
+
+/// What every kernel of the family accepts.
+KernelLimits scalar_limits();
+
+/// A row of kernels.def up to its plan and arithmetic.
+Kernel scalar_kernel(const Member&, const std::string& mode);
+
+inline int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace assay::scalar

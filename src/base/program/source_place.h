@@ -1,0 +1,14 @@
+// What is said of a place in a kernel's sources.
+#pragma once
+#include <string>
+
+#include "src/base/program/outcome.h"
+
+namespace assay {
+
+/// "kernels/gla/chunk.cu:106, in kernels/device/format.cuh:94": before the line itself the innermost call of the
+/// kernel's own, in the folder of the file that its entry belongs to; the line alone where it is one of those. Without
+/// a source line "FUNCTION, PTX line 12".
+std::string source_place(const SourceLocation&);
+
+}  // namespace assay

@@ -1,0 +1,60 @@
+// A case looked up and checked, once, where it comes in: from a token, from options, from a fuzzer's draw. Case is the
+// form that is written and edited (change T, drop an input, resolve again); this is the form that is run.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/operator.h"
+#include "src/base/tensor/tensor_layout.h"
+#include "src/case/case.h"
+#include "src/case/decay_profiles.h"
+#include "src/case/override.h"
+#include "src/case/values.h"
+
+namespace assay {
+
+enum class Direction : uint8_t { forward, backward, both };
+
+/// An argument that a run takes or gives, with its shape.
+struct SizedArgument {
+  ArgumentSpec spec;
+  Tensor shape;                        ///< without data
+  std::optional<TensorLayout> layout;  ///< of an input that does not lie row by row
+};
+
+struct ResolvedCase {
+  Case case_;  ///< as written; for its token, and for what reads text
+  const Operator* op = nullptr;
+  Direction direction = Direction::forward;
+  Sizes sizes;
+  double scale = 1;                ///< the case's own, else the operator's default (scale_of)
+  ParsedDecay decay{};
+  const ValueKind* values = nullptr;
+  std::vector<Override> overrides;
+  std::vector<SizedArgument> inputs;   ///< those that are there, in the operator's order, then cotangents
+  std::vector<SizedArgument> outputs;  ///< outputs, gradients of the inputs that are there, or both
+
+  bool forward() const { return direction != Direction::backward; }
+  bool backward() const { return direction != Direction::forward; }
+};
+
+/// Throws BadInput where a size, a packed layout, a profile or a name makes no sense for the operator.
+ResolvedCase resolve(const Case&, const Operator&);
+/// Only looked up: throws for a name that is none, and asks nothing of sizes and layouts, which stay out.
+ResolvedCase resolve_unchecked(const Case&, const Operator&);
+
+/// An argument as the case shapes it, whether it is there or not.
+SizedArgument sized(const ArgumentSpec&, const Case&);
+
+/// Slots of a case that asks for none: 64; 0 where the operator has no such axis.
+int64_t usual_slots(const Operator&);
+
+/// "forward", "backward" or "both"; throws BadInput with the nearest.
+Direction direction_of(const std::string& name);
+
+/// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the case.
+TensorMap draw_inputs(const ResolvedCase&);
+
+}  // namespace assay

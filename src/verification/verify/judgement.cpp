@@ -1,0 +1,116 @@
+#include "src/verification/verify/judgement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/verification/compare/accumulated_decay.h"
+#include "src/verification/compare/compare.h"
+#include "src/verification/compare/error_statistics.h"
+#include "src/verification/diagnosis/diagnose.h"
+#include "src/verification/verify/expected_outputs.h"
+#include "src/verification/verify/reference_run.h"
+#include "src/verification/verify/verdict.h"
+
+namespace assay {
+namespace {
+
+/// Judges every output the program writes, in the operator's order. Of an output that the blocks of a partial run say
+/// nothing about, nothing is judged.
+std::vector<OutputComparison> compare_outputs(const ProgramRun& run, const ReferenceResult& reference) {
+  std::vector<OutputComparison> comparisons;
+  for (const ReferenceOutput& expected : reference.outputs) {
+    const auto got = run.outcome.outputs.find(expected.name);
+    if (got == run.outcome.outputs.end()) continue;
+    if (!run.written) {
+      comparisons.push_back(compare_output(got->second, expected));
+      continue;
+    }
+    const auto settled = run.written->settled.find(expected.name);
+    const bool known = settled != run.written->settled.end();
+    const std::vector<uint8_t> none(known ? 0 : expected.mid.size());
+    comparisons.push_back(compare_output(got->second, expected, known ? &settled->second : &none));
+  }
+  return comparisons;
+}
+
+/// In the order of compare_outputs.
+std::vector<ErrorStatistics> statistics_of(const Outcome& outcome, const ReferenceResult& reference) {
+  std::vector<ErrorStatistics> statistics;
+  for (const ReferenceOutput& expected : reference.outputs) {
+    const auto got = outcome.outputs.find(expected.name);
+    if (got != outcome.outputs.end()) statistics.push_back(error_statistics(got->second, expected));
+  }
+  return statistics;
+}
+
+/// What the errors of those outputs add up to that are log decays.
+std::vector<AccumulatedDecay> accumulate(const Outcome& outcome, const ReferenceResult& reference,
+                                         const ResolvedCase& c) {
+  std::vector<AccumulatedDecay> sums;
+  for (const ArgumentSpec& spec : c.op->outputs)
+    for (const ReferenceOutput& expected : reference.outputs) {
+      if (spec.role != Role::log_decay || expected.name != spec.name || !outcome.outputs.count(expected.name)) continue;
+      if (auto sum = accumulated_decay(outcome.outputs.at(expected.name), expected, c.case_.cu_seqlens))
+        sums.push_back(*std::move(sum));
+    }
+  return sums;
+}
+
+/// Values are judged where the run ended and all its tensors are held.
+bool has_values(const TensorMap& inputs, const ProgramRun& run, const Verification& v) {
+  const auto held = [](const auto& entry) { return entry.second.is_held(); };
+  if (run.outcome.trap) return false;
+  if (!run.written) return true;
+  return !v.trap && std::all_of(inputs.begin(), inputs.end(), held) &&
+         std::all_of(run.outcome.outputs.begin(), run.outcome.outputs.end(), held);
+}
+
+void describe_partial(const ProgramRun& run, bool judged, Verification& v) {
+  if (!judged) {
+    *v.partial += "; no value is judged: tensors beyond 64 MiB are made on demand and have no reference";
+    return;
+  }
+  for (const OutputComparison& output : v.outputs)
+    *v.partial += fmt::format("; {} of {} elements of {} judged", output.elements,
+                              run.outcome.outputs.at(output.name).size(), output.name);
+}
+
+}  // namespace
+
+Judgement judge(const Claim& claim, const TensorMap& inputs, const ProgramRun& run, const VerifyOptions& options,
+                Verification& v) {
+  if (claim.exponents_nonpositive) check_exponents(v);
+  Judgement judged;
+  const bool has = has_values(inputs, run, v);
+  if (has) {
+    judged.problem = declared_problem(claim, inputs, options.threads);
+    judged.reference = evaluate_reference(*claim.of, judged.problem);
+    v.seconds_reference = judged.reference.seconds;
+    v.outputs = compare_outputs(run, judged.reference);
+    if (options.expected) v.expected_outputs = compare_expected(*options.expected, judged.reference);
+  }
+  if (has && !run.written) {
+    v.accumulated_decay = accumulate(run.outcome, judged.reference, *claim.of);
+    if (options.statistics) v.statistics = statistics_of(run.outcome, judged.reference);
+  }
+  if (v.partial) describe_partial(run, has, v);
+  return judged;
+}
+
+void explain_expected(const Claim& claim, const Judgement& judged, const TensorMap& inputs,
+                      const VerifyOptions& options, Verification& v) {
+  if (v.expected_outputs.empty() || options.meaning_seconds <= 0) return;
+  const auto evaluate = [&](const TensorMap& changed) {
+    Problem other = judged.problem;
+    other.inputs = &changed;
+    return evaluate_reference(*claim.of, other);
+  };
+  auto transposed =
+      transposed_tensors(inputs, *options.expected, judged.reference, evaluate, options.meaning_seconds);
+  if (!transposed) return;
+  v.diagnosis.push_back(*std::move(transposed));
+  rank(v.diagnosis);
+}
+
+}  // namespace assay

@@ -1,0 +1,84 @@
+// Bounds of gated slot attention where one error alone is declared.
+#include <gtest/gtest.h>
+
+#include "tests/reference/bounds/one_error.h"
+
+namespace assay {
+namespace {
+
+constexpr double kError = 0x1p-20;
+/// The model's exponential has an error of its own, far below what is declared here.
+bool close_to(double got, double expected) {
+  return std::fabs(got - expected) <= 1e-4 * expected;
+}
+const Operator& gsa() {
+  return find_operator("gsa");
+}
+
+/// One token, two slots, all else of size one: y = (2, 4), p = softmax(y), Hv = (3, 6).
+void fill(HandProblem& p) {
+  p.set(gsa(), "q", {2}), p.set(gsa(), "k", {1}), p.set(gsa(), "v", {3}), p.set(gsa(), "s", {1, 2});
+  p.set(gsa(), "g", {0, 0}), p.set(gsa(), "do", {1});
+  p.problem.scale = 1;
+}
+Sizes sizes() {
+  Sizes s;
+  s.M = 2;
+  return s;
+}
+double late_weight() {
+  return 1 / (1 + std::exp(-2.0));
+}
+
+TEST(GsaBound, of_the_readout_is_relative_to_the_weighed_slots) {
+  HandProblem p(sizes());
+  fill(p);
+  p.problem.arithmetic.readout = kError;
+  const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
+  EXPECT_NEAR(o.mid[0], 3 + 3 * late_weight(), 1e-12);
+  EXPECT_TRUE(close_to(o.bound[0], kError * o.mid[0])) << o.bound[0];
+}
+
+/// Weights move by both ends of a logit's error: e^{eta_m} sum_j p_j e^{eta_j} - 1, eta = error |y|.
+TEST(GsaBound, of_the_logits_goes_through_the_softmax) {
+  HandProblem p(sizes());
+  fill(p);
+  p.problem.arithmetic.logits = kError;
+  const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
+  const double w = late_weight(), eta[] = {2 * kError, 4 * kError};
+  const double mean = (1 - w) * std::exp(eta[0]) + w * std::exp(eta[1]);
+  const double expected = (1 - w) * (std::exp(eta[0]) * mean - 1) * 3 + w * (std::exp(eta[1]) * mean - 1) * 6;
+  EXPECT_TRUE(close_to(o.bound[0], expected)) << o.bound[0] << " " << expected;
+}
+
+/// However far off the logits, a weight lies between 0 and 1: all of Hv = (3, 6) may be missing or too much.
+TEST(GsaBound, of_logits_that_say_nothing_is_all_that_is_weighed) {
+  for (const double error : {1e2, 1e4}) {
+    HandProblem p(sizes());
+    fill(p);
+    p.problem.arithmetic.logits = error;
+    const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
+    EXPECT_TRUE(close_to(o.bound[0], 3 + 6)) << o.bound[0];
+  }
+}
+
+TEST(GsaBound, of_the_quotient_is_relative_to_every_weight) {
+  HandProblem p(sizes());
+  fill(p);
+  p.problem.arithmetic.divide = kError;
+  const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
+  EXPECT_TRUE(close_to(o.bound[0], kError * o.mid[0])) << o.bound[0];
+}
+
+TEST(GsaBound, of_gradients_has_each_readout_where_it_belongs) {
+  HandProblem p(sizes());
+  fill(p);
+  p.problem.adjoint.value_readout = kError;
+  const ReferenceResult y = gsa().evaluate_adjoint(p.problem);
+  const ReferenceOutput& dv = output_of(y, "dv");
+  EXPECT_TRUE(close_to(dv.bound[0], kError * dv.mid[0])) << dv.bound[0];
+  EXPECT_LE(output_of(y, "dq").bound[0], 1e-4 * kError);
+}
+
+}  // namespace
+}  // namespace assay
