@@ -84,13 +84,17 @@ void ErrorTrace<parts_count>::overwrite(Place to, uint32_t bytes) {
   std::fill_n(kinds + to.at, std::max(bytes / 2, 1u), ErrorKind::none);
 }
 
-/// Shadows of values that come whole; bytes carry nothing.
+/// Shadows of values that come whole; bytes carry nothing. `from` without cells: nothing comes.
 template <int parts_count>
 void ErrorTrace<parts_count>::put(Place to, Place from, uint32_t bytes) {
   const int halves = static_cast<int>(bytes / 2);
-  for (int half = 0; half < halves; ++half, to.at += to.step, from.at += from.step)
-    if (from.cells->kind[from.at] != ErrorKind::none && halves_of(from.cells->kind[from.at]) <= halves - half)
+  for (int half = 0; half < halves; ++half, to.at += to.step, from.at += from.step) {
+    const ErrorKind kind = from.cells ? from.cells->kind[from.at] : ErrorKind::none;
+    if (kind != ErrorKind::none && halves_of(kind) <= halves - half)
       to.cells->copy(to.at, *from.cells, from.at);
+    else
+      to.cells->kind[to.at] = ErrorKind::none;
+  }
 }
 
 template <int parts_count>
@@ -104,19 +108,24 @@ void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
   };
   if (!memory && bare(op.s[0]) && bare(op.s[1]) && std::all_of(op.slots, op.slots + op.slot_count, bare))
     return clear(warp, op, mask);
+  const Flow flow = done.signature->flow();
+  const bool whole = flow == Flow::copy || flow == Flow::select;  // of one lane's cell
+  const bool direct = memory || whole;
   size_t staged = 0;
-  if (!memory)  // before a destination changes that is a source too
+  if (!direct)  // before a destination changes that is a source too
     each_transfer(done, [&](const Transfer& t) {
       const Place from = place(warp, t.from, false);
       for (size_t half = 0; half < t.bytes / 2; ++half) scratch_.copy(staged++, *from.cells, from.at + half * from.step);
     });
-  clear(warp, op, mask);
+  if (!whole && !(flow == Flow::load && op.element_bytes >= 4 && done.signature->writes[0].cell == Cell::word))
+    clear(warp, op, mask);
   staged = 0;
   each_transfer(done, [&](const Transfer& t) {
-    const Place from = memory ? place(warp, t.from, false) : Place{&scratch_, std::exchange(staged, staged + t.bytes / 2)};
+    const Place from = direct ? place(warp, t.from, false) : Place{&scratch_, std::exchange(staged, staged + t.bytes / 2)};
     const Place to = place(warp, t.to, true);
-    if (to.cells && t.to.slot == no_slot) overwrite(to, t.bytes);
-    if (to.cells && from.cells) put(to, from, t.bytes);
+    if (!to.cells) return;
+    if (t.to.slot == no_slot) overwrite(to, t.bytes);
+    put(to, from, t.bytes);
   });
 }
 
@@ -125,7 +134,7 @@ void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
   each_lane(landing.mask, [&](int lane) { overwrite({&cells_.shared(), landing.shared[lane] / 2}, landing.bytes); });
   each_transfer(landing, [&](const Transfer& t) {
     const Place from = place(warp, t.from, false);
-    if (from.cells) put(place(warp, t.to, true), from, t.bytes);
+    put(place(warp, t.to, true), from, t.bytes);
   });
 }
 
