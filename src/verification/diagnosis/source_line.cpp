@@ -19,28 +19,6 @@ namespace {
 
 using ptx::Operation;
 
-std::string operand_text(const ptx::Function& f, const ptx::Operand& o) {
-  using Kind = ptx::Operand::Kind;
-  switch (o.kind) {
-    case Kind::reg:
-      return (o.negated ? "!" : "") + f.registers[o.reg].name;
-    case Kind::immediate:
-      if (!o.is_float_literal) return std::to_string(static_cast<int64_t>(o.bits));
-      return o.bits >> 32 ? fmt::format("0d{:016X}", o.bits) : fmt::format("0f{:08X}", o.bits);
-    case Kind::address: {
-      const std::string base = o.reg >= 0 ? f.registers[o.reg].name : o.name;
-      return o.offset ? fmt::format("[{}+{}]", base, o.offset) : "[" + base + "]";
-    }
-    case Kind::vector: {
-      std::string text;
-      for (const ptx::Operand& e : o.elements) text += (text.empty() ? "" : ",") + operand_text(f, e);
-      return "{" + text + "}";
-    }
-    default:
-      return o.name;
-  }
-}
-
 void collect_registers(const ptx::Operand& o, std::vector<int32_t>& registers) {
   if (o.reg >= 0 && o.kind != ptx::Operand::Kind::address) registers.push_back(o.reg);
   for (const ptx::Operand& e : o.elements) collect_registers(e, registers);
@@ -191,12 +169,6 @@ SourceRange SourceText::statement_around(const SourceLocation& where) const {
   while (range.first > 1 && where.line - range.first < kLongest && !ends(range.first - 1)) --range.first;
   while (range.last - where.line < kLongest && !ends(range.last)) ++range.last;
   return range;
-}
-
-std::string instruction_text(const ptx::Function& f, const ptx::Instruction& in) {
-  std::string text = in.opcode;
-  for (size_t i = 0; i < in.operands.size(); i++) text += (i ? ", " : " ") + operand_text(f, in.operands[i]);
-  return text;
 }
 
 ChainLink link_of(const ptx::Module& module, int32_t function, int32_t instruction,

@@ -5,6 +5,7 @@
 
 #include "src/result/origin.h"
 #include "src/base/program/program.h"
+#include "src/base/ptx/instruction_text.h"
 #include "src/base/ptx/program.h"
 
 namespace assay {
@@ -35,8 +36,6 @@ class SourceText {
   std::vector<std::pair<std::string, std::string>> files_;  ///< path, text
 };
 
-/// The instruction as PTX spells it: "ex2.approx.f32 %f3, %f2".
-std::string instruction_text(const ptx::Function&, const ptx::Instruction&);
 ChainLink link_of(const ptx::Module&, int32_t function, int32_t instruction, const SourceText&);
 
 /// True where source `operand` (position in the PTX) is a register that a predicate chose between two
