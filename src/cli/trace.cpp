@@ -1,18 +1,22 @@
 // assay trace KERNEL|TOKEN: where the non-finite value behind an output element was born, what stands behind
-// a finite one, and how far the run is from exact arithmetic.
+// a finite one, and how far the run is from exact arithmetic; with --at, what a warp holds at a source line.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
+#include "src/cli/print_line_view.h"
 #include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/fields/json_fields.h"
 #include "src/base/tensor/tensor_summary.h"
+#include "src/verification/verify/acceptance.h"
 
 namespace assay::cli {
 namespace {
@@ -31,6 +35,57 @@ void print_given(const Console& console, const TensorMap& inputs) {
   }
 }
 
+/// --at and what belongs to it.
+struct LineOptions {
+  std::string at, visit = "1";
+  std::vector<uint32_t> block;
+  std::optional<uint32_t> warp;
+
+  void add_to(CLI::App& app) {
+    const std::string group = "A source line";
+    CLI::Option* place = app.add_option("--at", at, "Show a warp's lanes, registers and exact values at this line")
+                             ->type_name("FILE:LINE")
+                             ->check(not_empty())
+                             ->group(group);
+    app.add_option("--block", block, "Block X[,Y,Z] (default: the first that comes there)")
+        ->delimiter(',')
+        ->expected(1, 3)
+        ->check(whole_number(0, 0xffffffff))
+        ->needs(place)
+        ->group(group);
+    app.add_option("--warp", warp, "Warp of the block (default: the first that comes there)")
+        ->check(whole_number(0, 31))
+        ->needs(place)
+        ->group(group);
+    app.add_option("--visit", visit, "Which of its visits, from 1, or last")
+        ->needs(place)
+        ->group(group)
+        ->capture_default_str();
+    for (const char* other : {"--element", "--first", "--all", "--report", "--junit", "--sarif", "--comment"})
+      place->excludes(app.get_option(other));
+  }
+  vm::LineQuestion question() const {
+    vm::LineQuestion asked;
+    const size_t colon = at.rfind(':');
+    asked.file = at.substr(0, colon);
+    const std::string number = colon == at.npos ? "" : at.substr(colon + 1);
+    if (asked.file.empty() || !whole_number(1, 1 << 30)(number).empty())
+      throw BadInput(fmt::format("--at {}: expected FILE:LINE, as in chunk.cu:142", at));
+    asked.line = std::stoi(number);
+    if (!block.empty()) {
+      asked.block.emplace();
+      std::copy(block.begin(), block.end(), asked.block->begin());
+    }
+    asked.warp = warp;
+    asked.visit = vm::kLastVisit;
+    if (visit == "last") return asked;
+    if (!whole_number(1, uint64_t{1} << 40)(visit).empty())
+      throw BadInput(fmt::format("--visit {}: expected a number from 1, or last", visit));
+    asked.visit = std::stoull(visit);
+    return asked;
+  }
+};
+
 struct TraceCommand {
   KernelOptions kernel;
   CaseOptions cases;
@@ -38,6 +93,7 @@ struct TraceCommand {
   CheckOptions checks;
   OutputOptions output;
   FindingOptions findings;
+  LineOptions line;
   std::optional<std::string> element;
   bool first = false, all = false;
   size_t depth = kDefaultDepth;
@@ -51,8 +107,31 @@ struct TraceCommand {
     return {kernel.case_of_token(kernel.name()), std::nullopt, {}, "", {}};
   }
 
+  /// --at: a warp's lanes at a source line.
+  int step(const CaseToRun& run) {
+    const Kernel& stepped = kernel.kernel();
+    const ResolvedCase resolved = accepted(run.case_, stepped);
+    require_memory(resolved);
+    const TensorMap inputs = run.inputs ? *run.inputs : draw_inputs(resolved);
+    if (const auto faults = domain_faults(inputs, stepped, *resolved.op); !faults.empty())
+      throw BadInput(fmt::format("out of the domain of {}: {}; nothing was launched", stepped.name, faults.front()));
+    vm::LineView view =
+        vm::view_line(program_of(stepped, resolved, inputs), inputs, engines.make().machine, line.question());
+    if (view.visits > 0 && view.visit == 0)
+      throw BadInput(fmt::format("--visit {}: the warp came there {} time{}", line.visit, view.visits,
+                                 view.visits == 1 ? "" : "s"));
+    print_line_view(output.console(), view);
+    output.write(JsonWriter::json_of(view));
+    return 0;
+  }
+
   int run() {
     findings.check();
+    if (!line.at.empty()) {
+      const CaseToRun run = case_to_run();
+      print_notes(output, run);
+      return step(run);
+    }
     const CaseToRun run = case_to_run();
     print_notes(output, run);
     VerifyOptions options;
@@ -107,6 +186,7 @@ void add_trace(CLI::App& app, int& status) {
   options->checks.add_to(*command);
   options->output.add_to(*command);
   options->findings.add_to(*command);
+  options->line.add_to(*command);
   command->callback([options, &status] { status = options->run(); });
 }
 

@@ -133,6 +133,17 @@ void ErrorTrace<parts_count>::gather(Warp& warp, Slot slot, int half, ErrorKind 
 }
 
 template <int parts_count>
+std::optional<double> ErrorTrace<parts_count>::error_of(const Warp& warp, Slot slot, int half, ErrorKind kind,
+                                                        int lane) {
+  const Cells& cells = cells_.registers(warp);
+  const size_t at = cell(slot, half, lane);
+  if (cells.kind[at] == kind) return cells.error[at];
+  const bool widened = kind == ErrorKind::f32 && cells.kind[at + 32] == ErrorKind::bf16 &&
+                       (warp.word(slot)[lane] & 0xffff) == 0;
+  return widened ? std::optional(cells.error[at + 32]) : std::nullopt;
+}
+
+template <int parts_count>
 void ErrorTrace<parts_count>::clear(Warp& warp, Slot slot, int halves, uint32_t mask) {
   ErrorKind* kinds = &registers(warp).kind[cell(slot, 0, 0)];
   if (mask == ~0u) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "src/base/vm/code.h"
@@ -58,6 +59,12 @@ class ErrorTrace : public PlainTrace {
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
+  /// The error of the value that a register holds in a lane, from half `half` on; nothing where no shadow follows it.
+  std::optional<double> error_of(const Warp&, Slot, int half, ErrorKind, int lane);
+  /// What follows there: of a register that its type does not tell.
+  ErrorKind kind_of(const Warp& warp, Slot slot, int half, int lane) {
+    return cells_.registers(warp).kind[cell(slot, half, lane)];
+  }
 
   OpErrors counts;
 

@@ -1,0 +1,10 @@
+// What a warp's lanes held at a source line, for people.
+#pragma once
+#include "src/base/vm/line_view.h"
+#include "src/cli/console.h"
+
+namespace assay::cli {
+
+void print_line_view(const Console&, const vm::LineView&);
+
+}  // namespace assay::cli
