@@ -43,10 +43,11 @@ struct LineOptions {
 
   void add_to(CLI::App& app) {
     const std::string group = "A source line";
-    CLI::Option* place = app.add_option("--at", at, "Show a warp's lanes, registers and exact values at this line")
-                             ->type_name("FILE:LINE")
-                             ->check(not_empty())
-                             ->group(group);
+    CLI::Option* place =
+        app.add_option("--at", at, "Show a warp's lanes, registers and exact values at this line")
+            ->type_name("FILE:LINE")
+            ->check(not_empty())
+            ->group(group);
     app.add_option("--block", block, "Block X[,Y,Z] (default: the first that comes there)")
         ->delimiter(',')
         ->expected(1, 3)
@@ -114,7 +115,8 @@ struct TraceCommand {
     require_memory(resolved);
     const TensorMap inputs = run.inputs ? *run.inputs : draw_inputs(resolved);
     if (const auto faults = domain_faults(inputs, stepped, *resolved.op); !faults.empty())
-      throw BadInput(fmt::format("out of the domain of {}: {}; nothing was launched", stepped.name, faults.front()));
+      throw BadInput(fmt::format("out of the domain of {}: {}; nothing was launched", stepped.name,
+                                 faults.front()));
     vm::LineView view =
         vm::view_line(program_of(stepped, resolved, inputs), inputs, engines.make().machine, line.question());
     if (view.visits > 0 && view.visit == 0)

@@ -9,7 +9,8 @@
 namespace assay::vm {
 namespace {
 
-/// Line 15 is a loop of three rounds; line 20 runs three times; line 30 in the lanes below 16 alone; line 40 divides 1 by 3.
+/// Line 15 is a loop of three rounds. Line 20 runs three times; line 30 in the lanes below 16 alone; line 40
+/// divides 1 by 3.
 constexpr const char* kBody = R"(
 .loc 1 10 0
 mov.u32 %r1, 0; mov.u32 %r2, %tid.x; setp.lt.u32 %p1, %r2, 16; setp.lt.u32 %p3, %r2, 0;
@@ -137,6 +138,60 @@ TEST(LineView, NamesTheElementThatIsReached) {
   EXPECT_EQ(view.instructions[1].memory[3].place, "d[t=99]");
   EXPECT_EQ(register_of(view.instructions[1], "%d", "read").type,
             "f32");  // its shadow says what the bits are
+}
+
+TEST(LineView, NamesTheFragmentsOfAMatrixProduct) {
+  SmallKernel kernel;
+  kernel.declarations = ".file 1 \"k.cu\"\n";
+  kernel.body = R"(
+mov.u32 %r1, 0x3f803f80; mov.u32 %r2, 0x40003f80;
+mov.f32 %f1, 0f3F000000;
+.loc 1 9 0
+mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f2, %f3, %f4, %f5}, {%r1, %r1, %r1, %r1}, {%r2, %r2},
+  {%f1, %f1, %f1, %f1};
+.loc 1 10 0
+)";
+  TensorMap inputs;
+  const Program program = plan_of(kernel, inputs);
+  const LineView view = view_line(program, inputs, {}, {"k.cu", 9, {}, {}, 1});
+  ASSERT_EQ(view.instructions.size(), 1u);
+  const SteppedInstruction& product = view.instructions[0];
+  const auto& a = register_of(product, "%r1", "A");
+  EXPECT_EQ(a.type, "bf16x2");
+  EXPECT_EQ(a.lanes.at(31).text, "1 1");
+  EXPECT_EQ(register_of(product, "%r2", "B").lanes.at(7).text, "1 2");
+  EXPECT_EQ(register_of(product, "%f1", "C").lanes.at(7).text, "0.5");
+  EXPECT_EQ(register_of(product, "%f5", "D").lanes.at(7).text, "24.5");  // 8 (1 + 2) + 1/2
+}
+
+TEST(LineView, OfAProductInPlaceTheSumIsBothCAndD) {
+  SmallKernel kernel;
+  kernel.declarations = ".file 1 \"k.cu\"\n.shared .align 1024 .b8 tile[8192];\n";
+  kernel.threads = 128;
+  kernel.body = R"(
+mov.u32 %r0, tile; shl.b32 %r1, %r32, 4; add.s32 %r1, %r1, %r0;
+and.b32 %r2, %r0, 0x3ffff; shr.u32 %r2, %r2, 4; cvt.u64.u32 %rd8, %r2; or.b64 %rd8, %rd8, 0x1000080000;
+mov.u32 %r10, 0x3f803f80; mov.u32 %r11, %r10; mov.u32 %r12, %r10; mov.u32 %r13, %r10;
+mov.u32 %r3, 0x40004000; st.shared.v4.b32 [%r1], {%r3, %r3, %r3, %r3};
+mov.f32 %f1, 0f3F800000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1; fence.proxy.async; bar.sync 0;
+wgmma.fence.sync.aligned;
+.loc 1 9 0
+wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13},
+  %rd8, 1, 1, 1, 0;
+.loc 1 10 0
+wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
+)";
+  TensorMap inputs;
+  const Program program = plan_of(kernel, inputs);
+  const LineView view = view_line(program, inputs, {}, {"k.cu", 9, {}, 3, 1});
+  EXPECT_EQ(view.trap, "");
+  ASSERT_EQ(view.instructions.size(), 1u);
+  const SteppedInstruction& product = view.instructions[0];
+  EXPECT_EQ(register_of(product, "%r10", "A").lanes.at(31).text, "1 1");
+  EXPECT_EQ(register_of(product, "%f1", "C").lanes.at(5).text, "1");
+  EXPECT_EQ(register_of(product, "%f1", "D").lanes.at(5).text, "33");  // 16 x 1 x 2 + 1
+  ASSERT_FALSE(product.memory.empty());
+  EXPECT_EQ(product.memory[0].place, "B of tile");
 }
 
 TEST(LineView, AnInstructionWhoseGuardNeverHoldsIsVisitedToo) {

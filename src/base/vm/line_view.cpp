@@ -27,7 +27,7 @@ const ptx::Instruction* instruction_of(const Code& code, const Op& op) {
   return &code.module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
 }
 
-/// visit(path, line) for all lines that an instruction stands at: its own, the calls around it, that of the PTX.
+/// visit(path, line) for all lines that an instruction stands at: its own, the calls around it, the PTX.
 template <class Visit>
 void each_line(const Code& code, const ptx::Instruction& in, Visit visit) {
   const ptx::Module& module = *code.module;
@@ -223,9 +223,11 @@ class LineTrace : public PlainTrace {
   Fragment meaning_of(const Op& op, const Use& use, bool written) const {
     const Signature& signature = code_->signature(op);
     if (use.purpose == Purpose::guard) return {"guard", use.type};
-    if (signature.flow() == Flow::matrix && use.cell != Cell::mask && use.purpose != Purpose::descriptor)
+    if (signature.flow() == Flow::matrix && use.cell != Cell::mask && use.purpose != Purpose::descriptor) {
       for (size_t i = written ? 0 : op.written_slots; i < op.slot_count; ++i)
         if (op.slots[i] == use.slot) return fragment_of(signature.matrix, i);
+      return {"C", type_of_register(signature.matrix.sum)};  // D in place
+    }
     return {written ? "write" : "read", use.type};
   }
 

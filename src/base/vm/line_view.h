@@ -1,5 +1,5 @@
-// What the lanes of one warp held while it ran through a source line: registers, addresses, and beside floats their exact
-// counterparts (error_shadow.h).
+// What the lanes of one warp held while it ran through a source line: registers, addresses, and beside floats
+// their exact counterparts (error_shadow.h).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -98,7 +98,8 @@ void fields(Io& io, SteppedInstruction& x) {
   ASSAY_FIELD(memory);
 }
 
-/// A visit: from the warp's coming to the line until it goes elsewhere, or comes to one of its instructions again.
+/// A visit: from the warp's coming to the line until it goes elsewhere, or comes to one of its instructions
+/// again.
 struct LineView {
   std::string place;    ///< "kernels/gla/chunk.cu:142"
   uint64_t visits = 0;  ///< of that warp in that launch; 0: no warp that was asked for came there
@@ -124,8 +125,9 @@ void fields(Io& io, LineView& x) {
   ASSAY_FIELD(trap);
 }
 
-/// Runs the program, blocks one after another, until a block is through in which a warp that was asked for came there.
-/// Throws BadInput as run() does, and where no instruction stands at the line, naming the nearest lines that have some.
+/// Runs the program, blocks one after another, until a block is through in which a warp that was asked for came
+/// there. Throws BadInput as run() does, and where no instruction stands at the line, naming the nearest lines
+/// that have some.
 LineView view_line(const Program&, const TensorMap& inputs, const MachineOptions&, const LineQuestion&);
 
 }  // namespace assay::vm
