@@ -66,7 +66,7 @@ void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 template <int parts_count>
-auto ErrorTrace<parts_count>::place(Warp& warp, const BytePlace& at, bool to_write) -> Place {
+[[gnu::always_inline]] inline auto ErrorTrace<parts_count>::place(Warp& warp, const BytePlace& at, bool to_write) -> Place {
   if (at.slot != no_slot) return {&registers(warp), cell(at.slot, static_cast<int>(at.at / 2), at.lane), 32};
   const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
   const auto found = in_block   ? cells_.place(warp.index, at.lane, at.space, at.at)
@@ -77,7 +77,7 @@ auto ErrorTrace<parts_count>::place(Warp& warp, const BytePlace& at, bool to_wri
 
 /// `bytes` bytes of memory are about to change: ends the shadows of values that reach into them from before.
 template <int parts_count>
-void ErrorTrace<parts_count>::overwrite(Place to, uint32_t bytes) {
+[[gnu::always_inline]] inline void ErrorTrace<parts_count>::overwrite(Place to, uint32_t bytes) {
   ErrorKind* kinds = to.cells->kind.get();
   if (bytes < 8 && kinds[to.at & ~size_t{3}] == ErrorKind::f64) kinds[to.at & ~size_t{3}] = ErrorKind::none;
   if (bytes < 4 && (to.at & 1) && kinds[to.at - 1] == ErrorKind::f32) kinds[to.at - 1] = ErrorKind::none;
@@ -86,7 +86,16 @@ void ErrorTrace<parts_count>::overwrite(Place to, uint32_t bytes) {
 
 /// Shadows of values that come whole; bytes carry nothing. `from` without cells: nothing comes.
 template <int parts_count>
-void ErrorTrace<parts_count>::put(Place to, Place from, uint32_t bytes) {
+[[gnu::always_inline]] inline void ErrorTrace<parts_count>::put(Place to, Place from, uint32_t bytes) {
+  if (bytes == 4) {  // most are floats in a word
+    const ErrorKind first = from.cells ? from.cells->kind[from.at] : ErrorKind::none,
+                    second = from.cells ? from.cells->kind[from.at + from.step] : ErrorKind::none;
+    if (second == ErrorKind::none && (first == ErrorKind::f32 || first == ErrorKind::none)) {
+      to.cells->kind[to.at] = to.cells->kind[to.at + to.step] = ErrorKind::none;
+      if (first == ErrorKind::f32) to.cells->copy(to.at, *from.cells, from.at);
+      return;
+    }
+  }
   const int halves = static_cast<int>(bytes / 2);
   for (int half = 0; half < halves; ++half, to.at += to.step, from.at += from.step) {
     const ErrorKind kind = from.cells ? from.cells->kind[from.at] : ErrorKind::none;
