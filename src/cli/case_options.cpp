@@ -105,7 +105,12 @@ std::string KernelOptions::replay_suffix() const {
 
 void CaseOptions::add_to(CLI::App& app) {
   app_ = &app;
-  const std::string sizes = kSizes, drawing = kDrawing;
+  add_sizes(app);
+  add_drawing(app);
+}
+
+void CaseOptions::add_sizes(CLI::App& app) {
+  const std::string sizes = kSizes;
   app.add_option("-B,--batch", case_.B, "Batches")->check(not_empty())->group(sizes)->capture_default_str();
   app.add_option("-T,--length", case_.T, "Tokens (of all packed sequences together)")
       ->check(not_empty())
@@ -133,6 +138,10 @@ void CaseOptions::add_to(CLI::App& app) {
       ->type_name("INT,...")
       ->check(not_empty())
       ->group(sizes);
+}
+
+void CaseOptions::add_drawing(CLI::App& app) {
+  const std::string drawing = kDrawing;
   app.add_option("--dtype", dtype_, "Format of inputs and outputs: bf16, fp16, fp32")
       ->group(drawing)
       ->capture_default_str();
@@ -176,7 +185,7 @@ void CaseOptions::add_to(CLI::App& app) {
          "--blocks", case_.blocks,
          "Run only these blocks of each launch, on the machine, as in 0,5,last or 0..3 or last-7..last; "
          "tensors above 64 MiB are then made on demand, up to 2^40 bytes")
-      ->group(sizes);
+      ->group(kSizes);
   app.add_option("--inputs", inputs_,
                  "Inputs from a file; sizes are read from it. Outputs that it holds too (o, final_state, ...) are "
                  "held against the reference")

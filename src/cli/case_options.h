@@ -59,6 +59,8 @@ class CaseOptions {
   std::string first_given() const;
 
  private:
+  void add_sizes(CLI::App&);
+  void add_drawing(CLI::App&);
   Case from_options(const Kernel&) const;
   Case with_slots(Case, const Kernel&) const;
   std::string options_of_file() const;
