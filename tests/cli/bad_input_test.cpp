@@ -242,7 +242,7 @@ TEST(BadInput, ADamagedDatabaseIsRefusedWithItsName) {
 TEST(BadInput, ALockedDatabaseIsRefusedBeforeTheRun) {
   const ScratchFolder here;
   write_database(here, "held.db");
-  const std::string run = "fuzz gla.fused_recurrent --backend vm --cases 1 --db held.db";
+  const std::string run = "fuzz gla.fused_recurrent --backend vm --cases 8 --seed 1 --db held.db";
   sqlite3* handle = nullptr;
   ASSERT_EQ(sqlite3_open((here / "held.db").c_str(), &handle), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(handle, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
