@@ -19,6 +19,6 @@ std::string_view assay::text::${name}() {
 ")
   endwhile()
   file(CONFIGURE OUTPUT ${source} CONTENT "${body}" @ONLY)
-  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}")
+  set_source_files_properties(${source} PROPERTIES OBJECT_DEPENDS "${files}" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${source})
 endfunction()
