@@ -86,7 +86,8 @@ std::string tensor_loop() {
   mov.f32 %f3, 0fBF800000;
   mov.f32 %f4, 0f40000000;
 )",
-      R"(  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f1, %f2, %f3, %f4}, {%r4, %r5, %r4, %r5}, {%r4, %r5}, {%f1, %f2, %f3, %f4};
+      R"(  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 
+    {%f1, %f2, %f3, %f4}, {%r4, %r5, %r4, %r5}, {%r4, %r5}, {%f1, %f2, %f3, %f4};
 )");
 }
 

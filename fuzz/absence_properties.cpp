@@ -43,7 +43,8 @@ Case without_gate(Case c, const Operator& op) {
 
 }  // namespace
 
-/// Not where another gate stands in for it, nor where the kernel takes no absent gate or it means something else.
+/// Not where another gate stands in for it, nor where the kernel takes no absent gate or it means something
+/// else.
 bool absent_equals_zero_gate_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
   const ArgumentSpec* gate = optional_input(op, Role::log_decay);
   if (gate != nullptr && kernel.refuses && !kernel.refuses(without_gate(v.case_, op)).empty()) return false;

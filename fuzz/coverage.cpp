@@ -80,7 +80,9 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
       {"initial state", yes(c.initial_state && c.without.count("initial_state") == 0)},
       {"scale", c.scale ? "given" : "default"},
       {"direction", c.direction},
-      {"layout", c.layout.empty() ? "dense" : c.layout.find(':') == c.layout.npos ? "views" : "views of any strides"},
+      {"layout", c.layout.empty()                      ? "dense"
+                 : c.layout.find(':') == c.layout.npos ? "views"
+                                                       : "views of any strides"},
   };
   for (const auto& [name, value] : c.parameters) features.push_back({"parameter", name});
   if (runs_backward(c)) features.push_back({"final-state gradient", yes(c.final_state_gradient)});

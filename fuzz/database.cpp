@@ -18,8 +18,8 @@ constexpr int kOpeningMilliseconds = 3'000, kBusyMilliseconds = 20'000;
 
 constexpr const char* kTables = R"sql(
 CREATE TABLE run(
-  id INTEGER PRIMARY KEY, started TEXT DEFAULT (datetime('now')), kernels TEXT NOT NULL, backend TEXT NOT NULL,
-  seed TEXT NOT NULL, document TEXT NOT NULL);
+  id INTEGER PRIMARY KEY, started TEXT DEFAULT (datetime('now')), kernels TEXT NOT NULL,
+  backend TEXT NOT NULL, seed TEXT NOT NULL, document TEXT NOT NULL);
 CREATE TABLE finding(
   id INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES run(id), found TEXT DEFAULT (datetime('now')),
   kernel TEXT NOT NULL, cause TEXT NOT NULL, token TEXT NOT NULL, first_token TEXT NOT NULL,

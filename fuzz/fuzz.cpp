@@ -100,7 +100,6 @@ class Fuzzer {
   }
 
  private:
-
   /// In a handler of what failed. What was found before is not given up for it; our own faults are not hidden
   /// by it.
   void end_early() {
@@ -133,8 +132,8 @@ class Fuzzer {
     std::vector<std::pair<int64_t, std::string>> reasons;
     for (const auto& [why, cases] : record.refusals) reasons.push_back({-cases, why});
     std::sort(reasons.begin(), reasons.end());
-    std::string text = fmt::format("{}: none of the {} cases drawn for it is taken:", record.kernel().name,
-                                   record.rejected);
+    std::string text =
+        fmt::format("{}: none of the {} cases drawn for it is taken:", record.kernel().name, record.rejected);
     for (size_t i = 0; i < std::min(reasons.size(), kReasonsShown); ++i)
       text += fmt::format("{} {} of them: {}", i ? ";" : "", -reasons[i].first, reasons[i].second);
     if (reasons.size() > kReasonsShown)
@@ -169,9 +168,8 @@ class Fuzzer {
     const Trial trial = std::move(ready_.front());
     ready_.pop_front();
     return [this, trial] {
-      return Merge([this, report = run_trial(trial, backend_, options_)]() mutable {
-        take(std::move(report));
-      });
+      return Merge(
+          [this, report = run_trial(trial, backend_, options_)]() mutable { take(std::move(report)); });
     };
   }
 
@@ -307,7 +305,7 @@ class Fuzzer {
     const Verification& v = report.verification;
     const std::string now = v.cause.empty() ? std::string(name_of(v.verdict)) : v.cause;
     run_.reruns.push_back({report.trial.kernel->name, token_of(report.trial.case_),
-                           report.too_large            ? "not enough memory"
+                           report.too_large          ? "not enough memory"
                            : report.rejected.empty() ? now
                                                      : report.rejected});
   }

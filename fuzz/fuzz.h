@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "kernels/kernel.h"
+#include "src/base/backend/backend.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
-#include "src/base/backend/backend.h"
 #include "src/verification/diagnosis/origin.h"
 
 namespace assay {
@@ -54,16 +54,17 @@ class Listener {
   virtual void shrunk(const Verification& original, const Verification& smaller);
   /// There was not the memory for a case; the run goes on without it.
   virtual void left_out(const Case&);
-  /// The database failed (a full disk, a lock that is not released): the run goes on, and stores nothing more.
+  /// The database failed (a full disk, a lock that is not released): the run goes on, and stores nothing
+  /// more.
   virtual void database_lost(const std::string& why);
 };
 
 /// Fuzzes the kernels with equal numbers of cases each, or, where `time_s` is the budget, with equal times.
-/// `Backend::run` is called from `jobs` threads at once. Findings come back shrunk, one per cause, in the order of
-/// discovery.
-/// Throws BadInput where the database cannot be opened, where a kernel accepts none of the cases drawn for it, or
-/// where no case could be judged. Once there are findings, what fails ends the run (FuzzRun::ended_early), and they
-/// are returned; so does an interruption.
+/// `Backend::run` is called from `jobs` threads at once. Findings come back shrunk, one per cause, in the
+/// order of discovery.
+/// Throws BadInput where the database cannot be opened, where a kernel accepts none of the cases drawn for
+/// it, or where no case could be judged. Once there are findings, what fails ends the run
+/// (FuzzRun::ended_early), and they are returned; so does an interruption.
 FuzzRun fuzz(const std::vector<const Kernel*>&, Backend&, const FuzzOptions&, Listener&);
 
 }  // namespace assay

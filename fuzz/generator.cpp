@@ -9,9 +9,9 @@
 #include "fuzz/choice.h"
 #include "fuzz/cost.h"
 #include "fuzz/dimensions.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/case/draw_on_demand.h"
 #include "src/case/layouts.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -1,8 +1,8 @@
 // What one run hands to another: the states it leaves, and the gradients of those it started from.
 #pragma once
 #include "reference/operator.h"
-#include "src/case/case.h"
 #include "src/base/tensor/tensor.h"
+#include "src/case/case.h"
 
 namespace assay {
 

@@ -15,7 +15,7 @@ namespace {
 /// A loose row, and what its kernel's operator says of its output.
 struct Subject {
   const TightnessRow& row;
-  const Operator* op = nullptr;           ///< null for a kernel that is not ours
+  const Operator* op = nullptr;          ///< null for a kernel that is not ours
   const ArgumentSpec* output = nullptr;  ///< likewise
   bool gradient = false;
 };

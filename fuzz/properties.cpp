@@ -7,9 +7,9 @@
 
 #include "fuzz/property_functions.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/checks.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/verdict.h"
-#include "src/base/vm/checks/checks.h"
 
 namespace assay {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "src/result/verification.h"
 #include "src/base/backend/backend.h"
+#include "src/result/verification.h"
 
 namespace assay {
 

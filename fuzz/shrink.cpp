@@ -8,9 +8,9 @@
 #include <cmath>
 #include <set>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/layouts.h"
 #include "src/case/override.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

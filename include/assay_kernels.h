@@ -44,8 +44,8 @@ typedef struct {
    * absent input is absent. An input that stands in for another one (simple_gla's g_gamma for g) is taken
    * where that one is absent and it is not. */
   const char* const* absent;
-  /* Inputs that are views, ended by a NULL name; NULL: all lie row by row. A call copies each into its workspace
-   * first: every one is read once and written once. */
+  /* Inputs that are views, ended by a NULL name; NULL: all lie row by row. A call copies each into its
+   * workspace first: every one is read once and written once. */
   const assay_strides* strides;
 } assay_problem;
 

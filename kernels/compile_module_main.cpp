@@ -1,7 +1,7 @@
-// Build step: compile_module ROOT MODULE OUT compiles a module from the sources below ROOT, or finds it compiled
-// (compile_ptx.h). OUT becomes its PTX, or, where it ends with .z, the PTX packed (packed_text.h), or, where it
-// ends with .compiled, empty: then the program takes the module from the folder of compiled modules. OUT.d
-// names the sources for the build tool.
+// Build step: compile_module ROOT MODULE OUT compiles a module from the sources below ROOT, or finds it
+// compiled (compile_ptx.h). OUT becomes its PTX, or, where it ends with .z, the PTX packed (packed_text.h),
+// or, where it ends with .compiled, empty: then the program takes the module from the folder of compiled
+// modules. OUT.d names the sources for the build tool.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

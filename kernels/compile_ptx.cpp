@@ -57,8 +57,8 @@ std::string quoted(const std::string& text) {
   return result + "'";
 }
 
-/// What nvcc --version closes with ("Build cuda_13.0.r13.0/..."); where there is no nvcc, that of the build, so
-/// that what was compiled is still found.
+/// What nvcc --version closes with ("Build cuda_13.0.r13.0/..."); where there is no nvcc, that of the build,
+/// so that what was compiled is still found.
 const std::string& nvcc_version() {
   static const std::string version = [] {
     const fs::path nvcc = find_nvcc();

@@ -12,8 +12,8 @@ namespace assay {
 /// Path from the source root ("kernels/gla/chunk.cu") and text.
 using SourceTree = std::vector<std::pair<std::string, std::string>>;
 
-/// There is no compiler, it refuses, or its result cannot be kept: nothing that another case would mend, so no
-/// BadInput, which a search takes for a case that the kernel refuses.
+/// There is no compiler, it refuses, or its result cannot be kept: nothing that another case would mend, so
+/// no BadInput, which a search takes for a case that the kernel refuses.
 struct CannotCompile : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -24,14 +24,14 @@ std::string source_path(const std::string& module);
 /// Those of the files that one of them is made of: itself and, transitively, what it includes.
 SourceTree with_includes(const SourceTree&, const std::string& path);
 
-/// The module ("gla/chunk.bf16.fp32") compiled from these sources. Kept in memory and in a folder (ASSAY_CACHE;
-/// build/kernels where the program was built, else ~/.cache/assay) by a digest of all it is made from: sources,
-/// options, nvcc's version. Any number of threads and processes may ask at once.
+/// The module ("gla/chunk.bf16.fp32") compiled from these sources. Kept in memory and in a folder
+/// (ASSAY_CACHE; build/kernels where the program was built, else ~/.cache/assay) by a digest of all it is
+/// made from: sources, options, nvcc's version. Any number of threads and processes may ask at once.
 /// Throws CannotCompile where there is no nvcc or where it refuses (its first error line).
 std::shared_ptr<const std::string> compile_module(const SourceTree&, const std::string& module);
 
-/// Seconds that compile_module has taken so far, waiting for another thread that compiles the same included: over
-/// all threads, and in the calling thread.
+/// Seconds that compile_module has taken so far, waiting for another thread that compiles the same included:
+/// over all threads, and in the calling thread.
 double seconds_compiling();
 double seconds_compiling_here();
 

@@ -83,7 +83,7 @@ Arithmetic declared_arithmetic(const PlanDocument& plan, const ExpressionScope& 
     }
     const std::string where = plan.at("/arithmetic/" + name);
     if (const auto* count = std::get_if<int64_t Arithmetic::*>(&field->member))
-      result.**count = evaluate_integer(text, scope, where, 0, int64_t{1} << 40);
+      result.*(*count) = evaluate_integer(text, scope, where, 0, int64_t{1} << 40);
     else
       result.*std::get<double Arithmetic::*>(field->member) = error_value(text, scope, where);
   }

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/layouts.h"
 #include "src/case/parameters.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "kernels/plan_document.h"
 #include "kernels/plan_expression.h"
-#include "src/case/case.h"
 #include "src/base/program/program.h"
+#include "src/case/case.h"
 
 namespace assay {
 

@@ -8,8 +8,8 @@
 
 #include "kernels/defect.h"
 #include "kernels/mutant.h"
-#include "src/case/names.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/names.h"
 
 namespace assay {
 
@@ -58,7 +58,8 @@ const Kernel& find_kernel(std::string_view name) {
   const std::scoped_lock lock(mutex);
   for (const Kernel& kernel : changed)
     if (kernel.name == name) return kernel;
-  Kernel made = at == name.npos ? clean : with_defect(clean, std::string(name.substr(at + 1, percent - at - 1)));
+  Kernel made =
+      at == name.npos ? clean : with_defect(clean, std::string(name.substr(at + 1, percent - at - 1)));
   if (percent != name.npos) made = with_mutation(made, std::string(name.substr(percent + 1)));
   return changed.emplace_back(std::move(made));
 }

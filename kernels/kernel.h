@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reference/operator.h"
-#include "src/case/case.h"
 #include "src/base/program/program.h"
+#include "src/case/case.h"
 
 namespace assay {
 
@@ -33,12 +33,13 @@ struct Kernel {
   /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every
   /// run.
   bool exponents_nonpositive = false;
-  /// Of a kernel with a defect: that promise was made for the kernel without it. It is not checked (what the defect
-  /// does to the values is to be found), but says what a positive argument means.
+  /// Of a kernel with a defect: that promise was made for the kernel without it. It is not checked (what the
+  /// defect does to the values is to be found), but says what a positive argument means.
   bool exponents_meant_nonpositive = false;
   /// The launches of the case's direction.
   std::function<Program(const Case&, const Operator&, const TensorMap& inputs)> plan;
-  /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that direction.
+  /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that
+  /// direction.
   std::function<Arithmetic(const Case&)> arithmetic;
   std::function<AdjointArithmetic(const Case&)> adjoint_arithmetic;
   /// Inputs that its launches read where they lie, whatever their strides. Others that are views are copied
@@ -54,7 +55,8 @@ std::vector<std::string> directions_of(const Kernel&);
 
 /// The kernels of kernels.def.
 const std::vector<Kernel>& kernels();
-/// "gla.chunk", "gla.chunk@S1" (patched copy, compiled on demand with nvcc), or either with a mutant's identity:
+/// "gla.chunk", "gla.chunk@S1" (patched copy, compiled on demand with nvcc), or either with a mutant's
+/// identity:
 /// "gla.chunk%gla+chunk.bf16.fp32+1234+fma-to-mul" (mutant.h). Throws BadInput listing what there is.
 const Kernel& find_kernel(std::string_view name);
 

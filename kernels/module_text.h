@@ -1,5 +1,5 @@
-// PTX modules of our kernels: one per kernel source, element format and gate format. They are compiled when first
-// asked for (compile_ptx.h), or lie in the program, where it was built with ASSAY_EMBED_PTX.
+// PTX modules of our kernels: one per kernel source, element format and gate format. They are compiled when
+// first asked for (compile_ptx.h), or lie in the program, where it was built with ASSAY_EMBED_PTX.
 #pragma once
 #include <memory>
 #include <string>

@@ -9,11 +9,12 @@
 namespace assay {
 
 /// A mutant's identity: "gla+chunk.bf16.fp32+1234+fma-to-mul" is mutation "1234+fma-to-mul"
-/// (src/base/mutation/mutation.h) of module "gla/chunk.bf16.fp32"; bytes that no kernel name may have are + in it.
+/// (src/base/mutation/mutation.h) of module "gla/chunk.bf16.fp32"; bytes that no kernel name may have are +
+/// in it.
 std::string mutant_id(const std::string& module, const std::string& mutation);
 
-/// The kernel "NAME%ID": the same plans, their module of that name changed where they have it. A module that no
-/// plan of the kernel has is BadInput, and so is a mutation that the module does not have.
+/// The kernel "NAME%ID": the same plans, their module of that name changed where they have it. A module that
+/// no plan of the kernel has is BadInput, and so is a mutation that the module does not have.
 Kernel with_mutation(const Kernel&, const std::string& id);
 /// The same from the changed text itself.
 Kernel with_text(const Kernel&, const std::string& id, const std::string& module,

@@ -27,8 +27,7 @@ std::string packed(std::string_view text) {
 std::optional<std::string> unpacked(std::string_view bytes) {
   if (bytes.size() < kLengthBytes) return std::nullopt;
   uint64_t size = 0;
-  for (size_t i = 0; i < kLengthBytes; ++i)
-    size |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  for (size_t i = 0; i < kLengthBytes; ++i) size |= uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   if (size > kLongest) return std::nullopt;
   std::string text(size, '\0');
   uLongf length = size;

@@ -199,8 +199,8 @@ void read_arithmetic(const Node& node, PlanDocument& plan) {
 PlanDocument read_document(const json& raw, const std::string& path) {
   const Node root(raw, "", path);
   root.keys({"$schema", "operator", "name", "summary", "dtypes", "gate_dtypes", "limits", "accepts",
-             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views", "workspaces",
-             "launches"});
+             "arithmetic", "resume_granularity", "exponents_nonpositive", "omits", "reads_views",
+             "workspaces", "launches"});
   PlanDocument plan{.path = path};
   plan.operator_name =
       root.get("operator", "which operator the kernel claims to compute, such as \"gla\"").text();

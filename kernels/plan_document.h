@@ -44,7 +44,7 @@ struct PlanDocument {
   std::map<std::string, std::string> arithmetic;  ///< number of arithmetic.def -> expression
   std::optional<int64_t> resume_granularity;
   bool exponents_nonpositive = false;
-  std::vector<std::string> omits;  ///< outputs the kernel does not make
+  std::vector<std::string> omits;        ///< outputs the kernel does not make
   std::vector<std::string> reads_views;  ///< inputs that the launches read by their strides
   std::vector<WorkspaceEntry> workspaces;
   std::vector<LaunchEntry> launches;

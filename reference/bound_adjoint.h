@@ -33,11 +33,11 @@
 //   U_dv <= e I sum_c (1 + |k_tc|) Q_t      U_dS0 <= e I Q_1      U_dg <= e I V R_t Q_t,  e = events
 //   underflow; U_du <= e I V R_T Q_1, and with u every U has the further factor 1 + max|u|.
 //
-// Overflow: where any of the same absolute sums of a sequence could pass 2^127, the bound is infinite. dg's paths
-// may be formed from the inside, as q_t (S_t do_t) or k_t (G_t v_t), so that the sums of dq and dk count for dg
-// too, however small q_t and k_t make the product: an infinite sum times a zero is NaN. Every intermediate of a
-// path is a product of some of its factors, and each subset of them lies below one of: the inputs, v do and
-// q k (summed over channels), S, G, do S, v G, S (.) G (summed over V); times scale or not.
+// Overflow: where any of the same absolute sums of a sequence could pass 2^127, the bound is infinite. dg's
+// paths may be formed from the inside, as q_t (S_t do_t) or k_t (G_t v_t), so that the sums of dq and dk
+// count for dg too, however small q_t and k_t make the product: an infinite sum times a zero is NaN. Every
+// intermediate of a path is a product of some of its factors, and each subset of them lies below one of: the
+// inputs, v do and q k (summed over channels), S, G, do S, v G, S (.) G (summed over V); times scale or not.
 #pragma once
 #include <cstdint>
 #include <vector>

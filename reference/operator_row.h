@@ -31,8 +31,8 @@ const Operator& operator_text() {
   return text;
 }
 
-/// Operators that are the shared recurrence (those whose traits have a `form`) are evaluated in blocks with their
-/// transcription as the last rung; all others from their transcription alone.
+/// Operators that are the shared recurrence (those whose traits have a `form`) are evaluated in blocks with
+/// their transcription as the last rung; all others from their transcription alone.
 template <OperatorType Op>
 Operator make_operator() {
   Operator op = operator_text<Op>();
@@ -44,9 +44,7 @@ Operator make_operator() {
       return gated_adjoint(p, {Op::form(), &operator_text<Op>().parameters, &literal_adjoint_slice<Op>});
     };
   } else {
-    op.evaluate = [](const Problem& p) {
-      return literal_forward(p, operator_text<Op>(), literal_row<Op>());
-    };
+    op.evaluate = [](const Problem& p) { return literal_forward(p, operator_text<Op>(), literal_row<Op>()); };
     op.evaluate_adjoint = [](const Problem& p) {
       return literal_adjoint(p, operator_text<Op>(), literal_row<Op>());
     };

@@ -56,6 +56,7 @@ concept OperatorType = requires(typename Op::template Inputs<double>& x, const S
   { x.take(p) } -> std::same_as<void>;
   { Op::forward(x) } -> std::same_as<typename Op::template Outputs<double>>;
   { Op::adjoint(x, d) } -> std::same_as<typename Op::template Inputs<double>>;
-} && Op::traits.evaluated_one_way();
+}
+&&Op::traits.evaluated_one_way();
 
 }  // namespace assay

@@ -28,7 +28,9 @@ std::string escaped(const std::string& text, bool property) {
 std::string render_github_annotations(const json& result) {
   std::string out;
   for (const json* v : findings_in(result)) {
-    const char* level = is_known(*v) ? "notice" : text_of(*v, "verdict") == name_of(Verdict::finding) ? "error" : "warning";
+    const char* level = is_known(*v)                                          ? "notice"
+                        : text_of(*v, "verdict") == name_of(Verdict::finding) ? "error"
+                                                                              : "warning";
     std::string place;
     if (const json at = place_of(*v); !at.is_null()) {
       place = "file=" + escaped(text_of(at, "file"), true);

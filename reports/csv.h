@@ -1,6 +1,6 @@
 // A result as comma-separated values (RFC 4180), one table per result: outputs of a verification, tightness
-// rows of a fuzz run, cells of a sweep, runs of a trend. Numbers are the document's own: the shortest decimal that reads back
-// exactly.
+// rows of a fuzz run, cells of a sweep, runs of a trend. Numbers are the document's own: the shortest decimal
+// that reads back exactly.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "src/result/finding_kind.h"
 #include "reports/markup.h"
+#include "src/result/finding_kind.h"
 
 namespace assay {
 namespace {

@@ -57,7 +57,8 @@ std::string trend_verdict(const json& trend) {
 Page page_of(const json& result) {
   const std::string kind = result_kind(result);
   if (kind == "trend") return {"trend", trend_verdict(result), html::trend_sections};
-  if (kind == "fuzz") return {"fuzz " + names_of(field_of(result, "kernels")), fuzz_verdict(result), html::fuzz_sections};
+  if (kind == "fuzz")
+    return {"fuzz " + names_of(field_of(result, "kernels")), fuzz_verdict(result), html::fuzz_sections};
   if (kind == "sweep")
     return {"sweep " + names_of(field_of(result, "kernels")), sweep_verdict(result), html::sweep_sections};
   return {text_of(result, "kernel"), text_of(result, "verdict"),

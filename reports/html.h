@@ -6,8 +6,8 @@
 
 namespace assay {
 
-/// Page of a verification, of a fuzz run or of a sweep, as written by to_json (reports/schema.json). Throws BadInput
-/// where the document is neither.
+/// Page of a verification, of a fuzz run or of a sweep, as written by to_json (reports/schema.json). Throws
+/// BadInput where the document is neither.
 std::string render_html(const nlohmann::json& result);
 
 }  // namespace assay

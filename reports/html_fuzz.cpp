@@ -189,7 +189,8 @@ json chart_data(const json& result) {
   if (kind == "sweep") {
     json data = sweep_chart_data(result);
     data["worst"] = json::array();
-    for (const json& run : field_of(result, "worst")) data["worst"].push_back({{"outputs", outputs_data(field_of(run, "outputs"))}});
+    for (const json& run : field_of(result, "worst"))
+      data["worst"].push_back({{"outputs", outputs_data(field_of(run, "outputs"))}});
     return data;
   }
   if (kind == "trend") return {{"runs", field_of(result, "runs")}};

@@ -195,10 +195,12 @@ std::string lead(const json& verification) {
     return fmt::format("<div class=\"callout\"><p class=\"lead\">{}</p></div>\n",
                        escape_markup(text_of(origin, "sentence")));
   const std::string verdict = text_of(verification, "verdict"), cause = text_of(verification, "cause");
-  if (verdict == name_of(Verdict::pass)) return "<p class=\"lead\">Every element lies within the proved bound.</p>\n";
-  return cause.empty() ? ""
-                       : fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p></div>\n",
-                                     verdict == name_of(Verdict::finding) ? "" : " note", escape_markup(cause));
+  if (verdict == name_of(Verdict::pass))
+    return "<p class=\"lead\">Every element lies within the proved bound.</p>\n";
+  return cause.empty()
+             ? ""
+             : fmt::format("<div class=\"callout{}\"><p class=\"lead\">{}</p></div>\n",
+                           verdict == name_of(Verdict::finding) ? "" : " note", escape_markup(cause));
 }
 
 std::string list_section(const json& lines, int level, std::string_view title) {
@@ -246,7 +248,9 @@ std::string accumulated_paragraphs(const json& sums) {
 }  // namespace
 
 std::string verdict_badge(const std::string& verdict) {
-  const char* sign = verdict == name_of(Verdict::pass) ? "\u2713" : verdict == name_of(Verdict::finding) ? "\u2717" : "?";
+  const char* sign = verdict == name_of(Verdict::pass)      ? "\u2713"
+                     : verdict == name_of(Verdict::finding) ? "\u2717"
+                                                            : "?";
   return fmt::format("<span class=\"badge {0}\">{1} {0}</span>", escape_markup(verdict), sign);
 }
 

@@ -68,7 +68,8 @@ std::string table(const Sweep& sweep, const json& cells) {
     const SweepCell& cell = sweep.cells[i];
     const json& all = field_of(cells[i], "over_seeds");
     out += fmt::format("| {} | {} | {} | {} |", escape_markdown(cell.kernel),
-                       escape_markdown(settings_text(cell)), escape_markdown(cell.output), name_of(cell.verdict));
+                       escape_markdown(settings_text(cell)), escape_markdown(cell.output),
+                       name_of(cell.verdict));
     for (const char* name :
          {"max_error", "p99_error", "max_bound", "max_ratio", "max_ulp", "rms_error", "bias"})
       out += fmt::format(" {} |", cell.samples.empty() ? "-" : short_decimal(field_of(all, name)));

@@ -7,8 +7,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "src/result/document.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/result/document.h"
 
 namespace assay {
 namespace {
@@ -148,8 +148,9 @@ std::string number_markup(const json& value) {
 std::string result_kind(const json& result) {
   const std::string kind = text_of(result, "kind");
   if (kind != "verification" && kind != "fuzz" && kind != "sweep" && kind != "trend") {
-    throw BadInput(
-        fmt::format("result: kind '{}' is none of 'verification', 'fuzz', 'sweep', 'trend': not a result of assay", kind));
+    throw BadInput(fmt::format(
+        "result: kind '{}' is none of 'verification', 'fuzz', 'sweep', 'trend': not a result of assay",
+        kind));
   }
   if (field_of(result, "schema") != kResultSchema) {
     throw BadInput(

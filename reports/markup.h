@@ -24,8 +24,8 @@ std::string grouped(const nlohmann::json& value);
 /// <data value="EXACT">SHORT</data>
 std::string number_markup(const nlohmann::json& value);
 
-/// "verification", "fuzz", "sweep" or "trend". Throws BadInput where the document is none, or of another schema than this
-/// program's.
+/// "verification", "fuzz", "sweep" or "trend". Throws BadInput where the document is none, or of another
+/// schema than this program's.
 std::string result_kind(const nlohmann::json& result);
 /// Field of an object; throws BadInput naming the field where it is missing: the document is not a result.
 const nlohmann::json& field_of(const nlohmann::json& object, std::string_view name);

@@ -66,7 +66,8 @@ Comparison compare(const Sweep& sweep, const std::string& first, const std::stri
   for (const SweepCell& cell : sweep.cells) {
     const auto other = others.find(settings_of(cell));
     if (cell.kernel == first && other != others.end())
-      add_pairs(cell, *other->second, c.at[{option_of(cell, "decay"), option_of(cell, "dtype"), cell.output}]);
+      add_pairs(cell, *other->second,
+                c.at[{option_of(cell, "decay"), option_of(cell, "dtype"), cell.output}]);
   }
   return c;
 }
@@ -98,8 +99,9 @@ std::string factor_text(const Comparison& c, const Errors& e) {
   const PairedRatio r = e.ratio();
   if (!r.differs()) return "-";
   const bool first = r.mean > 1;
-  return fmt::format("{} × {} ({:.2g} against {:.2g})", name_of(c, r, true), shown(first ? r.mean : 1 / r.mean),
-                     first ? e.relative_first : e.relative_second, first ? e.relative_second : e.relative_first);
+  return fmt::format("{} × {} ({:.2g} against {:.2g})", name_of(c, r, true),
+                     shown(first ? r.mean : 1 / r.mean), first ? e.relative_first : e.relative_second,
+                     first ? e.relative_second : e.relative_first);
 }
 
 /// Who wins at one place: "gla.chunk", "gla.chunk at T = 64 and gla.fused_recurrent at T = 512".
@@ -141,18 +143,21 @@ std::string format_text(const std::map<std::string, Winners>& by_decay) {
   std::string text;
   for (const auto& [who, where] : groups) {
     const bool named = !where.begin()->empty();
-    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", named ? "decay " + joined(where) + ": " : "", who);
+    text +=
+        fmt::format("{}{}{}", text.empty() ? "" : "; ", named ? "decay " + joined(where) + ": " : "", who);
   }
   return text;
 }
 
 void add_sentences(const Comparison& c, Answer& answer) {
   std::map<std::string, std::map<std::string, Winners>> by_format;
-  for (const auto& [place, pairs] : c.at) by_format[place.dtype][place.decay][winner(c, pairs)].insert(place.output);
+  for (const auto& [place, pairs] : c.at)
+    by_format[place.dtype][place.decay][winner(c, pairs)].insert(place.output);
   std::map<std::string, std::set<std::string>> formats;  // by what is said of them
   for (const auto& [dtype, by_decay] : by_format) formats[format_text(by_decay)].insert(dtype);
   std::vector<std::string> sentences;
-  for (const auto& [text, dtypes] : formats) sentences.push_back(fmt::format("{}, {}.", joined(dtypes), text));
+  for (const auto& [text, dtypes] : formats)
+    sentences.push_back(fmt::format("{}, {}.", joined(dtypes), text));
   std::sort(sentences.begin(), sentences.end());
   for (std::string& sentence : sentences) answer.sentences.push_back(std::move(sentence));
 }
@@ -207,8 +212,10 @@ Answer which_kernel_is_more_precise(const Sweep& sweep) {
     add_rows(c, answer);
   }
   answer.table.note =
-      "The more precise kernel, by how many times its root mean square error is the smaller, and both kernels' largest such "
-      "errors over the output's root mean square; - where no difference beyond a tenth is sure at 95 % confidence over the "
+      "The more precise kernel, by how many times its root mean square error is the smaller, and both "
+      "kernels' largest such "
+      "errors over the output's root mean square; - where no difference beyond a tenth is sure at 95 % "
+      "confidence over the "
       "seeds.";
   return answer;
 }

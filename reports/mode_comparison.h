@@ -17,8 +17,9 @@ struct PairedRatio {
 };
 PairedRatio paired_ratio(const std::vector<double>& numerators, const std::vector<double>& denominators);
 
-/// Which kernel has the smaller root mean square error, at the shortest and at the longest length: a sentence per format
-/// that names the winners by decay, and a table with the factors. The first kernel is compared with each other one; without another there is nothing.
+/// Which kernel has the smaller root mean square error, at the shortest and at the longest length: a sentence
+/// per format that names the winners by decay, and a table with the factors. The first kernel is compared
+/// with each other one; without another there is nothing.
 Answer which_kernel_is_more_precise(const Sweep&);
 
 }  // namespace assay

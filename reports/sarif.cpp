@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "reports/finding_parts.h"
-#include "src/result/identity.h"
 #include "reports/markup.h"
+#include "src/result/identity.h"
 #include "src/result/verdict.h"
 
 namespace assay {

@@ -11,9 +11,8 @@
 namespace assay {
 namespace {
 
-constexpr const char* kColours[] = {"#3b7dbd", "#d9822b", "#3f9b5f", "#9a6bb8",
-                                    "#c0504d", "#2f9e9e", "#8c6d4f", "#7a7a7a",
-                                    "#c95fa3", "#7f9a2f", "#5b6fd1", "#b0475b"};
+constexpr const char* kColours[] = {"#3b7dbd", "#d9822b", "#3f9b5f", "#9a6bb8", "#c0504d", "#2f9e9e",
+                                    "#8c6d4f", "#7a7a7a", "#c95fa3", "#7f9a2f", "#5b6fd1", "#b0475b"};
 constexpr double kWidth = 860, kHeight = 394, kLeft = 70, kRight = 330, kTop = 48, kBottom = 48;
 
 std::string open(double width, double height, const std::string& title) {
@@ -84,8 +83,8 @@ std::string svg_lines(const std::string& title, const std::string& x_name, const
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", left, top);
       const double size = s.dashed ? 1.4 : 2.4;
       marks += s.mark == 0 ? fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\"", left, top, size)
-                           : fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"", left - size,
-                                         top - size, 2 * size, 2 * size);
+                           : fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"",
+                                         left - size, top - size, 2 * size, 2 * size);
       marks += fmt::format(" fill=\"{}\"><title>{}: {} {}, {}</title></{}>\n", colour, escape_markup(s.name),
                            escape_markup(x_name), point.first, point.second, s.mark == 0 ? "circle" : "rect");
     }

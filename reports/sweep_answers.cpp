@@ -45,8 +45,8 @@ std::map<Key, std::vector<const SweepCell*>> grouped(const Sweep& sweep, KeyOf k
 /// Why the gates of a cell that did not pass are not called safe.
 std::string trouble_of(const SweepCell& cell) {
   return fmt::format("{} at {} ({}): replay with assay replay {}",
-                     cell.verdict == CellVerdict::finding ? "it fails" : "elements are undecided", settings_text(cell),
-                     cell.note, cell.token);
+                     cell.verdict == CellVerdict::finding ? "it fails" : "elements are undecided",
+                     settings_text(cell), cell.note, cell.token);
 }
 
 /// The kernel's cells that ran on inputs within the domain, mildest gates first.
@@ -71,8 +71,8 @@ std::string all_safe(const std::string& kernel, const std::vector<const SweepCel
     lowest = std::min(lowest, cell->gate_min);
   }
   const std::string outcome =
-      fmt::format("every output of {} runs in {} is finite and within its proved bound.", settings.size() * seeds,
-                  joined({formats.begin(), formats.end()}, ", "));
+      fmt::format("every output of {} runs in {} is finite and within its proved bound.",
+                  settings.size() * seeds, joined({formats.begin(), formats.end()}, ", "));
   if (lowest > highest) return fmt::format("{} takes no gates: {}", kernel, outcome);
   return fmt::format("{}: log decays from {} to {}, as they were drawn, are safe: {}", kernel, shown(lowest),
                      shown(highest), outcome);
@@ -90,7 +90,8 @@ std::string safe_gates_of(const Sweep& sweep, const std::string& kernel) {
   if (bad == cells.end()) return all_safe(kernel, cells, sweep.seeds.size()) + rest;
   const SweepCell& first = **bad;
   std::string troubles = trouble_of(first);
-  const auto finding = std::find_if(bad, cells.end(), [](auto* cell) { return cell->verdict == CellVerdict::finding; });
+  const auto finding =
+      std::find_if(bad, cells.end(), [](auto* cell) { return cell->verdict == CellVerdict::finding; });
   if (finding != bad && finding != cells.end()) troubles += "; " + trouble_of(**finding);
   // Safe are gates above those of every cell that did not pass.
   const SweepCell* last_good = nullptr;
@@ -109,10 +110,12 @@ std::string gates_text(const std::vector<const SweepCell*>& cells) {
     ++verdicts[name_of(cell->verdict)];
     if (cell->gated) lowest = std::min(lowest, cell->gate_min), highest = std::max(highest, cell->gate_max);
   }
-  const std::string range = lowest > highest ? "no gates" : fmt::format("{} to {}", shown(lowest), shown(highest));
+  const std::string range =
+      lowest > highest ? "no gates" : fmt::format("{} to {}", shown(lowest), shown(highest));
   if (verdicts.size() == 1 && verdicts.contains(name_of(CellVerdict::pass))) return range + ": safe";
   std::vector<std::string> parts;
-  for (const auto& [verdict, count] : verdicts) parts.push_back(fmt::format("{} of {} {}", count, cells.size(), verdict));
+  for (const auto& [verdict, count] : verdicts)
+    parts.push_back(fmt::format("{} of {} {}", count, cells.size(), verdict));
   return range + ": " + joined(parts, ", ");
 }
 
@@ -134,8 +137,10 @@ AnswerTable gates_by_decay(const Sweep& sweep) {
     }
     table.rows.push_back(std::move(row));
   }
-  table.note = "The log decays that were drawn, from the smallest to the largest. Safe: every output is finite and within "
-               "its proved bound.";
+  table.note =
+      "The log decays that were drawn, from the smallest to the largest. Safe: every output is finite and "
+      "within "
+      "its proved bound.";
   return table;
 }
 
@@ -145,8 +150,8 @@ Answer safe_gates(const Sweep& sweep) {
   return answer;
 }
 
-/// The largest error of a cell relative to the output's root mean square of the same run; infinite where it gave no finite
-/// value, NaN where the reference leaves it open.
+/// The largest error of a cell relative to the output's root mean square of the same run; infinite where it
+/// gave no finite value, NaN where the reference leaves it open.
 double relative_error(const SweepCell& cell, size_t seeds) {
   if (cell.nonfinite + cell.wrong_class > 0) return HUGE_VAL;
   if (cell.verdict == CellVerdict::finding && cell.samples.size() < seeds) return HUGE_VAL;  // a trap
@@ -182,7 +187,8 @@ std::string length_limit(const std::vector<const SweepCell*>& cells, double tole
   return fmt::format("at every length, up to T = {}", up_to);
 }
 
-/// The same by decay: "at every length, up to T = 16384, except under decay strong: at none of the lengths (...)".
+/// The same by decay: "at every length, up to T = 16384, except under decay strong: at none of the lengths
+/// (...)".
 std::string length_limits(const std::vector<const SweepCell*>& cells, double tolerance, size_t seeds) {
   std::map<std::string, std::vector<const SweepCell*>> by_decay;
   for (const SweepCell* cell : cells) by_decay[option_of(*cell, "decay")].push_back(cell);
@@ -205,16 +211,19 @@ Answer lengths(const Sweep& sweep) {
   });
   std::map<std::string, std::map<std::string, std::vector<std::string>>> by_dtype;  // outputs by their limit
   for (const auto& [key, cells] : groups)
-    by_dtype[key[0]][length_limits(cells, tolerance_of(sweep, format(key[0]).dtype), sweep.seeds.size())].push_back(
-        key[1] + " " + key[2]);
+    by_dtype[key[0]][length_limits(cells, tolerance_of(sweep, format(key[0]).dtype), sweep.seeds.size())]
+        .push_back(key[1] + " " + key[2]);
   for (const auto& [dtype, limits] : by_dtype) {
     std::vector<std::string> parts;
     for (const auto& [limit, outputs] : limits) parts.push_back(joined(outputs, ", ") + " " + limit);
     const double tolerance = tolerance_of(sweep, format(dtype).dtype);
     const std::string from_format =
-        sweep.tolerance > 0 ? "" : fmt::format(" ({:.0f} units roundoff)", tolerance / unit_roundoff(format(dtype).dtype));
-    answer.sentences.push_back(fmt::format("{}, largest error in any run at most {}{} of the output's root mean square: {}.", dtype,
-                                           shown(tolerance), from_format, joined(parts, "; ")));
+        sweep.tolerance > 0
+            ? ""
+            : fmt::format(" ({:.0f} units roundoff)", tolerance / unit_roundoff(format(dtype).dtype));
+    answer.sentences.push_back(
+        fmt::format("{}, largest error in any run at most {}{} of the output's root mean square: {}.", dtype,
+                    shown(tolerance), from_format, joined(parts, "; ")));
   }
   return answer;
 }
@@ -274,18 +283,21 @@ Answer bound_and_error(const Sweep& sweep) {
     auto& [low_key, low] = loosest[key[0]];
     if (!low_key || ratio < low.longest->over_seeds.max_ratio) low_key = &key, low = g;
     auto& [high_key, high] = tightest[key[0]];
-    if (!high_key || g.nearest->over_seeds.max_ratio > high.nearest->over_seeds.max_ratio) high_key = &key, high = g;
+    if (!high_key || g.nearest->over_seeds.max_ratio > high.nearest->over_seeds.max_ratio)
+      high_key = &key, high = g;
   }
   const auto place = [](const Key& key, const SweepCell& cell, const char* at_most) {
-    return fmt::format("{} {}{}: error / bound {}{} at T = {}", key[1], key[2], key[3].empty() ? "" : ", decay " + key[3],
-                       at_most, shown(cell.over_seeds.max_ratio), option_of(cell, "length"));
+    return fmt::format("{} {}{}: error / bound {}{} at T = {}", key[1], key[2],
+                       key[3].empty() ? "" : ", decay " + key[3], at_most, shown(cell.over_seeds.max_ratio),
+                       option_of(cell, "length"));
   };
   for (const auto& [kernel, low] : loosest) {
     const auto& high = tightest.at(kernel);
     answer.sentences.push_back(fmt::format("{}: at the longest length farthest apart for {}; {}.", kernel,
-                                           place(*low.first, *low.second.longest, "at most "), why_apart(low.second)));
-    answer.sentences.push_back(
-        fmt::format("{}: of all lengths nearest for {}.", kernel, place(*high.first, *high.second.nearest, "")));
+                                           place(*low.first, *low.second.longest, "at most "),
+                                           why_apart(low.second)));
+    answer.sentences.push_back(fmt::format("{}: of all lengths nearest for {}.", kernel,
+                                           place(*high.first, *high.second.nearest, "")));
   }
   return answer;
 }
@@ -318,7 +330,8 @@ double growth(const std::vector<double>& x, const std::vector<double>& y) {
 }
 
 std::vector<Answer> answers(const Sweep& sweep) {
-  std::vector<Answer> all = {safe_gates(sweep), lengths(sweep), which_kernel_is_more_precise(sweep), bound_and_error(sweep)};
+  std::vector<Answer> all = {safe_gates(sweep), lengths(sweep), which_kernel_is_more_precise(sweep),
+                             bound_and_error(sweep)};
   std::erase_if(all, [](const Answer& answer) { return answer.sentences.empty(); });
   return all;
 }

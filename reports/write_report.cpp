@@ -24,8 +24,8 @@
 namespace assay {
 namespace {
 
-/// (name, text) of every form of the result. A sweep judges no single case: it has no JUnit and no SARIF; a trend
-/// has neither of them.
+/// (name, text) of every form of the result. A sweep judges no single case: it has no JUnit and no SARIF; a
+/// trend has neither of them.
 std::vector<std::pair<std::string, std::string>> files_of(const nlohmann::json& result) {
   std::vector<std::pair<std::string, std::string>> files = {
       {"index.html", render_html(result)},

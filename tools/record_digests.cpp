@@ -6,8 +6,8 @@
 
 #include "fuzz/generator.h"
 #include "src/base/backend/backend.h"
-#include "src/verification/compare/digest.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/verification/compare/digest.h"
 #include "src/verification/verify/acceptance.h"
 
 namespace assay {

@@ -67,8 +67,10 @@ __global__ void run_approximate(const uint32_t* x, uint32_t* y) {
   ONE("ex2.approx.ftz.f32")
   ONE("ex2.approx.f32")
   ONE("rcp.approx.ftz.f32")
-  ONE("rcp.approx.f32") ONE("rsqrt.approx.ftz.f32") ONE("rsqrt.approx.f32") ONE("lg2.approx.ftz.f32")
-      ONE("lg2.approx.f32") ONE("sqrt.approx.ftz.f32") ONE("sqrt.approx.f32")
+  ONE("rcp.approx.f32")
+  ONE("rsqrt.approx.ftz.f32")
+  ONE("rsqrt.approx.f32")
+  ONE("lg2.approx.ftz.f32") ONE("lg2.approx.f32") ONE("sqrt.approx.ftz.f32") ONE("sqrt.approx.f32")
 }
 
 void write(const std::string& path, uint64_t inputs, const std::vector<uint32_t>& results) {

@@ -1,5 +1,6 @@
 // Kernels that operators of the family have alike, for their names' sake as macros of the operator's name.
-// ELEMENT and GATE are the formats that the module is built for. A scan is one function per width of its blocks.
+// ELEMENT and GATE are the formats that the module is built for. A scan is one function per width of its
+// blocks.
 #pragma once
 #include "chunk_state.cuh"
 
@@ -23,8 +24,8 @@
                                                  Shape{heads, key_channels, value_channels, vector != 0}); \
   }
 
-// For gradients: S at chunk starts again, and D = dL/dS at chunk ends with dinitial_state, `Reversed` being the
-// pass backward. Arguments as in ../gla/chunk_backward.cu.
+// For gradients: S at chunk starts again, and D = dL/dS at chunk ends with dinitial_state, `Reversed` being
+// the pass backward. Arguments as in ../gla/chunk_backward.cu.
 #define CHUNK_SCAN_KERNELS(operation, Reversed, columns)                                                \
   extern "C" __global__ void __launch_bounds__(128) operation##_chunk_states_##columns(                 \
       const ELEMENT::Bits* k, const ELEMENT::Bits* v, const GATE::Bits* g, const float* initial_state,  \

@@ -1,5 +1,5 @@
-// Shared memory of the chunked kernels with decays per key channel. Host and device compile this file (C++17).
-// `key`, `gate`, `query`: bytes of an element.
+// Shared memory of the chunked kernels with decays per key channel. Host and device compile this file
+// (C++17). `key`, `gate`, `query`: bytes of an element.
 #pragma once
 #include "../device/tile_layout.h"
 

@@ -22,8 +22,9 @@ void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, con
       {{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0}, PointerArgument{"v", 0}, kernel.gates},
        bonus,
        {input_or_null(inputs, "initial_state"), s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
-        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0}, static_cast<float>(scale_of(c, op)),
-        static_cast<int32_t>(s.H), static_cast<int32_t>(s.K), static_cast<int32_t>(s.V)}});
+        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0},
+        static_cast<float>(scale_of(c, op)), static_cast<int32_t>(s.H), static_cast<int32_t>(s.K),
+        static_cast<int32_t>(s.V)}});
   plan.launches.push_back(launch);
 }
 

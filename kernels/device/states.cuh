@@ -1,9 +1,9 @@
 // Where scans leave the states at chunk starts, 16 value channels x 16 key channels at a time, by one warp. A
 // lane has x[2][4]: value channels lane/4 + 8 i, and the four key channels that `Keys` says.
-//   OperandStates  as operands, for kernels that multiply with them: [chunk][H][ceil(V/16)][ceil(K/16)] blocks;
-//                  16 or 32 bytes per lane, all in a row
-//   PlainStates    as matrices of values x keys in the format that operands keep, for gradients: [chunk][H][V][K],
-//                  V and K padded to multiples of 16; rows of 32 or 64 bytes
+//   OperandStates  as operands, for kernels that multiply with them:
+//                  [chunk][H][ceil(V/16)][ceil(K/16)] blocks; 16 or 32 bytes per lane, all in a row
+//   PlainStates    as matrices of values x keys in the format that operands keep, for gradients:
+//                  [chunk][H][V][K], V and K padded to multiples of 16; rows of 32 or 64 bytes
 #pragma once
 #include "operand.cuh"
 #include "shape.cuh"
@@ -24,8 +24,8 @@ struct PairedKeys {
   }
 };
 
-// Elements of `Bits` from one group of 16 value channels to the next, and to a group of key channels; a store at
-// such a place, or by its numbers. `chunk`: of chunks and heads.
+// Elements of `Bits` from one group of 16 value channels to the next, and to a group of key channels; a store
+// at such a place, or by its numbers. `chunk`: of chunks and heads.
 template <class Format>
 struct OperandStates {
   using Operand = typename OperandOf<Format>::Type;

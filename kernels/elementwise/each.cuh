@@ -6,7 +6,8 @@ constexpr int mapped_per_block = 2048;  // gates_plan.cpp says the same
 
 // Elements `at` and the three behind it, with the last of all `count` ones in place of those behind that.
 template <class Format>
-__device__ __forceinline__ void load_four(const typename Format::Bits* from, i64 at, i64 count, float (&x)[4]) {
+__device__ __forceinline__ void load_four(const typename Format::Bits* from, i64 at, i64 count,
+                                          float (&x)[4]) {
   if (at + 4 <= count) {
     load_quad<Format>(from + at, 4, true).decode(x);
   } else {

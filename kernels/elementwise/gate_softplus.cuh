@@ -39,7 +39,8 @@ struct SoftplusColumns {
   }
 };
 
-// The columns of one token: `live` ones from `from` or to `to` on, at least one; four where they are `vector`s.
+// The columns of one token: `live` ones from `from` or to `to` on, at least one; four where they are
+// `vector`s.
 template <class Format>
 __device__ __forceinline__ void load_columns(const typename Format::Bits* from, int live, bool vector,
                                              float (&x)[4]) {

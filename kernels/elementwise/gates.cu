@@ -16,32 +16,26 @@ using Gate = GATE;
 // log sigmoid(x) = -softplus(-x).
 extern "C" __global__ void __launch_bounds__(256)
     gate_logsigmoid(const Element::Bits* x, Gate::Bits* g, float scale, i64 count) {
-  map_elements<Element, Gate>({x}, g, count, [&](float z) {
-    return -(softplus(-z) * scale);
-  });
+  map_elements<Element, Gate>({x}, g, count, [&](float z) { return -(softplus(-z) * scale); });
 }
 extern "C" __global__ void __launch_bounds__(256)
     gate_logsigmoid_backward(const Element::Bits* x, const Element::Bits* dg, Element::Bits* dx, float scale,
                              i64 count) {
-  map_elements<Element, Element>({x, dg}, dx, count, [&](float z, float d) {
-    return Logistic::of(z).complement * scale * d;
-  });
+  map_elements<Element, Element>({x, dg}, dx, count,
+                                 [&](float z, float d) { return Logistic::of(z).complement * scale * d; });
 }
 
 constexpr float largest_decay = 0x1.368b3p-1f;  // e^{-1/2}, 0.19 u above it
 
 extern "C" __global__ void __launch_bounds__(256)
     rwkv7_log_decay(const Element::Bits* x, Gate::Bits* w, i64 count) {
-  map_elements<Element, Gate>({x}, w, count, [](float z) {
-    return -(largest_decay * Logistic::of(z).at);
-  });
+  map_elements<Element, Gate>({x}, w, count, [](float z) { return -(largest_decay * Logistic::of(z).at); });
 }
 // dx = dw w (1 - sigmoid(x)).
 extern "C" __global__ void __launch_bounds__(256)
     rwkv7_log_decay_backward(const Element::Bits* x, const Element::Bits* dw, Element::Bits* dx, i64 count) {
-  map_elements<Element, Element>({x, dw}, dx, count, [](float z, float d) {
-    return -(largest_decay * Logistic::slope(z) * d);
-  });
+  map_elements<Element, Element>({x, dw}, dx, count,
+                                 [](float z, float d) { return -(largest_decay * Logistic::slope(z) * d); });
 }
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -55,8 +55,8 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
   output.shared_bytes = layout.output_shared();
   std::vector<Argument> bonus;
   if (!kernel.bonus.empty()) bonus = {PointerArgument{kernel.bonus, 0}};
-  output.arguments = joined({{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0}, PointerArgument{"v", 0},
-                              gated::input_or_null(inputs, kernel.gate)},
+  output.arguments = joined({{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0},
+                              PointerArgument{"v", 0}, gated::input_or_null(inputs, kernel.gate)},
                              bonus,
                              {states_pointer, PointerArgument{"o", 0}, PointerArgument{"chunks", 0},
                               static_cast<float>(scale_of(c, op)), heads, K, V, vector}});

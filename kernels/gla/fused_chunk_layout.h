@@ -18,8 +18,8 @@ constexpr int fused_capacity(long long channels) {
 }
 
 /// The exchange of the scores, v, then k and g of 64 key channels. The copies of the state as operands take
-/// the exchange's keys' place; k and g that of its queries, once these are used, where all that exceeds 99 KiB
-/// (not `early`).
+/// the exchange's keys' place; k and g that of its queries, once these are used, where all that exceeds 99
+/// KiB (not `early`).
 struct FusedLayout {
   int values_offset, keys_offset, gates_offset;
   int bytes;

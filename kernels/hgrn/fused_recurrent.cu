@@ -20,7 +20,8 @@ struct Tokens {
 
 // A channel's tokens from number `begin` on; the last one of all again in place of those behind it.
 template <class Bits>
-__device__ __forceinline__ void load_stretch(Bits (&to)[stretch], const Bits* from, i64 begin, i64 tokens, int D) {
+__device__ __forceinline__ void load_stretch(Bits (&to)[stretch], const Bits* from, i64 begin, i64 tokens,
+                                             int D) {
   const int most = int(min(i64(stretch), tokens - begin)) - 1;
 #pragma unroll
   for (int i = 0; i < stretch; ++i) to[i] = from[begin * D + i64(min(i, most)) * D];
@@ -105,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(64)
   const float h = initial_state != nullptr ? initial_state[state] : 0.0f;
   float G = dfinal_state != nullptr ? dfinal_state[state] : 0.0f;
   if (t.count > 0)
-    G = token_gradients(x + from, g + from, d_o + from, dx + from, dg + from, states + t.slot * D + place.channel,
-                        t.count, D, h, G);
+    G = token_gradients(x + from, g + from, d_o + from, dx + from, dg + from,
+                        states + t.slot * D + place.channel, t.count, D, h, G);
   if (dinitial_state != nullptr) dinitial_state[state] = G;
 }

@@ -1,5 +1,6 @@
 // The kernels of lightning_attn: the scalar family with a fixed decay of each head and layer.
 #include "kernels/scalar/kernels.h"
+
 #include "src/case/parameters.h"
 
 namespace assay {

@@ -10,8 +10,9 @@
 //   n, dn, d, dd, plain_dq, plain_dk, and sums [chunk][H][K], are fp32
 //   z0, dzt (or null: zero), zt, dz0 (or null: not asked for) [N, H, K] fp32
 //   sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
-// Grids (x), 256 threads: *_sums, normalisers, *_gradients: chunks H; *_starts: N H; elementwise (widen, narrow,
-// divide): 1024 elements per block; cotangents: 8 rows per block. K is at most 256: a thread per channel.
+// Grids (x), 256 threads: *_sums, normalisers, *_gradients: chunks H; *_starts: N H; elementwise (widen,
+// narrow, divide): 1024 elements per block; cotangents: 8 rows per block. K is at most 256: a thread per
+// channel.
 #include "../device/format.cuh"
 
 using Element = ELEMENT;

@@ -1,7 +1,7 @@
 // The kernels of retention: the scalar family with a fixed decay of each head.
-#include <cmath>
-
 #include "kernels/scalar/kernels.h"
+
+#include <cmath>
 
 namespace assay {
 namespace {

@@ -17,8 +17,7 @@ void add_bonus_total(Plan& plan, const std::string& module, const Case& c, int64
 }
 
 /// A thread adds a 16th of the chunks, then come four halvings.
-AdjointArithmetic with_bonus_total(AdjointArithmetic arithmetic, const Case& c,
-                                        int64_t chunk_tokens) {
+AdjointArithmetic with_bonus_total(AdjointArithmetic arithmetic, const Case& c, int64_t chunk_tokens) {
   const int64_t chunks = gated::sequences_of(c, sizes_of(c), chunk_tokens).chunks;
   arithmetic.total = gated::compounded(
       {arithmetic.total, gated::gamma(static_cast<double>(device::blocks_of(chunks, bonus_parts)) + 4)});

@@ -10,7 +10,8 @@
 #include "gate_terms.cuh"
 #include "learned_gates.cuh"
 
-// Sums for the gates' gradients (parallel_gates.cuh), over a block's rows r and 64 channels; p = q, `later` k.
+// Sums for the gates' gradients (parallel_gates.cuh), over a block's rows r and 64 channels; p = q, `later`
+// k.
 struct ParallelTerms {
   float* rows;    // [token][H][slices]: p_r . out_r without the block's own columns
   float* own;     // [token][H]: of the block's own pairs; `later` only

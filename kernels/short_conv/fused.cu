@@ -36,8 +36,8 @@ struct Sequence {
     if (column >= K) return Element::decode(x[token(column - K)]);
     return initial_state != nullptr ? initial_state[state(column)] : 0.0f;
   }
-  // What reaches a column from the final state, and from tokens down to `earliest`, at least one; latest token
-  // first, so that a run resumed from the gradient of its state has the same bits.
+  // What reaches a column from the final state, and from tokens down to `earliest`, at least one; latest
+  // token first, so that a run resumed from the gradient of its state has the same bits.
   __device__ float from_final_state(const float* dfinal_state, i64 column) const {
     return column >= tokens && dfinal_state != nullptr ? dfinal_state[state(column - tokens)] : 0.0f;
   }

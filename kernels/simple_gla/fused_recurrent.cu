@@ -1,6 +1,6 @@
 // simple_gla.fused_recurrent, forward: S_t = e^{g_t} S_{t-1} + k_t v_t^T, o_t = scale S_t^T q_t, one token
-// after the other (device/recurrent.cuh). Built once per element format and gate: -DELEMENT=Bf16|Fp16|Fp32 (q,
-// k, v, o) -DGATE=NoGate|HeadGate|TokenGate<Bf16|Fp16|Fp32>.
+// after the other (device/recurrent.cuh). Built once per element format and gate: -DELEMENT=Bf16|Fp16|Fp32
+// (q, k, v, o) -DGATE=NoGate|HeadGate|TokenGate<Bf16|Fp16|Fp32>.
 //   q, k [token, H, K]; v, o [token, H, V]
 //   gates: TokenGate: g [token, H] log decays <= 0; HeadGate: [H], in units of log2; NoGate: null
 //   initial_state (or null), final_state [N, H, K, V] fp32; sequences [N][3]: first token, tokens, (unused)

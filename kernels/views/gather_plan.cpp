@@ -18,7 +18,8 @@ struct ViewAxis {
   int64_t size = 1, stride = 0;  ///< of elements
 };
 
-/// The view's axes of more than one element, those made one that lie as one; as many as there are, four at most.
+/// The view's axes of more than one element, those made one that lie as one; as many as there are, four at
+/// most.
 std::vector<ViewAxis> joined_axes(const TensorLayout& layout) {
   std::vector<ViewAxis> axes;
   for (size_t i = 0; i < layout.sizes.size(); ++i) {
@@ -47,7 +48,8 @@ Launch gather_launch(const std::string& input, const std::string& copy, const Te
   }
   const int64_t tiles = (plane + kThreads - 1) / kThreads;
   if (planes * tiles > kMostBlocks || plane >= kLargestPlane)
-    throw BadInput(fmt::format("layout of {}: {} x {} elements, more than one launch can copy", input, planes, plane));
+    throw BadInput(
+        fmt::format("layout of {}: {} x {} elements, more than one launch can copy", input, planes, plane));
   const auto word = [](int64_t x) { return Argument{static_cast<int32_t>(x)}; };
   Launch launch;
   launch.module = gather_module;
@@ -55,7 +57,7 @@ Launch gather_launch(const std::string& input, const std::string& copy, const Te
   launch.grid = {static_cast<uint32_t>(planes * tiles), 1, 1};
   launch.block = {kThreads, 1, 1};
   launch.arguments = {PointerArgument{input, 0}, PointerArgument{copy, 0}, word(tiles), word(plane),
-                      word(axes[3].size), word(axes[1].size)};
+                      word(axes[3].size),        word(axes[1].size)};
   for (const ViewAxis& axis : axes) launch.arguments.emplace_back(axis.stride);
   return launch;
 }

@@ -9,8 +9,8 @@ namespace assay {
 /// The module of those launches; a plan that names one already, as a mutant's, keeps it.
 inline constexpr const char* gather_module = "views/gather";
 
-/// Kernel::plan for the layouts of the case: with Program::layouts, and for each view that the kernel does not read in
-/// place a workspace "copy of q" and the launch that fills it. The scale is resolved.
+/// Kernel::plan for the layouts of the case: with Program::layouts, and for each view that the kernel does
+/// not read in place a workspace "copy of q" and the launch that fills it. The scale is resolved.
 Program program_with_views(const Kernel&, const ResolvedCase&, const TensorMap& inputs);
 
 }  // namespace assay

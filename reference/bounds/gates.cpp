@@ -47,8 +47,8 @@ std::vector<ElementBound> elementwise(const SliceMatrix& x, const Value& value) 
 }
 
 /// dx of a gate: `slope` = |dg/dx|.
-ElementBound gradient(const AdjointArithmetic& a, const Storage& storage, double slope, double d,
-                         double z, double A, double magnitudes) {
+ElementBound gradient(const AdjointArithmetic& a, const Storage& storage, double slope, double d, double z,
+                      double A, double magnitudes) {
   const double value = slope * std::fabs(d), rel = relative(a.adjoint, z, A, a.adjoint.readout);
   return storage.element(value, value, rel * value, absolute(a.adjoint, magnitudes * (1 + std::fabs(d))),
                          kRoundings);
@@ -97,8 +97,7 @@ SliceBounds GateLogsigmoid::adjoint_bound(const SliceProblem& p) {
   SliceBounds y(1);
   for (size_t i = 0; i < p.inputs[0].values.size(); ++i) {
     const double x = p.inputs[0].values[i];
-    y[0].push_back(
-        gradient(a, storage, scale * sigmoid_of(-x), p.cotangents[0].values[i], x, 0, 1 + scale));
+    y[0].push_back(gradient(a, storage, scale * sigmoid_of(-x), p.cotangents[0].values[i], x, 0, 1 + scale));
   }
   return y;
 }
@@ -132,8 +131,7 @@ SliceBounds GateSoftplus::adjoint_bound(const SliceProblem& p) {
   for (size_t i = 0; i < p.inputs[In::x].values.size(); ++i) {
     const size_t c = i % bias.size();
     const double z = p.inputs[In::x].values[i] + p.inputs[In::bias].values[c], d = p.cotangents[0].values[i];
-    const double magnitudes =
-        unless_over((1 + rate) * (1 + std::fabs(d)), (1 + rate) * (1 + std::fabs(z)));
+    const double magnitudes = unless_over((1 + rate) * (1 + std::fabs(d)), (1 + rate) * (1 + std::fabs(z)));
     x.push_back(gradient(a, storage, rate * sigmoid_of(z), d, z, A, magnitudes));
     add(bias[c], gradient(a, inside, rate * sigmoid_of(z), d, z, A, magnitudes));
     add(of_A, gradient(a, inside, rate * softplus_of(z), d, z, A, magnitudes));

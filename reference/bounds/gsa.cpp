@@ -305,8 +305,7 @@ class Reverse {
     for (int64_t c = 0; c < f_.K; ++c) {
       const auto i = static_cast<size_t>(t * f_.K + c);
       const Bounded dq = column_product(after.Hk, c, dy.dy.data(), dy.error.data());
-      y_[In::q][i] =
-          stored_.element(dq.rounded(forward_.readout), lost(slots * Rk_[step] * dy_spread), n_);
+      y_[In::q][i] = stored_.element(dq.rounded(forward_.readout), lost(slots * Rk_[step] * dy_spread), n_);
       y_[In::k][i] = of_written(Gk_, c, t, reverse_.readout);
     }
     for (int64_t j = 0; j < f_.V; ++j)

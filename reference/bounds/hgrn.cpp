@@ -70,10 +70,9 @@ SliceBounds Hgrn::forward_bound(const SliceProblem& p) {
 SliceBounds Hgrn::adjoint_bound(const SliceProblem& p) {
   const Channels f(p);
   const AdjointArithmetic& declared = p.problem->adjoint;
-  const bool decaying = decays(p, "g"),
-             exact = claims_exact(declared);
+  const bool decaying = decays(p, "g"), exact = claims_exact(declared);
   const Arithmetic forward = arithmetic_of_run(declared.state, decaying),
-                        reverse = arithmetic_of_run(declared.adjoint, decaying);
+                   reverse = arithmetic_of_run(declared.adjoint, decaying);
   const double gate_readout = declared.gate_readout + (decaying ? declared.gate_readout_decayed : 0);
   const double flushed = kUnderflowEvents *
                          std::fmax(underflow_of(forward, exact), underflow_of(reverse, exact)) *
@@ -107,13 +106,13 @@ SliceBounds Hgrn::adjoint_bound(const SliceProblem& p) {
       sum[i] += 1 + std::fabs(f.at(d_o, t, c));
       const double reach = sum[i] * R[at];
       y[In::x][at] = of_x.element(G.S[i], G.P[i], G.E[i] + reverse.readout * (G.P[i] + G.E[i]),
-                                     unless_over(reach, flushed * sum[i]), 2 * roundings(f.T));
+                                  unless_over(reach, flushed * sum[i]), 2 * roundings(f.T));
       const double g = f.at(f.g, t, c), e = exponential(g);
       const double d = std::fmax(h.model().decay_error(g), G.model().decay_error(g));
       const double relative = d + (1 + d) * gate_readout;
       const double companion = e * P[at] * G.P[i], excess = e * (P[at] * G.E[i] + E[at] * (G.P[i] + G.E[i]));
       y[In::g][at] = of_g.element(e * S[at] * G.S[i], companion, excess + relative * (companion + excess),
-                                     unless_over(reach, flushed * sum[i] * R[at]), 2 * roundings(f.T));
+                                  unless_over(reach, flushed * sum[i] * R[at]), 2 * roundings(f.T));
       G.cross(c, g);
     }
     if (G.chunk_starts(t)) G.end_chunk();

@@ -84,8 +84,7 @@ struct States {
 std::vector<ElementBound> stored_state(const DiagonalState& S, double lost, double n) {
   const Storage of_state(0, Dtype::fp32);
   std::vector<ElementBound> y;
-  for (size_t i = 0; i < S.S.size(); ++i)
-    y.push_back(of_state.element(S.S[i], S.P[i], S.E[i], lost, n));
+  for (size_t i = 0; i < S.S.size(); ++i) y.push_back(of_state.element(S.S[i], S.P[i], S.E[i], lost, n));
   return y;
 }
 

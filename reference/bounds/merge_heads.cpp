@@ -26,10 +26,10 @@ Products products(int64_t count, const A& a, const B& b) {
 }
 
 ElementBound element(const Products& y, double relative, const Arithmetic& a, const Storage& storage,
-                        int64_t count) {
+                     int64_t count) {
   const double lost = kUnderflowEvents * underflow_of(a, claims_exact(a)) * (1 + relative) * y.spread;
-  return storage.element(y.value, y.companion, relative * y.companion,
-                         unless_over(y.spread, lost), static_cast<double>(count) + 16);
+  return storage.element(y.value, y.companion, relative * y.companion, unless_over(y.spread, lost),
+                         static_cast<double>(count) + 16);
 }
 
 double at(const SliceMatrix& m, int64_t r, int64_t c) {

@@ -281,8 +281,8 @@ class Reverse {
     const State after = S_.at(t + 1), &before = S_.at(t);
     const std::vector<double> zeros(static_cast<size_t>(std::max(f_.K, f_.V)), 0);
     // The write of scale r do, as a step with weights one that reads nothing.
-    adjoints_.advance(
-        {zeros.data(), zeros.data(), zeros.data(), row(f_.r, t), row(d_o_, t), f_.p.scale}, 1, G_);
+    adjoints_.advance({zeros.data(), zeros.data(), zeros.data(), row(f_.r, t), row(d_o_, t), f_.p.scale}, 1,
+                      G_);
     lost_ = lost_at(t, before, after);
     const Passed passed = passed_at(t, before);
     for (int64_t c = 0; c < f_.K; ++c) key_channel(t, c, before, after, passed);
@@ -304,8 +304,8 @@ class Reverse {
                          ones_plus_sum(d_o_, t);
     double most = 1;
     for (size_t n = 0; n < G_.S.size(); ++n)
-      most = std::fmax(
-          most, std::fmax(std::fabs(G_.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
+      most = std::fmax(most,
+                       std::fmax(std::fabs(G_.S[n]) * (1 + std::fabs(before.S[n])), std::fabs(after.S[n])));
     return unless_over(reach * most, kUnderflowEvents * underflow_ * reach * most);
   }
 

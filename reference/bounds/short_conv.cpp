@@ -50,8 +50,8 @@ struct Window {
 
 ElementBound element(const Sum& y, double relative, double underflow, const Storage& storage) {
   const double lost = kUnderflowEvents * underflow * (1 + relative) * y.spread;
-  return storage.element(y.value, y.companion, relative * y.companion,
-                         unless_over(y.spread, lost), static_cast<double>(y.terms) + 16);
+  return storage.element(y.value, y.companion, relative * y.companion, unless_over(y.spread, lost),
+                         static_cast<double>(y.terms) + 16);
 }
 
 ElementBound copied(double value) {

@@ -22,7 +22,7 @@ struct Storage {
   /// (the value: of terms that sum to the companion); `absolute` is the part of the bound that is not
   /// relative.
   ElementBound element(double value, double companion, double error, double absolute,
-                          double roundings) const {
+                       double roundings) const {
     const double g = gamma(roundings, kDoubleRoundoff), raise = 1 + 2 * g;
     const double before = error * raise + absolute;
     const double size = std::fabs(value) + g * companion * raise;

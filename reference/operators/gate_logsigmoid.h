@@ -25,8 +25,10 @@ struct GateLogsigmoid {
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes&) { return 0.0625; }
-  static constexpr OperatorTraits traits{.inexact = true, .default_scale = &default_scale,
-                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
+  static constexpr OperatorTraits traits{.inexact = true,
+                                         .default_scale = &default_scale,
+                                         .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// T x K.
   template <typename Real>

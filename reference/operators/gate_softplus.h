@@ -35,8 +35,8 @@ struct GateSoftplus {
   static std::vector<ArgumentSpec> outputs() { return {{"g", {"B", "T", "H", "K"}, Role::log_decay}}; }
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
-  static constexpr OperatorTraits traits{.inexact = true, .forward_bound = &forward_bound,
-                                         .adjoint_bound = &adjoint_bound};
+  static constexpr OperatorTraits traits{
+      .inexact = true, .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
   /// x T x K, A 1 x 1, bias 1 x K.
   template <typename Real>

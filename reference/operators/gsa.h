@@ -55,9 +55,12 @@ struct Gsa {
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.inexact = true, .proportional_to_scale = false,
-                                         .absent_gate_is_zero = false, .bound_shape = BoundShape::softmax,
-                                         .default_scale = &default_scale, .forward_bound = &forward_bound,
+  static constexpr OperatorTraits traits{.inexact = true,
+                                         .proportional_to_scale = false,
+                                         .absent_gate_is_zero = false,
+                                         .bound_shape = BoundShape::softmax,
+                                         .default_scale = &default_scale,
+                                         .forward_bound = &forward_bound,
                                          .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, s and g are T x M, Hk0 is K x M, Hv0 is M x V.

@@ -40,8 +40,8 @@ struct Hgrn {
   }
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
-  static constexpr OperatorTraits traits{.per_head = false, .forward_bound = &forward_bound,
-                                         .adjoint_bound = &adjoint_bound};
+  static constexpr OperatorTraits traits{
+      .per_head = false, .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows are tokens: x, g are T x D, h0 is 1 x D.
   template <typename Real>

@@ -48,8 +48,11 @@ struct LightningAttn {
   }
   static GatedForm form() { return {.fixed = &fixed_decay}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.inexact = true, .heads_differ = true, .with_gates = "simple_gla",
-                                         .parameters = &parameters, .default_scale = &default_scale,
+  static constexpr OperatorTraits traits{.inexact = true,
+                                         .heads_differ = true,
+                                         .with_gates = "simple_gla",
+                                         .parameters = &parameters,
+                                         .default_scale = &default_scale,
                                          .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.

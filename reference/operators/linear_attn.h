@@ -33,8 +33,8 @@ struct LinearAttn {
   }
   static GatedForm form() { return {}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.with_gates = "simple_gla", .default_scale = &default_scale,
-                                         .form = &form};
+  static constexpr OperatorTraits traits{
+      .with_gates = "simple_gla", .default_scale = &default_scale, .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
   template <typename Real>

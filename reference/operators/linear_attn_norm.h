@@ -50,9 +50,12 @@ struct LinearAttnNorm {
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.inexact = true, .proportional_to_scale = false,
-                                         .bound_shape = BoundShape::quotient, .default_scale = &default_scale,
-                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
+  static constexpr OperatorTraits traits{.inexact = true,
+                                         .proportional_to_scale = false,
+                                         .bound_shape = BoundShape::quotient,
+                                         .default_scale = &default_scale,
+                                         .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V, z0 is 1 x K.
   template <typename Real>

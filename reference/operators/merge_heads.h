@@ -32,8 +32,10 @@ struct MergeHeads {
   static std::vector<ArgumentSpec> outputs() { return {{"y", {"B", "T", "K"}, Role::output}}; }
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
-  static constexpr OperatorTraits traits{.per_head = false, .heads_differ = true,
-                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
+  static constexpr OperatorTraits traits{.per_head = false,
+                                         .heads_differ = true,
+                                         .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound};
 
   /// One sequence: x T x (H V), weight (H V) x K.
   template <typename Real>

@@ -38,8 +38,11 @@ struct Retention {
   }
   static GatedForm form() { return {.fixed = &fixed_decay}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.inexact = true, .heads_differ = true, .with_gates = "simple_gla",
-                                         .default_scale = &default_scale, .form = &form};
+  static constexpr OperatorTraits traits{.inexact = true,
+                                         .heads_differ = true,
+                                         .with_gates = "simple_gla",
+                                         .default_scale = &default_scale,
+                                         .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, S0 is K x V.
   template <typename Real>

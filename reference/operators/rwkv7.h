@@ -50,8 +50,10 @@ struct Rwkv7 {
   static SliceBounds adjoint_bound(const SliceProblem&);
   static bool enclose_forward(const SliceProblem&, int level, SliceBalls&);
   static bool enclose_adjoint(const SliceProblem&, int level, SliceBalls&);
-  static constexpr OperatorTraits traits{.bound_shape = BoundShape::norms, .default_scale = &default_scale,
-                                         .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound,
+  static constexpr OperatorTraits traits{.bound_shape = BoundShape::norms,
+                                         .default_scale = &default_scale,
+                                         .forward_bound = &forward_bound,
+                                         .adjoint_bound = &adjoint_bound,
                                          .enclose_forward = &enclose_forward,
                                          .enclose_adjoint = &enclose_adjoint};
 

@@ -22,8 +22,8 @@ struct Rwkv7LogDecay {
   static std::vector<ArgumentSpec> outputs() { return {{"w", {"B", "T", "H", "K"}, Role::log_decay}}; }
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
-  static constexpr OperatorTraits traits{.inexact = true, .forward_bound = &forward_bound,
-                                         .adjoint_bound = &adjoint_bound};
+  static constexpr OperatorTraits traits{
+      .inexact = true, .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
   /// T x K.
   template <typename Real>

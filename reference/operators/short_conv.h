@@ -40,8 +40,8 @@ struct ShortConv {
   }
   static SliceBounds forward_bound(const SliceProblem&);
   static SliceBounds adjoint_bound(const SliceProblem&);
-  static constexpr OperatorTraits traits{.per_head = false, .forward_bound = &forward_bound,
-                                         .adjoint_bound = &adjoint_bound};
+  static constexpr OperatorTraits traits{
+      .per_head = false, .forward_bound = &forward_bound, .adjoint_bound = &adjoint_bound};
 
   /// One slice. Rows of x are tokens, T x D; weight and S0 are D x K.
   template <typename Real>

@@ -39,8 +39,8 @@ struct SimpleGla {
   }
   static GatedForm form() { return {.gate = "g", .per_channel = false, .head_gate = "g_gamma"}; }
   static double default_scale(const Sizes& sizes) { return 1 / std::sqrt(static_cast<double>(sizes.K)); }
-  static constexpr OperatorTraits traits{.with_gates = "simple_gla", .default_scale = &default_scale,
-                                         .form = &form};
+  static constexpr OperatorTraits traits{
+      .with_gates = "simple_gla", .default_scale = &default_scale, .form = &form};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, g is T x 1, gamma 1 x 1, S0 K x V.
   template <typename Real>

@@ -7,8 +7,8 @@
 
 #include "kernels/views/gather_plan.h"
 #include "src/base/backend/tile_map_encoding.h"
-#include "src/case/layouts.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/layouts.h"
 
 namespace assay {
 namespace {
@@ -195,7 +195,9 @@ void PlannedKernel::run(void* const* tensors, void* workspace, void* stream) {
     for (const Argument& argument : launch->arguments)
       arguments.push_back(filled(
           argument,
-          [&](const PointerArgument& to) { return addresses.at(to.buffer) + static_cast<uint64_t>(to.offset); },
+          [&](const PointerArgument& to) {
+            return addresses.at(to.buffer) + static_cast<uint64_t>(to.offset);
+          },
           [&](const TileMap& map, uint64_t address, std::byte* to) {
             encode_tile_map(*driver_, launch->function, map, address, to);
           }));

@@ -1,15 +1,14 @@
-#include "src/case/resolved_case.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/layouts.h"
 #include "src/case/names.h"
 #include "src/case/parameters.h"
-#include "src/base/numerics/bad_input.h"
+#include "src/case/resolved_case.h"
 
 namespace assay {
 namespace {
@@ -41,7 +40,8 @@ void validate_sizes(const Case& c, const Operator& op) {
   require(c.HV >= 0 && c.HV % c.H == 0, fmt::format("HV = {}: must be a multiple of H = {}", c.HV, c.H));
   require(c.M == 0 || has_axis(op, "M"), fmt::format("slots: {} has no axis M; leave --slots out", op.name));
   require(c.M >= 1 || !has_axis(op, "M"), fmt::format("M = {}: {} needs at least one slot", c.M, op.name));
-  const std::pair<const char*, int64_t> narrow[] = {{"H", c.H}, {"HV", c.HV}, {"K", c.K}, {"V", c.V}, {"M", c.M}};
+  const std::pair<const char*, int64_t> narrow[] = {
+      {"H", c.H}, {"HV", c.HV}, {"K", c.K}, {"V", c.V}, {"M", c.M}};
   for (const auto& [axis, size] : narrow)
     require(size <= kMostOfAnAxis, fmt::format("{} = {}: must be at most 2^30", axis, size));
   const Sizes sizes = sizes_of(c);

@@ -13,9 +13,9 @@
 
 namespace assay {
 
-/// The form that is written and edited, by options, tokens, fuzzing and shrinking. Nothing is checked and names are
-/// text; what runs is its ResolvedCase (resolved_case.h). `values` names how inputs are drawn, apart from decays: a row
-/// of values.def; `decay` a row of decay_profiles.def, `layout` rows of layouts.def.
+/// The form that is written and edited, by options, tokens, fuzzing and shrinking. Nothing is checked and
+/// names are text; what runs is its ResolvedCase (resolved_case.h). `values` names how inputs are drawn,
+/// apart from decays: a row of values.def; `decay` a row of decay_profiles.def, `layout` rows of layouts.def.
 struct Case {
   std::string kernel;                    ///< "gla.chunk", or "gla.chunk@S1"
   int64_t B = 1, T = 64, H = 1, HV = 0;  ///< HV = 0: as H
@@ -26,7 +26,7 @@ struct Case {
   std::string decay = "logsigmoid";  ///< "profile" or "profile:arg,arg"
   std::string values = "normal";
   uint64_t seed = 1;
-  std::optional<double> scale;  ///< absent: the operator's default
+  std::optional<double> scale;               ///< absent: the operator's default
   std::map<std::string, double> parameters;  ///< of the operator, those given (src/case/parameters.h)
   std::string direction = "forward";
   std::set<std::string> without;  ///< absent optional inputs
@@ -36,11 +36,12 @@ struct Case {
   /// dtype).
   std::vector<std::string> overrides;
 
-  /// How inputs lie in memory (src/case/layouts.h): "heads-first", "q=padded,k=4096:64:64:1"; empty: row by row.
+  /// How inputs lie in memory (src/case/layouts.h): "heads-first", "q=padded,k=4096:64:64:1"; empty: row by
+  /// row.
   std::string layout;
 
-  /// Blocks of each launch that run, as in "0,5,last" (src/base/program/block_choice.h); empty: all. Tensors above
-  /// kLargestHeld are then made on demand.
+  /// Blocks of each launch that run, as in "0,5,last" (src/base/program/block_choice.h); empty: all. Tensors
+  /// above kLargestHeld are then made on demand.
   std::string blocks;
 
   bool operator==(const Case&) const = default;

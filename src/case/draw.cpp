@@ -5,10 +5,10 @@
 #include <memory>
 #include <optional>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/draw_on_demand.h"
 #include "src/case/resolved_case.h"
 #include "src/case/unit_rows.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -157,7 +157,8 @@ TensorMap draw_inputs(const ResolvedCase& r) {
   const bool listed = c.blocks.empty() || !c.cu_seqlens.empty() || c.T <= kLargestHeld / 64;
   const std::vector<Place> tokens = listed ? places(c) : std::vector<Place>{};
   TensorMap inputs;
-  for (const SizedArgument& input : r.inputs) inputs.emplace(input.spec.name, draw_argument(input, r, tokens));
+  for (const SizedArgument& input : r.inputs)
+    inputs.emplace(input.spec.name, draw_argument(input, r, tokens));
   for (const Override& override : r.overrides) apply_override(override, inputs);
   return inputs;
 }

@@ -7,10 +7,10 @@
 #include <optional>
 #include <tuple>
 
-#include "src/case/held_order.h"
-#include "src/case/names.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/shape_contract.h"
+#include "src/case/held_order.h"
+#include "src/case/names.h"
 
 namespace assay {
 namespace {

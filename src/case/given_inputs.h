@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reference/operator.h"
-#include "src/case/case.h"
 #include "src/base/tensor/tensor.h"
+#include "src/case/case.h"
 
 namespace assay {
 

@@ -9,8 +9,8 @@
 #include <numeric>
 #include <optional>
 
-#include "src/case/layouts.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/layouts.h"
 
 namespace assay {
 namespace {

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <numeric>
 
-#include "src/case/names.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/names.h"
 
 namespace assay {
 namespace {

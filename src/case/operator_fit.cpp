@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "src/case/given_inputs.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/given_inputs.h"
 
 namespace assay {
 namespace {

@@ -54,7 +54,8 @@ void apply_override(const Override& change, TensorMap& inputs) {
                                tensor.shape_text()));
   }
   if (!tensor.is_held())
-    throw BadInput(fmt::format("override of {}: its elements are made on demand in a run of some blocks", change.argument));
+    throw BadInput(fmt::format("override of {}: its elements are made on demand in a run of some blocks",
+                               change.argument));
   tensor.set(tensor.offset(change.index), change.value);
 }
 

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "src/case/names.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/names.h"
 
 namespace assay {
 namespace {

@@ -11,7 +11,8 @@ namespace assay {
 
 /// "layer_idx=3,num_layers=12"; empty where none is given.
 std::string parameters_text(const std::map<std::string, double>&);
-/// From one text of that form. Throws BadInput for what is no name=value, a number out of range, a name twice.
+/// From one text of that form. Throws BadInput for what is no name=value, a number out of range, a name
+/// twice.
 std::map<std::string, double> parse_parameters(std::string_view text);
 
 /// The case's value, else the operator's default. Throws BadInput where the operator has no such parameter.

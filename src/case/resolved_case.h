@@ -1,5 +1,6 @@
-// A case looked up and checked, once, where it comes in: from a token, from options, from a fuzzer's draw. Case is the
-// form that is written and edited (change T, drop an input, resolve again); this is the form that is run.
+// A case looked up and checked, once, where it comes in: from a token, from options, from a fuzzer's draw.
+// Case is the form that is written and edited (change T, drop an input, resolve again); this is the form that
+// is run.
 #pragma once
 #include <map>
 #include <optional>
@@ -29,7 +30,7 @@ struct ResolvedCase {
   const Operator* op = nullptr;
   Direction direction = Direction::forward;
   Sizes sizes;
-  double scale = 1;                ///< the case's own, else the operator's default (scale_of)
+  double scale = 1;  ///< the case's own, else the operator's default (scale_of)
   ParsedDecay decay{};
   const ValueKind* values = nullptr;
   std::vector<Override> overrides;
@@ -54,7 +55,8 @@ int64_t usual_slots(const Operator&);
 /// "forward", "backward" or "both"; throws BadInput with the nearest.
 Direction direction_of(const std::string& name);
 
-/// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the case.
+/// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the
+/// case.
 TensorMap draw_inputs(const ResolvedCase&);
 
 }  // namespace assay

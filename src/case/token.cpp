@@ -5,14 +5,14 @@
 
 #include <charconv>
 
+#include "src/base/numerics/bad_input.h"
+#include "src/base/program/block_choice.h"
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/layouts.h"
 #include "src/case/override.h"
 #include "src/case/parameters.h"
 #include "src/case/values.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/base/program/block_choice.h"
 
 namespace assay {
 namespace {

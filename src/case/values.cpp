@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "src/case/names.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/names.h"
 
 namespace assay {
 namespace {
@@ -15,10 +15,11 @@ namespace {
 /// scores, states and outputs are integers below 256 in any order of summation.
 /// Gradients too, in units of the scale (at least 2^-3) where cotangents of states join in: |do_i.v_j| <= 1
 /// and at most 48 tokens with a do make |dq| <= 56 + 4, |dk| <= 48 + 8, |dv| <= 4 * 48 + 4 * 8. dg, at most
-/// 60 * 56 of these units, is an integer but may round when it is stored. x, where there are no keys: four channels of a
-/// token and head are 1 or -1 on writing tokens, so that sums over tokens stay below 56 + 4, and those over up to 12
-/// heads with weights up to 4 below 256.
-/// Operators that remove from their state (Role::opposed) have gradients that are products of two states, |da|, |db|
+/// 60 * 56 of these units, is an integer but may round when it is stored. x, where there are no keys: four
+/// channels of a token and head are 1 or -1 on writing tokens, so that sums over tokens stay below 56 + 4,
+/// and those over up to 12 heads with weights up to 4 below 256.
+/// Operators that remove from their state (Role::opposed) have gradients that are products of two states,
+/// |da|, |db|
 /// <= sum_j |S_cj| |G_ij|: 10 + 4 times 10 + 8 where at most 10 tokens write and as many read.
 constexpr int64_t kRow = 4, kWritingTokens = 56, kReadingTokens = 48, kFewTokens = 10;
 

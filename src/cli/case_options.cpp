@@ -9,6 +9,9 @@
 
 #include "kernels/foreign.h"
 #include "kernels/mutant.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/program/block_choice.h"
+#include "src/base/tensor/tensor_file.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/given_inputs.h"
 #include "src/case/layouts.h"
@@ -17,17 +20,14 @@
 #include "src/case/values.h"
 #include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/base/program/block_choice.h"
-#include "src/base/tensor/tensor_file.h"
 
 namespace assay::cli {
 namespace {
 
 /// Options that say what tensors of a file already say.
-constexpr const char* kDrawn[] = {"--batch",     "--length", "--value-heads",   "--key-dim",
-                                  "--value-dim", "--slots",  "--dtype",   "--gate-dtype",    "--decay",
-                                  "--values",    "--seed",   "--without", "--initial-state", "--set"};
+constexpr const char* kDrawn[] = {"--batch", "--length",  "--value-heads",   "--key-dim", "--value-dim",
+                                  "--slots", "--dtype",   "--gate-dtype",    "--decay",   "--values",
+                                  "--seed",  "--without", "--initial-state", "--set"};
 
 /// The groups that the options of a case stand in.
 constexpr const char *kSizes = "Sizes", *kDrawing = "Inputs";
@@ -47,8 +47,8 @@ std::vector<int64_t> parse_offsets(const std::string& text) {
     int64_t offset = 0;
     const auto [stop, error] = std::from_chars(text.data() + begin, text.data() + end, offset);
     if (error != std::errc() || stop != text.data() + end)
-      throw BadInput(fmt::format("--cu-seqlens {}: '{}' is no whole number; write offsets like 0,15,100", text,
-                                 text.substr(begin, end - begin)));
+      throw BadInput(fmt::format("--cu-seqlens {}: '{}' is no whole number; write offsets like 0,15,100",
+                                 text, text.substr(begin, end - begin)));
     offsets.push_back(offset);
     begin = end + 1;
   }
@@ -186,14 +186,17 @@ void CaseOptions::add_drawing(CLI::App& app) {
          "Run only these blocks of each launch, on the machine, as in 0,5,last or 0..3 or last-7..last; "
          "tensors above 64 MiB are then made on demand, up to 2^40 bytes")
       ->group(kSizes);
-  app.add_option("--inputs", inputs_,
-                 "Inputs from a file; sizes are read from it. Outputs that it holds too (o, final_state, ...) are "
-                 "held against the reference")
+  app.add_option(
+         "--inputs", inputs_,
+         "Inputs from a file; sizes are read from it. Outputs that it holds too (o, final_state, ...) are "
+         "held against the reference")
       ->type_name("FILE.safetensors|FILE.npz|DIR of .npy")
       ->check(not_empty())
       ->group(drawing);
-  app.add_option("--map", map_, "Names in that file: q=query_states takes its tensor query_states as q, o=attn_output as the "
-                 "expected output o")
+  app.add_option(
+         "--map", map_,
+         "Names in that file: q=query_states takes its tensor query_states as q, o=attn_output as the "
+         "expected output o")
       ->delimiter(',')
       ->type_name("NAME=TENSOR")
       ->group(drawing);
@@ -244,7 +247,8 @@ CaseToRun CaseOptions::resolve(const Kernel& kernel) const {
   const int64_t heads = app_->count("--heads") ? case_.H : 0;
   if (app_->count("--heads") && heads < 1) throw BadInput(fmt::format("H = {}: must be at least 1", heads));
   GivenInputs given = fit_inputs(c, op, renamed(read_tensors(inputs_), map_, inputs_), inputs_, heads);
-  return {given.case_, std::move(given.inputs), std::move(given.expected), options_of_file(), std::move(given.notes)};
+  return {given.case_, std::move(given.inputs), std::move(given.expected), options_of_file(),
+          std::move(given.notes)};
 }
 
 std::string CaseOptions::first_given() const {

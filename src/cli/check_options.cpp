@@ -10,12 +10,13 @@ void CheckOptions::add_to(CLI::App& app) {
   for (const vm::CheckRow& row : vm::check_rows()) names += ", " + std::string(row.name);
   const std::string group = "Checks on the machine";
   app.add_option("--checks", checks_,
-                 "all (for runs of at most 200 million lane-instructions), none, or some of" + names.substr(1) +
-                     " (whatever the run costs)")
+                 "all (for runs of at most 200 million lane-instructions), none, or some of" +
+                     names.substr(1) + " (whatever the run costs)")
       ->group(group)
       ->capture_default_str();
-  app.add_flag("--strict-reads", strict_reads_,
-               "Trap at the first read of a register or byte that was never written, whether it matters or not")
+  app.add_flag(
+         "--strict-reads", strict_reads_,
+         "Trap at the first read of a register or byte that was never written, whether it matters or not")
       ->group(group);
 }
 

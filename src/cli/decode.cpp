@@ -1,6 +1,6 @@
-// assay decode FILE.ptx: what a module holds, as the machine reads it: entries, parameters, every instruction with its
-// source line and, with --signatures, what it reads, writes and reaches. Forms that the machine lacks are listed with
-// their lines; then the status is 1.
+// assay decode FILE.ptx: what a module holds, as the machine reads it: entries, parameters, every instruction
+// with its source line and, with --signatures, what it reads, writes and reaches. Forms that the machine
+// lacks are listed with their lines; then the status is 1.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,9 +23,10 @@ using nlohmann::json;
 
 const char* name_of(vm::Flow flow) {
   static constexpr const char* names[] = {
-      "none",    "copy",     "pack",   "unpack", "select", "logic", "shift",  "permute",     "integer",      "arithmetic",
-      "conversion", "comparison", "address", "exchange", "vote", "matrix", "load", "store", "atomic", "load_matrix",
-      "store_matrix", "move_matrix", "copy_async", "parameters"};
+      "none",    "copy",        "pack",         "unpack",      "select",     "logic",
+      "shift",   "permute",     "integer",      "arithmetic",  "conversion", "comparison",
+      "address", "exchange",    "vote",         "matrix",      "load",       "store",
+      "atomic",  "load_matrix", "store_matrix", "move_matrix", "copy_async", "parameters"};
   return names[static_cast<size_t>(flow)];
 }
 const char* name_of(vm::Access::Direction direction) {
@@ -65,8 +66,8 @@ std::string text_of(const json& signature) {
       text += fmt::format("; {} {}", which, fmt::join(names, " "));
   if (signature.contains("accesses"))
     for (const json& access : signature["accesses"])
-      text += fmt::format("; {} {} bytes {}", access["direction"].get<std::string>(), access["bytes"].get<int>(),
-                          access["space"].get<std::string>());
+      text += fmt::format("; {} {} bytes {}", access["direction"].get<std::string>(),
+                          access["bytes"].get<int>(), access["space"].get<std::string>());
   return text;
 }
 
@@ -83,14 +84,16 @@ struct DecodeCommand {
     for (const auto& [form, lines] : refused)
       all["refused"].push_back({{"form", form}, {"count", lines.size()}, {"lines", lines}});
     print(all);
-    if (!to.empty() && !(std::ofstream(to) << all.dump(1) << "\n")) throw BadInput(to + ": cannot be written");
+    if (!to.empty() && !(std::ofstream(to) << all.dump(1) << "\n"))
+      throw BadInput(to + ": cannot be written");
     return refused.empty() ? 0 : 1;
   }
 
  private:
   json function(const ptx::Module& module, const ptx::Function& f,
                 std::map<std::string, std::vector<int32_t>>& refused) const {
-    json made{{"name", f.name}, {"entry", f.entry}, {"parameters", json::array()}, {"instructions", json::array()}};
+    json made{
+        {"name", f.name}, {"entry", f.entry}, {"parameters", json::array()}, {"instructions", json::array()}};
     for (const ptx::Parameter& p : f.parameters)
       made["parameters"].push_back({{"name", p.name}, {"bytes", p.bytes}, {"offset", p.offset}});
     for (const ptx::Instruction& in : f.body) {
@@ -98,7 +101,8 @@ struct DecodeCommand {
       json line{{"ptx_line", in.ptx_line}, {"opcode", in.opcode}};
       if (in.line >= 0) {
         const ptx::Line& at = module.lines[static_cast<size_t>(in.line)];
-        if (at.file >= 0) line["source"] = fmt::format("{}:{}", module.files[static_cast<size_t>(at.file)], at.line);
+        if (at.file >= 0)
+          line["source"] = fmt::format("{}:{}", module.files[static_cast<size_t>(at.file)], at.line);
       }
       if (!signature.meaning) {
         refused[ptx::canonical_form(in.opcode)].push_back(in.ptx_line);
@@ -118,7 +122,8 @@ struct DecodeCommand {
         fmt::print("  {}  {} bytes at {}\n", p["name"].get<std::string>(), p["bytes"].get<int64_t>(),
                    p["offset"].get<int64_t>());
       for (const json& in : f["instructions"]) {
-        std::string text = fmt::format("  {:>6}  {}", in["ptx_line"].get<int>(), in["opcode"].get<std::string>());
+        std::string text =
+            fmt::format("  {:>6}  {}", in["ptx_line"].get<int>(), in["opcode"].get<std::string>());
         if (in.contains("source")) text += "  " + in["source"].get<std::string>();
         if (in.contains("refused")) text += "  the machine has no such form";
         if (in.contains("signature")) text += "\n          " + text_of(in["signature"]);
@@ -128,8 +133,8 @@ struct DecodeCommand {
     if (!all.contains("refused")) return;
     fmt::print("refused\n");
     for (const json& form : all["refused"])
-      fmt::print("  {}  {} times, first on line {}\n", form["form"].get<std::string>(), form["count"].get<size_t>(),
-                 form["lines"][0].get<int>());
+      fmt::print("  {}  {} times, first on line {}\n", form["form"].get<std::string>(),
+                 form["count"].get<size_t>(), form["lines"][0].get<int>());
   }
 };
 

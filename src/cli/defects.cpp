@@ -1,4 +1,6 @@
 // assay defects KERNEL|OPERATOR|all: fuzzes every known defect without a hint, and says what was found of it.
+#include "src/campaign/defects/defects.h"
+
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -11,18 +13,17 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "src/result/tool.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/case/case.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
-#include "src/campaign/defects/defects.h"
 #include "src/cli/duration.h"
 #include "src/cli/engine_options.h"
-#include "src/campaign/engine/interrupt.h"
 #include "src/cli/print_defects.h"
 #include "src/cli/whole_number.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/base/tensor/tensor_file.h"
+#include "src/result/tool.h"
 
 namespace assay::cli {
 namespace {
@@ -148,9 +149,10 @@ struct DefectsCommand {
     const Console console(stdout);
     const auto print = [&](const RecordedFinding& stored, const TokenReplay& replay) {
       if (stored.repeated_by(replay)) return;
-      console.line(fmt::format(
-          "{} {}: {} {} {}, clean {}; stored {} {}", console.styled(Style::bad, "differs"), stored.token,
-          name_of(replay.verdict), replay.cause, replay.digest, name_of(replay.clean_verdict), stored.cause, stored.digest));
+      console.line(fmt::format("{} {}: {} {} {}, clean {}; stored {} {}",
+                               console.styled(Style::bad, "differs"), stored.token, name_of(replay.verdict),
+                               replay.cause, replay.digest, name_of(replay.clean_verdict), stored.cause,
+                               stored.digest));
       std::fflush(stdout);
     };
     const std::vector<TokenReplay> replays = replay_findings(all, options, print);

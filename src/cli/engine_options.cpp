@@ -5,9 +5,9 @@
 #include <CLI/CLI.hpp>
 
 #include "src/base/backend/gpu_binary.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/case/names.h"
 #include "src/cli/whole_number.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay::cli {
 
@@ -19,9 +19,10 @@ void EngineOptions::add_to(CLI::App& app) {
   app.add_option("--arch", arch_,
                  "Architecture of the machine: sm_80, sm_89, sm_90 (default: the GPU's, else sm_90)")
       ->group(group);
-  app.add_option("--cubin", cubins_,
-                 "[MODULE=]FILE: the GPU runs this binary in place of what its driver compiles from the module's "
-                 "PTX, which the machine runs: whose fault is it?")
+  app.add_option(
+         "--cubin", cubins_,
+         "[MODULE=]FILE: the GPU runs this binary in place of what its driver compiles from the module's "
+         "PTX, which the machine runs: whose fault is it?")
       ->group(group);
   app.add_option("--threads", threads_, "Threads (default: all cores)")
       ->check(whole_number(1, kMostThreads))

@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/annotations.h"
-#include "src/result/finding_kind.h"
 #include "reports/junit.h"
 #include "reports/pull_request.h"
 #include "reports/sarif.h"
-#include "src/case/names.h"
-#include "src/cli/first_failure.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/case/names.h"
+#include "src/cli/first_failure.h"
+#include "src/result/finding_kind.h"
 
 namespace assay::cli {
 namespace {
@@ -90,9 +90,8 @@ int FindingOptions::status(const std::vector<Verification>& findings, bool allow
   if (allow_undecided) kinds.erase(FindingKind::undecided);
   return std::any_of(findings.begin(), findings.end(), [&](const Verification& v) {
     const std::set<FindingKind> found = kinds_of(v);
-    return !v.known.value_or(false) && std::any_of(found.begin(), found.end(), [&](FindingKind kind) {
-      return kinds.contains(kind);
-    });
+    return !v.known.value_or(false) &&
+           std::any_of(found.begin(), found.end(), [&](FindingKind kind) { return kinds.contains(kind); });
   });
 }
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "src/cli/console.h"
 #include "src/result/finding_kind.h"
 #include "src/result/verification.h"
-#include "src/cli/console.h"
 
 namespace CLI {
 class App;

@@ -8,7 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "src/result/baseline.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/case/names.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
@@ -16,13 +17,12 @@
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/first_failure.h"
-#include "src/campaign/engine/interrupt.h"
 #include "src/cli/output_options.h"
 #include "src/cli/print_fuzz.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/stored_result.h"
 #include "src/cli/whole_number.h"
-#include "src/base/numerics/bad_input.h"
+#include "src/result/baseline.h"
 
 namespace assay::cli {
 namespace {

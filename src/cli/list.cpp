@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -15,14 +14,14 @@
 #include "reference/arithmetic.h"
 #include "reference/operator.h"
 #include "src/base/backend/backend.h"
-#include "src/result/schema.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/machine.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/names.h"
 #include "src/cli/commands.h"
 #include "src/cli/console.h"
+#include "src/result/schema.h"
 #include "src/verification/diagnosis/diagnose.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/base/vm/machine.h"
 
 namespace assay::cli {
 namespace {
@@ -71,9 +70,8 @@ std::string formats_text(const std::vector<Dtype>& dtypes) {
 /// Whether an input has the axis, by itself or as a factor ("H*V"); D is V.
 bool has_axis(const Operator& op, std::string_view axis) {
   return std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& input) {
-    return std::any_of(input.axes.begin(), input.axes.end(), [&](std::string_view name) {
-      return name == axis || (axis == "V" && name == "D");
-    });
+    return std::any_of(input.axes.begin(), input.axes.end(),
+                       [&](std::string_view name) { return name == axis || (axis == "V" && name == "D"); });
   });
 }
 
@@ -86,11 +84,13 @@ std::string domain_text(const Kernel& kernel, const Operator& op) {
 }
 
 Listing list_kernels() {
-  Listing list{{"kernel", "summary", "directions", "inputs", "gates", "K up to", "V up to", "safe for", "arithmetic"},
-               {},
-               fmt::format("safe for: where every intermediate stays in its format and no exponential sees an argument "
-                           "above 0, as the machine sees at the edges; other inputs finite. GPU: {}",
-                           describe_gpu())};
+  Listing list{
+      {"kernel", "summary", "directions", "inputs", "gates", "K up to", "V up to", "safe for", "arithmetic"},
+      {},
+      fmt::format(
+          "safe for: where every intermediate stays in its format and no exponential sees an argument "
+          "above 0, as the machine sees at the edges; other inputs finite. GPU: {}",
+          describe_gpu())};
   for (const Kernel& kernel : kernels()) {
     const KernelLimits& limits = kernel.limits;
     const Operator& op = find_operator(kernel.operator_name);
@@ -109,7 +109,8 @@ Listing list_instructions() {
       {"sm_80", "sm_89", "sm_90", "instruction"},
       {},
       "exact: fixed by the PTX ISA; measured: the bits that an H200 returned; modelled: nobody has compared "
-      "them with hardware; -: the architecture lacks it. Cache operators, memory orders and scopes may be added."};
+      "them with hardware; -: the architecture lacks it. Cache operators, memory orders and scopes may be "
+      "added."};
   for (const vm::InstructionRow& row : vm::instruction_rows())
     list.rows.push_back({row.status[0], row.status[1], row.status[2], row.forms});
   return list;
@@ -146,8 +147,9 @@ Listing list_defects() {
       {"defect", "group", "what", "expected cause", "expected line, or why there is no patch"}, {}, ""};
   for (const Defect& defect : defects()) {
     const RecordedDefect* recorded = recorded_as(defect.id());
-    list.rows.push_back({defect.id(), std::string(recorded ? name_of(recorded->group) : "planted"), defect.what,
-                         fmt::format("{}", fmt::join(expected_causes(defect), ", ")), defect.line});
+    list.rows.push_back({defect.id(), std::string(recorded ? name_of(recorded->group) : "planted"),
+                         defect.what, fmt::format("{}", fmt::join(expected_causes(defect), ", ")),
+                         defect.line});
   }
   for (const RecordedDefect& recorded : recorded_defects())
     if (recorded.patches.empty())
@@ -240,13 +242,15 @@ struct ListCommand {
 }  // namespace
 
 void add_list(CLI::App& app, int& status) {
-  CLI::App* command = app.add_subcommand(
-      "list",
-      "Prints a table: operators, kernels, instructions, causes, properties, decays, defects, arithmetic; or the schema "
-      "of results");
+  CLI::App* command = app.add_subcommand("list",
+                                         "Prints a table: operators, kernels, instructions, causes, "
+                                         "properties, decays, defects, arithmetic; or the schema "
+                                         "of results");
   const auto options = std::make_shared<ListCommand>();
-  command->add_option("WHAT", options->what,
-                      "operators, kernels, instructions, causes, properties, decays, defects, arithmetic or schema")
+  command
+      ->add_option(
+          "WHAT", options->what,
+          "operators, kernels, instructions, causes, properties, decays, defects, arithmetic or schema")
       ->required();
   CLI::Option* json = command->add_flag("--json", options->json, "As JSON");
   command->add_flag("--markdown", options->markdown, "As a Markdown table")->excludes(json);

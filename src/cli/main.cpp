@@ -12,11 +12,11 @@
 #include <system_error>
 
 #include "kernels/compile_ptx.h"
-#include "src/result/tool.h"
-#include "src/case/names.h"
-#include "src/cli/commands.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/ptx/printable.h"
+#include "src/case/names.h"
+#include "src/cli/commands.h"
+#include "src/result/tool.h"
 
 namespace assay::cli {
 namespace {

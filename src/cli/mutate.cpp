@@ -8,17 +8,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "src/base/mutation/mutation.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
+#include "src/base/vm/tensor_core.h"
+#include "src/campaign/engine/interrupt.h"
 #include "src/cli/case_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/duration.h"
-#include "src/campaign/engine/interrupt.h"
 #include "src/cli/print_mutation.h"
 #include "src/cli/progress_bar.h"
 #include "src/cli/whole_number.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/base/mutation/mutation.h"
-#include "src/base/tensor/tensor_file.h"
-#include "src/base/vm/tensor_core.h"
 
 namespace assay::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/write_report.h"
-#include "src/cli/first_failure.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/cli/first_failure.h"
 
 namespace assay::cli {
 

@@ -210,9 +210,9 @@ void print_fuzz_run(const Console& console, const FuzzRun& run, bool details) {
   print_properties(console, run);
   print_findings(console, run);
   print_gone(console, run);
-  const bool all_known = !run.findings.empty() &&
-                         std::all_of(run.findings.begin(), run.findings.end(),
-                                     [](const Verification& v) { return v.known.value_or(false); });
+  const bool all_known =
+      !run.findings.empty() && std::all_of(run.findings.begin(), run.findings.end(),
+                                           [](const Verification& v) { return v.known.value_or(false); });
   const std::string_view verdict = verdict_of(run);
   const Style style = style_of(value_named<Verdict>(verdict).value_or(Verdict::undecided));
   console.line(fmt::format(

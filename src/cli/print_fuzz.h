@@ -1,7 +1,7 @@
 // A fuzz run for people: tightness, coverage and property tables, findings, one line of summary.
 #pragma once
-#include "src/result/fuzz_run.h"
 #include "src/cli/console.h"
+#include "src/result/fuzz_run.h"
 
 namespace assay::cli {
 

@@ -31,8 +31,8 @@ void print_counts(const Console& console, const MutationRun& run) {
   };
   for (const MutationCount& c : counts_by_change(run))
     row(c.change, c.killed, c.within_bound, c.equivalent, c.survived);
-  row("all", count_of(run, MutantOutcome::killed), count_of(run, MutantOutcome::within_bound), count_of(run, MutantOutcome::equivalent),
-      count_of(run, MutantOutcome::survived));
+  row("all", count_of(run, MutantOutcome::killed), count_of(run, MutantOutcome::within_bound),
+      count_of(run, MutantOutcome::equivalent), count_of(run, MutantOutcome::survived));
   console.table(rows, 1);
 }
 

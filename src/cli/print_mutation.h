@@ -1,7 +1,7 @@
 // A mutation run on the console.
 #pragma once
-#include "src/result/mutation.h"
 #include "src/cli/console.h"
+#include "src/result/mutation.h"
 
 namespace assay::cli {
 

@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "src/result/verification.h"
 #include "src/cli/console.h"
+#include "src/result/verification.h"
 
 namespace assay::cli {
 

@@ -56,7 +56,8 @@ void print_origin_groups(const Console& console, const std::vector<OriginGroup>&
                                                                   groups.size() == 1 ? "" : "s"))));
   for (const OriginGroup& g : groups) {
     const std::string at = g.origin.where.ptx_line > 0 ? " at " + short_place(g.origin.where) : "";
-    console.line(fmt::format("  {:>7}  {}{}  ({})", g.elements, console.styled(Style::bad, name_of(g.origin.kind)), at,
+    console.line(fmt::format("  {:>7}  {}{}  ({})", g.elements,
+                             console.styled(Style::bad, name_of(g.origin.kind)), at,
                              fmt::join(g.outputs, ", ")));
     if (!g.origin.source_text.empty()) console.line(fmt::format("           {}", g.origin.source_text));
     console.line(fmt::format("           as {}", g.origin.sentence));

@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <vector>
 
+#include "src/cli/console.h"
 #include "src/result/element_slice.h"
 #include "src/result/origin.h"
-#include "src/cli/console.h"
 
 namespace assay::cli {
 

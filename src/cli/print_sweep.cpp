@@ -13,7 +13,8 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 
 std::string cell_text(const SweepCell& cell) {
-  if (cell.verdict == CellVerdict::finding) return cell.nonfinite + cell.wrong_class > 0 ? "NaN/Inf" : "beyond";
+  if (cell.verdict == CellVerdict::finding)
+    return cell.nonfinite + cell.wrong_class > 0 ? "NaN/Inf" : "beyond";
   if (cell.samples.empty()) return std::string(name_of(cell.verdict));
   double relative = 0;
   for (const SweepSample& s : cell.samples)
@@ -80,8 +81,9 @@ void print_sweep(const Console& console, const Sweep& sweep) {
     console.line("");
   }
   const Verdict verdict = verdict_of(sweep);
-  console.line(fmt::format("{}  {} cells on {} in {:.1f} s", console.styled(style_of(verdict), name_of(verdict)),
-                           sweep.cells.size(), sweep.backend, sweep.seconds));
+  console.line(fmt::format("{}  {} cells on {} in {:.1f} s",
+                           console.styled(style_of(verdict), name_of(verdict)), sweep.cells.size(),
+                           sweep.backend, sweep.seconds));
 }
 
 }  // namespace assay::cli

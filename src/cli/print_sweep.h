@@ -1,7 +1,7 @@
 // A sweep for people: the answers, then a table.
 #pragma once
-#include "src/result/sweep_result.h"
 #include "src/cli/console.h"
+#include "src/result/sweep_result.h"
 
 namespace assay::cli {
 

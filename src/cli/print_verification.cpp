@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "src/result/finding_kind.h"
-#include "src/case/parameters.h"
 #include "src/base/program/source_place.h"
+#include "src/case/parameters.h"
+#include "src/result/finding_kind.h"
 
 namespace assay::cli {
 namespace {
@@ -82,7 +82,8 @@ std::string reason(const Verification& v) {
   }
   for (const OutputComparison& o : v.expected_outputs)
     if (const int64_t wrong = o.violation + o.nonfinite + o.wrong_class)
-      parts.push_back(fmt::format("{} of {} in the file not what the reference gives", count_of_elements(wrong, ""), o.name));
+      parts.push_back(fmt::format("{} of {} in the file not what the reference gives",
+                                  count_of_elements(wrong, ""), o.name));
   if (v.checks && !v.checks->findings.empty()) {
     std::vector<std::string> kinds;
     for (const CheckFinding& finding : v.checks->findings)
@@ -161,7 +162,8 @@ void print_diagnosis(const Console& console, const Verification& v) {
 
 void print_triage(const Console& console, const Verification& v) {
   if (!v.triage || v.triage->fault == Fault::none) return;
-  console.line(fmt::format("\n{} {}: {}", console.styled(Style::bold, "at fault"), name_of(v.triage->fault), v.triage->explanation));
+  console.line(fmt::format("\n{} {}: {}", console.styled(Style::bold, "at fault"), name_of(v.triage->fault),
+                           v.triage->explanation));
   for (const std::string& line : v.triage->evidence) console.line(fmt::format("  - {}", line));
 }
 
@@ -219,7 +221,8 @@ void print_origin(const Console& console, const Origin& origin, size_t depth) {
     console.line(fmt::format("  {}", console.styled(Style::bad, name_of(origin.kind))));
     return;
   }
-  console.line(fmt::format("  {} at {}", console.styled(Style::bad, name_of(origin.kind)), place(origin.where)));
+  console.line(
+      fmt::format("  {} at {}", console.styled(Style::bad, name_of(origin.kind)), place(origin.where)));
   print_frames(console, origin.where);
   if (!origin.source_text.empty()) console.line(fmt::format("    {}", origin.source_text));
   console.line(fmt::format("  {}  -> {}", origin.instruction, origin.result));

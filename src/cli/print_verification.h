@@ -1,9 +1,9 @@
 // A verification on one screen.
 #pragma once
-#include "src/result/origin.h"
-#include "src/result/verification.h"
 #include "src/cli/console.h"
 #include "src/cli/print_slice.h"
+#include "src/result/origin.h"
+#include "src/result/verification.h"
 
 namespace assay::cli {
 

@@ -30,7 +30,8 @@ struct ReplayCommand {
     Verification result = run_case(kernel, {c, std::nullopt, {}, "", {}}, on, options);
     const bool values_right = result.verdict == Verdict::pass;
     if (!result.trap && result.verdict != Verdict::domain) judge_properties(result, replayed, *on.primary);
-    if (values_right && result.verdict == Verdict::finding) explain_properties(replayed, *on.primary, options, result);
+    if (values_right && result.verdict == Verdict::finding)
+      explain_properties(replayed, *on.primary, options, result);
     return conclude(output, findings, result);
   }
 };

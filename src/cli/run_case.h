@@ -19,6 +19,4 @@ void print_notes(const OutputOptions&, const CaseToRun&);
 /// input: one line on standard error instead of a screen.
 int conclude(const OutputOptions&, const FindingOptions&, const Verification&, size_t depth = kDefaultDepth);
 
-
-
 }  // namespace assay::cli

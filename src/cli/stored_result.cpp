@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "fuzz/database.h"
-#include "src/result/trend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/tensor/tensor_file.h"
+#include "src/result/trend.h"
 
 namespace assay::cli {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "src/case/names.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/names.h"
 
 namespace assay::cli {
 

@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "src/base/fields/json_fields.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_summary.h"
 #include "src/cli/check_options.h"
 #include "src/cli/commands.h"
 #include "src/cli/print_line_view.h"
 #include "src/cli/print_shadow.h"
 #include "src/cli/run_case.h"
 #include "src/cli/whole_number.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/base/fields/json_fields.h"
-#include "src/base/tensor/tensor_summary.h"
 #include "src/verification/verify/acceptance.h"
 
 namespace assay::cli {
@@ -115,8 +115,8 @@ struct TraceCommand {
     require_memory(resolved);
     const TensorMap inputs = run.inputs ? *run.inputs : draw_inputs(resolved);
     if (const auto faults = domain_faults(inputs, stepped, *resolved.op); !faults.empty())
-      throw BadInput(fmt::format("out of the domain of {}: {}; nothing was launched", stepped.name,
-                                 faults.front()));
+      throw BadInput(
+          fmt::format("out of the domain of {}: {}; nothing was launched", stepped.name, faults.front()));
     vm::LineView view =
         vm::view_line(program_of(stepped, resolved, inputs), inputs, engines.make().machine, line.question());
     if (view.visits > 0 && view.visit == 0)

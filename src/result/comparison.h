@@ -116,7 +116,8 @@ struct AccumulatedDecay {
 };
 template <typename Io>
 void fields(Io& io, AccumulatedDecay& x) {
-  io.type("accumulated_decay", "where the errors of log decays, summed from the start of a sequence, are largest; in nats");
+  io.type("accumulated_decay",
+          "where the errors of log decays, summed from the start of a sequence, are largest; in nats");
   ASSAY_FIELD(element, "the last element summed");
   ASSAY_FIELD(steps);
   ASSAY_FIELD(decay);

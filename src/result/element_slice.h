@@ -76,9 +76,9 @@ constexpr std::array<std::string_view, 5> names_of(OperandSource) {
 struct SliceNodeOperand {
   std::string name, type;
   uint64_t bits = 0;
-  int64_t made_by = -1;  ///< instance, or -1:
+  int64_t made_by = -1;                        ///< instance, or -1:
   OperandSource source = OperandSource::made;  ///< then where it comes from
-  std::string input;     ///< element, of an input
+  std::string input;                           ///< element, of an input
 };
 template <typename Io>
 void fields(Io& io, SliceNodeOperand& x) {
@@ -138,8 +138,9 @@ void fields(Io& io, ElementSlice& x) {
   ASSAY_FIELD(lines);
   ASSAY_FIELD(inputs);
   ASSAY_FIELD(nodes, "instances, consumers before producers; of more than 16384 the nearest to the output");
-  io.made("nodes_left_out", [&] { return std::optional(x.instances - static_cast<int64_t>(x.nodes.size())); },
-          "instances that are counted and are not among the nodes");
+  io.made(
+      "nodes_left_out", [&] { return std::optional(x.instances - static_cast<int64_t>(x.nodes.size())); },
+      "instances that are counted and are not among the nodes");
 }
 
 }  // namespace assay

@@ -34,7 +34,8 @@ constexpr FindingKindRow kKinds[] = {
     {FindingKind::trap, "the run ended by a trap, as at an address out of bounds",
      [](const Verification& v) { return v.trap && !hangs(v); }},
     {FindingKind::hang, "the run does not end", hangs},
-    {FindingKind::check, "a race, a value never written, an address that leaves its variable, an index that wraps",
+    {FindingKind::check,
+     "a race, a value never written, an address that leaves its variable, an index that wraps",
      [](const Verification& v) { return v.checks && !v.checks->findings.empty(); }},
     {FindingKind::bits, "two runs, or the GPU and the machine, differ in bits",
      [](const Verification& v) {
@@ -47,7 +48,8 @@ constexpr FindingKindRow kKinds[] = {
          return !about_two_runs(failure) && !about_the_run(failure);
        });
      }},
-    {FindingKind::expected, "an output that the inputs' file holds is further from the exact value than the bound",
+    {FindingKind::expected,
+     "an output that the inputs' file holds is further from the exact value than the bound",
      expected_differs},
     {FindingKind::undecided, "the reference's enclosure is too wide to judge an element",
      [](const Verification& v) { return v.verdict == Verdict::undecided; }},

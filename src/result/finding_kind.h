@@ -23,7 +23,8 @@ enum class FindingKind : uint8_t {
   undecided,
 };
 constexpr std::array<std::string_view, 10> names_of(FindingKind) {
-  return {"violation", "nonfinite", "class", "trap", "hang", "check", "bits", "property", "expected", "undecided"};
+  return {"violation", "nonfinite", "class",    "trap",     "hang",
+          "check",     "bits",      "property", "expected", "undecided"};
 }
 
 struct FindingKindRow {

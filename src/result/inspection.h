@@ -76,9 +76,12 @@ void fields(Io& io, OperatorFit& x) {
   ASSAY_FIELD(unused, "tensors that are neither");
   ASSAY_FIELD(complaint, "why the tensors do not go together; empty where they do");
   ASSAY_FIELD(notes, "in which order tensors are held");
-  io.made_where(x.fits, "sizes", [&] { return FittedSizes{sizes_of(x.case_)}; }, "where it fits");
-  io.made_where(x.fits, "layout", [&] { return x.case_.layout; }, "where it fits: as --layout takes it");
-  io.made_where(x.fits, "direction", [&] { return x.case_.direction; }, "where it fits");
+  io.made_where(
+      x.fits, "sizes", [&] { return FittedSizes{sizes_of(x.case_)}; }, "where it fits");
+  io.made_where(
+      x.fits, "layout", [&] { return x.case_.layout; }, "where it fits: as --layout takes it");
+  io.made_where(
+      x.fits, "direction", [&] { return x.case_.direction; }, "where it fits");
 }
 
 template <typename Io>

@@ -107,7 +107,8 @@ void fields(Io& io, MutationRun& x) {
   io.made("within_bound", [&] { return count_of(x, MutantOutcome::within_bound); });
   io.made("equivalent", [&] { return count_of(x, MutantOutcome::equivalent); });
   io.made("survived", [&] { return count_of(x, MutantOutcome::survived); });
-  io.made("score", [&] { return score_of(x); }, "killed of killed and survived, in percent");
+  io.made(
+      "score", [&] { return score_of(x); }, "killed of killed and survived, in percent");
   io.made("changes", [&] { return counts_by_change(x); });
   ASSAY_FIELD(mutants);
 }

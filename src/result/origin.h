@@ -53,8 +53,8 @@ void fields(Io& io, ChainLink& x) {
   ASSAY_FIELD(text);
 }
 
-/// What made a value that is not finite from values that are, or of NaN from operands none of which is; the last four: it came
-/// from outside.
+/// What made a value that is not finite from values that are, or of NaN from operands none of which is; the
+/// last four: it came from outside.
 enum class OriginKind : uint8_t {
   exp_overflow,
   zero_times_infinity,
@@ -72,10 +72,20 @@ enum class OriginKind : uint8_t {
   beyond,  ///< before where the recording begins
 };
 constexpr std::array<std::string_view, 14> names_of(OriginKind) {
-  return {"exp-overflow",      "zero-times-infinity", "infinity-minus-infinity", "infinity-divided-by-infinity",
-          "division-by-zero",  "logarithm-of-zero",   "negative-argument",       "infinite-argument",
-          "conversion-overflow", "accumulation-overflow", "literal",             "input",
-          "unwritten-memory",  "beyond"};
+  return {"exp-overflow",
+          "zero-times-infinity",
+          "infinity-minus-infinity",
+          "infinity-divided-by-infinity",
+          "division-by-zero",
+          "logarithm-of-zero",
+          "negative-argument",
+          "infinite-argument",
+          "conversion-overflow",
+          "accumulation-overflow",
+          "literal",
+          "input",
+          "unwritten-memory",
+          "beyond"};
 }
 
 /// Where a non-finite value was born.

@@ -47,9 +47,10 @@ SchemaJson result_schema() {
   add("verification", document_of<Verification>("verification", definitions));
   add("fuzz", document_of<FuzzRun>("fuzz", definitions));
   SchemaJson sweep = document_of<Sweep>("sweep", definitions);
-  sweep["properties"]["worst"] = {{"type", "array"},
-                                  {"items", {{"$ref", "#/$defs/verification"}}},
-                                  {"description", "of each kernel and format the cell of the largest ratio, in full"}};
+  sweep["properties"]["worst"] = {
+      {"type", "array"},
+      {"items", {{"$ref", "#/$defs/verification"}}},
+      {"description", "of each kernel and format the cell of the largest ratio, in full"}};
   sweep["required"].push_back("worst");
   add("sweep", std::move(sweep));
   add("mutation", document_of<MutationRun>("mutation", definitions));

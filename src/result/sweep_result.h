@@ -36,7 +36,8 @@ struct SweepSample {
 };
 template <typename Io>
 void fields(Io& io, SweepSample& x) {
-  io.type("sweep_sample", "one seed of a cell; errors are |got - exact| in the unit of the output, over its finite elements");
+  io.type("sweep_sample",
+          "one seed of a cell; errors are |got - exact| in the unit of the output, over its finite elements");
   ASSAY_FIELD(seed);
   ASSAY_FIELD(max_error);
   ASSAY_FIELD(p99_error);
@@ -58,7 +59,7 @@ struct SweepCell {
   std::vector<SweepSetting> settings;  ///< in the order of Sweep::dimensions
   std::string output;
   CellVerdict verdict = CellVerdict::pass;  ///< the worst over the seeds
-  std::string note;     ///< why, where it is neither pass nor finding; the cause of a finding
+  std::string note;  ///< why, where it is neither pass nor finding; the cause of a finding
   int64_t elements = 0, violation = 0, nonfinite = 0, wrong_class = 0, undecided = 0;  ///< over all seeds
   /// Largest over the seeds; bias and shrinkage: the mean.
   SweepSample over_seeds;

@@ -14,7 +14,8 @@ constexpr std::array<std::string_view, 4> names_of(Verdict) {
   return {"pass", "finding", "undecided", "domain"};
 }
 
-/// Of a sweep's cell over its seeds: in this order, the worst of them. `refused`: no case of that setting is accepted.
+/// Of a sweep's cell over its seeds: in this order, the worst of them. `refused`: no case of that setting is
+/// accepted.
 enum class CellVerdict : uint8_t { pass, domain, refused, undecided, finding };
 constexpr std::array<std::string_view, 5> names_of(CellVerdict) {
   return {"pass", "domain", "refused", "undecided", "finding"};

@@ -28,13 +28,13 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::string backend;
   std::string arithmetic;  ///< the kernel's declared arithmetic, one line
   Verdict verdict = Verdict::undecided;
-  std::string cause;       ///< verdict kind / output / origin: what shrinking keeps
+  std::string cause;  ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
   /// Outputs that the inputs' file holds, in place of the kernel's, against the reference.
   std::vector<OutputComparison> expected_outputs;
-  std::vector<ErrorStatistics> statistics;  ///< one per output, where asked for; not in the document
+  std::vector<ErrorStatistics> statistics;          ///< one per output, where asked for; not in the document
   std::vector<AccumulatedDecay> accumulated_decay;  ///< one per output that is a log decay
-  std::vector<std::string> properties_failed;  ///< "same-bits-twice: o[...] differs ..."
+  std::vector<std::string> properties_failed;       ///< "same-bits-twice: o[...] differs ..."
   std::vector<std::string> domain;  ///< inputs outside the domain: "g[b=0,t=3,h=0,k=1] = 0.5: above 0"
   std::optional<Trap> trap;
   std::optional<Origin> origin;
@@ -42,14 +42,14 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::optional<ElementSlice> slice;  ///< what stands behind one element, where asked for
   std::vector<Diagnosis> diagnosis;
   std::vector<ExponentRange> exponents;
-  std::vector<BranchSides> branches;  ///< where the backend gives them; not written to JSON
+  std::vector<BranchSides> branches;   ///< where the backend gives them; not written to JSON
   std::optional<std::string> partial;  ///< where only some blocks ran: which, and what is judged
   std::optional<CheckReport> checks;   ///< what the checking machine found, where it ran or should have
   std::optional<ShadowReport> shadow;  ///< the run beside exact arithmetic, where one was asked for
   uint64_t lane_instructions = 0;      ///< vm only
   double seconds_reference = 0, seconds_kernel = 0;
-  std::optional<Triage> triage;        ///< where two engines ran
-  int64_t bits_differ = -1;  ///< GPU against machine, where both ran; -1: not compared
+  std::optional<Triage> triage;  ///< where two engines ran
+  int64_t bits_differ = -1;      ///< GPU against machine, where both ran; -1: not compared
   /// Where the kernel's first entry begins, where nothing more exact is known of a finding.
   std::optional<SourceLocation> entry;
   std::optional<bool> known;  ///< an earlier run found it too; absent where no baseline was given
@@ -88,8 +88,9 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(bits_differ, "elements that differ between GPU and machine; -1: not compared");
   ASSAY_LATER(entry, "where the kernel's first entry begins, of a finding whose place is not known better");
   ASSAY_LATER(known, "the baseline has it too; null: no baseline was given");
-  io.made("identity", [&] { return std::optional(identity_of(x)); },
-          "what is the same for one finding in several runs: kernel, cause, diagnosis");
+  io.made(
+      "identity", [&] { return std::optional(identity_of(x)); },
+      "what is the same for one finding in several runs: kernel, cause, diagnosis");
 }
 
 nlohmann::json to_json(const Verification&);

@@ -111,7 +111,8 @@ TEST_F(CudaEngineOnFakeDriver, ADriverWithoutTensorMapsIsNamed) {
     engine.run(program, small_inputs(), false);
     ADD_FAILURE() << "encoded";
   } catch (const BadInput& error) {
-    EXPECT_STREQ(error.what(), "tiles: the NVIDIA driver encodes no tensor maps; one for CUDA 12 or newer is needed");
+    EXPECT_STREQ(error.what(),
+                 "tiles: the NVIDIA driver encodes no tensor maps; one for CUDA 12 or newer is needed");
   }
 }
 

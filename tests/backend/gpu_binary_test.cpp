@@ -32,11 +32,14 @@ TEST(GpuBinary, AFileThatIsNoBinaryOrIsNotThereIsOneClearLine) {
   const std::string text = written("not_a_cubin", ".version 7.0");
   EXPECT_EQ(message_of([&] { read_gpu_binary(text); }),
             "--cubin " + text + ": neither a cubin nor a fatbin; nvcc -cubin makes one");
-  EXPECT_EQ(message_of([&] { read_gpu_binary("main=/no/such/file"); }), "--cubin /no/such/file: cannot be read");
+  EXPECT_EQ(message_of([&] { read_gpu_binary("main=/no/such/file"); }),
+            "--cubin /no/such/file: cannot be read");
 }
 
 TEST(GpuBinary, AModuleIsNamedBeforeTheFile) {
-  const std::string path = written("a_cubin", "\x7f" "ELF and more");
+  const std::string path = written("a_cubin",
+                                   "\x7f"
+                                   "ELF and more");
   EXPECT_EQ(read_gpu_binary(path).module, "");
   const GpuBinary named = read_gpu_binary("main=" + path);
   EXPECT_EQ(named.module, "main");
@@ -52,7 +55,8 @@ TEST(GpuBinary, WithoutANameItStandsForAPlansOnlyModule) {
   EXPECT_EQ(binary_for(binaries, plan, "first"), &binaries[0]);
   plan.modules.push_back({"second", "second.ptx", nullptr});
   EXPECT_EQ(message_of([&] { binary_for(binaries, plan, "first"); }),
-            "--cubin a.cubin: k has the modules first, second; say which it stands for, as in --cubin first=a.cubin");
+            "--cubin a.cubin: k has the modules first, second; say which it stands for, as in --cubin "
+            "first=a.cubin");
   const std::vector<GpuBinary> one{{"second", "b.cubin", "x"}};
   EXPECT_EQ(binary_for(one, plan, "first"), nullptr);
   EXPECT_EQ(binary_for(one, plan, "second"), &one[0]);

@@ -18,7 +18,8 @@ const char* kPtx = R"(.version 7.0
 .target sm_80
 .address_size 64
 .extern .shared .align 16 .b8 scratch[];
-.visible .entry multiply_add(.param .u64 pa, .param .u64 pb, .param .u64 py, .param .u32 shared, .param .u64 shift)
+.visible .entry multiply_add(.param .u64 pa, .param .u64 pb, .param .u64 py, .param .u32 shared,
+                             .param .u64 shift)
 {
   .reg .f32 %f<6>;
   .reg .b32 %r<6>;

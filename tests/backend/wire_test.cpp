@@ -19,8 +19,15 @@ TEST(Wire, ProgramComesBackAsItWas) {
   program.launches[0].grid = {7, 8, 9};
   program.launches[1].shared_bytes = 12345;
   program.launches[1].arguments = {
-      PointerArgument{}, PointerArgument{"y", 1 << 20}, int32_t{-1}, int64_t{1} << 40, 0.1f, 0.1, int8_t{-3},
-      int16_t{-300}, Argument::of_bytes(192).put(8, PointerArgument{"x", 4}).put(64, PointerArgument{"y"}, tiles)};
+      PointerArgument{},
+      PointerArgument{"y", 1 << 20},
+      int32_t{-1},
+      int64_t{1} << 40,
+      0.1f,
+      0.1,
+      int8_t{-3},
+      int16_t{-300},
+      Argument::of_bytes(192).put(8, PointerArgument{"x", 4}).put(64, PointerArgument{"y"}, tiles)};
   program.aliases = {{"z", "w", 16}};
   program.workspaces.push_back({"copy of x", 8, "x"});
   program.layouts["x"] = {{2, 3}, {1, 7}, 5, 40};

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "src/case/case.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/case.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {

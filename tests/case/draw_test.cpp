@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "src/case/case.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/case.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {

@@ -4,9 +4,9 @@
 
 #include <numeric>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/given_inputs.h"
 #include "src/case/layouts.h"
-#include "src/base/numerics/bad_input.h"
 #include "tests/case/gated_operator.h"
 
 namespace assay {

@@ -61,7 +61,7 @@ TEST(Layouts, NoRowOverlapsOnAnyShapeOfAnInput) {
         EXPECT_EQ(stride_fault(axes, layout->strides), "") << row.name;
         int64_t size = 1;
         for (const Axis& axis : axes) size *= axis.size;
-        if (size > 0) EXPECT_LT(layout->position(size - 1), layout->elements) << row.name;
+        EXPECT_TRUE(size == 0 || layout->position(size - 1) < layout->elements) << row.name;
       }
 }
 
@@ -84,7 +84,8 @@ TEST(Layouts, WhatIsNoneIsRefusedInOneLine) {
       {"q=", "unknown layout '': there are dense, heads-first, joined, padded, sliced, transposed"},
       {"=padded", "layout '=padded': names no input; write it as q=heads-first"},
       {"100:10:1", "layout '100:10:1': strides are those of one input; write them as q=4096:64:64:1"},
-      {"q=100:x:1", "unknown layout '100:x:1': there are dense, heads-first, joined, padded, sliced, transposed"},
+      {"q=100:x:1",
+       "unknown layout '100:x:1': there are dense, heads-first, joined, padded, sliced, transposed"},
       {"q=100::1:1", "layout 'q=100::1:1': '' is not a stride; write them as q=4096:64:64:1"},
       {"q=99999999999999999999:1",
        "layout 'q=99999999999999999999:1': '99999999999999999999' is not a stride; "

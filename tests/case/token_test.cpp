@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/case.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/values.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "src/result/verification.h"
 #include "src/base/tensor/npy.h"
 #include "src/base/tensor/safetensors.h"
+#include "src/result/verification.h"
 #include "tests/cli/program.h"
 
 namespace assay {
@@ -265,7 +265,8 @@ TEST(Cli, ACleanCasePassesForEveryKernelAndFormat) {
 
 TEST(Cli, WhereNoSlotsAreAskedForThereIsTheUsualNumber) {
   const ScratchFolder here;
-  const Ran ran = run_assay("verify gsa.chunk --without g --direction both -T 16 -K 16 -V 16 --backend vm", here);
+  const Ran ran =
+      run_assay("verify gsa.chunk --without g --direction both -T 16 -K 16 -V 16 --backend vm", here);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("gsa.chunk/B1/T16/H1/K16/V16/M64/"), std::string::npos) << ran.out;
 }
@@ -368,7 +369,8 @@ TEST(Cli, ACampaignOverDefectsGoesOnWhereItsFileEnds) {
   const std::string campaign = "defects hgrn.fused_recurrent@U1 --backend vm --cases 30 --json d.json";
   const Ran first = run_assay(campaign, here), again = run_assay(campaign, here);
   EXPECT_NE(first.out.find("found  hgrn.fused_recurrent@U1"), std::string::npos) << first.out << first.err;
-  EXPECT_EQ(again.out.find("found  hgrn.fused_recurrent@U1"), std::string::npos) << "measured again: " << again.out;
+  EXPECT_EQ(again.out.find("found  hgrn.fused_recurrent@U1"), std::string::npos)
+      << "measured again: " << again.out;
   EXPECT_NE(again.out.find("1 of 1 defects found"), std::string::npos) << again.out << again.err;
 }
 
@@ -376,7 +378,8 @@ TEST(Cli, OutOfDomainInputsStillLeaveADocument) {
   const ScratchFolder here;
   const Ran ran = run_assay(std::string("verify gla.chunk --decay constant:1 --json x.json") + kSmall, here);
   EXPECT_EQ(ran.status, 2);
-  EXPECT_EQ(verification_from_json(nlohmann::json::parse(read_file(here / "x.json"))).verdict, Verdict::domain);
+  EXPECT_EQ(verification_from_json(nlohmann::json::parse(read_file(here / "x.json"))).verdict,
+            Verdict::domain);
 }
 
 }  // namespace

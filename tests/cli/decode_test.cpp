@@ -36,7 +36,8 @@ TEST(Decode, TellsWhatEachInstructionReadsAndWrites) {
   const Ran ran = run_assay("decode k.ptx --signatures --json k.json", folder);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_NE(ran.out.find("ld.global.v4.f32  k.cu:10"), ran.out.npos) << ran.out;
-  EXPECT_NE(ran.out.find("load; reads %rd1; writes %f1 %f2 %f3 %f4; read 16 bytes global"), ran.out.npos) << ran.out;
+  EXPECT_NE(ran.out.find("load; reads %rd1; writes %f1 %f2 %f3 %f4; read 16 bytes global"), ran.out.npos)
+      << ran.out;
   const nlohmann::json entry = nlohmann::json::parse(read_file(folder / "k.json"))["functions"][0];
   EXPECT_EQ(entry["parameters"][1]["offset"], 8);
   EXPECT_EQ(entry["instructions"][1]["signature"]["operation"], "fma");

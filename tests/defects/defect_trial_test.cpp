@@ -32,9 +32,9 @@ TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKern
     const RecordedFinding& stored = all[i * all.size() / 5];
     const TokenReplay replay = replay_token(stored.token, *machine_, {});
     EXPECT_TRUE(stored.repeated_by(replay))
-        << stored.token << ": " << name_of(replay.verdict) << ' ' << replay.cause << ' ' << replay.digest << ", clean "
-        << name_of(replay.clean_verdict) << ' ' << replay.clean_cause << "; stored " << stored.cause << ' '
-        << stored.digest;
+        << stored.token << ": " << name_of(replay.verdict) << ' ' << replay.cause << ' ' << replay.digest
+        << ", clean " << name_of(replay.clean_verdict) << ' ' << replay.clean_cause << "; stored "
+        << stored.cause << ' ' << stored.digest;
   }
 }
 

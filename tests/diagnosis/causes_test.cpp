@@ -95,7 +95,8 @@ TEST(Causes, AnInverseOfTheDecaySinceTheChunksStartIsNamed) {
   EXPECT_EQ(state.best(), "zero-filled-gate-rows");
 }
 
-/// One row alone decays in a shrunk case; where all do, the argument of an anchor one row late stays that of one row.
+/// One row alone decays in a shrunk case; where all do, the argument of an anchor one row late stays that of
+/// one row.
 TEST(Causes, ExponentsOfSeveralRowsAreNoLateAnchor) {
   Scene row(64, 0, 0, 8, -90);
   row.trace.origin.element = "final_state[n=0,h=0,k=1,v=0]";
@@ -124,12 +125,12 @@ TEST(Causes, EveryCauseIsSilentWithoutATraceAndNamedOnce) {
 
 TEST(Causes, EachKindOfOriginHasItsCause) {
   const std::pair<OriginKind, const char*> rows[] = {{OriginKind::conversion_overflow, "format-overflow"},
-                                                      {OriginKind::division_by_zero, "division-by-zero"},
-                                                      {OriginKind::unwritten_memory, "unwritten-value"},
-                                                      {OriginKind::accumulation_overflow, "sum-overflow"},
-                                                      {OriginKind::logarithm_of_zero, "logarithm-of-zero"},
-                                                      {OriginKind::input, "nonfinite-input"},
-                                                      {OriginKind::exp_overflow, "positive-decay-exponent"}};
+                                                     {OriginKind::division_by_zero, "division-by-zero"},
+                                                     {OriginKind::unwritten_memory, "unwritten-value"},
+                                                     {OriginKind::accumulation_overflow, "sum-overflow"},
+                                                     {OriginKind::logarithm_of_zero, "logarithm-of-zero"},
+                                                     {OriginKind::input, "nonfinite-input"},
+                                                     {OriginKind::exp_overflow, "positive-decay-exponent"}};
   for (const auto& [kind, cause] : rows) {
     OriginTrace trace;
     trace.origin.kind = kind;
@@ -140,10 +141,13 @@ TEST(Causes, EachKindOfOriginHasItsCause) {
 }
 
 TEST(Causes, ChecksTrapsAndPropertiesHaveTheirs) {
-  const std::pair<const char*, const char*> kinds[] = {
-      {"race", "data-race"},           {"never-written", "unwritten-value"}, {"index-wrap", "index-wrap"},
-      {"out-of-bounds", "out-of-bounds"}, {"misaligned", "misaligned-access"},  {"hang", "hang"},
-      {"launch", "launch-refused"}};
+  const std::pair<const char*, const char*> kinds[] = {{"race", "data-race"},
+                                                       {"never-written", "unwritten-value"},
+                                                       {"index-wrap", "index-wrap"},
+                                                       {"out-of-bounds", "out-of-bounds"},
+                                                       {"misaligned", "misaligned-access"},
+                                                       {"hang", "hang"},
+                                                       {"launch", "launch-refused"}};
   for (const auto& [kind, cause] : kinds) {
     Evidence e;
     Trap trap;
@@ -202,7 +206,8 @@ TEST(Causes, OfAGradientTheAnchorsRowIsCountedFromTheEndToo) {
   last.trace.output = "dv";
   evidence = last.evidence();
   evidence.finite_when_padded = true;
-  EXPECT_EQ(diagnose(evidence).front().cause, "zero-filled-gate-rows") << "next to the rows that are not there";
+  EXPECT_EQ(diagnose(evidence).front().cause, "zero-filled-gate-rows")
+      << "next to the rows that are not there";
 }
 
 TEST(Causes, AnArgumentOfMoreThanGatesIsNoDecay) {

@@ -89,7 +89,8 @@ TEST(ElementSlice, ValuesOperandsAndInputsAreThoseOfTheElement) {
   EXPECT_EQ(read, (std::set<std::string>{"x[t=3]", "y[t=3]"}));
 }
 
-/// wgmma with A in registers and B in shared memory: operands without a name and a type stand between the others.
+/// wgmma with A in registers and B in shared memory: operands without a name and a type stand between the
+/// others.
 TEST(ElementSlice, OfAWarpgroupsSumTheTermThatDecidesStandsWithC) {
   vm::SmallKernel kernel;
   kernel.threads = 128;
@@ -97,11 +98,14 @@ TEST(ElementSlice, OfAWarpgroupsSumTheTermThatDecidesStandsWithC) {
   kernel.body =
       "mov.u32 %r0, tile; shl.b32 %r1, %r32, 4; add.s32 %r1, %r1, %r0; mov.u32 %r2, 0x3f803f80;\n"
       "st.shared.v4.b32 [%r1], {%r2, %r2, %r2, %r2}; fence.proxy.async; bar.sync 0;\n"
-      "and.b32 %r2, %r0, 0x3ffff; shr.u32 %r2, %r2, 4; cvt.u64.u32 %rd8, %r2; or.b64 %rd8, %rd8, 0x1000080000;\n"
+      "and.b32 %r2, %r0, 0x3ffff; shr.u32 %r2, %r2, 4; cvt.u64.u32 %rd8, %r2; or.b64 %rd8, %rd8, "
+      "0x1000080000;\n"
       "mov.u32 %r10, 0x3f803f80; mov.u32 %r11, %r10; mov.u32 %r12, 0x40004000; mov.u32 %r13, %r12;\n"
-      "mov.f32 %f1, 0f3F000000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1; setp.eq.u32 %p1, %r0, %r0;\n"
+      "mov.f32 %f1, 0f3F000000; mov.f32 %f2, %f1; mov.f32 %f3, %f1; mov.f32 %f4, %f1; setp.eq.u32 %p1, %r0, "
+      "%r0;\n"
       "wgmma.fence.sync.aligned;\n"
-      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, %rd8, %p1, 1, 1, "
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1,%f2,%f3,%f4}, {%r10,%r11,%r12,%r13}, %rd8, "
+      "%p1, 1, 1, "
       "0;\nwgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;\nmov.b32 %d, %f1;\n";
   TensorMap inputs;
   const Program plan = vm::plan_of(kernel, inputs);

@@ -64,7 +64,8 @@ TEST(KernelOrigin, APoisonedInputIsFoundBehindEveryOutputItReaches) {
         ASSERT_GE(last, 0) << kernel << " " << output;
         const auto trace = find_origin(r.plan, r.inputs, output, last, options);
         ASSERT_TRUE(trace) << kernel << " " << output;
-        EXPECT_EQ(trace->origin.kind, OriginKind::input) << kernel << " " << output << ": " << trace->origin.sentence;
+        EXPECT_EQ(trace->origin.kind, OriginKind::input)
+            << kernel << " " << output << ": " << trace->origin.sentence;
         ASSERT_FALSE(trace->origin.inputs.empty());
         EXPECT_EQ(trace->origin.inputs.front().element, poisoned.element_name(flat))
             << trace->origin.sentence;
@@ -98,7 +99,8 @@ TEST(KernelOrigin, AnOverflowOfTheStateIsFoundInItsAccumulation) {
     options.nearest_inputs = 0;
     const auto trace = find_origin(r.plan, r.inputs, "final_state", 0, options);
     ASSERT_TRUE(trace) << kernel;
-    EXPECT_EQ(trace->origin.kind, OriginKind::accumulation_overflow) << kernel << ": " << trace->origin.sentence;
+    EXPECT_EQ(trace->origin.kind, OriginKind::accumulation_overflow)
+        << kernel << ": " << trace->origin.sentence;
     EXPECT_FALSE(trace->origin.inputs.empty()) << kernel;
   }
 }

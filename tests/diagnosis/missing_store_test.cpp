@@ -10,9 +10,10 @@
 namespace assay {
 namespace {
 
-/// Two blocks of 32 threads; o is [T,V]. The body's lines are source lines from 10 on, of a file that is not there.
+/// Two blocks of 32 threads; o is [T,V]. The body's lines are source lines from 10 on, of a file that is not
+/// there.
 Program plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
-             const std::string& file = "kernels/none/small.cu") {
+                const std::string& file = "kernels/none/small.cu") {
   std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64
@@ -30,29 +31,35 @@ Program plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
   mov.f32 %f1, 0f3F800000;
 )";
   int number = 10;
-  for (const std::string& line : lines) text += "  .loc 1 " + std::to_string(number++) + " 0\n  " + line + "\n";
+  for (const std::string& line : lines)
+    text += "  .loc 1 " + std::to_string(number++) + " 0\n  " + line + "\n";
   text += "  ret;\n}\n.file 1 \"" + file + "\"\n";
   Program plan;
   plan.kernel = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", T}, {"V", V}}});
   plan.workspaces.push_back({"w", 256});
-  plan.launches.push_back({"m", "kernel", {2, 1, 1}, {32, 1, 1}, 0, {PointerArgument{"o"}, PointerArgument{"w"}}});
+  plan.launches.push_back(
+      {"m", "kernel", {2, 1, 1}, {32, 1, 1}, 0, {PointerArgument{"o"}, PointerArgument{"w"}}});
   return plan;
 }
 
-std::optional<OriginTrace> trace_of(const Program& plan, int64_t flat) { return find_origin(plan, {}, "o", flat); }
+std::optional<OriginTrace> trace_of(const Program& plan, int64_t flat) {
+  return find_origin(plan, {}, "o", flat);
+}
 
 TEST(MissingStore, AGuardThatTurnedTheStoreAwayIsTheOrigin) {
-  const Program plan = plan_of({"setp.lt.u32 %p1, %n, 63;", "mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "@!%p1 bra L;",
-                             "st.global.f32 [%d2], %f1;", "L:"}, 1, 64);
+  const Program plan = plan_of({"setp.lt.u32 %p1, %n, 63;", "mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;",
+                                "@!%p1 bra L;", "st.global.f32 [%d2], %f1;", "L:"},
+                               1, 64);
   const auto trace = trace_of(plan, 63);
   ASSERT_TRUE(trace && trace->missing);
   EXPECT_EQ(trace->missing->why, MissingStore::Why::guarded);
   EXPECT_EQ(trace->origin.where.line, 12);
   EXPECT_EQ(trace->origin.kind, OriginKind::unwritten_memory);
   EXPECT_EQ(trace->origin.sentence,
-            "o[t=0,v=63] was never written: the guard at kernels/none/small.cu:12 turned thread (31,0,0) of block (1,0,0) "
+            "o[t=0,v=63] was never written: the guard at kernels/none/small.cu:12 turned thread (31,0,0) of "
+            "block (1,0,0) "
             "away from the store at kernels/none/small.cu:13");
   EXPECT_EQ(trace->origin.chain.size(), 2u);
 }
@@ -68,13 +75,18 @@ std::string source_of(const std::vector<std::string>& lines) {
 
 /// Every block stores its 32 values from column 0 on: that a guard's other way would help is not why.
 TEST(MissingStore, OfStoresThatGoElsewhereTheDeclarationOfTheirIndexIsTheOrigin) {
-  const std::vector<std::string> ptx = {"mov.u32 %b1, %c;", "mov.u32 %b2, %t;", "setp.eq.u32 %p1, %t, 99; @%p1 add.u32 %b2, %b2, 32;",
-                                        "mul.wide.u32 %d1, %b2, 4; add.s64 %d2, %o, %d1; st.global.f32 [%d2], %f1;"};
+  const std::vector<std::string> ptx = {
+      "mov.u32 %b1, %c;", "mov.u32 %b2, %t;", "setp.eq.u32 %p1, %t, 99; @%p1 add.u32 %b2, %b2, 32;",
+      "mul.wide.u32 %d1, %b2, 4; add.s64 %d2, %o, %d1; st.global.f32 [%d2], %f1;"};
   const struct {
     std::vector<std::string> source;
     int line;
-  } rows[] = {{{"const int block = blockIdx.x;", "const int to = threadIdx.x;", "const float sum = 2.0f;", "o[to] = sum;"}, 11},
-              {{"const int to = threadIdx.x;", "const int too = 1;", "const float sum = 2.0f;", "store(", "  o + to, sum);"}, 10},
+  } rows[] = {{{"const int block = blockIdx.x;", "const int to = threadIdx.x;", "const float sum = 2.0f;",
+                "o[to] = sum;"},
+               11},
+              {{"const int to = threadIdx.x;", "const int too = 1;", "const float sum = 2.0f;", "store(",
+                "  o + to, sum);"},
+               10},
               {{"", "", "", "o[threadIdx.x] = 2.0f;"}, 13}};
   for (const auto& row : rows) {
     const Program plan = plan_of(ptx, 1, 64, source_of(row.source));
@@ -87,25 +99,34 @@ TEST(MissingStore, OfStoresThatGoElsewhereTheDeclarationOfTheirIndexIsTheOrigin)
 }
 
 TEST(MissingStore, WhereNothingStoresTheLastUseWithoutAnInstructionIsTheOrigin) {
-  const std::string file = source_of({"const int c = 1;", "kernel(float* o) {", "if constexpr (false) fill(o + c);", "f(0);"});
-  const Program plan = plan_of({"add.u32 %b2, %t, 0;", "add.u32 %b2, %t, 0;", "", "add.u32 %b2, %t, 0;"}, 1, 64, file);
+  const std::string file =
+      source_of({"const int c = 1;", "kernel(float* o) {", "if constexpr (false) fill(o + c);", "f(0);"});
+  const Program plan =
+      plan_of({"add.u32 %b2, %t, 0;", "add.u32 %b2, %t, 0;", "", "add.u32 %b2, %t, 0;"}, 1, 64, file);
   const auto trace = trace_of(plan, 5);
   ASSERT_TRUE(trace && trace->missing);
   EXPECT_EQ(trace->missing->why, MissingStore::Why::none);
   EXPECT_EQ(trace->origin.where.line, 12);
-  EXPECT_NE(trace->origin.sentence.find("nothing in kernel stores there"), std::string::npos) << trace->origin.sentence;
+  EXPECT_NE(trace->origin.sentence.find("nothing in kernel stores there"), std::string::npos)
+      << trace->origin.sentence;
 }
 
 TEST(MissingStore, WhatWasWrittenLacksNoStore) {
-  const Program plan = plan_of({"mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "st.global.f32 [%d2], %f1;"}, 1, 64);
+  const Program plan =
+      plan_of({"mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1;", "st.global.f32 [%d2], %f1;"}, 1, 64);
   EXPECT_FALSE(find_missing_store(plan, {}, {}, "o", 5, SourceText("small")));
 }
 
-/// A workspace that a launch should have filled: the guard there, not the read, where nothing filled any of it.
+/// A workspace that a launch should have filled: the guard there, not the read, where nothing filled any of
+/// it.
 TEST(MissingStore, OfAWorkspaceThatNothingFilledTheGuardIsTheOrigin) {
-  const std::vector<std::string> body = {"mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1; add.s64 %d3, %w, %d1;",
-                                         "setp.lt.u32 %p1, %n, LIMIT;", "@%p1 st.global.f32 [%d3], %f1;",
-                                         "ld.global.f32 %f2, [%d3];", "add.f32 %f3, %f2, %f1;", "st.global.f32 [%d2], %f3;"};
+  const std::vector<std::string> body = {
+      "mul.wide.u32 %d1, %n, 4; add.s64 %d2, %o, %d1; add.s64 %d3, %w, %d1;",
+      "setp.lt.u32 %p1, %n, LIMIT;",
+      "@%p1 st.global.f32 [%d3], %f1;",
+      "ld.global.f32 %f2, [%d3];",
+      "add.f32 %f3, %f2, %f1;",
+      "st.global.f32 [%d2], %f3;"};
   for (const auto& [limit, line] : {std::pair{"0", 12}, {"5", 13}}) {
     std::vector<std::string> lines = body;
     lines[1].replace(lines[1].find("LIMIT"), 5, limit);

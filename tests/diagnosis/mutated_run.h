@@ -1,4 +1,5 @@
-// A kernel that computes a mutated meaning without error: the prediction of a meaning, rounded to the outputs' formats.
+// A kernel that computes a mutated meaning without error: the prediction of a meaning, rounded to the
+// outputs' formats.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,14 +14,16 @@ namespace assay::test {
 /// A case of a kernel with its reference, under the kernel's own declared arithmetic.
 class MutatedRun {
  public:
-  explicit MutatedRun(const Case& c) : case_(c), kernel_(find_kernel(c.kernel)), op_(find_operator(kernel_.operator_name)) {
+  explicit MutatedRun(const Case& c)
+      : case_(c), kernel_(find_kernel(c.kernel)), op_(find_operator(kernel_.operator_name)) {
     inputs_ = draw_inputs(c, op_);
     problem_.sizes = sizes_of(c), problem_.cu_seqlens = c.cu_seqlens, problem_.scale = scale_of(c, op_);
     problem_.inputs = &inputs_, problem_.parameters = c.parameters;
     if (runs_forward(c)) problem_.arithmetic = kernel_.arithmetic(c), reference_ = op_.evaluate(problem_);
     if (runs_backward(c)) {
       problem_.adjoint = kernel_.adjoint_arithmetic(c);
-      for (ReferenceOutput& o : op_.evaluate_adjoint(problem_).outputs) reference_.outputs.push_back(std::move(o));
+      for (ReferenceOutput& o : op_.evaluate_adjoint(problem_).outputs)
+        reference_.outputs.push_back(std::move(o));
     }
     store({});
   }

@@ -27,7 +27,8 @@ inline std::string first_cause(MutatedRun& scene, const Prediction& prediction) 
 }
 
 /// The variant of a meaning with that text; fails the test where there is none.
-inline std::optional<Prediction> predicted(const FailingRun& run, std::string_view name, const std::string& text) {
+inline std::optional<Prediction> predicted(const FailingRun& run, std::string_view name,
+                                           const std::string& text) {
   for (const Meaning& meaning : meanings())
     if (meaning.name == name)
       for (const Variant& variant : meaning.variants(run))

@@ -19,7 +19,8 @@ bool selected(const std::string& zero) {
 TEST(OperandHistory, ASelectedZeroIsFollowedThroughConversionsMemoryAndProducts) {
   const std::string chosen = "setp.gt.f32 %p1, %x, 0f42FE0000; selp.f32 %f3, 0f00000000, %y, %p1;\n";
   EXPECT_TRUE(selected(chosen + "mov.f32 %f2, %f3;"));
-  EXPECT_TRUE(selected(chosen + "cvt.rn.bf16.f32 %h1, %f3; mov.b16 %h2, 0; mov.b32 %b1, {%h2, %h1}; mov.b32 %f2, %b1;"));
+  EXPECT_TRUE(selected(
+      chosen + "cvt.rn.bf16.f32 %h1, %f3; mov.b16 %h2, 0; mov.b32 %b1, {%h2, %h1}; mov.b32 %f2, %b1;"));
   EXPECT_TRUE(selected(chosen + "mov.u32 %b1, tile; shl.b32 %b2, %t, 2; add.s32 %b1, %b1, %b2; "
                                 "st.shared.f32 [%b1], %f3; ld.shared.f32 %f2, [%b1];"));
   EXPECT_TRUE(selected(chosen + "mul.rn.f32 %f2, %f3, %y;"));
@@ -27,15 +28,17 @@ TEST(OperandHistory, ASelectedZeroIsFollowedThroughConversionsMemoryAndProducts)
 
 TEST(OperandHistory, ASelectedZeroIsNoneThatArithmeticMadeOrAnInputHeld) {
   EXPECT_FALSE(selected("sub.rn.f32 %f2, %y, %y;"));
-  EXPECT_FALSE(selected("neg.f32 %f3, %x; mul.rn.f32 %f3, %f3, 0f42C80000; ex2.approx.f32 %f2, %f3;")) << "an underflow";
-  EXPECT_FALSE(selected("setp.gt.f32 %p1, %x, 0f42FE0000; sub.rn.f32 %f4, %y, %y; selp.f32 %f2, %f4, %y, %p1;"))
+  EXPECT_FALSE(selected("neg.f32 %f3, %x; mul.rn.f32 %f3, %f3, 0f42C80000; ex2.approx.f32 %f2, %f3;"))
+      << "an underflow";
+  EXPECT_FALSE(
+      selected("setp.gt.f32 %p1, %x, 0f42FE0000; sub.rn.f32 %f4, %y, %y; selp.f32 %f2, %f4, %y, %p1;"))
       << "a select that took a computed zero";
 }
 
 /// The origin's opcode where o[3] is made of what o[3] held before.
 std::string origin_after(const std::string& before) {
-  const Program plan =
-      elementwise_plan(before + "ld.global.f32 %f1, [%ao];\n mul.rn.f32 %f2, %f1, %y; add.rn.f32 %r, %f2, %x;");
+  const Program plan = elementwise_plan(
+      before + "ld.global.f32 %f1, [%ao];\n mul.rn.f32 %f2, %f1, %y; add.rn.f32 %r, %f2, %x;");
   const auto trace = find_origin(plan, elementwise_inputs(1, 1, 2), "o", 3);
   return trace ? trace->origin.instruction.substr(0, trace->origin.instruction.find(' ')) : "none";
 }

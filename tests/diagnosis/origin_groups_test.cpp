@@ -38,8 +38,8 @@ TEST(OriginGroups, EveryDistinctOriginIsListedOnceWithItsElements) {
   const std::set<std::string> seen = [&] {
     std::set<std::string> found;
     for (const OriginGroup& g : all.groups)
-      found.insert(std::string(name_of(g.origin.kind)) + " " + g.origin.element + " " + g.outputs.at(0) + " " +
-                   std::to_string(g.elements));
+      found.insert(std::string(name_of(g.origin.kind)) + " " + g.origin.element + " " + g.outputs.at(0) +
+                   " " + std::to_string(g.elements));
     return found;
   }();
   EXPECT_EQ(seen, (std::set<std::string>{"exp-overflow o[t=0] o 4 4", "division-by-zero o[t=8] o 2 2",

@@ -38,7 +38,10 @@ TEST(KindOfOrigin, EveryBirthHasTheKindOfItsInstructionAndOperands) {
       {"div.full.f32", {1, 1e-40}, inf, OriginKind::accumulation_overflow},
       {"cvt.rn.f16.f32", {70000}, inf, OriginKind::conversion_overflow},
       {"fma.rn.f32", {1e30, 1e30, 0}, inf, OriginKind::accumulation_overflow},
-      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {1e30, 1e30, 0}, inf, OriginKind::accumulation_overflow},
+      {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+       {1e30, 1e30, 0},
+       inf,
+       OriginKind::accumulation_overflow},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", {inf, 0}, nan, OriginKind::zero_times_infinity},
       {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
        {inf, 1, 1, -inf},
@@ -56,8 +59,8 @@ TEST(KindOfOrigin, EveryBirthHasTheKindOfItsInstructionAndOperands) {
 
 TEST(KindOfOrigin, AValueFromOutsideHasTheKindOfItsSource) {
   const std::pair<vm::Source, OriginKind> sources[] = {{vm::Source::input, OriginKind::input},
-                                                        {vm::Source::literal, OriginKind::literal},
-                                                        {vm::Source::unwritten, OriginKind::unwritten_memory}};
+                                                       {vm::Source::literal, OriginKind::literal},
+                                                       {vm::Source::unwritten, OriginKind::unwritten_memory}};
   for (const auto& [source, kind] : sources) {
     vm::Event e;
     e.result = NAN;

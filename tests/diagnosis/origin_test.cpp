@@ -93,8 +93,9 @@ const std::vector<Twin>& twins() {
       {"literal", "mov.f32 %f1, 0f7FC00000; add.rn.f32 %r, %f1, %x;", 1, 1, 2, "add.rn.f32",
        "mov.f32 %f1, 0fFF800000; max.f32 %r, %f1, %x;"},
       // A library's special case: the choice of the infinity is named, not its first use.
-      {"literal", "setp.eq.f32 %p1, %x, 0f00000000; selp.f32 %f1, 0fFF800000, %y, %p1; mul.rn.f32 %r, %f1, %y;", 1, 1,
-       0, "selp.f32",
+      {"literal",
+       "setp.eq.f32 %p1, %x, 0f00000000; selp.f32 %f1, 0fFF800000, %y, %p1; mul.rn.f32 %r, %f1, %y;", 1, 1, 0,
+       "selp.f32",
        "setp.eq.f32 %p1, %x, 0f00000000; selp.f32 %f1, 0fFF800000, %y, %p1; max.f32 %r, %f1, %y;"},
       {"input", "add.rn.f32 %f1, %x, %y; mul.rn.f32 %r, %f1, %y;", 1, 1, INFINITY, "add.rn.f32",
        "min.f32 %r, %x, %y;"},
@@ -259,14 +260,16 @@ struct TensorCoreForm {
 TEST(Origin, AnInfinityIsFoundInTheOperandsOfEveryTensorCoreForm) {
   const TensorCoreForm forms[] = {
       {"mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16",
-       "cvt.rn.f16x2.f32 %b1, %x, %x; mov.b32 %b2, 0; mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%b3,%b4}, "
+       "cvt.rn.f16x2.f32 %b1, %x, %x; mov.b32 %b2, 0; mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 "
+       "{%b3,%b4}, "
        "{%b1,%b1,%b1,%b1}, {%b2,%b2}, {%b2,%b2}; mov.b32 {%h1,%h2}, %b3; cvt.f32.f16 %r, %h1;"},
       {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
        "mov.b32 %b1, %x; mov.b32 %b2, 0; mov.f32 %f1, %y; mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
        "{%r,%f2,%f3,%f4}, {%b1,%b1,%b1,%b1}, {%b2,%b2}, {%f1,%f1,%f1,%f1};"},
       {"wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32",
        // Thread 3 gives the first eight elements of row 0.
-       "cvt.rn.bf16x2.f32 %b1, %x, %x; xor.b32 %b2, %t, 3; shl.b32 %b2, %b2, 4; mov.u32 %b3, tile; add.s32 %b2, %b2, "
+       "cvt.rn.bf16x2.f32 %b1, %x, %x; xor.b32 %b2, %t, 3; shl.b32 %b2, %b2, 4; mov.u32 %b3, tile; add.s32 "
+       "%b2, %b2, "
        "%b3; st.shared.v4.b32 [%b2], {%b1,%b1,%b1,%b1}; bar.sync 0; mov.b32 %b9, 0; mov.f32 %f1, %y;"
        "wmma.load.a.sync.aligned.row.m16n16k16.shared.bf16 {%b4,%b5,%b6,%b7}, [%b3], 16;"
        "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32 {%r,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, "
@@ -275,15 +278,18 @@ TEST(Origin, AnInfinityIsFoundInTheOperandsOfEveryTensorCoreForm) {
        // Through stmatrix, ldmatrix and a transposition there and back.
        "cvt.rn.bf16x2.f32 %b1, %x, %x; shl.b32 %b2, %t, 4; mov.u32 %b3, tile; add.s32 %b2, %b2, %b3;"
        "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%b2], {%b1}; bar.sync 0;"
-       "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%b4}, [%b2]; movmatrix.sync.aligned.m8n8.trans.b16 %b5, %b4;"
-       "mov.b32 %b6, 0; mov.f32 %f1, %y; mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%r,%f2,%f3,%f4}, "
+       "ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%b4}, [%b2]; movmatrix.sync.aligned.m8n8.trans.b16 "
+       "%b5, %b4;"
+       "mov.b32 %b6, 0; mov.f32 %f1, %y; mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 "
+       "{%r,%f2,%f3,%f4}, "
        "{%b5,%b5}, {%b6}, {%f1,%f1,%f1,%f1};"},
   };
   for (const TensorCoreForm& form : forms) {
     const auto trace =
         find_origin(elementwise_plan(form.body), elementwise_inputs(1, 1, INFINITY), "o", 3, quick());
     ASSERT_TRUE(trace) << form.opcode;
-    EXPECT_EQ(trace->nan_kind, OriginKind::zero_times_infinity) << form.opcode << ": " << trace->origin.sentence;
+    EXPECT_EQ(trace->nan_kind, OriginKind::zero_times_infinity)
+        << form.opcode << ": " << trace->origin.sentence;
     EXPECT_TRUE(trace->nan_at.instruction.starts_with(form.opcode)) << trace->nan_at.instruction;
     ASSERT_FALSE(trace->origin.inputs.empty()) << form.opcode;
     EXPECT_EQ(trace->origin.inputs[0].element, "x[t=3]") << form.opcode;

@@ -11,7 +11,8 @@ using test::first_cause, test::predicted;
 
 const char* const kChannels = "hgrn.chunk/B1/T75/H1/K1/V3/fp32/g-fp32/logsigmoid/s3/h0/backward/dht";
 const char* const kGated = "gla.fused_recurrent/B1/T75/H2/K3/V4/fp32/g-fp32/logsigmoid/s3/h0";
-const char* const kGradients = "gla.fused_recurrent/B1/T36/H2/K3/V4/fp32/g-fp32/logsigmoid/s3/h0/backward/dht";
+const char* const kGradients =
+    "gla.fused_recurrent/B1/T36/H2/K3/V4/fp32/g-fp32/logsigmoid/s3/h0/backward/dht";
 
 /// A meaning's variant, given as what the kernel computed.
 struct Row {
@@ -19,19 +20,30 @@ struct Row {
 };
 const Row kRows[] = {
     {kChannels, "decay-shifted-one-step", "g of the token before in each chunk of 16, the outermost kept"},
-    {kChannels, "decay-exclusive-for-inclusive", "what is read lacks the reader's own decay in the chunk of 32 that it enters"},
-    {kGated, "decay-exclusive-for-inclusive", "what is read lacks the reader's own decay in the chunk of 64 that it enters"},
-    {kGated, "decay-inclusive-for-exclusive", "a write has decayed by its own gate in the chunk of 64 that it leaves"},
-    {kGated, "decay-exclusive-for-inclusive", "the chunk's first token does not decay from the state before a chunk of 64 to its tokens"},
-    {kGated, "decay-inclusive-for-exclusive", "the chunk's last token decays twice in the states before chunks of 64 and the final one"},
-    {kChannels, "state-of-another-chunk", "dg in a chunk of 32 is made of states that go on from the start of the chunk before"},
-    {kChannels, "state-lost-at-chunk-edges", "dg in a chunk of 32 is made of states that begin with zero there"},
-    {kGradients, "state-lost-at-chunk-edges", "dg in a chunk of 16 is made of gradients that end with zero there"},
-    {"short_conv.fused/B1/T9/H1/K4/V5/fp32/g-fp32/none/s2/h0", "operand-layout", "initial_state read backwards along K"},
-    {"rwkv7.fused_recurrent/B1/T9/H2/K3/V4/fp32/g-fp32/logsigmoid/s3/h0", "operands-exchanged", "k read in place of r"},
-    {"linear_attn_norm.chunk/B1/T40/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/backward", "state-lost-at-chunk-edges",
-     "the gradient of k through the divisor ends with each chunk of 16"},
-    {"gate_softplus.fused/B1/T9/H2/K3/V1/fp32/g-fp32/none/s5", "operand-of-another-channel", "bias of another channel, 0 for all"},
+    {kChannels, "decay-exclusive-for-inclusive",
+     "what is read lacks the reader's own decay in the chunk of 32 that it enters"},
+    {kGated, "decay-exclusive-for-inclusive",
+     "what is read lacks the reader's own decay in the chunk of 64 that it enters"},
+    {kGated, "decay-inclusive-for-exclusive",
+     "a write has decayed by its own gate in the chunk of 64 that it leaves"},
+    {kGated, "decay-exclusive-for-inclusive",
+     "the chunk's first token does not decay from the state before a chunk of 64 to its tokens"},
+    {kGated, "decay-inclusive-for-exclusive",
+     "the chunk's last token decays twice in the states before chunks of 64 and the final one"},
+    {kChannels, "state-of-another-chunk",
+     "dg in a chunk of 32 is made of states that go on from the start of the chunk before"},
+    {kChannels, "state-lost-at-chunk-edges",
+     "dg in a chunk of 32 is made of states that begin with zero there"},
+    {kGradients, "state-lost-at-chunk-edges",
+     "dg in a chunk of 16 is made of gradients that end with zero there"},
+    {"short_conv.fused/B1/T9/H1/K4/V5/fp32/g-fp32/none/s2/h0", "operand-layout",
+     "initial_state read backwards along K"},
+    {"rwkv7.fused_recurrent/B1/T9/H2/K3/V4/fp32/g-fp32/logsigmoid/s3/h0", "operands-exchanged",
+     "k read in place of r"},
+    {"linear_attn_norm.chunk/B1/T40/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/backward",
+     "state-lost-at-chunk-edges", "the gradient of k through the divisor ends with each chunk of 16"},
+    {"gate_softplus.fused/B1/T9/H2/K3/V1/fp32/g-fp32/none/s5", "operand-of-another-channel",
+     "bias of another channel, 0 for all"},
     {kGated, "gate-of-another-token", "g of the first token of every 16 for all of it"},
     {kGated, "operand-of-another-token", "v of the last token of every 4 for all of it"},
     {kGated, "operands-exchanged", "k read in place of q"},
@@ -39,7 +51,8 @@ const Row kRows[] = {
      "tiles of 32 heads and channels of x enter once more with every later one"},
     {kGradients, "scale-missing", "q enters without the scale"},
     {kGradients, "scale-of-a-state", "dfinal_state is multiplied by the scale"},
-    {"gsa.fused_recurrent/B1/T7/H2/K3/V4/M3/fp32/g-fp32/mild/s3/h0", "softmax-base", "the softmax has 2^x for e^x"},
+    {"gsa.fused_recurrent/B1/T7/H2/K3/V4/M3/fp32/g-fp32/mild/s3/h0", "softmax-base",
+     "the softmax has 2^x for e^x"},
     {"gsa.fused_recurrent/B1/T7/H2/K3/V4/M3/fp32/g-fp32/mild/s3/h0/backward", "softmax-base",
      "the softmax has 2^x for e^x, its gradient is that of e^x"},
     {"gate_softplus.fused/B1/T150/H2/K3/V1/fp32/g-fp32/none/s5/backward", "token-counted-twice",
@@ -72,8 +85,9 @@ TEST(PartialMeanings, AFaultOfOnePassLeavesTheGatesGradientOpen) {
 TEST(PartialMeanings, AGateGradientOfStaleStatesIsTheNaiveOne) {
   test::MutatedRun scene(parse_token("hgrn.chunk/B1/T40/H1/K1/V1/fp32/g-fp32/mild/s3/h0/backward/dht"));
   const FailingRun run = scene.run();
-  const Prediction p = *predicted(run, "state-of-another-chunk",
-                                  "dg in a chunk of 16 is made of states that go on from the start of the chunk before");
+  const Prediction p =
+      *predicted(run, "state-of-another-chunk",
+                 "dg in a chunk of 16 is made of states that go on from the start of the chunk before");
   const auto at = [&](const char* name, int64_t t) { return run.inputs().at(name).value(t); };
   std::vector<double> S{at("initial_state", 0)};
   for (int64_t t = 0; t < 40; ++t) S.push_back(std::exp(at("g", t)) * S.back() + at("x", t));
@@ -97,7 +111,8 @@ TEST(PartialMeanings, ATermHalvedIsToldFromOneLeftOutAndFromAScaledOutput) {
   const Prediction without = *evaluate_with(run, "dfinal_state", Tensor("dfinal_state", Dtype::fp64, d.axes));
   const Prediction half = combine(0.5, right, 0.5, without);
   EXPECT_EQ(first_cause(scene, {{"dk", half.at("dk")}}), "term-reweighed");
-  EXPECT_EQ(first_cause(scene, {{"dk", combine(-1, right, 2, without).at("dk")}}), "term-reweighed") << "the other sign";
+  EXPECT_EQ(first_cause(scene, {{"dk", combine(-1, right, 2, without).at("dk")}}), "term-reweighed")
+      << "the other sign";
   EXPECT_EQ(first_cause(scene, {{"dk", without.at("dk")}}), "gradient-without-final-state-term");
   EXPECT_EQ(first_cause(scene, {{"dk", combine(0.7, right, 0, right).at("dk")}}), "output-scaled");
 }
@@ -107,15 +122,19 @@ TEST(PartialMeanings, AnOperandTimesAConstantIsToldFromAnOutputTimesOne) {
   const FailingRun run = scene.run();
   const Prediction p = *predicted(run, "operand-scaled", "v enters as itself times ln 2");
   EXPECT_EQ(first_cause(scene, p), "operand-scaled");
-  EXPECT_EQ(first_cause(scene, {{"final_state", combine(0.69, reference_prediction(run), 0, p).at("final_state")}}), "output-scaled");
+  EXPECT_EQ(
+      first_cause(scene, {{"final_state", combine(0.69, reference_prediction(run), 0, p).at("final_state")}}),
+      "output-scaled");
 }
 
 /// One token and channel: o = n / d, n = scale q k v, d = scale q k + eps; dk = scale q (do v - do o) / d.
 TEST(PartialMeanings, GradientsThroughADivisorAreTheNaiveOnes) {
-  test::MutatedRun scene(parse_token("linear_attn_norm.chunk/B1/T1/H1/K1/V1/fp32/g-fp32/none/v-positive/s5/backward"));
+  test::MutatedRun scene(
+      parse_token("linear_attn_norm.chunk/B1/T1/H1/K1/V1/fp32/g-fp32/none/v-positive/s5/backward"));
   const FailingRun run = scene.run();
   const auto at = [&](const char* name) { return run.inputs().at(name).value(0); };
-  const double d = run.problem.scale * at("q") * at("k") + 1e-10, o = run.problem.scale * at("q") * at("k") * at("v") / d;
+  const double d = run.problem.scale * at("q") * at("k") + 1e-10,
+               o = run.problem.scale * at("q") * at("k") * at("v") / d;
   for (const bool own : {true, false}) {
     const std::vector<DivisorPart> parts = divisor_gradients(run, own);
     ASSERT_EQ(parts.size(), 2u);
@@ -124,14 +143,17 @@ TEST(PartialMeanings, GradientsThroughADivisorAreTheNaiveOnes) {
   }
 }
 
-/// dn = do / d without the scale: dv and the parts of dq and dk that go through the numerator are divided by it.
+/// dn = do / d without the scale: dv and the parts of dq and dk that go through the numerator are divided by
+/// it.
 TEST(PartialMeanings, ANumeratorsGradientWithoutTheScaleIsATermReweighed) {
-  test::MutatedRun scene(parse_token("linear_attn_norm.chunk/B1/T9/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/backward"));
+  test::MutatedRun scene(
+      parse_token("linear_attn_norm.chunk/B1/T9/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/backward"));
   const FailingRun run = scene.run();
   Prediction p = combine(1 / run.problem.scale, reference_prediction(run), 0, reference_prediction(run));
   for (const DivisorPart& part : divisor_gradients(run, false))
     for (const auto& [name, whole] : part.part)
-      for (size_t i = 0; i < whole.mid.size(); ++i) p.at(name).mid[i] += (1 - 1 / run.problem.scale) * whole.mid[i];
+      for (size_t i = 0; i < whole.mid.size(); ++i)
+        p.at(name).mid[i] += (1 - 1 / run.problem.scale) * whole.mid[i];
   EXPECT_EQ(first_cause(scene, p), "term-reweighed");
 }
 

@@ -53,10 +53,11 @@ TEST(Schedule, OneThingAtATimeIsTheOperatorToo) {
   for (const char* token : kCases) {
     const test::MutatedRun scene(parse_token(token));
     const FailingRun run = with_explicit_gates(scene.run());
-    if (reads_before_write(run) || run.op->name == "rwkv7") continue;  // what they read and write belongs together
+    if (reads_before_write(run) || run.op->name == "rwkv7")
+      continue;  // what they read and write belongs together
     const auto p = evaluate_schedule(run, schedule_of(run, [](const TokenPlace& t) {
-      return Events{{t.row, -1, -1}, {-1, t.row, -1}, {-1, -1, t.row}};
-    }));
+                                       return Events{{t.row, -1, -1}, {-1, t.row, -1}, {-1, -1, t.row}};
+                                     }));
     ASSERT_TRUE(p) << token;
     EXPECT_LT(distance(run, *p), 1) << token;
   }
@@ -67,15 +68,16 @@ TEST(Schedule, ADroppedWriteIsNotTheOperator) {
     const test::MutatedRun scene(parse_token(token));
     const FailingRun run = with_explicit_gates(scene.run());
     const auto p = evaluate_schedule(run, schedule_of(run, [](const TokenPlace& t) {
-      return Events{{t.row, t.t == 2 ? -1 : t.row, t.row}};
-    }));
+                                       return Events{{t.row, t.t == 2 ? -1 : t.row, t.row}};
+                                     }));
     ASSERT_TRUE(p) << token;
     EXPECT_GT(distance(run, *p), 10) << token;
   }
 }
 
 TEST(Schedule, AResetForgetsEarlierTokensAndTheInitialState) {
-  const test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T6/H1/K2/V2/fp32/g-fp32/logsigmoid/s1/h0"));
+  const test::MutatedRun scene(
+      parse_token("gla.fused_recurrent/B1/T6/H1/K2/V2/fp32/g-fp32/logsigmoid/s1/h0"));
   const FailingRun run = scene.run();
   ASSERT_TRUE(can_reset(run));
   const auto events = [](bool later_only) {
@@ -86,7 +88,8 @@ TEST(Schedule, AResetForgetsEarlierTokensAndTheInitialState) {
   };
   Schedule alone = schedule_of(run, events(true));
   alone.initial_state = false;
-  const auto reset = evaluate_schedule(run, schedule_of(run, events(false))), later = evaluate_schedule(run, alone);
+  const auto reset = evaluate_schedule(run, schedule_of(run, events(false))),
+             later = evaluate_schedule(run, alone);
   for (size_t i = 6; i < 12; ++i) EXPECT_NEAR(reset->at("o").mid[i], later->at("o").mid[i], 1e-12);
 }
 

@@ -127,7 +127,8 @@ wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd1, %r
 add.f32 %f5, %f2, %f2;
 ret;
 }
-)", "k.ptx");
+)",
+                                        "k.ptx");
   const auto made_at = [&](int32_t instruction) {
     return definitions_before(module, 0, instruction, 1, SourceText("")).at(0).where.line;
   };

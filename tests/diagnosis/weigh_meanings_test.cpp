@@ -14,7 +14,8 @@ namespace {
 
 using test::first_cause, test::predicted, test::wrong_directions;
 
-/// Small cases in which most meanings can show: heads, sequences, K other than V or the same, both directions.
+/// Small cases in which most meanings can show: heads, sequences, K other than V or the same, both
+/// directions.
 const char* const kScenes[] = {
     "gla.fused_recurrent/B1/T36/H3/K5/V4/fp32/g-fp32/logsigmoid/s1/cu0,19,36/h0",
     "gla.fused_recurrent/B2/T19/H2/K4/V4/fp32/g-fp32/mild/s2/h0/backward/dht",
@@ -45,7 +46,8 @@ TEST(WeighMeanings, ADefectOfItsKindIsNamedByEveryMeaningNoOtherBeforeIt) {
         const Diagnosis& first = weighed.fitting.front();
         // Another meaning may give the same values here; none may fit better.
         EXPECT_GE(score_of_cause(weighed, meaning.name), first.score - 0.03)
-            << token << ": " << meaning.name << ", " << variant.text << "; first " << first.cause << ", " << first.explanation;
+            << token << ": " << meaning.name << ", " << variant.text << "; first " << first.cause << ", "
+            << first.explanation;
         break;
       }
     }
@@ -90,20 +92,22 @@ TEST(WeighMeanings, APlantedGateOfTheFirstHeadIsNamedWithItsNumbers) {
   ASSERT_FALSE(weighed.fitting.empty());
   EXPECT_EQ(weighed.fitting[0].cause, "gate-of-another-head");
   EXPECT_NE(weighed.fitting[0].explanation.find("g of another head, 0 for all"), std::string::npos);
-  EXPECT_NE(weighed.fitting[0].evidence.at(0).find("wrong elements are within their bound"), std::string::npos);
+  EXPECT_NE(weighed.fitting[0].evidence.at(0).find("wrong elements are within their bound"),
+            std::string::npos);
 }
 
 TEST(WeighMeanings, TheFinalStatesGradientLeftOutOfDgAloneIsToldFromLeftOutOfAll) {
   test::MutatedRun scene(parse_token(kScenes[1]));
   const FailingRun clean = scene.run();
-  const auto without = evaluate_with(clean, "dfinal_state", Tensor("dfinal_state", Dtype::fp64,
-                                                                   clean.inputs().at("dfinal_state").axes));
+  const auto without = evaluate_with(
+      clean, "dfinal_state", Tensor("dfinal_state", Dtype::fp64, clean.inputs().at("dfinal_state").axes));
   EXPECT_EQ(first_cause(scene, *without), "gradient-without-final-state-term");
   EXPECT_EQ(first_cause(scene, {{"dg", without->at("dg")}}), "gate-gradient-without-final-state-term");
 }
 
 TEST(WeighMeanings, AConstantMissingFromTheLastChunkOfDgIsNamed) {
-  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T75/H1/K3/V4/fp32/g-fp32/mild/s2/h0/backward/dht"));
+  test::MutatedRun scene(
+      parse_token("gla.fused_recurrent/B1/T75/H1/K3/V4/fp32/g-fp32/mild/s2/h0/backward/dht"));
   Prediction p = reference_prediction(scene.run());
   PredictedOutput& dg = p.at("dg");
   for (size_t i = 64 * 3; i < dg.mid.size(); ++i) dg.mid[i] -= 0.25 + static_cast<double>(i % 3);
@@ -129,7 +133,8 @@ TEST(WeighMeanings, RowsThatABlockCountsOfTheNextAreToldFromAScaledSum) {
 }
 
 TEST(WeighMeanings, ADivisorOfItsOwnChunkIsNamedWithAndWithoutTheInitialOne) {
-  test::MutatedRun scene(parse_token("linear_attn_norm.chunk/B1/T40/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/h0"));
+  test::MutatedRun scene(
+      parse_token("linear_attn_norm.chunk/B1/T40/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/h0"));
   const FailingRun clean = scene.run();
   int shown = 0;
   for (const Variant& variant : divisor_of_own_chunk(clean)) {
@@ -187,7 +192,8 @@ TEST(WeighMeanings, GatesAsTheyAreOnAnyPathGiveTheReference) {
       for (const ReferenceOutput& o : scene.reference().outputs) {
         const PredictedOutput& got = p->at(o.name);
         for (size_t i = 0; i < o.mid.size() && o.name != "dw"; ++i)
-          ASSERT_NEAR(got.mid[i], o.mid[i], 1e-9 * (1 + std::fabs(o.mid[i]))) << token << ": " << variant.text << ", " << o.name;
+          ASSERT_NEAR(got.mid[i], o.mid[i], 1e-9 * (1 + std::fabs(o.mid[i])))
+              << token << ": " << variant.text << ", " << o.name;
       }
     }
   }
@@ -214,7 +220,8 @@ TEST(WeighMeanings, ADecayThatIsWrongOnOnePathIsNamedByWhatItIs) {
 TEST(WeighMeanings, WhatAStateBeforeTheChunkGivesUndecayedIsTheNaiveSum) {
   test::MutatedRun scene(parse_token("gla.chunk/B1/T70/H1/K1/V1/fp32/g-fp32/mild/s3/h0"));
   const FailingRun run = scene.run();
-  const Prediction p = *predicted(run, "gate-missing", "no decay from the state before a chunk of 64 to its tokens");
+  const Prediction p =
+      *predicted(run, "gate-missing", "no decay from the state before a chunk of 64 to its tokens");
   const auto at = [&](const char* name, int64_t t) { return run.inputs().at(name).value(t); };
   const double S0 = at("initial_state", 0);
   for (int64_t t = 0; t < 70; ++t) {
@@ -233,9 +240,11 @@ TEST(WeighMeanings, AStateReadAndStoredTransposedIsToldFromOneStoredSo) {
   const std::string both = "hk0 read, and the state that it becomes stored, with rows and columns exchanged";
   const Prediction p = *predicted(run, "state-transposed", both);
   EXPECT_EQ(first_cause(scene, p), "state-transposed");
-  const Prediction stored = *predicted(run, "state-transposed", "states stored with rows and columns exchanged");
+  const Prediction stored =
+      *predicted(run, "state-transposed", "states stored with rows and columns exchanged");
   EXPECT_NE(p.at("hkt").mid, stored.at("hkt").mid);
-  EXPECT_EQ(p.at("hvt").mid, (*predicted(run, "state-transposed", "hk0 read with rows and columns exchanged")).at("hvt").mid);
+  EXPECT_EQ(p.at("hvt").mid,
+            (*predicted(run, "state-transposed", "hk0 read with rows and columns exchanged")).at("hvt").mid);
 }
 
 TEST(WeighMeanings, PairsAboveTheDiagonalOfASymmetricScoreAreFutureTokens) {
@@ -243,12 +252,14 @@ TEST(WeighMeanings, PairsAboveTheDiagonalOfASymmetricScoreAreFutureTokens) {
     test::MutatedRun scene(parse_token(token));
     const FailingRun run = scene.run();
     const std::string text = "the next token of a block of 8 too, with the two tokens' q and k exchanged";
-    EXPECT_EQ(first_cause(scene, *predicted(run, "future-token-included", text)), "future-token-included") << token;
+    EXPECT_EQ(first_cause(scene, *predicted(run, "future-token-included", text)), "future-token-included")
+        << token;
   }
 }
 
 TEST(WeighMeanings, AGateGradientMadeOfTheStateAfterItsTokenOrWithoutItsDecayIsNamed) {
-  test::MutatedRun scene(parse_token("hgrn.fused_recurrent/B2/T9/H1/K5/V1/fp32/g-fp32/mild/s2/h0/backward/dht"));
+  test::MutatedRun scene(
+      parse_token("hgrn.fused_recurrent/B2/T9/H1/K5/V1/fp32/g-fp32/mild/s2/h0/backward/dht"));
   const FailingRun run = scene.run();
   const Tensor &g = run.inputs().at("g"), &x = run.inputs().at("x");
   Prediction after = reference_prediction(run), bare = reference_prediction(run);
@@ -267,7 +278,8 @@ TEST(WeighMeanings, AFactorOfTheInputThatIsMissingIsToldFromAConstant) {
   const FailingRun run = scene.run();
   Prediction p = reference_prediction(run);
   const Tensor& x = run.inputs().at("x");
-  for (size_t i = 0; i < p.at("dx").mid.size(); ++i) p.at("dx").mid[i] *= 1 + std::exp(x.value(static_cast<int64_t>(i)));
+  for (size_t i = 0; i < p.at("dx").mid.size(); ++i)
+    p.at("dx").mid[i] *= 1 + std::exp(x.value(static_cast<int64_t>(i)));
   EXPECT_EQ(first_cause(scene, p), "factor-of-input");
   p = reference_prediction(run);
   for (double& dx : p.at("dx").mid) dx *= 1.0625;
@@ -279,7 +291,8 @@ TEST(WeighMeanings, WeightsReadBackwardsAreALayout) {
   const FailingRun run = scene.run();
   const Tensor& weight = run.inputs().at("weight");
   const int last = static_cast<int>(weight.axes.size()) - 1;
-  scene.store(*evaluate_with(run, "weight", moved(weight, last, [&](int64_t i) { return weight.axes.back().size - 1 - i; })));
+  scene.store(*evaluate_with(
+      run, "weight", moved(weight, last, [&](int64_t i) { return weight.axes.back().size - 1 - i; })));
   const Weighed weighed = weigh_meanings(wrong_directions(scene), 60);
   ASSERT_FALSE(weighed.fitting.empty());
   EXPECT_EQ(weighed.fitting[0].cause, "operand-layout");
@@ -288,13 +301,15 @@ TEST(WeighMeanings, WeightsReadBackwardsAreALayout) {
 TEST(WeighMeanings, TokensOfAPartialChunkAloneAreItsLastOne) {
   test::MutatedRun scene(parse_token("linear_attn.chunk/B1/T7/H2/K3/V2/fp32/g-fp32/none/s2/h0"));
   const FailingRun run = with_explicit_gates(scene.run());
-  Prediction p = *predicted(run, "last-partial-chunk-ignored", "tokens of the last, partial chunk of 64 are not written");
+  Prediction p = *predicted(run, "last-partial-chunk-ignored",
+                            "tokens of the last, partial chunk of 64 are not written");
   p.erase("o");
   EXPECT_EQ(first_cause(scene, p), "last-partial-chunk-ignored");
 }
 
 TEST(WeighMeanings, StatesReadHeadsFirstAreAnotherSequencesAndTheirGradientsToo) {
-  test::MutatedRun scene(parse_token("gla.fused_recurrent/B3/T5/H2/K3/V4/fp32/g-fp32/mild/s3/h0/backward/dht"));
+  test::MutatedRun scene(
+      parse_token("gla.fused_recurrent/B3/T5/H2/K3/V4/fp32/g-fp32/mild/s3/h0/backward/dht"));
   const FailingRun run = scene.run();
   TensorMap inputs = run.inputs();
   const auto heads_first = [](Tensor& x) {
@@ -319,10 +334,12 @@ TEST(WeighMeanings, ASumOverTokensWithoutTheLastOnesIsToldFromTokensThatAreNotWr
     const FailingRun run = scene.run();
     const int64_t whole = run.problem.sizes.T / 64 * 64;
     const Tensor& d = run.inputs().at("do");
-    const Prediction p = *evaluate_with(run, "do", moved(d, axis_of(d, "T"), [&](int64_t t) { return t < whole ? t : -1; }));
+    const Prediction p =
+        *evaluate_with(run, "do", moved(d, axis_of(d, "T"), [&](int64_t t) { return t < whole ? t : -1; }));
     EXPECT_EQ(first_cause(scene, {{"du", p.at("du")}}), "gradient-sum-incomplete") << token;
     const std::string not_written = "tokens of the last, partial chunk of 64 are not written";
-    EXPECT_EQ(first_cause(scene, *predicted(run, "last-partial-chunk-ignored", not_written)), "last-partial-chunk-ignored")
+    EXPECT_EQ(first_cause(scene, *predicted(run, "last-partial-chunk-ignored", not_written)),
+              "last-partial-chunk-ignored")
         << token;
   }
 }

@@ -81,8 +81,8 @@ TEST(Engine, AWorkerThatFoundNothingToDoWorksAgain) {
       return nullptr;
     }
     return [&, first = begun++ == 0] {
-      if (first) EXPECT_TRUE(comes([&] { return idle > 0; }));
-      if (!first) EXPECT_TRUE((++together, comes([&] { return together == 2; })));
+      if (!first) ++together;
+      EXPECT_TRUE(comes([&] { return first ? idle > 0 : together == 2; }));
       return Merge([&] { ++merged; });
     };
   });

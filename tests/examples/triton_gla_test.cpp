@@ -11,11 +11,11 @@
 
 #include "fuzz/fuzz.h"
 #include "kernels/foreign.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/tensor/tensor_file.h"
 #include "src/case/given_inputs.h"
 #include "src/verification/compare/digest.h"
 #include "src/verification/diagnosis/source_line.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/base/tensor/tensor_file.h"
 #include "src/verification/verify/verify.h"
 
 namespace assay {
@@ -162,7 +162,8 @@ TEST(TritonGla, IsSilentUnderFuzzing) {
     Listener silent;
     const auto machine = make_vm_backend({.threads = 1});
     const FuzzRun run = fuzz({&kernel}, *machine, options, silent);
-    for (const Verification& v : run.findings) ADD_FAILURE() << architecture << " " << v.cause << "  " << v.replay;
+    for (const Verification& v : run.findings)
+      ADD_FAILURE() << architecture << " " << v.cause << "  " << v.replay;
     EXPECT_EQ(run.undecided, 0) << architecture;
   }
 }

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <random>
 
-#include "src/result/tool.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/result/tool.h"
 
 namespace assay {
 namespace {

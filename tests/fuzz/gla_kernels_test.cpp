@@ -84,7 +84,8 @@ TEST(GlaKernels, KnownDefectsAreFoundUntoldAndShrunkAndTheirCasesPassWithoutThem
   EXPECT_LE(lengths[1], 128);
 }
 
-/// The machine runs warps one after another: without a barrier the first one may overwrite what the second still reads.
+/// The machine runs warps one after another: without a barrier the first one may overwrite what the second
+/// still reads.
 TEST(GlaKernels, AWrongValueForWantOfABarrierIsExplainedAsARace) {
   const auto backend = machine();
   const FuzzOptions options = with_cases(1, 1);
@@ -96,7 +97,8 @@ TEST(GlaKernels, AWrongValueForWantOfABarrierIsExplainedAsARace) {
     const ptx::MutableText text(module.ptx, module.path);
     for (int32_t f = 0; f < static_cast<int32_t>(text.module().functions.size()) && wrong < 2; ++f) {
       const std::string& name = text.module().functions[static_cast<size_t>(f)].name;
-      if (std::none_of(plan.launches.begin(), plan.launches.end(), [&](const Launch& l) { return l.function == name; }))
+      if (std::none_of(plan.launches.begin(), plan.launches.end(),
+                       [&](const Launch& l) { return l.function == name; }))
         continue;
       for (const ptx::Mutation& m : text.mutations(f)) {
         if (m.change->name != "drop-barrier" || wrong == 2) continue;

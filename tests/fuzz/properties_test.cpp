@@ -44,7 +44,8 @@ constexpr Twin kTwins[] = {
     {"neighbours-poisoned", "a neighbour's NaN shows",
      "gla.subject/B1/T50/H1/K4/V3/cu0,11,11,50/fp32/g-fp32/mild/s3"},
     {"heads-permute", "first head differs", "gla.subject/B2/T20/H3/K4/V3/fp32/g-fp32/mild/s3/h0"},
-    {"strided-equals-dense", "views differ", "gla.subject/B1/T20/H2/K4/V3/fp32/g-fp32/mild/s3/l-q=heads-first"},
+    {"strided-equals-dense", "views differ",
+     "gla.subject/B1/T20/H2/K4/V3/fp32/g-fp32/mild/s3/l-q=heads-first"},
     {"power-of-two-scale", "scale matters", "gla.subject/B1/T20/H1/K4/V3/fp32/g-fp32/mild/s3/scale-0.5"},
 };
 
@@ -69,8 +70,8 @@ TEST(Properties, EachSeesItsOwnFaultAndIsSilentWithoutIt) {
     const Verification bad = judged(twin.token, broken), good = judged(twin.token, sound);
     EXPECT_TRUE(names(bad, twin.property)) << twin.property << " / " << twin.fault << " / " << twin.token;
     EXPECT_EQ(bad.verdict, Verdict::finding) << twin.property;
-    EXPECT_EQ(good.verdict, Verdict::pass) << (good.properties_failed.empty() ? good.cause
-                                                                       : good.properties_failed[0]);
+    EXPECT_EQ(good.verdict, Verdict::pass)
+        << (good.properties_failed.empty() ? good.cause : good.properties_failed[0]);
   }
 }
 

@@ -95,10 +95,11 @@ TEST(Shrink, ViewsEndAtTheOneInputThatMatters) {
   for (const auto& [layout, smallest] : rows) {
     Case c = parse_token("gla.subject/B2/T10/H2/K4/V3/fp32/g-fp32/none/s3");
     c.layout = layout;
-    const Shrunk shrunk = shrink(failing(c, "views"), op, 400, [&](const Case& candidate) -> std::optional<Verification> {
-      if (!layout_of(candidate, op.inputs[1])) return std::nullopt;  // k is read row by row
-      return failing(candidate, "views");
-    });
+    const Shrunk shrunk =
+        shrink(failing(c, "views"), op, 400, [&](const Case& candidate) -> std::optional<Verification> {
+          if (!layout_of(candidate, op.inputs[1])) return std::nullopt;  // k is read row by row
+          return failing(candidate, "views");
+        });
     EXPECT_EQ(shrunk.smallest.case_.layout, smallest) << shrunk.smallest.token;
   }
 }

@@ -41,8 +41,7 @@ TEST_F(CompilePtx, CompilesOnceForThreadsThatAskAtOnce) {
   on_compilation([&](const std::string&, bool done) { compiled += done; });
   std::vector<std::shared_ptr<const std::string>> texts(4);
   std::vector<std::thread> threads;
-  for (auto& text : texts)
-    threads.emplace_back([&] { text = compile_module(sources, "views/gather"); });
+  for (auto& text : texts) threads.emplace_back([&] { text = compile_module(sources, "views/gather"); });
   for (std::thread& thread : threads) thread.join();
   on_compilation(nullptr);
   EXPECT_EQ(compiled, 1);
@@ -57,10 +56,10 @@ TEST_F(CompilePtx, CompilesAnewWhatWasNotKeptWhole) {
   std::filesystem::path kept;
   for (const auto& file : std::filesystem::directory_iterator(cache)) kept = file.path();
   std::filesystem::resize_file(kept, std::filesystem::file_size(kept) / 2);
-  const int status = std::system(fmt::format("ASSAY_CACHE='{}' '{}' '{}' {} '{}'", cache.string(),
-                                             ASSAY_COMPILE_MODULE, ASSAY_SOURCE_DIR, module,
-                                             (cache / "again.ptx").string())
-                                     .c_str());
+  const int status =
+      std::system(fmt::format("ASSAY_CACHE='{}' '{}' '{}' {} '{}'", cache.string(), ASSAY_COMPILE_MODULE,
+                              ASSAY_SOURCE_DIR, module, (cache / "again.ptx").string())
+                      .c_str());
   EXPECT_EQ(status, 0);
   std::ifstream in(cache / "again.ptx");
   std::ostringstream again;

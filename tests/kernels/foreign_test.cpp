@@ -93,11 +93,10 @@ TEST(ForeignKernel, PackedSequencesPassTheirOffsets) {
 TEST(ForeignKernel, AbsentInputIsNullOrZerosAsThePlanSays) {
   Case c = small_case();
   c.without = {"g"};
-  EXPECT_EQ(
-      pointer_of(plan_of(load_foreign_kernel(kPtx, kPlan), c).launches[0].arguments[3])->buffer,
-      "");
+  EXPECT_EQ(pointer_of(plan_of(load_foreign_kernel(kPtx, kPlan), c).launches[0].arguments[3])->buffer, "");
   const Kernel zeros = load_patched(json::parse(
-      R"([{"op": "replace", "path": "/launches/0/arguments/3", "value": {"pointer": "g", "absent": "zeros"}}])"));
+      R"([{"op": "replace", "path": "/launches/0/arguments/3", "value":
+        {"pointer": "g", "absent": "zeros"}}])"));
   const Program plan = plan_of(zeros, c);
   ASSERT_EQ(plan.constants.size(), 1u);
   EXPECT_EQ(plan.constants[0].name, pointer_of(plan.launches[0].arguments[3])->buffer);
@@ -205,7 +204,8 @@ TEST(ForeignKernel, DisagreementOfPlanAndPtxIsFoundBeforeAnythingRuns) {
     }
   }
   EXPECT_NO_THROW(load_patched(json::parse(
-      R"([{"op": "replace", "path": "/launches/0/arguments/6", "value": null}, {"op": "add", "path": "/omits", "value": ["final_state"]}])")));
+      R"([{"op": "replace", "path": "/launches/0/arguments/6", "value": null},
+          {"op": "add", "path": "/omits", "value": ["final_state"]}])")));
   EXPECT_THROW(load_foreign_kernel("no/such.ptx", kPlan), BadInput);
   EXPECT_THROW(load_foreign_kernel(kPtx, "no/such.json"), BadInput);
   EXPECT_THROW(load_foreign_kernel(kPlan, kPlan), BadInput);
@@ -222,7 +222,8 @@ TEST(ForeignKernel, LaunchesMayNameThePtxFilesOfAFolder) {
   for (const char* dtype : {"bf16", "fp16", "fp32"})
     std::filesystem::copy_file(kPtx, folder / "ptx" / (std::string(dtype) + ".ptx"));
   const json patch = json::parse(
-      R"([{"op": "add", "path": "/launches/0/ptx", "value": "{dtype}.ptx"}, {"op": "remove", "path": "/name"}])");
+      R"([{"op": "add", "path": "/launches/0/ptx", "value": "{dtype}.ptx"},
+          {"op": "remove", "path": "/name"}])");
   const std::string plan = folder / "my_plan.json";
   std::ofstream(plan) << json::parse(std::ifstream(kPlan)).patch(patch).dump();
 

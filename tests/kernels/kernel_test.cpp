@@ -34,7 +34,8 @@ TEST(Kernel, UnknownNamesAreRefusedWithWhatThereIs) {
     for (const Defect& defect : defects())
       if (defect.kernel == kernel) names += (names.empty() ? "" : ", ") + defect.name;
     ASSERT_NE(names.find("D1"), names.npos);
-    EXPECT_EQ(refusal(std::string(kernel) + "@S9"), std::string(kernel) + " has no defect 'S9'; there are: " + names);
+    EXPECT_EQ(refusal(std::string(kernel) + "@S9"),
+              std::string(kernel) + " has no defect 'S9'; there are: " + names);
   }
 }
 

@@ -127,7 +127,8 @@ TEST_P(GatedKernel, ResumesFromItsStateWithTheSameBits) {
     TensorMap states;
     std::vector<std::string> initial, last;
     for (const ArgumentSpec& input : op.inputs)
-      if (input.role == Role::state) initial.emplace_back(input.name), states[initial.back()] = inputs.at(initial.back());
+      if (input.role == Role::state)
+        initial.emplace_back(input.name), states[initial.back()] = inputs.at(initial.back());
     for (const ArgumentSpec& output : op.outputs)
       if (output.role == Role::state) last.emplace_back(output.name);
     std::vector<std::byte> o;
@@ -143,7 +144,8 @@ TEST_P(GatedKernel, ResumesFromItsStateWithTheSameBits) {
       o.insert(o.end(), bits_of(outcome, "o").begin(), bits_of(outcome, "o").end());
     }
     EXPECT_EQ(o, bits_of(whole, "o"));
-    for (size_t i = 0; i < initial.size(); ++i) EXPECT_EQ(states[initial[i]].data, bits_of(whole, last[i])) << last[i];
+    for (size_t i = 0; i < initial.size(); ++i)
+      EXPECT_EQ(states[initial[i]].data, bits_of(whole, last[i])) << last[i];
   }
 }
 

@@ -97,7 +97,8 @@ TEST(LaunchTables, PointersNameWhatThePlanHolds) {
     for (const Launch& launch : plan.launches)
       for (const Argument& argument : launch.arguments)
         for (const Relocation& relocation : argument.relocations)
-          EXPECT_NE(std::find(known.begin(), known.end(), relocation.to.buffer), known.end()) << relocation.to.buffer;
+          EXPECT_NE(std::find(known.begin(), known.end(), relocation.to.buffer), known.end())
+              << relocation.to.buffer;
   }
 }
 

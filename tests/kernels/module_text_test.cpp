@@ -67,8 +67,7 @@ TEST(ModuleText, NamesNoPathOfTheMachineThatBuiltIt) {
     EXPECT_EQ(parsed.version, "7.0");
     EXPECT_EQ(parsed.target, "sm_80");
     for (const std::string& file : parsed.files)
-      EXPECT_TRUE(file.starts_with("kernels/") || file.starts_with("cuda/"))
-          << module.name << ": " << file;
+      EXPECT_TRUE(file.starts_with("kernels/") || file.starts_with("cuda/")) << module.name << ": " << file;
   }
 }
 

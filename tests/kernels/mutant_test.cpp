@@ -37,7 +37,7 @@ TEST(Mutant, AKernelsNameMayCarryOne) {
   const std::string id = some_mutant("fma-to-mul");
   ASSERT_FALSE(id.empty());
   const Program clean = plan_of_kernel("hgrn.fused_recurrent"),
-             changed = plan_of_kernel("hgrn.fused_recurrent%" + id);
+                changed = plan_of_kernel("hgrn.fused_recurrent%" + id);
   EXPECT_EQ(changed.kernel, "hgrn.fused_recurrent%" + id);
   EXPECT_NE(*changed.modules.at(0).ptx, *clean.modules.at(0).ptx);
   EXPECT_EQ(plan_of_kernel("hgrn.fused_recurrent%" + id).modules.at(0).ptx, changed.modules.at(0).ptx);
@@ -59,8 +59,8 @@ TEST(Mutant, ModulesOfOtherFormatsStayAsTheyAre) {
 TEST(Mutant, CopiesOfViewsAreChangedToo) {
   const Module gather = embedded_module(gather_module);
   const ptx::MutableText text(gather.ptx, gather.path);
-  const Kernel& kernel = find_kernel("hgrn.fused_recurrent%" +
-                                     mutant_id(gather.name, text.name(text.mutations(0).front())));
+  const Kernel& kernel =
+      find_kernel("hgrn.fused_recurrent%" + mutant_id(gather.name, text.name(text.mutations(0).front())));
   const Operator& op = find_operator(kernel.operator_name);
   Case c = small();
   c.kernel = kernel.name, c.layout = "padded";
@@ -76,7 +76,8 @@ TEST(Mutant, EveryKernelHasItsModules) {
     const Operator& op = find_operator(kernel.operator_name);
     for (const Module& module : kernel.plan(c, op, draw_inputs(c, op)).modules) {
       const ptx::MutableText text(module.ptx, module.path);
-      EXPECT_NO_THROW(find_kernel(kernel.name + "%" + mutant_id(module.name, text.name(text.mutations(0).front()))));
+      EXPECT_NO_THROW(
+          find_kernel(kernel.name + "%" + mutant_id(module.name, text.name(text.mutations(0).front()))));
     }
   }
 }

@@ -8,12 +8,14 @@ namespace {
 TEST(PackedText, ComesBackWhole) {
   std::string text(100'000, 'x');
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * i >> 3);
-  for (const std::string& each : {std::string(), std::string(1, '\0'), text}) EXPECT_EQ(unpacked(packed(each)), each);
+  for (const std::string& each : {std::string(), std::string(1, '\0'), text})
+    EXPECT_EQ(unpacked(packed(each)), each);
 }
 
 TEST(PackedText, IsNothingWhereBytesAreMissingOrOthers) {
   const std::string bytes = packed("a text that was kept, and only a part of it came back");
-  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_EQ(unpacked(bytes.substr(0, size)), std::nullopt) << size;
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_EQ(unpacked(bytes.substr(0, size)), std::nullopt) << size;
   for (const size_t at : {size_t{0}, size_t{7}, bytes.size() / 2, bytes.size() - 1}) {
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ 1);

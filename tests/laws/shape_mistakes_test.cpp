@@ -8,9 +8,9 @@
 #include <set>
 
 #include "kernels/kernel.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/case/given_inputs.h"
 #include "src/case/layouts.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

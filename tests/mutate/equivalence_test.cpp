@@ -8,14 +8,15 @@
 namespace assay {
 namespace {
 
-/// The argument for the first mutant by the name of its change ("add-to-sub"), of one line of the body where that
-/// stands before it ("8+add-to-sub"; the first is 7); or "none".
+/// The argument for the first mutant by the name of its change ("add-to-sub"), of one line of the body where
+/// that stands before it ("8+add-to-sub"; the first is 7); or "none".
 std::string argument(const std::string& body, const std::string& change) {
   const ptx::MutableText text = small_program(body);
   for (const ptx::Mutation& m : text.mutations(0)) {
     const std::string name = text.name(m);
     if (name != change && name.substr(name.find('+') + 1) != change) continue;
-    const std::string why = why_equivalent(text.module(), ptx::parse(text.with(m), "test.ptx"), m, {{1}, {}, {1}, {}, {}});
+    const std::string why =
+        why_equivalent(text.module(), ptx::parse(text.with(m), "test.ptx"), m, {{1}, {}, {1}, {}, {}});
     return why.empty() ? "none" : why;
   }
   return "no such mutant";
@@ -63,8 +64,11 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
        "mov.f32 %f1, 0f00000001; ld.global.f32 %f2, [%rd1]; add.rn.f32 %f3, %f2, %f1; st.global.f32 [%rd1], "
        "%f3;",
        "always 0"},
-      {"9+zero-result", "mov.f32 %f1, 0f00000000;\n$L_loop:\nmov.f32 %f2, %f1; st.global.f32 [%rd1], %f2; ld.global.f32 %f1, [%rd1];",
-       "mov.f32 %f1, 0f00000000;\n$L_loop:\nmov.f32 %f2, %f1; st.global.f32 [%rd1], %f2; ld.global.f32 %f1, [%rd1]; "
+      {"9+zero-result",
+       "mov.f32 %f1, 0f00000000;\n$L_loop:\nmov.f32 %f2, %f1; st.global.f32 [%rd1], %f2; ld.global.f32 %f1, "
+       "[%rd1];",
+       "mov.f32 %f1, 0f00000000;\n$L_loop:\nmov.f32 %f2, %f1; st.global.f32 [%rd1], %f2; ld.global.f32 %f1, "
+       "[%rd1]; "
        "@%p1 bra $L_loop;",
        "always that literal"},
       {"9+zero-result", "mov.f32 %f1, 0f00000000;\n$L_a:\nmov.f32 %f2, %f1; st.global.f32 [%rd1], %f2;",
@@ -73,9 +77,11 @@ TEST(Equivalence, IsArguedOnlyWhereItHolds) {
       {"8+shift-constant", "mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 4;\nand.b32 %r1, %r3, 496;" + store,
        "mov.u32 %r2, %tid.x; shl.b32 %r3, %r2, 4;\nand.b32 %r1, %r2, 496;" + store, "dropped before"},
       {"8+shift-constant",
-       "ld.global.u64 %rd2, [%rd1]; shl.b64 %rd3, %rd2, 32;\nadd.s64 %rd4, %rd3, 4294967296;\nshr.s64 %rd5, %rd4, 32; "
+       "ld.global.u64 %rd2, [%rd1]; shl.b64 %rd3, %rd2, 32;\nadd.s64 %rd4, %rd3, 4294967296;\nshr.s64 %rd5, "
+       "%rd4, 32; "
        "st.global.u64 [%rd1], %rd5;",
-       "ld.global.u64 %rd2, [%rd1]; shl.b64 %rd3, %rd2, 32;\nadd.s64 %rd4, %rd2, 4294967296;\nshr.s64 %rd5, %rd4, 32; "
+       "ld.global.u64 %rd2, [%rd1]; shl.b64 %rd3, %rd2, 32;\nadd.s64 %rd4, %rd2, 4294967296;\nshr.s64 %rd5, "
+       "%rd4, 32; "
        "st.global.u64 [%rd1], %rd5;",
        "dropped before"},
       {"8+shift-constant.2",

@@ -12,19 +12,21 @@ namespace {
 Footprint footprint(const std::string& body) {
   Program plan;
   plan.kernel = "small";
-  plan.modules = {{"m", "small.ptx",
-                   std::make_shared<const std::string>(
-                       ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f(.param .u64 px, .param "
-                       ".u64 py, .param .u64 pw) {\n.reg .b64 %x, %y, %w; .reg .f32 %f, %g;\nld.param.u64 %x, "
-                       "[px]; ld.param.u64 %y, [py]; ld.param.u64 %w, [pw];\n" +
-                       body + "\nret;\n}\n")}};
+  plan.modules = {
+      {"m", "small.ptx",
+       std::make_shared<const std::string>(
+           ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry f(.param .u64 px, .param "
+           ".u64 py, .param .u64 pw) {\n.reg .b64 %x, %y, %w; .reg .f32 %f, %g;\nld.param.u64 %x, "
+           "[px]; ld.param.u64 %y, [py]; ld.param.u64 %w, [pw];\n" +
+           body + "\nret;\n}\n")}};
   Tensor x("x", Dtype::fp32, {{"T", 3}});
   for (int64_t i = 0; i < 3; ++i) x.set(i, static_cast<double>(i));
   plan.outputs = {{"y", Dtype::fp32, {{"T", 2}}}};
   plan.workspaces = {{"w", 8, ""}};
-  plan.launches = {{.module = "m",
-                    .function = "f",
-                    .arguments = {PointerArgument{"x", 0}, PointerArgument{"y", 0}, PointerArgument{"w", 0}}}};
+  plan.launches = {
+      {.module = "m",
+       .function = "f",
+       .arguments = {PointerArgument{"x", 0}, PointerArgument{"y", 0}, PointerArgument{"w", 0}}}};
   return footprint_of(plan, {{"x", x}}, {});
 }
 
@@ -33,11 +35,12 @@ TEST(Footprint, HoldsBytesReadWrittenAndLeft) {
   const Footprint base = footprint(both + "st.global.f32 [%y], %f;");
   EXPECT_TRUE(base.within(base));
   EXPECT_TRUE(footprint("ld.global.f32 %f, [%x]; st.global.f32 [%y], %f;").within(base)) << "reads less";
-  EXPECT_TRUE(footprint("ld.global.v2.f32 {%f, %g}, [%x]; st.global.f32 [%y], %f;").within(base)) << "at once";
+  EXPECT_TRUE(footprint("ld.global.v2.f32 {%f, %g}, [%x]; st.global.f32 [%y], %f;").within(base))
+      << "at once";
   for (const std::string& other :
        {both + "ld.global.f32 %g, [%x+8]; st.global.f32 [%y], %f;", both + "st.global.f32 [%y+4], %f;",
-        both + "st.global.f32 [%y], %g;", both + "st.global.f32 [%y], %f; st.global.f32 [%w], %f;",
-        both, both + "st.global.f32 [%y], %f; st.global.f32 [%y+8], %f;"})
+        both + "st.global.f32 [%y], %g;", both + "st.global.f32 [%y], %f; st.global.f32 [%w], %f;", both,
+        both + "st.global.f32 [%y], %f; st.global.f32 [%y+8], %f;"})
     EXPECT_FALSE(footprint(other).within(base)) << other;
 }
 
@@ -54,9 +57,9 @@ TEST(Footprint, SpecialValuesAreZerosOfBothSignsOrSomeOfEverything) {
   EXPECT_EQ(count(zeros, [](double v) { return v == 0; }), x.size());
   EXPECT_GT(count(zeros, [](double v) { return std::signbit(v); }), 1000);
   EXPECT_GT(count(some, [](double v) { return v == 3; }), 3500);
-  for (bool (*is)(double) : {+[](double v) { return v == 0; }, +[](double v) { return std::isinf(v); },
-                             +[](double v) { return std::isnan(v); },
-                             +[](double v) { return v != 0 && std::abs(v) < 1e-30; }})
+  for (bool (*is)(double) :
+       {+[](double v) { return v == 0; }, +[](double v) { return std::isinf(v); },
+        +[](double v) { return std::isnan(v); }, +[](double v) { return v != 0 && std::abs(v) < 1e-30; }})
     EXPECT_GT(count(some, is), 10);
 }
 

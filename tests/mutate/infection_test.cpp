@@ -43,9 +43,8 @@ TEST(Infection, SeesWhetherTheRunGoesAnotherWay) {
   const int32_t function = clean.reach.executed.begin()->first.second;
   int other = 0, same = 0;
   for (const ptx::Mutation& m : text.mutations(function)) {
-    const ptx::Instruction& in = text.module()
-                                     .functions[static_cast<size_t>(function)]
-                                     .body[static_cast<size_t>(m.instruction)];
+    const ptx::Instruction& in =
+        text.module().functions[static_cast<size_t>(function)].body[static_cast<size_t>(m.instruction)];
     const bool is_value = in.opcode.starts_with("fma.rn.f32") && m.change->name == "zero-result";
     const bool is_branch = in.opcode == "bra" && m.change->name == "invert-guard";
     if (!(is_value && same < 3) && !(is_branch && other < 5)) continue;
@@ -54,8 +53,7 @@ TEST(Infection, SeesWhetherTheRunGoesAnotherWay) {
     changed.modules[0].ptx = std::make_shared<const std::string>(text.with(m));
     vm::MachineOptions options = one_thread();
     options.instruction_budget = 100'000;
-    const bool changes =
-        path_changes(clean.plan, changed, clean.inputs, options, module.name, in.ptx_line);
+    const bool changes = path_changes(clean.plan, changed, clean.inputs, options, module.name, in.ptx_line);
     EXPECT_EQ(changes, is_branch) << in.ptx_line;
     ++(is_branch ? other : same);
   }

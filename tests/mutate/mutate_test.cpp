@@ -34,8 +34,8 @@ TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
   const MutationRun one = run(45, 3, 1);
   EXPECT_EQ(without_seconds(one), without_seconds(run(45, 3, 3)));
   EXPECT_EQ(one.mutants.size(), 45u);
-  EXPECT_EQ(count_of(one, MutantOutcome::killed) + count_of(one, MutantOutcome::within_bound) + count_of(one, MutantOutcome::equivalent) +
-                count_of(one, MutantOutcome::survived),
+  EXPECT_EQ(count_of(one, MutantOutcome::killed) + count_of(one, MutantOutcome::within_bound) +
+                count_of(one, MutantOutcome::equivalent) + count_of(one, MutantOutcome::survived),
             45);
   EXPECT_GT(count_of(one, MutantOutcome::killed), count_of(one, MutantOutcome::survived));
   for (const Mutant& m : one.mutants) {
@@ -45,7 +45,8 @@ TEST(Mutate, IsDecidedByTheSeedWhateverTheJobs) {
 }
 
 TEST(Mutate, KilledAnywhereItGoesOnToTheSameResult) {
-  const auto path = std::filesystem::temp_directory_path() / ("assay_mutate_test_" + std::to_string(::getpid()));
+  const auto path =
+      std::filesystem::temp_directory_path() / ("assay_mutate_test_" + std::to_string(::getpid()));
   const auto options = [&](const std::filesystem::path& journal) {
     MutateOptions o;
     o.mutants = 45, o.seed = 3, o.jobs = 2, o.drawn = 12;
@@ -59,7 +60,8 @@ TEST(Mutate, KilledAnywhereItGoesOnToTheSameResult) {
       if (p.doing == "mutants" && p.done == mutants) throw std::runtime_error("killed");
     };
   };
-  for (const int64_t at : {13, 42}) EXPECT_THROW(mutate(subject(), options(path), ending_at(at)), std::runtime_error);
+  for (const int64_t at : {13, 42})
+    EXPECT_THROW(mutate(subject(), options(path), ending_at(at)), std::runtime_error);
   int64_t told = 0;
   const MutationRun again =
       mutate(subject(), options(path), [&](const MutationProgress& p) { told += p.doing == "mutants"; });

@@ -34,12 +34,14 @@ TEST(Steering, IsFoundOnlyWhereNothingElseDependsOnIt) {
       {"and.pred",
        size + "setp.gt.s32 %p1, %r1, 4; setp.eq.s64 %p2, %rd1, 0; and.pred %p3, %p1, %p2; @%p3 bra $L_end;" +
            store,
-       size + "ld.global.u32 %r4, [%rd1]; setp.gt.s32 %p1, %r1, 4; setp.eq.s32 %p2, %r4, 0; and.pred %p3, %p1, "
-              "%p2; @%p3 bra $L_end;" +
+       size +
+           "ld.global.u32 %r4, [%rd1]; setp.gt.s32 %p1, %r1, 4; setp.eq.s32 %p2, %r4, 0; and.pred %p3, %p1, "
+           "%p2; @%p3 bra $L_end;" +
            store},
       {"setp.lt.s32", size + "mov.u32 %r3, %tid.x; setp.lt.s32 %p1, %r3, %r1; @%p1 bra $L_end;" + store,
-       size + "mov.u32 %r4, %tid.x; shfl.sync.bfly.b32 %r3, %r4, 1, 31, -1; setp.lt.s32 %p1, %r3, %r1; @%p1 bra "
-              "$L_end;" +
+       size +
+           "mov.u32 %r4, %tid.x; shfl.sync.bfly.b32 %r3, %r4, 1, 31, -1; setp.lt.s32 %p1, %r3, %r1; @%p1 bra "
+           "$L_end;" +
            store},
   };
   for (const auto& row : rows) {

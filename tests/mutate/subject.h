@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "src/campaign/mutate/clean_case.h"
 #include "src/base/numerics/format.h"
+#include "src/campaign/mutate/clean_case.h"
 
 namespace assay {
 

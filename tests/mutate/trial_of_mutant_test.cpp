@@ -70,9 +70,11 @@ TEST_F(TrialOfMutant, ARoundingChangedIsNeverAViolation) {
   ASSERT_FALSE(all.empty());
   // Where one of two ways to the same value rounds otherwise, a property that compares them may see it.
   for (const Mutant& m : all)
-    EXPECT_TRUE(m.outcome != MutantOutcome::killed || m.reason.starts_with("property/")) << m.id << " " << m.reason;
-  EXPECT_TRUE(std::any_of(all.begin(), all.end(),
-                          [](const Mutant& m) { return m.outcome == MutantOutcome::within_bound && !m.token.empty(); }));
+    EXPECT_TRUE(m.outcome != MutantOutcome::killed || m.reason.starts_with("property/"))
+        << m.id << " " << m.reason;
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Mutant& m) {
+    return m.outcome == MutantOutcome::within_bound && !m.token.empty();
+  }));
   // What no output shows is within bound all the same, and says so.
   EXPECT_TRUE(std::none_of(all.begin(), all.end(), [](const Mutant& m) {
     return m.outcome == MutantOutcome::survived && m.reason.starts_with("its result differs, no output does");
@@ -83,7 +85,8 @@ TEST_F(TrialOfMutant, ARoundingChangedIsNeverAViolation) {
 }
 
 TEST_F(TrialOfMutant, OnlyARoundingChangedMayBeRoundedAway) {
-  for (const Mutant& m : outcomes("mul.rn.f32", "zero-result")) EXPECT_NE(m.outcome, MutantOutcome::within_bound) << m.id;
+  for (const Mutant& m : outcomes("mul.rn.f32", "zero-result"))
+    EXPECT_NE(m.outcome, MutantOutcome::within_bound) << m.id;
   for (const Mutant& m : outcomes("fma.rn.f32", "fma-to-add"))
     EXPECT_EQ(m.reason.find("rounds away"), std::string::npos) << m.id;
 }
@@ -139,7 +142,8 @@ TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {
     if (m.change->name != "fix-predicate" || line.find("bool vector = ") == line.npos) continue;
     if (same > 0 && seen > 0) break;
     const Mutant mutant = try_mutant({kernel, cases, mutated, m, one_thread(), order}, source).mutant;
-    same += mutant.outcome == MutantOutcome::equivalent && mutant.reason.find("sizes alone decide") != std::string::npos;
+    same += mutant.outcome == MutantOutcome::equivalent &&
+            mutant.reason.find("sizes alone decide") != std::string::npos;
     seen += mutant.outcome == MutantOutcome::killed;
   }
   EXPECT_GT(same, 0) << "elements one by one";

@@ -30,7 +30,8 @@ TEST(ValueRange, FollowsDefinitions) {
       {"ld.param.u32 %r2, [n]; shr.s32 %r1, %r2, 31;", {0, 0}},
       {"ld.param.u32 %r2, [n]; add.s32 %r3, %r2, 63; shr.s32 %r1, %r3, 31;", {0, 0}},
       {"ld.param.u32 %r2, [n]; shl.b32 %r3, %r2, 1; shr.s32 %r1, %r3, 31;", {-1, 0}},
-      {"ld.param.u64 %rd1, [n]; add.s64 %rd2, %rd1, 63; shr.s64 %rd3, %rd2, 63; cvt.u32.u64 %r1, %rd3;", {0, 0}},
+      {"ld.param.u64 %rd1, [n]; add.s64 %rd2, %rd1, 63; shr.s64 %rd3, %rd2, 63; cvt.u32.u64 %r1, %rd3;",
+       {0, 0}},
       {"mov.u32 %r2, %tid.x; mul.lo.s32 %r3, %r2, 4000000; shr.s32 %r1, %r3, 31;", {-1, 0}},
       {"ld.global.u32 %r2, [%rd1]; shr.u32 %r1, %r2, 28;", {0, 15}},
       {"ld.global.u32 %r2, [%rd1]; shr.s32 %r1, 31, %r2;", {0, 31}},
@@ -86,10 +87,14 @@ TEST(ValueRange, OfATableWithoutNegativeNumbersHasNone) {
   const std::string address = "ld.param.u64 %rd1, [a]; cvta.to.global.u64 %rd2, %rd1; ",
                     sign = "shr.s64 %rd4, %rd3, 63; cvt.u32.u64 %r1, %rd4;";
   const std::string from_table = address + "ld.global.u64 %rd3, [%rd2+8]; " + sign,
-                    by_entry = address + "ld.global.u64 %rd5, [%rd2]; shl.b64 %rd6, %rd5, 3; add.s64 %rd7, %rd2, %rd6; "
-                                         "ld.global.u64 %rd3, [%rd7]; " + sign,
-                    by_pointer = address + "ld.global.u64 %rd5, [%rd8]; add.s64 %rd7, %rd2, %rd5; "
-                                           "ld.global.u64 %rd3, [%rd7]; " + sign;
+                    by_entry = address +
+                               "ld.global.u64 %rd5, [%rd2]; shl.b64 %rd6, %rd5, 3; add.s64 %rd7, %rd2, %rd6; "
+                               "ld.global.u64 %rd3, [%rd7]; " +
+                               sign,
+                    by_pointer = address +
+                                 "ld.global.u64 %rd5, [%rd8]; add.s64 %rd7, %rd2, %rd5; "
+                                 "ld.global.u64 %rd3, [%rd7]; " +
+                                 sign;
   const ParameterRoles natural{{1}, {0}, {1}, {0}, {}}, any{{1}, {0}, {1}, {}, {}};
   EXPECT_EQ(of_r1(from_table, natural), (ValueRange{0, 0}));
   EXPECT_EQ(of_r1(by_entry, natural), (ValueRange{0, 0}));

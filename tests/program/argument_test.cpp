@@ -10,10 +10,16 @@ namespace {
 const auto no_maps = [](const TileMap&, uint64_t, std::byte*) { FAIL() << "no tensor map is there"; };
 
 TEST(Argument, BytesAreFilledWithAddresses) {
-  const Argument argument =
-      Argument::of_bytes(24).put(0, PointerArgument{"x", 8}).put(8, PointerArgument{}).put(16, 0.5f).put(20, -2);
+  const Argument argument = Argument::of_bytes(24)
+                                .put(0, PointerArgument{"x", 8})
+                                .put(8, PointerArgument{})
+                                .put(16, 0.5f)
+                                .put(20, -2);
   const auto bytes = filled(
-      argument, [](const PointerArgument& to) { return 0x1000u * (to.buffer == "x") + static_cast<uint64_t>(to.offset); },
+      argument,
+      [](const PointerArgument& to) {
+        return 0x1000u * (to.buffer == "x") + static_cast<uint64_t>(to.offset);
+      },
       no_maps);
   struct {
     uint64_t x, null;

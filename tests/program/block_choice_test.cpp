@@ -25,7 +25,8 @@ TEST(BlockChoice, LeavesOutWhatTheGridLacksAndNamesEachBlockOnce) {
 }
 
 TEST(BlockChoice, RefusesWhatIsNone) {
-  for (const char* text : {"", "x", "1,", "3..1", "last..0", "-1", "1-2", "lastly", "0..2000000", "99999999999999999999"})
+  for (const char* text :
+       {"", "x", "1,", "3..1", "last..0", "-1", "1-2", "lastly", "0..2000000", "99999999999999999999"})
     EXPECT_THROW(chosen_blocks(text, uint64_t{1} << 40), BadInput) << text;
 }
 

@@ -15,7 +15,9 @@ Program program_of() {
   return program;
 }
 
-TensorMap inputs() { return {{"x", Tensor("x", Dtype::fp32, {{"T", 4}})}}; }
+TensorMap inputs() {
+  return {{"x", Tensor("x", Dtype::fp32, {{"T", 4}})}};
+}
 
 TEST(Buffers, AreInputsOutputsAndWorkspacesInThisOrder) {
   Program program = program_of();
@@ -49,16 +51,28 @@ TEST(Buffers, WhatCannotBeIsNamed) {
   };
   refused([](Program& p) { p.workspaces.push_back({"x", 4}); }, "two buffers are named x");
   refused([](Program& p) { p.workspaces[0].bytes = -1; }, "workspace w has a negative size");
-  refused([](Program& p) { p.outputs.push_back({"x", Dtype::fp32, {{"T", 3}}}); },
-          "x is read as fp32 [T=4] and written as fp32 [T=3]");
+  refused(
+      [](Program& p) {
+        p.outputs.push_back({"x", Dtype::fp32, {{"T", 3}}});
+      },
+      "x is read as fp32 [T=4] and written as fp32 [T=3]");
   refused([](Program& p) { p.aliases = {{"z", "w", 0}}; }, "the alias z is no buffer of the program");
   refused([](Program& p) { p.aliases = {{"y", "z", 0}}; }, "y lies in z, which is no buffer of the program");
-  refused([](Program& p) { p.aliases = {{"y", "w", 49}}; },
-          "y, 16 bytes from byte 49 on, is not within the 64 bytes of w");
-  refused([](Program& p) { p.aliases = {{"x", "y", 0}, {"y", "w", 0}}; },
-          "y cannot lie in w: a storage lies in no other, and a buffer in one");
-  refused([](Program& p) { p.layouts["x"] = {{4}, {2}, 0, 7}, p.aliases = {{"x", "w", 0}}; },
-          "x cannot lie in w: a view has memory of its own");
+  refused(
+      [](Program& p) {
+        p.aliases = {{"y", "w", 49}};
+      },
+      "y, 16 bytes from byte 49 on, is not within the 64 bytes of w");
+  refused(
+      [](Program& p) {
+        p.aliases = {{"x", "y", 0}, {"y", "w", 0}};
+      },
+      "y cannot lie in w: a storage lies in no other, and a buffer in one");
+  refused(
+      [](Program& p) {
+        p.layouts["x"] = {{4}, {2}, 0, 7}, p.aliases = {{"x", "w", 0}};
+      },
+      "x cannot lie in w: a view has memory of its own");
 }
 
 }  // namespace

@@ -10,16 +10,19 @@ SourceLocation at(const std::string& file, int line, const std::vector<std::stri
 }
 
 TEST(SourcePlace, NamesTheKernelsOwnCallBeforeALineOfASharedHelper) {
-  const std::vector<std::string> frames{"kernels/device/format.cuh:94", "kernels/gla/keys.cuh:50", "kernels/gla/chunk.cu:106"};
+  const std::vector<std::string> frames{"kernels/device/format.cuh:94", "kernels/gla/keys.cuh:50",
+                                        "kernels/gla/chunk.cu:106"};
   EXPECT_EQ(source_place(at("kernels/device/format.cuh", 94, frames)),
             "kernels/gla/keys.cuh:50, in kernels/device/format.cuh:94");
 }
 
 TEST(SourcePlace, IsTheLineAloneWhereItIsTheKernelsOwnOrNothingIsKnownOfCalls) {
-  EXPECT_EQ(source_place(at("kernels/gla/keys.cuh", 50, {"kernels/gla/keys.cuh:50", "kernels/gla/chunk.cu:106"})),
-            "kernels/gla/keys.cuh:50");
+  EXPECT_EQ(
+      source_place(at("kernels/gla/keys.cuh", 50, {"kernels/gla/keys.cuh:50", "kernels/gla/chunk.cu:106"})),
+      "kernels/gla/keys.cuh:50");
   EXPECT_EQ(source_place(at("kernels/gla/chunk.cu", 7, {})), "kernels/gla/chunk.cu:7");
-  EXPECT_EQ(source_place(at("k.cu", 7, {"helper.cuh:2", "k.cu:7"})), "k.cu:7") << "a caller, not the helper inside";
+  EXPECT_EQ(source_place(at("k.cu", 7, {"helper.cuh:2", "k.cu:7"})), "k.cu:7")
+      << "a caller, not the helper inside";
 }
 
 TEST(SourcePlace, IsThePtxLineWithoutSources) {

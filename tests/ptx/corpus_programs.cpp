@@ -82,7 +82,7 @@ Inputs inputs_of(const Listed& program) {
 }
 
 Program plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs& inputs,
-             TensorMap& tensors) {
+                TensorMap& tensors) {
   Program plan;
   plan.kernel = "corpus";
   plan.modules.push_back({"m", entry + ".ptx", std::move(text)});

@@ -25,7 +25,7 @@ const std::vector<Listed>& all_programs();
 Inputs inputs_of(const Listed&);
 /// One launch of an entry of `text` over a, b and c; its words are output d.
 Program plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs&,
-             TensorMap& tensors);
+                TensorMap& tensors);
 /// What the host computes for every thread.
 std::vector<unsigned long long> expected_words(const Listed&, const Inputs&);
 /// |got - expected| in units of the last place of `expected` (f32 if the program's name ends so, else f64); 0

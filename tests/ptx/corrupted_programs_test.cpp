@@ -78,7 +78,7 @@ std::string fate_of_number(uint64_t number) {
   const std::vector<Named>& all = whole_programs();
   const size_t kernels_first = kernels().size();
   const Named& program = random() % 10 ? all[kernels_first + random() % (all.size() - kernels_first)]
-                                         : all[random() % kernels_first];
+                                       : all[random() % kernels_first];
   Program plan = program.plan;
   for (Module& module : plan.modules)
     module.ptx = std::make_shared<std::string>(corrupted(*module.ptx, random));

@@ -43,7 +43,8 @@ TEST(Forms, NamesOfSeveralPartsAreTheLongestThatFit) {
   EXPECT_EQ(form_of("bar.red.popc.u32").combine, Combine::popc);
   EXPECT_EQ(form_of("fence.proxy.async.shared::cta").operation, Operation::fence_proxy_async);
   EXPECT_EQ(form_of("fence.acq_rel.gpu").operation, Operation::fence);
-  EXPECT_EQ(form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16").operation, Operation::wgmma_mma_async);
+  EXPECT_EQ(form_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16").operation,
+            Operation::wgmma_mma_async);
   EXPECT_EQ(form_of("addc.cc.u32").carry_in, true);
   EXPECT_EQ(form_of("addc.cc.u32").carry_out, true);
   EXPECT_EQ(form_of("unheard.of").operation, Operation::none);
@@ -52,7 +53,8 @@ TEST(Forms, NamesOfSeveralPartsAreTheLongestThatFit) {
 
 TEST(Forms, MovesFromAndToVectorsAreToldByTheirOperands) {
   const Module module = parse(
-      ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<3>; .reg .b64 %d;\n"
+      ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %r<3>; .reg .b64 "
+      "%d;\n"
       "mov.b64 %d, {%r1, %r2}; mov.b64 {%r1, %r2}, %d; mov.b64 %d, 1; ret;\n}\n",
       "test.ptx");
   const std::vector<Instruction>& body = module.functions[0].body;

@@ -38,8 +38,9 @@ std::vector<std::string> frames_at(const std::string& opcode) {
 }
 
 TEST(InlinedFrames, GoFromTheLineItselfOutToTheEntry) {
-  EXPECT_EQ(frames_at("ex2.approx.f32"), (std::vector<std::string>{"kernels/device/helper.cuh:3", "kernels/gla/keys.cuh:9",
-                                                                   "kernels/gla/chunk.cu:20"}));
+  EXPECT_EQ(frames_at("ex2.approx.f32"),
+            (std::vector<std::string>{"kernels/device/helper.cuh:3", "kernels/gla/keys.cuh:9",
+                                      "kernels/gla/chunk.cu:20"}));
 }
 
 TEST(InlinedFrames, LeaveToolkitHeadersOutAndAreEmptyWhereNothingIsInlined) {

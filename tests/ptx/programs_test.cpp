@@ -1,5 +1,7 @@
 // Programs that were written without a look at the instruction table: each gives what the host computes, or
 // is refused by the name of what is missing.
+#include "tests/ptx/programs.h"
+
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -9,7 +11,6 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/machine.h"
-#include "tests/ptx/programs.h"
 
 namespace assay {
 namespace {

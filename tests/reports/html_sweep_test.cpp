@@ -8,8 +8,8 @@
 #include "reports/markup.h"
 #include "reports/page_text.h"
 #include "reports/sweep_answers.h"
-#include "tests/result/sample_sweep.h"
 #include "tests/reports/well_formed.h"
+#include "tests/result/sample_sweep.h"
 
 namespace assay {
 namespace {

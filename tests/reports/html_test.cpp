@@ -8,11 +8,11 @@
 
 #include "reports/html_sections.h"
 #include "reports/page_text.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
-#include "src/base/numerics/bad_input.h"
-#include "tests/result/sample_result.h"
 #include "tests/reports/well_formed.h"
+#include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "src/base/numerics/bad_input.h"
-#include "tests/result/sample_result.h"
 #include "tests/reports/well_formed.h"
+#include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {
@@ -119,8 +119,9 @@ TEST(Junit, AnOutputOfTheFileIsATestOfItsOwn) {
   ASSERT_EQ(failed.size(), 2u) << "the output, and the run";
   EXPECT_EQ(failed[0], "o in the inputs&#39; file");
   for (const test::Element& e : found)
-    if (e.name == "failure")
+    if (e.name == "failure") {
       EXPECT_NE(e.text.find("in the file o[b=0,t=2,h=0,v=1]: got 0.375"), std::string::npos) << e.text;
+    }
 }
 
 TEST(Junit, HostileTextsStayTexts) {

@@ -29,7 +29,9 @@ TEST(MarkdownSweep, HoldsEveryAnswerAndARowPerCell) {
     for (const std::string& sentence : answer.sentences)
       EXPECT_NE(text.find("- " + escape_markdown(sentence) + "\n"), text.npos) << sentence;
     if (answer.table.rows.empty()) continue;
-    const test::Rows shown = test::read_markdown_table(text.substr(text.find("## " + answer.question)), "| " + escape_markdown(answer.table.head.front()) + " |");
+    const test::Rows shown =
+        test::read_markdown_table(text.substr(text.find("## " + answer.question)),
+                                  "| " + escape_markdown(answer.table.head.front()) + " |");
     ASSERT_EQ(shown.size(), answer.table.rows.size()) << answer.question;
     for (size_t i = 0; i < shown.size(); ++i)
       for (size_t j = 0; j < shown[i].size(); ++j)

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "tests/reports/read_tables.h"
-#include "tests/result/sample_result.h"
 #include "tests/reports/sample_trend.h"
 #include "tests/reports/well_formed.h"
+#include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {

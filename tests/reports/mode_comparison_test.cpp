@@ -33,12 +33,15 @@ using Sentences = std::vector<std::string>;
 using Rows = std::vector<std::vector<std::string>>;
 
 TEST(ModeComparison, DecaysAreGroupedByTheirWinnerAndTheTableHasTheFactors) {
-  const Sweep sweep = compared({{"length", {"64", "128"}}, {"decay", {"mild", "none", "strong"}}}, 3,
-                               [](const SweepCell& cell, uint64_t) { return setting(cell, "decay") == "none" ? 0.25 : 2; });
+  const Sweep sweep =
+      compared({{"length", {"64", "128"}}, {"decay", {"mild", "none", "strong"}}}, 3,
+               [](const SweepCell& cell, uint64_t) { return setting(cell, "decay") == "none" ? 0.25 : 2; });
   const Answer answer = which_kernel_is_more_precise(sweep);
-  EXPECT_EQ(answer.sentences, Sentences{"bf16, decay mild, strong: gla.chunk; decay none: gla.fused_recurrent."});
+  EXPECT_EQ(answer.sentences,
+            Sentences{"bf16, decay mild, strong: gla.chunk; decay none: gla.fused_recurrent."});
   EXPECT_EQ(answer.table.head, (Sentences{"decay", "length", "bf16 o"}));
-  const std::string chunk = "chunk × 2 (0.00024 against 0.00049)", recurrent = "fused_recurrent × 4 (6.1e-05 against 0.00024)";
+  const std::string chunk = "chunk × 2 (0.00024 against 0.00049)",
+                    recurrent = "fused_recurrent × 4 (6.1e-05 against 0.00024)";
   EXPECT_EQ(answer.table.rows, (Rows{{"mild", "T = 64", chunk},
                                      {"mild", "T = 128", chunk},
                                      {"none", "T = 64", recurrent},
@@ -48,16 +51,19 @@ TEST(ModeComparison, DecaysAreGroupedByTheirWinnerAndTheTableHasTheFactors) {
 }
 
 TEST(ModeComparison, LargeFactorsAreWrittenOut) {
-  const Answer answer =
-      which_kernel_is_more_precise(compared({{"decay", {"mild"}}}, 3, [](const auto&, uint64_t) { return 15661; }));
+  const Answer answer = which_kernel_is_more_precise(
+      compared({{"decay", {"mild"}}}, 3, [](const auto&, uint64_t) { return 15661; }));
   EXPECT_EQ(answer.table.rows.at(0).at(2), "chunk × 15700 (0.00024 against 3.8)");
 }
 
 TEST(ModeComparison, FormatsOfWhichTheSameIsSaidShareASentence) {
-  const auto factor = [](const SweepCell& cell, uint64_t) { return setting(cell, "dtype") == "fp32" ? 0.5 : 8.0; };
+  const auto factor = [](const SweepCell& cell, uint64_t) {
+    return setting(cell, "dtype") == "fp32" ? 0.5 : 8.0;
+  };
   const Answer answer = which_kernel_is_more_precise(
       compared({{"decay", {"mild"}}, {"dtype", {"bf16", "fp16", "fp32"}}}, 3, factor));
-  EXPECT_EQ(answer.sentences, (Sentences{"bf16, fp16, decay mild: gla.chunk.", "fp32, decay mild: gla.fused_recurrent."}));
+  EXPECT_EQ(answer.sentences,
+            (Sentences{"bf16, fp16, decay mild: gla.chunk.", "fp32, decay mild: gla.fused_recurrent."}));
 }
 
 TEST(ModeComparison, OutputsWithWinnersOfTheirOwnAreNamed) {
@@ -75,17 +81,18 @@ TEST(ModeComparison, OutputsWithWinnersOfTheirOwnAreNamed) {
 
 TEST(ModeComparison, EqualOnesAndNoiseOfEitherSignHaveNoWinner) {
   for (const bool noise : {false, true}) {
-    const Answer answer = which_kernel_is_more_precise(compared(kLengthAndDecay, 4, [&](const auto&, uint64_t seed) {
-      return !noise ? 1.0 : seed % 2 ? 3.0 : 1.0 / 3;
-    }));
+    const Answer answer =
+        which_kernel_is_more_precise(compared(kLengthAndDecay, 4, [&](const auto&, uint64_t seed) {
+          return !noise ? 1.0 : seed % 2 ? 3.0 : 1.0 / 3;
+        }));
     EXPECT_EQ(answer.sentences, Sentences{"bf16, decay mild, strong: no sure difference."});
     for (const auto& row : answer.table.rows) EXPECT_EQ(row.back(), "-");
   }
 }
 
 TEST(ModeComparison, OneRunShowsNothing) {
-  const Answer answer =
-      which_kernel_is_more_precise(compared({{"decay", {"mild"}}}, 1, [](const auto&, uint64_t) { return 8; }));
+  const Answer answer = which_kernel_is_more_precise(
+      compared({{"decay", {"mild"}}}, 1, [](const auto&, uint64_t) { return 8; }));
   EXPECT_EQ(answer.sentences,
             Sentences{"bf16, decay mild: too few runs with rounding errors to tell (give more --seeds)."});
 }
@@ -98,13 +105,15 @@ TEST(ModeComparison, ADifferenceAtTheLongestLengthAloneIsSaidToBeThere) {
   EXPECT_EQ(answer.sentences,
             Sentences{"bf16, decay logsigmoid: no sure difference at T = 64 and gla.chunk at T = 512."});
   EXPECT_EQ(answer.table.rows.at(0), (Sentences{"logsigmoid", "T = 64", "-"}));
-  EXPECT_EQ(answer.table.rows.at(1), (Sentences{"logsigmoid", "T = 512", "chunk × 4 (0.00024 against 0.00098)"}));
+  EXPECT_EQ(answer.table.rows.at(1),
+            (Sentences{"logsigmoid", "T = 512", "chunk × 4 (0.00024 against 0.00098)"}));
 }
 
 TEST(ModeComparison, TheOtherWinnerAtTheLongestLengthIsNamed) {
   const auto turning = [](const SweepCell& cell, uint64_t) { return length_of(cell) == 512 ? 0.5 : 64; };
   const Answer answer = which_kernel_is_more_precise(compared(kLength, 8, turning));
-  EXPECT_EQ(answer.sentences, Sentences{"bf16, decay logsigmoid: gla.chunk at T = 64 and gla.fused_recurrent at T = 512."});
+  EXPECT_EQ(answer.sentences,
+            Sentences{"bf16, decay logsigmoid: gla.chunk at T = 64 and gla.fused_recurrent at T = 512."});
   EXPECT_EQ(answer.table.rows.at(0).at(2), "chunk × 64 (0.00024 against 0.016)");
   EXPECT_EQ(answer.table.rows.at(1).at(2), "fused_recurrent × 2 (0.00012 against 0.00024)");
 }

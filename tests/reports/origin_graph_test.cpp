@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "tests/result/sample_result.h"
 #include "tests/reports/well_formed.h"
+#include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "src/base/numerics/bad_input.h"
-#include "tests/result/sample_result.h"
 #include "tests/reports/sarif_check.h"
+#include "tests/result/sample_result.h"
 
 namespace assay {
 namespace {

@@ -49,10 +49,10 @@ void gates(SweepCell& cell) {
 // ---- safe gates ----
 
 TEST(SafeGates, AreAllThatWereDrawnWhereEverythingPassed) {
-  EXPECT_EQ(
-      answer(sweep_of({"gla.chunk"}, kDecay, 3, gates), kGates),
-      "gla.chunk: log decays from -100 to -0.25, as they were drawn, are safe: every output of 9 runs in bf16 is finite "
-      "and within its proved bound.");
+  EXPECT_EQ(answer(sweep_of({"gla.chunk"}, kDecay, 3, gates), kGates),
+            "gla.chunk: log decays from -100 to -0.25, as they were drawn, are safe: every output of 9 runs "
+            "in bf16 is finite "
+            "and within its proved bound.");
 }
 
 TEST(SafeGates, EndAboveThoseOfTheFirstFailureWhoseReplayIsNamed) {
@@ -120,11 +120,13 @@ TEST(SafeGates, OfEveryDecayWhatItDrewAndWhatCameOfItStandsInATable) {
   for (const Answer& a : answers(sweep)) {
     if (a.question != kGates) continue;
     EXPECT_EQ(a.table.head, (std::vector<std::string>{"decay", "gla.chunk"}));
-    EXPECT_EQ(a.table.rows, (std::vector<std::vector<std::string>>{{"mild", "-1 to -0.25: safe"},
-                                                                   {"strong", "-10 to -0.25: safe"},
-                                                                   {"extreme", "-100 to -0.25: 1 of 1 finding"}}));
+    EXPECT_EQ(a.table.rows,
+              (std::vector<std::vector<std::string>>{{"mild", "-1 to -0.25: safe"},
+                                                     {"strong", "-10 to -0.25: safe"},
+                                                     {"extreme", "-100 to -0.25: 1 of 1 finding"}}));
   }
-  for (const Answer& a : answers(sweep_of({"gla.chunk"}, kLength, 1, gates))) EXPECT_TRUE(a.table.rows.empty());
+  for (const Answer& a : answers(sweep_of({"gla.chunk"}, kLength, 1, gates)))
+    EXPECT_TRUE(a.table.rows.empty());
 }
 
 TEST(SafeGates, AreNotSpokenOfWhereThereAreNone) {
@@ -146,10 +148,10 @@ TEST(Lengths, AreAcceptableUpToTheLastOneWithinTheTolerance) {
     if (setting(cell, "decay") == "strong" && length_of(cell) == 512) cell.samples[1].max_error = 0.5;
   });
   sweep.tolerance = 0x1p-7;  // T = 512
-  EXPECT_EQ(
-      answer(sweep, kLengths),
-      "bf16, largest error in any run at most 0.007812 of the output's root mean square: gla.chunk o at every length, up to "
-      "T = 512, except under decay strong: up to T = 256 (0.5 at T = 512).");
+  EXPECT_EQ(answer(sweep, kLengths),
+            "bf16, largest error in any run at most 0.007812 of the output's root mean square: gla.chunk o "
+            "at every length, up to "
+            "T = 512, except under decay strong: up to T = 256 (0.5 at T = 512).");
   sweep.tolerance = 0.5;
   EXPECT_TRUE(holds(answer(sweep, kLengths), "gla.chunk o at every length, up to T = 512"));
   sweep.tolerance = 0x1p-11;
@@ -183,8 +185,9 @@ TEST(Lengths, EndAtOneWithoutAFiniteResultHoweverGoodLongerOnesAre) {
 }
 
 TEST(Lengths, AViolationWithinTheToleranceIsAcceptable) {
-  const Sweep sweep = sweep_of({"gla.chunk"}, kLength, 2,
-                               [](SweepCell& cell) { cell.verdict = CellVerdict::finding, cell.violation = 1; });
+  const Sweep sweep = sweep_of({"gla.chunk"}, kLength, 2, [](SweepCell& cell) {
+    cell.verdict = CellVerdict::finding, cell.violation = 1;
+  });
   EXPECT_TRUE(holds(answer(sweep, kLengths), "at every length")) << answer(sweep, kLengths);
 }
 
@@ -223,10 +226,11 @@ Sweep grown(double error, double bound) {
 
 TEST(ErrorAndBound, PartWithTheLengthWhereRoundingsCancel) {
   const std::string text = answer(grown(0.5, 1), kApart);
-  EXPECT_TRUE(holds(text,
-                    "gla.chunk: at the longest length farthest apart for o bf16, decay logsigmoid: error / bound at most "
-                    "4.419e-05 at T = 512; the largest error grows as T^0.50, the largest bound as T^1.00: "
-                    "roundings of either sign cancel in part"))
+  EXPECT_TRUE(holds(
+      text,
+      "gla.chunk: at the longest length farthest apart for o bf16, decay logsigmoid: error / bound at most "
+      "4.419e-05 at T = 512; the largest error grows as T^0.50, the largest bound as T^1.00: "
+      "roundings of either sign cancel in part"))
       << text;
 }
 
@@ -248,7 +252,8 @@ TEST(ErrorAndBound, AreTakenWhereTheyAreFarthestAtTheLongestLengthAndNearestAtAn
   const std::string text = answer(sweep, kApart);
   EXPECT_TRUE(holds(text, "farthest apart for o bf16, decay mild: error / bound at most 0.02 at T = 512"))
       << text;
-  EXPECT_TRUE(holds(text, "of all lengths nearest for o bf16, decay mild: error / bound 0.9 at T = 64")) << text;
+  EXPECT_TRUE(holds(text, "of all lengths nearest for o bf16, decay mild: error / bound 0.9 at T = 64"))
+      << text;
 }
 
 TEST(ErrorAndBound, AreNotSpokenOfWithoutSeveralLengths) {

@@ -10,10 +10,10 @@
 #include "reports/html.h"
 #include "reports/page_text.h"
 #include "tests/reports/read_tables.h"
-#include "tests/result/sample_result.h"
 #include "tests/reports/sample_trend.h"
-#include "tests/result/schema_check.h"
 #include "tests/reports/well_formed.h"
+#include "tests/result/sample_result.h"
+#include "tests/result/schema_check.h"
 
 namespace assay {
 namespace {

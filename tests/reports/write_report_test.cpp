@@ -13,9 +13,9 @@
 #include "reports/page_text.h"
 #include "src/base/numerics/bad_input.h"
 #include "tests/reports/read_tables.h"
+#include "tests/reports/sample_trend.h"
 #include "tests/result/sample_result.h"
 #include "tests/result/sample_sweep.h"
-#include "tests/reports/sample_trend.h"
 
 namespace assay {
 namespace {

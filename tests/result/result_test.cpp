@@ -1,9 +1,3 @@
-#include "src/result/comparison.h"
-#include "src/result/element_slice.h"
-#include "src/result/fuzz_run.h"
-#include "src/result/origin.h"
-#include "src/result/verification.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,6 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/result/comparison.h"
+#include "src/result/element_slice.h"
+#include "src/result/fuzz_run.h"
+#include "src/result/origin.h"
+#include "src/result/verification.h"
 #include "tests/result/schema_check.h"
 
 namespace assay {

@@ -265,40 +265,42 @@ json contradicted_verification() {
   o["violation"] = 37, o["ok"] = 5120 - 37, o["max_ratio"] = 1234.5;
   o["worst"]["element"] = "o[b=0,t=2,h=0,v=1]", o["worst"]["got"] = 0.375, o["worst"]["ratio"] = 1234.5;
   v["expected_outputs"] = {o};
-  v["diagnosis"] = {{{"cause", "transposed"},
-                     {"against", json::array()},
-                     {"explanation", "initial_state is transposed: axes K and V exchanged; with that o agrees"},
-                     {"score", 1.0},
-                     {"evidence", {"the largest error/bound of o in the file falls from 1234 to 0.5"}}}};
+  v["diagnosis"] = {
+      {{"cause", "transposed"},
+       {"against", json::array()},
+       {"explanation", "initial_state is transposed: axes K and V exchanged; with that o agrees"},
+       {"score", 1.0},
+       {"evidence", {"the largest error/bound of o in the file falls from 1234 to 0.5"}}}};
   return v;
 }
 
 json fuzz_run(int findings) {
-  json run = {{"kind", "fuzz"},
-              {"tool", {{"name", "assay"}, {"version", "0.1.0"}, {"commit", "c56a40a"}}},
-              {"schema", 1},
-              {"kernels", {"gla.chunk", "gla.fused_recurrent"}},
-              {"backend", "vm sm_90"},
-              {"seed", 18446744073709551615ull},
-              {"cases", 1200},
-              {"passed", 1200 - findings},
-              {"undecided", 0},
-              {"domain", 12},
-              {"seconds", 59.75},
-              {"findings", json::array()},
-              {"properties",
-               {{{"name", "within-bound"}, {"checked", 1200}, {"failed", findings}},
-                {{"name", "same-bits-twice"}, {"checked", 311}, {"failed", findings}}}},
-              {"coverage",
-               {{{"feature", "dtype"}, {"value", "bf16"}, {"cases", 300}},
-                {{"feature", "dtype"}, {"value", "fp32"}, {"cases", 900}},
-                {{"feature", "shape"}, {"value", "K != V"}, {"cases", 543}}}},
-              {"reached", {{{"kernel", "gla.chunk"}, {"what", "branch sides"}, {"reached", 811}, {"of", 840}}}},
-              {"tightness", json::array()},
-              {"reruns", json::array()},
-              {"baseline", nullptr},
-              {"ended_early", ""},
-              {"database_lost", ""}};
+  json run = {
+      {"kind", "fuzz"},
+      {"tool", {{"name", "assay"}, {"version", "0.1.0"}, {"commit", "c56a40a"}}},
+      {"schema", 1},
+      {"kernels", {"gla.chunk", "gla.fused_recurrent"}},
+      {"backend", "vm sm_90"},
+      {"seed", 18446744073709551615ull},
+      {"cases", 1200},
+      {"passed", 1200 - findings},
+      {"undecided", 0},
+      {"domain", 12},
+      {"seconds", 59.75},
+      {"findings", json::array()},
+      {"properties",
+       {{{"name", "within-bound"}, {"checked", 1200}, {"failed", findings}},
+        {{"name", "same-bits-twice"}, {"checked", 311}, {"failed", findings}}}},
+      {"coverage",
+       {{{"feature", "dtype"}, {"value", "bf16"}, {"cases", 300}},
+        {{"feature", "dtype"}, {"value", "fp32"}, {"cases", 900}},
+        {{"feature", "shape"}, {"value", "K != V"}, {"cases", 543}}}},
+      {"reached", {{{"kernel", "gla.chunk"}, {"what", "branch sides"}, {"reached", 811}, {"of", 840}}}},
+      {"tightness", json::array()},
+      {"reruns", json::array()},
+      {"baseline", nullptr},
+      {"ended_early", ""},
+      {"database_lost", ""}};
   for (const char* kernel : {"gla.chunk", "gla.fused_recurrent"}) {
     for (const char* decay : {"none", "reset"}) {
       run["tightness"].push_back({{"kernel", kernel},

@@ -14,7 +14,8 @@ nlohmann::json contradicted_verification();
 /// A fuzz run of two kernels with `findings` findings of the first.
 nlohmann::json fuzz_run(int findings);
 
-/// `document` with every text value that is not empty (not the keys, `kind` or `verdict`) followed by `suffix`.
+/// `document` with every text value that is not empty (not the keys, `kind` or `verdict`) followed by
+/// `suffix`.
 nlohmann::json with_hostile_texts(nlohmann::json document, const std::string& suffix);
 
 }  // namespace assay::test

@@ -9,7 +9,8 @@ namespace assay {
 namespace {
 
 TEST(Schema, IsWhatTheListsOfFieldsGive) {
-  const auto published = nlohmann::ordered_json::parse(std::ifstream(ASSAY_SOURCE_DIR "/reports/schema.json"));
+  const auto published =
+      nlohmann::ordered_json::parse(std::ifstream(ASSAY_SOURCE_DIR "/reports/schema.json"));
   const nlohmann::ordered_json made = result_schema();
   EXPECT_EQ(published.size(), made.size());
   for (const auto& [name, type] : made.at("$defs").items())

@@ -72,9 +72,15 @@ TEST(Safetensors, HeadersThatContradictThemselvesAreNamed) {
       {file_of(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "does not fit its shape"},
       {file_of(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", 8), "does not fit its shape"},
       {file_of(R"({"q":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}})", 8), "truncated file"},
-      {file_of(R"({"k":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},"q":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 12),
+      {file_of(
+           R"({"k":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},
+              "q":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+           12),
        "tensor q: its bytes overlap those of tensor k"},
-      {file_of(R"({"k":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"q":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
+      {file_of(
+           R"({"k":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},
+              "q":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+           8),
        "tensor q: its bytes overlap those of tensor k"},
       {file_of(R"({"q":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "negative size"},
       {file_of(R"({"q":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}})", 8),

@@ -53,9 +53,10 @@ TEST(ShapeContract, TheMessageNamesBothSidesAndAFittingShapePasses) {
     }
     return {};
   };
-  EXPECT_EQ(message(kState, exchanged),
-            "initial_state: expected [N=3,H=4,K=64,V=16], got [3,4,16,64] (transposed: K and V look exchanged; "
-            "give --layout initial_state=transposed)");
+  EXPECT_EQ(
+      message(kState, exchanged),
+      "initial_state: expected [N=3,H=4,K=64,V=16], got [3,4,16,64] (transposed: K and V look exchanged; "
+      "give --layout initial_state=transposed)");
   EXPECT_EQ(message(kState, unlike), "initial_state: expected [N=3,H=4,K=64,V=16], got [5,5]");
   EXPECT_EQ(message(kState, right), "");
 }

@@ -23,7 +23,8 @@ TEST(Companion, CasesHaveRandomValuesSeveralHeadsAndMoreTokensAmongThemWholeChun
 
 TEST(Companion, OfAShortCaseTheFirstOneIsLongerThanAChunkOf64) {
   const Case one = parse_token("gla.chunk/B1/T1/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
-  EXPECT_GT(companion_cases(one, find_operator("gla")).front().T, 64) << "what a chunk hands on shows in no shorter one";
+  EXPECT_GT(companion_cases(one, find_operator("gla")).front().T, 64)
+      << "what a chunk hands on shows in no shorter one";
 }
 
 TEST(Companion, OfManyChannelsASmallerOneComesFirst) {
@@ -51,7 +52,8 @@ TEST(Companion, PackedSequencesStayAsManyAndBecomeLongAndDifferent) {
 TEST(Companion, SomeCasesHaveChannelsThatFillNoVector) {
   const Case one = parse_token("gla.chunk/B1/T1/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
   const std::vector<Case> cases = companion_cases(one, find_operator("gla"));
-  EXPECT_TRUE(std::any_of(cases.begin(), cases.end(), [](const Case& c) { return c.H * c.V % 2 == 1 && c.K % 2 == 1 && c.K > 1; }));
+  EXPECT_TRUE(std::any_of(cases.begin(), cases.end(),
+                          [](const Case& c) { return c.H * c.V % 2 == 1 && c.K % 2 == 1 && c.K > 1; }));
 }
 
 /// An anchor one row late exponentiates that row's decay; an inverse of a chunk's decay all of the chunk's.
@@ -73,13 +75,16 @@ TEST(Companion, ATrapAndWrongValuesOfFurtherCasesAreKept) {
     for (const bool wrong : {false, true}) {
       FloatBackend backend;
       backend.tamper = [&](Outcome& o, int run) {
-        if (traps && run == 1) o.trap = Trap{"out-of-bounds", "load beyond k", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
+        if (traps && run == 1)
+          o.trap = Trap{"out-of-bounds", "load beyond k", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
         if (wrong && run == 2) o.outputs.at("o").set(0, 1e3);
       };
       const FurtherCases found = find_further_cases(float_case(), kernel, op, backend, 1, 60);
       EXPECT_EQ(found.trapped.has_value(), traps);
       EXPECT_EQ(found.companion != nullptr, wrong);
-      if (found.trapped && found.companion) EXPECT_NE(token_of(found.trapped->case_), token_of(found.companion->case_));
+      if (found.trapped && found.companion) {
+        EXPECT_NE(token_of(found.trapped->case_), token_of(found.companion->case_));
+      }
       EXPECT_EQ(backend.runs == 2, wrong) << "with wrong values at hand no further case is run";
     }
 }

@@ -1,4 +1,5 @@
-// What is said of a finding beyond its own values: the checks that nobody asked for, further cases, strong decays.
+// What is said of a finding beyond its own values: the checks that nobody asked for, further cases, strong
+// decays.
 #include "src/verification/verify/explain.h"
 
 #include <gtest/gtest.h>
@@ -17,20 +18,23 @@ Verification verified(const std::string& token, const Kernel& kernel) {
   return verify(parse_token(token), kernel, *backend, options);
 }
 
-/// Values alone say that a gradient's sum is wrong; that two blocks write the same share is seen under the checks.
+/// Values alone say that a gradient's sum is wrong; that two blocks write the same share is seen under the
+/// checks.
 TEST(Explain, AWrongValueIsLookedAtUnderTheChecks) {
-  const Verification v = verified("simple_gla.parallel@R3/B2/T1/H1/K65/V1/bf16/g-fp32/none/v-ones/s1/backward/h0",
-                                  find_kernel("simple_gla.parallel@R3"));
+  const Verification v =
+      verified("simple_gla.parallel@R3/B2/T1/H1/K65/V1/bf16/g-fp32/none/v-ones/s1/backward/h0",
+               find_kernel("simple_gla.parallel@R3"));
   EXPECT_EQ(v.verdict, Verdict::finding);
   EXPECT_FALSE(v.checks) << "nobody asked for them";
   ASSERT_FALSE(v.diagnosis.empty());
   EXPECT_EQ(v.diagnosis.front().cause, "data-race");
 }
 
-/// e^88 is finite, and the product with e^-88 loses a term: where decays are stronger the exponential overflows, and its
-/// argument names the anchor.
+/// e^88 is finite, and the product with e^-88 loses a term: where decays are stronger the exponential
+/// overflows, and its argument names the anchor.
 TEST(Explain, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows) {
-  const std::string token = "rwkv6.chunk@S2b/B1/T12/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/w@0,3,0,0=-88";
+  const std::string token =
+      "rwkv6.chunk@S2b/B1/T12/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/w@0,3,0,0=-88";
   Kernel kernel = find_kernel("rwkv6.chunk@S2b");
   for (const bool promised : {false, true}) {
     kernel.exponents_meant_nonpositive = promised;

@@ -24,9 +24,11 @@ Verification checked(const std::string& token) {
 }
 
 std::string messages(const Verification& v) {
-  std::string text = std::string(name_of(v.verdict)) + " " + v.cause + (v.trap ? " " + v.trap->message : "") + "\n";
+  std::string text =
+      std::string(name_of(v.verdict)) + " " + v.cause + (v.trap ? " " + v.trap->message : "") + "\n";
   if (v.checks)
-    for (const CheckFinding& finding : v.checks->findings) text += finding.kind + ": " + finding.message + "\n";
+    for (const CheckFinding& finding : v.checks->findings)
+      text += finding.kind + ": " + finding.message + "\n";
   return text;
 }
 
@@ -65,15 +67,19 @@ TEST(SomeBlocks, AnOffsetOf32BitsIsFoundBeyond2To31) {
   ASSERT_FALSE(bad.checks->findings.empty()) << messages(bad);
   EXPECT_EQ(bad.checks->findings[0].kind, "index-wrap") << messages(bad);
   for (const Defect& defect : defects())
-    if (defect.kernel == "gla.chunk" && defect.name == "I1")
-      EXPECT_TRUE(defect.line.ends_with(fmt::format("chunk_output.cuh:{}", bad.checks->findings[0].at.where.line)))
-          << defect.line << "\n" << messages(bad);
+    if (defect.kernel == "gla.chunk" && defect.name == "I1") {
+      EXPECT_TRUE(
+          defect.line.ends_with(fmt::format("chunk_output.cuh:{}", bad.checks->findings[0].at.where.line)))
+          << defect.line << "\n"
+          << messages(bad);
+    }
   EXPECT_EQ(good.verdict, Verdict::pass) << messages(good);
   EXPECT_NE(good.partial->find("no value is judged"), std::string::npos);
 }
 
 TEST(SomeBlocks, AStateOf2To40BytesIsReached) {
-  const Verification v = checked("gla.fused_recurrent/B1048576/T1/H16/K128/V128/bf16/g-fp32/mild/s1/h0/blocks-0,last");
+  const Verification v =
+      checked("gla.fused_recurrent/B1048576/T1/H16/K128/V128/bf16/g-fp32/mild/s1/h0/blocks-0,last");
   EXPECT_EQ(v.verdict, Verdict::pass) << messages(v);
 }
 

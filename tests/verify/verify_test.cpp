@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/values.h"
-#include "src/base/numerics/bad_input.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {
@@ -30,7 +30,8 @@ TEST(Verify, ACleanKernelPassesOnEveryDecayProfileAndKindOfValues) {
       if (c.values == "exact" && c.decay != "none") continue;
       FloatBackend backend;
       const Verification v = run(c, backend);
-      EXPECT_EQ(v.verdict, profile.in_domain ? Verdict::pass : Verdict::domain) << token_of(c) << " " << v.cause;
+      EXPECT_EQ(v.verdict, profile.in_domain ? Verdict::pass : Verdict::domain)
+          << token_of(c) << " " << v.cause;
       EXPECT_EQ(v.outputs.size(), profile.in_domain ? 2 : 0);
       EXPECT_EQ(backend.runs, profile.in_domain ? 2 : 0) << "out of domain nothing is launched";
       for (const OutputComparison& o : v.outputs) EXPECT_EQ(o.ok, o.elements);

@@ -106,7 +106,8 @@ TEST(Exchange, WrongUsesOfBarriersAreTraps) {
       {"setp.lt.u32 %p1, %a, 9; @%p1 bra OVER; bar.sync 0; OVER: mov.u32 %d, 0;",
        "only lanes 9-31 of the warp reach the barrier: lanes 0-8 elsewhere"},
       {"setp.lt.u32 %p1, %a, 32; @%p1 bra A; bar.sync 1; bra END; A: bar.sync 2; END:",
-       "2 of 2 warps wait at barriers that nobody will complete: warp 1 at barrier 1 (32 of all threads, line"},
+       "2 of 2 warps wait at barriers that nobody will complete: warp 1 at barrier 1 (32 of all threads, "
+       "line"},
       {"bar.sync 16;", "there is no barrier 16"},
       {"setp.lt.u32 %p1, %a, 32; @%p1 bra A; bar.sync 1, 64; bra END; A: bar.sync 1, 96; END:",
        "by one warp and"},

@@ -87,8 +87,7 @@ TEST(Fidelity, CoversEveryRowThatIsAFunctionOfRegisters) {
   for (const Form& form : forms(14, &others)) covered.insert(form.name);
   for (const vm::Row& row : vm::rows())
     if (row.kind == vm::Kind::lanes || row.kind == vm::Kind::exponential || row.kind == vm::Kind::compare ||
-        row.flow == vm::Flow::matrix || row.flow == vm::Flow::exchange ||
-        row.flow == vm::Flow::atomic)
+        row.flow == vm::Flow::matrix || row.flow == vm::Flow::exchange || row.flow == vm::Flow::atomic)
       for (const std::string& name : vm::forms_of(row)) {
         EXPECT_TRUE(covered.contains(name)) << name;
       }

@@ -306,15 +306,16 @@ TEST(Plans, WhatDoesNotFitTheEntryIsBadInput) {
   refuses([](Program& p) { p.workspaces.push_back({"a", 4}); }, "two buffers are named a");
 }
 
-/// The phase that lane 0 waits for ends when its copies have landed: with .noinc the arrival is the expected one,
-/// without it is one more.
+/// The phase that lane 0 waits for ends when its copies have landed: with .noinc the arrival is the expected
+/// one, without it is one more.
 TEST(AsyncCopy, MayEndAPhaseOfAnMbarrier) {
   const auto word = [](const std::string& arrivals, const std::string& from) {
     SmallKernel kernel{.declarations = ".shared .align 8 .b64 gate; .shared .align 16 .b8 s[256];",
-                       .body = "mov.u32 %r1, s; mov.u32 %r2, gate; shl.b32 %r3, %r32, 2; add.s32 %r1, %r1, %r3;\n"
-                               "setp.eq.u32 %p1, %r32, 0; @%p1 mbarrier.init.shared.b64 [%r2], 32; bar.sync 0;\n"
-                               "cp.async.ca.shared.global [%r1], [%pa], 4;\n" +
-                               arrivals + from,
+                       .body =
+                           "mov.u32 %r1, s; mov.u32 %r2, gate; shl.b32 %r3, %r32, 2; add.s32 %r1, %r1, %r3;\n"
+                           "setp.eq.u32 %p1, %r32, 0; @%p1 mbarrier.init.shared.b64 [%r2], 32; bar.sync 0;\n"
+                           "cp.async.ca.shared.global [%r1], [%pa], 4;\n" +
+                           arrivals + from,
                        .a = {5}};
     return first_word(kernel);
   };

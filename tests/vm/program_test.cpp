@@ -1,5 +1,5 @@
-// Programs that are no kernel of an operator: structs by value, buffers that are read and written or share bytes, fills
-// and copies; run, checked, shadowed and recorded.
+// Programs that are no kernel of an operator: structs by value, buffers that are read and written or share
+// bytes, fills and copies; run, checked, shadowed and recorded.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t n = 64;
 
-/// accumulate: y[i] += a x[i] for i < n, of a struct {x, y, a, n}. meet: every thread stores to the same word.
+/// accumulate: y[i] += a x[i] for i < n, of a struct {x, y, a, n}. meet: every thread stores to the same
+/// word.
 const char* kText = R"(.version 7.0
 .target sm_80
 .address_size 64
@@ -62,7 +63,11 @@ struct Accumulation {
 };
 
 Launch launch(const std::string& function, std::vector<Argument> arguments) {
-  return {.module = "m", .function = function, .grid = {2, 1, 1}, .block = {32, 1, 1}, .arguments = std::move(arguments)};
+  return {.module = "m",
+          .function = function,
+          .grid = {2, 1, 1},
+          .block = {32, 1, 1},
+          .arguments = std::move(arguments)};
 }
 
 Tensor ramp(const std::string& name, double step) {
@@ -71,7 +76,9 @@ Tensor ramp(const std::string& name, double step) {
   return tensor;
 }
 
-TensorMap given() { return {{"x", ramp("x", 0.3)}, {"y", ramp("y", 0.7)}}; }
+TensorMap given() {
+  return {{"x", ramp("x", 0.3)}, {"y", ramp("y", 0.7)}};
+}
 
 /// y += 0.1 x.
 Program in_place() {
@@ -85,10 +92,13 @@ Program in_place() {
 
 float sum_at(int64_t i) {
   const TensorMap inputs = given();
-  return std::fmaf(0.1f, static_cast<float>(inputs.at("x").value(i)), static_cast<float>(inputs.at("y").value(i)));
+  return std::fmaf(0.1f, static_cast<float>(inputs.at("x").value(i)),
+                   static_cast<float>(inputs.at("y").value(i)));
 }
 
-MachineOptions machine() { return {.arch = "sm_90", .threads = 1}; }
+MachineOptions machine() {
+  return {.arch = "sm_90", .threads = 1};
+}
 
 void expect_sums(const Tensor& y) {
   for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y.value(i), sum_at(i)) << i;
@@ -218,16 +228,19 @@ TEST(Program, FillsAndCopiesOfOddBytes) {
     add_fill(program, {"z"}, 16, 0x44332211, width);
     add_copy(program, {"x", 1}, {"z", 8}, width);
     const Tensor z = run(program, given(), machine()).outputs.at("z");
-    for (int64_t i = 0; i < 8; ++i) EXPECT_EQ(z.bits(i), 0x11u * static_cast<uint64_t>(i % width + 1)) << width;
+    for (int64_t i = 0; i < 8; ++i)
+      EXPECT_EQ(z.bits(i), 0x11u * static_cast<uint64_t>(i % width + 1)) << width;
     for (int64_t i = 0; i < width; ++i)
-      EXPECT_EQ(z.bits(8 + i), static_cast<uint64_t>(given().at("x").data[static_cast<size_t>(1 + i)])) << width;
+      EXPECT_EQ(z.bits(8 + i), static_cast<uint64_t>(given().at("x").data[static_cast<size_t>(1 + i)]))
+          << width;
   }
 }
 
 TEST(Program, WrongArgumentsAreNamed) {
   Program program = in_place();
   program.launches[0].arguments[0] = Argument::of_bytes(20);
-  EXPECT_EQ(refusal_of(program), "test: launch of accumulate: argument 0 (p) has 20 bytes, the entry expects 24");
+  EXPECT_EQ(refusal_of(program),
+            "test: launch of accumulate: argument 0 (p) has 20 bytes, the entry expects 24");
   program.launches = {launch("meet", {1.0})};
   EXPECT_EQ(refusal_of(program), "test: launch of meet: argument 0 (to) is a float, the entry expects .u64");
   program.launches = {launch("meet", {Argument::of_bytes(8)})};
@@ -240,12 +253,14 @@ TEST(Program, ATensorMapIsRefusedWhereItCannotBeFollowed) {
   Program program = in_place();
   const TileMap map{.element = TileMap::Element::f32, .sizes = {n}, .strides = {}, .box = {16}, .steps = {1}};
   program.launches = {launch("load_tiles", {Argument::of(PointerArgument{"x"}, map)})};
-  EXPECT_EQ(refusal_of(program),
-            "test: launch of load_tiles: argument 0 (map) holds a tensor map, which the machine cannot follow; use "
-            "--backend cuda");
+  EXPECT_EQ(
+      refusal_of(program),
+      "test: launch of load_tiles: argument 0 (map) holds a tensor map, which the machine cannot follow; use "
+      "--backend cuda");
   program.launches[0].arguments[0].relocations[0].tile_map->box.clear();
   EXPECT_EQ(refusal_of(program),
-            "test: launch of load_tiles: argument 0 (map) holds a tensor map of 1 sizes, 0 strides, 0 box sizes and 1 "
+            "test: launch of load_tiles: argument 0 (map) holds a tensor map of 1 sizes, 0 strides, 0 box "
+            "sizes and 1 "
             "steps; 1 to 5 axes have one of each, the innermost no stride");
 }
 

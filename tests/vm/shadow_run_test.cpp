@@ -216,10 +216,10 @@ TEST(ShadowRun, EveryArithmeticRowHasARealMeaningOrIsAStepFunction) {
   for (const Row& row : rows()) {
     const bool steps = row.pattern.starts_with("cvt.r") && row.pattern.substr(6, 1) == "i";
     const bool copies_sign = row.pattern.starts_with("copysign");
-    const bool rounds = row.flow == Flow::arithmetic || (row.flow == Flow::conversion && ptx::is_float(row.result) &&
-                                                         ptx::is_float(row.sources[0]));
-    if (rounds) EXPECT_EQ(row.real == nullptr, steps || copies_sign) << row.pattern;
-    if (!rounds) EXPECT_EQ(row.real, nullptr) << row.pattern;
+    const bool rounds =
+        row.flow == Flow::arithmetic ||
+        (row.flow == Flow::conversion && ptx::is_float(row.result) && ptx::is_float(row.sources[0]));
+    EXPECT_EQ(row.real == nullptr, !rounds || steps || copies_sign) << row.pattern;
   }
 }
 
@@ -237,7 +237,8 @@ TEST(ShadowRun, ATensorCoreSumIsTheExactDotProduct) {
   mul.rn.f32 %f1, %x, %y; add.rn.f32 %f2, %x, %y;
   cvt.rn.bf16x2.f32 %b1, %f1, %f1;
   mov.f32 %f10, %f2; mov.f32 %f11, %f2; mov.f32 %f12, %f2; mov.f32 %f13, %f2;
-  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f10,%f11,%f12,%f13}, {%b1,%b1,%b1,%b1}, {%b1,%b1}, {%f10,%f11,%f12,%f13};
+  mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%f10,%f11,%f12,%f13},
+    {%b1,%b1,%b1,%b1}, {%b1,%b1}, {%f10,%f11,%f12,%f13};
   mov.f32 %r, %f11;)";
   const auto x = [](int64_t i) { return static_cast<float>(1 + 0.013 * static_cast<double>(i)); };
   const auto y = [](int64_t i) { return static_cast<float>(0.3 + 0.0071 * static_cast<double>(i * i % 17)); };
@@ -408,10 +409,12 @@ TEST(ShadowRun, TheElementAskedForIsTold) {
 }
 
 TEST(ShadowRun, RoundingToAnIntegerByALargeConstantIsAChoiceAndNoError) {
-  // 2^x as mathematics libraries compute it: n = x + 1.5 * 2^23 - 1.5 * 2^23, 2^(x - n), times 2^n made of bits.
+  // 2^x as mathematics libraries compute it: n = x + 1.5 * 2^23 - 1.5 * 2^23, 2^(x - n), times 2^n made of
+  // bits.
   const char* body =
       "mov.f32 %f9, 0f4B400000; add.rn.f32 %f1, %x, %f9; mov.b32 %b1, %f1; sub.rn.f32 %f2, %f1, %f9;"
-      "sub.rn.f32 %f3, %x, %f2; ex2.approx.ftz.f32 %f4, %f3; shl.b32 %b2, %b1, 23; add.s32 %b2, %b2, 0x3f800000;"
+      "sub.rn.f32 %f3, %x, %f2; ex2.approx.ftz.f32 %f4, %f3; shl.b32 %b2, %b1, 23; add.s32 %b2, %b2, "
+      "0x3f800000;"
       "mov.b32 %f5, %b2; mul.rn.f32 %r, %f4, %f5;";
   for (const double x : {0.3, -2.7, 5.49, 0.0}) {
     ShadowOptions options;
@@ -419,8 +422,8 @@ TEST(ShadowRun, RoundingToAnIntegerByALargeConstantIsAChoiceAndNoError) {
     options.element = {"o", 3};
     const float given = static_cast<float>(x);
     const ShadowReport report =
-        run_shadow(plan_of(body), inputs_of([&](int64_t) { return given; }, [](int64_t) { return 0; }), {"sm_90", 1, 0},
-                   options);
+        run_shadow(plan_of(body), inputs_of([&](int64_t) { return given; }, [](int64_t) { return 0; }),
+                   {"sm_90", 1, 0}, options);
     ASSERT_TRUE(report.element);
     EXPECT_NEAR(report.element->exact, std::exp2(static_cast<double>(given)), 1e-13 * std::exp2(x)) << x;
   }

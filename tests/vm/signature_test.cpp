@@ -50,7 +50,8 @@ void expect_agreement(const std::string& text, const std::string& entry, const s
     const ptx::Instruction& in = function.body[static_cast<size_t>(index)];
     const TextSignature said = signature_of(in);
     ASSERT_NE(said.meaning, nullptr) << in.opcode;
-    const Registers reads(said.reads.begin(), said.reads.end()), writes(said.writes.begin(), said.writes.end());
+    const Registers reads(said.reads.begin(), said.reads.end()),
+        writes(said.writes.begin(), said.writes.end());
     EXPECT_EQ(names_of(function, writes), names_of(function, touched.writes)) << in.opcode << " in " << about;
     for (const int32_t reg : touched.reads)
       EXPECT_TRUE(reads.contains(reg) || writes.contains(reg))
@@ -65,7 +66,8 @@ void expect_agreement(const std::string& text, const std::string& entry, const s
 TEST(Signatures, OpsAndTextTouchTheSameRegistersInEveryForm) {
   size_t count = 0;
   for (const fidelity::Form& form : fidelity::forms(10)) {
-    if (form.name.find(".add.v") != std::string::npos) continue;  // below; program_text has no vectors of cells
+    if (form.name.find(".add.v") != std::string::npos)
+      continue;  // below; program_text has no vectors of cells
     expect_agreement(fidelity::program_text(form), "check", form.name);
     ++count;
   }
@@ -73,23 +75,40 @@ TEST(Signatures, OpsAndTextTouchTheSameRegistersInEveryForm) {
 }
 
 const char* const kUnusual[] = {
-    "bra DONE;", "@%p1 bra DONE;", "bar.sync 0, %r1;", "bar.red.popc.u32 %r1, 0, %p1;",
-    "ld.global.v4.b32 {%r1, %r2, %r3, _}, [%rd1+16];", "st.shared.v2.b64 [%r1], {%rd1, %rd2};",
-    "red.global.add.f32 [%rd1], %f1;", "atom.shared.cas.b32 %r1, [%r2], %r3, %r4;",
+    "bra DONE;",
+    "@%p1 bra DONE;",
+    "bar.sync 0, %r1;",
+    "bar.red.popc.u32 %r1, 0, %p1;",
+    "ld.global.v4.b32 {%r1, %r2, %r3, _}, [%rd1+16];",
+    "st.shared.v2.b64 [%r1], {%rd1, %rd2};",
+    "red.global.add.f32 [%rd1], %f1;",
+    "atom.shared.cas.b32 %r1, [%r2], %r3, %r4;",
     "atom.global.add.v2.f32 {%f1, %f2}, [%rd1], {%f3, %f4};",
-    "cp.async.ca.shared.global [%r1], [%rd1], 16, %r2;", "cp.async.commit_group;", "cp.async.wait_group 1;",
-    "mbarrier.init.shared.b64 [%r1], %r2;", "mbarrier.arrive.shared.b64 %rd1, [%r1];",
-    "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], %r2;", "mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;",
+    "cp.async.ca.shared.global [%r1], [%rd1], 16, %r2;",
+    "cp.async.commit_group;",
+    "cp.async.wait_group 1;",
+    "mbarrier.init.shared.b64 [%r1], %r2;",
+    "mbarrier.arrive.shared.b64 %rd1, [%r1];",
+    "mbarrier.arrive.expect_tx.shared.b64 _, [%r1], %r2;",
+    "mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;",
     "wgmma.fence.sync.aligned;",
-    "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, %rd1, %p1, 1, "
+    "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {%f1, %f2, %f3, %f4}, {%r1, %r2, %r3, %r4}, %rd1, "
+    "%p1, 1, "
     "1, 0;",
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd1, %p1, 1, 1, 0, 0;",
-    "wgmma.wait_group.sync.aligned 2;", "cvta.to.shared.u64 %rd1, %rd2;", "isspacep.shared %p1, %rd1;",
-    "shfl.sync.idx.b32 %r1|%p1, %r2, %r3, 31, -1;", "elect.sync %r1|%p1, -1;", "mov.b64 {%r1, %r2}, %rd1;",
-    "cvt.u16.u32 %h1, %r1;", "cvt.u8.u64 %r1, %rd1;", "@!%p2 selp.f32 %f1, %f2, %f3, %p1;",
+    "wgmma.wait_group.sync.aligned 2;",
+    "cvta.to.shared.u64 %rd1, %rd2;",
+    "isspacep.shared %p1, %rd1;",
+    "shfl.sync.idx.b32 %r1|%p1, %r2, %r3, 31, -1;",
+    "elect.sync %r1|%p1, -1;",
+    "mov.b64 {%r1, %r2}, %rd1;",
+    "cvt.u16.u32 %h1, %r1;",
+    "cvt.u8.u64 %r1, %rd1;",
+    "@!%p2 selp.f32 %f1, %f2, %f3, %p1;",
     "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd1], %r9;",
     "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, %r9;",
-    "prefetch.global.L2 [%rd1];", "createpolicy.fractional.L2::evict_last.b64 %rd1, 0f3F800000;",
+    "prefetch.global.L2 [%rd1];",
+    "createpolicy.fractional.L2::evict_last.b64 %rd1, 0f3F800000;",
 };
 
 TEST(Signatures, OpsAndTextTouchTheSameRegistersWhereMemoryAndControlTakePart) {
@@ -133,8 +152,8 @@ TEST(Signatures, AccessesHaveSpaceWidthAndDirection) {
   const One rows = last_of("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];");
   EXPECT_EQ(rows.signature.accesses[0].reach, Access::Reach::rows);
   EXPECT_TRUE(rows.signature.form.transposed);
-  const One tiles =
-      last_of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd1, %p1, 1, 1, 0, 0;");
+  const One tiles = last_of(
+      "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd1, %p1, 1, 1, 0, 0;");
   ASSERT_EQ(tiles.signature.accesses.size(), 2u);
   EXPECT_EQ(tiles.signature.accesses[1].proxy, Proxy::async);
   EXPECT_EQ(tiles.signature.matrix.k, 16);
@@ -148,9 +167,9 @@ TEST(Signatures, WaitsSayHowManyGroupsMayStay) {
 }
 
 TEST(Signatures, WgmmaWritesItsRegistersAndABranchTableNone) {
-  const std::string text = text_of(
-      {.body = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, %f3, %f4}, %rd2, %rd1, %p1, 1, 1, 0, 0;"
-               "TABLE: .branchtargets DONE; brx.idx %r1, TABLE;"});
+  const std::string text = text_of({.body = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f1, %f2, "
+                                            "%f3, %f4}, %rd2, %rd1, %p1, 1, 1, 0, 0;"
+                                            "TABLE: .branchtargets DONE; brx.idx %r1, TABLE;"});
   const ptx::Module module = ptx::parse(text, "test.ptx");
   const std::vector<ptx::Instruction>& body = module.functions[0].body;
   for (const ptx::Instruction& in : body) {

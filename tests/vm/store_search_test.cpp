@@ -8,7 +8,8 @@
 namespace assay::vm {
 namespace {
 
-/// Two blocks of 32 threads over o[64] and the workspace w; %n is the thread of all, %ao its place in o, %aw in w.
+/// Two blocks of 32 threads over o[64] and the workspace w; %n is the thread of all, %ao its place in o, %aw
+/// in w.
 Program plan_of(const std::string& body) {
   const std::string text = R"(.version 7.8
 .target sm_80
@@ -31,14 +32,16 @@ Program plan_of(const std::string& body) {
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 64}}});
   plan.workspaces.push_back({"w", 256});
-  plan.launches.push_back({"m", "kernel", {2, 1, 1}, {32, 1, 1}, 0, {PointerArgument{"o"}, PointerArgument{"w"}}});
+  plan.launches.push_back(
+      {"m", "kernel", {2, 1, 1}, {32, 1, 1}, 0, {PointerArgument{"o"}, PointerArgument{"w"}}});
   return plan;
 }
 
 /// PTX lines of the guards that kept a store from element `flat`, each as it stands in the body (from 1).
 std::vector<int> guards_of(const std::string& body, int64_t flat, const std::string& buffer = "o") {
   std::vector<int> lines;
-  for (const WithheldStore& w : find_withheld_stores(plan_of(body), {}, {}, buffer, static_cast<uint64_t>(flat) * 4, 4)) {
+  for (const WithheldStore& w :
+       find_withheld_stores(plan_of(body), {}, {}, buffer, static_cast<uint64_t>(flat) * 4, 4)) {
     const ptx::Function& f = w.guard.module->functions[static_cast<size_t>(w.guard.function)];
     lines.push_back(f.body[static_cast<size_t>(w.guard.instruction)].ptx_line - 15);
     EXPECT_EQ(w.store.launch, 0);
@@ -53,24 +56,42 @@ const struct {
   std::vector<int> guards;
 } kRows[] = {
     {"a predicated store", "setp.lt.u32 %p1, %n, 63;\n@%p1 st.global.b32 [%ao], %n;", 63, {2}},
-    {"a branch around it, taken", "setp.ge.u32 %p1, %n, 63;\n@%p1 bra L;\nst.global.b32 [%ao], %n;\nL:", 63, {2}},
+    {"a branch around it, taken",
+     "setp.ge.u32 %p1, %n, 63;\n@%p1 bra L;\nst.global.b32 [%ao], %n;\nL:",
+     63,
+     {2}},
     {"of two guards the one that does not hold there",
-     "setp.lt.u32 %p1, %t, 8;\n@!%p1 bra L;\nsetp.lt.u32 %p2, %n, 5;\n@!%p2 bra L;\nst.global.b32 [%ao], %n;\nL:", 6, {4}},
+     "setp.lt.u32 %p1, %t, 8;\n@!%p1 bra L;\nsetp.lt.u32 %p2, %n, 5;\n@!%p2 bra L;\nst.global.b32 [%ao], "
+     "%n;\nL:",
+     6,
+     {4}},
     {"a loop that never begins",
-     "setp.ge.u32 %p1, %c, 1;\n@%p1 bra E;\nL:\nst.global.b32 [%ao], %n;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 %p1, %c, 1;\n"
+     "setp.ge.u32 %p1, %c, 1;\n@%p1 bra E;\nL:\nst.global.b32 [%ao], %n;\nadd.u32 %c, %c, 1;\nsetp.lt.u32 "
+     "%p1, %c, 1;\n"
      "@%p1 bra L;\nE:",
-     40, {2}},
+     40,
+     {2}},
     {"a loop that ends a round early",
-     "setp.gt.u32 %p1, %t, 0;\n@%p1 exit;\nmov.u32 %b1, 0;\nL:\nst.global.b32 [%ao], %n;\nadd.s64 %ao, %ao, 4;\n"
+     "setp.gt.u32 %p1, %t, 0;\n@%p1 exit;\nmov.u32 %b1, 0;\nL:\nst.global.b32 [%ao], %n;\nadd.s64 %ao, %ao, "
+     "4;\n"
      "add.u32 %b1, %b1, 1;\nsetp.lt.u32 %p2, %b1, 31;\n@%p2 bra L;",
-     63, {2, 9}},
-    {"two guards, neither enough", "setp.lt.u32 %p1, %n, 5;\n@!%p1 bra L;\nsetp.lt.u32 %p2, %t, 3;\n@!%p2 bra L;\n"
-                                   "st.global.b32 [%ao], %n;\nL:", 7, {}},
+     63,
+     {2, 9}},
+    {"two guards, neither enough",
+     "setp.lt.u32 %p1, %n, 5;\n@!%p1 bra L;\nsetp.lt.u32 %p2, %t, 3;\n@!%p2 bra L;\n"
+     "st.global.b32 [%ao], %n;\nL:",
+     7,
+     {}},
     {"a predicate that two instructions share",
-     "setp.gt.u32 %p1, %n, 99;\n@%p1 mov.u32 %b2, 1;\n@%p1 st.global.b32 [%ao], %n;", 5, {3}},
+     "setp.gt.u32 %p1, %n, 99;\n@%p1 mov.u32 %b2, 1;\n@%p1 st.global.b32 [%ao], %n;",
+     5,
+     {3}},
     {"no store", "mov.u32 %b1, 1;", 3, {}},
-    {"a vector that reaches over it", "setp.lt.u32 %p1, %n, 10;\nand.b32 %b1, %n, 1;\nsetp.eq.u32 %p2, %b1, 0;\n"
-                                      "@!%p2 bra L;\n@!%p1 bra L;\nst.global.v2.b32 [%ao], {%n, %n};\nL:", 11, {5}},
+    {"a vector that reaches over it",
+     "setp.lt.u32 %p1, %n, 10;\nand.b32 %b1, %n, 1;\nsetp.eq.u32 %p2, %b1, 0;\n"
+     "@!%p2 bra L;\n@!%p1 bra L;\nst.global.v2.b32 [%ao], {%n, %n};\nL:",
+     11,
+     {5}},
 };
 
 TEST(StoreSearch, TheGuardThatKeptAStoreFromAnElementIsFound) {
@@ -86,7 +107,8 @@ TEST(StoreSearch, AForcedRunMayTrapOrLoopWithoutEnd) {
 }
 
 TEST(StoreSearch, OfAWorkspaceToo) {
-  EXPECT_EQ(guards_of("setp.gt.u32 %p1, %n, 99;\n@%p1 st.global.b32 [%aw], %n;", 12, "w"), std::vector<int>{2});
+  EXPECT_EQ(guards_of("setp.gt.u32 %p1, %n, 99;\n@%p1 st.global.b32 [%aw], %n;", 12, "w"),
+            std::vector<int>{2});
 }
 
 TEST(StoreSearch, StoresAreShownWithTheirPlaces) {
@@ -96,7 +118,8 @@ TEST(StoreSearch, StoresAreShownWithTheirPlaces) {
     offsets.insert(event.offset);
     EXPECT_EQ(event.bytes, 4u);
     EXPECT_EQ(event.at.block[0] * 32 + event.at.thread[0], event.offset / 4);
-    EXPECT_EQ(event.at.module->functions[0].body[static_cast<size_t>(event.at.instruction)].opcode, "st.global.b32");
+    EXPECT_EQ(event.at.module->functions[0].body[static_cast<size_t>(event.at.instruction)].opcode,
+              "st.global.b32");
   });
   EXPECT_TRUE(whole);
   EXPECT_EQ(offsets.size(), 63u);

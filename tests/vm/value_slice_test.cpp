@@ -17,7 +17,7 @@ using Elements = std::set<std::string>;
 /// `blocks` blocks of one warp; thread t of block c is n = 32 c + t and has %x = x[n], %y = y[n]; `body`
 /// leaves %r, stored to o[n].
 Program plan_of(const std::string& body, const std::string& functions = "", uint32_t blocks = 2,
-             int launches = 1) {
+                int launches = 1) {
   const std::string text = R"(.version 7.8
 .target sm_80
 .address_size 64

@@ -36,7 +36,7 @@ struct Form {
   std::vector<DrawnOperand> operands;
   std::vector<ptx::Type> results;
   std::string body;
-  uint32_t group = 32;   ///< threads that execute it together: a warp, or a warpgroup of 128
+  uint32_t group = 32;  ///< threads that execute it together: a warp, or a warpgroup of 128
   int matrix_bytes = 0;
   int64_t indices = 0;  ///< how many indices a whole comparison has; results are as many times results.size()
 };

@@ -82,8 +82,9 @@ std::string draw(const DrawnOperand& operand, size_t index) {
 std::string fold_in(const std::string& name, Type type, bool wide) {
   std::string text, word = name;
   const Width width = width_of(type);
-  // Packed, not converted: after set.<cmp>.f16.f16 and .bf16.bf16 ptxas 13.0 compiles cvt.u32.u16 to a PRMT that keeps
-  // the old upper half of %x (seen in the SASS for sm_90, and on an H200 once the loop is unrolled).
+  // Packed, not converted: after set.<cmp>.f16.f16 and .bf16.bf16 ptxas 13.0 compiles cvt.u32.u16 to a PRMT
+  // that keeps the old upper half of %x (seen in the SASS for sm_90, and on an H200 once the loop is
+  // unrolled).
   if (width == Width::half) text += fmt::format("mov.b32 %x, {{{}, %zero}};\n", name), word = "%x";
   if (width == Width::predicate) text += fmt::format("selp.b32 %x, 1, 0, {};\n", name), word = "%x";
   if (!wide) return text + fmt::format("mul.lo.u32 %acc, %acc, 0x01000193;\nxor.b32 %acc, %acc, {};\n", word);
@@ -94,8 +95,10 @@ std::string fold_in(const std::string& name, Type type, bool wide) {
 std::string registers(const Form& form, bool wide) {
   std::string text =
       ".reg .b32 %t, %n, %i, %u, %k, %start, %ustart, %base, %stride, %to, %pi, %pu, %ptheme, %h, %x, %y, "
-      "%lane, %step, %cell, %warpcells, %x0, %x1, %x2, %x3, %matrices;\n.reg .b32 %m<32>;\n.reg .b64 %mw<8>, %y1;\n"
-      ".reg .b64 %out, %table, %memory, %at, %w, %keep, %set, %y0;\n.reg .pred %more, %p0;\n.reg .b16 %zero;\n";
+      "%lane, %step, %cell, %warpcells, %x0, %x1, %x2, %x3, %matrices;\n.reg .b32 %m<32>;\n.reg .b64 %mw<8>, "
+      "%y1;\n"
+      ".reg .b64 %out, %table, %memory, %at, %w, %keep, %set, %y0;\n.reg .pred %more, %p0;\n.reg .b16 "
+      "%zero;\n";
   text += fmt::format(".reg {} %acc;\n", wide ? ".b64" : ".b32");
   for (size_t i = 0; i < form.operands.size(); ++i)
     text += fmt::format(".reg {} %a{};\n", register_type(form.operands[i].type), i);
@@ -137,9 +140,10 @@ bool stores_wide(const Form& form, int reveal) {
 
 std::string program_text(const Form& form, int reveal) {
   const bool wide = stores_wide(form, reveal);
-  std::string text = fmt::format("// {}\n.version {}\n.target sm_90{}\n.address_size 64\n", form.name,
-                                 mentions(form, "mma.sync") && (mentions(form, ".e4m3") || mentions(form, ".e5m2")) ? "8.7" : "8.6",
-                                 mentions(form, "wgmma") ? "a" : "");
+  std::string text = fmt::format(
+      "// {}\n.version {}\n.target sm_90{}\n.address_size 64\n", form.name,
+      mentions(form, "mma.sync") && (mentions(form, ".e4m3") || mentions(form, ".e5m2")) ? "8.7" : "8.6",
+      mentions(form, "wgmma") ? "a" : "");
   text +=
       ".visible .entry check(.param .u64 out, .param .u64 table, .param .u64 memory, .param .u32 base, "
       ".param .u32 stride, .param .u32 from, .param .u32 to)\n{\n";
@@ -172,10 +176,9 @@ Tensor tables_of(const Form& form) {
   Tensor tensor("table", Dtype::i64, {{"I", std::max<int64_t>(operands, 1) * table_entries * 2}});
   for (int64_t i = 0; i < operands; ++i) {
     const DrawnOperand& operand = form.operands[static_cast<size_t>(i)];
-    const OperandTable table =
-        operand.packed                ? theme_table(*operand.packed)
-        : operand.draw == Draw::theme ? theme_table(operand.type)
-                                      : crossed_table(operand.type);
+    const OperandTable table = operand.packed                ? theme_table(*operand.packed)
+                               : operand.draw == Draw::theme ? theme_table(operand.type)
+                                                             : crossed_table(operand.type);
     std::memcpy(tensor.data.data() + i * bytes_per_operand, table.data(), sizeof table);
   }
   return tensor;

@@ -124,7 +124,8 @@ class CudaBackend : public Backend {
     return outcome;
   }
 
-  std::vector<double> time(const Program& program, const TensorMap& inputs, int repeats, int warmups) override {
+  std::vector<double> time(const Program& program, const TensorMap& inputs, int repeats,
+                           int warmups) override {
     WireWriter request = request_for(Request::time, program, inputs);
     request.number(repeats);
     request.number(warmups);

@@ -72,17 +72,20 @@ DeviceBuffers::~DeviceBuffers() {
 void DeviceBuffers::place(const Buffer& buffer, uint8_t poison) {
   CUdeviceptr pointer = 0;
   if (buffer.storage >= 0) {
-    pointer = addresses_.at(buffers_[static_cast<size_t>(buffer.storage)].name) + static_cast<CUdeviceptr>(buffer.offset);
+    pointer = addresses_.at(buffers_[static_cast<size_t>(buffer.storage)].name) +
+              static_cast<CUdeviceptr>(buffer.offset);
   } else {
     // The driver refuses 0 bytes; an empty tensor still has an address.
-    const CUresult result = driver_.cuMemAlloc(&pointer, buffer.bytes > 0 ? static_cast<size_t>(buffer.bytes) : 1);
+    const CUresult result =
+        driver_.cuMemAlloc(&pointer, buffer.bytes > 0 ? static_cast<size_t>(buffer.bytes) : 1);
     driver_.check(result, fmt::format("allocating {} bytes for {} on the GPU", buffer.bytes, buffer.name));
     allocations_.push_back(pointer);
   }
   if (buffer.contents)
     upload(buffer, pointer);
   else if (buffer.storage < 0 && buffer.bytes > 0)
-    driver_.check(driver_.cuMemsetD8(pointer, poison, static_cast<size_t>(buffer.bytes)), "filling " + buffer.name);
+    driver_.check(driver_.cuMemsetD8(pointer, poison, static_cast<size_t>(buffer.bytes)),
+                  "filling " + buffer.name);
   const int64_t before = buffer.layout ? buffer.layout->offset * format(buffer.shape.dtype).bytes : 0;
   addresses_[buffer.name] = pointer + static_cast<CUdeviceptr>(before);
 }
@@ -154,9 +157,9 @@ const CudaContext::Loaded& CudaContext::load(const Module& module, const GpuBina
   void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
   const CUresult result = driver_.cuModuleLoadDataEx(&loaded.module, text.c_str(), 2, options, values);
   if (result != CUDA_SUCCESS)
-    throw BadInput(fmt::format("{}: the driver refuses this {}: {}: {}",
-                               in_its_place ? in_its_place->path : module.path, in_its_place ? "binary" : "PTX",
-                               driver_.error_text(result), one_line(log.c_str())));
+    throw BadInput(
+        fmt::format("{}: the driver refuses this {}: {}: {}", in_its_place ? in_its_place->path : module.path,
+                    in_its_place ? "binary" : "PTX", driver_.error_text(result), one_line(log.c_str())));
   return modules_.emplace(*module.ptx, std::move(loaded)).first->second;
 }
 
@@ -171,14 +174,18 @@ std::vector<PreparedLaunch> CudaContext::prepare(const Program& program, const D
     const auto entry = loaded.entries.find(launch.function);
     if (entry == loaded.entries.end())
       throw BadInput(fmt::format("{} has no entry {}", module->path, launch.function));
-    require_arguments(launch, entry->second, fmt::format("{}: launch of {}", program.kernel, launch.function));
+    require_arguments(launch, entry->second,
+                      fmt::format("{}: launch of {}", program.kernel, launch.function));
     PreparedLaunch ready{&launch, nullptr, {}};
     driver_.check(driver_.cuModuleGetFunction(&ready.function, loaded.module, launch.function.c_str()),
                   launch.function);
     for (const Argument& argument : launch.arguments)
       ready.arguments.push_back(filled(
-          argument, [&](const PointerArgument& to) { return buffers.at(to.buffer) + static_cast<uint64_t>(to.offset); },
-          [&](const TileMap& map, uint64_t address, std::byte* to) { encode_tile_map(driver_, launch.function, map, address, to); }));
+          argument,
+          [&](const PointerArgument& to) { return buffers.at(to.buffer) + static_cast<uint64_t>(to.offset); },
+          [&](const TileMap& map, uint64_t address, std::byte* to) {
+            encode_tile_map(driver_, launch.function, map, address, to);
+          }));
     prepared.push_back(std::move(ready));
   }
   return prepared;

@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "src/base/backend/gpu_binary.h"
 #include "src/base/backend/driver.h"
-#include "src/base/program/outcome.h"
+#include "src/base/backend/gpu_binary.h"
 #include "src/base/program/buffers.h"
+#include "src/base/program/outcome.h"
 #include "src/base/ptx/program.h"
 
 namespace assay {
@@ -28,8 +28,8 @@ class DeviceBuffers {
   /// Of its first element, where it is a view. Throws BadInput for a name that is not there.
   CUdeviceptr at(const std::string& name) const;
   TensorMap read_outputs() const;
-  /// Those inputs that hold other bytes now, though the program does not say that it writes them; views and what shares
-  /// its bytes are not compared.
+  /// Those inputs that hold other bytes now, though the program does not say that it writes them; views and
+  /// what shares its bytes are not compared.
   TensorMap changed() const;
   /// Leaves the memory to the driver: freeing waits for kernels that run, so forever behind one that does not
   /// end.
@@ -77,10 +77,10 @@ class CudaContext {
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
-  /// Finds functions and arguments; loads modules not yet loaded, their float arithmetic rewritten to `.rn`, or
-  /// the binaries in their place.
-  /// Throws BadInput with the driver's log for PTX that it refuses, for a missing entry, for arguments that it does
-  /// not take (parameters.h) and for a tensor map that the driver does not encode.
+  /// Finds functions and arguments; loads modules not yet loaded, their float arithmetic rewritten to `.rn`,
+  /// or the binaries in their place.
+  /// Throws BadInput with the driver's log for PTX that it refuses, for a missing entry, for arguments that
+  /// it does not take (parameters.h) and for a tensor map that the driver does not encode.
   std::vector<PreparedLaunch> prepare(const Program&, const DeviceBuffers&);
   /// Enqueues one launch.
   std::optional<Trap> enqueue(const PreparedLaunch&);

@@ -39,8 +39,8 @@ Outcome CudaEngine::run(const Program& program, const TensorMap& inputs, bool on
   return outcome;
 }
 
-std::vector<double> CudaEngine::time(const Program& program, const TensorMap& inputs, int repeats, int warmups,
-                                     std::optional<Trap>* trap) {
+std::vector<double> CudaEngine::time(const Program& program, const TensorMap& inputs, int repeats,
+                                     int warmups, std::optional<Trap>* trap) {
   DeviceBuffers buffers(driver_, program, inputs);
   const auto launches = context_.prepare(program, buffers);
   std::deque<Event> marks;  // marks[i] stands before run i

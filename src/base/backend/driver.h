@@ -70,9 +70,10 @@ struct Driver {
   ASSAY_DRIVER_FUNCTIONS(ASSAY_DRIVER_MEMBER)
 #undef ASSAY_DRIVER_MEMBER
   /// Null in drivers before CUDA 12.
-  CUresult (*cuTensorMapEncodeTiled)(void* map, int element, unsigned rank, void* address, const uint64_t* sizes,
-                                     const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
-                                     int interleave, int swizzle, int promotion, int outside) = nullptr;
+  CUresult (*cuTensorMapEncodeTiled)(void* map, int element, unsigned rank, void* address,
+                                     const uint64_t* sizes, const uint64_t* strides, const uint32_t* box,
+                                     const uint32_t* steps, int interleave, int swizzle, int promotion,
+                                     int outside) = nullptr;
   CUdevice device = 0;
   int version = 0;  ///< of the driver API: 13000 for CUDA 13.0
 

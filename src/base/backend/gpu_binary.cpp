@@ -21,21 +21,26 @@ GpuBinary read_gpu_binary(const std::string& argument) {
   std::ifstream file(binary.path, std::ios::binary);
   if (!file) throw BadInput(fmt::format("--cubin {}: cannot be read", binary.path));
   binary.bytes.assign(std::istreambuf_iterator<char>(file), {});
-  const bool elf = binary.bytes.starts_with("\x7f" "ELF"), fatbin = binary.bytes.starts_with("\x50\xed\x55\xba");
+  const bool elf = binary.bytes.starts_with(
+                 "\x7f"
+                 "ELF"),
+             fatbin = binary.bytes.starts_with("\x50\xed\x55\xba");
   if (!elf && !fatbin)
-    throw BadInput(fmt::format("--cubin {}: neither a cubin nor a fatbin; nvcc -cubin makes one", binary.path));
+    throw BadInput(
+        fmt::format("--cubin {}: neither a cubin nor a fatbin; nvcc -cubin makes one", binary.path));
   return binary;
 }
 
-const GpuBinary* binary_for(const std::vector<GpuBinary>& binaries, const Program& program, const std::string& module) {
+const GpuBinary* binary_for(const std::vector<GpuBinary>& binaries, const Program& program,
+                            const std::string& module) {
   std::vector<std::string> names;
   for (const Module& m : program.modules) names.push_back(m.name);
   for (const GpuBinary& binary : binaries) {
     const bool known = std::find(names.begin(), names.end(), binary.module) != names.end();
     if (binary.module.empty() ? names.size() != 1 : !known)
-      throw BadInput(fmt::format("--cubin {}: {} has the modules {}; say which it stands for, as in --cubin {}={}",
-                                 binary.path, program.kernel, fmt::join(names, ", "), names.empty() ? "MODULE" : names.front(),
-                                 binary.path));
+      throw BadInput(fmt::format(
+          "--cubin {}: {} has the modules {}; say which it stands for, as in --cubin {}={}", binary.path,
+          program.kernel, fmt::join(names, ", "), names.empty() ? "MODULE" : names.front(), binary.path));
     if (binary.module.empty() || binary.module == module) return &binary;
   }
   return nullptr;

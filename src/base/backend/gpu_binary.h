@@ -9,9 +9,10 @@
 namespace assay {
 
 struct GpuBinary {
-  std::string module;  ///< name of the program's module that it stands for; empty: of a program with one module
-  std::string path;    ///< where it was read from, for messages
-  std::string bytes;   ///< a cubin or a fatbin
+  std::string
+      module;        ///< name of the program's module that it stands for; empty: of a program with one module
+  std::string path;  ///< where it was read from, for messages
+  std::string bytes;  ///< a cubin or a fatbin
 };
 
 /// "FILE" or "MODULE=FILE". Throws BadInput where the file cannot be read or is no ELF file or fatbin.

@@ -9,8 +9,9 @@
 
 namespace assay {
 
-/// The 128 bytes of a map over the memory at `address`. Throws BadInput naming the function where the driver has no
-/// tensor maps (before CUDA 12) or refuses this one.
-void encode_tile_map(const Driver&, const std::string& function, const TileMap&, uint64_t address, std::byte* to);
+/// The 128 bytes of a map over the memory at `address`. Throws BadInput naming the function where the driver
+/// has no tensor maps (before CUDA 12) or refuses this one.
+void encode_tile_map(const Driver&, const std::string& function, const TileMap&, uint64_t address,
+                     std::byte* to);
 
 }  // namespace assay

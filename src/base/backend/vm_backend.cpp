@@ -15,7 +15,9 @@ class VmBackend : public Backend {
     vm::tensor_core_model(options.arch);  // throws for an architecture that the machine does not know
   }
   std::string name() const override { return "vm " + options_.arch; }
-  Outcome run(const Program& program, const TensorMap& inputs) override { return vm::run(program, inputs, options_); }
+  Outcome run(const Program& program, const TensorMap& inputs) override {
+    return vm::run(program, inputs, options_);
+  }
 
  private:
   vm::MachineOptions options_;

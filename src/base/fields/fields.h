@@ -1,9 +1,10 @@
 // A type's fields, listed once. Under a type stands
-//   template <typename Io> void fields(Io& io, Type& x) { io.type("name", "what it is"); ASSAY_FIELD(first); .. }
-// and from that follow its JSON both ways (json_fields.h), the schema of that JSON (json_schema.h) and its bytes between
-// processes (byte_fields.h). An `io` takes
-//   io.type(name, about)           first, where the schema is to have the type by name; else it stands where it is used
-//   io(name, field, about)         a field; ASSAY_FIELD(field, about) where both are called the same. `about` may be left out
+//   template <typename Io> void fields(Io& io, Type& x) {
+//     io.type("name", "what it is"); ASSAY_FIELD(first); .. }
+// and from that follow its JSON both ways (json_fields.h), the schema of that JSON (json_schema.h) and its
+// bytes between processes (byte_fields.h). An `io` takes
+//   io.type(name, about)           first, where the schema names the type; else it stands where it is used
+//   io(name, field, about)         a field; ASSAY_FIELD(field, about) where they share a name
 //   io.later(name, field, about)   one that documents of earlier versions lack: it is then empty
 //   io.or_null(name, text, about)  the same, written as null where it is empty
 //   io.one_of(name, text, names)   a text that is one of those

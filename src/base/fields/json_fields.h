@@ -41,7 +41,9 @@ struct JsonWriter {
   void or_null(const char* name, T& field, const char* = "") {
     object[name] = field.empty() ? nlohmann::json(nullptr) : json_of(field);
   }
-  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) { (*this)(name, text); }
+  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) {
+    (*this)(name, text);
+  }
   template <typename Make>
   void made(const char* name, const Make& make, const char* = "") {
     auto value = make();
@@ -83,7 +85,9 @@ struct JsonReader {
     field = T{};
     if (object.is_object() && object.contains(name) && !object[name].is_null()) (*this)(name, field);
   }
-  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) { (*this)(name, text); }
+  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) {
+    (*this)(name, text);
+  }
   template <typename Make>
   void made(const char*, const Make&, const char* = "") {}
   template <typename Make>
@@ -157,7 +161,8 @@ nlohmann::json JsonWriter::json_of(T& field) {
 template <Named E>
 std::string names_text() {
   std::string text;
-  for (const std::string_view name : names_of(E{})) text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", name);
+  for (const std::string_view name : names_of(E{}))
+    text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", name);
   return text;
 }
 

@@ -67,8 +67,9 @@ struct SchemaWriter {
 template <typename T>
 SchemaJson SchemaWriter::schema_of(SchemaJson& definitions) {
   if constexpr (std::is_same_v<T, double>) {
-    definitions["number"] = {{"description", "a double; what JSON cannot write is a string"},
-                             {"anyOf", SchemaJson::array({{{"type", "number"}}, {{"enum", {"nan", "inf", "-inf"}}}})}};
+    definitions["number"] = {
+        {"description", "a double; what JSON cannot write is a string"},
+        {"anyOf", SchemaJson::array({{{"type", "number"}}, {{"enum", {"nan", "inf", "-inf"}}}})}};
     return {{"$ref", "#/$defs/number"}};
   } else if constexpr (std::is_same_v<T, Dtype>) {
     SchemaJson names = SchemaJson::array();

@@ -1,5 +1,5 @@
-// The names of an enumeration's values, in one table: `names_of(E)` beside the enumeration, in the order of its values, which
-// count from 0. Text is for the edges: documents, options, what people read.
+// The names of an enumeration's values, in one table: `names_of(E)` beside the enumeration, in the order of
+// its values, which count from 0. Text is for the edges: documents, options, what people read.
 #pragma once
 #include <concepts>
 #include <cstddef>

@@ -90,8 +90,7 @@ MutableText::Extent MutableText::extent(const Instruction& instruction) const {
 MutationSite MutableText::site(int32_t function, int32_t instruction) const {
   const Function& f = module_.functions[static_cast<size_t>(function)];
   const Extent at = extent(f.body[static_cast<size_t>(instruction)]);
-  return {module_, f, instruction,
-          parts_of(std::string_view(*text_).substr(at.begin, at.end - 1 - at.begin)),
+  return {module_, f, instruction, parts_of(std::string_view(*text_).substr(at.begin, at.end - 1 - at.begin)),
           vm::signature_of(f.body[static_cast<size_t>(instruction)]).writes};
 }
 

@@ -20,7 +20,9 @@ const Instruction& instruction_of(const MutationSite& site) {
   return site.function.body[static_cast<size_t>(site.instruction)];
 }
 
-const Form& form_of(const MutationSite& site) { return instruction_of(site).form; }
+const Form& form_of(const MutationSite& site) {
+  return instruction_of(site).form;
+}
 
 bool is_one_of(const MutationSite& site, Operations operations) {
   return std::find(operations.begin(), operations.end(), form_of(site).operation) != operations.end();
@@ -99,8 +101,8 @@ Ways wait_for_fewer(const MutationSite& site) {
 
 Ways shift_constant(const MutationSite& site) {
   using enum Operation;
-  if (!is_one_of(site, {add, sub, mul, mad, div, rem, min, max, shl, shr, and_, or_, xor_, mov, setp, selp, bfe, bfi,
-                        shfl, shf}))
+  if (!is_one_of(site, {add,  sub, mul,  mad, div,  rem,  min, max, shl,  shr,
+                        and_, or_, xor_, mov, setp, selp, bfe, bfi, shfl, shf}))
     return {};
   Ways ways;
   for (size_t i = 1; i < site.text.operands.size(); ++i) {
@@ -166,7 +168,8 @@ Ways swap_sources(const MutationSite& site) {
   const Form& form = form_of(site);
   const bool late = is_one_of(site, {fma, mad});
   const bool symmetric = form.comparison == Comparison::eq || form.comparison == Comparison::ne;
-  const bool first = is_one_of(site, {sub, div, rem, shl, shr, selp}) || (form.operation == setp && !symmetric);
+  const bool first =
+      is_one_of(site, {sub, div, rem, shl, shr, selp}) || (form.operation == setp && !symmetric);
   const size_t at = late ? 2 : 1;
   if ((!late && !first) || site.text.operands.size() < at + 2 || form.product == Product::wide) return {};
   std::vector<std::string> operands = site.text.operands;
@@ -270,9 +273,15 @@ Ways exchanged(const MutationSite& site, Operation a, Operation b) {
   return {renamed(site, with_operation(site, now == a ? b : a))};
 }
 
-Ways add_to_sub(const MutationSite& site) { return exchanged(site, Operation::add, Operation::sub); }
-Ways max_to_min(const MutationSite& site) { return exchanged(site, Operation::max, Operation::min); }
-Ways and_to_or(const MutationSite& site) { return exchanged(site, Operation::and_, Operation::or_); }
+Ways add_to_sub(const MutationSite& site) {
+  return exchanged(site, Operation::add, Operation::sub);
+}
+Ways max_to_min(const MutationSite& site) {
+  return exchanged(site, Operation::max, Operation::min);
+}
+Ways and_to_or(const MutationSite& site) {
+  return exchanged(site, Operation::and_, Operation::or_);
+}
 Ways shift_direction(const MutationSite& site) {
   const Form& form = form_of(site);
   const int bits = 8 * bytes_of(form.type());
@@ -293,15 +302,37 @@ Ways compared(const MutationSite& site, Comparisons exchanges) {
 /// lt <-> le, gt <-> ge, of unsigned and unordered comparisons too.
 Ways compare_edge(const MutationSite& site) {
   using enum Comparison;
-  return compared(site, {
-      {lt, le}, {le, lt}, {gt, ge}, {ge, gt}, {lo, ls}, {ls, lo}, {hi, hs}, {hs, hi}, {ltu, leu},
-      {leu, ltu}, {gtu, geu}, {geu, gtu}});
+  return compared(site, {{lt, le},
+                         {le, lt},
+                         {gt, ge},
+                         {ge, gt},
+                         {lo, ls},
+                         {ls, lo},
+                         {hi, hs},
+                         {hs, hi},
+                         {ltu, leu},
+                         {leu, ltu},
+                         {gtu, geu},
+                         {geu, gtu}});
 }
 Ways compare_opposite(const MutationSite& site) {
   using enum Comparison;
-  return compared(site, {
-      {lt, ge}, {ge, lt}, {gt, le}, {le, gt}, {eq, ne}, {ne, eq}, {lo, hs}, {hs, lo}, {hi, ls}, {ls, hi},
-      {ltu, ge}, {geu, lt}, {gtu, le}, {leu, gt}, {equ, ne}, {neu, eq}});
+  return compared(site, {{lt, ge},
+                         {ge, lt},
+                         {gt, le},
+                         {le, gt},
+                         {eq, ne},
+                         {ne, eq},
+                         {lo, hs},
+                         {hs, lo},
+                         {hi, ls},
+                         {ls, hi},
+                         {ltu, ge},
+                         {geu, lt},
+                         {gtu, le},
+                         {leu, gt},
+                         {equ, ne},
+                         {neu, eq}});
 }
 
 Ways fix_predicate(const MutationSite& site) {

@@ -6,15 +6,16 @@
 
 namespace assay {
 
-/// Element types of tensors and of tensor-core operands. Integers are here because tensors (cu_seqlens) hold them.
+/// Element types of tensors and of tensor-core operands. Integers are here because tensors (cu_seqlens) hold
+/// them.
 enum class Dtype : uint8_t { fp64, fp32, tf32, fp16, bf16, i32, i64, u8 };
 
 /// One number format. `precision` counts the leading bit (fp32: 24); it is 0 for integers.
 struct Format {
   Dtype dtype;
   std::string_view name;
-  int bytes;        ///< storage size; tf32 is stored as fp32 (4)
-  int precision;    ///< significand bits p, leading bit included; unit roundoff u = 2^-p
+  int bytes;      ///< storage size; tf32 is stored as fp32 (4)
+  int precision;  ///< significand bits p, leading bit included; unit roundoff u = 2^-p
   int exponent_bits;
   int min_exponent;  ///< exponent of the smallest normal, as in 1.f * 2^e
   int max_exponent;  ///< exponent of the largest finite number
@@ -38,7 +39,8 @@ double decode(Dtype dtype, uint64_t bits);
 uint64_t encode(Dtype dtype, double value);
 /// decode(encode(value)): `value` rounded once to the format.
 double round_to(Dtype dtype, double value);
-/// Distance between `x` and its neighbour away from zero, in the format (2^(e-p+1); the subnormal spacing near 0).
+/// Distance between `x` and its neighbour away from zero, in the format (2^(e-p+1); the subnormal spacing
+/// near 0).
 double ulp(Dtype dtype, double x);
 
 }  // namespace assay

@@ -8,7 +8,8 @@
 namespace assay {
 
 bool Relocation::operator==(const Relocation& other) const {
-  return at == other.at && to.buffer == other.to.buffer && to.offset == other.to.offset && tile_map == other.tile_map;
+  return at == other.at && to.buffer == other.to.buffer && to.offset == other.to.offset &&
+         tile_map == other.tile_map;
 }
 
 Argument::Argument(const PointerArgument& to) {
@@ -93,8 +94,10 @@ std::optional<PointerArgument> pointer_of(const Argument& argument) {
 
 void redirect(Argument& argument, const std::map<std::string, std::string>& names) {
   for (Relocation& relocation : argument.relocations)
-    if (const auto known = names.find(relocation.to.buffer); known != names.end()) relocation.to.buffer = known->second;
-  std::erase_if(argument.relocations, [](const Relocation& relocation) { return relocation.to.buffer.empty(); });
+    if (const auto known = names.find(relocation.to.buffer); known != names.end())
+      relocation.to.buffer = known->second;
+  std::erase_if(argument.relocations,
+                [](const Relocation& relocation) { return relocation.to.buffer.empty(); });
 }
 
 std::vector<std::byte> filled(const Argument& argument,

@@ -15,15 +15,15 @@
 
 namespace assay {
 
-/// A byte of a buffer by the buffer's name; of an input that is a view, counted from its first element. No name: the
-/// null pointer.
+/// A byte of a buffer by the buffer's name; of an input that is a view, counted from its first element. No
+/// name: the null pointer.
 struct PointerArgument {
   std::string buffer;
   int64_t offset = 0;  ///< bytes
 };
 
-/// What is filled in before a launch, from byte `at` of an argument on: the eight bytes of an address, or the 128 of
-/// a tensor map over the memory there.
+/// What is filled in before a launch, from byte `at` of an argument on: the eight bytes of an address, or the
+/// 128 of a tensor map over the memory there.
 struct Relocation {
   uint32_t at = 0;
   PointerArgument to;  ///< never null
@@ -36,9 +36,9 @@ struct Relocation {
 template <class T>
 concept Scalar = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
-/// A parameter's bytes, as many as the entry declares for it. Makers: a scalar or a PointerArgument as they stand,
-/// Argument::of(value) for a struct without addresses, Argument::of_bytes(24).put(0, PointerArgument{"x"}).put(16, n)
-/// for one with them.
+/// A parameter's bytes, as many as the entry declares for it. Makers: a scalar or a PointerArgument as they
+/// stand, Argument::of(value) for a struct without addresses, Argument::of_bytes(24).put(0,
+/// PointerArgument{"x"}).put(16, n) for one with them.
 struct Argument {
   /// What the maker said: an entry that takes a float is not given an integer. `bytes`: nothing is known.
   enum class Content : uint8_t { bytes, integer, real, address };
@@ -50,17 +50,16 @@ struct Argument {
   Argument() = default;
   Argument(const PointerArgument&);
   template <Scalar T>
-  Argument(T value) : content(std::is_floating_point_v<T> ? Content::real : Content::integer), bytes(sizeof value) {
+  Argument(T value)
+      : content(std::is_floating_point_v<T> ? Content::real : Content::integer), bytes(sizeof value) {
     std::memcpy(bytes.data(), &value, sizeof value);
   }
 
   /// `size` zero bytes.
   static Argument of_bytes(size_t size);
   template <class T>
-    requires std::is_trivially_copyable_v<T>
-  static Argument of(const T& value) {
-    return of_bytes(sizeof value).put_bytes(0, &value, sizeof value);
-  }
+  requires std::is_trivially_copyable_v<T>
+  static Argument of(const T& value) { return of_bytes(sizeof value).put_bytes(0, &value, sizeof value); }
   /// A tensor map over the memory from there on; CUtensorMap by value, or a member of a struct by put().
   static Argument of(const PointerArgument&, const TileMap&);
 
@@ -78,7 +77,8 @@ struct Argument {
   bool operator==(const Argument&) const = default;
 };
 
-/// Lists of arguments one after the other: those that every launch has, and those that some have between them.
+/// Lists of arguments one after the other: those that every launch has, and those that some have between
+/// them.
 std::vector<Argument> joined(std::initializer_list<std::vector<Argument>> lists);
 
 /// The number that a scalar holds; nothing where the argument was made otherwise.
@@ -87,13 +87,14 @@ std::optional<double> real_of(const Argument&);
 /// What a pointer points to, null pointers included; nothing where the argument was made otherwise.
 std::optional<PointerArgument> pointer_of(const Argument&);
 
-/// Relocations to a buffer that is a key of `names` become ones to its value, at the same offset; where that is empty,
-/// null pointers.
+/// Relocations to a buffer that is a key of `names` become ones to its value, at the same offset; where that
+/// is empty, null pointers.
 void redirect(Argument&, const std::map<std::string, std::string>& names);
 
-/// The bytes that an entry gets: `address` tells where a byte of a buffer is, `encode` fills the 128 bytes of a
-/// tensor map over the memory from an address on.
-std::vector<std::byte> filled(const Argument&, const std::function<uint64_t(const PointerArgument&)>& address,
-                              const std::function<void(const TileMap&, uint64_t address, std::byte* to)>& encode);
+/// The bytes that an entry gets: `address` tells where a byte of a buffer is, `encode` fills the 128 bytes of
+/// a tensor map over the memory from an address on.
+std::vector<std::byte> filled(
+    const Argument&, const std::function<uint64_t(const PointerArgument&)>& address,
+    const std::function<void(const TileMap&, uint64_t address, std::byte* to)>& encode);
 
 }  // namespace assay

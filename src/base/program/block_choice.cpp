@@ -14,7 +14,8 @@ namespace {
 constexpr uint64_t kMostBlocks = uint64_t{1} << 20;
 
 [[noreturn]] void refuse(const std::string& text, std::string_view part, const char* why) {
-  throw BadInput(fmt::format("blocks '{}': '{}' {}; write them as 0,5,last or 0..3 or last-7..last", text, part, why));
+  throw BadInput(
+      fmt::format("blocks '{}': '{}' {}; write them as 0,5,last or 0..3 or last-7..last", text, part, why));
 }
 
 uint64_t number(const std::string& text, std::string_view part, std::string_view digits) {
@@ -27,7 +28,8 @@ uint64_t number(const std::string& text, std::string_view part, std::string_view
 /// A number, "last", or "last-N"; before the first block: none of the grid's.
 int64_t position(const std::string& text, std::string_view part, uint64_t blocks) {
   constexpr std::string_view last = "last";
-  if (!part.starts_with(last)) return static_cast<int64_t>(std::min<uint64_t>(number(text, part, part), INT64_MAX));
+  if (!part.starts_with(last))
+    return static_cast<int64_t>(std::min<uint64_t>(number(text, part, part), INT64_MAX));
   part.remove_prefix(last.size());
   const auto end = static_cast<int64_t>(blocks) - 1;
   if (part.empty()) return end;
@@ -45,7 +47,8 @@ std::vector<uint64_t> chosen_blocks(const std::string& text, uint64_t blocks) {
     at = end + 1;
     const size_t dots = part.find("..");
     const int64_t first = position(text, part.substr(0, dots), blocks);
-    const int64_t last = dots == std::string_view::npos ? first : position(text, part.substr(dots + 2), blocks);
+    const int64_t last =
+        dots == std::string_view::npos ? first : position(text, part.substr(dots + 2), blocks);
     if (last < first) refuse(text, part, "runs backwards");
     const int64_t from = std::max<int64_t>(first, 0), to = std::min(last, static_cast<int64_t>(blocks) - 1);
     if (to >= from && static_cast<uint64_t>(to - from) + chosen.size() >= kMostBlocks)

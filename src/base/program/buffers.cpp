@@ -33,7 +33,8 @@ class Gathering {
 
   void add_output(const PlanOutput& output) {
     Tensor shape = shape_of(output.name, output.dtype, output.axes);
-    if (Buffer* known = find(output.name); known && known->use == Buffer::Use::in) return write(*known, shape);
+    if (Buffer* known = find(output.name); known && known->use == Buffer::Use::in)
+      return write(*known, shape);
     Buffer made{.name = output.name, .use = Buffer::Use::out, .shape = shape, .bytes = shape.bytes()};
     add(std::move(made));
   }
@@ -58,8 +59,8 @@ class Gathering {
     if (here->layout || storage->layout)
       fail("{} cannot lie in {}: a view has memory of its own", alias.name, alias.storage);
     if (alias.offset < 0 || alias.offset > storage->bytes || here->bytes > storage->bytes - alias.offset)
-      fail("{}, {} bytes from byte {} on, is not within the {} bytes of {}", alias.name, here->bytes, alias.offset,
-           storage->bytes, alias.storage);
+      fail("{}, {} bytes from byte {} on, is not within the {} bytes of {}", alias.name, here->bytes,
+           alias.offset, storage->bytes, alias.storage);
     here->storage = static_cast<int>(storage - buffers.data());
     here->offset = alias.offset;
   }
@@ -81,7 +82,8 @@ class Gathering {
   }
 
   Buffer* find(const std::string& name) {
-    const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.name == name; });
+    const auto found =
+        std::find_if(buffers.begin(), buffers.end(), [&](const Buffer& b) { return b.name == name; });
     return found == buffers.end() ? nullptr : &*found;
   }
 
@@ -115,8 +117,8 @@ std::vector<Buffer> buffers_of(const Program& program, const TensorMap& inputs) 
 
 bool is_shared(const std::vector<Buffer>& buffers, const Buffer& buffer) {
   const auto self = static_cast<int>(&buffer - buffers.data());
-  return buffer.storage >= 0 ||
-         std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& other) { return other.storage == self; });
+  return buffer.storage >= 0 || std::any_of(buffers.begin(), buffers.end(),
+                                            [&](const Buffer& other) { return other.storage == self; });
 }
 
 }  // namespace assay

@@ -22,9 +22,9 @@ struct Buffer {
   bool is_read_back() const { return use == Use::out || use == Use::in_out; }
 };
 
-/// Inputs, constants, outputs and workspaces, in this order. Throws BadInput for two of one name, a size that is none,
-/// an input that is written with another shape or as a view, and an alias of nothing, of an alias or outside its
-/// storage. Points into both arguments.
+/// Inputs, constants, outputs and workspaces, in this order. Throws BadInput for two of one name, a size that
+/// is none, an input that is written with another shape or as a view, and an alias of nothing, of an alias or
+/// outside its storage. Points into both arguments.
 std::vector<Buffer> buffers_of(const Program&, const TensorMap& inputs);
 
 /// Whether bytes of the buffer are another's too.

@@ -12,11 +12,12 @@
 namespace assay {
 
 struct SourceLocation {
-  std::string file;        ///< as in the PTX's .file
+  std::string file;  ///< as in the PTX's .file
   int line = 0;
   int ptx_line = 0;
-  std::string function;    ///< entry
-  /// Of inlined code its own line and the calls around it, "kernels/gla/chunk.cu:106", innermost first; else empty.
+  std::string function;  ///< entry
+  /// Of inlined code its own line and the calls around it, "kernels/gla/chunk.cu:106", innermost first; else
+  /// empty.
   std::vector<std::string> frames;
 };
 template <typename Io>
@@ -31,8 +32,8 @@ void fields(Io& io, SourceLocation& x) {
 
 /// A run that did not complete: out of bounds, misaligned, illegal barrier use, instruction budget exhausted.
 struct Trap {
-  std::string kind;         ///< "out-of-bounds", "misaligned", "barrier", "hang", "launch", ...
-  std::string message;      ///< one line
+  std::string kind;     ///< "out-of-bounds", "misaligned", "barrier", "hang", "launch", ...
+  std::string message;  ///< one line
   SourceLocation where;
   std::array<uint32_t, 3> block{}, thread{};
 };
@@ -49,7 +50,7 @@ void fields(Io& io, Trap& x) {
 /// Smallest and largest argument an exponential saw in a run (finite ones; NaN counted).
 struct ExponentRange {
   SourceLocation where;
-  std::string instruction;   ///< "ex2.approx.ftz.f32"
+  std::string instruction;  ///< "ex2.approx.ftz.f32"
   double min = 0, max = 0;
   uint64_t count = 0, nans = 0;
 };
@@ -74,11 +75,11 @@ struct BranchSides {
 struct Outcome {
   std::optional<Trap> trap;
   TensorMap outputs;
-  TensorMap changed_inputs;               ///< inputs that the launches wrote to, as they left them
-  std::vector<ExponentRange> exponents;   ///< vm only
-  std::vector<BranchSides> branches;      ///< vm only, by launch, where asked for
-  uint64_t lane_instructions = 0;         ///< vm only
-  double seconds = 0;                     ///< wall clock of the launches (cuda: events)
+  TensorMap changed_inputs;              ///< inputs that the launches wrote to, as they left them
+  std::vector<ExponentRange> exponents;  ///< vm only
+  std::vector<BranchSides> branches;     ///< vm only, by launch, where asked for
+  uint64_t lane_instructions = 0;        ///< vm only
+  double seconds = 0;                    ///< wall clock of the launches (cuda: events)
 };
 
 }  // namespace assay

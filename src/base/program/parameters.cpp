@@ -9,7 +9,8 @@ namespace {
 
 using Content = Argument::Content;
 
-/// What an argument is said to be that its parameter is not. Untyped parameters (.b32) take all of their size.
+/// What an argument is said to be that its parameter is not. Untyped parameters (.b32) take all of their
+/// size.
 const char* mistaken_class(const Argument& argument, const ptx::Parameter& parameter) {
   const bool is_float = parameter.type == ptx::Type::f32 || parameter.type == ptx::Type::f64;
   if (is_float && argument.content == Content::integer) return "an integer";
@@ -23,12 +24,15 @@ std::string fault_of(const Relocation& relocation) {
   if (!relocation.tile_map) return "";
   const TileMap& map = *relocation.tile_map;
   const size_t axes = map.sizes.size();
-  if (axes < 1 || axes > 5 || map.strides.size() + 1 != axes || map.box.size() != axes || map.steps.size() != axes)
-    return fmt::format("a tensor map of {} sizes, {} strides, {} box sizes and {} steps; 1 to 5 axes have one of each, "
-                       "the innermost no stride",
-                       axes, map.strides.size(), map.box.size(), map.steps.size());
+  if (axes < 1 || axes > 5 || map.strides.size() + 1 != axes || map.box.size() != axes ||
+      map.steps.size() != axes)
+    return fmt::format(
+        "a tensor map of {} sizes, {} strides, {} box sizes and {} steps; 1 to 5 axes have one of each, "
+        "the innermost no stride",
+        axes, map.strides.size(), map.box.size(), map.steps.size());
   if (relocation.at % TileMap::alignment != 0)
-    return fmt::format("a tensor map at byte {}, which is no multiple of {}", relocation.at, TileMap::alignment);
+    return fmt::format("a tensor map at byte {}, which is no multiple of {}", relocation.at,
+                       TileMap::alignment);
   return "";
 }
 
@@ -43,16 +47,18 @@ void require_arguments(const Launch& launch, const ptx::Function& entry, const s
     const ptx::Parameter& parameter = entry.parameters[i];
     const std::string which = fmt::format("{}: argument {} ({})", who, i, parameter.name);
     if (argument.bytes.size() != static_cast<size_t>(parameter.bytes))
-      throw BadInput(
-          fmt::format("{} has {} bytes, the entry expects {}", which, argument.bytes.size(), parameter.bytes));
+      throw BadInput(fmt::format("{} has {} bytes, the entry expects {}", which, argument.bytes.size(),
+                                 parameter.bytes));
     if (const char* given = mistaken_class(argument, parameter))
-      throw BadInput(fmt::format("{} is {}, the entry expects .{}", which, given, ptx::name_of(parameter.type)));
+      throw BadInput(
+          fmt::format("{} is {}, the entry expects .{}", which, given, ptx::name_of(parameter.type)));
     for (const Relocation& relocation : argument.relocations) {
       if (const std::string fault = fault_of(relocation); !fault.empty())
         throw BadInput(fmt::format("{} holds {}", which, fault));
       if (relocation.at + relocation.bytes() > argument.bytes.size())
         throw BadInput(fmt::format("{}: {} bytes for {} from byte {} on do not fit into its {}", which,
-                                   relocation.bytes(), relocation.to.buffer, relocation.at, argument.bytes.size()));
+                                   relocation.bytes(), relocation.to.buffer, relocation.at,
+                                   argument.bytes.size()));
     }
   }
 }

@@ -1,5 +1,5 @@
-// A program: GPU code and how it is run, as plain data. Both engines, the machine and the GPU, execute it the same way;
-// nothing here says what it computes.
+// A program: GPU code and how it is run, as plain data. Both engines, the machine and the GPU, execute it the
+// same way; nothing here says what it computes.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace assay {
 struct Workspace {
   std::string name;
   int64_t bytes = 0;
-  std::string copy_of;   ///< input whose elements it holds row by row; empty: none
+  std::string copy_of;  ///< input whose elements it holds row by row; empty: none
 };
 
 struct Launch {
-  std::string module;      ///< key of Program::modules
+  std::string module;  ///< key of Program::modules
   std::string function;
   std::array<uint32_t, 3> grid{1, 1, 1}, block{1, 1, 1};
   uint32_t shared_bytes = 0;  ///< dynamic shared memory
@@ -35,37 +35,37 @@ struct Module {
   std::shared_ptr<const std::string> ptx;
 };
 
-/// What the program writes: allocated, filled with Program::poison and read back after the run. One by the name of an
-/// input is that input, read and written.
+/// What the program writes: allocated, filled with Program::poison and read back after the run. One by the
+/// name of an input is that input, read and written.
 struct PlanOutput {
   std::string name;
   Dtype dtype;
   std::vector<Axis> axes;
 };
 
-/// The buffer `name` lies in the bytes of the buffer `storage`, from `offset` on. Several may, and may overlap: what
-/// holds values before the run is copied there in the order of names, inputs first.
+/// The buffer `name` lies in the bytes of the buffer `storage`, from `offset` on. Several may, and may
+/// overlap: what holds values before the run is copied there in the order of names, inputs first.
 struct Alias {
   std::string name, storage;
   int64_t offset = 0;  ///< bytes
 };
 
-/// Its buffers, by name: the tensors it is run with, its outputs, workspaces and constants (buffers.h). Its steps are
-/// launches, of its own code or of what fills and copies buffers (steps.h).
+/// Its buffers, by name: the tensors it is run with, its outputs, workspaces and constants (buffers.h). Its
+/// steps are launches, of its own code or of what fills and copies buffers (steps.h).
 struct Program {
   std::string kernel;
   std::vector<Module> modules;
   std::vector<Workspace> workspaces;
   std::vector<PlanOutput> outputs;
-  std::vector<Tensor> constants;   ///< uploaded before the first launch (chunk tables)
+  std::vector<Tensor> constants;  ///< uploaded before the first launch (chunk tables)
   std::vector<Alias> aliases;
-  std::vector<Launch> launches;    ///< the steps, in order
+  std::vector<Launch> launches;                 ///< the steps, in order
   std::map<std::string, TensorLayout> layouts;  ///< of inputs that are views; the others lie row by row
-  /// Empty: all blocks of every launch. Else those that run (block_choice.h), on the machine only; outputs and
-  /// workspaces beyond kLargestHeld bytes are then made page by page where they are touched.
+  /// Empty: all blocks of every launch. Else those that run (block_choice.h), on the machine only; outputs
+  /// and workspaces beyond kLargestHeld bytes are then made page by page where they are touched.
   std::string blocks;
-  /// Every byte of outputs and workspaces before the first launch; on the machine also of shared memory, local
-  /// memory and registers at the start of a block. 0xff: NaN in every float format.
+  /// Every byte of outputs and workspaces before the first launch; on the machine also of shared memory,
+  /// local memory and registers at the start of a block. 0xff: NaN in every float format.
   uint8_t poison = 0xff;
 };
 

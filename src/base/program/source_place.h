@@ -6,9 +6,9 @@
 
 namespace assay {
 
-/// "kernels/gla/chunk.cu:106, in kernels/device/format.cuh:94": before the line itself the innermost call of the
-/// kernel's own, in the folder of the file that its entry belongs to; the line alone where it is one of those. Without
-/// a source line "FUNCTION, PTX line 12".
+/// "kernels/gla/chunk.cu:106, in kernels/device/format.cuh:94": before the line itself the innermost call of
+/// the kernel's own, in the folder of the file that its entry belongs to; the line alone where it is one of
+/// those. Without a source line "FUNCTION, PTX line 12".
 std::string source_place(const SourceLocation&);
 
 }  // namespace assay

@@ -72,12 +72,14 @@ std::shared_ptr<const std::string> text() {
   return made;
 }
 
-void add(Program& program, const std::string& what, int64_t count, int width, std::vector<Argument> arguments) {
+void add(Program& program, const std::string& what, int64_t count, int width,
+         std::vector<Argument> arguments) {
   const bool known = std::any_of(program.modules.begin(), program.modules.end(),
                                  [](const Module& module) { return module.name == module_name; });
   if (!known) program.modules.push_back({module_name, "steps.ptx", text()});
   const int64_t blocks = (count + threads - 1) / threads;
-  if (blocks > most_blocks) throw BadInput(fmt::format("a {} of {} elements: more than one launch has", what, count));
+  if (blocks > most_blocks)
+    throw BadInput(fmt::format("a {} of {} elements: more than one launch has", what, count));
   program.launches.push_back({.module = module_name,
                               .function = fmt::format("{}_{}", what, 8 * width),
                               .grid = {static_cast<uint32_t>(blocks), 1, 1},
@@ -102,9 +104,10 @@ bool divides(int width, std::initializer_list<int64_t> numbers) {
 void add_fill(Program& program, const PointerArgument& to, int64_t bytes, uint32_t pattern, int width) {
   const bool one_of = width == 1 || width == 2 || width == 4;
   if (!one_of || bytes < 0 || !divides(width, {bytes, place_of(program, to)}))
-    throw BadInput(fmt::format("a fill of {} bytes from byte {} of {} on by {} bytes at a time", bytes, to.offset,
-                               to.buffer, width));
-  if (bytes > 0) add(program, "fill", bytes / width, width, {to, bytes / width, static_cast<int32_t>(pattern)});
+    throw BadInput(fmt::format("a fill of {} bytes from byte {} of {} on by {} bytes at a time", bytes,
+                               to.offset, to.buffer, width));
+  if (bytes > 0)
+    add(program, "fill", bytes / width, width, {to, bytes / width, static_cast<int32_t>(pattern)});
 }
 
 void add_copy(Program& program, const PointerArgument& from, const PointerArgument& to, int64_t bytes) {

@@ -1,15 +1,15 @@
-// What a tensor map says (CUtensorMap of the CUDA driver API): how cp.async.bulk.tensor finds tiles of a tensor in
-// global memory. Described rather than held as its 128 bytes: their layout is the driver's secret and changes with the
-// architecture, so that only a driver can write them, for its own GPU and the address that the tensor has there, and
-// only a description can be followed, checked and printed elsewhere.
+// What a tensor map says (CUtensorMap of the CUDA driver API): how cp.async.bulk.tensor finds tiles of a
+// tensor in global memory. Described rather than held as its 128 bytes: their layout is the driver's secret
+// and changes with the architecture, so that only a driver can write them, for its own GPU and the address
+// that the tensor has there, and only a description can be followed, checked and printed elsewhere.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 namespace assay {
 
-/// The arguments of cuTensorMapEncodeTiled but the address; axes innermost first, one to five. Enumerators have the
-/// driver's numbers (CUDA Driver API, "Tensor Map Object Managment").
+/// The arguments of cuTensorMapEncodeTiled but the address; axes innermost first, one to five. Enumerators
+/// have the driver's numbers (CUDA Driver API, "Tensor Map Object Managment").
 struct TileMap {
   static constexpr uint32_t bytes = 128, alignment = 64;
 

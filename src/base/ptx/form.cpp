@@ -31,10 +31,16 @@ Operation operation_named(std::string_view name) {
   return found == index.end() ? Operation::none : found->second;
 }
 
-bool compares(const Form& f) { return f.operation == Operation::setp || f.operation == Operation::set; }
+bool compares(const Form& f) {
+  return f.operation == Operation::setp || f.operation == Operation::set;
+}
 
-void note_low(Form& f) { compares(f) ? void(f.comparison = Comparison::lo) : void(f.product = Product::lo); }
-void note_high(Form& f) { compares(f) ? void(f.comparison = Comparison::hi) : void(f.product = Product::hi); }
+void note_low(Form& f) {
+  compares(f) ? void(f.comparison = Comparison::lo) : void(f.product = Product::lo);
+}
+void note_high(Form& f) {
+  compares(f) ? void(f.comparison = Comparison::hi) : void(f.product = Product::hi);
+}
 
 template <Space space>
 void note_space(Form& f) {
@@ -43,36 +49,92 @@ void note_space(Form& f) {
 
 using Note = void (*)(Form&);
 #define NOTE(member, what) [](Form& f) { f.member = what; }
-#define COMPARISON(name) {#name, NOTE(comparison, Comparison::name)}
-#define ROUNDING(name) {#name, NOTE(rounding, Rounding::name)}
-#define COMBINE(text, name) {text, NOTE(combine, Combine::name)}
-#define ORDER(text, name) {text, NOTE(order, Order::name)}
+#define COMPARISON(name) \
+  { #name, NOTE(comparison, Comparison::name) }
+#define ROUNDING(name) \
+  { #name, NOTE(rounding, Rounding::name) }
+#define COMBINE(text, name) \
+  { text, NOTE(combine, Combine::name) }
+#define ORDER(text, name) \
+  { text, NOTE(order, Order::name) }
 
 /// What the parts behind an operation's name say.
 const std::map<std::string_view, Note>& notes() {
   static const std::map<std::string_view, Note> rows = {
-      ROUNDING(rn), ROUNDING(rna), ROUNDING(rz), ROUNDING(rm), ROUNDING(rp),
-      ROUNDING(rni), ROUNDING(rzi), ROUNDING(rmi), ROUNDING(rpi),
-      COMPARISON(eq), COMPARISON(ne), COMPARISON(lt), COMPARISON(le), COMPARISON(gt), COMPARISON(ge),
-      COMPARISON(ls), COMPARISON(hs), COMPARISON(equ), COMPARISON(neu), COMPARISON(ltu), COMPARISON(leu),
-      COMPARISON(gtu), COMPARISON(geu), COMPARISON(num), COMPARISON(nan),
-      {"lo", note_low}, {"hi", note_high}, {"wide", NOTE(product, Product::wide)},
-      COMBINE("add", add), COMBINE("min", min), COMBINE("max", max), COMBINE("and", and_), COMBINE("or", or_),
-      COMBINE("xor", xor_), COMBINE("exch", exch), COMBINE("cas", cas), COMBINE("inc", inc), COMBINE("dec", dec),
+      ROUNDING(rn),
+      ROUNDING(rna),
+      ROUNDING(rz),
+      ROUNDING(rm),
+      ROUNDING(rp),
+      ROUNDING(rni),
+      ROUNDING(rzi),
+      ROUNDING(rmi),
+      ROUNDING(rpi),
+      COMPARISON(eq),
+      COMPARISON(ne),
+      COMPARISON(lt),
+      COMPARISON(le),
+      COMPARISON(gt),
+      COMPARISON(ge),
+      COMPARISON(ls),
+      COMPARISON(hs),
+      COMPARISON(equ),
+      COMPARISON(neu),
+      COMPARISON(ltu),
+      COMPARISON(leu),
+      COMPARISON(gtu),
+      COMPARISON(geu),
+      COMPARISON(num),
+      COMPARISON(nan),
+      {"lo", note_low},
+      {"hi", note_high},
+      {"wide", NOTE(product, Product::wide)},
+      COMBINE("add", add),
+      COMBINE("min", min),
+      COMBINE("max", max),
+      COMBINE("and", and_),
+      COMBINE("or", or_),
+      COMBINE("xor", xor_),
+      COMBINE("exch", exch),
+      COMBINE("cas", cas),
+      COMBINE("inc", inc),
+      COMBINE("dec", dec),
       COMBINE("popc", popc),
-      ORDER("weak", weak), ORDER("volatile", volatile_), ORDER("relaxed", relaxed), ORDER("acquire", acquire),
-      ORDER("release", release), ORDER("acq_rel", acq_rel), ORDER("sc", sc),
-      {"global", note_space<Space::global>}, {"shared", note_space<Space::shared>},
-      {"local", note_space<Space::local>}, {"param", note_space<Space::param>},
+      ORDER("weak", weak),
+      ORDER("volatile", volatile_),
+      ORDER("relaxed", relaxed),
+      ORDER("acquire", acquire),
+      ORDER("release", release),
+      ORDER("acq_rel", acq_rel),
+      ORDER("sc", sc),
+      {"global", note_space<Space::global>},
+      {"shared", note_space<Space::shared>},
+      {"local", note_space<Space::local>},
+      {"param", note_space<Space::param>},
       {"const", note_space<Space::constant>},
-      {"v2", NOTE(vector, 2)}, {"v4", NOTE(vector, 4)}, {"v8", NOTE(vector, 8)},
-      {"x2", NOTE(vector, 2)}, {"x4", NOTE(vector, 4)},
-      {"ftz", NOTE(ftz, true)}, {"sat", NOTE(saturates, true)}, {"satfinite", NOTE(saturates, true)},
-      {"relu", NOTE(relu, true)}, {"approx", NOTE(approximate, true)}, {"full", NOTE(approximate, true)},
-      {"NaN", NOTE(nan, true)}, {"cc", NOTE(carry_out, true)}, {"sync", NOTE(sync, true)},
-      {"trans", NOTE(transposed, true)}, {"L2::cache_hint", NOTE(cache_hint, true)},
-      {"u16x2", NOTE(packed, true)}, {"s16x2", NOTE(packed, true)}, {"e4m3x2", NOTE(packed, true)}, {"e5m2x2", NOTE(packed, true)},
-      {"f32x2", [](Form& f) { f.packed = f.float_pairs = true; }}, {"pack", NOTE(is_pack, true)}, {"unpack", NOTE(is_unpack, true)},
+      {"v2", NOTE(vector, 2)},
+      {"v4", NOTE(vector, 4)},
+      {"v8", NOTE(vector, 8)},
+      {"x2", NOTE(vector, 2)},
+      {"x4", NOTE(vector, 4)},
+      {"ftz", NOTE(ftz, true)},
+      {"sat", NOTE(saturates, true)},
+      {"satfinite", NOTE(saturates, true)},
+      {"relu", NOTE(relu, true)},
+      {"approx", NOTE(approximate, true)},
+      {"full", NOTE(approximate, true)},
+      {"NaN", NOTE(nan, true)},
+      {"cc", NOTE(carry_out, true)},
+      {"sync", NOTE(sync, true)},
+      {"trans", NOTE(transposed, true)},
+      {"L2::cache_hint", NOTE(cache_hint, true)},
+      {"u16x2", NOTE(packed, true)},
+      {"s16x2", NOTE(packed, true)},
+      {"e4m3x2", NOTE(packed, true)},
+      {"e5m2x2", NOTE(packed, true)},
+      {"f32x2", [](Form& f) { f.packed = f.float_pairs = true; }},
+      {"pack", NOTE(is_pack, true)},
+      {"unpack", NOTE(is_unpack, true)},
   };
   return rows;
 }
@@ -122,8 +184,9 @@ std::string_view name_of(Operation operation) {
 }
 
 std::string_view name_of(Comparison comparison) {
-  static constexpr std::string_view names[] = {"",   "eq", "ne",  "lt",  "le",  "gt",  "ge",  "lo",  "ls", "hi",
-                                               "hs", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"};
+  static constexpr std::string_view names[] = {"",    "eq",  "ne",  "lt",  "le",  "gt",  "ge",
+                                               "lo",  "ls",  "hi",  "hs",  "equ", "neu", "ltu",
+                                               "leu", "gtu", "geu", "num", "nan"};
   return names[static_cast<size_t>(comparison)];
 }
 
@@ -132,7 +195,9 @@ std::string_view name_of(Rounding rounding) {
   return names[static_cast<size_t>(rounding)];
 }
 
-std::string_view base_of(std::string_view opcode) { return opcode.substr(0, opcode.find_first_of(". ")); }
+std::string_view base_of(std::string_view opcode) {
+  return opcode.substr(0, opcode.find_first_of(". "));
+}
 
 bool is_instruction_name(std::string_view base) {
   return base.find('.') == base.npos && operation_named(base) != Operation::none;

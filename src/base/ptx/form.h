@@ -1,6 +1,6 @@
-// The form of an instruction, "ld.acquire.gpu.global.v4.f32" taken apart: which operation it is, and what its parts
-// say of it. The parser fills it in, once for each instruction; nothing else looks at the text of an opcode. What
-// an operation means stands in the machine's instruction table (src/base/vm/signature.h).
+// The form of an instruction, "ld.acquire.gpu.global.v4.f32" taken apart: which operation it is, and what its
+// parts say of it. The parser fills it in, once for each instruction; nothing else looks at the text of an
+// opcode. What an operation means stands in the machine's instruction table (src/base/vm/signature.h).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -27,7 +27,27 @@ std::string_view name_of(Operation);
 enum class Rounding : uint8_t { none, rn, rna, rz, rm, rp, rni, rzi, rmi, rpi };
 std::string_view name_of(Rounding);
 
-enum class Comparison : uint8_t { none, eq, ne, lt, le, gt, ge, lo, ls, hi, hs, equ, neu, ltu, leu, gtu, geu, num, nan };
+enum class Comparison : uint8_t {
+  none,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  lo,
+  ls,
+  hi,
+  hs,
+  equ,
+  neu,
+  ltu,
+  leu,
+  gtu,
+  geu,
+  num,
+  nan
+};
 
 std::string_view name_of(Comparison);
 
@@ -46,8 +66,8 @@ struct Form {
   Product product = Product::none;
   Combine combine = Combine::none;
   Order order = Order::none;
-  Space space = Space::none;   ///< the first one written; none: generic addresses, or no memory at all
-  uint8_t vector = 1;          ///< .v2, .v4, .v8; matrices of ldmatrix and stmatrix
+  Space space = Space::none;  ///< the first one written; none: generic addresses, or no memory at all
+  uint8_t vector = 1;         ///< .v2, .v4, .v8; matrices of ldmatrix and stmatrix
   uint8_t type_count = 0;
   std::array<Type, 4> types{};  ///< in the order written: cvt and set name the result's first
   bool ftz : 1 = false;         ///< subnormal operands and results are zero
@@ -56,11 +76,11 @@ struct Form {
   bool approximate : 1 = false;  ///< .approx, .full
   bool nan : 1 = false;          ///< .NaN: min and max hand a NaN on
   bool carry_in : 1 = false, carry_out : 1 = false;
-  bool sync : 1 = false;         ///< names the lanes that take part
-  bool transposed : 1 = false;   ///< .trans
-  bool packed : 1 = false;       ///< a type with two or four values in a register
-  bool float_pairs : 1 = false;  ///< .f32x2, which is no type of a register
-  bool cache_hint : 1 = false;   ///< .L2::cache_hint: the last operand is a cache policy
+  bool sync : 1 = false;                            ///< names the lanes that take part
+  bool transposed : 1 = false;                      ///< .trans
+  bool packed : 1 = false;                          ///< a type with two or four values in a register
+  bool float_pairs : 1 = false;                     ///< .f32x2, which is no type of a register
+  bool cache_hint : 1 = false;                      ///< .L2::cache_hint: the last operand is a cache policy
   bool is_pack : 1 = false, is_unpack : 1 = false;  ///< mov from a vector, to a vector of registers
 
   /// What the instruction computes on: the last type named; none: it names none.
@@ -75,8 +95,8 @@ bool is_instruction_name(std::string_view base);
 /// "ld" of "ld.global.f32".
 std::string_view base_of(std::string_view opcode);
 
-/// The opcode without what changes no bits (cache operators, memory order and scope, .uni): as the instruction
-/// table spells it.
+/// The opcode without what changes no bits (cache operators, memory order and scope, .uni): as the
+/// instruction table spells it.
 std::string canonical_form(std::string_view opcode);
 
 /// The opcode with `to` in place of its part `from`; `to` empty: without that part.

@@ -5,8 +5,8 @@
 namespace assay::ptx {
 
 bool is_of_toolkit(const std::string& file) {
-  for (const char* part : {"/crt/", "/targets/", "/include/cuda", "cuda_bf16.h", "cuda_fp16.h", "math_functions",
-                           "intrinsics.hpp", "triton/language/"})
+  for (const char* part : {"/crt/", "/targets/", "/include/cuda", "cuda_bf16.h", "cuda_fp16.h",
+                           "math_functions", "intrinsics.hpp", "triton/language/"})
     if (file.find(part) != std::string::npos) return true;
   return false;
 }

@@ -71,9 +71,9 @@ struct Variable {  ///< module- or function-scope .shared/.global/.const/.local/
   bool external = false;
   std::vector<uint8_t> initial;  ///< empty, or `bytes` bytes
   struct Address {
-    int64_t at = 0;        ///< byte of `initial` where the 8-byte address stands
+    int64_t at = 0;                        ///< byte of `initial` where the 8-byte address stands
     int32_t variable = -1, function = -1;  ///< into Module::variables or Module::functions
-    int64_t offset = 0;    ///< added to it
+    int64_t offset = 0;                    ///< added to it
     std::string name;
   };
   std::vector<Address> addresses;  ///< initialisers that name variables or functions
@@ -97,7 +97,7 @@ struct Function {
       variables;  ///< function scope; operand symbols >= module count index these (symbol - module count)
   std::vector<Instruction> body;
   std::vector<std::pair<std::string, int32_t>> labels;
-  int32_t max_threads = 0;                   ///< of a block, by .maxntid; 0: any number
+  int32_t max_threads = 0;                  ///< of a block, by .maxntid; 0: any number
   std::array<int32_t, 3> required_block{};  ///< by .reqntid; zeros: any
 };
 

@@ -32,7 +32,8 @@ std::string_view name_of(Type type) {
 }
 
 std::string_view name_of(Space space) {
-  static constexpr std::string_view names[] = {"", "reg", "global", "shared", "local", "param", "const", "generic"};
+  static constexpr std::string_view names[] = {"",      "reg",   "global", "shared",
+                                               "local", "param", "const",  "generic"};
   return names[static_cast<size_t>(space)];
 }
 

@@ -33,11 +33,19 @@ enum class Type : uint8_t {
 };
 int bytes_of(Type);
 /// Two 16-bit floats in a word.
-constexpr bool is_packed(Type type) { return type == Type::f16x2 || type == Type::bf16x2; }
+constexpr bool is_packed(Type type) {
+  return type == Type::f16x2 || type == Type::bf16x2;
+}
 /// A floating-point type, packed or not.
-constexpr bool is_float(Type type) { return type >= Type::f16 && type <= Type::f64; }
-constexpr bool is_signed(Type type) { return type >= Type::s8 && type <= Type::s64; }
-constexpr bool is_unsigned(Type type) { return type >= Type::u8 && type <= Type::u64; }
+constexpr bool is_float(Type type) {
+  return type >= Type::f16 && type <= Type::f64;
+}
+constexpr bool is_signed(Type type) {
+  return type >= Type::s8 && type <= Type::s64;
+}
+constexpr bool is_unsigned(Type type) {
+  return type >= Type::u8 && type <= Type::u64;
+}
 std::string_view name_of(Type);
 /// "f32" -> Type::f32; nothing for a name that is no type.
 std::optional<Type> type_named(std::string_view name);

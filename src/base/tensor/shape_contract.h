@@ -22,9 +22,9 @@ struct ShapeContract {
 /// heads first, a per-head gate for a per-channel one, N against cu_seqlens. Empty where none is likely.
 std::string explain_shape(const ShapeContract&, std::span<const int64_t> got);
 
-/// How far a shape is from the contract: 0 where it is the contract's, 1 where a single mistake explains it, more
-/// where it can only be said that it differs. Of several possible sizes of a run those are likeliest whose
-/// misfits sum up to least.
+/// How far a shape is from the contract: 0 where it is the contract's, 1 where a single mistake explains it,
+/// more where it can only be said that it differs. Of several possible sizes of a run those are likeliest
+/// whose misfits sum up to least.
 int shape_misfit(const ShapeContract&, std::span<const int64_t> got);
 
 /// Throws BadInput "initial_state: expected [N=2,H=4,K=64,V=16], got [2,4,16,64] (transposed: K and V look

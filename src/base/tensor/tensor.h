@@ -46,22 +46,26 @@ struct Tensor {
   /// Zero-filled.
   Tensor(std::string name, Dtype dtype, std::vector<Axis> axes);
 
-  int64_t size() const;       ///< number of elements
+  int64_t size() const;  ///< number of elements
   int64_t bytes() const { return size() * format(dtype).bytes; }
   bool is_held() const { return source == nullptr; }
-  std::vector<int64_t> strides() const;                      ///< in elements
-  int64_t offset(std::span<const int64_t> index) const;      ///< flat element offset
+  std::vector<int64_t> strides() const;                  ///< in elements
+  int64_t offset(std::span<const int64_t> index) const;  ///< flat element offset
   std::vector<int64_t> index(int64_t flat) const;
 
   uint64_t bits(int64_t flat) const;
   void set_bits(int64_t flat, uint64_t bits);
-  double value(int64_t flat) const;              ///< decoded; integers converted
-  void set(int64_t flat, double value);          ///< rounded once to dtype
+  double value(int64_t flat) const;      ///< decoded; integers converted
+  void set(int64_t flat, double value);  ///< rounded once to dtype
 
   template <typename T>
-  std::span<T> as() { return {reinterpret_cast<T*>(data.data()), data.size() / sizeof(T)}; }
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(data.data()), data.size() / sizeof(T)};
+  }
   template <typename T>
-  std::span<const T> as() const { return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)}; }
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(data.data()), data.size() / sizeof(T)};
+  }
 
   /// "o[b=0,t=17,h=3,v=64]": axis letters in lower case.
   std::string element_name(int64_t flat) const;

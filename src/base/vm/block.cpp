@@ -132,10 +132,9 @@ void start_block(Worker& worker, uint64_t linear_index) {
 bool arrive_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
   Block& block = *warp.block;
   if (mask != warp.live)
-    return raise(
-        warp, op, std::countr_zero(mask), "barrier",
-        fmt::format("only {} of the warp reach the barrier: {}", lanes_text(mask),
-                    absent_text(warp, mask, warp.live)));
+    return raise(warp, op, std::countr_zero(mask), "barrier",
+                 fmt::format("only {} of the warp reach the barrier: {}", lanes_text(mask),
+                             absent_text(warp, mask, warp.live)));
   const int lane = std::countr_zero(mask);
   const uint32_t number = warp.word(op.s[0])[lane];
   if (number >= block.barriers.size())
@@ -209,16 +208,16 @@ bool release_barriers(Block& block) {
       Warp& warp = block.warps[index];
       if (!first || index < first->index) first = &warp;
       const SourceLocation at = where(*block.context->code, *warp.barrier_op);
-      waits += fmt::format("{} warp {} at barrier {} ({} of {} threads, line {})", waits.empty() ? ":" : ",", index,
-                           number, barrier.arrived_threads,
+      waits += fmt::format("{} warp {} at barrier {} ({} of {} threads, line {})", waits.empty() ? ":" : ",",
+                           index, number, barrier.arrived_threads,
                            barrier.expected_threads ? std::to_string(barrier.expected_threads) : "all",
                            at.line ? at.line : at.ptx_line);
     }
   }
   if (first)
     raise(*first, *first->barrier_op, std::countr_zero(first->barrier_mask), "barrier",
-          fmt::format("{} of {} warps wait at barriers that nobody will complete{}", alive, block.warps.size(),
-                      waits));
+          fmt::format("{} of {} warps wait at barriers that nobody will complete{}", alive,
+                      block.warps.size(), waits));
   return false;
 }
 

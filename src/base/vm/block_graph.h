@@ -1,5 +1,5 @@
-// Which blocks of a program wrote what which other blocks read. Runs are deterministic, so that a question about
-// one output element needs only the blocks behind it to be run again.
+// Which blocks of a program wrote what which other blocks read. Runs are deterministic, so that a question
+// about one output element needs only the blocks behind it to be run again.
 #pragma once
 #include <cstdint>
 #include <string>

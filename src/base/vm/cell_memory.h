@@ -1,6 +1,6 @@
-// What a trace keeps beside the memory of a run: a cell for each granule of registers, local, shared and global
-// memory. Written once for all traces, which differ in what a cell is: where a value came from, its error, whether it
-// was written, who touched it last.
+// What a trace keeps beside the memory of a run: a cell for each granule of registers, local, shared and
+// global memory. Written once for all traces, which differ in what a cell is: where a value came from, its
+// error, whether it was written, who touched it last.
 //
 // Cells are CellArray<T>, or a type of several arrays with the same members (ErrorCells).
 #pragma once
@@ -34,7 +34,9 @@ class CellArray {
  public:
   using Cell = T;
   void reset(size_t count, const T& blank) { all_.assign(count, blank); }
-  void fill(size_t first, size_t count, const T& cell) { std::fill_n(all_.begin() + static_cast<ptrdiff_t>(first), count, cell); }
+  void fill(size_t first, size_t count, const T& cell) {
+    std::fill_n(all_.begin() + static_cast<ptrdiff_t>(first), count, cell);
+  }
   void copy(size_t to, const CellArray& other, size_t from) { all_[to] = other.all_[from]; }
   T& operator[](size_t i) { return all_[i]; }
   const T& operator[](size_t i) const { return all_[i]; }
@@ -51,7 +53,8 @@ struct CellPlace {
   size_t at = 0;
 };
 
-/// Of the block that runs: registers and local memory by warp, shared memory. Each part has cells once it is begun.
+/// Of the block that runs: registers and local memory by warp, shared memory. Each part has cells once it is
+/// begun.
 template <class Cells, uint32_t granule>
 class BlockCells {
  public:
@@ -115,8 +118,8 @@ class BlockCells {
   uint32_t local_bytes_ = 0;
 };
 
-/// Of global memory: an area per allocation that is followed, its cells in pages made on first touch. Several threads
-/// may touch one area.
+/// Of global memory: an area per allocation that is followed, its cells in pages made on first touch. Several
+/// threads may touch one area.
 struct NoNote {};
 template <class Cells, class Note = NoNote>
 class GlobalCells {
@@ -130,7 +133,7 @@ class GlobalCells {
     uint32_t granule = 1;
     Cell blank{};  ///< of what nothing has touched
     Note note{};   ///< what a trace knows of the allocation
-    std::unique_ptr<std::atomic<Cells*>[], FreeMemory> pages{};
+    std::unique_ptr<std::atomic<Cells*>[], FreeMemory> pages {};
   };
 
   Area& add(std::string name, uint64_t base, uint64_t bytes, uint32_t granule, const Cell& blank,

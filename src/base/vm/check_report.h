@@ -1,4 +1,5 @@
-// What the checking machine found out about a run, beside its outputs: data, for the result and its renderers.
+// What the checking machine found out about a run, beside its outputs: data, for the result and its
+// renderers.
 #pragma once
 #include <array>
 #include <cstdint>

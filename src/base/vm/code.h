@@ -42,7 +42,7 @@ struct Op {
   const Slot* slots = nullptr;
   uint16_t slot_count = 0;
   uint16_t written_slots = 0;  ///< the first of them are results
-  uint64_t immediate = 0;  ///< modifiers a warp function needs (shfl mode, barrier, mma shape ...)
+  uint64_t immediate = 0;      ///< modifiers a warp function needs (shfl mode, barrier, mma shape ...)
 
   int32_t target = -1;       ///< branch or call target
   int32_t reconverge = -1;   ///< first op of the immediate post-dominator; -1: none
@@ -85,8 +85,8 @@ std::string area_text(const std::vector<NamedArea>&, uint64_t address);
 /// refused).
 struct Code {
   std::shared_ptr<const ptx::Module> module;
-  int32_t entry = -1;   ///< into Module::functions
-  std::vector<Op> ops;  ///< the entry's first op is ops[0]
+  int32_t entry = -1;                 ///< into Module::functions
+  std::vector<Op> ops;                ///< the entry's first op is ops[0]
   std::vector<Signature> signatures;  ///< by op
   std::vector<Use> uses;              ///< what they point to
   std::vector<Access> accesses;
@@ -97,11 +97,11 @@ struct Code {
   std::vector<RegisterPlace> registers;  ///< those that the program names
   uint32_t register_bytes =
       0;  ///< the first part of a register file: registers, poisoned at the start of a block
-  uint32_t file_bytes = 0;            ///< then immediates and special registers
-  uint32_t shared_bytes = 0;          ///< static shared memory; dynamic shared memory follows
-  uint32_t local_bytes = 0;           ///< per thread: .local variables and call parameters
-  std::vector<int32_t> exponentials;  ///< op index by exponent range
-  bool global_atomics = false;        ///< blocks then run one after another
+  uint32_t file_bytes = 0;                           ///< then immediates and special registers
+  uint32_t shared_bytes = 0;                         ///< static shared memory; dynamic shared memory follows
+  uint32_t local_bytes = 0;                          ///< per thread: .local variables and call parameters
+  std::vector<int32_t> exponentials;                 ///< op index by exponent range
+  bool global_atomics = false;                       ///< blocks then run one after another
   std::vector<NamedArea> shared_areas, local_areas;  ///< ascending offsets
 
   /// Of one of `ops`.

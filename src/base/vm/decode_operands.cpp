@@ -249,7 +249,9 @@ uint64_t Decoder::literal_bits(const Operand& operand, Type type) const {
   }
 }
 
-Slot Decoder::scratch_word() { return new_cell(Cell::word); }
+Slot Decoder::scratch_word() {
+  return new_cell(Cell::word);
+}
 
 uint64_t Decoder::constant(const Operand& operand) {
   if (operand.kind != Operand::Kind::immediate) fail("expected a constant operand");

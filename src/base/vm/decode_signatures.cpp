@@ -12,12 +12,19 @@ Type bits_of_width(int bytes) {
   return bytes == 8 ? Type::b64 : bytes == 2 ? Type::b16 : bytes == 1 ? Type::b8 : Type::b32;
 }
 Type bits_of(Cell cell) {
-  return cell == Cell::mask ? Type::pred : cell == Cell::wide ? Type::b64 : cell == Cell::word ? Type::b32 : Type::none;
+  return cell == Cell::mask   ? Type::pred
+         : cell == Cell::wide ? Type::b64
+         : cell == Cell::word ? Type::b32
+                              : Type::none;
 }
 /// `type` where a cell can hold it, else the cell's bits.
-Type fitting(Type type, Cell cell) { return cell_of(type) == cell ? type : bits_of(cell); }
+Type fitting(Type type, Cell cell) {
+  return cell_of(type) == cell ? type : bits_of(cell);
+}
 
-bool slots_are_registers(const Op& op) { return op.row->flow != Flow::none && op.row->flow != Flow::parameters; }
+bool slots_are_registers(const Op& op) {
+  return op.row->flow != Flow::none && op.row->flow != Flow::parameters;
+}
 
 /// Of the elements in Op::slots.
 Type element_type(const Op& op, Cell cell) {
@@ -30,7 +37,8 @@ Type element_type(const Op& op, Cell cell) {
 Use source_use(const Op& op, size_t i, Cell cell) {
   const Row& row = *op.row;
   const bool matrix = row.flow == Flow::matrix;
-  Use use{op.s[i], cell, Purpose::value, fitting(row.sources[i] != Type::none ? row.sources[i] : op.type, cell)};
+  Use use{op.s[i], cell, Purpose::value,
+          fitting(row.sources[i] != Type::none ? row.sources[i] : op.type, cell)};
   if (static_cast<int>(i) == row.members) use.purpose = Purpose::members;
   if (matrix && cell == Cell::wide) use.purpose = Purpose::descriptor;
   if (!matrix && op.space != ptx::Space::none && row.flow != Flow::comparison && row.flow != Flow::address &&
@@ -147,7 +155,8 @@ void Decoder::resolve_signatures() {
   }
 }
 
-/// The instruction's own form for ops of its row; of others the row's, in the order that the instruction names.
+/// The instruction's own form for ops of its row; of others the row's, in the order that the instruction
+/// names.
 void Decoder::note_forms(const ptx::Instruction* instruction, const Row* row) {
   for (size_t i = forms_.size(); i < code_->ops.size(); ++i) {
     const Op& op = code_->ops[i];

@@ -38,17 +38,19 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) -> Facts 
   const Flow flow = signature.flow();
   Facts f;
   using Route = typename Facts::Route;
-  const bool floats = flow == Flow::arithmetic || (flow == Flow::conversion && ptx::is_float(meaning.result) &&
-                                                   ptx::is_float(meaning.sources[0]));
+  const bool floats =
+      flow == Flow::arithmetic ||
+      (flow == Flow::conversion && ptx::is_float(meaning.result) && ptx::is_float(meaning.sources[0]));
   const bool writes_value = op.d != no_slot && op.d_cell != Cell::mask;
-  f.route = carries(signature)                                         ? Route::carry
-            : flow == Flow::matrix                                     ? Route::matrix
-            : flow == Flow::atomic                                     ? Route::atomic
-            : !writes_value                                            ? Route::none
-            : floats && op.row->real                                   ? Route::arithmetic
+  f.route = carries(signature)                                        ? Route::carry
+            : flow == Flow::matrix                                    ? Route::matrix
+            : flow == Flow::atomic                                    ? Route::atomic
+            : !writes_value                                           ? Route::none
+            : floats && op.row->real                                  ? Route::arithmetic
             : floats || flow == Flow::none || op.d_cell != Cell::word ? Route::clear
-                                                                       : Route::bits;
-  if (f.route == Route::arithmetic || f.route == Route::matrix) f.edge = edge_of(signature.form, meaning.result).kind;
+                                                                      : Route::bits;
+  if (f.route == Route::arithmetic || f.route == Route::matrix)
+    f.edge = edge_of(signature.form, meaning.result).kind;
   using ptx::Operation;
   for (const Operation operation : {Operation::add, Operation::sub, Operation::fma, Operation::mad})
     f.adds |= signature.form.operation == operation;
@@ -169,7 +171,8 @@ void ErrorTrace<parts_count>::prepare_arithmetic(Warp& warp, const Op& op) {
   for (int k = 0; k < arity; ++k) {
     const ptx::Type type = row.sources[static_cast<size_t>(k)];
     gather(warp, op.s[k], 0, error_kind_of(type), operands_[static_cast<size_t>(k)]);
-    if (ptx::is_packed(type)) gather(warp, op.s[k], 1, error_kind_of(type), operands_[static_cast<size_t>(3 + k)]);
+    if (ptx::is_packed(type))
+      gather(warp, op.s[k], 1, error_kind_of(type), operands_[static_cast<size_t>(3 + k)]);
   }
 }
 
@@ -179,7 +182,8 @@ void ErrorTrace<parts_count>::note_argument(const Op& op, uint32_t mask) {
   if (parts_count > 0 || kind == EdgeKind::none || kind == EdgeKind::magnitude) return;
   const bool signed_argument = kind == EdgeKind::exponent || kind == EdgeKind::positive;
   for (const size_t which :
-       {size_t{0}, ptx::is_packed(op.row->result) ? size_t{ptx::is_packed(op.row->sources[0]) ? 3u : 1u} : size_t{0}}) {
+       {size_t{0},
+        ptx::is_packed(op.row->result) ? size_t{ptx::is_packed(op.row->sources[0]) ? 3u : 1u} : size_t{0}}) {
     double value[32];
     for (int i = 0; i < 32; ++i)
       value[i] = signed_argument ? operands_[which].value[i] : std::fabs(operands_[which].value[i]);
@@ -210,9 +214,9 @@ void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask
   }
 }
 
-/// x + 1.5 * 2^23 (fp64: 2^52) rounds x to an integer, which then selects a power of two, a branch, or the part of
-/// x that is left: the value's own choice, as of any conversion to an integer, and no error. Without this the shadow
-/// of expf, which rounds so, would lose the fraction that the choice leaves.
+/// x + 1.5 * 2^23 (fp64: 2^52) rounds x to an integer, which then selects a power of two, a branch, or the
+/// part of x that is left: the value's own choice, as of any conversion to an integer, and no error. Without
+/// this the shadow of expf, which rounds so, would lose the fraction that the choice leaves.
 template <int parts_count>
 void ErrorTrace<parts_count>::round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const {
   const double least = kind == ErrorKind::f64 ? 0x1.8p52 : 0x1.8p23, most = least + 0x1p11;
@@ -243,7 +247,8 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   }
   op.row->real(step);
   lane_kit().combine_errors(step, arity, bounds, r.error, r.bound);
-  if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64)) round_to_integer(which, arity, kind, r);
+  if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64))
+    round_to_integer(which, arity, kind, r);
   Cells& cells = registers(warp);
   const size_t first = cell(op.d, half, 0);
   bool finite = mask == ~0u;

@@ -1,8 +1,9 @@
 // The trace that carries exact shadows (error_shadow.h) beside a run of the engine.
 //
-// What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums are exact dot products.
-// Elsewhere the shadow ends and starts anew, without error, from the machine's value:
-// - integer operations on the bits of floats, unless they only move them: a half or a word of the result whose
+// What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums
+// are exact dot products. Elsewhere the shadow ends and starts anew, without error, from the machine's value:
+// - integer operations on the bits of floats, unless they only move them: a half or a word of the result
+// whose
 //   bits are those of a shadowed source keeps its shadow (bf16 -> f32 by a shift, selection by masks);
 // - conversions to and from integers and rounding to integral values: the exact run takes the machine's
 //   integers, as it takes the machine's branches and selections;
@@ -59,7 +60,8 @@ class ErrorTrace : public PlainTrace {
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
-  /// The error of the value that a register holds in a lane, from half `half` on; nothing where no shadow follows it.
+  /// The error of the value that a register holds in a lane, from half `half` on; nothing where no shadow
+  /// follows it.
   std::optional<double> error_of(const Warp&, Slot, int half, ErrorKind, int lane);
   /// What follows there: of a register that its type does not tell.
   ErrorKind kind_of(const Warp& warp, Slot slot, int half, int lane) {
@@ -95,9 +97,7 @@ class ErrorTrace : public PlainTrace {
   const Facts& facts(const Op& op) const { return facts_[op_index(op)]; }
   size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
   Cells& registers(const Warp& warp) { return cells_.registers(warp); }
-  static size_t cell(Slot slot, int half, int lane) {
-    return BlockCells<Cells, 2>::cell(slot, half, lane);
-  }
+  static size_t cell(Slot slot, int half, int lane) { return BlockCells<Cells, 2>::cell(slot, half, lane); }
   static void decode(const Warp&, Slot, int half, ErrorKind, double* values);
   void gather(Warp&, Slot, int half, ErrorKind, Operand&);
   void clear(Warp&, Slot, int halves, uint32_t mask);

@@ -1,4 +1,5 @@
-// Shadows that are moved: by what travels unchanged, and by integer work on words whose bits come out as they went in.
+// Shadows that are moved: by what travels unchanged, and by integer work on words whose bits come out as they
+// went in.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -66,7 +67,8 @@ void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 template <int parts_count>
-[[gnu::always_inline]] inline auto ErrorTrace<parts_count>::place(Warp& warp, const BytePlace& at, bool to_write) -> Place {
+[[gnu::always_inline]] inline auto ErrorTrace<parts_count>::place(Warp& warp, const BytePlace& at,
+                                                                  bool to_write) -> Place {
   if (at.slot != no_slot) return {&registers(warp), cell(at.slot, static_cast<int>(at.at / 2), at.lane), 32};
   const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
   const auto found = in_block   ? cells_.place(warp.index, at.lane, at.space, at.at)
@@ -124,13 +126,16 @@ void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
   if (!direct)  // before a destination changes that is a source too
     each_transfer(done, [&](const Transfer& t) {
       const Place from = place(warp, t.from, false);
-      for (size_t half = 0; half < t.bytes / 2; ++half) scratch_.copy(staged++, *from.cells, from.at + half * from.step);
+      for (size_t half = 0; half < t.bytes / 2; ++half)
+        scratch_.copy(staged++, *from.cells, from.at + half * from.step);
     });
-  if (!whole && !(flow == Flow::load && op.element_bytes >= 4 && done.signature->writes[0].cell == Cell::word))
+  if (!whole &&
+      !(flow == Flow::load && op.element_bytes >= 4 && done.signature->writes[0].cell == Cell::word))
     clear(warp, op, mask);
   staged = 0;
   each_transfer(done, [&](const Transfer& t) {
-    const Place from = direct ? place(warp, t.from, false) : Place{&scratch_, std::exchange(staged, staged + t.bytes / 2)};
+    const Place from =
+        direct ? place(warp, t.from, false) : Place{&scratch_, std::exchange(staged, staged + t.bytes / 2)};
     const Place to = place(warp, t.to, true);
     if (!to.cells) return;
     if (t.to.slot == no_slot) overwrite(to, t.bytes);
@@ -140,7 +145,9 @@ void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
 
 template <int parts_count>
 void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
-  each_lane(landing.mask, [&](int lane) { overwrite({&cells_.shared(), landing.shared[lane] / 2}, landing.bytes); });
+  each_lane(landing.mask, [&](int lane) {
+    overwrite({&cells_.shared(), landing.shared[lane] / 2}, landing.bytes);
+  });
   each_transfer(landing, [&](const Transfer& t) {
     const Place from = place(warp, t.from, false);
     put(place(warp, t.to, true), from, t.bytes);

@@ -86,10 +86,14 @@ std::vector<std::string> summaries(const std::vector<std::string>& forms) {
 
 std::string text_of(Evidence evidence) {
   switch (evidence) {
-    case Evidence::exact: return "exact";
-    case Evidence::measured: return "measured";
-    case Evidence::modelled: return "modelled";
-    default: return "-";
+    case Evidence::exact:
+      return "exact";
+    case Evidence::measured:
+      return "measured";
+    case Evidence::modelled:
+      return "modelled";
+    default:
+      return "-";
   }
 }
 

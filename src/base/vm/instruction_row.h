@@ -1,5 +1,6 @@
-// A row of the instruction table: the form as PTX spells it, what it means (signature.h) and what it does to 32
-// lanes. Decoding, execution and `assay list instructions` read the row; nothing else enumerates instructions.
+// A row of the instruction table: the form as PTX spells it, what it means (signature.h) and what it does to
+// 32 lanes. Decoding, execution and `assay list instructions` read the row; nothing else enumerates
+// instructions.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -32,7 +33,8 @@ using MaskFunction = uint32_t (*)(const void* a, const void* b);
 /// False: the warp's block has trapped (Warp::block->trap says why).
 using WarpFunction = bool (*)(Warp&, const Op&, uint32_t mask);
 
-/// How the engine runs a row. For the engine, the rows and the decoder alone: what it means stands in Meaning.
+/// How the engine runs a row. For the engine, the rows and the decoder alone: what it means stands in
+/// Meaning.
 enum class Kind : uint8_t {
   lanes,        ///< Row::lanes on d, s[0..3]
   exponential,  ///< the same, and the arguments of active lanes enter the exponent ranges

@@ -70,11 +70,14 @@ void refuse_missing_forms(const Code& code, const TensorCoreModel& model) {
     const int first = first_architecture(MatrixForm::of(op.immediate));
     if (first <= model.number) continue;
     const SourceLocation at = where(code, op);
-    throw BadInput(fmt::format(
-        "{}:{}: {} in {}: {} has no such instruction, sm_{} is the first that has it; choose another with --arch",
-        code.module->path, at.ptx_line,
-        code.module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)].opcode,
-        at.function, model.arch, first));
+    throw BadInput(
+        fmt::format("{}:{}: {} in {}: {} has no such instruction, sm_{} is the first that has it; choose "
+                    "another with --arch",
+                    code.module->path, at.ptx_line,
+                    code.module->functions[static_cast<size_t>(op.function)]
+                        .body[static_cast<size_t>(op.instruction)]
+                        .opcode,
+                    at.function, model.arch, first));
   }
 }
 
@@ -89,13 +92,15 @@ std::shared_ptr<const Code> decoded(const Module& source, const std::string& ent
   if (!source.ptx) throw BadInput(source.path + ": the module has no PTX text");
   const std::shared_ptr<Cached> module = cached(source);
   const std::lock_guard lock(module->mutex);
-  if (!module->module) module->module = std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path));
+  if (!module->module)
+    module->module = std::make_shared<const ptx::Module>(ptx::parse(*source.ptx, source.path));
   std::shared_ptr<const Code>& code = module->entries[entry];
   if (!code) code = decode(module->module, entry);
   return code;
 }
 
-PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs, const MachineOptions& options)
+PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs,
+                                 const MachineOptions& options)
     : program_(program), options_(options) {
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
@@ -120,8 +125,7 @@ namespace {
 /// Program::poison, as in outputs and workspaces that are held.
 class Poison : public TensorSource {
  public:
-  Poison(Dtype dtype, uint8_t byte)
-      : bits_((byte * 0x0101010101010101u) >> (64 - 8 * format(dtype).bytes)) {}
+  Poison(Dtype dtype, uint8_t byte) : bits_((byte * 0x0101010101010101u) >> (64 - 8 * format(dtype).bytes)) {}
   uint64_t bits(int64_t) const override { return bits_; }
 
  private:
@@ -136,13 +140,14 @@ std::shared_ptr<PagedBytes> poisoned_pages(uint8_t byte) {
 /// Pages of a tensor's own elements.
 std::shared_ptr<PagedBytes> pages_of(const Tensor& tensor) {
   const auto width = static_cast<uint64_t>(format(tensor.dtype).bytes);
-  return std::make_shared<PagedBytes>([source = tensor.source, width, size = tensor.size()](uint64_t first, std::byte* to) {
-    for (uint64_t at = 0; at < PagedBytes::page_bytes; at += width) {
-      const auto flat = static_cast<int64_t>((first + at) / width);
-      const uint64_t bits = flat < size ? source->bits(flat) : 0;
-      std::memcpy(to + at, &bits, width);
-    }
-  });
+  return std::make_shared<PagedBytes>(
+      [source = tensor.source, width, size = tensor.size()](uint64_t first, std::byte* to) {
+        for (uint64_t at = 0; at < PagedBytes::page_bytes; at += width) {
+          const auto flat = static_cast<int64_t>((first + at) / width);
+          const uint64_t bits = flat < size ? source->bits(flat) : 0;
+          std::memcpy(to + at, &bits, width);
+        }
+      });
 }
 
 }  // namespace
@@ -164,13 +169,15 @@ void PreparedProgram::allocate(const Buffer& buffer) {
     data = (bytes_[buffer.name] = std::move(bytes)).data();
   };
   if (buffer.use == Buffer::Use::workspace) {
-    if (const auto copied = tensors_.find(buffer.shape.name); copied != tensors_.end()) shape = &copied->second;
+    if (const auto copied = tensors_.find(buffer.shape.name); copied != tensors_.end())
+      shape = &copied->second;
     if (too_large)
       pages = poisoned_pages(program_.poison);
     else
       hold(std::vector<std::byte>(static_cast<size_t>(buffer.bytes), std::byte{program_.poison}));
   } else {
-    Tensor& kept = tensors_[buffer.name] = buffer.contents && !buffer.layout ? *buffer.contents : buffer.shape;
+    Tensor& kept = tensors_[buffer.name] =
+        buffer.contents && !buffer.layout ? *buffer.contents : buffer.shape;
     shape = &kept;
     if (buffer.layout) {  // names elements; what they hold is in the memory behind the view
       hold(strided_memory(*buffer.contents, *buffer.layout));
@@ -184,23 +191,26 @@ void PreparedProgram::allocate(const Buffer& buffer) {
     }
     if (!data && !pages) data = kept.data.data();
   }
-  uint64_t& address = addresses_[buffer.name] = memory_.add(buffer.name, data, static_cast<uint64_t>(buffer.bytes),
-                                                           shape, std::move(pages), buffer.layout);
-  if (buffer.layout) address += static_cast<uint64_t>(buffer.layout->offset * format(buffer.shape.dtype).bytes);
+  uint64_t& address = addresses_[buffer.name] = memory_.add(
+      buffer.name, data, static_cast<uint64_t>(buffer.bytes), shape, std::move(pages), buffer.layout);
+  if (buffer.layout)
+    address += static_cast<uint64_t>(buffer.layout->offset * format(buffer.shape.dtype).bytes);
 }
 
 void PreparedProgram::place_in_storage(const Buffer& buffer) {
   const std::string& storage = buffers_[static_cast<size_t>(buffer.storage)].name;
   const Place whole = *memory_.find(storage);
   if (!whole.allocation->data || (buffer.contents && !buffer.contents->is_held()))
-    throw BadInput(fmt::format("{}: {} cannot lie in {}: one of them is too large to be held", program_.kernel,
-                               buffer.name, storage));
+    throw BadInput(fmt::format("{}: {} cannot lie in {}: one of them is too large to be held",
+                               program_.kernel, buffer.name, storage));
   const Tensor* shape = nullptr;
   if (buffer.use != Buffer::Use::workspace) shape = &(tensors_[buffer.name] = buffer.shape);
   if (buffer.contents)
-    std::copy(buffer.contents->data.begin(), buffer.contents->data.end(), whole.allocation->data + buffer.offset);
-  addresses_[buffer.name] = memory_.add_part(whole.allocation->base, buffer.name, static_cast<uint64_t>(buffer.offset),
-                                             static_cast<uint64_t>(buffer.bytes), shape);
+    std::copy(buffer.contents->data.begin(), buffer.contents->data.end(),
+              whole.allocation->data + buffer.offset);
+  addresses_[buffer.name] =
+      memory_.add_part(whole.allocation->base, buffer.name, static_cast<uint64_t>(buffer.offset),
+                       static_cast<uint64_t>(buffer.bytes), shape);
 }
 
 std::optional<Trap> PreparedProgram::refused_launch() const {
@@ -210,8 +220,9 @@ std::optional<Trap> PreparedProgram::refused_launch() const {
       Trap trap;
       trap.kind = "launch";
       trap.where.function = launch.function;
-      trap.message = fmt::format("{}: the launch of {} has a grid of {} blocks in {}; no GPU takes more than 65535 there",
-                                 program_.kernel, launch.function, launch.grid[axis], axis == 1 ? 'y' : 'z');
+      trap.message = fmt::format(
+          "{}: the launch of {} has a grid of {} blocks in {}; no GPU takes more than 65535 there",
+          program_.kernel, launch.function, launch.grid[axis], axis == 1 ? 'y' : 'z');
       return trap;
     }
   return std::nullopt;
@@ -267,9 +278,10 @@ void PreparedProgram::lay_out_parameters(size_t index) {
   for (size_t i = 0; i < launch.arguments.size(); ++i) {
     const ptx::Parameter& parameter = entry.parameters[i];
     const auto refuse = [&](const TileMap&, uint64_t, std::byte*) {
-      throw BadInput(fmt::format("{}: argument {} ({}) holds a tensor map, which the machine cannot follow; use "
-                                 "--backend cuda",
-                                 who, i, parameter.name));
+      throw BadInput(
+          fmt::format("{}: argument {} ({}) holds a tensor map, which the machine cannot follow; use "
+                      "--backend cuda",
+                      who, i, parameter.name));
     };
     const std::vector<std::byte> bytes = filled(launch.arguments[i], address, refuse);
     std::copy(bytes.begin(), bytes.end(), block.begin() + parameter.offset);

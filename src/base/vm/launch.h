@@ -1,5 +1,5 @@
-// A program made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything that
-// can be wrong with the program or its PTX is found here, before anything runs.
+// A program made ready for the machine: modules decoded, buffers allocated, parameters laid out. Everything
+// that can be wrong with the program or its PTX is found here, before anything runs.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +24,8 @@ struct BlockList {
 
 class PreparedProgram {
  public:
-  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Program::poison. Throws
-  /// BadInput.
+  /// Decodes every launch and allocates every buffer; outputs and workspaces are filled with Program::poison.
+  /// Throws BadInput.
   PreparedProgram(const Program&, const TensorMap& inputs, const MachineOptions&);
 
   /// The context of launch `index`: its parameters and its module's variables are in memory now. Valid until
@@ -33,8 +33,8 @@ class PreparedProgram {
   const LaunchContext& enter(size_t index);
   /// The program's outputs; call once, after the last launch.
   TensorMap take_outputs();
-  /// Those of the program's inputs that hold other bytes now, though it does not say that it writes them. Views, tensors
-  /// made page by page and what shares its bytes are not compared.
+  /// Those of the program's inputs that hold other bytes now, though it does not say that it writes them.
+  /// Views, tensors made page by page and what shares its bytes are not compared.
   TensorMap changed(const TensorMap& inputs) const;
 
   /// A launch that no GPU would take: a fault of the program that shows only at its sizes.
@@ -60,10 +60,11 @@ class PreparedProgram {
   MachineOptions options_;
   Memory memory_;
   std::vector<Buffer> buffers_;
-  std::map<std::string, Tensor> tensors_;  ///< copies of inputs and constants, and the outputs; shapes of what lies elsewhere
+  std::map<std::string, Tensor>
+      tensors_;  ///< copies of inputs and constants, and the outputs; shapes of what lies elsewhere
   std::map<std::string, std::vector<std::byte>> bytes_;  ///< workspaces, and the memory behind views
-  std::map<std::string, uint64_t> addresses_;       ///< buffer -> base; of a view its first element
-  std::vector<std::shared_ptr<const Code>> codes_;  ///< by launch
+  std::map<std::string, uint64_t> addresses_;            ///< buffer -> base; of a view its first element
+  std::vector<std::shared_ptr<const Code>> codes_;       ///< by launch
   std::map<const ptx::Module*, Variables> variables_;
   std::vector<std::vector<std::byte>> parameters_;  ///< by launch
   LaunchContext context_;

@@ -125,9 +125,9 @@ void fields(Io& io, LineView& x) {
   ASSAY_FIELD(trap);
 }
 
-/// Runs the program, blocks one after another, until a block is through in which a warp that was asked for came
-/// there. Throws BadInput as run() does, and where no instruction stands at the line, naming the nearest lines
-/// that have some.
+/// Runs the program, blocks one after another, until a block is through in which a warp that was asked for
+/// came there. Throws BadInput as run() does, and where no instruction stands at the line, naming the nearest
+/// lines that have some.
 LineView view_line(const Program&, const TensorMap& inputs, const MachineOptions&, const LineQuestion&);
 
 }  // namespace assay::vm

@@ -32,7 +32,8 @@ void Memory::place(uint64_t base, std::string name, std::byte* data, uint64_t by
   insert({std::move(name), base, bytes, data, nullptr, nullptr, nullptr, {}});
 }
 
-uint64_t Memory::add_part(uint64_t base, std::string name, uint64_t offset, uint64_t bytes, const Tensor* tensor) {
+uint64_t Memory::add_part(uint64_t base, std::string name, uint64_t offset, uint64_t bytes,
+                          const Tensor* tensor) {
   Allocation& whole = allocations_[static_cast<size_t>(find(base, 0))];
   whole.parts.push_back({std::move(name), offset, bytes, tensor});
   return base + offset;

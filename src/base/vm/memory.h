@@ -36,9 +36,9 @@ struct Allocation {
   std::string name;
   uint64_t base = 0;
   uint64_t bytes = 0;
-  std::byte* data = nullptr;           ///< null: in `pages`
-  std::shared_ptr<PagedBytes> pages;   ///< of what is too large to be held
-  const Tensor* tensor = nullptr;  ///< names and axes; null for workspaces, variables and parameters
+  std::byte* data = nullptr;             ///< null: in `pages`
+  std::shared_ptr<PagedBytes> pages;     ///< of what is too large to be held
+  const Tensor* tensor = nullptr;        ///< names and axes; null for workspaces, variables and parameters
   const TensorLayout* layout = nullptr;  ///< of a tensor that is a view; null: row by row
   std::vector<Part> parts;
 
@@ -70,7 +70,8 @@ class Memory {
   /// The bytes of a buffer of the program; nothing for parameters and module variables.
   std::optional<Place> find(std::string_view name) const;
   const std::vector<Allocation>& allocations() const { return allocations_; }
-  /// "o[b=0,t=17,h=0,v=3]", "states + 128", "q[b=0,t=3,h=0,k=0], 16 bytes past the end of q [B=1,T=3,H=1,K=4]",
+  /// "o[b=0,t=17,h=0,v=3]", "states + 128", "q[b=0,t=3,h=0,k=0], 16 bytes past the end of q
+  /// [B=1,T=3,H=1,K=4]",
   /// "a gap of q, 4 elements behind q[b=0,t=3,h=0,k=15]", "an address far from every tensor".
   std::string describe(uint64_t address) const;
 

@@ -13,7 +13,8 @@ namespace assay::vm {
 class PagedBytes {
  public:
   static constexpr uint64_t page_bytes = 1 << 10;
-  /// `fill(first, to)` writes the page_bytes bytes from byte `first` on; beyond the end it may write anything.
+  /// `fill(first, to)` writes the page_bytes bytes from byte `first` on; beyond the end it may write
+  /// anything.
   explicit PagedBytes(std::function<void(uint64_t first, std::byte* to)> fill) : fill_(std::move(fill)) {}
 
   /// The byte at `offset`; an aligned access lies in one page.

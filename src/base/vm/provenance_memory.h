@@ -1,4 +1,5 @@
-// Provenance of what stands in global memory: per 16-bit half, who made its non-finite value and what it depends on.
+// Provenance of what stands in global memory: per 16-bit half, who made its non-finite value and what it
+// depends on.
 #pragma once
 #include <cstdint>
 #include <map>

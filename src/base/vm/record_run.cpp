@@ -22,7 +22,8 @@ std::vector<std::string> inputs_in(const Allocation& allocation, const TensorMap
   return names;
 }
 
-/// How the elements of an input lie in the allocation; nothing: row by row, as all of it. False: not by whole elements.
+/// How the elements of an input lie in the allocation; nothing: row by row, as all of it. False: not by whole
+/// elements.
 bool lies_by_elements(const Allocation& allocation, const Tensor& input, const std::string& name,
                       std::optional<TensorLayout>& layout) {
   if (allocation.name == name) {
@@ -32,13 +33,16 @@ bool lies_by_elements(const Allocation& allocation, const Tensor& input, const s
   const auto part = std::find_if(allocation.parts.begin(), allocation.parts.end(),
                                  [&](const Part& p) { return p.name == name; });
   const auto width = static_cast<uint64_t>(format(input.dtype).bytes);
-  layout = TensorLayout{{input.size()}, {1}, static_cast<int64_t>(part->offset / width),
+  layout = TensorLayout{{input.size()},
+                        {1},
+                        static_cast<int64_t>(part->offset / width),
                         static_cast<int64_t>(allocation.bytes / width)};
   return part->offset % width == 0;
 }
 
-/// An area per tensor and workspace. Elements of real inputs become leaves, as long as there are numbers for them; where
-/// several lie in one storage, what is read there is known to be of an input, not of which element.
+/// An area per tensor and workspace. Elements of real inputs become leaves, as long as there are numbers for
+/// them; where several lie in one storage, what is read there is known to be of an input, not of which
+/// element.
 void add_areas(const Memory& memory, const Program& program, const TensorMap& inputs, RecordedRun& run) {
   uint32_t next_leaf = 0;
   for (const Allocation& allocation : memory.allocations()) {

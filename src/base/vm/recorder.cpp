@@ -40,15 +40,16 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
   using Passage = OpFacts::Passage;
   const bool to_register = op.d != no_slot && op.d_cell != Cell::mask;
   const Meaning& meaning = *signature.meaning;
-  const bool computes = flow == Flow::arithmetic || (flow == Flow::conversion && ptx::is_float(meaning.result) &&
-                                                     ptx::is_float(meaning.sources[0]));
-  facts.passage = carries(signature)      ? Passage::carry
-                  : flow == Flow::atomic  ? Passage::atomic
-                  : flow == Flow::matrix  ? Passage::matrix
-                  : !to_register          ? Passage::none
-                  : computes              ? Passage::arithmetic
-                  : flow == Flow::none    ? Passage::clear
-                                          : Passage::bits;
+  const bool computes =
+      flow == Flow::arithmetic ||
+      (flow == Flow::conversion && ptx::is_float(meaning.result) && ptx::is_float(meaning.sources[0]));
+  facts.passage = carries(signature)     ? Passage::carry
+                  : flow == Flow::atomic ? Passage::atomic
+                  : flow == Flow::matrix ? Passage::matrix
+                  : !to_register         ? Passage::none
+                  : computes             ? Passage::arithmetic
+                  : flow == Flow::none   ? Passage::clear
+                                         : Passage::bits;
   facts.wide_result = op.d_cell == Cell::wide;
   for (int i = 0; i < op.source_count; i++) {
     if (op.s[i] == no_slot) continue;
@@ -58,7 +59,8 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
   }
   using Bits = OpFacts::Bits;
   if (flow == Flow::logic) facts.bits = operation == ptx::Operation::and_ ? Bits::masking : Bits::by_half;
-  if (flow == Flow::shift) facts.bits = operation == ptx::Operation::shl ? Bits::shift_left : Bits::shift_right;
+  if (flow == Flow::shift)
+    facts.bits = operation == ptx::Operation::shl ? Bits::shift_left : Bits::shift_right;
   if (operation == ptx::Operation::prmt) facts.bits = Bits::permute;
   return facts;
 }
@@ -78,8 +80,8 @@ ProvenanceCell Recorder::united(const Warp& warp, Slot slot, int first, int coun
   return all;
 }
 
-/// A tag left on a finite operand says nothing. A NaN is born of operands none of which is one, an infinity of finite
-/// ones.
+/// A tag left on a finite operand says nothing. A NaN is born of operands none of which is one, an infinity
+/// of finite ones.
 Tag Recorder::log(LoggedEvent event, LoggedOperand* operands, int count) {
   bool nan = false, infinite = false;
   for (LoggedOperand* o = operands; o != operands + count; ++o)

@@ -1,9 +1,9 @@
-// The recording machine's trace: hooks that keep the provenance of every register and memory half beside it and log
-// the instruction instances whose results are not finite. Blocks run one after another, so that the log has
-// one order.
+// The recording machine's trace: hooks that keep the provenance of every register and memory half beside it
+// and log the instruction instances whose results are not finite. Blocks run one after another, so that the
+// log has one order.
 //
-// What travels unchanged (transfer.h) carries its cells along; arithmetic unites what its sources depend on and, where
-// its result is not finite, logs an event.
+// What travels unchanged (transfer.h) carries its cells along; arithmetic unites what its sources depend on
+// and, where its result is not finite, logs an event.
 #pragma once
 #include <array>
 #include <memory>
@@ -14,8 +14,8 @@
 #include "src/base/vm/code.h"
 #include "src/base/vm/event_log.h"
 #include "src/base/vm/matrix_elements.h"
-#include "src/base/vm/recording.h"
 #include "src/base/vm/provenance_memory.h"
+#include "src/base/vm/recording.h"
 #include "src/base/vm/transfer.h"
 
 namespace assay::vm {
@@ -67,10 +67,25 @@ class Recorder : public PlainTrace {
 
   /// What an op's signature says, found once.
   struct OpFacts {
-    enum class Passage : uint8_t { none, clear, carry, arithmetic, bits, atomic, matrix } passage = Passage::none;
+    enum class Passage : uint8_t {
+      none,
+      clear,
+      carry,
+      arithmetic,
+      bits,
+      atomic,
+      matrix
+    } passage = Passage::none;
     uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
     bool wide_result = false;
-    enum class Bits : uint8_t { mixed, by_half, masking, permute, shift_left, shift_right } bits = Bits::mixed;
+    enum class Bits : uint8_t {
+      mixed,
+      by_half,
+      masking,
+      permute,
+      shift_left,
+      shift_right
+    } bits = Bits::mixed;
     uint8_t sources() const { return word_sources | wide_sources; }
     bool is_wide(int i) const { return wide_sources >> i & 1; }
     int halves() const { return wide_result ? 4 : 2; }
@@ -104,8 +119,8 @@ class Recorder : public PlainTrace {
   void carry(Warp&, const Op&, uint32_t mask);
   void before_atomic(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
-  ProvenanceCell added(Warp&, const Op&, int lane, int half, uint64_t old, uint64_t sum, ProvenanceCell old_cell,
-                       ProvenanceCell operand);
+  ProvenanceCell added(Warp&, const Op&, int lane, int half, uint64_t old, uint64_t sum,
+                       ProvenanceCell old_cell, ProvenanceCell operand);
   // recorder_matrix.cpp
   struct MatrixTerm;
   struct MatrixTerms;

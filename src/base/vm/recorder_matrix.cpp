@@ -99,8 +99,8 @@ void Recorder::matrix(Warp& warp, const Op& op) {
   for (int row = 0; row < form.rows; row++)
     for (int n = 0; n < m.columns; n++) {
       m.c = elements.adds() ? matrix_term(warp, op, form.sum, elements.c(row, n)) : MatrixTerm{};
-      const Dependence all = p.unite(
-          p.unite(rows[static_cast<size_t>(row)], columns[static_cast<size_t>(n)]), m.c.cell.dependence);
+      const Dependence all = p.unite(p.unite(rows[static_cast<size_t>(row)], columns[static_cast<size_t>(n)]),
+                                     m.c.cell.dependence);
       const ElementPlace at = elements.d(row, n);
       const Slot slot = op.slots[at.slot];
       const uint64_t result = sum_bits == 64

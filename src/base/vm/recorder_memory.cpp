@@ -79,7 +79,8 @@ void Recorder::landed(Warp& warp, const Landing& landing) {
       cells_.shared()[(landing.shared[lane] + byte) / 2] = {};
   });
   each_transfer(landing, [&](const Transfer& t) {
-    for (int half = 0; 2 * half < static_cast<int>(t.bytes); half++) write(warp, t.to, half, read(warp, t.from, half), -1);
+    for (int half = 0; 2 * half < static_cast<int>(t.bytes); half++)
+      write(warp, t.to, half, read(warp, t.from, half), -1);
   });
 }
 
@@ -114,7 +115,11 @@ ProvenanceCell Recorder::added(Warp& warp, const Op& op, int lane, int half, uin
   const bool returns = op.d != no_slot;
   LoggedOperand operands[2];
   operands[0] = {old, op.type, static_cast<uint8_t>(returns ? 0 : 255), 0, old_cell.tag, old_cell.dependence};
-  operands[1] = {before_[1][lane] >> (16 * half), op.type, static_cast<uint8_t>(returns), 0, operand.tag,
+  operands[1] = {before_[1][lane] >> (16 * half),
+                 op.type,
+                 static_cast<uint8_t>(returns),
+                 0,
+                 operand.tag,
                  operand.dependence};
   made.tag = log(event_at(warp, op, lane, op.type, sum, made.dependence), operands, 2);
   return made;

@@ -33,8 +33,8 @@ bool any_nonfinite(ptx::Type t, const uint32_t* words, uint32_t mask) {
 
 }  // namespace
 
-// A conversion that packs two floats (cvt.rn.bf16x2.f32 d, a, b: a to the high half, b to the low one) makes each half
-// of its own source.
+// A conversion that packs two floats (cvt.rn.bf16x2.f32 d, a, b: a to the high half, b to the low one) makes
+// each half of its own source.
 void Recorder::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
   const ptx::Type type = op.row->result;
@@ -58,8 +58,10 @@ void Recorder::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
-/// Logs lane's result (its `half` of a packed one) with the source values that stood before the op; 0: it is finite.
-Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, uint32_t sources, Dependence united_sources) {
+/// Logs lane's result (its `half` of a packed one) with the source values that stood before the op; 0: it is
+/// finite.
+Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, uint32_t sources,
+                         Dependence united_sources) {
   const ptx::Type type = op.row->result;
   const uint64_t bits = is_wide(type) ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
   const LoggedEvent e = event_at(warp, op, lane, type, half_of(type, bits, half), united_sources);
@@ -70,14 +72,18 @@ Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, uint32_t 
     const ptx::Type t = op.row->sources[i];
     if (!ptx::is_float(t)) return;
     const ProvenanceCell whole = united(warp, op.s[i], 0, is_wide(t) ? 4 : 2, lane);
-    operands[count++] = {half_of(t, before_[i][lane], half), t, static_cast<uint8_t>(i), 0,
-                         ptx::is_packed(t) ? cell(warp, op.s[i], half, lane).tag : whole.tag, whole.dependence};
+    operands[count++] = {half_of(t, before_[i][lane], half),
+                         t,
+                         static_cast<uint8_t>(i),
+                         0,
+                         ptx::is_packed(t) ? cell(warp, op.s[i], half, lane).tag : whole.tag,
+                         whole.dependence};
   });
   return log(e, operands, count);
 }
 
-// An infinity or NaN that no instruction made (a literal: logf(0), the special cases of a library) enters where it is
-// chosen: the choice is where it can be seen, not the first use.
+// An infinity or NaN that no instruction made (a literal: logf(0), the special cases of a library) enters
+// where it is chosen: the choice is where it can be seen, not the first use.
 void Recorder::log_chosen(Warp& warp, const Op& op, uint32_t mask) {
   const ptx::Type type = signature(op).form.type();  // the row knows only the width
   if (!ptx::is_float(type)) return;
@@ -92,9 +98,9 @@ void Recorder::log_chosen(Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
-// Bit operations: and, or, xor and lop3 keep halves apart (and: a half masked away is gone), prmt moves bytes, shifts
-// of a word by 16 move a half; the rest depends on every source bit. A result may be read as a float, so the first tag
-// is kept. Most are integer arithmetic on values that depend on nothing.
+// Bit operations: and, or, xor and lop3 keep halves apart (and: a half masked away is gone), prmt moves
+// bytes, shifts of a word by 16 move a half; the rest depends on every source bit. A result may be read as a
+// float, so the first tag is kept. Most are integer arithmetic on values that depend on nothing.
 void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
   each_lane(mask, [&](int lane) {
@@ -106,7 +112,8 @@ void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
       }
     });
     ProvenanceCell result[4];  // the destination may be a source
-    for (int half = 0; any && half < known.halves(); half++) result[half] = bits_of_half(warp, op, known, lane, half);
+    for (int half = 0; any && half < known.halves(); half++)
+      result[half] = bits_of_half(warp, op, known, lane, half);
     for (int half = 0; half < known.halves(); half++) cell(warp, op.d, half, lane) = result[half];
   });
 }
@@ -115,7 +122,8 @@ void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
 ProvenanceCell Recorder::bits_of_half(Warp& warp, const Op& op, const OpFacts& known, int lane, int to) {
   using Bits = OpFacts::Bits;
   const bool by_half = known.bits == Bits::by_half || known.bits == Bits::masking;
-  const bool shifts = (known.bits == Bits::shift_left || known.bits == Bits::shift_right) && !known.wide_result;
+  const bool shifts =
+      (known.bits == Bits::shift_left || known.bits == Bits::shift_right) && !known.wide_result;
   const int step = known.bits == Bits::shift_left ? 1 : -1;
   ProvenanceCell result;
   each_lane(known.sources(), [&](int i) {

@@ -105,8 +105,10 @@ EventLinks links_of(const RecordedRun& run, int32_t index) {
   return links;
 }
 
-/// The cell of an element, with the tag of whichever half has one, and who stored it; nothing for what is no buffer.
-std::optional<ProvenanceMemory::Stored> stored_at(const RecordedRun& run, const std::string& output, int64_t flat) {
+/// The cell of an element, with the tag of whichever half has one, and who stored it; nothing for what is no
+/// buffer.
+std::optional<ProvenanceMemory::Stored> stored_at(const RecordedRun& run, const std::string& output,
+                                                  int64_t flat) {
   const auto [area, at, width] = run.memory.find(output, flat);
   if (!area) return std::nullopt;
   ProvenanceMemory::Stored stored = ProvenanceMemory::at(*area, at);

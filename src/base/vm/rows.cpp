@@ -108,14 +108,22 @@ Row& add_warp_row(std::vector<Row>& table, std::string pattern, Meaning meaning,
 
 Control control_of(Kind kind) {
   switch (kind) {
-    case Kind::branch: return Control::branch;
-    case Kind::branch_table: return Control::branch_table;
-    case Kind::call: return Control::call;
-    case Kind::ret: return Control::ret;
-    case Kind::exit: return Control::exit;
-    case Kind::trap: return Control::trap;
-    case Kind::barrier: return Control::barrier;
-    default: return Control::none;
+    case Kind::branch:
+      return Control::branch;
+    case Kind::branch_table:
+      return Control::branch_table;
+    case Kind::call:
+      return Control::call;
+    case Kind::ret:
+      return Control::ret;
+    case Kind::exit:
+      return Control::exit;
+    case Kind::trap:
+      return Control::trap;
+    case Kind::barrier:
+      return Control::barrier;
+    default:
+      return Control::none;
   }
 }
 

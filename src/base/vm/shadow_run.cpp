@@ -71,7 +71,7 @@ template <int parts>
 struct Pass {
   ErrorMemory<parts> memory;
   std::vector<OpErrors> launches;
-  TensorMap outputs;  ///< and inputs that were changed in place; empty after a trap
+  TensorMap outputs;                       ///< and inputs that were changed in place; empty after a trap
   std::map<std::string, uint64_t> places;  ///< buffer -> its address
   uint64_t lane_instructions = 0;
 
@@ -276,7 +276,8 @@ std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Program& prog
 std::vector<const Tensor*> written_tensors(const Program& program, const TensorMap& written) {
   std::vector<const Tensor*> tensors;
   for (const PlanOutput& output : program.outputs)
-    if (const auto found = written.find(output.name); found != written.end()) tensors.push_back(&found->second);
+    if (const auto found = written.find(output.name); found != written.end())
+      tensors.push_back(&found->second);
   const size_t outputs = tensors.size();
   for (const auto& [name, tensor] : written)
     if (std::find(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(outputs), &tensor) ==

@@ -13,14 +13,16 @@ void collect(const Operand& operand, std::vector<int32_t>& registers) {
   for (const Operand& element : operand.elements) collect(element, registers);
 }
 
-bool is_address(Role role) { return role == Role::load_from || role == Role::store_to || role == Role::modify_at; }
+bool is_address(Role role) {
+  return role == Role::load_from || role == Role::store_to || role == Role::modify_at;
+}
 
 /// Of each operand. A result that may be left out is, where an address stands in its place.
 std::vector<Role> roles_of(const Meaning* meaning, const std::vector<Operand>& operands) {
   static const std::vector<Role> plain{Role::write, Role::read};
   const std::vector<Role>& declared = meaning && !meaning->operands.empty() ? meaning->operands : plain;
-  const bool left_out = declared[0] == Role::write_any && !operands.empty() &&
-                        operands[0].kind == Operand::Kind::address;
+  const bool left_out =
+      declared[0] == Role::write_any && !operands.empty() && operands[0].kind == Operand::Kind::address;
   std::vector<Role> roles;
   for (size_t i = left_out; roles.size() < operands.size(); ++i)
     roles.push_back(declared[std::min(i, declared.size() - 1)]);
@@ -30,9 +32,12 @@ std::vector<Role> roles_of(const Meaning* meaning, const std::vector<Operand>& o
 Access access_of(const Meaning& meaning, const ptx::Form& form, Role role, size_t operand) {
   using Direction = Access::Direction;
   Access made;
-  made.direction = role == Role::load_from ? Direction::read : role == Role::store_to ? Direction::write : Direction::update;
+  made.direction = role == Role::load_from  ? Direction::read
+                   : role == Role::store_to ? Direction::write
+                                            : Direction::update;
   made.space = form.space == ptx::Space::none ? ptx::Space::generic : form.space;
-  if (meaning.flow == Flow::copy_async) made.space = role == Role::load_from ? ptx::Space::global : ptx::Space::shared;
+  if (meaning.flow == Flow::copy_async)
+    made.space = role == Role::load_from ? ptx::Space::global : ptx::Space::shared;
   made.proxy = meaning.asynchronous.proxy;
   made.operand = static_cast<int8_t>(operand);
   const bool by_rows = meaning.flow == Flow::load_matrix || meaning.flow == Flow::store_matrix;
@@ -45,7 +50,9 @@ Access access_of(const Meaning& meaning, const ptx::Form& form, Role role, size_
 
 }  // namespace
 
-const Meaning* meaning_of(const ptx::Instruction& instruction) { return find_row(instruction); }
+const Meaning* meaning_of(const ptx::Instruction& instruction) {
+  return find_row(instruction);
+}
 
 TextSignature signature_of(const ptx::Instruction& instruction) {
   TextSignature made;

@@ -1,7 +1,8 @@
-// What assay knows of an instruction. A row of the instruction table declares a Meaning once (rows/); decoding
-// resolves it for every op of a program into a Signature, in slots of the register file; analyses of a program's
-// text get the same in register numbers. Recorder, shadows, checks, slices, mutation and equivalence read this and
-// the Form of the opcode (src/base/ptx/form.h); none of them looks at the text of an opcode.
+// What assay knows of an instruction. A row of the instruction table declares a Meaning once (rows/);
+// decoding resolves it for every op of a program into a Signature, in slots of the register file; analyses of
+// a program's text get the same in register numbers. Recorder, shadows, checks, slices, mutation and
+// equivalence read this and the Form of the opcode (src/base/ptx/form.h); none of them looks at the text of
+// an opcode.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -16,26 +17,26 @@ namespace assay::vm {
 
 /// How values pass through: what a result's bits, its error or its being written depend on.
 enum class Flow : uint8_t {
-  none,          ///< no values: branches, barriers, fences, waits
-  copy,          ///< source 0 unchanged
-  pack,          ///< mov d, {..}: the sources side by side
-  unpack,        ///< mov {..}, s
-  select,        ///< source 0 or 1, as source 2 says: a predicate (selp) or a sign (slct)
-  logic,         ///< bit i from bits i of the sources
-  shift,         ///< source 0 moved by source 1 bits: shl, shr
-  permute,       ///< bits of the sources at places that other sources choose: prmt, shf, bfe, bfi, brev
-  integer,       ///< of integers, every bit from all bits of the sources
-  arithmetic,    ///< of floats, rounded
-  conversion,    ///< cvt, between any two types
-  comparison,    ///< a predicate or a mask: setp, set, testp, isspacep
-  address,       ///< cvta: the same place, named in another space
-  exchange,      ///< shfl: another lane's source 0 (Warp::lane_source)
-  vote,          ///< one value of the warp's lanes: vote, match, redux, elect, activemask
-  matrix,        ///< a tensor-core product, Signature::matrix; as `Op::slots`: D, A, B, C (wgmma: D, A if in registers)
-  load,          ///< memory to registers
-  store,         ///< registers to memory
-  atomic,        ///< memory combined with registers, the old value to a register
-  load_matrix,   ///< ldmatrix: 16-byte rows, dealt out to the warp
+  none,         ///< no values: branches, barriers, fences, waits
+  copy,         ///< source 0 unchanged
+  pack,         ///< mov d, {..}: the sources side by side
+  unpack,       ///< mov {..}, s
+  select,       ///< source 0 or 1, as source 2 says: a predicate (selp) or a sign (slct)
+  logic,        ///< bit i from bits i of the sources
+  shift,        ///< source 0 moved by source 1 bits: shl, shr
+  permute,      ///< bits of the sources at places that other sources choose: prmt, shf, bfe, bfi, brev
+  integer,      ///< of integers, every bit from all bits of the sources
+  arithmetic,   ///< of floats, rounded
+  conversion,   ///< cvt, between any two types
+  comparison,   ///< a predicate or a mask: setp, set, testp, isspacep
+  address,      ///< cvta: the same place, named in another space
+  exchange,     ///< shfl: another lane's source 0 (Warp::lane_source)
+  vote,         ///< one value of the warp's lanes: vote, match, redux, elect, activemask
+  matrix,       ///< a tensor-core product (Signature::matrix); slots D, A, B, C (wgmma: D, A if in registers)
+  load,         ///< memory to registers
+  store,        ///< registers to memory
+  atomic,       ///< memory combined with registers, the old value to a register
+  load_matrix,  ///< ldmatrix: 16-byte rows, dealt out to the warp
   store_matrix,  ///< stmatrix
   move_matrix,   ///< movmatrix
   copy_async,    ///< global to shared memory, landing later (Trace::landed)
@@ -51,8 +52,8 @@ enum class Proxy : uint8_t { generic, async };
 /// What an asynchronous instruction's end is counted by.
 enum class Completion : uint8_t { none, copy_group, bulk_group, wgmma_group, mbarrier };
 
-/// What an instruction is to asynchronous work: begins some, closes a group, waits for it, arrives for it, orders
-/// accesses before it.
+/// What an instruction is to asynchronous work: begins some, closes a group, waits for it, arrives for it,
+/// orders accesses before it.
 enum class Step : uint8_t { none, issue, commit, wait, arrive, fence };
 
 struct Asynchronous {
@@ -63,7 +64,7 @@ struct Asynchronous {
 
 /// What an operand of the text is, in PTX order. Address roles say what is done to the memory there.
 enum class Role : uint8_t {
-  none,       ///< a label, a function, a modifier
+  none,  ///< a label, a function, a modifier
   write,
   write_any,  ///< a result that may be left out: `red` beside `atom`
   update,     ///< read and written in place: D of wgmma
@@ -130,7 +131,8 @@ struct Use {
   Slot slot = no_slot;
   Cell cell = Cell::none;
   Purpose purpose = Purpose::value;
-  ptx::Type type = ptx::Type::none;  ///< as which it is read or written; bits of the cell's width where nothing says
+  ptx::Type type =
+      ptx::Type::none;  ///< as which it is read or written; bits of the cell's width where nothing says
 };
 
 /// Memory that an instruction reaches.
@@ -141,9 +143,9 @@ struct Access {
   enum class Reach : uint8_t { per_lane, rows, descriptor } reach = Reach::per_lane;
   ptx::Space space = ptx::Space::none;
   Proxy proxy = Proxy::generic;
-  uint32_t bytes = 0;    ///< 0: the operands tell (cp.async in text)
-  int8_t operand = -1;   ///< of the text
-  Slot base = no_slot;   ///< of an op: address = cell + offset; descriptor: its cell
+  uint32_t bytes = 0;   ///< 0: the operands tell (cp.async in text)
+  int8_t operand = -1;  ///< of the text
+  Slot base = no_slot;  ///< of an op: address = cell + offset; descriptor: its cell
   bool base_wide = true;
   int64_t offset = 0;
 };
@@ -153,11 +155,12 @@ struct Signature {
   const Meaning* meaning = nullptr;
   ptx::Form form;  ///< of the op's row where the decoder made several ops of an instruction
   Control control = Control::none;
-  std::span<const Use> reads;   ///< Op::s in order, then the read ones of Op::slots, the guard last
-  std::span<const Use> writes;  ///< d, d2, then the written ones of Op::slots
+  std::span<const Use> reads;        ///< Op::s in order, then the read ones of Op::slots, the guard last
+  std::span<const Use> writes;       ///< d, d2, then the written ones of Op::slots
   std::span<const Access> accesses;  ///< cp.async: source, destination
   MatrixForm matrix;                 ///< Flow::matrix
-  uint64_t groups = 0;  ///< Step::wait: how many of the newest groups may stay in flight; ~0: none, open ones included
+  uint64_t groups =
+      0;  ///< Step::wait: how many of the newest groups may stay in flight; ~0: none, open ones included
 
   Flow flow() const { return meaning->flow; }
 };
@@ -167,7 +170,7 @@ struct TextSignature {
   const Meaning* meaning = nullptr;  ///< null: the machine has no such form; then operand 0 counts as written
   ptx::Form form;
   Control control = Control::none;
-  std::vector<int32_t> reads;   ///< the guard first
+  std::vector<int32_t> reads;  ///< the guard first
   std::vector<int32_t> writes;
   std::vector<Access> accesses;
 

@@ -133,7 +133,8 @@ void SliceScan::define(int32_t& list, int32_t node) {
   list = -1;
 }
 
-void SliceScan::define_register(const SliceRecord& record, Slot slot, uint32_t halves, int lane, int32_t node) {
+void SliceScan::define_register(const SliceRecord& record, Slot slot, uint32_t halves, int lane,
+                                int32_t node) {
   if (node < 0) return;
   each_lane(halves, [&](int half) {
     define(list(record.warp, slot, half, lane), node);
@@ -158,8 +159,8 @@ void SliceScan::wait(uint32_t use, int32_t& list, int half) {
   list = static_cast<int32_t>(waiting_.size()) - 1;
 }
 
-void SliceScan::use_register(const BlockLog& log, const SliceRecord& record, int32_t node, Slot slot, uint32_t halves,
-                             int lane, ptx::Type type, int name) {
+void SliceScan::use_register(const BlockLog& log, const SliceRecord& record, int32_t node, Slot slot,
+                             uint32_t halves, int lane, ptx::Type type, int name) {
   if (slot == no_slot) return;
   SliceUse* use = add_use(node);
   use->slot = slot, use->lane = static_cast<uint8_t>(lane), use->type = type;
@@ -184,7 +185,8 @@ void SliceScan::use_memory(const SliceRecord& record, int32_t node, const BytePl
 }
 
 /// `halves` of what a transfer brings.
-void SliceScan::use(const BlockLog& log, const SliceRecord& record, int32_t node, const Transfer& t, uint32_t halves) {
+void SliceScan::use(const BlockLog& log, const SliceRecord& record, int32_t node, const Transfer& t,
+                    uint32_t halves) {
   if (t.from.slot == no_slot) return use_memory(record, node, t.from, halves);
   const Op& op = log.code->ops[static_cast<size_t>(record.op)];
   const Flow flow = log.code->signature(op).flow();
@@ -262,8 +264,8 @@ void SliceScan::scan_op(const BlockLog& log, const SliceRecord& record) {
 void SliceScan::find_registers(const SliceRecord& record, const Op& op, const Signature& signature) {
   const Flow flow = signature.flow();
   const bool by_half = splits(op, signature);
-  const ptx::Type type = flow == Flow::load                                  ? op.type
-                         : flow == Flow::matrix                              ? format_of(signature.matrix.sum).type
+  const ptx::Type type = flow == Flow::load     ? op.type
+                         : flow == Flow::matrix ? format_of(signature.matrix.sum).type
                          : flow == Flow::unpack || flow == Flow::load_matrix ? ptx::Type::none
                                                                              : op.row->result;
   found_.clear();
@@ -351,7 +353,8 @@ void SliceScan::scan_landing(const BlockLog& log, const SliceRecord& record) {
       if (!wanted(record, to, 2)) continue;
       const int32_t node = add_node(record, lane, no_slot, 0, ptx::Type::none);
       define_memory(record, to, 1, node);
-      if (node >= 0 && byte < copied) use_memory(record, node, {no_slot, ptx::Space::global, lane, global + byte}, 1);
+      if (node >= 0 && byte < copied)
+        use_memory(record, node, {no_slot, ptx::Space::global, lane, global + byte}, 1);
     }
   }
 }

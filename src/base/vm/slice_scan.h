@@ -43,7 +43,8 @@ class SliceScan {
 
   /// Wants the bytes [address, address + bytes) of global memory as they stand at the end.
   void want(uint64_t address, uint32_t bytes);
-  /// The blocks, latest first; `log` numbers them. Of one that filled the scan before, go_on() decides where to begin.
+  /// The blocks, latest first; `log` numbers them. Of one that filled the scan before, go_on() decides where
+  /// to begin.
   void scan(const BlockLog&, uint32_t log);
   /// Has room again, for what is behind one cut use alone.
   void go_on(uint32_t use);
@@ -106,9 +107,9 @@ class SliceScan {
   uint32_t log_ = 0, record_ = 0;
   bool resumes_ = false;  ///< at record_ of log_
   std::vector<Waiting> waiting_;
-  Lists lists_;  ///< heads of lists of waiting uses
+  Lists lists_;                                       ///< heads of lists of waiting uses
   std::vector<std::vector<uint32_t>> waiting_lanes_;  ///< by warp and half of a register cell: bit per lane
-  std::unordered_map<uint64_t, int32_t> global_;  ///< by address / 2
+  std::unordered_map<uint64_t, int32_t> global_;      ///< by address / 2
   std::vector<Found> found_;
   uint32_t lane_source_[32];
 };

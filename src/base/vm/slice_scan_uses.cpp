@@ -7,8 +7,9 @@
 
 namespace assay::vm {
 
-/// Arithmetic on packed halves, and, or, xor and lop3 keep halves apart; a conversion that packs two floats takes each
-/// half from its own source (cvt.rn.bf16x2.f32 d, a, b: a goes to the high half); shifts by a literal 16 move one.
+/// Arithmetic on packed halves, and, or, xor and lop3 keep halves apart; a conversion that packs two floats
+/// takes each half from its own source (cvt.rn.bf16x2.f32 d, a, b: a goes to the high half); shifts by a
+/// literal 16 move one.
 void SliceScan::add_computed(const BlockLog& log, const SliceRecord& record, const Op& op, const Found& f) {
   const Signature& signature = log.code->signature(op);
   const Meaning& meaning = *signature.meaning;
@@ -38,7 +39,8 @@ void SliceScan::add_computed(const BlockLog& log, const SliceRecord& record, con
       for (int half = 0; half < 4; ++half)
         if ((mask->bits >> (16 * half) & 0xffff) == 0) halves &= ~(1u << half);
     if (halves)
-      use_register(log, record, f.node, op.s[i], halves, f.lane, meaning.sources[static_cast<size_t>(i)], i + 1);
+      use_register(log, record, f.node, op.s[i], halves, f.lane, meaning.sources[static_cast<size_t>(i)],
+                   i + 1);
   }
 }
 
@@ -53,8 +55,8 @@ void SliceScan::add_matrix(const BlockLog& log, const SliceRecord& record, const
     if (at.slot < 0)
       use_memory(record, f.node, {no_slot, ptx::Space::shared, at.lane, at.shared / 2 * 2}, halves);
     else
-      use_register(log, record, f.node, op.slots[at.slot], halves << at.bit / 16, at.lane, format_of(format).type,
-                   name);
+      use_register(log, record, f.node, op.slots[at.slot], halves << at.bit / 16, at.lane,
+                   format_of(format).type, name);
   };
   for (int row = 0; row < form.rows; ++row)
     for (int n = 0; n < form.columns(); ++n) {

@@ -18,8 +18,9 @@ void SliceTrace::begin_block(Block& block) {
 
 /// Whatever may define a register or memory.
 bool SliceTrace::is_logged(const Signature& signature) {
-  const bool writes_value = std::any_of(signature.writes.begin(), signature.writes.end(),
-                                        [](const Use& to) { return to.cell == Cell::word || to.cell == Cell::wide; });
+  const bool writes_value = std::any_of(signature.writes.begin(), signature.writes.end(), [](const Use& to) {
+    return to.cell == Cell::word || to.cell == Cell::wide;
+  });
   return carries(signature) || signature.flow() == Flow::atomic || writes_value;
 }
 
@@ -34,7 +35,8 @@ void SliceTrace::fill(const Warp& warp, bool sources) {
 }
 
 void SliceTrace::before(Warp& warp, const Op& op, uint32_t) {
-  if (!log_ && probe_ != last_probe_ && probe_->record == record_ && is_logged(code_->signature(op))) fill(warp, true);
+  if (!log_ && probe_ != last_probe_ && probe_->record == record_ && is_logged(code_->signature(op)))
+    fill(warp, true);
 }
 
 template <class T>
@@ -68,8 +70,8 @@ void SliceTrace::landed(Warp& warp, const Landing& landing) {
   ++record_;
   if (!log_) return;
   log_->records.push_back({static_cast<int32_t>(landing.op - code_->ops.data()), landing.mask,
-                           static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index), true,
-                           ptx::Space::shared});
+                           static_cast<uint32_t>(log_->details.size()), static_cast<uint16_t>(warp.index),
+                           true, ptx::Space::shared});
   for (int lane = 0; lane < 32; ++lane) {
     log_->details.push_back(landing.shared[lane]);
     log_->details.push_back(landing.global[lane]);

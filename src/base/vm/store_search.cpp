@@ -21,14 +21,17 @@ bool writes_memory(const Code& code, const Op& op) {
   });
 }
 
-uint32_t bytes_of(const Op& op) { return uint32_t{op.element_bytes} * std::max<uint32_t>(op.vector_length, 1); }
+uint32_t bytes_of(const Op& op) {
+  return uint32_t{op.element_bytes} * std::max<uint32_t>(op.vector_length, 1);
+}
 
 PlacedInstruction placed(const Warp& warp, const Op& op, int lane) {
   const LaunchContext& context = *warp.block->context;
   const auto& size = context.launch->block;
   const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
-  return {context.code->module, context.launch_index, op.function, op.instruction, warp.block->index,
-          {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]}};
+  return {context.code->module, context.launch_index,
+          op.function,          op.instruction,
+          warp.block->index,    {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]}};
 }
 
 struct Range {
@@ -40,13 +43,17 @@ Range range_of(const PreparedProgram& prepared, const std::string& buffer) {
   return place ? Range{place->address(), place->bytes} : Range{};
 }
 
-/// Shows stores into a range; counts the instructions of the longest warp; notes the sides of guards and which ops
-/// stored there.
+/// Shows stores into a range; counts the instructions of the longest warp; notes the sides of guards and
+/// which ops stored there.
 struct StoreTrace : PlainTrace {
   static constexpr unsigned hooks = hook::guarded | hook::after | hook::end_block;
 
   StoreTrace(const Code& code, Range to, const std::function<void(const StoreEvent&)>& visit)
-      : range(to), show(visit), ops(code.ops.data()), held(code.ops.size()), failed(code.ops.size()),
+      : range(to),
+        show(visit),
+        ops(code.ops.data()),
+        held(code.ops.size()),
+        failed(code.ops.size()),
         stores(code.ops.size()) {}
 
   void guarded(const Warp& warp, const Op& op, uint32_t active) {
@@ -143,7 +150,8 @@ struct Candidate {
   size_t distance = 0;  ///< in ops, from the nearest store into the buffer, or into any where there is none
 };
 
-void add_candidates(const StoreTrace& trace, const Code& code, size_t launch, std::vector<Candidate>& candidates) {
+void add_candidates(const StoreTrace& trace, const Code& code, size_t launch,
+                    std::vector<Candidate>& candidates) {
   std::vector<size_t> stores;
   for (size_t i = 0; i < code.ops.size(); ++i)
     if (trace.stores[i]) stores.push_back(i);
@@ -158,7 +166,8 @@ void add_candidates(const StoreTrace& trace, const Code& code, size_t launch, st
   }
 }
 
-/// Every guard of the launches that take the buffer, nearest first, and the instructions of the longest warp of all.
+/// Every guard of the launches that take the buffer, nearest first, and the instructions of the longest warp
+/// of all.
 std::pair<std::vector<Candidate>, uint64_t> survey(const Program& program, const TensorMap& inputs,
                                                    const MachineOptions& options, const std::string& buffer) {
   PreparedProgram prepared(program, inputs, options);
@@ -178,8 +187,8 @@ std::pair<std::vector<Candidate>, uint64_t> survey(const Program& program, const
 
 }  // namespace
 
-bool visit_stores(const Program& program, const TensorMap& inputs, const MachineOptions& options, const std::string& buffer,
-                  const std::function<void(const StoreEvent&)>& visit) {
+bool visit_stores(const Program& program, const TensorMap& inputs, const MachineOptions& options,
+                  const std::string& buffer, const std::function<void(const StoreEvent&)>& visit) {
   PreparedProgram prepared(program, inputs, options);
   if (prepared.refused_launch()) return false;
   const Range range = range_of(prepared, buffer);
@@ -192,7 +201,8 @@ bool visit_stores(const Program& program, const TensorMap& inputs, const Machine
 
 std::vector<WithheldStore> find_withheld_stores(const Program& program, const TensorMap& inputs,
                                                 const MachineOptions& options, const std::string& buffer,
-                                                uint64_t offset, uint32_t bytes, const StoreSearchLimits& limits) {
+                                                uint64_t offset, uint32_t bytes,
+                                                const StoreSearchLimits& limits) {
   const auto start = std::chrono::steady_clock::now();
   const auto [candidates, longest] = survey(program, inputs, options, buffer);
   MachineOptions forced_options = options;
@@ -209,7 +219,8 @@ std::vector<WithheldStore> find_withheld_stores(const Program& program, const Te
     trace.when_held = candidate.when_held;
     trace.first = range_of(prepared, buffer).base + offset, trace.bytes = bytes;
     const LaunchContext& context = prepared.enter(candidate.launch);
-    run_traced(context, prepared.blocks(candidate.launch), trace, [&](bool) { return trace.found.has_value(); });
+    run_traced(context, prepared.blocks(candidate.launch), trace,
+               [&](bool) { return trace.found.has_value(); });
     if (trace.found) found.push_back(*trace.found);
   }
   std::stable_sort(found.begin(), found.end(),

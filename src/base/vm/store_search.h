@@ -1,4 +1,5 @@
-// Which stores a run made into a buffer, and which store would have written a byte that the run left as it was.
+// Which stores a run made into a buffer, and which store would have written a byte that the run left as it
+// was.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace assay::vm {
 /// An instruction, and a thread that came to it.
 struct PlacedInstruction {
   std::shared_ptr<const ptx::Module> module;
-  int32_t launch = -1, function = -1, instruction = -1;  ///< into Program::launches, Module::functions, Function::body
+  int32_t launch = -1, function = -1,
+          instruction = -1;  ///< into Program::launches, Module::functions, Function::body
   std::array<uint32_t, 3> block{}, thread{};
 };
 
@@ -27,12 +29,13 @@ struct StoreEvent {
   uint32_t bytes = 0;
 };
 
-/// Runs the program, blocks one after another, and shows every store into `buffer` (an output or a workspace). True where
-/// the program ran to its end. Throws BadInput as run() does.
+/// Runs the program, blocks one after another, and shows every store into `buffer` (an output or a
+/// workspace). True where the program ran to its end. Throws BadInput as run() does.
 bool visit_stores(const Program&, const TensorMap& inputs, const MachineOptions&, const std::string& buffer,
                   const std::function<void(const StoreEvent&)>& visit);
 
-/// A store that one guard kept from a byte: with that guard the other way, and nothing else changed, it was reached.
+/// A store that one guard kept from a byte: with that guard the other way, and nothing else changed, it was
+/// reached.
 struct WithheldStore {
   PlacedInstruction guard, store;
   uint64_t steps = 0;  ///< instructions that the block executed from the guard to the store
@@ -43,12 +46,13 @@ struct StoreSearchLimits {
   double seconds = 5;
 };
 
-/// Replays the launches that take `buffer` with one guard at a time turned around for the lanes that it sent one way,
-/// as often as they come to it, and keeps those with which a store meets one of the `bytes` bytes at `offset`, fewest
-/// steps first. What else such a run does (traps, wrong values) is of no account. Where time is short, guards far from
-/// the buffer's own stores are left out.
-std::vector<WithheldStore> find_withheld_stores(const Program&, const TensorMap& inputs, const MachineOptions&,
-                                                const std::string& buffer, uint64_t offset, uint32_t bytes,
+/// Replays the launches that take `buffer` with one guard at a time turned around for the lanes that it sent
+/// one way, as often as they come to it, and keeps those with which a store meets one of the `bytes` bytes at
+/// `offset`, fewest steps first. What else such a run does (traps, wrong values) is of no account. Where time
+/// is short, guards far from the buffer's own stores are left out.
+std::vector<WithheldStore> find_withheld_stores(const Program&, const TensorMap& inputs,
+                                                const MachineOptions&, const std::string& buffer,
+                                                uint64_t offset, uint32_t bytes,
                                                 const StoreSearchLimits& = {});
 
 }  // namespace assay::vm

@@ -159,8 +159,7 @@ int first_architecture(const MatrixForm& form) {
 SumRule sum_rule(const TensorCoreModel& model, const MatrixForm& form) {
   const int floor = form.sum == Element::f16 ? model.floor_f16 : model.floor_f32;
   if (is_fp8(form.a)) {
-    if (model.number >= 90 && !form.warpgroup)
-      return {model.fraction_bits, form.k / 2, floor, false, true};
+    if (model.number >= 90 && !form.warpgroup) return {model.fraction_bits, form.k / 2, floor, false, true};
     return {model.fraction_bits_fp8, model.products_per_step_fp8, floor, form.sum == Element::f32};
   }
   const int most = form.a == Element::tf32 ? model.products_per_step_tf32 : model.products_per_step_16;

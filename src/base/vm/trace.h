@@ -1,9 +1,9 @@
-// Hooks into the engine. The engine is a template over a trace (IsTrace): it calls the hooks that the trace says it
-// has, and a trace without any compiles to nothing.
+// Hooks into the engine. The engine is a template over a trace (IsTrace): it calls the hooks that the trace
+// says it has, and a trace without any compiles to nothing.
 //
-// A recording machine derives its class from PlainTrace, writes the hooks it wants, names them in `hooks`, and runs
-// Engine<ItsTrace> (engine.h) over the blocks of a launch, as run_traced (traced_launch.h) does. A hook that is named and
-// not there, there and not named, or misspelt, does not compile.
+// A recording machine derives its class from PlainTrace, writes the hooks it wants, names them in `hooks`,
+// and runs Engine<ItsTrace> (engine.h) over the blocks of a launch, as run_traced (traced_launch.h) does. A
+// hook that is named and not there, there and not named, or misspelt, does not compile.
 //
 // What a hook may read:
 //
@@ -14,13 +14,13 @@
 // values that the instruction will read; in `after`, destinations hold the results. A destination may be one
 // of the sources, so keep in `before` what `after` needs.
 //
-// Slots are byte offsets into the register file, below Code::file_bytes: state beside registers is indexed by them
-// (cell_memory.h). Immediates and special registers are slots like any other and are never written.
+// Slots are byte offsets into the register file, below Code::file_bytes: state beside registers is indexed by
+// them (cell_memory.h). Immediates and special registers are slots like any other and are never written.
 //
-// Memory: in `after`, warp.address[lane] is the address of the lane's first byte, translated (of ldmatrix and stmatrix
-// that of row `lane`), in warp.space: global (constants and parameters included), shared or local. For cp.async it is the
-// source, and warp.address2 the shared destination. After shfl, warp.lane_source[lane] is the lane that was read.
-// transfer.h turns these into the bytes that were reached and those that moved.
+// Memory: in `after`, warp.address[lane] is the address of the lane's first byte, translated (of ldmatrix and
+// stmatrix that of row `lane`), in warp.space: global (constants and parameters included), shared or local.
+// For cp.async it is the source, and warp.address2 the shared destination. After shfl, warp.lane_source[lane]
+// is the lane that was read. transfer.h turns these into the bytes that were reached and those that moved.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -44,7 +44,8 @@ struct Landing {
 
 /// What a trace wants to see.
 namespace hook {
-inline constexpr unsigned begin_block = 1, guarded = 2, before = 4, after = 8, landed = 16, released = 32, end_block = 64;
+inline constexpr unsigned begin_block = 1, guarded = 2, before = 4, after = 8, landed = 16, released = 32,
+                          end_block = 64;
 }
 
 struct PlainTrace {
@@ -74,6 +75,7 @@ consteval unsigned own_hooks() {
 }
 
 template <class T>
-concept IsTrace = std::derived_from<T, PlainTrace> && own_hooks<T>() == T::hooks;
+concept IsTrace = std::derived_from<T, PlainTrace> && own_hooks<T>()
+== T::hooks;
 
 }  // namespace assay::vm

@@ -13,10 +13,11 @@ struct TracedLaunch {
   uint64_t lane_instructions = 0;
 };
 
-/// Until ends(trapped) holds after a block; `trapped`: one of the blocks so far. The context is that of the launch,
-/// as entered last.
+/// Until ends(trapped) holds after a block; `trapped`: one of the blocks so far. The context is that of the
+/// launch, as entered last.
 template <IsTrace Trace, class Ends>
-TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace, const Ends& ends) {
+TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace,
+                        const Ends& ends) {
   TracedLaunch result;
   Worker worker;
   prepare_worker(worker, context);

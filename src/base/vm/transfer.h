@@ -1,6 +1,6 @@
-// What travels unchanged: which bytes of registers and memory an instruction carries to which others. Every trace that
-// follows values takes moves, packing, selection, shuffles, loads, stores, matrix loads and stores and a call's
-// parameters from here.
+// What travels unchanged: which bytes of registers and memory an instruction carries to which others. Every
+// trace that follows values takes moves, packing, selection, shuffles, loads, stores, matrix loads and stores
+// and a call's parameters from here.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -89,13 +89,14 @@ struct MemoryAccess {
   BytePlace place() const { return {no_slot, space, lane, address}; }
 };
 
-/// visit(MemoryAccess) for all that an op reached that the warp has just executed: ldmatrix and stmatrix by rows, cp.async
-/// with what it reads now and will write, wgmma by 16 bytes, of its warp together (lane 0).
+/// visit(MemoryAccess) for all that an op reached that the warp has just executed: ldmatrix and stmatrix by
+/// rows, cp.async with what it reads now and will write, wgmma by 16 bytes, of its warp together (lane 0).
 template <class Visit>
 void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
   const Signature& signature = warp.block->context->code->signature(op);
   for (const Access& access : signature.accesses) {
-    const bool reads = access.direction != Access::Direction::write, writes = access.direction != Access::Direction::read;
+    const bool reads = access.direction != Access::Direction::write,
+               writes = access.direction != Access::Direction::read;
     if (access.reach == Access::Reach::descriptor)
       return each_shared_piece(warp, op, [&](char operand, uint64_t address) {
         visit(MemoryAccess{0, ptx::Space::shared, address, 16, true, false, operand});
@@ -108,12 +109,14 @@ void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
       const int lane = std::countr_zero(lanes);
       const uint32_t bytes =
           copies && !lands ? warp.pending[warp.pending_count - 1].copied[lane] : access.bytes;
-      if (bytes) visit(MemoryAccess{lane, space, (lands ? warp.address2 : warp.address)[lane], bytes, reads, writes});
+      if (bytes)
+        visit(MemoryAccess{lane, space, (lands ? warp.address2 : warp.address)[lane], bytes, reads, writes});
     }
   }
 }
 
-/// PTX ISA, ldmatrix and stmatrix: lane l has of matrix i row l / 4, elements 2 (l mod 4) and the next; transposed:
+/// PTX ISA, ldmatrix and stmatrix: lane l has of matrix i row l / 4, elements 2 (l mod 4) and the next;
+/// transposed:
 /// column l / 4. Untransposed the two are one word.
 template <class Visit>
 void each_matrix_piece(const Executed& e, Visit visit) {
@@ -126,19 +129,23 @@ void each_matrix_piece(const Executed& e, Visit visit) {
         const int column = transposed ? lane / 4 : 2 * (lane % 4);
         const BytePlace memory{no_slot, ptx::Space::shared, lane,
                                e.address[8 * i + row] + 2 * static_cast<uint64_t>(column)};
-        visit(BytePlace{e.op->slots[i], {}, lane, 2 * static_cast<uint64_t>(half)}, memory, transposed ? 2u : 4u);
+        visit(BytePlace{e.op->slots[i], {}, lane, 2 * static_cast<uint64_t>(half)}, memory,
+              transposed ? 2u : 4u);
       }
     }
 }
 
-/// visit(Transfer) for all that an op with carries(signature) moves; of places that two lanes write the later one stays.
+/// visit(Transfer) for all that an op with carries(signature) moves; of places that two lanes write the later
+/// one stays.
 template <class Visit>
 void each_transfer(const Executed& e, Visit visit) {
   const Op& op = *e.op;
   const auto each_lane = [&](auto visit_lane) {
     for (uint32_t rest = e.mask; rest; rest &= rest - 1) visit_lane(std::countr_zero(rest));
   };
-  const auto in_register = [](Slot slot, int lane, uint32_t byte = 0) { return BytePlace{slot, {}, lane, byte}; };
+  const auto in_register = [](Slot slot, int lane, uint32_t byte = 0) {
+    return BytePlace{slot, {}, lane, byte};
+  };
   const auto element = [&](int lane, uint32_t i) {
     return BytePlace{no_slot, e.space, lane, e.address[lane] + uint64_t{i} * op.element_bytes};
   };
@@ -146,7 +153,8 @@ void each_transfer(const Executed& e, Visit visit) {
     case Flow::load:
       return each_lane([&](int lane) {
         for (uint32_t i = 0; i < op.vector_length; ++i)
-          if (op.slots[i] != no_slot) visit(Transfer{in_register(op.slots[i], lane), element(lane, i), op.element_bytes});
+          if (op.slots[i] != no_slot)
+            visit(Transfer{in_register(op.slots[i], lane), element(lane, i), op.element_bytes});
       });
     case Flow::store:
       return each_lane([&](int lane) {
@@ -179,7 +187,8 @@ void each_transfer(const Executed& e, Visit visit) {
     case Flow::select:
       return each_lane([&](int lane) {
         const int side = e.chosen >> lane & 1 ? 0 : 1;
-        visit(Transfer{in_register(op.d, lane), in_register(op.s[side], lane), bytes_of(op.d_cell), side + 1});
+        visit(
+            Transfer{in_register(op.d, lane), in_register(op.s[side], lane), bytes_of(op.d_cell), side + 1});
       });
     case Flow::copy:
       return each_lane([&](int lane) {
@@ -192,7 +201,8 @@ void each_transfer(const Executed& e, Visit visit) {
         for (uint32_t i = 0; i < op.slot_count; ++i) {
           const BytePlace whole = in_register(packs ? op.d : op.s[0], lane, i * op.element_bytes),
                           part = in_register(op.slots[i], lane);
-          if (op.slots[i] != no_slot) visit(Transfer{packs ? whole : part, packs ? part : whole, op.element_bytes});
+          if (op.slots[i] != no_slot)
+            visit(Transfer{packs ? whole : part, packs ? part : whole, op.element_bytes});
         }
       });
     default:
@@ -200,12 +210,14 @@ void each_transfer(const Executed& e, Visit visit) {
         for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
           for (uint32_t byte = 0, left; (left = op.slots[i + 2] - byte) > 0; byte += std::min(left, 8u))
             visit(Transfer{{no_slot, ptx::Space::local, lane, op.slots[i + 1] + byte},
-                           {no_slot, ptx::Space::local, lane, op.slots[i] + byte}, std::min(left, 8u)});
+                           {no_slot, ptx::Space::local, lane, op.slots[i] + byte},
+                           std::min(left, 8u)});
       });
   }
 }
 
-/// The same of a cp.async that lands: the bytes that it copied. Those beyond, up to Landing::bytes, become zeros.
+/// The same of a cp.async that lands: the bytes that it copied. Those beyond, up to Landing::bytes, become
+/// zeros.
 template <class Visit>
 void each_transfer(const Landing& landing, Visit visit) {
   for (uint32_t rest = landing.mask; rest; rest &= rest - 1) {

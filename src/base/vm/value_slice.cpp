@@ -17,8 +17,8 @@ namespace {
 constexpr int kMostLegs = 3;  ///< how often a full slice goes on
 constexpr size_t kMostPlaces = 4096;
 
-/// Runs the blocks of `set` in order on the program's fresh memory; before(launch, block) prepares the trace for
-/// each.
+/// Runs the blocks of `set` in order on the program's fresh memory; before(launch, block) prepares the trace
+/// for each.
 template <class Before>
 void replay(PreparedProgram& prepared, const BlockSet& set, SliceTrace& trace, Before before) {
   for (size_t i = 0; i < set.of_launch.size(); ++i) {
@@ -118,8 +118,8 @@ std::string register_name(const ptx::Instruction& instruction, const ptx::Functi
 /// Instances and operands for the reader, from nodes and uses.
 class Assembly {
  public:
-  Assembly(const PreparedProgram& prepared, const Program& program, const TensorMap& inputs, const SliceScan& scan,
-           const std::deque<BlockLog>& logs, const Values& values)
+  Assembly(const PreparedProgram& prepared, const Program& program, const TensorMap& inputs,
+           const SliceScan& scan, const std::deque<BlockLog>& logs, const Values& values)
       : prepared_(prepared), program_(program), inputs_(inputs), scan_(scan), logs_(logs), values_(values) {
     others_ = scan.other_halves;
     std::sort(others_.begin(), others_.end());
@@ -226,7 +226,8 @@ class Assembly {
     const int at = prepared_.memory().find(address, 1);
     if (at < 0 || slice_.unwritten_places.size() >= kMostPlaces) return;
     const Allocation& a = prepared_.memory().allocations()[static_cast<size_t>(at)];
-    slice_.unwritten_places.push_back({static_cast<uint32_t>(slice_.operands.size()), a.name, address - a.base});
+    slice_.unwritten_places.push_back(
+        {static_cast<uint32_t>(slice_.operands.size()), a.name, address - a.base});
   }
 
   /// An element of an input; a gap of a view (-1) is memory that nothing wrote.

@@ -21,7 +21,8 @@ struct SliceOperand {
   ptx::Type type = ptx::Type::none;  ///< none where the instruction does not say: it carries bits
   uint64_t bits = 0;
   int32_t made_by = -1;  ///< index of the instance that made it, or
-  /// Where none did: literal (or integer, special register), input, unwritten, or beyond what the limits let in.
+  /// Where none did: literal (or integer, special register), input, unwritten, or beyond what the limits let
+  /// in.
   Source source = Source::event;
   int64_t input = -1;  ///< input ordinal << 40 | flat element
   /// Repeats an operand whose lower half another instance made (packed or shifted together); after all
@@ -51,12 +52,12 @@ struct ValueSlice {
   std::vector<SliceOperand> operands;
   uint64_t element_bits = 0;
   std::vector<int64_t> inputs;  ///< every input element that an instance read, sorted
-  /// Instances, or the log they are found in, were too many: here are the nearest, and those behind the operands
-  /// that SliceLimits::follow chose.
+  /// Instances, or the log they are found in, were too many: here are the nearest, and those behind the
+  /// operands that SliceLimits::follow chose.
   bool truncated = false;
-  bool unwritten = false;  ///< an unwritten value takes part
+  bool unwritten = false;                        ///< an unwritten value takes part
   std::vector<UnwrittenPlace> unwritten_places;  ///< of operands from buffers, ascending; the first 4096
-  uint64_t blocks = 0, blocks_of = 0;  ///< replayed, of the program's
+  uint64_t blocks = 0, blocks_of = 0;            ///< replayed, of the program's
   std::vector<std::string> input_names;
   std::vector<std::shared_ptr<const ptx::Module>> modules;
 };
@@ -64,13 +65,13 @@ struct ValueSlice {
 struct SliceLimits {
   size_t instances = 1 << 20, operands = 6 << 20;
   uint64_t log_bytes = uint64_t{768} << 20;
-  /// Of a slice that is full: the operand beyond it (Source::beyond) that is followed further, with the same limits
-  /// again; -1: none. None: nothing is followed.
+  /// Of a slice that is full: the operand beyond it (Source::beyond) that is followed further, with the same
+  /// limits again; -1: none. None: nothing is followed.
   std::function<int32_t(const ValueSlice&)> follow;
 };
 
 /// Throws BadInput as run() does. `flat` is an element of `output`.
-ValueSlice slice_value(const Program&, const TensorMap& inputs, const MachineOptions&, const std::string& output,
-                       int64_t flat, const SliceLimits& = {});
+ValueSlice slice_value(const Program&, const TensorMap& inputs, const MachineOptions&,
+                       const std::string& output, int64_t flat, const SliceLimits& = {});
 
 }  // namespace assay::vm

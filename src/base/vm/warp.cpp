@@ -35,8 +35,9 @@ bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string mes
   const auto& size = block.context->launch->block;
   const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
   trap.thread = {thread % size[0], thread / size[0] % size[1], thread / size[0] / size[1]};
-  const std::string place = source_place(trap.where) +
-                            (trap.where.file.empty() ? "" : fmt::format(" (PTX line {})", trap.where.ptx_line));
+  const std::string place =
+      source_place(trap.where) +
+      (trap.where.file.empty() ? "" : fmt::format(" (PTX line {})", trap.where.ptx_line));
   trap.message =
       fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", kind, place, trap.block[0],
                   trap.block[1], trap.block[2], trap.thread[0], trap.thread[1], trap.thread[2], message);
@@ -76,9 +77,10 @@ const std::string& opcode_of(const Warp& warp, const Op& op) {
       .opcode;
 }
 
-/// "shared memory at byte 128 of 64, 64 bytes past the end of tile (64 bytes)"; addresses of 32 bits that wrapped
-/// below 0 are negative.
-std::string in_block(uint64_t address, uint64_t size, const std::vector<NamedArea>& areas, const char* space) {
+/// "shared memory at byte 128 of 64, 64 bytes past the end of tile (64 bytes)"; addresses of 32 bits that
+/// wrapped below 0 are negative.
+std::string in_block(uint64_t address, uint64_t size, const std::vector<NamedArea>& areas,
+                     const char* space) {
   const int64_t signed_address =
       address <= UINT32_MAX ? static_cast<int32_t>(address) : static_cast<int64_t>(address);
   std::string text = fmt::format("{} memory at byte {} of {}", space, signed_address, size);
@@ -92,8 +94,8 @@ bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t b
   if (space == ptx::Space::shared)
     what = in_block(address, warp.block->shared.size(), warp.block->context->code->shared_areas, "shared");
   else if (space == ptx::Space::local)
-    what = in_block(address, warp.block->context->code->local_bytes,
-                    warp.block->context->code->local_areas, "local");
+    what = in_block(address, warp.block->context->code->local_bytes, warp.block->context->code->local_areas,
+                    "local");
   else
     what = warp.block->context->memory->describe(address);
   const std::string problem =

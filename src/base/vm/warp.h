@@ -73,7 +73,7 @@ struct Warp {
 
   std::vector<PendingCopy> pending;  ///< [0, pending_count) in use
   size_t pending_count = 0;
-  uint32_t committed[32];        ///< commit groups closed, by lane
+  uint32_t committed[32];  ///< commit groups closed, by lane
   WgmmaFlight wgmma;
   std::vector<std::byte> local;  ///< [lane][Code::local_bytes]
 

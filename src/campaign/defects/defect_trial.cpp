@@ -16,7 +16,9 @@ namespace assay {
 namespace {
 
 /// Its best-named cause's score; 0 where none is.
-double named_by(const Verification& v) { return v.diagnosis.empty() ? 0 : v.diagnosis.front().score; }
+double named_by(const Verification& v) {
+  return v.diagnosis.empty() ? 0 : v.diagnosis.front().score;
+}
 
 /// A failed property alone says that something is wrong, not what.
 constexpr double kSaysWhat = 0.7;
@@ -188,7 +190,8 @@ DefectTrial defect_trial_from_json(const nlohmann::json& json) {
   json.at("seconds_compiling").get_to(t.seconds_compiling);
   json.at("token").get_to(t.token);
   const nlohmann::json& replay = json.at("replay");
-  t.replay.verdict = value_named<Verdict>(replay.at("verdict").get<std::string>()).value_or(Verdict::undecided);
+  t.replay.verdict =
+      value_named<Verdict>(replay.at("verdict").get<std::string>()).value_or(Verdict::undecided);
   replay.at("cause").get_to(t.replay.cause);
   replay.at("digest").get_to(t.replay.digest);
   t.replay.clean_verdict =

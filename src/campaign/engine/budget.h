@@ -12,8 +12,9 @@ namespace assay {
 
 class Budget {
  public:
-  /// `time_s`: seconds from now on; 0: no limit. `interrupted` is set from outside, as by a signal (interrupt.h);
-  /// null: nobody does. `free_s`: seconds so far that are not counted, as of compiling; null: all are.
+  /// `time_s`: seconds from now on; 0: no limit. `interrupted` is set from outside, as by a signal
+  /// (interrupt.h); null: nobody does. `free_s`: seconds so far that are not counted, as of compiling; null:
+  /// all are.
   Budget(double time_s, const std::atomic<int>* interrupted, std::function<double()> free_s = nullptr)
       : time_s_(time_s), interrupted_(interrupted), free_s_(std::move(free_s)) {
     if (free_s_) free_before_s_ = free_s_();

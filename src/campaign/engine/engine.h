@@ -18,11 +18,11 @@ int workers(int asked);
 
 class Engine {
  public:
-  /// Asks next() for tasks and does them on workers(asked) threads (0: as many as there are cores; fewer where the
-  /// system has no more), until next() gives none while none is in flight: none may mean "none before those
-  /// in flight are merged". next() and merges come one at a time, never beside each other. What one of them,
-  /// or a task, throws first ends the run: no further task begins, those in flight end unmerged, and it is
-  /// thrown here.
+  /// Asks next() for tasks and does them on workers(asked) threads (0: as many as there are cores; fewer
+  /// where the system has no more), until next() gives none while none is in flight: none may mean "none
+  /// before those in flight are merged". next() and merges come one at a time, never beside each other. What
+  /// one of them, or a task, throws first ends the run: no further task begins, those in flight end unmerged,
+  /// and it is thrown here.
   void run(int asked, const std::function<Task()>& next);
 
   /// From a task: beside no next() and no merge.

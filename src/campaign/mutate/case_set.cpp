@@ -7,8 +7,8 @@
 
 #include "fuzz/cost.h"
 #include "fuzz/generator.h"
-#include "src/case/random.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/case/random.h"
 #include "src/verification/verify/acceptance.h"
 
 namespace assay {
@@ -179,8 +179,9 @@ std::vector<MutationCase> costly_cases(const Kernel& kernel, const std::vector<s
 
 std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<std::string>& directions,
                                         size_t first_row) {
-  constexpr std::string_view kTelling[] = {"exact out of step", "packed", "wide keys", "wide values", "widest",
-                                           "widest, exact",     "long",   "batches",     "middle widths"};
+  constexpr std::string_view kTelling[] = {
+      "exact out of step", "packed", "wide keys", "wide values",  "widest",
+      "widest, exact",     "long",   "batches",   "middle widths"};
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
   for (const std::string& direction : directions)
     for (const std::set<std::string>& without : presences(collector.op))

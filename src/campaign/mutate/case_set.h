@@ -21,8 +21,8 @@ std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel&);
 /// for each optional input that is absent. Only cases that the kernel accepts, inside its domain.
 std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<std::string>& directions);
 
-/// Candidates beside them, of number `first_row` and on: the rows that reach most, for each optional input that is
-/// absent, as kernels have modules of their own then.
+/// Candidates beside them, of number `first_row` and on: the rows that reach most, for each optional input
+/// that is absent, as kernels have modules of their own then.
 std::vector<MutationCase> absence_cases(const Kernel&, const std::vector<std::string>& directions,
                                         size_t first_row);
 

@@ -5,8 +5,8 @@
 #include <map>
 #include <optional>
 
-#include "src/campaign/mutate/zero_bits.h"
 #include "src/base/ptx/type.h"
+#include "src/campaign/mutate/zero_bits.h"
 
 namespace assay {
 namespace {
@@ -64,9 +64,10 @@ class Difference {
     const ptx::Operation operation = before.form.operation;
     if (operation == mov || operation == or_ || operation == xor_) return was ^ is;
     if (operation == and_ && changed == 2) return (was ^ is) & ~zeros_.of(before.operands[1], width);
-    if (operation == add && changed == 2) return of_sums(zeros_.of(before.operands[1], width), was, is, width);
-    if (operation == bfi && changed >= 3 && is_literal(before.operands[3]) && is_literal(before.operands[4]) &&
-        before.operands[3].bits == after.operands[3].bits)
+    if (operation == add && changed == 2)
+      return of_sums(zeros_.of(before.operands[1], width), was, is, width);
+    if (operation == bfi && changed >= 3 && is_literal(before.operands[3]) &&
+        is_literal(before.operands[4]) && before.operands[3].bits == after.operands[3].bits)
       return field_of(before.operands[3], before.operands[4], width) ^
              field_of(after.operands[3], after.operands[4], width);
     return std::nullopt;

@@ -7,10 +7,10 @@
 #include <set>
 #include <vector>
 
+#include "src/base/vm/signature.h"
 #include "src/campaign/mutate/dropped_bits.h"
 #include "src/campaign/mutate/reaching.h"
 #include "src/campaign/mutate/value_range.h"
-#include "src/base/vm/signature.h"
 
 namespace assay {
 namespace {
@@ -24,8 +24,8 @@ struct Question {
   const ptx::Function& original;
   const ptx::Mutation& mutation;
   const Instruction& before;
-  const Instruction* after;  ///< null where the instruction is gone or became several
-  ValueRanges& ranges;       ///< of the original
+  const Instruction* after;     ///< null where the instruction is gone or became several
+  ValueRanges& ranges;          ///< of the original
   ValueRanges* changed_ranges;  ///< of the changed function; null where `after` is
   bool is(std::string_view change) const { return mutation.change->name == change; }
 };
@@ -62,7 +62,8 @@ std::vector<bool> needed(const ptx::Function& f, const ValueRanges& ranges) {
 }
 
 std::string unused_result(const Question& q) {
-  const bool may_trap = q.before.form.operation == Operation::ld || q.before.form.operation == Operation::call;
+  const bool may_trap =
+      q.before.form.operation == Operation::ld || q.before.form.operation == Operation::call;
   if (written_registers(q.before).empty() || may_trap || q.is("drop-guard")) return {};
   if (q.after && written_registers(*q.after) != written_registers(q.before)) return {};
   if (needed(q.original, q.ranges)[static_cast<size_t>(q.mutation.instruction)]) return {};
@@ -99,8 +100,7 @@ std::optional<int64_t> literal(const Instruction& in, size_t operand) {
 
 /// Counts beyond the width shift as the width does (PTX ISA 9.7.8.7, 9.7.8.8).
 std::string saturated_shift(const Question& q) {
-  if (!q.after || !q.is("shift-constant") || vm::signature_of(q.before).flow() != vm::Flow::shift)
-    return {};
+  if (!q.after || !q.is("shift-constant") || vm::signature_of(q.before).flow() != vm::Flow::shift) return {};
   const auto was = literal(q.before, 2), is = literal(*q.after, 2);
   const ptx::Type type = q.before.form.type();
   if (!was || !is || type == ptx::Type::none) return {};
@@ -139,20 +139,21 @@ std::string choice_of_equals(const Question& q) {
   return only_choices ? "where the two are equal, either is chosen with the same result" : "";
 }
 
-/// Literals that a register of 32 bits can hold at an instruction, where all writes that reach it are copies of
-/// literals; false where something else is among them.
+/// Literals that a register of 32 bits can hold at an instruction, where all writes that reach it are copies
+/// of literals; false where something else is among them.
 bool collect_literals(const Question& q, const Operand& operand, int32_t at, std::set<int32_t>& seen,
                       std::set<uint64_t>& literals) {
   if (operand.kind == Operand::Kind::immediate) return literals.insert(operand.bits), true;
   if (operand.kind != Operand::Kind::reg || operand.negated) return false;
   const auto made = reaching_writes(q.original, at, operand.reg);
   return made && std::all_of(made->begin(), made->end(), [&](int32_t write) {
-    if (!seen.insert(write).second) return true;  // a copy of itself around a loop adds nothing
-    const Instruction& maker = q.original.body[static_cast<size_t>(write)];
-    const bool copy = maker.form.operation == Operation::mov && ptx::bytes_of(maker.form.type()) == 4 &&
-                      maker.operands[0].kind == Operand::Kind::reg;
-    return copy && collect_literals(q, maker.operands[1], write, seen, literals);
-  });
+           if (!seen.insert(write).second) return true;  // a copy of itself around a loop adds nothing
+           const Instruction& maker = q.original.body[static_cast<size_t>(write)];
+           const bool copy = maker.form.operation == Operation::mov &&
+                             ptx::bytes_of(maker.form.type()) == 4 &&
+                             maker.operands[0].kind == Operand::Kind::reg;
+           return copy && collect_literals(q, maker.operands[1], write, seen, literals);
+         });
 }
 
 /// The bits that an operand of the changed instruction always has.
@@ -166,7 +167,8 @@ std::optional<uint64_t> always(const Question& q, const Operand& operand) {
 
 /// A copy of a literal that the mutant writes itself.
 std::string copied_literal(const Question& q) {
-  if (!q.after || q.before.form.operation != Operation::mov || q.after->form.operation != Operation::mov || q.before.predicate >= 0)
+  if (!q.after || q.before.form.operation != Operation::mov || q.after->form.operation != Operation::mov ||
+      q.before.predicate >= 0)
     return {};
   if (q.before.opcode != q.after->opcode || q.before.operands.size() != 2) return {};
   const auto was = always(q, q.before.operands[1]), is = always(q, q.after->operands[1]);
@@ -178,7 +180,8 @@ std::string copied_literal(const Question& q) {
 std::string exact_addition(const Question& q) {
   if (!q.is("change-rounding") || !q.after) return {};
   const ptx::Form& was = q.before.form;
-  const bool adds = was.operation == Operation::add && was.rounding == Rounding::rn && was.type() == ptx::Type::f32;
+  const bool adds =
+      was.operation == Operation::add && was.rounding == Rounding::rn && was.type() == ptx::Type::f32;
   if (!adds || was.ftz || was.saturates || q.after->form.rounding == Rounding::rm) return {};
   for (const size_t i : {1u, 2u})
     if (const auto bits = always(q, q.before.operands.at(i)); bits && *bits == 0)
@@ -208,8 +211,8 @@ std::string exact_conversion(const Question& q) {
   return "the integers that it converts are exact in fp32: nothing is rounded";
 }
 
-/// What nvcc makes of a 64-bit division: both operands' bits under `mask`, and where none is set the branch to a
-/// division of 32 bits.
+/// What nvcc makes of a 64-bit division: both operands' bits under `mask`, and where none is set the branch
+/// to a division of 32 bits.
 struct LongDivision {
   int32_t mask_at = -1, test_at = -1, branch_at = -1;
   uint64_t mask = 0;
@@ -234,7 +237,8 @@ std::optional<LongDivision> long_division_of(const Question& q) {
   LongDivision d;
   d.branch_at = q.mutation.instruction;
   if (at(d.branch_at).form.operation == Operation::and_) d.branch_at = only_use(q, d.branch_at);
-  if (d.branch_at >= 0 && at(d.branch_at).form.operation == Operation::setp) d.branch_at = only_use(q, d.branch_at);
+  if (d.branch_at >= 0 && at(d.branch_at).form.operation == Operation::setp)
+    d.branch_at = only_use(q, d.branch_at);
   if (d.branch_at < 0) return std::nullopt;
   const Instruction& in = at(d.branch_at);
   if (in.form.operation != Operation::bra || in.predicate < 0 || in.predicate_negated) return std::nullopt;
@@ -242,11 +246,12 @@ std::optional<LongDivision> long_division_of(const Question& q) {
   if (tests.size() != 1) return std::nullopt;
   d.test_at = tests[0];
   const Instruction& test = at(d.test_at);
-  if (test.form.operation != Operation::setp || test.form.comparison != ptx::Comparison::eq || literal(test, 2) != 0 ||
-      test.operands[1].kind != Operand::Kind::reg)
+  if (test.form.operation != Operation::setp || test.form.comparison != ptx::Comparison::eq ||
+      literal(test, 2) != 0 || test.operands[1].kind != Operand::Kind::reg)
     return std::nullopt;
   const auto& masks = q.ranges.definitions(test.operands[1].reg);
-  if (masks.size() != 1 || !is_wide(at(masks[0]), Operation::and_) || literal(at(masks[0]), 2) != int64_t{-4294967296})
+  if (masks.size() != 1 || !is_wide(at(masks[0]), Operation::and_) ||
+      literal(at(masks[0]), 2) != int64_t{-4294967296})
     return std::nullopt;
   d.mask_at = masks[0];
   d.mask = static_cast<uint64_t>(*literal(at(d.mask_at), 2));
@@ -258,7 +263,8 @@ std::optional<LongDivision> long_division_of(const Question& q) {
   const ptx::Form& widens = back.form;
   if ((kind != Operation::div && kind != Operation::rem) || half.form.operation != kind ||
       half.form.type() != ptx::Type::u32 || widens.operation != Operation::cvt ||
-      widens.types[0] != ptx::Type::u64 || widens.type() != ptx::Type::u32 || written_registers(whole) != written_registers(back))
+      widens.types[0] != ptx::Type::u64 || widens.type() != ptx::Type::u32 ||
+      written_registers(whole) != written_registers(back))
     return std::nullopt;
   return d;
 }
@@ -278,14 +284,15 @@ std::string long_division(const Question& q) {
                   (static_cast<uint64_t>(*other) & ~d->mask) != 0);  // the masked bits never are that number
   } else if (q.after && q.mutation.instruction == d->mask_at) {
     const auto other = literal(*q.after, 2);
-    const bool more_bits = is_wide(*q.after, Operation::and_) && other &&
-                           (static_cast<uint64_t>(*other) & d->mask) == d->mask;
+    const bool more_bits =
+        is_wide(*q.after, Operation::and_) && other && (static_cast<uint64_t>(*other) & d->mask) == d->mask;
     less_often = more_bits || (is_wide(*q.after, Operation::or_) && other && *other != 0);
   }
   return less_often ? "the 64-bit division gives what the 32-bit one would: only slower" : "";
 }
 
-/// What is made of the result is the same single value with the mutant's result, in every place where it goes.
+/// What is made of the result is the same single value with the mutant's result, in every place where it
+/// goes.
 std::string absorbed(const Question& q) {
   if (!q.after || !q.changed_ranges || q.before.predicate >= 0) return {};
   std::vector<int32_t> work = written_registers(q.before);
@@ -305,12 +312,14 @@ std::string absorbed(const Question& q) {
       used = true;
       const ValueRange was = q.ranges.result(use), is = q.changed_ranges->result(same);
       if (was.single() && was == is) continue;
-      if (use.form.operation == Operation::selp || use.form.operation == Operation::setp || !is_integer(use)) return {};
+      if (use.form.operation == Operation::selp || use.form.operation == Operation::setp || !is_integer(use))
+        return {};
       if (seen.insert(made[0]).second) work.push_back(made[0]);
       if (seen.size() > kMostRegisters) return {};
     }
   }
-  return used ? "what is made of its result is one and the same value for all values that its operands can have"
+  return used ? "what is made of its result is one and the same value for all values that its operands can "
+                "have"
               : "";
 }
 
@@ -340,11 +349,11 @@ std::string why_equivalent(const ptx::Module& original, const ptx::Module& chang
     for (Operand& operand : renamed.operands) rename(rename, operand);
   }
   ValueRanges changed_ranges(g, roles);
-  const Question question{f, mutation, f.body[at], one ? &renamed : nullptr, ranges,
-                          one ? &changed_ranges : nullptr};
-  for (const auto argue : {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals,
-                           exact_conversion, copied_literal, exact_addition, long_division,
-                           absorbed, dropped_bits, unused_result})
+  const Question question{
+      f, mutation, f.body[at], one ? &renamed : nullptr, ranges, one ? &changed_ranges : nullptr};
+  for (const auto argue :
+       {constant_result, constant_guard, saturated_shift, added_zero, choice_of_equals, exact_conversion,
+        copied_literal, exact_addition, long_division, absorbed, dropped_bits, unused_result})
     if (std::string argument = argue(question); !argument.empty()) return argument;
   return {};
 }

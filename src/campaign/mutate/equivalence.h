@@ -2,8 +2,8 @@
 #pragma once
 #include <string>
 
-#include "src/campaign/mutate/parameter_roles.h"
 #include "src/base/mutation/mutation.h"
+#include "src/campaign/mutate/parameter_roles.h"
 
 namespace assay {
 

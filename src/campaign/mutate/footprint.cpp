@@ -5,9 +5,9 @@
 #include <iterator>
 #include <limits>
 
-#include "src/case/random.h"
 #include "src/base/numerics/format.h"
 #include "src/base/vm/traced_launch.h"
+#include "src/case/random.h"
 
 namespace assay {
 namespace {
@@ -37,7 +37,7 @@ struct FootprintTrace : vm::PlainTrace {
   }
 
  private:
-  void mark(std::vector<bool> Footprint::Buffer::* which, uint64_t address, uint32_t bytes) {
+  void mark(std::vector<bool> Footprint::Buffer::*which, uint64_t address, uint32_t bytes) {
     const int found = memory.find(address, bytes);
     if (found < 0) return;
     std::vector<bool>& marks = buffers[static_cast<size_t>(found)].*which;
@@ -77,7 +77,8 @@ Footprint footprint_of(const Program& plan, const TensorMap& inputs, const vm::M
   vm::PreparedProgram prepared(plan, inputs, options);
   std::map<uint64_t, Footprint::Buffer> of_bases;
   for (size_t i = 0; i < plan.launches.size() && !footprint.trapped; ++i) {
-    const vm::LaunchContext& context = prepared.enter(i);  // may place variables: allocations are counted anew
+    const vm::LaunchContext& context =
+        prepared.enter(i);  // may place variables: allocations are counted anew
     const std::vector<vm::Allocation>& allocations = prepared.memory().allocations();
     std::vector<Footprint::Buffer> buffers(allocations.size());
     for (size_t a = 0; a < allocations.size(); ++a) buffers[a] = std::move(of_bases[allocations[a].base]);

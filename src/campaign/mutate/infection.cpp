@@ -70,7 +70,8 @@ ResultTrace results_of(const Program& plan, const TensorMap& inputs, const vm::M
   run_traced(plan, inputs, options, trace, [&](const Launch& launch, const vm::LaunchContext& context) {
     const bool here = launch.module == module;
     trace.function = here ? function : -2;
-    trace.instruction = here ? place(context.code->module->functions[static_cast<size_t>(function)].body.size()) : -2;
+    trace.instruction =
+        here ? place(context.code->module->functions[static_cast<size_t>(function)].body.size()) : -2;
   });
   return trace;
 }
@@ -97,9 +98,10 @@ std::optional<bool> result_changes(const Program& original, const Program& chang
         return mutation.instruction;
       });
   // Where several stand in its place, the last of them gives the result; where none does, there is none.
-  const ResultTrace after = results_of(changed, inputs, options, module, mutation.function, [&](size_t count) {
-    return count < instructions ? -2 : mutation.instruction + static_cast<int32_t>(count - instructions);
-  });
+  const ResultTrace after =
+      results_of(changed, inputs, options, module, mutation.function, [&](size_t count) {
+        return count < instructions ? -2 : mutation.instruction + static_cast<int32_t>(count - instructions);
+      });
   if (before.results + after.results == 0) return std::nullopt;
   return before.hash != after.hash;
 }

@@ -16,9 +16,9 @@ std::optional<bool> result_changes(const Program& original, const Program& chang
                                    const vm::MachineOptions&, const std::string& module,
                                    const ptx::Mutation&);
 
-/// Are other instructions executed, or by other threads, than in the original? Those of the changed line are not
-/// counted.
-bool path_changes(const Program& original, const Program& changed, const TensorMap& inputs, const vm::MachineOptions&,
-                  const std::string& module, int32_t ptx_line);
+/// Are other instructions executed, or by other threads, than in the original? Those of the changed line are
+/// not counted.
+bool path_changes(const Program& original, const Program& changed, const TensorMap& inputs,
+                  const vm::MachineOptions&, const std::string& module, int32_t ptx_line);
 
 }  // namespace assay

@@ -10,6 +10,8 @@
 #include <optional>
 #include <thread>
 
+#include "reference/parallel.h"
+#include "src/base/numerics/bad_input.h"
 #include "src/campaign/engine/budget.h"
 #include "src/campaign/engine/in_order.h"
 #include "src/campaign/engine/journal.h"
@@ -18,9 +20,7 @@
 #include "src/campaign/mutate/mutant_record.h"
 #include "src/campaign/mutate/population.h"
 #include "src/campaign/mutate/trial_of_mutant.h"
-#include "reference/parallel.h"
 #include "src/result/tool.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {
@@ -227,8 +227,8 @@ class Campaign {
   std::vector<RowRecord> rows_;
   std::optional<Population> population_;
   std::vector<PossibleMutant> sequence_;
-  std::vector<size_t> order_of_batch_;     ///< positions of cases
-  size_t begun_ = 0, batch_end_ = 0;       ///< in the sequence
+  std::vector<size_t> order_of_batch_;  ///< positions of cases
+  size_t begun_ = 0, batch_end_ = 0;    ///< in the sequence
   InOrder<MutantResult> results_;
   bool first_ = true;
   int64_t done_ = 0, killed_ = 0, survived_ = 0;

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "src/result/mutation.h"
 #include "src/base/vm/machine.h"
+#include "src/result/mutation.h"
 
 namespace assay {
 
@@ -23,7 +23,8 @@ struct MutateOptions {
   int drawn = 160;  ///< candidates beside the table's cases; those stay that reach something new
   vm::MachineOptions machine;
   const std::atomic<int>* interrupted = nullptr;  ///< set from outside, as by a signal: the run ends early
-  /// Classified mutants are appended here and read back when the same run is asked for again; empty: not kept.
+  /// Classified mutants are appended here and read back when the same run is asked for again; empty: not
+  /// kept.
   std::filesystem::path journal;
   std::string own;  ///< the options that name a kernel that is not ours
 };

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "reference/parallel.h"
-#include "src/verification/diagnosis/source_line.h"
 #include "src/base/vm/instruction_row.h"
+#include "src/verification/diagnosis/source_line.h"
 
 namespace assay {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "src/campaign/mutate/clean_case.h"
 #include "src/base/mutation/mutation.h"
+#include "src/campaign/mutate/clean_case.h"
 
 namespace assay {
 

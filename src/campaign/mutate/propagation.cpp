@@ -5,14 +5,14 @@
 #include <set>
 
 #include "src/base/vm/signature.h"
-#include "src/campaign/mutate/value_range.h"
 #include "src/base/vm/traced_launch.h"
+#include "src/campaign/mutate/value_range.h"
 
 namespace assay {
 namespace {
 
-/// By line of the module's text, which a mutation keeps: a hash of all that the instructions there give, and to
-/// whom.
+/// By line of the module's text, which a mutation keeps: a hash of all that the instructions there give, and
+/// to whom.
 struct EffectTrace : vm::PlainTrace {
   static constexpr unsigned hooks = vm::hook::after;
   int32_t function = -1;
@@ -41,8 +41,9 @@ struct EffectTrace : vm::PlainTrace {
   uint64_t* hash_ = nullptr;
 };
 
-std::map<int32_t, uint64_t> effects_of(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& options,
-                                       const std::string& module, int32_t function) {
+std::map<int32_t, uint64_t> effects_of(const Program& plan, const TensorMap& inputs,
+                                       const vm::MachineOptions& options, const std::string& module,
+                                       int32_t function) {
   EffectTrace trace;
   vm::PreparedProgram prepared(plan, inputs, options);
   for (size_t i = 0; i < plan.launches.size(); ++i) {
@@ -62,9 +63,10 @@ std::vector<std::vector<int32_t>> predecessors_of(const ptx::Function& f) {
     const ptx::Instruction& in = f.body[i];
     using enum vm::Control;
     const vm::Control control = vm::signature_of(in).control;
-    const bool leaves = control == branch || control == ret || control == exit || control == trap ||
-                        control == branch_table;
-    if (i + 1 < f.body.size() && (!leaves || in.predicate >= 0)) before[i + 1].push_back(static_cast<int32_t>(i));
+    const bool leaves =
+        control == branch || control == ret || control == exit || control == trap || control == branch_table;
+    if (i + 1 < f.body.size() && (!leaves || in.predicate >= 0))
+      before[i + 1].push_back(static_cast<int32_t>(i));
     if (control != branch || in.operands.empty() || in.operands[0].target < 0) continue;
     const auto target = static_cast<size_t>(in.operands[0].target);
     if (target < before.size()) before[target].push_back(static_cast<int32_t>(i));
@@ -93,8 +95,10 @@ std::vector<int32_t> difference_ends(const Program& original, const Program& cha
     const ptx::Instruction& in = f.body[i];
     if (!was.contains(in.ptx_line)) continue;
     const std::vector<int32_t> read = read_registers(in);
-    const bool reads = std::any_of(read.begin(), read.end(), [&](int32_t reg) { return infected.contains(reg); });
-    if (differs(in) ? vm::signature_of(in).flow() == vm::Flow::store : reads) ends.push_back(static_cast<int32_t>(i));
+    const bool reads =
+        std::any_of(read.begin(), read.end(), [&](int32_t reg) { return infected.contains(reg); });
+    if (differs(in) ? vm::signature_of(in).flow() == vm::Flow::store : reads)
+      ends.push_back(static_cast<int32_t>(i));
   }
   return ends;
 }
@@ -135,7 +139,8 @@ std::string_view why_it_ends(const ptx::Instruction& in) {
   }
 }
 
-std::vector<int32_t> closed_branches(const ptx::Function& f, const std::vector<bool>& came_to, int32_t instruction) {
+std::vector<int32_t> closed_branches(const ptx::Function& f, const std::vector<bool>& came_to,
+                                     int32_t instruction) {
   const auto before = predecessors_of(f);
   std::set<int32_t> seen{instruction};
   std::vector<int32_t> work{instruction}, closed;

@@ -9,7 +9,8 @@ namespace assay {
 namespace {
 
 struct ReachTrace : vm::PlainTrace {
-  static constexpr unsigned hooks = vm::hook::guarded | vm::hook::before | vm::hook::after | vm::hook::end_block;
+  static constexpr unsigned hooks =
+      vm::hook::guarded | vm::hook::before | vm::hook::after | vm::hook::end_block;
   const vm::Op* ops = nullptr;
   std::vector<uint8_t> executed;  ///< by op
   uint64_t longest_warp = 0;

@@ -12,8 +12,8 @@ using ptx::Instruction;
 /// Nothing after it is reached by falling through.
 bool leaves(const Instruction& in, vm::Control control) {
   using enum vm::Control;
-  return in.predicate < 0 && (control == branch || control == branch_table || control == ret || control == exit ||
-                              control == trap);
+  return in.predicate < 0 && (control == branch || control == branch_table || control == ret ||
+                              control == exit || control == trap);
 }
 
 void collect_targets(const ptx::Operand& operand, std::vector<int32_t>& targets) {

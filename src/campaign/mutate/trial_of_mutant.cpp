@@ -6,6 +6,9 @@
 #include <set>
 
 #include "kernels/mutant.h"
+#include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/checks.h"
+#include "src/base/vm/launch.h"
 #include "src/campaign/mutate/equivalence.h"
 #include "src/campaign/mutate/footprint.h"
 #include "src/campaign/mutate/infection.h"
@@ -13,17 +16,14 @@
 #include "src/campaign/mutate/propagation.h"
 #include "src/campaign/mutate/steering.h"
 #include "src/verification/compare/compare.h"
-#include "src/base/numerics/bad_input.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/verdict.h"
-#include "src/base/vm/checks/checks.h"
-#include "src/base/vm/launch.h"
 
 namespace assay {
 namespace {
 
-/// Cases for the checks and for the properties, which cost several runs each; of cheap ones more, up to so many lane
-/// instructions.
+/// Cases for the checks and for the properties, which cost several runs each; of cheap ones more, up to so
+/// many lane instructions.
 constexpr size_t kCheckedCases = 3, kCheapCheckedCases = 10, kPropertyCases = 5;
 constexpr uint64_t kCheapChecks = 3'000'000;
 /// Cases that are tried with other values: how many, how often each, and the lane instructions spent on it.
@@ -300,7 +300,8 @@ class Attempt {
       if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
     }
     const size_t shown = std::min(lines.size(), kPlaces);
-    std::string text = fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+    std::string text =
+        fmt::format("{}", fmt::join(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
     if (lines.size() > shown) text += fmt::format(" and {} more", lines.size() - shown);
     return text;
   }
@@ -309,17 +310,18 @@ class Attempt {
     std::vector<bool> came_to(own_function().body.size());
     for (const CleanCase& clean : trial_.cases)
       for (size_t i = 0; i < came_to.size(); ++i)
-        if (clean.reach.has(trial_.module.name, trial_.mutation.function, static_cast<int32_t>(i))) came_to[i] = true;
-    const std::vector<int32_t> closed =
-        closed_branches(own_function(), came_to, trial_.mutation.instruction);
+        if (clean.reach.has(trial_.module.name, trial_.mutation.function, static_cast<int32_t>(i)))
+          came_to[i] = true;
+    const std::vector<int32_t> closed = closed_branches(own_function(), came_to, trial_.mutation.instruction);
     if (closed.empty()) return {};
     return ": never this way at " + places(closed, [](const ptx::Instruction&) { return std::string(); });
   }
 
   std::string where_it_ends(size_t at) const {
     const CleanCase& clean = trial_.cases[at];
-    const std::vector<int32_t> ends = difference_ends(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
-                                                      trial_.module.name, own_function(), trial_.mutation);
+    const std::vector<int32_t> ends =
+        difference_ends(clean.plan, changed_plan(clean), clean.inputs, machine(clean), trial_.module.name,
+                        own_function(), trial_.mutation);
     if (ends.empty()) return {};
     return ": it ends at " +
            places(ends, [](const ptx::Instruction& in) { return fmt::format(" ({})", why_it_ends(in)); });
@@ -346,15 +348,14 @@ class Attempt {
            same(with_special_values(clean.inputs, SpecialValues::sprinkled, 2));
   }
 
-  /// Not a proof: what decides the way has been shown to hold no tensor's values, and where the way is another
-  /// one the same bytes are read, written and left, without a finding of the checks. Cases of one row differ
-  /// in formats alone and count once.
+  /// Not a proof: what decides the way has been shown to hold no tensor's values, and where the way is
+  /// another one the same bytes are read, written and left, without a finding of the checks. Cases of one row
+  /// differ in formats alone and count once.
   std::string only_another_way() {
     const ptx::Function& own =
         trial_.module.program->module().functions[static_cast<size_t>(trial_.mutation.function)];
     const ParameterRoles parameters = roles();
-    if (!only_steers(own, ValueRanges(own, parameters), trial_.mutation.instruction, parameters))
-      return {};
+    if (!only_steers(own, ValueRanges(own, parameters), trial_.mutation.instruction, parameters)) return {};
     std::set<size_t> rows;
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
@@ -365,7 +366,8 @@ class Attempt {
         continue;
       if (!leaves_the_same(clean, changed)) return {};
       std::optional<Trap> trap;
-      if (!vm::run_checked(changed, clean.inputs, machine(clean), {}, &trap).findings.empty() || trap) return {};
+      if (!vm::run_checked(changed, clean.inputs, machine(clean), {}, &trap).findings.empty() || trap)
+        return {};
       rows.insert(clean.row);
       if (rows.size() == kOtherWays) break;
     }
@@ -373,13 +375,14 @@ class Attempt {
     const std::optional<int64_t> more = same_at_other_sizes();
     if (!more) return {};
     return fmt::format(
-        "sizes alone decide this way; in the {} cases that were run the other way, also with zeros, infinities "
+        "sizes alone decide this way; in the {} cases that were run the other way, also with zeros, "
+        "infinities "
         "and NaN, and at {} other sizes, the same bytes of memory are read, written and left",
         rows.size(), *more);
   }
 
-  /// At how many of the drawn sizes, in the formats of a case that reaches the instruction, the run goes another
-  /// way and leaves the same; nothing where it leaves something else anywhere.
+  /// At how many of the drawn sizes, in the formats of a case that reaches the instruction, the run goes
+  /// another way and leaves the same; nothing where it leaves something else anywhere.
   std::optional<int64_t> same_at_other_sizes() const {
     const CleanCase& formats = trial_.cases[small_cases().front()];
     const Operator& op = find_operator(trial_.kernel.operator_name);

@@ -165,8 +165,12 @@ ValueRange combined(const Form& form, Type type, const std::vector<ValueRange>& 
 
 }  // namespace
 
-std::vector<int32_t> written_registers(const ptx::Instruction& in) { return vm::signature_of(in).writes; }
-std::vector<int32_t> read_registers(const ptx::Instruction& in) { return vm::signature_of(in).reads; }
+std::vector<int32_t> written_registers(const ptx::Instruction& in) {
+  return vm::signature_of(in).writes;
+}
+std::vector<int32_t> read_registers(const ptx::Instruction& in) {
+  return vm::signature_of(in).reads;
+}
 
 bool is_integer_arithmetic(const ptx::Instruction& in) {
   using enum vm::Flow;
@@ -229,11 +233,13 @@ ValueRange ValueRanges::operand(const Operand& operand) {
   return kAnything;
 }
 
-/// A load of a table that holds no negative number: its address comes from the table's and from numbers alone. Two
-/// tables in one address would be outside either. `within`: addresses being looked at.
+/// A load of a table that holds no negative number: its address comes from the table's and from numbers
+/// alone. Two tables in one address would be outside either. `within`: addresses being looked at.
 bool ValueRanges::reads_natural_table(const ptx::Instruction& load, std::set<int32_t>& within) const {
   const int32_t address = load.operands[1].reg;
-  if (load.form.operation != Operation::ld || load.form.space != ptx::Space::global || address < 0 || !within.insert(address).second) return false;
+  if (load.form.operation != Operation::ld || load.form.space != ptx::Space::global || address < 0 ||
+      !within.insert(address).second)
+    return false;
   std::set<int32_t> seen;
   bool table = false;
   const bool only = comes_from_natural_table(address, within, seen, table);
@@ -256,9 +262,8 @@ bool ValueRanges::comes_from_natural_table(int32_t reg, std::set<int32_t>& withi
     if (loads) return reads_natural_table(in, within);
     if (!is_integer_arithmetic(in)) return false;
     const std::vector<int32_t> read = read_registers(in);
-    return std::all_of(read.begin(), read.end(), [&](int32_t each) {
-      return comes_from_natural_table(each, within, seen, table);
-    });
+    return std::all_of(read.begin(), read.end(),
+                       [&](int32_t each) { return comes_from_natural_table(each, within, seen, table); });
   });
 }
 
@@ -271,7 +276,8 @@ ValueRange ValueRanges::loaded(const ptx::Instruction& in, Type type, const Valu
   }
   if (type == Type::u16 || type == Type::u8) return {0, type == Type::u16 ? 65535 : 255};
   std::set<int32_t> within;
-  if (ptx::bytes_of(type) == 8 && from.parameter < 0 && reads_natural_table(in, within)) return {0, kLargestSize};
+  if (ptx::bytes_of(type) == 8 && from.parameter < 0 && reads_natural_table(in, within))
+    return {0, kLargestSize};
   return most;
 }
 

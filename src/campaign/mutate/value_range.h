@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "src/campaign/mutate/parameter_roles.h"
 #include "src/base/ptx/program.h"
+#include "src/campaign/mutate/parameter_roles.h"
 
 namespace assay {
 
@@ -29,7 +29,8 @@ bool is_integer_arithmetic(const ptx::Instruction&);
 
 class ValueRanges {
  public:
-  /// Sizes are numbers of things in tensors, so neither negative nor above 2^40; so is what a table of them holds.
+  /// Sizes are numbers of things in tensors, so neither negative nor above 2^40; so is what a table of them
+  /// holds.
   ValueRanges(const ptx::Function&, ParameterRoles);
 
   /// Of a register, over all its definitions; of a predicate 0 and 1.

@@ -7,9 +7,9 @@
 #include <cmath>
 #include <set>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/case/names.h"
 #include "src/case/parameters.h"
-#include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {

@@ -222,8 +222,7 @@ class Sweeper {
       if (worse || (verdict == cell.verdict && cell.over_seeds.max_ratio > largest)) cell.token = v.token;
       if (!worse) continue;
       cell.verdict = verdict;
-      if (verdict != CellVerdict::pass)
-        cell.note = verdict == CellVerdict::domain ? v.domain.at(0) : v.cause;
+      if (verdict != CellVerdict::pass) cell.note = verdict == CellVerdict::domain ? v.domain.at(0) : v.cause;
     }
   }
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kernels/kernel.h"
-#include "src/result/sweep_result.h"
 #include "src/base/backend/backend.h"
 #include "src/base/vm/launch.h"
 #include "src/campaign/sweep/dimension.h"
+#include "src/result/sweep_result.h"
 
 namespace assay {
 

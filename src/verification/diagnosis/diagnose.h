@@ -1,5 +1,5 @@
-// Named causes of a finding: each is a file in src/verification/diagnosis/causes/ and a row in causes.def, decided by
-// evidence and ranked.
+// Named causes of a finding: each is a file in src/verification/diagnosis/causes/ and a row in causes.def,
+// decided by evidence and ranked.
 #pragma once
 #include <functional>
 #include <optional>
@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "reference/operator.h"
+#include "src/base/tensor/tensor.h"
 #include "src/base/vm/check_report.h"
 #include "src/base/vm/shadow_report.h"
+#include "src/case/case.h"
 #include "src/result/comparison.h"
 #include "src/result/diagnosis.h"
-#include "src/case/case.h"
 #include "src/verification/diagnosis/origin.h"
-#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

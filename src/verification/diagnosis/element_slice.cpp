@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "src/base/vm/event_log.h"
 #include "src/verification/diagnosis/origin_kind.h"
 #include "src/verification/diagnosis/source_line.h"
-#include "src/base/vm/event_log.h"
 
 namespace assay {
 namespace {
@@ -90,7 +90,8 @@ class LineTable {
 };
 
 /// The operands that are floats, of more than kOperandsShown those of the term that holds `deciding` and c.
-std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceInstance& i, int32_t deciding) {
+std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceInstance& i,
+                                       int32_t deciding) {
   std::vector<OriginOperand> operands, term;
   const uint32_t pair = (static_cast<uint32_t>(deciding) - i.first_operand) / 2;
   for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
@@ -103,8 +104,10 @@ std::vector<OriginOperand> operands_of(const vm::ValueSlice& s, const vm::SliceI
 }
 
 bool computes(const vm::ValueSlice& s, const vm::SliceInstance& i) {
-  const bool narrows = i.flow == vm::Flow::conversion && i.operand_count > 0 && ptx::is_float(s.operands[i.first_operand].type);
-  return (i.flow == vm::Flow::arithmetic || i.flow == vm::Flow::matrix || i.flow == vm::Flow::atomic || narrows) &&
+  const bool narrows = i.flow == vm::Flow::conversion && i.operand_count > 0 &&
+                       ptx::is_float(s.operands[i.first_operand].type);
+  return (i.flow == vm::Flow::arithmetic || i.flow == vm::Flow::matrix || i.flow == vm::Flow::atomic ||
+          narrows) &&
          ptx::is_float(i.type);
 }
 
@@ -121,8 +124,12 @@ std::vector<SliceStep> steps_back(const vm::ValueSlice& s, LineTable& table) {
     const int64_t here = table.of(i);
     const bool is_new = here != line;
     if (is_new || (!shown && computes(s, i))) {
-      const SliceStep step{table.link(i),       operands_of(s, i, deciding), value_of(i.type, i.bits),
-                           type_text(i.type),   i.block,                     i.thread,
+      const SliceStep step{table.link(i),
+                           operands_of(s, i, deciding),
+                           value_of(i.type, i.bits),
+                           type_text(i.type),
+                           i.block,
+                           i.thread,
                            1};
       if (is_new)
         steps.push_back(step);
@@ -250,7 +257,8 @@ SliceNode node_of(const vm::ValueSlice& s, const vm::SliceInstance& i, LineTable
   node.instruction = table.link(i).instruction;
   for (uint32_t o = i.first_operand; o < i.first_operand + i.operand_count; ++o) {
     const vm::SliceOperand& from = s.operands[o];
-    SliceNodeOperand operand{from.name, type_text(from.type), from.bits, from.made_by, OperandSource::made, ""};
+    SliceNodeOperand operand{from.name,    type_text(from.type), from.bits,
+                             from.made_by, OperandSource::made,  ""};
     if (from.made_by < 0) operand.source = source_of(from.source);
     if (from.made_by >= static_cast<int32_t>(kNodesListed)) operand.made_by = -1;
     if (from.input >= 0)

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "src/result/element_slice.h"
 #include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
 #include "src/base/vm/value_slice.h"
+#include "src/result/element_slice.h"
 
 namespace assay {
 

@@ -1,5 +1,5 @@
-// A run whose values are beyond their bounds, beside what they should have been: what a mutated meaning of the
-// operator is compared with.
+// A run whose values are beyond their bounds, beside what they should have been: what a mutated meaning of
+// the operator is compared with.
 #pragma once
 #include <memory>
 #include <optional>
@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "reference/operator.h"
-#include "src/verification/compare/compare.h"
 #include "src/base/tensor/tensor.h"
+#include "src/verification/compare/compare.h"
 
 namespace assay {
 
 struct FailingRun {
   const Operator* op = nullptr;
-  Problem problem;  ///< inputs, sizes and the kernel's declared arithmetic
-  const TensorMap* outputs = nullptr;            ///< what the kernel gave
-  const ReferenceResult* reference = nullptr;    ///< what it should have given
+  Problem problem;                             ///< inputs, sizes and the kernel's declared arithmetic
+  const TensorMap* outputs = nullptr;          ///< what the kernel gave
+  const ReferenceResult* reference = nullptr;  ///< what it should have given
   const std::vector<OutputComparison>* judged = nullptr;
   /// Directions in which some element is beyond its bound: only those are evaluated again.
   bool forward = false, backward = false;

@@ -28,21 +28,24 @@ struct OutputFit {
   double bits = 0, before = 0, after = 0;        ///< as in Fit
   double squares_before = 0, squares_after = 0;  ///< of errors / bound
 
-  bool is_explained() const { return static_cast<double>(explained) >= kMostOfThem * static_cast<double>(wrong); }
+  bool is_explained() const {
+    return static_cast<double>(explained) >= kMostOfThem * static_cast<double>(wrong);
+  }
 };
 
-/// The gradient of what acts on a state: a gate, or the factors of a delta rule. It is a product of the state and of the
-/// state's gradient; that of what is only written or read is made of one of them.
+/// The gradient of what acts on a state: a gate, or the factors of a delta rule. It is a product of the state
+/// and of the state's gradient; that of what is only written or read is made of one of them.
 bool is_mixed(const FailingRun& run, const std::string& output) {
   if (!output.starts_with("d") || !is_schedulable(run)) return false;
   const ArgumentSpec* of = run.argument(output.substr(1));
   if (!of) return output == "dg_gamma";
-  const bool written_or_read = of->name == "q" || of->name == "r" || of->name == "k" || of->name == "v" || of->name == "x";
+  const bool written_or_read =
+      of->name == "q" || of->name == "r" || of->name == "k" || of->name == "v" || of->name == "x";
   return of->role != Role::state && !written_or_read;
 }
 
-/// Where only one of the two passes is mutated, the meaning explains what is made of that one, and leaves the products
-/// open.
+/// Where only one of the two passes is mutated, the meaning explains what is made of that one, and leaves the
+/// products open.
 bool is_left_open(const FailingRun& run, const std::vector<OutputFit>& fits, const OutputFit& f) {
   if (!is_mixed(run, f.name) || f.wrong == 0 || f.is_explained()) return false;
   int64_t others = 0;
@@ -82,7 +85,8 @@ OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const Re
     ++f.explained;
     if (!telling && off > distance * kFarNearer) continue;  // it agrees, and shows nothing
     const double ratio = distance / std::max(telling ? bound : off, 1e-300);
-    f.bits += std::isfinite(ratio) ? std::clamp(std::log2(ratio), 0.0, kMostBitsOfElement) : kMostBitsOfElement;
+    f.bits +=
+        std::isfinite(ratio) ? std::clamp(std::log2(ratio), 0.0, kMostBitsOfElement) : kMostBitsOfElement;
   }
   return f;
 }
@@ -138,10 +142,11 @@ double score_of(const Fit& fit, const Variant& variant, double choices) {
   if (fit.wrong == 0 || fit.explained == 0) return 0;
   const double share = static_cast<double>(fit.explained) / static_cast<double>(fit.wrong);
   const double against = static_cast<double>(fit.against) / static_cast<double>(fit.against + fit.explained);
-  double score = share >= 1              ? kEveryElement
+  double score = share >= 1             ? kEveryElement
                  : share >= kMostOfThem ? kMostElements
                                         : kShareOfElements * share * share;
-  if (variant.approximate) score = std::max(score, fit.gain >= 4 ? kFallsFourfold : fit.gain >= 2 ? kFallsTwofold : 0.0);
+  if (variant.approximate)
+    score = std::max(score, fit.gain >= 4 ? kFallsFourfold : fit.gain >= 2 ? kFallsTwofold : 0.0);
   score *= 1 - kAgainst * against - (fit.against_elsewhere > 0 ? kAgainstElsewhere : 0);
   if (fit.unsaid > 0) score *= kUnsaid;
   const double spare = fit.bits + variant.bits - std::log2(std::max(choices, 1.0)) - kBitsNeeded;

@@ -1,6 +1,6 @@
 // Mutated meanings: what a kernel may have computed instead of its operator. Each row of the tables in
-// src/verification/diagnosis/meanings/ names a defect and proposes ways in which it may show; a way is evaluated on the failing
-// case and compared with what the kernel gave.
+// src/verification/diagnosis/meanings/ names a defect and proposes ways in which it may show; a way is
+// evaluated on the failing case and compared with what the kernel gave.
 #pragma once
 #include <functional>
 #include <memory>
@@ -62,15 +62,16 @@ struct Fit {
   /// Surprise: sum over the explained elements of log2 of (distance to the reference / allowed distance).
   double bits = 0;
   double gain = 1;  ///< root mean square error of the wrong elements: of the reference / of the prediction
-  double before = 0, after = 0;  ///< largest error / bound of the wrong elements: of the reference, of the prediction
-  std::string partial;           ///< outputs that are explained where others are not: "dk 12 of 12, dv 0 of 64"
+  double before = 0,
+         after = 0;     ///< largest error / bound of the wrong elements: of the reference, of the prediction
+  std::string partial;  ///< outputs that are explained where others are not: "dk 12 of 12, dv 0 of 64"
 };
 Fit fit_of(const FailingRun&, const Prediction&);
 /// 0 to 1: 1 where every wrong element is explained, none speaks against it, and it cannot be chance.
 double score_of(const Fit&, const Variant&, double choices);
 
-/// The meanings that reproduce what the kernel gave, best first, at most so many seconds spent. `tried`: variants
-/// evaluated; `left`: left out for want of time.
+/// The meanings that reproduce what the kernel gave, best first, at most so many seconds spent. `tried`:
+/// variants evaluated; `left`: left out for want of time.
 struct Weighed {
   std::vector<Diagnosis> fitting;
   int64_t tried = 0, left = 0;

@@ -32,8 +32,8 @@ struct Stores {
   bool overlap = false;             ///< some element was written by several threads
 };
 
-std::optional<Stores> stores_into(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& machine,
-                                  const PlanOutput& output) {
+std::optional<Stores> stores_into(const Program& plan, const TensorMap& inputs,
+                                  const vm::MachineOptions& machine, const PlanOutput& output) {
   Stores stores;
   const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
   const bool whole = vm::visit_stores(plan, inputs, machine, output.name, [&](const vm::StoreEvent& event) {
@@ -63,12 +63,15 @@ std::string reach_of(const Stores& stores, const PlanOutput& output, int64_t fla
     std::string name = output.axes[axis].name;
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
     const int64_t first = *reached.begin(), last = *reached.rbegin();
-    return first == last ? fmt::format("{} = {}", name, first) : fmt::format("{} = {}..{}", name, first, last);
+    return first == last ? fmt::format("{} = {}", name, first)
+                         : fmt::format("{} = {}..{}", name, first, last);
   }
   return "";
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+}
 
 /// Identifiers of a line of code, members (after '.' or "->") left out.
 std::set<std::string> identifiers(const std::string& text) {
@@ -78,7 +81,8 @@ std::set<std::string> identifiers(const std::string& text) {
     size_t end = at;
     while (end < code.size() && is_word(code[end])) ++end;
     const bool member = at > 0 && (code[at - 1] == '.' || code[at - 1] == '>');
-    if (end > at && !std::isdigit(static_cast<unsigned char>(code[at])) && !member) found.insert(code.substr(at, end - at));
+    if (end > at && !std::isdigit(static_cast<unsigned char>(code[at])) && !member)
+      found.insert(code.substr(at, end - at));
     at = std::max(end, at + 1);
   }
   return found;
@@ -96,14 +100,15 @@ bool declares_index(const std::string& text, const std::set<std::string>& names)
   return names.contains(text.substr(begin, equals - begin));
 }
 
-/// The nearest line above a statement that declares an integer which the statement names. By the text: a compiler gives
-/// the instructions of such a line to its neighbours.
+/// The nearest line above a statement that declares an integer which the statement names. By the text: a
+/// compiler gives the instructions of such a line to its neighbours.
 SourceLocation index_made_at(const SourceLocation& store, const SourceText& source) {
   constexpr int kFarthest = 60;
   const SourceRange statement = source.statement_around(store);
   SourceLocation at = store;
   std::set<std::string> names;
-  for (at.line = statement.first; at.line <= statement.last; ++at.line) names.merge(identifiers(source.line(at)));
+  for (at.line = statement.first; at.line <= statement.last; ++at.line)
+    names.merge(identifiers(source.line(at)));
   for (at.line = statement.first - 1; at.line > 0 && statement.first - at.line < kFarthest; --at.line)
     if (declares_index(source.line(at), names)) return at;
   return {};
@@ -118,15 +123,20 @@ SourceLocation line_of(const ptx::Module& module, int32_t index) {
   return where;
 }
 
-MissingStore stored_elsewhere(const Stores& stores, const PlanOutput& output, int64_t flat, const SourceText& source) {
-  const auto& code = std::max_element(stores.count.begin(), stores.count.end(),
-                                      [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+MissingStore stored_elsewhere(const Stores& stores, const PlanOutput& output, int64_t flat,
+                              const SourceText& source) {
+  const auto& code =
+      std::max_element(stores.count.begin(), stores.count.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      })->first;
   MissingStore missing;
   missing.why = MissingStore::Why::elsewhere;
   missing.store = link_of(*code.module, code.function, code.instruction, source);
   missing.at = *missing.store;
   missing.reached = reach_of(stores, output, flat);
-  const int32_t line = code.module->functions[static_cast<size_t>(code.function)].body[static_cast<size_t>(code.instruction)].line;
+  const int32_t line = code.module->functions[static_cast<size_t>(code.function)]
+                           .body[static_cast<size_t>(code.instruction)]
+                           .line;
   for (int32_t frame = line; frame >= 0; frame = code.module->lines[static_cast<size_t>(frame)].inlined_at) {
     const SourceLocation made = index_made_at(line_of(*code.module, frame), source);
     if (made.line == 0) continue;
@@ -142,12 +152,14 @@ std::optional<Place> nearest_writer(const Stores& stores, int64_t flat) {
   if (after == stores.writer.begin() && after == stores.writer.end()) return std::nullopt;
   if (after == stores.writer.begin()) return after->second;
   const auto before = std::prev(after);
-  return after == stores.writer.end() || flat - before->first <= after->first - flat ? before->second : after->second;
+  return after == stores.writer.end() || flat - before->first <= after->first - flat ? before->second
+                                                                                     : after->second;
 }
 
-/// A block that wrote nothing of the output is the likeliest to lack a store, then the one that wrote the nearest
-/// element.
-const vm::WithheldStore& likeliest(const std::vector<vm::WithheldStore>& guards, const Stores& stores, int64_t flat) {
+/// A block that wrote nothing of the output is the likeliest to lack a store, then the one that wrote the
+/// nearest element.
+const vm::WithheldStore& likeliest(const std::vector<vm::WithheldStore>& guards, const Stores& stores,
+                                   int64_t flat) {
   const auto block_of = [](const Place& place) { return std::array{place[0], place[1], place[2]}; };
   std::set<std::array<uint32_t, 3>> writing;
   for (const auto& [element, place] : stores.writer) writing.insert(block_of(place));
@@ -163,7 +175,8 @@ MissingStore guarded(const vm::WithheldStore& withheld, const SourceText& source
   MissingStore missing;
   missing.why = MissingStore::Why::guarded;
   missing.at = link_of(*withheld.guard.module, withheld.guard.function, withheld.guard.instruction, source);
-  missing.store = link_of(*withheld.store.module, withheld.store.function, withheld.store.instruction, source);
+  missing.store =
+      link_of(*withheld.store.module, withheld.store.function, withheld.store.instruction, source);
   missing.block = withheld.guard.block, missing.thread = withheld.guard.thread;
   return missing;
 }
@@ -188,16 +201,17 @@ bool uses(const std::string& text, const std::string& name) {
     const size_t end = at + name.size();
     if ((at > 0 && is_word(code[at - 1])) || (end < code.size() && is_word(code[end]))) continue;
     const size_t before = at == 0 ? std::string::npos : code.find_last_not_of(' ', at - 1);
-    const bool declared = before != std::string::npos && (code[before] == '*' || code[before] == '&' ||
-                                                          code.substr(0, before + 1).ends_with("__restrict__"));
+    const bool declared =
+        before != std::string::npos &&
+        (code[before] == '*' || code[before] == '&' || code.substr(0, before + 1).ends_with("__restrict__"));
     if (!declared) return true;
   }
   return false;
 }
 
 /// Among the lines of the function's code the last that uses the output's pointer and has no instruction.
-SourceLocation lost_mention(const ptx::Module& module, const ptx::Function& function, const std::string& output,
-                            const SourceText& source) {
+SourceLocation lost_mention(const ptx::Module& module, const ptx::Function& function,
+                            const std::string& output, const SourceText& source) {
   SourceLocation found;
   found.function = function.name;
   for (const auto& [file, lines] : lines_of(module, function))
@@ -210,7 +224,8 @@ SourceLocation lost_mention(const ptx::Module& module, const ptx::Function& func
 }
 
 /// The last line of a launched module's sources that mentions the output and of which no instruction is left.
-std::optional<MissingStore> unmentioned(const Program& plan, const std::string& output, const SourceText& source) {
+std::optional<MissingStore> unmentioned(const Program& plan, const std::string& output,
+                                        const SourceText& source) {
   std::optional<MissingStore> missing;
   for (const Launch& launch : plan.launches) {
     const bool takes = std::any_of(launch.arguments.begin(), launch.arguments.end(),
@@ -234,23 +249,26 @@ std::optional<MissingStore> unmentioned(const Program& plan, const std::string& 
 std::optional<MissingStore> find_missing_store(const Program& plan, const TensorMap& inputs,
                                                const vm::MachineOptions& machine, const std::string& output,
                                                int64_t flat, const SourceText& source) {
-  const auto declared =
-      std::find_if(plan.outputs.begin(), plan.outputs.end(), [&](const PlanOutput& o) { return o.name == output; });
+  const auto declared = std::find_if(plan.outputs.begin(), plan.outputs.end(),
+                                     [&](const PlanOutput& o) { return o.name == output; });
   if (declared == plan.outputs.end()) return std::nullopt;
   const std::optional<Stores> stores = stores_into(plan, inputs, machine, *declared);
   if (!stores || stores->writer.contains(flat)) return std::nullopt;
   const auto width = static_cast<uint32_t>(format(declared->dtype).bytes);
-  const auto guards = vm::find_withheld_stores(plan, inputs, machine, output, static_cast<uint64_t>(flat) * width, width);
+  const auto guards =
+      vm::find_withheld_stores(plan, inputs, machine, output, static_cast<uint64_t>(flat) * width, width);
   if (!guards.empty() && !stores->overlap) return guarded(likeliest(guards, *stores, flat), source);
   if (!stores->count.empty()) return stored_elsewhere(*stores, *declared, flat, source);
   return unmentioned(plan, output, source);
 }
 
 std::optional<MissingStore> find_missing_scratch(const Program& plan, const TensorMap& inputs,
-                                                 const vm::MachineOptions& machine, const std::string& workspace,
-                                                 uint64_t offset, uint32_t bytes, const SourceText& source) {
+                                                 const vm::MachineOptions& machine,
+                                                 const std::string& workspace, uint64_t offset,
+                                                 uint32_t bytes, const SourceText& source) {
   bool written = false;
-  const bool whole = vm::visit_stores(plan, inputs, machine, workspace, [&](const vm::StoreEvent&) { written = true; });
+  const bool whole =
+      vm::visit_stores(plan, inputs, machine, workspace, [&](const vm::StoreEvent&) { written = true; });
   if (!whole || written) return std::nullopt;
   const auto guards = vm::find_withheld_stores(plan, inputs, machine, workspace, offset, bytes);
   if (guards.empty()) return std::nullopt;

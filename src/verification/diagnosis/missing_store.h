@@ -1,15 +1,16 @@
-// Why nothing wrote an element of an output, or a place of a workspace: which store should have, and what kept it away.
+// Why nothing wrote an element of an output, or a place of a workspace: which store should have, and what
+// kept it away.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "src/result/origin.h"
-#include "src/verification/diagnosis/source_line.h"
 #include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
+#include "src/result/origin.h"
+#include "src/verification/diagnosis/source_line.h"
 
 namespace assay {
 
@@ -19,23 +20,24 @@ struct MissingStore {
     elsewhere,  ///< the stores that there are go to other elements, some of them more than once
     none        ///< nothing in the launches stores into the buffer
   } why = Why::none;
-  /// The guard; where the index of the stores that go elsewhere is declared, or else the store; the last line that uses
-  /// the output and of which no instruction is left.
+  /// The guard; where the index of the stores that go elsewhere is declared, or else the store; the last line
+  /// that uses the output and of which no instruction is left.
   ChainLink at;
   std::optional<ChainLink> store;
   std::array<uint32_t, 3> block{}, thread{};  ///< that the guard turned away
   std::string reached;                        ///< of `elsewhere`: "v = 0..31", or empty where no axis tells
 };
 
-/// Of element `flat` of an output of the plan that no store of a run meets. None where it was written after all, the
-/// run traps, or nothing can be said.
-std::optional<MissingStore> find_missing_store(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
-                                               const std::string& output, int64_t flat, const SourceText&);
+/// Of element `flat` of an output of the plan that no store of a run meets. None where it was written after
+/// all, the run traps, or nothing can be said.
+std::optional<MissingStore> find_missing_store(const Program&, const TensorMap& inputs,
+                                               const vm::MachineOptions&, const std::string& output,
+                                               int64_t flat, const SourceText&);
 
-/// Of `bytes` bytes of a workspace that were read unwritten: a guard, and that only where the run wrote nothing of the
-/// whole workspace; else the reader may be as wrong as the writer.
-std::optional<MissingStore> find_missing_scratch(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
-                                                 const std::string& workspace, uint64_t offset, uint32_t bytes,
-                                                 const SourceText&);
+/// Of `bytes` bytes of a workspace that were read unwritten: a guard, and that only where the run wrote
+/// nothing of the whole workspace; else the reader may be as wrong as the writer.
+std::optional<MissingStore> find_missing_scratch(const Program&, const TensorMap& inputs,
+                                                 const vm::MachineOptions&, const std::string& workspace,
+                                                 uint64_t offset, uint32_t bytes, const SourceText&);
 
 }  // namespace assay

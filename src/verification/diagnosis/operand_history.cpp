@@ -76,8 +76,9 @@ bool ends_at_select(const vm::ValueSlice& s, std::vector<int32_t> open) {
 
 }  // namespace
 
-OperandHistory::OperandHistory(const Program& plan, const TensorMap& inputs, const vm::MachineOptions& machine,
-                               const std::string& output, int64_t flat, const vm::Event& event) {
+OperandHistory::OperandHistory(const Program& plan, const TensorMap& inputs,
+                               const vm::MachineOptions& machine, const std::string& output, int64_t flat,
+                               const vm::Event& event) {
   const vm::SliceLimits limits{size_t{1} << 18, size_t{3} << 19, uint64_t{256} << 20, {}};
   slice_ = vm::slice_value(plan, inputs, machine, output, flat, limits);
   for (size_t at = 0; at < slice_.instances.size(); ++at) {

@@ -8,13 +8,13 @@
 #include <functional>
 #include <set>
 
+#include "src/base/vm/matrix_form.h"
 #include "src/verification/diagnosis/nearest_finite.h"
 #include "src/verification/diagnosis/operand_history.h"
 #include "src/verification/diagnosis/origin_kind.h"
 #include "src/verification/diagnosis/origin_sentence.h"
 #include "src/verification/diagnosis/slice.h"
 #include "src/verification/diagnosis/source_line.h"
-#include "src/base/vm/matrix_form.h"
 
 namespace assay {
 namespace {
@@ -58,7 +58,8 @@ void describe_event(const vm::Recording& recording, const vm::Event& event, cons
   const ptx::Instruction& instruction = function.body[event.instruction];
   const ChainLink link = link_of(module, event.function, event.instruction, source);
   origin.kind = origin_kind(instruction.form, event);
-  if (origin.kind == OriginKind::accumulation_overflow && is_expanded_exponential(function, event.instruction))
+  if (origin.kind == OriginKind::accumulation_overflow &&
+      is_expanded_exponential(function, event.instruction))
     origin.kind = OriginKind::exp_overflow;
   origin.where = link.where;
   origin.source_text = link.text;
@@ -116,8 +117,9 @@ void describe_mask(const vm::Recording& recording, const std::vector<int32_t>& p
 
 /// The first NaN on the path: its kind and place and, where another instruction than the origin made its Inf,
 /// that place.
-void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path, const SourceText& source,
-                        const std::function<bool(const vm::Event&)>& is_selected, OriginTrace& trace) {
+void describe_first_nan(const vm::Recording& recording, const std::vector<int32_t>& path,
+                        const SourceText& source, const std::function<bool(const vm::Event&)>& is_selected,
+                        OriginTrace& trace) {
   for (int32_t index : path) {
     const vm::Event event = recording.event(index);
     if (!std::isnan(event.result) || !event.born) continue;
@@ -126,7 +128,8 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
     trace.nan_kind = origin_kind(instruction.form, event);
     trace.nan_at = link_of(*recording.modules[event.module], event.function, event.instruction, source);
     trace.nan_in_matrix = vm::is_matrix_product(instruction.form.operation);
-    trace.zero_selected = trace.nan_kind == OriginKind::zero_times_infinity && !trace.masked_by_product && is_selected(event);
+    trace.zero_selected =
+        trace.nan_kind == OriginKind::zero_times_infinity && !trace.masked_by_product && is_selected(event);
     for (const vm::EventOperand& o : event.operands) {
       const int32_t made = std::isinf(o.value) && o.parent >= 0 ? walk_back(recording, o.parent).origin : -1;
       if (made < 0) continue;
@@ -140,7 +143,8 @@ void describe_first_nan(const vm::Recording& recording, const std::vector<int32_
   }
 }
 
-/// Of memory that nothing wrote the origin is the instruction that read it, not the first that computed with it.
+/// Of memory that nothing wrote the origin is the instruction that read it, not the first that computed with
+/// it.
 void move_to_read(const OperandHistory& history, const SourceText& source, OriginTrace& trace) {
   Origin& origin = trace.origin;
   trace.unwritten_read = {origin.where, origin.source_text, origin.instruction};
@@ -155,7 +159,8 @@ void move_to_read(const OperandHistory& history, const SourceText& source, Origi
   origin.instruction = link.instruction;
   origin.operands.clear();
   origin.block = read->block, origin.thread = read->thread;
-  if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
+  if (origin.chain.empty() || !same_line(origin.chain.front(), link))
+    origin.chain.insert(origin.chain.begin(), link);
 }
 
 /// Points at what should have written the memory; the store that it concerns comes into the chain.
@@ -163,14 +168,16 @@ void move_to_missing_store(std::optional<MissingStore> missing, OriginTrace& tra
   if (!missing || missing->at.where.line == 0) return;
   Origin& origin = trace.origin;
   const auto put_before = [&](const ChainLink& link) {
-    if (origin.chain.empty() || !same_line(origin.chain.front(), link)) origin.chain.insert(origin.chain.begin(), link);
+    if (origin.chain.empty() || !same_line(origin.chain.front(), link))
+      origin.chain.insert(origin.chain.begin(), link);
   };
   if (missing->store) put_before(*missing->store);
   put_before(missing->at);
   origin.where = missing->at.where;
   origin.source_text = missing->at.text;
   origin.instruction = missing->at.instruction;
-  if (missing->why == MissingStore::Why::guarded) origin.block = missing->block, origin.thread = missing->thread;
+  if (missing->why == MissingStore::Why::guarded)
+    origin.block = missing->block, origin.thread = missing->thread;
   trace.missing = std::move(missing);
 }
 
@@ -205,8 +212,9 @@ Replay limited_replay(const Program& plan, const std::string& output, int64_t fl
 
 }  // namespace
 
-std::optional<OriginTrace> find_origin(const Program& plan, const TensorMap& inputs, const std::string& output,
-                                       int64_t flat, const OriginOptions& options) {
+std::optional<OriginTrace> find_origin(const Program& plan, const TensorMap& inputs,
+                                       const std::string& output, int64_t flat,
+                                       const OriginOptions& options) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, options.machine, &recording);
   return describe_origin(plan, inputs, recording, outcome.outputs, output, flat, options);
@@ -251,7 +259,8 @@ std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap&
       move_to_read(history, source, trace);
       if (const vm::UnwrittenPlace* place = history.unwritten_place())
         move_to_missing_store(
-            find_missing_scratch(plan, inputs, options.machine, place->buffer, place->offset, 4, source), trace);
+            find_missing_scratch(plan, inputs, options.machine, place->buffer, place->offset, 4, source),
+            trace);
     }
     const auto is_selected = [&](const vm::Event& nan) {
       return OperandHistory(plan, inputs, options.machine, output, flat, nan).has_selected_zero();

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
-#include "src/result/origin.h"
-#include "src/verification/diagnosis/missing_store.h"
 #include "src/base/program/program.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/vm/machine.h"
+#include "src/result/origin.h"
+#include "src/verification/diagnosis/missing_store.h"
 
 namespace assay {
 
@@ -33,8 +33,9 @@ struct OriginTrace {
   std::optional<OriginKind> nan_kind;
   ChainLink nan_at;
   bool nan_in_matrix = false, masked_by_product = false;
-  ChainLink masked_at;         ///< the product with that mask
-  bool zero_selected = false;  ///< the zero of that 0 * Inf is what a select chose, perhaps converted and stored since
+  ChainLink masked_at;  ///< the product with that mask
+  bool zero_selected =
+      false;  ///< the zero of that 0 * Inf is what a select chose, perhaps converted and stored since
   /// Of memory that nothing wrote: what should have written it.
   std::optional<MissingStore> missing;
   std::optional<ChainLink> unwritten_read;  ///< the instruction that read such memory; none: nothing did

@@ -70,7 +70,8 @@ OriginKind origin_kind(const ptx::Form& form, const vm::Event& event) {
   }
   switch (operation) {
     case Operation::div:
-      return operands.size() == 2 && operands[1].value == 0 ? OriginKind::division_by_zero : OriginKind::infinity_divided_by_infinity;
+      return operands.size() == 2 && operands[1].value == 0 ? OriginKind::division_by_zero
+                                                            : OriginKind::infinity_divided_by_infinity;
     case Operation::sin:
     case Operation::cos:
       return OriginKind::infinite_argument;
@@ -82,7 +83,8 @@ OriginKind origin_kind(const ptx::Form& form, const vm::Event& event) {
       break;
   }
   for (size_t i = 0; multiplies(operation) && i + 1 < operands.size(); i += 2)
-    if (is_zero_times_infinity(operands[i].value, operands[i + 1].value)) return OriginKind::zero_times_infinity;
+    if (is_zero_times_infinity(operands[i].value, operands[i + 1].value))
+      return OriginKind::zero_times_infinity;
   return OriginKind::infinity_minus_infinity;
 }
 

@@ -54,11 +54,14 @@ std::string missing_store_sentence(const MissingStore& missing, const Origin& or
                                         opcode(read->instruction), place(read->where), origin.element)
                           : fmt::format("{} was never written", origin.element);
   if (missing.why == MissingStore::Why::guarded)
-    return what + fmt::format(": the guard at {} turned thread ({},{},{}) of block ({},{},{}) away from the store at {}",
-                              at, missing.thread[0], missing.thread[1], missing.thread[2], missing.block[0],
-                              missing.block[1], missing.block[2], place(missing.store->where));
+    return what +
+           fmt::format(
+               ": the guard at {} turned thread ({},{},{}) of block ({},{},{}) away from the store at {}", at,
+               missing.thread[0], missing.thread[1], missing.thread[2], missing.block[0], missing.block[1],
+               missing.block[2], place(missing.store->where));
   if (missing.why == MissingStore::Why::none)
-    return what + fmt::format(": nothing in {} stores there; of {} no instruction is left", missing.at.where.function, at);
+    return what + fmt::format(": nothing in {} stores there; of {} no instruction is left",
+                              missing.at.where.function, at);
   what += ": the stores at " + place(missing.store->where);
   what += missing.reached.empty() ? " go to other elements, some of them more than once"
                                   : " reach only " + missing.reached;
@@ -70,7 +73,8 @@ std::string missing_store_sentence(const MissingStore& missing, const Origin& or
 std::string origin_sentence(const OriginTrace& trace) {
   const Origin& origin = trace.origin;
   if (trace.missing)
-    return missing_store_sentence(*trace.missing, origin, trace.unwritten_read ? &*trace.unwritten_read : nullptr);
+    return missing_store_sentence(*trace.missing, origin,
+                                  trace.unwritten_read ? &*trace.unwritten_read : nullptr);
   if (origin.kind == OriginKind::unwritten_memory && origin.instruction.empty())
     return fmt::format("{} was never written", origin.element);
   const std::string at = place(origin.where);

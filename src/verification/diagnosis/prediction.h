@@ -11,8 +11,8 @@
 
 namespace assay {
 
-/// Elements in the order of the output's tensor; NaN where nothing is predicted: everywhere of an output that the meaning
-/// leaves open, while one that is missing is said to be right. `bound`: radius included.
+/// Elements in the order of the output's tensor; NaN where nothing is predicted: everywhere of an output that
+/// the meaning leaves open, while one that is missing is said to be right. `bound`: radius included.
 struct PredictedOutput {
   std::vector<double> mid, bound;
 };
@@ -20,7 +20,8 @@ using Prediction = std::map<std::string, PredictedOutput>;
 
 /// The run's reference itself.
 Prediction reference_prediction(const FailingRun&);
-/// The operator evaluated on other inputs, after `change` to the problem. None where the problem has no answer.
+/// The operator evaluated on other inputs, after `change` to the problem. None where the problem has no
+/// answer.
 std::optional<Prediction> evaluate_with(const FailingRun&, const TensorMap& inputs,
                                         const std::function<void(Problem&)>& change = {});
 std::optional<Prediction> evaluate_with(const FailingRun&, const std::string& input, Tensor,

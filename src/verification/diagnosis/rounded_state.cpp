@@ -44,7 +44,8 @@ Tensor rows_of(const Tensor& t, const std::vector<int64_t>& rows) {
   Tensor out(t.name, t.dtype, axes);
   const int64_t width = token_width(t);
   for (size_t r = 0; r < rows.size(); ++r)
-    for (int64_t c = 0; c < width; ++c) out.set_bits(static_cast<int64_t>(r) * width + c, t.bits(rows[r] * width + c));
+    for (int64_t c = 0; c < width; ++c)
+      out.set_bits(static_cast<int64_t>(r) * width + c, t.bits(rows[r] * width + c));
   return out;
 }
 
@@ -58,7 +59,8 @@ Tensor rounded_copy(const std::string& name, const ReferenceOutput& state, Dtype
 void keep_outputs(const ReferenceResult& result, const Piece& piece, Prediction& prediction) {
   for (const ReferenceOutput& o : result.outputs) {
     PredictedOutput& to = prediction.at(o.name);
-    const bool of_tokens = std::any_of(o.axes.begin(), o.axes.end(), [](const Axis& a) { return a.name == "T"; });
+    const bool of_tokens =
+        std::any_of(o.axes.begin(), o.axes.end(), [](const Axis& a) { return a.name == "T"; });
     if (!of_tokens) continue;
     const size_t width = piece.rows.empty() ? 0 : o.mid.size() / piece.rows.size();
     for (size_t r = 0; r < piece.rows.size(); ++r)
@@ -96,7 +98,8 @@ std::optional<Prediction> with_rounded_state(const FailingRun& run, int64_t chun
   for (const auto& [in, out] : state_names(run)) {
     const auto to = prediction.find(out);
     if (to == prediction.end() || !states.count(in)) continue;
-    for (size_t i = 0; i < to->second.mid.size(); ++i) to->second.mid[i] = states.at(in).value(static_cast<int64_t>(i));
+    for (size_t i = 0; i < to->second.mid.size(); ++i)
+      to->second.mid[i] = states.at(in).value(static_cast<int64_t>(i));
   }
   return prediction;
 }

@@ -4,8 +4,9 @@
 
 namespace assay {
 
-/// Forward outputs where every state is rounded to `dtype` after each `chunk` tokens and at the end, counted from
-/// its sequence's start. The kernel's own roundings come before: what is predicted is near, not within a bound.
+/// Forward outputs where every state is rounded to `dtype` after each `chunk` tokens and at the end, counted
+/// from its sequence's start. The kernel's own roundings come before: what is predicted is near, not within a
+/// bound.
 std::optional<Prediction> with_rounded_state(const FailingRun&, int64_t chunk, Dtype);
 
 }  // namespace assay

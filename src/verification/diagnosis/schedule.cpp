@@ -48,8 +48,10 @@ Tensor spread(const Tensor& t, const Events& events, Part part) {
   for (size_t e = 0; e < events.size(); ++e)
     for (int64_t c = 0, from = row_of(events[e], part); c < width; ++c) {
       const int64_t to = static_cast<int64_t>(e) * width + c;
-      if (part == Part::decay && events[e].reset) out.set(to, kForget);
-      else if (from >= 0 && from < rows) out.set_bits(to, t.bits(from * width + c));
+      if (part == Part::decay && events[e].reset)
+        out.set(to, kForget);
+      else if (from >= 0 && from < rows)
+        out.set_bits(to, t.bits(from * width + c));
     }
   return out;
 }
@@ -66,12 +68,14 @@ PredictedOutput gathered(const PredictedOutput& at_events, const Events& events,
     if (row < 0 || row >= tokens) continue;
     seen[static_cast<size_t>(row)] = true;
     for (int64_t c = 0; c < width; ++c) {
-      const auto to = static_cast<size_t>(row * width + c), from = e * static_cast<size_t>(width) + static_cast<size_t>(c);
+      const auto to = static_cast<size_t>(row * width + c),
+                 from = e * static_cast<size_t>(width) + static_cast<size_t>(c);
       out.mid[to] += at_events.mid[from], out.bound[to] += at_events.bound[from];
     }
   }
   for (size_t row = 0; part == Part::read && row < seen.size(); ++row)
-    for (int64_t c = 0; !seen[row] && c < width; ++c) out.mid[row * static_cast<size_t>(width) + static_cast<size_t>(c)] = absent;
+    for (int64_t c = 0; !seen[row] && c < width; ++c)
+      out.mid[row * static_cast<size_t>(width) + static_cast<size_t>(c)] = absent;
   return out;
 }
 
@@ -84,10 +88,14 @@ TensorMap spread_inputs(const FailingRun& run, const Schedule& schedule, const E
   for (const auto& [name, tensor] : run.inputs()) {
     const ArgumentSpec* spec = run.argument(name);
     const bool state = spec && spec->role == Role::state;
-    if (width_of(tensor.axes) > 0) inputs[name] = spread(tensor, events, spec ? part_of(*spec) : Part::read);
-    else if (state && !schedule.initial_state) inputs[name] = zeros_like(tensor);
-    else if (!spec && !schedule.final_state) inputs[name] = zeros_like(tensor);
-    else inputs[name] = tensor;
+    if (width_of(tensor.axes) > 0)
+      inputs[name] = spread(tensor, events, spec ? part_of(*spec) : Part::read);
+    else if (state && !schedule.initial_state)
+      inputs[name] = zeros_like(tensor);
+    else if (!spec && !schedule.final_state)
+      inputs[name] = zeros_like(tensor);
+    else
+      inputs[name] = tensor;
   }
   return inputs;
 }
@@ -159,7 +167,8 @@ std::optional<Prediction> evaluate_schedule(const FailingRun& run, const Schedul
     else if (schedule.final_state || name.starts_with("d"))
       prediction[name] = at_events;
     else
-      prediction[name] = {std::vector<double>(at_events.mid.size(), 0.0), std::vector<double>(at_events.mid.size(), 0.0)};
+      prediction[name] = {std::vector<double>(at_events.mid.size(), 0.0),
+                          std::vector<double>(at_events.mid.size(), 0.0)};
   }
   sum_gate_gradient(run, prediction);
   return prediction;

@@ -1,7 +1,7 @@
 // A recurrence as a list of events. The operator itself is the list where every token decays the state, is
-// written, and is read, in one event each; a kernel that reads too early, drops a token, forgets a chunk or runs
-// on over a boundary computes another list. Any list is evaluated by the operator itself, on a longer sequence
-// whose tokens do one thing at a time.
+// written, and is read, in one event each; a kernel that reads too early, drops a token, forgets a chunk or
+// runs on over a boundary computes another list. Any list is evaluated by the operator itself, on a longer
+// sequence whose tokens do one thing at a time.
 #pragma once
 #include <functional>
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace assay {
 
-/// Rows of the [B,T] tokens; those outside: none. In one event the state decays, then is written, and what the operator
-/// reads at a token is read as the operator reads it.
+/// Rows of the [B,T] tokens; those outside: none. In one event the state decays, then is written, and what
+/// the operator reads at a token is read as the operator reads it.
 struct Event {
   int64_t decay = -1, write = -1, read = -1;
   bool reset = false;  ///< what was in the state is gone before this event's write

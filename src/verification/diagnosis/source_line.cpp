@@ -163,7 +163,8 @@ SourceRange SourceText::statement_around(const SourceLocation& where) const {
     std::string text = line(at);
     text = text.substr(0, text.find("//"));
     text.erase(text.find_last_not_of(' ') + 1);
-    return text.empty() || text.ends_with(';') || text.ends_with('{') || text.ends_with('}') || text.starts_with('#');
+    return text.empty() || text.ends_with(';') || text.ends_with('{') || text.ends_with('}') ||
+           text.starts_with('#');
   };
   SourceRange range{where.file, where.line, where.line};
   while (range.first > 1 && where.line - range.first < kLongest && !ends(range.first - 1)) --range.first;

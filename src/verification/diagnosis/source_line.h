@@ -3,10 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "src/result/origin.h"
 #include "src/base/program/program.h"
 #include "src/base/ptx/instruction_text.h"
 #include "src/base/ptx/program.h"
+#include "src/result/origin.h"
 
 namespace assay {
 
@@ -17,7 +17,9 @@ SourceLocation entry_of(const Program&);
 struct SourceRange {
   std::string file;
   int first = 0, last = 0;
-  bool holds(const SourceLocation& at) const { return at.file == file && at.line >= first && at.line <= last; }
+  bool holds(const SourceLocation& at) const {
+    return at.file == file && at.line >= first && at.line <= last;
+  }
 };
 
 /// Text of source lines: of a kernel of ours from the program itself, with the defect that its name carries
@@ -28,8 +30,8 @@ class SourceText {
   explicit SourceText(const std::string& kernel);
   /// The line, trimmed; empty where there is none.
   std::string line(const SourceLocation&) const;
-  /// The lines of the statement that a line belongs to, judged by what lines end with; the line alone where its text
-  /// is not there.
+  /// The lines of the statement that a line belongs to, judged by what lines end with; the line alone where
+  /// its text is not there.
   SourceRange statement_around(const SourceLocation&) const;
 
  private:
@@ -42,8 +44,8 @@ ChainLink link_of(const ptx::Module&, int32_t function, int32_t instruction, con
 /// literals, or that was converted from an integer: a mask.
 bool made_by_selection(const ptx::Function&, int32_t instruction, size_t operand);
 
-/// True where a product is the last step of an expanded exponential: 2^fraction from ex2 times a power of two made
-/// by a shift into the exponent, as expf compiles to.
+/// True where a product is the last step of an expanded exponential: 2^fraction from ex2 times a power of two
+/// made by a shift into the exponent, as expf compiles to.
 bool is_expanded_exponential(const ptx::Function&, int32_t instruction);
 
 /// Where the sources of an instruction were computed: the definitions of its registers, `depth` steps back,

@@ -61,7 +61,8 @@ inline constexpr double kWholly = 0.97;
 inline constexpr double kNamed = 0.7;
 inline constexpr double kExplained = 0.5;
 inline constexpr double kFormulaOnly = 0.45;
-inline constexpr double kUnexplainedScore = 0.1;  ///< of the entry that says where values are wrong, and no more
+inline constexpr double kUnexplainedScore =
+    0.1;  ///< of the entry that says where values are wrong, and no more
 /// A meaning is decided by this case alone where it scores so high and the next one so much less: the
 /// priors of rows that say the same thing more or less specifically lie 0.03 apart.
 inline constexpr double kSure = 0.93, kApart = 0.03;

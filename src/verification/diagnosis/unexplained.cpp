@@ -23,7 +23,8 @@ std::string runs_text(const std::vector<double>& ratios) {
     size_t end = i;
     while (end + 1 < ratios.size() && !(ratios[end + 1] <= 1)) ++end;
     if (runs++ == kRunsNamed) return text + ", ...";
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", i == end ? fmt::format("{}", i) : fmt::format("{}-{}", i, end));
+    text += fmt::format("{}{}", text.empty() ? "" : ", ",
+                        i == end ? fmt::format("{}", i) : fmt::format("{}-{}", i, end));
     i = end;
   }
   return fmt::format("{} of 0-{}", text, ratios.size() - 1);
@@ -39,18 +40,19 @@ std::vector<std::string> wrong_places(const std::vector<OutputComparison>& outpu
     std::string axes;
     for (const FoldedField& field : o.fields)
       if (field.max_ratio.size() > 1) axes += fmt::format("; {}: {}", field.axis, runs_text(field.max_ratio));
-    lines.push_back(fmt::format("{}: {} of {} elements wrong, largest error/bound {:.3g}{}", o.name, wrong, o.elements,
-                                o.max_ratio, axes));
+    lines.push_back(fmt::format("{}: {} of {} elements wrong, largest error/bound {:.3g}{}", o.name, wrong,
+                                o.elements, o.max_ratio, axes));
   }
   return lines;
 }
 
 void add_unexplained(const std::vector<OutputComparison>& outputs, const Weighed& weighed,
                      std::vector<Diagnosis>& found) {
-  const bool explained =
-      std::any_of(found.begin(), found.end(), [](const Diagnosis& d) { return d.score >= thresholds::kExplained; });
-  const bool violated = std::any_of(outputs.begin(), outputs.end(),
-                                    [](const OutputComparison& o) { return o.violation + o.wrong_class > 0; });
+  const bool explained = std::any_of(found.begin(), found.end(),
+                                     [](const Diagnosis& d) { return d.score >= thresholds::kExplained; });
+  const bool violated = std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) {
+    return o.violation + o.wrong_class > 0;
+  });
   if (explained || !violated) return;
   if (found.empty()) {
     Diagnosis d;
@@ -62,9 +64,10 @@ void add_unexplained(const std::vector<OutputComparison>& outputs, const Weighed
   std::vector<std::string>& evidence = found.front().evidence;
   for (std::string& line : wrong_places(outputs)) evidence.push_back(std::move(line));
   if (weighed.tried + weighed.left > 0)
-    evidence.push_back(fmt::format("{} mutated meanings of the operator were tried{}; {}", weighed.tried,
-                                   weighed.left ? fmt::format(", {} left out for want of time", weighed.left) : "",
-                                   weighed.fitting.empty() ? "none fits" : "none fits well"));
+    evidence.push_back(
+        fmt::format("{} mutated meanings of the operator were tried{}; {}", weighed.tried,
+                    weighed.left ? fmt::format(", {} left out for want of time", weighed.left) : "",
+                    weighed.fitting.empty() ? "none fits" : "none fits well"));
 }
 
 }  // namespace assay

@@ -9,8 +9,8 @@
 
 namespace assay {
 
-/// One line per output with wrong elements: which indices along each axis, and t folded at chunk and block sizes
-/// ("o: 96 of 1024 elements beyond the bound; t 17-63 of 64, t mod 16 all, h 0 of 0-1, v all").
+/// One line per output with wrong elements: which indices along each axis, and t folded at chunk and block
+/// sizes ("o: 96 of 1024 elements beyond the bound; t 17-63 of 64, t mod 16 all, h 0 of 0-1, v all").
 std::vector<std::string> wrong_places(const std::vector<OutputComparison>&);
 
 /// Adds to the causes found what nothing explains: where no cause scores a half, the places, under the best

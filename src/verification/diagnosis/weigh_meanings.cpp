@@ -29,11 +29,13 @@ Diagnosis describe(const Best& best) {
   d.cause = best.meaning->name;
   d.explanation = fmt::format("{}: {}", best.text, best.meaning->advice);
   d.score = best.score;
-  d.evidence.push_back(fmt::format(
-      "so computed, {} of {} wrong elements are within their bound; the largest error/bound falls from {} to {}",
-      fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after)));
+  d.evidence.push_back(
+      fmt::format("so computed, {} of {} wrong elements are within their bound; the largest error/bound "
+                  "falls from {} to {}",
+                  fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after)));
   if (!fit.partial.empty()) d.against.push_back(fmt::format("it explains {}", fit.partial));
-  if (fit.unsaid > 0) d.against.push_back(fmt::format("it says nothing of {} more in other outputs", fit.unsaid));
+  if (fit.unsaid > 0)
+    d.against.push_back(fmt::format("it says nothing of {} more in other outputs", fit.unsaid));
   if (fit.against > 0)
     d.against.push_back(fmt::format("{} right elements of these outputs would be wrong", fit.against));
   if (fit.against_elsewhere > 0)
@@ -109,9 +111,11 @@ Weighed weigh_meanings(const FailingRun& given, double seconds) {
   }
   std::erase_if(bests, [](const Best& b) { return b.score < kWorthSaying; });
   // Of equal scores the earlier row stands first: it is the more specific one.
-  std::stable_sort(bests.begin(), bests.end(), [](const Best& a, const Best& b) { return a.score > b.score; });
+  std::stable_sort(bests.begin(), bests.end(),
+                   [](const Best& a, const Best& b) { return a.score > b.score; });
   if (!bests.empty()) weighed.bits = bests.front().fit.bits;
-  for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i) weighed.fitting.push_back(describe(bests[i]));
+  for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i)
+    weighed.fitting.push_back(describe(bests[i]));
   return weighed;
 }
 

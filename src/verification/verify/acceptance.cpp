@@ -74,7 +74,8 @@ void require_memory(const ResolvedCase& c) {
   const double limit = memory_limit();
   if (bytes <= limit) return;
   throw NotEnoughMemory(
-      fmt::format("this case needs about {:.3g} GiB of memory, {:.3g} GiB are there; make it smaller, or run some blocks of it "
+      fmt::format("this case needs about {:.3g} GiB of memory, {:.3g} GiB are there; make it smaller, or run "
+                  "some blocks of it "
                   "(--blocks 0,last)",
                   bytes * 0x1p-30, limit * 0x1p-30));
 }

@@ -8,8 +8,9 @@
 
 namespace assay {
 
-/// The case resolved. Throws BadInput where it makes no sense for the operator or the kernel does not take it: a format
-/// it lacks, K or V beyond its limits, a direction it does not have. The message says what it does take.
+/// The case resolved. Throws BadInput where it makes no sense for the operator or the kernel does not take
+/// it: a format it lacks, K or V beyond its limits, a direction it does not have. The message says what it
+/// does take.
 ResolvedCase accepted(const Case&, const Kernel&);
 void require_accepted(const Case&, const Kernel&, const Operator&);
 
@@ -18,8 +19,8 @@ struct NotEnoughMemory : BadInput {
   using BadInput::BadInput;
 };
 
-/// Throws NotEnoughMemory where the case would need more memory than this machine, the control group it runs in,
-/// or the process's limit of addresses has.
+/// Throws NotEnoughMemory where the case would need more memory than this machine, the control group it runs
+/// in, or the process's limit of addresses has.
 void require_memory(const ResolvedCase&);
 
 /// Inputs outside the operator's domain (reference/domain.h), or log decays beyond the kernel's own limits.

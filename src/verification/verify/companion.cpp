@@ -20,7 +20,8 @@ constexpr int64_t kLongest = 400;
 constexpr int64_t kTwoChunks = 101;
 
 bool has_violation(const std::vector<OutputComparison>& outputs) {
-  return std::any_of(outputs.begin(), outputs.end(), [](const OutputComparison& o) { return o.violation > 0; });
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [](const OutputComparison& o) { return o.violation > 0; });
 }
 
 void run_further(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, int threads,
@@ -38,14 +39,15 @@ void run_further(const Case& c, const Kernel& kernel, const Operator& op, Backen
   companion->problem = declared_problem(claim_of(kernel, resolved), companion->inputs, threads);
   companion->reference = evaluate_reference(resolved, companion->problem);
   for (const ReferenceOutput& expected : companion->reference.outputs)
-    if (const auto got = companion->outcome.outputs.find(expected.name); got != companion->outcome.outputs.end())
+    if (const auto got = companion->outcome.outputs.find(expected.name);
+        got != companion->outcome.outputs.end())
       companion->outputs.push_back(compare_output(got->second, expected));
   if (has_violation(companion->outputs)) found.companion = std::move(companion);
 }
 
 /// Of each output the first non-finite element is walked back from.
-std::optional<OverflowingCase> overflow_of(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
-                                           OriginOptions origin) {
+std::optional<OverflowingCase> overflow_of(const Case& c, const Kernel& kernel, const Operator& op,
+                                           Backend& backend, OriginOptions origin) {
   const ResolvedCase resolved = accepted(c, kernel);
   OverflowingCase found{c, draw_inputs(resolved), {}};
   if (!domain_faults(found.inputs, kernel, op).empty()) return std::nullopt;
@@ -79,8 +81,8 @@ Tensor padded(const Tensor& t, int64_t tokens) {
   return out;
 }
 
-/// As many packed sequences, of different lengths, each long enough that a token's neighbours differ; one that is longer
-/// already stays.
+/// As many packed sequences, of different lengths, each long enough that a token's neighbours differ; one
+/// that is longer already stays.
 void lengthen_sequences(Case& c) {
   constexpr int64_t kFirst = 19, kMore = 13, kMost = 5;
   const auto sequences = static_cast<int64_t>(c.cu_seqlens.size()) - 1;
@@ -101,9 +103,10 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
   std::vector<Case> cases;
   Case random = c;
   random.overrides.clear();
-  random.values = std::any_of(op.inputs.begin(), op.inputs.end(), [](const auto& a) { return a.role == Role::positive; })
-                      ? "positive"
-                      : "normal";
+  random.values =
+      std::any_of(op.inputs.begin(), op.inputs.end(), [](const auto& a) { return a.role == Role::positive; })
+          ? "positive"
+          : "normal";
   random.seed = c.seed + 1;
   const bool degenerate = c.decay.starts_with("constant") || c.decay.starts_with("extreme");
   std::vector<std::string> decays{"logsigmoid"};
@@ -138,8 +141,8 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
   return cases;
 }
 
-FurtherCases find_further_cases(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, int threads,
-                                double seconds) {
+FurtherCases find_further_cases(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
+                                int threads, double seconds) {
   const auto start = std::chrono::steady_clock::now();
   FurtherCases found;
   for (const Case& candidate : companion_cases(c, op)) {
@@ -154,8 +157,8 @@ FurtherCases find_further_cases(const Case& c, const Kernel& kernel, const Opera
   return found;
 }
 
-std::optional<OverflowingCase> find_overflow(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
-                                             const OriginOptions& origin) {
+std::optional<OverflowingCase> find_overflow(const Case& c, const Kernel& kernel, const Operator& op,
+                                             Backend& backend, const OriginOptions& origin) {
   constexpr uint64_t kSeeds = 4;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) try {
       Case strong = c;
@@ -168,8 +171,8 @@ std::optional<OverflowingCase> find_overflow(const Case& c, const Kernel& kernel
   return std::nullopt;
 }
 
-std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, const TensorMap& inputs, Backend& backend,
-                                       const std::string& output, int64_t flat) {
+std::optional<bool> finite_when_padded(const Case& c, const Kernel& kernel, const TensorMap& inputs,
+                                       Backend& backend, const std::string& output, int64_t flat) {
   if (!c.cu_seqlens.empty() || c.T % kWhole == 0 || c.T > 16 * kLongest) return std::nullopt;
   Case whole = c;
   whole.T = (c.T + kWhole - 1) / kWhole * kWhole;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "reference/operator.h"
+#include "src/base/tensor/tensor.h"
 #include "src/result/comparison.h"
 #include "src/result/diagnosis.h"
-#include "src/base/tensor/tensor.h"
 
 namespace assay {
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/base/vm/shadow_run.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/meaning.h"
 #include "src/verification/diagnosis/origin.h"
@@ -13,7 +14,6 @@
 #include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/diagnosis/unexplained.h"
 #include "src/verification/verify/companion.h"
-#include "src/base/vm/shadow_run.h"
 
 namespace assay {
 namespace {
@@ -32,8 +32,8 @@ std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verificat
 }
 
 /// Meanings under which the wrong values would be right.
-Weighed weigh(const Operator& op, const Problem& problem, const TensorMap& got, const ReferenceResult& reference,
-              const std::vector<OutputComparison>& judged, double seconds) {
+Weighed weigh(const Operator& op, const Problem& problem, const TensorMap& got,
+              const ReferenceResult& reference, const std::vector<OutputComparison>& judged, double seconds) {
   FailingRun failing;
   failing.op = &op, failing.problem = problem;
   failing.outputs = &got, failing.reference = &reference, failing.judged = &judged;
@@ -52,7 +52,8 @@ bool is_degenerate(const Case& c) {
 
 /// Does one meaning stand out, and not by chance?
 bool is_decided(const Weighed& w, const Case& c) {
-  if (w.fitting.empty() || w.fitting.front().score < kSure || w.bits < kSurelyNoChance || is_degenerate(c)) return false;
+  if (w.fitting.empty() || w.fitting.front().score < kSure || w.bits < kSurelyNoChance || is_degenerate(c))
+    return false;
   return w.fitting.size() == 1 || w.fitting[1].score < w.fitting[0].score - kApart;
 }
 
@@ -87,8 +88,8 @@ bool failed(const Verification& v, std::string_view property) {
 /// Did an exponential see an argument above 0 in a kernel whose own are never above it?
 bool grew(const Kernel& kernel, const Verification& v) {
   if (failed(v, kNoPositiveExponent)) return true;
-  return kernel.exponents_meant_nonpositive &&
-         std::any_of(v.exponents.begin(), v.exponents.end(), [](const ExponentRange& r) { return r.max > 0; });
+  return kernel.exponents_meant_nonpositive && std::any_of(v.exponents.begin(), v.exponents.end(),
+                                                           [](const ExponentRange& r) { return r.max > 0; });
 }
 
 /// Has what is computed so exponentials with arguments above 0?
@@ -98,12 +99,14 @@ bool explains_growth(const std::string& cause) {
 }
 
 /// Named causes of a positive exponent in a run that stays finite.
-std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOptions& options, const Verification& v) {
+std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOptions& options,
+                                        const Verification& v) {
   const auto overflow = find_overflow(v.case_, run.kernel, run.op, run.backend, options.origin);
   if (!overflow) return {};
   const OriginTrace& trace = overflow->trace;
   Evidence evidence;
-  evidence.case_ = &overflow->case_, evidence.inputs = &overflow->inputs, evidence.op = &run.op, evidence.trace = &trace;
+  evidence.case_ = &overflow->case_, evidence.inputs = &overflow->inputs, evidence.op = &run.op,
+  evidence.trace = &trace;
   evidence.finite_when_padded = finite_when_padded(overflow->case_, run.kernel, overflow->inputs, run.backend,
                                                    trace.output, trace.flat);
   evidence.spans_rows = exponents_span_rows(overflow->case_, run.kernel, run.backend);
@@ -127,8 +130,10 @@ void add_growth(const JudgedRun& run, const VerifyOptions& options, Weighed& wei
 }
 
 /// What the checks say of a finding where nobody has asked them and the run is small.
-std::optional<CheckReport> checks_unasked(const JudgedRun& run, const VerifyOptions& options, const Verification& v) {
-  if (v.checks || v.trap || options.meaning_seconds <= 0 || v.lane_instructions > kCheckInstructions) return std::nullopt;
+std::optional<CheckReport> checks_unasked(const JudgedRun& run, const VerifyOptions& options,
+                                          const Verification& v) {
+  if (v.checks || v.trap || options.meaning_seconds <= 0 || v.lane_instructions > kCheckInstructions)
+    return std::nullopt;
   return vm::run_checked(run.plan, run.inputs, options.origin.machine, vm::Checks{});
 }
 
@@ -143,8 +148,8 @@ std::vector<Diagnosis> causes_of(const TrappedCase& trapped, const Operator& op)
 }
 
 /// Adds what further cases say: meanings that fit there too, and traps.
-void add_further(const FurtherCases& further, const Operator& op, const VerifyOptions& options, bool own_is_silent,
-                 Weighed& own) {
+void add_further(const FurtherCases& further, const Operator& op, const VerifyOptions& options,
+                 bool own_is_silent, Weighed& own) {
   if (const Companion* c = further.companion.get())
     merge(weigh(op, c->problem, c->outcome.outputs, c->reference, c->outputs, options.meaning_seconds / 2),
           token_of(c->case_), own_is_silent, own);
@@ -157,10 +162,10 @@ bool is_open(const Weighed& w) {
   return w.fitting.empty() || w.fitting.front().score < kNamed;
 }
 
-/// What no meaning explains may be plainer elsewhere: gradients in the outputs, where the fault is one of both directions;
-/// an error that a short format hides in fp32.
-void add_plainer(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, const VerifyOptions& options,
-                 Weighed& own) {
+/// What no meaning explains may be plainer elsewhere: gradients in the outputs, where the fault is one of
+/// both directions; an error that a short format hides in fp32.
+void add_plainer(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
+                 const VerifyOptions& options, Weighed& own) {
   Case forward = c, precise = c;
   forward.direction = "forward", forward.final_state_gradient = false;
   precise.dtype = Dtype::fp32;
@@ -172,16 +177,18 @@ void add_plainer(const Case& c, const Kernel& kernel, const Operator& op, Backen
   }
 }
 
-/// Meanings that fit this run; where it is too small to tell them apart, or nothing in it is finite, what further cases
-/// of the same kernel say as well.
+/// Meanings that fit this run; where it is too small to tell them apart, or nothing in it is finite, what
+/// further cases of the same kernel say as well.
 Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verification& v, bool overflow) {
   Weighed own;
   if (options.meaning_seconds <= 0 || run.outcome.trap || run.reference.outputs.empty()) return own;
-  own = weigh(run.op, run.problem, run.outcome.outputs, run.reference, v.outputs, options.meaning_seconds / 2);
+  own =
+      weigh(run.op, run.problem, run.outcome.outputs, run.reference, v.outputs, options.meaning_seconds / 2);
   const bool violated = own.tried > 0;
-  if ((!violated && !overflow) || is_decided(own, v.case_) || options.inputs || !v.case_.blocks.empty()) return own;
-  const FurtherCases further =
-      find_further_cases(v.case_, run.kernel, run.op, run.backend, options.threads, options.meaning_seconds / 4);
+  if ((!violated && !overflow) || is_decided(own, v.case_) || options.inputs || !v.case_.blocks.empty())
+    return own;
+  const FurtherCases further = find_further_cases(v.case_, run.kernel, run.op, run.backend, options.threads,
+                                                  options.meaning_seconds / 4);
   add_further(further, run.op, options, !violated, own);
   if (violated) add_plainer(v.case_, run.kernel, run.op, run.backend, options, own);
   return own;
@@ -215,8 +222,8 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   const bool overflow = trace && trace->origin.kind == OriginKind::exp_overflow;
   const bool has_program = !run.plan.modules.empty();  // a test's engine may have none
   if (overflow && options.meaning_seconds > 0)
-    evidence.finite_when_padded = finite_when_padded(v.case_, run.kernel, run.inputs, run.backend,
-                                                     element->first, element->second);
+    evidence.finite_when_padded =
+        finite_when_padded(v.case_, run.kernel, run.inputs, run.backend, element->first, element->second);
   if (overflow && options.meaning_seconds > 0)
     evidence.spans_rows = exponents_span_rows(v.case_, run.kernel, run.backend);
   const std::optional<CheckReport> unasked = has_program ? checks_unasked(run, options, v) : std::nullopt;
@@ -237,7 +244,8 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   add_unexplained(v.outputs, weighed, v.diagnosis);
 }
 
-void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOptions& options, Verification& v) {
+void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOptions& options,
+                        Verification& v) {
   const Operator& op = find_operator(kernel.operator_name);
   Evidence evidence;
   evidence.case_ = &v.case_, evidence.op = &op, evidence.properties = &v.properties_failed;
@@ -245,8 +253,8 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   v.diagnosis = diagnose(evidence);
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty()) return;
   Weighed none;
-  add_further(find_further_cases(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2), op, options,
-              true, none);
+  add_further(find_further_cases(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2),
+              op, options, true, none);
   add_plainer(v.case_, kernel, op, backend, options, none);
   std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);

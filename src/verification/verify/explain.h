@@ -26,8 +26,8 @@ std::optional<std::pair<std::string, int64_t>> violating_element(const Verificat
 /// Where the non-finite element was born, and the named causes that fit all the evidence, best first.
 void explain(const JudgedRun&, const VerifyOptions&, Verification&);
 
-/// The causes of a finding whose own values are right: what its failed properties say, and the meanings that fit
-/// further cases of the same kernel whose values are wrong.
+/// The causes of a finding whose own values are right: what its failed properties say, and the meanings that
+/// fit further cases of the same kernel whose values are wrong.
 void explain_properties(const Kernel&, Backend&, const VerifyOptions&, Verification&);
 
 /// The causes of what a run of some blocks did wrong: a trap, or what the checks saw.

@@ -15,8 +15,8 @@
 namespace assay {
 namespace {
 
-/// Judges every output the program writes, in the operator's order. Of an output that the blocks of a partial run say
-/// nothing about, nothing is judged.
+/// Judges every output the program writes, in the operator's order. Of an output that the blocks of a partial
+/// run say nothing about, nothing is judged.
 std::vector<OutputComparison> compare_outputs(const ProgramRun& run, const ReferenceResult& reference) {
   std::vector<OutputComparison> comparisons;
   for (const ReferenceOutput& expected : reference.outputs) {
@@ -50,7 +50,8 @@ std::vector<AccumulatedDecay> accumulate(const Outcome& outcome, const Reference
   std::vector<AccumulatedDecay> sums;
   for (const ArgumentSpec& spec : c.op->outputs)
     for (const ReferenceOutput& expected : reference.outputs) {
-      if (spec.role != Role::log_decay || expected.name != spec.name || !outcome.outputs.count(expected.name)) continue;
+      if (spec.role != Role::log_decay || expected.name != spec.name || !outcome.outputs.count(expected.name))
+        continue;
       if (auto sum = accumulated_decay(outcome.outputs.at(expected.name), expected, c.case_.cu_seqlens))
         sums.push_back(*std::move(sum));
     }
@@ -78,8 +79,8 @@ void describe_partial(const ProgramRun& run, bool judged, Verification& v) {
 
 }  // namespace
 
-Judgement judge(const Claim& claim, const TensorMap& inputs, const ProgramRun& run, const VerifyOptions& options,
-                Verification& v) {
+Judgement judge(const Claim& claim, const TensorMap& inputs, const ProgramRun& run,
+                const VerifyOptions& options, Verification& v) {
   if (claim.exponents_nonpositive) check_exponents(v);
   Judgement judged;
   const bool has = has_values(inputs, run, v);

@@ -7,15 +7,17 @@ namespace assay {
 
 /// What the claim asks for; empty after a trap, and for a run of blocks whose tensors are not held.
 struct Judgement {
-  Problem problem;            ///< with the arithmetic that the kernel declares, exact cases too
+  Problem problem;  ///< with the arithmetic that the kernel declares, exact cases too
   ReferenceResult reference;
 };
 
-/// Reference and bound of every output, the outputs against them; what the inputs' file says that they are, likewise;
-/// and what the kernel promises of its exponentials.
-Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const VerifyOptions&, Verification&);
+/// Reference and bound of every output, the outputs against them; what the inputs' file says that they are,
+/// likewise; and what the kernel promises of its exponentials.
+Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const VerifyOptions&,
+                Verification&);
 
 /// Whether other axes of the file's tensors make its outputs right.
-void explain_expected(const Claim&, const Judgement&, const TensorMap& inputs, const VerifyOptions&, Verification&);
+void explain_expected(const Claim&, const Judgement&, const TensorMap& inputs, const VerifyOptions&,
+                      Verification&);
 
 }  // namespace assay

@@ -27,9 +27,9 @@ void check_inputs(const TensorMap& inputs, const Outcome& outcome, Verification&
     int64_t at = -1;
     const int64_t count = differing_elements(given, now, &at);
     if (count > 0)
-      v.properties_failed.push_back(
-          fmt::format("inputs-unchanged: {} was {:.9g} and is {:.9g} after the run; {} of {} elements changed",
-                      given.element_name(at), given.value(at), now.value(at), count, given.size()));
+      v.properties_failed.push_back(fmt::format(
+          "inputs-unchanged: {} was {:.9g} and is {:.9g} after the run; {} of {} elements changed",
+          given.element_name(at), given.value(at), now.value(at), count, given.size()));
   }
 }
 
@@ -43,12 +43,14 @@ EngineEvidence compare_with_peer(const Outcome& outcome, const Program& program,
   v.bits_differ = e.differing = compare_runs(outcome, on_peer, "same-bits-on-peer", v);
   const int runs = e.differing > 0 || e.one_trapped ? kRunsWhereBitsDiffer : options.twice ? 2 : 1;
   for (; e.peer_runs < runs && e.peer_differing == 0; ++e.peer_runs)
-    e.peer_differing = compare_runs(on_peer, options.peer->run(program, inputs), "same-bits-twice-on-peer", v);
+    e.peer_differing =
+        compare_runs(on_peer, options.peer->run(program, inputs), "same-bits-twice-on-peer", v);
   return e;
 }
 
 /// The run once more under the checks, where it is small enough. A trap that only they raise is the run's.
-void check_run(const Program& program, const TensorMap& inputs, const VerifyOptions& options, Verification& v) {
+void check_run(const Program& program, const TensorMap& inputs, const VerifyOptions& options,
+               Verification& v) {
   const uint64_t instructions = v.lane_instructions;
   if (!options.checks.any() || program.modules.empty()) return;  // a test's engine may have no program
   if (v.trap && (v.trap->kind == "hang" || v.trap->kind == "launch")) {
@@ -66,8 +68,8 @@ void check_run(const Program& program, const TensorMap& inputs, const VerifyOpti
   if (!v.trap) v.trap = trap;
 }
 
-/// Only Program::blocks run. The checks also say which elements these blocks have written: what the others would have
-/// is no fault, and is not judged.
+/// Only Program::blocks run. The checks also say which elements these blocks have written: what the others
+/// would have is no fault, and is not judged.
 ProgramRun run_some_blocks(const Program& program, const TensorMap& inputs, Backend& backend,
                            const VerifyOptions& options, Verification& v) {
   ProgramRun run{.outcome = backend.run(program, inputs)};
@@ -100,11 +102,12 @@ ProgramRun run_program(const Program& program, const TensorMap& inputs, Backend&
 }
 
 void shadow_program(const Program& program, const TensorMap& inputs, const ProgramRun& run,
-                    const VerifyOptions& options, const std::optional<std::pair<std::string, int64_t>>& element,
-                    Verification& v) {
+                    const VerifyOptions& options,
+                    const std::optional<std::pair<std::string, int64_t>>& element, Verification& v) {
   const bool small = options.shadow_instructions && v.lane_instructions <= options.shadow_instructions;
   if (run.outcome.trap || !program.blocks.empty() || !small) return;
-  v.shadow = vm::run_shadow(program, inputs, options.origin.machine, {.element = element, .locate = location_of});
+  v.shadow =
+      vm::run_shadow(program, inputs, options.origin.machine, {.element = element, .locate = location_of});
 }
 
 void triage_program(const Program& program, const TensorMap& inputs, const ProgramRun& run,
@@ -118,7 +121,8 @@ void triage_program(const Program& program, const TensorMap& inputs, const Progr
   };
   if (v.checks) races_of(*v.checks);
   const bool differs = e.differing > 0 || e.one_trapped || e.peer_differing > 0;
-  if (differs && !e.checked_races && v.lane_instructions > 0 && v.lane_instructions <= options.check_instructions) {
+  if (differs && !e.checked_races && v.lane_instructions > 0 &&
+      v.lane_instructions <= options.check_instructions) {
     vm::Checks checks = vm::Checks::none();
     checks.races = true;
     std::optional<Trap> trap;

@@ -1,6 +1,7 @@
 #include "src/verification/verify/run_comparison.h"
 
 #include <fmt/format.h>
+
 #include "src/verification/compare/compare.h"
 
 namespace assay {

@@ -87,8 +87,8 @@ void check_exponents(Verification& v) {
   std::vector<std::string> failed;
   for (const ExponentRange& range : v.exponents)
     if (range.max > 0)
-      failed.push_back(fmt::format("exponents-nonpositive: {} at {} saw {}", range.instruction, place(range.where),
-                                   range.max));
+      failed.push_back(fmt::format("exponents-nonpositive: {} at {} saw {}", range.instruction,
+                                   place(range.where), range.max));
   v.properties_failed.insert(v.properties_failed.begin(), failed.begin(), failed.end());
 }
 

@@ -83,8 +83,9 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     if (options.diagnose && v.verdict == Verdict::finding) explain_some_blocks(*resolved.op, v);
     return v;
   }
-  explain_finding({kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome, judged.reference},
-                  options, v);
+  explain_finding(
+      {kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome, judged.reference},
+      options, v);
   if (options.diagnose) explain_expected(claim, judged, inputs, options, v);
   return v;
 }

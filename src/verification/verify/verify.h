@@ -1,26 +1,26 @@
-// The pipeline, in two storeys: a program is run (program_run.h: traps, checks, engines), then held against what its
-// kernel claims (judgement.h: reference, bound, comparison); a finding is explained by both.
+// The pipeline, in two storeys: a program is run (program_run.h: traps, checks, engines), then held against
+// what its kernel claims (judgement.h: reference, bound, comparison); a finding is explained by both.
 #pragma once
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "kernels/kernel.h"
-#include "src/result/verification.h"
 #include "src/base/backend/backend.h"
-#include "src/verification/diagnosis/origin.h"
 #include "src/base/vm/checks/checks.h"
+#include "src/result/verification.h"
+#include "src/verification/diagnosis/origin.h"
 
 namespace assay {
 
 struct VerifyOptions {
-  int threads = 0;       ///< 0: all cores
-  bool twice = true;     ///< run the kernel twice and compare bits
+  int threads = 0;          ///< 0: all cores
+  bool twice = true;        ///< run the kernel twice and compare bits
   bool statistics = false;  ///< also the distribution of each output's errors (Verification::statistics)
-  bool diagnose = true;  ///< walk back from a non-finite output element (on the machine) and name causes
-  OriginOptions origin;  ///< of that walk
-  /// At most so long, values beyond their bounds are compared with what mutated meanings of the operator would
-  /// give (src/verification/diagnosis/meaning.h); 0: not at all.
+  bool diagnose = true;     ///< walk back from a non-finite output element (on the machine) and name causes
+  OriginOptions origin;     ///< of that walk
+  /// At most so long, values beyond their bounds are compared with what mutated meanings of the operator
+  /// would give (src/verification/diagnosis/meaning.h); 0: not at all.
   double meaning_seconds = 10;
   /// The element to walk back from, as (output, flat element); absent: the first non-finite one by output and
   /// index, or, with `first`, the one whose origin was executed first.
@@ -31,7 +31,8 @@ struct VerifyOptions {
   /// (Verification::slice).
   bool slice = false;
   const TensorMap* inputs = nullptr;  ///< instead of drawn ones
-  /// What somebody says that the outputs are, held against the reference too (Verification::expected_outputs).
+  /// What somebody says that the outputs are, held against the reference too
+  /// (Verification::expected_outputs).
   const TensorMap* expected = nullptr;
   /// Run once more beside exact arithmetic (Verification::shadow), for launches of at most so many
   /// lane-instructions; 0: do not.
@@ -44,9 +45,10 @@ struct VerifyOptions {
   Backend* peer = nullptr;
 };
 
-/// The reference of an accepted case in the kernel's declared arithmetic: enclosures and bounds of every output. An
-/// exact case asks for equality bit for bit.
-ReferenceResult reference_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs, int threads);
+/// The reference of an accepted case in the kernel's declared arithmetic: enclosures and bounds of every
+/// output. An exact case asks for equality bit for bit.
+ReferenceResult reference_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs,
+                             int threads);
 
 /// Runs one case. Bad input throws BadInput before anything is launched; every fault of the kernel is in the
 /// result.

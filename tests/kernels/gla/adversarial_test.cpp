@@ -113,7 +113,8 @@ TensorMap adversarial_inputs(Random& random, const Case& c) {
 
 int64_t runs(int64_t count) {
   const char* text = std::getenv("ASSAY_TEST_SCALE");
-  return std::max<int64_t>(20, static_cast<int64_t>(static_cast<double>(count) * (text ? std::atof(text) : 1)));
+  return std::max<int64_t>(20,
+                           static_cast<int64_t>(static_cast<double>(count) * (text ? std::atof(text) : 1)));
 }
 
 struct Run {
@@ -150,14 +151,14 @@ TEST_P(AdversarialInputs, StayWithinTheBoundOrMayOverflow) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(EachMode, AdversarialInputs,
-                         testing::Values(Run{"gla.chunk", "forward"}, Run{"gla.fused_recurrent", "forward"},
-                                         Run{"gla.chunk", "backward"}, Run{"gla.fused_recurrent", "backward"},
-                                         Run{"simple_gla.chunk", "both", 60},
-                                         Run{"simple_gla.fused_recurrent", "both", 40},
-                                         Run{"simple_gla.parallel", "both", 40}, Run{"rwkv6.chunk", "forward"},
-                                         Run{"rwkv6.fused_recurrent", "forward"}, Run{"rwkv6.chunk", "backward"},
-                                         Run{"rwkv6.fused_recurrent", "backward"}));
+INSTANTIATE_TEST_SUITE_P(
+    EachMode, AdversarialInputs,
+    testing::Values(Run{"gla.chunk", "forward"}, Run{"gla.fused_recurrent", "forward"},
+                    Run{"gla.chunk", "backward"}, Run{"gla.fused_recurrent", "backward"},
+                    Run{"simple_gla.chunk", "both", 60}, Run{"simple_gla.fused_recurrent", "both", 40},
+                    Run{"simple_gla.parallel", "both", 40}, Run{"rwkv6.chunk", "forward"},
+                    Run{"rwkv6.fused_recurrent", "forward"}, Run{"rwkv6.chunk", "backward"},
+                    Run{"rwkv6.fused_recurrent", "backward"}));
 
 /// An fp32 value next to 2^128 rounds to an infinite tf32 operand, and zero times it is NaN, in its own row
 /// and in every row of its chunk: no verdict can be given there, and none may be "nonfinite".

@@ -129,7 +129,8 @@ TEST_P(GlaGradients, OfGatesKeepTheirRelativePrecisionWhereTheyAreTiny) {
       const double mid = dg.mid[static_cast<size_t>(i)], bound = dg.bound[static_cast<size_t>(i)];
       EXPECT_LT(mid, 1e-8);
       EXPECT_LE(std::fabs(got.value(i) - mid), bound) << got.element_name(i);
-      EXPECT_LT(bound, mid / 2) << got.element_name(i);  // the declared arithmetic promises relative precision
+      EXPECT_LT(bound, mid / 2) << got.element_name(
+          i);  // the declared arithmetic promises relative precision
     }
   }
 }

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/kernel.h"
+#include "src/base/vm/machine.h"
 #include "src/case/case.h"
 #include "src/verification/compare/compare.h"
-#include "src/base/vm/machine.h"
 
 namespace assay {
 

@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "src/case/layouts.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/machine.h"
 #include "src/base/vm/value_slice.h"
+#include "src/case/layouts.h"
 
 namespace assay {
 namespace {
@@ -36,9 +36,14 @@ Case case_of(const std::string& layout, Dtype dtype, int64_t T, int64_t H, int64
 }
 
 TEST(Views, AreCopiedBitForBitWhateverTheirStridesAndWidths) {
-  const char* const layouts[] = {
-      "heads-first",        "joined", "padded", "sliced", "transposed", "x=200000:2000:600:2", "x=3:100000:2000:7",
-      "x=100000:1000:250:1"};
+  const char* const layouts[] = {"heads-first",
+                                 "joined",
+                                 "padded",
+                                 "sliced",
+                                 "transposed",
+                                 "x=200000:2000:600:2",
+                                 "x=3:100000:2000:7",
+                                 "x=100000:1000:250:1"};
   const int64_t sizes[][3] = {{1, 1, 1}, {5, 3, 8}, {65, 2, 24}, {7, 3, 250}, {3, 1, 33}, {1, 2, 17}};
   for (const char* layout : layouts)
     for (const auto& [T, H, V] : sizes)
@@ -50,7 +55,8 @@ TEST(Views, AreCopiedBitForBitWhateverTheirStridesAndWidths) {
         const auto view = layout_of(c, merge().inputs[0]);
         if (!view) continue;  // lies row by row at these sizes
         if (!stride_fault(x.axes, view->strides).empty()) continue;
-        const Outcome outcome = copied(x, *view, program_with_views(find_kernel(c.kernel), resolve(c, merge()), inputs));
+        const Outcome outcome =
+            copied(x, *view, program_with_views(find_kernel(c.kernel), resolve(c, merge()), inputs));
         ASSERT_FALSE(outcome.trap) << outcome.trap->message;
         EXPECT_EQ(outcome.outputs.at("copy of x").data, x.data) << token_of(c);
       }
@@ -68,7 +74,8 @@ TEST(Views, OfDenseInputsThereAreNone) {
 TEST(Views, NoTokensNeedNoCopy) {
   const Case c = case_of("padded", Dtype::bf16, 0, 2, 8);
   const TensorMap inputs = draw_inputs(c, merge());
-  const Outcome outcome = vm::run(program_with_views(find_kernel(c.kernel), resolve(c, merge()), inputs), inputs, {});
+  const Outcome outcome =
+      vm::run(program_with_views(find_kernel(c.kernel), resolve(c, merge()), inputs), inputs, {});
   EXPECT_FALSE(outcome.trap);
   EXPECT_EQ(outcome.outputs.at("y").size(), 0);
 }

@@ -1,24 +1,34 @@
 // Double precision: exact operations, and the functions of the math library.
-FLOAT_PROGRAM(double_arithmetic) { return word(f64(a) + f64(b)) ^ word(f64(a) * f64(c) - f64(b)); }
-FLOAT_PROGRAM(double_division) { return word(f64(a) / f64(b)) ^ word(1.0 / f64(c)); }
-FLOAT_PROGRAM(double_roots) { return word(sqrt(f64(a))) ^ word(sqrt(f64(b) * 0.5)); }
-FLOAT_PROGRAM(double_fused) { return word(fma(f64(a), f64(b), f64(c))); }
+FLOAT_PROGRAM(double_arithmetic) {
+  return word(f64(a) + f64(b)) ^ word(f64(a) * f64(c) - f64(b));
+}
+FLOAT_PROGRAM(double_division) {
+  return word(f64(a) / f64(b)) ^ word(1.0 / f64(c));
+}
+FLOAT_PROGRAM(double_roots) {
+  return word(sqrt(f64(a))) ^ word(sqrt(f64(b) * 0.5));
+}
+FLOAT_PROGRAM(double_fused) {
+  return word(fma(f64(a), f64(b), f64(c)));
+}
 FLOAT_PROGRAM(double_integral) {
-  return word(floor(f64(a))) ^ word(ceil(f64(b))) ^ word(trunc(f64(c))) ^ word(rint(f64(a))) ^ word(round(f64(b)));
+  return word(floor(f64(a))) ^ word(ceil(f64(b))) ^ word(trunc(f64(c))) ^ word(rint(f64(a))) ^
+         word(round(f64(b)));
 }
 FLOAT_PROGRAM(double_parts) {
   const double x = f64(a), y = f64(b);
-  return word(fmax(x, fmin(y, f64(c)))) ^ word(copysign(x, y)) ^ word(fabs(y)) ^ word(ldexp(x, int(c & 255) - 128)) ^
-         u64(isnan(x) + 2 * isfinite(y));
+  return word(fmax(x, fmin(y, f64(c)))) ^ word(copysign(x, y)) ^ word(fabs(y)) ^
+         word(ldexp(x, int(c & 255) - 128)) ^ u64(isnan(x) + 2 * isfinite(y));
 }
 FLOAT_PROGRAM(double_conversions) {
   const double x = f64((a & 0x800fffffffffffffull) | 0x41c0000000000000ull);  // 2^29 to 2^30
-  return u64(s64(x)) ^ u64(u32(s32(x))) << 32 ^ word(float(x)) ^ word(double(s64(b))) ^ word(double(u32(c))) ^ word(double(b)) ^
-         word(double(f32(c)));
+  return u64(s64(x)) ^ u64(u32(s32(x))) << 32 ^ word(float(x)) ^ word(double(s64(b))) ^ word(double(u32(c))) ^
+         word(double(b)) ^ word(double(f32(c)));
 }
 FLOAT_PROGRAM(double_comparisons) {
   const double x = f64(a), y = f64(b);
-  return (x < y) | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 | (x != y) << 5 | !(x < y) << 6;
+  return (x < y) | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 | (x != y) << 5 |
+         !(x < y) << 6;
 }
 #ifdef __CUDACC__
 #define RUN64(name, expression) \
@@ -28,12 +38,16 @@ FLOAT_PROGRAM(double_comparisons) {
   }
 #else
 #define RUN64(name, expression) \
-  RUN_PROGRAM(name) { return 0; }
+  RUN_PROGRAM(name) {           \
+    return 0;                   \
+  }
 #endif
-RUN64(double_directed, __dadd_rz(x, f64(b)) + __dmul_ru(x, f64(b)) + __fma_rd(x, f64(b), f64(c)) + __dsub_ru(x, f64(c)))
+RUN64(double_directed,
+      __dadd_rz(x, f64(b)) + __dmul_ru(x, f64(b)) + __fma_rd(x, f64(b), f64(c)) + __dsub_ru(x, f64(c)))
 RUN64(double_quotients_directed, __ddiv_rz(x, f64(b)) + __dsqrt_ru(x) + __drcp_rd(x))
 RUN64(double_narrowed, double(__double2float_rz(x)) + __double2int_ru(x) + double(__double2ull_rd(x)))
-RUN64(double_words, __hiloint2double(__double2loint(x), __double2hiint(x)) + __ll2double_rz(s64(b)) + __ull2double_ru(c))
+RUN64(double_words,
+      __hiloint2double(__double2loint(x), __double2hiint(x)) + __ll2double_rz(s64(b)) + __ull2double_ru(c))
 RUN64(double_special, erfinv(x) + j1(x) + lgamma(x) + tgamma(x) + erfcx(x))
 MATH64(exp, 1, -80, 80, exp(x))
 MATH64(exp2, 1, -120, 120, exp2(x))

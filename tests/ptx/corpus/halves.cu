@@ -6,15 +6,15 @@
 #define HALF_PROGRAM(kind, name, expression)                                                               \
   kind(name) {                                                                                             \
     const __half x = __ushort_as_half(u16(a)), y = __ushort_as_half(u16(b)), z = __ushort_as_half(u16(c)); \
-    (void)x, (void)y, (void)z;                                                                                      \
+    (void)x, (void)y, (void)z;                                                                             \
     return __half_as_ushort(expression);                                                                   \
   }
-#define BRAIN_PROGRAM(kind, name, expression)                                                       \
-  kind(name) {                                                                                      \
-    const __nv_bfloat16 x = __ushort_as_bfloat16(u16(a)), y = __ushort_as_bfloat16(u16(b)),         \
-                        z = __ushort_as_bfloat16(u16(c));                                           \
-    (void)x, (void)y, (void)z;                                                                               \
-    return __bfloat16_as_ushort(expression);                                                        \
+#define BRAIN_PROGRAM(kind, name, expression)                                               \
+  kind(name) {                                                                              \
+    const __nv_bfloat16 x = __ushort_as_bfloat16(u16(a)), y = __ushort_as_bfloat16(u16(b)), \
+                        z = __ushort_as_bfloat16(u16(c));                                   \
+    (void)x, (void)y, (void)z;                                                              \
+    return __bfloat16_as_ushort(expression);                                                \
   }
 #define HALF(name, expression) HALF_PROGRAM(FLOAT_PROGRAM, name, expression)
 #define BRAIN(name, expression) BRAIN_PROGRAM(FLOAT_PROGRAM, name, expression)
@@ -23,28 +23,34 @@
 #define RUN_BRAIN(name, expression) BRAIN_PROGRAM(RUN_PROGRAM, name, expression)
 #else
 #define RUN_HALF(name, expression) \
-  RUN_PROGRAM(name) { return 0; }
+  RUN_PROGRAM(name) {              \
+    return 0;                      \
+  }
 #define RUN_BRAIN RUN_HALF
 #endif
-static __device__ __half2 pair(u64 a) { return {__ushort_as_half(u16(a)), __ushort_as_half(u16(a >> 16))}; }
-static __device__ u32 pair_word(__half2 x) { return __half_as_ushort(x.x) | u32(__half_as_ushort(x.y)) << 16; }
+static __device__ __half2 pair(u64 a) {
+  return {__ushort_as_half(u16(a)), __ushort_as_half(u16(a >> 16))};
+}
+static __device__ u32 pair_word(__half2 x) {
+  return __half_as_ushort(x.x) | u32(__half_as_ushort(x.y)) << 16;
+}
 static __device__ __nv_bfloat162 brain_pair(u64 a) {
   return {__ushort_as_bfloat16(u16(a)), __ushort_as_bfloat16(u16(a >> 16))};
 }
 static __device__ u32 pair_word(__nv_bfloat162 x) {
   return __bfloat16_as_ushort(x.x) | u32(__bfloat16_as_ushort(x.y)) << 16;
 }
-#define PAIR(name, expression)                                     \
-  FLOAT_PROGRAM(name) {                                            \
-    const __half2 x = pair(a), y = pair(b), z = pair(c);           \
-    (void)x, (void)y, (void)z;                                              \
-    return pair_word(expression);                                  \
+#define PAIR(name, expression)                           \
+  FLOAT_PROGRAM(name) {                                  \
+    const __half2 x = pair(a), y = pair(b), z = pair(c); \
+    (void)x, (void)y, (void)z;                           \
+    return pair_word(expression);                        \
   }
-#define BRAIN_PAIR(name, expression)                                          \
-  FLOAT_PROGRAM(name) {                                                       \
+#define BRAIN_PAIR(name, expression)                                              \
+  FLOAT_PROGRAM(name) {                                                           \
     const __nv_bfloat162 x = brain_pair(a), y = brain_pair(b), z = brain_pair(c); \
-    (void)x, (void)y, (void)z;                                                         \
-    return pair_word(expression);                                             \
+    (void)x, (void)y, (void)z;                                                    \
+    return pair_word(expression);                                                 \
   }
 HALF(half_arithmetic, __hadd(__hmul(x, y), __hsub(z, x)))
 HALF(half_fused, __hfma(x, y, z))
@@ -105,9 +111,12 @@ BRAIN(brain_tanh, htanh(x))
 BRAIN(brain_floor, hfloor(x))
 BRAIN(brain_rint, hrint(x))
 BRAIN(brain_compare, __heq(x, y) ? __hlt(y, z) ? x : y : __hgtu(x, z) || __hisnan(z) ? z : x)
-BRAIN(brain_from_integers, __hadd(__int2bfloat16_rn(s32(a)), __hadd(__ushort2bfloat16_rz(u16(b)), __ull2bfloat16_rd(c))))
-BRAIN(brain_to_integers, __int2bfloat16_rn(__bfloat162int_rz(x) + s32(__bfloat162ushort_rn(y)) + s32(__bfloat162ll_ru(z))))
-BRAIN(brain_from_float, __hadd(__float2bfloat16_rz(f32(a)), __hadd(__float2bfloat16_ru(f32(b)), __double2bfloat16(f64(c)))))
+BRAIN(brain_from_integers,
+      __hadd(__int2bfloat16_rn(s32(a)), __hadd(__ushort2bfloat16_rz(u16(b)), __ull2bfloat16_rd(c))))
+BRAIN(brain_to_integers,
+      __int2bfloat16_rn(__bfloat162int_rz(x) + s32(__bfloat162ushort_rn(y)) + s32(__bfloat162ll_ru(z))))
+BRAIN(brain_from_float,
+      __hadd(__float2bfloat16_rz(f32(a)), __hadd(__float2bfloat16_ru(f32(b)), __double2bfloat16(f64(c)))))
 BRAIN_PAIR(brain2_arithmetic, __hadd2(__hmul2(x, y), __hsub2(z, x)))
 BRAIN_PAIR(brain2_fused, __hfma2(x, y, z))
 BRAIN_PAIR(brain2_relu, __hfma2_relu(x, y, z))

@@ -43,7 +43,8 @@ struct HostFormat {
     const bool normal = result >= std::ldexp(1.0L, least);
     const int e = normal ? std::ilogb(result) : least;
     const auto steps = static_cast<uint32_t>(std::ldexp(result, fraction - e));
-    return static_cast<uint16_t>(sign | ((normal ? static_cast<uint32_t>(e - least) << fraction : 0u) + steps));
+    return static_cast<uint16_t>(sign |
+                                 ((normal ? static_cast<uint32_t>(e - least) << fraction : 0u) + steps));
   }
 };
 

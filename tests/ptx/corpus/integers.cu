@@ -1,18 +1,29 @@
 // Integer arithmetic of every width.
-PROGRAM(add_subtract) { return (a + b) ^ u64(u32(a) - u32(c)); }
+PROGRAM(add_subtract) {
+  return (a + b) ^ u64(u32(a) - u32(c));
+}
 PROGRAM(multiply_high) {
 #ifdef __CUDACC__
-  return __umul64hi(a, b) ^ u64(__mul64hi(s64(b), s64(c))) ^ __umulhi(u32(a), u32(c)) ^ u32(__mulhi(s32(a), s32(b)));
+  return __umul64hi(a, b) ^ u64(__mul64hi(s64(b), s64(c))) ^ __umulhi(u32(a), u32(c)) ^
+         u32(__mulhi(s32(a), s32(b)));
 #else
   const u64 high = u64((static_cast<unsigned __int128>(a) * b) >> 64),
             signed_high = u64((static_cast<__int128>(s64(b)) * s64(c)) >> 64);
   return high ^ signed_high ^ (u64{u32(a)} * u32(c) >> 32) ^ u32(s64{s32(a)} * s32(b) >> 32);
 #endif
 }
-PROGRAM(divide_unsigned) { return u64(u32(a) / (u32(b) | 1u)) << 32 | u32(a) % (u32(c) | 1u); }
-PROGRAM(divide_signed) { return u64(u32(s32(a) / (s32(b) | 2))) << 32 | u32(s32(a) % (s32(c) | 2)); }
-PROGRAM(divide_long) { return a / (b >> (t & 31) | 1) + u64(s64(a) / (s64(c) | 2)) * 3 + s64(b) % 10; }
-PROGRAM(divide_constant) { return u32(a) / 7u + (u64(u32(s32(b) / 10)) << 20) + c % 1000 + s64(a) / 3; }
+PROGRAM(divide_unsigned) {
+  return u64(u32(a) / (u32(b) | 1u)) << 32 | u32(a) % (u32(c) | 1u);
+}
+PROGRAM(divide_signed) {
+  return u64(u32(s32(a) / (s32(b) | 2))) << 32 | u32(s32(a) % (s32(c) | 2));
+}
+PROGRAM(divide_long) {
+  return a / (b >> (t & 31) | 1) + u64(s64(a) / (s64(c) | 2)) * 3 + s64(b) % 10;
+}
+PROGRAM(divide_constant) {
+  return u32(a) / 7u + (u64(u32(s32(b) / 10)) << 20) + c % 1000 + s64(a) / 3;
+}
 PROGRAM(shorts) {
   const s16 x = s16(a), y = s16(b);
   const u16 p = u16(a), q = u16(c | 1);
@@ -21,7 +32,8 @@ PROGRAM(shorts) {
 PROGRAM(bytes) {
   const s8 x = s8(a), y = s8(b);
   const u8 p = u8(a >> 8), q = u8(c);
-  return u64(u32(x * y + (x >> 2))) << 32 | u64(u8(p + q)) << 16 | u64(u8(p << (q & 7))) << 8 | u8(x < y ? p : q);
+  return u64(u32(x * y + (x >> 2))) << 32 | u64(u8(p + q)) << 16 | u64(u8(p << (q & 7))) << 8 |
+         u8(x < y ? p : q);
 }
 PROGRAM(shifts) {
   const u32 n = t & 31;
@@ -41,8 +53,8 @@ PROGRAM(wide_shift_amounts) {
 }
 PROGRAM(bit_counts) {
 #ifdef __CUDACC__
-  return u64(__popc(u32(a))) | u64(__popcll(b)) << 8 | u64(__clz(u32(a))) << 16 | u64(__clzll(b >> (t & 63))) << 24 |
-         u64(__ffs(u32(c))) << 32 | u64(__ffsll(c << (t & 63))) << 40;
+  return u64(__popc(u32(a))) | u64(__popcll(b)) << 8 | u64(__clz(u32(a))) << 16 |
+         u64(__clzll(b >> (t & 63))) << 24 | u64(__ffs(u32(c))) << 32 | u64(__ffsll(c << (t & 63))) << 40;
 #else
   const u64 shifted = b >> (t & 63), up = c << (t & 63);
   return u64(__builtin_popcount(u32(a))) | u64(__builtin_popcountll(b)) << 8 |
@@ -67,20 +79,23 @@ PROGRAM(bit_reversal) {
 }
 PROGRAM(averages_and_differences) {
 #ifdef __CUDACC__
-  return u64(u32(__hadd(s32(a), s32(b)))) ^ u64(__urhadd(u32(a), u32(c))) << 32 ^ u64(__sad(s32(a), s32(b), u32(c))) << 7 ^
-         __usad(u32(b), u32(c), u32(a)) ^ u64(__mul24(s32(a), s32(b))) ^ __umul24(u32(b), u32(c));
+  return u64(u32(__hadd(s32(a), s32(b)))) ^ u64(__urhadd(u32(a), u32(c))) << 32 ^
+         u64(__sad(s32(a), s32(b), u32(c))) << 7 ^ __usad(u32(b), u32(c), u32(a)) ^
+         u64(__mul24(s32(a), s32(b))) ^ __umul24(u32(b), u32(c));
 #else
   auto signed24 = [](u64 x) { return s64{s32(u32(x) << 8) >> 8}; };
   const u32 distance = u32(s32(a) < s32(b) ? s64{s32(b)} - s32(a) : s64{s32(a)} - s32(b)) + u32(c);
   const u32 unsigned_distance = (u32(b) < u32(c) ? u32(c) - u32(b) : u32(b) - u32(c)) + u32(a);
-  return u64(u32((s64{s32(a)} + s32(b)) >> 1)) ^ ((u64{u32(a)} + u32(c) + 1) >> 1) << 32 ^ u64(distance) << 7 ^
-         unsigned_distance ^ u64(s64{s32(signed24(a) * signed24(b))}) ^ u32((u32(b) & 0xffffff) * (c & 0xffffff));
+  return u64(u32((s64{s32(a)} + s32(b)) >> 1)) ^ ((u64{u32(a)} + u32(c) + 1) >> 1) << 32 ^
+         u64(distance) << 7 ^ unsigned_distance ^ u64(s64{s32(signed24(a) * signed24(b))}) ^
+         u32((u32(b) & 0xffffff) * (c & 0xffffff));
 #endif
 }
 PROGRAM(dot_products) {
 #ifdef __CUDACC__
   return u64(__dp4a(u32(a), u32(b), u32(c))) << 32 | u32(__dp4a(s32(a), s32(b), s32(c))) ^
-         u32(__dp2a_lo(s32(a), s32(b), s32(c))) ^ __dp2a_hi(u32(a), u32(b), u32(c));
+                                                         u32(__dp2a_lo(s32(a), s32(b), s32(c))) ^
+                                                         __dp2a_hi(u32(a), u32(b), u32(c));
 #else
   u32 plain = u32(c), with_sign = u32(c), low = u32(c), high = u32(c);
   for (int i = 0; i < 32; i += 8) {
@@ -96,8 +111,9 @@ PROGRAM(dot_products) {
 }
 PROGRAM(packed_bytes) {
 #ifdef __CUDACC__
-  return u64(__vadd4(u32(a), u32(b))) << 32 | (__vmaxu2(u32(a), u32(c)) ^ __vcmpeq4(u32(b), u32(c)) ^
-         __vabsdiffu4(u32(a), u32(b)) ^ __vsubss2(u32(a), u32(b)) ^ __vmins2(u32(b), u32(c)));
+  return u64(__vadd4(u32(a), u32(b))) << 32 |
+         (__vmaxu2(u32(a), u32(c)) ^ __vcmpeq4(u32(b), u32(c)) ^ __vabsdiffu4(u32(a), u32(b)) ^
+          __vsubss2(u32(a), u32(b)) ^ __vmins2(u32(b), u32(c)));
 #else
   u32 sum = 0, largest = 0, equal = 0, difference = 0, saturated = 0, least = 0;
   for (int i = 0; i < 32; i += 8) {
@@ -116,8 +132,8 @@ PROGRAM(packed_bytes) {
 }
 PROGRAM(packed_shorts_dpx) {
 #ifdef __CUDACC__
-  return u64(__viaddmax_s16x2(u32(a), u32(b), u32(c))) << 32 | u32(__vimax3_s32(s32(a), s32(b), s32(c))) ^
-         __vimin_s16x2_relu(u32(a), u32(b));
+  return u64(__viaddmax_s16x2(u32(a), u32(b), u32(c))) << 32 |
+         u32(__vimax3_s32(s32(a), s32(b), s32(c))) ^ __vimin_s16x2_relu(u32(a), u32(b));
 #else
   u32 sum = 0, least = 0;
   for (int i = 0; i < 32; i += 16) {
@@ -131,14 +147,17 @@ PROGRAM(packed_shorts_dpx) {
   return u64(sum) << 32 | (u32(largest) ^ least);
 #endif
 }
-PROGRAM(wide_products) { return u64(u32(a)) * u32(b) + u64(s64{s32(b)} * s32(c)) + u64(u16(a) * u32(u16(b))); }
+PROGRAM(wide_products) {
+  return u64(u32(a)) * u32(b) + u64(s64{s32(b)} * s32(c)) + u64(u16(a) * u32(u16(b)));
+}
 PROGRAM(product_of_128_bits) {
   const unsigned __int128 product = static_cast<unsigned __int128>(a) * b + c;
   return u64(product >> 64) ^ u64(product);
 }
 PROGRAM(comparisons) {
-  return (u32(a) < u32(b)) | (s32(a) <= s32(b)) << 1 | (a > b) << 2 | (s64(a) >= s64(c)) << 3 | (u16(a) == u16(b)) << 4 |
-         (s8(a) != s8(c)) << 5 | (s16(a) < s16(c)) << 6 | ((u32(a) < u32(b)) != (u32(b) < u32(c))) << 7;
+  return (u32(a) < u32(b)) | (s32(a) <= s32(b)) << 1 | (a > b) << 2 | (s64(a) >= s64(c)) << 3 |
+         (u16(a) == u16(b)) << 4 | (s8(a) != s8(c)) << 5 | (s16(a) < s16(c)) << 6 |
+         ((u32(a) < u32(b)) != (u32(b) < u32(c))) << 7;
 }
 PROGRAM(extremes) {
   const u32 small = u32(a) < u32(b) ? u32(a) : u32(b);

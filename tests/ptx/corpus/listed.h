@@ -34,19 +34,38 @@ struct Inputs {
 inline Inputs in;
 
 // The overloads for long double, which the global names lack.
-using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::atanh, std::cbrt, std::ceil, std::copysign,
-    std::cos, std::cosh, std::erf, std::erfc, std::exp, std::exp2, std::expm1, std::fabs, std::floor, std::fma, std::fmax,
-    std::fmin, std::hypot, std::isfinite, std::isinf, std::isnan, std::ldexp, std::log, std::log10, std::log1p, std::log2,
-    std::pow, std::rint, std::round, std::signbit, std::sin, std::sinh, std::sqrt, std::tan, std::tanh, std::trunc;
+using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::atanh, std::cbrt, std::ceil,
+    std::copysign, std::cos, std::cosh, std::erf, std::erfc, std::exp, std::exp2, std::expm1, std::fabs,
+    std::floor, std::fma, std::fmax, std::fmin, std::hypot, std::isfinite, std::isinf, std::isnan, std::ldexp,
+    std::log, std::log10, std::log1p, std::log2, std::pow, std::rint, std::round, std::signbit, std::sin,
+    std::sinh, std::sqrt, std::tan, std::tanh, std::trunc;
 // Functions that CUDA has and <cmath> has not.
-inline long double rsqrt(long double x) { return 1 / sqrtl(x); }
-inline long double rcbrt(long double x) { return 1 / cbrtl(x); }
-inline long double exp10(long double x) { return powl(10, x); }
-inline long double sinpi(long double x) { return sinl(M_PIl * (x - 2 * roundl(x / 2))); }
-inline long double cospi(long double x) { return cosl(M_PIl * (x - 2 * roundl(x / 2))); }
-inline long double normcdf(long double x) { return erfcl(-x * M_SQRT1_2l) / 2; }
-inline long double norm3d(long double x, long double y, long double z) { return sqrtl(x * x + y * y + z * z); }
-inline long double norm3df(long double x, long double y, long double z) { return norm3d(x, y, z); }
-inline long double rhypot(long double x, long double y) { return 1 / sqrtl(x * x + y * y); }
+inline long double rsqrt(long double x) {
+  return 1 / sqrtl(x);
+}
+inline long double rcbrt(long double x) {
+  return 1 / cbrtl(x);
+}
+inline long double exp10(long double x) {
+  return powl(10, x);
+}
+inline long double sinpi(long double x) {
+  return sinl(M_PIl * (x - 2 * roundl(x / 2)));
+}
+inline long double cospi(long double x) {
+  return cosl(M_PIl * (x - 2 * roundl(x / 2)));
+}
+inline long double normcdf(long double x) {
+  return erfcl(-x * M_SQRT1_2l) / 2;
+}
+inline long double norm3d(long double x, long double y, long double z) {
+  return sqrtl(x * x + y * y + z * z);
+}
+inline long double norm3df(long double x, long double y, long double z) {
+  return norm3d(x, y, z);
+}
+inline long double rhypot(long double x, long double y) {
+  return 1 / sqrtl(x * x + y * y);
+}
 
 }  // namespace assay::corpus

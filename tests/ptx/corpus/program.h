@@ -1,6 +1,6 @@
-// What the programs of the corpus are written in: each is one kernel for nvcc and one host function that gives
-// the same words. A program's body sees its thread number t and 64-bit words a, b, c of that thread; where the
-// body itself is no C++ of the host, the host's branch may read the inputs of other threads (`in`).
+// What the programs of the corpus are written in: each is one kernel for nvcc and one host function that
+// gives the same words. A program's body sees its thread number t and 64-bit words a, b, c of that thread;
+// where the body itself is no C++ of the host, the host's branch may read the inputs of other threads (`in`).
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -20,22 +20,22 @@ using s64 = long long;
 #include <cuda_fp16.h>
 #define BOTH __host__ __device__
 #define ONCE __host__ __device__ __noinline__
-#define LISTED_PROGRAM(name, float_, ulps, low, high)                                                \
-  static __device__ u64 name##_of(u32 t, u64 a, u64 b, u64 c);                                      \
-  extern "C" __global__ void name(const u64* a, const u64* b, const u64* c, u64* d) {               \
-    const u32 t = blockIdx.x * blockDim.x + threadIdx.x;                                            \
-    d[t] = name##_of(t, a[t], b[t], c[t]);                                                          \
-  }                                                                                                 \
+#define LISTED_PROGRAM(name, float_, ulps, low, high)                                 \
+  static __device__ u64 name##_of(u32 t, u64 a, u64 b, u64 c);                        \
+  extern "C" __global__ void name(const u64* a, const u64* b, const u64* c, u64* d) { \
+    const u32 t = blockIdx.x * blockDim.x + threadIdx.x;                              \
+    d[t] = name##_of(t, a[t], b[t], c[t]);                                            \
+  }                                                                                   \
   static __device__ u64 name##_of(u32 t, u64 a, u64 b, u64 c)
 #else
 #include "tests/ptx/corpus/host_half.h"
 #include "tests/ptx/corpus/listed.h"
 #define BOTH
 #define ONCE __attribute__((noinline))
-#define LISTED_PROGRAM(name, float_, ulps, low, high)                                               \
-  static u64 name##_of(u32 t, u64 a, u64 b, u64 c);                                                 \
-  static const bool name##_is_listed = list_program({#name, float_, ulps, low, high, name##_of});   \
-  static u64 name##_of([[maybe_unused]] u32 t, [[maybe_unused]] u64 a, [[maybe_unused]] u64 b,      \
+#define LISTED_PROGRAM(name, float_, ulps, low, high)                                             \
+  static u64 name##_of(u32 t, u64 a, u64 b, u64 c);                                               \
+  static const bool name##_is_listed = list_program({#name, float_, ulps, low, high, name##_of}); \
+  static u64 name##_of([[maybe_unused]] u32 t, [[maybe_unused]] u64 a, [[maybe_unused]] u64 b,    \
                        [[maybe_unused]] u64 c)
 #endif
 
@@ -69,29 +69,30 @@ BOTH inline u64 word(double x) {
   return (bits & ~(1ull << 63)) > (0x7ffull << 52) ? ~(1ull << 63) : bits;
 }
 
-/// A function of the CUDA math library on [low, high] and the largest difference from the correctly rounded result, in
-/// ulps, that the CUDA Programming Guide states (5.5.7 and 5.5.8, tables 47 to 51 and 55). The host computes in long
-/// double and rounds.
+/// A function of the CUDA math library on [low, high] and the largest difference from the correctly rounded
+/// result, in ulps, that the CUDA Programming Guide states (5.5.7 and 5.5.8, tables 47 to 51 and 55). The
+/// host computes in long double and rounds.
 #ifdef __CUDACC__
-#define MATH32(name, ulps, low, high, expression)   \
+#define MATH32(name, ulps, low, high, expression)     \
   LISTED_PROGRAM(name##_f32, true, ulps, low, high) { \
     const float x = f32(a), y = f32(b), z = f32(c);   \
     (void)y, (void)z;                                 \
     return word(expression);                          \
   }
-#define MATH64(name, ulps, low, high, expression)   \
+#define MATH64(name, ulps, low, high, expression)     \
   LISTED_PROGRAM(name##_f64, true, ulps, low, high) { \
     const double x = f64(a), y = f64(b), z = f64(c);  \
     (void)y, (void)z;                                 \
     return word(expression);                          \
   }
 #else
-#define MATH_OF(name, Real, ulps, low, high, expression, read)      \
-  LISTED_PROGRAM(name, true, ulps, low, high) {                     \
-    const long double x = read(a), y = read(b), z = read(c);        \
-    (void)y, (void)z;                                               \
-    return word(static_cast<Real>(expression));                     \
+#define MATH_OF(name, Real, ulps, low, high, expression, read) \
+  LISTED_PROGRAM(name, true, ulps, low, high) {                \
+    const long double x = read(a), y = read(b), z = read(c);   \
+    (void)y, (void)z;                                          \
+    return word(static_cast<Real>(expression));                \
   }
 #define MATH32(name, ulps, low, high, expression) MATH_OF(name##_f32, float, ulps, low, high, expression, f32)
-#define MATH64(name, ulps, low, high, expression) MATH_OF(name##_f64, double, ulps, low, high, expression, f64)
+#define MATH64(name, ulps, low, high, expression) \
+  MATH_OF(name##_f64, double, ulps, low, high, expression, f64)
 #endif

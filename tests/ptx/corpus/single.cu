@@ -1,10 +1,20 @@
 // Single precision: exact operations, and the functions of the math library.
-FLOAT_PROGRAM(float_arithmetic) { return word(f32(a) + f32(b)) << 32 | word(f32(a) * f32(c) - f32(b)); }
-FLOAT_PROGRAM(float_division) { return word(f32(a) / f32(b)) << 32 | word(1.0f / f32(c)); }
-FLOAT_PROGRAM(float_roots) { return word(sqrtf(f32(a))) << 32 | word(sqrtf(f32(b) * f32(b))); }
-FLOAT_PROGRAM(float_fused) { return word(fmaf(f32(a), f32(b), f32(c))); }
+FLOAT_PROGRAM(float_arithmetic) {
+  return word(f32(a) + f32(b)) << 32 | word(f32(a) * f32(c) - f32(b));
+}
+FLOAT_PROGRAM(float_division) {
+  return word(f32(a) / f32(b)) << 32 | word(1.0f / f32(c));
+}
+FLOAT_PROGRAM(float_roots) {
+  return word(sqrtf(f32(a))) << 32 | word(sqrtf(f32(b) * f32(b)));
+}
+FLOAT_PROGRAM(float_fused) {
+  return word(fmaf(f32(a), f32(b), f32(c)));
+}
 /// A signalling NaN made quiet: the host's fmin and fmax treat it apart.
-BOTH u32 quiet(u64 a) { return (a & 0x7fffffffu) > 0x7f800000u ? u32(a) | 0x400000u : u32(a); }
+BOTH u32 quiet(u64 a) {
+  return (a & 0x7fffffffu) > 0x7f800000u ? u32(a) | 0x400000u : u32(a);
+}
 FLOAT_PROGRAM(float_extremes) {
   const float x = f32(quiet(a)), y = f32(quiet(b));
   return word(fminf(x, fmaxf(y, f32(quiet(c))))) << 32 | word(x < y ? x : y);
@@ -13,7 +23,9 @@ FLOAT_PROGRAM(float_integral) {
   const float x = f32(a);
   return word(floorf(x) + ceilf(f32(b))) << 32 | word(truncf(f32(c)) + rintf(x));
 }
-FLOAT_PROGRAM(float_round) { return word(roundf(f32(a))) << 32 | word(nearbyintf(f32(b))); }
+FLOAT_PROGRAM(float_round) {
+  return word(roundf(f32(a))) << 32 | word(nearbyintf(f32(b)));
+}
 FLOAT_PROGRAM(float_parts) {
   int exponent = 0;
   const float fraction = frexpf(f32(a), &exponent);
@@ -29,18 +41,20 @@ FLOAT_PROGRAM(float_signs) {
 }
 FLOAT_PROGRAM(float_comparisons) {
   const float x = f32(a), y = f32(b);
-  return (x < y) | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 | (x != y) << 5 | !(x < y) << 6 |
-         !(x >= y) << 7 | (x == x && y == y) << 8;
+  return (x < y) | (x <= y) << 1 | (x > y) << 2 | (x >= y) << 3 | (x == y) << 4 | (x != y) << 5 |
+         !(x < y) << 6 | !(x >= y) << 7 | (x == x && y == y) << 8;
 }
-FLOAT_PROGRAM(float_next) { return word(nextafterf(f32(a), f32(b))) << 32 | word(fdimf(f32(b), f32(c))); }
+FLOAT_PROGRAM(float_next) {
+  return word(nextafterf(f32(a), f32(b))) << 32 | word(fdimf(f32(b), f32(c)));
+}
 FLOAT_PROGRAM(float_to_integers) {
   const float x = f32((a & 0x8fffffffu) | 0x40000000u), y = x < 0 ? -x : x;  // 2 to 2^33
   const float p = x * 0x1p-4f, q = y * 0x1p-4f;
   return u64(u32(s32(p))) << 32 ^ u32(q) ^ u64(s64(x)) ^ u64(y) << 5;
 }
 PROGRAM(integers_to_float) {
-  return word(float(s32(a)) + 0.0f) << 32 ^ word(float(u32(b))) ^ word(float(s64(c))) ^ word(float(a)) ^ word(float(s16(a))) ^
-         word(float(u8(b)));
+  return word(float(s32(a)) + 0.0f) << 32 ^ word(float(u32(b))) ^ word(float(s64(c))) ^ word(float(a)) ^
+         word(float(s16(a))) ^ word(float(u8(b)));
 }
 RUN_PROGRAM(float_directed) {
 #ifdef __CUDACC__

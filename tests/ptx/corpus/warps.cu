@@ -22,7 +22,8 @@ static u64 over_warp(u32 t, u64 start, F f) {
 #endif
 PROGRAM(votes) {
 #ifdef __CUDACC__
-  return u64(__ballot_sync(~0u, a & 1)) << 32 | (__any_sync(~0u, u8(b) == 7) ? 2u : 0u) | (__all_sync(~0u, u8(c) != 9) ? 1u : 0u);
+  return u64(__ballot_sync(~0u, a & 1)) << 32 | (__any_sync(~0u, u8(b) == 7) ? 2u : 0u) |
+         (__all_sync(~0u, u8(c) != 9) ? 1u : 0u);
 #else
   return over_warp(t, 0, [](u64 s, u32 i) { return s | (in.a[i] & 1) << (32 + i % 32); }) |
          over_warp(t, 0, [](u64 s, u32 i) { return s | (u8(in.b[i]) == 7 ? 2u : 0u); }) |
@@ -33,20 +34,26 @@ PROGRAM(matches) {
 #ifdef __CUDACC__
   int same = 0;
   const u32 all = __match_all_sync(~0u, u32(b) & 0, &same);
-  return u64(__match_any_sync(~0u, u32(a) & 3)) << 32 | (all & u32(same)) | (u64(__match_any_sync(~0u, c & 1)) << 8);
+  return u64(__match_any_sync(~0u, u32(a) & 3)) << 32 | (all & u32(same)) |
+         (u64(__match_any_sync(~0u, c & 1)) << 8);
 #else
-  const u64 any = over_warp(t, 0, [&](u64 s, u32 i) { return s | u64((in.a[i] & 3) == (a & 3)) << (i % 32); }),
-            wide = over_warp(t, 0, [&](u64 s, u32 i) { return s | u64((in.c[i] & 1) == (c & 1)) << (i % 32); });
+  const u64 any =
+                over_warp(t, 0, [&](u64 s, u32 i) { return s | u64((in.a[i] & 3) == (a & 3)) << (i % 32); }),
+            wide =
+                over_warp(t, 0, [&](u64 s, u32 i) { return s | u64((in.c[i] & 1) == (c & 1)) << (i % 32); });
   return any << 32 | 1 | wide << 8;
 #endif
 }
 PROGRAM(warp_reductions) {
 #ifdef __CUDACC__
-  return u64(__reduce_add_sync(~0u, u32(a))) << 32 ^ u32(__reduce_min_sync(~0u, s32(b))) ^ __reduce_xor_sync(~0u, u32(c)) ^
-         __reduce_max_sync(~0u, u32(b)) ^ __reduce_or_sync(~0u, u32(c) & 0x1111u << (t & 3));
+  return u64(__reduce_add_sync(~0u, u32(a))) << 32 ^ u32(__reduce_min_sync(~0u, s32(b))) ^
+         __reduce_xor_sync(~0u, u32(c)) ^ __reduce_max_sync(~0u, u32(b)) ^
+         __reduce_or_sync(~0u, u32(c) & 0x1111u << (t & 3));
 #else
   const u64 sum = over_warp(t, 0, [](u64 s, u32 i) { return u32(s + in.a[i]); }),
-            least = over_warp(t, 0x7fffffff, [](u64 s, u32 i) { return u32(s32(in.b[i]) < s32(s) ? s32(in.b[i]) : s32(s)); }),
+            least =
+                over_warp(t, 0x7fffffff,
+                          [](u64 s, u32 i) { return u32(s32(in.b[i]) < s32(s) ? s32(in.b[i]) : s32(s)); }),
             parity = over_warp(t, 0, [](u64 s, u32 i) { return s ^ u32(in.c[i]); }),
             most = over_warp(t, 0, [](u64 s, u32 i) { return u32(in.b[i]) > s ? u32(in.b[i]) : s; }),
             any = over_warp(t, 0, [](u64 s, u32 i) { return s | (u32(in.c[i]) & 0x1111u << (i & 3)); });
@@ -81,7 +88,8 @@ PROGRAM(tile_of_thirty_two) {
   tile.sync();
   return tile.shfl(a, u32(t + 1) % 32) + (tile.any(u8(b) == 3) ? 1 : 0);
 #else
-  return in.a[t / 32 * 32 + (t + 1) % 32] + over_warp(t, 0, [](u64 s, u32 i) { return s | (u8(in.b[i]) == 3); });
+  return in.a[t / 32 * 32 + (t + 1) % 32] +
+         over_warp(t, 0, [](u64 s, u32 i) { return s | (u8(in.b[i]) == 3); });
 #endif
 }
 PROGRAM(coalesced_group) {
@@ -94,7 +102,8 @@ PROGRAM(coalesced_group) {
   return result;
 #else
   if (!(a & 2)) return 0;
-  return over_warp(t, 0, [&](u64 s, u32 i) { return s + (in.a[i] & 2 ? 64 : 0) + (in.a[i] & 2 && i < t ? 1 : 0); });
+  return over_warp(t, 0,
+                   [&](u64 s, u32 i) { return s + (in.a[i] & 2 ? 64 : 0) + (in.a[i] & 2 && i < t ? 1 : 0); });
 #endif
 }
 PROGRAM(shared_transpose) {
@@ -111,7 +120,8 @@ PROGRAM(shared_transpose) {
 }
 PROGRAM(barrier_votes) {
 #ifdef __CUDACC__
-  return __syncthreads_count(a & 1) * 4 + (__syncthreads_and(u8(b) != 1) ? 2 : 0) + (__syncthreads_or(u8(c) == 1) ? 1 : 0);
+  return __syncthreads_count(a & 1) * 4 + (__syncthreads_and(u8(b) != 1) ? 2 : 0) +
+         (__syncthreads_or(u8(c) == 1) ? 1 : 0);
 #else
   u64 count = 0, all = 2, any = 0;
   for (u32 i = t / 64 * 64; i < t / 64 * 64 + 64; ++i)
@@ -149,7 +159,8 @@ PROGRAM(shared_atomic_sum) {
 }
 PROGRAM(shared_atomic_extremes) {
 #ifdef __CUDACC__
-  return gathered(0, [&](int* box) { atomicMin(box, s32(a)); }) ^ gathered(0u, [&](u32* box) { atomicMax(box, u32(b)); }) ^
+  return gathered(0, [&](int* box) { atomicMin(box, s32(a)); }) ^
+         gathered(0u, [&](u32* box) { atomicMax(box, u32(b)); }) ^
          gathered(~0ull, [&](u64* box) { atomicMin(box, c); });
 #else
   return u64(s64{s32(over_block(t, 0, [](int s, u32 i) { return s32(in.a[i]) < s ? s32(in.a[i]) : s; }))}) ^
@@ -160,7 +171,8 @@ PROGRAM(shared_atomic_extremes) {
 PROGRAM(shared_atomic_logic) {
 #ifdef __CUDACC__
   return gathered(~0u, [&](u32* box) { atomicAnd(box, u32(a) | 0xff00ff00u >> (t & 15)); }) ^
-         gathered(0u, [&](u32* box) { atomicOr(box, u32(b) & 0x01010101u); }) ^ gathered(0ull, [&](u64* box) { atomicXor(box, c); });
+         gathered(0u, [&](u32* box) { atomicOr(box, u32(b) & 0x01010101u); }) ^
+         gathered(0ull, [&](u64* box) { atomicXor(box, c); });
 #else
   return over_block(t, ~0u, [](u32 s, u32 i) { return s & (u32(in.a[i]) | 0xff00ff00u >> (i & 15)); }) ^
          over_block(t, 0u, [](u32 s, u32 i) { return s | (u32(in.b[i]) & 0x01010101u); }) ^
@@ -182,7 +194,8 @@ PROGRAM(shared_compare_and_swap) {
 }
 PROGRAM(counted_increments) {
 #ifdef __CUDACC__
-  return gathered(0u, [&](u32* box) { atomicInc(box, 1000); }) + gathered(7u, [&](u32* box) { atomicDec(box, 9); }) * 8;
+  return gathered(0u, [&](u32* box) { atomicInc(box, 1000); }) +
+         gathered(7u, [&](u32* box) { atomicDec(box, 9); }) * 8;
 #else
   return 64 + (7 + 640 - 64) % 10 * 8;
 #endif
@@ -228,14 +241,14 @@ PROGRAM(half_atomics) {
   atomicAdd(&one, __half(float(c & 3)));
   atomicAdd(&brain, __nv_bfloat16(float(c & 1)));
   __syncthreads();
-  return u64(float(halves.x)) + u64(float(halves.y)) * 1000 + u64(float(brains.x)) * 1000000 + u64(float(brains.y)) * 100000000 +
-         (u64(float(one)) << 40) + (u64(float(brain)) << 52);
+  return u64(float(halves.x)) + u64(float(halves.y)) * 1000 + u64(float(brains.x)) * 1000000 +
+         u64(float(brains.y)) * 100000000 + (u64(float(one)) << 40) + (u64(float(brain)) << 52);
 #else
   auto sum = [&](const std::vector<u64>& from, u64 bits) {
     return over_block(t, 0ull, [&](u64 s, u32 i) { return s + (from[i] & bits); });
   };
-  return sum(in.a, 7) + sum(in.b, 7) * 1000 + sum(in.a, 1) * 1000000 + sum(in.b, 1) * 100000000 + (sum(in.c, 3) << 40) +
-         (sum(in.c, 1) << 52);
+  return sum(in.a, 7) + sum(in.b, 7) * 1000 + sum(in.a, 1) * 1000000 + sum(in.b, 1) * 100000000 +
+         (sum(in.c, 3) << 40) + (sum(in.c, 1) << 52);
 #endif
 }
 PROGRAM(vector_loads) {
@@ -251,6 +264,7 @@ PROGRAM(vector_loads) {
   const u32 n = t % 64, base = t - n;
   auto at = [&](u32 i) { return u64{u32(in.a[base + i])}; };
   const u32 f = n / 4 * 4, g = n / 8 * 4;
-  return (at(f) + at(f + 1) * 3 + at(f + 2) * 5 + at(f + 3) * 7 + (at(g) | at(g + 1) << 32)) ^ (at(g + 2) | at(g + 3) << 32);
+  return (at(f) + at(f + 1) * 3 + at(f + 2) * 5 + at(f + 3) * 7 + (at(g) | at(g + 1) << 32)) ^
+         (at(g + 2) | at(g + 3) << 32);
 #endif
 }

@@ -67,8 +67,8 @@ const Twin twins[] = {
      "", WAIT "bar.sync 0;", tile, 128},
     {"a cp.async brings half of what a store wrote", "wgmma-race",
      SETUP "ld.param.u64 %rd7, [pa]; st.shared.v2.b64 [%r1], {%pa, %pa}; // before\nbar.sync 0;\n"
-           "cp.async.ca.shared.global [%r1], [%rd7], FAULT; cp.async.wait_all; bar.sync 0; wgmma.fence.sync.aligned;\n"
-           MULTIPLY " // after\n" COMMIT WAIT RESULT,
+           "cp.async.ca.shared.global [%r1], [%rd7], FAULT; cp.async.wait_all; bar.sync 0; "
+           "wgmma.fence.sync.aligned;\n" MULTIPLY " // after\n" COMMIT WAIT RESULT,
      "8", "16", tile, 128},
     {"a copy is read before its wait", "async-copy-race",
      SETUP "cp.async.ca.shared.global [%r1], [%pa], 4; // before\ncp.async.commit_group;\nFAULT\n"

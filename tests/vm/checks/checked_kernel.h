@@ -48,8 +48,8 @@ inline int line_with(const SmallKernel& kernel, const std::string& marker) {
 /// A twin: the body with each "@" line as it stands, and the repaired one, where `repair` replaces `fault`.
 struct Twin {
   const char* name;
-  const char* kind;    ///< of the finding
-  const char* body;    ///< repaired where "FAULT" is replaced by `repair`, broken where it is by `fault`
+  const char* kind;  ///< of the finding
+  const char* body;  ///< repaired where "FAULT" is replaced by `repair`, broken where it is by `fault`
   const char* fault;
   const char* repair;
   const char* declarations = "";
@@ -60,7 +60,8 @@ inline SmallKernel kernel_of(const Twin& twin, const std::string& in_place) {
   SmallKernel kernel;
   kernel.declarations = twin.declarations;
   kernel.body = twin.body;
-  if (const size_t at = kernel.body.find("FAULT"); at != std::string::npos) kernel.body.replace(at, 5, in_place);
+  if (const size_t at = kernel.body.find("FAULT"); at != std::string::npos)
+    kernel.body.replace(at, 5, in_place);
   kernel.threads = twin.threads;
   kernel.blocks = twin.blocks;
   kernel.shared_bytes = twin.shared_bytes;

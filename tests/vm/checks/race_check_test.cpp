@@ -11,7 +11,7 @@ constexpr const char* tile = ".shared .align 16 .b8 tile[512];";
 
 // %r32 is the thread, %r30 the block, %t the thread of the grid. Addresses: %r1 mine, %r2 another warp's, %r3
 // my neighbour's in the warp.
-#define ADDRESSES                                                                                       \
+#define ADDRESSES                                                                                        \
   "mov.u32 %r0, tile; shl.b32 %r1, %r32, 2; add.s32 %r1, %r1, %r0; xor.b32 %r2, %r32, 32; shl.b32 %r2, " \
   "%r2, 2; add.s32 %r2, %r2, %r0; xor.b32 %r3, %r32, 1; shl.b32 %r3, %r3, 2; add.s32 %r3, %r3, %r0;\n"
 
@@ -48,17 +48,20 @@ const Twin twins[] = {
                "FAULT bra DONE;\nLOW: bar.warp.sync 0x0000ffff; ld.shared.b32 %d, [%r3]; bra DONE;\n",
      "ld.shared.b32 %d, [%r3]; // after", "bar.warp.sync 0xffff0000; ld.shared.b32 %d, [%r3];", tile, 32},
     {"different values in one store", "warp-race",
-     "mov.u32 %r0, tile; mov.u32 %r6, 7;\nst.shared.b32 [%r0], FAULT // before // after\n", "%t;", "%r6;", tile, 32},
+     "mov.u32 %r0, tile; mov.u32 %r6, 7;\nst.shared.b32 [%r0], FAULT // before // after\n", "%t;", "%r6;",
+     tile, 32},
     {"atomics with a plain read", "race",
      "mov.u32 %r0, tile; red.shared.add.u32 [%r0], 1; // after\nFAULT\nld.shared.b32 %d, [%r0]; // before\n",
      "", "bar.sync 0;", tile},
     {"a counter zeroed by a thread that counts itself before others do", "race",
      "mov.u32 %r0, tile; setp.ne.u32 %p1, %r32, 0; @%p1 bra COUNT;\nst.shared.b32 [%r0], 0; // before\n"
-     "COUNT: FAULT\nsetp.ne.u32 %p1, %r32, 0; setp.lt.u32 %p2, %r32, 32; and.pred %p1, %p1, %p2; @%p1 bra DONE;\n"
+     "COUNT: FAULT\nsetp.ne.u32 %p1, %r32, 0; setp.lt.u32 %p2, %r32, 32; and.pred %p1, %p1, %p2; @%p1 bra "
+     "DONE;\n"
      "red.shared.add.u32 [%r0], 1; // after\n",
      "", "bar.sync 0;", tile},
     {"a flag after a fence orders lanes of a warp", "warp-race",
-     "mov.u32 %r0, tile; setp.ne.u32 %p1, %r32, 0; @%p1 bra MEET; st.shared.b32 [%r0+8], 0; MEET: bar.sync 0;\n"
+     "mov.u32 %r0, tile; setp.ne.u32 %p1, %r32, 0; @%p1 bra MEET; st.shared.b32 [%r0+8], 0; MEET: bar.sync "
+     "0;\n"
      "@!%p1 bra SET; bra WAIT; SET: st.shared.b32 [%r0], %t; // before\n"
      "FAULT atom.shared.exch.b32 %r5, [%r0+8], 1;\n"
      "WAIT: atom.shared.or.b32 %r5, [%r0+8], 0; setp.eq.u32 %p2, %r5, 0; @%p2 bra WAIT; membar.cta;\n"
@@ -73,9 +76,10 @@ const Twin twins[] = {
                "cp.async.ca.shared.global [%r1], [%pa], 4; // after\nbar.sync 0; cp.async.wait_all;\n",
      "", "bar.sync 0;", tile},
     {"stmatrix before another warp reads", "race",
-     ADDRESSES "setp.gt.u32 %p1, %r32, 31; @%p1 bra READ; shl.b32 %r5, %r32, 4; and.b32 %r5, %r5, 112; add.s32 %r5, "
-               "%r5, %r0;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%t}; // before\nREAD: FAULT\n"
-               "@%p1 ld.shared.b32 %d, [%r2]; // after\n",
+     ADDRESSES
+     "setp.gt.u32 %p1, %r32, 31; @%p1 bra READ; shl.b32 %r5, %r32, 4; and.b32 %r5, %r5, 112; add.s32 %r5, "
+     "%r5, %r0;\nstmatrix.sync.aligned.m8n8.x1.shared.b16 [%r5], {%t}; // before\nREAD: FAULT\n"
+     "@%p1 ld.shared.b32 %d, [%r2]; // after\n",
      "", "bar.sync 0;", tile},
     {"bytes side by side are not one", "race",
      "mov.u32 %r0, tile; add.s32 %r1, %r0, %r32; xor.b32 %r2, %r32, 32; add.s32 %r2, %r2, %r0;\n"
@@ -86,13 +90,15 @@ const Twin twins[] = {
      "FAULT // before // after\nmov.u32 %d, 1;\n",
      "st.global.b32 [%rd1], %t;", "st.global.b32 [%pd], %t;", "", 32, 3},
     {"an input that is written in place is followed too", "race",
-     "ld.param.u64 %rd1, [pa]; FAULT ld.global.b32 %d, [%rd1]; // after\nst.global.b32 [%pa], %t; // before\n",
+     "ld.param.u64 %rd1, [pa]; FAULT ld.global.b32 %d, [%rd1]; // after\nst.global.b32 [%pa], %t; // "
+     "before\n",
      "", "add.s64 %rd1, %pa, 0;", "", 32, 2},
     // The last block to count up reads what the others stored: ordered by the fence before the count.
     {"a count after a fence orders blocks", "race",
      "st.global.b32 [%pd], %t; // before\nFAULT bar.sync 0;\n"
      "atom.global.add.u32 %r1, [count], 1; setp.ne.u32 %p1, %r1, 2; @%p1 bra QUIT;\n"
-     "ld.param.u64 %rd1, [pd]; ld.global.b32 %r2, [%rd1]; ld.global.b32 %r3, [%rd1+4]; // after\nQUIT: ret;\n",
+     "ld.param.u64 %rd1, [pd]; ld.global.b32 %r2, [%rd1]; ld.global.b32 %r3, [%rd1+4]; // after\nQUIT: "
+     "ret;\n",
      "", "membar.gl;", ".global .align 4 .u32 count;", 1, 3},
 };
 
@@ -136,7 +142,8 @@ TEST(RaceCheck, OneSentenceNamesMemoryBothThreadsAndBothLines) {
   ASSERT_EQ(run.report.findings.size(), 2u) << all_messages(run.report);
   const CheckFinding& finding = run.report.findings[1];  // the first: that the first warp read too early
   EXPECT_EQ(finding.element, "shared tile");
-  EXPECT_EQ(finding.message, "shared tile: written at k, PTX line " + std::to_string(line_with(broken, "// before")) +
+  EXPECT_EQ(finding.message, "shared tile: written at k, PTX line " +
+                                 std::to_string(line_with(broken, "// before")) +
                                  " by thread (0,0,0) of block (0,0,0); read at k, PTX line " +
                                  std::to_string(line_with(broken, "// after")) +
                                  " by thread (32,0,0) of block (0,0,0): no barrier between them");
@@ -158,7 +165,8 @@ TEST(RaceCheck, ALaunchIsOrderedAfterTheOneBeforeIt) {
   SmallKernel kernel;
   kernel.threads = 32;
   kernel.blocks = 2;
-  kernel.body = "xor.b32 %r1, %t, 32; ld.param.u64 %rd1, [pd]; mul.wide.u32 %rd2, %t, 4; add.s64 %rd1, %rd1, %rd2;";
+  kernel.body =
+      "xor.b32 %r1, %t, 32; ld.param.u64 %rd1, [pd]; mul.wide.u32 %rd2, %t, 4; add.s64 %rd1, %rd1, %rd2;";
   TensorMap inputs;
   Program plan = plan_of(kernel, inputs);
   plan.launches.push_back(plan.launches[0]);

@@ -13,67 +13,77 @@ constexpr const char* tile = ".shared .align 16 .b8 tile[1024];";
 // %r1 is my word of the tile; the word of the other warp is at +128.
 #define MINE "mov.u32 %r0, tile; shl.b32 %r1, %r32, 2; add.s32 %r1, %r1, %r0;\n"
 // One accumulator row of 16 columns: A row l / 4 from %a (register 0) and zeros, B from constants.
-#define PRODUCT                                                                                       \
-  "mov.b32 %r10, 0x3f803f80; mov.f32 %f10, 0f00000000;\n"                                               \
-  "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r3,%r4}, {%r10}, "           \
+#define PRODUCT                                                                               \
+  "mov.b32 %r10, 0x3f803f80; mov.f32 %f10, 0f00000000;\n"                                     \
+  "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%f1,%f2,%f3,%f4}, {%r3,%r4}, {%r10}, " \
   "{%f10,%f10,%f10,%f10};\n"
 
 const Twin twins[] = {
-    {"shared memory to an output", "unwritten-output",
-     MINE "FAULT ld.shared.b32 %d, [%r1]; // read\n", "", "st.shared.b32 [%r1], %t;", tile, 32},
+    {"shared memory to an output", "unwritten-output", MINE "FAULT ld.shared.b32 %d, [%r1]; // read\n", "",
+     "st.shared.b32 [%r1], %t;", tile, 32},
     {"through arithmetic and registers", "unwritten-output",
-     MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nadd.s32 %r3, %r2, 5; mov.b32 %r4, %r3; mad.lo.s32 %d, %r4, 3, %t;\n",
+     MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nadd.s32 %r3, %r2, 5; mov.b32 %r4, %r3; mad.lo.s32 %d, "
+          "%r4, 3, %t;\n",
      "", "st.shared.b32 [%r1], %t;", tile, 32},
     {"half of a word", "unwritten-output",
-     MINE "st.shared.b16 [%r1], 5; FAULT ld.shared.b32 %d, [%r1]; // read\n", "", "st.shared.b16 [%r1+2], 5;", tile, 32},
+     MINE "st.shared.b16 [%r1], 5; FAULT ld.shared.b32 %d, [%r1]; // read\n", "", "st.shared.b16 [%r1+2], 5;",
+     tile, 32},
     {"the bits that a conversion keeps", "unwritten-output",
-     MINE "st.shared.b16 [%r1+2], 5; FAULT ld.shared.b32 %r2, [%r1]; // read\ncvt.u16.u32 %h1, %r2; cvt.u32.u16 %d, %h1;\n",
+     MINE "st.shared.b16 [%r1+2], 5; FAULT ld.shared.b32 %r2, [%r1]; // read\ncvt.u16.u32 %h1, %r2; "
+          "cvt.u32.u16 %d, %h1;\n",
      "", "st.shared.b16 [%r1], 5;", tile, 32},
     {"the sign that a conversion repeats", "unwritten-output",
-     MINE "st.shared.b8 [%r1], 5; FAULT ld.shared.b32 %r2, [%r1]; // read\ncvt.s32.s16 %r3, %r2; and.b32 %d, %r3, -65536;\n",
+     MINE "st.shared.b8 [%r1], 5; FAULT ld.shared.b32 %r2, [%r1]; // read\ncvt.s32.s16 %r3, %r2; and.b32 %d, "
+          "%r3, -65536;\n",
      "", "st.shared.b8 [%r1+1], 5;", tile, 32},
     {"a local array", "unwritten-output",
      "{ .local .align 4 .b8 stack[64]; FAULT ld.local.b32 %d, [stack+8]; // read\n}\n", "",
      "st.local.b32 [stack+8], %t;", "", 32},
     {"a register", "unwritten-output", "FAULT mov.b32 %d, %r7; // read\n", "", "mov.u32 %r7, 1;", "", 32},
     {"through a shuffle and shared memory", "unwritten-output",
-     MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nshfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; bar.warp.sync -1;\n"
-          "st.shared.b32 [%r1], %r3; ld.shared.b32 %d, [%r1];\n",
+     MINE
+     "FAULT ld.shared.b32 %r2, [%r1]; // read\nshfl.sync.bfly.b32 %r3, %r2, 1, 31, -1; bar.warp.sync -1;\n"
+     "st.shared.b32 [%r1], %r3; ld.shared.b32 %d, [%r1];\n",
      "", "st.shared.b32 [%r1], %t;", tile, 32},
     {"an inactive lane of a shuffle", "unwritten-output",
-     "setp.lt.u32 %p1, %r32, 16; @!%p1 bra DONE;\nshfl.sync.idx.b32 %d, %t, FAULT, 31, 0xffff; // read\n", "20", "3",
-     "", 32},
+     "setp.lt.u32 %p1, %r32, 16; @!%p1 bra DONE;\nshfl.sync.idx.b32 %d, %t, FAULT, 31, 0xffff; // read\n",
+     "20", "3", "", 32},
     {"cp.async of an unwritten workspace", "unwritten-output",
-     MINE "FAULT cp.async.ca.shared.global [%r1], [%pd], 4; // read\ncp.async.wait_all; ld.shared.b32 %d, [%r1];\n",
+     MINE "FAULT cp.async.ca.shared.global [%r1], [%pd], 4; // read\ncp.async.wait_all; ld.shared.b32 %d, "
+          "[%r1];\n",
      "", "st.global.b32 [%pd], %t;", tile, 32},
     {"an atomic on what nobody set", "unwritten-output",
      "mov.u32 %r0, tile; FAULT bar.warp.sync -1;\nred.shared.add.u32 [%r0], 1; // read\nbar.warp.sync -1; "
      "ld.shared.b32 %d, [%r0];\n",
      "", "st.shared.b32 [%r0], 0;", tile, 32},
     {"a branch", "unwritten-branch",
-     MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nsetp.eq.s32 %p1, %r2, 0;\n@%p1 bra DONE; // reached\nmov.u32 %d, 1;\n",
+     MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nsetp.eq.s32 %p1, %r2, 0;\n@%p1 bra DONE; // "
+          "reached\nmov.u32 %d, 1;\n",
      "", "st.shared.b32 [%r1], %t;", tile, 32},
     {"a store that may not happen", "unwritten-branch",
-     MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nsetp.eq.s32 %p1, %r2, 0;\n@%p1 st.global.b32 [%pd], 3; // reached\n",
+     MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nsetp.eq.s32 %p1, %r2, 0;\n@%p1 st.global.b32 [%pd], 3; "
+          "// reached\n",
      "", "st.shared.b32 [%r1], %t;", tile, 32},
     {"an address", "unwritten-address",
      MINE "FAULT ld.shared.b32 %r2, [%r1]; // read\nand.b32 %r2, %r2, 60; add.s32 %r2, %r2, %r0;\n"
           "st.shared.b32 [%r2], 5; // reached\n",
      "", "st.shared.b32 [%r1], 4;", tile, 1},
     {"a tensor-core operand whose row is used", "unwritten-tensor-core",
-     "mov.b32 %r3, %t; FAULT\n" PRODUCT "add.f32 %f5, %f1, %f3; mov.b32 %d, %f5;\n", "mov.b32 %r4, %r9; // read\n",
-     "mov.b32 %r4, 0;\n", "", 32},
+     "mov.b32 %r3, %t; FAULT\n" PRODUCT "add.f32 %f5, %f1, %f3; mov.b32 %d, %f5;\n",
+     "mov.b32 %r4, %r9; // read\n", "mov.b32 %r4, 0;\n", "", 32},
     {"ldmatrix of rows that nobody wrote", "unwritten-tensor-core",
      MINE "shl.b32 %r2, %r32, 4; and.b32 %r2, %r2, 112; add.s32 %r2, %r2, %r0; FAULT bar.warp.sync -1;\n"
           "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r3}, [%r2]; // read\nmov.b32 %r4, 0;\n" PRODUCT
           "mov.b32 %d, %f1;\n",
      "", "st.shared.b32 [%r1], %t;", tile, 32},
     {"stmatrix of a register that nobody wrote", "unwritten-output",
-     MINE "shl.b32 %r2, %r32, 4; and.b32 %r2, %r2, 112; add.s32 %r2, %r2, %r0; FAULT\n"
-          "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r3}; bar.warp.sync -1; ld.shared.b32 %d, [%r1];\n",
+     MINE
+     "shl.b32 %r2, %r32, 4; and.b32 %r2, %r2, 112; add.s32 %r2, %r2, %r0; FAULT\n"
+     "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {%r3}; bar.warp.sync -1; ld.shared.b32 %d, [%r1];\n",
      "mov.b32 %r3, %r9; // read", "mov.b32 %r3, %t;", tile, 32},
     {"movmatrix of a register that one lane did not write", "unwritten-output",
-     "setp.eq.u32 %p1, %r32, FAULT; @!%p1 mov.b32 %r3, %t;\nmovmatrix.sync.aligned.m8n8.trans.b16 %d, %r3; // read\n",
+     "setp.eq.u32 %p1, %r32, FAULT; @!%p1 mov.b32 %r3, %t;\nmovmatrix.sync.aligned.m8n8.trans.b16 %d, %r3; "
+     "// read\n",
      "9", "32", "", 32},
     {"elements of the output", "never-written",
      "setp.gt.u32 %p1, %r32, FAULT; @%p1 bra QUIT; bra DONE; QUIT: ret;\n", "20", "31", "", 32},
@@ -115,23 +125,30 @@ const char* const harmless[] = {
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; and.b32 %d, %r2, 0xffff;",
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; shl.b32 %d, %r2, 16;",
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; mov.b32 {%h1, %h2}, %r2; cvt.u32.u16 %d, %h1;",
-    MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; prmt.b32 %d, %r2, %t, 0x5410; and.b32 %d, %d, 255;",
+    MINE
+    "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; prmt.b32 %d, %r2, %t, 0x5410; and.b32 %d, %d, 255;",
     // cut off by a conversion
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; cvt.u16.u32 %h1, %r2; cvt.u32.u16 %d, %h1;",
     MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; cvt.u32.s8 %d, %r2;",
     // only one half of a pair is used
-    MINE "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; mov.b32 %r3, 0x3f803f80; fma.rn.bf16x2 %r4, %r2, %r3, %r3; "
-         "and.b32 %d, %r4, 0xffff;",
+    MINE
+    "st.shared.b16 [%r1], 7; ld.shared.b32 %r2, [%r1]; mov.b32 %r3, 0x3f803f80; fma.rn.bf16x2 %r4, %r2, %r3, "
+    "%r3; "
+    "and.b32 %d, %r4, 0xffff;",
     // an index times 0
     MINE "ld.shared.b32 %r2, [%r1]; mul.lo.s32 %d, %r2, 0;",
     // a predicate that the other one decides
-    MINE "ld.shared.b32 %r2, [%r1]; setp.gt.u32 %p2, %r32, 500; setp.eq.and.s32 %p1, %r2, 3, %p2; @%p1 bra DONE;",
-    MINE "ld.shared.b32 %r2, [%r1]; setp.eq.s32 %p1, %r2, 3; setp.gt.u32 %p2, %r32, 500; and.pred %p3, %p1, %p2; "
-         "@%p3 bra DONE;",
+    MINE
+    "ld.shared.b32 %r2, [%r1]; setp.gt.u32 %p2, %r32, 500; setp.eq.and.s32 %p1, %r2, 3, %p2; @%p1 bra DONE;",
+    MINE
+    "ld.shared.b32 %r2, [%r1]; setp.eq.s32 %p1, %r2, 3; setp.gt.u32 %p2, %r32, 500; and.pred %p3, %p1, %p2; "
+    "@%p3 bra DONE;",
     // stored where nobody looks again
     MINE "ld.shared.b32 %r2, [%r1]; st.shared.b32 [%r1+512], %r2;",
     // the result of a guarded instruction, selected away
-    MINE "ld.shared.b32 %r2, [%r1]; setp.eq.s32 %p1, %r2, 0; mov.u32 %r3, 0; @%p1 mov.u32 %r3, 5; and.b32 %d, %r3, 0;",
+    MINE
+    "ld.shared.b32 %r2, [%r1]; setp.eq.s32 %p1, %r2, 0; mov.u32 %r3, 0; @%p1 mov.u32 %r3, 5; and.b32 %d, "
+    "%r3, 0;",
     // a padded row of a product: rows 8 to 15 of A came from nowhere, rows 0 to 7 are used
     "mov.b32 %r3, %t; " PRODUCT "mov.b32 %d, %f1;",
 };
@@ -150,13 +167,15 @@ TEST(WrittenCheck, IsSilentWhereTheValueIsSelectedMaskedOrPaddedAway) {
 TEST(WrittenCheck, NamesMemoryByItsVariableAndTheElementItReaches) {
   SmallKernel kernel;
   kernel.declarations = tile;
-  kernel.body = MINE "setp.lt.u32 %p1, %r32, 5; @%p1 st.shared.b32 [%r1], 1;\nld.shared.b32 %d, [%r1]; // read\n";
+  kernel.body =
+      MINE "setp.lt.u32 %p1, %r32, 5; @%p1 st.shared.b32 [%r1], 1;\nld.shared.b32 %d, [%r1]; // read\n";
   const CheckedRun run = run_checked(kernel);
   ASSERT_EQ(run.report.findings.size(), 1u) << all_messages(run.report);
-  EXPECT_EQ(run.report.findings[0].message,
-            fmt::format("27 of 32 elements of d, first d[t=5], depend on shared tile + 20, never written, read by "
-                        "ld.shared.b32 at k, PTX line {} by thread (5,0,0) of block (0,0,0)",
-                        line_with(kernel, "// read")));
+  EXPECT_EQ(
+      run.report.findings[0].message,
+      fmt::format("27 of 32 elements of d, first d[t=5], depend on shared tile + 20, never written, read by "
+                  "ld.shared.b32 at k, PTX line {} by thread (5,0,0) of block (0,0,0)",
+                  line_with(kernel, "// read")));
   EXPECT_EQ(run.report.findings[0].count, 27u);
 }
 
@@ -185,8 +204,10 @@ TEST(WrittenCheck, StrictReadsTrapAtTheFirstReadWhetherItMattersOrNot) {
 
 TEST(WrittenCheck, AWorkspaceIsUnwrittenUntilALaunchWritesIt) {
   SmallKernel kernel;
-  kernel.body = "ld.param.u64 %rd1, [pb]; mul.wide.u32 %rd2, %t, 4; add.s64 %rd1, %rd1, %rd2; ld.global.b32 %d, [%rd1]; "
-                "st.global.b32 [%rd1], %d;";
+  kernel.body =
+      "ld.param.u64 %rd1, [pb]; mul.wide.u32 %rd2, %t, 4; add.s64 %rd1, %rd1, %rd2; ld.global.b32 %d, "
+      "[%rd1]; "
+      "st.global.b32 [%rd1], %d;";
   TensorMap inputs;
   Program plan = plan_of(kernel, inputs);
   plan.workspaces.push_back({"room", 128});

@@ -25,15 +25,18 @@ AsyncCheck::Facts AsyncCheck::facts_of(const Op& op) const {
   for (const Use& to : signature.writes) f.writes.push_back(to.slot);
   // The sums of a wgmma that it adds to are ordered.
   for (const Use& from : signature.reads)
-    if (from.purpose != Purpose::guard && !(completion == Completion::wgmma_group && has(f.writes, from.slot)))
+    if (from.purpose != Purpose::guard &&
+        !(completion == Completion::wgmma_group && has(f.writes, from.slot)))
       f.reads.push_back(from.slot);
-  f.moves = signature.flow() == Flow::copy || signature.flow() == Flow::pack || signature.flow() == Flow::unpack;
+  f.moves =
+      signature.flow() == Flow::copy || signature.flow() == Flow::pack || signature.flow() == Flow::unpack;
   using Act = Facts::Act;
   if (reaches_memory(signature)) f.act = Act::access;
   if (completion == Completion::copy_group && step == Step::issue) f.act = Act::copy;
   if (completion == Completion::wgmma_group && step == Step::issue) f.act = Act::multiply;
   if (completion == Completion::wgmma_group && step == Step::fence) f.act = Act::wgmma_fence;
-  if (completion == Completion::none && step == Step::fence && proxy == Proxy::async) f.act = Act::proxy_fence;
+  if (completion == Completion::none && step == Step::fence && proxy == Proxy::async)
+    f.act = Act::proxy_fence;
   return f;
 }
 
@@ -89,8 +92,7 @@ void AsyncCheck::check_registers(Warp& warp, const Op& op, const Facts& facts) {
       const bool result = i < sums, writes = has(facts.writes, slot), reads = has(facts.reads, slot);
       if (result ? !(reads || writes) : !writes) continue;
       // Sums of one shape that follow each other are ordered.
-      if (result && multiplies && writes && !reads && flown.tiles == form.tiles)
-        continue;
+      if (result && multiplies && writes && !reads && flown.tiles == form.tiles) continue;
       CheckFinding* finding = log_.open(wgmma_race, &op, &flying);
       if (!finding) return;
       const uint32_t thread = warp.index * 32;
@@ -168,7 +170,8 @@ void AsyncCheck::after(Warp& warp, const Op& op, uint32_t mask) {
     touch(warp, op, access);
     for (uint32_t byte = 0; facts.act == Act::copy && byte < access.bytes; byte += 4)
       copying_[(access.address + byte) / 4] =
-          static_cast<uint32_t>(index_of(op) << 10 | (warp.index * 32 + static_cast<uint32_t>(access.lane))) + 1;
+          static_cast<uint32_t>(index_of(op) << 10 | (warp.index * 32 + static_cast<uint32_t>(access.lane))) +
+          1;
   });
 }
 
@@ -238,11 +241,13 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
     check_copies(warp, op, access);
     for (uint64_t at = address / 4; at < address / 4 + 4; ++at) {
       const Stored& stored = stored_[at];
-      if (!stored.writer || warps_[stored.thread / 32].proxy_fence > stored.time || fence_epoch_ > stored.epoch)
+      if (!stored.writer || warps_[stored.thread / 32].proxy_fence > stored.time ||
+          fence_epoch_ > stored.epoch)
         continue;
       const Op& writer = code_->ops[stored.writer - 1];
       if (CheckFinding* finding = log_.open(wgmma_race, &op, &writer)) {
-        finding->at = log_.place({&op, block_->linear, warp.index * 32}, fmt::format("read as {}", access.operand));
+        finding->at =
+            log_.place({&op, block_->linear, warp.index * 32}, fmt::format("read as {}", access.operand));
         finding->other =
             log_.place({&writer, block_->linear, stored.thread}, "written by " + opcode_of(*code_, writer));
         finding->element = memory_text(*block_, ptx::Space::shared, address);
@@ -255,7 +260,8 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
       }
       break;
     }
-    pieces_[address / 16] = {static_cast<uint32_t>(index_of(op)) + 1, state.issues, static_cast<uint16_t>(warp.index)};
+    pieces_[address / 16] = {static_cast<uint32_t>(index_of(op)) + 1, state.issues,
+                             static_cast<uint16_t>(warp.index)};
   });
 }
 

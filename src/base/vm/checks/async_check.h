@@ -22,7 +22,8 @@ namespace assay::vm {
 
 class AsyncCheck : public PlainTrace {
  public:
-  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
+  static constexpr unsigned hooks =
+      hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
   explicit AsyncCheck(CheckLog& log) : log_(log) {}
 
   void enter(const LaunchContext&);
@@ -39,7 +40,8 @@ class AsyncCheck : public PlainTrace {
     bool moves = false;
     std::vector<Slot> reads, writes;
   };
-  /// 4 bytes of shared memory: the thread's store that their contents came of, none where a cp.async brought them.
+  /// 4 bytes of shared memory: the thread's store that their contents came of, none where a cp.async brought
+  /// them.
   struct Stored {
     uint32_t writer = 0;  ///< op index + 1
     uint32_t thread = 0;

@@ -44,9 +44,10 @@ BoundsCheck::Facts BoundsCheck::facts_of(const Op& op) const {
   const Flow flow = signature.flow();
   const Operation operation = signature.form.operation;
   const bool product = operation == Operation::mad;
-  const bool sums = flow == Flow::copy || flow == Flow::address || operation == Operation::or_ ||
-                    (flow == Flow::conversion && !ptx::is_float(signature.meaning->result)) ||
-                    (flow == Flow::integer && (product || operation == Operation::add || operation == Operation::sub));
+  const bool sums =
+      flow == Flow::copy || flow == Flow::address || operation == Operation::or_ ||
+      (flow == Flow::conversion && !ptx::is_float(signature.meaning->result)) ||
+      (flow == Flow::integer && (product || operation == Operation::add || operation == Operation::sub));
   f.act = flow == Flow::exchange              ? Act::shuffle
           : flow == Flow::select && !op.slots ? Act::select
           : sums                              ? Act::sum
@@ -55,7 +56,8 @@ BoundsCheck::Facts BoundsCheck::facts_of(const Op& op) const {
   // Of a product only the summand can be an address.
   for (size_t i = product ? 2 : 0; i < 3; ++i)
     if (op.s[i] != no_slot && (f.act != Act::select || i < 2)) f.sources.push_back(op.s[i]);
-  for (size_t i = product ? 3 : 1; i < operands.size() && !f.symbol; ++i) f.symbol = origin_of(op, operands[i]);
+  for (size_t i = product ? 3 : 1; i < operands.size() && !f.symbol; ++i)
+    f.symbol = origin_of(op, operands[i]);
   return f;
 }
 
@@ -125,7 +127,8 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   if (f.act == Facts::Act::access) {
     // Of cp.async the destination alone: the source is global memory.
     const bool copies = signature.flow() == Flow::copy_async;
-    each_access(warp, op, mask, [&](const MemoryAccess& access) { judge(warp, op, access, op.s[copies ? 1 : 0]); });
+    each_access(warp, op, mask,
+                [&](const MemoryAccess& access) { judge(warp, op, access, op.s[copies ? 1 : 0]); });
   }
   if (f.act == Facts::Act::access || op.slots)
     for (const Use& to : signature.writes) known(warp, to.slot) &= ~mask;
@@ -145,14 +148,15 @@ void BoundsCheck::judge(Warp& warp, const Op& op, const MemoryAccess& access, Sl
   if (address >= first && address + bytes <= end) return;
   CheckFinding* finding = log_.open(out_of_bounds, &op);
   if (!finding) return;
-  finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)}, opcode_of(*code_, op));
+  finding->at =
+      log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)}, opcode_of(*code_, op));
   const bool before = address < first;
   const uint64_t by = before ? first - address : address + bytes - end;
   finding->element = memory_text(*block_, space, address);
-  finding->message = fmt::format("{} of {} bytes at {} by {} reaches {}: {} bytes {} {} of {} bytes, whose address it was made from",
-                                 opcode_of(*code_, op), bytes, place_text(finding->at.where),
-                                 thread_text(finding->at), finding->element, by,
-                                 before ? "before" : "past the end of", area.area->name, area.area->bytes);
+  finding->message = fmt::format(
+      "{} of {} bytes at {} by {} reaches {}: {} bytes {} {} of {} bytes, whose address it was made from",
+      opcode_of(*code_, op), bytes, place_text(finding->at.where), thread_text(finding->at), finding->element,
+      by, before ? "before" : "past the end of", area.area->name, area.area->bytes);
 }
 
 }  // namespace assay::vm

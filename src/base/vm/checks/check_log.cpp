@@ -10,8 +10,8 @@
 namespace assay::vm {
 
 CheckFinding* CheckLog::open(const Kind& kind, const void* at, const void* other) {
-  const auto [known, is_new] = known_.try_emplace({kind.name, at, other, context_->launch_index},
-                                                  findings_.size());
+  const auto [known, is_new] =
+      known_.try_emplace({kind.name, at, other, context_->launch_index}, findings_.size());
   if (!is_new) {
     if (known->second < findings_.size()) ++findings_[known->second].count;
     return nullptr;

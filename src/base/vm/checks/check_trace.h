@@ -16,8 +16,8 @@ static_assert(IsTrace<RaceCheck> && IsTrace<WrittenCheck> && IsTrace<BoundsCheck
 
 class CheckTrace : public PlainTrace {
  public:
-  static constexpr unsigned hooks = RaceCheck::hooks | WrittenCheck::hooks | BoundsCheck::hooks | WrapCheck::hooks |
-                                    AsyncCheck::hooks;
+  static constexpr unsigned hooks =
+      RaceCheck::hooks | WrittenCheck::hooks | BoundsCheck::hooks | WrapCheck::hooks | AsyncCheck::hooks;
   static constexpr bool stops = true;
 
   void begin_block(Block& block) {

@@ -1,5 +1,5 @@
-// The checking machine: runs a program once more, block after block, with checks beside the machine's own traps.
-// Findings are data; correct kernels give none.
+// The checking machine: runs a program once more, block after block, with checks beside the machine's own
+// traps. Findings are data; correct kernels give none.
 #pragma once
 #include <string>
 #include <string_view>
@@ -29,8 +29,8 @@ const std::vector<CheckRow>& check_rows();
 /// "all", "none" or names separated by commas. Throws BadInput naming the checks there are.
 Checks parse_checks(const std::string& text);
 
-/// Runs the program under the checks. A trap of the machine ends the run; findings made until then are kept, and
-/// `trap`, where not null, receives it.
+/// Runs the program under the checks. A trap of the machine ends the run; findings made until then are kept,
+/// and `trap`, where not null, receives it.
 CheckReport run_checked(const Program&, const TensorMap& inputs, const MachineOptions&, const Checks&,
                         std::optional<Trap>* trap = nullptr);
 

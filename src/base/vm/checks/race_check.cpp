@@ -37,13 +37,15 @@ RaceCheck::Facts RaceCheck::facts_of(const Op& op, const Signature& signature) {
   const Order order = signature.form.order;
   const bool mbarrier = signature.meaning->asynchronous.completion == Completion::mbarrier;
   if (signature.meaning->members >= 0) facts.members = op.s[signature.meaning->members];
-  const bool fences = signature.meaning->asynchronous.step == Step::fence && operation != Operation::wgmma_fence;
-  facts.act = !signature.accesses.empty()  ? Act::access
+  const bool fences =
+      signature.meaning->asynchronous.step == Step::fence && operation != Operation::wgmma_fence;
+  facts.act = !signature.accesses.empty() ? Act::access
               : facts.members != no_slot  ? Act::members
               : fences                    ? Act::fence
                                           : Act::none;
   facts.releases = mbarrier || order == Order::release || order == Order::acq_rel;
-  facts.strong = mbarrier || signature.flow() == Flow::atomic || (order != Order::none && order != Order::weak);
+  facts.strong =
+      mbarrier || signature.flow() == Flow::atomic || (order != Order::none && order != Order::weak);
   return facts;
 }
 
@@ -58,7 +60,8 @@ void RaceCheck::enter(const LaunchContext& context) {
     const bool copies = signature.flow() == Flow::copy_async;
     for (const Access& access : signature.accesses) {
       if (access.reach != Access::Reach::per_lane) continue;
-      const uint32_t bytes = copies && access.space == ptx::Space::global ? 4 : std::max<uint32_t>(1, op.element_bytes);
+      const uint32_t bytes =
+          copies && access.space == ptx::Space::global ? 4 : std::max<uint32_t>(1, op.element_bytes);
       if (access.space != ptx::Space::global) shared_granule_ = std::min(shared_granule_, bytes);
       if (access.space != ptx::Space::shared) global_granule_ = std::min(global_granule_, bytes);
     }
@@ -69,7 +72,8 @@ void RaceCheck::enter(const LaunchContext& context) {
   last_area_ = 0;
   areas_.emplace();
   for (const Allocation& a : context.memory->allocations())
-    areas_->add(a.name, a.base, a.bytes, global_granule_, {}, {!unfollowed_.contains(a.name) && a.base != parameter_base});
+    areas_->add(a.name, a.base, a.bytes, global_granule_, {},
+                {!unfollowed_.contains(a.name) && a.base != parameter_base});
 }
 
 void RaceCheck::begin_block(Block& block) {
@@ -93,7 +97,8 @@ void RaceCheck::begin_block(Block& block) {
   for (auto& barrier : barriers_) barrier.clear();
   fenced_ = false;
   known_blocks_.clear();
-  std::erase_if(locations_, [](const auto& entry) { return entry.first < function_base; });  // shared memory's
+  std::erase_if(locations_,
+                [](const auto& entry) { return entry.first < function_base; });  // shared memory's
 }
 
 uint32_t RaceCheck::who(const Touch& t) const {
@@ -114,7 +119,8 @@ bool RaceCheck::ordered_in_block(uint32_t warp, int lane, uint32_t time, const T
 bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
   if (before.time <= launch_start_ || (is_strong(before.who) && now.strong)) return true;
   const uint64_t block = block_of_time_[before.time - launch_start_ - 1];
-  if (block == block_->linear) return ordered_in_block(warp_of(before.who), lane_of(before.who), before.time, now);
+  if (block == block_->linear)
+    return ordered_in_block(warp_of(before.who), lane_of(before.who), before.time, now);
   if (now.space == ptx::Space::shared) return true;  // every block has its own
   const auto known = known_blocks_.find(block);
   return known != known_blocks_.end() && before.time <= known->second;
@@ -145,8 +151,8 @@ void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   }
 }
 
-/// What is known is taken over before a strong read and handed on after a strong write. For a wgmma the warp meets, then
-/// reads its rows of A and all of B. A cp.async is checked here and remembered at its wait.
+/// What is known is taken over before a strong read and handed on after a strong write. For a wgmma the warp
+/// meets, then reads its rows of A and all of B. A cp.async is checked here and remembered at its wait.
 void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const Facts& facts) {
   const Flow flow = code_->signature(op).flow();
   const bool loads = flow == Flow::load, meets = flow == Flow::matrix;
@@ -189,7 +195,10 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
       for (uint32_t i = 0; i < op.vector_length; ++i) same &= value(lane, i) == value(other, i);
       if (same) continue;
       Touch now{&warp, &op, other, true, false, warp.space, warp.address[other], op.element_bytes};
-      report(now, {warps_[warp.index].time, packed(static_cast<size_t>(&op - code_->ops.data()), lane, warp.index, false)}, true);
+      report(now,
+             {warps_[warp.index].time,
+              packed(static_cast<size_t>(&op - code_->ops.data()), lane, warp.index, false)},
+             true);
     }
   });
   return kept;
@@ -209,8 +218,8 @@ void RaceCheck::touch(const Touch& now, bool remember) {
     touch_global(now, remember);
 }
 
-/// Whether the write that has just happened left the granule as it was; takes note of its contents. Warps that
-/// store the same value to one place need no order (compilers write a value that several warps hold so).
+/// Whether the write that has just happened left the granule as it was; takes note of its contents. Warps
+/// that store the same value to one place need no order (compilers write a value that several warps hold so).
 bool RaceCheck::repeats_contents(size_t granule) {
   const auto begin = static_cast<ptrdiff_t>(granule * shared_granule_);
   const ptrdiff_t end = std::min(begin + static_cast<ptrdiff_t>(shared_granule_),
@@ -275,9 +284,11 @@ void RaceCheck::touch_global(const Touch& now, bool remember) {
     else if (is_strong(granule.writer.who) && !ordered(granule.plain_writer, now))
       report(now, granule.plain_writer, true);
     if (!now.writes) {
-      const bool mine = granule.first_reader.time > launch_start_ && warp_of(granule.first_reader.who) == now.warp->index &&
+      const bool mine = granule.first_reader.time > launch_start_ &&
+                        warp_of(granule.first_reader.who) == now.warp->index &&
                         block_of_time_[granule.first_reader.time - launch_start_ - 1] == block_->linear;
-      (granule.first_reader.time <= launch_start_ || mine ? granule.first_reader : granule.last_reader) = {time, me};
+      (granule.first_reader.time <= launch_start_ || mine ? granule.first_reader : granule.last_reader) = {
+          time, me};
       continue;
     }
     if (!ordered(granule.first_reader, now)) report(now, granule.first_reader, false);
@@ -300,15 +311,15 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   };
   finding->at = log_.place({now.op, block_->linear, now.warp->index * 32 + static_cast<uint32_t>(now.lane)},
                            did(*now.op, now.writes));
-  finding->other = log_.place(
-      {&other, other_block, warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who))},
-      did(other, before_wrote));
+  finding->other =
+      log_.place({&other, other_block, warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who))},
+                 did(other, before_wrote));
   finding->element = memory_text(*block_, now.space, now.address);
   const bool one_store = same_warp && &other == now.op && now.writes && before_wrote;
-  const char* missing = one_store     ? "lanes of one warp store different values"
-                        : same_warp   ? "no __syncwarp between these lanes of one warp"
+  const char* missing = one_store                       ? "lanes of one warp store different values"
+                        : same_warp                     ? "no __syncwarp between these lanes of one warp"
                         : other_block != block_->linear ? "blocks of one launch have no order"
-                                      : "no barrier between them";
+                                                        : "no barrier between them";
   finding->message = fmt::format("{}: {} at {} by {}; {} at {} by {}: {}", finding->element,
                                  before_wrote ? "written" : "read", place_text(finding->other->where),
                                  thread_text(*finding->other), now.writes ? "written" : "read",

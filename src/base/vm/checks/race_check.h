@@ -18,9 +18,10 @@
 // - A cp.async writes its destination between its issue and its wait: it is checked at both and remembered at
 //   the wait.
 //
-// Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per granule of written
-// global memory, a granule being the smallest access of the kernel; of the readers of global memory the first
-// and the last are remembered. Input tensors are followed only in a run that is told that they are written.
+// Memory is bounded: 12 bytes per warp and 16 bytes more for each granule of shared memory, and 32 bytes per
+// granule of written global memory, a granule being the smallest access of the kernel; of the readers of
+// global memory the first and the last are remembered. Input tensors are followed only in a run that is told
+// that they are written.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -31,17 +32,19 @@
 #include <unordered_map>
 #include <vector>
 
-#include "src/base/vm/checks/check_log.h"
 #include "src/base/vm/cell_memory.h"
+#include "src/base/vm/checks/check_log.h"
 #include "src/base/vm/transfer.h"
 
 namespace assay::vm {
 
 class RaceCheck : public PlainTrace {
  public:
-  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
+  static constexpr unsigned hooks =
+      hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
   /// `unfollowed`: names of the global buffers that are not followed.
-  RaceCheck(CheckLog& log, std::set<std::string> unfollowed) : log_(log), unfollowed_(std::move(unfollowed)) {}
+  RaceCheck(CheckLog& log, std::set<std::string> unfollowed)
+      : log_(log), unfollowed_(std::move(unfollowed)) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);
@@ -95,8 +98,9 @@ class RaceCheck : public PlainTrace {
   /// What a location of atomics hands on.
   struct Location {
     uint64_t block = 0;
-    std::vector<uint32_t> known;                   ///< inside `block`
-    std::unordered_map<uint32_t, std::array<uint32_t, 32>> lanes;  ///< inside `block`, by warp: LaneOrder's rows
+    std::vector<uint32_t> known;  ///< inside `block`
+    std::unordered_map<uint32_t, std::array<uint32_t, 32>>
+        lanes;                                      ///< inside `block`, by warp: LaneOrder's rows
     std::unordered_map<uint64_t, uint32_t> blocks;  ///< block -> time of its last release
   };
   struct Touch {
@@ -140,9 +144,10 @@ class RaceCheck : public PlainTrace {
   std::vector<WarpOrder> warps_;
   std::array<std::vector<uint32_t>, 16> barriers_;  ///< known, joined, of those who arrived
   std::vector<Stamp> shared_writers_;
-  std::vector<Stamp> shared_plain_writers_;  ///< the last write that was no atomic, which later atomics race with
+  std::vector<Stamp>
+      shared_plain_writers_;            ///< the last write that was no atomic, which later atomics race with
   std::vector<Reader> shared_readers_;  ///< [granule][warp]
-  std::vector<std::byte> shared_contents_;  ///< as the last write left them
+  std::vector<std::byte> shared_contents_;                        ///< as the last write left them
   std::optional<GlobalCells<CellArray<Granule>, Follow>> areas_;  ///< of the launch that runs
   size_t last_area_ = 0;
   bool fenced_ = false;  ///< the block has executed a fence

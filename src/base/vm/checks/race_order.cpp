@@ -60,7 +60,8 @@ void RaceCheck::arrive(Warp& warp, const Op& op, uint32_t mask) {
   order.lanes.all = order.time;
   order.lanes.seen.reset();
   advance(order);
-  if (code_->signature(op).form.operation != ptx::Operation::bar_arrive) order.waiting = static_cast<int32_t>(number);
+  if (code_->signature(op).form.operation != ptx::Operation::bar_arrive)
+    order.waiting = static_cast<int32_t>(number);
 }
 
 void RaceCheck::released(Block& block) {
@@ -109,7 +110,8 @@ void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
     told[static_cast<size_t>(lane)] = order.time;
     join(location.lanes[warp.index], told);
     location.blocks[block_->linear] = clock_;
-    for (const auto& [block, time] : known_blocks_) location.blocks[block] = std::max(location.blocks[block], time);
+    for (const auto& [block, time] : known_blocks_)
+      location.blocks[block] = std::max(location.blocks[block], time);
   });
   if (releases) advance(order);
 }

@@ -48,7 +48,8 @@ std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck&
     std::vector<uint8_t>& elements = settled[output.name];
     for (uint64_t at = 0; at < place.bytes; at += width) {
       bool all = true;
-      for (uint64_t i = 0; i < width; ++i) all &= WrittenCheck::state(*area, place.offset + at + i) == written;
+      for (uint64_t i = 0; i < width; ++i)
+        all &= WrittenCheck::state(*area, place.offset + at + i) == written;
       elements.push_back(all);
     }
   }
@@ -63,7 +64,8 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
   CheckLog log;
   CheckTrace trace;
   if (checks.races) trace.races.emplace(log, unfollowed);
-  if (checks.unwritten || checks.strict_reads) trace.written.emplace(log, checks.strict_reads, !program.blocks.empty());
+  if (checks.unwritten || checks.strict_reads)
+    trace.written.emplace(log, checks.strict_reads, !program.blocks.empty());
   if (checks.bounds) trace.bounds.emplace(log);
   if (checks.wrap) trace.wraps.emplace(log);
   if (checks.async) trace.async.emplace(log);
@@ -82,7 +84,8 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
   }
   if (!trap && checks.unwritten && !program.launches.empty()) {
     trace.written->end_run(prepared.memory(), program.outputs);
-    if (!program.blocks.empty()) report.settled = settled_elements(*trace.written, prepared.memory(), program);
+    if (!program.blocks.empty())
+      report.settled = settled_elements(*trace.written, prepared.memory(), program);
   }
   report.findings = log.take();
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};

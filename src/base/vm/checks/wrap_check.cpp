@@ -35,14 +35,17 @@ struct WrapCheck::Followed {
         {Operation::sub, Act::arithmetic, true, [](I a, I b, I) { return a - b; }},
         {Operation::mul, Act::arithmetic, true, [](I a, I b, I) { return a * b; }},
         {Operation::mad, Act::arithmetic, true, [](I a, I b, I c) { return a * b + c; }},
-        {Operation::shl, Act::arithmetic, true, [](I a, I b, I) { return a << (b < 0 || b > 32 ? 32 : static_cast<int>(b)); }},
+        {Operation::shl, Act::arithmetic, true,
+         [](I a, I b, I) { return a << (b < 0 || b > 32 ? 32 : static_cast<int>(b)); }},
         {Operation::neg, Act::arithmetic, false, [](I a, I, I) { return -a; }},
-        {Operation::shr, Act::signed_only, false, [](I a, I b, I) { return a >> static_cast<int>(std::clamp<I>(b, 0, 63)); }},
+        {Operation::shr, Act::signed_only, false,
+         [](I a, I b, I) { return a >> static_cast<int>(std::clamp<I>(b, 0, 63)); }},
         {Operation::div, Act::signed_only, false, [](I a, I b, I) { return b == 0 ? 0 : a / b; }},
         {Operation::rem, Act::signed_only, false, [](I a, I b, I) { return b == 0 ? 0 : a % b; }},
         {Operation::min, Act::signed_only, true, [](I a, I b, I) { return std::min(a, b); }},
         {Operation::max, Act::signed_only, true, [](I a, I b, I) { return std::max(a, b); }}};
-    const auto found = std::find_if(std::begin(all), std::end(all), [&](const Followed& f) { return f.operation == operation; });
+    const auto found = std::find_if(std::begin(all), std::end(all),
+                                    [&](const Followed& f) { return f.operation == operation; });
     return found == std::end(all) ? nullptr : found;
   }
 };
@@ -52,8 +55,10 @@ WrapCheck::Facts WrapCheck::facts_of(const Op& op, const Signature& signature) {
   Facts f;
   const Meaning& meaning = *signature.meaning;
   const ptx::Type result = meaning.result, from = meaning.sources[0];
-  if (carries(signature)) f.act = Act::transfer;
-  else if (reaches_memory(signature)) f.act = Act::address;
+  if (carries(signature))
+    f.act = Act::transfer;
+  else if (reaches_memory(signature))
+    f.act = Act::address;
   if (f.act != Act::none || op.d == no_slot || op.d_cell == Cell::mask || op.slots) return f;
   f.act = Act::clear;
   for (const ptx::Type source : meaning.sources) f.count += source != ptx::Type::none;
@@ -79,9 +84,12 @@ WrapCheck::Facts WrapCheck::facts_of(const Op& op, const Signature& signature) {
   f.unbounded = followed->unbounded;
   f.adds = form.operation == Operation::add || form.operation == Operation::sub;
   f.shifts_left = form.operation == Operation::shl;
-  if (f.wide && form.product == ptx::Product::wide) f.act = Act::widen_product;
-  else if (f.wide && followed->wide) f.act = Act::carry_on;
-  else if (!f.wide && to_32 && from_word && (f.is_signed || followed->act == Act::arithmetic)) f.act = followed->act;
+  if (f.wide && form.product == ptx::Product::wide)
+    f.act = Act::widen_product;
+  else if (f.wide && followed->wide)
+    f.act = Act::carry_on;
+  else if (!f.wide && to_32 && from_word && (f.is_signed || followed->act == Act::arithmetic))
+    f.act = followed->act;
   return f;
 }
 
@@ -95,8 +103,8 @@ void WrapCheck::enter(const LaunchContext& context) {
   find_demands();
 }
 
-/// Demands grow until nothing changes: sums and products use of their sources what is used of them, left shifts by a
-/// constant so much less, everything else all.
+/// Demands grow until nothing changes: sums and products use of their sources what is used of them, left
+/// shifts by a constant so much less, everything else all.
 void WrapCheck::find_demands() {
   std::vector<int> demand(immediate_.size(), 0);
   for (bool grows = true; std::exchange(grows, false);)
@@ -107,7 +115,8 @@ void WrapCheck::find_demands() {
         if (slot == no_slot || demand[slot / 64] >= used) return;
         demand[slot / 64] = used, grows = true;
       };
-      const Immediate* by = facts_[i].act == Act::arithmetic && facts_[i].shifts_left ? immediate_[op.s[1] / 64] : nullptr;
+      const Immediate* by =
+          facts_[i].act == Act::arithmetic && facts_[i].shifts_left ? immediate_[op.s[1] / 64] : nullptr;
       if (by) used = std::max(0, std::min(used, 32) - static_cast<int>(std::min<uint64_t>(by->bits, 32)));
       for (const Use& read : code_->signature(op).reads) use(read.slot);
     }
@@ -125,8 +134,8 @@ void WrapCheck::begin_block(Block& block) {
   local_.begin_local(block, {});
 }
 
-/// The unbounded value of a 32-bit source. Constants are signed: "-1" is added to unsigned numbers as well; where only
-/// `demand` bits of them count, one reading is the signed number of so many bits.
+/// The unbounded value of a 32-bit source. Constants are signed: "-1" is added to unsigned numbers as well;
+/// where only `demand` bits of them count, one reading is the signed number of so many bits.
 WrapCheck::Ideal WrapCheck::value(const Warp& warp, Slot slot, int lane, int demand) {
   if (wrapped(warp, slot) >> lane & 1) return ideal(warp, slot, lane);
   const uint32_t bits = warp.word(slot)[lane];
@@ -136,7 +145,8 @@ WrapCheck::Ideal WrapCheck::value(const Warp& warp, Slot slot, int lane, int dem
   return {static_cast<int32_t>(bits << dropped) >> dropped, as_signed, 0};
 }
 
-void WrapCheck::put(Warp& warp, Slot slot, uint32_t mask, uint32_t found, const std::array<Ideal, 32>& values) {
+void WrapCheck::put(Warp& warp, Slot slot, uint32_t mask, uint32_t found,
+                    const std::array<Ideal, 32>& values) {
   uint32_t& lanes = wrapped(warp, slot);
   lanes = (lanes & ~mask) | found;
   for_lanes(found, [&](int lane) { ideal(warp, slot, lane) = values[static_cast<size_t>(lane)]; });
@@ -182,7 +192,8 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t ma
   uint32_t found = 0;
   for_lanes(mask, [&](int lane) {
     std::array<Ideal, 4> x;
-    for (int i = 0; i < f.count; ++i) x[static_cast<size_t>(i)] = value(warp, op.s[i], lane, f.adds ? f.demand : 32);
+    for (int i = 0; i < f.count; ++i)
+      x[static_cast<size_t>(i)] = value(warp, op.s[i], lane, f.adds ? f.demand : 32);
     const __int128 as_signed = f.unbounded(x[0].as_signed, x[1].as_signed, x[2].as_signed),
                    as_unsigned = f.unbounded(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
     const auto machine = static_cast<uint32_t>(as_signed);
@@ -193,7 +204,8 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const Facts& f, uint32_t ma
       if (wrapped(warp, op.s[i]) >> lane & 1) from = x[static_cast<size_t>(i)].event, inherited = true;
     // What fits either reading so far has not wrapped: the line to name is that of the first that does not.
     const auto fits = [](const Ideal& y) {
-      return (y.as_signed >= INT32_MIN && y.as_signed <= INT32_MAX) || (y.as_unsigned >= 0 && y.as_unsigned <= UINT32_MAX);
+      return (y.as_signed >= INT32_MIN && y.as_signed <= INT32_MAX) ||
+             (y.as_unsigned >= 0 && y.as_unsigned <= UINT32_MAX);
     };
     Ideal& to = made[static_cast<size_t>(lane)];
     to = {bounded(as_signed), bounded(as_unsigned), 0};
@@ -265,8 +277,8 @@ void WrapCheck::narrow(Warp& warp, const Op& op, uint32_t mask) {
   put(warp, op.d, mask, found, made);
 }
 
-/// An address: wide ones were judged when they were widened, 32-bit ones are judged here, with the offset that
-/// the instruction adds: "[%r1+4096]" may start from a negative %r1.
+/// An address: wide ones were judged when they were widened, 32-bit ones are judged here, with the offset
+/// that the instruction adds: "[%r1+4096]" may start from a negative %r1.
 void WrapCheck::use(Warp& warp, const Op& op, const Access& access, uint32_t mask) {
   const Slot slot = access.base;
   const bool wide = access.base_wide;
@@ -289,12 +301,14 @@ void WrapCheck::use(Warp& warp, const Op& op, const Access& access, uint32_t mas
     const uint64_t base = wide ? warp.wide(slot)[lane] : warp.word(slot)[lane];
     const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
     const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;
-    finding->element = shared || local ? (shared ? "shared memory" : "local memory")
-                                       : block_->context->memory->describe(base + static_cast<uint64_t>(offset));
-    finding->message = fmt::format("{} at {} wraps around at 32 bits: the index is {} and should be {}; {} at {} by {} reaches {}",
-                                   opcode_of(*code_, *made.op), place_text(finding->at.where), meant.as_unsigned,
-                                   meant.as_signed, opcode_of(*code_, op), place_text(finding->other->where),
-                                   thread_text(*finding->other), finding->element);
+    finding->element = shared || local
+                           ? (shared ? "shared memory" : "local memory")
+                           : block_->context->memory->describe(base + static_cast<uint64_t>(offset));
+    finding->message = fmt::format(
+        "{} at {} wraps around at 32 bits: the index is {} and should be {}; {} at {} by {} reaches {}",
+        opcode_of(*code_, *made.op), place_text(finding->at.where), meant.as_unsigned, meant.as_signed,
+        opcode_of(*code_, op), place_text(finding->other->where), thread_text(*finding->other),
+        finding->element);
   });
 }
 
@@ -306,7 +320,8 @@ void WrapCheck::after(Warp& warp, const Op& op, uint32_t mask) {
 
 WrapCheck::Ideal WrapCheck::take(const Warp& warp, const BytePlace& from) {
   if (from.slot != no_slot)
-    return from.at == 0 && wrapped(warp, from.slot) >> from.lane & 1 ? ideal(warp, from.slot, from.lane) : Ideal{};
+    return from.at == 0 && wrapped(warp, from.slot) >> from.lane & 1 ? ideal(warp, from.slot, from.lane)
+                                                                     : Ideal{};
   if (from.space != ptx::Space::local) return {};
   const auto place = local_.place(warp.index, from.lane, from.space, from.at);
   return (*place.cells)[place.at];
@@ -319,7 +334,8 @@ void WrapCheck::give(const Warp& warp, const BytePlace& to, uint32_t bytes, cons
     ideal(warp, to.slot, to.lane) = value;
   } else if (to.space == ptx::Space::local) {
     const auto place = local_.place(warp.index, to.lane, to.space, to.at);
-    for (uint32_t word = 0; 4 * word < bytes; ++word) (*place.cells)[place.at + word] = word == 0 ? value : Ideal{};
+    for (uint32_t word = 0; 4 * word < bytes; ++word)
+      (*place.cells)[place.at + word] = word == 0 ? value : Ideal{};
   }
 }
 

@@ -5,18 +5,18 @@
 // of the two, the address is wrong: a finding where it is used, in bounds or not.
 //
 // Addition, subtraction, products, left shifts, negation and what signed division, shift, minimum and maximum
-// make of them carry the values on, and so do moves, selections, shuffles and local memory. Bit operations and
-// unsigned division end them: hashes and generators of random numbers wrap on purpose. A 64-bit value that is
-// narrowed and does not fit counts as wrapped too. Of a constant before a left shift by a constant only the bits that
-// the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
+// make of them carry the values on, and so do moves, selections, shuffles and local memory. Bit operations
+// and unsigned division end them: hashes and generators of random numbers wrap on purpose. A 64-bit value
+// that is narrowed and does not fit counts as wrapped too. Of a constant before a left shift by a constant
+// only the bits that the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "src/base/vm/checks/check_log.h"
 #include "src/base/vm/cell_memory.h"
+#include "src/base/vm/checks/check_log.h"
 #include "src/base/vm/transfer.h"
 
 namespace assay::vm {

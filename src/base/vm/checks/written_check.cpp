@@ -50,13 +50,15 @@ WrittenCheck::Route WrittenCheck::route_of(const Op& op, const Signature& signat
     case Flow::vote:
       return Route::exchange;
     case Flow::conversion:
-      if (!signature.form.saturates && !floats(meaning.sources[0]) && !floats(meaning.result)) return Route::resize;
+      if (!signature.form.saturates && !floats(meaning.sources[0]) && !floats(meaning.result))
+        return Route::resize;
       [[fallthrough]];
     case Flow::arithmetic:
       if (packed && meaning.sources[0] == ptx::Type::f32) return Route::packed_convert;
       return packed && ptx::is_packed(meaning.sources[0]) ? Route::packed : Route::plain;
     case Flow::logic:
-      if (operation != Operation::and_ && operation != Operation::or_) return of_predicates ? Route::plain : Route::by_byte;
+      if (operation != Operation::and_ && operation != Operation::or_)
+        return of_predicates ? Route::plain : Route::by_byte;
       return of_predicates ? Route::predicates : Route::masking;
     case Flow::shift:
       return Route::shift;
@@ -83,8 +85,9 @@ WrittenCheck::Facts WrittenCheck::facts_of(const Op& op, const Signature& signat
   f.carry_in = signature.form.carry_in, f.carry_out = signature.form.carry_out;
   for (const Use& use : signature.reads)
     if (use.purpose == Purpose::value && use.cell != Cell::none && f.route != Route::matrix)
-      f.sources.push_back({use.slot, static_cast<uint8_t>(use.cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(use.type))),
-                           use.cell == Cell::mask});
+      f.sources.push_back(
+          {use.slot, static_cast<uint8_t>(use.cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(use.type))),
+           use.cell == Cell::mask});
   f.count = static_cast<int>(f.sources.size());
   const bool stores = signature.flow() == Flow::store || signature.flow() == Flow::store_matrix;
   f.acts = signature.control != Control::none || stores || f.route == Route::atomic || f.route == Route::copy;
@@ -134,8 +137,7 @@ WrittenCheck::Lanes WrittenCheck::any(const Warp& warp, const Source& source) {
 }
 
 uint32_t WrittenCheck::make_event(Warp& warp, const Op& op, int lane, std::string what) {
-  const auto [known, is_new] =
-      event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
+  const auto [known, is_new] = event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
   if (!is_new) return known->second;
   Event& made = events_.emplace_back();
   made.op = &op;
@@ -227,8 +229,8 @@ void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
   for (const Use& to : code_->signature(op).writes) spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
 }
 
-void WrittenCheck::sink(Warp& warp, const Op& op, const Source& source, Lanes lanes, const CheckLog::Kind& kind,
-                        const char* what) {
+void WrittenCheck::sink(Warp& warp, const Op& op, const Source& source, Lanes lanes,
+                        const CheckLog::Kind& kind, const char* what) {
   const int lane = std::countr_zero(lanes);
   const Event& event = events_[event_of(warp, op, source, lane)];
   if (event.elsewhere) return;
@@ -282,7 +284,8 @@ void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   if (route == Route::atomic) atomic(warp, op, mask);
   if (route == Route::matrix) matrix(warp, op);
   if (guard_lanes_ & mask)
-    for (const Use& to : code_->signature(op).writes) spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
+    for (const Use& to : code_->signature(op).writes)
+      spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
 }
 
 void WrittenCheck::note_written(const Allocation& allocation, const Part& part) {
@@ -327,25 +330,26 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
       finding->count = static_cast<uint64_t>(missing);
       finding->element = tensor.element_name(first_missing);
       finding->at.access = "not written";
-      finding->message = fmt::format(
-          "{} of {} elements of {} {} were never written, from {} to {}", missing, tensor.size(), tensor.name,
-          tensor.shape_text(), finding->element, tensor.element_name(last_missing));
+      finding->message =
+          fmt::format("{} of {} elements of {} {} were never written, from {} to {}", missing, tensor.size(),
+                      tensor.name, tensor.shape_text(), finding->element, tensor.element_name(last_missing));
     }
   }
   for (const auto& [event, found] : spoiled) {
     const Event& origin = events_[event];
     if (origin.elsewhere) continue;
     const bool multiplied = !origin.through.empty();
-    CheckFinding* finding = log_.open(multiplied ? unwritten_tensor_core : unwritten_output, origin.op, &tensor);
+    CheckFinding* finding =
+        log_.open(multiplied ? unwritten_tensor_core : unwritten_output, origin.op, &tensor);
     if (!finding) continue;
     finding->count = static_cast<uint64_t>(found.first);
     finding->at = origin.place;
     finding->element = tensor.element_name(found.second);
-    finding->message = fmt::format(
-        "{} of {} elements of {}, first {}, depend on {}, never written, {} at {} by {}{}", found.first,
-        tensor.size(), tensor.name, finding->element, origin.what, origin.place.access,
-        place_text(origin.place.where), thread_text(origin.place),
-        multiplied ? ", an operand of " + origin.through : "");
+    finding->message =
+        fmt::format("{} of {} elements of {}, first {}, depend on {}, never written, {} at {} by {}{}",
+                    found.first, tensor.size(), tensor.name, finding->element, origin.what,
+                    origin.place.access, place_text(origin.place.where), thread_text(origin.place),
+                    multiplied ? ", an operand of " + origin.through : "");
   }
 }
 

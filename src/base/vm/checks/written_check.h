@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "src/base/vm/checks/check_log.h"
 #include "src/base/vm/cell_memory.h"
+#include "src/base/vm/checks/check_log.h"
 #include "src/base/vm/transfer.h"
 
 namespace assay::vm {
@@ -31,7 +31,8 @@ enum ByteState : uint8_t {
 
 class WrittenCheck : public PlainTrace {
  public:
-  static constexpr unsigned hooks = hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
+  static constexpr unsigned hooks =
+      hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
   /// `strict`: a trap at the first read of anything never written. `partial`: only some blocks run, so that
   /// what the others would have written is no fault.
   WrittenCheck(CheckLog& log, bool strict, bool partial) : log_(log), strict_(strict), partial_(partial) {}
@@ -86,10 +87,10 @@ class WrittenCheck : public PlainTrace {
     Route route = Route::none;
     std::vector<Source> sources;
     int count = 0;
-    uint8_t d_bytes = 0;   ///< of d: 4, 8, or 1 for a predicate
-    bool left = false;     ///< of shifts
+    uint8_t d_bytes = 0;        ///< of d: 4, 8, or 1 for a predicate
+    bool left = false;          ///< of shifts
     bool extends_sign = false;  ///< of conversions between integers
-    bool is_or = false;    ///< `or`: ones decide; else `and`: zeros do
+    bool is_or = false;         ///< `or`: ones decide; else `and`: zeros do
     bool carry_in = false, carry_out = false;
     bool acts = false;  ///< its guard matters at once: it branches, waits or changes memory
   };
@@ -105,8 +106,9 @@ class WrittenCheck : public PlainTrace {
   using Lanes = uint32_t;
   using ByteLanes = std::array<Lanes, 8>;  ///< by byte of a register
   struct WarpStates {
-    std::vector<Lanes> bytes;      ///< by slot / 32 + byte
-    std::vector<uint32_t> origin;  ///< event, by slot / 4 + lane; a predicate's by slot / 4; 0: the register itself
+    std::vector<Lanes> bytes;  ///< by slot / 32 + byte
+    std::vector<uint32_t>
+        origin;  ///< event, by slot / 4 + lane; a predicate's by slot / 4; 0: the register itself
     Lanes carry = 0;
   };
 

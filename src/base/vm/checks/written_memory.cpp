@@ -24,7 +24,8 @@ bool any_missing(const uint8_t* states, uint32_t count) {
 
 uint8_t* WrittenCheck::states_at(const Warp& warp, const BytePlace& at) {
   const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
-  const auto place = in_block ? memory_.place(warp.index, at.lane, at.space, at.at) : areas_.place(at.at, area_hint_);
+  const auto place =
+      in_block ? memory_.place(warp.index, at.lane, at.space, at.at) : areas_.place(at.at, area_hint_);
   return place.cells ? &(*place.cells)[place.at] : nullptr;
 }
 
@@ -37,7 +38,8 @@ uint32_t& WrittenCheck::stored_event(const Warp& warp, const BytePlace& at, uint
 }
 
 /// The event of a byte that is not `written`: what was stored there, or that nothing was.
-uint32_t WrittenCheck::memory_event(Warp& warp, const Op& op, const BytePlace& at, uint32_t byte, uint8_t state) {
+uint32_t WrittenCheck::memory_event(Warp& warp, const Op& op, const BytePlace& at, uint32_t byte,
+                                    uint8_t state) {
   if (state == derived)
     if (const uint32_t known = stored_event(warp, at, byte)) return known;
   const uint32_t made = make_event(warp, op, at.lane, memory_text(*block_, at.space, at.at + byte));
@@ -50,7 +52,8 @@ WrittenCheck::Taken WrittenCheck::take(Warp& warp, const Op& op, const BytePlace
   Taken taken;
   if (from.slot != no_slot) {
     const Lanes* const states = bytes(warp, from.slot) + from.at;
-    for (uint32_t byte = 0; byte < count; ++byte) taken.missing |= uint64_t{states[byte] >> from.lane & 1} << byte;
+    for (uint32_t byte = 0; byte < count; ++byte)
+      taken.missing |= uint64_t{states[byte] >> from.lane & 1} << byte;
     if (taken.missing) taken.event = event_of(warp, op, {from.slot, 0, false}, from.lane);
     return taken;
   }
@@ -69,7 +72,8 @@ void WrittenCheck::give(Warp& warp, const BytePlace& to, uint32_t count, const T
   if (to.slot != no_slot) {
     if (!taken.missing) return;  // cleared before
     Lanes* const states = &of(warp).bytes[to.slot / 32 + to.at];
-    for (uint32_t byte = 0; byte < count; ++byte) states[byte] |= static_cast<Lanes>(taken.missing >> byte & 1) << to.lane;
+    for (uint32_t byte = 0; byte < count; ++byte)
+      states[byte] |= static_cast<Lanes>(taken.missing >> byte & 1) << to.lane;
     of(warp).origin[to.slot / 4 + static_cast<size_t>(to.lane)] = taken.event;
     return;
   }
@@ -77,7 +81,9 @@ void WrittenCheck::give(Warp& warp, const BytePlace& to, uint32_t count, const T
   if (!here) return;
   if (!taken.missing) return void(std::memset(here, written, count));
   for (uint32_t byte = 0; byte < count; ++byte)
-    here[byte] = static_cast<uint8_t>(!(taken.missing >> byte & 1) ? written : taken.never >> byte & 1 ? never : derived);
+    here[byte] = static_cast<uint8_t>(!(taken.missing >> byte & 1) ? written
+                                      : taken.never >> byte & 1    ? never
+                                                                   : derived);
   for (uint32_t byte = 0; byte < count; byte += 4) stored_event(warp, to, byte) = taken.event;
 }
 
@@ -101,8 +107,9 @@ bool WrittenCheck::all_written(Warp& warp, const Op& op, uint32_t mask) {
   return true;
 }
 
-/// What travels unchanged. Parameters that a caller left unwritten stay never written; of a selection what chose counts
-/// too; a lane that shuffles from one that does not take part gets nothing that was written (PTX ISA, "shfl.sync").
+/// What travels unchanged. Parameters that a caller left unwritten stay never written; of a selection what
+/// chose counts too; a lane that shuffles from one that does not take part gets nothing that was written (PTX
+/// ISA, "shfl.sync").
 void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
   const Signature& signature = code_->signature(op);
   const bool parameters = copies_parameters(signature), memory = parameters || reaches_memory(signature);
@@ -121,17 +128,20 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
     const bool loads = memory && t.to.slot != no_slot;
     if (strict_ && loads && taken.never && !warp.block->trap)
       raise(warp, op, t.to.lane, "unwritten-read",
-            memory_text(*block_, t.from.space, t.from.at + static_cast<uint64_t>(std::countr_zero(taken.never))) +
+            memory_text(*block_, t.from.space,
+                        t.from.at + static_cast<uint64_t>(std::countr_zero(taken.never))) +
                 " was never written");
     give(warp, t.to, t.bytes, taken);
   });
   for_lanes(absent, [&](int lane) {
-    const std::string what = "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
+    const std::string what =
+        "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
     spoil(warp, op.d, op.d_cell, 1u << lane, make_event(warp, op, lane, what));
   });
   if (signature.flow() != Flow::select) return;
   if (const Lanes unchosen = bytes(warp, op.s[2])[0] & mask)
-    spoil(warp, op.d, op.d_cell, unchosen, event_of(warp, op, {op.s[2], 1, true}, std::countr_zero(unchosen)));
+    spoil(warp, op.d, op.d_cell, unchosen,
+          event_of(warp, op, {op.s[2], 1, true}, std::countr_zero(unchosen)));
 }
 
 /// The new value comes of the old one and of the operands; atom returns the old one.
@@ -152,7 +162,8 @@ void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void WrittenCheck::landed(Warp& warp, const Landing& landing) {
-  for_lanes(landing.mask, [&](int lane) { memory_.shared().fill(landing.shared[lane], landing.bytes, written); });
+  for_lanes(landing.mask,
+            [&](int lane) { memory_.shared().fill(landing.shared[lane], landing.bytes, written); });
   each_transfer(landing, [&](const Transfer& t) {
     if (t.bytes == 0) return;
     Taken taken = take(warp, *landing.op, t.from, t.bytes);

@@ -3,8 +3,8 @@
 #include <bit>
 
 #include "src/base/vm/checks/written_check.h"
-#include "src/base/vm/rows/warp_rows.h"
 #include "src/base/vm/matrix_elements.h"
+#include "src/base/vm/rows/warp_rows.h"
 
 namespace assay::vm {
 namespace {
@@ -49,7 +49,8 @@ void WrittenCheck::value(Warp& warp, const Op& op, uint32_t mask) {
       states[0] = states[1] = any(warp, f.sources[1]);
       states[2] = states[3] = any(warp, f.sources[0]);
       return set(warp, op, op.d, 4, false, mask, states);
-    case Route::resize: {  // cvt between integers: what is cut off does not count, what is added is zeros or signs
+    case Route::
+        resize: {  // cvt between integers: what is cut off does not count, what is added is zeros or signs
       const Lanes* const from = bytes(warp, f.sources[0].slot);
       const int width = f.sources[0].bytes;
       for (int byte = 0; byte < ptx::bytes_of(op.row->result); ++byte)
@@ -169,9 +170,9 @@ void WrittenCheck::permute(Warp& warp, const Op& op, const Facts& f, uint32_t ma
   const Lanes selectors = any(warp, f.sources[2]);
   for (int byte = 0; byte < 4; ++byte)
     states[static_cast<size_t>(byte)] = selectors | lanes_where(mask, [&](int lane) {
-      const uint32_t nibble = warp.word(op.s[2])[lane] >> (4 * byte) & 7;
-      return (bytes(warp, op.s[nibble / 4])[nibble % 4] >> lane & 1) != 0;
-    });
+                                          const uint32_t nibble = warp.word(op.s[2])[lane] >> (4 * byte) & 7;
+                                          return (bytes(warp, op.s[nibble / 4])[nibble % 4] >> lane & 1) != 0;
+                                        });
   set(warp, op, op.d, 4, false, mask, states);
 }
 
@@ -194,7 +195,8 @@ void WrittenCheck::matrix(Warp& warp, const Op& op) {
   const auto missing = [&](Element element, const ElementPlace& at, bool operand) {
     const int bits = format_of(element).bits;
     if (at.slot < 0) {
-      const Taken taken = take(warp, op, {no_slot, ptx::Space::shared, 0, at.shared}, static_cast<uint32_t>(bits / 8));
+      const Taken taken =
+          take(warp, op, {no_slot, ptx::Space::shared, 0, at.shared}, static_cast<uint32_t>(bits / 8));
       if (!event) event = taken.event;
       return taken.missing != 0;
     }

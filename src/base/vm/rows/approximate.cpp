@@ -1,4 +1,5 @@
-// Approximate instructions (PTX ISA 9.7.3, 9.7.4): the bits that an H200 returns, from src/base/vm/approximate.h.
+// Approximate instructions (PTX ISA 9.7.3, 9.7.4): the bits that an H200 returns, from
+// src/base/vm/approximate.h.
 #include "src/base/vm/approximate.h"
 
 #include "src/base/vm/rows/interpolated_lanes.h"

@@ -122,7 +122,8 @@ void add_async_copy_rows(std::vector<Row>& rows) {
   copy.operands = {Role::store_to, Role::load_from, Role::none, Role::read};
   add_warp_row(rows, "cp.async.shared.global", copy, copy_async, decode_copy);
   add_warp_row(rows, "cp.async.commit_group", step(Step::commit), commit, decode_plain);
-  add_warp_row(rows, "cp.async.wait_group", step(Step::wait), nullptr, decode_wait_group).kind = Kind::async_wait;
+  add_warp_row(rows, "cp.async.wait_group", step(Step::wait), nullptr, decode_wait_group).kind =
+      Kind::async_wait;
   add_warp_row(rows, "cp.async.wait_all", step(Step::wait), nullptr, decode_wait_all).kind = Kind::async_wait;
 }
 

@@ -109,8 +109,8 @@ Meaning atomic_meaning(Type type) {
 }
 
 void add_vectors(std::vector<Row>& rows, const char* lengths_and_type, Type type) {
-  add_warp_row(rows, std::string("{atom,red}{,.global}.add.") + lengths_and_type, atomic_meaning(type), nullptr,
-               decode_vector);
+  add_warp_row(rows, std::string("{atom,red}{,.global}.add.") + lengths_and_type, atomic_meaning(type),
+               nullptr, decode_vector);
 }
 
 template <class T, class F>

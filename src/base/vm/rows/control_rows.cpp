@@ -122,7 +122,8 @@ void copy_local(Warp& warp, const Op& op, uint32_t mask) {
 void add_control_rows(std::vector<Row>& rows) {
   const auto add = [&](const char* pattern, Kind kind, std::vector<Role> operands, DecodeFunction decode,
                        Asynchronous asynchronous = {}) {
-    add_warp_row(rows, pattern, {.operands = std::move(operands), .asynchronous = asynchronous}, nullptr, decode)
+    add_warp_row(rows, pattern, {.operands = std::move(operands), .asynchronous = asynchronous}, nullptr,
+                 decode)
         .kind = kind;
   };
   const std::vector<Role> none{Role::none}, all_read{Role::read};
@@ -136,13 +137,14 @@ void add_control_rows(std::vector<Row>& rows) {
   add("exit", Kind::exit, none, decode_plain);
   add("trap", Kind::trap, none, decode_plain);
   add("{bar,barrier}.{sync,arrive}", Kind::barrier, all_read, decode_barrier);
-  add("{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, {Role::write, Role::read}, decode_barrier);
+  add("{bar,barrier}.red.{popc.u32,and.pred,or.pred}", Kind::barrier, {Role::write, Role::read},
+      decode_barrier);
   add("{membar,membar.gl,fence,fence.mbarrier_init,fence.proxy.alias}", Kind::nothing, none, decode_anything,
       {.step = Step::fence});
   add("fence.proxy.async{,.shared,.global}", Kind::nothing, none, decode_anything,
       {.step = Step::fence, .proxy = Proxy::async});
-  add("{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}", Kind::nothing, all_read,
-      decode_anything);
+  add("{nanosleep.u32,brkpt,pmevent,griddepcontrol.wait,griddepcontrol.launch_dependents}", Kind::nothing,
+      all_read, decode_anything);
   add("setmaxnreg.{inc,dec}.sync.aligned.u32", Kind::nothing, none, decode_anything);
 }
 

@@ -111,8 +111,8 @@ void add_simple(std::vector<Row>& rows, const char* modifier) {
       [](float a, float b) { return extreme<true, true>(M::in(a), M::in(b)); },
       real_lanes<RealExtreme<true>>);
   binary<F32Bits, F32, F32>(
-      rows, flow, {"div.rn", modifier, ".f32"},
-      [](float a, float b) { return M::out(M::in(a) / M::in(b)); }, real_lanes<RealQuotient<false>>);
+      rows, flow, {"div.rn", modifier, ".f32"}, [](float a, float b) { return M::out(M::in(a) / M::in(b)); },
+      real_lanes<RealQuotient<false>>);
   unary<F32Bits, F32>(
       rows, flow, {"rcp.rn", modifier, ".f32"}, [](float a) { return M::out(1.0f / M::in(a)); },
       real_lanes<RealReciprocal<false>>);

@@ -43,12 +43,10 @@ void add_float64_rows(std::vector<Row>& rows) {
       rows, flow, {"sqrt.rn.f64"}, [](double a) { return finished(__builtin_sqrt(a), a); },
       real_lanes<RealRoot<true>>);
   unary<F64Bits, F64>(
-      rows, flow, {"abs.f64"},
-      [](double a) { return a != a ? quiet(a) : bits_of(a) & ~(uint64_t{1} << 63); },
+      rows, flow, {"abs.f64"}, [](double a) { return a != a ? quiet(a) : bits_of(a) & ~(uint64_t{1} << 63); },
       real_lanes<RealMagnitude>);
   unary<F64Bits, F64>(
-      rows, flow, {"neg.f64"},
-      [](double a) { return a != a ? quiet(a) : bits_of(a) ^ (uint64_t{1} << 63); },
+      rows, flow, {"neg.f64"}, [](double a) { return a != a ? quiet(a) : bits_of(a) ^ (uint64_t{1} << 63); },
       real_lanes<RealNegation>);
   binary<F64Bits, F64, F64>(
       rows, flow, {"min.f64"}, [](double a, double b) { return extreme<false>(a, b); },

@@ -115,8 +115,8 @@ void add_to_half(std::vector<Row>& rows) {
 void add_to_packed(std::vector<Row>& rows) {
   const Flow flow = Flow::conversion;
   binary<F16x2, F32Bits, F32Bits>(
-      rows, flow, {"cvt.rn.f16x2.f32"},
-      [](uint32_t a, uint32_t b) { return half_of(a) << 16 | half_of(b); }, real_lanes<RealCopy>);
+      rows, flow, {"cvt.rn.f16x2.f32"}, [](uint32_t a, uint32_t b) { return half_of(a) << 16 | half_of(b); },
+      real_lanes<RealCopy>);
   binary<F16x2, F32Bits, F32Bits>(
       rows, flow, {"cvt.rn.relu.f16x2.f32"},
       [](uint32_t a, uint32_t b) { return relu16(half_of(a)) << 16 | relu16(half_of(b)); },

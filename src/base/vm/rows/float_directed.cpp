@@ -126,10 +126,16 @@ void add_mode(std::vector<Row>& rows) {
   add_quotients<round, float, true>(rows);
   const char* name = name_of(round);
   add_lane_row(rows,
-               {.flow = Flow::conversion, .result = Type::f64, .sources = {Type::s64}, .lanes = from_integer_lanes<int64_t, round>},
+               {.flow = Flow::conversion,
+                .result = Type::f64,
+                .sources = {Type::s64},
+                .lanes = from_integer_lanes<int64_t, round>},
                {"cvt", name, ".f64.s64"});
   add_lane_row(rows,
-               {.flow = Flow::conversion, .result = Type::f64, .sources = {Type::u64}, .lanes = from_integer_lanes<uint64_t, round>},
+               {.flow = Flow::conversion,
+                .result = Type::f64,
+                .sources = {Type::u64},
+                .lanes = from_integer_lanes<uint64_t, round>},
                {"cvt", name, ".f64.u64"});
   unary<F64, S32>(rows, Flow::conversion, {"cvt", name, ".f64.s32"},
                   [](int32_t a) { return static_cast<double>(a); });

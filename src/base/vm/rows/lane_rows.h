@@ -106,13 +106,10 @@ void quaternary_lanes(void* d, const void* a, const void* b, const void* c, cons
 template <class D, class A, class F>
 void unary(std::vector<Row>& rows, Flow flow, std::initializer_list<const char*> parts, F,
            RealFunction real = nullptr) {
-  add_lane_row(rows,
-               {.flow = flow,
-                .result = D::type,
-                .sources = {A::type},
-                .lanes = unary_lanes<F, D, A>,
-                .real = real},
-               parts);
+  add_lane_row(
+      rows,
+      {.flow = flow, .result = D::type, .sources = {A::type}, .lanes = unary_lanes<F, D, A>, .real = real},
+      parts);
 }
 template <class D, class A, class B, class F>
 void binary(std::vector<Row>& rows, Flow flow, std::initializer_list<const char*> parts, F,

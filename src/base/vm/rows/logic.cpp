@@ -15,13 +15,16 @@ void mask_binary(void* d, const void* a, const void* b, const void*, const void*
 }
 template <class F>
 void predicate_unary(std::vector<Row>& rows, Flow flow, const char* form, F) {
-  add_lane_row(rows,
-               {.flow = flow, .result = Type::pred, .sources = {Type::pred}, .lanes = mask_unary<F>},
+  add_lane_row(rows, {.flow = flow, .result = Type::pred, .sources = {Type::pred}, .lanes = mask_unary<F>},
                {form});
 }
 template <class F>
 void predicate_binary(std::vector<Row>& rows, const char* form, F) {
-  add_lane_row(rows, {.flow = Flow::logic, .result = Type::pred, .sources = {Type::pred, Type::pred}, .lanes = mask_binary<F>},
+  add_lane_row(rows,
+               {.flow = Flow::logic,
+                .result = Type::pred,
+                .sources = {Type::pred, Type::pred},
+                .lanes = mask_binary<F>},
                {form});
 }
 

@@ -116,8 +116,8 @@ void add_matrix_memory_rows(std::vector<Row>& rows) {
   add_warp_row(rows, "stmatrix.sync.aligned." + shapes,
                {.flow = Flow::store_matrix, .operands = {Role::store_to, Role::read}}, store_matrix,
                decode_store_matrix);
-  add_warp_row(rows, "movmatrix.sync.aligned.m8n8.trans.b16", {.flow = Flow::move_matrix, .result = Type::b32},
-               move_matrix, decode_move_matrix);
+  add_warp_row(rows, "movmatrix.sync.aligned.m8n8.trans.b16",
+               {.flow = Flow::move_matrix, .result = Type::b32}, move_matrix, decode_move_matrix);
 }
 
 }  // namespace assay::vm

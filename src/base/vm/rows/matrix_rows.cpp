@@ -22,8 +22,8 @@ double fused(double a, double b, double c) {
   const double sum = std::fma(a, b, c);
   if (!std::isnan(sum)) return sum;
   const double source = std::isnan(b) ? b : std::isnan(c) ? c : a;
-  const uint64_t made = std::isnan(source) ? std::bit_cast<uint64_t>(source) | 0x0008000000000000u
-                                           : 0xfff8000000000000u;
+  const uint64_t made =
+      std::isnan(source) ? std::bit_cast<uint64_t>(source) | 0x0008000000000000u : 0xfff8000000000000u;
   return std::bit_cast<double>(made);
 }
 
@@ -111,8 +111,9 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
 
 bool whole_warp(Warp& warp, const Op& op, uint32_t mask) {
   if (mask == ~0u) return true;
-  return raise(warp, op, std::countr_zero(~mask), "barrier",
-               "not all 32 lanes execute this .aligned instruction together: " + absent_text(warp, mask, ~0u));
+  return raise(
+      warp, op, std::countr_zero(~mask), "barrier",
+      "not all 32 lanes execute this .aligned instruction together: " + absent_text(warp, mask, ~0u));
 }
 
 void append_fragment(Decoder& decoder, const ptx::Instruction& instruction, const Operand& fragment,
@@ -133,7 +134,8 @@ WarpFunction multiply_fragments_function() {
 void add_matrix_rows(std::vector<Row>& rows) {
   const auto add = [&](const char* form, Status status, Type result) {
     add_warp_row(rows, std::string("mma.sync.aligned.") + form,
-                 {.flow = Flow::matrix, .status = status, .result = result}, multiply_fragments, decode_multiply);
+                 {.flow = Flow::matrix, .status = status, .result = result}, multiply_fragments,
+                 decode_multiply);
   };
   const Status measured = Status::measured_on(90), exact = Status::exact();
   add("m16n8k{8,16}.row.col.f32.bf16.bf16.f32", measured, Type::f32);

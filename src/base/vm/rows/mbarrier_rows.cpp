@@ -152,8 +152,8 @@ void decode_pending_count(Decoder& decoder, const ptx::Instruction& instruction,
   op.source_count = 1;
 }
 
-/// cp.async.mbarrier.arrive{.noinc}: the arrival comes when the thread's copies have landed. Here they land at
-/// once, which is one of the orders that hardware may choose, and the arrival follows.
+/// cp.async.mbarrier.arrive{.noinc}: the arrival comes when the thread's copies have landed. Here they land
+/// at once, which is one of the orders that hardware may choose, and the arrival follows.
 void decode_copy_arrival(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   decoder.expect_operands(instruction, 1, 1);
   const std::vector<std::string> words = decoder.parts(instruction);
@@ -174,7 +174,8 @@ void decode_copy_arrival(Decoder& decoder, const ptx::Instruction& instruction, 
 void add_mbarrier_rows(std::vector<Row>& rows) {
   const auto add = [&](const char* form, Step step, std::vector<Role> operands) {
     add_warp_row(rows, std::string("mbarrier.") + form,
-                 {.operands = std::move(operands), .asynchronous = {Completion::mbarrier, step}}, act, decode);
+                 {.operands = std::move(operands), .asynchronous = {Completion::mbarrier, step}}, act,
+                 decode);
   };
   add("{init,inval}{,.shared}.b64", Step::none, {Role::store_to, Role::read});
   add("{expect_tx,complete_tx}{,.shared}.b64", Step::arrive, {Role::modify_at, Role::read});
@@ -184,7 +185,8 @@ void add_mbarrier_rows(std::vector<Row>& rows) {
   add_warp_row(rows, "cp.async.mbarrier.arrive{,.noinc}{,.shared}.b64",
                {.operands = {Role::modify_at}, .asynchronous = {Completion::mbarrier, Step::arrive}}, act,
                decode_copy_arrival);
-  add_warp_row(rows, "mbarrier.pending_count.b64", {.flow = Flow::integer}, pending_count, decode_pending_count);
+  add_warp_row(rows, "mbarrier.pending_count.b64", {.flow = Flow::integer}, pending_count,
+               decode_pending_count);
 }
 
 }  // namespace assay::vm

@@ -204,13 +204,15 @@ void decode_nothing(Decoder&, const ptx::Instruction&, Op& op) {
 
 void add_memory_rows(std::vector<Row>& rows) {
   add_warp_row(rows, std::string("{ld,ldu}{,.global,.shared,.const,.local,.param}{,.v2,.v4,.v8}.") + types,
-               {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load, decode_load);
+               {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load,
+               decode_load);
   add_warp_row(rows, std::string("st{,.global,.shared,.local,.param}{,.v2,.v4,.v8}.") + types,
                {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store, decode_store);
   add_warp_row(rows, "cvta{,.to}.{global,shared,local,const,param}.{u64,b64}", {.flow = Flow::address},
                convert_address, decode_convert_address);
   add_warp_row(rows, "isspacep.{global,shared,local}", {.flow = Flow::comparison}, is_space, decode_is_space);
-  add_warp_row(rows, "prefetch{,.global,.local}.{L1,L2}", {.operands = {Role::read}}, nullptr, decode_nothing);
+  add_warp_row(rows, "prefetch{,.global,.local}.{L1,L2}", {.operands = {Role::read}}, nullptr,
+               decode_nothing);
 }
 
 }  // namespace assay::vm

@@ -49,9 +49,10 @@ void decode_packed(Decoder& decoder, const ptx::Instruction& instruction, Op& op
 
 void add(std::vector<Row>& rows, const char* modifiers, Type type) {
   add_warp_row(rows,
-               std::string("setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}{,.and,.or,.xor}") + modifiers +
-                   "." + std::string(ptx::name_of(type)),
-               {.flow = Flow::comparison, .result = Type::pred, .sources = {type, type}}, nullptr, decode_packed)
+               std::string("setp.{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}{,.and,.or,.xor}") +
+                   modifiers + "." + std::string(ptx::name_of(type)),
+               {.flow = Flow::comparison, .result = Type::pred, .sources = {type, type}}, nullptr,
+               decode_packed)
       .kind = Kind::compare;
 }
 

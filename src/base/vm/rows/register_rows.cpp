@@ -120,8 +120,7 @@ bool carry_multiply(Warp& warp, const Op& op, uint32_t mask) {
 void decode_carry(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   const std::vector<std::string> words = decoder.parts(instruction);
   op.type = *ptx::type_named(words.back());
-  op.immediate = (words[0].back() == 'c' ? 1 : 0) |
-                 (instruction.form.carry_out ? 2 : 0) |
+  op.immediate = (words[0].back() == 'c' ? 1 : 0) | (instruction.form.carry_out ? 2 : 0) |
                  (words[0].starts_with("sub") ? 4 : 0);
   const size_t sources = words[0].starts_with("mad") ? 3 : 2;
   decoder.expect_operands(instruction, 1 + sources, 1 + sources);
@@ -144,7 +143,8 @@ void decode_policy(Decoder& decoder, const ptx::Instruction& instruction, Op& op
 
 void add_register_rows(std::vector<Row>& rows) {
   add_warp_row(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} pack", {.flow = Flow::pack}, pack, decode_pack);
-  add_warp_row(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} unpack", {.flow = Flow::unpack}, unpack, decode_unpack);
+  add_warp_row(rows, "mov.{b16,b32,u32,s32,b64,u64,s64,f64} unpack", {.flow = Flow::unpack}, unpack,
+               decode_unpack);
   const auto add = [&](const char* pattern, WarpFunction function) {
     add_warp_row(rows, pattern, {.flow = Flow::integer}, function, decode_carry);
   };

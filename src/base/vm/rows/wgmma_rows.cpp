@@ -233,8 +233,8 @@ void add_wgmma_rows(std::vector<Row>& rows) {
   add(columns(true) + "k32.s32.{s8,u8}.{s8,u8}{,.satfinite}", Status::exact(), Type::s32);
   const auto control = [&](const char* name, Step step, WarpFunction function, DecodeFunction decode) {
     add_warp_row(rows, std::string("wgmma.") + name + ".sync.aligned",
-                 {.operands = {Role::none}, .asynchronous = {Completion::wgmma_group, step, Proxy::async}}, function,
-                 decode);
+                 {.operands = {Role::none}, .asynchronous = {Completion::wgmma_group, step, Proxy::async}},
+                 function, decode);
   };
   control("fence", Step::fence, fence, decode_plain);
   control("commit_group", Step::commit, commit, decode_plain);

@@ -168,7 +168,7 @@ void decode_access(Decoder& decoder, const ptx::Instruction& instruction, Op& op
   form.a = form.b = form.sum = element;
   const int used = matrix == Matrix::a   ? form.a_registers()
                    : matrix == Matrix::b ? form.b_registers()
-                                     : form.sum_registers();
+                                         : form.sum_registers();
   const int written = element == Element::f16 && matrix != Matrix::sum ? 8 : used;
   const ElementFormat& format = format_of(element);
   op.space = words[7] == "shared" ? Space::shared : words[7] == "global" ? Space::global : Space::generic;
@@ -249,11 +249,12 @@ void add_wmma_rows(std::vector<Row>& rows) {
   const auto access = [&](const std::string& form) {
     const bool load = form.starts_with("load");
     if (load)
-      add_warp_row(rows, "wmma." + form, {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}},
-                   load_part, decode_access);
-    else
-      add_warp_row(rows, "wmma." + form, {.flow = Flow::store, .operands = {Role::store_to, Role::read}}, store_part,
+      add_warp_row(rows, "wmma." + form,
+                   {.flow = Flow::load, .operands = {Role::write, Role::load_from, Role::read}}, load_part,
                    decode_access);
+    else
+      add_warp_row(rows, "wmma." + form, {.flow = Flow::store, .operands = {Role::store_to, Role::read}},
+                   store_part, decode_access);
   };
   const std::string shapes = ".sync.aligned.{row,col}.{m16n16k16,m8n32k16,m32n8k16}{,.shared,.global}.",
                     tf32 = ".sync.aligned.{row,col}.m16n16k8{,.shared,.global}.",

@@ -21,7 +21,8 @@ Cause anchor_row_late() {
                                          rows_text(*span)));
         // Gradients may be made from the last row on: then blocks are counted from there.
         const bool from_end = is_gradient(e);
-        const bool at_start = span->first % kBlock <= 1 || (from_end && (span->length - 1 - span->first) % kBlock <= 1);
+        const bool at_start =
+            span->first % kBlock <= 1 || (from_end && (span->length - 1 - span->first) % kBlock <= 1);
         if (at_start) {
           d.score += 0.2;
           d.evidence.push_back(fmt::format("that row is next to the start of a block of {} rows", kBlock));

@@ -1,4 +1,5 @@
-// A softmax without its maximum, a softplus of a large logit, a sum of exponentials: what overflows is no decay.
+// A softmax without its maximum, a softplus of a large logit, a sum of exponentials: what overflows is no
+// decay.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,8 +21,9 @@ std::optional<Behind> inputs_behind(const Evidence& e) {
     return std::nullopt;
   Behind behind;
   for (const auto& [name, flat] : e.trace->input_elements) {
-    const bool decay = std::any_of(e.op->inputs.begin(), e.op->inputs.end(),
-                                   [&, &name = name](const ArgumentSpec& a) { return a.name == name && decays(a); });
+    const bool decay =
+        std::any_of(e.op->inputs.begin(), e.op->inputs.end(),
+                    [&, &name = name](const ArgumentSpec& a) { return a.name == name && decays(a); });
     ++(decay ? behind.decays : behind.others);
   }
   return behind;
@@ -40,8 +42,10 @@ Cause exponential_overflow() {
             d.score = behind->decays == 0 ? 0.8 : 0.7;
             d.evidence.push_back(e.trace->origin.sentence);
             if (behind->decays > 0)
-              d.evidence.push_back(fmt::format("its argument depends on {} elements that are no decays", behind->others));
-            d.explanation = "subtract the largest argument first, or use a form that stays in range for large arguments";
+              d.evidence.push_back(
+                  fmt::format("its argument depends on {} elements that are no decays", behind->others));
+            d.explanation =
+                "subtract the largest argument first, or use a form that stays in range for large arguments";
             return d;
           }};
 }

@@ -20,14 +20,19 @@ const std::vector<Row>& rows() {
        {"race", "warp-race", "async-copy-race", "wgmma-race"},
        "put a barrier between the two, or give each its own memory",
        {"no-races", "same-bits-twice", "same-bits-twice-on-peer"}},
-      {"index-wrap", "an index wraps around at 32 bits", {"index-wrap"}, "compute the offset in 64 bits",
+      {"index-wrap",
+       "an index wraps around at 32 bits",
+       {"index-wrap"},
+       "compute the offset in 64 bits",
        {"no-index-wrap"}},
       {"out-of-bounds",
        "an access outside its tensor, workspace or variable",
        {"out-of-bounds"},
        "check the bound of the index, and what the memory was sized for",
        {"stays-in-variables"}},
-      {"misaligned-access", "a vector access at an address that is not a multiple of its size", {"misaligned"},
+      {"misaligned-access",
+       "a vector access at an address that is not a multiple of its size",
+       {"misaligned"},
        "vector accesses need rows that are whole multiples of the vector"},
       {"unwritten-value",
        "an output depends on memory or a register that nothing wrote, or was never stored",
@@ -36,23 +41,43 @@ const std::vector<Row>& rows() {
        "check the boundary condition of the store or load named",
        {"reads-written-values"}},
       {"hang", "the run does not end", {"hang"}, "a loop or a wait whose condition never comes true"},
-      {"barrier-misuse", "a barrier that not every thread reaches", {"barrier"},
+      {"barrier-misuse",
+       "a barrier that not every thread reaches",
+       {"barrier"},
        "every thread of the block, or as many as are named, must arrive"},
-      {"launch-refused", "a grid, block or shared memory beyond what a GPU launches", {"launch"},
+      {"launch-refused",
+       "a grid, block or shared memory beyond what a GPU launches",
+       {"launch"},
        "check the limits of each axis: 65535 blocks along y and z"},
       {"future-token-included", "a later token is read", {}, "check the causal mask", {"causality"}},
-      {"sequence-boundary-ignored", "packed sequences differ from separate ones", {},
-       "check which offsets a sequence starts and ends at", {"packed-equals-separate"}},
-      {"operand-of-another-head", "heads or sequences are not independent of their order", {},
-       "check the offset of the head and of the sequence", {"heads-permute"}},
-      {"state-handed-on-differs", "a run split in two and resumed from its state differs from the run in one", {},
-       "check how the initial state enters and the final state leaves", {"split-and-resume"}},
-      {"absent-argument-mistreated", "an absent argument is not what its neutral value is", {},
+      {"sequence-boundary-ignored",
+       "packed sequences differ from separate ones",
+       {},
+       "check which offsets a sequence starts and ends at",
+       {"packed-equals-separate"}},
+      {"operand-of-another-head",
+       "heads or sequences are not independent of their order",
+       {},
+       "check the offset of the head and of the sequence",
+       {"heads-permute"}},
+      {"state-handed-on-differs",
+       "a run split in two and resumed from its state differs from the run in one",
+       {},
+       "check how the initial state enters and the final state leaves",
+       {"split-and-resume"}},
+      {"absent-argument-mistreated",
+       "an absent argument is not what its neutral value is",
+       {},
        "check the branch without the argument",
        {"absent-equals-zero-gate", "absent-equals-zero-state", "absent-equals-zero-cotangent"}},
-      {"scale-not-proportional", "doubling the scale does not double the results", {},
-       "check where the scale enters", {"power-of-two-scale"}},
-      {"positive-decay-exponent", "an exponential of a log decay had a positive argument", {},
+      {"scale-not-proportional",
+       "doubling the scale does not double the results",
+       {},
+       "check where the scale enters",
+       {"power-of-two-scale"}},
+      {"positive-decay-exponent",
+       "an exponential of a log decay had a positive argument",
+       {},
        "a decay is never above 1: the rows or the anchor of this exponential are in the wrong order",
        {"exponents-nonpositive"}}};
   return all;
@@ -64,7 +89,8 @@ Diagnosis judge(const Row& row, const Evidence& e) {
     return std::find(row.kinds.begin(), row.kinds.end(), kind) != row.kinds.end();
   };
   d.explanation = row.advice;
-  // A trap and what the checking machine saw are the fault itself; values that fit a meaning only point to one.
+  // A trap and what the checking machine saw are the fault itself; values that fit a meaning only point to
+  // one.
   constexpr double kSeen = 0.99, kPartOfIt = 0.9;
   if (e.trap && is_of(e.trap->kind)) {
     d.score = kSeen;
@@ -77,7 +103,8 @@ Diagnosis judge(const Row& row, const Evidence& e) {
   for (const std::string& failure : e.properties ? *e.properties : std::vector<std::string>{}) {
     const std::string name = failure.substr(0, failure.find(':'));
     if (std::find(row.properties.begin(), row.properties.end(), name) == row.properties.end()) continue;
-    d.score = std::max(d.score, row.kinds.empty() ? 0.55 : kPartOfIt);  // other properties only show that there is one
+    d.score = std::max(d.score,
+                       row.kinds.empty() ? 0.55 : kPartOfIt);  // other properties only show that there is one
     if (d.evidence.size() < 4) d.evidence.push_back(failure);
   }
   if (!e.checks) return d;

@@ -10,24 +10,25 @@
 namespace assay {
 
 Cause formula_differs() {
-  return {"formula-differs", "the kernel computes something else, rounded well or badly",
-          [](const Evidence& e) {
-            Diagnosis d;
-            const auto shares = error_shares(e);
-            if (!shares || !(shares->formula > shares->output->worst.bound)) return d;
-            // It says that, not what: any cause that names the difference goes before.
-            d.score = thresholds::kFormulaOnly * shares->formula / std::max(shares->formula + shares->rounding, 1e-300);
-            d.explanation =
-                "the kernel's own exact arithmetic also differs: the formula differs, not the rounding";
-            d.evidence.push_back(
-                fmt::format("{}: without any rounding the kernel's instructions give {:.9g}, the reference "
-                            "{:.9g}: {:.3g} apart, "
-                            "bound {:.3g}",
-                            shares->output->worst.element, e.shadow->element->exact,
-                            shares->output->worst.expected, shares->formula, shares->output->worst.bound));
-            d.evidence.push_back(fmt::format("its roundings add {:.3g}", shares->rounding));
-            return d;
-          }};
+  return {
+      "formula-differs", "the kernel computes something else, rounded well or badly", [](const Evidence& e) {
+        Diagnosis d;
+        const auto shares = error_shares(e);
+        if (!shares || !(shares->formula > shares->output->worst.bound)) return d;
+        // It says that, not what: any cause that names the difference goes before.
+        d.score =
+            thresholds::kFormulaOnly * shares->formula / std::max(shares->formula + shares->rounding, 1e-300);
+        d.explanation =
+            "the kernel's own exact arithmetic also differs: the formula differs, not the rounding";
+        d.evidence.push_back(
+            fmt::format("{}: without any rounding the kernel's instructions give {:.9g}, the reference "
+                        "{:.9g}: {:.3g} apart, "
+                        "bound {:.3g}",
+                        shares->output->worst.element, e.shadow->element->exact,
+                        shares->output->worst.expected, shares->formula, shares->output->worst.bound));
+        d.evidence.push_back(fmt::format("its roundings add {:.3g}", shares->rounding));
+        return d;
+      }};
 }
 
 }  // namespace assay

@@ -50,7 +50,8 @@ int64_t row_of(const std::string& element) {
 }  // namespace
 
 std::optional<GateSpan> gate_span(const Evidence& e) {
-  if (!e.trace || !e.case_ || !e.inputs || e.trace->origin.kind != OriginKind::exp_overflow) return std::nullopt;
+  if (!e.trace || !e.case_ || !e.inputs || e.trace->origin.kind != OriginKind::exp_overflow)
+    return std::nullopt;
   const Origin& origin = e.trace->origin;
   if (origin.operands.empty()) return std::nullopt;
   const double exponent = e.trace->exponent.value_or(origin.operands[0].value) * kLn2;

@@ -6,11 +6,13 @@
 namespace assay {
 
 Cause normaliser_without_epsilon() {
-  return {"normaliser-without-epsilon", "a quotient 0/0: nothing was accumulated in the normaliser, and no epsilon keeps it from zero",
+  return {"normaliser-without-epsilon",
+          "a quotient 0/0: nothing was accumulated in the normaliser, and no epsilon keeps it from zero",
           [](const Evidence& e) {
             Diagnosis d;
-            if (!e.trace || e.trace->origin.kind != OriginKind::division_by_zero
-                || !(std::isnan(e.trace->origin.result) || e.trace->nan_kind == OriginKind::zero_times_infinity)) return d;
+            if (!e.trace || e.trace->origin.kind != OriginKind::division_by_zero ||
+                !(std::isnan(e.trace->origin.result) || e.trace->nan_kind == OriginKind::zero_times_infinity))
+              return d;
             d.score = 0.85;
             d.evidence.push_back(e.trace->origin.sentence);
             d.explanation = "add an epsilon to the divisor: where no weight is left the quotient is then 0";

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "src/verification/diagnosis/causes/gate_span.h"
 #include "src/base/program/source_place.h"
+#include "src/verification/diagnosis/causes/gate_span.h"
 
 namespace assay {
 namespace {
@@ -18,19 +18,21 @@ bool has_log_decay(const Operator* op) {
                            [](const ArgumentSpec& a) { return a.role == Role::log_decay; });
 }
 
-/// Of finite values: one is far larger than it should be, and an exponential had an argument that makes up for at
-/// least half of that, in binades.
+/// Of finite values: one is far larger than it should be, and an exponential had an argument that makes up
+/// for at least half of that, in binades.
 void judge_growth(const Evidence& e, Diagnosis& d) {
   if (!has_log_decay(e.op) || !e.outputs || !e.exponents) return;
   for (const OutputComparison& o : *e.outputs) {
     if (o.violation == 0 || !std::isfinite(o.worst.got)) continue;
-    const double grown = std::log2(std::fabs(o.worst.got) / std::max(std::fabs(o.worst.expected), o.worst.bound));
+    const double grown =
+        std::log2(std::fabs(o.worst.got) / std::max(std::fabs(o.worst.expected), o.worst.bound));
     if (!(grown >= kFarTooLarge)) continue;
     for (const ExponentRange& range : *e.exponents) {
       if (!(range.max >= grown / 2)) continue;
       d.score = 0.55;
-      d.evidence = {fmt::format("{} is 2^{:.0f} times what it should be, and {} at {} saw an argument of {:.4g}",
-                                o.worst.element, grown, range.instruction, source_place(range.where), range.max)};
+      d.evidence = {
+          fmt::format("{} is 2^{:.0f} times what it should be, and {} at {} saw an argument of {:.4g}",
+                      o.worst.element, grown, range.instruction, source_place(range.where), range.max)};
     }
   }
 }

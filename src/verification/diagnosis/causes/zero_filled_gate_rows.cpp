@@ -9,7 +9,8 @@ namespace assay {
 namespace {
 
 constexpr const char* kAdvice =
-    "rows behind the end of the sequence take part with a decay sum of 0: give them the last live row's sum, or "
+    "rows behind the end of the sequence take part with a decay sum of 0: give them the last live row's sum, "
+    "or "
     "select them away before the product";
 
 }  // namespace
@@ -24,10 +25,13 @@ Cause zero_filled_gate_rows() {
               if (!*e.finite_when_padded) return d;  // live rows overflow too
               d.score = 0.9;
               d.evidence.push_back(
-                  "with zero rows after its last one, up to a whole chunk, the element is finite: rows that are not "
+                  "with zero rows after its last one, up to a whole chunk, the element is finite: rows that "
+                  "are not "
                   "there are at fault");
               // In a gradient made from the last row on, padding also moves the blocks of rows.
-              const bool inner_row = is_gradient(e) && !e.trace->zero_selected && span && span->first == span->last && span->first > 0 && span->last < span->length - 1;
+              const bool inner_row = is_gradient(e) && !e.trace->zero_selected && span &&
+                                     span->first == span->last && span->first > 0 &&
+                                     span->last < span->length - 1;
               if (inner_row) {
                 d.score -= 0.3;
                 d.against.push_back(fmt::format("the exponent is the decay of {} alone", rows_text(*span)));

@@ -13,8 +13,9 @@ namespace {
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 constexpr double kForgotten = -6e4;  // a log decay whose weight is 0
 
-std::vector<Variant> of_each_gate(const FailingRun& run,
-                                  const std::function<void(const std::string&, const Tensor&, std::vector<Variant>&)>& add) {
+std::vector<Variant> of_each_gate(
+    const FailingRun& run,
+    const std::function<void(const std::string&, const Tensor&, std::vector<Variant>&)>& add) {
   std::vector<Variant> variants;
   for (const std::string& name : run.gates()) add(name, run.inputs().at(name), variants);
   return variants;
@@ -36,7 +37,9 @@ std::vector<Variant> gate_missing(const FailingRun& run) {
   if (!run.gates().empty()) {
     std::vector<Pattern> patterns = common_patterns(run);
     patterns.erase(patterns.begin());  // at every token: as above
-    append(v, at_patterns(run, patterns, "no decay", [](const TokenPlace& p) { return Events{{-1, p.row, p.row}}; }));
+    append(v, at_patterns(run, patterns, "no decay", [](const TokenPlace& p) {
+             return Events{{-1, p.row, p.row}};
+           }));
   }
   append(v, gates_changed_on_a_path(run, "no decay", times(0)));
   return v;
@@ -72,8 +75,9 @@ std::vector<Variant> of_another_head(const FailingRun& run) {
                            [axis, map](const Tensor& x) { return moved(x, axis, map.from); }));
     const auto tokens = static_cast<size_t>(axis_of(g, "T")), heads = static_cast<size_t>(axis);
     if (g.axes[tokens].size > 1 && g.axes[heads].size > 1)
-      v.push_back(on_input(run, fmt::format("{} read as if its heads came before its tokens", name), name,
-                           [tokens, heads](const Tensor& x) { return with_axes_exchanged(x, tokens, heads); }));
+      v.push_back(
+          on_input(run, fmt::format("{} read as if its heads came before its tokens", name), name,
+                   [tokens, heads](const Tensor& x) { return with_axes_exchanged(x, tokens, heads); }));
   });
 }
 
@@ -103,13 +107,15 @@ std::vector<Variant> shifted(const FailingRun& run) {
         v.push_back(on_input(run,
                              fmt::format("{} of the token {}{}", name, by > 0 ? "before" : "after",
                                          keep ? ", the outermost kept" : ""),
-                             name, [&run, by, keep](const Tensor& x) { return moved_in_time(run, x, by, keep); }));
+                             name,
+                             [&run, by, keep](const Tensor& x) { return moved_in_time(run, x, by, keep); }));
     for (const int64_t C : chunk_sizes(run))
       for (const int64_t by : {1, -1})
         v.push_back(on_input(run,
                              fmt::format("{} of the token {} in each chunk of {}, the outermost kept", name,
                                          by > 0 ? "before" : "after", C),
-                             name, [&run, by, C](const Tensor& x) { return moved_in_chunks(run, x, by, C); }));
+                             name,
+                             [&run, by, C](const Tensor& x) { return moved_in_chunks(run, x, by, C); }));
   });
 }
 
@@ -123,11 +129,13 @@ std::vector<Variant> clamped(const FailingRun& run) {
   return of_each_gate(run, [&](const std::string& name, const Tensor& g, std::vector<Variant>& v) {
     double least = 0;
     for (int64_t i = 0; i < g.size(); ++i) least = std::min(least, g.value(i));
-    for (const double limit : {-1., -2., -3., -4., -5., -6., -8., -10., -12., -16., -20., -24., -32., -50., -64., -80., -88., -100.})
+    for (const double limit : {-1., -2., -3., -4., -5., -6., -8., -10., -12., -16., -20., -24., -32., -50.,
+                               -64., -80., -88., -100.})
       if (least < limit)
-        v.push_back(on_input(run, fmt::format("{} cut off at {}", name, limit), name, [limit](const Tensor& x) {
-          return mapped(x, [limit](double g, int64_t) { return std::max(g, limit); });
-        }));
+        v.push_back(
+            on_input(run, fmt::format("{} cut off at {}", name, limit), name, [limit](const Tensor& x) {
+              return mapped(x, [limit](double g, int64_t) { return std::max(g, limit); });
+            }));
   });
 }
 
@@ -136,12 +144,13 @@ std::vector<Variant> rounded_gate(const FailingRun& run, Dtype dtype) {
     if (format(g.dtype).precision > format(dtype).precision)
       v.push_back(on_input(run, fmt::format("{} rounded to {}", name, format(dtype).name), name,
                            [dtype](const Tensor& x) { return rounded_to(x, dtype); }));
-    v.push_back(on_input(run, fmt::format("e^{} rounded to {}", name, format(dtype).name), name, [dtype](const Tensor& x) {
-      return mapped(x, [dtype](double g, int64_t) {
-        const double weight = round_to(dtype, std::exp(g));
-        return weight > 0 ? std::log(weight) : kForgotten;
-      });
-    }));
+    v.push_back(on_input(run, fmt::format("e^{} rounded to {}", name, format(dtype).name), name,
+                         [dtype](const Tensor& x) {
+                           return mapped(x, [dtype](double g, int64_t) {
+                             const double weight = round_to(dtype, std::exp(g));
+                             return weight > 0 ? std::log(weight) : kForgotten;
+                           });
+                         }));
   });
 }
 
@@ -172,7 +181,8 @@ std::vector<Variant> rounded_sum(const FailingRun& run) {
         v.push_back(on_input(
             run,
             fmt::format("the sum of {} since {} rounded to {}", name,
-                        chunk > (1 << 30) ? "the first token" : fmt::format("the chunk of {}", chunk), format(dtype).name),
+                        chunk > (1 << 30) ? "the first token" : fmt::format("the chunk of {}", chunk),
+                        format(dtype).name),
             name, [&run, chunk, dtype](const Tensor& x) { return of_rounded_sums(run, x, chunk, dtype); }));
   });
 }
@@ -188,13 +198,17 @@ std::vector<Variant> exclusive(const FailingRun& run) {
                      return Events{{-1, -1, -1, true}, {-1, p.row, p.row}};
                    });
                    own.initial_state = own.final_state = false;
-                   return sum_of(evaluate_schedule(run, schedule_of(run, [](const TokenPlace& p) {
-                                   return Events{{-1, -1, p.row}, {p.row, p.row, -1}};
-                                 })),
+                   return sum_of(evaluate_schedule(
+                                     run, schedule_of(run,
+                                                      [](const TokenPlace& p) {
+                                                        return Events{{-1, -1, p.row}, {p.row, p.row, -1}};
+                                                      })),
                                  evaluate_schedule(run, own));
                  }});
   append(v, at_patterns(run, common_patterns(run), "written and read before its own decay",
-                        [](const TokenPlace& p) { return Events{{-1, p.row, p.row}, {p.row, -1, -1}}; }));
+                        [](const TokenPlace& p) {
+                          return Events{{-1, p.row, p.row}, {p.row, -1, -1}};
+                        }));
   return v;
 }
 
@@ -206,18 +220,26 @@ std::vector<Variant> inclusive(const FailingRun& run) {
   append(v, leaving_decayed_by_own_gate(run));
   if (reads_before_write(run)) append(v, entering_read_otherwise(run));
   if (reads_before_write(run)) {
-    append(v, at_patterns(run, patterns, "a token is read with its own decay",
-                          [](const TokenPlace& p) { return Events{{p.row, -1, -1}, {-1, p.row, p.row}}; }));
-    append(v, at_patterns(run, patterns, "a token's own write decays by its own gate",
-                          [](const TokenPlace& p) { return Events{{-1, p.row, p.row}, {p.row, -1, -1}}; }));
+    append(v, at_patterns(run, patterns, "a token is read with its own decay", [](const TokenPlace& p) {
+             return Events{{p.row, -1, -1}, {-1, p.row, p.row}};
+           }));
+    append(v,
+           at_patterns(run, patterns, "a token's own write decays by its own gate", [](const TokenPlace& p) {
+             return Events{{-1, p.row, p.row}, {p.row, -1, -1}};
+           }));
     append(v, at_patterns(run, {patterns.front()}, "a token reads the state after its write, without bonus",
-                          [](const TokenPlace& p) { return Events{{p.row, p.row, -1}, {-1, -1, p.row}}; }));
+                          [](const TokenPlace& p) {
+                            return Events{{p.row, p.row, -1}, {-1, -1, p.row}};
+                          }));
     return v;
   }
-  append(v, at_patterns(run, patterns, "a token's own write decays by its own gate",
-                        [](const TokenPlace& p) { return Events{{-1, p.row, -1}, {p.row, -1, p.row}}; }));
+  append(v, at_patterns(run, patterns, "a token's own write decays by its own gate", [](const TokenPlace& p) {
+           return Events{{-1, p.row, -1}, {p.row, -1, p.row}};
+         }));
   append(v, at_patterns(run, single_tokens(run, 96), "a token's own write decays by its own gate",
-                        [](const TokenPlace& p) { return Events{{-1, p.row, -1}, {p.row, -1, p.row}}; }));
+                        [](const TokenPlace& p) {
+                          return Events{{-1, p.row, -1}, {p.row, -1, p.row}};
+                        }));
   return v;
 }
 
@@ -225,32 +247,33 @@ std::vector<Variant> inclusive(const FailingRun& run) {
 
 std::vector<Meaning> decay_meanings() {
   const char* index = "check the offset with which the gate is loaded";
-  return {
-      {"gate-missing", "the decay is not applied: everywhere, or at certain tokens", "apply the decay there", gate_missing},
-      {"gate-sign", "the decay is inverted", "check the sign of the exponent",
-       [](const FailingRun& run) { return scaled_gate(run, -1, "the inverse decay"); }, 1, true},
-      {"gate-applied-twice", "the decay acts twice", "two factors both hold that decay", gate_twice},
-      {"decay-base", "exp for exp2, or the reverse", "check where log2(e) is multiplied", decay_base},
-      {"gate-of-another-head", "another head's gate decays", index, of_another_head},
-      {"gate-of-another-sequence", "another sequence's gate decays", index, of_another_sequence},
-      {"gate-of-another-channel", "another channel's gate decays", index, of_another_channel},
-      {"gate-of-another-token", "the tokens of a block all decay with the gate of its first, or last", "check the row of the gate",
-       of_one_token_of_a_block},
-      {"decay-shifted-one-step", "the gate of the token before or after decays", "check the row of the gate",
-       shifted},
-      {"decay-exclusive-for-inclusive", "a token is read with the decays up to the token before it",
-       "the cumulative decay of what is read should include the token's own", exclusive},
-      {"decay-inclusive-for-exclusive", "a token's own decay reaches what should not decay yet",
-       "the cumulative decay of what is written or read should end one token earlier", inclusive},
-      {"gate-clamped", "log decays are cut off at a limit", "a limit changes the mathematics: remove it", clamped},
-      {"gate-rounded-to-bf16", "the log decay is rounded to bf16 before it is used",
-       "keep the gate in its own format up to the exponential",
-       [](const FailingRun& run) { return rounded_gate(run, Dtype::bf16); }},
-      {"gate-rounded-to-fp16", "the log decay is rounded to fp16 before it is used",
-       "keep the gate in its own format up to the exponential",
-       [](const FailingRun& run) { return rounded_gate(run, Dtype::fp16); }},
-      {"decay-sum-rounded", "the cumulative decay is rounded to bf16 or fp16",
-       "a sum's rounding error becomes a relative error of the weight: keep it in fp32", rounded_sum}};
+  return {{"gate-missing", "the decay is not applied: everywhere, or at certain tokens",
+           "apply the decay there", gate_missing},
+          {"gate-sign", "the decay is inverted", "check the sign of the exponent",
+           [](const FailingRun& run) { return scaled_gate(run, -1, "the inverse decay"); }, 1, true},
+          {"gate-applied-twice", "the decay acts twice", "two factors both hold that decay", gate_twice},
+          {"decay-base", "exp for exp2, or the reverse", "check where log2(e) is multiplied", decay_base},
+          {"gate-of-another-head", "another head's gate decays", index, of_another_head},
+          {"gate-of-another-sequence", "another sequence's gate decays", index, of_another_sequence},
+          {"gate-of-another-channel", "another channel's gate decays", index, of_another_channel},
+          {"gate-of-another-token", "the tokens of a block all decay with the gate of its first, or last",
+           "check the row of the gate", of_one_token_of_a_block},
+          {"decay-shifted-one-step", "the gate of the token before or after decays",
+           "check the row of the gate", shifted},
+          {"decay-exclusive-for-inclusive", "a token is read with the decays up to the token before it",
+           "the cumulative decay of what is read should include the token's own", exclusive},
+          {"decay-inclusive-for-exclusive", "a token's own decay reaches what should not decay yet",
+           "the cumulative decay of what is written or read should end one token earlier", inclusive},
+          {"gate-clamped", "log decays are cut off at a limit", "a limit changes the mathematics: remove it",
+           clamped},
+          {"gate-rounded-to-bf16", "the log decay is rounded to bf16 before it is used",
+           "keep the gate in its own format up to the exponential",
+           [](const FailingRun& run) { return rounded_gate(run, Dtype::bf16); }},
+          {"gate-rounded-to-fp16", "the log decay is rounded to fp16 before it is used",
+           "keep the gate in its own format up to the exponential",
+           [](const FailingRun& run) { return rounded_gate(run, Dtype::fp16); }},
+          {"decay-sum-rounded", "the cumulative decay is rounded to bf16 or fp16",
+           "a sum's rounding error becomes a relative error of the weight: keep it in fp32", rounded_sum}};
 }
 
 }  // namespace assay

@@ -46,18 +46,22 @@ std::vector<Variant> incomplete(const FailingRun& run) {
     for (size_t axis = 0; axis < d.axes.size(); ++axis) {
       const int64_t size = d.axes[axis].size;
       std::vector<Slab> slabs = slabs_of(size);
-      if (d.axes[axis].name == "T" && only_sums_are_wrong(run))  // a last chunk left out, where it is the only one
+      if (d.axes[axis].name == "T" &&
+          only_sums_are_wrong(run))  // a last chunk left out, where it is the only one
         slabs.push_back({"none", [](int64_t) { return false; }});
       for (const Slab& slab : slabs)
         v.push_back({fmt::format("only {} of {} over {} enters", name, slab.text, d.axes[axis].name),
                      [&run, name, axis, slab, sums = only_sums_are_wrong(run)] {
                        const Tensor& whole = run.inputs().at(name);
-                       std::optional<Prediction> p = evaluate_with(
-                           run, name, moved(whole, static_cast<int>(axis),
-                                            [&](int64_t i) { return slab.kept(i) ? i : int64_t{-1}; }));
-                       for (const OutputComparison& o : *run.judged) {  // what has the axis is not summed over it
+                       std::optional<Prediction> p =
+                           evaluate_with(run, name, moved(whole, static_cast<int>(axis), [&](int64_t i) {
+                                           return slab.kept(i) ? i : int64_t{-1};
+                                         }));
+                       for (const OutputComparison& o :
+                            *run.judged) {  // what has the axis is not summed over it
                          const Tensor& out = run.outputs->at(o.name);
-                         if (p && sums && (token_width(out) > 0 || axis_of(out, whole.axes[axis].name) >= 0)) p->erase(o.name);
+                         if (p && sums && (token_width(out) > 0 || axis_of(out, whole.axes[axis].name) >= 0))
+                           p->erase(o.name);
                        }
                        return p;
                      }});
@@ -67,7 +71,8 @@ std::vector<Variant> incomplete(const FailingRun& run) {
 }
 
 /// Gradients of log decays made over: value(sequence's tokens in order, token, width) of the right ones.
-using OverTime = std::function<double(const std::function<double(int64_t)>& right, int64_t t, int64_t length)>;
+using OverTime =
+    std::function<double(const std::function<double(int64_t)>& right, int64_t t, int64_t length)>;
 
 std::optional<Prediction> gate_gradient(const FailingRun& run, double slack, const OverTime& value) {
   Prediction p;
@@ -80,7 +85,9 @@ std::optional<Prediction> gate_gradient(const FailingRun& run, double slack, con
     for (const auto& [first, length] : run.spans())
       for (size_t c = 0; c < width; ++c)
         for (int64_t t = 0; t < length; ++t) {
-          const auto at = [&, start = first](int64_t i) { return static_cast<size_t>(start + i) * width + c; };
+          const auto at = [&, start = first](int64_t i) {
+            return static_cast<size_t>(start + i) * width + c;
+          };
           out.mid[at(t)] = value([&](int64_t i) { return i < length ? right->mid[at(i)] : 0.0; }, t, length);
           double largest = 0;
           for (int64_t i = 0; i < length; ++i) largest = std::max(largest, right->bound[at(i)]);
@@ -94,10 +101,12 @@ std::vector<Variant> not_summed(const FailingRun& run) {
   std::vector<Variant> v;
   if (!run.backward || run.gates().empty()) return v;
   v.push_back({"dg is the term of each token alone", [&run] {
-                 return gate_gradient(run, 2, [](const auto& right, int64_t t, int64_t) { return right(t) - right(t + 1); });
+                 return gate_gradient(
+                     run, 2, [](const auto& right, int64_t t, int64_t) { return right(t) - right(t + 1); });
                }});
   v.push_back({"dg sums from the first token on instead of to the last", [&run] {
-                 return gate_gradient(run, 4, [](const auto& right, int64_t t, int64_t) { return right(0) - right(t + 1); });
+                 return gate_gradient(
+                     run, 4, [](const auto& right, int64_t t, int64_t) { return right(0) - right(t + 1); });
                }});
   for (const int64_t C : chunk_sizes(run))
     v.push_back({fmt::format("dg sums to the end of its chunk of {} only", C), [&run, C] {
@@ -108,8 +117,9 @@ std::vector<Variant> not_summed(const FailingRun& run) {
   return v;
 }
 
-/// What a token's own operand and its gradient give its gate, x . dx over the channels that the gate lacks; by the gate's
-/// element. Empty where the operand is not of the gate's tokens and channels, or no gradient of it is there.
+/// What a token's own operand and its gradient give its gate, x . dx over the channels that the gate lacks;
+/// by the gate's element. Empty where the operand is not of the gate's tokens and channels, or no gradient of
+/// it is there.
 std::vector<double> own_terms(const FailingRun& run, const Tensor& gate, const std::string& operand) {
   const auto found = run.inputs().find(operand);
   const ReferenceOutput* gradient = run.expected("d" + operand);
@@ -124,7 +134,8 @@ std::vector<double> own_terms(const FailingRun& run, const Tensor& gate, const s
 }
 
 /// dg_t + weight x_t . dx_t, times e^{g_t} where `decayed`.
-std::optional<Prediction> with_own_term(const FailingRun& run, const std::string& operand, double weight, bool decayed) {
+std::optional<Prediction> with_own_term(const FailingRun& run, const std::string& operand, double weight,
+                                        bool decayed) {
   Prediction p;
   for (const std::string& name : run.gates()) {
     const ReferenceOutput* right = run.expected("d" + name);
@@ -154,8 +165,10 @@ std::optional<Prediction> decayed_gate_gradient(const FailingRun& run, double po
     out = {right->mid, right->bound};
     for (size_t i = 0; i < out.mid.size(); ++i) {
       const double factor = std::exp(power * gate.value(static_cast<int64_t>(i)));
-      if (std::isinf(factor)) out.mid[i] = std::numeric_limits<double>::quiet_NaN();  // 0 times that may be anything
-      else out.mid[i] *= factor, out.bound[i] *= std::max(1.0, factor);
+      if (std::isinf(factor))
+        out.mid[i] = std::numeric_limits<double>::quiet_NaN();  // 0 times that may be anything
+      else
+        out.mid[i] *= factor, out.bound[i] *= std::max(1.0, factor);
     }
   }
   return p.empty() ? std::nullopt : std::optional(p);
@@ -175,11 +188,13 @@ std::vector<Variant> without_own_term(const FailingRun& run) {
       v.push_back({fmt::format("dg_t {} {}_t . d{}_t {}", weight > 0 ? "also has" : "lacks", operand, operand,
                                weight > 0 ? "of its own token" : "of its own token, or subtracts it"),
                    [&run, operand, weight] { return with_own_term(run, operand, weight, false); }});
-    v.push_back({fmt::format("dg_t is made of the state after its token: with {}_t . d{}_t", operand, operand),
-                 [&run, operand] { return with_own_term(run, operand, 1, true); }});
+    v.push_back(
+        {fmt::format("dg_t is made of the state after its token: with {}_t . d{}_t", operand, operand),
+         [&run, operand] { return with_own_term(run, operand, 1, true); }});
   }
   v.push_back({"dg sums from the next token on", [&run] {
-                 return gate_gradient(run, 1, [](const auto& right, int64_t t, int64_t) { return right(t + 1); });
+                 return gate_gradient(run, 1,
+                                      [](const auto& right, int64_t t, int64_t) { return right(t + 1); });
                }});
   v.push_back({"dg sums from the token before on", [&run] {
                  return gate_gradient(run, 1, [](const auto& right, int64_t t, int64_t) {
@@ -204,7 +219,9 @@ std::optional<Prediction> without_constant(const FailingRun& run, int64_t C) {
       for (int64_t start = 0; start < length; start += C)
         for (size_t c = 0; c < width && std::min(length, start + C) - start >= kFewest; ++c) {
           std::vector<double> off;
-          const auto at = [&, first = first](int64_t t) { return static_cast<size_t>(first + t) * width + c; };
+          const auto at = [&, first = first](int64_t t) {
+            return static_cast<size_t>(first + t) * width + c;
+          };
           for (int64_t t = start; t < std::min(length, start + C); ++t)
             off.push_back(got->second.value(static_cast<int64_t>(at(t))) - right->mid[at(t)]);
           const auto middle = off.begin() + static_cast<int64_t>(off.size() / 2);
@@ -215,8 +232,8 @@ std::optional<Prediction> without_constant(const FailingRun& run, int64_t C) {
   return p.empty() ? std::nullopt : std::optional(p);
 }
 
-/// Index of a gate's element within its token, of a state's element: the gate's axes are among the state's. -1 where one
-/// is not.
+/// Index of a gate's element within its token, of a state's element: the gate's axes are among the state's.
+/// -1 where one is not.
 int64_t gate_channel(const Tensor& gate, const Tensor& state, const std::vector<int64_t>& index) {
   int64_t channel = 0;
   for (const Axis& axis : gate.axes) {
@@ -248,9 +265,11 @@ std::optional<Prediction> without_product_of_states(const FailingRun& run) {
         const std::vector<int64_t> index = cotangent.index(flat);
         const int64_t channel = gate_channel(g, cotangent, index);
         if (channel < 0) return std::nullopt;
-        const auto& [first, length] = spans[static_cast<size_t>(index[static_cast<size_t>(axis_of(cotangent, "N"))])];
+        const auto& [first, length] =
+            spans[static_cast<size_t>(index[static_cast<size_t>(axis_of(cotangent, "N"))])];
         const double term = state.mid[static_cast<size_t>(flat)] * cotangent.value(flat);
-        for (int64_t t = first; t < first + length; ++t) out.mid[static_cast<size_t>(t * width + channel)] -= term;
+        for (int64_t t = first; t < first + length; ++t)
+          out.mid[static_cast<size_t>(t * width + channel)] -= term;
       }
     }
   }
@@ -267,7 +286,8 @@ std::optional<Prediction> gates_without_final_state(const FailingRun& run) {
   std::vector<std::string> gates = run.gates();
   if (run.sums_gate_gradient) gates.push_back("g_gamma");
   for (const std::string& gate : gates)
-    if (const auto found = without->find("d" + gate); found != without->end()) p[found->first] = found->second;
+    if (const auto found = without->find("d" + gate); found != without->end())
+      p[found->first] = found->second;
   return p;
 }
 
@@ -275,8 +295,10 @@ std::vector<Variant> without_state_term(const FailingRun& run) {
   std::vector<Variant> v;
   if (!run.backward || run.gates().empty()) return v;
   if (!cotangents_of(run, true).empty()) {
-    v.push_back({"the final state's gradient is left out of dg alone", [&run] { return gates_without_final_state(run); }});
-    v.push_back({"dg lacks the product of the final state and its gradient", [&run] { return without_product_of_states(run); }});
+    v.push_back({"the final state's gradient is left out of dg alone",
+                 [&run] { return gates_without_final_state(run); }});
+    v.push_back({"dg lacks the product of the final state and its gradient",
+                 [&run] { return without_product_of_states(run); }});
   }
   v.push_back({"dg is off by the same at every token of a sequence",
                [&run] { return without_constant(run, int64_t{1} << 40); }, 64});
@@ -291,17 +313,19 @@ std::vector<Variant> without_state_term(const FailingRun& run) {
 std::vector<Meaning> gradient_meanings() {
   return {{"gradient-without-final-state-term", "the final state's cotangent is left out",
            "start the reverse scan from it", without_final_state},
-          {"gate-gradient-without-final-state-term", "dg lacks <S_T, dS_T>", "add it to every token of the sequence",
-           without_state_term},
+          {"gate-gradient-without-final-state-term", "dg lacks <S_T, dS_T>",
+           "add it to every token of the sequence", without_state_term},
           {"gate-gradient-not-summed", "dg lacks its reverse sum, or sums in the wrong direction",
            "dg_t sums what every later token gives", not_summed},
           {"gate-gradient-without-own-term", "dg lacks what its own token gives, or has one token's too many",
            "dg_t takes the state before the token and the gradient after it", without_own_term},
           {"gate-gradient-without-decay", "dg lacks the factor e^g, or has it twice",
-           "dg_t = e^{g_t} times the product of the state before the token with the gradient after it", without_decay},
+           "dg_t = e^{g_t} times the product of the state before the token with the gradient after it",
+           without_decay},
           {"upstream-gradient-ignored", "an upstream gradient is left out, or taken as ones",
            "a gradient is linear in it", upstream_ignored},
-          {"gradient-sum-incomplete", "a sum over sequences, heads, tokens or channels has only some of its terms",
+          {"gradient-sum-incomplete",
+           "a sum over sequences, heads, tokens or channels has only some of its terms",
            "check what is added up, and that nothing is overwritten", incomplete}};
 }
 

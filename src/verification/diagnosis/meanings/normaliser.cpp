@@ -16,10 +16,11 @@ bool has_normaliser(const FailingRun& run) {
   return run.forward && run.argument("z0") != nullptr && run.expected("o") != nullptr;
 }
 
-/// o times d_t / d'_t, where d'_t sums the keys of tokens from `first(t)` to `last(t)`, z0 where first is 0 or
-/// `always_initial`.
+/// o times d_t / d'_t, where d'_t sums the keys of tokens from `first(t)` to `last(t)`, z0 where first is 0
+/// or `always_initial`.
 std::optional<Prediction> with_divisor(const FailingRun& run, const std::function<int64_t(int64_t)>& first,
-                                       const std::function<int64_t(int64_t)>& last, bool always_initial = false) {
+                                       const std::function<int64_t(int64_t)>& last,
+                                       bool always_initial = false) {
   const Tensor &q = run.inputs().at("q"), &k = run.inputs().at("k");
   const auto z0 = run.inputs().find("z0");
   const int64_t H = run.problem.sizes.H, K = run.problem.sizes.K, V = run.problem.sizes.V;
@@ -80,11 +81,14 @@ std::vector<DivisorPart> divisor_gradients(const FailingRun& run, bool own, int6
   const Tensor &q = run.inputs().at("q"), &k = run.inputs().at("k"), &d_o = run.inputs().at("do");
   const auto z0 = run.inputs().find("z0"), dzt = run.inputs().find("dzt");
   const ReferenceResult forward = run.op->evaluate(run.problem);
-  const auto o = std::find_if(forward.outputs.begin(), forward.outputs.end(), [](const auto& x) { return x.name == "o"; });
+  const auto o = std::find_if(forward.outputs.begin(), forward.outputs.end(),
+                              [](const auto& x) { return x.name == "o"; });
   if (o == forward.outputs.end()) return {};
   const int64_t H = run.problem.sizes.H, K = run.problem.sizes.K, V = run.problem.sizes.V;
-  PredictedOutput dq{std::vector<double>(run.expected("dq")->mid.size()), std::vector<double>(run.expected("dq")->mid.size())};
-  PredictedOutput dk{std::vector<double>(run.expected("dk")->mid.size()), std::vector<double>(run.expected("dk")->mid.size())};
+  PredictedOutput dq{std::vector<double>(run.expected("dq")->mid.size()),
+                     std::vector<double>(run.expected("dq")->mid.size())};
+  PredictedOutput dk{std::vector<double>(run.expected("dk")->mid.size()),
+                     std::vector<double>(run.expected("dk")->mid.size())};
   int64_t n = 0;
   for (const auto& [start, length] : run.spans()) {
     for (int64_t h = 0; h < H; ++h) {
@@ -92,9 +96,11 @@ std::vector<DivisorPart> divisor_gradients(const FailingRun& run, bool own, int6
       const auto state = [&](const auto& x, int64_t c) {
         return own || x == run.inputs().end() ? 0.0 : x->second.value((n * H + h) * K + c);
       };
-      std::vector<double> z(static_cast<size_t>(K)), right(static_cast<size_t>(K)), dd(static_cast<size_t>(length));
+      std::vector<double> z(static_cast<size_t>(K)), right(static_cast<size_t>(K)),
+          dd(static_cast<size_t>(length));
       for (int64_t c = 0; c < K; ++c)
-        right[static_cast<size_t>(c)] = z0 == run.inputs().end() ? 0.0 : z0->second.value((n * H + h) * K + c);
+        right[static_cast<size_t>(c)] =
+            z0 == run.inputs().end() ? 0.0 : z0->second.value((n * H + h) * K + c);
       for (int64_t t = 0; t < length; ++t) {
         double d = kEpsilon, dot = 0;
         for (int64_t c = 0; c < K; ++c) {
@@ -131,15 +137,17 @@ std::vector<Variant> divisor_gradient_of_own_chunk(const FailingRun& run) {
   std::vector<Variant> v;
   if (divisor_gradients(run, false).empty()) return v;
   for (const int64_t C : chunk_sizes(run))
-    v.push_back({fmt::format("the gradient of k through the divisor ends with each chunk of {}", C), [&run, C] {
-                   const std::vector<DivisorPart> whole = divisor_gradients(run, false), cut = divisor_gradients(run, false, C);
-                   Prediction p = reference_prediction(run);
-                   PredictedOutput& dk = p.at("dk");
-                   const std::vector<double> &from = whole[1].part.at("dk").mid, &to = cut[1].part.at("dk").mid;
-                   for (size_t i = 0; i < dk.mid.size(); ++i)
-                     dk.mid[i] += to[i] - from[i], dk.bound[i] += 0x1p-20 * std::fabs(to[i] - from[i]);
-                   return std::optional(p);
-                 }});
+    v.push_back(
+        {fmt::format("the gradient of k through the divisor ends with each chunk of {}", C), [&run, C] {
+           const std::vector<DivisorPart> whole = divisor_gradients(run, false),
+                                          cut = divisor_gradients(run, false, C);
+           Prediction p = reference_prediction(run);
+           PredictedOutput& dk = p.at("dk");
+           const std::vector<double>&from = whole[1].part.at("dk").mid, &to = cut[1].part.at("dk").mid;
+           for (size_t i = 0; i < dk.mid.size(); ++i)
+             dk.mid[i] += to[i] - from[i], dk.bound[i] += 0x1p-20 * std::fabs(to[i] - from[i]);
+           return std::optional(p);
+         }});
   return v;
 }
 
@@ -150,7 +158,8 @@ std::vector<Variant> divisor_gradient_without_own_token(const FailingRun& run) {
                    Prediction p = reference_prediction(run);
                    for (const auto& [name, less] : part)
                      for (size_t i = 0; i < less.mid.size(); ++i)
-                       p.at(name).mid[i] -= less.mid[i], p.at(name).bound[i] += 0x1p-20 * std::fabs(less.mid[i]);
+                       p.at(name).mid[i] -= less.mid[i],
+                           p.at(name).bound[i] += 0x1p-20 * std::fabs(less.mid[i]);
                    return std::optional(p);
                  }});
   return v;

@@ -13,7 +13,8 @@ std::vector<Variant> divisor_of_own_chunk(const FailingRun&);
 /// The divisor sums the keys up to the token before.
 std::vector<Variant> divisor_without_own_token(const FailingRun&);
 
-/// Parts of the gradients of q and k that go through the divisor, of the token itself or of all: dd_t z_t and Z_t.
+/// Parts of the gradients of q and k that go through the divisor, of the token itself or of all: dd_t z_t and
+/// Z_t.
 struct DivisorPart {
   std::string text;
   Prediction part;  ///< of dq or dk, nothing else

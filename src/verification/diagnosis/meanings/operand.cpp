@@ -22,7 +22,8 @@ std::vector<Variant> of_each(const FailingRun& run, const Add& add) {
 std::vector<Variant> ignored(const FailingRun& run) {
   std::vector<Variant> variants;
   for (const std::string& name : run.operands())
-    if (const std::string& n = name; n != "u") variants.push_back(on_input(run, n + " taken as zero", n, zeros));
+    if (const std::string& n = name; n != "u")
+      variants.push_back(on_input(run, n + " taken as zero", n, zeros));
   return variants;
 }
 
@@ -61,8 +62,8 @@ Tensor resized(const Tensor& x, size_t axis, int64_t size) {
   return out;
 }
 
-/// Rows of K stored one behind another, `tile` tokens at a time, and read `pitch` apart: a row of `pitch` elements
-/// begins with those of a later token.
+/// Rows of K stored one behind another, `tile` tokens at a time, and read `pitch` apart: a row of `pitch`
+/// elements begins with those of a later token.
 Tensor with_pitch(const FailingRun& run, const Tensor& x, int64_t pitch, int64_t tile) {
   const int64_t K = x.axes.back().size, rows = token_width(x) / K;
   Tensor out = resized(x, x.axes.size() - 1, pitch);
@@ -86,14 +87,16 @@ std::optional<Prediction> evaluate_with_pitch(const FailingRun& run, int64_t pit
     const bool rows = token_width(x) > 0 && axis + 1 == static_cast<int>(x.axes.size());
     x = rows ? with_pitch(run, x, pitch, tile) : resized(x, static_cast<size_t>(axis), pitch);
   }
-  std::optional<Prediction> p = evaluate_with(run, inputs, [pitch](Problem& problem) { problem.sizes.K = pitch; });
+  std::optional<Prediction> p =
+      evaluate_with(run, inputs, [pitch](Problem& problem) { problem.sizes.K = pitch; });
   if (!p) return p;
   for (auto& [name, output] : *p) {
     const auto found = run.outputs->find(name);
     const int axis = found == run.outputs->end() ? -1 : axis_of(found->second, "K");
     if (axis < 0) continue;
     const Tensor& got = found->second;
-    const int64_t inner = got.strides()[static_cast<size_t>(axis)], K = got.axes[static_cast<size_t>(axis)].size;
+    const int64_t inner = got.strides()[static_cast<size_t>(axis)],
+                  K = got.axes[static_cast<size_t>(axis)].size;
     const PredictedOutput wide = std::move(output);
     output = {};
     for (int64_t flat = 0; flat < got.size(); ++flat) {
@@ -106,11 +109,14 @@ std::optional<Prediction> evaluate_with_pitch(const FailingRun& run, int64_t pit
 
 void append_pitches(const FailingRun& run, std::vector<Variant>& v) {
   constexpr int64_t kLargest = 1 << 18;  // elements of one operand then
-  const int64_t K = run.problem.sizes.K, tokens = run.problem.sizes.B * run.problem.sizes.T * run.problem.sizes.H;
+  const int64_t K = run.problem.sizes.K,
+                tokens = run.problem.sizes.B * run.problem.sizes.T * run.problem.sizes.H;
   if (run.backward || !is_schedulable(run)) return;
   for (int64_t pitch = 2; pitch <= 128; pitch *= 2)
-    for (const int64_t tile : {int64_t{1} << 40, int64_t{64}, int64_t{32}, int64_t{16}, int64_t{8}, int64_t{4}}) {
-      if (pitch <= K || pitch * tokens > kLargest || (tile < (1 << 30) && tile >= run.problem.sizes.T)) continue;
+    for (const int64_t tile :
+         {int64_t{1} << 40, int64_t{64}, int64_t{32}, int64_t{16}, int64_t{8}, int64_t{4}}) {
+      if (pitch <= K || pitch * tokens > kLargest || (tile < (1 << 30) && tile >= run.problem.sizes.T))
+        continue;
       v.push_back({fmt::format("rows of {} elements read {} apart, and as long{}", K, pitch,
                                tile > (1 << 30) ? "" : fmt::format(", in tiles of {} tokens", tile)),
                    [&run, pitch, tile] { return evaluate_with_pitch(run, pitch, tile); }});
@@ -118,7 +124,8 @@ void append_pitches(const FailingRun& run, std::vector<Variant>& v) {
     }
 }
 
-void append_backwards(const FailingRun& run, const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+void append_backwards(const FailingRun& run, const std::string& name, const Tensor& x,
+                      std::vector<Variant>& v) {
   for (size_t a = 0; a < x.axes.size(); ++a) {
     const std::string& letter = x.axes[a].name;
     if (x.axes[a].size < 2 || letter == "B" || letter == "N" || letter == "T" || letter == "H") continue;
@@ -130,27 +137,29 @@ void append_backwards(const FailingRun& run, const std::string& name, const Tens
 }
 
 std::vector<Variant> laid_out_otherwise(const FailingRun& run) {
-  std::vector<Variant> variants = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
-    for (size_t a = 0; a < x.axes.size(); ++a)
-      for (size_t b = a + 1; b < x.axes.size(); ++b)
-        if (x.axes[a].size > 1 && x.axes[b].size > 1 && x.axes[a].name != "N")
-          v.push_back(on_input(run,
-                               fmt::format("{} read as if {} and {} were exchanged in memory", name, x.axes[a].name,
-                                           x.axes[b].name),
-                               name, [a, b](const Tensor& t) { return with_axes_exchanged(t, a, b); }));
-    append_backwards(run, name, x, v);
-    if (token_width(x) == 0) return;
-    for (const char* axis : {"K", "V", "M"}) {  // rows of another length
-      const int64_t width = x.axes.back().size, other = run.problem.sizes.of(axis);
-      if (x.axes.back().name == axis || other == width) continue;
-      v.push_back(on_input(run, fmt::format("rows of {} taken to be {} long", name, axis), name, [=](const Tensor& t) {
-        return mapped(t, [&](double, int64_t flat) {
-          const int64_t from = flat / width * other + flat % width;
-          return from < t.size() ? t.value(from) : 0.0;
-        });
-      }));
-    }
-  });
+  std::vector<Variant> variants =
+      of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+        for (size_t a = 0; a < x.axes.size(); ++a)
+          for (size_t b = a + 1; b < x.axes.size(); ++b)
+            if (x.axes[a].size > 1 && x.axes[b].size > 1 && x.axes[a].name != "N")
+              v.push_back(on_input(run,
+                                   fmt::format("{} read as if {} and {} were exchanged in memory", name,
+                                               x.axes[a].name, x.axes[b].name),
+                                   name, [a, b](const Tensor& t) { return with_axes_exchanged(t, a, b); }));
+        append_backwards(run, name, x, v);
+        if (token_width(x) == 0) return;
+        for (const char* axis : {"K", "V", "M"}) {  // rows of another length
+          const int64_t width = x.axes.back().size, other = run.problem.sizes.of(axis);
+          if (x.axes.back().name == axis || other == width) continue;
+          v.push_back(on_input(run, fmt::format("rows of {} taken to be {} long", name, axis), name,
+                               [=](const Tensor& t) {
+                                 return mapped(t, [&](double, int64_t flat) {
+                                   const int64_t from = flat / width * other + flat % width;
+                                   return from < t.size() ? t.value(from) : 0.0;
+                                 });
+                               }));
+        }
+      });
   for (const std::string& name : run.states()) append_backwards(run, name, run.inputs().at(name), variants);
   append_pitches(run, variants);
   return variants;
@@ -194,16 +203,20 @@ std::optional<Prediction> a_token_late(const FailingRun& run) {
 }
 
 std::vector<Variant> shifted(const FailingRun& run) {
-  std::vector<Variant> variants = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
-    if (token_width(x) == 0) return;
-    for (const int64_t by : {1, -1})
-      for (const bool keep : {false, true})
-        v.push_back(on_input(run,
-                             fmt::format("{} of the token {}{}", name, by > 0 ? "before" : "after",
-                                         keep ? ", the outermost kept" : ""),
-                             name, [&run, by, keep](const Tensor& t) { return moved_in_time(run, t, by, keep); }));
-  });
-  if (run.forward) variants.push_back({"all that an output is made of is read a token early", [&run] { return a_token_late(run); }});
+  std::vector<Variant> variants =
+      of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
+        if (token_width(x) == 0) return;
+        for (const int64_t by : {1, -1})
+          for (const bool keep : {false, true})
+            v.push_back(on_input(
+                run,
+                fmt::format("{} of the token {}{}", name, by > 0 ? "before" : "after",
+                            keep ? ", the outermost kept" : ""),
+                name, [&run, by, keep](const Tensor& t) { return moved_in_time(run, t, by, keep); }));
+      });
+  if (run.forward)
+    variants.push_back(
+        {"all that an output is made of is read a token early", [&run] { return a_token_late(run); }});
   return variants;
 }
 
@@ -237,10 +250,12 @@ std::vector<Variant> cut(const FailingRun& run) {
     const int64_t width = token_width(x);
     if (width == 0 || x.axes.back().size == width) return;
     for (const Slab& part : uncut_slabs(width))  // heads merged
-      v.push_back(on_input(run, fmt::format("{} is not read {} of a token's {} channels", name, part.text, width), name,
-                           [width, part](const Tensor& t) {
-                             return mapped(t, [&](double value, int64_t flat) { return part.kept(flat % width) ? value : 0.0; });
-                           }));
+      v.push_back(on_input(
+          run, fmt::format("{} is not read {} of a token's {} channels", name, part.text, width), name,
+          [width, part](const Tensor& t) {
+            return mapped(t,
+                          [&](double value, int64_t flat) { return part.kept(flat % width) ? value : 0.0; });
+          }));
   });
 }
 
@@ -250,23 +265,25 @@ void append_pairs(const FailingRun& run, std::vector<Variant>& v) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
     for (size_t a = 0; a < names.size(); ++a)
       for (size_t b = a + 1; b < names.size(); ++b) {
-        v.push_back({fmt::format("{} and {} rounded to {}", names[a], names[b], format(dtype).name), [=, &run] {
-                       TensorMap inputs = run.inputs();
-                       for (const std::string& name : {names[a], names[b]})
-                         inputs[name] = rounded_to(inputs.at(name), dtype);
-                       return evaluate_with(run, inputs);
-                     }});
+        v.push_back(
+            {fmt::format("{} and {} rounded to {}", names[a], names[b], format(dtype).name), [=, &run] {
+               TensorMap inputs = run.inputs();
+               for (const std::string& name : {names[a], names[b]})
+                 inputs[name] = rounded_to(inputs.at(name), dtype);
+               return evaluate_with(run, inputs);
+             }});
         v.back().sweep = true;
       }
 }
 
 std::vector<Variant> rounded(const FailingRun& run) {
-  std::vector<Variant> v = of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& list) {
-    for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
-      if (format(dtype).precision < format(x.dtype).precision)
-        list.push_back(on_input(run, fmt::format("{} rounded to {}", name, format(dtype).name), name,
-                                [dtype](const Tensor& t) { return rounded_to(t, dtype); }));
-  });
+  std::vector<Variant> v =
+      of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& list) {
+        for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
+          if (format(dtype).precision < format(x.dtype).precision)
+            list.push_back(on_input(run, fmt::format("{} rounded to {}", name, format(dtype).name), name,
+                                    [dtype](const Tensor& t) { return rounded_to(t, dtype); }));
+      });
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
     v.push_back({fmt::format("all operands rounded to {}", format(dtype).name), [&run, dtype] {
                    TensorMap inputs = run.inputs();
@@ -281,9 +298,8 @@ std::vector<Variant> rounded(const FailingRun& run) {
 std::vector<Variant> inverted(const FailingRun& run) {
   std::vector<Variant> v;
   for (const std::string& name : run.operands())
-    v.push_back(on_input(run, "the sign of " + name, name, [](const Tensor& t) {
-      return mapped(t, [](double x, int64_t) { return -x; });
-    }));
+    v.push_back(on_input(run, "the sign of " + name, name,
+                         [](const Tensor& t) { return mapped(t, [](double x, int64_t) { return -x; }); }));
   return v;
 }
 
@@ -311,13 +327,15 @@ std::vector<Variant> exchanged(const FailingRun& run) {
       for (const double sign : {1.0, -1.0})
         v.push_back(on_input(run, fmt::format("{}{} read in place of {}", sign < 0 ? "-" : "", b, a), a,
                              [&run, b, sign](const Tensor&) {
-                               return mapped(run.inputs().at(b), [sign](double value, int64_t) { return sign * value; });
+                               return mapped(run.inputs().at(b),
+                                             [sign](double value, int64_t) { return sign * value; });
                              }));
     }
   return v;
 }
 
-/// Weights of a sum over tiles whose accumulator is never cleared: what a tile adds enters again with every later one.
+/// Weights of a sum over tiles whose accumulator is never cleared: what a tile adds enters again with every
+/// later one.
 std::vector<Variant> not_cleared(const FailingRun& run) {
   return of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& v) {
     struct Along {
@@ -328,7 +346,8 @@ std::vector<Variant> not_cleared(const FailingRun& run) {
     std::vector<Along> axes;
     const std::vector<int64_t> strides = x.strides();
     for (size_t a = 0; a < x.axes.size(); ++a)
-      if (const std::string& letter = x.axes[a].name; letter != "B" && letter != "T" && letter != "H" && letter != "N")
+      if (const std::string& letter = x.axes[a].name;
+          letter != "B" && letter != "T" && letter != "H" && letter != "N")
         axes.push_back({letter, strides[a], x.axes[a].size, false});
     if (const int64_t width = token_width(x); width > 0) {
       if (x.axes.back().size < width) axes.push_back({"heads and channels", 1, width, false});
@@ -337,13 +356,15 @@ std::vector<Variant> not_cleared(const FailingRun& run) {
     for (const Along& axis : axes)
       for (const int64_t tile : {8, 16, 32, 64, 128}) {
         if (tile >= axis.size || (axis.sums_only && !only_sums_are_wrong(run))) continue;
-        v.push_back(on_input(run, fmt::format("tiles of {} {} of {} enter once more with every later one", tile, axis.text, name),
-                             name, [axis, tile](const Tensor& t) {
-                               return mapped(t, [&](double value, int64_t flat) {
-                                 const int64_t i = flat / axis.stride % axis.size;
-                                 return value * static_cast<double>((axis.size - 1) / tile - i / tile + 1);
-                               });
-                             }));
+        v.push_back(on_input(
+            run,
+            fmt::format("tiles of {} {} of {} enter once more with every later one", tile, axis.text, name),
+            name, [axis, tile](const Tensor& t) {
+              return mapped(t, [&](double value, int64_t flat) {
+                const int64_t i = flat / axis.stride % axis.size;
+                return value * static_cast<double>((axis.size - 1) / tile - i / tile + 1);
+              });
+            }));
       }
   });
 }
@@ -356,8 +377,10 @@ struct Constant {
 
 /// An operand, a state or a cotangent times a constant.
 std::vector<Variant> scaled(const FailingRun& run) {
-  constexpr Constant kConstants[] = {{"itself times ln 2", 0x1.62e42fefa39efp-1}, {"itself times log2 e", 0x1.71547652b82fep+0},
-                                     {"twice itself", 2}, {"half of itself", 0.5}};
+  constexpr Constant kConstants[] = {{"itself times ln 2", 0x1.62e42fefa39efp-1},
+                                     {"itself times log2 e", 0x1.71547652b82fep+0},
+                                     {"twice itself", 2},
+                                     {"half of itself", 0.5}};
   std::vector<Variant> v;
   for (const auto& group : {run.operands(), run.states(), run.cotangents()})
     for (const std::string& name : group)
@@ -373,16 +396,20 @@ std::vector<Variant> scaled(const FailingRun& run) {
 
 std::vector<Meaning> operand_meanings() {
   return {{"operand-ignored", "an operand takes no part", "check where it enters", ignored},
-          {"operand-of-another-head", "an operand of another head is read", "check its head's offset", of_another_head},
-          {"operand-of-another-channel", "an operand of another channel is read", "check its channel's offset", of_another_channel},
-          {"operand-of-another-sequence", "an operand of another sequence is read", "check its sequence's offset",
-           of_another_sequence},
-          {"operand-layout", "an operand is read with other strides than it has, or backwards", "check the strides it is read with",
-           laid_out_otherwise},
-          {"operand-shifted-one-token", "an operand of the token before or after is read", "check its row", shifted},
-          {"operand-of-another-token", "the tokens of a block all read an operand of its first, or last", "check its row",
-           of_one_token_of_a_block},
-          {"operand-cut", "channels of an operand beyond a limit are not read", "check the tiles over that axis", cut},
+          {"operand-of-another-head", "an operand of another head is read", "check its head's offset",
+           of_another_head},
+          {"operand-of-another-channel", "an operand of another channel is read",
+           "check its channel's offset", of_another_channel},
+          {"operand-of-another-sequence", "an operand of another sequence is read",
+           "check its sequence's offset", of_another_sequence},
+          {"operand-layout", "an operand is read with other strides than it has, or backwards",
+           "check the strides it is read with", laid_out_otherwise},
+          {"operand-shifted-one-token", "an operand of the token before or after is read", "check its row",
+           shifted},
+          {"operand-of-another-token", "the tokens of a block all read an operand of its first, or last",
+           "check its row", of_one_token_of_a_block},
+          {"operand-cut", "channels of an operand beyond a limit are not read",
+           "check the tiles over that axis", cut},
           {"operand-sign", "an operand enters with the other sign", "check its sign", inverted},
           {"operands-exchanged", "an operand is read in place of another, or two of them are exchanged",
            "check which tensor is read where", exchanged, 0.97},

@@ -28,8 +28,9 @@ std::vector<std::set<int64_t>> wrong_indices(const OutputComparison& o, const Te
 }
 
 /// Every wrong output made over in the block of indices that its wrong elements span.
-std::optional<Prediction> made_over(const FailingRun& run,
-                                    const std::function<PredictedOutput(const OutputComparison&, const PredictedOutput&)>& make) {
+std::optional<Prediction> made_over(
+    const FailingRun& run,
+    const std::function<PredictedOutput(const OutputComparison&, const PredictedOutput&)>& make) {
   Prediction p = reference_prediction(run);
   for (const OutputComparison* o : run.wrong()) {
     const Tensor& t = run.outputs->at(o->name);
@@ -58,8 +59,10 @@ std::vector<Variant> times(const FailingRun& run, double factor, const char* tex
 
 std::string constant_text(const FailingRun& run, double c) {
   const double s = run.problem.scale;
-  const std::pair<double, const char*> known[] = {{kLn2, "ln 2"}, {1 / kLn2, "1/ln 2"}, {s, "the scale"},
-                                                  {1 / s, "1/scale"}, {s * s, "the scale's square"}, {2, "2"}, {0.5, "1/2"}};
+  const std::pair<double, const char*> known[] = {
+      {kLn2, "ln 2"},     {1 / kLn2, "1/ln 2"},          {s, "the scale"},
+      {1 / s, "1/scale"}, {s * s, "the scale's square"}, {2, "2"},
+      {0.5, "1/2"}};
   for (const auto& [value, name] : known)
     if (std::fabs(c / value - 1) < 0x1p-8) return fmt::format("{:.6g}, {}", c, name);
   return fmt::format("{:.6g}", c);
@@ -74,15 +77,18 @@ double factor_of(const FailingRun& run, const OutputComparison& o) {
     if (o.verdicts[i] == ElementVerdict::violation && right.mid[i] != 0)
       quotients.push_back(got.value(static_cast<int64_t>(i)) / right.mid[i]);
   if (quotients.empty()) return kNothing;
-  std::nth_element(quotients.begin(), quotients.begin() + static_cast<int64_t>(quotients.size() / 2), quotients.end());
+  std::nth_element(quotients.begin(), quotients.begin() + static_cast<int64_t>(quotients.size() / 2),
+                   quotients.end());
   return quotients[quotients.size() / 2];
 }
 
 std::vector<Variant> scaled(const FailingRun& run) {
   std::string text;
   for (const OutputComparison* o : run.wrong())
-    text += fmt::format("{}{} times {}", text.empty() ? "" : ", ", o->name, constant_text(run, factor_of(run, *o)));
-  return {{text, [&run] {
+    text += fmt::format("{}{} times {}", text.empty() ? "" : ", ", o->name,
+                        constant_text(run, factor_of(run, *o)));
+  return {{text,
+           [&run] {
              return made_over(run, [&](const OutputComparison& o, PredictedOutput right) {
                const double c = factor_of(run, o);
                for (double& x : right.mid) x *= c;
@@ -94,16 +100,18 @@ std::vector<Variant> scaled(const FailingRun& run) {
 }
 
 /// Element at index i of `axis` has the value of index `from`.
-double at_other(const PredictedOutput& right, const std::vector<double> PredictedOutput::*part, int64_t flat, int64_t stride,
-                int64_t i, int64_t from) {
+double at_other(const PredictedOutput& right, const std::vector<double> PredictedOutput::*part, int64_t flat,
+                int64_t stride, int64_t i, int64_t from) {
   return (right.*part)[static_cast<size_t>(flat + (from - i) * stride)];
 }
 
 /// Each slab across `axis` that holds wrong elements gets the right values of the slab that agrees best.
-PredictedOutput from_best_slabs(const FailingRun& run, const OutputComparison& o, const PredictedOutput& right, size_t axis) {
+PredictedOutput from_best_slabs(const FailingRun& run, const OutputComparison& o,
+                                const PredictedOutput& right, size_t axis) {
   const Tensor& got = run.outputs->at(o.name);
   const int64_t stride = got.strides()[axis], size = got.axes[axis].size;
-  std::vector<std::vector<int64_t>> agreeing(static_cast<size_t>(size), std::vector<int64_t>(static_cast<size_t>(size)));
+  std::vector<std::vector<int64_t>> agreeing(static_cast<size_t>(size),
+                                             std::vector<int64_t>(static_cast<size_t>(size)));
   for (int64_t flat = 0; flat < got.size(); ++flat) {
     if (o.verdicts[static_cast<size_t>(flat)] != ElementVerdict::violation) continue;
     const int64_t i = flat / stride % size;
@@ -154,24 +162,29 @@ std::vector<Variant> elsewhere(const FailingRun& run) {
       if (t.axes[a].size < 2) continue;
       const std::string& letter = t.axes[a].name;
       if (t.axes[a].size <= 512 && axes.insert(letter).second)
-        v.push_back({fmt::format("values of other indices along {}", letter), [&run, letter] {
-                       return made_over(run, [&](const OutputComparison& output, const PredictedOutput& right) {
-                         const int axis = axis_of(run.outputs->at(output.name), letter);
-                         return axis < 0 ? right : from_best_slabs(run, output, right, static_cast<size_t>(axis));
-                       });
-                     },
-                     static_cast<double>(t.axes[a].size * t.axes[a].size)});
+        v.push_back(
+            {fmt::format("values of other indices along {}", letter),
+             [&run, letter] {
+               return made_over(run, [&](const OutputComparison& output, const PredictedOutput& right) {
+                 const int axis = axis_of(run.outputs->at(output.name), letter);
+                 return axis < 0 ? right : from_best_slabs(run, output, right, static_cast<size_t>(axis));
+               });
+             },
+             static_cast<double>(t.axes[a].size * t.axes[a].size)});
       for (size_t b = a + 1; b < t.axes.size(); ++b) {
         const std::string& other = t.axes[b].name;
         if (t.axes[b].size < 2 || !pairs.insert(letter + other).second) continue;
-        v.push_back({fmt::format("stored as if {} and {} were exchanged in memory", letter, other), [&run, letter, other] {
-                       return made_over(run, [&](const OutputComparison& output, const PredictedOutput& right) {
-                         const Tensor& got = run.outputs->at(output.name);
-                         const int x = axis_of(got, letter), y = axis_of(got, other);
-                         return x < 0 || y < 0 ? right
-                                               : with_axes_exchanged(got, right, static_cast<size_t>(x), static_cast<size_t>(y));
-                       });
-                     }});
+        v.push_back(
+            {fmt::format("stored as if {} and {} were exchanged in memory", letter, other),
+             [&run, letter, other] {
+               return made_over(run, [&](const OutputComparison& output, const PredictedOutput& right) {
+                 const Tensor& got = run.outputs->at(output.name);
+                 const int x = axis_of(got, letter), y = axis_of(got, other);
+                 return x < 0 || y < 0
+                            ? right
+                            : with_axes_exchanged(got, right, static_cast<size_t>(x), static_cast<size_t>(y));
+               });
+             }});
       }
     }
   }
@@ -199,7 +212,8 @@ std::vector<Variant> rounded(const FailingRun& run) {
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32}) {
     const int64_t narrow = narrow_elements(run, dtype);
     if (narrow == 0) continue;
-    Variant variant{fmt::format("stored as {}: all {} wrong elements are numbers of that format", format(dtype).name, narrow),
+    Variant variant{fmt::format("stored as {}: all {} wrong elements are numbers of that format",
+                                format(dtype).name, narrow),
                     [&run, dtype] {
                       return made_over(run, [&run, dtype](const OutputComparison& o, PredictedOutput right) {
                         const Tensor& got = run.outputs->at(o.name);
@@ -228,15 +242,18 @@ constexpr Factor kFactors[] = {{"sigmoid", [](double x) { return 1 / (1 + std::e
                                {"the identity", [](double x) { return x; }}};
 
 /// Outputs with an element for each of `input`'s, times its function, or divided by it.
-std::optional<Prediction> times_function(const FailingRun& run, const Tensor& input, const Factor& factor, bool divided) {
+std::optional<Prediction> times_function(const FailingRun& run, const Tensor& input, const Factor& factor,
+                                         bool divided) {
   bool any = false;
   std::optional<Prediction> p = made_over(run, [&](const OutputComparison&, PredictedOutput right) {
     if (right.mid.size() != static_cast<size_t>(input.size())) return right;
     any = true;
     for (size_t i = 0; i < right.mid.size(); ++i) {
       const double f = factor.of(input.value(static_cast<int64_t>(i))), c = divided ? 1 / f : f;
-      if (!std::isfinite(c)) right.mid[i] = kNothing;
-      else right.mid[i] *= c, right.bound[i] *= std::max(1.0, std::fabs(c));
+      if (!std::isfinite(c))
+        right.mid[i] = kNothing;
+      else
+        right.mid[i] *= c, right.bound[i] *= std::max(1.0, std::fabs(c));
     }
     return right;
   });
@@ -250,7 +267,8 @@ std::vector<Variant> factor_of_input(const FailingRun& run) {
   for (const std::string& name : run.operands())
     for (const Factor& factor : kFactors)
       for (const bool divided : {true, false})
-        v.push_back({fmt::format("{} the factor {} of {}", divided ? "without" : "with one more of", factor.text, name),
+        v.push_back({fmt::format("{} the factor {} of {}", divided ? "without" : "with one more of",
+                                 factor.text, name),
                      [&run, name, &factor, divided] {
                        return times_function(run, run.inputs().at(name), factor, divided);
                      }});
@@ -264,8 +282,10 @@ std::vector<Meaning> output_meanings() {
            [](const FailingRun& run) { return times(run, 0, "zero is stored"); }, 0.94},
           {"output-sign", "right magnitude, other sign", "check the sign",
            [](const FailingRun& run) { return times(run, -1, "the other sign is stored"); }},
-          {"output-rounded", "stored in a narrower format than its own", "round once, to the output's own format", rounded, 0.94},
-          {"output-stored-elsewhere", "right values at other indices", "check the offset of the store", elsewhere, 0.94},
+          {"output-rounded", "stored in a narrower format than its own",
+           "round once, to the output's own format", rounded, 0.94},
+          {"output-stored-elsewhere", "right values at other indices", "check the offset of the store",
+           elsewhere, 0.94},
           {"factor-of-input", "a factor that is a function of an input is missing, or there twice",
            "compare the derivative with the formula", factor_of_input, 0.965},
           {"output-scaled", "off by a constant factor", "check what multiplies the output", scaled, 0.9}};

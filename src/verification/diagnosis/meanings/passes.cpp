@@ -9,8 +9,10 @@
 namespace assay {
 namespace {
 
-/// Both scans of one sequence and head: S_t = e^{g_t} S_{t-1} + k_t v_t^T, G_t = e^{g_{t+1}} G_{t+1} + scale q_t do_t^T, and
-/// dg_t = e^{g_t} <S_{t-1}, G_t> over the channels that share the gate. Of hgrn: S_t = e^{g_t} S_{t-1} + x_t, each channel.
+/// Both scans of one sequence and head: S_t = e^{g_t} S_{t-1} + k_t v_t^T, G_t = e^{g_{t+1}} G_{t+1} + scale
+/// q_t do_t^T, and
+/// dg_t = e^{g_t} <S_{t-1}, G_t> over the channels that share the gate. Of hgrn: S_t = e^{g_t} S_{t-1} + x_t,
+/// each channel.
 class Scans {
  public:
   Scans(const FailingRun& run, const std::string& gate) : run_(run), g_(run.inputs().at(gate)) {
@@ -47,7 +49,8 @@ class Scans {
     return run_.inputs().at(name).value((row * heads_ + h) * width + i);
   }
   double written(int64_t row, int64_t h, int64_t c, int64_t v) const {
-    return plain_ ? element("x", row, h, channels_, c) : element("k", row, h, channels_, c) * element("v", row, h, values_, v);
+    return plain_ ? element("x", row, h, channels_, c)
+                  : element("k", row, h, channels_, c) * element("v", row, h, values_, v);
   }
   double arriving(int64_t row, int64_t h, int64_t c, int64_t v) const {
     if (plain_) return element("do", row, h, channels_, c);
@@ -58,8 +61,8 @@ class Scans {
     return found == run_.inputs().end() ? 0 : found->second.value((place * channels_ + c) * values_ + v);
   }
   /// S before each token.
-  std::vector<double> states(int64_t first, int64_t length, int64_t place, int64_t h, int64_t c, int64_t v, Fault fault,
-                             int64_t C) const {
+  std::vector<double> states(int64_t first, int64_t length, int64_t place, int64_t h, int64_t c, int64_t v,
+                             Fault fault, int64_t C) const {
     std::vector<double> before(static_cast<size_t>(length));
     double S = state("initial_state", place, c, v), start = S, last = S;
     double run = S;  // as the states are made again, chunk by chunk
@@ -74,8 +77,8 @@ class Scans {
     }
     return before;
   }
-  void add(int64_t first, int64_t length, int64_t place, int64_t h, int64_t c, int64_t v, Fault fault, int64_t C,
-           std::vector<double>& dg) const {
+  void add(int64_t first, int64_t length, int64_t place, int64_t h, int64_t c, int64_t v, Fault fault,
+           int64_t C, std::vector<double>& dg) const {
     const std::vector<double> before = states(first, length, place, h, c, v, fault, C);
     double G = state("dfinal_state", place, c, v);
     for (int64_t t = length - 1; t >= 0; --t) {
@@ -107,7 +110,9 @@ std::optional<Prediction> with_fault(const FailingRun& run, Scans::Fault fault, 
 
 std::vector<Variant> with_faults(const FailingRun& run, const char* text, Scans::Fault fault) {
   std::vector<Variant> v;
-  if (!run.backward || run.gates().size() != 1 || run.sums_gate_gradient || !is_linear(run) || reads_before_write(run)) return v;
+  if (!run.backward || run.gates().size() != 1 || run.sums_gate_gradient || !is_linear(run) ||
+      reads_before_write(run))
+    return v;
   for (const int64_t C : chunk_sizes(run))
     v.push_back({fmt::format(fmt::runtime(text), C), [&run, fault, C] { return with_fault(run, fault, C); }});
   return v;
@@ -116,14 +121,16 @@ std::vector<Variant> with_faults(const FailingRun& run, const char* text, Scans:
 }  // namespace
 
 std::vector<Variant> gate_gradients_of_stale_states(const FailingRun& run) {
-  return with_faults(run, "dg in a chunk of {} is made of states that go on from the start of the chunk before",
+  return with_faults(run,
+                     "dg in a chunk of {} is made of states that go on from the start of the chunk before",
                      Scans::Fault::stale);
 }
 
 std::vector<Variant> gate_gradients_of_lost_states(const FailingRun& run) {
-  std::vector<Variant> v =
-      with_faults(run, "dg in a chunk of {} is made of states that begin with zero there", Scans::Fault::lost_state);
-  append(v, with_faults(run, "dg in a chunk of {} is made of gradients that end with zero there", Scans::Fault::lost_gradient));
+  std::vector<Variant> v = with_faults(
+      run, "dg in a chunk of {} is made of states that begin with zero there", Scans::Fault::lost_state);
+  append(v, with_faults(run, "dg in a chunk of {} is made of gradients that end with zero there",
+                        Scans::Fault::lost_gradient));
   return v;
 }
 

@@ -1,5 +1,5 @@
-// Gradients of gates, made of a forward scan of states and a reverse scan of their gradients, where one of the two scans is
-// not what it should be.
+// Gradients of gates, made of a forward scan of states and a reverse scan of their gradients, where one of
+// the two scans is not what it should be.
 #pragma once
 #include <vector>
 

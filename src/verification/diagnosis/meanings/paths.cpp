@@ -13,12 +13,12 @@ namespace {
 /// Each has an evaluation of its own, or each pair of them.
 constexpr int64_t kMostChunks = 8, kMostPairedChunks = 5;
 
-/// Which decays are changed on the way from a write to what reads it: where both are of one chunk; else in the write's
-/// chunk, in the chunks between, and in the reader's.
+/// Which decays are changed on the way from a write to what reads it: where both are of one chunk; else in
+/// the write's chunk, in the chunks between, and in the reader's.
 struct Ways {
   bool within, to_end, between, from_start;
-  /// What enters a chunk is read with the reader's own decay where it should be without, or the reverse; what leaves it
-  /// has decayed by the write's own gate.
+  /// What enters a chunk is read with the reader's own decay where it should be without, or the reverse; what
+  /// leaves it has decayed by the write's own gate.
   bool other_read = false, other_write = false;
 
   /// What a kernel does to states it does to their gradients, from the last chunk to the first.
@@ -31,11 +31,12 @@ struct Path {
   const char* text;
   Ways ways;
 };
-constexpr Path kPaths[] = {{"inside a chunk of {}", {true, false, false, false}},
-                           {"from the state before a chunk of {} to its tokens", {false, false, false, true}},
-                           {"in the states before chunks of {} and the final one", {false, true, true, false}},
-                           {"of what crosses the edge of a chunk of {}", {false, true, true, true}},
-                           {"in the chunks of {} between a write and what reads it", {false, false, true, false}}};
+constexpr Path kPaths[] = {
+    {"inside a chunk of {}", {true, false, false, false}},
+    {"from the state before a chunk of {} to its tokens", {false, false, false, true}},
+    {"in the states before chunks of {} and the final one", {false, true, true, false}},
+    {"of what crosses the edge of a chunk of {}", {false, true, true, true}},
+    {"in the chunks of {} between a write and what reads it", {false, false, true, false}}};
 
 int64_t tokens_of(const FailingRun& run) {
   return run.problem.sizes.B * run.problem.sizes.T;
@@ -89,10 +90,14 @@ class Parts {
                      if (p.t / C_ < c) return Events{{row(p, w.between), p.row, -1}};
                      return p.t / C_ == c ? entering(w, p) : Events{};
                    }));
-    return sum_of(sum, part(true, true, [&](const TokenPlace& p) { return Events{{row(p, w.between), p.row, -1}}; }));
+    return sum_of(sum, part(true, true, [&](const TokenPlace& p) {
+                    return Events{{row(p, w.between), p.row, -1}};
+                  }));
   }
   std::optional<Prediction> by_writers(const Ways& w, std::optional<Prediction> sum) const {
-    sum = sum_of(sum, part(true, true, [&](const TokenPlace& p) { return Events{{row(p, w.between), -1, p.row}}; }));
+    sum = sum_of(sum, part(true, true, [&](const TokenPlace& p) {
+                   return Events{{row(p, w.between), -1, p.row}};
+                 }));
     for (int64_t c = 0; c < chunks_; ++c)
       sum = sum_of(sum, part(true, false, [&](const TokenPlace& p) {
                      if (p.t / C_ < c) return Events{};
@@ -144,7 +149,8 @@ class Parts {
   int64_t chunks_ = 0;
 };
 
-std::optional<Prediction> on_path(const FailingRun& given, const TensorChange& change, int64_t C, const Path& path, bool mirrors) {
+std::optional<Prediction> on_path(const FailingRun& given, const TensorChange& change, int64_t C,
+                                  const Path& path, bool mirrors) {
   const FailingRun both = with_both_gates(given, change);
   const Parts parts(given, both, C);
   std::optional<Prediction> p = parts.sum(path.ways);
@@ -152,17 +158,20 @@ std::optional<Prediction> on_path(const FailingRun& given, const TensorChange& c
   if (given.backward && mirrors && !(path.ways.mirrored() == path.ways)) {
     const std::optional<Prediction> mirrored = parts.sum(path.ways.mirrored());
     for (const auto& [name, output] : mirrored ? *mirrored : Prediction{})
-      if (given.argument(name.substr(1)) && name.starts_with("d") && name != "dq" && name != "dr") p->at(name) = output;
+      if (given.argument(name.substr(1)) && name.starts_with("d") && name != "dq" && name != "dr")
+        p->at(name) = output;
   }
   std::vector<std::string> silent = given.gates();
   if (given.sums_gate_gradient) silent.push_back("g_gamma");
   for (const std::string& name : silent)
     if (const ReferenceOutput* right = given.expected("d" + name))
-      (*p)["d" + name] = {std::vector<double>(right->mid.size(), std::numeric_limits<double>::quiet_NaN()), right->bound};
+      (*p)["d" + name] = {std::vector<double>(right->mid.size(), std::numeric_limits<double>::quiet_NaN()),
+                          right->bound};
   return p;
 }
 
-/// `change` of the gates on each path through chunks of C; `mirrors`: gradients of what is written on the mirrored one.
+/// `change` of the gates on each path through chunks of C; `mirrors`: gradients of what is written on the
+/// mirrored one.
 std::vector<Variant> on_paths(const FailingRun& run, const std::string& text, std::span<const Path> paths,
                               const std::function<TensorChange(int64_t C)>& change, bool mirrors) {
   std::vector<Variant> v;
@@ -174,8 +183,9 @@ std::vector<Variant> on_paths(const FailingRun& run, const std::string& text, st
   for (const int64_t C : chunk_sizes(run))
     for (const Path& path : paths) {
       if (longest > (path.ways.of_pairs() ? kMostPairedChunks : kMostChunks) * C) continue;
-      v.push_back({fmt::format("{} {}", text, fmt::format(fmt::runtime(path.text), C)),
-                   [&run, change = change(C), C, path, mirrors] { return on_path(run, change, C, path, mirrors); }});
+      v.push_back(
+          {fmt::format("{} {}", text, fmt::format(fmt::runtime(path.text), C)),
+           [&run, change = change(C), C, path, mirrors] { return on_path(run, change, C, path, mirrors); }});
       v.back().sweep = true;
     }
   return v;
@@ -183,37 +193,46 @@ std::vector<Variant> on_paths(const FailingRun& run, const std::string& text, st
 
 }  // namespace
 
-std::vector<Variant> gates_changed_on_a_path(const FailingRun& run, const std::string& text, const TensorChange& change) {
-  return on_paths(run, text, kPaths, [change](int64_t) { return change; }, true);
+std::vector<Variant> gates_changed_on_a_path(const FailingRun& run, const std::string& text,
+                                             const TensorChange& change) {
+  return on_paths(
+      run, text, kPaths, [change](int64_t) { return change; }, true);
 }
 
 std::vector<Variant> entering_read_otherwise(const FailingRun& run) {
-  constexpr Path kEntering[] = {{"the chunk of {} that it enters", {false, false, false, false, true, false}}};
+  constexpr Path kEntering[] = {
+      {"the chunk of {} that it enters", {false, false, false, false, true, false}}};
   const bool early = !reads_before_write(run);
-  return on_paths(run, early ? "what is read lacks the reader's own decay in" : "what is read has the reader's own decay in",
-                  kEntering, [](int64_t) { return [](const Tensor& g) { return g; }; }, false);
+  return on_paths(
+      run,
+      early ? "what is read lacks the reader's own decay in" : "what is read has the reader's own decay in",
+      kEntering, [](int64_t) { return [](const Tensor& g) { return g; }; }, false);
 }
 
 std::vector<Variant> leaving_decayed_by_own_gate(const FailingRun& run) {
   constexpr Path kLeaving[] = {{"the chunk of {} that it leaves", {false, false, false, false, false, true}}};
-  return on_paths(run, "a write has decayed by its own gate in", kLeaving,
-                  [](int64_t) { return [](const Tensor& g) { return g; }; }, false);
+  return on_paths(
+      run, "a write has decayed by its own gate in", kLeaving,
+      [](int64_t) { return [](const Tensor& g) { return g; }; }, false);
 }
 
 std::vector<Variant> edge_gates_changed_on_a_path(const FailingRun& run, double factor) {
   const std::span<const Path> crossing = std::span(kPaths).subspan(1);
   std::vector<Variant> v;
   for (const bool first : {true, false})
-    append(v, on_paths(run, fmt::format("the chunk's {} token {}", first ? "first" : "last",
-                                        factor == 0 ? "does not decay" : "decays twice"),
-                       crossing, [&run, factor, first](int64_t C) {
-                         return [&run, factor, first, C](const Tensor& g) {
-                           return times_at(run, g, factor, [=](const TokenPlace& p) {
-                             return first ? p.t % C == 0 : p.t % C == C - 1 || p.t == p.length - 1;
-                           });
-                         };
-                       },
-                       false));
+    append(v, on_paths(
+                  run,
+                  fmt::format("the chunk's {} token {}", first ? "first" : "last",
+                              factor == 0 ? "does not decay" : "decays twice"),
+                  crossing,
+                  [&run, factor, first](int64_t C) {
+                    return [&run, factor, first, C](const Tensor& g) {
+                      return times_at(run, g, factor, [=](const TokenPlace& p) {
+                        return first ? p.t % C == 0 : p.t % C == C - 1 || p.t == p.length - 1;
+                      });
+                    };
+                  },
+                  false));
   return v;
 }
 

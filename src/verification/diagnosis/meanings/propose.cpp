@@ -39,8 +39,10 @@ int64_t token_width(const Tensor& t) {
   return axis < 0 ? 0 : t.strides()[static_cast<size_t>(axis)];
 }
 
-Variant on_input(const FailingRun& run, std::string text, const std::string& input, const TensorChange& change) {
-  return {std::move(text), [&run, input, change] { return evaluate_with(run, input, change(run.inputs().at(input))); }};
+Variant on_input(const FailingRun& run, std::string text, const std::string& input,
+                 const TensorChange& change) {
+  return {std::move(text),
+          [&run, input, change] { return evaluate_with(run, input, change(run.inputs().at(input))); }};
 }
 
 Variant on_schedule(const FailingRun& run, std::string text, const Schedule& schedule) {
@@ -82,8 +84,10 @@ Tensor moved_in_chunks(const FailingRun& run, const Tensor& t, int64_t by, int64
   Tensor out(t.name, Dtype::fp64, t.axes);
   for (const auto& [first, length] : run.spans())
     for (int64_t i = 0; i < length; ++i) {
-      const int64_t start = i / C * C, from = std::clamp<int64_t>(i - by, start, std::min(length, start + C) - 1);
-      for (int64_t c = 0; c < width; ++c) out.set((first + i) * width + c, t.value((first + from) * width + c));
+      const int64_t start = i / C * C,
+                    from = std::clamp<int64_t>(i - by, start, std::min(length, start + C) - 1);
+      for (int64_t c = 0; c < width; ++c)
+        out.set((first + i) * width + c, t.value((first + from) * width + c));
     }
   return out;
 }
@@ -94,19 +98,21 @@ std::vector<Variant> of_one_token_of_each_block(const FailingRun& run, const std
   for (const int64_t C : {2, 4, 8, 16, 32, 64, 128}) {
     const bool whole = C >= longest;
     for (const bool first : {true, false})
-      v.push_back(on_input(run,
-                           fmt::format("{} of the {} token of {} for all of it", input, first ? "first" : "last",
-                                       whole ? "the sequence" : fmt::format("every {}", C)),
-                           input, [&run, C, first](const Tensor& t) {
-                             // as far as a block goes in either direction, which ends at its first or last token
-                             return moved_in_chunks(run, t, first ? C : -C, C);
-                           }));
+      v.push_back(
+          on_input(run,
+                   fmt::format("{} of the {} token of {} for all of it", input, first ? "first" : "last",
+                               whole ? "the sequence" : fmt::format("every {}", C)),
+                   input, [&run, C, first](const Tensor& t) {
+                     // as far as a block goes in either direction, which ends at its first or last token
+                     return moved_in_chunks(run, t, first ? C : -C, C);
+                   }));
     if (whole) break;
   }
   return v;
 }
 
-Tensor times_at(const FailingRun& run, const Tensor& t, double factor, const std::function<bool(const TokenPlace&)>& at) {
+Tensor times_at(const FailingRun& run, const Tensor& t, double factor,
+                const std::function<bool(const TokenPlace&)>& at) {
   const int64_t width = token_width(t);
   Tensor out = mapped(t, [](double x, int64_t) { return x; });
   int64_t n = 0;
@@ -126,7 +132,8 @@ Tensor of_sequences(const FailingRun& run, const Tensor& t, const std::function<
   const auto spans = run.spans();
   for (size_t n = 0; n < spans.size(); ++n) {
     const auto& other = spans[static_cast<size_t>(from(static_cast<int64_t>(n)))];
-    for (int64_t i = 0; i < std::min(spans[n].second, t.size() / width - other.first); ++i)  // past its end: what follows
+    for (int64_t i = 0; i < std::min(spans[n].second, t.size() / width - other.first);
+         ++i)  // past its end: what follows
       for (int64_t c = 0; c < width; ++c)
         out.set((spans[n].first + i) * width + c, t.value((other.first + i) * width + c));
   }
@@ -167,13 +174,14 @@ std::vector<Pattern> common_patterns(const FailingRun& run) {
                     [C](const TokenPlace& p) { return p.t > 0 && p.t % C == 0; }});
     list.push_back({fmt::format("at the last token of every {}", C),
                     [C](const TokenPlace& p) { return p.t % C == C - 1; }});
-    list.push_back({fmt::format("in the last, partial chunk of {}", C), [C](const TokenPlace& p) {
-                      return p.length % C != 0 && p.t >= p.length / C * C;
-                    }});
+    list.push_back({fmt::format("in the last, partial chunk of {}", C),
+                    [C](const TokenPlace& p) { return p.length % C != 0 && p.t >= p.length / C * C; }});
     list.push_back({fmt::format("in the last chunk of {}", C),
                     [C](const TokenPlace& p) { return p.t >= (p.length - 1) / C * C; }});
-    list.push_back({fmt::format("from the second chunk of {} on", C), [C](const TokenPlace& p) { return p.t >= C; }});
-    list.push_back({fmt::format("in the first chunk of {}", C), [C](const TokenPlace& p) { return p.t < C; }});
+    list.push_back(
+        {fmt::format("from the second chunk of {} on", C), [C](const TokenPlace& p) { return p.t >= C; }});
+    list.push_back(
+        {fmt::format("in the first chunk of {}", C), [C](const TokenPlace& p) { return p.t < C; }});
   }
   list.push_back({"at the first token", [](const TokenPlace& p) { return p.t == 0; }});
   list.push_back({"at the last token", [](const TokenPlace& p) { return p.t == p.length - 1; }});
@@ -195,11 +203,14 @@ std::vector<Slab> slabs_of(int64_t size) {
       const int64_t last = (size - 1) / tile * tile;
       slabs.push_back({fmt::format("those from {} on", last), [last](int64_t i) { return i >= last; }});
       slabs.push_back({fmt::format("the first {}", last), [last](int64_t i) { return i < last; }});
-      slabs.push_back({fmt::format("the first of every {}", tile), [tile](int64_t i) { return i % tile == 0; }});
-      slabs.push_back({fmt::format("all but the first of every {}", tile), [tile](int64_t i) { return i % tile != 0; }});
+      slabs.push_back(
+          {fmt::format("the first of every {}", tile), [tile](int64_t i) { return i % tile == 0; }});
+      slabs.push_back(
+          {fmt::format("all but the first of every {}", tile), [tile](int64_t i) { return i % tile != 0; }});
       slabs.push_back({fmt::format("all but the last of every {}", tile),
                        [tile](int64_t i) { return i % tile != tile - 1; }});
-      slabs.push_back({fmt::format("the last of every {}", tile), [tile](int64_t i) { return i % tile == tile - 1; }});
+      slabs.push_back(
+          {fmt::format("the last of every {}", tile), [tile](int64_t i) { return i % tile == tile - 1; }});
     }
   return slabs;
 }
@@ -218,7 +229,9 @@ std::vector<Pattern> single_tokens(const FailingRun& run, size_t most) {
   for (int64_t t = 0; t < longest; ++t) tokens.push_back(t);
   // A token's fault shows from that token on, or from the end of its chunk on.
   std::stable_sort(tokens.begin(), tokens.end(), [&](int64_t a, int64_t b) {
-    const auto distance = [&](int64_t t) { return wrong < 0 ? longest - t : t <= wrong ? wrong - t : longest + t - wrong; };
+    const auto distance = [&](int64_t t) {
+      return wrong < 0 ? longest - t : t <= wrong ? wrong - t : longest + t - wrong;
+    };
     return distance(a) < distance(b);
   });
   if (tokens.size() > most) tokens.resize(most);
@@ -237,8 +250,8 @@ std::vector<Variant> at_patterns(const FailingRun& run, const std::vector<Patter
   for (const Pattern& pattern : patterns) {
     const auto predict = [&run, pattern, events] {
       return evaluate_schedule(run, schedule_of(run, [&](const TokenPlace& p) {
-        return pattern.holds(p) ? events(p) : Events{{p.row, p.row, p.row}};
-      }));
+                                 return pattern.holds(p) ? events(p) : Events{{p.row, p.row, p.row}};
+                               }));
     };
     variants.push_back({fmt::format("{} {}", text, pattern.text), predict, pattern.choices});
     variants.back().sweep = pattern.choices > 1;

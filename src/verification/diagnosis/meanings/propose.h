@@ -1,4 +1,5 @@
-// What the tables of meanings share: variants made from a changed input, from index maps and from token patterns.
+// What the tables of meanings share: variants made from a changed input, from index maps and from token
+// patterns.
 #pragma once
 #include <functional>
 #include <string>
@@ -26,14 +27,16 @@ std::vector<IndexMap> index_maps(int64_t size);
 
 /// Position of the axis of heads, or -1.
 int head_axis(const Tensor&);
-/// Tokens of each sequence moved by `by` (1: from the token before); the first or last ones are zero, or kept.
+/// Tokens of each sequence moved by `by` (1: from the token before); the first or last ones are zero, or
+/// kept.
 Tensor moved_in_time(const FailingRun&, const Tensor&, int64_t by, bool keep_ends);
 /// Tokens of each chunk of C of a sequence moved so, the outermost kept.
 Tensor moved_in_chunks(const FailingRun&, const Tensor&, int64_t by, int64_t C);
 /// An input whose tokens of a block, of a few sizes, are all its first, or its last.
 std::vector<Variant> of_one_token_of_each_block(const FailingRun&, const std::string& input);
 /// The elements of the tokens for which `at` holds times `factor`.
-Tensor times_at(const FailingRun&, const Tensor&, double factor, const std::function<bool(const TokenPlace&)>& at);
+Tensor times_at(const FailingRun&, const Tensor&, double factor,
+                const std::function<bool(const TokenPlace&)>& at);
 /// Tokens or states of other sequences: `from(n)` in place of n.
 Tensor of_sequences(const FailingRun&, const Tensor&, const std::function<int64_t(int64_t)>& from);
 Tensor rounded_to(const Tensor&, Dtype);

@@ -17,15 +17,16 @@ std::vector<Variant> with_scale(const FailingRun& run, double scale, std::string
            }}};
 }
 
-/// What reaches an output within a chunk of C, or over its edges, has the scale times `factor`; what comes from the
-/// final state's cotangent has no scale.
+/// What reaches an output within a chunk of C, or over its edges, has the scale times `factor`; what comes
+/// from the final state's cotangent has no scale.
 std::optional<Prediction> partly_scaled(const FailingRun& run, int64_t C, bool within, double factor) {
   const auto usual = [](const TokenPlace& p) { return Events{{p.row, p.row, p.row}}; };
   Schedule queries = schedule_of(run, usual);
   queries.final_state = false;
   Schedule chunks = schedule_of(run, [C](const TokenPlace& p) {
     Events e{{p.row, p.row, p.row}};
-    if (p.t % C == 0) e.insert(e.begin(), Event{-1, -1, -1, true});  // the initial state comes over an edge too
+    if (p.t % C == 0)
+      e.insert(e.begin(), Event{-1, -1, -1, true});  // the initial state comes over an edge too
     return e;
   });
   chunks.initial_state = chunks.final_state = false;
@@ -51,7 +52,8 @@ std::vector<Variant> by_parts(const FailingRun& run, double factor, const char* 
   return v;
 }
 
-/// One factor of a product with the scale once more or once less; of all of them that give the same outputs one is enough.
+/// One factor of a product with the scale once more or once less; of all of them that give the same outputs
+/// one is enough.
 std::vector<Variant> on_one_factor(const FailingRun& run, double factor, const char* what) {
   std::vector<Variant> v;
   if (!run.op->takes_scale || run.problem.scale == 1 || !is_linear(run)) return v;
@@ -73,7 +75,9 @@ std::vector<Variant> on_a_state(const FailingRun& run) {
     for (const std::string& name : names) {
       if (token_width(run.inputs().at(name)) > 0) continue;
       for (const double factor : {run.problem.scale, 1 / run.problem.scale})
-        v.push_back(on_input(run, fmt::format("{} is {} by the scale", name, factor == run.problem.scale ? "multiplied" : "divided"),
+        v.push_back(on_input(run,
+                             fmt::format("{} is {} by the scale", name,
+                                         factor == run.problem.scale ? "multiplied" : "divided"),
                              name, [factor](const Tensor& t) {
                                return mapped(t, [factor](double x, int64_t) { return factor * x; });
                              }));
@@ -90,10 +94,12 @@ std::vector<Variant> of_another_base(const FailingRun& run) {
   if (run.backward)
     v.push_back({"the softmax has 2^x for e^x, its gradient is that of e^x", [&run] {
                    const double scale = run.problem.scale * kLn2;
-                   auto p = evaluate_with(run, run.inputs(), [scale](Problem& problem) { problem.scale = scale; });
+                   auto p =
+                       evaluate_with(run, run.inputs(), [scale](Problem& problem) { problem.scale = scale; });
                    for (auto& [name, output] : p ? *p : Prediction{}) {
                      const bool of_logits = name == "dq" || name == "dk" || name == "dhk0";
-                     const bool of_both = name.starts_with("d") && !of_logits && name != "dv" && name != "dhv0";
+                     const bool of_both =
+                         name.starts_with("d") && !of_logits && name != "dv" && name != "dhv0";
                      PredictedOutput& out = p->at(name);
                      for (size_t i = 0; i < out.mid.size(); ++i) {
                        if (of_logits) out.mid[i] /= kLn2, out.bound[i] /= kLn2;
@@ -140,9 +146,10 @@ std::vector<Meaning> scale_meanings() {
            }},
           {"scale-of-another-size", "the scale is made from another size", "check which size it is made from",
            of_another_size},
-          {"scale-of-a-state", "a state or its gradient is multiplied by the scale", "only what is read with a query has it",
-           on_a_state},
-          {"softmax-base", "exp for exp2 in a softmax, or the reverse", "check where log2(e) is multiplied", of_another_base}};
+          {"scale-of-a-state", "a state or its gradient is multiplied by the scale",
+           "only what is read with a query has it", on_a_state},
+          {"softmax-base", "exp for exp2 in a softmax, or the reverse", "check where log2(e) is multiplied",
+           of_another_base}};
 }
 
 }  // namespace assay

@@ -1,4 +1,5 @@
-// Meanings of the state: where it comes from, what becomes of it at chunk edges, and what is stored at the end.
+// Meanings of the state: where it comes from, what becomes of it at chunk edges, and what is stored at the
+// end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,8 +12,9 @@
 namespace assay {
 namespace {
 
-std::vector<Variant> of_each_state(const FailingRun& run,
-                                   const std::function<void(const std::string&, const Tensor&, std::vector<Variant>&)>& add) {
+std::vector<Variant> of_each_state(
+    const FailingRun& run,
+    const std::function<void(const std::string&, const Tensor&, std::vector<Variant>&)>& add) {
   std::vector<Variant> variants;
   for (const std::string& name : run.states()) add(name, run.inputs().at(name), variants);
   return variants;
@@ -41,17 +43,20 @@ std::vector<Elsewhere> elsewhere(const FailingRun& run, const Tensor& state) {
                     [heads, map](const Tensor& x) { return moved(x, heads, map.from); }});
   if (sequences >= 0 && state.axes[static_cast<size_t>(heads)].size > 1 && run.sequences() > 1)
     list.push_back({"read as if its heads came before its sequences", [heads, sequences](const Tensor& x) {
-                      return with_axes_exchanged(x, static_cast<size_t>(sequences), static_cast<size_t>(heads));
+                      return with_axes_exchanged(x, static_cast<size_t>(sequences),
+                                                 static_cast<size_t>(heads));
                     }});
   return list;
 }
 
 std::vector<Variant> of_another(const FailingRun& run) {
-  std::vector<Variant> v = of_each_state(run, [&](const std::string& name, const Tensor& state, std::vector<Variant>& list) {
-    for (const Elsewhere& other : elsewhere(run, state))
-      list.push_back(on_input(run, name + " " + other.text, name, other.of));
-  });
-  std::vector<std::string> all = run.states();  // one function loads states, and their gradients on the way back
+  std::vector<Variant> v =
+      of_each_state(run, [&](const std::string& name, const Tensor& state, std::vector<Variant>& list) {
+        for (const Elsewhere& other : elsewhere(run, state))
+          list.push_back(on_input(run, name + " " + other.text, name, other.of));
+      });
+  std::vector<std::string> all =
+      run.states();  // one function loads states, and their gradients on the way back
   for (const std::string& name : run.cotangents())
     if (axis_of(run.inputs().at(name), "N") >= 0) all.push_back(name);
   if (all.size() < 2) return v;
@@ -127,12 +132,12 @@ std::optional<Prediction> read_and_stored_transposed(const FailingRun& run, cons
 }
 
 std::vector<Variant> transposed_state(const FailingRun& run) {
-  std::vector<Variant> v =
-      of_each_state(run, [&](const std::string& name, const Tensor& state, std::vector<Variant>& list) {
-        if (!is_matrix(state)) return;
-        list.push_back(on_input(run, name + " read with rows and columns exchanged", name, transposed));
-        list.push_back(on_input(run, name + " cut by limits in the wrong order", name, cut_by_exchanged_limits));
-      });
+  std::vector<Variant> v = of_each_state(run, [&](const std::string& name, const Tensor& state,
+                                                  std::vector<Variant>& list) {
+    if (!is_matrix(state)) return;
+    list.push_back(on_input(run, name + " read with rows and columns exchanged", name, transposed));
+    list.push_back(on_input(run, name + " cut by limits in the wrong order", name, cut_by_exchanged_limits));
+  });
   for (const std::string& name : run.cotangents())
     if (const Tensor& d = run.inputs().at(name); axis_of(d, "N") >= 0 && is_matrix(d))
       v.push_back(on_input(run, name + " read with rows and columns exchanged", name, transposed));
@@ -150,13 +155,14 @@ std::vector<Variant> transposed_state(const FailingRun& run) {
 std::vector<Variant> not_decayed(const FailingRun& run) {
   std::vector<Variant> v;
   if (run.states().empty() || run.gates().empty() || !is_linear(run) || !is_schedulable(run)) return v;
-  v.push_back({"the initial state is read as it was given", [&run] {
-                 const auto as_usual = [](const TokenPlace& p) { return Events{{p.row, p.row, p.row}}; };
-                 Schedule writes = schedule_of(run, as_usual);
-                 writes.initial_state = false;
-                 const Schedule state = schedule_of(run, [](const TokenPlace& p) { return Events{{-1, -1, p.row}}; });
-                 return sum_of(evaluate_schedule(run, writes), evaluate_schedule(run, state));
-               }});
+  v.push_back(
+      {"the initial state is read as it was given", [&run] {
+         const auto as_usual = [](const TokenPlace& p) { return Events{{p.row, p.row, p.row}}; };
+         Schedule writes = schedule_of(run, as_usual);
+         writes.initial_state = false;
+         const Schedule state = schedule_of(run, [](const TokenPlace& p) { return Events{{-1, -1, p.row}}; });
+         return sum_of(evaluate_schedule(run, writes), evaluate_schedule(run, state));
+       }});
   return v;
 }
 
@@ -224,13 +230,15 @@ std::vector<Variant> of_another_chunk(const FailingRun& run) {
   return v;
 }
 
-/// What enters the last chunk of C decays in it by `factor` of the tokens' decays and `extra` steps of the last
-/// token's; the chunk's own tokens too where `own`.
-std::optional<Prediction> last_chunk_decays(const FailingRun& run, int64_t C, bool as_usual, bool to_whole, bool own) {
+/// What enters the last chunk of C decays in it by `factor` of the tokens' decays and `extra` steps of the
+/// last token's; the chunk's own tokens too where `own`.
+std::optional<Prediction> last_chunk_decays(const FailingRun& run, int64_t C, bool as_usual, bool to_whole,
+                                            bool own) {
   const auto start = [C](const TokenPlace& p) { return (p.length - 1) / C * C; };
   const auto missing = [C](const TokenPlace& p) { return (C - p.length % C) % C; };
   const auto extended = [&](const TokenPlace& p, Events e) {
-    if (to_whole && p.t == p.length - 1) e.insert(e.end(), static_cast<size_t>(missing(p)), Event{p.row, -1, -1});
+    if (to_whole && p.t == p.length - 1)
+      e.insert(e.end(), static_cast<size_t>(missing(p)), Event{p.row, -1, -1});
     return e;
   };
   const Schedule entering = schedule_of(run, [&](const TokenPlace& p) {
@@ -285,7 +293,9 @@ std::vector<Variant> last_ignored(const FailingRun& run) {
     for (const bool decays : {true, false})
       if (any)
         v.push_back(on_schedule(
-            run, fmt::format("tokens of the last, partial chunk of {} are not written{}", C, decays ? "" : ", and do not decay"),
+            run,
+            fmt::format("tokens of the last, partial chunk of {} are not written{}", C,
+                        decays ? "" : ", and do not decay"),
             schedule_of(run, [&](const TokenPlace& p) {
               return in_last(p) ? Events{{decays ? p.row : -1, -1, p.row}} : Events{{p.row, p.row, p.row}};
             })));
@@ -296,9 +306,10 @@ std::vector<Variant> last_ignored(const FailingRun& run) {
 std::vector<Variant> before_last(const FailingRun& run) {
   std::vector<Variant> v;
   if (!is_schedulable(run)) return v;
-  v.push_back(on_schedule(run, "the final state is that before the last token", schedule_of(run, [](const TokenPlace& p) {
-                            return p.t == p.length - 1 ? Events{{-1, -1, p.row}} : Events{{p.row, p.row, p.row}};
-                          })));
+  v.push_back(on_schedule(
+      run, "the final state is that before the last token", schedule_of(run, [](const TokenPlace& p) {
+        return p.t == p.length - 1 ? Events{{-1, -1, p.row}} : Events{{p.row, p.row, p.row}};
+      })));
   return v;
 }
 
@@ -323,24 +334,27 @@ std::vector<Variant> rounded_states(const FailingRun& run) {
 std::vector<Meaning> state_meanings() {
   return {
       {"initial-state-ignored", "the initial state takes no part", "load it, and add what it gives", ignored},
-      {"initial-state-not-decayed", "the initial state is read undecayed", "decay it as every write before the token",
-       not_decayed},
+      {"initial-state-not-decayed", "the initial state is read undecayed",
+       "decay it as every write before the token", not_decayed},
       {"initial-state-of-another-sequence", "the state of another sequence or head is read",
        "check the offset with which the state is loaded", of_another},
       {"state-transposed", "a state is read or stored with its axes exchanged", "check rows against columns",
        transposed_state},
-      {"state-lost-at-chunk-edges", "what earlier chunks left is missing", "add what earlier chunks left", lost_at_edges},
+      {"state-lost-at-chunk-edges", "what earlier chunks left is missing", "add what earlier chunks left",
+       lost_at_edges},
       {"state-of-another-chunk", "a chunk continues from a state that is not its predecessor's",
        "check the chunk whose state is loaded", of_another_chunk},
       {"last-partial-chunk-not-decayed", "the state that enters the last chunk is not decayed in it",
        "decay it by the tokens that are there", last_not_decayed},
-      {"last-partial-chunk-decayed-whole", "the state that enters the last, partial chunk is decayed by a whole one",
+      {"last-partial-chunk-decayed-whole",
+       "the state that enters the last, partial chunk is decayed by a whole one",
        "decay it by the tokens that are there, not by the chunk's size", last_decayed_whole},
       {"last-partial-chunk-ignored", "the tokens of the last, partial chunk are not written",
        "check the number of chunks and the rows of the last one", last_ignored},
-      {"final-state-before-last-token", "the final state lacks the last token", "store after the last write", before_last},
-      {"state-rounded", "the state is rounded to bf16, fp16 or tf32 at each token or chunk", "keep the state in fp32",
-       rounded_states}};
+      {"final-state-before-last-token", "the final state lacks the last token", "store after the last write",
+       before_last},
+      {"state-rounded", "the state is rounded to bf16, fp16 or tf32 at each token or chunk",
+       "keep the state in fp32", rounded_states}};
 }
 
 }  // namespace assay

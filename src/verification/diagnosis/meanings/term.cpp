@@ -1,4 +1,5 @@
-// Meanings of one term of a sum that enters with another weight: with the other sign, twice, by half, times the scale.
+// Meanings of one term of a sum that enters with another weight: with the other sign, twice, by half, times
+// the scale.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -46,7 +47,8 @@ std::optional<Prediction> through_numerator(const FailingRun& run) {
 
 std::vector<Term> terms_of(const FailingRun& run) {
   std::vector<Term> terms;
-  const bool only_one = run.cotangents().size() == 1;  // all gradients are made of it: a factor is that of the output
+  const bool only_one =
+      run.cotangents().size() == 1;  // all gradients are made of it: a factor is that of the output
   for (const auto& names : {run.states(), run.cotangents()})
     for (const std::string& name : names) {
       if (only_one && name == run.cotangents().front()) continue;
@@ -56,9 +58,10 @@ std::vector<Term> terms_of(const FailingRun& run) {
     }
   if (is_schedulable(run) && !reads_before_write(run))
     terms.push_back({"a token's own term", [&run] {
-                       return missing_from(run, evaluate_schedule(run, schedule_of(run, [](const TokenPlace& p) {
-                                             return Events{{p.row, -1, p.row}, {-1, p.row, -1}};
-                                           })));
+                       return missing_from(
+                           run, evaluate_schedule(run, schedule_of(run, [](const TokenPlace& p) {
+                                                    return Events{{p.row, -1, p.row}, {-1, p.row, -1}};
+                                                  })));
                      }});
   if (reads_before_write(run) && run.inputs().count("u"))
     terms.push_back({"the bonus", [&run] {
@@ -73,13 +76,15 @@ std::vector<Term> terms_of(const FailingRun& run) {
 }
 
 /// By how much an output's error is a multiple of the term, by least squares over its wrong elements.
-std::optional<double> excess_of(const FailingRun& run, const OutputComparison& o, const PredictedOutput& term) {
+std::optional<double> excess_of(const FailingRun& run, const OutputComparison& o,
+                                const PredictedOutput& term) {
   const Tensor& got = run.outputs->at(o.name);
   const ReferenceOutput& right = *run.expected(o.name);
   double over = 0, under = 0;
   for (size_t i = 0; i < right.mid.size(); ++i) {
     if (o.verdicts[i] != ElementVerdict::violation || !(right.bound[i] > 0)) continue;
-    const double x = term.mid[i] / right.bound[i], error = (got.value(static_cast<int64_t>(i)) - right.mid[i]) / right.bound[i];
+    const double x = term.mid[i] / right.bound[i],
+                 error = (got.value(static_cast<int64_t>(i)) - right.mid[i]) / right.bound[i];
     if (std::isfinite(x) && std::isfinite(error)) over += error * x, under += x * x;
   }
   if (!(under > 0) || std::fabs(over / under) > kLargest) return std::nullopt;
@@ -88,16 +93,21 @@ std::optional<double> excess_of(const FailingRun& run, const OutputComparison& o
 
 std::string weight_text(const FailingRun& run, double weight, bool& known) {
   const double s = run.problem.scale;
-  const std::pair<double, const char*> numbers[] = {{-1, "with the other sign"}, {2, "twice"}, {0.5, "by half"},
-                                                    {s, "times the scale"}, {1 / s, "divided by the scale"}};
+  const std::pair<double, const char*> numbers[] = {{-1, "with the other sign"},
+                                                    {2, "twice"},
+                                                    {0.5, "by half"},
+                                                    {s, "times the scale"},
+                                                    {1 / s, "divided by the scale"}};
   for (const auto& [number, text] : numbers)
     if (number != 1 && std::fabs(weight / number - 1) < kClose) return text;
   known = false;
   return fmt::format("with the weight {:.6g}", weight);
 }
 
-/// Each wrong output that has the term, with it reweighed; none where the weight is 0 or 1 (other meanings say that).
-std::optional<Prediction> reweighed(const FailingRun& run, const Prediction& term, bool only_known, std::string& text) {
+/// Each wrong output that has the term, with it reweighed; none where the weight is 0 or 1 (other meanings
+/// say that).
+std::optional<Prediction> reweighed(const FailingRun& run, const Prediction& term, bool only_known,
+                                    std::string& text) {
   Prediction p = reference_prediction(run);
   std::map<std::string, std::string> said;
   for (const OutputComparison* o : run.wrong()) {
@@ -111,12 +121,14 @@ std::optional<Prediction> reweighed(const FailingRun& run, const Prediction& ter
     PredictedOutput& out = p.at(o->name);
     for (size_t i = 0; i < out.mid.size(); ++i) {
       const double more = *excess * found->second.mid[i];
-      out.mid[i] += more, out.bound[i] += kRounding * std::fabs(more) + std::fabs(*excess) * found->second.bound[i];
+      out.mid[i] += more,
+          out.bound[i] += kRounding * std::fabs(more) + std::fabs(*excess) * found->second.bound[i];
     }
     said[how] += (said[how].empty() ? "" : ", ") + o->name;
   }
   if (said.empty()) return std::nullopt;
-  for (const auto& [how, outputs] : said) text += fmt::format("{}{} {}", text.empty() ? " " : "; ", outputs, how);
+  for (const auto& [how, outputs] : said)
+    text += fmt::format("{}{} {}", text.empty() ? " " : "; ", outputs, how);
   return p;
 }
 
@@ -125,7 +137,8 @@ std::vector<Variant> reweighed_terms(const FailingRun& run) {
   for (const Term& term : terms_of(run))
     for (const bool known : {true, false}) {
       const auto text = std::make_shared<std::string>();
-      Variant variant{term.text + " enters", [&run, term, known, text] {
+      Variant variant{term.text + " enters",
+                      [&run, term, known, text] {
                         text->clear();
                         const std::optional<Prediction> value = term.value();
                         return value ? reweighed(run, *value, known, *text) : std::nullopt;

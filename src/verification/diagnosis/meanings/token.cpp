@@ -20,8 +20,9 @@ std::vector<Pattern> all_patterns(const FailingRun& run) {
 }
 
 std::vector<Variant> dropped(const FailingRun& run) {
-  return at_patterns(run, all_patterns(run), "nothing is written",
-                     [](const TokenPlace& p) { return Events{{p.row, -1, p.row}}; });
+  return at_patterns(run, all_patterns(run), "nothing is written", [](const TokenPlace& p) {
+    return Events{{p.row, -1, p.row}};
+  });
 }
 
 /// Gradients summed over tokens where each block of rows also counts the first `extra` rows of the next.
@@ -49,7 +50,8 @@ void append_twice_in_sums(const FailingRun& run, std::vector<Variant>& v) {
     const int64_t width = token_width(d);
     if (width == 0) continue;
     for (const Slab& slab : slabs_of(d.size() / width)) {
-      v.push_back({fmt::format("of {} tokens {} enter a sum twice", d.size() / width, slab.text), [&run, name, slab, width] {
+      v.push_back({fmt::format("of {} tokens {} enter a sum twice", d.size() / width, slab.text),
+                   [&run, name, slab, width] {
                      std::optional<Prediction> p =
                          evaluate_with(run, name, mapped(run.inputs().at(name), [&](double x, int64_t flat) {
                                          return slab.kept(flat / width) ? 2 * x : x;
@@ -69,7 +71,8 @@ std::vector<Variant> summed_twice(const FailingRun& run) {
   if (!run.backward || !run.states().empty() || is_schedulable(run)) return v;
   const int64_t rows = run.problem.sizes.B * run.problem.sizes.T;
   for (const int64_t block : {16, 32, 64, 128, 256, 512})
-    for (const int64_t extra : {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 21, 25, 28, 32, 36, 42, 51, 64, 85, 128, 256}) {
+    for (const int64_t extra :
+         {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 21, 25, 28, 32, 36, 42, 51, 64, 85, 128, 256}) {
       if (block >= rows || extra > block) continue;
       v.push_back({fmt::format("each block of {} rows also counts the first {} of the next", block, extra),
                    [&run, block, extra] { return with_rows_of_the_next(run, block, extra); }});
@@ -90,8 +93,8 @@ std::vector<Variant> twice(const FailingRun& run) {
 /// The reference minus `weight` times what one token's write gives, the weight fitted to the wrong elements.
 std::optional<Prediction> reweighed(const FailingRun& run, const Pattern& at, std::string& text) {
   const auto without = evaluate_schedule(run, schedule_of(run, [&](const TokenPlace& p) {
-    return Events{{p.row, at.holds(p) ? -1 : p.row, p.row}};
-  }));
+                                           return Events{{p.row, at.holds(p) ? -1 : p.row, p.row}};
+                                         }));
   if (!without) return std::nullopt;
   Prediction p = reference_prediction(run);
   double over = 0, under = 0;
@@ -134,14 +137,17 @@ std::vector<Variant> no_diagonal(const FailingRun& run) {
   std::vector<Variant> v = divisor_without_own_token(run);
   append(v, divisor_gradient_without_own_token(run));
   append(v, at_patterns(run, common_patterns(run), "read before it is written", [](const TokenPlace& p) {
-    return Events{{p.row, -1, p.row}, {-1, p.row, -1}};
-  }));
+           return Events{{p.row, -1, p.row}, {-1, p.row, -1}};
+         }));
   append(v, at_patterns(run, {common_patterns(run).front()}, "read before it decays and is written",
-                        [](const TokenPlace& p) { return Events{{-1, -1, p.row}, {p.row, p.row, -1}}; }));
+                        [](const TokenPlace& p) {
+                          return Events{{-1, -1, p.row}, {p.row, p.row, -1}};
+                        }));
   return v;
 }
 
-/// At the last token of a block of C all its tokens, the last first, from an empty state: each reads the later ones.
+/// At the last token of a block of C all its tokens, the last first, from an empty state: each reads the
+/// later ones.
 Events block_backwards(const TokenPlace& p, int64_t C) {
   Events e;
   if (p.t % C != C - 1 && p.t != p.length - 1) return e;
@@ -154,8 +160,8 @@ Events block_backwards(const TokenPlace& p, int64_t C) {
   return e;
 }
 
-/// The reference, and what each token would read of the later ones of its block: the block run backwards, decays
-/// times `gate`.
+/// The reference, and what each token would read of the later ones of its block: the block run backwards,
+/// decays times `gate`.
 std::optional<Prediction> with_later_ones(const FailingRun& run, int64_t C, double gate) {
   FailingRun changed = run;
   TensorMap inputs = run.inputs();
@@ -168,9 +174,10 @@ std::optional<Prediction> with_later_ones(const FailingRun& run, int64_t C, doub
   return sum_of(reference_prediction(run), evaluate_schedule(changed, later));
 }
 
-/// The same of the next token only, or of all later ones of a block, each pair with the operands of its two tokens
-/// exchanged: what a score matrix that holds k_i . q_j above the diagonal gives without its mask.
-std::optional<Prediction> with_mirrored_pairs(const FailingRun& run, const std::string& reads, int64_t C, bool next) {
+/// The same of the next token only, or of all later ones of a block, each pair with the operands of its two
+/// tokens exchanged: what a score matrix that holds k_i . q_j above the diagonal gives without its mask.
+std::optional<Prediction> with_mirrored_pairs(const FailingRun& run, const std::string& reads, int64_t C,
+                                              bool next) {
   FailingRun changed = run;
   TensorMap inputs = run.inputs();
   Tensor &query = inputs.at(reads), &key = inputs.at("k");
@@ -208,7 +215,8 @@ void append_mirrored_pairs(const FailingRun& run, std::vector<Variant>& v) {
 std::vector<Variant> future(const FailingRun& run) {
   std::vector<Variant> v;
   if (!is_schedulable(run)) return v;
-  v.push_back(on_schedule(run, "read after the next token's decay and write", schedule_of(run, [](const TokenPlace& p) {
+  v.push_back(on_schedule(run, "read after the next token's decay and write",
+                          schedule_of(run, [](const TokenPlace& p) {
                             Events e{{p.row, p.row, -1}};
                             if (p.t > 0) e.push_back({-1, -1, p.row - 1});
                             if (p.t == p.length - 1) e.push_back({-1, -1, p.row});
@@ -237,12 +245,14 @@ std::vector<Variant> bonus(const FailingRun& run) {
   std::vector<Variant> v;
   if (!reads_before_write(run) || !run.inputs().count("u")) return v;
   v.push_back(on_input(run, "u taken as zero", "u", zeros));
-  v.push_back(on_input(run, "u taken as one", "u", [](const Tensor& u) { return mapped(u, [](double, int64_t) { return 1.0; }); }));
+  v.push_back(on_input(run, "u taken as one", "u",
+                       [](const Tensor& u) { return mapped(u, [](double, int64_t) { return 1.0; }); }));
   const Tensor& u = run.inputs().at("u");
   for (size_t axis = 0; axis < u.axes.size(); ++axis)
     for (const IndexMap& map : index_maps(u.axes[axis].size))
-      v.push_back(on_input(run, fmt::format("u of another {}, {}", u.axes[axis].name == "H" ? "head" : "channel", map.text), "u",
-                           [axis, map](const Tensor& x) { return moved(x, static_cast<int>(axis), map.from); }));
+      v.push_back(on_input(
+          run, fmt::format("u of another {}, {}", u.axes[axis].name == "H" ? "head" : "channel", map.text),
+          "u", [axis, map](const Tensor& x) { return moved(x, static_cast<int>(axis), map.from); }));
   return v;
 }
 
@@ -283,7 +293,8 @@ std::vector<Variant> boundary_ignored(const FailingRun& run) {
       for (; from < to; ++from) e.push_back({from, from, from});
       moved_edge.sequences.push_back(e);
     }
-    v.push_back(on_schedule(run, fmt::format("each boundary one token too {}", by > 0 ? "late" : "early"), moved_edge));
+    v.push_back(on_schedule(run, fmt::format("each boundary one token too {}", by > 0 ? "late" : "early"),
+                            moved_edge));
   }
   for (const bool first : {true, false}) {
     Schedule missed;  // the state of the sequence before, read where this one's should be
@@ -296,7 +307,10 @@ std::vector<Variant> boundary_ignored(const FailingRun& run) {
       }
       missed.sequences.push_back(e);
     }
-    v.push_back(on_schedule(run, fmt::format("the {} token of every sequence but the first is not written", first ? "first" : "last"), missed));
+    v.push_back(on_schedule(
+        run,
+        fmt::format("the {} token of every sequence but the first is not written", first ? "first" : "last"),
+        missed));
   }
   return v;
 }
@@ -305,14 +319,18 @@ std::vector<Variant> boundary_ignored(const FailingRun& run) {
 
 std::vector<Meaning> token_meanings() {
   return {{"bonus-missing", "the bonus u is ignored, or another head's", "check where u enters", bonus},
-          {"sequence-boundary-ignored", "packed sequences: the state runs on over a boundary, or the boundary is off",
+          {"sequence-boundary-ignored",
+           "packed sequences: the state runs on over a boundary, or the boundary is off",
            "check which offsets a sequence starts and ends at", boundary_ignored},
-          {"diagonal-missing", "the token's own term is missing from its output", "the causal mask keeps the diagonal",
-           no_diagonal},
+          {"diagonal-missing", "the token's own term is missing from its output",
+           "the causal mask keeps the diagonal", no_diagonal},
           {"future-token-included", "a later token is read", "check the causal mask", future},
-          {"token-dropped", "a token's term is missing in all that follows", "check the rows that enter the sum", dropped},
-          {"token-counted-twice", "a token's term enters twice, in what follows or in a sum over tokens", "check the rows that enter the sum", twice},
-          {"token-scaled", "a token's term enters with another weight", "check what multiplies it", scaled_token}};
+          {"token-dropped", "a token's term is missing in all that follows",
+           "check the rows that enter the sum", dropped},
+          {"token-counted-twice", "a token's term enters twice, in what follows or in a sum over tokens",
+           "check the rows that enter the sum", twice},
+          {"token-scaled", "a token's term enters with another weight", "check what multiplies it",
+           scaled_token}};
 }
 
 }  // namespace assay
