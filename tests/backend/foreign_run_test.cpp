@@ -11,7 +11,7 @@
 #include "src/base/backend/backend.h"
 
 namespace assay {
-namespace {
+namespace foreign_run_test {
 
 const std::string kPtx = ASSAY_SOURCE_DIR "/tests/data/gla_naive.ptx";
 const std::string kPlan = ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json";
@@ -75,5 +75,5 @@ TEST(ForeignRun, WrongScaleInThePlanIsOutside) {
             33 * 2 * 65 / 2);
 }
 
-}  // namespace
+}  // namespace foreign_run_test
 }  // namespace assay

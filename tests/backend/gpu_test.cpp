@@ -10,7 +10,7 @@
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
-namespace {
+namespace gpu_test {
 
 /// y[i] = a[i] * b[i] + a[i] with plain mul and add; the address of y is shifted by `shift` bytes; shared
 /// memory is used up to its last declared byte.
@@ -138,5 +138,5 @@ TEST_F(Gpu, TimesAsManyRepeatsAsAsked) {
   EXPECT_EQ(backend_->time(small_program(4, 0), small_inputs(), 20, 2).size(), 20u);
 }
 
-}  // namespace
+}  // namespace gpu_test
 }  // namespace assay

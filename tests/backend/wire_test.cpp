@@ -5,7 +5,7 @@
 #include "tests/backend/small_program.h"
 
 namespace assay {
-namespace {
+namespace wire_test {
 
 TEST(Wire, ProgramComesBackAsItWas) {
   Program program = small_program();
@@ -75,5 +75,5 @@ TEST(Wire, OutcomeComesBackWithTrapAndTensors) {
   EXPECT_EQ(back.outputs.at("final_state").data, outcome.outputs.at("final_state").data);
 }
 
-}  // namespace
+}  // namespace wire_test
 }  // namespace assay

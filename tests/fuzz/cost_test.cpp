@@ -7,9 +7,9 @@
 #include "src/verification/verify/verify.h"
 
 namespace assay {
-namespace {
+namespace cost_test {
 
-bool uses_axis(const Operator& op, std::string_view axis) {
+bool has_axis(const Operator& op, std::string_view axis) {
   return std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& input) {
     return std::any_of(input.axes.begin(), input.axes.end(), [&](std::string_view name) {
       return name == axis || name == std::string("H*") + std::string(axis) || (axis == "V" && name == "D");
@@ -21,8 +21,8 @@ bool uses_axis(const Operator& op, std::string_view axis) {
 Case as_drawn(Case c, const Kernel& kernel, const Operator& op) {
   c.K = std::min(c.K, kernel.limits.max_K), c.V = std::min(c.V, kernel.limits.max_V);
   for (const auto& [axis, size] : {std::pair{"H", &Case::H}, {"K", &Case::K}, {"V", &Case::V}})
-    if (!uses_axis(op, axis)) c.*size = 1;
-  c.M = uses_axis(op, "M") ? 32 : 0;
+    if (!has_axis(op, axis)) c.*size = 1;
+  c.M = has_axis(op, "M") ? 32 : 0;
   return c;
 }
 
@@ -38,7 +38,7 @@ TEST(Cost, TheEstimateIsWithinAFactorOfFourOfWhatTheMachineCounts) {
     for (const char* sizes : {"T200/H1/K64/V64", "T200/H2/K16/V32", "T600/H1/K32/V32", "T200/H1/K128/V96"}) {
       const Operator& op = find_operator(kernel.operator_name);
       const Case c = as_drawn(parse_token(kernel.name + "/B1/" + sizes + "/bf16/mild"), kernel, op);
-      const bool has_state = op.outputs.size() > 1 && uses_axis(op, "K") && uses_axis(op, "V");
+      const bool has_state = op.outputs.size() > 1 && has_axis(op, "K") && has_axis(op, "V");
       const auto counted = static_cast<double>(verify(c, kernel, *backend, once).lane_instructions);
       EXPECT_GT(estimated_cost(c), counted / 4) << token_of(c);
       EXPECT_LT(estimated_cost(c), counted * (has_state ? 4 : 8)) << token_of(c);
@@ -53,5 +53,5 @@ TEST(Cost, GrowsWithEverySize) {
     EXPECT_GT(estimated_cost(parse_token(larger)), estimated_cost(parse_token(smaller))) << larger;
 }
 
-}  // namespace
+}  // namespace cost_test
 }  // namespace assay

@@ -14,7 +14,7 @@
 #include "src/result/tool.h"
 
 namespace assay {
-namespace {
+namespace database_test {
 
 namespace fs = std::filesystem;
 
@@ -195,5 +195,5 @@ TEST_F(DatabaseTest, NothingCommittedIsLostWhenTheProcessIsKilled) {
   }
 }
 
-}  // namespace
+}  // namespace database_test
 }  // namespace assay

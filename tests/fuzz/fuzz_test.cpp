@@ -14,7 +14,7 @@
 #include "tests/fuzz/subject.h"
 
 namespace assay {
-namespace {
+namespace fuzz_test {
 
 namespace fs = std::filesystem;
 
@@ -336,5 +336,5 @@ TEST_F(FuzzTest, WhatWasToldIsInTheDatabaseWhenTheProcessIsKilled) {
   }
 }
 
-}  // namespace
+}  // namespace fuzz_test
 }  // namespace assay

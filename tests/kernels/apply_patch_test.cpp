@@ -4,7 +4,7 @@
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
-namespace {
+namespace apply_patch_test {
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
@@ -43,5 +43,5 @@ TEST(ApplyPatch, RefusesUnknownFilesAndPatchesThatChangeNothing) {
   EXPECT_EQ(refusal("--- a/b.cu\n+++ b/b.cu\n@@ nonsense @@\n"), "patch: cannot read '@@ nonsense @@'");
 }
 
-}  // namespace
+}  // namespace apply_patch_test
 }  // namespace assay

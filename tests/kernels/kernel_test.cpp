@@ -6,7 +6,7 @@
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
-namespace {
+namespace kernel_test {
 
 std::string refusal(const std::string& name) {
   try {
@@ -51,5 +51,5 @@ TEST(Kernel, WithADefectKeepsItsPlanAndSaysWhatIsWrong) {
   }
 }
 
-}  // namespace
+}  // namespace kernel_test
 }  // namespace assay

@@ -9,7 +9,7 @@
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
-namespace {
+namespace plan_document_test {
 
 using nlohmann::json;
 
@@ -148,5 +148,5 @@ TEST(PlanDocument, KnowsTheKeysOfItsSchemaAndNoOthers) {
   }
 }
 
-}  // namespace
+}  // namespace plan_document_test
 }  // namespace assay

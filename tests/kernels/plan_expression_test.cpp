@@ -7,7 +7,7 @@
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
-namespace {
+namespace plan_expression_test {
 
 const ExpressionScope kScope{{{"T", 100}, {"K", 60}, {"packed", 0}}, {100, 0, 17}};
 
@@ -54,5 +54,5 @@ TEST(PlanExpression, WholeNumbersOutsideTheirRangeAreRefused) {
     EXPECT_THROW(evaluate_integer(text, kScope, "here", 1, 200), BadInput) << text;
 }
 
-}  // namespace
+}  // namespace plan_expression_test
 }  // namespace assay

@@ -9,7 +9,7 @@
 #include "src/base/numerics/multiprecision.h"
 
 namespace assay {
-namespace {
+namespace ball_test {
 
 using Exact = Mpfr<200>;
 
@@ -124,5 +124,5 @@ TEST(Interval, encloses_as_a_double_ball_what_it_holds) {
   EXPECT_EQ(enclose<40>(Interval<40>(0.75)).rad, 0);
 }
 
-}  // namespace
+}  // namespace ball_test
 }  // namespace assay

@@ -9,7 +9,7 @@
 #include "src/base/numerics/multiprecision.h"
 
 namespace assay {
-namespace {
+namespace exponential_test {
 
 using Exact = Mpfr<40>;
 
@@ -50,5 +50,5 @@ TEST(Exponential, never_exceeds_one_for_a_decay) {
   for (int e = -60; e < 10; ++e) EXPECT_LE(exponential(-std::ldexp(1.0, e)), 1) << e;
 }
 
-}  // namespace
+}  // namespace exponential_test
 }  // namespace assay

@@ -6,7 +6,7 @@
 #include "tests/ptx/front_end.h"
 
 namespace assay::ptx {
-namespace {
+namespace malformed_test {
 
 struct Malformed {
   const char* text;
@@ -171,5 +171,5 @@ TEST(Malformed, BodiesAreRefusedWithLineAndColumn) {
   EXPECT_EQ(said(with_body("ret;")), "");
 }
 
-}  // namespace
+}  // namespace malformed_test
 }  // namespace assay::ptx

@@ -6,7 +6,7 @@
 #include <random>
 
 namespace assay {
-namespace {
+namespace gated_kernels_test {
 
 constexpr int64_t kTokens = 5, kKeys = 3;
 
@@ -110,5 +110,5 @@ TEST(GatedKernels, run_tokens_backwards) {
   EXPECT_NEAR(sums[0].dq, dq, 1e-12);
 }
 
-}  // namespace
+}  // namespace gated_kernels_test
 }  // namespace assay

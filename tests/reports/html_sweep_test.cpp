@@ -12,7 +12,7 @@
 #include "tests/result/sample_sweep.h"
 
 namespace assay {
-namespace {
+namespace html_sweep_test {
 
 using nlohmann::json;
 
@@ -102,5 +102,5 @@ TEST(HtmlSweep, HostileTextsStayTexts) {
   }
 }
 
-}  // namespace
+}  // namespace html_sweep_test
 }  // namespace assay

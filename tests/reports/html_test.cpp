@@ -15,7 +15,7 @@
 #include "tests/result/sample_result.h"
 
 namespace assay {
-namespace {
+namespace html_test {
 
 using nlohmann::json;
 
@@ -272,5 +272,5 @@ TEST(Html, TheReaderOfTheseTestsSeesBrokenMarkup) {
   }
 }
 
-}  // namespace
+}  // namespace html_test
 }  // namespace assay

@@ -7,7 +7,7 @@
 #include "tests/result/sample_result.h"
 
 namespace assay {
-namespace {
+namespace junit_test {
 
 using nlohmann::json;
 
@@ -137,5 +137,5 @@ TEST(Junit, RefusesWhatIsNoResult) {
   EXPECT_THROW(render_junit(json::object()), BadInput);
 }
 
-}  // namespace
+}  // namespace junit_test
 }  // namespace assay

@@ -8,7 +8,7 @@
 #include "tests/result/sample_sweep.h"
 
 namespace assay {
-namespace {
+namespace sweep_answers_test {
 
 using test::set_all;
 using test::sweep_of;
@@ -276,5 +276,5 @@ TEST(Growth, IsNoNumberWithoutTwoPlaces) {
   EXPECT_NEAR(growth({1, 2, 4, 8}, {1, HUGE_VAL, 16, 0}), 2, 1e-12);  // what has no logarithm is left out
 }
 
-}  // namespace
+}  // namespace sweep_answers_test
 }  // namespace assay

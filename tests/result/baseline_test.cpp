@@ -7,7 +7,7 @@
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
-namespace {
+namespace baseline_test {
 
 Verification finding(const std::string& kernel, const std::string& cause, uint64_t seed) {
   Verification v;
@@ -61,5 +61,5 @@ TEST(Baseline, WhatIsNoResultIsBadInput) {
   EXPECT_THROW(baseline_of("x.json", {{"kind", "fuzz"}, {"schema", 99}}), BadInput);
 }
 
-}  // namespace
+}  // namespace baseline_test
 }  // namespace assay

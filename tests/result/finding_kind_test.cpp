@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace assay {
-namespace {
+namespace finding_kind_test {
 
 Verification finding() {
   Verification v;
@@ -69,5 +69,5 @@ TEST(FindingKind, AFindingThatNoRowKnowsStillHasOne) {
   EXPECT_EQ(kinds_of(finding()), Kinds{FindingKind::property});
 }
 
-}  // namespace
+}  // namespace finding_kind_test
 }  // namespace assay

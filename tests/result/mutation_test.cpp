@@ -8,7 +8,7 @@
 #include "tests/result/schema_check.h"
 
 namespace assay {
-namespace {
+namespace mutation_test {
 
 MutationRun sample() {
   MutationRun run;
@@ -59,5 +59,5 @@ TEST(MutationRunResult, FitsTheSchema) {
   EXPECT_FALSE(check.errors(json).empty());
 }
 
-}  // namespace
+}  // namespace mutation_test
 }  // namespace assay

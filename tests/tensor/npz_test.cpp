@@ -9,7 +9,7 @@
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {
-namespace {
+namespace npz_test {
 
 const std::string kStored = ASSAY_SOURCE_DIR "/tests/data/stored.npz";
 const std::string kDeflated = ASSAY_SOURCE_DIR "/tests/data/deflated.npz";
@@ -146,5 +146,5 @@ TEST(Npz, WhatCannotBeReadIsNamed) {
   EXPECT_NE(with(entry + 46, "q.txt").find("not a .npy file"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace npz_test
 }  // namespace assay

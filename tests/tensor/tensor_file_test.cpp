@@ -7,7 +7,7 @@
 #include "tests/tensor/scratch_folder.h"
 
 namespace assay {
-namespace {
+namespace tensor_file_test {
 
 std::string message(const std::string& path) {
   try {
@@ -36,5 +36,5 @@ TEST(TensorFile, MissingAndEmptyPathsAreNamed) {
   EXPECT_THROW(write_file(folder / "no/such/folder", "x"), BadInput);
 }
 
-}  // namespace
+}  // namespace tensor_file_test
 }  // namespace assay

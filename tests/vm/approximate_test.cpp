@@ -16,7 +16,7 @@
 #include "tools/recorded_inputs.h"
 
 namespace assay::vm {
-namespace {
+namespace approximate_test {
 
 using recorded::ApproximateForm;
 using recorded::Operands;
@@ -209,5 +209,5 @@ TEST(Approximate, DoublesAreReadByTheirHighWord) {
   EXPECT_EQ(rsqrt_approx_f64(0xc000000000000000), 0xfff8000000000000u);
 }
 
-}  // namespace
+}  // namespace approximate_test
 }  // namespace assay::vm

@@ -5,7 +5,7 @@
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace compiler_forms_test {
 
 struct Case {
   const char* body;
@@ -134,5 +134,5 @@ TEST(Assertion, EndsTheRunInItsOwnWords) {
   EXPECT_FALSE(run_small({.declarations = declarations, .body = body, .b = {32}}).trap.has_value());
 }
 
-}  // namespace
+}  // namespace compiler_forms_test
 }  // namespace assay::vm

@@ -4,7 +4,7 @@
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace exchange_test {
 
 std::vector<uint32_t> lane_numbers(uint32_t count) {
   std::vector<uint32_t> result(count);
@@ -198,5 +198,5 @@ TEST(Exchange, TheTrapReportedIsTheLowestBlocks) {
   }
 }
 
-}  // namespace
+}  // namespace exchange_test
 }  // namespace assay::vm

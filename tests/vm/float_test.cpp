@@ -4,7 +4,7 @@
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace float_test {
 
 struct Case {
   const char* body;
@@ -213,5 +213,5 @@ INSTANTIATE_TEST_SUITE_P(SpecialValues, FloatRules, testing::ValuesIn(special));
 INSTANTIATE_TEST_SUITE_P(Halves, FloatRules, testing::ValuesIn(halves));
 INSTANTIATE_TEST_SUITE_P(Conversions, FloatRules, testing::ValuesIn(conversions));
 
-}  // namespace
+}  // namespace float_test
 }  // namespace assay::vm

@@ -4,7 +4,7 @@
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace integer_test {
 
 struct Case {
   const char* body;
@@ -127,5 +127,5 @@ INSTANTIATE_TEST_SUITE_P(Arithmetic, IntegerRules, testing::ValuesIn(arithmetic)
 INSTANTIATE_TEST_SUITE_P(PackedAndSet, IntegerRules, testing::ValuesIn(packed));
 INSTANTIATE_TEST_SUITE_P(Bits, IntegerRules, testing::ValuesIn(bits));
 
-}  // namespace
+}  // namespace integer_test
 }  // namespace assay::vm

@@ -6,7 +6,7 @@
 #include <span>
 
 namespace assay::vm {
-namespace {
+namespace interpolation_test {
 
 /// The squarer as a sum of partial products, columns below 2^19 left out.
 uint32_t sum_of_kept_products(uint32_t x) {
@@ -62,5 +62,5 @@ TEST(Interpolation, SegmentsFollowTheirFunctions) {
       }
 }
 
-}  // namespace
+}  // namespace interpolation_test
 }  // namespace assay::vm

@@ -9,7 +9,7 @@
 #include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace listed_forms_test {
 
 /// Thread 0's word with a = 7, b = 3, c = 100 in every thread; %r32 is the thread, `buffer` is shared memory.
 struct Program {
@@ -290,5 +290,5 @@ TEST(ListedForms, EachGivesItsWord) {
   EXPECT_EQ(listed().size(), 144u);
 }
 
-}  // namespace
+}  // namespace listed_forms_test
 }  // namespace assay::vm

@@ -11,7 +11,7 @@
 #include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
-namespace {
+namespace real_meaning_test {
 
 using Real = boost::multiprecision::number<boost::multiprecision::mpfr_float_backend<100>,
                                            boost::multiprecision::et_off>;
@@ -192,5 +192,5 @@ TEST(RealMeaning, OfEveryRowHoldsTheTrueErrorWithinItsClaims) {
   EXPECT_GT(checked, 150) << "rows with a real meaning";
 }
 
-}  // namespace
+}  // namespace real_meaning_test
 }  // namespace assay::vm

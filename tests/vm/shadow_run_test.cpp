@@ -12,7 +12,7 @@
 #include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
-namespace {
+namespace shadow_run_test {
 
 using Real = boost::multiprecision::number<boost::multiprecision::mpfr_float_backend<100>,
                                            boost::multiprecision::et_off>;
@@ -472,5 +472,5 @@ TEST(ShadowRun, ValuesThatAreNotFiniteEndTheirShadowsAndAreCounted) {
   EXPECT_EQ(report.ended, 32u);
 }
 
-}  // namespace
+}  // namespace shadow_run_test
 }  // namespace assay::vm

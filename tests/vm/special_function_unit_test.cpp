@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace assay::vm::sfu {
-namespace {
+namespace special_function_unit_test {
 
 using Function = uint32_t (*)(uint32_t);
 
@@ -69,5 +69,5 @@ TEST(SpecialFunctionUnit, HighWordsOfDoublesAgreeWithFloats) {
   }
 }
 
-}  // namespace
+}  // namespace special_function_unit_test
 }  // namespace assay::vm::sfu

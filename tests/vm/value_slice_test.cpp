@@ -10,7 +10,7 @@
 #include "src/base/vm/block_graph.h"
 
 namespace assay::vm {
-namespace {
+namespace value_slice_test {
 
 using Elements = std::set<std::string>;
 
@@ -306,5 +306,5 @@ TEST(ValueSlice, AnInputThatIsNotBehindAnElementDoesNotChangeIt) {
   }
 }
 
-}  // namespace
+}  // namespace value_slice_test
 }  // namespace assay::vm

@@ -9,7 +9,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace gla_backward_test {
 
 struct Shape {
   int64_t B, T, H, K, V;
@@ -180,5 +180,5 @@ TEST(GlaGradientDefects, AreFoundInTheGradientsTheyReach) {
 
 INSTANTIATE_TEST_SUITE_P(EachMode, GlaGradients, testing::Values("gla.chunk", "gla.fused_recurrent"));
 
-}  // namespace
+}  // namespace gla_backward_test
 }  // namespace assay

@@ -6,7 +6,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace gla_chunk_test {
 
 struct Shape {
   int64_t B, T, H, K, V;
@@ -78,5 +78,5 @@ TEST(GlaChunk, BreaksWithEachKnownDefectAndHoldsWithoutIt) {
   }
 }
 
-}  // namespace
+}  // namespace gla_chunk_test
 }  // namespace assay

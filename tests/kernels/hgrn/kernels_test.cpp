@@ -6,7 +6,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace hgrn_kernels_test {
 
 constexpr Dtype kDtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 const char* const kModes[] = {"hgrn.fused_recurrent", "hgrn.chunk"};
@@ -103,5 +103,5 @@ TEST(Hgrn, ASequenceOfEndlessDecayIsFinite) {
   }
 }
 
-}  // namespace
+}  // namespace hgrn_kernels_test
 }  // namespace assay

@@ -9,7 +9,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace linear_attn_norm_normalise_test {
 
 const Dtype dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 
@@ -122,5 +122,5 @@ TEST_P(NormalisedGradients, OfExtremeSizesStayWithinTheBoundOrMayOverflow) {
 INSTANTIATE_TEST_SUITE_P(EachMode, NormalisedGradients,
                          testing::Values("linear_attn_norm.chunk", "linear_attn_norm.fused_recurrent"));
 
-}  // namespace
+}  // namespace linear_attn_norm_normalise_test
 }  // namespace assay

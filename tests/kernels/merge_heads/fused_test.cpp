@@ -4,7 +4,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace merge_heads_fused_test {
 
 constexpr Dtype kDtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 
@@ -75,5 +75,5 @@ TEST(MergeHeads, LongSumsStayPrecise) {
   }
 }
 
-}  // namespace
+}  // namespace merge_heads_fused_test
 }  // namespace assay

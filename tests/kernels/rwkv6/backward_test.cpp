@@ -8,7 +8,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace rwkv6_backward_test {
 
 struct Shape {
   int64_t B, T, H, K, V;
@@ -119,5 +119,5 @@ TEST_P(Rwkv6Gradients, AreFiniteWhereAGateIsMinusInfinity) {
 
 INSTANTIATE_TEST_SUITE_P(EachMode, Rwkv6Gradients, testing::Values("rwkv6.chunk", "rwkv6.fused_recurrent"));
 
-}  // namespace
+}  // namespace rwkv6_backward_test
 }  // namespace assay

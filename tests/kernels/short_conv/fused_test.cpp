@@ -4,7 +4,7 @@
 #include "tests/kernels/gla/judged_run.h"
 
 namespace assay {
-namespace {
+namespace short_conv_fused_test {
 
 constexpr Dtype kDtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 
@@ -71,5 +71,5 @@ TEST(ShortConv, LongSumsStayPrecise) {
     }
 }
 
-}  // namespace
+}  // namespace short_conv_fused_test
 }  // namespace assay

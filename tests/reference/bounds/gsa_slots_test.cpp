@@ -8,7 +8,7 @@
 #include <random>
 
 namespace assay {
-namespace {
+namespace bounds_gsa_slots_test {
 
 constexpr double u = 0x1p-24;
 
@@ -135,5 +135,5 @@ TEST(GsaSlots, that_are_given_are_exact) {
   for (size_t t = 0; t < s.size(); ++t) EXPECT_EQ(slots.w_error[t] + slots.g_error[t], 0);
 }
 
-}  // namespace
+}  // namespace bounds_gsa_slots_test
 }  // namespace assay

@@ -4,7 +4,7 @@
 #include "tests/reference/bounds/one_error.h"
 
 namespace assay {
-namespace {
+namespace bounds_hgrn_test {
 
 constexpr double kError = 0x1p-20;
 const Operator& hgrn() {
@@ -65,5 +65,5 @@ TEST(HgrnBound, of_gradients_has_the_readouts_of_the_adjoint_and_of_the_gate) {
   }
 }
 
-}  // namespace
+}  // namespace bounds_hgrn_test
 }  // namespace assay

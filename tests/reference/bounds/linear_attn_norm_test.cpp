@@ -4,7 +4,7 @@
 #include "tests/reference/bounds/one_error.h"
 
 namespace assay {
-namespace {
+namespace bounds_linear_attn_norm_test {
 
 constexpr double kError = 0x1p-20;
 const Operator& norm() {
@@ -65,5 +65,5 @@ TEST(LinearAttnNormBound, of_gradients_carries_the_errors_of_the_quotients_into_
     EXPECT_GT(output_of(y, gradient).bound[1], kError / 4) << gradient;
 }
 
-}  // namespace
+}  // namespace bounds_linear_attn_norm_test
 }  // namespace assay

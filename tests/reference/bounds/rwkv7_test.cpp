@@ -4,7 +4,7 @@
 #include "tests/reference/bounds/one_error.h"
 
 namespace assay {
-namespace {
+namespace bounds_rwkv7_test {
 
 constexpr double kError = 0x1p-20;
 const Operator& rwkv7() {
@@ -93,5 +93,5 @@ TEST(Rwkv7Bound, of_gradients_carries_the_inner_sums_error_into_those_of_a_and_b
   EXPECT_LE(output_of(y, "dk").bound[0], 1e-200);
 }
 
-}  // namespace
+}  // namespace bounds_rwkv7_test
 }  // namespace assay

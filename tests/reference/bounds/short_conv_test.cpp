@@ -4,7 +4,7 @@
 #include "tests/reference/bounds/one_error.h"
 
 namespace assay {
-namespace {
+namespace bounds_short_conv_test {
 
 constexpr double kError = 0x1p-20;
 const Operator& short_conv() {
@@ -69,5 +69,5 @@ TEST(ShortConvBound, of_the_filters_gradient_counts_the_sum_over_all_tokens) {
   EXPECT_LE(output_of(result, "dx").bound[0], 1e-200);
 }
 
-}  // namespace
+}  // namespace bounds_short_conv_test
 }  // namespace assay

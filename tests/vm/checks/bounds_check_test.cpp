@@ -5,7 +5,7 @@
 #include "tests/vm/checks/checked_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace checks_bounds_check_test {
 
 constexpr const char* two =
     ".shared .align 16 .b8 left[64]; .shared .align 16 .b8 right[64]; .extern .shared .align 16 .b8 more[];";
@@ -81,5 +81,5 @@ TEST(BoundsCheck, DynamicSharedMemoryReachesToItsEnd) {
   EXPECT_TRUE(run.report.findings.empty()) << all_messages(run.report);
 }
 
-}  // namespace
+}  // namespace checks_bounds_check_test
 }  // namespace assay::vm

@@ -5,7 +5,7 @@
 #include "tests/vm/checks/checked_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace checks_race_check_test {
 
 constexpr const char* tile = ".shared .align 16 .b8 tile[512];";
 
@@ -173,5 +173,5 @@ TEST(RaceCheck, ALaunchIsOrderedAfterTheOneBeforeIt) {
   EXPECT_TRUE(run_checked(plan, inputs, {"sm_90", 1, 0}, {}).findings.empty());
 }
 
-}  // namespace
+}  // namespace checks_race_check_test
 }  // namespace assay::vm

@@ -5,7 +5,7 @@
 #include "tests/vm/checks/checked_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace checks_wrap_check_test {
 
 // %c is 70000: its square is above 2^32. Addresses wrap back into the tensor a, so that the machine has
 // nothing to trap on.
@@ -135,5 +135,5 @@ TEST(WrapCheck, IsFoundAlsoWhereTheAccessThenTraps) {
   EXPECT_NE(run.first("index-wrap"), nullptr);
 }
 
-}  // namespace
+}  // namespace checks_wrap_check_test
 }  // namespace assay::vm

@@ -6,7 +6,7 @@
 #include "tests/vm/checks/checked_kernel.h"
 
 namespace assay::vm {
-namespace {
+namespace checks_written_check_test {
 
 constexpr const char* tile = ".shared .align 16 .b8 tile[1024];";
 
@@ -220,5 +220,5 @@ TEST(WrittenCheck, AWorkspaceIsUnwrittenUntilALaunchWritesIt) {
   EXPECT_TRUE(run_checked(plan, inputs, {"sm_90", 1, 0}, {}).findings.empty());
 }
 
-}  // namespace
+}  // namespace checks_written_check_test
 }  // namespace assay::vm
