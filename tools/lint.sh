@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # What `./assay lint` does: formats the changed files, then looks at them.
-#   lint.sh [--all] [--check] [--no-tidy] [FILE...]
+#   lint.sh [--all] [--check] [--no-tidy] [--only-format] [FILE...]
 #   --all      every source of the tree; by default those that differ from the branch `main` (or from HEAD, on main)
 #   --check    formats nothing, says what it would format
 #   --no-tidy  without clang-tidy, which takes seconds for each file
+#   --only-format  the format and the length of lines alone, as the test `format` asks (the rules are tests of their own)
 # All but tests/ptx/programs, whose lines recorded PTX names.
 # Looks at: the format, lines past 110 columns, clang-tidy's findings, the table of folders (tests/layering.cmake), the rows of
 # tests/broken.md. Exit status 1: something was found; 2: a tool is missing.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." || exit 2
 
-all='' check='' tidy=yes files=()
+all='' check='' tidy=yes rules=(layering broken_rows) files=()
 for option in "$@"; do
   case $option in
     --all) all=yes ;;
     --check) check=yes ;;
     --no-tidy) tidy='' ;;
-    -*) echo "assay: lint: unknown option $option; known are --all, --check, --no-tidy" >&2; exit 2 ;;
+    --only-format) tidy='' rules=() ;;
+    -*) echo "assay: lint: unknown option $option; known are --all, --check, --no-tidy, --only-format" >&2; exit 2 ;;
     *) files+=("$option") ;;
   esac
 done
-command -v clang-format >/dev/null || { echo "assay: lint needs clang-format: apt-get install clang-format clang-tidy" >&2; exit 2; }
+formatter=$(tools/formatter.sh) || exit 2
 [[ -z $tidy ]] || command -v clang-tidy >/dev/null || { echo "assay: lint needs clang-tidy, or --no-tidy" >&2; exit 2; }
 
 if [[ ${#files[@]} -eq 0 ]]; then
@@ -37,17 +39,17 @@ wrong() { echo "lint: $*"; status=1; }
 
 if [[ ${#files[@]} -gt 0 ]]; then
   if [[ -n $check ]]; then
-    for file in "${files[@]}"; do
-      clang-format --dry-run --Werror "$file" 2>/dev/null || wrong "$file is not formatted: ./assay lint $file"
-    done
+    while IFS= read -r file; do wrong "$file is not formatted: ./assay lint $file"; done \
+      < <("$formatter" --dry-run "${files[@]}" 2>&1 | grep -oE '^[^ :]+:[0-9]+:[0-9]+: warning: code should be clang-formatted' |
+          cut -d: -f1 | sort -u)
   else
-    clang-format -i "${files[@]}"
+    "$formatter" -i "${files[@]}"
   fi
   while IFS= read -r line; do wrong "past 110 columns: ${line:0:100} ..."; done \
     < <(LC_ALL=C.UTF-8 grep -HnE '^.{111,}' "${files[@]}")
 fi
 
-for rule in layering broken_rows; do
+for rule in "${rules[@]}"; do
   said=$(cmake -P tests/$rule.cmake 2>&1) || wrong "$rule: $said"
 done
 

@@ -38,7 +38,7 @@ const char* name_of(vm::Evidence evidence) {
   return names[static_cast<size_t>(evidence)];
 }
 
-std::vector<std::string> names_of(const ptx::Function& f, const std::vector<int32_t>& registers) {
+std::vector<std::string> register_names(const ptx::Function& f, const std::vector<int32_t>& registers) {
   std::vector<std::string> names;
   for (const int32_t reg : registers) names.push_back(f.registers[static_cast<size_t>(reg)].name);
   return names;
@@ -47,8 +47,8 @@ std::vector<std::string> names_of(const ptx::Function& f, const std::vector<int3
 json json_of(const ptx::Function& f, const ptx::Instruction& in, const vm::TextSignature& s) {
   json made{{"operation", std::string(ptx::name_of(s.form.operation))},
             {"flow", name_of(s.flow())},
-            {"reads", names_of(f, s.reads)},
-            {"writes", names_of(f, s.writes)}};
+            {"reads", register_names(f, s.reads)},
+            {"writes", register_names(f, s.writes)}};
   for (const vm::Access& access : s.accesses)
     made["accesses"].push_back({{"direction", name_of(access.direction)},
                                 {"space", std::string(ptx::name_of(access.space))},

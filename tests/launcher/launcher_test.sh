@@ -88,10 +88,12 @@ expect '--long is for the test programs' called 'scale 10, long 1'
 
 export ASSAY_CHROMIUM=/no/such/browser
 : >"$tree/calls.log"
-rm -f "$tree/build/.browser_tried"
+rm -f "$tree/build/.browser_tried" "$tree/build/.formatter_tried"
 run test
 expect 'the tests ask for a browser' called 'install -y --no-install-recommends chromium'
 expect 'a browser that cannot be installed is said' said 'the test of report pages will be skipped'
+expect 'the tests ask for the formatter, each apart' called 'install -y --no-install-recommends clang-format-14'
+expect 'a formatter that cannot be installed is said' said 'the test of the format will be skipped'
 expect 'and stops no test' is "$status" 0
 : >"$tree/calls.log"
 run test

@@ -11,7 +11,7 @@
 #include "tests/ptx/corpus/all.cu"
 
 namespace assay::corpus {
-namespace corpus_programs {
+namespace {
 
 bool is_single(const Listed& program) {
   return std::string_view(program.name).ends_with("_f32");
@@ -46,7 +46,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-}  // namespace corpus_programs
+}  // namespace
 
 const std::vector<Variant>& variants() {
   static const std::vector<Variant> made = [] {

@@ -6,7 +6,7 @@
 #include "src/base/vm/instruction_row.h"
 
 namespace assay::ptx {
-namespace token_mutation {
+namespace {
 
 using Random = std::mt19937_64;
 
@@ -195,7 +195,7 @@ std::string change_lines(std::string_view text, Random& random) {
   return made;
 }
 
-}  // namespace token_mutation
+}  // namespace
 
 const std::vector<std::string>& known_words() {
   static const std::vector<std::string> made = [] {
