@@ -9,6 +9,7 @@
 #include "src/base/vm/code.h"
 #include "src/base/vm/machine.h"
 #include "tests/ptx/corpus_programs.h"
+#include "tests/ptx/single_entries.h"
 
 namespace assay::corpus {
 namespace {
@@ -42,9 +43,19 @@ const Decoded& decoded(const Variant& variant) {
   return made;
 }
 
+/// The text of one entry: a run reads the whole module that it is given.
+std::shared_ptr<const std::string> text_of(const Variant& variant, const std::string& entry) {
+  static std::map<std::string, std::map<std::string, std::shared_ptr<const std::string>>> known;
+  auto& texts = known[variant.name];
+  if (texts.empty())
+    for (ptx::SingleEntry& made : ptx::single_entries(*variant.text))
+      texts[made.name] = std::make_shared<const std::string>(std::move(made.text));
+  return texts.at(entry);
+}
+
 Outcome run_program(const Variant& variant, const Listed& program, const Inputs& inputs) {
   TensorMap tensors;
-  const Program plan = plan_of(program.name, variant.text, inputs, tensors);
+  const Program plan = plan_of(program.name, text_of(variant, program.name), inputs, tensors);
   return vm::run(plan, tensors, {"sm_90", 1, uint64_t{1} << 22});
 }
 

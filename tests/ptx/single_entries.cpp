@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <set>
 
 namespace assay::ptx {
@@ -77,12 +78,18 @@ std::vector<Piece> pieces_of(std::string_view text, std::string* rest) {
   return pieces;
 }
 
-bool names(std::string_view text, const std::string& name) {
-  for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
-    const size_t end = at + name.size();
-    if ((at == 0 || !in_name(text[at - 1])) && (end == text.size() || !in_name(text[end]))) return true;
+using Names = std::set<std::string, std::less<>>;
+
+/// Those of `known` that stand in the text as whole words.
+Names named_in(std::string_view text, const Names& known) {
+  Names found;
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && in_name(text[end])) ++end;
+    if (const auto name = known.find(text.substr(at, end - at)); name != known.end()) found.insert(*name);
+    at = end + 1;
   }
-  return false;
+  return found;
 }
 
 }  // namespace
@@ -90,20 +97,23 @@ bool names(std::string_view text, const std::string& name) {
 std::vector<SingleEntry> single_entries(std::string_view text) {
   std::string head;
   const std::vector<Piece> pieces = pieces_of(text, &head);
+  Names functions;
+  for (const Piece& piece : pieces)
+    if (!piece.entry) functions.insert(piece.name);
+  std::map<std::string, Names, std::less<>> named;  // of all pieces of a name
+  for (const Piece& piece : pieces) named[piece.name].merge(named_in(piece.text, functions));
+  const Names named_by_head = named_in(head, functions);
+
   std::vector<SingleEntry> result;
   for (const Piece& entry : pieces) {
     if (!entry.entry) continue;
-    std::set<std::string> needed;
-    std::vector<std::string_view> open{head, entry.text};
+    Names needed;
+    std::vector<const Names*> open{&named_by_head, &named[entry.name]};
     while (!open.empty()) {
-      const std::string_view user = open.back();
+      const Names& used = *open.back();
       open.pop_back();
-      for (const Piece& piece : pieces)
-        if (!piece.entry && !needed.contains(piece.name) && names(user, piece.name)) {
-          needed.insert(piece.name);
-          for (const Piece& same : pieces)
-            if (same.name == piece.name) open.push_back(same.text);
-        }
+      for (const std::string& name : used)
+        if (needed.insert(name).second) open.push_back(&named[name]);
     }
     std::string made = head;
     for (const Piece& piece : pieces)
