@@ -114,9 +114,9 @@ void start_block(Worker& worker, uint64_t linear_index) {
     warp.stack.clear();
     warp.executed = 0;
     warp.carry = 0;
-    warp.pending_count = 0;
-    warp.wgmma = {};
-    std::memset(warp.committed, 0, sizeof warp.committed);
+    warp.copies.clear();
+    warp.products.clear();
+    warp.products_fenced = false;
   }
   for (const SpecialCell& special : code.specials) {
     if (!depends_on_block(special.name)) continue;

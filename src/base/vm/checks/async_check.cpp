@@ -65,7 +65,7 @@ void AsyncCheck::begin_block(Block& block) {
   for (WarpState& warp : warps_) {
     warp.written.assign(of_wgmma_.size(), 0);
     warp.since_fence.clear();
-    warp.proxy_fence = warp.issues = 0;
+    warp.proxy_fence = 0;
   }
 }
 
@@ -83,7 +83,7 @@ std::string AsyncCheck::register_name(const Op& op, Slot slot) const {
 void AsyncCheck::check_registers(Warp& warp, const Op& op, const Facts& facts) {
   const bool multiplies = facts.act == Facts::Act::multiply;
   const MatrixForm& form = code_->signature(op).matrix;
-  for (const WgmmaFlight::Issued& issued : warp.wgmma.issued) {
+  for (const auto& issued : warp.products.in_flight()) {
     const Op& flying = *issued.op;
     const MatrixForm& flown = code_->signature(flying).matrix;
     const int sums = flown.sum_registers();
@@ -133,7 +133,7 @@ void AsyncCheck::check_fence(Warp& warp, const Op& op, const Facts&) {
 void AsyncCheck::before(Warp& warp, const Op& op, uint32_t) {
   if (!multiplies_) return;
   const Facts& facts = facts_[index_of(op)];
-  if (!warp.wgmma.issued.empty()) check_registers(warp, op, facts);
+  if (!warp.products.in_flight().empty()) check_registers(warp, op, facts);
   if (facts.act == Facts::Act::multiply) check_fence(warp, op, facts);
 }
 
@@ -199,9 +199,7 @@ void AsyncCheck::check_copies(const Warp& warp, const Op& op, const MemoryAccess
 
 bool AsyncCheck::in_flight(const Piece& piece) const {
   if (!piece.reader) return false;
-  const WgmmaFlight& flight = block_->warps[piece.reader_warp].wgmma;
-  const uint32_t issued = warps_[piece.reader_warp].issues;
-  return piece.reader_issue + flight.issued.size() > issued;
+  return block_->warps[piece.reader_warp].products.flies(piece.reader_issue - 1);
 }
 
 /// One lane's access to shared memory.
@@ -234,8 +232,6 @@ void AsyncCheck::touch(Warp& warp, const Op& op, const MemoryAccess& access) {
 }
 
 void AsyncCheck::multiply(Warp& warp, const Op& op) {
-  WarpState& state = warps_[warp.index];
-  ++state.issues;
   each_access(warp, op, ~0u, [&](const MemoryAccess& access) {
     const uint64_t address = access.address;
     check_copies(warp, op, access);
@@ -260,7 +256,7 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
       }
       break;
     }
-    pieces_[address / 16] = {static_cast<uint32_t>(index_of(op)) + 1, state.issues,
+    pieces_[address / 16] = {static_cast<uint32_t>(index_of(op)) + 1, static_cast<uint32_t>(warp.products.issued()),
                              static_cast<uint16_t>(warp.index)};
   });
 }

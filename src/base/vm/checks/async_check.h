@@ -57,7 +57,6 @@ class AsyncCheck : public PlainTrace {
     std::vector<uint32_t> written;  ///< by slot / 64: op index + 1 of a write since the last wgmma.fence
     std::vector<Slot> since_fence;
     uint32_t proxy_fence = 0;  ///< time
-    uint32_t issues = 0;
   };
 
   Facts facts_of(const Op&) const;
