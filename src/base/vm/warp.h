@@ -102,6 +102,11 @@ struct Block {
   std::vector<int32_t> hints;  ///< allocation last met, by op
 };
 
+/// Index in a grid or block of so many in each direction.
+inline std::array<uint32_t, 3> unfold(uint64_t linear, const std::array<uint32_t, 3>& extent) {
+  return {static_cast<uint32_t>(linear % extent[0]), static_cast<uint32_t>(linear / extent[0] % extent[1]),
+          static_cast<uint32_t>(linear / extent[0] / extent[1])};
+}
 /// "ptx line, source line" of an op, for traps and ranges.
 SourceLocation where(const Code&, const Op&);
 /// Records a trap of `lane`; returns false so that a warp function can return it.
