@@ -14,30 +14,96 @@ int64_t bounded(__int128 x) {
 
 }  // namespace
 
+/// A 32-bit source, looked up once for all lanes.
+struct WrapCheck::Source {
+  uint32_t wrapped = 0;  ///< lanes
+  const Ideal* ideals = nullptr;
+  const uint32_t* words = nullptr;
+  bool constant = false;
+  int dropped = 0;  ///< high bits of a constant that mean nothing
+
+  /// The unbounded value. Constants are signed: "-1" is added to unsigned numbers as well; where only some
+  /// bits of them count, one reading is the signed number of so many bits.
+  Ideal operator[](int lane) const {
+    if (wrapped >> lane & 1) return ideals[lane];
+    const uint32_t bits = words[lane];
+    const int64_t as_signed = static_cast<int32_t>(bits);
+    if (!constant) return {as_signed, int64_t{bits}, 0};
+    return {static_cast<int32_t>(bits << dropped) >> dropped, as_signed, 0};
+  }
+};
+
+WrapCheck::Source WrapCheck::source(const Warp& warp, Slot slot, int demand) {
+  return {ideals_.lanes(warp, slot), &ideals_.at(warp, slot, 0), warp.word(slot),
+          immediate_[slot / 64] != nullptr, 32 - std::max(demand, 1)};
+}
+
+template <auto unbounded>
+void WrapCheck::arithmetic(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
+  // What fits either reading so far has not wrapped: the line to name is that of the first that does not.
+  const auto fits = [](const Ideal& y) {
+    return (y.as_signed >= INT32_MIN && y.as_signed <= INT32_MAX) ||
+           (y.as_unsigned >= 0 && y.as_unsigned <= UINT32_MAX);
+  };
+  static constexpr std::array<uint32_t, 32> zeros{};
+  std::array<Source, 3> sources;
+  for (size_t i = 0; i < 3; ++i)
+    sources[i] = static_cast<int>(i) < f.count ? source(warp, op.s[i], f.adds ? f.demand : 32)
+                                               : Source{.words = zeros.data()};
+  Ideals::Lanes made;
+  for_lanes(mask, [&](int lane) {
+    const std::array<Ideal, 3> x{sources[0][lane], sources[1][lane], sources[2][lane]};
+    const __int128 as_signed = unbounded(x[0].as_signed, x[1].as_signed, x[2].as_signed),
+                   as_unsigned = unbounded(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
+    const auto machine = static_cast<uint32_t>(as_signed);
+    if (as_signed == static_cast<int32_t>(machine) && as_unsigned == machine) return;
+    const auto wrapped = std::find_if(x.begin(), x.end(), [](const Ideal& y) { return y.event != 0; });
+    const bool inherits = wrapped != x.end() && !std::all_of(x.begin(), x.end(), fits);
+    made.add(lane, {bounded(as_signed), bounded(as_unsigned),
+                    inherits ? wrapped->event : event(warp, op, lane)});
+  });
+  ideals_.put(warp, op.d, mask, made);
+}
+
+/// Signed division, shift, minimum and maximum of a wrapped value.
+template <auto unbounded>
+void WrapCheck::signed_only(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask) {
+  const Source first = source(warp, op.s[0]), second = source(warp, op.s[1]);
+  Ideals::Lanes made;
+  for_lanes((first.wrapped | second.wrapped) & mask, [&](int lane) {
+    const Ideal a = first[lane], b = second[lane];
+    made.add(lane, {bounded(unbounded(a.as_signed, b.as_signed, 0)),
+                    bounded(unbounded(a.as_unsigned, b.as_unsigned, 0)), a.event ? a.event : b.event});
+  });
+  ideals_.put(warp, op.d, mask, made);
+}
+
 /// What integer operations do on 32 bits; on 64 bits those that are `wide` carry on what wrapped before.
 struct WrapCheck::Followed {
   ptx::Operation operation;
   decltype(WrapFacts::pass) pass;
-  bool wide;
-  decltype(WrapFacts::unbounded) unbounded;
+  bool may_wrap, wide;
 
   static const Followed* find(ptx::Operation operation) {
     using I = __int128;
+    using W = WrapCheck;
     using ptx::Operation;
     static constexpr Followed all[] = {
-        {Operation::add, &WrapCheck::arithmetic, true, [](I a, I b, I) { return a + b; }},
-        {Operation::sub, &WrapCheck::arithmetic, true, [](I a, I b, I) { return a - b; }},
-        {Operation::mul, &WrapCheck::arithmetic, true, [](I a, I b, I) { return a * b; }},
-        {Operation::mad, &WrapCheck::arithmetic, true, [](I a, I b, I c) { return a * b + c; }},
-        {Operation::shl, &WrapCheck::arithmetic, true,
-         [](I a, I b, I) { return a << (b < 0 || b > 32 ? 32 : static_cast<int>(b)); }},
-        {Operation::neg, &WrapCheck::arithmetic, false, [](I a, I, I) { return -a; }},
-        {Operation::shr, &WrapCheck::signed_only, false,
-         [](I a, I b, I) { return a >> static_cast<int>(std::clamp<I>(b, 0, 63)); }},
-        {Operation::div, &WrapCheck::signed_only, false, [](I a, I b, I) { return b == 0 ? 0 : a / b; }},
-        {Operation::rem, &WrapCheck::signed_only, false, [](I a, I b, I) { return b == 0 ? 0 : a % b; }},
-        {Operation::min, &WrapCheck::signed_only, true, [](I a, I b, I) { return std::min(a, b); }},
-        {Operation::max, &WrapCheck::signed_only, true, [](I a, I b, I) { return std::max(a, b); }}};
+        {Operation::add, &W::arithmetic<[](I a, I b, I) { return a + b; }>, true, true},
+        {Operation::sub, &W::arithmetic<[](I a, I b, I) { return a - b; }>, true, true},
+        {Operation::mul, &W::arithmetic<[](I a, I b, I) { return a * b; }>, true, true},
+        {Operation::mad, &W::arithmetic<[](I a, I b, I c) { return a * b + c; }>, true, true},
+        {Operation::shl,
+         &W::arithmetic<[](I a, I b, I) { return a << (b < 0 || b > 32 ? 32 : static_cast<int>(b)); }>, true,
+         true},
+        {Operation::neg, &W::arithmetic<[](I a, I, I) { return -a; }>, true, false},
+        {Operation::shr,
+         &W::signed_only<([](I a, I b, I) { return a >> static_cast<int>(std::clamp<I>(b, 0, 63)); })>, false,
+         false},
+        {Operation::div, &W::signed_only<[](I a, I b, I) { return b == 0 ? 0 : a / b; }>, false, false},
+        {Operation::rem, &W::signed_only<[](I a, I b, I) { return b == 0 ? 0 : a % b; }>, false, false},
+        {Operation::min, &W::signed_only<[](I a, I b, I) { return std::min(a, b); }>, false, true},
+        {Operation::max, &W::signed_only<[](I a, I b, I) { return std::max(a, b); }>, false, true}};
     const auto found = std::find_if(std::begin(all), std::end(all),
                                     [&](const Followed& f) { return f.operation == operation; });
     return found == std::end(all) ? nullptr : found;
@@ -71,16 +137,14 @@ WrapFacts WrapCheck::facts_of(const Op& op, const Signature& signature) {
   if (flow != Flow::integer && flow != Flow::shift) return f;
   const Followed* const followed = Followed::find(form.operation);
   if (!followed || form.product == ptx::Product::hi) return f;
-  f.unbounded = followed->unbounded;
   f.adds = form.operation == Operation::add || form.operation == Operation::sub;
   f.shifts_left = form.operation == Operation::shl;
-  const bool may_wrap = followed->pass == &WrapCheck::arithmetic;
   if (f.wide && form.product == ptx::Product::wide)
     f.pass = &WrapCheck::widen_product;
   else if (f.wide && followed->wide)
     f.pass = &WrapCheck::carry_on;
-  else if (!f.wide && to_32 && from_word && (f.is_signed || may_wrap))
-    f.pass = followed->pass;
+  else if (!f.wide && to_32 && from_word && (f.is_signed || followed->may_wrap))
+    f.pass = followed->pass, f.may_wrap = followed->may_wrap;
   return f;
 }
 
@@ -96,37 +160,25 @@ void WrapCheck::enter(const LaunchContext& context) {
 /// shifts by a constant so much less, everything else all.
 void WrapCheck::find_demands() {
   std::vector<int> demand(immediate_.size(), 0);
-  const auto wraps = [](const WrapFacts& f) { return f.pass == &WrapCheck::arithmetic; };
   for (bool grows = true; std::exchange(grows, false);)
     for (const Op& op : code_->ops) {
       const WrapFacts& f = facts(op);
-      int used = wraps(f) ? demand[op.d / 64] : 32;
-      if (const Immediate* by = wraps(f) && f.shifts_left ? immediate_[op.s[1] / 64] : nullptr)
+      int used = f.may_wrap ? demand[op.d / 64] : 32;
+      if (const Immediate* by = f.may_wrap && f.shifts_left ? immediate_[op.s[1] / 64] : nullptr)
         used = std::max(0, std::min(used, 32) - static_cast<int>(std::min<uint64_t>(by->bits, 32)));
       for (const Use& read : signature(op).reads) {
         if (read.slot == no_slot || demand[read.slot / 64] >= used) continue;
         demand[read.slot / 64] = used, grows = true;
       }
     }
-  for (size_t i = 0; i < facts_.size(); ++i)
-    if (wraps(facts_[i])) facts_[i].demand = demand[code_->ops[i].d / 64];
+  for (const Op& op : code_->ops)
+    if (WrapFacts& f = facts_[code_->index(op)]; f.may_wrap) f.demand = demand[op.d / 64];
 }
 
 void WrapCheck::begin_block(Block& block) {
   block_ = &block;
   ideals_.begin(block, *code_);
   local_.begin_local(block, {});
-}
-
-/// The unbounded value of a 32-bit source. Constants are signed: "-1" is added to unsigned numbers as well;
-/// where only `demand` bits of them count, one reading is the signed number of so many bits.
-WrapCheck::Ideal WrapCheck::value(const Warp& warp, Slot slot, int lane, int demand) {
-  if (ideals_.has(warp, slot, lane)) return ideals_.at(warp, slot, lane);
-  const uint32_t bits = warp.word(slot)[lane];
-  const int64_t as_signed = static_cast<int32_t>(bits);
-  if (!immediate_[slot / 64]) return {as_signed, int64_t{bits}, 0};
-  const int dropped = 32 - std::max(demand, 1);
-  return {static_cast<int32_t>(bits << dropped) >> dropped, as_signed, 0};
 }
 
 uint32_t WrapCheck::event(const Warp& warp, const Op& op, int lane) {
@@ -145,40 +197,6 @@ void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 
 void WrapCheck::clear(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask) {
   ideals_.clear(warp, op.d, mask);
-}
-
-void WrapCheck::arithmetic(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
-  // What fits either reading so far has not wrapped: the line to name is that of the first that does not.
-  const auto fits = [](const Ideal& y) {
-    return (y.as_signed >= INT32_MIN && y.as_signed <= INT32_MAX) ||
-           (y.as_unsigned >= 0 && y.as_unsigned <= UINT32_MAX);
-  };
-  Ideals::Lanes made;
-  for_lanes(mask, [&](int lane) {
-    std::array<Ideal, 4> x;
-    for (int i = 0; i < f.count; ++i)
-      x[static_cast<size_t>(i)] = value(warp, op.s[i], lane, f.adds ? f.demand : 32);
-    const __int128 as_signed = f.unbounded(x[0].as_signed, x[1].as_signed, x[2].as_signed),
-                   as_unsigned = f.unbounded(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
-    const auto machine = static_cast<uint32_t>(as_signed);
-    if (as_signed == static_cast<int32_t>(machine) && as_unsigned == machine) return;
-    const auto wrapped = std::find_if(x.begin(), x.end(), [](const Ideal& y) { return y.event != 0; });
-    const bool inherits = wrapped != x.end() && !std::all_of(x.begin(), x.end(), fits);
-    made.add(lane,
-             {bounded(as_signed), bounded(as_unsigned), inherits ? wrapped->event : event(warp, op, lane)});
-  });
-  ideals_.put(warp, op.d, mask, made);
-}
-
-/// Signed division, shift, minimum and maximum of a wrapped value; nothing wraps here.
-void WrapCheck::signed_only(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
-  Ideals::Lanes made;
-  for_lanes((ideals_.lanes(warp, op.s[0]) | ideals_.lanes(warp, op.s[1])) & mask, [&](int lane) {
-    const Ideal a = value(warp, op.s[0], lane), b = value(warp, op.s[1], lane);
-    made.add(lane, {bounded(f.unbounded(a.as_signed, b.as_signed, 0)),
-                    bounded(f.unbounded(a.as_unsigned, b.as_unsigned, 0)), a.event ? a.event : b.event});
-  });
-  ideals_.put(warp, op.d, mask, made);
 }
 
 void WrapCheck::carry_on(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {

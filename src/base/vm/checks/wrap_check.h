@@ -25,12 +25,10 @@ class WrapCheck;
 struct WrapFacts {
   /// What its result is, beside the machine's; null: looked at in `after`, or it has none.
   void (WrapCheck::*pass)(Warp&, const Op&, const WrapFacts&, uint32_t mask) = nullptr;
-  /// The operation on unbounded integers.
-  __int128 (*unbounded)(__int128 a, __int128 b, __int128 c) = nullptr;
   bool reaches = false, carries = false;  ///< memory; bits from place to place
   bool is_signed = false, wide = false;
   int count = 0;  ///< sources
-  bool adds = false, shifts_left = false;
+  bool may_wrap = false, adds = false, shifts_left = false;
   int demand = 32;  ///< low bits of the result that anything makes use of: fewer before a left shift
 };
 
@@ -60,13 +58,17 @@ class WrapCheck : public Check<WrapFacts> {
 
   static WrapFacts facts_of(const Op&, const Signature&);
   void find_demands();
-  Ideal value(const Warp&, Slot, int lane, int demand = 32);
+  struct Source;
+  Source source(const Warp&, Slot, int demand = 32);
   uint32_t event(const Warp&, const Op&, int lane);
 
   // WrapFacts::pass
   void clear(Warp&, const Op&, const WrapFacts&, uint32_t mask);
-  void arithmetic(Warp&, const Op&, const WrapFacts&, uint32_t mask);   ///< may wrap
-  void signed_only(Warp&, const Op&, const WrapFacts&, uint32_t mask);  ///< may not, is followed where signed
+  // unbounded(a, b, c): the operation on integers without bounds. Signed operations do not wrap themselves.
+  template <auto unbounded>
+  void arithmetic(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+  template <auto unbounded>
+  void signed_only(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void carry_on(Warp&, const Op&, const WrapFacts&, uint32_t mask);     ///< as the first source that wrapped
   void widen(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void widen_product(Warp&, const Op&, const WrapFacts&, uint32_t mask);
