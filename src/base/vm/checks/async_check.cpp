@@ -156,7 +156,7 @@ void AsyncCheck::check_copies(const Warp& warp, const Op& op, const MemoryAccess
 
 /// One lane's access to shared memory.
 void AsyncCheck::touch(Warp& warp, const Op& op, const MemoryAccess& access) {
-  const auto [lane, space, address, bytes, reads, writes, operand] = access;
+  const auto& [lane, space, address, bytes, reads, writes, operand] = access;
   const bool copy = facts(op).act == Act::copy;
   if (!copy) check_copies(warp, op, access);
   if (!writes || !multiplies_) return;

@@ -81,7 +81,7 @@ void BoundsCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
-  const Act act = facts(op).act;
+  const auto& [act, sources, symbol] = facts(op);
   if (act == Act::shuffle) {
     RegisterMarks<Origin>::Lanes made;
     for_lanes(mask, [&](int lane) {
@@ -93,30 +93,29 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   if (act == Act::access) {
     // Of cp.async the destination alone: the source is global memory.
     const Slot base = op.s[signature(op).flow() == Flow::copy_async ? 1 : 0];
-    each_access(warp, op, mask, [&](const MemoryAccess& access) { judge(warp, op, access, base); });
+    const uint32_t known = base == no_slot ? 0 : origins_.lanes(warp, base);
+    if (known | symbol)
+      each_access(warp, op, mask, [&](const MemoryAccess& access) {
+        // An address of one variable added to that of another is of none.
+        const bool of_base = known >> access.lane & 1;
+        const Origin from = !of_base ? symbol : symbol ? Origin{0} : origins_.at(warp, base, access.lane);
+        if (from && areas_[from - 1u].space == access.space) judge(warp, op, access, *areas_[from - 1u].area);
+      });
   }
   if (act == Act::access || op.slots)
     for (const Use& to : signature(op).writes) origins_.clear(warp, to.slot, mask);
 }
 
-void BoundsCheck::judge(const Warp& warp, const Op& op, const MemoryAccess& access, Slot base) {
-  const auto [lane, space, address, bytes, reads, writes, operand] = access;
-  if (space != ptx::Space::shared && space != ptx::Space::local) return;
-  const Origin symbol = facts(op).symbol;
-  Origin from = symbol;
-  if (base != no_slot && origins_.has(warp, base, lane))
-    from = symbol ? Origin{0} : origins_.at(warp, base, lane);
-  if (!from) return;
-  const Area& area = areas_[from - 1u];
-  if (area.space != space) return;
-  const uint64_t first = area.area->offset,
-                 end = area.area->dynamic ? block_->shared.size() : first + area.area->bytes;
+void BoundsCheck::judge(const Warp& warp, const Op& op, const MemoryAccess& access, const NamedArea& area) {
+  const uint64_t address = access.address, bytes = access.bytes, first = area.offset,
+                 end = area.dynamic ? block_->shared.size() : first + area.bytes;
   if ((address >= first && address + bytes <= end) || !log_.opens(finding::out_of_bounds, &op)) return;
   const bool before = address < first;
-  log_.tell(place(warp, op, lane, opcode_of(*code_, op)), {}, memory_text(*block_, space, address),
-            fmt::arg("bytes", bytes), fmt::arg("by", before ? first - address : address + bytes - end),
-            fmt::arg("side", before ? "before" : "past the end of"), fmt::arg("area", area.area->name),
-            fmt::arg("size", area.area->bytes));
+  log_.tell(place(warp, op, access.lane, opcode_of(*code_, op)), {},
+            memory_text(*block_, access.space, address), fmt::arg("bytes", bytes),
+            fmt::arg("by", before ? first - address : address + bytes - end),
+            fmt::arg("side", before ? "before" : "past the end of"), fmt::arg("area", area.name),
+            fmt::arg("size", area.bytes));
 }
 
 }  // namespace assay::vm

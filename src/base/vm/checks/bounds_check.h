@@ -34,7 +34,7 @@ class BoundsCheck : public Check<BoundsFacts> {
 
   BoundsFacts facts_of(const Op&, const Signature&) const;
   Origin origin_of(const Op&, const ptx::Operand&) const;
-  void judge(const Warp&, const Op&, const MemoryAccess&, Slot base);
+  void judge(const Warp&, const Op&, const MemoryAccess&, const NamedArea&);
 
   struct Area {
     const NamedArea* area;

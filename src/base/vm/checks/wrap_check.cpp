@@ -59,8 +59,8 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const WrapFacts& f, uint32_
     if (as_signed == static_cast<int32_t>(machine) && as_unsigned == machine) return;
     const auto wrapped = std::find_if(x.begin(), x.end(), [](const Ideal& y) { return y.event != 0; });
     const bool inherits = wrapped != x.end() && !std::all_of(x.begin(), x.end(), fits);
-    made.add(lane, {bounded(as_signed), bounded(as_unsigned),
-                    inherits ? wrapped->event : event(warp, op, lane)});
+    made.add(lane,
+             {bounded(as_signed), bounded(as_unsigned), inherits ? wrapped->event : event(warp, op, lane)});
   });
   ideals_.put(warp, op.d, mask, made);
 }

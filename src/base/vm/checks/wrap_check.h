@@ -69,7 +69,7 @@ class WrapCheck : public Check<WrapFacts> {
   void arithmetic(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   template <auto unbounded>
   void signed_only(Warp&, const Op&, const WrapFacts&, uint32_t mask);
-  void carry_on(Warp&, const Op&, const WrapFacts&, uint32_t mask);     ///< as the first source that wrapped
+  void carry_on(Warp&, const Op&, const WrapFacts&, uint32_t mask);  ///< as the first source that wrapped
   void widen(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void widen_product(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void narrow(Warp&, const Op&, const WrapFacts&, uint32_t mask);
