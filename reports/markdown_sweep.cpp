@@ -45,7 +45,7 @@ std::string error_picture(const Sweep& sweep, const SweepAxes& axes, const Sweep
                    "absolute", lines);
 }
 
-std::string ratio_picture(const Sweep& sweep, const SweepAxes& axes, const SweepPanel& panel) {
+std::string panel_picture(const Sweep& sweep, const SweepAxes& axes, const SweepPanel& panel) {
   std::vector<SvgCell> cells;
   for (const SweepCell& cell : sweep.cells) {
     if (!belongs(cell, panel)) continue;
@@ -59,7 +59,7 @@ std::string ratio_picture(const Sweep& sweep, const SweepAxes& axes, const Sweep
                  axes.x_values, axes.series, cells);
 }
 
-std::string table(const Sweep& sweep, const json& cells) {
+std::string cells_table(const Sweep& sweep, const json& cells) {
   std::string out =
       "| kernel | settings | output | verdict | max error | p99 | max bound | error/bound | ulp | rms error "
       "| bias | worst case |\n"
@@ -117,8 +117,8 @@ IllustratedText sweep_markdown(const json& result) {
   }
   text.markdown += "## Error over bound\n\n";
   for (const SweepPanel& panel : panels_of(sweep, true))
-    add(panel, "ratio", ratio_picture(sweep, axes, panel));
-  text.markdown += "## All cells\n\n" + table(sweep, field_of(result, "cells"));
+    add(panel, "ratio", panel_picture(sweep, axes, panel));
+  text.markdown += "## All cells\n\n" + cells_table(sweep, field_of(result, "cells"));
   return text;
 }
 

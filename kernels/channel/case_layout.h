@@ -20,7 +20,7 @@ struct CaseLayout {
       : sizes(s),
         element(device::format_sizes(c.dtype)),
         gate(format(c.gate_dtype).bytes),
-        state_elements(256 * blocks_of(s.V, 16) * blocks_of(s.K, 16)),
+        state_elements(device::padded_state(s.K, s.V)),
         exchange(element.operand_block, static_cast<int>(blocks_of(s.K, 16))) {}
 
   /// One chunk's and head's state as operands, and as a plain matrix of what operands keep.

@@ -3,7 +3,10 @@
 // {0..3} of one column, so that a product with a vector of key channels is a sum over four lanes. Tokens pass
 // through shared memory in batches; a batch is loaded into registers while the one before is computed.
 #pragma once
+#include "delta_layout.h"
 #include "transition.cuh"
+
+constexpr int block_columns = assay::delta::block_columns;
 
 __device__ __forceinline__ float component(const float4& x, int i) {
   return i == 0 ? x.x : i == 1 ? x.y : i == 2 ? x.z : x.w;
@@ -20,12 +23,12 @@ template <class Transition, int channels>
 struct ColumnBatch {
   using Format = typename Transition::Format;
   static constexpr int steps = channels > 128 ? 4 : 8;
-  static constexpr int elements = steps * channels / 128, values = steps * 32 / 128;
+  static constexpr int elements = steps * channels / 128, values = steps * block_columns / 128;
 
   struct Shared {
     float4 decays[steps][channels / 4], readers[steps][channels / 4], writers[steps][channels / 4],
         keys[steps][channels / 4], queries[steps][channels / 4];
-    float values[steps][32];
+    float values[steps][block_columns];
   };
   typename Transition::Raw factors[elements];
   typename Format::Bits queries[elements], columns[values];
@@ -46,7 +49,7 @@ struct ColumnBatch {
     }
 #pragma unroll
     for (int i = 0; i < values; ++i) {
-      const int at = int(threadIdx.x) + 128 * i, step = at / 32, column = at % 32;
+      const int at = int(threadIdx.x) + 128 * i, step = at / block_columns, column = at % block_columns;
       const bool live = step < left && column < live_columns;
       columns[i] = live ? v[(begin + step) * heads * V + column] : typename Format::Bits(0);
     }
@@ -80,10 +83,10 @@ struct Column {
   float S[quads][4];
 
   __device__ __forceinline__ Column(const i64* sequences, int heads, int K, int V) {
-    const int value_blocks = (V + 31) / 32;
+    const int value_blocks = (V + block_columns - 1) / block_columns;
     int block = int(blockIdx.x);
     part = int(threadIdx.x) & 3, column = int(threadIdx.x) >> 2;
-    value = block % value_blocks * 32 + column;
+    value = block % value_blocks * block_columns + column;
     block /= value_blocks;
     head = block % heads, sequence = block / heads;
     turn = value < V ? part : -1;

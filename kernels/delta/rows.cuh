@@ -3,11 +3,13 @@
 // channels stay inside a row. A block owns rows of one sequence and head, as in device/recurrent_lanes.cuh.
 #pragma once
 #include "../device/recurrent_lanes.cuh"
+#include "delta_layout.h"
 #include "transition.cuh"
 
 namespace rows {
 
-constexpr int chunk = 32, segments = chunk / segment;  // tokens between the states that are kept
+constexpr int chunk = assay::delta::kept_tokens,
+              segments = chunk / segment;  // tokens between the states that are kept
 
 // A segment's factors of the block's rows, and its vectors over the columns, in shared memory.
 template <int capacity>

@@ -12,10 +12,17 @@ struct Capacity : ColumnsLayout {
 
   int64_t blocks(int64_t count) const { return blocks_of(count, rows); }
   /// Roundings of a sum over the columns: fused additions in a lane, then one addition per halving.
-  double roundings() const {
-    double halvings = 0;
-    for (int n = lanes; n > 1; n /= 2) ++halvings;
-    return per_lane + halvings;
+  double roundings() const { return per_lane + halvings(lanes); }
+  /// Of a sum over so many rows: those of a warp and of four warps by halves, then block after block.
+  double row_roundings(int64_t count) const {
+    return halvings(32 / lanes) + 2 + static_cast<double>(blocks(count));
+  }
+
+ private:
+  static double halvings(int n) {
+    double count = 0;
+    for (; n > 1; n /= 2) ++count;
+    return count;
   }
 };
 

@@ -8,7 +8,7 @@
 
 namespace assay::device {
 
-inline constexpr int scan_threads = 128;
+inline constexpr int scan_threads = block_threads;
 inline constexpr int scan_columns = 32;   ///< value channels of a block in recurrent.cuh
 inline constexpr int segment_tokens = 8;  ///< that recurrent_lanes.cuh computes at once
 inline constexpr int kept_tokens = 64;    ///< between states that are kept, from each sequence's start

@@ -19,6 +19,9 @@ HOST_DEVICE constexpr long long blocks_of(long long count, int each) {
   return (count + each - 1) / each;
 }
 
+/// Of most kernels.
+inline constexpr int block_threads = 128;
+
 /// What layouts need to know of a storage format.
 struct FormatSizes {
   int element;        ///< in tensors
@@ -26,6 +29,11 @@ struct FormatSizes {
   int operand_block;  ///< of a 16 x 16 operand in memory (OperandOf in operand.cuh)
 };
 inline constexpr FormatSizes bf16_sizes{2, 2, 512}, fp16_sizes{2, 4, 1024}, fp32_sizes{4, 4, 1024};
+
+/// Elements of a state, both sizes padded to multiples of 16.
+HOST_DEVICE constexpr long long padded_state(long long keys, long long values) {
+  return 256 * blocks_of(keys, 16) * blocks_of(values, 16);
+}
 
 /// A tile of 64 tokens in shared memory (tile.cuh): rows padded by 16 bytes and every 16 rows by 32 bytes
 /// more, so that both the strided reads of the state scan and ldmatrix hit every bank once.

@@ -1,8 +1,7 @@
-// Maps over tensors element by element: four neighbours at a time, a block takes 2048 elements.
+// Maps over tensors element by element, four neighbours at a time.
 #pragma once
 #include "../device/format.cuh"
-
-constexpr int mapped_per_block = 2048;  // gates_plan.cpp says the same
+#include "each_layout.h"
 
 // Elements `at` and the three behind it, with the last of all `count` ones in place of those behind that.
 template <class Format>
@@ -21,16 +20,17 @@ __device__ __forceinline__ void load_four(const typename Format::Bits* from, i64
 template <class From, class To, int inputs, class Function>
 __device__ __forceinline__ void map_elements(const typename From::Bits* const (&from)[inputs],
                                              typename To::Bits* to, i64 count, const Function& f) {
-  const i64 first = i64(blockIdx.x) * mapped_per_block + 4 * int(threadIdx.x);
-  float x[2][inputs][4];
+  using namespace assay::elementwise;
+  const i64 first = i64(blockIdx.x) * per_block + 4 * int(threadIdx.x);
+  float x[quads][inputs][4];
 #pragma unroll
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < quads; ++i)
 #pragma unroll
     for (int input = 0; input < inputs; ++input)
-      load_four<From>(from[input], first + 1024 * i, count, x[i][input]);
+      load_four<From>(from[input], first + quad_stride * i, count, x[i][input]);
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const i64 at = first + 1024 * i, left = count - at;
+  for (int i = 0; i < quads; ++i) {
+    const i64 at = first + quad_stride * i, left = count - at;
     float result[4];
 #pragma unroll
     for (int c = 0; c < 4; ++c)

@@ -36,7 +36,7 @@ void add_chunk_backward(Plan& plan, const ChannelChunk& kernel, const Case& c, c
     Launch result{.module = plan.modules.back().name,
                   .function = fmt::format("{}_chunk_{}", kernel.folder, function)};
     result.grid = gated::grid_of(grid, kernel.name);
-    result.block = {128, 1, 1};
+    result.block = {device::block_threads, 1, 1};
     result.shared_bytes = shared;
     for (const std::vector<Argument>& some : arguments)
       result.arguments.insert(result.arguments.end(), some.begin(), some.end());
@@ -82,7 +82,8 @@ AdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const bool split = c.dtype == Dtype::fp32;
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
-               values = contraction(c.dtype, static_cast<double>(s.V)), tokens = contraction(c.dtype, 64);
+               values = contraction(c.dtype, static_cast<double>(s.V)),
+               tokens = contraction(c.dtype, channel::chunk_tokens);
   const double scaled = split ? 0 : operand_error(c.dtype, 1), product = operand_error(c.dtype, 1);
   AdjointArithmetic a;
   for (Arithmetic* side : {&a.state, &a.adjoint}) {

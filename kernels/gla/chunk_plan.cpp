@@ -33,7 +33,7 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
   const int wide = channel::scan_columns(c, layout);
   Launch state{.module = module, .function = fmt::format("{}_chunk_state_{}", kernel.folder, wide)};
   state.grid = gated::grid_of(layout.scan_blocks(wide), kernel.name);
-  state.block = {128, 1, 1};
+  state.block = {device::block_threads, 1, 1};
   state.shared_bytes = layout.state_shared(wide);
   state.arguments = {PointerArgument{"k", 0},
                      PointerArgument{"v", 0},
@@ -51,7 +51,7 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
 
   Launch output{.module = module, .function = kernel.folder + "_chunk_output"};
   output.grid = gated::grid_of(sequences.chunks * s.H, kernel.name);
-  output.block = {128, 1, 1};
+  output.block = {device::block_threads, 1, 1};
   output.shared_bytes = layout.output_shared();
   std::vector<Argument> bonus;
   if (!kernel.bonus.empty()) bonus = {PointerArgument{kernel.bonus, 0}};
@@ -84,7 +84,8 @@ void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, co
 Arithmetic chunk_arithmetic(const Case& c) {
   using namespace gated;
   const Sizes s = sizes_of(c);
-  const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
+  const double keys = contraction(c.dtype, static_cast<double>(s.K)),
+               tokens = contraction(c.dtype, channel::chunk_tokens);
   Arithmetic a;
   a.chunk = channel::chunk_tokens;
   a.boundary = 1.01 * u;

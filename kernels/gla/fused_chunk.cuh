@@ -13,7 +13,7 @@ struct FusedShared {
   using Operand = typename OperandOf<Format>::Type;
   using KeyTile = Tile<Format, 64>;
   using GateTile = Tile<Gate, 64>;
-  using ValueTile = Tile<Format, assay::gla::fused_columns>;
+  using ValueTile = Tile<Format, assay::device::fused_columns>;
   static constexpr int gate_bytes = int(sizeof(typename Gate::Bits));
   static constexpr bool always_early =
       assay::gla::FusedLayout(sizes_of_format<Format>, gate_bytes,

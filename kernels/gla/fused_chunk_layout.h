@@ -1,21 +1,9 @@
 // Shared memory of gla.fused_chunk. Host and device compile this file (C++17).
 #pragma once
 #include "../channel/chunk_layout.h"
-
-#define FOR_EACH_FUSED_CAPACITY(kernel) kernel(64) kernel(128) kernel(256)
+#include "../device/fused_layout.h"
 
 namespace assay::gla {
-
-inline constexpr int fused_columns = 32;  ///< value channels of a block
-
-/// Key channels that the serving function holds: the smallest number that is enough.
-constexpr int fused_capacity(long long channels) {
-#define ASSAY_IF_ENOUGH(capacity) \
-  if (channels <= (capacity)) return capacity;
-  FOR_EACH_FUSED_CAPACITY(ASSAY_IF_ENOUGH)
-#undef ASSAY_IF_ENOUGH
-  return 256;
-}
 
 /// The exchange of the scores, v, then k and g of 64 key channels. The copies of the state as operands take
 /// the exchange's keys' place; k and g that of its queries, once these are used, where all that exceeds 99
@@ -28,7 +16,7 @@ struct FusedLayout {
   HOST_DEVICE constexpr FusedLayout(device::FormatSizes format, int gate,
                                     const channel::ExchangeLayout& exchange)
       : values_offset(exchange.end()), keys_offset(0), gates_offset(0), bytes(0), early(false) {
-    const int end = values_offset + device::tile_bytes(format.element, fused_columns),
+    const int end = values_offset + device::tile_bytes(format.element, device::fused_columns),
               key_tile = device::tile_bytes(format.element, 64),
               tiles = key_tile + device::tile_bytes(gate, 64);
     early = end + tiles <= device::most_shared_bytes;

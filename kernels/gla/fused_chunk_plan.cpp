@@ -17,9 +17,9 @@ void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap&
   const Sizes s = sizes_of(c);
   plan.modules.push_back(gla_module("fused_chunk", c.dtype, c.gate_dtype));
   Launch launch{.module = plan.modules.back().name,
-                .function = fmt::format("gla_fused_chunk_{}", gla::fused_capacity(s.K))};
-  launch.grid = gated::grid_of(sequences * s.H * channel::blocks_of(s.V, gla::fused_columns), kernel_name);
-  launch.block = {128, 1, 1};
+                .function = fmt::format("gla_fused_chunk_{}", device::fused_capacity(s.K))};
+  launch.grid = gated::grid_of(sequences * s.H * channel::blocks_of(s.V, device::fused_columns), kernel_name);
+  launch.block = {device::block_threads, 1, 1};
   const channel::CaseLayout layout(c, s);
   launch.shared_bytes = gla::FusedLayout(layout.element, layout.gate, layout.exchange).bytes;
   launch.arguments = {PointerArgument{"q", 0},

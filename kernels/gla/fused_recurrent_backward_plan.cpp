@@ -36,7 +36,7 @@ void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const C
     Launch result{.module = kernel.module.name,
                   .function = fmt::format("{}{}_{}", kernel.function, scan, capacity.columns)};
     result.grid = gated::grid_of(s.N * s.H * capacity.blocks(rows), kernel.name);
-    result.block = {128, 1, 1};
+    result.block = {device::block_threads, 1, 1};
     for (const std::vector<Argument>& some : arguments)
       result.arguments.insert(result.arguments.end(), some.begin(), some.end());
     for (const Argument& argument :

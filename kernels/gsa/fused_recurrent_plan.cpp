@@ -31,7 +31,7 @@ class RecurrentPass {
   }
   /// o = scale S^T w.
   void outputs(const PointerArgument& o, const PointerArgument& final_state) {
-    scan(false, "gsa_fused_recurrent", over_slots_, (pass_.channels + 31) / 32,
+    scan(false, "gsa_fused_recurrent", over_slots_, device::blocks_of(pass_.channels, device::scan_columns),
          {to_.slots(pass_.weights), to_.input("s"), to_.input(pass_.written), to_.input("g"), pass_.initial,
           o, final_state});
   }

@@ -14,7 +14,7 @@
 
 using Element = ELEMENT;
 using Gate = LogDecay<GATE>;
-constexpr int chunk = 32;  // plan.cpp says the same
+constexpr int chunk = assay::hgrn::chunk_tokens;
 
 // gradients and d_o: null where only the forward direction runs.
 extern "C" __global__ void __launch_bounds__(128)

@@ -8,7 +8,7 @@
 
 using Element = ELEMENT;
 using Gate = LogDecay<GATE>;
-constexpr int stretch = 16;  // plan.cpp says the same
+constexpr int stretch = assay::hgrn::stretch_tokens;
 
 struct Tokens {
   i64 first, count, slot;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/hgrn/stretch_layout.h"
 #include "kernels/kernel.h"
 #include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
@@ -11,8 +12,7 @@ namespace {
 
 using namespace gated;
 
-constexpr int64_t stretch = 16, chunk = 32;  // as in fused_recurrent.cu and chunk.cu
-constexpr int64_t threads_per_sequence = 64, threads_per_chunk = 128;
+using hgrn::threads_per_chunk, hgrn::threads_per_sequence;
 
 KernelLimits limits() {
   KernelLimits limits;
@@ -57,7 +57,7 @@ struct Channels {
 };
 
 Plan recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Channels k("fused_recurrent", stretch, c, op);
+  Channels k("fused_recurrent", hgrn::stretch_tokens, c, op);
   k.plan.constants = {k.sequences.table};
   const PointerArgument initial = input_or_null(inputs, "initial_state"), table{"sequences", 0};
   if (runs_forward(c))
@@ -73,7 +73,7 @@ Plan recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) 
 }
 
 Plan chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Channels k("chunk", chunk, c, op);
+  Channels k("chunk", hgrn::chunk_tokens, c, op);
   k.plan.constants = {k.sequences.table, k.sequences.chunk_table};
   if (k.sequences.chunks == 0) k.plan.constants.pop_back();
   const PointerArgument x = k.tokens("x"), g = k.tokens("g"),
@@ -156,7 +156,7 @@ Kernel hgrn_fused_recurrent() {
 }
 
 Kernel hgrn_chunk() {
-  Kernel kernel = hgrn_kernel("chunk", chunk);
+  Kernel kernel = hgrn_kernel("chunk", hgrn::chunk_tokens);
   kernel.summary = "a scan over chunks of 32 tokens, one thread per chunk and channel";
   kernel.arithmetic_text =
       "fp32 throughout: exponential and fused multiply-add once per token; decays of chunks as products";

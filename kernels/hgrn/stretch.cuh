@@ -3,6 +3,7 @@
 #pragma once
 #include "../device/decay.cuh"
 #include "../device/format.cuh"
+#include "stretch_layout.h"
 
 // Log decays as stored; decoded in log2 units.
 template <class Format>

@@ -14,6 +14,7 @@
 // narrow, divide): 1024 elements per block; cotangents: 8 rows per block. K is at most 256: a thread per
 // channel.
 #include "../device/format.cuh"
+#include "normalise_layout.h"
 
 using Element = ELEMENT;
 
@@ -150,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     linear_attn_norm_cotangents(const Element::Bits* d_o, const float* n, const float* d, float* dn,
                                 float* dd, i64 rows, float scale, int V) {
-  const i64 row = i64(blockIdx.x) * 8 + (threadIdx.x >> 5);
+  const i64 row = i64(blockIdx.x) * assay::linear_attn_norm::rows_per_block + (threadIdx.x >> 5);
   const int lane = int(threadIdx.x) & 31;
   if (row >= rows) return;
   const float norm = d[row];
@@ -167,12 +168,13 @@ extern "C" __global__ void __launch_bounds__(256)
   if (lane == 0) dd[row] = -(dot / norm * scale);
 }
 
-// Element by element: `place(i)` of 1024 per block.
+// Element by element.
 template <class Visit>
 __device__ __forceinline__ void for_each_element(i64 count, Visit visit) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const i64 at = i64(blockIdx.x) * 1024 + 256 * i + int(threadIdx.x);
+  for (int i = 0; i < assay::linear_attn_norm::elements_per_thread; ++i) {
+    const i64 at = i64(blockIdx.x) * assay::linear_attn_norm::elements_per_block +
+                   assay::linear_attn_norm::threads * i + int(threadIdx.x);
     if (at < count) visit(at);
   }
 }

@@ -7,6 +7,7 @@
 #include "kernels/device/product_arithmetic.h"
 #include "kernels/inner_plan.h"
 #include "kernels/launch_tables.h"
+#include "kernels/linear_attn_norm/normalise_layout.h"
 #include "kernels/module_text.h"
 
 namespace assay {
@@ -14,7 +15,7 @@ namespace {
 
 using namespace gated;
 
-constexpr int64_t chunk_tokens = 64;  ///< of normalise.cu
+using linear_attn_norm::chunk_tokens;
 
 KernelLimits limits() {
   KernelLimits limits;
@@ -85,7 +86,7 @@ class NormPlan {
     if (blocks == 0) return;  // no tokens
     Launch launch{.module = plan_.modules[0].name, .function = "linear_attn_norm_" + function};
     launch.grid = grid_of(blocks, plan_.kernel);
-    launch.block = {256, 1, 1};
+    launch.block = {linear_attn_norm::threads, 1, 1};
     launch.arguments = std::move(arguments);
     plan_.launches.push_back(std::move(launch));
   }
@@ -98,7 +99,7 @@ class NormPlan {
     launch(function, sizes_.N * sizes_.H, std::move(arguments));
   }
   void by_element(const std::string& function, int64_t count, std::vector<Argument> arguments) {
-    launch(function, (count + 1023) / 1024, std::move(arguments));
+    launch(function, device::blocks_of(count, linear_attn_norm::elements_per_block), std::move(arguments));
   }
 
   /// The input in fp32, under the name that wide() gives.
@@ -142,7 +143,7 @@ class NormPlan {
     const int64_t of_values = rows_ * sizes_.V, of_keys = rows_ * sizes_.K;
     const PointerArgument n = floats("n", of_values), d = floats("d", rows_), dn = floats("dn", of_values),
                           dd = floats("dd", rows_);
-    launch("cotangents", (rows_ + 7) / 8,
+    launch("cotangents", device::blocks_of(rows_, linear_attn_norm::rows_per_block),
            {input("do"), n, d, dn, dd, rows_, static_cast<float>(scale_), values()});
     const Kernel& kernel = inner_kernel(mode_);
     const Plan inner = inner_plan(inner_case(case_, kernel, 1, true), kernel, inputs_);

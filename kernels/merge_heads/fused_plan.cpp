@@ -6,6 +6,7 @@
 #include "kernels/device/product_arithmetic.h"
 #include "kernels/kernel.h"
 #include "kernels/launch_tables.h"
+#include "kernels/merge_heads/product_layout.h"
 #include "kernels/module_text.h"
 
 namespace assay {
@@ -13,7 +14,7 @@ namespace {
 
 using namespace gated;
 
-constexpr int64_t tile = 64, places_per_total = 64;  // as in product.cuh
+using merge_heads::block_rows, merge_heads::places_per_total;
 
 KernelLimits limits() {
   KernelLimits limits;
@@ -36,13 +37,13 @@ Plan plan(const Case& c, const Operator& op, const TensorMap&) {
   const PointerArgument x = of_tokens("x"), dy = of_tokens("dy"), weight{"weight", 0};
   const auto launch = [&](const char* function, int64_t rows, int64_t columns,
                           std::vector<Argument> arguments) {
-    const int64_t blocks = (rows + tile - 1) / tile * ((columns + tile - 1) / tile);
+    const int64_t blocks = device::blocks_of(rows, block_rows) * device::blocks_of(columns, block_rows);
     if (blocks == 0) return;
     for (const int64_t size : {tokens, inner, outer}) arguments.emplace_back(size);
     plan.launches.push_back({.module = plan.modules.front().name,
                              .function = function,
                              .grid = grid_of(blocks, plan.kernel),
-                             .block = {128, 1, 1},
+                             .block = {device::block_threads, 1, 1},
                              .arguments = std::move(arguments)});
   };
   if (runs_forward(c)) launch("merge_heads", tokens, outer, {x, weight, of_tokens("y")});

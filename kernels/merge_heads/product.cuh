@@ -4,8 +4,10 @@
 // blocks write one element.
 #pragma once
 #include "../device/operand.cuh"
+#include "product_layout.h"
 
-constexpr int tile_rows = 64, tile_places = 32, places_per_total = 64;
+constexpr int tile_rows = assay::merge_heads::block_rows, tile_places = 32,
+              places_per_total = assay::merge_heads::places_per_total;
 
 // One operand in memory: rows of `stride` elements with neighbouring places, or (by_place false) places of
 // `stride` elements with neighbouring rows.

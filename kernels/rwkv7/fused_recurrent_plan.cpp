@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/delta/delta_layout.h"
 #include "kernels/device/product_arithmetic.h"
 #include "kernels/device/recurrent_capacity.h"
 #include "kernels/gla/plans.h"
@@ -13,9 +14,6 @@ namespace assay {
 namespace {
 
 using namespace gated;
-
-constexpr int64_t value_columns = 32;  ///< per block of delta/columns.cuh
-constexpr int64_t kept_every = 32;     ///< tokens between the states that the gradients keep (delta/rows.cuh)
 
 /// Key channels that the serving function of delta/columns.cuh holds: as many as a row's of the others.
 int64_t key_capacity(const Sizes& s) {
@@ -34,9 +32,9 @@ class Launches {
       : plan_(plan), module_(module.name), sizes_(sizes_of(c)), scale_(static_cast<float>(scale_of(c, op))) {
     plan.modules.push_back(module);
   }
-  /// By value columns: one block for 32 of them.
+  /// By value columns, each block some of them.
   void by_columns(const std::string& scan, std::vector<Argument> arguments) {
-    const int64_t blocks = (sizes_.V + value_columns - 1) / value_columns;
+    const int64_t blocks = device::blocks_of(sizes_.V, delta::block_columns);
     add(fmt::format("rwkv7_fused_recurrent_{}{}", scan, key_capacity(sizes_)), blocks, std::move(arguments));
   }
   /// By key channels, the rows of the state.
@@ -50,7 +48,7 @@ class Launches {
   void add(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
     Launch launch{.module = module_, .function = function};
     launch.grid = grid_of(sizes_.N * sizes_.H * blocks, "rwkv7.fused_recurrent");
-    launch.block = {128, 1, 1};
+    launch.block = {device::block_threads, 1, 1};
     launch.arguments = std::move(arguments);
     for (const Argument& argument :
          {Argument(PointerArgument{"sequences", 0}), Argument(scale_),
@@ -85,8 +83,8 @@ void add_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap
   };
   const int64_t of_tokens = s.B * s.T * s.H * s.V;
   const PointerArgument reads = workspace("reads", of_tokens), pulls = workspace("pulls", of_tokens);
-  const PointerArgument states =
-      workspace("states", sequences_of(c, s, kept_every).chunks * s.H * s.K * device::Capacity(s.V).columns);
+  const PointerArgument states = workspace(
+      "states", sequences_of(c, s, delta::kept_tokens).chunks * s.H * s.K * device::Capacity(s.V).columns);
 
   Launches launches(plan, module_of("fused_recurrent_backward", c), c, op);
   launches.by_columns(
@@ -106,7 +104,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Plan plan;
   plan.kernel = "rwkv7.fused_recurrent";
   plan.outputs = plan_outputs(c, op);
-  plan.constants = {sequences_of(c, s, kept_every).table};
+  plan.constants = {sequences_of(c, s, delta::kept_tokens).table};
   if (runs_forward(c)) add_forward(plan, c, op, inputs);
   if (runs_backward(c)) add_backward(plan, c, op, inputs);
   return plan;

@@ -5,40 +5,20 @@
 #include "kernels/scalar/chunk_plan.h"
 
 namespace assay::scalar {
-namespace {
-
-/// Formats of the copies of S and D (operand.cuh, StateOf).
-Dtype copy_dtype(Dtype dtype) {
-  return dtype == Dtype::bf16 ? Dtype::bf16 : Dtype::fp32;
-}
-
-/// Elements of one chunk's and head's copy: a whole number of 16 x 16 blocks.
-int64_t copy_elements(const Sizes& s) {
-  return 256 * ceil_div(s.K, 16) * ceil_div(s.V, 16);
-}
-
-/// As GradientTiles in chunk_gradients.cuh.
-int64_t gradient_shared_bytes(Dtype dtype) {
-  const int64_t state_places = dtype == Dtype::fp32 ? 1 : 2;
-  return 4 * tile_bytes(dtype, 64) + state_places * tile_bytes(copy_dtype(dtype), 64);
-}
-
-}  // namespace
 
 void add_chunk_gradients(ScalarPlan& p) {
   p.use("chunk_backward");
-  const Sizes& s = p.sizes;
-  const int64_t blocks = p.sequences.chunks * s.H;
-  const int64_t bytes = blocks * copy_elements(s) * static_cast<int64_t>(format(copy_dtype(p.c.dtype)).bytes);
+  const FormatSizes format = p.format();
+  const int64_t blocks = p.sequences.chunks * p.sizes.H, bytes = blocks * p.state_elements() * format.kept;
   const PointerArgument states = p.workspace("start_states", bytes),
                         adjoints = p.workspace("end_adjoints", bytes);
-  p.tile_launch("simple_gla_chunk_scans", scan_blocks(s), scan_shared_bytes(p.c.dtype),
+  p.tile_launch("simple_gla_chunk_scans", p.scan_blocks(), ScanStageLayout(format).shared_bytes(),
                 {p.input("q"), p.input("k"), p.input("v"), p.gates.pointer, p.input("do"),
                  p.input("initial_state"), p.input("dfinal_state"), p.output("dinitial_state"), states,
                  adjoints, PointerArgument{"sequences", 0}, p.scale()})
       .grid[1] = 2;
   if (blocks > 0)
-    p.tile_launch("simple_gla_chunk_gradients", blocks, gradient_shared_bytes(p.c.dtype),
+    p.tile_launch("simple_gla_chunk_gradients", blocks, GradientLayout(format).bytes,
                   {p.input("q"), p.input("k"), p.input("v"), p.gates.pointer, p.input("do"), states, adjoints,
                    p.output("dq"), p.output("dk"), p.output("dv"), p.gates.gradients,
                    PointerArgument{"chunks", 0}, p.scale()});
@@ -62,7 +42,7 @@ AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const auto K = static_cast<double>(s.K);
   const double keys = contraction(c.dtype, K), values = contraction(c.dtype, static_cast<double>(s.V)),
-               tokens = contraction(c.dtype, scalar_chunk), product = operand_error(c.dtype, 1);
+               tokens = contraction(c.dtype, chunk_tokens), product = operand_error(c.dtype, 1);
   const bool split = c.dtype == Dtype::fp32;
   AdjointArithmetic a;
   a.state = a.adjoint = scalar_chunk_arithmetic(c);
@@ -70,10 +50,12 @@ AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case& c) {
   a.state.readout = a.adjoint.readout = compounded({product, values, tokens, gamma(2)});
   a.value_readout = compounded({product, keys, tokens, gamma(2)});
   a.value_readout_decayed = a.state.readout_decayed;
-  a.gate_readout =
-      std::max({compounded({keys, values, gamma(3 + 7 + 64 + 2)}),
-                compounded({product, values, gamma(2 + K / 4 + 2 + 64 + 3)}),
-                compounded({product, product, gamma(static_cast<double>(copy_elements(s)) / 128 + 10)})});
+  a.gate_readout = std::max(
+      {compounded({keys, values, gamma(3 + 7 + 64 + 2)}),
+       compounded({product, values, gamma(2 + K / 4 + 2 + 64 + 3)}),
+       compounded(
+           {product, product,
+            gamma(static_cast<double>(device::padded_state(s.K, s.V)) / device::block_threads + 10)})});
   a.gate_readout_decayed = compounded({ex2_error, gamma(1)});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   a.total = head_gate_total(c);

@@ -18,8 +18,8 @@ struct GradientTiles {
   using Plain = typename StateOf<Format>::Type;
   using Tile64 = Tile<Format, 64>;
   using StateTile = Tile<Plain, 64>;
-  static constexpr int state_places = sizeof(Bits) == 4 ? 1 : 2;  // S and D together where 99 KiB hold them
-  static constexpr int bytes = 4 * Tile64::bytes + state_places * StateTile::bytes;
+  static constexpr assay::scalar::GradientLayout layout{sizes_of_format<Format>};
+  static constexpr int state_places = layout.both ? 2 : 1;
   static constexpr int absent = -1;
 
   const Bits *q, *k, *v, *d_o;        // chunk's first token, the head, channel 0
@@ -31,11 +31,11 @@ struct GradientTiles {
   int held_state[2];                    // which matrix and part of it
 
   __device__ const char* queries() const { return shared; }
-  __device__ const char* keys() const { return shared + Tile64::bytes; }
-  __device__ const char* values() const { return shared + 2 * Tile64::bytes; }
-  __device__ const char* cotangents() const { return shared + 3 * Tile64::bytes; }
+  __device__ const char* keys() const { return at<layout.keys_offset>(); }
+  __device__ const char* values() const { return at<layout.values_offset>(); }
+  __device__ const char* cotangents() const { return at<layout.cotangents_offset>(); }
   __device__ char* state_place(bool adjoint) const {
-    return shared + 4 * Tile64::bytes + (state_places == 2 && adjoint ? StateTile::bytes : 0);
+    return adjoint ? at<layout.adjoints_offset>() : at<layout.states_offset>();
   }
   __device__ int key_steps() const { return (shape.key_channels + 63) / 64; }
   __device__ int value_steps() const { return (shape.value_channels + 63) / 64; }
@@ -89,6 +89,12 @@ struct GradientTiles {
     commit_copies();
     wait_copies<0>();
     __syncthreads();
+  }
+
+ private:
+  template <int offset>
+  __device__ char* at() const {
+    return shared + offset;
   }
 };
 

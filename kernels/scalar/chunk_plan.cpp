@@ -5,23 +5,6 @@
 
 namespace assay::scalar {
 
-int64_t tile_bytes(Dtype dtype, int64_t columns) {
-  return 64 * (columns * static_cast<int64_t>(format(dtype).bytes) + 16) + 4 * 32;
-}
-
-int64_t operand_bytes(Dtype dtype) {
-  return dtype == Dtype::bf16 ? 512 : 1024;
-}
-
-int64_t scan_shared_bytes(Dtype dtype) {
-  const int64_t stage = tile_bytes(dtype, 64) + tile_bytes(dtype, scan_columns);
-  return stage * (4 * stage <= 75776 ? 4 : 2);
-}
-
-int64_t scan_blocks(const Sizes& s) {
-  return s.N * s.H * ceil_div(s.K, 64) * ceil_div(s.V, scan_columns);
-}
-
 const char* const scalar_chunk_arithmetic_text =
     "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 "
     "accumulators; decayed k, weighed scores and the state's copy are rounded to the operand format; state "
@@ -44,11 +27,12 @@ const char* const scalar_chunk_arithmetic_text =
 /// `crossing` is 4 u, and at most 11.6 u per nat. The outer addition is `boundary`.
 Arithmetic scalar_chunk_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  const double keys = contraction(c.dtype, static_cast<double>(s.K)), tokens = contraction(c.dtype, 64);
+  const double keys = contraction(c.dtype, static_cast<double>(s.K)),
+               tokens = contraction(c.dtype, chunk_tokens);
   const bool split = c.dtype == Dtype::fp32;
   const double product = operand_error(c.dtype, 1);
   Arithmetic a;
-  a.chunk = scalar_chunk;
+  a.chunk = chunk_tokens;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 7.3 * u;
   a.crossing = 4 * u;
@@ -68,29 +52,29 @@ namespace {
 
 void add_forward(ScalarPlan& p) {
   p.use("chunk");
-  const Sizes& s = p.sizes;
-  const int64_t blocks = p.sequences.chunks * s.H;
+  const FormatSizes format = p.format();
+  const int64_t blocks = p.sequences.chunks * p.sizes.H;
   const PointerArgument states =
-      p.workspace("states", blocks * ceil_div(s.V, 16) * ceil_div(s.K, 16) * operand_bytes(p.c.dtype));
-  p.tile_launch("simple_gla_chunk_state", scan_blocks(s), scan_shared_bytes(p.c.dtype),
+      p.workspace("states", blocks * (p.state_elements() / 256) * format.operand_block);
+  p.tile_launch("simple_gla_chunk_state", p.scan_blocks(), ScanStageLayout(format).shared_bytes(),
                 {p.input("k"), p.input("v"), p.gates.pointer, p.input("initial_state"),
                  PointerArgument{"final_state", 0}, states, PointerArgument{"sequences", 0}});
   if (blocks == 0) return;
-  p.tile_launch("simple_gla_chunk_output", blocks,
-                3 * tile_bytes(p.c.dtype, 64) + 16 * operand_bytes(p.c.dtype),
+  p.tile_launch("simple_gla_chunk_output", blocks, ProductLayout(format).bytes,
                 {p.input("q"), p.input("k"), p.input("v"), p.gates.pointer, states, p.output("o"),
                  PointerArgument{"chunks", 0}, p.scale()});
 }
 
 }  // namespace
 
-Kernel chunk_kernel(const Member& member) {
-  Kernel kernel = scalar_kernel(member, "chunk");
-  kernel.summary = "chunks of 64 tokens on tensor cores: state scan, then outputs";
+Kernel chunked_kernel(const Member& member, const std::string& mode, const std::string& summary,
+                      void (*add_forward)(ScalarPlan&)) {
+  Kernel kernel = scalar_kernel(member, mode);
+  kernel.summary = summary;
   kernel.arithmetic_text = scalar_chunk_arithmetic_text;
-  kernel.resume_granularity = scalar_chunk;
-  kernel.plan = [member](const Case& c, const Operator& op, const TensorMap& inputs) {
-    ScalarPlan p(member, "chunk", scalar_chunk, c, op, inputs);
+  kernel.resume_granularity = chunk_tokens;
+  kernel.plan = [member, mode, add_forward](const Case& c, const Operator& op, const TensorMap& inputs) {
+    ScalarPlan p(member, mode, chunk_tokens, c, op, inputs);
     if (runs_forward(c)) add_forward(p);
     if (runs_backward(c)) add_chunk_gradients(p);
     return p.plan;
@@ -98,6 +82,11 @@ Kernel chunk_kernel(const Member& member) {
   kernel.arithmetic = scalar_chunk_arithmetic;
   kernel.adjoint_arithmetic = scalar_chunk_adjoint_arithmetic;
   return kernel;
+}
+
+Kernel chunk_kernel(const Member& member) {
+  return chunked_kernel(member, "chunk", "chunks of 64 tokens on tensor cores: state scan, then outputs",
+                        add_forward);
 }
 
 }  // namespace assay::scalar

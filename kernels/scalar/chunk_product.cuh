@@ -8,9 +8,9 @@ template <class Format>
 struct ProductShared {
   using Operand = typename OperandOf<Format>::Type;
   using Tile64 = Tile<Format, 64>;
-  static constexpr int keys = Tile64::bytes, values = 2 * Tile64::bytes, state = 3 * Tile64::bytes;
-  static constexpr int bytes =
-      state + 16 * Operand::block_bytes;  // state: [value group of 4][key group of 4]
+  static constexpr assay::scalar::ProductLayout layout{sizes_of_format<Format>};
+  static constexpr int keys = layout.keys_offset, values = layout.values_offset,
+                       state = layout.state_offset;  // state: [value group of 4][key group of 4]
 };
 
 template <class Format, class Gate>

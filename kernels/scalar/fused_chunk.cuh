@@ -9,11 +9,11 @@ template <class Format>
 struct FusedShared {
   using Operand = typename OperandOf<Format>::Type;
   using KeyTile = Tile<Format, 64>;
-  using ValueTile = Tile<Format, 32>;
-  static constexpr int stages = sizeof(typename Format::Bits) == 4 ? 1 : 2;
-  static constexpr int keys = KeyTile::bytes, stage_bytes = 2 * KeyTile::bytes;
-  static constexpr int values = stages * stage_bytes, state = values + stages * ValueTile::bytes;
-  static constexpr int bytes = state + 8 * Operand::block_bytes;  // state: [value group of 2][key group of 4]
+  using ValueTile = Tile<Format, assay::device::fused_columns>;
+  static constexpr assay::scalar::FusedLayout layout{sizes_of_format<Format>};
+  static constexpr int stages = layout.stages, keys = layout.keys_offset, stage_bytes = layout.stage_bytes,
+                       values = layout.values_offset,
+                       state = layout.state_offset;  // state: [value group of 2][key group of 4]
 };
 
 template <class Format, class Gate, int key_steps>
@@ -73,9 +73,10 @@ __device__ __forceinline__ void fused_chunk(const typename Format::Bits* q, cons
   __shared__ ChunkWeights weights[2];
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
-  const int K = shape.key_channels, V = shape.value_channels, value_blocks = (V + 31) / 32;
+  const int K = shape.key_channels, V = shape.value_channels, columns = Shared::ValueTile::columns,
+            value_blocks = (V + columns - 1) / columns;
   int block = int(blockIdx.x);
-  const int value_begin = block % value_blocks * 32;
+  const int value_begin = block % value_blocks * columns;
   block /= value_blocks;
   const int head = block % shape.heads, sequence = block / shape.heads;
   const i64 first = sequences[3 * sequence], tokens = sequences[3 * sequence + 1];

@@ -1,12 +1,13 @@
 // The plans of simple_gla.fused_recurrent and of other operators of the family.
 #include "kernels/device/recurrent_plan.h"
+#include "kernels/device/scan_layout.h"
 #include "kernels/scalar/recurrent_gradients.h"
 
 namespace assay::scalar {
 namespace {
 
 Plan plan_of(const Member& member, const Case& c, const Operator& op, const TensorMap& inputs) {
-  ScalarPlan p(member, "fused_recurrent", kept_every, c, op, inputs);
+  ScalarPlan p(member, "fused_recurrent", device::kept_tokens, c, op, inputs);
   if (runs_forward(c))
     add_recurrent(p.plan,
                   {.name = p.plan.kernel,

@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/device/tile_layout.h"
 #include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
 
@@ -26,7 +27,7 @@ Launch head_launch(const char* function, const Case& c, int64_t blocks, std::vec
   Launch launch{.module = head_module,
                 .function = fmt::format("simple_gla_{}_{}", function, format(c.gate_dtype).name)};
   launch.grid = grid_of(blocks, launch.function);
-  launch.block = {128, 1, 1};
+  launch.block = {device::block_threads, 1, 1};
   launch.arguments = std::move(arguments);
   launch.arguments.push_back(static_cast<int32_t>(c.H));
   return launch;
@@ -44,8 +45,8 @@ ScalarGates add_scalar_gates(Plan& plan, const Member& member, const Case& c, co
   if (inputs.count("g_gamma")) {
     plan.modules.push_back(embedded_module(head_module));
     plan.workspaces.push_back({constants_name, s.H * 4});
-    plan.launches.push_back(
-        head_launch("head_gates", c, (s.H + 127) / 128, {PointerArgument{"g_gamma", 0}, constants}));
+    plan.launches.push_back(head_launch("head_gates", c, device::blocks_of(s.H, device::block_threads),
+                                        {PointerArgument{"g_gamma", 0}, constants}));
     const PointerArgument sum = output_or_null(plan, "dg_gamma");
     if (sum.buffer.empty() || tokens_of(s) == 0) return {"head", constants, {}};
     plan.workspaces.push_back({"gate_gradients", tokens_of(s) * s.H * 4});
@@ -67,7 +68,7 @@ void add_head_gate_gradients(Plan& plan, const Case& c, const ScalarGates& gates
 
 /// Every 128th token by a thread, then 7 halvings.
 double head_gate_total(const Case& c) {
-  return gamma(std::ceil(static_cast<double>(tokens_of(sizes_of(c))) / 128) + 7);
+  return gamma(std::ceil(static_cast<double>(tokens_of(sizes_of(c))) / device::block_threads) + 7);
 }
 
 Module scalar_module(const std::string& mode, const Case& c, const ScalarGates& gates) {

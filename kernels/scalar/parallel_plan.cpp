@@ -9,10 +9,8 @@
 namespace assay::scalar {
 namespace {
 
-constexpr int64_t block_tokens = 64;
-
-int64_t blocks_of(const Case& c) {
-  return ceil_div(sizes_of(c).T, block_tokens);
+int64_t blocks_of_tokens(const Case& c) {
+  return blocks_of(sizes_of(c).T, chunk_tokens);
 }
 
 /// "blocks" [.][2]: sequence, number in it.
@@ -22,36 +20,37 @@ Tensor block_table(const Sequences& sequences) {
   const auto sequence = sequences.table.as<int64_t>();
   int64_t slot = 0;
   for (int64_t n = 0; n < sequences.count; ++n)
-    for (int64_t at = 0; at < ceil_div(sequence[3 * n + 1], block_tokens); ++at, ++slot)
+    for (int64_t at = 0; at < blocks_of(sequence[3 * n + 1], chunk_tokens); ++at, ++slot)
       row[2 * slot] = n, row[2 * slot + 1] = at;
   return table;
 }
 
 const PointerArgument block_pointer{"blocks", 0}, sequence_pointer{"sequences", 0};
 
-int64_t row_bytes(const ScalarPlan& p) {
-  return 4 * tile_bytes(p.c.dtype, 64);
+int row_bytes(const ScalarPlan& p) {
+  return ParallelLayout(p.format()).bytes;
 }
-int64_t state_bytes(const ScalarPlan& p) {
-  return tile_bytes(p.c.dtype, 64) + tile_bytes(p.c.dtype, scan_columns);
+int state_bytes(const ScalarPlan& p) {
+  return ScanStageLayout(p.format()).bytes;
 }
 
 void add_forward(ScalarPlan& p) {
   const Sizes& s = p.sizes;
   const int64_t blocks = p.sequences.chunks * s.H;
   if (blocks > 0)
-    p.tile_launch("simple_gla_parallel_output", blocks * ceil_div(s.V, 64), row_bytes(p),
+    p.tile_launch("simple_gla_parallel_output", blocks * blocks_of(s.V, step_channels), row_bytes(p),
                   {p.input("q"), p.input("k"), p.input("v"), p.gates.pointer, p.input("initial_state"),
                    p.output("o"), block_pointer, sequence_pointer, p.scale()});
-  p.tile_launch("simple_gla_parallel_state", scan_blocks(s), state_bytes(p),
+  p.tile_launch("simple_gla_parallel_state", p.scan_blocks(), state_bytes(p),
                 {p.input("k"), p.input("v"), p.gates.pointer, p.input("initial_state"),
                  PointerArgument{"final_state", 0}, sequence_pointer});
 }
 
 void add_backward(ScalarPlan& p) {
   const Sizes& s = p.sizes;
-  const int64_t blocks = p.sequences.chunks * s.H, slices = ceil_div(s.K, 64), rows = s.B * s.T * s.H;
-  const auto stride = static_cast<int32_t>(blocks_of(p.c) + 1);
+  const int64_t blocks = p.sequences.chunks * s.H, slices = blocks_of(s.K, step_channels),
+                rows = s.B * s.T * s.H;
+  const auto stride = static_cast<int32_t>(blocks_of_tokens(p.c) + 1);
   const bool wants_gates = !p.gates.gradients.buffer.empty();
   const auto terms = [&](const char* name, int64_t count) {
     return p.workspace(name, wants_gates ? count * 4 : 0);
@@ -70,12 +69,12 @@ void add_backward(ScalarPlan& p) {
         "simple_gla_parallel_keys", blocks * slices, row_bytes(p),
         {p.input("q"), p.input("v"), p.input("do"), partner("k"), p.gates.pointer, p.input("dfinal_state"),
          p.output("dk"), key_rows, key_own, key_blocks, block_pointer, sequence_pointer, p.scale()});
-    p.tile_launch("simple_gla_parallel_values", blocks * ceil_div(s.V, 64), row_bytes(p),
+    p.tile_launch("simple_gla_parallel_values", blocks * blocks_of(s.V, step_channels), row_bytes(p),
                   {p.input("q"), p.input("k"), p.input("do"), p.gates.pointer, p.input("dfinal_state"),
                    p.output("dv"), block_pointer, sequence_pointer, p.scale()});
   }
   if (!p.output("dinitial_state").buffer.empty())
-    p.tile_launch("simple_gla_parallel_adjoint", scan_blocks(s), state_bytes(p),
+    p.tile_launch("simple_gla_parallel_adjoint", p.scan_blocks(), state_bytes(p),
                   {p.input("q"), p.input("do"), p.gates.pointer, p.input("dfinal_state"),
                    p.output("dinitial_state"), sequence_pointer, p.scale()});
   if (wants_gates)
@@ -101,9 +100,9 @@ void add_backward(ScalarPlan& p) {
 /// blocks between one more each, and two join the three parts: 9.3 u per nat and one u per block.
 Arithmetic parallel_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  const auto blocks = static_cast<double>(blocks_of(c));
+  const auto blocks = static_cast<double>(blocks_of_tokens(c));
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
-               tokens = contraction(c.dtype, block_tokens), product = operand_error(c.dtype, 1);
+               tokens = contraction(c.dtype, chunk_tokens), product = operand_error(c.dtype, 1);
   const bool split = c.dtype == Dtype::fp32;
   Arithmetic a = scalar_chunk_arithmetic(c);
   a.chunk = std::max<int64_t>(s.T, 1);
@@ -120,10 +119,10 @@ Arithmetic parallel_arithmetic(const Case& c) {
 /// and 7 over threads. S_0 (.) dS_T takes K V / 128 fused additions and 7.
 AdjointArithmetic parallel_adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
-  const auto blocks = static_cast<double>(blocks_of(c)), K = static_cast<double>(s.K),
-             V = static_cast<double>(s.V), slices = std::ceil(K / 64);
+  const auto blocks = static_cast<double>(blocks_of_tokens(c)), K = static_cast<double>(s.K),
+             V = static_cast<double>(s.V), slices = std::ceil(K / step_channels);
   const double keys = contraction(c.dtype, K), values = contraction(c.dtype, V),
-               tokens = contraction(c.dtype, block_tokens), product = operand_error(c.dtype, 1);
+               tokens = contraction(c.dtype, chunk_tokens), product = operand_error(c.dtype, 1);
   const bool split = c.dtype == Dtype::fp32;
   AdjointArithmetic a;
   a.state = a.adjoint = parallel_arithmetic(c);
@@ -131,10 +130,10 @@ AdjointArithmetic parallel_adjoint_arithmetic(const Case& c) {
   a.state.readout = a.adjoint.readout = compounded({product, values, tokens, gamma(2 + blocks + 1)});
   a.value_readout = compounded({product, keys, tokens, gamma(2 + blocks + 1)});
   a.value_readout_decayed = a.state.readout_decayed;
-  const double across =
-      std::ceil(slices * (blocks + 1) * (blocks + 1) / 4 / 128) + std::ceil(slices * blocks / 128);
+  const double across = std::ceil(slices * (blocks + 1) * (blocks + 1) / 4 / device::block_threads) +
+                        std::ceil(slices * blocks / device::block_threads);
   const double roundings = std::max({3.0 + 7 + 64, 2 + blocks + 18 + slices + 66, 2 + 16 + 7 + across + 7,
-                                     std::ceil(K * V / 128) + 8}) +
+                                     std::ceil(K * V / device::block_threads) + 8}) +
                            4;
   a.gate_readout = compounded({product, keys, values, tokens, gamma(roundings)});
   a.gate_readout_decayed = a.state.readout_decayed;
@@ -153,7 +152,7 @@ Kernel parallel_kernel(const Member& member) {
       "accumulators, one addition per 64 tokens; weighed scores and S_0 are rounded to the operand format";
   kernel.resume_granularity = std::numeric_limits<int64_t>::max();  // a split run is summed in other blocks
   kernel.plan = [member](const Case& c, const Operator& op, const TensorMap& inputs) {
-    ScalarPlan p(member, "parallel", block_tokens, c, op, inputs);
+    ScalarPlan p(member, "parallel", chunk_tokens, c, op, inputs);
     if (p.sequences.chunks > 0) p.plan.constants.push_back(block_table(p.sequences));
     p.use("parallel");
     if (runs_forward(c)) add_forward(p);

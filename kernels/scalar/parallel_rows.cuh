@@ -7,6 +7,7 @@
 // Weights between different blocks of 64 tokens: the row's gates up to its block's edge, those of the blocks
 // between, summed from the diagonal outwards, and the column's; one exponential of that sum, all terms <= 0.
 #pragma once
+#include "chunk_layout.h"
 #include "gate_terms.cuh"
 #include "learned_gates.cuh"
 
@@ -24,10 +25,10 @@ template <class Format>
 struct ParallelShared {
   using T = Tile<Format, 64>;
   using StateTile = Tile<Fp32, 64>;
-  static constexpr int x = 0, y = T::bytes, z = 2 * T::bytes, partner = 3 * T::bytes;
-  static constexpr int state = T::bytes;  // in the place of y and z
-  static constexpr int bytes = 4 * T::bytes;
-  static_assert(state + StateTile::bytes <= bytes - (sizeof(typename Format::Bits) == 2 ? T::bytes : 0),
+  static constexpr assay::scalar::ParallelLayout layout{sizes_of_format<Format>};
+  static constexpr int x = 0, y = layout.y_offset, z = layout.z_offset, partner = layout.partner_offset,
+                       state = layout.state_offset;
+  static_assert(state + StateTile::bytes <= partner + (sizeof(typename Format::Bits) == 2 ? 0 : T::bytes),
                 "the partner's tile stays");
 };
 

@@ -10,7 +10,8 @@ __device__ __forceinline__ void parallel_state(const typename Format::Bits* k, c
                                                const typename Gate::Bits* gates, const float* initial_state,
                                                float* final_state, const i64* sequences, float scale,
                                                Shape shape) {
-  using Stage = ScanStage<Format, 32>;
+  constexpr int columns = assay::scalar::scan_columns;
+  using Stage = ScanStage<Format, columns>;
   using Operand = typename OperandOf<Format>::Type;
   extern __shared__ __align__(16) char shared[];
   __shared__ ChunkWeights weights;
@@ -18,13 +19,13 @@ __device__ __forceinline__ void parallel_state(const typename Format::Bits* k, c
 
   const int lane = int(threadIdx.x) & 31, warp = int(threadIdx.x) >> 5;
   const int K = shape.key_channels, V = shape.value_channels;
-  const ScanBlock<32> block(shape);
+  const ScanBlock<columns> block(shape);
   const int value_begin = block.value, key_begin = block.key, head = block.head, sequence = block.sequence;
   const i64 first = sequences[3 * i64(sequence)], tokens = sequences[3 * i64(sequence) + 1];
   const i64 state_base = (i64(sequence) * shape.heads + head) * K;
   const int count = int((tokens + 63) / 64);
 
-  StateTile<2> sum;
+  StateTile<columns / 16> sum;
   sum.for_each(lane, [](float& s, int, int) { s = 0.0f; });
   float between = 0.0f;
 #pragma unroll 1

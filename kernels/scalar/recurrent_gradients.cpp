@@ -3,37 +3,10 @@
 #include <fmt/format.h>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/device/recurrent_capacity.h"
 
 namespace assay::scalar {
-namespace {
-
-/// Columns that the serving function holds, and how they lie, as in recurrent_lanes.cuh.
-struct Capacity {
-  int64_t columns, per_lane, lanes;
-
-  explicit Capacity(int64_t channels)
-      : columns(channels <= 16    ? 16
-                : channels <= 64  ? 64
-                : channels <= 128 ? 128
-                                  : 256),
-        per_lane(columns < 64 ? columns / 8 : 8),
-        lanes(columns / per_lane) {}
-  /// Blocks that so many rows of the state, or of its transpose, are dealt to.
-  int64_t blocks(int64_t rows) const { return ceil_div(rows, 128 / lanes); }
-  static double halvings(int64_t n) {
-    double count = 0;
-    for (; n > 1; n /= 2) ++count;
-    return count;
-  }
-  /// Roundings of a sum over the columns: fused additions in a lane, then one addition per halving.
-  double roundings() const { return static_cast<double>(per_lane) + halvings(lanes); }
-  /// Of a sum over all rows: those of a warp, four warps, then blocks.
-  double row_roundings(int64_t rows) const {
-    return halvings(32 / lanes) + 2 + static_cast<double>(blocks(rows));
-  }
-};
-
-}  // namespace
+using device::Capacity;
 
 void add_recurrent_gradients(ScalarPlan& p) {
   p.use("fused_recurrent_backward");
@@ -60,7 +33,7 @@ void add_recurrent_gradients(ScalarPlan& p) {
        {p.input("q"), p.input("k"), p.input("v"), p.gates.pointer, p.input("do"), p.input("dfinal_state"),
         states, p.output("dk"), products, p.output("dinitial_state")});
   if (wants_gates) {
-    Launch& gates = p.launch("simple_gla_fused_recurrent_gates", ceil_div(rows, 128),
+    Launch& gates = p.launch("simple_gla_fused_recurrent_gates", blocks_of(rows, device::block_threads),
                              {p.gates.pointer, products, p.gates.gradients, int64_t{rows}});
     gates.arguments.resize(gates.arguments.size() - 2);  // heads, without K and V
     gates.arguments.push_back(static_cast<int32_t>(key_blocks));

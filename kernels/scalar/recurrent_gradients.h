@@ -4,9 +4,6 @@
 
 namespace assay::scalar {
 
-/// Tokens between the states that the gradients keep, counted from each sequence's start.
-inline constexpr int64_t kept_every = 64;
-
 void add_recurrent_gradients(ScalarPlan&);
 AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case&);
 

@@ -36,7 +36,7 @@ void ScalarPlan::use(const std::string& mode) {
 Launch& ScalarPlan::launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
   Launch result{.module = plan.modules.back().name, .function = function};
   result.grid = grid_of(blocks, plan.kernel);
-  result.block = {128, 1, 1};
+  result.block = {device::block_threads, 1, 1};
   result.arguments = std::move(arguments);
   for (const int64_t size : {sizes.H, sizes.K, sizes.V})
     result.arguments.push_back(static_cast<int32_t>(size));

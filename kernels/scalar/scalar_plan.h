@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device/format_sizes.h"
 #include "kernels/launch_tables.h"
+#include "kernels/scalar/chunk_layout.h"
 #include "kernels/scalar/gates.h"
 
 namespace assay::scalar {
@@ -27,7 +29,7 @@ class ScalarPlan {
 
   /// Launches from here on are those of kernels/simple_gla/<mode>.cu.
   void use(const std::string& mode);
-  /// 128 threads per block; heads, K and V follow the arguments.
+  /// device::block_threads per block; heads, K and V follow the arguments.
   Launch& launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments);
   /// The same with dynamic shared memory, and after V whether rows may be loaded 16 bytes at a time.
   Launch& tile_launch(const std::string& function, int64_t blocks, int64_t shared_bytes,
@@ -37,6 +39,11 @@ class ScalarPlan {
   PointerArgument output(const std::string& name) const { return output_or_null(plan, name); }
   /// A new workspace; null where it has no bytes.
   PointerArgument workspace(const std::string& name, int64_t bytes);
+  device::FormatSizes format() const { return device::format_sizes(c.dtype); }
+  /// Of one sequence's or chunk's and head's state, both sizes padded to multiples of 16.
+  int64_t state_elements() const { return device::padded_state(sizes.K, sizes.V); }
+  /// Blocks of the kernels that own a part of a state each.
+  int64_t scan_blocks() const { return sizes.N * sizes.H * scan_parts(sizes.K, sizes.V); }
   float scale() const { return static_cast<float>(scale_of(c, op)); }
 };
 
@@ -45,9 +52,5 @@ KernelLimits scalar_limits();
 
 /// A row of kernels.def up to its plan and arithmetic.
 Kernel scalar_kernel(const Member&, const std::string& mode);
-
-inline int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 }  // namespace assay::scalar

@@ -9,6 +9,7 @@
 #pragma once
 #include "../device/shape.cuh"
 #include "../device/states.cuh"
+#include "chunk_layout.h"
 #include "rows.cuh"
 #include "tile_stream.cuh"
 #include "token_decay.cuh"
@@ -17,8 +18,8 @@ template <class Format, int columns>
 struct ScanStage {
   using KeyTile = Tile<Format, 64>;
   using ValueTile = Tile<Format, columns>;
-  static constexpr int value_offset = KeyTile::bytes, bytes = value_offset + ValueTile::bytes;
-  static constexpr int count = 4 * bytes <= 75776 ? 4 : 2;
+  static constexpr assay::scalar::ScanStageLayout layout{sizes_of_format<Format>, columns};
+  static constexpr int value_offset = layout.value_offset, bytes = layout.bytes, count = layout.count;
 };
 
 // What a chunk's decays mean for its state: the weight of each token, e^{L - G_j} or backward e^{G_i}, and of
@@ -101,12 +102,13 @@ struct ScanBlock {
   int key, value, head, sequence;
 
   __device__ explicit ScanBlock(const Shape& shape) {
-    const int key_blocks = (shape.key_channels + 63) / 64,
+    constexpr int keys = assay::scalar::step_channels;
+    const int key_blocks = (shape.key_channels + keys - 1) / keys,
               value_blocks = (shape.value_channels + columns - 1) / columns;
     int block = int(blockIdx.x);
     value = block % value_blocks * columns;
     block /= value_blocks;
-    key = block % key_blocks * 64;
+    key = block % key_blocks * keys;
     block /= key_blocks;
     head = block % shape.heads, sequence = block / shape.heads;
   }

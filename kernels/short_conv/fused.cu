@@ -9,9 +9,10 @@
 // K is 1 at least, and no chunk is empty. Grid (x): parts ceil(D/128) of 128 threads; a part is a chunk, or a
 // sequence where states are made.
 #include "../rwkv6/bonus_total.cuh"
+#include "fused_layout.h"
 
 using Element = ELEMENT;
-constexpr int chunk = 64;  // fused_plan.cpp says the same
+constexpr int chunk = assay::short_conv::chunk_tokens;
 
 // The channel that a thread works on, and the chunk or sequence.
 struct Place {

@@ -2,17 +2,20 @@
 #include <fmt/format.h>
 
 #include "kernels/device/product_arithmetic.h"
+#include "kernels/device/tile_layout.h"
 #include "kernels/kernel.h"
 #include "kernels/launch_tables.h"
 #include "kernels/module_text.h"
+#include "kernels/rwkv6/bonus_total_layout.h"
+#include "kernels/short_conv/fused_layout.h"
 
 namespace assay {
 namespace {
 
 using namespace gated;
 
-constexpr int64_t chunk = 64, threads = 128;       // as in fused.cu
-constexpr int64_t total_elements = 8, parts = 16;  // as in rwkv6/bonus_total.cuh
+using rwkv6::bonus_elements, rwkv6::bonus_parts;
+using short_conv::chunk_tokens, short_conv::threads;
 
 KernelLimits limits() {
   KernelLimits limits;
@@ -29,7 +32,7 @@ Tensor places_of(const Sequences& sequences) {
   for (int64_t n = 0, row = 0; n < sequences.count; ++n) {
     const auto given = sequences.table.as<int64_t>();
     const int64_t first = given[3 * n], tokens = given[3 * n + 1];
-    for (int64_t begin = 0; begin < tokens; begin += chunk, ++row) {
+    for (int64_t begin = 0; begin < tokens; begin += chunk_tokens, ++row) {
       const int64_t fields[] = {first, tokens, n, begin};
       for (int64_t i = 0; i < 4; ++i) table.as<int64_t>()[4 * row + i] = fields[i];
     }
@@ -40,7 +43,7 @@ Tensor places_of(const Sequences& sequences) {
 class Convolution {
  public:
   Convolution(const Case& c, const Operator& op, const TensorMap& inputs)
-      : s_(sizes_of(c)), inputs_(inputs), sequences_(sequences_of(c, s_, chunk)) {
+      : s_(sizes_of(c)), inputs_(inputs), sequences_(sequences_of(c, s_, chunk_tokens)) {
     plan_.kernel = "short_conv.fused";
     require_within(limits(), c, s_, plan_.kernel);
     plan_.outputs = plan_outputs(c, op);
@@ -65,7 +68,7 @@ class Convolution {
     if (inputs_.count("initial_state"))
       launch("state_gradients", s_.N,
              {weight_, tokens("do"), input("dfinal_state"), output("dinitial_state"), table_});
-    add("total", (s_.V * s_.K + total_elements - 1) / total_elements,
+    add("total", device::blocks_of(s_.V * s_.K, bonus_elements),
         {sums, output("dweight"), sequences_.chunks});
   }
   Plan made() { return std::move(plan_); }
@@ -78,7 +81,7 @@ class Convolution {
   PointerArgument input(const char* name) const { return input_or_null(inputs_, name); }
   PointerArgument output(const char* name) const { return output_or_null(plan_, name); }
   void launch(const char* function, int64_t parts_of_grid, std::vector<Argument> arguments) {
-    add(function, parts_of_grid * ((s_.V + threads - 1) / threads), std::move(arguments));
+    add(function, parts_of_grid * device::blocks_of(s_.V, threads), std::move(arguments));
   }
   void add(const char* function, int64_t blocks, std::vector<Argument> arguments) {
     if (blocks == 0) return;
@@ -122,11 +125,11 @@ Arithmetic arithmetic(const Case& c) {
 /// dx and dS_0: at most K fused additions to dS_T or 0. dweight: 64 of a chunk, then a thread adds every 16th
 /// chunk, and four halvings follow.
 AdjointArithmetic adjoint_arithmetic(const Case& c) {
-  const int64_t chunks = sequences_of(c, sizes_of(c), chunk).chunks;
+  const int64_t chunks = sequences_of(c, sizes_of(c), chunk_tokens).chunks;
   AdjointArithmetic a;
   a.adjoint = sum_arithmetic(c);
-  a.value_readout = gamma(static_cast<double>(chunk));
-  a.total = gamma(static_cast<double>((chunks + parts - 1) / parts) + 4);
+  a.value_readout = gamma(static_cast<double>(chunk_tokens));
+  a.total = gamma(static_cast<double>(device::blocks_of(chunks, bonus_parts)) + 4);
   a.state.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }

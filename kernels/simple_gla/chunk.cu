@@ -18,9 +18,9 @@ extern "C" __global__ void __launch_bounds__(128)
     simple_gla_chunk_state(const Element::Bits* k, const Element::Bits* v, const Gate::Bits* gates,
                            const float* initial_state, float* final_state, char* states, const i64* sequences,
                            int heads, int key_channels, int value_channels, int vector) {
-  state_scan<Element, Gate, 32, false>(k, v, gates, initial_state, final_state,
-                                       OperandStates<Element>{states}, sequences, 1.0f,
-                                       Shape{heads, key_channels, value_channels, vector != 0});
+  state_scan<Element, Gate, assay::scalar::scan_columns, false>(
+      k, v, gates, initial_state, final_state, OperandStates<Element>{states}, sequences, 1.0f,
+      Shape{heads, key_channels, value_channels, vector != 0});
 }
 
 extern "C" __global__ void __launch_bounds__(128)

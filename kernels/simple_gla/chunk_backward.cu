@@ -15,6 +15,7 @@
 using Element = ELEMENT;
 using Gate = GATE;
 using State = StateOf<Element>::Type::Bits;
+constexpr int columns = assay::scalar::scan_columns;
 
 extern "C" __global__ void __launch_bounds__(128)
     simple_gla_chunk_scans(const Element::Bits* q, const Element::Bits* k, const Element::Bits* v,
@@ -24,11 +25,13 @@ extern "C" __global__ void __launch_bounds__(128)
                            int vector) {
   const Shape shape{heads, key_channels, value_channels, vector != 0};
   if (blockIdx.y == 0)
-    state_scan<Element, Gate, 32, false>(k, v, gates, initial_state, nullptr,
-                                         PlainStates<Element, PairedKeys>{states}, sequences, 1.0f, shape);
+    state_scan<Element, Gate, columns, false>(k, v, gates, initial_state, nullptr,
+                                              PlainStates<Element, PairedKeys>{states}, sequences, 1.0f,
+                                              shape);
   else
-    state_scan<Element, Gate, 32, true>(q, d_o, gates, dfinal_state, dinitial_state,
-                                        PlainStates<Element, PairedKeys>{adjoints}, sequences, scale, shape);
+    state_scan<Element, Gate, columns, true>(q, d_o, gates, dfinal_state, dinitial_state,
+                                             PlainStates<Element, PairedKeys>{adjoints}, sequences, scale,
+                                             shape);
 }
 
 extern "C" __global__ void __launch_bounds__(128, sizeof(Element::Bits) == 2 ? 3 : 2)

@@ -17,6 +17,4 @@ using Gate = GATE;
                                               Shape{heads, key_channels, value_channels, vector != 0});    \
   }
 
-FUSED_KERNEL(64)
-FUSED_KERNEL(128)
-FUSED_KERNEL(256)
+FOR_EACH_FUSED_CAPACITY(FUSED_KERNEL)

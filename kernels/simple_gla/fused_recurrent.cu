@@ -19,7 +19,4 @@ using Decay = GATE;
                                                sequences, scale, heads, key_channels, value_channels);     \
   }
 
-RECURRENT_KERNEL(16)
-RECURRENT_KERNEL(64)
-RECURRENT_KERNEL(128)
-RECURRENT_KERNEL(256)
+FOR_EACH_CAPACITY(RECURRENT_KERNEL)

@@ -41,15 +41,12 @@ using Decay = GATE;
                                             value_channels);                                                 \
   }
 
-GRADIENT_KERNELS(16)
-GRADIENT_KERNELS(64)
-GRADIENT_KERNELS(128)
-GRADIENT_KERNELS(256)
+FOR_EACH_CAPACITY(GRADIENT_KERNELS)
 
 extern "C" __global__ void __launch_bounds__(128)
     simple_gla_fused_recurrent_gates(const Decay::Bits* gates, const float* products,
                                      Decay::Bits* gate_gradients, i64 rows, int heads, int key_blocks) {
-  const i64 row = i64(blockIdx.x) * 128 + int(threadIdx.x);
+  const i64 row = i64(blockIdx.x) * assay::device::block_threads + int(threadIdx.x);
   if (row >= rows) return;
   float sum = 0.0f;
   for (int i = 0; i < key_blocks; ++i) sum = sum + products[row * key_blocks + i];

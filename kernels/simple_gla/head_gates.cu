@@ -3,10 +3,13 @@
 //   simple_gla_sum_gates: dg_gamma [H], each the sum over all tokens of gate_gradients [token, H] fp32
 // One function per format of g_gamma. Grids (x): ceil(H/128); H. 128 threads.
 #include "../device/gate.cuh"
+#include "../device/tile_layout.h"
+
+constexpr int threads = assay::device::block_threads;
 
 template <class Gate>
 __device__ __forceinline__ void head_gates(const typename Gate::Bits* g_gamma, float* gamma, int heads) {
-  const int head = int(blockIdx.x) * 128 + int(threadIdx.x);
+  const int head = int(blockIdx.x) * threads + int(threadIdx.x);
   if (head < heads) gamma[head] = Gate::decode(g_gamma[head]);
 }
 
@@ -17,7 +20,7 @@ __device__ __forceinline__ void sum_gates(const float* gate_gradients, typename 
   __shared__ float of_warps[4];
   const int head = int(blockIdx.x);
   float sum = 0.0f;
-  for (i64 token = int(threadIdx.x); token < tokens; token += 128)
+  for (i64 token = int(threadIdx.x); token < tokens; token += threads)
     sum = sum + gate_gradients[token * heads + head];
 #pragma unroll
   for (int mask = 1; mask < 32; mask *= 2) sum = sum + __shfl_xor_sync(0xffffffffu, sum, mask);

@@ -3,8 +3,9 @@
 //   gather_16, gather_32   elements of 16 and of 32 bits
 // 128 threads, an element each. Grid (x): planes * tiles, where tiles = ceil(plane / 128).
 #include "../device/instruction.cuh"
+#include "gather_layout.h"
 
-constexpr u32 gather_threads = 128;  // gather_plan.cpp says the same
+constexpr u32 gather_threads = assay::views::gather_threads;
 
 template <class Element>
 __device__ __forceinline__ void gather(const Element* source, Element* dense, u32 tiles, u32 plane,

@@ -6,12 +6,14 @@
 #include <array>
 
 #include "kernels/module_text.h"
+#include "kernels/views/gather_layout.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
 namespace {
 
-constexpr int64_t kThreads = 128, kMostBlocks = 2147483647, kLargestPlane = int64_t{1} << 31;
+constexpr int64_t kThreads = views::gather_threads, kMostBlocks = 2147483647,
+                  kLargestPlane = int64_t{1} << 31;
 constexpr size_t kAxes = 4;
 
 struct ViewAxis {

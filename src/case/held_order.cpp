@@ -64,7 +64,7 @@ Letters names_of(const std::vector<Axis>& axes) {
 }
 
 /// As the row has the argument in memory; nothing where it lacks what the row needs.
-std::optional<Order> permuted(const ArgumentSpec& spec, const LayoutRow& row) {
+std::optional<Order> held_axes(const ArgumentSpec& spec, const LayoutRow& row) {
   std::vector<Axis> axes;
   for (const auto axis : spec.axes) axes.push_back({std::string(axis), 2});
   const auto layout = row.layout(axes);
@@ -72,13 +72,13 @@ std::optional<Order> permuted(const ArgumentSpec& spec, const LayoutRow& row) {
   return Order{letters_in_memory(axes, *layout), &row};
 }
 
-bool is_heads(std::string_view axis) {
+bool is_head_axis(std::string_view axis) {
   return axis == "H" || axis == "HV" || axis == "HQ";
 }
 
 std::optional<Order> merged(const ArgumentSpec& spec) {
   const size_t n = spec.axes.size();
-  if (n < 3 || !is_heads(spec.axes[n - 2])) return std::nullopt;
+  if (n < 3 || !is_head_axis(spec.axes[n - 2])) return std::nullopt;
   Order result{{spec.axes.begin(), spec.axes.end() - 2}, nullptr, true};
   result.letters.push_back(fmt::format("{}*{}", spec.axes[n - 2], spec.axes[n - 1]));
   return result;
@@ -103,10 +103,10 @@ bool is_order(const LayoutRow* row) {
 std::vector<Order> orders_of(const ArgumentSpec& spec, const LayoutEntry* entry) {
   std::vector<Order> orders;
   if (entry && is_order(entry->row))
-    if (auto named = permuted(spec, *entry->row)) orders.push_back(*std::move(named));
+    if (auto named = held_axes(spec, *entry->row)) orders.push_back(*std::move(named));
   orders.push_back({{spec.axes.begin(), spec.axes.end()}});
   if (!entry)
-    if (auto heads_first = permuted(spec, order_row("heads-first")))
+    if (auto heads_first = held_axes(spec, order_row("heads-first")))
       orders.push_back(*std::move(heads_first));
   if (auto merge = merged(spec)) orders.push_back(*std::move(merge));
   return orders;

@@ -28,7 +28,7 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 template <typename Number>
-Number number(std::string_view text, std::string_view field) {
+Number token_number(std::string_view text, std::string_view field) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
@@ -47,11 +47,11 @@ struct Field {
 
 template <int64_t Case::*size>
 void read_size(Case& c, std::string_view rest, std::string_view field) {
-  c.*size = number<int64_t>(rest, field);
+  c.*size = token_number<int64_t>(rest, field);
 }
 
 void read_list(std::vector<int64_t>& list, std::string_view rest, std::string_view field) {
-  for (const auto& part : split(rest, ',')) list.push_back(number<int64_t>(part, field));
+  for (const auto& part : split(rest, ',')) list.push_back(token_number<int64_t>(part, field));
 }
 
 // Longer prefixes first.
@@ -76,7 +76,7 @@ const Field kFields[] = {
        chosen_blocks(std::string(rest), 1);  // throws for what is none
        c.blocks = rest;
      }},
-    {"scale-", false, [](Case& c, auto rest, auto field) { c.scale = number<double>(rest, field); }},
+    {"scale-", false, [](Case& c, auto rest, auto field) { c.scale = token_number<double>(rest, field); }},
     {"cu", false, [](Case& c, auto rest, auto field) { read_list(c.cu_seqlens, rest, field); }},
     {"HV", false, read_size<&Case::HV>},
     {"B", false, read_size<&Case::B>},
@@ -118,7 +118,7 @@ std::string_view read_field(Case& c, const std::string& field) {
     return row.prefix;
   }
   if (field.size() > 1 && field[0] == 's') {
-    c.seed = number<uint64_t>(std::string_view(field).substr(1), field);
+    c.seed = token_number<uint64_t>(std::string_view(field).substr(1), field);
     return "s";
   }
   throw BadInput(

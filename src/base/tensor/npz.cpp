@@ -137,7 +137,7 @@ std::string inflated(std::string_view packed, uint64_t size, const std::string& 
 }
 
 /// The unpacked bytes of one entry, held against its checksum.
-std::string bytes_of(const Entry& entry, std::string_view file, const std::string& where) {
+std::string entry_bytes(const Entry& entry, std::string_view file, const std::string& where) {
   if (entry.method != 0 && entry.method != 8)
     refuse(where,
            fmt::format("packed by method {}; use numpy.savez or numpy.savez_compressed", entry.method));
@@ -175,7 +175,7 @@ TensorMap parse_npz(std::string_view file, const std::string& path) {
     const std::string where = fmt::format("{}: {}", path, entry.name);
     if (!entry.name.ends_with(".npy")) refuse(where, "not a .npy file");
     const std::string name = entry.name.substr(0, entry.name.size() - 4);
-    Tensor tensor = parse_npy(bytes_of(entry, file, where), where);
+    Tensor tensor = parse_npy(entry_bytes(entry, file, where), where);
     tensor.name = name;
     if (!tensors.emplace(name, std::move(tensor)).second) refuse(where, "twice in the file");
   }

@@ -170,10 +170,19 @@ class GlobalCells {
     Area* const area = find(address, hint);
     return area ? touch(*area, address - area->base) : CellPlace<Cells>{};
   }
-  /// For reading: without cells where nothing has touched the page.
-  CellPlace<Cells> seen(uint64_t address, size_t& hint) {
+  /// What lies in one page with `address`. Of what is not followed: its byte alone, without cells; for
+  /// reading also where nothing has touched the page.
+  struct Page {
+    Cells* cells = nullptr;
+    uint64_t first = 0, bytes = 1;
+  };
+  Page page(uint64_t address, bool to_write, size_t& hint) {
     Area* const area = find(address, hint);
-    return area ? seen(*area, address - area->base) : CellPlace<Cells>{};
+    if (!area) return {nullptr, address, 1};
+    const uint64_t offset = address - area->base, size = page_cells * area->granule,
+                   first = offset / size * size;
+    return {(to_write ? touch(*area, offset) : seen(*area, offset)).cells, area->base + first,
+            std::min(size, area->bytes - first)};
   }
   static CellPlace<Cells> seen(const Area& area, uint64_t offset) {
     const uint64_t number = offset / area.granule;

@@ -52,7 +52,9 @@ struct ErrorCells {
   void fill(size_t first, size_t n, ErrorKind cell) { std::fill_n(kind.get() + first, n, cell); }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {
     kind[to] = from_cells.kind[from];
-    if (kind[to] == ErrorKind::none) return;
+    if (kind[to] != ErrorKind::none) copy_values(to, from_cells, from);
+  }
+  void copy_values(size_t to, const ErrorCells& from_cells, size_t from) {
     error[to] = from_cells.error[from];
     bound[to] = from_cells.bound[from];
     if constexpr (parts_count > 0)

@@ -87,10 +87,13 @@ class ErrorTrace : public PlainTrace {
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
   };
-  /// Cells of the halves of a value: at, at + step, ...
-  struct Place {
-    Cells* cells = nullptr;
-    size_t at = 0, step = 1;
+  /// Of each lane in `mask` the cells of the halves of a value: at, at + step, ...
+  struct Places {
+    Cells* cells = nullptr;  ///< null: nothing is kept of these
+    uint32_t mask = 0;
+    size_t step = 1;
+    bool in_order = false;  ///< lane l's is the first + l
+    size_t at[32];
   };
 
   static Facts facts_of(const Code&, const Op&);
@@ -102,9 +105,11 @@ class ErrorTrace : public PlainTrace {
   void gather(Warp&, Slot, int half, ErrorKind, Operand&);
   void clear(Warp&, Slot, int halves, uint32_t mask);
   void clear(Warp&, const Op&, uint32_t mask);
-  Place place(Warp&, const BytePlace&, bool to_write);
-  static void overwrite(Place, uint32_t bytes);
-  static void put(Place to, Place from, uint32_t bytes);
+  template <class Visit>
+  void each_place(Warp&, const PlaceRow&, uint32_t mask, bool to_write, Visit);
+  static void overwrite(const Places&, uint32_t bytes);
+  static void put(const Places& to, const Places& from, uint32_t bytes);
+  void move(Warp&, const TransferRow&);
 
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);

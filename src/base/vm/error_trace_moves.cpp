@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <utility>
+#include <numeric>
 
 #include "src/base/vm/each_lane.h"
 #include "src/base/vm/error_trace.h"
@@ -66,98 +66,138 @@ void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
+/// visit(Places) for the cells of `mask`'s lanes, as many together as lie in one array.
 template <int parts_count>
-[[gnu::always_inline]] inline auto ErrorTrace<parts_count>::place(Warp& warp, const BytePlace& at,
-                                                                  bool to_write) -> Place {
-  if (at.slot != no_slot) return {&registers(warp), cell(at.slot, static_cast<int>(at.at / 2), at.lane), 32};
-  const bool in_block = at.space == ptx::Space::shared || at.space == ptx::Space::local;
-  const auto found = in_block   ? cells_.place(warp.index, at.lane, at.space, at.at)
-                     : to_write ? plan_.memory->place(at.at, area_hint_)
-                                : plan_.memory->seen(at.at, area_hint_);
-  return {found.cells, found.at};
+template <class Visit>
+[[gnu::always_inline]] inline void ErrorTrace<parts_count>::each_place(Warp& warp, const PlaceRow& row,
+                                                                       uint32_t mask, bool to_write,
+                                                                       Visit visit) {
+  Places places;
+  places.mask = mask;
+  if (row.slot != no_slot) {
+    places.cells = &registers(warp), places.step = 32;
+    const size_t first = cell(row.slot, static_cast<int>(row.offset / 2), 0);
+    places.in_order = !row.at && !row.lanes;
+    for (size_t lane = 0; lane < 32; ++lane) places.at[lane] = first + lane;
+    if (!places.in_order)
+      each_lane(mask, [&](int lane) {
+        const BytePlace at = row.of(lane);
+        places.at[lane] = cell(at.slot, static_cast<int>(at.at / 2), at.lane);
+      });
+    return visit(places);
+  }
+  if (row.space == ptx::Space::shared || row.space == ptx::Space::local) {
+    const auto first = cells_.place(warp.index, 0, row.space, row.offset);
+    const auto next = cells_.place(warp.index, 1, row.space, row.offset);
+    places.cells = first.cells;
+    each_lane(mask, [&](int lane) {
+      places.at[lane] =
+          first.at + static_cast<size_t>(lane) * (next.at - first.at) + (row.at ? row.at[lane] / 2 : 0);
+    });
+    return visit(places);
+  }
+  for (uint32_t rest = mask; rest; rest &= ~places.mask) {
+    const auto page = plan_.memory->page(row.of(std::countr_zero(rest)).at, to_write, area_hint_);
+    places.cells = page.cells, places.mask = 0;
+    each_lane(rest, [&](int lane) {
+      const uint64_t byte = row.of(lane).at - page.first;
+      places.mask |= static_cast<uint32_t>(byte < page.bytes) << lane;
+      places.at[lane] = byte / 2;
+    });
+    visit(places);
+  }
 }
 
 /// `bytes` bytes of memory are about to change: ends the shadows of values that reach into them from before.
 template <int parts_count>
-[[gnu::always_inline]] inline void ErrorTrace<parts_count>::overwrite(Place to, uint32_t bytes) {
+void ErrorTrace<parts_count>::overwrite(const Places& to, uint32_t bytes) {
   ErrorKind* kinds = to.cells->kind.get();
-  if (bytes < 8 && kinds[to.at & ~size_t{3}] == ErrorKind::f64) kinds[to.at & ~size_t{3}] = ErrorKind::none;
-  if (bytes < 4 && (to.at & 1) && kinds[to.at - 1] == ErrorKind::f32) kinds[to.at - 1] = ErrorKind::none;
-  std::fill_n(kinds + to.at, std::max(bytes / 2, 1u), ErrorKind::none);
+  each_lane(to.mask, [&](int lane) {
+    const size_t at = to.at[lane], wide = at & ~size_t{3};
+    if (bytes < 8 && kinds[wide] == ErrorKind::f64) kinds[wide] = ErrorKind::none;
+    if (bytes < 4 && (at & 1) && kinds[at - 1] == ErrorKind::f32) kinds[at - 1] = ErrorKind::none;
+    for (uint32_t half = 0; half < std::max(bytes / 2, 1u); ++half) kinds[at + half] = ErrorKind::none;
+  });
 }
 
 /// Shadows of values that come whole; bytes carry nothing. `from` without cells: nothing comes.
 template <int parts_count>
-[[gnu::always_inline]] inline void ErrorTrace<parts_count>::put(Place to, Place from, uint32_t bytes) {
-  if (bytes == 4) {  // most are floats in a word
-    const ErrorKind first = from.cells ? from.cells->kind[from.at] : ErrorKind::none,
-                    second = from.cells ? from.cells->kind[from.at + from.step] : ErrorKind::none;
-    if (second == ErrorKind::none && (first == ErrorKind::f32 || first == ErrorKind::none)) {
-      to.cells->kind[to.at] = to.cells->kind[to.at + to.step] = ErrorKind::none;
-      if (first == ErrorKind::f32) to.cells->copy(to.at, *from.cells, from.at);
-      return;
+void ErrorTrace<parts_count>::put(const Places& to, const Places& from, uint32_t bytes) {
+  for (size_t half = 0, halves = bytes / 2; half < halves; ++half) {
+    const size_t ahead = half * to.step, behind = half * from.step;
+    ErrorKind* const kinds = to.cells->kind.get() + ahead;
+    if (!from.cells) {
+      each_lane(to.mask, [&](int lane) { kinds[to.at[lane]] = ErrorKind::none; });
+      continue;
     }
+    const ErrorKind* const known = from.cells->kind.get() + behind;
+    uint32_t carried = 0;
+    const auto take = [&](int lane) {
+      const ErrorKind kind = known[from.at[lane]];
+      const bool whole = static_cast<size_t>(halves_of(kind)) <= halves - half;
+      kinds[to.at[lane]] = whole ? kind : ErrorKind::none;
+      carried |= static_cast<uint32_t>(whole && kind != ErrorKind::none) << lane;
+    };
+    each_lane(to.mask, take);
+    each_lane(carried, [&](int lane) {
+      to.cells->copy_values(to.at[lane] + ahead, *from.cells, from.at[lane] + behind);
+    });
   }
-  const int halves = static_cast<int>(bytes / 2);
-  for (int half = 0; half < halves; ++half, to.at += to.step, from.at += from.step) {
-    const ErrorKind kind = from.cells ? from.cells->kind[from.at] : ErrorKind::none;
-    if (kind != ErrorKind::none && halves_of(kind) <= halves - half)
-      to.cells->copy(to.at, *from.cells, from.at);
-    else
-      to.cells->kind[to.at] = ErrorKind::none;
-  }
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::move(Warp& warp, const TransferRow& row) {
+  each_place(warp, row.from, row.mask, false, [&](const Places& from) {
+    each_place(warp, row.to, from.mask, true, [&](const Places& to) {
+      if (!to.cells) return;
+      if (row.to.slot == no_slot) overwrite(to, row.bytes);
+      put(to, from, row.bytes);
+    });
+  });
 }
 
 template <int parts_count>
 void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
   const Executed done = executed(warp, op, mask);
-  const bool memory = reaches_memory(*done.signature) || copies_parameters(*done.signature);
-  const auto bare = [&](Slot slot) {
-    const ErrorKind* const kinds = &registers(warp).kind[cell(slot, 0, 0)];
-    return slot == no_slot || std::all_of(kinds, kinds + (op.d_cell == Cell::wide || op.slots ? 128 : 64),
-                                          [](ErrorKind kind) { return kind == ErrorKind::none; });
-  };
-  if (!memory && bare(op.s[0]) && bare(op.s[1]) && std::all_of(op.slots, op.slots + op.slot_count, bare))
-    return clear(warp, op, mask);
-  const Flow flow = done.signature->flow();
+  const Signature& signature = *done.signature;
+  const Flow flow = signature.flow();
   const bool whole = flow == Flow::copy || flow == Flow::select;  // of one lane's cell
-  const bool direct = memory || whole;
-  size_t staged = 0;
-  if (!direct)  // before a destination changes that is a source too
-    each_transfer(done, [&](const Transfer& t) {
-      const Place from = place(warp, t.from, false);
-      for (size_t half = 0; half < t.bytes / 2; ++half)
-        scratch_.copy(staged++, *from.cells, from.at + half * from.step);
+  if (whole || reaches_memory(signature) || copies_parameters(signature)) {
+    if (flow == Flow::load && op.element_bytes < bytes_of(signature.writes[0].cell)) clear(warp, op, mask);
+    return each_row(done, [&](const TransferRow& row) { move(warp, row); });
+  }
+  Places staged{&scratch_, ~0u, 32, false, {}};  // before a destination changes that is a source too
+  const auto stage = [&](size_t first) { std::iota(staged.at, staged.at + 32, first); };
+  size_t rows = 0;
+  each_row(done, [&](const TransferRow& row) {
+    each_place(warp, row.from, row.mask, false, [&](const Places& from) {
+      stage(rows), staged.mask = from.mask;
+      put(staged, from, row.bytes);
     });
-  if (!whole &&
-      !(flow == Flow::load && op.element_bytes >= 4 && done.signature->writes[0].cell == Cell::word))
-    clear(warp, op, mask);
-  staged = 0;
-  each_transfer(done, [&](const Transfer& t) {
-    const Place from =
-        direct ? place(warp, t.from, false) : Place{&scratch_, std::exchange(staged, staged + t.bytes / 2)};
-    const Place to = place(warp, t.to, true);
-    if (!to.cells) return;
-    if (t.to.slot == no_slot) overwrite(to, t.bytes);
-    put(to, from, t.bytes);
+    rows += 32 * (row.bytes / 2);
+  });
+  clear(warp, op, mask);
+  rows = 0;
+  each_row(done, [&](const TransferRow& row) {
+    each_place(warp, row.to, row.mask, true, [&](const Places& to) {
+      stage(rows), staged.mask = to.mask;
+      put(to, staged, row.bytes);
+    });
+    rows += 32 * (row.bytes / 2);
   });
 }
 
 template <int parts_count>
 void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
-  each_lane(landing.mask, [&](int lane) {
-    overwrite({&cells_.shared(), landing.shared[lane] / 2}, landing.bytes);
-  });
-  each_transfer(landing, [&](const Transfer& t) {
-    const Place from = place(warp, t.from, false);
-    put(place(warp, t.to, true), from, t.bytes);
+  each_row(landing, [&](const TransferRow& row) {
+    each_place(warp, row.to, row.mask, true, [&](const Places& to) { overwrite(to, landing.bytes); });
+    move(warp, row);
   });
 }
 
 template <int parts_count>
 void ErrorTrace<parts_count>::atomic(Warp& warp, const Op& op, uint32_t mask) {
-  each_lane(mask, [&](int lane) {
-    const Place at = place(warp, {no_slot, warp.space, lane, warp.address[lane]}, true);
+  each_place(warp, {no_slot, warp.space, 0, warp.address}, mask, true, [&](const Places& at) {
     if (at.cells) overwrite(at, op.element_bytes);
   });
   clear(warp, op, mask);

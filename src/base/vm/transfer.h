@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "src/base/vm/each_lane.h"
 #include "src/base/vm/matrix_elements.h"
 #include "src/base/vm/trace.h"
 #include "src/base/vm/warp.h"
@@ -24,6 +25,26 @@ struct Transfer {
   BytePlace to, from;
   uint32_t bytes = 0;
   int operand = 1;  ///< position in the PTX of the source
+};
+
+/// The places of all lanes.
+struct PlaceRow {
+  Slot slot = no_slot;
+  ptx::Space space = ptx::Space::none;
+  uint64_t offset = 0;
+  const uint64_t* at = nullptr;     ///< [lane], beside the offset; null: 0
+  const uint32_t* lanes = nullptr;  ///< whose place it is; null: the lane's own
+  BytePlace of(int lane) const {
+    return {slot, space, lanes ? static_cast<int>(lanes[lane]) : lane, offset + (at ? at[lane] : 0)};
+  }
+};
+
+/// What the lanes of `mask` move alike. What it points to lasts for the visit.
+struct TransferRow {
+  uint32_t mask = 0;
+  PlaceRow to, from;
+  uint32_t bytes = 0;
+  int operand = 1;
 };
 
 /// An executed instruction, from the warp that has just executed it or from a log.
@@ -116,116 +137,117 @@ void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
 }
 
 /// PTX ISA, ldmatrix and stmatrix: lane l has of matrix i row l / 4, elements 2 (l mod 4) and the next;
-/// transposed:
-/// column l / 4. Untransposed the two are one word.
+/// transposed: column l / 4. Untransposed the two are one word.
 template <class Visit>
-void each_matrix_piece(const Executed& e, Visit visit) {
-  const bool transposed = e.signature->form.transposed;
+void each_matrix_row(const Executed& e, Visit visit) {
+  const bool transposed = e.signature->form.transposed, loads = e.signature->flow() == Flow::load_matrix;
   for (int i = 0; i < e.op->slot_count; ++i)
-    for (uint32_t rest = e.mask; rest; rest &= rest - 1) {
-      const int lane = std::countr_zero(rest);
-      for (int half = 0; half < (transposed ? 2 : 1); ++half) {
+    for (int half = 0; half < (transposed ? 2 : 1); ++half) {
+      uint64_t address[32];
+      each_lane(e.mask, [&](int lane) {
         const int row = transposed ? 2 * (lane % 4) + half : lane / 4;
         const int column = transposed ? lane / 4 : 2 * (lane % 4);
-        const BytePlace memory{no_slot, ptx::Space::shared, lane,
-                               e.address[8 * i + row] + 2 * static_cast<uint64_t>(column)};
-        visit(BytePlace{e.op->slots[i], {}, lane, 2 * static_cast<uint64_t>(half)}, memory,
-              transposed ? 2u : 4u);
-      }
+        address[lane] = e.address[8 * i + row] + 2 * static_cast<uint64_t>(column);
+      });
+      const PlaceRow memory{no_slot, ptx::Space::shared, 0, address},
+          word{e.op->slots[i], {}, 2 * static_cast<uint64_t>(half)};
+      visit(TransferRow{e.mask, loads ? word : memory, loads ? memory : word, transposed ? 2u : 4u});
     }
 }
 
-/// visit(Transfer) for all that an op with carries(signature) moves; of places that two lanes write the later
-/// one stays.
+/// visit(TransferRow) for all that an op with carries(signature) moves; of places that two lanes write the
+/// later one stays.
 template <class Visit>
-void each_transfer(const Executed& e, Visit visit) {
+void each_row(const Executed& e, Visit visit) {
   const Op& op = *e.op;
-  const auto each_lane = [&](auto visit_lane) {
-    for (uint32_t rest = e.mask; rest; rest &= rest - 1) visit_lane(std::countr_zero(rest));
+  const auto in_register = [](Slot slot, uint32_t byte = 0) { return PlaceRow{slot, {}, byte}; };
+  const auto element = [&](uint32_t i) {
+    return PlaceRow{no_slot, e.space, uint64_t{i} * op.element_bytes, e.address};
   };
-  const auto in_register = [](Slot slot, int lane, uint32_t byte = 0) {
-    return BytePlace{slot, {}, lane, byte};
-  };
-  const auto element = [&](int lane, uint32_t i) {
-    return BytePlace{no_slot, e.space, lane, e.address[lane] + uint64_t{i} * op.element_bytes};
-  };
-  switch (e.signature->flow()) {
+  switch (const Flow flow = e.signature->flow()) {
     case Flow::load:
-      return each_lane([&](int lane) {
-        for (uint32_t i = 0; i < op.vector_length; ++i)
-          if (op.slots[i] != no_slot)
-            visit(Transfer{in_register(op.slots[i], lane), element(lane, i), op.element_bytes});
-      });
     case Flow::store:
-      return each_lane([&](int lane) {
-        for (uint32_t i = 0; i < op.vector_length; ++i)
-          visit(Transfer{element(lane, i), in_register(op.slots[i], lane), op.element_bytes});
-      });
+      for (uint32_t i = 0; i < op.vector_length; ++i) {
+        if (op.slots[i] == no_slot) continue;
+        const PlaceRow word = in_register(op.slots[i]), memory = element(i);
+        const bool loads = flow == Flow::load;
+        visit(TransferRow{e.mask, loads ? word : memory, loads ? memory : word, op.element_bytes});
+      }
+      return;
     case Flow::load_matrix:
-      return each_matrix_piece(e, [&](const BytePlace& to, const BytePlace& from, uint32_t bytes) {
-        visit(Transfer{to, from, bytes});
-      });
     case Flow::store_matrix:
-      return each_matrix_piece(e, [&](const BytePlace& from, const BytePlace& to, uint32_t bytes) {
-        visit(Transfer{to, from, bytes});
-      });
+      return each_matrix_row(e, visit);
     case Flow::move_matrix:
       // PTX ISA, movmatrix: half h of lane l is element (2 (l mod 4) + h, l / 4) of the source, which lane
       // 4 (2 (l mod 4) + h) + l / 8 holds in half (l / 4) mod 2.
-      return each_lane([&](int lane) {
-        for (int half = 0; half < 2; ++half)
-          visit(Transfer{in_register(op.d, lane, static_cast<uint32_t>(2 * half)),
-                         in_register(op.s[0], 4 * (2 * (lane % 4) + half) + lane / 8,
-                                     static_cast<uint32_t>(2 * (lane / 4 % 2))),
-                         2});
+      for (uint32_t half = 0; half < 2; ++half) {
+        uint32_t lanes[32];
+        uint64_t bytes[32];
+        for (uint32_t lane = 0; lane < 32; ++lane)
+          lanes[lane] = 4 * (2 * (lane % 4) + half) + lane / 8, bytes[lane] = 2 * (lane / 4 % 2);
+        visit(TransferRow{e.mask, in_register(op.d, 2 * half), {op.s[0], {}, 0, bytes, lanes}, 2});
+      }
+      return;
+    case Flow::exchange: {
+      uint32_t lanes[32], given = 0;
+      each_lane(e.mask, [&](int lane) {
+        lanes[lane] = e.lane_source[lane] & 31;
+        given |= (e.active >> lanes[lane] & 1) << lane;
       });
-    case Flow::exchange:
-      return each_lane([&](int lane) {
-        const auto from = static_cast<int>(e.lane_source[lane] & 31);
-        if (e.active >> from & 1) visit(Transfer{in_register(op.d, lane), in_register(op.s[0], from), 4});
-      });
+      return visit(TransferRow{given, in_register(op.d), {op.s[0], {}, 0, nullptr, lanes}, 4});
+    }
     case Flow::select:
-      return each_lane([&](int lane) {
-        const int side = e.chosen >> lane & 1 ? 0 : 1;
-        visit(
-            Transfer{in_register(op.d, lane), in_register(op.s[side], lane), bytes_of(op.d_cell), side + 1});
-      });
+      for (int side = 0; side < 2; ++side)
+        visit(TransferRow{e.mask & (side ? ~e.chosen : e.chosen), in_register(op.d), in_register(op.s[side]),
+                          bytes_of(op.d_cell), side + 1});
+      return;
     case Flow::copy:
-      return each_lane([&](int lane) {
-        visit(Transfer{in_register(op.d, lane), in_register(op.s[0], lane), bytes_of(op.d_cell)});
-      });
+      return visit(TransferRow{e.mask, in_register(op.d), in_register(op.s[0]), bytes_of(op.d_cell)});
     case Flow::pack:
     case Flow::unpack:
-      return each_lane([&](int lane) {
-        const bool packs = e.signature->flow() == Flow::pack;
-        for (uint32_t i = 0; i < op.slot_count; ++i) {
-          const BytePlace whole = in_register(packs ? op.d : op.s[0], lane, i * op.element_bytes),
-                          part = in_register(op.slots[i], lane);
-          if (op.slots[i] != no_slot)
-            visit(Transfer{packs ? whole : part, packs ? part : whole, op.element_bytes});
-        }
-      });
+      for (uint32_t i = 0; i < op.slot_count; ++i) {
+        if (op.slots[i] == no_slot) continue;
+        const bool packs = flow == Flow::pack;
+        const PlaceRow whole = in_register(packs ? op.d : op.s[0], i * op.element_bytes),
+                       part = in_register(op.slots[i]);
+        visit(TransferRow{e.mask, packs ? whole : part, packs ? part : whole, op.element_bytes});
+      }
+      return;
     default:
-      return each_lane([&](int lane) {
-        for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
-          for (uint32_t byte = 0, left; (left = op.slots[i + 2] - byte) > 0; byte += std::min(left, 8u))
-            visit(Transfer{{no_slot, ptx::Space::local, lane, op.slots[i + 1] + byte},
-                           {no_slot, ptx::Space::local, lane, op.slots[i] + byte},
-                           std::min(left, 8u)});
-      });
+      for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
+        for (uint32_t byte = 0, left; (left = op.slots[i + 2] - byte) > 0; byte += std::min(left, 8u))
+          visit(TransferRow{e.mask,
+                            {no_slot, ptx::Space::local, op.slots[i + 1] + byte},
+                            {no_slot, ptx::Space::local, op.slots[i] + byte},
+                            std::min(left, 8u)});
   }
 }
 
 /// The same of a cp.async that lands: the bytes that it copied. Those beyond, up to Landing::bytes, become
 /// zeros.
 template <class Visit>
-void each_transfer(const Landing& landing, Visit visit) {
-  for (uint32_t rest = landing.mask; rest; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
-    visit(Transfer{{no_slot, ptx::Space::shared, lane, landing.shared[lane]},
-                   {no_slot, ptx::Space::global, lane, landing.global[lane]},
-                   landing.copied[lane]});
+void each_row(const Landing& landing, Visit visit) {
+  uint64_t shared[32];
+  each_lane(landing.mask, [&](int lane) { shared[lane] = landing.shared[lane]; });
+  for (uint32_t rest = landing.mask; rest;) {
+    const uint32_t bytes = landing.copied[std::countr_zero(rest)];
+    uint32_t alike = 0;  // lanes stay in their order
+    for (; rest && landing.copied[std::countr_zero(rest)] == bytes; rest &= rest - 1) alike |= rest & -rest;
+    visit(TransferRow{alike,
+                      {no_slot, ptx::Space::shared, 0, shared},
+                      {no_slot, ptx::Space::global, 0, landing.global},
+                      bytes});
   }
+}
+
+/// visit(Transfer) for each lane of these rows.
+template <class Moved, class Visit>
+void each_transfer(const Moved& moved, Visit visit) {
+  each_row(moved, [&](const TransferRow& row) {
+    each_lane(row.mask, [&](int lane) {
+      visit(Transfer{row.to.of(lane), row.from.of(lane), row.bytes, row.operand});
+    });
+  });
 }
 
 }  // namespace assay::vm

@@ -47,7 +47,7 @@ TEST(CaseLayout, ModulesHoldTheWidthsAndCapacitiesThatAreAskedFor) {
     };
     EXPECT_TRUE(holds("chunk", fmt::format("gla_chunk_state_{}", width))) << token_of(c);
     EXPECT_TRUE(holds("chunk_backward", fmt::format("gla_chunk_adjoints_{}", width))) << token_of(c);
-    EXPECT_TRUE(holds("fused_chunk", fmt::format("gla_fused_chunk_{}", gla::fused_capacity(c.K))))
+    EXPECT_TRUE(holds("fused_chunk", fmt::format("gla_fused_chunk_{}", device::fused_capacity(c.K))))
         << token_of(c);
     EXPECT_TRUE(holds("fused_recurrent", fmt::format("gla_fused_recurrent_{}", device::capacity_for(c.K))))
         << token_of(c);

@@ -106,8 +106,8 @@ std::string weight_text(const FailingRun& run, double weight, bool& known) {
 
 /// Each wrong output that has the term, with it reweighed; none where the weight is 0 or 1 (other meanings
 /// say that).
-std::optional<Prediction> reweighed(const FailingRun& run, const Prediction& term, bool only_known,
-                                    std::string& text) {
+std::optional<Prediction> reweighed_term(const FailingRun& run, const Prediction& term, bool only_known,
+                                         std::string& text) {
   Prediction p = reference_prediction(run);
   std::map<std::string, std::string> said;
   for (const OutputComparison* o : run.wrong()) {
@@ -141,7 +141,7 @@ std::vector<Variant> reweighed_terms(const FailingRun& run) {
                       [&run, term, known, text] {
                         text->clear();
                         const std::optional<Prediction> value = term.value();
-                        return value ? reweighed(run, *value, known, *text) : std::nullopt;
+                        return value ? reweighed_term(run, *value, known, *text) : std::nullopt;
                       },
                       known ? kKnownWeights : kAnyWeight};
       variant.fitted = text;

@@ -3,16 +3,19 @@
 //   x, g, dg, dx [token, H, K]; A, dA [H]; bias, dbias [H, K]; A and bias may be null: zeros
 #pragma once
 #include "../device/format.cuh"
-#include "logistic.cuh"
+#include "../elementwise/logistic.cuh"
+#include "softplus_layout.h"
 
-constexpr int softplus_tokens = 128;  // of a block; gates_plan.cpp says the same
+constexpr int softplus_threads = assay::gate_softplus::threads,
+              softplus_tokens = assay::gate_softplus::tokens_per_block;
 
-// What a thread does: `quads` threads stand side by side over four columns each, 256 / quads rows of them.
+// What a thread does: `quads` threads stand side by side over four columns each, in as many rows as there is
+// place for.
 struct SoftplusShape {
   i64 tokens;
   int columns, K, quads, column_blocks;
 
-  __device__ int rows() const { return 256 / quads; }
+  __device__ int rows() const { return softplus_threads / quads; }
   __device__ int column() const {
     return int(blockIdx.x % unsigned(column_blocks)) * 4 * quads + 4 * (int(threadIdx.x) % quads);
   }
@@ -88,6 +91,7 @@ __device__ __forceinline__ void softplus_gates(const typename Format::Bits* x, c
 struct SoftplusSums {
   Sum bias, A;
 };
+static_assert(sizeof(SoftplusSums) == assay::gate_softplus::partial_bytes);
 
 // dx, and where `partial` is not null one SoftplusSums per block of tokens and column: [token block, H K].
 template <class Format>
@@ -96,7 +100,7 @@ __device__ __forceinline__ void softplus_gradients(const typename Format::Bits* 
                                                    const typename Format::Bits* bias,
                                                    const typename Format::Bits* dg, typename Format::Bits* dx,
                                                    SoftplusSums* partial, const SoftplusShape& s) {
-  __shared__ SoftplusSums shared[256];
+  __shared__ SoftplusSums shared[softplus_threads];
   const int column = s.column(), live = min(4, s.columns - column);
   const bool vector = s.columns % 4 == 0;
   const SoftplusColumns p = SoftplusColumns::load<Format>(s, A, bias);
@@ -139,7 +143,7 @@ template <class Format>
 __device__ __forceinline__ void softplus_totals(const SoftplusSums* partial, typename Format::Bits* dA,
                                                 typename Format::Bits* dbias, int token_blocks, int columns,
                                                 int K) {
-  __shared__ Sum shared[256];
+  __shared__ Sum shared[softplus_threads];
   const int channel = int(threadIdx.x), column = int(blockIdx.x) * K + channel;
   SoftplusSums sums = {};
   if (channel < K) {
@@ -151,7 +155,7 @@ __device__ __forceinline__ void softplus_totals(const SoftplusSums* partial, typ
     if (dbias != nullptr) dbias[column] = Format::encode(sums.bias.value());
   }
   shared[channel] = sums.A;
-  for (int half = 128; half > 0; half >>= 1) {
+  for (int half = softplus_threads / 2; half > 0; half >>= 1) {
     __syncthreads();
     if (channel < half) shared[channel].add(shared[channel + half]);
   }

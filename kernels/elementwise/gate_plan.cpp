@@ -1,0 +1,93 @@
+#include "kernels/elementwise/gate_plan.h"
+
+#include <fmt/format.h>
+
+#include "kernels/device/product_arithmetic.h"
+#include "kernels/device/tile_layout.h"
+#include "kernels/elementwise/each_layout.h"
+#include "kernels/launch_tables.h"
+#include "kernels/module_text.h"
+
+namespace assay::elementwise {
+
+using namespace gated;
+
+namespace {
+
+constexpr double subnormal = 0x1p-150;  // nothing flushes
+
+KernelLimits limits() {
+  KernelLimits limits;
+  limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
+  return limits;
+}
+
+std::string kernel_name(const std::string& operator_name) {
+  return operator_name + ".fused";
+}
+
+}  // namespace
+
+Plan gate_plan(const std::string& operator_name, const Case& c, const Operator& op) {
+  Plan plan;
+  plan.kernel = kernel_name(operator_name);
+  require_within(limits(), c, sizes_of(c), plan.kernel);
+  plan.outputs = plan_outputs(c, op);
+  plan.modules = {embedded_module(
+      fmt::format("{}/fused.{}.{}", operator_name, format(c.dtype).name, format(c.gate_dtype).name))};
+  return plan;
+}
+
+void add_launch(Plan& plan, const std::string& function, int64_t blocks, int threads,
+                std::vector<Argument> arguments) {
+  if (blocks == 0) return;
+  plan.launches.push_back({.module = plan.modules.front().name,
+                           .function = function,
+                           .grid = grid_of(blocks, plan.kernel),
+                           .block = {static_cast<uint32_t>(threads), 1, 1},
+                           .arguments = std::move(arguments)});
+}
+
+Plan mapped_plan(const std::string& operator_name, const std::string& gate, const Case& c, const Operator& op,
+                 const std::vector<Argument>& numbers) {
+  const Sizes s = sizes_of(c);
+  Plan plan = gate_plan(operator_name, c, op);
+  const int64_t count = s.B * s.T * s.H * s.K, blocks = device::blocks_of(count, per_block);
+  const auto add = [&](const std::string& function, std::vector<Argument> arguments) {
+    arguments.insert(arguments.end(), numbers.begin(), numbers.end());
+    arguments.emplace_back(count);
+    add_launch(plan, function, blocks, threads, std::move(arguments));
+  };
+  if (runs_forward(c)) add(operator_name, {PointerArgument{"x", 0}, PointerArgument{gate, 0}});
+  if (runs_backward(c))
+    add(operator_name + "_backward",
+        {PointerArgument{"x", 0}, PointerArgument{"d" + gate, 0}, PointerArgument{"dx", 0}});
+  return plan;
+}
+
+Kernel gate_kernel(const std::string& operator_name) {
+  Kernel kernel;
+  kernel.name = kernel_name(operator_name);
+  kernel.operator_name = operator_name;
+  kernel.summary = "one pass, fp32 between load and store";
+  kernel.limits = limits();
+  return kernel;
+}
+
+Arithmetic gate_arithmetic(const Case& c, double error) {
+  Arithmetic a;
+  a.readout = error;
+  a.underflow = subnormal;
+  a.output_roundoff = unit_roundoff(c.gate_dtype);
+  return a;
+}
+
+AdjointArithmetic gate_adjoint_arithmetic(const Case& c, double error) {
+  AdjointArithmetic a;
+  a.state.output_roundoff = unit_roundoff(c.dtype);
+  a.adjoint.readout = error;
+  a.adjoint.underflow = subnormal;
+  return a;
+}
+
+}  // namespace assay::elementwise
