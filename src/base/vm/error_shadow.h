@@ -8,6 +8,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "src/base/ptx/program.h"
@@ -15,6 +16,7 @@
 
 namespace assay::vm {
 
+/// Ascending by their halves.
 enum class ErrorKind : uint8_t { none, f16, bf16, f32, f64 };
 
 inline int halves_of(ErrorKind kind) {
@@ -27,6 +29,14 @@ inline ErrorKind error_kind_of(ptx::Type type) {
   if (type == Type::f16 || type == Type::f16x2) return ErrorKind::f16;
   if (type == Type::bf16 || type == Type::bf16x2) return ErrorKind::bf16;
   return type == Type::f64 ? ErrorKind::f64 : ErrorKind::none;
+}
+
+/// Of the 32 lanes of a half.
+inline bool is_all(const ErrorKind* kinds, ErrorKind kind) {
+  uint64_t words[4];
+  std::memcpy(words, kinds, sizeof words);
+  const uint64_t wanted = 0x0101010101010101u * static_cast<uint64_t>(kind);
+  return words[0] == wanted && words[1] == wanted && words[2] == wanted && words[3] == wanted;
 }
 
 /// Value of an fp16 pattern (the low 16 bits), from a table. (error_trace.cpp)
