@@ -150,11 +150,6 @@ class Assembly {
     SliceInstance made;
     made.launch = static_cast<int32_t>(log.launch), made.module = module_of(*log.code);
     made.function = op.function, made.instruction = op.instruction;
-    const auto unfold = [](uint64_t linear, const std::array<uint32_t, 3>& extent) {
-      return std::array{static_cast<uint32_t>(linear % extent[0]),
-                        static_cast<uint32_t>(linear / extent[0] % extent[1]),
-                        static_cast<uint32_t>(linear / extent[0] / extent[1])};
-    };
     made.block = unfold(log.block, launch.grid);
     made.thread = unfold(uint64_t{n.warp} * 32 + n.lane, launch.block);
     made.flow = log.code->signature(op).flow(), made.type = n.type;
