@@ -151,7 +151,8 @@ TEST(RealMeaning, OfEveryRowHoldsTheTrueErrorWithinItsClaims) {
           source[k].put(lane, half, types[k], operand(opcode, k, random));
     row.lanes(d.data(), source[0].data(), source[1].data(), source[2].data(), source[3].data());
     for (int half = 0; half < halves; ++half) {
-      alignas(64) double value[3][32], error[3][32], result[32], local[32], slope[3][32] = {};
+      alignas(64) double value[3][32], error[3][32], size_of_error[3][32], result[32], local[32],
+          slope[3][32] = {}, whole_error[32], whole_bound[32];
       RealStep step{};
       const int used = narrows ? 1 : arity;
       for (int k = 0; k < used; ++k) {
@@ -160,11 +161,14 @@ TEST(RealMeaning, OfEveryRowHoldsTheTrueErrorWithinItsClaims) {
           value[k][lane] = source[from].get(lane, source_halves[from] == 2 ? half : 0, types[from]);
           std::uniform_real_distribution<double> relative(-0x1p-12, 0x1p-12);
           error[k][lane] = lane % 4 == 0 ? 0 : value[k][lane] * relative(random);
+          size_of_error[k][lane] = std::fabs(error[k][lane]);
         }
         step.value[k] = value[k], step.error[k] = error[k], step.slope[k] = slope[k];
+        step.bound[k] = size_of_error[k];
       }
       for (int lane = 0; lane < 32; ++lane) result[lane] = d.get(lane, half, result_type);
       step.result = result, step.local = local;
+      step.result_error = whole_error, step.result_bound = whole_bound;
       row.real(step);
       for (int lane = 0; lane < 32; ++lane) {
         Real at[3], moved[3], f, g;
@@ -184,6 +188,9 @@ TEST(RealMeaning, OfEveryRowHoldsTheTrueErrorWithinItsClaims) {
                      whole = static_cast<double>(g - Real(result[lane]));
         EXPECT_NEAR(local[lane], own, std::fabs(own) * 0x1p-40 + size * 0x1p-75) << where;
         EXPECT_NEAR(local[lane] + carried, whole, bound * 0x1p-40 + size * 0x1p-75) << where;
+        // Four sums in another order, each to 2^-53 of the bound.
+        EXPECT_NEAR(whole_error[lane], local[lane] + carried, bound * 0x1p-50) << where;
+        EXPECT_NEAR(whole_bound[lane], bound, bound * 0x1p-50) << where;
         EXPECT_LE(std::fabs(whole), bound * (1 + 0x1p-30) + size * 0x1p-75) << where;
       }
     }

@@ -8,6 +8,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "src/base/ptx/program.h"
@@ -15,6 +16,7 @@
 
 namespace assay::vm {
 
+/// Ascending by their halves.
 enum class ErrorKind : uint8_t { none, f16, bf16, f32, f64 };
 
 inline int halves_of(ErrorKind kind) {
@@ -29,6 +31,14 @@ inline ErrorKind error_kind_of(ptx::Type type) {
   return type == Type::f64 ? ErrorKind::f64 : ErrorKind::none;
 }
 
+/// Of the 32 lanes of a half.
+inline bool is_all(const ErrorKind* kinds, ErrorKind kind) {
+  uint64_t words[4];
+  std::memcpy(words, kinds, sizeof words);
+  const uint64_t wanted = 0x0101010101010101u * static_cast<uint64_t>(kind);
+  return words[0] == wanted && words[1] == wanted && words[2] == wanted && words[3] == wanted;
+}
+
 /// Value of an fp16 pattern (the low 16 bits), from a table. (error_trace.cpp)
 double half_value(uint32_t bits);
 
@@ -36,18 +46,18 @@ double half_value(uint32_t bits);
 template <int parts_count>
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;
-  std::unique_ptr<double[], FreeMemory> error, bound;
-  std::unique_ptr<float[], FreeMemory> parts;  ///< [cell][parts_count]
+  std::unique_ptr<double[]> error, bound;  ///< anything where the kind is none
+  std::unique_ptr<float[]> parts;          ///< [cell][parts_count]
   size_t count = 0;
 
   using Cell = ErrorKind;
   void reset(size_t n, ErrorKind blank) {
     if (n == count) return fill(0, n, blank);
     count = n;
-    kind = lazy_zeros<ErrorKind>(n);
-    error = lazy_zeros<double>(n);
-    bound = lazy_zeros<double>(n);
-    if constexpr (parts_count > 0) parts = lazy_zeros<float>(n * parts_count);
+    kind = lazy_zeros<ErrorKind>(n);  // `blank` is none
+    error = std::make_unique_for_overwrite<double[]>(n);
+    bound = std::make_unique_for_overwrite<double[]>(n);
+    if constexpr (parts_count > 0) parts = std::make_unique_for_overwrite<float[]>(n * parts_count);
   }
   void fill(size_t first, size_t n, ErrorKind cell) { std::fill_n(kind.get() + first, n, cell); }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {

@@ -51,6 +51,7 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) -> Facts 
                                                                       : Route::bits;
   if (f.route == Route::arithmetic || f.route == Route::matrix)
     f.edge = edge_of(signature.form, meaning.result).kind;
+  f.arity = arity_of(*op.row);
   using ptx::Operation;
   for (const Operation operation : {Operation::add, Operation::sub, Operation::fma, Operation::mad})
     f.adds |= signature.form.operation == operation;
@@ -92,39 +93,31 @@ void ErrorTrace<parts_count>::decode(const Warp& warp, Slot slot, int half, Erro
 }
 
 /// The operand's values and shadows. An f32 whose high half came from a bf16 has that one's shadow.
+/// `in_place`: errors and bounds may be read where they lie until the result's are written.
 template <int parts_count>
-void ErrorTrace<parts_count>::gather(Warp& warp, Slot slot, int half, ErrorKind kind, Operand& to) {
+void ErrorTrace<parts_count>::gather(Warp& warp, Slot slot, int half, ErrorKind kind, bool in_place,
+                                     Operand& to) {
   decode(warp, slot, half, kind, to.value);
-  Cells& cells = registers(warp);
+  const Cells& cells = registers(warp);
   const size_t first = cell(slot, half, 0);
-  const auto holds = [&](size_t at, ErrorKind wanted) {
-    bool all = true, any = false;
-    for (int i = 0; i < 32; ++i) {
-      const bool here = cells.kind[at + static_cast<size_t>(i)] == wanted;
-      all &= here, any |= here;
-    }
-    return std::pair{all, any};
-  };
-  const bool widened = kind == ErrorKind::f32 && holds(first + 32, ErrorKind::bf16).second;
-  const auto [all, any] = holds(first, kind);
-  to.exact = !any && !widened;
-  if (to.exact) {
-    std::fill_n(to.error, 32, 0.0);
-    std::fill_n(to.bound, 32, 0.0);
+  const ErrorKind* const kinds = &cells.kind[first];
+  const bool all = is_all(kinds, kind),
+             may_widen = kind == ErrorKind::f32 && !is_all(kinds + 32, ErrorKind::none);
+  to.be_exact();
+  if (!all && !may_widen && is_all(kinds, ErrorKind::none)) return;
+  if (all && in_place && parts_count == 0) {
+    to.error = &cells.error[first], to.bound = &cells.bound[first], to.exact = false;
     return;
   }
-  if (all && parts_count == 0) {
-    std::memcpy(to.error, &cells.error[first], sizeof to.error);
-    std::memcpy(to.bound, &cells.bound[first], sizeof to.bound);
-    return;
-  }
-  for (int i = 0; i < 32; ++i) {
-    size_t at = first + static_cast<size_t>(i);
+  to.error = to.copied[0], to.bound = to.copied[1];
+  for (size_t i = 0; i < 32; ++i) {
+    size_t at = first + i;
     bool here = cells.kind[at] == kind;
-    if (!here && widened && cells.kind[at + 32] == ErrorKind::bf16 && (warp.word(slot)[i] & 0xffff) == 0)
+    if (!here && may_widen && cells.kind[at + 32] == ErrorKind::bf16 && (warp.word(slot)[i] & 0xffff) == 0)
       here = true, at += 32;
-    to.error[i] = here ? cells.error[at] : 0;
-    to.bound[i] = here ? cells.bound[at] : 0;
+    to.exact &= !here;
+    to.copied[0][i] = here ? cells.error[at] : 0;
+    to.copied[1][i] = here ? cells.bound[at] : 0;
     if constexpr (parts_count > 0) {
       if (here)
         std::copy_n(cells.parts.get() + at * parts_count, parts_count, to.parts[i]);
@@ -163,16 +156,15 @@ void ErrorTrace<parts_count>::clear(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source
-// 0.
+// 0. There the first half of the result may overwrite what the second reads.
 template <int parts_count>
 void ErrorTrace<parts_count>::prepare_arithmetic(Warp& warp, const Op& op) {
   const Row& row = *op.row;
-  const int arity = arity_of(row);
-  for (int k = 0; k < arity; ++k) {
-    const ptx::Type type = row.sources[static_cast<size_t>(k)];
-    gather(warp, op.s[k], 0, error_kind_of(type), operands_[static_cast<size_t>(k)]);
-    if (ptx::is_packed(type))
-      gather(warp, op.s[k], 1, error_kind_of(type), operands_[static_cast<size_t>(3 + k)]);
+  const bool in_place = !ptx::is_packed(row.result);
+  for (size_t k = 0; k < static_cast<size_t>(facts(op).arity); ++k) {
+    const ptx::Type type = row.sources[k];
+    gather(warp, op.s[k], 0, error_kind_of(type), in_place, operands_[k]);
+    if (ptx::is_packed(type)) gather(warp, op.s[k], 1, error_kind_of(type), in_place, operands_[3 + k]);
   }
 }
 
@@ -181,14 +173,12 @@ void ErrorTrace<parts_count>::note_argument(const Op& op, uint32_t mask) {
   const EdgeKind kind = facts(op).edge;
   if (parts_count > 0 || kind == EdgeKind::none || kind == EdgeKind::magnitude) return;
   const bool signed_argument = kind == EdgeKind::exponent || kind == EdgeKind::positive;
-  for (const size_t which :
-       {size_t{0},
-        ptx::is_packed(op.row->result) ? size_t{ptx::is_packed(op.row->sources[0]) ? 3u : 1u} : size_t{0}}) {
-    double value[32];
-    for (int i = 0; i < 32; ++i)
-      value[i] = signed_argument ? operands_[which].value[i] : std::fabs(operands_[which].value[i]);
-    note_edge(op, value, mask);
-  }
+  const auto note = [&](const Operand& argument) {
+    EdgeSeen& seen = counts.edges[op_index(op)];
+    lane_kit().value_range(argument.value, !signed_argument, mask, &seen.smallest, &seen.largest);
+  };
+  note(operands_[0]);
+  if (ptx::is_packed(op.row->result)) note(operands_[ptx::is_packed(op.row->sources[0]) ? 3 : 1]);
 }
 
 template <int parts_count>
@@ -200,13 +190,13 @@ void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask
   if (!ptx::is_packed(row.result)) {
     const int which[3] = {0, 1, 2};
     clear(warp, op.d, op.d_cell == Cell::wide ? 4 : 2, mask);
-    finish(warp, op, 0, kind, arity_of(row), which, result, mask);
+    finish(warp, op, 0, kind, facts(op).arity, which, result, mask);
     return;
   }
   for (int half = 0; half < 2; ++half) {
     if (ptx::is_packed(row.sources[0])) {
       const int which[3] = {3 * half, 3 * half + 1, 3 * half + 2};
-      finish(warp, op, half, kind, arity_of(row), which, result, mask);
+      finish(warp, op, half, kind, facts(op).arity, which, result, mask);
     } else {
       const int which[1] = {1 - half};
       finish(warp, op, half, kind, 1, which, result, mask);
@@ -222,7 +212,9 @@ void ErrorTrace<parts_count>::round_to_integer(const int* which, int arity, Erro
   const double least = kind == ErrorKind::f64 ? 0x1.8p52 : 0x1.8p23, most = least + 0x1p11;
   for (int k = arity == 3 ? 2 : 0; k < arity; ++k) {
     const Operand& addend = operands_[static_cast<size_t>(which[k])];
-    for (int i = 0; i < 32; ++i) {
+    bool any = false;
+    for (const double x : addend.value) any |= std::fabs(x) >= least && std::fabs(x) <= most;
+    for (int i = 0; any && i < 32; ++i) {
       const double size = std::fabs(addend.value[i]);
       if (size < least || size > most || addend.error[i] != 0 || addend.bound[i] != 0) continue;
       r.error[i] = r.bound[i] = r.local[i] = 0;
@@ -236,41 +228,19 @@ template <int parts_count>
 void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKind kind, int arity,
                                      const int* which, Result& r, uint32_t mask) {
   decode(warp, op.d, half, kind, r.value);
-  RealStep step{};
-  const double* bounds[3] = {};
-  step.result = r.value;
-  step.local = r.local;
+  RealStep step = r.step();
   for (int k = 0; k < arity; ++k) {
     const Operand& from = operands_[static_cast<size_t>(which[k])];
-    step.value[k] = from.value, step.error[k] = from.error, step.slope[k] = r.slope[k];
-    bounds[k] = from.bound;
+    step.value[k] = from.value, step.error[k] = from.error, step.bound[k] = from.bound;
   }
   op.row->real(step);
-  lane_kit().combine_errors(step, arity, bounds, r.error, r.bound);
   if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64))
     round_to_integer(which, arity, kind, r);
-  Cells& cells = registers(warp);
-  const size_t first = cell(op.d, half, 0);
-  bool finite = mask == ~0u;
-  if (finite)
-    for (int i = 0; i < 32; ++i) finite &= std::fabs(r.error[i]) <= 0x1.fffffffffffffp+1023;
-  if (finite) {
-    std::memcpy(&cells.error[first], r.error, sizeof r.error);
-    std::memcpy(&cells.bound[first], r.bound, sizeof r.bound);
-    std::fill_n(&cells.kind[first], 32, kind);
-  } else {
-    each_lane(mask, [&](int lane) {
-      const size_t at = first + static_cast<size_t>(lane);
-      const bool good = std::isfinite(r.error[lane]);
-      if (!good) r.local[lane] = r.error[lane] = 0, ++counts.ended;
-      cells.kind[at] = good ? kind : ErrorKind::none;
-      cells.error[at] = r.error[lane], cells.bound[at] = r.bound[lane];
-    });
-  }
+  keep(warp, op, op.d, half, kind, r, mask);
   if constexpr (parts_count > 0) {
     const int own = plan_.part_of_op[op_index(op)];
     each_lane(mask, [&](int lane) {
-      float* to = &cells.parts[(first + static_cast<size_t>(lane)) * parts_count];
+      float* to = &registers(warp).parts[cell(op.d, half, lane) * parts_count];
       float sum[parts_count] = {};
       for (int k = 0; k < arity; ++k) {
         const Operand& from = operands_[static_cast<size_t>(which[k])];
@@ -283,55 +253,43 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
       std::copy_n(sum, parts_count, to);
     });
   }
-  note(warp, op, r, mask);
 }
 
-/// Smallest and largest of the active lanes' values. NaN counts for nothing.
+/// Writes the shadows of a result and counts what it did. Those that are not finite end.
 template <int parts_count>
-void ErrorTrace<parts_count>::note_edge(const Op& op, const double* value, uint32_t mask) {
-  EdgeSeen& seen = counts.edges[op_index(op)];
-  double smallest = seen.smallest, largest = seen.largest;
-  for (int i = 0; i < 32; ++i) {
-    const double x = mask >> i & 1 ? value[i] : std::nan("");
-    smallest = x < smallest ? x : smallest;
-    largest = x > largest ? x : largest;
+void ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKind kind, Result& r,
+                                   uint32_t mask) {
+  const size_t index = op_index(op), first = cell(slot, half, 0);
+  const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, counts.largest[index]);
+  Cells& cells = registers(warp);
+  if ((mask & masks.finite) == ~0u) {
+    std::memcpy(&cells.error[first], r.error, sizeof r.error);
+    std::memcpy(&cells.bound[first], r.bound, sizeof r.bound);
+    std::fill_n(&cells.kind[first], 32, kind);
+  } else {
+    each_lane(mask, [&](int lane) {
+      const size_t at = first + static_cast<size_t>(lane);
+      const bool finite = masks.finite >> lane & 1;
+      if (!finite) r.local[lane] = r.error[lane] = 0, ++counts.ended;
+      cells.kind[at] = finite ? kind : ErrorKind::none;
+      cells.error[at] = r.error[lane], cells.bound[at] = r.bound[lane];
+    });
   }
-  seen.smallest = smallest, seen.largest = largest;
-}
-
-template <int parts_count>
-void ErrorTrace<parts_count>::note(Warp& warp, const Op& op, const Result& r, uint32_t mask) {
   if constexpr (parts_count > 0) return;
-  uint32_t rounded = 0, parted = 0;
-  for (int i = 0; i < 32; ++i) {
-    rounded |= static_cast<uint32_t>(r.local[i] != 0) << i;
-    parted |=
-        static_cast<uint32_t>(std::fabs(r.error[i]) > plan_.parting * std::fabs(r.value[i] + r.error[i]))
-        << i;
-  }
-  rounded &= mask, parted &= mask;
-  const size_t index = op_index(op);
-  if (facts_[index].edge == EdgeKind::magnitude) {
-    double size[32];
-    for (int i = 0; i < 32; ++i) size[i] = std::fabs(r.value[i]);
-    note_edge(op, size, mask);
-  }
+  EdgeSeen& seen = counts.edges[index];
+  if (facts_[index].edge == EdgeKind::magnitude)
+    lane_kit().value_range(r.value, true, mask, &seen.smallest, &seen.largest);
+  const uint32_t kept = mask & masks.finite, rounded = kept & masks.rounded, parted = kept & masks.parted;
   counts.roundings[index] += static_cast<uint64_t>(std::popcount(rounded));
-  double largest = counts.largest[index];
-  each_lane(rounded, [&](int lane) {
-    if (r.value[lane] != 0) largest = std::max(largest, std::fabs(r.local[lane] / r.value[lane]));
+  each_lane(rounded & masks.large, [&](int lane) {
+    if (r.value[lane] != 0)
+      counts.largest[index] = std::max(counts.largest[index], std::fabs(r.local[lane] / r.value[lane]));
   });
-  counts.largest[index] = largest;
   if (!parted || counts.first.op >= 0) return;
   const int lane = std::countr_zero(parted);
-  counts.first = {block_->linear,
-                  order_,
-                  static_cast<int32_t>(index),
-                  warp.index * 32 + static_cast<uint32_t>(lane),
-                  r.value[lane],
-                  r.error[lane]};
+  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
+  counts.first = {block_->linear, order_, static_cast<int32_t>(index), thread, r.value[lane], r.error[lane]};
 }
-
 template <int parts_count>
 void ErrorTrace<parts_count>::before(Warp& warp, const Op& op, uint32_t) {
   using Route = typename Facts::Route;

@@ -76,23 +76,29 @@ class ErrorTrace : public PlainTrace {
     enum class Route : uint8_t { none, clear, carry, arithmetic, bits, atomic, matrix } route = Route::none;
     EdgeKind edge = EdgeKind::none;
     bool adds = false;  ///< add, sub or fma of f32 or f64
+    int arity = 0;
   };
   using Cells = ErrorCells<parts_count>;
-  /// A source of the running op: values as doubles, errors and bounds.
+  /// A source of the running op.
   struct Operand {
-    alignas(64) double value[32], error[32], bound[32];
-    bool exact = true;  ///< no lane carries a shadow: errors and bounds are zero, parts unset
+    const double *error, *bound;  ///< in the cells, in `copied`, or zeros
+    bool exact = true;            ///< no lane carries a shadow: errors and bounds are zero, parts unset
+    alignas(64) double value[32], copied[2][32];
     float parts[32][parts_count ? parts_count : 1];
+    void be_exact() {
+      static constexpr double zeros[32] = {};
+      error = bound = zeros, exact = true;
+    }
   };
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
+    RealStep step() { return {value, {}, {}, {}, local, {slope[0], slope[1], slope[2]}, error, bound}; }
   };
   /// Of each lane in `mask` the cells of the halves of a value: at, at + step, ...
   struct Places {
     Cells* cells = nullptr;  ///< null: nothing is kept of these
     uint32_t mask = 0;
     size_t step = 1;
-    bool in_order = false;  ///< lane l's is the first + l
     size_t at[32];
   };
 
@@ -102,7 +108,7 @@ class ErrorTrace : public PlainTrace {
   Cells& registers(const Warp& warp) { return cells_.registers(warp); }
   static size_t cell(Slot slot, int half, int lane) { return BlockCells<Cells, 2>::cell(slot, half, lane); }
   static void decode(const Warp&, Slot, int half, ErrorKind, double* values);
-  void gather(Warp&, Slot, int half, ErrorKind, Operand&);
+  void gather(Warp&, Slot, int half, ErrorKind, bool in_place, Operand&);
   void clear(Warp&, Slot, int halves, uint32_t mask);
   void clear(Warp&, const Op&, uint32_t mask);
   template <class Visit>
@@ -114,8 +120,7 @@ class ErrorTrace : public PlainTrace {
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
-  void note(Warp&, const Op&, const Result&, uint32_t mask);
-  void note_edge(const Op&, const double* value, uint32_t mask);
+  void keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, uint32_t mask);
   void round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const;
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&);

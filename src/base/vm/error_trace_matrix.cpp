@@ -44,15 +44,13 @@ void ErrorTrace<parts_count>::gather_shared(const Warp& warp, uint64_t at, Eleme
   // The whole word of a tf32 operand.
   to.value[0] = element == Element::tf32 ? std::bit_cast<float>(static_cast<uint32_t>(pattern))
                                          : value_of(element, pattern);
-  to.error[0] = to.bound[0] = 0;
-  to.exact = true;
   const ErrorKind kind = error_kind_of(format_of(element).type);
   const Cells& shared = cells_.shared();
   const size_t cell = at / 2;
+  to.be_exact();
   if (kind == ErrorKind::none || shared.kind[cell] != kind) return;
   to.exact = false;
-  to.error[0] = shared.error[cell];
-  to.bound[0] = shared.bound[cell];
+  to.error = &shared.error[cell], to.bound = &shared.bound[cell];
   if constexpr (parts_count > 0)
     std::copy_n(shared.parts.get() + cell * parts_count, parts_count, to.parts[0]);
 }
@@ -62,13 +60,11 @@ template <int parts_count>
 void ErrorTrace<parts_count>::gather_element(Warp& warp, Slot slot, Element element, int i, Operand& to) {
   const ElementFormat& format = format_of(element);
   const ErrorKind kind = error_kind_of(format.type);
-  if (kind != ErrorKind::none) return gather(warp, slot, i, kind, to);
-  to.exact = true;
-  for (int lane = 0; lane < 32; ++lane) {
+  if (kind != ErrorKind::none) return gather(warp, slot, i, kind, true, to);
+  to.be_exact();
+  for (int lane = 0; lane < 32; ++lane)
     to.value[lane] =
         value_of(element, warp.word(slot)[lane] >> (i * format.bits) & ((1u << format.bits) - 1));
-    to.error[lane] = to.bound[lane] = 0;
-  }
 }
 
 template <int parts_count>
@@ -130,8 +126,8 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
     for (int i = 0; i < (halves ? 2 : 1); ++i) {
       gather_element(warp, op.slots[first_c + r], form.sum, i, from);
       if (!elements.adds()) {
-        std::fill_n(from.value, 32, 0.0), std::fill_n(from.error, 32, 0.0), std::fill_n(from.bound, 32, 0.0);
-        from.exact = true;
+        std::fill_n(from.value, 32, 0.0);
+        from.be_exact();
       }
       for (int lane = 0; lane < 32; ++lane) {
         const FragmentPlace at = sum_place(halves, r % registers, lane, i);
@@ -180,7 +176,6 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
     lane_kit().combine_sums(
         k, {a.value[row], a.error[row], a.bound[row], b.value[0], b.error[0], b.bound[0], c.value[row],
             c.error[row], c.bound[row], d[row], local[row], error[row], bound[row]});
-  Cells& cells = registers(warp);
   const int own = parts_count > 0 ? plan_.part_of_op[op_index(op)] : -1;
   for (int run = 0; run < runs; ++run) {
     const int half = halves ? run % 2 : 0;
@@ -188,15 +183,14 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
     Result result;
     for (int lane = 0; lane < 32; ++lane) {
       const auto [row, n] = place(run, lane);
-      const size_t at = cell(slot, half, lane);
-      const bool good = std::isfinite(error[row][n]);
-      if (!good) local[row][n] = error[row][n] = 0, ++counts.ended;
-      cells.kind[at] = good ? kind : ErrorKind::none;
-      if (!halves) cells.kind[at + 32] = ErrorKind::none;
-      cells.error[at] = error[row][n], cells.bound[at] = bound[row][n];
       result.value[lane] = values[run][lane], result.local[lane] = local[row][n];
-      result.error[lane] = error[row][n];
-      if constexpr (parts_count > 0) {
+      result.error[lane] = error[row][n], result.bound[lane] = bound[row][n];
+    }
+    if (!halves) clear(warp, slot, 2, ~0u);
+    keep(warp, op, slot, half, kind, result, ~0u);
+    if constexpr (parts_count > 0)
+      for (int lane = 0; lane < 32; ++lane) {
+        const auto [row, n] = place(run, lane);
         float sum[parts_count];
         for (int p = 0; p < parts_count; ++p) sum[p] = c.parts[row][n][p];
         for (int i = 0; i < k; ++i) {
@@ -204,11 +198,9 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
           const auto y = static_cast<float>(b.value[i][n] + b.error[i][n]);
           for (int p = 0; p < parts_count; ++p) sum[p] += y * a.parts[row][i][p] + x * b.parts[i][n][p];
         }
-        if (own >= 0) sum[own] += static_cast<float>(local[row][n]);
-        std::copy_n(sum, parts_count, &cells.parts[at * parts_count]);
+        if (own >= 0) sum[own] += static_cast<float>(result.local[lane]);
+        std::copy_n(sum, parts_count, &registers(warp).parts[cell(slot, half, lane) * parts_count]);
       }
-    }
-    note(warp, op, result, ~0u);
   }
 }
 

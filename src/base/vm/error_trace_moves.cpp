@@ -16,9 +16,8 @@ void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op) {
   const Cells& cells = registers(warp);
   for (int k = 0; k < op.source_count && k < 3; ++k) {
     if (op.s[k] == no_slot || cell_of(op.row->sources[static_cast<size_t>(k)]) != Cell::word) continue;
-    uint64_t any[8];
-    std::memcpy(any, &cells.kind[cell(op.s[k], 0, 0)], sizeof any);
-    for (const uint64_t kinds : any) bits_carry_ |= kinds != 0;
+    const ErrorKind* const kinds = &cells.kind[cell(op.s[k], 0, 0)];
+    bits_carry_ |= !is_all(kinds, ErrorKind::none) || !is_all(kinds + 32, ErrorKind::none);
   }
   if (!bits_carry_) return;
   for (int k = 0; k < op.source_count && k < 3; ++k) {
@@ -77,9 +76,8 @@ template <class Visit>
   if (row.slot != no_slot) {
     places.cells = &registers(warp), places.step = 32;
     const size_t first = cell(row.slot, static_cast<int>(row.offset / 2), 0);
-    places.in_order = !row.at && !row.lanes;
     for (size_t lane = 0; lane < 32; ++lane) places.at[lane] = first + lane;
-    if (!places.in_order)
+    if (row.at || row.lanes)
       each_lane(mask, [&](int lane) {
         const BytePlace at = row.of(lane);
         places.at[lane] = cell(at.slot, static_cast<int>(at.at / 2), at.lane);
@@ -90,7 +88,7 @@ template <class Visit>
     const auto first = cells_.place(warp.index, 0, row.space, row.offset);
     const auto next = cells_.place(warp.index, 1, row.space, row.offset);
     places.cells = first.cells;
-    each_lane(mask, [&](int lane) {
+    every_lane(mask, [&](int lane) {
       places.at[lane] =
           first.at + static_cast<size_t>(lane) * (next.at - first.at) + (row.at ? row.at[lane] / 2 : 0);
     });
@@ -99,7 +97,7 @@ template <class Visit>
   for (uint32_t rest = mask; rest; rest &= ~places.mask) {
     const auto page = plan_.memory->page(row.of(std::countr_zero(rest)).at, to_write, area_hint_);
     places.cells = page.cells, places.mask = 0;
-    each_lane(rest, [&](int lane) {
+    every_lane(rest, [&](int lane) {
       const uint64_t byte = row.of(lane).at - page.first;
       places.mask |= static_cast<uint32_t>(byte < page.bytes) << lane;
       places.at[lane] = byte / 2;
@@ -112,7 +110,7 @@ template <class Visit>
 template <int parts_count>
 void ErrorTrace<parts_count>::overwrite(const Places& to, uint32_t bytes) {
   ErrorKind* kinds = to.cells->kind.get();
-  each_lane(to.mask, [&](int lane) {
+  every_lane(to.mask, [&](int lane) {
     const size_t at = to.at[lane], wide = at & ~size_t{3};
     if (bytes < 8 && kinds[wide] == ErrorKind::f64) kinds[wide] = ErrorKind::none;
     if (bytes < 4 && (at & 1) && kinds[at - 1] == ErrorKind::f32) kinds[at - 1] = ErrorKind::none;
@@ -124,23 +122,20 @@ void ErrorTrace<parts_count>::overwrite(const Places& to, uint32_t bytes) {
 template <int parts_count>
 void ErrorTrace<parts_count>::put(const Places& to, const Places& from, uint32_t bytes) {
   for (size_t half = 0, halves = bytes / 2; half < halves; ++half) {
-    const size_t ahead = half * to.step, behind = half * from.step;
-    ErrorKind* const kinds = to.cells->kind.get() + ahead;
-    if (!from.cells) {
-      each_lane(to.mask, [&](int lane) { kinds[to.at[lane]] = ErrorKind::none; });
-      continue;
+    const size_t ahead = half * to.step, behind = half * from.step, left = halves - half;
+    const ErrorKind longest = left >= 4 ? ErrorKind::f64 : left >= 2 ? ErrorKind::f32 : ErrorKind::bf16;
+    ErrorKind taken[32] = {};
+    if (from.cells) {
+      const ErrorKind* const known = from.cells->kind.get() + behind;
+      every_lane(to.mask, [&](int lane) { taken[lane] = known[from.at[lane]]; });
+      for (ErrorKind& kind : taken) kind = kind > longest ? ErrorKind::none : kind;
     }
-    const ErrorKind* const known = from.cells->kind.get() + behind;
-    uint32_t carried = 0;
-    const auto take = [&](int lane) {
-      const ErrorKind kind = known[from.at[lane]];
-      const bool whole = static_cast<size_t>(halves_of(kind)) <= halves - half;
-      kinds[to.at[lane]] = whole ? kind : ErrorKind::none;
-      carried |= static_cast<uint32_t>(whole && kind != ErrorKind::none) << lane;
-    };
-    each_lane(to.mask, take);
-    each_lane(carried, [&](int lane) {
-      to.cells->copy_values(to.at[lane] + ahead, *from.cells, from.at[lane] + behind);
+    ErrorKind* const kinds = to.cells->kind.get() + ahead;
+    every_lane(to.mask, [&](int lane) { kinds[to.at[lane]] = taken[lane]; });
+    if (is_all(taken, ErrorKind::none)) continue;
+    every_lane(to.mask, [&](int lane) {
+      if (taken[lane] != ErrorKind::none)
+        to.cells->copy_values(to.at[lane] + ahead, *from.cells, from.at[lane] + behind);
     });
   }
 }
@@ -166,7 +161,7 @@ void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
     if (flow == Flow::load && op.element_bytes < bytes_of(signature.writes[0].cell)) clear(warp, op, mask);
     return each_row(done, [&](const TransferRow& row) { move(warp, row); });
   }
-  Places staged{&scratch_, ~0u, 32, false, {}};  // before a destination changes that is a source too
+  Places staged{&scratch_, ~0u, 32, {}};  // before a destination changes that is a source too
   const auto stage = [&](size_t first) { std::iota(staged.at, staged.at + 32, first); };
   size_t rows = 0;
   each_row(done, [&](const TransferRow& row) {

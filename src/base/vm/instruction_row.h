@@ -23,8 +23,11 @@ struct RealStep {
   const double* result;    ///< the machine's, d
   const double* value[3];  ///< the machine's operands, x
   const double* error[3];  ///< e: exact operand - x
+  const double* bound[3];  ///< of |e|, no rounding cancelled
   double* local;           ///< f(x) - d
   double* slope[3];        ///< f(x + e) - f(x) = sum of slope[i] error[i]; anything where error[i] = 0
+  double* result_error;    ///< local + sum of slope[i] error[i]
+  double* result_bound;    ///< |local| + sum of |slope[i]| bound[i]
 };
 using RealFunction = void (*)(const RealStep&);
 /// A comparison: bit i of the result is lane i's.
@@ -90,6 +93,14 @@ struct MatrixRow {
   double *local, *error, *bound;  ///< [8]
 };
 
+/// Lanes of a finished step.
+struct ErrorMasks {
+  uint32_t finite;   ///< result_error is
+  uint32_t rounded;  ///< local is not 0
+  uint32_t parted;   ///< |error| > parting |value + error|
+  uint32_t large;    ///< |local| >= ratio |value|, or nearly
+};
+
 /// Engine steps compiled per instruction set of the host.
 struct LaneKit {
   void (*blend_words)(void* d, const void* from, uint32_t mask);
@@ -99,10 +110,9 @@ struct LaneKit {
   uint32_t (*argument_range)(const void* x, uint32_t mask, int32_t* smallest, int32_t* largest);
   /// 32 floats (a word cell) as doubles.
   void (*widen_floats)(double* d, const void* x);
-  /// error = local + sum slope_i error_i; bound = |local| + sum |slope_i| bound_i, over `arity` operands and
-  /// 32 lanes.
-  void (*combine_errors)(const RealStep&, int arity, const double* const* bounds, double* error,
-                         double* bound);
+  /// Smallest and largest of active lanes, or of their magnitudes. NaN counts for nothing.
+  void (*value_range)(const double* x, bool magnitudes, uint32_t mask, double* smallest, double* largest);
+  ErrorMasks (*error_masks)(const RealStep&, double parting, double ratio);
   /// One accumulator row of a tensor-core sum, 8 columns: error and bound of sum_k a[k] b[k][n] + c[n]
   /// against the machine's d[n]; operands as doubles, errors (_e) and bounds (_b) beside them.
   void (*combine_sums)(int k, const MatrixRow&);

@@ -44,19 +44,49 @@ void widen_floats(double* d, const void* x) {
   for (int i = 0; i < 32; ++i) d[i] = static_cast<double>(values[i]);
 }
 
-void combine_errors(const RealStep& step, int arity, const double* const* bounds, double* error,
-                    double* bound) {
-#pragma GCC ivdep
-  for (int i = 0; i < 32; ++i) error[i] = step.local[i], bound[i] = __builtin_fabs(step.local[i]);
-  for (int k = 0; k < arity; ++k) {
-    const double *slope = step.slope[k], *e = step.error[k], *b = bounds[k];
-#pragma GCC ivdep
-    for (int i = 0; i < 32; ++i) {
-      // b = 0 where e = 0 by the operand's own rounding, and then the slope may be anything.
-      error[i] += e[i] != 0 ? slope[i] * e[i] : 0;
-      bound[i] += b[i] != 0 ? __builtin_fabs(slope[i]) * b[i] : 0;
-    }
+// Four lanes at once; comparisons give all ones or zeros.
+typedef double Four __attribute__((vector_size(32), aligned(8), may_alias));
+typedef uint64_t FourBits __attribute__((vector_size(32)));
+
+Four four_at(const double* x) {
+  return *reinterpret_cast<const Four*>(x);
+}
+Four magnitude(Four x) {
+  return reinterpret_cast<Four>(reinterpret_cast<FourBits>(x) & ~(uint64_t{1} << 63));
+}
+uint32_t any_of(FourBits x) {
+  return static_cast<uint32_t>(x[0] | x[1] | x[2] | x[3]);
+}
+
+void value_range(const double* x, bool magnitudes, uint32_t mask, double* smallest, double* largest) {
+  Four low = *smallest - Four{}, high = *largest - Four{};
+  FourBits bit = {1, 2, 4, 8};
+  for (int i = 0; i < 32; i += 4, bit <<= 4) {
+    const Four value = magnitudes ? magnitude(four_at(x + i)) : four_at(x + i);
+    const auto active = (bit & uint64_t{mask}) != 0;
+    low = active & (value < low) ? value : low;
+    high = active & (value > high) ? value : high;
   }
+  for (int j = 0; j < 4; ++j) {
+    *smallest = low[j] < *smallest ? low[j] : *smallest;
+    *largest = high[j] > *largest ? high[j] : *largest;
+  }
+}
+
+ErrorMasks error_masks(const RealStep& step, double parting, double ratio) {
+  const double nearly = ratio * (1 - 0x1p-50);
+  FourBits bit = {1, 2, 4, 8}, finite = {}, rounded = {}, parted = {}, large = {};
+  for (int i = 0; i < 32; i += 4, bit <<= 4) {
+    const Four value = four_at(step.result + i), error = four_at(step.result_error + i),
+               local = magnitude(four_at(step.local + i)), size = magnitude(error);
+    const Four least = nearly * magnitude(value);  // near 0 its own rounding is large
+    const auto taken = [&](auto where) { return reinterpret_cast<FourBits>(where) & bit; };
+    finite |= taken(size <= 0x1.fffffffffffffp+1023);
+    rounded |= taken(local != 0);
+    parted |= taken(size > parting * magnitude(value + error));
+    large |= taken((local >= least) | (least < 0x1p-900));
+  }
+  return {any_of(finite), any_of(rounded), any_of(parted), any_of(large)};
 }
 
 // local: products of 11 bits or 24 bits are exact doubles; their sum is kept as high + low (two_sum).
@@ -84,7 +114,7 @@ void combine_sums(int k, const MatrixRow& r) {
 }
 
 LaneKit kit() {
-  return {blend_words, blend_wide, argument_range, widen_floats, combine_errors, combine_sums};
+  return {blend_words, blend_wide, argument_range, widen_floats, value_range, error_masks, combine_sums};
 }
 
 }  // namespace assay::vm::ASSAY_LANES

@@ -10,16 +10,35 @@
 
 namespace assay::vm::ASSAY_LANES {
 
-/// Every lane's step by M, which has `arity`, local(d, x) and slopes(s, x, e).
+/// M::is_slow: by calls, which neighbours with the same argument share.
+template <class M>
+concept IsSlow = M::is_slow;
+
+/// Every lane's step by M, which has `arity`, local(d, x) and slopes(s, x, e). Where e or its bound is 0 by
+/// the operand's own rounding the slope may be anything.
 template <class M>
 void real_lanes(const RealStep& step) {
 #pragma GCC ivdep
   for (int i = 0; i < 32; ++i) {
     double x[3], e[3], s[3];
     for (int k = 0; k < M::arity; ++k) x[k] = step.value[k][i], e[k] = step.error[k][i];
-    step.local[i] = M::local(step.result[i], x);
-    M::slopes(s, x, e);
-    for (int k = 0; k < M::arity; ++k) step.slope[k][i] = s[k];
+    double local = 0;
+    const bool repeats = IsSlow<M> && i > 0 && x[0] == step.value[0][i - 1] && e[0] == step.error[0][i - 1] &&
+                         step.result[i] == step.result[i - 1];
+    if (repeats) {
+      local = step.local[i - 1], s[0] = step.slope[0][i - 1];
+    } else {
+      local = M::local(step.result[i], x);
+      M::slopes(s, x, e);
+    }
+    double error = local, bound = __builtin_fabs(local);
+    for (int k = 0; k < M::arity; ++k) {
+      const double b = step.bound[k][i];
+      error += e[k] != 0 ? s[k] * e[k] : 0;
+      bound += b != 0 ? __builtin_fabs(s[k]) * b : 0;
+      step.slope[k][i] = s[k];
+    }
+    step.local[i] = local, step.result_error[i] = error, step.result_bound[i] = bound;
   }
 }
 
@@ -137,6 +156,7 @@ struct RealReciprocalRoot {
 };
 struct RealExponential {
   static constexpr int arity = 1;
+  static constexpr bool is_slow = true;
   static double local(double d, const double* x) { return exponential2_minus(x[0], d); }
   static void slopes(double* s, const double* x, const double* e) { s[0] = exponential2_slope(x[0], e[0]); }
 };
