@@ -93,11 +93,8 @@ void prepare_worker(Worker& worker, const LaunchContext& context) {
 void start_block(Worker& worker, uint64_t linear_index) {
   Block& block = worker.block;
   const Code& code = *block.context->code;
-  const auto& grid = block.context->launch->grid;
   block.linear = linear_index;
-  block.index = {static_cast<uint32_t>(linear_index % grid[0]),
-                 static_cast<uint32_t>(linear_index / grid[0] % grid[1]),
-                 static_cast<uint32_t>(linear_index / grid[0] / grid[1])};
+  block.index = unfold(linear_index, block.context->launch->grid);
   block.trap.reset();
   block.barriers = {};
   block.warpgroups.assign((block.warps.size() + 3) / 4, {});
@@ -114,9 +111,9 @@ void start_block(Worker& worker, uint64_t linear_index) {
     warp.stack.clear();
     warp.executed = 0;
     warp.carry = 0;
-    warp.pending_count = 0;
-    warp.wgmma = {};
-    std::memset(warp.committed, 0, sizeof warp.committed);
+    warp.copies.clear();
+    warp.products.clear();
+    warp.products_fenced = false;
   }
   for (const SpecialCell& special : code.specials) {
     if (!depends_on_block(special.name)) continue;

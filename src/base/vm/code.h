@@ -105,7 +105,8 @@ struct Code {
   std::vector<NamedArea> shared_areas, local_areas;  ///< ascending offsets
 
   /// Of one of `ops`.
-  const Signature& signature(const Op& op) const { return signatures[static_cast<size_t>(&op - ops.data())]; }
+  size_t index(const Op& op) const { return static_cast<size_t>(&op - ops.data()); }
+  const Signature& signature(const Op& op) const { return signatures[index(op)]; }
 };
 
 /// Address of module variable `index` where it is .global or .const.

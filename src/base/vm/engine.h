@@ -286,34 +286,16 @@ class Engine {
 
   /// Lands the copies of lanes in `mask` except those of their newest op.immediate groups.
   void wait_for_copies(Warp& warp, const Op& op, uint32_t mask) {
-    const bool all = op.immediate == ~uint64_t{0};
-    size_t kept = 0;
-    for (size_t i = 0; i < warp.pending_count; ++i) {
-      PendingCopy& copy = warp.pending[i];
-      uint32_t landing = 0;
-      for (uint32_t rest = copy.mask & mask; rest; rest &= rest - 1) {
+    std::byte* const shared = warp.block->shared.data();
+    warp.copies.wait(mask, op.immediate, [&](const auto& entry, uint32_t lanes) {
+      const AsyncCopy& copy = entry.work;
+      for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const int lane = std::countr_zero(rest);
-        // Group numbers below committed are closed; the newest `immediate` closed ones may stay in flight.
-        if (all || copy.group[lane] + op.immediate < warp.committed[lane]) landing |= 1u << lane;
+        std::memcpy(shared + copy.shared[lane], copy.data + lane * 16, copy.bytes);
       }
-      if (landing) land(warp, copy, landing);
-      copy.mask &= ~landing;
-      if (copy.mask) {
-        if (kept != i) std::swap(warp.pending[kept], warp.pending[i]);
-        ++kept;
-      }
-    }
-    warp.pending_count = kept;
-  }
-
-  void land(Warp& warp, const PendingCopy& copy, uint32_t lanes) {
-    std::byte* shared = warp.block->shared.data();
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-      const int lane = std::countr_zero(rest);
-      std::memcpy(shared + copy.shared[lane], copy.data + lane * 16, copy.bytes);
-    }
-    if constexpr (has(hook::landed))
-      trace_.landed(warp, Landing{copy.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
+      if constexpr (has(hook::landed))
+        trace_.landed(warp, Landing{entry.op, lanes, copy.shared, copy.global, copy.copied, copy.bytes});
+    });
   }
 
   Worker& worker_;

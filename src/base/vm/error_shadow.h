@@ -46,18 +46,18 @@ double half_value(uint32_t bits);
 template <int parts_count>
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;
-  std::unique_ptr<double[], FreeMemory> error, bound;
-  std::unique_ptr<float[], FreeMemory> parts;  ///< [cell][parts_count]
+  std::unique_ptr<double[]> error, bound;  ///< anything where the kind is none
+  std::unique_ptr<float[]> parts;          ///< [cell][parts_count]
   size_t count = 0;
 
   using Cell = ErrorKind;
   void reset(size_t n, ErrorKind blank) {
     if (n == count) return fill(0, n, blank);
     count = n;
-    kind = lazy_zeros<ErrorKind>(n);
-    error = lazy_zeros<double>(n);
-    bound = lazy_zeros<double>(n);
-    if constexpr (parts_count > 0) parts = lazy_zeros<float>(n * parts_count);
+    kind = lazy_zeros<ErrorKind>(n);  // `blank` is none
+    error = std::make_unique_for_overwrite<double[]>(n);
+    bound = std::make_unique_for_overwrite<double[]>(n);
+    if constexpr (parts_count > 0) parts = std::make_unique_for_overwrite<float[]>(n * parts_count);
   }
   void fill(size_t first, size_t n, ErrorKind cell) { std::fill_n(kind.get() + first, n, cell); }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {

@@ -10,11 +10,6 @@
 namespace assay::vm {
 namespace {
 
-std::array<uint32_t, 3> unfold(uint64_t linear, const std::array<uint32_t, 3>& extent) {
-  return {static_cast<uint32_t>(linear % extent[0]), static_cast<uint32_t>(linear / extent[0] % extent[1]),
-          static_cast<uint32_t>(linear / extent[0] / extent[1])};
-}
-
 ptx::Type element_type(ptx::Type t) {
   return t == ptx::Type::f16x2 ? ptx::Type::f16 : t == ptx::Type::bf16x2 ? ptx::Type::bf16 : t;
 }

@@ -33,6 +33,7 @@ Edge edge_of(const ptx::Form&, ptx::Type result);
 /// The smallest and largest values of an instruction that count: arguments, or |results| (see EdgeKind).
 struct EdgeSeen {
   double smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
+  bool is_seen() const { return smallest <= largest; }
   void merge(const EdgeSeen& other) {
     if (other.smallest < smallest) smallest = other.smallest;
     if (other.largest > largest) largest = other.largest;

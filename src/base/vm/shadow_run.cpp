@@ -8,10 +8,9 @@
 #include <mutex>
 #include <thread>
 
-#include "src/base/vm/engine.h"
 #include "src/base/vm/error_trace.h"
-#include "src/base/vm/launch.h"
 #include "src/base/vm/opcode.h"
+#include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
 namespace {
@@ -21,35 +20,6 @@ constexpr int kParts = 16;
 using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-/// Source lines of the ops of every launch, numbered in the order of launches and ops.
-struct Lines {
-  std::vector<SourceLocation> where;
-  std::vector<std::vector<int>> of_op;  ///< [launch][op]; -1: made by the decoder
-  std::vector<const Code*> codes;       ///< by launch
-};
-
-Lines number_lines(const PreparedProgram& prepared, const Program& program, const ShadowOptions& options) {
-  Lines lines;
-  std::map<std::pair<std::string, int>, int> known;
-  for (size_t i = 0; i < program.launches.size(); ++i) {
-    const Code& code = prepared.code(i);
-    lines.codes.push_back(&code);
-    std::vector<int>& of_op = lines.of_op.emplace_back();
-    for (const Op& op : code.ops) {
-      of_op.push_back(-1);
-      if (op.instruction < 0) continue;
-      const SourceLocation at =
-          options.locate ? options.locate(*code.module, op.function, op.instruction) : where(code, op);
-      const bool sourced = !at.file.empty();
-      const auto [found, is_new] = known.try_emplace(
-          {sourced ? at.file : "", sourced ? at.line : at.ptx_line}, static_cast<int>(lines.where.size()));
-      if (is_new) lines.where.push_back(at);
-      of_op.back() = found->second;
-    }
-  }
-  return lines;
 }
 
 void merge(OpErrors& into, const OpErrors& from) {
@@ -69,6 +39,7 @@ void merge(OpErrors& into, const OpErrors& from) {
 /// One run of all launches with shadows of `parts` parts.
 template <int parts>
 struct Pass {
+  PreparedProgram prepared;
   ErrorMemory<parts> memory;
   std::vector<OpErrors> launches;
   TensorMap outputs;                       ///< and inputs that were changed in place; empty after a trap
@@ -76,8 +47,8 @@ struct Pass {
   uint64_t lane_instructions = 0;
 
   Pass(const Program& program, const TensorMap& inputs, const MachineOptions& options, double parting,
-       const std::function<std::vector<int>(size_t)>& part_of_op) {
-    PreparedProgram prepared(program, inputs, options);
+       const std::function<std::vector<int>(size_t)>& part_of_op)
+      : prepared(program, inputs, options) {
     for (const Allocation& a : prepared.memory().allocations()) {
       memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
       places[a.name] = a.base;
@@ -108,17 +79,16 @@ struct Pass {
     std::mutex mutex;
     OpErrors& total = launches.emplace_back();
     const auto work = [&] {
-      Worker worker;
-      prepare_worker(worker, context);
       ErrorTrace<parts> trace(shared);
-      Engine<ErrorTrace<parts>> engine(worker, trace);
-      for (uint64_t block; !trapped && (block = next.fetch_add(1)) < blocks;) {
-        engine.run_block(block);
-        if (worker.block.trap) trapped = true;
-      }
+      const TracedLaunch done = run_each(context, trace, [&](bool trap) -> std::optional<uint64_t> {
+        if (trap) trapped = true;
+        if (trapped) return std::nullopt;
+        const uint64_t block = next.fetch_add(1);
+        return block < blocks ? std::optional(block) : std::nullopt;
+      });
       const std::lock_guard lock(mutex);
       merge(total, trace.counts);
-      lane_instructions += worker.lane_instructions;
+      lane_instructions += done.lane_instructions;
     };
     std::vector<std::thread> others;
     for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
@@ -158,6 +128,52 @@ struct Pass {
     }
   }
 };
+
+/// Source lines of the ops of every launch, numbered in the order of launches and ops.
+struct Lines {
+  std::vector<SourceLocation> where;
+  std::vector<std::vector<int>> of_op;  ///< [launch][op]; -1: made by the decoder
+};
+
+/// Of an instruction's own text: file, line and PTX line.
+SourceLocation written_at(const ptx::Module& module, const ptx::Instruction& instruction) {
+  SourceLocation at;
+  at.ptx_line = instruction.ptx_line;
+  if (instruction.line < 0) return at;
+  const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
+  if (line.file >= 0) at.file = module.files[static_cast<size_t>(line.file)];
+  at.line = line.line;
+  return at;
+}
+
+Lines number_lines(const Pass<0>& pass, const ShadowOptions& options) {
+  Lines lines;
+  std::map<std::pair<std::string, int>, int> known;
+  for (size_t i = 0; i < pass.launches.size(); ++i) {
+    const Code& code = pass.prepared.code(i);
+    const ptx::Module& module = *code.module;
+    std::vector<int>& of_op = lines.of_op.emplace_back();
+    std::vector<int> numbered(module.lines.size(), -1);  // -1: none yet, or no file
+    for (const Op& op : code.ops) {
+      of_op.push_back(-1);
+      if (op.instruction < 0) continue;
+      const ptx::Instruction& text =
+          module.functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
+      const bool is_shared = text.line >= 0 && !options.locate;
+      if (is_shared) of_op.back() = numbered[static_cast<size_t>(text.line)];
+      if (of_op.back() >= 0) continue;
+      const SourceLocation at =
+          options.locate ? options.locate(module, op.function, op.instruction) : written_at(module, text);
+      const bool sourced = !at.file.empty();
+      const auto [found, is_new] = known.try_emplace(
+          {sourced ? at.file : "", sourced ? at.line : at.ptx_line}, static_cast<int>(lines.where.size()));
+      if (is_new) lines.where.push_back(options.locate ? at : where(code, op));
+      of_op.back() = found->second;
+      if (is_shared && sourced) numbered[static_cast<size_t>(text.line)] = found->second;
+    }
+  }
+  return lines;
+}
 
 bool is_real(Dtype d) {
   return d != Dtype::i32 && d != Dtype::i64 && d != Dtype::u8;
@@ -211,7 +227,7 @@ std::vector<ShadowLine> rounding_lines(const Pass<0>& pass, const Lines& lines) 
       line.roundings += pass.launches[i].roundings[op];
       if (!line.instruction.empty() && pass.launches[i].largest[op] <= line.largest) continue;
       line.largest = pass.launches[i].largest[op];
-      line.instruction = opcode_of(*lines.codes[i], lines.codes[i]->ops[op]);
+      line.instruction = opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]);
     }
   return result;
 }
@@ -222,10 +238,11 @@ std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
   for (size_t i = 0; i < pass.launches.size(); ++i)
     for (size_t op = 0; op < pass.launches[i].edges.size(); ++op) {
       const EdgeSeen& seen = pass.launches[i].edges[op];
-      if (lines.of_op[i][op] < 0 || seen.largest < seen.smallest) continue;
-      const Op& at = lines.codes[i]->ops[op];
-      const std::string& opcode = opcode_of(*lines.codes[i], at);
-      ShadowEdge edge = describe_edge(edge_of(lines.codes[i]->signature(at).form, at.row->result), seen);
+      if (lines.of_op[i][op] < 0 || !seen.is_seen()) continue;
+      const Op& at = pass.prepared.code(i).ops[op];
+      const std::string& opcode = opcode_of(pass.prepared.code(i), at);
+      ShadowEdge edge =
+          describe_edge(edge_of(pass.prepared.code(i).signature(at).form, at.row->result), seen);
       edge.where = lines.where[static_cast<size_t>(lines.of_op[i][op])], edge.instruction = opcode;
       const auto [known, is_new] = nearest.try_emplace({lines.of_op[i][op], opcode}, edge);
       if (!is_new && edge.distance < known->second.distance) known->second = edge;
@@ -261,7 +278,7 @@ std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Program& prog
     const auto op = static_cast<size_t>(first.op);
     ShadowParting p;
     if (lines.of_op[i][op] >= 0) p.where = lines.where[static_cast<size_t>(lines.of_op[i][op])];
-    p.instruction = opcode_of(*lines.codes[i], lines.codes[i]->ops[op]);
+    p.instruction = opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]);
     p.block = {static_cast<uint32_t>(first.block % grid[0]),
                static_cast<uint32_t>(first.block / grid[0] % grid[1]),
                static_cast<uint32_t>(first.block / grid[0] / grid[1])};
@@ -346,9 +363,8 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
 ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
                         const ShadowOptions& options) {
   const auto start = Clock::now();
-  const PreparedProgram decoded(program, inputs, machine);
-  const Lines lines = number_lines(decoded, program, options);
   const Pass<0> pass(program, inputs, machine, options.parting, nullptr);
+  const Lines lines = number_lines(pass, options);
   ShadowReport report;
   report.lane_instructions = pass.lane_instructions;
   for (const OpErrors& launch : pass.launches) report.ended += launch.ended;

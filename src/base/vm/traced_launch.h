@@ -13,21 +13,30 @@ struct TracedLaunch {
   uint64_t lane_instructions = 0;
 };
 
-/// Until ends(trapped) holds after a block; `trapped`: one of the blocks so far. The context is that of the
-/// launch, as entered last.
-template <IsTrace Trace, class Ends>
-TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace,
-                        const Ends& ends) {
+/// The blocks that next(trapped) gives, until it gives none; `trapped`: one of the blocks so far. The context
+/// is that of the launch, as entered last.
+template <IsTrace Trace, class Next>
+TracedLaunch run_each(const LaunchContext& context, Trace& trace, const Next& next) {
   TracedLaunch result;
   Worker worker;
   prepare_worker(worker, context);
   Engine<Trace> engine(worker, trace);
-  for (uint64_t turn = 0; turn < blocks.count && !ends(result.trap.has_value()); ++turn) {
-    engine.run_block(blocks[turn]);
+  while (const std::optional<uint64_t> block = next(result.trap.has_value())) {
+    engine.run_block(*block);
     if (worker.block.trap && !result.trap) result.trap = std::move(worker.block.trap);
   }
   result.lane_instructions = worker.lane_instructions;
   return result;
+}
+
+/// Until ends(trapped) holds after a block.
+template <IsTrace Trace, class Ends>
+TracedLaunch run_traced(const LaunchContext& context, const BlockList& blocks, Trace& trace,
+                        const Ends& ends) {
+  uint64_t turn = 0;
+  return run_each(context, trace, [&](bool trapped) {
+    return turn < blocks.count && !ends(trapped) ? std::optional(blocks[turn++]) : std::nullopt;
+  });
 }
 
 /// Until one traps.

@@ -129,7 +129,7 @@ void each_access(const Warp& warp, const Op& op, uint32_t mask, Visit visit) {
     for (; lanes; lanes &= lanes - 1) {
       const int lane = std::countr_zero(lanes);
       const uint32_t bytes =
-          copies && !lands ? warp.pending[warp.pending_count - 1].copied[lane] : access.bytes;
+          copies && !lands ? warp.copies.in_flight().back().work.copied[lane] : access.bytes;
       if (bytes)
         visit(MemoryAccess{lane, space, (lands ? warp.address2 : warp.address)[lane], bytes, reads, writes});
     }

@@ -7,9 +7,8 @@
 
 #include "src/base/numerics/format.h"
 #include "src/base/vm/block_graph.h"
-#include "src/base/vm/engine.h"
-#include "src/base/vm/launch.h"
 #include "src/base/vm/slice_scan.h"
+#include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
 namespace {
@@ -23,14 +22,12 @@ template <class Before>
 void replay(PreparedProgram& prepared, const BlockSet& set, SliceTrace& trace, Before before) {
   for (size_t i = 0; i < set.of_launch.size(); ++i) {
     if (set.of_launch[i].empty()) continue;
-    const LaunchContext& context = prepared.enter(i);
-    Worker worker;
-    prepare_worker(worker, context);
-    Engine<SliceTrace> engine(worker, trace);
-    for (const uint64_t block : set.of_launch[i]) {
-      before(static_cast<uint32_t>(i), block);
-      engine.run_block(block);
-    }
+    auto block = set.of_launch[i].begin();
+    run_each(prepared.enter(i), trace, [&](bool) -> std::optional<uint64_t> {
+      if (block == set.of_launch[i].end()) return std::nullopt;
+      before(static_cast<uint32_t>(i), *block);
+      return *block++;
+    });
   }
 }
 
@@ -153,11 +150,6 @@ class Assembly {
     SliceInstance made;
     made.launch = static_cast<int32_t>(log.launch), made.module = module_of(*log.code);
     made.function = op.function, made.instruction = op.instruction;
-    const auto unfold = [](uint64_t linear, const std::array<uint32_t, 3>& extent) {
-      return std::array{static_cast<uint32_t>(linear % extent[0]),
-                        static_cast<uint32_t>(linear / extent[0] % extent[1]),
-                        static_cast<uint32_t>(linear / extent[0] / extent[1])};
-    };
     made.block = unfold(log.block, launch.grid);
     made.thread = unfold(uint64_t{n.warp} * 32 + n.lane, launch.block);
     made.flow = log.code->signature(op).flow(), made.type = n.type;

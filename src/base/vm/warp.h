@@ -11,6 +11,7 @@
 #include "src/base/program/outcome.h"
 #include "src/base/program/program.h"
 #include "src/base/ptx/program.h"
+#include "src/base/vm/async_queue.h"
 #include "src/base/vm/code.h"
 #include "src/base/vm/memory.h"
 #include "src/base/vm/tensor_core.h"
@@ -37,12 +38,9 @@ struct Split {
   int32_t reconverge = -1;
 };
 
-/// One cp.async of a warp, in flight: captured at issue, written at the wait that covers it.
-struct PendingCopy {
-  const Op* op = nullptr;
-  uint32_t mask = 0;  ///< lanes still to land
+/// One cp.async of a warp: captured at issue, written at the wait that covers it.
+struct AsyncCopy {
   uint32_t bytes = 0;
-  uint32_t group[32];  ///< lane's commit group
   uint32_t shared[32];
   uint32_t copied[32];
   uint64_t global[32];
@@ -71,10 +69,9 @@ struct Warp {
   uint64_t address2[32];                ///< cp.async: shared destination
   uint32_t lane_source[32];             ///< of the last shfl
 
-  std::vector<PendingCopy> pending;  ///< [0, pending_count) in use
-  size_t pending_count = 0;
-  uint32_t committed[32];  ///< commit groups closed, by lane
-  WgmmaFlight wgmma;
+  AsyncQueue<AsyncCopy> copies;
+  AsyncQueue<AsyncProduct> products;
+  bool products_fenced = false;  ///< a wgmma.fence has been executed
   std::vector<std::byte> local;  ///< [lane][Code::local_bytes]
 
   const uint32_t* word(Slot s) const { return reinterpret_cast<const uint32_t*>(file + s); }
@@ -105,6 +102,11 @@ struct Block {
   std::vector<int32_t> hints;  ///< allocation last met, by op
 };
 
+/// Index in a grid or block of so many in each direction.
+inline std::array<uint32_t, 3> unfold(uint64_t linear, const std::array<uint32_t, 3>& extent) {
+  return {static_cast<uint32_t>(linear % extent[0]), static_cast<uint32_t>(linear / extent[0] % extent[1]),
+          static_cast<uint32_t>(linear / extent[0] / extent[1])};
+}
 /// "ptx line, source line" of an op, for traps and ranges.
 SourceLocation where(const Code&, const Op&);
 /// Records a trap of `lane`; returns false so that a warp function can return it.

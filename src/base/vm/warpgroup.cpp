@@ -69,7 +69,7 @@ bool issue(Warp& warp, const Op& op, uint32_t mask) {
     return raise(warp, op, 0, "warpgroup",
                  fmt::format("a warpgroup is 128 threads from a multiple of 128; the block has {}",
                              warp.block->threads));
-  if (!warp.wgmma.fenced)
+  if (!warp.products_fenced)
     return raise(warp, op, 0, "wgmma-race",
                  "no wgmma.fence precedes it: earlier writes of its registers are not ordered before it");
   if (form.a_in_shared && !uniform(warp, op, op.s[0], "A")) return false;
@@ -80,13 +80,8 @@ bool issue(Warp& warp, const Op& op, uint32_t mask) {
                  "scale-d differs between the threads of the warp");
   if (!join(warp, op, {&op, form.a_in_shared ? warp.wide(op.s[0])[0] : 0, warp.wide(op.s[1])[0], scale & 1}))
     return false;
-  warp.wgmma.issued.push_back({&op, warp.wgmma.committed});
+  warp.products.issue(op, ~0u);
   return true;
-}
-
-void land(WgmmaFlight& flight, uint64_t outstanding) {
-  std::erase_if(flight.issued,
-                [&](const WgmmaFlight::Issued& i) { return i.group + outstanding < flight.committed; });
 }
 
 bool warpgroups_agree(Block& block) {

@@ -10,16 +10,8 @@ struct Op;
 struct Block;
 struct Warp;
 
-/// What one warp has issued with wgmma.mma_async and not yet waited for.
-struct WgmmaFlight {
-  struct Issued {
-    const Op* op;
-    uint32_t group;  ///< the commit group it belongs to
-  };
-  std::vector<Issued> issued;
-  uint32_t committed = 0;  ///< groups closed
-  bool fenced = false;     ///< a wgmma.fence has been executed
-};
+/// One wgmma.mma_async of a warp in flight: its sums stand in the registers already.
+struct AsyncProduct {};
 
 /// The mma_async of one warpgroup in order, as far as not all four warps have executed them.
 struct Warpgroup {
@@ -35,8 +27,6 @@ struct Warpgroup {
 
 /// A warp executes mma_async: its lanes and its warpgroup agree, the fence has been executed. False: trapped.
 bool issue(Warp&, const Op&, uint32_t mask);
-/// wgmma.wait_group: all but the newest `outstanding` closed groups are complete.
-void land(WgmmaFlight&, uint64_t outstanding);
 /// At the end of a block: every warp of a warpgroup has executed the same calls. False: trapped.
 bool warpgroups_agree(Block&);
 

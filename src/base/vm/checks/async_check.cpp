@@ -1,16 +1,9 @@
 #include "src/base/vm/checks/async_check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-
-#include "src/base/vm/matrix_elements.h"
-#include "src/base/vm/rows/warp_rows.h"
 
 namespace assay::vm {
 namespace {
-
-constexpr CheckLog::Kind copy_race{"async", "async-copy-race"}, wgmma_race{"async", "wgmma-race"};
 
 bool has(const std::vector<Slot>& slots, Slot slot) {
   return std::find(slots.begin(), slots.end(), slot) != slots.end();
@@ -18,9 +11,8 @@ bool has(const std::vector<Slot>& slots, Slot slot) {
 
 }  // namespace
 
-AsyncCheck::Facts AsyncCheck::facts_of(const Op& op) const {
-  Facts f;
-  const Signature& signature = code_->signature(op);
+AsyncFacts AsyncCheck::facts_of(const Op&, const Signature& signature) {
+  AsyncFacts f;
   const auto [completion, step, proxy] = signature.meaning->asynchronous;
   for (const Use& to : signature.writes) f.writes.push_back(to.slot);
   // The sums of a wgmma that it adds to are ordered.
@@ -30,7 +22,6 @@ AsyncCheck::Facts AsyncCheck::facts_of(const Op& op) const {
       f.reads.push_back(from.slot);
   f.moves =
       signature.flow() == Flow::copy || signature.flow() == Flow::pack || signature.flow() == Flow::unpack;
-  using Act = Facts::Act;
   if (reaches_memory(signature)) f.act = Act::access;
   if (completion == Completion::copy_group && step == Step::issue) f.act = Act::copy;
   if (completion == Completion::wgmma_group && step == Step::issue) f.act = Act::multiply;
@@ -41,14 +32,12 @@ AsyncCheck::Facts AsyncCheck::facts_of(const Op& op) const {
 }
 
 void AsyncCheck::enter(const LaunchContext& context) {
-  code_ = context.code;
-  facts_.clear();
+  begin_code(context, facts_of);
   copies_ = multiplies_ = false;
   of_wgmma_.assign(code_->file_bytes / 64 + 4, 0);
   for (const Op& op : code_->ops) {
-    facts_.push_back(facts_of(op));
-    copies_ |= facts_.back().act == Facts::Act::copy;
-    if (facts_.back().act != Facts::Act::multiply) continue;
+    copies_ |= facts(op).act == Act::copy;
+    if (facts(op).act != Act::multiply) continue;
     multiplies_ = true;
     for (int i = 0; i < op.slot_count; ++i) of_wgmma_[op.slots[i] / 64] = 1;
   }
@@ -56,212 +45,153 @@ void AsyncCheck::enter(const LaunchContext& context) {
 
 void AsyncCheck::begin_block(Block& block) {
   block_ = &block;
-  if (copies_) copying_.assign(block.shared.size() / 4 + 1, 0);
+  if (copies_) copying_.assign(block.shared.size() / 4 + 1, {});
   if (!multiplies_) return;
-  stored_.assign(block.shared.size() / 4 + 4, Stored{});
-  pieces_.assign(block.shared.size() / 16 + 1, Piece{});
+  stored_.assign(block.shared.size() / 4 + 4, {});
+  pieces_.assign(block.shared.size() / 16 + 1, {});
   time_ = epoch_ = fence_epoch_ = 0;
-  warps_.resize(block.warps.size());
-  for (WarpState& warp : warps_) {
-    warp.written.assign(of_wgmma_.size(), 0);
-    warp.since_fence.clear();
-    warp.proxy_fence = warp.issues = 0;
-  }
+  warps_.assign(block.warps.size(), {.written = std::vector<const Op*>(of_wgmma_.size())});
 }
 
 std::string AsyncCheck::register_name(const Op& op, Slot slot) const {
   // An op's registers stand in its instruction in the order of its slots.
-  const ptx::Function& function = code_->module->functions[static_cast<size_t>(op.function)];
-  const ptx::Operand& fragment = function.body[static_cast<size_t>(op.instruction)].operands[0];
+  const ptx::Operand& fragment = instruction_of(op)->operands[0];
   for (uint16_t i = 0; i < op.slot_count && i < fragment.elements.size(); ++i)
     if (op.slots[i] == slot && fragment.elements[i].reg >= 0)
-      return function.registers[static_cast<size_t>(fragment.elements[i].reg)].name;
+      return function_of(op)->registers[static_cast<size_t>(fragment.elements[i].reg)].name;
   return "a register of A";
 }
 
+void AsyncCheck::before(Warp& warp, const Op& op, uint32_t) {
+  if (!multiplies_) return;
+  const AsyncFacts& f = facts(op);
+  if (!warp.products.in_flight().empty()) check_registers(warp, op, f);
+  if (f.act == Act::multiply) check_fence(warp, op);
+}
+
 /// Registers of instructions in flight.
-void AsyncCheck::check_registers(Warp& warp, const Op& op, const Facts& facts) {
-  const bool multiplies = facts.act == Facts::Act::multiply;
-  const MatrixForm& form = code_->signature(op).matrix;
-  for (const WgmmaFlight::Issued& issued : warp.wgmma.issued) {
+void AsyncCheck::check_registers(const Warp& warp, const Op& op, const AsyncFacts& f) {
+  for (const auto& issued : warp.products.in_flight()) {
     const Op& flying = *issued.op;
-    const MatrixForm& flown = code_->signature(flying).matrix;
-    const int sums = flown.sum_registers();
+    const MatrixForm& flown = signature(flying).matrix;
     for (int i = 0; i < flying.slot_count; ++i) {
       const Slot slot = flying.slots[i];
-      const bool result = i < sums, writes = has(facts.writes, slot), reads = has(facts.reads, slot);
+      const bool result = i < flown.sum_registers(), writes = has(f.writes, slot), reads = has(f.reads, slot);
       if (result ? !(reads || writes) : !writes) continue;
       // Sums of one shape that follow each other are ordered.
-      if (result && multiplies && writes && !reads && flown.tiles == form.tiles) continue;
-      CheckFinding* finding = log_.open(wgmma_race, &op, &flying);
-      if (!finding) return;
-      const uint32_t thread = warp.index * 32;
-      const auto linear = block_->linear;
-      finding->at = log_.place({&op, linear, thread}, writes ? "written" : "read");
-      finding->other = log_.place({&flying, linear, thread}, "issued");
-      finding->element = register_name(flying, slot);
-      finding->message = fmt::format(
-          "{}: {} at {} by {} while the wgmma.mma_async at {} that {} it is in flight: no wgmma.wait_group "
-          "between "
-          "them",
-          finding->element, writes ? "written" : "read", place_text(finding->at.where),
-          thread_text(finding->at), place_text(finding->other->where), result ? "makes" : "reads");
+      if (result && f.act == Act::multiply && writes && !reads && flown.tiles == signature(op).matrix.tiles)
+        continue;
+      if (log_.opens(finding::wgmma_registers, &op, &flying))
+        log_.tell(place(warp, op, 0, writes ? "written" : "read"), place(warp, flying, 0, "issued"),
+                  register_name(flying, slot), fmt::arg("does", result ? "makes" : "reads"));
       return;
     }
   }
 }
 
 /// What was written to the registers of a wgmma since the last wgmma.fence.
-void AsyncCheck::check_fence(Warp& warp, const Op& op, const Facts&) {
+void AsyncCheck::check_fence(const Warp& warp, const Op& op) {
   for (int i = 0; i < op.slot_count; ++i) {
-    const uint32_t writer = warps_[warp.index].written[op.slots[i] / 64];
+    const Op* const writer = warps_[warp.index].written[op.slots[i] / 64];
     if (!writer) continue;
-    const Op& before = code_->ops[writer - 1];
-    CheckFinding* finding = log_.open(wgmma_race, &op, &before);
-    if (!finding) return;
-    finding->at = log_.place({&op, block_->linear, warp.index * 32}, "read");
-    finding->other = log_.place({&before, block_->linear, warp.index * 32}, "written");
-    finding->element = register_name(op, op.slots[i]);
-    finding->message = fmt::format(
-        "{}: written at {}, then used by the wgmma.mma_async at {} by {}: no wgmma.fence between them",
-        finding->element, place_text(finding->other->where), place_text(finding->at.where),
-        thread_text(finding->at));
+    if (log_.opens(finding::wgmma_unfenced, &op, writer))
+      log_.tell(place(warp, op, 0, "read"), place(warp, *writer, 0, "written"),
+                register_name(op, op.slots[i]));
     return;
   }
 }
 
-void AsyncCheck::before(Warp& warp, const Op& op, uint32_t) {
-  if (!multiplies_) return;
-  const Facts& facts = facts_[index_of(op)];
-  if (!warp.wgmma.issued.empty()) check_registers(warp, op, facts);
-  if (facts.act == Facts::Act::multiply) check_fence(warp, op, facts);
+void AsyncCheck::note_written(WarpState& warp, const Op& op, const AsyncFacts& f) {
+  for (const Slot slot : f.writes) {
+    if (!of_wgmma_[slot / 64]) continue;
+    if (!warp.written[slot / 64]) warp.since_fence.push_back(slot);
+    warp.written[slot / 64] = &op;
+  }
 }
 
 void AsyncCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   if (!copies_ && !multiplies_) return;
-  const Facts& facts = facts_[index_of(op)];
-  using Act = Facts::Act;
-  if (multiplies_ && facts.act != Act::multiply && !facts.moves)
-    for (const Slot slot : facts.writes)
-      if (of_wgmma_[slot / 64]) {
-        WarpState& state = warps_[warp.index];
-        if (!state.written[slot / 64]) state.since_fence.push_back(slot);
-        state.written[slot / 64] = static_cast<uint32_t>(index_of(op)) + 1;
-      }
-  switch (facts.act) {
+  const AsyncFacts& f = facts(op);
+  if (multiplies_ && f.act != Act::multiply && !f.moves) note_written(warps_[warp.index], op, f);
+  switch (f.act) {
     case Act::none:
       return;
     case Act::multiply:
       return multiply(warp, op);
-    case Act::wgmma_fence:
-      for (const Slot slot : warps_[warp.index].since_fence) warps_[warp.index].written[slot / 64] = 0;
-      warps_[warp.index].since_fence.clear();
-      return;
+    case Act::wgmma_fence: {
+      WarpState& state = warps_[warp.index];
+      for (const Slot slot : state.since_fence) state.written[slot / 64] = nullptr;
+      return state.since_fence.clear();
+    }
     case Act::proxy_fence:
       if (!multiplies_) return;
       warps_[warp.index].proxy_fence = ++time_;
       fence_epoch_ = epoch_;
       return;
-    default:
+    case Act::access:
+    case Act::copy:
       break;
   }
   each_access(warp, op, mask, [&](const MemoryAccess& access) {
     if (access.space != ptx::Space::shared) return;
     touch(warp, op, access);
-    for (uint32_t byte = 0; facts.act == Act::copy && byte < access.bytes; byte += 4)
-      copying_[(access.address + byte) / 4] =
-          static_cast<uint32_t>(index_of(op) << 10 | (warp.index * 32 + static_cast<uint32_t>(access.lane))) +
-          1;
+    for (uint32_t byte = 0; f.act == Act::copy && byte < access.bytes; byte += 4)
+      copying_[(access.address + byte) / 4] = {&op, thread_of(warp, access.lane)};
   });
 }
 
 void AsyncCheck::check_copies(const Warp& warp, const Op& op, const MemoryAccess& access) {
-  const char* const did = access.reads ? "read" : "written";
-  for (uint64_t at = access.address & ~uint64_t{3}; copies_ && at < access.address + access.bytes; at += 4) {
-    const uint32_t copy = copying_[at / 4];
-    if (!copy) continue;
-    const Op& copying = code_->ops[(copy - 1) >> 10];
-    CheckFinding* finding = log_.open(copy_race, &op, &copying);
-    if (!finding) return;
-    finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(access.lane)},
-                             fmt::format("{} by {}", did, opcode_of(*code_, op)));
-    finding->other = log_.place({&copying, block_->linear, (copy - 1) & 1023}, "copied by cp.async");
-    finding->element = memory_text(*block_, ptx::Space::shared, at);
-    finding->message = fmt::format(
-        "{}: {} at {} by {} while the cp.async at {} by {} that fills it is in flight: no "
-        "cp.async.wait_group covers "
-        "it",
-        finding->element, did, place_text(finding->at.where), thread_text(finding->at),
-        place_text(finding->other->where), thread_text(*finding->other));
+  if (!copies_) return;
+  for (uint64_t at = access.address & ~uint64_t{3}; at < access.address + access.bytes; at += 4) {
+    const Copying& copy = copying_[at / 4];
+    if (!copy.op) continue;
+    const std::string did = access.reads ? "read" : "written";
+    if (log_.opens(finding::copy_race, &op, copy.op))
+      log_.tell(place(warp, op, access.lane, did + " by " + opcode_of(*code_, op)),
+                log_.place(*copy.op, block_->linear, copy.thread, "copied by cp.async"),
+                memory_text(*block_, ptx::Space::shared, at), fmt::arg("did", did));
     return;
   }
 }
 
-bool AsyncCheck::in_flight(const Piece& piece) const {
-  if (!piece.reader) return false;
-  const WgmmaFlight& flight = block_->warps[piece.reader_warp].wgmma;
-  const uint32_t issued = warps_[piece.reader_warp].issues;
-  return piece.reader_issue + flight.issued.size() > issued;
-}
-
 /// One lane's access to shared memory.
 void AsyncCheck::touch(Warp& warp, const Op& op, const MemoryAccess& access) {
-  const auto [lane, space, address, bytes, reads, writes, operand] = access;
-  const bool copy = facts_[index_of(op)].act == Facts::Act::copy;
+  const auto& [lane, space, address, bytes, reads, writes, operand] = access;
+  const bool copy = facts(op).act == Act::copy;
   if (!copy) check_copies(warp, op, access);
   if (!writes || !multiplies_) return;
-  const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
-  for (uint64_t p = address / 16; p <= (address + bytes - 1) / 16; ++p) {
-    Piece& piece = pieces_[p];
-    if (in_flight(piece)) {
-      const Op& reader = code_->ops[piece.reader - 1];
-      if (CheckFinding* finding = log_.open(wgmma_race, &op, &reader)) {
-        finding->at = log_.place({&op, block_->linear, thread}, "written by " + opcode_of(*code_, op));
-        finding->other = log_.place({&reader, block_->linear, piece.reader_warp * 32u}, "read by wgmma");
-        finding->element = memory_text(*block_, ptx::Space::shared, address);
-        finding->message = fmt::format(
-            "{}: written at {} by {} while the wgmma.mma_async at {} by {} that reads it is in flight: no "
-            "wgmma.wait_group covers it",
-            finding->element, place_text(finding->at.where), thread_text(finding->at),
-            place_text(finding->other->where), thread_text(*finding->other));
-      }
-    }
+  const uint64_t end = address + bytes;
+  for (uint64_t p = address / 16; 16 * p < end; ++p) {
+    const Piece& piece = pieces_[p];
+    if (!piece.reader || !block_->warps[piece.warp].products.flies(piece.issue)) continue;
+    if (log_.opens(finding::wgmma_overwritten, &op, piece.reader))
+      log_.tell(place(warp, op, lane, "written by " + opcode_of(*code_, op)),
+                place(block_->warps[piece.warp], *piece.reader, 0, "read by wgmma"),
+                memory_text(*block_, space, address));
   }
   if (copy) return;
   ++time_;
-  for (uint64_t at = address / 4; at <= (address + bytes - 1) / 4; ++at)
-    stored_[at] = {static_cast<uint32_t>(index_of(op)) + 1, thread, time_, epoch_};
+  for (uint64_t at = address / 4; 4 * at < end; ++at)
+    stored_[at] = {&op, thread_of(warp, lane), time_, epoch_};
 }
 
 void AsyncCheck::multiply(Warp& warp, const Op& op) {
-  WarpState& state = warps_[warp.index];
-  ++state.issues;
+  const uint64_t issue = warp.products.issued() - 1;
   each_access(warp, op, ~0u, [&](const MemoryAccess& access) {
     const uint64_t address = access.address;
     check_copies(warp, op, access);
-    for (uint64_t at = address / 4; at < address / 4 + 4; ++at) {
-      const Stored& stored = stored_[at];
-      if (!stored.writer || warps_[stored.thread / 32].proxy_fence > stored.time ||
-          fence_epoch_ > stored.epoch)
-        continue;
-      const Op& writer = code_->ops[stored.writer - 1];
-      if (CheckFinding* finding = log_.open(wgmma_race, &op, &writer)) {
-        finding->at =
-            log_.place({&op, block_->linear, warp.index * 32}, fmt::format("read as {}", access.operand));
-        finding->other =
-            log_.place({&writer, block_->linear, stored.thread}, "written by " + opcode_of(*code_, writer));
-        finding->element = memory_text(*block_, ptx::Space::shared, address);
-        finding->message = fmt::format(
-            "{}: written at {} by {}, read as {} by the wgmma.mma_async at {} by {}: no fence.proxy.async "
-            "between "
-            "them",
-            finding->element, place_text(finding->other->where), thread_text(*finding->other), access.operand,
-            place_text(finding->at.where), thread_text(finding->at));
-      }
-      break;
-    }
-    pieces_[address / 16] = {static_cast<uint32_t>(index_of(op)) + 1, state.issues,
-                             static_cast<uint16_t>(warp.index)};
+    const auto unfenced = [&](const Stored& stored) {
+      return stored.writer && warps_[stored.thread / 32].proxy_fence <= stored.time &&
+             fence_epoch_ <= stored.epoch;
+    };
+    const auto words = stored_.begin() + static_cast<ptrdiff_t>(address / 4);
+    const auto stored = std::find_if(words, words + 4, unfenced);
+    if (stored != words + 4 && log_.opens(finding::wgmma_proxy, &op, stored->writer))
+      log_.tell(place(warp, op, 0, fmt::format("read as {}", access.operand)),
+                log_.place(*stored->writer, block_->linear, stored->thread,
+                           "written by " + opcode_of(*code_, *stored->writer)),
+                memory_text(*block_, ptx::Space::shared, address));
+    pieces_[address / 16] = {&op, issue, warp.index};
   });
 }
 
@@ -269,7 +199,7 @@ void AsyncCheck::landed(Warp&, const Landing& landing) {
   for_lanes(landing.mask, [&](int lane) {
     for (uint32_t byte = 0; byte < landing.bytes; byte += 4) {
       const uint32_t at = (landing.shared[lane] + byte) / 4;
-      copying_[at] = 0;
+      copying_[at] = {};
       if (multiplies_) stored_[at] = {};
     }
   });

@@ -15,16 +15,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/transfer.h"
+#include "src/base/vm/checks/check.h"
 
 namespace assay::vm {
 
-class AsyncCheck : public PlainTrace {
+/// What an op has to do with asynchronous work, and its registers.
+struct AsyncFacts {
+  enum class Act : uint8_t { none, access, copy, multiply, wgmma_fence, proxy_fence } act = Act::none;
+  bool moves = false;
+  std::vector<Slot> reads, writes;
+};
+
+class AsyncCheck : public Check<AsyncFacts> {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
-  explicit AsyncCheck(CheckLog& log) : log_(log) {}
+  explicit AsyncCheck(CheckLog& log) : Check(log) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);
@@ -34,51 +40,45 @@ class AsyncCheck : public PlainTrace {
   void released(Block&);
 
  private:
-  /// Registers of an op, found once.
-  struct Facts {
-    enum class Act : uint8_t { none, access, copy, multiply, wgmma_fence, proxy_fence } act = Act::none;
-    bool moves = false;
-    std::vector<Slot> reads, writes;
-  };
+  using Act = AsyncFacts::Act;
   /// 4 bytes of shared memory: the thread's store that their contents came of, none where a cp.async brought
   /// them.
   struct Stored {
-    uint32_t writer = 0;  ///< op index + 1
+    const Op* writer = nullptr;
     uint32_t thread = 0;
     uint32_t time = 0, epoch = 0;
   };
   /// The last wgmma that read 16 bytes of shared memory.
   struct Piece {
-    uint32_t reader = 0;        ///< op index + 1
-    uint32_t reader_issue = 0;  ///< which of the reading warp's issues
-    uint16_t reader_warp = 0;
+    const Op* reader = nullptr;
+    uint64_t issue = 0;  ///< of the reading warp's queue
+    uint32_t warp = 0;
+  };
+  /// What fills 4 bytes of shared memory.
+  struct Copying {
+    const Op* op = nullptr;
+    uint32_t thread = 0;
   };
   struct WarpState {
-    std::vector<uint32_t> written;  ///< by slot / 64: op index + 1 of a write since the last wgmma.fence
+    std::vector<const Op*> written;  ///< by slot / 64: by which op since the last wgmma.fence
     std::vector<Slot> since_fence;
     uint32_t proxy_fence = 0;  ///< time
-    uint32_t issues = 0;
   };
 
-  Facts facts_of(const Op&) const;
-  size_t index_of(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
+  static AsyncFacts facts_of(const Op&, const Signature&);
+  void note_written(WarpState&, const Op&, const AsyncFacts&);
   void touch(Warp&, const Op&, const MemoryAccess&);
   void check_copies(const Warp&, const Op&, const MemoryAccess&);
-  void check_registers(Warp&, const Op&, const Facts&);
-  void check_fence(Warp&, const Op&, const Facts&);
+  void check_registers(const Warp&, const Op&, const AsyncFacts&);
+  void check_fence(const Warp&, const Op&);
   void multiply(Warp&, const Op&);
-  bool in_flight(const Piece&) const;
   std::string register_name(const Op&, Slot) const;
 
-  CheckLog& log_;
-  const Code* code_ = nullptr;
-  Block* block_ = nullptr;
   bool copies_ = false, multiplies_ = false;  ///< the code has cp.async, wgmma
-  std::vector<Facts> facts_;
-  std::vector<char> of_wgmma_;     ///< by slot / 64: a register of some wgmma
-  std::vector<uint32_t> copying_;  ///< by 4 bytes of shared memory: (op index << 10 | thread) + 1 in flight
-  std::vector<Stored> stored_;     ///< by 4 bytes
-  std::vector<Piece> pieces_;      ///< by 16 bytes
+  std::vector<char> of_wgmma_;                ///< by slot / 64: a register of some wgmma
+  std::vector<Copying> copying_;              ///< by 4 bytes of shared memory
+  std::vector<Stored> stored_;                ///< by 4 bytes
+  std::vector<Piece> pieces_;                 ///< by 16 bytes
   std::vector<WarpState> warps_;
   uint32_t time_ = 0, epoch_ = 0, fence_epoch_ = 0;
 };

@@ -1,17 +1,6 @@
 #include "src/base/vm/checks/bounds_check.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "src/base/vm/rows/warp_rows.h"
-
 namespace assay::vm {
-namespace {
-
-constexpr CheckLog::Kind out_of_bounds{"bounds", "out-of-bounds"};
-
-}  // namespace
 
 /// The shared or local variable that an operand names: a symbol, or the symbol of an address.
 BoundsCheck::Origin BoundsCheck::origin_of(const Op& op, const ptx::Operand& operand) const {
@@ -25,14 +14,11 @@ BoundsCheck::Origin BoundsCheck::origin_of(const Op& op, const ptx::Operand& ope
   return 0;
 }
 
-BoundsCheck::Facts BoundsCheck::facts_of(const Op& op) const {
-  Facts f;
-  if (op.function < 0 || op.instruction < 0) return f;
-  const Signature& signature = code_->signature(op);
-  const std::vector<ptx::Operand>& operands = code_->module->functions[static_cast<size_t>(op.function)]
-                                                  .body[static_cast<size_t>(op.instruction)]
-                                                  .operands;
-  using Act = Facts::Act;
+BoundsFacts BoundsCheck::facts_of(const Op& op, const Signature& signature) const {
+  BoundsFacts f;
+  const ptx::Instruction* const instruction = instruction_of(op);
+  if (!instruction) return f;
+  const std::vector<ptx::Operand>& operands = instruction->operands;
   if (reaches_memory(signature)) {
     f.act = Act::access;
     for (size_t i = 0; i < operands.size() && !f.symbol; ++i)
@@ -66,97 +52,70 @@ void BoundsCheck::enter(const LaunchContext& context) {
   areas_.clear();
   for (const NamedArea& area : code_->shared_areas) areas_.push_back({&area, ptx::Space::shared});
   for (const NamedArea& area : code_->local_areas) areas_.push_back({&area, ptx::Space::local});
-  facts_.clear();
-  for (const Op& op : code_->ops) facts_.push_back(facts_of(op));
+  begin_code(context, [&](const Op& op, const Signature& signature) { return facts_of(op, signature); });
 }
 
 void BoundsCheck::begin_block(Block& block) {
   block_ = &block;
-  warps_.resize(block.warps.size());
-  for (WarpState& w : warps_) {
-    w.known.assign(code_->file_bytes / 64 + 4, 0);
-    w.origin.resize(code_->file_bytes / 4 + 64);
-  }
-}
-
-void BoundsCheck::put(Warp& warp, Slot slot, uint32_t mask, uint32_t found,
-                      const std::array<Origin, 32>& origins) {
-  uint32_t& lanes = known(warp, slot);
-  lanes = (lanes & ~mask) | found;
-  for_lanes(found, [&](int lane) { origin(warp, slot, lane) = origins[static_cast<size_t>(lane)]; });
+  origins_.begin(block, *code_);
 }
 
 /// What the result of an instruction between registers points into: the one variable that its sources do.
 void BoundsCheck::before(Warp& warp, const Op& op, uint32_t mask) {
-  const Facts& f = facts_[static_cast<size_t>(&op - code_->ops.data())];
-  if (f.act == Facts::Act::clear) {
-    known(warp, op.d) &= ~mask;
-    return;
-  }
-  if (f.act != Facts::Act::sum && f.act != Facts::Act::select) return;
-  const bool selects = f.act == Facts::Act::select;
+  const BoundsFacts& f = facts(op);
+  if (f.act == Act::clear) return origins_.clear(warp, op.d, mask);
+  if (f.act != Act::sum && f.act != Act::select) return;
+  const bool selects = f.act == Act::select;
   const uint32_t chosen = selects ? warp.mask(op.s[2]) : ~0u;
-  uint32_t found = f.symbol ? mask : 0, mixed = 0;
-  std::array<Origin, 32> origins;
-  origins.fill(f.symbol);
+  uint32_t mixed = 0;
+  RegisterMarks<Origin>::Lanes made{f.symbol ? mask : 0, {}};
+  made.marks.fill(f.symbol);
   for (size_t i = 0; i < f.sources.size(); ++i) {
-    uint32_t here = known(warp, f.sources[i]) & mask;
+    uint32_t here = origins_.lanes(warp, f.sources[i]) & mask;
     if (selects) here &= i == 0 ? chosen : ~chosen;
-    mixed |= here & found;
-    for_lanes(here, [&](int lane) { origins[static_cast<size_t>(lane)] = origin(warp, f.sources[i], lane); });
-    found |= here;
+    mixed |= here & made.found;
+    for_lanes(here, [&](int lane) { made.add(lane, origins_.at(warp, f.sources[i], lane)); });
   }
-  put(warp, op.d, mask, found & ~mixed, origins);
+  made.found &= ~mixed;
+  origins_.put(warp, op.d, mask, made);
 }
 
 void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
-  const Facts& f = facts_[static_cast<size_t>(&op - code_->ops.data())];
-  if (f.act == Facts::Act::shuffle) {
-    const uint32_t source = known(warp, op.s[0]);
-    uint32_t found = 0;
-    std::array<Origin, 32> origins{};
+  const auto& [act, sources, symbol] = facts(op);
+  if (act == Act::shuffle) {
+    RegisterMarks<Origin>::Lanes made;
     for_lanes(mask, [&](int lane) {
       const int from = static_cast<int>(warp.lane_source[lane]);
-      if (!(source >> from & 1)) return;
-      origins[static_cast<size_t>(lane)] = origin(warp, op.s[0], from);
-      found |= 1u << lane;
+      if (origins_.has(warp, op.s[0], from)) made.add(lane, origins_.at(warp, op.s[0], from));
     });
-    return put(warp, op.d, mask, found, origins);
+    return origins_.put(warp, op.d, mask, made);
   }
-  const Signature& signature = code_->signature(op);
-  if (f.act == Facts::Act::access) {
+  if (act == Act::access) {
     // Of cp.async the destination alone: the source is global memory.
-    const bool copies = signature.flow() == Flow::copy_async;
-    each_access(warp, op, mask,
-                [&](const MemoryAccess& access) { judge(warp, op, access, op.s[copies ? 1 : 0]); });
+    const Slot base = op.s[signature(op).flow() == Flow::copy_async ? 1 : 0];
+    const uint32_t known = base == no_slot ? 0 : origins_.lanes(warp, base);
+    if (known | symbol)
+      each_access(warp, op, mask, [&](const MemoryAccess& access) {
+        // An address of one variable added to that of another is of none.
+        const bool of_base = known >> access.lane & 1;
+        const Origin from = !of_base ? symbol : symbol ? Origin{0} : origins_.at(warp, base, access.lane);
+        if (from && areas_[from - 1u].space == access.space) judge(warp, op, access, *areas_[from - 1u].area);
+      });
   }
-  if (f.act == Facts::Act::access || op.slots)
-    for (const Use& to : signature.writes) known(warp, to.slot) &= ~mask;
+  if (act == Act::access || op.slots)
+    for (const Use& to : signature(op).writes) origins_.clear(warp, to.slot, mask);
 }
 
-void BoundsCheck::judge(Warp& warp, const Op& op, const MemoryAccess& access, Slot base) {
-  const auto [lane, space, address, bytes, reads, writes, operand] = access;
-  if (space != ptx::Space::shared && space != ptx::Space::local) return;
-  const Origin symbol = facts_[static_cast<size_t>(&op - code_->ops.data())].symbol;
-  Origin from = symbol;
-  if (base != no_slot && known(warp, base) >> lane & 1) from = symbol ? Origin{0} : origin(warp, base, lane);
-  if (!from) return;
-  const Area& area = areas_[from - 1u];
-  if (area.space != space) return;
-  const uint64_t first = area.area->offset,
-                 end = area.area->dynamic ? block_->shared.size() : first + area.area->bytes;
-  if (address >= first && address + bytes <= end) return;
-  CheckFinding* finding = log_.open(out_of_bounds, &op);
-  if (!finding) return;
-  finding->at =
-      log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)}, opcode_of(*code_, op));
+void BoundsCheck::judge(const Warp& warp, const Op& op, const MemoryAccess& access, const NamedArea& area) {
+  const uint64_t address = access.address, bytes = access.bytes, first = area.offset,
+                 end = area.dynamic ? block_->shared.size() : first + area.bytes;
+  if ((address >= first && address + bytes <= end) || !log_.opens(finding::out_of_bounds, &op)) return;
   const bool before = address < first;
-  const uint64_t by = before ? first - address : address + bytes - end;
-  finding->element = memory_text(*block_, space, address);
-  finding->message = fmt::format(
-      "{} of {} bytes at {} by {} reaches {}: {} bytes {} {} of {} bytes, whose address it was made from",
-      opcode_of(*code_, op), bytes, place_text(finding->at.where), thread_text(finding->at), finding->element,
-      by, before ? "before" : "past the end of", area.area->name, area.area->bytes);
+  log_.tell(place(warp, op, access.lane, opcode_of(*code_, op)), {},
+            memory_text(*block_, access.space, address), fmt::arg("bytes", bytes),
+            fmt::arg("by", before ? first - address : address + bytes - end),
+            fmt::arg("side", before ? "before" : "past the end of"), fmt::arg("area", area.name),
+            fmt::arg("size", area.bytes));
 }
 
 }  // namespace assay::vm

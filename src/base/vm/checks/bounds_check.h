@@ -3,19 +3,24 @@
 // made from, through sums, moves, selections, conversions and shuffles, and finds an access that reaches the
 // variable beside it.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 
-#include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/transfer.h"
+#include "src/base/vm/checks/check.h"
 
 namespace assay::vm {
 
-class BoundsCheck : public PlainTrace {
+/// What an op does to the variables that addresses were made from.
+struct BoundsFacts {
+  enum class Act : uint8_t { none, clear, sum, select, shuffle, access } act = Act::none;
+  std::vector<Slot> sources;  ///< of sums
+  uint16_t symbol = 0;        ///< variable that the instruction names; of cp.async as its destination
+};
+
+class BoundsCheck : public Check<BoundsFacts> {
  public:
   static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after;
-  explicit BoundsCheck(CheckLog& log) : log_(log) {}
+  explicit BoundsCheck(CheckLog& log) : Check(log) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);
@@ -25,35 +30,18 @@ class BoundsCheck : public PlainTrace {
  private:
   /// 0: of no variable; else 1 + index into areas_.
   using Origin = uint16_t;
-  struct Facts {
-    enum class Act : uint8_t { none, clear, sum, select, shuffle, access } act = Act::none;
-    std::vector<Slot> sources;  ///< of sums
-    Origin symbol = 0;          ///< variable that the instruction names; of cp.async as its destination
-  };
-  struct WarpState {
-    std::vector<uint32_t> known;  ///< lanes, by slot / 64
-    std::vector<Origin> origin;   ///< by slot / 4 + lane
-  };
+  using Act = BoundsFacts::Act;
 
-  Facts facts_of(const Op&) const;
+  BoundsFacts facts_of(const Op&, const Signature&) const;
   Origin origin_of(const Op&, const ptx::Operand&) const;
-  uint32_t& known(const Warp& warp, Slot slot) { return warps_[warp.index].known[slot / 64]; }
-  Origin& origin(const Warp& warp, Slot slot, int lane) {
-    return warps_[warp.index].origin[slot / 4 + static_cast<size_t>(lane)];
-  }
-  void put(Warp&, Slot, uint32_t mask, uint32_t found, const std::array<Origin, 32>&);
-  void judge(Warp&, const Op&, const MemoryAccess&, Slot base);
+  void judge(const Warp&, const Op&, const MemoryAccess&, const NamedArea&);
 
-  CheckLog& log_;
-  const Code* code_ = nullptr;
-  Block* block_ = nullptr;
   struct Area {
     const NamedArea* area;
     ptx::Space space;
   };
   std::vector<Area> areas_;
-  std::vector<Facts> facts_;
-  std::vector<WarpState> warps_;
+  RegisterMarks<Origin> origins_;
 };
 
 }  // namespace assay::vm

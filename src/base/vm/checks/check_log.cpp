@@ -1,7 +1,5 @@
 #include "src/base/vm/checks/check_log.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -9,34 +7,26 @@
 
 namespace assay::vm {
 
-CheckFinding* CheckLog::open(const Kind& kind, const void* at, const void* other) {
+bool CheckLog::opens(const FindingKind& kind, const void* at, const void* other) {
   const auto [known, is_new] =
       known_.try_emplace({kind.name, at, other, context_->launch_index}, findings_.size());
   if (!is_new) {
     if (known->second < findings_.size()) ++findings_[known->second].count;
-    return nullptr;
+    return false;
   }
   if (kept_[kind.name]++ >= kept_per_kind) {
     known->second = ~size_t{0};
-    return nullptr;
+    return false;
   }
-  CheckFinding& made = findings_.emplace_back();
-  made.check = kind.check;
-  made.kind = kind.name;
-  return &made;
+  findings_.push_back({.check = kind.check, .kind = kind.name});
+  opened_ = &kind;
+  return true;
 }
 
-CheckedPlace CheckLog::place(const Site& site, std::string access) const {
-  CheckedPlace made;
-  if (site.op) made.where = where(*context_->code, *site.op);
-  const auto& grid = context_->launch->grid;
-  const auto& size = context_->launch->block;
-  made.block = {static_cast<uint32_t>(site.block % grid[0]),
-                static_cast<uint32_t>(site.block / grid[0] % grid[1]),
-                static_cast<uint32_t>(site.block / grid[0] / grid[1])};
-  made.thread = {site.thread % size[0], site.thread / size[0] % size[1], site.thread / size[0] / size[1]};
-  made.access = std::move(access);
-  return made;
+CheckedPlace CheckLog::place(const Op& op, uint64_t block, uint32_t thread, std::string access) const {
+  const Launch& launch = *context_->launch;
+  return {where(*context_->code, op), unfold(block, launch.grid), unfold(thread, launch.block),
+          std::move(access)};
 }
 
 /// Unrolled code makes many instructions of a line: findings between the same lines are one.

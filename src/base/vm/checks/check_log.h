@@ -1,48 +1,21 @@
 // Findings as they are made: one per kind and pair of instructions, later ones counted.
 #pragma once
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "src/base/vm/check_report.h"
+#include "src/base/vm/checks/findings.h"
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
-
-/// A thread at an op of the launch that runs; `thread` is linear in its block, `block` in the grid.
-struct Site {
-  const Op* op = nullptr;
-  uint64_t block = 0;
-  uint32_t thread = 0;
-};
-
-class CheckLog {
- public:
-  /// What a kind is called and which check makes it.
-  struct Kind {
-    const char* check;
-    const char* name;
-  };
-  /// Findings kept per kind; further instructions are only counted.
-  static constexpr size_t kept_per_kind = 32;
-
-  void enter(const LaunchContext& context) { context_ = &context; }
-  /// The finding to fill in, or null where one of this kind at these two (ops, or what else tells findings
-  /// apart) is known: it is counted.
-  CheckFinding* open(const Kind&, const void* at, const void* other = nullptr);
-  CheckedPlace place(const Site&, std::string access) const;
-  std::vector<CheckFinding> take();
-  size_t size() const { return findings_.size(); }
-
- private:
-  const LaunchContext* context_ = nullptr;
-  std::vector<CheckFinding> findings_;
-  std::map<std::tuple<const char*, const void*, const void*, int32_t>, size_t> known_;
-  std::map<const char*, size_t> kept_;
-};
 
 /// "kernels/gla/chunk.cu:142", or "k, PTX line 17" without line information.
 std::string place_text(const SourceLocation&);
@@ -50,5 +23,39 @@ std::string place_text(const SourceLocation&);
 std::string thread_text(const CheckedPlace&);
 /// Memory by name: "o[b=0,t=1,h=0,v=2]", "shared tile + 128", "local byte 4".
 std::string memory_text(const Block&, ptx::Space, uint64_t address);
+
+class CheckLog {
+ public:
+  /// Findings kept per kind; further instructions are only counted.
+  static constexpr size_t kept_per_kind = 32;
+
+  void enter(const LaunchContext& context) { context_ = &context; }
+  /// True: a finding of this kind at these two (ops, or what else tells findings apart) is new, and tell()
+  /// must follow. Else it is counted.
+  bool opens(const FindingKind&, const void* at, const void* other = nullptr);
+  /// What the opened finding says. `more`: what its sentence names beyond places and element.
+  template <class... More>
+  CheckFinding& tell(CheckedPlace at, std::optional<CheckedPlace> other, std::string element, More... more) {
+    CheckFinding& made = findings_.back();
+    made.at = std::move(at), made.other = std::move(other), made.element = std::move(element);
+    const CheckedPlace& second = made.other ? *made.other : made.at;
+    made.message = fmt::format(
+        fmt::runtime(opened_->sentence), fmt::arg("at", place_text(made.at.where)),
+        fmt::arg("thread", thread_text(made.at)), fmt::arg("access", made.at.access),
+        fmt::arg("other", place_text(second.where)), fmt::arg("other_thread", thread_text(second)),
+        fmt::arg("other_access", second.access), fmt::arg("element", made.element), more...);
+    return made;
+  }
+  /// Thread `thread` of a block at an op of the launch that runs; both linear.
+  CheckedPlace place(const Op&, uint64_t block, uint32_t thread, std::string access) const;
+  std::vector<CheckFinding> take();
+
+ private:
+  const LaunchContext* context_ = nullptr;
+  const FindingKind* opened_ = nullptr;
+  std::vector<CheckFinding> findings_;
+  std::map<std::tuple<std::string_view, const void*, const void*, int32_t>, size_t> known_;
+  std::map<std::string_view, size_t> kept_;
+};
 
 }  // namespace assay::vm

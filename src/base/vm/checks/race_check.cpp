@@ -1,21 +1,17 @@
 #include "src/base/vm/checks/race_check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstring>
-
-#include "src/base/vm/rows/warp_rows.h"
 
 namespace assay::vm {
 namespace {
 
-constexpr CheckLog::Kind race{"races", "race"}, warp_race{"races", "warp-race"};
-
 /// An op is 21 bits, a lane 5, a warp 5, and one says whether the access was atomic or alike.
 constexpr uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) {
   return static_cast<uint32_t>(op) << 11 | static_cast<uint32_t>(lane) << 6 | warp << 1 | (strong ? 1u : 0u);
+}
+size_t op_of(uint32_t who) {
+  return who >> 11;
 }
 int lane_of(uint32_t who) {
   return static_cast<int>(who >> 6 & 31);
@@ -29,10 +25,10 @@ bool is_strong(uint32_t who) {
 
 }  // namespace
 
-RaceCheck::Facts RaceCheck::facts_of(const Op& op, const Signature& signature) {
+RaceFacts RaceCheck::facts_of(const Op& op, const Signature& signature) {
   using ptx::Operation;
   using ptx::Order;
-  Facts facts;
+  RaceFacts facts;
   const Operation operation = signature.form.operation;
   const Order order = signature.form.order;
   const bool mbarrier = signature.meaning->asynchronous.completion == Completion::mbarrier;
@@ -50,15 +46,11 @@ RaceCheck::Facts RaceCheck::facts_of(const Op& op, const Signature& signature) {
 }
 
 void RaceCheck::enter(const LaunchContext& context) {
-  context_ = &context;
-  code_ = context.code;
-  facts_.clear();
+  begin_code(context, facts_of);
   shared_granule_ = global_granule_ = 16;
   for (const Op& op : code_->ops) {
-    const Signature& signature = code_->signature(op);
-    facts_.push_back(facts_of(op, signature));
-    const bool copies = signature.flow() == Flow::copy_async;
-    for (const Access& access : signature.accesses) {
+    const bool copies = signature(op).flow() == Flow::copy_async;
+    for (const Access& access : signature(op).accesses) {
       if (access.reach != Access::Reach::per_lane) continue;
       const uint32_t bytes =
           copies && access.space == ptx::Space::global ? 4 : std::max<uint32_t>(1, op.element_bytes);
@@ -85,13 +77,11 @@ void RaceCheck::begin_block(Block& block) {
   warps_.resize(warps);
   for (WarpOrder& warp : warps_) {
     warp.known.assign(warps, before);
-    warp.lanes.all = before;
-    warp.lanes.seen.reset();
+    warp.lanes.meet(before);
     warp.waiting = -1;
     advance(warp);
   }
   shared_writers_.resize(granules);
-  shared_plain_writers_.resize(granules);
   shared_readers_.resize(granules * warps);
   shared_contents_ = block.shared;
   for (auto& barrier : barriers_) barrier.clear();
@@ -101,12 +91,8 @@ void RaceCheck::begin_block(Block& block) {
                 [](const auto& entry) { return entry.first < function_base; });  // shared memory's
 }
 
-uint32_t RaceCheck::who(const Touch& t) const {
-  return packed(static_cast<size_t>(t.op - code_->ops.data()), t.lane, t.warp->index, t.strong);
-}
-
-const Op& RaceCheck::op_of(uint32_t who) const {
-  return code_->ops[who >> 11];
+RaceCheck::Stamp RaceCheck::stamp(const Warp& warp, const Op& op, int lane, bool strong) const {
+  return {warps_[warp.index].time, packed(code_->index(op), lane, warp.index, strong)};
 }
 
 /// Accesses of one block: by lane inside a warp, else by what barriers told.
@@ -117,8 +103,8 @@ bool RaceCheck::ordered_in_block(uint32_t warp, int lane, uint32_t time, const T
 }
 
 bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
-  if (before.time <= launch_start_ || (is_strong(before.who) && now.strong)) return true;
-  const uint64_t block = block_of_time_[before.time - launch_start_ - 1];
+  if (is_past(before.time) || (is_strong(before.who) && now.strong)) return true;
+  const uint64_t block = block_at(before.time);
   if (block == block_->linear)
     return ordered_in_block(warp_of(before.who), lane_of(before.who), before.time, now);
   if (now.space == ptx::Space::shared) return true;  // every block has its own
@@ -127,45 +113,37 @@ bool RaceCheck::ordered(const Stamp& before, const Touch& now) const {
 }
 
 void RaceCheck::before(Warp& warp, const Op& op, uint32_t mask) {
-  if (code_->signature(op).control == Control::barrier) arrive(warp, op, mask);
+  if (signature(op).control == Control::barrier) arrive(warp, op, mask);
 }
 
 void RaceCheck::after(Warp& warp, const Op& op, uint32_t mask) {
-  const Facts& facts = facts_[static_cast<size_t>(&op - code_->ops.data())];
-  switch (facts.act) {
-    case Act::none:
-      return;
-    case Act::access:
-      return access(warp, op, mask, facts);
-    case Act::members:
-      // Lanes with one mask make one exchange; the masks of others are theirs.
-      for (uint32_t rest = mask; rest;) {
-        const uint32_t members = warp.word(facts.members)[std::countr_zero(rest)];
-        order_members(warp, members);
-        rest &= ~(members | 1u << std::countr_zero(rest));
-      }
-      return;
-    case Act::fence:
-      fenced_ = true;
-      return;
+  const RaceFacts& f = facts(op);
+  if (f.act == Act::access) access(warp, op, mask, f);
+  if (f.act == Act::fence) fenced_ = true;
+  if (f.act != Act::members) return;
+  // Lanes with one mask make one exchange; the masks of others are theirs.
+  for (uint32_t rest = mask; rest;) {
+    const uint32_t members = warp.word(f.members)[std::countr_zero(rest)];
+    order_members(warp, members);
+    rest &= ~(members | 1u << std::countr_zero(rest));
   }
 }
 
 /// What is known is taken over before a strong read and handed on after a strong write. For a wgmma the warp
 /// meets, then reads its rows of A and all of B. A cp.async is checked here and remembered at its wait.
-void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const Facts& facts) {
-  const Flow flow = code_->signature(op).flow();
+void RaceCheck::access(Warp& warp, const Op& op, uint32_t mask, const RaceFacts& f) {
+  const Flow flow = signature(op).flow();
   const bool loads = flow == Flow::load, meets = flow == Flow::matrix;
-  if (loads && facts.strong) through_location(warp, op, mask);
+  if (loads && f.strong) through_location(warp, op, mask);
   if (meets) order_members(warp, ~0u);
   const uint32_t kept = flow == Flow::store ? without_repeats(warp, op, mask) : mask;
   each_access(warp, op, kept, [&](const MemoryAccess& at) {
     if (at.space != ptx::Space::local)
-      touch({&warp, &op, at.lane, at.writes, facts.strong, at.space, at.address, at.bytes},
+      touch({&warp, &op, at.lane, at.writes, f.strong, at.space, at.address, at.bytes},
             flow != Flow::copy_async || !at.writes);
   });
   if (meets) order_members(warp, ~0u);
-  if (!loads && facts.strong) through_location(warp, op, mask);
+  if (!loads && f.strong) through_location(warp, op, mask);
 }
 
 /// Lanes of one store that share an address: all but the last are left out, and a finding if their values
@@ -194,11 +172,8 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
       bool same = true;
       for (uint32_t i = 0; i < op.vector_length; ++i) same &= value(lane, i) == value(other, i);
       if (same) continue;
-      Touch now{&warp, &op, other, true, false, warp.space, warp.address[other], op.element_bytes};
-      report(now,
-             {warps_[warp.index].time,
-              packed(static_cast<size_t>(&op - code_->ops.data()), lane, warp.index, false)},
-             true);
+      report({&warp, &op, other, true, false, warp.space, warp.address[other], op.element_bytes},
+             stamp(warp, op, lane, false), true);
     }
   });
   return kept;
@@ -230,40 +205,40 @@ bool RaceCheck::repeats_contents(size_t granule) {
   return same;
 }
 
+void RaceCheck::judge_writers(const Touch& now, const Writers& writers) {
+  if (!ordered(writers.last, now))
+    report(now, writers.last, true);
+  else if (is_strong(writers.last.who) && !ordered(writers.plain, now))
+    report(now, writers.plain, true);
+}
+
+/// A write, against what a warp of the block has read last.
+void RaceCheck::judge_reader(const Touch& now, uint32_t warp, const Reader& reader) {
+  if (is_past(reader.time) || (is_strong(reader.who) && now.strong)) return;
+  const uint32_t others = warp == now.warp->index ? reader.lanes & ~(1u << now.lane) : reader.lanes;
+  if (!others) return;
+  const int lane = std::countr_zero(others);
+  if (block_at(reader.time) == block_->linear && !ordered_in_block(warp, lane, reader.time, now))
+    report(now, {reader.time, packed(op_of(reader.who), lane, warp, false)}, false);
+}
+
 void RaceCheck::touch_shared(const Touch& now, bool remember) {
-  const size_t warps = warps_.size();
-  const size_t first = now.address / shared_granule_, last = (now.address + now.bytes - 1) / shared_granule_;
-  const uint32_t time = warps_[now.warp->index].time, me = who(now);
-  for (size_t g = first; g <= last; ++g) {
-    Stamp &writer = shared_writers_[g], &plain = shared_plain_writers_[g];
-    const bool repeats = now.writes && repeats_contents(g);
-    if (!repeats && !ordered(writer, now))
-      report(now, writer, true);
-    else if (!repeats && is_strong(writer.who) && !ordered(plain, now))
-      report(now, plain, true);
+  const auto warps = static_cast<uint32_t>(warps_.size());
+  const Stamp me = stamp(now);
+  for (size_t g = now.address / shared_granule_; g * shared_granule_ < now.address + now.bytes; ++g) {
+    Writers& writers = shared_writers_[g];
+    if (!now.writes || !repeats_contents(g)) judge_writers(now, writers);
     Reader* const readers = &shared_readers_[g * warps];
     if (!now.writes) {
       Reader& mine = readers[now.warp->index];
-      const bool is_new = mine.time != time;
+      const bool is_new = mine.time != me.time;
       mine.lanes = (is_new ? 0 : mine.lanes) | 1u << now.lane;
-      mine.time = time;
-      if (is_new || !now.strong) mine.op = me;  // a plain read is what an atomic races with
+      mine.time = me.time;
+      if (is_new || !now.strong) mine.who = me.who;  // a plain read is what an atomic races with
       continue;
     }
-    for (uint32_t w = 0; w < warps; ++w) {
-      const Reader& reader = readers[w];
-      if (reader.time <= launch_start_ || (is_strong(reader.op) && now.strong)) continue;
-      const uint32_t others = w == now.warp->index ? reader.lanes & ~(1u << now.lane) : reader.lanes;
-      if (!others) continue;
-      const int lane = std::countr_zero(others);
-      if (block_of_time_[reader.time - launch_start_ - 1] != block_->linear ||
-          ordered_in_block(w, lane, reader.time, now))
-        continue;
-      report(now, {reader.time, packed(reader.op >> 11, lane, w, false)}, false);
-    }
-    if (!remember) continue;
-    writer = {time, me};
-    if (!now.strong) plain = writer;
+    for (uint32_t w = 0; w < warps; ++w) judge_reader(now, w, readers[w]);
+    if (remember) writers = {me, now.strong ? writers.plain : me};
   }
 }
 
@@ -275,55 +250,42 @@ void RaceCheck::touch_global(const Touch& now, bool remember) {
     return;
   }
   const uint64_t offset = now.address - area->base;
-  const uint32_t time = warps_[now.warp->index].time, me = who(now);
-  for (uint64_t g = offset / global_granule_; g <= (offset + now.bytes - 1) / global_granule_; ++g) {
+  const Stamp me = stamp(now);
+  for (uint64_t g = offset / global_granule_; g * global_granule_ < offset + now.bytes; ++g) {
     const auto [cells, at] = areas_->touch(*area, g * global_granule_);
     Granule& granule = (*cells)[at];
-    if (!ordered(granule.writer, now))
-      report(now, granule.writer, true);
-    else if (is_strong(granule.writer.who) && !ordered(granule.plain_writer, now))
-      report(now, granule.plain_writer, true);
+    judge_writers(now, granule.writers);
     if (!now.writes) {
-      const bool mine = granule.first_reader.time > launch_start_ &&
-                        warp_of(granule.first_reader.who) == now.warp->index &&
-                        block_of_time_[granule.first_reader.time - launch_start_ - 1] == block_->linear;
-      (granule.first_reader.time <= launch_start_ || mine ? granule.first_reader : granule.last_reader) = {
-          time, me};
+      const Stamp& first = granule.first_reader;
+      const bool mine = is_past(first.time) ||
+                        (warp_of(first.who) == now.warp->index && block_at(first.time) == block_->linear);
+      (mine ? granule.first_reader : granule.last_reader) = me;
       continue;
     }
     if (!ordered(granule.first_reader, now)) report(now, granule.first_reader, false);
     if (!ordered(granule.last_reader, now)) report(now, granule.last_reader, false);
-    if (!remember) continue;
-    granule.writer = {time, me};
-    if (!now.strong) granule.plain_writer = granule.writer;
+    if (remember) granule.writers = {me, now.strong ? granule.writers.plain : me};
   }
 }
 
 void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote) {
-  const uint64_t other_block = block_of_time_[before.time - launch_start_ - 1];
-  const bool same_warp = other_block == block_->linear && warp_of(before.who) == now.warp->index;
-  const Op& other = op_of(before.who);
-  CheckFinding* finding = log_.open(same_warp ? warp_race : race, now.op, &other);
-  if (!finding) return;
-  const Code& code = *code_;
-  const auto did = [&](const Op& op, bool wrote) {
-    return fmt::format("{} by {}", wrote ? "written" : "read", opcode_of(code, op));
-  };
-  finding->at = log_.place({now.op, block_->linear, now.warp->index * 32 + static_cast<uint32_t>(now.lane)},
-                           did(*now.op, now.writes));
-  finding->other =
-      log_.place({&other, other_block, warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who))},
-                 did(other, before_wrote));
-  finding->element = memory_text(*block_, now.space, now.address);
+  const uint64_t other_block = block_at(before.time);
+  const bool same_block = other_block == block_->linear,
+             same_warp = same_block && warp_of(before.who) == now.warp->index;
+  const Op& other = code_->ops[op_of(before.who)];
+  if (!log_.opens(same_warp ? finding::warp_race : finding::race, now.op, &other)) return;
+  const std::string did = now.writes ? "written" : "read", other_did = before_wrote ? "written" : "read";
   const bool one_store = same_warp && &other == now.op && now.writes && before_wrote;
-  const char* missing = one_store                       ? "lanes of one warp store different values"
-                        : same_warp                     ? "no __syncwarp between these lanes of one warp"
-                        : other_block != block_->linear ? "blocks of one launch have no order"
-                                                        : "no barrier between them";
-  finding->message = fmt::format("{}: {} at {} by {}; {} at {} by {}: {}", finding->element,
-                                 before_wrote ? "written" : "read", place_text(finding->other->where),
-                                 thread_text(*finding->other), now.writes ? "written" : "read",
-                                 place_text(finding->at.where), thread_text(finding->at), missing);
+  const char* missing = one_store     ? "lanes of one warp store different values"
+                        : same_warp   ? "no __syncwarp between these lanes of one warp"
+                        : !same_block ? "blocks of one launch have no order"
+                                      : "no barrier between them";
+  log_.tell(
+      place(*now.warp, *now.op, now.lane, did + " by " + opcode_of(*code_, *now.op)),
+      log_.place(other, other_block, warp_of(before.who) * 32 + static_cast<uint32_t>(lane_of(before.who)),
+                 other_did + " by " + opcode_of(*code_, other)),
+      memory_text(*block_, now.space, now.address), fmt::arg("did", did), fmt::arg("other_did", other_did),
+      fmt::arg("missing", missing));
 }
 
 }  // namespace assay::vm

@@ -30,21 +30,29 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "src/base/vm/cell_memory.h"
-#include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/transfer.h"
+#include "src/base/vm/checks/check.h"
 
 namespace assay::vm {
 
-class RaceCheck : public PlainTrace {
+/// What an op does to memory and to the order of accesses.
+struct RaceFacts {
+  enum class Act : uint8_t { none, access, members, fence } act = Act::none;
+  bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
+  bool releases = false;  ///< .release or .acq_rel
+  Slot members = no_slot;
+};
+
+class RaceCheck : public Check<RaceFacts> {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
   /// `unfollowed`: names of the global buffers that are not followed.
   RaceCheck(CheckLog& log, std::set<std::string> unfollowed)
-      : log_(log), unfollowed_(std::move(unfollowed)) {}
+      : Check(log), unfollowed_(std::move(unfollowed)) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);
@@ -53,28 +61,25 @@ class RaceCheck : public PlainTrace {
   void landed(Warp&, const Landing&);
   void released(Block&);
 
-  /// A buffer that was not followed and was written: the launch must run again with it.
-  bool missed_writes() const { return !written_unfollowed_.empty(); }
+  /// Buffers that were not followed and were written: the launch must run again with them.
   const std::set<std::string>& written_unfollowed() const { return written_unfollowed_; }
 
  private:
-  /// What an op does, found once.
-  enum class Act : uint8_t { none, access, members, fence };
-  struct Facts {
-    Act act = Act::none;
-    bool strong = false;    ///< atomic, volatile, relaxed, acquire or release
-    bool releases = false;  ///< .release or .acq_rel
-    Slot members = no_slot;
-  };
-  /// An access: time of its warp and who it was; time 0: none.
+  using Act = RaceFacts::Act;
+  using Times = std::array<uint32_t, 32>;  ///< by lane of a warp
+  /// An access: time of its warp and who it was (packed); time 0: none.
   struct Stamp {
     uint32_t time = 0, who = 0;
   };
+  struct Writers {
+    Stamp last, plain;  ///< plain: the last that was no atomic, which later atomics race with
+  };
   struct Reader {
-    uint32_t time = 0, lanes = 0, op = 0;
+    uint32_t time = 0, lanes = 0, who = 0;
   };
   struct Granule {
-    Stamp writer, plain_writer, first_reader, last_reader;
+    Writers writers;
+    Stamp first_reader, last_reader;
   };
   struct Follow {
     bool followed = false;
@@ -83,10 +88,13 @@ class RaceCheck : public PlainTrace {
   /// seen[i][j]: lane i knows lane j's accesses up to that time.
   struct LaneOrder {
     uint32_t all = 0;
-    std::unique_ptr<std::array<std::array<uint32_t, 32>, 32>> seen;
+    std::unique_ptr<std::array<Times, 32>> seen;
     uint32_t known(int lane, int other) const {
       return seen ? (*seen)[static_cast<size_t>(lane)][static_cast<size_t>(other)] : all;
     }
+    /// What a lane knows of the others, where lanes differ from now on.
+    Times& of(int lane);
+    void meet(uint32_t time) { all = time, seen.reset(); }
   };
   struct WarpOrder {
     uint32_t time = 0;
@@ -98,9 +106,8 @@ class RaceCheck : public PlainTrace {
   /// What a location of atomics hands on.
   struct Location {
     uint64_t block = 0;
-    std::vector<uint32_t> known;  ///< inside `block`
-    std::unordered_map<uint32_t, std::array<uint32_t, 32>>
-        lanes;                                      ///< inside `block`, by warp: LaneOrder's rows
+    std::vector<uint32_t> known;                    ///< inside `block`
+    std::unordered_map<uint32_t, Times> lanes;      ///< inside `block`, by warp: LaneOrder's rows
     std::unordered_map<uint64_t, uint32_t> blocks;  ///< block -> time of its last release
   };
   struct Touch {
@@ -113,40 +120,39 @@ class RaceCheck : public PlainTrace {
     uint32_t bytes;
   };
 
-  static Facts facts_of(const Op&, const Signature&);
-  uint32_t who(const Touch&) const;
-  const Op& op_of(uint32_t who) const;
+  static RaceFacts facts_of(const Op&, const Signature&);
   void advance(WarpOrder&);
+  Stamp stamp(const Warp&, const Op&, int lane, bool strong) const;
+  Stamp stamp(const Touch& t) const { return stamp(*t.warp, *t.op, t.lane, t.strong); }
+  /// Of an earlier launch, or none.
+  bool is_past(uint32_t time) const { return time <= launch_start_; }
+  uint64_t block_at(uint32_t time) const { return block_of_time_[time - launch_start_ - 1]; }
   bool ordered(const Stamp&, const Touch&) const;
   bool ordered_in_block(uint32_t warp, int lane, uint32_t time, const Touch&) const;
 
-  void access(Warp&, const Op&, uint32_t mask, const Facts&);
+  void access(Warp&, const Op&, uint32_t mask, const RaceFacts&);
   uint32_t without_repeats(Warp&, const Op&, uint32_t mask);
   void touch(const Touch&, bool remember = true);
   bool repeats_contents(size_t granule);
   void touch_shared(const Touch&, bool remember);
   void touch_global(const Touch&, bool remember);
+  void judge_writers(const Touch& now, const Writers&);
+  void judge_reader(const Touch& now, uint32_t warp, const Reader&);
   void report(const Touch& now, const Stamp& before, bool before_wrote);
   void order_members(Warp&, uint32_t members);
-  std::array<uint32_t, 32>& lanes_seen(LaneOrder&, int lane);
   void arrive(Warp&, const Op&, uint32_t mask);
   void through_location(Warp&, const Op&, uint32_t mask);
+  void acquire(WarpOrder&, uint32_t warp, int lane, const Location&);
+  void release(WarpOrder&, uint32_t warp, int lane, Location&);
 
-  CheckLog& log_;
   std::set<std::string> unfollowed_, written_unfollowed_;
-  const Code* code_ = nullptr;
-  const LaunchContext* context_ = nullptr;
-  Block* block_ = nullptr;
-  std::vector<Facts> facts_;
   uint32_t shared_granule_ = 1, global_granule_ = 1;
   uint32_t clock_ = 0, launch_start_ = 0;
   std::vector<uint64_t> block_of_time_;  ///< by time since the launch began
   std::vector<WarpOrder> warps_;
   std::array<std::vector<uint32_t>, 16> barriers_;  ///< known, joined, of those who arrived
-  std::vector<Stamp> shared_writers_;
-  std::vector<Stamp>
-      shared_plain_writers_;            ///< the last write that was no atomic, which later atomics race with
-  std::vector<Reader> shared_readers_;  ///< [granule][warp]
+  std::vector<Writers> shared_writers_;
+  std::vector<Reader> shared_readers_;                            ///< [granule][warp]
   std::vector<std::byte> shared_contents_;                        ///< as the last write left them
   std::optional<GlobalCells<CellArray<Granule>, Follow>> areas_;  ///< of the launch that runs
   size_t last_area_ = 0;

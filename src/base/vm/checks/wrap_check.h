@@ -10,21 +10,32 @@
 // that is narrowed and does not fit counts as wrapped too. Of a constant before a left shift by a constant
 // only the bits that the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
 #include "src/base/vm/cell_memory.h"
-#include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/transfer.h"
+#include "src/base/vm/checks/check.h"
 
 namespace assay::vm {
 
-class WrapCheck : public PlainTrace {
+class WrapCheck;
+
+/// How an op passes on what wrapped.
+struct WrapFacts {
+  /// What its result is, beside the machine's; null: looked at in `after`, or it has none.
+  void (WrapCheck::*pass)(Warp&, const Op&, const WrapFacts&, uint32_t mask) = nullptr;
+  bool reaches = false, carries = false;  ///< memory; bits from place to place
+  bool is_signed = false, wide = false;
+  int count = 0;  ///< sources
+  bool may_wrap = false, adds = false, shifts_left = false;
+  int demand = 32;  ///< low bits of the result that anything makes use of: fewer before a left shift
+};
+
+class WrapCheck : public Check<WrapFacts> {
  public:
   static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after;
-  explicit WrapCheck(CheckLog& log) : log_(log) {}
+  explicit WrapCheck(CheckLog& log) : Check(log) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);
@@ -32,28 +43,6 @@ class WrapCheck : public PlainTrace {
   void after(Warp&, const Op&, uint32_t mask);
 
  private:
-  enum class Act : uint8_t {
-    none,
-    clear,
-    arithmetic,   ///< may wrap
-    signed_only,  ///< may not, and is followed where it is signed
-    carry_on,     ///< cvt of the same width, wide sums: as the first source that wrapped
-    transfer,
-    widen,
-    widen_product,
-    narrow,
-    address
-  };
-  /// The operation on unbounded integers.
-  using Unbounded = __int128 (*)(__int128 a, __int128 b, __int128 c);
-  struct Facts {
-    Act act = Act::none;
-    bool is_signed = false, wide = false;
-    int count = 0;  ///< sources
-    Unbounded unbounded = nullptr;
-    bool adds = false, shifts_left = false;
-    int demand = 32;  ///< low bits of the result that anything makes use of: fewer before a left shift
-  };
   struct Followed;
   /// Where a value wrapped: one per instruction.
   struct Event {
@@ -65,37 +54,35 @@ class WrapCheck : public PlainTrace {
     int64_t as_signed = 0, as_unsigned = 0;
     uint32_t event = 0;  ///< 0: it has not wrapped
   };
-  struct WarpState {
-    std::vector<uint32_t> wrapped;  ///< lanes, by slot / 64
-    std::vector<Ideal> ideal;       ///< by slot / 4 + lane
-  };
+  using Ideals = RegisterMarks<Ideal>;
 
-  static Facts facts_of(const Op&, const Signature&);
+  static WrapFacts facts_of(const Op&, const Signature&);
   void find_demands();
-  uint32_t& wrapped(const Warp& warp, Slot slot) { return warps_[warp.index].wrapped[slot / 64]; }
-  Ideal& ideal(const Warp& warp, Slot slot, int lane) {
-    return warps_[warp.index].ideal[slot / 4 + static_cast<size_t>(lane)];
-  }
-  Ideal value(const Warp&, Slot, int lane, int demand = 32);
-  void put(Warp&, Slot, uint32_t mask, uint32_t found, const std::array<Ideal, 32>&);
-  void arithmetic(Warp&, const Op&, const Facts&, uint32_t mask);
-  void signed_only(Warp&, const Op&, const Facts&, uint32_t mask);
-  void carry_on(Warp&, const Op&, const Facts&, uint32_t mask);
-  void widen(Warp&, const Op&, const Facts&, uint32_t mask);
-  void narrow(Warp&, const Op&, uint32_t mask);
+  struct Source;
+  Source source(const Warp&, Slot, int demand = 32);
+  uint32_t event(const Warp&, const Op&, int lane);
+
+  // WrapFacts::pass
+  void clear(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+  // unbounded(a, b, c): the operation on integers without bounds. Signed operations do not wrap themselves.
+  template <auto unbounded>
+  void arithmetic(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+  template <auto unbounded>
+  void signed_only(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+  void carry_on(Warp&, const Op&, const WrapFacts&, uint32_t mask);  ///< as the first source that wrapped
+  void widen(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+  void widen_product(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+  void narrow(Warp&, const Op&, const WrapFacts&, uint32_t mask);
+
+  void judge_widened(Warp&, const Op&, const WrapFacts&, int words, uint32_t mask);
+  void use(const Warp&, const Op&, const Access&, uint32_t mask);
   Ideal take(const Warp&, const BytePlace&);
   void give(const Warp&, const BytePlace&, uint32_t bytes, const Ideal&);
   void transfer(Warp&, const Op&, uint32_t mask);
-  void use(Warp&, const Op&, const Access&, uint32_t mask);
-  uint32_t event(Warp&, const Op&, int lane);
 
-  CheckLog& log_;
-  const Code* code_ = nullptr;
-  Block* block_ = nullptr;
-  std::vector<Facts> facts_;
+  Ideals ideals_;
   std::vector<const Immediate*> immediate_;  ///< by slot / 64; null: none
-  std::vector<WarpState> warps_;
-  BlockCells<CellArray<Ideal>, 4> local_;  ///< unoptimised code keeps its variables there
+  BlockCells<CellArray<Ideal>, 4> local_;    ///< unoptimised code keeps its variables there
   std::vector<Ideal> staged_;
   std::vector<Event> events_{1};
   std::unordered_map<const Op*, uint32_t> event_of_op_;

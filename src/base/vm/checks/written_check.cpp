@@ -1,96 +1,81 @@
 // Facts of the ops, guards, sinks and the judgement of the outputs.
 #include "src/base/vm/checks/written_check.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstring>
+#include <map>
 
 #include "src/base/ptx/type.h"
-#include "src/base/vm/rows/warp_rows.h"
 
 namespace assay::vm {
-namespace {
-
-constexpr CheckLog::Kind unwritten_branch{"unwritten", "unwritten-branch"},
-    unwritten_address{"unwritten", "unwritten-address"}, unwritten_output{"unwritten", "unwritten-output"},
-    unwritten_tensor_core{"unwritten", "unwritten-tensor-core"}, never_written{"unwritten", "never-written"};
-
-}  // namespace
 
 ByteState WrittenCheck::state(const Areas::Area& area, uint64_t offset) {
   const auto [cells, at] = Areas::seen(area, offset);
   return static_cast<ByteState>(cells ? (*cells)[at] : area.blank);
 }
 
-WrittenCheck::Route WrittenCheck::route_of(const Op& op, const Signature& signature) {
+decltype(WrittenFacts::pass) WrittenCheck::pass_of(const Op& op, const Signature& signature) {
   using ptx::Operation;
+  using Check = WrittenCheck;
   const Operation operation = signature.form.operation;
   const Meaning& meaning = *signature.meaning;
-  const bool of_predicates = meaning.result == ptx::Type::pred, packed = ptx::is_packed(meaning.result);
-  const auto floats = [&](ptx::Type type) { return ptx::is_float(type); };
-  if (carries(signature)) return Route::transfer;
-  if (signature.control == Control::branch_table) return Route::jump;
-  if (op.row->mask && signature.flow() == Flow::comparison) return Route::compare;
-  switch (signature.flow()) {
-    case Flow::atomic:
-      return Route::atomic;
-    case Flow::matrix:
-      return Route::matrix;
-    case Flow::copy_async:
-      return Route::copy;
-    default:
-      break;
-  }
-  if (op.d == no_slot) return Route::none;
+  const ptx::Type result = meaning.result, from = meaning.sources[0];
+  const bool of_predicates = result == ptx::Type::pred;
+  if (op.row->mask && signature.flow() == Flow::comparison) return &Check::compare;
+  if (op.d == no_slot) return nullptr;
   switch (signature.flow()) {
     case Flow::none:
-      return Route::clear;
+      return &Check::forget;
     case Flow::vote:
-      return Route::exchange;
+      return &Check::vote;
     case Flow::conversion:
-      if (!signature.form.saturates && !floats(meaning.sources[0]) && !floats(meaning.result))
-        return Route::resize;
+      if (!signature.form.saturates && !ptx::is_float(from) && !ptx::is_float(result)) return &Check::resize;
       [[fallthrough]];
     case Flow::arithmetic:
-      if (packed && meaning.sources[0] == ptx::Type::f32) return Route::packed_convert;
-      return packed && ptx::is_packed(meaning.sources[0]) ? Route::packed : Route::plain;
+      if (!ptx::is_packed(result)) return &Check::plain;
+      return from == ptx::Type::f32 ? &Check::pack_halves
+             : ptx::is_packed(from) ? &Check::by_half
+                                    : &Check::plain;
     case Flow::logic:
       if (operation != Operation::and_ && operation != Operation::or_)
-        return of_predicates ? Route::plain : Route::by_byte;
-      return of_predicates ? Route::predicates : Route::masking;
+        return of_predicates ? &Check::plain : &Check::by_byte;
+      return of_predicates ? &Check::predicates : &Check::masking;
     case Flow::shift:
-      return Route::shift;
+      return &Check::shift;
     case Flow::permute:
-      return operation == Operation::prmt ? Route::permute : Route::plain;
+      return operation == Operation::prmt ? &Check::permute : &Check::plain;
     case Flow::integer:
-      if (signature.form.carry_in || signature.form.carry_out) return Route::carry;
-      if (operation == Operation::mul || operation == Operation::mad) return Route::multiply;
-      return signature.form.packed ? Route::packed : Route::plain;
+      if (signature.form.carry_in || signature.form.carry_out) return &Check::carry;
+      if (operation == Operation::mul || operation == Operation::mad) return &Check::multiply;
+      return signature.form.packed ? &Check::by_half : &Check::plain;
     default:
-      return Route::plain;
+      return &Check::plain;
   }
 }
 
-WrittenCheck::Facts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
+WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
   using ptx::Type;
   Facts f;
-  f.route = route_of(op, signature);
-  f.d_bytes = static_cast<uint8_t>(op.d_cell == Cell::none ? 1 : count_of(op.d_cell));
+  const Flow flow = signature.flow();
+  f.jumps = signature.control == Control::branch_table;
+  f.travel = carries(signature)     ? &WrittenCheck::transfer
+             : flow == Flow::atomic ? &WrittenCheck::atomic
+             : flow == Flow::matrix ? &WrittenCheck::matrix
+                                    : nullptr;
+  if (!f.travel && !f.jumps && flow != Flow::copy_async) f.pass = pass_of(op, signature);
+  f.d = whole({.slot = op.d, .cell = op.d_cell});
   f.left = signature.form.operation == ptx::Operation::shl;
   f.is_or = signature.form.operation == ptx::Operation::or_;
   const Type from = signature.meaning->sources[0];
-  f.extends_sign = from == Type::s8 || from == Type::s16 || from == Type::s32;
+  f.extends_sign = from == Type::s8 || from == Type::s16 || from == Type::s32 || from == Type::s64;
   f.carry_in = signature.form.carry_in, f.carry_out = signature.form.carry_out;
   for (const Use& use : signature.reads)
-    if (use.purpose == Purpose::value && use.cell != Cell::none && f.route != Route::matrix)
+    if (use.purpose == Purpose::value && use.cell != Cell::none && flow != Flow::matrix)
       f.sources.push_back(
           {use.slot, static_cast<uint8_t>(use.cell == Cell::mask ? 1 : std::max(1, ptx::bytes_of(use.type))),
            use.cell == Cell::mask});
-  f.count = static_cast<int>(f.sources.size());
-  const bool stores = signature.flow() == Flow::store || signature.flow() == Flow::store_matrix;
-  f.acts = signature.control != Control::none || stores || f.route == Route::atomic || f.route == Route::copy;
+  f.acts = signature.control != Control::none || flow == Flow::store || flow == Flow::store_matrix ||
+           flow == Flow::atomic || flow == Flow::copy_async;
   return f;
 }
 
@@ -108,10 +93,7 @@ void WrittenCheck::begin_run(const Memory& memory, const std::set<std::string>& 
 }
 
 void WrittenCheck::enter(const LaunchContext& context) {
-  context_ = &context;
-  code_ = context.code;
-  facts_.clear();
-  for (const Op& op : code_->ops) facts_.push_back(facts_of(op, code_->signature(op)));
+  begin_code(context, facts_of);
   event_of_op_.clear();
 }
 
@@ -129,163 +111,146 @@ void WrittenCheck::begin_block(Block& block) {
   stored_in_block_.clear();
 }
 
-WrittenCheck::Lanes WrittenCheck::any(const Warp& warp, const Source& source) {
-  const Lanes* const states = bytes(warp, source.slot);
+WrittenCheck::Lanes WrittenCheck::any(const Warp& warp, const Register& r) {
+  const Lanes* const states = bytes(warp, r.slot);
   Lanes found = 0;
-  for (int i = 0; i < source.bytes; ++i) found |= states[i];
+  for (int i = 0; i < r.bytes; ++i) found |= states[i];
   return found;
 }
 
-uint32_t WrittenCheck::make_event(Warp& warp, const Op& op, int lane, std::string what) {
+WrittenCheck::Lanes WrittenCheck::any_source(const Warp& warp, const Facts& f) {
+  Lanes found = 0;
+  for (const Register& source : f.sources) found |= any(warp, source);
+  return found;
+}
+
+uint32_t WrittenCheck::make_event(const Warp& warp, const Op& op, int lane, std::string what) {
   const auto [known, is_new] = event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
-  if (!is_new) return known->second;
-  Event& made = events_.emplace_back();
-  made.op = &op;
-  made.place = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)},
-                          "read by " + opcode_of(*code_, op));
-  made.what = std::move(what);
+  if (is_new)
+    events_.push_back({place(warp, op, lane, "read by " + opcode_of(*code_, op)), std::move(what), &op});
   return known->second;
 }
 
-uint32_t WrittenCheck::event_of(Warp& warp, const Op& op, const Source& source, int lane) {
-  const uint32_t known = of(warp).origin[source.slot / 4 + static_cast<size_t>(source.is_mask ? 0 : lane)];
-  if (known) return known;
-  std::string name = "a register";
-  if (op.function >= 0 && op.instruction >= 0) {
-    const ptx::Function& function = code_->module->functions[static_cast<size_t>(op.function)];
-    const ptx::Instruction& instruction = function.body[static_cast<size_t>(op.instruction)];
-    // Its name, where the instruction reads a single register.
-    int32_t only = -1, count = 0;
-    for (size_t i = 1; i < instruction.operands.size(); ++i)
-      if (instruction.operands[i].reg >= 0) only = instruction.operands[i].reg, ++count;
-    if (count == 1) name = "register " + function.registers[static_cast<size_t>(only)].name;
-  }
-  return make_event(warp, op, lane, name);
+uint32_t WrittenCheck::event_of(const Warp& warp, const Op& op, const Register& source, int lane) {
+  if (const uint32_t known = origin(warp, source, lane)) return known;
+  // Its name, where the instruction reads a single register.
+  int32_t only = -1, count = 0;
+  if (const ptx::Instruction* const instruction = instruction_of(op))
+    for (size_t i = 1; i < instruction->operands.size(); ++i)
+      if (instruction->operands[i].reg >= 0) only = instruction->operands[i].reg, ++count;
+  return make_event(
+      warp, op, lane,
+      count == 1 ? "register " + function_of(op)->registers[static_cast<size_t>(only)].name : "a register");
 }
 
-/// States of `count` bytes in the lanes of `mask`; the first source that is not written gives its event.
-void WrittenCheck::set(Warp& warp, const Op& op, Slot slot, int count, bool is_mask, uint32_t mask,
-                       const ByteLanes& states) {
+/// States in the lanes of `mask`; the first source that is not written gives its event.
+void WrittenCheck::set(Warp& warp, const Op& op, const Register& to, uint32_t mask, const ByteLanes& states) {
   Lanes found = 0;
-  for (int i = 0; i < count; ++i) found |= states[static_cast<size_t>(i)] & mask;
+  for (size_t i = 0; i < to.bytes; ++i) found |= states[i] & mask;
   // Before the states change: the destination may be a source.
-  std::array<uint32_t, 32> events{};
-  const Facts& f = facts(op);
+  Events events{};
   for_lanes(found, [&](int lane) {
-    for (int i = 0; i < f.count && !events[static_cast<size_t>(lane)]; ++i)
-      if (any(warp, f.sources[static_cast<size_t>(i)]) >> lane & 1)
-        events[static_cast<size_t>(lane)] = event_of(warp, op, f.sources[static_cast<size_t>(i)], lane);
+    for (const Register& source : facts(op).sources)
+      if (any(warp, source) >> lane & 1) {
+        events[static_cast<size_t>(lane)] = event_of(warp, op, source, lane);
+        break;
+      }
   });
-  put(warp, slot, count, is_mask, mask, states, events);
+  put(warp, to, mask, states, events);
 }
 
-void WrittenCheck::put(Warp& warp, Slot slot, int count, bool is_mask, uint32_t mask, const ByteLanes& states,
-                       const std::array<uint32_t, 32>& events) {
-  Lanes* const to = &of(warp).bytes[slot / 32];
+void WrittenCheck::put(const Warp& warp, const Register& to, uint32_t mask, const ByteLanes& states,
+                       const Events& events) {
+  Lanes* const kept = bytes(warp, to.slot);
   Lanes found = 0;
-  for (int i = 0; i < count; ++i) {
-    to[i] = (to[i] & ~mask) | (states[static_cast<size_t>(i)] & mask);
-    found |= states[static_cast<size_t>(i)] & mask;
+  for (size_t i = 0; i < to.bytes; ++i) {
+    kept[i] = (kept[i] & ~mask) | (states[i] & mask);
+    found |= states[i] & mask;
   }
   for_lanes(found, [&](int lane) {
-    if (events[static_cast<size_t>(lane)])
-      of(warp).origin[slot / 4 + static_cast<size_t>(is_mask ? 0 : lane)] = events[static_cast<size_t>(lane)];
+    if (const uint32_t event = events[static_cast<size_t>(lane)]) origin(warp, to, lane) = event;
   });
 }
 
-void WrittenCheck::set_all(Warp& warp, const Op& op, Slot slot, int count, bool is_mask, uint32_t mask,
-                           Lanes states) {
-  if (!(states & mask)) return clear(warp, slot, count, mask);
+void WrittenCheck::set_all(Warp& warp, const Op& op, const Register& to, uint32_t mask, Lanes states) {
+  if (!(states & mask)) return clear(warp, to, mask);
   ByteLanes all;
   all.fill(states);
-  set(warp, op, slot, count, is_mask, mask, all);
+  set(warp, op, to, mask, all);
 }
 
-void WrittenCheck::clear(Warp& warp, Slot slot, int count, uint32_t mask) {
-  Lanes* const to = &of(warp).bytes[slot / 32];
-  for (int i = 0; i < count; ++i) to[i] &= ~mask;
+void WrittenCheck::clear(const Warp& warp, const Register& to, uint32_t mask) {
+  Lanes* const kept = bytes(warp, to.slot);
+  for (int i = 0; i < to.bytes; ++i) kept[i] &= ~mask;
 }
 
-void WrittenCheck::clear(Warp& warp, const Op& op, uint32_t mask) {
-  for (const Use& to : code_->signature(op).writes) clear(warp, to.slot, count_of(to.cell), mask);
+void WrittenCheck::clear(const Warp& warp, const Op& op, uint32_t mask) {
+  for (const Use& to : signature(op).writes) clear(warp, whole(to), mask);
 }
 
-void WrittenCheck::spoil(const Warp& warp, Slot slot, Cell cell, Lanes lanes, uint32_t event) {
-  Lanes* const to = &of(warp).bytes[slot / 32];
-  for (int i = 0; i < count_of(cell); ++i) to[i] |= lanes;
-  for_lanes(lanes, [&](int lane) {
-    of(warp).origin[slot / 4 + static_cast<size_t>(cell == Cell::mask ? 0 : lane)] = event;
-  });
+void WrittenCheck::spoil(const Warp& warp, const Register& to, Lanes lanes, uint32_t event) {
+  Lanes* const kept = bytes(warp, to.slot);
+  for (int i = 0; i < to.bytes; ++i) kept[i] |= lanes;
+  for_lanes(lanes, [&](int lane) { origin(warp, to, lane) = event; });
+}
+
+void WrittenCheck::spoil(const Warp& warp, const Op& op, Lanes lanes, uint32_t event) {
+  for (const Use& to : signature(op).writes) spoil(warp, whole(to), lanes, event);
 }
 
 /// A guard that was never written: a finding where the op acts, else its result depends on it.
 void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
-  const Source guard{op.guard, 1, true};
+  const Register guard{op.guard, 1, true};
   guard_lanes_ = any(warp, guard) & active;
   if (!guard_lanes_) return;
   if (strict_) strict(warp, op, guard, guard_lanes_);
-  if (facts(op).acts) return sink(warp, op, guard, guard_lanes_, unwritten_branch, "decides whether it runs");
+  if (facts(op).acts)
+    return sink(warp, op, guard, guard_lanes_, finding::unwritten_branch, "decides whether it runs");
   guard_event_ = event_of(warp, op, guard, std::countr_zero(guard_lanes_));
-  for (const Use& to : code_->signature(op).writes) spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
+  spoil(warp, op, guard_lanes_, guard_event_);
 }
 
-void WrittenCheck::sink(Warp& warp, const Op& op, const Source& source, Lanes lanes,
-                        const CheckLog::Kind& kind, const char* what) {
+void WrittenCheck::sink(Warp& warp, const Op& op, const Register& source, Lanes lanes,
+                        const FindingKind& kind, const char* what) {
   const int lane = std::countr_zero(lanes);
   const Event& event = events_[event_of(warp, op, source, lane)];
-  if (event.elsewhere) return;
-  CheckFinding* finding = log_.open(kind, &op, event.op);
-  if (!finding) return;
-  finding->at = log_.place({&op, block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)}, what);
-  finding->other = event.place;
-  finding->element = event.what;
-  finding->message = fmt::format("{}, never written, {} at {} by {}, {} {} at {}", event.what,
-                                 event.place.access, place_text(event.place.where), thread_text(event.place),
-                                 what, opcode_of(*code_, op), place_text(finding->at.where));
+  if (!event.elsewhere && log_.opens(kind, &op, event.op))
+    log_.tell(place(warp, op, lane, what), event.place, event.what,
+              fmt::arg("opcode", opcode_of(*code_, op)));
 }
 
-void WrittenCheck::strict(Warp& warp, const Op& op, const Source& source, uint32_t mask) {
+void WrittenCheck::strict(Warp& warp, const Op& op, const Register& source, uint32_t mask) {
   const Lanes found = any(warp, source) & mask;
   if (!found || warp.block->trap) return;
   const int lane = std::countr_zero(found);
   raise(warp, op, lane, "unwritten-read",
-        fmt::format("{} was never written", events_[event_of(warp, op, source, lane)].what));
+        events_[event_of(warp, op, source, lane)].what + " was never written");
 }
 
 void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
   if (!op.guarded) guard_lanes_ = 0;
   if (strict_)
-    for (int i = 0; i < f.count; ++i) strict(warp, op, f.sources[static_cast<size_t>(i)], mask);
-  for (const Use& use : code_->signature(op).reads) {
-    const bool jumps = f.route == Route::jump && use.purpose == Purpose::value;
+    for (const Register& source : f.sources) strict(warp, op, source, mask);
+  for (const Use& use : signature(op).reads) {
+    const bool jumps = f.jumps && use.purpose == Purpose::value;
     if (use.purpose != Purpose::address && !jumps) continue;
-    const Source source{use.slot, static_cast<uint8_t>(count_of(use.cell)), false};
+    const Register source = whole(use);
     if (const Lanes found = any(warp, source) & mask)
-      sink(warp, op, source, found, jumps ? unwritten_branch : unwritten_address,
+      sink(warp, op, source, found, jumps ? finding::unwritten_branch : finding::unwritten_address,
            jumps ? "decides the way of" : "is an address of");
   }
-  switch (f.route) {
-    case Route::transfer:
-    case Route::atomic:
-    case Route::copy:
-    case Route::jump:
-    case Route::none:
-    case Route::matrix:
-      return;
-    default:
-      return value(warp, op, mask);
-  }
+  if (!f.pass) return;
+  const Lanes found = any_source(warp, f);
+  if (found & mask || f.carry_in || f.carry_out)
+    (this->*f.pass)(warp, op, f, mask, found);
+  else
+    clear(warp, op, mask);
 }
 
 void WrittenCheck::after(Warp& warp, const Op& op, uint32_t mask) {
-  const Route route = facts(op).route;
-  if (route == Route::transfer) transfer(warp, op, mask);
-  if (route == Route::atomic) atomic(warp, op, mask);
-  if (route == Route::matrix) matrix(warp, op);
-  if (guard_lanes_ & mask)
-    for (const Use& to : code_->signature(op).writes)
-      spoil(warp, to.slot, to.cell, guard_lanes_, guard_event_);
+  if (const auto travel = facts(op).travel) (this->*travel)(warp, op, mask);
+  if (guard_lanes_ & mask) spoil(warp, op, guard_lanes_, guard_event_);
 }
 
 void WrittenCheck::note_written(const Allocation& allocation, const Part& part) {
@@ -325,31 +290,21 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
       ++known.first;
     }
   }
-  if (missing && !partial_) {
-    if (CheckFinding* finding = log_.open(never_written, &tensor)) {
-      finding->count = static_cast<uint64_t>(missing);
-      finding->element = tensor.element_name(first_missing);
-      finding->at.access = "not written";
-      finding->message =
-          fmt::format("{} of {} elements of {} {} were never written, from {} to {}", missing, tensor.size(),
-                      tensor.name, tensor.shape_text(), finding->element, tensor.element_name(last_missing));
-    }
-  }
+  if (missing && !partial_ && log_.opens(finding::never_written, &tensor))
+    log_.tell({.access = "not written"}, {}, tensor.element_name(first_missing), fmt::arg("count", missing),
+              fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name),
+              fmt::arg("shape", tensor.shape_text()), fmt::arg("last", tensor.element_name(last_missing)))
+        .count = static_cast<uint64_t>(missing);
   for (const auto& [event, found] : spoiled) {
     const Event& origin = events_[event];
-    if (origin.elsewhere) continue;
-    const bool multiplied = !origin.through.empty();
-    CheckFinding* finding =
-        log_.open(multiplied ? unwritten_tensor_core : unwritten_output, origin.op, &tensor);
-    if (!finding) continue;
-    finding->count = static_cast<uint64_t>(found.first);
-    finding->at = origin.place;
-    finding->element = tensor.element_name(found.second);
-    finding->message =
-        fmt::format("{} of {} elements of {}, first {}, depend on {}, never written, {} at {} by {}{}",
-                    found.first, tensor.size(), tensor.name, finding->element, origin.what,
-                    origin.place.access, place_text(origin.place.where), thread_text(origin.place),
-                    multiplied ? ", an operand of " + origin.through : "");
+    const auto [count, first] = found;
+    const FindingKind& kind =
+        origin.through.empty() ? finding::unwritten_output : finding::unwritten_tensor_core;
+    if (origin.elsewhere || !log_.opens(kind, origin.op, &tensor)) continue;
+    log_.tell(origin.place, {}, tensor.element_name(first), fmt::arg("count", count),
+              fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name), fmt::arg("what", origin.what),
+              fmt::arg("through", origin.through))
+        .count = static_cast<uint64_t>(count);
   }
 }
 

@@ -10,15 +10,13 @@
 #pragma once
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "src/base/vm/cell_memory.h"
-#include "src/base/vm/checks/check_log.h"
-#include "src/base/vm/transfer.h"
+#include "src/base/vm/checks/check.h"
 
 namespace assay::vm {
 
@@ -29,13 +27,38 @@ enum ByteState : uint8_t {
   derived = 2,  ///< what was stored came of something never written
 };
 
-class WrittenCheck : public PlainTrace {
+class WrittenCheck;
+
+/// A register and how many of its low bytes count; of a predicate 1.
+struct WrittenRegister {
+  Slot slot = no_slot;
+  uint8_t bytes = 0;
+  bool is_mask = false;
+};
+
+/// How an op passes states on.
+struct WrittenFacts {
+  /// A result that is computed: from the lanes in which any source is not written. Null: none is.
+  void (WrittenCheck::*pass)(Warp&, const Op&, const WrittenFacts&, uint32_t mask, uint32_t found) = nullptr;
+  /// What travels through memory, between lanes or into a matrix, looked at once it is done.
+  void (WrittenCheck::*travel)(Warp&, const Op&, uint32_t mask) = nullptr;
+  std::vector<WrittenRegister> sources;
+  WrittenRegister d;
+  bool left = false;          ///< of shifts
+  bool extends_sign = false;  ///< of conversions between integers and shifts: source 0 is signed
+  bool is_or = false;         ///< `or`: ones decide; else `and`: zeros do
+  bool carry_in = false, carry_out = false;
+  bool jumps = false;  ///< by a table: its source decides the way
+  bool acts = false;   ///< its guard matters at once: it branches, waits or changes memory
+};
+
+class WrittenCheck : public Check<WrittenFacts> {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
   /// `strict`: a trap at the first read of anything never written. `partial`: only some blocks run, so that
   /// what the others would have written is no fault.
-  WrittenCheck(CheckLog& log, bool strict, bool partial) : log_(log), strict_(strict), partial_(partial) {}
+  WrittenCheck(CheckLog& log, bool strict, bool partial) : Check(log), strict_(strict), partial_(partial) {}
 
   /// Outputs, workspaces and the gaps of views start as never written; everything else is.
   void begin_run(const Memory&, const std::set<std::string>& unwritten);
@@ -55,45 +78,11 @@ class WrittenCheck : public PlainTrace {
   static ByteState state(const Areas::Area&, uint64_t offset);
 
  private:
-  /// How an op passes states on; found once.
-  enum class Route : uint8_t {
-    none,
-    clear,
-    plain,
-    by_byte,
-    resize,
-    masking,
-    multiply,
-    predicates,
-    compare,
-    shift,
-    permute,
-    packed,
-    packed_convert,
-    transfer,
-    carry,
-    exchange,
-    atomic,
-    copy,
-    matrix,
-    jump
-  };
-  struct Source {
-    Slot slot = no_slot;
-    uint8_t bytes = 0;  ///< low ones that count; of a predicate 1
-    bool is_mask = false;
-  };
-  struct Facts {
-    Route route = Route::none;
-    std::vector<Source> sources;
-    int count = 0;
-    uint8_t d_bytes = 0;        ///< of d: 4, 8, or 1 for a predicate
-    bool left = false;          ///< of shifts
-    bool extends_sign = false;  ///< of conversions between integers
-    bool is_or = false;         ///< `or`: ones decide; else `and`: zeros do
-    bool carry_in = false, carry_out = false;
-    bool acts = false;  ///< its guard matters at once: it branches, waits or changes memory
-  };
+  using Facts = WrittenFacts;
+  using Register = WrittenRegister;
+  using Lanes = uint32_t;                   ///< bit per lane
+  using ByteLanes = std::array<Lanes, 8>;   ///< by byte of a register
+  using Events = std::array<uint32_t, 32>;  ///< by lane; 0: none
   /// Something never written that was read: one per instruction that reads.
   struct Event {
     CheckedPlace place;
@@ -102,50 +91,63 @@ class WrittenCheck : public PlainTrace {
     std::string through;     ///< the first tensor-core instruction it entered, as text
     bool elsewhere = false;  ///< a block that does not run would have written it
   };
-  /// Bit per lane.
-  using Lanes = uint32_t;
-  using ByteLanes = std::array<Lanes, 8>;  ///< by byte of a register
   struct WarpStates {
     std::vector<Lanes> bytes;  ///< by slot / 32 + byte
-    std::vector<uint32_t>
-        origin;  ///< event, by slot / 4 + lane; a predicate's by slot / 4; 0: the register itself
+    /// Event, by slot / 4 + lane; a predicate's by slot / 4; 0: the register itself.
+    std::vector<uint32_t> origin;
     Lanes carry = 0;
   };
 
   static Facts facts_of(const Op&, const Signature&);
-  static Route route_of(const Op&, const Signature&);
-  /// States that a register has: bytes, or one of a predicate.
-  static int count_of(Cell cell) { return cell == Cell::mask ? 1 : static_cast<int>(bytes_of(cell)); }
-  const Facts& facts(const Op& op) const { return facts_[static_cast<size_t>(&op - code_->ops.data())]; }
+  static decltype(Facts::pass) pass_of(const Op&, const Signature&);
+  static Register whole(const Use& use) {
+    const bool mask = use.cell == Cell::mask;
+    return {use.slot, static_cast<uint8_t>(mask ? 1 : bytes_of(use.cell)), mask};
+  }
   WarpStates& of(const Warp& warp) { return warps_[warp.index]; }
-  const Lanes* bytes(const Warp& warp, Slot slot) { return &of(warp).bytes[slot / 32]; }
-  Lanes any(const Warp&, const Source&);
+  Lanes* bytes(const Warp& warp, Slot slot) { return &of(warp).bytes[slot / 32]; }
+  uint32_t& origin(const Warp& warp, const Register& r, int lane) {
+    return of(warp).origin[r.slot / 4 + static_cast<size_t>(r.is_mask ? 0 : lane)];
+  }
+  Lanes any(const Warp&, const Register&);
+  Lanes any_source(const Warp&, const Facts&);
   /// The event behind lane's state of a source; made where the register itself was never written.
-  uint32_t event_of(Warp&, const Op&, const Source&, int lane);
-  uint32_t make_event(Warp&, const Op&, int lane, std::string what);
-  void set(Warp&, const Op&, Slot, int count, bool is_mask, uint32_t mask, const ByteLanes& states);
-  void set_all(Warp&, const Op&, Slot, int count, bool is_mask, uint32_t mask, Lanes states);
-  void clear(Warp&, Slot, int count, uint32_t mask);
-  void clear(Warp&, const Op&, uint32_t mask);
-  /// All bytes of a register, for one reason.
-  void spoil(const Warp&, Slot, Cell, Lanes, uint32_t event);
+  uint32_t event_of(const Warp&, const Op&, const Register&, int lane);
+  uint32_t make_event(const Warp&, const Op&, int lane, std::string what);
+  void set(Warp&, const Op&, const Register&, uint32_t mask, const ByteLanes& states);
+  void set_all(Warp&, const Op&, const Register&, uint32_t mask, Lanes states);
+  /// Of the result: state_of(byte).
+  template <class StateOf>
+  void set_bytes(Warp&, const Op&, uint32_t mask, StateOf state_of);
+  void clear(const Warp&, const Register&, uint32_t mask);
+  void clear(const Warp&, const Op&, uint32_t mask);
+  /// All bytes of a register, for one reason; of all that an op writes.
+  void spoil(const Warp&, const Register&, Lanes, uint32_t event);
+  void spoil(const Warp&, const Op&, Lanes, uint32_t event);
   /// States and events of a destination.
-  void put(Warp&, Slot, int count, bool is_mask, uint32_t mask, const ByteLanes&,
-           const std::array<uint32_t, 32>& events);
-  void sink(Warp&, const Op&, const Source&, Lanes, const CheckLog::Kind&, const char* what);
-  void strict(Warp&, const Op&, const Source&, uint32_t mask);
+  void put(const Warp&, const Register&, uint32_t mask, const ByteLanes&, const Events&);
+  void sink(Warp&, const Op&, const Register&, Lanes, const FindingKind&, const char* what);
+  void strict(Warp&, const Op&, const Register&, uint32_t mask);
 
-  // written_values.cpp
-  void value(Warp&, const Op&, uint32_t mask);
-  void masking(Warp&, const Op&, const Facts&, uint32_t mask);
-  void multiply(Warp&, const Op&, const Facts&, uint32_t mask);
-  void predicates(Warp&, const Op&, const Facts&, uint32_t mask);
-  void compare(Warp&, const Op&, const Facts&, uint32_t mask);
-  void shift(Warp&, const Op&, const Facts&, uint32_t mask);
-  void permute(Warp&, const Op&, const Facts&, uint32_t mask);
-  void carry(Warp&, const Op&, const Facts&, uint32_t mask);
-  void matrix(Warp&, const Op&);
-  // written_memory.cpp
+  // written_values.cpp: WrittenFacts::pass
+  void forget(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void plain(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void vote(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void by_byte(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void by_half(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void pack_halves(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void resize(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void masking(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void multiply(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void predicates(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void compare(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void shift(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void permute(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  void carry(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
+  // WrittenFacts::travel: written_memory.cpp, and matrix in written_values.cpp
+  void transfer(Warp&, const Op&, uint32_t mask);
+  void atomic(Warp&, const Op&, uint32_t mask);
+  void matrix(Warp&, const Op&, uint32_t mask);
   /// Bytes on their way: bit by byte of those not written, of them those that nothing was ever stored to.
   struct Taken {
     uint64_t missing = 0, never = 0;
@@ -153,20 +155,13 @@ class WrittenCheck : public PlainTrace {
   };
   uint8_t* states_at(const Warp&, const BytePlace&);  ///< null: all written there
   uint32_t& stored_event(const Warp&, const BytePlace&, uint32_t byte = 0);
-  uint32_t memory_event(Warp&, const Op&, const BytePlace&, uint32_t byte, uint8_t state);
-  Taken take(Warp&, const Op&, const BytePlace&, uint32_t count);
-  void give(Warp&, const BytePlace&, uint32_t count, const Taken&);
+  uint32_t memory_event(const Warp&, const Op&, const BytePlace&, uint32_t byte, uint8_t state);
+  Taken take(const Warp&, const Op&, const BytePlace&, uint32_t count);
+  void give(const Warp&, const BytePlace&, uint32_t count, const Taken&);
   bool all_written(Warp&, const Op&, uint32_t mask);
-  void transfer(Warp&, const Op&, uint32_t mask);
-  void atomic(Warp&, const Op&, uint32_t mask);
   void end_output(const Areas::Area&, const Place&);
 
-  CheckLog& log_;
   bool strict_, partial_;
-  const Code* code_ = nullptr;
-  const LaunchContext* context_ = nullptr;
-  Block* block_ = nullptr;
-  std::vector<Facts> facts_;
   std::vector<WarpStates> warps_;
   BlockCells<CellArray<uint8_t>, 1> memory_;
   Areas areas_;  ///< of what starts unwritten

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "src/base/vm/checks/written_check.h"
-#include "src/base/vm/rows/warp_rows.h"
 
 namespace assay::vm {
 namespace {
@@ -33,12 +32,12 @@ uint32_t& WrittenCheck::stored_event(const Warp& warp, const BytePlace& at, uint
   const uint64_t address = (at.at + byte) & ~uint64_t{3};
   if (at.space == ptx::Space::shared) return stored_in_block_[address];
   if (at.space != ptx::Space::local) return stored_[address];
-  const uint64_t thread = warp.index * 32 + static_cast<uint32_t>(at.lane) + 1;
+  const uint64_t thread = thread_of(warp, at.lane) + 1;
   return stored_in_block_[address | thread << 40];
 }
 
 /// The event of a byte that is not `written`: what was stored there, or that nothing was.
-uint32_t WrittenCheck::memory_event(Warp& warp, const Op& op, const BytePlace& at, uint32_t byte,
+uint32_t WrittenCheck::memory_event(const Warp& warp, const Op& op, const BytePlace& at, uint32_t byte,
                                     uint8_t state) {
   if (state == derived)
     if (const uint32_t known = stored_event(warp, at, byte)) return known;
@@ -48,13 +47,14 @@ uint32_t WrittenCheck::memory_event(Warp& warp, const Op& op, const BytePlace& a
 }
 
 /// What of `count` bytes is not written.
-WrittenCheck::Taken WrittenCheck::take(Warp& warp, const Op& op, const BytePlace& from, uint32_t count) {
+WrittenCheck::Taken WrittenCheck::take(const Warp& warp, const Op& op, const BytePlace& from,
+                                       uint32_t count) {
   Taken taken;
   if (from.slot != no_slot) {
     const Lanes* const states = bytes(warp, from.slot) + from.at;
     for (uint32_t byte = 0; byte < count; ++byte)
       taken.missing |= uint64_t{states[byte] >> from.lane & 1} << byte;
-    if (taken.missing) taken.event = event_of(warp, op, {from.slot, 0, false}, from.lane);
+    if (taken.missing) taken.event = event_of(warp, op, {from.slot}, from.lane);
     return taken;
   }
   const uint8_t* const here = states_at(warp, from);
@@ -68,13 +68,13 @@ WrittenCheck::Taken WrittenCheck::take(Warp& warp, const Op& op, const BytePlace
   return taken;
 }
 
-void WrittenCheck::give(Warp& warp, const BytePlace& to, uint32_t count, const Taken& taken) {
+void WrittenCheck::give(const Warp& warp, const BytePlace& to, uint32_t count, const Taken& taken) {
   if (to.slot != no_slot) {
     if (!taken.missing) return;  // cleared before
-    Lanes* const states = &of(warp).bytes[to.slot / 32 + to.at];
+    Lanes* const states = bytes(warp, to.slot) + to.at;
     for (uint32_t byte = 0; byte < count; ++byte)
       states[byte] |= static_cast<Lanes>(taken.missing >> byte & 1) << to.lane;
-    of(warp).origin[to.slot / 4 + static_cast<size_t>(to.lane)] = taken.event;
+    origin(warp, {to.slot}, to.lane) = taken.event;
     return;
   }
   uint8_t* const here = states_at(warp, to);
@@ -89,10 +89,7 @@ void WrittenCheck::give(Warp& warp, const BytePlace& to, uint32_t count, const T
 
 /// The quick way: where every byte that travels is written, notes that its destinations are too.
 bool WrittenCheck::all_written(Warp& warp, const Op& op, uint32_t mask) {
-  const Facts& f = facts(op);
-  Lanes found = 0;
-  for (int i = 0; i < f.count; ++i) found |= any(warp, f.sources[static_cast<size_t>(i)]);
-  if (found) return false;
+  if (any_source(warp, facts(op))) return false;
   bool all = true;
   each_access(warp, op, mask, [&](const MemoryAccess& access) {
     const uint8_t* const here = access.reads && all ? states_at(warp, access.place()) : nullptr;
@@ -111,10 +108,11 @@ bool WrittenCheck::all_written(Warp& warp, const Op& op, uint32_t mask) {
 /// chose counts too; a lane that shuffles from one that does not take part gets nothing that was written (PTX
 /// ISA, "shfl.sync").
 void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
-  const Signature& signature = code_->signature(op);
-  const bool parameters = copies_parameters(signature), memory = parameters || reaches_memory(signature);
+  const Flow flow = signature(op).flow();
+  const bool parameters = copies_parameters(signature(op)),
+             memory = parameters || reaches_memory(signature(op));
   Lanes absent = 0;
-  if (signature.flow() == Flow::exchange)
+  if (flow == Flow::exchange)
     for_lanes(mask, [&](int lane) { absent |= (mask >> warp.lane_source[lane] & 1 ? 0u : 1u) << lane; });
   if (!absent && !parameters && all_written(warp, op, mask)) return;
   const Executed done = executed(warp, op, mask);
@@ -136,12 +134,12 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
   for_lanes(absent, [&](int lane) {
     const std::string what =
         "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
-    spoil(warp, op.d, op.d_cell, 1u << lane, make_event(warp, op, lane, what));
+    spoil(warp, facts(op).d, 1u << lane, make_event(warp, op, lane, what));
   });
-  if (signature.flow() != Flow::select) return;
-  if (const Lanes unchosen = bytes(warp, op.s[2])[0] & mask)
-    spoil(warp, op.d, op.d_cell, unchosen,
-          event_of(warp, op, {op.s[2], 1, true}, std::countr_zero(unchosen)));
+  if (flow != Flow::select) return;
+  const Register chooser{op.s[2], 1, true};
+  if (const Lanes unchosen = any(warp, chooser) & mask)
+    spoil(warp, facts(op).d, unchosen, event_of(warp, op, chooser, std::countr_zero(unchosen)));
 }
 
 /// The new value comes of the old one and of the operands; atom returns the old one.
@@ -151,12 +149,11 @@ void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
     const BytePlace memory{no_slot, warp.space, lane, warp.address[lane]};
     const Taken old = take(warp, op, memory, op.element_bytes);
     uint32_t event = old.event;
-    for (int i = 0; i < f.count; ++i)
-      if (any(warp, f.sources[static_cast<size_t>(i)]) >> lane & 1)
-        event = event_of(warp, op, f.sources[static_cast<size_t>(i)], lane);
+    for (const Register& source : f.sources)
+      if (any(warp, source) >> lane & 1) event = event_of(warp, op, source, lane);
     give(warp, memory, op.element_bytes, {event ? ~uint64_t{0} : 0, 0, event});
     if (op.d == no_slot) return;
-    clear(warp, op.d, f.d_bytes, 1u << lane);
+    clear(warp, f.d, 1u << lane);
     give(warp, {op.d, {}, lane, 0}, op.element_bytes, old);
   });
 }

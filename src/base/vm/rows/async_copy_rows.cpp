@@ -20,11 +20,9 @@ constexpr size_t most_copies = 4096;
 
 bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.element_bytes;
-  if (warp.pending_count == most_copies)
+  if (warp.copies.in_flight().size() == most_copies)
     return raise(warp, op, std::countr_zero(mask), "unsupported",
                  "4096 cp.async of the warp are in flight: cp.async.wait_group is missing");
-  if (warp.pending_count == warp.pending.size()) warp.pending.emplace_back();
-  PendingCopy& copy = warp.pending[warp.pending_count];
   std::byte* host[32];
   lane_addresses(warp, op.s[1], op.address2_wide, op.offset2, warp.address);
   if (!translate_at(warp, op, mask, bytes, Space::shared, host)) return false;
@@ -52,10 +50,8 @@ bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
       if (!translate_part(warp, op, lane, copied[lane], bytes, host)) return false;
     }
   }
-  copy.op = &op;
-  copy.mask = mask;
+  AsyncCopy& copy = warp.copies.issue(op, mask);
   copy.bytes = bytes;
-  std::memcpy(copy.group, warp.committed, sizeof copy.group);
   for_lanes(mask, [&](int lane) {
     copy.shared[lane] = static_cast<uint32_t>(warp.address2[lane]);
     copy.copied[lane] = copied[lane];
@@ -64,7 +60,6 @@ bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
     std::memset(to, 0, 16);
     if (copied[lane]) std::memcpy(to, host[lane], copied[lane]);
   });
-  ++warp.pending_count;
   return true;
 }
 
@@ -94,7 +89,7 @@ void decode_copy(Decoder& decoder, const ptx::Instruction& instruction, Op& op) 
 }
 
 bool commit(Warp& warp, const Op&, uint32_t mask) {
-  for_lanes(mask, [&](int lane) { ++warp.committed[lane]; });
+  warp.copies.commit(mask);
   return true;
 }
 

@@ -179,19 +179,19 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
 
 bool fence(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
-  warp.wgmma.fenced = true;
+  warp.products_fenced = true;
   return true;
 }
 
 bool commit(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
-  ++warp.wgmma.committed;
+  warp.products.commit(~0u);
   return true;
 }
 
 bool wait(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
-  land(warp.wgmma, op.immediate);
+  warp.products.wait(~0u, op.immediate, [](const auto&, uint32_t) {});
   return true;
 }
 

@@ -1,0 +1,103 @@
+// What every check has: the log, the launch and the block that run, and what it knows of each op.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "src/base/vm/cell_memory.h"
+#include "src/base/vm/checks/check_log.h"
+#include "src/base/vm/rows/warp_rows.h"
+#include "src/base/vm/transfer.h"
+
+namespace assay::vm {
+
+template <class Facts>
+class Check : public PlainTrace {
+ protected:
+  explicit Check(CheckLog& log) : log_(log) {}
+
+  /// A launch begins: facts_of(op, signature) of each op.
+  template <class FactsOf>
+  void begin_code(const LaunchContext& context, FactsOf facts_of) {
+    code_ = context.code;
+    facts_.clear();
+    for (const Op& op : code_->ops) facts_.push_back(facts_of(op, code_->signature(op)));
+  }
+  const Facts& facts(const Op& op) const { return facts_[code_->index(op)]; }
+  const Signature& signature(const Op& op) const { return code_->signature(op); }
+  /// In its block.
+  static uint32_t thread_of(const Warp& warp, int lane) {
+    return warp.index * 32 + static_cast<uint32_t>(lane);
+  }
+  CheckedPlace place(const Warp& warp, const Op& op, int lane, std::string access) const {
+    return log_.place(op, block_->linear, thread_of(warp, lane), std::move(access));
+  }
+  /// An op's instruction in the PTX and the function it stands in; null of ops that the decoder made.
+  const ptx::Function* function_of(const Op& op) const {
+    return op.function < 0 ? nullptr : &code_->module->functions[static_cast<size_t>(op.function)];
+  }
+  const ptx::Instruction* instruction_of(const Op& op) const {
+    return op.function < 0 || op.instruction < 0
+               ? nullptr
+               : &function_of(op)->body[static_cast<size_t>(op.instruction)];
+  }
+
+  CheckLog& log_;
+  const Code* code_ = nullptr;
+  Block* block_ = nullptr;
+  std::vector<Facts> facts_;
+};
+
+/// Values of some lanes of the registers, as a check follows them; a bit per lane says of which.
+template <class Mark>
+class RegisterMarks {
+ public:
+  /// Marks of lanes on their way to a register.
+  struct Lanes {
+    uint32_t found = 0;
+    std::array<Mark, 32> marks;
+    void add(int lane, const Mark& mark) {
+      found |= 1u << lane;
+      marks[static_cast<size_t>(lane)] = mark;
+    }
+  };
+
+  void begin(const Block& block, const Code& code) {
+    const size_t marks = code.file_bytes / 4 + 64;
+    warps_.resize(block.warps.size());
+    for (OfWarp& warp : warps_) {
+      warp.lanes.assign(code.file_bytes / 64 + 4, 0);
+      if (std::exchange(warp.count, marks) != marks) warp.marks = lazy_zeros<Mark>(marks);
+    }
+  }
+  uint32_t& lanes(const Warp& warp, Slot slot) { return warps_[warp.index].lanes[slot / 64]; }
+  bool has(const Warp& warp, Slot slot, int lane) { return lanes(warp, slot) >> lane & 1; }
+  Mark& at(const Warp& warp, Slot slot, int lane) {
+    return warps_[warp.index].marks[slot / 4 + static_cast<size_t>(lane)];
+  }
+  void clear(const Warp& warp, Slot slot, uint32_t mask) { lanes(warp, slot) &= ~mask; }
+  void set(const Warp& warp, Slot slot, int lane, const Mark& mark) {
+    lanes(warp, slot) |= 1u << lane;
+    at(warp, slot, lane) = mark;
+  }
+  /// In the lanes of `mask` the register has these and no others.
+  void put(const Warp& warp, Slot slot, uint32_t mask, const Lanes& made) {
+    clear(warp, slot, mask);
+    lanes(warp, slot) |= made.found;
+    for_lanes(made.found, [&](int lane) { at(warp, slot, lane) = made.marks[static_cast<size_t>(lane)]; });
+  }
+
+ private:
+  struct OfWarp {
+    std::vector<uint32_t> lanes;  ///< by slot / 64
+    /// By slot / 4 + lane; pages of registers that have none are never touched.
+    std::unique_ptr<Mark[], FreeMemory> marks;
+    size_t count = 0;
+  };
+  std::vector<OfWarp> warps_;
+};
+
+}  // namespace assay::vm
