@@ -1,10 +1,13 @@
 // What every check has: the log, the launch and the block that run, and what it knows of each op.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "src/base/vm/cell_memory.h"
 #include "src/base/vm/checks/check_log.h"
 #include "src/base/vm/rows/warp_rows.h"
 #include "src/base/vm/transfer.h"
@@ -63,10 +66,11 @@ class RegisterMarks {
   };
 
   void begin(const Block& block, const Code& code) {
+    const size_t marks = code.file_bytes / 4 + 64;
     warps_.resize(block.warps.size());
     for (OfWarp& warp : warps_) {
       warp.lanes.assign(code.file_bytes / 64 + 4, 0);
-      warp.marks.resize(code.file_bytes / 4 + 64);
+      if (std::exchange(warp.count, marks) != marks) warp.marks = lazy_zeros<Mark>(marks);
     }
   }
   uint32_t& lanes(const Warp& warp, Slot slot) { return warps_[warp.index].lanes[slot / 64]; }
@@ -89,7 +93,9 @@ class RegisterMarks {
  private:
   struct OfWarp {
     std::vector<uint32_t> lanes;  ///< by slot / 64
-    std::vector<Mark> marks;      ///< by slot / 4 + lane
+    /// By slot / 4 + lane; pages of registers that have none are never touched.
+    std::unique_ptr<Mark[], FreeMemory> marks;
+    size_t count = 0;
   };
   std::vector<OfWarp> warps_;
 };

@@ -202,19 +202,17 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
       events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
     return true;
   };
-  bool all_written = true;
-  for (int i = form.warpgroup && !elements.adds() ? sums : 0; i < op.slot_count && all_written; ++i)
-    all_written = (i < sums && !form.warpgroup) || !any(warp, register_at(i));
+  bool in_registers = false;
+  for (int i = form.warpgroup && !elements.adds() ? sums : 0; i < op.slot_count && !in_registers; ++i)
+    in_registers = (i >= sums || form.warpgroup) && any(warp, register_at(i));
+  if (!in_registers && all_written(warp, op, ~0u)) return;
   std::vector<char> rows(form.rows), columns(static_cast<size_t>(form.columns()));
-  if (!all_written || form.warpgroup) {
-    for (int k = 0; k < form.k; ++k) {
-      for (int row = 0; row < form.rows; ++row)
-        rows[static_cast<size_t>(row)] |= missing(form.a, elements.a(row, k), true);
-      for (int n = 0; n < form.columns(); ++n)
-        columns[static_cast<size_t>(n)] |= missing(form.b, elements.b(k, n), true);
-    }
+  for (int k = 0; k < form.k; ++k) {
+    for (int row = 0; row < form.rows; ++row)
+      rows[static_cast<size_t>(row)] |= missing(form.a, elements.a(row, k), true);
+    for (int n = 0; n < form.columns(); ++n)
+      columns[static_cast<size_t>(n)] |= missing(form.b, elements.b(k, n), true);
   }
-  if (all_written && !event) return clear(warp, op, ~0u);
   // Sums of all elements before any of D changes: it may lie where C does.
   const int halves = form.sum == Element::f16 ? 2 : 1, bytes_of_sum = cell_bytes / halves;
   std::vector<ByteLanes> states(static_cast<size_t>(sums));
