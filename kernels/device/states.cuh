@@ -25,7 +25,8 @@ struct PairedKeys {
 };
 
 // Elements of `Bits` from one group of 16 value channels to the next, and to a group of key channels; a store
-// at such a place, or by its numbers. `chunk`: of chunks and heads.
+// at such a place, or by its numbers. `chunk`: of chunks and heads. By numbers every address is computed
+// anew: one base for both rows costs the fp32 scan that stores BothStates 35 registers.
 template <class Format>
 struct OperandStates {
   using Operand = typename OperandOf<Format>::Type;
@@ -41,8 +42,8 @@ struct OperandStates {
   }
   __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
                                         int lane, const float (&x)[2][4]) const {
-    store(to + (chunk * shape.value_groups() + value_group) * group_stride(shape) + key_place(key_group),
-          shape, lane, x);
+    const i64 block = (chunk * shape.value_groups() + value_group) * shape.key_groups() + key_group;
+    store(to + block * Operand::block_bytes, shape, lane, x);
   }
 };
 template <class Format, class Keys>
@@ -61,8 +62,11 @@ struct PlainStates {
   }
   __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
                                         int lane, const float (&x)[2][4]) const {
-    store(to + (chunk * shape.value_groups() + value_group) * group_stride(shape) + key_place(key_group),
-          shape, lane, x);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const i64 value = (chunk * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * i;
+      Keys::template store<Plain>(to + value * shape.key_groups() * 16 + key_group * 16, lane, x[i]);
+    }
   }
 };
 

@@ -160,56 +160,37 @@ struct ChunkGradients {
                                  lane);
     }
   }
-  // dk of the warp's tokens.
-  template <class Scores>
-  __device__ __forceinline__ void keys(const Scores& scores, Bits* dk) const {
+  // dk of the warp's tokens, or dq (`of_queries`): across chunks from D and v, or S and do; inside from
+  // scores and the other one. `dots`: products with k, or q, of what comes from other chunks.
+  template <bool of_queries, class Scores>
+  __device__ __forceinline__ void key_rows(const Scores& scores, Bits* to, float* dots) const {
+    using Partners = typename PartnersOf<!of_queries>::Type;
+    constexpr int absent = Tiles::absent;
     Rows out;
-    float k_dk[2] = {0.0f, 0.0f};
+    float sum[2] = {0.0f, 0.0f};
 #pragma unroll 1
     for (int key = 0; key < tiles.key_steps(); ++key) {
-      const int groups = tiles.key_groups(key);
+      const int groups = tiles.key_groups(key), own = is_learned<Gate> ? key : absent;
       out.clear();
 #pragma unroll 1
       for (int value = 0; value < tiles.value_steps(); ++value) {
-        tiles.need(Tiles::absent, Tiles::absent, value, Tiles::absent, true, key, value);
-        out.template add_product<T, StateTile, true>(tiles.values(), tiles.state_place(true),
+        tiles.need(absent, absent, of_queries ? absent : value, of_queries ? value : absent, !of_queries, key,
+                   value);
+        out.template add_product<T, StateTile, true>(of_queries ? tiles.cotangents() : tiles.values(),
+                                                     tiles.state_place(!of_queries),
                                                      tiles.value_groups(value), groups, warp, lane);
       }
-      if constexpr (has_decay<Gate>) out.times(decays.to_end, warp, lane);
-      tiles.need(key, is_learned<Gate> ? key : Tiles::absent, Tiles::absent, Tiles::absent);
+      if constexpr (of_queries) out.times(scale);
+      if constexpr (has_decay<Gate>) out.times(of_queries ? decays.from_start : decays.to_end, warp, lane);
+      tiles.need(of_queries ? own : key, of_queries ? key : own, absent, absent);
       if constexpr (has_decay<Gate>)
-        if (wants_gates) out.template dot<T>(tiles.keys(), warp, lane, k_dk);
-      out.template add_scores<T, LaterPartners>(scores, tiles.queries(), groups, warp, lane);
-      out.template store<Format>(dk, 64 * key, tiles.shape.key_channels, live_rows, 1.0f, tiles.shape, lane);
+        if (wants_gates) out.template dot<T>(of_queries ? tiles.queries() : tiles.keys(), warp, lane, sum);
+      out.template add_scores<T, Partners>(scores, of_queries ? tiles.keys() : tiles.queries(), groups, warp,
+                                           lane);
+      out.template store<Format>(to, 64 * key, tiles.shape.key_channels, live_rows, 1.0f, tiles.shape, lane);
     }
     if constexpr (has_decay<Gate>)
-      if (wants_gates) store_dots(gate_terms.starts, k_dk);
-  }
-  // dq of the warp's tokens.
-  template <class Scores>
-  __device__ __forceinline__ void queries(const Scores& scores, Bits* dq) const {
-    Rows out;
-    float q_dq[2] = {0.0f, 0.0f};
-#pragma unroll 1
-    for (int key = 0; key < tiles.key_steps(); ++key) {
-      const int groups = tiles.key_groups(key);
-      out.clear();
-#pragma unroll 1
-      for (int value = 0; value < tiles.value_steps(); ++value) {
-        tiles.need(Tiles::absent, Tiles::absent, Tiles::absent, value, false, key, value);
-        out.template add_product<T, StateTile, true>(tiles.cotangents(), tiles.state_place(false),
-                                                     tiles.value_groups(value), groups, warp, lane);
-      }
-      out.times(scale);
-      if constexpr (has_decay<Gate>) out.times(decays.from_start, warp, lane);
-      tiles.need(is_learned<Gate> ? key : Tiles::absent, key, Tiles::absent, Tiles::absent);
-      if constexpr (has_decay<Gate>)
-        if (wants_gates) out.template dot<T>(tiles.queries(), warp, lane, q_dq);
-      out.template add_scores<T>(scores, tiles.keys(), groups, warp, lane);
-      out.template store<Format>(dq, 64 * key, tiles.shape.key_channels, live_rows, 1.0f, tiles.shape, lane);
-    }
-    if constexpr (has_decay<Gate>)
-      if (wants_gates) store_dots(gate_terms.ends, q_dq);
+      if (wants_gates) store_dots(dots, sum);
   }
 
   __device__ __forceinline__ void store_dots(float* to, const float (&sum)[2]) const {
@@ -287,14 +268,14 @@ __device__ __forceinline__ void chunk_gradients(
     __syncthreads();
     const HeldScores<Operand, LaterPartners> of_keys{a}, of_values{m};
     gradients.values(of_keys, dv + warp_token * shape.value_channels);
-    gradients.keys(of_values, dk + warp_token * shape.key_channels);
+    gradients.template key_rows<false>(of_values, dk + warp_token * shape.key_channels, gate_terms.starts);
   }
   {
     ScoreRows<Operand, EarlierPartners> m;
     gradients.value_scores(m);
     gradients.weigh(m);
     const HeldScores<Operand, EarlierPartners> of_values{m};
-    gradients.queries(of_values, dq + warp_token * shape.key_channels);
+    gradients.template key_rows<true>(of_values, dq + warp_token * shape.key_channels, gate_terms.ends);
   }
   if constexpr (has_decay<Gate>)
     if (wants_gates) {

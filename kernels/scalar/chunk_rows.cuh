@@ -16,6 +16,14 @@ struct LaterPartners {
 struct AllPartners {  // columns of another block of tokens
   static __device__ bool hold(int, int) { return true; }
 };
+template <bool later>
+struct PartnersOf {
+  using Type = EarlierPartners;
+};
+template <>
+struct PartnersOf<true> {
+  using Type = LaterPartners;
+};
 
 // A warp's 16 rows of a block's scores: s[c].r[2 h + b] is token lane/4 + 8 h of the warp's with token
 // 8 c + 2 (lane%4) + b of the columns'.

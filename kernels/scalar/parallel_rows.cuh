@@ -65,15 +65,6 @@ struct SequenceBlock {
   __device__ int rows(int at) const { return int(min(i64(64), tokens - 64 * i64(at))); }
 };
 
-template <bool later>
-struct OwnPartnersOf {
-  using Type = EarlierPartners;
-};
-template <>
-struct OwnPartnersOf<true> {
-  using Type = LaterPartners;
-};
-
 // What a block of threads shares beside its tiles.
 struct ParallelSums {
   PairDecays decays;              // of the rows' own block
@@ -90,7 +81,7 @@ struct ParallelRows {
   using Operand = typename OperandOf<Format>::Type;
   using Bits = typename Format::Bits;
   using Out = OutputRows<Operand, 4>;
-  using OwnPartners = typename OwnPartnersOf<later>::Type;
+  using OwnPartners = typename PartnersOf<later>::Type;
   using OwnScores = ScoreRows<Operand, OwnPartners>;
 
   const Bits *x, *y, *z, *partner;  // the tensors' first token, the head, channel 0

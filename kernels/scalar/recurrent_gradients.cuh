@@ -7,7 +7,7 @@
 //            kept,  <S_{t-1}, G_t> of the block's key channels
 // A block owns rows of the state, or of its transpose, as gla's scans do (recurrent_lanes.cuh).
 #pragma once
-#include "../device/recurrent_lanes.cuh"
+#include "../device/recurrent_rows.cuh"
 #include "learned_gates.cuh"
 
 // The decays of eight tokens. Gates of tokens lie in shared memory while they are used, where tokens that are
@@ -28,8 +28,8 @@ struct SegmentDecays {
   __device__ __forceinline__ void write() const {
     if (int(threadIdx.x) < segment) shared()[threadIdx.x] = decay_factor(Gate::decode(bits));
   }
-  __device__ __forceinline__ float at(int step) const { return shared()[step]; }
-  __device__ __forceinline__ float at(int step, int) const { return at(step); }
+  __device__ __forceinline__ float at(int step, int) const { return shared()[step]; }
+  __device__ __forceinline__ float at(int step, int row, int) const { return at(step, row); }
 
  private:
   static __device__ __forceinline__ float* shared() {
@@ -44,8 +44,8 @@ struct SegmentDecays<HeadGate> {
   __device__ SegmentDecays(const float* gates, int head) : decay(decay_factor(gates[head])) {}
   __device__ __forceinline__ void read(i64, int, int) {}
   __device__ __forceinline__ void write() const {}
-  __device__ __forceinline__ float at(int) const { return decay; }
-  __device__ __forceinline__ float at(int step, int live) const { return step < live ? decay : 1.0f; }
+  __device__ __forceinline__ float at(int, int) const { return decay; }
+  __device__ __forceinline__ float at(int step, int, int live) const { return step < live ? decay : 1.0f; }
 };
 template <>
 struct SegmentDecays<FixedHeadGate> : SegmentDecays<HeadGate> {
@@ -56,7 +56,7 @@ struct SegmentDecays<NoGate> {
   __device__ SegmentDecays(const float*, int) {}
   __device__ __forceinline__ void read(i64, int, int) {}
   __device__ __forceinline__ void write() const {}
-  __device__ __forceinline__ float at(int, int = 0) const { return 1.0f; }
+  __device__ __forceinline__ float at(int, int, int = 0) const { return 1.0f; }
 };
 
 template <class Format, class Gate, int capacity>
@@ -75,12 +75,7 @@ __device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
   float S[per_lane];
-#pragma unroll
-  for (int i = 0; i < per_lane; ++i) {
-    const int value = Lanes::of(lane, i);
-    const bool live = initial_state != nullptr && key < K && value < V;
-    S[i] = live ? initial_state[state_base + value] : 0.0f;
-  }
+  load_row<Lanes>(S, initial_state, state_base, key < K, V, lane);
   Slab<Format, rows> next_k;
   Slab<Format, capacity> next_v, next_do;
   SegmentDecays<Gate> decays(gates, place.head);
@@ -106,7 +101,7 @@ __device__ __forceinline__ void query_gradients(const typename Format::Bits* k,
     float sum[segment];
 #pragma unroll
     for (int step = 0; step < segment; ++step) {
-      const float k_t = keys[step][row], e_t = decays.at(step);
+      const float k_t = keys[step][row], e_t = decays.at(step, row);
       float v_t[per_lane], do_t[per_lane];
       Lanes::load(values[step], lane, v_t);
       Lanes::load(cotangents[step], lane, do_t);
@@ -168,7 +163,7 @@ __device__ __forceinline__ void value_gradients(const typename Format::Bits* q,
     float sum[segment];
 #pragma unroll
     for (int step = segment - 1; step >= 0; --step) {
-      const float do_t = cotangents[step][row], e_t = decays.at(step, live);
+      const float do_t = cotangents[step][row], e_t = decays.at(step, row, live);
       float q_t[per_lane], k_t[per_lane];
       Lanes::load(queries[step], lane, q_t);
       Lanes::load(keys[step], lane, k_t);
@@ -207,59 +202,6 @@ struct BlockProducts {
   }
 };
 
-// A segment's tokens in shared memory, one row of each of these.
-template <int capacity>
-struct RowSegment {
-  const float (*queries)[Columns<capacity>::rows], (*keys)[Columns<capacity>::rows];
-  const float (*values)[capacity], (*cotangents)[capacity];
-};
-
-// One row's S over a segment, first token first; `before`: S before each token, where it is remembered.
-template <int capacity, class Decays>
-__device__ __forceinline__ void step_states(const RowSegment<capacity>& x, const Decays& decays, int row,
-                                            int lane, bool remember, float (&S)[Columns<capacity>::per_lane],
-                                            float (&before)[segment][Columns<capacity>::per_lane]) {
-  using Lanes = Columns<capacity>;
-#pragma unroll
-  for (int step = 0; step < segment; ++step) {
-    const float k_t = x.keys[step][row], e_t = decays.at(step);
-    float v_t[Lanes::per_lane];
-    Lanes::load(x.values[step], lane, v_t);
-#pragma unroll
-    for (int i = 0; i < Lanes::per_lane; ++i) {
-      if (remember) before[step][i] = S[i];
-      S[i] = fused(e_t, S[i], k_t * v_t[i]);
-    }
-  }
-}
-
-// One row's G over a segment's `live` tokens, last token first. The lane's part of the sums over its columns:
-// G_t v_t and, of learned gates, <S_{t-1}, G_t>.
-template <bool learned, int capacity, class Decays>
-__device__ __forceinline__ void step_back(const RowSegment<capacity>& x, const Decays& decays, int row,
-                                          int lane, int live, float scale,
-                                          const float (&before)[segment][Columns<capacity>::per_lane],
-                                          float (&G)[Columns<capacity>::per_lane], float (&dk_sum)[segment],
-                                          float (&product)[segment]) {
-  using Lanes = Columns<capacity>;
-#pragma unroll
-  for (int step = segment - 1; step >= 0; --step) {
-    // Tokens that are not there add -0, which leaves also a G of -0 as it is.
-    const float q_t = x.queries[step][row] * (step < live ? scale : -0.0f), e_t = decays.at(step, live);
-    float v_t[Lanes::per_lane], do_t[Lanes::per_lane];
-    Lanes::load(x.values[step], lane, v_t);
-    Lanes::load(x.cotangents[step], lane, do_t);
-    dk_sum[step] = product[step] = 0.0f;
-#pragma unroll
-    for (int i = 0; i < Lanes::per_lane; ++i) {
-      G[i] = fused(q_t, do_t[i], G[i]);
-      dk_sum[step] = fused(v_t[i], G[i], dk_sum[step]);
-      if constexpr (learned) product[step] = fused(before[step][i], G[i], product[step]);
-      G[i] = e_t * G[i];
-    }
-  }
-}
-
 // products, of learned gates: [token][H][key blocks].
 template <class Format, class Gate, int capacity>
 __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, const typename Format::Bits* k,
@@ -273,7 +215,6 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   constexpr int rows = Lanes::rows, per_lane = Lanes::per_lane, lanes = Lanes::lanes;
   __shared__ __align__(16) float queries[segment][rows], keys[segment][rows], values[segment][capacity],
       cotangents[segment][capacity], warp_products[segment][4];
-  const RowSegment<capacity> x{queries, keys, values, cotangents};
   __shared__ float kept_rows[segments - 1][per_lane][128];
   KeptStates<per_lane> kept{kept_rows};
   const BlockProducts<lanes> block_products{warp_products};
@@ -281,16 +222,12 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
   const int lane = int(threadIdx.x % lanes), row = int(threadIdx.x / lanes), key = place.row_begin + row;
   const i64 state_base = ((i64(place.sequence) * heads + place.head) * K + key) * V;
 
-  float G[per_lane];
-#pragma unroll
-  for (int i = 0; i < per_lane; ++i) {
-    const int value = Lanes::of(lane, i);
-    const bool live = dfinal_state != nullptr && key < K && value < V;
-    G[i] = live ? dfinal_state[state_base + value] : 0.0f;
-  }
   Slab<Format, rows> next_q, next_k;
   Slab<Format, capacity> next_v, next_do;
   SegmentDecays<Gate> decays(gates, place.head);
+  RowScan<capacity, SegmentDecays<Gate>&, is_learned<Gate>, false> scan{
+      {queries, keys, values, cotangents}, decays, row, lane};
+  load_row<Lanes>(scan.G, dfinal_state, state_base, key < K, V, lane);
   const auto read = [&](i64 begin, int count, bool all) {
     const i64 token = (place.first + begin) * heads + place.head;
     const int channels = K - place.row_begin;
@@ -302,7 +239,6 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
     next_q.read(q + token * K + place.row_begin, i64(heads) * K, count, channels);
     next_do.read(d_o + token * V, i64(heads) * V, count, V);
   };
-  float S[per_lane], before[segment][per_lane];
 #pragma unroll 1
   for (i64 chunk_begin = multiple_below(place.tokens - 1, chunk); chunk_begin >= 0; chunk_begin -= chunk) {
     const int live_segments = live_segments_of(place.tokens - chunk_begin);
@@ -311,15 +247,15 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
       const float* from =
           states + (((place.slot + (chunk_begin >> chunk_bits)) * heads + place.head) * K + key) * capacity;
 #pragma unroll
-      for (int i = 0; i < per_lane; ++i) S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
+      for (int i = 0; i < per_lane; ++i) scan.S[i] = start[i] = key < K ? from[Lanes::of(lane, i)] : 0.0f;
       if (live_segments > 1) read(chunk_begin, segment, false);
 #pragma unroll 1
       for (int at = 0; at + 1 < live_segments; ++at) {
         next_k.write(keys), decays.write(), next_v.write(values);
         __syncthreads();
         if (at + 2 < live_segments) read(chunk_begin + (at + 1) * segment, segment, false);
-        step_states(x, decays, row, lane, false, S, before);
-        kept.keep(at + 1, S);
+        scan.step_states(false);
+        kept.keep(at + 1, scan.S);
         __syncthreads();
       }
     }
@@ -334,16 +270,15 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
       if (at > 0) read(begin - segment, segment, true);
       if constexpr (is_learned<Gate>) {
         if (at > 0) {
-          kept.restore(at, S);
+          kept.restore(at, scan.S);
         } else {
 #pragma unroll
-          for (int i = 0; i < per_lane; ++i) S[i] = start[i];
+          for (int i = 0; i < per_lane; ++i) scan.S[i] = start[i];
         }
-        step_states(x, decays, row, lane, true, S, before);
+        scan.step_states(true);
       }
-      float dk_sum[segment], product[segment];
-      step_back<is_learned<Gate>>(x, decays, row, lane, tokens_of_segment(place.tokens - begin), scale,
-                                  before, G, dk_sum, product);
+      float dk_sum[segment], product[segment], none[1];
+      scan.step_gradients(tokens_of_segment(place.tokens - begin), scale, dk_sum, product, none);
       const float dk_t = sum_over_lanes<lanes>(dk_sum, lane);
       const int step = lane / (lanes / 8);
       const i64 token = (place.first + begin + step) * heads + place.head;
@@ -357,9 +292,5 @@ __device__ __forceinline__ void key_gradients(const typename Format::Bits* q, co
                    place.row_begin / rows] = block_products.of_block(int(threadIdx.x));
     }
   }
-#pragma unroll
-  for (int i = 0; i < per_lane; ++i) {
-    const int value = Lanes::of(lane, i);
-    if (dinitial_state != nullptr && key < K && value < V) dinitial_state[state_base + value] = G[i];
-  }
+  store_row<Lanes>(dinitial_state, state_base, key < K, V, lane, scan.G);
 }

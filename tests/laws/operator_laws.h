@@ -5,18 +5,26 @@
 #include <string>
 #include <vector>
 
+#include "src/base/numerics/ball.h"
+
 namespace assay {
 
 struct LawShape {
   int64_t T, H, K, V, M;
 };
 
-/// <w, J d> against <J^T w, d>, with 60 digits.
+/// <w, J d> against <J^T w, d> over intervals of 60 digits: both are certain to hold the exact number.
 struct AdjointCheck {
-  std::string moved;    ///< the input, or "all"
-  double disagreement;  ///< |<w, J d> - <J^T w, d>|
-  double forward;       ///< <w, J d>
-  bool may_vanish;      ///< a gate's derivative is zero where everything has decayed
+  std::string moved;          ///< the input, or "all"
+  Ball<double> disagreement;  ///< around <w, J d> - <J^T w, d>
+  double forward;             ///< <w, J d>
+  bool may_vanish;            ///< a gate's derivative is zero where everything has decayed
+};
+
+/// Differences of a run split in two and resumed from the state, forward and backward, over such intervals.
+struct ResumedCheck {
+  bool all_hold_zero = true;
+  double widest = 0;  ///< radius
 };
 
 /// The transcription over fp32, as a kernel would be written, against the reference's bound.
@@ -31,9 +39,7 @@ struct OperatorLaws {
   std::string name;
   /// Each input moved alone, and all together.
   std::vector<AdjointCheck> (*adjoint)(const std::string& decay, const LawShape&, uint64_t seed);
-  /// Largest difference, with 60 digits, of a run split in two and resumed from the state, forward and
-  /// backward.
-  double (*resumed)(const std::string& decay, const LawShape&, uint64_t seed);
+  ResumedCheck (*resumed)(const std::string& decay, const LawShape&, uint64_t seed);
   /// Outputs and gradients; every declared relative error is `share` of the true one.
   std::vector<Fp32Check> (*fp32)(const std::string& decay, const LawShape&, uint64_t seed, double share);
 };

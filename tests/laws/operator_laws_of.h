@@ -40,7 +40,7 @@ struct LawProblem {
 
 template <typename Op>
 std::vector<AdjointCheck> adjoint_law(const std::string& decay, const LawShape& shape, uint64_t seed) {
-  using Real = Mpfr<60>;
+  using Real = Interval<60>;
   using D = Dual<Real>;
   const LawProblem<Op> p(decay, shape, seed, Dtype::fp64);
   std::mt19937_64 random(seed);
@@ -76,9 +76,8 @@ std::vector<AdjointCheck> adjoint_law(const std::string& decay, const LawShape& 
       ++i;
     });
     const bool all = moved == inputs;
-    checks.push_back({all ? "all" : std::string(p.op.inputs[moved].name),
-                      static_cast<double>(abs(forward - backward)), static_cast<double>(forward),
-                      !all && p.op.inputs[moved].role == Role::log_decay});
+    checks.push_back({all ? "all" : std::string(p.op.inputs[moved].name), enclose<60>(forward - backward),
+                      enclose<60>(forward).mid, !all && p.op.inputs[moved].role == Role::log_decay});
   }
   return checks;
 }
@@ -95,18 +94,18 @@ void take_rows(Values& values, const Specs& specs, Eigen::Index first, Eigen::In
 
 /// The states among an operator's values, in order.
 template <typename Values>
-std::vector<Matrix<Mpfr<60>>*> states_of(Values& values, const std::vector<ArgumentSpec>& specs) {
-  std::vector<Matrix<Mpfr<60>>*> states;
+std::vector<Matrix<Interval<60>>*> states_of(Values& values, const std::vector<ArgumentSpec>& specs) {
+  std::vector<Matrix<Interval<60>>*> states;
   size_t i = 0;
-  Values::each(values, [&](std::string_view, Matrix<Mpfr<60>>& m) {
+  Values::each(values, [&](std::string_view, Matrix<Interval<60>>& m) {
     if (specs[i++].role == Role::state) states.push_back(&m);
   });
   return states;
 }
 
 template <typename Op>
-double resumed_law(const std::string& decay, const LawShape& shape, uint64_t seed) {
-  using Real = Mpfr<60>;
+ResumedCheck resumed_law(const std::string& decay, const LawShape& shape, uint64_t seed) {
+  using Real = Interval<60>;
   const LawProblem<Op> p(decay, shape, seed, Dtype::fp64);
   const Eigen::Index T = shape.T, cut = T / 2;
   const auto x = slice_inputs<Op, Real>(p.slice);
@@ -123,7 +122,7 @@ double resumed_law(const std::string& decay, const LawShape& shape, uint64_t see
   const auto back = states_of(g2, p.op.inputs), out = states_of(d_first, p.op.outputs);
   for (size_t i = 0; i < back.size(); ++i) *out[i] = *back[i];
   auto g1 = Op::adjoint(first, d_first);
-  Real worst = 0;
+  ResumedCheck check;
   const auto compare = [&](auto& all, auto& early, auto& late, const auto& specs, bool gradient) {
     std::vector<Matrix<Real>*> a, e, l;
     using V = std::remove_cvref_t<decltype(all)>;
@@ -144,14 +143,15 @@ double resumed_law(const std::string& decay, const LawShape& shape, uint64_t see
       }
       for (Eigen::Index r = 0; r < joined.rows(); ++r)
         for (Eigen::Index c = 0; c < joined.cols(); ++c) {
-          const Real off = abs(joined(r, c) - (*a[i])(r, c));
-          if (off > worst) worst = off;
+          const Ball<double> off = enclose<60>(joined(r, c) - (*a[i])(r, c));
+          check.all_hold_zero &= std::abs(off.mid) <= off.rad;
+          check.widest = std::max(check.widest, off.rad);
         }
     }
   };
   compare(whole, y1, y2, p.op.outputs, false);
   compare(g, g1, g2, p.op.inputs, true);
-  return static_cast<double>(worst);
+  return check;
 }
 
 /// What the transcription over fp32 does: products, sums in any order, one exponential of at most 2 u.
