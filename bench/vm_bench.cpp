@@ -7,6 +7,7 @@
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/checks.h"
 #include "src/base/vm/shadow_run.h"
 
 namespace assay {
@@ -171,15 +172,12 @@ void warpgroup_tensor_cores(benchmark::State& state) {
   run_loop(state, warpgroup_loop(), 20, 0.25);
 }
 
-/// gla.fused_recurrent, B heads of 64 x 64.
-struct Recurrent {
+struct KernelRun {
   Case c;
   TensorMap inputs;
   Program plan;
 
-  explicit Recurrent(int64_t B) {
-    c.kernel = "gla.fused_recurrent";
-    c.B = B, c.T = 256, c.H = 1, c.K = 64, c.V = 64;
+  explicit KernelRun(const Case& drawn) : c(drawn) {
     const Kernel& kernel = find_kernel(c.kernel);
     const Operator& op = find_operator(kernel.operator_name);
     inputs = draw_inputs(c, op);
@@ -187,9 +185,17 @@ struct Recurrent {
   }
 };
 
+/// gla.fused_recurrent, B heads of 64 x 64.
+Case recurrent_case(int64_t B) {
+  Case c;
+  c.kernel = "gla.fused_recurrent";
+  c.B = B, c.T = 256, c.H = 1, c.K = 64, c.V = 64;
+  return c;
+}
+
 /// A whole kernel without tensor cores. state.range(0): host threads, 0 for all.
 void recurrent(benchmark::State& state) {
-  const Recurrent run(16);
+  const KernelRun run(recurrent_case(16));
   const auto machine = make_vm_backend({.threads = static_cast<int>(state.range(0))});
   double lane_instructions = 0;
   for (auto _ : state)
@@ -197,18 +203,55 @@ void recurrent(benchmark::State& state) {
   state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
 }
 
-/// The same with a shadow beside every float, on one thread.
-void shadow(benchmark::State& state) {
-  const Recurrent run(1);
+/// With a shadow beside every float, on one thread.
+void run_with_shadow(benchmark::State& state, const Case& c) {
+  const KernelRun run(c);
   double lane_instructions = 0;
   for (auto _ : state)
     lane_instructions += static_cast<double>(
         vm::run_shadow(run.plan, run.inputs, {.threads = 1}, {.by_line = false}).lane_instructions);
   state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
 }
+void shadow(benchmark::State& state) {
+  run_with_shadow(state, recurrent_case(1));
+}
+/// A case as small as most of a fuzz run: making ready counts.
+void small_shadow(benchmark::State& state) {
+  Case c;
+  c.kernel = "gla.chunk", c.dtype = Dtype::bf16;
+  c.B = 1, c.T = 64, c.H = 1, c.K = 16, c.V = 16;
+  run_with_shadow(state, c);
+}
+
+/// Under all checks, on one thread.
+void checked(benchmark::State& state, const Program& plan, const TensorMap& inputs) {
+  double lane_instructions = 0;
+  for (auto _ : state)
+    lane_instructions +=
+        static_cast<double>(vm::run_checked(plan, inputs, {.threads = 1}, {}).lane_instructions);
+  state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
+}
+void checked_recurrent(benchmark::State& state) {
+  const Recurrent run(1);
+  checked(state, run.plan, run.inputs);
+}
+void checked_arithmetic(benchmark::State& state) {
+  checked(state, loop_plan(register_loop(), 400), {});
+}
+void checked_shared_memory(benchmark::State& state) {
+  checked(state, loop_plan(shared_loop(), 200), {});
+}
+void checked_warpgroup(benchmark::State& state) {
+  checked(state, loop_plan(warpgroup_loop(), 4), {});
+}
 
 BENCHMARK(recurrent)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shadow)->Unit(benchmark::kMillisecond);
+BENCHMARK(small_shadow)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_recurrent)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_arithmetic)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_shared_memory)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_warpgroup)->Unit(benchmark::kMillisecond);
 BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(warpgroup_tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);

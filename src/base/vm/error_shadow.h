@@ -64,6 +64,13 @@ struct ErrorCells {
     kind[to] = from_cells.kind[from];
     if (kind[to] != ErrorKind::none) copy_values(to, from_cells, from);
   }
+  /// The cell that holds the shadow of a value whose halves lie at `at`, at + step ...: SIZE_MAX without one.
+  /// An f32 that is a bf16 widened by its bits (`high_alone`: the low half is 0) has that one's shadow.
+  size_t find(size_t at, size_t step, ErrorKind wanted, bool high_alone) const {
+    if (kind[at] == wanted) return at;
+    const bool widened = wanted == ErrorKind::f32 && high_alone && kind[at + step] == ErrorKind::bf16;
+    return widened ? at + step : SIZE_MAX;
+  }
   void copy_values(size_t to, const ErrorCells& from_cells, size_t from) {
     error[to] = from_cells.error[from];
     bound[to] = from_cells.bound[from];

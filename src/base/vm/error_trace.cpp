@@ -92,8 +92,8 @@ void ErrorTrace<parts_count>::decode(const Warp& warp, Slot slot, int half, Erro
   }
 }
 
-/// The operand's values and shadows. An f32 whose high half came from a bf16 has that one's shadow.
-/// `in_place`: errors and bounds may be read where they lie until the result's are written.
+/// The operand's values and shadows. `in_place`: errors and bounds may be read where they lie until the
+/// result's are written.
 template <int parts_count>
 void ErrorTrace<parts_count>::gather(Warp& warp, Slot slot, int half, ErrorKind kind, bool in_place,
                                      Operand& to) {
@@ -111,10 +111,8 @@ void ErrorTrace<parts_count>::gather(Warp& warp, Slot slot, int half, ErrorKind 
   }
   to.error = to.copied[0], to.bound = to.copied[1];
   for (size_t i = 0; i < 32; ++i) {
-    size_t at = first + i;
-    bool here = cells.kind[at] == kind;
-    if (!here && may_widen && cells.kind[at + 32] == ErrorKind::bf16 && (warp.word(slot)[i] & 0xffff) == 0)
-      here = true, at += 32;
+    const size_t at = cells.find(first + i, 32, kind, may_widen && (warp.word(slot)[i] & 0xffff) == 0);
+    const bool here = at != SIZE_MAX;
     to.exact &= !here;
     to.copied[0][i] = here ? cells.error[at] : 0;
     to.copied[1][i] = here ? cells.bound[at] : 0;
@@ -131,11 +129,8 @@ template <int parts_count>
 std::optional<double> ErrorTrace<parts_count>::error_of(const Warp& warp, Slot slot, int half, ErrorKind kind,
                                                         int lane) {
   const Cells& cells = cells_.registers(warp);
-  const size_t at = cell(slot, half, lane);
-  if (cells.kind[at] == kind) return cells.error[at];
-  const bool widened = kind == ErrorKind::f32 && cells.kind[at + 32] == ErrorKind::bf16 &&
-                       (warp.word(slot)[lane] & 0xffff) == 0;
-  return widened ? std::optional(cells.error[at + 32]) : std::nullopt;
+  const size_t at = cells.find(cell(slot, half, lane), 32, kind, (warp.word(slot)[lane] & 0xffff) == 0);
+  return at == SIZE_MAX ? std::nullopt : std::optional(cells.error[at]);
 }
 
 template <int parts_count>

@@ -80,60 +80,40 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
   m.c.resize(static_cast<size_t>(blocks * form.tiles));
   const double a_sign = form.negate_a ? -1 : 1, b_sign = form.negate_b ? -1 : 1;
   Operand& from = operands_[0];
-  const auto per = [](Element e) { return 32 / format_of(e).bits; };
-  if (form.a_in_shared) {
-    for (int row = 0; row < rows; ++row)
-      for (int k = 0; k < form.k; ++k) {
-        gather_shared(warp, elements.a(row, k).shared, form.a, from);
-        Fragments::put(m.a[0], row, k, from, 0, a_sign);
+  // put(r, lane, i): element i of register Op::slots[first + r] in a lane.
+  const auto each_register = [&](int first, int count, Element element, auto put) {
+    for (int r = 0; r < count; ++r)
+      for (int i = 0; i < 32 / format_of(element).bits; ++i) {
+        gather_element(warp, op.slots[first + r], element, i, from);
+        for (int lane = 0; lane < 32; ++lane) put(r, lane, i);
       }
-  } else {
-    const int registers = form.a_registers() / blocks;
-    for (int r = 0; r < form.a_registers(); ++r)
-      for (int i = 0; i < per(form.a); ++i) {
-        gather_element(warp, op.slots[form.sum_registers() + r], form.a, i, from);
-        for (int lane = 0; lane < 32; ++lane) {
-          const FragmentPlace at = a_place(rows, per(form.a), r % registers, lane, i);
-          Fragments::put(m.a[static_cast<size_t>(r / registers)], at.row, at.column, from, lane, a_sign);
-        }
-      }
-  }
-  for (int t = 0; t < form.tiles; ++t) {
-    auto& b = m.b[static_cast<size_t>(t)];
-    if (form.warpgroup) {
-      for (int k = 0; k < form.k; ++k)
-        for (int n = 0; n < 8; ++n) {
-          gather_shared(warp, elements.b(k, 8 * t + n).shared, form.b, from);
-          Fragments::put(b, k, n, from, 0, b_sign);
-        }
-      continue;
+  };
+  const int first_a = form.sum_registers(), first_b = first_a + form.a_registers(),
+            first_c = form.warpgroup ? 0 : first_b + form.b_registers(), of_a = form.a_registers() / blocks,
+            of_b = form.b_registers() / form.tiles, of_c = form.sum_registers() / (blocks * form.tiles);
+  each_register(first_a, form.a_registers(), form.a, [&](int r, int lane, int i) {
+    const FragmentPlace at = a_place(rows, 32 / format_of(form.a).bits, r % of_a, lane, i);
+    Fragments::put(m.a[static_cast<size_t>(r / of_a)], at.row, at.column, from, lane, a_sign);
+  });
+  each_register(first_b, form.b_registers(), form.b, [&](int r, int lane, int i) {
+    const FragmentPlace at = b_place(32 / format_of(form.b).bits, r % of_b, lane, i);
+    Fragments::put(m.b[static_cast<size_t>(r / of_b)], at.row, at.column, from, lane, b_sign);
+  });
+  each_register(first_c, form.sum_registers(), form.sum, [&](int r, int lane, int i) {
+    const FragmentPlace at = sum_place(form.sum == Element::f16, r % of_c, lane, i);
+    if (!elements.adds()) from.value[lane] = 0, from.be_exact();
+    Fragments::put(m.c[static_cast<size_t>(r / of_c)], at.row, at.column, from, lane, 1);
+  });
+  for (int k = 0; k < form.k && form.warpgroup; ++k) {
+    for (int row = 0; row < rows && form.a_in_shared; ++row) {
+      gather_shared(warp, elements.a(row, k).shared, form.a, from);
+      Fragments::put(m.a[0], row, k, from, 0, a_sign);
     }
-    const int registers = form.b_registers() / form.tiles,
-              first = form.sum_registers() + form.a_registers() + t * registers;
-    for (int r = 0; r < registers; ++r)
-      for (int i = 0; i < per(form.b); ++i) {
-        gather_element(warp, op.slots[first + r], form.b, i, from);
-        for (int lane = 0; lane < 32; ++lane) {
-          const FragmentPlace at = b_place(per(form.b), r, lane, i);
-          Fragments::put(b, at.row, at.column, from, lane, b_sign);
-        }
-      }
-  }
-  const bool halves = form.sum == Element::f16;
-  const int registers = form.sum_registers() / (blocks * form.tiles),
-            first_c = form.warpgroup ? 0 : form.sum_registers() + form.a_registers() + form.b_registers();
-  for (int r = 0; r < form.sum_registers(); ++r)
-    for (int i = 0; i < (halves ? 2 : 1); ++i) {
-      gather_element(warp, op.slots[first_c + r], form.sum, i, from);
-      if (!elements.adds()) {
-        std::fill_n(from.value, 32, 0.0);
-        from.be_exact();
-      }
-      for (int lane = 0; lane < 32; ++lane) {
-        const FragmentPlace at = sum_place(halves, r % registers, lane, i);
-        Fragments::put(m.c[static_cast<size_t>(r / registers)], at.row, at.column, from, lane, 1);
-      }
+    for (int n = 0; n < form.columns(); ++n) {
+      gather_shared(warp, elements.b(k, n).shared, form.b, from);
+      Fragments::put(m.b[static_cast<size_t>(n / 8)], k, n % 8, from, 0, b_sign);
     }
+  }
 }
 
 template <int parts_count>

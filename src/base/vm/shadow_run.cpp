@@ -117,14 +117,8 @@ struct Pass {
       }
       const auto [cells, at] =
           ErrorMemory<parts>::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
-      // A bf16 widened to f32 by its bits keeps the bf16's shadow, in the high half.
-      const ErrorKind high = cells && kind == ErrorKind::f32 ? cells->kind[at + 1] : ErrorKind::none;
-      if (high == ErrorKind::bf16 && (tensor.bits(flat) & 0xffff) == 0)
-        visit(flat, at + 1, *cells);
-      else if (cells && cells->kind[at] == kind)
-        visit(flat, at, *cells);
-      else
-        visit(flat, SIZE_MAX, nothing);
+      const bool high_alone = kind == ErrorKind::f32 && (tensor.bits(flat) & 0xffff) == 0;
+      visit(flat, cells ? cells->find(at, 1, kind, high_alone) : SIZE_MAX, cells ? *cells : nothing);
     }
   }
 };
@@ -184,7 +178,6 @@ ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
   o.name = tensor.name;
   o.elements = tensor.size();
   double errors = 0, exacts = 0;
-  int64_t finite = 0;
   pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
     const double value = tensor.value(flat);
     if (!std::isfinite(value)) {
@@ -192,7 +185,7 @@ ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
       return;
     }
     if (at == SIZE_MAX) return;
-    ++o.followed, ++finite;
+    ++o.followed;
     const double error = cells.error[at], exact = value + error;
     errors += error * error, exacts += exact * exact;
     if (o.worst.empty() || std::fabs(error) > o.max_error) {
@@ -200,8 +193,8 @@ ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
       o.value = value, o.exact = exact, o.bound = cells.bound[at];
     }
   });
-  if (finite) o.rms_error = std::sqrt(errors / static_cast<double>(finite));
-  if (finite) o.rms_exact = std::sqrt(exacts / static_cast<double>(finite));
+  const auto count = static_cast<double>(std::max<int64_t>(o.followed, 1));
+  o.rms_error = std::sqrt(errors / count), o.rms_exact = std::sqrt(exacts / count);
   return o;
 }
 
