@@ -7,6 +7,7 @@
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
+#include "src/base/vm/checks/checks.h"
 #include "src/base/vm/shadow_run.h"
 
 namespace assay {
@@ -222,9 +223,35 @@ void small_shadow(benchmark::State& state) {
   run_with_shadow(state, c);
 }
 
+/// Under all checks, on one thread.
+void checked(benchmark::State& state, const Program& plan, const TensorMap& inputs) {
+  double lane_instructions = 0;
+  for (auto _ : state)
+    lane_instructions +=
+        static_cast<double>(vm::run_checked(plan, inputs, {.threads = 1}, {}).lane_instructions);
+  state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
+}
+void checked_recurrent(benchmark::State& state) {
+  const KernelRun run(recurrent_case(1));
+  checked(state, run.plan, run.inputs);
+}
+void checked_arithmetic(benchmark::State& state) {
+  checked(state, loop_plan(register_loop(), 400), {});
+}
+void checked_shared_memory(benchmark::State& state) {
+  checked(state, loop_plan(shared_loop(), 200), {});
+}
+void checked_warpgroup(benchmark::State& state) {
+  checked(state, loop_plan(warpgroup_loop(), 4), {});
+}
+
 BENCHMARK(recurrent)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shadow)->Unit(benchmark::kMillisecond);
 BENCHMARK(small_shadow)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_recurrent)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_arithmetic)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_shared_memory)->Unit(benchmark::kMillisecond);
+BENCHMARK(checked_warpgroup)->Unit(benchmark::kMillisecond);
 BENCHMARK(arithmetic)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(shared_memory)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(warpgroup_tensor_cores)->Arg(1)->Arg(0)->UseRealTime()->Unit(benchmark::kMillisecond);

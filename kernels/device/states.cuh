@@ -8,19 +8,21 @@
 #include "operand.cuh"
 #include "shape.cuh"
 
-// Key channels 4 t .. 4 t + 3 of 16, t = lane % 4, stored at once.
+// Key channels 4 t .. 4 t + 3 of 16, t = lane % 4, stored at once; place(): of the first one.
 struct NeighbourKeys {
+  static __device__ __forceinline__ int place(int lane) { return 4 * (lane & 3); }
   template <class Plain>
-  static __device__ __forceinline__ void store(typename Plain::Bits* row, int lane, const float (&x)[4]) {
-    store_quad<Plain>(row + 4 * (lane & 3), x);
+  static __device__ __forceinline__ void store(typename Plain::Bits* at, const float (&x)[4]) {
+    store_quad<Plain>(at, x);
   }
 };
 // Key channels 2 t, 2 t + 8, 2 t + 1, 2 t + 9 of 16: pairs.
 struct PairedKeys {
+  static __device__ __forceinline__ int place(int lane) { return 2 * (lane & 3); }
   template <class Plain>
-  static __device__ __forceinline__ void store(typename Plain::Bits* row, int lane, const float (&x)[4]) {
-    store_pair<Plain>(row + 2 * (lane & 3), x[0], x[2], 2, true);
-    store_pair<Plain>(row + 2 * (lane & 3) + 8, x[1], x[3], 2, true);
+  static __device__ __forceinline__ void store(typename Plain::Bits* at, const float (&x)[4]) {
+    store_pair<Plain>(at, x[0], x[2], 2, true);
+    store_pair<Plain>(at + 8, x[1], x[3], 2, true);
   }
 };
 
@@ -56,16 +58,18 @@ struct PlainStates {
   static __device__ i64 key_place(int key_group) { return 16 * key_group; }
   static __device__ __forceinline__ void store(Bits* at, const Shape& shape, int lane,
                                                const float (&x)[2][4]) {
+    const int stride = 16 * shape.key_groups();
 #pragma unroll
     for (int i = 0; i < 2; ++i)
-      Keys::template store<Plain>(at + ((lane >> 2) + 8 * i) * 16 * shape.key_groups(), lane, x[i]);
+      Keys::template store<Plain>(at + (((lane >> 2) + 8 * i) * stride + Keys::place(lane)), x[i]);
   }
   __device__ __forceinline__ void store(i64 chunk, int value_group, int key_group, const Shape& shape,
                                         int lane, const float (&x)[2][4]) const {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const i64 value = (chunk * shape.value_groups() + value_group) * 16 + (lane >> 2) + 8 * i;
-      Keys::template store<Plain>(to + value * shape.key_groups() * 16 + key_group * 16, lane, x[i]);
+      Keys::template store<Plain>(to + value * shape.key_groups() * 16 + key_group * 16 + Keys::place(lane),
+                                  x[i]);
     }
   }
 };

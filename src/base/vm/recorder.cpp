@@ -1,7 +1,6 @@
 #include "src/base/vm/recorder.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "src/base/vm/each_lane.h"
 
@@ -37,19 +36,21 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
   const Flow flow = signature.flow();
   const ptx::Operation operation = signature.form.operation;
   OpFacts facts;
-  using Passage = OpFacts::Passage;
   const bool to_register = op.d != no_slot && op.d_cell != Cell::mask;
   const Meaning& meaning = *signature.meaning;
   const bool computes =
       flow == Flow::arithmetic ||
       (flow == Flow::conversion && ptx::is_float(meaning.result) && ptx::is_float(meaning.sources[0]));
-  facts.passage = carries(signature)     ? Passage::carry
-                  : flow == Flow::atomic ? Passage::atomic
-                  : flow == Flow::matrix ? Passage::matrix
-                  : !to_register         ? Passage::none
-                  : computes             ? Passage::arithmetic
-                  : flow == Flow::none   ? Passage::clear
-                                         : Passage::bits;
+  if (carries(signature))
+    facts.pass = &Recorder::carry;
+  else if (flow == Flow::atomic)
+    facts.keep = &Recorder::keep_memory, facts.pass = &Recorder::atomic;
+  else if (flow == Flow::matrix)
+    facts.keep = &Recorder::keep_slots, facts.pass = &Recorder::matrix;
+  else if (to_register && flow == Flow::none)
+    facts.pass = &Recorder::clear;
+  else if (to_register)
+    facts.keep = &Recorder::keep_sources, facts.pass = computes ? &Recorder::arithmetic : &Recorder::bits;
   facts.wide_result = op.d_cell == Cell::wide;
   for (int i = 0; i < op.source_count; i++) {
     if (op.s[i] == no_slot) continue;
@@ -106,44 +107,18 @@ LoggedEvent Recorder::event_at(const Warp& warp, const Op& op, int lane, ptx::Ty
   return e;
 }
 
-void Recorder::clear(Warp& warp, const Op& op, uint32_t mask) {
+void Recorder::clear(const Warp& warp, const Op& op, uint32_t mask) {
   for (const Use& written : signature(op).writes)
     for (int half = 0; half < static_cast<int>(bytes_of(written.cell)) / 2; half++)
       each_lane(mask, [&](int lane) { cell(warp, written.slot, half, lane) = {}; });
 }
 
 void Recorder::before(Warp& warp, const Op& op, uint32_t mask) {
-  const OpFacts& known = facts(op);
-  using Passage = OpFacts::Passage;
-  if (known.passage == Passage::atomic) return before_atomic(warp, op, mask);
-  if (known.passage == Passage::matrix) return before_matrix(warp, op);
-  if (known.passage != Passage::arithmetic && known.passage != Passage::bits) return;
-  for (int i = 0; i < op.source_count; i++) {
-    if (known.is_wide(i))
-      std::memcpy(before_[i].data(), warp.wide(op.s[i]), 32 * sizeof(uint64_t));
-    else if (known.sources() >> i & 1)
-      std::copy_n(warp.word(op.s[i]), 32, before_[i].begin());
-  }
+  if (const auto keep = facts(op).keep) (this->*keep)(warp, op, mask);
 }
 
 void Recorder::after(Warp& warp, const Op& op, uint32_t mask) {
-  using Passage = OpFacts::Passage;
-  switch (facts(op).passage) {
-    case Passage::none:
-      return;
-    case Passage::clear:
-      return clear(warp, op, mask);
-    case Passage::carry:
-      return carry(warp, op, mask);
-    case Passage::arithmetic:
-      return arithmetic(warp, op, mask);
-    case Passage::bits:
-      return bits(warp, op, mask);
-    case Passage::atomic:
-      return atomic(warp, op, mask);
-    case Passage::matrix:
-      return matrix(warp, op);
-  }
+  if (const auto pass = facts(op).pass) (this->*pass)(warp, op, mask);
 }
 
 }  // namespace assay::vm

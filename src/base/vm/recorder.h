@@ -67,15 +67,9 @@ class Recorder : public PlainTrace {
 
   /// What an op's signature says, found once.
   struct OpFacts {
-    enum class Passage : uint8_t {
-      none,
-      clear,
-      carry,
-      arithmetic,
-      bits,
-      atomic,
-      matrix
-    } passage = Passage::none;
+    /// Before the op: keeps the values that it may overwrite. After it: what its results come of.
+    void (Recorder::*keep)(const Warp&, const Op&, uint32_t mask) = nullptr;
+    void (Recorder::*pass)(const Warp&, const Op&, uint32_t mask) = nullptr;
     uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
     bool wide_result = false;
     enum class Bits : uint8_t {
@@ -94,7 +88,7 @@ class Recorder : public PlainTrace {
   const OpFacts& facts(const Op& op) const { return current_->ops[op_index(op)]; }
   int32_t site(const Op&);
   const Signature& signature(const Op& op) const { return code_->signature(op); }
-  size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
+  size_t op_index(const Op& op) const { return code_->index(op); }
   ProvenanceCell& cell(const Warp& warp, Slot slot, int half, int lane) {
     return cells_.registers(warp)[Cells::cell(slot, half, lane)];
   }
@@ -107,27 +101,28 @@ class Recorder : public PlainTrace {
   void write(const Warp&, const BytePlace&, int half, ProvenanceCell, int32_t writer);
   Tag log(LoggedEvent, LoggedOperand*, int count);
   LoggedEvent event_at(const Warp&, const Op&, int lane, ptx::Type, uint64_t result, Dependence);
-  void clear(Warp&, const Op&, uint32_t mask);
+  void clear(const Warp&, const Op&, uint32_t mask);
 
   // recorder_values.cpp
-  void arithmetic(Warp&, const Op&, uint32_t mask);
-  Tag log_result(Warp&, const Op&, int lane, int half, uint32_t sources, Dependence united);
-  void bits(Warp&, const Op&, uint32_t mask);
-  ProvenanceCell bits_of_half(Warp&, const Op&, const OpFacts&, int lane, int to);
-  void log_chosen(Warp&, const Op&, uint32_t mask);
+  void keep_sources(const Warp&, const Op&, uint32_t mask);
+  void arithmetic(const Warp&, const Op&, uint32_t mask);
+  Tag log_result(const Warp&, const Op&, int lane, int half, uint32_t sources, Dependence united);
+  void bits(const Warp&, const Op&, uint32_t mask);
+  ProvenanceCell bits_of_half(const Warp&, const Op&, const OpFacts&, int lane, int to);
+  void log_chosen(const Warp&, const Op&, uint32_t mask);
   // recorder_memory.cpp
-  void carry(Warp&, const Op&, uint32_t mask);
-  void before_atomic(Warp&, const Op&, uint32_t mask);
-  void atomic(Warp&, const Op&, uint32_t mask);
-  ProvenanceCell added(Warp&, const Op&, int lane, int half, uint64_t old, uint64_t sum,
+  void carry(const Warp&, const Op&, uint32_t mask);
+  void keep_memory(const Warp&, const Op&, uint32_t mask);
+  void atomic(const Warp&, const Op&, uint32_t mask);
+  ProvenanceCell added(const Warp&, const Op&, int lane, int half, uint64_t old, uint64_t sum,
                        ProvenanceCell old_cell, ProvenanceCell operand);
   // recorder_matrix.cpp
   struct MatrixTerm;
   struct MatrixTerms;
   MatrixTerm matrix_term(const Warp&, const Op&, Element, const ElementPlace&);
-  void before_matrix(const Warp&, const Op&);
-  void matrix(Warp&, const Op&);
-  Tag log_sum(Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint64_t result,
+  void keep_slots(const Warp&, const Op&, uint32_t mask);
+  void matrix(const Warp&, const Op&, uint32_t mask);
+  Tag log_sum(const Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint64_t result,
               Dependence);
 
   std::shared_ptr<RecordedRun> run_;

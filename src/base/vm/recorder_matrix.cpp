@@ -40,24 +40,23 @@ struct Recorder::MatrixTerms {
 Recorder::MatrixTerm Recorder::matrix_term(const Warp& warp, const Op& op, Element element,
                                            const ElementPlace& at) {
   const int bits = format_of(element).bits;
-  uint64_t pattern = 0;
+  const bool shared = at.slot < 0;
+  const BytePlace from = shared
+                             ? BytePlace{no_slot, ptx::Space::shared, 0, at.shared}
+                             : BytePlace{op.slots[at.slot], {}, at.lane, static_cast<uint64_t>(at.bit / 8)};
   ProvenanceCell cell;
-  if (at.slot < 0) {
+  for (int half = 0; half < std::max(1, bits / 16); ++half) cell = unite(cell, read(warp, from, half));
+  const auto s = static_cast<size_t>(at.slot), lane = static_cast<size_t>(at.lane);
+  uint64_t pattern = 0;
+  if (shared)
     std::memcpy(&pattern, warp.block->shared.data() + at.shared, static_cast<size_t>(bits / 8));
-    for (int half = 0; half < std::max(1, bits / 16); ++half)
-      cell = unite(cell, cells_.shared()[at.shared / 2 + static_cast<size_t>(half)]);
-  } else {
-    const Slot slot = op.slots[at.slot];
-    const auto s = static_cast<size_t>(at.slot);
-    const auto lane = static_cast<size_t>(at.lane);
+  else
     pattern = bits == 64 ? before_wide_slots_[s][lane] : before_slots_[s][lane] >> at.bit;
-    cell = united(warp, slot, at.bit / 16, std::max(1, bits / 16), at.lane);
-  }
   if (bits < 64) pattern &= (uint64_t{1} << bits) - 1;
   return {logged_bits(element, pattern), cell};
 }
 
-void Recorder::before_matrix(const Warp& warp, const Op& op) {
+void Recorder::keep_slots(const Warp& warp, const Op& op, uint32_t) {
   const bool wide = MatrixForm::of(op.immediate).sum == Element::f64;
   before_slots_.resize(op.slot_count);
   if (wide) before_wide_slots_.resize(op.slot_count);
@@ -68,7 +67,7 @@ void Recorder::before_matrix(const Warp& warp, const Op& op) {
       std::memcpy(before_slots_[static_cast<size_t>(i)].data(), warp.word(op.slots[i]), 128);
 }
 
-void Recorder::matrix(Warp& warp, const Op& op) {
+void Recorder::matrix(const Warp& warp, const Op& op, uint32_t) {
   const MatrixElements elements(warp, op);
   const MatrixForm& form = elements.form();
   MatrixTerms m;
@@ -116,7 +115,7 @@ void Recorder::matrix(Warp& warp, const Op& op) {
 
 /// Logs one element that is not finite with the terms that decide: NaN operands, else the first 0 * Inf, else
 /// the infinite terms, else (finite operands that overflow) c and the largest product; k ascending.
-Tag Recorder::log_sum(Warp& warp, const Op& op, const MatrixTerms& m, int row, int n, int lane,
+Tag Recorder::log_sum(const Warp& warp, const Op& op, const MatrixTerms& m, int row, int n, int lane,
                       uint64_t result, Dependence all) {
   constexpr int kTerms = 4;  // products shown at most
   const double c = value_of(m.sum_type, m.c.bits);

@@ -54,7 +54,7 @@ void Recorder::write(const Warp& warp, const BytePlace& to, int half, Provenance
   (*place.cells)[place.at] = made;
 }
 
-void Recorder::carry(Warp& warp, const Op& op, uint32_t mask) {
+void Recorder::carry(const Warp& warp, const Op& op, uint32_t mask) {
   const Executed done = executed(warp, op, mask);
   const auto halves = [](const Transfer& t) { return std::max(1, static_cast<int>(t.bytes) / 2); };
   staged_.clear();
@@ -86,7 +86,7 @@ void Recorder::landed(Warp& warp, const Landing& landing) {
 
 /// Operands, and what stands in memory, before the operation: before_[0] old values, before_[1] and [2]
 /// operands.
-void Recorder::before_atomic(Warp& warp, const Op& op, uint32_t mask) {
+void Recorder::keep_memory(const Warp& warp, const Op& op, uint32_t mask) {
   const bool wide = op.element_bytes == 8;
   uint64_t address[32];
   lane_addresses(warp, op.s[0], op.address_wide, op.offset, address);
@@ -108,7 +108,7 @@ void Recorder::before_atomic(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 /// The cell of a sum, logged where it is not finite.
-ProvenanceCell Recorder::added(Warp& warp, const Op& op, int lane, int half, uint64_t old, uint64_t sum,
+ProvenanceCell Recorder::added(const Warp& warp, const Op& op, int lane, int half, uint64_t old, uint64_t sum,
                                ProvenanceCell old_cell, ProvenanceCell operand) {
   ProvenanceCell made{0, run_->provenance.unite(old_cell.dependence, operand.dependence)};
   if (!is_nonfinite(op.type, sum)) return made;
@@ -128,7 +128,7 @@ ProvenanceCell Recorder::added(Warp& warp, const Op& op, int lane, int half, uin
 // Lanes one after another: a sum is logged where it is not finite, an exchange keeps the operand's cells, a
 // compare and swap those of the value that stays; of other operations a tag comes from whichever side has
 // one.
-void Recorder::atomic(Warp& warp, const Op& op, uint32_t mask) {
+void Recorder::atomic(const Warp& warp, const Op& op, uint32_t mask) {
   const int halves = std::max(1, op.element_bytes / 2);
   const ptx::Combine combine = signature(op).form.combine;
   const bool packed = ptx::is_packed(op.type);

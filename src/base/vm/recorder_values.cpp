@@ -33,9 +33,19 @@ bool any_nonfinite(ptx::Type t, const uint32_t* words, uint32_t mask) {
 
 }  // namespace
 
+void Recorder::keep_sources(const Warp& warp, const Op& op, uint32_t) {
+  const OpFacts& known = facts(op);
+  each_lane(known.sources(), [&](int i) {
+    if (known.is_wide(i))
+      std::copy_n(warp.wide(op.s[i]), 32, before_[i].begin());
+    else
+      std::copy_n(warp.word(op.s[i]), 32, before_[i].begin());
+  });
+}
+
 // A conversion that packs two floats (cvt.rn.bf16x2.f32 d, a, b: a to the high half, b to the low one) makes
 // each half of its own source.
-void Recorder::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
+void Recorder::arithmetic(const Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
   const ptx::Type type = op.row->result;
   const bool packed = ptx::is_packed(type), narrows = packed && op.row->sources[0] == ptx::Type::f32;
@@ -60,7 +70,7 @@ void Recorder::arithmetic(Warp& warp, const Op& op, uint32_t mask) {
 
 /// Logs lane's result (its `half` of a packed one) with the source values that stood before the op; 0: it is
 /// finite.
-Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, uint32_t sources,
+Tag Recorder::log_result(const Warp& warp, const Op& op, int lane, int half, uint32_t sources,
                          Dependence united_sources) {
   const ptx::Type type = op.row->result;
   const uint64_t bits = is_wide(type) ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
@@ -84,7 +94,7 @@ Tag Recorder::log_result(Warp& warp, const Op& op, int lane, int half, uint32_t 
 
 // An infinity or NaN that no instruction made (a literal: logf(0), the special cases of a library) enters
 // where it is chosen: the choice is where it can be seen, not the first use.
-void Recorder::log_chosen(Warp& warp, const Op& op, uint32_t mask) {
+void Recorder::log_chosen(const Warp& warp, const Op& op, uint32_t mask) {
   const ptx::Type type = signature(op).form.type();  // the row knows only the width
   if (!ptx::is_float(type)) return;
   each_lane(mask, [&](int lane) {
@@ -101,7 +111,7 @@ void Recorder::log_chosen(Warp& warp, const Op& op, uint32_t mask) {
 // Bit operations: and, or, xor and lop3 keep halves apart (and: a half masked away is gone), prmt moves
 // bytes, shifts of a word by 16 move a half; the rest depends on every source bit. A result may be read as a
 // float, so the first tag is kept. Most are integer arithmetic on values that depend on nothing.
-void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
+void Recorder::bits(const Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
   each_lane(mask, [&](int lane) {
     uint32_t any = 0;
@@ -119,7 +129,8 @@ void Recorder::bits(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 /// What half `to` of lane's result takes from the sources.
-ProvenanceCell Recorder::bits_of_half(Warp& warp, const Op& op, const OpFacts& known, int lane, int to) {
+ProvenanceCell Recorder::bits_of_half(const Warp& warp, const Op& op, const OpFacts& known, int lane,
+                                      int to) {
   using Bits = OpFacts::Bits;
   const bool by_half = known.bits == Bits::by_half || known.bits == Bits::masking;
   const bool shifts =

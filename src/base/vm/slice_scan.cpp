@@ -79,39 +79,40 @@ int32_t* SliceScan::memory(uint32_t warp, const BytePlace& at, uint32_t half) {
   return found == global_.end() ? nullptr : &found->second;
 }
 
-uint32_t SliceScan::wanted(const SliceRecord& record, Slot slot, int halves, int lane) {
+uint32_t SliceScan::wanted(Slot slot, int halves, int lane) {
   uint32_t found = 0;
   for (int half = 0; half < halves; ++half)
-    found |= static_cast<uint32_t>(list(record.warp, slot, half, lane) >= 0) << half;
+    found |= static_cast<uint32_t>(list(executed_->warp, slot, half, lane) >= 0) << half;
   return found;
 }
 
-uint32_t SliceScan::wanted(const SliceRecord& record, const BytePlace& at, uint32_t bytes) {
+uint32_t SliceScan::wanted(const BytePlace& at, uint32_t bytes) {
   uint32_t found = 0;
   for (uint32_t half = 0; half < std::max(1u, bytes / 2); ++half) {
-    const int32_t* const waiting = memory(record.warp, at, half);
+    const int32_t* const waiting = memory(executed_->warp, at, half);
     found |= static_cast<uint32_t>(waiting && *waiting >= 0) << half;
   }
   return found;
 }
 
 /// What a record says of the execution, of all its lanes.
-Executed SliceScan::executed(const BlockLog& log, const SliceRecord& record, const Op& op) {
-  const uint64_t* details = log.details.data() + record.detail;
-  const Signature& signature = log.code->signature(op);
+Executed SliceScan::executed(const Op& op) {
+  const uint64_t* details = block_->details.data() + executed_->detail;
+  const Signature& signature = block_->code->signature(op);
   if (signature.flow() == Flow::exchange) std::copy_n(details, 32, lane_source_);
-  return {&op, &signature, record.mask, record.mask, record.space, details, lane_source_, record.detail};
+  return {&op,     &signature,   executed_->mask,  executed_->mask, executed_->space,
+          details, lane_source_, executed_->detail};
 }
 
 /// -1 where the slice is full.
-int32_t SliceScan::add_node(const SliceRecord& record, int lane, Slot slot, int half, ptx::Type type) {
+int32_t SliceScan::add_node(int lane, Slot slot, int half, ptx::Type type) {
   if (nodes.size() >= most_nodes_ || uses.size() >= most_uses_) {
     truncated = true;
     return -1;
   }
   SliceNode node;
   node.log = log_, node.record = record_;
-  node.op = record.op, node.warp = record.warp, node.lane = static_cast<uint8_t>(lane);
+  node.op = executed_->op, node.warp = executed_->warp, node.lane = static_cast<uint8_t>(lane);
   node.slot = slot, node.half = static_cast<uint8_t>(half), node.type = type;
   node.wide = type != ptx::Type::none && cell_of(type) == Cell::wide;
   node.first_use = static_cast<uint32_t>(uses.size());
@@ -133,17 +134,17 @@ void SliceScan::define(int32_t& list, int32_t node) {
   list = -1;
 }
 
-void SliceScan::define_register(const SliceRecord& record, Slot slot, uint32_t halves, int lane,
-                                int32_t node) {
+void SliceScan::define_register(Slot slot, uint32_t halves, int lane, int32_t node) {
   if (node < 0) return;
   each_lane(halves, [&](int half) {
-    define(list(record.warp, slot, half, lane), node);
-    waiting_lanes(record.warp, slot, half) &= ~(1u << lane);
+    define(list(executed_->warp, slot, half, lane), node);
+    waiting_lanes(executed_->warp, slot, half) &= ~(1u << lane);
   });
 }
 
-void SliceScan::define_memory(const SliceRecord& record, const BytePlace& at, uint32_t halves, int32_t node) {
-  each_lane(halves, [&](int half) { define(*memory(record.warp, at, static_cast<uint32_t>(half)), node); });
+void SliceScan::define_memory(const BytePlace& at, uint32_t halves, int32_t node) {
+  each_lane(halves,
+            [&](int half) { define(*memory(executed_->warp, at, static_cast<uint32_t>(half)), node); });
 }
 
 SliceUse* SliceScan::add_use(int32_t node) {
@@ -159,40 +160,39 @@ void SliceScan::wait(uint32_t use, int32_t& list, int half) {
   list = static_cast<int32_t>(waiting_.size()) - 1;
 }
 
-void SliceScan::use_register(const BlockLog& log, const SliceRecord& record, int32_t node, Slot slot,
-                             uint32_t halves, int lane, ptx::Type type, int name) {
+void SliceScan::use_register(int32_t node, Slot slot, uint32_t halves, int lane, ptx::Type type, int name) {
   if (slot == no_slot) return;
   SliceUse* use = add_use(node);
   use->slot = slot, use->lane = static_cast<uint8_t>(lane), use->type = type;
   use->half = static_cast<uint8_t>(std::countr_zero(halves));
   use->wide = halves > 3, use->name = static_cast<uint8_t>(name);
-  use->constant = slot >= log.code->register_bytes;
+  use->constant = slot >= block_->code->register_bytes;
   if (use->constant) return;
   each_lane(halves, [&](int half) {
-    wait(static_cast<uint32_t>(uses.size()) - 1, list(record.warp, slot, half, lane), half);
-    waiting_lanes(record.warp, slot, half) |= 1u << lane;
+    wait(static_cast<uint32_t>(uses.size()) - 1, list(executed_->warp, slot, half, lane), half);
+    waiting_lanes(executed_->warp, slot, half) |= 1u << lane;
   });
 }
 
-void SliceScan::use_memory(const SliceRecord& record, int32_t node, const BytePlace& at, uint32_t halves) {
+void SliceScan::use_memory(int32_t node, const BytePlace& at, uint32_t halves) {
   SliceUse* use = add_use(node);
   const bool global = at.space != ptx::Space::shared && at.space != ptx::Space::local;
   use->address = at.at + 2 * static_cast<uint64_t>(std::countr_zero(halves)), use->global = global;
   each_lane(halves, [&](int half) {
     if (global) global_.try_emplace(at.at / 2 + static_cast<uint64_t>(half), -1);
-    wait(static_cast<uint32_t>(uses.size()) - 1, *memory(record.warp, at, static_cast<uint32_t>(half)), half);
+    wait(static_cast<uint32_t>(uses.size()) - 1, *memory(executed_->warp, at, static_cast<uint32_t>(half)),
+         half);
   });
 }
 
 /// `halves` of what a transfer brings.
-void SliceScan::use(const BlockLog& log, const SliceRecord& record, int32_t node, const Transfer& t,
-                    uint32_t halves) {
-  if (t.from.slot == no_slot) return use_memory(record, node, t.from, halves);
-  const Op& op = log.code->ops[static_cast<size_t>(record.op)];
-  const Flow flow = log.code->signature(op).flow();
+void SliceScan::use(int32_t node, const Transfer& t, uint32_t halves) {
+  if (t.from.slot == no_slot) return use_memory(node, t.from, halves);
+  const Op& op = block_->code->ops[static_cast<size_t>(executed_->op)];
+  const Flow flow = block_->code->signature(op).flow();
   const bool values = flow == Flow::copy || flow == Flow::select || flow == Flow::exchange;
   const ptx::Type type = flow == Flow::store ? op.type : values ? op.row->sources[0] : ptx::Type::none;
-  use_register(log, record, node, t.from.slot, halves << t.from.at / 2, t.from.lane, type, t.operand);
+  use_register(node, t.from.slot, halves << t.from.at / 2, t.from.lane, type, t.operand);
 }
 
 void SliceScan::scan(const BlockLog& log, uint32_t number) {
@@ -204,11 +204,10 @@ void SliceScan::scan(const BlockLog& log, uint32_t number) {
     lists_.begin(log.warps, *log.code, log.shared_bytes, -1);
     waiting_lanes_.assign(log.warps, std::vector<uint32_t>(log.code->file_bytes / 64 + 4));
   }
-  log_ = number;
+  block_ = &log, log_ = number;
   for (size_t i = from; i-- > 0 && !truncated;) {
-    const SliceRecord& record = log.records[i];
-    record_ = static_cast<uint32_t>(i);
-    record.lands ? scan_landing(log, record) : scan_op(log, record);
+    executed_ = &log.records[i], record_ = static_cast<uint32_t>(i);
+    executed_->lands ? scan_landing() : scan_op();
   }
   // What still waits for a register, shared or local memory was never written; global memory waits on.
   if (truncated) cut_waiting();
@@ -249,19 +248,19 @@ void SliceScan::go_on(uint32_t use) {
   truncated = false, resumes_ = true;
 }
 
-void SliceScan::scan_op(const BlockLog& log, const SliceRecord& record) {
-  const Op& op = log.code->ops[static_cast<size_t>(record.op)];
-  const Signature& signature = log.code->signature(op);
+void SliceScan::scan_op() {
+  const Op& op = block_->code->ops[static_cast<size_t>(executed_->op)];
+  const Signature& signature = block_->code->signature(op);
   const Flow flow = signature.flow();
-  if (copies_parameters(signature)) return scan_parameters(log, record, op);
-  if (flow == Flow::store || flow == Flow::store_matrix) return scan_stores(log, record, op);
-  if (flow == Flow::atomic) return scan_atomic(log, record, op);
-  find_registers(record, op, signature);
-  for (const Found& f : found_) add_sources(log, record, op, f);
+  if (copies_parameters(signature)) return scan_parameters(op);
+  if (flow == Flow::store || flow == Flow::store_matrix) return scan_stores(op);
+  if (flow == Flow::atomic) return scan_atomic(op);
+  find_registers(op, signature);
+  for (const Found& f : found_) add_sources(op, f);
 }
 
 /// The wanted registers that the op defines: a node each, whose lists are served.
-void SliceScan::find_registers(const SliceRecord& record, const Op& op, const Signature& signature) {
+void SliceScan::find_registers(const Op& op, const Signature& signature) {
   const Flow flow = signature.flow();
   const bool by_half = splits(op, signature);
   const ptx::Type type = flow == Flow::load     ? op.type
@@ -273,13 +272,13 @@ void SliceScan::find_registers(const SliceRecord& record, const Op& op, const Si
     const Slot slot = to.slot;
     const int halves = static_cast<int>(bytes_of(to.cell) / 2);
     uint32_t lanes = 0;
-    for (int half = 0; half < halves; ++half) lanes |= waiting_lanes(record.warp, slot, half);
-    if (flow != Flow::matrix) lanes &= record.mask;
+    for (int half = 0; half < halves; ++half) lanes |= waiting_lanes(executed_->warp, slot, half);
+    if (flow != Flow::matrix) lanes &= executed_->mask;
     each_lane(lanes, [&](int lane) {
-      for (uint32_t here = wanted(record, slot, halves, lane); here;) {
+      for (uint32_t here = wanted(slot, halves, lane); here;) {
         const uint32_t taken = by_half ? here & -here : here;
-        const int32_t node = add_node(record, lane, slot, by_half ? std::countr_zero(taken) : 0, type);
-        define_register(record, slot, taken, lane, node);
+        const int32_t node = add_node(lane, slot, by_half ? std::countr_zero(taken) : 0, type);
+        define_register(slot, taken, lane, node);
         if (node >= 0) found_.push_back({node, lane, slot, taken});
         here &= ~taken;
       }
@@ -288,19 +287,19 @@ void SliceScan::find_registers(const SliceRecord& record, const Op& op, const Si
 }
 
 /// The memory that a store wrote; of lanes with one address the last stays.
-void SliceScan::scan_stores(const BlockLog& log, const SliceRecord& record, const Op& op) {
-  Executed done = executed(log, record, op);
+void SliceScan::scan_stores(const Op& op) {
+  Executed done = executed(op);
   const bool by_half = splits(op, *done.signature);
   const ptx::Type type = done.signature->flow() == Flow::store ? op.type : ptx::Type::none;
   for (int lane = 31; lane >= 0; --lane) {
-    done.mask = record.mask & 1u << lane;
+    done.mask = executed_->mask & 1u << lane;
     each_transfer(done, [&](const Transfer& t) {
-      for (uint32_t here = wanted(record, t.to, t.bytes); here;) {
+      for (uint32_t here = wanted(t.to, t.bytes); here;) {
         const uint32_t taken = by_half ? here & -here : here;
         here &= ~taken;
-        const int32_t node = add_node(record, lane, no_slot, 0, type);
-        define_memory(record, t.to, taken, node);
-        if (node >= 0) use(log, record, node, t, taken);
+        const int32_t node = add_node(lane, no_slot, 0, type);
+        define_memory(t.to, taken, node);
+        if (node >= 0) use(node, t, taken);
       }
     });
   }
@@ -308,60 +307,59 @@ void SliceScan::scan_stores(const BlockLog& log, const SliceRecord& record, cons
 
 /// Lanes one after another, the last first: each adds to what the lane before it left, and gives back the
 /// same.
-void SliceScan::scan_atomic(const BlockLog& log, const SliceRecord& record, const Op& op) {
-  const uint64_t* address = &log.details[record.detail];
+void SliceScan::scan_atomic(const Op& op) {
+  const uint64_t* address = &block_->details[executed_->detail];
   for (int lane = 31; lane >= 0; --lane) {
-    if (!(record.mask >> lane & 1)) continue;
-    const BytePlace at{no_slot, record.space, lane, address[lane]};
-    const uint32_t here = wanted(record, at, op.element_bytes);
+    if (!(executed_->mask >> lane & 1)) continue;
+    const BytePlace at{no_slot, executed_->space, lane, address[lane]};
+    const uint32_t here = wanted(at, op.element_bytes);
     const uint32_t given =
-        op.d == no_slot ? 0 : wanted(record, op.d, static_cast<int>(bytes_of(op.d_cell) / 2), lane);
-    const int32_t old = given ? add_node(record, lane, op.d, 0, op.type) : -1;
-    if (given) define_register(record, op.d, given, lane, old);
-    const int32_t made = here ? add_node(record, lane, no_slot, 0, ptx::Type::none) : -1;
+        op.d == no_slot ? 0 : wanted(op.d, static_cast<int>(bytes_of(op.d_cell) / 2), lane);
+    const int32_t old = given ? add_node(lane, op.d, 0, op.type) : -1;
+    if (given) define_register(op.d, given, lane, old);
+    const int32_t made = here ? add_node(lane, no_slot, 0, ptx::Type::none) : -1;
     if (made >= 0) {
-      define_memory(record, at, here, made);
-      use_memory(record, made, at, here);
+      define_memory(at, here, made);
+      use_memory(made, at, here);
       for (int i = 1; i < op.source_count; ++i)
-        use_register(log, record, made, op.s[i], here, lane, op.type, op.d == no_slot ? i : i + 1);
+        use_register(made, op.s[i], here, lane, op.type, op.d == no_slot ? i : i + 1);
     }
-    if (old >= 0) use_memory(record, old, at, given & all_halves(op.element_bytes));
+    if (old >= 0) use_memory(old, at, given & all_halves(op.element_bytes));
   }
 }
 
-void SliceScan::add_sources(const BlockLog& log, const SliceRecord& record, const Op& op, const Found& f) {
-  const Signature& signature = log.code->signature(op);
-  if (signature.flow() == Flow::matrix) return add_matrix(log, record, op, f);
-  if (!carries(signature)) return add_computed(log, record, op, f);
-  Executed done = executed(log, record, op);
+void SliceScan::add_sources(const Op& op, const Found& f) {
+  const Signature& signature = block_->code->signature(op);
+  if (signature.flow() == Flow::matrix) return add_matrix(op, f);
+  if (!carries(signature)) return add_computed(op, f);
+  Executed done = executed(op);
   done.mask = 1u << f.lane;
   each_transfer(done, [&](const Transfer& t) {
     if (t.to.slot != f.slot) return;
     const uint64_t first = t.to.at / 2;
-    if (const uint32_t halves = f.halves >> first & all_halves(t.bytes)) use(log, record, f.node, t, halves);
+    if (const uint32_t halves = f.halves >> first & all_halves(t.bytes)) use(f.node, t, halves);
   });
 }
 
-void SliceScan::scan_landing(const BlockLog& log, const SliceRecord& record) {
-  const uint64_t* details = log.details.data() + record.detail;
+void SliceScan::scan_landing() {
+  const uint64_t* details = block_->details.data() + executed_->detail;
   const auto bytes = static_cast<uint32_t>(details[96]);
   for (int lane = 31; lane >= 0; --lane) {
-    if (!(record.mask >> lane & 1)) continue;
+    if (!(executed_->mask >> lane & 1)) continue;
     const uint64_t shared = details[3 * lane], global = details[3 * lane + 1], copied = details[3 * lane + 2];
     for (uint32_t byte = 0; byte < bytes; byte += 2) {
       const BytePlace to{no_slot, ptx::Space::shared, lane, shared + byte};
-      if (!wanted(record, to, 2)) continue;
-      const int32_t node = add_node(record, lane, no_slot, 0, ptx::Type::none);
-      define_memory(record, to, 1, node);
-      if (node >= 0 && byte < copied)
-        use_memory(record, node, {no_slot, ptx::Space::global, lane, global + byte}, 1);
+      if (!wanted(to, 2)) continue;
+      const int32_t node = add_node(lane, no_slot, 0, ptx::Type::none);
+      define_memory(to, 1, node);
+      if (node >= 0 && byte < copied) use_memory(node, {no_slot, ptx::Space::global, lane, global + byte}, 1);
     }
   }
 }
 
 /// Copies within a lane's local memory are no instances: what waits for the target waits for the source.
-void SliceScan::scan_parameters(const BlockLog& log, const SliceRecord& record, const Op& op) {
-  const Executed done = executed(log, record, op);
+void SliceScan::scan_parameters(const Op& op) {
+  const Executed done = executed(op);
   std::vector<Transfer> copies;
   each_transfer(done, [&](const Transfer& t) { copies.push_back(t); });
   std::vector<int32_t> waiting;  // by copied half, taken out before any source waits
@@ -370,7 +368,7 @@ void SliceScan::scan_parameters(const BlockLog& log, const SliceRecord& record, 
       for (uint32_t half = 0; half < std::max(1u, t.bytes / 2); ++half) visit(t, half);
   };
   each_half([&](const Transfer& t, uint32_t half) {
-    waiting.push_back(std::exchange(*memory(record.warp, t.to, half), -1));
+    waiting.push_back(std::exchange(*memory(executed_->warp, t.to, half), -1));
   });
   size_t next = 0;
   each_half([&](const Transfer& t, uint32_t half) {
@@ -378,7 +376,7 @@ void SliceScan::scan_parameters(const BlockLog& log, const SliceRecord& record, 
     if (first < 0) return;
     int32_t last = first;
     while (waiting_[static_cast<size_t>(last)].next >= 0) last = waiting_[static_cast<size_t>(last)].next;
-    int32_t* const list = memory(record.warp, t.from, half);
+    int32_t* const list = memory(executed_->warp, t.from, half);
     waiting_[static_cast<size_t>(last)].next = *list;
     *list = first;
   });

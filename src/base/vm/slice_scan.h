@@ -77,35 +77,36 @@ class SliceScan {
   }
   int32_t& list(uint32_t warp, Slot slot, int half, int lane);
   int32_t* memory(uint32_t warp, const BytePlace&, uint32_t half);
-  Executed executed(const BlockLog&, const SliceRecord&, const Op&);
+  Executed executed(const Op&);
   void cut_waiting();
-  int32_t add_node(const SliceRecord&, int lane, Slot slot, int half, ptx::Type);
+  int32_t add_node(int lane, Slot slot, int half, ptx::Type);
   void define(int32_t& list, int32_t node);
-  void define_register(const SliceRecord&, Slot slot, uint32_t halves, int lane, int32_t node);
-  void define_memory(const SliceRecord&, const BytePlace&, uint32_t halves, int32_t node);
-  uint32_t wanted(const SliceRecord&, Slot slot, int halves, int lane);
-  uint32_t wanted(const SliceRecord&, const BytePlace&, uint32_t bytes);
+  void define_register(Slot slot, uint32_t halves, int lane, int32_t node);
+  void define_memory(const BytePlace&, uint32_t halves, int32_t node);
+  uint32_t wanted(Slot slot, int halves, int lane);
+  uint32_t wanted(const BytePlace&, uint32_t bytes);
   SliceUse* add_use(int32_t node);
   void wait(uint32_t use, int32_t& list, int half);
-  void use_register(const BlockLog&, const SliceRecord&, int32_t node, Slot slot, uint32_t halves, int lane,
-                    ptx::Type, int name);
-  void use_memory(const SliceRecord&, int32_t node, const BytePlace&, uint32_t halves);
-  void use(const BlockLog&, const SliceRecord&, int32_t node, const Transfer&, uint32_t halves);
+  void use_register(int32_t node, Slot slot, uint32_t halves, int lane, ptx::Type, int name);
+  void use_memory(int32_t node, const BytePlace&, uint32_t halves);
+  void use(int32_t node, const Transfer&, uint32_t halves);
 
-  void find_registers(const SliceRecord&, const Op&, const Signature&);
-  void scan_stores(const BlockLog&, const SliceRecord&, const Op&);
-  void scan_atomic(const BlockLog&, const SliceRecord&, const Op&);
-  void add_sources(const BlockLog&, const SliceRecord&, const Op&, const Found&);
-  void add_computed(const BlockLog&, const SliceRecord&, const Op&, const Found&);
-  void add_matrix(const BlockLog&, const SliceRecord&, const Op&, const Found&);
-  void scan_op(const BlockLog&, const SliceRecord&);
-  void scan_landing(const BlockLog&, const SliceRecord&);
-  void scan_parameters(const BlockLog&, const SliceRecord&, const Op&);
+  void find_registers(const Op&, const Signature&);
+  void scan_stores(const Op&);
+  void scan_atomic(const Op&);
+  void add_sources(const Op&, const Found&);
+  void add_computed(const Op&, const Found&);
+  void add_matrix(const Op&, const Found&);
+  void scan_op();
+  void scan_landing();
+  void scan_parameters(const Op&);
 
   SliceLimits limits_;
   size_t most_nodes_, most_uses_;
-  uint32_t log_ = 0, record_ = 0;
-  bool resumes_ = false;  ///< at record_ of log_
+  const BlockLog* block_ = nullptr;        ///< that is scanned
+  const SliceRecord* executed_ = nullptr;  ///< of its records, the one at hand
+  uint32_t log_ = 0, record_ = 0;          ///< the numbers of the two
+  bool resumes_ = false;                   ///< at record_ of log_
   std::vector<Waiting> waiting_;
   Lists lists_;                                       ///< heads of lists of waiting uses
   std::vector<std::vector<uint32_t>> waiting_lanes_;  ///< by warp and half of a register cell: bit per lane

@@ -209,7 +209,7 @@ bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
 
 }  // namespace
 
-void lane_addresses(Warp& warp, Slot slot, bool wide, int64_t offset, uint64_t* address) {
+void lane_addresses(const Warp& warp, Slot slot, bool wide, int64_t offset, uint64_t* address) {
   const auto add = static_cast<uint64_t>(offset);
   if (wide) {
     const uint64_t* base = warp.wide(slot);

@@ -116,7 +116,7 @@ std::string lanes_text(uint32_t mask);
 /// Where those of `expected` are that do not run with `mask`: "lanes 4-7 elsewhere, lane 31 exited".
 std::string absent_text(const Warp&, uint32_t mask, uint32_t expected);
 /// base + offset of every lane.
-void lane_addresses(Warp&, Slot base, bool wide, int64_t offset, uint64_t* address);
+void lane_addresses(const Warp&, Slot base, bool wide, int64_t offset, uint64_t* address);
 /// Host pointers for `bytes` (a power of two) at the address of each lane in `mask`; fills Warp::space and
 /// Warp::address, generic addresses translated. False: trapped (out of bounds or misaligned).
 bool translate(Warp&, const Op&, uint32_t mask, uint32_t bytes, std::byte** host);
