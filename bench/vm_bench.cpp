@@ -232,7 +232,7 @@ void checked(benchmark::State& state, const Program& plan, const TensorMap& inpu
   state.counters["lane_instructions/s"] = benchmark::Counter(lane_instructions, benchmark::Counter::kIsRate);
 }
 void checked_recurrent(benchmark::State& state) {
-  const Recurrent run(1);
+  const KernelRun run(recurrent_case(1));
   checked(state, run.plan, run.inputs);
 }
 void checked_arithmetic(benchmark::State& state) {
