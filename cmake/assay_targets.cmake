@@ -35,6 +35,7 @@ function(assay_test name)
   add_executable(${name} ${A_SOURCES})
   target_link_libraries(${name} PRIVATE ${A_LIBRARIES} GTest::gtest GTest::gtest_main)
   assay_build_options(${name} UNITY 8 OPTIMISE -O1 ALONE ${A_ALONE})
+  target_link_options(${name} PRIVATE $<$<CONFIG:Release>:-Wl,--strip-all>)  # a fifth of the build folder; debug keeps names
   foreach(source ${A_SOURCES})  # only where it is used, so that a compiler cache serves clones in other folders
     file(STRINGS ${source} uses REGEX "ASSAY_SOURCE_DIR|#include \"tests/")
     foreach(line ${uses})
