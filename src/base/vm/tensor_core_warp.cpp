@@ -265,8 +265,8 @@ inline bool is_special(const ElementFormat& sum, int32_t word) {
 
 /// All rows. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its Inf;
 /// the caller comes back with `special`.
-template <int k, int per_step, bool special>
-[[gnu::always_inline]] inline bool all_rows(const SumRule& rule, const Formats& f, MatrixTile& m) {
+template <int k, int per_step>
+[[gnu::always_inline]] inline bool all_rows(const SumRule& rule, const Formats& f, bool special, MatrixTile& m) {
   for (int row = 0; row < 16; row++) {
     alignas(32) int32_t between[2][8];
     const int32_t* c = m.c + row * 8;
@@ -291,7 +291,7 @@ template <int k, int per_step>
   m.a_is_new = false;
   bool special = m.a_special | decode_words(f.b, k * 8, m.b, m.b_significand, m.b_exponent);
   for (int i = 0; i < 128; i++) special |= is_special(f.sum, m.c[i]);
-  if (special || !all_rows<k, per_step, false>(rule, f, m)) all_rows<k, per_step, true>(rule, f, m);
+  for (bool done = false; !done; special = true) done = all_rows<k, per_step>(rule, f, special, m);
   return true;
 }
 
