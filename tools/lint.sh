@@ -7,7 +7,8 @@
 #   --only-format  the format and the length of lines alone, as the test `format` asks (the rules are tests of their own)
 # All but tests/ptx/programs, whose lines recorded PTX names.
 # Looks at: the format, lines past 110 columns, clang-tidy's findings, the table of folders (tests/layering.cmake), the rows of
-# tests/broken.md. Exit status 1: something was found; 2: a tool is missing.
+# tests/broken.md, functions of one name in sources that a build of release compiles together (tests/unity_names.cmake, where
+# there is such a build). Exit status 1: something was found; 2: a tool is missing.
 set -uo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." || exit 2
 
@@ -49,8 +50,9 @@ if [[ ${#files[@]} -gt 0 ]]; then
     < <(LC_ALL=C.UTF-8 grep -HnE '^.{111,}' "${files[@]}")
 fi
 
+[[ ${#rules[@]} -eq 0 || ! -e build/release/CMakeCache.txt ]] || rules+=(unity_names)
 for rule in "${rules[@]}"; do
-  said=$(cmake -P tests/$rule.cmake 2>&1) || wrong "$rule: $said"
+  said=$(cmake -DBUILD=build/release -P tests/$rule.cmake 2>&1) || wrong "$rule: $said"
 done
 
 # Each source by itself, as the preset debug compiles it.

@@ -39,7 +39,7 @@ unsigned long long draw_bits(std::mt19937_64& random) {
   return static_cast<unsigned long long>(high) << 32 | part();
 }
 
-std::string text_of(const std::string& path) {
+std::string file_text(const std::string& path) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
@@ -54,7 +54,7 @@ const std::vector<Variant>& variants() {
     for (const char* name : {"O3", "O3_fast_math", "O0_G", "O0_G_fast_math"})
       result.push_back({name, std::string_view(name).ends_with("fast_math"),
                         std::make_shared<const std::string>(
-                            text_of(std::string(ASSAY_CORPUS_DIR) + "/corpus_" + name + ".ptx"))});
+                            file_text(std::string(ASSAY_CORPUS_DIR) + "/corpus_" + name + ".ptx"))});
     return result;
   }();
   return made;

@@ -8,7 +8,7 @@ namespace {
 
 /// The number where one operand is NaN, the second NaN, made quiet, where both are; -0 below +0.
 template <bool maximum>
-uint64_t extreme(double a, double b) {
+uint64_t extreme_double(double a, double b) {
   const uint64_t x = bits_of(a), y = bits_of(b);
   if (a != a) return b != b ? quiet(b) : y;
   if (b != b) return x;
@@ -49,10 +49,10 @@ void add_float64_rows(std::vector<Row>& rows) {
       rows, flow, {"neg.f64"}, [](double a) { return a != a ? quiet(a) : bits_of(a) ^ (uint64_t{1} << 63); },
       real_lanes<RealNegation>);
   binary<F64Bits, F64, F64>(
-      rows, flow, {"min.f64"}, [](double a, double b) { return extreme<false>(a, b); },
+      rows, flow, {"min.f64"}, [](double a, double b) { return extreme_double<false>(a, b); },
       real_lanes<RealExtreme<false>>);
   binary<F64Bits, F64, F64>(
-      rows, flow, {"max.f64"}, [](double a, double b) { return extreme<true>(a, b); },
+      rows, flow, {"max.f64"}, [](double a, double b) { return extreme_double<true>(a, b); },
       real_lanes<RealExtreme<true>>);
   binary<F64Bits, F64Bits, F64Bits>(rows, flow, {"copysign.f64"}, [](uint64_t a, uint64_t b) {
     return (b & ~(uint64_t{1} << 63)) | (a & (uint64_t{1} << 63));
