@@ -32,7 +32,7 @@ struct SchemaWriter {
     property(field, or_null_of(schema_of<T>(definitions)), about);
   }
   void one_of(const char* field, std::string&, std::initializer_list<const char*> names) {
-    property(field, {{"enum", std::vector<std::string>(names.begin(), names.end())}}, "");
+    property(field, one_of_names({names.begin(), names.end()}), "");
     required.push_back(field);
   }
   template <typename Make>
@@ -57,8 +57,30 @@ struct SchemaWriter {
     return schema;
   }
 
+  // Schemas whose text no type is part of: compiled once.
   static SchemaJson or_null_of(SchemaJson schema) {
     return {{"anyOf", SchemaJson::array({std::move(schema), {{"type", "null"}}})}};
+  }
+  static SchemaJson of_type(const char* name) { return {{"type", name}}; }
+  static SchemaJson one_of_names(std::vector<std::string> names) { return {{"enum", std::move(names)}}; }
+  static SchemaJson number(SchemaJson& definitions) {
+    definitions["number"] = {
+        {"description", "a double; what JSON cannot write is a string"},
+        {"anyOf", SchemaJson::array({{{"type", "number"}}, {{"enum", {"nan", "inf", "-inf"}}}})}};
+    return reference("number");
+  }
+  static SchemaJson reference(const std::string& name) { return {{"$ref", "#/$defs/" + name}}; }
+  static SchemaJson list_of(SchemaJson items) { return {{"type", "array"}, {"items", std::move(items)}}; }
+  static SchemaJson list_of(SchemaJson items, size_t size) {
+    SchemaJson schema = list_of(std::move(items));
+    schema["minItems"] = size;
+    schema["maxItems"] = size;
+    return schema;
+  }
+  static SchemaJson map_of(SchemaJson values) {
+    return {{"type", "object"},
+            {"properties", SchemaJson::object()},
+            {"additionalProperties", std::move(values)}};
   }
   template <typename T>
   static SchemaJson schema_of(SchemaJson& definitions);
@@ -67,35 +89,30 @@ struct SchemaWriter {
 template <typename T>
 SchemaJson SchemaWriter::schema_of(SchemaJson& definitions) {
   if constexpr (std::is_same_v<T, double>) {
-    definitions["number"] = {
-        {"description", "a double; what JSON cannot write is a string"},
-        {"anyOf", SchemaJson::array({{{"type", "number"}}, {{"enum", {"nan", "inf", "-inf"}}}})}};
-    return {{"$ref", "#/$defs/number"}};
+    return number(definitions);
   } else if constexpr (std::is_same_v<T, Dtype>) {
-    SchemaJson names = SchemaJson::array();
-    for (const Format& row : formats()) names.push_back(row.name);
-    return {{"enum", names}};
+    std::vector<std::string> names;
+    for (const Format& row : formats()) names.emplace_back(row.name);
+    return one_of_names(std::move(names));
   } else if constexpr (Named<T>) {
-    return {{"enum", names_of(T{})}};
+    const auto& names = names_of(T{});
+    return one_of_names({std::begin(names), std::end(names)});
   } else if constexpr (std::is_same_v<T, bool>) {
-    return {{"type", "boolean"}};
+    return of_type("boolean");
   } else if constexpr (std::is_integral_v<T>) {
-    return {{"type", "integer"}};
+    return of_type("integer");
   } else if constexpr (std::is_convertible_v<T, std::string_view>) {
-    return {{"type", "string"}};
+    return of_type("string");
   } else if constexpr (std::is_same_v<T, std::set<std::string>>) {
     return schema_of<std::vector<std::string>>(definitions);
   } else if constexpr (kIsList<T>) {
-    SchemaJson schema{{"type", "array"}, {"items", schema_of<typename T::value_type>(definitions)}};
-    if constexpr (!requires(T list) { list.resize(0); }) {
-      schema["minItems"] = T{}.size();
-      schema["maxItems"] = T{}.size();
-    }
-    return schema;
+    SchemaJson items = schema_of<typename T::value_type>(definitions);
+    if constexpr (requires(T list) { list.resize(0); })
+      return list_of(std::move(items));
+    else
+      return list_of(std::move(items), T{}.size());
   } else if constexpr (kIsMap<T>) {
-    return {{"type", "object"},
-            {"properties", SchemaJson::object()},
-            {"additionalProperties", schema_of<typename T::mapped_type>(definitions)}};
+    return map_of(schema_of<typename T::mapped_type>(definitions));
   } else if constexpr (kIsOptional<T>) {
     return or_null_of(schema_of<typename T::value_type>(definitions));
   } else {
@@ -104,7 +121,7 @@ SchemaJson SchemaWriter::schema_of(SchemaJson& definitions) {
     fields(writer, example);
     if (writer.name.empty()) return writer.object();
     definitions[writer.name] = writer.object();
-    return {{"$ref", "#/$defs/" + writer.name}};
+    return reference(writer.name);
   }
 }
 

@@ -266,7 +266,8 @@ inline bool is_special(const ElementFormat& sum, int32_t word) {
 /// All rows. `special`: an Inf or a NaN takes part. False: a step overflowed and the next one takes its Inf;
 /// the caller comes back with `special`.
 template <int k, int per_step>
-[[gnu::always_inline]] inline bool all_rows(const SumRule& rule, const Formats& f, bool special, MatrixTile& m) {
+[[gnu::always_inline]] inline bool all_rows(const SumRule& rule, const Formats& f, bool special,
+                                            MatrixTile& m) {
   for (int row = 0; row < 16; row++) {
     alignas(32) int32_t between[2][8];
     const int32_t* c = m.c + row * 8;
