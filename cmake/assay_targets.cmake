@@ -2,7 +2,8 @@
 # UNITY n: n sources are compiled at a time, since most of what each costs are the headers that all of them include.
 # Then unnamed namespaces are shared (the test unity_names keeps functions' names apart); ALONE names the sources that
 # are left out. ASSAY_UNITY=OFF (presets debug and sanitize) compiles each source by itself.
-# OPTIMISE -Og or -O1: sources that run for milliseconds, and take longer to compile than to run (-Og a fifth less to compile).
+# OPTIMISE -Og (a fifth less to compile than -O1), -O1: sources that run for milliseconds, or whose runs pass in the
+# machine and the reference.
 option(ASSAY_UNITY "Compile several sources at a time where that is much faster" ON)
 function(assay_build_options name)
   cmake_parse_arguments(A "" "UNITY;OPTIMISE" "ALONE" ${ARGN})
