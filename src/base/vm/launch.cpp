@@ -218,7 +218,7 @@ std::optional<Trap> PreparedProgram::refused_launch() const {
     for (size_t axis = 1; axis < 3; ++axis) {
       if (launch.grid[axis] <= 65535) continue;
       Trap trap;
-      trap.kind = "launch";
+      trap.kind = TrapKind::launch;
       trap.where.function = launch.function;
       trap.message = fmt::format(
           "{}: the launch of {} has a grid of {} blocks in {}; no GPU takes more than 65535 there",

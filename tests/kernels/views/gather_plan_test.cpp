@@ -141,7 +141,7 @@ TEST(Views, LeavingTheMemoryBehindAViewIsATrap) {
   EXPECT_FALSE(vm::run(Reader(17).plan, Reader(17).inputs, {}).trap);
   const auto trap = vm::run(Reader(18).plan, Reader(18).inputs, {}).trap;
   ASSERT_TRUE(trap);
-  EXPECT_EQ(trap->kind, "out-of-bounds");
+  EXPECT_EQ(trap->kind, TrapKind::out_of_bounds);
   EXPECT_NE(trap->message.find("0 bytes past the end of x [T=3,K=4]"), std::string::npos) << trap->message;
 }
 

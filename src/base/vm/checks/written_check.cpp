@@ -223,7 +223,7 @@ void WrittenCheck::strict(Warp& warp, const Op& op, const Register& source, uint
   const Lanes found = any(warp, source) & mask;
   if (!found || warp.block->trap) return;
   const int lane = std::countr_zero(found);
-  raise(warp, op, lane, "unwritten-read",
+  raise(warp, op, lane, TrapKind::unwritten_read,
         events_[event_of(warp, op, source, lane)].what + " was never written");
 }
 
