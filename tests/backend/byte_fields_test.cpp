@@ -39,7 +39,7 @@ TEST(ByteFields, ProgramComesBackAsItWas) {
   ByteWriter again;
   again.put(back);
   EXPECT_EQ(again.bytes, out.bytes);
-  EXPECT_EQ(back.kernel, program.kernel);
+  EXPECT_EQ(back.name, program.name);
   EXPECT_EQ(*back.modules.at(0).ptx, kPtx);
   EXPECT_EQ(back.workspaces.at(0).bytes, 100);
   EXPECT_EQ(back.workspaces.at(1).copy_of, "x");

@@ -50,7 +50,7 @@ const char* kPtx = R"(.version 7.0
 
 Program small_program(uint32_t shared_bytes, int64_t shift) {
   Program plan;
-  plan.kernel = "test";
+  plan.name = "test";
   plan.modules = {{"m", "test.ptx", std::make_shared<const std::string>(kPtx)}};
   plan.outputs = {{"y", Dtype::fp32, {{"T", 1}}}};
   Launch launch{.module = "m", .function = "multiply_add", .shared_bytes = shared_bytes};

@@ -141,11 +141,13 @@ TEST(Causes, EachKindOfOriginHasItsCause) {
 }
 
 TEST(Causes, ChecksTrapsAndPropertiesHaveTheirs) {
-  const std::pair<TrapKind, const char*> traps[] = {
-      {TrapKind::out_of_bounds, "out-of-bounds"}, {TrapKind::misaligned, "misaligned-access"},
-      {TrapKind::hang, "hang"},                   {TrapKind::barrier, "barrier-misuse"},
-      {TrapKind::launch, "launch-refused"},       {TrapKind::unwritten_read, "unwritten-value"},
-      {TrapKind::wgmma_race, "data-race"}};
+  const std::pair<TrapKind, const char*> traps[] = {{TrapKind::out_of_bounds, "out-of-bounds"},
+                                                    {TrapKind::misaligned, "misaligned-access"},
+                                                    {TrapKind::hang, "hang"},
+                                                    {TrapKind::barrier, "barrier-misuse"},
+                                                    {TrapKind::launch, "launch-refused"},
+                                                    {TrapKind::unwritten_read, "unwritten-value"},
+                                                    {TrapKind::wgmma_race, "data-race"}};
   for (const auto& [kind, cause] : traps) {
     const Trap trap{.kind = kind, .message = "what happened"};
     Evidence e;

@@ -53,8 +53,7 @@ void serve(Request kind, ByteReader& in, ByteWriter& out, const std::vector<GpuB
   if (!engine) engine = std::make_unique<CudaEngine>(binaries);
   const Program program = in.get<Program>();
   const TensorMap inputs = in.get<TensorMap>();
-  if (kind != Request::time)
-    return out.put(engine->run(program, inputs, kind == Request::run_one_at_a_time));
+  if (kind != Request::time) return out.put(engine->run(program, inputs, kind == Request::run_one_at_a_time));
   const auto repeats = in.get<int>(), warmups = in.get<int>();
   Timing timing;
   timing.seconds = engine->time(program, inputs, repeats, warmups, &timing.trap);
@@ -137,9 +136,9 @@ class CudaBackend : public Backend {
     request.put(repeats);
     request.put(warmups);
     const auto answer = ask(worker_, request);
-    if (!answer) throw BadInput(program.kernel + " cannot be timed: the NVIDIA driver crashed");
+    if (!answer) throw BadInput(program.name + " cannot be timed: the NVIDIA driver crashed");
     const auto timing = ByteReader(*answer).get<Timing>();
-    if (timing.trap) throw BadInput(program.kernel + " cannot be timed: " + timing.trap->message);
+    if (timing.trap) throw BadInput(program.name + " cannot be timed: " + timing.trap->message);
     return timing.seconds;
   }
 
@@ -156,8 +155,8 @@ class CudaBackend : public Backend {
     const auto answer = ask(worker_, request_for(kind, program, inputs));
     if (answer) return ByteReader(*answer).get<Outcome>();
     Outcome outcome;
-    outcome.trap =
-        Trap{.kind = TrapKind::launch, .message = program.kernel + ": the NVIDIA driver crashed over this program"};
+    outcome.trap = Trap{.kind = TrapKind::launch,
+                        .message = program.name + ": the NVIDIA driver crashed over this program"};
     return outcome;
   }
 

@@ -174,8 +174,7 @@ std::vector<PreparedLaunch> CudaContext::prepare(const Program& program, const D
     const auto entry = loaded.entries.find(launch.function);
     if (entry == loaded.entries.end())
       throw BadInput(fmt::format("{} has no entry {}", module->path, launch.function));
-    require_arguments(launch, entry->second,
-                      fmt::format("{}: launch of {}", program.kernel, launch.function));
+    require_arguments(launch, entry->second, fmt::format("{}: launch of {}", program.name, launch.function));
     PreparedLaunch ready{&launch, nullptr, {}};
     driver_.check(driver_.cuModuleGetFunction(&ready.function, loaded.module, launch.function.c_str()),
                   launch.function);
@@ -223,7 +222,8 @@ std::optional<Trap> CudaContext::finish(const Event& event) {
     const auto waited = std::chrono::steady_clock::now() - start;
     if (waited > limit) {
       hung_ = true;
-      return Trap{.kind = TrapKind::hang, .message = fmt::format("the GPU did not finish in {} s", limit.count())};
+      return Trap{.kind = TrapKind::hang,
+                  .message = fmt::format("the GPU did not finish in {} s", limit.count())};
     }
     // Short waits spin, long ones leave the processor to others.
     if (waited > std::chrono::milliseconds(2)) std::this_thread::sleep_for(std::chrono::microseconds(200));

@@ -66,7 +66,10 @@ class ByteWriter : public ByteIo<ByteWriter> {
   }
   template <typename List>
   void items(const List& list) {
-    if constexpr (requires { requires OwnBytes<typename List::value_type>; list.data(); })
+    if constexpr (requires {
+                    requires OwnBytes<typename List::value_type>;
+                    list.data();
+                  })
       raw(list.data(), list.size() * sizeof(typename List::value_type));
     else
       for (const auto& item : list) value(item);
@@ -91,7 +94,8 @@ class ByteWriter : public ByteIo<ByteWriter> {
       value(field.size());
       items(field);
     } else {
-      fields(*this, const_cast<T&>(field));  // a list of fields takes what it may change; this changes nothing
+      fields(*this,
+             const_cast<T&>(field));  // a list of fields takes what it may change; this changes nothing
     }
   }
 };
@@ -118,7 +122,10 @@ class ByteReader : public ByteIo<ByteReader> {
   }
   template <typename List>
   void items(List& list) {
-    if constexpr (requires { requires OwnBytes<typename List::value_type>; list.data(); })
+    if constexpr (requires {
+                    requires OwnBytes<typename List::value_type>;
+                    list.data();
+                  })
       raw(list.data(), list.size() * sizeof(typename List::value_type));
     else
       for (auto& item : list) value(item);

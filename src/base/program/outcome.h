@@ -49,7 +49,8 @@ enum class TrapKind : uint8_t {
   trap,  ///< the instruction
 };
 constexpr std::array<std::string_view, 13> names_of(TrapKind) {
-  return {"out-of-bounds", "misaligned", "barrier", "hang", "launch", "unsupported", "unwritten-read", "warpgroup", "wgmma-race", "call", "branch", "assertion", "trap"};
+  return {"out-of-bounds", "misaligned", "barrier", "hang",   "launch",    "unsupported", "unwritten-read",
+          "warpgroup",     "wgmma-race", "call",    "branch", "assertion", "trap"};
 }
 
 /// A run that did not complete.

@@ -59,13 +59,13 @@ void fields(Io& io, Module& x) {
 
 /// What the program writes: allocated, filled with Program::poison and read back after the run. One by the
 /// name of an input is that input, read and written.
-struct PlanOutput {
+struct ProgramOutput {
   std::string name;
   Dtype dtype;
   std::vector<Axis> axes;
 };
 template <typename Io>
-void fields(Io& io, PlanOutput& x) {
+void fields(Io& io, ProgramOutput& x) {
   ASSAY_FIELD(name);
   ASSAY_FIELD(dtype);
   ASSAY_FIELD(axes);
@@ -87,10 +87,10 @@ void fields(Io& io, Alias& x) {
 /// Its buffers, by name: the tensors it is run with, its outputs, workspaces and constants (buffers.h). Its
 /// steps are launches, of its own code or of what fills and copies buffers (steps.h).
 struct Program {
-  std::string kernel;
+  std::string name;
   std::vector<Module> modules;
   std::vector<Workspace> workspaces;
-  std::vector<PlanOutput> outputs;
+  std::vector<ProgramOutput> outputs;
   std::vector<Tensor> constants;  ///< uploaded before the first launch (chunk tables)
   std::vector<Alias> aliases;
   std::vector<Launch> launches;                 ///< the steps, in order
@@ -104,7 +104,7 @@ struct Program {
 };
 template <typename Io>
 void fields(Io& io, Program& x) {
-  ASSAY_FIELD(kernel);
+  ASSAY_FIELD(name);
   ASSAY_FIELD(modules);
   ASSAY_FIELD(workspaces);
   ASSAY_FIELD(outputs);
@@ -115,7 +115,5 @@ void fields(Io& io, Program& x) {
   ASSAY_FIELD(blocks);
   ASSAY_FIELD(poison);
 }
-
-using Plan = Program;  // the kernels' word
 
 }  // namespace assay

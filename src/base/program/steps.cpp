@@ -98,8 +98,7 @@ void add_fill(Program& program, const PointerArgument& to, int64_t bytes, uint32
   if (!one_of || bytes < 0 || !divides(width, {bytes, place_of(program, to)}))
     throw BadInput(fmt::format("a fill of {} bytes from byte {} of {} on by {} bytes at a time", bytes,
                                to.offset, to.buffer, width));
-  if (bytes > 0)
-    add(program, "fill", to, bytes / width, width, static_cast<int32_t>(pattern));
+  if (bytes > 0) add(program, "fill", to, bytes / width, width, static_cast<int32_t>(pattern));
 }
 
 void add_copy(Program& program, const PointerArgument& from, const PointerArgument& to, int64_t bytes) {

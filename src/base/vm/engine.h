@@ -231,7 +231,8 @@ class Engine {
         return arrived && warp.state == WarpState::running;
       }
       default:
-        return raise(warp, op, std::countr_zero(mask), TrapKind::trap, "the kernel executed a trap instruction");
+        return raise(warp, op, std::countr_zero(mask), TrapKind::trap,
+                     "the kernel executed a trap instruction");
     }
   }
 

@@ -91,7 +91,8 @@ bool warpgroups_agree(Block& block) {
     for (size_t w = 0; w < 4; ++w)
       if (group.executed[w] != most)
         return raise(block.warps[4 * g + w],
-                     *group.calls[static_cast<size_t>(group.executed[w] - group.dropped)].op, 0, TrapKind::warpgroup,
+                     *group.calls[static_cast<size_t>(group.executed[w] - group.dropped)].op, 0,
+                     TrapKind::warpgroup,
                      "this warp ended without executing the wgmma that its warpgroup executes");
   }
   return true;

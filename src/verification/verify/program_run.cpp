@@ -54,7 +54,8 @@ void check_run(const Program& program, const TensorMap& inputs, const VerifyOpti
   const uint64_t instructions = v.lane_instructions;
   if (!options.checks.any() || program.modules.empty()) return;  // a test's engine may have no program
   if (v.trap && (v.trap->kind == TrapKind::hang || v.trap->kind == TrapKind::launch)) {
-    v.checks.emplace().skipped = v.trap->kind == TrapKind::hang ? "the run does not end" : "the launch is refused";
+    v.checks.emplace().skipped =
+        v.trap->kind == TrapKind::hang ? "the run does not end" : "the launch is refused";
     return;
   }
   if (instructions > options.check_instructions) {

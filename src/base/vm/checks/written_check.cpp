@@ -262,8 +262,8 @@ void WrittenCheck::note_written(const Allocation& allocation, const Part& part) 
   }
 }
 
-void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {
-  for (const PlanOutput& output : outputs) {
+void WrittenCheck::end_run(const Memory& memory, const std::vector<ProgramOutput>& outputs) {
+  for (const ProgramOutput& output : outputs) {
     const std::optional<Place> place = memory.find(output.name);
     const Areas::Area* const area = place ? areas_.find(place->allocation->name) : nullptr;
     if (area && place->tensor && place->tensor->size() > 0) end_output(*area, *place);
