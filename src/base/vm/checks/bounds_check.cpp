@@ -74,7 +74,7 @@ void BoundsCheck::before(Warp& warp, const Op& op, uint32_t mask) {
     uint32_t here = origins_.lanes(warp, f.sources[i]) & mask;
     if (selects) here &= i == 0 ? chosen : ~chosen;
     mixed |= here & made.found;
-    for_lanes(here, [&](int lane) { made.add(lane, origins_.at(warp, f.sources[i], lane)); });
+    each_lane(here, [&](int lane) { made.add(lane, origins_.at(warp, f.sources[i], lane)); });
   }
   made.found &= ~mixed;
   origins_.put(warp, op.d, mask, made);
@@ -84,7 +84,7 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   const auto& [act, sources, symbol] = facts(op);
   if (act == Act::shuffle) {
     RegisterMarks<Origin>::Lanes made;
-    for_lanes(mask, [&](int lane) {
+    each_lane(mask, [&](int lane) {
       const int from = static_cast<int>(warp.lane_source[lane]);
       if (origins_.has(warp, op.s[0], from)) made.add(lane, origins_.at(warp, op.s[0], from));
     });

@@ -87,7 +87,7 @@ class RegisterMarks {
   void put(const Warp& warp, Slot slot, uint32_t mask, const Lanes& made) {
     clear(warp, slot, mask);
     lanes(warp, slot) |= made.found;
-    for_lanes(made.found, [&](int lane) { at(warp, slot, lane) = made.marks[static_cast<size_t>(lane)]; });
+    each_lane(made.found, [&](int lane) { at(warp, slot, lane) = made.marks[static_cast<size_t>(lane)]; });
   }
 
  private:

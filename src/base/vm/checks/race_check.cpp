@@ -152,7 +152,7 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
   if (warp.space == ptx::Space::local) return mask;
   bool ascending = true;
   int last = -1;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     ascending &= last < 0 || warp.address[lane] > warp.address[last];
     last = lane;
   });
@@ -164,7 +164,7 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
     return keep & ((op.immediate >> i) & 1 ? warp.wide(op.slots[i])[lane] : warp.word(op.slots[i])[lane]);
   };
   uint32_t kept = mask;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     for (uint32_t rest = mask & ~((2u << lane) - 1); rest; rest &= rest - 1) {
       const int other = std::countr_zero(rest);
       if (warp.address[other] != warp.address[lane]) continue;
@@ -180,7 +180,7 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void RaceCheck::landed(Warp& warp, const Landing& landing) {
-  for_lanes(landing.mask, [&](int lane) {
+  each_lane(landing.mask, [&](int lane) {
     touch({&warp, landing.op, lane, true, false, ptx::Space::shared, landing.shared[lane], landing.bytes});
   });
 }
