@@ -16,7 +16,7 @@ namespace {
 
 constexpr double subnormal = 0x1p-150;  // nothing flushes
 
-KernelLimits limits() {
+KernelLimits gate_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   return limits;
@@ -31,7 +31,7 @@ std::string kernel_name(const std::string& operator_name) {
 Plan gate_plan(const std::string& operator_name, const Case& c, const Operator& op) {
   Plan plan;
   plan.kernel = kernel_name(operator_name);
-  require_within(limits(), c, sizes_of(c), plan.kernel);
+  require_within(gate_limits(), c, sizes_of(c), plan.kernel);
   plan.outputs = plan_outputs(c, op);
   plan.modules = {embedded_module(
       fmt::format("{}/fused.{}.{}", operator_name, format(c.dtype).name, format(c.gate_dtype).name))};
@@ -70,7 +70,7 @@ Kernel gate_kernel(const std::string& operator_name) {
   kernel.name = kernel_name(operator_name);
   kernel.operator_name = operator_name;
   kernel.summary = "one pass, fp32 between load and store";
-  kernel.limits = limits();
+  kernel.limits = gate_limits();
   return kernel;
 }
 

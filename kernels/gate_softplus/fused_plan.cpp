@@ -28,7 +28,7 @@ struct SoftplusGrid {
   }
 };
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan gate_softplus_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   const SoftplusGrid grid(s);
   Plan plan = elementwise::gate_plan("gate_softplus", c, op);
@@ -64,7 +64,7 @@ Kernel gate_softplus_fused() {
   Kernel kernel = elementwise::gate_kernel("gate_softplus");
   kernel.arithmetic_text =
       "fp32: x + bias exactly, as two floats; softplus 9 u, e^A 2 u; compensated sums for dA, dbias";
-  kernel.plan = plan;
+  kernel.plan = gate_softplus_plan;
   // e^A 2 u, softplus 9 u, their product; with the cotangent one more. dx: e^A, sigmoid 5 u, two products, is
   // less. Sums over tokens: u, and (n u)^2 of the sum of absolute values (logistic.cuh).
   kernel.arithmetic = [](const Case& c) { return elementwise::gate_arithmetic(c, gamma(12)); };

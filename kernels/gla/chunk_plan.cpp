@@ -116,7 +116,7 @@ double bonus_error(const Sizes& s) {
 
 namespace {
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan gla_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "gla.chunk");
   const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
@@ -147,7 +147,7 @@ Kernel gla_chunk() {
   kernel.limits = gla::channel_limits();
   kernel.resume_granularity = channel::chunk_tokens;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
+  kernel.plan = gla_chunk_plan;
   kernel.arithmetic = gla::chunk_arithmetic;
   kernel.adjoint_arithmetic = gla::chunk_adjoint_arithmetic;
   return kernel;

@@ -11,14 +11,16 @@
 namespace assay {
 namespace {
 
-constexpr const char* kernel_name = "gla.fused_chunk";
+constexpr const char* fused_chunk_name = "gla.fused_chunk";
 
-void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs, int64_t sequences) {
+void add_fused_chunk(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs,
+                     int64_t sequences) {
   const Sizes s = sizes_of(c);
   plan.modules.push_back(gla_module("fused_chunk", c.dtype, c.gate_dtype));
   Launch launch{.module = plan.modules.back().name,
                 .function = fmt::format("gla_fused_chunk_{}", device::fused_capacity(s.K))};
-  launch.grid = gated::grid_of(sequences * s.H * channel::blocks_of(s.V, device::fused_columns), kernel_name);
+  launch.grid =
+      gated::grid_of(sequences * s.H * channel::blocks_of(s.V, device::fused_columns), fused_chunk_name);
   launch.block = {device::block_threads, 1, 1};
   const channel::CaseLayout layout(c, s);
   launch.shared_bytes = gla::FusedLayout(layout.element, layout.gate, layout.exchange).bytes;
@@ -38,18 +40,18 @@ void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap&
   plan.launches.push_back(launch);
 }
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan gla_fused_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
-  gated::require_within(gla::channel_limits(), c, s, kernel_name);
+  gated::require_within(gla::channel_limits(), c, s, fused_chunk_name);
   const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
   Plan plan;
-  plan.kernel = kernel_name;
+  plan.kernel = fused_chunk_name;
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {sequences.table};
-  if (runs_forward(c)) add_forward(plan, c, op, inputs, sequences.count);
+  if (runs_forward(c)) add_fused_chunk(plan, c, op, inputs, sequences.count);
   if (!runs_backward(c)) return plan;
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
-  gla::add_chunk_backward(plan, {kernel_name, "gla", "q", "g", ""}, c, op, inputs, sequences);
+  gla::add_chunk_backward(plan, {fused_chunk_name, "gla", "q", "g", ""}, c, op, inputs, sequences);
   return plan;
 }
 
@@ -57,7 +59,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 
 Kernel gla_fused_chunk() {
   Kernel kernel;
-  kernel.name = kernel_name;
+  kernel.name = fused_chunk_name;
   kernel.operator_name = "gla";
   kernel.summary =
       "chunks of 64 tokens on tensor cores in one launch, the state in registers; gradients by the launches "
@@ -67,7 +69,7 @@ Kernel gla_fused_chunk() {
   kernel.limits = gla::channel_limits();
   kernel.resume_granularity = channel::chunk_tokens;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
+  kernel.plan = gla_fused_chunk_plan;
   kernel.arithmetic = gla::chunk_arithmetic;
   kernel.adjoint_arithmetic = gla::chunk_adjoint_arithmetic;
   return kernel;

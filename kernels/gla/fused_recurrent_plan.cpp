@@ -7,15 +7,15 @@
 namespace assay {
 namespace {
 
-KernelLimits limits() {
+KernelLimits gla_fused_recurrent_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   return limits;
 }
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan gla_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
-  gated::require_within(limits(), c, s, "gla.fused_recurrent");
+  gated::require_within(gla_fused_recurrent_limits(), c, s, "gla.fused_recurrent");
   Plan plan;
   plan.kernel = "gla.fused_recurrent";
   plan.outputs = gated::plan_outputs(c, op);
@@ -46,10 +46,10 @@ Kernel gla_fused_recurrent() {
   kernel.operator_name = "gla";
   kernel.summary = "one token after the other, the state in registers";
   kernel.arithmetic_text = "fp32 throughout: exponential, product and fused multiply-add once per token";
-  kernel.limits = limits();
+  kernel.limits = gla_fused_recurrent_limits();
   kernel.resume_granularity = 1;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
+  kernel.plan = gla_fused_recurrent_plan;
   kernel.arithmetic = gated::recurrent_arithmetic;
   kernel.adjoint_arithmetic = [](const Case& c) { return gla::recurrent_adjoint_arithmetic(c, false); };
   return kernel;

@@ -96,7 +96,7 @@ class ChunkPass {
   const PointerArgument sequences_{"sequences", 0}, chunks_{"chunks", 0};
 };
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan gsa_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Plan plan = gsa::empty_plan("gsa.chunk", c, op);
   SlotLaunches to(plan, c, op, inputs, "chunk");
   const Sizes& s = to.sizes();
@@ -141,7 +141,7 @@ double weight_roundoff(const Case& c) {
 /// The second pass is gla.chunk over M key channels (gla/chunk_plan.cpp); p's becoming an operand is beside
 /// what decays add. The first pass is what gla.chunk does for a gradient of queries
 /// (gla/chunk_backward_plan.cpp), with K value channels.
-Arithmetic arithmetic(const Case& asked) {
+Arithmetic gsa_chunk_arithmetic(const Case& asked) {
   using namespace gated;
   const Case c = gsa::of_passes(asked);
   Arithmetic a = gla::chunk_arithmetic(of_pass(c, c.V));
@@ -158,11 +158,11 @@ Arithmetic arithmetic(const Case& asked) {
 /// gradient of values. `inner`: dp is made as a gradient of queries; p . dp takes at most 9 roundings,
 /// dp - p . dp one; dy one and its storing. Through own decays (own_decays.cu) a
 /// gradient goes by three operations beside the 4 u of an e^g, two after the sum.
-AdjointArithmetic adjoint_arithmetic(const Case& asked) {
+AdjointArithmetic gsa_chunk_adjoint_arithmetic(const Case& asked) {
   using namespace gated;
   const Case c = gsa::of_passes(asked);
   AdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.K, c.V)));
-  const Arithmetic forward = arithmetic(c);
+  const Arithmetic forward = gsa_chunk_arithmetic(c);
   a.inner = std::max(compounded({a.state.readout, a.state.readout_decayed, gamma(9)}),
                      compounded({weight_roundoff(c), gamma(1)}));
   a.adjoint.write = compounded({a.adjoint.write, weight_error(c)});
@@ -190,9 +190,9 @@ Kernel gsa_chunk() {
   kernel.limits = gsa::limits();
   kernel.resume_granularity = gsa::chunk_tokens;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
-  kernel.arithmetic = arithmetic;
-  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  kernel.plan = gsa_chunk_plan;
+  kernel.arithmetic = gsa_chunk_arithmetic;
+  kernel.adjoint_arithmetic = gsa_chunk_adjoint_arithmetic;
   return kernel;
 }
 

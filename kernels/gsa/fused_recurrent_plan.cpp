@@ -66,7 +66,7 @@ class RecurrentPass {
   Capacity over_channels_, over_slots_;
 };
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan gsa_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Plan plan = gsa::empty_plan("gsa.fused_recurrent", c, op);
   SlotLaunches to(plan, c, op, inputs, "fused_recurrent");
   const Sizes& s = to.sizes();
@@ -106,7 +106,7 @@ Arithmetic over_slots(const Case& c) {
 
 /// Logits: a lane's fused additions and halvings over K, the scale's own rounding and its product. p stays in
 /// fp32.
-Arithmetic arithmetic(const Case& c) {
+Arithmetic gsa_fused_recurrent_arithmetic(const Case& c) {
   Arithmetic a = over_slots(c);
   a.logits = gated::gamma(Capacity(c.K).roundings() + 2);
   a.divide = gsa::softmax_error(0);
@@ -117,11 +117,11 @@ Arithmetic arithmetic(const Case& c) {
 /// As of gla (gla/fused_recurrent_backward_plan.cpp), with one addition more in ds and dg, whose two halves
 /// come from the two passes. `inner`: dp a sum over V, scaled by 1; p . dp at most 4 fused additions in a
 /// lane and 5 halvings; difference and product round once each.
-AdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic gsa_fused_recurrent_adjoint_arithmetic(const Case& c) {
   Case slots = gsa::of_passes(c);
   slots.K = c.M, slots.V = std::max(c.K, c.V);
   AdjointArithmetic a = gla::recurrent_adjoint_arithmetic(slots, false);
-  const Arithmetic forward = arithmetic(c);
+  const Arithmetic forward = gsa_fused_recurrent_arithmetic(c);
   a.state = forward;
   const double sums = std::max(Capacity(slots.V).roundings(), Capacity(c.M).roundings());
   a.adjoint.readout = gated::gamma(sums + 1);
@@ -141,9 +141,9 @@ Kernel gsa_fused_recurrent() {
   kernel.limits = gsa::limits();
   kernel.resume_granularity = 1;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
-  kernel.arithmetic = arithmetic;
-  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  kernel.plan = gsa_fused_recurrent_plan;
+  kernel.arithmetic = gsa_fused_recurrent_arithmetic;
+  kernel.adjoint_arithmetic = gsa_fused_recurrent_adjoint_arithmetic;
   return kernel;
 }
 

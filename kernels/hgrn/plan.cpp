@@ -14,7 +14,7 @@ using namespace gated;
 
 using hgrn::threads_per_chunk, hgrn::threads_per_sequence;
 
-KernelLimits limits() {
+KernelLimits hgrn_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   limits.max_V = 1 << 20;
@@ -30,7 +30,7 @@ struct Channels {
   Channels(const std::string& mode, int64_t tokens, const Case& c, const Operator& op)
       : s(sizes_of(c)), sequences(sequences_of(c, s, tokens)) {
     plan.kernel = "hgrn." + mode;
-    require_within(limits(), c, s, plan.kernel);
+    require_within(hgrn_limits(), c, s, plan.kernel);
     plan.outputs = plan_outputs(c, op);
     plan.modules = {
         embedded_module(fmt::format("hgrn/{}.{}.{}", mode, format(c.dtype).name, format(c.gate_dtype).name))};
@@ -105,7 +105,7 @@ Plan chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 /// h = fma(e, h, x): one rounding per token, x as it is. e as in recurrent_plan.cpp. A chunk's decay is the
 /// product of its tokens' factors, one rounding per token that the state would have lived through anyway, and
 /// meets the state in one fused addition (boundary).
-Arithmetic state_arithmetic(int64_t tokens) {
+Arithmetic hgrn_state_arithmetic(int64_t tokens) {
   Arithmetic a;
   a.decay = 0x1p-25;
   a.decay_per_nat = 16 * u;
@@ -116,16 +116,16 @@ Arithmetic state_arithmetic(int64_t tokens) {
   return a;
 }
 
-Arithmetic arithmetic(const Case& c, int64_t tokens) {
-  Arithmetic a = state_arithmetic(tokens);
+Arithmetic hgrn_arithmetic(const Case& c, int64_t tokens) {
+  Arithmetic a = hgrn_state_arithmetic(tokens);
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }
 
 /// G = fl(fl(e G) + do): the product rounds once more at every crossing. dg = (e h) G: two products.
-AdjointArithmetic adjoint_arithmetic(const Case& c, int64_t tokens) {
+AdjointArithmetic hgrn_adjoint_arithmetic(const Case& c, int64_t tokens) {
   AdjointArithmetic a;
-  a.state = a.adjoint = state_arithmetic(tokens);
+  a.state = a.adjoint = hgrn_state_arithmetic(tokens);
   a.adjoint.decay = 0x1p-25 + u + 0x1p-49;
   a.state.output_roundoff = unit_roundoff(c.dtype);
   a.gate_readout = gamma(2);
@@ -137,11 +137,11 @@ Kernel hgrn_kernel(const char* mode, int64_t tokens) {
   Kernel kernel;
   kernel.name = std::string("hgrn.") + mode;
   kernel.operator_name = "hgrn";
-  kernel.limits = limits();
+  kernel.limits = hgrn_limits();
   kernel.resume_granularity = tokens == 0 ? 1 : tokens;
   kernel.exponents_nonpositive = true;
-  kernel.arithmetic = [tokens](const Case& c) { return arithmetic(c, tokens); };
-  kernel.adjoint_arithmetic = [tokens](const Case& c) { return adjoint_arithmetic(c, tokens); };
+  kernel.arithmetic = [tokens](const Case& c) { return hgrn_arithmetic(c, tokens); };
+  kernel.adjoint_arithmetic = [tokens](const Case& c) { return hgrn_adjoint_arithmetic(c, tokens); };
   return kernel;
 }
 

@@ -7,23 +7,23 @@ namespace assay {
 namespace {
 
 /// -(8 / H) (1 - layer_idx / num_layers) h.
-double head_decay(const Case& c, const Operator& op, int64_t head) {
+double lightning_attn_head_decay(const Case& c, const Operator& op, int64_t head) {
   const double layer = parameter_of(c, op, "layer_idx"), layers = parameter_of(c, op, "num_layers");
   return -8 * static_cast<double>(head) * (layers - layer) / (static_cast<double>(sizes_of(c).H) * layers);
 }
 
-constexpr scalar::Member member{"lightning_attn", head_decay};
+constexpr scalar::Member lightning_attn_member{"lightning_attn", lightning_attn_head_decay};
 
 }  // namespace
 
 Kernel lightning_attn_chunk() {
-  return scalar::chunk_kernel(member);
+  return scalar::chunk_kernel(lightning_attn_member);
 }
 Kernel lightning_attn_fused_chunk() {
-  return scalar::fused_chunk_kernel(member);
+  return scalar::fused_chunk_kernel(lightning_attn_member);
 }
 Kernel lightning_attn_fused_recurrent() {
-  return scalar::recurrent_kernel(member);
+  return scalar::recurrent_kernel(lightning_attn_member);
 }
 
 }  // namespace assay

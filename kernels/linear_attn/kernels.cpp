@@ -4,18 +4,18 @@
 namespace assay {
 namespace {
 
-constexpr scalar::Member member{"linear_attn"};
+constexpr scalar::Member linear_attn_member{"linear_attn"};
 
 }  // namespace
 
 Kernel linear_attn_chunk() {
-  return scalar::chunk_kernel(member);
+  return scalar::chunk_kernel(linear_attn_member);
 }
 Kernel linear_attn_fused_chunk() {
-  return scalar::fused_chunk_kernel(member);
+  return scalar::fused_chunk_kernel(linear_attn_member);
 }
 Kernel linear_attn_fused_recurrent() {
-  return scalar::recurrent_kernel(member);
+  return scalar::recurrent_kernel(linear_attn_member);
 }
 
 }  // namespace assay

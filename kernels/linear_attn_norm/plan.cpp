@@ -17,7 +17,7 @@ using namespace gated;
 
 using linear_attn_norm::chunk_tokens;
 
-KernelLimits limits() {
+KernelLimits linear_attn_norm_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   return limits;
@@ -189,7 +189,7 @@ Arithmetic with_normaliser(Arithmetic a, const Case& c) {
   return a;
 }
 
-Arithmetic arithmetic(const std::string& mode, const Case& c) {
+Arithmetic linear_attn_norm_arithmetic(const std::string& mode, const Case& c) {
   const Kernel& kernel = inner_kernel(mode);
   return with_normaliser(kernel.arithmetic(inner_case(c, kernel, 1, false)), c);
 }
@@ -197,8 +197,8 @@ Arithmetic arithmetic(const std::string& mode, const Case& c) {
 /// n and d as in the forward pass, dq's two parts with one addition: `state.readout` covers both. dk likewise
 /// with `adjoint.readout`. dn = do / d times the scale, itself rounded: three roundings. dd: two more
 /// products, after a sum of do o over value channels, up to 8 fused additions of a lane and 5 over the lanes.
-AdjointArithmetic adjoint_arithmetic(const std::string& mode, const Case& c) {
-  const Arithmetic forward = arithmetic(mode, c);
+AdjointArithmetic linear_attn_norm_adjoint_arithmetic(const std::string& mode, const Case& c) {
+  const Arithmetic forward = linear_attn_norm_arithmetic(mode, c);
   const Kernel& kernel = inner_kernel(mode);
   AdjointArithmetic a = kernel.adjoint_arithmetic(inner_case(c, kernel, 1, true));
   const double inside = a.state.chunk > 0 ? static_cast<double>(chunk_tokens) : 0;
@@ -221,15 +221,15 @@ Kernel norm_kernel(const std::string& mode, const char* summary, const char* ari
   kernel.operator_name = "linear_attn_norm";
   kernel.summary = summary;
   kernel.arithmetic_text = arithmetic_text;
-  kernel.limits = limits();
+  kernel.limits = linear_attn_norm_limits();
   kernel.resume_granularity = chunk_tokens;
   kernel.exponents_nonpositive = true;
   kernel.plan = [mode, name = kernel.name](const Case& c, const Operator& op, const TensorMap& inputs) {
-    require_within(limits(), c, sizes_of(c), name);
+    require_within(linear_attn_norm_limits(), c, sizes_of(c), name);
     return NormPlan(mode, c, op, inputs).made();
   };
-  kernel.arithmetic = [mode](const Case& c) { return arithmetic(mode, c); };
-  kernel.adjoint_arithmetic = [mode](const Case& c) { return adjoint_arithmetic(mode, c); };
+  kernel.arithmetic = [mode](const Case& c) { return linear_attn_norm_arithmetic(mode, c); };
+  kernel.adjoint_arithmetic = [mode](const Case& c) { return linear_attn_norm_adjoint_arithmetic(mode, c); };
   return kernel;
 }
 

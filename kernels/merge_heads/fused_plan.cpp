@@ -16,18 +16,18 @@ using namespace gated;
 
 using merge_heads::block_rows, merge_heads::places_per_total;
 
-KernelLimits limits() {
+KernelLimits merge_heads_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   limits.max_K = limits.max_V = 1 << 16;
   return limits;
 }
 
-Plan plan(const Case& c, const Operator& op, const TensorMap&) {
+Plan merge_heads_plan(const Case& c, const Operator& op, const TensorMap&) {
   const Sizes s = sizes_of(c);
   Plan plan;
   plan.kernel = "merge_heads.fused";
-  require_within(limits(), c, s, plan.kernel);
+  require_within(merge_heads_limits(), c, s, plan.kernel);
   plan.outputs = plan_outputs(c, op);
   plan.modules = {embedded_module(fmt::format("merge_heads/fused.{}.none", format(c.dtype).name))};
   const int64_t tokens = s.B * s.T, inner = s.H * s.V, outer = s.K;
@@ -61,7 +61,7 @@ double sum_error(Dtype dtype, int64_t places) {
   return compounded({operand_error(dtype, 0), contraction(dtype, places_per_total), gamma(totals)});
 }
 
-Arithmetic arithmetic(const Case& c) {
+Arithmetic merge_heads_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   Arithmetic a;
   a.readout = sum_error(c.dtype, s.H * s.V);
@@ -70,7 +70,7 @@ Arithmetic arithmetic(const Case& c) {
   return a;
 }
 
-AdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic merge_heads_adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   AdjointArithmetic a;
   a.adjoint.readout = sum_error(c.dtype, s.K);
@@ -91,10 +91,10 @@ Kernel merge_heads_fused() {
       "bf16: bf16 operands; fp16: tf32 operands; fp32: tf32 operands in two parts; 64 places in the tensor "
       "cores' "
       "accumulator, then fp32 sums";
-  kernel.limits = limits();
-  kernel.plan = plan;
-  kernel.arithmetic = arithmetic;
-  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  kernel.limits = merge_heads_limits();
+  kernel.plan = merge_heads_plan;
+  kernel.arithmetic = merge_heads_arithmetic;
+  kernel.adjoint_arithmetic = merge_heads_adjoint_arithmetic;
   return kernel;
 }
 

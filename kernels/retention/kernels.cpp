@@ -7,25 +7,25 @@ namespace assay {
 namespace {
 
 /// log(1 - 2^(-5-h)).
-double head_decay(const Case&, const Operator&, int64_t head) {
+double retention_head_decay(const Case&, const Operator&, int64_t head) {
   return std::log1p(-std::ldexp(1.0, static_cast<int>(-5 - head)));
 }
 
-constexpr scalar::Member member{"retention", head_decay};
+constexpr scalar::Member retention_member{"retention", retention_head_decay};
 
 }  // namespace
 
 Kernel retention_chunk() {
-  return scalar::chunk_kernel(member);
+  return scalar::chunk_kernel(retention_member);
 }
 Kernel retention_fused_chunk() {
-  return scalar::fused_chunk_kernel(member);
+  return scalar::fused_chunk_kernel(retention_member);
 }
 Kernel retention_fused_recurrent() {
-  return scalar::recurrent_kernel(member);
+  return scalar::recurrent_kernel(retention_member);
 }
 Kernel retention_parallel() {
-  return scalar::parallel_kernel(member);
+  return scalar::parallel_kernel(retention_member);
 }
 
 }  // namespace assay

@@ -7,7 +7,7 @@
 namespace assay {
 namespace {
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan rwkv6_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "rwkv6.chunk");
   const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
@@ -25,7 +25,7 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   return plan;
 }
 
-AdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic rwkv6_chunk_adjoint_arithmetic(const Case& c) {
   return rwkv6::with_bonus_total(gla::chunk_adjoint_arithmetic(c), c, channel::chunk_tokens);
 }
 
@@ -41,9 +41,9 @@ Kernel rwkv6_chunk() {
   kernel.limits = gla::channel_limits();
   kernel.resume_granularity = channel::chunk_tokens;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
+  kernel.plan = rwkv6_chunk_plan;
   kernel.arithmetic = gla::chunk_arithmetic;
-  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  kernel.adjoint_arithmetic = rwkv6_chunk_adjoint_arithmetic;
   return kernel;
 }
 

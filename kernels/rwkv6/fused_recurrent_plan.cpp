@@ -11,7 +11,7 @@
 namespace assay {
 namespace {
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan rwkv6_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "rwkv6.fused_recurrent");
   Plan plan;
@@ -41,13 +41,13 @@ Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
 }
 
 /// One rounding more on the way of S to o: fma(u, k v, S).
-Arithmetic arithmetic(const Case& c) {
+Arithmetic rwkv6_fused_recurrent_arithmetic(const Case& c) {
   Arithmetic a = gated::recurrent_arithmetic(c);
   a.readout = gated::compounded({a.readout, gated::gamma(1)});
   return a;
 }
 
-AdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic rwkv6_fused_recurrent_adjoint_arithmetic(const Case& c) {
   return rwkv6::with_bonus_total(gla::recurrent_adjoint_arithmetic(c, true), c, device::kept_tokens);
 }
 
@@ -62,9 +62,9 @@ Kernel rwkv6_fused_recurrent() {
   kernel.limits = gla::channel_limits();
   kernel.resume_granularity = 1;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
-  kernel.arithmetic = arithmetic;
-  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  kernel.plan = rwkv6_fused_recurrent_plan;
+  kernel.arithmetic = rwkv6_fused_recurrent_arithmetic;
+  kernel.adjoint_arithmetic = rwkv6_fused_recurrent_adjoint_arithmetic;
   return kernel;
 }
 

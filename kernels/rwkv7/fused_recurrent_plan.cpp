@@ -20,7 +20,7 @@ int64_t key_capacity(const Sizes& s) {
   return device::Capacity(s.K).columns;
 }
 
-Module module_of(const char* source, const Case& c) {
+Module rwkv7_module(const char* source, const Case& c) {
   return embedded_module(
       fmt::format("rwkv7/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
 }
@@ -64,15 +64,15 @@ class Launches {
   const float scale_;
 };
 
-void add_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_rwkv7_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
-  Launches launches(plan, module_of("fused_recurrent", c), c, op);
+  Launches launches(plan, rwkv7_module("fused_recurrent", c), c, op);
   launches.by_columns(
       "", {input("r"), input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"),
            output_or_null(plan, "o"), PointerArgument{"final_state", 0}});
 }
 
-void add_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_rwkv7_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
   const auto output = [&](const char* name) { return output_or_null(plan, name); };
@@ -86,7 +86,7 @@ void add_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap
   const PointerArgument states = workspace(
       "states", sequences_of(c, s, delta::kept_tokens).chunks * s.H * s.K * device::Capacity(s.V).columns);
 
-  Launches launches(plan, module_of("fused_recurrent_backward", c), c, op);
+  Launches launches(plan, rwkv7_module("fused_recurrent_backward", c), c, op);
   launches.by_columns(
       "reads_", {input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"), reads});
   launches.by_columns("values_", {input("r"), input("w"), input("k"), input("a"), input("b"), input("do"),
@@ -98,15 +98,15 @@ void add_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap
                                 output("dk"), output("da"), output("db"), output("dinitial_state")});
 }
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan rwkv7_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   require_within(gla::channel_limits(), c, s, "rwkv7.fused_recurrent");
   Plan plan;
   plan.kernel = "rwkv7.fused_recurrent";
   plan.outputs = plan_outputs(c, op);
   plan.constants = {sequences_of(c, s, delta::kept_tokens).table};
-  if (runs_forward(c)) add_forward(plan, c, op, inputs);
-  if (runs_backward(c)) add_backward(plan, c, op, inputs);
+  if (runs_forward(c)) add_rwkv7_forward(plan, c, op, inputs);
+  if (runs_backward(c)) add_rwkv7_backward(plan, c, op, inputs);
   return plan;
 }
 
@@ -119,7 +119,7 @@ double roundings_over_keys(const Sizes& s) {
 /// S = fma(e, S, fma(b, a^T S, fl(k v))): k v has its own rounding and that of the inner sum (write), b (a^T
 /// S) those of the sum over key channels and of the inner sum (removal), everything that of the outer sum
 /// (step). e as in device/recurrent_plan.cpp. o: the scale's rounding to fp32 and the product with it.
-Arithmetic state_arithmetic(const Case& c) {
+Arithmetic rwkv7_state_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   Arithmetic a;
   a.decay = 0x1p-25;
@@ -138,11 +138,11 @@ Arithmetic state_arithmetic(const Case& c) {
 /// and once per halving of the lanes; dr once more for the scale and once for its rounding, dw once for the
 /// product with e^w. `inner` covers both the sums over key channels, S^T a and G^T b, and those over value
 /// channels, da and db.
-AdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic rwkv7_adjoint_arithmetic(const Case& c) {
   const Sizes s = sizes_of(c);
   const double over_keys = roundings_over_keys(s), over_values = device::Capacity(s.V).roundings();
   AdjointArithmetic a;
-  a.state = a.adjoint = state_arithmetic(c);
+  a.state = a.adjoint = rwkv7_state_arithmetic(c);
   a.state.readout = gamma(over_values + 2);
   a.adjoint.readout = gamma(over_values);
   a.value_readout = gamma(over_keys);
@@ -163,9 +163,9 @@ Kernel rwkv7_fused_recurrent() {
   kernel.limits = gla::channel_limits();
   kernel.resume_granularity = 1;
   kernel.exponents_nonpositive = true;
-  kernel.plan = plan;
-  kernel.arithmetic = state_arithmetic;
-  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  kernel.plan = rwkv7_plan;
+  kernel.arithmetic = rwkv7_state_arithmetic;
+  kernel.adjoint_arithmetic = rwkv7_adjoint_arithmetic;
   return kernel;
 }
 

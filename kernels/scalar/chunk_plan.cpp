@@ -50,7 +50,7 @@ Arithmetic scalar_chunk_arithmetic(const Case& c) {
 
 namespace {
 
-void add_forward(ScalarPlan& p) {
+void add_chunk_forward(ScalarPlan& p) {
   p.use("chunk");
   const FormatSizes format = p.format();
   const int64_t blocks = p.sequences.chunks * p.sizes.H;
@@ -86,7 +86,7 @@ Kernel chunked_kernel(const Member& member, const std::string& mode, const std::
 
 Kernel chunk_kernel(const Member& member) {
   return chunked_kernel(member, "chunk", "chunks of 64 tokens on tensor cores: state scan, then outputs",
-                        add_forward);
+                        add_chunk_forward);
 }
 
 }  // namespace assay::scalar

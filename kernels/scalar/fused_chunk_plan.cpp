@@ -6,7 +6,7 @@
 namespace assay::scalar {
 namespace {
 
-void add_forward(ScalarPlan& p) {
+void add_fused_chunk_forward(ScalarPlan& p) {
   p.use("fused_chunk");
   p.tile_launch(
       fmt::format("simple_gla_fused_chunk_{}", device::fused_capacity(p.sizes.K)),
@@ -25,7 +25,7 @@ Kernel fused_chunk_kernel(const Member& member) {
       member, "fused_chunk",
       "chunks of 64 tokens on tensor cores in one launch, the state in registers; gradients "
       "by the launches of chunk",
-      add_forward);
+      add_fused_chunk_forward);
 }
 
 }  // namespace assay::scalar

@@ -34,7 +34,7 @@ int state_bytes(const ScalarPlan& p) {
   return ScanStageLayout(p.format()).bytes;
 }
 
-void add_forward(ScalarPlan& p) {
+void add_parallel_forward(ScalarPlan& p) {
   const Sizes& s = p.sizes;
   const int64_t blocks = p.sequences.chunks * s.H;
   if (blocks > 0)
@@ -46,7 +46,7 @@ void add_forward(ScalarPlan& p) {
                  PointerArgument{"final_state", 0}, sequence_pointer});
 }
 
-void add_backward(ScalarPlan& p) {
+void add_parallel_backward(ScalarPlan& p) {
   const Sizes& s = p.sizes;
   const int64_t blocks = p.sequences.chunks * s.H, slices = blocks_of(s.K, step_channels),
                 rows = s.B * s.T * s.H;
@@ -155,8 +155,8 @@ Kernel parallel_kernel(const Member& member) {
     ScalarPlan p(member, "parallel", chunk_tokens, c, op, inputs);
     if (p.sequences.chunks > 0) p.plan.constants.push_back(block_table(p.sequences));
     p.use("parallel");
-    if (runs_forward(c)) add_forward(p);
-    if (runs_backward(c)) add_backward(p);
+    if (runs_forward(c)) add_parallel_forward(p);
+    if (runs_backward(c)) add_parallel_backward(p);
     return p.plan;
   };
   kernel.arithmetic = parallel_arithmetic;

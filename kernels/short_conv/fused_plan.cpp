@@ -17,7 +17,7 @@ using namespace gated;
 using rwkv6::bonus_elements, rwkv6::bonus_parts;
 using short_conv::chunk_tokens, short_conv::threads;
 
-KernelLimits limits() {
+KernelLimits short_conv_limits() {
   KernelLimits limits;
   limits.dtypes = limits.gate_dtypes = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   limits.max_K = 64;
@@ -45,7 +45,7 @@ class Convolution {
   Convolution(const Case& c, const Operator& op, const TensorMap& inputs)
       : s_(sizes_of(c)), inputs_(inputs), sequences_(sequences_of(c, s_, chunk_tokens)) {
     plan_.kernel = "short_conv.fused";
-    require_within(limits(), c, s_, plan_.kernel);
+    require_within(short_conv_limits(), c, s_, plan_.kernel);
     plan_.outputs = plan_outputs(c, op);
     plan_.modules = {embedded_module(fmt::format("short_conv/fused.{}.none", format(c.dtype).name))};
     plan_.constants = {sequences_.table};
@@ -100,7 +100,7 @@ class Convolution {
   Plan plan_;
 };
 
-Plan plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Plan short_conv_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Convolution made(c, op, inputs);
   if (runs_forward(c)) made.forward();
   if (runs_backward(c)) made.backward();
@@ -116,7 +116,7 @@ Arithmetic sum_arithmetic(const Case& c) {
   return a;
 }
 
-Arithmetic arithmetic(const Case& c) {
+Arithmetic short_conv_arithmetic(const Case& c) {
   Arithmetic a = sum_arithmetic(c);
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
@@ -124,7 +124,7 @@ Arithmetic arithmetic(const Case& c) {
 
 /// dx and dS_0: at most K fused additions to dS_T or 0. dweight: 64 of a chunk, then a thread adds every 16th
 /// chunk, and four halvings follow.
-AdjointArithmetic adjoint_arithmetic(const Case& c) {
+AdjointArithmetic short_conv_adjoint_arithmetic(const Case& c) {
   const int64_t chunks = sequences_of(c, sizes_of(c), chunk_tokens).chunks;
   AdjointArithmetic a;
   a.adjoint = sum_arithmetic(c);
@@ -142,10 +142,10 @@ Kernel short_conv_fused() {
   kernel.operator_name = "short_conv";
   kernel.summary = "chunks of 64 tokens, one thread per chunk and channel";
   kernel.arithmetic_text = "fp32 throughout: one fused multiply-add per element of the window";
-  kernel.limits = limits();
-  kernel.plan = plan;
-  kernel.arithmetic = arithmetic;
-  kernel.adjoint_arithmetic = adjoint_arithmetic;
+  kernel.limits = short_conv_limits();
+  kernel.plan = short_conv_plan;
+  kernel.arithmetic = short_conv_arithmetic;
+  kernel.adjoint_arithmetic = short_conv_adjoint_arithmetic;
   return kernel;
 }
 

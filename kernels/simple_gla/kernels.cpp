@@ -4,21 +4,21 @@
 namespace assay {
 namespace {
 
-constexpr scalar::Member member{"simple_gla"};
+constexpr scalar::Member simple_gla_member{"simple_gla"};
 
 }  // namespace
 
 Kernel simple_gla_chunk() {
-  return scalar::chunk_kernel(member);
+  return scalar::chunk_kernel(simple_gla_member);
 }
 Kernel simple_gla_fused_chunk() {
-  return scalar::fused_chunk_kernel(member);
+  return scalar::fused_chunk_kernel(simple_gla_member);
 }
 Kernel simple_gla_fused_recurrent() {
-  return scalar::recurrent_kernel(member);
+  return scalar::recurrent_kernel(simple_gla_member);
 }
 Kernel simple_gla_parallel() {
-  return scalar::parallel_kernel(member);
+  return scalar::parallel_kernel(simple_gla_member);
 }
 
 }  // namespace assay
