@@ -115,7 +115,7 @@ class Recorder : public PlainTrace {
   MatrixTerm matrix_term(const Warp&, const Op&, Element, const ElementPlace&);
   void keep_slots(const Warp&, const Op&, uint32_t mask);
   void matrix(const Warp&, const Op&, uint32_t mask);
-  Tag log_sum(const Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint64_t result,
+  Tag log_sum(const Warp&, const Op&, MatrixTerms&, int row, int column, int lane, uint64_t result,
               Dependence);
 
   std::shared_ptr<RecordedRun> run_;

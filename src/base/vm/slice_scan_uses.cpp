@@ -52,23 +52,22 @@ void SliceScan::add_matrix(const Op& op, const Found& f) {
   const MatrixElements elements(op, executed_->warp, {details[0], details[1], details[2] != 0});
   const MatrixForm& form = elements.form();
   const auto use = [&](Element format, const ElementPlace& at, int name) {
+    const BytePlace from = place_of(op, at);
     const int bits = format_of(format).bits;
     const uint32_t halves = bits == 64 ? 15u : bits == 32 ? 3u : 1u;
-    if (at.slot < 0)
-      use_memory(f.node, {no_slot, ptx::Space::shared, at.lane, at.shared / 2 * 2}, halves);
+    if (from.slot == no_slot)
+      use_memory(f.node, {no_slot, from.space, from.lane, from.at / 2 * 2}, halves);
     else
-      use_register(f.node, op.slots[at.slot], halves << at.bit / 16, at.lane, format_of(format).type, name);
+      use_register(f.node, from.slot, halves << from.at / 2, from.lane, format_of(format).type, name);
   };
-  for (int row = 0; row < form.rows; ++row)
-    for (int n = 0; n < form.columns(); ++n) {
-      const ElementPlace made = elements.d(row, n);
-      if (op.slots[made.slot] != f.slot || made.lane != f.lane || !(f.halves >> made.bit / 16 & 1)) continue;
-      for (int k = 0; k < form.k; ++k) {
-        use(form.a, elements.a(row, k), 4 * k);
-        use(form.b, elements.b(k, n), 4 * k + 1);
-      }
-      if (elements.adds()) use(form.sum, elements.c(row, n), 2);
+  elements.each_sum([&](int row, int n, const ElementPlace& made) {
+    if (op.slots[made.slot] != f.slot || made.lane != f.lane || !(f.halves >> made.bit / 16 & 1)) return;
+    for (int k = 0; k < form.k; ++k) {
+      use(form.a, elements.a(row, k), 4 * k);
+      use(form.b, elements.b(k, n), 4 * k + 1);
     }
+    if (elements.adds()) use(form.sum, elements.c(row, n), 2);
+  });
 }
 
 }  // namespace assay::vm

@@ -116,47 +116,34 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
   const auto register_at = [&](int i) {
     return Register{op.slots[i], static_cast<uint8_t>(cell_bytes), false};
   };
-  // The event: of an operand, else of the sum so far.
-  uint32_t event = 0;
-  const auto missing = [&](Element element, const ElementPlace& at, bool operand) {
-    const int count = std::max(1, format_of(element).bits / 8);
-    if (at.slot < 0) {
-      const BytePlace from{no_slot, ptx::Space::shared, 0, at.shared};
-      const Taken taken = take(warp, op, from, static_cast<uint32_t>(count));
-      if (!event) event = taken.event;
-      return taken.missing != 0;
-    }
-    const Lanes* const states = bytes(warp, op.slots[at.slot]) + at.bit / 8;
-    const bool found = std::any_of(states, states + count, [&](Lanes lanes) { return lanes >> at.lane & 1; });
-    if (!found || event) return found;
-    event = event_of(warp, op, register_at(at.slot), at.lane);
-    if (operand && events_[event].through.empty())
-      events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
-    return true;
-  };
   bool in_registers = false;
   for (int i = form.warpgroup && !elements.adds() ? sums : 0; i < op.slot_count && !in_registers; ++i)
     in_registers = (i >= sums || form.warpgroup) && any(warp, register_at(i));
   if (!in_registers && all_written(warp, op, ~0u)) return;
+  // All operands before any of D changes: it may lie where C does.
+  uint32_t event = 0;  // of the first operand, else of the sum so far
   std::vector<char> rows(form.rows), columns(static_cast<size_t>(form.columns()));
-  for (int k = 0; k < form.k; ++k) {
-    for (int row = 0; row < form.rows; ++row)
-      rows[static_cast<size_t>(row)] |= missing(form.a, elements.a(row, k), true);
-    for (int n = 0; n < form.columns(); ++n)
-      columns[static_cast<size_t>(n)] |= missing(form.b, elements.b(k, n), true);
-  }
-  // Sums of all elements before any of D changes: it may lie where C does.
-  const int halves = form.sum == Element::f16 ? 2 : 1, bytes_of_sum = cell_bytes / halves;
   std::vector<ByteLanes> states(static_cast<size_t>(sums));
-  for (int i = 0; i < sums; ++i)
-    for (int lane = 0; lane < 32; ++lane)
-      for (int half = 0; half < halves; ++half) {
-        const auto [row, n] = elements.place_in_sum(i, lane, half);
-        const bool found = rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)] ||
-                           (elements.adds() && missing(form.sum, elements.c(row, n), false));
-        for (int byte = 0; found && byte < bytes_of_sum; ++byte)
-          states[static_cast<size_t>(i)][static_cast<size_t>(half * bytes_of_sum + byte)] |= 1u << lane;
-      }
+  const auto spoil_sum = [&](const ElementPlace& at) {
+    for (int byte = at.bit / 8; byte < (at.bit + format_of(form.sum).bits) / 8; ++byte)
+      states[static_cast<size_t>(at.slot)][static_cast<size_t>(byte)] |= 1u << at.lane;
+  };
+  elements.each_operand([&](char operand, int row, int column, Element element, const ElementPlace& at) {
+    const BytePlace from = place_of(op, at);
+    const int count = std::max(1, format_of(element).bits / 8);
+    const Taken taken = take(warp, op, from, static_cast<uint32_t>(count));
+    if (!taken.missing) return;
+    if (operand == 'A') rows[static_cast<size_t>(row)] = 1;
+    if (operand == 'B') columns[static_cast<size_t>(column)] = 1;
+    if (operand == 'C') spoil_sum(elements.d(row, column));
+    if (event) return;
+    event = taken.event;
+    if (operand != 'C' && from.slot != no_slot && events_[event].through.empty())
+      events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
+  });
+  elements.each_sum([&](int row, int n, const ElementPlace& at) {
+    if (rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)]) spoil_sum(at);
+  });
   Events events;
   events.fill(event);
   for (int i = 0; i < sums; ++i) put(warp, register_at(i), ~0u, states[static_cast<size_t>(i)], events);
