@@ -6,6 +6,10 @@
 namespace assay::vm {
 namespace {
 
+#define RACE "{element}: {other_did} at {other} by {other_thread}; {did} at {at} by {thread}: {missing}"
+constexpr FindingKind race{"races", "race", RACE}, warp_race{"races", "warp-race", RACE};
+#undef RACE
+
 /// An op is 21 bits, a lane 5, a warp 5, and one says whether the access was atomic or alike.
 constexpr uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) {
   return static_cast<uint32_t>(op) << 11 | static_cast<uint32_t>(lane) << 6 | warp << 1 | (strong ? 1u : 0u);
@@ -273,7 +277,7 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   const bool same_block = other_block == block_->linear,
              same_warp = same_block && warp_of(before.who) == now.warp->index;
   const Op& other = code_->ops[op_of(before.who)];
-  if (!log_.opens(same_warp ? finding::warp_race : finding::race, now.op, &other)) return;
+  if (!log_.opens(same_warp ? warp_race : race, now.op, &other)) return;
   const std::string did = now.writes ? "written" : "read", other_did = before_wrote ? "written" : "read";
   const bool one_store = same_warp && &other == now.op && now.writes && before_wrote;
   const char* missing = one_store     ? "lanes of one warp store different values"

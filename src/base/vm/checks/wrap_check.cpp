@@ -6,6 +6,11 @@
 namespace assay::vm {
 namespace {
 
+constexpr FindingKind index_wrap{
+    "wrap", "index-wrap",
+    "{made} at {at} wraps around at 32 bits: the index is {is} and should be {meant}; {used} at {other} by "
+    "{other_thread} reaches {element}"};
+
 /// Unbounded as far as anything that fits an address is concerned.
 int64_t bounded(__int128 x) {
   constexpr __int128 limit = static_cast<__int128>(1) << 62;
@@ -258,7 +263,7 @@ void WrapCheck::use(const Warp& warp, const Op& op, const Access& access, uint32
       meant.as_unsigned = is;
     }
     const Event& made = events_[meant.event];
-    if (!log_.opens(finding::index_wrap, made.op, &op)) return;
+    if (!log_.opens(index_wrap, made.op, &op)) return;
     const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
     const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;
     const std::string& used = opcode_of(*code_, op);

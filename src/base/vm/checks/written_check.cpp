@@ -8,6 +8,24 @@
 #include "src/base/ptx/type.h"
 
 namespace assay::vm {
+namespace {
+
+#define UNWRITTEN \
+  "{element}, never written, {other_access} at {other} by {other_thread}, {access} {opcode} at {at}"
+constexpr FindingKind unwritten_branch{"unwritten", "unwritten-branch", UNWRITTEN},
+    unwritten_address{"unwritten", "unwritten-address", UNWRITTEN};
+#undef UNWRITTEN
+#define SPOILED                                                                              \
+  "{count} of {size} elements of {name}, first {element}, depend on {what}, never written, " \
+  "{access} at {at} by {thread}"
+constexpr FindingKind unwritten_output{"unwritten", "unwritten-output", SPOILED},
+    unwritten_tensor_core{"unwritten", "unwritten-tensor-core", SPOILED ", an operand of {through}"},
+    never_written{
+        "unwritten", "never-written",
+        "{count} of {size} elements of {name} {shape} were never written, from {element} to {last}"};
+#undef SPOILED
+
+}  // namespace
 
 ByteState WrittenCheck::state(const Areas::Area& area, uint64_t offset) {
   const auto [cells, at] = Areas::seen(area, offset);
@@ -190,8 +208,7 @@ void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
   guard_lanes_ = any(warp, guard) & active;
   if (!guard_lanes_) return;
   if (strict_) strict(warp, op, guard, guard_lanes_);
-  if (facts(op).acts)
-    return sink(warp, op, guard, guard_lanes_, finding::unwritten_branch, "decides whether it runs");
+  if (facts(op).acts) return sink(warp, op, guard, guard_lanes_, unwritten_branch, "decides whether it runs");
   guard_event_ = event_of(warp, op, guard, std::countr_zero(guard_lanes_));
   spoil(warp, op, guard_lanes_, guard_event_);
 }
@@ -223,7 +240,7 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
     if (use.purpose != Purpose::address && !jumps) continue;
     const Register source = whole(use);
     if (const Lanes found = any(warp, source) & mask)
-      sink(warp, op, source, found, jumps ? finding::unwritten_branch : finding::unwritten_address,
+      sink(warp, op, source, found, jumps ? unwritten_branch : unwritten_address,
            jumps ? "decides the way of" : "is an address of");
   }
   if (!f.pass) return;
@@ -276,7 +293,7 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
       ++known.first;
     }
   }
-  if (missing && !partial_ && log_.opens(finding::never_written, &tensor))
+  if (missing && !partial_ && log_.opens(never_written, &tensor))
     log_.tell({.access = "not written"}, {}, tensor.element_name(first_missing), fmt::arg("count", missing),
               fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name),
               fmt::arg("shape", tensor.shape_text()), fmt::arg("last", tensor.element_name(last_missing)))
@@ -284,8 +301,7 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   for (const auto& [event, found] : spoiled) {
     const Event& origin = events_[event];
     const auto [count, first] = found;
-    const FindingKind& kind =
-        origin.through.empty() ? finding::unwritten_output : finding::unwritten_tensor_core;
+    const FindingKind& kind = origin.through.empty() ? unwritten_output : unwritten_tensor_core;
     if (origin.elsewhere || !log_.opens(kind, origin.op, &tensor)) continue;
     log_.tell(origin.place, {}, tensor.element_name(first), fmt::arg("count", count),
               fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name), fmt::arg("what", origin.what),

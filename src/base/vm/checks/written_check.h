@@ -54,9 +54,8 @@ class WrittenCheck : public Check<WrittenFacts> {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
-  /// `strict`: a trap at the first read of anything never written. `partial`: only some blocks run, so that
-  /// what the others would have written is no fault.
-  WrittenCheck(CheckLog& log, bool strict, bool partial) : Check(log), strict_(strict), partial_(partial) {}
+  explicit WrittenCheck(const CheckSetup& setup)
+      : Check(setup), strict_(setup.strict), partial_(setup.partial) {}
 
   /// Outputs, workspaces and the gaps of views start as never written; everything else is.
   void begin_run(const Memory&, const std::set<std::string>& unwritten);
