@@ -125,7 +125,7 @@ bool translate_global(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
   Block& block = *warp.block;
   const auto op_index = static_cast<size_t>(&op - block.context->code->ops.data());
   bool good = true;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     if (!good) return;
     const uint64_t address = warp.address[lane];
     host[lane] = global_pointer(block, op_index, address, bytes);
@@ -140,14 +140,14 @@ bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
   const uint64_t size = warp.block->shared.size();
   const uint64_t limit = size >= bytes ? size - bytes : 0;
   uint64_t bad = size >= bytes ? 0 : 1;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
     bad |= (address > limit) | (address & (bytes - 1));
     host[lane] = data + (address <= limit ? address : 0);
   });
   if (!bad) return true;
   bool good = true;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
     const bool outside = size < bytes || address > limit;
     if (good && (outside || (address & (bytes - 1))))
@@ -159,7 +159,7 @@ bool translate_shared(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, s
 bool translate_local(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   const uint64_t size = warp.block->context->code->local_bytes;
   bool good = true;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const uint64_t address = warp.address[lane];
     const bool outside = address >= size || bytes > size - address;
     if (good && (outside || (address & (bytes - 1))))
@@ -191,7 +191,7 @@ bool translate_space(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, pt
 
 bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, std::byte** host) {
   uint32_t by_space[3] = {};  // global, shared, local
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const ptx::Space space = space_of_generic(warp.address[lane]);
     by_space[space == ptx::Space::shared ? 1 : space == ptx::Space::local ? 2 : 0] |= 1u << lane;
   });

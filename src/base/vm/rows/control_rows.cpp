@@ -113,7 +113,7 @@ bool fail_assertion(Warp& warp, const Op& op, uint32_t mask) {
 void copy_local(Warp& warp, const Op& op, uint32_t mask) {
   const uint64_t size = warp.block->context->code->local_bytes;
   for (uint32_t i = 0; i + 2 < op.slot_count; i += 3)
-    for_lanes(mask, [&](int lane) {
+    each_lane(mask, [&](int lane) {
       std::byte* base = warp.local.data() + static_cast<uint64_t>(lane) * size;
       std::memmove(base + op.slots[i + 1], base + op.slots[i], op.slots[i + 2]);
     });

@@ -141,7 +141,7 @@ void decode(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
 }
 
 bool pending_count(Warp& warp, const Op& op, uint32_t mask) {
-  for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = Mbarrier::of(warp.wide(op.s[0])[lane]).pending; });
+  each_lane(mask, [&](int lane) { warp.word(op.d)[lane] = Mbarrier::of(warp.wide(op.s[0])[lane]).pending; });
   return true;
 }
 void decode_pending_count(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
