@@ -43,7 +43,7 @@ Summary summary_of(const Module& module) {
 const std::vector<Summary>& summaries() {
   static const std::vector<Summary> all = [] {
     std::vector<Summary> result;
-    for (const Module& module : embedded_modules()) result.push_back(summary_of(module));
+    for (const Module& module : kernel_modules()) result.push_back(summary_of(module));
     return result;
   }();
   return all;
@@ -105,7 +105,7 @@ TEST(ModuleText, InstructionsComeFromOurLines) {
 
 TEST(ModuleText, StaysSmall) {
   size_t stored = 0;
-  for (const Module& module : embedded_modules()) stored += packed(*module.ptx).size();
+  for (const Module& module : kernel_modules()) stored += packed(*module.ptx).size();
   EXPECT_LT(stored, size_t{48} << 20) << "bytes of compressed PTX";
 }
 

@@ -47,7 +47,7 @@ Program plan_of(const std::string& body, const std::string& functions = "", uint
   ld.global.f32 %y, [%ay];
 )" + body + "\n  st.global.f32 [%ao], %r;\n  ret;\n}\n";
   Program plan;
-  plan.kernel = "small";
+  plan.name = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 32 * int64_t{blocks}}}});
   plan.workspaces.push_back({"w", 4096});
@@ -182,6 +182,9 @@ const std::vector<Way>& ways() {
        "shl.b32 %b7, %b7, 16; mov.b32 %r, %b7;",
        // Byte 22: row 1, column 3, which the high half of thread 12 filled.
        {"x[t=44]"}},
+      {"a permutation takes the bytes that it names",
+       "cvt.rn.bf16x2.f32 %b1, %x, %y; prmt.b32 %b2, %b1, 0, 0x3244; mov.b32 %r, %b2;",
+       {"x[t=37]"}},
       {"movmatrix",
        "cvt.rn.bf16x2.f32 %b1, %x, %x; movmatrix.sync.aligned.m8n8.trans.b16 %b6, %b1;"
        "and.b32 %b7, %b6, 0xffff0000; mov.b32 %r, %b7;",
@@ -213,6 +216,15 @@ TEST(ValueSlice, AnElementDependsOnWhatReachedItByEveryWayAValueCanTravel) {
     EXPECT_EQ(slice.blocks, 1u) << way.name;
     EXPECT_EQ(slice.blocks_of, 2u) << way.name;
   }
+}
+
+TEST(ValueSlice, WhatMakesSixteenBitsOfARegisterIsOneInstance) {
+  const char* const body =
+      "mov.b32 {%h1, %h2}, %x; cvt.u32.u16 %b1, %h2; shl.b32 %b1, %b1, 16; mov.b32 %r, %b1;";
+  const ValueSlice slice = slice_value(plan_of(body), inputs_of(), {}, "o", 37);
+  EXPECT_EQ(std::count_if(slice.instances.begin(), slice.instances.end(),
+                          [](const SliceInstance& instance) { return instance.flow == Flow::unpack; }),
+            1);
 }
 
 TEST(ValueSlice, ValuesAreThoseOfTheRun) {

@@ -5,16 +5,13 @@
 
 namespace assay::vm {
 
-/// visit(lane) for every set bit, lowest first.
+/// visit(lane) for every set bit, lowest first; where all are set, in a loop that the compiler sees through.
 template <class Visit>
 void each_lane(uint32_t mask, Visit visit) {
-  for (; mask; mask &= mask - 1) visit(std::countr_zero(mask));
-}
-/// The same of a short visit: where all are set, a loop that the compiler sees through.
-template <class Visit>
-void every_lane(uint32_t mask, Visit visit) {
-  if (mask != ~0u) return each_lane(mask, visit);
-  for (int lane = 0; lane < 32; ++lane) visit(lane);
+  if (mask == ~0u)
+    for (int lane = 0; lane < 32; ++lane) visit(lane);
+  else
+    for (; mask; mask &= mask - 1) visit(std::countr_zero(mask));
 }
 
 }  // namespace assay::vm

@@ -88,7 +88,7 @@ template <class Visit>
     const auto first = cells_.place(warp.index, 0, row.space, row.offset);
     const auto next = cells_.place(warp.index, 1, row.space, row.offset);
     places.cells = first.cells;
-    every_lane(mask, [&](int lane) {
+    each_lane(mask, [&](int lane) {
       places.at[lane] =
           first.at + static_cast<size_t>(lane) * (next.at - first.at) + (row.at ? row.at[lane] / 2 : 0);
     });
@@ -97,7 +97,7 @@ template <class Visit>
   for (uint32_t rest = mask; rest; rest &= ~places.mask) {
     const auto page = plan_.memory->page(row.of(std::countr_zero(rest)).at, to_write, area_hint_);
     places.cells = page.cells, places.mask = 0;
-    every_lane(rest, [&](int lane) {
+    each_lane(rest, [&](int lane) {
       const uint64_t byte = row.of(lane).at - page.first;
       places.mask |= static_cast<uint32_t>(byte < page.bytes) << lane;
       places.at[lane] = byte / 2;
@@ -110,7 +110,7 @@ template <class Visit>
 template <int parts_count>
 void ErrorTrace<parts_count>::overwrite(const Places& to, uint32_t bytes) {
   ErrorKind* kinds = to.cells->kind.get();
-  every_lane(to.mask, [&](int lane) {
+  each_lane(to.mask, [&](int lane) {
     const size_t at = to.at[lane], wide = at & ~size_t{3};
     if (bytes < 8 && kinds[wide] == ErrorKind::f64) kinds[wide] = ErrorKind::none;
     if (bytes < 4 && (at & 1) && kinds[at - 1] == ErrorKind::f32) kinds[at - 1] = ErrorKind::none;
@@ -127,13 +127,13 @@ void ErrorTrace<parts_count>::put(const Places& to, const Places& from, uint32_t
     ErrorKind taken[32] = {};
     if (from.cells) {
       const ErrorKind* const known = from.cells->kind.get() + behind;
-      every_lane(to.mask, [&](int lane) { taken[lane] = known[from.at[lane]]; });
+      each_lane(to.mask, [&](int lane) { taken[lane] = known[from.at[lane]]; });
       for (ErrorKind& kind : taken) kind = kind > longest ? ErrorKind::none : kind;
     }
     ErrorKind* const kinds = to.cells->kind.get() + ahead;
-    every_lane(to.mask, [&](int lane) { kinds[to.at[lane]] = taken[lane]; });
+    each_lane(to.mask, [&](int lane) { kinds[to.at[lane]] = taken[lane]; });
     if (is_all(taken, ErrorKind::none)) continue;
-    every_lane(to.mask, [&](int lane) {
+    each_lane(to.mask, [&](int lane) {
       if (taken[lane] != ErrorKind::none)
         to.cells->copy_values(to.at[lane] + ahead, *from.cells, from.at[lane] + behind);
     });

@@ -44,13 +44,6 @@ MatrixElements::MatrixElements(const Op& op, uint32_t warp, const MatrixSources&
   adds_ = sources.adds;
 }
 
-FragmentPlace MatrixElements::place_in_sum(int slot, int lane, int half) const {
-  const int blocks = form_.rows == 32 ? 2 : 1, per_tile = form_.sum_registers() / (form_.tiles * blocks);
-  const int tile = slot / per_tile;
-  const FragmentPlace at = sum_place(form_.sum == Element::f16, slot % per_tile, lane, half);
-  return {at.row + 16 * (tile / form_.tiles), at.column + 8 * (tile % form_.tiles)};
-}
-
 // The inverse of a_place, b_place and sum_place.
 ElementPlace MatrixElements::a(int row, int k) const {
   const int bits = format_of(form_.a).bits, per = per_register(bits), group = k / per;

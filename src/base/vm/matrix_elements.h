@@ -38,8 +38,23 @@ class MatrixElements {
   ElementPlace b(int k, int column) const;
   ElementPlace c(int row, int column) const { return sum(row, column, first_c_); }
   ElementPlace d(int row, int column) const { return sum(row, column, 0); }
-  /// Row and column of D in half `half` (f16 sums have two) of register Op::slots[slot] of a lane.
-  FragmentPlace place_in_sum(int slot, int lane, int half) const;
+  /// visit('A', row, k, format, place), visit('B', k, column, ...), visit('C', row, column, ...) for all that
+  /// the instruction takes; C last.
+  template <class Visit>
+  void each_operand(Visit visit) const {
+    for (int k = 0; k < form_.k; ++k) {
+      for (int row = 0; row < form_.rows; ++row) visit('A', row, k, form_.a, a(row, k));
+      for (int n = 0; n < form_.columns(); ++n) visit('B', k, n, form_.b, b(k, n));
+    }
+    for (int row = 0; adds_ && row < form_.rows; ++row)
+      for (int n = 0; n < form_.columns(); ++n) visit('C', row, n, form_.sum, c(row, n));
+  }
+  /// visit(row, column, place) for the elements of D.
+  template <class Visit>
+  void each_sum(Visit visit) const {
+    for (int row = 0; row < form_.rows; ++row)
+      for (int n = 0; n < form_.columns(); ++n) visit(row, n, d(row, n));
+  }
 
  private:
   ElementPlace sum(int row, int column, int first) const;

@@ -34,7 +34,6 @@ void Recorder::begin_block(Block& block) {
 Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
   const Signature& signature = code.signature(op);
   const Flow flow = signature.flow();
-  const ptx::Operation operation = signature.form.operation;
   OpFacts facts;
   const bool to_register = op.d != no_slot && op.d_cell != Cell::mask;
   const Meaning& meaning = *signature.meaning;
@@ -49,8 +48,10 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
     facts.keep = &Recorder::keep_slots, facts.pass = &Recorder::matrix;
   else if (to_register && flow == Flow::none)
     facts.pass = &Recorder::clear;
+  else if (to_register && computes)
+    facts.keep = &Recorder::keep_sources, facts.pass = &Recorder::arithmetic;
   else if (to_register)
-    facts.keep = &Recorder::keep_sources, facts.pass = computes ? &Recorder::arithmetic : &Recorder::bits;
+    facts.keep = &Recorder::bits;
   facts.wide_result = op.d_cell == Cell::wide;
   for (int i = 0; i < op.source_count; i++) {
     if (op.s[i] == no_slot) continue;
@@ -58,11 +59,6 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
     if (cell == Cell::word) facts.word_sources |= 1 << i;
     if (cell == Cell::wide) facts.wide_sources |= 1 << i;
   }
-  using Bits = OpFacts::Bits;
-  if (flow == Flow::logic) facts.bits = operation == ptx::Operation::and_ ? Bits::masking : Bits::by_half;
-  if (flow == Flow::shift)
-    facts.bits = operation == ptx::Operation::shl ? Bits::shift_left : Bits::shift_right;
-  if (operation == ptx::Operation::prmt) facts.bits = Bits::permute;
   return facts;
 }
 

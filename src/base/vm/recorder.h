@@ -67,21 +67,14 @@ class Recorder : public PlainTrace {
 
   /// What an op's signature says, found once.
   struct OpFacts {
-    /// Before the op: keeps the values that it may overwrite. After it: what its results come of.
+    /// Before the op: keeps the values that it may overwrite, or says what its results come of; after it: the
+    /// latter, where their values matter.
     void (Recorder::*keep)(const Warp&, const Op&, uint32_t mask) = nullptr;
     void (Recorder::*pass)(const Warp&, const Op&, uint32_t mask) = nullptr;
     uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
     bool wide_result = false;
-    enum class Bits : uint8_t {
-      mixed,
-      by_half,
-      masking,
-      permute,
-      shift_left,
-      shift_right
-    } bits = Bits::mixed;
     uint8_t sources() const { return word_sources | wide_sources; }
-    bool is_wide(int i) const { return wide_sources >> i & 1; }
+    int halves(int source) const { return wide_sources >> source & 1 ? 4 : 2; }
     int halves() const { return wide_result ? 4 : 2; }
   };
   static OpFacts facts_of(const Code&, const Op&);
@@ -106,9 +99,9 @@ class Recorder : public PlainTrace {
   // recorder_values.cpp
   void keep_sources(const Warp&, const Op&, uint32_t mask);
   void arithmetic(const Warp&, const Op&, uint32_t mask);
-  Tag log_result(const Warp&, const Op&, int lane, int half, uint32_t sources, Dependence united);
+  Tag log_result(const Warp&, const Op&, int lane, int half, Dependence united);
+  ProvenanceCell arriving(const Warp&, const Op&, int source, int lane, int half);
   void bits(const Warp&, const Op&, uint32_t mask);
-  ProvenanceCell bits_of_half(const Warp&, const Op&, const OpFacts&, int lane, int to);
   void log_chosen(const Warp&, const Op&, uint32_t mask);
   // recorder_memory.cpp
   void carry(const Warp&, const Op&, uint32_t mask);
@@ -122,7 +115,7 @@ class Recorder : public PlainTrace {
   MatrixTerm matrix_term(const Warp&, const Op&, Element, const ElementPlace&);
   void keep_slots(const Warp&, const Op&, uint32_t mask);
   void matrix(const Warp&, const Op&, uint32_t mask);
-  Tag log_sum(const Warp&, const Op&, const MatrixTerms&, int row, int column, int lane, uint64_t result,
+  Tag log_sum(const Warp&, const Op&, MatrixTerms&, int row, int column, int lane, uint64_t result,
               Dependence);
 
   std::shared_ptr<RecordedRun> run_;

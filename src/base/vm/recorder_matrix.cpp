@@ -28,27 +28,37 @@ struct Recorder::MatrixTerm {
 
 /// Operands of one warp-wide instruction, by element.
 struct Recorder::MatrixTerms {
-  int k = 0, columns = 0;
-  ptx::Type a_type = ptx::Type::none, b_type = ptx::Type::none, sum_type = ptx::Type::none;
-  std::vector<MatrixTerm> a, b;  ///< [row][k], [k][column]
-  MatrixTerm c;                  ///< of the element at hand
-  const MatrixTerm& a_at(int row, int i) const { return a[static_cast<size_t>(row * k + i)]; }
-  const MatrixTerm& b_at(int i, int n) const { return b[static_cast<size_t>(i * columns + n)]; }
+  explicit MatrixTerms(const MatrixForm& form)
+      : k(form.k),
+        a_type(logged_type(form.a)),
+        b_type(logged_type(form.b)),
+        sum_type(logged_type(form.sum)),
+        columns_(form.columns()) {
+    for (const char operand : {'A', 'B', 'C'})
+      of_[operand - 'A'].resize(static_cast<size_t>(operand == 'B' ? k : form.rows) * width(operand));
+  }
+  MatrixTerm& at(char operand, int row, int column) {
+    return of_[operand - 'A'][static_cast<size_t>(row) * width(operand) + static_cast<size_t>(column)];
+  }
+  const int k;
+  const ptx::Type a_type, b_type, sum_type;
+
+ private:
+  size_t width(char operand) const { return static_cast<size_t>(operand == 'A' ? k : columns_); }
+  int columns_;
+  std::vector<MatrixTerm> of_[3];
 };
 
 /// An operand element: its bits before the instruction ran, and its cell.
 Recorder::MatrixTerm Recorder::matrix_term(const Warp& warp, const Op& op, Element element,
                                            const ElementPlace& at) {
   const int bits = format_of(element).bits;
-  const bool shared = at.slot < 0;
-  const BytePlace from = shared
-                             ? BytePlace{no_slot, ptx::Space::shared, 0, at.shared}
-                             : BytePlace{op.slots[at.slot], {}, at.lane, static_cast<uint64_t>(at.bit / 8)};
+  const BytePlace from = place_of(op, at);
   ProvenanceCell cell;
   for (int half = 0; half < std::max(1, bits / 16); ++half) cell = unite(cell, read(warp, from, half));
   const auto s = static_cast<size_t>(at.slot), lane = static_cast<size_t>(at.lane);
   uint64_t pattern = 0;
-  if (shared)
+  if (from.slot == no_slot)
     std::memcpy(&pattern, warp.block->shared.data() + at.shared, static_cast<size_t>(bits / 8));
   else
     pattern = bits == 64 ? before_wide_slots_[s][lane] : before_slots_[s][lane] >> at.bit;
@@ -70,58 +80,40 @@ void Recorder::keep_slots(const Warp& warp, const Op& op, uint32_t) {
 void Recorder::matrix(const Warp& warp, const Op& op, uint32_t) {
   const MatrixElements elements(warp, op);
   const MatrixForm& form = elements.form();
-  MatrixTerms m;
-  m.k = form.k;
-  m.columns = form.columns();
-  m.a_type = logged_type(form.a), m.b_type = logged_type(form.b), m.sum_type = logged_type(form.sum);
-  const int sum_bits = format_of(form.sum).bits;
-  std::vector<Dependence> rows(form.rows, kNothing), columns(static_cast<size_t>(m.columns), kNothing);
+  // All terms before any cell of D changes: D may lie where C does.
+  MatrixTerms m(form);
+  std::vector<Dependence> rows(form.rows, kNothing), columns(static_cast<size_t>(form.columns()), kNothing);
   Provenance& p = run_->provenance;
-  for (int row = 0; row < form.rows; row++)
-    for (int k = 0; k < m.k; k++) {
-      m.a.push_back(matrix_term(warp, op, form.a, elements.a(row, k)));
-      auto& all = rows[static_cast<size_t>(row)];
-      all = p.unite(all, m.a.back().cell.dependence);
-    }
-  for (int k = 0; k < m.k; k++)
-    for (int n = 0; n < m.columns; n++) {
-      m.b.push_back(matrix_term(warp, op, form.b, elements.b(k, n)));
-      auto& all = columns[static_cast<size_t>(n)];
-      all = p.unite(all, m.b.back().cell.dependence);
-    }
-  // Sums of every element before any cell of D changes: D may lie where C does.
-  struct Made {
-    ElementPlace at;
-    ProvenanceCell cell;
-  };
-  std::vector<Made> made;
-  for (int row = 0; row < form.rows; row++)
-    for (int n = 0; n < m.columns; n++) {
-      m.c = elements.adds() ? matrix_term(warp, op, form.sum, elements.c(row, n)) : MatrixTerm{};
-      const Dependence all = p.unite(p.unite(rows[static_cast<size_t>(row)], columns[static_cast<size_t>(n)]),
-                                     m.c.cell.dependence);
-      const ElementPlace at = elements.d(row, n);
-      const Slot slot = op.slots[at.slot];
-      const uint64_t result = sum_bits == 64
-                                  ? warp.wide(slot)[at.lane]
-                                  : warp.word(slot)[at.lane] >> at.bit & (sum_bits == 16 ? 0xffff : ~0u);
-      const bool logs = !format_of(form.sum).integer && is_nonfinite(m.sum_type, result);
-      made.push_back({at, {logs ? log_sum(warp, op, m, row, n, at.lane, result, all) : 0, all}});
-    }
-  for (const Made& one : made)
-    for (int half = 0; half < sum_bits / 16; half++)
-      cell(warp, op.slots[one.at.slot], one.at.bit / 16 + half, one.at.lane) = one.cell;
+  elements.each_operand([&](char operand, int row, int column, Element element, const ElementPlace& at) {
+    const MatrixTerm& term = m.at(operand, row, column) = matrix_term(warp, op, element, at);
+    if (operand == 'C') return;
+    Dependence& all = operand == 'A' ? rows[static_cast<size_t>(row)] : columns[static_cast<size_t>(column)];
+    all = p.unite(all, term.cell.dependence);
+  });
+  const int sum_bits = format_of(form.sum).bits;
+  elements.each_sum([&](int row, int n, const ElementPlace& at) {
+    const Dependence operands = p.unite(rows[static_cast<size_t>(row)], columns[static_cast<size_t>(n)]),
+                     all = p.unite(operands, m.at('C', row, n).cell.dependence);
+    const Slot slot = op.slots[at.slot];
+    const uint64_t result = sum_bits == 64
+                                ? warp.wide(slot)[at.lane]
+                                : warp.word(slot)[at.lane] >> at.bit & (sum_bits == 16 ? 0xffff : ~0u);
+    const bool logs = !format_of(form.sum).integer && is_nonfinite(m.sum_type, result);
+    const ProvenanceCell made{logs ? log_sum(warp, op, m, row, n, at.lane, result, all) : 0, all};
+    for (int half = 0; half < sum_bits / 16; half++) cell(warp, slot, at.bit / 16 + half, at.lane) = made;
+  });
 }
 
 /// Logs one element that is not finite with the terms that decide: NaN operands, else the first 0 * Inf, else
 /// the infinite terms, else (finite operands that overflow) c and the largest product; k ascending.
-Tag Recorder::log_sum(const Warp& warp, const Op& op, const MatrixTerms& m, int row, int n, int lane,
+Tag Recorder::log_sum(const Warp& warp, const Op& op, MatrixTerms& m, int row, int n, int lane,
                       uint64_t result, Dependence all) {
   constexpr int kTerms = 4;  // products shown at most
-  const double c = value_of(m.sum_type, m.c.bits);
+  const MatrixTerm& summand = m.at('C', row, n);
+  const double c = value_of(m.sum_type, summand.bits);
   enum { has_nan, zero_times_infinity, infinite, finite } deciding = finite;
-  auto a_value = [&](int k) { return value_of(m.a_type, m.a_at(row, k).bits); };
-  auto b_value = [&](int k) { return value_of(m.b_type, m.b_at(k, n).bits); };
+  auto a_value = [&](int k) { return value_of(m.a_type, m.at('A', row, k).bits); };
+  auto b_value = [&](int k) { return value_of(m.b_type, m.at('B', k, n).bits); };
   auto product_class = [&](int k) {
     const double a = a_value(k), b = b_value(k);
     if (std::isnan(a) || std::isnan(b)) return has_nan;
@@ -135,7 +127,7 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, const MatrixTerms& m, int 
   auto add_product = [&](int k) {
     if (count + 2 > 2 * kTerms) return;
     const auto at = static_cast<uint8_t>(k);
-    const MatrixTerm &a = m.a_at(row, k), &b = m.b_at(k, n);
+    const MatrixTerm &a = m.at('A', row, k), &b = m.at('B', k, n);
     operands[count++] = {a.bits, m.a_type, 0, at, a.cell.tag, a.cell.dependence};
     operands[count++] = {b.bits, m.b_type, 1, at, b.cell.tag, b.cell.dependence};
   };
@@ -152,7 +144,7 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, const MatrixTerms& m, int 
       if (product_class(k) == deciding) add_product(k);
   }
   if (deciding == finite || (deciding == has_nan && std::isnan(c)) || (deciding == infinite && std::isinf(c)))
-    operands[count++] = {m.c.bits, m.sum_type, 2, 0, m.c.cell.tag, m.c.cell.dependence};
+    operands[count++] = {summand.bits, m.sum_type, 2, 0, summand.cell.tag, summand.cell.dependence};
   return log(event_at(warp, op, lane, m.sum_type, result, all), operands, count);
 }
 

@@ -3,10 +3,13 @@
 #include <bit>
 
 #include "src/base/vm/each_lane.h"
+#include "src/base/vm/influence.h"
 #include "src/base/vm/recorder.h"
 
 namespace assay::vm {
 namespace {
+
+constexpr uint64_t half_bits = 0xffff;
 
 bool is_wide(ptx::Type t) {
   return cell_of(t) == Cell::wide;
@@ -36,33 +39,36 @@ bool any_nonfinite(ptx::Type t, const uint32_t* words, uint32_t mask) {
 void Recorder::keep_sources(const Warp& warp, const Op& op, uint32_t) {
   const OpFacts& known = facts(op);
   each_lane(known.sources(), [&](int i) {
-    if (known.is_wide(i))
+    if (known.halves(i) == 4)
       std::copy_n(warp.wide(op.s[i]), 32, before_[i].begin());
     else
       std::copy_n(warp.word(op.s[i]), 32, before_[i].begin());
   });
 }
 
-// A conversion that packs two floats (cvt.rn.bf16x2.f32 d, a, b: a to the high half, b to the low one) makes
-// each half of its own source.
+/// What half `half` of an arithmetic result takes from a source.
+ProvenanceCell Recorder::arriving(const Warp& warp, const Op& op, int source, int lane, int half) {
+  ProvenanceCell all;
+  for (int from = 0; from < facts(op).halves(source); ++from)
+    if (influence(signature(op), source, half_bits << 16 * from) >> 16 * half & half_bits)
+      all = unite(all, cell(warp, op.s[source], from, lane));
+  return all;
+}
+
 void Recorder::arithmetic(const Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
   const ptx::Type type = op.row->result;
-  const bool packed = ptx::is_packed(type), narrows = packed && op.row->sources[0] == ptx::Type::f32;
+  const bool packed = ptx::is_packed(type);
   bool logs = ptx::is_float(type);
   if (logs && !known.wide_result) logs = any_nonfinite(type, warp.word(op.d), mask);
   each_lane(mask, [&](int lane) {
     ProvenanceCell made[2];
     for (int half = 0; half < (packed ? 2 : 1); half++) {
-      const uint32_t sources = narrows ? known.sources() & 2u >> half : known.sources();
-      if (half == 0 || narrows)
-        each_lane(sources, [&](int i) {
-          const Dependence source = united(warp, op.s[i], 0, known.is_wide(i) ? 4 : 2, lane).dependence;
-          made[half].dependence = run_->provenance.unite(made[half].dependence, source);
-        });
-      else
-        made[half].dependence = made[0].dependence;
-      if (logs) made[half].tag = log_result(warp, op, lane, half, sources, made[half].dependence);
+      each_lane(known.sources(), [&](int i) {
+        const Dependence source = arriving(warp, op, i, lane, half).dependence;
+        made[half].dependence = run_->provenance.unite(made[half].dependence, source);
+      });
+      if (logs) made[half].tag = log_result(warp, op, lane, half, made[half].dependence);
     }
     for (int half = 0; half < known.halves(); half++) cell(warp, op.d, half, lane) = made[packed ? half : 0];
   });
@@ -70,24 +76,19 @@ void Recorder::arithmetic(const Warp& warp, const Op& op, uint32_t mask) {
 
 /// Logs lane's result (its `half` of a packed one) with the source values that stood before the op; 0: it is
 /// finite.
-Tag Recorder::log_result(const Warp& warp, const Op& op, int lane, int half, uint32_t sources,
-                         Dependence united_sources) {
+Tag Recorder::log_result(const Warp& warp, const Op& op, int lane, int half, Dependence united) {
   const ptx::Type type = op.row->result;
   const uint64_t bits = is_wide(type) ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
-  const LoggedEvent e = event_at(warp, op, lane, type, half_of(type, bits, half), united_sources);
+  const LoggedEvent e = event_at(warp, op, lane, type, half_of(type, bits, half), united);
   if (!is_nonfinite(type, e.result_bits)) return 0;
   LoggedOperand operands[4];
   int count = 0;
-  each_lane(sources, [&](int i) {
+  each_lane(facts(op).sources(), [&](int i) {
     const ptx::Type t = op.row->sources[i];
-    if (!ptx::is_float(t)) return;
-    const ProvenanceCell whole = united(warp, op.s[i], 0, is_wide(t) ? 4 : 2, lane);
-    operands[count++] = {half_of(t, before_[i][lane], half),
-                         t,
-                         static_cast<uint8_t>(i),
-                         0,
-                         ptx::is_packed(t) ? cell(warp, op.s[i], half, lane).tag : whole.tag,
-                         whole.dependence};
+    if (!ptx::is_float(t) || !(influence(signature(op), i, ~uint64_t{0}) >> 16 * half & half_bits)) return;
+    const ProvenanceCell from = arriving(warp, op, i, lane, half);
+    const uint64_t value = half_of(t, before_[i][lane], half);
+    operands[count++] = {value, t, static_cast<uint8_t>(i), 0, from.tag, from.dependence};
   });
   return log(e, operands, count);
 }
@@ -108,52 +109,36 @@ void Recorder::log_chosen(const Warp& warp, const Op& op, uint32_t mask) {
   });
 }
 
-// Bit operations: and, or, xor and lop3 keep halves apart (and: a half masked away is gone), prmt moves
-// bytes, shifts of a word by 16 move a half; the rest depends on every source bit. A result may be read as a
-// float, so the first tag is kept. Most are integer arithmetic on values that depend on nothing.
+// What is no arithmetic on floats: most is integer arithmetic on values that depend on nothing. A result may
+// be read as a float, so the first tag is kept.
 void Recorder::bits(const Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
-  each_lane(mask, [&](int lane) {
-    uint32_t any = 0;
-    each_lane(known.sources(), [&](int i) {
-      for (int half = 0; half < (known.is_wide(i) ? 4 : 2); half++) {
-        const ProvenanceCell& c = cell(warp, op.s[i], half, lane);
-        any |= c.tag | c.dependence;
-      }
-    });
-    ProvenanceCell result[4];  // the destination may be a source
-    for (int half = 0; any && half < known.halves(); half++)
-      result[half] = bits_of_half(warp, op, known, lane, half);
-    for (int half = 0; half < known.halves(); half++) cell(warp, op.d, half, lane) = result[half];
-  });
-}
-
-/// What half `to` of lane's result takes from the sources.
-ProvenanceCell Recorder::bits_of_half(const Warp& warp, const Op& op, const OpFacts& known, int lane,
-                                      int to) {
-  using Bits = OpFacts::Bits;
-  const bool by_half = known.bits == Bits::by_half || known.bits == Bits::masking;
-  const bool shifts =
-      (known.bits == Bits::shift_left || known.bits == Bits::shift_right) && !known.wide_result;
-  const int step = known.bits == Bits::shift_left ? 1 : -1;
-  ProvenanceCell result;
+  std::optional<SourceBits> sources;
+  LaneBits reached[4][4];  // by source and half, of those that carry something
+  uint32_t carrying[4][4] = {};
   each_lane(known.sources(), [&](int i) {
-    if (shifts && i > 0) return;
-    for (int from = 0; from < (known.is_wide(i) ? 4 : 2); from++) {
-      if (by_half && from != to) continue;
-      if (shifts && before_[1][lane] == 16 && from + step != to) continue;
-      if (known.bits == Bits::masking && (before_[1 - i][lane] >> (16 * from) & 0xffff) == 0) continue;
-      if (known.bits == Bits::permute) {
-        const uint64_t selector = before_[2][lane] >> (8 * to);
-        auto picks = [&](uint64_t nibble) {
-          return i < 2 && static_cast<int>((nibble & 7) / 2) == 2 * i + from;
-        };
-        if (!picks(selector & 15) && !picks(selector >> 4 & 15)) continue;
-      }
-      result = unite(result, cell(warp, op.s[i], from, lane));
+    for (int from = 0; from < known.halves(i); ++from) {
+      each_lane(mask, [&](int lane) {
+        const ProvenanceCell& c = cell(warp, op.s[i], from, lane);
+        carrying[i][from] |= static_cast<uint32_t>((c.tag | c.dependence) != 0) << lane;
+      });
+      if (!carrying[i][from]) continue;
+      if (!sources) sources.emplace(warp, op);
+      LaneBits half;
+      half.fill(half_bits << 16 * from);
+      reached[i][from] = influence(op, signature(op), *sources, i, half);
     }
   });
-  return result;
+  each_lane(mask, [&](int lane) {
+    ProvenanceCell result[4];  // the destination may be a source
+    for (int to = 0; sources && to < known.halves(); ++to)
+      each_lane(known.sources(), [&](int i) {
+        for (int from = 0; from < known.halves(i); ++from)
+          if ((carrying[i][from] >> lane & 1) && (reached[i][from][lane] >> 16 * to & half_bits))
+            result[to] = unite(result[to], cell(warp, op.s[i], from, lane));
+      });
+    for (int half = 0; half < known.halves(); half++) cell(warp, op.d, half, lane) = result[half];
+  });
 }
 
 }  // namespace assay::vm

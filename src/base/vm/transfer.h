@@ -21,6 +21,12 @@ struct BytePlace {
   uint64_t at = 0;  ///< byte of the register's cell; of memory the translated address
 };
 
+/// Of an element of a tensor-core operand.
+inline BytePlace place_of(const Op& op, const ElementPlace& at) {
+  if (at.slot < 0) return {no_slot, ptx::Space::shared, at.lane, at.shared};
+  return {op.slots[at.slot], {}, at.lane, static_cast<uint64_t>(at.bit / 8)};
+}
+
 struct Transfer {
   BytePlace to, from;
   uint32_t bytes = 0;

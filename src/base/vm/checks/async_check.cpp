@@ -5,6 +5,29 @@
 namespace assay::vm {
 namespace {
 
+constexpr FindingKind copy_race{"async", "async-copy-race",
+                                "{element}: {did} at {at} by {thread} while the cp.async at {other} "
+                                "by {other_thread} that fills it is in "
+                                "flight: no cp.async.wait_group covers it"};
+
+// Four ways into one kind.
+constexpr FindingKind wgmma_registers{"async", "wgmma-race",
+                                      "{element}: {access} at {at} by {thread} while the "
+                                      "wgmma.mma_async at {other} that {does} it is in flight: "
+                                      "no wgmma.wait_group between them"};
+constexpr FindingKind wgmma_unfenced{"async", "wgmma-race",
+                                     "{element}: written at {other}, then used by the wgmma.mma_async "
+                                     "at {at} by {thread}: no wgmma.fence between "
+                                     "them"};
+constexpr FindingKind wgmma_overwritten{"async", "wgmma-race",
+                                        "{element}: written at {at} by {thread} while the "
+                                        "wgmma.mma_async at {other} by {other_thread} that reads it "
+                                        "is in flight: no wgmma.wait_group covers it"};
+constexpr FindingKind wgmma_proxy{"async", "wgmma-race",
+                                  "{element}: written at {other} by {other_thread}, {access} by the "
+                                  "wgmma.mma_async at {at} by {thread}: no "
+                                  "fence.proxy.async between them"};
+
 bool has(const std::vector<Slot>& slots, Slot slot) {
   return std::find(slots.begin(), slots.end(), slot) != slots.end();
 }
@@ -81,7 +104,7 @@ void AsyncCheck::check_registers(const Warp& warp, const Op& op, const AsyncFact
       // Sums of one shape that follow each other are ordered.
       if (result && f.act == Act::multiply && writes && !reads && flown.tiles == signature(op).matrix.tiles)
         continue;
-      if (log_.opens(finding::wgmma_registers, &op, &flying))
+      if (log_.opens(wgmma_registers, &op, &flying))
         log_.tell(place(warp, op, 0, writes ? "written" : "read"), place(warp, flying, 0, "issued"),
                   register_name(flying, slot), fmt::arg("does", result ? "makes" : "reads"));
       return;
@@ -94,7 +117,7 @@ void AsyncCheck::check_fence(const Warp& warp, const Op& op) {
   for (int i = 0; i < op.slot_count; ++i) {
     const Op* const writer = warps_[warp.index].written[op.slots[i] / 64];
     if (!writer) continue;
-    if (log_.opens(finding::wgmma_unfenced, &op, writer))
+    if (log_.opens(wgmma_unfenced, &op, writer))
       log_.tell(place(warp, op, 0, "read"), place(warp, *writer, 0, "written"),
                 register_name(op, op.slots[i]));
     return;
@@ -146,7 +169,7 @@ void AsyncCheck::check_copies(const Warp& warp, const Op& op, const MemoryAccess
     const Copying& copy = copying_[at / 4];
     if (!copy.op) continue;
     const std::string did = access.reads ? "read" : "written";
-    if (log_.opens(finding::copy_race, &op, copy.op))
+    if (log_.opens(copy_race, &op, copy.op))
       log_.tell(place(warp, op, access.lane, did + " by " + opcode_of(*code_, op)),
                 log_.place(*copy.op, block_->linear, copy.thread, "copied by cp.async"),
                 memory_text(*block_, ptx::Space::shared, at), fmt::arg("did", did));
@@ -164,7 +187,7 @@ void AsyncCheck::touch(Warp& warp, const Op& op, const MemoryAccess& access) {
   for (uint64_t p = address / 16; 16 * p < end; ++p) {
     const Piece& piece = pieces_[p];
     if (!piece.reader || !block_->warps[piece.warp].products.flies(piece.issue)) continue;
-    if (log_.opens(finding::wgmma_overwritten, &op, piece.reader))
+    if (log_.opens(wgmma_overwritten, &op, piece.reader))
       log_.tell(place(warp, op, lane, "written by " + opcode_of(*code_, op)),
                 place(block_->warps[piece.warp], *piece.reader, 0, "read by wgmma"),
                 memory_text(*block_, space, address));
@@ -186,7 +209,7 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
     };
     const auto words = stored_.begin() + static_cast<ptrdiff_t>(address / 4);
     const auto stored = std::find_if(words, words + 4, unfenced);
-    if (stored != words + 4 && log_.opens(finding::wgmma_proxy, &op, stored->writer))
+    if (stored != words + 4 && log_.opens(wgmma_proxy, &op, stored->writer))
       log_.tell(place(warp, op, 0, fmt::format("read as {}", access.operand)),
                 log_.place(*stored->writer, block_->linear, stored->thread,
                            "written by " + opcode_of(*code_, *stored->writer)),
@@ -196,7 +219,7 @@ void AsyncCheck::multiply(Warp& warp, const Op& op) {
 }
 
 void AsyncCheck::landed(Warp&, const Landing& landing) {
-  for_lanes(landing.mask, [&](int lane) {
+  each_lane(landing.mask, [&](int lane) {
     for (uint32_t byte = 0; byte < landing.bytes; byte += 4) {
       const uint32_t at = (landing.shared[lane] + byte) / 4;
       copying_[at] = {};

@@ -30,7 +30,7 @@ class AsyncCheck : public Check<AsyncFacts> {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
-  explicit AsyncCheck(CheckLog& log) : Check(log) {}
+  explicit AsyncCheck(const CheckSetup& setup) : Check(setup) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);

@@ -1,6 +1,14 @@
 #include "src/base/vm/checks/bounds_check.h"
 
 namespace assay::vm {
+namespace {
+
+constexpr FindingKind out_of_bounds{"bounds", "out-of-bounds",
+                                    "{access} of {bytes} bytes at {at} by {thread} reaches {element}: "
+                                    "{by} bytes {side} {area} of {size} bytes, "
+                                    "whose address it was made from"};
+
+}  // namespace
 
 /// The shared or local variable that an operand names: a symbol, or the symbol of an address.
 BoundsCheck::Origin BoundsCheck::origin_of(const Op& op, const ptx::Operand& operand) const {
@@ -74,7 +82,7 @@ void BoundsCheck::before(Warp& warp, const Op& op, uint32_t mask) {
     uint32_t here = origins_.lanes(warp, f.sources[i]) & mask;
     if (selects) here &= i == 0 ? chosen : ~chosen;
     mixed |= here & made.found;
-    for_lanes(here, [&](int lane) { made.add(lane, origins_.at(warp, f.sources[i], lane)); });
+    each_lane(here, [&](int lane) { made.add(lane, origins_.at(warp, f.sources[i], lane)); });
   }
   made.found &= ~mixed;
   origins_.put(warp, op.d, mask, made);
@@ -84,7 +92,7 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   const auto& [act, sources, symbol] = facts(op);
   if (act == Act::shuffle) {
     RegisterMarks<Origin>::Lanes made;
-    for_lanes(mask, [&](int lane) {
+    each_lane(mask, [&](int lane) {
       const int from = static_cast<int>(warp.lane_source[lane]);
       if (origins_.has(warp, op.s[0], from)) made.add(lane, origins_.at(warp, op.s[0], from));
     });
@@ -109,7 +117,7 @@ void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
 void BoundsCheck::judge(const Warp& warp, const Op& op, const MemoryAccess& access, const NamedArea& area) {
   const uint64_t address = access.address, bytes = access.bytes, first = area.offset,
                  end = area.dynamic ? block_->shared.size() : first + area.bytes;
-  if ((address >= first && address + bytes <= end) || !log_.opens(finding::out_of_bounds, &op)) return;
+  if ((address >= first && address + bytes <= end) || !log_.opens(out_of_bounds, &op)) return;
   const bool before = address < first;
   log_.tell(place(warp, op, access.lane, opcode_of(*code_, op)), {},
             memory_text(*block_, access.space, address), fmt::arg("bytes", bytes),

@@ -20,7 +20,7 @@ struct BoundsFacts {
 class BoundsCheck : public Check<BoundsFacts> {
  public:
   static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after;
-  explicit BoundsCheck(CheckLog& log) : Check(log) {}
+  explicit BoundsCheck(const CheckSetup& setup) : Check(setup) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);

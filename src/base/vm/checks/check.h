@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +15,18 @@
 
 namespace assay::vm {
 
+/// What a check is made from.
+struct CheckSetup {
+  CheckLog& log;
+  const std::set<std::string>& unfollowed;  ///< global buffers whose races are not followed
+  bool strict = false;                      ///< a trap at the first read of anything never written
+  bool partial = false;  ///< only some blocks run: what the others would have written is no fault
+};
+
 template <class Facts>
 class Check : public PlainTrace {
  protected:
-  explicit Check(CheckLog& log) : log_(log) {}
+  explicit Check(const CheckSetup& setup) : log_(setup.log) {}
 
   /// A launch begins: facts_of(op, signature) of each op.
   template <class FactsOf>
@@ -87,7 +96,7 @@ class RegisterMarks {
   void put(const Warp& warp, Slot slot, uint32_t mask, const Lanes& made) {
     clear(warp, slot, mask);
     lanes(warp, slot) |= made.found;
-    for_lanes(made.found, [&](int lane) { at(warp, slot, lane) = made.marks[static_cast<size_t>(lane)]; });
+    each_lane(made.found, [&](int lane) { at(warp, slot, lane) = made.marks[static_cast<size_t>(lane)]; });
   }
 
  private:

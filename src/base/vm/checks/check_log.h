@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "src/base/vm/check_report.h"
-#include "src/base/vm/checks/findings.h"
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/warp.h"
 
@@ -23,6 +22,13 @@ std::string place_text(const SourceLocation&);
 std::string thread_text(const CheckedPlace&);
 /// Memory by name: "o[b=0,t=1,h=0,v=2]", "shared tile + 128", "local byte 4".
 std::string memory_text(const Block&, ptx::Space, uint64_t address);
+
+/// A kind of findings. In its sentence {at}, {thread} and {access} are where it showed, which thread and what
+/// that did; {other...} the same of the second place; {element} the memory or register concerned. What else
+/// stands in braces is given beside them.
+struct FindingKind {
+  const char *check, *name, *sentence;
+};
 
 class CheckLog {
  public:

@@ -2,23 +2,28 @@
 #pragma once
 #include <optional>
 
-#include "src/base/vm/checks/async_check.h"
-#include "src/base/vm/checks/bounds_check.h"
-#include "src/base/vm/checks/race_check.h"
-#include "src/base/vm/checks/wrap_check.h"
-#include "src/base/vm/checks/written_check.h"
+#include "src/base/vm/checks/checks.def"
+#include "src/base/vm/checks/checks.h"
 #include "src/base/vm/trace.h"
 
 namespace assay::vm {
 
-static_assert(IsTrace<RaceCheck> && IsTrace<WrittenCheck> && IsTrace<BoundsCheck> && IsTrace<WrapCheck> &&
-              IsTrace<AsyncCheck>);
+#define CHECK(type, member, name, summary) static_assert(IsTrace<type>);
+#include "src/base/vm/checks/checks.def"
 
 class CheckTrace : public PlainTrace {
  public:
-  static constexpr unsigned hooks =
-      RaceCheck::hooks | WrittenCheck::hooks | BoundsCheck::hooks | WrapCheck::hooks | AsyncCheck::hooks;
+#define CHECK(type, member, name, summary) | type::hooks
+  static constexpr unsigned hooks = 0
+#include "src/base/vm/checks/checks.def"
+      ;
   static constexpr bool stops = true;
+
+  CheckTrace(const Checks& checks, const CheckSetup& setup) {
+#define CHECK(type, member, name, summary) \
+  if (checks.member) member.emplace(setup);
+#include "src/base/vm/checks/checks.def"
+  }
 
   void begin_block(Block& block) {
     each([&](auto& check) { check.begin_block(block); });
@@ -44,20 +49,15 @@ class CheckTrace : public PlainTrace {
     each([&](auto& check) { check.enter(context); });
   }
 
-  std::optional<RaceCheck> races;
-  std::optional<WrittenCheck> written;
-  std::optional<BoundsCheck> bounds;
-  std::optional<WrapCheck> wraps;
-  std::optional<AsyncCheck> async;
+#define CHECK(type, member, name, summary) std::optional<type> member;
+#include "src/base/vm/checks/checks.def"
 
  private:
   template <class Visit>
   void each(Visit visit) {
-    if (races) visit(*races);
-    if (written) visit(*written);
-    if (bounds) visit(*bounds);
-    if (wraps) visit(*wraps);
-    if (async) visit(*async);
+#define CHECK(type, member, name, summary) \
+  if (member) visit(*member);
+#include "src/base/vm/checks/checks.def"
   }
 };
 

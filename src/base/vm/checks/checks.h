@@ -13,11 +13,12 @@ namespace assay::vm {
 
 /// Which checks run (checks.def).
 struct Checks {
-  bool races = true, unwritten = true, bounds = true, wrap = true, async = true;
+#define CHECK(type, member, name, summary) bool member = true;
+#include "src/base/vm/checks/checks.def"
   /// A trap at the first read of what was never written, whether it matters or not.
   bool strict_reads = false;
-  static Checks none() { return {false, false, false, false, false, false}; }
-  bool any() const { return races || unwritten || bounds || wrap || async || strict_reads; }
+  static Checks none();
+  bool any() const;
 };
 
 struct CheckRow {

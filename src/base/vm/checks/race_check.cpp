@@ -6,6 +6,10 @@
 namespace assay::vm {
 namespace {
 
+#define RACE "{element}: {other_did} at {other} by {other_thread}; {did} at {at} by {thread}: {missing}"
+constexpr FindingKind race{"races", "race", RACE}, warp_race{"races", "warp-race", RACE};
+#undef RACE
+
 /// An op is 21 bits, a lane 5, a warp 5, and one says whether the access was atomic or alike.
 constexpr uint32_t packed(size_t op, int lane, uint32_t warp, bool strong) {
   return static_cast<uint32_t>(op) << 11 | static_cast<uint32_t>(lane) << 6 | warp << 1 | (strong ? 1u : 0u);
@@ -152,7 +156,7 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
   if (warp.space == ptx::Space::local) return mask;
   bool ascending = true;
   int last = -1;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     ascending &= last < 0 || warp.address[lane] > warp.address[last];
     last = lane;
   });
@@ -164,7 +168,7 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
     return keep & ((op.immediate >> i) & 1 ? warp.wide(op.slots[i])[lane] : warp.word(op.slots[i])[lane]);
   };
   uint32_t kept = mask;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     for (uint32_t rest = mask & ~((2u << lane) - 1); rest; rest &= rest - 1) {
       const int other = std::countr_zero(rest);
       if (warp.address[other] != warp.address[lane]) continue;
@@ -180,7 +184,7 @@ uint32_t RaceCheck::without_repeats(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void RaceCheck::landed(Warp& warp, const Landing& landing) {
-  for_lanes(landing.mask, [&](int lane) {
+  each_lane(landing.mask, [&](int lane) {
     touch({&warp, landing.op, lane, true, false, ptx::Space::shared, landing.shared[lane], landing.bytes});
   });
 }
@@ -273,7 +277,7 @@ void RaceCheck::report(const Touch& now, const Stamp& before, bool before_wrote)
   const bool same_block = other_block == block_->linear,
              same_warp = same_block && warp_of(before.who) == now.warp->index;
   const Op& other = code_->ops[op_of(before.who)];
-  if (!log_.opens(same_warp ? finding::warp_race : finding::race, now.op, &other)) return;
+  if (!log_.opens(same_warp ? warp_race : race, now.op, &other)) return;
   const std::string did = now.writes ? "written" : "read", other_did = before_wrote ? "written" : "read";
   const bool one_store = same_warp && &other == now.op && now.writes && before_wrote;
   const char* missing = one_store     ? "lanes of one warp store different values"

@@ -50,9 +50,7 @@ class RaceCheck : public Check<RaceFacts> {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::before | hook::after | hook::landed | hook::released;
-  /// `unfollowed`: names of the global buffers that are not followed.
-  RaceCheck(CheckLog& log, std::set<std::string> unfollowed)
-      : Check(log), unfollowed_(std::move(unfollowed)) {}
+  explicit RaceCheck(const CheckSetup& setup) : Check(setup), unfollowed_(setup.unfollowed) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);

@@ -42,9 +42,9 @@ void RaceCheck::order_members(Warp& warp, uint32_t members) {
     order.lanes.meet(order.time);
   } else {
     Times met{};
-    for_lanes(members, [&](int lane) { join_all(met, order.lanes.of(lane)); });
-    for_lanes(members, [&](int lane) { met[static_cast<size_t>(lane)] = order.time; });
-    for_lanes(members, [&](int lane) { order.lanes.of(lane) = met; });
+    each_lane(members, [&](int lane) { join_all(met, order.lanes.of(lane)); });
+    each_lane(members, [&](int lane) { met[static_cast<size_t>(lane)] = order.time; });
+    each_lane(members, [&](int lane) { order.lanes.of(lane) = met; });
   }
   advance(order);
 }
@@ -71,7 +71,7 @@ void RaceCheck::released(Block& block) {
     complete |= 1u << order.waiting;
     order.waiting = -1;
   }
-  for_lanes(complete, [&](int number) { barriers_[static_cast<size_t>(number)].clear(); });
+  each_lane(complete, [&](int number) { barriers_[static_cast<size_t>(number)].clear(); });
 }
 
 /// What was known at a location of atomics when it was released last.
@@ -107,7 +107,7 @@ void RaceCheck::through_location(Warp& warp, const Op& op, uint32_t mask) {
   const bool releases = writes && (fenced_ || facts(op).releases);
   if (warp.space == ptx::Space::local || (!releases && locations_.empty())) return;
   WarpOrder& order = warps_[warp.index];
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     // Shared addresses are small, global ones start high: they do not meet.
     const auto known = locations_.find(warp.address[lane]);
     if (reads && known != locations_.end()) acquire(order, warp.index, lane, known->second);

@@ -23,7 +23,7 @@ std::set<std::string> input_names(const Program& program, const TensorMap& input
 
 std::set<std::string> poisoned_names(const Program& program, const TensorMap& inputs) {
   std::set<std::string> names;
-  for (const PlanOutput& output : program.outputs)
+  for (const ProgramOutput& output : program.outputs)
     if (!inputs.contains(output.name)) names.insert(output.name);
   for (const Workspace& workspace : program.workspaces) names.insert(workspace.name);
   return names;
@@ -40,7 +40,7 @@ void note_inputs(WrittenCheck& check, const Memory& memory, const std::set<std::
 std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Memory& memory,
                                                              const Program& program) {
   std::map<std::string, std::vector<uint8_t>> settled;
-  for (const PlanOutput& output : program.outputs) {
+  for (const ProgramOutput& output : program.outputs) {
     const Place place = *memory.find(output.name);
     const auto* const area = check.area(place.allocation->name);
     const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
@@ -62,16 +62,12 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
                                CheckReport& report, std::optional<Trap>& trap) {
   PreparedProgram prepared(program, inputs, options);
   CheckLog log;
-  CheckTrace trace;
-  if (checks.races) trace.races.emplace(log, unfollowed);
-  if (checks.unwritten || checks.strict_reads)
-    trace.written.emplace(log, checks.strict_reads, !program.blocks.empty());
-  if (checks.bounds) trace.bounds.emplace(log);
-  if (checks.wrap) trace.wraps.emplace(log);
-  if (checks.async) trace.async.emplace(log);
-  if (trace.written) {
-    trace.written->begin_run(prepared.memory(), poisoned_names(program, inputs));
-    note_inputs(*trace.written, prepared.memory(), input_names(program, inputs));
+  Checks run = checks;
+  run.unwritten |= checks.strict_reads;
+  CheckTrace trace(run, {log, unfollowed, checks.strict_reads, !program.blocks.empty()});
+  if (trace.unwritten) {
+    trace.unwritten->begin_run(prepared.memory(), poisoned_names(program, inputs));
+    note_inputs(*trace.unwritten, prepared.memory(), input_names(program, inputs));
   }
   report.lane_instructions = 0;
   for (size_t i = 0; i < program.launches.size() && !trap; ++i) {
@@ -83,9 +79,9 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
     trap = std::move(done.trap);
   }
   if (!trap && checks.unwritten && !program.launches.empty()) {
-    trace.written->end_run(prepared.memory(), program.outputs);
+    trace.unwritten->end_run(prepared.memory(), program.outputs);
     if (!program.blocks.empty())
-      report.settled = settled_elements(*trace.written, prepared.memory(), program);
+      report.settled = settled_elements(*trace.unwritten, prepared.memory(), program);
   }
   report.findings = log.take();
   return trace.races ? trace.races->written_unfollowed() : std::set<std::string>{};
@@ -95,21 +91,28 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
 
 const std::vector<CheckRow>& check_rows() {
   static const std::vector<CheckRow> rows = {
-#define CHECK(member, name, summary) {name, summary, &Checks::member},
+#define CHECK(type, member, name, summary) {name, summary, &Checks::member},
 #include "src/base/vm/checks/checks.def"
-#undef CHECK
   };
   return rows;
 }
 
+Checks Checks::none() {
+  Checks none;
+  for (const CheckRow& row : check_rows()) none.*row.member = false;
+  return none;
+}
+
+bool Checks::any() const {
+  return strict_reads || std::any_of(check_rows().begin(), check_rows().end(),
+                                     [&](const CheckRow& row) { return this->*row.member; });
+}
+
 Checks parse_checks(const std::string& text) {
   if (text == "all") return {};
-  Checks chosen;
+  Checks chosen = Checks::none();
   std::string known;
-  for (const CheckRow& row : check_rows()) {
-    chosen.*row.member = false;
-    known += std::string(row.name) + ", ";
-  }
+  for (const CheckRow& row : check_rows()) known += std::string(row.name) + ", ";
   if (text == "none") return chosen;
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, ',');) {

@@ -6,6 +6,11 @@
 namespace assay::vm {
 namespace {
 
+constexpr FindingKind index_wrap{
+    "wrap", "index-wrap",
+    "{made} at {at} wraps around at 32 bits: the index is {is} and should be {meant}; {used} at {other} by "
+    "{other_thread} reaches {element}"};
+
 /// Unbounded as far as anything that fits an address is concerned.
 int64_t bounded(__int128 x) {
   constexpr __int128 limit = static_cast<__int128>(1) << 62;
@@ -51,7 +56,7 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const WrapFacts& f, uint32_
     sources[i] = static_cast<int>(i) < f.count ? source(warp, op.s[i], f.adds ? f.demand : 32)
                                                : Source{.words = zeros.data()};
   Ideals::Lanes made;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const std::array<Ideal, 3> x{sources[0][lane], sources[1][lane], sources[2][lane]};
     const __int128 as_signed = unbounded(x[0].as_signed, x[1].as_signed, x[2].as_signed),
                    as_unsigned = unbounded(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
@@ -70,7 +75,7 @@ template <auto unbounded>
 void WrapCheck::signed_only(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask) {
   const Source first = source(warp, op.s[0]), second = source(warp, op.s[1]);
   Ideals::Lanes made;
-  for_lanes((first.wrapped | second.wrapped) & mask, [&](int lane) {
+  each_lane((first.wrapped | second.wrapped) & mask, [&](int lane) {
     const Ideal a = first[lane], b = second[lane];
     made.add(lane, {bounded(unbounded(a.as_signed, b.as_signed, 0)),
                     bounded(unbounded(a.as_unsigned, b.as_unsigned, 0)), a.event ? a.event : b.event});
@@ -203,7 +208,7 @@ void WrapCheck::carry_on(Warp& warp, const Op& op, const WrapFacts& f, uint32_t 
   Ideals::Lanes made;
   for (int i = 0; i < f.count; ++i)
     if (op.s[i] != no_slot)
-      for_lanes(ideals_.lanes(warp, op.s[i]) & mask & ~made.found,
+      each_lane(ideals_.lanes(warp, op.s[i]) & mask & ~made.found,
                 [&](int lane) { made.add(lane, ideals_.at(warp, op.s[i], lane)); });
   ideals_.put(warp, op.d, mask, made);
 }
@@ -220,7 +225,7 @@ void WrapCheck::widen_product(Warp& warp, const Op& op, const WrapFacts& f, uint
 void WrapCheck::judge_widened(Warp& warp, const Op& op, const WrapFacts& f, int words, uint32_t mask) {
   Ideals::Lanes made;
   for (int i = 0; i < words; ++i)
-    for_lanes(ideals_.lanes(warp, op.s[i]) & mask & ~made.found, [&](int lane) {
+    each_lane(ideals_.lanes(warp, op.s[i]) & mask & ~made.found, [&](int lane) {
       const Ideal& meant = ideals_.at(warp, op.s[i], lane);
       const uint32_t bits = warp.word(op.s[i])[lane];
       const int64_t is = f.is_signed ? static_cast<int32_t>(bits) : int64_t{bits};
@@ -228,14 +233,14 @@ void WrapCheck::judge_widened(Warp& warp, const Op& op, const WrapFacts& f, int 
         made.add(lane, {f.is_signed ? meant.as_signed : meant.as_unsigned, is, meant.event});
     });
   if (f.count > 2)
-    for_lanes(ideals_.lanes(warp, op.s[2]) & mask & ~made.found,
+    each_lane(ideals_.lanes(warp, op.s[2]) & mask & ~made.found,
               [&](int lane) { made.add(lane, ideals_.at(warp, op.s[2], lane)); });
   ideals_.put(warp, op.d, mask, made);
 }
 
 void WrapCheck::narrow(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask) {
   Ideals::Lanes made;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const auto x = static_cast<int64_t>(warp.wide(op.s[0])[lane]);
     if (x < INT32_MIN || x > INT64_C(0xffffffff))
       made.add(lane, {bounded(x), bounded(x), event(warp, op, lane)});
@@ -247,7 +252,7 @@ void WrapCheck::narrow(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask
 /// that the instruction adds: "[%r1+4096]" may start from a negative %r1.
 void WrapCheck::use(const Warp& warp, const Op& op, const Access& access, uint32_t mask) {
   const Slot slot = access.base;
-  for_lanes(ideals_.lanes(warp, slot) & mask, [&](int lane) {
+  each_lane(ideals_.lanes(warp, slot) & mask, [&](int lane) {
     Ideal meant = ideals_.at(warp, slot, lane);
     const uint64_t base = access.base_wide ? warp.wide(slot)[lane] : warp.word(slot)[lane];
     const uint64_t address = base + static_cast<uint64_t>(access.offset);
@@ -258,7 +263,7 @@ void WrapCheck::use(const Warp& warp, const Op& op, const Access& access, uint32
       meant.as_unsigned = is;
     }
     const Event& made = events_[meant.event];
-    if (!log_.opens(finding::index_wrap, made.op, &op)) return;
+    if (!log_.opens(index_wrap, made.op, &op)) return;
     const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
     const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;
     const std::string& used = opcode_of(*code_, op);

@@ -35,7 +35,7 @@ struct WrapFacts {
 class WrapCheck : public Check<WrapFacts> {
  public:
   static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after;
-  explicit WrapCheck(CheckLog& log) : Check(log) {}
+  explicit WrapCheck(const CheckSetup& setup) : Check(setup) {}
 
   void enter(const LaunchContext&);
   void begin_block(Block&);

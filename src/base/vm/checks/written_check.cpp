@@ -8,6 +8,24 @@
 #include "src/base/ptx/type.h"
 
 namespace assay::vm {
+namespace {
+
+#define UNWRITTEN \
+  "{element}, never written, {other_access} at {other} by {other_thread}, {access} {opcode} at {at}"
+constexpr FindingKind unwritten_branch{"unwritten", "unwritten-branch", UNWRITTEN},
+    unwritten_address{"unwritten", "unwritten-address", UNWRITTEN};
+#undef UNWRITTEN
+#define SPOILED                                                                              \
+  "{count} of {size} elements of {name}, first {element}, depend on {what}, never written, " \
+  "{access} at {at} by {thread}"
+constexpr FindingKind unwritten_output{"unwritten", "unwritten-output", SPOILED},
+    unwritten_tensor_core{"unwritten", "unwritten-tensor-core", SPOILED ", an operand of {through}"},
+    never_written{
+        "unwritten", "never-written",
+        "{count} of {size} elements of {name} {shape} were never written, from {element} to {last}"};
+#undef SPOILED
+
+}  // namespace
 
 ByteState WrittenCheck::state(const Areas::Area& area, uint64_t offset) {
   const auto [cells, at] = Areas::seen(area, offset);
@@ -18,9 +36,7 @@ decltype(WrittenFacts::pass) WrittenCheck::pass_of(const Op& op, const Signature
   using ptx::Operation;
   using Check = WrittenCheck;
   const Operation operation = signature.form.operation;
-  const Meaning& meaning = *signature.meaning;
-  const ptx::Type result = meaning.result, from = meaning.sources[0];
-  const bool of_predicates = result == ptx::Type::pred;
+  const bool of_predicates = signature.meaning->result == ptx::Type::pred;
   if (op.row->mask && signature.flow() == Flow::comparison) return &Check::compare;
   if (op.d == no_slot) return nullptr;
   switch (signature.flow()) {
@@ -28,33 +44,24 @@ decltype(WrittenFacts::pass) WrittenCheck::pass_of(const Op& op, const Signature
       return &Check::forget;
     case Flow::vote:
       return &Check::vote;
-    case Flow::conversion:
-      if (!signature.form.saturates && !ptx::is_float(from) && !ptx::is_float(result)) return &Check::resize;
-      [[fallthrough]];
-    case Flow::arithmetic:
-      if (!ptx::is_packed(result)) return &Check::plain;
-      return from == ptx::Type::f32 ? &Check::pack_halves
-             : ptx::is_packed(from) ? &Check::by_half
-                                    : &Check::plain;
     case Flow::logic:
-      if (operation != Operation::and_ && operation != Operation::or_)
-        return of_predicates ? &Check::plain : &Check::by_byte;
-      return of_predicates ? &Check::predicates : &Check::masking;
+      if (!of_predicates) return &Check::by_byte;
+      return operation == Operation::and_ || operation == Operation::or_ ? &Check::predicates : &Check::plain;
+    case Flow::arithmetic:
+    case Flow::conversion:
     case Flow::shift:
-      return &Check::shift;
     case Flow::permute:
-      return operation == Operation::prmt ? &Check::permute : &Check::plain;
+      return &Check::by_byte;
     case Flow::integer:
       if (signature.form.carry_in || signature.form.carry_out) return &Check::carry;
       if (operation == Operation::mul || operation == Operation::mad) return &Check::multiply;
-      return signature.form.packed ? &Check::by_half : &Check::plain;
+      return &Check::by_byte;
     default:
       return &Check::plain;
   }
 }
 
 WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
-  using ptx::Type;
   Facts f;
   const Flow flow = signature.flow();
   f.jumps = signature.control == Control::branch_table;
@@ -64,10 +71,7 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
                                     : nullptr;
   if (!f.travel && !f.jumps && flow != Flow::copy_async) f.pass = pass_of(op, signature);
   f.d = whole({.slot = op.d, .cell = op.d_cell});
-  f.left = signature.form.operation == ptx::Operation::shl;
   f.is_or = signature.form.operation == ptx::Operation::or_;
-  const Type from = signature.meaning->sources[0];
-  f.extends_sign = from == Type::s8 || from == Type::s16 || from == Type::s32 || from == Type::s64;
   f.carry_in = signature.form.carry_in, f.carry_out = signature.form.carry_out;
   for (const Use& use : signature.reads)
     if (use.purpose == Purpose::value && use.cell != Cell::none && flow != Flow::matrix)
@@ -149,7 +153,7 @@ void WrittenCheck::set(Warp& warp, const Op& op, const Register& to, uint32_t ma
   for (size_t i = 0; i < to.bytes; ++i) found |= states[i] & mask;
   // Before the states change: the destination may be a source.
   Events events{};
-  for_lanes(found, [&](int lane) {
+  each_lane(found, [&](int lane) {
     for (const Register& source : facts(op).sources)
       if (any(warp, source) >> lane & 1) {
         events[static_cast<size_t>(lane)] = event_of(warp, op, source, lane);
@@ -167,7 +171,7 @@ void WrittenCheck::put(const Warp& warp, const Register& to, uint32_t mask, cons
     kept[i] = (kept[i] & ~mask) | (states[i] & mask);
     found |= states[i] & mask;
   }
-  for_lanes(found, [&](int lane) {
+  each_lane(found, [&](int lane) {
     if (const uint32_t event = events[static_cast<size_t>(lane)]) origin(warp, to, lane) = event;
   });
 }
@@ -191,7 +195,7 @@ void WrittenCheck::clear(const Warp& warp, const Op& op, uint32_t mask) {
 void WrittenCheck::spoil(const Warp& warp, const Register& to, Lanes lanes, uint32_t event) {
   Lanes* const kept = bytes(warp, to.slot);
   for (int i = 0; i < to.bytes; ++i) kept[i] |= lanes;
-  for_lanes(lanes, [&](int lane) { origin(warp, to, lane) = event; });
+  each_lane(lanes, [&](int lane) { origin(warp, to, lane) = event; });
 }
 
 void WrittenCheck::spoil(const Warp& warp, const Op& op, Lanes lanes, uint32_t event) {
@@ -204,8 +208,7 @@ void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
   guard_lanes_ = any(warp, guard) & active;
   if (!guard_lanes_) return;
   if (strict_) strict(warp, op, guard, guard_lanes_);
-  if (facts(op).acts)
-    return sink(warp, op, guard, guard_lanes_, finding::unwritten_branch, "decides whether it runs");
+  if (facts(op).acts) return sink(warp, op, guard, guard_lanes_, unwritten_branch, "decides whether it runs");
   guard_event_ = event_of(warp, op, guard, std::countr_zero(guard_lanes_));
   spoil(warp, op, guard_lanes_, guard_event_);
 }
@@ -223,7 +226,7 @@ void WrittenCheck::strict(Warp& warp, const Op& op, const Register& source, uint
   const Lanes found = any(warp, source) & mask;
   if (!found || warp.block->trap) return;
   const int lane = std::countr_zero(found);
-  raise(warp, op, lane, "unwritten-read",
+  raise(warp, op, lane, TrapKind::unwritten_read,
         events_[event_of(warp, op, source, lane)].what + " was never written");
 }
 
@@ -237,7 +240,7 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
     if (use.purpose != Purpose::address && !jumps) continue;
     const Register source = whole(use);
     if (const Lanes found = any(warp, source) & mask)
-      sink(warp, op, source, found, jumps ? finding::unwritten_branch : finding::unwritten_address,
+      sink(warp, op, source, found, jumps ? unwritten_branch : unwritten_address,
            jumps ? "decides the way of" : "is an address of");
   }
   if (!f.pass) return;
@@ -262,8 +265,8 @@ void WrittenCheck::note_written(const Allocation& allocation, const Part& part) 
   }
 }
 
-void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {
-  for (const PlanOutput& output : outputs) {
+void WrittenCheck::end_run(const Memory& memory, const std::vector<ProgramOutput>& outputs) {
+  for (const ProgramOutput& output : outputs) {
     const std::optional<Place> place = memory.find(output.name);
     const Areas::Area* const area = place ? areas_.find(place->allocation->name) : nullptr;
     if (area && place->tensor && place->tensor->size() > 0) end_output(*area, *place);
@@ -290,7 +293,7 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
       ++known.first;
     }
   }
-  if (missing && !partial_ && log_.opens(finding::never_written, &tensor))
+  if (missing && !partial_ && log_.opens(never_written, &tensor))
     log_.tell({.access = "not written"}, {}, tensor.element_name(first_missing), fmt::arg("count", missing),
               fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name),
               fmt::arg("shape", tensor.shape_text()), fmt::arg("last", tensor.element_name(last_missing)))
@@ -298,8 +301,7 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   for (const auto& [event, found] : spoiled) {
     const Event& origin = events_[event];
     const auto [count, first] = found;
-    const FindingKind& kind =
-        origin.through.empty() ? finding::unwritten_output : finding::unwritten_tensor_core;
+    const FindingKind& kind = origin.through.empty() ? unwritten_output : unwritten_tensor_core;
     if (origin.elsewhere || !log_.opens(kind, origin.op, &tensor)) continue;
     log_.tell(origin.place, {}, tensor.element_name(first), fmt::arg("count", count),
               fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name), fmt::arg("what", origin.what),

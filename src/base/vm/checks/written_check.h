@@ -44,9 +44,7 @@ struct WrittenFacts {
   void (WrittenCheck::*travel)(Warp&, const Op&, uint32_t mask) = nullptr;
   std::vector<WrittenRegister> sources;
   WrittenRegister d;
-  bool left = false;          ///< of shifts
-  bool extends_sign = false;  ///< of conversions between integers and shifts: source 0 is signed
-  bool is_or = false;         ///< `or`: ones decide; else `and`: zeros do
+  bool is_or = false;  ///< `or`: ones decide; else `and`: zeros do
   bool carry_in = false, carry_out = false;
   bool jumps = false;  ///< by a table: its source decides the way
   bool acts = false;   ///< its guard matters at once: it branches, waits or changes memory
@@ -56,9 +54,8 @@ class WrittenCheck : public Check<WrittenFacts> {
  public:
   static constexpr unsigned hooks =
       hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
-  /// `strict`: a trap at the first read of anything never written. `partial`: only some blocks run, so that
-  /// what the others would have written is no fault.
-  WrittenCheck(CheckLog& log, bool strict, bool partial) : Check(log), strict_(strict), partial_(partial) {}
+  explicit WrittenCheck(const CheckSetup& setup)
+      : Check(setup), strict_(setup.strict), partial_(setup.partial) {}
 
   /// Outputs, workspaces and the gaps of views start as never written; everything else is.
   void begin_run(const Memory&, const std::set<std::string>& unwritten);
@@ -71,7 +68,7 @@ class WrittenCheck : public Check<WrittenFacts> {
   /// What holds values before the run, in the bytes of what does not.
   void note_written(const Allocation&, const Part&);
   /// Elements of the outputs that were never written, or that came of what was not.
-  void end_run(const Memory&, const std::vector<PlanOutput>&);
+  void end_run(const Memory&, const std::vector<ProgramOutput>&);
   using Areas = GlobalCells<CellArray<uint8_t>>;
   /// Of an output or workspace; null for other names.
   const Areas::Area* area(const std::string& name) const { return areas_.find(name); }
@@ -116,9 +113,6 @@ class WrittenCheck : public Check<WrittenFacts> {
   uint32_t make_event(const Warp&, const Op&, int lane, std::string what);
   void set(Warp&, const Op&, const Register&, uint32_t mask, const ByteLanes& states);
   void set_all(Warp&, const Op&, const Register&, uint32_t mask, Lanes states);
-  /// Of the result: state_of(byte).
-  template <class StateOf>
-  void set_bytes(Warp&, const Op&, uint32_t mask, StateOf state_of);
   void clear(const Warp&, const Register&, uint32_t mask);
   void clear(const Warp&, const Op&, uint32_t mask);
   /// All bytes of a register, for one reason; of all that an op writes.
@@ -134,15 +128,9 @@ class WrittenCheck : public Check<WrittenFacts> {
   void plain(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
   void vote(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
   void by_byte(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
-  void by_half(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
-  void pack_halves(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
-  void resize(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
-  void masking(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
   void multiply(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
   void predicates(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
   void compare(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
-  void shift(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
-  void permute(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
   void carry(Warp&, const Op&, const Facts&, uint32_t mask, Lanes);
   // WrittenFacts::travel: written_memory.cpp, and matrix in written_values.cpp
   void transfer(Warp&, const Op&, uint32_t mask);

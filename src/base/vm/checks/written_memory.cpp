@@ -113,7 +113,7 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
              memory = parameters || reaches_memory(signature(op));
   Lanes absent = 0;
   if (flow == Flow::exchange)
-    for_lanes(mask, [&](int lane) { absent |= (mask >> warp.lane_source[lane] & 1 ? 0u : 1u) << lane; });
+    each_lane(mask, [&](int lane) { absent |= (mask >> warp.lane_source[lane] & 1 ? 0u : 1u) << lane; });
   if (!absent && !parameters && all_written(warp, op, mask)) return;
   const Executed done = executed(warp, op, mask);
   staged_.clear();
@@ -125,13 +125,13 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
     Taken taken = memory ? take(warp, op, t.from, t.bytes) : *next++;
     const bool loads = memory && t.to.slot != no_slot;
     if (strict_ && loads && taken.never && !warp.block->trap)
-      raise(warp, op, t.to.lane, "unwritten-read",
+      raise(warp, op, t.to.lane, TrapKind::unwritten_read,
             memory_text(*block_, t.from.space,
                         t.from.at + static_cast<uint64_t>(std::countr_zero(taken.never))) +
                 " was never written");
     give(warp, t.to, t.bytes, taken);
   });
-  for_lanes(absent, [&](int lane) {
+  each_lane(absent, [&](int lane) {
     const std::string what =
         "the value of lane " + std::to_string(warp.lane_source[lane]) + ", which takes no part";
     spoil(warp, facts(op).d, 1u << lane, make_event(warp, op, lane, what));
@@ -145,7 +145,7 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
 /// The new value comes of the old one and of the operands; atom returns the old one.
 void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
   const Facts& f = facts(op);
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const BytePlace memory{no_slot, warp.space, lane, warp.address[lane]};
     const Taken old = take(warp, op, memory, op.element_bytes);
     uint32_t event = old.event;
@@ -159,7 +159,7 @@ void WrittenCheck::atomic(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 void WrittenCheck::landed(Warp& warp, const Landing& landing) {
-  for_lanes(landing.mask,
+  each_lane(landing.mask,
             [&](int lane) { memory_.shared().fill(landing.shared[lane], landing.bytes, written); });
   each_transfer(landing, [&](const Transfer& t) {
     if (t.bytes == 0) return;

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "src/base/vm/checks/written_check.h"
+#include "src/base/vm/influence.h"
 #include "src/base/vm/matrix_elements.h"
 
 namespace assay::vm {
@@ -18,7 +19,7 @@ uint64_t value_of(const Warp& warp, Slot slot, int lane, int bytes) {
 template <class F>
 uint32_t lanes_where(uint32_t mask, F holds) {
   uint32_t found = 0;
-  for_lanes(mask, [&](int lane) { found |= static_cast<uint32_t>(holds(lane) ? 1u : 0u) << lane; });
+  each_lane(mask, [&](int lane) { found |= static_cast<uint32_t>(holds(lane) ? 1u : 0u) << lane; });
   return found;
 }
 
@@ -38,58 +39,22 @@ void WrittenCheck::vote(Warp& warp, const Op& op, const Facts& f, uint32_t mask,
   plain(warp, op, f, mask, ~Lanes{0});
 }
 
-template <class StateOf>
-void WrittenCheck::set_bytes(Warp& warp, const Op& op, uint32_t mask, StateOf state_of) {
-  ByteLanes states{};
-  const Register& d = facts(op).d;
-  for (int byte = 0; byte < d.bytes; ++byte) states[static_cast<size_t>(byte)] = state_of(byte);
-  set(warp, op, d, mask, states);
-}
-
+/// Each byte of the result comes of the bytes of the sources that reach it; those that a written byte masks
+/// away do not.
 void WrittenCheck::by_byte(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
-  set_bytes(warp, op, mask, [&](int byte) {
-    Lanes found = 0;
-    for (const Register& source : f.sources)
-      found |= byte < source.bytes ? bytes(warp, source.slot)[byte] : 0;
-    return found;
-  });
-}
-
-void WrittenCheck::by_half(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
-  set_bytes(warp, op, mask, [&](int byte) {
-    Lanes found = 0;
-    for (const Register& source : f.sources)
-      found |= bytes(warp, source.slot)[byte & 2] | bytes(warp, source.slot)[byte | 1];
-    return found;
-  });
-}
-
-/// cvt.rn.bf16x2.f32 d, a, b: a goes to the high half.
-void WrittenCheck::pack_halves(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
-  set_bytes(warp, op, mask, [&](int byte) { return any(warp, f.sources[byte < 2 ? 1 : 0]); });
-}
-
-/// cvt between integers: what is cut off does not count, what is added is zeros or signs.
-void WrittenCheck::resize(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
-  const Lanes* const from = bytes(warp, f.sources[0].slot);
-  const int width = f.sources[0].bytes, result = ptx::bytes_of(op.row->result);
-  set_bytes(warp, op, mask, [&](int byte) {
-    return byte >= result ? 0 : byte < width ? from[byte] : f.extends_sign ? from[width - 1] : 0;
-  });
-}
-
-/// `and`: a written byte of zeros decides; `or`: one of ones.
-void WrittenCheck::masking(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
-  const uint64_t decides = f.is_or ? 0xff : 0;
-  set_bytes(warp, op, mask, [&](int byte) {
-    if (byte >= f.sources[0].bytes) return Lanes{0};
-    const Lanes a = bytes(warp, f.sources[0].slot)[byte], b = bytes(warp, f.sources[1].slot)[byte];
-    const Lanes either = (a | b) & mask;
-    return either & ~lanes_where(either & ~(a & b), [&](int lane) {
-             const Slot other = f.sources[a >> lane & 1 ? 1 : 0].slot;
-             return (value_of(warp, other, lane, f.d.bytes) >> (8 * byte) & 0xff) == decides;
-           });
-  });
+  SourceBits sources(warp, op);
+  for (size_t i = 0; i < f.sources.size(); ++i)
+    for (int byte = 0; byte < f.sources[i].bytes; ++byte)
+      each_lane(bytes(warp, f.sources[i].slot)[byte],
+                [&](int lane) { sources.open[i][static_cast<size_t>(lane)] |= uint64_t{0xff} << 8 * byte; });
+  ByteLanes states{};
+  for (size_t i = 0; i < f.sources.size(); ++i) {
+    const LaneBits reached = influence(op, signature(op), sources, static_cast<int>(i), sources.open[i]);
+    for (size_t byte = 0; byte < f.d.bytes; ++byte)
+      states[byte] |= lanes_where(
+          mask, [&](int lane) { return (reached[static_cast<size_t>(lane)] >> 8 * byte & 0xff) != 0; });
+  }
+  set(warp, op, f.d, mask, states);
 }
 
 /// An integer product with a written zero is zero.
@@ -135,39 +100,6 @@ void WrittenCheck::compare(Warp& warp, const Op& op, const Facts& f, uint32_t ma
   if (op.d2 != no_slot) set_all(warp, op, {op.d2, 1, true}, mask, second);
 }
 
-/// A distance that all lanes share moves bytes; another mixes all of them.
-void WrittenCheck::shift(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
-  const Lanes distance_states = any(warp, f.sources[1]) & mask;
-  const uint32_t* distances = warp.word(op.s[1]);
-  const uint32_t n = distances[std::countr_zero(mask)];
-  const bool uniform = lanes_where(mask, [&](int lane) { return distances[lane] == n; }) == mask;
-  if (distance_states || !uniform)
-    return set_all(warp, op, f.d, mask, any(warp, f.sources[0]) | distance_states);
-  const Lanes* const from = bytes(warp, f.sources[0].slot);
-  const int width = f.sources[0].bytes, whole = static_cast<int>(std::min(n, 64u) / 8);
-  const bool parts = n % 8 != 0;
-  // shr.s repeats the sign: bytes beyond the top depend on it; zeros come in otherwise.
-  const auto source = [&](int byte) -> Lanes {
-    if (byte < 0) return 0;
-    return byte < width ? from[byte] : f.extends_sign ? from[width - 1] : 0;
-  };
-  set_bytes(warp, op, mask, [&](int byte) {
-    const int at = f.left ? byte - whole : byte + whole;
-    return byte >= width ? 0 : source(at) | (parts ? source(f.left ? at - 1 : at + 1) : 0);
-  });
-}
-
-/// prmt.b32 d, a, b, selector: byte i of d is the byte of {b, a} that nibble i names.
-void WrittenCheck::permute(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
-  const Lanes selectors = any(warp, f.sources[2]);
-  set_bytes(warp, op, mask, [&](int byte) {
-    return selectors | lanes_where(mask, [&](int lane) {
-             const uint32_t nibble = warp.word(op.s[2])[lane] >> (4 * byte) & 7;
-             return (bytes(warp, op.s[nibble / 4])[nibble % 4] >> lane & 1) != 0;
-           });
-  });
-}
-
 /// add.cc and its kin: the flag is a source and a result.
 void WrittenCheck::carry(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes found) {
   Lanes& flag = of(warp).carry;
@@ -184,47 +116,34 @@ void WrittenCheck::matrix(Warp& warp, const Op& op, uint32_t) {
   const auto register_at = [&](int i) {
     return Register{op.slots[i], static_cast<uint8_t>(cell_bytes), false};
   };
-  // The event: of an operand, else of the sum so far.
-  uint32_t event = 0;
-  const auto missing = [&](Element element, const ElementPlace& at, bool operand) {
-    const int count = std::max(1, format_of(element).bits / 8);
-    if (at.slot < 0) {
-      const BytePlace from{no_slot, ptx::Space::shared, 0, at.shared};
-      const Taken taken = take(warp, op, from, static_cast<uint32_t>(count));
-      if (!event) event = taken.event;
-      return taken.missing != 0;
-    }
-    const Lanes* const states = bytes(warp, op.slots[at.slot]) + at.bit / 8;
-    const bool found = std::any_of(states, states + count, [&](Lanes lanes) { return lanes >> at.lane & 1; });
-    if (!found || event) return found;
-    event = event_of(warp, op, register_at(at.slot), at.lane);
-    if (operand && events_[event].through.empty())
-      events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
-    return true;
-  };
   bool in_registers = false;
   for (int i = form.warpgroup && !elements.adds() ? sums : 0; i < op.slot_count && !in_registers; ++i)
     in_registers = (i >= sums || form.warpgroup) && any(warp, register_at(i));
   if (!in_registers && all_written(warp, op, ~0u)) return;
+  // All operands before any of D changes: it may lie where C does.
+  uint32_t event = 0;  // of the first operand, else of the sum so far
   std::vector<char> rows(form.rows), columns(static_cast<size_t>(form.columns()));
-  for (int k = 0; k < form.k; ++k) {
-    for (int row = 0; row < form.rows; ++row)
-      rows[static_cast<size_t>(row)] |= missing(form.a, elements.a(row, k), true);
-    for (int n = 0; n < form.columns(); ++n)
-      columns[static_cast<size_t>(n)] |= missing(form.b, elements.b(k, n), true);
-  }
-  // Sums of all elements before any of D changes: it may lie where C does.
-  const int halves = form.sum == Element::f16 ? 2 : 1, bytes_of_sum = cell_bytes / halves;
   std::vector<ByteLanes> states(static_cast<size_t>(sums));
-  for (int i = 0; i < sums; ++i)
-    for (int lane = 0; lane < 32; ++lane)
-      for (int half = 0; half < halves; ++half) {
-        const auto [row, n] = elements.place_in_sum(i, lane, half);
-        const bool found = rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)] ||
-                           (elements.adds() && missing(form.sum, elements.c(row, n), false));
-        for (int byte = 0; found && byte < bytes_of_sum; ++byte)
-          states[static_cast<size_t>(i)][static_cast<size_t>(half * bytes_of_sum + byte)] |= 1u << lane;
-      }
+  const auto spoil_sum = [&](const ElementPlace& at) {
+    for (int byte = at.bit / 8; byte < (at.bit + format_of(form.sum).bits) / 8; ++byte)
+      states[static_cast<size_t>(at.slot)][static_cast<size_t>(byte)] |= 1u << at.lane;
+  };
+  elements.each_operand([&](char operand, int row, int column, Element element, const ElementPlace& at) {
+    const BytePlace from = place_of(op, at);
+    const int count = std::max(1, format_of(element).bits / 8);
+    const Taken taken = take(warp, op, from, static_cast<uint32_t>(count));
+    if (!taken.missing) return;
+    if (operand == 'A') rows[static_cast<size_t>(row)] = 1;
+    if (operand == 'B') columns[static_cast<size_t>(column)] = 1;
+    if (operand == 'C') spoil_sum(elements.d(row, column));
+    if (event) return;
+    event = taken.event;
+    if (operand != 'C' && from.slot != no_slot && events_[event].through.empty())
+      events_[event].through = opcode_of(*code_, op) + " at " + place_text(where(*code_, op));
+  });
+  elements.each_sum([&](int row, int n, const ElementPlace& at) {
+    if (rows[static_cast<size_t>(row)] || columns[static_cast<size_t>(n)]) spoil_sum(at);
+  });
   Events events;
   events.fill(event);
   for (int i = 0; i < sums; ++i) put(warp, register_at(i), ~0u, states[static_cast<size_t>(i)], events);

@@ -21,7 +21,7 @@ constexpr size_t most_copies = 4096;
 bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.element_bytes;
   if (warp.copies.in_flight().size() == most_copies)
-    return raise(warp, op, std::countr_zero(mask), "unsupported",
+    return raise(warp, op, std::countr_zero(mask), TrapKind::unsupported,
                  "4096 cp.async of the warp are in flight: cp.async.wait_group is missing");
   std::byte* host[32];
   lane_addresses(warp, op.s[1], op.address2_wide, op.offset2, warp.address);
@@ -32,7 +32,7 @@ bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
   const bool ignored_form = op.s[3] != no_slot;
   const uint32_t ignored = ignored_form ? warp.mask(op.s[3]) : 0;
   uint32_t reading = 0;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     copied[lane] = op.s[2] == no_slot ? bytes : std::min(bytes, warp.word(op.s[2])[lane]);
     if ((ignored >> lane) & 1) copied[lane] = 0;
     if (copied[lane]) reading |= 1u << lane;
@@ -40,7 +40,7 @@ bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
   lane_addresses(warp, op.s[0], op.address_wide, op.offset, warp.address);
   warp.space = Space::global;
   bool uniform = true;
-  for_lanes(reading, [&](int lane) { uniform &= copied[lane] == bytes; });
+  each_lane(reading, [&](int lane) { uniform &= copied[lane] == bytes; });
   if (uniform) {
     if (!translate_at(warp, op, reading, bytes, Space::global, host)) return false;
   } else {
@@ -52,7 +52,7 @@ bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
   }
   AsyncCopy& copy = warp.copies.issue(op, mask);
   copy.bytes = bytes;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     copy.shared[lane] = static_cast<uint32_t>(warp.address2[lane]);
     copy.copied[lane] = copied[lane];
     copy.global[lane] = warp.address[lane];

@@ -18,7 +18,7 @@ using ptx::Type;
 template <class T, class F>
 void apply(Warp& warp, const Op& op, uint32_t mask, std::byte** host) {
   const bool wide = sizeof(T) == 8;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     auto operand = [&](Slot slot) {
       T value{};
       if (slot != no_slot)

@@ -21,10 +21,10 @@ bool members_agree(Warp& warp, const Op& op, uint32_t mask, Slot members) {
   const uint32_t absent = named & warp.live & ~mask;
   if (absent)
     return raise(
-        warp, op, std::countr_zero(absent), "barrier",
+        warp, op, std::countr_zero(absent), TrapKind::barrier,
         fmt::format("{}: named by the member mask {:#010x}, but elsewhere", lanes_text(absent), named));
   if (mask & ~named)
-    return raise(warp, op, std::countr_zero(mask & ~named), "barrier",
+    return raise(warp, op, std::countr_zero(mask & ~named), TrapKind::barrier,
                  fmt::format("{}: executing it without being in the member mask {:#010x}",
                              lanes_text(mask & ~named), named));
   return true;
@@ -40,7 +40,7 @@ bool by_members(Warp& warp, const Op& op, uint32_t mask) {
   for (uint32_t rest = mask; rest;) {
     const uint32_t leader = named[std::countr_zero(rest)];
     uint32_t group = 0;
-    for_lanes(rest, [&](int lane) { group |= static_cast<uint32_t>(named[lane] == leader) << lane; });
+    each_lane(rest, [&](int lane) { group |= static_cast<uint32_t>(named[lane] == leader) << lane; });
     if (!exchange(warp, op, group)) return false;
     rest &= ~group;
   }
@@ -58,7 +58,7 @@ bool shuffle(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t* c = warp.word(op.s[2]);
   uint32_t* d = warp.word(op.d);
   uint32_t inside = 0;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const int step = static_cast<int>(b[lane] & 31);
     const int clamp = static_cast<int>(c[lane] & 31), segment = static_cast<int>((c[lane] >> 8) & 31);
     const int largest = (lane & segment) | (clamp & ~segment), smallest = lane & segment;
@@ -108,7 +108,7 @@ bool vote(Warp& warp, const Op& op, uint32_t mask) {
   if (!members_agree(warp, op, mask, op.s[1])) return false;
   const uint32_t votes = (op.third_negated ? ~warp.mask(op.s[0]) : warp.mask(op.s[0])) & mask;
   if (op.immediate == ballot) {
-    for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = votes; });
+    each_lane(mask, [&](int lane) { warp.word(op.d)[lane] = votes; });
     return true;
   }
   const bool result = op.immediate == all   ? votes == mask
@@ -138,15 +138,15 @@ bool match(Warp& warp, const Op& op, uint32_t mask) {
   const bool wide = op.type == Type::b64;
   auto value = [&](int lane) { return wide ? warp.wide(op.s[0])[lane] : warp.word(op.s[0])[lane]; };
   uint32_t result[32], agree = 0;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     result[lane] = 0;
-    for_lanes(mask, [&](int other) {
+    each_lane(mask, [&](int other) {
       result[lane] |= static_cast<uint32_t>(value(other) == value(lane)) << other;
     });
     if (op.immediate == all && result[lane] != mask) result[lane] = 0;
     agree |= static_cast<uint32_t>(result[lane] == mask) << lane;
   });
-  for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = result[lane]; });
+  each_lane(mask, [&](int lane) { warp.word(op.d)[lane] = result[lane]; });
   if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | agree;
   return true;
 }
@@ -170,8 +170,8 @@ bool reduce(Warp& warp, const Op& op, uint32_t mask) {
   if (!members_agree(warp, op, mask, op.s[1])) return false;
   const uint32_t* values = warp.word(op.s[0]);
   auto total = static_cast<T>(values[std::countr_zero(mask)]);
-  for_lanes(mask & (mask - 1), [&](int lane) { total = F{}(total, static_cast<T>(values[lane])); });
-  for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = static_cast<uint32_t>(total); });
+  each_lane(mask & (mask - 1), [&](int lane) { total = F{}(total, static_cast<T>(values[lane])); });
+  each_lane(mask, [&](int lane) { warp.word(op.d)[lane] = static_cast<uint32_t>(total); });
   return true;
 }
 
@@ -185,7 +185,7 @@ void decode_reduce(Decoder& decoder, const ptx::Instruction& instruction, Op& op
 }
 
 bool active(Warp& warp, const Op& op, uint32_t mask) {
-  for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = mask; });
+  each_lane(mask, [&](int lane) { warp.word(op.d)[lane] = mask; });
   return true;
 }
 void decode_active(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
@@ -198,7 +198,7 @@ void decode_active(Decoder& decoder, const ptx::Instruction& instruction, Op& op
 bool elect(Warp& warp, const Op& op, uint32_t mask) {
   if (!members_agree(warp, op, mask, op.s[0])) return false;
   const int leader = std::countr_zero(mask);
-  for_lanes(mask, [&](int lane) { warp.word(op.d)[lane] = static_cast<uint32_t>(leader); });
+  each_lane(mask, [&](int lane) { warp.word(op.d)[lane] = static_cast<uint32_t>(leader); });
   if (op.d2 != no_slot) warp.mask(op.d2) = (warp.mask(op.d2) & ~mask) | (1u << leader);
   return true;
 }

@@ -30,7 +30,7 @@ Space space_named(const std::string& word) {
 template <class T, class C>
 void load_lanes(std::byte* const* host, uint32_t offset, void* cell, uint32_t mask) {
   auto* to = static_cast<C*>(cell);
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     T value;
     std::memcpy(&value, host[lane] + offset, sizeof(T));
     to[lane] = static_cast<C>(value);
@@ -69,7 +69,7 @@ bool load(Warp& warp, const Op& op, uint32_t mask) {
 template <class T, class C>
 void store_lanes(std::byte* const* host, uint32_t offset, const void* cell, uint32_t mask) {
   const auto* from = static_cast<const C*>(cell);
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const auto value = static_cast<T>(from[lane]);
     std::memcpy(host[lane] + offset, &value, sizeof(T));
   });
@@ -149,7 +149,7 @@ void decode_store(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
 /// cvta{.to}.space: global, constant and parameter addresses are generic already; shared and local ones lie
 /// in windows.
 bool convert_address(Warp& warp, const Op& op, uint32_t mask) {
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     if (op.d_cell == Cell::wide)
       warp.wide(op.d)[lane] = warp.wide(op.s[0])[lane] + op.immediate;
     else
@@ -175,7 +175,7 @@ void decode_convert_address(Decoder& decoder, const ptx::Instruction& instructio
 /// isspacep.space p, a: the window that a generic address lies in.
 bool is_space(Warp& warp, const Op& op, uint32_t mask) {
   uint32_t result = 0;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const uint64_t address = warp.wide(op.s[0])[lane];
     const bool shared = address - shared_window < window_bytes, local = address - local_window < window_bytes;
     const bool answer = op.space == Space::shared  ? shared

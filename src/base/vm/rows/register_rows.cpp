@@ -16,7 +16,7 @@ bool pack(Warp& warp, const Op& op, uint32_t mask) {
   const bool wide_element = width == 64;
   const uint64_t keep = width == 64 ? ~uint64_t{0} : (uint64_t{1} << width) - 1;
   uint64_t result[32];
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     uint64_t value = 0;
     for (uint32_t i = 0; i < op.slot_count; ++i) {
       const uint64_t element = wide_element ? warp.wide(op.slots[i])[lane] : warp.word(op.slots[i])[lane];
@@ -24,7 +24,7 @@ bool pack(Warp& warp, const Op& op, uint32_t mask) {
     }
     result[lane] = value;
   });
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     if (op.d_cell == Cell::wide)
       warp.wide(op.d)[lane] = result[lane];
     else
@@ -38,11 +38,11 @@ bool unpack(Warp& warp, const Op& op, uint32_t mask) {
   const uint64_t keep = (uint64_t{1} << width) - 1;
   const bool wide = ptx::bytes_of(op.type) == 8;
   uint64_t source[32];
-  for_lanes(mask,
+  each_lane(mask,
             [&](int lane) { source[lane] = wide ? warp.wide(op.s[0])[lane] : warp.word(op.s[0])[lane]; });
   for (uint32_t i = 0; i < op.slot_count; ++i) {
     uint32_t* d = warp.word(op.slots[i]);
-    for_lanes(mask, [&](int lane) { d[lane] = static_cast<uint32_t>((source[lane] >> (width * i)) & keep); });
+    each_lane(mask, [&](int lane) { d[lane] = static_cast<uint32_t>((source[lane] >> (width * i)) & keep); });
   }
   return true;
 }
@@ -86,7 +86,7 @@ bool carry_add(Warp& warp, const Op& op, uint32_t mask) {
   const bool reads = op.immediate & 1, writes = op.immediate & 2, subtracts = op.immediate & 4;
   auto cell = [&](Slot slot) { return reinterpret_cast<T*>(warp.file + slot); };
   uint32_t carries = 0;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const T a = cell(op.s[0])[lane],
             b = subtracts ? static_cast<T>(~cell(op.s[1])[lane]) : cell(op.s[1])[lane];
     // Subtraction adds the complement; the flag then means "no borrow" inside and "borrow" in the register.
@@ -105,7 +105,7 @@ bool carry_multiply(Warp& warp, const Op& op, uint32_t mask) {
   const bool reads = op.immediate & 1, writes = op.immediate & 2;
   auto cell = [&](Slot slot) { return reinterpret_cast<T*>(warp.file + slot); };
   uint32_t carries = 0;
-  for_lanes(mask, [&](int lane) {
+  each_lane(mask, [&](int lane) {
     const auto product = static_cast<unsigned __int128>(cell(op.s[0])[lane]) * cell(op.s[1])[lane];
     const T half = high ? static_cast<T>(product >> (8 * sizeof(T))) : static_cast<T>(product);
     const auto sum =
@@ -131,7 +131,7 @@ void decode_carry(Decoder& decoder, const ptx::Instruction& instruction, Op& op)
 }
 
 bool zero(Warp& warp, const Op& op, uint32_t mask) {
-  for_lanes(mask, [&](int lane) { warp.wide(op.d)[lane] = 0; });
+  each_lane(mask, [&](int lane) { warp.wide(op.d)[lane] = 0; });
   return true;
 }
 void decode_policy(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {

@@ -1,10 +1,10 @@
 // Rows whose behaviour needs the warp or the engine: memory, exchange between lanes, tensor cores, control.
 #pragma once
-#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "src/base/vm/each_lane.h"
 #include "src/base/vm/instruction_row.h"
 
 namespace assay::vm {
@@ -27,15 +27,5 @@ void add_control_rows(std::vector<Row>&);
 using DecodeFunction = void (*)(Decoder&, const ptx::Instruction&, Op&);
 /// Appends a row that the engine runs as Kind::warp.
 Row& add_warp_row(std::vector<Row>&, std::string pattern, Meaning, WarpFunction, DecodeFunction);
-
-/// f(lane) for each lane of the mask, ascending.
-template <class F>
-inline void for_lanes(uint32_t mask, F f) {
-  if (mask == ~0u) {
-    for (int lane = 0; lane < 32; ++lane) f(lane);
-    return;
-  }
-  for (; mask; mask &= mask - 1) f(std::countr_zero(mask));
-}
 
 }  // namespace assay::vm

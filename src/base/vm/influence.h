@@ -1,0 +1,35 @@
+// Which bits of a result depend on which bits of a source: the one rule by which recorder, checks and slices
+// take values apart.
+//
+// Packed arithmetic keeps halves apart. What moves bits (logic, shifts, permutations, conversions between
+// integers) is tried: a bit of such a result is, as the other sources stand, a bit of this one, its inverse,
+// or neither; so bits of the source are inverted, and those of the result that change are the ones they
+// reach. Of everything else each bit depends on all of every source.
+#pragma once
+#include <array>
+#include <cstdint>
+
+#include "src/base/vm/code.h"
+
+namespace assay::vm {
+
+struct Warp;
+
+using LaneBits = std::array<uint64_t, 32>;
+
+/// The sources of an op between registers, by lane.
+struct SourceBits {
+  SourceBits() = default;
+  /// As the registers stand before the op runs.
+  SourceBits(const Warp&, const Op&);
+
+  std::array<LaneBits, 4> value{};
+  std::array<LaneBits, 4> open{};  ///< bits that may be anything, whatever `value` says
+};
+
+/// By lane the bits of the result that depend on `bits` of source `i`.
+LaneBits influence(const Op&, const Signature&, const SourceBits&, int i, const LaneBits& bits);
+/// The same where an instruction does not move bits: it is in its form.
+uint64_t influence(const Signature&, int i, uint64_t bits);
+
+}  // namespace assay::vm
