@@ -56,7 +56,7 @@ void print_speed(Backend& gpu, const char* kernel_name, const char* direction, i
   const Program plan = kernel.plan(c, op, inputs);
   double bytes = 0;
   for (const auto& [name, tensor] : inputs) bytes += static_cast<double>(tensor.bytes());
-  for (const PlanOutput& output : plan.outputs)
+  for (const ProgramOutput& output : plan.outputs)
     bytes += static_cast<double>(Tensor(output.name, output.dtype, output.axes).bytes());
   const double seconds = median(gpu.time(plan, inputs, kRepeats, kWarmups)), floor = bytes / kBytesPerSecond;
   fmt::print("{:<28} {:<8} {:>2},{:>5},{:>3},{:>4}   {:>8.4f} ms   {:>8.4f} ms   {:>7.2f}\n", kernel_name,
@@ -93,7 +93,7 @@ const char* kCopyPtx = R"(.version 7.0
 double copy_bandwidth(Backend& gpu) {
   constexpr int64_t kBytes = int64_t{2} << 30;
   Program plan;
-  plan.kernel = "copy";
+  plan.name = "copy";
   plan.modules = {{"copy", "copy.ptx", std::make_shared<const std::string>(kCopyPtx)}};
   plan.workspaces = {{"from", kBytes}, {"to", kBytes}};
   plan.launches = {{.module = "copy",

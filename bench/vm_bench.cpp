@@ -132,7 +132,7 @@ constexpr uint32_t kBlocks = 64, kThreads = 128;
 
 Program loop_plan(std::string program, int32_t count) {
   Program plan;
-  plan.kernel = "bench";
+  plan.name = "bench";
   plan.modules = {{"m", "bench.ptx", std::make_shared<const std::string>(std::move(program))}};
   plan.outputs = {{"out", Dtype::fp32, {{"T", kBlocks * kThreads}}}};
   plan.launches = {{.module = "m",

@@ -6,7 +6,8 @@
 
 namespace assay {
 std::string trap_text(const Trap& trap) {
-  return fmt::format("trap: {}: {} at {}:{}", trap.kind, trap.message, trap.where.file, trap.where.line);
+  return fmt::format("trap: {}: {} at {}:{}", name_of(trap.kind), trap.message, trap.where.file,
+                     trap.where.line);
 }
 
 Failure same_bits(const Tensor& expected, const Tensor& got) {

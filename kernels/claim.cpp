@@ -19,7 +19,7 @@ Claim claim_of(const Kernel& kernel, const ResolvedCase& c) {
 Program program_of(const Kernel& kernel, const ResolvedCase& c, const TensorMap& inputs) {
   Program program = program_with_views(kernel, c, inputs);
   program.blocks = c.case_.blocks;
-  for (const PlanOutput& output : program.outputs) {
+  for (const ProgramOutput& output : program.outputs) {
     const auto named = [&](const SizedArgument& argument) { return argument.spec.name == output.name; };
     if (std::none_of(c.outputs.begin(), c.outputs.end(), named))
       throw BadInput(fmt::format("{}: its plan writes '{}', which {} {} does not have", kernel.name,

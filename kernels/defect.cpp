@@ -135,7 +135,7 @@ Kernel with_defect(const Kernel& clean, const std::string& name) {
   kernel.plan = [plan = clean.plan, tree, reached = changed_sources(clean_tree, tree), name = kernel.name](
                     const Case& c, const Operator& op, const TensorMap& inputs) {
     Program result = plan(c, op, inputs);
-    result.kernel = name;
+    result.name = name;
     for (Module& module : result.modules)
       if (reached.contains(source_path(module.name))) module.ptx = compile_module(tree, module.name);
     return result;

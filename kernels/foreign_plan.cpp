@@ -227,7 +227,7 @@ Program plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorM
   const ExpressionScope scope = scope_of(c, foreign);
   const Sizes sizes = sizes_of(c);
   Program plan;
-  plan.kernel = foreign.plan.name;
+  plan.name = foreign.plan.name;
   for (const ArgumentSpec& output : foreign.op->outputs)
     if (passes(foreign.plan, output.name))
       plan.outputs.push_back({std::string(output.name), dtype_of(c, output), axes_of(output, sizes)});

@@ -10,7 +10,7 @@ bool has(const Rows& rows, const std::string& name) {
   return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return row.name == name; });
 }
 
-int64_t bytes_of(const PlanOutput& output) {
+int64_t bytes_of(const ProgramOutput& output) {
   int64_t bytes = format(output.dtype).bytes;
   for (const Axis& axis : output.axes) bytes *= axis.size;
   return bytes;
@@ -18,13 +18,13 @@ int64_t bytes_of(const PlanOutput& output) {
 
 }  // namespace
 
-PointerArgument workspace_of(Plan& plan, const std::string& name, int64_t bytes) {
+PointerArgument workspace_of(Program& plan, const std::string& name, int64_t bytes) {
   if (bytes == 0) return {};
   if (!has(plan.workspaces, name)) plan.workspaces.push_back({name, bytes});
   return {name, 0};
 }
 
-void add_inner_plan(Plan& plan, const Plan& inner, const std::map<std::string, std::string>& names,
+void add_inner_plan(Program& plan, const Program& inner, const std::map<std::string, std::string>& names,
                     const std::string& prefix) {
   std::map<std::string, std::string> all = names;
   for (const Workspace& workspace : inner.workspaces)
@@ -33,7 +33,7 @@ void add_inner_plan(Plan& plan, const Plan& inner, const std::map<std::string, s
     constant.name = all[constant.name] = prefix + constant.name;
     plan.constants.push_back(std::move(constant));
   }
-  for (const PlanOutput& output : inner.outputs) {
+  for (const ProgramOutput& output : inner.outputs) {
     const std::string& name = all.emplace(output.name, output.name).first->second;
     if (!has(plan.outputs, name)) workspace_of(plan, name, bytes_of(output));
   }

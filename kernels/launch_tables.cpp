@@ -62,9 +62,9 @@ PointerArgument input_or_null(const TensorMap& inputs, const std::string& name) 
   return inputs.count(name) ? PointerArgument{name, 0} : PointerArgument{};
 }
 
-std::vector<PlanOutput> plan_outputs(const Case& c, const Operator& op) {
+std::vector<ProgramOutput> plan_outputs(const Case& c, const Operator& op) {
   const Sizes sizes = sizes_of(c);
-  std::vector<PlanOutput> outputs;
+  std::vector<ProgramOutput> outputs;
   for (const ArgumentSpec& spec : outputs_of(c, op)) {
     std::vector<Axis> axes;
     for (const auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
@@ -73,9 +73,9 @@ std::vector<PlanOutput> plan_outputs(const Case& c, const Operator& op) {
   return outputs;
 }
 
-PointerArgument output_or_null(const Plan& plan, const std::string& name) {
+PointerArgument output_or_null(const Program& plan, const std::string& name) {
   const auto found = std::find_if(plan.outputs.begin(), plan.outputs.end(),
-                                  [&](const PlanOutput& output) { return output.name == name; });
+                                  [&](const ProgramOutput& output) { return output.name == name; });
   if (found == plan.outputs.end()) return {};
   for (const Axis& axis : found->axes)
     if (axis.size == 0) return {};

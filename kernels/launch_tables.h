@@ -23,9 +23,9 @@ void require_within(const KernelLimits&, const Case&, const Sizes&, const std::s
 PointerArgument input_or_null(const TensorMap& inputs, const std::string& name);
 
 /// What the case's direction writes: outputs, gradients, or both, each in the case's format for it.
-std::vector<PlanOutput> plan_outputs(const Case&, const Operator&);
+std::vector<ProgramOutput> plan_outputs(const Case&, const Operator&);
 /// A pointer to the output of that name, or a null pointer where the plan writes none.
-PointerArgument output_or_null(const Plan&, const std::string& name);
+PointerArgument output_or_null(const Program&, const std::string& name);
 
 /// A one-dimensional grid of `blocks`; throws BadInput where the GPU has no such grid.
 std::array<uint32_t, 3> grid_of(int64_t blocks, const std::string& kernel);

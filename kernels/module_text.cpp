@@ -49,18 +49,18 @@ std::shared_ptr<const std::string> text_of(const std::string& name) {
 
 }  // namespace
 
-Module embedded_module(const std::string& name) {
+Module kernel_module(const std::string& name) {
   return {name, name + ".ptx", text_of(name)};
 }
 
 Module gla_module(std::string_view mode, Dtype element, Dtype gate) {
-  return embedded_module(fmt::format("gla/{}.{}.{}", mode, format(element).name, format(gate).name));
+  return kernel_module(fmt::format("gla/{}.{}.{}", mode, format(element).name, format(gate).name));
 }
 
-std::vector<Module> embedded_modules() {
+std::vector<Module> kernel_modules() {
   std::vector<Module> result;
   for (const EmbeddedFile* file = embedded_ptx; file->name; ++file)
-    result.push_back(embedded_module(file->name));
+    result.push_back(kernel_module(file->name));
   return result;
 }
 

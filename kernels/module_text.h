@@ -11,12 +11,12 @@
 namespace assay {
 
 /// One of them by name, "simple_gla/chunk.bf16.token-fp32": folder and source, element format, gates.
-Module embedded_module(const std::string& name);
+Module kernel_module(const std::string& name);
 /// The module of kernels/gla/<mode>.cu ("chunk", "fused_recurrent") for the formats of q, k, v, o and of g.
 Module gla_module(std::string_view mode, Dtype element, Dtype gate);
 
 /// All of them, for tests and tools that look at the text.
-std::vector<Module> embedded_modules();
+std::vector<Module> kernel_modules();
 
 /// A file of this folder (kernel source, header or patch) as it was at build time, by path from the source
 /// root.

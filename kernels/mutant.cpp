@@ -51,9 +51,9 @@ Kernel changed(const Kernel& kernel, const std::string& id, const std::function<
   mutant.plan = [plan = kernel.plan, name = mutant.name, change](const Case& c, const Operator& op,
                                                                  const TensorMap& inputs) {
     Program result = plan(c, op, inputs);
-    result.kernel = name;
+    result.name = name;
     for (Module& module : result.modules) change(module);
-    Module copies = embedded_module(gather_module);  // of views, whose launches come later
+    Module copies = kernel_module(gather_module);  // of views, whose launches come later
     const auto text = copies.ptx;
     change(copies);
     if (copies.ptx != text) result.modules.push_back(copies);
@@ -84,7 +84,7 @@ std::vector<std::set<std::string>> absences(const Operator& op) {
 std::map<std::string, Module> modules_of(const Kernel& kernel) {
   const Operator& op = find_operator(kernel.operator_name);
   const std::vector<Dtype> none{Dtype::fp32};
-  std::map<std::string, Module> modules{{gather_module, embedded_module(gather_module)}};
+  std::map<std::string, Module> modules{{gather_module, kernel_module(gather_module)}};
   Case c;
   c.T = 3, c.K = c.V = c.M = 4, c.decay = "none";
   for (const std::string& direction : directions_of(kernel))

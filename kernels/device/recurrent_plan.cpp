@@ -8,7 +8,7 @@
 
 namespace assay::gated {
 
-void add_recurrent(Plan& plan, const RecurrentKernel& kernel, const Case& c, const Operator& op,
+void add_recurrent(Program& plan, const RecurrentKernel& kernel, const Case& c, const Operator& op,
                    const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   plan.modules.push_back(kernel.module);

@@ -28,30 +28,30 @@ std::string kernel_name(const std::string& operator_name) {
 
 }  // namespace
 
-Plan gate_plan(const std::string& operator_name, const Case& c, const Operator& op) {
-  Plan plan;
-  plan.kernel = kernel_name(operator_name);
-  require_within(gate_limits(), c, sizes_of(c), plan.kernel);
+Program gate_plan(const std::string& operator_name, const Case& c, const Operator& op) {
+  Program plan;
+  plan.name = kernel_name(operator_name);
+  require_within(gate_limits(), c, sizes_of(c), plan.name);
   plan.outputs = plan_outputs(c, op);
-  plan.modules = {embedded_module(
+  plan.modules = {kernel_module(
       fmt::format("{}/fused.{}.{}", operator_name, format(c.dtype).name, format(c.gate_dtype).name))};
   return plan;
 }
 
-void add_launch(Plan& plan, const std::string& function, int64_t blocks, int threads,
+void add_launch(Program& plan, const std::string& function, int64_t blocks, int threads,
                 std::vector<Argument> arguments) {
   if (blocks == 0) return;
   plan.launches.push_back({.module = plan.modules.front().name,
                            .function = function,
-                           .grid = grid_of(blocks, plan.kernel),
+                           .grid = grid_of(blocks, plan.name),
                            .block = {static_cast<uint32_t>(threads), 1, 1},
                            .arguments = std::move(arguments)});
 }
 
-Plan mapped_plan(const std::string& operator_name, const std::string& gate, const Case& c, const Operator& op,
-                 const std::vector<Argument>& numbers) {
+Program mapped_plan(const std::string& operator_name, const std::string& gate, const Case& c,
+                    const Operator& op, const std::vector<Argument>& numbers) {
   const Sizes s = sizes_of(c);
-  Plan plan = gate_plan(operator_name, c, op);
+  Program plan = gate_plan(operator_name, c, op);
   const int64_t count = s.B * s.T * s.H * s.K, blocks = device::blocks_of(count, per_block);
   const auto add = [&](const std::string& function, std::vector<Argument> arguments) {
     arguments.insert(arguments.end(), numbers.begin(), numbers.end());

@@ -9,14 +9,14 @@ namespace assay::elementwise {
 
 /// "<operator>.fused", with the module of its folder and the operator's outputs. Throws BadInput where the
 /// case is outside the kernel's limits.
-Plan gate_plan(const std::string& operator_name, const Case&, const Operator&);
+Program gate_plan(const std::string& operator_name, const Case&, const Operator&);
 /// So many threads per block; nothing where there are no blocks.
-void add_launch(Plan&, const std::string& function, int64_t blocks, int threads,
+void add_launch(Program&, const std::string& function, int64_t blocks, int threads,
                 std::vector<Argument> arguments);
 /// One launch per direction of a map over all elements (each.cuh), functions called as the operator and
 /// "<operator>_backward". `gate`: the output's name; `numbers`: scalars between the tensors and the count.
-Plan mapped_plan(const std::string& operator_name, const std::string& gate, const Case&, const Operator&,
-                 const std::vector<Argument>& numbers);
+Program mapped_plan(const std::string& operator_name, const std::string& gate, const Case&, const Operator&,
+                    const std::vector<Argument>& numbers);
 
 /// A row of kernels.def up to its plan and arithmetic.
 Kernel gate_kernel(const std::string& operator_name);

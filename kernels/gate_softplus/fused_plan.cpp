@@ -28,10 +28,10 @@ struct SoftplusGrid {
   }
 };
 
-Plan gate_softplus_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program gate_softplus_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   const SoftplusGrid grid(s);
-  Plan plan = elementwise::gate_plan("gate_softplus", c, op);
+  Program plan = elementwise::gate_plan("gate_softplus", c, op);
   const PointerArgument x{"x", 0}, A = input_or_null(inputs, "A"), bias = input_or_null(inputs, "bias");
   const auto columns = static_cast<int32_t>(grid.columns), K = static_cast<int32_t>(s.K);
   const int64_t blocks = grid.token_blocks * grid.column_blocks;

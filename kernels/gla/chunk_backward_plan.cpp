@@ -8,12 +8,12 @@
 
 namespace assay::gla {
 
-void add_chunk_backward(Plan& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
+void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
                         const TensorMap& inputs, const gated::Sequences& sequences) {
   const Sizes s = sizes_of(c);
   const channel::CaseLayout layout(c, s);
-  plan.modules.push_back(embedded_module(fmt::format("{}/chunk_backward.{}.{}", kernel.folder,
-                                                     format(c.dtype).name, format(c.gate_dtype).name)));
+  plan.modules.push_back(kernel_module(fmt::format("{}/chunk_backward.{}.{}", kernel.folder,
+                                                   format(c.dtype).name, format(c.gate_dtype).name)));
   const int64_t blocks = sequences.chunks * s.H, wide = channel::scan_columns(c, layout);
   const auto workspace = [&](const char* name, int64_t bytes) {
     if (bytes == 0) return PointerArgument{};

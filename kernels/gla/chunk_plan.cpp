@@ -17,11 +17,11 @@ KernelLimits channel_limits() {
   return limits;
 }
 
-void add_chunk_forward(Plan& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
+void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
                        const TensorMap& inputs, const gated::Sequences& sequences) {
   const Sizes s = sizes_of(c);
   const channel::CaseLayout layout(c, s);
-  plan.modules.push_back(embedded_module(
+  plan.modules.push_back(kernel_module(
       fmt::format("{}/chunk.{}.{}", kernel.folder, format(c.dtype).name, format(c.gate_dtype).name)));
   const std::string& module = plan.modules.back().name;
   const int64_t states = sequences.chunks * s.H * layout.operand_bytes();
@@ -116,12 +116,12 @@ double bonus_error(const Sizes& s) {
 
 namespace {
 
-Plan gla_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program gla_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "gla.chunk");
   const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
-  Plan plan;
-  plan.kernel = "gla.chunk";
+  Program plan;
+  plan.name = "gla.chunk";
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);

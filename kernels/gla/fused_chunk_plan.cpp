@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* fused_chunk_name = "gla.fused_chunk";
 
-void add_fused_chunk(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs,
+void add_fused_chunk(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs,
                      int64_t sequences) {
   const Sizes s = sizes_of(c);
   plan.modules.push_back(gla_module("fused_chunk", c.dtype, c.gate_dtype));
@@ -40,12 +40,12 @@ void add_fused_chunk(Plan& plan, const Case& c, const Operator& op, const Tensor
   plan.launches.push_back(launch);
 }
 
-Plan gla_fused_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program gla_fused_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, fused_chunk_name);
   const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
-  Plan plan;
-  plan.kernel = fused_chunk_name;
+  Program plan;
+  plan.name = fused_chunk_name;
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (runs_forward(c)) add_fused_chunk(plan, c, op, inputs, sequences.count);

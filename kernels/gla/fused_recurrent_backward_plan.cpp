@@ -7,7 +7,7 @@
 #include "kernels/launch_tables.h"
 
 namespace assay::gla {
-void add_recurrent_backward(Plan& plan, const RecurrentBackward& kernel, const Case& c, const Operator& op,
+void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, const Case& c, const Operator& op,
                             const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   const device::Capacity keys(s.K), values(s.V);

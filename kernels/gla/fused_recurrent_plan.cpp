@@ -13,23 +13,23 @@ KernelLimits gla_fused_recurrent_limits() {
   return limits;
 }
 
-Plan gla_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program gla_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla_fused_recurrent_limits(), c, s, "gla.fused_recurrent");
-  Plan plan;
-  plan.kernel = "gla.fused_recurrent";
+  Program plan;
+  plan.name = "gla.fused_recurrent";
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {gated::sequences_of(c, s, device::kept_tokens).table};
   if (runs_forward(c))
     gated::add_recurrent(plan,
-                         {.name = plan.kernel,
+                         {.name = plan.name,
                           .module = gla_module("fused_recurrent", c.dtype, c.gate_dtype),
                           .function = "gla_fused_recurrent_",
                           .gates = gated::input_or_null(inputs, "g")},
                          c, op, inputs);
   if (runs_backward(c))
     gla::add_recurrent_backward(plan,
-                                {.name = plan.kernel,
+                                {.name = plan.name,
                                  .module = gla_module("fused_recurrent_backward", c.dtype, c.gate_dtype),
                                  .function = "gla_fused_recurrent_",
                                  .query = "q",

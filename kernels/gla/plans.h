@@ -15,7 +15,7 @@ struct RecurrentBackward {
   std::string bonus;  ///< of exclusive readouts; else empty. Then each chunk's part of its gradient is left
                       ///< in the workspace "bonus_sums" [chunk, H, K] fp32
 };
-void add_recurrent_backward(Plan&, const RecurrentBackward&, const Case&, const Operator&,
+void add_recurrent_backward(Program&, const RecurrentBackward&, const Case&, const Operator&,
                             const TensorMap& inputs);
 AdjointArithmetic recurrent_adjoint_arithmetic(const Case&, bool exclusive);
 
@@ -28,7 +28,7 @@ struct ChannelChunk {
 };
 KernelLimits channel_limits();
 /// Its forward launches.
-void add_chunk_forward(Plan&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
+void add_chunk_forward(Program&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
                        const gated::Sequences&);
 Arithmetic chunk_arithmetic(const Case&);
 
@@ -37,7 +37,7 @@ double bonus_error(const Sizes&);
 
 /// Its launches for gradients. With a bonus each chunk's part of its gradient is left in the workspace
 /// "bonus_sums" [chunk, H, K] fp32.
-void add_chunk_backward(Plan&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
+void add_chunk_backward(Program&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
                         const gated::Sequences&);
 AdjointArithmetic chunk_adjoint_arithmetic(const Case&);
 

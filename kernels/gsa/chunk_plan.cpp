@@ -96,8 +96,8 @@ class ChunkPass {
   const PointerArgument sequences_{"sequences", 0}, chunks_{"chunks", 0};
 };
 
-Plan gsa_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Plan plan = gsa::empty_plan("gsa.chunk", c, op);
+Program gsa_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  Program plan = gsa::empty_plan("gsa.chunk", c, op);
   SlotLaunches to(plan, c, op, inputs, "chunk");
   const Sizes& s = to.sizes();
   const bool forward = runs_forward(c), backward = runs_backward(c);

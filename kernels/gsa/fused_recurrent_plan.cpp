@@ -66,8 +66,8 @@ class RecurrentPass {
   Capacity over_channels_, over_slots_;
 };
 
-Plan gsa_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Plan plan = gsa::empty_plan("gsa.fused_recurrent", c, op);
+Program gsa_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+  Program plan = gsa::empty_plan("gsa.fused_recurrent", c, op);
   SlotLaunches to(plan, c, op, inputs, "fused_recurrent");
   const Sizes& s = to.sizes();
   const SlotPass first = to.first_pass(), second = to.second_pass();

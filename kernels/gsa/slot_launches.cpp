@@ -28,19 +28,19 @@ KernelLimits limits() {
   return limits;
 }
 
-Plan empty_plan(const std::string& kernel, const Case& c, const Operator& op) {
+Program empty_plan(const std::string& kernel, const Case& c, const Operator& op) {
   const Sizes s = sizes_of(c);
   gated::require_within(limits(), c, s, kernel);
   const gated::Sequences sequences = gated::sequences_of(c, s, chunk_tokens);
-  Plan plan;
-  plan.kernel = kernel;
+  Program plan;
+  plan.name = kernel;
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
   return plan;
 }
 
-SlotLaunches::SlotLaunches(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs,
+SlotLaunches::SlotLaunches(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs,
                            std::string mode)
     : plan_(plan),
       inputs_(inputs),
@@ -119,7 +119,7 @@ PointerArgument SlotLaunches::workspace(const std::string& name, int64_t bytes) 
 const std::string& SlotLaunches::module(const std::string& name) {
   for (const Module& module : plan_.modules)
     if (module.name == name) return module.name;
-  plan_.modules.push_back(embedded_module(name));
+  plan_.modules.push_back(kernel_module(name));
   return plan_.modules.back().name;
 }
 
@@ -127,7 +127,7 @@ void SlotLaunches::launch(const std::string& module_name, const std::string& fun
                           std::vector<Argument> arguments, uint32_t shared_bytes) {
   if (blocks == 0) return;
   Launch launch{.module = module(module_name), .function = function};
-  launch.grid = gated::grid_of(blocks, plan_.kernel);
+  launch.grid = gated::grid_of(blocks, plan_.name);
   launch.block = {threads, 1, 1};
   launch.shared_bytes = shared_bytes;
   launch.arguments = std::move(arguments);

@@ -12,7 +12,7 @@ namespace assay::gsa {
 KernelLimits limits();
 
 /// A plan without launches: outputs, and the tables of the case's sequences.
-Plan empty_plan(const std::string& kernel, const Case&, const Operator&);
+Program empty_plan(const std::string& kernel, const Case&, const Operator&);
 
 /// One of the two recurrences, S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T of M x channels, read out to the
 /// weights w.
@@ -29,7 +29,7 @@ class SlotLaunches {
  public:
   /// `mode`: "chunk"; names the modules "gsa/<mode>.*" and "gsa/<mode>_backward.*". Without g what is written
   /// and how it decays are made from s first, and the passes run on fp32 copies.
-  SlotLaunches(Plan&, const Case&, const Operator&, const TensorMap& inputs, std::string mode);
+  SlotLaunches(Program&, const Case&, const Operator&, const TensorMap& inputs, std::string mode);
 
   const Sizes& sizes() const { return s_; }
   /// The case as the passes see it.
@@ -73,7 +73,7 @@ class SlotLaunches {
   bool is_copied(const std::string& name) const;
   int64_t elements(const std::string& name) const;
 
-  Plan& plan_;
+  Program& plan_;
   const TensorMap& inputs_;
   const bool own_;  ///< decays are made from s
   const Dtype dtype_;

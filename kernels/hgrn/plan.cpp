@@ -23,17 +23,17 @@ KernelLimits hgrn_limits() {
 
 /// What both plans are made of: D channels, N sequences cut into pieces of `tokens`.
 struct Channels {
-  Plan plan;
+  Program plan;
   Sizes s;
   Sequences sequences;
 
   Channels(const std::string& mode, int64_t tokens, const Case& c, const Operator& op)
       : s(sizes_of(c)), sequences(sequences_of(c, s, tokens)) {
-    plan.kernel = "hgrn." + mode;
-    require_within(hgrn_limits(), c, s, plan.kernel);
+    plan.name = "hgrn." + mode;
+    require_within(hgrn_limits(), c, s, plan.name);
     plan.outputs = plan_outputs(c, op);
     plan.modules = {
-        embedded_module(fmt::format("hgrn/{}.{}.{}", mode, format(c.dtype).name, format(c.gate_dtype).name))};
+        kernel_module(fmt::format("hgrn/{}.{}.{}", mode, format(c.dtype).name, format(c.gate_dtype).name))};
   }
   /// Of one number per piece and channel; null where there is no token.
   PointerArgument workspace(const char* name) {
@@ -50,13 +50,13 @@ struct Channels {
     arguments.emplace_back(static_cast<int32_t>(s.V));
     plan.launches.push_back({.module = plan.modules.front().name,
                              .function = function,
-                             .grid = grid_of(parts * ((s.V + threads - 1) / threads), plan.kernel),
+                             .grid = grid_of(parts * ((s.V + threads - 1) / threads), plan.name),
                              .block = {static_cast<uint32_t>(threads), 1, 1},
                              .arguments = std::move(arguments)});
   }
 };
 
-Plan recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Channels k("fused_recurrent", hgrn::stretch_tokens, c, op);
   k.plan.constants = {k.sequences.table};
   const PointerArgument initial = input_or_null(inputs, "initial_state"), table{"sequences", 0};
@@ -72,7 +72,7 @@ Plan recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) 
   return k.plan;
 }
 
-Plan chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Channels k("chunk", hgrn::chunk_tokens, c, op);
   k.plan.constants = {k.sequences.table, k.sequences.chunk_table};
   if (k.sequences.chunks == 0) k.plan.constants.pop_back();

@@ -38,7 +38,7 @@ Case inner_case(const Case& c, const Kernel& kernel, double scale, bool backward
   return inner;
 }
 /// With the inputs that are there; plans ask for no values where nothing decays.
-Plan inner_plan(const Case& inner, const Kernel& kernel, const TensorMap& inputs) {
+Program inner_plan(const Case& inner, const Kernel& kernel, const TensorMap& inputs) {
   TensorMap names;
   for (const char* name : {"q", "k", "v", "do", "initial_state", "dfinal_state"})
     if (inputs.contains(name)) names[name];
@@ -55,15 +55,15 @@ class NormPlan {
         sequences_(sequences_of(c, sizes_, chunk_tokens)) {
     scale_ = scale_of(c, op);
     rows_ = sizes_.B * sizes_.T * sizes_.H;
-    plan_.kernel = "linear_attn_norm." + mode;
+    plan_.name = "linear_attn_norm." + mode;
     plan_.outputs = plan_outputs(c, op);
     sequences_.table.name = "chunked_sequences", sequences_.chunk_table.name = "chunks_of_64";
     plan_.constants = {sequences_.table};
     if (sequences_.chunks > 0) plan_.constants.push_back(sequences_.chunk_table);
-    plan_.modules = {embedded_module(fmt::format("linear_attn_norm/normalise.{}", format(c.dtype).name))};
+    plan_.modules = {kernel_module(fmt::format("linear_attn_norm/normalise.{}", format(c.dtype).name))};
   }
 
-  Plan made() {
+  Program made() {
     for (const char* name : {"q", "k", "v"}) widen(name, *name == 'v' ? sizes_.V : sizes_.K);
     numerator();
     normaliser();
@@ -85,7 +85,7 @@ class NormPlan {
   void launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
     if (blocks == 0) return;  // no tokens
     Launch launch{.module = plan_.modules[0].name, .function = "linear_attn_norm_" + function};
-    launch.grid = grid_of(blocks, plan_.kernel);
+    launch.grid = grid_of(blocks, plan_.name);
     launch.block = {linear_attn_norm::threads, 1, 1};
     launch.arguments = std::move(arguments);
     plan_.launches.push_back(std::move(launch));
@@ -120,7 +120,7 @@ class NormPlan {
   /// n_t = scale S_t^T q_t.
   void numerator() {
     const Kernel& kernel = inner_kernel(mode_);
-    const Plan inner = inner_plan(inner_case(case_, kernel, scale_, false), kernel, inputs_);
+    const Program inner = inner_plan(inner_case(case_, kernel, scale_, false), kernel, inputs_);
     add_inner_plan(plan_, inner, {{"q", wide("q")}, {"k", wide("k")}, {"v", wide("v")}, {"o", there("n")}},
                    "numerator_");
   }
@@ -146,7 +146,7 @@ class NormPlan {
     launch("cotangents", device::blocks_of(rows_, linear_attn_norm::rows_per_block),
            {input("do"), n, d, dn, dd, rows_, static_cast<float>(scale_), values()});
     const Kernel& kernel = inner_kernel(mode_);
-    const Plan inner = inner_plan(inner_case(case_, kernel, 1, true), kernel, inputs_);
+    const Program inner = inner_plan(inner_case(case_, kernel, 1, true), kernel, inputs_);
     add_inner_plan(plan_, inner,
                    {{"q", wide("q")},
                     {"k", wide("k")},
@@ -172,7 +172,7 @@ class NormPlan {
   Sequences sequences_;
   double scale_;
   int64_t rows_;
-  Plan plan_;
+  Program plan_;
 };
 
 /// The inner kernel stores its results in fp32, which they are already. z: its sum inside a chunk rounds at

@@ -23,13 +23,13 @@ KernelLimits merge_heads_limits() {
   return limits;
 }
 
-Plan merge_heads_plan(const Case& c, const Operator& op, const TensorMap&) {
+Program merge_heads_plan(const Case& c, const Operator& op, const TensorMap&) {
   const Sizes s = sizes_of(c);
-  Plan plan;
-  plan.kernel = "merge_heads.fused";
-  require_within(merge_heads_limits(), c, s, plan.kernel);
+  Program plan;
+  plan.name = "merge_heads.fused";
+  require_within(merge_heads_limits(), c, s, plan.name);
   plan.outputs = plan_outputs(c, op);
-  plan.modules = {embedded_module(fmt::format("merge_heads/fused.{}.none", format(c.dtype).name))};
+  plan.modules = {kernel_module(fmt::format("merge_heads/fused.{}.none", format(c.dtype).name))};
   const int64_t tokens = s.B * s.T, inner = s.H * s.V, outer = s.K;
   const auto of_tokens = [&](const char* name) {
     return tokens > 0 ? PointerArgument{name, 0} : PointerArgument{};
@@ -42,7 +42,7 @@ Plan merge_heads_plan(const Case& c, const Operator& op, const TensorMap&) {
     for (const int64_t size : {tokens, inner, outer}) arguments.emplace_back(size);
     plan.launches.push_back({.module = plan.modules.front().name,
                              .function = function,
-                             .grid = grid_of(blocks, plan.kernel),
+                             .grid = grid_of(blocks, plan.name),
                              .block = {device::block_threads, 1, 1},
                              .arguments = std::move(arguments)});
   };

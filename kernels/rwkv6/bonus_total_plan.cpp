@@ -6,10 +6,10 @@
 
 namespace assay::rwkv6 {
 
-void add_bonus_total(Plan& plan, const std::string& module, const Case& c, int64_t chunks) {
+void add_bonus_total(Program& plan, const std::string& module, const Case& c, int64_t chunks) {
   const Sizes s = sizes_of(c);
   Launch launch{.module = module, .function = "rwkv6_bonus_total"};
-  launch.grid = gated::grid_of(device::blocks_of(s.H * s.K, bonus_elements), plan.kernel);
+  launch.grid = gated::grid_of(device::blocks_of(s.H * s.K, bonus_elements), plan.name);
   launch.block = {bonus_elements * bonus_parts, 1, 1};
   launch.arguments = {chunks > 0 ? PointerArgument{"bonus_sums", 0} : PointerArgument{},
                       PointerArgument{"du", 0}, chunks, static_cast<int32_t>(s.H), static_cast<int32_t>(s.K)};

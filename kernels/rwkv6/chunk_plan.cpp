@@ -7,16 +7,16 @@
 namespace assay {
 namespace {
 
-Plan rwkv6_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program rwkv6_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "rwkv6.chunk");
   const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
-  Plan plan;
-  plan.kernel = "rwkv6.chunk";
+  Program plan;
+  plan.name = "rwkv6.chunk";
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
-  const gla::ChannelChunk kernel{plan.kernel, "rwkv6", "r", "w", "u"};
+  const gla::ChannelChunk kernel{plan.name, "rwkv6", "r", "w", "u"};
   if (runs_forward(c)) gla::add_chunk_forward(plan, kernel, c, op, inputs, sequences);
   if (runs_backward(c)) {
     gla::add_chunk_backward(plan, kernel, c, op, inputs, sequences);

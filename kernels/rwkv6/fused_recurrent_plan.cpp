@@ -11,21 +11,21 @@
 namespace assay {
 namespace {
 
-Plan rwkv6_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program rwkv6_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   gated::require_within(gla::channel_limits(), c, s, "rwkv6.fused_recurrent");
-  Plan plan;
-  plan.kernel = "rwkv6.fused_recurrent";
+  Program plan;
+  plan.name = "rwkv6.fused_recurrent";
   plan.outputs = gated::plan_outputs(c, op);
   plan.constants = {gated::sequences_of(c, s, device::kept_tokens).table};
   const auto module = [&](const char* source) {
-    return embedded_module(
+    return kernel_module(
         fmt::format("rwkv6/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
   };
   const char* function = "rwkv6_fused_recurrent_";
   if (runs_forward(c))
     gated::add_recurrent(plan,
-                         {.name = plan.kernel,
+                         {.name = plan.name,
                           .module = module("fused_recurrent"),
                           .function = function,
                           .query = "r",
@@ -34,7 +34,7 @@ Plan rwkv6_fused_recurrent_plan(const Case& c, const Operator& op, const TensorM
                          c, op, inputs);
   if (runs_backward(c)) {
     const Module backward = module("fused_recurrent_backward");
-    gla::add_recurrent_backward(plan, {plan.kernel, backward, function, "r", "w", "u"}, c, op, inputs);
+    gla::add_recurrent_backward(plan, {plan.name, backward, function, "r", "w", "u"}, c, op, inputs);
     rwkv6::add_bonus_total(plan, backward.name, c, gated::sequences_of(c, s, device::kept_tokens).chunks);
   }
   return plan;

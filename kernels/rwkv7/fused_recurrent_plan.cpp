@@ -21,14 +21,14 @@ int64_t key_capacity(const Sizes& s) {
 }
 
 Module rwkv7_module(const char* source, const Case& c) {
-  return embedded_module(
+  return kernel_module(
       fmt::format("rwkv7/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
 }
 
 /// What every launch of the operator ends with.
 class Launches {
  public:
-  Launches(Plan& plan, const Module& module, const Case& c, const Operator& op)
+  Launches(Program& plan, const Module& module, const Case& c, const Operator& op)
       : plan_(plan), module_(module.name), sizes_(sizes_of(c)), scale_(static_cast<float>(scale_of(c, op))) {
     plan.modules.push_back(module);
   }
@@ -58,13 +58,13 @@ class Launches {
     plan_.launches.push_back(std::move(launch));
   }
 
-  Plan& plan_;
+  Program& plan_;
   const std::string module_;
   const Sizes sizes_;
   const float scale_;
 };
 
-void add_rwkv7_forward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_rwkv7_forward(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
   Launches launches(plan, rwkv7_module("fused_recurrent", c), c, op);
   launches.by_columns(
@@ -72,7 +72,7 @@ void add_rwkv7_forward(Plan& plan, const Case& c, const Operator& op, const Tens
            output_or_null(plan, "o"), PointerArgument{"final_state", 0}});
 }
 
-void add_rwkv7_backward(Plan& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_rwkv7_backward(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
   const auto output = [&](const char* name) { return output_or_null(plan, name); };
@@ -98,11 +98,11 @@ void add_rwkv7_backward(Plan& plan, const Case& c, const Operator& op, const Ten
                                 output("dk"), output("da"), output("db"), output("dinitial_state")});
 }
 
-Plan rwkv7_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program rwkv7_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   require_within(gla::channel_limits(), c, s, "rwkv7.fused_recurrent");
-  Plan plan;
-  plan.kernel = "rwkv7.fused_recurrent";
+  Program plan;
+  plan.name = "rwkv7.fused_recurrent";
   plan.outputs = plan_outputs(c, op);
   plan.constants = {sequences_of(c, s, delta::kept_tokens).table};
   if (runs_forward(c)) add_rwkv7_forward(plan, c, op, inputs);

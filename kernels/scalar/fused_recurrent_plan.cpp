@@ -6,11 +6,11 @@
 namespace assay::scalar {
 namespace {
 
-Plan plan_of(const Member& member, const Case& c, const Operator& op, const TensorMap& inputs) {
+Program plan_of(const Member& member, const Case& c, const Operator& op, const TensorMap& inputs) {
   ScalarPlan p(member, "fused_recurrent", device::kept_tokens, c, op, inputs);
   if (runs_forward(c))
     add_recurrent(p.plan,
-                  {.name = p.plan.kernel,
+                  {.name = p.plan.name,
                    .module = scalar_module("fused_recurrent", c, p.gates),
                    .function = "simple_gla_fused_recurrent_",
                    .gates = p.gates.pointer},

@@ -35,7 +35,7 @@ Launch head_launch(const char* function, const Case& c, int64_t blocks, std::vec
 
 }  // namespace
 
-ScalarGates add_scalar_gates(Plan& plan, const Member& member, const Case& c, const Operator& op,
+ScalarGates add_scalar_gates(Program& plan, const Member& member, const Case& c, const Operator& op,
                              const TensorMap& inputs) {
   const Sizes s = sizes_of(c);
   if (inputs.count("g"))
@@ -43,7 +43,7 @@ ScalarGates add_scalar_gates(Plan& plan, const Member& member, const Case& c, co
             output_or_null(plan, "dg")};
   const PointerArgument constants{constants_name, 0};
   if (inputs.count("g_gamma")) {
-    plan.modules.push_back(embedded_module(head_module));
+    plan.modules.push_back(kernel_module(head_module));
     plan.workspaces.push_back({constants_name, s.H * 4});
     plan.launches.push_back(head_launch("head_gates", c, device::blocks_of(s.H, device::block_threads),
                                         {PointerArgument{"g_gamma", 0}, constants}));
@@ -59,7 +59,7 @@ ScalarGates add_scalar_gates(Plan& plan, const Member& member, const Case& c, co
   return {"fixed", constants, {}};
 }
 
-void add_head_gate_gradients(Plan& plan, const Case& c, const ScalarGates& gates) {
+void add_head_gate_gradients(Program& plan, const Case& c, const ScalarGates& gates) {
   const PointerArgument sum = output_or_null(plan, "dg_gamma");
   if (sum.buffer.empty()) return;
   plan.launches.push_back(
@@ -74,7 +74,7 @@ double head_gate_total(const Case& c) {
 Module scalar_module(const std::string& mode, const Case& c, const ScalarGates& gates) {
   const bool makes_gradients = mode == "parallel" || mode.ends_with("_backward");
   const std::string& kind = gates.kind == "fixed" && !makes_gradients ? "head" : gates.kind;
-  return embedded_module(fmt::format("simple_gla/{}.{}.{}", mode, format(c.dtype).name, kind));
+  return kernel_module(fmt::format("simple_gla/{}.{}.{}", mode, format(c.dtype).name, kind));
 }
 
 }  // namespace assay::scalar

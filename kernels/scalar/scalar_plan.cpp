@@ -8,9 +8,9 @@ const Case& checked(const std::string& name, const Case& c) {
   return c;
 }
 
-Plan begun(const std::string& name, const Case& c, const Operator& op, const Sequences& sequences) {
-  Plan plan;
-  plan.kernel = name;
+Program begun(const std::string& name, const Case& c, const Operator& op, const Sequences& sequences) {
+  Program plan;
+  plan.name = name;
   plan.outputs = plan_outputs(c, op);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
@@ -35,7 +35,7 @@ void ScalarPlan::use(const std::string& mode) {
 
 Launch& ScalarPlan::launch(const std::string& function, int64_t blocks, std::vector<Argument> arguments) {
   Launch result{.module = plan.modules.back().name, .function = function};
-  result.grid = grid_of(blocks, plan.kernel);
+  result.grid = grid_of(blocks, plan.name);
   result.block = {device::block_threads, 1, 1};
   result.arguments = std::move(arguments);
   for (const int64_t size : {sizes.H, sizes.K, sizes.V})

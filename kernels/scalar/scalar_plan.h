@@ -24,7 +24,7 @@ class ScalarPlan {
   const TensorMap& inputs;
   const Sizes sizes;
   const Sequences sequences;
-  Plan plan;
+  Program plan;
   const ScalarGates gates;
 
   /// Launches from here on are those of kernels/simple_gla/<mode>.cu.

@@ -44,10 +44,10 @@ class Convolution {
  public:
   Convolution(const Case& c, const Operator& op, const TensorMap& inputs)
       : s_(sizes_of(c)), inputs_(inputs), sequences_(sequences_of(c, s_, chunk_tokens)) {
-    plan_.kernel = "short_conv.fused";
-    require_within(short_conv_limits(), c, s_, plan_.kernel);
+    plan_.name = "short_conv.fused";
+    require_within(short_conv_limits(), c, s_, plan_.name);
     plan_.outputs = plan_outputs(c, op);
-    plan_.modules = {embedded_module(fmt::format("short_conv/fused.{}.none", format(c.dtype).name))};
+    plan_.modules = {kernel_module(fmt::format("short_conv/fused.{}.none", format(c.dtype).name))};
     plan_.constants = {sequences_.table};
     if (sequences_.chunks > 0) plan_.constants.push_back(places_of(sequences_));
   }
@@ -71,7 +71,7 @@ class Convolution {
     add("total", device::blocks_of(s_.V * s_.K, bonus_elements),
         {sums, output("dweight"), sequences_.chunks});
   }
-  Plan made() { return std::move(plan_); }
+  Program made() { return std::move(plan_); }
 
  private:
   /// Null where there is no token.
@@ -88,7 +88,7 @@ class Convolution {
     for (const int64_t size : {s_.V, s_.K}) arguments.emplace_back(static_cast<int32_t>(size));
     plan_.launches.push_back({.module = plan_.modules.front().name,
                               .function = fmt::format("short_conv_{}", function),
-                              .grid = grid_of(blocks, plan_.kernel),
+                              .grid = grid_of(blocks, plan_.name),
                               .block = {static_cast<uint32_t>(threads), 1, 1},
                               .arguments = std::move(arguments)});
   }
@@ -97,10 +97,10 @@ class Convolution {
   const TensorMap& inputs_;
   const Sequences sequences_;
   const PointerArgument weight_{"weight", 0}, table_{"sequences", 0}, chunks_{"chunk_places", 0};
-  Plan plan_;
+  Program plan_;
 };
 
-Plan short_conv_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
+Program short_conv_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   Convolution made(c, op, inputs);
   if (runs_forward(c)) made.forward();
   if (runs_backward(c)) made.backward();

@@ -89,7 +89,7 @@ Program program_with_views(const Kernel& kernel, const ResolvedCase& c, const Te
   }
   const bool given = std::any_of(program.modules.begin(), program.modules.end(),
                                  [](const Module& module) { return module.name == gather_module; });
-  if (!gathers.empty() && !given) program.modules.push_back(embedded_module(gather_module));
+  if (!gathers.empty() && !given) program.modules.push_back(kernel_module(gather_module));
   program.launches.insert(program.launches.begin(), gathers.begin(), gathers.end());
   return program;
 }

@@ -103,7 +103,7 @@ PlannedKernel::PlannedKernel(const char* name, const assay_problem& problem) {
     inputs.emplace(input.shape.name, input.shape);
   }
   plan_ = program_with_views(kernel, c, inputs);
-  for (const PlanOutput& output : plan_.outputs) {
+  for (const ProgramOutput& output : plan_.outputs) {
     Tensor tensor;
     tensor.name = output.name, tensor.dtype = output.dtype, tensor.axes = output.axes;
     list(tensor, true, std::nullopt);

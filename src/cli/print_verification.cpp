@@ -68,7 +68,7 @@ std::string count_of_elements(int64_t n, const char* what) {
 
 /// What the verdict rests on, in words.
 std::string reason(const Verification& v) {
-  if (v.trap) return fmt::format("{}: {}", v.trap->kind, v.trap->message);
+  if (v.trap) return fmt::format("{}: {}", name_of(v.trap->kind), v.trap->message);
   std::vector<std::string> parts;
   for (const OutputComparison& o : v.outputs) {
     if (o.nonfinite)

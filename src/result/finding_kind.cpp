@@ -11,7 +11,7 @@ bool any_element(const Verification& v, int64_t OutputComparison::*count) {
 }
 
 bool hangs(const Verification& v) {
-  return v.trap && v.trap->kind == "hang";
+  return v.trap && v.trap->kind == TrapKind::hang;
 }
 
 /// Of two runs of one plan that should have had the same bits: properties whose names begin so.

@@ -91,7 +91,7 @@ TEST_F(CudaBackend, FailedLaunchIsATrapThatNamesTheLaunch) {
   const auto backend = make_cuda_backend({});
   const Outcome outcome = backend->run(small_program(), small_inputs());
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "launch");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::launch);
   EXPECT_EQ(outcome.trap->where.function, "add");
   EXPECT_EQ(outcome.trap->message.rfind(
                 "add (grid 1x1x1, block 32x1x1, 0 bytes of dynamic shared memory) cannot be launched: ", 0),
@@ -114,7 +114,7 @@ TEST_F(CudaBackend, IllegalAddressIsATrapAndTheNextRunStartsAfresh) {
   plan.launches[1].function = "bad";
   const Outcome outcome = backend->run(plan, small_inputs());
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "out-of-bounds");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::out_of_bounds);
   EXPECT_EQ(outcome.trap->where.function, "bad") << "the second run, one launch at a time, names it";
   EXPECT_EQ(outcome.trap->message,
             "bad: the GPU reports CUDA_ERROR_ILLEGAL_ADDRESS (as the driver explains it)");
@@ -127,7 +127,7 @@ TEST_F(CudaBackend, KernelThatDoesNotEndIsAHang) {
   const Outcome outcome = make_cuda_backend({})->run(small_program(), small_inputs());
   unsetenv("ASSAY_GPU_TIMEOUT");
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "hang");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::hang);
   EXPECT_EQ(outcome.trap->message, "the GPU did not finish in 0.05 s");
 }
 

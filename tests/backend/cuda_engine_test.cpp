@@ -64,7 +64,7 @@ TEST_F(CudaEngineOnFakeDriver, IsLostAfterAnErrorOfARunningKernel) {
   plan.launches.resize(1);
   const Outcome outcome = engine.run(plan, small_inputs(), false);
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "out-of-bounds");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::out_of_bounds);
   EXPECT_EQ(outcome.trap->where.function, "bad");
   EXPECT_TRUE(engine.lost());
   EXPECT_THROW(engine.run(small_program(), small_inputs(), false), BadInput);

@@ -49,7 +49,7 @@ TEST(GpuBinary, AModuleIsNamedBeforeTheFile) {
 
 TEST(GpuBinary, WithoutANameItStandsForAPlansOnlyModule) {
   Program plan;
-  plan.kernel = "k";
+  plan.name = "k";
   plan.modules = {{"first", "first.ptx", nullptr}};
   const std::vector<GpuBinary> binaries{{"", "a.cubin", "x"}};
   EXPECT_EQ(binary_for(binaries, plan, "first"), &binaries[0]);

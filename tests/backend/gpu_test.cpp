@@ -50,7 +50,7 @@ const char* kPtx = R"(.version 7.0
 
 Program small_program(uint32_t shared_bytes, int64_t shift) {
   Program plan;
-  plan.kernel = "test";
+  plan.name = "test";
   plan.modules = {{"m", "test.ptx", std::make_shared<const std::string>(kPtx)}};
   plan.outputs = {{"y", Dtype::fp32, {{"T", 1}}}};
   Launch launch{.module = "m", .function = "multiply_add", .shared_bytes = shared_bytes};
@@ -96,7 +96,7 @@ TEST_F(Gpu, TrapsNameKindAndLaunchAndTheNextRunStartsAfresh) {
   for (const auto& row : rows) {
     const Outcome outcome = backend_->run(small_program(row.shared_bytes, row.shift), small_inputs());
     ASSERT_TRUE(outcome.trap) << row.kind;
-    EXPECT_EQ(outcome.trap->kind, row.kind) << outcome.trap->message;
+    EXPECT_EQ(name_of(outcome.trap->kind), row.kind) << outcome.trap->message;
     EXPECT_EQ(outcome.trap->where.function, "multiply_add");
     EXPECT_FALSE(backend_->run(small_program(4, 0), small_inputs()).trap);
   }
@@ -112,7 +112,7 @@ TEST_F(Gpu, KernelThatDoesNotEndIsAHangAndTheNextRunStartsAfresh) {
   plan.modules[0].ptx = std::make_shared<const std::string>(text);
   const Outcome outcome = backend->run(plan, small_inputs());
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "hang");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::hang);
   EXPECT_FALSE(backend->run(small_program(4, 0), small_inputs()).trap);
 }
 

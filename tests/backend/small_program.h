@@ -27,7 +27,7 @@ inline Launch launch(const std::string& function, const std::string& from, const
 /// y[1..2] = constant + 0.5, z[1..2] = x + 0.5; the first element of each stays as it was filled.
 inline Program small_program() {
   Program plan;
-  plan.kernel = "test";
+  plan.name = "test";
   plan.modules = {{"m", "test.ptx", std::make_shared<const std::string>(kPtx)}};
   plan.outputs = {
       {"y", Dtype::fp32, {{"T", 3}}}, {"z", Dtype::fp32, {{"T", 3}}}, {"empty", Dtype::fp32, {{"T", 0}}}};

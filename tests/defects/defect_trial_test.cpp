@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "src/campaign/defects/stored_findings.h"
+#include "src/campaign/defects/recorded_findings.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "tests/tensor/scratch_folder.h"
 
@@ -25,7 +25,7 @@ class DefectTrials : public testing::Test {
 };
 
 // Five of them, evenly spaced; `assay defects --check tests/data/defect_tokens.txt` replays all.
-TEST_F(DefectTrials, StoredFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKernel) {
+TEST_F(DefectTrials, RecordedFindingsFailAgainWithTheSameBitsAndPassOnTheCleanKernel) {
   const std::vector<RecordedFinding> all = read_findings(ASSAY_SOURCE_DIR "/tests/data/defect_tokens.txt");
   ASSERT_GE(all.size(), 50u);
   for (size_t i = 0; i < 5; ++i) {

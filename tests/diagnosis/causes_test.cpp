@@ -141,22 +141,29 @@ TEST(Causes, EachKindOfOriginHasItsCause) {
 }
 
 TEST(Causes, ChecksTrapsAndPropertiesHaveTheirs) {
-  const std::pair<const char*, const char*> kinds[] = {{"race", "data-race"},
-                                                       {"never-written", "unwritten-value"},
-                                                       {"index-wrap", "index-wrap"},
-                                                       {"out-of-bounds", "out-of-bounds"},
-                                                       {"misaligned", "misaligned-access"},
-                                                       {"hang", "hang"},
-                                                       {"launch", "launch-refused"}};
-  for (const auto& [kind, cause] : kinds) {
+  const std::pair<TrapKind, const char*> traps[] = {{TrapKind::out_of_bounds, "out-of-bounds"},
+                                                    {TrapKind::misaligned, "misaligned-access"},
+                                                    {TrapKind::hang, "hang"},
+                                                    {TrapKind::barrier, "barrier-misuse"},
+                                                    {TrapKind::launch, "launch-refused"},
+                                                    {TrapKind::unwritten_read, "unwritten-value"},
+                                                    {TrapKind::wgmma_race, "data-race"}};
+  for (const auto& [kind, cause] : traps) {
+    const Trap trap{.kind = kind, .message = "what happened"};
     Evidence e;
-    Trap trap;
-    trap.kind = kind, trap.message = "what happened";
     e.trap = &trap;
     EXPECT_EQ(diagnose(e).at(0).cause, cause);
+    EXPECT_EQ(diagnose(e).at(0).evidence.at(0), "what happened");
+  }
+  const std::pair<const char*, const char*> findings[] = {{"race", "data-race"},
+                                                          {"never-written", "unwritten-value"},
+                                                          {"index-wrap", "index-wrap"},
+                                                          {"out-of-bounds", "out-of-bounds"}};
+  for (const auto& [kind, cause] : findings) {
     CheckReport report;
     report.findings.push_back({"", kind, "what was seen", {}, {}, ""});
-    e.trap = nullptr, e.checks = &report;
+    Evidence e;
+    e.checks = &report;
     EXPECT_EQ(diagnose(e).at(0).cause, cause);
     EXPECT_EQ(diagnose(e).at(0).evidence.at(0), "what was seen");
   }

@@ -35,7 +35,7 @@ inline Program elementwise_plan(const std::string& body) {
   ld.global.f32 %y, [%ay];
 )" + body + "\n  st.global.f32 [%ao], %r;\n  ret;\n}\n";
   Program plan;
-  plan.kernel = "elementwise";
+  plan.name = "elementwise";
   plan.modules.push_back({"m", "elementwise.ptx", std::make_shared<const std::string>(ptx)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 32}}});
   plan.launches.push_back({"m",

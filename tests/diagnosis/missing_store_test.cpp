@@ -35,7 +35,7 @@ Program plan_of(const std::vector<std::string>& lines, int64_t T, int64_t V,
     text += "  .loc 1 " + std::to_string(number++) + " 0\n  " + line + "\n";
   text += "  ret;\n}\n.file 1 \"" + file + "\"\n";
   Program plan;
-  plan.kernel = "small";
+  plan.name = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", T}, {"V", V}}});
   plan.workspaces.push_back({"w", 256});

@@ -81,7 +81,7 @@ TEST(OriginGroups, EveryElementHasTheOriginThatAWalkOfItsOwnFinds) {
   vm::Recording recording;
   const Outcome outcome = vm::run_recorded(plan, inputs, {}, &recording);
   std::set<std::string> walked, listed;
-  for (const PlanOutput& output : plan.outputs)
+  for (const ProgramOutput& output : plan.outputs)
     for (int64_t i = 0; i < outcome.outputs.at(output.name).size(); ++i) {
       if (std::isfinite(outcome.outputs.at(output.name).value(i))) continue;
       ++nonfinite;

@@ -175,7 +175,7 @@ TEST(TritonGla, AWrongLaunchIsFound) {
   const Verification small = verify(
       c, patched("sm_80", R"([{"op": "replace", "path": "/launches/0/shared", "value": 1024}])"), *machine);
   ASSERT_TRUE(small.trap.has_value());
-  EXPECT_EQ(small.trap->kind, "out-of-bounds") << small.trap->message;
+  EXPECT_EQ(small.trap->kind, TrapKind::out_of_bounds) << small.trap->message;
   // .reqntid fixes the block.
   EXPECT_THROW(verify(c, patched("sm_80", R"([{"op": "replace", "path": "/launches/0/block", "value": 32}])"),
                       *machine),

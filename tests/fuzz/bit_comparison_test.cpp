@@ -33,7 +33,7 @@ TEST(BitComparison, SeesAnotherSizeAMissingOutputAndATrapInEitherRun) {
   Outcome good, without, trapped;
   good.outputs["o"] = row_of({1});
   trapped.outputs = good.outputs;
-  trapped.trap = Trap{.kind = "hang"};
+  trapped.trap = Trap{.kind = TrapKind::hang};
   EXPECT_FALSE(same_outcome(good, good));
   EXPECT_TRUE(same_outcome(good, without));
   EXPECT_TRUE(same_outcome(good, trapped));

@@ -126,7 +126,7 @@ Kernel kernel_in_ptx(const std::string& body) {
   Kernel kernel = test::subject_kernel();
   kernel.plan = [text](const Case&, const Operator&, const TensorMap&) {
     Program plan;
-    plan.kernel = "k";
+    plan.name = "k";
     plan.modules.push_back({"m", "k.ptx", std::make_shared<std::string>(text)});
     plan.outputs.push_back({"final_state", Dtype::fp32, {{"N", 1}}});
     Launch launch{.module = "m", .function = "k"};

@@ -167,7 +167,7 @@ void run_head_backward(const Shape& s, int64_t n, int64_t h, const Values& in, T
 Program plan_of(const Case& c, const Operator& op, const TensorMap&) {
   const Sizes sizes = sizes_of(c);
   Program plan;
-  plan.kernel = c.kernel;
+  plan.name = c.kernel;
   for (const ArgumentSpec& spec : outputs_of(c, op)) {
     std::vector<Axis> axes;
     for (auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
@@ -229,7 +229,7 @@ Outcome SubjectBackend::run(const Program& plan, const TensorMap& inputs) {
   const int64_t run = runs_++;
   const Shape s = shape_of(plan, inputs);
   Outcome outcome;
-  for (const PlanOutput& output : plan.outputs)
+  for (const ProgramOutput& output : plan.outputs)
     outcome.outputs.emplace(output.name, Tensor(output.name, output.dtype, output.axes));
   const Values values = decoded(inputs);
   for (int64_t n = 0; n < s.N; ++n)

@@ -83,7 +83,7 @@ TEST(Defect, NamesItsCausesAsCausesAreSpelt) {
 /// Is the module the one that was built in?
 bool as_built(const Program& plan, const std::string& module) {
   for (const Module& m : plan.modules)
-    if (m.name == module) return m.ptx == embedded_module(module).ptx;
+    if (m.name == module) return m.ptx == kernel_module(module).ptx;
   ADD_FAILURE() << module << " is not in the plan";
   return false;
 }

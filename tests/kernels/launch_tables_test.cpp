@@ -92,7 +92,7 @@ TEST(LaunchTables, PointersNameWhatThePlanHolds) {
     for (const ArgumentSpec& spec : inputs_of(c, find_operator(find_kernel(c.kernel).operator_name)))
       if (!c.without.contains(std::string(spec.name))) known.emplace_back(spec.name);
     for (const Workspace& workspace : plan.workspaces) known.push_back(workspace.name);
-    for (const PlanOutput& output : plan.outputs) known.push_back(output.name);
+    for (const ProgramOutput& output : plan.outputs) known.push_back(output.name);
     for (const Tensor& constant : plan.constants) known.push_back(constant.name);
     for (const Launch& launch : plan.launches)
       for (const Argument& argument : launch.arguments)

@@ -36,7 +36,7 @@ TEST(ModuleText, RecognisesArithmeticWithoutARoundingModifier) {
 }
 
 TEST(ModuleText, ArithmeticOfTheKernelsSaysHowItRounds) {
-  for (const Module& module : embedded_modules())
+  for (const Module& module : kernel_modules())
     for (const auto& [form, count] : forms_of(module))
       EXPECT_FALSE(leaves_rounding_open(form)) << module.name << ": " << form << " (" << count << " times)";
 }
@@ -46,7 +46,7 @@ TEST(ModuleText, FormsAreThoseListedForTheMachine) {
   std::ifstream file(ASSAY_SOURCE_DIR "/kernels/forms.txt");
   for (std::string form, count; file >> form >> count;)
     if (form[0] != '%') listed.insert(form);
-  for (const Module& module : embedded_modules())
+  for (const Module& module : kernel_modules())
     for (const auto& [form, count] : forms_of(module)) used.insert(form);
   EXPECT_GT(used.size(), 50u);
   EXPECT_EQ(used, listed)
@@ -54,7 +54,7 @@ TEST(ModuleText, FormsAreThoseListedForTheMachine) {
 }
 
 TEST(ModuleText, NoAtomicsAndOnlySharedOrGlobalMemory) {
-  for (const Module& module : embedded_modules())
+  for (const Module& module : kernel_modules())
     for (const auto& [form, count] : forms_of(module)) {
       EXPECT_FALSE(form.starts_with("atom") || form.starts_with("red")) << module.name << ": " << form;
       EXPECT_EQ(form.find(".local"), std::string::npos) << module.name << ": " << form;
@@ -62,7 +62,7 @@ TEST(ModuleText, NoAtomicsAndOnlySharedOrGlobalMemory) {
 }
 
 TEST(ModuleText, NamesNoPathOfTheMachineThatBuiltIt) {
-  for (const Module& module : embedded_modules()) {
+  for (const Module& module : kernel_modules()) {
     const ptx::Module parsed = ptx::parse(*module.ptx, module.path);
     EXPECT_EQ(parsed.version, "7.0");
     EXPECT_EQ(parsed.target, "sm_80");
@@ -72,7 +72,7 @@ TEST(ModuleText, NamesNoPathOfTheMachineThatBuiltIt) {
 }
 
 TEST(ModuleText, InstructionsComeFromOurLines) {
-  for (const Module& module : embedded_modules()) {
+  for (const Module& module : kernel_modules()) {
     const ptx::Module parsed = ptx::parse(*module.ptx, module.path);
     for (const ptx::Function& function : parsed.functions)
       for (const ptx::Instruction& instruction : function.body) {
@@ -87,7 +87,7 @@ TEST(ModuleText, InstructionsComeFromOurLines) {
 
 TEST(ModuleText, StaysSmall) {
   size_t stored = 0;
-  for (const Module& module : embedded_modules()) stored += packed(*module.ptx).size();
+  for (const Module& module : kernel_modules()) stored += packed(*module.ptx).size();
   EXPECT_LT(stored, size_t{48} << 20) << "bytes of compressed PTX";
 }
 

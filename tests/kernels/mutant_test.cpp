@@ -38,7 +38,7 @@ TEST(Mutant, AKernelsNameMayCarryOne) {
   ASSERT_FALSE(id.empty());
   const Program clean = plan_of_kernel("hgrn.fused_recurrent"),
                 changed = plan_of_kernel("hgrn.fused_recurrent%" + id);
-  EXPECT_EQ(changed.kernel, "hgrn.fused_recurrent%" + id);
+  EXPECT_EQ(changed.name, "hgrn.fused_recurrent%" + id);
   EXPECT_NE(*changed.modules.at(0).ptx, *clean.modules.at(0).ptx);
   EXPECT_EQ(plan_of_kernel("hgrn.fused_recurrent%" + id).modules.at(0).ptx, changed.modules.at(0).ptx);
 }
@@ -57,7 +57,7 @@ TEST(Mutant, ModulesOfOtherFormatsStayAsTheyAre) {
 }
 
 TEST(Mutant, CopiesOfViewsAreChangedToo) {
-  const Module gather = embedded_module(gather_module);
+  const Module gather = kernel_module(gather_module);
   const ptx::MutableText text(gather.ptx, gather.path);
   const Kernel& kernel =
       find_kernel("hgrn.fused_recurrent%" + mutant_id(gather.name, text.name(text.mutations(0).front())));

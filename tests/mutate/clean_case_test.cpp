@@ -23,7 +23,7 @@ TEST(CleanCase, HoldsTheKernelsBitsAndJudgesOthersAgainstThem) {
   EXPECT_EQ(v.cause, "violation/o");
 
   Outcome trapped;
-  trapped.trap = Trap{"hang", "", {}, {}, {}};
+  trapped.trap = Trap{TrapKind::hang, "", {}, {}, {}};
   EXPECT_EQ(judged(clean, subject(), trapped, &clean.outcome).verdict, Verdict::finding);
 }
 

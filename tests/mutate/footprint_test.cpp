@@ -11,7 +11,7 @@ namespace {
 /// One thread; x holds 0, 1, 2, y and the workspace w have two words.
 Footprint footprint(const std::string& body) {
   Program plan;
-  plan.kernel = "small";
+  plan.name = "small";
   plan.modules = {
       {"m", "small.ptx",
        std::make_shared<const std::string>(

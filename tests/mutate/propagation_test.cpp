@@ -22,7 +22,7 @@ struct SmallRun {
         "4;\n"
         "add.s64 %rd4, %rd1, %rd3;\nadd.s64 %rd5, %rd2, %rd3;\nld.global.u32 %r1, [%rd4];\n" +
         body + "\n$L_store:\nst.global.u32 [%rd5], %r9;\n$L_end:\nret;\n}\n");
-    plan.kernel = "small";
+    plan.name = "small";
     plan.modules.push_back({"m", "small.ptx", text});
     plan.outputs.push_back({"out", Dtype::i32, {{"T", 32}}});
     plan.launches.push_back(

@@ -9,7 +9,7 @@ namespace {
 
 Program program_of() {
   Program program;
-  program.kernel = "test";
+  program.name = "test";
   program.outputs = {{"y", Dtype::fp32, {{"T", 4}}}};
   program.workspaces = {{"w", 64}};
   return program;

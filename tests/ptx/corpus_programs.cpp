@@ -84,7 +84,7 @@ Inputs inputs_of(const Listed& program) {
 Program plan_of(const std::string& entry, std::shared_ptr<const std::string> text, const Inputs& inputs,
                 TensorMap& tensors) {
   Program plan;
-  plan.kernel = "corpus";
+  plan.name = "corpus";
   plan.modules.push_back({"m", entry + ".ptx", std::move(text)});
   Launch launch;
   launch.module = "m";

@@ -67,7 +67,7 @@ std::string corrupted(const std::string& text, std::mt19937_64& random) {
 std::string fate_of(Program plan, const TensorMap& inputs) {
   try {
     const Outcome outcome = vm::run(plan, inputs, {"sm_90", 1, uint64_t{1} << 14});
-    return outcome.trap ? outcome.trap->kind : "ended";
+    return std::string(outcome.trap ? name_of(outcome.trap->kind) : "ended");
   } catch (const BadInput&) {
     return "refused";
   }

@@ -28,7 +28,7 @@ std::shared_ptr<const std::string> text() {
 Outcome run(const std::string& name, const Words& in, size_t out, std::array<uint32_t, 3> grid,
             std::array<uint32_t, 3> block, uint32_t n) {
   Program plan;
-  plan.kernel = name;
+  plan.name = name;
   plan.modules.push_back({"m", "programs.ptx", text()});
   Tensor words("in", Dtype::i32, {{"T", static_cast<int64_t>(in.size())}});
   for (size_t i = 0; i < in.size(); ++i) words.set_bits(static_cast<int64_t>(i), in[i]);

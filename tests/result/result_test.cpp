@@ -50,7 +50,7 @@ Verification full() {
   v.properties_failed = {"same-bits-twice: o[b=0,t=17,h=1,v=3] differs"};
   v.domain = {"g[b=0,t=0,h=0,k=0] = 0.5: above 0"};
   const SourceLocation where{"kernels/gla/chunk.cu", 142, 977, "gla_chunk_output"};
-  v.trap = Trap{"out-of-bounds", "store beyond o", where, {1, 2, 3}, {4, 5, 6}};
+  v.trap = Trap{TrapKind::out_of_bounds, "store beyond o", where, {1, 2, 3}, {4, 5, 6}};
   Origin origin;
   origin.element = "o[b=0,t=17,h=1,v=3]", origin.kind = OriginKind::zero_times_infinity, origin.where = where,
   origin.source_text = "  s *= mask;";

@@ -76,7 +76,7 @@ TEST(Companion, ATrapAndWrongValuesOfFurtherCasesAreKept) {
       FloatBackend backend;
       backend.tamper = [&](Outcome& o, int run) {
         if (traps && run == 1)
-          o.trap = Trap{"out-of-bounds", "load beyond k", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
+          o.trap = Trap{TrapKind::out_of_bounds, "load beyond k", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
         if (wrong && run == 2) o.outputs.at("o").set(0, 1e3);
       };
       const FurtherCases found = find_further_cases(float_case(), kernel, op, backend, 1, 60);

@@ -20,7 +20,7 @@ inline Kernel float_kernel() {
   kernel.exponents_nonpositive = true;
   kernel.plan = [](const Case& c, const Operator& op, const TensorMap&) {
     Program plan;
-    plan.kernel = "gla.float";
+    plan.name = "gla.float";
     const Sizes sizes = sizes_of(c);
     for (const ArgumentSpec& output : op.outputs) {
       std::vector<Axis> axes;
@@ -59,7 +59,8 @@ class FloatBackend : public Backend {
   Outcome run(const Program& plan, const TensorMap& inputs) override {
     Outcome outcome;
     scale_seen = *real_of(plan.launches.at(0).arguments.at(0));
-    for (const PlanOutput& o : plan.outputs) outcome.outputs.emplace(o.name, Tensor(o.name, o.dtype, o.axes));
+    for (const ProgramOutput& o : plan.outputs)
+      outcome.outputs.emplace(o.name, Tensor(o.name, o.dtype, o.axes));
     recur(inputs, outcome.outputs.at("o"), outcome.outputs.at("final_state"));
     ++runs;
     if (tamper) tamper(outcome, runs);

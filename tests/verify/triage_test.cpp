@@ -88,7 +88,7 @@ TEST(Triage, AGpuThatDoesNotRepeatItselfRaces) {
 TEST(Triage, ATrapOnTheGpuAloneIsNoFaultOfTheKernel) {
   EXPECT_EQ(fault_between({},
                           [](Outcome& o, int) {
-                            o.trap = Trap{"out-of-bounds", "the GPU reports it", {}, {}, {}};
+                            o.trap = Trap{TrapKind::out_of_bounds, "the GPU reports it", {}, {}, {}};
                           }),
             "compiler-or-hardware");
 }

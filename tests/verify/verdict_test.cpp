@@ -36,7 +36,7 @@ TEST(Verdict, TheWorstFaultGivesTheCause) {
   v.origin->where = {"kernels/x.cu", 12, 99, "x"};
   decide(v);
   EXPECT_EQ(v.cause, "nonfinite/o/exp-overflow/kernels/x.cu:12");
-  v.trap = Trap{"hang", "", {"", 0, 99, "entry"}, {}, {}};
+  v.trap = Trap{TrapKind::hang, "", {"", 0, 99, "entry"}, {}, {}};
   decide(v);
   EXPECT_EQ(v.cause, "trap/hang/entry:ptx:99");
   v.domain = {"g = 1"};

@@ -57,11 +57,11 @@ TEST(Verify, EveryFaultBecomesItsOwnFinding) {
        },
        "property/same-bits-twice"},
       {[&](Outcome& o, int) {
-         o.trap = Trap{"out-of-bounds", "store beyond o", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
+         o.trap = Trap{TrapKind::out_of_bounds, "store beyond o", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
        },
        "trap/out-of-bounds/kernels/x.cu:12"},
       {[&](Outcome& o, int n) {
-         if (n == 2) o.trap = Trap{"hang", "", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
+         if (n == 2) o.trap = Trap{TrapKind::hang, "", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
        },
        "property/same-bits-twice"},
       {[&](Outcome& o, int) {

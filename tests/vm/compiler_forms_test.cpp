@@ -127,7 +127,7 @@ TEST(Assertion, EndsTheRunInItsOwnWords) {
       "call.uni __assertfail, (x0, x1, x2, x3, x4); }";
   const Outcome failed = run_small({.declarations = declarations, .body = body, .b = {7}});
   ASSERT_TRUE(failed.trap.has_value());
-  EXPECT_EQ(failed.trap->kind, "assertion");
+  EXPECT_EQ(failed.trap->kind, TrapKind::assertion);
   EXPECT_TRUE(failed.trap->message.ends_with(": assertion failed: x < 1 (k.py:17, f)"))
       << failed.trap->message;
   EXPECT_EQ(failed.trap->thread[0], 7u);

@@ -139,14 +139,14 @@ TEST(ControlFlow, AnAddressCallsTheFunctionItIsOf) {
   kernel.b[6] = 1;  // lane 6 calls an address between functions
   const Outcome wrong = run_small(kernel);
   ASSERT_TRUE(wrong.trap);
-  EXPECT_EQ(wrong.trap->kind, "call");
+  EXPECT_EQ(wrong.trap->kind, TrapKind::call);
   EXPECT_EQ(wrong.trap->thread[0], 6u);
 }
 
 TEST(ControlFlow, AnEndlessLoopEndsByTheBudget) {
   const Outcome outcome = run_small({.body = "LOOP: add.u32 %d, %d, 1; bra LOOP;", .budget = 10000});
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "hang");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::hang);
   EXPECT_TRUE(outcome.outputs.empty());
 }
 
@@ -168,7 +168,7 @@ TEST(ControlFlow, AWarpMaySpinOnAnother) {
 TEST(ControlFlow, ATrapInstructionIsAnOutcome) {
   const Outcome outcome = run_small({.body = "setp.eq.u32 %p1, %a, 3; @%p1 trap;", .a = lane_numbers(32)});
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "trap");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::trap);
   EXPECT_EQ(outcome.trap->thread[0], 3u);
 }
 

@@ -57,7 +57,7 @@ TEST(Exchange, AShuffleWithoutItsMembersIsATrap) {
                                              "%a, 1, 31, -1; OVER: mov.u32 %d, 0;",
                                      .a = lane_numbers(32)});
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "barrier");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::barrier);
   // The repaired twin names only those who come.
   EXPECT_FALSE(run_small({.body = "setp.lt.u32 %p1, %a, 9; @%p1 bra OVER; shfl.sync.bfly.b32 %d, %a, 1, 31, "
                                   "0xfffffe00; OVER: mov.u32 %d, 0;",
@@ -115,7 +115,7 @@ TEST(Exchange, WrongUsesOfBarriersAreTraps) {
   for (const BadBarrier& row : rows) {
     const Outcome outcome = run_small({.body = row.body, .a = lane_numbers(64), .threads = 64});
     ASSERT_TRUE(outcome.trap) << row.body;
-    EXPECT_EQ(outcome.trap->kind, "barrier");
+    EXPECT_EQ(outcome.trap->kind, TrapKind::barrier);
     EXPECT_NE(outcome.trap->message.find(row.message), std::string::npos) << outcome.trap->message;
   }
 }
@@ -135,7 +135,7 @@ TEST(Exchange, TilesOfAWarpMayNameMembersOfTheirOwnTogether) {
   kernel.c[9] = 0xff;  // lane 9 names lanes that it is not one of
   const Outcome wrong = run_small(kernel);
   ASSERT_TRUE(wrong.trap);
-  EXPECT_EQ(wrong.trap->kind, "barrier");
+  EXPECT_EQ(wrong.trap->kind, TrapKind::barrier);
 }
 
 TEST(Exchange, AtomicsOfHalvesRoundAsAdditionsDo) {

@@ -96,7 +96,7 @@ TEST(Memory, AGridThatNoGpuTakesIsATrapOfTheLaunch) {
   plan.launches[0].grid = {1, 65536, 1};
   const Outcome outcome = run(plan, inputs, {"sm_90", 1, 0});
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "launch");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::launch);
   EXPECT_EQ(outcome.trap->message,
             "test: the launch of k has a grid of 65536 blocks in y; no GPU takes more than 65535 there");
   plan.launches[0].grid = {70000, 1, 1};  // the last block lies beyond the tensors, the first does not
@@ -110,7 +110,7 @@ TEST(Memory, AFaultNamesTheThreadAndTheElement) {
   for (const Fault& fault : faults) {
     const Outcome outcome = run_small({.body = fault.body, .a = lane_numbers(32), .shared_bytes = 64});
     ASSERT_TRUE(outcome.trap) << fault.body;
-    EXPECT_EQ(outcome.trap->kind, fault.kind) << outcome.trap->message;
+    EXPECT_EQ(name_of(outcome.trap->kind), fault.kind) << outcome.trap->message;
     EXPECT_EQ(outcome.trap->thread[0], fault.thread) << outcome.trap->message;
     EXPECT_NE(outcome.trap->message.find(fault.message), std::string::npos) << outcome.trap->message;
     EXPECT_EQ(outcome.trap->where.function, "k");
@@ -187,7 +187,7 @@ TEST(AsyncCopy, AFaultyCopyTrapsWhereItIsIssued) {
                  .body = "mov.u32 %r1, s; cp.async.cg.shared.global [%r1], [%pa+-8], 16; cp.async.wait_all;",
                  .a = {1}});
   ASSERT_TRUE(outcome.trap);
-  EXPECT_EQ(outcome.trap->kind, "out-of-bounds");
+  EXPECT_EQ(outcome.trap->kind, TrapKind::out_of_bounds);
   EXPECT_NE(outcome.trap->message.find("8 bytes before a"), std::string::npos) << outcome.trap->message;
 }
 

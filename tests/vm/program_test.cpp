@@ -83,7 +83,7 @@ TensorMap given() {
 /// y += 0.1 x.
 Program in_place() {
   Program program;
-  program.kernel = "test";
+  program.name = "test";
   program.modules = {{"m", "test.ptx", std::make_shared<const std::string>(kText)}};
   program.outputs = {{"y", Dtype::fp32, {{"T", n}}}};
   program.launches = {launch("accumulate", {Accumulation{{"x"}, {"y"}}})};

@@ -46,7 +46,7 @@ Program plan_of(const std::string& body, uint32_t blocks = 1) {
   ld.global.f32 %y, [%ay];
 )" + body + "\n  .loc 1 91 0\n  st.global.f32 [%ao], %r;\n  ret;\n}\n.file 1 \"k.cu\"\n";
   Program plan;
-  plan.kernel = "small";
+  plan.name = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 32 * int64_t{blocks}}}});
   plan.launches.push_back({"m",

@@ -51,7 +51,7 @@ inline Program plan_of(const SmallKernel& kernel, TensorMap& inputs) {
   words("b", kernel.b);
   words("c", kernel.c);
   Program plan;
-  plan.kernel = "test";
+  plan.name = "test";
   plan.modules.push_back({"m", "test.ptx", std::make_shared<std::string>(text_of(kernel))});
   plan.outputs.push_back({"d", Dtype::i32, {{"T", count}}});
   Launch launch;

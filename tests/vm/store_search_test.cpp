@@ -28,7 +28,7 @@ Program plan_of(const std::string& body) {
   add.s64 %aw, %aw, %step;
 )" + body + "\n  ret;\n}\n";
   Program plan;
-  plan.kernel = "small";
+  plan.name = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 64}}});
   plan.workspaces.push_back({"w", 256});

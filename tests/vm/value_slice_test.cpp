@@ -47,7 +47,7 @@ Program plan_of(const std::string& body, const std::string& functions = "", uint
   ld.global.f32 %y, [%ay];
 )" + body + "\n  st.global.f32 [%ao], %r;\n  ret;\n}\n";
   Program plan;
-  plan.kernel = "small";
+  plan.name = "small";
   plan.modules.push_back({"m", "small.ptx", std::make_shared<const std::string>(text)});
   plan.outputs.push_back({"o", Dtype::fp32, {{"T", 32 * int64_t{blocks}}}});
   plan.workspaces.push_back({"w", 4096});

@@ -73,7 +73,7 @@ TEST(Wgmma, MisuseTrapsWithItsReasonAndTheRepairedTwinRuns) {
   for (const Misuse& c : cases) {
     const Outcome outcome = run_body(c.body, c.threads);
     ASSERT_TRUE(outcome.trap) << c.what;
-    EXPECT_EQ(outcome.trap->kind, c.kind) << c.what << ": " << outcome.trap->message;
+    EXPECT_EQ(name_of(outcome.trap->kind), c.kind) << c.what << ": " << outcome.trap->message;
     EXPECT_NE(outcome.trap->message.find(c.message), std::string::npos) << outcome.trap->message;
     EXPECT_GT(outcome.trap->where.ptx_line, 0) << c.what;
   }

@@ -186,7 +186,7 @@ Tensor tables_of(const Form& form) {
 
 Program plan_of(const Form& form, int reveal, std::vector<Axis> axes, uint32_t threads) {
   Program plan;
-  plan.kernel = form.name;
+  plan.name = form.name;
   plan.modules.push_back({"m", form.name, std::make_shared<std::string>(program_text(form, reveal))});
   plan.constants.push_back(tables_of(form));
   plan.workspaces.push_back({"memory", int64_t{threads} * 8});

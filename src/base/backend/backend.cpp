@@ -8,7 +8,7 @@ std::vector<double> Backend::time(const Program& program, const TensorMap& input
   std::vector<double> seconds;
   for (int i = 0; i < warmups + repeats; ++i) {
     const Outcome outcome = run(program, inputs);
-    if (outcome.trap) throw BadInput(program.kernel + " cannot be timed: " + outcome.trap->message);
+    if (outcome.trap) throw BadInput(program.name + " cannot be timed: " + outcome.trap->message);
     if (i >= warmups) seconds.push_back(outcome.seconds);
   }
   return seconds;

@@ -5,8 +5,8 @@
 
 #include "src/base/backend/backend.h"
 #include "src/base/backend/cuda_engine.h"
-#include "src/base/backend/wire.h"
 #include "src/base/backend/worker_process.h"
+#include "src/base/fields/byte_fields.h"
 #include "src/base/numerics/bad_input.h"
 
 namespace assay {
@@ -15,45 +15,63 @@ namespace {
 enum class Request : uint8_t { describe, run, run_one_at_a_time, time };
 enum class Reply : uint8_t { done, bad_input };
 
+struct GpuDescription {
+  std::string name, arch;
+  size_t bytes = 0;
+  int version = 0;
+};
+template <typename Io>
+void fields(Io& io, GpuDescription& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(arch);
+  ASSAY_FIELD(bytes);
+  ASSAY_FIELD(version);
+}
+
+/// What Request::time comes to.
+struct Timing {
+  std::optional<Trap> trap;
+  std::vector<double> seconds;  ///< of each repeat
+};
+template <typename Io>
+void fields(Io& io, Timing& x) {
+  ASSAY_FIELD(trap);
+  ASSAY_FIELD(seconds);
+}
+
 // ---- in the worker ----
 
-void describe(WireWriter& out) {
+GpuDescription describe() {
   const Driver driver = Driver::open();
-  out.text(driver.device_name());
-  out.text(driver.arch());
-  out.number(driver.memory_bytes());
-  out.number(driver.version);
+  return {driver.device_name(), driver.arch(), driver.memory_bytes(), driver.version};
 }
 
 /// The answer to one request, after its leading Reply.
-void serve(Request kind, WireReader& in, WireWriter& out, const std::vector<GpuBinary>& binaries,
+void serve(Request kind, ByteReader& in, ByteWriter& out, const std::vector<GpuBinary>& binaries,
            std::unique_ptr<CudaEngine>& engine) {
-  if (kind == Request::describe) return describe(out);
+  if (kind == Request::describe) return out.put(describe());
   if (!engine) engine = std::make_unique<CudaEngine>(binaries);
-  const Program program = in.program();
-  const TensorMap inputs = in.tensors();
-  if (kind != Request::time)
-    return out.outcome(engine->run(program, inputs, kind == Request::run_one_at_a_time));
-  const int repeats = in.number<int>(), warmups = in.number<int>();
-  Outcome outcome;
-  const auto seconds = engine->time(program, inputs, repeats, warmups, &outcome.trap);
-  out.outcome(outcome);
-  out.number(seconds.size());
-  for (double value : seconds) out.number(value);
+  const Program program = in.get<Program>();
+  const TensorMap inputs = in.get<TensorMap>();
+  if (kind != Request::time) return out.put(engine->run(program, inputs, kind == Request::run_one_at_a_time));
+  const auto repeats = in.get<int>(), warmups = in.get<int>();
+  Timing timing;
+  timing.seconds = engine->time(program, inputs, repeats, warmups, &timing.trap);
+  out.put(timing);
 }
 
 std::function<Answer(const std::vector<std::byte>&)> make_service(const std::vector<GpuBinary>& binaries) {
   // Never destroyed: the process ends without tidying up, which a kernel that hangs would block.
   auto* engine = new std::unique_ptr<CudaEngine>;
   return [engine, binaries](const std::vector<std::byte>& request) {
-    WireReader in(request);
-    WireWriter out;
-    const auto kind = in.number<Request>();
-    out.number(Reply::done);
+    ByteReader in(request);
+    ByteWriter out;
+    const auto kind = in.get<Request>();
+    out.put(Reply::done);
     const auto refuse = [&](const char* why) {
       out.bytes.clear();
-      out.number(Reply::bad_input);
-      out.text(why);
+      out.put(Reply::bad_input);
+      out.put(std::string(why));
     };
     try {
       serve(kind, in, out, binaries, *engine);
@@ -69,33 +87,21 @@ std::function<Answer(const std::vector<std::byte>&)> make_service(const std::vec
 // ---- in the program ----
 
 /// Throws the worker's BadInput; nothing where the worker died.
-std::optional<std::vector<std::byte>> ask(WorkerProcess& worker, const WireWriter& request) {
+std::optional<std::vector<std::byte>> ask(WorkerProcess& worker, const ByteWriter& request) {
   auto answer = worker.ask(request.bytes);
   if (!answer) return answer;
-  WireReader in(*answer);
-  if (in.number<Reply>() == Reply::bad_input) throw BadInput(in.text());
+  ByteReader in(*answer);
+  if (in.get<Reply>() == Reply::bad_input) throw BadInput(in.get<std::string>());
   answer->erase(answer->begin());
   return answer;
 }
 
-struct GpuDescription {
-  std::string name, arch;
-  size_t bytes = 0;
-  int version = 0;
-};
-
 GpuDescription describe_through(WorkerProcess& worker) {
-  WireWriter request;
-  request.number(Request::describe);
+  ByteWriter request;
+  request.put(Request::describe);
   const auto answer = ask(worker, request);
   if (!answer) throw BadInput("the NVIDIA driver crashed while starting");
-  WireReader in(*answer);
-  GpuDescription gpu;
-  gpu.name = in.text();
-  gpu.arch = in.text();
-  gpu.bytes = in.number<size_t>();
-  gpu.version = in.number<int>();
-  return gpu;
+  return ByteReader(*answer).get<GpuDescription>();
 }
 
 class CudaBackend : public Backend {
@@ -117,7 +123,7 @@ class CudaBackend : public Backend {
     Outcome outcome = run_as(Request::run, program, inputs);
     // A trap found while waiting for several launches names none: a second run, one launch at a time, finds
     // which.
-    if (outcome.trap && outcome.trap->where.function.empty() && outcome.trap->kind != "hang") {
+    if (outcome.trap && outcome.trap->where.function.empty() && outcome.trap->kind != TrapKind::hang) {
       Outcome again = run_as(Request::run_one_at_a_time, program, inputs);
       if (again.trap) return again;
     }
@@ -126,34 +132,31 @@ class CudaBackend : public Backend {
 
   std::vector<double> time(const Program& program, const TensorMap& inputs, int repeats,
                            int warmups) override {
-    WireWriter request = request_for(Request::time, program, inputs);
-    request.number(repeats);
-    request.number(warmups);
+    ByteWriter request = request_for(Request::time, program, inputs);
+    request.put(repeats);
+    request.put(warmups);
     const auto answer = ask(worker_, request);
-    if (!answer) throw BadInput(program.kernel + " cannot be timed: the NVIDIA driver crashed");
-    WireReader in(*answer);
-    const Outcome outcome = in.outcome();
-    if (outcome.trap) throw BadInput(program.kernel + " cannot be timed: " + outcome.trap->message);
-    std::vector<double> seconds(in.number<size_t>());
-    for (double& value : seconds) value = in.number<double>();
-    return seconds;
+    if (!answer) throw BadInput(program.name + " cannot be timed: the NVIDIA driver crashed");
+    const auto timing = ByteReader(*answer).get<Timing>();
+    if (timing.trap) throw BadInput(program.name + " cannot be timed: " + timing.trap->message);
+    return timing.seconds;
   }
 
  private:
-  static WireWriter request_for(Request kind, const Program& program, const TensorMap& inputs) {
-    WireWriter request;
-    request.number(kind);
-    request.program(program);
-    request.tensors(inputs);
+  static ByteWriter request_for(Request kind, const Program& program, const TensorMap& inputs) {
+    ByteWriter request;
+    request.put(kind);
+    request.put(program);
+    request.put(inputs);
     return request;
   }
 
   Outcome run_as(Request kind, const Program& program, const TensorMap& inputs) {
     const auto answer = ask(worker_, request_for(kind, program, inputs));
-    if (answer) return WireReader(*answer).outcome();
+    if (answer) return ByteReader(*answer).get<Outcome>();
     Outcome outcome;
-    outcome.trap =
-        Trap{.kind = "launch", .message = program.kernel + ": the NVIDIA driver crashed over this program"};
+    outcome.trap = Trap{.kind = TrapKind::launch,
+                        .message = program.name + ": the NVIDIA driver crashed over this program"};
     return outcome;
   }
 

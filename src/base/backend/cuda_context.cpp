@@ -32,15 +32,15 @@ std::string launch_text(const Launch& launch) {
 }
 
 Trap launch_trap(const Launch& launch, const std::string& what) {
-  Trap trap{.kind = "launch", .message = launch_text(launch) + " cannot be launched: " + what};
+  Trap trap{.kind = TrapKind::launch, .message = launch_text(launch) + " cannot be launched: " + what};
   trap.where.function = launch.function;
   return trap;
 }
 
-std::string kind_of(CUresult error) {
-  if (error == CUDA_ERROR_ILLEGAL_ADDRESS) return "out-of-bounds";
-  if (error == CUDA_ERROR_MISALIGNED_ADDRESS) return "misaligned";
-  return error == CUDA_ERROR_LAUNCH_TIMEOUT ? "hang" : "launch";
+TrapKind kind_of(CUresult error) {
+  if (error == CUDA_ERROR_ILLEGAL_ADDRESS) return TrapKind::out_of_bounds;
+  if (error == CUDA_ERROR_MISALIGNED_ADDRESS) return TrapKind::misaligned;
+  return error == CUDA_ERROR_LAUNCH_TIMEOUT ? TrapKind::hang : TrapKind::launch;
 }
 
 /// The driver's log as one line.
@@ -174,8 +174,7 @@ std::vector<PreparedLaunch> CudaContext::prepare(const Program& program, const D
     const auto entry = loaded.entries.find(launch.function);
     if (entry == loaded.entries.end())
       throw BadInput(fmt::format("{} has no entry {}", module->path, launch.function));
-    require_arguments(launch, entry->second,
-                      fmt::format("{}: launch of {}", program.kernel, launch.function));
+    require_arguments(launch, entry->second, fmt::format("{}: launch of {}", program.name, launch.function));
     PreparedLaunch ready{&launch, nullptr, {}};
     driver_.check(driver_.cuModuleGetFunction(&ready.function, loaded.module, launch.function.c_str()),
                   launch.function);
@@ -223,7 +222,8 @@ std::optional<Trap> CudaContext::finish(const Event& event) {
     const auto waited = std::chrono::steady_clock::now() - start;
     if (waited > limit) {
       hung_ = true;
-      return Trap{.kind = "hang", .message = fmt::format("the GPU did not finish in {} s", limit.count())};
+      return Trap{.kind = TrapKind::hang,
+                  .message = fmt::format("the GPU did not finish in {} s", limit.count())};
     }
     // Short waits spin, long ones leave the processor to others.
     if (waited > std::chrono::milliseconds(2)) std::this_thread::sleep_for(std::chrono::microseconds(200));

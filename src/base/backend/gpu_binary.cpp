@@ -40,7 +40,7 @@ const GpuBinary* binary_for(const std::vector<GpuBinary>& binaries, const Progra
     if (binary.module.empty() ? names.size() != 1 : !known)
       throw BadInput(fmt::format(
           "--cubin {}: {} has the modules {}; say which it stands for, as in --cubin {}={}", binary.path,
-          program.kernel, fmt::join(names, ", "), names.empty() ? "MODULE" : names.front(), binary.path));
+          program.name, fmt::join(names, ", "), names.empty() ? "MODULE" : names.front(), binary.path));
     if (binary.module.empty() || binary.module == module) return &binary;
   }
   return nullptr;

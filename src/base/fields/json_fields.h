@@ -17,6 +17,7 @@
 
 #include "src/base/fields/fields.h"
 #include "src/base/fields/names.h"
+#include "src/base/fields/shapes.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/numerics/format.h"
 
@@ -106,21 +107,6 @@ struct JsonReader {
   template <typename T>
   static void read(const nlohmann::json& json, T& field, const std::string& path);
 };
-
-template <typename T>
-inline constexpr bool kIsOptional = false;
-template <typename T>
-inline constexpr bool kIsOptional<std::optional<T>> = true;
-template <typename T>
-inline constexpr bool kIsList = false;
-template <typename T>
-inline constexpr bool kIsList<std::vector<T>> = true;
-template <typename T, size_t N>
-inline constexpr bool kIsList<std::array<T, N>> = true;
-template <typename T>
-inline constexpr bool kIsMap = false;
-template <typename Key, typename T>
-inline constexpr bool kIsMap<std::map<Key, T>> = true;
 
 /// Numbers JSON has no form for are the strings "nan", "inf", "-inf".
 inline nlohmann::json json_of_double(double x) {

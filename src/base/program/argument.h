@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "src/base/fields/fields.h"
 #include "src/base/program/tile_map.h"
 
 namespace assay {
@@ -21,6 +22,11 @@ struct PointerArgument {
   std::string buffer;
   int64_t offset = 0;  ///< bytes
 };
+template <typename Io>
+void fields(Io& io, PointerArgument& x) {
+  ASSAY_FIELD(buffer);
+  ASSAY_FIELD(offset);
+}
 
 /// What is filled in before a launch, from byte `at` of an argument on: the eight bytes of an address, or the
 /// 128 of a tensor map over the memory there.
@@ -32,6 +38,12 @@ struct Relocation {
   uint32_t bytes() const { return tile_map ? TileMap::bytes : sizeof(uint64_t); }
   bool operator==(const Relocation& other) const;
 };
+template <typename Io>
+void fields(Io& io, Relocation& x) {
+  ASSAY_FIELD(at);
+  ASSAY_FIELD(to);
+  ASSAY_FIELD(tile_map);
+}
 
 template <class T>
 concept Scalar = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
@@ -76,6 +88,12 @@ struct Argument {
   bool refers_to(const std::string& buffer) const;
   bool operator==(const Argument&) const = default;
 };
+template <typename Io>
+void fields(Io& io, Argument& x) {
+  ASSAY_FIELD(content);
+  ASSAY_FIELD(bytes);
+  ASSAY_FIELD(relocations);
+}
 
 /// Lists of arguments one after the other: those that every launch has, and those that some have between
 /// them.

@@ -31,7 +31,7 @@ class Gathering {
 
   void add_constant(const Tensor& tensor) { add(of_tensor(tensor.name, tensor, Buffer::Use::constant)); }
 
-  void add_output(const PlanOutput& output) {
+  void add_output(const ProgramOutput& output) {
     Tensor shape = shape_of(output.name, output.dtype, output.axes);
     if (Buffer* known = find(output.name); known && known->use == Buffer::Use::in)
       return write(*known, shape);
@@ -70,7 +70,7 @@ class Gathering {
  private:
   template <class... Parts>
   [[noreturn]] void fail(fmt::format_string<Parts...> text, Parts&&... parts) const {
-    throw BadInput(program_.kernel + ": " + fmt::format(text, std::forward<Parts>(parts)...));
+    throw BadInput(program_.name + ": " + fmt::format(text, std::forward<Parts>(parts)...));
   }
 
   static Buffer of_tensor(const std::string& name, const Tensor& tensor, Buffer::Use use) {
@@ -109,7 +109,7 @@ std::vector<Buffer> buffers_of(const Program& program, const TensorMap& inputs) 
   Gathering gathering(program);
   for (const auto& [name, tensor] : inputs) gathering.add_input(name, tensor);
   for (const Tensor& constant : program.constants) gathering.add_constant(constant);
-  for (const PlanOutput& output : program.outputs) gathering.add_output(output);
+  for (const ProgramOutput& output : program.outputs) gathering.add_output(output);
   for (const Workspace& workspace : program.workspaces) gathering.add_workspace(workspace);
   for (const Alias& alias : program.aliases) gathering.place(alias);
   return std::move(gathering.buffers);

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/fields/fields.h"
+#include "src/base/fields/names.h"
 #include "src/base/tensor/tensor.h"
 
 namespace assay {
@@ -30,9 +32,30 @@ void fields(Io& io, SourceLocation& x) {
   io.or_null("frames", x.frames);
 }
 
-/// A run that did not complete: out of bounds, misaligned, illegal barrier use, instruction budget exhausted.
+/// Why a run did not complete.
+enum class TrapKind : uint8_t {
+  out_of_bounds,
+  misaligned,
+  barrier,         ///< a barrier that cannot be passed, a mask that names absent lanes
+  hang,            ///< the budget of instructions or seconds is used up
+  launch,          ///< no GPU launches this
+  unsupported,     ///< by the machine
+  unwritten_read,  ///< where the first read of what nothing wrote ends the run
+  warpgroup,       ///< wgmma that the four warps of a warpgroup do not execute alike
+  wgmma_race,      ///< wgmma without a fence before it
+  call,            ///< to no function
+  branch,          ///< to no entry of a branch table
+  assertion,
+  trap,  ///< the instruction
+};
+constexpr std::array<std::string_view, 13> names_of(TrapKind) {
+  return {"out-of-bounds", "misaligned", "barrier", "hang",   "launch",    "unsupported", "unwritten-read",
+          "warpgroup",     "wgmma-race", "call",    "branch", "assertion", "trap"};
+}
+
+/// A run that did not complete.
 struct Trap {
-  std::string kind;     ///< "out-of-bounds", "misaligned", "barrier", "hang", "launch", ...
+  TrapKind kind{};
   std::string message;  ///< one line
   SourceLocation where;
   std::array<uint32_t, 3> block{}, thread{};
@@ -71,6 +94,11 @@ struct BranchSides {
   std::string function;
   std::vector<uint8_t> sides;
 };
+template <typename Io>
+void fields(Io& io, BranchSides& x) {
+  ASSAY_FIELD(function);
+  ASSAY_FIELD(sides);
+}
 
 struct Outcome {
   std::optional<Trap> trap;
@@ -81,5 +109,15 @@ struct Outcome {
   uint64_t lane_instructions = 0;        ///< vm only
   double seconds = 0;                    ///< wall clock of the launches (cuda: events)
 };
+template <typename Io>
+void fields(Io& io, Outcome& x) {
+  ASSAY_FIELD(trap);
+  ASSAY_FIELD(outputs);
+  ASSAY_FIELD(changed_inputs);
+  ASSAY_FIELD(exponents);
+  ASSAY_FIELD(branches);
+  ASSAY_FIELD(lane_instructions);
+  ASSAY_FIELD(seconds);
+}
 
 }  // namespace assay

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/fields/fields.h"
 #include "src/base/program/argument.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/tensor/tensor_layout.h"
@@ -19,6 +20,12 @@ struct Workspace {
   int64_t bytes = 0;
   std::string copy_of;  ///< input whose elements it holds row by row; empty: none
 };
+template <typename Io>
+void fields(Io& io, Workspace& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(bytes);
+  ASSAY_FIELD(copy_of);
+}
 
 struct Launch {
   std::string module;  ///< key of Program::modules
@@ -27,6 +34,15 @@ struct Launch {
   uint32_t shared_bytes = 0;  ///< dynamic shared memory
   std::vector<Argument> arguments;
 };
+template <typename Io>
+void fields(Io& io, Launch& x) {
+  ASSAY_FIELD(module);
+  ASSAY_FIELD(function);
+  ASSAY_FIELD(grid);
+  ASSAY_FIELD(block);
+  ASSAY_FIELD(shared_bytes);
+  ASSAY_FIELD(arguments);
+}
 
 /// PTX text of one module; `path` is for messages only.
 struct Module {
@@ -34,14 +50,26 @@ struct Module {
   std::string path;
   std::shared_ptr<const std::string> ptx;
 };
+template <typename Io>
+void fields(Io& io, Module& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(path);
+  ASSAY_FIELD(ptx);
+}
 
 /// What the program writes: allocated, filled with Program::poison and read back after the run. One by the
 /// name of an input is that input, read and written.
-struct PlanOutput {
+struct ProgramOutput {
   std::string name;
   Dtype dtype;
   std::vector<Axis> axes;
 };
+template <typename Io>
+void fields(Io& io, ProgramOutput& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(dtype);
+  ASSAY_FIELD(axes);
+}
 
 /// The buffer `name` lies in the bytes of the buffer `storage`, from `offset` on. Several may, and may
 /// overlap: what holds values before the run is copied there in the order of names, inputs first.
@@ -49,14 +77,20 @@ struct Alias {
   std::string name, storage;
   int64_t offset = 0;  ///< bytes
 };
+template <typename Io>
+void fields(Io& io, Alias& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(storage);
+  ASSAY_FIELD(offset);
+}
 
 /// Its buffers, by name: the tensors it is run with, its outputs, workspaces and constants (buffers.h). Its
 /// steps are launches, of its own code or of what fills and copies buffers (steps.h).
 struct Program {
-  std::string kernel;
+  std::string name;
   std::vector<Module> modules;
   std::vector<Workspace> workspaces;
-  std::vector<PlanOutput> outputs;
+  std::vector<ProgramOutput> outputs;
   std::vector<Tensor> constants;  ///< uploaded before the first launch (chunk tables)
   std::vector<Alias> aliases;
   std::vector<Launch> launches;                 ///< the steps, in order
@@ -68,7 +102,18 @@ struct Program {
   /// local memory and registers at the start of a block. 0xff: NaN in every float format.
   uint8_t poison = 0xff;
 };
-
-using Plan = Program;  // the kernels' word
+template <typename Io>
+void fields(Io& io, Program& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(modules);
+  ASSAY_FIELD(workspaces);
+  ASSAY_FIELD(outputs);
+  ASSAY_FIELD(constants);
+  ASSAY_FIELD(aliases);
+  ASSAY_FIELD(launches);
+  ASSAY_FIELD(layouts);
+  ASSAY_FIELD(blocks);
+  ASSAY_FIELD(poison);
+}
 
 }  // namespace assay

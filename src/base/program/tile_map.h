@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/base/fields/fields.h"
+
 namespace assay {
 
 /// The arguments of cuTensorMapEncodeTiled but the address; axes innermost first, one to five. Enumerators
@@ -31,5 +33,17 @@ struct TileMap {
 
   bool operator==(const TileMap&) const = default;
 };
+template <typename Io>
+void fields(Io& io, TileMap& x) {
+  ASSAY_FIELD(element);
+  ASSAY_FIELD(sizes);
+  ASSAY_FIELD(strides);
+  ASSAY_FIELD(box);
+  ASSAY_FIELD(steps);
+  ASSAY_FIELD(interleave);
+  ASSAY_FIELD(swizzle);
+  ASSAY_FIELD(promotion);
+  ASSAY_FIELD(outside);
+}
 
 }  // namespace assay

@@ -72,6 +72,14 @@ struct Tensor {
   /// "[B=2,T=16,H=4,K=64]"
   std::string shape_text() const;
 };
+/// Of one that is held.
+template <typename Io>
+void fields(Io& io, Tensor& x) {
+  ASSAY_FIELD(name);
+  ASSAY_FIELD(dtype);
+  ASSAY_FIELD(axes);
+  ASSAY_FIELD(data);
+}
 
 /// Tensors by argument name. An absent optional argument is an absent key.
 using TensorMap = std::map<std::string, Tensor>;

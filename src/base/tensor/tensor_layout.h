@@ -25,6 +25,13 @@ struct TensorLayout {
   /// Row by row without a gap.
   bool is_dense() const;
 };
+template <typename Io>
+void fields(Io& io, TensorLayout& x) {
+  ASSAY_FIELD(sizes);
+  ASSAY_FIELD(strides);
+  ASSAY_FIELD(offset);
+  ASSAY_FIELD(elements);
+}
 
 /// "axis T (stride 64) reaches into the 128 elements that H and K span: elements overlap or interleave";
 /// empty where every element has a place of its own. Negative strides are a fault, as is 0 along an axis

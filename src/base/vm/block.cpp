@@ -129,17 +129,17 @@ void start_block(Worker& worker, uint64_t linear_index) {
 bool arrive_at_barrier(Warp& warp, const Op& op, uint32_t mask) {
   Block& block = *warp.block;
   if (mask != warp.live)
-    return raise(warp, op, std::countr_zero(mask), "barrier",
+    return raise(warp, op, std::countr_zero(mask), TrapKind::barrier,
                  fmt::format("only {} of the warp reach the barrier: {}", lanes_text(mask),
                              absent_text(warp, mask, warp.live)));
   const int lane = std::countr_zero(mask);
   const uint32_t number = warp.word(op.s[0])[lane];
   if (number >= block.barriers.size())
-    return raise(warp, op, lane, "barrier", fmt::format("there is no barrier {}", number));
+    return raise(warp, op, lane, TrapKind::barrier, fmt::format("there is no barrier {}", number));
   Barrier& barrier = block.barriers[number];
   const uint32_t expected = op.s[1] == no_slot ? 0 : warp.word(op.s[1])[lane];
   if (barrier.arrived_warps && barrier.expected_threads != expected)
-    return raise(warp, op, lane, "barrier",
+    return raise(warp, op, lane, TrapKind::barrier,
                  fmt::format("barrier {} is awaited with {} threads by one warp and {} by another (0: all)",
                              number, barrier.expected_threads, expected));
   barrier.expected_threads = expected;
@@ -212,7 +212,7 @@ bool release_barriers(Block& block) {
     }
   }
   if (first)
-    raise(*first, *first->barrier_op, std::countr_zero(first->barrier_mask), "barrier",
+    raise(*first, *first->barrier_op, std::countr_zero(first->barrier_mask), TrapKind::barrier,
           fmt::format("{} of {} warps wait at barriers that nobody will complete{}", alive,
                       block.warps.size(), waits));
   return false;

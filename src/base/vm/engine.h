@@ -120,7 +120,7 @@ class Engine {
         default:
           if (executed >= stop && (op.kind == Kind::branch || op.kind == Kind::branch_table)) {
             if (executed >= budget) {
-              raise(warp, op, std::countr_zero(mask), "hang",
+              raise(warp, op, std::countr_zero(mask), TrapKind::hang,
                     fmt::format("the warp executed {} instructions without ending", executed));
               goto done;
             }
@@ -231,7 +231,8 @@ class Engine {
         return arrived && warp.state == WarpState::running;
       }
       default:
-        return raise(warp, op, std::countr_zero(mask), "trap", "the kernel executed a trap instruction");
+        return raise(warp, op, std::countr_zero(mask), TrapKind::trap,
+                     "the kernel executed a trap instruction");
     }
   }
 
@@ -263,7 +264,7 @@ class Engine {
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
       const int lane = std::countr_zero(rest);
       if (index[lane] >= table.size())
-        return raise(warp, op, lane, "branch",
+        return raise(warp, op, lane, TrapKind::branch,
                      fmt::format("index {} of a branch table of {}", index[lane], table.size()));
       const int32_t target = table[index[lane]];
       Split* path = nullptr;

@@ -111,7 +111,7 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
     for (const Module& module : program.modules)
       if (module.name == launch.module) source = &module;
     if (!source)
-      throw BadInput(program.kernel + ": launch of " + launch.function + " names module " + launch.module +
+      throw BadInput(program.name + ": launch of " + launch.function + " names module " + launch.module +
                      ", which the program lacks");
     codes_.push_back(decoded(*source, launch.function));
     refuse_missing_forms(*codes_.back(), *context_.tensor_core);
@@ -201,8 +201,8 @@ void PreparedProgram::place_in_storage(const Buffer& buffer) {
   const std::string& storage = buffers_[static_cast<size_t>(buffer.storage)].name;
   const Place whole = *memory_.find(storage);
   if (!whole.allocation->data || (buffer.contents && !buffer.contents->is_held()))
-    throw BadInput(fmt::format("{}: {} cannot lie in {}: one of them is too large to be held",
-                               program_.kernel, buffer.name, storage));
+    throw BadInput(fmt::format("{}: {} cannot lie in {}: one of them is too large to be held", program_.name,
+                               buffer.name, storage));
   const Tensor* shape = nullptr;
   if (buffer.use != Buffer::Use::workspace) shape = &(tensors_[buffer.name] = buffer.shape);
   if (buffer.contents)
@@ -218,11 +218,11 @@ std::optional<Trap> PreparedProgram::refused_launch() const {
     for (size_t axis = 1; axis < 3; ++axis) {
       if (launch.grid[axis] <= 65535) continue;
       Trap trap;
-      trap.kind = "launch";
+      trap.kind = TrapKind::launch;
       trap.where.function = launch.function;
       trap.message = fmt::format(
           "{}: the launch of {} has a grid of {} blocks in {}; no GPU takes more than 65535 there",
-          program_.kernel, launch.function, launch.grid[axis], axis == 1 ? 'y' : 'z');
+          program_.name, launch.function, launch.grid[axis], axis == 1 ? 'y' : 'z');
       return trap;
     }
   return std::nullopt;
@@ -247,7 +247,7 @@ void PreparedProgram::lay_out_parameters(size_t index) {
   const Launch& launch = program_.launches[index];
   const Code& code = *codes_[index];
   const ptx::Function& entry = code.module->functions[static_cast<size_t>(code.entry)];
-  const std::string who = program_.kernel + ": launch of " + launch.function;
+  const std::string who = program_.name + ": launch of " + launch.function;
   require_arguments(launch, entry, who);
   const uint64_t threads = uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
   if (threads == 0 || threads > 1024)
@@ -304,7 +304,7 @@ const LaunchContext& PreparedProgram::enter(size_t index) {
         total += variable.bytes;
     if (total > largest_variables)
       throw BadInput(fmt::format("{}: the variables of {} have {} bytes; at most {} are possible",
-                                 program_.kernel, module.path, total, largest_variables));
+                                 program_.name, module.path, total, largest_variables));
     for (const ptx::Variable& variable : module.variables) {
       auto& data = variables.data.emplace_back();
       if (variable.space != ptx::Space::global && variable.space != ptx::Space::constant) continue;

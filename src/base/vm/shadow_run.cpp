@@ -285,7 +285,7 @@ std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Program& prog
 /// Those that hold reals: outputs as the program lists them, then inputs that were changed in place.
 std::vector<const Tensor*> written_tensors(const Program& program, const TensorMap& written) {
   std::vector<const Tensor*> tensors;
-  for (const PlanOutput& output : program.outputs)
+  for (const ProgramOutput& output : program.outputs)
     if (const auto found = written.find(output.name); found != written.end())
       tensors.push_back(&found->second);
   const size_t outputs = tensors.size();
@@ -300,7 +300,7 @@ std::vector<const Tensor*> written_tensors(const Program& program, const TensorM
 uint64_t bytes_to_follow(const Program& program) {
   uint64_t bytes = 0;
   for (const Workspace& w : program.workspaces) bytes += static_cast<uint64_t>(w.bytes);
-  for (const PlanOutput& o : program.outputs) {
+  for (const ProgramOutput& o : program.outputs) {
     uint64_t elements = 1;
     for (const Axis& axis : o.axes) elements *= static_cast<uint64_t>(axis.size);
     bytes += elements * static_cast<uint64_t>(format(o.dtype).bytes);

@@ -249,7 +249,7 @@ ValueSlice slice_value(const Program& program, const TensorMap& inputs, const Ma
   const BlockGraph graph(program, inputs, options);
   if (graph.trapped()) return {};
   const auto declared = std::find_if(program.outputs.begin(), program.outputs.end(),
-                                     [&](const PlanOutput& o) { return o.name == output; });
+                                     [&](const ProgramOutput& o) { return o.name == output; });
   if (declared == program.outputs.end()) return {};
   const auto bytes = static_cast<uint32_t>(format(declared->dtype).bytes);
   const uint64_t offset = static_cast<uint64_t>(flat) * bytes;

@@ -27,7 +27,7 @@ SourceLocation where(const Code& code, const Op& op) {
   return result;
 }
 
-bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string message) {
+bool raise(Warp& warp, const Op& op, int lane, TrapKind kind, std::string message) {
   Block& block = *warp.block;
   Trap trap;
   trap.where = where(*block.context->code, op);
@@ -39,9 +39,9 @@ bool raise(Warp& warp, const Op& op, int lane, std::string kind, std::string mes
       source_place(trap.where) +
       (trap.where.file.empty() ? "" : fmt::format(" (PTX line {})", trap.where.ptx_line));
   trap.message =
-      fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", kind, place, trap.block[0],
+      fmt::format("{} at {}: block ({},{},{}), thread ({},{},{}): {}", name_of(kind), place, trap.block[0],
                   trap.block[1], trap.block[2], trap.thread[0], trap.thread[1], trap.thread[2], message);
-  trap.kind = std::move(kind);
+  trap.kind = kind;
   block.trap = std::move(trap);
   return false;
 }
@@ -101,7 +101,7 @@ bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t b
   const std::string problem =
       misaligned ? fmt::format("{} of {} bytes is not aligned: {}", opcode_of(warp, op), bytes, what)
                  : fmt::format("{} of {} bytes reaches {}", opcode_of(warp, op), bytes, what);
-  return raise(warp, op, lane, misaligned ? "misaligned" : "out-of-bounds", problem);
+  return raise(warp, op, lane, misaligned ? TrapKind::misaligned : TrapKind::out_of_bounds, problem);
 }
 
 /// One lane of global memory; the allocation last met by this op is tried first.
@@ -199,7 +199,7 @@ bool translate_generic(Warp& warp, const Op& op, uint32_t mask, uint32_t bytes, 
   for (int i = 0; i < 3; ++i) {
     if (!by_space[i]) continue;
     if (by_space[i] != mask)
-      return raise(warp, op, std::countr_zero(mask), "unsupported",
+      return raise(warp, op, std::countr_zero(mask), TrapKind::unsupported,
                    "lanes of one generic access reach different memory spaces");
     warp.space = spaces[i];
     if (!translate_space(warp, op, by_space[i], bytes, spaces[i], host)) return false;

@@ -110,7 +110,7 @@ inline std::array<uint32_t, 3> unfold(uint64_t linear, const std::array<uint32_t
 /// "ptx line, source line" of an op, for traps and ranges.
 SourceLocation where(const Code&, const Op&);
 /// Records a trap of `lane`; returns false so that a warp function can return it.
-bool raise(Warp&, const Op&, int lane, std::string kind, std::string message);
+bool raise(Warp&, const Op&, int lane, TrapKind kind, std::string message);
 /// "lanes 0-3, 7".
 std::string lanes_text(uint32_t mask);
 /// Where those of `expected` are that do not run with `mask`: "lanes 4-7 elsewhere, lane 31 exited".

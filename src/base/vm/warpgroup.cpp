@@ -21,7 +21,7 @@ int differing_lane(const T* lanes) {
 
 bool uniform(Warp& warp, const Op& op, Slot slot, const char* what) {
   const int lane = differing_lane(warp.wide(slot));
-  return lane < 0 || raise(warp, op, lane, "warpgroup",
+  return lane < 0 || raise(warp, op, lane, TrapKind::warpgroup,
                            fmt::format("the descriptor of {} is {:#x} here and {:#x} in thread 0 of the warp",
                                        what, warp.wide(slot)[lane], warp.wide(slot)[0]));
 }
@@ -35,11 +35,11 @@ bool join(Warp& warp, const Op& op, const Warpgroup::Call& call) {
   } else {
     const Warpgroup::Call& first = group.calls[static_cast<size_t>(place - group.dropped)];
     if (first.op != call.op)
-      return raise(warp, op, 0, "warpgroup",
+      return raise(warp, op, 0, TrapKind::warpgroup,
                    fmt::format("the other warps of the warpgroup execute the wgmma of PTX line {} here",
                                where(*warp.block->context->code, *first.op).ptx_line));
     if (first.a != call.a || first.b != call.b || first.scale != call.scale)
-      return raise(warp, op, 0, "warpgroup",
+      return raise(warp, op, 0, TrapKind::warpgroup,
                    fmt::format("the warps of the warpgroup pass different {}: {:#x} and {:#x}",
                                first.a != call.a   ? "descriptors of A"
                                : first.b != call.b ? "descriptors of B"
@@ -66,17 +66,17 @@ bool issue(Warp& warp, const Op& op, uint32_t mask) {
   if (!whole_warp(warp, op, mask)) return false;
   const MatrixForm form = MatrixForm::of(op.immediate);
   if ((warp.index / 4 + 1) * 128 > warp.block->threads)
-    return raise(warp, op, 0, "warpgroup",
+    return raise(warp, op, 0, TrapKind::warpgroup,
                  fmt::format("a warpgroup is 128 threads from a multiple of 128; the block has {}",
                              warp.block->threads));
   if (!warp.products_fenced)
-    return raise(warp, op, 0, "wgmma-race",
+    return raise(warp, op, 0, TrapKind::wgmma_race,
                  "no wgmma.fence precedes it: earlier writes of its registers are not ordered before it");
   if (form.a_in_shared && !uniform(warp, op, op.s[0], "A")) return false;
   if (!uniform(warp, op, op.s[1], "B")) return false;
   const uint32_t scale = op.third_negated ? ~warp.mask(op.s[2]) : warp.mask(op.s[2]);
   if (scale != 0 && scale != ~0u)
-    return raise(warp, op, std::countr_zero(scale & 1 ? ~scale : scale), "warpgroup",
+    return raise(warp, op, std::countr_zero(scale & 1 ? ~scale : scale), TrapKind::warpgroup,
                  "scale-d differs between the threads of the warp");
   if (!join(warp, op, {&op, form.a_in_shared ? warp.wide(op.s[0])[0] : 0, warp.wide(op.s[1])[0], scale & 1}))
     return false;
@@ -91,7 +91,8 @@ bool warpgroups_agree(Block& block) {
     for (size_t w = 0; w < 4; ++w)
       if (group.executed[w] != most)
         return raise(block.warps[4 * g + w],
-                     *group.calls[static_cast<size_t>(group.executed[w] - group.dropped)].op, 0, "warpgroup",
+                     *group.calls[static_cast<size_t>(group.executed[w] - group.dropped)].op, 0,
+                     TrapKind::warpgroup,
                      "this warp ended without executing the wgmma that its warpgroup executes");
   }
   return true;

@@ -1,11 +1,11 @@
-// A campaign over known defects: each is fuzzed without a hint; or their stored findings are replayed.
+// A campaign over known defects: each is fuzzed without a hint; or their recorded findings are replayed.
 #pragma once
 #include <filesystem>
 #include <functional>
 #include <vector>
 
 #include "src/campaign/defects/defect_trial.h"
-#include "src/campaign/defects/stored_findings.h"
+#include "src/campaign/defects/recorded_findings.h"
 
 namespace assay {
 

@@ -344,7 +344,7 @@ std::optional<ElementSlice> slice_element(const Program& plan, const TensorMap& 
   const vm::ValueSlice s = vm::slice_value(plan, inputs, options, output, flat, {.follow = frontier});
   if (s.instances.empty()) return std::nullopt;
   const auto declared = std::find_if(plan.outputs.begin(), plan.outputs.end(),
-                                     [&](const PlanOutput& o) { return o.name == output; });
+                                     [&](const ProgramOutput& o) { return o.name == output; });
   ElementSlice slice;
   Tensor shape;
   shape.name = output, shape.axes = declared->axes;
@@ -353,7 +353,7 @@ std::optional<ElementSlice> slice_element(const Program& plan, const TensorMap& 
   slice.instances = static_cast<int64_t>(s.instances.size());
   slice.truncated = s.truncated, slice.unwritten = s.unwritten;
   slice.blocks = static_cast<int64_t>(s.blocks), slice.blocks_of = static_cast<int64_t>(s.blocks_of);
-  const SourceText source(plan.kernel);
+  const SourceText source(plan.name);
   LineTable table(s, source);
   slice.chain = fold_loops(steps_back(s, table));
   count_lines(s, table);

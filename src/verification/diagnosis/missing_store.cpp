@@ -33,7 +33,7 @@ struct Stores {
 };
 
 std::optional<Stores> stores_into(const Program& plan, const TensorMap& inputs,
-                                  const vm::MachineOptions& machine, const PlanOutput& output) {
+                                  const vm::MachineOptions& machine, const ProgramOutput& output) {
   Stores stores;
   const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
   const bool whole = vm::visit_stores(plan, inputs, machine, output.name, [&](const vm::StoreEvent& event) {
@@ -52,7 +52,7 @@ std::optional<Stores> stores_into(const Program& plan, const TensorMap& inputs,
 }
 
 /// Of an axis along which no store reaches the element's index the indices that they do reach: "v = 0..31".
-std::string reach_of(const Stores& stores, const PlanOutput& output, int64_t flat) {
+std::string reach_of(const Stores& stores, const ProgramOutput& output, int64_t flat) {
   Tensor shape;  // names indices; holds nothing
   shape.axes = output.axes;
   const std::vector<int64_t> wanted = shape.index(flat);
@@ -123,7 +123,7 @@ SourceLocation line_of(const ptx::Module& module, int32_t index) {
   return where;
 }
 
-MissingStore stored_elsewhere(const Stores& stores, const PlanOutput& output, int64_t flat,
+MissingStore stored_elsewhere(const Stores& stores, const ProgramOutput& output, int64_t flat,
                               const SourceText& source) {
   const auto& code =
       std::max_element(stores.count.begin(), stores.count.end(), [](const auto& a, const auto& b) {
@@ -250,7 +250,7 @@ std::optional<MissingStore> find_missing_store(const Program& plan, const Tensor
                                                const vm::MachineOptions& machine, const std::string& output,
                                                int64_t flat, const SourceText& source) {
   const auto declared = std::find_if(plan.outputs.begin(), plan.outputs.end(),
-                                     [&](const PlanOutput& o) { return o.name == output; });
+                                     [&](const ProgramOutput& o) { return o.name == output; });
   if (declared == plan.outputs.end()) return std::nullopt;
   const std::optional<Stores> stores = stores_into(plan, inputs, machine, *declared);
   if (!stores || stores->writer.contains(flat)) return std::nullopt;

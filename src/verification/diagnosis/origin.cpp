@@ -235,7 +235,7 @@ std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap&
   Origin& origin = trace.origin;
   origin.element = found->second.element_name(flat);
   const vm::Carrier carrier = recording.carrier(output, flat);
-  const SourceText source(plan.kernel);
+  const SourceText source(plan.name);
   std::vector<Element> elements;
   if (carrier.event < 0) {
     describe_carrier(recording, carrier, value, source, origin);

@@ -91,7 +91,7 @@ AllOrigins find_all_origins(const Program& plan, const TensorMap& inputs, const 
   std::map<Key, Group> groups;
   AllOrigins all;
   int32_t earliest = INT32_MAX;
-  for (const PlanOutput& declared : plan.outputs) {
+  for (const ProgramOutput& declared : plan.outputs) {
     const auto found = outcome.outputs.find(declared.name);
     if (found == outcome.outputs.end()) continue;
     for (int64_t flat = 0; flat < found->second.size(); ++flat) {

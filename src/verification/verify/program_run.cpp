@@ -53,8 +53,9 @@ void check_run(const Program& program, const TensorMap& inputs, const VerifyOpti
                Verification& v) {
   const uint64_t instructions = v.lane_instructions;
   if (!options.checks.any() || program.modules.empty()) return;  // a test's engine may have no program
-  if (v.trap && (v.trap->kind == "hang" || v.trap->kind == "launch")) {
-    v.checks.emplace().skipped = v.trap->kind == "hang" ? "the run does not end" : "the launch is refused";
+  if (v.trap && (v.trap->kind == TrapKind::hang || v.trap->kind == TrapKind::launch)) {
+    v.checks.emplace().skipped =
+        v.trap->kind == TrapKind::hang ? "the run does not end" : "the launch is refused";
     return;
   }
   if (instructions > options.check_instructions) {
@@ -79,7 +80,7 @@ ProgramRun run_some_blocks(const Program& program, const TensorMap& inputs, Back
   checks.unwritten = true;
   run.written.emplace();
   std::optional<Trap> trap;
-  if (!v.trap || v.trap->kind == "out-of-bounds" || v.trap->kind == "misaligned")
+  if (!v.trap || v.trap->kind == TrapKind::out_of_bounds || v.trap->kind == TrapKind::misaligned)
     run.written = vm::run_checked(program, inputs, options.origin.machine, checks, &trap);
   if (options.twice) compare_runs(run.outcome, backend.run(program, inputs), "same-bits-twice", v);
   if (!v.trap) v.trap = trap;

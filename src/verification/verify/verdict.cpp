@@ -49,7 +49,7 @@ std::string check_cause(const CheckFinding& finding) {
 }
 
 std::string worst_fault(const Verification& v) {
-  if (v.trap) return fmt::format("trap/{}/{}", v.trap->kind, place(v.trap->where));
+  if (v.trap) return fmt::format("trap/{}/{}", name_of(v.trap->kind), place(v.trap->where));
   for (const ElementFault& fault : kFaults) {
     if (std::string cause = element_cause(v, fault); !cause.empty()) return cause;
   }

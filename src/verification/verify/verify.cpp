@@ -29,7 +29,7 @@ Verification begin(const Case& c, const Kernel& kernel, const Backend& backend) 
 void require_written(const Program& plan, const VerifyOptions& options) {
   if (!options.element) return;
   std::string written;
-  for (const PlanOutput& o : plan.outputs) {
+  for (const ProgramOutput& o : plan.outputs) {
     if (o.name == options.element->first) return;
     written += (written.empty() ? "" : ", ") + o.name;
   }

@@ -20,7 +20,7 @@ const Operator& merge() {
 /// The copying launch alone: its workspace is the output.
 Outcome copied(const Tensor& x, const TensorLayout& layout, const Program& with_copy) {
   Program plan;
-  plan.kernel = "views";
+  plan.name = "views";
   plan.modules = with_copy.modules;
   plan.outputs = {{"copy of x", x.dtype, x.axes}};
   plan.launches = {with_copy.launches.front()};
@@ -99,7 +99,7 @@ struct Reader {
 )";
     Tensor x("x", Dtype::fp32, {{"T", 3}, {"K", 4}});
     for (int64_t i = 0; i < 12; ++i) x.set(i, static_cast<double>(i));
-    plan.kernel = "reader";
+    plan.name = "reader";
     plan.modules = {{"m", "read.ptx", std::make_shared<const std::string>(kPtx)}};
     plan.outputs = {{"y", Dtype::fp32, {{"T", 1}}}};
     TensorLayout layout = layout_of_strides(x.axes, {6, 1});
@@ -141,7 +141,7 @@ TEST(Views, LeavingTheMemoryBehindAViewIsATrap) {
   EXPECT_FALSE(vm::run(Reader(17).plan, Reader(17).inputs, {}).trap);
   const auto trap = vm::run(Reader(18).plan, Reader(18).inputs, {}).trap;
   ASSERT_TRUE(trap);
-  EXPECT_EQ(trap->kind, "out-of-bounds");
+  EXPECT_EQ(trap->kind, TrapKind::out_of_bounds);
   EXPECT_NE(trap->message.find("0 bytes past the end of x [T=3,K=4]"), std::string::npos) << trap->message;
 }
 

@@ -131,7 +131,7 @@ TEST(WrapCheck, IsFoundAlsoWhereTheAccessThenTraps) {
   kernel.c = {70000};
   const CheckedRun run = run_checked(kernel);
   ASSERT_TRUE(run.trap);
-  EXPECT_EQ(run.trap->kind, "out-of-bounds");
+  EXPECT_EQ(run.trap->kind, TrapKind::out_of_bounds);
   EXPECT_NE(run.first("index-wrap"), nullptr);
 }
 

@@ -196,7 +196,7 @@ TEST(WrittenCheck, StrictReadsTrapAtTheFirstReadWhetherItMattersOrNot) {
   checks.strict_reads = true;
   const CheckedRun run = run_checked(kernel, checks);
   ASSERT_TRUE(run.trap);
-  EXPECT_EQ(run.trap->kind, "unwritten-read");
+  EXPECT_EQ(run.trap->kind, TrapKind::unwritten_read);
   EXPECT_NE(run.trap->message.find("shared tile was never written"), std::string::npos) << run.trap->message;
   kernel.body = "mov.u32 %d, %t;";
   EXPECT_FALSE(run_checked(kernel, checks).trap);

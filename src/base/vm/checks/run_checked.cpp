@@ -23,7 +23,7 @@ std::set<std::string> input_names(const Program& program, const TensorMap& input
 
 std::set<std::string> poisoned_names(const Program& program, const TensorMap& inputs) {
   std::set<std::string> names;
-  for (const PlanOutput& output : program.outputs)
+  for (const ProgramOutput& output : program.outputs)
     if (!inputs.contains(output.name)) names.insert(output.name);
   for (const Workspace& workspace : program.workspaces) names.insert(workspace.name);
   return names;
@@ -40,7 +40,7 @@ void note_inputs(WrittenCheck& check, const Memory& memory, const std::set<std::
 std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck& check, const Memory& memory,
                                                              const Program& program) {
   std::map<std::string, std::vector<uint8_t>> settled;
-  for (const PlanOutput& output : program.outputs) {
+  for (const ProgramOutput& output : program.outputs) {
     const Place place = *memory.find(output.name);
     const auto* const area = check.area(place.allocation->name);
     const auto width = static_cast<uint64_t>(format(output.dtype).bytes);

@@ -226,7 +226,7 @@ void WrittenCheck::strict(Warp& warp, const Op& op, const Register& source, uint
   const Lanes found = any(warp, source) & mask;
   if (!found || warp.block->trap) return;
   const int lane = std::countr_zero(found);
-  raise(warp, op, lane, "unwritten-read",
+  raise(warp, op, lane, TrapKind::unwritten_read,
         events_[event_of(warp, op, source, lane)].what + " was never written");
 }
 
@@ -265,8 +265,8 @@ void WrittenCheck::note_written(const Allocation& allocation, const Part& part) 
   }
 }
 
-void WrittenCheck::end_run(const Memory& memory, const std::vector<PlanOutput>& outputs) {
-  for (const PlanOutput& output : outputs) {
+void WrittenCheck::end_run(const Memory& memory, const std::vector<ProgramOutput>& outputs) {
+  for (const ProgramOutput& output : outputs) {
     const std::optional<Place> place = memory.find(output.name);
     const Areas::Area* const area = place ? areas_.find(place->allocation->name) : nullptr;
     if (area && place->tensor && place->tensor->size() > 0) end_output(*area, *place);

@@ -68,7 +68,7 @@ class WrittenCheck : public Check<WrittenFacts> {
   /// What holds values before the run, in the bytes of what does not.
   void note_written(const Allocation&, const Part&);
   /// Elements of the outputs that were never written, or that came of what was not.
-  void end_run(const Memory&, const std::vector<PlanOutput>&);
+  void end_run(const Memory&, const std::vector<ProgramOutput>&);
   using Areas = GlobalCells<CellArray<uint8_t>>;
   /// Of an output or workspace; null for other names.
   const Areas::Area* area(const std::string& name) const { return areas_.find(name); }

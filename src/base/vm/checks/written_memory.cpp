@@ -125,7 +125,7 @@ void WrittenCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
     Taken taken = memory ? take(warp, op, t.from, t.bytes) : *next++;
     const bool loads = memory && t.to.slot != no_slot;
     if (strict_ && loads && taken.never && !warp.block->trap)
-      raise(warp, op, t.to.lane, "unwritten-read",
+      raise(warp, op, t.to.lane, TrapKind::unwritten_read,
             memory_text(*block_, t.from.space,
                         t.from.at + static_cast<uint64_t>(std::countr_zero(taken.never))) +
                 " was never written");

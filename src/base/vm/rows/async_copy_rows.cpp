@@ -21,7 +21,7 @@ constexpr size_t most_copies = 4096;
 bool copy_async(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t bytes = op.element_bytes;
   if (warp.copies.in_flight().size() == most_copies)
-    return raise(warp, op, std::countr_zero(mask), "unsupported",
+    return raise(warp, op, std::countr_zero(mask), TrapKind::unsupported,
                  "4096 cp.async of the warp are in flight: cp.async.wait_group is missing");
   std::byte* host[32];
   lane_addresses(warp, op.s[1], op.address2_wide, op.offset2, warp.address);

@@ -74,7 +74,7 @@ bool check_target(Warp& warp, const Op& op, uint32_t mask) {
     const Slot* end = op.slots + op.slot_count;
     if (std::find(op.slots, end, address[lane] - function_base) == end)
       return raise(
-          warp, op, lane, "call",
+          warp, op, lane, TrapKind::call,
           fmt::format("{:#x} is the address of no function with these parameters (nor may it lead back here: "
                       "recursion is not supported)",
                       address[lane]));
@@ -103,7 +103,7 @@ bool fail_assertion(Warp& warp, const Op& op, uint32_t mask) {
   };
   uint32_t line;
   std::memcpy(&line, local + op.slots[2], sizeof line);
-  return raise(warp, op, lane, "assertion",
+  return raise(warp, op, lane, TrapKind::assertion,
                fmt::format("assertion failed: {} ({}:{}, {})", text_at(*context.memory, word(0)),
                            text_at(*context.memory, word(1)), line, text_at(*context.memory, word(3))));
 }

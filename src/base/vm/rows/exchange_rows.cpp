@@ -21,10 +21,10 @@ bool members_agree(Warp& warp, const Op& op, uint32_t mask, Slot members) {
   const uint32_t absent = named & warp.live & ~mask;
   if (absent)
     return raise(
-        warp, op, std::countr_zero(absent), "barrier",
+        warp, op, std::countr_zero(absent), TrapKind::barrier,
         fmt::format("{}: named by the member mask {:#010x}, but elsewhere", lanes_text(absent), named));
   if (mask & ~named)
-    return raise(warp, op, std::countr_zero(mask & ~named), "barrier",
+    return raise(warp, op, std::countr_zero(mask & ~named), TrapKind::barrier,
                  fmt::format("{}: executing it without being in the member mask {:#010x}",
                              lanes_text(mask & ~named), named));
   return true;

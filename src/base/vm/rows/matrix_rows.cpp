@@ -112,7 +112,7 @@ void decode_multiply(Decoder& decoder, const ptx::Instruction& instruction, Op& 
 bool whole_warp(Warp& warp, const Op& op, uint32_t mask) {
   if (mask == ~0u) return true;
   return raise(
-      warp, op, std::countr_zero(~mask), "barrier",
+      warp, op, std::countr_zero(~mask), TrapKind::barrier,
       "not all 32 lanes execute this .aligned instruction together: " + absent_text(warp, mask, ~0u));
 }
 

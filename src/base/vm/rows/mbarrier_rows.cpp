@@ -64,12 +64,12 @@ bool act(Warp& warp, const Op& op, uint32_t mask) {
     std::memcpy(&word, host[lane], 8);
     const uint32_t value = op.s[1] == no_slot || op.immediate == wait_state ? 1 : warp.word(op.s[1])[lane];
     if (op.immediate != init && word == not_a_barrier)
-      return raise(warp, op, lane, "barrier", "there is no initialised mbarrier at this address");
+      return raise(warp, op, lane, TrapKind::barrier, "there is no initialised mbarrier at this address");
     Mbarrier b = Mbarrier::of(word);
     switch (op.immediate) {
       case init:
         if (value == 0 || value > 0xfffff)
-          return raise(warp, op, lane, "barrier", "an mbarrier expects 1 to 1048575 arrivals");
+          return raise(warp, op, lane, TrapKind::barrier, "an mbarrier expects 1 to 1048575 arrivals");
         b = {value, value, 0, false};
         break;
       case inval:
@@ -92,7 +92,7 @@ bool act(Warp& warp, const Op& op, uint32_t mask) {
         if (op.d != no_slot) warp.wide(op.d)[lane] = word;
         if (op.immediate == arrive_extra) ++b.pending;
         if (count > b.pending)
-          return raise(warp, op, lane, "barrier",
+          return raise(warp, op, lane, TrapKind::barrier,
                        "more threads arrive at the mbarrier than its phase expects");
         if (op.immediate == arrive_expect) b.bytes += static_cast<int32_t>(value);
         if (op.immediate == arrive_drop) b.expected -= count;

@@ -89,7 +89,7 @@ void flip_signs(Element element, int count, int32_t* words) {
 }
 
 bool outside(Warp& warp, const Op& op, char operand, uint64_t address) {
-  return raise(warp, op, 0, "out-of-bounds",
+  return raise(warp, op, 0, TrapKind::out_of_bounds,
                fmt::format("operand {} reaches shared memory at byte {} of {}", operand, address,
                            warp.block->shared.size()));
 }

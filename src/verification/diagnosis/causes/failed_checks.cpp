@@ -92,7 +92,7 @@ Diagnosis judge(const Row& row, const Evidence& e) {
   // A trap and what the checking machine saw are the fault itself; values that fit a meaning only point to
   // one.
   constexpr double kSeen = 0.99, kPartOfIt = 0.9;
-  if (e.trap && is_of(e.trap->kind)) {
+  if (e.trap && is_of(name_of(e.trap->kind))) {
     d.score = kSeen;
     d.evidence.push_back(e.trap->message);
   }

@@ -1,13 +1,14 @@
-#include "src/base/backend/wire.h"
+#include "src/base/fields/byte_fields.h"
 
 #include <gtest/gtest.h>
 
+#include "src/base/program/outcome.h"
 #include "tests/backend/small_program.h"
 
 namespace assay {
-namespace wire_test {
+namespace byte_fields_test {
 
-TEST(Wire, ProgramComesBackAsItWas) {
+TEST(ByteFields, ProgramComesBackAsItWas) {
   Program program = small_program();
   const TileMap tiles{.element = TileMap::Element::bf16,
                       .sizes = {64, 3},
@@ -30,17 +31,19 @@ TEST(Wire, ProgramComesBackAsItWas) {
       Argument::of_bytes(192).put(8, PointerArgument{"x", 4}).put(64, PointerArgument{"y"}, tiles)};
   program.aliases = {{"z", "w", 16}};
   program.workspaces.push_back({"copy of x", 8, "x"});
+  program.blocks = "0,last";
   program.layouts["x"] = {{2, 3}, {1, 7}, 5, 40};
-  WireWriter out;
-  out.program(program);
-  const Program back = WireReader(out.bytes).program();
-  WireWriter again;
-  again.program(back);
+  ByteWriter out;
+  out.put(program);
+  const auto back = ByteReader(out.bytes).get<Program>();
+  ByteWriter again;
+  again.put(back);
   EXPECT_EQ(again.bytes, out.bytes);
-  EXPECT_EQ(back.kernel, program.kernel);
+  EXPECT_EQ(back.name, program.name);
   EXPECT_EQ(*back.modules.at(0).ptx, kPtx);
   EXPECT_EQ(back.workspaces.at(0).bytes, 100);
   EXPECT_EQ(back.workspaces.at(1).copy_of, "x");
+  EXPECT_EQ(back.blocks, "0,last");
   EXPECT_EQ(back.layouts, program.layouts);
   EXPECT_EQ(back.outputs.at(0).axes, program.outputs[0].axes);
   EXPECT_EQ(back.constants.at(0).value(1), 20);
@@ -56,24 +59,33 @@ TEST(Wire, ProgramComesBackAsItWas) {
   EXPECT_EQ(back.aliases[0].offset, 16);
 }
 
-TEST(Wire, OutcomeComesBackWithTrapAndTensors) {
+TEST(ByteFields, OutcomeComesBackWithTrapAndTensors) {
   Outcome outcome;
   outcome.seconds = 0.25;
   outcome.outputs.emplace("o", Tensor("o", Dtype::bf16, {{"T", 2}, {"V", 0}}));
   outcome.outputs.emplace("final_state", small_inputs().at("x"));
-  outcome.trap = Trap{.kind = "hang", .message = "one line"};
+  outcome.trap = Trap{.kind = TrapKind::hang, .message = "one line"};
   outcome.trap->where.function = "f";
-  WireWriter out;
-  out.outcome(outcome);
-  const Outcome back = WireReader(out.bytes).outcome();
+  outcome.trap->block = {1, 2, 3};
+  outcome.exponents.push_back({.instruction = "ex2.approx.f32", .min = -3, .max = 2, .count = 5});
+  outcome.branches.push_back({"f", {1, 3}});
+  ByteWriter out;
+  out.put(outcome);
+  const auto back = ByteReader(out.bytes).get<Outcome>();
   ASSERT_TRUE(back.trap);
-  EXPECT_EQ(back.trap->kind, "hang");
+  EXPECT_EQ(back.trap->kind, TrapKind::hang);
   EXPECT_EQ(back.trap->message, "one line");
   EXPECT_EQ(back.trap->where.function, "f");
+  EXPECT_EQ(back.trap->block, outcome.trap->block);
+  ASSERT_EQ(back.exponents.size(), 1u);
+  EXPECT_EQ(back.exponents[0].instruction, "ex2.approx.f32");
+  EXPECT_EQ(back.exponents[0].count, 5u);
+  ASSERT_EQ(back.branches.size(), 1u);
+  EXPECT_EQ(back.branches[0].sides, outcome.branches[0].sides);
   EXPECT_EQ(back.seconds, 0.25);
   EXPECT_EQ(back.outputs.at("o").axes, outcome.outputs.at("o").axes);
   EXPECT_EQ(back.outputs.at("final_state").data, outcome.outputs.at("final_state").data);
 }
 
-}  // namespace wire_test
+}  // namespace byte_fields_test
 }  // namespace assay

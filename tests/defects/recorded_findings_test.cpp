@@ -1,11 +1,11 @@
-#include "src/campaign/defects/stored_findings.h"
+#include "src/campaign/defects/recorded_findings.h"
 
 #include <gtest/gtest.h>
 
 namespace assay {
 namespace {
 
-TEST(StoredFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
+TEST(RecordedFindings, AreRepeatedByTheSameCauseAndBitsAlone) {
   const RecordedFinding stored{"token", "violation/o", "00ff"};
   const TokenReplay same{Verdict::finding, "violation/o", "00ff", Verdict::pass, ""};
   EXPECT_TRUE(stored.repeated_by(same));

@@ -1,4 +1,4 @@
-#include "src/campaign/defects/stored_findings.h"
+#include "src/campaign/defects/recorded_findings.h"
 
 #include <fmt/format.h>
 
