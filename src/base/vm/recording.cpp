@@ -44,7 +44,7 @@ Source outside_source(const RecordedRun& run, Dependence d) {
                                                     : Source::literal;
 }
 
-Event expand(const RecordedRun& run, int32_t index, bool with_inputs) {
+Event event_of(const RecordedRun& run, int32_t index, bool with_inputs) {
   const LoggedEvent& logged = run.log.events()[index];
   const RecordedRun::Site& site = run.sites[logged.site];
   const Launch& launch = run.launches[site.launch];
@@ -136,8 +136,8 @@ Recording make_recording(std::shared_ptr<const RecordedRun> run) {
   Recording r;
   r.event_count = static_cast<int32_t>(run->log.events().size());
   r.events_truncated = run->log.truncated();
-  r.event = [run](int32_t index) { return expand(*run, index, true); };
-  r.event_without_inputs = [run](int32_t index) { return expand(*run, index, false); };
+  r.event = [run](int32_t index) { return event_of(*run, index, true); };
+  r.event_without_inputs = [run](int32_t index) { return event_of(*run, index, false); };
   r.links = [run](int32_t index) { return links_of(*run, index); };
   r.carrier_event = [run](const std::string& output, int64_t flat) {
     const std::optional<ProvenanceMemory::Stored> stored = stored_at(*run, output, flat);
