@@ -55,6 +55,20 @@ LaneBits result_of(const Op& op, const std::array<LaneBits, 4>& sources) {
   return made;
 }
 
+/// Of what does not move bits: it is in the form.
+uint64_t influence_by_form(const Signature& signature, int i, uint64_t bits) {
+  constexpr uint64_t low = 0xffff, high = 0xffff0000, all = ~uint64_t{0};
+  if (!bits) return 0;
+  const ptx::Type result = signature.meaning->result,
+                  from = signature.meaning->sources[static_cast<size_t>(i)];
+  const bool integers = signature.flow() == Flow::integer && signature.form.packed;
+  if (integers || (ptx::is_packed(result) && ptx::is_packed(from)))
+    return (bits & low ? low : 0) | (bits & high ? high : 0);
+  // cvt.rn.bf16x2.f32 d, a, b: a goes to the high half.
+  if (ptx::is_packed(result) && from == ptx::Type::f32 && i < 2) return i == 0 ? high : low;
+  return all;
+}
+
 }  // namespace
 
 SourceBits::SourceBits(const Warp& warp, const Op& op) {
@@ -71,7 +85,7 @@ LaneBits influence(const Op& op, const Signature& signature, const SourceBits& s
   LaneBits reached{};
   const int control = first_control(signature.form.operation);
   if (!moves_bits(op, signature) || i >= control) {
-    for (size_t lane = 0; lane < 32; ++lane) reached[lane] = influence(signature, i, bits[lane]);
+    for (size_t lane = 0; lane < 32; ++lane) reached[lane] = influence_by_form(signature, i, bits[lane]);
     return reached;
   }
   // Open bits of the others are tried as zeros and as ones, in every combination.
@@ -103,17 +117,22 @@ LaneBits influence(const Op& op, const Signature& signature, const SourceBits& s
   return reached;
 }
 
-uint64_t influence(const Signature& signature, int i, uint64_t bits) {
-  constexpr uint64_t low = 0xffff, high = 0xffff0000, all = ~uint64_t{0};
-  if (!bits) return 0;
-  const ptx::Type result = signature.meaning->result,
-                  from = signature.meaning->sources[static_cast<size_t>(i)];
-  const bool integers = signature.flow() == Flow::integer && signature.form.packed;
-  if (integers || (ptx::is_packed(result) && ptx::is_packed(from)))
-    return (bits & low ? low : 0) | (bits & high ? high : 0);
-  // cvt.rn.bf16x2.f32 d, a, b: a goes to the high half.
-  if (ptx::is_packed(result) && from == ptx::Type::f32 && i < 2) return i == 0 ? high : low;
-  return all;
+HalfInfluence half_influence(const Code& code, const Op& op) {
+  SourceBits sources;
+  for (LaneBits& open : sources.open) open.fill(~uint64_t{0});
+  for (const Immediate& literal : code.immediates)
+    for (size_t i = 0; i < op.source_count; ++i)
+      if (literal.slot == op.s[i]) sources.value[i].fill(literal.bits), sources.open[i] = {};
+  HalfInfluence reach{};
+  for (size_t i = 0; i < op.source_count; ++i)
+    for (size_t from = 0; from < 4; ++from) {
+      LaneBits half;
+      half.fill(uint64_t{0xffff} << 16 * from);
+      const uint64_t reached = influence(op, code.signature(op), sources, static_cast<int>(i), half)[0];
+      for (int to = 0; to < 4; ++to)
+        if (reached >> 16 * to & 0xffff) reach[i][from] |= 1 << to;
+    }
+  return reach;
 }
 
 }  // namespace assay::vm

@@ -29,7 +29,9 @@ struct SourceBits {
 
 /// By lane the bits of the result that depend on `bits` of source `i`.
 LaneBits influence(const Op&, const Signature&, const SourceBits&, int i, const LaneBits& bits);
-/// The same where an instruction does not move bits: it is in its form.
-uint64_t influence(const Signature&, int i, uint64_t bits);
+/// [source][half]: the halves of the result that may depend on it, a bit each, whatever the registers hold;
+/// literals are known.
+using HalfInfluence = std::array<std::array<uint8_t, 4>, 4>;
+HalfInfluence half_influence(const Code&, const Op&);
 
 }  // namespace assay::vm

@@ -49,7 +49,8 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
   else if (to_register && flow == Flow::none)
     facts.pass = &Recorder::clear;
   else if (to_register && computes)
-    facts.keep = &Recorder::keep_sources, facts.pass = &Recorder::arithmetic;
+    facts = {
+        .keep = &Recorder::keep_sources, .pass = &Recorder::arithmetic, .reach = half_influence(code, op)};
   else if (to_register)
     facts.keep = &Recorder::bits;
   facts.wide_result = op.d_cell == Cell::wide;
@@ -69,12 +70,6 @@ int32_t Recorder::site(const Op& op) {
     run_->sites.push_back({launch_, module_, op.function, op.instruction});
   }
   return site;
-}
-
-ProvenanceCell Recorder::united(const Warp& warp, Slot slot, int first, int count, int lane) {
-  ProvenanceCell all = cell(warp, slot, first, lane);
-  for (int half = first + 1; half < first + count; half++) all = unite(all, cell(warp, slot, half, lane));
-  return all;
 }
 
 /// A tag left on a finite operand says nothing. A NaN is born of operands none of which is one, an infinity

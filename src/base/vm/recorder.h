@@ -13,6 +13,7 @@
 
 #include "src/base/vm/code.h"
 #include "src/base/vm/event_log.h"
+#include "src/base/vm/influence.h"
 #include "src/base/vm/matrix_elements.h"
 #include "src/base/vm/provenance_memory.h"
 #include "src/base/vm/recording.h"
@@ -75,6 +76,11 @@ class Recorder : public PlainTrace {
     bool wide_result = false;
     uint8_t sources() const { return word_sources | wide_sources; }
     int halves(int source) const { return wide_sources >> source & 1 ? 4 : 2; }
+    /// Of arithmetic: half `from` of a source takes part in half `to` of the result.
+    bool reaches(int source, int from, int to) const {
+      return reach[static_cast<size_t>(source)][static_cast<size_t>(from)] >> to & 1;
+    }
+    HalfInfluence reach{};
     int halves() const { return wide_result ? 4 : 2; }
   };
   static OpFacts facts_of(const Code&, const Op&);
@@ -85,8 +91,6 @@ class Recorder : public PlainTrace {
   ProvenanceCell& cell(const Warp& warp, Slot slot, int half, int lane) {
     return cells_.registers(warp)[Cells::cell(slot, half, lane)];
   }
-  /// `count` halves as one: the first tag, all that they depend on.
-  ProvenanceCell united(const Warp&, Slot slot, int first, int count, int lane);
   ProvenanceCell unite(ProvenanceCell a, ProvenanceCell b) {
     return {a.tag ? a.tag : b.tag, run_->provenance.unite(a.dependence, b.dependence)};
   }

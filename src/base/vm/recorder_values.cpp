@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "src/base/vm/each_lane.h"
-#include "src/base/vm/influence.h"
 #include "src/base/vm/recorder.h"
 
 namespace assay::vm {
@@ -50,8 +49,7 @@ void Recorder::keep_sources(const Warp& warp, const Op& op, uint32_t) {
 ProvenanceCell Recorder::arriving(const Warp& warp, const Op& op, int source, int lane, int half) {
   ProvenanceCell all;
   for (int from = 0; from < facts(op).halves(source); ++from)
-    if (influence(signature(op), source, half_bits << 16 * from) >> 16 * half & half_bits)
-      all = unite(all, cell(warp, op.s[source], from, lane));
+    if (facts(op).reaches(source, from, half)) all = unite(all, cell(warp, op.s[source], from, lane));
   return all;
 }
 
@@ -85,7 +83,7 @@ Tag Recorder::log_result(const Warp& warp, const Op& op, int lane, int half, Dep
   int count = 0;
   each_lane(facts(op).sources(), [&](int i) {
     const ptx::Type t = op.row->sources[i];
-    if (!ptx::is_float(t) || !(influence(signature(op), i, ~uint64_t{0}) >> 16 * half & half_bits)) return;
+    if (!ptx::is_float(t) || !(facts(op).reaches(i, 0, half) || facts(op).reaches(i, 1, half))) return;
     const ProvenanceCell from = arriving(warp, op, i, lane, half);
     const uint64_t value = half_of(t, before_[i][lane], half);
     operands[count++] = {value, t, static_cast<uint8_t>(i), 0, from.tag, from.dependence};

@@ -1,12 +1,12 @@
 // Walks logged blocks backwards and collects the instances behind the places that are wanted.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "src/base/vm/cell_memory.h"
+#include "src/base/vm/influence.h"
 #include "src/base/vm/slice_trace.h"
 #include "src/base/vm/value_slice.h"
 
@@ -97,11 +97,6 @@ class SliceScan {
   void scan_atomic(const Op&);
   void add_sources(const Op&, const Found&);
   void add_computed(const Op&, const Found&);
-  struct SourceHalves {
-    std::array<std::array<uint8_t, 4>, 4> reach{};  ///< [source][half]: halves of the result, a bit each
-    bool moves_half = false;                        ///< and the instruction does nothing else
-  };
-  const SourceHalves& source_halves(const Op&);
   void add_matrix(const Op&, const Found&);
   void scan_op();
   void scan_landing();
@@ -118,7 +113,7 @@ class SliceScan {
   std::vector<std::vector<uint32_t>> waiting_lanes_;  ///< by warp and half of a register cell: bit per lane
   std::unordered_map<uint64_t, int32_t> global_;      ///< by address / 2
   std::vector<Found> found_;
-  std::unordered_map<const Op*, SourceHalves> source_halves_;
+  std::unordered_map<const Op*, HalfInfluence> half_influence_;
   uint32_t lane_source_[32];
 };
 

@@ -1,48 +1,28 @@
 // Which halves of its sources an instance reads.
 #include <algorithm>
 
-#include "src/base/vm/influence.h"
 #include "src/base/vm/matrix_elements.h"
 #include "src/base/vm/slice_scan.h"
 
 namespace assay::vm {
 
-/// What halves of the sources may reach, whatever they hold; literals are known.
-const SliceScan::SourceHalves& SliceScan::source_halves(const Op& op) {
-  const auto [known, is_new] = source_halves_.try_emplace(&op);
-  if (!is_new) return known->second;
-  const Signature& signature = block_->code->signature(op);
-  SourceBits sources;
-  for (auto& open : sources.open) open.fill(~uint64_t{0});
-  for (const Immediate& literal : block_->code->immediates)
-    for (size_t i = 0; i < op.source_count; ++i)
-      if (literal.slot == op.s[i]) sources.value[i].fill(literal.bits), sources.open[i] = {};
-  for (size_t i = 0; i < op.source_count; ++i)
-    for (size_t from = 0; from < 4; ++from) {
-      LaneBits half;
-      half.fill(uint64_t{0xffff} << 16 * from);
-      const uint64_t reached = influence(op, signature, sources, static_cast<int>(i), half)[0];
-      for (int to = 0; to < 4; ++to)
-        if (reached >> 16 * to & 0xffff) known->second.reach[i][from] |= 1 << to;
-    }
-  known->second.moves_half = signature.flow() == Flow::shift && op.d_cell == Cell::word &&
-                             sources.open[1][0] == 0 && sources.value[1][0] == 16;
-  return known->second;
-}
-
 /// Of a shift that moves a half the distance is no operand.
 void SliceScan::add_computed(const Op& op, const Found& f) {
   const Signature& signature = block_->code->signature(op);
-  const SourceHalves& known = source_halves(op);
-  for (int i = 0; i < (known.moves_half ? 1 : op.source_count); ++i) {
+  const Code& code = *block_->code;
+  const auto [known, is_new] = half_influence_.try_emplace(&op);
+  if (is_new) known->second = half_influence(code, op);
+  const bool moves_half = signature.flow() == Flow::shift && op.d_cell == Cell::word &&
+                          std::any_of(code.immediates.begin(), code.immediates.end(),
+                                      [&](const Immediate& m) { return m.slot == op.s[1] && m.bits == 16; });
+  for (int i = 0; i < (moves_half ? 1 : op.source_count); ++i) {
     const ptx::Type type = signature.meaning->sources[static_cast<size_t>(i)];
     const Cell cell = cell_of(type);
     if (cell != Cell::word && cell != Cell::wide) continue;
     uint32_t halves = 0;
     for (size_t half = 0; half < bytes_of(cell) / 2; ++half)
-      halves |= static_cast<uint32_t>((known.reach[static_cast<size_t>(i)][half] & f.halves) != 0) << half;
-    if (halves)
-      use_register(f.node, op.s[i], halves, f.lane, known.moves_half ? ptx::Type::none : type, i + 1);
+      halves |= static_cast<uint32_t>((known->second[static_cast<size_t>(i)][half] & f.halves) != 0) << half;
+    if (halves) use_register(f.node, op.s[i], halves, f.lane, moves_half ? ptx::Type::none : type, i + 1);
   }
 }
 
