@@ -41,8 +41,8 @@ TensorMap repeated_inputs(const Case& c, const Operator& op) {
   return inputs;
 }
 
-void print_speed(Backend& gpu, const char* kernel_name, const char* direction, int64_t B, int64_t T,
-                 int64_t H, int64_t D) {
+void print_speed(Backend& gpu, const char* kernel_name, Direction direction, int64_t B, int64_t T, int64_t H,
+                 int64_t D) {
   const Kernel& kernel = find_kernel(kernel_name);
   const Operator& op = find_operator(kernel.operator_name);
   Case c;
@@ -60,7 +60,7 @@ void print_speed(Backend& gpu, const char* kernel_name, const char* direction, i
     bytes += static_cast<double>(Tensor(output.name, output.dtype, output.axes).bytes());
   const double seconds = median(gpu.time(plan, inputs, kRepeats, kWarmups)), floor = bytes / kBytesPerSecond;
   fmt::print("{:<28} {:<8} {:>2},{:>5},{:>3},{:>4}   {:>8.4f} ms   {:>8.4f} ms   {:>7.2f}\n", kernel_name,
-             direction, B, T, H, D, seconds * 1e3, floor * 1e3, seconds / floor);
+             name_of(direction), B, T, H, D, seconds * 1e3, floor * 1e3, seconds / floor);
   std::fflush(stdout);
 }
 
@@ -112,11 +112,11 @@ int print_all(const std::vector<std::string>& names) {
              kRepeats);
   for (const Kernel& kernel : kernels()) {
     if (!names.empty() && std::count(names.begin(), names.end(), kernel.name) == 0) continue;
-    for (const std::string& direction : directions_of(kernel)) {
-      if (direction == "both") continue;
-      print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 4, 4096, 16, 64);
-      print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 4, 2048, 16, 128);
-      print_speed(*gpu, kernel.name.c_str(), direction.c_str(), 1, 8192, 96, 128);
+    for (const Direction direction : directions_of(kernel)) {
+      if (direction == Direction::both) continue;
+      print_speed(*gpu, kernel.name.c_str(), direction, 4, 4096, 16, 64);
+      print_speed(*gpu, kernel.name.c_str(), direction, 4, 2048, 16, 128);
+      print_speed(*gpu, kernel.name.c_str(), direction, 1, 8192, 96, 128);
     }
   }
   return 0;

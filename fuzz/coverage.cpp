@@ -79,7 +79,7 @@ std::vector<std::pair<std::string, std::string>> coverage_of(const Case& c) {
       {"batch", c.B == 1 ? "1" : "more"},
       {"initial state", yes(c.initial_state && c.without.count("initial_state") == 0)},
       {"scale", c.scale ? "given" : "default"},
-      {"direction", c.direction},
+      {"direction", std::string(name_of(c.direction))},
       {"layout", c.layout.empty()                      ? "dense"
                  : c.layout.find(':') == c.layout.npos ? "views"
                                                        : "views of any strides"},
@@ -133,7 +133,7 @@ std::vector<std::string> features_of(const Verification& v) {
   const std::string dtype(format(v.case_.dtype).name), profile = profile_name(v.case_);
   for (int64_t T : sequence_lengths(v.case_))
     features.push_back(
-        fmt::format("shape {} / {} / {} / {}", chunk_shape(T), profile, dtype, v.case_.direction));
+        fmt::format("shape {} / {} / {} / {}", chunk_shape(T), profile, dtype, name_of(v.case_.direction)));
   for (const ExponentRange& range : v.exponents)
     if (range.count > 0)
       features.push_back(fmt::format("exponent {}:{} down to -{} up to {}{}", range.where.file,

@@ -233,9 +233,9 @@ void draw_presence(Case& c, const Target& target) {
 }
 
 void draw_direction(Case& c, const Target& target) {
-  const std::vector<std::string> directions = directions_of(target.kernel);
-  Weighted<std::string> choices;
-  for (const std::string& direction : directions) choices.push_back({direction == "both" ? 1 : 4, direction});
+  Weighted<Direction> choices;
+  for (const Direction direction : directions_of(target.kernel))
+    choices.push_back({direction == Direction::both ? 1 : 4, direction});
   c.direction = pick(choices);
   c.final_state_gradient = runs_backward(c) && chance(65);
 }

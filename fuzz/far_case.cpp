@@ -65,7 +65,7 @@ Case far_case(const Target& target) {
   };
   const std::vector<ArgumentSpec> outputs = outputs_of(c, target.op);
   if (std::any_of(outputs.begin(), outputs.end(), shared)) {
-    c.direction = "forward";
+    c.direction = Direction::forward;
     c.final_state_gradient = false;
   }
   // Elements of 2 and 4 bytes: the index passes 2^31, or 2^32, or only the byte offset does.

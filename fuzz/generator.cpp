@@ -139,7 +139,7 @@ void count_case(Feedback& feedback, const Case& c, const Operator& op) {
 }
 
 std::string presence_of(const Case& c, const Operator& op) {
-  std::string names = c.direction + ":";
+  std::string names = std::string(name_of(c.direction)) + ":";
   for (const ArgumentSpec& input : inputs_of(c, op))
     if (input.optional && is_present(c, input)) names += " " + std::string(input.name);
   return names;

@@ -68,7 +68,7 @@ std::vector<ReachedRow> KernelRecord::reached() const {
     for (uint8_t side : sides) branches.reached += std::popcount(side);
   }
   std::set<std::string> possible = presences_;
-  for (const std::string& direction : directions_of(kernel_))
+  for (const Direction direction : directions_of(kernel_))
     for (bool with_gradient : {false, true}) {
       Case c;
       c.direction = direction;

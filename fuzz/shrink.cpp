@@ -146,8 +146,8 @@ Cases simpler_kinds(const Case& from, const Operator& op) {
   add([](Case& c) { c.initial_state = false; });
   add([](Case& c) { c.final_state_gradient = false; });
   if (runs_forward(from) && runs_backward(from)) {
-    add([](Case& c) { c.direction = "forward", c.final_state_gradient = false; });
-    add([](Case& c) { c.direction = "backward"; });
+    add([](Case& c) { c.direction = Direction::forward, c.final_state_gradient = false; });
+    add([](Case& c) { c.direction = Direction::backward; });
   }
   add([](Case& c) { c.without.clear(); });
   add([](Case& c) { c.parameters.clear(); });

@@ -106,7 +106,7 @@ Failure forward_resumes(PropertyRun& run, int64_t m) {
   Case head = run.case_, tail = with_state(run.case_, run.op, true);
   head.T = m;
   tail.T = T - m;
-  for (Case* c : {&head, &tail}) c->direction = "forward", c->final_state_gradient = false;
+  for (Case* c : {&head, &tail}) c->direction = Direction::forward, c->final_state_gradient = false;
   const Outcome first = run.run(head, slice_all(run.inputs(), "T", 0, m));
   if (first.trap) return trap_text(*first.trap);
   TensorMap resumed = slice_all(run.inputs(), "T", m, T);
@@ -125,9 +125,9 @@ Failure backward_resumes(PropertyRun& run, int64_t m) {
   Case head = run.case_, tail = with_state(run.case_, run.op, true), before = run.case_;
   head.T = before.T = m;
   tail.T = T - m;
-  head.direction = tail.direction = "backward";
+  head.direction = tail.direction = Direction::backward;
   head.final_state_gradient = true;
-  before.direction = "forward", before.final_state_gradient = false;
+  before.direction = Direction::forward, before.final_state_gradient = false;
   const TensorMap first_inputs = slice_all(run.inputs(), "T", 0, m);
   const Outcome reached = run.run(before, first_inputs);
   if (reached.trap) return trap_text(*reached.trap);

@@ -23,7 +23,7 @@ Program program_of(const Kernel& kernel, const ResolvedCase& c, const TensorMap&
     const auto named = [&](const SizedArgument& argument) { return argument.spec.name == output.name; };
     if (std::none_of(c.outputs.begin(), c.outputs.end(), named))
       throw BadInput(fmt::format("{}: its plan writes '{}', which {} {} does not have", kernel.name,
-                                 output.name, c.op->name, c.case_.direction));
+                                 output.name, c.op->name, name_of(c.direction)));
   }
   return program;
 }

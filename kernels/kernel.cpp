@@ -17,11 +17,11 @@ namespace assay {
 #include "kernels/kernels.def"
 #undef ASSAY_KERNEL
 
-std::vector<std::string> directions_of(const Kernel& kernel) {
-  std::vector<std::string> directions;
-  if (kernel.arithmetic) directions.emplace_back("forward");
-  if (kernel.adjoint_arithmetic) directions.emplace_back("backward");
-  if (directions.size() == 2) directions.emplace_back("both");
+std::vector<Direction> directions_of(const Kernel& kernel) {
+  std::vector<Direction> directions;
+  if (kernel.arithmetic) directions.push_back(Direction::forward);
+  if (kernel.adjoint_arithmetic) directions.push_back(Direction::backward);
+  if (directions.size() == 2) directions.push_back(Direction::both);
   return directions;
 }
 

@@ -50,8 +50,8 @@ struct Kernel {
   std::function<std::string(const Case&)> refuses;
 };
 
-/// The directions a kernel has entry points for: some of "forward", "backward", "both".
-std::vector<std::string> directions_of(const Kernel&);
+/// The directions a kernel has entry points for.
+std::vector<Direction> directions_of(const Kernel&);
 
 /// The kernels of kernels.def.
 const std::vector<Kernel>& kernels();

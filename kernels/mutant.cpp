@@ -87,7 +87,7 @@ std::map<std::string, Module> modules_of(const Kernel& kernel) {
   std::map<std::string, Module> modules{{gather_module, kernel_module(gather_module)}};
   Case c;
   c.T = 3, c.K = c.V = c.M = 4, c.decay = "none";
-  for (const std::string& direction : directions_of(kernel))
+  for (const Direction direction : directions_of(kernel))
     for (const Dtype dtype : kernel.limits.dtypes)
       for (const Dtype gate : kernel.limits.gate_dtypes.empty() ? none : kernel.limits.gate_dtypes)
         for (const std::set<std::string>& without : absences(op)) {

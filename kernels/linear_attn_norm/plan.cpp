@@ -33,7 +33,7 @@ Case inner_case(const Case& c, const Kernel& kernel, double scale, bool backward
   inner.dtype = inner.gate_dtype = Dtype::fp32;
   inner.decay = "none";
   inner.scale = scale;
-  inner.direction = backward ? "backward" : "forward";
+  inner.direction = backward ? Direction::backward : Direction::forward;
   if (!backward) inner.final_state_gradient = false;
   return inner;
 }

@@ -33,14 +33,14 @@ assay_format format_of(Dtype dtype) {
   return dtype == Dtype::bf16 ? ASSAY_BF16 : dtype == Dtype::fp16 ? ASSAY_FP16 : ASSAY_FP32;
 }
 
-const char* direction_of(assay_direction direction) {
+Direction direction_of(assay_direction direction) {
   switch (direction) {
     case ASSAY_FORWARD:
-      return "forward";
+      return Direction::forward;
     case ASSAY_BACKWARD:
-      return "backward";
+      return Direction::backward;
     case ASSAY_BOTH:
-      return "both";
+      return Direction::both;
   }
   throw BadInput(fmt::format("direction {}: use ASSAY_FORWARD, ASSAY_BACKWARD or ASSAY_BOTH",
                              static_cast<int>(direction)));
@@ -85,7 +85,7 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
 void require_direction(const Kernel& kernel, const Case& c) {
   const auto directions = directions_of(kernel);
   if (std::find(directions.begin(), directions.end(), c.direction) == directions.end())
-    throw BadInput(fmt::format("{}: no entry point for direction {}", kernel.name, c.direction));
+    throw BadInput(fmt::format("{}: no entry point for direction {}", kernel.name, name_of(c.direction)));
   if (kernel.refuses)
     if (const std::string why = kernel.refuses(c); !why.empty()) throw BadInput(why);
 }

@@ -114,11 +114,11 @@ Sizes sizes_of(const Case& c) {
 }
 
 bool runs_forward(const Case& c) {
-  return c.direction != "backward";
+  return c.direction != Direction::backward;
 }
 
 bool runs_backward(const Case& c) {
-  return c.direction != "forward";
+  return c.direction != Direction::forward;
 }
 
 std::vector<ArgumentSpec> inputs_of(const Case& c, const Operator& op) {
@@ -174,17 +174,17 @@ int64_t usual_slots(const Operator& op) {
 }
 
 Direction direction_of(const std::string& name) {
-  const std::vector<std::string> directions{"forward", "backward", "both"};
-  const auto found = std::find(directions.begin(), directions.end(), name);
-  require(found != directions.end(), unknown_name("direction", name, directions));
-  return static_cast<Direction>(found - directions.begin());
+  const auto found = value_named<Direction>(name);
+  const auto all = names_of(Direction{});
+  require(found.has_value(), unknown_name("direction", name, {all.begin(), all.end()}));
+  return *found;
 }
 
 ResolvedCase resolve_unchecked(const Case& c, const Operator& op) {
   ResolvedCase r{.case_ = c, .op = &op, .sizes = sizes_of(c), .scale = scale_of(c, op)};
   r.decay = parse_decay(c.decay);
   r.values = &find_values(c.values);
-  r.direction = direction_of(c.direction);
+  r.direction = c.direction;
   for (const std::string& text : c.overrides) r.overrides.push_back(parse_override(text));
   for (const ArgumentSpec& spec : inputs_of(c, op))
     if (is_present(c, spec)) r.inputs.push_back(sized(spec, c));

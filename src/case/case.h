@@ -1,17 +1,27 @@
 // A case: everything needed to replay one run of a kernel. Its one-line token is its only identity.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference/operator.h"
+#include "src/base/fields/names.h"
 #include "src/base/numerics/format.h"
 #include "src/base/tensor/tensor.h"
 
 namespace assay {
+
+enum class Direction : uint8_t { forward, backward, both };
+constexpr std::array<std::string_view, 3> names_of(Direction) {
+  return {"forward", "backward", "both"};
+}
+/// By its name; throws BadInput with the nearest.
+Direction direction_of(const std::string& name);
 
 /// The form that is written and edited, by options, tokens, fuzzing and shrinking. Nothing is checked and
 /// names are text; what runs is its ResolvedCase (resolved_case.h). `values` names how inputs are drawn,
@@ -28,7 +38,7 @@ struct Case {
   uint64_t seed = 1;
   std::optional<double> scale;               ///< absent: the operator's default
   std::map<std::string, double> parameters;  ///< of the operator, those given (src/case/parameters.h)
-  std::string direction = "forward";
+  Direction direction = Direction::forward;
   std::set<std::string> without;  ///< absent optional inputs
   bool initial_state = false;
   bool final_state_gradient = false;

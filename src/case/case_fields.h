@@ -24,7 +24,7 @@ void fields(Io& io, Case& x) {
   ASSAY_FIELD(values);
   ASSAY_FIELD(seed);
   ASSAY_FIELD(scale);
-  io.one_of("direction", x.direction, {"forward", "backward", "both"});
+  ASSAY_FIELD(direction);
   ASSAY_FIELD(without);
   ASSAY_FIELD(initial_state);
   ASSAY_FIELD(final_state_gradient);

@@ -18,7 +18,7 @@ bool has_cotangents(const Operator& op, const TensorMap& raw) {
 OperatorFit fit_operator(const Operator& op, const TensorMap& raw, Case base, int64_t heads,
                          const std::string& source) {
   OperatorFit fit{op.name};
-  if (has_cotangents(op, raw)) base.direction = "both";
+  if (has_cotangents(op, raw)) base.direction = Direction::both;
   TensorMap own;
   for (const ArgumentSpec& spec : inputs_of(base, op)) {
     const std::string name(spec.name);

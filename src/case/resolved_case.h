@@ -16,8 +16,6 @@
 
 namespace assay {
 
-enum class Direction : uint8_t { forward, backward, both };
-
 /// An argument that a run takes or gives, with its shape.
 struct SizedArgument {
   ArgumentSpec spec;
@@ -51,9 +49,6 @@ SizedArgument sized(const ArgumentSpec&, const Case&);
 
 /// Slots of a case that asks for none: 64; 0 where the operator has no such axis.
 int64_t usual_slots(const Operator&);
-
-/// "forward", "backward" or "both"; throws BadInput with the nearest.
-Direction direction_of(const std::string& name);
 
 /// Inputs drawn from the case alone: same case, same bits, on every host. Rounded once to the formats of the
 /// case.

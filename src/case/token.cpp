@@ -56,8 +56,8 @@ void read_list(std::vector<int64_t>& list, std::string_view rest, std::string_vi
 
 // Longer prefixes first.
 const Field kFields[] = {
-    {"backward", true, [](Case& c, auto, auto field) { c.direction = field; }},
-    {"both", true, [](Case& c, auto, auto field) { c.direction = field; }},
+    {"backward", true, [](Case& c, auto, auto) { c.direction = Direction::backward; }},
+    {"both", true, [](Case& c, auto, auto) { c.direction = Direction::both; }},
     {"h0", true, [](Case& c, auto, auto) { c.initial_state = true; }},
     {"dht", true, [](Case& c, auto, auto) { c.final_state_gradient = true; }},
     {"bf16", true, [](Case& c, auto, auto) { c.dtype = Dtype::bf16; }},
@@ -145,7 +145,7 @@ std::string token_of(const Case& c) {
   token += fmt::format("/s{}", c.seed);
   if (c.scale) token += fmt::format("/scale-{}", *c.scale);
   if (!c.parameters.empty()) token += fmt::format("/p-{}", parameters_text(c.parameters));
-  if (c.direction != "forward") token += fmt::format("/{}", c.direction);
+  if (c.direction != Direction::forward) token += fmt::format("/{}", name_of(c.direction));
   if (!c.without.empty()) token += fmt::format("/no-{}", fmt::join(c.without, ","));
   if (c.initial_state) token += "/h0";
   if (c.final_state_gradient) token += "/dht";

@@ -175,7 +175,7 @@ void CaseOptions::add_drawing(CLI::App& app) {
   app.add_option("--without", without_, "Absent optional inputs, as in g")->delimiter(',')->group(drawing);
   app.add_flag("--initial-state", case_.initial_state, "With an initial state")->group(drawing);
   app.add_option("--set", case_.overrides, "Set single elements, as in \"g[0,16,0,3]=-90\"")->group(drawing);
-  app.add_option("--direction", case_.direction, "forward, backward (gradients) or both")
+  app.add_option("--direction", direction_, "forward, backward (gradients) or both")
       ->group(drawing)
       ->capture_default_str();
   app.add_flag("--final-state-gradient", case_.final_state_gradient,
@@ -206,6 +206,7 @@ Case CaseOptions::from_options(const Kernel& kernel) const {
   Case c = case_;
   c.kernel = kernel.name;
   c.dtype = format(dtype_).dtype;
+  c.direction = direction_of(direction_);
   c.gate_dtype = format(gate_dtype_).dtype;
   c.without = {without_.begin(), without_.end()};
   if (app_->count("--scale")) c.scale = scale_;
@@ -267,7 +268,7 @@ std::string CaseOptions::options_of_file() const {
   if (!cu_seqlens_.empty()) text += fmt::format(" --cu-seqlens {}", cu_seqlens_);
   if (!parameters_.empty()) text += fmt::format(" --parameter {}", fmt::join(parameters_, ","));
   if (app_->count("--scale")) text += fmt::format(" --scale {}", scale_);
-  if (app_->count("--direction")) text += fmt::format(" --direction {}", case_.direction);
+  if (app_->count("--direction")) text += fmt::format(" --direction {}", direction_);
   if (!case_.blocks.empty()) text += fmt::format(" --blocks {}", case_.blocks);
   return text;
 }

@@ -66,7 +66,7 @@ class CaseOptions {
   std::string options_of_file() const;
 
   Case case_;
-  std::string cu_seqlens_, inputs_, dtype_ = "bf16", gate_dtype_ = "fp32";
+  std::string cu_seqlens_, inputs_, dtype_ = "bf16", gate_dtype_ = "fp32", direction_ = "forward";
   std::vector<std::string> without_, parameters_, layout_, map_;
   double scale_ = 0;
   const CLI::App* app_ = nullptr;

@@ -95,7 +95,7 @@ Listing list_kernels() {
     const KernelLimits& limits = kernel.limits;
     const Operator& op = find_operator(kernel.operator_name);
     list.rows.push_back({kernel.name, kernel.summary,
-                         fmt::format("{}", fmt::join(directions_of(kernel), ",")),
+                         fmt::format("{}", fmt::join(names_of(directions_of(kernel)), ",")),
                          formats_text(limits.dtypes), formats_text(limits.gate_dtypes),
                          has_axis(op, "K") ? std::to_string(limits.max_K) : "-",
                          has_axis(op, "V") ? std::to_string(limits.max_V) : "-", domain_text(kernel, op),

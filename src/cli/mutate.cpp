@@ -35,7 +35,8 @@ struct MutateCommand {
     vm::tensor_core_model(arch);  // throws for an architecture that the machine does not know
     options.machine.arch = arch;
     if (!time.empty()) options.time_s = parse_duration(time);
-    if (!direction.empty() && direction != "both") options.directions = {direction};
+    if (!direction.empty() && direction_of(direction) != Direction::both)
+      options.directions = {direction_of(direction)};
     if (fail_under < 0 || fail_under > 100) throw BadInput("--fail-under: write a percentage, 0 to 100");
     const Console console(json == "-" ? stderr : stdout);
     const Interrupt interrupt;

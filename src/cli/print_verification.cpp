@@ -55,7 +55,7 @@ std::string case_text(const Verification& v) {
   if (!c.layout.empty()) text += fmt::format(", layout {}", c.layout);
   if (!c.cu_seqlens.empty()) text += packing_text(c.cu_seqlens);
   if (c.initial_state && !c.without.contains("initial_state")) text += ", initial state";
-  if (c.direction != "forward") text += fmt::format(", {}", c.direction);
+  if (c.direction != Direction::forward) text += fmt::format(", {}", name_of(c.direction));
   if (c.final_state_gradient) text += ", gradient of the final state";
   if (!c.without.empty()) text += fmt::format(", without {}", fmt::join(c.without, ","));
   if (!c.overrides.empty()) text += fmt::format(", {}", fmt::join(c.overrides, " "));

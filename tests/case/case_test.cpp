@@ -59,7 +59,6 @@ TEST(Case, WhatMakesNoSenseIsNamed) {
        "cannot be changed"},
       {[](Case& c) { c.without = {"q"}; }, "unknown optional input of gated 'q'"},
       {[](Case& c) { c.without = {"intial_state"}; }, "did you mean 'initial_state'?"},
-      {[](Case& c) { c.direction = "forwards"; }, "did you mean 'forward'?"},
       {[](Case& c) { c.kernel = "a b"; }, "kernel name 'a b'"},
       {[](Case& c) { c.overrides = {"g=1"}; }, "override 'g=1'"},
   };
@@ -116,20 +115,21 @@ TEST(Case, ADirectionSaysWhatARunTakesAndGives) {
   Case c = good();
   EXPECT_EQ(names_of(inputs_of(c, op)), inputs);
   EXPECT_EQ(names_of(outputs_of(c, op)), outputs);
-  c.direction = "backward";
+  c.direction = Direction::backward;
   EXPECT_EQ(names_of(inputs_of(c, op)), all);
   EXPECT_EQ(names_of(outputs_of(c, op)), (Names{"dq", "dk", "dv", "dg"}))
       << "no initial state, no gradient of it";
   c.without = {"g"}, c.initial_state = true;
   EXPECT_EQ(names_of(outputs_of(c, op)), (Names{"dq", "dk", "dv", "dinitial_state"}));
-  c.direction = "both";
+  c.direction = Direction::both;
   EXPECT_EQ(names_of(outputs_of(c, op)), (Names{"o", "final_state", "dq", "dk", "dv", "dinitial_state"}));
 }
 
 TEST(Case, GradientsHaveTheFormatsOfTheirInputs) {
   const Operator op = gated_operator();
   Case c = good();
-  c.direction = "backward", c.initial_state = true, c.dtype = Dtype::bf16, c.gate_dtype = Dtype::fp16;
+  c.direction = Direction::backward, c.initial_state = true, c.dtype = Dtype::bf16,
+  c.gate_dtype = Dtype::fp16;
   std::vector<std::pair<std::string, Dtype>> got;
   for (const ArgumentSpec& spec : outputs_of(c, op)) got.emplace_back(spec.name, dtype_of(c, spec));
   const std::vector<std::pair<std::string, Dtype>> expected = {{"dq", Dtype::bf16},
@@ -145,13 +145,13 @@ TEST(Case, AFinalStatesGradientIsDrawnOnlyBackwardAndOnlyWhereItIsAskedFor) {
   Case c = good();
   c.final_state_gradient = true;
   EXPECT_THROW(validate(c, op), BadInput);
-  c.direction = "backward";
+  c.direction = Direction::backward;
   EXPECT_NO_THROW(validate(c, op));
   EXPECT_TRUE(draw_inputs(c, op).contains("dfinal_state"));
   c.final_state_gradient = false;
   EXPECT_FALSE(draw_inputs(c, op).contains("dfinal_state"));
   EXPECT_TRUE(draw_inputs(c, op).contains("do"));
-  c.direction = "forward";
+  c.direction = Direction::forward;
   EXPECT_FALSE(draw_inputs(c, op).contains("do"));
 }
 

@@ -159,7 +159,7 @@ TEST(GivenInputs, AGradientOfAnAbsentInputIsRefused) {
   raw["do"] = tensor(Dtype::fp16, {1, 30, 2, 8});
   raw["dg"] = tensor(Dtype::fp32, {1, 30, 2, 16});
   Case c = base();
-  c.direction = "backward";
+  c.direction = Direction::backward;
   try {
     fit_inputs(c, gated_operator(), raw, "x");
     ADD_FAILURE() << "accepted";
@@ -177,7 +177,7 @@ TEST(GivenInputs, CotangentsAreTakenBackwardOnly) {
   raw["dfinal_state"] = tensor(Dtype::fp32, {2, 2, 16, 8});
   Case c = base();
   EXPECT_THROW(fit_inputs(c, gated_operator(), raw, "x"), BadInput);
-  c.direction = "backward";
+  c.direction = Direction::backward;
   const GivenInputs given = fit_inputs(c, gated_operator(), raw, "x");
   EXPECT_TRUE(given.case_.final_state_gradient);
   EXPECT_EQ(given.inputs.at("do").axes.back().name, "V");

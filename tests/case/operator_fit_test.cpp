@@ -56,11 +56,11 @@ TEST(OperatorFit, AGateOfOneShapeFitsTheOperatorThatHasIt) {
 
 TEST(OperatorFit, CotangentsMakeTheDirectionBackward) {
   TensorMap raw = attention();
-  EXPECT_EQ(of(fit_operators(raw, base(), 0, "x"), "gla").case_.direction, "forward");
+  EXPECT_EQ(of(fit_operators(raw, base(), 0, "x"), "gla").case_.direction, Direction::forward);
   raw["do"] = zeros(Dtype::bf16, {1, 30, 2, 8});
   const auto fits = fit_operators(raw, base(), 0, "x");
   EXPECT_TRUE(of(fits, "gla").fits);
-  EXPECT_EQ(of(fits, "gla").case_.direction, "both");
+  EXPECT_EQ(of(fits, "gla").case_.direction, Direction::both);
   EXPECT_TRUE(of(fits, "gla").unused.empty());
 }
 

@@ -23,7 +23,7 @@ std::vector<std::string> names_of(const std::vector<SizedArgument>& arguments) {
 
 TEST(ResolvedCase, HoldsWhatTheRunTakesAndGives) {
   Case c = small();
-  c.direction = "both", c.without = {"g"}, c.initial_state = true;
+  c.direction = Direction::both, c.without = {"g"}, c.initial_state = true;
   const Operator op = gated_operator();
   const ResolvedCase r = resolve(c, op);
   EXPECT_EQ(names_of(r.inputs), (std::vector<std::string>{"q", "k", "v", "initial_state", "do"}));
@@ -76,6 +76,12 @@ TEST(ResolvedCase, DrawsWhatItsCaseDraws) {
 TEST(ResolvedCase, DirectionsHaveNames) {
   EXPECT_EQ(direction_of("backward"), Direction::backward);
   EXPECT_THROW(direction_of("sideways"), BadInput);
+  try {
+    direction_of("forwards");
+    FAIL();
+  } catch (const BadInput& error) {
+    EXPECT_STREQ(error.what(), "unknown direction 'forwards': did you mean 'forward'?");
+  }
   EXPECT_EQ(usual_slots(gated_operator()), 0);
   EXPECT_EQ(usual_slots(find_operator("gsa")), 64);
 }

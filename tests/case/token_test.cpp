@@ -42,7 +42,7 @@ TEST(Token, ComesBackAsTheSameCaseForEveryField) {
   for (const char* layout : {"heads-first", "q=padded,k=joined", "transposed,v=4096:64:512:1"})
     with([&](Case& c) { c.layout = layout; });
   with([](Case& c) { c.parameters = {{"layer_idx", 3}, {"num_layers", 12.5}}; });
-  with([](Case& c) { c.direction = "both", c.final_state_gradient = true; });
+  with([](Case& c) { c.direction = Direction::both, c.final_state_gradient = true; });
   with([](Case& c) { c.without = {"g", "initial_state"}, c.initial_state = true; });
   with([](Case& c) {
     c.overrides = {"g[0,16,0,3]=-90", "q[0,0,0,0]=nan", "k[0,1,0,0]=-inf", "v[0,0,0,0]=1e-30"};

@@ -88,7 +88,7 @@ TEST(Values, CancellingPairsOfChannelsCancelTermByTerm) {
 
 TEST(Values, MirroredTokensOrChannelsAreAlikeButForTheSignOfWhatArrivesBackwards) {
   Case c;
-  c.T = 11, c.H = 2, c.K = 4, c.V = 6, c.values = "mirrored", c.direction = "backward";
+  c.T = 11, c.H = 2, c.K = 4, c.V = 6, c.values = "mirrored", c.direction = Direction::backward;
   const TensorMap inputs = draw_inputs(c, gated_operator());
   const auto at = [&](const char* name, int64_t t, int64_t h, int64_t v) {
     return inputs.at(name).value((t * 2 + h) * 6 + v);

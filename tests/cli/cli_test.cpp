@@ -59,7 +59,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"verify gla.chunk --seed -3", "--seed"},
       {"mutate gla.chunk --mutants 0", "--mutants"},
       {"mutate gla.chunk --fail-under 120", "--fail-under: write a percentage"},
-      {"mutate gla.chunk --direction sideways", "no entry point for direction sideways"},
+      {"mutate gla.chunk --direction sideways", "unknown direction 'sideways'"},
       {"verify gla.chunk --mutant nonsense", "write it as MODULE+LINE+OPERATOR"},
       {"fuzz gla.chunk --mutant nonsense --cases 1", "write it as MODULE+LINE+OPERATOR"},
       {"fuzz gla --mutant nonsense --cases 1", "--mutant is of one kernel, and gla names"},

@@ -91,7 +91,7 @@ bool as_built(const Program& plan, const std::string& module) {
 TEST(Defect, ChangesTheModulesThatItsPatchReachesAndNoOthers) {
   setenv("ASSAY_CACHE", (testing::TempDir() + "assay-defect-cache").c_str(), 1);
   Case c;
-  c.direction = "both";
+  c.direction = Direction::both;
   // L3 stands in a header of the backward module alone.
   const Program plan = find_kernel("rwkv6.fused_recurrent@L3").plan(c, find_operator("rwkv6"), {});
   EXPECT_TRUE(as_built(plan, "rwkv6/fused_recurrent.bf16.fp32"));

@@ -49,7 +49,7 @@ std::vector<Case> cases() {
             if (T == 65 && spec.optional) c.without.insert(std::string(spec.name));
             if (std::count(spec.axes.begin(), spec.axes.end(), "M") > 0) c.M = std::min(K, most.max_M);
           }
-          for (const std::string& direction : directions_of(kernel)) {
+          for (const Direction direction : directions_of(kernel)) {
             c.direction = direction;
             c.initial_state = T != 65;
             result.push_back(c);

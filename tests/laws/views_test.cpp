@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(AllKernels, Views, testing::ValuesIn(kernel_names()), [
 
 TEST(ViewsOfAKernel, ANaNIsTracedToTheElementOfTheView) {
   Case c = case_of(find_kernel("gla.fused_recurrent"), "joined,v=transposed");
-  c.direction = "forward", c.final_state_gradient = false, c.dtype = Dtype::fp32;
+  c.direction = Direction::forward, c.final_state_gradient = false, c.dtype = Dtype::fp32;
   const Operator& op = find_operator("gla");
   TensorMap inputs = draw_inputs(c, op);
   Tensor& v = inputs.at("v");

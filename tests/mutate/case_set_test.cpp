@@ -14,11 +14,11 @@ namespace {
 TEST(MutationCases, OfEveryKernelAreAcceptedAndShowEachFormatAndDirection) {
   for (const Kernel& kernel : kernels()) {
     SCOPED_TRACE(kernel.name);
-    std::vector<std::string> directions = directions_of(kernel);
-    std::erase(directions, "both");
+    std::vector<Direction> directions = directions_of(kernel);
+    std::erase(directions, Direction::both);
     const Operator& op = find_operator(kernel.operator_name);
     std::set<Dtype> dtypes, gates;
-    std::set<std::string> seen;
+    std::set<Direction> seen;
     bool partial = false, state = false;
     for (const MutationCase& m : mutation_cases(kernel, directions)) {
       EXPECT_NO_THROW(require_accepted(m.case_, kernel, op)) << token_of(m.case_);
@@ -35,7 +35,7 @@ TEST(MutationCases, OfEveryKernelAreAcceptedAndShowEachFormatAndDirection) {
 
 TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
   const auto exact = [](const char* name) {
-    const auto cases = mutation_cases(find_kernel(name), {"forward"});
+    const auto cases = mutation_cases(find_kernel(name), {Direction::forward});
     return std::count_if(cases.begin(), cases.end(),
                          [](const MutationCase& m) { return m.case_.values == "exact"; });
   };
@@ -45,7 +45,7 @@ TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
 
 TEST(MutationCases, OfOneFormatHaveSiblingsInTheOthers) {
   const Kernel& kernel = find_kernel("gla.chunk");
-  const MutationCase own = drawn_cases(kernel, {"forward"}, 1, 1, 5).at(0);
+  const MutationCase own = drawn_cases(kernel, {Direction::forward}, 1, 1, 5).at(0);
   std::set<std::pair<Dtype, Dtype>> formats{{own.case_.dtype, own.case_.gate_dtype}};
   for (const MutationCase& other : in_other_formats(own, kernel)) {
     EXPECT_EQ(other.row, own.row);
@@ -58,7 +58,7 @@ TEST(MutationCases, OfOneFormatHaveSiblingsInTheOthers) {
 TEST(MutationCases, OfAbsentInputsReachTheirModulesInEveryFormat) {
   const Kernel& kernel = find_kernel("simple_gla.chunk");
   std::set<std::pair<std::set<std::string>, Dtype>> seen;
-  for (const MutationCase& m : absence_cases(kernel, {"forward", "backward"}, 7)) {
+  for (const MutationCase& m : absence_cases(kernel, {Direction::forward, Direction::backward}, 7)) {
     EXPECT_GE(m.row, 7u);
     EXPECT_FALSE(m.case_.without.empty());
     seen.emplace(m.case_.without, m.case_.dtype);
@@ -69,7 +69,7 @@ TEST(MutationCases, OfAbsentInputsReachTheirModulesInEveryFormat) {
 
 TEST(MutationCases, ThatCostMuchAreCandidatesOnly) {
   const Kernel& kernel = find_kernel("simple_gla.parallel");
-  const std::vector<std::string> directions{"forward", "backward"};
+  const std::vector<Direction> directions{Direction::forward, Direction::backward};
   const auto is_long = [](const MutationCase& m) { return m.case_.T > 1000; };
   const auto always = mutation_cases(kernel, directions), costly = costly_cases(kernel, directions, 9);
   EXPECT_EQ(std::count_if(always.begin(), always.end(), is_long), 0);
@@ -81,9 +81,9 @@ TEST(MutationCases, DrawnOnesAreDecidedByTheSeed) {
   const Kernel& kernel = find_kernel("gla.chunk");
   const auto tokens = [&](uint64_t seed) {
     std::vector<std::string> list;
-    for (const MutationCase& m : drawn_cases(kernel, {"forward"}, 12, seed, 5)) {
+    for (const MutationCase& m : drawn_cases(kernel, {Direction::forward}, 12, seed, 5)) {
       EXPECT_GE(m.row, 5u);
-      EXPECT_EQ(m.case_.direction, "forward");
+      EXPECT_EQ(m.case_.direction, Direction::forward);
       list.push_back(token_of(m.case_));
     }
     return list;

@@ -20,7 +20,7 @@ MutationRun run(int64_t mutants, uint64_t seed, int jobs) {
   options.seed = seed;
   options.jobs = jobs;
   options.drawn = 12;
-  options.directions = {"forward"};
+  options.directions = {Direction::forward};
   return mutate(subject(), options, [](const MutationProgress&) {});
 }
 
@@ -50,7 +50,7 @@ TEST(Mutate, KilledAnywhereItGoesOnToTheSameResult) {
   const auto options = [&](const std::filesystem::path& journal) {
     MutateOptions o;
     o.mutants = 45, o.seed = 3, o.jobs = 2, o.drawn = 12;
-    o.directions = {"forward"};
+    o.directions = {Direction::forward};
     o.journal = journal;
     return o;
   };
@@ -75,15 +75,17 @@ TEST(Mutate, KilledAnywhereItGoesOnToTheSameResult) {
 
 TEST(Mutate, RefusesADirectionThatTheKernelLacks) {
   MutateOptions options;
-  options.directions = {"sideways"};
-  EXPECT_THROW(mutate(subject(), options, [](const MutationProgress&) {}), BadInput);
+  options.directions = {Direction::backward};
+  Kernel forward_only = subject();
+  forward_only.adjoint_arithmetic = nullptr;
+  EXPECT_THROW(mutate(forward_only, options, [](const MutationProgress&) {}), BadInput);
 }
 
 TEST(Mutate, EndsWhenItIsInterrupted) {
   MutateOptions options;
   const std::atomic<int> signal{2};
   options.interrupted = &signal;
-  options.directions = {"forward"};
+  options.directions = {Direction::forward};
   options.drawn = 1;
   EXPECT_TRUE(mutate(subject(), options, [](const MutationProgress&) {}).mutants.empty());
 }

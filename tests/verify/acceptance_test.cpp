@@ -14,7 +14,8 @@ TEST(Acceptance, WhatAKernelDoesNotTakeIsNamedWithWhatItTakes) {
       {[](Case& c) { c.gate_dtype = Dtype::fp16; }, "gla.float: no gate dtype fp16; it takes fp32, bf16"},
       {[](Case& c) { c.K = 33; }, "gla.float: K = 33 is beyond its limit of 32"},
       {[](Case& c) { c.V = 17; }, "gla.float: V = 17 is beyond its limit of 16"},
-      {[](Case& c) { c.direction = "backward"; }, "gla.float: no entry point for direction backward"},
+      {[](Case& c) { c.direction = Direction::backward; },
+       "gla.float: no entry point for direction backward"},
       {[](Case& c) { c.B = 0; }, "B = 0: must be at least 1"},
   };
   const Operator& op = find_operator("gla");

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace assay {
 
@@ -27,6 +28,14 @@ constexpr std::optional<E> value_named(std::string_view name) {
   for (size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<E>(i);
   return std::nullopt;
+}
+
+/// Those of several, for a sentence that lists them.
+template <Named E>
+std::vector<std::string_view> names_of(const std::vector<E>& values) {
+  std::vector<std::string_view> names;
+  for (const E value : values) names.push_back(name_of(value));
+  return names;
 }
 
 }  // namespace assay

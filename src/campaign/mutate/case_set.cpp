@@ -135,9 +135,9 @@ std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel& kernel) {
   return pairs;
 }
 
-std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector<std::string>& directions) {
+std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector<Direction>& directions) {
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, 0};
-  for (const std::string& direction : directions) {
+  for (const Direction direction : directions) {
     uint64_t number = 0;
     Case basis;
     basis.direction = direction;
@@ -161,10 +161,10 @@ std::vector<MutationCase> mutation_cases(const Kernel& kernel, const std::vector
   return collector.cases;
 }
 
-std::vector<MutationCase> costly_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+std::vector<MutationCase> costly_cases(const Kernel& kernel, const std::vector<Direction>& directions,
                                        size_t first_row) {
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
-  for (const std::string& direction : directions)
+  for (const Direction direction : directions)
     for (const CaseRow& row : kRows) {
       if (!row.if_telling) continue;
       Case c;
@@ -177,13 +177,13 @@ std::vector<MutationCase> costly_cases(const Kernel& kernel, const std::vector<s
   return collector.cases;
 }
 
-std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<Direction>& directions,
                                         size_t first_row) {
   constexpr std::string_view kTelling[] = {
       "exact out of step", "packed", "wide keys", "wide values",  "widest",
       "widest, exact",     "long",   "batches",   "middle widths"};
   Collector collector{kernel, find_operator(kernel.operator_name), format_pairs(kernel), {}, first_row};
-  for (const std::string& direction : directions)
+  for (const Direction direction : directions)
     for (const std::set<std::string>& without : presences(collector.op))
       for (const CaseRow& row : kRows) {
         if (std::find(std::begin(kTelling), std::end(kTelling), row.name) == std::end(kTelling)) continue;
@@ -201,7 +201,7 @@ std::vector<MutationCase> absence_cases(const Kernel& kernel, const std::vector<
 namespace {
 
 /// Few tokens and heads, widths around tiles and vectors; exact values where the operator has them.
-Case with_odd_sizes(const std::string& direction, uint64_t seed, uint64_t index) {
+Case with_odd_sizes(Direction direction, uint64_t seed, uint64_t index) {
   static constexpr int64_t kWidths[] = {1,  2,  3,  4,  5,  6,   7,   9,   12,  15,  18, 27, 30,
                                         34, 36, 39, 50, 61, 62,  63,  64,  65,  66,  67, 68, 70,
                                         74, 95, 97, 98, 99, 100, 127, 129, 130, 131, 135};
@@ -229,7 +229,7 @@ Case with_odd_sizes(const std::string& direction, uint64_t seed, uint64_t index)
 
 }  // namespace
 
-std::vector<MutationCase> drawn_cases(const Kernel& kernel, const std::vector<std::string>& directions,
+std::vector<MutationCase> drawn_cases(const Kernel& kernel, const std::vector<Direction>& directions,
                                       int count, uint64_t seed, size_t first_row) {
   Collector collector{kernel, find_operator(kernel.operator_name), {}, {}, first_row};
   const auto formats = format_pairs(kernel);

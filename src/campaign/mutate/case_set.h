@@ -19,20 +19,20 @@ std::vector<std::pair<Dtype, Dtype>> format_pairs(const Kernel&);
 
 /// `directions`: some of forward, backward. The rows of mutation_cases.def in every pair of formats, and one
 /// for each optional input that is absent. Only cases that the kernel accepts, inside its domain.
-std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<std::string>& directions);
+std::vector<MutationCase> mutation_cases(const Kernel&, const std::vector<Direction>& directions);
 
 /// Candidates beside them, of number `first_row` and on: the rows that reach most, for each optional input
 /// that is absent, as kernels have modules of their own then.
-std::vector<MutationCase> absence_cases(const Kernel&, const std::vector<std::string>& directions,
+std::vector<MutationCase> absence_cases(const Kernel&, const std::vector<Direction>& directions,
                                         size_t first_row);
 
 /// The rows that cost much and tell of few kernels, likewise candidates.
-std::vector<MutationCase> costly_cases(const Kernel&, const std::vector<std::string>& directions,
+std::vector<MutationCase> costly_cases(const Kernel&, const std::vector<Direction>& directions,
                                        size_t first_row);
 
 /// More candidates, of number `first_row` and on: the fuzzer's cases, and sizes drawn so that tiles,
 /// vectors and counts end in every way. Decided by `seed`.
-std::vector<MutationCase> drawn_cases(const Kernel&, const std::vector<std::string>& directions, int count,
+std::vector<MutationCase> drawn_cases(const Kernel&, const std::vector<Direction>& directions, int count,
                                       uint64_t seed, size_t first_row);
 
 /// The same case in the kernel's other pairs of formats, where it takes them.

@@ -32,13 +32,13 @@ constexpr double kStart = 3e5;
 /// Cases above this are too long for the properties' several runs.
 constexpr uint64_t kMostForProperties = 4'000'000;
 
-std::vector<std::string> directions_asked(const Kernel& kernel, const std::vector<std::string>& asked) {
-  std::vector<std::string> own = directions_of(kernel);
-  std::erase(own, "both");
-  for (const std::string& direction : asked)
+std::vector<Direction> directions_asked(const Kernel& kernel, const std::vector<Direction>& asked) {
+  std::vector<Direction> own = directions_of(kernel);
+  std::erase(own, Direction::both);
+  for (const Direction direction : asked)
     if (std::find(own.begin(), own.end(), direction) == own.end())
-      throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name, direction,
-                                 fmt::join(own, ", ")));
+      throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name,
+                                 name_of(direction), fmt::join(names_of(own), ", ")));
   return asked.empty() ? own : asked;
 }
 
@@ -89,7 +89,7 @@ class Campaign {
                           {"kernel", kernel_.name},
                           {"own", options_.own},
                           {"arch", options_.machine.arch},
-                          {"directions", options_.directions},
+                          {"directions", names_of(options_.directions)},
                           {"drawn", options_.drawn},
                           {"mutants", options_.mutants},
                           {"seed", options_.seed}}
@@ -97,7 +97,7 @@ class Campaign {
   }
 
   void make_cases() {
-    const std::vector<std::string> directions = directions_asked(kernel_, options_.directions);
+    const std::vector<Direction> directions = directions_asked(kernel_, options_.directions);
     add_cases(mutation_cases(kernel_, directions));
     std::vector<MutationCase> candidates;
     const auto add = [&](std::vector<MutationCase> more) {

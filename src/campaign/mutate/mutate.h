@@ -16,10 +16,10 @@ namespace assay {
 
 struct MutateOptions {
   int64_t mutants = 200;
-  uint64_t seed = 1;                    ///< decides the run, whatever `jobs` is, unless the time ends it
-  std::vector<std::string> directions;  ///< of forward, backward; empty: all that the kernel has
-  double time_s = 0;                    ///< 0: no limit. What is not classified then is "untried"
-  int jobs = 0;                         ///< mutants in flight; 0: all cores
+  uint64_t seed = 1;                  ///< decides the run, whatever `jobs` is, unless the time ends it
+  std::vector<Direction> directions;  ///< of forward, backward; empty: all that the kernel has
+  double time_s = 0;                  ///< 0: no limit. What is not classified then is "untried"
+  int jobs = 0;                       ///< mutants in flight; 0: all cores
   int drawn = 160;  ///< candidates beside the table's cases; those stay that reach something new
   vm::MachineOptions machine;
   const std::atomic<int>* interrupted = nullptr;  ///< set from outside, as by a signal: the run ends early

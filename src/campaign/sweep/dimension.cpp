@@ -64,6 +64,9 @@ void set_scale(Case& c, const std::string& value) {
     throw BadInput(fmt::format("scale = '{}': write a finite number", value));
   c.scale = scale;
 }
+void set_direction(Case& c, const std::string& value) {
+  c.direction = direction_of(value);
+}
 void set_without(Case& c, const std::string& value) {
   c.without.clear();
   if (value == "nothing") return;
@@ -94,7 +97,7 @@ constexpr Option kOptions[] = {
     {"values", false, set_text<&Case::values>},
     {"scale", false, set_scale},
     {"parameter", false, set_parameters},
-    {"direction", false, set_text<&Case::direction>},
+    {"direction", false, set_direction},
     {"without", false, set_without},
     {"initial-state", false, set_flag<&Case::initial_state>},
     {"final-state-gradient", false, set_flag<&Case::final_state_gradient>},

@@ -83,10 +83,10 @@ void require_memory(const ResolvedCase& c) {
 ResolvedCase accepted(const Case& c, const Kernel& kernel) {
   const Operator& op = find_operator(kernel.operator_name);
   ResolvedCase resolved = resolve(c, op);
-  const std::vector<std::string> directions = directions_of(kernel);
+  const std::vector<Direction> directions = directions_of(kernel);
   if (std::find(directions.begin(), directions.end(), c.direction) == directions.end())
-    throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name, c.direction,
-                               fmt::join(directions, ", ")));
+    throw BadInput(fmt::format("{}: no entry point for direction {}; it has {}", kernel.name,
+                               name_of(c.direction), fmt::join(names_of(directions), ", ")));
   const bool has_gate = std::any_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& spec) {
     return spec.role == Role::log_decay && !c.without.contains(std::string(spec.name));
   });

@@ -167,7 +167,7 @@ bool is_open(const Weighed& w) {
 void add_plainer(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
                  const VerifyOptions& options, Weighed& own) {
   Case forward = c, precise = c;
-  forward.direction = "forward", forward.final_state_gradient = false;
+  forward.direction = Direction::forward, forward.final_state_gradient = false;
   precise.dtype = Dtype::fp32;
   for (const Case& plainer : {forward, precise}) {
     if (!is_open(own) || token_of(plainer) == token_of(c)) continue;

@@ -28,7 +28,7 @@ const char* const profiles[] = {"none",  "logsigmoid", "near-one", "strong", "sp
 
 Case case_of(const Shape& shape, Dtype dtype, Dtype gate, const char* decay, uint64_t seed) {
   Case c;
-  c.kernel = "rwkv7.fused_recurrent", c.direction = "backward";
+  c.kernel = "rwkv7.fused_recurrent", c.direction = Direction::backward;
   c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
   c.cu_seqlens = shape.cu_seqlens;
   c.dtype = dtype, c.gate_dtype = gate, c.decay = decay, c.seed = seed;
@@ -57,19 +57,19 @@ TEST(Rwkv7Gradients, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
 
 /// What is written for what was read may also make states grow: errors grow with them, and no faster.
 TEST(Rwkv7, StaysWithinItsBoundWhereStatesGrow) {
-  for (const char* direction : {"forward", "backward"}) {
+  for (const Direction direction : {Direction::forward, Direction::backward}) {
     Case c = case_of({1, 90, 1, 20, 12, {}}, Dtype::fp32, Dtype::fp32, "none", 4);
     c.values = "growing", c.direction = direction;
     double largest = 0;
     for (const OutputComparison& output : expect_within_bound(c).outputs)
       largest = std::max(largest, std::fabs(output.worst.expected));
-    EXPECT_GT(largest, 0x1p20) << direction;
+    EXPECT_GT(largest, 0x1p20) << name_of(direction);
   }
 }
 
 TEST(Rwkv7Gradients, AreExactWhereNoOperationRounds) {
   for (const Dtype dtype : dtypes)
-    for (const char* direction : {"backward", "both"}) {
+    for (const Direction direction : {Direction::backward, Direction::both}) {
       Case c = case_of({1, 140, 1, 40, 24, {}}, dtype, Dtype::fp32, "none", 4);
       c.values = "exact", c.direction = direction;
       const TensorMap inputs = draw_inputs(c, rwkv7());
@@ -112,7 +112,7 @@ TEST(Rwkv7Gradients, PassTheFinalStatesGradientOnWhereThereAreNoTokens) {
 TEST(Rwkv7, HasTheBitsOfGlaWhereNothingIsRemoved) {
   for (const char* zeroed : {"a", "b"}) {
     Case c = case_of({1, 70, 2, 24, 40, {}}, Dtype::bf16, Dtype::fp32, "logsigmoid", 2);
-    c.direction = "forward", c.scale = 0.5;
+    c.direction = Direction::forward, c.scale = 0.5;
     TensorMap inputs = draw_inputs(c, rwkv7());
     for (int64_t i = 0; i < inputs.at(zeroed).size(); ++i) inputs.at(zeroed).set(i, 0);
     TensorMap gla = {{"q", inputs.at("r")},
@@ -131,7 +131,7 @@ TEST(Rwkv7, HasTheBitsOfGlaWhereNothingIsRemoved) {
 TEST(Rwkv7, IsFiniteWhereAGateIsMinusInfinity) {
   for (const Dtype dtype : dtypes) {
     Case c = case_of({1, 60, 1, 20, 24, {}}, dtype, Dtype::fp32, "logsigmoid", 2);
-    c.direction = "both";
+    c.direction = Direction::both;
     TensorMap inputs = draw_inputs(c, rwkv7());
     Tensor& w = inputs.at("w");
     for (int64_t i = 0; i < w.size(); i += 7) w.set(i, -std::numeric_limits<double>::infinity());

@@ -19,7 +19,7 @@ const Operator& operator_of(const std::string& kernel) {
 
 Case case_of(const std::string& kernel, int64_t B, int64_t T, int64_t H, int64_t K, Dtype dtype, Dtype gate) {
   Case c;
-  c.kernel = kernel, c.direction = "both";
+  c.kernel = kernel, c.direction = Direction::both;
   c.B = B, c.T = T, c.H = H, c.K = K, c.V = 1;
   c.dtype = dtype, c.gate_dtype = gate;
   return c;
@@ -125,7 +125,7 @@ TEST(Gates, NotANumberStaysOne) {
 
 TEST(Gates, SumsOverManyTokensStayPrecise) {
   Case c = case_of("gate_softplus.fused", 1, 1500, 1, 5, Dtype::fp32, Dtype::fp32);
-  c.direction = "backward", c.values = "positive";
+  c.direction = Direction::backward, c.values = "positive";
   for (const OutputComparison& output : expect_within_bound(c).outputs)
     EXPECT_GE(output.max_tightness, 0.01) << output.name;
 }

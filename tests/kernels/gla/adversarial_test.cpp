@@ -84,7 +84,7 @@ void fill_gate(Tensor& tensor, Random& random) {
   }
 }
 
-Case adversarial_case(Random& random, const char* kernel, const char* direction, Dtype dtype) {
+Case adversarial_case(Random& random, const char* kernel, Direction direction, Dtype dtype) {
   static constexpr double kTokens[] = {1, 2, 16, 17, 33, 64, 65, 100, 130}, kWidths[] = {1, 3, 8, 16, 20, 40};
   static constexpr Dtype kGates[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
   Case c;
@@ -118,7 +118,8 @@ int64_t runs(int64_t count) {
 }
 
 struct Run {
-  const char *kernel, *direction;
+  const char* kernel;
+  Direction direction;
   int64_t count = 150;
 };
 class AdversarialInputs : public testing::TestWithParam<Run> {};
@@ -145,20 +146,22 @@ TEST_P(AdversarialInputs, StayWithinTheBoundOrMayOverflow) {
         }
       }
       std::printf("%s %s %s %s: largest error / bound %.3f, %.0f %% of the elements judged\n",
-                  GetParam().kernel, GetParam().direction, std::string(format(dtype).name).c_str(), arch,
-                  worst, 100.0 * double(judged) / double(elements));
+                  GetParam().kernel, std::string(name_of(GetParam().direction)).c_str(),
+                  std::string(format(dtype).name).c_str(), arch, worst,
+                  100.0 * double(judged) / double(elements));
       EXPECT_GE(judged, elements / 4);
     }
 }
 
 INSTANTIATE_TEST_SUITE_P(
     EachMode, AdversarialInputs,
-    testing::Values(Run{"gla.chunk", "forward"}, Run{"gla.fused_recurrent", "forward"},
-                    Run{"gla.chunk", "backward"}, Run{"gla.fused_recurrent", "backward"},
-                    Run{"simple_gla.chunk", "both", 60}, Run{"simple_gla.fused_recurrent", "both", 40},
-                    Run{"simple_gla.parallel", "both", 40}, Run{"rwkv6.chunk", "forward"},
-                    Run{"rwkv6.fused_recurrent", "forward"}, Run{"rwkv6.chunk", "backward"},
-                    Run{"rwkv6.fused_recurrent", "backward"}));
+    testing::Values(Run{"gla.chunk", Direction::forward}, Run{"gla.fused_recurrent", Direction::forward},
+                    Run{"gla.chunk", Direction::backward}, Run{"gla.fused_recurrent", Direction::backward},
+                    Run{"simple_gla.chunk", Direction::both, 60},
+                    Run{"simple_gla.fused_recurrent", Direction::both, 40},
+                    Run{"simple_gla.parallel", Direction::both, 40}, Run{"rwkv6.chunk", Direction::forward},
+                    Run{"rwkv6.fused_recurrent", Direction::forward}, Run{"rwkv6.chunk", Direction::backward},
+                    Run{"rwkv6.fused_recurrent", Direction::backward}));
 
 /// An fp32 value next to 2^128 rounds to an infinite tf32 operand, and zero times it is NaN, in its own row
 /// and in every row of its chunk: no verdict can be given there, and none may be "nonfinite".

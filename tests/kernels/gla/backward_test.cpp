@@ -29,7 +29,7 @@ const Dtype dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 Case case_of(const char* kernel, const Shape& shape, Dtype dtype, Dtype gate, const char* decay,
              uint64_t seed) {
   Case c;
-  c.kernel = kernel, c.direction = "backward";
+  c.kernel = kernel, c.direction = Direction::backward;
   c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
   c.cu_seqlens = shape.cu_seqlens;
   c.dtype = dtype, c.gate_dtype = gate;
@@ -54,7 +54,7 @@ TEST_P(GlaGradients, StayWithinTheProvedBoundOnEveryShapeFormatAndProfile) {
 
 TEST_P(GlaGradients, AreExactWhereNoOperationRounds) {
   for (const Dtype dtype : dtypes)
-    for (const char* direction : {"backward", "both"}) {
+    for (const Direction direction : {Direction::backward, Direction::both}) {
       Case c = case_of(GetParam(), {1, 140, 1, 40, 24, {}}, dtype, Dtype::fp32, "none", 4);
       c.values = "exact", c.direction = direction;
       for (const OutputComparison& output : judged_run(c).outputs) {

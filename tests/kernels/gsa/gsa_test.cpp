@@ -29,7 +29,7 @@ const char* const profiles[] = {"none",  "logsigmoid", "near-one", "strong", "sp
 const Dtype dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 
 Case case_of(const std::string& kernel, const Shape& shape, Dtype dtype, Dtype gate, const char* decay,
-             uint64_t seed, const char* direction = "both") {
+             uint64_t seed, Direction direction = Direction::both) {
   Case c;
   c.kernel = kernel, c.direction = direction;
   c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V, c.M = shape.M;
@@ -100,7 +100,8 @@ TEST_P(GsaKernel, WithoutGatesTakesSlotsOfAnySize) {
 TEST_P(GsaKernel, GivesGradientsOfTheInputsThatAreThere) {
   for (const bool gate : {true, false})
     for (const bool state : {true, false}) {
-      Case c = case_of(GetParam(), {1, 20, 1, 8, 8, 8, {}}, Dtype::bf16, Dtype::bf16, "none", 1, "backward");
+      Case c = case_of(GetParam(), {1, 20, 1, 8, 8, 8, {}}, Dtype::bf16, Dtype::bf16, "none", 1,
+                       Direction::backward);
       c.initial_state = state;
       if (!gate) c.without = {"g"};
       std::set<std::string> expected = {"dq", "dk", "dv", "ds"}, got;
@@ -139,7 +140,8 @@ Tensor rows_of(const Tensor& tensor, int64_t begin, int64_t length) {
 TEST_P(GsaKernel, ResumesFromItsStatesWithTheSameBits) {
   const int64_t step = find_kernel(GetParam()).resume_granularity, split = step == 1 ? 37 : step;
   for (const Dtype dtype : dtypes) {
-    Case c = case_of(GetParam(), {1, 150, 1, 24, 16, 12, {}}, dtype, Dtype::fp32, "logsigmoid", 2, "forward");
+    Case c = case_of(GetParam(), {1, 150, 1, 24, 16, 12, {}}, dtype, Dtype::fp32, "logsigmoid", 2,
+                     Direction::forward);
     const TensorMap inputs = draw_inputs(c, gsa());
     const Outcome whole = run_of(c, inputs);
     TensorMap states = {{"hk0", inputs.at("hk0")}, {"hv0", inputs.at("hv0")}};

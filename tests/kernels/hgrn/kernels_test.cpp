@@ -29,7 +29,7 @@ const Shape kShapes[] = {{1, 1, 1, {}},
 
 Case case_of(const char* kernel, const Shape& s, Dtype dtype, Dtype gate, const char* decay, uint64_t seed) {
   Case c;
-  c.kernel = kernel, c.direction = "both";
+  c.kernel = kernel, c.direction = Direction::both;
   c.B = s.B, c.T = s.T, c.K = 1, c.V = s.D, c.cu_seqlens = s.cu_seqlens;
   c.dtype = dtype, c.gate_dtype = gate, c.decay = decay, c.seed = seed;
   c.initial_state = seed % 2 == 0, c.final_state_gradient = seed % 3 == 0;

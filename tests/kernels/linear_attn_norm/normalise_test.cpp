@@ -29,7 +29,7 @@ const Operator& norm() {
 }
 Case case_of(const std::string& kernel, const Shape& shape, Dtype dtype, uint64_t seed) {
   Case c;
-  c.kernel = kernel, c.direction = "backward", c.decay = "none";
+  c.kernel = kernel, c.direction = Direction::backward, c.decay = "none";
   c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
   c.cu_seqlens = shape.cu_seqlens;
   c.dtype = dtype, c.seed = seed;
@@ -82,7 +82,7 @@ TEST_P(NormalisedGradients, PassThoseOfTheFinalStatesOnWhereThereAreNoTokens) {
 TEST_P(NormalisedGradients, AreOfAMeanOfTheValues) {
   for (const Dtype dtype : dtypes) {
     Case c = case_of(GetParam(), {1, 130, 2, 24, 8, {}}, dtype, 1);
-    c.direction = "forward", c.initial_state = false;
+    c.direction = Direction::forward, c.initial_state = false;
     TensorMap inputs = draw_inputs(c, norm());
     for (int64_t i = 0; i < inputs.at("v").size(); ++i) inputs.at("v").set(i, 1.5);
     const Outcome outcome = run(c, inputs);
@@ -98,7 +98,7 @@ TEST_P(NormalisedGradients, OfExtremeSizesStayWithinTheBoundOrMayOverflow) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     Case c =
         case_of(GetParam(), {1, 1 + static_cast<int64_t>(seed * 7 % 90), 1, 5, 4, {}}, Dtype::fp32, seed);
-    c.direction = "both";
+    c.direction = Direction::both;
     static constexpr double kScales[] = {1, 0x1p-60, 0x1p60, 0.1};
     c.scale = kScales[seed % 4];
     TensorMap inputs = draw_inputs(c, norm());

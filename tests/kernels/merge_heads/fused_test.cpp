@@ -17,7 +17,7 @@ const Shape kShapes[] = {{1, 1, 1, 1, 1},    {1, 0, 2, 8, 4},     {2, 33, 1, 7, 
 
 Case case_of(const Shape& s, Dtype dtype, uint64_t seed) {
   Case c;
-  c.kernel = "merge_heads.fused", c.direction = "both";
+  c.kernel = "merge_heads.fused", c.direction = Direction::both;
   c.B = s.B, c.T = s.T, c.H = s.H, c.V = s.V, c.K = s.K;
   c.dtype = dtype, c.seed = seed;
   return c;

@@ -29,7 +29,7 @@ const Dtype dtypes[] = {Dtype::bf16, Dtype::fp16, Dtype::fp32};
 Case case_of(const std::string& kernel, const Shape& shape, Dtype dtype, Dtype gate, const char* decay,
              uint64_t seed) {
   Case c;
-  c.kernel = kernel, c.direction = "backward";
+  c.kernel = kernel, c.direction = Direction::backward;
   c.B = shape.B, c.T = shape.T, c.H = shape.H, c.K = shape.K, c.V = shape.V;
   c.cu_seqlens = shape.cu_seqlens;
   c.dtype = dtype, c.gate_dtype = gate;

@@ -17,7 +17,7 @@ const Shape kShapes[] = {{1, 1, 1, 1},   {1, 0, 8, 4},     {2, 3, 7, 5},   {1, 6
 
 Case case_of(const Shape& s, Dtype dtype, uint64_t seed) {
   Case c;
-  c.kernel = "short_conv.fused", c.direction = "both";
+  c.kernel = "short_conv.fused", c.direction = Direction::both;
   c.B = s.B, c.T = s.T, c.V = s.D, c.K = s.K;
   c.dtype = dtype, c.seed = seed;
   c.initial_state = c.final_state_gradient = seed % 4 != 0;
