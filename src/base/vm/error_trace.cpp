@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "src/base/numerics/format.h"
 #include "src/base/vm/each_lane.h"
@@ -25,6 +26,32 @@ int arity_of(const Row& row) {
   return arity;
 }
 
+/// A conversion to a float of 8 bits or fewer, which no shadow follows.
+bool is_narrowing(Flow flow, const Meaning& meaning) {
+  return flow == Flow::conversion && ptx::is_float(meaning.sources[0]) && ptx::is_float(meaning.result) &&
+         meaning.result != meaning.sources[0];
+}
+/// Does nothing but the condition of selections read the predicate, and nothing else write it?
+bool only_selects(const Code& code, const Op& compare) {
+  if (compare.d2 != no_slot || compare.guarded || compare.boolean != BooleanOp::none) return false;
+  for (const Op& op : code.ops) {
+    const Signature& signature = code.signature(op);
+    if (op.guarded && op.guard == compare.d) return false;
+    if (&op == &compare) continue;
+    for (const Use& written : signature.writes)
+      if (written.slot == compare.d && written.cell == Cell::mask) return false;
+    for (const Use& read : signature.reads)
+      if (read.slot == compare.d && read.cell == Cell::mask &&
+          (signature.flow() != Flow::select || op.row->result != ptx::Type::f32))
+        return false;
+  }
+  return true;
+}
+bool compares_floats(Flow flow, const Meaning& meaning) {
+  return flow == Flow::comparison && meaning.sources[1] == meaning.sources[0] &&
+         (meaning.sources[0] == ptx::Type::f32 || meaning.sources[0] == ptx::Type::f64);
+}
+
 }  // namespace
 
 double half_value(uint32_t bits) {
@@ -32,7 +59,7 @@ double half_value(uint32_t bits) {
 }
 
 template <int parts_count>
-auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) -> Facts {
+auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) const -> Facts {
   const Signature& signature = code.signature(op);
   const Meaning& meaning = *signature.meaning;
   const Flow flow = signature.flow();
@@ -45,13 +72,16 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) -> Facts 
   f.route = carries(signature)                                        ? Route::carry
             : flow == Flow::matrix                                    ? Route::matrix
             : flow == Flow::atomic                                    ? Route::atomic
+            : plan_.strict && compares_floats(flow, meaning)          ? Route::compare
             : !writes_value                                           ? Route::none
             : floats && op.row->real                                  ? Route::arithmetic
+            : plan_.strict && is_narrowing(flow, meaning)             ? Route::lose
             : floats || flow == Flow::none || op.d_cell != Cell::word ? Route::clear
                                                                       : Route::bits;
   if (f.route == Route::arithmetic || f.route == Route::matrix)
     f.edge = edge_of(signature.form, meaning.result).kind;
   f.arity = arity_of(*op.row);
+  if (f.route == Route::compare) f.only_selects = only_selects(code, op);
   using ptx::Operation;
   for (const Operation operation : {Operation::add, Operation::sub, Operation::fma, Operation::mad})
     f.adds |= signature.form.operation == operation;
@@ -72,9 +102,18 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
     counts.edges.assign(code->ops.size(), {});
     scratch_.reset(4 * 32, ErrorKind::none);
   }
+  turned_.clear();
   cells_.begin_registers(block, ErrorKind::none);
   cells_.begin_local(block, ErrorKind::none);
   cells_.begin_shared(block, ErrorKind::none);
+  for (const Warp& warp : block.warps)
+    for (const auto& [slot, offset] : plan_.offsets) {
+      Cells& cells = registers(warp);
+      const size_t at = cell(slot, 0, 0);
+      std::fill_n(&cells.kind[at], 32, ErrorKind::f32);
+      std::fill_n(&cells.error[at], 32, offset);
+      std::fill_n(&cells.bound[at], 32, std::fabs(offset));
+    }
 }
 
 /// 32 machine values; of an f64 in a wide cell, else of a word's half.
@@ -148,6 +187,71 @@ template <int parts_count>
 void ErrorTrace<parts_count>::clear(Warp& warp, const Op& op, uint32_t mask) {
   for (const Use& written : code_->signature(op).writes)
     clear(warp, written.slot, static_cast<int>(bytes_of(written.cell)) / 2, mask);
+}
+
+/// No shadow follows the word that begins there, though it came of rounded ones.
+template <int parts_count>
+void ErrorTrace<parts_count>::lose(Cells& cells, size_t at) {
+  cells.kind[at] = ErrorKind::f32, cells.error[at] = 0;
+  cells.bound[at] = std::numeric_limits<double>::infinity();
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::lose(Warp& warp, const Op& op, uint32_t mask) {
+  clear(warp, op, mask);
+  if (op.d == no_slot || op.d_cell != Cell::word) return;
+  each_lane(mask, [&](int lane) { lose(registers(warp), cell(op.d, 0, lane)); });
+}
+
+/// Counts lanes whose operands lie in another order than their exact counterparts.
+template <int parts_count>
+void ErrorTrace<parts_count>::compare(Warp& warp, const Op& op, uint32_t mask) {
+  Operand &a = operands_[0], &b = operands_[1];
+  const ErrorKind kind = error_kind_of(op.row->sources[0]);
+  gather(warp, op.s[0], 0, kind, true, a);
+  gather(warp, op.s[1], 0, kind, true, b);
+  uint32_t turned = 0;
+  const auto order = [](double x) { return (x > 0) - (x < 0); };
+  if (!a.exact || !b.exact)
+    each_lane(mask, [&](int lane) {
+      const double apart = a.value[lane] - b.value[lane];
+      if (!std::isfinite(apart)) return;
+      const bool other = order(apart) != order(apart + (a.error[lane] - b.error[lane]));
+      turned |= static_cast<uint32_t>(other) << lane;
+    });
+  const auto count = static_cast<uint64_t>(std::popcount(turned));
+  counts.turned += count;
+  if (facts(op).only_selects)
+    turned_[{warp.index, op.d}] = turned;
+  else
+    counts.branches_turned += count;
+}
+
+/// By a comparison that exact operands turn the program on real numbers selects the other operand.
+template <int parts_count>
+void ErrorTrace<parts_count>::prepare_select(Warp& warp, const Op& op) {
+  select_turned_ = 0;
+  const auto found = turned_.find({warp.index, op.s[2]});
+  if (found == turned_.end() || !found->second) return;
+  Operand &a = operands_[0], &b = operands_[1];
+  gather(warp, op.s[0], 0, ErrorKind::f32, true, a);
+  gather(warp, op.s[1], 0, ErrorKind::f32, true, b);
+  select_turned_ = found->second;
+  each_lane(found->second, [&](int lane) {
+    const auto i = static_cast<size_t>(lane);
+    other_[i] = warp.mask(op.s[2]) >> lane & 1 ? b.value[i] + b.error[i] : a.value[i] + a.error[i];
+  });
+}
+template <int parts_count>
+void ErrorTrace<parts_count>::note_select(Warp& warp, const Op& op, uint32_t mask) {
+  Cells& cells = registers(warp);
+  each_lane(mask & select_turned_, [&](int lane) {
+    const size_t at = cell(op.d, 0, lane);
+    const double error = other_[static_cast<size_t>(lane)] - std::bit_cast<float>(warp.word(op.d)[lane]);
+    if (cells.kind[at] == ErrorKind::none) cells.bound[at] = 0;
+    cells.kind[at] = ErrorKind::f32, cells.error[at] = error;
+    cells.bound[at] += plan_.inexact_share.empty() ? std::fabs(error) : 0;
+  });
 }
 
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source
@@ -231,6 +335,9 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   op.row->real(step);
   if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64))
     round_to_integer(which, arity, kind, r);
+  if (!plan_.inexact_share.empty() && plan_.inexact_share[op_index(op)] > 0)
+    for (int i = 0; i < 32; ++i)
+      r.bound[i] += plan_.inexact_share[op_index(op)] * std::fabs(step.value[0][i] * step.value[1][i]);
   keep(warp, op, op.d, half, kind, r, mask);
   if constexpr (parts_count > 0) {
     const int own = plan_.part_of_op[op_index(op)];
@@ -255,6 +362,8 @@ template <int parts_count>
 void ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKind kind, Result& r,
                                    uint32_t mask) {
   const size_t index = op_index(op), first = cell(slot, half, 0);
+  if (!plan_.inexact_share.empty())
+    for (int i = 0; i < 32; ++i) r.bound[i] = std::fmax(r.bound[i] - std::fabs(r.local[i]), 0);
   const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, counts.largest[index]);
   Cells& cells = registers(warp);
   if ((mask & masks.finite) == ~0u) {
@@ -292,19 +401,28 @@ void ErrorTrace<parts_count>::before(Warp& warp, const Op& op, uint32_t) {
   if (route == Route::arithmetic) return prepare_arithmetic(warp, op);
   if (route == Route::bits) return prepare_bits(warp, op);
   if (route == Route::matrix) return prepare_matrix(warp, op);
+  if (!turned_.empty() && op.row->flow == Flow::select && op.row->result == ptx::Type::f32)
+    prepare_select(warp, op);
 }
 
 template <int parts_count>
 void ErrorTrace<parts_count>::after(Warp& warp, const Op& op, uint32_t mask) {
-  ++order_;
+  counts.longest = std::max(counts.longest, ++order_);
   using Route = typename Facts::Route;
   switch (facts(op).route) {
     case Route::none:
       return;
     case Route::clear:
       return clear(warp, op, mask);
+    case Route::lose:
+      return lose(warp, op, mask);
+    case Route::compare:
+      return compare(warp, op, mask);
     case Route::carry:
-      return carry(warp, op, mask);
+      carry(warp, op, mask);
+      if (!turned_.empty() && op.row->flow == Flow::select && op.row->result == ptx::Type::f32)
+        note_select(warp, op, mask);
+      return;
     case Route::arithmetic:
       return arithmetic(warp, op, mask);
     case Route::bits:

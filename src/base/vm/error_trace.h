@@ -12,6 +12,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -40,6 +41,10 @@ struct OpErrors {
   std::vector<EdgeSeen> edges;      ///< by op: what may leave its range (shadow_edges.h)
   Parting first;                    ///< in the order of blocks, then of execution
   uint64_t ended = 0;               ///< shadows that ended at a value that is not finite
+  /// Comparisons that exact operands would decide the other way (ErrorPlan::strict), and those of them that
+  /// decide more than selections.
+  uint64_t turned = 0, branches_turned = 0;
+  uint64_t longest = 0;  ///< warp instructions of a block, at most
 };
 
 /// What the traces of a launch share.
@@ -48,6 +53,13 @@ struct ErrorPlan {
   ErrorMemory<parts_count>* memory = nullptr;
   double parting = 0;
   std::vector<int> part_of_op;  ///< by op: the part its roundings enter, -1: none is followed
+  /// Immediates that stand for another number, and what they lack of it.
+  std::vector<std::pair<Slot, double>> offsets;
+  /// What comes of rounded values and no shadow follows has an infinite bound; comparisons are watched.
+  bool strict = false;
+  /// By op, where bounds are to follow something else than roundings: what the result may be off by, as a
+  /// share of its product (exact_run.cpp). Empty: roundings.
+  std::vector<double> inexact_share;
 };
 
 template <int parts_count>
@@ -73,10 +85,12 @@ class ErrorTrace : public PlainTrace {
  private:
   /// What an op's signature says, found once.
   struct Facts {
-    enum class Route : uint8_t { none, clear, carry, arithmetic, bits, atomic, matrix } route = Route::none;
+    enum class Route : uint8_t { none, clear, lose, carry, arithmetic, bits, compare, atomic, matrix };
+    Route route = Route::none;
     EdgeKind edge = EdgeKind::none;
     bool adds = false;  ///< add, sub or fma of f32 or f64
     int arity = 0;
+    bool only_selects = false;  ///< of a comparison: nothing but selections reads its predicate
   };
   using Cells = ErrorCells<parts_count>;
   /// A source of the running op.
@@ -102,7 +116,7 @@ class ErrorTrace : public PlainTrace {
     size_t at[32];
   };
 
-  static Facts facts_of(const Code&, const Op&);
+  Facts facts_of(const Code&, const Op&) const;
   const Facts& facts(const Op& op) const { return facts_[op_index(op)]; }
   size_t op_index(const Op& op) const { return static_cast<size_t>(&op - code_->ops.data()); }
   Cells& registers(const Warp& warp) { return cells_.registers(warp); }
@@ -111,6 +125,11 @@ class ErrorTrace : public PlainTrace {
   void gather(Warp&, Slot, int half, ErrorKind, bool in_place, Operand&);
   void clear(Warp&, Slot, int halves, uint32_t mask);
   void clear(Warp&, const Op&, uint32_t mask);
+  static void lose(Cells&, size_t at);
+  void lose(Warp&, const Op&, uint32_t mask);
+  void compare(Warp&, const Op&, uint32_t mask);
+  void prepare_select(Warp&, const Op&);
+  void note_select(Warp&, const Op&, uint32_t mask);
   template <class Visit>
   void each_place(Warp&, const PlaceRow&, uint32_t mask, bool to_write, Visit);
   static void overwrite(const Places&, uint32_t bytes);
@@ -125,6 +144,8 @@ class ErrorTrace : public PlainTrace {
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&);
   void bits(Warp&, const Op&, uint32_t mask);
+  bool is_moved(const Op&, size_t source, size_t from, size_t to, int lane);
+  bool keep_rounded(Warp&, const Op&, int lane);
   void carry(Warp&, const Op&, uint32_t mask);
   void atomic(Warp&, const Op&, uint32_t mask);
   void prepare_matrix(Warp&, const Op&);
@@ -147,7 +168,13 @@ class ErrorTrace : public PlainTrace {
   /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.
   bool bits_carry_ = false;
   std::array<std::array<uint32_t, 32>, 3> words_{};
-  Cells scratch_;  ///< on their way from register to register
+  /// What the running op makes where one half of one source has all its bits inverted: [source][half].
+  std::array<std::array<std::array<uint32_t, 32>, 2>, 3> inverted_{};
+  uint32_t inverted_known_ = 0;
+  std::map<std::pair<uint32_t, Slot>, uint32_t> turned_;  ///< (warp, predicate): lanes of the last comparison
+  uint32_t select_turned_ = 0;    ///< lanes in which the running selection should give the other operand,
+  std::array<double, 32> other_;  ///< and what that is, exactly
+  Cells scratch_;                 ///< on their way from register to register
   struct Fragments;
   std::shared_ptr<Fragments> fragments_;
 };

@@ -2,6 +2,7 @@
 // went in.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -20,6 +21,7 @@ void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op) {
     bits_carry_ |= !is_all(kinds, ErrorKind::none) || !is_all(kinds + 32, ErrorKind::none);
   }
   if (!bits_carry_) return;
+  inverted_known_ = 0;
   for (int k = 0; k < op.source_count && k < 3; ++k) {
     auto& words = words_[static_cast<size_t>(k)];
     if (op.s[k] != no_slot && cell_of(op.row->sources[static_cast<size_t>(k)]) == Cell::word)
@@ -29,7 +31,52 @@ void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op) {
   }
 }
 
-// A word, or a half, whose bits equal a shadowed source's was moved; zero is moved from nowhere.
+/// Does the op take half `from` of the source to half `to`? Then its inverse arrives where it is inverted:
+/// equal bits alone may be two neighbours that round to the same.
+template <int parts_count>
+bool ErrorTrace<parts_count>::is_moved(const Op& op, size_t source, size_t from, size_t to, int lane) {
+  if (!op.lanes || op.source_count > 3) return true;
+  const uint32_t known = 1u << (2 * source + from);
+  auto& made = inverted_[source][from];
+  if (!(inverted_known_ & known)) {
+    inverted_known_ |= known;
+    std::array<uint32_t, 32> words = words_[source];
+    for (uint32_t& word : words) word ^= 0xffffu << (16 * from);
+    const auto of = [&](size_t k) -> const void* {
+      return k == source ? words.data() : op.s[k] == no_slot ? nullptr : words_[k].data();
+    };
+    op.lanes(made.data(), of(0), of(1), of(2), nullptr);
+  }
+  const auto at = static_cast<size_t>(lane);
+  const uint32_t before = words_[source][at] >> (16 * from), after = made[at] >> (16 * to);
+  return ((before ^ after) & 0xffff) == 0xffff;
+}
+
+/// Integer work that changes a shadowed float by less than a bf16's last places rounds it: a mask that cuts,
+/// the addition before it.
+template <int parts_count>
+bool ErrorTrace<parts_count>::keep_rounded(Warp& warp, const Op& op, int lane) {
+  Cells& cells = registers(warp);
+  const double made = std::bit_cast<float>(warp.word(op.d)[lane]);
+  for (int k = 0; k < op.source_count && k < 3; ++k) {
+    if (op.s[k] == no_slot || cell_of(op.row->sources[static_cast<size_t>(k)]) != Cell::word) continue;
+    const size_t at = cell(op.s[k], 0, lane);
+    const double value = std::bit_cast<float>(words_[static_cast<size_t>(k)][static_cast<size_t>(lane)]);
+    if (cells.kind[at] != ErrorKind::f32 || !std::isfinite(cells.bound[at])) continue;
+    if (!(std::fabs(made - value) <= 0x1p-7 * std::fabs(value)) || made == 0) continue;
+    const double cut = value - made;
+    const size_t to = cell(op.d, 0, lane);
+    cells.copy(to, cells, at);
+    cells.error[to] += cut;
+    if (plan_.inexact_share.empty()) cells.bound[to] += std::fabs(cut);
+    cells.kind[to + 32] = ErrorKind::none;
+    return true;
+  }
+  return false;
+}
+
+// A word, or a half, that comes out as it went in carries its shadow; zero is moved from nowhere. The high
+// half of an f32 is a bf16 cut from it.
 template <int parts_count>
 void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
   if (!bits_carry_) return clear(warp, op.d, 2, mask);
@@ -37,31 +84,41 @@ void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
   const uint32_t* made = warp.word(op.d);
   each_lane(mask, [&](int lane) {
     size_t found[2] = {SIZE_MAX, SIZE_MAX};
-    for (int k = 0; k < op.source_count && k < 3; ++k) {
-      const uint32_t word = words_[static_cast<size_t>(k)][static_cast<size_t>(lane)];
-      if (op.s[k] == no_slot || cell_of(op.row->sources[static_cast<size_t>(k)]) != Cell::word) continue;
+    double cut[2] = {};
+    bool rounded = false;
+    for (size_t k = 0; k < 3 && k < op.source_count; ++k) {
+      if (op.s[k] == no_slot || cell_of(op.row->sources[k]) != Cell::word) continue;
+      const uint32_t word = words_[k][static_cast<size_t>(lane)];
       const size_t at = cell(op.s[k], 0, lane);
-      if (cells.kind[at] == ErrorKind::f32) {
-        if (word == made[lane] && word) found[0] = at;
-        continue;
-      }
-      for (size_t from = 0; from < 2; ++from)
+      for (const size_t half : {at, at + 32})
+        rounded |= cells.kind[half] != ErrorKind::none && cells.bound[half] != 0;
+      const bool is_float = cells.kind[at] == ErrorKind::f32;
+      for (size_t from = is_float; from < 2; ++from)
         for (size_t to = 0; to < 2; ++to) {
           const uint32_t bits = word >> (16 * from) & 0xffff;
-          if (bits && bits == (made[lane] >> (16 * to) & 0xffff) && found[to] == SIZE_MAX &&
-              cells.kind[at + 32 * from] != ErrorKind::none)
-            found[to] = at + 32 * from;
+          const size_t shadow = is_float ? at : at + 32 * from;
+          if (!bits || bits != (made[lane] >> (16 * to) & 0xffff) || found[to] != SIZE_MAX ||
+              cells.kind[shadow] == ErrorKind::none || !is_moved(op, k, from, to, lane))
+            continue;
+          found[to] = shadow;
+          cut[to] = is_float ? std::bit_cast<float>(word) - std::bit_cast<float>(word & 0xffff0000u) : 0;
         }
     }
+    if (keep_rounded(warp, op, lane)) return;
     for (size_t to = 0; to < 2; ++to) {
       const size_t kept = 32 * to + static_cast<size_t>(lane);
-      if (found[to] == SIZE_MAX)
-        scratch_.kind[kept] = ErrorKind::none;
-      else
-        scratch_.copy(kept, cells, found[to]);
+      scratch_.kind[kept] = ErrorKind::none;
+      if (found[to] == SIZE_MAX) continue;
+      scratch_.copy(kept, cells, found[to]);
+      if (scratch_.kind[kept] != ErrorKind::f32) continue;
+      scratch_.kind[kept] = ErrorKind::bf16;
+      scratch_.error[kept] += cut[to];
+      if (plan_.inexact_share.empty()) scratch_.bound[kept] += std::fabs(cut[to]);
     }
     for (size_t to = 0; to < 2; ++to)
       cells.copy(cell(op.d, static_cast<int>(to), lane), scratch_, 32 * to + static_cast<size_t>(lane));
+    if (plan_.strict && rounded && made[lane] && found[0] == SIZE_MAX && found[1] == SIZE_MAX)
+      lose(cells, cell(op.d, 0, lane));
   });
 }
 
@@ -193,8 +250,12 @@ void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
 template <int parts_count>
 void ErrorTrace<parts_count>::atomic(Warp& warp, const Op& op, uint32_t mask) {
   each_place(warp, {no_slot, warp.space, 0, warp.address}, mask, true, [&](const Places& at) {
-    if (at.cells) overwrite(at, op.element_bytes);
+    if (!at.cells) return;
+    overwrite(at, op.element_bytes);
+    if (plan_.strict && op.element_bytes == 4 && ptx::is_float(op.type))
+      each_lane(at.mask, [&](int lane) { lose(*at.cells, at.at[lane]); });
   });
+  if (plan_.strict && ptx::is_float(op.type)) return lose(warp, op, mask);
   clear(warp, op, mask);
 }
 

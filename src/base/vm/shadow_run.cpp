@@ -1,16 +1,12 @@
 #include "src/base/vm/shadow_run.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <map>
-#include <mutex>
-#include <thread>
 
-#include "src/base/vm/error_trace.h"
 #include "src/base/vm/opcode.h"
-#include "src/base/vm/traced_launch.h"
+#include "src/base/vm/shadow_pass.h"
 
 namespace assay::vm {
 namespace {
@@ -21,107 +17,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-void merge(OpErrors& into, const OpErrors& from) {
-  if (from.roundings.empty()) return;  // a thread that came too late for a block
-  into.roundings.resize(from.roundings.size());
-  into.largest.resize(from.largest.size());
-  into.edges.resize(from.edges.size());
-  for (size_t i = 0; i < from.roundings.size(); ++i) {
-    into.roundings[i] += from.roundings[i];
-    into.largest[i] = std::max(into.largest[i], from.largest[i]);
-    into.edges[i].merge(from.edges[i]);
-  }
-  if (from.first.op >= 0 && from.first.block < into.first.block) into.first = from.first;
-  into.ended += from.ended;
-}
-
-/// One run of all launches with shadows of `parts` parts.
-template <int parts>
-struct Pass {
-  PreparedProgram prepared;
-  ErrorMemory<parts> memory;
-  std::vector<OpErrors> launches;
-  TensorMap outputs;                       ///< and inputs that were changed in place; empty after a trap
-  std::map<std::string, uint64_t> places;  ///< buffer -> its address
-  uint64_t lane_instructions = 0;
-
-  Pass(const Program& program, const TensorMap& inputs, const MachineOptions& options, double parting,
-       const std::function<std::vector<int>(size_t)>& part_of_op)
-      : prepared(program, inputs, options) {
-    for (const Allocation& a : prepared.memory().allocations()) {
-      memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
-      places[a.name] = a.base;
-      for (const Part& part : a.parts) places[part.name] = a.base + part.offset;
-    }
-    bool trapped = false;
-    for (size_t i = 0; i < program.launches.size() && !trapped; ++i) {
-      ErrorPlan<parts> shared{&memory, parting, {}};
-      if (part_of_op) shared.part_of_op = part_of_op(i);
-      trapped = run_launch(prepared.enter(i), options, shared);
-    }
-    if (trapped) return;
-    outputs = prepared.changed(inputs);
-    for (auto& [name, tensor] : outputs) tensor.name = name;
-    outputs.merge(prepared.take_outputs());
-  }
-
-  /// True: trapped.
-  bool run_launch(const LaunchContext& context, const MachineOptions& options,
-                  const ErrorPlan<parts>& shared) {
-    const auto& grid = context.launch->grid;
-    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
-    const uint64_t wanted = options.threads > 0 ? static_cast<uint64_t>(options.threads)
-                                                : std::max(1u, std::thread::hardware_concurrency());
-    const uint64_t threads = context.code->global_atomics ? 1 : std::min(wanted, blocks);
-    std::atomic<uint64_t> next{0};
-    std::atomic<bool> trapped{false};
-    std::mutex mutex;
-    OpErrors& total = launches.emplace_back();
-    const auto work = [&] {
-      ErrorTrace<parts> trace(shared);
-      const TracedLaunch done = run_each(context, trace, [&](bool trap) -> std::optional<uint64_t> {
-        if (trap) trapped = true;
-        if (trapped) return std::nullopt;
-        const uint64_t block = next.fetch_add(1);
-        return block < blocks ? std::optional(block) : std::nullopt;
-      });
-      const std::lock_guard lock(mutex);
-      merge(total, trace.counts);
-      lane_instructions += done.lane_instructions;
-    };
-    std::vector<std::thread> others;
-    for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
-    work();
-    for (std::thread& other : others) other.join();
-    return trapped;
-  }
-
-  /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
-  template <class Visit>
-  void each_element(const Tensor& tensor, Visit visit) const {
-    const uint64_t start = places.at(tensor.name);
-    const auto area = std::find_if(memory.areas().begin(), memory.areas().end(),
-                                   [&](const auto& a) { return start - a.base <= a.bytes; });
-    const auto bytes = static_cast<uint64_t>(format(tensor.dtype).bytes);
-    const bool followed = bytes > 1 && (start - area->base) % bytes == 0;  // cells are of 16 bits
-    const ErrorKind kind = tensor.dtype == Dtype::fp64   ? ErrorKind::f64
-                           : tensor.dtype == Dtype::fp16 ? ErrorKind::f16
-                           : tensor.dtype == Dtype::bf16 ? ErrorKind::bf16
-                                                         : ErrorKind::f32;
-    static const ErrorCells<parts> nothing;
-    for (int64_t flat = 0; flat < tensor.size(); ++flat) {
-      if (!followed) {
-        visit(flat, SIZE_MAX, nothing);
-        continue;
-      }
-      const auto [cells, at] =
-          ErrorMemory<parts>::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
-      const bool high_alone = kind == ErrorKind::f32 && (tensor.bits(flat) & 0xffff) == 0;
-      visit(flat, cells ? cells->find(at, 1, kind, high_alone) : SIZE_MAX, cells ? *cells : nothing);
-    }
-  }
-};
 
 /// Source lines of the ops of every launch, numbered in the order of launches and ops.
 struct Lines {
@@ -167,10 +62,6 @@ Lines number_lines(const Pass<0>& pass, const ShadowOptions& options) {
     }
   }
   return lines;
-}
-
-bool is_real(Dtype d) {
-  return d != Dtype::i32 && d != Dtype::i64 && d != Dtype::u8;
 }
 
 ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
@@ -319,12 +210,13 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
     const size_t count = std::min<size_t>(kParts, followed.size() - first);
     std::vector<int> part_of_line(result.size(), -1);
     for (size_t p = 0; p < count; ++p) part_of_line[followed[first + p]] = static_cast<int>(p);
-    const Pass<kParts> pass(program, inputs, options, 0, [&](size_t launch) {
+    const auto part_of_op = [&](size_t launch) {
       std::vector<int> parts;
       for (const int line : lines.of_op[launch])
         parts.push_back(line < 0 ? -1 : part_of_line[static_cast<size_t>(line)]);
       return parts;
-    });
+    };
+    const Pass<kParts> pass(program, inputs, options, {.part_of_op = part_of_op});
     for (const auto& [name, tensor] : pass.outputs) {
       if (!is_real(tensor.dtype)) continue;
       std::vector<double>& of_line = sizes[name];
@@ -356,7 +248,7 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
 ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
                         const ShadowOptions& options) {
   const auto start = Clock::now();
-  const Pass<0> pass(program, inputs, machine, options.parting, nullptr);
+  const Pass<0> pass(program, inputs, machine, {.parting = options.parting});
   const Lines lines = number_lines(pass, options);
   ShadowReport report;
   report.lane_instructions = pass.lane_instructions;

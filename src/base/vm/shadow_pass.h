@@ -1,0 +1,139 @@
+// One run of a program's launches beside exact arithmetic, its shadows kept.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "src/base/vm/error_trace.h"
+#include "src/base/vm/traced_launch.h"
+
+namespace assay::vm {
+
+inline void merge(OpErrors& into, const OpErrors& from) {
+  if (from.roundings.empty()) return;  // a thread that came too late for a block
+  into.roundings.resize(from.roundings.size());
+  into.largest.resize(from.largest.size());
+  into.edges.resize(from.edges.size());
+  for (size_t i = 0; i < from.roundings.size(); ++i) {
+    into.roundings[i] += from.roundings[i];
+    into.largest[i] = std::max(into.largest[i], from.largest[i]);
+    into.edges[i].merge(from.edges[i]);
+  }
+  if (from.first.op >= 0 && from.first.block < into.first.block) into.first = from.first;
+  into.ended += from.ended;
+  into.turned += from.turned;
+  into.branches_turned += from.branches_turned;
+  into.longest = std::max(into.longest, from.longest);
+}
+
+/// What an entry's parameters take at most (PTX ISA 5.1.6, "Parameter State Space"), rounded up.
+constexpr uint64_t kParameterBytes = 1 << 15;
+
+/// One run of all launches with shadows of `parts` parts.
+template <int parts>
+struct Pass {
+  PreparedProgram prepared;
+  ErrorMemory<parts> memory;
+  std::vector<OpErrors> launches;
+  TensorMap outputs;                       ///< and inputs that were changed in place; empty after a trap
+  std::map<std::string, uint64_t> places;  ///< buffer -> its address
+  uint64_t lane_instructions = 0;
+
+  /// What a pass does beside carrying shadows.
+  struct Watch {
+    double parting = 0;
+    std::function<std::vector<int>(size_t launch)> part_of_op = nullptr;
+    /// Before each launch: may fill in ErrorPlan::offsets and the cells of memory.
+    std::function<void(size_t launch, Pass&, ErrorPlan<parts>&)> enter = nullptr;
+    bool strict = false;
+  };
+
+  Pass(const Program& program, const TensorMap& inputs, const MachineOptions& options, const Watch& watch)
+      : prepared(program, inputs, options) {
+    for (const Allocation& a : prepared.memory().allocations()) {
+      memory.add(a.name, a.base, a.bytes, 2, ErrorKind::none);
+      places[a.name] = a.base;
+      for (const Part& part : a.parts) places[part.name] = a.base + part.offset;
+    }
+    memory.add("parameters", parameter_base, kParameterBytes, 2, ErrorKind::none);
+    bool trapped = false;
+    for (size_t i = 0; i < program.launches.size() && !trapped; ++i) {
+      ErrorPlan<parts> shared{&memory, watch.parting, {}, {}, watch.strict};
+      if (watch.part_of_op) shared.part_of_op = watch.part_of_op(i);
+      if (watch.enter) watch.enter(i, *this, shared);
+      trapped = run_launch(prepared.enter(i), options, shared);
+    }
+    if (trapped) return;
+    outputs = prepared.changed(inputs);
+    for (auto& [name, tensor] : outputs) tensor.name = name;
+    outputs.merge(prepared.take_outputs());
+  }
+
+  /// True: trapped.
+  bool run_launch(const LaunchContext& context, const MachineOptions& options,
+                  const ErrorPlan<parts>& shared) {
+    const auto& grid = context.launch->grid;
+    const uint64_t blocks = uint64_t{grid[0]} * grid[1] * grid[2];
+    const uint64_t wanted = options.threads > 0 ? static_cast<uint64_t>(options.threads)
+                                                : std::max(1u, std::thread::hardware_concurrency());
+    const uint64_t threads = context.code->global_atomics ? 1 : std::min(wanted, blocks);
+    std::atomic<uint64_t> next{0};
+    std::atomic<bool> trapped{false};
+    std::mutex mutex;
+    OpErrors& total = launches.emplace_back();
+    const auto work = [&] {
+      ErrorTrace<parts> trace(shared);
+      const TracedLaunch done = run_each(context, trace, [&](bool trap) -> std::optional<uint64_t> {
+        if (trap) trapped = true;
+        if (trapped) return std::nullopt;
+        const uint64_t block = next.fetch_add(1);
+        return block < blocks ? std::optional(block) : std::nullopt;
+      });
+      const std::lock_guard lock(mutex);
+      merge(total, trace.counts);
+      lane_instructions += done.lane_instructions;
+    };
+    std::vector<std::thread> others;
+    for (uint64_t t = 1; t < threads; ++t) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    return trapped;
+  }
+
+  /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
+  template <class Visit>
+  void each_element(const Tensor& tensor, Visit visit) const {
+    const uint64_t start = places.at(tensor.name);
+    const auto area = std::find_if(memory.areas().begin(), memory.areas().end(),
+                                   [&](const auto& a) { return start - a.base <= a.bytes; });
+    const auto bytes = static_cast<uint64_t>(format(tensor.dtype).bytes);
+    const bool followed = bytes > 1 && (start - area->base) % bytes == 0;  // cells are of 16 bits
+    const ErrorKind kind = tensor.dtype == Dtype::fp64   ? ErrorKind::f64
+                           : tensor.dtype == Dtype::fp16 ? ErrorKind::f16
+                           : tensor.dtype == Dtype::bf16 ? ErrorKind::bf16
+                                                         : ErrorKind::f32;
+    static const ErrorCells<parts> nothing;
+    for (int64_t flat = 0; flat < tensor.size(); ++flat) {
+      if (!followed) {
+        visit(flat, SIZE_MAX, nothing);
+        continue;
+      }
+      const auto [cells, at] =
+          ErrorMemory<parts>::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
+      const bool high_alone = kind == ErrorKind::f32 && (tensor.bits(flat) & 0xffff) == 0;
+      visit(flat, cells ? cells->find(at, 1, kind, high_alone) : SIZE_MAX, cells ? *cells : nothing);
+    }
+  }
+};
+
+inline bool is_real(Dtype d) {
+  return d != Dtype::i32 && d != Dtype::i64 && d != Dtype::u8;
+}
+
+}  // namespace assay::vm
