@@ -245,6 +245,42 @@ std::string accumulated_paragraphs(const json& sums) {
   return out;
 }
 
+/// The kernel's outputs on real numbers against the reference.
+std::string formula_section(const json& formula, int level) {
+  std::string out = heading(level, "", "The formula, in exact arithmetic");
+  if (const std::string skipped = text_of(formula, "skipped"); !skipped.empty())
+    return out + fmt::format("<p>Not judged: {}.</p>\n", escape_markup(skipped));
+  std::string rows;
+  for (const json& output : field_of(formula, "outputs")) {
+    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(output, "name"))));
+    rows += number_cell(field_of(output, "elements")) + number_cell(field_of(output, "judged"));
+    rows += number_cell(field_of(output, "violation"), count_of(output, "violation") > 0);
+    rows += number_cell(field_of(output, "max_difference")) + number_cell(field_of(output, "max_allowed"));
+    const json& worst = field_of(output, "worst");
+    rows += mono_cell(text_of(worst, "element"));
+    for (const char* name : {"exact", "expected", "allowed"}) rows += number_cell(field_of(worst, name));
+    rows += "</tr>\n";
+  }
+  out += fmt::format("<p>In {} s; {} comparisons would come out otherwise on real numbers.</p>\n",
+                     number_markup(field_of(formula, "seconds")), number_markup(field_of(formula, "turned")));
+  return out +
+         table(
+             "Where nothing rounds, what do the kernel's instructions give? Difference from the reference, "
+             "and what constants, radius and shadow explain of it, relative to the output's root mean "
+             "square; then the element of the largest share of what is allowed.",
+             {{"output"},
+              {"elements", true},
+              {"judged", true},
+              {"violation", true},
+              {"difference", true},
+              {"allowed", true},
+              {"element"},
+              {"exact", true},
+              {"expected", true},
+              {"allowed there", true}},
+             rows);
+}
+
 }  // namespace
 
 std::string verdict_badge(const std::string& verdict) {
@@ -285,6 +321,8 @@ std::string verification_sections(const json& verification, const std::string& p
   out += diagnosis_section(field_of(verification, "diagnosis"), level);
   const json& outputs = field_of(verification, "outputs");
   if (!outputs.empty()) out += heading(level, "", "Error against bound") + outputs_table(outputs);
+  if (const auto formula = verification.find("formula"); formula != verification.end() && !formula->is_null())
+    out += formula_section(*formula, level);
   if (const auto expected = verification.find("expected_outputs");
       expected != verification.end() && !expected->empty()) {
     out +=

@@ -124,6 +124,19 @@ std::string shadow_part(const json& shadow) {
   return out + "\n";
 }
 
+std::string formula_part(const json& formula) {
+  if (const std::string skipped = text_of(formula, "skipped"); !skipped.empty())
+    return fmt::format("Formula not judged: {}\n\n", escape_markdown(skipped));
+  std::string out =
+      "The formula, in exact arithmetic\n\n" +
+      head({"output", "judged", "violation", "difference / rms", "allowed / rms", "worst at"}, 1);
+  for (const json& o : field_of(formula, "outputs"))
+    out += row({code(text_of(o, "name")), short_field(o, "judged"), short_field(o, "violation"),
+                short_field(o, "max_difference"), short_field(o, "max_allowed"),
+                code(text_of(field_of(o, "worst"), "element"))});
+  return out + "\n";
+}
+
 std::string verification_part(const json& v, std::string_view heading) {
   std::string out = fmt::format("{} {}: {}\n\n", heading, code(text_of(v, "kernel")),
                                 escape_markdown(text_of(v, "verdict")));
@@ -143,6 +156,8 @@ std::string verification_part(const json& v, std::string_view heading) {
   for (const json& finding : check_findings(v))
     out += fmt::format("- **{}** {}\n", escape_markdown(text_of(finding, "kind")),
                        escape_markdown(text_of(finding, "message")));
+  if (const auto formula = v.find("formula"); formula != v.end() && !formula->is_null())
+    out += formula_part(*formula);
   if (const json& origin = field_of(v, "origin"); !origin.is_null()) out += origin_part(origin);
   if (const auto all = v.find("origins"); all != v.end() && !all->empty()) out += origins_part(*all);
   if (const auto slice = v.find("slice"); slice != v.end() && !slice->is_null()) out += slice_part(*slice);

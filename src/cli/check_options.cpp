@@ -18,12 +18,20 @@ void CheckOptions::add_to(CLI::App& app) {
          "--strict-reads", strict_reads_,
          "Trap at the first read of a register or byte that was never written, whether it matters or not")
       ->group(group);
+  app.add_option("--formula", formula_,
+                 "Whether the formula is right, by runs beside exact arithmetic: auto (for runs of at most "
+                 "20 million "
+                 "lane-instructions), always, never")
+      ->group(group)
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
 }
 
 void CheckOptions::apply(VerifyOptions& options) const {
   options.checks = vm::parse_checks(checks_);
   options.checks.strict_reads = strict_reads_;
   if (checks_ != "all" || strict_reads_) options.check_instructions = UINT64_MAX;
+  if (formula_ != "auto") options.formula_instructions = formula_ == "always" ? UINT64_MAX : 0;
 }
 
 }  // namespace assay::cli

@@ -19,6 +19,7 @@ class CheckOptions {
  private:
   std::string checks_ = "all";
   bool strict_reads_ = false;
+  std::string formula_ = "auto";
   const CLI::App* app_ = nullptr;
 };
 

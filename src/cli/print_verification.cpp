@@ -80,6 +80,11 @@ std::string reason(const Verification& v) {
     if (o.undecided)
       parts.push_back(fmt::format("{} of {}", count_of_elements(o.undecided, "undecided"), o.name));
   }
+  if (v.formula)
+    for (const FormulaOutput& o : v.formula->outputs)
+      if (o.violation)
+        parts.push_back(fmt::format("{} of {} wrong in exact arithmetic too",
+                                    count_of_elements(o.violation, ""), o.name));
   for (const OutputComparison& o : v.expected_outputs)
     if (const int64_t wrong = o.violation + o.nonfinite + o.wrong_class)
       parts.push_back(fmt::format("{} of {} in the file not what the reference gives",
@@ -114,6 +119,31 @@ void print_outputs(const Console& console, const Verification& v) {
   for (const OutputComparison& o : v.outputs) add(o, "");
   for (const OutputComparison& o : v.expected_outputs) add(o, " in the file");
   console.table(rows, 2);
+}
+
+/// How well the kernel's own exact arithmetic agrees with the reference.
+void print_formula(const Console& console, const Verification& v) {
+  if (!v.formula) return;
+  if (!v.formula->skipped.empty())
+    return console.line(
+        console.styled(Style::dim, fmt::format("formula not judged: {}", v.formula->skipped)));
+  std::vector<std::vector<std::string>> rows{
+      {"formula", "judged", "violation", "difference/rms", "allowed/rms"}};
+  for (const FormulaOutput& o : v.formula->outputs)
+    rows.push_back({o.name, fmt::format("{} of {}", o.judged, o.elements), std::to_string(o.violation),
+                    fmt::format("{:.2g}", o.max_difference), fmt::format("{:.2g}", o.max_allowed)});
+  console.table(rows, 2);
+  const FormulaOutput* worst = nullptr;
+  for (const FormulaOutput& o : v.formula->outputs)
+    if (o.violation > 0 &&
+        (!worst || o.worst.difference / o.worst.allowed > worst->worst.difference / worst->worst.allowed))
+      worst = &o;
+  if (!worst) return;
+  console.line(
+      fmt::format("  in exact arithmetic {} is {:.12g} where the formula gives {:.12g}: {:.3g} apart, "
+                  "where {:.3g} can be explained",
+                  worst->worst.element, worst->worst.exact, worst->worst.expected, worst->worst.difference,
+                  worst->worst.allowed));
 }
 
 /// What a state is off by that these log decays decay.
@@ -280,6 +310,7 @@ void print_verification(const Console& console, const Verification& v, size_t de
   if (!v.outputs.empty()) {
     console.line("");
     print_outputs(console, v);
+    print_formula(console, v);
     print_accumulated_decay(console, v);
   }
   print_worst(console, v.outputs, "worst element");

@@ -21,7 +21,7 @@ bool about_two_runs(const std::string& failure) {
 
 // Properties that say again what another kind says of the run itself.
 bool about_the_run(const std::string& failure) {
-  return failure.starts_with("within-bound");
+  return failure.starts_with("within-bound") || failure.starts_with("formula:");
 }
 
 constexpr FindingKindRow kKinds[] = {
@@ -31,6 +31,8 @@ constexpr FindingKindRow kKinds[] = {
      [](const Verification& v) { return any_element(v, &OutputComparison::nonfinite); }},
     {FindingKind::wrong_class, "the reference is infinite and the value is not that infinity",
      [](const Verification& v) { return any_element(v, &OutputComparison::wrong_class); }},
+    {FindingKind::formula, "in exact arithmetic, too, the kernel's instructions give something else",
+     [](const Verification& v) { return v.formula && v.formula->violated(); }},
     {FindingKind::trap, "the run ended by a trap, as at an address out of bounds",
      [](const Verification& v) { return v.trap && !hangs(v); }},
     {FindingKind::hang, "the run does not end", hangs},

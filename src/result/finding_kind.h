@@ -14,6 +14,7 @@ enum class FindingKind : uint8_t {
   violation,
   nonfinite,
   wrong_class,
+  formula,
   trap,
   hang,
   check,
@@ -22,8 +23,8 @@ enum class FindingKind : uint8_t {
   expected,  ///< an output in the inputs' file; also the first word of its cause
   undecided,
 };
-constexpr std::array<std::string_view, 10> names_of(FindingKind) {
-  return {"violation", "nonfinite", "class",    "trap",     "hang",
+constexpr std::array<std::string_view, 11> names_of(FindingKind) {
+  return {"violation", "nonfinite", "class",    "formula",  "trap",     "hang",
           "check",     "bits",      "property", "expected", "undecided"};
 }
 

@@ -21,6 +21,8 @@ TEST(FindingKind, EveryKindIsFoundAlone) {
       {FindingKind::violation, [](Verification& v) { v.outputs[0].violation = 1; }},
       {FindingKind::nonfinite, [](Verification& v) { v.outputs[0].nonfinite = 1; }},
       {FindingKind::wrong_class, [](Verification& v) { v.outputs[0].wrong_class = 1; }},
+      {FindingKind::formula,
+       [](Verification& v) { v.formula.emplace().outputs.emplace_back().violation = 1; }},
       {FindingKind::trap, [](Verification& v) { v.trap.emplace().kind = TrapKind::out_of_bounds; }},
       {FindingKind::hang, [](Verification& v) { v.trap.emplace().kind = TrapKind::hang; }},
       {FindingKind::check, [](Verification& v) { v.checks.emplace().findings.emplace_back(); }},

@@ -108,6 +108,26 @@ json slice() {
           {"nodes_left_out", 123456}};
 }
 
+json formula() {
+  return {{"outputs",
+           {{{"name", "o"},
+             {"elements", 5120},
+             {"judged", 5118},
+             {"violation", 3},
+             {"worst",
+              {{"element", "o[b=0,t=70,h=0,v=5]"},
+               {"flat", 2245},
+               {"exact", -0.4560429},
+               {"expected", -0.4521911},
+               {"difference", 0.0038518},
+               {"allowed", 8.69e-9}}},
+             {"max_difference", 0.0037},
+             {"max_allowed", 5.5e-7}}}},
+          {"skipped", ""},
+          {"turned", 24},
+          {"seconds", 0.25}};
+}
+
 json shadow() {
   return {{"outputs",
            {{{"name", "o"},
@@ -216,6 +236,7 @@ json passed_verification(int64_t T) {
           {"checks", nullptr},
           {"partial", nullptr},
           {"shadow", nullptr},
+          {"formula", nullptr},
           {"seconds_reference", 0.0213},
           {"seconds_kernel", 0.184},
           {"bits_differ", -1},
@@ -235,6 +256,7 @@ json nan_verification() {
   v["origins"] = {{{"origin", origin()}, {"elements", 2}, {"outputs", {"o 2"}}}};
   v["slice"] = slice();
   v["shadow"] = shadow();
+  v["formula"] = formula();
   v["properties_failed"] = {"same-bits-twice: o[b=0,t=3,h=0,v=1] differs"};
   v["trap"] = {{"kind", "out-of-bounds"},
                {"message", "read past v"},

@@ -210,6 +210,7 @@ class Sweeper {
     options.twice = false;
     options.diagnose = false;
     options.statistics = true;
+    options.formula_instructions = 0;  // a sweep measures errors
     options.inputs = &inputs;
     const Verification v = verify(c, kernel, backend_, options);
     for (SweepCell& cell : cells) {

@@ -7,6 +7,7 @@
 #include "src/verification/compare/accumulated_decay.h"
 #include "src/verification/compare/compare.h"
 #include "src/verification/compare/error_statistics.h"
+#include "src/verification/compare/formula.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/verify/expected_outputs.h"
 #include "src/verification/verify/reference_run.h"
@@ -97,6 +98,40 @@ Judgement judge(const Claim& claim, const TensorMap& inputs, const ProgramRun& r
   }
   if (v.partial) describe_partial(run, has, v);
   return judged;
+}
+
+void judge_formula(const Program& program, const TensorMap& inputs, const ProgramRun& run,
+                   const Judgement& judged, const VerifyOptions& options, Verification& v) {
+  const bool values = !run.outcome.trap && !run.written && !judged.reference.outputs.empty();
+  const auto has_code = [](const Launch& launch) {
+    return !launch.module.empty();
+  };  // a test's engine may have none
+  if (options.formula_instructions == 0 || !values || program.modules.empty() ||
+      !std::all_of(program.launches.begin(), program.launches.end(), has_code))
+    return;
+  FormulaReport& report = v.formula.emplace();
+  if (v.lane_instructions > options.formula_instructions) {
+    report.skipped = fmt::format(
+        "the run has {:.0f} million lane-instructions, more than the {:.0f} million whose formula is judged "
+        "unasked (--formula always)",
+        static_cast<double>(v.lane_instructions) * 1e-6,
+        static_cast<double>(options.formula_instructions) * 1e-6);
+    return;
+  }
+  const vm::ExactRun exact = vm::run_exact(program, inputs, options.origin.machine);
+  report.seconds = exact.seconds;
+  report.turned = exact.turned;
+  for (const ReferenceOutput& expected : judged.reference.outputs) {
+    const auto got = run.outcome.outputs.find(expected.name);
+    const auto on_reals = exact.outputs.find(expected.name);
+    if (got == run.outcome.outputs.end() || on_reals == exact.outputs.end()) continue;
+    report.outputs.push_back(compare_formula(got->second, on_reals->second, expected));
+  }
+  if (exact.branches_turned == 0 || !report.violated()) return;
+  report.skipped = fmt::format(
+      "{} comparisons of rounded values that the program branches on come out otherwise on real numbers",
+      exact.branches_turned);
+  report.outputs.clear();
 }
 
 void explain_expected(const Claim& claim, const Judgement& judged, const TensorMap& inputs,

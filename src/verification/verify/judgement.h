@@ -16,6 +16,10 @@ struct Judgement {
 Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const VerifyOptions&,
                 Verification&);
 
+/// The outputs on real numbers against the reference: what no rounding excuses.
+void judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&, const Judgement&,
+                   const VerifyOptions&, Verification&);
+
 /// Whether other axes of the file's tensors make its outputs right.
 void explain_expected(const Claim&, const Judgement&, const TensorMap& inputs, const VerifyOptions&,
                       Verification&);

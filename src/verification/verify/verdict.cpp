@@ -53,6 +53,9 @@ std::string worst_fault(const Verification& v) {
   for (const ElementFault& fault : kFaults) {
     if (std::string cause = element_cause(v, fault); !cause.empty()) return cause;
   }
+  if (v.formula)
+    for (const FormulaOutput& output : v.formula->outputs)
+      if (output.violation > 0) return fmt::format("{}/{}", name_of(FindingKind::formula), output.name);
   if (v.checks && !v.checks->findings.empty()) return check_cause(v.checks->findings.front());
   if (!v.properties_failed.empty()) return property_cause(v.properties_failed.front());
   for (const OutputComparison& output : v.expected_outputs)

@@ -37,6 +37,9 @@ struct VerifyOptions {
   /// Run once more beside exact arithmetic (Verification::shadow), for launches of at most so many
   /// lane-instructions; 0: do not.
   uint64_t shadow_instructions = 0;
+  /// Whether the formula is right (Verification::formula), for runs of at most so many lane-instructions; 0:
+  /// do not ask.
+  uint64_t formula_instructions = 20'000'000;
   /// Checks on the machine (Verification::checks), for runs of at most so many lane-instructions; none by
   /// default.
   vm::Checks checks = vm::Checks::none();

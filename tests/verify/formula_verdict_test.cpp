@@ -1,0 +1,85 @@
+// The verdict on the formula: faults that the bounds of bf16 hide.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "src/base/backend/backend.h"
+#include "src/verification/verify/verify.h"
+
+namespace assay {
+namespace {
+
+/// The kernel with its scale, an fp32 argument, so much too large.
+Kernel scaled(const std::string& name, float factor) {
+  Kernel kernel = find_kernel(name);
+  kernel.plan = [plan = kernel.plan, factor](const auto&... of) {
+    Program program = plan(of...);
+    for (Launch& launch : program.launches)
+      for (Argument& argument : launch.arguments) {
+        if (argument.content != Argument::Content::real || argument.bytes.size() != 4) continue;
+        float value = 0;
+        std::memcpy(&value, argument.bytes.data(), sizeof value);
+        argument = Argument(value * factor);
+      }
+    return program;
+  };
+  return kernel;
+}
+
+Verification judged(const std::string& token, const Kernel& kernel, uint64_t formula_instructions) {
+  const auto machine = make_vm_backend({});
+  VerifyOptions options;
+  options.diagnose = false;
+  options.twice = false;
+  options.formula_instructions = formula_instructions;
+  return verify(parse_token(token), kernel, *machine, options);
+}
+
+constexpr uint64_t kAlways = UINT64_MAX;
+const char* const kTokens[] = {"gla.chunk/T70/H1/K16/V16/bf16/g-fp32/mild/s1/both",
+                               "gsa.chunk/T40/H1/K16/V16/M16/bf16/g-fp32/none/s1/both",
+                               "simple_gla.parallel/T70/H1/K16/V16/fp16/g-fp32/near-one/s1/both",
+                               "gla.fused_recurrent/T30/H1/K16/V16/fp32/g-fp32/reset/s1/both",
+                               "rwkv7.fused_recurrent/T20/H1/K16/V16/bf16/g-fp32/mild/s1/both"};
+
+TEST(FormulaVerdict, AScaleOffByAThousandthHidesUnderTheBoundOfBf16AndNotHere) {
+  const std::string token = kTokens[0];
+  EXPECT_EQ(judged(token, scaled("gla.chunk", 1.001f), 0).verdict, Verdict::pass);
+  const Verification v = judged(token, scaled("gla.chunk", 1.001f), kAlways);
+  EXPECT_EQ(v.verdict, Verdict::finding);
+  EXPECT_EQ(v.cause, "formula/o");
+  EXPECT_EQ(v.outputs.front().violation, 0);
+}
+
+TEST(FormulaVerdict, EveryOutputIsJudgedToAHundredThousandth) {
+  for (const std::string token : kTokens) {
+    const Kernel& kernel = find_kernel(token.substr(0, token.find('/')));
+    const Verification v = judged(token, kernel, kAlways);
+    EXPECT_EQ(v.verdict, Verdict::pass) << token << " " << v.cause;
+    ASSERT_TRUE(v.formula && v.formula->skipped.empty()) << token;
+    EXPECT_EQ(v.formula->outputs.size(), v.outputs.size());
+    for (const FormulaOutput& output : v.formula->outputs) {
+      EXPECT_EQ(output.judged, output.elements) << token << " " << output.name;
+      EXPECT_LE(output.max_allowed, 1e-5) << token << " " << output.name;
+    }
+  }
+}
+
+TEST(FormulaVerdict, AScaleOffByAHundredThousandthIsSeenEverywhere) {
+  for (const std::string token : kTokens) {
+    const std::string name = token.substr(0, token.find('/'));
+    const Verification v = judged(token, scaled(name, 1 + 0x1p-16f), kAlways);
+    EXPECT_EQ(v.verdict, Verdict::finding) << token;
+    EXPECT_TRUE(v.formula && v.formula->violated()) << token << " " << v.cause;
+  }
+}
+
+TEST(FormulaVerdict, ALargeRunSaysThatItIsNotJudged) {
+  const Verification v = judged(kTokens[3], find_kernel("gla.fused_recurrent"), 1000);
+  ASSERT_TRUE(v.formula);
+  EXPECT_TRUE(v.formula->outputs.empty());
+  EXPECT_NE(v.formula->skipped.find("--formula always"), std::string::npos) << v.formula->skipped;
+}
+
+}  // namespace
+}  // namespace assay
