@@ -18,6 +18,19 @@ Failure within_bound(PropertyRun& run) {
   return std::nullopt;
 }
 
+/// The pipeline has judged it.
+bool formula_applies(const Verification& v, const Kernel&, const Operator&) {
+  return v.formula && v.formula->skipped.empty();
+}
+Failure formula(PropertyRun& run) {
+  for (const FormulaOutput& output : run.verification.formula->outputs)
+    if (output.violation > 0)
+      return fmt::format("{}: exactly {:.12g}, expected {:.12g}, {:.3g} apart where {:.3g} can be explained",
+                         output.worst.element, output.worst.exact, output.worst.expected,
+                         output.worst.difference, output.worst.allowed);
+  return std::nullopt;
+}
+
 bool exponents_nonpositive_applies(const Verification& v, const Kernel& kernel, const Operator&) {
   return completed(v) && kernel.exponents_nonpositive && !v.exponents.empty();
 }

@@ -21,6 +21,10 @@ constexpr double kExpensive = 8e6;
 /// Lane instructions that a case spends on the checking machine, on average: an eighth of what a case costs.
 constexpr double kCheckedWork = 1e5;
 
+/// Most lane instructions of a case whose formula is judged: three runs with shadows, or more, of a quarter
+/// of a second together.
+constexpr uint64_t kFormulaInstructions = 1'000'000;
+
 /// Spent on the meanings under which wrong values would be right, once per finding.
 constexpr double kExplainSeconds = 5;
 
@@ -40,6 +44,7 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.peer = options.peer;
   verify_options.origin = options.origin;
   verify_options.meaning_seconds = 0;
+  verify_options.formula_instructions = kFormulaInstructions;
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
   // A few blocks are cheap, and most of their values have no reference.
   if (!c.blocks.empty()) verify_options.checks = vm::Checks{};
