@@ -1,5 +1,5 @@
-// Is the formula right? The program's outputs in exact arithmetic against the reference: roundings, however many
-// the kernel declares, have no part in it.
+// Is the formula right? The program's outputs in exact arithmetic against the reference: roundings, however
+// many the kernel declares, have no part in it.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,8 +15,8 @@ struct FormulaElement {
   double exact = 0;       ///< what the program's instructions give on real numbers
   double expected = 0;    ///< the reference
   double difference = 0;  ///< |exact - expected|
-  /// What may lie between them though the formula is right: the reference's radius, the shadow's own rounding,
-  /// the rounding of the kernel's constants as far as it reaches this element.
+  /// What may lie between them though the formula is right: the reference's radius, the shadow's own
+  /// rounding, the rounding of the kernel's constants as far as it reaches this element.
   double allowed = 0;
 };
 template <typename Io>

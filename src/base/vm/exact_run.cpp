@@ -1,11 +1,12 @@
-// Exact outputs, and how far the program's rounded constants and ended series move them. A constant is a literal, an argument or a
-// table that the plan brings, in fp32 and with more than kShortBits significant bits: it then stands for a number
-// that fp32 does not hold (log2 e, 1/sqrt(K)). How much an element depends on it says a further pass with the
-// constant one unit in the last place away: signed, so that what cancels in the formula cancels there too.
+// Exact outputs, and how far the program's rounded constants and ended series move them. A constant is a
+// literal, an argument or a table that the plan brings, in fp32 and with more than kShortBits significant
+// bits: it then stands for a number that fp32 does not hold (log2 e, 1/sqrt(K)). How much an element depends
+// on it says a further pass with the constant one unit in the last place away: signed, so that what cancels
+// in the formula cancels there too.
 //
 // A series that ends (Horner: c7 y + c6 with two constants begins one) leaves terms out, differently at each
-// argument: a pass whose bounds follow what it may leave out, at most kLeftOut of its leading term, adds their
-// sizes up along the slopes.
+// argument: a pass whose bounds follow what it may leave out, at most kLeftOut of its leading term, adds
+// their sizes up along the slopes.
 #include "src/base/vm/exact_run.h"
 
 #include <bit>
@@ -24,8 +25,8 @@ namespace {
 
 /// 0.0625, 1.5 * 2^23, 255 and 1e3 mean themselves; log2 e does not.
 constexpr int kShortBits = 12;
-/// A literal is off by half a unit in the last place; the product of two roundings, as of the scale with log2 e,
-/// by hardly more than a whole one.
+/// A literal is off by half a unit in the last place; the product of two roundings, as of the scale with log2
+/// e, by hardly more than a whole one.
 constexpr double kOffset = 0x1p-23;
 /// Of one operation on shadows: local and slopes * errors are doubles, summed (Row::real).
 constexpr double kShadowRoundoff = 0x1p-51;
@@ -36,7 +37,8 @@ bool is_inexact(uint32_t bits) {
          std::countr_zero(bits | 0x800000u) < 24 - kShortBits;
 }
 
-/// Terms that follow c_n y^n: of e^y, |y| <= 0.35, 0.05 of it from n = 7 on; of log((1 + s) / (1 - s)), s <= 1/3,
+/// Terms that follow c_n y^n: of e^y, |y| <= 0.35, 0.05 of it from n = 7 on; of log((1 + s) / (1 - s)), s <=
+/// 1/3,
 /// 0.11; a minimax polynomial leaves less.
 constexpr double kLeftOut = 0.125;
 
@@ -89,8 +91,8 @@ std::vector<Constant> constants_of(const Program& program, const PreparedProgram
   return constants;
 }
 
-/// By op: kLeftOut where it begins a polynomial, whose first two coefficients fp32 does not hold. A coefficient is
-/// an immediate, or a register that one move of an immediate writes and nothing else.
+/// By op: kLeftOut where it begins a polynomial, whose first two coefficients fp32 does not hold. A
+/// coefficient is an immediate, or a register that one move of an immediate writes and nothing else.
 std::vector<double> series_of(const Code& code) {
   std::set<Slot> constants;
   std::map<Slot, int> writers;

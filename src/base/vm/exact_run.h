@@ -1,5 +1,6 @@
-// run_exact: what a program's outputs are on real numbers. The same instructions, branches and integers from the
-// same inputs, every rounding and conversion the identity, every approximate function exact (error_trace.h).
+// run_exact: what a program's outputs are on real numbers. The same instructions, branches and integers from
+// the same inputs, every rounding and conversion the identity, every approximate function exact
+// (error_trace.h).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,10 +14,10 @@ namespace assay::vm {
 /// Element by element, in the tensor's order.
 struct ExactOutput {
   std::vector<double> value;  ///< exact, within `slack`; NaN where the machine's is not finite
-  /// What the exact value may be off by for reasons that are not the formula's: the shadow's own rounding, and
-  /// the rounding of the program's constants (a literal, a float argument), each followed along its derivative.
-  /// Infinite where no shadow follows the element: it came through an atomic, or through integer operations on
-  /// the bits of a rounded float.
+  /// What the exact value may be off by for reasons that are not the formula's: the shadow's own rounding,
+  /// and the rounding of the program's constants (a literal, a float argument), each followed along its
+  /// derivative. Infinite where no shadow follows the element: it came through an atomic, or through integer
+  /// operations on the bits of a rounded float.
   std::vector<double> slack;
 };
 
@@ -30,8 +31,8 @@ struct ExactRun {
   double seconds = 0;
 };
 
-/// Results do not depend on the number of threads. After a trap there are no outputs. Throws BadInput as run()
-/// does.
+/// Results do not depend on the number of threads. After a trap there are no outputs. Throws BadInput as
+/// run() does.
 ExactRun run_exact(const Program&, const TensorMap& inputs, const MachineOptions&);
 
 }  // namespace assay::vm
