@@ -64,8 +64,9 @@ TEST_F(FuzzTest, ASoundKernelHasNoFindingAndEveryPropertyIsChecked) {
   for (const Verification& v : run.findings) ADD_FAILURE() << v.cause << "  " << v.token;
   for (const PropertyRow& row : run.properties) {
     EXPECT_EQ(row.failed, 0) << row.name;
-    // What the checking machine finds needs a kernel that runs on it; the subject is none.
-    if (row.name != "exponents-nonpositive" && find_property(row.name).share != kByCost) {
+    // What the machine finds beside the values needs a kernel that runs on it; the subject is none.
+    if (row.name != "exponents-nonpositive" && row.name != "formula" &&
+        find_property(row.name).share != kByCost) {
       EXPECT_GT(row.checked, 5) << row.name;
     }
   }

@@ -42,6 +42,7 @@ json timeless(const Sweep& result) {
   for (json& cell : document["cells"]) cell.erase("seconds_kernel"), cell.erase("seconds_reference");
   for (json& v : document["worst"]) {
     v.erase("seconds_kernel"), v.erase("seconds_reference");
+    if (v["formula"].is_object()) v["formula"].erase("seconds");
     if (v["shadow"].is_object()) v["shadow"].erase("seconds"), v["shadow"].erase("seconds_by_line");
   }
   return document;
