@@ -9,8 +9,9 @@
 // write), crosses s for every s in t+1..i, lives through t..i, and passes the ends (in reversed time: the
 // starts) of the chunks it leaves. Companion and excess:
 //   M_t = e^{g_{t+1}} M_{t+1} + |scale| |q_t||do_t|^T,   M_{T+1} = |dS_T|
-//   F_t = (1 + step) { e^{g} [(1 + d) F_{t+1} + d M_{t+1}] + write |scale q_t||do_t|^T } + step M_t,  g =
-//   g_{t+1}; after the first token of a chunk has been crossed: F <- F + b (M + F), b of that chunk's gates
+//   F_t = (1 + step) { e^{g} [(1 + d) F_{t+1} + d M_{t+1}] + write |scale q_t||do_t|^T } + step M_t,
+//     g = g_{t+1}; after the first token of a chunk has been crossed: F <- F + b (M + F), b of that
+//     chunk's gates
 // Every gradient is a sum over paths, each of S's and G's factors once, so that
 //   |dq^ - dq| <= scale sum_v |do| (E + readout (P + E)),         dk: sum_v |v| (F + readout (M + F)),
 //   dv: sum_c |k| (F + value_readout (M + F)),                    dS_0: F after the last crossing,

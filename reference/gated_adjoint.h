@@ -34,8 +34,8 @@ struct GatedAdjointRow {
 
 /// Rung 0 in plain double. Every gradient is a sum of products of q, k, v, do, S_0, dS_T and weights along
 /// paths; a path has at most n = 6 T + K + V + 32 roundings (4 for e^g, product and sum per token, the final
-/// sums), so |error| <= gamma_n times the same sums of absolute values, its companion (Gm
-/// and Pm). Bounds as in bound_adjoint.h. A slice goes up the ladder where a radius exceeds 2^-10 of the
+/// sums), so |error| <= gamma_n times the same sums of absolute values, its companion
+/// (Gm and Pm). Bounds as in bound_adjoint.h. A slice goes up the ladder where a radius exceeds 2^-10 of the
 /// bound, or kAdjointShare of the companion where no error is declared. Where every operation is exact the
 /// radius is 0. Memory: about 2 sqrt(T) states per thread.
 ReferenceResult gated_adjoint(const Problem&, const GatedAdjointRow&);

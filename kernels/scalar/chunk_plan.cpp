@@ -12,8 +12,7 @@ const char* const scalar_chunk_arithmetic_text =
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
 ///   inside a chunk    q k on tensor cores, times 2^x (1 ex2, 1 product), rounded to the operand format,
-///   times
-///                     v on tensor cores
+///                     times v on tensor cores
 ///   between chunks    k e^{L-G} (1 ex2, 1 product, rounded) into dS; the state's copy, rounded, times q on
 ///                     tensor cores; the sum times e^{G} (1 ex2, 1 product)
 /// `write` takes what a term k v pays when it enters the state, `readout` the rest; the product of both

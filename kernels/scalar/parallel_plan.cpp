@@ -86,13 +86,11 @@ void add_parallel_backward(ScalarPlan& p) {
 
 /// Every path from k_j v_j to o_i, each factor counted with its largest number of roundings:
 ///   pairs    q k on tensor cores, times 2^x (1 ex2, 1 product), the scale (2), rounded to the operand
-///   format,
-///            times v on tensor cores over the 64 tokens of a block; then one addition per block
+///            format, times v on tensor cores over the 64 tokens of a block; then one addition per block
 ///   S_0      rounded, times q on tensor cores, times the scale and e^{G} (ex2, 1), one addition
 ///   S_T      k e^{G_T - G_j} (ex2, 1 product, rounded), times v over 64 tokens, one addition per block and
-///   two of
-///            the old state, whose decay is made as a chunk's is (chunk_plan.cpp): the whole sequence is one
-///            chunk
+///            two of the old state, whose decay is made as a chunk's is (chunk_plan.cpp): the whole sequence
+///            is one chunk
 /// `write` takes what a term pays on its way into S_T, `readout` the rest, so that their product covers every
 /// path.
 ///

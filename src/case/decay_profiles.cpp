@@ -23,8 +23,7 @@ double log_sigmoid(double x) {
 /// A limit of exp in nats, one per channel, times a factor that puts it just below or above.
 double exponent_limit(const DecayDraw& d) {
   // fp32 overflow 128 ln 2, fp32 normal 126 ln 2, fp32 subnormal 150 ln 2, fp16 overflow 16 ln 2 and
-  // subnormal
-  // 25 ln 2; and 128 itself, for exponents taken in base 2 already.
+  // subnormal 25 ln 2; and 128 itself, for exponents taken in base 2 already.
   static constexpr double kLimits[] = {0x1.62e42fefa39efp+6, 0x1.5d589f2fe5107p+6, 0x1.9fe3682cd3be4p+6,
                                        0x1.62e42fefa39efp+3, 0x1.1542457337d43p+4, 128};
   static constexpr double kFactors[] = {0.97, 0.999, 1.001, 1.03, 1.3};

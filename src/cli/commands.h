@@ -1,6 +1,5 @@
-// The subcommands. Each function adds one to `app`; when it is chosen, its callback sets `status` to the exit
-// status
-//: 0 pass, 1 a finding. Bad input leaves as BadInput (status 2), caught once in main.
+// The subcommands. Each function adds one to `app`; when it is chosen, its callback sets `status` to the
+// exit status: 0 pass, 1 a finding. Bad input leaves as BadInput (status 2), caught once in main.
 #pragma once
 
 namespace CLI {

@@ -2,9 +2,8 @@
 //
 // What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums
 // are exact dot products. Elsewhere the shadow ends and starts anew, without error, from the machine's value:
-// - integer operations on the bits of floats, unless they only move them: a half or a word of the result
-// whose
-//   bits are those of a shadowed source keeps its shadow (bf16 -> f32 by a shift, selection by masks);
+// - integer operations on the bits of floats, unless they move a half or a word (bf16 -> f32 by a shift,
+//   selection by masks) or round the float (a mask that cuts, the addition before it);
 // - conversions to and from integers and rounding to integral values: the exact run takes the machine's
 //   integers, as it takes the machine's branches and selections;
 // - atomics;

@@ -37,9 +37,8 @@ bool is_inexact(uint32_t bits) {
          std::countr_zero(bits | 0x800000u) < 24 - kShortBits;
 }
 
-/// Terms that follow c_n y^n: of e^y, |y| <= 0.35, 0.05 of it from n = 7 on; of log((1 + s) / (1 - s)), s <=
-/// 1/3,
-/// 0.11; a minimax polynomial leaves less.
+/// Terms that follow c_n y^n: of e^y, |y| <= 0.35, 0.05 of it from n = 7 on; of log((1 + s) / (1 - s)),
+/// s <= 1/3, 0.11; a minimax polynomial leaves less.
 constexpr double kLeftOut = 0.125;
 
 uint32_t without_sign(uint32_t bits) {

@@ -39,8 +39,8 @@ struct MatrixForm {
   bool a_by_column : 1 = false, b_by_row : 1 = false;  ///< wgmma: M-major A, N-major B (imm-trans)
   bool saturate : 1 = false;                           ///< integers: .satfinite
   bool transposed : 1 = false;                         ///< wmma.m8n32: computed as D^T = B^T A^T
-  uint8_t split =
-      0;  ///< products per step where the instruction has fewer than the architecture; 0: it has not
+  /// Products per step where the instruction has fewer than the architecture; 0: it has not.
+  uint8_t split = 0;
 
   uint64_t bits() const;
   static MatrixForm of(uint64_t bits);
@@ -66,11 +66,10 @@ inline bool is_matrix_product(ptx::Operation operation) {
 }
 
 /// PTX ISA, "Matrix fragments for mma": lane = 4 g + t; a 32-bit register holds `per` = 32 / bits neighbours
-/// along k (one for 64 bits). In 16-row tiles register r of A is row g + 8 (r mod 2), k = per (t + 4 (r div
-/// 2))
-/// + i; in 8-row tiles row g, k = per (t + 4 r) + i. Register r of B is column g, k = per (t + 4 r) + i. Sums
-/// of 32 bits and more: register r is row g + 8 (r div 2), column 2 t + (r mod 2); f16 sums: register r is
-/// row g + 8 r, columns 2 t and 2 t + 1.
+/// along k (one for 64 bits). In 16-row tiles register r of A is row g + 8 (r mod 2),
+/// k = per (t + 4 (r div 2)) + i; in 8-row tiles row g, k = per (t + 4 r) + i. Register r of B is column g,
+/// k = per (t + 4 r) + i. Sums of 32 bits and more: register r is row g + 8 (r div 2), column 2 t + (r mod
+/// 2); f16 sums: register r is row g + 8 r, columns 2 t and 2 t + 1.
 struct FragmentPlace {
   int row, column;
 };

@@ -10,8 +10,7 @@
 namespace assay {
 
 /// Judges `got` against the reference. Axes must agree. `judged`: the elements to judge, by flat number;
-/// null:
-/// all.
+/// null: all.
 OutputComparison compare_output(const Tensor& got, const ReferenceOutput& reference,
                                 const std::vector<uint8_t>* judged = nullptr);
 

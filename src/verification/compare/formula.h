@@ -1,4 +1,7 @@
-// One output in exact arithmetic against its reference.
+// One output in exact arithmetic against its reference. Allowed between them are
+//   the reference's radius,
+//   the exact run's slack (src/base/vm/exact_run.cpp: the shadow's own rounding, constants, series that end),
+//   what underflows: fp32's smallest normal number, and the declared underflow as it reaches the output.
 #pragma once
 #include "reference/operator.h"
 #include "src/base/tensor/tensor.h"

@@ -9,10 +9,10 @@
 namespace assay {
 namespace {
 
-/// Both scans of one sequence and head: S_t = e^{g_t} S_{t-1} + k_t v_t^T, G_t = e^{g_{t+1}} G_{t+1} + scale
-/// q_t do_t^T, and
-/// dg_t = e^{g_t} <S_{t-1}, G_t> over the channels that share the gate. Of hgrn: S_t = e^{g_t} S_{t-1} + x_t,
-/// each channel.
+/// Both scans of one sequence and head: S_t = e^{g_t} S_{t-1} + k_t v_t^T,
+///   G_t = e^{g_{t+1}} G_{t+1} + scale q_t do_t^T,
+/// and dg_t = e^{g_t} <S_{t-1}, G_t> over the channels that share the gate. Of hgrn: each channel
+/// S_t = e^{g_t} S_{t-1} + x_t.
 class Scans {
  public:
   Scans(const FailingRun& run, const std::string& gate) : run_(run), g_(run.inputs().at(gate)) {
