@@ -51,7 +51,7 @@ TEST(Judge, EveryRowOfTheVerdictTable) {
       {kInf, kMaxHalf - 100, 0, 10, nonfinite, "farther away it is not"},
   };
   for (const Row& row : table) {
-    const Judgement j = judge(Dtype::fp16, row.got, row.mid, row.rad, row.bound);
+    const ElementJudgement j = judge(Dtype::fp16, row.got, row.mid, row.rad, row.bound);
     EXPECT_EQ(static_cast<int>(j.verdict), static_cast<int>(row.verdict)) << row.why;
     EXPECT_FALSE(std::isnan(j.ratio)) << row.why;
   }

@@ -24,7 +24,7 @@ Links carried(Path parents) {
 
 TEST(Slice, TheOriginIsTheEarliestBirthBehindTheElement) {
   // 0: an overflow elsewhere; 1: exp overflow; 2: 0 * inf; 3: another overflow that joins; 4: their sum
-  const Slice s = walk_back(recording_of({born(), born(), born({1}), born(), carried({2, 3})}), 4);
+  const WalkBack s = walk_back(recording_of({born(), born(), born({1}), born(), carried({2, 3})}), 4);
   EXPECT_EQ(s.origin, 1);
   EXPECT_EQ(s.path, (Path{1, 2, 4}));
   EXPECT_FALSE(s.from_outside);
@@ -35,7 +35,7 @@ TEST(Slice, ABirthThatIsNotBehindTheElementStaysSilent) {
 }
 
 TEST(Slice, ANanFromOutsideBeforeEveryBirthIsTheOrigin) {
-  const Slice s = walk_back(recording_of({{false, true, false, {}}, born(), carried({0, 1})}), 2);
+  const WalkBack s = walk_back(recording_of({{false, true, false, {}}, born(), carried({0, 1})}), 2);
   EXPECT_EQ(s.origin, 0);
   EXPECT_TRUE(s.from_outside);
 }

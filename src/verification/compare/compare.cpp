@@ -70,13 +70,14 @@ size_t histogram_bin(double ratio) {
 }
 
 /// Larger is worse: a wrong class before any ratio.
-double badness(const Judgement& j) {
+double badness(const ElementJudgement& j) {
   const bool wrong = j.verdict == ElementVerdict::nonfinite || j.verdict == ElementVerdict::wrong_class;
   return wrong ? std::numeric_limits<double>::infinity()
                : std::min(j.ratio, std::numeric_limits<double>::max());
 }
 
-WorstElement describe(const Tensor& got, const ReferenceOutput& reference, int64_t flat, const Judgement& j) {
+WorstElement describe(const Tensor& got, const ReferenceOutput& reference, int64_t flat,
+                      const ElementJudgement& j) {
   const double mid = reference.mid[flat];
   WorstElement worst;
   worst.element = got.element_name(flat);
@@ -101,7 +102,7 @@ void count(OutputComparison& c, ElementVerdict verdict) {
 
 /// Everything that is a maximum over the elements.
 void accumulate(OutputComparison& c, const ReferenceOutput& reference, int64_t flat, double got,
-                const Judgement& j, double roundoff) {
+                const ElementJudgement& j, double roundoff) {
   c.max_ratio = std::max(c.max_ratio, j.ratio);
   ++c.histogram[histogram_bin(j.ratio)];
   const double bound = reference.bound[flat];
@@ -139,7 +140,7 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
       continue;
     }
     const double value = got.value(flat);
-    const Judgement j =
+    const ElementJudgement j =
         judge(got.dtype, value, reference.mid[flat], reference.rad[flat], reference.bound[flat]);
     c.verdicts[flat] = j.verdict;
     count(c, j.verdict);
@@ -148,8 +149,8 @@ OutputComparison compare_output(const Tensor& got, const ReferenceOutput& refere
     if (badness(j) > worst) worst = badness(j), worst_flat = flat;
   }
   if (worst_flat >= 0) {
-    const Judgement j = judge(got.dtype, got.value(worst_flat), reference.mid[worst_flat],
-                              reference.rad[worst_flat], reference.bound[worst_flat]);
+    const ElementJudgement j = judge(got.dtype, got.value(worst_flat), reference.mid[worst_flat],
+                                     reference.rad[worst_flat], reference.bound[worst_flat]);
     c.worst = describe(got, reference, worst_flat, j);
   }
   for (Fold& fold : folds) c.fields.push_back(std::move(fold.field));

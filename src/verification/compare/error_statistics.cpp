@@ -32,7 +32,7 @@ ErrorStatistics error_statistics(const Tensor& got, const ReferenceOutput& refer
   for (int64_t flat = 0; flat < got.size(); ++flat) {
     const double value = got.value(flat), mid = reference.mid[flat], bound = reference.bound[flat];
     if (!std::isfinite(value) || !std::isfinite(mid)) continue;
-    const Judgement j = judge(got.dtype, value, mid, reference.rad[flat], bound);
+    const ElementJudgement j = judge(got.dtype, value, mid, reference.rad[flat], bound);
     const double difference = value - mid, error = std::fabs(difference);
     errors.push_back(error);
     if (std::isfinite(bound)) bounds.push_back(bound);

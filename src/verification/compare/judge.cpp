@@ -15,7 +15,7 @@ double overflow_threshold(Dtype dtype) {
   return max_finite(dtype) + std::ldexp(1.0, f.max_exponent - f.precision);
 }
 
-Judgement judge_finite(double got, double mid, double rad, double bound) {
+ElementJudgement judge_finite(double got, double mid, double rad, double bound) {
   const double error = std::fabs(got - mid);
   const double ratio = error == 0 ? 0 : error / bound;
   // The subtraction rounds by at most 2^-53 of its result; 2^-52 covers that and the additions below.
@@ -28,7 +28,7 @@ Judgement judge_finite(double got, double mid, double rad, double bound) {
 
 }  // namespace
 
-Judgement judge(Dtype dtype, double got, double mid, double rad, double bound) {
+ElementJudgement judge(Dtype dtype, double got, double mid, double rad, double bound) {
   if (!std::isfinite(mid) || !(rad >= 0) || !(bound >= 0) || std::isinf(rad) || std::isinf(bound)) {
     return {ElementVerdict::undecided, kInfinity, kInfinity};
   }

@@ -5,7 +5,7 @@
 namespace assay {
 
 /// One stored value against its enclosure [mid - rad, mid + rad] and the bound around it.
-struct Judgement {
+struct ElementJudgement {
   ElementVerdict verdict;
   double error;  ///< |got - mid|; infinite where either is not finite
   double ratio;  ///< error / bound; 0 for an exact element, infinite for a wrong class
@@ -14,6 +14,6 @@ struct Judgement {
 /// A verdict `ok` needs a radius of at most 2^-10 of the bound (0 where the bound is 0), so that the
 /// enclosure decides nothing. An exact value that overflows the output's format asks for an infinity of its
 /// sign.
-Judgement judge(Dtype dtype, double got, double mid, double rad, double bound);
+ElementJudgement judge(Dtype dtype, double got, double mid, double rad, double bound);
 
 }  // namespace assay

@@ -243,7 +243,7 @@ std::optional<OriginTrace> describe_origin(const Program& plan, const TensorMap&
       move_to_missing_store(find_missing_store(plan, inputs, options.machine, output, flat, source), trace);
     elements = elements_of(recording, carrier.inputs);
   } else {
-    const Slice slice = walk_back(recording, carrier.event);
+    const WalkBack slice = walk_back(recording, carrier.event);
     const int32_t index = slice.origin >= 0 ? slice.origin : carrier.event;
     vm::Event event = recording.event(index);
     if (event.inputs_truncated) {  // perhaps only forgotten since: the run is repeated up to this event

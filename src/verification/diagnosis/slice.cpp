@@ -5,7 +5,7 @@
 
 namespace assay {
 
-Slice walk_back(const vm::Recording& recording, int32_t last) {
+WalkBack walk_back(const vm::Recording& recording, int32_t last) {
   std::unordered_map<int32_t, int32_t> child;  // event -> the event that it was reached from
   std::vector<int32_t> open{last};
   child.emplace(last, -1);
@@ -22,7 +22,7 @@ Slice walk_back(const vm::Recording& recording, int32_t last) {
     for (int32_t parent : links.parents)
       if (child.emplace(parent, event).second) open.push_back(parent);
   }
-  Slice slice;
+  WalkBack slice;
   slice.from_outside = birth < 0 || (outside_nan >= 0 && outside_nan < birth);
   slice.origin = !slice.from_outside ? birth : outside_nan >= 0 ? outside_nan : outside_infinity;
   for (int32_t event = slice.origin; event >= 0; event = child.at(event)) slice.path.push_back(event);
