@@ -222,7 +222,7 @@ void ErrorTrace<parts_count>::compare(Warp& warp, const Op& op, uint32_t mask) {
   const auto count = static_cast<uint64_t>(std::popcount(turned));
   counts.turned += count;
   if (facts(op).only_selects)
-    turned_[{warp.index, op.d}] = turned;
+    turned_[{warp.index, op.d}] = (turned_[{warp.index, op.d}] & ~mask) | turned;
   else
     counts.branches_turned += count;
 }

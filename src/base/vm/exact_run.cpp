@@ -4,11 +4,12 @@
 // on it says a further pass with the constant one unit in the last place away: signed, so that what cancels
 // in the formula cancels there too.
 //
-// A series that ends (Horner: c7 y + c6 with two constants begins one) leaves terms out, differently at each
+// A series that ends (Horner: (c7 y + c6) y + c5 begins one) leaves terms out, differently at each
 // argument: a pass whose bounds follow what it may leave out, at most kLeftOut of its leading term, adds
 // their sizes up along the slopes.
 #include "src/base/vm/exact_run.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -23,18 +24,22 @@
 namespace assay::vm {
 namespace {
 
-/// 0.0625, 1.5 * 2^23, 255 and 1e3 mean themselves; log2 e does not.
-constexpr int kShortBits = 12;
-/// A literal is off by half a unit in the last place; the product of two roundings, as of the scale with log2
-/// e, by hardly more than a whole one.
-constexpr double kOffset = 0x1p-23;
+/// Literals 0.0625, 1.5 * 2^23, 255 and 1e3 mean themselves; log2 e does not. Of arguments, which a host
+/// computes, that is sure of few: 1 / sqrt(1311) rounds to 12 bits.
+constexpr int kShortBits = 12, kShortArgumentBits = 3;
+/// A literal is off by half a unit in the last place; the rounded product of two that are, as of the scale
+/// with log2 e, by less than one and a half.
+constexpr double kOffset = 1.5 * 0x1p-23;
 /// Of one operation on shadows: local and slopes * errors are doubles, summed (Row::real).
 constexpr double kShadowRoundoff = 0x1p-51;
 
+bool is_longer(uint32_t bits, int most) {
+  return std::isfinite(std::bit_cast<float>(bits)) && std::countr_zero(bits | 0x800000u) < 24 - most;
+}
+/// Bits that are no number of anybody's formula, as of masks and small integers, lie beyond 2^+-100.
 bool is_inexact(uint32_t bits) {
-  const float value = std::bit_cast<float>(bits);
-  return std::isfinite(value) && std::fabs(value) > 0x1p-40f && std::fabs(value) < 0x1p40f &&
-         std::countr_zero(bits | 0x800000u) < 24 - kShortBits;
+  const float size = std::fabs(std::bit_cast<float>(bits));
+  return size > 0x1p-100f && size < 0x1p100f && is_longer(bits, kShortBits);
 }
 
 /// Terms that follow c_n y^n: of e^y, |y| <= 0.35, 0.05 of it from n = 7 on; of log((1 + s) / (1 - s)),
@@ -72,7 +77,7 @@ std::set<Slot> float_slots(const Code& code) {
 }
 
 std::vector<Constant> constants_of(const Program& program, const PreparedProgram& prepared) {
-  std::set<uint32_t> known;
+  std::set<uint32_t> known, arguments;
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Code& code = prepared.code(i);
     const std::set<Slot> slots = float_slots(code);
@@ -80,38 +85,67 @@ std::vector<Constant> constants_of(const Program& program, const PreparedProgram
       if (immediate.cell == Cell::word && slots.contains(immediate.slot))
         known.insert(without_sign(static_cast<uint32_t>(immediate.bits)));
     for (const Argument& argument : program.launches[i].arguments)
-      if (const auto bits = real_argument(argument)) known.insert(without_sign(*bits));
+      if (const auto bits = real_argument(argument); bits && is_longer(*bits, kShortArgumentBits))
+        arguments.insert(without_sign(*bits));
   }
   std::vector<Constant> constants;
   for (const uint32_t bits : known)
-    if (is_inexact(bits)) constants.push_back({bits, nullptr});
+    if (is_inexact(bits)) arguments.insert(bits);
+  for (const uint32_t bits : arguments) constants.push_back({bits, nullptr});
   for (const Tensor& table : program.constants)
     if (table.dtype == Dtype::fp32) constants.push_back({0, &table});
   return constants;
 }
 
-/// By op: kLeftOut where it begins a polynomial, whose first two coefficients fp32 does not hold. A
-/// coefficient is an immediate, or a register that one move of an immediate writes and nothing else.
-std::vector<double> series_of(const Code& code) {
-  std::set<Slot> constants;
+/// Registers that hold a literal: immediates, and what one move of an immediate writes and nothing else.
+/// Those that fp32 does not hold, and all.
+struct Literals {
+  std::set<Slot> inexact, all;
+};
+Literals literals_of(const Code& code) {
+  Literals found;
+  for (const Immediate& immediate : code.immediates) {
+    if (immediate.cell != Cell::word) continue;
+    found.all.insert(immediate.slot);
+    if (is_inexact(static_cast<uint32_t>(immediate.bits))) found.inexact.insert(immediate.slot);
+  }
   std::map<Slot, int> writers;
-  for (const Immediate& immediate : code.immediates)
-    if (immediate.cell == Cell::word && is_inexact(static_cast<uint32_t>(immediate.bits)))
-      constants.insert(immediate.slot);
   for (const Op& op : code.ops)
     for (const Use& written : code.signature(op).writes) ++writers[written.slot];
-  for (const Op& op : code.ops)
-    if (op.row && op.row->flow == Flow::copy && op.source_count == 1 && !op.guarded && writers[op.d] == 1 &&
-        constants.contains(op.s[0]))
-      constants.insert(op.d);
+  for (const Op& op : code.ops) {
+    if (!op.row || op.row->flow != Flow::copy || op.source_count != 1 || op.guarded || writers[op.d] != 1)
+      continue;
+    if (found.inexact.contains(op.s[0])) found.inexact.insert(op.d);
+    if (found.all.contains(op.s[0])) found.all.insert(op.d);
+  }
+  return found;
+}
+
+/// A fused multiply-add of f32.
+bool is_fused(const Op& op) {
+  return op.row && op.row->result == ptx::Type::f32 && op.row->flow == Flow::arithmetic &&
+         op.source_count == 3;
+}
+
+/// By op: kLeftOut where it begins a polynomial by Horner's rule: c_n y + c_{n-1} with literals, one of which
+/// fp32 does not hold, and its result times y, plus a literal, behind it.
+std::vector<double> series_of(const Code& code) {
+  const Literals literals = literals_of(code);
   std::vector<double> share(code.ops.size());
   for (size_t i = 0; i < code.ops.size(); ++i) {
     const Op& op = code.ops[i];
-    if (!op.row || op.row->result != ptx::Type::f32 || op.row->flow != Flow::arithmetic ||
-        op.source_count != 3)
+    if (!is_fused(op) || literals.all.contains(op.s[0]) == literals.all.contains(op.s[1])) continue;
+    const size_t literal = literals.all.contains(op.s[0]) ? 0 : 1;
+    const Slot y = op.s[1 - literal];
+    if (!literals.all.contains(op.s[2]) ||
+        !(literals.inexact.contains(op.s[literal]) || literals.inexact.contains(op.s[2])))
       continue;
-    if ((constants.contains(op.s[0]) != constants.contains(op.s[1])) && constants.contains(op.s[2]))
-      share[i] = kLeftOut;
+    const bool goes_on = std::any_of(
+        code.ops.begin() + static_cast<std::ptrdiff_t>(i) + 1, code.ops.end(), [&](const Op& next) {
+          return is_fused(next) && literals.all.contains(next.s[2]) &&
+                 ((next.s[0] == op.d && next.s[1] == y) || (next.s[0] == y && next.s[1] == op.d));
+        });
+    if (goes_on) share[i] = kLeftOut;
   }
   return share;
 }
