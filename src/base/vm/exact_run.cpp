@@ -1,8 +1,8 @@
 // Exact outputs, and how far the program's rounded constants and ended series move them. A constant is a
 // literal, an argument or a table that the plan brings, in fp32 and with more than kShortBits significant
 // bits: it then stands for a number that fp32 does not hold (log2 e, 1/sqrt(K)). How much an element depends
-// on it says a further pass with the constant one unit in the last place away: signed, so that what cancels
-// in the formula cancels there too.
+// on it says a further pass with the constant kOffset of itself away: signed, so that what cancels in the
+// formula cancels there too. Constants of the same bits are taken for the same number.
 //
 // A series that ends (Horner: (c7 y + c6) y + c5 begins one) leaves terms out, differently at each
 // argument: a pass whose bounds follow what it may leave out, at most kLeftOut of its leading term, adds
@@ -210,13 +210,11 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
       out.slack.push_back(shadowed ? static_cast<double>(longest) * kShadowRoundoff * cells.bound[at] : 0);
     });
   }
-  result.lane_instructions = pass.lane_instructions;
   for (const Constant& constant : constants_of(program, pass.prepared)) {
     const Pass<0> moved(program, inputs, machine,
                         {.enter = [&](size_t i, Pass<0>& to,
                                       ErrorPlan<0>& plan) { move_constant(program, constant, i, to, plan); },
                          .strict = true});
-    result.lane_instructions += moved.lane_instructions;
     for (const auto& [name, tensor] : moved.outputs) {
       const auto out = result.outputs.find(name);
       if (out == result.outputs.end()) continue;
@@ -239,7 +237,6 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
         {.enter = [](size_t i, Pass<0>& to,
                      ErrorPlan<0>& plan) { plan.inexact_share = series_of(to.prepared.code(i)); },
          .strict = true});
-    result.lane_instructions += ended.lane_instructions;
     for (const auto& [name, tensor] : ended.outputs)
       if (const auto out = result.outputs.find(name); out != result.outputs.end())
         ended.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {

@@ -16,8 +16,9 @@ struct ExactOutput {
   std::vector<double> value;  ///< exact, within `slack`; NaN where the machine's is not finite
   /// What the exact value may be off by for reasons that are not the formula's: the shadow's own rounding,
   /// and the rounding of the program's constants (a literal, a float argument), each followed along its
-  /// derivative. Infinite where no shadow follows the element: it came through an atomic, or through integer
-  /// operations on the bits of a rounded float.
+  /// derivative. Infinite behind sums by atom.add.f32 and behind integer operations that change a rounded
+  /// float's word. Not seen, so that the slack is too small: words taken apart by mov or read by halves from
+  /// memory, 64-bit integer work, exchanges by atom.exch and atom.cas, halves changed by xor.
   std::vector<double> slack;
 };
 
@@ -27,7 +28,6 @@ struct ExactRun {
   /// follow, the exact value is that of the other operand.
   uint64_t turned = 0;
   uint64_t branches_turned = 0;  ///< of these: others; the program on real numbers would go another way
-  uint64_t lane_instructions = 0;
   double seconds = 0;
 };
 
