@@ -25,4 +25,9 @@ std::string source_place(const SourceLocation& where) {
   return call == here ? line : fmt::format("{}, in {}", *call, line);
 }
 
+std::string place_with_ptx_line(const SourceLocation& where) {
+  return fmt::format("{} (PTX line {})", where.file.empty() ? where.function : source_place(where),
+                     where.ptx_line);
+}
+
 }  // namespace assay

@@ -10,5 +10,7 @@ namespace assay {
 /// the kernel's own, in the folder of the file that its entry belongs to; the line alone where it is one of
 /// those. Without a source line "FUNCTION, PTX line 12".
 std::string source_place(const SourceLocation&);
+/// The same with the line of the PTX: "kernels/gla/chunk.cu:106 (PTX line 903)"; "FUNCTION (PTX line 12)".
+std::string place_with_ptx_line(const SourceLocation&);
 
 }  // namespace assay
