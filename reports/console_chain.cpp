@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "src/base/program/source_place.h"
+
 namespace assay {
 
 std::string short_place(const SourceLocation& where) {
-  const std::string file = where.file.substr(where.file.rfind('/') + 1);
-  return where.line > 0 ? fmt::format("{}:{}", file, where.line)
-                        : fmt::format("{} PTX line {}", file, where.ptx_line);
+  return where.line > 0 ? fmt::format("{}:{}", where.file.substr(where.file.rfind('/') + 1), where.line)
+                        : place_with_ptx_line(where);
 }
 
 void print_frames(const Console& console, const SourceLocation& where) {

@@ -10,8 +10,8 @@
 
 namespace assay {
 
-/// Forms that read the JSON leave a section out where its field is absent, null or empty; `part` is the field.
-/// A form that says nothing of it has no function.
+/// Forms that read the JSON leave a section out where its field is absent, null or empty; `part` is the
+/// field. A form that says nothing of it has no function.
 struct Section {
   const char* field;   ///< of the verification
   bool later = false;  ///< documents of earlier versions lack the field (ASSAY_LATER); else it must be there
@@ -25,7 +25,8 @@ struct Section {
   void (*note)(const Console&, const Verification&) = nullptr;
   /// Whole lines of plain text: what a failed test says in JUnit.
   std::string (*plain)(const nlohmann::json& part) = nullptr;
-  /// One line a person reads first, in SARIF, annotations and comments; empty where this is not what is wrong.
+  /// One line a person reads first, in SARIF, annotations and comments; empty where this is not what is
+  /// wrong.
   std::string (*headline)(const nlohmann::json& part) = nullptr;
 };
 
