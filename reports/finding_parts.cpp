@@ -79,7 +79,7 @@ std::string rule_text(const json& v) {
   if (const json& found = check_findings(v); !found.empty())
     return fmt::format("the check {} found: {}", text_of(found[0], "check"), text_of(found[0], "kind"));
   for (const FindingKindRow& row : finding_kinds())
-    if (name_of(row.kind) == fault_of(v)) return std::string(row.text);
+    if (row.cause_word == fault_of(v)) return std::string(row.text);
   return fmt::format("{} does not hold", fault_of(v));
 }
 

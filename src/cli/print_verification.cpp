@@ -45,42 +45,9 @@ std::string case_text(const Verification& v) {
   return text;
 }
 
-std::string count_of_elements(int64_t n, const char* what) {
-  return fmt::format("{}{}{} element{}", n, *what ? " " : "", what, n == 1 ? "" : "s");
-}
-
 /// What the verdict rests on, in words.
 std::string reason(const Verification& v) {
-  if (v.trap) return fmt::format("{}: {}", name_of(v.trap->kind), v.trap->message);
-  std::vector<std::string> parts;
-  for (const OutputComparison& o : v.outputs) {
-    if (o.nonfinite)
-      parts.push_back(fmt::format("{} of {}", count_of_elements(o.nonfinite, "non-finite"), o.name));
-    if (o.wrong_class)
-      parts.push_back(fmt::format("{} of {}", count_of_elements(o.wrong_class, "wrongly finite"), o.name));
-    if (o.violation)
-      parts.push_back(fmt::format("{} of {} beyond the bound", count_of_elements(o.violation, ""), o.name));
-    if (o.undecided)
-      parts.push_back(fmt::format("{} of {}", count_of_elements(o.undecided, "undecided"), o.name));
-  }
-  if (v.formula)
-    for (const FormulaOutput& o : v.formula->outputs)
-      if (o.violation)
-        parts.push_back(fmt::format("{} of {} wrong in exact arithmetic too",
-                                    count_of_elements(o.violation, ""), o.name));
-  for (const OutputComparison& o : v.expected_outputs)
-    if (const int64_t wrong = o.violation + o.nonfinite + o.wrong_class)
-      parts.push_back(fmt::format("{} of {} in the file not what the reference gives",
-                                  count_of_elements(wrong, ""), o.name));
-  if (v.checks && !v.checks->findings.empty()) {
-    std::vector<std::string> kinds;
-    for (const CheckFinding& finding : v.checks->findings)
-      if (std::find(kinds.begin(), kinds.end(), finding.kind) == kinds.end()) kinds.push_back(finding.kind);
-    parts.push_back(fmt::format("{}", fmt::join(kinds, ", ")));
-  }
-  if (!v.properties_failed.empty())
-    parts.push_back(fmt::format(
-        "{} broken", v.properties_failed.front().substr(0, v.properties_failed.front().find(':'))));
+  const std::vector<std::string> parts = faults_of(v);
   if (!parts.empty()) return fmt::format("{}", fmt::join(parts, ", "));
   const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
   if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
