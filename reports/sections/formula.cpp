@@ -87,6 +87,17 @@ void print_formula(const Console& console, const Verification& v, size_t) {
                   worst->worst.allowed));
 }
 
+std::string formula_line(const json& output) {
+  if (count_of(output, "violation") == 0) return "";
+  const json& worst = field_of(output, "worst");
+  return fmt::format(
+      "{} of {} elements of {} are wrong in exact arithmetic too: {} is {}, the formula gives {}, {} apart "
+      "where {} can be explained",
+      count_of(output, "violation"), count_of(output, "judged"), text_of(output, "name"),
+      text_of(worst, "element"), short_field(worst, "exact"), short_field(worst, "expected"),
+      short_field(worst, "difference"), short_field(worst, "allowed"));
+}
+
 }  // namespace
 
 extern const Section formula = {
@@ -95,6 +106,18 @@ extern const Section formula = {
     .page = formula_page,
     .markdown = formula_markdown,
     .print = print_formula,
+    .plain =
+        [](const json& formula) {
+          std::string out;
+          for (const json& output : field_of(formula, "outputs"))
+            if (const std::string line = formula_line(output); !line.empty()) out += line + "\n";
+          return out;
+        },
+    .headline = [](const json& formula) -> std::string {
+      for (const json& output : field_of(formula, "outputs"))
+        if (std::string line = formula_line(output); !line.empty()) return line;
+      return "";
+    },
 };
 
 }  // namespace assay::sections
