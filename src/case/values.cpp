@@ -19,8 +19,7 @@ namespace {
 /// channels of a token and head are 1 or -1 on writing tokens, so that sums over tokens stay below 56 + 4,
 /// and those over up to 12 heads with weights up to 4 below 256.
 /// Operators that remove from their state (Role::opposed) have gradients that are products of two states,
-/// |da|, |db|
-/// <= sum_j |S_cj| |G_ij|: 10 + 4 times 10 + 8 where at most 10 tokens write and as many read.
+/// |da|, |db| <= sum_j |S_cj| |G_ij|: 10 + 4 times 10 + 8 where at most 10 tokens write and as many read.
 constexpr int64_t kRow = 4, kWritingTokens = 56, kReadingTokens = 48, kFewTokens = 10;
 
 /// Whether channel c is among the kRow channels a row uses (with multiplicity: fewer where two draws agree).
