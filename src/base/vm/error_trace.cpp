@@ -113,15 +113,19 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
   cells_.begin_shared(block, ErrorKind::none);
   for (const Warp& warp : block.warps)
     for (const auto& [slot, offset, part] : plan_.offsets) {
+      const uint64_t chance =
+          (uint64_t{slot} + 1) * 0x9e3779b97f4a7c15u;  // of a literal's sign in the probes
       Cells& cells = registers(warp);
       const size_t at = cell(slot, 0, 0);
       std::fill_n(&cells.kind[at], 32, ErrorKind::f32);
       std::fill_n(&cells.kind[at + 32], 32, ErrorKind::tail);
       std::fill_n(&cells.error[at], 32, 0.0);
       std::fill_n(&cells.bound[at], 32, part < 0 ? std::fabs(offset) : 0.0);
-      for (int p = 0; p < plan_.parts; ++p)
+      for (int p = 0; p < plan_.parts; ++p) {
+        const float sign = p == 0 || (chance >> (40 + p) & 1) ? 1 : -1;
         std::fill_n(cells.part(static_cast<size_t>(p)) + at, 32,
-                    p == part ? static_cast<float>(offset) : 0.0f);
+                    plan_.probes || p == part ? sign * static_cast<float>(offset) : 0.0f);
+      }
     }
 }
 
@@ -285,14 +289,8 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   op.row->real(step);
   if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64))
     round_to_integer(which, arity, kind, r);
-  uint32_t inherited = 0;
-  if (plan_.strict) {
-    widen(op, arity, which, r);
-    for (int k = 0; k < arity; ++k)
-      for (int lane = 0; lane < 32; ++lane)
-        inherited |= static_cast<uint32_t>(!std::isfinite(step.value[k][lane])) << lane;
-  }
-  const uint32_t kept = keep(warp, op, op.d, half, kind, r, inherited, mask);
+  if (plan_.strict) widen(op, arity, which, r);
+  const uint32_t kept = keep(warp, op, op.d, half, kind, r, {which, static_cast<size_t>(arity)}, mask);
   if constexpr (parts_count > 0) carry_parts(warp, op, cell(op.d, half, 0), arity, which, r, kept);
 }
 
@@ -303,8 +301,9 @@ void ErrorTrace<parts_count>::widen(const Op& op, int arity, const int* which, R
   const double own = facts(op).own_roundoff;
   lane_kit().widen_bounds(r.step(), own, kRoundoff);
   const double share = plan_.inexact_share.empty() ? 0 : plan_.inexact_share[op_index(op)];
+  r.product = {operand(0).value, operand(arity > 1).value};
   if (share > 0)
-    for (int i = 0; i < 32; ++i) r.bound[i] += share * std::fabs(operand(0).value[i] * operand(1).value[i]);
+    for (int i = 0; i < 32; ++i) r.bound[i] += share * std::fabs(r.product[0][i] * r.product[1][i]);
   if (!facts(op).multiplies) return;
   // 0 times what is lost is 0.
   for (int i = 0; i < 32; ++i) {
@@ -364,6 +363,7 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
     unbounded |= lane_kit().carry_part(sum, carrying, slopes, parts);
     if (p == own)
       for (int i = 0; i < 32; ++i) sum[i] += static_cast<float>(r.local[i]);
+    if (plan_.probes) probe(warp, op, p, r, sum);
     float* const to = cells.part(static_cast<size_t>(p)) + first;
     if (mask == ~0u)
       std::memcpy(to, sum, sizeof sum);
@@ -373,11 +373,29 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
   if (plan_.strict && (unbounded & mask)) mark(warp, op, ErrorKind::lost, unbounded & mask);
 }
 
+/// What a step adds to a probe: to the first, what series leave out, as it comes; to the others, that and the
+/// step's own doubles with a sign by chance, fixed by where it happens.
+template <int parts_count>
+void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
+                                    float* sum) const {
+  const double share = plan_.inexact_share.empty() || !r.product[0] ? 0 : plan_.inexact_share[op_index(op)];
+  if (p == 0 && share == 0) return;
+  uint64_t at = (block_->linear * 64 + warp.index) * (uint64_t{1} << 32) + order_;
+  at = (at ^ (at >> 31)) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(p);
+  at = (at ^ (at >> 29)) * 0xbf58476d1ce4e5b9u;
+  const auto signs = static_cast<uint32_t>(at >> 32);
+  for (int i = 0; i < 32; ++i) {
+    const double left_out = share > 0 ? share * r.product[0][i] * r.product[1][i] : 0;
+    const double own = std::fabs(left_out) + kRoundoff * (std::fabs(r.local[i]) + std::fabs(r.error[i]));
+    sum[i] += static_cast<float>(p == 0 ? left_out : signs >> i & 1 ? own : -own);
+  }
+}
+
 /// Writes the shadows of a result and counts what it did; returns the lanes that have one. Those that are not
-/// finite end: where the machine's value is not and no operand's was (`inherited`), exact numbers might be.
+/// finite end: where the machine's value is not, and no operand's (`which`) was, exact numbers might be.
 template <int parts_count>
 uint32_t ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKind kind,
-                                       Result& r, uint32_t inherited, uint32_t mask) {
+                                       Result& r, std::span<const int> which, uint32_t mask) {
   const size_t index = op_index(op), first = cell(slot, half, 0);
   const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, counts.largest[index]);
   const uint32_t finite = masks.finite & (plan_.strict ? masks.bounded : ~0u), kept = mask & finite;
@@ -392,7 +410,10 @@ uint32_t ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int 
     each_lane(mask, [&](int lane) {
       const size_t at = first + static_cast<size_t>(lane);
       const bool here = finite >> lane & 1;
-      const bool lost = !here && plan_.strict && (std::isfinite(r.value[lane]) || !(inherited >> lane & 1));
+      const bool inherited = std::any_of(which.begin(), which.end(), [&](int k) {
+        return !std::isfinite(operands_[static_cast<size_t>(k)].value[lane]);
+      });
+      const bool lost = !here && plan_.strict && (std::isfinite(r.value[lane]) || !inherited);
       if (!here) r.local[lane] = r.error[lane] = 0, ++counts.ended;
       cells.kind[at] = here ? kind : lost ? ErrorKind::lost : ErrorKind::none;
       for (int i = 1; i < halves; ++i)

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "src/base/vm/code.h"
@@ -68,6 +69,9 @@ struct ErrorPlan {
     int part = -1;
   };
   std::vector<Offset> offsets;
+  /// Parts are probes: of everything that enters the bounds, with signs, so that what cancels does. The first
+  /// has all of what series leave out with the sign of its leading term, the others each with one by chance.
+  bool probes = false;
   /// By op: what its result may be off by, as a share of its product (Literals::left_out). Empty: nothing.
   std::vector<double> inexact_share;
   /// By op: the source that `offsets` do not mean (Literals::exact_source). Empty: none.
@@ -133,6 +137,7 @@ class ErrorTrace : public PlainTrace {
   };
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
+    std::array<const double*, 2> product{};  ///< of strict traces: its first operands
     uint32_t chosen = 0;  ///< lanes whose value is an integer next to the exact one (round_to_integer)
     RealStep step() { return {value, {}, {}, {}, local, {slope[0], slope[1], slope[2]}, error, bound}; }
   };
@@ -187,7 +192,9 @@ class ErrorTrace : public PlainTrace {
   void widen(const Op&, int arity, const int* which, Result&) const;
   void carry_parts(Warp&, const Op&, size_t first, int arity, const int* which, Result&, uint32_t mask);
   const Result& exact_slopes(const Op&, int arity, const int* which, Result&, Result& made) const;
-  uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, uint32_t inherited, uint32_t mask);
+  uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, std::span<const int> which,
+                uint32_t mask);
+  void probe(const Warp&, const Op&, int p, const Result&, float* sum) const;
   void round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const;
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&, uint32_t mask);

@@ -199,14 +199,17 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
       result.error[lane] = error[row][n], result.bound[lane] = std::fmax(bound[row][n], 0);
       if (std::isnan(bound[row][n])) result.bound[lane] = *kLost;
     }
-    keep(warp, op, slot, half, kind, result, 0, ~0u);
+    keep(warp, op, slot, half, kind, result, {}, ~0u);
     if constexpr (parts_count > 0)
-      for (int p = 0; p < plan_.parts; ++p)
+      for (int p = 0; p < plan_.parts; ++p) {
+        float sum[32];
         for (int lane = 0; lane < 32; ++lane) {
           const auto [row, n] = place(run, lane);
-          registers(warp).part(static_cast<size_t>(p))[cell(slot, half, lane)] =
-              part[p][row][n] + (p == own ? static_cast<float>(result.local[lane]) : 0.0f);
+          sum[lane] = part[p][row][n] + (p == own ? static_cast<float>(result.local[lane]) : 0.0f);
         }
+        if (plan_.probes) probe(warp, op, p, result, sum);
+        std::memcpy(registers(warp).part(static_cast<size_t>(p)) + cell(slot, half, 0), sum, sizeof sum);
+      }
   }
 }
 

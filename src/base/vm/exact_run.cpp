@@ -164,6 +164,40 @@ ExactPass pass_of(const Program& program, const TensorMap& inputs, const Machine
                    {.enter = enter, .strict = true, .parts_in_use = static_cast<int>(count)});
 }
 
+/// The same with probes, where bounds that add up without signs say little: a delta rule's states multiply by
+/// matrices of norm 1 whose entries' sizes do not.
+ExactPass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
+                    const std::vector<Literals>& all_literals) {
+  const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
+    const Literals& literals = all_literals[i];
+    for (const Immediate& immediate : pass.prepared.code(i).immediates)
+      if (const auto bits = static_cast<uint32_t>(immediate.bits);
+          immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
+        plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
+    plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source, plan.probes = true;
+  };
+  return ExactPass(program, inputs, machine, {.enter = enter, .strict = true});
+}
+
+/// Is what signs do not lessen more than this share of the output's size somewhere?
+constexpr double kWide = 0x1p-19;
+/// Of the probes with signs by chance: they stand for a sum of errors of unknown sign, each at most as large.
+/// That the largest of three normal numbers is below a sixteenth of their standard deviation has probability
+/// 1.2e-4, and the error itself is mostly below a third of it.
+constexpr double kProbes = 16;
+
+double root_mean_square(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double x : values) sum += std::isfinite(x) ? x * x : 0;
+  return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+bool is_wide(const std::vector<double>& unsigned_slack, const std::vector<double>& value) {
+  const double most = kWide * root_mean_square(value);
+  return std::any_of(unsigned_slack.begin(), unsigned_slack.end(),
+                     [&](double slack) { return std::isfinite(slack) && slack > most; });
+}
+
 }  // namespace
 
 ExactRun run_exact(const Program& program, const TensorMap& inputs, const MachineOptions& machine) {
@@ -177,6 +211,7 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
       all_literals.push_back(literals_of(prepared.code(i)));
     constants = constants_of(program, prepared, all_literals);
   }
+  std::map<std::string, std::vector<double>> without_signs;
   for (size_t first = 0; first == 0 || first < constants.size(); first += kParts) {
     const ExactPass pass = pass_of(program, inputs, machine, all_literals, constants, first);
     const size_t count = std::min<size_t>(constants.size() - first, kParts);
@@ -192,15 +227,35 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
         if (first == 0) {
           out.value.push_back(std::isfinite(value) ? value + (shadowed ? cells.error[at] : 0)
                                                    : std::numeric_limits<double>::quiet_NaN());
-          out.slack.push_back(shadowed             ? cells.bound[at]
-                              : at == Cells::exact ? 0
-                                                   : std::numeric_limits<double>::infinity());
+          out.slack.push_back(0);
+          without_signs[name].push_back(shadowed             ? cells.bound[at]
+                                        : at == Cells::exact ? 0
+                                                             : std::numeric_limits<double>::infinity());
         }
         for (size_t p = 0; shadowed && p < count; ++p)
           out.slack[static_cast<size_t>(flat)] += std::fabs(static_cast<double>(cells.part(p)[at]));
       });
     }
   }
+  const bool any_wide = std::any_of(result.outputs.begin(), result.outputs.end(), [&](const auto& entry) {
+    return is_wide(without_signs[entry.first], entry.second.value);
+  });
+  if (any_wide) {
+    const ExactPass probes = probes_of(program, inputs, machine, all_literals);
+    for (const auto& [name, tensor] : probes.outputs) {
+      const auto out = without_signs.find(name);
+      if (out == without_signs.end()) continue;
+      probes.each_element(tensor, [&](int64_t flat, size_t at, const Cells& cells) {
+        if (at >= Cells::unfollowed) return;
+        double largest = 0;
+        for (size_t p = 1; p < kParts; ++p) largest = std::fmax(largest, std::fabs(cells.part(p)[at]));
+        double& slack = out->second[static_cast<size_t>(flat)];
+        slack = std::fmin(slack, std::fabs(cells.part(0)[at]) + kProbes * largest);
+      });
+    }
+  }
+  for (auto& [name, out] : result.outputs)
+    for (size_t i = 0; i < out.slack.size(); ++i) out.slack[i] += without_signs[name][i];
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }
