@@ -80,7 +80,7 @@ class SlotLaunches {
   const ResolvedCase case_;
   const std::string mode_;
   const Sizes s_;
-  const float scale_;
+  const Argument scale_;
   const int64_t chunks_;
   std::vector<std::string> narrowed_;  ///< outputs that finish() copies
 };

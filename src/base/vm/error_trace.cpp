@@ -26,10 +26,12 @@ int arity_of(const Row& row) {
   return arity;
 }
 
-/// A conversion to a float of 8 bits or fewer, a rounding that no shadow follows.
+/// A conversion to a float of 8 bits or fewer, whose type is bits here: a rounding that no shadow follows.
 bool is_narrowing(Flow flow, const Meaning& meaning) {
-  return flow == Flow::conversion && ptx::is_float(meaning.sources[0]) && ptx::is_float(meaning.result) &&
-         meaning.result != meaning.sources[0];
+  using ptx::Type;
+  const bool bits = meaning.result == Type::b8 || meaning.result == Type::b16 || meaning.result == Type::b32;
+  return flow == Flow::conversion && ptx::is_float(meaning.sources[0]) &&
+         (bits || (ptx::is_float(meaning.result) && meaning.result != meaning.sources[0]));
 }
 
 /// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of a
@@ -202,7 +204,13 @@ void ErrorTrace<parts_count>::mark(Warp& warp, const Use& written, ErrorKind kin
 
 template <int parts_count>
 void ErrorTrace<parts_count>::mark(Warp& warp, const Op& op, ErrorKind kind, uint32_t mask) {
+  if (kind == ErrorKind::lost && mask) note_loss(op);
   for (const Use& written : code_->signature(op).writes) mark(warp, written, kind, mask);
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::note_loss(const Op& op) {
+  if (counts.loss.op < 0) counts.loss = {block_->linear, static_cast<int32_t>(op_index(op))};
 }
 
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source
@@ -414,6 +422,7 @@ uint32_t ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int 
         return !std::isfinite(operands_[static_cast<size_t>(k)].value[lane]);
       });
       const bool lost = !here && plan_.strict && (std::isfinite(r.value[lane]) || !inherited);
+      if (lost) note_loss(op);
       if (!here) r.local[lane] = r.error[lane] = 0, ++counts.ended;
       cells.kind[at] = here ? kind : lost ? ErrorKind::lost : ErrorKind::none;
       for (int i = 1; i < halves; ++i)

@@ -50,6 +50,11 @@ struct OpErrors {
   /// Of a strict trace, lanes: comparisons that exact operands would decide the other way, and branches, exits
   /// and stores under such a predicate, the first of each block.
   uint64_t turned = 0, branches_turned = 0;
+  /// Of a strict trace: what lost a value first, in the order of blocks, then of execution; -1: nothing did.
+  struct Loss {
+    uint64_t block = ~uint64_t{0};
+    int32_t op = -1;
+  } loss;
 };
 
 /// What the traces of a launch share.
@@ -164,6 +169,7 @@ class ErrorTrace : public PlainTrace {
   void gather(Warp&, Slot, int half, ErrorKind, bool in_place, Operand&);
   void mark(Warp&, const Use& written, ErrorKind, uint32_t mask);
   void mark(Warp&, const Op&, ErrorKind, uint32_t mask);
+  void note_loss(const Op&);
   uint32_t not_plain(const Warp&, const Use& read, uint32_t mask);
   uint32_t not_plain(const Warp&, const Op&, uint32_t mask);
   std::optional<uint64_t> exact_bits(const Warp&, const Op&, int source, int lane, int step);

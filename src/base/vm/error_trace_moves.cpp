@@ -163,7 +163,7 @@ void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, int lane) {
     }
     if (reached > 1 || moved == 0) scratch_.kind[kept] = ErrorKind::none;
     if (plan_.strict && reached > 0 && scratch_.kind[kept] == ErrorKind::none && !(unchanged_ >> lane & 1))
-      scratch_.kind[kept] = ErrorKind::lost;
+      scratch_.kind[kept] = ErrorKind::lost, note_loss(op);
   }
   for (size_t to = 0; to < 2; ++to)
     cells.copy(cell(op.d, static_cast<int>(to), lane), scratch_, 32 * to + static_cast<size_t>(lane));

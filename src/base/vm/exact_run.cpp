@@ -9,6 +9,8 @@
 // many constants whose rounding is of little weight: all that enters the shadow's bound, without signs.
 #include "src/base/vm/exact_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -19,7 +21,9 @@
 #include <optional>
 #include <set>
 
+#include "src/base/program/source_place.h"
 #include "src/base/vm/literals.h"
+#include "src/base/vm/opcode.h"
 #include "src/base/vm/shadow_pass.h"
 
 namespace assay::vm {
@@ -42,8 +46,10 @@ struct Constant {
   const Tensor* table = nullptr;
 };
 
+/// The bits of a float; nothing of one that says what it stands for.
 std::optional<uint32_t> real_argument(const Argument& argument) {
-  if (argument.content != Argument::Content::real || argument.bytes.size() != 4) return std::nullopt;
+  if (argument.content != Argument::Content::real || argument.bytes.size() != 4 || argument.rounded_from)
+    return std::nullopt;
   uint32_t bits = 0;
   std::memcpy(&bits, argument.bytes.data(), sizeof bits);
   return bits;
@@ -94,12 +100,14 @@ constexpr int kParts = kExactParts;
 using ExactPass = Pass<kParts>;
 using Cells = ErrorCells<kParts>;
 
-/// A float in memory or among the parameters as a constant whose rounding is `part`.
-void set_cell(ExactPass& pass, ErrorMemory<kParts>::Area& area, uint64_t offset, double error, int part) {
+/// A float in memory or among the parameters, as a number `error` away, or as one whose rounding begins `part`.
+void set_cell(ExactPass& pass, ErrorMemory<kParts>::Area& area, uint64_t offset, double error,
+              int part = -1) {
   for (uint64_t half = 0; half < 2; ++half) {
     const auto [cells, at] = pass.memory.touch(area, offset + 2 * half);
     cells->kind[at] = half ? ErrorKind::tail : ErrorKind::f32;
-    cells->error[at] = cells->bound[at] = 0;
+    cells->error[at] = part < 0 ? error : 0;
+    cells->bound[at] = 0;
     for (int p = 0; p < kParts; ++p)
       cells->part(static_cast<size_t>(p))[at] = p == part ? static_cast<float>(error) : 0.0f;
   }
@@ -131,9 +139,10 @@ void follow_constant(const Program& program, const Constant& constant, int part,
       set_cell(pass, area, static_cast<uint64_t>(entry.parameters[a].offset), offset_of(*bits), part);
 }
 
-/// Parameters of the launch before have no shadows here.
-void clear_parameters(const Code& code, ExactPass& pass) {
+/// Parameters of launch `i` that say what they stand for are that; those of the launch before have no shadows.
+void set_parameters(const Program& program, size_t i, ExactPass& pass) {
   size_t hint = 0;
+  const Code& code = pass.prepared.code(i);
   auto& area = *pass.memory.find(parameter_base, hint);
   const ptx::Function& entry = code.module->functions[static_cast<size_t>(code.entry)];
   for (const ptx::Parameter& parameter : entry.parameters)
@@ -141,6 +150,12 @@ void clear_parameters(const Code& code, ExactPass& pass) {
       const auto [cells, at] = pass.memory.touch(area, static_cast<uint64_t>(parameter.offset) + byte);
       cells->kind[at] = ErrorKind::none;
     }
+  for (size_t a = 0; a < program.launches[i].arguments.size(); ++a) {
+    const Argument& argument = program.launches[i].arguments[a];
+    if (const auto value = real_of(argument); value && argument.rounded_from && std::isfinite(*value))
+      set_cell(pass, area, static_cast<uint64_t>(entry.parameters[a].offset),
+               *argument.rounded_from - *value);
+  }
 }
 
 /// One run: constants from `first` on, as many as there are parts; series and the shadow's own rounding.
@@ -151,7 +166,7 @@ ExactPass pass_of(const Program& program, const TensorMap& inputs, const Machine
   const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
     const Literals& literals = all_literals[i];
     const Code& code = pass.prepared.code(i);
-    clear_parameters(code, pass);
+    set_parameters(program, i, pass);
     for (size_t k = 0; k < count; ++k)
       follow_constant(program, constants[first + k], static_cast<int>(k), i, literals, pass, plan);
     for (const Immediate& immediate : code.immediates)
@@ -170,6 +185,7 @@ ExactPass probes_of(const Program& program, const TensorMap& inputs, const Machi
                     const std::vector<Literals>& all_literals) {
   const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
     const Literals& literals = all_literals[i];
+    set_parameters(program, i, pass);
     for (const Immediate& immediate : pass.prepared.code(i).immediates)
       if (const auto bits = static_cast<uint32_t>(immediate.bits);
           immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
@@ -215,9 +231,14 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
   for (size_t first = 0; first == 0 || first < constants.size(); first += kParts) {
     const ExactPass pass = pass_of(program, inputs, machine, all_literals, constants, first);
     const size_t count = std::min<size_t>(constants.size() - first, kParts);
-    if (first == 0)
-      for (const OpErrors& launch : pass.launches)
-        result.turned += launch.turned, result.branches_turned += launch.branches_turned;
+    for (size_t i = 0; i < pass.launches.size() && first == 0; ++i) {
+      const OpErrors& launch = pass.launches[i];
+      result.turned += launch.turned, result.branches_turned += launch.branches_turned;
+      if (launch.loss.op < 0 || !result.loss.empty()) continue;
+      const Code& code = pass.prepared.code(i);
+      const Op& op = code.ops[static_cast<size_t>(launch.loss.op)];
+      result.loss = fmt::format("{} at {}", opcode_of(code, op), source_place(where(code, op)));
+    }
     for (const auto& [name, tensor] : pass.outputs) {
       if (!is_real(tensor.dtype)) continue;
       ExactOutput& out = result.outputs[name];

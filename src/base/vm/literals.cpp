@@ -20,7 +20,8 @@ constexpr int kShortBits = 12;
 constexpr double kLeftOut = 0.125;
 constexpr double kLowPart = 0x1p-20;  ///< of the high one, at most
 
-/// factor[0] * factor[1] + addend, the product made by op `product`, the sum by op `sum`.
+/// factor[0] * factor[1] + addend, the product made by op `product`, the sum by op `sum`; of a product alone no
+/// addend.
 struct Step {
   size_t product = 0, sum = 0;
   Slot factor[2] = {no_slot, no_slot}, addend = no_slot;
@@ -74,6 +75,7 @@ class Text {
       const size_t known = steps_.size();
       const ptx::Operation operation = code_.signature(op).form.operation;
       if (is_f32(op, 3)) add({i, i, {op.s[0], op.s[1]}, op.s[2]});
+      if (is_f32(op, 2) && operation == ptx::Operation::mul) add({i, i, {op.s[0], op.s[1]}, no_slot});
       if (is_f32(op, 2) && (operation == ptx::Operation::add || operation == ptx::Operation::sub))
         for (const int k : {0, 1})
           if (const auto product = products.find(op.s[k]); product != products.end()) {

@@ -29,6 +29,7 @@ inline void merge(OpErrors& into, const OpErrors& from) {
   into.ended += from.ended;
   into.turned += from.turned;
   into.branches_turned += from.branches_turned;
+  if (from.loss.op >= 0 && from.loss.block < into.loss.block) into.loss = from.loss;
 }
 
 /// What an entry's parameters take at most (PTX ISA 5.1.6, "Parameter State Space"), rounded up.
