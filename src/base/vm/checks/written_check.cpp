@@ -139,12 +139,13 @@ uint32_t WrittenCheck::event_of(const Warp& warp, const Op& op, const Register& 
   if (const uint32_t known = origin(warp, source, lane)) return known;
   // Its name, where the instruction reads a single register.
   int32_t only = -1, count = 0;
-  if (const ptx::Instruction* const instruction = instruction_of(op))
+  if (const ptx::Instruction* const instruction = instruction_of(*code_, op))
     for (size_t i = 1; i < instruction->operands.size(); ++i)
       if (instruction->operands[i].reg >= 0) only = instruction->operands[i].reg, ++count;
-  return make_event(
-      warp, op, lane,
-      count == 1 ? "register " + function_of(op)->registers[static_cast<size_t>(only)].name : "a register");
+  return make_event(warp, op, lane,
+                    count == 1
+                        ? "register " + function_of(*code_, op)->registers[static_cast<size_t>(only)].name
+                        : "a register");
 }
 
 /// States in the lanes of `mask`; the first source that is not written gives its event.
