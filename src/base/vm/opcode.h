@@ -1,4 +1,4 @@
-// The opcode of an op, as written.
+// An op's text: the instruction that it was decoded from, as written.
 #pragma once
 #include <string>
 
@@ -6,13 +6,19 @@
 
 namespace assay::vm {
 
-/// Empty of ops that the decoder made.
+/// The function whose body an op stands in and its instruction there; null of ops that the decoder made.
+inline const ptx::Function* function_of(const Code& code, const Op& op) {
+  return op.function < 0 ? nullptr : &code.module->functions[static_cast<size_t>(op.function)];
+}
+inline const ptx::Instruction* instruction_of(const Code& code, const Op& op) {
+  if (op.function < 0 || op.instruction < 0) return nullptr;
+  return &function_of(code, op)->body[static_cast<size_t>(op.instruction)];
+}
+/// Empty of those.
 inline const std::string& opcode_of(const Code& code, const Op& op) {
   static const std::string none;
-  if (op.function < 0 || op.instruction < 0) return none;
-  return code.module->functions[static_cast<size_t>(op.function)]
-      .body[static_cast<size_t>(op.instruction)]
-      .opcode;
+  const ptx::Instruction* const instruction = instruction_of(code, op);
+  return instruction ? instruction->opcode : none;
 }
 
 }  // namespace assay::vm
