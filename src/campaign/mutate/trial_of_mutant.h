@@ -19,6 +19,9 @@ struct MutantTrial {
   const std::vector<size_t>& order;
   /// Cases of many sizes beside them, of which only memory is compared; null: none.
   const std::vector<MutationCase>* sizes = nullptr;
+  /// Lane instructions at most, about, of the cases that are tried with other values, and of those at other
+  /// sizes.
+  uint64_t other_work = 400'000'000;
 };
 
 struct MutantResult {
