@@ -63,6 +63,17 @@ extern const Section checks = {
           const json& findings = field_of(report, "findings");
           return findings.empty() ? "" : text_of(findings[0], "message");
         },
+    .rule = [](const json& report) -> std::optional<Rule> {
+      const json& findings = field_of(report, "findings");
+      if (findings.empty()) return std::nullopt;
+      const std::string kind = text_of(findings[0], "kind");
+      return Rule{kind, fmt::format("the check {} found: {}", text_of(findings[0], "check"), kind)};
+    },
+    .place =
+        [](const json& report) {
+          const json& findings = field_of(report, "findings");
+          return findings.empty() ? json() : field_or_null(field_or_null(findings[0], "at"), "where");
+        },
 };
 
 }  // namespace assay::sections

@@ -72,7 +72,8 @@ TEST(GlaKernels, KnownDefectsAreFoundUntoldAndShrunkAndTheirCasesPassWithoutThem
   for (const char* defect : {"S1", "S2a", "S2b"}) {
     const auto backend = machine();
     Kernel broken = find_kernel(std::string("gla.chunk@") + defect);
-    broken.adjoint_arithmetic = nullptr;  // forward, of few formats: every module with a defect is compiled anew
+    broken.adjoint_arithmetic =
+        nullptr;  // forward, of few formats: every module with a defect is compiled anew
     broken.limits.dtypes = {Dtype::bf16, Dtype::fp32}, broken.limits.gate_dtypes = {Dtype::fp32};
     Listener silent;
     const FuzzRun run = fuzz({&broken}, *backend, with_cases(32, 1), silent);

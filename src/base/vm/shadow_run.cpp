@@ -157,16 +157,12 @@ std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Program& prog
   for (size_t i = 0; i < pass.launches.size(); ++i) {
     const Parting& first = pass.launches[i].first;
     if (first.op < 0) continue;
-    const auto& grid = program.launches[i].grid;
-    const auto& size = program.launches[i].block;
     const auto op = static_cast<size_t>(first.op);
     ShadowParting p;
     if (lines.of_op[i][op] >= 0) p.where = lines.where[static_cast<size_t>(lines.of_op[i][op])];
     p.instruction = opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]);
-    p.block = {static_cast<uint32_t>(first.block % grid[0]),
-               static_cast<uint32_t>(first.block / grid[0] % grid[1]),
-               static_cast<uint32_t>(first.block / grid[0] / grid[1])};
-    p.thread = {first.thread % size[0], first.thread / size[0] % size[1], first.thread / size[0] / size[1]};
+    p.block = unfold(first.block, program.launches[i].grid);
+    p.thread = unfold(first.thread, program.launches[i].block);
     p.value = first.value, p.exact = first.value + first.error, p.threshold = threshold;
     return p;
   }

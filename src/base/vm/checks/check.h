@@ -98,6 +98,20 @@ class RegisterMarks {
     lanes(warp, slot) |= made.found;
     each_lane(made.found, [&](int lane) { at(warp, slot, lane) = made.marks[static_cast<size_t>(lane)]; });
   }
+  /// Registers that an op with carries(signature) moves whole take their marks along.
+  void carry(const Warp& warp, const Op& op, uint32_t mask) {
+    const Executed done = executed(warp, op, mask);
+    uint32_t sources = 0;
+    for (const Use& from : done.signature->reads) sources |= lanes(warp, from.slot);
+    Lanes made;
+    if (sources && !op.slots)
+      each_transfer(done, [&](const Transfer& t) {
+        if (t.from.at == 0 && t.to.at == 0 && has(warp, t.from.slot, t.from.lane))
+          made.add(t.to.lane, at(warp, t.from.slot, t.from.lane));
+      });
+    for (const Use& to : done.signature->writes) clear(warp, to.slot, mask);
+    if (made.found) put(warp, op.d, made.found, made);
+  }
 
  private:
   struct OfWarp {

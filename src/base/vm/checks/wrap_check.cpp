@@ -304,11 +304,8 @@ void WrapCheck::give(const Warp& warp, const BytePlace& to, uint32_t bytes, cons
 
 void WrapCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
   const bool parameters = copies_parameters(signature(op));
-  uint32_t sources = 0;
-  for (const Use& from : signature(op).reads) sources |= ideals_.lanes(warp, from.slot);
-  const bool between_registers = !facts(op).reaches && !parameters;
-  const bool follows =
-      between_registers ? !op.slots && sources != 0 : parameters || warp.space == ptx::Space::local;
+  if (!facts(op).reaches && !parameters) return ideals_.carry(warp, op, mask);
+  const bool follows = parameters || warp.space == ptx::Space::local;
   const Executed done = executed(warp, op, mask);
   staged_.clear();
   if (follows) each_transfer(done, [&](const Transfer& t) { staged_.push_back(take(warp, t.from)); });
