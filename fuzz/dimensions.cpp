@@ -123,12 +123,19 @@ void draw_widths(Case& c, const Target& target) {
   c.V = std::min(64 + 16 * between(0, 3) + between(1, 15), target.kernel.limits.max_V);
 }
 
+}  // namespace
+
+bool begins_with_few_formats(const Target& target) {
+  return target.kernel.name.find('@') != std::string::npos && drawn_so_far(target, "cases") < 24;
+}
+
+namespace {
+
 void draw_formats(Case& c, const Target& target) {
   Weighted<Dtype> dtypes, gates;
   for (Dtype d : target.kernel.limits.dtypes) dtypes.push_back({1, d});
   for (Dtype d : target.kernel.limits.gate_dtypes) gates.push_back({1, d});
-  // Of a kernel that is compiled on demand each pair of formats costs seconds: two of them first.
-  if (target.kernel.name.find('@') != std::string::npos && drawn_so_far(target, "cases") < 24) {
+  if (begins_with_few_formats(target)) {
     dtypes = {dtypes.front(), dtypes.back()};
     gates.resize(std::min<size_t>(gates.size(), 1));
   }

@@ -22,6 +22,9 @@ struct Target {
 Case fresh(const Target&);
 /// A corpus case, the newer half preferred, with a new seed and one or two dimensions drawn again.
 Case redrawn(const Target&);
+/// Of a kernel that is compiled on demand each pair of formats costs seconds: its first cases have two of
+/// them.
+bool begins_with_few_formats(const Target&);
 void draw_decay(Case&, const Target&);
 void draw_scale(Case&, const Target&);
 void draw_parameters(Case&, const Target&);

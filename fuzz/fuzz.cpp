@@ -214,7 +214,7 @@ class Fuzzer {
   Case drawn_case(size_t k, const Operator& op, const Feedback& feedback, uint64_t index) {
     FeaturePairs& pairs = records_[k].pairs();
     std::optional<Case> c;
-    if (covers_pairs(pairs, options_.seed, index))
+    if (covers_pairs(pairs, options_.seed, index) && !begins_with_few_formats({*kernels_[k], op, feedback}))
       c = draw_covering_case(pairs, *kernels_[k], op, options_.seed, index);
     if (!c) c = draw_case(*kernels_[k], op, feedback, options_.seed, index);
     pairs.note_drawn(*c);

@@ -111,6 +111,24 @@ TEST_F(FuzzTest, AnOverflowIsFoundUntoldAndShrunkToOneSmallReplayableCase) {
   EXPECT_EQ(v.cause.rfind("nonfinite/o", 0), 0U) << v.cause;
 }
 
+TEST_F(FuzzTest, FaultsOfLargeSizesOnlyAreFoundAmongTheFirstCases) {
+  for (const char* fault : {"channels above 192 lost", "heads above 16 lost"})
+    for (const uint64_t seed : {1, 2, 3}) {
+      FuzzOptions options = with_cases(64, seed, 2);
+      options.shrink_evaluations = 20;
+      EXPECT_FALSE(fuzzed(fault, options).findings.empty()) << fault << ", seed " << seed;
+    }
+}
+
+TEST_F(FuzzTest, ARunCoversPairsOfFeaturesAndSaysOfHowMany) {
+  const FuzzRun run = fuzzed("", with_cases(300, 3, 2));
+  ASSERT_FALSE(run.reached.empty());
+  const ReachedRow& pairs = run.reached.back();
+  EXPECT_EQ(pairs.what, "pairs of features");
+  EXPECT_GE(pairs.reached, pairs.of * 19 / 20);
+  EXPECT_LE(pairs.reached, pairs.of);
+}
+
 TEST_F(FuzzTest, AFaultOfAPropertyIsShrunkByThatProperty) {
   const FuzzRun run = fuzzed("length matters", with_cases(200, 9, 2));
   bool seen = false;

@@ -94,6 +94,9 @@ class Recorder : public PlainTrace {
   }
   ProvenanceCell read(const Warp&, const BytePlace&, int half);
   void write(const Warp&, const BytePlace&, int half, ProvenanceCell, int32_t writer);
+  static LoggedOperand operand(uint64_t bits, ptx::Type type, int position, ProvenanceCell from, int k = 0) {
+    return {bits, type, static_cast<uint8_t>(position), static_cast<uint8_t>(k), from.tag, from.dependence};
+  }
   Tag log(LoggedEvent, LoggedOperand*, int count);
   LoggedEvent event_at(const Warp&, const Op&, int lane, ptx::Type, uint64_t result, Dependence);
   void clear(const Warp&, const Op&, uint32_t mask);

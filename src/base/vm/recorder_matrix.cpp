@@ -120,10 +120,9 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, MatrixTerms& m, int row, i
   int count = 0;
   auto add_product = [&](int k) {
     if (count + 2 > 2 * kTerms) return;
-    const auto at = static_cast<uint8_t>(k);
     const MatrixTerm &a = m.at('A', row, k), &b = m.at('B', k, n);
-    operands[count++] = {a.bits, m.a_type, 0, at, a.cell.tag, a.cell.dependence};
-    operands[count++] = {b.bits, m.b_type, 1, at, b.cell.tag, b.cell.dependence};
+    operands[count++] = operand(a.bits, m.a_type, 0, a.cell, k);
+    operands[count++] = operand(b.bits, m.b_type, 1, b.cell, k);
   };
   if (deciding == finite) {
     int largest = 0;
@@ -138,7 +137,7 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, MatrixTerms& m, int row, i
       if (product_class(k) == deciding) add_product(k);
   }
   if (deciding == finite || (deciding == has_nan && std::isnan(c)) || (deciding == infinite && std::isinf(c)))
-    operands[count++] = {summand.bits, m.sum_type, 2, 0, summand.cell.tag, summand.cell.dependence};
+    operands[count++] = operand(summand.bits, m.sum_type, 2, summand.cell);
   return log(event_at(warp, op, lane, m.sum_type, result, all), operands, count);
 }
 

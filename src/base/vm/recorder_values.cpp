@@ -80,9 +80,7 @@ Tag Recorder::log_result(const Warp& warp, const Op& op, int lane, int half, Dep
   each_lane(facts(op).sources, [&](int i) {
     const ptx::Type t = op.row->sources[i];
     if (!ptx::is_float(t) || !(facts(op).reaches(i, 0, half) || facts(op).reaches(i, 1, half))) return;
-    const ProvenanceCell from = arriving(warp, op, i, lane, half);
-    const uint64_t value = half_of(t, before_[i][lane], half);
-    operands[count++] = {value, t, static_cast<uint8_t>(i), 0, from.tag, from.dependence};
+    operands[count++] = operand(half_of(t, before_[i][lane], half), t, i, arriving(warp, op, i, lane, half));
   });
   return log(e, operands, count);
 }
@@ -96,8 +94,7 @@ void Recorder::log_chosen(const Warp& warp, const Op& op, uint32_t mask) {
     const ProvenanceCell chosen = cell(warp, op.d, 0, lane);
     const uint64_t bits = is_wide(type) ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
     if (chosen.tag || !is_nonfinite(type, bits)) return;
-    const auto position = static_cast<uint8_t>(warp.mask(op.s[2]) >> lane & 1 ? 0 : 1);
-    LoggedOperand literal{bits, type, position, 0, 0, chosen.dependence};
+    LoggedOperand literal = operand(bits, type, warp.mask(op.s[2]) >> lane & 1 ? 0 : 1, chosen);
     const Tag tag = log(event_at(warp, op, lane, type, bits, chosen.dependence), &literal, 1);
     for (int half = 0; half < facts(op).result_halves; half++) cell(warp, op.d, half, lane).tag = tag;
   });

@@ -78,10 +78,10 @@ void AsyncCheck::begin_block(Block& block) {
 
 std::string AsyncCheck::register_name(const Op& op, Slot slot) const {
   // An op's registers stand in its instruction in the order of its slots.
-  const ptx::Operand& fragment = instruction_of(op)->operands[0];
+  const ptx::Operand& fragment = instruction_of(*code_, op)->operands[0];
   for (uint16_t i = 0; i < op.slot_count && i < fragment.elements.size(); ++i)
     if (op.slots[i] == slot && fragment.elements[i].reg >= 0)
-      return function_of(op)->registers[static_cast<size_t>(fragment.elements[i].reg)].name;
+      return function_of(*code_, op)->registers[static_cast<size_t>(fragment.elements[i].reg)].name;
   return "a register of A";
 }
 

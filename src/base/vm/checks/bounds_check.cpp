@@ -24,7 +24,7 @@ BoundsCheck::Origin BoundsCheck::origin_of(const Op& op, const ptx::Operand& ope
 
 BoundsFacts BoundsCheck::facts_of(const Op& op, const Signature& signature) const {
   BoundsFacts f;
-  const ptx::Instruction* const instruction = instruction_of(op);
+  const ptx::Instruction* const instruction = instruction_of(*code_, op);
   if (!instruction) return f;
   const std::vector<ptx::Operand>& operands = instruction->operands;
   if (reaches_memory(signature)) {

@@ -44,15 +44,6 @@ class Check : public PlainTrace {
   CheckedPlace place(const Warp& warp, const Op& op, int lane, std::string access) const {
     return log_.place(op, block_->linear, thread_of(warp, lane), std::move(access));
   }
-  /// An op's instruction in the PTX and the function it stands in; null of ops that the decoder made.
-  const ptx::Function* function_of(const Op& op) const {
-    return op.function < 0 ? nullptr : &code_->module->functions[static_cast<size_t>(op.function)];
-  }
-  const ptx::Instruction* instruction_of(const Op& op) const {
-    return op.function < 0 || op.instruction < 0
-               ? nullptr
-               : &function_of(op)->body[static_cast<size_t>(op.instruction)];
-  }
 
   CheckLog& log_;
   const Code* code_ = nullptr;

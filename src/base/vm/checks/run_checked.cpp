@@ -46,12 +46,8 @@ std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck&
     const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
     if (!area || static_cast<int64_t>(area->bytes) > kLargestHeld) continue;
     std::vector<uint8_t>& elements = settled[output.name];
-    for (uint64_t at = 0; at < place.bytes; at += width) {
-      bool all = true;
-      for (uint64_t i = 0; i < width; ++i)
-        all &= WrittenCheck::state(*area, place.offset + at + i) == written;
-      elements.push_back(all);
-    }
+    for (uint64_t at = 0; at < place.bytes; at += width)
+      elements.push_back(WrittenCheck::states(*area, place.offset + at, width) == written);
   }
   return settled;
 }

@@ -27,9 +27,13 @@ constexpr CheckSentence unwritten_output{CheckKind::unwritten_output, SPOILED},
 
 }  // namespace
 
-ByteState WrittenCheck::state(const Areas::Area& area, uint64_t offset) {
-  const auto [cells, at] = Areas::seen(area, offset);
-  return static_cast<ByteState>(cells ? (*cells)[at] : area.blank);
+uint8_t WrittenCheck::states(const Areas::Area& area, uint64_t offset, uint64_t bytes) {
+  uint8_t all = written;
+  for (uint64_t i = 0; i < bytes; ++i) {
+    const auto [cells, at] = Areas::seen(area, offset + i);
+    all |= cells ? (*cells)[at] : area.blank;
+  }
+  return all;
 }
 
 decltype(WrittenFacts::pass) WrittenCheck::pass_of(const Op& op, const Signature& signature) {
@@ -71,8 +75,7 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
                                     : nullptr;
   if (!f.travel && !f.jumps && flow != Flow::copy_async) f.pass = pass_of(op, signature);
   f.d = whole({.slot = op.d, .cell = op.d_cell});
-  f.is_or = signature.form.operation == ptx::Operation::or_;
-  f.carry_in = signature.form.carry_in, f.carry_out = signature.form.carry_out;
+  f.passes_always = f.pass == &WrittenCheck::carry;
   for (const Use& use : signature.reads)
     if (use.purpose == Purpose::value && use.cell != Cell::none && flow != Flow::matrix)
       f.sources.push_back(
@@ -139,12 +142,13 @@ uint32_t WrittenCheck::event_of(const Warp& warp, const Op& op, const Register& 
   if (const uint32_t known = origin(warp, source, lane)) return known;
   // Its name, where the instruction reads a single register.
   int32_t only = -1, count = 0;
-  if (const ptx::Instruction* const instruction = instruction_of(op))
+  if (const ptx::Instruction* const instruction = instruction_of(*code_, op))
     for (size_t i = 1; i < instruction->operands.size(); ++i)
       if (instruction->operands[i].reg >= 0) only = instruction->operands[i].reg, ++count;
-  return make_event(
-      warp, op, lane,
-      count == 1 ? "register " + function_of(op)->registers[static_cast<size_t>(only)].name : "a register");
+  return make_event(warp, op, lane,
+                    count == 1
+                        ? "register " + function_of(*code_, op)->registers[static_cast<size_t>(only)].name
+                        : "a register");
 }
 
 /// States in the lanes of `mask`; the first source that is not written gives its event.
@@ -245,7 +249,7 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   }
   if (!f.pass) return;
   const Lanes found = any_source(warp, f);
-  if (found & mask || f.carry_in || f.carry_out)
+  if (found & mask || f.passes_always)
     (this->*f.pass)(warp, op, f, mask, found);
   else
     clear(warp, op, mask);
@@ -282,8 +286,7 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
   for (int64_t flat = 0; flat < tensor.size(); ++flat) {
     const uint64_t offset = place.offset + static_cast<uint64_t>(flat) * width;
-    uint8_t all = 0;
-    for (uint64_t i = 0; i < width; ++i) all |= state(area, offset + i);
+    const uint8_t all = states(area, offset, width);
     if (all & never) {
       if (missing++ == 0) first_missing = flat;
       last_missing = flat;
