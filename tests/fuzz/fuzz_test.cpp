@@ -90,10 +90,10 @@ TEST_F(FuzzTest, AnEngineWithOtherBitsIsAFinding) {
 
 TEST_F(FuzzTest, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {
   for (const char* fault : {"", "overflow in a partial chunk"}) {
-    const std::string one = without_times(fuzzed(fault, with_cases(160, 5, 1)));
-    const std::string three = without_times(fuzzed(fault, with_cases(160, 5, 3)));
+    const std::string one = without_times(fuzzed(fault, with_cases(64, 5, 1)));
+    const std::string three = without_times(fuzzed(fault, with_cases(64, 5, 3)));
     EXPECT_EQ(one, three) << fault;
-    EXPECT_NE(one, without_times(fuzzed(fault, with_cases(160, 6, 1)))) << fault;
+    EXPECT_NE(one, without_times(fuzzed(fault, with_cases(64, 6, 1)))) << fault;
   }
 }
 

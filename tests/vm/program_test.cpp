@@ -200,7 +200,7 @@ TEST(Program, RacesInABufferThatIsReadAndWrittenAreFound) {
   program.launches = {launch("meet", {PointerArgument{"y"}})};
   const std::vector<CheckFinding> findings = findings_of(program, given());
   ASSERT_EQ(findings.size(), 2u) << "within a block, and between the two";
-  for (const CheckFinding& finding : findings) EXPECT_EQ(finding.element, "y[t=0]") << finding.kind;
+  for (const CheckFinding& finding : findings) EXPECT_EQ(finding.element, "y[t=0]") << name_of(finding.kind);
 }
 
 TEST(Program, FillsAndCopiesAreSteps) {

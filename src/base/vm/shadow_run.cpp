@@ -24,17 +24,6 @@ struct Lines {
   std::vector<std::vector<int>> of_op;  ///< [launch][op]; -1: made by the decoder
 };
 
-/// Of an instruction's own text: file, line and PTX line.
-SourceLocation written_at(const ptx::Module& module, const ptx::Instruction& instruction) {
-  SourceLocation at;
-  at.ptx_line = instruction.ptx_line;
-  if (instruction.line < 0) return at;
-  const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
-  if (line.file >= 0) at.file = module.files[static_cast<size_t>(line.file)];
-  at.line = line.line;
-  return at;
-}
-
 Lines number_lines(const Pass<0>& pass, const ShadowOptions& options) {
   Lines lines;
   std::map<std::pair<std::string, int>, int> known;

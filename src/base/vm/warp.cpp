@@ -13,18 +13,12 @@
 namespace assay::vm {
 
 SourceLocation where(const Code& code, const Op& op) {
-  SourceLocation result;
   const ptx::Module& module = *code.module;
-  if (op.function >= 0) result.function = module.functions[static_cast<size_t>(code.entry)].name;
   const ptx::Instruction* const instruction = instruction_of(code, op);
-  if (!instruction) return result;
-  result.ptx_line = instruction->ptx_line;
-  if (instruction->line < 0) return result;
-  const ptx::Line& line = module.lines[static_cast<size_t>(instruction->line)];
-  if (line.file >= 0) result.file = module.files[static_cast<size_t>(line.file)];
-  result.line = line.line;
-  result.frames = ptx::inlined_frames(module, instruction->line);
-  return result;
+  SourceLocation at = instruction ? written_at(module, *instruction) : SourceLocation{};
+  if (op.function >= 0) at.function = module.functions[static_cast<size_t>(code.entry)].name;
+  if (instruction && instruction->line >= 0) at.frames = ptx::inlined_frames(module, instruction->line);
+  return at;
 }
 
 bool raise(Warp& warp, const Op& op, int lane, TrapKind kind, std::string message) {

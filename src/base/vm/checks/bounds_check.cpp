@@ -3,10 +3,10 @@
 namespace assay::vm {
 namespace {
 
-constexpr FindingKind out_of_bounds{"bounds", "out-of-bounds",
-                                    "{access} of {bytes} bytes at {at} by {thread} reaches {element}: "
-                                    "{by} bytes {side} {area} of {size} bytes, "
-                                    "whose address it was made from"};
+constexpr CheckSentence out_of_bounds{CheckKind::out_of_bounds,
+                                      "{access} of {bytes} bytes at {at} by {thread} reaches {element}: "
+                                      "{by} bytes {side} {area} of {size} bytes, "
+                                      "whose address it was made from"};
 
 }  // namespace
 

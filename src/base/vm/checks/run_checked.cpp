@@ -87,7 +87,7 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
 
 const std::vector<CheckRow>& check_rows() {
   static const std::vector<CheckRow> rows = {
-#define CHECK(type, member, name, summary) {name, summary, &Checks::member},
+#define CHECK(type, member, name, summary) {CheckName::member, name, summary, &Checks::member},
 #include "src/base/vm/checks/checks.def"
   };
   return rows;
@@ -136,7 +136,7 @@ CheckReport run_checked(const Program& program, const TensorMap& inputs, const M
     run_once(program, inputs, options, checks, unfollowed, report, met);
   }
   for (const CheckRow& row : check_rows())
-    if (checks.*row.member) report.ran.emplace_back(row.name);
+    if (checks.*row.member) report.ran.push_back(row.check);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (trap) *trap = std::move(met);
   return report;

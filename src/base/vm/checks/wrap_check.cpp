@@ -6,8 +6,8 @@
 namespace assay::vm {
 namespace {
 
-constexpr FindingKind index_wrap{
-    "wrap", "index-wrap",
+constexpr CheckSentence index_wrap{
+    CheckKind::index_wrap,
     "{made} at {at} wraps around at 32 bits: the index is {is} and should be {meant}; {used} at {other} by "
     "{other_thread} reaches {element}"};
 

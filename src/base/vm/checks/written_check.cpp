@@ -12,16 +12,16 @@ namespace {
 
 #define UNWRITTEN \
   "{element}, never written, {other_access} at {other} by {other_thread}, {access} {opcode} at {at}"
-constexpr FindingKind unwritten_branch{"unwritten", "unwritten-branch", UNWRITTEN},
-    unwritten_address{"unwritten", "unwritten-address", UNWRITTEN};
+constexpr CheckSentence unwritten_branch{CheckKind::unwritten_branch, UNWRITTEN},
+    unwritten_address{CheckKind::unwritten_address, UNWRITTEN};
 #undef UNWRITTEN
 #define SPOILED                                                                              \
   "{count} of {size} elements of {name}, first {element}, depend on {what}, never written, " \
   "{access} at {at} by {thread}"
-constexpr FindingKind unwritten_output{"unwritten", "unwritten-output", SPOILED},
-    unwritten_tensor_core{"unwritten", "unwritten-tensor-core", SPOILED ", an operand of {through}"},
+constexpr CheckSentence unwritten_output{CheckKind::unwritten_output, SPOILED},
+    unwritten_tensor_core{CheckKind::unwritten_tensor_core, SPOILED ", an operand of {through}"},
     never_written{
-        "unwritten", "never-written",
+        CheckKind::never_written,
         "{count} of {size} elements of {name} {shape} were never written, from {element} to {last}"};
 #undef SPOILED
 
@@ -218,10 +218,10 @@ void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
 }
 
 void WrittenCheck::sink(Warp& warp, const Op& op, const Register& source, Lanes lanes,
-                        const FindingKind& kind, const char* what) {
+                        const CheckSentence& sentence, const char* what) {
   const int lane = std::countr_zero(lanes);
   const Event& event = events_[event_of(warp, op, source, lane)];
-  if (!event.elsewhere && log_.opens(kind, &op, event.op))
+  if (!event.elsewhere && log_.opens(sentence, &op, event.op))
     log_.tell(place(warp, op, lane, what), event.place, event.what,
               fmt::arg("opcode", opcode_of(*code_, op)));
 }
@@ -304,8 +304,8 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   for (const auto& [event, found] : spoiled) {
     const Event& origin = events_[event];
     const auto [count, first] = found;
-    const FindingKind& kind = origin.through.empty() ? unwritten_output : unwritten_tensor_core;
-    if (origin.elsewhere || !log_.opens(kind, origin.op, &tensor)) continue;
+    const CheckSentence& sentence = origin.through.empty() ? unwritten_output : unwritten_tensor_core;
+    if (origin.elsewhere || !log_.opens(sentence, origin.op, &tensor)) continue;
     log_.tell(origin.place, {}, tensor.element_name(first), fmt::arg("count", count),
               fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name), fmt::arg("what", origin.what),
               fmt::arg("through", origin.through))

@@ -120,7 +120,7 @@ class WrittenCheck : public Check<WrittenFacts> {
   void spoil(const Warp&, const Op&, Lanes, uint32_t event);
   /// States and events of a destination.
   void put(const Warp&, const Register&, uint32_t mask, const ByteLanes&, const Events&);
-  void sink(Warp&, const Op&, const Register&, Lanes, const FindingKind&, const char* what);
+  void sink(Warp&, const Op&, const Register&, Lanes, const CheckSentence&, const char* what);
   void strict(Warp&, const Op&, const Register&, uint32_t mask);
 
   // written_values.cpp: WrittenFacts::pass
