@@ -60,12 +60,13 @@ bool is_left_open(const FailingRun& run, const std::vector<OutputFit>& fits, con
 }
 
 OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const ReferenceOutput& expected,
-                     const PredictedOutput& predicted) {
+                     const PredictedOutput& predicted, bool on_reals) {
   OutputFit f;
   f.name = judged.name;
   for (int64_t flat = 0; flat < got.size(); ++flat) {
     const auto i = static_cast<size_t>(flat);
-    const double value = got.value(flat), mid = predicted.mid[i], bound = predicted.bound[i];
+    const double value = got.value(flat), mid = predicted.mid[i],
+                 bound = predicted.bound[i] + (on_reals ? expected.bound[i] : 0);
     const bool agreed = agrees(value, mid, bound);
     if (judged.verdicts[i] == ElementVerdict::ok) {
       f.against += !agreed && !std::isnan(mid);
@@ -103,6 +104,7 @@ void add_up(const FailingRun& run, const std::vector<OutputFit>& fits, Fit& fit)
       continue;
     }
     fit.wrong += f.wrong, fit.explained += f.explained, fit.bits += f.bits;
+    if (run.is_on_reals(f.name)) fit.refuting += f.wrong - f.explained;
     fit.before = std::max(fit.before, f.before), fit.after = std::max(fit.after, f.after);
     before += f.squares_before, after += f.squares_after;
     (f.wrong > 0 ? fit.against : fit.against_elsewhere) += f.against;
@@ -134,7 +136,8 @@ Fit fit_of(const FailingRun& run, const Prediction& prediction) {
       fit.unsaid += wrong;
       continue;
     }
-    fits.push_back(fit_output(judged, got->second, *expected, predicted->second));
+    fits.push_back(
+        fit_output(judged, got->second, *expected, predicted->second, run.is_on_reals(judged.name)));
   }
   add_up(run, fits, fit);
   return fit;

@@ -74,8 +74,9 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   // The claim: what is right, and how far from it the declared arithmetic may be.
   const Judgement judged = judge(claim, inputs, run, options, v);
 
+  std::optional<vm::ExactRun> exact;
   if (!kernel.foreign || options.formula_instructions == UINT64_MAX)
-    judge_formula(program, inputs, run, judged, options, v);
+    exact = judge_formula(program, inputs, run, judged, options, v);
   else if (options.formula_instructions > 0)
     v.formula.emplace().skipped = "of a kernel with a plan only where asked (--formula always)";
 
@@ -88,9 +89,9 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     if (options.diagnose && v.verdict == Verdict::finding) explain_some_blocks(*resolved.op, v);
     return v;
   }
-  explain_finding(
-      {kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome, judged.reference},
-      options, v);
+  explain_finding({kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome,
+                   judged.reference, exact ? &*exact : nullptr},
+                  options, v);
   if (options.diagnose) explain_expected(claim, judged, inputs, options, v);
   return v;
 }
