@@ -17,6 +17,9 @@ double root_mean_square(const std::vector<double>& values) {
 /// Below it numbers are flushed, clamped, or keep few digits: nothing is judged that finely.
 constexpr double kSmallestNormal = 0x1p-126;
 
+/// The exact value is one double: rounded once, when it was put together.
+constexpr double kRoundoff = 0x1p-53;
+
 /// What that makes of the output: the declared underflow, without the rounding of the output to its format.
 double underflow_of(const Tensor& like, const ReferenceOutput& reference, size_t i) {
   if (reference.underflow.empty()) return kSmallestNormal;
@@ -27,7 +30,8 @@ double underflow_of(const Tensor& like, const ReferenceOutput& reference, size_t
 
 double allowed_difference(const Tensor& like, const vm::ExactOutput& exact, const ReferenceOutput& reference,
                           size_t element) {
-  return reference.rad[element] + exact.slack[element] + underflow_of(like, reference, element);
+  const double rounding = std::fabs(exact.value[element]) * kRoundoff;
+  return reference.rad[element] + exact.slack[element] + rounding + underflow_of(like, reference, element);
 }
 
 FormulaOutput compare_formula(const Tensor& like, const vm::ExactOutput& exact,
