@@ -27,6 +27,7 @@ bool agrees(double got, double mid, double bound) {
 struct OutputFit {
   std::string name;
   int64_t wrong = 0, explained = 0, against = 0;
+  int64_t refuting = 0;                          ///< predicted otherwise
   double bits = 0, before = 0, after = 0;        ///< as in Fit
   double squares_before = 0, squares_after = 0;  ///< of errors / bound
 
@@ -84,7 +85,10 @@ OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const Re
     // domain of its bound (a growing decay) has to come far nearer than the reference instead.
     const double off = std::fabs(value - mid);
     const bool telling = bound <= distance;
-    if (telling ? !agreed : !(off <= distance * kNearer)) continue;
+    if (telling ? !agreed : !(off <= distance * kNearer)) {
+      f.refuting += on_reals && !std::isnan(mid);
+      continue;
+    }
     ++f.explained;
     if (!telling && off > distance * kFarNearer) continue;  // it agrees, and shows nothing
     const double ratio = distance / std::max(telling ? bound : off, 1e-300);
@@ -104,7 +108,7 @@ void add_up(const FailingRun& run, const std::vector<OutputFit>& fits, Fit& fit)
       continue;
     }
     fit.wrong += f.wrong, fit.explained += f.explained, fit.bits += f.bits;
-    if (run.is_on_reals(f.name)) fit.refuting += f.wrong - f.explained;
+    fit.refuting += f.refuting;
     fit.before = std::max(fit.before, f.before), fit.after = std::max(fit.after, f.after);
     before += f.squares_before, after += f.squares_after;
     (f.wrong > 0 ? fit.against : fit.against_elsewhere) += f.against;

@@ -57,7 +57,7 @@ std::vector<Meaning> output_meanings();
 struct Fit {
   int64_t wrong = 0;      ///< elements beyond the reference's bound
   int64_t explained = 0;  ///< of them: within the prediction's
-  int64_t refuting = 0;   ///< the others of outputs on real numbers: no rounding excuses them
+  int64_t refuting = 0;   ///< predicted otherwise in outputs on real numbers: no rounding excuses them
   int64_t unsaid = 0;     ///< beyond it in outputs of which the prediction says nothing: every element NaN
   /// Elements within the reference's bound that the prediction says are elsewhere: in outputs with wrong
   /// elements, and in outputs without.

@@ -84,9 +84,15 @@ namespace {
 
 /// Decays to try: a weak one before the case's own where that forgets fast, one of trained gates, and last
 /// those at which most of a sequence is forgotten at once.
-std::vector<std::string> decays_to_try(const Case& c) {
+std::vector<std::string> decays_to_try(const Case& c, const Operator& op) {
+  const auto decays_of = [](const std::vector<ArgumentSpec>& specs) {
+    return std::any_of(specs.begin(), specs.end(),
+                       [](const ArgumentSpec& a) { return a.role == Role::log_decay; });
+  };
+  if (!decays_of(op.inputs) && !decays_of(op.outputs)) return {c.decay};
   const auto is_of = [&](std::initializer_list<std::string_view> names) {
-    return std::any_of(names.begin(), names.end(), [&](std::string_view name) { return c.decay.starts_with(name); });
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return c.decay.starts_with(name); });
   };
   std::vector<std::string> decays;
   const bool forgets = is_of({"constant", "extreme"}), strong = is_of({"strong", "ladder", "spike", "reset"});
@@ -144,7 +150,7 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
           ? "positive"
           : "normal";
   random.seed = c.seed + 1;
-  const std::vector<std::string> decays = decays_to_try(c);
+  const std::vector<std::string> decays = decays_to_try(c, op);
   std::vector<Case> cases;
   const auto add = [&](const std::string& decay, Case further) {
     further.decay = decay;
@@ -200,6 +206,7 @@ void FurtherCases::run(const std::vector<DerivedRun>& derived) {
 void FurtherCases::run_companions(const Case& c) {
   for (const Case& candidate : companion_cases(c, op_)) {
     if (is_over()) return;
+    if (candidate.T < shortest_wrong_) continue;  // it says less
     try {
       run(candidate, draw_inputs(accepted(candidate, kernel_)), token_of(candidate));
     } catch (const BadInput&) {
@@ -225,7 +232,9 @@ void FurtherCases::run(const Case& c, TensorMap inputs, const std::string& text)
     if (const auto got = companion.outcome.outputs.find(expected.name);
         got != companion.outcome.outputs.end())
       companion.outputs.push_back(compare_output(got->second, expected));
-  if (is_wrong(companion, program)) enough_ = is_enough_(companion);
+  if (!is_wrong(companion, program)) return;
+  shortest_wrong_ = shortest_wrong_ == 0 ? c.T : std::min(shortest_wrong_, c.T);
+  enough_ = is_enough_(companion);
 }
 
 /// Adds the exact run where that may say more.

@@ -63,7 +63,7 @@ class FurtherCases {
 
   /// What properties derived, on their inputs; those that have the kernel's domain.
   void run(const std::vector<DerivedRun>&);
-  /// companion_cases; those that the kernel refuses are left out.
+  /// companion_cases; those that the kernel refuses are left out, and those shorter than a wrong one.
   void run_companions(const Case&);
 
   /// The first on which the kernel did not come to its end.
@@ -81,6 +81,7 @@ class FurtherCases {
   const IsEnough is_enough_;
   const double start_;
   bool enough_ = false;
+  int64_t shortest_wrong_ = 0;  ///< tokens of the shortest one handed over
   std::optional<TrappedCase> trapped_;
 };
 

@@ -19,7 +19,7 @@ namespace assay {
 namespace {
 
 constexpr std::string_view kNoPositiveExponent = "exponents-nonpositive";
-constexpr std::string_view kSumOverflow = "sum-overflow";
+constexpr std::string_view kSumOverflow = "sum-overflow", kRounding = "rounding-beyond-declared";
 using namespace thresholds;
 
 /// The first element judged non-finite, in the operator's order of outputs.
@@ -136,8 +136,8 @@ std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOption
 /// Adds the named causes of a positive exponent, before what fits and leaves it unexplained.
 void add_growth(const JudgedRun& run, const VerifyOptions& options, Weighed& weighed, Verification& v) {
   std::vector<Diagnosis> growth = causes_of_growth(run, options, v);
-  for (Diagnosis& d : v.diagnosis)  // the product that overflowed has a factor that should not be above 1
-    if (!growth.empty() && d.cause == kSumOverflow) d.score *= kOfTheProduct;
+  for (Diagnosis& d : v.diagnosis)  // what overflowed or cancelled has a factor that should not be above 1
+    if (!growth.empty() && (d.cause == kSumOverflow || d.cause == kRounding)) d.score *= kOfTheProduct;
   std::move(growth.begin(), growth.end(), std::back_inserter(v.diagnosis));
   for (Diagnosis& d : weighed.fitting) {
     if (explains_growth(d.cause)) continue;

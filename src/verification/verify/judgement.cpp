@@ -100,8 +100,9 @@ Judgement judge(const Claim& claim, const TensorMap& inputs, const ProgramRun& r
   return judged;
 }
 
-std::optional<vm::ExactRun> judge_formula(const Program& program, const TensorMap& inputs, const ProgramRun& run,
-                   const Judgement& judged, const VerifyOptions& options, Verification& v) {
+std::optional<vm::ExactRun> judge_formula(const Program& program, const TensorMap& inputs,
+                                          const ProgramRun& run, const Judgement& judged,
+                                          const VerifyOptions& options, Verification& v) {
   const bool values = !run.outcome.trap && !run.written && !judged.reference.outputs.empty();
   const auto has_code = [](const Launch& launch) {
     return !launch.module.empty();

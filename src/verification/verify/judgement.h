@@ -21,8 +21,8 @@ Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const 
 
 /// The outputs on real numbers against the reference: what no rounding excuses. The outputs themselves where
 /// they are judged.
-std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&, const Judgement&,
-                   const VerifyOptions&, Verification&);
+std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&,
+                                          const Judgement&, const VerifyOptions&, Verification&);
 
 /// Whether other axes of the file's tensors make its outputs right.
 void explain_expected(const Claim&, const Judgement&, const TensorMap& inputs, const VerifyOptions&,

@@ -93,8 +93,8 @@ std::vector<Variant> scaled(const FailingRun& run) {
                const double c = factor_of(run, o);
                for (double& x : right.mid) x *= c;
                for (size_t i = 0; i < right.mid.size(); ++i)
-                 right.bound[i] = right.bound[i] * std::max(1.0, std::fabs(c)) +
-                                  left_by_fit(run, o.name, right.mid[i]);
+                 right.bound[i] =
+                     right.bound[i] * std::max(1.0, std::fabs(c)) + left_by_fit(run, o.name, right.mid[i]);
                return right;
              });
            },
