@@ -34,7 +34,8 @@ extern const Section checks = {
         [](const Console& console, const Verification& v, size_t) {
           if (!v.checks) return;
           for (const CheckFinding& finding : v.checks->findings)
-            console.line(fmt::format("  {}: {}{}", console.styled(Style::bad, finding.kind), finding.message,
+            console.line(fmt::format("  {}: {}{}", console.styled(Style::bad, name_of(finding.kind)),
+                                     finding.message,
                                      finding.count > 1 && finding.at.access != "not written"
                                          ? fmt::format(" ({} instances)", finding.count)
                                          : ""));
@@ -44,7 +45,7 @@ extern const Section checks = {
           if (!v.checks) return;
           std::string text = v.checks->ran.empty()
                                  ? "not checked"
-                                 : fmt::format("checked: {}", fmt::join(v.checks->ran, ", "));
+                                 : fmt::format("checked: {}", fmt::join(names_of(v.checks->ran), ", "));
           if (!v.checks->skipped.empty())
             text += fmt::format(" for races and unwritten values: {}", v.checks->skipped);
           if (v.checks->seconds > 0) text += fmt::format(", in {:.3f} s", v.checks->seconds);

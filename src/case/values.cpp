@@ -58,6 +58,14 @@ double draw_exact(const ValueDraw& d) {
   return static_cast<double>(d.random.below(9, d.at, 4)) - 4;
 }
 
+double draw_one_hot(const ValueDraw& d) {
+  if (d.argument != "q" && d.argument != "r" && d.argument != "k") return d.random.normal(d.at);
+  const Coordinates row{d.at.b, d.at.t, d.at.h, 0};
+  if (d.random.below(d.channels, row, 1) != d.at.c) return 0.0;
+  static constexpr double kSizes[] = {-2, -1, -0.5, 0.5, 1, 2};
+  return kSizes[d.random.below(std::size(kSizes), row, 2)];
+}
+
 }  // namespace
 
 const std::vector<ValueKind>& value_kinds() {

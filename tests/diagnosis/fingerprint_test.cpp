@@ -29,8 +29,8 @@ TensorMap inputs() {
 /// o[t] = q[t] S[t], S[t] = e^g[t] S[t-1] + k[t], S[-1] = h0, by head; what a test changes is taken by the
 /// names that it gives.
 struct Recurrence {
-  std::function<double(const std::function<double(const char*, int64_t, int64_t)>&, const char* name, int64_t t,
-                       int64_t h)>
+  std::function<double(const std::function<double(const char*, int64_t, int64_t)>&, const char* name,
+                       int64_t t, int64_t h)>
       read = [](const auto& at, const char* name, int64_t t, int64_t h) { return at(name, t, h); };
   std::function<double(double, int64_t t, int64_t h)> output = [](double o, int64_t, int64_t) { return o; };
 

@@ -23,7 +23,10 @@ class TrialOfMutant : public ::testing::Test {
   }
 
   MutantResult result(const ptx::Mutation& mutation) {
-    return *try_mutant({subject(), cases_, module_, mutation, one_thread(), order_}, source_);
+    constexpr uint64_t kWork =
+        20'000'000;  // some twenty rounds of other values: what shows in none is rounded away
+    return *try_mutant({subject(), cases_, module_, mutation, one_thread(), order_, nullptr, nullptr, kWork},
+                       source_);
   }
   /// Outcomes of the executed instructions of one opcode, changed in one way.
   std::vector<Mutant> outcomes(const std::string& opcode, const std::string& change) {

@@ -43,7 +43,7 @@ TEST(FindingKind, EveryNameHasARowWhoseCausesBeginWithItsWord) {
   Verification v = finding();
   v.outputs[0] = {.name = "o", .violation = 1, .nonfinite = 1, .wrong_class = 1, .undecided = 1};
   v.formula.emplace().outputs.push_back({.name = "o", .violation = 1});
-  v.checks.emplace().findings.emplace_back().kind = "race";
+  v.checks.emplace().findings.emplace_back().kind = CheckKind::race;
   v.expected_outputs = {v.outputs[0]};
   Kinds kinds;
   for (const FindingKindRow& row : finding_kinds()) {
@@ -64,7 +64,7 @@ TEST(FindingKind, FaultsAreToldOutputByOutputThenOfTheRunAndOfATrapAlone) {
   Verification v = finding();
   v.outputs[0] = {.name = "o", .violation = 2, .nonfinite = 1};
   v.outputs.push_back({.name = "dq", .wrong_class = 1});
-  v.checks.emplace().findings.emplace_back().kind = "race";
+  v.checks.emplace().findings.emplace_back().kind = CheckKind::race;
   EXPECT_EQ(faults_of(v),
             (std::vector<std::string>{"1 non-finite element of o", "2 elements of o beyond the bound",
                                       "1 wrongly finite element of dq", "race"}));

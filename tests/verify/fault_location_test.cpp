@@ -3,13 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 
 namespace assay {
 namespace {
 
-Verification verified(const std::string& token) {
+Verification located(const std::string& token) {
   VerifyOptions options;
   options.threads = 2, options.twice = false;
   const Case c = parse_token(token);
@@ -20,7 +22,7 @@ Verification verified(const std::string& token) {
 /// No meaning tells which slots the gradient went to.
 TEST(FaultLocation, WhatNoMeaningExplainsIsSaidByItsDependences) {
   const Verification v =
-      verified("gsa.fused_recurrent@H8/B1/T1/H1/K1/V1/M2/bf16/g-fp32/none/v-powers/s1/backward/dht");
+      located("gsa.fused_recurrent@H8/B1/T1/H1/K1/V1/M2/bf16/g-fp32/none/v-powers/s1/backward/dht");
   ASSERT_FALSE(v.diagnosis.empty());
   EXPECT_EQ(v.diagnosis.front().cause, "formula-differs");
   EXPECT_EQ(v.diagnosis.front().explanation,
@@ -28,7 +30,7 @@ TEST(FaultLocation, WhatNoMeaningExplainsIsSaidByItsDependences) {
 }
 
 TEST(FaultLocation, OfACauseThatIsNamedTheDependencesAreEvidence) {
-  const Verification v = verified("hgrn.chunk@H1/B1/T0/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/h0/dht");
+  const Verification v = located("hgrn.chunk@H1/B1/T0/H1/K1/V1/bf16/g-fp32/none/v-ones/s1/backward/h0/dht");
   ASSERT_FALSE(v.diagnosis.empty());
   EXPECT_EQ(v.diagnosis.front().cause, "gradient-without-final-state-term");
   const std::vector<std::string>& evidence = v.diagnosis.front().evidence;
@@ -39,10 +41,11 @@ TEST(FaultLocation, OfACauseThatIsNamedTheDependencesAreEvidence) {
 /// No formula differs: nothing is moved.
 TEST(FaultLocation, OfARoundingItSaysNothing) {
   const Verification v =
-      verified("hgrn.fused_recurrent@P5/B1/T6/H1/K1/V1/bf16/g-fp32/spike:16,90,1/v-ones/s1");
+      located("hgrn.fused_recurrent@P5/B1/T6/H1/K1/V1/bf16/g-fp32/spike:16,90,1/v-ones/s1");
   ASSERT_FALSE(v.diagnosis.empty());
   for (const Diagnosis& d : v.diagnosis)
-    for (const std::string& line : d.evidence) EXPECT_EQ(line.find("moved in turn"), std::string::npos) << line;
+    for (const std::string& line : d.evidence)
+      EXPECT_EQ(line.find("moved in turn"), std::string::npos) << line;
 }
 
 }  // namespace

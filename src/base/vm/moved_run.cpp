@@ -23,8 +23,7 @@ void begin_moves(const Program& program, const TensorMap& inputs, const InputMov
     const uint64_t base = pass.places.at(name);
     ErrorMemory<0>::Area& area = *pass.memory.find(base, hint);
     for (const ElementMove& move : elements) {
-      const int64_t position =
-          view == program.layouts.end() ? move.flat : view->second.position(move.flat);
+      const int64_t position = view == program.layouts.end() ? move.flat : view->second.position(move.flat);
       const auto bytes = static_cast<uint64_t>(format(input.dtype).bytes);
       const auto [cells, at] =
           pass.memory.touch(area, base - area.base + static_cast<uint64_t>(position) * bytes);

@@ -26,11 +26,11 @@ namespace {
 /// many lane instructions.
 constexpr size_t kCheckedCases = 3, kCheapCheckedCases = 10, kPropertyCases = 5;
 constexpr uint64_t kCheapChecks = 3'000'000;
-/// Cases that are tried with other values: how many, how often each, and the lane instructions spent on it.
+/// Cases that are tried with other values: how many, and how often each.
 constexpr size_t kOtherCases = 6;
 /// Source lines that a survivor's reason names.
 constexpr size_t kPlaces = 2;
-constexpr uint64_t kOtherSeeds = 120, kOtherWork = 400'000'000;
+constexpr uint64_t kOtherSeeds = 120;
 /// Cases that must go another way, at least and at most, before ways are called the same.
 constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
 /// A warp of a mutant may execute this many times what the longest warp of the kernel does in the same case.
@@ -203,7 +203,7 @@ class Attempt {
     uint64_t work = 0;
     for (uint64_t round = 1; round <= kOtherSeeds; ++round)
       for (const size_t at : changing_) {
-        if (work > kOtherWork) return false;
+        if (work > trial_.other_work) return false;
         const MutationCase other{with_other_values(trial_.cases[at].case_, round), trial_.cases[at].row};
         ++more_cases_;
         try {
@@ -404,7 +404,7 @@ class Attempt {
     int64_t other_ways = 0;
     uint64_t work = 0;
     for (const MutationCase& drawn : trial_.sizes ? *trial_.sizes : std::vector<MutationCase>{}) {
-      if (work > kOtherWork) break;
+      if (work > trial_.other_work) break;
       go_on();
       CleanCase clean;
       clean.case_ = drawn.case_;

@@ -23,6 +23,9 @@ struct MutantTrial {
   const std::vector<MutationCase>* sizes = nullptr;
   /// Asked before every run: true gives the mutant up; null: never.
   std::function<bool()> given_up = nullptr;
+  /// Lane instructions at most, about, of the cases that are tried with other values, and of those at other
+  /// sizes.
+  uint64_t other_work = 400'000'000;
 };
 
 struct MutantResult {

@@ -138,7 +138,7 @@ bool Search::differs(const vm::RealOutputs& is, const vm::RealOutputs& should) c
     const std::string& name = output.name;
     if (!is.contains(name) || !should.contains(name)) continue;
     const std::vector<double>&x = is.at(name), &y = should.at(name), &x0 = at_->at(name),
-                             &y0 = should_->at(name);
+          &y0 = should_->at(name);
     double largest = 0;
     for (size_t i = 0; i < y.size(); ++i) largest = std::max(largest, std::fabs(y[i] - y0[i]));
     for (size_t i = 0; i < x.size() && i < y.size(); ++i) {

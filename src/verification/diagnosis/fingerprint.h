@@ -37,7 +37,7 @@ struct FingerprintText {
 FingerprintText sentences_of(const std::vector<Dependence>&, const TensorMap& inputs);
 
 struct Fingerprint : FingerprintText {
-  int64_t moved = 0, elements = 0;     ///< of the inputs' elements those that were looked at, and all
+  int64_t moved = 0, elements = 0;  ///< of the inputs' elements those that were looked at, and all
 };
 
 /// Elements are moved together, and those of a set that shows a difference apart, for at most so many seconds.

@@ -87,9 +87,7 @@ class Sentence {
       size = std::max({size, std::fabs(c.program[i]), std::fabs(c.reference[i])});
     return size;
   }
-  bool zero(const Pair& p, double x) const {
-    return std::fabs(x) <= kOfTheLargest * largest_.at(p.column);
-  }
+  bool zero(const Pair& p, double x) const { return std::fabs(x) <= kOfTheLargest * largest_.at(p.column); }
   int64_t value(const Feature& f, const Pair& p) const {
     const auto index = [](const Tensor& t, int axis, int64_t flat) {
       return flat / t.strides()[static_cast<size_t>(axis)] % t.axes[static_cast<size_t>(axis)].size;
@@ -281,8 +279,8 @@ std::string Sentence::another_weight() const {
     return std::fabs(a.is - a.should) < std::fabs(b.is - b.should);
   });
   return fmt::format("{} by {} has the derivative {:.4g}, and should have {:.4g}",
-                     d_.output.element_name(worst->to), d_.input.element_name(worst->column->from),
-                     worst->is, worst->should);
+                     d_.output.element_name(worst->to), d_.input.element_name(worst->column->from), worst->is,
+                     worst->should);
 }
 
 const std::vector<std::pair<std::string, std::string>> kPlurals = {

@@ -51,8 +51,7 @@ void locate_fault(const Kernel& kernel, const VerifyOptions& options, Verificati
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty() || !is_finite_fault(v)) return;
   vm::MachineOptions machine = options.origin.machine;
   machine.threads = 1;  // of runs of a few blocks
-  const auto told =
-      find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
+  const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
   if (!told) return;
   const Fingerprint found = fingerprint(
       told->inputs, told->wrong,
