@@ -40,8 +40,8 @@ struct Fingerprint : FingerprintText {
   int64_t moved = 0, elements = 0;  ///< of the inputs' elements those that were looked at, and all
 };
 
-/// Elements are moved together, and those of a set that shows a difference apart, for at most so many seconds.
-/// `outputs`: names and axes of those that are looked at. Inputs of integers are left out.
+/// Elements are moved together, and those of a set that shows a difference apart, for at most so many
+/// seconds. `outputs`: names and axes of those that are looked at. Inputs of integers are left out.
 Fingerprint fingerprint(const TensorMap& inputs, const std::vector<Tensor>& outputs,
                         const MovableFunction& program, const MovableFunction& reference, double seconds);
 

@@ -1,5 +1,5 @@
-// Where the formula of a kernel goes wrong, without a hypothesis: on which inputs its outputs depend otherwise
-// than they should, and which source lines that points at.
+// Where the formula of a kernel goes wrong, without a hypothesis: on which inputs its outputs depend
+// otherwise than they should.
 #pragma once
 #include "src/verification/verify/verify.h"
 

@@ -11,8 +11,8 @@
 namespace assay {
 namespace {
 
-/// Further apart than rounded constants of a kernel (2^-24, times exponents of some hundred) take them, of the
-/// value or of the output's root mean square.
+/// Further apart than rounded constants of a kernel (2^-24, times exponents of some hundred) take them, of
+/// the value or of the output's root mean square.
 constexpr double kApartOfValue = 0x1p-13, kApartOfOutput = 0x1p-15;
 /// Elements of a case that is moved element by element in a second or two.
 constexpr int64_t kFewTokens = 5, kFewChannels = 3, kOverAChunk = 67;
