@@ -31,11 +31,7 @@ class FuzzTest : public testing::Test {
 };
 
 FuzzRun fuzzed(const std::string& fault, const FuzzOptions& options) {
-  static const Kernel kernel = [] {
-    Kernel narrow = test::subject_kernel();  // its faults are of every width
-    narrow.limits.max_K = narrow.limits.max_V = 32;
-    return narrow;
-  }();
+  static const Kernel kernel = test::subject_kernel();
   test::SubjectBackend backend(fault);
   Listener silent;
   return fuzz({&kernel}, backend, options, silent);
