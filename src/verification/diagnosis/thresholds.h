@@ -61,6 +61,8 @@ inline constexpr double kWholly = 0.97;
 inline constexpr double kNamed = 0.7;
 inline constexpr double kExplained = 0.5;
 inline constexpr double kFormulaOnly = 0.45;
+/// Of a fingerprint, which says what differs but not why: above every name that explains a part only.
+inline constexpr double kFingerprint = 0.55;
 inline constexpr double kUnexplainedScore =
     0.1;  ///< of the entry that says where values are wrong, and no more
 /// A meaning is decided by this case alone where it scores so high and the next one so much less: the

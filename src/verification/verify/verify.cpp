@@ -8,6 +8,7 @@
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/explain.h"
+#include "src/verification/verify/fault_location.h"
 #include "src/verification/verify/judgement.h"
 #include "src/verification/verify/verdict.h"
 
@@ -46,6 +47,7 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   const bool asked = (v.verdict == Verdict::finding && !only_expected) || options.element;
   if (!options.diagnose || !asked) return;
   explain(run, options, v);
+  locate_fault(run.kernel, options, v);
   decide(v);  // the cause now names the origin
   const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
   if (v.verdict == Verdict::finding && !only_expected && !placed) v.entry = entry_of(run.plan);
