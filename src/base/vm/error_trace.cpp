@@ -40,6 +40,25 @@ constexpr double kRoundoff = 0x1p-50;
 /// real_exponential.h: the logarithm's difference is good to 2^-45 of itself.
 constexpr double kLogarithmRoundoff = 0x1p-44;
 
+/// Registers that hold 1.5 * 2^23 (fp64: 2^52), or up to 2^11 more: literals, and what one move fills with one.
+std::set<Slot> shifters_of(const Code& code) {
+  std::set<Slot> found;
+  for (const Immediate& immediate : code.immediates) {
+    const bool wide = immediate.cell == Cell::wide;
+    const double size = std::fabs(assay::decode(wide ? Dtype::fp64 : Dtype::fp32, immediate.bits)),
+                 least = wide ? 0x1.8p52 : 0x1.8p23;
+    if (immediate.cell != Cell::mask && size >= least && size <= least + 0x1p11) found.insert(immediate.slot);
+  }
+  if (found.empty()) return found;
+  std::map<Slot, int> writers;
+  for (const Op& op : code.ops)
+    for (const Use& written : code.signature(op).writes) ++writers[written.slot];
+  for (const Op& op : code.ops)
+    if (op.row && op.row->flow == Flow::copy && !op.guarded && writers[op.d] == 1 && found.contains(op.s[0]))
+      found.insert(op.d);
+  return found;
+}
+
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -102,6 +121,7 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
   if (code_ != code) {
     code_ = code;
     facts_.clear();
+    shifters_ = shifters_of(*code);
     for (const Op& op : code->ops) facts_.push_back(facts_of(*code, op));
     counts.roundings.assign(code->ops.size(), 0);
     counts.largest.assign(code->ops.size(), 0);
@@ -268,15 +288,11 @@ void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask
 /// part of x that is left: the value's own choice, as of any conversion to an integer, and no error. Without
 /// this the shadow of expf, which rounds so, would lose the fraction that the choice leaves.
 template <int parts_count>
-void ErrorTrace<parts_count>::round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const {
-  const double least = kind == ErrorKind::f64 ? 0x1.8p52 : 0x1.8p23, most = least + 0x1p11;
+void ErrorTrace<parts_count>::round_to_integer(const Op& op, const int* which, int arity, Result& r) const {
   for (int k = arity == 3 ? 2 : 0; k < arity; ++k) {
     const Operand& addend = operands_[static_cast<size_t>(which[k])];
-    bool any = false;
-    for (const double x : addend.value) any |= std::fabs(x) >= least && std::fabs(x) <= most;
-    for (int i = 0; any && i < 32; ++i) {
-      const double size = std::fabs(addend.value[i]);
-      if (size < least || size > most || addend.error[i] != 0 || addend.bound[i] != 0) continue;
+    for (int i = 0; op.s[k] != no_slot && shifters_.contains(op.s[k]) && i < 32; ++i) {
+      if (addend.error[i] != 0 || addend.bound[i] != 0) continue;
       if (plan_.strict && !(r.bound[i] < kInfinity)) continue;
       r.error[i] = r.bound[i] = r.local[i] = 0, r.chosen |= 1u << i;
       for (int source = 0; source < arity; ++source) r.slope[source][i] = 0;
@@ -295,8 +311,7 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
     step.value[k] = from.value, step.error[k] = from.error, step.bound[k] = from.bound;
   }
   op.row->real(step);
-  if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64))
-    round_to_integer(which, arity, kind, r);
+  if (facts(op).adds && !shifters_.empty()) round_to_integer(op, which, arity, r);
   if (plan_.strict) widen(op, arity, which, r);
   const uint32_t kept = keep(warp, op, op.d, half, kind, r, {which, static_cast<size_t>(arity)}, mask);
   if constexpr (parts_count > 0) carry_parts(warp, op, cell(op.d, half, 0), arity, which, r, kept);

@@ -20,6 +20,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -201,7 +202,7 @@ class ErrorTrace : public PlainTrace {
   uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, std::span<const int> which,
                 uint32_t mask);
   void probe(const Warp&, const Op&, int p, const Result&, float* sum) const;
-  void round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const;
+  void round_to_integer(const Op&, const int* which, int arity, Result& r) const;
   void note_argument(const Op&, uint32_t mask);
   void prepare_bits(Warp&, const Op&, uint32_t mask);
   void bits(Warp&, const Op&, uint32_t mask);
@@ -234,6 +235,7 @@ class ErrorTrace : public PlainTrace {
   uint64_t order_ = 0;
   size_t area_hint_ = 0;
   std::vector<Facts> facts_;  ///< by op
+  std::set<Slot> shifters_;   ///< registers that round by being added (round_to_integer)
   BlockCells<Cells, 2> cells_;
   std::array<Operand, 6> operands_;  ///< three per half
   /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.
