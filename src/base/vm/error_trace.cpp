@@ -59,6 +59,16 @@ std::set<Slot> shifters_of(const Code& code) {
   return found;
 }
 
+/// The same for the same place and probe: uniform between -sqrt(3) and sqrt(3), of variance 1. Of the first probe 1.
+double chance(uint64_t place, int probe) {
+  if (probe == 0) return 1;
+  uint64_t x = (place + 1) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(probe) * 0xd1b54a32d192ed03u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  constexpr double kRoot3 = 1.7320508075688772;
+  return kRoot3 * (static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1);
+}
+
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -135,8 +145,6 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
   cells_.begin_shared(block, ErrorKind::none);
   for (const Warp& warp : block.warps)
     for (const auto& [slot, offset, part] : plan_.offsets) {
-      const uint64_t chance =
-          (uint64_t{slot} + 1) * 0x9e3779b97f4a7c15u;  // of a literal's sign in the probes
       Cells& cells = registers(warp);
       const size_t at = cell(slot, 0, 0);
       std::fill_n(&cells.kind[at], 32, ErrorKind::f32);
@@ -144,9 +152,9 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
       std::fill_n(&cells.error[at], 32, 0.0);
       std::fill_n(&cells.bound[at], 32, part < 0 ? std::fabs(offset) : 0.0);
       for (int p = 0; p < plan_.parts; ++p) {
-        const float sign = p == 0 || (chance >> (40 + p) & 1) ? 1 : -1;
+        const double by = plan_.probes ? chance(slot, plan_.first_probe + p) : 1;
         std::fill_n(cells.part(static_cast<size_t>(p)) + at, 32,
-                    plan_.probes || p == part ? sign * static_cast<float>(offset) : 0.0f);
+                    plan_.probes || p == part ? static_cast<float>(by * offset) : 0.0f);
       }
     }
 }
@@ -397,20 +405,18 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
 }
 
 /// What a step adds to a probe: to the first, what series leave out, as it comes; to the others, that and the
-/// step's own doubles with a sign by chance, fixed by where it happens.
+/// step's own doubles times a number by chance, fixed by where it happens.
 template <int parts_count>
 void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
                                     float* sum) const {
   const double share = plan_.inexact_share.empty() || !r.product[0] ? 0 : plan_.inexact_share[op_index(op)];
-  if (p == 0 && share == 0) return;
-  uint64_t at = (block_->linear * 64 + warp.index) * (uint64_t{1} << 32) + order_;
-  at = (at ^ (at >> 31)) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(p);
-  at = (at ^ (at >> 29)) * 0xbf58476d1ce4e5b9u;
-  const auto signs = static_cast<uint32_t>(at >> 32);
-  for (int i = 0; i < 32; ++i) {
+  const int number = plan_.first_probe + p;
+  if (number == 0 && share == 0) return;
+  const uint64_t place = (block_->linear * 64 + warp.index) << 36 ^ order_ << 8;
+  for (uint64_t i = 0; i < 32; ++i) {
     const double left_out = share > 0 ? share * r.product[0][i] * r.product[1][i] : 0;
     const double own = std::fabs(left_out) + kRoundoff * (std::fabs(r.local[i]) + std::fabs(r.error[i]));
-    sum[i] += static_cast<float>(p == 0 ? left_out : signs >> i & 1 ? own : -own);
+    if (own > 0) sum[i] += static_cast<float>(number == 0 ? left_out : own * chance(place ^ i, number));
   }
 }
 

@@ -182,7 +182,7 @@ ExactPass pass_of(const Program& program, const TensorMap& inputs, const Machine
 /// The same with probes, where bounds that add up without signs say little: a delta rule's states multiply by
 /// matrices of norm 1 whose entries' sizes do not.
 ExactPass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
-                    const std::vector<Literals>& all_literals) {
+                    const std::vector<Literals>& all_literals, int first) {
   const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
     const Literals& literals = all_literals[i];
     set_parameters(program, i, pass);
@@ -191,16 +191,18 @@ ExactPass probes_of(const Program& program, const TensorMap& inputs, const Machi
           immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
         plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source, plan.probes = true;
+    plan.first_probe = first;
   };
   return ExactPass(program, inputs, machine, {.enter = enter, .strict = true});
 }
 
 /// Is what signs do not lessen more than this share of the output's size somewhere?
 constexpr double kWide = 0x1p-19;
-/// Of the probes with signs by chance: they stand for a sum of errors of unknown sign, each at most as large.
-/// That the largest of three normal numbers is below a sixteenth of their standard deviation has probability
-/// 1.2e-4, and the error itself is mostly below a third of it.
-constexpr double kProbes = 16;
+/// Of the probes by chance: they stand for a sum of errors of unknown sign, each at most as large. That the
+/// largest of seven is below a sixteenth of their standard deviation, where few errors or many add up, has
+/// probability 0.05^7; what a series leaves out is mostly less than a third of what is allowed for it.
+constexpr int kProbes = 7;
+constexpr double kProbeFactor = 16;
 
 double root_mean_square(const std::vector<double>& values) {
   double sum = 0;
@@ -212,6 +214,33 @@ bool is_wide(const std::vector<double>& unsigned_slack, const std::vector<double
   const double most = kWide * root_mean_square(value);
   return std::any_of(unsigned_slack.begin(), unsigned_slack.end(),
                      [&](double slack) { return std::isfinite(slack) && slack > most; });
+}
+
+/// Bounds without signs of those outputs for which they are wide, by probes.
+void narrow(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
+            const std::vector<Literals>& all_literals, const ExactRun& run,
+            std::map<std::string, std::vector<double>>& without_signs) {
+  std::map<std::string, std::vector<double>> first, largest;  // probe 0, the others
+  for (const auto& [name, out] : run.outputs)
+    if (is_wide(without_signs[name], out.value))
+      first[name].resize(out.value.size()), largest[name].resize(out.value.size());
+  for (int probe = 0; probe <= kProbes && !first.empty(); probe += kParts) {
+    const ExactPass pass = probes_of(program, inputs, machine, all_literals, probe);
+    for (const auto& [name, tensor] : pass.outputs) {
+      if (!first.contains(name)) continue;
+      pass.each_element(tensor, [&, &name = name](int64_t flat, size_t at, const Cells& cells) {
+        for (int p = 0; p < kParts && at < Cells::unfollowed; ++p) {
+          double& known = (probe + p == 0 ? first : largest)[name][static_cast<size_t>(flat)];
+          known = std::fmax(known, std::fabs(cells.part(static_cast<size_t>(p))[at]));
+        }
+      });
+    }
+  }
+  for (const auto& [name, coherent] : first)
+    for (size_t i = 0; i < coherent.size(); ++i) {
+      double& slack = without_signs[name][i];
+      slack = std::fmin(slack, coherent[i] + kProbeFactor * largest[name][i]);
+    }
 }
 
 }  // namespace
@@ -258,23 +287,7 @@ ExactRun run_exact(const Program& program, const TensorMap& inputs, const Machin
       });
     }
   }
-  const bool any_wide = std::any_of(result.outputs.begin(), result.outputs.end(), [&](const auto& entry) {
-    return is_wide(without_signs[entry.first], entry.second.value);
-  });
-  if (any_wide) {
-    const ExactPass probes = probes_of(program, inputs, machine, all_literals);
-    for (const auto& [name, tensor] : probes.outputs) {
-      const auto out = without_signs.find(name);
-      if (out == without_signs.end()) continue;
-      probes.each_element(tensor, [&](int64_t flat, size_t at, const Cells& cells) {
-        if (at >= Cells::unfollowed) return;
-        double largest = 0;
-        for (size_t p = 1; p < kParts; ++p) largest = std::fmax(largest, std::fabs(cells.part(p)[at]));
-        double& slack = out->second[static_cast<size_t>(flat)];
-        slack = std::fmin(slack, std::fabs(cells.part(0)[at]) + kProbes * largest);
-      });
-    }
-  }
+  narrow(program, inputs, machine, all_literals, result, without_signs);
   for (auto& [name, out] : result.outputs)
     for (size_t i = 0; i < out.slack.size(); ++i) out.slack[i] += without_signs[name][i];
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
