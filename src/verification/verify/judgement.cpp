@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "src/verification/compare/accumulated_decay.h"
 #include "src/verification/compare/compare.h"
 #include "src/verification/compare/error_statistics.h"
 #include "src/verification/compare/formula.h"
+#include "src/verification/compare/power.h"
+#include "src/verification/compare/rounding.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/verify/expected_outputs.h"
 #include "src/verification/verify/reference_run.h"
@@ -132,6 +135,43 @@ void judge_formula(const Program& program, const TensorMap& inputs, const Progra
       "{} comparisons of rounded values that the program branches on come out otherwise on real numbers",
       exact.branches_turned);
   report.outputs.clear();
+}
+
+void judge_roundings(const Claim& claim, const ProgramRun& run, const Judgement& judged,
+                     const VerifyOptions& options, Verification& v) {
+  if (options.rounding_work == 0 || run.outcome.trap || run.written || judged.reference.outputs.empty()) return;
+  const auto start = std::chrono::steady_clock::now();
+  const ResolvedCase& c = *claim.of;
+  const auto models = rounding_model(
+      {c.op, &judged.problem, c.forward(), c.backward(), options.rounding_work}, judged.reference);
+  RoundingReport rounding;
+  PowerReport power;
+  const TensorMap none, &expected = options.expected ? *options.expected : none;
+  const int64_t statistics =
+      statistics_in(models, run.outcome.outputs) + statistics_in(models, expected);
+  const auto judge_all = [&](const TensorMap& outputs, std::vector<RoundingOutput>& to, std::vector<PowerOutput>& powers,
+                             bool formula) {
+    for (const ReferenceOutput& reference : judged.reference.outputs) {
+      const auto got = outputs.find(reference.name);
+      if (got == outputs.end()) continue;
+      const OutputModel& model = models.at(reference.name);
+      to.push_back(judge_rounding(got->second, reference, model, statistics));
+      const FormulaOutput* on_reals = nullptr;
+      if (formula && v.formula)
+        for (const FormulaOutput& output : v.formula->outputs)
+          if (output.name == reference.name) on_reals = &output;
+      const bool says = to.back().skipped.empty();
+      powers.push_back(power_of(got->second, reference, model.blocks,
+                                says ? part_statistics(got->second, reference, model, statistics)
+                                     : std::vector<PartStatistics>{},
+                                on_reals));
+    }
+  };
+  judge_all(run.outcome.outputs, rounding.outputs, power.outputs, true);
+  judge_all(expected, rounding.expected, power.expected, false);
+  rounding.false_alarms = kFalseAlarms;
+  rounding.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  v.rounding = std::move(rounding), v.power = std::move(power);
 }
 
 void explain_expected(const Claim& claim, const Judgement& judged, const TensorMap& inputs,

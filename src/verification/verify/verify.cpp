@@ -79,6 +79,8 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   else if (options.formula_instructions > 0)
     v.formula.emplace().skipped = "of a kernel with a plan only where asked (--formula always)";
 
+  judge_roundings(claim, run, judged, options, v);
+
   // The program again, where the judgement says to look.
   shadow_program(program, inputs, run, options, options.element ? options.element : violating_element(v), v);
   triage_program(program, inputs, run, options, v);

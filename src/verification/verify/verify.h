@@ -40,6 +40,9 @@ struct VerifyOptions {
   /// Whether the formula is right (Verification::formula), for runs of at most so many lane-instructions; 0:
   /// do not ask. A kernel with a plan is asked at UINT64_MAX only.
   uint64_t formula_instructions = 20'000'000;
+  /// Whether the declared roundings explain the errors (Verification::rounding), where sampling them takes at most so
+  /// many multiplications of samples; 0: do not ask.
+  double rounding_work = 4e9;
   /// Checks on the machine (Verification::checks), for runs of at most so many lane-instructions; none by
   /// default.
   vm::Checks checks = vm::Checks::none();

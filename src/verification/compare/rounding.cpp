@@ -1,0 +1,181 @@
+#include "src/verification/compare/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+namespace {
+
+constexpr double kInfinity = HUGE_VAL;
+constexpr double kSamples = kNoiseSamples;
+/// A chunk's positions, each with its decay.
+constexpr double kDecaysOfChunk = 64;
+
+/// Sums over a part's elements that depend on the values.
+struct SeenErrors {
+  double squares = 0, along = 0, sum = 0;  ///< e^2, e x, e
+  // Of storing: variance, its square, its largest, times x^2.
+  double variance = 0, fourth = 0, largest = 0, along_variance = 0;
+
+  void add(const SeenErrors& o) {
+    squares += o.squares, along += o.along, sum += o.sum;
+    variance += o.variance, fourth += o.fourth, along_variance += o.along_variance;
+    largest = std::fmax(largest, o.largest);
+  }
+};
+
+SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
+                       const OutputBlock& block) {
+  SeenErrors seen;
+  const double stored_before = unit_roundoff(got.dtype) > reference.roundoff ? reference.roundoff : 0;
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t first = model.blocks.row(block, r);
+    for (int64_t flat = first; flat < first + model.blocks.columns(); ++flat) {
+      const auto i = static_cast<size_t>(flat);
+      if (model.rest[i] < 0) continue;
+      const double x = reference.mid[i], e = got.value(flat) - x, spacing = ulp(got.dtype, x),
+                   before = 2 * stored_before * x,
+                   variance = (spacing * spacing + before * before) / 12;
+      seen.squares += e * e, seen.along += e * x, seen.sum += e;
+      seen.variance += variance, seen.fourth += variance * variance;
+      seen.along_variance += x * x * variance, seen.largest = std::fmax(seen.largest, variance);
+    }
+  }
+  return seen;
+}
+
+/// Standard deviations that a direction with an estimated variance exceeds with probability e^-t.
+double student(double t) {
+  return std::sqrt(kSamples * std::expm1(2 * t / kSamples));
+}
+
+/// What a part's noise may add up to, but for a probability of e^-t each.
+struct Allowed {
+  double square = 0, along = 0, sum = 0;
+};
+
+struct Norms {
+  double trace, square, norm;  ///< tr Sigma, tr Sigma^2, |Sigma|
+};
+
+/// Of the sampled noise; `kinds`: sources of different roundings at most.
+double noise_square(const ExpectedErrors& x, double t, double kinds) {
+  double sum = 0;
+  for (const double product : x.products) sum += product * product;
+  const double pairs = static_cast<double>(ExpectedErrors::kPairs);
+  const double floor = x.noise_squares * x.noise_squares / kinds;
+  return std::fmax(sum / pairs * (1 + 2 * t / pairs), floor);
+}
+
+Norms norms_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double kinds) {
+  const double square = noise_square(x, t, kinds),
+               noise = x.noise_squares + 2 * std::sqrt(square * t / kSamples);
+  return {seen.variance + noise, seen.fourth + 2 * seen.largest * noise + square,
+          seen.largest + std::sqrt(square)};
+}
+
+/// Largest |x . (s + r)| for a direction of squared length `length` on which the samples are `along`.
+double direction(const ExpectedErrors& x, const std::array<double, kNoiseSamples>& along, double stored,
+                 double length, double t, double kinds) {
+  const double two_sided = t + std::log(4.0);  // either estimate of the variance, either sign
+  double squares = 0;
+  for (const double y : along) squares += y * y / kSamples;
+  squares = std::fmax(squares, x.noise_squares / kinds * length / std::fmax(1, static_cast<double>(x.elements)));
+  const double by_samples = student(two_sided) * std::sqrt(squares),
+               by_norm = std::sqrt(2 * two_sided * std::sqrt(noise_square(x, t, kinds)) * length);
+  return std::sqrt(2 * two_sided * stored) + std::fmin(by_samples, by_norm);
+}
+
+double kinds_of(Dtype operands) {
+  return std::ldexp(kDecaysOfChunk, format(operands).precision - 1);
+}
+
+PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double kinds) {
+  PartStatistics y;
+  RoundingPart& part = y.part;
+  part.elements = x.elements;
+  y.smallest = kInfinity;
+  const double n = static_cast<double>(x.elements), size = std::sqrt(x.exact_squares);
+  const Norms norms = norms_of(x, seen, t, kinds);
+  const double square = norms.trace + 2 * std::sqrt(norms.square * t) + 2 * norms.norm * t,
+               rest = std::sqrt(x.rest_squares), expected = std::sqrt(seen.variance + x.noise_squares);
+  const double allowed = std::sqrt(square) + rest, got = std::sqrt(seen.squares);
+  const double along = direction(x, x.along, seen.along_variance, x.exact_squares, t, kinds) + x.rest_along,
+               sum = direction(x, x.summed, seen.variance, n, t, kinds) + x.rest;
+  if (!std::isfinite(allowed + along + sum)) return y;
+  const double seen_noise = std::fmax(0, got - rest), over = seen_noise * seen_noise - norms.trace;
+  if (over > 0 && norms.norm > 0) {
+    const double root = (std::sqrt(norms.square + 2 * norms.norm * over) - std::sqrt(norms.square)) / (2 * norms.norm);
+    y.evidence = root * root;
+  }
+  part.ratio = expected > 0 ? got / expected : 0, part.allowed_ratio = expected > 0 ? allowed / expected : 0;
+  const auto share = [](double part_of, double whole) { return whole > 0 ? part_of / whole : part_of > 0 ? kInfinity : 0; };
+  part.excess = std::max({share(got, allowed), share(std::fabs(seen.along), along), share(std::fabs(seen.sum), sum)});
+  if (size == 0) return y;
+  const double mean = size / std::sqrt(n);
+  part.error = got / size, part.predicted = expected / size;
+  part.slope = 1 + seen.along / x.exact_squares, part.allowed_slope = along / x.exact_squares;
+  part.bias = seen.sum / n / mean, part.allowed_bias = sum / n / mean;
+  y.smallest = std::fmin(allowed / size, along / x.exact_squares);
+  return y;
+}
+
+}  // namespace
+
+int64_t statistics_in(const std::map<std::string, OutputModel>& models, const TensorMap& outputs) {
+  int64_t parts = 0;
+  for (const auto& [name, model] : models)
+    if (model.skipped.empty() && outputs.contains(name))
+      parts += static_cast<int64_t>(model.blocks.parts().size());
+  return 3 * parts;
+}
+
+bool on_coarse_grid(const ReferenceOutput& reference, Dtype dtype) {
+  int64_t coarse = 0, all = 0;
+  for (const double x : reference.mid) {
+    if (x == 0 || !std::isfinite(x)) continue;
+    const double places = 4 * x / ulp(dtype, x);
+    ++all, coarse += places == std::nearbyint(places);
+  }
+  return coarse * 8 > all;
+}
+
+std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOutput& reference,
+                                            const OutputModel& model, int64_t statistics) {
+  std::vector<PartStatistics> y;
+  if (!model.skipped.empty()) return y;
+  const double t = std::log(static_cast<double>(std::max<int64_t>(statistics, 1)) / kFalseAlarms);
+  const double kinds = kinds_of(model.operands);
+  std::vector<SeenErrors> seen;
+  for (const OutputBlock& block : model.blocks.blocks())
+    seen.push_back(seen_errors(got, reference, model, block));
+  for (OutputPart& part : model.blocks.parts()) {
+    ExpectedErrors expected;
+    SeenErrors errors;
+    for (const size_t b : part.blocks) expected.add(model.expected[b]), errors.add(seen[b]);
+    y.push_back(statistics_of(expected, errors, t, kinds));
+    y.back().part.where = std::move(part.where);
+    y.back().late = part.late;
+  }
+  return y;
+}
+
+RoundingOutput judge_rounding(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
+                              int64_t statistics) {
+  RoundingOutput y;
+  y.name = reference.name;
+  y.skipped = model.skipped;
+  if (y.skipped.empty() && on_coarse_grid(reference, got.dtype))
+    y.skipped = "its exact values lie on a coarse grid";
+  if (!y.skipped.empty()) return y;
+  const std::vector<PartStatistics> parts = part_statistics(got, reference, model, statistics);
+  for (const PartStatistics& p : parts) {
+    if (p.part.elements == 0) continue;
+    ++y.parts, y.unlikely += p.part.excess > 1;
+    if (y.worst.elements == 0 || p.part.excess > y.worst.excess) y.worst = p.part;
+  }
+  if (!parts.empty()) y.all = parts.back().part;
+  return y;
+}
+
+}  // namespace assay
