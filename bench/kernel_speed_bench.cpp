@@ -53,7 +53,7 @@ void print_speed(Backend& gpu, const char* kernel_name, Direction direction, int
   c.dtype = c.gate_dtype = Dtype::bf16;
   c.direction = direction;
   const TensorMap inputs = repeated_inputs(c, op);
-  const Program plan = kernel.plan(c, op, inputs);
+  const Program plan = kernel.plan(resolve_unchecked(c, op), inputs);
   double bytes = 0;
   for (const auto& [name, tensor] : inputs) bytes += static_cast<double>(tensor.bytes());
   for (const ProgramOutput& output : plan.outputs)

@@ -179,9 +179,9 @@ struct KernelRun {
 
   explicit KernelRun(const Case& drawn) : c(drawn) {
     const Kernel& kernel = find_kernel(c.kernel);
-    const Operator& op = find_operator(kernel.operator_name);
-    inputs = draw_inputs(c, op);
-    plan = kernel.plan(c, op, inputs);
+    const ResolvedCase resolved = resolve_unchecked(c, find_operator(kernel.operator_name));
+    inputs = draw_inputs(resolved);
+    plan = kernel.plan(resolved, inputs);
   }
 };
 

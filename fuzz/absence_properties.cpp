@@ -47,7 +47,9 @@ Case without_gate(Case c, const Operator& op) {
 /// else.
 bool absent_equals_zero_gate_applies(const Verification& v, const Kernel& kernel, const Operator& op) {
   const ArgumentSpec* gate = optional_input(op, Role::log_decay);
-  if (gate != nullptr && kernel.refuses && !kernel.refuses(without_gate(v.case_, op)).empty()) return false;
+  if (gate != nullptr && kernel.refuses &&
+      !kernel.refuses(resolve_unchecked(without_gate(v.case_, op), op)).empty())
+    return false;
   return completed(v) && gate != nullptr && op.absent_gate_is_zero &&
          std::none_of(op.inputs.begin(), op.inputs.end(), [&](const ArgumentSpec& other) {
            return other.instead_of == gate->name && is_present(v.case_, other);

@@ -43,7 +43,7 @@ inline uint64_t mixed(uint64_t x) {
 }
 
 inline bool refused(const Case& c, const Kernel& kernel) {
-  return kernel.refuses && !kernel.refuses(c).empty();
+  return kernel.refuses && !kernel.refuses(resolve_unchecked(c, find_operator(kernel.operator_name))).empty();
 }
 
 /// Case number `index` of the stream `seed`: the first of `generator` that the kernel takes.

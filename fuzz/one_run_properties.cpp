@@ -69,7 +69,7 @@ bool memory_recycled_applies(const Verification& v, const Kernel&, const Operato
 }
 Failure memory_recycled(PropertyRun& run) {
   const uint8_t poison = run.case_.seed % 2 == 0 ? 0x00 : 0x7b;
-  if (Failure f = same_outcome(run.outcome(), run.run(run.case_, run.inputs(), poison)))
+  if (Failure f = same_outcome(run.outcome(), run.run(run.inputs(), poison)))
     return fmt::format("memory filled with bytes 0xff against 0x{:02x}, {}", poison, *f);
   return std::nullopt;
 }
@@ -78,7 +78,7 @@ bool same_bits_twice_applies(const Verification& v, const Kernel&, const Operato
   return completed(v);
 }
 Failure same_bits_twice(PropertyRun& run) {
-  return same_outcome(run.outcome(), run.run(run.case_, run.inputs()));
+  return same_outcome(run.outcome(), run.run(run.inputs()));
 }
 
 namespace {

@@ -6,9 +6,9 @@
 #include <new>
 
 #include "fuzz/property_functions.h"
+#include "kernels/claim.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/base/vm/checks/checks.h"
-#include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/verdict.h"
 
 namespace assay {
@@ -29,24 +29,25 @@ const ArgumentSpec* optional_input(const Operator& op, Role role) {
 PropertyRun::PropertyRun(const Verification& v, const Kernel& k, Backend& backend, const TensorMap* inputs)
     : verification(v),
       case_(v.case_),
+      resolved(resolve_unchecked(v.case_, find_operator(k.operator_name))),
       kernel(k),
-      op(find_operator(k.operator_name)),
+      op(*resolved.op),
       backend_(backend),
       given_(inputs) {}
 
 const TensorMap& PropertyRun::inputs() {
   if (given_ != nullptr) return *given_;
-  if (!inputs_) inputs_ = draw_inputs(case_, op);
+  if (!inputs_) inputs_ = draw_inputs(resolved);
   return *inputs_;
 }
 
 const Outcome& PropertyRun::outcome() {
-  if (!outcome_) outcome_ = run(case_, inputs());
+  if (!outcome_) outcome_ = run(inputs());
   return *outcome_;
 }
 
-Outcome PropertyRun::run(const Case& c, const TensorMap& inputs, uint8_t poison) const {
-  Program plan = plan_of(c, kernel, op, inputs);
+Outcome PropertyRun::run(const ResolvedCase& c, const TensorMap& inputs, uint8_t poison) const {
+  Program plan = program_of(kernel, c, inputs);
   plan.poison = poison;
   return backend_.run(plan, inputs);
 }
@@ -56,7 +57,7 @@ const CheckReport& PropertyRun::checks() {
     return *verification.checks;
   if (!checks_) {
     // The architecture only chooses bits of tensor cores.
-    checks_ = vm::run_checked(plan_of(case_, kernel, op, inputs()), inputs(), {.threads = 1}, {});
+    checks_ = vm::run_checked(program_of(kernel, resolved, inputs()), inputs(), {.threads = 1}, {});
   }
   return *checks_;
 }

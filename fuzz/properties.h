@@ -19,16 +19,22 @@ class PropertyRun {
 
   const Verification& verification;
   const Case& case_;
+  const ResolvedCase resolved;
   const Kernel& kernel;
   const Operator& op;
 
   const TensorMap& inputs();
   const Outcome& outcome();  ///< of `case_` on `inputs()`
-  /// `poison`: Program::poison.
-  Outcome run(const Case&, const TensorMap& inputs, uint8_t poison = 0xff) const;
+  /// `case_` itself on other inputs, or another case. `poison`: Program::poison.
+  Outcome run(const TensorMap& inputs, uint8_t poison = 0xff) const { return run(resolved, inputs, poison); }
+  Outcome run(const Case& c, const TensorMap& inputs) const {
+    return run(resolve_unchecked(c, op), inputs, 0xff);
+  }
   const CheckReport& checks();  ///< of `case_` on `inputs()`, on the machine, whatever the backend is
 
  private:
+  Outcome run(const ResolvedCase&, const TensorMap& inputs, uint8_t poison) const;
+
   Backend& backend_;
   const TensorMap* given_ = nullptr;
   std::optional<TensorMap> inputs_;

@@ -78,7 +78,7 @@ Failure neighbours_poisoned(PropertyRun& run) {
   TensorMap poisoned = run.inputs();
   for (auto& [name, tensor] : poisoned)
     if (name != "cu_seqlens") tensor = kept.amid_nan(tensor);
-  const Outcome second = run.run(run.case_, poisoned);
+  const Outcome second = run.run(poisoned);
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
   for (const auto& [name, output] : unshared(run.outcome().outputs))
     if (Failure f = same_bits(kept.part(output), kept.part(second.outputs.at(name))))
@@ -106,7 +106,7 @@ TensorMap heads_and_batches_reversed(const Operator& op, const TensorMap& tensor
 }  // namespace
 
 Failure heads_permute(PropertyRun& run) {
-  const Outcome second = run.run(run.case_, heads_and_batches_reversed(run.op, run.inputs()));
+  const Outcome second = run.run(heads_and_batches_reversed(run.op, run.inputs()));
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
   const TensorMap& whole = run.outcome().outputs;
   return same_bits(run.case_.B > 1 ? unshared(whole) : whole,

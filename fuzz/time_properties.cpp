@@ -70,7 +70,7 @@ Failure causality(PropertyRun& run) {
     if (axis_position(tensor, "T") < 0) continue;
     tensor = concatenate(slice(tensor, "T", 0, t0), slice(reversed(replacement, "T"), "T", t0, T), "T");
   }
-  const Outcome second = run.run(run.case_, changed);
+  const Outcome second = run.run(changed);
   if (run.outcome().trap || second.trap) return same_outcome(run.outcome(), second);
   for (const auto& [name, output] : run.outcome().outputs) {
     if (axis_position(output, "T") < 0 || !is_causal(run.op, name)) continue;

@@ -74,11 +74,11 @@ Verification traced(const Verification& plain, const Kernel& kernel, Backend& ba
 /// Why the kernel's plan does not take the case; empty if it does.
 std::string plan_rejects(const Trial& trial) {
   const Kernel& kernel = *trial.kernel;
+  const ResolvedCase c = resolve_unchecked(trial.case_, find_operator(kernel.operator_name));
   if (kernel.refuses)
-    if (const std::string why = kernel.refuses(trial.case_); !why.empty()) return why;
-  const Operator& op = find_operator(kernel.operator_name);
+    if (const std::string why = kernel.refuses(c); !why.empty()) return why;
   try {
-    kernel.plan(trial.case_, op, draw_inputs(trial.case_, op));
+    kernel.plan(c, draw_inputs(c));
     return {};
   } catch (const BadInput& reason) {
     return reason.what();
@@ -156,10 +156,10 @@ Verification fully_traced(const TrialReport& original, const Verification& small
     explaining.threads = 1;
     explaining.meaning_seconds = kExplainSeconds;
     const Kernel& kernel = *original.trial.kernel;
-    const Operator& op = find_operator(kernel.operator_name);
     if (!v.checks) v.checks = verify_once(v.case_, kernel, backend, options, Tracing::checks).checks;
     explain_properties(kernel, backend, explaining, v);
-    v.entry = entry_of(plan_of(v.case_, kernel, op, draw_inputs(v.case_, op)));
+    const ResolvedCase c = resolve_unchecked(v.case_, find_operator(kernel.operator_name));
+    v.entry = entry_of(program_of(kernel, c, draw_inputs(c)));
     return v;
   }
   Verification v = traced(smallest, *original.trial.kernel, backend, options, Tracing::full);

@@ -11,8 +11,8 @@ namespace assay {
 
 Claim claim_of(const Kernel& kernel, const ResolvedCase& c) {
   Claim claim{.of = &c, .exponents_nonpositive = kernel.exponents_nonpositive};
-  if (c.forward()) claim.arithmetic = kernel.arithmetic(c.case_);
-  if (c.backward()) claim.adjoint = kernel.adjoint_arithmetic(c.case_);
+  if (c.forward()) claim.arithmetic = kernel.arithmetic(c);
+  if (c.backward()) claim.adjoint = kernel.adjoint_arithmetic(c);
   return claim;
 }
 

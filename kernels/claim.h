@@ -1,7 +1,6 @@
 // A kernel for one case: a program, and what it claims that this program computes.
 #pragma once
 #include "kernels/kernel.h"
-#include "src/case/resolved_case.h"
 
 namespace assay {
 

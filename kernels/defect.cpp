@@ -133,8 +133,8 @@ Kernel with_defect(const Kernel& clean, const std::string& name) {
   kernel.exponents_meant_nonpositive = clean.exponents_nonpositive;
   kernel.exponents_nonpositive = false;
   kernel.plan = [plan = clean.plan, tree, reached = changed_sources(clean_tree, tree), name = kernel.name](
-                    const Case& c, const Operator& op, const TensorMap& inputs) {
-    Program result = plan(c, op, inputs);
+                    const ResolvedCase& c, const TensorMap& inputs) {
+    Program result = plan(c, inputs);
     result.name = name;
     for (Module& module : result.modules)
       if (reached.contains(source_path(module.name))) module.ptx = compile_module(tree, module.name);

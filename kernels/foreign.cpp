@@ -118,7 +118,7 @@ void check_expressions(const ForeignKernel& foreign) {
   sample.T = 1;
   sample.dtype = foreign.plan.dtypes.front();
   sample.gate_dtype = foreign.plan.gate_dtypes.front();
-  const ExpressionScope scope = scope_of(sample, foreign);
+  const ExpressionScope scope = scope_of(resolve_unchecked(sample, *foreign.op), foreign);
   const PlanDocument& plan = foreign.plan;
   evaluate(plan.accepts, scope, plan.at("/accepts"));
   declared_arithmetic(plan, scope);
@@ -241,13 +241,13 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   kernel.resume_granularity = plan.resume_granularity.value_or(int64_t{1} << 40);
   kernel.exponents_nonpositive = plan.exponents_nonpositive;
   kernel.reads_views = {plan.reads_views.begin(), plan.reads_views.end()};
-  kernel.plan = [foreign](const Case& c, const Operator&, const TensorMap& inputs) {
+  kernel.plan = [foreign](const ResolvedCase& c, const TensorMap& inputs) {
     return plan_for_case(*foreign, c, inputs);
   };
-  kernel.arithmetic = [foreign](const Case& c) {
+  kernel.arithmetic = [foreign](const ResolvedCase& c) {
     return declared_arithmetic(foreign->plan, scope_of(c, *foreign));
   };
-  kernel.refuses = [foreign](const Case& c) { return refusal(*foreign, c); };
+  kernel.refuses = [foreign](const ResolvedCase& c) { return refusal(*foreign, c); };
   return kernel;
 }
 

@@ -13,10 +13,11 @@ namespace {
 
 using Kind = ArgumentEntry::Kind;
 
-std::vector<int64_t> sequence_lengths(const Case& c) {
-  if (c.cu_seqlens.empty()) return std::vector<int64_t>(static_cast<size_t>(c.B), c.T);
+std::vector<int64_t> sequence_lengths(const ResolvedCase& c) {
+  const std::vector<int64_t>& offsets = c.case_.cu_seqlens;
+  if (offsets.empty()) return std::vector<int64_t>(static_cast<size_t>(c.sizes.B), c.sizes.T);
   std::vector<int64_t> lengths;
-  for (size_t n = 1; n < c.cu_seqlens.size(); ++n) lengths.push_back(c.cu_seqlens[n] - c.cu_seqlens[n - 1]);
+  for (size_t n = 1; n < offsets.size(); ++n) lengths.push_back(offsets[n] - offsets[n - 1]);
   return lengths;
 }
 
@@ -28,15 +29,15 @@ std::vector<Axis> axes_of(const ArgumentSpec& spec, const Sizes& sizes) {
 
 /// "stride_q_T": elements from one token of q to the next, as it lies where the plan reads views, else row by
 /// row.
-void add_strides(const Case& c, const ForeignKernel& foreign, ExpressionScope& scope) {
-  const Sizes sizes = sizes_of(c);
+void add_strides(const ResolvedCase& c, const ForeignKernel& foreign, ExpressionScope& scope) {
   const auto& views = foreign.plan.reads_views;
   for (const ArgumentSpec& input : foreign.op->inputs) {
     Tensor rows;
-    rows.axes = axes_of(input, sizes);
+    rows.axes = axes_of(input, c.sizes);
     std::vector<int64_t> strides = rows.strides();
     if (std::find(views.begin(), views.end(), input.name) != views.end())
-      if (const auto layout = layout_of(c, input)) strides = layout->strides;
+      for (const SizedArgument& given : c.inputs)
+        if (given.layout && given.spec.name == input.name) strides = given.layout->strides;
     for (size_t i = 0; i < strides.size(); ++i) {
       std::string axis(input.axes[i]);
       std::replace(axis.begin(), axis.end(), '*', '_');
@@ -64,20 +65,20 @@ std::string zeros_name(const std::string& input) {
   return input + ".zeros";
 }
 
-Argument pointer_argument(const ForeignKernel& foreign, const ArgumentEntry& entry, const Case& c,
+Argument pointer_argument(const ForeignKernel& foreign, const ArgumentEntry& entry, const ResolvedCase& c,
                           const ExpressionScope& scope) {
   const ArgumentSpec* input = find_argument(foreign.op->inputs, entry.name);
-  if (entry.name == "cu_seqlens" && c.cu_seqlens.empty()) return PointerArgument{};
+  if (entry.name == "cu_seqlens" && c.case_.cu_seqlens.empty()) return PointerArgument{};
   PointerArgument pointer{
       entry.name, evaluate_integer(entry.expression, scope, foreign.plan.at(entry.where + "/offset"), 0,
                                    int64_t{1} << 50)};
-  if (!input || is_present(c, *input)) return pointer;
+  if (!input || c.has(input->name)) return pointer;
   if (!entry.zeros_when_absent) return PointerArgument{};
   pointer.buffer = zeros_name(entry.name);
   return pointer;
 }
 
-Argument argument_of(const ForeignKernel& foreign, const ArgumentEntry& entry, const Case& c,
+Argument argument_of(const ForeignKernel& foreign, const ArgumentEntry& entry, const ResolvedCase& c,
                      const ExpressionScope& scope) {
   const std::string where = foreign.plan.at(entry.where);
   switch (entry.kind) {
@@ -107,12 +108,12 @@ class Zeros : public TensorSource {
 };
 
 /// A run of some blocks makes them where it reads them.
-Tensor zeros(const ArgumentSpec& input, const Case& c) {
+Tensor zeros(const ArgumentSpec& input, const ResolvedCase& c) {
   Tensor tensor;
   tensor.name = zeros_name(std::string(input.name));
-  tensor.dtype = dtype_of(c, input);
-  tensor.axes = axes_of(input, sizes_of(c));
-  if (!c.blocks.empty() && tensor.bytes() > kLargestHeld)
+  tensor.dtype = dtype_of(c.case_, input);
+  tensor.axes = axes_of(input, c.sizes);
+  if (!c.case_.blocks.empty() && tensor.bytes() > kLargestHeld)
     tensor.source = std::make_shared<Zeros>();
   else
     tensor.data.resize(static_cast<size_t>(tensor.bytes()));
@@ -121,14 +122,15 @@ Tensor zeros(const ArgumentSpec& input, const Case& c) {
 
 /// Tensors the case does not hold but a launch needs: the offsets of packed sequences, zeros for absent
 /// inputs.
-void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs, Program& plan) {
-  if (!c.cu_seqlens.empty() && !inputs.contains("cu_seqlens")) {
-    Tensor offsets("cu_seqlens", Dtype::i64, {{"N+1", static_cast<int64_t>(c.cu_seqlens.size())}});
-    std::copy(c.cu_seqlens.begin(), c.cu_seqlens.end(), offsets.as<int64_t>().begin());
+void add_constants(const ForeignKernel& foreign, const ResolvedCase& c, const TensorMap& inputs,
+                   Program& plan) {
+  if (!c.case_.cu_seqlens.empty() && !inputs.contains("cu_seqlens")) {
+    Tensor offsets("cu_seqlens", Dtype::i64, {{"N+1", static_cast<int64_t>(c.case_.cu_seqlens.size())}});
+    std::copy(c.case_.cu_seqlens.begin(), c.case_.cu_seqlens.end(), offsets.as<int64_t>().begin());
     plan.constants.push_back(std::move(offsets));
   }
   for (const ArgumentSpec& input : foreign.op->inputs) {
-    if (is_present(c, input)) continue;
+    if (c.has(input.name)) continue;
     const bool wanted = std::any_of(
         foreign.plan.launches.begin(), foreign.plan.launches.end(), [&](const LaunchEntry& launch) {
           return std::any_of(launch.arguments.begin(), launch.arguments.end(), [&](const ArgumentEntry& a) {
@@ -139,11 +141,11 @@ void add_constants(const ForeignKernel& foreign, const Case& c, const TensorMap&
   }
 }
 
-const Module& module_of(const ForeignKernel& foreign, const LaunchEntry& entry, const Case& c) {
+const Module& module_of(const ForeignKernel& foreign, const LaunchEntry& entry, const ResolvedCase& c) {
   return foreign.modules.at(with_formats(entry.ptx, c.dtype, c.gate_dtype));
 }
 
-Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const Case& c,
+Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const ResolvedCase& c,
                  const ExpressionScope& scope) {
   const PlanDocument& plan = foreign.plan;
   Launch launch;
@@ -164,10 +166,10 @@ Launch launch_of(const ForeignKernel& foreign, const LaunchEntry& entry, const C
 
 }  // namespace
 
-ExpressionScope scope_of(const Case& c, const ForeignKernel& foreign) {
+ExpressionScope scope_of(const ResolvedCase& c, const ForeignKernel& foreign) {
   const Operator& op = *foreign.op;
   ExpressionScope scope;
-  const Sizes sizes = sizes_of(c);
+  const Sizes& sizes = c.sizes;
   for (const char* axis : {"B", "T", "H", "HV", "K", "V", "M", "N"})
     scope.variables[axis] = static_cast<double>(sizes.of(axis));
   scope.lengths = sequence_lengths(c);
@@ -179,12 +181,12 @@ ExpressionScope scope_of(const Case& c, const ForeignKernel& foreign) {
   scope.variables["gate_bytes"] = format(c.gate_dtype).bytes;
   scope.variables["u"] = unit_roundoff(c.dtype);
   scope.variables["u_gate"] = unit_roundoff(c.gate_dtype);
-  scope.variables["scale"] = c.scale.value_or(op.default_scale(sizes));
+  scope.variables["scale"] = c.scale;
   for (const ParameterSpec& spec : op.parameters)
-    scope.variables[std::string(spec.name)] = parameter_of(c, op, spec.name);
-  scope.variables["packed"] = c.cu_seqlens.empty() ? 0 : 1;
+    scope.variables[std::string(spec.name)] = parameter_of(c.case_, op, spec.name);
+  scope.variables["packed"] = c.case_.cu_seqlens.empty() ? 0 : 1;
   for (const ArgumentSpec& input : op.inputs)
-    if (input.optional) scope.variables["has_" + std::string(input.name)] = is_present(c, input) ? 1 : 0;
+    if (input.optional) scope.variables["has_" + std::string(input.name)] = c.has(input.name) ? 1 : 0;
   add_strides(c, foreign, scope);
   return scope;
 }
@@ -209,28 +211,27 @@ std::string with_formats(std::string name, Dtype dtype, Dtype gate) {
   return name;
 }
 
-std::string refusal(const ForeignKernel& foreign, const Case& c) {
+std::string refusal(const ForeignKernel& foreign, const ResolvedCase& c) {
   const PlanDocument& plan = foreign.plan;
-  if (!c.cu_seqlens.empty() && !passes(plan, "cu_seqlens"))
+  if (!c.case_.cu_seqlens.empty() && !passes(plan, "cu_seqlens"))
     return "takes no packed sequences: no launch is given cu_seqlens";
   for (const ArgumentSpec& input : foreign.op->inputs)
-    if (is_present(c, input) && !passes(plan, input.name))
+    if (c.has(input.name) && !passes(plan, input.name))
       return fmt::format("takes no {}: no launch is given it", input.name);
   if (evaluate(plan.accepts, scope_of(c, foreign), plan.at("/accepts")) == 0)
     return fmt::format("accepts only cases where {}", plan.accepts);
   return "";
 }
 
-Program plan_for_case(const ForeignKernel& foreign, const Case& c, const TensorMap& inputs) {
+Program plan_for_case(const ForeignKernel& foreign, const ResolvedCase& c, const TensorMap& inputs) {
   if (const std::string reason = refusal(foreign, c); !reason.empty())
     throw BadInput(fmt::format("{}: the kernel {}", foreign.plan.path, reason));
   const ExpressionScope scope = scope_of(c, foreign);
-  const Sizes sizes = sizes_of(c);
   Program plan;
   plan.name = foreign.plan.name;
-  for (const ArgumentSpec& output : foreign.op->outputs)
-    if (passes(foreign.plan, output.name))
-      plan.outputs.push_back({std::string(output.name), dtype_of(c, output), axes_of(output, sizes)});
+  for (const SizedArgument& output : c.outputs)
+    if (passes(foreign.plan, output.spec.name))
+      plan.outputs.push_back({output.shape.name, output.shape.dtype, output.shape.axes});
   for (const WorkspaceEntry& workspace : foreign.plan.workspaces)
     plan.workspaces.push_back(
         {workspace.name, evaluate_integer(workspace.bytes, scope, foreign.plan.at(workspace.where + "/bytes"),

@@ -6,7 +6,7 @@
 #include "kernels/plan_document.h"
 #include "kernels/plan_expression.h"
 #include "src/base/program/program.h"
-#include "src/case/case.h"
+#include "src/case/resolved_case.h"
 
 namespace assay {
 
@@ -18,7 +18,7 @@ struct ForeignKernel {
 };
 
 /// What the plan's expressions may name for this case (examples/strangers_gla/README.md lists it).
-ExpressionScope scope_of(const Case&, const ForeignKernel&);
+ExpressionScope scope_of(const ResolvedCase&, const ForeignKernel&);
 /// Whether some launch is given this tensor.
 bool passes(const PlanDocument&, std::string_view tensor);
 /// The argument of that name, or null.
@@ -26,9 +26,9 @@ const ArgumentSpec* find_argument(const std::vector<ArgumentSpec>&, const std::s
 /// A function's or file's name with {dtype} and {gate_dtype} filled in.
 std::string with_formats(std::string name, Dtype dtype, Dtype gate);
 /// Kernel::refuses.
-std::string refusal(const ForeignKernel&, const Case&);
+std::string refusal(const ForeignKernel&, const ResolvedCase&);
 /// Kernel::plan. Throws BadInput naming file and place where the case is refused or an expression has no
 /// legal value.
-Program plan_for_case(const ForeignKernel&, const Case&, const TensorMap& inputs);
+Program plan_for_case(const ForeignKernel&, const ResolvedCase&, const TensorMap& inputs);
 
 }  // namespace assay

@@ -9,7 +9,7 @@
 
 #include "reference/operator.h"
 #include "src/base/program/program.h"
-#include "src/case/case.h"
+#include "src/case/resolved_case.h"
 
 namespace assay {
 
@@ -38,17 +38,17 @@ struct Kernel {
   /// defect does to the values is to be found), but says what a positive argument means.
   bool exponents_meant_nonpositive = false;
   /// The launches of the case's direction.
-  std::function<Program(const Case&, const Operator&, const TensorMap& inputs)> plan;
+  std::function<Program(const ResolvedCase&, const TensorMap& inputs)> plan;
   /// Declared arithmetic of the forward and of the backward entry points; null: it has none of that
   /// direction.
-  std::function<Arithmetic(const Case&)> arithmetic;
-  std::function<AdjointArithmetic(const Case&)> adjoint_arithmetic;
+  std::function<Arithmetic(const ResolvedCase&)> arithmetic;
+  std::function<AdjointArithmetic(const ResolvedCase&)> adjoint_arithmetic;
   /// Inputs that its launches read where they lie, whatever their strides. Others that are views are copied
   /// row by row before its launches (kernels/views/gather_plan.h).
   std::set<std::string> reads_views;
   /// Why the kernel cannot run this case beyond what `limits` say ("takes no packed sequences"); empty: it
   /// can. Null: the limits say it all. Generators redraw such a case; verify reports it as bad input.
-  std::function<std::string(const Case&)> refuses;
+  std::function<std::string(const ResolvedCase&)> refuses;
 };
 
 /// The directions a kernel has entry points for.

@@ -9,10 +9,10 @@
 
 namespace assay::gated {
 
-Sequences sequences_of(const Case& c, const Sizes& sizes, int64_t chunk) {
-  std::vector<int64_t> offsets = c.cu_seqlens;
+Sequences sequences_of(const ResolvedCase& c, int64_t chunk) {
+  std::vector<int64_t> offsets = c.case_.cu_seqlens;
   if (offsets.empty())
-    for (int64_t n = 0; n <= sizes.B; ++n) offsets.push_back(n * sizes.T);
+    for (int64_t n = 0; n <= c.sizes.B; ++n) offsets.push_back(n * c.sizes.T);
 
   Sequences result;
   result.count = static_cast<int64_t>(offsets.size()) - 1;
@@ -43,8 +43,8 @@ void require_listed(const std::vector<Dtype>& allowed, Dtype dtype, const char* 
 
 }  // namespace
 
-void require_within(const KernelLimits& limits, const Case& c, const Sizes& sizes,
-                    const std::string& kernel) {
+void require_within(const KernelLimits& limits, const ResolvedCase& c, const std::string& kernel) {
+  const Sizes& sizes = c.sizes;
   require_listed(limits.dtypes, c.dtype, "dtype", kernel);
   require_listed(limits.gate_dtypes, c.gate_dtype, "gate dtype", kernel);
   if (sizes.K < 1 || sizes.K > limits.max_K)
@@ -62,14 +62,10 @@ PointerArgument input_or_null(const TensorMap& inputs, const std::string& name) 
   return inputs.count(name) ? PointerArgument{name, 0} : PointerArgument{};
 }
 
-std::vector<ProgramOutput> plan_outputs(const Case& c, const Operator& op) {
-  const Sizes sizes = sizes_of(c);
+std::vector<ProgramOutput> plan_outputs(const ResolvedCase& c) {
   std::vector<ProgramOutput> outputs;
-  for (const ArgumentSpec& spec : outputs_of(c, op)) {
-    std::vector<Axis> axes;
-    for (const auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
-    outputs.push_back({std::string(spec.name), dtype_of(c, spec), std::move(axes)});
-  }
+  for (const SizedArgument& output : c.outputs)
+    outputs.push_back({output.shape.name, output.shape.dtype, output.shape.axes});
   return outputs;
 }
 

@@ -14,16 +14,16 @@ struct Sequences {
   Tensor chunk_table;  ///< "chunks" [chunks, 2]: first token, tokens
   int64_t count = 0, chunks = 0;
 };
-Sequences sequences_of(const Case&, const Sizes&, int64_t chunk);
+Sequences sequences_of(const ResolvedCase&, int64_t chunk);
 
 /// Checks the case against the limits: formats, K and V. Throws BadInput naming kernel, value and limit.
-void require_within(const KernelLimits&, const Case&, const Sizes&, const std::string& kernel);
+void require_within(const KernelLimits&, const ResolvedCase&, const std::string& kernel);
 
 /// The input by name, or a null pointer where it is absent.
 PointerArgument input_or_null(const TensorMap& inputs, const std::string& name);
 
 /// What the case's direction writes: outputs, gradients, or both, each in the case's format for it.
-std::vector<ProgramOutput> plan_outputs(const Case&, const Operator&);
+std::vector<ProgramOutput> plan_outputs(const ResolvedCase&);
 /// A pointer to the output of that name, or a null pointer where the plan writes none.
 PointerArgument output_or_null(const Program&, const std::string& name);
 

@@ -48,9 +48,9 @@ Kernel changed(const Kernel& kernel, const std::string& id, const std::function<
   Kernel mutant = kernel;
   mutant.name = kernel.name + "%" + id;
   mutant.summary = "with one instruction changed";
-  mutant.plan = [plan = kernel.plan, name = mutant.name, change](const Case& c, const Operator& op,
+  mutant.plan = [plan = kernel.plan, name = mutant.name, change](const ResolvedCase& c,
                                                                  const TensorMap& inputs) {
-    Program result = plan(c, op, inputs);
+    Program result = plan(c, inputs);
     result.name = name;
     for (Module& module : result.modules) change(module);
     Module copies = kernel_module(gather_module);  // of views, whose launches come later
@@ -93,7 +93,8 @@ std::map<std::string, Module> modules_of(const Kernel& kernel) {
         for (const std::set<std::string>& without : absences(op)) {
           c.direction = direction, c.dtype = dtype, c.gate_dtype = gate, c.without = without;
           try {
-            for (const Module& module : kernel.plan(c, op, draw_inputs(c, op)).modules)
+            const ResolvedCase resolved = resolve_unchecked(c, op);
+            for (const Module& module : kernel.plan(resolved, draw_inputs(resolved)).modules)
               modules.emplace(module.name, module);
           } catch (const BadInput&) {
             continue;  // the kernel takes no such case

@@ -233,21 +233,11 @@ void run_slice(const AdjointProblem& f, const Slice& s, int threads) {
   finish_slice(f, s);
 }
 
-ReferenceOutput make_gradient(std::string name, std::vector<Axis> axes) {
-  ReferenceOutput out;
-  out.name = std::move(name);
-  size_t size = 1;
-  for (const Axis& axis : axes) size *= static_cast<size_t>(axis.size);
-  out.axes = std::move(axes);
-  for (auto* field : {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow}) field->assign(size, 0);
-  return out;
-}
-
 /// The gradient of an input that all rows of `parts` share: their sum, which a kernel makes with the relative
 /// error `total` and then stores.
 ReferenceOutput sum_of_rows(const AdjointProblem& f, const ReferenceOutput& parts, std::vector<Axis> axes,
                             Gradient gradient, Dtype dtype) {
-  ReferenceOutput out = make_gradient(parts.name, std::move(axes));
+  ReferenceOutput out = output_of_zeros(parts.name, std::move(axes));
   out.rung = parts.rung;
   const size_t width = out.mid.size(), rows = width ? parts.mid.size() / width : 0;
   const double total = f.model.arithmetic().total, u = f.model.roundoff(gradient),
@@ -303,7 +293,7 @@ ReferenceResult gated_adjoint(const Problem& p, const GatedAdjointRow& row) {
     return axes;
   };
   const auto gradient_of = [](std::string_view name, std::vector<Axis> axes) {
-    return make_gradient("d" + std::string(name), std::move(axes));
+    return output_of_zeros("d" + std::string(name), std::move(axes));
   };
   ReferenceOutput dq = gradient_of(row.form.q, per_token("K", s.K)), dk = gradient_of(row.form.k, dq.axes),
                   dv = gradient_of(row.form.v, per_token("V", s.V)), dg, du, dS0;

@@ -13,16 +13,6 @@
 namespace assay {
 namespace {
 
-ReferenceOutput make_output(std::string name, std::vector<Axis> axes) {
-  ReferenceOutput out;
-  out.name = std::move(name);
-  size_t size = 1;
-  for (const Axis& axis : axes) size *= static_cast<size_t>(axis.size);
-  out.axes = std::move(axes);
-  for (auto* field : {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow}) field->assign(size, 0);
-  return out;
-}
-
 /// Counts what no verdict can rest on, and says why.
 void explain(ReferenceOutput& out) {
   int64_t overflow = 0, not_finite = 0;
@@ -53,8 +43,8 @@ ReferenceResult gated_forward(const Problem& problem, const GatedRow& row) {
   const std::vector<Slice> slices = slices_of(p);
   const int64_t N = p.cu_seqlens.empty() ? s.B : static_cast<int64_t>(p.cu_seqlens.size()) - 1;
   ReferenceResult result;
-  result.outputs.push_back(make_output("o", {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}));
-  result.outputs.push_back(make_output("final_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
+  result.outputs.push_back(output_of_zeros("o", {{"B", s.B}, {"T", s.T}, {"H", s.H}, {"V", s.V}}));
+  result.outputs.push_back(output_of_zeros("final_state", {{"N", N}, {"H", s.H}, {"K", s.K}, {"V", s.V}}));
   result.outputs[0].roundoff = p.arithmetic.output_roundoff;
   std::mutex mutex;
   ForwardProblem f{p,

@@ -79,15 +79,6 @@ SliceResult evaluate_slice(const SliceProblem& x, const Direction& d) {
   return r;
 }
 
-ReferenceOutput make_output(const ArgumentSpec& argument, const SliceLayout& layout, bool gradient) {
-  ReferenceOutput out;
-  out.name = (gradient ? "d" : "") + std::string(argument.name);
-  out.axes = layout.axes();
-  const size_t size = static_cast<size_t>(layout.size());
-  for (auto* field : {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow}) field->assign(size, 0);
-  return out;
-}
-
 /// u of the format that an output, or the gradient of an input, is stored in.
 double roundoff_of(const Problem& p, Role role, bool gradient) {
   if (role == Role::state) return 0;
@@ -162,7 +153,8 @@ ReferenceResult evaluate(const Problem& p, const Operator& op, const Direction& 
   result.outputs.reserve(d.results.size());
   for (size_t a = 0; a < d.results.size(); ++a)
     if (d.wanted[a]) {
-      result.outputs.push_back(make_output(d.results[a], d.layouts[a], d.cotangents));
+      result.outputs.push_back(
+          output_of_zeros((d.cotangents ? "d" : "") + std::string(d.results[a].name), d.layouts[a].axes()));
       outs[a] = &result.outputs.back();
       outs[a]->roundoff = roundoff_of(p, d.results[a].role, d.cotangents);
     }

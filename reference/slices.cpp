@@ -23,6 +23,16 @@ const std::array<double, 65536>& fp16_values() {
 
 }  // namespace
 
+ReferenceOutput output_of_zeros(std::string name, std::vector<Axis> axes) {
+  ReferenceOutput out;
+  out.name = std::move(name);
+  size_t size = 1;
+  for (const Axis& axis : axes) size *= static_cast<size_t>(axis.size);
+  out.axes = std::move(axes);
+  for (auto* field : {&out.mid, &out.rad, &out.bound, &out.companion, &out.underflow}) field->assign(size, 0);
+  return out;
+}
+
 std::vector<Slice> slices_of(const Problem& p) {
   return slices_of(p, p.sizes.H);
 }

@@ -19,6 +19,9 @@ std::vector<Slice> slices_of(const Problem&);
 /// As above for an operator of `heads` heads.
 std::vector<Slice> slices_of(const Problem&, int64_t heads);
 
+/// An output that slices are stored to or added up in.
+ReferenceOutput output_of_zeros(std::string name, std::vector<Axis> axes);
+
 /// The tensor of that name, or null where it is absent. Throws BadInput where its size is not `expected`
 /// elements.
 const Tensor* find_input(const Problem&, std::string_view name, int64_t expected);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/markup.h"
+#include "reports/section.h"
 #include "src/result/finding_kind.h"
 
 namespace assay {
@@ -46,14 +47,6 @@ std::vector<const json*> places_of(const json& v) {
   return places;
 }
 
-std::string output_headline(const json& output, const char* of, int64_t faults) {
-  const json& worst = field_of(output, "worst");
-  return fmt::format("{} of {} elements of {}{}: {} is {}, expected {}, error {} times its bound", faults,
-                     count_of(output, "elements"), text_of(output, "name"), of, text_of(worst, "element"),
-                     short_decimal(field_of(worst, "got")), short_decimal(field_of(worst, "expected")),
-                     short_decimal(field_of(worst, "ratio")));
-}
-
 }  // namespace
 
 std::vector<const json*> findings_in(const json& result) {
@@ -86,7 +79,7 @@ std::string rule_text(const json& v) {
   if (const json& found = check_findings(v); !found.empty())
     return fmt::format("the check {} found: {}", text_of(found[0], "check"), text_of(found[0], "kind"));
   for (const FindingKindRow& row : finding_kinds())
-    if (name_of(row.kind) == fault_of(v)) return std::string(row.text);
+    if (row.cause_word == fault_of(v)) return std::string(row.text);
   return fmt::format("{} does not hold", fault_of(v));
 }
 
@@ -107,21 +100,9 @@ json place_of(const json& v) {
 }
 
 std::string headline_of(const json& v) {
-  if (const json& origin = field_of(v, "origin"); !origin.is_null()) return text_of(origin, "sentence");
-  if (const json& trap = field_of(v, "trap"); !trap.is_null())
-    return fmt::format("{}: {}", text_of(trap, "kind"), text_of(trap, "message"));
-  if (const json& found = check_findings(v); !found.empty()) return text_of(found[0], "message");
-  if (const json& failed = field_of(v, "properties_failed"); !failed.empty()) return exact_decimal(failed[0]);
-  for (const json& output : field_of(v, "outputs"))
-    if (const int64_t faults =
-            count_of(output, "violation") + count_of(output, "wrong_class") + count_of(output, "undecided"))
-      return output_headline(output, "", faults);
-  for (const json& output : part(v, "expected_outputs"))
-    if (const int64_t faults =
-            count_of(output, "violation") + count_of(output, "wrong_class") + count_of(output, "nonfinite"))
-      return output_headline(output, " in the inputs' file", faults);
-  if (const json& domain = field_of(v, "domain"); !domain.empty())
-    return "outside the domain: " + exact_decimal(domain[0]);
+  for (const Section* section : sections_by_weight())
+    if (const json* part = part_of(v, *section))
+      if (std::string line = section->headline(*part); !line.empty()) return line;
   return text_of(v, "cause");
 }
 

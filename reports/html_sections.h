@@ -13,15 +13,6 @@ std::string replay_line(const std::string& command);
 
 /// Everything about one run. Headings are of `level` and `level + 1`.
 std::string verification_sections(const nlohmann::json& verification, const std::string& pointer, int level);
-/// Where a non-finite value was born, with the chain to the output.
-std::string origin_section(const nlohmann::json& origin, int level);
-/// Every origin of a run, with the number of elements behind it.
-std::string origins_section(const nlohmann::json& origins, int level);
-/// What stands behind one element.
-std::string slice_section(const nlohmann::json& slice, int level);
-/// Errors against the run's own exact arithmetic, the lines that made them, and how near its formats end.
-std::string shadow_section(const nlohmann::json& shadow, int level);
-std::string diagnosis_section(const nlohmann::json& diagnosis, int level);
 /// Tables, heat maps and findings of a fuzz run.
 std::string fuzz_sections(const nlohmann::json& run);
 

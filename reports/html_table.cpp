@@ -8,6 +8,22 @@
 
 namespace assay::html {
 
+std::string heading(int level, std::string_view text) {
+  return fmt::format("<h{0}>{1}</h{0}>\n", level, text);
+}
+
+std::string fact(std::string_view name, const std::string& markup) {
+  return markup.empty() ? "" : fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, markup);
+}
+
+std::string list_section(const nlohmann::json& lines, int level, std::string_view title) {
+  if (lines.empty()) return "";
+  std::string out = heading(level, title) + "<ul>\n";
+  for (const nlohmann::json& line : lines)
+    out += fmt::format("<li class=\"mono\">{}</li>\n", escape_markup(exact_decimal(line)));
+  return out + "</ul>\n";
+}
+
 std::string table(const std::string& caption, const std::vector<Column>& columns, const std::string& rows) {
   std::string out = "<div class=\"scroll\">";
   out += caption.empty() ? "" : fmt::format("<p class=\"caption\">{}</p>", caption);

@@ -1,4 +1,4 @@
-// Tables of a report page.
+// Tables, lists and headings of a report page.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,6 +11,13 @@ struct Column {
   std::string_view name;
   bool number = false;  ///< aligned right
 };
+
+/// `text` is markup.
+std::string heading(int level, std::string_view text);
+/// One entry of a list of facts; nothing where the markup is empty.
+std::string fact(std::string_view name, const std::string& markup);
+/// Under its heading a list of lines; nothing where there is none.
+std::string list_section(const nlohmann::json& lines, int level, std::string_view title);
 
 /// Table with a head; `caption` and `rows` are markup, the caption may be empty. Scrolls sideways where it is
 /// too wide.

@@ -8,6 +8,7 @@
 
 #include "reports/finding_parts.h"
 #include "reports/markup.h"
+#include "reports/section.h"
 
 namespace assay {
 namespace {
@@ -35,29 +36,11 @@ struct TestSuite {
   }
 };
 
-std::string worst_text(const json& output, const char* of) {
-  const json& worst = field_of(output, "worst");
-  return fmt::format("{}{}: got {}, expected {}, bound {}, error/bound {}\n", of, text_of(worst, "element"),
-                     exact_decimal(field_of(worst, "got")), exact_decimal(field_of(worst, "expected")),
-                     exact_decimal(field_of(worst, "bound")), exact_decimal(field_of(worst, "ratio")));
-}
-
-/// What went wrong in one run: cause, first sentence, failed properties, worst elements, replay line.
+/// What went wrong in one run: cause, what its sections say, replay line.
 std::string failure_text(const json& v) {
   std::string out = fmt::format("{}\n", text_of(v, "cause"));
-  if (const json& origin = field_of(v, "origin"); !origin.is_null())
-    out += fmt::format("{}\n", text_of(origin, "sentence"));
-  if (const json& trap = field_of(v, "trap"); !trap.is_null())
-    out += fmt::format("trap {}: {} at {}\n", text_of(trap, "kind"), text_of(trap, "message"),
-                       location_text(field_of(trap, "where")));
-  for (const json& finding : check_findings(v))
-    out += fmt::format("{}: {}\n", text_of(finding, "kind"), text_of(finding, "message"));
-  for (const json& line : field_of(v, "properties_failed")) out += fmt::format("{}\n", exact_decimal(line));
-  for (const json& line : field_of(v, "domain"))
-    out += fmt::format("outside the domain: {}\n", exact_decimal(line));
-  for (const json& output : field_of(v, "outputs")) out += worst_text(output, "");
-  if (const auto expected = v.find("expected_outputs"); expected != v.end())
-    for (const json& output : *expected) out += worst_text(output, "in the file ");
+  for (const Section* section : sections_by_weight())
+    if (const json* part = part_of(v, *section)) out += section->plain(*part);
   return out + text_of(v, "replay") + "\n";
 }
 

@@ -30,4 +30,8 @@ std::string head(const std::vector<std::string>& names, size_t texts) {
   return out + "\n";
 }
 
+std::string short_field(const nlohmann::json& object, const char* name) {
+  return short_decimal(field_of(object, name));
+}
+
 }  // namespace assay::markdown

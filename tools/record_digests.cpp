@@ -5,10 +5,10 @@
 #include <cstdlib>
 
 #include "fuzz/generator.h"
+#include "kernels/claim.h"
 #include "src/base/backend/backend.h"
 #include "src/base/numerics/bad_input.h"
 #include "src/verification/compare/digest.h"
-#include "src/verification/verify/acceptance.h"
 
 namespace assay {
 namespace {
@@ -23,8 +23,9 @@ int record(int64_t cases, uint64_t seed) {
     for (int64_t i = 0; i < cases; ++i) {
       const Case c = draw_case(kernel, op, feedback, seed, static_cast<uint64_t>(i));
       count_case(feedback, c, op);
-      const TensorMap inputs = draw_inputs(c, op);
-      const Outcome outcome = gpu->run(plan_of(c, kernel, op, inputs), inputs);
+      const ResolvedCase resolved = resolve_unchecked(c, op);
+      const TensorMap inputs = draw_inputs(resolved);
+      const Outcome outcome = gpu->run(program_of(kernel, resolved, inputs), inputs);
       if (outcome.trap) {
         std::fprintf(stderr, "record_digests: %s: %s\n", token_of(c).c_str(), outcome.trap->message.c_str());
         return 1;

@@ -16,12 +16,12 @@ struct CaseLayout {
   int64_t state_elements;  ///< of one chunk and head, both sizes padded to multiples of 16
   ExchangeLayout exchange;
 
-  CaseLayout(const Case& c, const Sizes& s)
-      : sizes(s),
+  explicit CaseLayout(const ResolvedCase& c)
+      : sizes(c.sizes),
         element(device::format_sizes(c.dtype)),
         gate(format(c.gate_dtype).bytes),
-        state_elements(device::padded_state(s.K, s.V)),
-        exchange(element.operand_block, static_cast<int>(blocks_of(s.K, 16))) {}
+        state_elements(device::padded_state(sizes.K, sizes.V)),
+        exchange(element.operand_block, static_cast<int>(blocks_of(sizes.K, 16))) {}
 
   /// One chunk's and head's state as operands, and as a plain matrix of what operands keep.
   int64_t operand_bytes() const { return state_elements / 256 * element.operand_block; }
@@ -45,7 +45,7 @@ struct CaseLayout {
 
 /// Value channels per block of the state scan. Bits do not depend on them: narrow blocks where wide ones are
 /// not there, or leave multiprocessors idle.
-inline int scan_columns(const Case& c, const CaseLayout& layout) {
+inline int scan_columns(const ResolvedCase& c, const CaseLayout& layout) {
   const int widths = c.dtype == Dtype::bf16   ? SCAN_WIDTHS(Bf16)
                      : c.dtype == Dtype::fp16 ? SCAN_WIDTHS(Fp16)
                                               : SCAN_WIDTHS(Fp32);

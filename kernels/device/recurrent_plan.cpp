@@ -8,9 +8,9 @@
 
 namespace assay::gated {
 
-void add_recurrent(Program& plan, const RecurrentKernel& kernel, const Case& c, const Operator& op,
+void add_recurrent(Program& plan, const RecurrentKernel& kernel, const ResolvedCase& c,
                    const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
+  const Sizes& s = c.sizes;
   plan.modules.push_back(kernel.module);
   Launch launch{.module = kernel.module.name,
                 .function = fmt::format("{}{}", kernel.function, device::capacity_for(s.K))};
@@ -22,9 +22,8 @@ void add_recurrent(Program& plan, const RecurrentKernel& kernel, const Case& c, 
       {{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0}, PointerArgument{"v", 0}, kernel.gates},
        bonus,
        {input_or_null(inputs, "initial_state"), s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
-        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0},
-        static_cast<float>(scale_of(c, op)), static_cast<int32_t>(s.H), static_cast<int32_t>(s.K),
-        static_cast<int32_t>(s.V)}});
+        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0}, static_cast<float>(c.scale),
+        static_cast<int32_t>(s.H), static_cast<int32_t>(s.K), static_cast<int32_t>(s.V)}});
   plan.launches.push_back(launch);
 }
 
@@ -32,8 +31,8 @@ void add_recurrent(Program& plan, const RecurrentKernel& kernel, const Case& c, 
 /// once (2^-25 below 1) with p within 4 u relative, or, for more than 0.3466 nats, ex2 (2^-22 = 4 u <= 11.6 u
 /// |x|); its argument g log2(e) has two roundings. Readout: fma chain of a lane's key channels split over 4
 /// sums, 2 + 2 more additions, the scale and its own rounding: gamma of their number.
-Arithmetic recurrent_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+Arithmetic recurrent_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   Arithmetic a;
   a.decay = 0x1p-25;
   a.decay_per_nat = 16 * u;

@@ -18,9 +18,9 @@ struct RecurrentKernel {
 
 /// Adds its module and launch: q, k, v, gates, (bonus,) initial_state, o, final_state, sequences, scale,
 /// heads, K, V.
-void add_recurrent(Program&, const RecurrentKernel&, const Case&, const Operator&, const TensorMap& inputs);
+void add_recurrent(Program&, const RecurrentKernel&, const ResolvedCase&, const TensorMap& inputs);
 
 /// The arithmetic of recurrent.cuh. One step in fp32, everything rounded to nearest.
-Arithmetic recurrent_arithmetic(const Case&);
+Arithmetic recurrent_arithmetic(const ResolvedCase&);
 
 }  // namespace assay::gated

@@ -28,11 +28,11 @@ std::string kernel_name(const std::string& operator_name) {
 
 }  // namespace
 
-Program gate_plan(const std::string& operator_name, const Case& c, const Operator& op) {
+Program gate_plan(const std::string& operator_name, const ResolvedCase& c) {
   Program plan;
   plan.name = kernel_name(operator_name);
-  require_within(gate_limits(), c, sizes_of(c), plan.name);
-  plan.outputs = plan_outputs(c, op);
+  require_within(gate_limits(), c, plan.name);
+  plan.outputs = plan_outputs(c);
   plan.modules = {kernel_module(
       fmt::format("{}/fused.{}.{}", operator_name, format(c.dtype).name, format(c.gate_dtype).name))};
   return plan;
@@ -48,18 +48,18 @@ void add_launch(Program& plan, const std::string& function, int64_t blocks, int 
                            .arguments = std::move(arguments)});
 }
 
-Program mapped_plan(const std::string& operator_name, const std::string& gate, const Case& c,
-                    const Operator& op, const std::vector<Argument>& numbers) {
-  const Sizes s = sizes_of(c);
-  Program plan = gate_plan(operator_name, c, op);
+Program mapped_plan(const std::string& operator_name, const std::string& gate, const ResolvedCase& c,
+                    const std::vector<Argument>& numbers) {
+  const Sizes& s = c.sizes;
+  Program plan = gate_plan(operator_name, c);
   const int64_t count = s.B * s.T * s.H * s.K, blocks = device::blocks_of(count, per_block);
   const auto add = [&](const std::string& function, std::vector<Argument> arguments) {
     arguments.insert(arguments.end(), numbers.begin(), numbers.end());
     arguments.emplace_back(count);
     add_launch(plan, function, blocks, threads, std::move(arguments));
   };
-  if (runs_forward(c)) add(operator_name, {PointerArgument{"x", 0}, PointerArgument{gate, 0}});
-  if (runs_backward(c))
+  if (c.forward()) add(operator_name, {PointerArgument{"x", 0}, PointerArgument{gate, 0}});
+  if (c.backward())
     add(operator_name + "_backward",
         {PointerArgument{"x", 0}, PointerArgument{"d" + gate, 0}, PointerArgument{"dx", 0}});
   return plan;
@@ -74,7 +74,7 @@ Kernel gate_kernel(const std::string& operator_name) {
   return kernel;
 }
 
-Arithmetic gate_arithmetic(const Case& c, double error) {
+Arithmetic gate_arithmetic(const ResolvedCase& c, double error) {
   Arithmetic a;
   a.readout = error;
   a.underflow = subnormal;
@@ -82,7 +82,7 @@ Arithmetic gate_arithmetic(const Case& c, double error) {
   return a;
 }
 
-AdjointArithmetic gate_adjoint_arithmetic(const Case& c, double error) {
+AdjointArithmetic gate_adjoint_arithmetic(const ResolvedCase& c, double error) {
   AdjointArithmetic a;
   a.state.output_roundoff = unit_roundoff(c.dtype);
   a.adjoint.readout = error;

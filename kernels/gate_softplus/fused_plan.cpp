@@ -28,10 +28,10 @@ struct SoftplusGrid {
   }
 };
 
-Program gate_softplus_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
+Program gate_softplus_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  const Sizes& s = c.sizes;
   const SoftplusGrid grid(s);
-  Program plan = elementwise::gate_plan("gate_softplus", c, op);
+  Program plan = elementwise::gate_plan("gate_softplus", c);
   const PointerArgument x{"x", 0}, A = input_or_null(inputs, "A"), bias = input_or_null(inputs, "bias");
   const auto columns = static_cast<int32_t>(grid.columns), K = static_cast<int32_t>(s.K);
   const int64_t blocks = grid.token_blocks * grid.column_blocks;
@@ -42,8 +42,8 @@ Program gate_softplus_plan(const Case& c, const Operator& op, const TensorMap& i
       arguments.push_back(shape);
     elementwise::add_launch(plan, function, blocks, threads, std::move(arguments));
   };
-  if (runs_forward(c)) add("gate_softplus", {x, A, bias, PointerArgument{"g", 0}});
-  if (!runs_backward(c)) return plan;
+  if (c.forward()) add("gate_softplus", {x, A, bias, PointerArgument{"g", 0}});
+  if (!c.backward()) return plan;
   const PointerArgument dA = output_or_null(plan, "dA"), dbias = output_or_null(plan, "dbias");
   const bool totals = !dA.buffer.empty() || !dbias.buffer.empty();
   PointerArgument partial;
@@ -67,10 +67,10 @@ Kernel gate_softplus_fused() {
   kernel.plan = gate_softplus_plan;
   // e^A 2 u, softplus 9 u, their product; with the cotangent one more. dx: e^A, sigmoid 5 u, two products, is
   // less. Sums over tokens: u, and (n u)^2 of the sum of absolute values (logistic.cuh).
-  kernel.arithmetic = [](const Case& c) { return elementwise::gate_arithmetic(c, gamma(12)); };
-  kernel.adjoint_arithmetic = [](const Case& c) {
+  kernel.arithmetic = [](const ResolvedCase& c) { return elementwise::gate_arithmetic(c, gamma(12)); };
+  kernel.adjoint_arithmetic = [](const ResolvedCase& c) {
     AdjointArithmetic a = elementwise::gate_adjoint_arithmetic(c, gamma(13));
-    const double spread = gamma(SoftplusGrid(sizes_of(c)).additions());
+    const double spread = gamma(SoftplusGrid(c.sizes).additions());
     a.total = u + 2 * spread * spread;
     return a;
   };

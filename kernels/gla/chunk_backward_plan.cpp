@@ -8,10 +8,10 @@
 
 namespace assay::gla {
 
-void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
+void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const ResolvedCase& c,
                         const TensorMap& inputs, const gated::Sequences& sequences) {
-  const Sizes s = sizes_of(c);
-  const channel::CaseLayout layout(c, s);
+  const Sizes& s = c.sizes;
+  const channel::CaseLayout layout(c);
   plan.modules.push_back(kernel_module(fmt::format("{}/chunk_backward.{}.{}", kernel.folder,
                                                    format(c.dtype).name, format(c.gate_dtype).name)));
   const int64_t blocks = sequences.chunks * s.H, wide = channel::scan_columns(c, layout);
@@ -30,7 +30,7 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Case& c
     bonus = {input(kernel.bonus)};
     bonus_sums = {workspace("bonus_sums", blocks * s.K * 4)};
   }
-  const auto scale = static_cast<float>(scale_of(c, op));
+  const auto scale = static_cast<float>(c.scale);
   const auto launch = [&](const std::string& function, int64_t grid, uint32_t shared,
                           std::initializer_list<std::vector<Argument>> arguments) {
     Launch result{.module = plan.modules.back().name,
@@ -77,9 +77,9 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Case& c
 /// The bonus: M_ii = scale do_i . v_i is contracted over V and scaled, twice multiplied and added in dq and
 /// dk: within their readout. In dv as in the forward pass (chunk_arithmetic). du: M_ii q, 16 fused additions
 /// and 2 over lanes: `total` as far as a chunk goes.
-AdjointArithmetic chunk_adjoint_arithmetic(const Case& c) {
+AdjointArithmetic chunk_adjoint_arithmetic(const ResolvedCase& c) {
   using namespace gated;
-  const Sizes s = sizes_of(c);
+  const Sizes& s = c.sizes;
   const bool split = c.dtype == Dtype::fp32;
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
                values = contraction(c.dtype, static_cast<double>(s.V)),

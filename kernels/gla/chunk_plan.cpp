@@ -17,10 +17,10 @@ KernelLimits channel_limits() {
   return limits;
 }
 
-void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const Case& c, const Operator& op,
+void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const ResolvedCase& c,
                        const TensorMap& inputs, const gated::Sequences& sequences) {
-  const Sizes s = sizes_of(c);
-  const channel::CaseLayout layout(c, s);
+  const Sizes& s = c.sizes;
+  const channel::CaseLayout layout(c);
   plan.modules.push_back(kernel_module(
       fmt::format("{}/chunk.{}.{}", kernel.folder, format(c.dtype).name, format(c.gate_dtype).name)));
   const std::string& module = plan.modules.back().name;
@@ -59,7 +59,7 @@ void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const Case& c,
                               PointerArgument{"v", 0}, gated::input_or_null(inputs, kernel.gate)},
                              bonus,
                              {states_pointer, PointerArgument{"o", 0}, PointerArgument{"chunks", 0},
-                              static_cast<float>(scale_of(c, op)), heads, K, V, vector}});
+                              static_cast<float>(c.scale), heads, K, V, vector}});
   plan.launches.push_back(output);
 }
 
@@ -81,9 +81,9 @@ void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const Case& c,
 /// `write`: together 5 u (e^L - 1) <= 5.98 u L of e^-L, as L <= 0.3466; with 7.3 u L for the argument that
 /// leaves 4 u L beyond decay_per_nat. Else it is ex2, 4 u + 7.3 u L, which leaves 4 u - 2 u L <= 3.4 u. So
 /// `crossing` is 3.4 u, and at most 9.9 u per nat (3.4 u at 0.3435 nats). The outer addition is `boundary`.
-Arithmetic chunk_arithmetic(const Case& c) {
+Arithmetic chunk_arithmetic(const ResolvedCase& c) {
   using namespace gated;
-  const Sizes s = sizes_of(c);
+  const Sizes& s = c.sizes;
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
                tokens = contraction(c.dtype, channel::chunk_tokens);
   Arithmetic a;
@@ -116,19 +116,16 @@ double bonus_error(const Sizes& s) {
 
 namespace {
 
-Program gla_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  gated::require_within(gla::channel_limits(), c, s, "gla.chunk");
-  const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
+Program gla_chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  gated::require_within(gla::channel_limits(), c, "gla.chunk");
+  const gated::Sequences sequences = gated::sequences_of(c, channel::chunk_tokens);
   Program plan;
   plan.name = "gla.chunk";
-  plan.outputs = gated::plan_outputs(c, op);
+  plan.outputs = gated::plan_outputs(c);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
-  if (runs_forward(c))
-    gla::add_chunk_forward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, op, inputs, sequences);
-  if (runs_backward(c))
-    gla::add_chunk_backward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, op, inputs, sequences);
+  if (c.forward()) gla::add_chunk_forward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, inputs, sequences);
+  if (c.backward()) gla::add_chunk_backward(plan, {"gla.chunk", "gla", "q", "g", ""}, c, inputs, sequences);
   return plan;
 }
 

@@ -13,16 +13,15 @@ namespace {
 
 constexpr const char* fused_chunk_name = "gla.fused_chunk";
 
-void add_fused_chunk(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs,
-                     int64_t sequences) {
-  const Sizes s = sizes_of(c);
+void add_fused_chunk(Program& plan, const ResolvedCase& c, const TensorMap& inputs, int64_t sequences) {
+  const Sizes& s = c.sizes;
   plan.modules.push_back(gla_module("fused_chunk", c.dtype, c.gate_dtype));
   Launch launch{.module = plan.modules.back().name,
                 .function = fmt::format("gla_fused_chunk_{}", device::fused_capacity(s.K))};
   launch.grid =
       gated::grid_of(sequences * s.H * channel::blocks_of(s.V, device::fused_columns), fused_chunk_name);
   launch.block = {device::block_threads, 1, 1};
-  const channel::CaseLayout layout(c, s);
+  const channel::CaseLayout layout(c);
   launch.shared_bytes = gla::FusedLayout(layout.element, layout.gate, layout.exchange).bytes;
   launch.arguments = {PointerArgument{"q", 0},
                       PointerArgument{"k", 0},
@@ -32,7 +31,7 @@ void add_fused_chunk(Program& plan, const Case& c, const Operator& op, const Ten
                       s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
                       PointerArgument{"final_state", 0},
                       PointerArgument{"sequences", 0},
-                      static_cast<float>(scale_of(c, op)),
+                      static_cast<float>(c.scale),
                       static_cast<int32_t>(s.H),
                       static_cast<int32_t>(s.K),
                       static_cast<int32_t>(s.V),
@@ -40,18 +39,17 @@ void add_fused_chunk(Program& plan, const Case& c, const Operator& op, const Ten
   plan.launches.push_back(launch);
 }
 
-Program gla_fused_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  gated::require_within(gla::channel_limits(), c, s, fused_chunk_name);
-  const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
+Program gla_fused_chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  gated::require_within(gla::channel_limits(), c, fused_chunk_name);
+  const gated::Sequences sequences = gated::sequences_of(c, channel::chunk_tokens);
   Program plan;
   plan.name = fused_chunk_name;
-  plan.outputs = gated::plan_outputs(c, op);
+  plan.outputs = gated::plan_outputs(c);
   plan.constants = {sequences.table};
-  if (runs_forward(c)) add_fused_chunk(plan, c, op, inputs, sequences.count);
-  if (!runs_backward(c)) return plan;
+  if (c.forward()) add_fused_chunk(plan, c, inputs, sequences.count);
+  if (!c.backward()) return plan;
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
-  gla::add_chunk_backward(plan, {fused_chunk_name, "gla", "q", "g", ""}, c, op, inputs, sequences);
+  gla::add_chunk_backward(plan, {fused_chunk_name, "gla", "q", "g", ""}, c, inputs, sequences);
   return plan;
 }
 

@@ -7,12 +7,12 @@
 #include "kernels/launch_tables.h"
 
 namespace assay::gla {
-void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, const Case& c, const Operator& op,
+void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, const ResolvedCase& c,
                             const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
+  const Sizes& s = c.sizes;
   const device::Capacity keys(s.K), values(s.V);
   plan.modules.push_back(kernel.module);
-  const int64_t chunks = gated::sequences_of(c, s, device::kept_tokens).chunks;
+  const int64_t chunks = gated::sequences_of(c, device::kept_tokens).chunks;
   const auto workspace = [&](const char* name, int64_t bytes) {
     if (bytes == 0) return PointerArgument{};
     plan.workspaces.push_back({name, bytes});
@@ -21,7 +21,7 @@ void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, cons
   const auto input = [&](const std::string& name) { return gated::input_or_null(inputs, name); };
   const auto gradient = [&](const std::string& name) { return gated::output_or_null(plan, "d" + name); };
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
-  const auto scale = static_cast<float>(scale_of(c, op));
+  const auto scale = static_cast<float>(c.scale);
   const PointerArgument sequences{"sequences", 0}, q = input(kernel.query), k = input("k"), v = input("v"),
                                                    g = input(kernel.gate), d_o = input("do");
   const PointerArgument states = workspace("states", chunks * s.H * s.K * values.columns * 4);
@@ -66,9 +66,9 @@ void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, cons
 /// sum, fma(u, c_t, ..) with c_t = sum_v v (scale q do). So a term with u passes at most the three roundings
 /// of what is written beyond the readout. du = sum_t k_t c_t: the sum in c_t, at most 8 fused additions in a
 /// lane, 3 halvings: `total` as far as a chunk goes.
-AdjointArithmetic recurrent_adjoint_arithmetic(const Case& c, bool exclusive) {
+AdjointArithmetic recurrent_adjoint_arithmetic(const ResolvedCase& c, bool exclusive) {
   using gated::gamma, gated::u;
-  const Sizes s = sizes_of(c);
+  const Sizes& s = c.sizes;
   const double over_values = device::Capacity(s.V).roundings(), over_keys = device::Capacity(s.K).roundings(),
                own = exclusive ? 1 : 0;
   AdjointArithmetic a;

@@ -13,28 +13,27 @@ KernelLimits gla_fused_recurrent_limits() {
   return limits;
 }
 
-Program gla_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  gated::require_within(gla_fused_recurrent_limits(), c, s, "gla.fused_recurrent");
+Program gla_fused_recurrent_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  gated::require_within(gla_fused_recurrent_limits(), c, "gla.fused_recurrent");
   Program plan;
   plan.name = "gla.fused_recurrent";
-  plan.outputs = gated::plan_outputs(c, op);
-  plan.constants = {gated::sequences_of(c, s, device::kept_tokens).table};
-  if (runs_forward(c))
+  plan.outputs = gated::plan_outputs(c);
+  plan.constants = {gated::sequences_of(c, device::kept_tokens).table};
+  if (c.forward())
     gated::add_recurrent(plan,
                          {.name = plan.name,
                           .module = gla_module("fused_recurrent", c.dtype, c.gate_dtype),
                           .function = "gla_fused_recurrent_",
                           .gates = gated::input_or_null(inputs, "g")},
-                         c, op, inputs);
-  if (runs_backward(c))
+                         c, inputs);
+  if (c.backward())
     gla::add_recurrent_backward(plan,
                                 {.name = plan.name,
                                  .module = gla_module("fused_recurrent_backward", c.dtype, c.gate_dtype),
                                  .function = "gla_fused_recurrent_",
                                  .query = "q",
                                  .gate = "g"},
-                                c, op, inputs);
+                                c, inputs);
   return plan;
 }
 
@@ -51,7 +50,9 @@ Kernel gla_fused_recurrent() {
   kernel.exponents_nonpositive = true;
   kernel.plan = gla_fused_recurrent_plan;
   kernel.arithmetic = gated::recurrent_arithmetic;
-  kernel.adjoint_arithmetic = [](const Case& c) { return gla::recurrent_adjoint_arithmetic(c, false); };
+  kernel.adjoint_arithmetic = [](const ResolvedCase& c) {
+    return gla::recurrent_adjoint_arithmetic(c, false);
+  };
   return kernel;
 }
 

@@ -15,9 +15,8 @@ struct RecurrentBackward {
   std::string bonus;  ///< of exclusive readouts; else empty. Then each chunk's part of its gradient is left
                       ///< in the workspace "bonus_sums" [chunk, H, K] fp32
 };
-void add_recurrent_backward(Program&, const RecurrentBackward&, const Case&, const Operator&,
-                            const TensorMap& inputs);
-AdjointArithmetic recurrent_adjoint_arithmetic(const Case&, bool exclusive);
+void add_recurrent_backward(Program&, const RecurrentBackward&, const ResolvedCase&, const TensorMap& inputs);
+AdjointArithmetic recurrent_adjoint_arithmetic(const ResolvedCase&, bool exclusive);
 
 /// A kernel of chunk_state.cuh and chunk_output.cuh: where it stands and what its inputs are called.
 struct ChannelChunk {
@@ -28,17 +27,17 @@ struct ChannelChunk {
 };
 KernelLimits channel_limits();
 /// Its forward launches.
-void add_chunk_forward(Program&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
+void add_chunk_forward(Program&, const ChannelChunk&, const ResolvedCase&, const TensorMap& inputs,
                        const gated::Sequences&);
-Arithmetic chunk_arithmetic(const Case&);
+Arithmetic chunk_arithmetic(const ResolvedCase&);
 
 /// Error of a token's own score sum_c q_c u_c k_c beyond what readouts have room for: a chain in fp32.
 double bonus_error(const Sizes&);
 
 /// Its launches for gradients. With a bonus each chunk's part of its gradient is left in the workspace
 /// "bonus_sums" [chunk, H, K] fp32.
-void add_chunk_backward(Program&, const ChannelChunk&, const Case&, const Operator&, const TensorMap& inputs,
+void add_chunk_backward(Program&, const ChannelChunk&, const ResolvedCase&, const TensorMap& inputs,
                         const gated::Sequences&);
-AdjointArithmetic chunk_adjoint_arithmetic(const Case&);
+AdjointArithmetic chunk_adjoint_arithmetic(const ResolvedCase&);
 
 }  // namespace assay::gla

@@ -19,14 +19,7 @@ extern "C" __global__ void __launch_bounds__(128)
     gsa_softmax_gradient(const Weight::Bits* p, const float* dp, Weight::Bits* dy, i64 rows, int slots) {
   softmax_gradient<Weight>(p, dp, dy, rows, slots);
 }
-extern "C" __global__ void __launch_bounds__(128)
-    gsa_add_slots(const float* a, const float* b, Element::Bits* to, i64 count) {
-  add<Element>(a, b, to, count);
-}
-extern "C" __global__ void __launch_bounds__(128)
-    gsa_add_gates(const float* a, const float* b, Decay::Bits* to, i64 count) {
-  add<Decay>(a, b, to, count);
-}
+#include "add_passes.cuh"
 
 #define ADJOINT_KERNEL(columns)                                                                            \
   extern "C" __global__ void __launch_bounds__(128) gsa_chunk_adjoints_##columns(                          \

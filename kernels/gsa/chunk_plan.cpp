@@ -16,24 +16,23 @@ using gsa::SlotLaunches;
 using gsa::SlotPass;
 
 /// The case as gla.chunk sees one pass: slots for key channels.
-Case of_pass(Case c, int64_t channels) {
-  c.K = c.M, c.V = channels;
+ResolvedCase of_pass(ResolvedCase c, int64_t channels) {
+  c.sizes.K = c.sizes.M, c.sizes.V = channels;
   return c;
 }
 /// Bytes of a weight, which is stored as states are: bf16 for bf16, else fp32.
-int weight_bytes(const Case& c) {
+int weight_bytes(const ResolvedCase& c) {
   return device::format_sizes(c.dtype).kept;
 }
 
 /// The launches of one pass.
 class ChunkPass {
  public:
-  ChunkPass(SlotLaunches& to, SlotPass pass, const Case& c)
+  ChunkPass(SlotLaunches& to, SlotPass pass, const ResolvedCase& c)
       : to_(to),
         pass_(std::move(pass)),
         case_(of_pass(c, pass_.channels)),
-        sizes_(sizes_of(case_)),
-        layout_(case_, sizes_),
+        layout_(case_),
         columns_(channel::scan_columns(case_, layout_)) {}
 
   /// States at chunk starts as operands and as plain matrices where asked for, and the final state.
@@ -81,28 +80,27 @@ class ChunkPass {
   }
   void add(bool backward, const std::string& function, int64_t blocks, uint32_t shared_bytes,
            std::vector<Argument> arguments) {
-    const int64_t vector = sizes_.K % 8 == 0 && sizes_.V % 8 == 0;
-    for (const int64_t size : {sizes_.H, sizes_.K, sizes_.V, vector})
-      arguments.push_back(static_cast<int32_t>(size));
+    const Sizes& s = case_.sizes;
+    const int64_t vector = s.K % 8 == 0 && s.V % 8 == 0;
+    for (const int64_t size : {s.H, s.K, s.V, vector}) arguments.push_back(static_cast<int32_t>(size));
     to_.add(backward, function, blocks, std::move(arguments), shared_bytes);
   }
 
   SlotLaunches& to_;
   SlotPass pass_;
-  Case case_;
-  Sizes sizes_;
+  ResolvedCase case_;
   channel::CaseLayout layout_;
   int columns_;
   const PointerArgument sequences_{"sequences", 0}, chunks_{"chunks", 0};
 };
 
-Program gsa_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Program plan = gsa::empty_plan("gsa.chunk", c, op);
-  SlotLaunches to(plan, c, op, inputs, "chunk");
+Program gsa_chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  Program plan = gsa::empty_plan("gsa.chunk", c);
+  SlotLaunches to(plan, c, inputs, "chunk");
   const Sizes& s = to.sizes();
-  const bool forward = runs_forward(c), backward = runs_backward(c);
+  const bool forward = c.forward(), backward = c.backward();
   const SlotPass first = to.first_pass(), second = to.second_pass();
-  const Case& passes = to.passes();
+  const ResolvedCase& passes = to.passes();
   ChunkPass keys(to, first, passes), values(to, second, passes);
   const int64_t states = 4 * s.N * s.H * s.M * s.K;
   const PointerArgument y = to.slots("y"), p = to.slots("p", weight_bytes(passes));
@@ -131,21 +129,21 @@ Program gsa_chunk_plan(const Case& c, const Operator& op, const TensorMap& input
 
 /// What a weight of a pass loses when it becomes an operand: stored as bf16 nothing, and fp32's split is part
 /// of every product already.
-double weight_error(const Case& c) {
+double weight_error(const ResolvedCase& c) {
   return c.dtype == Dtype::fp16 ? gated::operand_error(c.dtype, 1) : 0;
 }
-double weight_roundoff(const Case& c) {
+double weight_roundoff(const ResolvedCase& c) {
   return c.dtype == Dtype::bf16 ? unit_roundoff(c.dtype) : 0;
 }
 
 /// The second pass is gla.chunk over M key channels (gla/chunk_plan.cpp); p's becoming an operand is beside
 /// what decays add. The first pass is what gla.chunk does for a gradient of queries
 /// (gla/chunk_backward_plan.cpp), with K value channels.
-Arithmetic gsa_chunk_arithmetic(const Case& asked) {
+Arithmetic gsa_chunk_arithmetic(const ResolvedCase& asked) {
   using namespace gated;
-  const Case c = gsa::of_passes(asked);
-  Arithmetic a = gla::chunk_arithmetic(of_pass(c, c.V));
-  const Arithmetic logits = gla::chunk_adjoint_arithmetic(of_pass(c, c.K)).state;
+  const ResolvedCase c = gsa::of_passes(asked);
+  Arithmetic a = gla::chunk_arithmetic(of_pass(c, c.sizes.V));
+  const Arithmetic logits = gla::chunk_adjoint_arithmetic(of_pass(c, c.sizes.K)).state;
   a.readout = compounded({a.readout, weight_error(c)});
   a.logits = compounded({logits.readout, logits.readout_decayed});
   a.divide = gsa::softmax_error(weight_roundoff(c));
@@ -158,10 +156,10 @@ Arithmetic gsa_chunk_arithmetic(const Case& asked) {
 /// gradient of values. `inner`: dp is made as a gradient of queries; p . dp takes at most 9 roundings,
 /// dp - p . dp one; dy one and its storing. Through own decays (own_decays.cu) a
 /// gradient goes by three operations beside the 4 u of an e^g, two after the sum.
-AdjointArithmetic gsa_chunk_adjoint_arithmetic(const Case& asked) {
+AdjointArithmetic gsa_chunk_adjoint_arithmetic(const ResolvedCase& asked) {
   using namespace gated;
-  const Case c = gsa::of_passes(asked);
-  AdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.K, c.V)));
+  const ResolvedCase c = gsa::of_passes(asked);
+  AdjointArithmetic a = gla::chunk_adjoint_arithmetic(of_pass(c, std::max(c.sizes.K, c.sizes.V)));
   const Arithmetic forward = gsa_chunk_arithmetic(c);
   a.inner = std::max(compounded({a.state.readout, a.state.readout_decayed, gamma(9)}),
                      compounded({weight_roundoff(c), gamma(1)}));

@@ -19,14 +19,7 @@ extern "C" __global__ void __launch_bounds__(128)
     gsa_softmax_gradient(const float* p, const float* dp, float* dy, i64 rows, int slots) {
   softmax_gradient<Fp32>(p, dp, dy, rows, slots);
 }
-extern "C" __global__ void __launch_bounds__(128)
-    gsa_add_slots(const float* a, const float* b, Element::Bits* to, i64 count) {
-  add<Element>(a, b, to, count);
-}
-extern "C" __global__ void __launch_bounds__(128)
-    gsa_add_gates(const float* a, const float* b, Decay::Bits* to, i64 count) {
-  add<Decay>(a, b, to, count);
-}
+#include "add_passes.cuh"
 
 #define VALUES_KERNEL(capacity)                                                                            \
   extern "C" __global__ void __launch_bounds__(128)                                                        \

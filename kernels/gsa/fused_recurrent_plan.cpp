@@ -66,23 +66,23 @@ class RecurrentPass {
   Capacity over_channels_, over_slots_;
 };
 
-Program gsa_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Program plan = gsa::empty_plan("gsa.fused_recurrent", c, op);
-  SlotLaunches to(plan, c, op, inputs, "fused_recurrent");
+Program gsa_fused_recurrent_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  Program plan = gsa::empty_plan("gsa.fused_recurrent", c);
+  SlotLaunches to(plan, c, inputs, "fused_recurrent");
   const Sizes& s = to.sizes();
   const SlotPass first = to.first_pass(), second = to.second_pass();
   RecurrentPass keys(to, first), values(to, second);
   const int64_t states = 4 * s.N * s.H * s.M * s.K;
   const PointerArgument y = to.slots("y"), p = to.slots("p");
 
-  const PointerArgument hkt = runs_forward(c) ? to.workspace("hkt_transposed", states) : PointerArgument{};
-  keys.readout(y, hkt, runs_backward(c));
+  const PointerArgument hkt = c.forward() ? to.workspace("hkt_transposed", states) : PointerArgument{};
+  keys.readout(y, hkt, c.backward());
   to.softmax(y, p);
-  if (runs_forward(c)) {
+  if (c.forward()) {
     to.transpose_back(hkt, to.output("hkt"));
     values.outputs(to.output("o"), to.output("hvt"));
   }
-  if (!runs_backward(c)) return to.finish(), plan;
+  if (!c.backward()) return to.finish(), plan;
 
   const PointerArgument dhk0 = to.output("dhk0"),
                         transposed = dhk0.buffer.empty() ? dhk0 : to.workspace("dhk0_transposed", states);
@@ -98,17 +98,17 @@ Program gsa_fused_recurrent_plan(const Case& c, const Operator& op, const Tensor
 }
 
 /// The recurrence over the slots, as of gla with M key channels (device/recurrent_plan.cpp).
-Arithmetic over_slots(const Case& c) {
-  Case slots = gsa::of_passes(c);
-  slots.K = c.M;
+Arithmetic over_slots(const ResolvedCase& c) {
+  ResolvedCase slots = gsa::of_passes(c);
+  slots.sizes.K = c.sizes.M;
   return gated::recurrent_arithmetic(slots);
 }
 
 /// Logits: a lane's fused additions and halvings over K, the scale's own rounding and its product. p stays in
 /// fp32.
-Arithmetic gsa_fused_recurrent_arithmetic(const Case& c) {
+Arithmetic gsa_fused_recurrent_arithmetic(const ResolvedCase& c) {
   Arithmetic a = over_slots(c);
-  a.logits = gated::gamma(Capacity(c.K).roundings() + 2);
+  a.logits = gated::gamma(Capacity(c.sizes.K).roundings() + 2);
   a.divide = gsa::softmax_error(0);
   a.logits_per_nat = gsa::softmax_error_per_nat();
   return gsa::with_own_decays(a, c);
@@ -117,16 +117,16 @@ Arithmetic gsa_fused_recurrent_arithmetic(const Case& c) {
 /// As of gla (gla/fused_recurrent_backward_plan.cpp), with one addition more in ds and dg, whose two halves
 /// come from the two passes. `inner`: dp a sum over V, scaled by 1; p . dp at most 4 fused additions in a
 /// lane and 5 halvings; difference and product round once each.
-AdjointArithmetic gsa_fused_recurrent_adjoint_arithmetic(const Case& c) {
-  Case slots = gsa::of_passes(c);
-  slots.K = c.M, slots.V = std::max(c.K, c.V);
+AdjointArithmetic gsa_fused_recurrent_adjoint_arithmetic(const ResolvedCase& c) {
+  ResolvedCase slots = gsa::of_passes(c);
+  slots.sizes.K = c.sizes.M, slots.sizes.V = std::max(c.sizes.K, c.sizes.V);
   AdjointArithmetic a = gla::recurrent_adjoint_arithmetic(slots, false);
   const Arithmetic forward = gsa_fused_recurrent_arithmetic(c);
   a.state = forward;
-  const double sums = std::max(Capacity(slots.V).roundings(), Capacity(c.M).roundings());
+  const double sums = std::max(Capacity(slots.sizes.V).roundings(), Capacity(c.sizes.M).roundings());
   a.adjoint.readout = gated::gamma(sums + 1);
-  a.gate_readout = gated::gamma(Capacity(slots.V).roundings() + 2);
-  a.inner = gated::gamma(std::max(Capacity(c.V).roundings() + 2, 9.0));
+  a.gate_readout = gated::gamma(Capacity(slots.sizes.V).roundings() + 2);
+  a.inner = gated::gamma(std::max(Capacity(c.sizes.V).roundings() + 2, 9.0));
   return a;
 }
 

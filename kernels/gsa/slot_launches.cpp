@@ -28,29 +28,27 @@ KernelLimits limits() {
   return limits;
 }
 
-Program empty_plan(const std::string& kernel, const Case& c, const Operator& op) {
-  const Sizes s = sizes_of(c);
-  gated::require_within(limits(), c, s, kernel);
-  const gated::Sequences sequences = gated::sequences_of(c, s, chunk_tokens);
+Program empty_plan(const std::string& kernel, const ResolvedCase& c) {
+  gated::require_within(limits(), c, kernel);
+  const gated::Sequences sequences = gated::sequences_of(c, chunk_tokens);
   Program plan;
   plan.name = kernel;
-  plan.outputs = gated::plan_outputs(c, op);
+  plan.outputs = gated::plan_outputs(c);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
   return plan;
 }
 
-SlotLaunches::SlotLaunches(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs,
-                           std::string mode)
+SlotLaunches::SlotLaunches(Program& plan, const ResolvedCase& c, const TensorMap& inputs, std::string mode)
     : plan_(plan),
       inputs_(inputs),
-      own_(c.without.contains("g")),
+      own_(!c.has("g")),
       dtype_(c.dtype),
       case_(of_passes(c)),
       mode_(std::move(mode)),
-      s_(sizes_of(c)),
-      scale_(static_cast<float>(scale_of(c, op))),
-      chunks_(gated::sequences_of(c, s_, chunk_tokens).chunks) {
+      s_(c.sizes),
+      scale_(static_cast<float>(c.scale)),
+      chunks_(gated::sequences_of(c, chunk_tokens).chunks) {
   if (!own_ || rows() == 0) return;
   const int64_t count = s_.N * s_.H * s_.M;
   add_own("gsa_own_decays", count,
@@ -187,8 +185,8 @@ void SlotLaunches::add_gradients(const SlotPass& first, const SlotPass& second) 
            static_cast<int32_t>(s_.H), static_cast<int32_t>(s_.M)});
 }
 
-Case of_passes(Case c) {
-  if (c.without.contains("g")) c.dtype = c.gate_dtype = Dtype::fp32;
+ResolvedCase of_passes(ResolvedCase c) {
+  if (!c.has("g")) c.dtype = c.gate_dtype = Dtype::fp32;
   return c;
 }
 
@@ -211,8 +209,8 @@ double softmax_error_per_nat() {
 /// within 4 u (ex2) and 3.4 u |x|. Its log(1 + .) moves by no more and has 6 u of its own, its sum with x or
 /// z.low one rounding, which z.low makes u^2 |z| too: 11 u. w's three operations stay below. Each u^2 counts
 /// twice here.
-Arithmetic with_own_decays(Arithmetic a, const Case& c) {
-  if (!c.without.contains("g")) return a;
+Arithmetic with_own_decays(Arithmetic a, const ResolvedCase& c) {
+  if (c.has("g")) return a;
   using gated::u;
   a.own_sum = 4 * u * u;
   a.own_weights = 11.1 * u;

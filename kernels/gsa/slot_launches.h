@@ -12,7 +12,7 @@ namespace assay::gsa {
 KernelLimits limits();
 
 /// A plan without launches: outputs, and the tables of the case's sequences.
-Program empty_plan(const std::string& kernel, const Case&, const Operator&);
+Program empty_plan(const std::string& kernel, const ResolvedCase&);
 
 /// One of the two recurrences, S_t = diag(e^{g_t}) S_{t-1} + s_t c_t^T of M x channels, read out to the
 /// weights w.
@@ -29,11 +29,11 @@ class SlotLaunches {
  public:
   /// `mode`: "chunk"; names the modules "gsa/<mode>.*" and "gsa/<mode>_backward.*". Without g what is written
   /// and how it decays are made from s first, and the passes run on fp32 copies.
-  SlotLaunches(Program&, const Case&, const Operator&, const TensorMap& inputs, std::string mode);
+  SlotLaunches(Program&, const ResolvedCase&, const TensorMap& inputs, std::string mode);
 
   const Sizes& sizes() const { return s_; }
   /// The case as the passes see it.
-  const Case& passes() const { return case_; }
+  const ResolvedCase& passes() const { return case_; }
   /// Chunks of all sequences and heads.
   int64_t chunks() const { return chunks_ * s_.H; }
   SlotPass first_pass();
@@ -77,7 +77,7 @@ class SlotLaunches {
   const TensorMap& inputs_;
   const bool own_;  ///< decays are made from s
   const Dtype dtype_;
-  const Case case_;
+  const ResolvedCase case_;
   const std::string mode_;
   const Sizes s_;
   const float scale_;
@@ -90,8 +90,8 @@ double softmax_error(double weight_roundoff);
 /// And per unit of that exponent.
 double softmax_error_per_nat();
 /// The fields of what own decays lose, added where the case has them.
-Arithmetic with_own_decays(Arithmetic, const Case&);
+Arithmetic with_own_decays(Arithmetic, const ResolvedCase&);
 /// The case as the passes see it: in fp32 without g.
-Case of_passes(Case);
+ResolvedCase of_passes(ResolvedCase);
 
 }  // namespace assay::gsa

@@ -27,11 +27,11 @@ struct Channels {
   Sizes s;
   Sequences sequences;
 
-  Channels(const std::string& mode, int64_t tokens, const Case& c, const Operator& op)
-      : s(sizes_of(c)), sequences(sequences_of(c, s, tokens)) {
+  Channels(const std::string& mode, int64_t tokens, const ResolvedCase& c)
+      : s(c.sizes), sequences(sequences_of(c, tokens)) {
     plan.name = "hgrn." + mode;
-    require_within(hgrn_limits(), c, s, plan.name);
-    plan.outputs = plan_outputs(c, op);
+    require_within(hgrn_limits(), c, plan.name);
+    plan.outputs = plan_outputs(c);
     plan.modules = {
         kernel_module(fmt::format("hgrn/{}.{}.{}", mode, format(c.dtype).name, format(c.gate_dtype).name))};
   }
@@ -56,15 +56,15 @@ struct Channels {
   }
 };
 
-Program recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Channels k("fused_recurrent", hgrn::stretch_tokens, c, op);
+Program recurrent_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  Channels k("fused_recurrent", hgrn::stretch_tokens, c);
   k.plan.constants = {k.sequences.table};
   const PointerArgument initial = input_or_null(inputs, "initial_state"), table{"sequences", 0};
-  if (runs_forward(c))
+  if (c.forward())
     k.launch(
         "hgrn_fused_recurrent", k.s.N, threads_per_sequence,
         {k.tokens("x"), k.tokens("g"), initial, k.tokens("o"), PointerArgument{"final_state", 0}, table});
-  if (runs_backward(c))
+  if (c.backward())
     k.launch("hgrn_fused_recurrent_backward", k.s.N, threads_per_sequence,
              {k.tokens("x"), k.tokens("g"), k.tokens("do"), initial, input_or_null(inputs, "dfinal_state"),
               k.tokens("dx"), k.tokens("dg"), output_or_null(k.plan, "dinitial_state"), k.workspace("states"),
@@ -72,8 +72,8 @@ Program recurrent_plan(const Case& c, const Operator& op, const TensorMap& input
   return k.plan;
 }
 
-Program chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Channels k("chunk", hgrn::chunk_tokens, c, op);
+Program chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  Channels k("chunk", hgrn::chunk_tokens, c);
   k.plan.constants = {k.sequences.table, k.sequences.chunk_table};
   if (k.sequences.chunks == 0) k.plan.constants.pop_back();
   const PointerArgument x = k.tokens("x"), g = k.tokens("g"),
@@ -81,14 +81,14 @@ Program chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
   const PointerArgument sequences{"sequences", 0}, chunks{"chunks", 0};
   const PointerArgument decays = k.workspace("decays"), states = k.workspace("states");
   const int64_t count = k.sequences.chunks;
-  if (runs_forward(c)) {
+  if (c.forward()) {
     k.launch("hgrn_chunk_ends", count, threads_per_chunk,
              {x, g, PointerArgument{}, decays, states, PointerArgument{}, chunks});
     k.launch("hgrn_chunk_states", k.s.N, threads_per_sequence,
              {initial, PointerArgument{"final_state", 0}, decays, states, sequences});
     k.launch("hgrn_chunk_outputs", count, threads_per_chunk, {x, g, states, k.tokens("o"), chunks});
   }
-  if (runs_backward(c)) {
+  if (c.backward()) {
     const PointerArgument gradients = k.workspace("gradients"), d_o = k.tokens("do");
     k.launch("hgrn_chunk_ends", count, threads_per_chunk, {x, g, d_o, decays, states, gradients, chunks});
     k.launch("hgrn_chunk_states", k.s.N, threads_per_sequence,
@@ -116,14 +116,14 @@ Arithmetic hgrn_state_arithmetic(int64_t tokens) {
   return a;
 }
 
-Arithmetic hgrn_arithmetic(const Case& c, int64_t tokens) {
+Arithmetic hgrn_arithmetic(const ResolvedCase& c, int64_t tokens) {
   Arithmetic a = hgrn_state_arithmetic(tokens);
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }
 
 /// G = fl(fl(e G) + do): the product rounds once more at every crossing. dg = (e h) G: two products.
-AdjointArithmetic hgrn_adjoint_arithmetic(const Case& c, int64_t tokens) {
+AdjointArithmetic hgrn_adjoint_arithmetic(const ResolvedCase& c, int64_t tokens) {
   AdjointArithmetic a;
   a.state = a.adjoint = hgrn_state_arithmetic(tokens);
   a.adjoint.decay = 0x1p-25 + u + 0x1p-49;
@@ -140,8 +140,8 @@ Kernel hgrn_kernel(const char* mode, int64_t tokens) {
   kernel.limits = hgrn_limits();
   kernel.resume_granularity = tokens == 0 ? 1 : tokens;
   kernel.exponents_nonpositive = true;
-  kernel.arithmetic = [tokens](const Case& c) { return hgrn_arithmetic(c, tokens); };
-  kernel.adjoint_arithmetic = [tokens](const Case& c) { return hgrn_adjoint_arithmetic(c, tokens); };
+  kernel.arithmetic = [tokens](const ResolvedCase& c) { return hgrn_arithmetic(c, tokens); };
+  kernel.adjoint_arithmetic = [tokens](const ResolvedCase& c) { return hgrn_adjoint_arithmetic(c, tokens); };
   return kernel;
 }
 

@@ -7,9 +7,10 @@ namespace assay {
 namespace {
 
 /// -(8 / H) (1 - layer_idx / num_layers) h.
-double lightning_attn_head_decay(const Case& c, const Operator& op, int64_t head) {
-  const double layer = parameter_of(c, op, "layer_idx"), layers = parameter_of(c, op, "num_layers");
-  return -8 * static_cast<double>(head) * (layers - layer) / (static_cast<double>(sizes_of(c).H) * layers);
+double lightning_attn_head_decay(const ResolvedCase& c, int64_t head) {
+  const double layer = parameter_of(c.case_, *c.op, "layer_idx"),
+               layers = parameter_of(c.case_, *c.op, "num_layers");
+  return -8 * static_cast<double>(head) * (layers - layer) / (static_cast<double>(c.sizes.H) * layers);
 }
 
 constexpr scalar::Member lightning_attn_member{"lightning_attn", lightning_attn_head_decay};

@@ -27,36 +27,34 @@ KernelLimits linear_attn_norm_limits() {
 const Kernel& inner_kernel(const std::string& mode) {
   return find_kernel("linear_attn." + mode);
 }
-Case inner_case(const Case& c, const Kernel& kernel, double scale, bool backward) {
-  Case inner = c;
+/// Its case: the sizes and sequences of the outer one, whose views have become rows.
+ResolvedCase inner_case(const ResolvedCase& c, const Kernel& kernel, double scale, bool backward) {
+  Case inner = c.case_;
   inner.kernel = kernel.name;
   inner.dtype = inner.gate_dtype = Dtype::fp32;
   inner.decay = "none";
+  inner.layout.clear(), inner.overrides.clear();
   inner.scale = scale;
   inner.direction = backward ? Direction::backward : Direction::forward;
   if (!backward) inner.final_state_gradient = false;
-  return inner;
+  return resolve_unchecked(inner, find_operator(kernel.operator_name));
 }
 /// With the inputs that are there; plans ask for no values where nothing decays.
-Program inner_plan(const Case& inner, const Kernel& kernel, const TensorMap& inputs) {
+Program inner_plan(const ResolvedCase& inner, const Kernel& kernel, const TensorMap& inputs) {
   TensorMap names;
   for (const char* name : {"q", "k", "v", "do", "initial_state", "dfinal_state"})
     if (inputs.contains(name)) names[name];
-  return kernel.plan(inner, find_operator(kernel.operator_name), names);
+  return kernel.plan(inner, names);
 }
 
 class NormPlan {
  public:
-  NormPlan(const std::string& mode, const Case& c, const Operator& op, const TensorMap& inputs)
-      : mode_(mode),
-        case_(c),
-        inputs_(inputs),
-        sizes_(sizes_of(c)),
-        sequences_(sequences_of(c, sizes_, chunk_tokens)) {
-    scale_ = scale_of(c, op);
+  NormPlan(const std::string& mode, const ResolvedCase& c, const TensorMap& inputs)
+      : mode_(mode), case_(c), inputs_(inputs), sizes_(c.sizes), sequences_(sequences_of(c, chunk_tokens)) {
+    scale_ = c.scale;
     rows_ = sizes_.B * sizes_.T * sizes_.H;
     plan_.name = "linear_attn_norm." + mode;
-    plan_.outputs = plan_outputs(c, op);
+    plan_.outputs = plan_outputs(c);
     sequences_.table.name = "chunked_sequences", sequences_.chunk_table.name = "chunks_of_64";
     plan_.constants = {sequences_.table};
     if (sequences_.chunks > 0) plan_.constants.push_back(sequences_.chunk_table);
@@ -67,8 +65,8 @@ class NormPlan {
     for (const char* name : {"q", "k", "v"}) widen(name, *name == 'v' ? sizes_.V : sizes_.K);
     numerator();
     normaliser();
-    if (runs_forward(case_)) quotient();
-    if (runs_backward(case_)) gradients();
+    if (case_.forward()) quotient();
+    if (case_.backward()) gradients();
     return std::move(plan_);
   }
 
@@ -166,7 +164,7 @@ class NormPlan {
   }
 
   const std::string mode_;
-  const Case& case_;
+  const ResolvedCase& case_;
   const TensorMap& inputs_;
   const Sizes sizes_;
   Sequences sequences_;
@@ -179,7 +177,7 @@ class NormPlan {
 /// every token, which a recurrent kernel's `step` covers and a chunked one's `write` has to; then once when
 /// the chunk is added (boundary), or at the token itself. d: a product, up to 7 additions of a lane and 5
 /// over the lanes, the scale's own rounding and fma(sum, scale, eps).
-Arithmetic with_normaliser(Arithmetic a, const Case& c) {
+Arithmetic with_normaliser(Arithmetic a, const ResolvedCase& c) {
   const bool chunked = a.chunk > 0;
   const double inside = chunked ? static_cast<double>(chunk_tokens) : 0;
   if (chunked) a.write = std::max(a.write, gamma(inside)), a.boundary = std::max(a.boundary, gamma(1));
@@ -189,7 +187,7 @@ Arithmetic with_normaliser(Arithmetic a, const Case& c) {
   return a;
 }
 
-Arithmetic linear_attn_norm_arithmetic(const std::string& mode, const Case& c) {
+Arithmetic linear_attn_norm_arithmetic(const std::string& mode, const ResolvedCase& c) {
   const Kernel& kernel = inner_kernel(mode);
   return with_normaliser(kernel.arithmetic(inner_case(c, kernel, 1, false)), c);
 }
@@ -197,7 +195,7 @@ Arithmetic linear_attn_norm_arithmetic(const std::string& mode, const Case& c) {
 /// n and d as in the forward pass, dq's two parts with one addition: `state.readout` covers both. dk likewise
 /// with `adjoint.readout`. dn = do / d times the scale, itself rounded: three roundings. dd: two more
 /// products, after a sum of do o over value channels, up to 8 fused additions of a lane and 5 over the lanes.
-AdjointArithmetic linear_attn_norm_adjoint_arithmetic(const std::string& mode, const Case& c) {
+AdjointArithmetic linear_attn_norm_adjoint_arithmetic(const std::string& mode, const ResolvedCase& c) {
   const Arithmetic forward = linear_attn_norm_arithmetic(mode, c);
   const Kernel& kernel = inner_kernel(mode);
   AdjointArithmetic a = kernel.adjoint_arithmetic(inner_case(c, kernel, 1, true));
@@ -224,12 +222,14 @@ Kernel norm_kernel(const std::string& mode, const char* summary, const char* ari
   kernel.limits = linear_attn_norm_limits();
   kernel.resume_granularity = chunk_tokens;
   kernel.exponents_nonpositive = true;
-  kernel.plan = [mode, name = kernel.name](const Case& c, const Operator& op, const TensorMap& inputs) {
-    require_within(linear_attn_norm_limits(), c, sizes_of(c), name);
-    return NormPlan(mode, c, op, inputs).made();
+  kernel.plan = [mode, name = kernel.name](const ResolvedCase& c, const TensorMap& inputs) {
+    require_within(linear_attn_norm_limits(), c, name);
+    return NormPlan(mode, c, inputs).made();
   };
-  kernel.arithmetic = [mode](const Case& c) { return linear_attn_norm_arithmetic(mode, c); };
-  kernel.adjoint_arithmetic = [mode](const Case& c) { return linear_attn_norm_adjoint_arithmetic(mode, c); };
+  kernel.arithmetic = [mode](const ResolvedCase& c) { return linear_attn_norm_arithmetic(mode, c); };
+  kernel.adjoint_arithmetic = [mode](const ResolvedCase& c) {
+    return linear_attn_norm_adjoint_arithmetic(mode, c);
+  };
   return kernel;
 }
 

@@ -23,12 +23,12 @@ KernelLimits merge_heads_limits() {
   return limits;
 }
 
-Program merge_heads_plan(const Case& c, const Operator& op, const TensorMap&) {
-  const Sizes s = sizes_of(c);
+Program merge_heads_plan(const ResolvedCase& c, const TensorMap&) {
+  const Sizes& s = c.sizes;
   Program plan;
   plan.name = "merge_heads.fused";
-  require_within(merge_heads_limits(), c, s, plan.name);
-  plan.outputs = plan_outputs(c, op);
+  require_within(merge_heads_limits(), c, plan.name);
+  plan.outputs = plan_outputs(c);
   plan.modules = {kernel_module(fmt::format("merge_heads/fused.{}.none", format(c.dtype).name))};
   const int64_t tokens = s.B * s.T, inner = s.H * s.V, outer = s.K;
   const auto of_tokens = [&](const char* name) {
@@ -46,8 +46,8 @@ Program merge_heads_plan(const Case& c, const Operator& op, const TensorMap&) {
                              .block = {device::block_threads, 1, 1},
                              .arguments = std::move(arguments)});
   };
-  if (runs_forward(c)) launch("merge_heads", tokens, outer, {x, weight, of_tokens("y")});
-  if (runs_backward(c)) {
+  if (c.forward()) launch("merge_heads", tokens, outer, {x, weight, of_tokens("y")});
+  if (c.backward()) {
     launch("merge_heads_inputs", tokens, inner, {dy, weight, of_tokens("dx")});
     launch("merge_heads_weights", inner, outer, {x, dy, PointerArgument{"dweight", 0}});
   }
@@ -61,8 +61,8 @@ double sum_error(Dtype dtype, int64_t places) {
   return compounded({operand_error(dtype, 0), contraction(dtype, places_per_total), gamma(totals)});
 }
 
-Arithmetic merge_heads_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+Arithmetic merge_heads_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   Arithmetic a;
   a.readout = sum_error(c.dtype, s.H * s.V);
   a.underflow = 0x1p-126;
@@ -70,8 +70,8 @@ Arithmetic merge_heads_arithmetic(const Case& c) {
   return a;
 }
 
-AdjointArithmetic merge_heads_adjoint_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+AdjointArithmetic merge_heads_adjoint_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   AdjointArithmetic a;
   a.adjoint.readout = sum_error(c.dtype, s.K);
   a.adjoint.underflow = 0x1p-126;

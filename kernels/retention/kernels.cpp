@@ -7,7 +7,7 @@ namespace assay {
 namespace {
 
 /// log(1 - 2^(-5-h)).
-double retention_head_decay(const Case&, const Operator&, int64_t head) {
+double retention_head_decay(const ResolvedCase&, int64_t head) {
   return std::log1p(-std::ldexp(1.0, static_cast<int>(-5 - head)));
 }
 

@@ -6,8 +6,8 @@
 
 namespace assay::rwkv6 {
 
-void add_bonus_total(Program& plan, const std::string& module, const Case& c, int64_t chunks) {
-  const Sizes s = sizes_of(c);
+void add_bonus_total(Program& plan, const std::string& module, const ResolvedCase& c, int64_t chunks) {
+  const Sizes& s = c.sizes;
   Launch launch{.module = module, .function = "rwkv6_bonus_total"};
   launch.grid = gated::grid_of(device::blocks_of(s.H * s.K, bonus_elements), plan.name);
   launch.block = {bonus_elements * bonus_parts, 1, 1};
@@ -17,8 +17,9 @@ void add_bonus_total(Program& plan, const std::string& module, const Case& c, in
 }
 
 /// A thread adds a 16th of the chunks, then come four halvings.
-AdjointArithmetic with_bonus_total(AdjointArithmetic arithmetic, const Case& c, int64_t chunk_tokens) {
-  const int64_t chunks = gated::sequences_of(c, sizes_of(c), chunk_tokens).chunks;
+AdjointArithmetic with_bonus_total(AdjointArithmetic arithmetic, const ResolvedCase& c,
+                                   int64_t chunk_tokens) {
+  const int64_t chunks = gated::sequences_of(c, chunk_tokens).chunks;
   arithmetic.total = gated::compounded(
       {arithmetic.total, gated::gamma(static_cast<double>(device::blocks_of(chunks, bonus_parts)) + 4)});
   return arithmetic;

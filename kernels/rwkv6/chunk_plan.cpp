@@ -7,25 +7,24 @@
 namespace assay {
 namespace {
 
-Program rwkv6_chunk_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  gated::require_within(gla::channel_limits(), c, s, "rwkv6.chunk");
-  const gated::Sequences sequences = gated::sequences_of(c, s, channel::chunk_tokens);
+Program rwkv6_chunk_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  gated::require_within(gla::channel_limits(), c, "rwkv6.chunk");
+  const gated::Sequences sequences = gated::sequences_of(c, channel::chunk_tokens);
   Program plan;
   plan.name = "rwkv6.chunk";
-  plan.outputs = gated::plan_outputs(c, op);
+  plan.outputs = gated::plan_outputs(c);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
   const gla::ChannelChunk kernel{plan.name, "rwkv6", "r", "w", "u"};
-  if (runs_forward(c)) gla::add_chunk_forward(plan, kernel, c, op, inputs, sequences);
-  if (runs_backward(c)) {
-    gla::add_chunk_backward(plan, kernel, c, op, inputs, sequences);
+  if (c.forward()) gla::add_chunk_forward(plan, kernel, c, inputs, sequences);
+  if (c.backward()) {
+    gla::add_chunk_backward(plan, kernel, c, inputs, sequences);
     rwkv6::add_bonus_total(plan, plan.modules.back().name, c, sequences.chunks);
   }
   return plan;
 }
 
-AdjointArithmetic rwkv6_chunk_adjoint_arithmetic(const Case& c) {
+AdjointArithmetic rwkv6_chunk_adjoint_arithmetic(const ResolvedCase& c) {
   return rwkv6::with_bonus_total(gla::chunk_adjoint_arithmetic(c), c, channel::chunk_tokens);
 }
 

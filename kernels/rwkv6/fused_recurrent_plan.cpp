@@ -11,19 +11,18 @@
 namespace assay {
 namespace {
 
-Program rwkv6_fused_recurrent_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  gated::require_within(gla::channel_limits(), c, s, "rwkv6.fused_recurrent");
+Program rwkv6_fused_recurrent_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  gated::require_within(gla::channel_limits(), c, "rwkv6.fused_recurrent");
   Program plan;
   plan.name = "rwkv6.fused_recurrent";
-  plan.outputs = gated::plan_outputs(c, op);
-  plan.constants = {gated::sequences_of(c, s, device::kept_tokens).table};
+  plan.outputs = gated::plan_outputs(c);
+  plan.constants = {gated::sequences_of(c, device::kept_tokens).table};
   const auto module = [&](const char* source) {
     return kernel_module(
         fmt::format("rwkv6/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
   };
   const char* function = "rwkv6_fused_recurrent_";
-  if (runs_forward(c))
+  if (c.forward())
     gated::add_recurrent(plan,
                          {.name = plan.name,
                           .module = module("fused_recurrent"),
@@ -31,23 +30,23 @@ Program rwkv6_fused_recurrent_plan(const Case& c, const Operator& op, const Tens
                           .query = "r",
                           .gates = gated::input_or_null(inputs, "w"),
                           .bonus = "u"},
-                         c, op, inputs);
-  if (runs_backward(c)) {
+                         c, inputs);
+  if (c.backward()) {
     const Module backward = module("fused_recurrent_backward");
-    gla::add_recurrent_backward(plan, {plan.name, backward, function, "r", "w", "u"}, c, op, inputs);
-    rwkv6::add_bonus_total(plan, backward.name, c, gated::sequences_of(c, s, device::kept_tokens).chunks);
+    gla::add_recurrent_backward(plan, {plan.name, backward, function, "r", "w", "u"}, c, inputs);
+    rwkv6::add_bonus_total(plan, backward.name, c, gated::sequences_of(c, device::kept_tokens).chunks);
   }
   return plan;
 }
 
 /// One rounding more on the way of S to o: fma(u, k v, S).
-Arithmetic rwkv6_fused_recurrent_arithmetic(const Case& c) {
+Arithmetic rwkv6_fused_recurrent_arithmetic(const ResolvedCase& c) {
   Arithmetic a = gated::recurrent_arithmetic(c);
   a.readout = gated::compounded({a.readout, gated::gamma(1)});
   return a;
 }
 
-AdjointArithmetic rwkv6_fused_recurrent_adjoint_arithmetic(const Case& c) {
+AdjointArithmetic rwkv6_fused_recurrent_adjoint_arithmetic(const ResolvedCase& c) {
   return rwkv6::with_bonus_total(gla::recurrent_adjoint_arithmetic(c, true), c, device::kept_tokens);
 }
 

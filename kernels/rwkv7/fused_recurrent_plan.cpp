@@ -20,7 +20,7 @@ int64_t key_capacity(const Sizes& s) {
   return device::Capacity(s.K).columns;
 }
 
-Module rwkv7_module(const char* source, const Case& c) {
+Module rwkv7_module(const char* source, const ResolvedCase& c) {
   return kernel_module(
       fmt::format("rwkv7/{}.{}.{}", source, format(c.dtype).name, format(c.gate_dtype).name));
 }
@@ -28,8 +28,8 @@ Module rwkv7_module(const char* source, const Case& c) {
 /// What every launch of the operator ends with.
 class Launches {
  public:
-  Launches(Program& plan, const Module& module, const Case& c, const Operator& op)
-      : plan_(plan), module_(module.name), sizes_(sizes_of(c)), scale_(static_cast<float>(scale_of(c, op))) {
+  Launches(Program& plan, const Module& module, const ResolvedCase& c)
+      : plan_(plan), module_(module.name), sizes_(c.sizes), scale_(static_cast<float>(c.scale)) {
     plan.modules.push_back(module);
   }
   /// By value columns, each block some of them.
@@ -64,16 +64,16 @@ class Launches {
   const float scale_;
 };
 
-void add_rwkv7_forward(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
+void add_rwkv7_forward(Program& plan, const ResolvedCase& c, const TensorMap& inputs) {
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
-  Launches launches(plan, rwkv7_module("fused_recurrent", c), c, op);
+  Launches launches(plan, rwkv7_module("fused_recurrent", c), c);
   launches.by_columns(
       "", {input("r"), input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"),
            output_or_null(plan, "o"), PointerArgument{"final_state", 0}});
 }
 
-void add_rwkv7_backward(Program& plan, const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
+void add_rwkv7_backward(Program& plan, const ResolvedCase& c, const TensorMap& inputs) {
+  const Sizes& s = c.sizes;
   const auto input = [&](const char* name) { return input_or_null(inputs, name); };
   const auto output = [&](const char* name) { return output_or_null(plan, name); };
   const auto workspace = [&](const char* name, int64_t floats) {
@@ -84,9 +84,9 @@ void add_rwkv7_backward(Program& plan, const Case& c, const Operator& op, const 
   const int64_t of_tokens = s.B * s.T * s.H * s.V;
   const PointerArgument reads = workspace("reads", of_tokens), pulls = workspace("pulls", of_tokens);
   const PointerArgument states = workspace(
-      "states", sequences_of(c, s, delta::kept_tokens).chunks * s.H * s.K * device::Capacity(s.V).columns);
+      "states", sequences_of(c, delta::kept_tokens).chunks * s.H * s.K * device::Capacity(s.V).columns);
 
-  Launches launches(plan, rwkv7_module("fused_recurrent_backward", c), c, op);
+  Launches launches(plan, rwkv7_module("fused_recurrent_backward", c), c);
   launches.by_columns(
       "reads_", {input("w"), input("k"), input("v"), input("a"), input("b"), input("initial_state"), reads});
   launches.by_columns("values_", {input("r"), input("w"), input("k"), input("a"), input("b"), input("do"),
@@ -98,15 +98,14 @@ void add_rwkv7_backward(Program& plan, const Case& c, const Operator& op, const 
                                 output("dk"), output("da"), output("db"), output("dinitial_state")});
 }
 
-Program rwkv7_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  const Sizes s = sizes_of(c);
-  require_within(gla::channel_limits(), c, s, "rwkv7.fused_recurrent");
+Program rwkv7_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  require_within(gla::channel_limits(), c, "rwkv7.fused_recurrent");
   Program plan;
   plan.name = "rwkv7.fused_recurrent";
-  plan.outputs = plan_outputs(c, op);
-  plan.constants = {sequences_of(c, s, delta::kept_tokens).table};
-  if (runs_forward(c)) add_rwkv7_forward(plan, c, op, inputs);
-  if (runs_backward(c)) add_rwkv7_backward(plan, c, op, inputs);
+  plan.outputs = plan_outputs(c);
+  plan.constants = {sequences_of(c, delta::kept_tokens).table};
+  if (c.forward()) add_rwkv7_forward(plan, c, inputs);
+  if (c.backward()) add_rwkv7_backward(plan, c, inputs);
   return plan;
 }
 
@@ -119,8 +118,8 @@ double roundings_over_keys(const Sizes& s) {
 /// S = fma(e, S, fma(b, a^T S, fl(k v))): k v has its own rounding and that of the inner sum (write), b (a^T
 /// S) those of the sum over key channels and of the inner sum (removal), everything that of the outer sum
 /// (step). e as in device/recurrent_plan.cpp. o: the scale's rounding to fp32 and the product with it.
-Arithmetic rwkv7_state_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+Arithmetic rwkv7_state_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   Arithmetic a;
   a.decay = 0x1p-25;
   a.decay_per_nat = 16 * u;
@@ -138,8 +137,8 @@ Arithmetic rwkv7_state_arithmetic(const Case& c) {
 /// and once per halving of the lanes; dr once more for the scale and once for its rounding, dw once for the
 /// product with e^w. `inner` covers both the sums over key channels, S^T a and G^T b, and those over value
 /// channels, da and db.
-AdjointArithmetic rwkv7_adjoint_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+AdjointArithmetic rwkv7_adjoint_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   const double over_keys = roundings_over_keys(s), over_values = device::Capacity(s.V).roundings();
   AdjointArithmetic a;
   a.state = a.adjoint = rwkv7_state_arithmetic(c);

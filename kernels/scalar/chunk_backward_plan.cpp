@@ -38,8 +38,8 @@ void add_chunk_gradients(ScalarPlan& p) {
 ///        dk as dq and dk before the tokens' contraction, K/4 fused additions in a lane, 2 over lanes, 64
 ///        over tokens, 3 more; S (.) D: both copies rounded, K V/128 fused additions, 7 over lanes and warps,
 ///        e^L (ex2, 1), 3 more
-AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+AdjointArithmetic scalar_chunk_adjoint_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   const auto K = static_cast<double>(s.K);
   const double keys = contraction(c.dtype, K), values = contraction(c.dtype, static_cast<double>(s.V)),
                tokens = contraction(c.dtype, chunk_tokens), product = operand_error(c.dtype, 1);

@@ -24,8 +24,8 @@ const char* const scalar_chunk_arithmetic_text =
 /// of itself while y > -1/2, and the addition factor S + dS rounds by u (|p| S + dS), of which u dS is in
 /// `write`: together 5 u (e^L - 1) <= 5.98 u L of e^-L, as L <= 0.3466. Else it is ex2, 4 u <= 11.6 u L. So
 /// `crossing` is 4 u, and at most 11.6 u per nat. The outer addition is `boundary`.
-Arithmetic scalar_chunk_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+Arithmetic scalar_chunk_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
                tokens = contraction(c.dtype, chunk_tokens);
   const bool split = c.dtype == Dtype::fp32;
@@ -72,10 +72,10 @@ Kernel chunked_kernel(const Member& member, const std::string& mode, const std::
   kernel.summary = summary;
   kernel.arithmetic_text = scalar_chunk_arithmetic_text;
   kernel.resume_granularity = chunk_tokens;
-  kernel.plan = [member, mode, add_forward](const Case& c, const Operator& op, const TensorMap& inputs) {
-    ScalarPlan p(member, mode, chunk_tokens, c, op, inputs);
-    if (runs_forward(c)) add_forward(p);
-    if (runs_backward(c)) add_chunk_gradients(p);
+  kernel.plan = [member, mode, add_forward](const ResolvedCase& c, const TensorMap& inputs) {
+    ScalarPlan p(member, mode, chunk_tokens, c, inputs);
+    if (c.forward()) add_forward(p);
+    if (c.backward()) add_chunk_gradients(p);
     return p.plan;
   };
   kernel.arithmetic = scalar_chunk_arithmetic;

@@ -8,12 +8,12 @@ namespace assay::scalar {
 Kernel chunked_kernel(const Member&, const std::string& mode, const std::string& summary,
                       void (*add_forward)(ScalarPlan&));
 
-Arithmetic scalar_chunk_arithmetic(const Case&);
+Arithmetic scalar_chunk_arithmetic(const ResolvedCase&);
 /// One line for a kernel's row.
 extern const char* const scalar_chunk_arithmetic_text;
 
 /// The gradients in chunks.
 void add_chunk_gradients(ScalarPlan&);
-AdjointArithmetic scalar_chunk_adjoint_arithmetic(const Case&);
+AdjointArithmetic scalar_chunk_adjoint_arithmetic(const ResolvedCase&);
 
 }  // namespace assay::scalar

@@ -6,16 +6,16 @@
 namespace assay::scalar {
 namespace {
 
-Program plan_of(const Member& member, const Case& c, const Operator& op, const TensorMap& inputs) {
-  ScalarPlan p(member, "fused_recurrent", device::kept_tokens, c, op, inputs);
-  if (runs_forward(c))
+Program plan_of(const Member& member, const ResolvedCase& c, const TensorMap& inputs) {
+  ScalarPlan p(member, "fused_recurrent", device::kept_tokens, c, inputs);
+  if (c.forward())
     add_recurrent(p.plan,
                   {.name = p.plan.name,
                    .module = scalar_module("fused_recurrent", c, p.gates),
                    .function = "simple_gla_fused_recurrent_",
                    .gates = p.gates.pointer},
-                  c, op, inputs);
-  if (runs_backward(c)) add_recurrent_gradients(p);
+                  c, inputs);
+  if (c.backward()) add_recurrent_gradients(p);
   return p.plan;
 }
 
@@ -26,8 +26,8 @@ Kernel recurrent_kernel(const Member& member) {
   kernel.summary = "one token after the other, the state in registers";
   kernel.arithmetic_text = "fp32 throughout: exponential, product and fused multiply-add once per token";
   kernel.resume_granularity = 1;
-  kernel.plan = [member](const Case& c, const Operator& op, const TensorMap& inputs) {
-    return plan_of(member, c, op, inputs);
+  kernel.plan = [member](const ResolvedCase& c, const TensorMap& inputs) {
+    return plan_of(member, c, inputs);
   };
   kernel.arithmetic = recurrent_arithmetic;
   kernel.adjoint_arithmetic = scalar_recurrent_adjoint_arithmetic;

@@ -17,14 +17,14 @@ struct ScalarGates {
 
 /// Of the inputs g, else g_gamma; else the fixed decays of the operator's heads, or none. Adds to the plan
 /// what makes them: a constant, or a launch that reads g_gamma.
-ScalarGates add_scalar_gates(Program&, const Member&, const Case&, const Operator&, const TensorMap& inputs);
+ScalarGates add_scalar_gates(Program&, const Member&, const ResolvedCase&, const TensorMap& inputs);
 
 /// After the launches that write ScalarGates::gradients: dg_gamma, where the plan has such an output.
-void add_head_gate_gradients(Program&, const Case&, const ScalarGates&);
+void add_head_gate_gradients(Program&, const ResolvedCase&, const ScalarGates&);
 /// Relative error of that sum over all tokens.
-double head_gate_total(const Case&);
+double head_gate_total(const ResolvedCase&);
 
 /// The module of kernels/simple_gla/<mode>.cu for the case's format and these gates.
-Module scalar_module(const std::string& mode, const Case&, const ScalarGates&);
+Module scalar_module(const std::string& mode, const ResolvedCase&, const ScalarGates&);
 
 }  // namespace assay::scalar

@@ -11,7 +11,7 @@ namespace assay::scalar {
 struct Member {
   const char* operator_name;
   /// Natural-log decay of every token of a head, where it is no input; null: heads have none of their own.
-  double (*head_decay)(const Case&, const Operator&, int64_t head) = nullptr;
+  double (*head_decay)(const ResolvedCase&, int64_t head) = nullptr;
 
   std::string kernel_name(const std::string& mode) const { return std::string(operator_name) + "." + mode; }
 };

@@ -9,8 +9,8 @@
 namespace assay::scalar {
 namespace {
 
-int64_t blocks_of_tokens(const Case& c) {
-  return blocks_of(sizes_of(c).T, chunk_tokens);
+int64_t blocks_of_tokens(const ResolvedCase& c) {
+  return blocks_of(c.sizes.T, chunk_tokens);
 }
 
 /// "blocks" [.][2]: sequence, number in it.
@@ -96,8 +96,8 @@ void add_parallel_backward(ScalarPlan& p) {
 ///
 /// The decays. A gate in log2 units has 1.23 u; a block's own sum has at most 6 additions, the sums of the
 /// blocks between one more each, and two join the three parts: 9.3 u per nat and one u per block.
-Arithmetic parallel_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+Arithmetic parallel_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   const auto blocks = static_cast<double>(blocks_of_tokens(c));
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
                tokens = contraction(c.dtype, chunk_tokens), product = operand_error(c.dtype, 1);
@@ -115,8 +115,8 @@ Arithmetic parallel_arithmetic(const Case& c) {
 /// k dk of a row, 16 fused additions and 2 over lanes for each of K/64 slices, 64 over tokens; those of whole
 /// blocks, 16 fused additions and 7 over lanes and warps, then a share of (blocks)^2 / 4 of them per thread
 /// and 7 over threads. S_0 (.) dS_T takes K V / 128 fused additions and 7.
-AdjointArithmetic parallel_adjoint_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+AdjointArithmetic parallel_adjoint_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   const auto blocks = static_cast<double>(blocks_of_tokens(c)), K = static_cast<double>(s.K),
              V = static_cast<double>(s.V), slices = std::ceil(K / step_channels);
   const double keys = contraction(c.dtype, K), values = contraction(c.dtype, V),
@@ -149,12 +149,12 @@ Kernel parallel_kernel(const Member& member) {
       "bf16: bf16 operands; fp16: tf32 operands; fp32: 3xTF32 operands (high + low, three products); fp32 "
       "accumulators, one addition per 64 tokens; weighed scores and S_0 are rounded to the operand format";
   kernel.resume_granularity = std::numeric_limits<int64_t>::max();  // a split run is summed in other blocks
-  kernel.plan = [member](const Case& c, const Operator& op, const TensorMap& inputs) {
-    ScalarPlan p(member, "parallel", chunk_tokens, c, op, inputs);
+  kernel.plan = [member](const ResolvedCase& c, const TensorMap& inputs) {
+    ScalarPlan p(member, "parallel", chunk_tokens, c, inputs);
     if (p.sequences.chunks > 0) p.plan.constants.push_back(block_table(p.sequences));
     p.use("parallel");
-    if (runs_forward(c)) add_parallel_forward(p);
-    if (runs_backward(c)) add_parallel_backward(p);
+    if (c.forward()) add_parallel_forward(p);
+    if (c.backward()) add_parallel_backward(p);
     return p.plan;
   };
   kernel.arithmetic = parallel_arithmetic;

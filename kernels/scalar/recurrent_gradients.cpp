@@ -46,8 +46,8 @@ void add_recurrent_gradients(ScalarPlan& p) {
 /// the scale itself was rounded to fp32. Sums over columns round once per fused addition of a lane and once
 /// per halving of the lanes; dq once more for the scale and once for its rounding; dg also sums over rows,
 /// and rounds once for the product with e^g.
-AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case& c) {
-  const Sizes s = sizes_of(c);
+AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const ResolvedCase& c) {
+  const Sizes& s = c.sizes;
   const Capacity values(s.V);
   const double over_values = values.roundings(), over_keys = Capacity(s.K).roundings();
   AdjointArithmetic a;

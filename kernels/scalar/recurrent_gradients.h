@@ -5,6 +5,6 @@
 namespace assay::scalar {
 
 void add_recurrent_gradients(ScalarPlan&);
-AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const Case&);
+AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const ResolvedCase&);
 
 }  // namespace assay::scalar

@@ -3,15 +3,15 @@
 namespace assay::scalar {
 namespace {
 
-const Case& checked(const std::string& name, const Case& c) {
-  require_within(scalar_limits(), c, sizes_of(c), name);
+const ResolvedCase& checked(const std::string& name, const ResolvedCase& c) {
+  require_within(scalar_limits(), c, name);
   return c;
 }
 
-Program begun(const std::string& name, const Case& c, const Operator& op, const Sequences& sequences) {
+Program begun(const std::string& name, const ResolvedCase& c, const Sequences& sequences) {
   Program plan;
   plan.name = name;
-  plan.outputs = plan_outputs(c, op);
+  plan.outputs = plan_outputs(c);
   plan.constants = {sequences.table};
   if (sequences.chunks > 0) plan.constants.push_back(sequences.chunk_table);
   return plan;
@@ -19,15 +19,14 @@ Program begun(const std::string& name, const Case& c, const Operator& op, const 
 
 }  // namespace
 
-ScalarPlan::ScalarPlan(const Member& member, const std::string& mode, int64_t chunk, const Case& c,
-                       const Operator& op, const TensorMap& inputs)
+ScalarPlan::ScalarPlan(const Member& member, const std::string& mode, int64_t chunk, const ResolvedCase& c,
+                       const TensorMap& inputs)
     : c(checked(member.kernel_name(mode), c)),
-      op(op),
       inputs(inputs),
-      sizes(sizes_of(c)),
-      sequences(sequences_of(c, sizes, chunk)),
-      plan(begun(member.kernel_name(mode), c, op, sequences)),
-      gates(add_scalar_gates(plan, member, c, op, inputs)) {}
+      sizes(c.sizes),
+      sequences(sequences_of(c, chunk)),
+      plan(begun(member.kernel_name(mode), c, sequences)),
+      gates(add_scalar_gates(plan, member, c, inputs)) {}
 
 void ScalarPlan::use(const std::string& mode) {
   plan.modules.push_back(scalar_module(mode, c, gates));

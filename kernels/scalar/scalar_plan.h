@@ -16,11 +16,10 @@ using namespace gated;
 class ScalarPlan {
  public:
   /// Throws BadInput where the case is outside scalar_limits(). `chunk`: tokens per chunk of the tables.
-  ScalarPlan(const Member&, const std::string& mode, int64_t chunk, const Case&, const Operator&,
+  ScalarPlan(const Member&, const std::string& mode, int64_t chunk, const ResolvedCase&,
              const TensorMap& inputs);
 
-  const Case& c;
-  const Operator& op;
+  const ResolvedCase& c;
   const TensorMap& inputs;
   const Sizes sizes;
   const Sequences sequences;
@@ -44,7 +43,7 @@ class ScalarPlan {
   int64_t state_elements() const { return device::padded_state(sizes.K, sizes.V); }
   /// Blocks of the kernels that own a part of a state each.
   int64_t scan_blocks() const { return sizes.N * sizes.H * scan_parts(sizes.K, sizes.V); }
-  float scale() const { return static_cast<float>(scale_of(c, op)); }
+  float scale() const { return static_cast<float>(c.scale); }
 };
 
 /// What every kernel of the family accepts.

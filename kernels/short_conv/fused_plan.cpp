@@ -42,11 +42,11 @@ Tensor places_of(const Sequences& sequences) {
 
 class Convolution {
  public:
-  Convolution(const Case& c, const Operator& op, const TensorMap& inputs)
-      : s_(sizes_of(c)), inputs_(inputs), sequences_(sequences_of(c, s_, chunk_tokens)) {
+  Convolution(const ResolvedCase& c, const TensorMap& inputs)
+      : s_(c.sizes), inputs_(inputs), sequences_(sequences_of(c, chunk_tokens)) {
     plan_.name = "short_conv.fused";
-    require_within(short_conv_limits(), c, s_, plan_.name);
-    plan_.outputs = plan_outputs(c, op);
+    require_within(short_conv_limits(), c, plan_.name);
+    plan_.outputs = plan_outputs(c);
     plan_.modules = {kernel_module(fmt::format("short_conv/fused.{}.none", format(c.dtype).name))};
     plan_.constants = {sequences_.table};
     if (sequences_.chunks > 0) plan_.constants.push_back(places_of(sequences_));
@@ -100,23 +100,23 @@ class Convolution {
   Program plan_;
 };
 
-Program short_conv_plan(const Case& c, const Operator& op, const TensorMap& inputs) {
-  Convolution made(c, op, inputs);
-  if (runs_forward(c)) made.forward();
-  if (runs_backward(c)) made.backward();
+Program short_conv_plan(const ResolvedCase& c, const TensorMap& inputs) {
+  Convolution made(c, inputs);
+  if (c.forward()) made.forward();
+  if (c.backward()) made.backward();
   return made.made();
 }
 
 /// K fused additions from 0: each term meets at most K roundings. Products of the smallest operands lose half
 /// of the smallest subnormal, nothing is flushed.
-Arithmetic sum_arithmetic(const Case& c) {
+Arithmetic sum_arithmetic(const ResolvedCase& c) {
   Arithmetic a;
-  a.readout = gamma(static_cast<double>(sizes_of(c).K));
+  a.readout = gamma(static_cast<double>(c.sizes.K));
   a.underflow = 0x1p-150;
   return a;
 }
 
-Arithmetic short_conv_arithmetic(const Case& c) {
+Arithmetic short_conv_arithmetic(const ResolvedCase& c) {
   Arithmetic a = sum_arithmetic(c);
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
@@ -124,8 +124,8 @@ Arithmetic short_conv_arithmetic(const Case& c) {
 
 /// dx and dS_0: at most K fused additions to dS_T or 0. dweight: 64 of a chunk, then a thread adds every 16th
 /// chunk, and four halvings follow.
-AdjointArithmetic short_conv_adjoint_arithmetic(const Case& c) {
-  const int64_t chunks = sequences_of(c, sizes_of(c), chunk_tokens).chunks;
+AdjointArithmetic short_conv_adjoint_arithmetic(const ResolvedCase& c) {
+  const int64_t chunks = sequences_of(c, chunk_tokens).chunks;
   AdjointArithmetic a;
   a.adjoint = sum_arithmetic(c);
   a.value_readout = gamma(static_cast<double>(chunk_tokens));

@@ -72,9 +72,7 @@ void read_copy_instead(Program& plan, const std::string& input, const std::strin
 }  // namespace
 
 Program program_with_views(const Kernel& kernel, const ResolvedCase& c, const TensorMap& inputs) {
-  Case scaled = c.case_;
-  scaled.scale = c.scale;
-  Program program = kernel.plan(scaled, *c.op, inputs);
+  Program program = kernel.plan(c, inputs);
   std::vector<Launch> gathers;
   for (const SizedArgument& argument : c.inputs) {
     const std::string& input = argument.shape.name;

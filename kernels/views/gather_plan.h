@@ -2,7 +2,6 @@
 // copied row by row by a launch of its own (gather.cu). Dense inputs cost nothing.
 #pragma once
 #include "kernels/kernel.h"
-#include "src/case/resolved_case.h"
 
 namespace assay {
 
@@ -10,7 +9,7 @@ namespace assay {
 inline constexpr const char* gather_module = "views/gather";
 
 /// Kernel::plan for the layouts of the case: with Program::layouts, and for each view that the kernel does
-/// not read in place a workspace "copy of q" and the launch that fills it. The scale is resolved.
+/// not read in place a workspace "copy of q" and the launch that fills it.
 Program program_with_views(const Kernel&, const ResolvedCase&, const TensorMap& inputs);
 
 }  // namespace assay

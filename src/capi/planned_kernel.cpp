@@ -82,7 +82,7 @@ Case case_of(const std::string& kernel, const assay_problem& p, const Operator& 
   return c;
 }
 
-void require_direction(const Kernel& kernel, const Case& c) {
+void require_direction(const Kernel& kernel, const ResolvedCase& c) {
   const auto directions = directions_of(kernel);
   if (std::find(directions.begin(), directions.end(), c.direction) == directions.end())
     throw BadInput(fmt::format("{}: no entry point for direction {}", kernel.name, name_of(c.direction)));
@@ -96,7 +96,7 @@ PlannedKernel::PlannedKernel(const char* name, const assay_problem& problem) {
   const Kernel& kernel = find_kernel(name);
   const Operator& op = find_operator(kernel.operator_name);
   const ResolvedCase c = resolve(case_of(kernel.name, problem, op), op);
-  require_direction(kernel, c.case_);
+  require_direction(kernel, c);
   TensorMap inputs;  // shapes only: plans ask which are there
   for (const SizedArgument& input : c.inputs) {
     list(input.shape, false, input.layout);

@@ -180,15 +180,36 @@ Direction direction_of(const std::string& name) {
   return *found;
 }
 
-ResolvedCase resolve_unchecked(const Case& c, const Operator& op) {
-  ResolvedCase r{.case_ = c, .op = &op, .sizes = sizes_of(c), .scale = scale_of(c, op)};
+namespace {
+
+/// Without layouts.
+ResolvedCase looked_up(const Case& c, const Operator& op) {
+  ResolvedCase r{.case_ = c,
+                 .op = &op,
+                 .direction = c.direction,
+                 .sizes = sizes_of(c),
+                 .dtype = c.dtype,
+                 .gate_dtype = c.gate_dtype,
+                 .scale = scale_of(c, op)};
   r.decay = parse_decay(c.decay);
   r.values = &find_values(c.values);
-  r.direction = c.direction;
   for (const std::string& text : c.overrides) r.overrides.push_back(parse_override(text));
   for (const ArgumentSpec& spec : inputs_of(c, op))
     if (is_present(c, spec)) r.inputs.push_back(sized(spec, c));
   for (const ArgumentSpec& spec : outputs_of(c, op)) r.outputs.push_back(sized(spec, c));
+  return r;
+}
+
+}  // namespace
+
+bool ResolvedCase::has(std::string_view input) const {
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](const SizedArgument& argument) { return argument.spec.name == input; });
+}
+
+ResolvedCase resolve_unchecked(const Case& c, const Operator& op) {
+  ResolvedCase r = looked_up(c, op);
+  lay_out(r);
   return r;
 }
 
@@ -202,7 +223,7 @@ ResolvedCase resolve(const Case& c, const Operator& op) {
   validate_packing(c);
   validate_dtype("dtype", c.dtype);
   validate_dtype("gate dtype", c.gate_dtype);
-  ResolvedCase r = resolve_unchecked(c, op);
+  ResolvedCase r = looked_up(c, op);
   validate_values(r);
   validate_without(c, op);
   validate_parameters(c, op);

@@ -160,14 +160,8 @@ std::string layout_text(const std::vector<LayoutEntry>& entries) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-std::optional<TensorLayout> layout_of(const Case& c, const ArgumentSpec& spec) {
-  if (c.layout.empty()) return std::nullopt;
-  return layout_in(parse_layout(c.layout), spec, axes_of(c, spec));
-}
-
 void validate_layout(const Case& c, const Operator& op) {
-  ResolvedCase r = resolve_unchecked(c, op);
-  lay_out(r);
+  resolve_unchecked(c, op);
 }
 
 void lay_out(ResolvedCase& r) {

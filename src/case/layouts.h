@@ -34,11 +34,8 @@ std::vector<LayoutEntry> parse_layout(std::string_view text);
 /// The entries as text that parse_layout reads.
 std::string layout_text(const std::vector<LayoutEntry>&);
 
-/// Where the elements of this input lie; absent where they lie row by row. Throws BadInput where the case
-/// gives it a layout that it cannot have. Of a resolved case SizedArgument::layout says it.
-std::optional<TensorLayout> layout_of(const Case&, const ArgumentSpec&);
-/// SizedArgument::layout of every input. Throws BadInput for a layout of no input of this operator and
-/// direction, or of one that cannot have it.
+/// SizedArgument::layout of every input: where its elements lie, absent where they lie row by row. Throws
+/// BadInput for a layout of no input of this operator and direction, or of one that cannot have it.
 void lay_out(ResolvedCase&);
 void validate_layout(const Case&, const Operator&);
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reference/operator.h"
@@ -24,10 +25,11 @@ struct SizedArgument {
 };
 
 struct ResolvedCase {
-  Case case_;  ///< as written; for its token, and for what reads text
+  Case case_;  ///< as written: for its token, and for cu_seqlens, seed and blocks
   const Operator* op = nullptr;
   Direction direction = Direction::forward;
   Sizes sizes;
+  Dtype dtype = Dtype::bf16, gate_dtype = Dtype::fp32;
   double scale = 1;  ///< the case's own, else the operator's default (scale_of)
   ParsedDecay decay{};
   const ValueKind* values = nullptr;
@@ -37,11 +39,14 @@ struct ResolvedCase {
 
   bool forward() const { return direction != Direction::backward; }
   bool backward() const { return direction != Direction::forward; }
+  /// Is this input there?
+  bool has(std::string_view input) const;
 };
 
 /// Throws BadInput where a size, a packed layout, a profile or a name makes no sense for the operator.
 ResolvedCase resolve(const Case&, const Operator&);
-/// Only looked up: throws for a name that is none, and asks nothing of sizes and layouts, which stay out.
+/// The same without asking whether sizes and names make sense together: of a case that was made from one that
+/// has been resolved. Throws for a name that is none, and for a layout that an input cannot have.
 ResolvedCase resolve_unchecked(const Case&, const Operator&);
 
 /// An argument as the case shapes it, whether it is there or not.

@@ -24,7 +24,15 @@ constexpr const char* kGitHub = "github";
 
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
-  for (const FindingKindRow& row : finding_kinds()) names.emplace_back(name_of(row.kind));
+  for (const std::string_view name : names_of(FindingKind{})) names.emplace_back(name);
+  return names;
+}
+
+/// " but KIND": those that do not fail unasked.
+std::string excepted() {
+  std::string names;
+  for (const FindingKindRow& row : finding_kinds())
+    if (!row.fails) names += fmt::format("{} {}", names.empty() ? " but" : ",", name_of(row.kind));
   return names;
 }
 
@@ -33,8 +41,8 @@ std::vector<std::string> kind_names() {
 void FindingOptions::add_to(CLI::App& app) {
   const std::string group = "Continuous integration";
   app.add_option("--fail-on", fail_on_,
-                 fmt::format("Kinds of findings that give exit status 1: {}; all, none (default: all)",
-                             fmt::join(kind_names(), ", ")))
+                 fmt::format("Kinds of findings that give exit status 1: {}; all, none (default: all{})",
+                             fmt::join(kind_names(), ", "), excepted()))
       ->delimiter(',')
       ->type_name("KIND,...")
       ->group(group);
@@ -63,7 +71,8 @@ std::set<FindingKind> FindingOptions::failing() const {
     if (const auto kind = value_named<FindingKind>(name)) chosen.insert(*kind);
   }
   if (!chosen.empty() || (!fail_on_.empty() && fail_on_.front() == "none")) return chosen;
-  for (const FindingKindRow& row : finding_kinds()) chosen.insert(row.kind);
+  for (const FindingKindRow& row : finding_kinds())
+    if (row.fails || !fail_on_.empty()) chosen.insert(row.kind);
   return chosen;
 }
 
@@ -87,7 +96,9 @@ void FindingOptions::write(const nlohmann::json& result, const Console& console)
 
 int FindingOptions::status(const std::vector<Verification>& findings, bool allow_undecided) const {
   std::set<FindingKind> kinds = failing();
-  if (allow_undecided) kinds.erase(FindingKind::undecided);
+  if (allow_undecided)
+    for (const FindingKindRow& row : finding_kinds())
+      if (row.verdict == Verdict::undecided) kinds.erase(row.kind);
   return std::any_of(findings.begin(), findings.end(), [&](const Verification& v) {
     const std::set<FindingKind> found = kinds_of(v);
     return !v.known.value_or(false) &&

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/cli/console.h"
+#include "reports/console.h"
 #include "src/result/finding_kind.h"
 #include "src/result/verification.h"
 

@@ -7,13 +7,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "reports/console.h"
 #include "src/base/ptx/printable.h"
 #include "src/base/tensor/tensor_file.h"
 #include "src/base/tensor/tensor_summary.h"
 #include "src/case/layouts.h"
 #include "src/case/operator_fit.h"
 #include "src/cli/commands.h"
-#include "src/cli/console.h"
 #include "src/cli/tensor_names.h"
 #include "src/cli/whole_number.h"
 #include "src/result/inspection.h"

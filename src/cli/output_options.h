@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "src/cli/console.h"
+#include "reports/console.h"
 #include "src/result/verdict.h"
 
 namespace CLI {

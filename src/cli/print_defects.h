@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/console.h"
 #include "src/campaign/defects/defect_trial.h"
-#include "src/cli/console.h"
 
 namespace assay::cli {
 

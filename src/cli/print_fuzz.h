@@ -1,6 +1,6 @@
 // A fuzz run for people: tightness, coverage and property tables, findings, one line of summary.
 #pragma once
-#include "src/cli/console.h"
+#include "reports/console.h"
 #include "src/result/fuzz_run.h"
 
 namespace assay::cli {

@@ -1,7 +1,7 @@
 // What a warp's lanes held at a source line, for people.
 #pragma once
+#include "reports/console.h"
 #include "src/base/vm/line_view.h"
-#include "src/cli/console.h"
 
 namespace assay::cli {
 

@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "src/base/program/source_place.h"
+
 namespace assay::cli {
 namespace {
-
-std::string place(const SourceLocation& where) {
-  return where.line > 0 ? fmt::format("{}:{}", where.file, where.line)
-                        : fmt::format("{}:{}", where.file, where.ptx_line);
-}
 
 /// In the order of the source.
 std::vector<const Mutant*> with_outcome(const MutationRun& run, MutantOutcome outcome) {
@@ -40,7 +37,7 @@ void print_counts(const Console& console, const MutationRun& run) {
 void print_by_line(const Console& console, const MutationRun& run, MutantOutcome outcome) {
   std::string last;
   for (const Mutant* m : with_outcome(run, outcome)) {
-    if (const std::string here = place(m->where); here != last) {
+    if (const std::string here = place_key(m->where); here != last) {
       console.line(fmt::format("{}  {}", here, console.styled(Style::dim, m->source_text)));
       last = here;
     }

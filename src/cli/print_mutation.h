@@ -1,6 +1,6 @@
 // A mutation run on the console.
 #pragma once
-#include "src/cli/console.h"
+#include "reports/console.h"
 #include "src/result/mutation.h"
 
 namespace assay::cli {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/console_chain.h"
 #include "src/base/ptx/form.h"
 #include "src/base/vm/shadow_edges.h"
 
@@ -16,11 +17,6 @@ namespace {
 
 constexpr size_t kLines = 5, kEdges = 4, kOutputs = 4;
 constexpr double kNear = 4;  // binades
-
-std::string short_place(const SourceLocation& where) {
-  if (where.file.empty()) return fmt::format("{} (PTX line {})", where.function, where.ptx_line);
-  return fmt::format("{}:{}", where.file.substr(where.file.rfind('/') + 1), where.line);
-}
 
 std::string output_text(const ShadowOutput& o) {
   if (o.followed == 0)

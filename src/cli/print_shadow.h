@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/cli/console.h"
+#include "reports/console.h"
 #include "src/result/verification.h"
 
 namespace assay::cli {

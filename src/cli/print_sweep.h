@@ -1,6 +1,6 @@
 // A sweep for people: the answers, then a table.
 #pragma once
-#include "src/cli/console.h"
+#include "reports/console.h"
 #include "src/result/sweep_result.h"
 
 namespace assay::cli {

@@ -1,8 +1,6 @@
 // A verification on one screen.
 #pragma once
-#include "src/cli/console.h"
-#include "src/cli/print_slice.h"
-#include "src/result/origin.h"
+#include "reports/console_chain.h"
 #include "src/result/verification.h"
 
 namespace assay::cli {
@@ -11,7 +9,5 @@ namespace assay::cli {
 /// Not for inputs out of domain: nothing was run.
 /// `depth`: steps of a chain that are printed.
 void print_verification(const Console&, const Verification&, size_t depth = kDefaultDepth);
-/// Where a non-finite value was born: place, instruction, operands, inputs, chain.
-void print_origin(const Console&, const Origin&, size_t depth = kDefaultDepth);
 
 }  // namespace assay::cli

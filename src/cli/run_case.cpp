@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/console.h"
 #include "src/cli/commands.h"
-#include "src/cli/console.h"
 #include "src/cli/first_failure.h"
 #include "src/cli/print_verification.h"
 

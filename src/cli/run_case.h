@@ -1,10 +1,10 @@
 // One case from the options to a result: what verify, trace and replay share.
 #pragma once
+#include "reports/console_chain.h"
 #include "src/cli/case_options.h"
 #include "src/cli/engine_options.h"
 #include "src/cli/finding_options.h"
 #include "src/cli/output_options.h"
-#include "src/cli/print_slice.h"
 #include "src/verification/verify/verify.h"
 
 namespace assay::cli {

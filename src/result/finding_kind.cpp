@@ -1,17 +1,82 @@
 #include "src/result/finding_kind.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+
+#include "src/base/program/source_place.h"
 
 namespace assay {
 namespace {
 
-bool any_element(const Verification& v, int64_t OutputComparison::*count) {
+using Count = int64_t OutputComparison::*;
+
+template <Count count>
+bool any_element(const Verification& v) {
   return std::any_of(v.outputs.begin(), v.outputs.end(),
-                     [&](const auto& output) { return output.*count > 0; });
+                     [](const auto& output) { return output.*count > 0; });
+}
+
+/// Of the first output with such an element.
+template <Count count>
+std::string element_cause(const Verification& v, std::string_view word) {
+  for (const OutputComparison& output : v.outputs)
+    if (output.*count > 0) return fmt::format("{}/{}", word, output.name);
+  return {};
+}
+
+std::string elements(int64_t n, std::string_view what = "") {
+  return fmt::format("{}{}{} element{}", n, what.empty() ? "" : " ", what, n == 1 ? "" : "s");
+}
+
+bool is_nowhere(const SourceLocation& where) {
+  return where.file.empty() && where.function.empty();
+}
+
+/// With where the first of them was born.
+std::string nonfinite_cause(const Verification& v) {
+  std::string cause = element_cause<&OutputComparison::nonfinite>(v, "nonfinite");
+  if (cause.empty() || !v.origin) return cause;
+  cause += fmt::format("/{}", name_of(v.origin->kind));
+  return is_nowhere(v.origin->where) ? cause : cause + "/" + place_key(v.origin->where);
 }
 
 bool hangs(const Verification& v) {
   return v.trap && v.trap->kind == TrapKind::hang;
+}
+
+bool traps(const Verification& v) {
+  return v.trap && !hangs(v);
+}
+
+std::string trap_cause(const Verification& v) {
+  return fmt::format("trap/{}/{}", name_of(v.trap->kind), place_key(v.trap->where));
+}
+
+std::string trap_sentence(const Verification& v) {
+  return fmt::format("{}: {}", name_of(v.trap->kind), v.trap->message);
+}
+
+bool checks_found(const Verification& v) {
+  return v.checks && !v.checks->findings.empty();
+}
+
+/// Of a finding of the checks: its kind, and the line or the output that it names.
+std::string check_cause(const Verification& v) {
+  if (!checks_found(v)) return {};
+  const CheckFinding& finding = v.checks->findings.front();
+  const SourceLocation& where = finding.at.where;
+  return fmt::format(
+      "check/{}/{}", finding.kind,
+      is_nowhere(where) ? finding.element.substr(0, finding.element.find('[')) : place_key(where));
+}
+
+std::string check_sentence(const Verification& v) {
+  std::vector<std::string> kinds;
+  for (const CheckFinding& finding : v.checks->findings)
+    if (std::find(kinds.begin(), kinds.end(), finding.kind) == kinds.end()) kinds.push_back(finding.kind);
+  return fmt::format("{}", fmt::join(kinds, ", "));
 }
 
 /// Of two runs of one plan that should have had the same bits: properties whose names begin so.
@@ -24,44 +89,162 @@ bool about_the_run(const std::string& failure) {
   return failure.starts_with("within-bound") || failure.starts_with("formula:");
 }
 
-constexpr FindingKindRow kKinds[] = {
-    {FindingKind::violation, "an element is further from the exact value than its proved bound",
-     [](const Verification& v) { return any_element(v, &OutputComparison::violation); }},
-    {FindingKind::nonfinite, "NaN or infinity where the reference is finite",
-     [](const Verification& v) { return any_element(v, &OutputComparison::nonfinite); }},
-    {FindingKind::wrong_class, "the reference is infinite and the value is not that infinity",
-     [](const Verification& v) { return any_element(v, &OutputComparison::wrong_class); }},
-    {FindingKind::formula, "in exact arithmetic, too, the kernel's instructions give something else",
-     [](const Verification& v) { return v.formula && v.formula->violated(); }},
-    {FindingKind::trap, "the run ended by a trap, as at an address out of bounds",
-     [](const Verification& v) { return v.trap && !hangs(v); }},
-    {FindingKind::hang, "the run does not end", hangs},
-    {FindingKind::check,
-     "a race, a value never written, an address that leaves its variable, an index that wraps",
-     [](const Verification& v) { return v.checks && !v.checks->findings.empty(); }},
-    {FindingKind::bits, "two runs, or the GPU and the machine, differ in bits",
-     [](const Verification& v) {
-       return v.bits_differ > 0 ||
-              std::any_of(v.properties_failed.begin(), v.properties_failed.end(), about_two_runs);
-     }},
-    {FindingKind::property, "a property of the operator does not hold (assay list properties)",
-     [](const Verification& v) {
-       return std::any_of(v.properties_failed.begin(), v.properties_failed.end(), [](const auto& failure) {
-         return !about_two_runs(failure) && !about_the_run(failure);
-       });
-     }},
-    {FindingKind::expected,
-     "an output that the inputs' file holds is further from the exact value than the bound",
-     expected_differs},
-    {FindingKind::undecided, "the reference's enclosure is too wide to judge an element",
-     [](const Verification& v) { return v.verdict == Verdict::undecided; }},
+/// "NAME: what" -> NAME, of the first property that fails, where that one is about two runs or not.
+std::string first_property(const Verification& v, bool two_runs) {
+  if (v.properties_failed.empty() || about_two_runs(v.properties_failed.front()) != two_runs) return {};
+  return v.properties_failed.front().substr(0, v.properties_failed.front().find(':'));
+}
+
+std::string property_cause(const Verification& v, bool two_runs) {
+  const std::string name = first_property(v, two_runs);
+  return name.empty() ? "" : "property/" + name;
+}
+
+std::string property_sentence(const Verification& v, bool two_runs) {
+  const std::string name = first_property(v, two_runs);
+  return name.empty() ? "" : name + " broken";
+}
+
+int64_t contradicted(const OutputComparison& o) {
+  return o.violation + o.nonfinite + o.wrong_class;
+}
+
+std::string expected_cause(const Verification& v) {
+  for (const OutputComparison& output : v.expected_outputs)
+    if (contradicted(output) > 0) return fmt::format("{}/{}", name_of(FindingKind::expected), output.name);
+  return {};
+}
+
+std::string expected_sentence(const Verification& v) {
+  std::vector<std::string> parts;
+  for (const OutputComparison& o : v.expected_outputs)
+    if (const int64_t wrong = contradicted(o))
+      parts.push_back(
+          fmt::format("{} of {} in the file not what the reference gives", elements(wrong), o.name));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool formula_violated(const Verification& v) {
+  return v.formula && v.formula->violated();
+}
+
+std::string formula_cause(const Verification& v) {
+  if (v.formula)
+    for (const FormulaOutput& output : v.formula->outputs)
+      if (output.violation > 0) return fmt::format("{}/{}", name_of(FindingKind::formula), output.name);
+  return {};
+}
+
+std::string formula_sentence(const Verification& v) {
+  std::vector<std::string> parts;
+  for (const FormulaOutput& o : v.formula->outputs)
+    if (o.violation > 0)
+      parts.push_back(fmt::format("{} of {} wrong in exact arithmetic too", elements(o.violation), o.name));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+const FindingKindRow kKinds[] = {
+    {.kind = FindingKind::trap,
+     .text = "the run ended by a trap, as at an address out of bounds",
+     .cause_word = "trap",
+     .holds = traps,
+     .cause = [](const Verification& v) { return traps(v) ? trap_cause(v) : ""; },
+     .of_run = trap_sentence},
+    {.kind = FindingKind::hang,
+     .text = "the run does not end",
+     .cause_word = "trap",
+     .holds = hangs,
+     .cause = [](const Verification& v) { return hangs(v) ? trap_cause(v) : ""; },
+     .of_run = trap_sentence},
+    {.kind = FindingKind::nonfinite,
+     .text = "NaN or infinity where the reference is finite",
+     .cause_word = "nonfinite",
+     .holds = any_element<&OutputComparison::nonfinite>,
+     .cause = nonfinite_cause,
+     .of_output =
+         [](const OutputComparison& o) {
+           return o.nonfinite ? fmt::format("{} of {}", elements(o.nonfinite, "non-finite"), o.name) : "";
+         }},
+    {.kind = FindingKind::wrong_class,
+     .text = "the reference is infinite and the value is not that infinity",
+     .cause_word = "wrong-class",
+     .holds = any_element<&OutputComparison::wrong_class>,
+     .cause =
+         [](const Verification& v) {
+           return element_cause<&OutputComparison::wrong_class>(v, "wrong-class");
+         },
+     .of_output =
+         [](const OutputComparison& o) {
+           return o.wrong_class ? fmt::format("{} of {}", elements(o.wrong_class, "wrongly finite"), o.name)
+                                : "";
+         }},
+    {.kind = FindingKind::violation,
+     .text = "an element is further from the exact value than its proved bound",
+     .cause_word = "violation",
+     .holds = any_element<&OutputComparison::violation>,
+     .cause =
+         [](const Verification& v) { return element_cause<&OutputComparison::violation>(v, "violation"); },
+     .of_output =
+         [](const OutputComparison& o) {
+           return o.violation ? fmt::format("{} of {} beyond the bound", elements(o.violation), o.name) : "";
+         }},
+    {.kind = FindingKind::formula,
+     .text = "in exact arithmetic, too, the kernel's instructions give something else",
+     .cause_word = "formula",
+     .holds = formula_violated,
+     .cause = formula_cause,
+     .of_run = formula_sentence},
+    {.kind = FindingKind::check,
+     .text = "a race, a value never written, an address that leaves its variable, an index that wraps",
+     .cause_word = "check",
+     .holds = checks_found,
+     .cause = check_cause,
+     .of_run = check_sentence},
+    {.kind = FindingKind::bits,
+     .text = "two runs, or the GPU and the machine, differ in bits",
+     .cause_word = "property",
+     .holds =
+         [](const Verification& v) {
+           return v.bits_differ > 0 ||
+                  std::any_of(v.properties_failed.begin(), v.properties_failed.end(), about_two_runs);
+         },
+     .cause = [](const Verification& v) { return property_cause(v, true); },
+     .of_run = [](const Verification& v) { return property_sentence(v, true); }},
+    {.kind = FindingKind::property,
+     .text = "a property of the operator does not hold (assay list properties)",
+     .cause_word = "property",
+     .holds =
+         [](const Verification& v) {
+           return std::any_of(
+               v.properties_failed.begin(), v.properties_failed.end(),
+               [](const auto& failure) { return !about_two_runs(failure) && !about_the_run(failure); });
+         },
+     .cause = [](const Verification& v) { return property_cause(v, false); },
+     .of_run = [](const Verification& v) { return property_sentence(v, false); }},
+    {.kind = FindingKind::expected,
+     .text = "an output that the inputs' file holds is further from the exact value than the bound",
+     .cause_word = "expected",
+     .holds = expected_differs,
+     .cause = expected_cause,
+     .of_run = expected_sentence},
+    {.kind = FindingKind::undecided,
+     .text = "the reference's enclosure is too wide to judge an element",
+     .cause_word = "undecided",
+     .holds = [](const Verification& v) { return v.verdict == Verdict::undecided; },
+     .cause =
+         [](const Verification& v) { return element_cause<&OutputComparison::undecided>(v, "undecided"); },
+     .of_output =
+         [](const OutputComparison& o) {
+           return o.undecided ? fmt::format("{} of {}", elements(o.undecided, "undecided"), o.name) : "";
+         },
+     .verdict = Verdict::undecided},
 };
 
 }  // namespace
 
 bool expected_differs(const Verification& v) {
   return std::any_of(v.expected_outputs.begin(), v.expected_outputs.end(),
-                     [](const OutputComparison& o) { return o.violation + o.nonfinite + o.wrong_class > 0; });
+                     [](const OutputComparison& o) { return contradicted(o) > 0; });
 }
 
 std::span<const FindingKindRow> finding_kinds() {
@@ -76,6 +259,20 @@ std::set<FindingKind> kinds_of(const Verification& v) {
   // What no row knows must fail all the more.
   if (kinds.empty()) kinds.insert(FindingKind::property);
   return kinds;
+}
+
+std::vector<std::string> faults_of(const Verification& v) {
+  if (v.trap) return {trap_sentence(v)};  // of a run that did not end no value is judged
+  std::vector<std::string> faults;
+  const auto add = [&](std::string text) {
+    if (!text.empty()) faults.push_back(std::move(text));
+  };
+  for (const OutputComparison& output : v.outputs)
+    for (const FindingKindRow& row : kKinds)
+      if (row.of_output) add(row.of_output(output));
+  for (const FindingKindRow& row : kKinds)
+    if (row.of_run && row.holds(v)) add(row.of_run(v));
+  return faults;
 }
 
 }  // namespace assay

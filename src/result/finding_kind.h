@@ -1,9 +1,12 @@
-// What can be wrong with a run, by name: what --fail-on chooses from.
+// What can be wrong with a run, one row each: its name, what --fail-on chooses from, the cause and the
+// sentence that it gives, and what the run then comes to.
 #pragma once
 #include <array>
 #include <set>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "src/base/fields/names.h"
 #include "src/result/verification.h"
@@ -30,16 +33,28 @@ constexpr std::array<std::string_view, 11> names_of(FindingKind) {
 
 struct FindingKindRow {
   FindingKind kind;
-  std::string_view text;
+  std::string_view text;        ///< what it is
+  std::string_view cause_word;  ///< its causes begin so: "wrong-class" of "wrong-class/o"
   bool (*holds)(const Verification&);
+  /// Where it holds, what shrinking keeps: "formula/o"; else empty.
+  std::string (*cause)(const Verification&);
+  /// Of one output: "3 non-finite elements of o"; null where it is not about elements.
+  std::string (*of_output)(const OutputComparison&) = nullptr;
+  /// Of the run, in words; null where it is about elements.
+  std::string (*of_run)(const Verification&) = nullptr;
+  Verdict verdict = Verdict::finding;  ///< of a run that nothing worse is wrong with; exit statuses follow
+  bool fails = true;                   ///< gives exit status 1 where --fail-on does not choose
 };
 
 /// An output that the inputs' file holds is outside the bound; that is nothing of a kernel.
 bool expected_differs(const Verification&);
 
-/// All kinds. A finding has at least one of them, and may have several.
+/// All kinds, the worst first: the first that holds gives the run its verdict and cause. A finding has at
+/// least one of them, and may have several.
 std::span<const FindingKindRow> finding_kinds();
 /// The kinds that hold; none for a run that passed or was out of domain.
 std::set<FindingKind> kinds_of(const Verification&);
+/// What is wrong, in words: of each output, then of the run.
+std::vector<std::string> faults_of(const Verification&);
 
 }  // namespace assay

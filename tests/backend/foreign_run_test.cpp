@@ -19,8 +19,9 @@ const std::string kPlan = ASSAY_SOURCE_DIR "/examples/strangers_gla/plan.json";
 /// Elements outside enclosure and bound, over all outputs; -1 after a trap.
 int64_t elements_outside(const Kernel& kernel, const Case& c) {
   const Operator& op = find_operator(kernel.operator_name);
-  const TensorMap inputs = draw_inputs(c, op);
-  const Outcome outcome = make_vm_backend({})->run(kernel.plan(c, op, inputs), inputs);
+  const ResolvedCase resolved = resolve(c, op);
+  const TensorMap inputs = draw_inputs(resolved);
+  const Outcome outcome = make_vm_backend({})->run(kernel.plan(resolved, inputs), inputs);
   if (outcome.trap) {
     ADD_FAILURE() << outcome.trap->message;
     return -1;
@@ -28,7 +29,7 @@ int64_t elements_outside(const Kernel& kernel, const Case& c) {
   Problem problem{.sizes = sizes_of(c),
                   .cu_seqlens = c.cu_seqlens,
                   .inputs = &inputs,
-                  .arithmetic = kernel.arithmetic(c)};
+                  .arithmetic = kernel.arithmetic(resolved)};
   problem.scale = c.scale.value_or(op.default_scale(problem.sizes));
   int64_t outside = 0;
   for (const ReferenceOutput& reference : op.evaluate(problem).outputs) {

@@ -18,8 +18,8 @@ Case case_with(const std::string& layout) {
 
 std::optional<TensorLayout> of(const std::string& layout, const std::string& input) {
   const Operator op = gated_operator();
-  for (const ArgumentSpec& spec : op.inputs)
-    if (spec.name == input) return layout_of(case_with(layout), spec);
+  for (const SizedArgument& argument : resolve_unchecked(case_with(layout), op).inputs)
+    if (argument.spec.name == input) return argument.layout;
   return std::nullopt;
 }
 

@@ -60,7 +60,7 @@ TEST(ResolvedCase, LayoutsStandBesideTheirInputs) {
     else
       EXPECT_TRUE(input.layout) << input.shape.name;
   }
-  EXPECT_FALSE(resolve_unchecked(c, op).inputs[0].layout);
+  EXPECT_TRUE(resolve_unchecked(c, op).inputs[0].layout);
 }
 
 TEST(ResolvedCase, DrawsWhatItsCaseDraws) {

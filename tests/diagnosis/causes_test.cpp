@@ -220,9 +220,9 @@ TEST(Causes, OfAGradientTheAnchorsRowIsCountedFromTheEndToo) {
 TEST(Causes, AnArgumentOfMoreThanGatesIsNoDecay) {
   Scene logit(128, 17, 20, 16);
   logit.inputs["q"] = Tensor("q", Dtype::fp32, {{"B", 1}, {"T", 128}, {"H", 1}, {"K", 2}});
-  EXPECT_NE(logit.best(), "exponential-overflow");
+  EXPECT_NE(logit.best(), "exp-overflow");
   logit.trace.input_elements.emplace_back("q", 5);
-  EXPECT_EQ(logit.best(), "exponential-overflow");
+  EXPECT_EQ(logit.best(), "exp-overflow");
 }
 
 TEST(Causes, AFiniteValueThatGrewWithAnExponentialsArgumentHadAPositiveExponent) {

@@ -149,7 +149,7 @@ TEST(ElementSlice, OfTheKernelsAnElementDependsOnTheRowsUpToItsOwn) {
     const Kernel& kernel = find_kernel(name);
     const Operator& op = find_operator(kernel.operator_name);
     const TensorMap inputs = draw_inputs(c, op);
-    const Program plan = kernel.plan(c, op, inputs);
+    const Program plan = kernel.plan(resolve_unchecked(c, op), inputs);
     const int64_t flat = (66 * 2 + 1) * 8 + 3;  // o[b=0,t=66,h=1,v=3]
     const auto slice = slice_element(plan, inputs, {}, "o", flat);
     ASSERT_TRUE(slice) << name;

@@ -27,7 +27,7 @@ Prepared prepare(const std::string& kernel, Dtype dtype) {
   const Kernel& k = find_kernel(kernel);
   const Operator& op = find_operator(k.operator_name);
   r.inputs = draw_inputs(r.case_, op);
-  r.plan = k.plan(r.case_, op, r.inputs);
+  r.plan = k.plan(resolve_unchecked(r.case_, op), r.inputs);
   return r;
 }
 

@@ -19,9 +19,10 @@ class MutatedRun {
     inputs_ = draw_inputs(c, op_);
     problem_.sizes = sizes_of(c), problem_.cu_seqlens = c.cu_seqlens, problem_.scale = scale_of(c, op_);
     problem_.inputs = &inputs_, problem_.parameters = c.parameters;
-    if (runs_forward(c)) problem_.arithmetic = kernel_.arithmetic(c), reference_ = op_.evaluate(problem_);
+    if (runs_forward(c))
+      problem_.arithmetic = kernel_.arithmetic(resolve(c, op_)), reference_ = op_.evaluate(problem_);
     if (runs_backward(c)) {
-      problem_.adjoint = kernel_.adjoint_arithmetic(c);
+      problem_.adjoint = kernel_.adjoint_arithmetic(resolve(c, op_));
       for (ReferenceOutput& o : op_.evaluate_adjoint(problem_).outputs)
         reference_.outputs.push_back(std::move(o));
     }

@@ -75,7 +75,7 @@ TEST(OriginGroups, EveryElementHasTheOriginThatAWalkOfItsOwnFinds) {
     inputs.at("k").set(10 * 16 + column, 3e38);
     inputs.at("v").set(10 * 8 + column, 3e38);
   }
-  const Program plan = kernel.plan(c, op, inputs);
+  const Program plan = kernel.plan(resolve_unchecked(c, op), inputs);
   const AllOrigins all = find_all_origins(plan, inputs, {});
   int64_t grouped = 0, nonfinite = 0;
   vm::Recording recording;

@@ -80,7 +80,7 @@ TEST(OriginSentence, HasAFormForEveryKindThatIsNoArithmetic) {
 TEST(OriginSentence, NamesThePtxLineWhereTheSourceLineIsUnknown) {
   OriginTrace trace = overflow();
   trace.origin.where = {"a.ptx", 0, 340, "k"};
-  EXPECT_NE(origin_sentence(trace).find("at a.ptx (PTX line 340) got"), std::string::npos);
+  EXPECT_NE(origin_sentence(trace).find("at a.ptx, PTX line 340 got"), std::string::npos);
   trace.origin.where = {"", 0, 0, "k"};
   EXPECT_NE(origin_sentence(trace).find("at k got"), std::string::npos);
 }

@@ -54,12 +54,13 @@ Compared compared(const std::string& build, const std::string& dtype, const std:
   base.kernel = kernel.name;
   const std::string path = kData + dtype + ".inputs.safetensors";
   const GivenInputs given = fit_inputs(base, op, read_tensors(path), path);
+  const ResolvedCase resolved = resolve(given.case_, op);
   BackendOptions options;
   options.arch = arch;
-  Outcome outcome = make_vm_backend(options)->run(kernel.plan(given.case_, op, given.inputs), given.inputs);
+  Outcome outcome = make_vm_backend(options)->run(kernel.plan(resolved, given.inputs), given.inputs);
   if (outcome.trap) throw BadInput(outcome.trap->message);
   Problem problem{
-      .sizes = sizes_of(given.case_), .inputs = &given.inputs, .arithmetic = kernel.arithmetic(given.case_)};
+      .sizes = sizes_of(given.case_), .inputs = &given.inputs, .arithmetic = kernel.arithmetic(resolved)};
   problem.scale = op.default_scale(problem.sizes);
   return {read_tensors(kData + dtype + ".numpy.safetensors"), std::move(outcome.outputs),
           op.evaluate(problem), given.case_};

@@ -168,9 +168,7 @@ TEST_F(FuzzTest, ATimeBudgetEndsTheRun) {
 
 TEST_F(FuzzTest, AKernelThatAcceptsNoCaseIsBadInputWithItsOwnReason) {
   Kernel kernel = test::subject_kernel();
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Program {
-    throw BadInput("K must be 64");
-  };
+  kernel.plan = [](const ResolvedCase&, const TensorMap&) -> Program { throw BadInput("K must be 64"); };
   test::SubjectBackend backend;
   Listener silent;
   for (const int64_t cases : {200, 20}) try {  // given up, and at the end of the budget
@@ -233,9 +231,9 @@ TEST_F(FuzzTest, CasesThatThereIsNoMemoryForAreNamedAndTheRunGoesOn) {
 TEST_F(FuzzTest, CasesAPlanRefusesAreCountedApart) {
   Kernel kernel = test::subject_kernel();
   const auto plan = kernel.plan;
-  kernel.plan = [plan](const Case& c, const Operator& op, const TensorMap& inputs) {
-    if (c.K % 2 != 0) throw BadInput("K must be even");
-    return plan(c, op, inputs);
+  kernel.plan = [plan](const ResolvedCase& c, const TensorMap& inputs) {
+    if (c.sizes.K % 2 != 0) throw BadInput("K must be even");
+    return plan(c, inputs);
   };
   test::SubjectBackend backend;
   Listener silent;

@@ -144,13 +144,13 @@ TEST(Generator, CasesAreCheapOnAverageAndNoneIsOutOfScale) {
 TEST(Generator, DrawsAnewWhatTheKernelRefuses) {
   Kernel kernel = test::subject_kernel();
   const Operator op = test::gla_arguments();
-  kernel.refuses = [](const Case& c) {
-    return c.K % 16 == 0 && c.cu_seqlens.empty() ? "" : "takes no such case";
+  kernel.refuses = [](const ResolvedCase& c) {
+    return c.sizes.K % 16 == 0 && c.case_.cu_seqlens.empty() ? "" : "takes no such case";
   };
   std::set<int64_t> widths;
   for (uint64_t i = 0; i < 100; ++i) {
     const Case c = draw_case(kernel, op, {}, kSeed, i);
-    EXPECT_EQ(kernel.refuses(c), "") << token_of(c);
+    EXPECT_EQ(kernel.refuses(resolve(c, op)), "") << token_of(c);
     widths.insert(c.K);
   }
   EXPECT_GE(widths.size(), 3u);

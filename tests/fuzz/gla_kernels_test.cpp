@@ -92,7 +92,7 @@ TEST(GlaKernels, AWrongValueForWantOfABarrierIsExplainedAsARace) {
   int wrong = 0;
   const Case clean = parse_token("gla.fused_recurrent/B1/T20/H1/K8/V16/fp32/g-fp32/mild/s1/backward");
   const Operator& op = find_operator("gla");
-  const Program plan = find_kernel(clean.kernel).plan(clean, op, draw_inputs(clean, op));
+  const Program plan = find_kernel(clean.kernel).plan(resolve_unchecked(clean, op), draw_inputs(clean, op));
   for (const Module& module : plan.modules) {
     const ptx::MutableText text(module.ptx, module.path);
     for (int32_t f = 0; f < static_cast<int32_t>(text.module().functions.size()) && wrong < 2; ++f) {

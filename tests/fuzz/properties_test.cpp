@@ -124,7 +124,7 @@ Kernel kernel_in_ptx(const std::string& body) {
       "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r0, 1;\n" +
       body + "\nst.global.b32 [%rd1], %r0; ret;\n}\n";
   Kernel kernel = test::subject_kernel();
-  kernel.plan = [text](const Case&, const Operator&, const TensorMap&) {
+  kernel.plan = [text](const ResolvedCase&, const TensorMap&) {
     Program plan;
     plan.name = "k";
     plan.modules.push_back({"m", "k.ptx", std::make_shared<std::string>(text)});
@@ -189,9 +189,9 @@ TEST(Properties, AFailureOfAPropertyAloneBecomesTheCause) {
 TEST(Properties, AKernelThatRefusesTheChangedCaseIsNotJudgedByIt) {
   Kernel kernel = test::subject_kernel();
   const auto plan = kernel.plan;
-  kernel.plan = [plan](const Case& c, const Operator& op, const TensorMap& inputs) {
-    if (!c.cu_seqlens.empty()) throw BadInput("no packed sequences");
-    return plan(c, op, inputs);
+  kernel.plan = [plan](const ResolvedCase& c, const TensorMap& inputs) {
+    if (!c.case_.cu_seqlens.empty()) throw BadInput("no packed sequences");
+    return plan(c, inputs);
   };
   test::SubjectBackend backend;
   const Verification v =

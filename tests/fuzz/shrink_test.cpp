@@ -97,7 +97,7 @@ TEST(Shrink, ViewsEndAtTheOneInputThatMatters) {
     c.layout = layout;
     const Shrunk shrunk =
         shrink(failing(c, "views"), op, 400, [&](const Case& candidate) -> std::optional<Verification> {
-          if (!layout_of(candidate, op.inputs[1])) return std::nullopt;  // k is read row by row
+          if (!resolve(candidate, op).inputs[1].layout) return std::nullopt;  // k is read row by row
           return failing(candidate, "views");
         });
     EXPECT_EQ(shrunk.smallest.case_.layout, smallest) << shrunk.smallest.token;

@@ -164,47 +164,44 @@ void run_head_backward(const Shape& s, int64_t n, int64_t h, const Values& in, T
   for (int64_t i = 0; i < size; ++i) out.at("dinitial_state").set(state_at + i, G[i]);
 }
 
-Program plan_of(const Case& c, const Operator& op, const TensorMap&) {
-  const Sizes sizes = sizes_of(c);
+Program plan_of(const ResolvedCase& c, const TensorMap&) {
+  const Sizes& sizes = c.sizes;
+  const std::vector<int64_t>& packed = c.case_.cu_seqlens;
   Program plan;
-  plan.name = c.kernel;
-  for (const ArgumentSpec& spec : outputs_of(c, op)) {
-    std::vector<Axis> axes;
-    for (auto axis : spec.axes) axes.push_back({std::string(axis), sizes.of(axis)});
-    plan.outputs.push_back({std::string(spec.name), dtype_of(c, spec), axes});
-  }
+  plan.name = c.case_.kernel;
+  for (const SizedArgument& output : c.outputs)
+    plan.outputs.push_back({output.shape.name, output.shape.dtype, output.shape.axes});
   Tensor offsets("offsets", Dtype::i64, {{"N", sizes.N + 1}});
   for (int64_t n = 0; n <= sizes.N; ++n)
-    offsets.set(n,
-                static_cast<double>(c.cu_seqlens.empty() ? n * c.T : c.cu_seqlens[static_cast<size_t>(n)]));
+    offsets.set(n, static_cast<double>(packed.empty() ? n * sizes.T : packed[static_cast<size_t>(n)]));
   plan.constants.push_back(offsets);
   Launch launch;
-  launch.arguments.push_back(static_cast<float>(scale_of(c, op)));
+  launch.arguments.push_back(static_cast<float>(c.scale));
   plan.launches.push_back(launch);
   return plan;
 }
 
 /// fp32 recurrence: exp within 1 ulp after rounding to fp32, one rounding per product and sum, K-term
 /// readout.
-Arithmetic arithmetic_of(const Case& c) {
+Arithmetic arithmetic_of(const ResolvedCase& c) {
   const double u = 0x1p-24;
   Arithmetic a;
   a.decay = 4 * u;
   a.write = 4 * u;
   a.step = 4 * u;
-  a.readout = 1.1 * static_cast<double>(c.K + 4) * u;
+  a.readout = 1.1 * static_cast<double>(c.sizes.K + 4) * u;
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }
 
-AdjointArithmetic adjoint_arithmetic_of(const Case& c) {
+AdjointArithmetic adjoint_arithmetic_of(const ResolvedCase& c) {
   const double u = 0x1p-24;
   AdjointArithmetic a;
   a.state = a.adjoint = arithmetic_of(c);
-  a.state.readout = a.adjoint.readout = 1.1 * static_cast<double>(c.V + 4) * u;
-  a.value_readout = 1.1 * static_cast<double>(c.K + 4) * u;
-  a.gate_readout = 1.1 * static_cast<double>(c.V + 4) * u;
+  a.state.readout = a.adjoint.readout = 1.1 * static_cast<double>(c.sizes.V + 4) * u;
+  a.value_readout = 1.1 * static_cast<double>(c.sizes.K + 4) * u;
+  a.gate_readout = 1.1 * static_cast<double>(c.sizes.V + 4) * u;
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);
   return a;
 }

@@ -81,9 +81,7 @@ TEST(Trial, ACaseThePlanRefusesIsRejectedAndAnyOtherBadInputEndsTheRun) {
   Kernel kernel = test::subject_kernel();
   test::SubjectBackend backend;
   const auto plan = kernel.plan;
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) -> Program {
-    throw BadInput("K must be 64");
-  };
+  kernel.plan = [](const ResolvedCase&, const TensorMap&) -> Program { throw BadInput("K must be 64"); };
   const Trial refused = trial_of(kernel, "gla.subject/B1/T50/H1/K4/V3/fp32/g-fp32/mild/s3");
   EXPECT_EQ(run_trial(refused, backend, {}).rejected, "K must be 64");
   kernel.plan = plan;

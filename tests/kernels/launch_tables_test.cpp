@@ -29,7 +29,7 @@ Program plan_of(const Case& c) {
       inputs.emplace(spec.name, spec.axes.size() == 1
                                     ? Tensor(std::string(spec.name), c.gate_dtype, {{"H", c.H}})
                                     : Tensor());
-  return kernel.plan(c, op, inputs);
+  return kernel.plan(resolve_unchecked(c, op), inputs);
 }
 
 std::vector<Case> cases() {
@@ -105,7 +105,7 @@ TEST(LaunchTables, PointersNameWhatThePlanHolds) {
 TEST(LaunchTables, ChunksNeverStraddleSequences) {
   Case c = case_of("gla.chunk", 1, 200, 1, 16, 16);
   c.cu_seqlens = {0, 0, 70, 70, 134, 200};
-  const gated::Sequences sequences = gated::sequences_of(c, sizes_of(c), 64);
+  const gated::Sequences sequences = gated::sequences_of(resolve(c, find_operator("gla")), 64);
   EXPECT_EQ(sequences.count, 5);
   const auto table = sequences.table.as<int64_t>(), chunks = sequences.chunk_table.as<int64_t>();
   const std::vector<int64_t> expected_sequences = {0, 0, 0, 0, 70, 0, 70, 0, 2, 70, 64, 2, 134, 66, 3};

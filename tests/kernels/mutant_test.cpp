@@ -21,7 +21,7 @@ Program plan_of_kernel(const std::string& name) {
   Case c = small();
   c.kernel = name;
   const Operator& op = find_operator(kernel.operator_name);
-  return kernel.plan(c, op, draw_inputs(c, op));
+  return kernel.plan(resolve_unchecked(c, op), draw_inputs(c, op));
 }
 
 /// The first change of a kind in the forward entry of hgrn.fused_recurrent.
@@ -74,7 +74,7 @@ TEST(Mutant, EveryKernelHasItsModules) {
     Case c = small();
     c.H = 2, c.K = 8;
     const Operator& op = find_operator(kernel.operator_name);
-    for (const Module& module : kernel.plan(c, op, draw_inputs(c, op)).modules) {
+    for (const Module& module : kernel.plan(resolve_unchecked(c, op), draw_inputs(c, op)).modules) {
       const ptx::MutableText text(module.ptx, module.path);
       EXPECT_NO_THROW(
           find_kernel(kernel.name + "%" + mutant_id(module.name, text.name(text.mutations(0).front()))));

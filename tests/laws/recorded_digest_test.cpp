@@ -33,7 +33,7 @@ uint64_t digest_on_machine(const Case& c, Backend& machine) {
   const Kernel& kernel = find_kernel(c.kernel);
   const Operator& op = find_operator(kernel.operator_name);
   const TensorMap inputs = draw_inputs(c, op);
-  const Outcome outcome = machine.run(plan_of(c, kernel, op, inputs), inputs);
+  const Outcome outcome = machine.run(program_of(kernel, resolve_unchecked(c, op), inputs), inputs);
   EXPECT_FALSE(outcome.trap) << token_of(c) << ": " << outcome.trap->message;
   return digest(outcome.outputs);
 }

@@ -41,7 +41,7 @@ TEST_P(Views, GiveTheBitsOfRowByRowInputsAndPassEveryCheck) {
     EXPECT_EQ(v.verdict, Verdict::pass) << token_of(c) << ": " << v.cause;
     const Operator& op = find_operator(kernel.operator_name);
     const TensorMap inputs = draw_inputs(c, op);
-    views += static_cast<int>(plan_of(c, kernel, op, inputs).layouts.size());
+    views += static_cast<int>(program_of(kernel, resolve_unchecked(c, op), inputs).layouts.size());
     for (const PropertyOutcome& outcome :
          check_properties(v, kernel, *backend, {&find_property("strided-equals-dense")}))
       EXPECT_FALSE(outcome.failure) << token_of(c) << ": " << *outcome.failure;

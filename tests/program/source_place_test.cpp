@@ -27,6 +27,16 @@ TEST(SourcePlace, IsTheLineAloneWhereItIsTheKernelsOwnOrNothingIsKnownOfCalls) {
 
 TEST(SourcePlace, IsThePtxLineWithoutSources) {
   EXPECT_EQ(source_place(at("", 0, {})), "k, PTX line 17");
+  EXPECT_EQ(source_place(at("a.ptx", 0, {})), "a.ptx, PTX line 17");
+  EXPECT_EQ(source_place({"", 0, 0, "k", {}}), "k");
+  EXPECT_EQ(place_with_ptx_line(at("", 0, {})), "k (PTX line 17)");
+  EXPECT_EQ(place_with_ptx_line(at("k.cu", 7, {})), "k.cu:7 (PTX line 17)");
+}
+
+TEST(SourcePlace, AKeyIsTheLineWhateverCalledIt) {
+  EXPECT_EQ(place_key(at("helper.cuh", 2, {"helper.cuh:2", "k.cu:7"})), "helper.cuh:2");
+  EXPECT_EQ(place_key(at("a.ptx", 0, {})), "a.ptx:ptx:17");
+  EXPECT_EQ(place_key(at("", 0, {})), "k:ptx:17");
 }
 
 }  // namespace

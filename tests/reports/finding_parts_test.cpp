@@ -55,6 +55,18 @@ TEST(FindingParts, TheRuleIsTheBestNameKnownAndHasAText) {
   }
   EXPECT_EQ(rule_of(v), "violation");
   EXPECT_NE(rule_text(v).find("proved bound"), std::string::npos);
+  v["cause"] = "wrong-class/o";
+  EXPECT_NE(rule_text(v).find("reference is infinite"), std::string::npos);
+}
+
+TEST(FindingParts, AFormulaThatAloneIsWrongIsTheHeadline) {
+  json v = test::passed_verification();
+  v["formula"] = test::nan_verification()["formula"];
+  EXPECT_EQ(headline_of(v),
+            "3 of 5118 elements of o are wrong in exact arithmetic too: o[b=0,t=70,h=0,v=5] is -0.456, the "
+            "formula gives -0.4522, 0.003852 apart where 8.69e-09 can be explained");
+  v["formula"]["outputs"][0]["violation"] = 0;
+  EXPECT_EQ(headline_of(v), "");
 }
 
 TEST(FindingParts, AContradictedOutputOfTheFileIsSaidToBeItsOwnAndHasNoPlaceInTheKernel) {

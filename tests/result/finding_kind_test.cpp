@@ -39,6 +39,39 @@ TEST(FindingKind, EveryKindIsFoundAlone) {
   }
 }
 
+TEST(FindingKind, EveryNameHasARowWhoseCausesBeginWithItsWord) {
+  Verification v = finding();
+  v.outputs[0] = {.name = "o", .violation = 1, .nonfinite = 1, .wrong_class = 1, .undecided = 1};
+  v.formula.emplace().outputs.push_back({.name = "o", .violation = 1});
+  v.checks.emplace().findings.emplace_back().kind = "race";
+  v.expected_outputs = {v.outputs[0]};
+  Kinds kinds;
+  for (const FindingKindRow& row : finding_kinds()) {
+    kinds.insert(row.kind);
+    Verification one = v;
+    if (row.cause_word == "trap")
+      one.trap.emplace().kind = row.kind == FindingKind::hang ? TrapKind::hang : TrapKind::out_of_bounds;
+    one.properties_failed = {row.kind == FindingKind::bits ? "same-bits-twice: o" : "causality: o"};
+    EXPECT_TRUE(row.cause(one).starts_with(std::string(row.cause_word) + "/")) << row.cause(one);
+    EXPECT_TRUE(row.of_output ? !row.of_run && !row.of_output(v.outputs[0]).empty()
+                              : !row.of_run(one).empty())
+        << name_of(row.kind);
+  }
+  EXPECT_EQ(kinds.size(), names_of(FindingKind{}).size());
+}
+
+TEST(FindingKind, FaultsAreToldOutputByOutputThenOfTheRunAndOfATrapAlone) {
+  Verification v = finding();
+  v.outputs[0] = {.name = "o", .violation = 2, .nonfinite = 1};
+  v.outputs.push_back({.name = "dq", .wrong_class = 1});
+  v.checks.emplace().findings.emplace_back().kind = "race";
+  EXPECT_EQ(faults_of(v),
+            (std::vector<std::string>{"1 non-finite element of o", "2 elements of o beyond the bound",
+                                      "1 wrongly finite element of dq", "race"}));
+  v.trap = Trap{TrapKind::hang, "no end", {}, {}, {}};
+  EXPECT_EQ(faults_of(v), std::vector<std::string>{"hang: no end"});
+}
+
 TEST(FindingKind, SeveralKindsAreAllNamed) {
   Verification v = finding();
   v.outputs[0].violation = v.outputs[0].nonfinite = 3;

@@ -18,13 +18,12 @@ TEST(Acceptance, WhatAKernelDoesNotTakeIsNamedWithWhatItTakes) {
        "gla.float: no entry point for direction backward"},
       {[](Case& c) { c.B = 0; }, "B = 0: must be at least 1"},
   };
-  const Operator& op = find_operator("gla");
-  EXPECT_NO_THROW(require_accepted(float_case(), float_kernel(), op));
+  EXPECT_NO_THROW(accepted(float_case(), float_kernel()));
   for (const auto& [change, message] : table) {
     Case c = float_case();
     change(c);
     try {
-      require_accepted(c, float_kernel(), op);
+      accepted(c, float_kernel());
       ADD_FAILURE() << message;
     } catch (const BadInput& error) {
       EXPECT_NE(std::string(error.what()).find(message), std::string::npos) << error.what();
@@ -36,7 +35,7 @@ TEST(Acceptance, TheFormatOfAnAbsentGateDoesNotMatter) {
   Case c = float_case();
   c.gate_dtype = Dtype::fp16;
   c.without = {"g"};
-  EXPECT_NO_THROW(require_accepted(c, float_kernel(), find_operator("gla")));
+  EXPECT_NO_THROW(accepted(c, float_kernel()));
 }
 
 TEST(Acceptance, DecaysBeyondTheKernelsOwnRangeAreOutOfDomain) {
@@ -62,12 +61,12 @@ TEST(Acceptance, ACaseLargerThanTheMemoryIsRefusedBeforeAnythingIsAllocated) {
 
 TEST(Acceptance, APlanThatWritesWhatTheOperatorLacksIsBadInput) {
   Kernel kernel = float_kernel();
-  kernel.plan = [](const Case&, const Operator&, const TensorMap&) {
+  kernel.plan = [](const ResolvedCase&, const TensorMap&) {
     Program plan;
     plan.outputs = {{"z", Dtype::fp32, {}}};
     return plan;
   };
-  EXPECT_THROW(plan_of(float_case(), kernel, find_operator("gla"), {}), BadInput);
+  EXPECT_THROW(program_of(kernel, resolve(float_case(), find_operator("gla")), {}), BadInput);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/verification/diagnosis/diagnose.h"
+#include "src/verification/verify/reference_run.h"
 #include "src/verification/verify/verify.h"
 #include "tests/verify/float_recurrence.h"
 
@@ -20,6 +21,12 @@ Case square_case() {
   return c;
 }
 
+ReferenceResult reference_of(const Case& c, const TensorMap& inputs) {
+  const Kernel kernel = float_kernel();
+  const ResolvedCase resolved = resolve(c, find_operator(kernel.operator_name));
+  return evaluate_reference(resolved, declared_problem(claim_of(kernel, resolved), inputs, 1));
+}
+
 struct Sample {
   Case c = square_case();
   TensorMap inputs = draw_inputs(c, find_operator(float_kernel().operator_name));
@@ -27,8 +34,7 @@ struct Sample {
 
   /// What the reference gives, each value rounded to the output's format.
   TensorMap exact_outputs(const TensorMap& of) const {
-    const ReferenceResult reference =
-        reference_of(c, float_kernel(), find_operator(float_kernel().operator_name), of, 1);
+    const ReferenceResult reference = reference_of(c, of);
     TensorMap result;
     for (const ReferenceOutput& output : reference.outputs) {
       Tensor tensor(output.name, Dtype::fp32, output.axes);
@@ -165,9 +171,7 @@ TEST(ExpectedOutputs, WhereSeveralExchangesFitNoneIsCertain) {
     state.set(flat, h * k * k + k * v * v + v * h * h);
   }
   const TensorMap expected = s.exact_outputs(exchanged(s.inputs, {{"initial_state"}, "K", "V"}));
-  const auto evaluate = [&](const TensorMap& changed) {
-    return reference_of(s.c, float_kernel(), op, changed, 1);
-  };
+  const auto evaluate = [&](const TensorMap& changed) { return reference_of(s.c, changed); };
   const auto d = transposed_tensors(s.inputs, expected, evaluate(s.inputs), evaluate, 60);
   ASSERT_TRUE(d);
   EXPECT_EQ(d->against.size(), 2u);

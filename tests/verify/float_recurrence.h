@@ -18,27 +18,22 @@ inline Kernel float_kernel() {
   kernel.limits.max_K = 32;
   kernel.limits.max_V = 16;
   kernel.exponents_nonpositive = true;
-  kernel.plan = [](const Case& c, const Operator& op, const TensorMap&) {
+  kernel.plan = [](const ResolvedCase& c, const TensorMap&) {
     Program plan;
     plan.name = "gla.float";
-    const Sizes sizes = sizes_of(c);
-    for (const ArgumentSpec& output : op.outputs) {
-      std::vector<Axis> axes;
-      for (const auto axis : output.axes) axes.push_back({std::string(axis), sizes.of(axis)});
-      plan.outputs.push_back(
-          {std::string(output.name), output.role == Role::state ? Dtype::fp32 : c.dtype, axes});
-    }
-    plan.launches.push_back({"", "recurrence", {1, 1, 1}, {1, 1, 1}, 0, {c.scale.value()}});
+    for (const SizedArgument& output : c.outputs)
+      plan.outputs.push_back({output.shape.name, output.shape.dtype, output.shape.axes});
+    plan.launches.push_back({"", "recurrence", {1, 1, 1}, {1, 1, 1}, 0, {c.scale}});
     return plan;
   };
-  kernel.arithmetic = [](const Case& c) {
+  kernel.arithmetic = [](const ResolvedCase& c) {
     // u = 2^-24. e^g: expf of this host errs by at most 2 ulp = 2^-22. S = fma(e^g, S, k v): one rounding of
     // the sum and of the product. Readout: K products and sums, and the scale.
     Arithmetic a;
     a.decay = 0x1p-21;
     a.write = 0x1p-23;
     a.step = 0x1p-22;
-    a.readout = static_cast<double>(c.K + 3) * 0x1p-23;
+    a.readout = static_cast<double>(c.sizes.K + 3) * 0x1p-23;
     a.underflow = 0x1p-126;
     a.output_roundoff = 0x1p-24;
     return a;

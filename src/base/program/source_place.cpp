@@ -12,10 +12,17 @@ std::string folder_of(const std::string& frame) {
   return slash == std::string::npos ? "" : frame.substr(0, slash);
 }
 
+const std::string& file_or_function(const SourceLocation& where) {
+  return where.file.empty() ? where.function : where.file;
+}
+
 }  // namespace
 
 std::string source_place(const SourceLocation& where) {
-  if (where.file.empty()) return fmt::format("{}, PTX line {}", where.function, where.ptx_line);
+  if (where.line <= 0) {
+    const std::string& of = file_or_function(where);
+    return where.ptx_line > 0 ? fmt::format("{}, PTX line {}", of, where.ptx_line) : of;
+  }
   const std::string line = fmt::format("{}:{}", where.file, where.line);
   const std::vector<std::string>& frames = where.frames;
   const auto here = std::find(frames.begin(), frames.end(), line);
@@ -23,6 +30,16 @@ std::string source_place(const SourceLocation& where) {
   const std::string own = folder_of(frames.back());
   const auto call = std::find_if(here, frames.end(), [&](const auto& f) { return folder_of(f) == own; });
   return call == here ? line : fmt::format("{}, in {}", *call, line);
+}
+
+std::string place_with_ptx_line(const SourceLocation& where) {
+  return fmt::format("{} (PTX line {})", where.line > 0 ? source_place(where) : file_or_function(where),
+                     where.ptx_line);
+}
+
+std::string place_key(const SourceLocation& where) {
+  return where.line > 0 ? fmt::format("{}:{}", where.file, where.line)
+                        : fmt::format("{}:ptx:{}", file_or_function(where), where.ptx_line);
 }
 
 }  // namespace assay

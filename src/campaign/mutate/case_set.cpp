@@ -58,12 +58,12 @@ void fit(Case& c, const Kernel& kernel, const Operator& op) {
   }
 }
 
-bool accepted(const Case& c, const Kernel& kernel, const Operator& op) {
+bool is_taken(const Case& c, const Kernel& kernel) {
   try {
-    require_accepted(c, kernel, op);
-    const TensorMap inputs = draw_inputs(c, op);
-    if (!domain_faults(inputs, kernel, op).empty()) return false;
-    plan_of(c, kernel, op, inputs);
+    const ResolvedCase resolved = accepted(c, kernel);
+    const TensorMap inputs = draw_inputs(resolved);
+    if (!domain_faults(inputs, kernel, *resolved.op).empty()) return false;
+    program_of(kernel, resolved, inputs);
     return true;
   } catch (const BadInput&) {
     return false;
@@ -72,7 +72,7 @@ bool accepted(const Case& c, const Kernel& kernel, const Operator& op) {
 
 /// The case, with the first milder decays that the kernel takes where it does not take its own; without
 /// packing where it takes none. False: the kernel takes nothing like it.
-bool make_acceptable(Case& c, const Kernel& kernel, const Operator& op) {
+bool make_acceptable(Case& c, const Kernel& kernel) {
   for (const bool unpacked : {false, true}) {
     Case attempt = c;
     if (unpacked) {
@@ -82,7 +82,7 @@ bool make_acceptable(Case& c, const Kernel& kernel, const Operator& op) {
     for (const char* decay :
          {"", "reset:16,50", "strong", "constant:-0.5", "logsigmoid", "mild", "near-one", "none"}) {
       if (*decay != '\0') attempt.decay = decay;
-      if (accepted(attempt, kernel, op)) return c = attempt, true;
+      if (is_taken(attempt, kernel)) return c = attempt, true;
     }
   }
   return false;
@@ -115,7 +115,7 @@ struct Collector {
       made.kernel = kernel.name;
       made.dtype = dtype, made.gate_dtype = gate;
       fit(made, kernel, op);
-      if (!make_acceptable(made, kernel, op)) continue;
+      if (!make_acceptable(made, kernel)) continue;
       const auto same = [&](const MutationCase& other) { return other.case_ == made; };
       if (std::none_of(cases.begin(), cases.end(), same)) cases.push_back({made, rows});
     }

@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "src/verification/compare/compare.h"
-#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/reference_run.h"
 #include "src/verification/verify/verdict.h"
-#include "src/verification/verify/verify.h"
 
 namespace assay {
 namespace {
@@ -45,15 +44,16 @@ Verification judged(const CleanCase& clean, const Kernel& kernel, const Outcome&
 
 CleanCase make_clean_case(const MutationCase& source, const Kernel& kernel, const vm::MachineOptions& options,
                           uint64_t most_for_properties) {
-  const Operator& op = find_operator(kernel.operator_name);
   CleanCase clean;
   clean.case_ = source.case_;
   clean.row = source.row;
   clean.token = token_of(source.case_);
-  clean.inputs = draw_inputs(clean.case_, op);
-  clean.plan = plan_of(clean.case_, kernel, op, clean.inputs);
+  const ResolvedCase c = resolve_unchecked(source.case_, find_operator(kernel.operator_name));
+  clean.inputs = draw_inputs(c);
+  clean.plan = program_of(kernel, c, clean.inputs);
   clean.outcome = vm::run(clean.plan, clean.inputs, options);
-  if (!clean.outcome.trap) clean.reference = reference_of(clean.case_, kernel, op, clean.inputs, 1);
+  if (!clean.outcome.trap)
+    clean.reference = evaluate_reference(c, declared_problem(claim_of(kernel, c), clean.inputs, 1));
   const Verification v = judged(clean, kernel, clean.outcome, nullptr);
   clean.fault = v.cause;
   if (!clean.fault.empty()) return clean;
@@ -67,9 +67,9 @@ CleanCase make_clean_case(const MutationCase& source, const Kernel& kernel, cons
 }
 
 Reach reach_of_case(const Case& c, const Kernel& kernel, const vm::MachineOptions& options) {
-  const Operator& op = find_operator(kernel.operator_name);
-  const TensorMap inputs = draw_inputs(c, op);
-  return reach_of(plan_of(c, kernel, op, inputs), inputs, options);
+  const ResolvedCase resolved = resolve_unchecked(c, find_operator(kernel.operator_name));
+  const TensorMap inputs = draw_inputs(resolved);
+  return reach_of(program_of(kernel, resolved, inputs), inputs, options);
 }
 
 }  // namespace assay

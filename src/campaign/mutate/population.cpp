@@ -6,6 +6,7 @@
 #include <set>
 
 #include "reference/parallel.h"
+#include "src/base/program/source_place.h"
 #include "src/base/vm/instruction_row.h"
 #include "src/verification/diagnosis/source_line.h"
 
@@ -62,9 +63,7 @@ Places places_of(const MutatedModule& module, int32_t number, const std::set<int
           program.functions[static_cast<size_t>(function)].body[static_cast<size_t>(placed)].line;
       std::string& where = lines[line];
       if (where.empty() || !has_line(program, line)) {
-        const SourceLocation at = location_of(program, function, placed);
-        where = at.line > 0 ? fmt::format("{}:{}", at.file, at.line)
-                            : fmt::format("{}:ptx:{}", at.file, at.ptx_line);
+        where = place_key(location_of(program, function, placed));
       }
       places[fmt::format("{} {}", where, mutation.change->name)].push_back({number, mutation});
     }

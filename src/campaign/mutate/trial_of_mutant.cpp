@@ -156,11 +156,11 @@ class Attempt {
 
   /// Does any output's bit depend on the mutation, on this case? Both runs' lane instructions go to `work`.
   bool bits_change(const Case& c, uint64_t& work) const {
-    const Operator& op = find_operator(trial_.kernel.operator_name);
-    if (trial_.kernel.refuses && !trial_.kernel.refuses(c).empty()) return false;
+    const ResolvedCase resolved = resolve_unchecked(c, find_operator(trial_.kernel.operator_name));
+    if (trial_.kernel.refuses && !trial_.kernel.refuses(resolved).empty()) return false;
     CleanCase clean;
-    clean.inputs = draw_inputs(c, op);
-    clean.plan = plan_of(c, trial_.kernel, op, clean.inputs);
+    clean.inputs = draw_inputs(resolved);
+    clean.plan = program_of(trial_.kernel, resolved, clean.inputs);
     clean.outcome = vm::run(clean.plan, clean.inputs, trial_.machine);
     clean.reach.longest_warp = clean.outcome.lane_instructions;
     const Outcome changed = vm::run(changed_plan(clean), clean.inputs, machine(clean));
@@ -394,8 +394,9 @@ class Attempt {
       clean.case_ = drawn.case_;
       clean.case_.dtype = formats.case_.dtype, clean.case_.gate_dtype = formats.case_.gate_dtype;
       try {
-        clean.inputs = draw_inputs(clean.case_, op);
-        clean.plan = plan_of(clean.case_, trial_.kernel, op, clean.inputs);
+        const ResolvedCase resolved = resolve_unchecked(clean.case_, op);
+        clean.inputs = draw_inputs(resolved);
+        clean.plan = program_of(trial_.kernel, resolved, clean.inputs);
       } catch (const BadInput&) {
         continue;  // the kernel takes no such case in these formats
       }

@@ -11,11 +11,6 @@
 namespace assay {
 namespace {
 
-std::string place(const SourceLocation& where) {
-  if (where.line > 0) return source_place(where);
-  return where.ptx_line > 0 ? fmt::format("{} (PTX line {})", where.file, where.ptx_line) : where.function;
-}
-
 std::string opcode(const std::string& instruction) {
   return instruction.substr(0, instruction.find(' '));
 }
@@ -49,23 +44,23 @@ std::string blamed_input(const Origin& origin) {
 }
 
 std::string missing_store_sentence(const MissingStore& missing, const Origin& origin, const ChainLink* read) {
-  const std::string at = place(missing.at.where);
+  const std::string at = source_place(missing.at.where);
   std::string what = read ? fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
-                                        opcode(read->instruction), place(read->where), origin.element)
+                                        opcode(read->instruction), source_place(read->where), origin.element)
                           : fmt::format("{} was never written", origin.element);
   if (missing.why == MissingStore::Why::guarded)
     return what +
            fmt::format(
                ": the guard at {} turned thread ({},{},{}) of block ({},{},{}) away from the store at {}", at,
                missing.thread[0], missing.thread[1], missing.thread[2], missing.block[0], missing.block[1],
-               missing.block[2], place(missing.store->where));
+               missing.block[2], source_place(missing.store->where));
   if (missing.why == MissingStore::Why::none)
     return what + fmt::format(": nothing in {} stores there; of {} no instruction is left",
                               missing.at.where.function, at);
-  what += ": the stores at " + place(missing.store->where);
+  what += ": the stores at " + source_place(missing.store->where);
   what += missing.reached.empty() ? " go to other elements, some of them more than once"
                                   : " reach only " + missing.reached;
-  return at == place(missing.store->where) ? what : what + ", by the index made at " + at;
+  return at == source_place(missing.store->where) ? what : what + ", by the index made at " + at;
 }
 
 }  // namespace
@@ -77,7 +72,7 @@ std::string origin_sentence(const OriginTrace& trace) {
                                   trace.unwritten_read ? &*trace.unwritten_read : nullptr);
   if (origin.kind == OriginKind::unwritten_memory && origin.instruction.empty())
     return fmt::format("{} was never written", origin.element);
-  const std::string at = place(origin.where);
+  const std::string at = source_place(origin.where);
   if (origin.kind == OriginKind::unwritten_memory)
     return fmt::format("{} at {} read memory that nothing wrote, on the way to {}",
                        opcode(origin.instruction), at, origin.element);
@@ -89,7 +84,7 @@ std::string origin_sentence(const OriginTrace& trace) {
                        opcode(origin.instruction), at, origin.element);
   std::string then;
   if (std::isinf(origin.result) && trace.nan_kind)
-    then = fmt::format("; {} at {} made it NaN", name_of(*trace.nan_kind), place(trace.nan_at.where));
+    then = fmt::format("; {} at {} made it NaN", name_of(*trace.nan_kind), source_place(trace.nan_at.where));
   return fmt::format("{} at {} got {} and gave {}{}{}, on the way to {}", opcode(origin.instruction), at,
                      operand_values(origin), origin.result, blamed_input(origin), then, origin.element);
 }

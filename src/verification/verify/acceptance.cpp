@@ -12,7 +12,6 @@
 
 #include "reference/domain.h"
 #include "src/base/numerics/bad_input.h"
-#include "src/case/layouts.h"
 
 namespace assay {
 namespace {
@@ -95,13 +94,9 @@ ResolvedCase accepted(const Case& c, const Kernel& kernel) {
   require_size(kernel, "K", c.K, kernel.limits.max_K);
   require_size(kernel, "V", c.V, kernel.limits.max_V);
   require_size(kernel, "M", c.M, kernel.limits.max_M);
-  if (const std::string why = kernel.refuses ? kernel.refuses(c) : ""; !why.empty())
+  if (const std::string why = kernel.refuses ? kernel.refuses(resolved) : ""; !why.empty())
     throw BadInput(fmt::format("{}: {}", kernel.name, why));
   return resolved;
-}
-
-void require_accepted(const Case& c, const Kernel& kernel, const Operator&) {
-  accepted(c, kernel);
 }
 
 std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& kernel, const Operator& op) {
@@ -114,12 +109,6 @@ std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel& ke
     if (const auto fault = outside_kernel(found->second, kernel.limits)) lines.push_back(describe(*fault));
   }
   return lines;
-}
-
-Program plan_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs) {
-  ResolvedCase resolved = resolve_unchecked(c, op);
-  lay_out(resolved);
-  return program_of(kernel, resolved, inputs);
 }
 
 }  // namespace assay

@@ -12,7 +12,6 @@ namespace assay {
 /// it: a format it lacks, K or V beyond its limits, a direction it does not have. The message says what it
 /// does take.
 ResolvedCase accepted(const Case&, const Kernel&);
-void require_accepted(const Case&, const Kernel&, const Operator&);
 
 /// A case of which nothing is wrong but that it does not fit here.
 struct NotEnoughMemory : BadInput {
@@ -26,8 +25,5 @@ void require_memory(const ResolvedCase&);
 /// Inputs outside the operator's domain (reference/domain.h), or log decays beyond the kernel's own limits.
 /// One line per input with its first such element and their number.
 std::vector<std::string> domain_faults(const TensorMap& inputs, const Kernel&, const Operator&);
-
-/// program_of for an accepted case.
-Program plan_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs);
 
 }  // namespace assay

@@ -4,8 +4,6 @@
 #include <iterator>
 #include <thread>
 
-#include "src/verification/verify/verify.h"
-
 namespace assay {
 
 Problem declared_problem(const Claim& claim, const TensorMap& inputs, int threads) {
@@ -38,12 +36,6 @@ ReferenceResult evaluate_reference(const ResolvedCase& c, const Problem& declare
     std::move(gradients.outputs.begin(), gradients.outputs.end(), std::back_inserter(result.outputs));
   }
   return result;
-}
-
-ReferenceResult reference_of(const Case& c, const Kernel& kernel, const Operator& op, const TensorMap& inputs,
-                             int threads) {
-  const ResolvedCase resolved = resolve_unchecked(c, op);
-  return evaluate_reference(resolved, declared_problem(claim_of(kernel, resolved), inputs, threads));
 }
 
 }  // namespace assay

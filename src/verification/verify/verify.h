@@ -51,11 +51,6 @@ struct VerifyOptions {
   Backend* peer = nullptr;
 };
 
-/// The reference of an accepted case in the kernel's declared arithmetic: enclosures and bounds of every
-/// output. An exact case asks for equality bit for bit.
-ReferenceResult reference_of(const Case&, const Kernel&, const Operator&, const TensorMap& inputs,
-                             int threads);
-
 /// Runs one case. Bad input throws BadInput before anything is launched; every fault of the kernel is in the
 /// result.
 Verification verify(const Case&, const Kernel&, Backend&, const VerifyOptions& = {});

@@ -21,36 +21,38 @@ void for_each_case(const Visit& visit) {
             Case c;
             c.dtype = dtype, c.gate_dtype = gate_dtype;
             c.B = 1, c.T = 65, c.H = heads, c.K = K, c.V = V;
-            visit(c, CaseLayout(c, sizes_of(c)));
+            const ResolvedCase resolved = resolve_unchecked(c, find_operator("gla"));
+            visit(resolved, CaseLayout(resolved));
           }
 }
 
 TEST(CaseLayout, SharedMemoryIsWhatABlockMayHave) {
-  for_each_case([](const Case& c, const CaseLayout& layout) {
+  for_each_case([](const ResolvedCase& c, const CaseLayout& layout) {
     for (const int bytes :
          {layout.state_shared(scan_columns(c, layout)),
           layout.state_shared(scan_columns(c, layout), layout.element.kept), layout.output_shared(),
           layout.keys_shared(), layout.keys_shared(layout.element.kept),
           gla::FusedLayout(layout.element, layout.gate, layout.exchange).bytes}) {
       EXPECT_GT(bytes, 0);
-      EXPECT_LE(bytes, device::most_shared_bytes) << token_of(c);
+      EXPECT_LE(bytes, device::most_shared_bytes) << token_of(c.case_);
     }
   });
 }
 
 TEST(CaseLayout, ModulesHoldTheWidthsAndCapacitiesThatAreAskedFor) {
-  for_each_case([](const Case& c, const CaseLayout& layout) {
+  for_each_case([](const ResolvedCase& c, const CaseLayout& layout) {
     const int width = scan_columns(c, layout);
     const auto holds = [&](const char* mode, const std::string& function) {
       return gla_module(mode, c.dtype, c.gate_dtype).ptx->find(".entry " + function + "(") !=
              std::string::npos;
     };
-    EXPECT_TRUE(holds("chunk", fmt::format("gla_chunk_state_{}", width))) << token_of(c);
-    EXPECT_TRUE(holds("chunk_backward", fmt::format("gla_chunk_adjoints_{}", width))) << token_of(c);
-    EXPECT_TRUE(holds("fused_chunk", fmt::format("gla_fused_chunk_{}", device::fused_capacity(c.K))))
-        << token_of(c);
-    EXPECT_TRUE(holds("fused_recurrent", fmt::format("gla_fused_recurrent_{}", device::capacity_for(c.K))))
-        << token_of(c);
+    EXPECT_TRUE(holds("chunk", fmt::format("gla_chunk_state_{}", width))) << token_of(c.case_);
+    EXPECT_TRUE(holds("chunk_backward", fmt::format("gla_chunk_adjoints_{}", width))) << token_of(c.case_);
+    EXPECT_TRUE(holds("fused_chunk", fmt::format("gla_fused_chunk_{}", device::fused_capacity(c.sizes.K))))
+        << token_of(c.case_);
+    EXPECT_TRUE(
+        holds("fused_recurrent", fmt::format("gla_fused_recurrent_{}", device::capacity_for(c.sizes.K))))
+        << token_of(c.case_);
   });
 }
 

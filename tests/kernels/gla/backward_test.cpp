@@ -87,7 +87,8 @@ TEST_P(GlaGradients, PassTheFinalStatesGradientOnWhereThereAreNoTokens) {
     Case c = case_of(GetParam(), {1, 0, 2, 24, 16, {}}, Dtype::bf16, Dtype::fp32, "mild", 2);
     c.final_state_gradient = cotangent;
     const TensorMap inputs = draw_inputs(c, op);
-    const Outcome outcome = vm::run(find_kernel(GetParam()).plan(c, op, inputs), inputs, {});
+    const Outcome outcome =
+        vm::run(find_kernel(GetParam()).plan(resolve_unchecked(c, op), inputs), inputs, {});
     ASSERT_FALSE(outcome.trap) << outcome.trap->message;
     const Tensor zeros("zeros", Dtype::fp32, outcome.outputs.at("dinitial_state").axes);
     EXPECT_EQ(bits_of(outcome, "dinitial_state"), cotangent ? inputs.at("dfinal_state").data : zeros.data);
@@ -102,7 +103,8 @@ TEST_P(GlaGradients, AreFiniteWhereAGateIsMinusInfinity) {
     TensorMap inputs = draw_inputs(c, op);
     Tensor& g = inputs.at("g");
     for (int64_t i = 0; i < g.size(); i += 7) g.set(i, -std::numeric_limits<double>::infinity());
-    const Outcome outcome = vm::run(find_kernel(GetParam()).plan(c, op, inputs), inputs, {});
+    const Outcome outcome =
+        vm::run(find_kernel(GetParam()).plan(resolve_unchecked(c, op), inputs), inputs, {});
     ASSERT_FALSE(outcome.trap) << outcome.trap->message;
     for (const auto& [name, tensor] : outcome.outputs)
       for (int64_t i = 0; i < tensor.size(); ++i)
@@ -121,7 +123,7 @@ TEST_P(GlaGradients, OfGatesKeepTheirRelativePrecisionWhereTheyAreTiny) {
     const JudgedRun run = expect_within_bound(c);
     Problem problem;
     problem.sizes = sizes_of(c), problem.scale = scale_of(c, find_operator("gla")), problem.inputs = &inputs;
-    problem.adjoint = find_kernel(c.kernel).adjoint_arithmetic(c);
+    problem.adjoint = find_kernel(c.kernel).adjoint_arithmetic(resolve(c, find_operator("gla")));
     const ReferenceResult exact = find_operator("gla").evaluate_adjoint(problem);
     const ReferenceOutput& dg = exact.outputs.at(3);
     const Tensor& got = run.outcome.outputs.at("dg");
@@ -147,7 +149,7 @@ TEST(GlaRecurrentGradients, TokensThatAreNotThereLeaveAZeroItsSign) {
     for (int64_t i = 0; i < cotangent.size(); ++i) cotangent.set(i, -0.0);
     for (int64_t i = 0; i < q.size(); ++i) q.set(i, 0.0);
     for (int64_t i = 0; i < d_o.size(); ++i) d_o.set(i, scale < 0 ? 1.0 : -1.0);  // scale q do = -0
-    const Outcome outcome = vm::run(find_kernel(c.kernel).plan(c, op, inputs), inputs, {});
+    const Outcome outcome = vm::run(find_kernel(c.kernel).plan(resolve_unchecked(c, op), inputs), inputs, {});
     ASSERT_FALSE(outcome.trap) << outcome.trap->message;
     EXPECT_EQ(bits_of(outcome, "dinitial_state"), cotangent.data) << scale;
   }

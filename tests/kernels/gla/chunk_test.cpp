@@ -34,9 +34,8 @@ struct Budget {
 TEST(GlaChunk, DeclaresAtMostItsBudgetTimesTheCompanion) {
   for (const Budget& budget : {Budget{Dtype::bf16, 0x1p-6}, {Dtype::fp16, 0x1p-9}, {Dtype::fp32, 0x1p-14}})
     for (const int64_t channels : {1, 64, 128, 256}) {
-      const Arithmetic a = find_kernel("gla.chunk")
-                               .arithmetic(case_of("gla.chunk", {1, 64, 1, channels, 64, {}}, budget.dtype,
-                                                   Dtype::fp32, "none", 1));
+      const Case c = case_of("gla.chunk", {1, 64, 1, channels, 64, {}}, budget.dtype, Dtype::fp32, "none", 1);
+      const Arithmetic a = find_kernel("gla.chunk").arithmetic(resolve(c, find_operator("gla")));
       EXPECT_LE((1 + a.write) * (1 + a.write_decayed) * (1 + a.readout) * (1 + a.readout_decayed) *
                         (1 + a.boundary) * (1 + a.crossing) -
                     1,

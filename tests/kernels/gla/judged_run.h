@@ -18,10 +18,11 @@ struct JudgedRun {
 inline JudgedRun judged_run(const Case& c, const TensorMap& inputs, const std::string& arch) {
   const Kernel& kernel = find_kernel(c.kernel);
   const Operator& op = find_operator(kernel.operator_name);
+  const ResolvedCase resolved = resolve_unchecked(c, op);
   JudgedRun run;
   vm::MachineOptions options;
   options.arch = arch;
-  run.outcome = vm::run(kernel.plan(c, op, inputs), inputs, options);
+  run.outcome = vm::run(kernel.plan(resolved, inputs), inputs, options);
   EXPECT_FALSE(run.outcome.trap) << token_of(c) << ": " << run.outcome.trap->message;
   if (run.outcome.trap) return run;
 
@@ -31,7 +32,7 @@ inline JudgedRun judged_run(const Case& c, const TensorMap& inputs, const std::s
   problem.scale = scale_of(c, op);
   problem.inputs = &inputs;
   problem.parameters = c.parameters;
-  if (c.values != "exact") problem.arithmetic = kernel.arithmetic(c);
+  if (c.values != "exact") problem.arithmetic = kernel.arithmetic(resolved);
   problem.threads = 2;
   const auto judge_all = [&](const ReferenceResult& reference) {
     for (const ReferenceOutput& expected : reference.outputs)
@@ -40,7 +41,7 @@ inline JudgedRun judged_run(const Case& c, const TensorMap& inputs, const std::s
   if (runs_forward(c)) judge_all(op.evaluate(problem));
   if (!runs_backward(c)) return run;
   problem.adjoint.gate_output_roundoff = unit_roundoff(c.gate_dtype);
-  if (c.values != "exact") problem.adjoint = kernel.adjoint_arithmetic(c);
+  if (c.values != "exact") problem.adjoint = kernel.adjoint_arithmetic(resolved);
   judge_all(op.evaluate_adjoint(problem));
   return run;
 }

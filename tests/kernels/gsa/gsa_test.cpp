@@ -47,7 +47,8 @@ const Operator& gsa() {
 }
 
 Outcome run_of(const Case& c, const TensorMap& inputs) {
-  const Outcome outcome = vm::run(find_kernel(c.kernel).plan(c, gsa(), inputs), inputs, {});
+  const Outcome outcome =
+      vm::run(find_kernel(c.kernel).plan(resolve_unchecked(c, gsa()), inputs), inputs, {});
   EXPECT_FALSE(outcome.trap) << token_of(c) << ": " << outcome.trap->message;
   return outcome;
 }

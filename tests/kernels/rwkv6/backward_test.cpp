@@ -41,7 +41,8 @@ Case case_of(const std::string& kernel, const Shape& shape, Dtype dtype, Dtype g
 }
 
 Outcome run(const Case& c, const TensorMap& inputs) {
-  const Outcome outcome = vm::run(find_kernel(c.kernel).plan(c, find_operator("rwkv6"), inputs), inputs, {});
+  const Outcome outcome =
+      vm::run(find_kernel(c.kernel).plan(resolve_unchecked(c, find_operator("rwkv6")), inputs), inputs, {});
   EXPECT_FALSE(outcome.trap) << token_of(c) << ": " << outcome.trap->message;
   return outcome;
 }

@@ -1,4 +1,4 @@
-#include "src/cli/console.h"
+#include "reports/console.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace assay::cli {
+namespace assay {
 namespace {
 
 bool wants_colour(std::FILE* stream) {
@@ -71,4 +71,4 @@ PassingLine::~PassingLine() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
 }
 
-}  // namespace assay::cli
+}  // namespace assay

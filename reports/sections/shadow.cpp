@@ -1,18 +1,22 @@
-// A run beside its own exact arithmetic, what stands behind one element, and all origins.
+// A run beside its own exact arithmetic. The console has it in what `trace` prints (cli/print_shadow.h).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reports/html_sections.h"
 #include "reports/html_table.h"
+#include "reports/markdown_table.h"
 #include "reports/markup.h"
+#include "reports/section.h"
 
-namespace assay::html {
+namespace assay::sections {
 namespace {
 
 using nlohmann::json;
+using namespace html;
+using namespace markdown;
 
-constexpr size_t kLines = 24, kEdges = 24;  // rows shown; the JSON has all
+constexpr size_t kLines = 24, kEdges = 24;  // rows shown on a page; the JSON has all
 
 std::string place_head(const json& of) {
   return row_head(escape_markup(location_text(field_of(of, "where"))));
@@ -65,23 +69,7 @@ std::string shadow_edges(const json& shadow) {
                {{"line"}, {"instruction"}, {""}, {"extreme", true}, {"binades left", true}}, rows);
 }
 
-std::string step_item(const json& step) {
-  std::string values;
-  for (const json& o : field_of(step, "operands"))
-    values += (values.empty() ? "" : ", ") + number_markup(field_of(o, "value"));
-  if (!values.empty()) values += " \u2192 " + number_markup(field_of(step, "result"));
-  const json& at = field_of(step, "at");
-  const std::string text = text_of(at, "text");
-  const int64_t times = count_of(step, "times");
-  return fmt::format(
-      "<li><b>{}</b> <code>{}</code> {}{}{}</li>\n", escape_markup(location_text(field_of(at, "where"))),
-      escape_markup(text_of(at, "instruction")), values, times > 1 ? fmt::format(" \u00d7 {}", times) : "",
-      text.empty() ? "" : fmt::format("<pre>{}</pre>", escape_markup(text)));
-}
-
-}  // namespace
-
-std::string shadow_section(const json& shadow, int level) {
+std::string shadow_page(const json& shadow, const std::string&, int level) {
   std::string out = fmt::format("<h{0}>Against its own exact arithmetic</h{0}>\n", level);
   out += fmt::format("<p class=\"muted\">The run with shadows took {} s.</p>\n",
                      number_markup(field_of(shadow, "seconds")));
@@ -98,41 +86,30 @@ std::string shadow_section(const json& shadow, int level) {
   return out + shadow_edges(shadow);
 }
 
-std::string slice_section(const json& slice, int level) {
-  std::string out =
-      fmt::format("<h{0}>Behind <code>{1}</code></h{0}>\n", level, escape_markup(text_of(slice, "element")));
-  out +=
-      fmt::format("<p>{}{} instruction instances on {} source lines; {} of {} blocks were run again.</p>\n",
-                  slice.value("truncated", false) ? "More than " : "", grouped(field_of(slice, "instances")),
-                  field_of(slice, "lines").size(), grouped(field_of(slice, "blocks")),
-                  grouped(field_of(slice, "blocks_of")));
-  std::string rows;
-  for (const json& in : field_of(slice, "inputs")) {
-    rows += "<tr>" + row_head(fmt::format("<code>{}</code>", escape_markup(text_of(in, "input"))));
-    rows += number_cell(field_of(in, "elements"));
-    for (const char* name : {"first", "last", "largest"}) rows += mono_cell(text_of(in, name));
-    rows += number_cell(field_of(in, "value")) + "</tr>\n";
-  }
-  out += table("Inputs it depends on",
-               {{"input"}, {"elements", true}, {"first"}, {"last"}, {"largest"}, {"value", true}}, rows);
-  out += "<p>The operands that decide its size, from the input to the output:</p>\n<ol class=\"chain\">\n";
-  for (const json& step : field_of(slice, "chain")) out += step_item(step);
-  return out + "</ol>\n";
+std::string shadow_markdown(const json& shadow) {
+  constexpr size_t kRows = 12;
+  std::string out = "Against its own exact arithmetic\n\n" +
+                    head({"output", "rms error", "rms value", "largest error", "at"}, 1);
+  for (const json& o : field_of(shadow, "outputs"))
+    out += row({code(text_of(o, "name")), short_field(o, "rms_error"), short_field(o, "rms_exact"),
+                short_field(o, "max_error"), code(text_of(o, "worst"))});
+  const json& lines = field_of(shadow, "lines");
+  if (!lines.empty()) out += "\n" + head({"percent of the errors", "line", "instruction"}, 0);
+  for (size_t i = 0; i < std::min(kRows, lines.size()); ++i)
+    out += row({short_field(lines[i], "share"), code(location_text(field_of(lines[i], "where"))),
+                code(text_of(lines[i], "instruction"))});
+  const auto edges = shadow.find("edges");
+  if (edges == shadow.end() || edges->empty()) return out + "\n";
+  out += "\n" + head({"binades left", "line", "instruction", ""}, 0);
+  for (size_t i = 0; i < std::min(kRows, edges->size()); ++i)
+    out += row({short_field((*edges)[i], "distance"), code(location_text(field_of((*edges)[i], "where"))),
+                code(text_of((*edges)[i], "instruction")), escape_markdown(text_of((*edges)[i], "text"))});
+  return out + "\n";
 }
 
-std::string origins_section(const json& origins, int level) {
-  std::string rows;
-  for (const json& group : origins) {
-    const json& origin = field_of(group, "origin");
-    std::string outputs;
-    for (const json& o : field_of(group, "outputs"))
-      outputs += (outputs.empty() ? "" : ", ") + exact_decimal(o);
-    rows += "<tr>" + row_head(escape_markup(text_of(origin, "kind"))) +
-            text_cell(location_text(field_of(origin, "where"))) + number_cell(field_of(group, "elements")) +
-            text_cell(outputs) + text_cell(text_of(origin, "sentence")) + "</tr>\n";
-  }
-  return fmt::format("<h{0}>Every distinct origin</h{0}>\n", level) +
-         table("", {{"kind"}, {"where"}, {"elements", true}, {"outputs"}, {"example"}}, rows);
-}
+}  // namespace
 
-}  // namespace assay::html
+extern const Section shadow = {
+    .field = "shadow", .later = true, .page = shadow_page, .markdown = shadow_markdown};
+
+}  // namespace assay::sections

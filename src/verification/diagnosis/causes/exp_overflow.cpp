@@ -31,8 +31,8 @@ std::optional<Behind> inputs_behind(const Evidence& e) {
 
 }  // namespace
 
-Cause exponential_overflow() {
-  return {"exponential-overflow", "an exponential of something that is no log decay overflowed",
+Cause exp_overflow() {
+  return {"exp-overflow", "an exponential of something that is no log decay overflowed",
           [](const Evidence& e) {
             Diagnosis d;
             if (!e.trace || e.trace->origin.kind != OriginKind::exp_overflow) return d;

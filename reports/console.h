@@ -7,7 +7,7 @@
 
 #include "src/result/verdict.h"
 
-namespace assay::cli {
+namespace assay {
 
 enum class Style { plain, bold, dim, good, bad, doubtful };
 Style style_of(Verdict);
@@ -42,4 +42,4 @@ class PassingLine {
   bool shown_;
 };
 
-}  // namespace assay::cli
+}  // namespace assay

@@ -1,0 +1,23 @@
+#include "reports/console_chain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/base/program/source_place.h"
+
+namespace assay {
+
+std::string short_place(const SourceLocation& where) {
+  return where.line > 0 ? fmt::format("{}:{}", where.file.substr(where.file.rfind('/') + 1), where.line)
+                        : place_with_ptx_line(where);
+}
+
+void print_frames(const Console& console, const SourceLocation& where) {
+  const std::vector<std::string>& frames = where.frames;
+  auto call = std::find(frames.begin(), frames.end(), fmt::format("{}:{}", where.file, where.line));
+  for (call += call != frames.end(); call != frames.end(); ++call)
+    console.line(console.styled(Style::dim, fmt::format("    inlined at {}", *call)));
+}
+
+}  // namespace assay

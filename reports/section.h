@@ -1,0 +1,45 @@
+// A section: one part of a verification, and what every form of a report says of it. Each has a file of its
+// own in reports/sections/; sections.cpp lists them in the order in which each form has them.
+#pragma once
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+#include "reports/console.h"
+#include "src/result/verification.h"
+
+namespace assay {
+
+/// Forms that read the JSON leave a section out where its field is absent, null or empty; `part` is the
+/// field. A form that says nothing of it has no function.
+struct Section {
+  const char* field;   ///< of the verification
+  bool later = false;  ///< documents of earlier versions lack the field (ASSAY_LATER); else it must be there
+  /// HTML. `pointer`: the JSON pointer of the verification inside the data of the page's charts. Headings are
+  /// of `level` and more.
+  std::string (*page)(const nlohmann::json& part, const std::string& pointer, int level) = nullptr;
+  std::string (*markdown)(const nlohmann::json& part) = nullptr;
+  /// On the console; `depth`: steps of a chain that are printed.
+  void (*print)(const Console&, const Verification&, size_t depth) = nullptr;
+  /// One dim line at the console's end.
+  void (*note)(const Console&, const Verification&) = nullptr;
+  /// Whole lines of plain text: what a failed test says in JUnit.
+  std::string (*plain)(const nlohmann::json& part) = nullptr;
+  /// One line a person reads first, in SARIF, annotations and comments; empty where this is not what is
+  /// wrong.
+  std::string (*headline)(const nlohmann::json& part) = nullptr;
+};
+
+/// The field that a section is about; null where there is nothing to say.
+const nlohmann::json* part_of(const nlohmann::json& verification, const Section&);
+
+using Sections = std::span<const Section* const>;
+/// Each in the order of that form.
+Sections sections_of_page();
+Sections sections_of_markdown();
+Sections sections_of_console();
+Sections sections_of_notes();
+/// What weighs most comes first: of `plain` and `headline`.
+Sections sections_by_weight();
+
+}  // namespace assay

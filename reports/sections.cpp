@@ -1,0 +1,61 @@
+// The sections of a verification, and where each form has them. A new one is declared here and put into the
+// lists of the forms that it has.
+#include <nlohmann/json.hpp>
+
+#include "reports/markup.h"
+#include "reports/section.h"
+
+namespace assay {
+
+namespace sections {
+extern const Section accumulated_decay, checks, diagnosis, domain, element_slice, expected_outputs, exponents,
+    formula, origin, origins, outputs, partial, properties, shadow, timing, trap, triage, worst_elements;
+}  // namespace sections
+
+const nlohmann::json* part_of(const nlohmann::json& verification, const Section& section) {
+  const auto found = verification.find(section.field);
+  const nlohmann::json* part = found != verification.end() ? &*found
+                               : section.later             ? nullptr
+                                                           : &field_of(verification, section.field);
+  return part && !part->is_null() && !part->empty() ? part : nullptr;
+}
+
+Sections sections_of_page() {
+  using namespace sections;
+  static constexpr const Section* kOrder[] = {
+      &properties,     &checks,        &domain,  &trap,     &origin,           &origins,
+      &triage,         &diagnosis,     &outputs, &formula,  &expected_outputs, &accumulated_decay,
+      &worst_elements, &element_slice, &shadow,  &exponents};
+  return kOrder;
+}
+
+Sections sections_of_markdown() {
+  using namespace sections;
+  static constexpr const Section* kOrder[] = {
+      &properties,    &domain, &trap,   &checks,    &formula, &origin,           &origins,
+      &element_slice, &shadow, &triage, &diagnosis, &outputs, &expected_outputs, &accumulated_decay};
+  return kOrder;
+}
+
+Sections sections_of_console() {
+  using namespace sections;
+  static constexpr const Section* kOrder[] = {
+      &trap,           &partial,          &checks, &properties, &outputs,       &formula, &accumulated_decay,
+      &worst_elements, &expected_outputs, &origin, &origins,    &element_slice, &triage,  &diagnosis};
+  return kOrder;
+}
+
+Sections sections_of_notes() {
+  using namespace sections;
+  static constexpr const Section* kOrder[] = {&exponents, &timing, &checks};
+  return kOrder;
+}
+
+Sections sections_by_weight() {
+  using namespace sections;
+  static constexpr const Section* kOrder[] = {&origin, &trap,    &checks,  &properties,
+                                              &domain, &outputs, &formula, &expected_outputs};
+  return kOrder;
+}
+
+}  // namespace assay

@@ -1,0 +1,67 @@
+// What the checks on the machine found, and which of them ran.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/html_table.h"
+#include "reports/markup.h"
+#include "reports/section.h"
+
+namespace assay::sections {
+
+using nlohmann::json;
+
+extern const Section checks = {
+    .field = "checks",
+    .later = true,
+    .page =
+        [](const json& report, const std::string&, int level) {
+          json lines = json::array();
+          for (const json& finding : field_of(report, "findings"))
+            lines.push_back(text_of(finding, "kind") + ": " + text_of(finding, "message"));
+          return html::list_section(lines, level, "What the checks on the machine found");
+        },
+    .markdown =
+        [](const json& report) {
+          std::string out;
+          for (const json& finding : field_of(report, "findings"))
+            out += fmt::format("- **{}** {}\n", escape_markdown(text_of(finding, "kind")),
+                               escape_markdown(text_of(finding, "message")));
+          return out;
+        },
+    .print =
+        [](const Console& console, const Verification& v, size_t) {
+          if (!v.checks) return;
+          for (const CheckFinding& finding : v.checks->findings)
+            console.line(fmt::format("  {}: {}{}", console.styled(Style::bad, finding.kind), finding.message,
+                                     finding.count > 1 && finding.at.access != "not written"
+                                         ? fmt::format(" ({} instances)", finding.count)
+                                         : ""));
+        },
+    .note =
+        [](const Console& console, const Verification& v) {
+          if (!v.checks) return;
+          std::string text = v.checks->ran.empty()
+                                 ? "not checked"
+                                 : fmt::format("checked: {}", fmt::join(v.checks->ran, ", "));
+          if (!v.checks->skipped.empty())
+            text += fmt::format(" for races and unwritten values: {}", v.checks->skipped);
+          if (v.checks->seconds > 0) text += fmt::format(", in {:.3f} s", v.checks->seconds);
+          console.line(console.styled(Style::dim, text));
+        },
+    .plain =
+        [](const json& report) {
+          std::string out;
+          for (const json& finding : field_of(report, "findings"))
+            out += fmt::format("{}: {}\n", text_of(finding, "kind"), text_of(finding, "message"));
+          return out;
+        },
+    .headline =
+        [](const json& report) {
+          const json& findings = field_of(report, "findings");
+          return findings.empty() ? "" : text_of(findings[0], "message");
+        },
+};
+
+}  // namespace assay::sections
