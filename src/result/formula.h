@@ -57,6 +57,12 @@ struct FormulaReport {
   std::string skipped;  ///< why nothing is judged; empty where it is
   uint64_t turned = 0;  ///< comparisons that exact operands would have decided the other way
   double seconds = 0;
+  /// Null where it was not judged.
+  const FormulaOutput* output(const std::string& name) const {
+    for (const FormulaOutput& output : outputs)
+      if (output.name == name) return &output;
+    return nullptr;
+  }
   bool violated() const {
     for (const FormulaOutput& output : outputs)
       if (output.violation > 0) return true;

@@ -32,7 +32,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   Verdict verdict = Verdict::undecided;
   std::string cause;  ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
-  std::optional<FormulaReport> formula;  ///< the outputs in exact arithmetic, where that was looked at
+  std::optional<FormulaReport> formula;    ///< the outputs in exact arithmetic, where that was looked at
   std::optional<RoundingReport> rounding;  ///< whether the declared roundings explain the errors
   std::optional<PowerReport> power;        ///< what the verdicts would have seen
   /// Outputs that the inputs' file holds, in place of the kernel's, against the reference.

@@ -62,19 +62,20 @@ int64_t OutputBlocks::row(const OutputBlock& b, int64_t r) const {
 
 const OutputBlock* OutputBlocks::find(int64_t sequence, int64_t head, int64_t first) const {
   const auto place = [](const OutputBlock& b) { return std::tuple(b.sequence, b.head, b.first); };
-  const auto at =
-      std::lower_bound(blocks_.begin(), blocks_.end(), std::tuple(sequence, head, first),
-                       [&](const OutputBlock& b, const auto& asked) { return place(b) < asked; });
+  const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), std::tuple(sequence, head, first),
+                                   [&](const OutputBlock& b, const auto& asked) { return place(b) < asked; });
   return at != blocks_.end() && place(*at) == std::tuple(sequence, head, first) ? &*at : nullptr;
 }
 
 std::vector<OutputPart> OutputBlocks::parts() const {
   std::vector<OutputPart> parts;
-  OutputPart late{fmt::format("{} of the last quarter of the tokens", name_), {}, true}, all{name_, {}, false};
+  OutputPart late{fmt::format("{} of the last quarter of the tokens", name_), {}, true},
+      all{name_, {}, false};
   std::map<std::tuple<int64_t, int64_t, int64_t>, std::vector<size_t>> quarters;  // sequence, head; -1: all
   const char* const unit = tokens_ ? "tokens" : "rows";
   const auto where = [&](int64_t first, int64_t last, const OutputBlock& b) {
-    return fmt::format("{} of {} {} to {}, head {}, sequence {}", name_, unit, first, last, b.head, b.sequence);
+    return fmt::format("{} of {} {} to {}, head {}, sequence {}", name_, unit, first, last, b.head,
+                       b.sequence);
   };
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const OutputBlock& b = blocks_[i];
@@ -88,8 +89,8 @@ std::vector<OutputPart> OutputBlocks::parts() const {
   for (const auto& [key, blocks] : quarters) {
     if (blocks.size() < 2) continue;
     const OutputBlock &first = blocks_[blocks.front()], &last = blocks_[blocks.back()];
-    parts.push_back({where(first.first, last.first + last.rows - 1, first), blocks,
-                     tokens_ && std::get<2>(key) == 3});
+    parts.push_back(
+        {where(first.first, last.first + last.rows - 1, first), blocks, tokens_ && std::get<2>(key) == 3});
   }
   if (late.blocks.size() > 1) parts.push_back(std::move(late));
   parts.push_back(std::move(all));

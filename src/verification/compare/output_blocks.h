@@ -35,8 +35,8 @@ class OutputBlocks {
   /// The block that begins there; none where no block does.
   const OutputBlock* find(int64_t sequence, int64_t head, int64_t first) const;
 
-  /// Every block; the quarters of a sequence and all of it, where it has more; the last quarter of all of them, and
-  /// the whole output, which comes last.
+  /// Every block; the quarters of a sequence and all of it, where it has more; the last quarter of all of
+  /// them, and the whole output, which comes last.
   std::vector<OutputPart> parts() const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace assay {
 namespace {
@@ -11,16 +12,61 @@ constexpr double kSamples = kNoiseSamples;
 /// A chunk's positions, each with its decay.
 constexpr double kDecaysOfChunk = 64;
 
+/// Values that are rounded alike, as they are nearer to each other than a sixteenth of the spacing.
+class Alike {
+ public:
+  void add(Dtype dtype, double x) {
+    if (x == 0) return;
+    const double spacing = ulp(dtype, x);
+    ++counts_[{std::ilogb(spacing), std::llround(16 * std::fabs(x) / spacing)}];
+    ++all_;
+  }
+  /// Probability that two values are; share of the largest class.
+  double collision() const {
+    return all_ > 0 ? sum_of([](double n) { return n * n; }) / (all_ * all_) : 0;
+  }
+  double largest() const {
+    double most = 0;
+    for (const auto& [key, count] : counts_) most = std::fmax(most, static_cast<double>(count));
+    return all_ > 0 ? most / all_ : 0;
+  }
+
+ private:
+  template <typename Of>
+  double sum_of(const Of& of) const {
+    double sum = 0;
+    for (const auto& [key, count] : counts_) sum += of(static_cast<double>(count));
+    return sum;
+  }
+  std::map<std::pair<int, long long>, int64_t> counts_;
+  double all_ = 0;
+};
+
+struct Shares {
+  double collision = 0, largest = 0;
+
+  void raise(const Alike& alike) {
+    collision = std::fmax(collision, alike.collision()), largest = std::fmax(largest, alike.largest());
+  }
+};
+
 /// Sums over a part's elements that depend on the values.
 struct SeenErrors {
   double squares = 0, along = 0, sum = 0;  ///< e^2, e x, e
   // Of storing: variance, its square, its largest, times x^2.
-  double variance = 0, fourth = 0, largest = 0, along_variance = 0;
+  double variance = 0, fourth = 0, largest = 0, along_variance = 0, sum_variance = 0;
 
   void add(const SeenErrors& o) {
     squares += o.squares, along += o.along, sum += o.sum;
     variance += o.variance, fourth += o.fourth, along_variance += o.along_variance;
     largest = std::fmax(largest, o.largest);
+  }
+  /// Values that are rounded alike are one source.
+  void share(const Shares& shares, int64_t elements) {
+    const auto n = static_cast<double>(elements);
+    const double alike = std::fmax(1, n * shares.collision);
+    fourth *= alike, along_variance *= alike, sum_variance = variance * alike;
+    largest *= std::fmax(1, n * shares.largest);
   }
 };
 
@@ -34,8 +80,7 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
       const auto i = static_cast<size_t>(flat);
       if (model.rest[i] < 0) continue;
       const double x = reference.mid[i], e = got.value(flat) - x, spacing = ulp(got.dtype, x),
-                   before = 2 * stored_before * x,
-                   variance = (spacing * spacing + before * before) / 12;
+                   before = 2 * stored_before * x, variance = (spacing * spacing + before * before) / 12;
       seen.squares += e * e, seen.along += e * x, seen.sum += e;
       seen.variance += variance, seen.fourth += variance * variance;
       seen.along_variance += x * x * variance, seen.largest = std::fmax(seen.largest, variance);
@@ -44,45 +89,58 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
   return seen;
 }
 
+/// Of the whole output, and at least that of every block.
+std::vector<Shares> shares_of(const ReferenceOutput& reference, const OutputModel& model, Dtype dtype) {
+  Alike all;
+  std::vector<Shares> shares;
+  for (const OutputBlock& b : model.blocks.blocks()) {
+    Alike here;
+    for (int64_t r = 0; r < b.rows; ++r)
+      for (int64_t flat = model.blocks.row(b, r), end = flat + model.blocks.columns(); flat < end; ++flat)
+        if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0)
+          here.add(dtype, reference.mid[i]), all.add(dtype, reference.mid[i]);
+    shares.emplace_back().raise(here);
+  }
+  for (Shares& s : shares) s.raise(all);
+  shares.emplace_back().raise(all);
+  return shares;
+}
+
 /// Standard deviations that a direction with an estimated variance exceeds with probability e^-t.
 double student(double t) {
   return std::sqrt(kSamples * std::expm1(2 * t / kSamples));
 }
 
-/// What a part's noise may add up to, but for a probability of e^-t each.
-struct Allowed {
-  double square = 0, along = 0, sum = 0;
-};
-
 struct Norms {
   double trace, square, norm;  ///< tr Sigma, tr Sigma^2, |Sigma|
+  double sampled;              ///< |Sigma_r|
 };
 
-/// Of the sampled noise; `kinds`: sources of different roundings at most.
-double noise_square(const ExpectedErrors& x, double t, double kinds) {
-  double sum = 0;
-  for (const double product : x.products) sum += product * product;
-  const double pairs = static_cast<double>(ExpectedErrors::kPairs);
-  const double floor = x.noise_squares * x.noise_squares / kinds;
-  return std::fmax(sum / pairs * (1 + 2 * t / pairs), floor);
-}
-
 Norms norms_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double kinds) {
-  const double square = noise_square(x, t, kinds),
-               noise = x.noise_squares + 2 * std::sqrt(square * t / kSamples);
-  return {seen.variance + noise, seen.fourth + 2 * seen.largest * noise + square,
-          seen.largest + std::sqrt(square)};
+  const auto pairs = static_cast<double>(ExpectedErrors::kPairs);
+  const double raise = 1 + 2 * t / pairs, alike = x.noise_squares / kinds;
+  double far_square = 0;
+  for (const double product : x.products) far_square += product * product / pairs;
+  far_square *= raise;
+  const double near_norm = std::sqrt(x.largest_near_square * raise),
+               norm = std::fmax(near_norm + std::sqrt(far_square), alike);
+  // tr (A + B)^2 <= tr A^2 + tr B^2 + 2 |A| tr B
+  const double square =
+      std::fmax(x.near_square * raise + far_square + 2 * near_norm * x.far_squares, alike * x.noise_squares);
+  const double noise = x.noise_squares + 2 * std::sqrt(square * t / kSamples);
+  return {seen.variance + noise, seen.fourth + 2 * seen.largest * noise + square, seen.largest + norm, norm};
 }
 
 /// Largest |x . (s + r)| for a direction of squared length `length` on which the samples are `along`.
-double direction(const ExpectedErrors& x, const std::array<double, kNoiseSamples>& along, double stored,
-                 double length, double t, double kinds) {
+double direction(const Norms& norms, const ExpectedErrors& x, const std::array<double, kNoiseSamples>& along,
+                 double stored, double length, double t, double kinds) {
   const double two_sided = t + std::log(4.0);  // either estimate of the variance, either sign
   double squares = 0;
   for (const double y : along) squares += y * y / kSamples;
-  squares = std::fmax(squares, x.noise_squares / kinds * length / std::fmax(1, static_cast<double>(x.elements)));
+  squares =
+      std::fmax(squares, x.noise_squares / kinds * length / std::fmax(1, static_cast<double>(x.elements)));
   const double by_samples = student(two_sided) * std::sqrt(squares),
-               by_norm = std::sqrt(2 * two_sided * std::sqrt(noise_square(x, t, kinds)) * length);
+               by_norm = std::sqrt(2 * two_sided * norms.sampled * length);
   return std::sqrt(2 * two_sided * stored) + std::fmin(by_samples, by_norm);
 }
 
@@ -100,17 +158,22 @@ PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, do
   const double square = norms.trace + 2 * std::sqrt(norms.square * t) + 2 * norms.norm * t,
                rest = std::sqrt(x.rest_squares), expected = std::sqrt(seen.variance + x.noise_squares);
   const double allowed = std::sqrt(square) + rest, got = std::sqrt(seen.squares);
-  const double along = direction(x, x.along, seen.along_variance, x.exact_squares, t, kinds) + x.rest_along,
-               sum = direction(x, x.summed, seen.variance, n, t, kinds) + x.rest;
+  const double along = direction(norms, x, x.along, seen.along_variance, x.exact_squares, t, kinds) +
+                       x.rest_along,
+               sum = direction(norms, x, x.summed, seen.sum_variance, n, t, kinds) + x.rest;
   if (!std::isfinite(allowed + along + sum)) return y;
   const double seen_noise = std::fmax(0, got - rest), over = seen_noise * seen_noise - norms.trace;
   if (over > 0 && norms.norm > 0) {
-    const double root = (std::sqrt(norms.square + 2 * norms.norm * over) - std::sqrt(norms.square)) / (2 * norms.norm);
+    const double root =
+        (std::sqrt(norms.square + 2 * norms.norm * over) - std::sqrt(norms.square)) / (2 * norms.norm);
     y.evidence = root * root;
   }
   part.ratio = expected > 0 ? got / expected : 0, part.allowed_ratio = expected > 0 ? allowed / expected : 0;
-  const auto share = [](double part_of, double whole) { return whole > 0 ? part_of / whole : part_of > 0 ? kInfinity : 0; };
-  part.excess = std::max({share(got, allowed), share(std::fabs(seen.along), along), share(std::fabs(seen.sum), sum)});
+  const auto share = [](double part_of, double whole) {
+    return whole > 0 ? part_of / whole : part_of > 0 ? kInfinity : 0;
+  };
+  part.excess =
+      std::max({share(got, allowed), share(std::fabs(seen.along), along), share(std::fabs(seen.sum), sum)});
   if (size == 0) return y;
   const double mean = size / std::sqrt(n);
   part.error = got / size, part.predicted = expected / size;
@@ -149,10 +212,12 @@ std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOu
   std::vector<SeenErrors> seen;
   for (const OutputBlock& block : model.blocks.blocks())
     seen.push_back(seen_errors(got, reference, model, block));
+  const std::vector<Shares> shares = shares_of(reference, model, got.dtype);
   for (OutputPart& part : model.blocks.parts()) {
     ExpectedErrors expected;
     SeenErrors errors;
     for (const size_t b : part.blocks) expected.add(model.expected[b]), errors.add(seen[b]);
+    errors.share(part.blocks.size() == 1 ? shares[part.blocks[0]] : shares.back(), expected.elements);
     y.push_back(statistics_of(expected, errors, t, kinds));
     y.back().part.where = std::move(part.where);
     y.back().late = part.late;
@@ -160,21 +225,21 @@ std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOu
   return y;
 }
 
-RoundingOutput judge_rounding(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
-                              int64_t statistics) {
-  RoundingOutput y;
-  y.name = reference.name;
-  y.skipped = model.skipped;
-  if (y.skipped.empty() && on_coarse_grid(reference, got.dtype))
-    y.skipped = "its exact values lie on a coarse grid";
-  if (!y.skipped.empty()) return y;
-  const std::vector<PartStatistics> parts = part_statistics(got, reference, model, statistics);
-  for (const PartStatistics& p : parts) {
+RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput& reference,
+                                 const OutputModel& model, int64_t statistics) {
+  RoundingJudgement y;
+  y.output.name = reference.name;
+  y.output.skipped = model.skipped;
+  if (y.output.skipped.empty() && on_coarse_grid(reference, got.dtype))
+    y.output.skipped = "its exact values lie on a coarse grid";
+  if (!y.output.skipped.empty()) return y;
+  y.parts = part_statistics(got, reference, model, statistics);
+  for (const PartStatistics& p : y.parts) {
     if (p.part.elements == 0) continue;
-    ++y.parts, y.unlikely += p.part.excess > 1;
-    if (y.worst.elements == 0 || p.part.excess > y.worst.excess) y.worst = p.part;
+    ++y.output.parts, y.output.unlikely += p.part.excess > 1;
+    if (y.output.worst.elements == 0 || p.part.excess > y.output.worst.excess) y.output.worst = p.part;
   }
-  if (!parts.empty()) y.all = parts.back().part;
+  if (!y.parts.empty()) y.output.all = y.parts.back().part;
   return y;
 }
 

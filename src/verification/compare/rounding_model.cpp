@@ -14,27 +14,72 @@ namespace {
 
 using Lanes = float __attribute__((vector_size(sizeof(float) * kNoiseSamples)));
 
-/// Adds one block's samples, weighed by nothing, of the elements that are judged.
+/// Products of samples with each other, with the exact values, and with 1.
+struct Products {
+  Lanes gram[kNoiseSamples] = {}, along = {}, summed = {};
+
+  void add(const Lanes& e, float x) {
+    for (int s = 0; s < kNoiseSamples; ++s) gram[s] += e * e[s];
+    along += e * x, summed += e;
+  }
+};
+
+/// An element whose bound is left at that; what is not finite is not judged.
+void take_rest(const ReferenceOutput& reference, size_t i, double rest, OutputModel& model,
+               ExpectedErrors& to) {
+  const double x = std::fabs(reference.mid[i]), left = rest + reference.rad[i];
+  if (!std::isfinite(x) || !std::isfinite(left) || !std::isfinite(reference.bound[i])) return;
+  model.rest[i] = left;
+  ++to.elements;
+  to.exact_squares += x * x;
+  to.rest_squares += left * left, to.rest_along += x * left, to.rest += left;
+}
+
+/// r (|x| + |terms|) and what underflows, never more than the bound.
+void add_rest(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
+              OutputModel& model) {
+  ExpectedErrors& to = model.expected[static_cast<size_t>(&block - model.blocks.blocks().data())];
+  for (int64_t r = 0; r < noise.rows; ++r)
+    for (int64_t c = 0; c < noise.columns; ++c) {
+      const auto i = static_cast<size_t>(model.blocks.row(block, r) + c);
+      const double terms = std::sqrt(static_cast<double>(noise.squares[r * noise.columns + c]));
+      const double rest = noise.rest * (std::fabs(reference.mid[i]) + terms) + reference.underflow[i];
+      take_rest(reference, i, std::isnan(rest) ? HUGE_VAL : rest, model, to);
+    }
+}
+
+/// Adds one block's samples, of the elements that are judged.
 void add_noise(const NoiseBlock& noise, const OutputBlock& block, const ReferenceOutput& reference,
                OutputModel& model) {
   ExpectedErrors& to = model.expected[static_cast<size_t>(&block - model.blocks.blocks().data())];
-  Lanes gram[kNoiseSamples] = {}, along = {}, summed = {};
-  for (int64_t r = 0; r < noise.rows; ++r) {
-    const int64_t flat = model.blocks.row(block, r);
-    for (int64_t c = 0; c < noise.columns; ++c) {
-      const auto i = static_cast<size_t>(flat + c);
-      if (model.rest[i] < 0) continue;
-      const Lanes e = reinterpret_cast<const Lanes*>(noise.samples)[r * noise.columns + c];
-      for (int s = 0; s < kNoiseSamples; ++s) gram[s] += e * e[s];
-      along += e * static_cast<float>(reference.mid[i]), summed += e;
+  add_rest(noise, block, reference, model);
+  for (const float* const samples : {noise.near, noise.far}) {
+    if (!samples) continue;
+    Products sums;
+    for (int64_t r = 0; r < noise.rows; ++r) {
+      const int64_t flat = model.blocks.row(block, r);
+      for (int64_t c = 0; c < noise.columns; ++c) {
+        const auto i = static_cast<size_t>(flat + c);
+        if (model.rest[i] < 0) continue;
+        sums.add(reinterpret_cast<const Lanes*>(samples)[r * noise.columns + c],
+                 static_cast<float>(reference.mid[i]));
+      }
     }
-  }
-  size_t pair = 0;
-  for (int a = 0; a < kNoiseSamples; ++a) {
-    const auto i = static_cast<size_t>(a);
-    to.noise_squares += static_cast<double>(gram[a][a]) / kNoiseSamples;
-    to.along[i] += static_cast<double>(along[a]), to.summed[i] += static_cast<double>(summed[a]);
-    for (int b = 0; b < a; ++b) to.products[pair++] += static_cast<double>(gram[a][b]);
+    size_t pair = 0;
+    double square = 0;
+    for (int a = 0; a < kNoiseSamples; ++a) {
+      const auto i = static_cast<size_t>(a);
+      const double squares = static_cast<double>(sums.gram[a][a]) / kNoiseSamples;
+      to.noise_squares += squares;
+      if (samples == noise.far) to.far_squares += squares;
+      to.along[i] += static_cast<double>(sums.along[a]), to.summed[i] += static_cast<double>(sums.summed[a]);
+      for (int b = 0; b < a; ++b, ++pair) {
+        const double product = static_cast<double>(sums.gram[a][b]);
+        square += product * product / static_cast<double>(ExpectedErrors::kPairs);
+        if (samples == noise.far) to.products[pair] += product;
+      }
+    }
+    if (samples == noise.near) to.near_square = to.largest_near_square = square;
   }
 }
 
@@ -47,19 +92,12 @@ double without_storing(const ReferenceOutput& reference, size_t i, double half_s
 
 /// Sums what needs no sample, with `rest` as the bounds that are left.
 void add_rest(const ReferenceOutput& reference, const std::vector<double>& rest, OutputModel& model) {
-  model.rest.assign(reference.mid.size(), -1);
   const std::vector<OutputBlock>& blocks = model.blocks.blocks();
   for (size_t b = 0; b < blocks.size(); ++b)
     for (int64_t r = 0; r < blocks[b].rows; ++r)
       for (int64_t c = 0; c < model.blocks.columns(); ++c) {
         const auto i = static_cast<size_t>(model.blocks.row(blocks[b], r) + c);
-        const double x = std::fabs(reference.mid[i]), left = rest[i] + reference.rad[i];
-        if (!std::isfinite(x) || !std::isfinite(left) || !std::isfinite(reference.bound[i])) continue;
-        model.rest[i] = left;
-        ExpectedErrors& to = model.expected[b];
-        ++to.elements;
-        to.exact_squares += x * x;
-        to.rest_squares += left * left, to.rest_along += x * left, to.rest += left;
+        take_rest(reference, i, rest[i], model, model.expected[b]);
       }
 }
 
@@ -69,7 +107,7 @@ double work_of(const RoundingProblem& p, int64_t chunk, bool backward) {
   const auto tokens = static_cast<double>(s.B * s.T * s.H), K = static_cast<double>(s.K),
              V = static_cast<double>(s.V),
              together = static_cast<double>(chunk > 0 ? std::min(chunk, s.T) : s.T);
-  return tokens * (backward ? 8 * K * V + 2 * together * (2 * K + V) : 3 * K * V + together * (K + V));
+  return tokens * (backward ? 10 * K * V + 2 * together * (2 * K + V) : 4 * K * V + together * (K + V));
 }
 
 /// One direction: its outputs' models.
@@ -82,26 +120,22 @@ class Direction {
     const Problem& problem = *p_.problem;
     const bool rounds =
         backward_ ? rounds_operands(problem.adjoint, u_) : rounds_operands(problem.arithmetic, u_);
-    if (!rounds) {
+    const int64_t chunk = backward_ ? problem.adjoint.state.chunk : problem.arithmetic.chunk;
+    const auto sample = backward_ ? p_.op->adjoint_noise : p_.op->forward_noise;
+    // Where operands of chunks could be rounded, and none is declared to be, the samples say that none may.
+    const bool could_round = sample && chunk > 0 && u_ < 1;
+    if (!rounds && !could_round) {
       for (const ReferenceOutput* output : outputs) add_rest(*output, rests_of(*output), model(*output));
       return;
     }
-    const auto sample = backward_ ? p_.op->adjoint_noise : p_.op->forward_noise;
-    const int64_t chunk = backward_ ? problem.adjoint.state.chunk : problem.arithmetic.chunk;
-    const char* const why = !sample                                    ? "the roundings inside this operator have no model"
-                            : work_of(p_, chunk, backward_) > p_.work ? "too long for its roundings to be sampled"
-                                                                      : nullptr;
+    const char* const why = !sample ? "the roundings inside this operator have no model"
+                            : work_of(p_, chunk, backward_) > p_.work
+                                ? "too long for its roundings to be sampled"
+                                : nullptr;
     if (why) {
       for (const ReferenceOutput* output : outputs) model(*output).skipped = why;
       return;
     }
-    Problem rest = problem;
-    rest.arithmetic = without_roundings(problem.arithmetic, u_);
-    rest.adjoint = without_roundings(problem.adjoint, u_);
-    const ReferenceResult left = backward_ ? p_.op->evaluate_adjoint(rest) : p_.op->evaluate(rest);
-    for (const ReferenceOutput* output : outputs)
-      for (const ReferenceOutput& of : left.outputs)
-        if (of.name == output->name) add_rest(*output, of.bound, model(*output));
     for (const ReferenceOutput* output : outputs) model(*output).operands = dtype();
     sample_slices(outputs, sample);
   }
@@ -150,7 +184,8 @@ class Direction {
       });
     });
     for (const ReferenceOutput* output : outputs)
-      if (!seen[output->name] && !output->mid.empty()) model(*output).skipped = "a sum over the tokens of all sequences";
+      if (!seen[output->name] && !output->mid.empty())
+        model(*output).skipped = "a sum over the tokens of all sequences";
   }
 
   const RoundingProblem& p_;
@@ -202,8 +237,8 @@ std::string repeated(const std::vector<const Tensor*>& inputs, int64_t tokens, b
     uint64_t hash = 0xcbf29ce484222325;
     bool zero = true;
     for (const Tensor* x : inputs) {
-      const int64_t width = x->size() / tokens, first = channels ? i : i * width,
-                    step = channels ? width : 1, elements = channels ? tokens : width;
+      const int64_t width = x->size() / tokens, first = channels ? i : i * width, step = channels ? width : 1,
+                    elements = channels ? tokens : width;
       for (int64_t j = 0; j < elements; ++j) {
         const uint64_t bits = magnitude(*x, first + j * step);
         hash = hashed(hash, bits), zero = zero && bits == 0;
@@ -223,6 +258,8 @@ void ExpectedErrors::add(const ExpectedErrors& x) {
   elements += x.elements, exact_squares += x.exact_squares;
   rest_squares += x.rest_squares, rest_along += x.rest_along, rest += x.rest;
   noise_squares += x.noise_squares;
+  far_squares += x.far_squares, near_square += x.near_square,
+      largest_near_square = std::fmax(largest_near_square, x.largest_near_square);
   for (size_t i = 0; i < kPairs; ++i) products[i] += x.products[i];
   for (size_t i = 0; i < along.size(); ++i) along[i] += x.along[i], summed[i] += x.summed[i];
 }
@@ -246,14 +283,17 @@ std::string inputs_without_model(const Operator& op, const Problem& p) {
   return "";
 }
 
-std::map<std::string, OutputModel> rounding_model(const RoundingProblem& p, const ReferenceResult& reference) {
+std::map<std::string, OutputModel> rounding_model(const RoundingProblem& p,
+                                                  const ReferenceResult& reference) {
   std::map<std::string, OutputModel> models;
   std::vector<const ReferenceOutput*> forward, backward;
-  const std::string inputs = inputs_without_model(*p.op, *p.problem);
+  const std::string inputs = p.work == 0 ? "not asked for" : inputs_without_model(*p.op, *p.problem);
   for (const ReferenceOutput& output : reference.outputs) {
     OutputModel& model =
-        models.emplace(output.name, OutputModel(OutputBlocks(output.name, output.axes, p.problem->cu_seqlens)))
+        models
+            .emplace(output.name, OutputModel(OutputBlocks(output.name, output.axes, p.problem->cu_seqlens)))
             .first->second;
+    model.rest.assign(output.mid.size(), -1);
     model.skipped = !inputs.empty() ? inputs : all_zero(output.bound) ? "nothing of it rounds" : "";
     if (!model.skipped.empty()) continue;
     const bool is_output = std::any_of(p.op->outputs.begin(), p.op->outputs.end(),

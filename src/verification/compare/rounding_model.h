@@ -1,5 +1,5 @@
-// What errors a kernel's declared roundings make likely, block by block of every output: reference/rounding_noise.h
-// applied to one problem. It knows nothing of any kernel's values.
+// What errors a kernel's declared roundings make likely, block by block of every output:
+// reference/rounding_noise.h applied to one problem. It knows nothing of any kernel's values.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -22,8 +22,11 @@ struct ExpectedErrors {
   /// What no sampled rounding covers, with its full bound r: r^2, |x| r, r.
   double rest_squares = 0, rest_along = 0, rest = 0;
   // Of the sampled errors e:
-  double noise_squares = 0;                       ///< e^2, mean over the samples
-  std::array<double, kPairs> products = {};       ///< e e' of two samples
+  double noise_squares = 0;  ///< e^2, mean over the samples
+  /// Of sources that stay within a block: tr(Sigma^2) of its blocks, and the largest of these.
+  double near_square = 0, largest_near_square = 0;
+  double far_squares = 0;                         ///< e^2 of all other sources, mean over the samples
+  std::array<double, kPairs> products = {};       ///< e e' of two samples, of all other sources
   std::array<double, kNoiseSamples> along = {};   ///< e x of each
   std::array<double, kNoiseSamples> summed = {};  ///< e of each
 
@@ -43,16 +46,15 @@ struct OutputModel {
 struct RoundingProblem {
   const Operator* op = nullptr;
   const Problem* problem = nullptr;  ///< with what the kernel declares
-  bool forward = true, backward = false;
-  /// At most so many multiplications of samples are spent; what takes more is skipped.
+  /// At most so many multiplications of samples are spent; what takes more is skipped. 0: all of it is.
   double work = 0;
 };
 
 /// By output, for every output of the reference.
 std::map<std::string, OutputModel> rounding_model(const RoundingProblem&, const ReferenceResult&);
 
-/// Why the model fails on these inputs: tokens or channels that are repeated, values of few kinds; empty where it does
-/// not. Then roundings are alike that it takes for independent, or are none at all.
+/// Why the model fails on these inputs: tokens or channels that are repeated, values of few kinds; empty
+/// where it does not. Then roundings are alike that it takes for independent, or are none at all.
 std::string inputs_without_model(const Operator&, const Problem&);
 
 }  // namespace assay

@@ -139,39 +139,34 @@ void judge_formula(const Program& program, const TensorMap& inputs, const Progra
 
 void judge_roundings(const Claim& claim, const ProgramRun& run, const Judgement& judged,
                      const VerifyOptions& options, Verification& v) {
-  if (options.rounding_work == 0 || run.outcome.trap || run.written || judged.reference.outputs.empty()) return;
+  const bool values = !run.outcome.trap && !run.written && !judged.reference.outputs.empty();
+  if (!values || (options.rounding_work == 0 && !options.power)) return;
   const auto start = std::chrono::steady_clock::now();
   const ResolvedCase& c = *claim.of;
-  const auto models = rounding_model(
-      {c.op, &judged.problem, c.forward(), c.backward(), options.rounding_work}, judged.reference);
+  const auto models = rounding_model({c.op, &judged.problem, options.rounding_work}, judged.reference);
   RoundingReport rounding;
   PowerReport power;
   const TensorMap none, &expected = options.expected ? *options.expected : none;
-  const int64_t statistics =
-      statistics_in(models, run.outcome.outputs) + statistics_in(models, expected);
-  const auto judge_all = [&](const TensorMap& outputs, std::vector<RoundingOutput>& to, std::vector<PowerOutput>& powers,
-                             bool formula) {
+  const int64_t statistics = statistics_in(models, run.outcome.outputs) + statistics_in(models, expected);
+  const auto judge_all = [&](const TensorMap& outputs, bool of_kernel,
+                             std::vector<RoundingOutput>& judgements, std::vector<PowerOutput>& powers) {
     for (const ReferenceOutput& reference : judged.reference.outputs) {
       const auto got = outputs.find(reference.name);
       if (got == outputs.end()) continue;
       const OutputModel& model = models.at(reference.name);
-      to.push_back(judge_rounding(got->second, reference, model, statistics));
-      const FormulaOutput* on_reals = nullptr;
-      if (formula && v.formula)
-        for (const FormulaOutput& output : v.formula->outputs)
-          if (output.name == reference.name) on_reals = &output;
-      const bool says = to.back().skipped.empty();
-      powers.push_back(power_of(got->second, reference, model.blocks,
-                                says ? part_statistics(got->second, reference, model, statistics)
-                                     : std::vector<PartStatistics>{},
-                                on_reals));
+      const RoundingJudgement judgement = judge_rounding(got->second, reference, model, statistics);
+      const FormulaOutput* const formula =
+          of_kernel && v.formula ? v.formula->output(reference.name) : nullptr;
+      powers.push_back(power_of(got->second, reference, model.blocks, judgement.parts, formula));
+      judgements.push_back(judgement.output);
     }
   };
-  judge_all(run.outcome.outputs, rounding.outputs, power.outputs, true);
-  judge_all(expected, rounding.expected, power.expected, false);
+  judge_all(run.outcome.outputs, true, rounding.outputs, power.outputs);
+  judge_all(expected, false, rounding.expected, power.expected);
   rounding.false_alarms = kFalseAlarms;
   rounding.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  v.rounding = std::move(rounding), v.power = std::move(power);
+  if (options.rounding_work > 0) v.rounding = std::move(rounding);
+  if (options.power) v.power = std::move(power);
 }
 
 void explain_expected(const Claim& claim, const Judgement& judged, const TensorMap& inputs,

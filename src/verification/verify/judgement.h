@@ -20,8 +20,8 @@ Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const 
 void judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&, const Judgement&,
                    const VerifyOptions&, Verification&);
 
-/// Whether the declared roundings explain the errors of the outputs and of those of the inputs' file; then what all
-/// verdicts together would have seen.
+/// Whether the declared roundings explain the errors of the outputs and of those of the inputs' file; then
+/// what all verdicts together would have seen.
 void judge_roundings(const Claim&, const ProgramRun&, const Judgement&, const VerifyOptions&, Verification&);
 
 /// Whether other axes of the file's tensors make its outputs right.
