@@ -68,7 +68,7 @@ int64_t draw_width(int64_t limit) {
                      {14, between(1, 48)},
                      {8, 8 * between(1, 16)},
                      {8, between(49, 160)},
-                     {3, pick<int64_t>({{1, 129}, {1, 192}, {1, 255}, {1, 256}})}});
+                     {4, pick<int64_t>({{2, 129}, {1, 192}, {2, 193}, {1, 255}, {1, 256}})}});
   return std::min(width, limit);
 }
 
@@ -105,7 +105,9 @@ void draw_time(Case& c, const Target&) {
 }
 
 void draw_heads(Case& c, const Target& target) {
-  c.H = !uses_axis(target.op, "H") ? 1 : pick<int64_t>({{10, 1}, {6, 2}, {3, 3}, {1, 4}, {1, 5}});
+  c.H = !uses_axis(target.op, "H")
+            ? 1
+            : pick<int64_t>({{20, 1}, {12, 2}, {6, 3}, {2, 4}, {2, 5}, {1, 9}, {1, between(10, 17)}});
   c.HV = uses_axis(target.op, "HV") ? c.H * pick<int64_t>({{2, 1}, {1, 2}, {1, 3}}) : 0;
 }
 
@@ -121,12 +123,19 @@ void draw_widths(Case& c, const Target& target) {
   c.V = std::min(64 + 16 * between(0, 3) + between(1, 15), target.kernel.limits.max_V);
 }
 
+}  // namespace
+
+bool begins_with_few_formats(const Target& target) {
+  return target.kernel.name.find('@') != std::string::npos && drawn_so_far(target, "cases") < 24;
+}
+
+namespace {
+
 void draw_formats(Case& c, const Target& target) {
   Weighted<Dtype> dtypes, gates;
   for (Dtype d : target.kernel.limits.dtypes) dtypes.push_back({1, d});
   for (Dtype d : target.kernel.limits.gate_dtypes) gates.push_back({1, d});
-  // Of a kernel that is compiled on demand each pair of formats costs seconds: two of them first.
-  if (target.kernel.name.find('@') != std::string::npos && drawn_so_far(target, "cases") < 24) {
+  if (begins_with_few_formats(target)) {
     dtypes = {dtypes.front(), dtypes.back()};
     gates.resize(std::min<size_t>(gates.size(), 1));
   }
@@ -134,22 +143,23 @@ void draw_formats(Case& c, const Target& target) {
   if (!gates.empty()) c.gate_dtype = pick(gates);
 }
 
-/// Out-of-domain profiles at a lower weight: they test only that the inputs are refused.
-
 }  // namespace
 
+std::string with_variant(const DecayProfile& profile) {
+  const std::string name(profile.name);
+  if (profile.variants.empty() || chance(40)) return name;
+  const auto at = static_cast<size_t>(between(0, std::ssize(profile.variants) - 1));
+  return name + ":" + std::string(profile.variants[at]);
+}
+
+/// Out-of-domain profiles at a lower weight: they test only that the inputs are refused.
 void draw_decay(Case& c, const Target& target) {
   Weighted<const DecayProfile*> profiles;
   for (const DecayProfile& profile : decay_profiles())
     profiles.push_back({even_weight(target, "decay " + std::string(profile.name), profile.in_domain ? 10 : 6,
                                     decay_profiles().size()),
                         &profile});
-  const DecayProfile* profile = pick(profiles);
-  c.decay = profile->name;
-  if (profile->variants.empty() || chance(40)) return;
-  c.decay += ':';
-  c.decay +=
-      profile->variants[static_cast<size_t>(between(0, static_cast<int64_t>(profile->variants.size()) - 1))];
+  c.decay = with_variant(*pick(profiles));
 }
 
 namespace {
@@ -159,16 +169,28 @@ bool removes_from_state(const Operator& op) {
                      [](const ArgumentSpec& input) { return input.role == Role::opposed; });
 }
 
+bool carries_state(const Operator& op) {
+  return std::any_of(op.outputs.begin(), op.outputs.end(),
+                     [](const ArgumentSpec& output) { return output.role == Role::state; });
+}
+
 bool makes_gates(const Operator& op) {
   return op.outputs.front().role == Role::log_decay;
 }
 
 void draw_values(Case& c, const Target& target) {
+  c.values = pick(drawn_values(target.op));
+}
+
+}  // namespace
+
+std::vector<std::pair<size_t, std::string>> drawn_values(const Operator& op) {
   Weighted<std::string> kinds{
       {10, "normal"}, {4, "positive"}, {3, "cancelling"}, {3, "exact"}, {7, "sparse"}};
-  if (removes_from_state(target.op)) kinds.push_back({3, "growing"});
-  if (makes_gates(target.op)) kinds.push_back({14, "logits"});
-  c.values = pick(kinds);
+  if (carries_state(op)) kinds.push_back({3, "lone"});
+  if (removes_from_state(op)) kinds.push_back({3, "growing"});
+  if (makes_gates(op)) kinds.push_back({14, "logits"});
+  return kinds;
 }
 
 void draw_scale(Case& c, const Target& target) {
@@ -201,6 +223,8 @@ void draw_parameters(Case& c, const Target& target) {
     if (parameter_of(c, target.op, spec.name) > limit) c.parameters[std::string(spec.name)] = limit;
   }
 }
+
+namespace {
 
 /// Fifteen in a hundred: the combination of optional inputs that came up least so far. Else half of the
 /// states are there, and of the other inputs most.
@@ -274,9 +298,27 @@ void draw_layout(Case& c, const Target& target) {
   c.layout = layout_text(entries);
 }
 
+}  // namespace
+
+std::string drawn_strides(const Case& c, const Operator& op) {
+  std::vector<LayoutEntry> entries;
+  std::vector<ArgumentSpec> present;
+  for (const ArgumentSpec& spec : inputs_of(c, op))
+    if (is_present(c, spec)) present.push_back(spec);
+  const int64_t always = between(0, std::ssize(present) - 1);
+  for (int64_t i = 0; i < std::ssize(present); ++i) {
+    const ArgumentSpec& spec = present[static_cast<size_t>(i)];
+    if (i == always || chance(30))
+      entries.push_back({std::string(spec.name), nullptr, draw_strides(c, spec)});
+  }
+  return layout_text(entries);
+}
+
 void draw_seed(Case& c, const Target&) {
   c.seed = static_cast<uint64_t>(between(1, 999'999));
 }
+
+namespace {
 
 constexpr Dimension kDimensions[] = {
     {"time", draw_time},         {"heads", draw_heads},           {"widths", draw_widths},
@@ -284,11 +326,22 @@ constexpr Dimension kDimensions[] = {
     {"scale", draw_scale},       {"parameters", draw_parameters}, {"direction", draw_direction},
     {"presence", draw_presence}, {"layout", draw_layout},         {"seed", draw_seed}};
 
+/// Late in a long sequence bounds are wide and errors have had time to grow: a reset there, or single terms
+/// that stand alone, show what is wrong.
+void draw_late_resets(Case& c) {
+  c.T = 64 * between(8, 24) + partial_rows();
+  c.B = 1;
+  c.cu_seqlens.clear();
+  c.decay = with_variant(*parse_decay(chance(60) ? "late-reset" : "reset").profile);
+  c.values = chance(50) ? "sparse" : "lone";
+}
+
 }  // namespace
 
 Case fresh(const Target& target) {
   Case c;
   for (const Dimension& dimension : kDimensions) dimension.draw(c, target);
+  if (carries_state(target.op) && chance(6)) draw_late_resets(c);
   return c;
 }
 

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "fuzz/coverage.h"
+#include "fuzz/covering_draw.h"
 #include "fuzz/database.h"
 #include "fuzz/generator.h"
 #include "fuzz/kernel_record.h"
@@ -202,11 +203,22 @@ class Fuzzer {
       const Operator& op = find_operator(trial.kernel->operator_name);
       const bool far = options_.far && far_due(options_.seed, index);
       trial.case_ = far ? draw_far_case(*trial.kernel, op, options_.seed, index)
-                        : draw_case(*trial.kernel, op, known[k].feedback, options_.seed, index);
+                        : drawn_case(k, op, known[k].feedback, index);
       trial.properties = properties_due(trial.case_, options_.seed, static_cast<int64_t>(index));
       trial.diagnose = known[k].faults < kTracedFaults || made_ % 8 == 0;
       ready_.push_back(std::move(trial));
     }
+  }
+
+  /// For its pairs of features, where that is its turn.
+  Case drawn_case(size_t k, const Operator& op, const Feedback& feedback, uint64_t index) {
+    FeaturePairs& pairs = records_[k].pairs();
+    std::optional<Case> c;
+    if (covers_pairs(pairs, options_.seed, index) && !begins_with_few_formats({*kernels_[k], op, feedback}))
+      c = draw_covering_case(pairs, *kernels_[k], op, options_.seed, index);
+    if (!c) c = draw_case(*kernels_[k], op, feedback, options_.seed, index);
+    pairs.note_drawn(*c);
+    return *std::move(c);
   }
 
   static bool far_due(uint64_t seed, uint64_t index) {

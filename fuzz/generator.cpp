@@ -3,15 +3,11 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "fuzz/choice.h"
-#include "fuzz/cost.h"
 #include "fuzz/dimensions.h"
-#include "src/base/numerics/bad_input.h"
-#include "src/case/draw_on_demand.h"
-#include "src/case/layouts.h"
+#include "fuzz/settle.h"
 
 namespace assay {
 namespace {
@@ -21,98 +17,13 @@ double draw_budget() {
   return pick<double>({{60, 6e6}, {32, 2e7}, {7, 5e7}, {1, 1.2e8}});
 }
 
-int64_t halved(int64_t n) {
-  return (n + 1) / 2;
-}
-
-/// Smaller heads, batch and widths, then fewer whole chunks, until the case is cheap enough. The partial
-/// chunk stays.
-void fit_cost(Case& c, double budget) {
-  while (estimated_cost(c) > budget) {
-    if (c.H > 1 && c.HV <= c.H) {
-      c.H = halved(c.H);
-    } else if (c.B > 1) {
-      c.B = halved(c.B);
-    } else if (std::min(c.K, c.V) > 64 && c.T > 128) {
-      c.T -= 64;  // widths of several tiles meet few chunks
-    } else if (std::max({c.K, c.V, c.M}) > 16) {
-      int64_t& widest = c.M > std::max(c.K, c.V) ? c.M : c.K >= c.V ? c.K : c.V;
-      widest = halved(widest);
-    } else if (c.T > 64) {
-      c.T -= 64;
-    } else {
-      return;
-    }
-    c.HV = std::min(c.HV, 3 * c.H);
-  }
-}
-
-/// Drops layouts of what is no input any more, or of a shape that has outgrown them.
-void settle_layout(Case& c, const Operator& op) {
-  std::vector<LayoutEntry> kept;
-  for (const LayoutEntry& entry : parse_layout(c.layout)) {
-    Case alone = c;
-    alone.layout = layout_text({entry});
-    try {
-      validate_layout(alone, op);
-      kept.push_back(entry);
-    } catch (const BadInput&) {
-    }
-  }
-  c.layout = layout_text(kept);
-}
-
-/// Makes the drawn dimensions agree: packed offsets with T, no profile where nothing decays, exact values
-/// unscaled.
-void settle(Case& c, const Target& target, double budget) {
-  const int64_t packed_T = c.T;
-  fit_cost(c, budget);
-  if (!c.cu_seqlens.empty() && c.T != packed_T) {
-    for (int64_t& offset : c.cu_seqlens) offset = std::min(offset, c.T);
-    c.cu_seqlens.back() = c.T;
-  }
-  if (c.values == "exact" && target.op.inexact) c.values = "normal";
-  if (c.values == "exact") {
-    c.decay = "none";
-    if (target.op.takes_scale) c.scale = std::ldexp(1.0, static_cast<int>(c.seed % 4) - 3);
-  }
-  settle_layout(c, target.op);
-  const auto is_gate = [](const ArgumentSpec& input) { return input.role == Role::log_decay; };
-  const auto& inputs = target.op.inputs;
-  if (std::any_of(inputs.begin(), inputs.end(), is_gate) &&
-      std::none_of(inputs.begin(), inputs.end(),
-                   [&](const ArgumentSpec& input) { return is_gate(input) && is_present(c, input); }))
-    c.decay = "none";
-}
-
-/// A kernel with a narrower gate range than the operator's domain: does the case stay inside?
-bool within_gate_range(const Case& c, const Target& target) {
-  const ResolvedCase r = resolve(c, target.op);
-  for (const SizedArgument& input : r.inputs) {
-    if (input.spec.role != Role::log_decay) continue;
-    // Element by element: the first one outside decides, and no other input is drawn for it.
-    const Tensor gate =
-        r.overrides.empty() ? draw_on_demand(input, r) : draw_inputs(r).at(std::string(input.spec.name));
-    for (int64_t i = 0; i < gate.size(); ++i)
-      if (gate.value(i) < target.kernel.limits.gate_min) return false;
-  }
-  return true;
-}
-
-/// Nine in ten cases of such a kernel are drawn again until their gates are inside, the mild profiles at
-/// last.
-void settle_gates(Case& c, const Target& target) {
-  if (target.kernel.limits.gate_min <= -1e4 || chance(10)) return;
-  for (int attempt = 0; attempt < 12 && !within_gate_range(c, target); ++attempt) draw_decay(c, target);
-  if (!within_gate_range(c, target)) c.decay = "near-one";
-}
-
 rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& feedback) {
   return rc::gen::exec([&kernel, &op, &feedback] {
     const Target target{kernel, op, feedback};
     Case c = !feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
     c.kernel = kernel.name;
-    settle(c, target, draw_budget());
+    fit_cost(c, draw_budget());
+    agree(c, op);
     // A refused case is drawn again anyway, and no plan refuses one for its decays.
     if (!refused(c, kernel)) settle_gates(c, target);
     return c;

@@ -16,7 +16,7 @@ constexpr size_t kCorpus = 256;
 }  // namespace
 
 KernelRecord::KernelRecord(const Kernel& kernel)
-    : kernel_(kernel), op_(find_operator(kernel.operator_name)) {}
+    : kernel_(kernel), op_(find_operator(kernel.operator_name)), pairs_(kernel, op_) {}
 
 void KernelRecord::keep(const Case& c) {
   feedback_.corpus.push_back(c);
@@ -56,6 +56,7 @@ std::vector<CorpusEntry> KernelRecord::add(const Verification& v) {
   presences_.insert(presence_of(v.case_, op_));
   std::vector<CorpusEntry> entries;
   if (v.verdict == Verdict::domain || !v.case_.blocks.empty()) return entries;
+  pairs_.note_covered(v.case_);
   for (const std::string& feature : new_features(v)) entries.push_back({v.kernel, v.token, feature});
   if (!entries.empty()) keep(v.case_);
   return entries;
@@ -77,7 +78,7 @@ std::vector<ReachedRow> KernelRecord::reached() const {
     }
   inputs.reached = static_cast<int64_t>(presences_.size());
   inputs.of = static_cast<int64_t>(possible.size());
-  return {branches, inputs};
+  return {branches, inputs, {kernel_.name, "pairs of features", pairs_.covered(), pairs_.possible()}};
 }
 
 }  // namespace assay

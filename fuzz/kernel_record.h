@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fuzz/database.h"
+#include "fuzz/feature_pairs.h"
 #include "fuzz/generator.h"
 #include "src/result/fuzz_run.h"
 #include "src/result/verification.h"
@@ -27,7 +28,8 @@ class KernelRecord {
 
   const Kernel& kernel() const { return kernel_; }
   const Feedback& feedback() const { return feedback_; }
-  /// "branch sides" and "inputs present", each of how many.
+  FeaturePairs& pairs() { return pairs_; }
+  /// "branch sides", "inputs present" and "pairs of features", each of how many.
   std::vector<ReachedRow> reached() const;
 
   int64_t accepted = 0, rejected = 0, too_large = 0;
@@ -42,6 +44,7 @@ class KernelRecord {
   const Kernel& kernel_;
   const Operator& op_;
   Feedback feedback_;
+  FeaturePairs pairs_;
   std::set<std::string> features_, presences_;
   std::map<std::string, std::vector<uint8_t>> sides_;  ///< by entry: sides of its guards taken so far
 };

@@ -103,9 +103,9 @@ bool checked(const Verification& v) {
   return completed(v) && v.lane_instructions <= kMostCheckedInstructions;
 }
 /// The first finding of one check of the machine.
-Failure first_of(PropertyRun& run, std::string_view check) {
+Failure first_of(PropertyRun& run, CheckName check) {
   for (const CheckFinding& finding : run.checks().findings)
-    if (finding.check == check) return fmt::format("{}: {}", finding.kind, finding.message);
+    if (finding.check == check) return fmt::format("{}: {}", name_of(finding.kind), finding.message);
   return std::nullopt;
 }
 
@@ -115,31 +115,31 @@ bool copies_awaited_applies(const Verification& v, const Kernel&, const Operator
   return checked(v);
 }
 Failure copies_awaited(PropertyRun& run) {
-  return first_of(run, "async");
+  return first_of(run, CheckName::async);
 }
 bool no_races_applies(const Verification& v, const Kernel&, const Operator&) {
   return checked(v);
 }
 Failure no_races(PropertyRun& run) {
-  return first_of(run, "races");
+  return first_of(run, CheckName::races);
 }
 bool reads_written_values_applies(const Verification& v, const Kernel&, const Operator&) {
   return checked(v);
 }
 Failure reads_written_values(PropertyRun& run) {
-  return first_of(run, "unwritten");
+  return first_of(run, CheckName::unwritten);
 }
 bool stays_in_variables_applies(const Verification& v, const Kernel&, const Operator&) {
   return checked(v);
 }
 Failure stays_in_variables(PropertyRun& run) {
-  return first_of(run, "bounds");
+  return first_of(run, CheckName::bounds);
 }
 bool no_index_wrap_applies(const Verification& v, const Kernel&, const Operator&) {
   return checked(v);
 }
 Failure no_index_wrap(PropertyRun& run) {
-  return first_of(run, "wrap");
+  return first_of(run, CheckName::wrap);
 }
 
 }  // namespace assay

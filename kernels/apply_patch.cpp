@@ -1,3 +1,5 @@
+// A unified diff applied to files in memory: a kernel with a known defect. A hunk that does not stand in the
+// file to the letter, at its line, is bad input.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -24,7 +24,7 @@ struct OperatorTraits {
   double (*default_scale)(const Sizes&) = nullptr;
 
   /// How it is the recurrence that the gated family shares: then it is evaluated in blocks, with its
-  /// transcription as the last rung, and bounded as bound.h says.
+  /// transcription as the last rung, and bounded as bound.h and, in its gradients, bound_adjoint.h say.
   GatedForm (*form)() = nullptr;
 
   /// Otherwise it is evaluated from its transcription alone, and these are its bounds.

@@ -38,7 +38,7 @@ std::string render_github_annotations(const json& result) {
       place += ",";
     }
     const std::string title =
-        fmt::format("{}: {}{}", text_of(*v, "kernel"), rule_of(*v), is_known(*v) ? " (known)" : "");
+        fmt::format("{}: {}{}", text_of(*v, "kernel"), rule_of(*v).name, is_known(*v) ? " (known)" : "");
     out += fmt::format("::{} {}title={}::{}\n", level, place, escaped(title, true),
                        escaped(fmt::format("{}\n{}", headline_of(*v), text_of(*v, "replay")), false));
   }

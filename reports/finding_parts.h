@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "reports/section.h"
+
 namespace assay {
 
 /// The findings of a fuzz run; of a verification itself, unless it passed.
 std::vector<const nlohmann::json*> findings_in(const nlohmann::json& result);
 /// The rule a finding falls under: its top diagnosis, else the kind of origin, trap or check, else of fault.
-std::string rule_of(const nlohmann::json& finding);
-/// What the rule says, in one sentence.
-std::string rule_text(const nlohmann::json& finding);
+Rule rule_of(const nlohmann::json& finding);
 /// The SourceLocation to point at: of the origin, the trap, the check's finding, the likeliest line, the
 /// kernel's entry; null where none is known. Its file is not empty.
 nlohmann::json place_of(const nlohmann::json& finding);

@@ -40,7 +40,7 @@ struct TestSuite {
 std::string failure_text(const json& v) {
   std::string out = fmt::format("{}\n", text_of(v, "cause"));
   for (const Section* section : sections_by_weight())
-    if (const json* part = part_of(v, *section)) out += section->plain(*part);
+    if (const json* part = section->plain ? part_of(v, *section) : nullptr) out += section->plain(*part);
   return out + text_of(v, "replay") + "\n";
 }
 

@@ -169,6 +169,12 @@ const json& field_of(const json& object, std::string_view name) {
   return *it;
 }
 
+const json& field_or_null(const json& object, std::string_view name) {
+  static const json none;
+  const auto found = object.find(name);
+  return found == object.end() ? none : *found;
+}
+
 const json& check_findings(const json& verification) {
   static const json none = json::array();
   const auto checks = verification.find("checks");

@@ -29,6 +29,8 @@ std::string number_markup(const nlohmann::json& value);
 std::string result_kind(const nlohmann::json& result);
 /// Field of an object; throws BadInput naming the field where it is missing: the document is not a result.
 const nlohmann::json& field_of(const nlohmann::json& object, std::string_view name);
+/// Field of an object; null where it is absent (older documents).
+const nlohmann::json& field_or_null(const nlohmann::json& object, std::string_view name);
 /// The findings of a verification's checks; an empty list where none ran (older results have no such field).
 const nlohmann::json& check_findings(const nlohmann::json& verification);
 /// Text field, empty where it is absent or null.

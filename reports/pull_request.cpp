@@ -95,7 +95,7 @@ std::string table(const std::vector<const json*>& findings) {
   std::vector<std::string> lines;
   for (const json* v : findings)
     lines.push_back(fmt::format("| {} | {} | {} | {} |\n", state_of(*v), cell(text_of(*v, "kernel")),
-                                cell(rule_of(*v)), cell(place_text(*v))));
+                                cell(rule_of(*v).name), cell(place_text(*v))));
   return "| | kernel | what | where |\n|---|---|---|---|\n" +
          rows(lines, kCommentBytes / 3, "| | | and {} more | |\n") + "\n";
 }

@@ -69,7 +69,7 @@ std::string message_of(const json& v) {
 
 json result_of(const json& v, size_t rule) {
   const std::string identity = identity_in(v), print = fingerprint(identity);
-  json result = {{"ruleId", rule_of(v)},
+  json result = {{"ruleId", rule_of(v).name},
                  {"ruleIndex", rule},
                  {"level", text_of(v, "verdict") == name_of(Verdict::finding) ? "error" : "warning"},
                  {"message", {{"text", message_of(v)}}},
@@ -96,9 +96,9 @@ std::string render_sarif(const json& result) {
   json results = json::array(), rules = json::array();
   std::map<std::string, size_t> indices;
   for (const json* finding : findings_in(result)) {
-    const std::string rule = rule_of(*finding);
-    const auto [at, added] = indices.try_emplace(rule, indices.size());
-    if (added) rules.push_back({{"id", rule}, {"shortDescription", {{"text", rule_text(*finding)}}}});
+    const Rule rule = rule_of(*finding);
+    const auto [at, added] = indices.try_emplace(rule.name, indices.size());
+    if (added) rules.push_back({{"id", rule.name}, {"shortDescription", {{"text", rule.text}}}});
     results.push_back(result_of(*finding, at->second));
   }
   const json& tool = field_of(result, "tool");

@@ -2,6 +2,7 @@
 // own in reports/sections/; sections.cpp lists them in the order in which each form has them.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -9,6 +10,12 @@
 #include "src/result/verification.h"
 
 namespace assay {
+
+/// What a finding falls under in lists of them, as SARIF's rules are.
+struct Rule {
+  std::string name;  ///< "masked-lane-overflow"
+  std::string text;  ///< one sentence
+};
 
 /// Forms that read the JSON leave a section out where its field is absent, null or empty; `part` is the
 /// field. A form that says nothing of it has no function.
@@ -28,6 +35,10 @@ struct Section {
   /// One line a person reads first, in SARIF, annotations and comments; empty where this is not what is
   /// wrong.
   std::string (*headline)(const nlohmann::json& part) = nullptr;
+  /// Absent where this is not what is wrong.
+  std::optional<Rule> (*rule)(const nlohmann::json& part) = nullptr;
+  /// The SourceLocation to point at; null where none is known.
+  nlohmann::json (*place)(const nlohmann::json& part) = nullptr;
 };
 
 /// The field that a section is about; null where there is nothing to say.
@@ -39,7 +50,7 @@ Sections sections_of_page();
 Sections sections_of_markdown();
 Sections sections_of_console();
 Sections sections_of_notes();
-/// What weighs most comes first: of `plain` and `headline`.
+/// What weighs most comes first: of `plain`, `headline`, `rule` and `place`.
 Sections sections_by_weight();
 
 }  // namespace assay

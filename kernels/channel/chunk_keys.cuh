@@ -1,12 +1,12 @@
-// gla.chunk, backward: dq, dk and dg of a chunk. A block owns one chunk, one head and 64 key channels, 16 per
-// warp, all 64 tokens. With M_ij = scale do_i . v_j and D the gradient of the state at the chunk's end,
+// After chunk_state.cuh (gla, rwkv6, gsa): dq, dk, dg of a chunk. A block owns a chunk, a head and 64 key
+// channels, 16 per warp, all 64 tokens. M_ij = scale do_i . v_j, D is the gradient of S at the chunk's end:
 //   dq_i = e^{G_i} scale S do_i   + sum_{j<=i} M_ij k_j e^{G_i - G_j}
 //   dk_j = e^{L - G_j} D v_j      + sum_{i>=j} M_ij q_i e^{G_i - G_j}
 //   dg_t = e^L rowsum(S (.) D)    + sum_{i>=t} q_i e^{G_i} scale (S do_i) + sum_{j<t} k_j e^{L - G_j} (D v_j)
 //          + sum_{j<t<=i} q_i e^{G_i - G_j} k_j M_ij
 // Pairs are split as in chunk_scores.cuh: with s the highest bit in which i and j differ, i lies in the
-// second and j in the first half of an aligned block of 2 s rows, and with x_i = q_i e^{F_s[i]}, x_j = k_j
-// e^{B_s[j]}
+// second and j in the first half of an aligned block of 2 s rows, and with
+//   x_i = q_i e^{F_s[i]},   x_j = k_j e^{B_s[j]}
 //   z_i = sum_{j first} M_ij x_j,   z_j = sum_{i second} M_ij x_i
 // are one product, which gives dq_i its e^{F_s[i]} z_i and dk_j its e^{B_s[j]} z_j, and x z is what the
 // rows's pairs contribute to dg: a second half to all its rows from its start to i, a first half to those

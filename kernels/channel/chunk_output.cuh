@@ -1,5 +1,5 @@
-// gla.chunk, second kernel: o_i = scale (sum_c q_ic e^{G_ic} S_c + sum_{j<=i} A_ij v_j). A block owns one
-// chunk of 64 tokens and one head; each of its 4 warps owns 16 tokens, first their scores (chunk_scores.cuh),
+// After chunk_state.cuh (gla, rwkv6, gsa): o_i = scale (sum_c q_ic e^{G_ic} S_c + sum_{j<=i} A_ij v_j). A
+// block owns a chunk of 64 tokens and a head; each of its 4 warps 16 tokens, first scores (chunk_scores.cuh),
 // then their outputs, 64 value channels at a time. Backward the same with k for q, q for k, do for v and the
 // gradient of the state at the chunk's end gives dv; that gradient has the scale already, scores get it here.
 #pragma once

@@ -1,10 +1,10 @@
-// gla.chunk, second kernel, scores A_ij = sum_c q_ic k_jc e^{G_ic - G_jc} of a chunk, 16 tokens per warp.
+// For chunk_output.cuh the scores A_ij = sum_c q_ic k_jc e^{G_ic - G_jc} of a chunk, 16 tokens per warp.
 // Exclusive readouts (rwkv6) see the state before their own token: G_{i-1} in place of G_i for j < i, and a
 // bonus u in place of the weight 1 on the diagonal, A_ii = sum_c q_ic u_c k_ic.
 //
 // No decay is ever a difference. A pair (j, i) of one 16-row tile is split where the bits of j and i first
-// differ: with s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of 2
-// s rows, and
+// differ: with s = 8, 4, 2, 1 that bit, j lies in the first and i in the second half of an aligned block of
+// 2 s rows, and
 //   e^{G_i - G_j} = e^{F_s[i]} e^{B_s[j]},  F_s[i] = sum of g over i's block of s rows up to i,
 //                                           B_s[j] = over j's after j.
 // Every row is on one side only at each s, so one exponential per element and s serves, and one set of

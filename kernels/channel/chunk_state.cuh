@@ -1,8 +1,8 @@
-// gla.chunk, first kernel: the state at every chunk's start, S <- diag(e^L) S + sum_j (k_j e^{L - G_j})
-// v_j^T, one chunk of 64 tokens after the other. Backward the last chunk comes first, with q for k, do for v
-// and scale times their sum: the gradient of the state at every chunk's end (pass.cuh). A block owns one
-// sequence and head, 64 key channels (16 per warp) and `columns` value channels; the transposed state stays
-// in registers as accumulators v x k, whose layout is the one in which the output kernel multiplies with it.
+// Chunked, a decay per key channel (gla, rwkv6, gsa; letters are gla's), first kernel: the state at every
+// chunk's start, S <- diag(e^L) S + sum_j (k_j e^{L - G_j}) v_j^T, one chunk of 64 tokens after the other.
+// Backward the last chunk comes first, with q for k, do for v and scale times their sum: the gradient of S at
+// every chunk's end (pass.cuh). A block owns a sequence and head, 64 key channels (16 per warp) and `columns`
+// value channels; S^T stays in registers as accumulators v x k, laid out as the output kernel multiplies it.
 #pragma once
 #include "../device/decay.cuh"
 #include "../device/shape.cuh"

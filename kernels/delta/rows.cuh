@@ -174,8 +174,8 @@ __device__ __forceinline__ void queries(const typename Transition::Inputs& in,
 }
 
 // Last token first, G_t as in scan_columns_back and S_t again from what was kept:
-//   dk_t = G_t v_t      de_t = e_t rowsum(S_{t-1} (.) G_t)      dr_t = S_{t-1} pulls_t      dw_t = G_t
-//   reads_t
+//   dk_t = G_t v_t              de_t = e_t rowsum(S_{t-1} (.) G_t)
+//   dr_t = S_{t-1} pulls_t      dw_t = G_t reads_t
 // of key, decay, reader and writer; dinitial_state = G_0 (or null: not asked for). pulls [token, H, V] fp32.
 template <class Transition, int capacity>
 __device__ __forceinline__ void factors(

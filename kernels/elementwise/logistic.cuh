@@ -26,9 +26,9 @@ struct Sum {
   __device__ float value() const { return high + low; }
 };
 
-// e^x, |x| <= 110: relative error <= 2 u. n = x / ln 2 rounded, r = x - n ln 2 with |r| <= 0.3467: n ln2_high
-// has
-// 8 bits more than a float, its lowest one 2^-21, so that x - n ln2_high is exact; r is rounded once (2^-26).
+// e^x, |x| <= 110: relative error <= 2 u.
+// n = x / ln 2 rounded, r = x - n ln 2 with |r| <= 0.3467: n ln2_high has 8 bits more than a float, its
+// lowest one 2^-21, so that x - n ln2_high is exact; r is rounded once (2^-26).
 // Seven terms of e^r: the first one left out is 0.09 u; Horner's roundings are u at the last step, 0.25 u at
 // the one before, 0.06 u at the others.
 struct Exponent {

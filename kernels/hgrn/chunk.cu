@@ -2,9 +2,9 @@
 // channel a thread of its own. A chunk turns the state h before it into decay h + end, where decay is the
 // product of its e^{g} and end what its tokens leave; in reversed time the gradient G of the state after it
 // into decay G + start.
-//   1. ends: decay, end and (backward) start of every chunk    2. states: the state before, (backward) the
-//   gradient after every chunk, one thread per sequence and channel            3. outputs, or gradients,
-//   chunk by chunk
+//   1. ends: decay, end and (backward) start of every chunk
+//   2. states: the state before, (backward) the gradient after every chunk, a thread per sequence and channel
+//   3. outputs, or gradients, chunk by chunk
 // Built once per pair of formats: -DELEMENT=Bf16|Fp16|Fp32 (x, o, dx) -DGATE=Bf16|Fp16|Fp32 (g, dg).
 //   x, g, o, do, dx, dg [token, D]; initial_state (or null), final_state, dfinal_state (or null),
 //   dinitial_state (or null) [N, D] fp32; decays, states, gradients [chunk, D] fp32; chunks [chunk][2]: first

@@ -1,3 +1,4 @@
+// The launch that adds up du, and what it adds to the declared arithmetic.
 #include "kernels/device/product_arithmetic.h"
 #include "kernels/device/tile_layout.h"
 #include "kernels/launch_tables.h"

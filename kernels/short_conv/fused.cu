@@ -3,7 +3,7 @@
 // one thread per chunk of 64 tokens and channel, everything in fp32. Built once per format:
 // -DELEMENT=Bf16|Fp16|Fp32 (x, o, weight and their gradients).
 //   x, o, do, dx [token, D]; weight, dweight [D, K]; initial_state (or null), final_state, dfinal_state (or
-//   null), dinitial_state (or null) [N, D, K] fp32; sums [chunk][D][K] fp32 sequences [N][3]: first token,
+//   null), dinitial_state (or null) [N, D, K] fp32; sums [chunk][D][K] fp32; sequences [N][3]: first token,
 //   tokens, first chunk; chunks [.][4]: first token of the sequence, its tokens, its number, the chunk's
 //   first token counted from there
 // K is 1 at least, and no chunk is empty. Grid (x): parts ceil(D/128) of 128 threads; a part is a chunk, or a

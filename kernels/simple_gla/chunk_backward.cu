@@ -7,7 +7,7 @@
 //   gate_gradients [token, H] or null: TokenGate: dg; HeadGate: fp32, what each token adds to its head's
 //   initial_state, dfinal_state (or null: zero), dinitial_state (or null) [N, H, K, V] fp32
 //   states, adjoints: workspaces [chunk][H][V][K] of bf16 (fp16, fp32: fp32), V and K padded to multiples of
-//   16 sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
+//   16; sequences [N][3]: first token, tokens, first chunk; chunks [.][2]: first token, tokens
 // Grids: scans (N H ceil(K/64) ceil(V/32), 2), gradients chunks H; 128 threads. Any K and V of at least 1;
 // `vector` != 0 promises that K and V are multiples of 8 and all pointers 16-byte aligned.
 #include "../scalar/chunk_gradients.cuh"

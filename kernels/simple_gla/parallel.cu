@@ -6,7 +6,7 @@
 //   gate_gradients [token, H]: TokenGate: dg; HeadGate: fp32, what each token adds to its head's
 //   initial_state, dfinal_state (or null: zero), final_state, dinitial_state [N, H, K, V] fp32
 //   workspaces of ParallelTerms (or null: no gradient of the gate): rows [token][H][ceil(K/64)], own
-//   [token][H], blocks [block][H][ceil(K/64)][stride] fp32 blocks [.][2]: of 64 tokens: sequence, number in
+//   [token][H], blocks [block][H][ceil(K/64)][stride] fp32; blocks [.][2]: of 64 tokens: sequence, number in
 //   it; sequences [N][3]: first token, tokens, (unused)
 // Grids (x): rows blocks H ceil(channels of the result/64), states N H ceil(K/64) ceil(V/32), gates blocks H;
 // 128 threads. `vector` != 0 promises that K and V are multiples of 8 and all pointers 16-byte aligned.

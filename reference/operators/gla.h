@@ -7,6 +7,9 @@
 // before token t is written, so the pair (j, t) has the weight e^{g_{j+1} + ... + g_t} and a token's own
 // weight is 1. An absent g is g = 0. Domain: q, k, v, S_0 finite; -1e4 <= g <= 0; scale finite.
 //
+// Its bounds are those of every operator with a `form`: reference/bound.h for the outputs,
+// reference/bound_adjoint.h for the gradients, from what a kernel declares.
+//
 // Source: S. Yang, B. Wang, Y. Shen, R. Panda, Y. Kim, "Gated Linear Attention Transformers with
 // Hardware-Efficient Training", ICML 2024, arXiv:2312.06635, section 4; there alpha_t = e^{g_t} and scale
 // = 1.

@@ -7,6 +7,9 @@
 // in R^{K x V}; S_0 is the initial state or 0, S_T the final state. Domain: everything finite; 0 <= layer_idx
 // <= num_layers.
 //
+// Its bounds are those of every operator with a `form`: reference/bound.h for the outputs,
+// reference/bound_adjoint.h for the gradients, from what a kernel declares.
+//
 // Source: Z. Qin et al., "Lightning Attention-2: A Free Lunch for Handling Unlimited Sequence Lengths in
 // Large Language Models", arXiv:2401.04658; the slopes as in Z. Qin et al., "TransNormerLLM",
 // arXiv:2307.14995.

@@ -5,6 +5,9 @@
 // One slice: one sequence n, one head h. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is the
 // initial state or 0, S_T the final state. Domain: everything finite.
 //
+// Its bounds are those of every operator with a `form`: reference/bound.h for the outputs,
+// reference/bound_adjoint.h for the gradients, from what a kernel declares.
+//
 // Source: A. Katharopoulos, A. Vyas, N. Pappas, F. Fleuret, "Transformers are RNNs: Fast Autoregressive
 // Transformers with Linear Attention", ICML 2020, arXiv:2006.16236.
 #pragma once

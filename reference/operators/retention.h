@@ -5,6 +5,9 @@
 // One slice: one sequence n, one head h = 0..H-1. q_t, k_t in R^K, v_t, o_t in R^V, S_t in R^{K x V}; S_0 is
 // the initial state or 0, S_T the final state. Domain: everything finite.
 //
+// Its bounds are those of every operator with a `form`: reference/bound.h for the outputs,
+// reference/bound_adjoint.h for the gradients, from what a kernel declares.
+//
 // Source: Y. Sun et al., "Retentive Network: A Successor to Transformer for Large Language Models",
 // arXiv:2307.08621 (gamma = 1 - 2^{-5-h}; rotations and group norm are outside of the operator).
 #pragma once

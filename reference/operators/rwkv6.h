@@ -7,6 +7,9 @@
 // has the weight e^{w_{j+1} + ... + w_{t-1}}: that of the last token reaches only S_T. u is shared by all
 // sequences and tokens. Domain: r, k, v, u, S_0 finite; -1e4 <= w <= 0; scale finite.
 //
+// Its bounds are those of every operator with a `form`: reference/bound.h for the outputs,
+// reference/bound_adjoint.h for the gradients, from what a kernel declares.
+//
 // Source: B. Peng et al., "Eagle and Finch: RWKV with Matrix-Valued States and Dynamic Recurrence",
 // arXiv:2404.05892.
 #pragma once

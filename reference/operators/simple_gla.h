@@ -7,6 +7,9 @@
 // written; with g_gamma it is the head's gamma at every token; with neither it is 0. At most one of the two
 // is given. Domain: q, k, v, S_0 finite; -1e4 <= g, gamma <= 0; scale finite.
 //
+// Its bounds are those of every operator with a `form`: reference/bound.h for the outputs,
+// reference/bound_adjoint.h for the gradients, from what a kernel declares.
+//
 // Source: T. Dao, A. Gu, "Transformers are SSMs: Generalized Models and Efficient Algorithms Through
 // Structured State Space Duality", ICML 2024, arXiv:2405.21060 (the scalar-identity case; there a_t =
 // e^{g_t}).

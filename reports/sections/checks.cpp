@@ -34,7 +34,8 @@ extern const Section checks = {
         [](const Console& console, const Verification& v, size_t) {
           if (!v.checks) return;
           for (const CheckFinding& finding : v.checks->findings)
-            console.line(fmt::format("  {}: {}{}", console.styled(Style::bad, finding.kind), finding.message,
+            console.line(fmt::format("  {}: {}{}", console.styled(Style::bad, name_of(finding.kind)),
+                                     finding.message,
                                      finding.count > 1 && finding.at.access != "not written"
                                          ? fmt::format(" ({} instances)", finding.count)
                                          : ""));
@@ -44,7 +45,7 @@ extern const Section checks = {
           if (!v.checks) return;
           std::string text = v.checks->ran.empty()
                                  ? "not checked"
-                                 : fmt::format("checked: {}", fmt::join(v.checks->ran, ", "));
+                                 : fmt::format("checked: {}", fmt::join(names_of(v.checks->ran), ", "));
           if (!v.checks->skipped.empty())
             text += fmt::format(" for races and unwritten values: {}", v.checks->skipped);
           if (v.checks->seconds > 0) text += fmt::format(", in {:.3f} s", v.checks->seconds);
@@ -61,6 +62,17 @@ extern const Section checks = {
         [](const json& report) {
           const json& findings = field_of(report, "findings");
           return findings.empty() ? "" : text_of(findings[0], "message");
+        },
+    .rule = [](const json& report) -> std::optional<Rule> {
+      const json& findings = field_of(report, "findings");
+      if (findings.empty()) return std::nullopt;
+      const std::string kind = text_of(findings[0], "kind");
+      return Rule{kind, fmt::format("the check {} found: {}", text_of(findings[0], "check"), kind)};
+    },
+    .place =
+        [](const json& report) {
+          const json& findings = field_of(report, "findings");
+          return findings.empty() ? json() : field_or_null(field_or_null(findings[0], "at"), "where");
         },
 };
 

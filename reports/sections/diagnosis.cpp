@@ -64,6 +64,9 @@ extern const Section diagnosis = {
     .page = diagnosis_page,
     .markdown = diagnosis_markdown,
     .print = print_diagnosis,
+    .rule = [](const json& diagnosis) -> std::optional<Rule> {
+      return Rule{text_of(diagnosis[0], "cause"), text_of(diagnosis[0], "explanation")};
+    },
 };
 
 }  // namespace assay::sections

@@ -120,6 +120,11 @@ extern const Section element_slice = {
         [](const Console& console, const Verification& v, size_t depth) {
           if (v.slice) print_slice(console, *v.slice, depth);
         },
+    .place =
+        [](const json& slice) {
+          const json& chain = field_or_null(slice, "chain");
+          return chain.empty() ? json() : field_or_null(field_or_null(chain.back(), "at"), "where");
+        },
 };
 
 }  // namespace assay::sections

@@ -169,6 +169,11 @@ extern const Section origin = {
         },
     .plain = [](const json& origin) { return text_of(origin, "sentence") + "\n"; },
     .headline = [](const json& origin) { return text_of(origin, "sentence"); },
+    .rule = [](const json& origin) -> std::optional<Rule> {
+      const std::string kind = text_of(origin, "kind");
+      return Rule{kind, "a value that is not finite was born of " + kind};
+    },
+    .place = [](const json& origin) { return field_or_null(origin, "where"); },
 };
 
 }  // namespace assay::sections

@@ -110,6 +110,15 @@ std::string shadow_markdown(const json& shadow) {
 }  // namespace
 
 extern const Section shadow = {
-    .field = "shadow", .later = true, .page = shadow_page, .markdown = shadow_markdown};
+    .field = "shadow",
+    .later = true,
+    .page = shadow_page,
+    .markdown = shadow_markdown,
+    .place =
+        [](const json& shadow) {
+          const json& lines = field_or_null(shadow, "lines");
+          return lines.empty() ? json() : field_or_null(lines[0], "where");
+        },
+};
 
 }  // namespace assay::sections

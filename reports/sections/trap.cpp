@@ -61,6 +61,10 @@ extern const Section trap = {
         [](const json& trap) {
           return fmt::format("{}: {}", text_of(trap, "kind"), text_of(trap, "message"));
         },
+    .rule = [](const json& trap) -> std::optional<Rule> {
+      return Rule{text_of(trap, "kind"), "the run ended by a trap: " + text_of(trap, "kind")};
+    },
+    .place = [](const json& trap) { return field_or_null(trap, "where"); },
 };
 
 }  // namespace assay::sections

@@ -1,3 +1,5 @@
+// Inputs drawn from a case. An element depends on the case and on its own place alone (sequence, position in
+// it, head, channel), so that it is the same whichever others are drawn.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -19,8 +19,7 @@ namespace {
 /// channels of a token and head are 1 or -1 on writing tokens, so that sums over tokens stay below 56 + 4,
 /// and those over up to 12 heads with weights up to 4 below 256.
 /// Operators that remove from their state (Role::opposed) have gradients that are products of two states,
-/// |da|, |db|
-/// <= sum_j |S_cj| |G_ij|: 10 + 4 times 10 + 8 where at most 10 tokens write and as many read.
+/// |da|, |db| <= sum_j |S_cj| |G_ij|: 10 + 4 times 10 + 8 where at most 10 tokens write and as many read.
 constexpr int64_t kRow = 4, kWritingTokens = 56, kReadingTokens = 48, kFewTokens = 10;
 
 /// Whether channel c is among the kRow channels a row uses (with multiplicity: fewer where two draws agree).
@@ -57,6 +56,14 @@ double draw_exact(const ValueDraw& d) {
     return d.random.below(V, key, 6) == d.at.c % V ? sign : 0;
   }
   return static_cast<double>(d.random.below(9, d.at, 4)) - 4;
+}
+
+double draw_one_hot(const ValueDraw& d) {
+  if (d.argument != "q" && d.argument != "r" && d.argument != "k") return d.random.normal(d.at);
+  const Coordinates row{d.at.b, d.at.t, d.at.h, 0};
+  if (d.random.below(d.channels, row, 1) != d.at.c) return 0.0;
+  static constexpr double kSizes[] = {-2, -1, -0.5, 0.5, 1, 2};
+  return kSizes[d.random.below(std::size(kSizes), row, 2)];
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+// `assay`: the subcommands, one file each (commands.h), and the one place where what they throw becomes a
+// line on standard error and an exit status.
 #include <fmt/format.h>
 #include <malloc.h>
 #include <unistd.h>

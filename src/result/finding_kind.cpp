@@ -68,15 +68,15 @@ std::string check_cause(const Verification& v) {
   const CheckFinding& finding = v.checks->findings.front();
   const SourceLocation& where = finding.at.where;
   return fmt::format(
-      "check/{}/{}", finding.kind,
+      "check/{}/{}", name_of(finding.kind),
       is_nowhere(where) ? finding.element.substr(0, finding.element.find('[')) : place_key(where));
 }
 
 std::string check_sentence(const Verification& v) {
-  std::vector<std::string> kinds;
+  std::vector<CheckKind> kinds;
   for (const CheckFinding& finding : v.checks->findings)
     if (std::find(kinds.begin(), kinds.end(), finding.kind) == kinds.end()) kinds.push_back(finding.kind);
-  return fmt::format("{}", fmt::join(kinds, ", "));
+  return fmt::format("{}", fmt::join(names_of(kinds), ", "));
 }
 
 /// Of two runs of one plan that should have had the same bits: properties whose names begin so.

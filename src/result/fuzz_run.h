@@ -85,7 +85,10 @@ void fields(Io& io, BaselineReport& x) {
 /// How much of what one kernel has to be reached was reached.
 struct ReachedRow {
   std::string kernel;
-  std::string what;  ///< "branch sides": of its guards; "inputs present": combinations of optional inputs
+  /// "branch sides": of its guards; "inputs present": combinations of optional inputs; "pairs of features":
+  /// classes of two features of a case that was judged (format pair, sizes, decay, ...), of those that the
+  /// kernel takes.
+  std::string what;
   int64_t reached = 0, of = 0;
 };
 template <typename Io>

@@ -59,6 +59,25 @@ TEST(DecayProfiles, ResetHitsAllChannelsOfAHeadInEverySequence) {
   }
 }
 
+TEST(DecayProfiles, LateResetHitsAllChannelsOnceInTheLastQuarterOfEverySequence) {
+  for (const int64_t T : {1, 5, 400}) {
+    const Tensor g = gates("late-reset", Dtype::fp32, T);
+    for (int64_t b = 0; b < 2; ++b)
+      for (int64_t h = 0; h < 3; ++h) {
+        int64_t resets = 0;
+        for (int64_t t = 0; t < T; ++t)
+          for (int64_t c = 0; c < 17; ++c) {
+            const double value = g.value(((b * T + t) * 3 + h) * 17 + c);
+            EXPECT_TRUE(value == -1e4 || value >= -0.001) << value;
+            if (value != -1e4) continue;
+            ++resets;
+            EXPECT_GE(t, T * 3 / 4) << "T = " << T;
+          }
+        EXPECT_EQ(resets, 17) << "T = " << T;
+      }
+  }
+}
+
 TEST(DecayProfiles, SpikesSitAtMultiplesOfThePeriodOnly) {
   const Tensor g = gates("spike:16,90", Dtype::fp32);
   int64_t spikes = 0;

@@ -18,6 +18,20 @@ TensorMap draw(const std::string& values, int64_t T, uint64_t seed, std::vector<
   return draw_inputs(c, gated_operator());
 }
 
+TEST(Values, LoneValuesAreWrittenAtOneTokenOfSixteenByOneHotKeys) {
+  const TensorMap inputs = draw("lone", 320, 4);
+  int64_t writing = 0;
+  for (int64_t t = 0; t < 320; ++t) {
+    int64_t keys = 0, values = 0;
+    for (int64_t k = 0; k < 6; ++k) keys += inputs.at("k").value(t * 6 + k) != 0;
+    for (int64_t v = 0; v < 3; ++v) values += inputs.at("v").value(t * 3 + v) != 0;
+    EXPECT_EQ(keys, 1) << t;
+    EXPECT_TRUE(values == 0 || values == 3) << t;
+    writing += values == 3;
+    EXPECT_TRUE(t % 16 != 15 || writing == t / 16 + 1) << t;
+  }
+}
+
 TEST(Values, ExactCasesStayIntegersBelow256AtEveryIntermediate) {
   for (int64_t T : {1, 56, 57, 200, 3000}) {
     for (uint64_t seed : {1, 2, 3}) {

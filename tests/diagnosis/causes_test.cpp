@@ -155,13 +155,13 @@ TEST(Causes, ChecksTrapsAndPropertiesHaveTheirs) {
     EXPECT_EQ(diagnose(e).at(0).cause, cause);
     EXPECT_EQ(diagnose(e).at(0).evidence.at(0), "what happened");
   }
-  const std::pair<const char*, const char*> findings[] = {{"race", "data-race"},
-                                                          {"never-written", "unwritten-value"},
-                                                          {"index-wrap", "index-wrap"},
-                                                          {"out-of-bounds", "out-of-bounds"}};
+  const std::pair<CheckKind, const char*> findings[] = {{CheckKind::race, "data-race"},
+                                                        {CheckKind::never_written, "unwritten-value"},
+                                                        {CheckKind::index_wrap, "index-wrap"},
+                                                        {CheckKind::out_of_bounds, "out-of-bounds"}};
   for (const auto& [kind, cause] : findings) {
     CheckReport report;
-    report.findings.push_back({"", kind, "what was seen", {}, {}, ""});
+    report.findings.push_back({check_of(kind), kind, "what was seen", {}, {}, ""});
     Evidence e;
     e.checks = &report;
     EXPECT_EQ(diagnose(e).at(0).cause, cause);

@@ -24,5 +24,14 @@ TEST(InOrder, GivesRecordsByNumberInWhateverOrderTheyCome) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(given[static_cast<size_t>(i)], 10 * i);
 }
 
+TEST(InOrder, LeavesThoseThatWaitForANumberThatNeverCame) {
+  InOrder<int> records;
+  for (const int number : {3, 0, 2}) records.add(number, 10 * number);
+  EXPECT_EQ(records.next(), 0);
+  EXPECT_FALSE(records.next());
+  EXPECT_EQ(records.rest(), (std::vector<int>{20, 30}));
+  EXPECT_TRUE(records.rest().empty());
+}
+
 }  // namespace
 }  // namespace assay

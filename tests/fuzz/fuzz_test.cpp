@@ -90,10 +90,10 @@ TEST_F(FuzzTest, AnEngineWithOtherBitsIsAFinding) {
 
 TEST_F(FuzzTest, TheSeedAloneDecidesTheRunWhateverTheNumberOfJobs) {
   for (const char* fault : {"", "overflow in a partial chunk"}) {
-    const std::string one = without_times(fuzzed(fault, with_cases(160, 5, 1)));
-    const std::string three = without_times(fuzzed(fault, with_cases(160, 5, 3)));
+    const std::string one = without_times(fuzzed(fault, with_cases(64, 5, 1)));
+    const std::string three = without_times(fuzzed(fault, with_cases(64, 5, 3)));
     EXPECT_EQ(one, three) << fault;
-    EXPECT_NE(one, without_times(fuzzed(fault, with_cases(160, 6, 1)))) << fault;
+    EXPECT_NE(one, without_times(fuzzed(fault, with_cases(64, 6, 1)))) << fault;
   }
 }
 
@@ -105,6 +105,24 @@ TEST_F(FuzzTest, AnOverflowIsFoundUntoldAndShrunkToOneSmallReplayableCase) {
   EXPECT_LE(v.case_.T, 128) << v.token;
   EXPECT_EQ(parse_token(v.token), v.case_);
   EXPECT_EQ(v.cause.rfind("nonfinite/o", 0), 0U) << v.cause;
+}
+
+TEST_F(FuzzTest, FaultsOfLargeSizesOnlyAreFoundAmongTheFirstCases) {
+  for (const char* fault : {"channels above 192 lost", "heads above 16 lost"})
+    for (const uint64_t seed : {1, 2, 3}) {
+      FuzzOptions options = with_cases(64, seed, 2);
+      options.shrink_evaluations = 20;
+      EXPECT_FALSE(fuzzed(fault, options).findings.empty()) << fault << ", seed " << seed;
+    }
+}
+
+TEST_F(FuzzTest, ARunCoversPairsOfFeaturesAndSaysOfHowMany) {
+  const FuzzRun run = fuzzed("", with_cases(300, 3, 2));
+  ASSERT_FALSE(run.reached.empty());
+  const ReachedRow& pairs = run.reached.back();
+  EXPECT_EQ(pairs.what, "pairs of features");
+  EXPECT_GE(pairs.reached, pairs.of * 19 / 20);
+  EXPECT_LE(pairs.reached, pairs.of);
 }
 
 TEST_F(FuzzTest, AFaultOfAPropertyIsShrunkByThatProperty) {

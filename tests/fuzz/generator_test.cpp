@@ -55,6 +55,17 @@ std::vector<Share> promised_shares() {
       {"K and V above one tile, both partial", 0.02,
        [](const Case& c) { return c.K > 64 && c.V > 64 && c.K % 16 != 0 && c.V % 16 != 0; }},
       {"two chunks and a partial one", 0.20, [](const Case& c) { return c.T > 128 && c.T % 64 != 0; }},
+      {"K, V or M above 128", 0.04,
+       [](const Case& c) {
+         return std::max({c.K, c.V, c.M}) > 128;
+       }},
+      {"more than 8 heads", 0.02, [](const Case& c) { return c.H > 8; }},
+      {"single terms or one-hot data, and a reset, late in a long sequence", 0.03,
+       [](const Case& c) {
+         const std::string p = profile_name(c);
+         return c.T > 512 && (p == "reset" || p == "late-reset") &&
+                (c.values == "sparse" || c.values == "lone");
+       }},
       {"T > 512", 0.05, [](const Case& c) { return c.T > 512; }},
       {"K != V", 0.30, [](const Case& c) { return c.K != c.V; }},
       {"packed", 0.20, [](const Case& c) { return !c.cu_seqlens.empty(); }},
@@ -74,7 +85,7 @@ std::vector<Share> promised_shares() {
        }},
   };
   for (const DecayProfile& profile : decay_profiles())
-    shares.push_back({"decay " + std::string(profile.name), profile.in_domain ? 0.04 : 0.025,
+    shares.push_back({"decay " + std::string(profile.name), profile.in_domain ? 0.035 : 0.025,
                       [&](const Case& c) { return profile_name(c) == profile.name; }});
   for (Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::fp32}) {
     shares.push_back(

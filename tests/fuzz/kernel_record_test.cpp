@@ -79,5 +79,22 @@ TEST(KernelRecord, CountsCombinationsOfOptionalInputs) {
   }
 }
 
+TEST(KernelRecord, CountsPairsOfFeaturesOfCasesThatWereJudged) {
+  const Kernel kernel = test::subject_kernel();
+  KernelRecord record(kernel);
+  const auto pairs = [&] { return record.reached().back(); };
+  EXPECT_EQ(pairs().what, "pairs of features");
+  EXPECT_EQ(pairs().reached, 0);
+  Verification refused = passing(kToken);
+  refused.verdict = Verdict::domain;
+  record.add(refused);
+  EXPECT_EQ(pairs().reached, 0);
+  record.add(passing(kToken));
+  EXPECT_EQ(pairs().reached, 11 * 10 / 2);
+  record.add(passing(kToken));
+  EXPECT_EQ(pairs().reached, 11 * 10 / 2);
+  EXPECT_GT(pairs().of, 2000);
+}
+
 }  // namespace
 }  // namespace assay

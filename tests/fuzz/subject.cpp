@@ -101,6 +101,8 @@ void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, co
   std::vector<float> S(static_cast<size_t>(size), 0.0F), o(static_cast<size_t>(s.V));
   if (!in.initial_state.empty()) std::copy_n(in.initial_state.begin() + state_at, size, S.begin());
   const int64_t begin = s.offsets[n], length = s.offsets[n + 1] - begin;
+  const bool head_lost = fault == "heads above 16 lost" && h >= 16;
+  const int64_t keys = head_lost ? 0 : fault == "channels above 192 lost" ? 192 : s.K;
   for (int64_t t = 0; t < length; ++t) {
     const int64_t row = (begin + t) * s.H + h;
     const Planted p = planted(fault, t, length);
@@ -109,7 +111,7 @@ void run_head(const Shape& s, const std::string& fault, int64_t n, int64_t h, co
     std::fill(o.begin(), o.end(), 0.0F);
     for (int64_t k = 0; k < s.K; ++k) {
       const float decay = in.decay.empty() ? 1.0F : in.decay[gate_row * s.K + k];
-      const float key = in.k[row * s.K + k] * p.key, q = in.q[row * s.K + k];
+      const float key = k < keys ? in.k[row * s.K + k] * p.key : 0, q = in.q[row * s.K + k];
       least = std::min(least, decay);
       for (int64_t v = 0; v < s.V; ++v) {
         float& element = S[k * s.V + v];

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <map>
 #include <regex>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "kernels/packed_text.h"
@@ -42,8 +45,15 @@ Summary summary_of(const Module& module) {
 /// Of all modules, each parsed once.
 const std::vector<Summary>& summaries() {
   static const std::vector<Summary> all = [] {
-    std::vector<Summary> result;
-    for (const Module& module : kernel_modules()) result.push_back(summary_of(module));
+    const std::vector<Module> modules = kernel_modules();
+    std::vector<Summary> result(modules.size());
+    std::atomic<size_t> next = 0;
+    const auto work = [&] {
+      for (size_t i; (i = next++) < modules.size();) result[i] = summary_of(modules[i]);
+    };
+    std::vector<std::jthread> threads(std::max(1u, std::thread::hardware_concurrency()));
+    for (std::jthread& thread : threads) thread = std::jthread(work);
+    threads.clear();
     return result;
   }();
   return all;

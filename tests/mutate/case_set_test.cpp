@@ -11,26 +11,33 @@
 namespace assay {
 namespace {
 
-TEST(MutationCases, OfEveryKernelAreAcceptedAndShowEachFormatAndDirection) {
-  for (const Kernel& kernel : kernels()) {
-    SCOPED_TRACE(kernel.name);
-    std::vector<Direction> directions = directions_of(kernel);
-    std::erase(directions, Direction::both);
-    std::set<Dtype> dtypes, gates;
-    std::set<Direction> seen;
-    bool partial = false, state = false;
-    for (const MutationCase& m : mutation_cases(kernel, directions)) {
-      EXPECT_NO_THROW(accepted(m.case_, kernel)) << token_of(m.case_);
-      dtypes.insert(m.case_.dtype), gates.insert(m.case_.gate_dtype), seen.insert(m.case_.direction);
-      partial |= m.case_.T % 64 != 0 && m.case_.T > 64;
-      state |= m.case_.initial_state;
-    }
-    EXPECT_EQ(dtypes.size(), kernel.limits.dtypes.size());
-    EXPECT_GE(gates.size(), kernel.limits.gate_dtypes.size());
-    EXPECT_EQ(seen.size(), directions.size());
-    EXPECT_TRUE(partial && state);
-  }
+std::vector<std::string> kernel_names() {
+  std::vector<std::string> names;
+  for (const Kernel& kernel : kernels()) names.push_back(kernel.name);
+  return names;
 }
+
+class MutationCasesOf : public testing::TestWithParam<std::string> {};
+
+TEST_P(MutationCasesOf, AKernelAreAcceptedAndShowEachFormatAndDirection) {
+  const Kernel& kernel = find_kernel(GetParam());
+  std::vector<Direction> directions = directions_of(kernel);
+  std::erase(directions, Direction::both);
+  std::set<Dtype> dtypes, gates;
+  std::set<Direction> seen;
+  bool partial = false, state = false;
+  for (const MutationCase& m : mutation_cases(kernel, directions)) {
+    EXPECT_NO_THROW(accepted(m.case_, kernel)) << token_of(m.case_);
+    dtypes.insert(m.case_.dtype), gates.insert(m.case_.gate_dtype), seen.insert(m.case_.direction);
+    partial |= m.case_.T % 64 != 0 && m.case_.T > 64;
+    state |= m.case_.initial_state;
+  }
+  EXPECT_EQ(dtypes.size(), kernel.limits.dtypes.size());
+  EXPECT_GE(gates.size(), kernel.limits.gate_dtypes.size());
+  EXPECT_EQ(seen.size(), directions.size());
+  EXPECT_TRUE(partial && state);
+}
+INSTANTIATE_TEST_SUITE_P(EachKernel, MutationCasesOf, testing::ValuesIn(kernel_names()));
 
 TEST(MutationCases, AreExactWhereTheOperatorHasExactValues) {
   const auto exact = [](const char* name) {

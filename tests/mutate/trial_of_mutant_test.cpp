@@ -23,7 +23,10 @@ class TrialOfMutant : public ::testing::Test {
   }
 
   MutantResult result(const ptx::Mutation& mutation) {
-    return try_mutant({subject(), cases_, module_, mutation, one_thread(), order_}, source_);
+    constexpr uint64_t kWork =
+        20'000'000;  // some twenty rounds of other values: what shows in none is rounded away
+    return *try_mutant({subject(), cases_, module_, mutation, one_thread(), order_, nullptr, nullptr, kWork},
+                       source_);
   }
   /// Outcomes of the executed instructions of one opcode, changed in one way.
   std::vector<Mutant> outcomes(const std::string& opcode, const std::string& change) {
@@ -120,6 +123,25 @@ TEST_F(TrialOfMutant, WhatTheMachineRefusesIsNotBorn) {
   }
 }
 
+TEST_F(TrialOfMutant, IsGivenUpBeforeTheNextRun) {
+  const auto all = module_.program->mutations(function_);
+  const auto rounding = std::find_if(
+      all.begin(), all.end(), [](const ptx::Mutation& m) { return m.change->name == "change-rounding"; });
+  ASSERT_NE(rounding, all.end());
+  int asked = 0;
+  const auto tried = [&](int runs) {
+    asked = 0;
+    return try_mutant({subject(), cases_, module_, *rounding, one_thread(), order_, nullptr,
+                       [&asked, runs] { return ++asked > runs; }},
+                      source_);
+  };
+  EXPECT_FALSE(tried(0));
+  EXPECT_EQ(asked, 1);
+  EXPECT_FALSE(tried(2));
+  EXPECT_EQ(asked, 3) << "the two cases have shown nothing: it is asked again before the checks";
+  EXPECT_TRUE(tried(1'000'000));
+}
+
 TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {
   const Kernel& kernel = find_kernel("merge_heads.fused");
   const std::pair<int64_t, int64_t> sizes[] = {{8, 8}, {16, 12}, {24, 4}, {12, 20}, {20, 16}, {5, 7}, {9, 3}};
@@ -141,7 +163,7 @@ TEST(TrialOfAnotherWay, IsEquivalentOnlyWhereMemoryAgrees) {
     const std::string line = source.line(place_of(program, m.function, m.instruction));
     if (m.change->name != "fix-predicate" || line.find("bool vector = ") == line.npos) continue;
     if (same > 0 && seen > 0) break;
-    const Mutant mutant = try_mutant({kernel, cases, mutated, m, one_thread(), order}, source).mutant;
+    const Mutant mutant = try_mutant({kernel, cases, mutated, m, one_thread(), order}, source)->mutant;
     same += mutant.outcome == MutantOutcome::equivalent &&
             mutant.reason.find("sizes alone decide") != std::string::npos;
     seen += mutant.outcome == MutantOutcome::killed;

@@ -48,15 +48,15 @@ TEST(FindingParts, TheRuleIsTheBestNameKnownAndHasAText) {
       {"race", {"checks", nullptr}},
       {"causality", {"cause", "violation/o"}}};
   for (const auto& [rule, next] : table) {
-    EXPECT_EQ(rule_of(v), rule);
-    EXPECT_FALSE(rule_text(v).empty()) << rule;
+    EXPECT_EQ(rule_of(v).name, rule);
+    EXPECT_FALSE(rule_of(v).text.empty()) << rule;
     EXPECT_FALSE(headline_of(v).empty()) << rule;
     v[next.first] = next.second;
   }
-  EXPECT_EQ(rule_of(v), "violation");
-  EXPECT_NE(rule_text(v).find("proved bound"), std::string::npos);
+  EXPECT_EQ(rule_of(v).name, "violation");
+  EXPECT_NE(rule_of(v).text.find("proved bound"), std::string::npos);
   v["cause"] = "wrong-class/o";
-  EXPECT_NE(rule_text(v).find("reference is infinite"), std::string::npos);
+  EXPECT_NE(rule_of(v).text.find("reference is infinite"), std::string::npos);
 }
 
 TEST(FindingParts, AFormulaThatAloneIsWrongIsTheHeadline) {
@@ -74,11 +74,11 @@ TEST(FindingParts, AContradictedOutputOfTheFileIsSaidToBeItsOwnAndHasNoPlaceInTh
   EXPECT_EQ(headline_of(v),
             "37 of 5120 elements of o in the inputs' file: o[b=0,t=2,h=0,v=1] is 0.375, expected "
             "0.8128, error 1234 times its bound");
-  EXPECT_EQ(rule_of(v), "transposed");
+  EXPECT_EQ(rule_of(v).name, "transposed");
   EXPECT_TRUE(place_of(v).is_null());
   v["diagnosis"] = json::array();
-  EXPECT_EQ(rule_of(v), "expected");
-  EXPECT_NE(rule_text(v).find("the inputs' file"), std::string::npos);
+  EXPECT_EQ(rule_of(v).name, "expected");
+  EXPECT_NE(rule_of(v).text.find("the inputs' file"), std::string::npos);
 }
 
 TEST(FindingParts, AViolationIsSaidWithItsWorstElement) {

@@ -23,7 +23,8 @@ const Form kForms[] = {
     {"markdown", sections_of_markdown(), [](const Section& s) { return s.markdown != nullptr; }},
     {"console", sections_of_console(), [](const Section& s) { return s.print != nullptr; }},
     {"notes", sections_of_notes(), [](const Section& s) { return s.note != nullptr; }},
-    {"weight", sections_by_weight(), [](const Section& s) { return s.plain && s.headline; }},
+    {"weight", sections_by_weight(),
+     [](const Section& s) { return s.plain || s.headline || s.rule || s.place; }},
 };
 
 TEST(Sections, EveryFormListsThoseThatSpeakInItOnce) {

@@ -47,9 +47,13 @@ TEST(FindingKind, EveryNameHasARowWhoseCausesBeginWithItsWord) {
   Verification v = finding();
   v.outputs[0] = {.name = "o", .violation = 1, .nonfinite = 1, .wrong_class = 1, .undecided = 1};
   v.formula.emplace().outputs.push_back({.name = "o", .violation = 1});
+<<<<<<< HEAD
   v.rounding.emplace().outputs.push_back({.name = "o", .unlikely = 1, .worst = {.where = "o", .ratio = 3}});
   v.power.emplace().outputs.push_back({.name = "o", .inconclusive = true});
   v.checks.emplace().findings.emplace_back().kind = "race";
+=======
+  v.checks.emplace().findings.emplace_back().kind = CheckKind::race;
+>>>>>>> main
   v.expected_outputs = {v.outputs[0]};
   Kinds kinds;
   for (const FindingKindRow& row : finding_kinds()) {
@@ -70,7 +74,7 @@ TEST(FindingKind, FaultsAreToldOutputByOutputThenOfTheRunAndOfATrapAlone) {
   Verification v = finding();
   v.outputs[0] = {.name = "o", .violation = 2, .nonfinite = 1};
   v.outputs.push_back({.name = "dq", .wrong_class = 1});
-  v.checks.emplace().findings.emplace_back().kind = "race";
+  v.checks.emplace().findings.emplace_back().kind = CheckKind::race;
   EXPECT_EQ(faults_of(v),
             (std::vector<std::string>{"1 non-finite element of o", "2 elements of o beyond the bound",
                                       "1 wrongly finite element of dq", "race"}));

@@ -88,12 +88,13 @@ Verification full() {
   v.diagnosis = {{"mask-after-exponential", "the mask multiplies", 0.9, {"exponent 130.2 > 128"}}};
   v.exponents = {{where, "ex2.approx.ftz.f32", -1e4, 130.2, uint64_t{1} << 60, 3}};
   CheckReport checks;
-  checks.ran = {"races", "wrap"};
+  checks.ran = {CheckName::races, CheckName::wrap};
   checks.skipped = "the run does not end";
   CheckedPlace place{where, {1, 2, 3}, {4, 5, 6}, "written by st.shared.b32"};
   checks.findings = {
-      {"races", "race", "shared tile: written at ...", place, place, "shared tile + 4", 32},
-      {"unwritten", "never-written", "3 of 4 elements of o", place, std::nullopt, "o[b=0]", 3}};
+      {CheckName::races, CheckKind::race, "shared tile: written at ...", place, place, "shared tile + 4", 32},
+      {CheckName::unwritten, CheckKind::never_written, "3 of 4 elements of o", place, std::nullopt, "o[b=0]",
+       3}};
   checks.lane_instructions = uint64_t{1} << 61, checks.seconds = 0.25;
   v.checks = checks;
   v.partial = "blocks 0,last of every launch ran";
@@ -101,8 +102,8 @@ Verification full() {
   shadow.outputs = {{"o", 5120, 5000, 120, 0.03, 1e-3, 1.3, "o[b=0,t=17,h=1,v=3]", 1.5, 1.53, INFINITY}};
   shadow.lines = {{where, "cvt.rn.bf16x2.f32", 62.5, uint64_t{1} << 40, 0x1p-8}};
   shadow.element = ShadowElement{"o[b=0,t=17,h=1,v=3]", 1.5, 1.53, 0.25};
-  shadow.edges = {
-      {where, "ex2.approx.ftz.f32", "argument", "fp32", 126.5, 128, 1.5, "within 1.5 of overflow"}};
+  shadow.edges = {{where, "ex2.approx.ftz.f32", EdgeQuantity::argument, "fp32", 126.5, 128, 1.5,
+                   "within 1.5 of overflow"}};
   shadow.parting = ShadowParting{where, "sub.rn.f32", {1, 2, 3}, {4, 5, 6}, 0, 0.77, 0x1p-6};
   shadow.ended = 3, shadow.lane_instructions = uint64_t{1} << 62;
   shadow.seconds = 1.5, shadow.seconds_by_line = 2.5;

@@ -28,7 +28,7 @@ std::string messages(const Verification& v) {
       std::string(name_of(v.verdict)) + " " + v.cause + (v.trap ? " " + v.trap->message : "") + "\n";
   if (v.checks)
     for (const CheckFinding& finding : v.checks->findings)
-      text += finding.kind + ": " + finding.message + "\n";
+      text += std::string(name_of(finding.kind)) + ": " + finding.message + "\n";
   return text;
 }
 
@@ -54,7 +54,7 @@ TEST(SomeBlocks, AnElementThatNobodyStoresIsNamed) {
   const Verification v = checked("gla.chunk@U1/B1/T20/H1/K16/V9/bf16/g-fp32/mild/s1");
   ASSERT_TRUE(v.checks);
   ASSERT_EQ(v.checks->findings.size(), 1u) << messages(v);
-  EXPECT_EQ(v.checks->findings[0].kind, "never-written");
+  EXPECT_EQ(v.checks->findings[0].kind, CheckKind::never_written);
   EXPECT_NE(v.checks->findings[0].message.find("20 of 180 elements of o"), std::string::npos) << messages(v);
   EXPECT_NE(v.checks->findings[0].message.find("from o[b=0,t=0,h=0,v=8]"), std::string::npos) << messages(v);
 }
@@ -65,7 +65,7 @@ TEST(SomeBlocks, AnOffsetOf32BitsIsFoundBeyond2To31) {
   const Verification bad = checked("gla.chunk@I1" + sizes), good = checked("gla.chunk" + sizes);
   ASSERT_TRUE(bad.checks);
   ASSERT_FALSE(bad.checks->findings.empty()) << messages(bad);
-  EXPECT_EQ(bad.checks->findings[0].kind, "index-wrap") << messages(bad);
+  EXPECT_EQ(bad.checks->findings[0].kind, CheckKind::index_wrap) << messages(bad);
   for (const Defect& defect : defects())
     if (defect.kernel == "gla.chunk" && defect.name == "I1") {
       EXPECT_TRUE(

@@ -28,7 +28,7 @@ TEST(Triage, EachTableRowHasItsFault) {
     EngineEvidence e;
     e.outside = row.outside, e.differing = row.differing, e.peer_differing = row.peer_differing,
     e.peer_runs = 4;
-    if (row.race) e.race = CheckFinding{"races", "race", "two threads", {}, {}, ""};
+    if (row.race) e.race = CheckFinding{CheckName::races, CheckKind::race, "two threads", {}, {}, ""};
     const Triage t = triage_of(e);
     EXPECT_EQ(name_of(t.fault), row.fault) << row.outside << row.differing << row.peer_differing << row.race;
     EXPECT_GE(t.evidence.size(), 3u);

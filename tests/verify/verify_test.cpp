@@ -86,11 +86,21 @@ TEST(Verify, ExponentsAtMostZeroAreNoFinding) {
   EXPECT_EQ(run(float_case(), backend).verdict, Verdict::pass);
 }
 
+/// The last of them writes something.
+int64_t tokens_to_a_lone_value(Case c) {
+  for (c.T = 16; c.T > 1; --c.T) {
+    const Tensor v = draw_inputs(c, find_operator("gla")).at("v");
+    if (v.value(v.size() - 1) != 0) break;
+  }
+  return c.T;
+}
+
 TEST(Verify, ADroppedTokenIsFoundInEveryKindOfValues) {
   for (const ValueKind& values : value_kinds()) {
     Case c = float_case();
     c.values = values.name;
     if (c.values == "exact") c.decay = "none", c.T = 8;  // every token writes
+    if (c.values == "lone") c.T = tokens_to_a_lone_value(c);
     FloatBackend clean, broken;
     broken.skip_last_token = true;
     EXPECT_EQ(run(c, clean).verdict, Verdict::pass) << values.name;

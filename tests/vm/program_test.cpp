@@ -8,6 +8,7 @@
 #include "src/base/program/steps.h"
 #include "src/base/vm/checks/checks.h"
 #include "src/base/vm/shadow_run.h"
+#include "tests/vm/small_kernel.h"
 
 namespace assay::vm {
 namespace {
@@ -199,7 +200,7 @@ TEST(Program, RacesInABufferThatIsReadAndWrittenAreFound) {
   program.launches = {launch("meet", {PointerArgument{"y"}})};
   const std::vector<CheckFinding> findings = findings_of(program, given());
   ASSERT_EQ(findings.size(), 2u) << "within a block, and between the two";
-  for (const CheckFinding& finding : findings) EXPECT_EQ(finding.element, "y[t=0]") << finding.kind;
+  for (const CheckFinding& finding : findings) EXPECT_EQ(finding.element, "y[t=0]") << name_of(finding.kind);
 }
 
 TEST(Program, FillsAndCopiesAreSteps) {
@@ -262,6 +263,17 @@ TEST(Program, ATensorMapIsRefusedWhereItCannotBeFollowed) {
             "test: launch of load_tiles: argument 0 (map) holds a tensor map of 1 sizes, 0 strides, 0 box "
             "sizes and 1 "
             "steps; 1 to 5 axes have one of each, the innermost no stride");
+}
+
+TEST(Recording, FollowsAtomicsOnABufferThatIsTooLargeToBeHeld) {
+  TensorMap inputs;
+  Program program = plan_of({.body = "atom.global.add.u32 %d, [%pd], 7;"}, inputs);
+  program.outputs[0].axes = {{"T", kLargestHeld / 4 + 1}};
+  program.blocks = "0";
+  Recording recording;
+  const Outcome outcome = run_recorded(program, inputs, {}, &recording);
+  ASSERT_FALSE(outcome.trap);
+  EXPECT_EQ(outcome.outputs.at("d").bits(3), 0xffffffffu) << "the old value, stored over the sum";
 }
 
 }  // namespace

@@ -38,7 +38,6 @@ struct ByteIo {
   void or_null(const char*, T& field, const char* = "") {
     self().value(field);
   }
-  void one_of(const char*, std::string& text, std::initializer_list<const char*>) { self().value(text); }
   template <typename Make>
   void made(const char*, const Make&, const char* = "") {}
   template <typename Make>

@@ -7,7 +7,6 @@
 //   io(name, field, about)         a field; ASSAY_FIELD(field, about) where they share a name
 //   io.later(name, field, about)   one that documents of earlier versions lack: it is then empty
 //   io.or_null(name, text, about)  the same, written as null where it is empty
-//   io.one_of(name, text, names)   a text that is one of those
 //   io.made(name, function, about) made from the others: written, never read
 //   io.made_where(there, name, function, about)  the same, written only where it is `there`
 #pragma once

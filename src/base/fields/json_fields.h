@@ -42,9 +42,6 @@ struct JsonWriter {
   void or_null(const char* name, T& field, const char* = "") {
     object[name] = field.empty() ? nlohmann::json(nullptr) : json_of(field);
   }
-  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) {
-    (*this)(name, text);
-  }
   template <typename Make>
   void made(const char* name, const Make& make, const char* = "") {
     auto value = make();
@@ -85,9 +82,6 @@ struct JsonReader {
   void or_null(const char* name, T& field, const char* = "") {
     field = T{};
     if (object.is_object() && object.contains(name) && !object[name].is_null()) (*this)(name, field);
-  }
-  void one_of(const char* name, std::string& text, std::initializer_list<const char*>) {
-    (*this)(name, text);
   }
   template <typename Make>
   void made(const char*, const Make&, const char* = "") {}

@@ -31,10 +31,6 @@ struct SchemaWriter {
   void or_null(const char* field, T&, const char* about = "") {
     property(field, or_null_of(schema_of<T>(definitions)), about);
   }
-  void one_of(const char* field, std::string&, std::initializer_list<const char*> names) {
-    property(field, one_of_names({names.begin(), names.end()}), "");
-    required.push_back(field);
-  }
   template <typename Make>
   void made(const char* field, const Make&, const char* about = "") {
     property(field, schema_of<std::invoke_result_t<Make>>(definitions), about);

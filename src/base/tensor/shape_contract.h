@@ -28,8 +28,7 @@ std::string explain_shape(const ShapeContract&, std::span<const int64_t> got);
 int shape_misfit(const ShapeContract&, std::span<const int64_t> got);
 
 /// Throws BadInput "initial_state: expected [N=2,H=4,K=64,V=16], got [2,4,16,64] (transposed: K and V look
-/// exchanged; ...)"
-/// where the shape is not the contract's.
+/// exchanged; ...)" where the shape is not the contract's.
 void require_shape(const ShapeContract&, std::span<const int64_t> got);
 
 }  // namespace assay

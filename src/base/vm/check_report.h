@@ -6,9 +6,11 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/fields/fields.h"
+#include "src/base/fields/names.h"
 #include "src/base/program/outcome.h"
 
 namespace assay {
@@ -28,9 +30,44 @@ void fields(Io& io, CheckedPlace& x) {
   ASSAY_FIELD(access);
 }
 
+/// The rows of checks.def.
+enum class CheckName : uint8_t {
+#define CHECK(type, member, name, summary) member,
+#include "src/base/vm/checks/checks.def"
+};
+constexpr auto names_of(CheckName) {
+  return std::to_array<std::string_view>({
+#define CHECK(type, member, name, summary) name,
+#include "src/base/vm/checks/checks.def"
+  });
+}
+
+/// Kinds of their findings.
+enum class CheckKind : uint8_t {
+#define CHECK(type, member, name, summary)
+#define KIND(check, member, name) member,
+#include "src/base/vm/checks/checks.def"
+};
+constexpr auto names_of(CheckKind) {
+  return std::to_array<std::string_view>({
+#define CHECK(type, member, name, summary)
+#define KIND(check, member, name) name,
+#include "src/base/vm/checks/checks.def"
+  });
+}
+/// The check whose findings are of this kind.
+constexpr CheckName check_of(CheckKind kind) {
+  constexpr CheckName checks[] = {
+#define CHECK(type, member, name, summary)
+#define KIND(check, member, name) CheckName::check,
+#include "src/base/vm/checks/checks.def"
+  };
+  return checks[static_cast<size_t>(kind)];
+}
+
 struct CheckFinding {
-  std::string check;  ///< the row of checks.def that found it: "races"
-  std::string kind;   ///< "race", "warp-race", "unwritten-output", ...
+  CheckName check = CheckName::races;
+  CheckKind kind = CheckKind::race;
   /// One line: what, where, by which threads.
   std::string message;
   CheckedPlace at;                    ///< where it showed
@@ -50,8 +87,8 @@ void fields(Io& io, CheckFinding& x) {
 }
 
 struct CheckReport {
-  std::vector<std::string> ran;  ///< names of the checks that ran to the end
-  std::string skipped;           ///< why some did not; else empty
+  std::vector<CheckName> ran;  ///< to the end
+  std::string skipped;         ///< why some did not; else empty
   std::vector<CheckFinding> findings;
   uint64_t lane_instructions = 0;
   double seconds = 0;

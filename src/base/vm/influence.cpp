@@ -71,12 +71,18 @@ uint64_t influence_by_form(const Signature& signature, int i, uint64_t bits) {
 
 }  // namespace
 
+void read_lanes(const Warp& warp, Slot slot, bool wide, LaneBits& bits) {
+  if (wide)
+    std::copy_n(warp.wide(slot), 32, bits.begin());
+  else
+    std::copy_n(warp.word(slot), 32, bits.begin());
+}
+
 SourceBits::SourceBits(const Warp& warp, const Op& op) {
   for (int i = 0; i < op.source_count; ++i) {
-    LaneBits& bits = value[static_cast<size_t>(i)];
     const Cell cell = source_cell(op, i);
-    if (cell == Cell::word) std::copy_n(warp.word(op.s[i]), 32, bits.begin());
-    if (cell == Cell::wide) std::copy_n(warp.wide(op.s[i]), 32, bits.begin());
+    if (cell == Cell::word || cell == Cell::wide)
+      read_lanes(warp, op.s[i], cell == Cell::wide, value[static_cast<size_t>(i)]);
   }
 }
 

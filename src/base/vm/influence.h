@@ -17,6 +17,9 @@ struct Warp;
 
 using LaneBits = std::array<uint64_t, 32>;
 
+/// A register's bits by lane.
+void read_lanes(const Warp&, Slot, bool wide, LaneBits&);
+
 /// The sources of an op between registers, by lane.
 struct SourceBits {
   SourceBits() = default;

@@ -10,6 +10,7 @@
 #include "src/base/numerics/bad_input.h"
 #include "src/base/program/block_choice.h"
 #include "src/base/program/parameters.h"
+#include "src/base/vm/opcode.h"
 
 namespace assay::vm {
 namespace {
@@ -73,11 +74,7 @@ void refuse_missing_forms(const Code& code, const TensorCoreModel& model) {
     throw BadInput(
         fmt::format("{}:{}: {} in {}: {} has no such instruction, sm_{} is the first that has it; choose "
                     "another with --arch",
-                    code.module->path, at.ptx_line,
-                    code.module->functions[static_cast<size_t>(op.function)]
-                        .body[static_cast<size_t>(op.instruction)]
-                        .opcode,
-                    at.function, model.arch, first));
+                    code.module->path, at.ptx_line, opcode_of(code, op), at.function, model.arch, first));
   }
 }
 

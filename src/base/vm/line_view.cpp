@@ -13,6 +13,7 @@
 #include "src/base/numerics/format.h"
 #include "src/base/ptx/instruction_text.h"
 #include "src/base/vm/error_trace.h"
+#include "src/base/vm/opcode.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay::vm {
@@ -20,11 +21,6 @@ namespace {
 
 bool ends_with_path(const std::string& path, const std::string& end) {
   return path.ends_with(end) && (path.size() == end.size() || path[path.size() - end.size() - 1] == '/');
-}
-
-const ptx::Instruction* instruction_of(const Code& code, const Op& op) {
-  if (op.instruction < 0) return nullptr;
-  return &code.module->functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
 }
 
 /// visit(path, line) for all lines that an instruction stands at: its own, the calls around it, the PTX.
@@ -179,7 +175,7 @@ class LineTrace : public PlainTrace {
     at.seen.insert(index(op));
     if (!is_shown(warp)) return;
     const ptx::Instruction& in = *instruction_of(*code_, op);
-    const ptx::Function& f = code_->module->functions[static_cast<size_t>(op.function)];
+    const ptx::Function& f = *function_of(*code_, op);
     SteppedInstruction shown;
     shown.ptx_line = in.ptx_line, shown.text = ptx::instruction_text(f, in);
     if (op.guarded)

@@ -16,6 +16,7 @@
 #include "src/base/vm/branch_trace.h"
 #include "src/base/vm/engine.h"
 #include "src/base/vm/launch.h"
+#include "src/base/vm/opcode.h"
 
 namespace assay::vm {
 namespace {
@@ -83,9 +84,7 @@ void add_exponents(Outcome& outcome, const Code& code, const std::vector<Argumen
     const Op& op = code.ops[static_cast<size_t>(code.exponentials[i])];
     ExponentRange made;
     made.where = where(code, op);
-    made.instruction = code.module->functions[static_cast<size_t>(op.function)]
-                           .body[static_cast<size_t>(op.instruction)]
-                           .opcode;
+    made.instruction = opcode_of(code, op);
     made.min = range.smallest == INT32_MAX ? 0 : argument_of(range.smallest);
     made.max = range.largest == INT32_MIN ? 0 : argument_of(range.largest);
     made.count = range.count;

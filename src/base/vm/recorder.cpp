@@ -53,12 +53,10 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
         .keep = &Recorder::keep_sources, .pass = &Recorder::arithmetic, .reach = half_influence(code, op)};
   else if (to_register)
     facts.keep = &Recorder::bits;
-  facts.wide_result = op.d_cell == Cell::wide;
-  for (int i = 0; i < op.source_count; i++) {
-    if (op.s[i] == no_slot) continue;
-    const Cell cell = cell_of(meaning.sources[static_cast<size_t>(i)]);
-    if (cell == Cell::word) facts.word_sources |= 1 << i;
-    if (cell == Cell::wide) facts.wide_sources |= 1 << i;
+  if (op.d_cell == Cell::wide) facts.result_halves = 4;
+  for (size_t i = 0; i < op.source_count; i++) {
+    if (op.s[i] != no_slot) facts.halves[i] = static_cast<int>(bytes_of(cell_of(meaning.sources[i]))) / 2;
+    if (facts.halves[i] > 0) facts.sources |= 1 << i;
   }
   return facts;
 }

@@ -72,16 +72,14 @@ class Recorder : public PlainTrace {
     /// latter, where their values matter.
     void (Recorder::*keep)(const Warp&, const Op&, uint32_t mask) = nullptr;
     void (Recorder::*pass)(const Warp&, const Op&, uint32_t mask) = nullptr;
-    uint8_t word_sources = 0, wide_sources = 0;  ///< bit i: source i is a cell of that width
-    bool wide_result = false;
-    uint8_t sources() const { return word_sources | wide_sources; }
-    int halves(int source) const { return wide_sources >> source & 1 ? 4 : 2; }
+    uint8_t sources = 0;          ///< bit i: source i is a value
+    std::array<int, 4> halves{};  ///< of each source
+    int result_halves = 2;
     /// Of arithmetic: half `from` of a source takes part in half `to` of the result.
     bool reaches(int source, int from, int to) const {
       return reach[static_cast<size_t>(source)][static_cast<size_t>(from)] >> to & 1;
     }
     HalfInfluence reach{};
-    int halves() const { return wide_result ? 4 : 2; }
   };
   static OpFacts facts_of(const Code&, const Op&);
   const OpFacts& facts(const Op& op) const { return current_->ops[op_index(op)]; }
@@ -96,6 +94,9 @@ class Recorder : public PlainTrace {
   }
   ProvenanceCell read(const Warp&, const BytePlace&, int half);
   void write(const Warp&, const BytePlace&, int half, ProvenanceCell, int32_t writer);
+  static LoggedOperand operand(uint64_t bits, ptx::Type type, int position, ProvenanceCell from, int k = 0) {
+    return {bits, type, static_cast<uint8_t>(position), static_cast<uint8_t>(k), from.tag, from.dependence};
+  }
   Tag log(LoggedEvent, LoggedOperand*, int count);
   LoggedEvent event_at(const Warp&, const Op&, int lane, ptx::Type, uint64_t result, Dependence);
   void clear(const Warp&, const Op&, uint32_t mask);
@@ -137,9 +138,8 @@ class Recorder : public PlainTrace {
   std::unordered_map<const Code*, CodeFacts> facts_;
   CodeFacts* current_ = nullptr;
   /// Source values of the op that runs, kept before it may overwrite them.
-  std::array<std::array<uint64_t, 32>, 4> before_{};
-  std::vector<std::array<uint32_t, 32>> before_slots_;
-  std::vector<std::array<uint64_t, 32>> before_wide_slots_;
+  std::array<LaneBits, 4> before_{};
+  std::vector<LaneBits> before_slots_;
 };
 
 }  // namespace assay::vm

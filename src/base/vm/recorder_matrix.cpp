@@ -56,12 +56,11 @@ Recorder::MatrixTerm Recorder::matrix_term(const Warp& warp, const Op& op, Eleme
   const BytePlace from = place_of(op, at);
   ProvenanceCell cell;
   for (int half = 0; half < std::max(1, bits / 16); ++half) cell = unite(cell, read(warp, from, half));
-  const auto s = static_cast<size_t>(at.slot), lane = static_cast<size_t>(at.lane);
   uint64_t pattern = 0;
   if (from.slot == no_slot)
     std::memcpy(&pattern, warp.block->shared.data() + at.shared, static_cast<size_t>(bits / 8));
   else
-    pattern = bits == 64 ? before_wide_slots_[s][lane] : before_slots_[s][lane] >> at.bit;
+    pattern = before_slots_[static_cast<size_t>(at.slot)][static_cast<size_t>(at.lane)] >> at.bit;
   if (bits < 64) pattern &= (uint64_t{1} << bits) - 1;
   return {logged_bits(element, pattern), cell};
 }
@@ -69,12 +68,7 @@ Recorder::MatrixTerm Recorder::matrix_term(const Warp& warp, const Op& op, Eleme
 void Recorder::keep_slots(const Warp& warp, const Op& op, uint32_t) {
   const bool wide = MatrixForm::of(op.immediate).sum == Element::f64;
   before_slots_.resize(op.slot_count);
-  if (wide) before_wide_slots_.resize(op.slot_count);
-  for (int i = 0; i < op.slot_count; i++)
-    if (wide)
-      std::memcpy(before_wide_slots_[static_cast<size_t>(i)].data(), warp.wide(op.slots[i]), 256);
-    else
-      std::memcpy(before_slots_[static_cast<size_t>(i)].data(), warp.word(op.slots[i]), 128);
+  for (size_t i = 0; i < op.slot_count; i++) read_lanes(warp, op.slots[i], wide, before_slots_[i]);
 }
 
 void Recorder::matrix(const Warp& warp, const Op& op, uint32_t) {
@@ -126,10 +120,9 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, MatrixTerms& m, int row, i
   int count = 0;
   auto add_product = [&](int k) {
     if (count + 2 > 2 * kTerms) return;
-    const auto at = static_cast<uint8_t>(k);
     const MatrixTerm &a = m.at('A', row, k), &b = m.at('B', k, n);
-    operands[count++] = {a.bits, m.a_type, 0, at, a.cell.tag, a.cell.dependence};
-    operands[count++] = {b.bits, m.b_type, 1, at, b.cell.tag, b.cell.dependence};
+    operands[count++] = operand(a.bits, m.a_type, 0, a.cell, k);
+    operands[count++] = operand(b.bits, m.b_type, 1, b.cell, k);
   };
   if (deciding == finite) {
     int largest = 0;
@@ -144,7 +137,7 @@ Tag Recorder::log_sum(const Warp& warp, const Op& op, MatrixTerms& m, int row, i
       if (product_class(k) == deciding) add_product(k);
   }
   if (deciding == finite || (deciding == has_nan && std::isnan(c)) || (deciding == infinite && std::isinf(c)))
-    operands[count++] = {summand.bits, m.sum_type, 2, 0, summand.cell.tag, summand.cell.dependence};
+    operands[count++] = operand(summand.bits, m.sum_type, 2, summand.cell);
   return log(event_at(warp, op, lane, m.sum_type, result, all), operands, count);
 }
 

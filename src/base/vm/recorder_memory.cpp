@@ -8,6 +8,7 @@
 #include "src/base/numerics/format.h"
 #include "src/base/vm/each_lane.h"
 #include "src/base/vm/memory.h"
+#include "src/base/vm/paged_bytes.h"
 #include "src/base/vm/recorder.h"
 
 namespace assay::vm {
@@ -101,7 +102,7 @@ void Recorder::keep_memory(const Warp& warp, const Op& op, uint32_t mask) {
         std::memcpy(&old, block_->shared.data() + at, op.element_bytes);
     } else if (const int found = block_->context->memory->find(at, op.element_bytes); found >= 0) {
       const Allocation& a = block_->context->memory->allocations()[static_cast<size_t>(found)];
-      std::memcpy(&old, a.data + (at - a.base), op.element_bytes);
+      std::memcpy(&old, a.pages ? a.pages->at(at - a.base) : a.data + (at - a.base), op.element_bytes);
     }
     before_[0][lane] = old;
   });
@@ -109,18 +110,12 @@ void Recorder::keep_memory(const Warp& warp, const Op& op, uint32_t mask) {
 
 /// The cell of a sum, logged where it is not finite.
 ProvenanceCell Recorder::added(const Warp& warp, const Op& op, int lane, int half, uint64_t old, uint64_t sum,
-                               ProvenanceCell old_cell, ProvenanceCell operand) {
-  ProvenanceCell made{0, run_->provenance.unite(old_cell.dependence, operand.dependence)};
+                               ProvenanceCell old_cell, ProvenanceCell added_cell) {
+  ProvenanceCell made{0, run_->provenance.unite(old_cell.dependence, added_cell.dependence)};
   if (!is_nonfinite(op.type, sum)) return made;
   const bool returns = op.d != no_slot;
-  LoggedOperand operands[2];
-  operands[0] = {old, op.type, static_cast<uint8_t>(returns ? 0 : 255), 0, old_cell.tag, old_cell.dependence};
-  operands[1] = {before_[1][lane] >> (16 * half),
-                 op.type,
-                 static_cast<uint8_t>(returns),
-                 0,
-                 operand.tag,
-                 operand.dependence};
+  LoggedOperand operands[] = {operand(old, op.type, returns ? 0 : 255, old_cell),
+                              operand(before_[1][lane] >> (16 * half), op.type, returns, added_cell)};
   made.tag = log(event_at(warp, op, lane, op.type, sum, made.dependence), operands, 2);
   return made;
 }

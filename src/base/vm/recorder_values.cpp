@@ -37,18 +37,13 @@ bool any_nonfinite(ptx::Type t, const uint32_t* words, uint32_t mask) {
 
 void Recorder::keep_sources(const Warp& warp, const Op& op, uint32_t) {
   const OpFacts& known = facts(op);
-  each_lane(known.sources(), [&](int i) {
-    if (known.halves(i) == 4)
-      std::copy_n(warp.wide(op.s[i]), 32, before_[i].begin());
-    else
-      std::copy_n(warp.word(op.s[i]), 32, before_[i].begin());
-  });
+  each_lane(known.sources, [&](int i) { read_lanes(warp, op.s[i], known.halves[i] == 4, before_[i]); });
 }
 
 /// What half `half` of an arithmetic result takes from a source.
 ProvenanceCell Recorder::arriving(const Warp& warp, const Op& op, int source, int lane, int half) {
   ProvenanceCell all;
-  for (int from = 0; from < facts(op).halves(source); ++from)
+  for (int from = 0; from < facts(op).halves[static_cast<size_t>(source)]; ++from)
     if (facts(op).reaches(source, from, half)) all = unite(all, cell(warp, op.s[source], from, lane));
   return all;
 }
@@ -58,17 +53,18 @@ void Recorder::arithmetic(const Warp& warp, const Op& op, uint32_t mask) {
   const ptx::Type type = op.row->result;
   const bool packed = ptx::is_packed(type);
   bool logs = ptx::is_float(type);
-  if (logs && !known.wide_result) logs = any_nonfinite(type, warp.word(op.d), mask);
+  if (logs && known.result_halves == 2) logs = any_nonfinite(type, warp.word(op.d), mask);
   each_lane(mask, [&](int lane) {
     ProvenanceCell made[2];
     for (int half = 0; half < (packed ? 2 : 1); half++) {
-      each_lane(known.sources(), [&](int i) {
+      each_lane(known.sources, [&](int i) {
         const Dependence source = arriving(warp, op, i, lane, half).dependence;
         made[half].dependence = run_->provenance.unite(made[half].dependence, source);
       });
       if (logs) made[half].tag = log_result(warp, op, lane, half, made[half].dependence);
     }
-    for (int half = 0; half < known.halves(); half++) cell(warp, op.d, half, lane) = made[packed ? half : 0];
+    for (int half = 0; half < known.result_halves; half++)
+      cell(warp, op.d, half, lane) = made[packed ? half : 0];
   });
 }
 
@@ -81,12 +77,10 @@ Tag Recorder::log_result(const Warp& warp, const Op& op, int lane, int half, Dep
   if (!is_nonfinite(type, e.result_bits)) return 0;
   LoggedOperand operands[4];
   int count = 0;
-  each_lane(facts(op).sources(), [&](int i) {
+  each_lane(facts(op).sources, [&](int i) {
     const ptx::Type t = op.row->sources[i];
     if (!ptx::is_float(t) || !(facts(op).reaches(i, 0, half) || facts(op).reaches(i, 1, half))) return;
-    const ProvenanceCell from = arriving(warp, op, i, lane, half);
-    const uint64_t value = half_of(t, before_[i][lane], half);
-    operands[count++] = {value, t, static_cast<uint8_t>(i), 0, from.tag, from.dependence};
+    operands[count++] = operand(half_of(t, before_[i][lane], half), t, i, arriving(warp, op, i, lane, half));
   });
   return log(e, operands, count);
 }
@@ -100,10 +94,9 @@ void Recorder::log_chosen(const Warp& warp, const Op& op, uint32_t mask) {
     const ProvenanceCell chosen = cell(warp, op.d, 0, lane);
     const uint64_t bits = is_wide(type) ? warp.wide(op.d)[lane] : warp.word(op.d)[lane];
     if (chosen.tag || !is_nonfinite(type, bits)) return;
-    const auto position = static_cast<uint8_t>(warp.mask(op.s[2]) >> lane & 1 ? 0 : 1);
-    LoggedOperand literal{bits, type, position, 0, 0, chosen.dependence};
+    LoggedOperand literal = operand(bits, type, warp.mask(op.s[2]) >> lane & 1 ? 0 : 1, chosen);
     const Tag tag = log(event_at(warp, op, lane, type, bits, chosen.dependence), &literal, 1);
-    for (int half = 0; half < facts(op).halves(); half++) cell(warp, op.d, half, lane).tag = tag;
+    for (int half = 0; half < facts(op).result_halves; half++) cell(warp, op.d, half, lane).tag = tag;
   });
 }
 
@@ -114,8 +107,8 @@ void Recorder::bits(const Warp& warp, const Op& op, uint32_t mask) {
   std::optional<SourceBits> sources;
   LaneBits reached[4][4];  // by source and half, of those that carry something
   uint32_t carrying[4][4] = {};
-  each_lane(known.sources(), [&](int i) {
-    for (int from = 0; from < known.halves(i); ++from) {
+  each_lane(known.sources, [&](int i) {
+    for (int from = 0; from < known.halves[i]; ++from) {
       each_lane(mask, [&](int lane) {
         const ProvenanceCell& c = cell(warp, op.s[i], from, lane);
         carrying[i][from] |= static_cast<uint32_t>((c.tag | c.dependence) != 0) << lane;
@@ -129,13 +122,13 @@ void Recorder::bits(const Warp& warp, const Op& op, uint32_t mask) {
   });
   each_lane(mask, [&](int lane) {
     ProvenanceCell result[4];  // the destination may be a source
-    for (int to = 0; sources && to < known.halves(); ++to)
-      each_lane(known.sources(), [&](int i) {
-        for (int from = 0; from < known.halves(i); ++from)
+    for (int to = 0; sources && to < known.result_halves; ++to)
+      each_lane(known.sources, [&](int i) {
+        for (int from = 0; from < known.halves[i]; ++from)
           if ((carrying[i][from] >> lane & 1) && (reached[i][from][lane] >> 16 * to & half_bits))
             result[to] = unite(result[to], cell(warp, op.s[i], from, lane));
       });
-    for (int half = 0; half < known.halves(); half++) cell(warp, op.d, half, lane) = result[half];
+    for (int half = 0; half < known.result_halves; half++) cell(warp, op.d, half, lane) = result[half];
   });
 }
 

@@ -68,7 +68,8 @@ ShadowEdge describe_edge(const Edge& edge, const EdgeSeen& seen) {
     case EdgeKind::none:
       break;
     case EdgeKind::exponent:
-      out.quantity = "argument", out.extreme = seen.largest, out.distance = edge.limit - seen.largest;
+      out.quantity = EdgeQuantity::argument, out.extreme = seen.largest,
+      out.distance = edge.limit - seen.largest;
       if (seen.largest >= edge.limit)
         out.text = fmt::format("saw up to {:.4g}: overflowed (from {:g} on)", seen.largest, edge.limit);
       else if (out.distance < kNear)
@@ -83,7 +84,7 @@ ShadowEdge describe_edge(const Edge& edge, const EdgeSeen& seen) {
     case EdgeKind::magnitude:
     case EdgeKind::conversion: {
       const bool sums = edge.kind == EdgeKind::magnitude;
-      out.quantity = sums ? "result" : "argument", out.extreme = seen.largest;
+      out.quantity = sums ? EdgeQuantity::result : EdgeQuantity::argument, out.extreme = seen.largest;
       out.distance =
           seen.largest > 0 ? std::log2(edge.limit / seen.largest) : std::numeric_limits<double>::max();
       const std::string what = fmt::format("{} up to {:.4g}", sums ? "gave" : "converted", seen.largest);
@@ -94,14 +95,14 @@ ShadowEdge describe_edge(const Edge& edge, const EdgeSeen& seen) {
       break;
     }
     case EdgeKind::reciprocal:
-      out.quantity = "argument", out.extreme = seen.smallest;
+      out.quantity = EdgeQuantity::argument, out.extreme = seen.smallest;
       out.distance = seen.smallest > 0 ? std::log2(seen.smallest / edge.limit) : 0;
       out.text = seen.smallest == 0 ? "divided by zero"
                                     : fmt::format("divisor down to {:.4g}: {}", seen.smallest,
                                                   remaining(out.distance, "overflow"));
       break;
     case EdgeKind::positive:
-      out.quantity = "argument", out.extreme = seen.smallest;
+      out.quantity = EdgeQuantity::argument, out.extreme = seen.smallest;
       out.distance = seen.smallest > 0 ? std::max(0.0, std::log2(seen.smallest / edge.limit)) : 0;
       out.text = seen.smallest < 0 ? fmt::format("saw {:.4g}: negative", seen.smallest)
                  : seen.smallest == 0

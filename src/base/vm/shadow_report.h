@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/base/fields/fields.h"
+#include "src/base/fields/names.h"
 #include "src/base/program/outcome.h"
 
 namespace assay {
@@ -77,22 +79,27 @@ void fields(Io& io, ShadowParting& x) {
   ASSAY_FIELD(threshold);
 }
 
+enum class EdgeQuantity : uint8_t { argument, result };
+constexpr std::array<std::string_view, 2> names_of(EdgeQuantity) {
+  return {"argument", "result"};
+}
+
 /// How near an instruction came to where its format ends.
 struct ShadowEdge {
   SourceLocation where;
-  std::string instruction;  ///< opcode
-  std::string quantity;     ///< "argument" or "result": what `extreme` is of
-  std::string format;       ///< "fp16": of the result
-  double extreme = 0;       ///< the value nearest to the edge
-  double limit = 0;         ///< the edge
-  double distance = 0;      ///< binades left; 0 or less: reached
-  std::string text;         ///< "saw up to -3.2: safe"
+  std::string instruction;                         ///< opcode
+  EdgeQuantity quantity = EdgeQuantity::argument;  ///< what `extreme` is of
+  std::string format;                              ///< "fp16": of the result
+  double extreme = 0;                              ///< the value nearest to the edge
+  double limit = 0;                                ///< the edge
+  double distance = 0;                             ///< binades left; 0 or less: reached
+  std::string text;                                ///< "saw up to -3.2: safe"
 };
 template <typename Io>
 void fields(Io& io, ShadowEdge& x) {
   ASSAY_FIELD(where);
   ASSAY_FIELD(instruction);
-  io.one_of("quantity", x.quantity, {"argument", "result"});
+  ASSAY_FIELD(quantity);
   ASSAY_FIELD(format);
   ASSAY_FIELD(extreme);
   ASSAY_FIELD(limit);

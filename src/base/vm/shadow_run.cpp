@@ -24,17 +24,6 @@ struct Lines {
   std::vector<std::vector<int>> of_op;  ///< [launch][op]; -1: made by the decoder
 };
 
-/// Of an instruction's own text: file, line and PTX line.
-SourceLocation written_at(const ptx::Module& module, const ptx::Instruction& instruction) {
-  SourceLocation at;
-  at.ptx_line = instruction.ptx_line;
-  if (instruction.line < 0) return at;
-  const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
-  if (line.file >= 0) at.file = module.files[static_cast<size_t>(line.file)];
-  at.line = line.line;
-  return at;
-}
-
 Lines number_lines(const Pass<0>& pass, const ShadowOptions& options) {
   Lines lines;
   std::map<std::pair<std::string, int>, int> known;
@@ -45,20 +34,19 @@ Lines number_lines(const Pass<0>& pass, const ShadowOptions& options) {
     std::vector<int> numbered(module.lines.size(), -1);  // -1: none yet, or no file
     for (const Op& op : code.ops) {
       of_op.push_back(-1);
-      if (op.instruction < 0) continue;
-      const ptx::Instruction& text =
-          module.functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
-      const bool is_shared = text.line >= 0 && !options.locate;
-      if (is_shared) of_op.back() = numbered[static_cast<size_t>(text.line)];
+      const ptx::Instruction* const text = instruction_of(code, op);
+      if (!text) continue;
+      const bool is_shared = text->line >= 0 && !options.locate;
+      if (is_shared) of_op.back() = numbered[static_cast<size_t>(text->line)];
       if (of_op.back() >= 0) continue;
       const SourceLocation at =
-          options.locate ? options.locate(module, op.function, op.instruction) : written_at(module, text);
+          options.locate ? options.locate(module, op.function, op.instruction) : written_at(module, *text);
       const bool sourced = !at.file.empty();
       const auto [found, is_new] = known.try_emplace(
           {sourced ? at.file : "", sourced ? at.line : at.ptx_line}, static_cast<int>(lines.where.size()));
       if (is_new) lines.where.push_back(options.locate ? at : where(code, op));
       of_op.back() = found->second;
-      if (is_shared && sourced) numbered[static_cast<size_t>(text.line)] = found->second;
+      if (is_shared && sourced) numbered[static_cast<size_t>(text->line)] = found->second;
     }
   }
   return lines;
@@ -157,16 +145,12 @@ std::optional<ShadowParting> parting_of(const Pass<0>& pass, const Program& prog
   for (size_t i = 0; i < pass.launches.size(); ++i) {
     const Parting& first = pass.launches[i].first;
     if (first.op < 0) continue;
-    const auto& grid = program.launches[i].grid;
-    const auto& size = program.launches[i].block;
     const auto op = static_cast<size_t>(first.op);
     ShadowParting p;
     if (lines.of_op[i][op] >= 0) p.where = lines.where[static_cast<size_t>(lines.of_op[i][op])];
     p.instruction = opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]);
-    p.block = {static_cast<uint32_t>(first.block % grid[0]),
-               static_cast<uint32_t>(first.block / grid[0] % grid[1]),
-               static_cast<uint32_t>(first.block / grid[0] / grid[1])};
-    p.thread = {first.thread % size[0], first.thread / size[0] % size[1], first.thread / size[0] / size[1]};
+    p.block = unfold(first.block, program.launches[i].grid);
+    p.thread = unfold(first.thread, program.launches[i].block);
     p.value = first.value, p.exact = first.value + first.error, p.threshold = threshold;
     return p;
   }

@@ -13,6 +13,10 @@ bool is_one_float(ptx::Type type) {
   return ptx::is_float(type) && !ptx::is_packed(type);
 }
 
+bool is_global(const BytePlace& at) {
+  return at.slot == no_slot && at.space != ptx::Space::shared && at.space != ptx::Space::local;
+}
+
 /// Halves of an element of `bytes`; a single byte counts as one.
 uint32_t all_halves(uint32_t bytes) {
   return (1u << std::max(1u, bytes / 2)) - 1;
@@ -23,10 +27,7 @@ uint32_t all_halves(uint32_t bytes) {
 void SliceScan::want(uint64_t address, uint32_t bytes) {
   uses.emplace_back();
   uses.back().address = address, uses.back().global = true;
-  for (uint32_t half = 0; half < std::max(1u, bytes / 2); ++half) {
-    waiting_.push_back({static_cast<uint32_t>(uses.size()) - 1, -1, static_cast<uint8_t>(half)});
-    global_[address / 2 + half] = static_cast<int32_t>(waiting_.size()) - 1;
-  }
+  wait({no_slot, ptx::Space::global, 0, address}, all_halves(bytes));
 }
 
 /// Halves of a result that do not depend on each other are instances of their own: packed arithmetic, copies
@@ -63,35 +64,25 @@ bool SliceScan::splits(const Op& op, const Signature& signature) {
   }
 }
 
-/// Heads of the lists that wait for a half.
-int32_t& SliceScan::list(uint32_t warp, Slot slot, int half, int lane) {
-  return lists_.registers(warp)[Lists::cell(slot, half, lane)];
-}
-
-/// Of memory: null where none can wait.
-int32_t* SliceScan::memory(uint32_t warp, const BytePlace& at, uint32_t half) {
-  const uint64_t address = at.at + uint64_t{2} * half;
-  if (at.space == ptx::Space::shared || at.space == ptx::Space::local) {
-    const auto place = lists_.place(warp, at.lane, at.space, address);
+/// Head of the list that waits for a half; null where none can wait.
+int32_t* SliceScan::list(const BytePlace& at, int half) {
+  const uint64_t byte = at.at + 2 * static_cast<uint64_t>(half);
+  if (at.slot != no_slot)
+    return &lists_.registers(executed_->warp)[Lists::cell(at.slot, static_cast<int>(byte / 2), at.lane)];
+  if (!is_global(at)) {
+    const auto place = lists_.place(executed_->warp, at.lane, at.space, byte);
     return place.at < place.cells->size() ? &(*place.cells)[place.at] : nullptr;
   }
-  const auto found = global_.find(address / 2);
+  const auto found = global_.find(byte / 2);
   return found == global_.end() ? nullptr : &found->second;
-}
-
-uint32_t SliceScan::wanted(Slot slot, int halves, int lane) {
-  uint32_t found = 0;
-  for (int half = 0; half < halves; ++half)
-    found |= static_cast<uint32_t>(list(executed_->warp, slot, half, lane) >= 0) << half;
-  return found;
 }
 
 uint32_t SliceScan::wanted(const BytePlace& at, uint32_t bytes) {
   uint32_t found = 0;
-  for (uint32_t half = 0; half < std::max(1u, bytes / 2); ++half) {
-    const int32_t* const waiting = memory(executed_->warp, at, half);
+  each_lane(all_halves(bytes), [&](int half) {
+    const int32_t* const waiting = list(at, half);
     found |= static_cast<uint32_t>(waiting && *waiting >= 0) << half;
-  }
+  });
   return found;
 }
 
@@ -120,31 +111,21 @@ int32_t SliceScan::add_node(int lane, Slot slot, int half, ptx::Type type) {
   return static_cast<int32_t>(nodes.size()) - 1;
 }
 
-/// Everything that waits in `list` takes the node's value. Of a use of several halves the highest counts
-/// first: it holds sign and exponent.
-void SliceScan::define(int32_t& list, int32_t node) {
+/// Everything that waits for these halves takes the node's value. Of a use of several halves the highest
+/// counts first: it holds sign and exponent.
+void SliceScan::define(const BytePlace& to, uint32_t halves, int32_t node) {
   if (node < 0) return;  // full: they wait on
-  for (int32_t at = list; at >= 0; at = waiting_[static_cast<size_t>(at)].next) {
-    const Waiting& waiting = waiting_[static_cast<size_t>(at)];
-    SliceUse& use = uses[waiting.use];
-    if (use.node >= 0 && use.node != node)
-      other_halves.emplace_back(waiting.use, waiting.half > use.node_half ? use.node : node);
-    if (use.node < 0 || waiting.half > use.node_half) use.node = node, use.node_half = waiting.half;
-  }
-  list = -1;
-}
-
-void SliceScan::define_register(Slot slot, uint32_t halves, int lane, int32_t node) {
-  if (node < 0) return;
   each_lane(halves, [&](int half) {
-    define(list(executed_->warp, slot, half, lane), node);
-    waiting_lanes(executed_->warp, slot, half) &= ~(1u << lane);
+    for (int32_t at = std::exchange(*list(to, half), -1); at >= 0;
+         at = waiting_[static_cast<size_t>(at)].next) {
+      const Waiting& waiting = waiting_[static_cast<size_t>(at)];
+      SliceUse& use = uses[waiting.use];
+      if (use.node >= 0 && use.node != node)
+        other_halves.emplace_back(waiting.use, waiting.half > use.node_half ? use.node : node);
+      if (use.node < 0 || waiting.half > use.node_half) use.node = node, use.node_half = waiting.half;
+    }
+    if (to.slot != no_slot) waiting_lanes(to.slot, half) &= ~(1u << to.lane);
   });
-}
-
-void SliceScan::define_memory(const BytePlace& at, uint32_t halves, int32_t node) {
-  each_lane(halves,
-            [&](int half) { define(*memory(executed_->warp, at, static_cast<uint32_t>(half)), node); });
 }
 
 SliceUse* SliceScan::add_use(int32_t node) {
@@ -155,9 +136,17 @@ SliceUse* SliceScan::add_use(int32_t node) {
   return &uses.back();
 }
 
-void SliceScan::wait(uint32_t use, int32_t& list, int half) {
-  waiting_.push_back({use, list, static_cast<uint8_t>(half)});
-  list = static_cast<int32_t>(waiting_.size()) - 1;
+/// The last use waits for these halves.
+void SliceScan::wait(const BytePlace& from, uint32_t halves) {
+  each_lane(halves, [&](int half) {
+    if (from.slot != no_slot)
+      waiting_lanes(from.slot, half) |= 1u << from.lane;
+    else if (is_global(from))
+      global_.try_emplace(from.at / 2 + static_cast<uint64_t>(half), -1);
+    const auto head = static_cast<int32_t>(waiting_.size());
+    const auto use = static_cast<uint32_t>(uses.size()) - 1;
+    waiting_.push_back({use, std::exchange(*list(from, half), head), static_cast<uint8_t>(half)});
+  });
 }
 
 void SliceScan::use_register(int32_t node, Slot slot, uint32_t halves, int lane, ptx::Type type, int name) {
@@ -167,22 +156,13 @@ void SliceScan::use_register(int32_t node, Slot slot, uint32_t halves, int lane,
   use->half = static_cast<uint8_t>(std::countr_zero(halves));
   use->wide = halves > 3, use->name = static_cast<uint8_t>(name);
   use->constant = slot >= block_->code->register_bytes;
-  if (use->constant) return;
-  each_lane(halves, [&](int half) {
-    wait(static_cast<uint32_t>(uses.size()) - 1, list(executed_->warp, slot, half, lane), half);
-    waiting_lanes(executed_->warp, slot, half) |= 1u << lane;
-  });
+  if (!use->constant) wait({slot, {}, lane}, halves);
 }
 
 void SliceScan::use_memory(int32_t node, const BytePlace& at, uint32_t halves) {
   SliceUse* use = add_use(node);
-  const bool global = at.space != ptx::Space::shared && at.space != ptx::Space::local;
-  use->address = at.at + 2 * static_cast<uint64_t>(std::countr_zero(halves)), use->global = global;
-  each_lane(halves, [&](int half) {
-    if (global) global_.try_emplace(at.at / 2 + static_cast<uint64_t>(half), -1);
-    wait(static_cast<uint32_t>(uses.size()) - 1, *memory(executed_->warp, at, static_cast<uint32_t>(half)),
-         half);
-  });
+  use->address = at.at + 2 * static_cast<uint64_t>(std::countr_zero(halves)), use->global = is_global(at);
+  wait(at, halves);
 }
 
 /// `halves` of what a transfer brings.
@@ -270,15 +250,15 @@ void SliceScan::find_registers(const Op& op, const Signature& signature) {
   found_.clear();
   for (const Use& to : signature.writes) {
     const Slot slot = to.slot;
-    const int halves = static_cast<int>(bytes_of(to.cell) / 2);
+    const uint32_t bytes = bytes_of(to.cell);
     uint32_t lanes = 0;
-    for (int half = 0; half < halves; ++half) lanes |= waiting_lanes(executed_->warp, slot, half);
+    for (int half = 0; half < static_cast<int>(bytes / 2); ++half) lanes |= waiting_lanes(slot, half);
     if (flow != Flow::matrix) lanes &= executed_->mask;
     each_lane(lanes, [&](int lane) {
-      for (uint32_t here = wanted(slot, halves, lane); here;) {
+      for (uint32_t here = wanted({slot, {}, lane}, bytes); here;) {
         const uint32_t taken = by_half ? here & -here : here;
         const int32_t node = add_node(lane, slot, by_half ? std::countr_zero(taken) : 0, type);
-        define_register(slot, taken, lane, node);
+        define({slot, {}, lane}, taken, node);
         if (node >= 0) found_.push_back({node, lane, slot, taken});
         here &= ~taken;
       }
@@ -298,7 +278,7 @@ void SliceScan::scan_stores(const Op& op) {
         const uint32_t taken = by_half ? here & -here : here;
         here &= ~taken;
         const int32_t node = add_node(lane, no_slot, 0, type);
-        define_memory(t.to, taken, node);
+        define(t.to, taken, node);
         if (node >= 0) use(node, t, taken);
       }
     });
@@ -313,13 +293,12 @@ void SliceScan::scan_atomic(const Op& op) {
     if (!(executed_->mask >> lane & 1)) continue;
     const BytePlace at{no_slot, executed_->space, lane, address[lane]};
     const uint32_t here = wanted(at, op.element_bytes);
-    const uint32_t given =
-        op.d == no_slot ? 0 : wanted(op.d, static_cast<int>(bytes_of(op.d_cell) / 2), lane);
+    const uint32_t given = op.d == no_slot ? 0 : wanted({op.d, {}, lane}, bytes_of(op.d_cell));
     const int32_t old = given ? add_node(lane, op.d, 0, op.type) : -1;
-    if (given) define_register(op.d, given, lane, old);
+    if (given) define({op.d, {}, lane}, given, old);
     const int32_t made = here ? add_node(lane, no_slot, 0, ptx::Type::none) : -1;
     if (made >= 0) {
-      define_memory(at, here, made);
+      define(at, here, made);
       use_memory(made, at, here);
       for (int i = 1; i < op.source_count; ++i)
         use_register(made, op.s[i], here, lane, op.type, op.d == no_slot ? i : i + 1);
@@ -351,7 +330,7 @@ void SliceScan::scan_landing() {
       const BytePlace to{no_slot, ptx::Space::shared, lane, shared + byte};
       if (!wanted(to, 2)) continue;
       const int32_t node = add_node(lane, no_slot, 0, ptx::Type::none);
-      define_memory(to, 1, node);
+      define(to, 1, node);
       if (node >= 0 && byte < copied) use_memory(node, {no_slot, ptx::Space::global, lane, global + byte}, 1);
     }
   }
@@ -364,21 +343,16 @@ void SliceScan::scan_parameters(const Op& op) {
   each_transfer(done, [&](const Transfer& t) { copies.push_back(t); });
   std::vector<int32_t> waiting;  // by copied half, taken out before any source waits
   const auto each_half = [&](auto visit) {
-    for (const Transfer& t : copies)
-      for (uint32_t half = 0; half < std::max(1u, t.bytes / 2); ++half) visit(t, half);
+    for (const Transfer& t : copies) each_lane(all_halves(t.bytes), [&](int half) { visit(t, half); });
   };
-  each_half([&](const Transfer& t, uint32_t half) {
-    waiting.push_back(std::exchange(*memory(executed_->warp, t.to, half), -1));
-  });
+  each_half([&](const Transfer& t, int half) { waiting.push_back(std::exchange(*list(t.to, half), -1)); });
   size_t next = 0;
-  each_half([&](const Transfer& t, uint32_t half) {
+  each_half([&](const Transfer& t, int half) {
     const int32_t first = waiting[next++];
     if (first < 0) return;
     int32_t last = first;
     while (waiting_[static_cast<size_t>(last)].next >= 0) last = waiting_[static_cast<size_t>(last)].next;
-    int32_t* const list = memory(executed_->warp, t.from, half);
-    waiting_[static_cast<size_t>(last)].next = *list;
-    *list = first;
+    waiting_[static_cast<size_t>(last)].next = std::exchange(*list(t.from, half), first);
   });
 }
 

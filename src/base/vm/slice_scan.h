@@ -73,21 +73,17 @@ class SliceScan {
   };
 
   static bool splits(const Op&, const Signature&);
-  uint32_t& waiting_lanes(uint32_t warp, Slot slot, int half) {
-    return waiting_lanes_[warp][slot / 64 + static_cast<size_t>(half)];
+  uint32_t& waiting_lanes(Slot slot, int half) {
+    return waiting_lanes_[executed_->warp][slot / 64 + static_cast<size_t>(half)];
   }
-  int32_t& list(uint32_t warp, Slot slot, int half, int lane);
-  int32_t* memory(uint32_t warp, const BytePlace&, uint32_t half);
+  int32_t* list(const BytePlace&, int half);
   Executed executed(const Op&);
   void cut_waiting();
   int32_t add_node(int lane, Slot slot, int half, ptx::Type);
-  void define(int32_t& list, int32_t node);
-  void define_register(Slot slot, uint32_t halves, int lane, int32_t node);
-  void define_memory(const BytePlace&, uint32_t halves, int32_t node);
-  uint32_t wanted(Slot slot, int halves, int lane);
+  void define(const BytePlace&, uint32_t halves, int32_t node);
   uint32_t wanted(const BytePlace&, uint32_t bytes);
   SliceUse* add_use(int32_t node);
-  void wait(uint32_t use, int32_t& list, int half);
+  void wait(const BytePlace&, uint32_t halves);
   void use_register(int32_t node, Slot slot, uint32_t halves, int lane, ptx::Type, int name);
   void use_memory(int32_t node, const BytePlace&, uint32_t halves);
   void use(int32_t node, const Transfer&, uint32_t halves);

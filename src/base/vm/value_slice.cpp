@@ -7,6 +7,7 @@
 
 #include "src/base/numerics/format.h"
 #include "src/base/vm/block_graph.h"
+#include "src/base/vm/opcode.h"
 #include "src/base/vm/slice_scan.h"
 #include "src/base/vm/traced_launch.h"
 
@@ -170,11 +171,9 @@ class Assembly {
   void add_operand(const BlockLog& log, const Op& op, uint32_t index) {
     const SliceUse& use = scan_.uses[index];
     SliceOperand operand;
-    if (op.function >= 0 && op.instruction >= 0) {
-      const ptx::Function& function = log.code->module->functions[static_cast<size_t>(op.function)];
-      operand.name = register_name(function.body[static_cast<size_t>(op.instruction)], function, use,
+    if (const ptx::Instruction* const instruction = instruction_of(*log.code, op))
+      operand.name = register_name(*instruction, *function_of(*log.code, op), use,
                                    log.code->signature(op).flow() == Flow::matrix);
-    }
     operand.type = use.type, operand.bits = values_.of_use[index], operand.made_by = use.node;
     if (use.node < 0) find_source(use, operand);
     slice_.operands.push_back(operand);

@@ -7,24 +7,18 @@
 
 #include "src/base/program/source_place.h"
 #include "src/base/ptx/inlined_frames.h"
+#include "src/base/vm/opcode.h"
 #include "src/base/vm/rows/warp_rows.h"
 
 namespace assay::vm {
 
 SourceLocation where(const Code& code, const Op& op) {
-  SourceLocation result;
   const ptx::Module& module = *code.module;
-  if (op.function >= 0) result.function = module.functions[static_cast<size_t>(code.entry)].name;
-  if (op.instruction < 0) return result;
-  const ptx::Instruction& instruction =
-      module.functions[static_cast<size_t>(op.function)].body[static_cast<size_t>(op.instruction)];
-  result.ptx_line = instruction.ptx_line;
-  if (instruction.line < 0) return result;
-  const ptx::Line& line = module.lines[static_cast<size_t>(instruction.line)];
-  if (line.file >= 0) result.file = module.files[static_cast<size_t>(line.file)];
-  result.line = line.line;
-  result.frames = ptx::inlined_frames(module, instruction.line);
-  return result;
+  const ptx::Instruction* const instruction = instruction_of(code, op);
+  SourceLocation at = instruction ? written_at(module, *instruction) : SourceLocation{};
+  if (op.function >= 0) at.function = module.functions[static_cast<size_t>(code.entry)].name;
+  if (instruction && instruction->line >= 0) at.frames = ptx::inlined_frames(module, instruction->line);
+  return at;
 }
 
 bool raise(Warp& warp, const Op& op, int lane, TrapKind kind, std::string message) {
@@ -69,12 +63,9 @@ std::string absent_text(const Warp& warp, uint32_t mask, uint32_t expected) {
 
 namespace {
 
-const std::string& opcode_of(const Warp& warp, const Op& op) {
-  static const std::string none = "access";
-  if (op.instruction < 0) return none;
-  return warp.block->context->code->module->functions[static_cast<size_t>(op.function)]
-      .body[static_cast<size_t>(op.instruction)]
-      .opcode;
+std::string access_text(const Warp& warp, const Op& op) {
+  const std::string& opcode = opcode_of(*warp.block->context->code, op);
+  return opcode.empty() ? "access" : opcode;
 }
 
 /// "shared memory at byte 128 of 64, 64 bytes past the end of tile (64 bytes)"; addresses of 32 bits that
@@ -99,8 +90,8 @@ bool bad_access(Warp& warp, const Op& op, int lane, uint64_t address, uint32_t b
   else
     what = warp.block->context->memory->describe(address);
   const std::string problem =
-      misaligned ? fmt::format("{} of {} bytes is not aligned: {}", opcode_of(warp, op), bytes, what)
-                 : fmt::format("{} of {} bytes reaches {}", opcode_of(warp, op), bytes, what);
+      misaligned ? fmt::format("{} of {} bytes is not aligned: {}", access_text(warp, op), bytes, what)
+                 : fmt::format("{} of {} bytes reaches {}", access_text(warp, op), bytes, what);
   return raise(warp, op, lane, misaligned ? TrapKind::misaligned : TrapKind::out_of_bounds, problem);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace assay {
 
@@ -18,6 +19,12 @@ class InOrder {
     if (waiting_.empty() || waiting_.begin()->first != taken_) return std::nullopt;
     ++taken_;
     return std::move(waiting_.extract(waiting_.begin()).mapped());
+  }
+  /// Those that wait at the end, in order, for a job that gave none.
+  std::vector<Record> rest() {
+    std::vector<Record> all;
+    for (auto& [number, record] : std::exchange(waiting_, {})) all.push_back(std::move(record));
+    return all;
   }
   /// How many next() gave.
   int64_t taken() const { return taken_; }

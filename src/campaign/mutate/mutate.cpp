@@ -29,6 +29,8 @@ namespace {
 constexpr int64_t kBatch = 40;
 /// What starting a run costs, in lane instructions.
 constexpr double kStart = 3e5;
+/// Mutants in flight are given up when the run is late by this part of its time.
+constexpr double kLate = 0.1;
 /// Cases above this are too long for the properties' several runs.
 constexpr uint64_t kMostForProperties = 4'000'000;
 
@@ -78,6 +80,7 @@ class Campaign {
     sequence_ = population.sequence(options_.seed);
     Engine engine;
     engine.run(options_.jobs, [this] { return next(); });
+    for (MutantResult& result : results_.rest()) add(std::move(result));
     run_.seconds = budget_.seconds();
     return std::move(run_);
   }
@@ -190,7 +193,11 @@ class Campaign {
     if (begun_ == batch_end_ || budget_.over()) return nullptr;
     const size_t number = begun_++;
     return journaled(
-        journal_, std::to_string(number), [this, number] { return to_json(tried(sequence_[number])); },
+        journal_, std::to_string(number),
+        [this, number] {
+          const std::optional<MutantResult> result = tried(sequence_[number]);
+          return result ? to_json(*result) : nlohmann::json();
+        },
         [this, number](const nlohmann::json& record) {
           MutantResult result = mutant_result_from_json(record);
           done_ += result.born;
@@ -202,10 +209,11 @@ class Campaign {
         });
   }
 
-  MutantResult tried(const PossibleMutant& possible) const {
+  std::optional<MutantResult> tried(const PossibleMutant& possible) const {
     const MutatedModule& module = population_->modules()[static_cast<size_t>(possible.module)];
-    return try_mutant(
-        {kernel_, cases_, module, possible.mutation, options_.machine, order_of_batch_, &sizes_}, source_);
+    return try_mutant({kernel_, cases_, module, possible.mutation, options_.machine, order_of_batch_, &sizes_,
+                       [this] { return budget_.late_by() > kLate * options_.time_s; }},
+                      source_);
   }
 
   /// In the order of the sequence.

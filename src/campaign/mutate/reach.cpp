@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/base/vm/each_lane.h"
 #include "src/base/vm/traced_launch.h"
 
 namespace assay {
@@ -23,12 +24,13 @@ struct ReachTrace : vm::PlainTrace {
     if (warp.mask(op.d) & mask) seen |= saw_true;
     if (~warp.mask(op.d) & mask) seen |= saw_false;
     const ptx::Type type = op.row->sources[0];
-    if (ptx::is_float(type) || op.s[1] == vm::no_slot) return;
-    for (uint32_t rest = mask; rest; rest &= rest - 1) {
-      const int lane = std::countr_zero(rest);
-      const int64_t a = integer(warp, op.s[0], type, lane), b = integer(warp, op.s[1], type, lane);
-      seen |= a < b ? saw_less : a == b ? saw_equal : saw_greater;
-    }
+    if (ptx::is_float(type) || op.s[1] == vm::no_slot || (seen & saw_any_order) == saw_any_order) return;
+    if (vm::cell_of(type) == vm::Cell::wide)
+      seen |= orders(as<int64_t>(warp.wide(op.s[0])), as<int64_t>(warp.wide(op.s[1])), mask);
+    else if (type == ptx::Type::s32)
+      seen |= orders(as<int32_t>(warp.word(op.s[0])), as<int32_t>(warp.word(op.s[1])), mask);
+    else
+      seen |= orders(warp.word(op.s[0]), warp.word(op.s[1]), mask);
   }
   void end_block(vm::Block& block) {
     for (const vm::Warp& warp : block.warps) longest_warp = std::max(longest_warp, warp.executed);
@@ -36,10 +38,17 @@ struct ReachTrace : vm::PlainTrace {
 
  private:
   void note(const vm::Op& op) { executed[static_cast<size_t>(&op - ops)] |= came_to; }
-  static int64_t integer(const vm::Warp& warp, vm::Slot slot, ptx::Type type, int lane) {
-    if (vm::cell_of(type) == vm::Cell::wide) return static_cast<int64_t>(warp.wide(slot)[lane]);
-    const uint32_t word = warp.word(slot)[lane];
-    return type == ptx::Type::s32 ? int64_t{static_cast<int32_t>(word)} : int64_t{word};
+  template <class Integer, class Cells>
+  static const Integer* as(const Cells* cells) {
+    return reinterpret_cast<const Integer*>(cells);
+  }
+  template <class Integer>
+  static uint8_t orders(const Integer* a, const Integer* b, uint32_t mask) {
+    uint8_t seen = 0;
+    vm::each_lane(mask, [&](int i) {
+      seen |= a[i] < b[i] ? saw_less : a[i] == b[i] ? saw_equal : saw_greater;
+    });
+    return seen;
   }
 };
 

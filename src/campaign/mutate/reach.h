@@ -19,6 +19,7 @@ enum ReachBit : uint8_t {
   saw_less = 8,      ///< of integers: first operand below the second,
   saw_equal = 16,    ///< equal,
   saw_greater = 32,  ///< above
+  saw_any_order = saw_less | saw_equal | saw_greater,
 };
 
 struct Reach {

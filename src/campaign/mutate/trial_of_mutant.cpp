@@ -26,15 +26,17 @@ namespace {
 /// many lane instructions.
 constexpr size_t kCheckedCases = 3, kCheapCheckedCases = 10, kPropertyCases = 5;
 constexpr uint64_t kCheapChecks = 3'000'000;
-/// Cases that are tried with other values: how many, how often each, and the lane instructions spent on it.
+/// Cases that are tried with other values: how many, and how often each.
 constexpr size_t kOtherCases = 6;
 /// Source lines that a survivor's reason names.
 constexpr size_t kPlaces = 2;
-constexpr uint64_t kOtherSeeds = 120, kOtherWork = 400'000'000;
+constexpr uint64_t kOtherSeeds = 120;
 /// Cases that must go another way, at least and at most, before ways are called the same.
 constexpr size_t kFewestOtherWays = 4, kOtherWays = 8;
 /// A warp of a mutant may execute this many times what the longest warp of the kernel does in the same case.
 constexpr uint64_t kLonger = 4, kMore = 100'000;
+
+struct GivenUp {};
 
 class Attempt {
  public:
@@ -50,7 +52,7 @@ class Attempt {
     text_ = std::make_shared<const std::string>(trial.module.program->with(trial.mutation));
   }
 
-  MutantResult run() {
+  std::optional<MutantResult> run() {
     for (const size_t at : trial_.order)
       if (trial_.cases[at].reach.has(trial_.module.name, trial_.mutation.function,
                                      trial_.mutation.instruction))
@@ -60,6 +62,8 @@ class Attempt {
       decide_outcome();
     } catch (const BadInput&) {
       result_.born = false;
+    } catch (const GivenUp&) {
+      return std::nullopt;
     }
     result_.mutant.cases = static_cast<int64_t>(result_.tried.size()) + more_cases_;
     return std::move(result_);
@@ -112,6 +116,10 @@ class Attempt {
     return roles_of(trial_.cases, trial_.kernel.limits, trial_.module.name, own.name);
   }
 
+  void go_on() const {
+    if (trial_.given_up && trial_.given_up()) throw GivenUp();
+  }
+
   Program changed_plan(const CleanCase& clean) const {
     Program plan = clean.plan;
     for (Module& module : plan.modules)
@@ -135,6 +143,7 @@ class Attempt {
   enum class Seen { nothing, bits, fault };
 
   Seen look(const CleanCase& clean) {
+    go_on();
     const Outcome outcome = vm::run(changed_plan(clean), clean.inputs, machine(clean));
     const Verification v = judged(clean, trial_.kernel, outcome, &clean.outcome);
     if (v.verdict == Verdict::finding) return killed(clean, v.cause), Seen::fault;
@@ -156,6 +165,7 @@ class Attempt {
 
   /// Does any output's bit depend on the mutation, on this case? Both runs' lane instructions go to `work`.
   bool bits_change(const Case& c, uint64_t& work) const {
+    go_on();
     const ResolvedCase resolved = resolve_unchecked(c, find_operator(trial_.kernel.operator_name));
     if (trial_.kernel.refuses && !trial_.kernel.refuses(resolved).empty()) return false;
     CleanCase clean;
@@ -193,7 +203,7 @@ class Attempt {
     uint64_t work = 0;
     for (uint64_t round = 1; round <= kOtherSeeds; ++round)
       for (const size_t at : changing_) {
-        if (work > kOtherWork) return false;
+        if (work > trial_.other_work) return false;
         const MutationCase other{with_other_values(trial_.cases[at].case_, round), trial_.cases[at].row};
         ++more_cases_;
         try {
@@ -231,6 +241,7 @@ class Attempt {
       work += clean.outcome.lane_instructions;
       if (runs >= (work > kCheapChecks ? kCheckedCases : kCheapCheckedCases)) break;
       ++runs;
+      go_on();
       Verification v;
       v.checks = vm::run_checked(changed_plan(clean), clean.inputs, machine(clean), {}, &v.trap);
       decide(v);
@@ -246,6 +257,7 @@ class Attempt {
       const CleanCase& clean = trial_.cases[at];
       if (clean.properties.empty() || clean.outcome.lane_instructions < kLeastChecked) continue;
       if (runs++ == kPropertyCases) break;
+      go_on();
       const vm::MachineOptions options = machine(clean);
       // The runs that a property compares may be longer than the case.
       const auto backend = make_vm_backend({options.arch, 1, kLonger * options.instruction_budget});
@@ -273,6 +285,7 @@ class Attempt {
     if (reaching_.empty()) return "no case comes to this instruction" + what_is_closed();
     bool has_result = true;
     for (const size_t at : varied_cases()) {
+      go_on();
       const CleanCase& clean = trial_.cases[at];
       const auto changes = result_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean),
                                           trial_.module.name, trial_.mutation);
@@ -331,6 +344,7 @@ class Attempt {
   std::string where_it_goes() const {
     const std::vector<size_t> cases = small_cases();
     for (size_t i = 0; i < std::min(cases.size(), kOtherCases); ++i) {
+      go_on();
       const CleanCase& clean = trial_.cases[cases[i]];
       if (path_changes(clean.plan, changed_plan(clean), clean.inputs, machine(clean), trial_.module.name,
                        result_.mutant.where.ptx_line))
@@ -360,6 +374,7 @@ class Attempt {
     for (const size_t at : small_cases()) {
       const CleanCase& clean = trial_.cases[at];
       if (rows.contains(clean.row) || clean.outcome.lane_instructions > kMostChecked) continue;
+      go_on();
       const Program changed = changed_plan(clean);
       if (!path_changes(clean.plan, changed, clean.inputs, machine(clean), trial_.module.name,
                         result_.mutant.where.ptx_line))
@@ -389,7 +404,8 @@ class Attempt {
     int64_t other_ways = 0;
     uint64_t work = 0;
     for (const MutationCase& drawn : trial_.sizes ? *trial_.sizes : std::vector<MutationCase>{}) {
-      if (work > kOtherWork) break;
+      if (work > trial_.other_work) break;
+      go_on();
       CleanCase clean;
       clean.case_ = drawn.case_;
       clean.case_.dtype = formats.case_.dtype, clean.case_.gate_dtype = formats.case_.gate_dtype;
@@ -425,7 +441,7 @@ class Attempt {
 
 }  // namespace
 
-MutantResult try_mutant(const MutantTrial& trial, const SourceText& source) {
+std::optional<MutantResult> try_mutant(const MutantTrial& trial, const SourceText& source) {
   return Attempt(trial, source).run();
 }
 

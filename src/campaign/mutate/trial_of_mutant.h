@@ -1,5 +1,7 @@
 // One mutant on the cases that reach it, until one shows it.
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,11 @@ struct MutantTrial {
   const std::vector<size_t>& order;
   /// Cases of many sizes beside them, of which only memory is compared; null: none.
   const std::vector<MutationCase>* sizes = nullptr;
+  /// Asked before every run: true gives the mutant up; null: never.
+  std::function<bool()> given_up = nullptr;
+  /// Lane instructions at most, about, of the cases that are tried with other values, and of those at other
+  /// sizes.
+  uint64_t other_work = 400'000'000;
 };
 
 struct MutantResult {
@@ -37,7 +44,7 @@ void fields(Io& io, MutantResult& x) {
 
 /// On each case the bits are held against the kernel's own, and where they differ against the reference. What
 /// no case shows is argued to be equivalent, or else tried under the checks and the properties on a few small
-/// cases.
-MutantResult try_mutant(const MutantTrial&, const SourceText&);
+/// cases. Nothing where it was given up before that was known.
+std::optional<MutantResult> try_mutant(const MutantTrial&, const SourceText&);
 
 }  // namespace assay

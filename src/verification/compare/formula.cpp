@@ -17,6 +17,9 @@ double root_mean_square(const std::vector<double>& values) {
 /// Below it numbers are flushed, clamped, or keep few digits: nothing is judged that finely.
 constexpr double kSmallestNormal = 0x1p-126;
 
+/// The exact value is one double: rounded once, when it was put together.
+constexpr double kRoundoff = 0x1p-53;
+
 /// What that makes of the output: the declared underflow, without the rounding of the output to its format.
 double underflow_of(const Tensor& like, const ReferenceOutput& reference, size_t i) {
   if (reference.underflow.empty()) return kSmallestNormal;
@@ -33,8 +36,8 @@ FormulaOutput compare_formula(const Tensor& like, const vm::ExactOutput& exact,
   output.elements = like.size();
   double worst = -1;
   for (size_t i = 0; i < reference.mid.size(); ++i) {
-    const double expected = reference.mid[i],
-                 allowed = reference.rad[i] + exact.slack[i] + underflow_of(like, reference, i);
+    const double expected = reference.mid[i], rounding = std::fabs(exact.value[i]) * kRoundoff,
+                 allowed = reference.rad[i] + exact.slack[i] + rounding + underflow_of(like, reference, i);
     if (!std::isfinite(exact.value[i]) || !std::isfinite(expected) || !std::isfinite(allowed)) continue;
     const double difference = std::fabs(exact.value[i] - expected);
     ++output.judged;

@@ -1,3 +1,5 @@
+// How well the outputs of a mutated meaning agree with what the kernel gave (Fit): which wrong elements they
+// explain and how surprising that is, what speaks against it, and what it says nothing of.
 #include <fmt/format.h>
 
 #include <algorithm>

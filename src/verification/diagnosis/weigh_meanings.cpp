@@ -1,3 +1,5 @@
+// Every mutated meaning is tried on the failing run, variant by variant while there is time; those that fit
+// are described, the best first.
 #include <fmt/format.h>
 
 #include <algorithm>

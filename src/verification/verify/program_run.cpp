@@ -116,9 +116,9 @@ void triage_program(const Program& program, const TensorMap& inputs, const Progr
   if (!run.engines) return;
   EngineEvidence e = *run.engines;
   const auto races_of = [&](const CheckReport& report) {
-    e.checked_races = std::find(report.ran.begin(), report.ran.end(), "races") != report.ran.end();
+    e.checked_races = std::find(report.ran.begin(), report.ran.end(), CheckName::races) != report.ran.end();
     for (const CheckFinding& f : report.findings)
-      if (f.kind.ends_with("race") && !e.race) e.race = f;
+      if (name_of(f.kind).ends_with("race") && !e.race) e.race = f;
   };
   if (v.checks) races_of(*v.checks);
   const bool differs = e.differing > 0 || e.one_trapped || e.peer_differing > 0;

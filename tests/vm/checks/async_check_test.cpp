@@ -110,16 +110,16 @@ TEST_P(Asynchronous, MisuseIsFoundAtBothLinesAndTheRepairedTwinIsSilent) {
   const int before = line_with(broken, "// before"), after = line_with(broken, "// after");
   bool found = false;
   for (const CheckFinding& finding : bad.report.findings) {
-    EXPECT_EQ(finding.check, "async");
+    EXPECT_EQ(finding.check, CheckName::async);
     ASSERT_TRUE(finding.other);
-    found |= finding.kind == GetParam().kind && finding.at.where.ptx_line == after &&
+    found |= name_of(finding.kind) == GetParam().kind && finding.at.where.ptx_line == after &&
              finding.other->where.ptx_line == before;
   }
   EXPECT_TRUE(found) << "lines " << before << " and " << after << "\n" << all_messages(bad.report);
   const CheckedRun good = run_checked(repaired);  // under every check
   EXPECT_FALSE(good.trap) << good.trap->message;
   for (const CheckFinding& finding : good.report.findings)
-    EXPECT_NE(finding.check, "async") << finding.message;
+    EXPECT_NE(finding.check, CheckName::async) << finding.message;
 }
 
 TEST(AsyncCheck, SumsOfOneShapeFollowEachOtherWithoutAWait) {

@@ -16,12 +16,12 @@ struct CheckedRun {
   std::optional<Trap> trap;
   std::vector<std::string> kinds() const {
     std::vector<std::string> all;
-    for (const CheckFinding& finding : report.findings) all.push_back(finding.kind);
+    for (const CheckFinding& finding : report.findings) all.emplace_back(name_of(finding.kind));
     return all;
   }
   const CheckFinding* first(const std::string& kind) const {
     for (const CheckFinding& finding : report.findings)
-      if (finding.kind == kind) return &finding;
+      if (name_of(finding.kind) == kind) return &finding;
     return nullptr;
   }
 };
@@ -71,7 +71,8 @@ inline SmallKernel kernel_of(const Twin& twin, const std::string& in_place) {
 
 inline std::string all_messages(const CheckReport& report) {
   std::string text;
-  for (const CheckFinding& finding : report.findings) text += finding.kind + ": " + finding.message + "\n";
+  for (const CheckFinding& finding : report.findings)
+    text += std::string(name_of(finding.kind)) + ": " + finding.message + "\n";
   return text;
 }
 

@@ -122,11 +122,11 @@ TEST_P(Races, AreFoundAtBothLinesAndTheRepairedTwinIsSilent) {
   const int before = line_with(broken, "// before"), after = line_with(broken, "// after");
   bool found = false;
   for (const CheckFinding& finding : bad.report.findings) {
-    EXPECT_EQ(finding.check, "races");
+    EXPECT_EQ(finding.check, CheckName::races);
     ASSERT_TRUE(finding.other);
     EXPECT_TRUE(finding.at.thread != finding.other->thread || finding.at.block != finding.other->block)
         << finding.message;
-    found |= finding.kind == GetParam().kind && finding.at.where.ptx_line == after &&
+    found |= name_of(finding.kind) == GetParam().kind && finding.at.where.ptx_line == after &&
              finding.other->where.ptx_line == before;
   }
   EXPECT_TRUE(found) << "lines " << before << " and " << after << "\n"

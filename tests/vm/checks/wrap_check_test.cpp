@@ -59,7 +59,7 @@ TEST_P(Wraps, AreFoundAtTheLineThatWrapsAndTheLineThatUsesItAlsoInBounds) {
   ASSERT_EQ(bad.kinds(), std::vector<std::string>{GetParam().kind}) << all_messages(bad.report);
   EXPECT_FALSE(bad.trap) << bad.trap->message;  // in bounds
   const CheckFinding& finding = bad.report.findings[0];
-  EXPECT_EQ(finding.check, "wrap");
+  EXPECT_EQ(finding.check, CheckName::wrap);
   EXPECT_EQ(finding.at.where.ptx_line, line_with(broken, "// wraps")) << finding.message;
   ASSERT_TRUE(finding.other);
   EXPECT_EQ(finding.other->where.ptx_line, line_with(broken, "// used")) << finding.message;

@@ -104,7 +104,7 @@ TEST_P(Unwritten, IsFoundWhereItIsReadAndWhereItMattersAndTheRepairedTwinIsSilen
   const CheckedRun bad = run_checked(broken, checks);
   const CheckFinding* finding = bad.first(GetParam().kind);
   ASSERT_NE(finding, nullptr) << all_messages(bad.report) << (bad.trap ? bad.trap->message : "");
-  EXPECT_EQ(finding->check, "unwritten");
+  EXPECT_EQ(finding->check, CheckName::unwritten);
   const int read = line_with(broken, "// read"), reached = line_with(broken, "// reached");
   const CheckedPlace& place = finding->other ? *finding->other : finding->at;
   EXPECT_EQ(place.where.ptx_line, read) << finding->message;

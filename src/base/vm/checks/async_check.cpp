@@ -5,28 +5,28 @@
 namespace assay::vm {
 namespace {
 
-constexpr FindingKind copy_race{"async", "async-copy-race",
-                                "{element}: {did} at {at} by {thread} while the cp.async at {other} "
-                                "by {other_thread} that fills it is in "
-                                "flight: no cp.async.wait_group covers it"};
+constexpr CheckSentence copy_race{CheckKind::async_copy_race,
+                                  "{element}: {did} at {at} by {thread} while the cp.async at {other} "
+                                  "by {other_thread} that fills it is in "
+                                  "flight: no cp.async.wait_group covers it"};
 
 // Four ways into one kind.
-constexpr FindingKind wgmma_registers{"async", "wgmma-race",
-                                      "{element}: {access} at {at} by {thread} while the "
-                                      "wgmma.mma_async at {other} that {does} it is in flight: "
-                                      "no wgmma.wait_group between them"};
-constexpr FindingKind wgmma_unfenced{"async", "wgmma-race",
-                                     "{element}: written at {other}, then used by the wgmma.mma_async "
-                                     "at {at} by {thread}: no wgmma.fence between "
-                                     "them"};
-constexpr FindingKind wgmma_overwritten{"async", "wgmma-race",
-                                        "{element}: written at {at} by {thread} while the "
-                                        "wgmma.mma_async at {other} by {other_thread} that reads it "
-                                        "is in flight: no wgmma.wait_group covers it"};
-constexpr FindingKind wgmma_proxy{"async", "wgmma-race",
-                                  "{element}: written at {other} by {other_thread}, {access} by the "
-                                  "wgmma.mma_async at {at} by {thread}: no "
-                                  "fence.proxy.async between them"};
+constexpr CheckSentence wgmma_registers{CheckKind::wgmma_race,
+                                        "{element}: {access} at {at} by {thread} while the "
+                                        "wgmma.mma_async at {other} that {does} it is in flight: "
+                                        "no wgmma.wait_group between them"};
+constexpr CheckSentence wgmma_unfenced{CheckKind::wgmma_race,
+                                       "{element}: written at {other}, then used by the wgmma.mma_async "
+                                       "at {at} by {thread}: no wgmma.fence between "
+                                       "them"};
+constexpr CheckSentence wgmma_overwritten{CheckKind::wgmma_race,
+                                          "{element}: written at {at} by {thread} while the "
+                                          "wgmma.mma_async at {other} by {other_thread} that reads it "
+                                          "is in flight: no wgmma.wait_group covers it"};
+constexpr CheckSentence wgmma_proxy{CheckKind::wgmma_race,
+                                    "{element}: written at {other} by {other_thread}, {access} by the "
+                                    "wgmma.mma_async at {at} by {thread}: no "
+                                    "fence.proxy.async between them"};
 
 bool has(const std::vector<Slot>& slots, Slot slot) {
   return std::find(slots.begin(), slots.end(), slot) != slots.end();
@@ -78,10 +78,10 @@ void AsyncCheck::begin_block(Block& block) {
 
 std::string AsyncCheck::register_name(const Op& op, Slot slot) const {
   // An op's registers stand in its instruction in the order of its slots.
-  const ptx::Operand& fragment = instruction_of(op)->operands[0];
+  const ptx::Operand& fragment = instruction_of(*code_, op)->operands[0];
   for (uint16_t i = 0; i < op.slot_count && i < fragment.elements.size(); ++i)
     if (op.slots[i] == slot && fragment.elements[i].reg >= 0)
-      return function_of(op)->registers[static_cast<size_t>(fragment.elements[i].reg)].name;
+      return function_of(*code_, op)->registers[static_cast<size_t>(fragment.elements[i].reg)].name;
   return "a register of A";
 }
 

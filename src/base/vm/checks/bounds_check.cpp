@@ -3,10 +3,10 @@
 namespace assay::vm {
 namespace {
 
-constexpr FindingKind out_of_bounds{"bounds", "out-of-bounds",
-                                    "{access} of {bytes} bytes at {at} by {thread} reaches {element}: "
-                                    "{by} bytes {side} {area} of {size} bytes, "
-                                    "whose address it was made from"};
+constexpr CheckSentence out_of_bounds{CheckKind::out_of_bounds,
+                                      "{access} of {bytes} bytes at {at} by {thread} reaches {element}: "
+                                      "{by} bytes {side} {area} of {size} bytes, "
+                                      "whose address it was made from"};
 
 }  // namespace
 
@@ -24,7 +24,7 @@ BoundsCheck::Origin BoundsCheck::origin_of(const Op& op, const ptx::Operand& ope
 
 BoundsFacts BoundsCheck::facts_of(const Op& op, const Signature& signature) const {
   BoundsFacts f;
-  const ptx::Instruction* const instruction = instruction_of(op);
+  const ptx::Instruction* const instruction = instruction_of(*code_, op);
   if (!instruction) return f;
   const std::vector<ptx::Operand>& operands = instruction->operands;
   if (reaches_memory(signature)) {
@@ -42,14 +42,11 @@ BoundsFacts BoundsCheck::facts_of(const Op& op, const Signature& signature) cons
       flow == Flow::copy || flow == Flow::address || operation == Operation::or_ ||
       (flow == Flow::conversion && !ptx::is_float(signature.meaning->result)) ||
       (flow == Flow::integer && (product || operation == Operation::add || operation == Operation::sub));
-  f.act = flow == Flow::exchange              ? Act::shuffle
-          : flow == Flow::select && !op.slots ? Act::select
-          : sums                              ? Act::sum
-                                              : Act::clear;
-  if (f.act == Act::clear) return f;
+  f.act = sums ? Act::sum : flow == Flow::exchange || flow == Flow::select ? Act::carry : Act::clear;
+  if (f.act != Act::sum) return f;
   // Of a product only the summand can be an address.
   for (size_t i = product ? 2 : 0; i < 3; ++i)
-    if (op.s[i] != no_slot && (f.act != Act::select || i < 2)) f.sources.push_back(op.s[i]);
+    if (op.s[i] != no_slot) f.sources.push_back(op.s[i]);
   for (size_t i = product ? 3 : 1; i < operands.size() && !f.symbol; ++i)
     f.symbol = origin_of(op, operands[i]);
   return f;
@@ -68,21 +65,18 @@ void BoundsCheck::begin_block(Block& block) {
   origins_.begin(block, *code_);
 }
 
-/// What the result of an instruction between registers points into: the one variable that its sources do.
+/// What a sum points into: the one variable that its sources do.
 void BoundsCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   const BoundsFacts& f = facts(op);
   if (f.act == Act::clear) return origins_.clear(warp, op.d, mask);
-  if (f.act != Act::sum && f.act != Act::select) return;
-  const bool selects = f.act == Act::select;
-  const uint32_t chosen = selects ? warp.mask(op.s[2]) : ~0u;
+  if (f.act != Act::sum) return;
   uint32_t mixed = 0;
   RegisterMarks<Origin>::Lanes made{f.symbol ? mask : 0, {}};
   made.marks.fill(f.symbol);
-  for (size_t i = 0; i < f.sources.size(); ++i) {
-    uint32_t here = origins_.lanes(warp, f.sources[i]) & mask;
-    if (selects) here &= i == 0 ? chosen : ~chosen;
+  for (const Slot source : f.sources) {
+    const uint32_t here = origins_.lanes(warp, source) & mask;
     mixed |= here & made.found;
-    each_lane(here, [&](int lane) { made.add(lane, origins_.at(warp, f.sources[i], lane)); });
+    each_lane(here, [&](int lane) { made.add(lane, origins_.at(warp, source, lane)); });
   }
   made.found &= ~mixed;
   origins_.put(warp, op.d, mask, made);
@@ -90,14 +84,7 @@ void BoundsCheck::before(Warp& warp, const Op& op, uint32_t mask) {
 
 void BoundsCheck::after(Warp& warp, const Op& op, uint32_t mask) {
   const auto& [act, sources, symbol] = facts(op);
-  if (act == Act::shuffle) {
-    RegisterMarks<Origin>::Lanes made;
-    each_lane(mask, [&](int lane) {
-      const int from = static_cast<int>(warp.lane_source[lane]);
-      if (origins_.has(warp, op.s[0], from)) made.add(lane, origins_.at(warp, op.s[0], from));
-    });
-    return origins_.put(warp, op.d, mask, made);
-  }
+  if (act == Act::carry) return origins_.carry(warp, op, mask);
   if (act == Act::access) {
     // Of cp.async the destination alone: the source is global memory.
     const Slot base = op.s[signature(op).flow() == Flow::copy_async ? 1 : 0];

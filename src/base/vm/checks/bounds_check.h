@@ -12,7 +12,7 @@ namespace assay::vm {
 
 /// What an op does to the variables that addresses were made from.
 struct BoundsFacts {
-  enum class Act : uint8_t { none, clear, sum, select, shuffle, access } act = Act::none;
+  enum class Act : uint8_t { none, clear, sum, carry, access } act = Act::none;
   std::vector<Slot> sources;  ///< of sums
   uint16_t symbol = 0;        ///< variable that the instruction names; of cp.async as its destination
 };

@@ -44,15 +44,6 @@ class Check : public PlainTrace {
   CheckedPlace place(const Warp& warp, const Op& op, int lane, std::string access) const {
     return log_.place(op, block_->linear, thread_of(warp, lane), std::move(access));
   }
-  /// An op's instruction in the PTX and the function it stands in; null of ops that the decoder made.
-  const ptx::Function* function_of(const Op& op) const {
-    return op.function < 0 ? nullptr : &code_->module->functions[static_cast<size_t>(op.function)];
-  }
-  const ptx::Instruction* instruction_of(const Op& op) const {
-    return op.function < 0 || op.instruction < 0
-               ? nullptr
-               : &function_of(op)->body[static_cast<size_t>(op.instruction)];
-  }
 
   CheckLog& log_;
   const Code* code_ = nullptr;
@@ -97,6 +88,20 @@ class RegisterMarks {
     clear(warp, slot, mask);
     lanes(warp, slot) |= made.found;
     each_lane(made.found, [&](int lane) { at(warp, slot, lane) = made.marks[static_cast<size_t>(lane)]; });
+  }
+  /// Registers that an op with carries(signature) moves whole take their marks along.
+  void carry(const Warp& warp, const Op& op, uint32_t mask) {
+    const Executed done = executed(warp, op, mask);
+    uint32_t sources = 0;
+    for (const Use& from : done.signature->reads) sources |= lanes(warp, from.slot);
+    Lanes made;
+    if (sources && !op.slots)
+      each_transfer(done, [&](const Transfer& t) {
+        if (t.from.at == 0 && t.to.at == 0 && has(warp, t.from.slot, t.from.lane))
+          made.add(t.to.lane, at(warp, t.from.slot, t.from.lane));
+      });
+    for (const Use& to : done.signature->writes) clear(warp, to.slot, mask);
+    if (made.found) put(warp, op.d, made.found, made);
   }
 
  private:

@@ -7,19 +7,19 @@
 
 namespace assay::vm {
 
-bool CheckLog::opens(const FindingKind& kind, const void* at, const void* other) {
+bool CheckLog::opens(const CheckSentence& sentence, const void* at, const void* other) {
   const auto [known, is_new] =
-      known_.try_emplace({kind.name, at, other, context_->launch_index}, findings_.size());
+      known_.try_emplace({sentence.kind, at, other, context_->launch_index}, findings_.size());
   if (!is_new) {
     if (known->second < findings_.size()) ++findings_[known->second].count;
     return false;
   }
-  if (kept_[kind.name]++ >= kept_per_kind) {
+  if (kept_[sentence.kind]++ >= kept_per_kind) {
     known->second = ~size_t{0};
     return false;
   }
-  findings_.push_back({.check = kind.check, .kind = kind.name});
-  opened_ = &kind;
+  findings_.push_back({.check = check_of(sentence.kind), .kind = sentence.kind});
+  opened_ = &sentence;
   return true;
 }
 

@@ -23,11 +23,12 @@ std::string thread_text(const CheckedPlace&);
 /// Memory by name: "o[b=0,t=1,h=0,v=2]", "shared tile + 128", "local byte 4".
 std::string memory_text(const Block&, ptx::Space, uint64_t address);
 
-/// A kind of findings. In its sentence {at}, {thread} and {access} are where it showed, which thread and what
-/// that did; {other...} the same of the second place; {element} the memory or register concerned. What else
-/// stands in braces is given beside them.
-struct FindingKind {
-  const char *check, *name, *sentence;
+/// What a finding of a kind says. {at}, {thread} and {access} are where it showed, which thread and what that
+/// did; {other...} the same of the second place; {element} the memory or register concerned. What else stands
+/// in braces is given beside them.
+struct CheckSentence {
+  CheckKind kind;
+  const char* text;
 };
 
 class CheckLog {
@@ -38,7 +39,7 @@ class CheckLog {
   void enter(const LaunchContext& context) { context_ = &context; }
   /// True: a finding of this kind at these two (ops, or what else tells findings apart) is new, and tell()
   /// must follow. Else it is counted.
-  bool opens(const FindingKind&, const void* at, const void* other = nullptr);
+  bool opens(const CheckSentence&, const void* at, const void* other = nullptr);
   /// What the opened finding says. `more`: what its sentence names beyond places and element.
   template <class... More>
   CheckFinding& tell(CheckedPlace at, std::optional<CheckedPlace> other, std::string element, More... more) {
@@ -46,7 +47,7 @@ class CheckLog {
     made.at = std::move(at), made.other = std::move(other), made.element = std::move(element);
     const CheckedPlace& second = made.other ? *made.other : made.at;
     made.message = fmt::format(
-        fmt::runtime(opened_->sentence), fmt::arg("at", place_text(made.at.where)),
+        fmt::runtime(opened_->text), fmt::arg("at", place_text(made.at.where)),
         fmt::arg("thread", thread_text(made.at)), fmt::arg("access", made.at.access),
         fmt::arg("other", place_text(second.where)), fmt::arg("other_thread", thread_text(second)),
         fmt::arg("other_access", second.access), fmt::arg("element", made.element), more...);
@@ -58,10 +59,10 @@ class CheckLog {
 
  private:
   const LaunchContext* context_ = nullptr;
-  const FindingKind* opened_ = nullptr;
+  const CheckSentence* opened_ = nullptr;
   std::vector<CheckFinding> findings_;
-  std::map<std::tuple<std::string_view, const void*, const void*, int32_t>, size_t> known_;
-  std::map<std::string_view, size_t> kept_;
+  std::map<std::tuple<CheckKind, const void*, const void*, int32_t>, size_t> known_;
+  std::map<CheckKind, size_t> kept_;
 };
 
 }  // namespace assay::vm

@@ -22,6 +22,7 @@ struct Checks {
 };
 
 struct CheckRow {
+  CheckName check;
   std::string_view name, summary;
   bool Checks::*member;
 };

@@ -7,7 +7,7 @@ namespace assay::vm {
 namespace {
 
 #define RACE "{element}: {other_did} at {other} by {other_thread}; {did} at {at} by {thread}: {missing}"
-constexpr FindingKind race{"races", "race", RACE}, warp_race{"races", "warp-race", RACE};
+constexpr CheckSentence race{CheckKind::race, RACE}, warp_race{CheckKind::warp_race, RACE};
 #undef RACE
 
 /// An op is 21 bits, a lane 5, a warp 5, and one says whether the access was atomic or alike.

@@ -46,12 +46,8 @@ std::map<std::string, std::vector<uint8_t>> settled_elements(const WrittenCheck&
     const auto width = static_cast<uint64_t>(format(output.dtype).bytes);
     if (!area || static_cast<int64_t>(area->bytes) > kLargestHeld) continue;
     std::vector<uint8_t>& elements = settled[output.name];
-    for (uint64_t at = 0; at < place.bytes; at += width) {
-      bool all = true;
-      for (uint64_t i = 0; i < width; ++i)
-        all &= WrittenCheck::state(*area, place.offset + at + i) == written;
-      elements.push_back(all);
-    }
+    for (uint64_t at = 0; at < place.bytes; at += width)
+      elements.push_back(WrittenCheck::states(*area, place.offset + at, width) == written);
   }
   return settled;
 }
@@ -91,7 +87,7 @@ std::set<std::string> run_once(const Program& program, const TensorMap& inputs, 
 
 const std::vector<CheckRow>& check_rows() {
   static const std::vector<CheckRow> rows = {
-#define CHECK(type, member, name, summary) {name, summary, &Checks::member},
+#define CHECK(type, member, name, summary) {CheckName::member, name, summary, &Checks::member},
 #include "src/base/vm/checks/checks.def"
   };
   return rows;
@@ -140,7 +136,7 @@ CheckReport run_checked(const Program& program, const TensorMap& inputs, const M
     run_once(program, inputs, options, checks, unfollowed, report, met);
   }
   for (const CheckRow& row : check_rows())
-    if (checks.*row.member) report.ran.emplace_back(row.name);
+    if (checks.*row.member) report.ran.push_back(row.check);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (trap) *trap = std::move(met);
   return report;

@@ -6,8 +6,8 @@
 namespace assay::vm {
 namespace {
 
-constexpr FindingKind index_wrap{
-    "wrap", "index-wrap",
+constexpr CheckSentence index_wrap{
+    CheckKind::index_wrap,
     "{made} at {at} wraps around at 32 bits: the index is {is} and should be {meant}; {used} at {other} by "
     "{other_thread} reaches {element}"};
 
@@ -55,6 +55,7 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const WrapFacts& f, uint32_
   for (size_t i = 0; i < 3; ++i)
     sources[i] = static_cast<int>(i) < f.count ? source(warp, op.s[i], f.adds ? f.demand : 32)
                                                : Source{.words = zeros.data()};
+  const auto me = static_cast<uint32_t>(code_->index(op)) + 1;
   Ideals::Lanes made;
   each_lane(mask, [&](int lane) {
     const std::array<Ideal, 3> x{sources[0][lane], sources[1][lane], sources[2][lane]};
@@ -62,10 +63,9 @@ void WrapCheck::arithmetic(Warp& warp, const Op& op, const WrapFacts& f, uint32_
                    as_unsigned = unbounded(x[0].as_unsigned, x[1].as_unsigned, x[2].as_unsigned);
     const auto machine = static_cast<uint32_t>(as_signed);
     if (as_signed == static_cast<int32_t>(machine) && as_unsigned == machine) return;
-    const auto wrapped = std::find_if(x.begin(), x.end(), [](const Ideal& y) { return y.event != 0; });
+    const auto wrapped = std::find_if(x.begin(), x.end(), [](const Ideal& y) { return y.maker != 0; });
     const bool inherits = wrapped != x.end() && !std::all_of(x.begin(), x.end(), fits);
-    made.add(lane,
-             {bounded(as_signed), bounded(as_unsigned), inherits ? wrapped->event : event(warp, op, lane)});
+    made.add(lane, {bounded(as_signed), bounded(as_unsigned), inherits ? wrapped->maker : me});
   });
   ideals_.put(warp, op.d, mask, made);
 }
@@ -78,7 +78,7 @@ void WrapCheck::signed_only(Warp& warp, const Op& op, const WrapFacts&, uint32_t
   each_lane((first.wrapped | second.wrapped) & mask, [&](int lane) {
     const Ideal a = first[lane], b = second[lane];
     made.add(lane, {bounded(unbounded(a.as_signed, b.as_signed, 0)),
-                    bounded(unbounded(a.as_unsigned, b.as_unsigned, 0)), a.event ? a.event : b.event});
+                    bounded(unbounded(a.as_unsigned, b.as_unsigned, 0)), a.maker ? a.maker : b.maker});
   });
   ideals_.put(warp, op.d, mask, made);
 }
@@ -134,7 +134,7 @@ WrapFacts WrapCheck::facts_of(const Op& op, const Signature& signature) {
   const bool from_word = cell_of(from) == Cell::word, from_32 = from_word && ptx::bytes_of(from) == 4;
   if (flow == Flow::conversion) {
     const bool floats = ptx::is_float(from) || ptx::is_float(result);
-    if (f.wide && !floats) f.pass = from_32 ? &WrapCheck::widen : &WrapCheck::carry_on;
+    if (f.wide && !floats) f.pass = from_32 ? &WrapCheck::widen<1> : &WrapCheck::carry_on;
     if (!f.wide && to_32 && !floats && from_32) f.pass = &WrapCheck::carry_on;
     if (!f.wide && to_32 && cell_of(from) == Cell::wide && !floats) f.pass = &WrapCheck::narrow;
     return f;
@@ -145,7 +145,7 @@ WrapFacts WrapCheck::facts_of(const Op& op, const Signature& signature) {
   f.adds = form.operation == Operation::add || form.operation == Operation::sub;
   f.shifts_left = form.operation == Operation::shl;
   if (f.wide && form.product == ptx::Product::wide)
-    f.pass = &WrapCheck::widen_product;
+    f.pass = &WrapCheck::widen<2>;
   else if (f.wide && followed->wide)
     f.pass = &WrapCheck::carry_on;
   else if (!f.wide && to_32 && from_word && (f.is_signed || followed->may_wrap))
@@ -157,7 +157,6 @@ void WrapCheck::enter(const LaunchContext& context) {
   begin_code(context, facts_of);
   immediate_.assign(code_->file_bytes / 64 + 4, nullptr);
   for (const Immediate& immediate : code_->immediates) immediate_[immediate.slot / 64] = &immediate;
-  event_of_op_.clear();
   find_demands();
 }
 
@@ -186,12 +185,6 @@ void WrapCheck::begin_block(Block& block) {
   local_.begin_local(block, {});
 }
 
-uint32_t WrapCheck::event(const Warp& warp, const Op& op, int lane) {
-  const auto [known, is_new] = event_of_op_.try_emplace(&op, static_cast<uint32_t>(events_.size()));
-  if (is_new) events_.push_back({&op, place(warp, op, lane, opcode_of(*code_, op) + " wraps")});
-  return known->second;
-}
-
 void WrapCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   const WrapFacts& f = facts(op);
   if (f.pass) return (this->*f.pass)(warp, op, f, mask);
@@ -213,16 +206,10 @@ void WrapCheck::carry_on(Warp& warp, const Op& op, const WrapFacts& f, uint32_t 
   ideals_.put(warp, op.d, mask, made);
 }
 
-void WrapCheck::widen(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
-  judge_widened(warp, op, f, 1, mask);
-}
-void WrapCheck::widen_product(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
-  judge_widened(warp, op, f, 2, mask);
-}
-
 /// cvt to 64 bits, mul.wide and mad.wide: here it shows whether the machine's value is what was meant. A wide
 /// summand of mad.wide that is wrong already stays so.
-void WrapCheck::judge_widened(Warp& warp, const Op& op, const WrapFacts& f, int words, uint32_t mask) {
+template <int words>
+void WrapCheck::widen(Warp& warp, const Op& op, const WrapFacts& f, uint32_t mask) {
   Ideals::Lanes made;
   for (int i = 0; i < words; ++i)
     each_lane(ideals_.lanes(warp, op.s[i]) & mask & ~made.found, [&](int lane) {
@@ -230,7 +217,7 @@ void WrapCheck::judge_widened(Warp& warp, const Op& op, const WrapFacts& f, int 
       const uint32_t bits = warp.word(op.s[i])[lane];
       const int64_t is = f.is_signed ? static_cast<int32_t>(bits) : int64_t{bits};
       if (is != meant.as_signed && is != meant.as_unsigned)
-        made.add(lane, {f.is_signed ? meant.as_signed : meant.as_unsigned, is, meant.event});
+        made.add(lane, {f.is_signed ? meant.as_signed : meant.as_unsigned, is, meant.maker});
     });
   if (f.count > 2)
     each_lane(ideals_.lanes(warp, op.s[2]) & mask & ~made.found,
@@ -239,11 +226,11 @@ void WrapCheck::judge_widened(Warp& warp, const Op& op, const WrapFacts& f, int 
 }
 
 void WrapCheck::narrow(Warp& warp, const Op& op, const WrapFacts&, uint32_t mask) {
+  const auto me = static_cast<uint32_t>(code_->index(op)) + 1;
   Ideals::Lanes made;
   each_lane(mask, [&](int lane) {
     const auto x = static_cast<int64_t>(warp.wide(op.s[0])[lane]);
-    if (x < INT32_MIN || x > INT64_C(0xffffffff))
-      made.add(lane, {bounded(x), bounded(x), event(warp, op, lane)});
+    if (x < INT32_MIN || x > INT64_C(0xffffffff)) made.add(lane, {bounded(x), bounded(x), me});
   });
   ideals_.put(warp, op.d, mask, made);
 }
@@ -262,18 +249,18 @@ void WrapCheck::use(const Warp& warp, const Op& op, const Access& access, uint32
       if (is == meant.as_signed || is == meant.as_unsigned) return;
       meant.as_unsigned = is;
     }
-    const Event& made = events_[meant.event];
-    if (!log_.opens(index_wrap, made.op, &op)) return;
+    const Op& maker = code_->ops[meant.maker - 1];
+    if (!log_.opens(index_wrap, &maker, &op)) return;
     const bool shared = op.space == ptx::Space::shared || base - shared_window < window_bytes;
     const bool local = op.space == ptx::Space::local || base - local_window < window_bytes;
-    const std::string& used = opcode_of(*code_, op);
-    log_.tell(place(warp, *made.op, lane, made.place.access),
+    const std::string &made = opcode_of(*code_, maker), &used = opcode_of(*code_, op);
+    log_.tell(place(warp, maker, lane, made + " wraps"),
               place(warp, op, lane, "uses it in the address of " + used),
               shared  ? "shared memory"
               : local ? "local memory"
                       : block_->context->memory->describe(address),
-              fmt::arg("made", opcode_of(*code_, *made.op)), fmt::arg("is", meant.as_unsigned),
-              fmt::arg("meant", meant.as_signed), fmt::arg("used", used));
+              fmt::arg("made", made), fmt::arg("is", meant.as_unsigned), fmt::arg("meant", meant.as_signed),
+              fmt::arg("used", used));
   });
 }
 
@@ -294,7 +281,7 @@ WrapCheck::Ideal WrapCheck::take(const Warp& warp, const BytePlace& from) {
 
 void WrapCheck::give(const Warp& warp, const BytePlace& to, uint32_t bytes, const Ideal& value) {
   if (to.slot != no_slot) {
-    if (value.event && to.at == 0) ideals_.set(warp, to.slot, to.lane, value);  // else cleared before
+    if (value.maker && to.at == 0) ideals_.set(warp, to.slot, to.lane, value);  // else cleared before
   } else if (to.space == ptx::Space::local) {
     const auto place = local_.place(warp.index, to.lane, to.space, to.at);
     for (uint32_t word = 0; 4 * word < bytes; ++word)
@@ -304,11 +291,8 @@ void WrapCheck::give(const Warp& warp, const BytePlace& to, uint32_t bytes, cons
 
 void WrapCheck::transfer(Warp& warp, const Op& op, uint32_t mask) {
   const bool parameters = copies_parameters(signature(op));
-  uint32_t sources = 0;
-  for (const Use& from : signature(op).reads) sources |= ideals_.lanes(warp, from.slot);
-  const bool between_registers = !facts(op).reaches && !parameters;
-  const bool follows =
-      between_registers ? !op.slots && sources != 0 : parameters || warp.space == ptx::Space::local;
+  if (!facts(op).reaches && !parameters) return ideals_.carry(warp, op, mask);
+  const bool follows = parameters || warp.space == ptx::Space::local;
   const Executed done = executed(warp, op, mask);
   staged_.clear();
   if (follows) each_transfer(done, [&](const Transfer& t) { staged_.push_back(take(warp, t.from)); });

@@ -11,7 +11,6 @@
 // only the bits that the shift keeps mean anything: compilers write (x - 1) 128 as (x + 0x1ffffff) << 7.
 #pragma once
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "src/base/vm/cell_memory.h"
@@ -44,15 +43,10 @@ class WrapCheck : public Check<WrapFacts> {
 
  private:
   struct Followed;
-  /// Where a value wrapped: one per instruction.
-  struct Event {
-    const Op* op = nullptr;
-    CheckedPlace place;
-  };
   /// What a wrapped 32-bit value should be; of a widened one, what it should be and what it is.
   struct Ideal {
     int64_t as_signed = 0, as_unsigned = 0;
-    uint32_t event = 0;  ///< 0: it has not wrapped
+    uint32_t maker = 0;  ///< 1 + the op that wrapped, by its number; 0: it has not wrapped
   };
   using Ideals = RegisterMarks<Ideal>;
 
@@ -60,7 +54,6 @@ class WrapCheck : public Check<WrapFacts> {
   void find_demands();
   struct Source;
   Source source(const Warp&, Slot, int demand = 32);
-  uint32_t event(const Warp&, const Op&, int lane);
 
   // WrapFacts::pass
   void clear(Warp&, const Op&, const WrapFacts&, uint32_t mask);
@@ -70,11 +63,10 @@ class WrapCheck : public Check<WrapFacts> {
   template <auto unbounded>
   void signed_only(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void carry_on(Warp&, const Op&, const WrapFacts&, uint32_t mask);  ///< as the first source that wrapped
+  template <int words>                                               ///< sources of 32 bits
   void widen(Warp&, const Op&, const WrapFacts&, uint32_t mask);
-  void widen_product(Warp&, const Op&, const WrapFacts&, uint32_t mask);
   void narrow(Warp&, const Op&, const WrapFacts&, uint32_t mask);
 
-  void judge_widened(Warp&, const Op&, const WrapFacts&, int words, uint32_t mask);
   void use(const Warp&, const Op&, const Access&, uint32_t mask);
   Ideal take(const Warp&, const BytePlace&);
   void give(const Warp&, const BytePlace&, uint32_t bytes, const Ideal&);
@@ -84,8 +76,6 @@ class WrapCheck : public Check<WrapFacts> {
   std::vector<const Immediate*> immediate_;  ///< by slot / 64; null: none
   BlockCells<CellArray<Ideal>, 4> local_;    ///< unoptimised code keeps its variables there
   std::vector<Ideal> staged_;
-  std::vector<Event> events_{1};
-  std::unordered_map<const Op*, uint32_t> event_of_op_;
 };
 
 }  // namespace assay::vm

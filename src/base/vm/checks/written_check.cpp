@@ -12,24 +12,28 @@ namespace {
 
 #define UNWRITTEN \
   "{element}, never written, {other_access} at {other} by {other_thread}, {access} {opcode} at {at}"
-constexpr FindingKind unwritten_branch{"unwritten", "unwritten-branch", UNWRITTEN},
-    unwritten_address{"unwritten", "unwritten-address", UNWRITTEN};
+constexpr CheckSentence unwritten_branch{CheckKind::unwritten_branch, UNWRITTEN},
+    unwritten_address{CheckKind::unwritten_address, UNWRITTEN};
 #undef UNWRITTEN
 #define SPOILED                                                                              \
   "{count} of {size} elements of {name}, first {element}, depend on {what}, never written, " \
   "{access} at {at} by {thread}"
-constexpr FindingKind unwritten_output{"unwritten", "unwritten-output", SPOILED},
-    unwritten_tensor_core{"unwritten", "unwritten-tensor-core", SPOILED ", an operand of {through}"},
+constexpr CheckSentence unwritten_output{CheckKind::unwritten_output, SPOILED},
+    unwritten_tensor_core{CheckKind::unwritten_tensor_core, SPOILED ", an operand of {through}"},
     never_written{
-        "unwritten", "never-written",
+        CheckKind::never_written,
         "{count} of {size} elements of {name} {shape} were never written, from {element} to {last}"};
 #undef SPOILED
 
 }  // namespace
 
-ByteState WrittenCheck::state(const Areas::Area& area, uint64_t offset) {
-  const auto [cells, at] = Areas::seen(area, offset);
-  return static_cast<ByteState>(cells ? (*cells)[at] : area.blank);
+uint8_t WrittenCheck::states(const Areas::Area& area, uint64_t offset, uint64_t bytes) {
+  uint8_t all = written;
+  for (uint64_t i = 0; i < bytes; ++i) {
+    const auto [cells, at] = Areas::seen(area, offset + i);
+    all |= cells ? (*cells)[at] : area.blank;
+  }
+  return all;
 }
 
 decltype(WrittenFacts::pass) WrittenCheck::pass_of(const Op& op, const Signature& signature) {
@@ -71,8 +75,7 @@ WrittenFacts WrittenCheck::facts_of(const Op& op, const Signature& signature) {
                                     : nullptr;
   if (!f.travel && !f.jumps && flow != Flow::copy_async) f.pass = pass_of(op, signature);
   f.d = whole({.slot = op.d, .cell = op.d_cell});
-  f.is_or = signature.form.operation == ptx::Operation::or_;
-  f.carry_in = signature.form.carry_in, f.carry_out = signature.form.carry_out;
+  f.passes_always = f.pass == &WrittenCheck::carry;
   for (const Use& use : signature.reads)
     if (use.purpose == Purpose::value && use.cell != Cell::none && flow != Flow::matrix)
       f.sources.push_back(
@@ -139,12 +142,13 @@ uint32_t WrittenCheck::event_of(const Warp& warp, const Op& op, const Register& 
   if (const uint32_t known = origin(warp, source, lane)) return known;
   // Its name, where the instruction reads a single register.
   int32_t only = -1, count = 0;
-  if (const ptx::Instruction* const instruction = instruction_of(op))
+  if (const ptx::Instruction* const instruction = instruction_of(*code_, op))
     for (size_t i = 1; i < instruction->operands.size(); ++i)
       if (instruction->operands[i].reg >= 0) only = instruction->operands[i].reg, ++count;
-  return make_event(
-      warp, op, lane,
-      count == 1 ? "register " + function_of(op)->registers[static_cast<size_t>(only)].name : "a register");
+  return make_event(warp, op, lane,
+                    count == 1
+                        ? "register " + function_of(*code_, op)->registers[static_cast<size_t>(only)].name
+                        : "a register");
 }
 
 /// States in the lanes of `mask`; the first source that is not written gives its event.
@@ -214,10 +218,10 @@ void WrittenCheck::guarded(Warp& warp, const Op& op, uint32_t active) {
 }
 
 void WrittenCheck::sink(Warp& warp, const Op& op, const Register& source, Lanes lanes,
-                        const FindingKind& kind, const char* what) {
+                        const CheckSentence& sentence, const char* what) {
   const int lane = std::countr_zero(lanes);
   const Event& event = events_[event_of(warp, op, source, lane)];
-  if (!event.elsewhere && log_.opens(kind, &op, event.op))
+  if (!event.elsewhere && log_.opens(sentence, &op, event.op))
     log_.tell(place(warp, op, lane, what), event.place, event.what,
               fmt::arg("opcode", opcode_of(*code_, op)));
 }
@@ -245,7 +249,7 @@ void WrittenCheck::before(Warp& warp, const Op& op, uint32_t mask) {
   }
   if (!f.pass) return;
   const Lanes found = any_source(warp, f);
-  if (found & mask || f.carry_in || f.carry_out)
+  if (found & mask || f.passes_always)
     (this->*f.pass)(warp, op, f, mask, found);
   else
     clear(warp, op, mask);
@@ -282,8 +286,7 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   std::map<uint32_t, std::pair<int64_t, int64_t>> spoiled;  // event -> elements, first
   for (int64_t flat = 0; flat < tensor.size(); ++flat) {
     const uint64_t offset = place.offset + static_cast<uint64_t>(flat) * width;
-    uint8_t all = 0;
-    for (uint64_t i = 0; i < width; ++i) all |= state(area, offset + i);
+    const uint8_t all = states(area, offset, width);
     if (all & never) {
       if (missing++ == 0) first_missing = flat;
       last_missing = flat;
@@ -301,8 +304,8 @@ void WrittenCheck::end_output(const Areas::Area& area, const Place& place) {
   for (const auto& [event, found] : spoiled) {
     const Event& origin = events_[event];
     const auto [count, first] = found;
-    const FindingKind& kind = origin.through.empty() ? unwritten_output : unwritten_tensor_core;
-    if (origin.elsewhere || !log_.opens(kind, origin.op, &tensor)) continue;
+    const CheckSentence& sentence = origin.through.empty() ? unwritten_output : unwritten_tensor_core;
+    if (origin.elsewhere || !log_.opens(sentence, origin.op, &tensor)) continue;
     log_.tell(origin.place, {}, tensor.element_name(first), fmt::arg("count", count),
               fmt::arg("size", tensor.size()), fmt::arg("name", tensor.name), fmt::arg("what", origin.what),
               fmt::arg("through", origin.through))

@@ -40,12 +40,11 @@ struct WrittenRegister {
 struct WrittenFacts {
   /// A result that is computed: from the lanes in which any source is not written. Null: none is.
   void (WrittenCheck::*pass)(Warp&, const Op&, const WrittenFacts&, uint32_t mask, uint32_t found) = nullptr;
+  bool passes_always = false;  ///< where all sources are written too: its carry need not be
   /// What travels through memory, between lanes or into a matrix, looked at once it is done.
   void (WrittenCheck::*travel)(Warp&, const Op&, uint32_t mask) = nullptr;
   std::vector<WrittenRegister> sources;
   WrittenRegister d;
-  bool is_or = false;  ///< `or`: ones decide; else `and`: zeros do
-  bool carry_in = false, carry_out = false;
   bool jumps = false;  ///< by a table: its source decides the way
   bool acts = false;   ///< its guard matters at once: it branches, waits or changes memory
 };
@@ -72,7 +71,8 @@ class WrittenCheck : public Check<WrittenFacts> {
   using Areas = GlobalCells<CellArray<uint8_t>>;
   /// Of an output or workspace; null for other names.
   const Areas::Area* area(const std::string& name) const { return areas_.find(name); }
-  static ByteState state(const Areas::Area&, uint64_t offset);
+  /// The states of its bytes from `offset` on, united.
+  static uint8_t states(const Areas::Area&, uint64_t offset, uint64_t bytes);
 
  private:
   using Facts = WrittenFacts;
@@ -120,7 +120,7 @@ class WrittenCheck : public Check<WrittenFacts> {
   void spoil(const Warp&, const Op&, Lanes, uint32_t event);
   /// States and events of a destination.
   void put(const Warp&, const Register&, uint32_t mask, const ByteLanes&, const Events&);
-  void sink(Warp&, const Op&, const Register&, Lanes, const FindingKind&, const char* what);
+  void sink(Warp&, const Op&, const Register&, Lanes, const CheckSentence&, const char* what);
   void strict(Warp&, const Op&, const Register&, uint32_t mask);
 
   // written_values.cpp: WrittenFacts::pass

@@ -72,7 +72,8 @@ void WrittenCheck::multiply(Warp& warp, const Op& op, const Facts& f, uint32_t m
 /// and.pred, or.pred: a written side may decide alone.
 void WrittenCheck::predicates(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes) {
   const Lanes a = any(warp, f.sources[0]), b = any(warp, f.sources[1]);
-  const uint32_t flip = f.is_or ? 0 : ~0u;
+  const uint32_t flip =
+      signature(op).form.operation == ptx::Operation::or_ ? 0 : ~0u;  // ones or zeros decide
   const Lanes decided = (~a & (warp.mask(op.s[0]) ^ flip)) | (~b & (warp.mask(op.s[1]) ^ flip));
   set_all(warp, op, f.d, mask, (a | b) & ~decided);
 }
@@ -103,9 +104,9 @@ void WrittenCheck::compare(Warp& warp, const Op& op, const Facts& f, uint32_t ma
 /// add.cc and its kin: the flag is a source and a result.
 void WrittenCheck::carry(Warp& warp, const Op& op, const Facts& f, uint32_t mask, Lanes found) {
   Lanes& flag = of(warp).carry;
-  if (f.carry_in) found |= flag;
+  if (signature(op).form.carry_in) found |= flag;
   set_all(warp, op, f.d, mask, found);
-  if (f.carry_out) flag = (flag & ~mask) | (found & mask);
+  if (signature(op).form.carry_out) flag = (flag & ~mask) | (found & mask);
 }
 
 /// An element of D comes of its row of A, its column of B and its c.

@@ -109,7 +109,7 @@ Diagnosis judge(const Row& row, const Evidence& e) {
   }
   if (!e.checks) return d;
   for (const CheckFinding& finding : e.checks->findings)
-    if (is_of(finding.kind)) {
+    if (is_of(name_of(finding.kind))) {
       d.score = std::max(d.score, kSeen);
       if (d.evidence.size() < 4) d.evidence.push_back(finding.message);
     }

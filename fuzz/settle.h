@@ -1,0 +1,22 @@
+// Makes the dimensions of a case agree that were drawn one by one, and the case cheap enough.
+#pragma once
+#include "fuzz/dimensions.h"
+
+namespace assay {
+
+/// Takes away what the case can best do without, until one run is estimated to take at most `budget` lane
+/// instructions (cost.h), or nothing is left to take. Packed offsets follow T.
+void fit_cost(Case&, double budget);
+
+/// No profile where nothing decays, exact values without decay and with a power of two as their scale, and
+/// only layouts that the shapes can have.
+void agree(Case&, const Operator&);
+
+/// Are all log decays of the case within what its kernel takes? The inputs are drawn for it where that is
+/// less than the operator's domain.
+bool within_gate_range(const Case&, const Target&);
+/// Nine in ten cases of a kernel with a narrower gate range than the operator's domain get other decays until
+/// they are inside, the mild profiles at last.
+void settle_gates(Case&, const Target&);
+
+}  // namespace assay
