@@ -56,14 +56,9 @@ Sections sections_of_notes() {
 
 Sections sections_by_weight() {
   using namespace sections;
-<<<<<<< HEAD
-  static constexpr const Section* kOrder[] = {&origin,  &trap,    &checks,   &properties,      &domain,
-                                              &outputs, &formula, &rounding, &expected_outputs};
-=======
-  static constexpr const Section* kOrder[] = {&diagnosis,        &origin,        &trap,    &checks,
-                                              &properties,       &domain,        &outputs, &formula,
-                                              &expected_outputs, &element_slice, &shadow};
->>>>>>> main
+  static constexpr const Section* kOrder[] = {&diagnosis,  &origin,           &trap,          &checks,
+                                              &properties, &domain,           &outputs,       &formula,
+                                              &rounding,   &expected_outputs, &element_slice, &shadow};
   return kOrder;
 }
 

@@ -120,6 +120,23 @@ TEST(Rounding, ValuesThatAreAlikeAreRoundedAlike) {
   EXPECT_LT(r.all.slope, 0.999);
 }
 
+TEST(Rounding, ValuesNearTheFormatsOwnAreRoundedBackToThem) {
+  ReferenceOutput o = normal_values(9);
+  for (double& x : o.mid) x = round_to(Dtype::bf16, x) * (1 + 3e-4);
+  const RoundingOutput r = judged(stored(o, [](double x, size_t) { return x; }), o);
+  EXPECT_EQ(r.unlikely, 0);
+  EXPECT_NEAR(r.all.slope, 1 - 3e-4, 2e-5);
+  EXPECT_GT(judged(stored(o, [](double x, size_t) { return 0.99 * x; }), o).unlikely, 0);
+}
+
+TEST(Rounding, WhatOverflowsIsJudgedByItsClass) {
+  ReferenceOutput o = normal_values(10);
+  o.mid[5] = 1e5;
+  Tensor got(o.name, Dtype::fp16, o.axes);
+  for (size_t i = 0; i < o.mid.size(); ++i) got.set(static_cast<int64_t>(i), o.mid[i]);
+  EXPECT_NE(judged(got, o).skipped, "");
+}
+
 TEST(Rounding, ExactValuesOnACoarseGridAreNotJudged) {
   ReferenceOutput o = normal_values(6);
   EXPECT_FALSE(on_coarse_grid(o, Dtype::bf16));

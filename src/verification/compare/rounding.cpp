@@ -53,11 +53,14 @@ struct Shares {
 /// Sums over a part's elements that depend on the values.
 struct SeenErrors {
   double squares = 0, along = 0, sum = 0;  ///< e^2, e x, e
+  /// The same of the exact values' own roundings: what storing does where nothing else errs.
+  double ideal_squares = 0, ideal_along = 0, ideal_sum = 0;
   // Of storing: variance, its square, its largest, times x^2.
   double variance = 0, fourth = 0, largest = 0, along_variance = 0, sum_variance = 0;
 
   void add(const SeenErrors& o) {
     squares += o.squares, along += o.along, sum += o.sum;
+    ideal_squares += o.ideal_squares, ideal_along += o.ideal_along, ideal_sum += o.ideal_sum;
     variance += o.variance, fourth += o.fourth, along_variance += o.along_variance;
     largest = std::fmax(largest, o.largest);
   }
@@ -81,7 +84,10 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
       if (model.rest[i] < 0) continue;
       const double x = reference.mid[i], e = got.value(flat) - x, spacing = ulp(got.dtype, x),
                    before = 2 * stored_before * x, variance = (spacing * spacing + before * before) / 12;
+      const double ideal = round_to(got.dtype, x) - x;
       seen.squares += e * e, seen.along += e * x, seen.sum += e;
+      if (std::isfinite(ideal))
+        seen.ideal_squares += ideal * ideal, seen.ideal_along += ideal * x, seen.ideal_sum += ideal;
       seen.variance += variance, seen.fourth += variance * variance;
       seen.along_variance += x * x * variance, seen.largest = std::fmax(seen.largest, variance);
     }
@@ -106,6 +112,15 @@ std::vector<Shares> shares_of(const ReferenceOutput& reference, const OutputMode
   return shares;
 }
 
+/// What overflows is judged by its class.
+bool may_overflow(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model) {
+  for (size_t i = 0; i < reference.mid.size(); ++i)
+    if (model.rest[i] >= 0 && (!std::isfinite(got.value(static_cast<int64_t>(i))) ||
+                               std::fabs(reference.mid[i]) + reference.bound[i] >= max_finite(got.dtype)))
+      return true;
+  return false;
+}
+
 /// Standard deviations that a direction with an estimated variance exceeds with probability e^-t.
 double student(double t) {
   return std::sqrt(kSamples * std::expm1(2 * t / kSamples));
@@ -128,7 +143,8 @@ Norms norms_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double
   const double square =
       std::fmax(x.near_square * raise + far_square + 2 * near_norm * x.far_squares, alike * x.noise_squares);
   const double noise = x.noise_squares + 2 * std::sqrt(square * t / kSamples);
-  return {seen.variance + noise, seen.fourth + 2 * seen.largest * noise + square, seen.largest + norm, norm};
+  const double stored = std::fmax(seen.variance, seen.ideal_squares);
+  return {stored + noise, seen.fourth + 2 * seen.largest * noise + square, seen.largest + norm, norm};
 }
 
 /// Largest |x . (s + r)| for a direction of squared length `length` on which the samples are `along`.
@@ -159,8 +175,9 @@ PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, do
                rest = std::sqrt(x.rest_squares), expected = std::sqrt(seen.variance + x.noise_squares);
   const double allowed = std::sqrt(square) + rest, got = std::sqrt(seen.squares);
   const double along = direction(norms, x, x.along, seen.along_variance, x.exact_squares, t, kinds) +
-                       x.rest_along,
-               sum = direction(norms, x, x.summed, seen.sum_variance, n, t, kinds) + x.rest;
+                       x.rest_along + std::fabs(seen.ideal_along),
+               sum = direction(norms, x, x.summed, seen.sum_variance, n, t, kinds) + x.rest +
+                     std::fabs(seen.ideal_sum);
   if (!std::isfinite(allowed + along + sum)) return y;
   const double seen_noise = std::fmax(0, got - rest), over = seen_noise * seen_noise - norms.trace;
   if (over > 0 && norms.norm > 0) {
@@ -230,6 +247,8 @@ RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput& refer
   RoundingJudgement y;
   y.output.name = reference.name;
   y.output.skipped = model.skipped;
+  if (y.output.skipped.empty() && may_overflow(got, reference, model))
+    y.output.skipped = "values that its format may not hold";
   if (y.output.skipped.empty() && on_coarse_grid(reference, got.dtype))
     y.output.skipped = "its exact values lie on a coarse grid";
   if (!y.output.skipped.empty()) return y;

@@ -17,8 +17,11 @@
 //                   probability (1 + tau^2 / R)^(-R/2); or at most |Sigma_r| |x|^2
 // Operands are at most as many kinds as there are significands times decays in a chunk: where more sources
 // than that are of one kind their roundings may be the same, and the two norms are no smaller than for that
-// many sources. Results that are nearer to each other than a sixteenth of their format's spacing count as
-// one source likewise.
+// many sources. Exact results need not be spread evenly over the spacing, as where something small is added
+// to a number that the format has: where little else errs, storing does what it does to the exact values,
+// which is known. So much more is allowed: their roundings' squares, where they are more than a uniform
+// number's, slope and mean. Results that are nearer to each other than a sixteenth of their format's spacing
+// count as one source likewise.
 //
 // Three statistics of each part: the root mean square, the slope on the exact values (x = exact), the mean
 // (x = 1). All parts of all outputs together raise a false alarm with probability kFalseAlarms at most: t is
