@@ -17,8 +17,8 @@
 #include "src/result/element_slice.h"
 #include "src/result/formula.h"
 #include "src/result/origin.h"
-#include "src/result/suspect_line.h"
 #include "src/result/rounding.h"
+#include "src/result/suspect_line.h"
 #include "src/result/verdict.h"
 
 namespace assay {
