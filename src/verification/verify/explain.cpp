@@ -252,8 +252,7 @@ void add_forward(const Case& c, const Kernel& kernel, const Operator& op, Backen
 /// The run on real numbers where the formula was not judged for its cost.
 std::optional<vm::ExactRun> exact_unasked(const JudgedRun& run, const VerifyOptions& options,
                                           const Verification& v) {
-  if (run.exact || run.kernel.foreign || !has_code(run.plan) || v.lane_instructions == 0 ||
-      v.lane_instructions > kExactInstructions)
+  if (run.exact || !has_code(run.plan) || v.lane_instructions == 0 || v.lane_instructions > kExactInstructions)
     return std::nullopt;
   return vm::run_exact(run.plan, run.inputs, options.origin.machine);
 }
