@@ -62,7 +62,7 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   const bool asked = (v.verdict == Verdict::finding && !only_expected) || options.element;
   if (!options.diagnose || !asked) return;
   explain(run, options, v);
-  locate_fault(run.kernel, options, v);
+  locate_fault(run.kernel, run.plan, run.inputs, options, v);
   decide(v);  // the cause now names the origin
   const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
   if (v.verdict == Verdict::finding && !only_expected && !placed) v.entry = entry_of(run.plan);
