@@ -19,6 +19,8 @@ struct Work {
   double recurrences = 1;
   /// A window of K inputs per channel is carried, and read whole at every token.
   bool window = false;
+  /// Without a state: every token's row meets a matrix of weights, here and in the reference.
+  bool weights = false;
 };
 
 /// Of a kernel that is not ours: one recurrence.
@@ -36,7 +38,10 @@ Work work_of(const Case& c) {
     }
     const bool removes = std::any_of(op.inputs.begin(), op.inputs.end(),
                                      [](const ArgumentSpec& input) { return input.role == Role::opposed; });
-    if (!of_matrices) return {0, of_keys};
+    const bool weights = std::any_of(op.inputs.begin(), op.inputs.end(), [](const ArgumentSpec& input) {
+      return std::count(input.axes.begin(), input.axes.end(), "H*V") > 0;
+    });
+    if (!of_matrices) return {0, of_keys, weights};
     return {(states > 1 && c.M == 0) || removes ? 1.5 : 1, false};
   }
   return {};
@@ -51,9 +56,10 @@ double estimated_cost(const Case& c) {
   const double channels = padded(c.K), values = padded(c.V);
   // Gradients take about three times the work of the outputs.
   const double passes = (runs_forward(c) ? 1 : 0) + (runs_backward(c) ? 3 : 0);
-  const auto [recurrences, window] = work_of(c);
+  const auto [recurrences, window, weights] = work_of(c);
   if (window) return passes * tokens * static_cast<double>(c.V) * (60 + 25 * static_cast<double>(c.K));
-  if (recurrences == 0) return passes * heads * tokens * 60 * std::max(channels, values);
+  const double product = weights ? 0.4 * channels * values : 0;
+  if (recurrences == 0) return passes * heads * tokens * (60 * std::max(channels, values) + product);
   const auto of_recurrence = [&](double keys, double columns) {
     const double per_token = 60 * keys + 24 * columns + 1.9 * keys * columns;
     return recurrences * passes * heads * (tokens * per_token + sequences * 8 * keys * columns);

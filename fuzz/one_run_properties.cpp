@@ -69,7 +69,7 @@ bool memory_recycled_applies(const Verification& v, const Kernel&, const Operato
 }
 Failure memory_recycled(PropertyRun& run) {
   const uint8_t poison = run.case_.seed % 2 == 0 ? 0x00 : 0x7b;
-  if (Failure f = same_outcome(run.outcome(), run.run(run.inputs(), poison)))
+  if (Failure f = same_outcome(run.outcome(), run.run_poisoned(poison)))
     return fmt::format("memory filled with bytes 0xff against 0x{:02x}, {}", poison, *f);
   return std::nullopt;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "fuzz/property_functions.h"
@@ -42,11 +43,16 @@ const TensorMap& PropertyRun::inputs() {
 }
 
 const Outcome& PropertyRun::outcome() {
-  if (!outcome_) outcome_ = run(inputs());
+  if (!outcome_) outcome_ = execute(resolved, inputs());
   return *outcome_;
 }
 
-Outcome PropertyRun::run(const ResolvedCase& c, const TensorMap& inputs, uint8_t poison) const {
+Outcome PropertyRun::derive(const ResolvedCase& c, const TensorMap& inputs) {
+  derived_.push_back({c.case_, inputs});
+  return execute(c, inputs);
+}
+
+Outcome PropertyRun::execute(const ResolvedCase& c, const TensorMap& inputs, uint8_t poison) const {
   Program plan = program_of(kernel, c, inputs);
   plan.poison = poison;
   return backend_.run(plan, inputs);
@@ -89,7 +95,10 @@ std::vector<PropertyOutcome> check_properties(const Verification& v, const Kerne
   for (const Property* property : selected) {
     if (!property->applies(v, kernel, run.op)) continue;
     try {
-      outcomes.push_back({property, property->check(run)});
+      std::optional<std::string> failure = property->check(run);
+      std::vector<DerivedRun> derived = run.derived();
+      if (!failure) derived.clear();
+      outcomes.push_back({property, std::move(failure), std::move(derived)});
     } catch (const BadInput&) {
       // The changed case is outside what the kernel accepts: nothing to compare.
     } catch (const std::bad_alloc&) {
@@ -112,10 +121,16 @@ void record_failures(Verification& v, const std::vector<PropertyOutcome>& outcom
   if (!v.properties_failed.empty() && v.verdict != Verdict::domain) decide(v);
 }
 
-void judge_properties(Verification& v, const Kernel& kernel, Backend& backend, const TensorMap* inputs) {
+std::vector<DerivedRun> judge_properties(Verification& v, const Kernel& kernel, Backend& backend,
+                                         const TensorMap* inputs) {
   std::vector<const Property*> all;
   for (const Property& property : properties()) all.push_back(&property);
-  record_failures(v, check_properties(v, kernel, backend, all, inputs));
+  std::vector<PropertyOutcome> outcomes = check_properties(v, kernel, backend, all, inputs);
+  record_failures(v, outcomes);
+  std::vector<DerivedRun> derived;
+  for (PropertyOutcome& outcome : outcomes)
+    std::move(outcome.derived.begin(), outcome.derived.end(), std::back_inserter(derived));
+  return derived;
 }
 
 }  // namespace assay

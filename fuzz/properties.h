@@ -4,11 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
 #include "src/result/verification.h"
+#include "src/verification/verify/companion.h"
 
 namespace assay {
 
@@ -25,21 +27,24 @@ class PropertyRun {
 
   const TensorMap& inputs();
   const Outcome& outcome();  ///< of `case_` on `inputs()`
-  /// `case_` itself on other inputs, or another case. `poison`: Program::poison.
-  Outcome run(const TensorMap& inputs, uint8_t poison = 0xff) const { return run(resolved, inputs, poison); }
-  Outcome run(const Case& c, const TensorMap& inputs) const {
-    return run(resolve_unchecked(c, op), inputs, 0xff);
-  }
+  /// `case_` itself on other inputs, another case, or itself with Program::poison.
+  Outcome run(const TensorMap& inputs) { return derive(resolved, inputs); }
+  Outcome run(const Case& c, const TensorMap& inputs) { return derive(resolve_unchecked(c, op), inputs); }
+  Outcome run_poisoned(uint8_t poison) { return execute(resolved, inputs(), poison); }
+  /// What the property under check has run since this was asked before.
+  std::vector<DerivedRun> derived() { return std::exchange(derived_, {}); }
   const CheckReport& checks();  ///< of `case_` on `inputs()`, on the machine, whatever the backend is
 
  private:
-  Outcome run(const ResolvedCase&, const TensorMap& inputs, uint8_t poison) const;
+  Outcome derive(const ResolvedCase&, const TensorMap& inputs);
+  Outcome execute(const ResolvedCase&, const TensorMap& inputs, uint8_t poison = 0xff) const;
 
   Backend& backend_;
   const TensorMap* given_ = nullptr;
   std::optional<TensorMap> inputs_;
   std::optional<Outcome> outcome_;
   std::optional<CheckReport> checks_;
+  std::vector<DerivedRun> derived_;
 };
 
 /// Property::share of those that need the checking machine: all of them are checked in the same cases, as
@@ -62,6 +67,7 @@ const Property& find_property(std::string_view name);
 struct PropertyOutcome {
   const Property* property;
   std::optional<std::string> failure;
+  std::vector<DerivedRun> derived;  ///< of one that fails: what it ran beside the case
 };
 
 /// Checks those of `selected` that apply. A kernel that does not accept a changed case (no packed sequences,
@@ -71,8 +77,9 @@ std::vector<PropertyOutcome> check_properties(const Verification&, const Kernel&
                                               const TensorMap* inputs = nullptr);
 
 /// All properties that apply; failures are added to the verification (verdict, cause "property/NAME",
-/// properties_failed "NAME: what differs").
-void judge_properties(Verification&, const Kernel&, Backend&, const TensorMap* inputs = nullptr);
+/// properties_failed "NAME: what differs"). The runs that those which fail derived.
+std::vector<DerivedRun> judge_properties(Verification&, const Kernel&, Backend&,
+                                         const TensorMap* inputs = nullptr);
 /// Adds what failed to the verification, as above.
 void record_failures(Verification&, const std::vector<PropertyOutcome>&);
 

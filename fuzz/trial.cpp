@@ -157,7 +157,11 @@ Verification fully_traced(const TrialReport& original, const Verification& small
     explaining.meaning_seconds = kExplainSeconds;
     const Kernel& kernel = *original.trial.kernel;
     if (!v.checks) v.checks = verify_once(v.case_, kernel, backend, options, Tracing::checks).checks;
-    explain_properties(kernel, backend, explaining, v);
+    explaining.origin = options.origin;
+    std::vector<DerivedRun> derived;
+    for (PropertyOutcome& outcome : check_properties(v, kernel, backend, {original.property}))
+      derived = std::move(outcome.derived);
+    explain_properties(kernel, backend, explaining, derived, v);
     const ResolvedCase c = resolve_unchecked(v.case_, find_operator(kernel.operator_name));
     v.entry = entry_of(program_of(kernel, c, draw_inputs(c)));
     return v;

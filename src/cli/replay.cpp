@@ -29,9 +29,11 @@ struct ReplayCommand {
     checks.apply(options);
     Verification result = run_case(kernel, {c, std::nullopt, {}, "", {}}, on, options);
     const bool values_right = result.verdict == Verdict::pass;
-    if (!result.trap && result.verdict != Verdict::domain) judge_properties(result, replayed, *on.primary);
+    std::vector<DerivedRun> derived;
+    if (!result.trap && result.verdict != Verdict::domain)
+      derived = judge_properties(result, replayed, *on.primary);
     if (values_right && result.verdict == Verdict::finding)
-      explain_properties(replayed, *on.primary, options, result);
+      explain_properties(replayed, *on.primary, options, derived, result);
     return conclude(output, findings, result);
   }
 };

@@ -6,6 +6,7 @@
 
 #include "kernels/kernel.h"
 #include "src/base/backend/backend.h"
+#include "src/verification/diagnosis/prediction.h"
 #include "tests/verify/float_recurrence.h"
 
 namespace assay {
@@ -67,26 +68,67 @@ TEST(Companion, ExponentsOfOneRowAreToldFromThoseOfSeveral) {
   EXPECT_EQ(span_rows("gla.chunk@S2c/B1/T33/H1/K1/V1/bf16/g-fp32/constant:-16/v-ones/s1/backward"), true);
 }
 
-/// Of the cases tried the first on which the kernel does not end, and the first whose values are wrong.
-TEST(Companion, ATrapAndWrongValuesOfFurtherCasesAreKept) {
+/// The first case on which the kernel does not end is kept; those whose values are wrong are handed over
+/// until one is enough.
+TEST(Companion, ATrapIsKeptAndWrongValuesOfFurtherCasesAreHandedOver) {
   const Kernel kernel = float_kernel();
   const Operator& op = find_operator("gla");
   for (const bool traps : {false, true})
-    for (const bool wrong : {false, true}) {
+    for (const int enough : {0, 1, 2}) {
       FloatBackend backend;
       backend.tamper = [&](Outcome& o, int run) {
         if (traps && run == 1)
           o.trap = Trap{TrapKind::out_of_bounds, "load beyond k", {"kernels/x.cu", 12, 99, "x"}, {}, {}};
-        if (wrong && run == 2) o.outputs.at("o").set(0, 1e3);
+        if (run == 2 || run == 3) o.outputs.at("o").set(0, 1e3);
       };
-      const FurtherCases found = find_further_cases(float_case(), kernel, op, backend, 1, 60);
-      EXPECT_EQ(found.trapped.has_value(), traps);
-      EXPECT_EQ(found.companion != nullptr, wrong);
-      if (found.trapped && found.companion) {
-        EXPECT_NE(token_of(found.trapped->case_), token_of(found.companion->case_));
-      }
-      EXPECT_EQ(backend.runs == 2, wrong) << "with wrong values at hand no further case is run";
+      std::vector<std::string> wrong;
+      FurtherCases further(kernel, op, backend, {.seconds = 60}, [&](const Companion& c) {
+        EXPECT_FALSE(c.failing(op).wrong().empty());
+        EXPECT_FALSE(c.exact) << "no program of its own to run";
+        wrong.push_back(c.text);
+        return static_cast<int>(wrong.size()) == enough;
+      });
+      further.run_companions(float_case());
+      EXPECT_EQ(further.trapped().has_value(), traps);
+      EXPECT_EQ(wrong.size(), enough == 1 ? 1u : 2u);
+      EXPECT_EQ(backend.runs == enough + 1, enough > 0) << "no further case is run then";
     }
+}
+
+TEST(Companion, LongCasesWithWeakDecaysComeBeforeStrongOnesInTheirOwnFormatAndInFp32) {
+  const Case shrunk = parse_token("gla.chunk/B1/T13/H1/K1/V1/bf16/g-fp32/extreme:100/v-ones/s1");
+  const std::vector<Case> cases = companion_cases(shrunk, find_operator("gla"));
+  ASSERT_GE(cases.size(), 4u);
+  for (const size_t i : {0, 1}) {
+    EXPECT_EQ(cases[i].decay, "mild");
+    EXPECT_GT(cases[i].T, 64);
+  }
+  EXPECT_EQ(cases[0].dtype, Dtype::bf16);
+  EXPECT_EQ(cases[1].dtype, Dtype::fp32);
+  EXPECT_EQ(cases[2].decay, "logsigmoid");
+  EXPECT_EQ(cases[3].decay, shrunk.decay) << "a fault of strong decays alone shows nowhere else";
+}
+
+/// What a property ran is judged on the inputs that it ran with.
+TEST(Companion, ARunThatAPropertyDerivedIsJudgedOnItsInputs) {
+  const Kernel kernel = float_kernel();
+  const Operator& op = find_operator("gla");
+  FloatBackend backend;
+  const Case c = float_case();
+  DerivedRun run{c, draw_inputs(c, op)};
+  for (const bool tampered : {false, true}) {
+    backend.tamper = [&](Outcome& o, int) {
+      if (tampered) o.outputs.at("o").set(0, 1e3);
+    };
+    int wrong = 0;
+    FurtherCases further(kernel, op, backend, {.seconds = 60}, [&](const Companion& companion) {
+      EXPECT_NE(companion.text.find("derived"), std::string::npos);
+      return ++wrong > 0;
+    });
+    run.inputs.at("q") = mapped(run.inputs.at("q"), [](double, int64_t) { return 0.25; });
+    further.run({run});
+    EXPECT_EQ(wrong, tampered ? 1 : 0);
+  }
 }
 
 }  // namespace

@@ -28,6 +28,12 @@ double underflow_of(const Tensor& like, const ReferenceOutput& reference, size_t
 
 }  // namespace
 
+double allowed_difference(const Tensor& like, const vm::ExactOutput& exact, const ReferenceOutput& reference,
+                          size_t element) {
+  const double rounding = std::fabs(exact.value[element]) * kRoundoff;
+  return reference.rad[element] + exact.slack[element] + rounding + underflow_of(like, reference, element);
+}
+
 FormulaOutput compare_formula(const Tensor& like, const vm::ExactOutput& exact,
                               const ReferenceOutput& reference) {
   assert(exact.value.size() == reference.mid.size());
@@ -36,8 +42,7 @@ FormulaOutput compare_formula(const Tensor& like, const vm::ExactOutput& exact,
   output.elements = like.size();
   double worst = -1;
   for (size_t i = 0; i < reference.mid.size(); ++i) {
-    const double expected = reference.mid[i], rounding = std::fabs(exact.value[i]) * kRoundoff,
-                 allowed = reference.rad[i] + exact.slack[i] + rounding + underflow_of(like, reference, i);
+    const double expected = reference.mid[i], allowed = allowed_difference(like, exact, reference, i);
     if (!std::isfinite(exact.value[i]) || !std::isfinite(expected) || !std::isfinite(allowed)) continue;
     const double difference = std::fabs(exact.value[i] - expected);
     ++output.judged;

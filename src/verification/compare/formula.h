@@ -10,6 +10,9 @@
 
 namespace assay {
 
+/// All of that for one element.
+double allowed_difference(const Tensor& like, const vm::ExactOutput&, const ReferenceOutput&, size_t element);
+
 /// `like`: the program's output, for its axes and names.
 FormulaOutput compare_formula(const Tensor& like, const vm::ExactOutput&, const ReferenceOutput&);
 

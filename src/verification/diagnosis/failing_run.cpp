@@ -109,6 +109,24 @@ std::vector<std::pair<int64_t, int64_t>> FailingRun::spans() const {
   return list;
 }
 
+void FailingRun::find_directions() {
+  forward = backward = false;
+  for (const OutputComparison* o : wrong()) {
+    const bool of_operator = std::any_of(op->outputs.begin(), op->outputs.end(),
+                                         [&](const ArgumentSpec& a) { return a.name == o->name; });
+    (of_operator ? forward : backward) = true;
+  }
+}
+
+FailingRun failing_run(const Operator& op, const Problem& problem, const TensorMap& outputs,
+                       const ReferenceResult& reference, const std::vector<OutputComparison>& judged) {
+  FailingRun run;
+  run.op = &op, run.problem = problem;
+  run.outputs = &outputs, run.reference = &reference, run.judged = &judged;
+  run.find_directions();
+  return run;
+}
+
 FailingRun with_explicit_gates(const FailingRun& run) {
   const bool shared = !run.op->with_gates.empty();
   const auto optional_gate = std::find_if(run.op->inputs.begin(), run.op->inputs.end(), [&](const auto& a) {

@@ -27,6 +27,7 @@ bool agrees(double got, double mid, double bound) {
 struct OutputFit {
   std::string name;
   int64_t wrong = 0, explained = 0, against = 0;
+  int64_t refuting = 0;                          ///< predicted otherwise
   double bits = 0, before = 0, after = 0;        ///< as in Fit
   double squares_before = 0, squares_after = 0;  ///< of errors / bound
 
@@ -60,12 +61,13 @@ bool is_left_open(const FailingRun& run, const std::vector<OutputFit>& fits, con
 }
 
 OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const ReferenceOutput& expected,
-                     const PredictedOutput& predicted) {
+                     const PredictedOutput& predicted, bool on_reals) {
   OutputFit f;
   f.name = judged.name;
   for (int64_t flat = 0; flat < got.size(); ++flat) {
     const auto i = static_cast<size_t>(flat);
-    const double value = got.value(flat), mid = predicted.mid[i], bound = predicted.bound[i];
+    const double value = got.value(flat), mid = predicted.mid[i],
+                 bound = predicted.bound[i] + (on_reals ? expected.bound[i] : 0);
     const bool agreed = agrees(value, mid, bound);
     if (judged.verdicts[i] == ElementVerdict::ok) {
       f.against += !agreed && !std::isnan(mid);
@@ -83,7 +85,10 @@ OutputFit fit_output(const OutputComparison& judged, const Tensor& got, const Re
     // domain of its bound (a growing decay) has to come far nearer than the reference instead.
     const double off = std::fabs(value - mid);
     const bool telling = bound <= distance;
-    if (telling ? !agreed : !(off <= distance * kNearer)) continue;
+    if (telling ? !agreed : !(off <= distance * kNearer)) {
+      f.refuting += on_reals && !std::isnan(mid);
+      continue;
+    }
     ++f.explained;
     if (!telling && off > distance * kFarNearer) continue;  // it agrees, and shows nothing
     const double ratio = distance / std::max(telling ? bound : off, 1e-300);
@@ -103,6 +108,7 @@ void add_up(const FailingRun& run, const std::vector<OutputFit>& fits, Fit& fit)
       continue;
     }
     fit.wrong += f.wrong, fit.explained += f.explained, fit.bits += f.bits;
+    fit.refuting += f.refuting;
     fit.before = std::max(fit.before, f.before), fit.after = std::max(fit.after, f.after);
     before += f.squares_before, after += f.squares_after;
     (f.wrong > 0 ? fit.against : fit.against_elsewhere) += f.against;
@@ -134,7 +140,8 @@ Fit fit_of(const FailingRun& run, const Prediction& prediction) {
       fit.unsaid += wrong;
       continue;
     }
-    fits.push_back(fit_output(judged, got->second, *expected, predicted->second));
+    fits.push_back(
+        fit_output(judged, got->second, *expected, predicted->second, run.is_on_reals(judged.name)));
   }
   add_up(run, fits, fit);
   return fit;

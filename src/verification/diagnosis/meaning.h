@@ -11,6 +11,7 @@
 
 #include "src/result/diagnosis.h"
 #include "src/verification/diagnosis/prediction.h"
+#include "src/verification/diagnosis/real_run.h"
 
 namespace assay {
 
@@ -36,7 +37,8 @@ struct Meaning {
   std::function<std::vector<Variant>(const FailingRun&)> variants;
   /// Of a meaning that says little: a more specific one that fits as well goes before it.
   double prior = 1;
-  bool grows = false;  ///< so computed, exponentials have arguments above 0
+  bool grows = false;     ///< so computed, exponentials have arguments above 0
+  bool rounding = false;  ///< the formula is right, and more is rounded than should be
 };
 
 /// All tables, one after another: the most specific first.
@@ -55,6 +57,7 @@ std::vector<Meaning> output_meanings();
 struct Fit {
   int64_t wrong = 0;      ///< elements beyond the reference's bound
   int64_t explained = 0;  ///< of them: within the prediction's
+  int64_t refuting = 0;   ///< predicted otherwise in outputs on real numbers: no rounding excuses them
   int64_t unsaid = 0;     ///< beyond it in outputs of which the prediction says nothing: every element NaN
   /// Elements within the reference's bound that the prediction says are elsewhere: in outputs with wrong
   /// elements, and in outputs without.
@@ -70,13 +73,14 @@ Fit fit_of(const FailingRun&, const Prediction&);
 /// 0 to 1: 1 where every wrong element is explained, none speaks against it, and it cannot be chance.
 double score_of(const Fit&, const Variant&, double choices);
 
-/// The meanings that reproduce what the kernel gave, best first, at most so many seconds spent. `tried`:
-/// variants evaluated; `left`: left out for want of time.
+/// The meanings that reproduce what the kernel gave, best first, at most so many seconds spent. Those are
+/// tried that may explain what it is wrong by; of a formula, wrong on real numbers, one that leaves a wrong
+/// element there open is refuted. `tried`: variants evaluated; `left`: left out for want of time.
 struct Weighed {
   std::vector<Diagnosis> fitting;
   int64_t tried = 0, left = 0;
   double bits = 0;  ///< surprise (Fit::bits) of the best
 };
-Weighed weigh_meanings(const FailingRun&, double seconds);
+Weighed weigh_meanings(const FailingRun&, double seconds, WrongBy = WrongBy::unknown);
 
 }  // namespace assay

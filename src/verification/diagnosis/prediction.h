@@ -12,7 +12,8 @@
 namespace assay {
 
 /// Elements in the order of the output's tensor; NaN where nothing is predicted: everywhere of an output that
-/// the meaning leaves open, while one that is missing is said to be right. `bound`: radius included.
+/// the meaning leaves open, while one that is missing is said to be right. `bound`: radius included; of an
+/// output on real numbers (FailingRun::on_reals) the radius alone.
 struct PredictedOutput {
   std::vector<double> mid, bound;
 };

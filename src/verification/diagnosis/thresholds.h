@@ -61,6 +61,10 @@ inline constexpr double kWholly = 0.97;
 inline constexpr double kNamed = 0.7;
 inline constexpr double kExplained = 0.5;
 inline constexpr double kFormulaOnly = 0.45;
+/// Of a meaning that leaves wrong values on real numbers open: below that the formula differs.
+inline constexpr double kRefuted = 0.4;
+/// Of a fingerprint, which says what differs but not why: above every name that explains a part only.
+inline constexpr double kFingerprint = 0.55;
 inline constexpr double kUnexplainedScore =
     0.1;  ///< of the entry that says where values are wrong, and no more
 /// A meaning is decided by this case alone where it scores so high and the next one so much less: the
@@ -79,5 +83,7 @@ inline constexpr double kOfTheRest = 0.6, kOfTheProduct = 0.5;
 /// chosen so that a diagnosis is a matter of seconds, not derived.
 inline constexpr uint64_t kShadowInstructions = 50'000'000;
 inline constexpr uint64_t kCheckInstructions = 20'000'000;
+/// Of runs that are repeated on real numbers: some passes each.
+inline constexpr uint64_t kExactInstructions = 20'000'000;
 
 }  // namespace assay::thresholds

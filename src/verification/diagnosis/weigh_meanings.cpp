@@ -25,16 +25,29 @@ std::string ratio_text(double ratio) {
   return ratio > 1e4 ? fmt::format("{:.2g}", ratio) : fmt::format("{:.4g}", ratio);
 }
 
-Diagnosis describe(const Best& best) {
+std::string how_well(const Fit& fit, bool on_reals) {
+  if (!on_reals)
+    return fmt::format(
+        "so computed, {} of {} wrong elements are within their bound; the largest error/bound falls from {} "
+        "to {}",
+        fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after));
+  return fmt::format(
+      "on real numbers, rounding out of the way, {} of {} wrong elements are right if so computed; the "
+      "largest difference/slack falls from {} to {}",
+      fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after));
+}
+
+Diagnosis describe(const Best& best, bool on_reals) {
   const Fit& fit = best.fit;
   Diagnosis d;
   d.cause = best.meaning->name;
   d.explanation = fmt::format("{}: {}", best.text, best.meaning->advice);
   d.score = best.score;
-  d.evidence.push_back(
-      fmt::format("so computed, {} of {} wrong elements are within their bound; the largest error/bound "
-                  "falls from {} to {}",
-                  fit.explained, fit.wrong, ratio_text(fit.before), ratio_text(fit.after)));
+  d.evidence.push_back(how_well(fit, on_reals));
+  if (fit.refuting > 0)
+    d.against.push_back(fmt::format(
+        "{} elements are wrong on real numbers and stay so: it is not all of it, or something like it",
+        fit.refuting));
   if (!fit.partial.empty()) d.against.push_back(fmt::format("it explains {}", fit.partial));
   if (fit.unsaid > 0)
     d.against.push_back(fmt::format("it says nothing of {} more in other outputs", fit.unsaid));
@@ -59,7 +72,8 @@ void try_variant(const FailingRun& run, const Variant& variant, double alike, Be
   const std::optional<Prediction> prediction = variant.predict();
   if (!prediction) return;
   const Fit fit = fit_of(run, *prediction);
-  const double score = best.meaning->prior * score_of(fit, variant, variant.choices * alike);
+  double score = best.meaning->prior * score_of(fit, variant, variant.choices * alike);
+  if (fit.refuting > 0) score = std::min(score, kRefuted);
   if (!(score > best.score)) return;
   best.text = variant.text + (variant.fitted ? *variant.fitted : "");
   best.fit = fit, best.score = score;
@@ -84,7 +98,7 @@ const std::vector<Meaning>& meanings() {
   return all;
 }
 
-Weighed weigh_meanings(const FailingRun& given, double seconds) {
+Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   Weighed weighed;
   if (given.wrong().empty()) return weighed;
   const double start = seconds_of_thread();
@@ -92,6 +106,7 @@ Weighed weigh_meanings(const FailingRun& given, double seconds) {
   std::vector<Best> bests;
   std::vector<std::vector<Variant>> variants;
   for (const Meaning& meaning : meanings()) {
+    if (by == (meaning.rounding ? WrongBy::formula : WrongBy::rounding)) continue;
     bests.push_back({&meaning, "", {}, 0});
     variants.push_back(meaning.variants(run));
   }
@@ -117,7 +132,7 @@ Weighed weigh_meanings(const FailingRun& given, double seconds) {
                    [](const Best& a, const Best& b) { return a.score > b.score; });
   if (!bests.empty()) weighed.bits = bests.front().fit.bits;
   for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i)
-    weighed.fitting.push_back(describe(bests[i]));
+    weighed.fitting.push_back(describe(bests[i], !run.on_reals.empty()));
   return weighed;
 }
 

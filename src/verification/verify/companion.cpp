@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/verification/diagnosis/real_run.h"
+#include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/reference_run.h"
 
@@ -22,27 +24,6 @@ constexpr int64_t kTwoChunks = 101;
 bool has_violation(const std::vector<OutputComparison>& outputs) {
   return std::any_of(outputs.begin(), outputs.end(),
                      [](const OutputComparison& o) { return o.violation > 0; });
-}
-
-void run_further(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend, int threads,
-                 FurtherCases& found) {
-  const ResolvedCase resolved = accepted(c, kernel);
-  auto companion = std::make_unique<Companion>();
-  companion->case_ = c;
-  companion->inputs = draw_inputs(resolved);
-  if (!domain_faults(companion->inputs, kernel, op).empty()) return;
-  companion->outcome = backend.run(program_of(kernel, resolved, companion->inputs), companion->inputs);
-  if (companion->outcome.trap) {
-    if (!found.trapped) found.trapped = TrappedCase{c, *companion->outcome.trap};
-    return;
-  }
-  companion->problem = declared_problem(claim_of(kernel, resolved), companion->inputs, threads);
-  companion->reference = evaluate_reference(resolved, companion->problem);
-  for (const ReferenceOutput& expected : companion->reference.outputs)
-    if (const auto got = companion->outcome.outputs.find(expected.name);
-        got != companion->outcome.outputs.end())
-      companion->outputs.push_back(compare_output(got->second, expected));
-  if (has_violation(companion->outputs)) found.companion = std::move(companion);
 }
 
 /// Of each output the first non-finite element is walked back from.
@@ -99,8 +80,69 @@ void lengthen_sequences(Case& c) {
 
 }  // namespace
 
+namespace {
+
+/// Decays to try: a weak one before the case's own where that forgets fast, one of trained gates, and last
+/// those at which most of a sequence is forgotten at once.
+std::vector<std::string> decays_to_try(const Case& c, const Operator& op) {
+  const auto decays_of = [](const std::vector<ArgumentSpec>& specs) {
+    return std::any_of(specs.begin(), specs.end(),
+                       [](const ArgumentSpec& a) { return a.role == Role::log_decay; });
+  };
+  if (!decays_of(op.inputs) && !decays_of(op.outputs)) return {c.decay};
+  const auto is_of = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](std::string_view name) { return c.decay.starts_with(name); });
+  };
+  std::vector<std::string> decays;
+  const bool forgets = is_of({"constant", "extreme"}), strong = is_of({"strong", "ladder", "spike", "reset"});
+  if (!forgets && !strong && c.decay != "none") decays.push_back(c.decay);
+  for (const char* more : {"mild", "logsigmoid"})
+    if (c.decay != more) decays.emplace_back(more);
+  if (strong) decays.insert(decays.begin() + 1, c.decay);
+  if (forgets || c.decay == "none") decays.push_back(c.decay);
+  return decays;
+}
+
+/// Several heads and channels, states and their gradients.
+Case enlarged(const Case& c) {
+  Case large = c;
+  large.H = std::max<int64_t>(c.H, 2), large.HV = c.HV > c.H ? large.H * (c.HV / c.H) : c.HV;
+  large.K = std::max<int64_t>(c.K, 8), large.V = std::max<int64_t>(c.V, 6);
+  if (c.M) large.M = std::max<int64_t>(c.M, 8);
+  if (runs_backward(c)) large.final_state_gradient = true;
+  large.initial_state = true;
+  return large;
+}
+
+Case lengthened(const Case& c) {
+  Case longer = c;
+  if (c.cu_seqlens.empty())
+    longer.T = std::clamp(2 * c.T + 37, kTwoChunks, std::max(kLongest, c.T));
+  else
+    lengthen_sequences(longer);
+  return longer;
+}
+
+/// Meanings are weighed faster on few channels.
+Case narrowed(const Case& c) {
+  Case small = c;
+  small.K = std::min<int64_t>(c.K, 8), small.V = std::min<int64_t>(c.V, 6);
+  return small;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool has_code(const Program& program) {
+  return !program.modules.empty() && std::all_of(program.launches.begin(), program.launches.end(),
+                                                 [](const Launch& launch) { return !launch.module.empty(); });
+}
+
+}  // namespace
+
 std::vector<Case> companion_cases(const Case& c, const Operator& op) {
-  std::vector<Case> cases;
   Case random = c;
   random.overrides.clear();
   random.values =
@@ -108,53 +150,103 @@ std::vector<Case> companion_cases(const Case& c, const Operator& op) {
           ? "positive"
           : "normal";
   random.seed = c.seed + 1;
-  const bool degenerate = c.decay.starts_with("constant") || c.decay.starts_with("extreme");
-  std::vector<std::string> decays{"logsigmoid"};
-  if (!degenerate) decays.insert(c.decay == "none" ? decays.end() : decays.begin(), c.decay);
+  const std::vector<std::string> decays = decays_to_try(c, op);
+  std::vector<Case> cases;
+  const auto add = [&](const std::string& decay, Case further) {
+    further.decay = decay;
+    if (std::find(cases.begin(), cases.end(), further) == cases.end()) cases.push_back(std::move(further));
+  };
+  const Case large = enlarged(random), longer = lengthened(large), small = narrowed(longer);
   for (const std::string& decay : decays) {
-    Case large = random;
-    large.decay = decay;
-    large.H = std::max<int64_t>(c.H, 2), large.HV = c.HV > c.H ? large.H * (c.HV / c.H) : c.HV;
-    large.K = std::max<int64_t>(c.K, 8), large.V = std::max<int64_t>(c.V, 6);
-    if (c.M) large.M = std::max<int64_t>(c.M, 8);
-    if (runs_backward(c)) large.final_state_gradient = true;
-    large.initial_state = true;
-    Case longer = large;
-    if (c.cu_seqlens.empty()) longer.T = std::clamp(2 * c.T + 37, kTwoChunks, std::max(kLongest, c.T));
-    if (!c.cu_seqlens.empty()) lengthen_sequences(longer);
-    Case small = longer;  // meanings are weighed faster on it
-    small.K = std::min<int64_t>(longer.K, 8), small.V = std::min<int64_t>(longer.V, 6);
-    if (small.K != longer.K || small.V != longer.V) cases.push_back(small);
-    if (longer.T != large.T) cases.push_back(longer);
-    Case whole = small;  // some faults show in whole chunks only
-    whole.T = kWhole;
-    if (c.cu_seqlens.empty() && c.T <= kWhole) cases.push_back(whole);
-    cases.push_back(large);
-    Case odd = small;  // and some in channels that fill no vector
-    odd.H = std::max<int64_t>(c.H, 3), odd.HV = c.HV > c.H ? odd.H * (c.HV / c.H) : c.HV;
-    odd.K = std::max<int64_t>(c.K, 7), odd.V = std::max<int64_t>(c.V, 7);
-    cases.push_back(odd);
-    Case same_sizes = random;
-    same_sizes.decay = decay;
-    cases.push_back(same_sizes);
+    add(decay, small);
+    if (decay != decays.front()) continue;
+    Case precise = small;  // an error that a short format hides
+    precise.dtype = Dtype::fp32;
+    add(decay, precise);
+  }
+  Case whole = small;  // some faults show in whole chunks only
+  whole.T = kWhole;
+  Case odd = small;  // and some in channels that fill no vector
+  odd.H = std::max<int64_t>(c.H, 3), odd.HV = c.HV > c.H ? odd.H * (c.HV / c.H) : c.HV;
+  odd.K = std::max<int64_t>(c.K, 7), odd.V = std::max<int64_t>(c.V, 7);
+  for (const std::string& decay : decays) {
+    add(decay, longer);
+    if (c.cu_seqlens.empty() && c.T <= kWhole) add(decay, whole);
+    add(decay, large);
+    add(decay, odd);
+    add(decay, random);
   }
   return cases;
 }
 
-FurtherCases find_further_cases(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
-                                int threads, double seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  FurtherCases found;
-  for (const Case& candidate : companion_cases(c, op)) {
-    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-    if (spent.count() > seconds || found.companion) break;
+FurtherCases::FurtherCases(const Kernel& kernel, const Operator& op, Backend& backend, FurtherOptions options,
+                           IsEnough is_enough)
+    : kernel_(kernel),
+      op_(op),
+      backend_(backend),
+      options_(std::move(options)),
+      is_enough_(std::move(is_enough)),
+      start_(now()) {}
+
+bool FurtherCases::is_over() const {
+  return enough_ || now() - start_ > options_.seconds;
+}
+
+void FurtherCases::run(const std::vector<DerivedRun>& derived) {
+  for (const DerivedRun& each : derived) {
+    if (is_over()) return;
     try {
-      run_further(candidate, kernel, op, backend, threads, found);
+      run(each.case_, each.inputs, "the run that it derived, " + token_of(each.case_));
     } catch (const BadInput&) {
       continue;  // outside what the kernel takes
     }
   }
-  return found;
+}
+
+void FurtherCases::run_companions(const Case& c) {
+  for (const Case& candidate : companion_cases(c, op_)) {
+    if (is_over()) return;
+    if (candidate.T < shortest_wrong_) continue;  // it says less
+    try {
+      run(candidate, draw_inputs(accepted(candidate, kernel_)), token_of(candidate));
+    } catch (const BadInput&) {
+      continue;  // outside what the kernel takes
+    }
+  }
+}
+
+void FurtherCases::run(const Case& c, TensorMap inputs, const std::string& text) {
+  const ResolvedCase resolved = accepted(c, kernel_);
+  Companion companion;
+  companion.case_ = c, companion.text = text, companion.inputs = std::move(inputs);
+  if (!domain_faults(companion.inputs, kernel_, op_).empty()) return;
+  const Program program = program_of(kernel_, resolved, companion.inputs);
+  companion.outcome = backend_.run(program, companion.inputs);
+  if (companion.outcome.trap) {
+    if (!trapped_) trapped_ = TrappedCase{c, *companion.outcome.trap};
+    return;
+  }
+  companion.problem = declared_problem(claim_of(kernel_, resolved), companion.inputs, options_.threads);
+  companion.reference = evaluate_reference(resolved, companion.problem);
+  for (const ReferenceOutput& expected : companion.reference.outputs)
+    if (const auto got = companion.outcome.outputs.find(expected.name);
+        got != companion.outcome.outputs.end())
+      companion.outputs.push_back(compare_output(got->second, expected));
+  if (!is_wrong(companion, program)) return;
+  shortest_wrong_ = shortest_wrong_ == 0 ? c.T : std::min(shortest_wrong_, c.T);
+  enough_ = is_enough_(companion);
+}
+
+/// Adds the exact run where that may say more.
+bool FurtherCases::is_wrong(Companion& companion, const Program& program) const {
+  const bool violated = has_violation(companion.outputs);
+  if (!violated && !options_.formula) return false;
+  const uint64_t instructions = companion.outcome.lane_instructions;  // 0: not the machine's
+  if (kernel_.foreign || !has_code(program) || instructions == 0 ||
+      instructions > thresholds::kExactInstructions)
+    return violated;
+  companion.exact = vm::run_exact(program, companion.inputs, options_.machine);
+  return violated || RealRun(companion.failing(op_), *companion.exact).wrong_by() == WrongBy::formula;
 }
 
 std::optional<OverflowingCase> find_overflow(const Case& c, const Kernel& kernel, const Operator& op,

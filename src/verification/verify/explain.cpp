@@ -19,7 +19,7 @@ namespace assay {
 namespace {
 
 constexpr std::string_view kNoPositiveExponent = "exponents-nonpositive";
-constexpr std::string_view kSumOverflow = "sum-overflow";
+constexpr std::string_view kSumOverflow = "sum-overflow", kRounding = "rounding-beyond-declared";
 using namespace thresholds;
 
 /// The first element judged non-finite, in the operator's order of outputs.
@@ -31,18 +31,12 @@ std::optional<std::pair<std::string, int64_t>> nonfinite_element(const Verificat
   return std::nullopt;
 }
 
-/// Meanings under which the wrong values would be right.
-Weighed weigh(const Operator& op, const Problem& problem, const TensorMap& got,
-              const ReferenceResult& reference, const std::vector<OutputComparison>& judged, double seconds) {
-  FailingRun failing;
-  failing.op = &op, failing.problem = problem;
-  failing.outputs = &got, failing.reference = &reference, failing.judged = &judged;
-  for (const OutputComparison* o : failing.wrong()) {
-    const bool gradient = std::none_of(op.outputs.begin(), op.outputs.end(),
-                                       [&](const ArgumentSpec& a) { return a.name == o->name; });
-    (gradient ? failing.backward : failing.forward) = true;
-  }
-  return weigh_meanings(failing, seconds);
+/// Meanings under which the wrong values would be right, on real numbers where the exact run says that the
+/// formula is wrong.
+Weighed weigh(const FailingRun& failing, const vm::ExactRun* exact, double seconds) {
+  if (!exact) return weigh_meanings(failing, seconds);
+  const RealRun real(failing, *exact);
+  return weigh_meanings(real.wrong_by() == WrongBy::formula ? real.run() : failing, seconds, real.wrong_by());
 }
 
 /// Values that coincide for many reasons, as a shrunk case has them.
@@ -57,26 +51,49 @@ bool is_decided(const Weighed& w, const Case& c) {
   return w.fitting.size() == 1 || w.fitting[1].score < w.fitting[0].score - kApart;
 }
 
-/// What a further case says, with what this one says: a meaning has to fit both.
-void merge(const Weighed& further, const std::string& token, bool own_is_silent, Weighed& own) {
+/// What further cases say, each by its text.
+using OnFurther = std::vector<std::pair<std::string, Weighed>>;
+
+/// A cause's score over all further cases, 0 where it does not fit.
+double mean_score(const OnFurther& further, const std::string& cause) {
+  double sum = 0;
+  for (const auto& [text, weighed] : further)
+    for (const Diagnosis& d : weighed.fitting)
+      if (d.cause == cause) sum += d.score;
+  return sum / static_cast<double>(further.size());
+}
+
+void append_evidence(const OnFurther& further, Diagnosis& to) {
+  for (const auto& [text, weighed] : further) {
+    const auto same = std::find_if(weighed.fitting.begin(), weighed.fitting.end(),
+                                   [&](const Diagnosis& f) { return f.cause == to.cause; });
+    if (same == weighed.fitting.end())
+      to.against.push_back(fmt::format("it does not fit {}", text));
+    else
+      to.evidence.push_back(fmt::format("on {}: {}", text, same->evidence.front()));
+  }
+}
+
+/// What further cases say, with what this one says: a meaning has to fit all.
+void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
+  if (further.empty()) return;
   for (Diagnosis& d : own.fitting) {
-    const auto same = std::find_if(further.fitting.begin(), further.fitting.end(),
-                                   [&](const Diagnosis& f) { return f.cause == d.cause; });
-    const double there = same == further.fitting.end() ? 0 : same->score;
-    if (there == 0) d.against.push_back(fmt::format("it does not fit {}", token));
-    if (there > 0) d.evidence.push_back(fmt::format("on {}: {}", token, same->evidence.front()));
-    d.score = (1 - kFurther) * d.score + kFurther * there;
+    append_evidence(further, d);
+    d.score = (1 - kFurther) * d.score + kFurther * mean_score(further, d.cause);
   }
-  for (const Diagnosis& f : further.fitting) {
-    const bool known = std::any_of(own.fitting.begin(), own.fitting.end(),
-                                   [&](const Diagnosis& d) { return d.cause == f.cause; });
-    if (known) continue;
-    Diagnosis d = f;
-    d.score *= own_is_silent ? kFurtherAlone : kFurther;
-    for (std::string& line : d.evidence) line = fmt::format("on {}: {}", token, line);
-    own.fitting.push_back(std::move(d));
+  for (const auto& [text, weighed] : further) {
+    own.tried += weighed.tried, own.left += weighed.left;
+    for (const Diagnosis& f : weighed.fitting) {
+      const bool known = std::any_of(own.fitting.begin(), own.fitting.end(),
+                                     [&](const Diagnosis& d) { return d.cause == f.cause; });
+      if (known) continue;
+      Diagnosis d = f;
+      d.score = mean_score(further, d.cause) * (own_is_silent ? kFurtherAlone : kFurther);
+      d.evidence.clear(), d.against.clear();
+      append_evidence(further, d);
+      own.fitting.push_back(std::move(d));
+    }
   }
-  own.tried += further.tried, own.left += further.left;
   rank(own.fitting);
 }
 
@@ -119,8 +136,8 @@ std::vector<Diagnosis> causes_of_growth(const JudgedRun& run, const VerifyOption
 /// Adds the named causes of a positive exponent, before what fits and leaves it unexplained.
 void add_growth(const JudgedRun& run, const VerifyOptions& options, Weighed& weighed, Verification& v) {
   std::vector<Diagnosis> growth = causes_of_growth(run, options, v);
-  for (Diagnosis& d : v.diagnosis)  // the product that overflowed has a factor that should not be above 1
-    if (!growth.empty() && d.cause == kSumOverflow) d.score *= kOfTheProduct;
+  for (Diagnosis& d : v.diagnosis)  // what overflowed or cancelled has a factor that should not be above 1
+    if (!growth.empty() && (d.cause == kSumOverflow || d.cause == kRounding)) d.score *= kOfTheProduct;
   std::move(growth.begin(), growth.end(), std::back_inserter(v.diagnosis));
   for (Diagnosis& d : weighed.fitting) {
     if (explains_growth(d.cause)) continue;
@@ -147,34 +164,66 @@ std::vector<Diagnosis> causes_of(const TrappedCase& trapped, const Operator& op)
   return causes;
 }
 
-/// Adds what further cases say: meanings that fit there too, and traps.
-void add_further(const FurtherCases& further, const Operator& op, const VerifyOptions& options,
-                 bool own_is_silent, Weighed& own) {
-  if (const Companion* c = further.companion.get())
-    merge(weigh(op, c->problem, c->outcome.outputs, c->reference, c->outputs, options.meaning_seconds / 2),
-          token_of(c->case_), own_is_silent, own);
-  if (!further.trapped) return;
-  for (Diagnosis& d : causes_of(*further.trapped, op)) own.fitting.push_back(std::move(d));
-  rank(own.fitting);
-}
+/// Weighs the meanings on further cases of one finding: as many as it takes to decide, at most so many.
+class Further {
+ public:
+  Further(const Kernel& kernel, const Operator& op, Backend& backend, const VerifyOptions& options,
+          bool formula)
+      : op_(op),
+        seconds_(options.meaning_seconds / 2),
+        cases_(kernel, op, backend,
+               {options.threads, options.origin.machine, options.meaning_seconds / 2, formula},
+               [this](const Companion& c) { return is_enough(c); }) {}
+
+  FurtherCases& cases() { return cases_; }
+  /// Adds what they said, traps among it.
+  void add_to(Weighed& own, bool own_is_silent) const {
+    merge(said_, own_is_silent, own);
+    if (!cases_.trapped()) return;
+    for (Diagnosis& d : causes_of(*cases_.trapped(), op_)) own.fitting.push_back(std::move(d));
+    rank(own.fitting);
+  }
+
+ private:
+  static constexpr size_t kMost = 3;
+
+  bool is_enough(const Companion& c) {
+    const double share = seconds_ / static_cast<double>(kMost);
+    said_.emplace_back(c.text, weigh(c.failing(op_), c.exact ? &*c.exact : nullptr, share));
+    return said_.size() == kMost || is_decided(said_.back().second, c.case_);
+  }
+
+  const Operator& op_;
+  const double seconds_;
+  OnFurther said_;
+  FurtherCases cases_;
+};
 
 bool is_open(const Weighed& w) {
   return w.fitting.empty() || w.fitting.front().score < kNamed;
 }
 
-/// What no meaning explains may be plainer elsewhere: gradients in the outputs, where the fault is one of
-/// both directions; an error that a short format hides in fp32.
-void add_plainer(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
+/// What no meaning explains may be plainer where gradients are left out: a fault of both directions.
+void add_forward(const Case& c, const Kernel& kernel, const Operator& op, Backend& backend,
                  const VerifyOptions& options, Weighed& own) {
-  Case forward = c, precise = c;
+  if (!is_open(own) || !runs_backward(c)) return;
+  Case forward = c;
   forward.direction = Direction::forward, forward.final_state_gradient = false;
-  precise.dtype = Dtype::fp32;
-  for (const Case& plainer : {forward, precise}) {
-    if (!is_open(own) || token_of(plainer) == token_of(c)) continue;
-    const FurtherCases further =
-        find_further_cases(plainer, kernel, op, backend, options.threads, options.meaning_seconds / 4);
-    add_further(further, op, options, true, own);
-  }
+  Further further(kernel, op, backend, options, false);
+  further.cases().run_companions(forward);
+  further.add_to(own, true);
+}
+
+/// The run on real numbers where the formula was not judged for its cost.
+std::optional<vm::ExactRun> exact_unasked(const JudgedRun& run, const VerifyOptions& options,
+                                          const Verification& v) {
+  const bool has_program = !run.plan.modules.empty() && !run.plan.launches.empty() &&
+                           std::none_of(run.plan.launches.begin(), run.plan.launches.end(),
+                                        [](const Launch& launch) { return launch.module.empty(); });
+  if (run.exact || run.kernel.foreign || !has_program || v.lane_instructions == 0 ||
+      v.lane_instructions > kExactInstructions)
+    return std::nullopt;
+  return vm::run_exact(run.plan, run.inputs, options.origin.machine);
 }
 
 /// Meanings that fit this run; where it is too small to tell them apart, or nothing in it is finite, what
@@ -182,15 +231,19 @@ void add_plainer(const Case& c, const Kernel& kernel, const Operator& op, Backen
 Weighed weigh(const JudgedRun& run, const VerifyOptions& options, const Verification& v, bool overflow) {
   Weighed own;
   if (options.meaning_seconds <= 0 || run.outcome.trap || run.reference.outputs.empty()) return own;
-  own =
-      weigh(run.op, run.problem, run.outcome.outputs, run.reference, v.outputs, options.meaning_seconds / 2);
-  const bool violated = own.tried > 0;
-  if ((!violated && !overflow) || is_decided(own, v.case_) || options.inputs || !v.case_.blocks.empty())
+  const FailingRun failing = failing_run(run.op, run.problem, run.outcome.outputs, run.reference, v.outputs);
+  const bool violated = !failing.wrong().empty(), formula = v.formula && v.formula->violated();
+  if (violated || formula) {
+    const std::optional<vm::ExactRun> unasked = exact_unasked(run, options, v);
+    own = weigh(failing, unasked ? &*unasked : run.exact, options.meaning_seconds / 2);
+  }
+  const bool wrong = own.tried > 0;
+  if ((!wrong && !overflow) || is_decided(own, v.case_) || options.inputs || !v.case_.blocks.empty())
     return own;
-  const FurtherCases further = find_further_cases(v.case_, run.kernel, run.op, run.backend, options.threads,
-                                                  options.meaning_seconds / 4);
-  add_further(further, run.op, options, !violated, own);
-  if (violated) add_plainer(v.case_, run.kernel, run.op, run.backend, options, own);
+  Further further(run.kernel, run.op, run.backend, options, !violated && formula);
+  further.cases().run_companions(v.case_);
+  further.add_to(own, !wrong);
+  if (wrong) add_forward(v.case_, run.kernel, run.op, run.backend, options, own);
   return own;
 }
 
@@ -245,7 +298,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
 }
 
 void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOptions& options,
-                        Verification& v) {
+                        const std::vector<DerivedRun>& derived, Verification& v) {
   const Operator& op = find_operator(kernel.operator_name);
   Evidence evidence;
   evidence.case_ = &v.case_, evidence.op = &op, evidence.properties = &v.properties_failed;
@@ -253,9 +306,11 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   v.diagnosis = diagnose(evidence);
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty()) return;
   Weighed none;
-  add_further(find_further_cases(v.case_, kernel, op, backend, options.threads, options.meaning_seconds / 2),
-              op, options, true, none);
-  add_plainer(v.case_, kernel, op, backend, options, none);
+  Further further(kernel, op, backend, options, true);
+  further.cases().run(derived);
+  further.cases().run_companions(v.case_);
+  further.add_to(none, true);
+  add_forward(v.case_, kernel, op, backend, options, none);
   std::move(none.fitting.begin(), none.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
 }

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "src/base/vm/exact_run.h"
+#include "src/verification/verify/companion.h"
 #include "src/verification/verify/verify.h"
 
 namespace assay {
@@ -18,6 +20,7 @@ struct JudgedRun {
   const TensorMap& inputs;
   const Outcome& outcome;
   const ReferenceResult& reference;
+  const vm::ExactRun* exact = nullptr;  ///< null: the formula was not judged
 };
 
 /// The element furthest beyond its bound; none where all are within theirs.
@@ -27,8 +30,9 @@ std::optional<std::pair<std::string, int64_t>> violating_element(const Verificat
 void explain(const JudgedRun&, const VerifyOptions&, Verification&);
 
 /// The causes of a finding whose own values are right: what its failed properties say, and the meanings that
-/// fit further cases of the same kernel whose values are wrong.
-void explain_properties(const Kernel&, Backend&, const VerifyOptions&, Verification&);
+/// fit the runs which these derived, and further cases of the same kernel, whose values are wrong.
+void explain_properties(const Kernel&, Backend&, const VerifyOptions&, const std::vector<DerivedRun>& derived,
+                        Verification&);
 
 /// The causes of what a run of some blocks did wrong: a trap, or what the checks saw.
 void explain_some_blocks(const Operator&, Verification&);

@@ -100,15 +100,16 @@ Judgement judge(const Claim& claim, const TensorMap& inputs, const ProgramRun& r
   return judged;
 }
 
-void judge_formula(const Program& program, const TensorMap& inputs, const ProgramRun& run,
-                   const Judgement& judged, const VerifyOptions& options, Verification& v) {
+std::optional<vm::ExactRun> judge_formula(const Program& program, const TensorMap& inputs,
+                                          const ProgramRun& run, const Judgement& judged,
+                                          const VerifyOptions& options, Verification& v) {
   const bool values = !run.outcome.trap && !run.written && !judged.reference.outputs.empty();
   const auto has_code = [](const Launch& launch) {
     return !launch.module.empty();
   };  // a test's engine may have none
   if (options.formula_instructions == 0 || !values || program.modules.empty() ||
       !std::all_of(program.launches.begin(), program.launches.end(), has_code))
-    return;
+    return std::nullopt;
   FormulaReport& report = v.formula.emplace();
   if (v.lane_instructions > options.formula_instructions) {
     report.skipped = fmt::format(
@@ -116,9 +117,9 @@ void judge_formula(const Program& program, const TensorMap& inputs, const Progra
         "unasked (--formula always)",
         static_cast<double>(v.lane_instructions) * 1e-6,
         static_cast<double>(options.formula_instructions) * 1e-6);
-    return;
+    return std::nullopt;
   }
-  const vm::ExactRun exact = vm::run_exact(program, inputs, options.origin.machine);
+  vm::ExactRun exact = vm::run_exact(program, inputs, options.origin.machine);
   report.seconds = exact.seconds;
   report.turned = exact.turned;
   for (const ReferenceOutput& expected : judged.reference.outputs) {
@@ -127,11 +128,12 @@ void judge_formula(const Program& program, const TensorMap& inputs, const Progra
     if (got == run.outcome.outputs.end() || on_reals == exact.outputs.end()) continue;
     report.outputs.push_back(compare_formula(got->second, on_reals->second, expected));
   }
-  if (exact.branches_turned == 0 || !report.violated()) return;
+  if (exact.branches_turned == 0 || !report.violated()) return exact;
   report.skipped = fmt::format(
       "{} comparisons of rounded values that the program branches on come out otherwise on real numbers",
       exact.branches_turned);
   report.outputs.clear();
+  return exact;
 }
 
 void explain_expected(const Claim& claim, const Judgement& judged, const TensorMap& inputs,

@@ -1,6 +1,9 @@
 // The upper storey of the pipeline: what a kernel claims, held against what its program did.
 #pragma once
+#include <optional>
+
 #include "kernels/claim.h"
+#include "src/base/vm/exact_run.h"
 #include "src/verification/verify/program_run.h"
 
 namespace assay {
@@ -16,9 +19,10 @@ struct Judgement {
 Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const VerifyOptions&,
                 Verification&);
 
-/// The outputs on real numbers against the reference: what no rounding excuses.
-void judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&, const Judgement&,
-                   const VerifyOptions&, Verification&);
+/// The outputs on real numbers against the reference: what no rounding excuses. The outputs themselves where
+/// they are judged.
+std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&,
+                                          const Judgement&, const VerifyOptions&, Verification&);
 
 /// Whether other axes of the file's tensors make its outputs right.
 void explain_expected(const Claim&, const Judgement&, const TensorMap& inputs, const VerifyOptions&,

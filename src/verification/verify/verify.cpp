@@ -8,6 +8,7 @@
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/explain.h"
+#include "src/verification/verify/fault_location.h"
 #include "src/verification/verify/judgement.h"
 #include "src/verification/verify/verdict.h"
 
@@ -46,6 +47,7 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   const bool asked = (v.verdict == Verdict::finding && !only_expected) || options.element;
   if (!options.diagnose || !asked) return;
   explain(run, options, v);
+  locate_fault(run.kernel, options, v);
   decide(v);  // the cause now names the origin
   const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
   if (v.verdict == Verdict::finding && !only_expected && !placed) v.entry = entry_of(run.plan);
@@ -74,8 +76,9 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   // The claim: what is right, and how far from it the declared arithmetic may be.
   const Judgement judged = judge(claim, inputs, run, options, v);
 
+  std::optional<vm::ExactRun> exact;
   if (!kernel.foreign || options.formula_instructions == UINT64_MAX)
-    judge_formula(program, inputs, run, judged, options, v);
+    exact = judge_formula(program, inputs, run, judged, options, v);
   else if (options.formula_instructions > 0)
     v.formula.emplace().skipped = "of a kernel with a plan only where asked (--formula always)";
 
@@ -88,9 +91,9 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
     if (options.diagnose && v.verdict == Verdict::finding) explain_some_blocks(*resolved.op, v);
     return v;
   }
-  explain_finding(
-      {kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome, judged.reference},
-      options, v);
+  explain_finding({kernel, backend, program, *resolved.op, judged.problem, inputs, run.outcome,
+                   judged.reference, exact ? &*exact : nullptr},
+                  options, v);
   if (options.diagnose) explain_expected(claim, judged, inputs, options, v);
   return v;
 }

@@ -268,12 +268,13 @@ std::vector<Meaning> decay_meanings() {
            clamped},
           {"gate-rounded-to-bf16", "the log decay is rounded to bf16 before it is used",
            "keep the gate in its own format up to the exponential",
-           [](const FailingRun& run) { return rounded_gate(run, Dtype::bf16); }},
+           [](const FailingRun& run) { return rounded_gate(run, Dtype::bf16); }, 1, false, true},
           {"gate-rounded-to-fp16", "the log decay is rounded to fp16 before it is used",
            "keep the gate in its own format up to the exponential",
-           [](const FailingRun& run) { return rounded_gate(run, Dtype::fp16); }},
+           [](const FailingRun& run) { return rounded_gate(run, Dtype::fp16); }, 1, false, true},
           {"decay-sum-rounded", "the cumulative decay is rounded to bf16 or fp16",
-           "a sum's rounding error becomes a relative error of the weight: keep it in fp32", rounded_sum}};
+           "a sum's rounding error becomes a relative error of the weight: keep it in fp32", rounded_sum, 1,
+           false, true}};
 }
 
 }  // namespace assay

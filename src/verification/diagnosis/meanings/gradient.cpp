@@ -226,7 +226,10 @@ std::optional<Prediction> without_constant(const FailingRun& run, int64_t C) {
             off.push_back(got->second.value(static_cast<int64_t>(at(t))) - right->mid[at(t)]);
           const auto middle = off.begin() + static_cast<int64_t>(off.size() / 2);
           std::nth_element(off.begin(), middle, off.end());
-          for (int64_t t = start; t < std::min(length, start + C); ++t) out.mid[at(t)] += *middle;
+          for (int64_t t = start; t < std::min(length, start + C); ++t) {
+            out.mid[at(t)] += *middle;
+            out.bound[at(t)] += left_by_fit(run, "d" + gate, *middle);
+          }
         }
   }
   return p.empty() ? std::nullopt : std::optional(p);

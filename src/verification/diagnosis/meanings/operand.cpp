@@ -417,7 +417,7 @@ std::vector<Meaning> operand_meanings() {
            "clear the accumulator where a tile's sum has been taken from it", not_cleared},
           {"operand-scaled", "an operand enters times a constant", "check what multiplies it", scaled, 0.93},
           {"operand-rounded", "an operand is rounded to a narrower format before use",
-           "keep it in its own format, or declare the arithmetic as it is", rounded}};
+           "keep it in its own format, or declare the arithmetic as it is", rounded, 1, false, true}};
 }
 
 }  // namespace assay

@@ -92,7 +92,9 @@ std::vector<Variant> scaled(const FailingRun& run) {
              return made_over(run, [&](const OutputComparison& o, PredictedOutput right) {
                const double c = factor_of(run, o);
                for (double& x : right.mid) x *= c;
-               for (double& x : right.bound) x *= std::max(1.0, std::fabs(c));
+               for (size_t i = 0; i < right.mid.size(); ++i)
+                 right.bound[i] =
+                     right.bound[i] * std::max(1.0, std::fabs(c)) + left_by_fit(run, o.name, right.mid[i]);
                return right;
              });
            },
@@ -117,7 +119,8 @@ PredictedOutput from_best_slabs(const FailingRun& run, const OutputComparison& o
     const int64_t i = flat / stride % size;
     for (int64_t j = 0; j < size; ++j) {
       const double mid = at_other(right, &PredictedOutput::mid, flat, stride, i, j);
-      const double bound = at_other(right, &PredictedOutput::bound, flat, stride, i, j);
+      double bound = at_other(right, &PredictedOutput::bound, flat, stride, i, j);
+      if (run.is_on_reals(o.name)) bound += run.expected(o.name)->bound[static_cast<size_t>(flat)];
       agreeing[static_cast<size_t>(i)][static_cast<size_t>(j)] += std::fabs(got.value(flat) - mid) <= bound;
     }
   }
@@ -283,7 +286,7 @@ std::vector<Meaning> output_meanings() {
           {"output-sign", "right magnitude, other sign", "check the sign",
            [](const FailingRun& run) { return times(run, -1, "the other sign is stored"); }},
           {"output-rounded", "stored in a narrower format than its own",
-           "round once, to the output's own format", rounded, 0.94},
+           "round once, to the output's own format", rounded, 0.94, false, true},
           {"output-stored-elsewhere", "right values at other indices", "check the offset of the store",
            elsewhere, 0.94},
           {"factor-of-input", "a factor that is a function of an input is missing, or there twice",

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 
@@ -257,6 +258,10 @@ std::vector<Variant> at_patterns(const FailingRun& run, const std::vector<Patter
     variants.back().sweep = pattern.choices > 1;
   }
   return variants;
+}
+
+double left_by_fit(const FailingRun& run, const std::string& output, double value) {
+  return run.is_on_reals(output) ? 0x1p-20 * std::fabs(value) : 0;
 }
 
 void append(std::vector<Variant>& to, std::vector<Variant> more) {

@@ -75,6 +75,9 @@ std::vector<Pattern> single_tokens(const FailingRun&, size_t most);
 std::vector<Variant> at_patterns(const FailingRun&, const std::vector<Pattern>&, const std::string& text,
                                  const std::function<Events(const TokenPlace&)>& events);
 
+/// What a fitted weight leaves open of what it multiplies, on real numbers, where nothing else is.
+double left_by_fit(const FailingRun&, const std::string& output, double value);
+
 void append(std::vector<Variant>& to, std::vector<Variant> more);
 
 }  // namespace assay

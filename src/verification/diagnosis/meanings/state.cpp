@@ -354,7 +354,7 @@ std::vector<Meaning> state_meanings() {
       {"final-state-before-last-token", "the final state lacks the last token", "store after the last write",
        before_last},
       {"state-rounded", "the state is rounded to bf16, fp16 or tf32 at each token or chunk",
-       "keep the state in fp32", rounded_states}};
+       "keep the state in fp32", rounded_states, 1, false, true}};
 }
 
 }  // namespace assay

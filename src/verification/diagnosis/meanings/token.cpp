@@ -103,10 +103,12 @@ std::optional<Prediction> reweighed(const FailingRun& run, const Pattern& at, st
     if (found == without->end()) continue;
     const Tensor& got = run.outputs->at(o->name);
     const PredictedOutput& clean = p.at(o->name);
+    const ReferenceOutput& right = *run.expected(o->name);
     for (size_t i = 0; i < clean.mid.size(); ++i) {
-      if (o->verdicts[i] != ElementVerdict::violation || !(clean.bound[i] > 0)) continue;
-      const double term = (clean.mid[i] - found->second.mid[i]) / clean.bound[i];
-      const double error = (got.value(static_cast<int64_t>(i)) - clean.mid[i]) / clean.bound[i];
+      const double unit = right.bound[i] + right.rad[i];
+      if (o->verdicts[i] != ElementVerdict::violation || !(unit > 0)) continue;
+      const double term = (clean.mid[i] - found->second.mid[i]) / unit;
+      const double error = (got.value(static_cast<int64_t>(i)) - clean.mid[i]) / unit;
       if (std::isfinite(term) && std::isfinite(error)) over += error * term, under += term * term;
     }
   }
@@ -115,7 +117,11 @@ std::optional<Prediction> reweighed(const FailingRun& run, const Pattern& at, st
   const bool dropped_or_twice = std::fabs(weight + 1) < 0x1p-9 || std::fabs(weight - 1) < 0x1p-9;
   if (std::fabs(weight) > 64 || dropped_or_twice) return std::nullopt;
   text = fmt::format(" {:.6g}", 1 + weight);
-  return combine(1 + weight, p, -weight, *without);
+  Prediction other = combine(1 + weight, p, -weight, *without);
+  for (auto& [name, output] : other)
+    for (size_t i = 0; i < output.mid.size(); ++i)
+      output.bound[i] += left_by_fit(run, name, output.mid[i] - p.at(name).mid[i]);
+  return other;
 }
 
 std::vector<Variant> scaled_token(const FailingRun& run) {

@@ -1,0 +1,65 @@
+#include "src/verification/verify/fault_location.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "src/verification/diagnosis/diagnose.h"
+#include "src/verification/diagnosis/fingerprint.h"
+#include "src/verification/diagnosis/thresholds.h"
+#include "src/verification/verify/telling_case.h"
+
+namespace assay {
+namespace {
+
+constexpr std::string_view kFormulaDiffers = "formula-differs";
+
+bool is_finite_fault(const Verification& v) {
+  const auto nonfinite = [](const OutputComparison& o) { return o.nonfinite > 0; };
+  const auto wrong = [](const OutputComparison& o) { return o.violation + o.wrong_class > 0; };
+  if (v.trap || std::any_of(v.outputs.begin(), v.outputs.end(), nonfinite)) return false;
+  return std::any_of(v.outputs.begin(), v.outputs.end(), wrong) || (v.formula && v.formula->violated());
+}
+
+/// Evidence of what is named, and the cause before what is not.
+void add_sentences(const Fingerprint& found, const std::string& where, Verification& v) {
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("on {}, {} of {} input elements moved in turn, in exact arithmetic:", where,
+                              found.moved, found.elements));
+  lines.insert(lines.end(), found.sentences.begin(), found.sentences.end());
+  Diagnosis formula;
+  const auto known = std::find_if(v.diagnosis.begin(), v.diagnosis.end(),
+                                  [](const Diagnosis& d) { return d.cause == kFormulaDiffers; });
+  if (known != v.diagnosis.end()) {
+    formula = std::move(*known);
+    v.diagnosis.erase(known);
+  }
+  formula.cause = kFormulaDiffers;
+  formula.score = std::max(formula.score, found.plain ? thresholds::kFingerprint : thresholds::kFormulaOnly);
+  formula.explanation = found.sentences.front();
+  formula.evidence.insert(formula.evidence.end(), lines.begin(), lines.end());
+  std::erase_if(v.diagnosis, [](const Diagnosis& d) { return d.cause == kUnexplained; });
+  v.diagnosis.push_back(std::move(formula));
+  rank(v.diagnosis);
+  if (v.diagnosis.front().cause != kFormulaDiffers)
+    v.diagnosis.front().evidence.insert(v.diagnosis.front().evidence.end(), lines.begin(), lines.end());
+}
+
+}  // namespace
+
+void locate_fault(const Kernel& kernel, const VerifyOptions& options, Verification& v) {
+  if (options.meaning_seconds <= 0 || !v.case_.blocks.empty() || !is_finite_fault(v)) return;
+  vm::MachineOptions machine = options.origin.machine;
+  machine.threads = 1;  // of runs of a few blocks
+  const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
+  if (!told) return;
+  const Fingerprint found = fingerprint(
+      told->inputs, told->wrong,
+      [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
+        return vm::run_moved(told->program, told->inputs, moves, machine);
+      },
+      [&](const vm::InputMoves& moves) { return told->reference(moves); }, options.meaning_seconds / 2);
+  if (!found.sentences.empty()) add_sentences(found, token_of(told->resolved.case_), v);
+}
+
+}  // namespace assay

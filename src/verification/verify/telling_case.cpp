@@ -1,0 +1,141 @@
+#include "src/verification/verify/telling_case.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "src/base/numerics/bad_input.h"
+#include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/reference_run.h"
+
+namespace assay {
+namespace {
+
+/// Further apart than rounded constants of a kernel (2^-24, times exponents of some hundred) take them, of
+/// the value or of the output's root mean square.
+constexpr double kApartOfValue = 0x1p-13, kApartOfOutput = 0x1p-15;
+/// Elements of a case that is moved element by element in a second or two.
+constexpr int64_t kFewTokens = 5, kFewChannels = 3, kOverAChunk = 67;
+
+double rms_of(const std::vector<double>& values) {
+  double squares = 0;
+  for (const double x : values) squares += std::isfinite(x) ? x * x : 0;
+  return std::sqrt(squares / static_cast<double>(std::max<size_t>(1, values.size())));
+}
+
+/// The same fault in a smaller, random case: weak decays let old tokens be seen.
+std::vector<Case> telling_cases(const Case& c, const Kernel& kernel, const Operator& op) {
+  Case random = c;
+  random.overrides.clear(), random.layout.clear(), random.blocks.clear();
+  random.seed = c.seed + 1;
+  const auto positive = [](const ArgumentSpec& a) { return a.role == Role::positive; };
+  random.values = std::any_of(op.inputs.begin(), op.inputs.end(), positive) ? "positive" : "normal";
+  const std::vector<Dtype>& dtypes = kernel.limits.dtypes;
+  if (std::count(dtypes.begin(), dtypes.end(), Dtype::fp32)) random.dtype = Dtype::fp32;
+  if (runs_backward(c)) random.final_state_gradient = true;
+  random.initial_state = true;
+  Case small = random;
+  small.decay = c.decay == "none" ? c.decay : "logsigmoid";
+  small.H = 2, small.HV = c.HV > c.H ? 2 * (c.HV / c.H) : c.HV;
+  small.K = small.V = kFewChannels;
+  if (c.M) small.M = kFewChannels;
+  if (c.cu_seqlens.empty()) small.B = 1, small.T = kFewTokens;
+  std::vector<Case> cases{small};
+  const auto with = [&](auto change) {
+    Case other = small;
+    change(other);
+    cases.push_back(std::move(other));
+  };
+  if (small.decay == "none") with([](Case& x) { x.decay = "logsigmoid"; });
+  with([&](Case& x) { x.K = std::max(c.K, x.K), x.V = std::max(c.V, x.V), x.M = c.M; });
+  const auto narrow = [](Case& x) { x.K = x.V = 2, x.M = std::min<int64_t>(x.M, 2); };
+  if (c.cu_seqlens.empty() && c.T > kFewTokens) with([&](Case& x) { x.T = c.T + 1, narrow(x); });
+  with([&](Case& x) {
+    x.K = std::max(c.K, x.K), x.V = std::max(c.V, x.V), x.M = c.M, x.H = std::max(c.H, x.H), x.T = c.T;
+    x.HV = c.HV > c.H ? x.H * (c.HV / c.H) : c.HV;
+  });
+  if (c.cu_seqlens.empty() && c.T <= kOverAChunk)
+    with([&](Case& x) { x.T = kOverAChunk, x.decay = c.decay == "none" ? c.decay : "mild", narrow(x); });
+  Case plain = c;
+  plain.values = random.values, plain.overrides.clear(), plain.dtype = random.dtype;
+  cases.push_back(plain);
+  return cases;
+}
+
+std::optional<TellingCase> told_by(const Case& c, const Kernel& kernel, const TensorMap* given,
+                                   const vm::MachineOptions& machine) {
+  TellingCase t;
+  t.resolved = accepted(c, kernel);
+  t.inputs = given ? *given : draw_inputs(t.resolved);
+  if (!domain_faults(t.inputs, kernel, *t.resolved.op).empty()) return std::nullopt;
+  t.program = program_of(kernel, t.resolved, t.inputs);
+  if (t.program.modules.empty()) return std::nullopt;  // of a test's engine
+  t.problem = declared_problem(claim_of(kernel, t.resolved), t.inputs, 1);
+  t.exact = vm::run_moved(t.program, t.inputs, {}, machine);
+  const auto expected = t.exact.empty() ? std::nullopt : t.reference({});
+  if (!expected) return std::nullopt;
+  t.expected = *expected;
+  for (const SizedArgument& output : t.resolved.outputs) {
+    const std::string name(output.spec.name);
+    const std::vector<bool> wrong = t.wrong_elements(name);
+    if (std::count(wrong.begin(), wrong.end(), true) == 0) continue;
+    t.wrong.push_back(output.shape);
+    t.wrong.back().name = name;
+  }
+  return t.wrong.empty() ? std::nullopt : std::optional(std::move(t));
+}
+
+}  // namespace
+
+std::vector<bool> TellingCase::wrong_elements(const std::string& output) const {
+  const auto is = exact.find(output), should = expected.find(output);
+  if (is == exact.end() || should == expected.end()) return {};
+  const double size = rms_of(should->second);
+  std::vector<bool> wrong(is->second.size());
+  for (size_t i = 0; i < wrong.size() && i < should->second.size(); ++i) {
+    const double a = is->second[i], b = should->second[i];
+    if (std::isfinite(a) && std::isfinite(b))
+      wrong[i] =
+          std::fabs(a - b) > kApartOfValue * std::max(std::fabs(a), std::fabs(b)) + kApartOfOutput * size;
+  }
+  return wrong;
+}
+
+std::optional<vm::RealOutputs> TellingCase::reference(const vm::InputMoves& moves) const {
+  TensorMap moved = inputs;
+  for (const auto& [name, elements] : moves) {
+    const Tensor& from = inputs.at(name);
+    Tensor to(from.name, Dtype::fp64, from.axes);
+    const std::span<double> values = to.as<double>();
+    for (int64_t i = 0; i < from.size(); ++i) values[static_cast<size_t>(i)] = from.value(i);
+    for (const vm::ElementMove& move : elements) values[static_cast<size_t>(move.flat)] += move.by;
+    moved[name] = std::move(to);
+  }
+  Problem asked = problem;
+  asked.inputs = &moved;
+  try {
+    vm::RealOutputs outputs;
+    for (ReferenceOutput& output : evaluate_reference(resolved, asked).outputs)
+      outputs[output.name] = std::move(output.mid);
+    return outputs;
+  } catch (const BadInput&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<TellingCase> find_telling_case(const Case& c, const Kernel& kernel, const TensorMap* given,
+                                             const vm::MachineOptions& machine, double seconds) {
+  if (given) return told_by(c, kernel, given, machine);
+  const auto start = std::chrono::steady_clock::now();
+  for (const Case& candidate : telling_cases(c, kernel, find_operator(kernel.operator_name))) {
+    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
+    try {
+      if (auto told = told_by(candidate, kernel, nullptr, machine)) return told;
+    } catch (const BadInput&) {
+      continue;  // outside what the kernel takes
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace assay

@@ -1,0 +1,33 @@
+// A case that tells where a formula is wrong: so small that every input element can be moved in turn, with
+// random values, several heads and channels, so that no two of them are alike.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/claim.h"
+#include "src/base/vm/moved_run.h"
+
+namespace assay {
+
+/// Outputs of the program in exact arithmetic are not the reference's in it.
+struct TellingCase {
+  ResolvedCase resolved;
+  TensorMap inputs;
+  Program program;
+  Problem problem;  ///< without inputs
+  vm::RealOutputs exact, expected;
+  std::vector<Tensor> wrong;  ///< names and axes of outputs with wrong elements
+
+  /// Element by element of an output: is it wrong?
+  std::vector<bool> wrong_elements(const std::string& output) const;
+  /// What the reference gives, `moves` added to the inputs; none where the problem has no answer.
+  std::optional<vm::RealOutputs> reference(const vm::InputMoves& moves) const;
+};
+
+/// The first of a few cases of the kernel, small ones first, the given one last, that is wrong; none where no
+/// formula is. `given`: inputs that take the place of drawn ones; then no other case is tried.
+std::optional<TellingCase> find_telling_case(const Case&, const Kernel&, const TensorMap* given,
+                                             const vm::MachineOptions&, double seconds);
+
+}  // namespace assay
