@@ -23,7 +23,7 @@ constexpr double kCheckedWork = 1e5;
 
 /// Most lane instructions of a case whose formula is judged: three runs with shadows, or more, of a quarter
 /// of a second together.
-constexpr uint64_t kFormulaInstructions = 2'000'000;
+constexpr uint64_t kFormulaInstructions = 10'000'000;
 
 /// Spent on the meanings under which wrong values would be right, once per finding.
 constexpr double kExplainSeconds = 5;

@@ -231,7 +231,6 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
 
   Kernel kernel;
   kernel.name = plan.name;
-  kernel.foreign = true;
   kernel.operator_name = plan.operator_name;
   kernel.summary = plan.summary.empty() ? "from " + (ptx_path.empty() ? plan_path : ptx_path) : plan.summary;
   kernel.arithmetic_text = arithmetic_text(plan);

@@ -95,7 +95,7 @@ Argument argument_of(const ForeignKernel& foreign, const ArgumentEntry& entry, c
     case Kind::i64:
       return evaluate_integer(entry.expression, scope, where, -(int64_t{1} << 53), int64_t{1} << 53);
     case Kind::f32:
-      return static_cast<float>(evaluate(entry.expression, scope, where));
+      return Argument::rounded(evaluate(entry.expression, scope, where));
     case Kind::f64:
       return evaluate(entry.expression, scope, where);
   }

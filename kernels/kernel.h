@@ -30,7 +30,6 @@ struct Kernel {
   /// A run split at a multiple of this many tokens and resumed from the state has the same bits (1:
   /// anywhere).
   int64_t resume_granularity = 1;
-  bool foreign = false;  ///< from a plan of the user's
   /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every
   /// run.
   bool exponents_nonpositive = false;

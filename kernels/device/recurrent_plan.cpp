@@ -22,7 +22,7 @@ void add_recurrent(Program& plan, const RecurrentKernel& kernel, const ResolvedC
       {{PointerArgument{kernel.query, 0}, PointerArgument{"k", 0}, PointerArgument{"v", 0}, kernel.gates},
        bonus,
        {input_or_null(inputs, "initial_state"), s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
-        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0}, static_cast<float>(c.scale),
+        PointerArgument{"final_state", 0}, PointerArgument{"sequences", 0}, Argument::rounded(c.scale),
         static_cast<int32_t>(s.H), static_cast<int32_t>(s.K), static_cast<int32_t>(s.V)}});
   plan.launches.push_back(launch);
 }

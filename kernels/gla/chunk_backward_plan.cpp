@@ -30,7 +30,7 @@ void add_chunk_backward(Program& plan, const ChannelChunk& kernel, const Resolve
     bonus = {input(kernel.bonus)};
     bonus_sums = {workspace("bonus_sums", blocks * s.K * 4)};
   }
-  const auto scale = static_cast<float>(c.scale);
+  const auto scale = Argument::rounded(c.scale);
   const auto launch = [&](const std::string& function, int64_t grid, uint32_t shared,
                           std::initializer_list<std::vector<Argument>> arguments) {
     Launch result{.module = plan.modules.back().name,

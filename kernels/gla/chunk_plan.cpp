@@ -59,7 +59,7 @@ void add_chunk_forward(Program& plan, const ChannelChunk& kernel, const Resolved
                               PointerArgument{"v", 0}, gated::input_or_null(inputs, kernel.gate)},
                              bonus,
                              {states_pointer, PointerArgument{"o", 0}, PointerArgument{"chunks", 0},
-                              static_cast<float>(c.scale), heads, K, V, vector}});
+                              Argument::rounded(c.scale), heads, K, V, vector}});
   plan.launches.push_back(output);
 }
 

@@ -31,7 +31,7 @@ void add_fused_chunk(Program& plan, const ResolvedCase& c, const TensorMap& inpu
                       s.T > 0 ? PointerArgument{"o", 0} : PointerArgument{},
                       PointerArgument{"final_state", 0},
                       PointerArgument{"sequences", 0},
-                      static_cast<float>(c.scale),
+                      Argument::rounded(c.scale),
                       static_cast<int32_t>(s.H),
                       static_cast<int32_t>(s.K),
                       static_cast<int32_t>(s.V),

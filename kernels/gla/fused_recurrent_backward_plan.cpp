@@ -21,7 +21,7 @@ void add_recurrent_backward(Program& plan, const RecurrentBackward& kernel, cons
   const auto input = [&](const std::string& name) { return gated::input_or_null(inputs, name); };
   const auto gradient = [&](const std::string& name) { return gated::output_or_null(plan, "d" + name); };
   const auto heads = static_cast<int32_t>(s.H), K = static_cast<int32_t>(s.K), V = static_cast<int32_t>(s.V);
-  const auto scale = static_cast<float>(c.scale);
+  const auto scale = Argument::rounded(c.scale);
   const PointerArgument sequences{"sequences", 0}, q = input(kernel.query), k = input("k"), v = input("v"),
                                                    g = input(kernel.gate), d_o = input("do");
   const PointerArgument states = workspace("states", chunks * s.H * s.K * values.columns * 4);

@@ -47,7 +47,7 @@ SlotLaunches::SlotLaunches(Program& plan, const ResolvedCase& c, const TensorMap
       case_(of_passes(c)),
       mode_(std::move(mode)),
       s_(c.sizes),
-      scale_(static_cast<float>(c.scale)),
+      scale_(Argument::rounded(c.scale)),
       chunks_(gated::sequences_of(c, chunk_tokens).chunks) {
   if (!own_ || rows() == 0) return;
   const int64_t count = s_.N * s_.H * s_.M;

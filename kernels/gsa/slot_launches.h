@@ -21,7 +21,7 @@ struct SlotPass {
   std::string written, cotangent;  ///< c and d: "k" and "q", "v" and "do"
   std::string weights;             ///< workspace w: "dy", "p"
   int64_t channels = 1;
-  float scale = 1;
+  Argument scale = 1.0f;
   PointerArgument initial, dfinal;  ///< [N, H, M, channels], null: zero
 };
 
@@ -80,7 +80,7 @@ class SlotLaunches {
   const ResolvedCase case_;
   const std::string mode_;
   const Sizes s_;
-  const float scale_;
+  const Argument scale_;
   const int64_t chunks_;
   std::vector<std::string> narrowed_;  ///< outputs that finish() copies
 };

@@ -130,7 +130,7 @@ class NormPlan {
     by_sequence("key_starts", {sums, input("z0"), output("zt")});
     if (sequences_.chunks == 0) return;
     launch("normalisers", sequences_.chunks * sizes_.H,
-           {input("q"), input("k"), sums, d, PointerArgument{"chunks_of_64", 0}, static_cast<float>(scale_),
+           {input("q"), input("k"), sums, d, PointerArgument{"chunks_of_64", 0}, Argument::rounded(scale_),
             heads(), keys()});
   }
   void quotient() {
@@ -142,7 +142,7 @@ class NormPlan {
     const PointerArgument n = floats("n", of_values), d = floats("d", rows_), dn = floats("dn", of_values),
                           dd = floats("dd", rows_);
     launch("cotangents", device::blocks_of(rows_, linear_attn_norm::rows_per_block),
-           {input("do"), n, d, dn, dd, rows_, static_cast<float>(scale_), values()});
+           {input("do"), n, d, dn, dd, rows_, Argument::rounded(scale_), values()});
     const Kernel& kernel = inner_kernel(mode_);
     const Program inner = inner_plan(inner_case(case_, kernel, 1, true), kernel, inputs_);
     add_inner_plan(plan_, inner,

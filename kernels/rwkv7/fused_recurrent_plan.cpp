@@ -29,7 +29,7 @@ Module rwkv7_module(const char* source, const ResolvedCase& c) {
 class Launches {
  public:
   Launches(Program& plan, const Module& module, const ResolvedCase& c)
-      : plan_(plan), module_(module.name), sizes_(c.sizes), scale_(static_cast<float>(c.scale)) {
+      : plan_(plan), module_(module.name), sizes_(c.sizes), scale_(Argument::rounded(c.scale)) {
     plan.modules.push_back(module);
   }
   /// By value columns, each block some of them.
@@ -61,7 +61,7 @@ class Launches {
   Program& plan_;
   const std::string module_;
   const Sizes sizes_;
-  const float scale_;
+  const Argument scale_;
 };
 
 void add_rwkv7_forward(Program& plan, const ResolvedCase& c, const TensorMap& inputs) {

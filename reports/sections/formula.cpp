@@ -32,6 +32,8 @@ std::string formula_page(const json& formula, const std::string&, int level) {
   }
   out += fmt::format("<p>In {} s; {} comparisons would come out otherwise on real numbers.</p>\n",
                      number_markup(field_of(formula, "seconds")), number_markup(field_of(formula, "turned")));
+  if (const std::string loss = text_of(formula, "loss"); !loss.empty())
+    out += fmt::format("<p>Nothing is judged behind {}.</p>\n", escape_markup(loss));
   return out +
          table(
              "Where nothing rounds, what do the kernel's instructions give? Difference from the reference, "
@@ -74,6 +76,9 @@ void print_formula(const Console& console, const Verification& v, size_t) {
     rows.push_back({o.name, fmt::format("{} of {}", o.judged, o.elements), std::to_string(o.violation),
                     fmt::format("{:.2g}", o.max_difference), fmt::format("{:.2g}", o.max_allowed)});
   console.table(rows, 2);
+  if (const int64_t unjudged = v.formula->unjudged(); unjudged > 0 && !v.formula->loss.empty())
+    console.line(fmt::format("  of {} elements the formula is not judged: no shadow follows {}", unjudged,
+                             v.formula->loss));
   const FormulaOutput* worst = nullptr;
   for (const FormulaOutput& o : v.formula->outputs)
     if (o.violation > 0 &&

@@ -20,8 +20,7 @@ void CheckOptions::add_to(CLI::App& app) {
       ->group(group);
   app.add_option("--formula", formula_,
                  "Whether the formula is right, by runs beside exact arithmetic: auto (for runs of at most "
-                 "20 million "
-                 "lane-instructions), always, never")
+                 "100 million lane-instructions), always, never")
       ->group(group)
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();

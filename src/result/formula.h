@@ -56,7 +56,14 @@ struct FormulaReport {
   std::vector<FormulaOutput> outputs;
   std::string skipped;  ///< why nothing is judged; empty where it is
   uint64_t turned = 0;  ///< comparisons that exact operands would have decided the other way
+  std::string loss;     ///< "atom.add.f32 at chunk.cu:12": behind it no shadow followed first
   double seconds = 0;
+  /// Elements that nothing is said of; of these outputs some are finite.
+  int64_t unjudged() const {
+    int64_t count = 0;
+    for (const FormulaOutput& output : outputs) count += output.elements - output.judged;
+    return count;
+  }
   bool violated() const {
     for (const FormulaOutput& output : outputs)
       if (output.violation > 0) return true;
@@ -69,6 +76,7 @@ void fields(Io& io, FormulaReport& x) {
   ASSAY_FIELD(outputs);
   ASSAY_FIELD(skipped, "why nothing is judged");
   ASSAY_FIELD(turned, "comparisons that exact operands would have decided the other way");
+  ASSAY_FIELD(loss, "the first instruction behind which nothing is judged");
   ASSAY_FIELD(seconds);
 }
 

@@ -124,7 +124,7 @@ json formula() {
              {"max_difference", 0.0037},
              {"max_allowed", 5.5e-7}}}},
           {"skipped", ""},
-          {"turned", 24},
+          {"turned", 24}, {"loss", ""},
           {"seconds", 0.25}};
 }
 

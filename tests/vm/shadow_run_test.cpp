@@ -223,12 +223,20 @@ TEST(ShadowRun, EveryArithmeticRowHasARealMeaningOrIsAStepFunction) {
   }
 }
 
-TEST(ShadowRun, AnIntegerOperationOnTheBitsStartsAnewAndAFlippedSignToo) {
+TEST(ShadowRun, AnIntegerOperationOnTheBitsStartsAnew) {
   const ShadowReport report =
-      shadow_of(std::string(kOperands) + "mov.b32 %b1, %f1; xor.b32 %b1, %b1, 0x80000000; mov.b32 %r, %b1;",
+      shadow_of(std::string(kOperands) + "mov.b32 %b1, %f1; xor.b32 %b1, %b1, 0x00700000; mov.b32 %r, %b1;",
                 1.1f, 0.7f);
   EXPECT_EQ(report.outputs[0].followed, 0);
   EXPECT_EQ(report.outputs[0].max_error, 0);
+}
+
+TEST(ShadowRun, AFlippedSignIsANegationAndAClearedOneAMagnitude) {
+  const auto on_bits = [](const char* work) {
+    return std::string("neg.f32 %f1, %f1; mov.b32 %b1, %f1; ") + work + " mov.b32 %r, %b1;";
+  };
+  expect_exact(on_bits("xor.b32 %b1, %b1, 0x80000000;"), 1.1f, 0.7f, Real(1.1f) * Real(0.7f), true);
+  expect_exact(on_bits("and.b32 %b1, %b1, 0x7fffffff;"), 1.1f, 0.7f, Real(1.1f) * Real(0.7f), true);
 }
 
 /// A B by rows of x and columns of y: element (r, n) sums over k of bf16(p[r, k]) bf16(p[n, k]), p = x y.

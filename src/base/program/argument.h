@@ -58,6 +58,7 @@ struct Argument {
   Content content = Content::bytes;
   std::vector<std::byte> bytes;
   std::vector<Relocation> relocations;  ///< their bytes are zero in `bytes`
+  std::optional<double> rounded_from;   ///< of a float: the number that it stands for, where that is known
 
   Argument() = default;
   Argument(const PointerArgument&);
@@ -67,6 +68,12 @@ struct Argument {
     std::memcpy(bytes.data(), &value, sizeof value);
   }
 
+  /// The float next to a number that a program means: 1 / sqrt(K).
+  static Argument rounded(double number) {
+    Argument argument(static_cast<float>(number));
+    argument.rounded_from = number;
+    return argument;
+  }
   /// `size` zero bytes.
   static Argument of_bytes(size_t size);
   template <class T>
@@ -93,6 +100,7 @@ void fields(Io& io, Argument& x) {
   ASSAY_FIELD(content);
   ASSAY_FIELD(bytes);
   ASSAY_FIELD(relocations);
+  ASSAY_FIELD(rounded_from);
 }
 
 /// Lists of arguments one after the other: those that every launch has, and those that some have between

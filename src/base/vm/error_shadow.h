@@ -16,11 +16,15 @@
 
 namespace assay::vm {
 
-/// Ascending by their halves.
-enum class ErrorKind : uint8_t { none, f16, bf16, f32, f64 };
+/// What a half is: what it seems (integers, inputs, literals); made of rounded values, in a way that no shadow
+/// follows (ErrorPlan::strict); a further half of the value before it; the first half of a shadowed value.
+enum class ErrorKind : uint8_t { none, lost, tail, f16, bf16, f32, f64 };
 
 inline int halves_of(ErrorKind kind) {
   return kind == ErrorKind::f64 ? 4 : kind == ErrorKind::f32 ? 2 : 1;
+}
+inline bool is_shadowed(ErrorKind kind) {
+  return kind >= ErrorKind::f16;
 }
 /// Of an element of the type: f16x2 holds f16 in each half, tf32 is an f32 word. none for integers.
 inline ErrorKind error_kind_of(ptx::Type type) {
@@ -41,13 +45,15 @@ inline bool is_all(const ErrorKind* kinds, ErrorKind kind) {
 
 /// Value of an fp16 pattern (the low 16 bits), from a table. (error_trace.cpp)
 double half_value(uint32_t bits);
+/// Of an fp16 or bf16 pattern. (error_trace.cpp)
+double half_of(ErrorKind kind, uint32_t bits);
 
 /// A run of cells, one per half (cell_memory.h).
 template <int parts_count>
 struct ErrorCells {
   std::unique_ptr<ErrorKind[], FreeMemory> kind;
-  std::unique_ptr<double[]> error, bound;  ///< anything where the kind is none
-  std::unique_ptr<float[]> parts;          ///< [cell][parts_count]
+  std::unique_ptr<double[]> error, bound;  ///< anything where no value begins
+  std::unique_ptr<float[]> parts;          ///< [parts_count][cell]
   size_t count = 0;
 
   using Cell = ErrorKind;
@@ -62,21 +68,31 @@ struct ErrorCells {
   void fill(size_t first, size_t n, ErrorKind cell) { std::fill_n(kind.get() + first, n, cell); }
   void copy(size_t to, const ErrorCells& from_cells, size_t from) {
     kind[to] = from_cells.kind[from];
-    if (kind[to] != ErrorKind::none) copy_values(to, from_cells, from);
+    if (is_shadowed(kind[to])) copy_values(to, from_cells, from);
   }
-  /// The cell that holds the shadow of a value whose halves lie at `at`, at + step ...: SIZE_MAX without one.
-  /// An f32 that is a bf16 widened by its bits (`high_alone`: the low half is 0) has that one's shadow.
+  static constexpr size_t exact = SIZE_MAX, unfollowed = SIZE_MAX - 1;
+  /// The cell that holds the shadow of a value whose halves lie at `at`, at + step ...; `exact` where none of
+  /// them is anything but what it seems, else `unfollowed`. An f32 that is a bf16 widened by its bits
+  /// (`high_alone`: the low half is 0) has that one's shadow.
   size_t find(size_t at, size_t step, ErrorKind wanted, bool high_alone) const {
-    if (kind[at] == wanted) return at;
-    const bool widened = wanted == ErrorKind::f32 && high_alone && kind[at + step] == ErrorKind::bf16;
-    return widened ? at + step : SIZE_MAX;
+    const auto halves = static_cast<size_t>(halves_of(wanted));
+    size_t tails = 1, plain = kind[at] == ErrorKind::none;
+    for (size_t half = 1; half < halves; ++half) {
+      tails += kind[at + half * step] == ErrorKind::tail;
+      plain += kind[at + half * step] == ErrorKind::none;
+    }
+    if (kind[at] == wanted && tails == halves) return at;
+    if (plain == halves) return exact;
+    const bool widened = wanted == ErrorKind::f32 && high_alone && kind[at] == ErrorKind::none;
+    return widened && kind[at + step] == ErrorKind::bf16 ? at + step : unfollowed;
   }
   void copy_values(size_t to, const ErrorCells& from_cells, size_t from) {
     error[to] = from_cells.error[from];
     bound[to] = from_cells.bound[from];
-    if constexpr (parts_count > 0)
-      std::copy_n(from_cells.parts.get() + from * parts_count, parts_count, parts.get() + to * parts_count);
+    for (size_t p = 0; p < parts_count; ++p) part(p)[to] = from_cells.part(p)[from];
   }
+  float* part(size_t p) { return parts.get() + p * count; }
+  const float* part(size_t p) const { return parts.get() + p * count; }
 };
 
 /// Global memory: one area per allocation of the program, ascending base.

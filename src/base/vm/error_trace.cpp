@@ -26,36 +26,59 @@ int arity_of(const Row& row) {
   return arity;
 }
 
-/// A conversion to a float of 8 bits or fewer, which no shadow follows.
+/// A conversion to a float of 8 bits or fewer, whose type is bits here: a rounding that no shadow follows.
 bool is_narrowing(Flow flow, const Meaning& meaning) {
-  return flow == Flow::conversion && ptx::is_float(meaning.sources[0]) && ptx::is_float(meaning.result) &&
-         meaning.result != meaning.sources[0];
+  using ptx::Type;
+  const bool bits = meaning.result == Type::b8 || meaning.result == Type::b16 || meaning.result == Type::b32;
+  return flow == Flow::conversion && ptx::is_float(meaning.sources[0]) &&
+         (bits || (ptx::is_float(meaning.result) && meaning.result != meaning.sources[0]));
 }
-/// Does nothing but the condition of selections read the predicate, and nothing else write it?
-bool only_selects(const Code& code, const Op& compare) {
-  if (compare.d2 != no_slot || compare.guarded || compare.boolean != BooleanOp::none) return false;
-  for (const Op& op : code.ops) {
-    const Signature& signature = code.signature(op);
-    if (op.guarded && op.guard == compare.d) return false;
-    if (&op == &compare) continue;
-    for (const Use& written : signature.writes)
-      if (written.slot == compare.d && written.cell == Cell::mask) return false;
-    for (const Use& read : signature.reads)
-      if (read.slot == compare.d && read.cell == Cell::mask &&
-          (signature.flow() != Flow::select || op.row->result != ptx::Type::f32))
-        return false;
+
+/// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of a
+/// tensor core's (Fragments).
+constexpr double kRoundoff = 0x1p-50;
+/// real_exponential.h: the logarithm's difference is good to 2^-45 of itself.
+constexpr double kLogarithmRoundoff = 0x1p-44;
+
+/// Registers that hold 1.5 * 2^23 (fp64: 2^52), or up to 2^11 more: literals, and what one move fills with one.
+std::set<Slot> shifters_of(const Code& code) {
+  std::set<Slot> found;
+  for (const Immediate& immediate : code.immediates) {
+    const bool wide = immediate.cell == Cell::wide;
+    const double size = std::fabs(assay::decode(wide ? Dtype::fp64 : Dtype::fp32, immediate.bits)),
+                 least = wide ? 0x1.8p52 : 0x1.8p23;
+    if (immediate.cell != Cell::mask && size >= least && size <= least + 0x1p11) found.insert(immediate.slot);
   }
-  return true;
+  if (found.empty()) return found;
+  std::map<Slot, int> writers;
+  for (const Op& op : code.ops)
+    for (const Use& written : code.signature(op).writes) ++writers[written.slot];
+  for (const Op& op : code.ops)
+    if (op.row && op.row->flow == Flow::copy && !op.guarded && writers[op.d] == 1 && found.contains(op.s[0]))
+      found.insert(op.d);
+  return found;
 }
-bool compares_floats(Flow flow, const Meaning& meaning) {
-  return flow == Flow::comparison && meaning.sources[1] == meaning.sources[0] &&
-         (meaning.sources[0] == ptx::Type::f32 || meaning.sources[0] == ptx::Type::f64);
+
+/// The same for the same place and probe: uniform between -sqrt(3) and sqrt(3), of variance 1. Of the first probe 1.
+double chance(uint64_t place, int probe) {
+  if (probe == 0) return 1;
+  uint64_t x = (place + 1) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(probe) * 0xd1b54a32d192ed03u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  constexpr double kRoot3 = 1.7320508075688772;
+  return kRoot3 * (static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1);
 }
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
 double half_value(uint32_t bits) {
   return half_values()[bits & 0xffff];
+}
+
+double half_of(ErrorKind kind, uint32_t bits) {
+  return kind == ErrorKind::f16 ? half_value(bits) : std::bit_cast<float>(bits << 16);
 }
 
 template <int parts_count>
@@ -72,19 +95,31 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) const -> 
   f.route = carries(signature)                                        ? Route::carry
             : flow == Flow::matrix                                    ? Route::matrix
             : flow == Flow::atomic                                    ? Route::atomic
-            : plan_.strict && compares_floats(flow, meaning)          ? Route::compare
+            : flow == Flow::comparison && op.row->mask                ? Route::compare
             : !writes_value                                           ? Route::none
             : floats && op.row->real                                  ? Route::arithmetic
-            : plan_.strict && is_narrowing(flow, meaning)             ? Route::lose
-            : floats || flow == Flow::none || op.d_cell != Cell::word ? Route::clear
+            : is_narrowing(flow, meaning)                             ? Route::lose
+            : floats || flow == Flow::none || op.d_cell != Cell::word ? Route::end
                                                                       : Route::bits;
+  if (f.route == Route::compare && !plan_.strict) f.route = Route::none;
   if (f.route == Route::arithmetic || f.route == Route::matrix)
     f.edge = edge_of(signature.form, meaning.result).kind;
-  f.arity = arity_of(*op.row);
-  if (f.route == Route::compare) f.only_selects = only_selects(code, op);
   using ptx::Operation;
+  const bool clamps = signature.form.saturates || signature.form.relu;
+  for (const Operation operation : {Operation::add, Operation::sub, Operation::neg, Operation::cvt})
+    if (signature.form.operation == operation && !clamps) f.slopes = Facts::Slopes::constant;
+  for (const Operation operation : {Operation::mul, Operation::fma, Operation::mad})
+    if (signature.form.operation == operation && !clamps) f.slopes = Facts::Slopes::product;
+  f.own_roundoff = signature.form.operation == Operation::lg2 ? kLogarithmRoundoff : kRoundoff;
+  f.decides = signature.control != Control::none;
+  for (const Access& access : signature.accesses)
+    f.decides |= access.direction != Access::Direction::read || flow == Flow::copy_async;
+  for (const Use& use : signature.writes) f.writes_predicates |= use.cell == Cell::mask;
+  f.arity = arity_of(*op.row);
   for (const Operation operation : {Operation::add, Operation::sub, Operation::fma, Operation::mad})
     f.adds |= signature.form.operation == operation;
+  for (const Operation operation : {Operation::mul, Operation::fma, Operation::mad})
+    f.multiplies |= signature.form.operation == operation;
   return f;
 }
 
@@ -96,23 +131,31 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
   if (code_ != code) {
     code_ = code;
     facts_.clear();
+    shifters_ = shifters_of(*code);
     for (const Op& op : code->ops) facts_.push_back(facts_of(*code, op));
     counts.roundings.assign(code->ops.size(), 0);
     counts.largest.assign(code->ops.size(), 0);
     counts.edges.assign(code->ops.size(), {});
     scratch_.reset(4 * 32, ErrorKind::none);
   }
-  turned_.clear();
+  unsure_.clear();
+  astray_ = false;
   cells_.begin_registers(block, ErrorKind::none);
   cells_.begin_local(block, ErrorKind::none);
   cells_.begin_shared(block, ErrorKind::none);
   for (const Warp& warp : block.warps)
-    for (const auto& [slot, offset] : plan_.offsets) {
+    for (const auto& [slot, offset, part] : plan_.offsets) {
       Cells& cells = registers(warp);
       const size_t at = cell(slot, 0, 0);
       std::fill_n(&cells.kind[at], 32, ErrorKind::f32);
-      std::fill_n(&cells.error[at], 32, offset);
-      std::fill_n(&cells.bound[at], 32, std::fabs(offset));
+      std::fill_n(&cells.kind[at + 32], 32, ErrorKind::tail);
+      std::fill_n(&cells.error[at], 32, 0.0);
+      std::fill_n(&cells.bound[at], 32, part < 0 ? std::fabs(offset) : 0.0);
+      for (int p = 0; p < plan_.parts; ++p) {
+        const double by = plan_.probes ? chance(slot, plan_.first_probe + p) : 1;
+        std::fill_n(cells.part(static_cast<size_t>(p)) + at, 32,
+                    plan_.probes || p == part ? static_cast<float>(by * offset) : 0.0f);
+      }
     }
 }
 
@@ -127,7 +170,7 @@ void ErrorTrace<parts_count>::decode(const Warp& warp, Slot slot, int half, Erro
   if (kind == ErrorKind::f32) return lane_kit().widen_floats(values, words);
   for (int i = 0; i < 32; ++i) {
     const uint32_t bits = words[i] >> (16 * half);
-    values[i] = kind == ErrorKind::f16 ? half_value(bits) : std::bit_cast<float>(bits << 16);
+    values[i] = half_of(kind, bits & 0xffff);
   }
 }
 
@@ -140,27 +183,28 @@ void ErrorTrace<parts_count>::gather(Warp& warp, Slot slot, int half, ErrorKind 
   const Cells& cells = registers(warp);
   const size_t first = cell(slot, half, 0);
   const ErrorKind* const kinds = &cells.kind[first];
-  const bool all = is_all(kinds, kind),
-             may_widen = kind == ErrorKind::f32 && !is_all(kinds + 32, ErrorKind::none);
+  bool all = is_all(kinds, kind), none = is_all(kinds, ErrorKind::none);
+  for (int i = 1; i < halves_of(kind); ++i) {
+    all = all && is_all(kinds + 32 * i, ErrorKind::tail);
+    none = none && is_all(kinds + 32 * i, ErrorKind::none);
+  }
   to.be_exact();
-  if (!all && !may_widen && is_all(kinds, ErrorKind::none)) return;
-  if (all && in_place && parts_count == 0) {
+  if (none) return;
+  if (all && in_place) {
     to.error = &cells.error[first], to.bound = &cells.bound[first], to.exact = false;
+    for (size_t p = 0; p < parts_count; ++p) to.part[p] = cells.part(p) + first;
     return;
   }
   to.error = to.copied[0], to.bound = to.copied[1];
+  for (size_t p = 0; p < parts_count; ++p) to.part[p] = to.copied_parts[p];
   for (size_t i = 0; i < 32; ++i) {
-    const size_t at = cells.find(first + i, 32, kind, may_widen && (warp.word(slot)[i] & 0xffff) == 0);
-    const bool here = at != SIZE_MAX;
-    to.exact &= !here;
+    const bool high_alone = kind == ErrorKind::f32 && (warp.word(slot)[i] & 0xffff) == 0;
+    const size_t at = cells.find(first + i, 32, kind, high_alone);
+    const bool here = at < Cells::unfollowed, lost = at == Cells::unfollowed && plan_.strict;
+    to.exact &= !here && !lost;
     to.copied[0][i] = here ? cells.error[at] : 0;
-    to.copied[1][i] = here ? cells.bound[at] : 0;
-    if constexpr (parts_count > 0) {
-      if (here)
-        std::copy_n(cells.parts.get() + at * parts_count, parts_count, to.parts[i]);
-      else
-        std::fill_n(to.parts[i], parts_count, 0.0f);
-    }
+    to.copied[1][i] = here ? cells.bound[at] : lost ? kInfinity : 0;
+    for (size_t p = 0; p < parts_count; ++p) to.copied_parts[p][i] = here ? cells.part(p)[at] : 0;
   }
 }
 
@@ -169,89 +213,32 @@ std::optional<double> ErrorTrace<parts_count>::error_of(const Warp& warp, Slot s
                                                         int lane) {
   const Cells& cells = cells_.registers(warp);
   const size_t at = cells.find(cell(slot, half, lane), 32, kind, (warp.word(slot)[lane] & 0xffff) == 0);
-  return at == SIZE_MAX ? std::nullopt : std::optional(cells.error[at]);
+  return at >= Cells::unfollowed ? std::nullopt : std::optional(cells.error[at]);
 }
 
+/// All halves of a cell.
 template <int parts_count>
-void ErrorTrace<parts_count>::clear(Warp& warp, Slot slot, int halves, uint32_t mask) {
-  ErrorKind* kinds = &registers(warp).kind[cell(slot, 0, 0)];
+void ErrorTrace<parts_count>::mark(Warp& warp, const Use& written, ErrorKind kind, uint32_t mask) {
+  const auto halves = static_cast<int>(bytes_of(written.cell)) / 2;
+  if (halves == 0) return;
+  ErrorKind* kinds = &registers(warp).kind[cell(written.slot, 0, 0)];
   if (mask == ~0u) {
-    std::fill_n(kinds, 32 * halves, ErrorKind::none);
+    std::fill_n(kinds, 32 * halves, kind);
     return;
   }
   for (int half = 0; half < halves; ++half)
-    each_lane(mask, [&](int lane) { kinds[32 * half + lane] = ErrorKind::none; });
+    each_lane(mask, [&](int lane) { kinds[32 * half + lane] = kind; });
 }
 
 template <int parts_count>
-void ErrorTrace<parts_count>::clear(Warp& warp, const Op& op, uint32_t mask) {
-  for (const Use& written : code_->signature(op).writes)
-    clear(warp, written.slot, static_cast<int>(bytes_of(written.cell)) / 2, mask);
-}
-
-/// No shadow follows the word that begins there, though it came of rounded ones.
-template <int parts_count>
-void ErrorTrace<parts_count>::lose(Cells& cells, size_t at) {
-  cells.kind[at] = ErrorKind::f32, cells.error[at] = 0;
-  cells.bound[at] = std::numeric_limits<double>::infinity();
+void ErrorTrace<parts_count>::mark(Warp& warp, const Op& op, ErrorKind kind, uint32_t mask) {
+  if (kind == ErrorKind::lost && mask) note_loss(op);
+  for (const Use& written : code_->signature(op).writes) mark(warp, written, kind, mask);
 }
 
 template <int parts_count>
-void ErrorTrace<parts_count>::lose(Warp& warp, const Op& op, uint32_t mask) {
-  clear(warp, op, mask);
-  if (op.d == no_slot || op.d_cell != Cell::word) return;
-  each_lane(mask, [&](int lane) { lose(registers(warp), cell(op.d, 0, lane)); });
-}
-
-/// Counts lanes whose operands lie in another order than their exact counterparts.
-template <int parts_count>
-void ErrorTrace<parts_count>::compare(Warp& warp, const Op& op, uint32_t mask) {
-  Operand &a = operands_[0], &b = operands_[1];
-  const ErrorKind kind = error_kind_of(op.row->sources[0]);
-  gather(warp, op.s[0], 0, kind, true, a);
-  gather(warp, op.s[1], 0, kind, true, b);
-  uint32_t turned = 0;
-  const auto order = [](double x) { return (x > 0) - (x < 0); };
-  if (!a.exact || !b.exact)
-    each_lane(mask, [&](int lane) {
-      const double apart = a.value[lane] - b.value[lane];
-      if (!std::isfinite(apart)) return;
-      const bool other = order(apart) != order(apart + (a.error[lane] - b.error[lane]));
-      turned |= static_cast<uint32_t>(other) << lane;
-    });
-  const auto count = static_cast<uint64_t>(std::popcount(turned));
-  counts.turned += count;
-  if (facts(op).only_selects)
-    turned_[{warp.index, op.d}] = (turned_[{warp.index, op.d}] & ~mask) | turned;
-  else
-    counts.branches_turned += count;
-}
-
-/// By a comparison that exact operands turn the program on real numbers selects the other operand.
-template <int parts_count>
-void ErrorTrace<parts_count>::prepare_select(Warp& warp, const Op& op) {
-  select_turned_ = 0;
-  const auto found = turned_.find({warp.index, op.s[2]});
-  if (found == turned_.end() || !found->second) return;
-  Operand &a = operands_[0], &b = operands_[1];
-  gather(warp, op.s[0], 0, ErrorKind::f32, true, a);
-  gather(warp, op.s[1], 0, ErrorKind::f32, true, b);
-  select_turned_ = found->second;
-  each_lane(found->second, [&](int lane) {
-    const auto i = static_cast<size_t>(lane);
-    other_[i] = warp.mask(op.s[2]) >> lane & 1 ? b.value[i] + b.error[i] : a.value[i] + a.error[i];
-  });
-}
-template <int parts_count>
-void ErrorTrace<parts_count>::note_select(Warp& warp, const Op& op, uint32_t mask) {
-  Cells& cells = registers(warp);
-  each_lane(mask & select_turned_, [&](int lane) {
-    const size_t at = cell(op.d, 0, lane);
-    const double error = other_[static_cast<size_t>(lane)] - std::bit_cast<float>(warp.word(op.d)[lane]);
-    if (cells.kind[at] == ErrorKind::none) cells.bound[at] = 0;
-    cells.kind[at] = ErrorKind::f32, cells.error[at] = error;
-    cells.bound[at] += plan_.inexact_share.empty() ? std::fabs(error) : 0;
-  });
+void ErrorTrace<parts_count>::note_loss(const Op& op) {
+  if (counts.loss.op < 0) counts.loss = {block_->linear, static_cast<int32_t>(op_index(op))};
 }
 
 // A packed row means the same on each half; a packed conversion (sources f32) takes its high half from source
@@ -265,6 +252,8 @@ void ErrorTrace<parts_count>::prepare_arithmetic(Warp& warp, const Op& op) {
     gather(warp, op.s[k], 0, error_kind_of(type), in_place, operands_[k]);
     if (ptx::is_packed(type)) gather(warp, op.s[k], 1, error_kind_of(type), in_place, operands_[3 + k]);
   }
+  const int8_t exact = plan_.exact_source.empty() ? -1 : plan_.exact_source[op_index(op)];
+  if (exact >= 0) operands_[static_cast<size_t>(exact)].be_exact();
 }
 
 template <int parts_count>
@@ -288,7 +277,7 @@ void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask
   Result result;
   if (!ptx::is_packed(row.result)) {
     const int which[3] = {0, 1, 2};
-    clear(warp, op.d, op.d_cell == Cell::wide ? 4 : 2, mask);
+    if (halves_of(kind) == 1) mark(warp, op, ErrorKind::none, mask);
     finish(warp, op, 0, kind, facts(op).arity, which, result, mask);
     return;
   }
@@ -307,16 +296,13 @@ void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask
 /// part of x that is left: the value's own choice, as of any conversion to an integer, and no error. Without
 /// this the shadow of expf, which rounds so, would lose the fraction that the choice leaves.
 template <int parts_count>
-void ErrorTrace<parts_count>::round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const {
-  const double least = kind == ErrorKind::f64 ? 0x1.8p52 : 0x1.8p23, most = least + 0x1p11;
+void ErrorTrace<parts_count>::round_to_integer(const Op& op, const int* which, int arity, Result& r) const {
   for (int k = arity == 3 ? 2 : 0; k < arity; ++k) {
     const Operand& addend = operands_[static_cast<size_t>(which[k])];
-    bool any = false;
-    for (const double x : addend.value) any |= std::fabs(x) >= least && std::fabs(x) <= most;
-    for (int i = 0; any && i < 32; ++i) {
-      const double size = std::fabs(addend.value[i]);
-      if (size < least || size > most || addend.error[i] != 0 || addend.bound[i] != 0) continue;
-      r.error[i] = r.bound[i] = r.local[i] = 0;
+    for (int i = 0; op.s[k] != no_slot && shifters_.contains(op.s[k]) && i < 32; ++i) {
+      if (addend.error[i] != 0 || addend.bound[i] != 0) continue;
+      if (plan_.strict && !(r.bound[i] < kInfinity)) continue;
+      r.error[i] = r.bound[i] = r.local[i] = 0, r.chosen |= 1u << i;
       for (int source = 0; source < arity; ++source) r.slope[source][i] = 0;
     }
   }
@@ -333,96 +319,201 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
     step.value[k] = from.value, step.error[k] = from.error, step.bound[k] = from.bound;
   }
   op.row->real(step);
-  if (facts(op).adds && (kind == ErrorKind::f32 || kind == ErrorKind::f64))
-    round_to_integer(which, arity, kind, r);
-  if (!plan_.inexact_share.empty() && plan_.inexact_share[op_index(op)] > 0)
-    for (int i = 0; i < 32; ++i)
-      r.bound[i] += plan_.inexact_share[op_index(op)] * std::fabs(step.value[0][i] * step.value[1][i]);
-  keep(warp, op, op.d, half, kind, r, mask);
-  if constexpr (parts_count > 0) {
-    const int own = plan_.part_of_op[op_index(op)];
-    each_lane(mask, [&](int lane) {
-      float* to = &registers(warp).parts[cell(op.d, half, lane) * parts_count];
-      float sum[parts_count] = {};
-      for (int k = 0; k < arity; ++k) {
-        const Operand& from = operands_[static_cast<size_t>(which[k])];
-        if (from.exact || from.bound[lane] == 0) continue;
-        const auto slope = static_cast<float>(r.slope[k][lane]);
-        if (!std::isfinite(slope)) continue;
-        for (int p = 0; p < parts_count; ++p) sum[p] += slope * from.parts[lane][p];
-      }
-      if (own >= 0) sum[own] += static_cast<float>(r.local[lane]);
-      std::copy_n(sum, parts_count, to);
-    });
+  if (facts(op).adds && !shifters_.empty()) round_to_integer(op, which, arity, r);
+  if (plan_.strict) widen(op, arity, which, r);
+  const uint32_t kept = keep(warp, op, op.d, half, kind, r, {which, static_cast<size_t>(arity)}, mask);
+  if constexpr (parts_count > 0) carry_parts(warp, op, cell(op.d, half, 0), arity, which, r, kept);
+}
+
+/// The bound of a strict trace: what its operands' bounds become, and the step's own doubles.
+template <int parts_count>
+void ErrorTrace<parts_count>::widen(const Op& op, int arity, const int* which, Result& r) const {
+  const auto operand = [&](int k) -> const Operand& { return operands_[static_cast<size_t>(which[k])]; };
+  const double own = facts(op).own_roundoff;
+  lane_kit().widen_bounds(r.step(), own, kRoundoff);
+  const double share = plan_.inexact_share.empty() ? 0 : plan_.inexact_share[op_index(op)];
+  r.product = {operand(0).value, operand(arity > 1).value};
+  if (share > 0)
+    for (int i = 0; i < 32; ++i) r.bound[i] += share * std::fabs(r.product[0][i] * r.product[1][i]);
+  if (!facts(op).multiplies) return;
+  // 0 times what is lost is 0.
+  for (int i = 0; i < 32; ++i) {
+    if (r.bound[i] < kInfinity) continue;
+    const auto is_zero = [&](int k) {
+      const Operand& x = operand(k);
+      return x.value[i] == 0 && x.error[i] == 0 && x.bound[i] == 0;
+    };
+    if (is_zero(0) || is_zero(1)) r.bound[i] = arity == 3 ? operand(2).bound[i] : 0;
   }
 }
 
-/// Writes the shadows of a result and counts what it did. Those that are not finite end.
+/// Derivatives at the exact operands: the slopes of a step are secants, which lead there. In `r` where they are
+/// the same but for a product's second.
 template <int parts_count>
-void ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKind kind, Result& r,
-                                   uint32_t mask) {
-  const size_t index = op_index(op), first = cell(slot, half, 0);
-  if (!plan_.inexact_share.empty())
-    for (int i = 0; i < 32; ++i) r.bound[i] = std::fmax(r.bound[i] - std::fabs(r.local[i]), 0);
-  const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, counts.largest[index]);
+auto ErrorTrace<parts_count>::exact_slopes(const Op& op, int arity, const int* which, Result& r,
+                                           Result& made) const -> const Result& {
+  using Slopes = typename Facts::Slopes;
+  const auto operand = [&](int k) -> const Operand& { return operands_[static_cast<size_t>(which[k])]; };
+  if (facts(op).slopes == Slopes::constant) return r;
+  if (facts(op).slopes == Slopes::product) {
+    for (int i = 0; i < 32; ++i)
+      if (!(r.chosen >> i & 1)) r.slope[1][i] = operand(0).value[i] + operand(0).error[i];
+    return r;
+  }
+  alignas(64) double exact[3][32];
+  static constexpr double zeros[32] = {};
+  RealStep step = made.step();
+  std::memcpy(made.value, r.value, sizeof made.value);
+  for (int k = 0; k < arity; ++k) {
+    for (int i = 0; i < 32; ++i) exact[k][i] = operand(k).value[i] + operand(k).error[i];
+    step.value[k] = exact[k], step.error[k] = step.bound[k] = zeros;
+  }
+  op.row->real(step);
+  return made;
+}
+
+/// The parts of a result's error in `mask`, from cell `first` on. Runs behind keep().
+template <int parts_count>
+void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first, int arity, const int* which,
+                                          Result& r, uint32_t mask) {
   Cells& cells = registers(warp);
-  if ((mask & masks.finite) == ~0u) {
+  Result at_exact;
+  const Result& slopes_of = plan_.strict ? exact_slopes(op, arity, which, r, at_exact) : r;
+  const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
+  const double* slopes[3];
+  const float* parts[3];
+  uint32_t unbounded = 0;
+  for (int p = 0; p < plan_.parts; ++p) {
+    int carrying = 0;
+    for (int k = 0; k < arity; ++k) {
+      const Operand& from = operands_[static_cast<size_t>(which[k])];
+      if (from.exact) continue;
+      slopes[carrying] = slopes_of.slope[k], parts[carrying++] = from.part[p];
+    }
+    alignas(64) float sum[32];
+    unbounded |= lane_kit().carry_part(sum, carrying, slopes, parts);
+    if (p == own)
+      for (int i = 0; i < 32; ++i) sum[i] += static_cast<float>(r.local[i]);
+    if (plan_.probes) probe(warp, op, p, r, sum);
+    float* const to = cells.part(static_cast<size_t>(p)) + first;
+    if (mask == ~0u)
+      std::memcpy(to, sum, sizeof sum);
+    else
+      each_lane(mask, [&](int lane) { to[lane] = sum[lane]; });
+  }
+  if (plan_.strict && (unbounded & mask)) mark(warp, op, ErrorKind::lost, unbounded & mask);
+}
+
+/// What a step adds to a probe: to the first, what series leave out, as it comes; to the others, that and the
+/// step's own doubles times a number by chance, fixed by where it happens.
+template <int parts_count>
+void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
+                                    float* sum) const {
+  const double share = plan_.inexact_share.empty() || !r.product[0] ? 0 : plan_.inexact_share[op_index(op)];
+  const int number = plan_.first_probe + p;
+  if (number == 0 && share == 0) return;
+  const uint64_t place = (block_->linear * 64 + warp.index) << 36 ^ order_ << 8;
+  for (uint64_t i = 0; i < 32; ++i) {
+    const double left_out = share > 0 ? share * r.product[0][i] * r.product[1][i] : 0;
+    const double own = std::fabs(left_out) + kRoundoff * (std::fabs(r.local[i]) + std::fabs(r.error[i]));
+    if (own > 0) sum[i] += static_cast<float>(number == 0 ? left_out : own * chance(place ^ i, number));
+  }
+}
+
+/// Writes the shadows of a result and counts what it did; returns the lanes that have one. Those that are not
+/// finite end: where the machine's value is not, and no operand's (`which`) was, exact numbers might be.
+template <int parts_count>
+uint32_t ErrorTrace<parts_count>::keep(Warp& warp, const Op& op, Slot slot, int half, ErrorKind kind,
+                                       Result& r, std::span<const int> which, uint32_t mask) {
+  const size_t index = op_index(op), first = cell(slot, half, 0);
+  const ErrorMasks masks = lane_kit().error_masks(r.step(), plan_.parting, counts.largest[index]);
+  const uint32_t finite = masks.finite & (plan_.strict ? masks.bounded : ~0u), kept = mask & finite;
+  Cells& cells = registers(warp);
+  const int halves = halves_of(kind);
+  if (kept == ~0u) {
     std::memcpy(&cells.error[first], r.error, sizeof r.error);
     std::memcpy(&cells.bound[first], r.bound, sizeof r.bound);
     std::fill_n(&cells.kind[first], 32, kind);
+    std::fill_n(&cells.kind[first + 32], 32 * (halves - 1), ErrorKind::tail);
   } else {
     each_lane(mask, [&](int lane) {
       const size_t at = first + static_cast<size_t>(lane);
-      const bool finite = masks.finite >> lane & 1;
-      if (!finite) r.local[lane] = r.error[lane] = 0, ++counts.ended;
-      cells.kind[at] = finite ? kind : ErrorKind::none;
+      const bool here = finite >> lane & 1;
+      const bool inherited = std::any_of(which.begin(), which.end(), [&](int k) {
+        return !std::isfinite(operands_[static_cast<size_t>(k)].value[lane]);
+      });
+      const bool lost = !here && plan_.strict && (std::isfinite(r.value[lane]) || !inherited);
+      if (lost) note_loss(op);
+      if (!here) r.local[lane] = r.error[lane] = 0, ++counts.ended;
+      cells.kind[at] = here ? kind : lost ? ErrorKind::lost : ErrorKind::none;
+      for (int i = 1; i < halves; ++i)
+        cells.kind[at + 32 * static_cast<size_t>(i)] = here ? ErrorKind::tail : cells.kind[at];
       cells.error[at] = r.error[lane], cells.bound[at] = r.bound[lane];
     });
   }
-  if constexpr (parts_count > 0) return;
+  if constexpr (parts_count > 0) return kept;
   EdgeSeen& seen = counts.edges[index];
   if (facts_[index].edge == EdgeKind::magnitude)
     lane_kit().value_range(r.value, true, mask, &seen.smallest, &seen.largest);
-  const uint32_t kept = mask & masks.finite, rounded = kept & masks.rounded, parted = kept & masks.parted;
+  const uint32_t rounded = kept & masks.rounded, parted = kept & masks.parted;
   counts.roundings[index] += static_cast<uint64_t>(std::popcount(rounded));
   each_lane(rounded & masks.large, [&](int lane) {
     if (r.value[lane] != 0)
       counts.largest[index] = std::max(counts.largest[index], std::fabs(r.local[lane] / r.value[lane]));
   });
-  if (!parted || counts.first.op >= 0) return;
+  if (!parted || counts.first.op >= 0) return kept;
   const int lane = std::countr_zero(parted);
   const uint32_t thread = warp.index * 32 + static_cast<uint32_t>(lane);
   counts.first = {block_->linear, order_, static_cast<int32_t>(index), thread, r.value[lane], r.error[lane]};
+  return kept;
 }
+
 template <int parts_count>
-void ErrorTrace<parts_count>::before(Warp& warp, const Op& op, uint32_t) {
+void ErrorTrace<parts_count>::before(Warp& warp, const Op& op, uint32_t mask) {
   using Route = typename Facts::Route;
-  const Route route = facts(op).route;
-  if (route == Route::arithmetic) return prepare_arithmetic(warp, op);
-  if (route == Route::bits) return prepare_bits(warp, op);
-  if (route == Route::matrix) return prepare_matrix(warp, op);
-  if (!turned_.empty() && op.row->flow == Flow::select && op.row->result == ptx::Type::f32)
-    prepare_select(warp, op);
+  const Facts& f = facts(op);
+  if (!unsure_.empty()) note_predicates(warp, op);
+  if (plan_.strict && (f.decides || f.route == Route::carry)) note_addresses(warp, op, mask);
+  switch (f.route) {
+    case Route::arithmetic:
+      return prepare_arithmetic(warp, op);
+    case Route::bits:
+      return prepare_bits(warp, op, mask);
+    case Route::matrix:
+      return prepare_matrix(warp, op);
+    case Route::end:
+    case Route::compare:
+      if (plan_.strict) prepare_exact_result(warp, op, mask);
+      return;
+    case Route::carry:
+      if (read_unsure_ && op.row->flow == Flow::select) prepare_select(warp, op, mask);
+      return;
+    default:
+      return;
+  }
 }
 
 template <int parts_count>
 void ErrorTrace<parts_count>::after(Warp& warp, const Op& op, uint32_t mask) {
-  counts.longest = std::max(counts.longest, ++order_);
+  ++order_;
+  follow(warp, op, mask);
+  if (astray_ || misplaced_ || !unsure_.empty()) follow_predicates(warp, op, mask);
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::follow(Warp& warp, const Op& op, uint32_t mask) {
   using Route = typename Facts::Route;
   switch (facts(op).route) {
     case Route::none:
       return;
-    case Route::clear:
-      return clear(warp, op, mask);
+    case Route::end:
+      return plan_.strict ? lose(warp, op, mask) : mark(warp, op, ErrorKind::none, mask);
     case Route::lose:
-      return lose(warp, op, mask);
+      return mark(warp, op, plan_.strict ? ErrorKind::lost : ErrorKind::none, mask);
     case Route::compare:
       return compare(warp, op, mask);
     case Route::carry:
-      carry(warp, op, mask);
-      if (!turned_.empty() && op.row->flow == Flow::select && op.row->result == ptx::Type::f32)
-        note_select(warp, op, mask);
-      return;
+      return carry(warp, op, mask);
     case Route::arithmetic:
       return arithmetic(warp, op, mask);
     case Route::bits:
@@ -435,6 +526,7 @@ void ErrorTrace<parts_count>::after(Warp& warp, const Op& op, uint32_t mask) {
 }
 
 template class ErrorTrace<0>;
+template class ErrorTrace<kExactParts>;
 template class ErrorTrace<16>;
 
 }  // namespace assay::vm

@@ -1,19 +1,27 @@
 // The trace that carries exact shadows (error_shadow.h) beside a run of the engine.
 //
 // What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums
-// are exact dot products. Elsewhere the shadow ends and starts anew, without error, from the machine's value:
-// - integer operations on the bits of floats, unless they move a half or a word (bf16 -> f32 by a shift,
-//   selection by masks) or round the float (a mask that cuts, the addition before it);
-// - conversions to and from integers and rounding to integral values: the exact run takes the machine's
-//   integers, as it takes the machine's branches and selections;
-// - atomics;
-// - values that are not finite.
+// are exact dot products; integer work on the bits of floats that moves a half or a word, flips or clears its
+// sign (error_trace_moves.cpp) or rounds the float (a mask that cuts, the addition before it) is followed too.
+// Elsewhere the shadow ends: at other work on bits, conversions to and from integers, rounding to integral
+// values, atomics, values that are not finite. What comes next starts anew, without error, from the machine's
+// value, unless the trace is strict.
+//
+// A strict trace (exact_run.h) keeps apart what is exact and what comes of rounded values (ErrorKind::lost).
+// What is not followed stays exact where the same instruction gives the same result on the operands' exact
+// values, rounded once to their formats: the sign of a float, its exponent, the integer next to it, a
+// comparison. And what a comparison decides that exact operands would decide the other way is known
+// (error_trace_choices.cpp): a selection gives the other operand, anything else is lost, and from a branch on,
+// all that the block writes.
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <vector>
 
 #include "src/base/vm/code.h"
@@ -40,10 +48,14 @@ struct OpErrors {
   std::vector<EdgeSeen> edges;      ///< by op: what may leave its range (shadow_edges.h)
   Parting first;                    ///< in the order of blocks, then of execution
   uint64_t ended = 0;               ///< shadows that ended at a value that is not finite
-  /// Comparisons that exact operands would decide the other way (ErrorPlan::strict), and those of them that
-  /// decide more than selections.
+  /// Of a strict trace, lanes: comparisons that exact operands would decide the other way, and branches, exits
+  /// and stores under such a predicate, the first of each block.
   uint64_t turned = 0, branches_turned = 0;
-  uint64_t longest = 0;  ///< warp instructions of a block, at most
+  /// Of a strict trace: what lost a value first, in the order of blocks, then of execution; -1: nothing did.
+  struct Loss {
+    uint64_t block = ~uint64_t{0};
+    int32_t op = -1;
+  } loss;
 };
 
 /// What the traces of a launch share.
@@ -51,23 +63,41 @@ template <int parts_count>
 struct ErrorPlan {
   ErrorMemory<parts_count>* memory = nullptr;
   double parting = 0;
-  std::vector<int> part_of_op;  ///< by op: the part its roundings enter, -1: none is followed
-  /// Immediates that stand for another number, and what they lack of it.
-  std::vector<std::pair<Slot, double>> offsets;
-  /// What comes of rounded values and no shadow follows has an infinite bound; comparisons are watched.
+  std::vector<int> part_of_op;  ///< by op: the part its roundings enter, -1 (or empty): none is followed
+  int parts = parts_count;      ///< that are in use
+  /// Bounds hold what the exact value may be off by instead of what the machine's is: the rounding of the
+  /// shadow's own doubles, `offsets` without a part, `inexact_share`. Infinite: lost.
   bool strict = false;
-  /// By op, where bounds are to follow something else than roundings: what the result may be off by, as a
-  /// share of its product (exact_run.cpp). Empty: roundings.
+  /// Immediates that stand for another number: what they lack of it enters that part, or the bound.
+  struct Offset {
+    Slot slot = no_slot;
+    double offset = 0;
+    int part = -1;
+  };
+  std::vector<Offset> offsets;
+  /// Parts are probes, `first_probe` and the next: of everything that enters the bounds, so that what cancels
+  /// does. Probe 0 has all of what series leave out with the sign of its leading term, each other one all that
+  /// times numbers by chance.
+  bool probes = false;
+  int first_probe = 0;
+  /// By op: what its result may be off by, as a share of its product (Literals::left_out). Empty: nothing.
   std::vector<double> inexact_share;
+  /// By op: the source that `offsets` do not mean (Literals::exact_source). Empty: none.
+  std::vector<int8_t> exact_source;
 };
+
+/// Of the exact run: constants whose rounding is followed at once.
+inline constexpr int kExactParts = 4;
 
 template <int parts_count>
 class ErrorTrace : public PlainTrace {
  public:
-  static constexpr unsigned hooks = hook::begin_block | hook::before | hook::after | hook::landed;
+  static constexpr unsigned hooks =
+      hook::begin_block | hook::guarded | hook::before | hook::after | hook::landed;
   explicit ErrorTrace(const ErrorPlan<parts_count>& plan) : plan_(plan) {}
 
   void begin_block(Block&);
+  void guarded(Warp&, const Op&, uint32_t active);
   void before(Warp&, const Op&, uint32_t mask);
   void after(Warp&, const Op&, uint32_t mask);
   void landed(Warp&, const Landing&);
@@ -84,28 +114,46 @@ class ErrorTrace : public PlainTrace {
  private:
   /// What an op's signature says, found once.
   struct Facts {
-    enum class Route : uint8_t { none, clear, lose, carry, arithmetic, bits, compare, atomic, matrix };
+    enum class Route : uint8_t { none, end, lose, carry, arithmetic, bits, compare, atomic, matrix };
     Route route = Route::none;
     EdgeKind edge = EdgeKind::none;
-    bool adds = false;  ///< add, sub or fma of f32 or f64
+    bool adds = false;        ///< add, sub or fma of f32 or f64
+    bool multiplies = false;  ///< mul or fma: what meets an exact 0 has no part in the result
+    /// Of Row::real: whatever the operands are; the other operand's value; by their values.
+    enum class Slopes : uint8_t { constant, product, any };
+    Slopes slopes = Slopes::any;
     int arity = 0;
-    bool only_selects = false;  ///< of a comparison: nothing but selections reads its predicate
+    double own_roundoff = 0;  ///< of Row::real, as a share of the rounding that it finds
+    bool decides = false;     ///< which instructions run, or what memory holds
+    bool writes_predicates = false;
   };
   using Cells = ErrorCells<parts_count>;
+  static constexpr int some_parts = parts_count ? parts_count : 1;
   /// A source of the running op.
   struct Operand {
     const double *error, *bound;  ///< in the cells, in `copied`, or zeros
-    bool exact = true;            ///< no lane carries a shadow: errors and bounds are zero, parts unset
+    const float* part[some_parts];
+    bool exact = true;  ///< no lane carries a shadow: errors, bounds and parts are zero
     alignas(64) double value[32], copied[2][32];
-    float parts[32][parts_count ? parts_count : 1];
+    alignas(64) float copied_parts[some_parts][32];
     void be_exact() {
       static constexpr double zeros[32] = {};
+      static constexpr float no_part[32] = {};
       error = bound = zeros, exact = true;
+      for (const float*& p : part) p = no_part;
     }
   };
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
+    std::array<const double*, 2> product{};  ///< of strict traces: its first operands
+    uint32_t chosen = 0;  ///< lanes whose value is an integer next to the exact one (round_to_integer)
     RealStep step() { return {value, {}, {}, {}, local, {slope[0], slope[1], slope[2]}, error, bound}; }
+  };
+  /// What a lane function gets.
+  struct SourceCells {
+    alignas(64) std::byte bits[4][256];
+    bool used[4] = {};
+    const void* of(int source) const { return used[source] ? bits[source] : nullptr; }
   };
   /// Of each lane in `mask` the cells of the halves of a value: at, at + step, ...
   struct Places {
@@ -122,33 +170,60 @@ class ErrorTrace : public PlainTrace {
   static size_t cell(Slot slot, int half, int lane) { return BlockCells<Cells, 2>::cell(slot, half, lane); }
   static void decode(const Warp&, Slot, int half, ErrorKind, double* values);
   void gather(Warp&, Slot, int half, ErrorKind, bool in_place, Operand&);
-  void clear(Warp&, Slot, int halves, uint32_t mask);
-  void clear(Warp&, const Op&, uint32_t mask);
-  static void lose(Cells&, size_t at);
+  void mark(Warp&, const Use& written, ErrorKind, uint32_t mask);
+  void mark(Warp&, const Op&, ErrorKind, uint32_t mask);
+  void note_loss(const Op&);
+  uint32_t not_plain(const Warp&, const Use& read, uint32_t mask);
+  uint32_t not_plain(const Warp&, const Op&, uint32_t mask);
+  std::optional<uint64_t> exact_bits(const Warp&, const Op&, int source, int lane, int step);
+  void exact_sources(const Warp&, const Op&, uint32_t asked, int step, SourceCells&, uint32_t& known);
+  void prepare_exact_result(Warp&, const Op&, uint32_t mask);
   void lose(Warp&, const Op&, uint32_t mask);
+  void lose_results(Warp&, const Op&, uint32_t lanes);
   void compare(Warp&, const Op&, uint32_t mask);
-  void prepare_select(Warp&, const Op&);
+  uint32_t turned_lanes(const Operand&, const Operand&, uint32_t mask) const;
+  void prepare_select(Warp&, const Op&, uint32_t mask);
   void note_select(Warp&, const Op&, uint32_t mask);
+  void note_predicates(const Warp&, const Op&);
+  void note_addresses(Warp&, const Op&, uint32_t mask);
+  void follow_predicates(Warp&, const Op&, uint32_t mask);
+  void go_astray(uint32_t lanes);
+  void follow(Warp&, const Op&, uint32_t mask);
   template <class Visit>
   void each_place(Warp&, const PlaceRow&, uint32_t mask, bool to_write, Visit);
-  static void overwrite(const Places&, uint32_t bytes);
-  static void put(const Places& to, const Places& from, uint32_t bytes);
+  void overwrite(const Places&, uint32_t bytes);
+  void put(const Places& to, const Places& from, uint32_t bytes);
   void move(Warp&, const TransferRow&);
 
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
-  void keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, uint32_t mask);
-  void round_to_integer(const int* which, int arity, ErrorKind kind, Result& r) const;
+  void widen(const Op&, int arity, const int* which, Result&) const;
+  void carry_parts(Warp&, const Op&, size_t first, int arity, const int* which, Result&, uint32_t mask);
+  const Result& exact_slopes(const Op&, int arity, const int* which, Result&, Result& made) const;
+  uint32_t keep(Warp&, const Op&, Slot, int half, ErrorKind, Result&, std::span<const int> which,
+                uint32_t mask);
+  void probe(const Warp&, const Op&, int p, const Result&, float* sum) const;
+  void round_to_integer(const Op&, const int* which, int arity, Result& r) const;
   void note_argument(const Op&, uint32_t mask);
-  void prepare_bits(Warp&, const Op&);
+  void prepare_bits(Warp&, const Op&, uint32_t mask);
   void bits(Warp&, const Op&, uint32_t mask);
-  bool is_moved(const Op&, size_t source, size_t from, size_t to, int lane);
+  void bits(Warp&, const Op&, int lane);
+  const std::array<uint32_t, 32>& inverted(const Op&, size_t source, size_t from);
+  enum class Travel : uint8_t { none, reaches, moves };
+  Travel travel(const Op&, size_t source, size_t from, size_t to, uint32_t made, int lane);
+  bool keep_word(Warp&, const Op&, int lane);
+  void set_sign(Cells&, size_t at, double from, double made, bool fixed) const;
+  void move_half(const Cells&, size_t shadow, uint32_t word, size_t from, uint32_t made, size_t to,
+                 bool fixed_sign);
   bool keep_rounded(Warp&, const Op&, int lane);
   void carry(Warp&, const Op&, uint32_t mask);
+  void unpack(Warp&, const Op&, uint32_t mask);
+  bool chooses(const Op&) const;
   void atomic(Warp&, const Op&, uint32_t mask);
   void prepare_matrix(Warp&, const Op&);
   void matrix(Warp&, const Op&);
+  void unfollowed_matrix(Warp&, const Op&);
   void matrix_tile(Warp&, const Op&, const MatrixForm&, int block, int tile);
   void gather_shared(const Warp&, uint64_t at, Element, Operand&);
   void gather_element(Warp&, Slot, Element, int i, Operand&);
@@ -162,6 +237,7 @@ class ErrorTrace : public PlainTrace {
   uint64_t order_ = 0;
   size_t area_hint_ = 0;
   std::vector<Facts> facts_;  ///< by op
+  std::set<Slot> shifters_;   ///< registers that round by being added (round_to_integer)
   BlockCells<Cells, 2> cells_;
   std::array<Operand, 6> operands_;  ///< three per half
   /// Sources of bit operations that carry shadows, and cells that a move or pack may overwrite.
@@ -170,15 +246,23 @@ class ErrorTrace : public PlainTrace {
   /// What the running op makes where one half of one source has all its bits inverted: [source][half].
   std::array<std::array<std::array<uint32_t, 32>, 2>, 3> inverted_{};
   uint32_t inverted_known_ = 0;
-  std::map<std::pair<uint32_t, Slot>, uint32_t> turned_;  ///< (warp, predicate): lanes of the last comparison
-  uint32_t select_turned_ = 0;    ///< lanes in which the running selection should give the other operand,
-  std::array<double, 32> other_;  ///< and what that is, exactly
-  Cells scratch_;                 ///< on their way from register to register
+  /// (warp, predicate): lanes in which exact operands would have decided it the other way, or might have.
+  std::map<std::pair<uint32_t, Slot>, uint32_t> unsure_;
+  /// Of the running op, lanes: unsure are its guard, a predicate among its sources; lost is where it reads or
+  /// which way it goes.
+  uint32_t guard_unsure_ = 0, read_unsure_ = 0, misplaced_ = 0;
+  bool astray_ = false;     ///< the block on real numbers would have gone another way
+  uint32_t unchanged_ = 0;  ///< lanes in which the running op gives the same on exact operands
+  uint32_t selected_ = 0;   ///< lanes in which the running selection should give the other operand,
+  std::array<double, 32> other_, other_bound_;  ///< and what that is, exactly
+  ErrorKind other_kind_ = ErrorKind::none;
+  Cells scratch_;  ///< on their way from register to register
   struct Fragments;
   std::shared_ptr<Fragments> fragments_;
 };
 
 extern template class ErrorTrace<0>;
+extern template class ErrorTrace<kExactParts>;
 extern template class ErrorTrace<16>;
 
 }  // namespace assay::vm

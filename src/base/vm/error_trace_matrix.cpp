@@ -4,34 +4,49 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "src/base/vm/error_trace.h"
 #include "src/base/vm/matrix_elements.h"
 
 namespace assay::vm {
+namespace {
+
+constexpr double kLost[] = {std::numeric_limits<double>::infinity()};
+
+}  // namespace
 
 template <int parts_count>
 struct ErrorTrace<parts_count>::Fragments {
-  static constexpr int stored = parts_count ? parts_count : 1;
   /// Rows x columns with errors, bounds and parts.
   template <int rows, int columns>
   struct Matrix {
     alignas(64) double value[rows][columns], error[rows][columns], bound[rows][columns];
-    float parts[rows][columns][stored];
+    alignas(64) float part[some_parts][rows][columns];
+    alignas(64) float exact[parts_count ? rows : 1][columns];  ///< value + error
   };
   std::vector<Matrix<16, 32>> a;  ///< by block of 16 rows
   std::vector<Matrix<32, 8>> b;   ///< by tile of 8 columns
   std::vector<Matrix<16, 8>> c;   ///< [block][tile]
+  bool with_parts = false;        ///< some operand has any
+
+  /// Of sums of 64 terms at most, in double.
+  static constexpr double kSumRoundoff = 0x1p-46;
 
   /// Lane `lane` of a gathered operand; `sign` is -1 where the instruction negates it.
   template <class M>
-  static void put(M& m, int row, int column, const Operand& from, int lane, double sign) {
+  void put(M& m, int row, int column, const Operand& from, int lane, double sign,
+           const ErrorPlan<parts_count>& plan) {
     m.value[row][column] = sign * from.value[lane];
     m.error[row][column] = sign * from.error[lane];
     m.bound[row][column] = from.bound[lane];
-    if constexpr (parts_count > 0)
-      for (int p = 0; p < parts_count; ++p)
-        m.parts[row][column][p] = from.exact ? 0.0f : static_cast<float>(sign) * from.parts[lane][p];
+    if (plan.strict) m.bound[row][column] += kSumRoundoff * std::fabs(from.error[lane]);
+    if constexpr (parts_count > 0) {
+      m.exact[row][column] = static_cast<float>(m.value[row][column] + m.error[row][column]);
+      with_parts |= !from.exact;
+      for (int p = 0; p < plan.parts; ++p)
+        m.part[p][row][column] = static_cast<float>(sign) * from.part[p][lane];
+    }
   }
 };
 
@@ -46,13 +61,15 @@ void ErrorTrace<parts_count>::gather_shared(const Warp& warp, uint64_t at, Eleme
                                          : value_of(element, pattern);
   const ErrorKind kind = error_kind_of(format_of(element).type);
   const Cells& shared = cells_.shared();
-  const size_t cell = at / 2;
   to.be_exact();
-  if (kind == ErrorKind::none || shared.kind[cell] != kind) return;
+  const size_t first = at / 2,
+               cell = kind == ErrorKind::none ? Cells::exact : shared.find(first, 1, kind, false);
+  if (kind == ErrorKind::none && shared.kind[first] != ErrorKind::none) to.exact = false, to.bound = kLost;
+  if (cell == Cells::unfollowed && plan_.strict) to.exact = false, to.bound = kLost;
+  if (cell >= Cells::unfollowed) return;
   to.exact = false;
   to.error = &shared.error[cell], to.bound = &shared.bound[cell];
-  if constexpr (parts_count > 0)
-    std::copy_n(shared.parts.get() + cell * parts_count, parts_count, to.parts[0]);
+  for (size_t p = 0; p < parts_count; ++p) to.part[p] = shared.part(p) + cell;
 }
 
 /// Element `i` of register `slot` in all lanes.
@@ -65,6 +82,10 @@ void ErrorTrace<parts_count>::gather_element(Warp& warp, Slot slot, Element elem
   for (int lane = 0; lane < 32; ++lane)
     to.value[lane] =
         value_of(element, warp.word(slot)[lane] >> (i * format.bits) & ((1u << format.bits) - 1));
+  const uint32_t rounded = plan_.strict ? not_plain(warp, Use{slot, Cell::word}, ~0u) : 0;
+  if (!rounded) return;
+  to.exact = false, to.bound = to.copied[1];
+  for (int lane = 0; lane < 32; ++lane) to.copied[1][lane] = rounded >> lane & 1 ? *kLost : 0;
 }
 
 template <int parts_count>
@@ -74,6 +95,7 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
   if (!carries_errors(form)) return;
   if (!fragments_) fragments_ = std::make_shared<Fragments>();
   Fragments& m = *fragments_;
+  m.with_parts = false;
   const int blocks = form.rows == 32 ? 2 : 1, rows = form.rows / blocks;
   m.a.resize(static_cast<size_t>(blocks));
   m.b.resize(form.tiles);
@@ -93,25 +115,25 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
             of_b = form.b_registers() / form.tiles, of_c = form.sum_registers() / (blocks * form.tiles);
   each_register(first_a, form.a_registers(), form.a, [&](int r, int lane, int i) {
     const FragmentPlace at = a_place(rows, 32 / format_of(form.a).bits, r % of_a, lane, i);
-    Fragments::put(m.a[static_cast<size_t>(r / of_a)], at.row, at.column, from, lane, a_sign);
+    m.put(m.a[static_cast<size_t>(r / of_a)], at.row, at.column, from, lane, a_sign, plan_);
   });
   each_register(first_b, form.b_registers(), form.b, [&](int r, int lane, int i) {
     const FragmentPlace at = b_place(32 / format_of(form.b).bits, r % of_b, lane, i);
-    Fragments::put(m.b[static_cast<size_t>(r / of_b)], at.row, at.column, from, lane, b_sign);
+    m.put(m.b[static_cast<size_t>(r / of_b)], at.row, at.column, from, lane, b_sign, plan_);
   });
   each_register(first_c, form.sum_registers(), form.sum, [&](int r, int lane, int i) {
     const FragmentPlace at = sum_place(form.sum == Element::f16, r % of_c, lane, i);
     if (!elements.adds()) from.value[lane] = 0, from.be_exact();
-    Fragments::put(m.c[static_cast<size_t>(r / of_c)], at.row, at.column, from, lane, 1);
+    m.put(m.c[static_cast<size_t>(r / of_c)], at.row, at.column, from, lane, 1, plan_);
   });
   for (int k = 0; k < form.k && form.warpgroup; ++k) {
     for (int row = 0; row < rows && form.a_in_shared; ++row) {
       gather_shared(warp, elements.a(row, k).shared, form.a, from);
-      Fragments::put(m.a[0], row, k, from, 0, a_sign);
+      m.put(m.a[0], row, k, from, 0, a_sign, plan_);
     }
     for (int n = 0; n < form.columns(); ++n) {
       gather_shared(warp, elements.b(k, n).shared, form.b, from);
-      Fragments::put(m.b[static_cast<size_t>(n / 8)], k, n % 8, from, 0, b_sign);
+      m.put(m.b[static_cast<size_t>(n / 8)], k, n % 8, from, 0, b_sign, plan_);
     }
   }
 }
@@ -119,7 +141,7 @@ void ErrorTrace<parts_count>::prepare_matrix(Warp& warp, const Op& op) {
 template <int parts_count>
 void ErrorTrace<parts_count>::matrix(Warp& warp, const Op& op) {
   const MatrixForm form = MatrixForm::of(op.immediate);
-  if (!carries_errors(form)) return clear(warp, op, ~0u);
+  if (!carries_errors(form)) return unfollowed_matrix(warp, op);
   const int blocks = form.rows == 32 ? 2 : 1;
   for (int block = 0; block < blocks; ++block)
     for (int tile = 0; tile < form.tiles; ++tile) matrix_tile(warp, op, form, block, tile);
@@ -156,7 +178,17 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
     lane_kit().combine_sums(
         k, {a.value[row], a.error[row], a.bound[row], b.value[0], b.error[0], b.bound[0], c.value[row],
             c.error[row], c.bound[row], d[row], local[row], error[row], bound[row]});
-  const int own = parts_count > 0 ? plan_.part_of_op[op_index(op)] : -1;
+  if (plan_.strict)  // the sum's own doubles; what its operands may be off by has theirs
+    for (int row = 0; row < rows; ++row)
+      for (int n = 0; n < 8; ++n)
+        bound[row][n] += Fragments::kSumRoundoff * std::fabs(local[row][n]) - std::fabs(local[row][n]);
+  alignas(64) float part[some_parts][16][8] = {};
+  if constexpr (parts_count > 0)
+    for (int p = 0; p < plan_.parts && fragments_->with_parts; ++p)
+      for (int row = 0; row < rows; ++row)
+        lane_kit().combine_parts(
+            k, {a.exact[row], a.part[p][row], b.exact[0], b.part[p][0], c.part[p][row], part[p][row]});
+  const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
   for (int run = 0; run < runs; ++run) {
     const int half = halves ? run % 2 : 0;
     const Slot slot = slots[halves ? run / 2 : run];
@@ -164,27 +196,32 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
     for (int lane = 0; lane < 32; ++lane) {
       const auto [row, n] = place(run, lane);
       result.value[lane] = values[run][lane], result.local[lane] = local[row][n];
-      result.error[lane] = error[row][n], result.bound[lane] = bound[row][n];
+      result.error[lane] = error[row][n], result.bound[lane] = std::fmax(bound[row][n], 0);
+      if (std::isnan(bound[row][n])) result.bound[lane] = *kLost;
     }
-    if (!halves) clear(warp, slot, 2, ~0u);
-    keep(warp, op, slot, half, kind, result, ~0u);
+    keep(warp, op, slot, half, kind, result, {}, ~0u);
     if constexpr (parts_count > 0)
-      for (int lane = 0; lane < 32; ++lane) {
-        const auto [row, n] = place(run, lane);
-        float sum[parts_count];
-        for (int p = 0; p < parts_count; ++p) sum[p] = c.parts[row][n][p];
-        for (int i = 0; i < k; ++i) {
-          const auto x = static_cast<float>(a.value[row][i]);
-          const auto y = static_cast<float>(b.value[i][n] + b.error[i][n]);
-          for (int p = 0; p < parts_count; ++p) sum[p] += y * a.parts[row][i][p] + x * b.parts[i][n][p];
+      for (int p = 0; p < plan_.parts; ++p) {
+        float sum[32];
+        for (int lane = 0; lane < 32; ++lane) {
+          const auto [row, n] = place(run, lane);
+          sum[lane] = part[p][row][n] + (p == own ? static_cast<float>(result.local[lane]) : 0.0f);
         }
-        if (own >= 0) sum[own] += static_cast<float>(result.local[lane]);
-        std::copy_n(sum, parts_count, &registers(warp).parts[cell(slot, half, lane) * parts_count]);
+        if (plan_.probes) probe(warp, op, p, result, sum);
+        std::memcpy(registers(warp).part(static_cast<size_t>(p)) + cell(slot, half, 0), sum, sizeof sum);
       }
   }
 }
 
+/// Integer sums, which are exact, and those that no shadow follows.
+template <int parts_count>
+void ErrorTrace<parts_count>::unfollowed_matrix(Warp& warp, const Op& op) {
+  const bool lost = plan_.strict && not_plain(warp, op, ~0u);
+  mark(warp, op, lost ? ErrorKind::lost : ErrorKind::none, ~0u);
+}
+
 template class ErrorTrace<0>;
+template class ErrorTrace<kExactParts>;
 template class ErrorTrace<16>;
 
 }  // namespace assay::vm

@@ -12,14 +12,8 @@
 namespace assay::vm {
 
 template <int parts_count>
-void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op) {
-  bits_carry_ = false;
-  const Cells& cells = registers(warp);
-  for (int k = 0; k < op.source_count && k < 3; ++k) {
-    if (op.s[k] == no_slot || cell_of(op.row->sources[static_cast<size_t>(k)]) != Cell::word) continue;
-    const ErrorKind* const kinds = &cells.kind[cell(op.s[k], 0, 0)];
-    bits_carry_ |= !is_all(kinds, ErrorKind::none) || !is_all(kinds + 32, ErrorKind::none);
-  }
+void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op, uint32_t mask) {
+  bits_carry_ = not_plain(warp, op, mask) != 0;
   if (!bits_carry_) return;
   inverted_known_ = 0;
   for (int k = 0; k < op.source_count && k < 3; ++k) {
@@ -29,27 +23,82 @@ void ErrorTrace<parts_count>::prepare_bits(Warp& warp, const Op& op) {
     else
       words.fill(0);
   }
+  if (plan_.strict) prepare_exact_result(warp, op, mask);
 }
 
-/// Does the op take half `from` of the source to half `to`? Then its inverse arrives where it is inverted:
-/// equal bits alone may be two neighbours that round to the same.
+/// Of its sources the smaller or larger, by all their bits.
 template <int parts_count>
-bool ErrorTrace<parts_count>::is_moved(const Op& op, size_t source, size_t from, size_t to, int lane) {
-  if (!op.lanes || op.source_count > 3) return true;
+bool ErrorTrace<parts_count>::chooses(const Op& op) const {
+  const ptx::Operation operation = code_->signature(op).form.operation;
+  return operation == ptx::Operation::min || operation == ptx::Operation::max;
+}
+
+/// What the op makes where all bits of one half of one source are inverted.
+template <int parts_count>
+const std::array<uint32_t, 32>& ErrorTrace<parts_count>::inverted(const Op& op, size_t source, size_t from) {
   const uint32_t known = 1u << (2 * source + from);
   auto& made = inverted_[source][from];
-  if (!(inverted_known_ & known)) {
-    inverted_known_ |= known;
-    std::array<uint32_t, 32> words = words_[source];
-    for (uint32_t& word : words) word ^= 0xffffu << (16 * from);
-    const auto of = [&](size_t k) -> const void* {
-      return k == source ? words.data() : op.s[k] == no_slot ? nullptr : words_[k].data();
-    };
-    op.lanes(made.data(), of(0), of(1), of(2), nullptr);
-  }
+  if (inverted_known_ & known) return made;
+  inverted_known_ |= known;
+  std::array<uint32_t, 32> words = words_[source];
+  for (uint32_t& word : words) word ^= 0xffffu << (16 * from);
+  const auto of = [&](size_t k) -> const void* {
+    return k == source ? words.data() : op.s[k] == no_slot ? nullptr : words_[k].data();
+  };
+  op.lanes(made.data(), of(0), of(1), of(2), nullptr);
+  return made;
+}
+
+/// Does half `from` of the source come out as half `to`, but for its sign? Then its inverse arrives where it is
+/// inverted: equal bits alone may be two neighbours that round to the same.
+template <int parts_count>
+auto ErrorTrace<parts_count>::travel(const Op& op, size_t source, size_t from, size_t to, uint32_t made,
+                                     int lane) -> Travel {
+  if (!op.lanes || op.source_count > 3 || cell_of(op.row->sources[source]) != Cell::word || chooses(op))
+    return Travel::reaches;
   const auto at = static_cast<size_t>(lane);
-  const uint32_t before = words_[source][at] >> (16 * from), after = made[at] >> (16 * to);
-  return ((before ^ after) & 0xffff) == 0xffff;
+  const uint32_t before = words_[source][at] >> (16 * from), after = made >> (16 * to),
+                 other = inverted(op, source, from)[at] >> (16 * to);
+  const bool same = ((before ^ after) & 0x7fff) == 0, follows = ((before ^ other) & 0x7fff) == 0x7fff;
+  if (same && follows) return Travel::moves;
+  const bool adds = op.row->flow == Flow::integer;  // a carry may come another time
+  return adds || ((after ^ other) & 0xffff) ? Travel::reaches : Travel::none;
+}
+
+/// A whole f32 that comes out as it went in, its sign aside.
+template <int parts_count>
+bool ErrorTrace<parts_count>::keep_word(Warp& warp, const Op& op, int lane) {
+  Cells& cells = registers(warp);
+  const uint32_t made = warp.word(op.d)[lane];
+  for (size_t k = 0; k < op.source_count && k < 3; ++k) {
+    if (op.s[k] == no_slot || cell_of(op.row->sources[k]) != Cell::word) continue;
+    const size_t at = cell(op.s[k], 0, lane);
+    const uint32_t word = words_[k][static_cast<size_t>(lane)];
+    if (cells.find(at, 32, ErrorKind::f32, false) != at || ((word ^ made) & 0x7fffffff)) continue;
+    const uint32_t low = inverted(op, k, 0)[static_cast<size_t>(lane)],
+                   high = inverted(op, k, 1)[static_cast<size_t>(lane)];
+    if (((low ^ made) & 0x7fffffff) != 0xffff || ((high ^ made) & 0x7fffffff) != 0x7fff0000) continue;
+    const size_t to = cell(op.d, 0, lane);
+    cells.copy(to, cells, at);
+    cells.kind[to + 32] = ErrorKind::tail;
+    set_sign(cells, to, std::bit_cast<float>(word), std::bit_cast<float>(made), !((high ^ made) >> 31));
+    return true;
+  }
+  return false;
+}
+
+/// The shadow in the cell is that of `from`, and now of -from, of |from| or of -|from|; `fixed`: the sign is
+/// what it is, whatever that of `from`.
+template <int parts_count>
+void ErrorTrace<parts_count>::set_sign(Cells& cells, size_t at, double from, double made, bool fixed) const {
+  const double exact = from + cells.error[at];
+  double turns = std::signbit(from) != std::signbit(made) ? -1 : 1;
+  if (fixed && std::signbit(exact) != std::signbit(from)) turns = -turns;
+  cells.error[at] = turns * exact - made;
+  for (int p = 0; p < plan_.parts && turns < 0; ++p) {
+    float& part = cells.part(static_cast<size_t>(p))[at];
+    part = -part;
+  }
 }
 
 /// Integer work that changes a shadowed float by less than a bf16's last places rounds it: a mask that cuts,
@@ -62,64 +111,80 @@ bool ErrorTrace<parts_count>::keep_rounded(Warp& warp, const Op& op, int lane) {
     if (op.s[k] == no_slot || cell_of(op.row->sources[static_cast<size_t>(k)]) != Cell::word) continue;
     const size_t at = cell(op.s[k], 0, lane);
     const double value = std::bit_cast<float>(words_[static_cast<size_t>(k)][static_cast<size_t>(lane)]);
-    if (cells.kind[at] != ErrorKind::f32 || !std::isfinite(cells.bound[at])) continue;
+    if (cells.find(at, 32, ErrorKind::f32, false) != at) continue;
     if (!(std::fabs(made - value) <= 0x1p-7 * std::fabs(value)) || made == 0) continue;
     const double cut = value - made;
     const size_t to = cell(op.d, 0, lane);
     cells.copy(to, cells, at);
     cells.error[to] += cut;
-    if (plan_.inexact_share.empty()) cells.bound[to] += std::fabs(cut);
-    cells.kind[to + 32] = ErrorKind::none;
+    if (!plan_.strict) cells.bound[to] += std::fabs(cut);
+    cells.kind[to + 32] = ErrorKind::tail;
     return true;
   }
   return false;
 }
 
-// A word, or a half, that comes out as it went in carries its shadow; zero is moved from nowhere. The high
-// half of an f32 is a bf16 cut from it.
+// A word, or a half, that comes out as it went in carries its shadow. The high half of an f32 is a bf16 cut
+// from it.
 template <int parts_count>
 void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, uint32_t mask) {
-  if (!bits_carry_) return clear(warp, op.d, 2, mask);
+  if (!bits_carry_) return mark(warp, op, ErrorKind::none, mask);
+  each_lane(mask, [&](int lane) { bits(warp, op, lane); });
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::bits(Warp& warp, const Op& op, int lane) {
+  if (!chooses(op) && (keep_word(warp, op, lane) || keep_rounded(warp, op, lane))) return;
   Cells& cells = registers(warp);
-  const uint32_t* made = warp.word(op.d);
-  each_lane(mask, [&](int lane) {
-    size_t found[2] = {SIZE_MAX, SIZE_MAX};
-    double cut[2] = {};
-    bool rounded = false;
-    for (size_t k = 0; k < 3 && k < op.source_count; ++k) {
-      if (op.s[k] == no_slot || cell_of(op.row->sources[k]) != Cell::word) continue;
-      const uint32_t word = words_[k][static_cast<size_t>(lane)];
-      const size_t at = cell(op.s[k], 0, lane);
-      for (const size_t half : {at, at + 32})
-        rounded |= cells.kind[half] != ErrorKind::none && cells.bound[half] != 0;
-      const bool is_float = cells.kind[at] == ErrorKind::f32;
-      for (size_t from = is_float; from < 2; ++from)
-        for (size_t to = 0; to < 2; ++to) {
-          const uint32_t bits = word >> (16 * from) & 0xffff;
-          const size_t shadow = is_float ? at : at + 32 * from;
-          if (!bits || bits != (made[lane] >> (16 * to) & 0xffff) || found[to] != SIZE_MAX ||
-              cells.kind[shadow] == ErrorKind::none || !is_moved(op, k, from, to, lane))
-            continue;
-          found[to] = shadow;
-          cut[to] = is_float ? std::bit_cast<float>(word) - std::bit_cast<float>(word & 0xffff0000u) : 0;
-        }
+  const uint32_t made = warp.word(op.d)[lane];
+  for (size_t to = 0; to < 2; ++to) {
+    const size_t kept = 32 * to + static_cast<size_t>(lane);
+    int moved = 0, reached = 0;
+    scratch_.kind[kept] = ErrorKind::none;
+    for (size_t k = 0; k < op.source_count; ++k) {
+      if (op.s[k] == no_slot) continue;
+      const Cell source = cell_of(op.row->sources[k]);
+      for (size_t from = 0; from < bytes_of(source) / 2; ++from) {
+        const size_t at = cell(op.s[k], static_cast<int>(from), lane);
+        if (cells.kind[at] == ErrorKind::none) continue;
+        const Travel way =
+            k < 3 && source == Cell::word ? travel(op, k, from, to, made, lane) : Travel::reaches;
+        reached += way != Travel::none;
+        const size_t low = from == 1 ? at - 32 : at;
+        const bool cuts = from == 1 && cells.find(low, 32, ErrorKind::f32, false) == low,
+                   whole = cells.kind[at] == ErrorKind::f16 || cells.kind[at] == ErrorKind::bf16;
+        if (way != Travel::moves || !(cuts || whole)) continue;
+        ++moved;
+        move_half(
+            cells, cuts ? low : at, words_[k][static_cast<size_t>(lane)], from, made >> (16 * to) & 0xffff,
+            kept,
+            !((inverted(op, k, from)[static_cast<size_t>(lane)] >> (16 * to) ^ made >> (16 * to)) & 0x8000));
+      }
     }
-    if (keep_rounded(warp, op, lane)) return;
-    for (size_t to = 0; to < 2; ++to) {
-      const size_t kept = 32 * to + static_cast<size_t>(lane);
-      scratch_.kind[kept] = ErrorKind::none;
-      if (found[to] == SIZE_MAX) continue;
-      scratch_.copy(kept, cells, found[to]);
-      if (scratch_.kind[kept] != ErrorKind::f32) continue;
-      scratch_.kind[kept] = ErrorKind::bf16;
-      scratch_.error[kept] += cut[to];
-      if (plan_.inexact_share.empty()) scratch_.bound[kept] += std::fabs(cut[to]);
-    }
-    for (size_t to = 0; to < 2; ++to)
-      cells.copy(cell(op.d, static_cast<int>(to), lane), scratch_, 32 * to + static_cast<size_t>(lane));
-    if (plan_.strict && rounded && made[lane] && found[0] == SIZE_MAX && found[1] == SIZE_MAX)
-      lose(cells, cell(op.d, 0, lane));
-  });
+    if (reached > 1 || moved == 0) scratch_.kind[kept] = ErrorKind::none;
+    if (plan_.strict && reached > 0 && scratch_.kind[kept] == ErrorKind::none && !(unchanged_ >> lane & 1))
+      scratch_.kind[kept] = ErrorKind::lost, note_loss(op);
+  }
+  for (size_t to = 0; to < 2; ++to)
+    cells.copy(cell(op.d, static_cast<int>(to), lane), scratch_, 32 * to + static_cast<size_t>(lane));
+}
+
+/// The shadow of half `from` of a word, of an f32 the bf16 cut from it, as that of `made`.
+template <int parts_count>
+void ErrorTrace<parts_count>::move_half(const Cells& cells, size_t shadow, uint32_t word, size_t from,
+                                        uint32_t made, size_t to, bool fixed_sign) {
+  scratch_.copy(to, cells, shadow);
+  double value;
+  if (scratch_.kind[to] == ErrorKind::f32) {
+    scratch_.kind[to] = ErrorKind::bf16;
+    value = std::bit_cast<float>(word & 0xffff0000u);
+    const double cut = std::bit_cast<float>(word) - value;
+    scratch_.error[to] += cut;
+    if (!plan_.strict) scratch_.bound[to] += std::fabs(cut);
+  } else {
+    value = half_of(scratch_.kind[to], word >> (16 * from) & 0xffff);
+  }
+  set_sign(scratch_, to, value, half_of(scratch_.kind[to], made), fixed_sign);
 }
 
 /// visit(Places) for the cells of `mask`'s lanes, as many together as lie in one array.
@@ -167,31 +232,41 @@ template <class Visit>
 template <int parts_count>
 void ErrorTrace<parts_count>::overwrite(const Places& to, uint32_t bytes) {
   ErrorKind* kinds = to.cells->kind.get();
+  const ErrorKind rest = plan_.strict ? ErrorKind::lost : ErrorKind::none;
   each_lane(to.mask, [&](int lane) {
     const size_t at = to.at[lane], wide = at & ~size_t{3};
-    if (bytes < 8 && kinds[wide] == ErrorKind::f64) kinds[wide] = ErrorKind::none;
-    if (bytes < 4 && (at & 1) && kinds[at - 1] == ErrorKind::f32) kinds[at - 1] = ErrorKind::none;
-    for (uint32_t half = 0; half < std::max(bytes / 2, 1u); ++half) kinds[at + half] = ErrorKind::none;
+    if (bytes < 8 && kinds[wide] == ErrorKind::f64) std::fill_n(kinds + wide, 4, rest);
+    if (bytes < 4 && (at & 1) && kinds[at - 1] == ErrorKind::f32) kinds[at - 1] = kinds[at] = rest;
+    if (bytes == 2 && kinds[at] == ErrorKind::f32) kinds[at + 1] = rest;
+    for (uint32_t half = 0; half < bytes / 2; ++half) kinds[at + half] = ErrorKind::none;
+    if (bytes == 1 && kinds[at] != ErrorKind::none) kinds[at] = rest;
   });
 }
 
-/// Shadows of values that come whole; bytes carry nothing. `from` without cells: nothing comes.
+/// Shadows of values, half by half: of a part of one, which then begins nowhere, no value is found. A byte of
+/// one is lost, and the half that it goes to. `from` without cells: nothing comes.
 template <int parts_count>
 void ErrorTrace<parts_count>::put(const Places& to, const Places& from, uint32_t bytes) {
-  for (size_t half = 0, halves = bytes / 2; half < halves; ++half) {
-    const size_t ahead = half * to.step, behind = half * from.step, left = halves - half;
-    const ErrorKind longest = left >= 4 ? ErrorKind::f64 : left >= 2 ? ErrorKind::f32 : ErrorKind::bf16;
+  for (size_t half = 0, halves = std::max<size_t>(bytes / 2, 1); half < halves; ++half) {
+    const size_t ahead = half * to.step, behind = half * from.step;
     ErrorKind taken[32] = {};
     if (from.cells) {
       const ErrorKind* const known = from.cells->kind.get() + behind;
       each_lane(to.mask, [&](int lane) { taken[lane] = known[from.at[lane]]; });
-      for (ErrorKind& kind : taken) kind = kind > longest ? ErrorKind::none : kind;
     }
+    if (astray_) std::fill_n(taken, 32, ErrorKind::lost);
     ErrorKind* const kinds = to.cells->kind.get() + ahead;
+    if (bytes == 1) {
+      each_lane(to.mask, [&](int lane) {
+        if (taken[lane] != ErrorKind::none)
+          kinds[to.at[lane]] = plan_.strict ? ErrorKind::lost : ErrorKind::none;
+      });
+      return;
+    }
     each_lane(to.mask, [&](int lane) { kinds[to.at[lane]] = taken[lane]; });
-    if (is_all(taken, ErrorKind::none)) continue;
+    if (is_all(taken, ErrorKind::none) || is_all(taken, ErrorKind::tail)) continue;
     each_lane(to.mask, [&](int lane) {
-      if (taken[lane] != ErrorKind::none)
+      if (is_shadowed(taken[lane]))
         to.cells->copy_values(to.at[lane] + ahead, *from.cells, from.at[lane] + behind);
     });
   }
@@ -208,14 +283,38 @@ void ErrorTrace<parts_count>::move(Warp& warp, const TransferRow& row) {
   });
 }
 
+/// mov.b32 {low, high}, word: of an f32 the high half is the bf16 cut from it.
+template <int parts_count>
+void ErrorTrace<parts_count>::unpack(Warp& warp, const Op& op, uint32_t mask) {
+  Cells& cells = registers(warp);
+  each_lane(mask, [&](int lane) {
+    const size_t first = cell(op.s[0], 0, lane), kept = static_cast<size_t>(lane);
+    const bool cuts = cells.find(first, 32, ErrorKind::f32, false) == first;
+    scratch_.copy(kept, cells, first), scratch_.copy(kept + 32, cells, first + 32);
+    if (!cuts) return;
+    scratch_.kind[kept] = plan_.strict ? ErrorKind::lost : ErrorKind::none;
+    const uint32_t word = warp.word(op.s[0])[lane];
+    move_half(cells, first, word, 1, word >> 16, kept + 32, false);
+  });
+  for (size_t half = 0; half < 2; ++half) {
+    if (op.slots[half] == no_slot) continue;
+    each_lane(mask, [&](int lane) {
+      cells.copy(cell(op.slots[half], 0, lane), scratch_, 32 * half + static_cast<size_t>(lane));
+      cells.kind[cell(op.slots[half], 1, lane)] = ErrorKind::none;
+    });
+  }
+}
+
 template <int parts_count>
 void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
   const Executed done = executed(warp, op, mask);
   const Signature& signature = *done.signature;
   const Flow flow = signature.flow();
+  if (flow == Flow::unpack && op.element_bytes == 2 && op.slot_count == 2) return unpack(warp, op, mask);
   const bool whole = flow == Flow::copy || flow == Flow::select;  // of one lane's cell
   if (whole || reaches_memory(signature) || copies_parameters(signature)) {
-    if (flow == Flow::load && op.element_bytes < bytes_of(signature.writes[0].cell)) clear(warp, op, mask);
+    if (flow == Flow::load && op.element_bytes < bytes_of(signature.writes[0].cell))
+      mark(warp, op, ErrorKind::none, mask);
     return each_row(done, [&](const TransferRow& row) { move(warp, row); });
   }
   Places staged{&scratch_, ~0u, 32, {}};  // before a destination changes that is a source too
@@ -228,7 +327,7 @@ void ErrorTrace<parts_count>::carry(Warp& warp, const Op& op, uint32_t mask) {
     });
     rows += 32 * (row.bytes / 2);
   });
-  clear(warp, op, mask);
+  mark(warp, op, ErrorKind::none, mask);
   rows = 0;
   each_row(done, [&](const TransferRow& row) {
     each_place(warp, row.to, row.mask, true, [&](const Places& to) {
@@ -247,19 +346,32 @@ void ErrorTrace<parts_count>::landed(Warp& warp, const Landing& landing) {
   });
 }
 
+/// Of rounded values, or upon one: the order is not known in which the others came.
 template <int parts_count>
 void ErrorTrace<parts_count>::atomic(Warp& warp, const Op& op, uint32_t mask) {
-  each_place(warp, {no_slot, warp.space, 0, warp.address}, mask, true, [&](const Places& at) {
+  uint32_t lost = not_plain(warp, op, mask) | (ptx::is_float(op.type) || astray_ ? mask : 0);
+  const PlaceRow memory{no_slot, warp.space, 0, warp.address};
+  each_place(warp, memory, mask, false, [&](const Places& at) {
+    if (!at.cells) return;
+    each_lane(at.mask, [&](int lane) {
+      for (size_t half = 0; half < std::max(op.element_bytes / 2u, 1u); ++half)
+        lost |= static_cast<uint32_t>(at.cells->kind[at.at[lane] + half] != ErrorKind::none) << lane;
+    });
+  });
+  each_place(warp, memory, mask, true, [&](const Places& at) {
     if (!at.cells) return;
     overwrite(at, op.element_bytes);
-    if (plan_.strict && op.element_bytes == 4 && ptx::is_float(op.type))
-      each_lane(at.mask, [&](int lane) { lose(*at.cells, at.at[lane]); });
+    if (!plan_.strict) return;
+    each_lane(at.mask & lost, [&](int lane) {
+      std::fill_n(&at.cells->kind[at.at[lane]], std::max(op.element_bytes / 2u, 1u), ErrorKind::lost);
+    });
   });
-  if (plan_.strict && ptx::is_float(op.type)) return lose(warp, op, mask);
-  clear(warp, op, mask);
+  mark(warp, op, ErrorKind::none, mask);
+  if (plan_.strict) mark(warp, op, ErrorKind::lost, lost);
 }
 
 template class ErrorTrace<0>;
+template class ErrorTrace<kExactParts>;
 template class ErrorTrace<16>;
 
 }  // namespace assay::vm

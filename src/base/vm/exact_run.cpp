@@ -1,13 +1,15 @@
 // Exact outputs, and how far the program's rounded constants and ended series move them. A constant is a
 // literal, an argument or a table that the plan brings, in fp32 and with more than kShortBits significant
 // bits: it then stands for a number that fp32 does not hold (log2 e, 1/sqrt(K)). How much an element depends
-// on it says a further pass with the constant kOffset of itself away: signed, so that what cancels in the
-// formula cancels there too. Constants of the same bits are taken for the same number.
+// on it says a part of its shadow, which begins as kOffset of the constant and is carried along the slopes,
+// with its sign, so that what cancels in the formula cancels there too. Constants of the same bits are taken
+// for the same number.
 //
-// A series that ends (Horner: (c7 y + c6) y + c5 begins one) leaves terms out, differently at each
-// argument: a pass whose bounds follow what it may leave out, at most kLeftOut of its leading term, adds
-// their sizes up along the slopes.
+// Polynomials that stand for a function (literals.h) leave terms out, differently at each argument, and have
+// many constants whose rounding is of little weight: all that enters the shadow's bound, without signs.
 #include "src/base/vm/exact_run.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -19,32 +21,20 @@
 #include <optional>
 #include <set>
 
+#include "src/base/program/source_place.h"
+#include "src/base/vm/literals.h"
+#include "src/base/vm/opcode.h"
 #include "src/base/vm/shadow_pass.h"
 
 namespace assay::vm {
 namespace {
 
-/// Literals 0.0625, 1.5 * 2^23, 255 and 1e3 mean themselves; log2 e does not. Of arguments, which a host
-/// computes, that is sure of few: 1 / sqrt(1311) rounds to 12 bits.
-constexpr int kShortBits = 12, kShortArgumentBits = 3;
+/// Of arguments, which a host computes, it is sure of few that they mean themselves: 1 / sqrt(1311) rounds to
+/// 12 bits.
+constexpr int kShortArgumentBits = 3;
 /// A literal is off by half a unit in the last place; the rounded product of two that are, as of the scale
 /// with log2 e, by less than one and a half.
 constexpr double kOffset = 1.5 * 0x1p-23;
-/// Of one operation on shadows: local and slopes * errors are doubles, summed (Row::real).
-constexpr double kShadowRoundoff = 0x1p-51;
-
-bool is_longer(uint32_t bits, int most) {
-  return std::isfinite(std::bit_cast<float>(bits)) && std::countr_zero(bits | 0x800000u) < 24 - most;
-}
-/// Bits that are no number of anybody's formula, as of masks and small integers, lie beyond 2^+-100.
-bool is_inexact(uint32_t bits) {
-  const float size = std::fabs(std::bit_cast<float>(bits));
-  return size > 0x1p-100f && size < 0x1p100f && is_longer(bits, kShortBits);
-}
-
-/// Terms that follow c_n y^n: of e^y, |y| <= 0.35, 0.05 of it from n = 7 on; of log((1 + s) / (1 - s)),
-/// s <= 1/3, 0.11; a minimax polynomial leaves less.
-constexpr double kLeftOut = 0.125;
 
 uint32_t without_sign(uint32_t bits) {
   return bits & 0x7fffffffu;
@@ -56,8 +46,10 @@ struct Constant {
   const Tensor* table = nullptr;
 };
 
+/// The bits of a float; nothing of one that says what it stands for.
 std::optional<uint32_t> real_argument(const Argument& argument) {
-  if (argument.content != Argument::Content::real || argument.bytes.size() != 4) return std::nullopt;
+  if (argument.content != Argument::Content::real || argument.bytes.size() != 4 || argument.rounded_from)
+    return std::nullopt;
   uint32_t bits = 0;
   std::memcpy(&bits, argument.bytes.data(), sizeof bits);
   return bits;
@@ -76,16 +68,19 @@ std::set<Slot> float_slots(const Code& code) {
   return slots;
 }
 
-std::vector<Constant> constants_of(const Program& program, const PreparedProgram& prepared) {
+/// Those whose rounding is followed with its sign.
+std::vector<Constant> constants_of(const Program& program, const PreparedProgram& prepared,
+                                   const std::vector<Literals>& all_literals) {
   std::set<uint32_t> known, arguments;
   for (size_t i = 0; i < program.launches.size(); ++i) {
     const Code& code = prepared.code(i);
     const std::set<Slot> slots = float_slots(code);
     for (const Immediate& immediate : code.immediates)
-      if (immediate.cell == Cell::word && slots.contains(immediate.slot))
+      if (immediate.cell == Cell::word && slots.contains(immediate.slot) &&
+          !all_literals[i].of_series.contains(immediate.slot))
         known.insert(without_sign(static_cast<uint32_t>(immediate.bits)));
     for (const Argument& argument : program.launches[i].arguments)
-      if (const auto bits = real_argument(argument); bits && is_longer(*bits, kShortArgumentBits))
+      if (const auto bits = real_argument(argument); bits && has_more_bits(*bits, kShortArgumentBits))
         arguments.insert(without_sign(*bits));
   }
   std::vector<Constant> constants;
@@ -97,95 +92,155 @@ std::vector<Constant> constants_of(const Program& program, const PreparedProgram
   return constants;
 }
 
-/// Registers that hold a literal: immediates, and what one move of an immediate writes and nothing else.
-/// Those that fp32 does not hold, and all.
-struct Literals {
-  std::set<Slot> inexact, all;
-};
-Literals literals_of(const Code& code) {
-  Literals found;
-  for (const Immediate& immediate : code.immediates) {
-    if (immediate.cell != Cell::word) continue;
-    found.all.insert(immediate.slot);
-    if (is_inexact(static_cast<uint32_t>(immediate.bits))) found.inexact.insert(immediate.slot);
-  }
-  std::map<Slot, int> writers;
-  for (const Op& op : code.ops)
-    for (const Use& written : code.signature(op).writes) ++writers[written.slot];
-  for (const Op& op : code.ops) {
-    if (!op.row || op.row->flow != Flow::copy || op.source_count != 1 || op.guarded || writers[op.d] != 1)
-      continue;
-    if (found.inexact.contains(op.s[0])) found.inexact.insert(op.d);
-    if (found.all.contains(op.s[0])) found.all.insert(op.d);
-  }
-  return found;
-}
-
-/// A fused multiply-add of f32.
-bool is_fused(const Op& op) {
-  return op.row && op.row->result == ptx::Type::f32 && op.row->flow == Flow::arithmetic &&
-         op.source_count == 3;
-}
-
-/// By op: kLeftOut where it begins a polynomial by Horner's rule: c_n y + c_{n-1} with literals, one of which
-/// fp32 does not hold, and its result times y, plus a literal, behind it.
-std::vector<double> series_of(const Code& code) {
-  const Literals literals = literals_of(code);
-  std::vector<double> share(code.ops.size());
-  for (size_t i = 0; i < code.ops.size(); ++i) {
-    const Op& op = code.ops[i];
-    if (!is_fused(op) || literals.all.contains(op.s[0]) == literals.all.contains(op.s[1])) continue;
-    const size_t literal = literals.all.contains(op.s[0]) ? 0 : 1;
-    const Slot y = op.s[1 - literal];
-    if (!literals.all.contains(op.s[2]) ||
-        !(literals.inexact.contains(op.s[literal]) || literals.inexact.contains(op.s[2])))
-      continue;
-    const bool goes_on = std::any_of(
-        code.ops.begin() + static_cast<std::ptrdiff_t>(i) + 1, code.ops.end(), [&](const Op& next) {
-          return is_fused(next) && literals.all.contains(next.s[2]) &&
-                 ((next.s[0] == op.d && next.s[1] == y) || (next.s[0] == y && next.s[1] == op.d));
-        });
-    if (goes_on) share[i] = kLeftOut;
-  }
-  return share;
-}
-
 double offset_of(uint32_t bits) {
   return kOffset * static_cast<double>(std::bit_cast<float>(bits));
 }
 
-void set_cell(ErrorMemory<0>& memory, ErrorMemory<0>::Area& area, uint64_t offset, double error) {
-  const auto [cells, at] = memory.touch(area, offset);
-  cells->kind[at] = ErrorKind::f32, cells->error[at] = error, cells->bound[at] = std::fabs(error);
+constexpr int kParts = kExactParts;
+using ExactPass = Pass<kParts>;
+using Cells = ErrorCells<kParts>;
+
+/// A float in memory or among the parameters, as a number `error` away, or as one whose rounding begins `part`.
+void set_cell(ExactPass& pass, ErrorMemory<kParts>::Area& area, uint64_t offset, double error,
+              int part = -1) {
+  for (uint64_t half = 0; half < 2; ++half) {
+    const auto [cells, at] = pass.memory.touch(area, offset + 2 * half);
+    cells->kind[at] = half ? ErrorKind::tail : ErrorKind::f32;
+    cells->error[at] = part < 0 ? error : 0;
+    cells->bound[at] = 0;
+    for (int p = 0; p < kParts; ++p)
+      cells->part(static_cast<size_t>(p))[at] = p == part ? static_cast<float>(error) : 0.0f;
+  }
 }
 
-/// Moves the constant wherever launch `i` has it.
-void move_constant(const Program& program, const Constant& constant, size_t i, Pass<0>& pass,
-                   ErrorPlan<0>& plan) {
+/// Lets the constant begin its part wherever launch `i` has it.
+void follow_constant(const Program& program, const Constant& constant, int part, size_t i,
+                     const Literals& literals, ExactPass& pass, ErrorPlan<kParts>& plan) {
   size_t hint = 0;
   if (constant.table) {
     if (i > 0) return;
     const uint64_t base = pass.places.at(constant.table->name);
-    ErrorMemory<0>::Area& area = *pass.memory.find(base, hint);
+    auto& area = *pass.memory.find(base, hint);
     for (int64_t flat = 0; flat < constant.table->size(); ++flat)
-      set_cell(pass.memory, area, base - area.base + 4 * static_cast<uint64_t>(flat),
-               kOffset * constant.table->value(flat));
+      set_cell(pass, area, base - area.base + 4 * static_cast<uint64_t>(flat),
+               kOffset * constant.table->value(flat), part);
     return;
   }
   const auto is = [&](uint32_t bits) { return without_sign(bits) == constant.bits; };
   const Code& code = pass.prepared.code(i);
   for (const Immediate& immediate : code.immediates)
-    if (immediate.cell == Cell::word && is(static_cast<uint32_t>(immediate.bits)))
-      plan.offsets.emplace_back(immediate.slot, offset_of(static_cast<uint32_t>(immediate.bits)));
-  ErrorMemory<0>::Area& area = *pass.memory.find(parameter_base, hint);
+    if (const auto bits = static_cast<uint32_t>(immediate.bits);
+        immediate.cell == Cell::word && is(bits) && !literals.of_series.contains(immediate.slot))
+      plan.offsets.push_back({immediate.slot, offset_of(bits), part});
+  auto& area = *pass.memory.find(parameter_base, hint);
   const ptx::Function& entry = code.module->functions[static_cast<size_t>(code.entry)];
-  for (size_t a = 0; a < program.launches[i].arguments.size(); ++a) {
-    const auto offset = static_cast<uint64_t>(entry.parameters[a].offset);
-    const auto [cells, at] = pass.memory.touch(area, offset);
-    cells->kind[at] = ErrorKind::none;
+  for (size_t a = 0; a < program.launches[i].arguments.size(); ++a)
     if (const auto bits = real_argument(program.launches[i].arguments[a]); bits && is(*bits))
-      set_cell(pass.memory, area, offset, offset_of(*bits));
+      set_cell(pass, area, static_cast<uint64_t>(entry.parameters[a].offset), offset_of(*bits), part);
+}
+
+/// Parameters of launch `i` that say what they stand for are that; those of the launch before have no shadows.
+void set_parameters(const Program& program, size_t i, ExactPass& pass) {
+  size_t hint = 0;
+  const Code& code = pass.prepared.code(i);
+  auto& area = *pass.memory.find(parameter_base, hint);
+  const ptx::Function& entry = code.module->functions[static_cast<size_t>(code.entry)];
+  for (const ptx::Parameter& parameter : entry.parameters)
+    for (uint64_t byte = 0; byte < static_cast<uint64_t>(parameter.bytes); byte += 2) {
+      const auto [cells, at] = pass.memory.touch(area, static_cast<uint64_t>(parameter.offset) + byte);
+      cells->kind[at] = ErrorKind::none;
+    }
+  for (size_t a = 0; a < program.launches[i].arguments.size(); ++a) {
+    const Argument& argument = program.launches[i].arguments[a];
+    if (const auto value = real_of(argument); value && argument.rounded_from && std::isfinite(*value))
+      set_cell(pass, area, static_cast<uint64_t>(entry.parameters[a].offset),
+               *argument.rounded_from - *value);
   }
+}
+
+/// One run: constants from `first` on, as many as there are parts; series and the shadow's own rounding.
+ExactPass pass_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
+                  const std::vector<Literals>& all_literals, const std::vector<Constant>& constants,
+                  size_t first) {
+  const size_t count = std::min<size_t>(constants.size() - first, kParts);
+  const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
+    const Literals& literals = all_literals[i];
+    const Code& code = pass.prepared.code(i);
+    set_parameters(program, i, pass);
+    for (size_t k = 0; k < count; ++k)
+      follow_constant(program, constants[first + k], static_cast<int>(k), i, literals, pass, plan);
+    for (const Immediate& immediate : code.immediates)
+      if (const auto bits = static_cast<uint32_t>(immediate.bits);
+          immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
+        plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
+    plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source;
+  };
+  return ExactPass(program, inputs, machine,
+                   {.enter = enter, .strict = true, .parts_in_use = static_cast<int>(count)});
+}
+
+/// The same with probes, where bounds that add up without signs say little: a delta rule's states multiply by
+/// matrices of norm 1 whose entries' sizes do not.
+ExactPass probes_of(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
+                    const std::vector<Literals>& all_literals, int first) {
+  const auto enter = [&](size_t i, ExactPass& pass, ErrorPlan<kParts>& plan) {
+    const Literals& literals = all_literals[i];
+    set_parameters(program, i, pass);
+    for (const Immediate& immediate : pass.prepared.code(i).immediates)
+      if (const auto bits = static_cast<uint32_t>(immediate.bits);
+          immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
+        plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
+    plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source, plan.probes = true;
+    plan.first_probe = first;
+  };
+  return ExactPass(program, inputs, machine, {.enter = enter, .strict = true});
+}
+
+/// Is what signs do not lessen more than this share of the output's size somewhere?
+constexpr double kWide = 0x1p-19;
+/// Of the probes by chance: they stand for a sum of errors of unknown sign, each at most as large. That the
+/// largest of seven is below a sixteenth of their standard deviation, where few errors or many add up, has
+/// probability 0.05^7; what a series leaves out is mostly less than a third of what is allowed for it.
+constexpr int kProbes = 7;
+constexpr double kProbeFactor = 16;
+
+double root_mean_square(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double x : values) sum += std::isfinite(x) ? x * x : 0;
+  return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+bool is_wide(const std::vector<double>& unsigned_slack, const std::vector<double>& value) {
+  const double most = kWide * root_mean_square(value);
+  return std::any_of(unsigned_slack.begin(), unsigned_slack.end(),
+                     [&](double slack) { return std::isfinite(slack) && slack > most; });
+}
+
+/// Bounds without signs of those outputs for which they are wide, by probes.
+void narrow(const Program& program, const TensorMap& inputs, const MachineOptions& machine,
+            const std::vector<Literals>& all_literals, const ExactRun& run,
+            std::map<std::string, std::vector<double>>& without_signs) {
+  std::map<std::string, std::vector<double>> first, largest;  // probe 0, the others
+  for (const auto& [name, out] : run.outputs)
+    if (is_wide(without_signs[name], out.value))
+      first[name].resize(out.value.size()), largest[name].resize(out.value.size());
+  for (int probe = 0; probe <= kProbes && !first.empty(); probe += kParts) {
+    const ExactPass pass = probes_of(program, inputs, machine, all_literals, probe);
+    for (const auto& [name, tensor] : pass.outputs) {
+      if (!first.contains(name)) continue;
+      pass.each_element(tensor, [&, &name = name](int64_t flat, size_t at, const Cells& cells) {
+        for (int p = 0; p < kParts && at < Cells::unfollowed; ++p) {
+          double& known = (probe + p == 0 ? first : largest)[name][static_cast<size_t>(flat)];
+          known = std::fmax(known, std::fabs(cells.part(static_cast<size_t>(p))[at]));
+        }
+      });
+    }
+  }
+  for (const auto& [name, coherent] : first)
+    for (size_t i = 0; i < coherent.size(); ++i) {
+      double& slack = without_signs[name][i];
+      slack = std::fmin(slack, coherent[i] + kProbeFactor * largest[name][i]);
+    }
 }
 
 }  // namespace
@@ -193,56 +248,48 @@ void move_constant(const Program& program, const Constant& constant, size_t i, P
 ExactRun run_exact(const Program& program, const TensorMap& inputs, const MachineOptions& machine) {
   const auto start = std::chrono::steady_clock::now();
   ExactRun result;
-  const Pass<0> pass(program, inputs, machine, {.strict = true});
-  uint64_t longest = 0;
-  for (const OpErrors& launch : pass.launches) {
-    result.turned += launch.turned, result.branches_turned += launch.branches_turned;
-    longest += launch.longest;
+  std::vector<Literals> all_literals;
+  std::vector<Constant> constants;
+  {
+    const PreparedProgram prepared(program, inputs, machine);
+    for (size_t i = 0; i < program.launches.size(); ++i)
+      all_literals.push_back(literals_of(prepared.code(i)));
+    constants = constants_of(program, prepared, all_literals);
   }
-  for (const auto& [name, tensor] : pass.outputs) {
-    if (!is_real(tensor.dtype)) continue;
-    ExactOutput& out = result.outputs[name];
-    pass.each_element(tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-      const double value = tensor.value(flat);
-      const bool shadowed = at != SIZE_MAX;
-      out.value.push_back(std::isfinite(value) ? value + (shadowed ? cells.error[at] : 0)
-                                               : std::numeric_limits<double>::quiet_NaN());
-      out.slack.push_back(shadowed ? static_cast<double>(longest) * kShadowRoundoff * cells.bound[at] : 0);
-    });
-  }
-  for (const Constant& constant : constants_of(program, pass.prepared)) {
-    const Pass<0> moved(program, inputs, machine,
-                        {.enter = [&](size_t i, Pass<0>& to,
-                                      ErrorPlan<0>& plan) { move_constant(program, constant, i, to, plan); },
-                         .strict = true});
-    for (const auto& [name, tensor] : moved.outputs) {
-      const auto out = result.outputs.find(name);
-      if (out == result.outputs.end()) continue;
-      moved.each_element(tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-        const auto i = static_cast<size_t>(flat);
-        const double error = at == SIZE_MAX ? 0 : cells.error[at];
-        out->second.slack[i] += std::fabs(tensor.value(flat) + error - out->second.value[i]);
+  std::map<std::string, std::vector<double>> without_signs;
+  for (size_t first = 0; first == 0 || first < constants.size(); first += kParts) {
+    const ExactPass pass = pass_of(program, inputs, machine, all_literals, constants, first);
+    const size_t count = std::min<size_t>(constants.size() - first, kParts);
+    for (size_t i = 0; i < pass.launches.size() && first == 0; ++i) {
+      const OpErrors& launch = pass.launches[i];
+      result.turned += launch.turned, result.branches_turned += launch.branches_turned;
+      if (launch.loss.op < 0 || !result.loss.empty()) continue;
+      const Code& code = pass.prepared.code(i);
+      const Op& op = code.ops[static_cast<size_t>(launch.loss.op)];
+      result.loss = fmt::format("{} at {}", opcode_of(code, op), source_place(where(code, op)));
+    }
+    for (const auto& [name, tensor] : pass.outputs) {
+      if (!is_real(tensor.dtype)) continue;
+      ExactOutput& out = result.outputs[name];
+      pass.each_element(tensor, [&, &tensor = tensor](int64_t flat, size_t at, const Cells& cells) {
+        const double value = tensor.value(flat);
+        const bool shadowed = at < Cells::unfollowed;
+        if (first == 0) {
+          out.value.push_back(std::isfinite(value) ? value + (shadowed ? cells.error[at] : 0)
+                                                   : std::numeric_limits<double>::quiet_NaN());
+          out.slack.push_back(0);
+          without_signs[name].push_back(shadowed             ? cells.bound[at]
+                                        : at == Cells::exact ? 0
+                                                             : std::numeric_limits<double>::infinity());
+        }
+        for (size_t p = 0; shadowed && p < count; ++p)
+          out.slack[static_cast<size_t>(flat)] += std::fabs(static_cast<double>(cells.part(p)[at]));
       });
     }
   }
-  const auto has_series = [&](size_t i) {
-    const std::vector<double> share = series_of(pass.prepared.code(i));
-    return std::any_of(share.begin(), share.end(), [](double x) { return x > 0; });
-  };
-  bool any = false;
-  for (size_t i = 0; i < program.launches.size(); ++i) any = any || has_series(i);
-  if (any) {
-    const Pass<0> ended(
-        program, inputs, machine,
-        {.enter = [](size_t i, Pass<0>& to,
-                     ErrorPlan<0>& plan) { plan.inexact_share = series_of(to.prepared.code(i)); },
-         .strict = true});
-    for (const auto& [name, tensor] : ended.outputs)
-      if (const auto out = result.outputs.find(name); out != result.outputs.end())
-        ended.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-          if (at != SIZE_MAX) out->second.slack[static_cast<size_t>(flat)] += cells.bound[at];
-        });
-  }
+  narrow(program, inputs, machine, all_literals, result, without_signs);
+  for (auto& [name, out] : result.outputs)
+    for (size_t i = 0; i < out.slack.size(); ++i) out.slack[i] += without_signs[name][i];
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return result;
 }

@@ -93,9 +93,16 @@ struct MatrixRow {
   double *local, *error, *bound;  ///< [8]
 };
 
+/// Operands of LaneKit::combine_parts, as those of combine_sums.
+struct PartsRow {
+  const float *a, *a_part, *b, *b_part, *c_part;
+  float* part;  ///< [8]
+};
+
 /// Lanes of a finished step.
 struct ErrorMasks {
   uint32_t finite;   ///< result_error is
+  uint32_t bounded;  ///< result_bound is finite
   uint32_t rounded;  ///< local is not 0
   uint32_t parted;   ///< |error| > parting |value + error|
   uint32_t large;    ///< |local| >= ratio |value|, or nearly
@@ -116,6 +123,13 @@ struct LaneKit {
   /// One accumulator row of a tensor-core sum, 8 columns: error and bound of sum_k a[k] b[k][n] + c[n]
   /// against the machine's d[n]; operands as doubles, errors (_e) and bounds (_b) beside them.
   void (*combine_sums)(int k, const MatrixRow&);
+  /// result_bound without |local|; with `own` of it and `roundoff` of |result_error|.
+  void (*widen_bounds)(const RealStep&, double own, double roundoff);
+  /// d[i] = sum of slope[k][i] part[k][i] over count operands, in float; a term that is not finite is 0 and its
+  /// lane in the result.
+  uint32_t (*carry_part)(float* d, int count, const double* const* slope, const float* const* part);
+  /// Of combine_sums: d[n] = c[n] + sum_k a_part[k] b[k][n] + a[k] b_part[k][n], in float.
+  void (*combine_parts)(int k, const PartsRow&);
 };
 const LaneKit& lane_kit();
 

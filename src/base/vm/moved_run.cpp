@@ -1,5 +1,6 @@
 #include "src/base/vm/moved_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,8 +28,9 @@ void begin_moves(const Program& program, const TensorMap& inputs, const InputMov
       const auto bytes = static_cast<uint64_t>(format(input.dtype).bytes);
       const auto [cells, at] =
           pass.memory.touch(area, base - area.base + static_cast<uint64_t>(position) * bytes);
-      cells->kind[at] = kind_of(input.dtype);
-      cells->error[at] = move.by, cells->bound[at] = std::fabs(move.by);
+      const ErrorKind kind = kind_of(input.dtype);
+      std::fill_n(&cells->kind[at], halves_of(kind), ErrorKind::tail);
+      cells->kind[at] = kind, cells->error[at] = move.by, cells->bound[at] = 0;
     }
   }
 }
@@ -37,16 +39,21 @@ void begin_moves(const Program& program, const TensorMap& inputs, const InputMov
 
 RealOutputs run_moved(const Program& program, const TensorMap& inputs, const InputMoves& moves,
                       const MachineOptions& machine) {
-  const Pass<0> pass(program, inputs, machine, {.enter = [&](size_t launch, Pass<0>& to, ErrorPlan<0>&) {
-                       if (launch == 0) begin_moves(program, inputs, moves, to);
-                     }});
+  const Pass<0> pass(program, inputs, machine,
+                     {.enter =
+                          [&](size_t launch, Pass<0>& to, ErrorPlan<0>&) {
+                            if (launch == 0) begin_moves(program, inputs, moves, to);
+                          },
+                      .strict = true});
   RealOutputs outputs;
   for (const auto& [name, tensor] : pass.outputs) {
     if (!is_real(tensor.dtype)) continue;
     std::vector<double>& values = outputs[name];
     pass.each_element(tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-      const double value = tensor.value(flat) + (at == SIZE_MAX ? 0 : cells.error[at]);
-      values.push_back(std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN());
+      const double moved = at < ErrorCells<0>::unfollowed ? cells.error[at] : 0,
+                   value = tensor.value(flat) + moved;
+      const bool known = at != ErrorCells<0>::unfollowed && std::isfinite(value);
+      values.push_back(known ? value : std::numeric_limits<double>::quiet_NaN());
     });
   }
   return outputs;

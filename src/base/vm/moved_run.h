@@ -18,8 +18,7 @@ struct ElementMove {
 using InputMoves = std::map<std::string, std::vector<ElementMove>>;
 
 /// By output: element by element, NaN where the machine's value is not finite or no shadow follows it. Empty
-/// after a trap. Branches, selections and integers are those of the unmoved run. Throws BadInput as run()
-/// does.
+/// after a trap. Integers are those of the unmoved run. Throws BadInput as run() does.
 using RealOutputs = std::map<std::string, std::vector<double>>;
 RealOutputs run_moved(const Program&, const TensorMap& inputs, const InputMoves&, const MachineOptions&);
 

@@ -29,7 +29,7 @@ inline void merge(OpErrors& into, const OpErrors& from) {
   into.ended += from.ended;
   into.turned += from.turned;
   into.branches_turned += from.branches_turned;
-  into.longest = std::max(into.longest, from.longest);
+  if (from.loss.op >= 0 && from.loss.block < into.loss.block) into.loss = from.loss;
 }
 
 /// What an entry's parameters take at most (PTX ISA 5.1.6, "Parameter State Space"), rounded up.
@@ -52,6 +52,7 @@ struct Pass {
     /// Before each launch: may fill in ErrorPlan::offsets and the cells of memory.
     std::function<void(size_t launch, Pass&, ErrorPlan<parts>&)> enter = nullptr;
     bool strict = false;
+    int parts_in_use = parts;
   };
 
   Pass(const Program& program, const TensorMap& inputs, const MachineOptions& options, const Watch& watch)
@@ -64,7 +65,9 @@ struct Pass {
     memory.add("parameters", parameter_base, kParameterBytes, 2, ErrorKind::none);
     bool trapped = false;
     for (size_t i = 0; i < program.launches.size() && !trapped; ++i) {
-      ErrorPlan<parts> shared{&memory, watch.parting, {}, {}, watch.strict};
+      ErrorPlan<parts> shared;
+      shared.memory = &memory, shared.parting = watch.parting;
+      shared.strict = watch.strict, shared.parts = watch.parts_in_use;
       if (watch.part_of_op) shared.part_of_op = watch.part_of_op(i);
       if (watch.enter) watch.enter(i, *this, shared);
       trapped = run_launch(prepared.enter(i), options, shared);
@@ -106,7 +109,7 @@ struct Pass {
     return trapped;
   }
 
-  /// Calls visit(flat, cell, cells) for each element of an output; the cell is SIZE_MAX without a shadow.
+  /// Calls visit(flat, cell, cells) for each element of an output; the cell is as ErrorCells::find gives it.
   template <class Visit>
   void each_element(const Tensor& tensor, Visit visit) const {
     const uint64_t start = places.at(tensor.name);
@@ -121,13 +124,14 @@ struct Pass {
     static const ErrorCells<parts> nothing;
     for (int64_t flat = 0; flat < tensor.size(); ++flat) {
       if (!followed) {
-        visit(flat, SIZE_MAX, nothing);
+        visit(flat, ErrorCells<parts>::unfollowed, nothing);
         continue;
       }
       const auto [cells, at] =
           ErrorMemory<parts>::seen(*area, start - area->base + static_cast<uint64_t>(flat) * bytes);
       const bool high_alone = kind == ErrorKind::f32 && (tensor.bits(flat) & 0xffff) == 0;
-      visit(flat, cells ? cells->find(at, 1, kind, high_alone) : SIZE_MAX, cells ? *cells : nothing);
+      visit(flat, cells ? cells->find(at, 1, kind, high_alone) : ErrorCells<parts>::exact,
+            cells ? *cells : nothing);
     }
   }
 };

@@ -63,7 +63,7 @@ ShadowOutput output_of(const Pass<0>& pass, const Tensor& tensor) {
       ++o.nonfinite;
       return;
     }
-    if (at == SIZE_MAX) return;
+    if (at >= ErrorCells<0>::unfollowed) return;
     ++o.followed;
     const double error = cells.error[at], exact = value + error;
     errors += error * error, exacts += exact * exact;
@@ -82,7 +82,7 @@ bool has_parted(const Pass<0>& pass, const Tensor& tensor, double rms, double th
   bool found = false;
   pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
     const double value = tensor.value(flat);
-    if (at == SIZE_MAX || !std::isfinite(value)) return;
+    if (at >= ErrorCells<0>::unfollowed || !std::isfinite(value)) return;
     found |= std::fabs(cells.error[at]) > threshold * std::max(std::fabs(value + cells.error[at]), rms);
   });
   return found;
@@ -133,7 +133,9 @@ std::optional<ShadowElement> element_of(const Pass<0>& pass, const ShadowOptions
   std::optional<ShadowElement> element;
   const Tensor& tensor = found->second;
   pass.each_element(tensor, [&](int64_t flat, size_t at, const ErrorCells<0>& cells) {
-    if (flat != options.element->second || at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
+    if (flat != options.element->second || at >= ErrorCells<0>::unfollowed ||
+        !std::isfinite(tensor.value(flat)))
+      return;
     element = {tensor.element_name(flat), tensor.value(flat), tensor.value(flat) + cells.error[at],
                cells.bound[at]};
   });
@@ -205,12 +207,13 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
       if (!is_real(tensor.dtype)) continue;
       std::vector<double>& of_line = sizes[name];
       of_line.resize(result.size());
-      pass.each_element(
-          tensor, [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
-            if (at == SIZE_MAX || !std::isfinite(tensor.value(flat))) return;
-            for (size_t p = 0; p < count; ++p)
-              of_line[followed[first + p]] += std::fabs(static_cast<double>(cells.parts[at * kParts + p]));
-          });
+      pass.each_element(tensor,
+                        [&, &tensor = tensor](int64_t flat, size_t at, const ErrorCells<kParts>& cells) {
+                          if (at >= ErrorCells<kParts>::unfollowed || !std::isfinite(tensor.value(flat)))
+                            return;
+                          for (size_t p = 0; p < count; ++p)
+                            of_line[followed[first + p]] += std::fabs(static_cast<double>(cells.part(p)[at]));
+                        });
     }
   }
   int with_errors = 0;

@@ -242,8 +242,7 @@ bool FurtherCases::is_wrong(Companion& companion, const Program& program) const 
   const bool violated = has_violation(companion.outputs);
   if (!violated && !options_.formula) return false;
   const uint64_t instructions = companion.outcome.lane_instructions;  // 0: not the machine's
-  if (kernel_.foreign || !has_code(program) || instructions == 0 ||
-      instructions > thresholds::kExactInstructions)
+  if (!has_code(program) || instructions == 0 || instructions > thresholds::kExactInstructions)
     return violated;
   companion.exact = vm::run_exact(program, companion.inputs, options_.machine);
   return violated || RealRun(companion.failing(op_), *companion.exact).wrong_by() == WrongBy::formula;

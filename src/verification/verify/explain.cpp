@@ -220,8 +220,7 @@ std::optional<vm::ExactRun> exact_unasked(const JudgedRun& run, const VerifyOpti
   const bool has_program = !run.plan.modules.empty() && !run.plan.launches.empty() &&
                            std::none_of(run.plan.launches.begin(), run.plan.launches.end(),
                                         [](const Launch& launch) { return launch.module.empty(); });
-  if (run.exact || run.kernel.foreign || !has_program || v.lane_instructions == 0 ||
-      v.lane_instructions > kExactInstructions)
+  if (run.exact || !has_program || v.lane_instructions == 0 || v.lane_instructions > kExactInstructions)
     return std::nullopt;
   return vm::run_exact(run.plan, run.inputs, options.origin.machine);
 }

@@ -76,11 +76,7 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   // The claim: what is right, and how far from it the declared arithmetic may be.
   const Judgement judged = judge(claim, inputs, run, options, v);
 
-  std::optional<vm::ExactRun> exact;
-  if (!kernel.foreign || options.formula_instructions == UINT64_MAX)
-    exact = judge_formula(program, inputs, run, judged, options, v);
-  else if (options.formula_instructions > 0)
-    v.formula.emplace().skipped = "of a kernel with a plan only where asked (--formula always)";
+  const std::optional<vm::ExactRun> exact = judge_formula(program, inputs, run, judged, options, v);
 
   // The program again, where the judgement says to look.
   shadow_program(program, inputs, run, options, options.element ? options.element : violating_element(v), v);

@@ -39,7 +39,7 @@ struct VerifyOptions {
   uint64_t shadow_instructions = 0;
   /// Whether the formula is right (Verification::formula), for runs of at most so many lane-instructions; 0:
   /// do not ask. A kernel with a plan is asked at UINT64_MAX only.
-  uint64_t formula_instructions = 20'000'000;
+  uint64_t formula_instructions = 100'000'000;
   /// Checks on the machine (Verification::checks), for runs of at most so many lane-instructions; none by
   /// default.
   vm::Checks checks = vm::Checks::none();

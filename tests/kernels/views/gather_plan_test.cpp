@@ -129,7 +129,7 @@ TEST(Views, AGapReadIntoAResultIsFound) {
   EXPECT_TRUE(std::isnan(vm::run(reader.plan, reader.inputs, {}).outputs.at("y").value(0)));
   const CheckReport report = vm::run_checked(reader.plan, reader.inputs, {}, {});
   ASSERT_EQ(report.findings.size(), 1u);
-  EXPECT_EQ(report.findings[0].kind, "unwritten-output");
+  EXPECT_EQ(report.findings[0].kind, CheckKind::unwritten_output);
   EXPECT_NE(report.findings[0].message.find("depend on a gap of x, 1 elements behind x[t=0,k=3]"),
             std::string::npos)
       << report.findings[0].message;

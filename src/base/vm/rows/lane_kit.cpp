@@ -75,18 +75,19 @@ void value_range(const double* x, bool magnitudes, uint32_t mask, double* smalle
 
 ErrorMasks error_masks(const RealStep& step, double parting, double ratio) {
   const double nearly = ratio * (1 - 0x1p-50);
-  FourBits bit = {1, 2, 4, 8}, finite = {}, rounded = {}, parted = {}, large = {};
+  FourBits bit = {1, 2, 4, 8}, finite = {}, bounded = {}, rounded = {}, parted = {}, large = {};
   for (int i = 0; i < 32; i += 4, bit <<= 4) {
     const Four value = four_at(step.result + i), error = four_at(step.result_error + i),
                local = magnitude(four_at(step.local + i)), size = magnitude(error);
     const Four least = nearly * magnitude(value);  // near 0 its own rounding is large
     const auto taken = [&](auto where) { return reinterpret_cast<FourBits>(where) & bit; };
     finite |= taken(size <= 0x1.fffffffffffffp+1023);
+    bounded |= taken(four_at(step.result_bound + i) <= 0x1.fffffffffffffp+1023);
     rounded |= taken(local != 0);
     parted |= taken(size > parting * magnitude(value + error));
     large |= taken((local >= least) | (least < 0x1p-900));
   }
-  return {any_of(finite), any_of(rounded), any_of(parted), any_of(large)};
+  return {any_of(finite), any_of(bounded), any_of(rounded), any_of(parted), any_of(large)};
 }
 
 // local: products of 11 bits or 24 bits are exact doubles; their sum is kept as high + low (two_sum).
@@ -113,8 +114,48 @@ void combine_sums(int k, const MatrixRow& r) {
   }
 }
 
+void widen_bounds(const RealStep& step, double own, double roundoff) {
+#pragma GCC ivdep
+  for (int i = 0; i < 32; ++i) {
+    const double local = __builtin_fabs(step.local[i]), carried = step.result_bound[i] - local;
+    step.result_bound[i] =
+        (carried < 0 ? 0 : carried) + own * local + roundoff * __builtin_fabs(step.result_error[i]);
+  }
+}
+
+uint32_t carry_part(float* d, int count, const double* const* slope, const float* const* part) {
+  float sum[32] = {};
+  uint32_t bad[32] = {}, lanes = 0;
+  for (int k = 0; k < count; ++k) {
+    const double* s = slope[k];
+    const float* p = part[k];
+#pragma GCC ivdep
+    for (int i = 0; i < 32; ++i) {
+      const float term = p[i] != 0 ? static_cast<float>(s[i]) * p[i] : 0;
+      const bool finite = __builtin_fabsf(term) <= 0x1.fffffep+127f;
+      sum[i] += finite ? term : 0;
+      bad[i] |= !finite;
+    }
+  }
+  for (int i = 0; i < 32; ++i) d[i] = sum[i], lanes |= bad[i] << i;
+  return lanes;
+}
+
+void combine_parts(int k, const PartsRow& r) {
+  float sum[8];
+  for (int n = 0; n < 8; ++n) sum[n] = r.c_part[n];
+  for (int i = 0; i < k; ++i) {
+    const float a = r.a[i], a_part = r.a_part[i];
+    const float *b = r.b + 8 * i, *b_part = r.b_part + 8 * i;
+#pragma GCC ivdep
+    for (int n = 0; n < 8; ++n) sum[n] += b[n] * a_part + a * b_part[n];
+  }
+  for (int n = 0; n < 8; ++n) r.part[n] = sum[n];
+}
+
 LaneKit kit() {
-  return {blend_words, blend_wide, argument_range, widen_floats, value_range, error_masks, combine_sums};
+  return {blend_words, blend_wide,   argument_range, widen_floats, value_range,
+          error_masks, combine_sums, widen_bounds,   carry_part,   combine_parts};
 }
 
 }  // namespace assay::vm::ASSAY_LANES

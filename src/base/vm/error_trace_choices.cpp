@@ -1,0 +1,289 @@
+// What a strict trace knows of choices: which results exact operands leave as they are, which comparisons they
+// turn, and what then comes of selections and guards.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "src/base/numerics/format.h"
+#include "src/base/vm/each_lane.h"
+#include "src/base/vm/error_trace.h"
+
+namespace assay::vm {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool is_word(const Op& op, int source) {
+  return cell_of(op.row->sources[static_cast<size_t>(source)]) == Cell::word;
+}
+
+}  // namespace
+
+/// Lanes in which the register is not what it seems.
+template <int parts_count>
+uint32_t ErrorTrace<parts_count>::not_plain(const Warp& warp, const Use& read, uint32_t mask) {
+  if (read.cell == Cell::none || read.cell == Cell::mask) return 0;
+  const ErrorKind* const kinds = &registers(warp).kind[cell(read.slot, 0, 0)];
+  uint32_t found = 0;
+  for (uint32_t half = 0; half < bytes_of(read.cell) / 2; ++half) {
+    if (is_all(kinds + 32 * half, ErrorKind::none)) continue;
+    for (uint32_t lane = 0; lane < 32; ++lane)
+      found |= static_cast<uint32_t>(kinds[32 * half + lane] != ErrorKind::none) << lane;
+  }
+  return found & mask;
+}
+template <int parts_count>
+uint32_t ErrorTrace<parts_count>::not_plain(const Warp& warp, const Op& op, uint32_t mask) {
+  uint32_t found = 0;
+  for (const Use& read : code_->signature(op).reads) found |= not_plain(warp, read, mask);
+  return found;
+}
+
+/// What the register of a source would hold if its values were exact, rounded once, and `step` places of its
+/// format further where they are not the machine's; nothing where one of them is not followed.
+template <int parts_count>
+std::optional<uint64_t> ErrorTrace<parts_count>::exact_bits(const Warp& warp, const Op& op, int source,
+                                                            int lane, int step) {
+  const Slot slot = op.s[source];
+  const Cells& cells = registers(warp);
+  const size_t first = cell(slot, 0, lane);
+  const auto of = [&](size_t at, Dtype dtype, uint64_t bits) {
+    bool exact = cells.error[at] == 0 && cells.bound[at] == 0;
+    for (int p = 0; p < plan_.parts; ++p) exact = exact && cells.part(static_cast<size_t>(p))[at] == 0;
+    if (exact) return bits;
+    return encode(dtype, assay::decode(dtype, bits) + cells.error[at]) + static_cast<uint64_t>(step);
+  };
+  if (!is_word(op, source)) {
+    const size_t at = cells.find(first, 32, ErrorKind::f64, false);
+    if (at == Cells::unfollowed) return std::nullopt;
+    const uint64_t bits = warp.wide(slot)[lane];
+    return at == Cells::exact ? bits : of(at, Dtype::fp64, bits);
+  }
+  const uint32_t word = warp.word(slot)[lane];
+  if (cells.find(first, 32, ErrorKind::f32, false) == first) return of(first, Dtype::fp32, word);
+  uint64_t made = word;
+  for (int half = 0; half < 2; ++half) {
+    const size_t at = cell(slot, half, lane);
+    if (cells.kind[at] == ErrorKind::none) continue;
+    const bool is_f16 = cells.kind[at] == ErrorKind::f16;
+    if (!is_f16 && cells.kind[at] != ErrorKind::bf16) return std::nullopt;
+    const uint64_t bits = of(at, is_f16 ? Dtype::fp16 : Dtype::bf16, word >> (16 * half) & 0xffff) & 0xffff;
+    made = (made & ~(uint64_t{0xffff} << (16 * half))) | bits << (16 * half);
+  }
+  return made;
+}
+
+/// The sources of an op, of lanes in `asked` the exact ones; clears lanes of `known` where they are not.
+template <int parts_count>
+void ErrorTrace<parts_count>::exact_sources(const Warp& warp, const Op& op, uint32_t asked, int step,
+                                            SourceCells& to, uint32_t& known) {
+  for (int k = 0; k < op.source_count && k < 4; ++k) {
+    const Cell cell = op.s[k] == no_slot ? Cell::none : cell_of(op.row->sources[static_cast<size_t>(k)]);
+    to.used[k] = cell != Cell::none;
+    if (cell == Cell::wide)
+      std::memcpy(to.bits[k], warp.wide(op.s[k]), 32 * sizeof(uint64_t));
+    else if (cell != Cell::none)
+      std::memcpy(to.bits[k], warp.word(op.s[k]), (cell == Cell::mask ? 1 : 32) * sizeof(uint32_t));
+    if (cell == Cell::mask || cell == Cell::none) continue;
+    each_lane(asked, [&](int lane) {
+      const auto bits = exact_bits(warp, op, k, lane, step);
+      if (!bits) known &= ~(1u << lane);
+      if (bits) std::memcpy(to.bits[k] + bytes_of(cell) * static_cast<size_t>(lane), &*bits, bytes_of(cell));
+    });
+  }
+}
+
+/// Before the op runs: the lanes in which it gives the same on exact operands, and next to them: else its
+/// result holds something of what was rounded.
+template <int parts_count>
+void ErrorTrace<parts_count>::prepare_exact_result(Warp& warp, const Op& op, uint32_t mask) {
+  const uint32_t asked = not_plain(warp, op, mask);
+  unchanged_ = mask & ~asked;
+  if (!asked || (!op.lanes && !op.row->mask)) return;
+  const size_t bytes = op.row->mask ? sizeof(uint32_t) : 32 * bytes_of(op.d_cell);
+  alignas(64) std::byte plain[256], exact[256];
+  uint32_t known = asked, none = 0;
+  const auto run = [&](const SourceCells& from, void* to) {
+    if (!op.row->mask) return op.lanes(to, from.of(0), from.of(1), from.of(2), from.of(3));
+    const uint32_t mask_made = op.row->mask(from.of(0), from.of(1));
+    std::memcpy(to, &mask_made, sizeof mask_made);
+  };
+  SourceCells sources;
+  exact_sources(warp, op, none, 0, sources, known);
+  run(sources, plain);
+  for (const int step : {0, 1, -1}) {
+    exact_sources(warp, op, asked, step, sources, known);
+    run(sources, exact);
+    for (int lane = 0; lane < 32; ++lane) {
+      const size_t one = bytes / 32, at = one * static_cast<size_t>(lane);
+      const bool same =
+          one ? std::memcmp(plain + at, exact + at, one) == 0
+              : ((plain[lane / 8] ^ exact[lane / 8]) >> lane % 8 & std::byte{1}) == std::byte{0};
+      if (!same) known &= ~(1u << lane);
+    }
+  }
+  unchanged_ |= known;
+}
+
+/// Of an op that no shadow passes.
+template <int parts_count>
+void ErrorTrace<parts_count>::lose(Warp& warp, const Op& op, uint32_t mask) {
+  mark(warp, op, ErrorKind::none, mask & unchanged_);
+  mark(warp, op, ErrorKind::lost, mask & ~unchanged_);
+}
+
+/// Lanes whose operands lie in another order than their exact counterparts, or might.
+template <int parts_count>
+uint32_t ErrorTrace<parts_count>::turned_lanes(const Operand& a, const Operand& b, uint32_t mask) const {
+  if (a.exact && b.exact) return 0;
+  uint32_t turned = 0;
+  const auto order = [](double x) { return (x > 0) - (x < 0); };
+  each_lane(mask, [&](int lane) {
+    const double apart = a.value[lane] - b.value[lane], slack = a.bound[lane] + b.bound[lane];
+    const bool other = std::isinf(slack) || (std::isfinite(apart) &&
+                                             order(apart) != order(apart + (a.error[lane] - b.error[lane])));
+    turned |= static_cast<uint32_t>(other) << lane;
+  });
+  return turned;
+}
+
+/// Floats by their exact difference, all else by bits.
+template <int parts_count>
+void ErrorTrace<parts_count>::compare(Warp& warp, const Op& op, uint32_t mask) {
+  uint32_t turned = mask & ~unchanged_;
+  const ErrorKind kind = error_kind_of(op.row->sources[0]);
+  if (kind != ErrorKind::none && op.row->sources[1] == op.row->sources[0]) {
+    gather(warp, op.s[0], 0, kind, true, operands_[0]);
+    gather(warp, op.s[1], 0, kind, true, operands_[1]);
+    turned = turned_lanes(operands_[0], operands_[1], mask);
+  }
+  counts.turned += static_cast<uint64_t>(std::popcount(turned));
+  for (const Use& written : code_->signature(op).writes) {
+    if (written.cell != Cell::mask) continue;
+    const auto at = std::pair{warp.index, written.slot};
+    const auto known = unsure_.find(at);
+    const uint32_t lanes = (known == unsure_.end() ? 0 : known->second & ~mask) | turned |
+                           (op.boolean == BooleanOp::none ? 0 : read_unsure_ & mask);
+    if (lanes)
+      unsure_[at] = lanes;
+    else if (known != unsure_.end())
+      unsure_.erase(known);
+  }
+}
+
+/// An op under a guard that exact operands may turn: lanes that do not run it might have.
+template <int parts_count>
+void ErrorTrace<parts_count>::guarded(Warp& warp, const Op& op, uint32_t active) {
+  if (unsure_.empty()) return;
+  const auto found = unsure_.find({warp.index, op.guard});
+  if (found == unsure_.end() || !(found->second & active)) return;
+  if (facts(op).decides) return go_astray(found->second & active);
+  const uint32_t runs = op.guard_negated ? ~warp.mask(op.guard) : warp.mask(op.guard);
+  guard_unsure_ = found->second & active & runs;
+  lose_results(warp, op, found->second & active & ~runs);
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::note_predicates(const Warp& warp, const Op& op) {
+  for (const Use& read : code_->signature(op).reads) {
+    if (read.cell != Cell::mask || read.purpose == Purpose::guard) continue;
+    if (const auto found = unsure_.find({warp.index, read.slot}); found != unsure_.end())
+      read_unsure_ |= found->second;
+  }
+}
+
+/// Registers that say where an op reads or goes, or from which lane it takes.
+template <int parts_count>
+void ErrorTrace<parts_count>::note_addresses(Warp& warp, const Op& op, uint32_t mask) {
+  const Signature& signature = code_->signature(op);
+  const bool exchanges = signature.flow() == Flow::exchange, branches = signature.control != Control::none;
+  for (size_t i = 0; i < signature.reads.size(); ++i) {
+    const Use& read = signature.reads[i];
+    if (read.purpose == Purpose::address || (exchanges && i > 0) || branches)
+      misplaced_ |= not_plain(warp, read, mask);
+  }
+  if (misplaced_ && facts(op).decides) go_astray(misplaced_);
+}
+
+/// By a comparison that exact operands turn, the program on real numbers selects the other operand.
+template <int parts_count>
+void ErrorTrace<parts_count>::prepare_select(Warp& warp, const Op& op, uint32_t mask) {
+  selected_ = 0;
+  other_kind_ = error_kind_of(op.row->result);
+  if (other_kind_ == ErrorKind::none && op.d_cell == Cell::word)
+    for (const Slot slot : {op.s[0], op.s[1]})
+      for (int lane = 0; lane < 32; ++lane)
+        if (is_shadowed(registers(warp).kind[cell(slot, 0, lane)]))
+          other_kind_ = registers(warp).kind[cell(slot, 0, lane)];
+  if (other_kind_ == ErrorKind::none || ptx::is_packed(op.row->result) || halves_of(other_kind_) == 4) return;
+  Operand &a = operands_[0], &b = operands_[1];
+  gather(warp, op.s[0], 0, other_kind_, true, a);
+  gather(warp, op.s[1], 0, other_kind_, true, b);
+  each_lane(mask & read_unsure_, [&](int lane) {
+    const auto i = static_cast<size_t>(lane);
+    const Operand& other = warp.mask(op.s[2]) >> lane & 1 ? b : a;
+    const bool upper =
+        halves_of(other_kind_) == 1 && (registers(warp).kind[cell(op.s[0], 1, lane)] != ErrorKind::none ||
+                                        registers(warp).kind[cell(op.s[1], 1, lane)] != ErrorKind::none);
+    if (upper || !std::isfinite(other.bound[i])) return;
+    selected_ |= 1u << lane, other_[i] = other.value[i] + other.error[i], other_bound_[i] = other.bound[i];
+  });
+}
+template <int parts_count>
+void ErrorTrace<parts_count>::note_select(Warp& warp, const Op& op, uint32_t mask) {
+  Cells& cells = registers(warp);
+  alignas(64) double values[32];
+  if (selected_) decode(warp, op.d, 0, other_kind_, values);
+  mark(warp, op, ErrorKind::lost, mask & ~selected_);
+  each_lane(mask & selected_, [&](int lane) {
+    const auto i = static_cast<size_t>(lane);
+    const size_t at = cell(op.d, 0, lane);
+    for (int half = 0; half < 2; ++half) cells.kind[cell(op.d, half, lane)] = ErrorKind::none;
+    for (int half = 1; half < halves_of(other_kind_); ++half)
+      cells.kind[cell(op.d, half, lane)] = ErrorKind::tail;
+    cells.kind[at] = other_kind_, cells.error[at] = other_[i] - values[i], cells.bound[at] = other_bound_[i];
+    for (int p = 0; p < plan_.parts; ++p) cells.part(static_cast<size_t>(p))[at] = 0;
+  });
+}
+
+/// Whatever it writes to registers.
+template <int parts_count>
+void ErrorTrace<parts_count>::lose_results(Warp& warp, const Op& op, uint32_t lanes) {
+  if (!lanes) return;
+  mark(warp, op, ErrorKind::lost, lanes);
+  for (const Use& written : code_->signature(op).writes)
+    if (written.cell == Cell::mask) unsure_[{warp.index, written.slot}] |= lanes;
+}
+
+/// Behind an op: what unsure predicates and lost addresses make of its results.
+template <int parts_count>
+void ErrorTrace<parts_count>::follow_predicates(Warp& warp, const Op& op, uint32_t mask) {
+  const Facts& f = facts(op);
+  const uint32_t guard = std::exchange(guard_unsure_, 0), read = std::exchange(read_unsure_, 0),
+                 misplaced = std::exchange(misplaced_, 0);
+  const Flow flow = code_->signature(op).flow();
+  if (f.writes_predicates && f.route != Facts::Route::compare)
+    for (const Use& written : code_->signature(op).writes)
+      if (const auto known = unsure_.find({warp.index, written.slot});
+          written.cell == Cell::mask && known != unsure_.end())
+        known->second &= ~mask;
+  if (astray_) return lose_results(warp, op, ~0u);
+  const bool selects = flow == Flow::select && f.route == Facts::Route::carry;
+  if (selects && read) note_select(warp, op, mask & read);
+  const uint32_t from_predicates = selects || f.route == Facts::Route::compare ? 0 : mask & read;
+  lose_results(warp, op, guard | misplaced | (flow == Flow::vote && read ? mask : from_predicates));
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::go_astray(uint32_t lanes) {
+  if (!astray_) counts.branches_turned += static_cast<uint64_t>(std::popcount(lanes));
+  astray_ = true;
+}
+
+template class ErrorTrace<0>;
+template class ErrorTrace<kExactParts>;
+template class ErrorTrace<16>;
+
+}  // namespace assay::vm

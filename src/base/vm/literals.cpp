@@ -1,0 +1,176 @@
+// A polynomial by Horner's rule is a chain of steps p y + c with one y: c_n y + c_{n-1} with literals, one of
+// which fp32 does not hold, begins it, and another step follows. A step is a fused multiply-add of f32, or a
+// product and the addition that takes it.
+//
+// A number in two parts, C + c with c below C's last place (log2 e in expf, pi / 2 in sinf), is two steps with
+// one factor, one the addend of the other.
+#include "src/base/vm/literals.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+
+namespace assay::vm {
+namespace {
+
+constexpr int kShortBits = 12;
+/// Terms that follow c_n y^n: of e^y, |y| <= 0.35, 0.05 of it from n = 7 on; of log((1 + s) / (1 - s)),
+/// s <= 1/3, 0.11; a minimax polynomial leaves less.
+constexpr double kLeftOut = 0.125;
+constexpr double kLowPart = 0x1p-20;  ///< of the high one, at most
+
+/// factor[0] * factor[1] + addend, the product made by op `product`, the sum by op `sum`; of a product alone no
+/// addend.
+struct Step {
+  size_t product = 0, sum = 0;
+  Slot factor[2] = {no_slot, no_slot}, addend = no_slot;
+  int before = -1;  ///< the step that made the addend
+};
+
+class Text {
+ public:
+  explicit Text(const Code& code) : code_(code) {
+    for (const Op& op : code.ops)
+      for (const Use& written : code.signature(op).writes) ++writers_[written.slot];
+    for (const Immediate& immediate : code.immediates)
+      if (immediate.cell == Cell::word) bits_[immediate.slot] = static_cast<uint32_t>(immediate.bits);
+    for (const Op& op : code.ops)  // what one move of an immediate fills, and nothing else
+      if (op.row && op.row->flow == Flow::copy && op.source_count == 1 && !op.guarded && writers_[op.d] == 1)
+        if (const auto from = bits_.find(op.s[0]); from != bits_.end()) bits_[op.d] = from->second;
+    find_steps();
+  }
+
+  const std::vector<Step>& steps() const { return steps_; }
+  Slot result(const Step& step) const { return code_.ops[step.sum].d; }
+  bool is_literal(Slot slot) const { return bits_.contains(slot); }
+  double literal(Slot slot) const { return std::bit_cast<float>(bits_.at(slot)); }
+  bool holds_inexact(Slot slot) const {
+    const auto found = bits_.find(slot);
+    return found != bits_.end() && is_inexact(found->second);
+  }
+  /// visit(step, k): factor k is this register.
+  template <class Visit>
+  void each_use(Slot slot, Visit visit) const {
+    const auto [first, last] = by_factor_.equal_range(slot);
+    for (auto at = first; at != last; ++at) visit(steps_[at->second.first], at->second.second);
+  }
+
+ private:
+  static bool is_f32(const Op& op, int sources) {
+    return op.row && op.row->result == ptx::Type::f32 && op.row->flow == Flow::arithmetic &&
+           op.source_count == sources;
+  }
+  /// In the order of the text: what wrote a register last is what is read.
+  void find_steps() {
+    std::map<Slot, size_t> products, made;  // register -> op, step
+    const auto add = [&](Step step) {
+      if (const auto from = made.find(step.addend); from != made.end())
+        step.before = static_cast<int>(from->second);
+      for (const int k : {0, 1}) by_factor_.emplace(step.factor[k], std::pair{steps_.size(), k});
+      steps_.push_back(step);
+    };
+    for (size_t i = 0; i < code_.ops.size(); ++i) {
+      const Op& op = code_.ops[i];
+      const size_t known = steps_.size();
+      const ptx::Operation operation = code_.signature(op).form.operation;
+      if (is_f32(op, 3)) add({i, i, {op.s[0], op.s[1]}, op.s[2]});
+      if (is_f32(op, 2) && operation == ptx::Operation::mul) add({i, i, {op.s[0], op.s[1]}, no_slot});
+      if (is_f32(op, 2) && (operation == ptx::Operation::add || operation == ptx::Operation::sub))
+        for (const int k : {0, 1})
+          if (const auto product = products.find(op.s[k]); product != products.end()) {
+            const Op& from = code_.ops[product->second];
+            add({product->second, i, {from.s[0], from.s[1]}, op.s[1 - k]});
+          }
+      for (const Use& written : code_.signature(op).writes)
+        products.erase(written.slot), made.erase(written.slot);
+      if (is_f32(op, 2) && operation == ptx::Operation::mul) products[op.d] = i;
+      if (steps_.size() > known) made[op.d] = known;
+    }
+  }
+
+  const Code& code_;
+  std::map<Slot, int> writers_;
+  std::map<Slot, uint32_t> bits_;
+  std::vector<Step> steps_;
+  std::multimap<Slot, std::pair<size_t, int>> by_factor_;  ///< register -> (step, which factor)
+};
+
+/// The literal among the factors; -1 where neither or both are.
+int literal_factor(const Text& text, const Step& step) {
+  const bool first = text.is_literal(step.factor[0]), second = text.is_literal(step.factor[1]);
+  return first == second ? -1 : first ? 0 : 1;
+}
+
+/// Marks the ops of the polynomials, and where they begin.
+void find_series(const Text& text, std::vector<double>& left_out, std::set<size_t>& members) {
+  for (const Step& first : text.steps()) {
+    const int k = literal_factor(text, first);
+    if (k < 0 || !text.is_literal(first.addend)) continue;
+    if (!text.holds_inexact(first.factor[k]) && !text.holds_inexact(first.addend)) continue;
+    const Slot y = first.factor[1 - k];
+    std::vector<const Step*> chain{&first};
+    for (size_t i = 0; i < chain.size() && chain.size() < 64; ++i)
+      text.each_use(text.result(*chain[i]), [&](const Step& next, int factor) {
+        if (next.factor[1 - factor] == y && text.is_literal(next.addend)) chain.push_back(&next);
+      });
+    if (chain.size() == 1) continue;
+    left_out[first.product] = kLeftOut;
+    for (const Step* step : chain) members.insert({step->product, step->sum});
+  }
+}
+
+void find_high_parts(const Code& code, const Text& text, std::vector<int8_t>& exact_source) {
+  for (const Step& second : text.steps()) {
+    if (second.before < 0) continue;
+    const Step& first = text.steps()[static_cast<size_t>(second.before)];
+    const int a = literal_factor(text, first), b = literal_factor(text, second);
+    if (a < 0 || b < 0 || first.factor[1 - a] != second.factor[1 - b]) continue;
+    const double in_first = std::fabs(text.literal(first.factor[a])),
+                 in_second = std::fabs(text.literal(second.factor[b]));
+    const bool first_is_high = in_second <= kLowPart * in_first;
+    if (!first_is_high && !(in_first <= kLowPart * in_second)) continue;
+    const Step& high = first_is_high ? first : second;
+    const Slot literal = high.factor[first_is_high ? a : b];
+    const Op& op = code.ops[high.product];
+    for (int8_t k = 0; k < 2; ++k)
+      if (op.s[k] == literal) exact_source[high.product] = k;
+  }
+}
+
+}  // namespace
+
+bool has_more_bits(uint32_t bits, int most) {
+  return std::isfinite(std::bit_cast<float>(bits)) && std::countr_zero(bits | 0x800000u) < 24 - most;
+}
+
+// Bits that are no number of anybody's formula, as of masks and small integers, lie beyond 2^+-100.
+bool is_inexact(uint32_t bits) {
+  const float size = std::fabs(std::bit_cast<float>(bits));
+  return size > 0x1p-100f && size < 0x1p100f && has_more_bits(bits, kShortBits);
+}
+
+Literals literals_of(const Code& code) {
+  const Text text(code);
+  Literals found;
+  found.left_out.resize(code.ops.size());
+  found.exact_source.resize(code.ops.size(), -1);
+  std::set<size_t> members;
+  find_series(text, found.left_out, members);
+  find_high_parts(code, text, found.exact_source);
+  if (members.empty()) found.left_out.clear();
+  std::set<Slot> elsewhere;
+  const auto moves = [&](const Op& op) {
+    return op.row && op.row->flow == Flow::copy && op.source_count == 1 && text.is_literal(op.d);
+  };
+  for (size_t i = 0; i < code.ops.size(); ++i)
+    for (const Use& read : code.signature(code.ops[i]).reads)
+      (members.contains(i) || moves(code.ops[i]) ? found.of_series : elsewhere).insert(read.slot);
+  for (const Op& op : code.ops)  // a literal goes where the register goes that a move fills with it
+    if (moves(op) && elsewhere.contains(op.d)) elsewhere.insert(op.s[0]);
+  std::erase_if(found.of_series,
+                [&](Slot slot) { return !text.is_literal(slot) || elsewhere.contains(slot); });
+  return found;
+}
+
+}  // namespace assay::vm
