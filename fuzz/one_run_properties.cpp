@@ -1,6 +1,8 @@
 // Properties that one run of a case shows, the checking machine's included.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "fuzz/bit_comparison.h"
 #include "fuzz/property_functions.h"
 
@@ -28,6 +30,17 @@ Failure formula(PropertyRun& run) {
       return fmt::format("{}: exactly {:.12g}, expected {:.12g}, {:.3g} apart where {:.3g} can be explained",
                          output.worst.element, output.worst.exact, output.worst.expected,
                          output.worst.difference, output.worst.allowed);
+  return std::nullopt;
+}
+
+/// The pipeline has judged it.
+bool declared_roundings_applies(const Verification& v, const Kernel&, const Operator&) {
+  return v.rounding && std::any_of(v.rounding->outputs.begin(), v.rounding->outputs.end(),
+                                   [](const RoundingOutput& output) { return output.skipped.empty(); });
+}
+Failure declared_roundings(PropertyRun& run) {
+  for (const RoundingOutput& output : run.verification.rounding->outputs)
+    if (output.unlikely > 0) return sentence_of(output.worst);
   return std::nullopt;
 }
 

@@ -25,6 +25,9 @@ constexpr double kCheckedWork = 1e5;
 /// of a second together.
 constexpr uint64_t kFormulaInstructions = 10'000'000;
 
+/// Multiplications of samples of a case whose roundings are judged: some hundredths of a second.
+constexpr double kRoundingWork = 4e6;
+
 /// Spent on the meanings under which wrong values would be right, once per finding.
 constexpr double kExplainSeconds = 5;
 
@@ -45,6 +48,7 @@ Verification verify_once(const Case& c, const Kernel& kernel, Backend& backend, 
   verify_options.origin = options.origin;
   verify_options.meaning_seconds = 0;
   verify_options.formula_instructions = kFormulaInstructions;
+  verify_options.rounding_work = kRoundingWork;
   if (tracing == Tracing::origin) verify_options.origin.nearest_inputs = 0;
   // A few blocks are cheap, and most of their values have no reference.
   if (!c.blocks.empty()) verify_options.checks = vm::Checks{};

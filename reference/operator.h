@@ -95,6 +95,10 @@ struct Problem {
   int threads = 1;
 };
 
+struct Slice;       // slices.h
+struct NoiseBlock;  // rounding_noise.h
+using NoiseVisit = std::function<void(const NoiseBlock&)>;
+
 struct Operator {
   std::string_view name;
   std::string_view summary;  ///< one line
@@ -125,6 +129,10 @@ struct Operator {
   /// Gradients "dX" of every present input X, for the cotangents "d" + output among the inputs ("do";
   /// those of states are optional), with enclosures and bounds.
   ReferenceResult (*evaluate_adjoint)(const Problem&);
+  /// Samples of what the declared roundings of operands do to one slice's outputs, and to its gradients
+  /// (rounding_noise.h); null where no model of them is known.
+  void (*forward_noise)(const Problem&, const Slice&, const NoiseVisit&) = nullptr;
+  void (*adjoint_noise)(const Problem&, const Slice&, const NoiseVisit&) = nullptr;
 
   /// What a gradient takes beside the inputs: "do", "dfinal_state"?.
   std::vector<ArgumentSpec> cotangents() const;

@@ -3,6 +3,7 @@
 #pragma once
 #include "reference/gated_adjoint.h"
 #include "reference/gated_forward.h"
+#include "reference/gated_noise.h"
 #include "reference/literal.h"
 #include "reference/literal_slice.h"
 #include "reference/operator_traits.h"
@@ -42,6 +43,12 @@ Operator make_operator() {
     };
     op.evaluate_adjoint = [](const Problem& p) {
       return gated_adjoint(p, {Op::form(), &operator_text<Op>().parameters, &literal_adjoint_slice<Op>});
+    };
+    op.forward_noise = [](const Problem& p, const Slice& s, const NoiseVisit& visit) {
+      gated_forward_noise(p, Op::form(), s, visit);
+    };
+    op.adjoint_noise = [](const Problem& p, const Slice& s, const NoiseVisit& visit) {
+      gated_adjoint_noise(p, Op::form(), s, visit);
     };
   } else {
     op.evaluate = [](const Problem& p) { return literal_forward(p, operator_text<Op>(), literal_row<Op>()); };

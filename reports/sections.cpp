@@ -9,7 +9,8 @@ namespace assay {
 
 namespace sections {
 extern const Section accumulated_decay, checks, diagnosis, domain, element_slice, expected_outputs, exponents,
-    formula, origin, origins, outputs, partial, properties, shadow, timing, trap, triage, worst_elements;
+    formula, origin, origins, outputs, partial, power, properties, rounding, shadow, timing, trap, triage,
+    worst_elements;
 }  // namespace sections
 
 const nlohmann::json* part_of(const nlohmann::json& verification, const Section& section) {
@@ -23,8 +24,8 @@ const nlohmann::json* part_of(const nlohmann::json& verification, const Section&
 Sections sections_of_page() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
-      &properties,     &checks,        &domain,  &trap,     &origin,           &origins,
-      &triage,         &diagnosis,     &outputs, &formula,  &expected_outputs, &accumulated_decay,
+      &properties,     &checks,        &domain,  &trap,     &origin, &origins,          &triage,
+      &diagnosis,      &outputs,       &formula, &rounding, &power,  &expected_outputs, &accumulated_decay,
       &worst_elements, &element_slice, &shadow,  &exponents};
   return kOrder;
 }
@@ -32,16 +33,18 @@ Sections sections_of_page() {
 Sections sections_of_markdown() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
-      &properties,    &domain, &trap,   &checks,    &formula, &origin,           &origins,
-      &element_slice, &shadow, &triage, &diagnosis, &outputs, &expected_outputs, &accumulated_decay};
+      &properties,       &domain,           &trap,   &checks, &formula,   &rounding, &origin,
+      &origins,          &element_slice,    &shadow, &triage, &diagnosis, &outputs,  &power,
+      &expected_outputs, &accumulated_decay};
   return kOrder;
 }
 
 Sections sections_of_console() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
-      &trap,           &partial,          &checks, &properties, &outputs,       &formula, &accumulated_decay,
-      &worst_elements, &expected_outputs, &origin, &origins,    &element_slice, &triage,  &diagnosis};
+      &trap,   &partial,           &checks,         &properties,       &outputs, &formula, &rounding,
+      &power,  &accumulated_decay, &worst_elements, &expected_outputs, &origin,  &origins, &element_slice,
+      &triage, &diagnosis};
   return kOrder;
 }
 
@@ -53,9 +56,9 @@ Sections sections_of_notes() {
 
 Sections sections_by_weight() {
   using namespace sections;
-  static constexpr const Section* kOrder[] = {&diagnosis,        &origin,        &trap,    &checks,
-                                              &properties,       &domain,        &outputs, &formula,
-                                              &expected_outputs, &element_slice, &shadow};
+  static constexpr const Section* kOrder[] = {&diagnosis,  &origin,           &trap,          &checks,
+                                              &properties, &domain,           &outputs,       &formula,
+                                              &rounding,   &expected_outputs, &element_slice, &shadow};
   return kOrder;
 }
 

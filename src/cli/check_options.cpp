@@ -1,6 +1,7 @@
 #include "src/cli/check_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 
 namespace assay::cli {
 
@@ -24,12 +25,20 @@ void CheckOptions::add_to(CLI::App& app) {
       ->group(group)
       ->check(CLI::IsMember({"auto", "always", "never"}))
       ->capture_default_str();
+  app.add_option("--rounding", rounding_,
+                 "Whether the declared roundings explain the errors, by statistics: auto (where it takes "
+                 "seconds), always, never")
+      ->group(group)
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
 }
 
 void CheckOptions::apply(VerifyOptions& options) const {
   options.checks = vm::parse_checks(checks_);
   options.checks.strict_reads = strict_reads_;
   if (checks_ != "all" || strict_reads_) options.check_instructions = UINT64_MAX;
+  options.rounding_work = rounding_ == "auto" ? 4e9 : rounding_ == "always" ? HUGE_VAL : 0;
+  options.power = true;
   if (formula_ != "auto") options.formula_instructions = formula_ == "always" ? UINT64_MAX : 0;
 }
 

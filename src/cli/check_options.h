@@ -19,7 +19,7 @@ class CheckOptions {
  private:
   std::string checks_ = "all";
   bool strict_reads_ = false;
-  std::string formula_ = "auto";
+  std::string formula_ = "auto", rounding_ = "auto";
   const CLI::App* app_ = nullptr;
 };
 

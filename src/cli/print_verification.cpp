@@ -52,7 +52,7 @@ std::string reason(const Verification& v) {
   const std::string peer = v.bits_differ == 0 ? "; same bits on both engines" : "";
   if (v.partial && v.outputs.empty()) return "no trap, and no finding of the checks";
   return fmt::format("every element is within its proved bound{}{}", peer,
-                     v.expected_outputs.empty() ? "" : "; the file's own outputs agree with the reference");
+                     v.expected_outputs.empty() ? "" : "; the file's own outputs are not contradicted");
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ bool about_two_runs(const std::string& failure) {
 
 // Properties that say again what another kind says of the run itself.
 bool about_the_run(const std::string& failure) {
-  return failure.starts_with("within-bound") || failure.starts_with("formula:");
+  return failure.starts_with("within-bound") || failure.starts_with("formula:") ||
+         failure.starts_with("declared-roundings:");
 }
 
 /// "NAME: what" -> NAME, of the first property that fails, where that one is about two runs or not.
@@ -112,6 +113,9 @@ int64_t contradicted(const OutputComparison& o) {
 std::string expected_cause(const Verification& v) {
   for (const OutputComparison& output : v.expected_outputs)
     if (contradicted(output) > 0) return fmt::format("{}/{}", name_of(FindingKind::expected), output.name);
+  if (v.rounding)
+    for (const RoundingOutput& output : v.rounding->expected)
+      if (output.unlikely > 0) return fmt::format("{}/{}", name_of(FindingKind::expected), output.name);
   return {};
 }
 
@@ -126,6 +130,50 @@ std::string expected_sentence(const Verification& v) {
 
 bool formula_violated(const Verification& v) {
   return v.formula && v.formula->violated();
+}
+
+bool is_unlikely(const std::vector<RoundingOutput>& outputs) {
+  return std::any_of(outputs.begin(), outputs.end(), [](const RoundingOutput& o) { return o.unlikely > 0; });
+}
+
+/// Of the file's outputs too: nothing of a kernel is wrong then, and the cause says so.
+std::string unlikely_cause(const Verification& v) {
+  if (v.rounding)
+    for (const RoundingOutput& output : v.rounding->outputs)
+      if (output.unlikely > 0) return fmt::format("{}/{}", name_of(FindingKind::unlikely), output.name);
+  return {};
+}
+
+std::string unlikely_sentence(const Verification& v) {
+  std::vector<std::string> parts;
+  for (const auto* outputs : {&v.rounding->outputs, &v.rounding->expected})
+    for (const RoundingOutput& o : *outputs)
+      if (o.unlikely > 0)
+        parts.push_back(sentence_of(o.worst) + (outputs == &v.rounding->expected ? ", in the file" : ""));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+bool is_inconclusive(const Verification& v) {
+  return v.power && v.power->inconclusive();
+}
+
+std::string inconclusive_cause(const Verification& v) {
+  if (v.power)
+    for (const auto* outputs : {&v.power->outputs, &v.power->expected})
+      for (const PowerOutput& output : *outputs)
+        if (output.inconclusive) return fmt::format("{}/{}", name_of(FindingKind::inconclusive), output.name);
+  return {};
+}
+
+std::string inconclusive_sentence(const Verification& v) {
+  std::vector<std::string> parts;
+  for (const auto* outputs : {&v.power->outputs, &v.power->expected})
+    for (const PowerOutput& o : *outputs)
+      if (o.inconclusive)
+        parts.push_back(fmt::format("{}{}: zeros{} would have passed", o.name,
+                                    outputs == &v.power->expected ? " in the file" : "",
+                                    o.zeros ? "" : " in its last quarter"));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::string formula_cause(const Verification& v) {
@@ -194,6 +242,16 @@ const FindingKindRow kKinds[] = {
      .holds = formula_violated,
      .cause = formula_cause,
      .of_run = formula_sentence},
+    {.kind = FindingKind::unlikely,
+     .text = "the errors of an output, or of a part of it, are not explained by the declared roundings: "
+             "statistical",
+     .cause_word = "unlikely",
+     .holds =
+         [](const Verification& v) {
+           return v.rounding && (is_unlikely(v.rounding->outputs) || is_unlikely(v.rounding->expected));
+         },
+     .cause = unlikely_cause,
+     .of_run = unlikely_sentence},
     {.kind = FindingKind::check,
      .text = "a race, a value never written, an address that leaves its variable, an index that wraps",
      .cause_word = "check",
@@ -230,7 +288,11 @@ const FindingKindRow kKinds[] = {
     {.kind = FindingKind::undecided,
      .text = "the reference's enclosure is too wide to judge an element",
      .cause_word = "undecided",
-     .holds = [](const Verification& v) { return v.verdict == Verdict::undecided; },
+     .holds =
+         [](const Verification& v) {
+           return any_element<&OutputComparison::undecided>(v) ||
+                  (v.verdict == Verdict::undecided && !is_inconclusive(v));
+         },
      .cause =
          [](const Verification& v) { return element_cause<&OutputComparison::undecided>(v, "undecided"); },
      .of_output =
@@ -238,12 +300,20 @@ const FindingKindRow kKinds[] = {
            return o.undecided ? fmt::format("{} of {}", elements(o.undecided, "undecided"), o.name) : "";
          },
      .verdict = Verdict::undecided},
+    {.kind = FindingKind::inconclusive,
+     .text = "zeros in place of an output would have passed every verdict, though it is not zero",
+     .cause_word = "inconclusive",
+     .holds = is_inconclusive,
+     .cause = inconclusive_cause,
+     .of_run = inconclusive_sentence,
+     .verdict = Verdict::undecided},
 };
 
 }  // namespace
 
 bool expected_differs(const Verification& v) {
-  return std::any_of(v.expected_outputs.begin(), v.expected_outputs.end(),
+  return (v.rounding && is_unlikely(v.rounding->expected)) ||
+         std::any_of(v.expected_outputs.begin(), v.expected_outputs.end(),
                      [](const OutputComparison& o) { return contradicted(o) > 0; });
 }
 

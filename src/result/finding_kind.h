@@ -18,6 +18,7 @@ enum class FindingKind : uint8_t {
   nonfinite,
   wrong_class,
   formula,
+  unlikely,
   trap,
   hang,
   check,
@@ -25,10 +26,11 @@ enum class FindingKind : uint8_t {
   property,
   expected,  ///< an output in the inputs' file; also the first word of its cause
   undecided,
+  inconclusive,
 };
-constexpr std::array<std::string_view, 11> names_of(FindingKind) {
-  return {"violation", "nonfinite", "class",    "formula",  "trap",     "hang",
-          "check",     "bits",      "property", "expected", "undecided"};
+constexpr std::array<std::string_view, 13> names_of(FindingKind) {
+  return {"violation", "nonfinite", "class",    "formula",  "unlikely",  "trap",        "hang",
+          "check",     "bits",      "property", "expected", "undecided", "inconclusive"};
 }
 
 struct FindingKindRow {

@@ -58,6 +58,12 @@ struct FormulaReport {
   uint64_t turned = 0;  ///< comparisons that exact operands would have decided the other way
   std::string loss;     ///< "atom.add.f32 at chunk.cu:12": behind it no shadow followed first
   double seconds = 0;
+  /// Null where it was not judged.
+  const FormulaOutput* output(const std::string& name) const {
+    for (const FormulaOutput& output : outputs)
+      if (output.name == name) return &output;
+    return nullptr;
+  }
   /// Elements that nothing is said of; of these outputs some are finite.
   int64_t unjudged() const {
     int64_t count = 0;

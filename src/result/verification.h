@@ -17,6 +17,7 @@
 #include "src/result/element_slice.h"
 #include "src/result/formula.h"
 #include "src/result/origin.h"
+#include "src/result/rounding.h"
 #include "src/result/verdict.h"
 
 namespace assay {
@@ -31,7 +32,9 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   Verdict verdict = Verdict::undecided;
   std::string cause;  ///< verdict kind / output / origin: what shrinking keeps
   std::vector<OutputComparison> outputs;
-  std::optional<FormulaReport> formula;  ///< the outputs in exact arithmetic, where that was looked at
+  std::optional<FormulaReport> formula;    ///< the outputs in exact arithmetic, where that was looked at
+  std::optional<RoundingReport> rounding;  ///< whether the declared roundings explain the errors
+  std::optional<PowerReport> power;        ///< what the verdicts would have seen
   /// Outputs that the inputs' file holds, in place of the kernel's, against the reference.
   std::vector<OutputComparison> expected_outputs;
   std::vector<ErrorStatistics> statistics;          ///< one per output, where asked for; not in the document
@@ -71,6 +74,8 @@ void fields(Io& io, Verification& x) {
   ASSAY_FIELD(cause, "verdict kind / output / origin; empty for a pass");
   ASSAY_FIELD(outputs);
   ASSAY_LATER(formula);
+  ASSAY_LATER(rounding);
+  ASSAY_LATER(power);
   ASSAY_LATER(expected_outputs, "outputs that the inputs' file holds, in place of the kernel's");
   ASSAY_FIELD(properties_failed);
   ASSAY_FIELD(domain, "inputs outside the operator's domain");

@@ -23,6 +23,8 @@ TEST(FindingKind, EveryKindIsFoundAlone) {
       {FindingKind::wrong_class, [](Verification& v) { v.outputs[0].wrong_class = 1; }},
       {FindingKind::formula,
        [](Verification& v) { v.formula.emplace().outputs.emplace_back().violation = 1; }},
+      {FindingKind::unlikely,
+       [](Verification& v) { v.rounding.emplace().outputs.emplace_back().unlikely = 1; }},
       {FindingKind::trap, [](Verification& v) { v.trap.emplace().kind = TrapKind::out_of_bounds; }},
       {FindingKind::hang, [](Verification& v) { v.trap.emplace().kind = TrapKind::hang; }},
       {FindingKind::check, [](Verification& v) { v.checks.emplace().findings.emplace_back(); }},
@@ -30,6 +32,8 @@ TEST(FindingKind, EveryKindIsFoundAlone) {
       {FindingKind::property, [](Verification& v) { v.properties_failed = {"causality: o[0] differs"}; }},
       {FindingKind::expected, [](Verification& v) { v.expected_outputs.emplace_back().violation = 1; }},
       {FindingKind::undecided, [](Verification& v) { v.verdict = Verdict::undecided; }},
+      {FindingKind::inconclusive,
+       [](Verification& v) { v.power.emplace().outputs.emplace_back().inconclusive = true; }},
   };
   ASSERT_EQ(std::size(table), finding_kinds().size());
   for (const auto& [name, change] : table) {
@@ -43,6 +47,8 @@ TEST(FindingKind, EveryNameHasARowWhoseCausesBeginWithItsWord) {
   Verification v = finding();
   v.outputs[0] = {.name = "o", .violation = 1, .nonfinite = 1, .wrong_class = 1, .undecided = 1};
   v.formula.emplace().outputs.push_back({.name = "o", .violation = 1});
+  v.rounding.emplace().outputs.push_back({.name = "o", .unlikely = 1, .worst = {.where = "o", .ratio = 3}});
+  v.power.emplace().outputs.push_back({.name = "o", .inconclusive = true});
   v.checks.emplace().findings.emplace_back().kind = CheckKind::race;
   v.expected_outputs = {v.outputs[0]};
   Kinds kinds;

@@ -108,6 +108,62 @@ json slice() {
           {"nodes_left_out", 123456}};
 }
 
+json rounding_part() {
+  return {{"where", "o of tokens 12288 to 16383, head 0, sequence 0"},
+          {"elements", 262144},
+          {"error", 0.0153},
+          {"predicted", 0.00234},
+          {"ratio", 6.52},
+          {"allowed_ratio", 1.08},
+          {"slope", 0.97},
+          {"allowed_slope", 0.0003},
+          {"bias", 1e-6},
+          {"allowed_bias", 0.0002},
+          {"excess", 6.8}};
+}
+
+json rounding() {
+  return {{"outputs",
+           {{{"name", "o"},
+             {"parts", 261},
+             {"unlikely", 57},
+             {"worst", rounding_part()},
+             {"all", rounding_part()},
+             {"skipped", ""}},
+            {{"name", "dg"},
+             {"parts", 0},
+             {"unlikely", 0},
+             {"worst", rounding_part()},
+             {"all", rounding_part()},
+             {"skipped", "too long for its roundings to be sampled"}}}},
+          {"expected", json::array()},
+          {"false_alarms", 1e-9},
+          {"seconds", 0.7}};
+}
+
+json power() {
+  return {{"outputs",
+           {{{"name", "o"},
+             {"smallest", 0.0003},
+             {"by", "statistic"},
+             {"smallest_late", 0.0004},
+             {"by_late", "statistic"},
+             {"error", 0.0153},
+             {"zeros", false},
+             {"flipped", false},
+             {"inconclusive", false}},
+            {{"name", "dg"},
+             {"smallest", 4.2},
+             {"by", "bound"},
+             {"smallest_late", 5.5},
+             {"by_late", "bound"},
+             {"error", 0.037},
+             {"zeros", true},
+             {"flipped", true},
+             {"inconclusive", true}}}},
+          {"expected", json::array()}};
+}
+
 json formula() {
   return {{"outputs",
            {{{"name", "o"},
@@ -237,6 +293,8 @@ json passed_verification(int64_t T) {
           {"partial", nullptr},
           {"shadow", nullptr},
           {"formula", nullptr},
+          {"rounding", nullptr},
+          {"power", nullptr},
           {"seconds_reference", 0.0213},
           {"seconds_kernel", 0.184},
           {"bits_differ", -1},
@@ -257,6 +315,8 @@ json nan_verification() {
   v["slice"] = slice();
   v["shadow"] = shadow();
   v["formula"] = formula();
+  v["rounding"] = rounding();
+  v["power"] = power();
   v["properties_failed"] = {"same-bits-twice: o[b=0,t=3,h=0,v=1] differs"};
   v["trap"] = {{"kind", "out-of-bounds"},
                {"message", "read past v"},

@@ -1,30 +1,12 @@
 // The verdict on the formula: faults that the bounds of bf16 hide.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "src/base/backend/backend.h"
 #include "src/verification/verify/verify.h"
+#include "tests/verify/scaled_kernel.h"
 
 namespace assay {
 namespace {
-
-/// The kernel with its scale, an fp32 argument, so much too large.
-Kernel scaled(const std::string& name, float factor) {
-  Kernel kernel = find_kernel(name);
-  kernel.plan = [plan = kernel.plan, factor](const auto&... of) {
-    Program program = plan(of...);
-    for (Launch& launch : program.launches)
-      for (Argument& argument : launch.arguments) {
-        if (argument.content != Argument::Content::real || argument.bytes.size() != 4) continue;
-        float value = 0;
-        std::memcpy(&value, argument.bytes.data(), sizeof value);
-        argument = Argument(value * factor);
-      }
-    return program;
-  };
-  return kernel;
-}
 
 Verification judged(const std::string& token, const Kernel& kernel, uint64_t formula_instructions) {
   const auto machine = make_vm_backend({});
@@ -44,8 +26,8 @@ const char* const kTokens[] = {"gla.chunk/T70/H1/K16/V16/bf16/g-fp32/mild/s1/bot
 
 TEST(FormulaVerdict, AScaleOffByAThousandthHidesUnderTheBoundOfBf16AndNotHere) {
   const std::string token = kTokens[0];
-  EXPECT_EQ(judged(token, scaled("gla.chunk", 1.001f), 0).verdict, Verdict::pass);
-  const Verification v = judged(token, scaled("gla.chunk", 1.001f), kAlways);
+  EXPECT_EQ(judged(token, scaled_kernel("gla.chunk", 1.001f), 0).verdict, Verdict::pass);
+  const Verification v = judged(token, scaled_kernel("gla.chunk", 1.001f), kAlways);
   EXPECT_EQ(v.verdict, Verdict::finding);
   EXPECT_EQ(v.cause, "formula/o");
   EXPECT_EQ(v.outputs.front().violation, 0);
@@ -68,7 +50,7 @@ TEST(FormulaVerdict, EveryOutputIsJudgedToAHundredThousandth) {
 TEST(FormulaVerdict, AScaleOffByAHundredThousandthIsSeenEverywhere) {
   for (const std::string token : kTokens) {
     const std::string name = token.substr(0, token.find('/'));
-    const Verification v = judged(token, scaled(name, 1 + 0x1p-16f), kAlways);
+    const Verification v = judged(token, scaled_kernel(name, 1 + 0x1p-16f), kAlways);
     EXPECT_EQ(v.verdict, Verdict::finding) << token;
     EXPECT_TRUE(v.formula && v.formula->violated()) << token << " " << v.cause;
   }

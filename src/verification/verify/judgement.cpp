@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "src/verification/compare/accumulated_decay.h"
 #include "src/verification/compare/compare.h"
 #include "src/verification/compare/error_statistics.h"
 #include "src/verification/compare/formula.h"
+#include "src/verification/compare/power.h"
+#include "src/verification/compare/rounding.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/verify/expected_outputs.h"
 #include "src/verification/verify/reference_run.h"
@@ -130,6 +133,38 @@ std::optional<vm::ExactRun> judge_formula(const Program& program, const TensorMa
     report.outputs.push_back(compare_formula(got->second, on_reals->second, expected));
   }
   return exact;
+}
+
+void judge_roundings(const Claim& claim, const ProgramRun& run, const Judgement& judged,
+                     const VerifyOptions& options, Verification& v) {
+  const bool values = !run.outcome.trap && !run.written && !judged.reference.outputs.empty();
+  if (!values || (options.rounding_work == 0 && !options.power)) return;
+  const auto start = std::chrono::steady_clock::now();
+  const ResolvedCase& c = *claim.of;
+  const auto models = rounding_model({c.op, &judged.problem, options.rounding_work}, judged.reference);
+  RoundingReport rounding;
+  PowerReport power;
+  const TensorMap none, &expected = options.expected ? *options.expected : none;
+  const int64_t statistics = statistics_in(models, run.outcome.outputs) + statistics_in(models, expected);
+  const auto judge_all = [&](const TensorMap& outputs, bool of_kernel,
+                             std::vector<RoundingOutput>& judgements, std::vector<PowerOutput>& powers) {
+    for (const ReferenceOutput& reference : judged.reference.outputs) {
+      const auto got = outputs.find(reference.name);
+      if (got == outputs.end()) continue;
+      const OutputModel& model = models.at(reference.name);
+      const RoundingJudgement judgement = judge_rounding(got->second, reference, model, statistics);
+      const FormulaOutput* const formula =
+          of_kernel && v.formula ? v.formula->output(reference.name) : nullptr;
+      powers.push_back(power_of(got->second, reference, model.blocks, judgement.parts, formula));
+      judgements.push_back(judgement.output);
+    }
+  };
+  judge_all(run.outcome.outputs, true, rounding.outputs, power.outputs);
+  judge_all(expected, false, rounding.expected, power.expected);
+  rounding.false_alarms = kFalseAlarms;
+  rounding.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.rounding_work > 0) v.rounding = std::move(rounding);
+  if (options.power) v.power = std::move(power);
 }
 
 void explain_expected(const Claim& claim, const Judgement& judged, const TensorMap& inputs,

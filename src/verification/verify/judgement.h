@@ -24,6 +24,10 @@ Judgement judge(const Claim&, const TensorMap& inputs, const ProgramRun&, const 
 std::optional<vm::ExactRun> judge_formula(const Program&, const TensorMap& inputs, const ProgramRun&,
                                           const Judgement&, const VerifyOptions&, Verification&);
 
+/// Whether the declared roundings explain the errors of the outputs and of those of the inputs' file; then
+/// what all verdicts together would have seen.
+void judge_roundings(const Claim&, const ProgramRun&, const Judgement&, const VerifyOptions&, Verification&);
+
 /// Whether other axes of the file's tensors make its outputs right.
 void explain_expected(const Claim&, const Judgement&, const TensorMap& inputs, const VerifyOptions&,
                       Verification&);

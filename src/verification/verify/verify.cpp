@@ -78,6 +78,8 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
 
   const std::optional<vm::ExactRun> exact = judge_formula(program, inputs, run, judged, options, v);
 
+  judge_roundings(claim, run, judged, options, v);
+
   // The program again, where the judgement says to look.
   shadow_program(program, inputs, run, options, options.element ? options.element : violating_element(v), v);
   triage_program(program, inputs, run, options, v);

@@ -22,8 +22,8 @@ struct VerifyOptions {
   /// At most so long, values beyond their bounds are compared with what mutated meanings of the operator
   /// would give (src/verification/diagnosis/meaning.h); 0: not at all.
   double meaning_seconds = 10;
-  /// The element to walk back from, as (output, flat element); absent: the first non-finite one by output and
-  /// index, or, with `first`, the one whose origin was executed first.
+  /// The element to walk back from, as (output, flat element); absent: the first non-finite one by output
+  /// and index, or, with `first`, the one whose origin was executed first.
   std::optional<std::pair<std::string, int64_t>> element;
   bool first = false;
   bool all_origins = false;  ///< also group all non-finite elements by their origin (Verification::origins)
@@ -40,6 +40,10 @@ struct VerifyOptions {
   /// Whether the formula is right (Verification::formula), for runs of at most so many lane-instructions; 0:
   /// do not ask. A kernel with a plan is asked at UINT64_MAX only.
   uint64_t formula_instructions = 100'000'000;
+  /// Whether the declared roundings explain the errors (Verification::rounding), where sampling them takes
+  /// at most so many multiplications of samples; 0: do not ask.
+  double rounding_work = 0;
+  bool power = false;  ///< say what the verdicts would have seen, and could not (Verification::power)
   /// Checks on the machine (Verification::checks), for runs of at most so many lane-instructions; none by
   /// default.
   vm::Checks checks = vm::Checks::none();

@@ -1,0 +1,265 @@
+#include "src/verification/compare/rounding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace assay {
+namespace {
+
+constexpr double kInfinity = HUGE_VAL;
+constexpr double kSamples = kNoiseSamples;
+/// A chunk's positions, each with its decay.
+constexpr double kDecaysOfChunk = 64;
+
+/// Values that are rounded alike, as they are nearer to each other than a sixteenth of the spacing.
+class Alike {
+ public:
+  void add(Dtype dtype, double x) {
+    if (x == 0) return;
+    const double spacing = ulp(dtype, x);
+    ++counts_[{std::ilogb(spacing), std::llround(16 * std::fabs(x) / spacing)}];
+    ++all_;
+  }
+  /// Probability that two values are; share of the largest class.
+  double collision() const {
+    return all_ > 0 ? sum_of([](double n) { return n * n; }) / (all_ * all_) : 0;
+  }
+  double largest() const {
+    double most = 0;
+    for (const auto& [key, count] : counts_) most = std::fmax(most, static_cast<double>(count));
+    return all_ > 0 ? most / all_ : 0;
+  }
+
+ private:
+  template <typename Of>
+  double sum_of(const Of& of) const {
+    double sum = 0;
+    for (const auto& [key, count] : counts_) sum += of(static_cast<double>(count));
+    return sum;
+  }
+  std::map<std::pair<int, long long>, int64_t> counts_;
+  double all_ = 0;
+};
+
+struct Shares {
+  double collision = 0, largest = 0;
+
+  void raise(const Alike& alike) {
+    collision = std::fmax(collision, alike.collision()), largest = std::fmax(largest, alike.largest());
+  }
+};
+
+/// Sums over a part's elements that depend on the values.
+struct SeenErrors {
+  double squares = 0, along = 0, sum = 0;  ///< e^2, e x, e
+  /// The same of the exact values' own roundings: what storing does where nothing else errs.
+  double ideal_squares = 0, ideal_along = 0, ideal_sum = 0;
+  // Of storing: variance, its square, its largest, times x^2.
+  double variance = 0, fourth = 0, largest = 0, along_variance = 0, sum_variance = 0;
+
+  void add(const SeenErrors& o) {
+    squares += o.squares, along += o.along, sum += o.sum;
+    ideal_squares += o.ideal_squares, ideal_along += o.ideal_along, ideal_sum += o.ideal_sum;
+    variance += o.variance, fourth += o.fourth, along_variance += o.along_variance;
+    largest = std::fmax(largest, o.largest);
+  }
+  /// Values that are rounded alike are one source.
+  void share(const Shares& shares, int64_t elements) {
+    const auto n = static_cast<double>(elements);
+    const double alike = std::fmax(1, n * shares.collision);
+    fourth *= alike, along_variance *= alike, sum_variance = variance * alike;
+    largest *= std::fmax(1, n * shares.largest);
+  }
+};
+
+SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model,
+                       const OutputBlock& block) {
+  SeenErrors seen;
+  const double stored_before = unit_roundoff(got.dtype) > reference.roundoff ? reference.roundoff : 0;
+  for (int64_t r = 0; r < block.rows; ++r) {
+    const int64_t first = model.blocks.row(block, r);
+    for (int64_t flat = first; flat < first + model.blocks.columns(); ++flat) {
+      const auto i = static_cast<size_t>(flat);
+      if (model.rest[i] < 0) continue;
+      const double x = reference.mid[i], e = got.value(flat) - x, spacing = ulp(got.dtype, x),
+                   before = 2 * stored_before * x, variance = (spacing * spacing + before * before) / 12;
+      const double ideal = round_to(got.dtype, x) - x;
+      seen.squares += e * e, seen.along += e * x, seen.sum += e;
+      if (std::isfinite(ideal))
+        seen.ideal_squares += ideal * ideal, seen.ideal_along += ideal * x, seen.ideal_sum += ideal;
+      seen.variance += variance, seen.fourth += variance * variance;
+      seen.along_variance += x * x * variance, seen.largest = std::fmax(seen.largest, variance);
+    }
+  }
+  return seen;
+}
+
+/// Of the whole output, and at least that of every block.
+std::vector<Shares> shares_of(const ReferenceOutput& reference, const OutputModel& model, Dtype dtype) {
+  Alike all;
+  std::vector<Shares> shares;
+  for (const OutputBlock& b : model.blocks.blocks()) {
+    Alike here;
+    for (int64_t r = 0; r < b.rows; ++r)
+      for (int64_t flat = model.blocks.row(b, r), end = flat + model.blocks.columns(); flat < end; ++flat)
+        if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0)
+          here.add(dtype, reference.mid[i]), all.add(dtype, reference.mid[i]);
+    shares.emplace_back().raise(here);
+  }
+  for (Shares& s : shares) s.raise(all);
+  shares.emplace_back().raise(all);
+  return shares;
+}
+
+/// What overflows is judged by its class.
+bool may_overflow(const Tensor& got, const ReferenceOutput& reference, const OutputModel& model) {
+  for (size_t i = 0; i < reference.mid.size(); ++i)
+    if (model.rest[i] >= 0 && (!std::isfinite(got.value(static_cast<int64_t>(i))) ||
+                               std::fabs(reference.mid[i]) + reference.bound[i] >= max_finite(got.dtype)))
+      return true;
+  return false;
+}
+
+/// Standard deviations that a direction with an estimated variance exceeds with probability e^-t.
+double student(double t) {
+  return std::sqrt(kSamples * std::expm1(2 * t / kSamples));
+}
+
+struct Norms {
+  double trace, square, norm;  ///< tr Sigma, tr Sigma^2, |Sigma|
+  double sampled;              ///< |Sigma_r|
+};
+
+Norms norms_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double kinds) {
+  const auto pairs = static_cast<double>(ExpectedErrors::kPairs);
+  const double raise = 1 + 2 * t / pairs, alike = x.noise_squares / kinds;
+  double far_square = 0;
+  for (const double product : x.products) far_square += product * product / pairs;
+  far_square *= raise;
+  const double near_norm = std::sqrt(x.largest_near_square * raise),
+               norm = std::fmax(near_norm + std::sqrt(far_square), alike);
+  // tr (A + B)^2 <= tr A^2 + tr B^2 + 2 |A| tr B
+  const double square =
+      std::fmax(x.near_square * raise + far_square + 2 * near_norm * x.far_squares, alike * x.noise_squares);
+  const double noise = x.noise_squares + 2 * std::sqrt(square * t / kSamples);
+  const double stored = std::fmax(seen.variance, seen.ideal_squares);
+  return {stored + noise, seen.fourth + 2 * seen.largest * noise + square, seen.largest + norm, norm};
+}
+
+/// Largest |x . (s + r)| for a direction of squared length `length` on which the samples are `along`.
+double direction(const Norms& norms, const ExpectedErrors& x, const std::array<double, kNoiseSamples>& along,
+                 double stored, double length, double t, double kinds) {
+  const double two_sided = t + std::log(4.0);  // either estimate of the variance, either sign
+  double squares = 0;
+  for (const double y : along) squares += y * y / kSamples;
+  squares =
+      std::fmax(squares, x.noise_squares / kinds * length / std::fmax(1, static_cast<double>(x.elements)));
+  const double by_samples = student(two_sided) * std::sqrt(squares),
+               by_norm = std::sqrt(2 * two_sided * norms.sampled * length);
+  return std::sqrt(2 * two_sided * stored) + std::fmin(by_samples, by_norm);
+}
+
+double kinds_of(Dtype operands) {
+  return std::ldexp(kDecaysOfChunk, format(operands).precision - 1);
+}
+
+PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double kinds) {
+  PartStatistics y;
+  RoundingPart& part = y.part;
+  part.elements = x.elements;
+  y.smallest = kInfinity;
+  const double n = static_cast<double>(x.elements), size = std::sqrt(x.exact_squares);
+  const Norms norms = norms_of(x, seen, t, kinds);
+  const double square = norms.trace + 2 * std::sqrt(norms.square * t) + 2 * norms.norm * t,
+               rest = std::sqrt(x.rest_squares), expected = std::sqrt(seen.variance + x.noise_squares);
+  const double allowed = std::sqrt(square) + rest, got = std::sqrt(seen.squares);
+  const double along = direction(norms, x, x.along, seen.along_variance, x.exact_squares, t, kinds) +
+                       x.rest_along + std::fabs(seen.ideal_along),
+               sum = direction(norms, x, x.summed, seen.sum_variance, n, t, kinds) + x.rest +
+                     std::fabs(seen.ideal_sum);
+  if (!std::isfinite(allowed + along + sum)) return y;
+  const double seen_noise = std::fmax(0, got - rest), over = seen_noise * seen_noise - norms.trace;
+  if (over > 0 && norms.norm > 0) {
+    const double root =
+        (std::sqrt(norms.square + 2 * norms.norm * over) - std::sqrt(norms.square)) / (2 * norms.norm);
+    y.evidence = root * root;
+  }
+  part.ratio = expected > 0 ? got / expected : 0, part.allowed_ratio = expected > 0 ? allowed / expected : 0;
+  const auto share = [](double part_of, double whole) {
+    return whole > 0 ? part_of / whole : part_of > 0 ? kInfinity : 0;
+  };
+  part.excess =
+      std::max({share(got, allowed), share(std::fabs(seen.along), along), share(std::fabs(seen.sum), sum)});
+  if (size == 0) return y;
+  const double mean = size / std::sqrt(n);
+  part.error = got / size, part.predicted = expected / size;
+  part.slope = 1 + seen.along / x.exact_squares, part.allowed_slope = along / x.exact_squares;
+  part.bias = seen.sum / n / mean, part.allowed_bias = sum / n / mean;
+  y.smallest = std::fmin(allowed / size, along / x.exact_squares);
+  return y;
+}
+
+}  // namespace
+
+int64_t statistics_in(const std::map<std::string, OutputModel>& models, const TensorMap& outputs) {
+  int64_t parts = 0;
+  for (const auto& [name, model] : models)
+    if (model.skipped.empty() && outputs.contains(name))
+      parts += static_cast<int64_t>(model.blocks.parts().size());
+  return 3 * parts;
+}
+
+bool on_coarse_grid(const ReferenceOutput& reference, Dtype dtype) {
+  int64_t coarse = 0, all = 0;
+  for (const double x : reference.mid) {
+    if (x == 0 || !std::isfinite(x)) continue;
+    const double places = 4 * x / ulp(dtype, x);
+    ++all, coarse += places == std::nearbyint(places);
+  }
+  return coarse * 8 > all;
+}
+
+std::vector<PartStatistics> part_statistics(const Tensor& got, const ReferenceOutput& reference,
+                                            const OutputModel& model, int64_t statistics) {
+  std::vector<PartStatistics> y;
+  if (!model.skipped.empty()) return y;
+  const double t = std::log(static_cast<double>(std::max<int64_t>(statistics, 1)) / kFalseAlarms);
+  const double kinds = kinds_of(model.operands);
+  std::vector<SeenErrors> seen;
+  for (const OutputBlock& block : model.blocks.blocks())
+    seen.push_back(seen_errors(got, reference, model, block));
+  const std::vector<Shares> shares = shares_of(reference, model, got.dtype);
+  for (OutputPart& part : model.blocks.parts()) {
+    ExpectedErrors expected;
+    SeenErrors errors;
+    for (const size_t b : part.blocks) expected.add(model.expected[b]), errors.add(seen[b]);
+    errors.share(part.blocks.size() == 1 ? shares[part.blocks[0]] : shares.back(), expected.elements);
+    y.push_back(statistics_of(expected, errors, t, kinds));
+    y.back().part.where = std::move(part.where);
+    y.back().late = part.late;
+  }
+  return y;
+}
+
+RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput& reference,
+                                 const OutputModel& model, int64_t statistics) {
+  RoundingJudgement y;
+  y.output.name = reference.name;
+  y.output.skipped = model.skipped;
+  if (y.output.skipped.empty() && may_overflow(got, reference, model))
+    y.output.skipped = "values that its format may not hold";
+  if (y.output.skipped.empty() && on_coarse_grid(reference, got.dtype))
+    y.output.skipped = "its exact values lie on a coarse grid";
+  if (!y.output.skipped.empty()) return y;
+  y.parts = part_statistics(got, reference, model, statistics);
+  for (const PartStatistics& p : y.parts) {
+    if (p.part.elements == 0) continue;
+    ++y.output.parts, y.output.unlikely += p.part.excess > 1;
+    if (y.output.worst.elements == 0 || p.part.excess > y.output.worst.excess) y.output.worst = p.part;
+  }
+  if (!y.parts.empty()) y.output.all = y.parts.back().part;
+  return y;
+}
+
+}  // namespace assay

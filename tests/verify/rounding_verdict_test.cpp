@@ -1,0 +1,101 @@
+// The statistical verdict on kernels: clean ones, and some that round more than they say.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "kernels/claim.h"
+#include "src/base/backend/backend.h"
+#include "src/case/decay_profiles.h"
+#include "src/verification/verify/verify.h"
+#include "tests/verify/scaled_kernel.h"
+
+namespace assay {
+namespace rounding_verdict_test {
+
+Verification judged(const std::string& token, const Kernel& kernel) {
+  const auto machine = make_vm_backend({});
+  VerifyOptions options;
+  options.diagnose = false, options.twice = false;
+  options.formula_instructions = 0;
+  options.rounding_work = 1e9;
+  options.power = true;
+  return verify(parse_token(token), kernel, *machine, options);
+}
+Verification judged(const std::string& token) {
+  return judged(token, find_kernel(token.substr(0, token.find('/'))));
+}
+
+TEST(RoundingVerdict, CleanKernelsAreExplainedUnderEveryDecay) {
+  for (const std::string kernel : {"gla.chunk", "simple_gla.chunk", "rwkv6.chunk", "hgrn.chunk"})
+    for (const std::string decay : {"none", "mild", "near-one", "logsigmoid", "strong", "reset", "spike",
+                                    "contrast", "extreme", "constant:-0.01"}) {
+      const std::string token =
+          fmt::format("{}/T200/H1/K32/V32/bf16/g-fp32/{}/s7/both/h0/dht", kernel, decay);
+      const Verification v = judged(token);
+      EXPECT_NE(v.verdict, Verdict::finding) << token << " " << v.cause;
+      ASSERT_TRUE(v.rounding) << token;
+    }
+}
+
+TEST(RoundingVerdict, WithoutDecaysThePredictedErrorIsTheError) {
+  const Verification v = judged("gla.chunk/T512/H1/K64/V64/bf16/g-fp32/none/s2/both");
+  ASSERT_TRUE(v.rounding);
+  for (const RoundingOutput& o : v.rounding->outputs) {
+    ASSERT_EQ(o.skipped, "") << o.name;
+    if (o.name == "final_state") continue;  // fp32 throughout
+    EXPECT_GT(o.all.ratio, 0.9) << o.name;
+    EXPECT_LT(o.all.ratio, 1.1) << o.name;
+  }
+}
+
+TEST(RoundingVerdict, AScaleOffByAThousandthIsUnlikelyWhereTheBoundHolds) {
+  const std::string token = "gla.chunk/T512/H1/K64/V64/bf16/g-fp32/none/s2";
+  EXPECT_EQ(judged(token).verdict, Verdict::pass);
+  const Verification v = judged(token, scaled_kernel("gla.chunk", 1.001f));
+  EXPECT_EQ(v.verdict, Verdict::finding);
+  EXPECT_EQ(v.cause, "unlikely/o");
+  EXPECT_EQ(v.outputs.front().violation, 0);
+  EXPECT_NEAR(v.rounding->outputs.front().all.slope, 1.001, 1e-4);
+}
+
+TEST(RoundingVerdict, OutputsOfAFileWithAnotherRoundingAreUnlikely) {
+  const std::string token = "gla.chunk/T512/H1/K64/V64/bf16/g-fp32/none/s2";
+  const auto machine = make_vm_backend({});
+  VerifyOptions options;
+  options.diagnose = false, options.twice = false, options.formula_instructions = 0;
+  options.rounding_work = 1e9;
+  const Kernel& kernel = find_kernel("gla.chunk");
+  const ResolvedCase c = resolve(parse_token(token), find_operator("gla"));
+  const TensorMap inputs = draw_inputs(c);
+  Outcome outcome = machine->run(program_of(kernel, c, inputs), inputs);
+  options.expected = &outcome.outputs;
+  EXPECT_EQ(verify(parse_token(token), kernel, *machine, options).verdict, Verdict::pass);
+  // As much again as the roundings of the late tokens make, of either sign.
+  Tensor& o = outcome.outputs.at("o");
+  for (int64_t i = o.size() / 2; i < o.size(); ++i)
+    o.set(i, o.value(i) * (i * 2654435761 % 4096 < 2048 ? 1.004 : 0.996));
+  const Verification v = verify(parse_token(token), kernel, *machine, options);
+  EXPECT_EQ(v.cause, "expected/o");
+  ASSERT_FALSE(v.rounding->expected.empty());
+  EXPECT_GT(v.rounding->expected.front().unlikely, 0);
+  EXPECT_EQ(v.expected_outputs.front().violation, 0);
+}
+
+TEST(RoundingVerdict, InputsOnWhichTheModelFailsAreNotJudgedByIt) {
+  for (const std::string values : {"ones", "mirrored", "powers", "exact", "cancelling"}) {
+    const Verification v = judged(fmt::format("gla.chunk/T128/H1/K32/V32/bf16/g-fp32/none/v-{}/s2", values));
+    ASSERT_TRUE(v.rounding) << values;
+    EXPECT_NE(v.rounding->outputs.front().skipped, "") << values;
+  }
+}
+
+TEST(RoundingVerdict, WhatZerosWouldPassIsInconclusive) {
+  const std::string token = "gsa.chunk/T512/H1/K32/V32/M32/bf16/g-fp32/none/s1/both";
+  const Verification v = judged(token);
+  ASSERT_TRUE(v.power);
+  EXPECT_TRUE(v.power->inconclusive());
+  EXPECT_EQ(v.verdict, Verdict::undecided);
+  EXPECT_TRUE(v.cause.starts_with("inconclusive/")) << v.cause;
+}
+
+}  // namespace rounding_verdict_test
+}  // namespace assay
