@@ -9,8 +9,8 @@ namespace assay {
 
 namespace sections {
 extern const Section accumulated_decay, checks, diagnosis, domain, element_slice, expected_outputs, exponents,
-    formula, origin, origins, outputs, partial, power, properties, rounding, shadow, timing, trap, triage,
-    worst_elements;
+    formula, origin, origins, outputs, partial, power, properties, rounding, shadow, suspect_lines, timing,
+    trap, triage, worst_elements;
 }  // namespace sections
 
 const nlohmann::json* part_of(const nlohmann::json& verification, const Section& section) {
@@ -24,18 +24,18 @@ const nlohmann::json* part_of(const nlohmann::json& verification, const Section&
 Sections sections_of_page() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
-      &properties,     &checks,        &domain,  &trap,     &origin, &origins,          &triage,
-      &diagnosis,      &outputs,       &formula, &rounding, &power,  &expected_outputs, &accumulated_decay,
-      &worst_elements, &element_slice, &shadow,  &exponents};
+      &properties,        &checks,         &domain,        &trap,    &origin,   &origins, &triage,
+      &diagnosis,         &suspect_lines,  &outputs,       &formula, &rounding, &power,   &expected_outputs,
+      &accumulated_decay, &worst_elements, &element_slice, &shadow,  &exponents};
   return kOrder;
 }
 
 Sections sections_of_markdown() {
   using namespace sections;
   static constexpr const Section* kOrder[] = {
-      &properties,       &domain,           &trap,   &checks, &formula,   &rounding, &origin,
-      &origins,          &element_slice,    &shadow, &triage, &diagnosis, &outputs,  &power,
-      &expected_outputs, &accumulated_decay};
+      &properties,    &domain,  &trap,          &checks,           &formula,          &rounding,
+      &origin,        &origins, &element_slice, &shadow,           &triage,           &diagnosis,
+      &suspect_lines, &outputs, &power,         &expected_outputs, &accumulated_decay};
   return kOrder;
 }
 
@@ -44,7 +44,7 @@ Sections sections_of_console() {
   static constexpr const Section* kOrder[] = {
       &trap,   &partial,           &checks,         &properties,       &outputs, &formula, &rounding,
       &power,  &accumulated_decay, &worst_elements, &expected_outputs, &origin,  &origins, &element_slice,
-      &triage, &diagnosis};
+      &triage, &diagnosis,         &suspect_lines};
   return kOrder;
 }
 
@@ -56,9 +56,9 @@ Sections sections_of_notes() {
 
 Sections sections_by_weight() {
   using namespace sections;
-  static constexpr const Section* kOrder[] = {&diagnosis,  &origin,           &trap,          &checks,
-                                              &properties, &domain,           &outputs,       &formula,
-                                              &rounding,   &expected_outputs, &element_slice, &shadow};
+  static constexpr const Section* kOrder[] = {
+      &diagnosis, &origin,  &trap,     &checks,           &suspect_lines, &properties, &domain,
+      &outputs,   &formula, &rounding, &expected_outputs, &element_slice, &shadow};
   return kOrder;
 }
 

@@ -18,6 +18,7 @@
 #include "src/result/formula.h"
 #include "src/result/origin.h"
 #include "src/result/rounding.h"
+#include "src/result/suspect_line.h"
 #include "src/result/verdict.h"
 
 namespace assay {
@@ -46,6 +47,7 @@ struct Verification {  ///< one run: `assay verify`, a replay, a fuzz finding
   std::vector<OriginGroup> origins;   ///< every distinct origin, where asked for
   std::optional<ElementSlice> slice;  ///< what stands behind one element, where asked for
   std::vector<Diagnosis> diagnosis;
+  std::vector<SuspectLine> lines;  ///< that may have made finite values wrong, the likeliest first
   std::vector<ExponentRange> exponents;
   std::vector<BranchSides> branches;   ///< where the backend gives them; not written to JSON
   std::optional<std::string> partial;  ///< where only some blocks ran: which, and what is judged
@@ -85,6 +87,7 @@ void fields(Io& io, Verification& x) {
   ASSAY_LATER(origins);
   ASSAY_LATER(slice);
   ASSAY_FIELD(diagnosis);
+  ASSAY_LATER(lines, "source lines that may have made finite values wrong, the likeliest first");
   ASSAY_FIELD(exponents);
   ASSAY_LATER(partial, "where only some blocks ran: which, and what is judged");
   ASSAY_LATER(checks);

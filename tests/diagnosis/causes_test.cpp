@@ -242,5 +242,26 @@ TEST(Causes, AFiniteValueThatGrewWithAnExponentialsArgumentHadAPositiveExponent)
   EXPECT_TRUE(diagnose(e).empty()) << "nor did the value";
 }
 
+/// An overflow has nothing to do with a race elsewhere; one at a line of its chain may have made it.
+TEST(Causes, AFaultThatTheChecksSawElsewhereStandsBehindTheOriginOfANaN) {
+  for (const bool elsewhere : {true, false}) {
+    Scene scene(100, 17, 20, 16);
+    scene.trace.origin.where = {"kernels/a.cu", 12, 99, "x"};
+    scene.trace.origin.chain.push_back({{"kernels/a.cu", 12, 99, "x"}, "", ""});
+    CheckReport checks;
+    CheckFinding race;
+    race.kind = CheckKind::race;
+    race.at.where = {"kernels/a.cu", elsewhere ? 40 : 12, 99, "x"};
+    checks.findings.push_back(race);
+    Evidence evidence = scene.evidence();
+    evidence.checks = &checks;
+    const std::vector<Diagnosis> found = diagnose(evidence);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found.front().cause == "data-race", !elsewhere) << found.front().cause;
+    EXPECT_TRUE(
+        std::any_of(found.begin(), found.end(), [](const Diagnosis& d) { return d.cause == "data-race"; }));
+  }
+}
+
 }  // namespace
 }  // namespace assay

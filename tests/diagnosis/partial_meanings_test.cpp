@@ -47,6 +47,15 @@ const Row kRows[] = {
     {kGated, "gate-of-another-token", "g of the first token of every 16 for all of it"},
     {kGated, "operand-of-another-token", "v of the last token of every 4 for all of it"},
     {kGated, "operands-exchanged", "k read in place of q"},
+    {kGated, "state-of-another-chunk", "a chunk of 16 continues from the state with half its number"},
+    {kGated, "state-of-another-chunk", "a chunk of 16 continues from the state with twice its number"},
+    {kGated, "state-of-another-chunk", "a chunk of 32 continues from the state with the next number"},
+    {kGated, "decay-inclusive-for-exclusive",
+     "the decays of both ends lie between a write and what reads it"},
+    {"rwkv6.fused_recurrent/B1/T36/H2/K3/V4/fp32/g-fp32/logsigmoid/s3/h0/backward",
+     "decay-inclusive-for-exclusive", "the decays of both ends lie between a write and what reads it"},
+    {kGated, "operand-rounded", "v cut off to bf16"},
+    {kGated, "operand-rounded", "all operands cut off to tf32"},
     {"merge_heads.fused/B1/T5/H2/K3/V20/fp32/g-fp32/none/s3", "accumulator-not-cleared",
      "tiles of 32 heads and channels of x enter once more with every later one"},
     {kGradients, "scale-missing", "q enters without the scale"},
@@ -101,6 +110,86 @@ TEST(PartialMeanings, AGateGradientOfStaleStatesIsTheNaiveOne) {
     EXPECT_NEAR(p.at("dg").mid[static_cast<size_t>(t)], dg, 1e-9 * (1 + std::fabs(dg))) << t;
     G *= std::exp(at("g", t));
   }
+}
+
+/// What the recurrence gives where pairs of tokens in two parts of 16 of one chunk of 32 are left out.
+TEST(PartialMeanings, PairsBetweenPartsOfAChunkThatAreLeftOutAreATerm) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T40/H1/K1/V1/fp32/g-fp32/mild/s3"));
+  const auto at = [&](const char* name, int64_t t) { return scene.inputs().at(name).value(t); };
+  Prediction p = reference_prediction(scene.run());
+  p.erase("final_state");
+  for (int64_t i = 0; i < 40; ++i) {
+    double o = 0;
+    for (int64_t j = 0; j <= i; ++j) {
+      if (i / 32 == j / 32 && i / 16 != j / 16) continue;
+      double decay = 0;
+      for (int64_t t = j + 1; t <= i; ++t) decay += at("g", t);
+      o += std::exp(decay) * at("q", i) * at("k", j) * at("v", j) * scene.run().problem.scale;
+    }
+    p.at("o").mid[static_cast<size_t>(i)] = o;
+  }
+  scene.store(p);
+  const Weighed w = weigh_meanings(test::wrong_directions(scene), 60);
+  ASSERT_FALSE(w.fitting.empty());
+  EXPECT_EQ(w.fitting.front().cause, "term-reweighed");
+  EXPECT_NE(w.fitting.front().explanation.find("between parts of 16 of one chunk of 32 enters o not at all"),
+            std::string::npos)
+      << w.fitting.front().explanation;
+}
+
+TEST(PartialMeanings, ADivisorsPartThatIsMissingIsATerm) {
+  test::MutatedRun scene(
+      parse_token("linear_attn_norm.chunk/B1/T9/H2/K3/V2/fp32/g-fp32/none/v-positive/s5/backward"));
+  const std::vector<DivisorPart> parts = divisor_gradients(scene.run(), false);
+  const Prediction p = combine(1, reference_prediction(scene.run()), -1, parts[0].part);
+  EXPECT_EQ(first_cause(scene, {{"dq", p.at("dq")}}), "term-reweighed");
+}
+
+TEST(PartialMeanings, AFaultInABlockOfChannelsIsNamedWithThem) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T20/H1/K24/V24/fp32/g-fp32/logsigmoid/s3/h0"));
+  const FailingRun run = scene.run();
+  Prediction written = reference_prediction(run);
+  const Prediction all = *predicted(run, "gate-missing", "g: no decay at all");
+  for (auto& [name, output] : written)
+    for (size_t i = 0; i < output.mid.size(); ++i)
+      if (i % 24 >= 16) output.mid[i] = all.at(name).mid[i];
+  scene.store(written);
+  const Weighed w = weigh_meanings(test::wrong_directions(scene), 60);
+  ASSERT_FALSE(w.fitting.empty());
+  EXPECT_EQ(w.fitting.front().cause, "gate-missing");
+  EXPECT_NE(w.fitting.front().explanation.find("in V 16-23 of o"), std::string::npos)
+      << w.fitting.front().explanation;
+  const Tensor& g = run.inputs().at("g");
+  scene.store(
+      *evaluate_with(run, "g", mapped(g, [](double x, int64_t flat) { return flat % 24 < 16 ? x : 2 * x; })));
+  const Weighed read = weigh_meanings(test::wrong_directions(scene), 60);
+  ASSERT_FALSE(read.fitting.empty());
+  EXPECT_EQ(read.fitting.front().cause, "gate-applied-twice");
+  EXPECT_NE(read.fitting.front().explanation.find("in channels from 16 on"), std::string::npos)
+      << read.fitting.front().explanation;
+}
+
+TEST(PartialMeanings, ValuesCutOffInTheirOwnFormatAreRoundedNotScaled) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T6/H2/K3/V4/bf16/g-fp32/none/s3"));
+  Prediction p = reference_prediction(scene.run());
+  p.erase("final_state");
+  for (double& x : p.at("o").mid) {
+    const double near = round_to(Dtype::bf16, x);
+    x = std::fabs(near) > std::fabs(x) ? near - std::copysign(ulp(Dtype::bf16, x), x) : near;
+  }
+  EXPECT_EQ(first_cause(scene, p), "output-rounded");
+}
+
+TEST(PartialMeanings, ASumOverHeadsIsNamed) {
+  test::MutatedRun scene(parse_token("gla.fused_recurrent/B1/T12/H3/K3/V4/fp32/g-fp32/logsigmoid/s3/h0"));
+  Prediction p = reference_prediction(scene.run());
+  std::vector<double>& o = p.at("o").mid;
+  for (size_t token = 0; token < o.size(); token += 12)
+    for (size_t v = 0; v < 4; ++v)
+      for (size_t h = 3; h-- > 1;)
+        for (size_t before = 0; before < h; ++before) o[token + 4 * h + v] += o[token + 4 * before + v];
+  p.erase("final_state");
+  EXPECT_EQ(first_cause(scene, p), "heads-summed");
 }
 
 TEST(PartialMeanings, ATermHalvedIsToldFromOneLeftOutAndFromAScaledOutput) {

@@ -180,7 +180,8 @@ json formula() {
              {"max_difference", 0.0037},
              {"max_allowed", 5.5e-7}}}},
           {"skipped", ""},
-          {"turned", 24}, {"loss", ""},
+          {"turned", 24},
+          {"loss", ""},
           {"seconds", 0.25}};
 }
 
@@ -282,6 +283,7 @@ json passed_verification(int64_t T) {
           {"origins", json::array()},
           {"slice", nullptr},
           {"diagnosis", json::array()},
+          {"lines", json::array()},
           {"exponents",
            {{{"where", source(142, 903)},
              {"instruction", "ex2.approx.ftz.f32"},
@@ -328,6 +330,10 @@ json nan_verification() {
                      {"explanation", "a masked lane overflows"},
                      {"score", 0.9375},
                      {"evidence", {"130.25 > 128"}}}};
+  v["lines"] = {
+      {{"at",
+        {{"where", source(151, 977)}, {"instruction", "fma.rn.f32"}, {"text", "s = fused(keep, s, x);"}}},
+       {"reason", "2 of its 120 values changed make all wrong elements right"}}};
   json& o = v["outputs"][0];
   o["nonfinite"] = 2;
   o["max_ratio"] = "nan";

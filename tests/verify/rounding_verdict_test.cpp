@@ -97,5 +97,19 @@ TEST(RoundingVerdict, WhatZerosWouldPassIsInconclusive) {
   EXPECT_TRUE(v.cause.starts_with("inconclusive/")) << v.cause;
 }
 
+TEST(RoundingVerdict, WhatIsInconclusiveIsDecidedByTheFormulaOfALongerRunThanIsAskedFor) {
+  const std::string token = "gsa.chunk/T256/H1/K32/V32/M32/bf16/g-fp32/none/s1/both";
+  const auto machine = make_vm_backend({});
+  VerifyOptions options;
+  options.diagnose = false, options.twice = false, options.power = true;
+  options.formula_instructions = 1;
+  const Verification v = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
+  EXPECT_EQ(v.verdict, Verdict::undecided);
+  options.formula_instructions = v.lane_instructions / 2;
+  const Verification decided = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
+  EXPECT_EQ(decided.verdict, Verdict::pass) << decided.cause;
+  EXPECT_EQ(decided.power->outputs.back().by, "formula");
+}
+
 }  // namespace rounding_verdict_test
 }  // namespace assay

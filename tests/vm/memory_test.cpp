@@ -82,7 +82,12 @@ const Fault faults[] = {
     {"ld.global.v2.b32 {%d, %r1}, [%pa];", "misaligned", 1,
      "ld.global.v2.b32 of 8 bytes is not aligned: a[t=1]"},
     {"add.s64 %pd, %pd, 2; st.global.b32 [%pd], %d;", "misaligned", 0, "d[t=0] + 2 bytes"},
-    {"mov.u64 %rd1, 0; ld.global.b32 %d, [%rd1];", "out-of-bounds", 0, "an address far from every tensor"},
+    {"mov.u64 %rd1, 0; ld.global.b32 %d, [%rd1];", "out-of-bounds", 0,
+     "the null pointer of an absent argument"},
+    {"mov.u64 %rd1, 8; ld.global.b32 %d, [%rd1];", "out-of-bounds", 0,
+     "the null pointer of an absent argument + 8 bytes"},
+    {"mov.u64 %rd1, 0x7fffffff0000; ld.global.b32 %d, [%rd1];", "out-of-bounds", 0,
+     "an address far from every tensor"},
     {"ld.shared.b32 %d, [128];", "out-of-bounds", 0, "shared memory at byte 128 of 64"},
     {"mov.u32 %r1, -4; ld.shared.b32 %d, [%r1];", "out-of-bounds", 0, "shared memory at byte -4 of 64"},
     {"setp.eq.u32 %p1, %a, 5; mul.wide.u32 %rd1, %a, 0x1000000; add.s64 %pa, %pa, %rd1; @%p1 ld.global.b32 "

@@ -59,6 +59,9 @@ std::set<Slot> shifters_of(const Code& code) {
   return found;
 }
 
+/// Of what is followed.
+constexpr double kLargestBound = 0x1p+1000;
+
 /// The same for the same place and probe: uniform between -sqrt(3) and sqrt(3), of variance 1. Of the first probe 1.
 double chance(uint64_t place, int probe) {
   if (probe == 0) return 1;
@@ -335,10 +338,13 @@ void ErrorTrace<parts_count>::widen(const Op& op, int arity, const int* which, R
   r.product = {operand(0).value, operand(arity > 1).value};
   if (share > 0)
     for (int i = 0; i < 32; ++i) r.bound[i] += share * std::fabs(r.product[0][i] * r.product[1][i]);
-  if (!facts(op).multiplies) return;
-  // 0 times what is lost is 0.
+  // What is not lost has a bound, however far sizes grow; 0 times what is lost is 0.
   for (int i = 0; i < 32; ++i) {
     if (r.bound[i] < kInfinity) continue;
+    bool lost = false;
+    for (int k = 0; k < arity; ++k) lost |= std::isinf(operand(k).bound[i]);
+    if (!lost) r.bound[i] = kLargestBound;
+    if (!lost || !facts(op).multiplies) continue;
     const auto is_zero = [&](int k) {
       const Operand& x = operand(k);
       return x.value[i] == 0 && x.error[i] == 0 && x.bound[i] == 0;

@@ -239,7 +239,7 @@ void narrow(const Program& program, const TensorMap& inputs, const MachineOption
   for (const auto& [name, coherent] : first)
     for (size_t i = 0; i < coherent.size(); ++i) {
       double& slack = without_signs[name][i];
-      slack = std::fmin(slack, coherent[i] + kProbeFactor * largest[name][i]);
+      if (std::isfinite(slack)) slack = std::fmin(slack, coherent[i] + kProbeFactor * largest[name][i]);
     }
 }
 

@@ -144,6 +144,14 @@ std::string Memory::describe(uint64_t address) const {
   if (ahead < allocation_gap / 2)
     return element_outside(*behind, -static_cast<int64_t>(ahead)) + std::to_string(ahead) + " bytes before " +
            shape(*behind);
+  constexpr uint64_t kBehindNull = uint64_t{1} << 30;  // no memory of a run lies so low
+  if (address + kBehindNull < 2 * kBehindNull) {
+    const auto from = static_cast<int64_t>(address);
+    return "the null pointer of an absent argument" +
+           (from == 0
+                ? ""
+                : " " + std::string(from > 0 ? "+ " : "- ") + std::to_string(std::abs(from)) + " bytes");
+  }
   return "an address far from every tensor";
 }
 

@@ -72,7 +72,8 @@ class Memory {
   const std::vector<Allocation>& allocations() const { return allocations_; }
   /// "o[b=0,t=17,h=0,v=3]", "states + 128", "q[b=0,t=3,h=0,k=0], 16 bytes past the end of q
   /// [B=1,T=3,H=1,K=4]",
-  /// "a gap of q, 4 elements behind q[b=0,t=3,h=0,k=15]", "an address far from every tensor".
+  /// "a gap of q, 4 elements behind q[b=0,t=3,h=0,k=15]", "the null pointer of an absent argument + 8 bytes",
+  /// "an address far from every tensor".
   std::string describe(uint64_t address) const;
 
  private:

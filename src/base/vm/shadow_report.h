@@ -47,7 +47,7 @@ struct ShadowLine {
   std::string instruction;  ///< the opcode of the line with the largest relative rounding
   /// Percent. The error of an element is the sum of one signed part per line; per output the parts' sizes are
   /// summed over the elements and divided by the sum over all lines; then the mean over the outputs that have
-  /// errors.
+  /// errors. Where an element was asked for: of its output.
   double share = 0;
   uint64_t roundings = 0;  ///< lane-instructions of the line whose own rounding was not zero
   double largest = 0;      ///< largest |own rounding| / |result| among them

@@ -185,9 +185,10 @@ uint64_t bytes_to_follow(const Program& program) {
   return bytes / 2 * (sizeof(float) * kParts + 16);
 }
 
-/// Fills ShadowLine::share: the deterministic run again, kParts rounding lines at a time.
+/// Fills ShadowLine::share: the deterministic run again, kParts rounding lines at a time. `only`: of that
+/// output; empty: of all.
 void follow_lines(const Program& program, const TensorMap& inputs, const MachineOptions& options,
-                  const Lines& lines, std::vector<ShadowLine>& result) {
+                  const Lines& lines, const std::string& only, std::vector<ShadowLine>& result) {
   std::vector<size_t> followed;
   for (size_t i = 0; i < result.size(); ++i)
     if (result[i].roundings) followed.push_back(i);
@@ -204,7 +205,7 @@ void follow_lines(const Program& program, const TensorMap& inputs, const Machine
     };
     const Pass<kParts> pass(program, inputs, options, {.part_of_op = part_of_op});
     for (const auto& [name, tensor] : pass.outputs) {
-      if (!is_real(tensor.dtype)) continue;
+      if (!is_real(tensor.dtype) || (!only.empty() && name != only)) continue;
       std::vector<double>& of_line = sizes[name];
       of_line.resize(result.size());
       pass.each_element(tensor,
@@ -252,7 +253,8 @@ ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const M
   if (options.by_line && !report.outputs.empty() && bytes_to_follow(program) <= options.by_line_bytes) {
     const auto followed = Clock::now();
     report.lines = rounding_lines(pass, lines);
-    follow_lines(program, inputs, machine, lines, report.lines);
+    follow_lines(program, inputs, machine, lines, options.element ? options.element->first : "",
+                 report.lines);
     report.seconds_by_line = seconds_since(followed);
   }
   return report;

@@ -153,6 +153,7 @@ class Assembly {
     made.function = op.function, made.instruction = op.instruction;
     made.block = unfold(log.block, launch.grid);
     made.thread = unfold(uint64_t{n.warp} * 32 + n.lane, launch.block);
+    made.record = n.record, made.half = n.half;
     made.flow = log.code->signature(op).flow(), made.type = n.type;
     made.first_operand = static_cast<uint32_t>(slice_.operands.size());
     for (uint32_t u = n.first_use; u < n.first_use + n.use_count; ++u) add_operand(log, op, u);

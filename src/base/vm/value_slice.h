@@ -33,6 +33,10 @@ struct SliceOperand {
 struct SliceInstance {
   int32_t launch = 0, module = 0, function = 0, instruction = 0;  ///< module: into ValueSlice::modules
   std::array<uint32_t, 3> block{}, thread{};
+  /// With launch, block and thread what tells it from all others of the run: the number of its warp
+  /// instruction in its block, and the first half that it made.
+  uint32_t record = 0;
+  uint8_t half = 0;
   Flow flow = Flow::none;
   ptx::Type type = ptx::Type::none;
   uint64_t bits = 0;  ///< result

@@ -14,6 +14,7 @@
 #include "src/case/case.h"
 #include "src/result/comparison.h"
 #include "src/result/diagnosis.h"
+#include "src/result/formula.h"
 #include "src/verification/diagnosis/origin.h"
 
 namespace assay {
@@ -28,6 +29,7 @@ struct Evidence {
   const Operator* op = nullptr;  ///< what the kernel claims to compute
   /// The run beside exact arithmetic; its element is the worst violation.
   const ShadowReport* shadow = nullptr;
+  const FormulaReport* formula = nullptr;  ///< the program on real numbers against the reference
   const Trap* trap = nullptr;
   const CheckReport* checks = nullptr;
   const std::vector<std::string>* properties = nullptr;  ///< those that fail: "NAME: what"

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,9 @@ struct Variant {
   bool approximate = false;
   /// What `predict` found out by fitting, appended to the text.
   std::shared_ptr<std::string> fitted;
+  /// Where it changes one input: that, for changes to a block of its channels.
+  std::string input = {};
+  std::function<Tensor(const Tensor&)> change = {};
   /// One of many alike (each token in turn): tried after all others, and only where none of them fits well.
   bool sweep = false;
 };
@@ -70,6 +74,9 @@ struct Fit {
   std::string partial;  ///< outputs that are explained where others are not: "dk 12 of 12, dv 0 of 64"
 };
 Fit fit_of(const FailingRun&, const Prediction&);
+/// The prediction in the blocks of channels and heads that hold each output's wrong elements, the reference
+/// elsewhere; none where no output is wrong in a block only. `text`: which.
+std::optional<Prediction> limited_to_wrong_block(const FailingRun&, const Prediction&, std::string& text);
 /// 0 to 1: 1 where every wrong element is explained, none speaks against it, and it cannot be chance.
 double score_of(const Fit&, const Variant&, double choices);
 
@@ -79,7 +86,8 @@ double score_of(const Fit&, const Variant&, double choices);
 struct Weighed {
   std::vector<Diagnosis> fitting;
   int64_t tried = 0, left = 0;
-  double bits = 0;  ///< surprise (Fit::bits) of the best
+  double bits = 0;                   ///< surprise (Fit::bits) of the best
+  std::set<std::string> by_nothing;  ///< causes whose fit is no surprise at all
 };
 Weighed weigh_meanings(const FailingRun&, double seconds, WrongBy = WrongBy::unknown);
 

@@ -49,9 +49,10 @@ Tensor rows_of(const Tensor& t, const std::vector<int64_t>& rows) {
   return out;
 }
 
-Tensor rounded_copy(const std::string& name, const ReferenceOutput& state, Dtype dtype) {
+Tensor rounded_copy(const std::string& name, const ReferenceOutput& state,
+                    const std::function<double(double)>& rounded) {
   Tensor t(name, Dtype::fp64, state.axes);
-  for (int64_t i = 0; i < t.size(); ++i) t.set(i, round_to(dtype, state.mid[static_cast<size_t>(i)]));
+  for (int64_t i = 0; i < t.size(); ++i) t.set(i, rounded(state.mid[static_cast<size_t>(i)]));
   return t;
 }
 
@@ -71,7 +72,8 @@ void keep_outputs(const ReferenceResult& result, const Piece& piece, Prediction&
 
 }  // namespace
 
-std::optional<Prediction> with_rounded_state(const FailingRun& run, int64_t chunk, Dtype dtype) {
+std::optional<Prediction> with_rounded_state(const FailingRun& run, int64_t chunk,
+                                             const std::function<double(double)>& rounded) {
   int64_t longest = 0;
   for (const auto& [first, length] : run.spans()) longest = std::max(longest, length);
   if (longest > chunk * kMostPieces) return std::nullopt;
@@ -93,7 +95,7 @@ std::optional<Prediction> with_rounded_state(const FailingRun& run, int64_t chun
     keep_outputs(result, piece, prediction);
     for (const auto& [in, out] : state_names(run))
       for (const ReferenceOutput& o : result.outputs)
-        if (o.name == out) states[in] = rounded_copy(in, o, dtype);
+        if (o.name == out) states[in] = rounded_copy(in, o, rounded);
   }
   for (const auto& [in, out] : state_names(run)) {
     const auto to = prediction.find(out);

@@ -50,6 +50,9 @@ inline constexpr double kFallsFourfold = 0.85, kFallsTwofold = 0.6;
 inline constexpr double kAgainst = 0.35, kAgainstElsewhere = 0.04;
 /// Of the score where the meaning leaves wrong outputs open: below a whole explanation, above a partial one.
 inline constexpr double kUnsaid = 0.95;
+/// Of a meaning that holds in a block of channels or heads only, and how many such blocks there are to
+/// choose.
+inline constexpr double kLimited = 0.96, kBlocks = 64;
 /// Each missing bit takes an eighth of the score away, down to a tenth of it.
 inline constexpr double kPerMissingBit = 0.125, kLeastShare = 0.1;
 
@@ -63,6 +66,8 @@ inline constexpr double kExplained = 0.5;
 inline constexpr double kFormulaOnly = 0.45;
 /// Of a meaning that leaves wrong values on real numbers open: below that the formula differs.
 inline constexpr double kRefuted = 0.4;
+/// Of its score, for what rests on no coincidence at all.
+inline constexpr double kApartFromFormula = 0.95;
 /// Of a fingerprint, which says what differs but not why: above every name that explains a part only.
 inline constexpr double kFingerprint = 0.55;
 inline constexpr double kUnexplainedScore =

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 
 #include "src/verification/diagnosis/meaning.h"
@@ -19,6 +20,7 @@ struct Best {
   std::string text;
   Fit fit;
   double score = 0;
+  double bits = 0;  ///< of the fit and the variant
 };
 
 std::string ratio_text(double ratio) {
@@ -68,15 +70,56 @@ double seconds_of_thread() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+/// Keeps the better one.
+void weigh_fit(const Fit& fit, const Variant& variant, double share, double choices, const std::string& more,
+               Best& best) {
+  double score = share * best.meaning->prior * score_of(fit, variant, choices);
+  if (fit.refuting > 0) score = std::min(score, kRefuted);
+  if (!(score > best.score)) return;
+  best.text = variant.text + (variant.fitted ? *variant.fitted : "") + more;
+  best.fit = fit, best.score = score, best.bits = fit.bits + variant.bits;
+}
+
 void try_variant(const FailingRun& run, const Variant& variant, double alike, Best& best) {
   const std::optional<Prediction> prediction = variant.predict();
   if (!prediction) return;
   const Fit fit = fit_of(run, *prediction);
-  double score = best.meaning->prior * score_of(fit, variant, variant.choices * alike);
-  if (fit.refuting > 0) score = std::min(score, kRefuted);
-  if (!(score > best.score)) return;
-  best.text = variant.text + (variant.fitted ? *variant.fitted : "");
-  best.fit = fit, best.score = score;
+  const double choices = variant.choices * alike;
+  weigh_fit(fit, variant, 1, choices, "", best);
+  const bool limited = fit.against > 0 && fit.wrong > 0 && fit.explained == fit.wrong &&
+                       fit.bits > kSurelyNoChance + std::log2(choices * kBlocks);
+  std::string where;
+  if (!limited) return;
+  if (const auto in_block = limited_to_wrong_block(run, *prediction, where))
+    weigh_fit(fit_of(run, *in_block), variant, kLimited, choices * kBlocks, ", in " + where + " only", best);
+}
+
+/// The same change to some channels of the input alone; none where the input has few.
+std::vector<Variant> limited_to_channels(const FailingRun& run, const Variant& variant) {
+  constexpr int64_t kFew = 16;
+  std::vector<Variant> list;
+  if (!variant.change || variant.sweep) return list;
+  const Tensor& x = run.inputs().at(variant.input);
+  const std::string letter = x.axes.empty() ? "" : x.axes.back().name;
+  const int64_t size = x.axes.empty() ? 0 : x.axes.back().size;
+  if (size <= kFew || letter == "T" || letter == "H" || letter == "B") return list;
+  for (const int64_t tile : {16, 32, 64, 128})
+    for (const bool first : {true, false}) {
+      if (tile >= size) continue;
+      Variant limited = variant;
+      limited.text += fmt::format(", in channels {}",
+                                  first ? fmt::format("below {}", tile) : fmt::format("from {} on", tile));
+      limited.predict = [&run, input = variant.input, change = variant.change, tile, first, size] {
+        const Tensor& given = run.inputs().at(input);
+        const Tensor changed = change(given);
+        return evaluate_with(run, input, mapped(given, [&](double value, int64_t flat) {
+                               return (flat % size < tile) == first ? changed.value(flat) : value;
+                             }));
+      };
+      limited.choices *= kBlocks, limited.sweep = true;
+      list.push_back(std::move(limited));
+    }
+  return list;
 }
 
 /// Some meaning explains everything, and not by chance: single tokens need not be tried as well.
@@ -108,7 +151,9 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   for (const Meaning& meaning : meanings()) {
     if (by == (meaning.rounding ? WrongBy::formula : WrongBy::rounding)) continue;
     bests.push_back({&meaning, "", {}, 0});
-    variants.push_back(meaning.variants(run));
+    std::vector<Variant>& list = variants.emplace_back(meaning.variants(run));
+    for (size_t i = 0, count = list.size(); i < count; ++i)
+      for (Variant& limited : limited_to_channels(run, list[i])) list.push_back(std::move(limited));
   }
   size_t most = 0;
   for (const std::vector<Variant>& list : variants) most = std::max(most, list.size());
@@ -131,6 +176,8 @@ Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   std::stable_sort(bests.begin(), bests.end(),
                    [](const Best& a, const Best& b) { return a.score > b.score; });
   if (!bests.empty()) weighed.bits = bests.front().fit.bits;
+  for (const Best& best : bests)
+    if (best.bits < 1) weighed.by_nothing.insert(std::string(best.meaning->name));
   for (size_t i = 0; i < std::min(bests.size(), kMostNamed); ++i)
     weighed.fitting.push_back(describe(bests[i], !run.on_reals.empty()));
   return weighed;

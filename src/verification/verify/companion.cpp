@@ -135,12 +135,12 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+}  // namespace
+
 bool has_code(const Program& program) {
   return !program.modules.empty() && std::all_of(program.launches.begin(), program.launches.end(),
                                                  [](const Launch& launch) { return !launch.module.empty(); });
 }
-
-}  // namespace
 
 std::vector<Case> companion_cases(const Case& c, const Operator& op) {
   Case random = c;

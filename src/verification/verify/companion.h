@@ -47,6 +47,9 @@ struct DerivedRun {
 /// several heads and channels.
 std::vector<Case> companion_cases(const Case&, const Operator&);
 
+/// Can the machine run it again? A test's engine may have no program.
+bool has_code(const Program&);
+
 struct FurtherOptions {
   int threads = 1;
   vm::MachineOptions machine;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "src/base/numerics/bad_input.h"
 #include "src/base/vm/shadow_run.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/meaning.h"
@@ -13,13 +14,15 @@
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/thresholds.h"
 #include "src/verification/diagnosis/unexplained.h"
+#include "src/verification/verify/acceptance.h"
 #include "src/verification/verify/companion.h"
 
 namespace assay {
 namespace {
 
 constexpr std::string_view kNoPositiveExponent = "exponents-nonpositive";
-constexpr std::string_view kSumOverflow = "sum-overflow", kRounding = "rounding-beyond-declared";
+constexpr std::string_view kSumOverflow = "sum-overflow", kRounding = "rounding-beyond-declared",
+                           kOtherFormula = "formula-differs";
 using namespace thresholds;
 
 /// The first element judged non-finite, in the operator's order of outputs.
@@ -83,6 +86,8 @@ void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
   }
   for (const auto& [text, weighed] : further) {
     own.tried += weighed.tried, own.left += weighed.left;
+    for (const Diagnosis& f : weighed.fitting)  // surprising there
+      if (!weighed.by_nothing.count(f.cause)) own.by_nothing.erase(f.cause);
     for (const Diagnosis& f : weighed.fitting) {
       const bool known = std::any_of(own.fitting.begin(), own.fitting.end(),
                                      [&](const Diagnosis& d) { return d.cause == f.cause; });
@@ -95,6 +100,15 @@ void merge(const OnFurther& further, bool own_is_silent, Weighed& own) {
     }
   }
   rank(own.fitting);
+}
+
+/// A fit that is no surprise does not stand before what is known of the formula.
+void put_behind_formula(const std::vector<Diagnosis>& known, Weighed& weighed) {
+  const auto formula =
+      std::find_if(known.begin(), known.end(), [](const Diagnosis& d) { return d.cause == kOtherFormula; });
+  if (formula == known.end()) return;
+  for (Diagnosis& d : weighed.fitting)
+    if (weighed.by_nothing.count(d.cause)) d.score = std::min(d.score, kApartFromFormula * formula->score);
 }
 
 bool failed(const Verification& v, std::string_view property) {
@@ -144,6 +158,27 @@ void add_growth(const JudgedRun& run, const VerifyOptions& options, Weighed& wei
     d.score *= kOfTheRest;
     d.against.push_back("it has no exponential with an argument above 0, and the run has");
   }
+}
+
+/// What the checks see in the runs that a property derived.
+void add_derived_checks(const Kernel& kernel, const Operator& op, const VerifyOptions& options,
+                        const std::vector<DerivedRun>& derived, Verification& v) {
+  for (const DerivedRun& run : derived) try {
+      if (v.lane_instructions > kCheckInstructions) return;
+      const Program program = program_of(kernel, accepted(run.case_, kernel), run.inputs);
+      if (!has_code(program) || !domain_faults(run.inputs, kernel, op).empty()) continue;
+      const CheckReport report = vm::run_checked(program, run.inputs, options.origin.machine, vm::Checks{});
+      Evidence evidence;
+      evidence.case_ = &run.case_, evidence.op = &op, evidence.checks = &report;
+      for (Diagnosis& d : diagnose(evidence)) {
+        for (std::string& line : d.evidence)
+          line = fmt::format("on the run that it derived, {}: {}", token_of(run.case_), line);
+        v.diagnosis.push_back(std::move(d));
+      }
+    } catch (const BadInput&) {
+      continue;  // outside what the kernel takes
+    }
+  rank(v.diagnosis);
 }
 
 /// What the checks say of a finding where nobody has asked them and the run is small.
@@ -217,10 +252,7 @@ void add_forward(const Case& c, const Kernel& kernel, const Operator& op, Backen
 /// The run on real numbers where the formula was not judged for its cost.
 std::optional<vm::ExactRun> exact_unasked(const JudgedRun& run, const VerifyOptions& options,
                                           const Verification& v) {
-  const bool has_program = !run.plan.modules.empty() && !run.plan.launches.empty() &&
-                           std::none_of(run.plan.launches.begin(), run.plan.launches.end(),
-                                        [](const Launch& launch) { return launch.module.empty(); });
-  if (run.exact || !has_program || v.lane_instructions == 0 || v.lane_instructions > kExactInstructions)
+  if (run.exact || !has_code(run.plan) || v.lane_instructions == 0 || v.lane_instructions > kExactInstructions)
     return std::nullopt;
   return vm::run_exact(run.plan, run.inputs, options.origin.machine);
 }
@@ -268,6 +300,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
   if (trace) v.origin = trace->origin;
   Evidence evidence{&v.case_, &run.inputs, trace ? &*trace : nullptr, &v.outputs, &v.exponents, &run.op};
   evidence.shadow = v.shadow ? &*v.shadow : nullptr;
+  evidence.formula = v.formula ? &*v.formula : nullptr;
   evidence.trap = v.trap ? &*v.trap : nullptr;
   evidence.checks = v.checks ? &*v.checks : nullptr;
   evidence.properties = &v.properties_failed;
@@ -291,6 +324,7 @@ void explain(const JudgedRun& run, const VerifyOptions& options, Verification& v
     v.diagnosis = diagnose(evidence);
   }
   if (!overflow && !v.trap && grew(run.kernel, v)) add_growth(run, options, weighed, v);
+  put_behind_formula(v.diagnosis, weighed);
   std::copy(weighed.fitting.begin(), weighed.fitting.end(), std::back_inserter(v.diagnosis));
   rank(v.diagnosis);
   add_unexplained(v.outputs, weighed, v.diagnosis);
@@ -304,6 +338,7 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   evidence.checks = v.checks ? &*v.checks : nullptr;
   v.diagnosis = diagnose(evidence);
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty()) return;
+  add_derived_checks(kernel, op, options, derived, v);
   Weighed none;
   Further further(kernel, op, backend, options, true);
   further.cases().run(derived);

@@ -4,14 +4,19 @@
 
 #include <algorithm>
 
+#include "src/base/vm/shadow_run.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/fingerprint.h"
+#include "src/verification/diagnosis/source_line.h"
+#include "src/verification/diagnosis/suspect_lines.h"
 #include "src/verification/diagnosis/thresholds.h"
+#include "src/verification/verify/explain.h"
 #include "src/verification/verify/telling_case.h"
 
 namespace assay {
 namespace {
 
+constexpr size_t kLinesSaid = 3;
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
 bool is_finite_fault(const Verification& v) {
@@ -45,20 +50,43 @@ void add_sentences(const Fingerprint& found, const std::string& where, Verificat
     v.diagnosis.front().evidence.insert(v.diagnosis.front().evidence.end(), lines.begin(), lines.end());
 }
 
+/// Where no formula is wrong: the lines whose roundings make most of the errors.
+std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorMap& inputs,
+                                           const VerifyOptions& options, const Verification& v) {
+  std::optional<ShadowReport> own;
+  if (!v.shadow && v.lane_instructions <= thresholds::kShadowInstructions)
+    own = vm::run_shadow(program, inputs, options.origin.machine,
+                         {.element = violating_element(v), .locate = location_of});
+  const ShadowReport* shadow = v.shadow ? &*v.shadow : own ? &*own : nullptr;
+  std::vector<SuspectLine> lines;
+  const SourceText source(v.kernel);
+  for (size_t i = 0; shadow && i < std::min(kLinesSaid, shadow->lines.size()); ++i) {
+    const ShadowLine& line = shadow->lines[i];
+    lines.push_back({{line.where, line.instruction, source.line(line.where)},
+                     fmt::format("{:.1f} % of all rounding errors", line.share)});
+  }
+  return lines;
+}
+
 }  // namespace
 
-void locate_fault(const Kernel& kernel, const VerifyOptions& options, Verification& v) {
+void locate_fault(const Kernel& kernel, const Program& program, const TensorMap& inputs,
+                  const VerifyOptions& options, Verification& v) {
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty() || !is_finite_fault(v)) return;
   vm::MachineOptions machine = options.origin.machine;
   machine.threads = 1;  // of runs of a few blocks
   const auto told = find_telling_case(v.case_, kernel, options.inputs, machine, options.meaning_seconds / 4);
-  if (!told) return;
+  if (!told) {
+    v.lines = lines_of_rounding(program, inputs, options, v);
+    return;
+  }
   const Fingerprint found = fingerprint(
       told->inputs, told->wrong,
       [&](const vm::InputMoves& moves) -> std::optional<vm::RealOutputs> {
         return vm::run_moved(told->program, told->inputs, moves, machine);
       },
       [&](const vm::InputMoves& moves) { return told->reference(moves); }, options.meaning_seconds / 2);
+  v.lines = suspect_lines(told->program, told->inputs, machine, told->sample(), options.meaning_seconds / 2);
   if (!found.sentences.empty()) add_sentences(found, token_of(told->resolved.case_), v);
 }
 

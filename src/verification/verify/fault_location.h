@@ -7,6 +7,7 @@ namespace assay {
 
 /// Of a finding whose values are finite and wrong in exact arithmetic too: what differs, as evidence of the
 /// causes that the result has, and as the cause where none of them is named.
-void locate_fault(const Kernel&, const VerifyOptions&, Verification&);
+void locate_fault(const Kernel&, const Program&, const TensorMap& inputs, const VerifyOptions&,
+                  Verification&);
 
 }  // namespace assay

@@ -59,6 +59,7 @@ std::vector<Case> telling_cases(const Case& c, const Kernel& kernel, const Opera
   Case plain = c;
   plain.values = random.values, plain.overrides.clear(), plain.dtype = random.dtype;
   cases.push_back(plain);
+  cases.push_back(c);
   return cases;
 }
 
@@ -99,6 +100,22 @@ std::vector<bool> TellingCase::wrong_elements(const std::string& output) const {
           std::fabs(a - b) > kApartOfValue * std::max(std::fabs(a), std::fabs(b)) + kApartOfOutput * size;
   }
   return wrong;
+}
+
+std::vector<JudgedElement> TellingCase::sample() const {
+  constexpr size_t kOfEach = 24;
+  std::vector<JudgedElement> all[2];  // right, wrong
+  for (const auto& [name, should] : expected) {
+    const std::vector<bool> is_wrong = wrong_elements(name);
+    for (size_t i = 0; i < is_wrong.size(); ++i)
+      all[is_wrong[i]].push_back({name, static_cast<int64_t>(i), exact.at(name)[i], should[i], is_wrong[i]});
+  }
+  std::vector<JudgedElement> chosen;
+  for (const std::vector<JudgedElement>* of : {&all[1], &all[0]}) {
+    const size_t count = std::min(kOfEach, of->size());
+    for (size_t n = 0; n < count; ++n) chosen.push_back((*of)[n * of->size() / count]);
+  }
+  return chosen;
 }
 
 std::optional<vm::RealOutputs> TellingCase::reference(const vm::InputMoves& moves) const {

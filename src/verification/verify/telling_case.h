@@ -7,6 +7,7 @@
 
 #include "kernels/claim.h"
 #include "src/base/vm/moved_run.h"
+#include "src/verification/diagnosis/suspect_lines.h"
 
 namespace assay {
 
@@ -21,6 +22,8 @@ struct TellingCase {
 
   /// Element by element of an output: is it wrong?
   std::vector<bool> wrong_elements(const std::string& output) const;
+  /// Wrong elements, and right ones of all outputs: some of each, evenly chosen.
+  std::vector<JudgedElement> sample() const;
   /// What the reference gives, `moves` added to the inputs; none where the problem has no answer.
   std::optional<vm::RealOutputs> reference(const vm::InputMoves& moves) const;
 };

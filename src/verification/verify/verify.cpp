@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "src/base/numerics/bad_input.h"
 #include "src/result/finding_kind.h"
 #include "src/verification/diagnosis/element_slice.h"
@@ -38,6 +40,19 @@ void require_written(const Program& plan, const VerifyOptions& options) {
                              options.element->first, written.empty() ? "nothing" : written));
 }
 
+/// Runs of so many times the lane instructions are worth their formula where nothing else decides.
+VerifyOptions longer_formula(VerifyOptions options) {
+  constexpr uint64_t kTimes = 5;
+  if (options.formula_instructions < UINT64_MAX / kTimes) options.formula_instructions *= kTimes;
+  return options;
+}
+
+bool formula_would_decide(const Verification& v, const VerifyOptions& options) {
+  const auto inconclusive = [](const PowerOutput& output) { return output.inconclusive; };
+  return v.power && std::any_of(v.power->outputs.begin(), v.power->outputs.end(), inconclusive) &&
+         v.formula && !v.formula->skipped.empty() && v.lane_instructions <= options.formula_instructions;
+}
+
 /// Where a finding comes from: a slice, origins, named causes.
 void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verification& v) {
   const auto element = options.element ? options.element : violating_element(v);
@@ -47,7 +62,7 @@ void explain_finding(const JudgedRun& run, const VerifyOptions& options, Verific
   const bool asked = (v.verdict == Verdict::finding && !only_expected) || options.element;
   if (!options.diagnose || !asked) return;
   explain(run, options, v);
-  locate_fault(run.kernel, options, v);
+  locate_fault(run.kernel, run.plan, run.inputs, options, v);
   decide(v);  // the cause now names the origin
   const bool placed = v.trap || (v.origin && !v.origin->where.file.empty());
   if (v.verdict == Verdict::finding && !only_expected && !placed) v.entry = entry_of(run.plan);
@@ -76,9 +91,13 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   // The claim: what is right, and how far from it the declared arithmetic may be.
   const Judgement judged = judge(claim, inputs, run, options, v);
 
-  const std::optional<vm::ExactRun> exact = judge_formula(program, inputs, run, judged, options, v);
-
+  std::optional<vm::ExactRun> exact = judge_formula(program, inputs, run, judged, options, v);
   judge_roundings(claim, run, judged, options, v);
+  if (const VerifyOptions more = longer_formula(options);
+      v.lane_instructions > options.formula_instructions && formula_would_decide(v, more)) {
+    exact = judge_formula(program, inputs, run, judged, more, v);
+    judge_roundings(claim, run, judged, options, v);
+  }
 
   // The program again, where the judgement says to look.
   shadow_program(program, inputs, run, options, options.element ? options.element : violating_element(v), v);

@@ -83,6 +83,23 @@ const std::vector<Row>& rows() {
   return all;
 }
 
+bool is_at(const SourceLocation& where, const SourceLocation& other) {
+  return where.line == other.line && where.file == other.file;
+}
+
+/// Was the non-finite value made, or handed on, where the check saw its fault? One that came from outside
+/// arithmetic may come from anywhere.
+bool is_of_origin(const CheckFinding& finding, const Origin& origin) {
+  const bool made = origin.kind != OriginKind::unwritten_memory && origin.kind != OriginKind::input &&
+                    origin.kind != OriginKind::literal && origin.kind != OriginKind::beyond;
+  const auto meets = [&](const SourceLocation& where) {
+    return is_at(where, origin.where) ||
+           std::any_of(origin.chain.begin(), origin.chain.end(),
+                       [&](const ChainLink& link) { return is_at(where, link.where); });
+  };
+  return !made || meets(finding.at.where) || (finding.other && meets(finding.other->where));
+}
+
 Diagnosis judge(const Row& row, const Evidence& e) {
   Diagnosis d;
   const auto is_of = [&](std::string_view kind) {
@@ -91,7 +108,7 @@ Diagnosis judge(const Row& row, const Evidence& e) {
   d.explanation = row.advice;
   // A trap and what the checking machine saw are the fault itself; values that fit a meaning only point to
   // one.
-  constexpr double kSeen = 0.99, kPartOfIt = 0.9;
+  constexpr double kSeen = 0.99, kPartOfIt = 0.9, kBeside = 0.2;
   if (e.trap && is_of(name_of(e.trap->kind))) {
     d.score = kSeen;
     d.evidence.push_back(e.trap->message);
@@ -110,7 +127,10 @@ Diagnosis judge(const Row& row, const Evidence& e) {
   if (!e.checks) return d;
   for (const CheckFinding& finding : e.checks->findings)
     if (is_of(name_of(finding.kind))) {
-      d.score = std::max(d.score, kSeen);
+      const bool beside = e.trace && !is_of_origin(finding, e.trace->origin);
+      d.score = std::max(d.score, beside ? kBeside : kSeen);
+      if (beside && d.against.empty())
+        d.against.push_back("the value that is not finite was made elsewhere, from values that are");
       if (d.evidence.size() < 4) d.evidence.push_back(finding.message);
     }
   return d;

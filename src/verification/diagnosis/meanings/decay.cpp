@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <memory>
 
 #include "src/verification/diagnosis/meanings/paths.h"
 #include "src/verification/diagnosis/meanings/propose.h"
@@ -212,9 +214,65 @@ std::vector<Variant> exclusive(const FailingRun& run) {
   return v;
 }
 
+/// Keys times their token's own decay; none where the gate is not of the keys' tokens.
+std::optional<FailingRun> with_decayed_keys(const FailingRun& run) {
+  const auto k = run.inputs().find("k");
+  if (run.gates().size() != 1 || k == run.inputs().end()) return std::nullopt;
+  const Tensor& g = run.inputs().at(run.gates().front());
+  if (g.size() == 0 || k->second.size() % g.size() != 0 || token_width(k->second) % token_width(g) != 0)
+    return std::nullopt;
+  const int64_t channels = k->second.size() / g.size();
+  FailingRun changed = run;
+  TensorMap inputs = run.inputs();
+  inputs["k"] =
+      mapped(k->second, [&](double x, int64_t flat) { return x * std::exp(g.value(flat / channels)); });
+  changed.owned = std::make_shared<const TensorMap>(std::move(inputs));
+  changed.problem.inputs = changed.owned.get();
+  return changed;
+}
+
+/// Between two tokens lie the decays of both, of the one that was written and of the one that reads; a
+/// token's own term is as it should be. Nothing is said of states and gates.
+std::optional<Prediction> with_both_ends(const FailingRun& run) {
+  const std::optional<FailingRun> decayed = with_decayed_keys(run);
+  if (!decayed) return std::nullopt;
+  const auto alone = [&](const FailingRun& of) {
+    Schedule own = schedule_of(run, [](const TokenPlace& p) {
+      return Events{{-1, -1, -1, true}, {-1, p.row, p.row}};
+    });
+    own.initial_state = own.final_state = false;
+    return evaluate_schedule(of, own);
+  };
+  const auto all = evaluate_schedule(*decayed, schedule_of(run, [&](const TokenPlace& p) {
+    return reads_before_write(run) ? Events{{p.row, -1, -1}, {-1, p.row, p.row}}
+                                   : Events{{p.row, p.row, p.row}};
+  }));
+  const auto own_decayed = alone(*decayed), own = alone(run);
+  if (!all || !own_decayed || !own) return std::nullopt;
+  Prediction p = combine(1, *all, -1, *own_decayed);
+  const double nothing = std::numeric_limits<double>::quiet_NaN();
+  if (const auto dk = p.find("dk"); dk != p.end()) {
+    const Tensor &k = run.inputs().at("k"), &g = run.inputs().at(run.gates().front());
+    const int64_t channels = k.size() / g.size();
+    for (size_t i = 0; i < dk->second.mid.size(); ++i)
+      dk->second.mid[i] *= std::exp(g.value(static_cast<int64_t>(i) / channels));
+  }
+  p = combine(1, p, 1, *own);
+  for (auto& [name, output] : p) {
+    const bool gate = name == "d" + run.gates().front() || name == "dg_gamma";
+    const auto got = run.outputs->find(name);
+    if (gate || (got != run.outputs->end() && token_width(got->second) == 0))
+      std::fill(output.mid.begin(), output.mid.end(), nothing);
+  }
+  return p;
+}
+
 std::vector<Variant> inclusive(const FailingRun& run) {
   std::vector<Variant> v;
   if (run.gates().empty()) return v;
+  if (can_reset(run) && is_linear(run))
+    v.push_back({"the decays of both ends lie between a write and what reads it",
+                 [&run] { return with_both_ends(run); }});
   std::vector<Pattern> patterns = common_patterns(run);
   append(v, edge_gates_changed_on_a_path(run, 2));
   append(v, leaving_decayed_by_own_gate(run));

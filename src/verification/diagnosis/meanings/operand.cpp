@@ -281,16 +281,19 @@ std::vector<Variant> rounded(const FailingRun& run) {
       of_each(run, [&](const std::string& name, const Tensor& x, std::vector<Variant>& list) {
         for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
           if (format(dtype).precision < format(x.dtype).precision)
-            list.push_back(on_input(run, fmt::format("{} rounded to {}", name, format(dtype).name), name,
-                                    [dtype](const Tensor& t) { return rounded_to(t, dtype); }));
+            for (const Narrowing how : {Narrowing::nearest, Narrowing::towards_zero})
+              list.push_back(on_input(run, fmt::format("{} {}", name, text_of(how, dtype)), name,
+                                      [dtype, how](const Tensor& t) { return rounded_to(t, dtype, how); }));
       });
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32})
-    v.push_back({fmt::format("all operands rounded to {}", format(dtype).name), [&run, dtype] {
-                   TensorMap inputs = run.inputs();
-                   for (const auto& names : {run.operands(), run.cotangents()})
-                     for (const std::string& name : names) inputs[name] = rounded_to(inputs.at(name), dtype);
-                   return evaluate_with(run, inputs);
-                 }});
+    for (const Narrowing how : {Narrowing::nearest, Narrowing::towards_zero})
+      v.push_back({"all operands " + text_of(how, dtype), [&run, dtype, how] {
+                     TensorMap inputs = run.inputs();
+                     for (const auto& names : {run.operands(), run.cotangents()})
+                       for (const std::string& name : names)
+                         inputs[name] = rounded_to(inputs.at(name), dtype, how);
+                     return evaluate_with(run, inputs);
+                   }});
   append_pairs(run, v);
   return v;
 }
@@ -416,7 +419,7 @@ std::vector<Meaning> operand_meanings() {
           {"accumulator-not-cleared", "what a tile added to a sum enters again with every later tile",
            "clear the accumulator where a tile's sum has been taken from it", not_cleared},
           {"operand-scaled", "an operand enters times a constant", "check what multiplies it", scaled, 0.93},
-          {"operand-rounded", "an operand is rounded to a narrower format before use",
+          {"operand-rounded", "an operand is rounded, or cut off, to a narrower format before use",
            "keep it in its own format, or declare the arithmetic as it is", rounded, 1, false, true}};
 }
 

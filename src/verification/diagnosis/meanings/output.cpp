@@ -194,6 +194,49 @@ std::vector<Variant> elsewhere(const FailingRun& run) {
   return v;
 }
 
+/// Which heads a head's element is the sum of.
+struct HeadSum {
+  const char* text;
+  bool (*has)(int64_t own, int64_t other, int64_t heads);
+};
+constexpr HeadSum kHeadSums[] = {
+    {"all heads", [](int64_t, int64_t, int64_t) { return true; }},
+    {"its own head and those before", [](int64_t own, int64_t other, int64_t) { return other <= own; }},
+    {"its own head and those behind", [](int64_t own, int64_t other, int64_t) { return other >= own; }},
+    {"all other heads", [](int64_t own, int64_t other, int64_t) { return other != own; }},
+    {"its own head and the next",
+     [](int64_t own, int64_t other, int64_t heads) { return other == own || other == (own + 1) % heads; }}};
+
+PredictedOutput summed_over_heads(const Tensor& got, const PredictedOutput& right, const HeadSum& sum) {
+  const int axis = head_axis(got);
+  if (axis < 0) return right;
+  const int64_t stride = got.strides()[static_cast<size_t>(axis)],
+                heads = got.axes[static_cast<size_t>(axis)].size;
+  PredictedOutput out{std::vector<double>(right.mid.size()), std::vector<double>(right.mid.size())};
+  for (int64_t flat = 0; flat < got.size(); ++flat) {
+    const int64_t own = flat / stride % heads;
+    const auto to = static_cast<size_t>(flat);
+    for (int64_t other = 0; other < heads; ++other) {
+      if (!sum.has(own, other, heads)) continue;
+      out.mid[to] += at_other(right, &PredictedOutput::mid, flat, stride, own, other);
+      out.bound[to] += at_other(right, &PredictedOutput::bound, flat, stride, own, other);
+    }
+  }
+  return out;
+}
+
+std::vector<Variant> over_heads(const FailingRun& run) {
+  std::vector<Variant> v;
+  if (run.problem.sizes.H < 2 && run.problem.sizes.HV < 2) return v;
+  for (const HeadSum& sum : kHeadSums)
+    v.push_back({fmt::format("the sum over {}", sum.text), [&run, &sum] {
+                   return made_over(run, [&](const OutputComparison& o, const PredictedOutput& right) {
+                     return summed_over_heads(run.outputs->at(o.name), right, sum);
+                   });
+                 }});
+  return v;
+}
+
 /// Wrong elements other than 0 that lie in a narrower format; all others too, or none.
 int64_t narrow_elements(const FailingRun& run, Dtype dtype) {
   int64_t narrow = 0;
@@ -210,8 +253,48 @@ int64_t narrow_elements(const FailingRun& run, Dtype dtype) {
   return narrow;
 }
 
+/// Elements of the wrong outputs that lie nearer to zero than the right value's nearest number, as the number
+/// next to it does; 0 where one lies on the other side, as of values that are not cut off.
+int64_t cut_elements(const FailingRun& run) {
+  int64_t cut = 0;
+  for (const OutputComparison* o : run.wrong()) {
+    const Tensor& got = run.outputs->at(o->name);
+    const ReferenceOutput& right = *run.expected(o->name);
+    for (size_t i = 0; i < right.mid.size(); ++i) {
+      const double x = right.mid[i], value = got.value(static_cast<int64_t>(i));
+      if (x == 0 || o->verdicts[i] == ElementVerdict::nonfinite) continue;
+      const double near = round_to(got.dtype, x),
+                   towards_zero = narrowed(got.dtype, x, Narrowing::towards_zero);
+      if (near == towards_zero) continue;
+      if (value != towards_zero) return 0;
+      ++cut;
+    }
+  }
+  return cut;
+}
+
+/// The output's own format, reached by leaving bits out.
+void append_cut(const FailingRun& run, std::vector<Variant>& v) {
+  const int64_t cut = cut_elements(run);
+  if (cut == 0) return;
+  Variant variant{
+      fmt::format("cut off instead of rounded: all {} elements that should be rounded up are rounded "
+                  "towards zero",
+                  cut),
+      [&run] {
+        return made_over(run, [&run](const OutputComparison& o, PredictedOutput right) {
+          const Tensor& got = run.outputs->at(o.name);
+          for (double& x : right.mid) x = narrowed(got.dtype, x, Narrowing::towards_zero);
+          return right;
+        });
+      }};
+  variant.bits = static_cast<double>(cut);
+  v.push_back(std::move(variant));
+}
+
 std::vector<Variant> rounded(const FailingRun& run) {
   std::vector<Variant> v;
+  append_cut(run, v);
   for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32}) {
     const int64_t narrow = narrow_elements(run, dtype);
     if (narrow == 0) continue;
@@ -285,7 +368,9 @@ std::vector<Meaning> output_meanings() {
            [](const FailingRun& run) { return times(run, 0, "zero is stored"); }, 0.94},
           {"output-sign", "right magnitude, other sign", "check the sign",
            [](const FailingRun& run) { return times(run, -1, "the other sign is stored"); }},
-          {"output-rounded", "stored in a narrower format than its own",
+          {"heads-summed", "an element is a sum over heads that should be one head's",
+           "check what is added up, and the accumulator of each head", over_heads, 0.96},
+          {"output-rounded", "stored in a narrower format than its own, or cut off instead of rounded",
            "round once, to the output's own format", rounded, 0.94, false, true},
           {"output-stored-elsewhere", "right values at other indices", "check the offset of the store",
            elsewhere, 0.94},

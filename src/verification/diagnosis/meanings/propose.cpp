@@ -42,8 +42,11 @@ int64_t token_width(const Tensor& t) {
 
 Variant on_input(const FailingRun& run, std::string text, const std::string& input,
                  const TensorChange& change) {
-  return {std::move(text),
-          [&run, input, change] { return evaluate_with(run, input, change(run.inputs().at(input))); }};
+  Variant variant{std::move(text), [&run, input, change] {
+                    return evaluate_with(run, input, change(run.inputs().at(input)));
+                  }};
+  variant.input = input, variant.change = change;
+  return variant;
 }
 
 Variant on_schedule(const FailingRun& run, std::string text, const Schedule& schedule) {
@@ -141,8 +144,18 @@ Tensor of_sequences(const FailingRun& run, const Tensor& t, const std::function<
   return out;
 }
 
-Tensor rounded_to(const Tensor& t, Dtype dtype) {
-  return mapped(t, [dtype](double x, int64_t) { return round_to(dtype, x); });
+double narrowed(Dtype dtype, double x, Narrowing how) {
+  const double near = round_to(dtype, x);
+  if (how == Narrowing::nearest || !(std::fabs(near) > std::fabs(x))) return near;
+  return std::copysign(std::fabs(near) - ulp(dtype, x), x);
+}
+
+std::string text_of(Narrowing how, Dtype dtype) {
+  return fmt::format("{} to {}", how == Narrowing::nearest ? "rounded" : "cut off", format(dtype).name);
+}
+
+Tensor rounded_to(const Tensor& t, Dtype dtype, Narrowing how) {
+  return mapped(t, [dtype, how](double x, int64_t) { return narrowed(dtype, x, how); });
 }
 
 Tensor with_axes_exchanged(const Tensor& x, size_t a, size_t b) {

@@ -39,7 +39,11 @@ Tensor times_at(const FailingRun&, const Tensor&, double factor,
                 const std::function<bool(const TokenPlace&)>& at);
 /// Tokens or states of other sequences: `from(n)` in place of n.
 Tensor of_sequences(const FailingRun&, const Tensor&, const std::function<int64_t(int64_t)>& from);
-Tensor rounded_to(const Tensor&, Dtype);
+/// To a format, to the nearest, or towards zero: what a mask or a shift of the bits leaves.
+enum class Narrowing { nearest, towards_zero };
+double narrowed(Dtype, double, Narrowing);
+std::string text_of(Narrowing, Dtype);
+Tensor rounded_to(const Tensor&, Dtype, Narrowing = Narrowing::nearest);
 /// Elements as if the memory held the axes a and b in the other order.
 Tensor with_axes_exchanged(const Tensor&, size_t a, size_t b);
 Tensor zeros(const Tensor&);

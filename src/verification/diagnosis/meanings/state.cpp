@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "src/verification/diagnosis/meanings/normaliser.h"
 #include "src/verification/diagnosis/meanings/passes.h"
@@ -215,6 +216,62 @@ std::optional<Prediction> from_one_chunk_earlier(const FailingRun& run, int64_t 
   return sum;
 }
 
+/// Each chunk's tokens alone, plus what was in the state where chunk place(c) began: with chunks of another
+/// size the states' places are others. Nothing is said of the tokens of a chunk whose place is behind the
+/// last, nor of final states.
+std::optional<Prediction> from_another_place(const FailingRun& run, int64_t C,
+                                             const std::function<int64_t(int64_t)>& place) {
+  Schedule within = schedule_of(run, [C](const TokenPlace& p) {
+    Events e{{p.row, p.row, p.row}};
+    if (p.t % C == 0) e.insert(e.begin(), Event{-1, -1, -1, true});
+    return e;
+  });
+  within.initial_state = within.final_state = false;
+  std::optional<Prediction> sum = evaluate_schedule(run, within);
+  int64_t chunks = 0;
+  for (const auto& [first, length] : run.spans()) chunks = std::max(chunks, (length + C - 1) / C);
+  for (int64_t c = 0; c < chunks; ++c) {
+    Schedule entering;
+    entering.final_state = false;
+    for (const auto& [first, length] : run.spans()) {
+      Events& e = entering.sequences.emplace_back();
+      for (int64_t t = 0; t < std::min(length, place(c) * C); ++t) e.push_back({first + t, first + t, -1});
+      for (int64_t t = c * C; t < std::min(length, (c + 1) * C); ++t) e.push_back({first + t, -1, first + t});
+    }
+    std::optional<Prediction> part = evaluate_schedule(run, entering);
+    for (auto& [name, output] : part ? *part : Prediction{})
+      for (size_t i = 0; i < output.mid.size(); ++i)
+        if (output.mid[i] != output.mid[i]) part->at(name).mid[i] = 0;
+    sum = sum_of(sum, part);
+  }
+  for (const OutputComparison& o : *run.judged) {
+    const Tensor& got = run.outputs->at(o.name);
+    const int64_t width = token_width(got);
+    if (!sum || !sum->count(o.name)) continue;
+    if (width == 0) sum->erase(o.name);
+    for (const auto& [first, length] : run.spans())
+      for (int64_t t = 0; t < length && width > 0; ++t)
+        for (int64_t x = 0; place(t / C) > (length + C - 1) / C && x < width; ++x)
+          sum->at(o.name).mid[static_cast<size_t>((first + t) * width + x)] =
+              std::numeric_limits<double>::quiet_NaN();
+  }
+  return sum;
+}
+
+struct Place {
+  const char* text;
+  int64_t (*of)(int64_t);
+};
+constexpr Place kPlaces[] = {{"half its number", [](int64_t c) { return c / 2; }},
+                             {"twice its number", [](int64_t c) { return 2 * c; }},
+                             {"the next number", [](int64_t c) { return c + 1; }}};
+
+void append_places(const FailingRun& run, int64_t C, std::vector<Variant>& v) {
+  for (const Place& place : kPlaces)
+    v.push_back({fmt::format("a chunk of {} continues from the state with {}", C, place.text),
+                 [&run, C, &place] { return from_another_place(run, C, place.of); }});
+}
+
 std::vector<Variant> of_another_chunk(const FailingRun& run) {
   std::vector<Variant> v = gate_gradients_of_stale_states(run);
   if (!can_reset(run) || !is_linear(run)) return v;
@@ -226,6 +283,7 @@ std::vector<Variant> of_another_chunk(const FailingRun& run) {
       v.push_back({fmt::format("a chunk of {} continues from the state before its predecessor{}", C,
                                decayed ? ", decayed by it" : ""),
                    [&run, C, decayed] { return from_one_chunk_earlier(run, C, decayed); }});
+    append_places(run, C, v);
   }
   return v;
 }
@@ -318,14 +376,18 @@ std::vector<Variant> rounded_states(const FailingRun& run) {
   if (!is_schedulable(run) || run.backward) return v;
   std::vector<int64_t> chunks = chunk_sizes(run);
   chunks.push_back(1);
-  for (const int64_t C : chunks)
-    for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32}) {
-      Variant variant{fmt::format("the state is rounded to {} after every {}", format(dtype).name,
-                                  C == 1 ? "token" : fmt::format("{} tokens", C)),
-                      [&run, C, dtype] { return with_rounded_state(run, C, dtype); }};
-      variant.approximate = true;
-      v.push_back(std::move(variant));
-    }
+  for (const Narrowing how : {Narrowing::nearest, Narrowing::towards_zero})
+    for (const int64_t C : chunks)
+      for (const Dtype dtype : {Dtype::bf16, Dtype::fp16, Dtype::tf32}) {
+        Variant variant{fmt::format("the state is {} after every {}", text_of(how, dtype),
+                                    C == 1 ? "token" : fmt::format("{} tokens", C)),
+                        [&run, C, dtype, how] {
+                          return with_rounded_state(run, C,
+                                                    [=](double x) { return narrowed(dtype, x, how); });
+                        }};
+        variant.approximate = true;
+        v.push_back(std::move(variant));
+      }
   return v;
 }
 
@@ -353,7 +415,7 @@ std::vector<Meaning> state_meanings() {
        "check the number of chunks and the rows of the last one", last_ignored},
       {"final-state-before-last-token", "the final state lacks the last token", "store after the last write",
        before_last},
-      {"state-rounded", "the state is rounded to bf16, fp16 or tf32 at each token or chunk",
+      {"state-rounded", "the state is rounded, or cut off, to bf16, fp16 or tf32 at each token or chunk",
        "keep the state in fp32", rounded_states, 1, false, true}};
 }
 

@@ -2,6 +2,7 @@
 // the scale.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@ constexpr double kRounding = 0x1p-20;
 struct Term {
   std::string text;
   std::function<std::optional<Prediction>()> value;  ///< what it adds to the outputs that have it
+  bool may_miss = false;                             ///< no other meaning says that it is left out
 };
 
 std::optional<Prediction> missing_from(const FailingRun& run, const std::optional<Prediction>& without) {
@@ -43,6 +45,39 @@ std::optional<Prediction> through_numerator(const FailingRun& run) {
       for (size_t i = 0; i < less.mid.size(); ++i) p->at(name).mid[i] -= less.mid[i];
   p->erase("dz0");  // of the divisor alone
   return p;
+}
+
+/// What passes from tokens to later ones of the same block of C, and nothing else.
+std::optional<Prediction> within_blocks(const FailingRun& run, int64_t C) {
+  Schedule blocks = schedule_of(run, [C](const TokenPlace& p) {
+    Events e{{p.row, p.row, p.row}};
+    if (p.t % C == 0) e.insert(e.begin(), Event{-1, -1, -1, true});
+    return e;
+  });
+  blocks.initial_state = blocks.final_state = false;
+  return evaluate_schedule(run, blocks);
+}
+
+/// A chunk's pairs of tokens are summed block by block: on the diagonal, and between blocks.
+void append_pairs_of_sub_chunks(const FailingRun& run, std::vector<Term>& terms) {
+  if (!can_reset(run) || !is_linear(run)) return;
+  int64_t longest = 0;
+  for (const auto& [first, length] : run.spans()) longest = std::max(longest, length);
+  for (const auto& [C, part] :
+       {std::pair<int64_t, int64_t>{64, 16}, {64, 32}, {32, 16}, {64, 8}, {128, 64}}) {
+    if (longest <= part) continue;
+    terms.push_back({fmt::format("what passes between parts of {} of one chunk of {}", part, C),
+                     [&run, C = C, part = part]() -> std::optional<Prediction> {
+                       const auto chunk = within_blocks(run, C), parts = within_blocks(run, part);
+                       if (!chunk || !parts) return std::nullopt;
+                       return combine(1, *chunk, -1, *parts);
+                     },
+                     true});
+  }
+  for (const int64_t part : {16, 32, 64})
+    if (longest > part)
+      terms.push_back({fmt::format("what passes inside parts of {}", part),
+                       [&run, part] { return within_blocks(run, part); }, true});
 }
 
 std::vector<Term> terms_of(const FailingRun& run) {
@@ -69,9 +104,10 @@ std::vector<Term> terms_of(const FailingRun& run) {
                      }});
   for (const bool own : {true, false})
     for (DivisorPart& part : divisor_gradients(run, own))
-      terms.push_back({part.text, [part = part.part] { return std::optional(part); }});
+      terms.push_back({part.text, [part = part.part] { return std::optional(part); }, true});
   if (!divisor_gradients(run, false).empty())
-    terms.push_back({"what the numerator gives", [&run] { return through_numerator(run); }});
+    terms.push_back({"what the numerator gives", [&run] { return through_numerator(run); }, true});
+  append_pairs_of_sub_chunks(run, terms);
   return terms;
 }
 
@@ -98,23 +134,24 @@ std::string weight_text(const FailingRun& run, double weight, bool& known) {
                                                     {0.5, "by half"},
                                                     {s, "times the scale"},
                                                     {1 / s, "divided by the scale"}};
+  if (std::fabs(weight) < kClose) return "not at all";
   for (const auto& [number, text] : numbers)
     if (number != 1 && std::fabs(weight / number - 1) < kClose) return text;
   known = false;
   return fmt::format("with the weight {:.6g}", weight);
 }
 
-/// Each wrong output that has the term, with it reweighed; none where the weight is 0 or 1 (other meanings
-/// say that).
-std::optional<Prediction> reweighed_term(const FailingRun& run, const Prediction& term, bool only_known,
-                                         std::string& text) {
+/// Each wrong output that has the term, with it reweighed; none where the weight is 1, or 0 and other
+/// meanings say that.
+std::optional<Prediction> reweighed_term(const FailingRun& run, const Prediction& term, bool may_miss,
+                                         bool only_known, std::string& text) {
   Prediction p = reference_prediction(run);
   std::map<std::string, std::string> said;
   for (const OutputComparison* o : run.wrong()) {
     const auto found = term.find(o->name);
     if (found == term.end() || found->second.mid.size() != o->verdicts.size()) continue;
     const std::optional<double> excess = excess_of(run, *o, found->second);
-    if (!excess || std::fabs(*excess) < kClose || std::fabs(*excess + 1) < kClose) continue;
+    if (!excess || std::fabs(*excess) < kClose || (!may_miss && std::fabs(*excess + 1) < kClose)) continue;
     bool known = true;
     const std::string how = weight_text(run, 1 + *excess, known);
     if (known != only_known) return std::nullopt;
@@ -134,26 +171,31 @@ std::optional<Prediction> reweighed_term(const FailingRun& run, const Prediction
 
 std::vector<Variant> reweighed_terms(const FailingRun& run) {
   std::vector<Variant> v;
-  for (const Term& term : terms_of(run))
+  for (const Term& term : terms_of(run)) {
+    const auto once = std::make_shared<std::optional<std::optional<Prediction>>>();
     for (const bool known : {true, false}) {
       const auto text = std::make_shared<std::string>();
       Variant variant{term.text + " enters",
-                      [&run, term, known, text] {
+                      [&run, term, known, text, once] {
                         text->clear();
-                        const std::optional<Prediction> value = term.value();
-                        return value ? reweighed_term(run, *value, known, *text) : std::nullopt;
+                        if (!*once) *once = term.value();
+                        const std::optional<Prediction>& value = **once;
+                        return value ? reweighed_term(run, *value, term.may_miss, known, *text)
+                                     : std::nullopt;
                       },
                       known ? kKnownWeights : kAnyWeight};
       variant.fitted = text;
       v.push_back(std::move(variant));
     }
+  }
   return v;
 }
 
 }  // namespace
 
 std::vector<Meaning> term_meanings() {
-  return {{"term-reweighed", "a term of a sum enters with the other sign, twice, or times a constant",
+  return {{"term-reweighed",
+           "a term of a sum enters with the other sign, twice, times a constant, or not at all",
            "check what multiplies that term", reweighed_terms, 0.93}};
 }
 

@@ -1,0 +1,266 @@
+#include "src/verification/diagnosis/suspect_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+#include "src/base/vm/event_log.h"
+#include "src/verification/diagnosis/slice_derivative.h"
+#include "src/verification/diagnosis/source_line.h"
+
+namespace assay {
+namespace {
+
+/// What is lacking may stay by so much of it: derivatives are those at the machine's values, and a change of
+/// several factors of one product is no sum of changes.
+constexpr double kExplained = 0x1p-11;
+/// Behind all that explain, a line that explains three quarters of the squares.
+constexpr double kWorthNaming = 0.5;
+/// Each of a pair explains a part.
+constexpr double kOfPairs = 0.95;
+constexpr size_t kLinesNamed = 3;
+/// What only moves values is wrong by its addresses alone: it is named where it explains with half as many
+/// changes.
+constexpr size_t kOfMoves = 2;
+constexpr size_t kMostChanges = 24;
+
+/// What stands behind some output elements on one source line.
+struct Line {
+  ChainLink at;
+  /// By instance: how each of the elements moves with its value, and the value.
+  std::vector<std::vector<double>> columns;
+  std::vector<double> values;
+  bool of_compiler = false;   ///< which made it of no line of the source
+  bool computes = false;      ///< it does not only move values
+  size_t nearest = SIZE_MAX;  ///< of its instances the least place in a slice, the output's being 0
+
+  size_t changes = 0;  ///< fewest instances that were found to explain what is lacking
+  double factor = 0;   ///< where all of them times this do; else 0
+  double left = 1;     ///< of what is lacking, what no change explains
+  size_t active() const {
+    size_t n = 0;
+    for (const std::vector<double>& c : columns)
+      n += std::any_of(c.begin(), c.end(), [](double x) { return x != 0; });
+    return n;
+  }
+};
+
+double product(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+void subtract(std::vector<double>& from, double times, const std::vector<double>& what) {
+  for (size_t i = 0; i < from.size(); ++i) from[i] -= times * what[i];
+}
+
+/// All values of the line times one number.
+bool scaled(Line& line, const std::vector<double>& lacking) {
+  std::vector<double> all(lacking.size());
+  for (size_t c = 0; c < line.columns.size(); ++c) subtract(all, -line.values[c], line.columns[c]);
+  const double size = product(all, all);
+  if (!(size > 0)) return false;
+  const double by = product(all, lacking) / size;
+  std::vector<double> left = lacking;
+  subtract(left, by, all);
+  line.left = std::sqrt(product(left, left) / product(lacking, lacking));
+  if (!(line.left < kExplained)) return false;
+  line.changes = 1, line.factor = 1 + by;
+  return true;
+}
+
+/// The instance whose change explains most of what is left, and so on.
+void explain_by_instances(Line& line, const std::vector<double>& lacking) {
+  std::vector<double> left = lacking;
+  const double whole = product(lacking, lacking);
+  std::vector<std::vector<double>> basis;
+  std::vector<std::vector<double>> open = line.columns;
+  line.left = 1, line.changes = 0;
+  while (line.changes < kMostChanges && line.left >= kExplained) {
+    size_t best = SIZE_MAX;
+    double most = 0;
+    for (size_t c = 0; c < open.size(); ++c) {
+      const double size = product(open[c], open[c]);
+      if (size <= 1e-18 * product(line.columns[c], line.columns[c])) continue;
+      const double along = product(open[c], left);
+      if (along * along / size > most) most = along * along / size, best = c;
+    }
+    if (best == SIZE_MAX || most < 1e-12 * whole) return;
+    std::vector<double> direction = open[best];
+    const double size = std::sqrt(product(direction, direction));
+    for (double& x : direction) x /= size;
+    subtract(left, product(left, direction), direction);
+    for (std::vector<double>& c : open) subtract(c, product(c, direction), direction);
+    ++line.changes;
+    line.left = std::sqrt(product(left, left) / whole);
+  }
+}
+
+/// A source line as reached through its calls that were inlined: one in a function that many call is several.
+using Place = std::tuple<std::string, int, std::vector<std::string>>;
+void explain(Line& line, const std::vector<double>& lacking) {
+  if (!scaled(line, lacking)) explain_by_instances(line, lacking);
+}
+
+/// Neighbouring lines, as of a statement for the even and one for the odd channels, where none of the two
+/// explains what is lacking: as one line.
+std::vector<Line> pairs_of(const std::vector<Line>& all) {
+  constexpr int kApart = 2;
+  std::vector<Line> pairs;
+  for (const Line& first : all)
+    for (const Line& second : all) {
+      const SourceLocation &a = first.at.where, &b = second.at.where;
+      if (a.file != b.file || a.line >= b.line || b.line - a.line > kApart || a.frames != b.frames ||
+          a.line <= 0 || first.left < kExplained || second.left < kExplained || first.left > kOfPairs ||
+          second.left > kOfPairs)
+        continue;
+      Line pair = first;
+      pair.columns.insert(pair.columns.end(), second.columns.begin(), second.columns.end());
+      pair.values.insert(pair.values.end(), second.values.begin(), second.values.end());
+      pair.nearest = std::min(first.nearest, second.nearest);
+      pair.computes |= second.computes;
+      pairs.push_back(std::move(pair));
+    }
+  return pairs;
+}
+
+std::string reason_of(const Line& line) {
+  if (line.factor != 0)
+    return fmt::format("its values times {:.6g} make all wrong elements right", line.factor);
+  const bool one = line.changes == 1;
+  if (line.left < kExplained)
+    return fmt::format("{} of its {} values changed make{} all wrong elements right", line.changes,
+                       line.active(), one ? "s" : "");
+  return fmt::format("{} of its {} values changed explain{} {:.0f} % of the errors", line.changes,
+                     line.active(), one ? "s" : "", 100 * (1 - line.left * line.left));
+}
+
+using Site = std::tuple<const ptx::Module*, int32_t, int32_t>;
+
+class Lines {
+ public:
+  Lines(size_t elements, const SourceText& source) : elements_(elements), source_(source) {}
+
+  void add(const vm::ValueSlice& slice, size_t element, double weight) {
+    const std::vector<double> slopes = derivatives_of(slice);
+    for (size_t n = 0; n < slopes.size(); ++n) {
+      const vm::SliceInstance& i = slice.instances[n];
+      if (slopes[n] == 0 || i.function < 0 || i.instruction < 0 || !carries_value(i.flow)) continue;
+      Line& line = all[line_of(slice, i)];
+      line.nearest = std::min(line.nearest, n);
+      line.computes |= computes(i.flow);
+      const auto [known, is_new] = columns_.try_emplace(key(i), line.columns.size());
+      if (is_new) {
+        line.columns.emplace_back(elements_);
+        line.values.push_back(ptx::is_float(i.type) ? vm::value_of(i.type, i.bits) : 0);
+      }
+      line.columns[known->second][element] += slopes[n] * weight;
+    }
+  }
+
+  std::vector<Line> all;
+
+ private:
+  static bool carries_value(vm::Flow flow) {
+    using vm::Flow;
+    return flow != Flow::integer && flow != Flow::comparison && flow != Flow::address && flow != Flow::vote;
+  }
+  static bool computes(vm::Flow flow) {
+    return flow == vm::Flow::arithmetic || flow == vm::Flow::matrix || flow == vm::Flow::select ||
+           flow == vm::Flow::atomic;
+  }
+  using Key = std::array<uint64_t, 4>;
+  struct Hash {
+    size_t operator()(const Key& k) const {
+      uint64_t h = 0;
+      for (const uint64_t x : k) h = (h ^ x) * 0x9e3779b97f4a7c15 ^ h >> 29;
+      return h;
+    }
+  };
+  static Key key(const vm::SliceInstance& i) {
+    return {static_cast<uint64_t>(i.launch) << 32 | i.record,
+            static_cast<uint64_t>(i.block[0]) << 32 | i.block[1],
+            static_cast<uint64_t>(i.block[2]) << 32 | i.thread[0] << 1 | i.half,
+            static_cast<uint64_t>(i.thread[1]) << 32 | i.thread[2]};
+  }
+  size_t line_of(const vm::ValueSlice& slice, const vm::SliceInstance& i) {
+    const auto& module = slice.modules[static_cast<size_t>(i.module)];
+    const Site site{module.get(), i.function, i.instruction};
+    if (const auto known = of_site_.find(site); known != of_site_.end()) return known->second;
+    const ChainLink link = link_of(*module, i.function, i.instruction, source_);
+    const Place place{link.where.line > 0 ? link.where.file : "",
+                      link.where.line > 0 ? link.where.line : link.where.ptx_line, link.where.frames};
+    const auto [at, is_new] = of_place_.try_emplace(place, all.size());
+    if (is_new) all.push_back({link, {}, {}});
+    all[at->second].of_compiler =
+        link.where.line == 0 &&
+        module->functions[static_cast<size_t>(i.function)].body[static_cast<size_t>(i.instruction)].line >= 0;
+    return of_site_[site] = at->second;
+  }
+
+  size_t elements_;
+  const SourceText& source_;
+  std::map<Site, size_t> of_site_;
+  std::map<Place, size_t> of_place_;
+  std::unordered_map<Key, size_t, Hash> columns_;
+};
+
+}  // namespace
+
+std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& inputs,
+                                       const vm::MachineOptions& machine,
+                                       const std::vector<JudgedElement>& elements, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto late = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
+  };
+  const SourceText source(program.name);
+  Lines lines(elements.size(), source);
+  std::vector<double> lacking(elements.size());
+  size_t wrong = 0;
+  for (size_t e = 0; e < elements.size(); ++e) {
+    const JudgedElement& element = elements[e];
+    if (late()) return {};
+    const vm::ValueSlice slice = vm::slice_value(program, inputs, machine, element.output, element.flat);
+    if (slice.truncated || slice.instances.empty()) continue;
+    double size = std::fabs(element.should);
+    if (size == 0) size = std::fabs(element.is);
+    const double weight = size > 0 ? 1 / size : 1;
+    lines.add(slice, e, weight);
+    if (element.wrong) lacking[e] = (element.should - element.is) * weight, ++wrong;
+  }
+  if (wrong == 0) return {};
+  for (Line& line : lines.all)
+    if (!late()) explain(line, lacking);
+  for (Line& pair : pairs_of(lines.all)) {
+    explain(pair, lacking);
+    if (pair.left < kExplained) lines.all.push_back(std::move(pair));
+  }
+  std::vector<const Line*> order;
+  for (const Line& line : lines.all)
+    if (line.left < kWorthNaming && !line.of_compiler) order.push_back(&line);
+  // Nearer the output first of those that need as many changes: what lies before it is made of more.
+  const auto rank = [](const Line& l) {
+    return std::tuple(l.left >= kExplained, l.computes ? l.changes : kOfMoves * l.changes, l.nearest);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Line* a, const Line* b) { return rank(*a) < rank(*b); });
+  std::vector<SuspectLine> suspects;
+  for (const Line* line : order) {
+    const auto same = [&](const SuspectLine& known) {
+      const SourceLocation &a = known.at.where, &b = line->at.where;
+      return a.file == b.file && a.line == b.line && (a.line > 0 || a.ptx_line == b.ptx_line);
+    };
+    if (std::any_of(suspects.begin(), suspects.end(), same)) continue;
+    if (suspects.size() == kLinesNamed) break;
+    suspects.push_back({line->at, reason_of(*line)});
+  }
+  return suspects;
+}
+
+}  // namespace assay

@@ -1,0 +1,135 @@
+// Which lines are named where a program of a few instructions has a defect.
+#include "src/verification/diagnosis/suspect_lines.h"
+
+#include <gtest/gtest.h>
+
+#include "src/base/vm/moved_run.h"
+
+namespace assay {
+namespace {
+
+constexpr int64_t kSteps = 6;
+
+/// One thread: `body` for each t, %x = x[t], %y = y[t], %s = 0 before the first; leaves %r for o[t], %q for
+/// p[t].
+Program steps_of(const std::string& body) {
+  const std::string text = R"(.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 px, .param .u64 py, .param .u64 po, .param .u64 pp) {
+  .reg .f32 %x, %y, %s, %r, %q, %f<8>;
+  .reg .b32 %t;
+  .reg .b64 %ax, %ay, %ao, %ap;
+  .reg .pred %at, %more;
+  ld.param.u64 %ax, [px];
+  ld.param.u64 %ay, [py];
+  ld.param.u64 %ao, [po];
+  ld.param.u64 %ap, [pp];
+  mov.u32 %t, 0;
+  mov.f32 %s, 0f00000000;
+LOOP:
+  ld.global.f32 %x, [%ax];
+  ld.global.f32 %y, [%ay];
+)" + body + R"(
+  st.global.f32 [%ao], %r;
+  st.global.f32 [%ap], %q;
+  add.s64 %ax, %ax, 4;
+  add.s64 %ay, %ay, 4;
+  add.s64 %ao, %ao, 4;
+  add.s64 %ap, %ap, 4;
+  add.s32 %t, %t, 1;
+  setp.lt.s32 %more, %t, 6;
+  @%more bra LOOP;
+  ret;
+}
+)";
+  Program program;
+  program.name = "steps";
+  program.modules.push_back({"m", "steps.ptx", std::make_shared<const std::string>(text)});
+  for (const char* name : {"o", "p"}) program.outputs.push_back({name, Dtype::fp32, {{"T", kSteps}}});
+  program.launches.push_back(
+      {"m",
+       "kernel",
+       {1, 1, 1},
+       {1, 1, 1},
+       0,
+       {PointerArgument{"x"}, PointerArgument{"y"}, PointerArgument{"o"}, PointerArgument{"p"}}});
+  return program;
+}
+
+TensorMap step_inputs() {
+  TensorMap all;
+  for (const char* name : {"x", "y"}) {
+    Tensor t(name, Dtype::fp32, {{"T", kSteps}});
+    for (int64_t i = 0; i < kSteps; ++i) t.set(i, 1 + 0.25 * static_cast<double>((i * 5 + name[0]) % 7));
+    all[name] = t;
+  }
+  return all;
+}
+
+/// What the program gives against what the right one does.
+std::vector<SuspectLine> suspects_of(const std::string& defective, const std::string& right) {
+  const vm::RealOutputs is = vm::run_moved(steps_of(defective), step_inputs(), {}, {});
+  const vm::RealOutputs should = vm::run_moved(steps_of(right), step_inputs(), {}, {});
+  std::vector<JudgedElement> elements;
+  for (const auto& [name, values] : is)
+    for (size_t i = 0; i < values.size(); ++i)
+      elements.push_back(
+          {name, static_cast<int64_t>(i), values[i], should.at(name)[i], values[i] != should.at(name)[i]});
+  return suspect_lines(steps_of(defective), step_inputs(), {}, elements, 60);
+}
+
+/// Place among the suspects of the line of the body that holds `text`; 0: it is none.
+size_t place_of(const std::string& text, const std::vector<SuspectLine>& suspects) {
+  for (size_t i = 0; i < suspects.size(); ++i)
+    if (suspects[i].at.instruction.find(text) != std::string::npos) return i + 1;
+  return 0;
+}
+
+const std::string kRead = "  mul.rn.f32 %r, %s, %y;\n  add.rn.f32 %q, %x, %y;";
+
+TEST(SuspectLines, NoneWhereNothingIsWrong) {
+  const std::string right = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n" + kRead;
+  EXPECT_TRUE(suspects_of(right, right).empty());
+}
+
+/// What is written at one step alone.
+TEST(SuspectLines, AWriteThatIsLeftOut) {
+  const std::string right = "  mul.rn.f32 %f1, %x, %x;\n  fma.rn.f32 %s, %s, 0f3F000000, %f1;\n" + kRead;
+  const std::string defective =
+      "  mul.rn.f32 %f1, %x, %x;\n  setp.eq.s32 %at, %t, 3;\n  selp.f32 %f2, 0f00000000, %f1, %at;\n"
+      "  fma.rn.f32 %s, %s, 0f3F000000, %f2;\n" +
+      kRead;
+  const std::vector<SuspectLine> suspects = suspects_of(defective, right);
+  const size_t place = place_of("selp", suspects);
+  ASSERT_GE(place, 1u);
+  ASSERT_LE(place, 3u);
+  EXPECT_EQ(suspects[place - 1].reason, "1 of its 6 values changed makes all wrong elements right");
+}
+
+/// Of one factor everywhere: not the lines that a right output is made of too.
+TEST(SuspectLines, AFactorTooMany) {
+  const std::string right = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n" + kRead;
+  const std::string defective =
+      "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n  mul.rn.f32 %f1, %s, %y;\n"
+      "  mul.rn.f32 %r, %f1, 0f3FC00000;\n  add.rn.f32 %q, %x, %y;";
+  const std::vector<SuspectLine> suspects = suspects_of(defective, right);
+  const size_t place = place_of("0f3FC00000", suspects);
+  ASSERT_GE(place, 1u);
+  ASSERT_LE(place, 3u);
+  EXPECT_EQ(suspects[place - 1].reason, "its values times 0.666667 make all wrong elements right");
+  EXPECT_EQ(place_of("add.rn.f32 %q", suspects), 0u);
+}
+
+/// The input of the other output.
+TEST(SuspectLines, AnOperandForAnother) {
+  const std::string right = "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n" + kRead;
+  const std::string defective =
+      "  fma.rn.f32 %s, %s, 0f3F000000, %x;\n  mul.rn.f32 %r, %s, %x;\n  add.rn.f32 %q, %x, %y;";
+  const std::vector<SuspectLine> suspects = suspects_of(defective, right);
+  ASSERT_FALSE(suspects.empty());
+  EXPECT_GE(place_of("mul.rn.f32 %r, %s, %x", suspects), 1u);
+}
+
+}  // namespace
+}  // namespace assay
