@@ -9,8 +9,24 @@ namespace {
 constexpr int W = kAdjointColumns;
 
 int64_t chunk_of(const Arithmetic& a) {
-  const bool costs = a.boundary > 0 || (a.crossing > 0 && a.crossing_per_nat > 0);
+  const bool costs = a.boundary > 0 || (a.crossing > 0 && a.crossing_per_nat > 0) || a.write_scaled > 0;
   return costs ? a.chunk : 0;
+}
+/// Tokens after which the inner loops end so that a state can be stored.
+int64_t stored_of(const BoundModel& model) {
+  return model.stored() > 1 ? model.stored() : 0;
+}
+/// The first multiple of one of `everies` (0: has none) behind t, at most `end`.
+int64_t next_end(int64_t t, int64_t end, std::initializer_list<int64_t> everies) {
+  for (const int64_t every : everies)
+    if (every > 0) end = std::min(end, (t / every + 1) * every);
+  return end;
+}
+/// The last multiple below t, at least `first`.
+int64_t last_start(int64_t t, int64_t first, std::initializer_list<int64_t> everies) {
+  for (const int64_t every : everies)
+    if (every > 0) first = std::max(first, (t - 1) / every * every);
+  return first;
 }
 
 }  // namespace
@@ -23,14 +39,14 @@ AdjointBlock::AdjointBlock(const AdjointProblem& f, const Slice& slice, int64_t 
       size_(adjoint_state_size(f.K())),
       state_chunk_(chunk_of(f.model.arithmetic().state)),
       adjoint_chunk_(chunk_of(f.model.arithmetic().adjoint)),
-      G_(static_cast<size_t>(size_)) {
+      G_(static_cast<size_t>(size_)),
+      own_of_G_(static_cast<size_t>(f.K() * W)) {
   segment_ =
       std::max<int64_t>(1, static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(slice.tokens)))));
 }
 
 void AdjointBlock::run(std::vector<AdjointSums>& sums) {
-  const auto size = static_cast<size_t>(size_);
-  std::vector<double> state(size);
+  std::vector<double> state(static_cast<size_t>(size_)), own(static_cast<size_t>(f_.K() * W));
   if (f_.x.S0) load(*f_.x.S0, state);
   if (f_.dS) load(*f_.dS, G_);
   // In reversed time the first token's `step` meets dS_T too; without tokens nothing does.
@@ -40,74 +56,118 @@ void AdjointBlock::run(std::vector<AdjointSums>& sums) {
       const auto i = static_cast<size_t>(c * 3 * W + j);
       G_[i + 2 * W] = step * G_[i + W];
     }
-  std::vector<std::vector<double>> checkpoints;
+  std::vector<std::pair<std::vector<double>, std::vector<double>>> checkpoints;
   for (int64_t t = 0; t < slice_.tokens; t += segment_) {
-    checkpoints.push_back(state);
+    checkpoints.emplace_back(state, own);
     const int64_t tokens = std::min(segment_, slice_.tokens - t);
     read(t, tokens);
-    run_states(t, tokens, state.data(), false);
+    run_states(t, tokens, state.data(), own, nullptr);
   }
-  std::vector<double> states(size * static_cast<size_t>(segment_ + 1));
+  Kept kept;
   for (int64_t i = static_cast<int64_t>(checkpoints.size()) - 1; i >= 0; --i) {
     const int64_t first = i * segment_, tokens = std::min(segment_, slice_.tokens - first);
     read(first, tokens);
-    std::copy(checkpoints.back().begin(), checkpoints.back().end(), states.begin());
+    auto& [from, own_from] = checkpoints.back();
+    run_states(first, tokens, from.data(), own_from, &kept);
     checkpoints.pop_back();
-    run_states(first, tokens, states.data(), true);
-    run_reverse(first, tokens, states.data(), sums);
+    run_reverse(first, tokens, kept, sums);
     store_dv(first, tokens);
   }
   if (f_.dS0) store_dS0();
 }
 
-/// Of the tokens from t on, the first that starts another chunk, at most `end`.
-int64_t AdjointBlock::run_end(int64_t t, int64_t end, int64_t chunk) const {
-  return chunk > 0 ? std::min(end, (t / chunk + 1) * chunk) : end;
-}
-
-/// States of the segment's tokens. A state at a chunk's end carries that chunk's error already, which its own
-/// readout does not have: more, never less.
-void AdjointBlock::run_states(int64_t first, int64_t tokens, double* states, bool keep) const {
-  for (int64_t t = first; t < first + tokens;) {
-    const int64_t end = run_end(t, first + tokens, state_chunk_), at = t - first;
-    double* from = keep ? states + at * size_ : states;
-    gated_kernels().states({end - t, f_.K(), coefficients_.data() + at * f_.K(), f_.model.state().written(),
-                            v_.data() + at * W, from, keep});
-    const bool ends = state_chunk_ > 0 && (end % state_chunk_ == 0 || end == slice_.tokens);
-    double* last = keep ? states + (end - first) * size_ : states;
-    if (ends) end_chunk(f_.model.state(), state_chunk_, (end - 1) / state_chunk_ * state_chunk_, last);
-    t = end;
+/// The segment's tokens, from the state before them to the one after, in `state`; `own`: A of that (bound.h).
+/// Where kept, a state that is stored is there twice: as it is read at its token, and as what follows is made
+/// of, with its chunk's error.
+void AdjointBlock::run_states(int64_t first, int64_t tokens, double* state, std::vector<double>& own,
+                              Kept* kept) {
+  const BoundModel& model = f_.model.state();
+  const int64_t stored = stored_of(model), last = first + tokens;
+  int64_t place = 0;
+  if (kept) kept->place.assign(static_cast<size_t>(tokens + 1), 0);
+  for (int64_t t = first; t < last;) {
+    const int64_t end = next_end(t, last, {state_chunk_, stored}), at = t - first, count = end - t;
+    double* from = state;
+    if (kept) {
+      const auto places = static_cast<size_t>((place + count + 1) * size_);
+      if (kept->states.size() < places) kept->states.resize(places);
+      from = kept->states.data() + place * size_;
+      std::copy(state, state + size_, from);
+      for (int64_t i = 0; i <= count; ++i) kept->place[static_cast<size_t>(at + i)] = place + i;
+    }
+    gated_kernels().states({count, f_.K(), coefficients_.data() + at * f_.K(), written(model, t),
+                            v_.data() + at * W, from, kept != nullptr, model.own_of_excess()});
+    if (kept) std::copy(from + count * size_, from + (count + 1) * size_, state);
+    const auto ends = [&](int64_t every) { return every > 0 && (end % every == 0 || end == slice_.tokens); };
+    if (ends(state_chunk_)) end_chunk(model, state_chunk_, (end - 1) / state_chunk_ * state_chunk_, state);
+    if (ends(stored)) {
+      const int64_t n = (end - 1) / stored;
+      store_state(stored, n * stored, n + 1, state, own);
+    }
+    place += count + 1, t = end;
   }
 }
 
-void AdjointBlock::run_reverse(int64_t first, int64_t tokens, const double* states,
+void AdjointBlock::run_reverse(int64_t first, int64_t tokens, const Kept& kept,
                                std::vector<AdjointSums>& sums) {
+  const BoundModel& model = f_.model.adjoint();
+  const int64_t chunk = adjoint_chunk_, stored = stored_of(model);
   for (auto* x : {&dv_, &dv_abs_, &dv_excess_}) x->resize(v_.size());
   for (int64_t end = first + tokens; end > first;) {
-    const int64_t chunk = adjoint_chunk_, in_chunk = chunk > 0 ? (end - 1) / chunk * chunk : first;
-    const int64_t begin = std::max(first, in_chunk), at = begin - first;
+    const int64_t begin = last_start(end, first, {chunk, stored, state_chunk_, stored_of(f_.model.state())});
+    const int64_t at = begin - first;
     (f_.x.exclusive() ? gated_kernels().reverse_exclusive : gated_kernels().reverse)(
-        {end - begin, f_.K(), coefficients_.data() + at * f_.K(), f_.model.adjoint().written(),
-         v_.data() + at * W, d_o_.data() + at * W, states + at * size_, G_.data(),
+        {end - begin, f_.K(), coefficients_.data() + at * f_.K(), written(model, begin), v_.data() + at * W,
+         d_o_.data() + at * W, kept.states.data() + kept.place[static_cast<size_t>(at)] * size_, G_.data(),
          sums.data() + begin * f_.K(), dv_.data() + at * W, dv_abs_.data() + at * W,
-         dv_excess_.data() + at * W});
-    if (chunk > 0 && begin == in_chunk) end_chunk(f_.model.adjoint(), chunk, begin, G_.data());
+         dv_excess_.data() + at * W, model.own_of_excess()});
+    if (chunk > 0 && begin % chunk == 0) end_chunk(model, chunk, begin, G_.data());
+    if (stored > 0 && begin % stored == 0) {
+      const int64_t all = (slice_.tokens - 1) / stored + 1;
+      store_state(stored, begin, all - begin / stored, G_.data(), own_of_G_);
+    }
     end = begin;
   }
 }
 
+/// Sums of |g| of the `tokens` from `first` on, or of as many as there are.
+const std::vector<double>& AdjointBlock::decayed(int64_t first, int64_t tokens) {
+  std::vector<double>& sums = decayed_[{first, tokens}];
+  if (!sums.empty()) return sums;
+  sums.resize(static_cast<size_t>(f_.K()));
+  if (!f_.x.gated()) return sums;
+  const int64_t count = std::min(tokens, slice_.tokens - first);
+  std::vector<double> gates(static_cast<size_t>(count * f_.K()));
+  f_.x.read_decays(slice_, first, count, gates.data(), nullptr);
+  for (size_t i = 0; i < gates.size(); ++i) sums[i % sums.size()] += std::fabs(gates[i]);
+  return sums;
+}
+
+/// Of the terms that the tokens of t's chunk write.
+double AdjointBlock::written(const BoundModel& model, int64_t t) {
+  const int64_t chunk = model.scaled_chunk();
+  if (chunk == 0) return model.written();
+  const std::vector<double>& nats = decayed(t / chunk * chunk, chunk);
+  return model.written(*std::max_element(nats.begin(), nats.end()) * (1 + 0x1p-30));
+}
+
 /// E <- E + b (P + E) for the chunk of tokens from `first` on.
-void AdjointBlock::end_chunk(const BoundModel& model, int64_t chunk, int64_t first, double* state) const {
-  const int64_t tokens = std::min(chunk, slice_.tokens - first);
-  std::vector<double> decayed(static_cast<size_t>(f_.K())), row(decayed.size());
-  for (int64_t t = 0; f_.x.gated() && t < tokens; ++t) {
-    f_.x.read_decays(slice_, first + t, 1, row.data(), nullptr);
-    for (size_t c = 0; c < row.size(); ++c) decayed[c] += std::fabs(row[c]) * (1 + 0x1p-40);
-  }
-  for (size_t c = 0; c < decayed.size(); ++c) {
-    const double error = model.chunk_error(decayed[c]);
+void AdjointBlock::end_chunk(const BoundModel& model, int64_t chunk, int64_t first, double* state) {
+  const std::vector<double>& nats = decayed(first, chunk);
+  for (size_t c = 0; c < nats.size(); ++c) {
+    const double error = model.chunk_error(nats[c] * (1 + 0x1p-30));
     double* P = state + c * 3 * W + W;
     for (int64_t j = 0; j < W; ++j) P[W + j] += error * (P[j] + P[W + j]);
+  }
+}
+
+/// P <- |S| and what the evaluator's own S may be off by; `n`: of the states stored so far.
+void AdjointBlock::store_state(int64_t stored, int64_t first, int64_t n, double* state,
+                               std::vector<double>& own) {
+  const std::vector<double>& nats = decayed(first, stored);
+  for (size_t c = 0; c < nats.size(); ++c) {
+    double* S = state + c * 3 * W;
+    StoredChannel(n, stored, nats[c]).store(S, S + W, own.data() + c * W, W);
   }
 }
 

@@ -7,12 +7,15 @@ namespace assay {
 namespace {
 
 AdjointArithmetic of_run(AdjointArithmetic a, bool decays) {
+  const bool exact = claims_exact(a);
   a.state = arithmetic_of_run(a.state, decays), a.adjoint = arithmetic_of_run(a.adjoint, decays);
+  if (exact) a.state.stored = a.adjoint.stored = 0;
   if (decays) {
     a.value_readout += (1 + a.value_readout) * a.value_readout_decayed;
     a.gate_readout += (1 + a.gate_readout) * a.gate_readout_decayed;
+  } else {
+    a.value_readout_decayed = a.gate_readout_decayed = a.value_readout_scaled = 0;
   }
-  a.value_readout_decayed = a.gate_readout_decayed = 0;
   return a;
 }
 
@@ -43,22 +46,55 @@ AdjointBoundModel::AdjointBoundModel(const AdjointArithmetic& arithmetic, bool d
       adjoint_(arithmetic_.adjoint),
       exact_claimed_(claims_exact(arithmetic)) {}
 
+double AdjointBoundModel::own_error(int64_t tokens, double sums) const {
+  // A path crosses every token once, in S or in G; both are read, each with its own part of the roundings.
+  if (state_.stored() == 0 && adjoint_.stored() == 0)
+    return gamma(6 * static_cast<double>(tokens) + sums + 32, kDoubleRoundoff);
+  return state_.own_error(tokens, sums + 16) + adjoint_.own_error(tokens, sums + 16);
+}
+
 double AdjointBoundModel::roundoff(Gradient gradient) const {
   if (gradient == Gradient::initial_state) return 0;
   return gradient == Gradient::g ? arithmetic_.gate_output_roundoff : arithmetic_.state.output_roundoff;
 }
 
-double AdjointBoundModel::relative_part(Gradient gradient, double companion, double excess, double g) const {
+double AdjointBoundModel::value_readout(double nats) const {
+  const double scaled =
+      adjoint_.scaled_error(arithmetic_.value_readout_scaled, arithmetic_.value_readout_decayed, nats);
+  return arithmetic_.value_readout + (1 + arithmetic_.value_readout) * scaled;
+}
+
+std::vector<double> AdjointBoundModel::nats_of(const SliceInputs& x) const {
+  const bool asked =
+      state_.scaled_chunk() > 0 || adjoint_.scaled_chunk() > 0 || arithmetic_.value_readout_scaled > 0;
+  std::vector<double> widest(static_cast<size_t>(x.tokens), asked ? 0 : HUGE_VAL);
+  if (!asked) return widest;
+  for (const int64_t chunk : {arithmetic_.state.chunk, arithmetic_.adjoint.chunk})
+    for (int64_t first = 0; first < x.tokens; first += std::max<int64_t>(chunk, 1)) {
+      const int64_t end = std::min(x.tokens, first + std::max<int64_t>(chunk, 1));
+      std::vector<double> sums(static_cast<size_t>(x.K));
+      for (int64_t i = first * x.K; !x.g.empty() && i < end * x.K; ++i)
+        sums[static_cast<size_t>(i % x.K)] += std::fabs(x.g[static_cast<size_t>(i)]);
+      double most = chunk > 0 ? 0 : HUGE_VAL;
+      for (const double sum : sums) most = std::fmax(most, sum * (1 + 0x1p-30));
+      for (int64_t t = first; t < end; ++t)
+        widest[static_cast<size_t>(t)] = std::fmax(widest[static_cast<size_t>(t)], most);
+    }
+  return widest;
+}
+
+double AdjointBoundModel::relative_part(Gradient gradient, double companion, double excess, double g,
+                                        double nats) const {
   double readout = 0;
   switch (gradient) {
     case Gradient::q:
-      readout = arithmetic_.state.readout;
+      readout = state_.read_out(nats);
       break;
     case Gradient::k:
-      readout = arithmetic_.adjoint.readout;
+      readout = adjoint_.read_out(nats);
       break;
     case Gradient::v:
-      readout = arithmetic_.value_readout;
+      readout = value_readout(nats);
       break;
     case Gradient::g: {
       const double d = std::fmax(state_.decay_error(g), adjoint_.decay_error(g));
@@ -106,7 +142,7 @@ AdjointMagnitudes::AdjointMagnitudes(const SliceInputs& x, const AdjointBoundMod
     inflation_ *= std::pow(side->inflation_per_chunk(), chunks);
     ends_ *= side->inflation_of_ends();
   }
-  ends_ *= (1 + model.arithmetic().value_readout) * (1 + model.arithmetic().gate_readout);
+  ends_ *= (1 + model.value_readout(HUGE_VAL)) * (1 + model.arithmetic().gate_readout);
   const double bonus = largest_of(x.bonus);
   ends_ *= (1 + bonus) * (1 + model.arithmetic().bonus);
   const double inputs = at_least_one * std::max({1.0, bonus, largest_input, q_max, k_max, v_max, do_max});

@@ -18,7 +18,13 @@
 //   dg: e^{g} sum_v { (1 + d_t)(1 + gate_readout)(P + E)(M + F) - P M }.
 // A path of dg crosses the tokens j+1..t-1 in S, t by itself, t+1..i in G: a kernel may form it in any order
 // and grouping (as q_i w k_j (do_i v_j) without any state), as long as its factors stay below this product.
-// Each output adds the error of its storage, as in bound.h.
+// Each output adds the error of its storage, as in bound.h. Operands that are rounded when they were scaled
+// cost dq, dk and dv what they cost there (`value_readout_scaled` for dv).
+//
+// Stored states. Where S is stored (state.stored) P starts again at |S_r|. G is stored by adjoint.stored, in
+// reversed time: G_r, what later tokens leave of it between the tokens r and r + 1, where r is a multiple; M
+// starts again at |G_r| there. dg of a token then is a sum of products of one of P's terms and one of M's: of
+// two tokens of its chunk, of S_r or G_r with one, of both; nothing older or later comes in by another way.
 //
 // With an exclusive readout (rwkv6) G_t holds later tokens only, dq reads S_{t-1}, and with c_t = v_t . do_t
 // the terms scale c_t u k_t in dq, scale c_t q_t u in dk, scale (sum q u k) do_t in dv carry (1 + bonus) and
@@ -61,11 +67,19 @@ class AdjointBoundModel {
   const AdjointArithmetic& arithmetic() const { return arithmetic_; }
   /// True where the kernel claims that nothing rounds.
   bool exact_claimed() const { return exact_claimed_; }
+  /// The evaluator's own error per companion of a gradient, made of S and G of `tokens` and `sums` terms.
+  double own_error(int64_t tokens, double sums) const;
+  /// And per excess.
+  double own_of_excess() const { return std::fmax(state_.own_of_excess(), adjoint_.own_of_excess()); }
   /// u of the format that the gradient is stored in.
   double roundoff(Gradient) const;
   /// Relative part of the bound of one element from its companion and excess; `g`: the element's gate, for
-  /// dg.
-  double relative_part(Gradient, double companion, double excess, double g) const;
+  /// dg; `nats`: what the channels of its token's chunk decay by, at most.
+  double relative_part(Gradient, double companion, double excess, double g, double nats) const;
+  /// Error of dv beyond what G carries.
+  double value_readout(double nats) const;
+  /// For every token, the nats that relative_part asks for: of its chunk's channel that decays most.
+  std::vector<double> nats_of(const SliceInputs&) const;
 
  private:
   AdjointArithmetic arithmetic_;

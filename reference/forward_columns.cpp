@@ -59,7 +59,8 @@ class Columns {
     absolute_.assign(kGroups * W, 1), magnitude_.assign(kGroups * W, 0);
     wide_.assign(kGroups * W, false);
     value_max_.assign(kGroups * W, 0);
-    decayed_.assign(static_cast<size_t>(f.K()), 0);
+    decayed_.assign(static_cast<size_t>(f.K()), 0), apart_ = decayed_;
+    if (f.model.stored() > 1) own_.assign(states, 0);
     read_value_maxima();
     bonus_ = f.x.read_bonus(slice.h);
     for (double u : bonus_)
@@ -68,13 +69,19 @@ class Columns {
   }
 
   std::vector<int64_t> run() {
-    const int64_t chunk = f_.problem.arithmetic.chunk;
+    const int64_t chunk = f_.problem.arithmetic.chunk, stored = f_.model.stored();
+    const auto ends = [&](int64_t every, int64_t t) {
+      return every > 0 && (t % every == 0 || t == slice_.tokens);
+    };
     for (int64_t t = 0; t < slice_.tokens;) {
       int64_t end = std::min(t + kTileTokens, slice_.tokens);
-      if (chunk > 0) end = std::min(end, (t / chunk + 1) * chunk);
+      for (const int64_t every : {chunk, stored > 1 ? stored : 0})
+        if (every > 0) end = std::min(end, (t / every + 1) * every);
+      if (t == 0 || (chunk > 0 && t % chunk == 0)) start_chunk(t);
       tile(t, end - t);
       t = end;
-      if (chunk > 0 && (t % chunk == 0 || t == slice_.tokens)) end_chunk();
+      if (ends(chunk, t)) end_chunk();
+      if (stored > 1 && ends(stored, t)) store_state(stored, (t + stored - 1) / stored);
     }
     finish_states();
     std::vector<int64_t> wide;
@@ -111,6 +118,19 @@ class Columns {
       absolute_[static_cast<size_t>(j)] += magnitude_[static_cast<size_t>(j)];
   }
 
+  /// What rounding scaled operands costs in the chunk of tokens from `first` on.
+  void start_chunk(int64_t first) {
+    const int64_t chunk = f_.model.scaled_chunk(), tokens = std::min(chunk, slice_.tokens - first);
+    double widest = chunk > 0 ? 0 : HUGE_VAL;
+    if (chunk > 0 && f_.x.gated()) {
+      std::vector<double> gates(static_cast<size_t>(tokens * f_.K())), sums(decayed_.size());
+      f_.x.read_decays(slice_, first, tokens, gates.data(), nullptr);
+      for (size_t i = 0; i < gates.size(); ++i) sums[i % sums.size()] += std::fabs(gates[i]);
+      widest = *std::max_element(sums.begin(), sums.end()) * (1 + 0x1p-30);
+    }
+    written_ = f_.model.written(widest), readout_ = f_.model.read_out(widest);
+  }
+
   void end_chunk() {
     inflation_ *= f_.model.inflation_per_chunk();
     for (int64_t c = 0; c < f_.K(); ++c) {
@@ -124,10 +144,25 @@ class Columns {
     }
   }
 
+  /// The n-th state that is stored: Pm <- |S| (bound.h).
+  void store_state(int64_t tokens, int64_t n) {
+    for (int64_t c = 0; c < f_.K(); ++c) {
+      double& decayed = apart_[static_cast<size_t>(c)];
+      const StoredChannel channel(n, tokens, decayed);
+      for (int64_t j = 0; j < width_; j += W) {
+        const size_t i = state_index(c, j);
+        channel.store(&S_[i], &P_[i], &own_[i], W);
+      }
+      decayed = 0;
+    }
+  }
+
   void tile(int64_t first, int64_t tokens) {
     inputs_.read(f_, slice_, first, tokens);
-    for (size_t i = 0; i < inputs_.g.size(); ++i)
-      decayed_[i % decayed_.size()] += std::fabs(inputs_.g[i]) * (1 + 0x1p-40);
+    for (size_t i = 0; i < inputs_.g.size(); ++i) {
+      const double nats = std::fabs(inputs_.g[i]);
+      decayed_[i % decayed_.size()] += nats * (1 + 0x1p-40), apart_[i % apart_.size()] += nats;
+    }
     v_.assign(static_cast<size_t>(tokens * W), 0);
     for (auto* x : {&o_, &companion_, &excess_}) x->resize(static_cast<size_t>(tokens * W));
     const double inflation = inflation_, k_max = k_max_;
@@ -138,7 +173,7 @@ class Columns {
       const ForwardTile work{tokens,
                              f_.K(),
                              inputs_.coefficients.data(),
-                             f_.model.written(),
+                             written_,
                              v_.data(),
                              state(S_, group),
                              state(P_, group),
@@ -148,7 +183,8 @@ class Columns {
                              excess_.data(),
                              bonus_.data(),
                              bonus_abs_.data(),
-                             f_.problem.arithmetic.bonus};
+                             f_.problem.arithmetic.bonus,
+                             f_.model.own_of_excess()};
       (f_.x.exclusive() ? gated_kernels().forward_exclusive : gated_kernels().forward)(work);
       inflation_ = inflation, k_max_ = k_max;  // every group sees the tile's tokens from the start
       for (int64_t t = 0; t < tokens; ++t) finish_token(first, t, group, columns);
@@ -159,11 +195,11 @@ class Columns {
   void finish_token(int64_t first, int64_t t, int64_t group, int64_t columns) {
     const Arithmetic& arithmetic = f_.problem.arithmetic;
     const TokenScalars& s = inputs_.scalars[static_cast<size_t>(t)];
-    const double scale = std::fabs(f_.problem.scale), live = static_cast<double>(first + t + 1);
+    const double scale = std::fabs(f_.problem.scale);
     const double K = static_cast<double>(f_.K());
     inflation_ *= s.weight_cap;
     k_max_ = std::fmax(k_max_, s.k_max);
-    const double factor = gamma(6 * live + K + 8, kDoubleRoundoff) * (1 + 0x1p-20);
+    const double factor = f_.model.own_error(first + t + 1, K + 8), own_of_excess = f_.model.own_of_excess();
     const double raise = 1 + 2 * gamma(excess_roundings(first + t + 1, f_.K()), kDoubleRoundoff);
     const double ends = f_.model.inflation_of_ends();
     const double spread =
@@ -181,8 +217,9 @@ class Columns {
       const double mid = f_.problem.scale * o_[i];
       const double companion = scale * companion_[i] * raise;
       const bool exact = !f_.x.exclusive() && f_.grid.exact(magnitude_[column], s.q_sum);
-      double rad = exact ? 0 : factor * companion + kOwnUnderflow * spread * absolute_[column];
-      const double error = scale * (excess_[i] + arithmetic.readout * (companion_[i] + excess_[i])) * raise;
+      const double own = factor * companion + own_of_excess * scale * excess_[i] * raise;
+      double rad = exact ? 0 : own + kOwnUnderflow * spread * absolute_[column];
+      const double error = scale * (excess_[i] + readout_ * (companion_[i] + excess_[i])) * raise;
       const double flushed = (arithmetic.underflow + (exact_claimed ? 0 : kOwnUnderflow)) * spread *
                              absolute_[column] * (1 + 0x1p-20);
       double bound = error + flushed;
@@ -204,7 +241,7 @@ class Columns {
 
   void finish_states() {
     const double scale_free = kUnderflowEvents * inflation_ * f_.model.inflation_of_ends();
-    const double factor = gamma(6 * static_cast<double>(slice_.tokens) + 8, kDoubleRoundoff) * (1 + 0x1p-20);
+    const double factor = f_.model.own_error(slice_.tokens, 8), own_of_excess = f_.model.own_of_excess();
     const double raise = 1 + 2 * gamma(excess_roundings(slice_.tokens, f_.K()), kDoubleRoundoff);
     for (int64_t c = 0; c < f_.K(); ++c)
       for (int64_t j = 0; j < width_; ++j) {
@@ -213,7 +250,8 @@ class Columns {
         const bool untouched = slice_.tokens == 0;  // the final state is a copy of the initial one
         const double spread = untouched ? 0 : scale_free * absolute_[column] * (1 + 0x1p-20);
         const bool exact = untouched || f_.grid.exact(magnitude_[column], 0);
-        double rad = exact ? 0 : factor * P_[i] * raise + kOwnUnderflow * spread;
+        const double own = (factor * P_[i] + own_of_excess * E_[i]) * raise;
+        double rad = exact ? 0 : own + kOwnUnderflow * spread;
         const double flushed =
             (f_.problem.arithmetic.underflow + (f_.exact_claimed ? 0 : kOwnUnderflow)) * spread;
         double bound = E_[i] * raise + flushed;
@@ -231,6 +269,7 @@ class Columns {
   const Slice slice_;
   const int64_t v0_, width_;
   double inflation_ = 1, k_max_ = 0;
+  double written_ = 0, readout_ = 0;  ///< errors of the chunk's terms when they enter and are read
   std::vector<double> S_, P_, E_, v_, o_, companion_, excess_;
   std::vector<double> bonus_, bonus_abs_;  ///< u and |u| per channel, or empty
   double bonus_max_ = 0;
@@ -238,6 +277,8 @@ class Columns {
   std::vector<double>
       magnitude_;                ///< per column: max|S_0| + sum_j max|k_j| |v_j|, at least every |S_t| entry
   std::vector<double> decayed_;  ///< per channel: sum of |g| since the chunk's start
+  std::vector<double> apart_;    ///< since the state was last stored, rounded down
+  std::vector<double> own_;      ///< A of bound.h where the state is stored, but not after every token
   std::vector<double> value_max_;  ///< per column: max|v| over all tokens
   std::vector<bool> wide_;
   TileInputs inputs_;

@@ -92,7 +92,7 @@ Dtype gate_dtype(const AdjointProblem& f) {
 
 /// Turns sums and excesses into companion, radius and bound: every element of a run.
 void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, const AdjointMagnitudes& most,
-                const Run& run, double factor, double lost) {
+                const Run& run, double nats, double factor, double lost) {
   const double roundings = 32 * static_cast<double>(s.tokens) + 2 * static_cast<double>(f.K() + f.V()) + 64;
   const double raise = 1 + 2 * gamma(roundings, kDoubleRoundoff),
                u = reduced(f, run.gradient) ? 0 : f.model.roundoff(run.gradient);
@@ -108,11 +108,14 @@ void finish_run(const AdjointProblem& f, const Slice& s, const SliceInputs& x, c
   for (int64_t j = 0; j < run.count; ++j) {
     const auto i = static_cast<size_t>(run.first + j);
     const double g = run.gradient == Gradient::g ? x.g[static_cast<size_t>(run.t * f.K() + j)] : 0;
-    const double error = f.model.relative_part(run.gradient, out.companion[i], out.bound[i], g) * raise;
+    const double error = f.model.relative_part(run.gradient, out.companion[i], out.bound[i], g, nats) * raise;
+    const double own_of_states = f.model.own_of_excess() * out.bound[i] * raise;
     out.companion[i] *= raise;
     const bool exact = untouched || f.grid.exact(static_cast<int>(run.gradient), most.largest_state(),
                                                  most.largest_adjoint(), out.companion[i]);
-    out.rad[i] = !std::isfinite(out.mid[i]) ? HUGE_VAL : exact ? 0 : factor * out.companion[i] + lost;
+    out.rad[i] = !std::isfinite(out.mid[i]) ? HUGE_VAL
+                 : exact                    ? 0
+                                            : factor * out.companion[i] + own_of_states + lost;
     double bound = error + flushed;
     bound += u * (std::fabs(out.mid[i]) + out.rad[i] + bound) + half_subnormal;
     if (bound != 0) bound *= 1 + 0x1p-50;
@@ -126,11 +129,12 @@ void finish_slice(const AdjointProblem& f, const Slice& s) {
   const SliceInputs x = slice_inputs(f, s);
   const bool usable = finite(x);
   const AdjointMagnitudes most(x, f.model);
-  const double n = 6 * static_cast<double>(s.tokens) + static_cast<double>(f.K() + f.V()) + 32;
-  const double factor = gamma(n, kDoubleRoundoff), lost = own_underflow(x);
+  const double factor = f.model.own_error(s.tokens, static_cast<double>(f.K() + f.V())),
+               lost = own_underflow(x);
+  const std::vector<double> nats = f.model.nats_of(x);
   bool wide = false;
   for_each_run(f, s, [&](const Run& run) {
-    finish_run(f, s, x, most, run, factor, lost);
+    finish_run(f, s, x, most, run, nats.empty() ? 0 : nats[static_cast<size_t>(run.t)], factor, lost);
     for (auto i = static_cast<size_t>(run.first); i < static_cast<size_t>(run.first + run.count); ++i) {
       if (!usable) run.out->rad[i] = HUGE_VAL;
       wide = wide || (!narrow(f, *run.out, i, lost) && std::isfinite(run.out->bound[i]));

@@ -31,6 +31,8 @@ struct ForwardTile {
          *o_excess = nullptr;  ///< q^T S, |q|^T Pm, |q|^T E; tokens x kForwardColumns
   const double *bonus = nullptr, *bonus_abs = nullptr;  ///< u and |u|, K each; for the exclusive readout
   double bonus_error = 0;                               ///< relative error of the terms with u
+  /// Where not 0, the state is stored after every token: Pm is |S| plus this times E (bound.h).
+  double own_of_excess = 0;
 };
 
 struct PreciseCoefficient {
@@ -72,6 +74,7 @@ struct StateTile {
   const double* v = nullptr;  ///< tokens x kAdjointColumns
   double* states = nullptr;   ///< (keep ? tokens + 1 : 1) x adjoint_state_size(K)
   bool keep = true;           ///< false: only the last state, in place
+  double own_of_excess = 0;   ///< as in ForwardTile
 };
 
 /// Runs tokens backwards: G (same layout as a state) is dL/dS after the tile's last token on entry, before
@@ -85,6 +88,7 @@ struct ReverseTile {
   double* G = nullptr;
   AdjointSums* sums = nullptr;                                    ///< tokens x K, added to
   double *dv = nullptr, *dv_abs = nullptr, *dv_excess = nullptr;  ///< tokens x kAdjointColumns, written
+  double own_of_excess = 0;                                       ///< as in ForwardTile, of G
 };
 
 struct GatedKernels {

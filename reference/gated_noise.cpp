@@ -43,12 +43,14 @@ struct Amplitudes {
 
 /// What no sampled rounding covers may add up to on one path, relative to it.
 double forward_rest(const Arithmetic& a, double chunks, bool decays) {
-  const double ends = a.write + a.readout + (decays ? a.write_decayed + a.readout_decayed : 0) + a.bonus;
+  const double scaled = a.write_decayed + a.write_scaled + a.readout_decayed + a.readout_scaled;
+  const double ends = a.write + a.readout + (decays ? scaled : 0) + a.bonus;
   return ends + chunks * (a.boundary + (decays ? a.crossing : 0)) + (decays ? kNats * a.decay_per_nat : 0);
 }
 double adjoint_rest(const AdjointArithmetic& a, double chunks, bool decays) {
   return forward_rest(a.state, chunks, decays) + forward_rest(a.adjoint, chunks, decays) + a.value_readout +
-         a.gate_readout + a.bonus + (decays ? a.value_readout_decayed + a.gate_readout_decayed : 0);
+         a.gate_readout + a.bonus +
+         (decays ? a.value_readout_decayed + a.value_readout_scaled + a.gate_readout_decayed : 0);
 }
 
 /// The largest power of two that is not above |x|: the spacing of a format there is 2u times it.
@@ -71,8 +73,8 @@ Amplitudes forward_amplitudes(const Arithmetic& a, double u, bool decays) {
     return roundings_in(always, u) + (decays ? roundings_in(decayed, u) : 0);
   };
   Amplitudes y;
-  y.key = amplitude(u, count(a.write, a.write_decayed));
-  y.read = amplitude(u, count(0, a.readout_decayed));
+  y.key = amplitude(u, count(a.write, a.write_decayed + a.write_scaled));
+  y.read = amplitude(u, count(0, a.readout_decayed + a.readout_scaled));
   y.scaled_in_score = y.read > 0;
   y.o = amplitude(u, roundings_in(a.readout, u));
   return y;
@@ -83,12 +85,12 @@ Amplitudes adjoint_amplitudes(const AdjointArithmetic& a, double u, bool decays)
     return roundings_in(always, u) + (decays ? roundings_in(decayed, u) : 0);
   };
   Amplitudes y;
-  y.key = amplitude(u, count(a.state.write, a.state.write_decayed));
-  y.query = amplitude(u, count(a.adjoint.write, a.adjoint.write_decayed));
-  y.read = amplitude(u, count(0, a.value_readout_decayed));
+  y.key = amplitude(u, count(a.state.write, a.state.write_decayed + a.state.write_scaled));
+  y.query = amplitude(u, count(a.adjoint.write, a.adjoint.write_decayed + a.adjoint.write_scaled));
+  y.read = amplitude(u, count(0, a.value_readout_decayed + a.value_readout_scaled));
   y.scaled_in_score = y.read > 0;
-  y.dq = amplitude(u, count(a.state.readout, a.state.readout_decayed));
-  y.dk = amplitude(u, count(a.adjoint.readout, a.adjoint.readout_decayed));
+  y.dq = amplitude(u, count(a.state.readout, a.state.readout_decayed + a.state.readout_scaled));
+  y.dk = amplitude(u, count(a.adjoint.readout, a.adjoint.readout_decayed + a.adjoint.readout_scaled));
   y.dv = amplitude(u, roundings_in(a.value_readout, u));
   y.dg = amplitude(u, count(a.gate_readout, a.gate_readout_decayed));
   return y;

@@ -38,6 +38,7 @@ Arithmetic recurrent_arithmetic(const ResolvedCase& c) {
   a.decay_per_nat = 16 * u;
   a.write = u;
   a.step = u;
+  a.stored = 1;
   const double roundings = static_cast<double>(device::capacity_for(s.K)) / 16 + 4 + 2;
   a.readout = roundings * u / (1 - roundings * u);
   a.underflow = 0x1p-126;

@@ -87,20 +87,22 @@ AdjointArithmetic chunk_adjoint_arithmetic(const ResolvedCase& c) {
   const double scaled = split ? 0 : operand_error(c.dtype, 1), product = operand_error(c.dtype, 1);
   AdjointArithmetic a;
   for (Arithmetic* side : {&a.state, &a.adjoint}) {
-    side->chunk = channel::chunk_tokens;
+    side->chunk = side->stored = channel::chunk_tokens;
     side->boundary = 1.01 * u;
     side->decay_per_nat = 9.3 * u;
     side->crossing = 3.4 * u;
     side->crossing_per_nat = 9.9 * u;
     side->write = compounded({split ? product : 0, gamma(side == &a.state ? 3 : 5), tokens});
-    side->write_decayed = compounded({scaled, ex2_error});
+    side->write_decayed = compounded({ex2_error, gamma(1)});
+    side->write_scaled = scaled;
     side->readout = compounded({product, values, gamma(13)});
     side->readout_decayed = ex2_error;
     side->underflow = 0x1p-126;
     side->output_roundoff = unit_roundoff(c.dtype);
   }
   a.value_readout = compounded({product, gamma(6), keys, tokens, gamma(2)});
-  a.value_readout_decayed = compounded({scaled, ex2_error, ex2_error, ex2_error, ex2_error});
+  a.value_readout_decayed = compounded({ex2_error, ex2_error, ex2_error, ex2_error, gamma(4)});
+  a.value_readout_scaled = scaled;
   a.gate_readout = compounded({product, product, values, gamma(static_cast<double>(s.V) / 4 + 32)});
   a.gate_readout_decayed = compounded({ex2_error, ex2_error});
   a.gate_output_roundoff = unit_roundoff(c.gate_dtype);

@@ -87,20 +87,22 @@ Arithmetic chunk_arithmetic(const ResolvedCase& c) {
   const double keys = contraction(c.dtype, static_cast<double>(s.K)),
                tokens = contraction(c.dtype, channel::chunk_tokens);
   Arithmetic a;
-  a.chunk = channel::chunk_tokens;
+  a.chunk = a.stored = channel::chunk_tokens;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 9.3 * u;
   a.crossing = 3.4 * u;
   a.crossing_per_nat = 9.9 * u;
-  // Scaled operands: k in `write`, q in `readout`. Where nothing decays they are the inputs themselves; the
-  // scores' and the state's rounding is left, and fp32 operands are split in any case.
+  // Scaled operands: each is an input times at most 4 weights in fp32, rounded once to its nearest. Where
+  // nothing decays they are the inputs themselves; the scores' and the state's rounding is left, and fp32
+  // operands are split in any case.
   const bool split = c.dtype == Dtype::fp32;
   const double scaled = split ? 0 : operand_error(c.dtype, 1), product = operand_error(c.dtype, 1);
   a.write = compounded({split ? product : 0, gamma(3), tokens});
-  a.write_decayed = compounded({scaled, ex2_error});
+  a.write_decayed = compounded({ex2_error, gamma(1)});
   // gamma(2): the scale, and its own rounding to fp32.
   a.readout = compounded({product, gamma(6), keys, tokens, gamma(2)});
-  a.readout_decayed = compounded({scaled, ex2_error, ex2_error, ex2_error, ex2_error});
+  a.readout_decayed = compounded({ex2_error, ex2_error, ex2_error, ex2_error, gamma(4)});
+  a.write_scaled = a.readout_scaled = scaled;
   a.underflow = 0x1p-126;
   a.output_roundoff = unit_roundoff(c.dtype);
   a.bonus = bonus_error(s);

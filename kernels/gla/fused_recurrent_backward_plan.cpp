@@ -77,6 +77,7 @@ AdjointArithmetic recurrent_adjoint_arithmetic(const ResolvedCase& c, bool exclu
     side->decay_per_nat = 16 * u;
     side->write = u;
     side->step = u;
+    side->stored = 1;
     side->readout = gamma(over_values + own);
     side->underflow = 0x1p-126;
     side->output_roundoff = unit_roundoff(c.dtype);

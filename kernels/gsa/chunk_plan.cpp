@@ -167,7 +167,9 @@ AdjointArithmetic gsa_chunk_adjoint_arithmetic(const ResolvedCase& asked) {
   a.adjoint.readout = std::max(compounded({a.adjoint.readout, gamma(1)}), a.value_readout);
   a.adjoint.readout_decayed = std::max(a.adjoint.readout_decayed, a.value_readout_decayed);
   a.gate_readout = compounded({a.gate_readout, weight_error(c), gamma(1)});
+  a.adjoint.readout_scaled = a.value_readout_scaled;
   a.state.readout = forward.readout, a.state.readout_decayed = forward.readout_decayed;
+  a.state.readout_scaled = forward.readout_scaled;
   a.state.logits = forward.logits, a.state.divide = forward.divide;
   a.state.logits_per_nat = forward.logits_per_nat;
   a.state = gsa::with_own_decays(a.state, asked);

@@ -112,6 +112,7 @@ Arithmetic hgrn_state_arithmetic(int64_t tokens) {
   a.step = u;
   a.underflow = 0x1p-126;
   a.chunk = tokens;
+  a.stored = tokens > 0 ? tokens : 1;
   if (tokens > 0) a.boundary = u;
   return a;
 }

@@ -183,6 +183,7 @@ Arithmetic with_normaliser(Arithmetic a, const ResolvedCase& c) {
   if (chunked) a.write = std::max(a.write, gamma(inside)), a.boundary = std::max(a.boundary, gamma(1));
   a.readout = std::max(a.readout, gamma(inside + 1 + 1 + 7 + 5 + 2));
   a.divide = gamma(1);
+  a.stored = chunk_tokens;  // z; inside a chunk its sum is not z yet
   a.output_roundoff = unit_roundoff(c.dtype);
   return a;
 }

@@ -31,14 +31,15 @@ Arithmetic scalar_chunk_arithmetic(const ResolvedCase& c) {
   const bool split = c.dtype == Dtype::fp32;
   const double product = operand_error(c.dtype, 1);
   Arithmetic a;
-  a.chunk = chunk_tokens;
+  a.chunk = a.stored = chunk_tokens;
   a.boundary = 1.01 * u;
   a.decay_per_nat = 7.3 * u;
   a.crossing = 4 * u;
   a.crossing_per_nat = 11.6 * u;
   // gamma(1): the addition factor S + dS.
   a.write = compounded({split ? product : 0, gamma(1), tokens});
-  a.write_decayed = compounded({split ? 0 : product, ex2_error, gamma(1)});
+  a.write_decayed = compounded({ex2_error, gamma(1)});
+  a.write_scaled = split ? 0 : product;
   // gamma(2): the scale, and its own rounding to fp32.
   a.readout = compounded({product, keys, tokens, gamma(2)});
   a.readout_decayed = compounded({ex2_error, gamma(1)});

@@ -56,6 +56,7 @@ AdjointArithmetic scalar_recurrent_adjoint_arithmetic(const ResolvedCase& c) {
     side->decay_per_nat = 16 * u;
     side->write = u;
     side->step = u;
+    side->stored = 1;
     side->readout = gamma(over_values);
     side->underflow = 0x1p-126;
     side->output_roundoff = unit_roundoff(c.dtype);

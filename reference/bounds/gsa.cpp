@@ -2,16 +2,29 @@
 // decay per slot (bound.h), with companions P and excesses E.
 //
 // Softmax. y_m carries delta_m = scale sum_c |q_c| (E + logits (P + E)). The kernel's exponent y_m - c, c
-// near the largest y, is further off by logits_per_nat |y_m - c|: eta_m in all. With p the exact weights,
-//   p^_m / p_m = e^{+-eta_m} / sum_j p_j e^{+-eta_j}, times (1 + divide),
-// so that both sides lie within rho_m = (1 + divide) e^{eta_m} sum_j p_j e^{eta_j} - 1, as the reciprocal of
-// the sum is at most its value with the signs turned (Jensen). Both p and p^ / (1 + divide) are shares of a
-// sum and at most 1, however far off the logits are. Then o = Hv^T p carries rho and `readout`.
+// near the largest y, is further off by logits_per_nat |y_m - c|: at most eta_m in all. Its weights are
+//   p^_m = s_m (1 + d_m),  |d_m| <= divide,  s_m = p_m e^{a_m} / sum_j p_j e^{a_j},  |a_m| <= eta_m,
+// p the exact ones. s_m / p_m = 1 / (p_m + sum_{j != m} p_j e^{a_j - a_m}) falls with every a_j and grows
+// with a_m, so that it lies between its values at the ends,
+//   1 / (p_m + sum_{j != m} p_j e^{eta_j + eta_m})   and   1 / (p_m + sum_{j != m} p_j e^{-eta_j - eta_m}),
+// no farther from 1 than rho_m; and s_m <= 1. A weight near 1 hardly moves, however far off its logit is.
+//   What weights say of numbers x_m: both p and s sum to 1, so that with x = sum_m p_m x_m
+//   | sum_m (s_m - p_m) x_m | = | sum_m (s_m - p_m) (x_m - x) | <= D = sum_m p_m rho_m |x_m - x|.
+// Also, on the way s(h) from p to s, with h a in place of a, 0 <= h <= 1, the sum's derivative is
+// sum_m s_m(h) a_m (x_m - x(h)), x(h) the sum there, |x(h) - x| <= D by the same inequality for h a, and
+// s_m(h) <= S_m = p_m (1 + rho_m): the sum moves by at most sum_m S_m eta_m (|x_m - x| + D). Of both the
+// smaller, move(x). A kernel's numbers x_m + e_m then give
+//   | sum_m p^_m (x_m + e_m) - x | <= move(x) + divide sum_m S_m |x_m| + sum_m (1 + divide) S_m |e_m|.
+// So o = Hv^T p, before its `readout`.
 //
-// Backward (bound_adjoint.h): dp = Hv do, dy = scale p (dp - p . dp) with `inner` after each of the three
-// steps; p do and q dy enter Gv and Gk with the errors of p and dy. dq = Hk dy has the state's readout; dk =
-// Gk s the adjoint's; dv = Gv^T s `value_readout`; ds, the sum of Gv v and Gk^T k, the adjoint's; dg
-// `gate_readout`.
+// Backward (bound_adjoint.h): dp = Hv do, each one number; then b = p . dp, dp - b and dy = scale p (dp - b),
+// all with `inner`; p do and q dy enter Gv and Gk with the errors of p and dy. dp_m is off by e_m, and
+//   dp_m + e_m - sum_j p^_j (dp_j + e_j) = (dp_m - b) - sum_j (s_j - p_j) dp_j
+//       + (1 - s_m) e_m - sum_{j != m} s_j e_j - sum_j s_j d_j (dp_j + e_j)
+// with move(dp) for the second term and s_m at its least before e_m: where one slot has all the weight little
+// is left of both. dq = Hk dy has the state's readout; dk = Gk s the adjoint's; dv = Gv^T s `value_readout`;
+// ds, the sum of Gv v and Gk^T k, the adjoint's; dg `gate_readout`. In a product with numbers that are off
+// the state's value carries their error, and its companion only roundings.
 //
 // Without g decays and what is written come from s (gsa_slots.h), and the gradient of s through both, in
 // reverse time as the operator writes it, with `inner` after each sum and each product with a sum.
@@ -33,6 +46,7 @@ struct GsaSlice {
   int64_t T, K, V, M;
   double scale;
   GsaSlots slots;
+  OwnError own;
 
   GsaSlice(const SliceProblem& p, const Arithmetic& a)
       : p(p),
@@ -48,7 +62,8 @@ struct GsaSlice {
         V(v.columns),
         M(s.columns),
         scale(p.scale),
-        slots(s, g, a) {}
+        slots(s, g, a),
+        own(roundings(), a, T) {}
   double at(const SliceMatrix& m, int64_t t, int64_t c) const {
     return m.values[static_cast<size_t>(t * m.columns + c)];
   }
@@ -60,6 +75,19 @@ struct GsaSlice {
   double one_plus_written(int64_t t) const { return slots.own ? 2 : one_plus_largest(s, t); }
   double ones_plus_written(int64_t t) const {
     return slots.own ? 2 * static_cast<double>(M) : ones_plus_sum(s, t);
+  }
+  /// What the slots of t's chunk decay by, at most, as `model` counts chunks.
+  double nats(const BoundModel& model, int64_t t) const {
+    const int64_t chunk = model.scaled_chunk();
+    if (chunk == 0) return HUGE_VAL;
+    const int64_t first = t / chunk * chunk, end = std::min(first + chunk, T);
+    double widest = 0;
+    for (int64_t m = 0; m < M; ++m) {
+      double sum = 0;
+      for (int64_t s = first; s < end; ++s) sum += std::fabs(slots.g[slot(s, m)]) + slots.g_error[slot(s, m)];
+      widest = std::fmax(widest, sum * (1 + 0x1p-30));
+    }
+    return widest;
   }
   /// Own weights are e^x, |x| < 1024 where they are not 0.
   double roundings() const { return 8 * excess_roundings(T, K + V + M) + (slots.own ? 1024 : 0); }
@@ -91,54 +119,104 @@ std::vector<ElementBound> stored_state(const DiagonalState& S, bool transposed, 
   return y;
 }
 
-/// Values, and how far a kernel's may be from each.
+/// Weights p, and how far a kernel's may be from each: rho, eta, the least s and the largest p^ of above.
 struct Weights {
-  std::vector<double> p, error;
+  std::vector<double> p, error, rho, eta, least, most;
+  double divide = 0, lost = 0;
+
+  explicit Weights(size_t M) : p(M), error(M), rho(M), eta(M), least(M), most(M) {}
+
+  /// Of p and eta. `lost`: what underflow takes from a weight.
+  void bound(double declared, double underflow) {
+    divide = declared, lost = underflow;
+    constexpr double raise = 1 + 0x1p-40;
+    double lower = 0, upper = 0;
+    for (size_t m = 0; m < p.size(); ++m) lower += p[m] * std::exp(-eta[m]), upper += p[m] * std::exp(eta[m]);
+    for (size_t m = 0; m < p.size(); ++m) {
+      // Sums of the others by difference: doubles of at most `upper`, of which 2^-44 is more than they lose.
+      const double less = std::fmax(0, lower - p[m] * std::exp(-eta[m]) - 0x1p-44 * lower),
+                   greater = upper - p[m] * std::exp(eta[m]) + 0x1p-44 * upper,
+                   above = 1 / (p[m] + less * std::exp(-eta[m])) * raise,
+                   below = 1 / (p[m] + greater * std::exp(eta[m])) / raise;
+      const double largest = std::fmin(1, p[m] * above);  // also where a logit says nothing, then also as NaN
+      least[m] = below > 0 ? std::fmin(p[m], p[m] * below) : 0;
+      most[m] = (1 + divide) * largest + lost;
+      error[m] = std::fmax(most[m] - p[m], p[m] - least[m] * (1 - divide)) + lost + 0x1p-50 * p[m];
+      rho[m] = p[m] > 0 ? std::fmax(largest - p[m], p[m] - least[m]) / p[m] + 0x1p-44 : 0;
+    }
+  }
+  /// move(x) from D and sum_m S_m eta_m |x_m - x|.
+  double move(double D, double along) const {
+    double eta_sum = 0;
+    for (size_t m = 0; m < p.size(); ++m) eta_sum += most[m] * eta[m];
+    return std::fmin(D, along + eta_sum * D) * (1 + 0x1p-40);
+  }
 };
 
 struct States {
-  DiagonalState Hk, Hv;  ///< M x K, M x V
+  DiagonalState Hk, Hv;    ///< M x K, M x V
+  double nats = HUGE_VAL;  ///< of the chunk, where something asks for it
 
   States(const GsaSlice& f, const Arithmetic& a) : Hk(a, f.M, f.K), Hv(a, f.M, f.V) {
     Hk.load(transposed(f.Hk0)), Hv.load(f.Hv0.values);
   }
+  /// The token t, counted from 0; what is read there sees the state before it is stored.
   void advance(const GsaSlice& f, int64_t t) {
+    if (t > 0) pass(f, t);
+    const BoundModel& model = Hk.model();
+    if (model.scaled_chunk() > 0 && t % model.scaled_chunk() == 0) {
+      nats = f.nats(model, t);
+      Hk.in_chunk(nats), Hv.in_chunk(nats);
+    }
     const GsaSlots& x = f.slots;
     for (int64_t m = 0; m < f.M; ++m) {
       const size_t i = f.slot(t, m);
       Hk.advance(m, x.g[i], x.w[i], x.w_error[i], f.row(f.k, t), nullptr, x.g_error[i]);
       Hv.advance(m, x.g[i], x.w[i], x.w_error[i], f.row(f.v, t), nullptr, x.g_error[i]);
     }
-    if (Hk.chunk_ends(t + 1, f.T)) Hk.end_chunk(), Hv.end_chunk();
   }
+  void pass(const GsaSlice& f, int64_t tokens) { Hk.pass(tokens, f.T), Hv.pass(tokens, f.T); }
   /// softmax(scale Hk^T q_t); `lost` is what underflow does to a logit.
   Weights weights(const GsaSlice& f, const Arithmetic& a, int64_t t, double lost) const {
     const auto M = static_cast<size_t>(f.M);
-    std::vector<double> y(M), eta(M);
-    double largest = -HUGE_VAL, sum = 0, spread = 0;
+    Weights w(M);
+    std::vector<double> y(M), &eta = w.eta;
+    double largest = -HUGE_VAL, sum = 0;
     std::vector<double> reads(f.row(f.q, t), f.row(f.q, t) + f.K);
     for (double& q : reads) q *= f.scale;
     for (size_t m = 0; m < M; ++m) {
       const Bounded logit = row_product(Hk, static_cast<int64_t>(m), reads.data(), nullptr).rounded(a.logits);
       y[m] = logit.value;
       // The double y itself is off by some roundings of its companion.
-      eta[m] = logit.E + lost + gamma(f.roundings(), kDoubleRoundoff) * logit.P;
+      eta[m] = logit.E + lost + f.own.of(logit);
       largest = std::fmax(largest, y[m]);
     }
-    Weights w{std::vector<double>(M), std::vector<double>(M)};
     for (size_t m = 0; m < M; ++m) {
       eta[m] += a.logits_per_nat * (largest - y[m] + 2 * eta[m]);
       sum += w.p[m] = std::exp(y[m] - largest);
     }
-    for (size_t m = 0; m < M; ++m) w.p[m] /= sum, spread += w.p[m] * std::exp(eta[m]);
-    // Where logits are so far off that this says nothing (then also as NaN), both lie in [0, 1 + divide].
-    for (size_t m = 0; m < M; ++m)
-      w.error[m] =
-          std::fmin(1 + a.divide, w.p[m] * ((1 + a.divide) * std::exp(eta[m]) * spread * (1 + 0x1p-40) - 1)) +
-          lost;
+    for (double& p : w.p) p /= sum;
+    w.bound(a.divide, lost);
     return w;
   }
 };
+
+/// sum_m p_m Hv_mj.
+Bounded weighed(const GsaSlice& f, const DiagonalState& Hv, const Weights& w, int64_t j) {
+  Bounded y, all;
+  double D = 0, along = 0, sizes = 0, values = 0;
+  const auto at = [&](size_t m) { return Hv.at(static_cast<int64_t>(m)) + static_cast<size_t>(j); };
+  for (size_t m = 0; m < w.p.size(); ++m) y.value += w.p[m] * Hv.S[at(m)];
+  for (size_t m = 0; m < w.p.size(); ++m) {
+    const double x = Hv.S[at(m)], off = std::fabs(x - y.value);
+    D += w.p[m] * w.rho[m] * off, along += w.most[m] * w.eta[m] * off;
+    sizes += w.most[m] * std::fabs(x), values += std::fabs(x), all.P += w.most[m] * Hv.P[at(m)],
+        all.E += w.most[m] * Hv.E[at(m)];
+  }
+  y.P = all.P;
+  y.E = w.move(D, along) + w.divide * sizes + w.lost * values + all.E + 4 * f.own.of(all);
+  return y;
+}
 
 }  // namespace
 
@@ -159,10 +237,11 @@ SliceBounds Gsa::forward_bound(const SliceProblem& p) {
     const Weights w = h.weights(f, a, t, unless_over(spread, flushed * spread));
     const double lost = unless_over(Rv, 2 * static_cast<double>(f.M) * flushed * Rv);
     for (int64_t j = 0; j < f.V; ++j) {
-      const Bounded o = column_product(h.Hv, j, w.p.data(), w.error.data()).rounded(a.readout);
+      const Bounded o = weighed(f, h.Hv, w, j).rounded(h.Hv.model().read_out(h.nats));
       y[Out::o].push_back(of_o.element(o, lost, f.roundings()));
     }
   }
+  if (f.T > 0) h.pass(f, f.T);
   const double lost_k = f.T == 0 ? 0 : unless_over(Rk, flushed * Rk),
                lost_v = f.T == 0 ? 0 : unless_over(Rv, flushed * Rv);
   y[Out::hkt] = stored_state(h.Hk, true, lost_k, f.roundings());
@@ -228,9 +307,11 @@ class Reverse {
         n_(f_.roundings()) {
     const bool decaying = f_.slots.own || decays(p, "g"), exact = claims_exact(declared);
     value_readout_ = a_.value_readout + (decaying ? a_.value_readout_decayed * (1 + a_.value_readout) : 0);
+    value_scaled_ = decaying ? a_.value_readout_scaled : 0;
     gate_readout_ = a_.gate_readout + (decaying ? a_.gate_readout_decayed * (1 + a_.gate_readout) : 0);
     flushed_ = kUnderflowEvents * std::fmax(underflow_of(forward_, exact), underflow_of(reverse_, exact)) *
-               path_inflation(forward_, f_.T) * path_inflation(reverse_, f_.T) * (1 + gate_readout_);
+               path_inflation(forward_, f_.T) * path_inflation(reverse_, f_.T) * (1 + gate_readout_) *
+               (1 + value_scaled_);
     const SliceMatrix &dHk = p.cotangents[Out::hkt], &dHv = p.cotangents[Out::hvt];
     Gk_.load(transposed(dHk)), Gv_.load(dHv.values);
     if (f_.T > 0) Gk_.step_initial(), Gv_.step_initial();
@@ -262,25 +343,32 @@ class Reverse {
   };
   Between between(const States& h, const Weights& w, int64_t t) const {
     const auto M = static_cast<size_t>(f_.M);
-    std::vector<Bounded> dp(M);
-    Bounded mean;
+    std::vector<double> dp(M), e(M);
+    double mean = 0, own = 0, D = 0, along = 0, errors = 0, sizes = 0, values = 0;
     for (size_t m = 0; m < M; ++m) {
       const double* d_o = f_.row(f_.p.cotangents[Out::o], t);
-      dp[m] = row_product(h.Hv, static_cast<int64_t>(m), d_o, nullptr).rounded(a_.inner);
-      mean.value += w.p[m] * dp[m].value, mean.P += w.p[m] * dp[m].P;
-      mean.E += (w.p[m] + w.error[m]) * dp[m].E + w.error[m] * dp[m].P;
+      const Bounded x = row_product(h.Hv, static_cast<int64_t>(m), d_o, nullptr);
+      dp[m] = x.value, e[m] = x.rounded(a_.inner).E + f_.own.of(x), own = std::fmax(own, f_.own.of(x));
+      mean += w.p[m] * dp[m];
     }
-    mean = mean.rounded(a_.inner);
-    Between y{std::vector<double>(M), std::vector<double>(M)};
-    const double scale = std::fabs(f_.scale), n = gamma(n_, kDoubleRoundoff);
     for (size_t m = 0; m < M; ++m) {
-      Bounded difference = dp[m] - mean;
-      difference.E += n * difference.P;  // of the double that stands for it
-      difference = difference.rounded(a_.inner);
-      y.dy[m] = f_.scale * w.p[m] * difference.value;
-      const double error = scale * ((w.p[m] + w.error[m]) * difference.E +
-                                    w.error[m] * (std::fabs(difference.value) + n * difference.P));
-      y.error[m] = error + a_.inner * (std::fabs(y.dy[m]) + error);
+      const double off = std::fabs(dp[m] - mean);
+      D += w.p[m] * w.rho[m] * off, along += w.most[m] * w.eta[m] * off;
+      errors += w.most[m] * e[m], sizes += w.most[m] * (std::fabs(dp[m]) + e[m]);
+      values += std::fabs(dp[m]) + e[m];
+    }
+    // 4 own: of the doubles dp, their mean, and twice what D is made of.
+    const double common = w.move(D, along) + (w.divide + a_.inner) * sizes + w.lost * values + 4 * own;
+    Between y{std::vector<double>(M), std::vector<double>(M)};
+    const double scale = std::fabs(f_.scale);
+    for (size_t m = 0; m < M; ++m) {
+      const double value = dp[m] - mean,
+                   of_others = std::fmax(0, errors - w.most[m] * e[m]) + 0x1p-44 * errors,
+                   own_error = (1 - w.least[m] + 0x1p-44) * e[m], moved = common + own_error + of_others,
+                   off = moved + a_.inner * (std::fabs(value) + moved);
+      y.dy[m] = f_.scale * w.p[m] * value;
+      const double error = scale * (w.most[m] * off + w.error[m] * (std::fabs(value) + 2 * own));
+      y.error[m] = error + a_.inner * (std::fabs(y.dy[m]) + error) + 0x1p-48 * std::fabs(y.dy[m]);
     }
     return y;
   }
@@ -297,6 +385,15 @@ class Reverse {
     Q_ += d + one_plus_largest(f_.q, t) * dy_spread;
     widest_ = Q_ * (Rk_[step] + Rv_[step]) * ones_plus_sum(f_.k, t) * ones_plus_sum(f_.v, t) *
               f_.ones_plus_written(t) * ones_plus_sum(f_.q, t);
+    const BoundModel& model = Gv_.model();
+    const int64_t chunk = model.scaled_chunk();
+    if (chunk > 0 && (t == f_.T - 1 || (t + 1) % chunk == 0)) {
+      nats_ = f_.nats(model, t);
+      Gv_.in_chunk(nats_), Gk_.in_chunk(nats_);
+    }
+    const double read_out = model.read_out(nats_),
+                 scaled = model.scaled_error(value_scaled_, a_.value_readout_decayed, nats_),
+                 of_values = value_readout_ + (1 + value_readout_) * scaled;
     for (int64_t m = 0; m < f_.M; ++m) {
       const auto i = static_cast<size_t>(m);
       Gv_.write(m, w.p[i], w.error[i], f_.row(f_.p.cotangents[Out::o], t), nullptr);
@@ -305,13 +402,20 @@ class Reverse {
     for (int64_t c = 0; c < f_.K; ++c) {
       const auto i = static_cast<size_t>(t * f_.K + c);
       const Bounded dq = column_product(after.Hk, c, dy.dy.data(), dy.error.data());
-      y_[In::q][i] = stored_.element(dq.rounded(forward_.readout), lost(slots * Rk_[step] * dy_spread), n_);
-      y_[In::k][i] = of_written(Gk_, c, t, reverse_.readout);
+      y_[In::q][i] = stored_.element(dq.rounded(after.Hk.model().read_out(after.nats)),
+                                     lost(slots * Rk_[step] * dy_spread), n_);
+      y_[In::k][i] = of_written(Gk_, c, t, read_out);
     }
     for (int64_t j = 0; j < f_.V; ++j)
-      y_[In::v][static_cast<size_t>(t * f_.V + j)] = of_written(Gv_, j, t, value_readout_);
-    for (int64_t m = 0; m < f_.M; ++m) slot(before, t, m);
-    if (Gk_.chunk_starts(t)) Gk_.end_chunk(), Gv_.end_chunk();
+      y_[In::v][static_cast<size_t>(t * f_.V + j)] = of_written(Gv_, j, t, of_values);
+    if (t > 0 && before.Hk.passes(t)) {
+      States stored = before;
+      stored.pass(f_, t);
+      for (int64_t m = 0; m < f_.M; ++m) slot(stored, t, m);
+    } else {
+      for (int64_t m = 0; m < f_.M; ++m) slot(before, t, m);
+    }
+    Gk_.pass(t, f_.T), Gv_.pass(t, f_.T);
   }
 
   double lost(double reach) const { return unless_over(widest_, flushed_ * reach); }
@@ -327,7 +431,7 @@ class Reverse {
     const auto i = static_cast<size_t>(t * f_.M + m), step = static_cast<size_t>(t) + 1;
     const Bounded of_values = row_product(Gv_, m, f_.row(f_.v, t), nullptr),
                   of_keys = row_product(Gk_, m, f_.row(f_.k, t), nullptr);
-    const Bounded ds = (of_values + of_keys).rounded(reverse_.readout);
+    const Bounded ds = (of_values + of_keys).rounded(Gv_.model().read_out(nats_));
     const double g = f_.slots.g[i], g_error = f_.slots.g_error[i], weight = exponential(g);
     const double crossed =
         std::fmax(before.Hv.model().decay_error(g, g_error), Gv_.model().decay_error(g, g_error));
@@ -350,8 +454,9 @@ class Reverse {
   const Storage stored_, of_g_;
   ThroughSlots through_;
   const double n_;
-  double value_readout_, gate_readout_, flushed_, Q_;
-  double widest_ = 0;  ///< at the token: at least every intermediate on the way to its gradients
+  double value_readout_, value_scaled_, gate_readout_, flushed_, Q_;
+  double nats_ = HUGE_VAL;  ///< of the chunk, where something asks for it
+  double widest_ = 0;       ///< at the token: at least every intermediate on the way to its gradients
   SliceBounds y_;
 };
 

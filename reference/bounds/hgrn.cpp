@@ -54,10 +54,10 @@ SliceBounds Hgrn::forward_bound(const SliceProblem& p) {
       h.advance(c, f.at(f.g, t, c), f.at(f.x, t, c), 0, &kOne, nullptr);
       R[i] += 1 + std::fabs(f.at(f.x, t, c));
       const double lost = unless_over(R[i], flushed * R[i]);
-      y[Out::o].push_back(
-          of_o.element(h.S[i], h.P[i], h.E[i] + a.readout * (h.P[i] + h.E[i]), lost, roundings(t + 1)));
+      y[Out::o].push_back(of_o.element(h.S[i], h.P[i], h.E[i] + h.model().read_out() * (h.P[i] + h.E[i]),
+                                       lost, roundings(t + 1)));
     }
-    if (h.chunk_ends(t + 1, f.T)) h.end_chunk();
+    h.pass(t + 1, f.T);
   }
   for (int64_t c = 0; c < f.D; ++c) {
     const auto i = static_cast<size_t>(c);
@@ -92,7 +92,7 @@ SliceBounds Hgrn::adjoint_bound(const SliceProblem& p) {
       h.advance(c, f.at(f.g, t, c), f.at(f.x, t, c), 0, &kOne, nullptr);
       sum[i] += 1 + std::fabs(f.at(f.x, t, c));
     }
-    if (h.chunk_ends(t + 1, f.T)) h.end_chunk();
+    h.pass(t + 1, f.T);
   }
   const SliceMatrix &d_o = p.cotangents[Out::o], &dh = p.cotangents[Out::final_state];
   G.load(dh.values);
@@ -105,7 +105,7 @@ SliceBounds Hgrn::adjoint_bound(const SliceProblem& p) {
       G.write(c, f.at(d_o, t, c), 0, &kOne, nullptr);
       sum[i] += 1 + std::fabs(f.at(d_o, t, c));
       const double reach = sum[i] * R[at];
-      y[In::x][at] = of_x.element(G.S[i], G.P[i], G.E[i] + reverse.readout * (G.P[i] + G.E[i]),
+      y[In::x][at] = of_x.element(G.S[i], G.P[i], G.E[i] + G.model().read_out() * (G.P[i] + G.E[i]),
                                   unless_over(reach, flushed * sum[i]), 2 * roundings(f.T));
       const double g = f.at(f.g, t, c), e = exponential(g);
       const double d = std::fmax(h.model().decay_error(g), G.model().decay_error(g));
@@ -115,7 +115,7 @@ SliceBounds Hgrn::adjoint_bound(const SliceProblem& p) {
                                   unless_over(reach, flushed * sum[i] * R[at]), 2 * roundings(f.T));
       G.cross(c, g);
     }
-    if (G.chunk_starts(t)) G.end_chunk();
+    G.pass(t, f.T);
   }
   for (int64_t c = 0; c < f.D; ++c) {
     const auto i = static_cast<size_t>(c);

@@ -30,8 +30,9 @@ struct Norm {
   const SliceMatrix &q, &k, &v, &S0, &z0;
   int64_t T, K, V;
   double scale;
+  OwnError own;
 
-  explicit Norm(const SliceProblem& p)
+  Norm(const SliceProblem& p, const Arithmetic& a)
       : p(p),
         q(p.inputs[In::q]),
         k(p.inputs[In::k]),
@@ -41,7 +42,8 @@ struct Norm {
         T(p.slice.tokens),
         K(q.columns),
         V(v.columns),
-        scale(p.scale) {}
+        scale(p.scale),
+        own(roundings(), a, T) {}
   double at(const SliceMatrix& m, int64_t t, int64_t c) const {
     return m.values[static_cast<size_t>(t * m.columns + c)];
   }
@@ -52,7 +54,7 @@ struct Norm {
     std::vector<double> reads(row(q, t), row(q, t) + K);
     for (double& x : reads) x *= scale;
     Bounded y = column_product(S, j, reads.data(), nullptr).rounded(readout);
-    y.E += lost;
+    y.E += lost + own.of(y);
     return y;
   }
   /// d of one token: the readout of z, and eps.
@@ -73,12 +75,13 @@ struct States {
     S.load(S0.values), z.load(z0.values);
   }
   void advance(const Norm& f, int64_t t) {
+    if (t > 0) pass(t, f.T);
     for (int64_t c = 0; c < f.K; ++c) {
       S.advance(c, 0, f.at(f.k, t, c), 0, f.row(f.v, t), nullptr);
       z.advance(c, 0, f.at(f.k, t, c), 0, &kOne, nullptr);
     }
   }
-  void end_chunk() { S.end_chunk(), z.end_chunk(); }
+  void pass(int64_t tokens, int64_t all) { S.pass(tokens, all), z.pass(tokens, all); }
 };
 
 std::vector<ElementBound> stored_state(const DiagonalState& S, double lost, double n) {
@@ -91,9 +94,9 @@ std::vector<ElementBound> stored_state(const DiagonalState& S, double lost, doub
 }  // namespace
 
 SliceBounds LinearAttnNorm::forward_bound(const SliceProblem& p) {
-  const Norm f(p);
   const bool exact = claims_exact(p.problem->arithmetic);
   const Arithmetic a = arithmetic_of_run(p.problem->arithmetic, false);
+  const Norm f(p, a);
   const double flushed = kUnderflowEvents * underflow_of(a, exact) * path_inflation(a, f.T);
   const Storage of_o(a.output_roundoff, dtype_of(p, {"v"}));
   States h(f, a, f.S0, f.z0);
@@ -110,8 +113,8 @@ SliceBounds LinearAttnNorm::forward_bound(const SliceProblem& p) {
       const Bounded o = over(f.read(h.S, t, j, a.readout, lost), d, a.divide);
       y[Out::o].push_back(of_o.element(o, flushed, f.roundings()));
     }
-    if (h.S.chunk_ends(t + 1, f.T)) h.end_chunk();
   }
+  if (f.T > 0) h.pass(f.T, f.T);
   const double lost = f.T == 0 ? 0 : unless_over(R, flushed * R);
   y[Out::final_state] = stored_state(h.S, lost, f.roundings());
   y[Out::zt] = stored_state(h.z, lost, f.roundings());
@@ -127,13 +130,10 @@ class Reverse {
       : a_(declared),
         forward_(arithmetic_of_run(declared.state, false)),
         reverse_(arithmetic_of_run(declared.adjoint, false)),
-        f_(p),
+        f_(p, forward_),
         d_o_(p.cotangents[Out::o]),
         states_(States(f_, forward_, f_.S0, f_.z0), f_.T,
-                [this](int64_t t, States& h) {
-                  h.advance(f_, t - 1);
-                  if (h.S.chunk_ends(t, f_.T)) h.end_chunk();
-                }),
+                [this](int64_t t, States& h) { h.advance(f_, t - 1); }),
         G_(f_, reverse_, p.cotangents[Out::final_state], p.cotangents[Out::zt]),
         R_(static_cast<size_t>(f_.T) + 1, 1 + largest_of(f_.S0) + largest_of(f_.z0)),
         Q_(1 + largest_of(p.cotangents[Out::final_state]) + largest_of(p.cotangents[Out::zt])),
@@ -213,7 +213,7 @@ class Reverse {
       const Bounded dv = column_product(G_.S, j, f_.row(f_.k, t), nullptr).rounded(a_.value_readout);
       y_[In::v][static_cast<size_t>(t * f_.V + j)] = stored(dv, value_spread);
     }
-    if (G_.S.chunk_starts(t)) G_.end_chunk();
+    G_.pass(t, f_.T);
   }
   static Bounded entry(const DiagonalState& z, int64_t c) {
     const auto i = static_cast<size_t>(c);

@@ -11,6 +11,18 @@
 
 namespace assay {
 
+/// What doubles that are read out of states may be off by (bound.h).
+struct OwnError {
+  double of_companion = 0, of_excess = 0;
+
+  /// Through `roundings` of doubles, out of states of this arithmetic, or of one that errs no less.
+  OwnError(double roundings, const Arithmetic& a, int64_t tokens)
+      : of_companion(gamma(roundings, kDoubleRoundoff)), of_excess(BoundModel(a).own_of_excess()) {
+    if (a.stored > 1) of_companion += stored_share(tokens / a.stored);
+  }
+  double of(const Bounded& x) const { return of_companion * x.P + of_excess * x.E; }
+};
+
 /// How results of one format are stored.
 struct Storage {
   double roundoff = 0;
@@ -19,13 +31,14 @@ struct Storage {
   Storage(double u, Dtype dtype) : roundoff(u), half_subnormal(u == 0 ? 0 : min_subnormal(dtype) / 2) {}
 
   /// `value`, `companion`, `error` come from fewer than `roundings` roundings in double of nonnegative terms
-  /// (the value: of terms that sum to the companion); `absolute` is the part of the bound that is not
-  /// relative.
+  /// (the value: of terms that sum to the companion, and of stored states); `absolute` is the part of the
+  /// bound that is not relative.
   ElementBound element(double value, double companion, double error, double absolute,
                        double roundings) const {
     const double g = gamma(roundings, kDoubleRoundoff), raise = 1 + 2 * g;
     const double before = error * raise + absolute;
-    const double size = std::fabs(value) + g * companion * raise;
+    // Of stored states both shares are less.
+    const double size = std::fabs(value) + (g + 0x1p-20) * companion * raise + kMostOfExcess * error;
     double bound = before + roundoff * (size + before) + half_subnormal;
     if (bound != 0) bound *= 1 + 0x1p-50;
     if (std::isnan(bound)) bound = HUGE_VAL;

@@ -144,12 +144,21 @@ std::string unlikely_cause(const Verification& v) {
   return {};
 }
 
+/// What is proved to be wrong with an output needs no statistics.
+bool is_proved_wrong(const Verification& v, const std::string& name) {
+  const FormulaOutput* const formula = v.formula ? v.formula->output(name) : nullptr;
+  return (formula && formula->violation > 0) ||
+         std::any_of(v.outputs.begin(), v.outputs.end(), [&](const OutputComparison& o) {
+           return o.name == name && o.violation + o.nonfinite + o.wrong_class > 0;
+         });
+}
+
 std::string unlikely_sentence(const Verification& v) {
   std::vector<std::string> parts;
-  for (const auto* outputs : {&v.rounding->outputs, &v.rounding->expected})
-    for (const RoundingOutput& o : *outputs)
-      if (o.unlikely > 0)
-        parts.push_back(sentence_of(o.worst) + (outputs == &v.rounding->expected ? ", in the file" : ""));
+  for (const RoundingOutput& o : v.rounding->outputs)
+    if (o.unlikely > 0 && !is_proved_wrong(v, o.name)) parts.push_back(sentence_of(o.worst));
+  for (const RoundingOutput& o : v.rounding->expected)
+    if (o.unlikely > 0) parts.push_back(sentence_of(o.worst) + ", in the file");
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

@@ -135,6 +135,19 @@ TEST(Origin, EveryKindIsFoundAtItsInstruction) {
   }
 }
 
+TEST(Origin, AnInputThatIsMultipliedByAnExactZeroIsNoDependency) {
+  for (const bool zero : {true, false})
+    for (const char* product :
+         {"mul.rn.f32 %f1, %y, %f0; add.rn.f32 %f2, %x, %f1;", "fma.rn.f32 %f2, %f0, %y, %x;"}) {
+      const std::string factor = zero ? "mov.f32 %f0, 0f00000000; " : "mov.f32 %f0, 0f3F800000; ";
+      const auto trace = find_origin(elementwise_plan(factor + product + " ex2.approx.f32 %r, %f2;"),
+                                     elementwise_inputs(1, 1, 130), "o", 3, quick());
+      ASSERT_TRUE(trace);
+      EXPECT_EQ(trace->origin.inputs.size(), zero ? 1u : 2u) << product;
+      EXPECT_EQ(trace->origin.inputs.at(0).element, "x[t=3]");
+    }
+}
+
 TEST(Origin, TheRepairedTwinIsSilent) {
   for (const Twin& twin : twins())
     EXPECT_FALSE(find_origin(elementwise_plan(twin.silent_body),

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "tests/laws/operator_laws.h"
@@ -33,6 +34,23 @@ TEST(BoundLaw, holds_for_the_transcription_in_fp32_of_every_operator_and_is_not_
         }
     std::printf("%-18s largest error / bound %.4f\n", law.name.c_str(), tightest);
     EXPECT_GT(tightest, 0.01) << law.name;
+  }
+}
+
+TEST(BoundLaw, holds_for_inputs_that_were_climbed_to_for_large_errors) {
+  const char* text = std::getenv("ASSAY_TEST_SCALE");
+  const auto steps = static_cast<int64_t>(600 * (text ? std::atof(text) : 1)) + 20;
+  uint64_t seed = 1;
+  for (const OperatorLaws& law : operator_laws()) {
+    double largest = 0;
+    for (const char* decay : {"none", "near-one", "logsigmoid"})
+      for (const LawShape& shape : {LawShape{6, 1, 2, 2, 2}, LawShape{20, 1, 1, 1, 2}})
+        for (const Fp32Check& check : law.climbed(decay, shape, seed++, steps)) {
+          EXPECT_EQ(check.outside, 0) << law.name << " " << check.output << " " << decay << " T=" << shape.T
+                                      << " error / bound " << check.ratio << " seed " << seed - 1;
+          largest = std::max(largest, check.ratio);
+        }
+    std::printf("%-18s largest error / bound climbed to %.4f\n", law.name.c_str(), largest);
   }
 }
 

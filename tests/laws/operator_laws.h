@@ -42,6 +42,8 @@ struct OperatorLaws {
   ResumedCheck (*resumed)(const std::string& decay, const LawShape&, uint64_t seed);
   /// Outputs and gradients; every declared relative error is `share` of the true one.
   std::vector<Fp32Check> (*fp32)(const std::string& decay, const LawShape&, uint64_t seed, double share);
+  /// The same, on the way to inputs with as large errors as hill climbing finds in so many steps.
+  std::vector<Fp32Check> (*climbed)(const std::string& decay, const LawShape&, uint64_t seed, int64_t steps);
 };
 
 /// In the order of operators.def.

@@ -158,26 +158,30 @@ ResumedCheck resumed_law(const std::string& decay, const LawShape& shape, uint64
 inline Arithmetic transcribed(const Sizes& s, double share) {
   const double u = share * 0x1p-24, sums = static_cast<double>(s.K + s.V + s.M + 16 + s.H * s.V) * 1.001;
   Arithmetic a;
-  a.decay = 3.01 * u, a.write = 2.01 * u, a.step = 2.01 * u, a.readout = sums * u;
+  a.decay = 3.01 * u, a.write = 2.01 * u, a.step = 2.01 * u, a.readout = sums * u, a.stored = 1;
   a.bonus = 4.01 * u, a.divide = sums * u, a.logits = sums * u, a.logits_per_nat = u, a.removal = sums * u;
   a.own_sum = a.own_weights = 8 * u, a.own_weights_per_nat = u;
   a.underflow = 0x1p-149;
   return a;
 }
 
-template <typename Op>
-std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape, uint64_t seed,
-                                double share) {
-  LawProblem<Op> p(decay, shape, seed, Dtype::fp32);
-  Problem& problem = p.drawn.problem;
+/// Declares it, every relative error `share` of the true one.
+inline void declare_transcription(Problem& problem, double share) {
   problem.scale = 0.5;
-  problem.arithmetic = transcribed(problem.sizes, share);
+  const Sizes& s = problem.sizes;
+  problem.arithmetic = transcribed(s, share);
   AdjointArithmetic& d = problem.adjoint;
   d.state = d.adjoint = problem.arithmetic;
   const double u = share * 0x1p-24, sums = problem.arithmetic.readout;
   d.value_readout = d.inner = d.bonus = 2 * sums;
-  d.gate_readout = static_cast<double>(shape.K * shape.V + 8) * u;
-  d.total = static_cast<double>(shape.T * shape.K + 8) * u;
+  d.gate_readout = static_cast<double>(s.K * s.V + 8) * u;
+  d.total = static_cast<double>(s.T * s.K + 8) * u;
+}
+
+/// The transcription over fp32 against the bounds of what is declared.
+template <typename Op>
+std::vector<Fp32Check> judged_transcription(const LawProblem<Op>& p) {
+  const Problem& problem = p.drawn.problem;
   const Operator& op = find_operator(Op::name);
   std::vector<Fp32Check> checks;
   const auto judge = [&](const ReferenceResult& reference, bool gradient) {
@@ -224,8 +228,64 @@ std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape,
 }
 
 template <typename Op>
+std::vector<Fp32Check> fp32_law(const std::string& decay, const LawShape& shape, uint64_t seed,
+                                double share) {
+  LawProblem<Op> p(decay, shape, seed, Dtype::fp32);
+  declare_transcription(p.drawn.problem, share);
+  return judged_transcription<Op>(p);
+}
+
+/// One element of an input: of another size or sign, a neighbour in the last place, or what cancels or
+/// repeats another element.
+inline void move_one(TensorMap& inputs, const Operator& op, std::mt19937_64& random) {
+  const auto below = [&](int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); };
+  std::vector<ArgumentSpec> specs = op.inputs;
+  for (const ArgumentSpec& cotangent : op.cotangents()) specs.push_back(cotangent);
+  const ArgumentSpec& spec = specs[static_cast<size_t>(below(static_cast<int64_t>(specs.size())))];
+  const auto found = inputs.find(std::string(spec.name));
+  if (found == inputs.end() || found->second.size() == 0) return;
+  Tensor& x = found->second;
+  const int64_t at = below(x.size()), other = below(x.size());
+  const double old = x.value(at);
+  const double moved[] = {old * 2,         old / 2,        -old, old * (1 + std::ldexp(1.0, -23)),
+                          -x.value(other), x.value(other), 0,    old + 1};
+  double value = moved[below(std::size(moved))];
+  const bool gate = spec.role == Role::log_decay && spec.name[0] != 'd';
+  if (gate) value = std::max(-std::fabs(value), -20.0);
+  if (spec.role == Role::positive || spec.not_negative) value = std::fabs(value);
+  if (std::fabs(value) < 64) x.set(at, value);
+}
+
+/// Climbs from drawn inputs to such as make error / bound large: each output's largest on the way.
+template <typename Op>
+std::vector<Fp32Check> climbed_law(const std::string& decay, const LawShape& shape, uint64_t seed,
+                                   int64_t steps) {
+  LawProblem<Op> p(decay, shape, seed, Dtype::fp32);
+  declare_transcription(p.drawn.problem, 1);
+  const Operator& op = find_operator(Op::name);
+  std::mt19937_64 random(seed);
+  std::vector<Fp32Check> worst = judged_transcription<Op>(p), now = worst;
+  // One output after the other is climbed for.
+  for (int64_t step = 0; step < steps; ++step) {
+    const size_t target = static_cast<size_t>(step * static_cast<int64_t>(worst.size()) / steps);
+    const TensorMap before = p.drawn.inputs;
+    move_one(p.drawn.inputs, op, random);
+    const std::vector<Fp32Check> moved = judged_transcription<Op>(p);
+    for (size_t i = 0; i < worst.size(); ++i) {
+      worst[i].judged += moved[i].judged, worst[i].outside += moved[i].outside;
+      worst[i].ratio = std::fmax(worst[i].ratio, moved[i].ratio);
+    }
+    if (moved[target].ratio >= now[target].ratio)
+      now = moved;
+    else
+      p.drawn.inputs = before;
+  }
+  return worst;
+}
+
+template <typename Op>
 OperatorLaws laws_of() {
-  return {std::string(Op::name), &adjoint_law<Op>, &resumed_law<Op>, &fp32_law<Op>};
+  return {std::string(Op::name), &adjoint_law<Op>, &resumed_law<Op>, &fp32_law<Op>, &climbed_law<Op>};
 }
 
 }  // namespace assay

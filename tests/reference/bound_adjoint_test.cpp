@@ -24,6 +24,9 @@ AdjointArithmetic declared(int64_t chunk) {
   }
   a.value_readout = 0x1p-11, a.value_readout_decayed = 0x1p-12;
   a.gate_readout = 0x1p-9, a.gate_readout_decayed = 0x1p-12;
+  a.state.write_scaled = a.adjoint.write_scaled = 0x1p-10;
+  a.state.readout_scaled = a.adjoint.readout_scaled = a.value_readout_scaled = 0x1p-11;
+  a.state.stored = a.adjoint.stored = chunk;
   return a;
 }
 
@@ -52,6 +55,19 @@ struct WorstKernel {
     return (1 + side.boundary) * (1 + std::min<long double>(side.crossing, side.crossing_per_nat * nats));
   }
 
+  /// What rounding a scaled operand costs in t's chunk.
+  long double scaled(const Arithmetic& side, long double at_most, long double decayed, int64_t t) const {
+    const int64_t first = t / side.chunk * side.chunk, end = std::min(T, first + side.chunk);
+    long double widest = 0;
+    for (int64_t c = 0; c < K; ++c) {
+      long double nats = 0;
+      for (int64_t s = first; s < end; ++s) nats -= in("g", s, K, c);
+      widest = std::max(widest, nats);
+    }
+    return 1 +
+           std::min(at_most, std::expm1(widest) + (1 + decayed) * std::exp(side.decay_per_nat * widest) - 1);
+  }
+
   /// Gradients at token t from S_t, S_{t-1}, G_t: all of the run, by name.
   std::map<std::string, std::vector<long double>> run() const {
     std::vector<Rows> S(static_cast<size_t>(T + 1), Rows(K, std::vector<long double>(V)));
@@ -59,7 +75,8 @@ struct WorstKernel {
     for (int64_t t = 0; t < T; ++t)
       for (int64_t c = 0; c < K; ++c)
         for (int64_t v = 0; v < V; ++v) {
-          const long double write = (1 + a.state.write) * (1 + a.state.write_decayed);
+          const long double write = (1 + a.state.write) * (1 + a.state.write_decayed) *
+                                    scaled(a.state, a.state.write_scaled, a.state.write_decayed, t);
           S[t + 1][c][v] = (1 + a.state.step) * (crossing(a.state, in("g", t, K, c)) * end[t][c][v] +
                                                  write * in("k", t, K, c) * in("v", t, V, v));
           const bool ends = (t + 1) % a.state.chunk == 0 || t + 1 == T;
@@ -73,11 +90,15 @@ struct WorstKernel {
       for (int64_t c = 0; c < K; ++c)
         for (int64_t v = 0; v < V; ++v) {
           const long double scale = p.problem.scale, q = in("q", t, K, c), d_o = in("do", t, V, v);
-          const long double write = (1 + a.adjoint.write) * (1 + a.adjoint.write_decayed);
+          const long double write = (1 + a.adjoint.write) * (1 + a.adjoint.write_decayed) *
+                                    scaled(a.adjoint, a.adjoint.write_scaled, a.adjoint.write_decayed, t);
           G[c][v] = (1 + a.adjoint.step) * (G[c][v] + write * scale * q * d_o);
-          const long double to_q = (1 + a.state.readout) * (1 + a.state.readout_decayed),
-                            to_k = (1 + a.adjoint.readout) * (1 + a.adjoint.readout_decayed),
-                            to_v = (1 + a.value_readout) * (1 + a.value_readout_decayed),
+          const long double to_q = (1 + a.state.readout) * (1 + a.state.readout_decayed) *
+                                   scaled(a.state, a.state.readout_scaled, a.state.readout_decayed, t),
+                            to_k = (1 + a.adjoint.readout) * (1 + a.adjoint.readout_decayed) *
+                                   scaled(a.adjoint, a.adjoint.readout_scaled, a.adjoint.readout_decayed, t),
+                            to_v = (1 + a.value_readout) * (1 + a.value_readout_decayed) *
+                                   scaled(a.adjoint, a.value_readout_scaled, a.value_readout_decayed, t),
                             to_g = (1 + a.gate_readout) * (1 + a.gate_readout_decayed);
           out["dq"][t * K + c] += to_q * scale * S[t + 1][c][v] * d_o;
           out["dk"][t * K + c] += to_k * G[c][v] * in("v", t, V, v);
@@ -148,6 +169,11 @@ TEST(BoundAdjoint, grows_with_every_number_that_a_kernel_declares) {
       {"adjoint.decay", [](auto& a) { a.adjoint.decay *= 2; }, {"dk", "dv", "dg", "dinitial_state"}},
       {"adjoint.crossing", [](auto& a) { a.adjoint.crossing *= 2; }, {"dk", "dv", "dg", "dinitial_state"}},
       {"adjoint.readout", [](auto& a) { a.adjoint.readout *= 2; }, {"dk"}},
+      {"state.write_scaled", [](auto& a) { a.state.write_scaled *= 2; }, {"dq", "dg"}},
+      {"state.readout_scaled", [](auto& a) { a.state.readout_scaled *= 2; }, {"dq"}},
+      {"adjoint.readout_scaled", [](auto& a) { a.adjoint.readout_scaled *= 2; }, {"dk"}},
+      {"value_readout_scaled", [](auto& a) { a.value_readout_scaled *= 2; }, {"dv"}},
+      {"state.stored", [](auto& a) { a.state.stored = 0; }, {"dq", "dg"}},
       {"value_readout", [](auto& a) { a.value_readout *= 2; }, {"dv"}},
       {"gate_readout", [](auto& a) { a.gate_readout *= 2; }, {"dg"}},
       {"gate_readout_decayed", [](auto& a) { a.gate_readout_decayed *= 2; }, {"dg"}},

@@ -139,6 +139,7 @@ void run_batch(Model model, const Draw& draw, bool flush, const Arithmetic& scal
     a = ChunkModel::arithmetic(K, flush);
     a.chunk = 3, a.crossing = 0x1p-18, a.crossing_per_nat = 0x1p-18;
     a.write_decayed = 0x1p-18, a.readout_decayed = 0x1p-18;
+    a.write_scaled = 0x1p-15, a.readout_scaled = 0x1p-14;
   }
   const Arithmetic truth = a;
   for (const auto coefficient : recurrence_errors()) a.*coefficient *= scaled_by.*coefficient;
@@ -218,6 +219,63 @@ TEST(Bound, with_any_coefficient_halved_below_the_truth_is_seen_to_fail) {
     Draw draw;
     draw.positive = true;
     EXPECT_GT(run_batches(Model::worst_case, draw, false, 20, halved).outside, 0);
+  }
+}
+
+/// Tokens that cancel the one before: what is left of the state is what its roundings are relative to.
+ModelSlice cancelling(int64_t T) {
+  ModelSlice x{T, 1, 1, {}, {}, {}, {}, {0}, std::vector<float>(static_cast<size_t>(T)), 1};
+  for (int64_t t = 0; t < T; ++t) {
+    x.q.push_back(1), x.k.push_back(1), x.g.push_back(0);
+    x.v.push_back(t % 2 ? -x.v.back() : 1 + 0x1p-10f * static_cast<float>(t));
+  }
+  return x;
+}
+ReferenceResult evaluated(const ModelSlice& x, const Arithmetic& a) {
+  TensorMap inputs;
+  const auto tensor = [&](const char* name, const std::vector<float>& values) {
+    Tensor t(name, Dtype::fp32, {{"B", 1}, {"T", x.T}, {"H", 1}, {"K", 1}});
+    std::copy(values.begin(), values.end(), t.as<float>().data());
+    inputs[name] = t;
+  };
+  tensor("q", x.q), tensor("k", x.k), tensor("g", x.g), tensor("v", x.v);
+  Problem problem;
+  problem.sizes = {1, x.T, 1, 1, 1, 1, 1, 1};
+  problem.inputs = &inputs;
+  problem.arithmetic = a;
+  return find_operator("gla").evaluate(problem);
+}
+
+TEST(Bound, of_a_stored_state_is_relative_to_what_is_left_of_its_terms) {
+  ModelSlice x = cancelling(1000);
+  Arithmetic a = RecurrentModel::arithmetic(1, false);
+  const ReferenceOutput stored = evaluated(x, a).outputs[0];
+  a.stored = 0;
+  const ReferenceOutput apart = evaluated(x, a).outputs[0];
+  EXPECT_LT(stored.bound.back(), apart.bound.back() / 2);
+  std::mt19937_64 random(1);
+  RecurrentModel{{false}, &random}.run(x);
+  for (size_t i = 0; i < x.o.size(); ++i) {
+    EXPECT_LE(std::fabs(double{x.o[i]} - stored.mid[i]), stored.bound[i]) << i;
+    EXPECT_LE(stored.companion[i], apart.companion[i] * (1 + 1e-9)) << i;
+  }
+}
+
+/// Every path is rounded by itself, in the worst direction, and no state is ever one number.
+TEST(Bound, of_stored_states_does_not_hold_for_a_kernel_that_never_stores_one) {
+  const ModelSlice x = cancelling(100);
+  Arithmetic a;
+  a.readout = 0x1p-8, a.step = 0x1p-30;
+  for (const int64_t stored : {0, 1, 10}) {
+    a.stored = stored;
+    const ReferenceOutput o = evaluated(x, a).outputs[0];
+    double paths = 0;
+    bool outside = false;
+    for (size_t t = 0; t < x.v.size(); ++t) {
+      paths += std::fabs(x.v[t]) * 0x1p-8;
+      outside |= paths > o.bound[t] * (1 + 1e-9);
+    }
+    EXPECT_EQ(outside, stored > 0) << stored;
   }
 }
 

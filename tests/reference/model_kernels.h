@@ -43,6 +43,7 @@ struct RecurrentModel {
     a.decay = (1 + kExponential) * (1 + u) - 1;
     a.write = u;
     a.step = u;
+    a.stored = 1;
     a.readout =
         std::pow(1 + u, static_cast<double>(K) + 1) - 1;  // product, K - 1 sums (the first is exact), scale
     a.underflow = flush ? 0x1p-126 : 0x1p-149;
@@ -83,7 +84,7 @@ class ChunkModel {
     a.decay_per_nat = 6 * u * 1.01;                  // six additions of one sign make an exponent
     a.write = (1 + e) * std::pow(1 + u, 2 + C) - 1;  // e^B, k e^B, its product with v, 64 sums
     a.boundary = (1 + e) * (1 + u) * (1 + u) - 1;    // e^L, its product with S, the sum
-    a.chunk = C;
+    a.chunk = a.stored = C;
     // q e^F (e, u), k e^B counted in write; product and K sums; score times v, 64 sums; inter + intra; scale
     a.readout = (1 + e) * std::pow(1 + u, static_cast<double>(K) + C + 6) - 1;
     a.underflow = flush ? 0x1p-126 : 0x1p-149;
@@ -175,6 +176,19 @@ class ChunkModel {
 /// Every factor at its largest: what the declared arithmetic allows at worst when all values are positive. In
 /// double.
 struct WorstCaseModel {
+  /// What the channel that decays most decays by in t's chunk.
+  static double widest(const ModelSlice& x, int64_t t, int64_t chunk) {
+    double most = 0;
+    for (int64_t c = 0; c < x.K; ++c) {
+      double sum = 0;
+      for (int64_t s = t; s < std::min(x.T, t + chunk); ++s) sum -= x.g[static_cast<size_t>(s * x.K + c)];
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+  static double scaled(double at_most, double decayed, double per_nat, double nats) {
+    return std::min(at_most, std::expm1(nats) + (1 + decayed) * std::exp(per_nat * nats) - 1);
+  }
   static void run(const ModelSlice& x, Arithmetic a, bool decays, std::vector<double>& o,
                   std::vector<double>& S) {
     if (decays) {
@@ -184,7 +198,13 @@ struct WorstCaseModel {
     o.assign(static_cast<size_t>(x.T * x.V), 0);
     S.assign(x.S.begin(), x.S.end());
     std::vector<double> decayed(static_cast<size_t>(x.K), 0);
+    double scaled_k = 0, scaled_q = 0;
     for (int64_t t = 0; t < x.T; ++t) {
+      if (decays && a.chunk > 0 && t % a.chunk == 0) {
+        const double nats = widest(x, t, a.chunk);
+        scaled_k = scaled(a.write_scaled, a.write_decayed, a.decay_per_nat, nats);
+        scaled_q = scaled(a.readout_scaled, a.readout_decayed, a.decay_per_nat, nats);
+      }
       for (int64_t c = 0; c < x.K; ++c)
         decayed[static_cast<size_t>(c)] -= x.g[static_cast<size_t>(t * x.K + c)];
       for (int64_t j = 0; j < x.V; ++j) {
@@ -193,11 +213,12 @@ struct WorstCaseModel {
           const size_t i = static_cast<size_t>(t * x.K + c);
           const double g = x.g[i], d = g == 0 ? 1 : (1 + a.decay) * std::exp(a.decay_per_nat * -g);
           double& s = S[static_cast<size_t>(c * x.V + j)];
-          s = (std::exp(g) * d * s + double{x.k[i]} * x.v[static_cast<size_t>(t * x.V + j)] * (1 + a.write)) *
+          s = (std::exp(g) * d * s +
+               double{x.k[i]} * x.v[static_cast<size_t>(t * x.V + j)] * (1 + a.write) * (1 + scaled_k)) *
               (1 + a.step);
           sum += x.q[i] * s;
         }
-        o[static_cast<size_t>(t * x.V + j)] = x.scale * sum * (1 + a.readout);
+        o[static_cast<size_t>(t * x.V + j)] = x.scale * sum * (1 + a.readout) * (1 + scaled_q);
       }
       if (a.chunk == 0 || ((t + 1) % a.chunk != 0 && t + 1 != x.T)) continue;
       for (size_t i = 0; i < S.size(); ++i) {

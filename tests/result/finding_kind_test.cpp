@@ -47,7 +47,7 @@ TEST(FindingKind, EveryNameHasARowWhoseCausesBeginWithItsWord) {
   Verification v = finding();
   v.outputs[0] = {.name = "o", .violation = 1, .nonfinite = 1, .wrong_class = 1, .undecided = 1};
   v.formula.emplace().outputs.push_back({.name = "o", .violation = 1});
-  v.rounding.emplace().outputs.push_back({.name = "o", .unlikely = 1, .worst = {.where = "o", .ratio = 3}});
+  v.rounding.emplace().outputs.push_back({.name = "dq", .unlikely = 1, .worst = {.where = "o", .ratio = 3}});
   v.power.emplace().outputs.push_back({.name = "o", .inconclusive = true});
   v.checks.emplace().findings.emplace_back().kind = CheckKind::race;
   v.expected_outputs = {v.outputs[0]};

@@ -348,6 +348,39 @@ TEST(ExactRun, ProbesKnowWhatCancelsWhereSizesGrow) {
   for (size_t t = 0; t < 32; ++t) EXPECT_LE(o.slack[t], 1e-4 * (1 + std::fabs(o.value[t]))) << t;
 }
 
+// Sizes pass every double after 2,300 such steps: a number that is followed still has a slack, a lost one none.
+TEST(ExactRun, WhatGrowsBeyondAllNumbersIsNotLostAndWhatIsLostStaysSo) {
+  std::string turns = "mul.rn.f32 %f2, %x, %x; mov.u32 %b4, 0; $again:";
+  turns +=
+      "mul.rn.f32 %f3, %f1, 0f3F000000; fma.rn.f32 %f3, %f2, 0f3F5DB3D7, %f3;"
+      "mul.rn.f32 %f4, %f2, 0f3F000000; fma.rn.f32 %f2, %f1, 0fBF5DB3D7, %f4; mov.f32 %f1, %f3;"
+      "add.u32 %b4, %b4, 1; setp.lt.u32 %p1, %b4, 3000; @%p1 bra $again; mov.f32 %r, %f1;";
+  const ExactOutput followed = exact_of(program_of("mul.rn.f32 %f1, %x, 0f3FB8AA3B;" + turns));
+  const ExactOutput lost = exact_of(program_of(
+      "st.global.f32 [%ao], 0f00000000; mul.rn.f32 %f1, %x, 0f3FB8AA3B; and.b32 %b5, %t, 1;"
+      "setp.eq.u32 %p2, %b5, 0; @%p2 red.global.add.f32 [%ao], %f1; @%p2 ld.global.f32 %f1, [%ao];" +
+      turns));
+  for (size_t t = 0; t < 32; ++t) {
+    const double x = inputs().at("x").value(static_cast<int64_t>(t));
+    EXPECT_LE(followed.slack[t], 1e-3 * (1 + x * x)) << t;
+    EXPECT_EQ(std::isinf(lost.slack[t]), t % 2 == 0) << t;
+  }
+}
+
+// Numbers of the size of 1.5 * 2^23 are added as any others; only as a literal it rounds.
+TEST(ExactRun, OnlyALiteralRoundsByBeingAdded) {
+  Tensor x("x", Dtype::fp32, {{"T", 32}});
+  for (int64_t t = 0; t < 32; ++t) x.set(t, 0x1.8p23f + static_cast<float>(t));
+  const Program program = program_of(
+      "mul.rn.f32 %f1, %x, 0f3DCCCCCD; add.rn.f32 %f2, %x, %f1;"
+      "sub.rn.f32 %r, %f2, %x;");
+  const ExactOutput o = run_exact(program, {{"x", x}}, {}).outputs.at("o");
+  for (size_t t = 0; t < 32; ++t) {
+    const double exact = x.value(static_cast<int64_t>(t)) * static_cast<double>(0x1.99999ap-4f);
+    EXPECT_LE(std::fabs(o.value[t] - exact), 1e-12 * exact) << t;
+  }
+}
+
 TEST(ExactRun, EqualHalvesOfOneWordKeepTheirOwnShadows) {
   // Two products whose bf16 are mostly equal, packed by integer work, and the high one taken out again.
   const std::string packed = R"(

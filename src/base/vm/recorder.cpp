@@ -53,6 +53,9 @@ Recorder::OpFacts Recorder::facts_of(const Code& code, const Op& op) {
         .keep = &Recorder::keep_sources, .pass = &Recorder::arithmetic, .reach = half_influence(code, op)};
   else if (to_register)
     facts.keep = &Recorder::bits;
+  facts.multiplies =
+      computes && meaning.result == ptx::Type::f32 &&
+      (signature.form.operation == ptx::Operation::mul || signature.form.operation == ptx::Operation::fma);
   if (op.d_cell == Cell::wide) facts.result_halves = 4;
   for (size_t i = 0; i < op.source_count; i++) {
     if (op.s[i] != no_slot) facts.halves[i] = static_cast<int>(bytes_of(cell_of(meaning.sources[i]))) / 2;

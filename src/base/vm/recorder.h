@@ -80,6 +80,7 @@ class Recorder : public PlainTrace {
       return reach[static_cast<size_t>(source)][static_cast<size_t>(from)] >> to & 1;
     }
     HalfInfluence reach{};
+    bool multiplies = false;  ///< sources 0 and 1, fp32
   };
   static OpFacts facts_of(const Code&, const Op&);
   const OpFacts& facts(const Op& op) const { return current_->ops[op_index(op)]; }

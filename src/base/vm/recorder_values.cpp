@@ -1,6 +1,7 @@
 // Registers: arithmetic and everything that only carries bits between them.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "src/base/vm/each_lane.h"
 #include "src/base/vm/recorder.h"
@@ -48,6 +49,18 @@ ProvenanceCell Recorder::arriving(const Warp& warp, const Op& op, int source, in
   return all;
 }
 
+namespace {
+
+/// The factor that makes no difference, as the other one is zero and it is finite; -1: both count.
+int idle_factor(uint64_t first, uint64_t second) {
+  const auto x = std::bit_cast<float>(static_cast<uint32_t>(first)),
+             y = std::bit_cast<float>(static_cast<uint32_t>(second));
+  if (x == 0 && std::isfinite(y)) return 1;
+  return y == 0 && std::isfinite(x) ? 0 : -1;
+}
+
+}  // namespace
+
 void Recorder::arithmetic(const Warp& warp, const Op& op, uint32_t mask) {
   const OpFacts& known = facts(op);
   const ptx::Type type = op.row->result;
@@ -56,8 +69,10 @@ void Recorder::arithmetic(const Warp& warp, const Op& op, uint32_t mask) {
   if (logs && known.result_halves == 2) logs = any_nonfinite(type, warp.word(op.d), mask);
   each_lane(mask, [&](int lane) {
     ProvenanceCell made[2];
+    const int idle = known.multiplies ? idle_factor(before_[0][lane], before_[1][lane]) : -1;
     for (int half = 0; half < (packed ? 2 : 1); half++) {
       each_lane(known.sources, [&](int i) {
+        if (i == idle) return;
         const Dependence source = arriving(warp, op, i, lane, half).dependence;
         made[half].dependence = run_->provenance.unite(made[half].dependence, source);
       });

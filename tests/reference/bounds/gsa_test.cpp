@@ -39,27 +39,36 @@ TEST(GsaBound, of_the_readout_is_relative_to_the_weighed_slots) {
   EXPECT_TRUE(close_to(o.bound[0], kError * o.mid[0])) << o.bound[0];
 }
 
-/// Weights move by both ends of a logit's error: e^{eta_m} sum_j p_j e^{eta_j} - 1, eta = error |y|.
+/// o = 3 + 3 p_2, and p_2 moves by p_1 p_2 (eta_1 + eta_2), eta = error |y|.
 TEST(GsaBound, of_the_logits_goes_through_the_softmax) {
   HandProblem p(sizes());
   fill(p);
   p.problem.arithmetic.logits = kError;
   const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
-  const double w = late_weight(), eta[] = {2 * kError, 4 * kError};
-  const double mean = (1 - w) * std::exp(eta[0]) + w * std::exp(eta[1]);
-  const double expected = (1 - w) * (std::exp(eta[0]) * mean - 1) * 3 + w * (std::exp(eta[1]) * mean - 1) * 6;
+  const double w = late_weight(), expected = 3 * w * (1 - w) * (2 + 4) * kError;
   EXPECT_TRUE(close_to(o.bound[0], expected)) << o.bound[0] << " " << expected;
 }
 
-/// However far off the logits, a weight lies between 0 and 1: all of Hv = (3, 6) may be missing or too much.
+/// However far off the logits, weights are shares: o lies between 3 and 6, no farther than from 3.
 TEST(GsaBound, of_logits_that_say_nothing_is_all_that_is_weighed) {
   for (const double error : {1e2, 1e4}) {
     HandProblem p(sizes());
     fill(p);
     p.problem.arithmetic.logits = error;
     const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
-    EXPECT_TRUE(close_to(o.bound[0], 3 + 6)) << o.bound[0];
+    EXPECT_TRUE(close_to(o.bound[0], 3 * late_weight())) << o.bound[0];
   }
+}
+
+/// y = (2, 32): p_1 is e^-30, and an error of a whole unit in y hardly moves any weight.
+TEST(GsaBound, of_logits_vanishes_where_one_slot_has_all_the_weight) {
+  HandProblem p(sizes());
+  fill(p);
+  p.set(gsa(), "s", {1, 16});
+  p.problem.arithmetic.logits = 0x1p-5;
+  const ReferenceOutput o = output_of(gsa().evaluate(p.problem), "o");
+  EXPECT_LE(o.bound[0], 1e-10);
+  EXPECT_GE(o.bound[0], 45 * (std::exp(-28.95) - std::exp(-30)));
 }
 
 TEST(GsaBound, of_the_quotient_is_relative_to_every_weight) {
