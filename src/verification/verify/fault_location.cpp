@@ -66,8 +66,7 @@ void put_repaired_first(const TellingCase& told, const vm::MachineOptions& machi
   const auto is_right = [&](const Program& changed) { return told.is_right(changed, bounded); };
   std::vector<SuspectLine> repaired, others;
   for (SuspectLine& line : lines) {
-    const auto repair =
-        late() ? std::nullopt : repair_of(told.program, line.at.where, is_right, late);
+    const auto repair = late() ? std::nullopt : repair_of(told.program, line.at.where, is_right, late);
     if (repair) line.reason = fmt::format("with {} all elements are right", *repair);
     (repair ? repaired : others).push_back(std::move(line));
   }
