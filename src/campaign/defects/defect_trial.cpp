@@ -103,7 +103,14 @@ void judge_finding(const Verification& v, const Defect& defect, DefectTrial& tri
   if (!v.diagnosis.empty()) trial.cause = v.diagnosis.front().cause;
   trial.cause_right = std::count(causes.begin(), causes.end(), trial.cause) > 0;
   trial.nonfinite = v.cause.starts_with("nonfinite/");
-  if (!v.origin && !v.trap) return;
+  if (!v.origin && !v.trap) {
+    const std::vector<LineRange> expected = expected_lines(defect);
+    if (!v.lines.empty()) trial.line = text_of(v.lines.front().at.where);
+    trial.line_right = std::any_of(v.lines.begin(), v.lines.end(), [&](const SuspectLine& line) {
+      return is_expected(line.at.where, expected);
+    });
+    return;
+  }
   const SourceLocation& where = v.origin ? v.origin->where : v.trap->where;
   trial.line = text_of(where);
   trial.line_right = is_expected(where, expected_lines(defect));

@@ -47,8 +47,10 @@ struct DefectTrial {
   std::string cause;  ///< ranked first; empty: none was named
   bool cause_right = false;
   bool nonfinite = false;  ///< the finding is a NaN or an infinity
-  std::string line;        ///< where that was born, or where the run trapped: "kernels/gla/chunk.cu:12"
-  bool line_right = false;
+  /// Where that was born, or where the run trapped: "kernels/gla/chunk.cu:12"; of finite values the likeliest
+  /// line.
+  std::string line;
+  bool line_right = false;  ///< of finite values: that or one of the next two
 
   bool found() const { return !token.empty() && replay.holds(); }
 };
