@@ -38,6 +38,15 @@ TEST(FaultLocation, OfACauseThatIsNamedTheDependencesAreEvidence) {
                          "dx and dg and dinitial_state do not depend on dfinal_state"));
 }
 
+/// j <= i + 1 for j <= i: the mutant that compares with the other edge is right.
+TEST(FaultLocation, ALineThatAChangedInstructionRepairsIsNamedFirst) {
+  const Verification v = located("gla.chunk@D8/B1/T2/H1/K1/V1/bf16/g-fp32/none/v-ones/s1");
+  ASSERT_FALSE(v.lines.empty());
+  EXPECT_TRUE(v.lines.front().at.where.file.ends_with("kernels/channel/chunk_scores.cuh"));
+  EXPECT_EQ(v.lines.front().at.where.line, 117);
+  EXPECT_TRUE(v.lines.front().reason.ends_with("all elements are right")) << v.lines.front().reason;
+}
+
 /// No formula differs: nothing is moved.
 TEST(FaultLocation, OfARoundingItSaysNothing) {
   const Verification v =

@@ -23,7 +23,7 @@ constexpr double kExplained = 0x1p-11;
 constexpr double kWorthNaming = 0.5;
 /// Each of a pair explains a part.
 constexpr double kOfPairs = 0.95;
-constexpr size_t kLinesNamed = 3;
+constexpr size_t kLinesNamed = 8;
 /// What only moves values is wrong by its addresses alone: it is named where it explains with half as many
 /// changes.
 constexpr size_t kOfMoves = 2;
@@ -130,6 +130,8 @@ std::vector<Line> pairs_of(const std::vector<Line>& all) {
 }
 
 std::string reason_of(const Line& line) {
+  if (line.factor != 0 && std::fabs(line.factor) < kExplained)
+    return "its values taken for 0 make all wrong elements right";
   if (line.factor != 0)
     return fmt::format("its values times {:.6g} make all wrong elements right", line.factor);
   const bool one = line.changes == 1;
@@ -225,7 +227,7 @@ std::vector<SuspectLine> suspect_lines(const Program& program, const TensorMap& 
   size_t wrong = 0;
   for (size_t e = 0; e < elements.size(); ++e) {
     const JudgedElement& element = elements[e];
-    if (late()) return {};
+    if (late()) break;
     const vm::ValueSlice slice = vm::slice_value(program, inputs, machine, element.output, element.flat);
     if (slice.truncated || slice.instances.empty()) continue;
     double size = std::fabs(element.should);

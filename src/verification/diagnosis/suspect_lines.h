@@ -19,8 +19,8 @@ struct JudgedElement {
   bool wrong = false;
 };
 
-/// The likeliest three, in at most so many seconds; none where nothing is wrong, no slice tells or the time
-/// is too short.
+/// The likeliest eight; slices are taken for at most so many seconds. None where nothing is wrong or no slice
+/// tells.
 std::vector<SuspectLine> suspect_lines(const Program&, const TensorMap& inputs, const vm::MachineOptions&,
                                        const std::vector<JudgedElement>&, double seconds);
 

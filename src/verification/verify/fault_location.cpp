@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "src/base/vm/shadow_run.h"
 #include "src/verification/diagnosis/diagnose.h"
 #include "src/verification/diagnosis/fingerprint.h"
+#include "src/verification/diagnosis/line_repair.h"
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/suspect_lines.h"
 #include "src/verification/diagnosis/thresholds.h"
@@ -17,6 +19,8 @@ namespace assay {
 namespace {
 
 constexpr size_t kLinesSaid = 3;
+/// Warp instructions of a mutant on a telling case, which takes a small part of it.
+constexpr uint64_t kOfMutant = 2'000'000;
 constexpr std::string_view kFormulaDiffers = "formula-differs";
 
 bool is_finite_fault(const Verification& v) {
@@ -48,6 +52,27 @@ void add_sentences(const Fingerprint& found, const std::string& where, Verificat
   rank(v.diagnosis);
   if (v.diagnosis.front().cause != kFormulaDiffers)
     v.diagnosis.front().evidence.insert(v.diagnosis.front().evidence.end(), lines.begin(), lines.end());
+}
+
+/// Lines of which a changed instruction makes everything right go before all others.
+void put_repaired_first(const TellingCase& told, const vm::MachineOptions& machine, double seconds,
+                        std::vector<SuspectLine>& lines) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto late = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
+  };
+  vm::MachineOptions bounded = machine;
+  bounded.instruction_budget = kOfMutant;  // some never end
+  const auto is_right = [&](const Program& changed) { return told.is_right(changed, bounded); };
+  std::vector<SuspectLine> repaired, others;
+  for (SuspectLine& line : lines) {
+    const auto repair = late() ? std::nullopt : repair_of(told.program, line.at.where, is_right, late);
+    if (repair) line.reason = fmt::format("with {} all elements are right", *repair);
+    (repair ? repaired : others).push_back(std::move(line));
+  }
+  lines = std::move(repaired);
+  lines.insert(lines.end(), others.begin(), others.end());
+  if (lines.size() > kLinesSaid) lines.resize(kLinesSaid);
 }
 
 /// Where no formula is wrong: the lines whose roundings make most of the errors.
@@ -87,6 +112,7 @@ void locate_fault(const Kernel& kernel, const Program& program, const TensorMap&
       },
       [&](const vm::InputMoves& moves) { return told->reference(moves); }, options.meaning_seconds / 2);
   v.lines = suspect_lines(told->program, told->inputs, machine, told->sample(), options.meaning_seconds / 2);
+  put_repaired_first(*told, machine, options.meaning_seconds / 4, v.lines);
   if (!found.sentences.empty()) add_sentences(found, token_of(told->resolved.case_), v);
 }
 

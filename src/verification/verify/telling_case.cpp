@@ -111,11 +111,24 @@ std::vector<JudgedElement> TellingCase::sample() const {
       all[is_wrong[i]].push_back({name, static_cast<int64_t>(i), exact.at(name)[i], should[i], is_wrong[i]});
   }
   std::vector<JudgedElement> chosen;
-  for (const std::vector<JudgedElement>* of : {&all[1], &all[0]}) {
-    const size_t count = std::min(kOfEach, of->size());
-    for (size_t n = 0; n < count; ++n) chosen.push_back((*of)[n * of->size() / count]);
-  }
+  for (size_t n = 0; n < kOfEach; ++n)
+    for (const std::vector<JudgedElement>* of : {&all[1], &all[0]})
+      if (const size_t count = std::min(kOfEach, of->size()); n < count)
+        chosen.push_back((*of)[n * of->size() / count]);
   return chosen;
+}
+
+bool TellingCase::is_right(const Program& changed, const vm::MachineOptions& machine) const {
+  TellingCase other;
+  other.exact = vm::run_moved(changed, inputs, {}, machine);
+  other.expected = expected;
+  return !other.exact.empty() && std::all_of(expected.begin(), expected.end(), [&](const auto& output) {
+    const std::vector<bool> is_wrong = other.wrong_elements(output.first);
+    if (is_wrong.empty()) return true;  // none of the program's, or no element
+    const std::vector<double>& is = other.exact.at(output.first);
+    return std::count(is_wrong.begin(), is_wrong.end(), true) == 0 &&
+           std::all_of(is.begin(), is.end(), [](double x) { return std::isfinite(x); });
+  });
 }
 
 std::optional<vm::RealOutputs> TellingCase::reference(const vm::InputMoves& moves) const {

@@ -24,6 +24,8 @@ struct TellingCase {
   std::vector<bool> wrong_elements(const std::string& output) const;
   /// Wrong elements, and right ones of all outputs: some of each, evenly chosen.
   std::vector<JudgedElement> sample() const;
+  /// Does another program give what is expected, in exact arithmetic?
+  bool is_right(const Program&, const vm::MachineOptions&) const;
   /// What the reference gives, `moves` added to the inputs; none where the problem has no answer.
   std::optional<vm::RealOutputs> reference(const vm::InputMoves& moves) const;
 };
