@@ -45,5 +45,26 @@ TEST(Explain, APositiveExponentInAFiniteRunIsWalkedBackWhereItOverflows) {
   }
 }
 
+/// Two runs differ; the shorter of them is wrong, and that is what is said.
+TEST(Explain, WhatAPropertyRanIsNamedByWhatIsWrongInIt) {
+  const Kernel kernel = find_kernel("gsa.fused_recurrent@H8");
+  const auto backend = make_vm_backend({});
+  VerifyOptions options;
+  options.threads = 1, options.meaning_seconds = 2;
+  const Case part =
+      parse_token("gsa.fused_recurrent@H8/B1/T2/H1/K4/V4/M16/bf16/g-fp32/logsigmoid/s1/backward/dht");
+  for (const bool derived : {false, true}) {
+    Verification v;
+    v.case_ = part;
+    v.case_.T = 40, v.case_.final_state_gradient = false;
+    v.properties_failed = {"split-and-resume: split at t = 2"};
+    std::vector<DerivedRun> runs;
+    if (derived) runs.push_back({part, draw_inputs(part, find_operator("gsa"))});
+    explain_properties(kernel, *backend, options, runs, v);
+    ASSERT_FALSE(v.diagnosis.empty());
+    EXPECT_EQ(v.diagnosis.front().cause, derived ? "formula-differs" : "state-handed-on-differs");
+  }
+}
+
 }  // namespace
 }  // namespace assay

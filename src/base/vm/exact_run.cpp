@@ -35,6 +35,8 @@ constexpr int kShortArgumentBits = 3;
 /// A literal is off by half a unit in the last place; the rounded product of two that are, as of the scale
 /// with log2 e, by less than one and a half.
 constexpr double kOffset = 1.5 * 0x1p-23;
+/// Coefficients of a polynomial are rounded once.
+constexpr double kOfSeries = 1.0 / 3;
 
 uint32_t without_sign(uint32_t bits) {
   return bits & 0x7fffffffu;
@@ -172,7 +174,7 @@ ExactPass pass_of(const Program& program, const TensorMap& inputs, const Machine
     for (const Immediate& immediate : code.immediates)
       if (const auto bits = static_cast<uint32_t>(immediate.bits);
           immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
-        plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
+        plan.offsets.push_back({immediate.slot, kOfSeries * offset_of(bits), -1});
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source;
   };
   return ExactPass(program, inputs, machine,
@@ -189,7 +191,7 @@ ExactPass probes_of(const Program& program, const TensorMap& inputs, const Machi
     for (const Immediate& immediate : pass.prepared.code(i).immediates)
       if (const auto bits = static_cast<uint32_t>(immediate.bits);
           immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
-        plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
+        plan.offsets.push_back({immediate.slot, kOfSeries * offset_of(bits), -1});
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source, plan.probes = true;
     plan.first_probe = first;
   };
@@ -199,10 +201,10 @@ ExactPass probes_of(const Program& program, const TensorMap& inputs, const Machi
 /// Is what signs do not lessen more than this share of the output's size somewhere?
 constexpr double kWide = 0x1p-19;
 /// Of the probes by chance: they stand for a sum of errors of unknown sign, each at most as large. That the
-/// largest of seven is below a sixteenth of their standard deviation, where few errors or many add up, has
-/// probability 0.05^7; what a series leaves out is mostly less than a third of what is allowed for it.
+/// largest of seven is below an eighth of their standard deviation, where few errors or many add up, has
+/// probability 0.1^7; what a series leaves out is mostly less than a third of what is allowed for it.
 constexpr int kProbes = 7;
-constexpr double kProbeFactor = 16;
+constexpr double kProbeFactor = 8;
 
 double root_mean_square(const std::vector<double>& values) {
   double sum = 0;

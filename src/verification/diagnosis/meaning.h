@@ -85,6 +85,7 @@ double score_of(const Fit&, const Variant&, double choices);
 /// element there open is refuted. `tried`: variants evaluated; `left`: left out for want of time.
 struct Weighed {
   std::vector<Diagnosis> fitting;
+  WrongBy by = WrongBy::unknown;
   int64_t tried = 0, left = 0;
   double bits = 0;                   ///< surprise (Fit::bits) of the best
   std::set<std::string> by_nothing;  ///< causes whose fit is no surprise at all

@@ -70,6 +70,8 @@ inline constexpr double kRefuted = 0.4;
 inline constexpr double kApartFromFormula = 0.95;
 /// Of a fingerprint, which says what differs but not why: above every name that explains a part only.
 inline constexpr double kFingerprint = 0.55;
+/// Of a run that a property derived and whose formula is wrong: it says more than that two runs differ.
+inline constexpr double kWrongItself = 0.58;
 inline constexpr double kUnexplainedScore =
     0.1;  ///< of the entry that says where values are wrong, and no more
 /// A meaning is decided by this case alone where it scores so high and the next one so much less: the

@@ -143,6 +143,7 @@ const std::vector<Meaning>& meanings() {
 
 Weighed weigh_meanings(const FailingRun& given, double seconds, WrongBy by) {
   Weighed weighed;
+  weighed.by = by;
   if (given.wrong().empty()) return weighed;
   const double start = seconds_of_thread();
   const FailingRun run = with_explicit_gates(given);

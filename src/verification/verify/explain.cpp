@@ -211,6 +211,20 @@ class Further {
                [this](const Companion& c) { return is_enough(c); }) {}
 
   FurtherCases& cases() { return cases_; }
+  /// The cause of a case whose formula is wrong, whatever fits: where it is.
+  std::vector<Diagnosis> wrong_formulas() const {
+    std::vector<Diagnosis> causes;
+    for (size_t i = 0; i < said_.size(); ++i) {
+      if (said_[i].second.by != WrongBy::formula) continue;
+      Diagnosis d;
+      d.cause = kOtherFormula, d.score = kWrongItself;
+      d.explanation = "what the property ran is wrong by itself: the formula differs there, not the rounding";
+      for (const std::string& line : places_[i])
+        d.evidence.push_back(fmt::format("on {}: {}", said_[i].first, line));
+      causes.push_back(std::move(d));
+    }
+    return causes;
+  }
   /// Adds what they said, traps among it.
   void add_to(Weighed& own, bool own_is_silent) const {
     merge(said_, own_is_silent, own);
@@ -225,12 +239,14 @@ class Further {
   bool is_enough(const Companion& c) {
     const double share = seconds_ / static_cast<double>(kMost);
     said_.emplace_back(c.text, weigh(c.failing(op_), c.exact ? &*c.exact : nullptr, share));
+    places_.push_back(wrong_places(c.outputs));
     return said_.size() == kMost || is_decided(said_.back().second, c.case_);
   }
 
   const Operator& op_;
   const double seconds_;
   OnFurther said_;
+  std::vector<std::vector<std::string>> places_;  ///< of each
   FurtherCases cases_;
 };
 
@@ -252,7 +268,8 @@ void add_forward(const Case& c, const Kernel& kernel, const Operator& op, Backen
 /// The run on real numbers where the formula was not judged for its cost.
 std::optional<vm::ExactRun> exact_unasked(const JudgedRun& run, const VerifyOptions& options,
                                           const Verification& v) {
-  if (run.exact || !has_code(run.plan) || v.lane_instructions == 0 || v.lane_instructions > kExactInstructions)
+  if (run.exact || !has_code(run.plan) || v.lane_instructions == 0 ||
+      v.lane_instructions > kExactInstructions)
     return std::nullopt;
   return vm::run_exact(run.plan, run.inputs, options.origin.machine);
 }
@@ -342,6 +359,7 @@ void explain_properties(const Kernel& kernel, Backend& backend, const VerifyOpti
   Weighed none;
   Further further(kernel, op, backend, options, true);
   further.cases().run(derived);
+  for (Diagnosis& d : further.wrong_formulas()) v.diagnosis.push_back(std::move(d));
   further.cases().run_companions(v.case_);
   further.add_to(none, true);
   add_forward(v.case_, kernel, op, backend, options, none);
