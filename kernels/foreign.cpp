@@ -232,6 +232,7 @@ Kernel load_foreign_kernel(const std::string& ptx_path, const std::string& plan_
   Kernel kernel;
   kernel.name = plan.name;
   kernel.operator_name = plan.operator_name;
+  kernel.declares_roundings = false;
   kernel.summary = plan.summary.empty() ? "from " + (ptx_path.empty() ? plan_path : ptx_path) : plan.summary;
   kernel.arithmetic_text = arithmetic_text(plan);
   kernel.limits = {plan.dtypes, plan.gate_dtypes, plan.max_K, plan.max_V, plan.gate_min, plan.gate_max};

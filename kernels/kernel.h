@@ -30,6 +30,8 @@ struct Kernel {
   /// A run split at a multiple of this many tokens and resumed from the state has the same bits (1:
   /// anywhere).
   int64_t resume_granularity = 1;
+  /// False where the arithmetic says how large errors may be and not which roundings make them, as a plan's.
+  bool declares_roundings = true;
   /// True where the kernel promises that no ex2 ever sees an argument above 0; the machine checks it in every
   /// run.
   bool exponents_nonpositive = false;

@@ -289,7 +289,7 @@ void ErrorTrace<parts_count>::arithmetic(Warp& warp, const Op& op, uint32_t mask
       const int which[3] = {3 * half, 3 * half + 1, 3 * half + 2};
       finish(warp, op, half, kind, facts(op).arity, which, result, mask);
     } else {
-      const int which[1] = {1 - half};
+      const int which[3] = {1 - half, 0, 0};
       finish(warp, op, half, kind, 1, which, result, mask);
     }
   }
@@ -335,7 +335,12 @@ void ErrorTrace<parts_count>::widen(const Op& op, int arity, const int* which, R
   const double own = facts(op).own_roundoff;
   lane_kit().widen_bounds(r.step(), own, kRoundoff);
   const double share = plan_.inexact_share.empty() ? 0 : plan_.inexact_share[op_index(op)];
-  r.product = {operand(0).value, operand(arity > 1).value};
+  r.product = {operand(0).value, operand(arity > 1 ? 1 : 0).value};
+  for (int i = 0; i < 32 && plan_.probes; ++i) {
+    r.terms[i] = std::fabs(r.local[i]);
+    for (int k = 0; k < arity; ++k)
+      if (operand(k).error[i] != 0) r.terms[i] += std::fabs(r.slope[k][i] * operand(k).error[i]);
+  }
   if (share > 0)
     for (int i = 0; i < 32; ++i) r.bound[i] += share * std::fabs(r.product[0][i] * r.product[1][i]);
   // What is not lost has a bound, however far sizes grow; 0 times what is lost is 0.
@@ -410,8 +415,9 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
   if (plan_.strict && (unbounded & mask)) mark(warp, op, ErrorKind::lost, unbounded & mask);
 }
 
-/// What a step adds to a probe: to the first, what series leave out, as it comes; to the others, that and the
-/// step's own doubles times a number by chance, fixed by where it happens.
+/// What a step adds to a probe: to the first, what series leave out: of c_n y + c_{n-1} that is next c_{n+1} y^2,
+/// of one sign wherever y lies; to the others, that and the step's own doubles times a number by chance, fixed
+/// by where it happens.
 template <int parts_count>
 void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
                                     float* sum) const {
@@ -421,8 +427,9 @@ void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const
   const uint64_t place = (block_->linear * 64 + warp.index) << 36 ^ order_ << 8;
   for (uint64_t i = 0; i < 32; ++i) {
     const double left_out = share > 0 ? share * r.product[0][i] * r.product[1][i] : 0;
-    const double own = std::fabs(left_out) + kRoundoff * (std::fabs(r.local[i]) + std::fabs(r.error[i]));
-    if (own > 0) sum[i] += static_cast<float>(number == 0 ? left_out : own * chance(place ^ i, number));
+    const double own = std::fabs(left_out) + kRoundoff * r.terms[i];
+    if (own > 0)
+      sum[i] += static_cast<float>(number == 0 ? std::fabs(left_out) : own * chance(place ^ i, number));
   }
 }
 

@@ -76,8 +76,8 @@ struct ErrorPlan {
   };
   std::vector<Offset> offsets;
   /// Parts are probes, `first_probe` and the next: of everything that enters the bounds, so that what cancels
-  /// does. Probe 0 has all of what series leave out with the sign of its leading term, each other one all that
-  /// times numbers by chance.
+  /// does. Probe 0 has all of what series leave out with one sign, each other one all that times numbers by
+  /// chance.
   bool probes = false;
   int first_probe = 0;
   /// By op: what its result may be off by, as a share of its product (Literals::left_out). Empty: nothing.
@@ -146,6 +146,7 @@ class ErrorTrace : public PlainTrace {
   struct Result {
     alignas(64) double value[32], local[32], error[32], bound[32], slope[3][32];
     std::array<const double*, 2> product{};  ///< of strict traces: its first operands
+    double terms[32];     ///< where there are probes: the sizes of what adds up to the error
     uint32_t chosen = 0;  ///< lanes whose value is an integer next to the exact one (round_to_integer)
     RealStep step() { return {value, {}, {}, {}, local, {slope[0], slope[1], slope[2]}, error, bound}; }
   };

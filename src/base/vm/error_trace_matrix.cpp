@@ -198,6 +198,11 @@ void ErrorTrace<parts_count>::matrix_tile(Warp& warp, const Op& op, const Matrix
       result.value[lane] = values[run][lane], result.local[lane] = local[row][n];
       result.error[lane] = error[row][n], result.bound[lane] = std::fmax(bound[row][n], 0);
       if (std::isnan(bound[row][n])) result.bound[lane] = *kLost;
+      if (!plan_.probes) continue;
+      result.terms[lane] = std::fabs(local[row][n]) + std::fabs(c.error[row][n]);
+      for (int i = 0; i < k; ++i)
+        result.terms[lane] += std::fabs((b.value[i][n] + b.error[i][n]) * a.error[row][i]) +
+                              std::fabs(a.value[row][i] * b.error[i][n]);
     }
     keep(warp, op, slot, half, kind, result, {}, ~0u);
     if constexpr (parts_count > 0)

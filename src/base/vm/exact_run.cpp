@@ -35,8 +35,6 @@ constexpr int kShortArgumentBits = 3;
 /// A literal is off by half a unit in the last place; the rounded product of two that are, as of the scale
 /// with log2 e, by less than one and a half.
 constexpr double kOffset = 1.5 * 0x1p-23;
-/// Coefficients of a polynomial are rounded once.
-constexpr double kOfSeries = 1.0 / 3;
 
 uint32_t without_sign(uint32_t bits) {
   return bits & 0x7fffffffu;
@@ -174,7 +172,7 @@ ExactPass pass_of(const Program& program, const TensorMap& inputs, const Machine
     for (const Immediate& immediate : code.immediates)
       if (const auto bits = static_cast<uint32_t>(immediate.bits);
           immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
-        plan.offsets.push_back({immediate.slot, kOfSeries * offset_of(bits), -1});
+        plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source;
   };
   return ExactPass(program, inputs, machine,
@@ -191,7 +189,7 @@ ExactPass probes_of(const Program& program, const TensorMap& inputs, const Machi
     for (const Immediate& immediate : pass.prepared.code(i).immediates)
       if (const auto bits = static_cast<uint32_t>(immediate.bits);
           immediate.cell == Cell::word && is_inexact(bits) && literals.of_series.contains(immediate.slot))
-        plan.offsets.push_back({immediate.slot, kOfSeries * offset_of(bits), -1});
+        plan.offsets.push_back({immediate.slot, offset_of(bits), -1});
     plan.inexact_share = literals.left_out, plan.exact_source = literals.exact_source, plan.probes = true;
     plan.first_probe = first;
   };

@@ -184,7 +184,8 @@ void add_derived_checks(const Kernel& kernel, const Operator& op, const VerifyOp
 /// What the checks say of a finding where nobody has asked them and the run is small.
 std::optional<CheckReport> checks_unasked(const JudgedRun& run, const VerifyOptions& options,
                                           const Verification& v) {
-  if (v.checks || v.trap || options.meaning_seconds <= 0 || v.lane_instructions > kCheckInstructions)
+  if (v.checks || v.trap || options.meaning_seconds <= 0 || v.lane_instructions > kCheckInstructions ||
+      !has_code(run.plan))
     return std::nullopt;
   return vm::run_checked(run.plan, run.inputs, options.origin.machine, vm::Checks{});
 }

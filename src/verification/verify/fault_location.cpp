@@ -12,6 +12,7 @@
 #include "src/verification/diagnosis/source_line.h"
 #include "src/verification/diagnosis/suspect_lines.h"
 #include "src/verification/diagnosis/thresholds.h"
+#include "src/verification/verify/companion.h"
 #include "src/verification/verify/explain.h"
 #include "src/verification/verify/telling_case.h"
 
@@ -97,6 +98,7 @@ std::vector<SuspectLine> lines_of_rounding(const Program& program, const TensorM
 
 void locate_fault(const Kernel& kernel, const Program& program, const TensorMap& inputs,
                   const VerifyOptions& options, Verification& v) {
+  if (!has_code(program)) return;  // of a test's engine
   if (options.meaning_seconds <= 0 || !v.case_.blocks.empty() || !is_finite_fault(v)) return;
   vm::MachineOptions machine = options.origin.machine;
   machine.threads = 1;  // of runs of a few blocks

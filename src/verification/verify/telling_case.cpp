@@ -6,6 +6,7 @@
 
 #include "src/base/numerics/bad_input.h"
 #include "src/verification/verify/acceptance.h"
+#include "src/verification/verify/companion.h"
 #include "src/verification/verify/reference_run.h"
 
 namespace assay {
@@ -70,7 +71,7 @@ std::optional<TellingCase> told_by(const Case& c, const Kernel& kernel, const Te
   t.inputs = given ? *given : draw_inputs(t.resolved);
   if (!domain_faults(t.inputs, kernel, *t.resolved.op).empty()) return std::nullopt;
   t.program = program_of(kernel, t.resolved, t.inputs);
-  if (t.program.modules.empty()) return std::nullopt;  // of a test's engine
+  if (!has_code(t.program)) return std::nullopt;  // of a test's engine
   t.problem = declared_problem(claim_of(kernel, t.resolved), t.inputs, 1);
   t.exact = vm::run_moved(t.program, t.inputs, {}, machine);
   const auto expected = t.exact.empty() ? std::nullopt : t.reference({});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "src/base/numerics/bad_input.h"
 #include "src/result/finding_kind.h"
@@ -92,11 +93,13 @@ Verification verify(const Case& c, const Kernel& kernel, Backend& backend, const
   const Judgement judged = judge(claim, inputs, run, options, v);
 
   std::optional<vm::ExactRun> exact = judge_formula(program, inputs, run, judged, options, v);
-  judge_roundings(claim, run, judged, options, v);
+  VerifyOptions statistics = options;
+  if (!kernel.declares_roundings && options.rounding_work < HUGE_VAL) statistics.rounding_work = 0;
+  judge_roundings(claim, run, judged, statistics, v);
   if (const VerifyOptions more = longer_formula(options);
       v.lane_instructions > options.formula_instructions && formula_would_decide(v, more)) {
     exact = judge_formula(program, inputs, run, judged, more, v);
-    judge_roundings(claim, run, judged, options, v);
+    judge_roundings(claim, run, judged, statistics, v);
   }
 
   // The program again, where the judgement says to look.

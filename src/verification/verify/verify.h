@@ -41,7 +41,8 @@ struct VerifyOptions {
   /// do not ask. A kernel with a plan is asked at UINT64_MAX only.
   uint64_t formula_instructions = 100'000'000;
   /// Whether the declared roundings explain the errors (Verification::rounding), where sampling them takes
-  /// at most so many multiplications of samples; 0: do not ask.
+  /// at most so many multiplications of samples; 0: do not ask. Of a kernel that declares no roundings at
+  /// HUGE_VAL only.
   double rounding_work = 0;
   bool power = false;  ///< say what the verdicts would have seen, and could not (Verification::power)
   /// Checks on the machine (Verification::checks), for runs of at most so many lane-instructions; none by
