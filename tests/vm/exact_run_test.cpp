@@ -208,8 +208,8 @@ TEST(ExactRun, ATurnedSelectionGivesWhatRealNumbersSelect) {
   }
 }
 
-/// Ways on which the bits of %f1 = x * x, or of its bf16 in %h1, reach %r unchanged or rounded: the exact value
-/// is x * x still, or nothing is said.
+/// Ways on which the bits of %f1 = x * x, or of its bf16 in %h1, reach %r unchanged or rounded: the exact
+/// value is x * x still, or nothing is said.
 struct Way {
   const char* body;
   bool followed;
@@ -348,7 +348,8 @@ TEST(ExactRun, ProbesKnowWhatCancelsWhereSizesGrow) {
   for (size_t t = 0; t < 32; ++t) EXPECT_LE(o.slack[t], 1e-4 * (1 + std::fabs(o.value[t]))) << t;
 }
 
-// Sizes pass every double after 2,300 such steps: a number that is followed still has a slack, a lost one none.
+// Sizes pass every double after 2,300 such steps: a number that is followed still has a slack, a lost one
+// none.
 TEST(ExactRun, WhatGrowsBeyondAllNumbersIsNotLostAndWhatIsLostStaysSo) {
   std::string turns = "mul.rn.f32 %f2, %x, %x; mov.u32 %b4, 0; $again:";
   turns +=

@@ -16,8 +16,9 @@
 
 namespace assay::vm {
 
-/// What a half is: what it seems (integers, inputs, literals); made of rounded values, in a way that no shadow
-/// follows (ErrorPlan::strict); a further half of the value before it; the first half of a shadowed value.
+/// What a half is: what it seems (integers, inputs, literals); made of rounded values, in a way that no
+/// shadow follows (ErrorPlan::strict); a further half of the value before it; the first half of a shadowed
+/// value.
 enum class ErrorKind : uint8_t { none, lost, tail, f16, bf16, f32, f64 };
 
 inline int halves_of(ErrorKind kind) {

@@ -34,13 +34,14 @@ bool is_narrowing(Flow flow, const Meaning& meaning) {
          (bits || (ptx::is_float(meaning.result) && meaning.result != meaning.sources[0]));
 }
 
-/// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of a
-/// tensor core's (Fragments).
+/// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of
+/// a tensor core's (Fragments).
 constexpr double kRoundoff = 0x1p-50;
 /// real_exponential.h: the logarithm's difference is good to 2^-45 of itself.
 constexpr double kLogarithmRoundoff = 0x1p-44;
 
-/// Registers that hold 1.5 * 2^23 (fp64: 2^52), or up to 2^11 more: literals, and what one move fills with one.
+/// Registers that hold 1.5 * 2^23 (fp64: 2^52), or up to 2^11 more: literals, and what one move fills with
+/// one.
 std::set<Slot> shifters_of(const Code& code) {
   std::set<Slot> found;
   for (const Immediate& immediate : code.immediates) {
@@ -62,7 +63,8 @@ std::set<Slot> shifters_of(const Code& code) {
 /// Of what is followed.
 constexpr double kLargestBound = 0x1p+1000;
 
-/// The same for the same place and probe: uniform between -sqrt(3) and sqrt(3), of variance 1. Of the first probe 1.
+/// The same for the same place and probe: uniform between -sqrt(3) and sqrt(3), of variance 1. Of the first
+/// probe 1.
 double chance(uint64_t place, int probe) {
   if (probe == 0) return 1;
   uint64_t x = (place + 1) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(probe) * 0xd1b54a32d192ed03u;
@@ -358,8 +360,8 @@ void ErrorTrace<parts_count>::widen(const Op& op, int arity, const int* which, R
   }
 }
 
-/// Derivatives at the exact operands: the slopes of a step are secants, which lead there. In `r` where they are
-/// the same but for a product's second.
+/// Derivatives at the exact operands: the slopes of a step are secants, which lead there. In `r` where they
+/// are the same but for a product's second.
 template <int parts_count>
 auto ErrorTrace<parts_count>::exact_slopes(const Op& op, int arity, const int* which, Result& r,
                                            Result& made) const -> const Result& {
@@ -415,9 +417,9 @@ void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first
   if (plan_.strict && (unbounded & mask)) mark(warp, op, ErrorKind::lost, unbounded & mask);
 }
 
-/// What a step adds to a probe: to the first, what series leave out: of c_n y + c_{n-1} that is next c_{n+1} y^2,
-/// of one sign wherever y lies; to the others, that and the step's own doubles times a number by chance, fixed
-/// by where it happens.
+/// What a step adds to a probe: to the first, what series leave out: of c_n y + c_{n-1} that is next c_{n+1}
+/// y^2, of one sign wherever y lies; to the others, that and the step's own doubles times a number by chance,
+/// fixed by where it happens.
 template <int parts_count>
 void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
                                     float* sum) const {

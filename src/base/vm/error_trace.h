@@ -2,17 +2,17 @@
 //
 // What travels unchanged (transfer.h) carries its shadow. Arithmetic rows follow Row::real; tensor-core sums
 // are exact dot products; integer work on the bits of floats that moves a half or a word, flips or clears its
-// sign (error_trace_moves.cpp) or rounds the float (a mask that cuts, the addition before it) is followed too.
-// Elsewhere the shadow ends: at other work on bits, conversions to and from integers, rounding to integral
-// values, atomics, values that are not finite. What comes next starts anew, without error, from the machine's
-// value, unless the trace is strict.
+// sign (error_trace_moves.cpp) or rounds the float (a mask that cuts, the addition before it) is followed
+// too. Elsewhere the shadow ends: at other work on bits, conversions to and from integers, rounding to
+// integral values, atomics, values that are not finite. What comes next starts anew, without error, from the
+// machine's value, unless the trace is strict.
 //
 // A strict trace (exact_run.h) keeps apart what is exact and what comes of rounded values (ErrorKind::lost).
 // What is not followed stays exact where the same instruction gives the same result on the operands' exact
 // values, rounded once to their formats: the sign of a float, its exponent, the integer next to it, a
 // comparison. And what a comparison decides that exact operands would decide the other way is known
-// (error_trace_choices.cpp): a selection gives the other operand, anything else is lost, and from a branch on,
-// all that the block writes.
+// (error_trace_choices.cpp): a selection gives the other operand, anything else is lost, and from a branch
+// on, all that the block writes.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -48,8 +48,8 @@ struct OpErrors {
   std::vector<EdgeSeen> edges;      ///< by op: what may leave its range (shadow_edges.h)
   Parting first;                    ///< in the order of blocks, then of execution
   uint64_t ended = 0;               ///< shadows that ended at a value that is not finite
-  /// Of a strict trace, lanes: comparisons that exact operands would decide the other way, and branches, exits
-  /// and stores under such a predicate, the first of each block.
+  /// Of a strict trace, lanes: comparisons that exact operands would decide the other way, and branches,
+  /// exits and stores under such a predicate, the first of each block.
   uint64_t turned = 0, branches_turned = 0;
   /// Of a strict trace: what lost a value first, in the order of blocks, then of execution; -1: nothing did.
   struct Loss {

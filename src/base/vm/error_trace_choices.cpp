@@ -1,5 +1,5 @@
-// What a strict trace knows of choices: which results exact operands leave as they are, which comparisons they
-// turn, and what then comes of selections and guards.
+// What a strict trace knows of choices: which results exact operands leave as they are, which comparisons
+// they turn, and what then comes of selections and guards.
 #include <bit>
 #include <cmath>
 #include <cstring>

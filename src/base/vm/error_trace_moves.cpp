@@ -49,8 +49,8 @@ const std::array<uint32_t, 32>& ErrorTrace<parts_count>::inverted(const Op& op, 
   return made;
 }
 
-/// Does half `from` of the source come out as half `to`, but for its sign? Then its inverse arrives where it is
-/// inverted: equal bits alone may be two neighbours that round to the same.
+/// Does half `from` of the source come out as half `to`, but for its sign? Then its inverse arrives where it
+/// is inverted: equal bits alone may be two neighbours that round to the same.
 template <int parts_count>
 auto ErrorTrace<parts_count>::travel(const Op& op, size_t source, size_t from, size_t to, uint32_t made,
                                      int lane) -> Travel {

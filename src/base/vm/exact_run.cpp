@@ -100,7 +100,8 @@ constexpr int kParts = kExactParts;
 using ExactPass = Pass<kParts>;
 using Cells = ErrorCells<kParts>;
 
-/// A float in memory or among the parameters, as a number `error` away, or as one whose rounding begins `part`.
+/// A float in memory or among the parameters, as a number `error` away, or as one whose rounding begins
+/// `part`.
 void set_cell(ExactPass& pass, ErrorMemory<kParts>::Area& area, uint64_t offset, double error,
               int part = -1) {
   for (uint64_t half = 0; half < 2; ++half) {
@@ -139,7 +140,8 @@ void follow_constant(const Program& program, const Constant& constant, int part,
       set_cell(pass, area, static_cast<uint64_t>(entry.parameters[a].offset), offset_of(*bits), part);
 }
 
-/// Parameters of launch `i` that say what they stand for are that; those of the launch before have no shadows.
+/// Parameters of launch `i` that say what they stand for are that; those of the launch before have no
+/// shadows.
 void set_parameters(const Program& program, size_t i, ExactPass& pass) {
   size_t hint = 0;
   const Code& code = pass.prepared.code(i);

@@ -125,8 +125,8 @@ struct LaneKit {
   void (*combine_sums)(int k, const MatrixRow&);
   /// result_bound without |local|; with `own` of it and `roundoff` of |result_error|.
   void (*widen_bounds)(const RealStep&, double own, double roundoff);
-  /// d[i] = sum of slope[k][i] part[k][i] over count operands, in float; a term that is not finite is 0 and its
-  /// lane in the result.
+  /// d[i] = sum of slope[k][i] part[k][i] over count operands, in float; a term that is not finite is 0 and
+  /// its lane in the result.
   uint32_t (*carry_part)(float* d, int count, const double* const* slope, const float* const* part);
   /// Of combine_sums: d[n] = c[n] + sum_k a_part[k] b[k][n] + a[k] b_part[k][n], in float.
   void (*combine_parts)(int k, const PartsRow&);

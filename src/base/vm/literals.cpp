@@ -2,8 +2,8 @@
 // which fp32 does not hold, begins it, and another step follows. A step is a fused multiply-add of f32, or a
 // product and the addition that takes it.
 //
-// A number in two parts, C + c with c below C's last place (log2 e in expf, pi / 2 in sinf), is two steps with
-// one factor, one the addend of the other.
+// A number in two parts, C + c with c below C's last place (log2 e in expf, pi / 2 in sinf), is two steps
+// with one factor, one the addend of the other.
 #include "src/base/vm/literals.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ constexpr int kShortBits = 12;
 constexpr double kLeftOut = 0.125;
 constexpr double kLowPart = 0x1p-20;  ///< of the high one, at most
 
-/// factor[0] * factor[1] + addend, the product made by op `product`, the sum by op `sum`; of a product alone no
-/// addend.
+/// factor[0] * factor[1] + addend, the product made by op `product`, the sum by op `sum`; of a product alone
+/// no addend.
 struct Step {
   size_t product = 0, sum = 0;
   Slot factor[2] = {no_slot, no_slot}, addend = no_slot;
