@@ -164,11 +164,15 @@ double kinds_of(Dtype operands) {
   return std::ldexp(kDecaysOfChunk, format(operands).precision - 1);
 }
 
+/// A part of fewer elements has too few terms: its samples may all round as the values do not.
+constexpr int64_t kLeastElements = 16;
+
 PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double kinds) {
   PartStatistics y;
   RoundingPart& part = y.part;
   part.elements = x.elements;
   y.smallest = kInfinity;
+  if (x.elements < kLeastElements) return y;
   const double n = static_cast<double>(x.elements), size = std::sqrt(x.exact_squares);
   const Norms norms = norms_of(x, seen, t, kinds);
   const double square = norms.trace + 2 * std::sqrt(norms.square * t) + 2 * norms.norm * t,
@@ -254,11 +258,12 @@ RoundingJudgement judge_rounding(const Tensor& got, const ReferenceOutput& refer
   if (!y.output.skipped.empty()) return y;
   y.parts = part_statistics(got, reference, model, statistics);
   for (const PartStatistics& p : y.parts) {
-    if (p.part.elements == 0) continue;
+    if (p.part.elements < kLeastElements) continue;
     ++y.output.parts, y.output.unlikely += p.part.excess > 1;
     if (y.output.worst.elements == 0 || p.part.excess > y.output.worst.excess) y.output.worst = p.part;
   }
   if (!y.parts.empty()) y.output.all = y.parts.back().part;
+  if (y.output.parts == 0) y.output.skipped = "too few elements";
   return y;
 }
 
