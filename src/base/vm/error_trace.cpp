@@ -7,6 +7,7 @@
 
 #include "src/base/numerics/format.h"
 #include "src/base/vm/each_lane.h"
+#include "src/base/vm/literals.h"
 
 namespace assay::vm {
 namespace {
@@ -34,45 +35,11 @@ bool is_narrowing(Flow flow, const Meaning& meaning) {
          (bits || (ptx::is_float(meaning.result) && meaning.result != meaning.sources[0]));
 }
 
-/// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of
-/// a tensor core's (Fragments).
-constexpr double kRoundoff = 0x1p-50;
 /// real_exponential.h: the logarithm's difference is good to 2^-45 of itself.
 constexpr double kLogarithmRoundoff = 0x1p-44;
 
-/// Registers that hold 1.5 * 2^23 (fp64: 2^52), or up to 2^11 more: literals, and what one move fills with
-/// one.
-std::set<Slot> shifters_of(const Code& code) {
-  std::set<Slot> found;
-  for (const Immediate& immediate : code.immediates) {
-    const bool wide = immediate.cell == Cell::wide;
-    const double size = std::fabs(assay::decode(wide ? Dtype::fp64 : Dtype::fp32, immediate.bits)),
-                 least = wide ? 0x1.8p52 : 0x1.8p23;
-    if (immediate.cell != Cell::mask && size >= least && size <= least + 0x1p11) found.insert(immediate.slot);
-  }
-  if (found.empty()) return found;
-  std::map<Slot, int> writers;
-  for (const Op& op : code.ops)
-    for (const Use& written : code.signature(op).writes) ++writers[written.slot];
-  for (const Op& op : code.ops)
-    if (op.row && op.row->flow == Flow::copy && !op.guarded && writers[op.d] == 1 && found.contains(op.s[0]))
-      found.insert(op.d);
-  return found;
-}
-
 /// Of what is followed.
 constexpr double kLargestBound = 0x1p+1000;
-
-/// The same for the same place and probe: uniform between -sqrt(3) and sqrt(3), of variance 1. Of the first
-/// probe 1.
-double chance(uint64_t place, int probe) {
-  if (probe == 0) return 1;
-  uint64_t x = (place + 1) * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(probe) * 0xd1b54a32d192ed03u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  constexpr double kRoot3 = 1.7320508075688772;
-  return kRoot3 * (static_cast<double>((x ^ (x >> 31)) >> 11) * 0x1p-52 - 1);
-}
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -114,8 +81,9 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) const -> 
   for (const Operation operation : {Operation::add, Operation::sub, Operation::neg, Operation::cvt})
     if (signature.form.operation == operation && !clamps) f.slopes = Facts::Slopes::constant;
   for (const Operation operation : {Operation::mul, Operation::fma, Operation::mad})
-    if (signature.form.operation == operation && !clamps) f.slopes = Facts::Slopes::product;
-  f.own_roundoff = signature.form.operation == Operation::lg2 ? kLogarithmRoundoff : kRoundoff;
+    f.multiplies |= signature.form.operation == operation;
+  if (f.multiplies && !clamps) f.slopes = Facts::Slopes::product;
+  f.own_roundoff = signature.form.operation == Operation::lg2 ? kLogarithmRoundoff : kStepRoundoff;
   f.decides = signature.control != Control::none;
   for (const Access& access : signature.accesses)
     f.decides |= access.direction != Access::Direction::read || flow == Flow::copy_async;
@@ -123,8 +91,6 @@ auto ErrorTrace<parts_count>::facts_of(const Code& code, const Op& op) const -> 
   f.arity = arity_of(*op.row);
   for (const Operation operation : {Operation::add, Operation::sub, Operation::fma, Operation::mad})
     f.adds |= signature.form.operation == operation;
-  for (const Operation operation : {Operation::mul, Operation::fma, Operation::mad})
-    f.multiplies |= signature.form.operation == operation;
   return f;
 }
 
@@ -157,7 +123,7 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
       std::fill_n(&cells.error[at], 32, 0.0);
       std::fill_n(&cells.bound[at], 32, part < 0 ? std::fabs(offset) : 0.0);
       for (int p = 0; p < plan_.parts; ++p) {
-        const double by = plan_.probes ? chance(slot, plan_.first_probe + p) : 1;
+        const double by = plan_.probes ? probe_factor(slot, plan_.first_probe + p) : 1;
         std::fill_n(cells.part(static_cast<size_t>(p)) + at, 32,
                     plan_.probes || p == part ? static_cast<float>(by * offset) : 0.0f);
       }
@@ -335,7 +301,7 @@ template <int parts_count>
 void ErrorTrace<parts_count>::widen(const Op& op, int arity, const int* which, Result& r) const {
   const auto operand = [&](int k) -> const Operand& { return operands_[static_cast<size_t>(which[k])]; };
   const double own = facts(op).own_roundoff;
-  lane_kit().widen_bounds(r.step(), own, kRoundoff);
+  lane_kit().widen_bounds(r.step(), own, kStepRoundoff);
   const double share = plan_.inexact_share.empty() ? 0 : plan_.inexact_share[op_index(op)];
   r.product = {operand(0).value, operand(arity > 1 ? 1 : 0).value};
   for (int i = 0; i < 32 && plan_.probes; ++i) {
@@ -357,81 +323,6 @@ void ErrorTrace<parts_count>::widen(const Op& op, int arity, const int* which, R
       return x.value[i] == 0 && x.error[i] == 0 && x.bound[i] == 0;
     };
     if (is_zero(0) || is_zero(1)) r.bound[i] = arity == 3 ? operand(2).bound[i] : 0;
-  }
-}
-
-/// Derivatives at the exact operands: the slopes of a step are secants, which lead there. In `r` where they
-/// are the same but for a product's second.
-template <int parts_count>
-auto ErrorTrace<parts_count>::exact_slopes(const Op& op, int arity, const int* which, Result& r,
-                                           Result& made) const -> const Result& {
-  using Slopes = typename Facts::Slopes;
-  const auto operand = [&](int k) -> const Operand& { return operands_[static_cast<size_t>(which[k])]; };
-  if (facts(op).slopes == Slopes::constant) return r;
-  if (facts(op).slopes == Slopes::product) {
-    for (int i = 0; i < 32; ++i)
-      if (!(r.chosen >> i & 1)) r.slope[1][i] = operand(0).value[i] + operand(0).error[i];
-    return r;
-  }
-  alignas(64) double exact[3][32];
-  static constexpr double zeros[32] = {};
-  RealStep step = made.step();
-  std::memcpy(made.value, r.value, sizeof made.value);
-  for (int k = 0; k < arity; ++k) {
-    for (int i = 0; i < 32; ++i) exact[k][i] = operand(k).value[i] + operand(k).error[i];
-    step.value[k] = exact[k], step.error[k] = step.bound[k] = zeros;
-  }
-  op.row->real(step);
-  return made;
-}
-
-/// The parts of a result's error in `mask`, from cell `first` on. Runs behind keep().
-template <int parts_count>
-void ErrorTrace<parts_count>::carry_parts(Warp& warp, const Op& op, size_t first, int arity, const int* which,
-                                          Result& r, uint32_t mask) {
-  Cells& cells = registers(warp);
-  Result at_exact;
-  const Result& slopes_of = plan_.strict ? exact_slopes(op, arity, which, r, at_exact) : r;
-  const int own = plan_.part_of_op.empty() ? -1 : plan_.part_of_op[op_index(op)];
-  const double* slopes[3];
-  const float* parts[3];
-  uint32_t unbounded = 0;
-  for (int p = 0; p < plan_.parts; ++p) {
-    int carrying = 0;
-    for (int k = 0; k < arity; ++k) {
-      const Operand& from = operands_[static_cast<size_t>(which[k])];
-      if (from.exact) continue;
-      slopes[carrying] = slopes_of.slope[k], parts[carrying++] = from.part[p];
-    }
-    alignas(64) float sum[32];
-    unbounded |= lane_kit().carry_part(sum, carrying, slopes, parts);
-    if (p == own)
-      for (int i = 0; i < 32; ++i) sum[i] += static_cast<float>(r.local[i]);
-    if (plan_.probes) probe(warp, op, p, r, sum);
-    float* const to = cells.part(static_cast<size_t>(p)) + first;
-    if (mask == ~0u)
-      std::memcpy(to, sum, sizeof sum);
-    else
-      each_lane(mask, [&](int lane) { to[lane] = sum[lane]; });
-  }
-  if (plan_.strict && (unbounded & mask)) mark(warp, op, ErrorKind::lost, unbounded & mask);
-}
-
-/// What a step adds to a probe: to the first, what series leave out: of c_n y + c_{n-1} that is next c_{n+1}
-/// y^2, of one sign wherever y lies; to the others, that and the step's own doubles times a number by chance,
-/// fixed by where it happens.
-template <int parts_count>
-void ErrorTrace<parts_count>::probe(const Warp& warp, const Op& op, int p, const Result& r,
-                                    float* sum) const {
-  const double share = plan_.inexact_share.empty() || !r.product[0] ? 0 : plan_.inexact_share[op_index(op)];
-  const int number = plan_.first_probe + p;
-  if (number == 0 && share == 0) return;
-  const uint64_t place = (block_->linear * 64 + warp.index) << 36 ^ order_ << 8;
-  for (uint64_t i = 0; i < 32; ++i) {
-    const double left_out = share > 0 ? share * r.product[0][i] * r.product[1][i] : 0;
-    const double own = std::fabs(left_out) + kRoundoff * r.terms[i];
-    if (own > 0)
-      sum[i] += static_cast<float>(number == 0 ? std::fabs(left_out) : own * chance(place ^ i, number));
   }
 }
 

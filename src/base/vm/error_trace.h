@@ -86,6 +86,13 @@ struct ErrorPlan {
   std::vector<int8_t> exact_source;
 };
 
+/// Of the doubles that a step computes with: five roundings at most of a sum of slopes times errors, more of
+/// a tensor core's (ErrorTrace::Fragments).
+inline constexpr double kStepRoundoff = 0x1p-50;
+/// By what a probe takes what enters it: the same for the same place and probe, uniform between -sqrt(3) and
+/// sqrt(3), of variance 1; of probe 0 always 1. (error_trace_parts.cpp)
+double probe_factor(uint64_t place, int probe);
+
 /// Of the exact run: constants whose rounding is followed at once.
 inline constexpr int kExactParts = 4;
 

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <map>
 
+#include "src/base/numerics/format.h"
+
 namespace assay::vm {
 namespace {
 
@@ -28,16 +30,24 @@ struct Step {
   int before = -1;  ///< the step that made the addend
 };
 
+/// Immediates, and registers that one move of an immediate fills, and nothing else.
+std::map<Slot, Immediate> literal_registers(const Code& code) {
+  std::map<Slot, Immediate> found;
+  std::map<Slot, int> writers;
+  for (const Immediate& immediate : code.immediates) found.emplace(immediate.slot, immediate);
+  for (const Op& op : code.ops)
+    for (const Use& written : code.signature(op).writes) ++writers[written.slot];
+  for (const Op& op : code.ops)
+    if (op.row && op.row->flow == Flow::copy && op.source_count == 1 && !op.guarded && writers[op.d] == 1)
+      if (const auto from = found.find(op.s[0]); from != found.end()) found.emplace(op.d, from->second);
+  return found;
+}
+
 class Text {
  public:
   explicit Text(const Code& code) : code_(code) {
-    for (const Op& op : code.ops)
-      for (const Use& written : code.signature(op).writes) ++writers_[written.slot];
-    for (const Immediate& immediate : code.immediates)
-      if (immediate.cell == Cell::word) bits_[immediate.slot] = static_cast<uint32_t>(immediate.bits);
-    for (const Op& op : code.ops)  // what one move of an immediate fills, and nothing else
-      if (op.row && op.row->flow == Flow::copy && op.source_count == 1 && !op.guarded && writers_[op.d] == 1)
-        if (const auto from = bits_.find(op.s[0]); from != bits_.end()) bits_[op.d] = from->second;
+    for (const auto& [slot, literal] : literal_registers(code))
+      if (literal.cell == Cell::word) bits_[slot] = static_cast<uint32_t>(literal.bits);
     find_steps();
   }
 
@@ -90,7 +100,6 @@ class Text {
   }
 
   const Code& code_;
-  std::map<Slot, int> writers_;
   std::map<Slot, uint32_t> bits_;
   std::vector<Step> steps_;
   std::multimap<Slot, std::pair<size_t, int>> by_factor_;  ///< register -> (step, which factor)
@@ -170,6 +179,18 @@ Literals literals_of(const Code& code) {
     if (moves(op) && elsewhere.contains(op.d)) elsewhere.insert(op.s[0]);
   std::erase_if(found.of_series,
                 [&](Slot slot) { return !text.is_literal(slot) || elsewhere.contains(slot); });
+  return found;
+}
+
+std::set<Slot> shifters_of(const Code& code) {
+  std::set<Slot> found;
+  for (const auto& [slot, literal] : literal_registers(code)) {
+    if (literal.cell == Cell::mask) continue;
+    const bool wide = literal.cell == Cell::wide;
+    const double size = std::fabs(decode(wide ? Dtype::fp64 : Dtype::fp32, literal.bits)),
+                 least = wide ? 0x1.8p52 : 0x1.8p23;
+    if (size >= least && size <= least + 0x1p11) found.insert(slot);
+  }
   return found;
 }
 

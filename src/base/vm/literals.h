@@ -24,5 +24,8 @@ struct Literals {
   std::set<Slot> of_series;  ///< immediates that nothing but polynomials reads
 };
 Literals literals_of(const Code&);
+/// Registers that round what is added to them to an integer: they hold 1.5 * 2^23 (fp64: 2^52), or up to 2^11
+/// more.
+std::set<Slot> shifters_of(const Code&);
 
 }  // namespace assay::vm
