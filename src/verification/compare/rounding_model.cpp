@@ -206,15 +206,15 @@ uint64_t magnitude(const Tensor& x, int64_t flat) {
   return x.bits(flat) & ~(uint64_t{1} << (8 * format(x.dtype).bytes - 1));
 }
 
-/// Few significands among many values that are not zero.
+/// Few significands among the values that are not zero, or few such values.
 bool of_few_kinds(const Tensor& x) {
-  constexpr int64_t kLooked = 4096, kMany = 64;
+  constexpr int64_t kLooked = 4096;
   constexpr size_t kFew = 16;
   std::set<uint64_t> kinds;
   int64_t looked = 0;
   for (int64_t i = 0; i < x.size() && looked < kLooked && kinds.size() < kFew; ++i)
     if (magnitude(x, i) != 0) kinds.insert(significand(x, i)), ++looked;
-  return looked >= kMany && kinds.size() < kFew;
+  return looked > 0 && kinds.size() < kFew;
 }
 
 bool of_tokens(const Tensor& x) {
