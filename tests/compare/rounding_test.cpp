@@ -93,22 +93,32 @@ TEST(Rounding, WhatIsAllowedBesideTheRoundingsMayShareOneSign) {
   EXPECT_GT(judged(got, o, 0.0005).unlikely, 0);
 }
 
-TEST(Rounding, TheStatisticOfBlocksLiesUnderTheModelsTail) {
+TEST(Rounding, TheStatisticsOfBlocksLieUnderTheModelsTail) {
   // P(evidence > t) <= e^-t; of 320 blocks and 20 sequences, with the binomial's own spread.
-  int beyond[6] = {}, all = 0;
+  int beyond[3][6] = {}, all = 0;
   for (uint64_t seed = 100; seed < 120; ++seed) {
     const ReferenceOutput o = normal_values(seed);
     const OutputModel model = storing_only(o);
     for (const PartStatistics& p :
          part_statistics(stored(o, [](double x, size_t) { return x; }), o, model, 100)) {
       ++all;
-      for (int t = 1; t < 6; ++t) beyond[t] += p.evidence > t;
+      for (size_t s = 0; s < 3; ++s)
+        for (int t = 1; t < 6; ++t) beyond[s][t] += p.evidence[s] > t;
     }
   }
-  for (int t = 1; t < 6; ++t) {
-    const double expected = all * std::exp(-t);
-    EXPECT_LE(beyond[t], expected + 4 * std::sqrt(expected) + 1) << t;
-  }
+  for (const auto& of_statistic : beyond)
+    for (int t = 1; t < 6; ++t) {
+      const double expected = all * std::exp(-t);
+      EXPECT_LE(of_statistic[t], expected + 4 * std::sqrt(expected) + 1) << t;
+    }
+}
+
+TEST(Rounding, EvidenceSaysHowUnlikelyAPartIs) {
+  const ReferenceOutput o = normal_values(11);
+  const PartStatistics p =
+      part_statistics(stored(o, [](double x, size_t) { return 0.999 * x; }), o, storing_only(o), 100).back();
+  EXPECT_GT(p.evidence[1], std::log(100 / kFalseAlarms));
+  EXPECT_GT(p.part.excess, 1);
 }
 
 TEST(Rounding, ValuesThatAreAlikeAreRoundedAlike) {
