@@ -1,6 +1,7 @@
 // Writes the page of the statistical verdict's tail over clean kernels beside the model's
 // (bench/ROUNDING_TAIL.md):
-// rounding_tail [ROUNDS [JOBS [SECONDS]]] > bench/ROUNDING_TAIL.md; no run begins after so many seconds.
+// rounding_tail [ROUNDS [JOBS [SECONDS [KERNEL]]]] > bench/ROUNDING_TAIL.md; no run begins after so many
+// seconds; KERNEL: only those whose names begin so.
 // A round is every kernel in two formats under every decay below, drawn with the round's number as seed.
 #include <fmt/format.h>
 
@@ -57,11 +58,18 @@ struct Tails {
   Tail blocks, larger;
 };
 
+bool uses_slots(const Kernel& kernel) {
+  const auto& inputs = find_operator(kernel.operator_name).inputs;
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [](const ArgumentSpec& spec) { return spec.axes.back() == "M"; });
+}
+
 Case case_of(const Kernel& kernel, Dtype dtype, const char* decay, int64_t round) {
   constexpr int64_t kChannels[] = {16, 24, 32, 16, 64};
   Case c;
   c.kernel = kernel.name;
   c.T = 1024, c.H = 2, c.K = c.V = kChannels[round % 5];
+  if (uses_slots(kernel)) c.M = c.K;
   c.dtype = dtype, c.decay = decay, c.seed = static_cast<uint64_t>(round) + 1;
   c.direction = Direction::both, c.initial_state = round % 2 == 1;
   return c;
@@ -125,14 +133,15 @@ void print_page(const std::map<std::string, Tail>& by_kernel, const Tails& all, 
   }
 }
 
-int run(int64_t rounds, int jobs, double seconds) {
+int run(int64_t rounds, int jobs, double seconds, const std::string& only) {
   const auto start = std::chrono::steady_clock::now();
   if (jobs <= 0) jobs = static_cast<int>(std::thread::hardware_concurrency());
   std::vector<Case> cases;
   for (int64_t round = 0; round < rounds; ++round)
     for (const Kernel& kernel : kernels())
       for (const Dtype dtype : {Dtype::bf16, round % 4 == 3 ? Dtype::fp32 : Dtype::fp16})
-        for (const char* decay : kDecays) cases.push_back(case_of(kernel, dtype, decay, round));
+        for (const char* decay : kDecays)
+          if (kernel.name.starts_with(only)) cases.push_back(case_of(kernel, dtype, decay, round));
   std::map<std::string, Tail> by_kernel;
   Tails all;
   std::mutex mutex;
@@ -166,7 +175,7 @@ int run(int64_t rounds, int jobs, double seconds) {
 
 int main(int count, char** arguments) try {
   return assay::run(count > 1 ? std::atoll(arguments[1]) : 1, count > 2 ? std::atoi(arguments[2]) : 0,
-                    count > 3 ? std::atof(arguments[3]) : HUGE_VAL);
+                    count > 3 ? std::atof(arguments[3]) : HUGE_VAL, count > 4 ? arguments[4] : "");
 } catch (const std::exception& error) {
   std::fprintf(stderr, "rounding_tail: %s\n", error.what());
   return 2;

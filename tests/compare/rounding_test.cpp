@@ -30,7 +30,7 @@ OutputModel storing_only(const ReferenceOutput& o, double rest = 0) {
     ExpectedErrors& to = model.expected[b];
     for (int64_t i = model.blocks.row(block, 0), end = i + block.rows * model.blocks.columns(); i < end;
          ++i) {
-      const double x = std::fabs(o.mid[static_cast<size_t>(i)]), r = rest * x;
+      const double x = std::fabs(summed_value(o.mid[static_cast<size_t>(i)])), r = rest * x;
       ++to.elements;
       to.exact_squares += x * x, to.rest_squares += r * r, to.rest_along += x * r, to.rest += r;
     }
@@ -137,6 +137,14 @@ TEST(Rounding, ValuesNearTheFormatsOwnAreRoundedBackToThem) {
   EXPECT_EQ(r.unlikely, 0);
   EXPECT_NEAR(r.all.slope, 1 - 3e-4, 2e-5);
   EXPECT_GT(judged(stored(o, [](double x, size_t) { return 0.99 * x; }), o).unlikely, 0);
+}
+
+TEST(Rounding, ValuesWhoseSquaresUnderflowHaveNoSlope) {
+  ReferenceOutput o = normal_values(12);
+  for (double& x : o.mid) x *= 0x1p-530;
+  const RoundingOutput r = judged(stored(o, [](double, size_t) { return 0; }), o);
+  EXPECT_EQ(r.unlikely, 0);
+  EXPECT_EQ(r.all.slope, 1);
 }
 
 TEST(Rounding, WhatOverflowsIsJudgedByItsClass) {

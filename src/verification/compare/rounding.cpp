@@ -82,7 +82,7 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
     for (int64_t flat = first; flat < first + model.blocks.columns(); ++flat) {
       const auto i = static_cast<size_t>(flat);
       if (model.rest[i] < 0) continue;
-      const double x = reference.mid[i], e = got.value(flat) - x, spacing = ulp(got.dtype, x),
+      const double x = summed_value(reference.mid[i]), e = got.value(flat) - x, spacing = ulp(got.dtype, x),
                    before = 2 * stored_before * x, variance = (spacing * spacing + before * before) / 12;
       const double ideal = round_to(got.dtype, x) - x;
       seen.squares += e * e, seen.along += e * x, seen.sum += e;
