@@ -56,25 +56,32 @@ std::string presence_of(const Case& c, const Operator& op) {
   return names;
 }
 
-std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const Operator& op) {
+std::vector<Case> choices_of_inputs(const Case& from, const Operator& op) {
   std::vector<const ArgumentSpec*> optional;
   for (const ArgumentSpec& input : op.inputs)
     if (input.optional) optional.push_back(&input);
-  std::vector<Case> lattice;
-  std::set<std::string> seen;
+  std::vector<Case> all;
   for (size_t absent = 0; absent < size_t{1} << optional.size(); ++absent) {
     Case c = from;
     c.without.clear();
     c.initial_state = false;
-    for (size_t i = 0; i < optional.size(); ++i) {
+    for (size_t i = 0; i < optional.size(); ++i)
       if (absent >> i & 1)
         c.without.insert(std::string(optional[i]->name));
       else
         c.initial_state |= optional[i]->role == Role::state;
-    }
     if (!c.initial_state)
       for (const ArgumentSpec* input : optional)
         if (input->role == Role::state) c.without.erase(std::string(input->name));
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const Operator& op) {
+  std::vector<Case> lattice;
+  std::set<std::string> seen;
+  for (Case& c : choices_of_inputs(from, op)) {
     if (refused(c, kernel)) continue;
     if (seen.insert(presence_of(c, op)).second) lattice.push_back(std::move(c));
   }

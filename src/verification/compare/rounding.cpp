@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace assay {
 namespace {
@@ -12,42 +11,39 @@ constexpr double kSamples = kNoiseSamples;
 /// A chunk's positions, each with its decay.
 constexpr double kDecaysOfChunk = 64;
 
+struct Shares {
+  double collision = 0, largest = 0;
+
+  void raise(const Shares& o) {
+    collision = std::fmax(collision, o.collision), largest = std::fmax(largest, o.largest);
+  }
+};
+
 /// Values that are rounded alike, as they are nearer to each other than a sixteenth of the spacing.
 class Alike {
  public:
   void add(Dtype dtype, double x) {
     if (x == 0) return;
     const double spacing = ulp(dtype, x);
-    ++counts_[{std::ilogb(spacing), std::llround(16 * std::fabs(x) / spacing)}];
-    ++all_;
+    kinds_.emplace_back(std::ilogb(spacing), std::llround(16 * std::fabs(x) / spacing));
   }
+  void add(const Alike& o) { kinds_.insert(kinds_.end(), o.kinds_.begin(), o.kinds_.end()); }
   /// Probability that two values are; share of the largest class.
-  double collision() const {
-    return all_ > 0 ? sum_of([](double n) { return n * n; }) / (all_ * all_) : 0;
-  }
-  double largest() const {
-    double most = 0;
-    for (const auto& [key, count] : counts_) most = std::fmax(most, static_cast<double>(count));
-    return all_ > 0 ? most / all_ : 0;
+  Shares shares() {
+    std::sort(kinds_.begin(), kinds_.end());
+    double squares = 0, most = 0;
+    for (auto first = kinds_.begin(); first != kinds_.end();) {
+      const auto end = std::upper_bound(first, kinds_.end(), *first);
+      const auto count = static_cast<double>(end - first);
+      squares += count * count, most = std::fmax(most, count);
+      first = end;
+    }
+    const auto all = static_cast<double>(kinds_.size());
+    return kinds_.empty() ? Shares{} : Shares{squares / (all * all), most / all};
   }
 
  private:
-  template <typename Of>
-  double sum_of(const Of& of) const {
-    double sum = 0;
-    for (const auto& [key, count] : counts_) sum += of(static_cast<double>(count));
-    return sum;
-  }
-  std::map<std::pair<int, long long>, int64_t> counts_;
-  double all_ = 0;
-};
-
-struct Shares {
-  double collision = 0, largest = 0;
-
-  void raise(const Alike& alike) {
-    collision = std::fmax(collision, alike.collision()), largest = std::fmax(largest, alike.largest());
-  }
+  std::vector<std::pair<int, long long>> kinds_;
 };
 
 /// Sums over a part's elements that depend on the values.
@@ -97,18 +93,19 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
 
 /// Of the whole output, and at least that of every block.
 std::vector<Shares> shares_of(const ReferenceOutput& reference, const OutputModel& model, Dtype dtype) {
-  Alike all;
+  Alike values;
   std::vector<Shares> shares;
   for (const OutputBlock& b : model.blocks.blocks()) {
     Alike here;
     for (int64_t r = 0; r < b.rows; ++r)
       for (int64_t flat = model.blocks.row(b, r), end = flat + model.blocks.columns(); flat < end; ++flat)
-        if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0)
-          here.add(dtype, reference.mid[i]), all.add(dtype, reference.mid[i]);
-    shares.emplace_back().raise(here);
+        if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0) here.add(dtype, reference.mid[i]);
+    values.add(here);
+    shares.push_back(here.shares());
   }
+  const Shares all = values.shares();
   for (Shares& s : shares) s.raise(all);
-  shares.emplace_back().raise(all);
+  shares.push_back(all);
   return shares;
 }
 
