@@ -8,8 +8,8 @@ namespace assay::vm {
 namespace bulk_copy_test {
 
 const std::string tile = ".shared .align 128 .b8 tile[512]; .shared .align 8 .b8 gate[8];";
-/// %r1 the tile, %r2 an mbarrier of one arrival, %r3 this thread's word of the tile, %p1: thread 0; %rd1 to %rd3
-/// the buffers a, b, d.
+/// %r1 the tile, %r2 an mbarrier of one arrival, %r3 this thread's word of the tile, %p1: thread 0; %rd1 to
+/// %rd3 the buffers a, b, d.
 const std::string setup =
     "mov.u32 %r1, tile; mov.u32 %r2, gate; setp.eq.u32 %p1, %r32, 0; shl.b32 %r4, %r32, 2; add.u32 %r3, %r1, "
     "%r4;\n"

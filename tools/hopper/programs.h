@@ -1,5 +1,5 @@
-// Whole programs of Hopper's copy engine and of clusters, drawn and written by hand, for comparing the machine
-// with a GPU: what they leave in memory is digested (tests/data/hopper_h200.txt).
+// Whole programs of Hopper's copy engine and of clusters, drawn and written by hand, for comparing the
+// machine with a GPU: what they leave in memory is digested (tests/data/hopper_h200.txt).
 #pragma once
 #include <string>
 #include <vector>

@@ -9,8 +9,8 @@
 
 namespace assay {
 
-/// The arguments of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col but the address; axes innermost first, one to five. Enumerators
-/// have the driver's numbers (CUDA Driver API, "Tensor Map Object Managment").
+/// The arguments of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col but the address; axes innermost first,
+/// one to five. Enumerators have the driver's numbers (CUDA Driver API, "Tensor Map Object Managment").
 struct TileMap {
   static constexpr uint32_t bytes = 128, alignment = 64;
 

@@ -1,5 +1,5 @@
-// The layout was measured: what cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col of an H200's driver made of
-// maps that differ in one number each, and of random ones (tests/data/tile_maps_h200.txt.gz).
+// The layout was measured: what cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col of an H200's driver made
+// of maps that differ in one number each, and of random ones (tests/data/tile_maps_h200.txt.gz).
 #include "src/base/program/tile_map_bytes.h"
 
 #include <fmt/format.h>

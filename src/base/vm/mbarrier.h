@@ -41,12 +41,12 @@ struct Mbarrier {
   }
 };
 
-/// complete_tx of `bytes` at the mbarrier at `place` of Block::shared, for an instruction of this warp's lane.
-/// False: trapped.
+/// complete_tx of `bytes` at the mbarrier at `place` of Block::shared, for an instruction of this warp's
+/// lane. False: trapped.
 bool complete_bytes(Warp&, const Op&, int lane, uint64_t place, uint32_t bytes);
-/// A wait for the phase after `phase` of the mbarrier at `place`: whether it is over. What is on its way to the
-/// mbarrier lands if that may end the phase. Not over: the warp's turn ends soon; a trap where nothing has
-/// changed for very long.
+/// A wait for the phase after `phase` of the mbarrier at `place`: whether it is over. What is on its way to
+/// the mbarrier lands if that may end the phase. Not over: the warp's turn ends soon; a trap where nothing
+/// has changed for very long.
 enum class Waited : uint8_t { over, pending, trapped };
 Waited wait_for_phase(Warp&, const Op&, int lane, uint64_t place, bool phase);
 

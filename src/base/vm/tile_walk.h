@@ -1,4 +1,5 @@
-// Which bytes a copy of a tile moves (CUDA Driver API, "Tensor Map Object Management"; PTX ISA 5.5, "Tensors"):
+// Which bytes a copy of a tile moves (CUDA Driver API, "Tensor Map Object Management"; PTX ISA 5.5,
+// "Tensors"):
 // boxes with steps, tiles of im2col, swizzles, and what lies outside the tensor.
 #pragma once
 #include <array>

@@ -34,8 +34,8 @@ struct Warp;
 struct Block;
 struct Op;
 
-/// Data of an asynchronous copy arriving: of a cp.async at the wait that covers it, a piece for each lane; of a
-/// bulk copy (bulk_copy.h) up to 32 pieces that one thread asked for.
+/// Data of an asynchronous copy arriving: of a cp.async at the wait that covers it, a piece for each lane; of
+/// a bulk copy (bulk_copy.h) up to 32 pieces that one thread asked for.
 struct Landing {
   const Op* op;            ///< the copy
   uint32_t mask;           ///< pieces that land now

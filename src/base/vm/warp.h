@@ -156,8 +156,8 @@ std::array<uint32_t, 3> member_index(const Launch&, const std::array<uint32_t, 3
 /// one. (Hardware puts the rank itself there, into the own block's addresses too.)
 inline constexpr uint32_t shared_rank_bit = 24;
 inline constexpr uint64_t no_shared = ~uint64_t{0};
-/// Where such an address lies in Block::shared; no_shared where `bytes` there are not all a block's, or, where
-/// it may not be another's, not the own block's.
+/// Where such an address lies in Block::shared; no_shared where `bytes` there are not all a block's, or,
+/// where it may not be another's, not the own block's.
 uint64_t shared_place(const Warp&, uint64_t address, uint64_t bytes, bool in_cluster);
 
 /// "ptx line, source line" of an op, for traps and ranges.

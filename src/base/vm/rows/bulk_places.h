@@ -1,4 +1,5 @@
-// Where bulk copies read and write: addresses made into bytes of the host, and the blocks that a copy goes to.
+// Where bulk copies read and write: addresses made into bytes of the host, and the blocks that a copy goes
+// to.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -149,7 +149,8 @@ bool named(const std::vector<std::string>& words, const char* name) {
   return std::find(words.begin(), words.end(), name) != words.end();
 }
 
-/// cp.async.bulk.tensor.Nd.shared::cluster.global.mode... [to], [map, {c}], [mbar]{, {offsets}}{, mask}{, policy}
+/// cp.async.bulk.tensor.Nd.shared::cluster.global.mode... [to], [map, {c}], [mbar]{, {offsets}}{, mask}{,
+/// policy}
 void decode_load(Decoder& decoder, const ptx::Instruction& instruction, Op& op) {
   const std::vector<std::string> words = decoder.parts(instruction);
   BulkOperands operands(decoder, instruction, op);
