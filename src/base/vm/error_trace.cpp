@@ -107,6 +107,7 @@ void ErrorTrace<parts_count>::begin_block(Block& block) {
     counts.roundings.assign(code->ops.size(), 0);
     counts.largest.assign(code->ops.size(), 0);
     counts.edges.assign(code->ops.size(), {});
+    counts.amplified.assign(code->ops.size(), {});
     scratch_.reset(4 * 32, ErrorKind::none);
   }
   unsure_.clear();
@@ -292,8 +293,31 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
   op.row->real(step);
   if (facts(op).adds && !shifters_.empty()) round_to_integer(op, which, arity, r);
   if (plan_.strict) widen(op, arity, which, r);
+  if (parts_count == 0 && !plan_.strict) note_amplified(warp, op, arity, which, r, mask);
   const uint32_t kept = keep(warp, op, op.d, half, kind, r, {which, static_cast<size_t>(arity)}, mask);
   if constexpr (parts_count > 0) carry_parts(warp, op, cell(op.d, half, 0), arity, which, r, kept);
+}
+
+template <int parts_count>
+void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, int arity, const int* which,
+                                             const Result& r, uint32_t mask) {
+  constexpr double kSmall = 0x1p-20;  // of interest to nobody, and quickly passed over
+  Amplified& most = counts.amplified[op_index(op)];
+  each_lane(mask, [&](int lane) {
+    const double exact = r.value[lane] + r.error[lane], size = std::fabs(exact);
+    const double error = std::fabs(r.error[lane]);
+    if (!(error > kSmall * size) || !(error > most.error * size) || !(size > 0)) return;
+    double largest = 0;
+    for (int k = 0; k < arity; ++k) {
+      const Operand& operand = operands_[static_cast<size_t>(which[k])];
+      const double off = std::fabs(operand.error[lane]);
+      if (off > 0) largest = std::max(largest, off / std::fabs(operand.value[lane] + operand.error[lane]));
+    }
+    const double growth = error / size / largest;
+    if (!(growth >= kAmplifies) || !std::isfinite(growth)) return;
+    most = {error / size, growth,         r.value[lane],
+            exact,        block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)};
+  });
 }
 
 /// The bound of a strict trace: what its operands' bounds become, and the step's own doubles.

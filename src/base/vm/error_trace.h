@@ -41,13 +41,26 @@ struct Parting {
   double value = 0, error = 0;
 };
 
+/// A result whose relative error is many times that of every operand: a difference of nearly equal numbers,
+/// an exponential of a large one.
+struct Amplified {
+  double error = 0;   ///< relative, of the result; the largest of the op
+  double growth = 0;  ///< by what the largest of the operands' relative errors was multiplied
+  double value = 0, exact = 0;
+  uint64_t block = 0;
+  uint32_t thread = 0;
+};
+/// Less is what sums of a few terms do by themselves.
+inline constexpr double kAmplifies = 16;
+
 /// What the ops of one launch did, as the trace counts it; op is an index into Code::ops.
 struct OpErrors {
-  std::vector<uint64_t> roundings;  ///< by op: lanes whose own rounding was not zero
-  std::vector<double> largest;      ///< by op: largest |own rounding| / |result|
-  std::vector<EdgeSeen> edges;      ///< by op: what may leave its range (shadow_edges.h)
-  Parting first;                    ///< in the order of blocks, then of execution
-  uint64_t ended = 0;               ///< shadows that ended at a value that is not finite
+  std::vector<uint64_t> roundings;   ///< by op: lanes whose own rounding was not zero
+  std::vector<double> largest;       ///< by op: largest |own rounding| / |result|
+  std::vector<EdgeSeen> edges;       ///< by op: what may leave its range (shadow_edges.h)
+  std::vector<Amplified> amplified;  ///< by op; of a trace that is not strict
+  Parting first;                     ///< in the order of blocks, then of execution
+  uint64_t ended = 0;                ///< shadows that ended at a value that is not finite
   /// Of a strict trace, lanes: comparisons that exact operands would decide the other way, and branches,
   /// exits and stores under such a predicate, the first of each block.
   uint64_t turned = 0, branches_turned = 0;
@@ -206,6 +219,7 @@ class ErrorTrace : public PlainTrace {
   void prepare_arithmetic(Warp&, const Op&);
   void arithmetic(Warp&, const Op&, uint32_t mask);
   void finish(Warp&, const Op&, int half, ErrorKind, int arity, const int* which, Result&, uint32_t mask);
+  void note_amplified(const Warp&, const Op&, int arity, const int* which, const Result&, uint32_t mask);
   void widen(const Op&, int arity, const int* which, Result&) const;
   void carry_parts(Warp&, const Op&, size_t first, int arity, const int* which, Result&, uint32_t mask);
   const Result& exact_slopes(const Op&, int arity, const int* which, Result&, Result& made) const;

@@ -126,6 +126,34 @@ std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
   return edges;
 }
 
+/// Errors of an output, relative to its size, that are so many times the largest rounding were amplified.
+constexpr double kManyRoundings = 64;
+constexpr size_t kAmplifiers = 3;
+
+std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& program, const Lines& lines,
+                                           const std::vector<ShadowOutput>& outputs) {
+  double rounding = 0, worst = 0;
+  for (const OpErrors& launch : pass.launches)
+    for (const double largest : launch.largest) rounding = std::max(rounding, largest);
+  for (const ShadowOutput& o : outputs)
+    if (o.max_error > 0 && o.rms_exact > 0) worst = std::max(worst, o.max_error / o.rms_exact);
+  std::vector<ShadowAmplifier> found;
+  if (!(worst > kManyRoundings * rounding)) return found;
+  for (size_t i = 0; i < pass.launches.size(); ++i)
+    for (size_t op = 0; op < pass.launches[i].amplified.size(); ++op) {
+      const Amplified& a = pass.launches[i].amplified[op];
+      if (!(a.error >= worst / 2) || lines.of_op[i][op] < 0) continue;
+      found.push_back({lines.where[static_cast<size_t>(lines.of_op[i][op])],
+                       opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]), a.error, a.growth,
+                       a.value, a.exact, unfold(a.block, program.launches[i].grid),
+                       unfold(a.thread, program.launches[i].block)});
+    }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.growth > b.growth; });
+  if (found.size() > kAmplifiers) found.resize(kAmplifiers);
+  return found;
+}
+
 std::optional<ShadowElement> element_of(const Pass<0>& pass, const ShadowOptions& options) {
   if (!options.element) return std::nullopt;
   const auto found = pass.outputs.find(options.element->first);
@@ -248,6 +276,7 @@ ShadowReport run_shadow(const Program& program, const TensorMap& inputs, const M
   }
   report.element = element_of(pass, options);
   report.edges = edges_of(pass, lines);
+  report.amplifiers = amplifiers_of(pass, program, lines, report.outputs);
   if (parted) report.parting = parting_of(pass, program, lines, options.parting);
   report.seconds = seconds_since(start);
   if (options.by_line && !report.outputs.empty() && bytes_to_follow(program) <= options.by_line_bytes) {
