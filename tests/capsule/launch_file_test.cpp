@@ -50,7 +50,8 @@ class LaunchFiles : public testing::Test {
 constexpr const char* kGood = R"j({"ptx": "k.ptx", "sizes": {"n": {"value": 40, "from": 1, "to": 100}},
   "tensors": {"x": {"dtype": "fp32", "shape": ["n"], "values": "range"}},
   "launches": [{"fill": {"pointer": "x", "offset": 4}, "bytes": 4},
-               {"function": "add", "grid": "ceil_div(n, 32)", "block": 32, "arguments": ["x", {"i32": "n"}]}]})j";
+               {"function": "add", "grid": "ceil_div(n, 32)", "block": 32,
+                "arguments": ["x", {"i32": "n"}]}]})j";
 
 TEST_F(LaunchFiles, MakeAProgramThatRuns) {
   const LaunchFile launch = file(kGood);

@@ -86,6 +86,8 @@ TEST(LaunchTensors, WhatIsWrongIsSaidWithItsPlace) {
       {{{"dtype", "fp32"}, {"shape", {3}}, {"values", "gaussian"}}, "\"gaussian\" are no values"},
       {{{"dtype", "fp32"}, {"shape", {3}}, {"values", {{"integers", {0.2, 0.8}}}}},
        "no whole number lies between"},
+      {{{"dtype", "fp32"}, {"shape", {3}}, {"values", {{"uniform", {3, 2}}}}},
+       "/tensors/x/values/uniform: 3 to 2 is empty"},
       {{{"dtype", "fp32"}, {"shape", {3}}, {"use", "in"}}, "no \"values\" that it could bring in"},
       {{{"dtype", "fp32"}, {"shape", {3}}, {"values", "ones"}, {"use", "workspace"}}, "a workspace has no"},
       {{{"dtype", "fp32"}, {"shape", {2, 3}}, {"values", "ones"}, {"strides", {2, 1}}}, "/tensors/x/strides"},

@@ -44,7 +44,8 @@ TEST_F(Check, TheExampleIsRight) {
 TEST_F(Check, TensorsThatAreTooSmallAreATrapWithItsLine) {
   change(R"("y": {"dtype": "fp32", "shape": ["rows", "columns"]})",
          R"("y": {"dtype": "fp32", "shape": ["rows", "columns - 1"]})");
-  const Ran ran = run_assay("check bad.json --json r.json --sarif r.sarif --junit r.xml --report page", folder);
+  const Ran ran =
+      run_assay("check bad.json --json r.json --sarif r.sarif --junit r.xml --report page", folder);
   EXPECT_EQ(ran.status, 1) << ran.out << ran.err;
   const nlohmann::json result = json("r.json");
   EXPECT_EQ(result["trap"]["kind"], "out-of-bounds");

@@ -226,7 +226,7 @@ class BirthTrace : public PlainTrace {
     count.block = warp.block->linear, count.thread = warp.index * 32 + static_cast<uint32_t>(lane);
   }
 
-  double element(const Warp& warp, const Op& op, Element e, const ElementPlace& at) const {
+  double element(const Warp& warp, Element e, const ElementPlace& at) const {
     const int bits = format_of(e).bits;
     uint64_t pattern = 0;
     if (at.slot < 0)
@@ -268,10 +268,10 @@ class BirthTrace : public PlainTrace {
       bool nan = false, infinite = false;
       const auto see = [&](double x) { nan |= std::isnan(x), infinite |= std::isinf(x); };
       for (int k = 0; k < form.k; ++k) {
-        see(element(warp, op, form.a, elements.a(row, k)));
-        see(element(warp, op, form.b, elements.b(k, column)));
+        see(element(warp, form.a, elements.a(row, k)));
+        see(element(warp, form.b, elements.b(k, column)));
       }
-      if (elements.adds()) see(element(warp, op, form.sum, elements.c(row, column)));
+      if (elements.adds()) see(element(warp, form.sum, elements.c(row, column)));
       const bool born = std::isnan(sum) ? !nan : !nan && !infinite;
       if (!born) return;
       ++(std::isnan(sum) ? count.nans : count.infinities);

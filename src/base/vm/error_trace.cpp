@@ -45,6 +45,14 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+double Binades::median() const {
+  uint64_t all = 0, below = 0;
+  for (const uint32_t count : counts) all += count;
+  for (size_t i = 0; i < counts.size(); ++i)
+    if ((below += counts[i]) * 2 > all) return std::ldexp(1, static_cast<int>(i) - 32);
+  return 0;
+}
+
 double half_value(uint32_t bits) {
   return half_values()[bits & 0xffff];
 }
@@ -301,22 +309,22 @@ void ErrorTrace<parts_count>::finish(Warp& warp, const Op& op, int half, ErrorKi
 template <int parts_count>
 void ErrorTrace<parts_count>::note_amplified(const Warp& warp, const Op& op, int arity, const int* which,
                                              const Result& r, uint32_t mask) {
-  constexpr double kSmall = 0x1p-20;  // of interest to nobody, and quickly passed over
-  Amplified& most = counts.amplified[op_index(op)];
+  Amplified& seen = counts.amplified[op_index(op)];
   each_lane(mask, [&](int lane) {
     const double exact = r.value[lane] + r.error[lane], size = std::fabs(exact);
-    const double error = std::fabs(r.error[lane]);
-    if (!(error > kSmall * size) || !(error > most.error * size) || !(size > 0)) return;
+    const double error = std::fabs(r.error[lane]) / size;
+    if (!(error > 0) || !std::isfinite(error)) return;
     double largest = 0;
     for (int k = 0; k < arity; ++k) {
       const Operand& operand = operands_[static_cast<size_t>(which[k])];
       const double off = std::fabs(operand.error[lane]);
       if (off > 0) largest = std::max(largest, off / std::fabs(operand.value[lane] + operand.error[lane]));
     }
-    const double growth = error / size / largest;
-    if (!(growth >= kAmplifies) || !std::isfinite(growth)) return;
-    most = {error / size, growth,         r.value[lane],
-            exact,        block_->linear, warp.index * 32 + static_cast<uint32_t>(lane)};
+    if (!(largest > 0) || !std::isfinite(error / largest)) return;
+    seen.errors.add(error), seen.growths.add(error / largest);
+    if (error <= seen.error) return;
+    seen.error = error, seen.value = r.value[lane], seen.exact = exact, seen.block = block_->linear;
+    seen.thread = warp.index * 32 + static_cast<uint32_t>(lane);
   });
 }
 

@@ -14,7 +14,9 @@
 // (error_trace_choices.cpp): a selection gives the other operand, anything else is lost, and from a branch
 // on, all that the block writes.
 #pragma once
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -41,17 +43,28 @@ struct Parting {
   double value = 0, error = 0;
 };
 
-/// A result whose relative error is many times that of every operand: a difference of nearly equal numbers,
-/// an exponential of a large one.
+/// By binades, so that threads merge without rounding: how many values lie in [2^(i - 32), 2^(i - 31)); the
+/// first and the last hold what is beyond.
+struct Binades {
+  std::array<uint32_t, 64> counts{};
+  void add(double x) { ++counts[static_cast<size_t>(std::clamp(std::ilogb(x), -32, 31) + 32)]; }
+  void merge(const Binades& other) {
+    for (size_t i = 0; i < counts.size(); ++i) counts[i] += other.counts[i];
+  }
+  /// The lower end of the binade with the median; 0 of nothing.
+  double median() const;
+};
+
+/// How an op's results differ from exact, relative to themselves, and how many times as much as the worst of
+/// their operands: a difference of nearly equal numbers, an exponential of a large one. Of results that have
+/// an error, and operands with one.
 struct Amplified {
-  double error = 0;   ///< relative, of the result; the largest of the op
-  double growth = 0;  ///< by what the largest of the operands' relative errors was multiplied
+  Binades errors, growths;
+  double error = 0;  ///< the largest, and where it was
   double value = 0, exact = 0;
   uint64_t block = 0;
   uint32_t thread = 0;
 };
-/// Less is what sums of a few terms do by themselves.
-inline constexpr double kAmplifies = 16;
 
 /// What the ops of one launch did, as the trace counts it; op is an index into Code::ops.
 struct OpErrors {

@@ -65,9 +65,9 @@ void fields(Io& io, ShadowLine& x) {
 struct ShadowAmplifier {
   SourceLocation where;
   std::string instruction;
-  double error = 0;             ///< relative, of a result
-  double growth = 0;            ///< times the largest relative error of its operands
-  double value = 0, exact = 0;  ///< that result
+  double error = 0;             ///< relative, of its results: the median's binade
+  double growth = 0;            ///< times the largest relative error of their operands: likewise
+  double value = 0, exact = 0;  ///< the result that is furthest off
   std::array<uint32_t, 3> block{}, thread{};
 };
 template <typename Io>
@@ -75,8 +75,8 @@ void fields(Io& io, ShadowAmplifier& x) {
   io.type("amplifier", "a source line that makes large relative errors out of small ones");
   ASSAY_FIELD(where);
   ASSAY_FIELD(instruction);
-  ASSAY_FIELD(error, "relative, of a result");
-  ASSAY_FIELD(growth, "times the largest relative error of its operands");
+  ASSAY_FIELD(error, "relative, of its results: where the median's binade begins");
+  ASSAY_FIELD(growth, "times the largest relative error of their operands: likewise");
   ASSAY_FIELD(value);
   ASSAY_FIELD(exact);
   ASSAY_FIELD(block);
@@ -147,8 +147,8 @@ struct ShadowReport {
   std::optional<ShadowElement> element;  ///< the one asked for, where it carries a shadow
   std::vector<ShadowEdge> edges;         ///< one per source line and opcode, nearest first
   std::vector<ShadowLine> lines;         ///< largest share first; empty where attribution was not affordable
-  /// Where an output's errors are many times what its instructions round: those that made the relative error
-  /// of a result at least half as large as that output's, the strongest first.
+  /// Where an output's errors are many times what the run's instructions round: those whose results are off
+  /// by a share of that and have amplified, the strongest first.
   std::vector<ShadowAmplifier> amplifiers;
   /// Only where an output element is itself that far off, relative to itself or to its output's root mean
   /// square, whichever is larger: small differences of large numbers part on the way in correct programs too.

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <set>
+#include <tuple>
 
 #include "src/base/vm/opcode.h"
 #include "src/base/vm/shadow_pass.h"
@@ -126,8 +128,10 @@ std::vector<ShadowEdge> edges_of(const Pass<0>& pass, const Lines& lines) {
   return edges;
 }
 
-/// Errors of an output, relative to its size, that are so many times the largest rounding were amplified.
-constexpr double kManyRoundings = 64;
+/// Errors of an output, relative to its size, that are so many times the largest rounding were amplified;
+/// less than kAmplifies times is what a sum of a few terms does by itself, and less than a share of the
+/// output's error (or of all of a value) is not what made it.
+constexpr double kManyRoundings = 16, kAmplifies = 16, kShare = 0x1p-4;
 constexpr size_t kAmplifiers = 3;
 
 std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& program, const Lines& lines,
@@ -136,20 +140,28 @@ std::vector<ShadowAmplifier> amplifiers_of(const Pass<0>& pass, const Program& p
   for (const OpErrors& launch : pass.launches)
     for (const double largest : launch.largest) rounding = std::max(rounding, largest);
   for (const ShadowOutput& o : outputs)
-    if (o.max_error > 0 && o.rms_exact > 0) worst = std::max(worst, o.max_error / o.rms_exact);
+    if (o.rms_error > 0 && o.rms_exact > 0) worst = std::max(worst, o.rms_error / o.rms_exact);
   std::vector<ShadowAmplifier> found;
   if (!(worst > kManyRoundings * rounding)) return found;
   for (size_t i = 0; i < pass.launches.size(); ++i)
     for (size_t op = 0; op < pass.launches[i].amplified.size(); ++op) {
       const Amplified& a = pass.launches[i].amplified[op];
-      if (!(a.error >= worst / 2) || lines.of_op[i][op] < 0) continue;
+      const double error = a.errors.median(), growth = a.growths.median();
+      if (!(error >= kShare * std::min(worst, 1.0)) || growth < kAmplifies || lines.of_op[i][op] < 0)
+        continue;
       found.push_back({lines.where[static_cast<size_t>(lines.of_op[i][op])],
-                       opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]), a.error, a.growth,
+                       opcode_of(pass.prepared.code(i), pass.prepared.code(i).ops[op]), error, growth,
                        a.value, a.exact, unfold(a.block, program.launches[i].grid),
                        unfold(a.thread, program.launches[i].block)});
     }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.growth > b.growth; });
+  // Of an unrolled loop's copies of a line the strongest.
+  std::set<std::tuple<std::string, int, std::string>> told;
+  std::erase_if(found, [&](const ShadowAmplifier& a) {
+    return !told.emplace(a.where.file, a.where.file.empty() ? a.where.ptx_line : a.where.line, a.instruction)
+                .second;
+  });
   if (found.size() > kAmplifiers) found.resize(kAmplifiers);
   return found;
 }

@@ -292,7 +292,8 @@ class ProgramCheck {
     note_repeats();
   }
 
-  /// Those that the targets of all modules can run on: "sm_80" on itself and later ones, "sm_90a" on no other.
+  /// Those that the targets of all modules can run on: "sm_80" on itself and later ones, "sm_90a" on no
+  /// other.
   std::vector<std::string> other_architectures() const {
     int least = 0;
     for (const Module& module : program_.modules) {
