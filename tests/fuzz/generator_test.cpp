@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <set>
+#include <thread>
 
 #include "fuzz/cost.h"
 #include "fuzz/coverage.h"
@@ -139,6 +140,24 @@ TEST(Generator, TheSameSeedAndIndexDrawTheSameCaseAndOthersDiffer) {
   int64_t equal = 0;
   for (size_t i = 0; i < first.size(); ++i) equal += first[i] == other[i];
   EXPECT_LE(equal, 3);
+}
+
+/// As several campaigns in one process do.
+TEST(Generator, ThreadsThatDrawAtOnceDrawWhatOneDraws) {
+  const Kernel kernel = test::subject_kernel();
+  const Operator op = test::gla_arguments();
+  const auto tokens = [&](uint64_t seed) {
+    std::string text;
+    for (uint64_t i = 0; i < 100; ++i) text += token_of(draw_case(kernel, op, {}, seed, i)) + "\n";
+    return text;
+  };
+  constexpr size_t kThreads = 16;
+  std::vector<std::string> together(kThreads);
+  {
+    std::vector<std::jthread> threads;
+    for (size_t i = 0; i < kThreads; ++i) threads.emplace_back([&, i] { together[i] = tokens(i); });
+  }
+  for (size_t i = 0; i < kThreads; ++i) EXPECT_EQ(together[i], tokens(i));
 }
 
 TEST(Generator, CasesAreCheapOnAverageAndNoneIsOutOfScale) {
