@@ -120,6 +120,7 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
   context_.poison = program.poison;
+  context_.order = options.order;
   context_.instruction_budget = options.instruction_budget ? options.instruction_budget : default_budget;
   for (const Launch& launch : program.launches) {
     const Module* source = nullptr;
@@ -260,14 +261,14 @@ BlockList PreparedProgram::blocks(size_t index) const {
   const uint64_t all = uint64_t{grid[0]} * grid[1] * grid[2];
   const std::array<uint32_t, 3>& cluster = clusters_[index];
   const bool whole = program_.blocks.empty();
-  if (whole && count_of(cluster) == 1) return {all, {}};
+  if (whole && count_of(cluster) == 1) return {all, {}, Permutation(options_.order, all)};
   std::vector<uint64_t> chosen = whole ? std::vector<uint64_t>(all) : chosen_blocks(program_.blocks, all);
   if (whole) std::iota(chosen.begin(), chosen.end(), uint64_t{0});
   for (uint64_t& block : chosen) block = first_of_cluster(block, grid, cluster);
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   const uint64_t count = chosen.size();
-  return {count, std::move(chosen)};
+  return {count, std::move(chosen), Permutation(options_.order, count)};
 }
 
 /// Arguments in the order of the entry's parameters; sizes must agree.
