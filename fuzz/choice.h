@@ -14,12 +14,13 @@ namespace assay {
 template <typename T>
 using Weighted = std::vector<std::pair<size_t, T>>;
 
+inline std::mutex one_draw_at_a_time;
+
 /// What `draw` returns where pick, between and chance in it read the stream `random`. RapidCheck keeps the
 /// draw that runs in static stacks, which all threads share: there is one draw at a time in the process.
 template <typename Draw>
 auto drawn_from(const rc::Random& random, const Draw& draw) {
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
+  const std::lock_guard lock(one_draw_at_a_time);
   return rc::gen::exec(draw)(random, rc::kNominalSize).value();
 }
 

@@ -142,13 +142,20 @@ TEST(Generator, TheSameSeedAndIndexDrawTheSameCaseAndOthersDiffer) {
   EXPECT_LE(equal, 3);
 }
 
-/// As several campaigns in one process do.
+Case draw_near(const Kernel& kernel, const Operator& op, uint64_t seed, uint64_t index) {
+  return draw_case(kernel, op, {}, seed, index);
+}
+
+/// As several campaigns in one process do, each with draws of its own kind.
 TEST(Generator, ThreadsThatDrawAtOnceDrawWhatOneDraws) {
   const Kernel kernel = test::subject_kernel();
   const Operator op = test::gla_arguments();
   const auto tokens = [&](uint64_t seed) {
     std::string text;
-    for (uint64_t i = 0; i < 100; ++i) text += token_of(draw_case(kernel, op, {}, seed, i)) + "\n";
+    for (uint64_t i = 0; i < 100; ++i) {
+      const auto draw = seed % 2 == 0 ? draw_far_case : draw_near;
+      text += token_of(draw(kernel, op, seed, i)) + "\n";
+    }
     return text;
   };
   constexpr size_t kThreads = 16;
