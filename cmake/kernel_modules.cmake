@@ -78,6 +78,7 @@ ${assembly}
 const assay::EmbeddedFile assay::${symbol}[] = {
 ${rows}  {nullptr, nullptr, nullptr}};
 " @ONLY)
-  set_source_files_properties(${output} PROPERTIES OBJECT_DEPENDS "${paths}")
+  # In a unity build its own dependencies would not count.
+  set_source_files_properties(${output} PROPERTIES OBJECT_DEPENDS "${paths}" SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${output} ${paths})
 endfunction()

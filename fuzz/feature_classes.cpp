@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "fuzz/choice.h"
+#include "fuzz/generator.h"
 #include "src/case/decay_profiles.h"
 #include "src/case/layouts.h"
 
@@ -139,27 +140,13 @@ std::string presence_name(const Case& c, const Operator& op) {
   return names.empty() ? "none" : names;
 }
 
-/// The case with each choice of optional inputs, whether its kernel takes it or not.
-std::vector<Case> presences(const Case& from, const Operator& op) {
-  std::vector<const ArgumentSpec*> optional;
-  for (const ArgumentSpec& input : op.inputs)
-    if (input.optional) optional.push_back(&input);
-  std::vector<Case> all;
-  for (size_t absent = 0; absent < size_t{2} << optional.size(); ++absent) {
-    Case c = from;
-    c.without.clear();
-    c.initial_state = false;
-    c.final_state_gradient = runs_backward(c) && (absent >> optional.size() & 1) != 0;
-    for (size_t i = 0; i < optional.size(); ++i)
-      if (absent >> i & 1)
-        c.without.insert(std::string(optional[i]->name));
-      else
-        c.initial_state |= optional[i]->role == Role::state;
-    if (!c.initial_state)
-      for (const ArgumentSpec* input : optional)
-        if (input->role == Role::state) c.without.erase(std::string(input->name));
-    all.push_back(std::move(c));
-  }
+/// The case with each choice of optional inputs and of the final state's gradient.
+std::vector<Case> presences(Case from, const Operator& op) {
+  from.final_state_gradient = false;
+  std::vector<Case> all = choices_of_inputs(from, op);
+  if (!runs_backward(from)) return all;
+  from.final_state_gradient = true;
+  for (Case& c : choices_of_inputs(from, op)) all.push_back(std::move(c));
   return all;
 }
 

@@ -1,7 +1,5 @@
 #include "fuzz/generator.h"
 
-#include <rapidcheck.h>
-
 #include <algorithm>
 #include <set>
 
@@ -17,17 +15,14 @@ double draw_budget() {
   return pick<double>({{60, 6e6}, {32, 2e7}, {7, 5e7}, {1, 1.2e8}});
 }
 
-rc::Gen<Case> cases(const Kernel& kernel, const Operator& op, const Feedback& feedback) {
-  return rc::gen::exec([&kernel, &op, &feedback] {
-    const Target target{kernel, op, feedback};
-    Case c = !feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
-    c.kernel = kernel.name;
-    fit_cost(c, draw_budget());
-    agree(c, op);
-    // A refused case is drawn again anyway, and no plan refuses one for its decays.
-    if (!refused(c, kernel)) settle_gates(c, target);
-    return c;
-  });
+Case draw_near_or_afresh(const Target& target) {
+  Case c = !target.feedback.corpus.empty() && chance(25) ? redrawn(target) : fresh(target);
+  c.kernel = target.kernel.name;
+  fit_cost(c, draw_budget());
+  agree(c, target.op);
+  // A refused case is drawn again anyway, and no plan refuses one for its decays.
+  if (!refused(c, target.kernel)) settle_gates(c, target);
+  return c;
 }
 
 }  // namespace
@@ -56,25 +51,32 @@ std::string presence_of(const Case& c, const Operator& op) {
   return names;
 }
 
-std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const Operator& op) {
+std::vector<Case> choices_of_inputs(const Case& from, const Operator& op) {
   std::vector<const ArgumentSpec*> optional;
   for (const ArgumentSpec& input : op.inputs)
     if (input.optional) optional.push_back(&input);
-  std::vector<Case> lattice;
-  std::set<std::string> seen;
+  std::vector<Case> all;
   for (size_t absent = 0; absent < size_t{1} << optional.size(); ++absent) {
     Case c = from;
     c.without.clear();
     c.initial_state = false;
-    for (size_t i = 0; i < optional.size(); ++i) {
+    for (size_t i = 0; i < optional.size(); ++i)
       if (absent >> i & 1)
         c.without.insert(std::string(optional[i]->name));
       else
         c.initial_state |= optional[i]->role == Role::state;
-    }
     if (!c.initial_state)
       for (const ArgumentSpec* input : optional)
         if (input->role == Role::state) c.without.erase(std::string(input->name));
+    all.push_back(std::move(c));
+  }
+  return all;
+}
+
+std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const Operator& op) {
+  std::vector<Case> lattice;
+  std::set<std::string> seen;
+  for (Case& c : choices_of_inputs(from, op)) {
     if (refused(c, kernel)) continue;
     if (seen.insert(presence_of(c, op)).second) lattice.push_back(std::move(c));
   }
@@ -83,7 +85,8 @@ std::vector<Case> presence_lattice(const Case& from, const Kernel& kernel, const
 
 Case draw_case(const Kernel& kernel, const Operator& op, const Feedback& feedback, uint64_t seed,
                uint64_t index) {
-  return first_accepted(cases(kernel, op, feedback), kernel, seed, index);
+  const Target target{kernel, op, feedback};
+  return first_accepted([&] { return draw_near_or_afresh(target); }, kernel, seed, index);
 }
 
 int64_t longest_sequence(const Case& c) {

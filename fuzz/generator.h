@@ -24,7 +24,9 @@ void count_case(Feedback&, const Case&, const Operator&);
 
 /// Direction and optional inputs that are there: "backward: g dfinal_state".
 std::string presence_of(const Case&, const Operator&);
-/// The case with every combination of optional inputs that the kernel takes.
+/// The case with each choice of optional inputs, whether its kernel takes it or not.
+std::vector<Case> choices_of_inputs(const Case&, const Operator&);
+/// Those that the kernel takes.
 std::vector<Case> presence_lattice(const Case&, const Kernel&, const Operator&);
 
 /// Case number `index` of the run `seed`: three in four drawn afresh, the others a corpus case with one or

@@ -55,6 +55,7 @@ Operator make_operator() {
     op.evaluate_adjoint = [](const Problem& p) {
       return literal_adjoint(p, operator_text<Op>(), literal_row<Op>());
     };
+    op.forward_noise = Op::traits.forward_noise, op.adjoint_noise = Op::traits.adjoint_noise;
   }
   return op;
 }

@@ -34,6 +34,10 @@ struct OperatorTraits {
   bool (*enclose_forward)(const SliceProblem&, int level, SliceBalls&) = nullptr;
   bool (*enclose_adjoint)(const SliceProblem&, int level, SliceBalls&) = nullptr;
 
+  /// Samples of what roundings do (rounding_noise.h), where it has no `form` to have them from.
+  void (*forward_noise)(const Problem&, const Slice&, const NoiseVisit&) = nullptr;
+  void (*adjoint_noise)(const Problem&, const Slice&, const NoiseVisit&) = nullptr;
+
   /// Exactly one of the two ways.
   constexpr bool evaluated_one_way() const {
     const bool own = forward_bound && adjoint_bound, any = forward_bound || adjoint_bound;

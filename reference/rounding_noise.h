@@ -25,9 +25,10 @@
 //
 // First order: an output's error is sum over sources of d times a coefficient, which is the exact
 // derivative. The coefficients are never written down: each of kNoiseSamples samples draws every d and
-// propagates it by the operator's own recurrences, so that what one source reaches is hit by one draw.
-// Samples estimate what the statistic's threshold takes (src/verification/compare/rounding.h): the
-// covariance's trace, Frobenius norm, and single directions.
+// propagates it by the operator's own recurrences, so that what one source reaches is hit by one draw
+// (gated_noise.h; gsa_noise.h, whose softmax adds sources of its own). Samples estimate what the statistic's
+// threshold takes (src/verification/compare/rounding.h): the covariance's trace, Frobenius norm, and single
+// directions.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -51,7 +52,10 @@ struct NoiseBlock {
   const float* near = nullptr;     ///< of sources that enter no other block of this output
   const float* far = nullptr;      ///< of all others
   const float* squares = nullptr;  ///< rows x columns: of the terms that an element sums up
-  double rest = 0;                 ///< what else the declared arithmetic may do to each term, relative to it
+  /// Rows x columns, squares: what those terms are off by already, where the operator makes them itself and
+  /// not by roundings; null: nothing.
+  const float* moved = nullptr;
+  double rest = 0;  ///< what else the declared arithmetic may do to each term, relative to it
 };
 
 /// Of the operand format's u; 1 where operands are split in parts and nothing of the kind rounds.

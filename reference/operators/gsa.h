@@ -16,6 +16,7 @@
 #include <cmath>
 #include <limits>
 
+#include "reference/gsa_noise.h"
 #include "reference/operator_traits.h"
 #include "reference/slice_problem.h"
 #include "reference/state_history.h"
@@ -61,7 +62,9 @@ struct Gsa {
                                          .bound_shape = BoundShape::softmax,
                                          .default_scale = &default_scale,
                                          .forward_bound = &forward_bound,
-                                         .adjoint_bound = &adjoint_bound};
+                                         .adjoint_bound = &adjoint_bound,
+                                         .forward_noise = &gsa_forward_noise,
+                                         .adjoint_noise = &gsa_adjoint_noise};
 
   /// One slice. Rows are tokens: q, k are T x K, v is T x V, s and g are T x M, Hk0 is K x M, Hv0 is M x V.
   template <typename Real>

@@ -1,16 +1,19 @@
-// assay defects KERNEL|OPERATOR|all: fuzzes every known defect without a hint, and says what was found of it.
+// assay defects NAME..: fuzzes known defects without a hint, and says what was found of them.
 #include "src/campaign/defects/defects.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "src/base/numerics/bad_input.h"
@@ -28,18 +31,27 @@
 namespace assay::cli {
 namespace {
 
-/// Defects of a kernel, of the kernels of an operator, one ("gla.chunk@S1"), or all.
-std::vector<const Defect*> defects_named(const std::string& what) {
+/// Names that choose a defect: its kernel's operator, its kernel, its own ("gla.chunk@S1").
+std::array<std::string, 4> names_of(const Defect& defect) {
+  return {"all", find_kernel(defect.kernel).operator_name, defect.kernel, defect.id()};
+}
+
+/// Those that one of the names chooses, each once. Throws BadInput where a name chooses none.
+std::vector<const Defect*> defects_named(const std::vector<std::string>& names) {
   std::vector<const Defect*> chosen;
-  std::vector<std::string> known = {"all"};
+  std::set<std::string> known;
   for (const Defect& defect : defects()) {
-    const std::string& operator_name = find_kernel(defect.kernel).operator_name;
-    if (what == "all" || what == operator_name || what == defect.kernel || what == defect.id())
+    const std::array<std::string, 4> own = names_of(defect);
+    known.insert(own.begin(), own.end());
+    if (std::any_of(own.begin(), own.end(), [&](const std::string& name) {
+          return std::count(names.begin(), names.end(), name) > 0;
+        }))
       chosen.push_back(&defect);
-    for (const std::string& name : {operator_name, defect.kernel, defect.id()})
-      if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
   }
-  if (chosen.empty()) throw BadInput(unknown_name("kernel or operator with known defects", what, known));
+  for (const std::string& name : names)
+    if (!known.contains(name))
+      throw BadInput(
+          unknown_name("kernel or operator with known defects", name, {known.begin(), known.end()}));
   return chosen;
 }
 
@@ -59,7 +71,8 @@ void require_writable(const std::string& path) {
 }
 
 struct DefectsCommand {
-  std::string what = "all", time = "60s", json, markdown, tokens, check;
+  std::vector<std::string> names = {"all"};
+  std::string time = "60s", json, markdown, tokens, check;
   int jobs = 0, together = 1;
   int64_t cases = 0;
   uint64_t seed = 1;
@@ -84,7 +97,7 @@ struct DefectsCommand {
 
  private:
   int measure(const DefectsOptions& options) {
-    const std::vector<const Defect*> chosen = defects_named(what);
+    const std::vector<const Defect*> chosen = defects_named(names);
     for (const std::string& file : {json, markdown, tokens}) require_writable(file);
     std::vector<DefectTrial> trials = stored();
     const Console console(stdout);
@@ -137,7 +150,7 @@ struct DefectsCommand {
 
   std::string command() const {
     const std::string budget = cases > 0 ? fmt::format("--cases {}", cases) : "--time " + time;
-    return fmt::format("assay defects {} {} --seed {}", what, budget, seed);
+    return fmt::format("assay defects {} {} --seed {}", fmt::join(names, " "), budget, seed);
   }
 
   /// Findings of --check again; with --tokens, those that still are findings are written with what they give
@@ -177,7 +190,10 @@ void add_defects(CLI::App& app, int& status) {
   CLI::App* command = app.add_subcommand(
       "defects", "Fuzzes the known defects without a hint: found, explained, traced to the patched line?");
   const auto o = std::make_shared<DefectsCommand>();
-  command->add_option("KERNEL|OPERATOR|all", o->what, "As in gla.chunk, gla.chunk@S1, gla, all")
+  command
+      ->add_option("KERNEL|OPERATOR|all", o->names,
+                   "Several, as in gla.chunk@S1,gla.chunk@S2; or gla.chunk, gla, all")
+      ->delimiter(',')
       ->capture_default_str();
   CLI::Option* cases = command->add_option("--cases", o->cases, "Of each, in place of time")
                            ->check(whole_number(1, 1'000'000'000));

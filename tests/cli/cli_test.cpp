@@ -133,6 +133,7 @@ TEST(Cli, ExitStatusAndMessageOfEveryKindOfBadInput) {
       {"list kernels --json --markdown", "excludes"},
       {"defects gla.chnk", "did you mean 'gla.chunk'?"},
       {"defects gla.chunk@S7", "unknown kernel or operator with known defects 'gla.chunk@S7'"},
+      {"defects gla.chunk@S1,gla.chunk@S7", "known defects 'gla.chunk@S7'"},
       {"defects gla --cases 0", "--cases: 0 is not a whole number from 1 to"},
       {"defects gla --json text.json", "text.json: not what 'assay defects --json' writes"},
       {"defects gla --tokens gone/tokens.txt", "gone/tokens.txt: cannot be written"},

@@ -30,7 +30,7 @@ OutputModel storing_only(const ReferenceOutput& o, double rest = 0) {
     ExpectedErrors& to = model.expected[b];
     for (int64_t i = model.blocks.row(block, 0), end = i + block.rows * model.blocks.columns(); i < end;
          ++i) {
-      const double x = std::fabs(o.mid[static_cast<size_t>(i)]), r = rest * x;
+      const double x = std::fabs(summed_value(o.mid[static_cast<size_t>(i)])), r = rest * x;
       ++to.elements;
       to.exact_squares += x * x, to.rest_squares += r * r, to.rest_along += x * r, to.rest += r;
     }
@@ -93,22 +93,32 @@ TEST(Rounding, WhatIsAllowedBesideTheRoundingsMayShareOneSign) {
   EXPECT_GT(judged(got, o, 0.0005).unlikely, 0);
 }
 
-TEST(Rounding, TheStatisticOfBlocksLiesUnderTheModelsTail) {
+TEST(Rounding, TheStatisticsOfBlocksLieUnderTheModelsTail) {
   // P(evidence > t) <= e^-t; of 320 blocks and 20 sequences, with the binomial's own spread.
-  int beyond[6] = {}, all = 0;
+  int beyond[3][6] = {}, all = 0;
   for (uint64_t seed = 100; seed < 120; ++seed) {
     const ReferenceOutput o = normal_values(seed);
     const OutputModel model = storing_only(o);
     for (const PartStatistics& p :
          part_statistics(stored(o, [](double x, size_t) { return x; }), o, model, 100)) {
       ++all;
-      for (int t = 1; t < 6; ++t) beyond[t] += p.evidence > t;
+      for (size_t s = 0; s < 3; ++s)
+        for (int t = 1; t < 6; ++t) beyond[s][t] += p.evidence[s] > t;
     }
   }
-  for (int t = 1; t < 6; ++t) {
-    const double expected = all * std::exp(-t);
-    EXPECT_LE(beyond[t], expected + 4 * std::sqrt(expected) + 1) << t;
-  }
+  for (const auto& of_statistic : beyond)
+    for (int t = 1; t < 6; ++t) {
+      const double expected = all * std::exp(-t);
+      EXPECT_LE(of_statistic[t], expected + 4 * std::sqrt(expected) + 1) << t;
+    }
+}
+
+TEST(Rounding, EvidenceSaysHowUnlikelyAPartIs) {
+  const ReferenceOutput o = normal_values(11);
+  const PartStatistics p =
+      part_statistics(stored(o, [](double x, size_t) { return 0.999 * x; }), o, storing_only(o), 100).back();
+  EXPECT_GT(p.evidence[1], std::log(100 / kFalseAlarms));
+  EXPECT_GT(p.part.excess, 1);
 }
 
 TEST(Rounding, ValuesThatAreAlikeAreRoundedAlike) {
@@ -127,6 +137,14 @@ TEST(Rounding, ValuesNearTheFormatsOwnAreRoundedBackToThem) {
   EXPECT_EQ(r.unlikely, 0);
   EXPECT_NEAR(r.all.slope, 1 - 3e-4, 2e-5);
   EXPECT_GT(judged(stored(o, [](double x, size_t) { return 0.99 * x; }), o).unlikely, 0);
+}
+
+TEST(Rounding, ValuesWhoseSquaresUnderflowHaveNoSlope) {
+  ReferenceOutput o = normal_values(12);
+  for (double& x : o.mid) x *= 0x1p-530;
+  const RoundingOutput r = judged(stored(o, [](double, size_t) { return 0; }), o);
+  EXPECT_EQ(r.unlikely, 0);
+  EXPECT_EQ(r.all.slope, 1);
 }
 
 TEST(Rounding, WhatOverflowsIsJudgedByItsClass) {

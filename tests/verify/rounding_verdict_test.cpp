@@ -25,11 +25,13 @@ Verification judged(const std::string& token) {
 }
 
 TEST(RoundingVerdict, CleanKernelsAreExplainedUnderEveryDecay) {
-  for (const std::string kernel : {"gla.chunk", "simple_gla.chunk", "rwkv6.chunk", "hgrn.chunk"})
+  for (const std::string kernel :
+       {"gla.chunk", "simple_gla.chunk", "rwkv6.chunk", "hgrn.chunk", "gsa.chunk", "gsa.fused_recurrent"})
     for (const std::string decay : {"none", "mild", "near-one", "logsigmoid", "strong", "reset", "spike",
                                     "contrast", "extreme", "constant:-0.01"}) {
+      const char* const slots = kernel.starts_with("gsa") ? "/M32" : "";
       const std::string token =
-          fmt::format("{}/T200/H1/K32/V32/bf16/g-fp32/{}/s7/both/h0/dht", kernel, decay);
+          fmt::format("{}/T200/H1/K32/V32{}/bf16/g-fp32/{}/s7/both/h0/dht", kernel, slots, decay);
       const Verification v = judged(token);
       EXPECT_NE(v.verdict, Verdict::finding) << token << " " << v.cause;
       ASSERT_TRUE(v.rounding) << token;
@@ -88,9 +90,33 @@ TEST(RoundingVerdict, InputsOnWhichTheModelFailsAreNotJudgedByIt) {
   }
 }
 
+TEST(RoundingVerdict, TwoPercentOfAnyOutputOfGsaAreUnlikely) {
+  for (const std::string format : {"bf16", "fp16"}) {
+    const std::string token = "gsa.chunk/T512/H1/K64/V64/M64/" + format + "/g-fp32/mild/s2/both";
+    const auto machine = make_vm_backend({});
+    const ResolvedCase c = resolve(parse_token(token), find_operator("gsa"));
+    const TensorMap inputs = draw_inputs(c);
+    Outcome outcome = machine->run(program_of(find_kernel("gsa.chunk"), c, inputs), inputs);
+    for (auto& [name, output] : outcome.outputs)
+      for (int64_t i = 0; i < output.size(); ++i) output.set(i, output.value(i) * 1.02);
+    VerifyOptions options;
+    options.diagnose = false, options.twice = false, options.formula_instructions = 0;
+    options.rounding_work = 1e10;
+    options.expected = &outcome.outputs;
+    const Verification v = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
+    ASSERT_TRUE(v.rounding);
+    for (const RoundingOutput& o : v.rounding->outputs) EXPECT_EQ(o.unlikely, 0) << format << " " << o.name;
+    EXPECT_EQ(v.rounding->expected.size(), 8u);
+    for (const RoundingOutput& o : v.rounding->expected) EXPECT_GT(o.unlikely, 0) << format << " " << o.name;
+  }
+}
+
 TEST(RoundingVerdict, WhatZerosWouldPassIsInconclusive) {
   const std::string token = "gsa.chunk/T512/H1/K32/V32/M32/bf16/g-fp32/none/s1/both";
-  const Verification v = judged(token);
+  const auto machine = make_vm_backend({});
+  VerifyOptions options;
+  options.diagnose = false, options.twice = false, options.power = true, options.formula_instructions = 0;
+  const Verification v = verify(parse_token(token), find_kernel("gsa.chunk"), *machine, options);
   ASSERT_TRUE(v.power);
   EXPECT_TRUE(v.power->inconclusive());
   EXPECT_EQ(v.verdict, Verdict::undecided);

@@ -195,17 +195,21 @@ TEST(ExactRun, ComparisonsThatRoundingTurnsAreCounted) {
   EXPECT_EQ(sure.turned, 0u);
 }
 
+void expect_squares(const ExactOutput& o) {
+  const TensorMap given = inputs();
+  for (size_t t = 0; t < 32; ++t) {
+    const double x = given.at("x").value(static_cast<int64_t>(t));
+    EXPECT_LE(std::fabs(o.value[t] - x * x), o.slack[t] + 0x1p-46 * x * x) << t;
+  }
+}
+
 TEST(ExactRun, ATurnedSelectionGivesWhatRealNumbersSelect) {
   // The larger of x * x, cut down to bf16, and x * x - 2^-20: always the first on real numbers.
   const ExactOutput o =
       exact_of(program_of("mul.rn.f32 %f1, %x, %x; mov.b32 %b1, %f1; and.b32 %b1, %b1, 0xffff0000;"
                           "mov.b32 %f2, %b1; sub.rn.f32 %f3, %f1, 0f35800000;"
                           "setp.gt.f32 %p1, %f3, %f2; selp.f32 %r, %f3, %f2, %p1;"));
-  const TensorMap given = inputs();
-  for (size_t t = 0; t < 32; ++t) {
-    const double x = given.at("x").value(static_cast<int64_t>(t));
-    EXPECT_LE(std::fabs(o.value[t] - x * x), o.slack[t] + 0x1p-46 * x * x) << t;
-  }
+  expect_squares(o);
 }
 
 /// Ways on which the bits of %f1 = x * x, or of its bf16 in %h1, reach %r unchanged or rounded: the exact
@@ -330,11 +334,7 @@ TEST(ExactRun, ATurnedSelectionOfBitsIsOneOfFloats) {
       exact_of(program_of("mul.rn.f32 %f1, %x, %x; mov.b32 %b1, %f1; and.b32 %b2, %b1, 0xffff0000;"
                           "mov.b32 %f2, %b2; sub.rn.f32 %f3, %f1, 0f35800000; mov.b32 %b3, %f3;"
                           "setp.gt.f32 %p1, %f3, %f2; selp.b32 %b1, %b3, %b2, %p1; mov.b32 %r, %b1;"));
-  const TensorMap given = inputs();
-  for (size_t t = 0; t < 32; ++t) {
-    const double x = given.at("x").value(static_cast<int64_t>(t));
-    EXPECT_LE(std::fabs(o.value[t] - x * x), o.slack[t] + 0x1p-46 * x * x) << t;
-  }
+  expect_squares(o);
 }
 
 // Rotations by 60 degrees and back: without signs 1.37 times as much after each, with them never.

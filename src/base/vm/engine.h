@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "src/base/vm/approximate.h"
+#include "src/base/vm/permutation.h"
 #include "src/base/vm/trace.h"
 #include "src/base/vm/warp.h"
 
@@ -55,9 +56,13 @@ class Engine {
     start_block(worker_, linear_index);
     Block& block = worker_.block;
     if constexpr (has(hook::begin_block)) trace_.begin_block(block);
-    for (bool running = true; running && !block.trap;) {
+    const uint64_t order = block.context->order, warps = block.warps.size();
+    uint64_t round = 0;
+    for (bool running = true; running && !block.trap; ++round) {
       running = false;
-      for (Warp& warp : block.warps) {
+      const Permutation turns(order > 1 ? order + round : order, warps);
+      for (uint64_t turn = 0; turn < warps; ++turn) {
+        Warp& warp = block.warps[turns(turn)];
         if (warp.state != WarpState::running) continue;
         run_warp(warp);
         if (block.trap) break;
@@ -72,13 +77,14 @@ class Engine {
 
  private:
   static constexpr bool has(unsigned one) { return (Trace::hooks & one) != 0; }
-  static constexpr uint64_t slice =
-      uint64_t{1} << 18;  // instructions before other warps get a turn (a warp may spin on another)
+  /// Instructions before other warps get a turn (a warp may spin on another); of a shuffled order.
+  static constexpr uint64_t slice = uint64_t{1} << 18, short_slice = 300;
 
   void run_warp(Warp& warp) {
     const Op* const code = warp.block->context->code->ops.data();
     const uint64_t budget = warp.block->context->instruction_budget;
-    const uint64_t stop = std::min(budget, warp.executed + slice);
+    const uint64_t turn = warp.block->context->order > 1 ? short_slice : slice;
+    const uint64_t stop = std::min(budget, warp.executed + turn);
     uint64_t executed = warp.executed, lanes = 0;
     alignas(64) uint64_t scratch[32];
     for (;;) {

@@ -102,6 +102,7 @@ PreparedProgram::PreparedProgram(const Program& program, const TensorMap& inputs
   context_.tensor_core = &tensor_core_model(options.arch);
   context_.architecture = architecture_of(options.arch);
   context_.poison = program.poison;
+  context_.order = options.order;
   context_.instruction_budget = options.instruction_budget ? options.instruction_budget : default_budget;
   for (const Launch& launch : program.launches) {
     const Module* source = nullptr;
@@ -233,10 +234,10 @@ bool PreparedProgram::has_pages() const {
 BlockList PreparedProgram::blocks(size_t index) const {
   const auto& grid = program_.launches[index].grid;
   const uint64_t all = uint64_t{grid[0]} * grid[1] * grid[2];
-  if (program_.blocks.empty()) return {all, {}};
+  if (program_.blocks.empty()) return {all, {}, Permutation(options_.order, all)};
   std::vector<uint64_t> chosen = chosen_blocks(program_.blocks, all);
   const uint64_t count = chosen.size();
-  return {count, std::move(chosen)};
+  return {count, std::move(chosen), Permutation(options_.order, count)};
 }
 
 /// Arguments in the order of the entry's parameters; sizes must agree.

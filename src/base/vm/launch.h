@@ -11,6 +11,7 @@
 
 #include "src/base/program/buffers.h"
 #include "src/base/vm/machine.h"
+#include "src/base/vm/permutation.h"
 #include "src/base/vm/warp.h"
 
 namespace assay::vm {
@@ -19,7 +20,11 @@ namespace assay::vm {
 struct BlockList {
   uint64_t count = 0;
   std::vector<uint64_t> chosen;  ///< by Program::blocks, ascending; empty where all run
-  uint64_t operator[](uint64_t turn) const { return chosen.empty() ? turn : chosen[turn]; }
+  Permutation order{};           ///< of the turns, by MachineOptions::order
+  uint64_t operator[](uint64_t turn) const {
+    const uint64_t at = order(turn);
+    return chosen.empty() ? at : chosen[at];
+  }
 };
 
 class PreparedProgram {

@@ -29,6 +29,7 @@ struct LaunchContext {
   uint32_t architecture = 90;
   uint64_t instruction_budget = 0;  ///< warp instructions per warp
   uint8_t poison = 0xff;            ///< Program::poison
+  uint64_t order = 0;               ///< MachineOptions::order
 };
 
 /// Lanes that follow one path; the stack of them makes divergence. A split that reaches `reconverge` is done.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 namespace assay {
 namespace {
@@ -12,42 +11,39 @@ constexpr double kSamples = kNoiseSamples;
 /// A chunk's positions, each with its decay.
 constexpr double kDecaysOfChunk = 64;
 
+struct Shares {
+  double collision = 0, largest = 0;
+
+  void raise(const Shares& o) {
+    collision = std::fmax(collision, o.collision), largest = std::fmax(largest, o.largest);
+  }
+};
+
 /// Values that are rounded alike, as they are nearer to each other than a sixteenth of the spacing.
 class Alike {
  public:
   void add(Dtype dtype, double x) {
     if (x == 0) return;
     const double spacing = ulp(dtype, x);
-    ++counts_[{std::ilogb(spacing), std::llround(16 * std::fabs(x) / spacing)}];
-    ++all_;
+    kinds_.emplace_back(std::ilogb(spacing), std::llround(16 * std::fabs(x) / spacing));
   }
+  void add(const Alike& o) { kinds_.insert(kinds_.end(), o.kinds_.begin(), o.kinds_.end()); }
   /// Probability that two values are; share of the largest class.
-  double collision() const {
-    return all_ > 0 ? sum_of([](double n) { return n * n; }) / (all_ * all_) : 0;
-  }
-  double largest() const {
-    double most = 0;
-    for (const auto& [key, count] : counts_) most = std::fmax(most, static_cast<double>(count));
-    return all_ > 0 ? most / all_ : 0;
+  Shares shares() {
+    std::sort(kinds_.begin(), kinds_.end());
+    double squares = 0, most = 0;
+    for (auto first = kinds_.begin(); first != kinds_.end();) {
+      const auto end = std::upper_bound(first, kinds_.end(), *first);
+      const auto count = static_cast<double>(end - first);
+      squares += count * count, most = std::fmax(most, count);
+      first = end;
+    }
+    const auto all = static_cast<double>(kinds_.size());
+    return kinds_.empty() ? Shares{} : Shares{squares / (all * all), most / all};
   }
 
  private:
-  template <typename Of>
-  double sum_of(const Of& of) const {
-    double sum = 0;
-    for (const auto& [key, count] : counts_) sum += of(static_cast<double>(count));
-    return sum;
-  }
-  std::map<std::pair<int, long long>, int64_t> counts_;
-  double all_ = 0;
-};
-
-struct Shares {
-  double collision = 0, largest = 0;
-
-  void raise(const Alike& alike) {
-    collision = std::fmax(collision, alike.collision()), largest = std::fmax(largest, alike.largest());
-  }
+  std::vector<std::pair<int, long long>> kinds_;
 };
 
 /// Sums over a part's elements that depend on the values.
@@ -82,7 +78,7 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
     for (int64_t flat = first; flat < first + model.blocks.columns(); ++flat) {
       const auto i = static_cast<size_t>(flat);
       if (model.rest[i] < 0) continue;
-      const double x = reference.mid[i], e = got.value(flat) - x, spacing = ulp(got.dtype, x),
+      const double x = summed_value(reference.mid[i]), e = got.value(flat) - x, spacing = ulp(got.dtype, x),
                    before = 2 * stored_before * x, variance = (spacing * spacing + before * before) / 12;
       const double ideal = round_to(got.dtype, x) - x;
       seen.squares += e * e, seen.along += e * x, seen.sum += e;
@@ -97,18 +93,19 @@ SeenErrors seen_errors(const Tensor& got, const ReferenceOutput& reference, cons
 
 /// Of the whole output, and at least that of every block.
 std::vector<Shares> shares_of(const ReferenceOutput& reference, const OutputModel& model, Dtype dtype) {
-  Alike all;
+  Alike values;
   std::vector<Shares> shares;
   for (const OutputBlock& b : model.blocks.blocks()) {
     Alike here;
     for (int64_t r = 0; r < b.rows; ++r)
       for (int64_t flat = model.blocks.row(b, r), end = flat + model.blocks.columns(); flat < end; ++flat)
-        if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0)
-          here.add(dtype, reference.mid[i]), all.add(dtype, reference.mid[i]);
-    shares.emplace_back().raise(here);
+        if (const auto i = static_cast<size_t>(flat); model.rest[i] >= 0) here.add(dtype, reference.mid[i]);
+    values.add(here);
+    shares.push_back(here.shares());
   }
+  const Shares all = values.shares();
   for (Shares& s : shares) s.raise(all);
-  shares.emplace_back().raise(all);
+  shares.push_back(all);
   return shares;
 }
 
@@ -167,6 +164,19 @@ double kinds_of(Dtype operands) {
 /// A part of fewer elements has too few terms: its samples may all round as the values do not.
 constexpr int64_t kLeastElements = 16;
 
+/// The largest t at which so much is more than is allowed.
+template <typename Allowed>
+double evidence(const Allowed& allowed, double seen) {
+  double low = 0, high = kMostEvidence;
+  if (!(seen > allowed(low))) return 0;
+  if (seen > allowed(high)) return high;
+  while (high - low > 0x1p-8) {
+    const double middle = (low + high) / 2;
+    (seen > allowed(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
 PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, double t, double kinds) {
   PartStatistics y;
   RoundingPart& part = y.part;
@@ -175,20 +185,21 @@ PartStatistics statistics_of(const ExpectedErrors& x, const SeenErrors& seen, do
   if (x.elements < kLeastElements) return y;
   const double n = static_cast<double>(x.elements), size = std::sqrt(x.exact_squares);
   const Norms norms = norms_of(x, seen, t, kinds);
-  const double square = norms.trace + 2 * std::sqrt(norms.square * t) + 2 * norms.norm * t,
-               rest = std::sqrt(x.rest_squares), expected = std::sqrt(seen.variance + x.noise_squares);
-  const double allowed = std::sqrt(square) + rest, got = std::sqrt(seen.squares);
-  const double along = direction(norms, x, x.along, seen.along_variance, x.exact_squares, t, kinds) +
-                       x.rest_along + std::fabs(seen.ideal_along),
-               sum = direction(norms, x, x.summed, seen.sum_variance, n, t, kinds) + x.rest +
-                     std::fabs(seen.ideal_sum);
+  const double rest = std::sqrt(x.rest_squares), expected = std::sqrt(seen.variance + x.noise_squares);
+  const auto squares_at = [&](double e) {
+    return std::sqrt(norms.trace + 2 * std::sqrt(norms.square * e) + 2 * norms.norm * e) + rest;
+  };
+  const auto along_at = [&](double e) {
+    return direction(norms, x, x.along, seen.along_variance, x.exact_squares, e, kinds) + x.rest_along +
+           std::fabs(seen.ideal_along);
+  };
+  const auto sum_at = [&](double e) {
+    return direction(norms, x, x.summed, seen.sum_variance, n, e, kinds) + x.rest + std::fabs(seen.ideal_sum);
+  };
+  const double allowed = squares_at(t), along = along_at(t), sum = sum_at(t), got = std::sqrt(seen.squares);
   if (!std::isfinite(allowed + along + sum)) return y;
-  const double seen_noise = std::fmax(0, got - rest), over = seen_noise * seen_noise - norms.trace;
-  if (over > 0 && norms.norm > 0) {
-    const double root =
-        (std::sqrt(norms.square + 2 * norms.norm * over) - std::sqrt(norms.square)) / (2 * norms.norm);
-    y.evidence = root * root;
-  }
+  y.evidence = {evidence(squares_at, got), evidence(along_at, std::fabs(seen.along)),
+                evidence(sum_at, std::fabs(seen.sum))};
   part.ratio = expected > 0 ? got / expected : 0, part.allowed_ratio = expected > 0 ? allowed / expected : 0;
   const auto share = [](double part_of, double whole) {
     return whole > 0 ? part_of / whole : part_of > 0 ? kInfinity : 0;

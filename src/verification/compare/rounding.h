@@ -27,6 +27,7 @@
 // (x = 1). All parts of all outputs together raise a false alarm with probability kFalseAlarms at most: t is
 // the logarithm of the number of statistics over it.
 #pragma once
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,14 +39,16 @@
 namespace assay {
 
 inline constexpr double kFalseAlarms = 1e-9;
+inline constexpr double kMostEvidence = 64;
 
 /// What a part's statistics may be, and are.
 struct PartStatistics {
   RoundingPart part;
   double smallest = 0;  ///< the smallest uniform relative error that one of them would show
   bool late = false;    ///< of the last quarter of the tokens
-  double evidence =
-      0;  ///< the t at which the root mean square is what is allowed; 0 where it is below its mean
+  /// Of root mean square, slope and mean the largest t, at most kMostEvidence, at which it is more than is
+  /// allowed: beyond t with probability e^-t at most.
+  std::array<double, 3> evidence = {};
 };
 
 /// How many statistics are looked at in a run with these outputs.

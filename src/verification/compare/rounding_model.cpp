@@ -27,7 +27,7 @@ struct Products {
 /// An element whose bound is left at that; what is not finite is not judged.
 void take_rest(const ReferenceOutput& reference, size_t i, double rest, OutputModel& model,
                ExpectedErrors& to) {
-  const double x = std::fabs(reference.mid[i]), left = rest + reference.rad[i];
+  const double x = std::fabs(summed_value(reference.mid[i])), left = rest + reference.rad[i];
   if (!std::isfinite(x) || !std::isfinite(left) || !std::isfinite(reference.bound[i])) return;
   model.rest[i] = left;
   ++to.elements;
@@ -43,7 +43,9 @@ void add_rest(const NoiseBlock& noise, const OutputBlock& block, const Reference
     for (int64_t c = 0; c < noise.columns; ++c) {
       const auto i = static_cast<size_t>(model.blocks.row(block, r) + c);
       const double terms = std::sqrt(static_cast<double>(noise.squares[r * noise.columns + c]));
-      const double rest = noise.rest * (std::fabs(reference.mid[i]) + terms) + reference.underflow[i];
+      const double moved =
+          noise.moved ? std::sqrt(static_cast<double>(noise.moved[r * noise.columns + c])) : 0;
+      const double rest = noise.rest * (std::fabs(reference.mid[i]) + terms) + moved + reference.underflow[i];
       take_rest(reference, i, std::isnan(rest) ? HUGE_VAL : rest, model, to);
     }
 }
@@ -104,8 +106,10 @@ void add_rest(const ReferenceOutput& reference, const std::vector<double>& rest,
 /// Multiplications of samples that one direction of a problem takes.
 double work_of(const RoundingProblem& p, int64_t chunk, bool backward) {
   const Sizes& s = p.problem->sizes;
-  const auto tokens = static_cast<double>(s.B * s.T * s.H), K = static_cast<double>(s.K),
-             V = static_cast<double>(s.V),
+  const bool slots = std::any_of(p.op->inputs.begin(), p.op->inputs.end(),
+                                 [](const ArgumentSpec& spec) { return spec.name == "s"; });
+  const auto tokens = static_cast<double>(s.B * s.T * s.H), K = static_cast<double>(slots ? s.M : s.K),
+             V = static_cast<double>(slots ? s.K + s.V : s.V),
              together = static_cast<double>(chunk > 0 ? std::min(chunk, s.T) : s.T);
   return tokens * (backward ? 10 * K * V + 2 * together * (2 * K + V) : 4 * K * V + together * (K + V));
 }
@@ -137,7 +141,9 @@ class Direction {
       return;
     }
     for (const ReferenceOutput* output : outputs) model(*output).operands = dtype();
-    sample_slices(outputs, sample);
+    const bool any = sample_slices(outputs, sample);
+    for (const ReferenceOutput* output : outputs)
+      if (!any && !rounds) model(*output).skipped = "", add_rest(*output, rests_of(*output), model(*output));
   }
 
  private:
@@ -163,7 +169,8 @@ class Direction {
     return rest;
   }
 
-  void sample_slices(const std::vector<const ReferenceOutput*>& outputs,
+  /// False where there are no samples.
+  bool sample_slices(const std::vector<const ReferenceOutput*>& outputs,
                      void (*sample)(const Problem&, const Slice&, const NoiseVisit&)) {
     std::map<std::string, bool, std::less<>> seen;
     for (const ReferenceOutput* output : outputs) seen[output->name] = false;
@@ -183,9 +190,12 @@ class Direction {
         }
       });
     });
+    const bool any = std::any_of(seen.begin(), seen.end(), [](const auto& output) { return output.second; });
     for (const ReferenceOutput* output : outputs)
       if (!seen[output->name] && !output->mid.empty())
-        model(*output).skipped = "a sum over the tokens of all sequences";
+        model(*output).skipped =
+            any ? "a sum over the tokens of all sequences" : "no model of these inputs' roundings is known";
+    return any;
   }
 
   const RoundingProblem& p_;

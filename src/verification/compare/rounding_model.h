@@ -2,6 +2,7 @@
 // reference/rounding_noise.h applied to one problem. It knows nothing of any kernel's values.
 #pragma once
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -32,6 +33,11 @@ struct ExpectedErrors {
 
   void add(const ExpectedErrors&);
 };
+
+/// An exact value as the sums take it: 0 where its square would underflow.
+inline double summed_value(double mid) {
+  return std::fabs(mid) < 0x1p-400 ? 0 : mid;
+}
 
 struct OutputModel {
   OutputBlocks blocks;

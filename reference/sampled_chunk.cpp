@@ -1,0 +1,277 @@
+#include "reference/sampled_chunk.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace assay {
+namespace {
+
+/// A term that has decayed by more is less than 2^-57 of what it was.
+constexpr double kNats = 40;
+
+void add_scaled(Lanes* y, float x, const Lanes* from, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) y[i] += x * from[i];
+}
+
+}  // namespace
+
+uint64_t mixed(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+float rounding_amplitude(double u, int roundings) {
+  return static_cast<float>(u * std::sqrt(roundings));
+}
+
+double forward_rest(const Arithmetic& a, double chunks, bool decays) {
+  const double scaled = a.write_decayed + a.write_scaled + a.readout_decayed + a.readout_scaled;
+  const double ends = a.write + a.readout + (decays ? scaled : 0) + a.bonus;
+  return ends + chunks * (a.boundary + (decays ? a.crossing : 0)) + (decays ? kNats * a.decay_per_nat : 0);
+}
+
+double adjoint_rest(const AdjointArithmetic& a, double chunks, bool decays) {
+  return forward_rest(a.state, chunks, decays) + forward_rest(a.adjoint, chunks, decays) + a.value_readout +
+         a.gate_readout + a.bonus +
+         (decays ? a.value_readout_decayed + a.value_readout_scaled + a.gate_readout_decayed : 0);
+}
+
+SampledRows::SampledRows(int64_t rows, int64_t columns)
+    : columns(columns),
+      near(static_cast<size_t>(rows * columns)),
+      far(near.size()),
+      common(near.size()),
+      squares(near.size()),
+      moved(near.size()) {}
+
+void SampledRows::spread(const Lanes& of_all) {
+  for (size_t i = 0; i < far.size(); ++i) far[i] += of_all * common[i];
+  std::fill(common.begin(), common.end(), 0.0f);
+}
+
+SampledState::SampledState(int64_t rows, int64_t columns)
+    : columns(columns),
+      value(static_cast<size_t>(rows * columns)),
+      noise(value.size()),
+      squares(value.size()),
+      moved(value.size()) {}
+
+void SampledState::load(const std::vector<double>& from) {
+  std::copy(from.begin(), from.end(), value.begin());
+  for (size_t i = 0; i < value.size(); ++i) squares[i] = value[i] * value[i];
+}
+
+SampledChunk::SampledChunk(const Slice& s, int64_t rows, double u)
+    : rows_(rows),
+      key_(mixed(mixed(static_cast<uint64_t>(s.n)) + static_cast<uint64_t>(s.h))),
+      u_(static_cast<float>(u)) {
+  for (int i = 0; i < kNoiseSamples; ++i)
+    common_[i] = static_cast<float>(static_cast<double>(mixed(static_cast<uint64_t>(i))) * 0x1p-63 - 1);
+}
+
+void SampledChunk::begin(int64_t chunk, int64_t tokens, const std::vector<double>& a, bool exclusive) {
+  number_ = chunk, tokens_ = tokens, exclusive_ = exclusive;
+  a_.assign(a.begin(), a.end());
+  into_.resize(a_.size()), after_.resize(a_.size());
+  whole_.assign(static_cast<size_t>(rows_), 1);
+  for (int64_t t = 0; t < tokens_; ++t)
+    for (int64_t c = 0; c < rows_; ++c) {
+      float& passed = whole_[static_cast<size_t>(c)];
+      const float before = passed;
+      passed *= a_[at(t, c)];
+      into_[at(t, c)] = exclusive ? before : passed;
+    }
+  std::vector<float> later(static_cast<size_t>(rows_), 1);
+  for (int64_t t = tokens_; t-- > 0;)
+    for (int64_t c = 0; c < rows_; ++c) {
+      after_[at(t, c)] = later[static_cast<size_t>(c)];
+      later[static_cast<size_t>(c)] *= a_[at(t, c)];
+    }
+}
+
+void SampledChunk::draw(NoiseSource source, int64_t index, float amplitude, Lanes& y) const {
+  uint64_t bits = mixed(key_ + static_cast<uint64_t>(source) * 0x9e3779b97f4a7c15) +
+                  static_cast<uint64_t>(number_) * 0xd1b54a32d192ed03 +
+                  static_cast<uint64_t>(index) * 0x8cb92ba72f3d8dd7;
+  for (int i = 0; i < kNoiseSamples; i += 4) {
+    bits = mixed(bits);
+    for (int j = 0; j < 4; ++j)
+      y[i + j] = (static_cast<float>(bits >> (16 * j) & 0xffff) - 32767.5f) * (amplitude / 32767.5f);
+  }
+}
+
+float SampledChunk::scaled_size(float x, float size, int64_t c) const {
+  return std::fmin(std::fabs(size), std::fabs(x) * (1 - whole_[static_cast<size_t>(c)]) / u_);
+}
+
+std::vector<Lanes> SampledChunk::in_scores(NoiseSource source, float amplitude) const {
+  std::vector<Lanes> noise(a_.size());
+  for (size_t i = 0; i < a_.size(); ++i) {
+    const auto place = static_cast<int64_t>(i);
+    draw(source, place, amplitude * scaled_size(1, 1, place % rows_), noise[i]);
+  }
+  return noise;
+}
+
+void SampledChunk::write(SampledState& S, const ChunkOperand& from, const std::vector<float>& weights,
+                         const std::vector<float>& values, float scale) const {
+  const int64_t columns = S.columns;
+  for (int64_t c = 0; c < rows_; ++c) {
+    float *const to = S.value.data() + c * columns, *const squares = S.squares.data() + c * columns,
+                 *const moved = S.moved.data() + c * columns;
+    Lanes* const noise = S.noise.data() + c * columns;
+    const float decay = whole_[static_cast<size_t>(c)];
+    for (int64_t v = 0; v < columns; ++v) {
+      to[v] *= decay, noise[v] *= decay;
+      squares[v] *= decay * decay, moved[v] *= decay * decay;
+    }
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const size_t i = at(t, c);
+      const float w = weights[i], x = scale * from.x[i] * w;
+      const float* const row = values.data() + t * columns;
+      for (int64_t v = 0; v < columns && x != 0; ++v)
+        to[v] += x * row[v], squares[v] += x * x * row[v] * row[v];
+      if (from.moved) {
+        const float off = from.moved[i] * scale * scale * w * w;
+        for (int64_t v = 0; v < columns; ++v) moved[v] += off * row[v] * row[v];
+      }
+      Lanes d = {};
+      if (from.amplitude > 0 && x != 0) {
+        draw(from.source, static_cast<int64_t>(i),
+             from.amplitude * scaled_size(x, scale * binade(from.x[i] * w), c), d);
+        d += common_ * (alike(w, u_) * (from.amplitude / u_) * x);
+      }
+      if (from.near) d += (from.near[i] + from.far[i]) * (scale * w);
+      if (from.near || (from.amplitude > 0 && x != 0))
+        for (int64_t v = 0; v < columns; ++v) noise[v] += d * row[v];
+    }
+  }
+}
+
+std::vector<Lanes> SampledChunk::copied(const SampledState& S, NoiseSource source, float amplitude) const {
+  std::vector<Lanes> copy(S.noise.size());
+  for (size_t i = 0; amplitude > 0 && i < copy.size(); ++i)
+    draw(source, static_cast<int64_t>(i), amplitude * binade(S.value[i]), copy[i]);
+  return copy;
+}
+
+void SampledChunk::read(const SampledState& S, const std::vector<Lanes>& copy, const ChunkOperand& reads,
+                        const std::vector<float>& weights, float scale, bool far, SampledRows& y) const {
+  const int64_t columns = S.columns;
+  for (int64_t t = 0; t < tokens_; ++t)
+    for (int64_t c = 0; c < rows_; ++c) {
+      const size_t i = at(t, c);
+      const float w = weights[i], x = scale * reads.x[i] * w;
+      const auto row = static_cast<size_t>(t * columns), from = static_cast<size_t>(c * columns);
+      const float *const state = S.value.data() + from, *const squares = S.squares.data() + from;
+      if (reads.near) {
+        const Lanes near = reads.near[i] * (scale * w), beyond = reads.far[i] * (scale * w);
+        const float moved = reads.moved[i] * scale * scale * w * w;
+        for (int64_t v = 0; v < columns; ++v) {
+          const size_t to = row + static_cast<size_t>(v);
+          y.near[to] += near * state[v], y.far[to] += beyond * state[v];
+          y.moved[to] += moved * state[v] * state[v];
+        }
+      }
+      if (x == 0) continue;
+      add_scaled(y.near.data() + row, x, copy.data() + from, columns);
+      for (int64_t v = 0; v < columns; ++v) {
+        const size_t to = row + static_cast<size_t>(v);
+        y.squares[to] += x * x * squares[v];
+        y.moved[to] += x * x * S.moved[from + static_cast<size_t>(v)];
+      }
+      if (far) add_scaled(y.far.data() + row, x, S.noise.data() + from, columns);
+      if (reads.amplitude == 0) continue;
+      Lanes d;
+      draw(reads.source, static_cast<int64_t>(i),
+           reads.amplitude * scaled_size(x, scale * binade(reads.x[i] * w), c), d);
+      const float common = alike(w, u_) * (reads.amplitude / u_) * x;
+      for (int64_t v = 0; v < columns; ++v) {
+        const size_t to = row + static_cast<size_t>(v);
+        y.near[to] += d * state[v], y.common[to] += common * state[v];
+      }
+    }
+}
+
+template <typename Number>
+void SampledChunk::contract_all(const std::vector<Number>& state, const std::vector<float>& values,
+                                const std::vector<float>& weights, float scale,
+                                std::vector<Number>& y) const {
+  const int64_t columns = static_cast<int64_t>(state.size()) / rows_;
+  for (int64_t t = 0; t < tokens_; ++t)
+    for (int64_t c = 0; c < rows_; ++c) {
+      const float w = scale * weights[at(t, c)];
+      if (w == 0) continue;
+      const Number* const from = state.data() + c * columns;
+      const float* const row = values.data() + t * columns;
+      Number sum = {};
+      for (int64_t v = 0; v < columns; ++v) sum += from[v] * row[v];
+      y[at(t, c)] += w * sum;
+    }
+}
+void SampledChunk::contract(const std::vector<Lanes>& state, const std::vector<float>& values,
+                            const std::vector<float>& weights, float scale, std::vector<Lanes>& y) const {
+  contract_all(state, values, weights, scale, y);
+}
+void SampledChunk::contract(const std::vector<float>& state, const std::vector<float>& values,
+                            const std::vector<float>& weights, float scale, std::vector<float>& y) const {
+  contract_all(state, values, weights, scale, y);
+}
+
+void SampledChunk::contract_squares(const std::vector<float>& squares, const std::vector<float>& values,
+                                    const std::vector<float>& weights, float scale,
+                                    std::vector<float>& y) const {
+  const int64_t columns = static_cast<int64_t>(squares.size()) / rows_;
+  for (int64_t t = 0; t < tokens_; ++t)
+    for (int64_t c = 0; c < rows_; ++c) {
+      const float w = scale * weights[at(t, c)], *const row = values.data() + t * columns;
+      float sum = 0;
+      for (int64_t v = 0; v < columns; ++v)
+        sum += squares[static_cast<size_t>(c * columns + v)] * row[v] * row[v];
+      y[at(t, c)] += w * w * sum;
+    }
+}
+
+namespace {
+
+void visit_blocks(const NoiseVisit& visit, std::string_view output, int64_t first, int64_t rows,
+                  int64_t columns, const std::vector<Lanes>& near, const std::vector<Lanes>& far,
+                  const std::vector<float>& squares, const std::vector<float>& moved, double rest) {
+  const auto samples = [&](const std::vector<Lanes>& noise, int64_t r) {
+    return noise.empty() ? nullptr : reinterpret_cast<const float*>(noise.data() + r * columns);
+  };
+  for (int64_t r = 0; r < rows; r += kNoiseBlock)
+    visit({output, first + r, std::min(kNoiseBlock, rows - r), columns, samples(near, r), samples(far, r),
+           squares.data() + r * columns, moved.data() + r * columns, rest});
+}
+
+}  // namespace
+
+void NoiseVisitor::rows(std::string_view output, int64_t first, SampledRows& y, const Lanes& common) const {
+  y.spread(common);
+  const int64_t tokens = static_cast<int64_t>(y.far.size()) / y.columns;
+  if (kNoiseBlock % chunk == 0 && tokens <= kNoiseBlock)
+    return visit_blocks(visit, output, first, tokens, y.columns, y.near, y.far, y.squares, y.moved, rest);
+  for (size_t i = 0; i < y.far.size(); ++i) y.far[i] += y.near[i];
+  visit_blocks(visit, output, first, tokens, y.columns, {}, y.far, y.squares, y.moved, rest);
+}
+
+void NoiseVisitor::state(std::string_view output, int64_t rows, const SampledState& S) const {
+  visit_blocks(visit, output, 0, rows, S.columns, {}, S.noise, S.squares, S.moved, rest);
+}
+
+SampledState transposed(const SampledState& S) {
+  const int64_t rows = static_cast<int64_t>(S.value.size()) / S.columns;
+  SampledState y(S.columns, rows);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < S.columns; ++c) {
+      const auto from = static_cast<size_t>(r * S.columns + c), to = static_cast<size_t>(c * rows + r);
+      y.value[to] = S.value[from], y.noise[to] = S.noise[from];
+      y.squares[to] = S.squares[from], y.moved[to] = S.moved[from];
+    }
+  return y;
+}
+
+}  // namespace assay

@@ -1,0 +1,193 @@
+// Samples of what roundings do, chunk by chunk (rounding_noise.h): the tokens of one chunk of a recurrence
+//   S <- diag(e^{g_t}) S + k_t v_t^T
+// over `rows` key channels (or slots), its states at the chunk's ends, and what is read from them.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "reference/operator.h"
+#include "reference/rounding_noise.h"
+#include "reference/slices.h"
+
+namespace assay {
+
+/// One number per sample.
+using Lanes = float __attribute__((vector_size(sizeof(float) * kNoiseSamples)));
+
+/// What is drawn: one family of roundings each.
+enum class NoiseSource : uint64_t {
+  key,
+  query,
+  key_in_score,
+  query_in_score,
+  read,
+  score,
+  state_copy,
+  adjoint_copy,
+  // Of gated slot attention's first pass beside: dy is what p is in the second, its scores and copies.
+  logit_score,
+  logit_state_copy,
+  logit_adjoint_copy,
+  weight,
+  weight_gradient,
+  gradient_query,
+  gradient_query_in_score,
+  gradient_read,
+  gradient_score,
+  inner_score
+};
+
+/// A bijection of 64 bits that leaves no pattern.
+uint64_t mixed(uint64_t);
+
+/// The largest power of two that is not above |x|: the spacing of a format there is 2u times it.
+inline float binade(float x) {
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7f800000u);
+}
+
+/// How far roundings of operands that a weight w has scaled agree in sign (rounding_noise.h).
+inline float alike(float w, float u) {
+  const float off = 1 - w;
+  return off <= u ? off : u * u / off;
+}
+
+/// Standard deviation, as a multiple of a uniform draw from [-1, 1], of so many roundings.
+float rounding_amplitude(double u, int roundings);
+
+/// What no sampled rounding covers may add up to on one path, relative to it.
+double forward_rest(const Arithmetic&, double chunks, bool decays);
+double adjoint_rest(const AdjointArithmetic&, double chunks, bool decays);
+
+/// Tokens x columns of a chunk: what reaches no other chunk, what does, and what is common to all.
+struct SampledRows {
+  int64_t columns = 0;
+  std::vector<Lanes> near, far;
+  std::vector<float> common;
+  std::vector<float> squares;  ///< of the terms
+  std::vector<float> moved;    ///< of what else these terms may be off by
+
+  SampledRows(int64_t rows, int64_t columns);
+  /// What is common to all is in every block: far.
+  void spread(const Lanes& common);
+};
+
+/// A state, rows x columns, and how each sample's differs from it.
+struct SampledState {
+  int64_t columns = 0;
+  std::vector<float> value;
+  std::vector<Lanes> noise;
+  std::vector<float> squares, moved;
+
+  SampledState(int64_t rows, int64_t columns);
+  void load(const std::vector<double>&);
+};
+
+/// What reads a state or is written to it, tokens x rows: rounded when it is scaled to its place, and off
+/// itself where it is made inside the operator.
+struct ChunkOperand {
+  const std::vector<float>& x;
+  NoiseSource source;
+  float amplitude = 0;           ///< of that rounding
+  const Lanes* near = nullptr;   ///< how far off x is, in each sample
+  const Lanes* far = nullptr;    ///< likewise
+  const float* moved = nullptr;  ///< squares of what else it may be off by
+};
+
+class SampledChunk {
+ public:
+  SampledChunk(const Slice&, int64_t rows, double u);
+
+  /// The next tokens to look at: their decays a, tokens x rows. Where the readout is exclusive it does not
+  /// see its own token's.
+  void begin(int64_t chunk, int64_t tokens, const std::vector<double>& a, bool exclusive);
+
+  int64_t tokens() const { return tokens_; }
+  size_t at(int64_t t, int64_t c) const { return static_cast<size_t>(t * rows_ + c); }
+  float u() const { return u_; }
+  const Lanes& common() const { return common_; }
+  /// Decays from the chunk's start to a read, from a write to its end; over all of it.
+  const std::vector<float>& into() const { return into_; }
+  const std::vector<float>& after() const { return after_; }
+  const std::vector<float>& whole() const { return whole_; }
+
+  /// Uniform in [-amplitude, amplitude], one number per sample; the same for the same place.
+  void draw(NoiseSource, int64_t index, float amplitude, Lanes&) const;
+  /// What a rounding of an operand x is relative to, in units of u: at most `size`, and at most what x has
+  /// been scaled by anywhere in its chunk, as what it was before has the format's digits.
+  float scaled_size(float x, float size, int64_t c) const;
+  /// Relative noise of operands on their way into scores. What a tile makes of them is not known here: their
+  /// spacing is at most that of a relative u.
+  std::vector<Lanes> in_scores(NoiseSource, float amplitude) const;
+
+  /// S <- diag(whole) S + sum_t scale x_t weight_t values_t^T, with its noise.
+  void write(SampledState& S, const ChunkOperand&, const std::vector<float>& weights,
+             const std::vector<float>& values, float scale) const;
+  /// What copying a state rounds.
+  std::vector<Lanes> copied(const SampledState&, NoiseSource, float amplitude) const;
+  /// y_t += sum_c scale x_tc weight_tc S_c from a rounded copy; `far`: the state is noisy.
+  void read(const SampledState& S, const std::vector<Lanes>& copy, const ChunkOperand&,
+            const std::vector<float>& weights, float scale, bool far, SampledRows& y) const;
+  /// y_tc += scale weight_tc sum_v state_cv values_tv.
+  void contract(const std::vector<Lanes>& state, const std::vector<float>& values,
+                const std::vector<float>& weights, float scale, std::vector<Lanes>& y) const;
+  void contract(const std::vector<float>& state, const std::vector<float>& values,
+                const std::vector<float>& weights, float scale, std::vector<float>& y) const;
+  /// The squares of the terms that it adds up, from those of the state's.
+  void contract_squares(const std::vector<float>& squares, const std::vector<float>& values,
+                        const std::vector<float>& weights, float scale, std::vector<float>& y) const;
+
+  /// Calls pair(t, j, weights) for every pair of tokens of the chunk whose terms cross decays, j <= t (j < t
+  /// where the readout is exclusive), with the decay of each row between them, and own(t) for a token's
+  /// own term beside.
+  template <typename Pair, typename Own>
+  void for_each_pair(const Pair& pair, const Own& own) const {
+    std::vector<float> weights(a_.size());
+    for (int64_t t = 0; t < tokens_; ++t) {
+      const float* const a = a_.data() + t * rows_;
+      const auto decay = [&] {
+        for (int64_t j = 0; j < t; ++j)
+          for (int64_t c = 0; c < rows_; ++c) weights[at(j, c)] *= a[c];
+        std::fill_n(weights.begin() + t * rows_, rows_, 1.0f);
+      };
+      if (!exclusive_) decay();
+      for (int64_t j = 0; j < t; ++j) pair(t, j, weights.data() + j * rows_);
+      if (exclusive_)
+        own(t), decay();
+      else
+        pair(t, t, weights.data() + t * rows_);
+    }
+  }
+
+ private:
+  template <typename Number>
+  void contract_all(const std::vector<Number>& state, const std::vector<float>& values,
+                    const std::vector<float>& weights, float scale, std::vector<Number>& y) const;
+
+  const int64_t rows_;
+  const uint64_t key_;
+  const float u_;
+  Lanes common_ = {};
+  bool exclusive_ = false;
+  int64_t number_ = 0, tokens_ = 0;
+  std::vector<float> a_, into_, after_, whole_;
+};
+
+/// Hands a chunk's rows on, block by block. Where chunks of `chunk` tokens and blocks do not fit, all of it
+/// may reach other blocks.
+struct NoiseVisitor {
+  const NoiseVisit& visit;
+  int64_t chunk = 1;
+  double rest = 0;
+
+  void rows(std::string_view output, int64_t first, SampledRows& y, const Lanes& common) const;
+  /// rows x columns of a state.
+  void state(std::string_view output, int64_t rows, const SampledState&) const;
+};
+
+/// Rows x columns, columns x rows.
+SampledState transposed(const SampledState&);
+
+}  // namespace assay
