@@ -10,14 +10,22 @@
 
 namespace assay {
 
+/// What the values of a tensor drawn at random may be.
+struct DrawnRange {
+  bool is_range = false;  ///< from `low` to `high`
+  double low = 0, high = 0;
+  bool positive = false;
+};
+
 struct Capsule {
   std::string name;                      ///< of the launch file, or its own
   std::map<std::string, int64_t> sizes;  ///< those it was made with, by name
   uint64_t seed = 0;                     ///< of its random tensors
   Program program;
   TensorMap inputs;
-  std::set<std::string> fixed;   ///< inputs that the program may not change
-  std::set<std::string> partly;  ///< outputs that need not be written whole
+  std::map<std::string, DrawnRange> drawn;  ///< those of the inputs that are drawn at random
+  std::set<std::string> fixed;              ///< inputs that the program may not change
+  std::set<std::string> partly;             ///< outputs that need not be written whole
 };
 
 }  // namespace assay

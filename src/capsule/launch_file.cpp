@@ -56,7 +56,7 @@ NamedSize read_size(const std::string& name, const JsonNode& node) {
 LaunchFile::LaunchFile(const std::string& path, const std::vector<std::string>& ptx)
     : path_(path),
       name_(std::filesystem::path(path).stem().string()),
-      document_(parse_unambiguous(read_file(path), path, "not JSON: a launch file is")) {
+      document_(parse_unambiguous(read_file(path), path, "no launch file, which is JSON")) {
   const JsonNode root(document_, "", path_);
   root.keys({"$schema", "name", "summary", "ptx", "sizes", "accepts", "seed", "tensors", "launches"});
   if (root.has("name")) name_ = root.get("name", "").text();
@@ -138,6 +138,7 @@ class ProgramMaker {
     if (read.use == Use::workspace) program.workspaces.push_back({name, read.tensor.bytes(), ""});
     if (read.use == Use::out || read.use == Use::in_out)
       program.outputs.push_back({name, read.tensor.dtype, read.tensor.axes});
+    if (read.drawn) made_.drawn[name] = *read.drawn;
     if (read.fixed) made_.fixed.insert(name);
     if (read.partly) made_.partly.insert(name);
     if (read.layout) program.layouts[name] = *read.layout;

@@ -161,6 +161,10 @@ void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& who
   if (values.is_string()) {
     const NamedDraw* const draw = named_draw(values.text());
     if (!draw) values.fail(fmt::format("\"{}\" are no values; {}", values.text(), kForms));
+    const std::string name = draw->name;
+    if (name == "normal") made.drawn.emplace();
+    if (name == "positive") made.drawn.emplace().positive = true;
+    if (name == "uniform") made.drawn = DrawnRange{true, -1, 1, false};
     return fill(tensor, draw->draw, seed);
   }
   if (values.is_array()) {
@@ -172,6 +176,12 @@ void read_values(LaunchTensor& made, const JsonNode& values, const JsonNode& who
   }
   if (!values.is_object()) values.fail(kForms);
   fill(tensor, drawn_between(values, scope), seed);
+  if (values.has("normal")) made.drawn.emplace();
+  for (const char* kind : {"uniform", "integers"})
+    if (values.has(kind)) {
+      const auto both = values.get(kind, "").items();
+      made.drawn = DrawnRange{true, number_at(both[0], scope), number_at(both[1], scope), false};
+    }
 }
 
 void read_layout(LaunchTensor& made, const JsonNode& node, const ExpressionScope& scope) {

@@ -7,6 +7,7 @@
 #include "src/base/document/json_node.h"
 #include "src/base/tensor/tensor.h"
 #include "src/base/tensor/tensor_layout.h"
+#include "src/capsule/capsule.h"
 
 namespace assay {
 
@@ -15,8 +16,9 @@ struct LaunchTensor {
   Tensor tensor;       ///< without data where it has no values
   bool holds = false;  ///< has values before the run
   Use use = Use::in;
-  bool fixed = false;   ///< said to be read only
-  bool partly = false;  ///< need not be written whole
+  std::optional<DrawnRange> drawn;  ///< values drawn at random
+  bool fixed = false;               ///< said to be read only
+  bool partly = false;              ///< need not be written whole
   std::optional<TensorLayout> layout;
   std::string storage;  ///< the tensor in whose bytes it lies; or empty
   int64_t offset = 0;   ///< there, in bytes

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "src/base/numerics/bad_input.h"
+#include "src/capsule/variation.h"
 
 namespace assay::cli {
 
@@ -18,6 +19,9 @@ void ProgramOptions::add_to(CLI::App& app) {
   app.add_option("--size", sizes_, "Sizes of the launch file, as in n=1000,rows=8")
       ->type_name("NAME=N,...")
       ->delimiter(',');
+  app.add_option("--vary", vary_,
+                 "Other values of tensors drawn at random: x=spike,y=zeros (fuzzing names them)")
+      ->type_name("TENSOR=HOW,...");
   app.add_option("--seed", seed_, "Of tensors drawn at random")->capture_default_str();
 }
 
@@ -51,7 +55,9 @@ const LaunchFile& ProgramOptions::file() {
 }
 
 Capsule ProgramOptions::load() {
-  return file().make(chosen_sizes(), seed_);
+  Capsule capsule = file().make(chosen_sizes(), seed_);
+  if (!vary_.empty()) vary(capsule, vary_);
+  return capsule;
 }
 
 void ProgramOptions::describe(const Capsule& capsule, Verification& v) const {
@@ -64,6 +70,7 @@ void ProgramOptions::describe(const Capsule& capsule, Verification& v) const {
     v.replay += " --size ";
     for (size_t i = 0; i < sizes_.size(); ++i) v.replay += (i ? "," : "") + sizes_[i];
   }
+  if (!vary_.empty()) v.replay += " --vary " + vary_;
   if (seed_ != 1) v.replay += fmt::format(" --seed {}", seed_);
 }
 

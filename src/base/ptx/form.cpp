@@ -110,6 +110,7 @@ const std::map<std::string_view, Note>& notes() {
       ORDER("sc", sc),
       {"global", note_space<Space::global>},
       {"shared", note_space<Space::shared>},
+      {"shared::cluster", note_space<Space::shared>},
       {"local", note_space<Space::local>},
       {"param", note_space<Space::param>},
       {"const", note_space<Space::constant>},
@@ -155,8 +156,9 @@ void for_parts(std::string_view opcode, F f) {
   }
 }
 
-std::string_view without_scope(std::string_view part) {
-  for (const std::string_view scope : {"::cta", "::cluster", "::entry", "::func"})
+std::string_view without_scope(std::string_view base, std::string_view part) {
+  if (part == "shared::cluster") return base == "isspacep" ? part : "shared";
+  for (const std::string_view scope : {"::cta", "::entry", "::func"})
     if (part.ends_with(scope)) return part.substr(0, part.size() - scope.size());
   return part;
 }
@@ -169,7 +171,8 @@ bool is_ignored(std::string_view base, std::string_view part) {
       "acquire", "release", "acq_rel", "sc", "gpu", "sys", "cta", "cluster", "unified",  "mmio", "noftz"};
   if (part.starts_with("L1::") || part.starts_with("L2::")) return true;
   if (base == "bra" || base == "call" || base == "ret" || base == "brx") return part == "uni";
-  if (base == "bar" || base == "barrier") return part == "cta" || part == "aligned";
+  if (base == "bar" || base == "barrier")
+    return part == "cta" || part == "aligned" || part == "release" || part == "acquire" || part == "relaxed";
   if (base != "ld" && base != "st" && base != "atom" && base != "red" && base != "cp" && base != "fence" &&
       base != "membar" && base != "ldu" && base != "mbarrier")
     return false;
@@ -212,8 +215,7 @@ std::string canonical_form(std::string_view opcode) {
     std::string_view part = opcode.substr(at + 1, end - at - 1);
     at = end;
     if (is_ignored(base, part)) continue;
-    for (const std::string_view scope : {"::cta", "::entry", "::func"})
-      if (part.ends_with(scope)) part.remove_suffix(scope.size());
+    part = without_scope(base, part);
     result += '.';
     result += part;
   }
@@ -279,7 +281,8 @@ Form form_of(std::string_view opcode) {
     const bool of_name = at < named && !is_ignored(base, part);
     at += of_name;
     if (of_name) return;
-    part = part.starts_with("L2::") ? part : without_scope(part);
+    form.in_cluster |= part == "shared::cluster";
+    part = part.starts_with("L2::") ? part : without_scope(base, part);
     if (const auto type = type_named(part)) {
       if (form.type_count < form.types.size()) form.types[form.type_count++] = *type;
       form.packed |= is_packed(*type);

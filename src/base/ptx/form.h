@@ -80,6 +80,7 @@ struct Form {
   bool transposed : 1 = false;                      ///< .trans
   bool packed : 1 = false;                          ///< a type with two or four values in a register
   bool float_pairs : 1 = false;                     ///< .f32x2, which is no type of a register
+  bool in_cluster : 1 = false;                      ///< .shared::cluster: perhaps another block's
   bool cache_hint : 1 = false;                      ///< .L2::cache_hint: the last operand is a cache policy
   bool is_pack : 1 = false, is_unpack : 1 = false;  ///< mov from a vector, to a vector of registers
 

@@ -190,7 +190,7 @@ void Parser::function_attributes() {
     if (known == std::end(attributes)) lex_.fail_at(start, "unknown directive ." + word);
     if (numbers.empty() == known->takes_numbers)
       lex_.fail(known->takes_numbers ? "expected a number" : "unexpected number");
-    const bool extent = word == "maxntid" || word == "reqntid";
+    const bool extent = word == "maxntid" || word == "reqntid" || word == "reqnctapercluster";
     if (!extent) continue;
     if (numbers.size() > 3) lex_.fail_at(start, "." + word + " has at most 3 dimensions");
     numbers.resize(3, 1);
@@ -199,7 +199,8 @@ void Parser::function_attributes() {
     if (word == "maxntid")
       function_->max_threads = static_cast<int32_t>(numbers[0] * numbers[1] * numbers[2]);
     else
-      std::copy(numbers.begin(), numbers.end(), function_->required_block.begin());
+      std::copy(numbers.begin(), numbers.end(),
+                (word == "reqntid" ? function_->required_block : function_->required_cluster).begin());
   }
 }
 

@@ -98,8 +98,9 @@ struct Function {
       variables;  ///< function scope; operand symbols >= module count index these (symbol - module count)
   std::vector<Instruction> body;
   std::vector<std::pair<std::string, int32_t>> labels;
-  int32_t max_threads = 0;                  ///< of a block, by .maxntid; 0: any number
-  std::array<int32_t, 3> required_block{};  ///< by .reqntid; zeros: any
+  int32_t max_threads = 0;                    ///< of a block, by .maxntid; 0: any number
+  std::array<int32_t, 3> required_block{};    ///< by .reqntid; zeros: any
+  std::array<int32_t, 3> required_cluster{};  ///< in blocks, by .reqnctapercluster; zeros: any
 };
 
 struct Module {

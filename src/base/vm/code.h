@@ -34,6 +34,7 @@ struct Op {
   ptx::Space space = ptx::Space::none;
   ptx::Type type = ptx::Type::none;  ///< of one element
   uint8_t element_bytes = 0, vector_length = 1;
+  bool in_cluster = false;   ///< .shared::cluster: perhaps another block's
   bool address_wide = true;  ///< s[0] is a 64-bit cell
   bool address2_wide = true;
   int64_t offset = 0, offset2 = 0;  ///< cp.async: the destination is cell(s[1]) + offset2

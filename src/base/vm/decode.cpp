@@ -97,6 +97,7 @@ void Decoder::instruction(const ptx::Instruction& instruction, int32_t index) {
   op.function = function_;
   op.instruction = index;
   op.d_cell = cell_of(row->result);
+  op.in_cluster = instruction.form.in_cluster;
   if (instruction.predicate >= 0) {
     op.guarded = true;
     op.guard_negated = instruction.predicate_negated;

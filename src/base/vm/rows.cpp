@@ -48,6 +48,9 @@ std::vector<Row> make_rows() {
   add_packed_compare_rows(table);
   add_register_rows(table);
   add_control_rows(table);
+  add_cluster_rows(table);
+  add_bulk_copy_rows(table);
+  add_tensor_copy_rows(table);
   for (Row& row : table) row.form = ptx::form_of(alternatives(row.pattern).front());
   return table;
 }

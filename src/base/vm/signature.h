@@ -40,6 +40,7 @@ enum class Flow : uint8_t {
   store_matrix,  ///< stmatrix
   move_matrix,   ///< movmatrix
   copy_async,    ///< global to shared memory, landing later (Trace::landed)
+  copy_bulk,     ///< from memory to memory, landing later (Trace::landed)
   parameters     ///< a call's results, copied within local memory: Op::slots are (from, to, bytes)
 };
 
